@@ -1,0 +1,1 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
