@@ -1,0 +1,75 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Matrix products, reductions and scans. Included by TileOps.td.
+
+def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
+  let summary = "matrix product, accumulated: result = a · b + acc";
+  let description = [{
+    C1: a is [M, K], b is [K, N], acc and result are [M, N]. C2: M, N and K are at least 16. C3: a and b have one element type; f16 or
+    bf16 with an f32 (or, for f16, an f16) accumulator, f32 with f32, i8 with i32. C4: `precision` matters for f32 operands only.
+    Products are exact and sums are kept in the accumulator's type. PTX: `mma.sync` (ISA 9.7.14), or `fma.rn` for `ieee`.
+
+    ```mlir
+    %d = tile.dot %a, %b, %c : tensor<64x32xf16> * tensor<32x64xf16> -> tensor<64x64xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tensor:$a, Tile_Tensor:$b, Tile_Tensor:$acc,
+                       DefaultValuedAttr<Tile_PrecisionAttr, "::weft::tile::Precision::TF32">:$precision);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$a `,` $b `,` $acc attr-dict `:` type($a) `*` type($b) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_ReduceOp : Tile_Op<"reduce", [Pure, SameVariadicOperandSize, SingleBlock, RecursiveMemoryEffects]> {
+  let summary = "combine the elements along an axis";
+  let description = [{
+    Combines, in an order that is fixed but not specified, all elements along `axis` with an associative and commutative region of 2n scalar
+    arguments (n accumulated, n new) that yields n scalars.
+
+    C1: the n sources have one shape. C2: result i is source i without the axis (a scalar when the source has rank 1). C3: the region takes and yields the
+    element types.
+
+    ```mlir
+    %m = tile.reduce %x {axis = 1 : i32} : (tensor<64x32xf32>) -> tensor<64xf32> {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.maximumf %a, %b : f32
+      tile.yield %c : f32
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_Tensor>:$sources, I32Attr:$axis);
+  let results = (outs Variadic<Tile_Value>:$results);
+  let regions = (region SizedRegion<1>:$combiner);
+  let assemblyFormat = "$sources attr-dict `:` functional-type(operands, results) $combiner";
+  let hasVerifier = 1;
+}
+
+def Tile_ScanOp : Tile_Op<"scan", [Pure, SameVariadicOperandSize, SingleBlock, RecursiveMemoryEffects]> {
+  let summary = "combine the elements along an axis up to and including each one";
+  let description = [{
+    As `tile.reduce`, but every prefix is kept, and the region needs only be associative. With `reverse`, prefixes start at the last element.
+
+    C1: the n sources have one shape. C2: the results have the sources' types. C3: the region takes and yields the element types.
+  }];
+  let arguments = (ins Variadic<Tile_Tensor>:$sources, I32Attr:$axis, UnitAttr:$reverse);
+  let results = (outs Variadic<Tile_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$combiner);
+  let assemblyFormat = "$sources attr-dict `:` functional-type(operands, results) $combiner";
+  let hasVerifier = 1;
+}
+
+def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ParentOneOf<["ReduceOp", "ScanOp"]>]> {
+  let summary = "what a combiner region gives";
+  let arguments = (ins Variadic<Tile_Element>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+def Tile_BarrierOp : Tile_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "wait until every thread of the program arrives; memory written before is visible after";
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_AssertOp : Tile_Op<"assert", [MemoryEffects<[MemWrite]>]> {
+  let summary = "trap, with the message, when a condition is false";
+  let arguments = (ins Tile_BoolLike:$condition, StrAttr:$message);
+  let assemblyFormat = "$condition `,` $message attr-dict `:` type($condition)";
+}

@@ -1,0 +1,94 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Pointers, loads, stores and atomics. Included by TileOps.td.
+
+def Tile_AddPtrOp : Tile_Op<"addptr", [Pure, AllTypesMatch<["ptr", "result"]>]> {
+  let summary = "move a pointer by a number of elements";
+  let description = "C1: pointer and offset are both scalars or both tensors of one shape. The offset counts pointees and is signed.";
+  let arguments = (ins Tile_PointerLike:$ptr, Tile_IntLike:$offset);
+  let results = (outs Tile_PointerLike:$result);
+  let assemblyFormat = "$ptr `,` $offset attr-dict `:` type($ptr) `,` type($offset)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Tile_PtrToIntOp : Tile_Op<"ptr_to_int", [Pure]> {
+  let summary = "the address as an i64";
+  let arguments = (ins Tile_PointerLike:$source);
+  let results = (outs Tile_IntLike:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_IntToPtrOp : Tile_Op<"int_to_ptr", [Pure]> {
+  let summary = "an i64 as an address";
+  let arguments = (ins Tile_IntLike:$source);
+  let results = (outs Tile_PointerLike:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_PtrCastOp : Tile_Op<"ptr_cast", [Pure]> {
+  let summary = "the same address with another pointee type";
+  let arguments = (ins Tile_PointerLike:$source);
+  let results = (outs Tile_PointerLike:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "read from device memory";
+  let description = [{
+    Reads the pointee of each pointer whose mask is true; elsewhere the result is `other`, or undefined without it, and memory is
+    not touched.
+
+    C1: the result is the pointee, or a tensor of it in the pointers' shape. C2: a mask has the pointers' shape. C3: `other` needs a
+    mask and has the result's type. PTX: `ld.global`, vectorised where the layout and alignment allow it.
+
+    ```mlir
+    %x = tile.load %p, %m, %zero : tensor<64x!tile.ptr<f16>>
+    ```
+  }];
+  let arguments = (ins Tile_PointerLike:$ptr, Optional<Tile_BoolLike>:$mask, Optional<Tile_Value>:$other,
+                       DefaultValuedAttr<Tile_CacheModifierAttr, "::weft::tile::CacheModifier::None">:$cache,
+                       DefaultValuedAttr<Tile_EvictionAttr, "::weft::tile::Eviction::Normal">:$eviction,
+                       UnitAttr:$isVolatile);
+  let results = (outs Tile_Value:$result);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let hasCanonicalizer = 1;
+}
+
+def Tile_StoreOp : Tile_Op<"store", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "write to device memory where the mask is true";
+  let description = "C1: the value is the pointee, or a tensor of it in the pointers' shape. C2: a mask has the pointers' shape. PTX: `st.global`.";
+  let arguments = (ins Tile_PointerLike:$ptr, Tile_Value:$value, Optional<Tile_BoolLike>:$mask,
+                       DefaultValuedAttr<Tile_CacheModifierAttr, "::weft::tile::CacheModifier::None">:$cache,
+                       DefaultValuedAttr<Tile_EvictionAttr, "::weft::tile::Eviction::Normal">:$eviction);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let hasCanonicalizer = 1;
+}
+
+def Tile_AtomicRMWOp : Tile_Op<"atomic_rmw", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "read, combine and write back, as one step; gives the old value";
+  let description = [{
+    C1: value and result are the pointee in the pointers' shape. C2: a mask has the pointers' shape; where it is false nothing
+    happens and the result is undefined. C3: `fadd` takes floats; the others, but for `exchange`, take integers. PTX: `atom.global`, `red.global` when
+    the result is not used.
+  }];
+  let arguments = (ins Tile_AtomicKindAttr:$kind, Tile_PointerLike:$ptr, Tile_Value:$value, Optional<Tile_BoolLike>:$mask,
+                       DefaultValuedAttr<Tile_MemoryOrderAttr, "::weft::tile::MemoryOrder::AcqRel">:$order);
+  let results = (outs Tile_Value:$result);
+  let assemblyFormat = "$kind $ptr `,` $value (`,` $mask^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Tile_AtomicCASOp : Tile_Op<"atomic_cas", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "write a value where memory holds the expected one, as one step; gives the old value";
+  let description = "C1: compare, value and result are the pointee in the pointers' shape, 16, 32 or 64 bits wide. PTX: `atom.global.cas`.";
+  let arguments = (ins Tile_PointerLike:$ptr, Tile_Value:$compare, Tile_Value:$value,
+                       DefaultValuedAttr<Tile_MemoryOrderAttr, "::weft::tile::MemoryOrder::AcqRel">:$order);
+  let results = (outs Tile_Value:$result);
+  let assemblyFormat = "$ptr `,` $compare `,` $value attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}

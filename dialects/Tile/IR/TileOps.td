@@ -1,0 +1,18 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// All ops of the tile dialect, one family a file.
+#ifndef WEFT_DIALECTS_TILE_IR_TILEOPS_TD
+#define WEFT_DIALECTS_TILE_IR_TILEOPS_TD
+
+include "dialects/Tile/IR/TileTypes.td"
+include "dialects/Tile/IR/TileAttrs.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+
+class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemonic, traits>;
+
+include "dialects/Tile/IR/TileShapeOps.td"
+include "dialects/Tile/IR/TileMemoryOps.td"
+include "dialects/Tile/IR/TileComputeOps.td"
+
+#endif // WEFT_DIALECTS_TILE_IR_TILEOPS_TD

@@ -1,0 +1,102 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Ops that say which program runs, and ops that only move elements. Included by TileOps.td.
+
+def Tile_ProgramIdOp : Tile_Op<"program_id", [Pure]> {
+  let summary = "index of this program along one axis of the grid";
+  let arguments = (ins Tile_AxisAttr:$axis);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$axis attr-dict `:` type($result)";
+}
+
+def Tile_NumProgramsOp : Tile_Op<"num_programs", [Pure]> {
+  let summary = "number of programs along one axis of the grid";
+  let arguments = (ins Tile_AxisAttr:$axis);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$axis attr-dict `:` type($result)";
+}
+
+def Tile_MakeRangeOp : Tile_Op<"make_range", [Pure]> {
+  let summary = "the integers start, start+1, ..., end-1";
+  let description = [{
+    C1: end > start. C2: the result is `tensor<Nxi32>` with N = end - start, a power of two.
+
+    ```mlir
+    %r = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32>
+    ```
+  }];
+  let arguments = (ins I32Attr:$start, I32Attr:$end);
+  let results = (outs Tile_IntTensor:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_SplatOp : Tile_Op<"splat", [Pure]> {
+  let summary = "a tensor whose every element is one scalar";
+  let description = "C1: the scalar has the tensor's element type.";
+  let arguments = (ins Tile_Element:$source);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Tile_ExpandDimsOp : Tile_Op<"expand_dims", [Pure]> {
+  let summary = "insert an axis of size 1";
+  let description = [{
+    C1: 0 <= axis <= rank. C2: the result's shape is the source's with a 1 inserted at `axis`, the element type the same.
+    With layouts, dropping the axis from the result's layout gives the source's.
+  }];
+  let arguments = (ins Tile_Tensor:$source, I32Attr:$axis);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Tile_BroadcastOp : Tile_Op<"broadcast", [Pure]> {
+  let summary = "repeat axes of size 1";
+  let description = "C1: equal rank and element type. C2: each axis of the source is 1 or equal to the result's.";
+  let arguments = (ins Tile_Tensor:$source);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Tile_ReshapeOp : Tile_Op<"reshape", [Pure]> {
+  let summary = "the same elements, in row-major order, under another shape";
+  let description = "C1: equal element count and element type.";
+  let arguments = (ins Tile_Tensor:$source);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Tile_PermuteOp : Tile_Op<"permute", [Pure]> {
+  let summary = "reorder the axes: result axis i is source axis order[i]";
+  let description = "C1: order is a permutation of the axes. C2: result shape[i] = source shape[order[i]], the element type the same.";
+  let arguments = (ins Tile_Tensor:$source, DenseI32ArrayAttr:$order);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Tile_JoinOp : Tile_Op<"join", [Pure, SameTypeOperands]> {
+  let summary = "two tensors along a new last axis of size 2";
+  let description = "C1: the result's shape is the operands' with a 2 appended, the element type the same.";
+  let arguments = (ins Tile_Tensor:$lhs, Tile_Tensor:$rhs);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_SplitOp : Tile_Op<"split", [Pure]> {
+  let summary = "the two halves of a tensor whose last axis has size 2";
+  let description = "C1: the source's last axis is 2. C2: each result's shape is the source's without it.";
+  let arguments = (ins Tile_Tensor:$source);
+  let results = (outs Tile_Tensor:$lhs, Tile_Tensor:$rhs);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($lhs) `,` type($rhs)";
+  let hasVerifier = 1;
+}
