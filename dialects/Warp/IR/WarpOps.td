@@ -1,0 +1,118 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The ops of the warp dialect.
+#ifndef WEFT_DIALECTS_WARP_IR_WARPOPS_TD
+#define WEFT_DIALECTS_WARP_IR_WARPOPS_TD
+
+include "dialects/Warp/IR/WarpTypes.td"
+include "dialects/Tile/IR/TileAttrs.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Warp_Op<string mnemonic, list<Trait> traits = []> : Op<Warp_Dialect, mnemonic, traits>;
+
+def Warp_ConvertLayoutOp : Warp_Op<"convert_layout", [Pure]> {
+  let summary = "the same tensor in another layout";
+  let description = [{
+    C1: source and result differ in their encoding only. Renames registers where every lane keeps its elements, shuffles inside a warp where every warp does,
+    and goes through shared memory otherwise.
+  }];
+  let arguments = (ins Tile_Tensor:$source);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+  let hasCanonicalizer = 1;
+}
+
+def Warp_MmaOp : Warp_Op<"mma", [Pure, AllTypesMatch<["acc", "result"]>]> {
+  let summary = "matrix product by matrix instructions";
+  let description = [{
+    result = a · b + acc, all in the fragment layouts of the matrix instruction `shape` = [m, n, k], tiled over registers and warps. PTX: `mma.sync.aligned.m16n8k16` for f16 and bf16,
+    `m16n8k8` for tf32, `m16n8k32` for i8 (ISA 9.7.14.5). With precision tf32x3 each product is three.
+
+    C1: shapes as `tile.dot`. C2: each operand's layout is one that `mmaOperandLayout` makes for the shape and warps of the accumulator's.
+  }];
+  let arguments = (ins Tile_Tensor:$a, Tile_Tensor:$b, Tile_Tensor:$acc, DenseI32ArrayAttr:$shape,
+                       DefaultValuedAttr<Tile_PrecisionAttr, "::weft::tile::Precision::TF32">:$precision);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$a `,` $b `,` $acc attr-dict `:` type($a) `*` type($b) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Warp_AllocOp : Warp_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "shared memory for a tile, or a ring of tiles";
+  let arguments = (ins OptionalAttr<I64Attr>:$offset);
+  let results = (outs Warp_SharedType:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+def Warp_DeallocOp : Warp_Op<"dealloc", [MemoryEffects<[MemFree]>]> {
+  let summary = "end of a tile's life: its memory may be given to another";
+  let arguments = (ins Warp_SharedType:$shared);
+  let assemblyFormat = "$shared attr-dict `:` type($shared)";
+}
+
+def Warp_StageOp : Warp_Op<"stage", [Pure]> {
+  let summary = "one tile of a ring";
+  let description = "C1: the result is the operand's type with one stage. The index is 0 <= index < stages, else the behaviour is undefined.";
+  let arguments = (ins Warp_SharedType:$ring, I32:$index);
+  let results = (outs Warp_SharedType:$result);
+  let assemblyFormat = "$ring `[` $index `]` attr-dict `:` type($ring) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Warp_PermuteSharedOp : Warp_Op<"permute_shared", [Pure]> {
+  let summary = "the same tile with its axes reordered, without moving data";
+  let description = "C1: as tile.permute, on the tile's shape and layout.";
+  let arguments = (ins Warp_SharedType:$source, DenseI32ArrayAttr:$order);
+  let results = (outs Warp_SharedType:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Warp_LoadSharedOp : Warp_Op<"load_shared", [MemoryEffects<[MemRead]>]> {
+  let summary = "read a tile from shared memory into registers";
+  let description = "C1: equal shape and element type, one stage. PTX: `ldmatrix` (ISA 9.7.14.5.15), with or without `.trans`, where the two layouts allow it, else `ld.shared` as wide as they allow.";
+  let arguments = (ins Warp_SharedType:$shared);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$shared attr-dict `:` type($shared) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Warp_StoreSharedOp : Warp_Op<"store_shared", [MemoryEffects<[MemWrite]>]> {
+  let summary = "write a tensor into a tile in shared memory";
+  let description = "C1: equal shape and element type, one stage. PTX: `st.shared` as wide as the two layouts allow.";
+  let arguments = (ins Tile_Tensor:$value, Warp_SharedType:$shared);
+  let assemblyFormat = "$value `,` $shared attr-dict `:` type($value) `->` type($shared)";
+  let hasVerifier = 1;
+}
+
+def Warp_AsyncCopyOp : Warp_Op<"async_copy", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "start copying from device memory into a tile in shared memory";
+  let description = [{
+    Element i of the tile is filled from pointer i, or with zero where the mask is false. Belongs to the group that the next `warp.async_commit`
+    closes. C1: pointers (with a layout), mask and tile have one shape; the tile's element is the pointee. C2: each lane's contiguous pieces (`contiguity` elements,
+    promised by the pointer analysis) are 4, 8 or 16 bytes. PTX: `cp.async.ca`, `.cg` for 16 bytes (ISA 9.7.9.25.3).
+  }];
+  let arguments = (ins Tile_PointerTensor:$ptr, Optional<Tile_BoolTensor>:$mask, Warp_SharedType:$shared, I32Attr:$contiguity);
+  let assemblyFormat = "$ptr (`masked` $mask^)? `to` $shared attr-dict `:` type($ptr) (`,` type($mask)^)? `->` type($shared)";
+  let hasVerifier = 1;
+}
+
+def Warp_AsyncCommitOp : Warp_Op<"async_commit", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "close the group of asynchronous copies started since the last one. PTX: cp.async.commit_group";
+  let assemblyFormat = "attr-dict";
+}
+
+def Warp_AsyncWaitOp : Warp_Op<"async_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "wait until at most `pending` of this thread's groups are unfinished. PTX: cp.async.wait_group";
+  let description = "Other threads' copies are visible only after a `warp.barrier` that follows.";
+  let arguments = (ins I32Attr:$pending);
+  let assemblyFormat = "attr-dict";
+}
+
+def Warp_BarrierOp : Warp_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "every thread of the block arrives; shared memory written before is visible after. PTX: bar.sync 0";
+  let assemblyFormat = "attr-dict";
+}
+
+#endif // WEFT_DIALECTS_WARP_IR_WARPOPS_TD
