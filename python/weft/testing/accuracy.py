@@ -1,0 +1,133 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""How right is right: a result is held against float64, beside what plain framework operations reach.
+
+The bounds on the largest error are those of FlashAttention's own test suite; the bounds on the mean error and on the bias
+catch kernels whose every element is just inside the first bound.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Sequence
+
+import torch
+
+_BIAS_STANDARD_ERRORS = 6.0
+_SMALL = 4096  # below this many elements, means are too noisy for the tight bounds
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The errors of a result and of plain operations against float64, and which bounds were broken."""
+
+    worst: float
+    """max |out - ref|"""
+    worst_plain: float
+    """the same of the worst plain form"""
+    worst_limit: float
+    mean: float
+    mean_plain: float
+    mean_limit: float
+    bias: float
+    """|mean((out - ref) · sign ref)|"""
+    bias_limit: float
+    relative: float
+    """‖out - ref‖ / ‖ref‖"""
+    relative_limit: float
+    failures: tuple[str, ...] = field(default=())
+
+    @property
+    def ok(self) -> bool:
+        """Whether every bound holds."""
+        return not self.failures
+
+    @property
+    def excess(self) -> float:
+        """The largest error over its bound: at most 1 when the bound holds."""
+        return self.worst / self.worst_limit
+
+
+def accuracy(
+    out: torch.Tensor,
+    ref: torch.Tensor,
+    plain: Sequence[torch.Tensor],
+    *,
+    gradient: bool = False,
+    input_scale: float = 1.0,
+    products_as_given: bool = True,
+) -> Accuracy:
+    """Hold ``out`` against the float64 ``ref`` and against ``plain``, the same formula in plain operations.
+
+    ``plain`` holds one or more forms of the formula; the worst of them counts. ``gradient`` takes the wider bound for gradients,
+    ``input_scale`` is the factor that the inputs were multiplied with. ``products_as_given`` says that the operands enter their product
+    unrounded, in which case a bf16 result must be within 0.4 % of the reference in norm.
+
+    Elements where the reference is -inf or +inf must be equal; they take no part in the other bounds. A NaN in ``out`` breaks every bound.
+    """
+    if out.shape != ref.shape:
+        raise ValueError(f"expected a result of shape {tuple(ref.shape)}, but got {tuple(out.shape)}")
+    finite = torch.isfinite(ref)
+    failures: list[str] = []
+    if not torch.equal(out.detach().double()[~finite], ref[~finite]):
+        failures.append("infinite elements differ from the reference's")
+    got = _Errors.of(out, ref, finite)
+    forms = [_Errors.of(form, ref, finite) for form in plain]
+    worst_plain = max(form.worst for form in forms)
+    mean_plain = max(form.mean for form in forms)
+    bias_plain = max(form.bias for form in forms)
+    relative_plain = max(form.relative for form in forms)
+
+    factor = 3.0 if gradient else 2.0
+    additive = 1e-5 * (input_scale**2 if gradient else input_scale)
+    worst_limit = factor * worst_plain + additive
+    mean_limit = (1.1 if got.count >= _SMALL else 1.5) * mean_plain + 1e-6
+    bias_limit = bias_plain + _BIAS_STANDARD_ERRORS * got.standard_error + 1e-4 * got.mean_reference
+    bf16 = out.dtype == torch.bfloat16 and products_as_given
+    relative_limit = max(0.004 if bf16 else 1.1 * relative_plain, 1e-6)
+
+    checks = [
+        ("largest error", got.worst, worst_limit),
+        ("relative error", got.relative, relative_limit),
+    ]
+    if not gradient:
+        checks.append(("mean error", got.mean, mean_limit))
+    if got.count >= _SMALL:
+        checks.append(("bias", got.bias, bias_limit))
+    for name, value, limit in checks:
+        if not value <= limit:  # NaN fails too
+            failures.append(f"{name}: expected at most {limit:.3g}, but got {value:.3g}")
+    return Accuracy(
+        got.worst, worst_plain, worst_limit, got.mean, mean_plain, mean_limit,
+        got.bias, bias_limit, got.relative, relative_limit, tuple(failures),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Errors:
+    worst: float
+    mean: float
+    bias: float
+    standard_error: float
+    mean_reference: float
+    relative: float
+    count: int
+
+    @staticmethod
+    def of(out: torch.Tensor, ref: torch.Tensor, finite: torch.Tensor) -> _Errors:
+        difference = (out.detach().double() - ref)[finite]
+        expected = ref[finite]
+        count = difference.numel()
+        if count == 0:
+            return _Errors(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0)
+        signed = difference * expected.sign()
+        norm = float(expected.norm())
+        return _Errors(
+            worst=float(difference.abs().max()) if not difference.isnan().any() else math.nan,
+            mean=float(difference.abs().mean()),
+            bias=abs(float(signed.mean())),
+            standard_error=float(signed.std()) / math.sqrt(count) if count > 1 else 0.0,
+            mean_reference=float(expected.abs().mean()),
+            relative=float(difference.norm()) / norm if norm else float(difference.norm()),
+            count=count,
+        )
