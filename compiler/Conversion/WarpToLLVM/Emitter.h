@@ -1,0 +1,164 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// What the families of `convert-warp-to-llvm` share: where the registers of each value are, and where a lane is.
+//
+// One walk over a kernel emits LLVM dialect ops beside it. A tensor is as many scalars as its layout has registers, a scalar is
+// one, a tile in shared memory a pointer. Values are found in a table instead of through casts, so that the walk costs a few microseconds
+// an op and nothing has to be rolled back: an op that cannot be lowered is reported, and the walk ends.
+#pragma once
+
+#include "compiler/Target/TargetInfo.h"
+#include "dialects/Warp/Layout/LinearLayout.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/DenseMap.h"
+#include <map>
+
+namespace weft {
+
+/// The registers of a value: one LLVM value for each register of its layout.
+using Registers = llvm::SmallVector<mlir::Value>;
+
+class Emitter;
+/// Emits what an op becomes, through `Emitter::bind` for its results. A failure has been reported at the op.
+using Lowering = std::function<mlir::LogicalResult(mlir::Operation *, Emitter &)>;
+
+/// Which op is lowered by which function.
+class LoweringTable {
+public:
+  /// Lowers ops of type `Op` by `lower`, a callable `LogicalResult(Op, Emitter &)`.
+  template <typename Op, typename Function> void add(Function lower) {
+    table[mlir::TypeID::get<Op>()] = [lower](mlir::Operation *op, Emitter &emitter) { return lower(mlir::cast<Op>(op), emitter); };
+  }
+  /// The function for an op, or null.
+  const Lowering *find(mlir::Operation *op) const {
+    auto entry = table.find(op->getName().getTypeID());
+    return entry == table.end() ? nullptr : &entry->second;
+  }
+
+private:
+  llvm::DenseMap<mlir::TypeID, Lowering> table;
+};
+
+/// The LLVM type of one register of `type`: of a tensor's element, a scalar, or a tile in shared memory (!llvm.ptr<3>). An f8 is an i8, a
+/// `!tile.ptr` is !llvm.ptr<1>, an index is an i64. Null for other types.
+mlir::Type registerType(mlir::Type type);
+/// How many registers hold a value of `type`: those of its layout, or 1. A tensor without a layout gives none.
+std::optional<unsigned> registerCount(mlir::Type type);
+/// The layout of a tensor type, which must have one.
+const warp::LinearLayout &layoutOf(mlir::Type tensor);
+
+/// Emits one kernel. Public members are the whole interface of the families.
+class Emitter {
+public:
+  /// Emits into `function`, whose entry block must be empty. `warps` is a power of two.
+  Emitter(mlir::LLVM::LLVMFuncOp function, const TargetInfo &target, unsigned warps, const LoweringTable &table);
+
+  /// Where ops are created now. Its location is `loc`.
+  mlir::OpBuilder b;
+  /// The location of the op that is being lowered.
+  mlir::Location loc;
+  const TargetInfo &target;
+  /// Warps of a block.
+  const unsigned warps;
+
+  // --- values ---
+  /// The registers of a value of the kernel that has been lowered.
+  llvm::ArrayRef<mlir::Value> registers(mlir::Value value) const;
+  /// The only register of a scalar or of a tile in shared memory.
+  mlir::Value scalar(mlir::Value value) const { return registers(value).front(); }
+  /// Says where the registers of `value` are: exactly `registerCount` of them.
+  void bind(mlir::Value value, Registers registers);
+  void bind(mlir::Value value, mlir::Value single) { bind(value, Registers{single}); }
+  /// Emits an op, or all ops of a block but its terminator.
+  mlir::LogicalResult lower(mlir::Operation *op);
+  mlir::LogicalResult lowerBody(mlir::Block &block);
+  /// Emits the block of a combiner region on scalars and gives what it yields. May be called many times on one block. None after a reported failure.
+  std::optional<Registers> inlineBlock(mlir::Block &block, llvm::ArrayRef<mlir::Value> arguments);
+
+  // --- constants ---
+  mlir::Value i32(int64_t value);
+  mlir::Value i64(int64_t value);
+  mlir::Value i1(bool value);
+  /// Zero of an LLVM type.
+  mlir::Value zero(mlir::Type type);
+  /// Constants are shared over the kernel: created once, at its entry.
+  mlir::Value constant(mlir::TypedAttr value);
+
+  // --- where a thread is; i32, created once, at the entry ---
+  mlir::Value thread();
+  mlir::Value lane();
+  mlir::Value warp();
+  /// The xor, over the set bits i of the lane, of laneBases[i], and over those of the warp, of warpBases[i]. Shared by equal bases.
+  mlir::Value xorOfBits(llvm::ArrayRef<uint32_t> laneBases, llvm::ArrayRef<uint32_t> warpBases);
+  /// The coordinate along `axis` of the element in register 0 of this lane and warp. The element in register r is at
+  /// `coordinate ^ layout.delinearize(layout.apply(InDim::Register, r))[axis]`.
+  mlir::Value coordinate(const warp::LinearLayout &layout, unsigned axis);
+  /// Coordinate plus a register's part: `base ^ constant`, as an addition (disjoint or) when their bits cannot overlap, that is, when no lane or
+  /// warp basis of `layout` has a bit of `constant` along `axis`.
+  mlir::Value coordinate(const warp::LinearLayout &layout, unsigned axis, uint32_t reg);
+  /// True in exactly one of the threads that hold an element in this layout; null when every thread holds its own. i1.
+  mlir::Value isOwner(const warp::LinearLayout &layout);
+
+  // --- code ---
+  /// `asm volatile` with a struct of the results when there are several. Constraints as LLVM spells them ("=r,l,b").
+  llvm::SmallVector<mlir::Value> inlineAsm(llvm::StringRef code, llvm::StringRef constraints, llvm::ArrayRef<mlir::Type> results,
+                                           llvm::ArrayRef<mlir::Value> operands, bool sideEffects);
+  /// A value of 32 bits from as many narrower ones as fill it, lowest first; and back, into values of `type`.
+  mlir::Value pack(llvm::ArrayRef<mlir::Value> parts);
+  llvm::SmallVector<mlir::Value> unpack(mlir::Value word, mlir::Type type);
+  mlir::Value bitcast(mlir::Value value, mlir::Type type);
+  /// The value of `value` in the lane whose index differs by `mask` (`shfl.sync.bfly`), any type of 8 to 64 bits.
+  mlir::Value shuffleXor(mlir::Value value, unsigned mask);
+  /// The value of `value` in lane `source` (i32) (`shfl.sync.idx`).
+  mlir::Value shuffleIndex(mlir::Value value, mlir::Value source);
+  /// The value of `value` `delta` lanes below (`shfl.sync.up`), or above (`shfl.sync.down`); a lane's own where there is none.
+  mlir::Value shuffleUp(mlir::Value value, unsigned delta);
+  mlir::Value shuffleDown(mlir::Value value, unsigned delta);
+  /// `bar.sync 0`.
+  void barrier();
+  /// A pointer into the block's dynamic shared memory, `byteOffset` bytes from its start. !llvm.ptr<3>.
+  mlir::Value sharedPointer(int64_t byteOffset);
+  /// `pointer` (any address space) plus a number of bytes, i32 or i64.
+  mlir::Value offset(mlir::Value pointer, mlir::Value bytes);
+  mlir::Value offset(mlir::Value pointer, int64_t bytes);
+
+  /// Runs `emit` with the insertion point at the end of the kernel's entry code: for what is computed once. Values from outside of the entry must not be used.
+  template <typename Function> auto atEntry(Function emit) {
+    mlir::OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(entryEnd);
+    return emit();
+  }
+  /// The function that is being emitted into.
+  mlir::LLVM::LLVMFuncOp function() const { return kernel; }
+
+private:
+  mlir::Value shuffle(mlir::Value value, mlir::Value operand, mlir::NVVM::ShflKind kind, unsigned clamp);
+
+  mlir::LLVM::LLVMFuncOp kernel;
+  /// An op that ends the code at the entry; erased when the kernel is complete.
+  mlir::Operation *entryEnd;
+  const LoweringTable &table;
+  llvm::DenseMap<mlir::Value, Registers> values;
+  llvm::DenseMap<mlir::Attribute, mlir::Value> constants;
+  std::map<std::vector<uint32_t>, mlir::Value> bitSums;
+  mlir::Value threadIndex, sharedBase;
+  friend class KernelLowering;
+};
+
+// --- the families: each adds its ops to the table ---
+void addElementwiseLowerings(LoweringTable &table);   // arith
+void addMathLowerings(LoweringTable &table);          // math
+void addShapeLowerings(LoweringTable &table);         // tile: make_range ... split
+void addMemoryLowerings(LoweringTable &table);        // tile: addptr, load, store
+void addAtomicLowerings(LoweringTable &table);        // tile: atomic_rmw, atomic_cas
+void addProgramLowerings(LoweringTable &table);       // tile: program_id, num_programs, assert; warp.barrier
+void addControlFlowLowerings(LoweringTable &table);   // scf
+void addFmaDotLowerings(LoweringTable &table);        // tile.dot of precision ieee
+void addMatrixLowerings(LoweringTable &table);        // warp.mma                              (MatrixToLLVM.cpp)
+void addSharedLowerings(LoweringTable &table);        // warp: alloc ... async_wait            (SharedToLLVM.cpp)
+void addConvertLayoutLowerings(LoweringTable &table); // warp.convert_layout                   (ConvertLayoutToLLVM.cpp)
+void addReduceLowerings(LoweringTable &table);        // tile.reduce                           (ReduceToLLVM.cpp)
+void addScanLowerings(LoweringTable &table);          // tile.scan                             (ScanToLLVM.cpp)
+
+} // namespace weft
