@@ -29,7 +29,7 @@ endif()
 # Warnings are errors in our own code only; third-party headers come in as system headers.
 add_library(weft_options INTERFACE)
 target_compile_options(weft_options INTERFACE -Wall -Wextra -Werror)
-target_include_directories(weft_options INTERFACE "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}")
+target_include_directories(weft_options INTERFACE "${PROJECT_SOURCE_DIR}")
 
 # weft_add_library(NAME [SHARED] SOURCES ... [LINK ...]): one library for one room of the tree.
 function(weft_add_library name)

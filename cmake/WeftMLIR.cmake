@@ -1,22 +1,31 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 # MLIR 22, its tablegen functions, and the one precompiled header that every file of the compiler shares.
 
-find_package(MLIR 22 REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
-find_package(LLVM 22 REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/llvm)
+# (MLIR's version file accepts only an exact match, so the major version is compared here.)
+find_package(MLIR REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
+find_package(LLVM REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/llvm)
+if(NOT LLVM_VERSION_MAJOR EQUAL 22)
+  message(FATAL_ERROR "expected LLVM and MLIR 22, but found ${LLVM_PACKAGE_VERSION}; install llvm-22-dev and libmlir-22-dev")
+endif()
 list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
 include(TableGen)
 include(AddLLVM)
 include(AddMLIR)
 
+# LLVM's own standard: its headers do not compile as C++20 with clang 22 over libstdc++ 12.
+set(WEFT_MLIR_CXX_STANDARD 17)
+
 # What every file of the dialects and the compiler is compiled with.
 add_library(weft_mlir INTERFACE)
-target_include_directories(weft_mlir SYSTEM INTERFACE ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
+# The binary tree holds what tablegen writes.
+target_include_directories(weft_mlir SYSTEM INTERFACE ${PROJECT_BINARY_DIR} ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
 target_compile_options(weft_mlir INTERFACE -fno-rtti -fno-exceptions $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
 target_link_libraries(weft_mlir INTERFACE weft_options MLIR LLVM)
 
 # MLIR's headers cost 10 seconds a file; compiled once, with their templates instantiated, a file costs 0.2 to 2.
 add_library(WeftPCH OBJECT "${PROJECT_SOURCE_DIR}/cmake/Precompiled.cpp")
 target_link_libraries(WeftPCH PRIVATE weft_mlir)
+set_target_properties(WeftPCH PROPERTIES CXX_STANDARD ${WEFT_MLIR_CXX_STANDARD})
 target_precompile_headers(WeftPCH PRIVATE "${PROJECT_SOURCE_DIR}/cmake/Precompiled.h")
 
 # weft_add_mlir_library(NAME SOURCES ... [LINK ...] [DEPENDS ...]): a room of the compiler.
@@ -25,6 +34,7 @@ function(weft_add_mlir_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK;DEPENDS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE weft_mlir PUBLIC ${ARG_LINK})
+  set_target_properties(${name} PROPERTIES CXX_STANDARD ${WEFT_MLIR_CXX_STANDARD})
   target_precompile_headers(${name} REUSE_FROM WeftPCH)
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
@@ -36,6 +46,10 @@ function(weft_add_mlir_executable name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE weft_mlir ${ARG_LINK})
+  # The precompiled header is position-independent as libraries are, and serves no file compiled in another way.
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -fPIC)
+  set_target_properties(${name} PROPERTIES CXX_STANDARD ${WEFT_MLIR_CXX_STANDARD})
   target_precompile_headers(${name} REUSE_FROM WeftPCH)
 endfunction()
 
@@ -46,7 +60,7 @@ function(weft_tablegen target td)
   while(pairs)
     list(POP_FRONT pairs output flags)
     separate_arguments(flags)
-    mlir_tablegen(${output} ${flags} -I ${PROJECT_SOURCE_DIR})
+    mlir_tablegen(${output} ${flags} -I ${PROJECT_SOURCE_DIR} -I ${MLIR_INCLUDE_DIRS})
   endwhile()
   add_public_tablegen_target(${target})
 endfunction()

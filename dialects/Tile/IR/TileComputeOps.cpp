@@ -1,0 +1,89 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Matrix products, reductions and scans: verifiers. The constraints C1, C2, ... are those of TileComputeOps.td.
+#include "dialects/Tile/IR/TileOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+using namespace mlir;
+using namespace weft::tile;
+
+/// The accumulator types that products of `operand` may be summed in.
+static bool isAccumulatorOf(Type operand, Type accumulator) {
+  if (operand.isF16())
+    return accumulator.isF32() || accumulator.isF16();
+  if (operand.isBF16() || operand.isF32() || isa<Float8E4M3FNType, Float8E5M2Type>(operand))
+    return accumulator.isF32();
+  if (operand.isF64())
+    return accumulator.isF64();
+  return operand.isInteger(8) && accumulator.isInteger(32);
+}
+
+LogicalResult DotOp::verify() {
+  auto a = cast<RankedTensorType>(getA().getType()), b = cast<RankedTensorType>(getB().getType());
+  auto acc = cast<RankedTensorType>(getAcc().getType());
+  if (a.getRank() != 2 || b.getRank() != 2 || acc.getRank() != 2)
+    return emitOpError() << "expected matrices, but got " << a << ", " << b << " and " << acc;
+  int64_t m = a.getDimSize(0), k = a.getDimSize(1), n = b.getDimSize(1);
+  if (b.getDimSize(0) != k)
+    return emitOpError() << "expected as many rows of 'b' as columns of 'a', " << k << ", but got " << b.getDimSize(0);
+  if (acc.getDimSize(0) != m || acc.getDimSize(1) != n)
+    return emitOpError() << "expected an accumulator of shape [" << m << ", " << n << "], but got " << acc;
+  if (m < 16 || n < 16 || k < 16)
+    return emitOpError() << "expected sizes of at least 16, but got M = " << m << ", N = " << n << ", K = " << k;
+  if (a.getElementType() != b.getElementType())
+    return emitOpError() << "expected operands of one element type, but got " << a.getElementType() << " and "
+                         << b.getElementType();
+  if (!isAccumulatorOf(a.getElementType(), acc.getElementType()))
+    return emitOpError() << "expected an accumulator that products of " << a.getElementType()
+                         << " are summed in, but got " << acc.getElementType();
+  return success();
+}
+
+/// Checks what a reduction and a scan share: one shape, an axis inside it, a combiner over the element types.
+static LogicalResult verifyCombining(Operation *op, ValueRange sources, int64_t axis, Region &combiner) {
+  if (sources.empty())
+    return op->emitOpError() << "expected at least one source, but got none";
+  auto first = cast<RankedTensorType>(sources.front().getType());
+  for (Value source : sources)
+    if (shapeOf(source.getType()) != first.getShape())
+      return op->emitOpError() << "expected sources of one shape, but got " << first << " and " << source.getType();
+  if (axis < 0 || axis >= first.getRank())
+    return op->emitOpError() << "expected 'axis' between 0 and " << first.getRank() - 1 << ", but got " << axis;
+  SmallVector<Type> elements;
+  for (Value source : sources)
+    elements.push_back(elementTypeOf(source.getType()));
+  SmallVector<Type> arguments(elements);
+  arguments.append(elements);
+  Block &block = combiner.front();
+  if (TypeRange(block.getArgumentTypes()) != TypeRange(arguments))
+    return op->emitOpError() << "expected a region over (" << arguments << "), but got (" << block.getArgumentTypes()
+                             << ")";
+  auto yield = dyn_cast_or_null<YieldOp>(block.empty() ? nullptr : &block.back());
+  if (!yield || TypeRange(yield.getValues().getTypes()) != TypeRange(elements))
+    return op->emitOpError() << "expected a region that yields (" << elements << ")";
+  return success();
+}
+
+LogicalResult ReduceOp::verify() {
+  int64_t axis = getAxisAttr().getInt();
+  if (failed(verifyCombining(*this, getSources(), axis, getCombiner())))
+    return failure();
+  for (auto [source, result] : llvm::zip_equal(getSources(), getResults())) {
+    SmallVector<int64_t> expected(shapeOf(source.getType()));
+    expected.erase(expected.begin() + axis);
+    Type type = result.getType();
+    if (ArrayRef<int64_t>(expected) != shapeOf(type) || isa<RankedTensorType>(type) == expected.empty() ||
+        elementTypeOf(type) != elementTypeOf(source.getType()))
+      return emitOpError() << "expected a result of " << elementTypeOf(source.getType()) << " without axis " << axis
+                           << " of " << source.getType() << ", but got " << type;
+  }
+  return success();
+}
+
+LogicalResult ScanOp::verify() {
+  if (failed(verifyCombining(*this, getSources(), getAxisAttr().getInt(), getCombiner())))
+    return failure();
+  for (auto [source, result] : llvm::zip_equal(getSources(), getResults()))
+    if (source.getType() != result.getType())
+      return emitOpError() << "expected a result of type " << source.getType() << ", but got " << result.getType();
+  return success();
+}

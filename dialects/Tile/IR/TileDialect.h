@@ -1,0 +1,34 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The tile dialect's class, its types, attributes and enumerations.
+#pragma once
+
+#include "mlir/IR/Attributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/Types.h"
+
+#include "dialects/Tile/IR/TileDialect.h.inc"
+#include "dialects/Tile/IR/TileEnums.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Tile/IR/TileTypes.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Tile/IR/TileAttrs.h.inc"
+
+namespace weft::tile {
+
+/// The names of the discardable attributes that the dialect gives a meaning to.
+inline constexpr llvm::StringLiteral kernelAttrName = "tile.kernel";
+inline constexpr llvm::StringLiteral scheduleAttrName = "tile.schedule";
+inline constexpr llvm::StringLiteral divisibilityAttrName = "tile.divisibility";
+
+/// A tensor's element type; any other type itself.
+mlir::Type elementTypeOf(mlir::Type type);
+/// A tensor's shape; empty for a scalar.
+llvm::ArrayRef<int64_t> shapeOf(mlir::Type type);
+/// `type` with another element type: a tensor keeps its shape and encoding.
+mlir::Type withElementType(mlir::Type type, mlir::Type element);
+/// The type of what a pointer, or each pointer of a tensor, points to.
+mlir::Type pointeeTypeOf(mlir::Type type);
+
+} // namespace weft::tile

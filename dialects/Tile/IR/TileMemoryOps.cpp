@@ -1,0 +1,228 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Pointers, loads, stores and atomics: verifiers, folds, effects and the text of loads and stores. The constraints C1, C2, ... are those
+// of TileMemoryOps.td.
+#include "dialects/Tile/IR/TileOps.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace weft::tile;
+
+/// Checks that `type` is `element`, or a tensor of it, in the shape of the pointers.
+static LogicalResult verifyLikePointers(Operation *op, StringRef what, Type type, Type pointers, Type element) {
+  Type expected = withElementType(pointers, element);
+  if (type == expected)
+    return success();
+  return op->emitOpError() << "expected " << what << " of type " << expected << ", but got " << type;
+}
+
+static LogicalResult verifyMask(Operation *op, Value mask, Type pointers) {
+  if (!mask)
+    return success();
+  return verifyLikePointers(op, "a mask", mask.getType(), pointers, IntegerType::get(op->getContext(), 1));
+}
+
+static LogicalResult verifyAddressCast(Operation *op, Type pointers, Type integers) {
+  return verifyLikePointers(op, "an address", integers, pointers, IntegerType::get(op->getContext(), 64));
+}
+
+LogicalResult AddPtrOp::verify() {
+  Type pointers = getPtr().getType(), offset = getOffset().getType();
+  return verifyLikePointers(*this, "an offset", offset, pointers, elementTypeOf(offset));
+}
+
+OpFoldResult AddPtrOp::fold(FoldAdaptor adaptor) {
+  if (matchPattern(adaptor.getOffset(), m_Zero()))
+    return getPtr();
+  return {};
+}
+
+LogicalResult PtrToIntOp::verify() { return verifyAddressCast(*this, getSource().getType(), getResult().getType()); }
+LogicalResult IntToPtrOp::verify() { return verifyAddressCast(*this, getResult().getType(), getSource().getType()); }
+
+LogicalResult PtrCastOp::verify() {
+  return verifyLikePointers(*this, "a result", getResult().getType(), getSource().getType(),
+                            elementTypeOf(getResult().getType()));
+}
+
+//===-- Load and store ------------------------------------------------------------------------------------------------===//
+
+/// Parses `attr-dict : type` after the operands; the types of all operands follow from the pointer's.
+static ParseResult parseTail(OpAsmParser &parser, OperationState &state, Type &pointers) {
+  if (parser.parseOptionalAttrDict(state.attributes))
+    return failure();
+  SMLoc where = parser.getCurrentLocation();
+  if (parser.parseColonType(pointers))
+    return failure();
+  if (!isa<PointerType>(elementTypeOf(pointers)))
+    return parser.emitError(where) << "expected a pointer or a tensor of pointers, but got " << pointers;
+  return success();
+}
+
+ParseResult LoadOp::parse(OpAsmParser &parser, OperationState &state) {
+  SmallVector<OpAsmParser::UnresolvedOperand, 3> operands;
+  SMLoc where = parser.getCurrentLocation();
+  Type pointers;
+  if (parser.parseOperandList(operands) || parseTail(parser, state, pointers))
+    return failure();
+  if (operands.empty() || operands.size() > 3)
+    return parser.emitError(where) << "expected a pointer, a mask and another value at most, but got " << operands.size()
+                                   << " operands";
+  Type result = withElementType(pointers, pointeeTypeOf(pointers));
+  Type types[] = {pointers, withElementType(pointers, parser.getBuilder().getI1Type()), result};
+  if (parser.resolveOperands(operands, ArrayRef(types).take_front(operands.size()), where, state.operands))
+    return failure();
+  llvm::copy(ArrayRef<int32_t>{1, operands.size() > 1, operands.size() > 2},
+             state.getOrAddProperties<Properties>().operandSegmentSizes.begin());
+  state.addTypes(result);
+  return success();
+}
+
+void LoadOp::print(OpAsmPrinter &printer) {
+  printer << ' ' << getOperands();
+  SmallVector<StringRef> elided{getOperandSegmentSizesAttrName()};
+  if (getCache() == CacheModifier::None)
+    elided.push_back(getCacheAttrName());
+  if (getEviction() == Eviction::Normal)
+    elided.push_back(getEvictionAttrName());
+  printer.printOptionalAttrDict((*this)->getAttrs(), elided);
+  printer << " : " << getPtr().getType();
+}
+
+LogicalResult LoadOp::verify() {
+  Type pointers = getPtr().getType();
+  if (failed(verifyLikePointers(*this, "a result", getResult().getType(), pointers, pointeeTypeOf(pointers))) ||
+      failed(verifyMask(*this, getMask(), pointers)))
+    return failure();
+  if (!getOther())
+    return success();
+  if (!getMask())
+    return emitOpError() << "expected a mask beside 'other', but got none";
+  return verifyLikePointers(*this, "'other'", getOther().getType(), pointers, pointeeTypeOf(pointers));
+}
+
+void LoadOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), &getPtrMutable());
+  if (getIsVolatile())
+    effects.emplace_back(MemoryEffects::Write::get(), &getPtrMutable());
+}
+
+ParseResult StoreOp::parse(OpAsmParser &parser, OperationState &state) {
+  SmallVector<OpAsmParser::UnresolvedOperand, 3> operands;
+  SMLoc where = parser.getCurrentLocation();
+  Type pointers;
+  if (parser.parseOperandList(operands) || parseTail(parser, state, pointers))
+    return failure();
+  if (operands.size() < 2 || operands.size() > 3)
+    return parser.emitError(where) << "expected a pointer, a value and a mask at most, but got " << operands.size()
+                                   << " operands";
+  Type types[] = {pointers, withElementType(pointers, pointeeTypeOf(pointers)),
+                  withElementType(pointers, parser.getBuilder().getI1Type())};
+  return parser.resolveOperands(operands, ArrayRef(types).take_front(operands.size()), where, state.operands);
+}
+
+void StoreOp::print(OpAsmPrinter &printer) {
+  printer << ' ' << getOperands();
+  SmallVector<StringRef> elided;
+  if (getCache() == CacheModifier::None)
+    elided.push_back(getCacheAttrName());
+  if (getEviction() == Eviction::Normal)
+    elided.push_back(getEvictionAttrName());
+  printer.printOptionalAttrDict((*this)->getAttrs(), elided);
+  printer << " : " << getPtr().getType();
+}
+
+LogicalResult StoreOp::verify() {
+  Type pointers = getPtr().getType();
+  if (failed(verifyLikePointers(*this, "a value", getValue().getType(), pointers, pointeeTypeOf(pointers))))
+    return failure();
+  return verifyMask(*this, getMask(), pointers);
+}
+
+void StoreOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  effects.emplace_back(MemoryEffects::Write::get(), &getPtrMutable());
+}
+
+//===-- Canonicalization ----------------------------------------------------------------------------------------------===//
+
+namespace {
+/// A load whose mask is known: all true reads without a mask, all false is `other`.
+struct FoldLoadMask : OpRewritePattern<LoadOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(LoadOp load, PatternRewriter &rewriter) const override {
+    if (!load.getMask())
+      return rewriter.notifyMatchFailure(load, "no mask");
+    if (matchPattern(load.getMask(), m_One())) {
+      rewriter.modifyOpInPlace(load, [&] {
+        load.getOtherMutable().clear();
+        load.getMaskMutable().clear();
+      });
+      return success();
+    }
+    if (!matchPattern(load.getMask(), m_Zero()) || !load.getOther() || load.getIsVolatile())
+      return rewriter.notifyMatchFailure(load, "the mask is not constant, or there is no other value");
+    rewriter.replaceOp(load, load.getOther());
+    return success();
+  }
+};
+
+/// A store whose mask is known: all true writes without a mask, all false writes nothing.
+struct FoldStoreMask : OpRewritePattern<StoreOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(StoreOp store, PatternRewriter &rewriter) const override {
+    if (!store.getMask())
+      return rewriter.notifyMatchFailure(store, "no mask");
+    if (matchPattern(store.getMask(), m_One())) {
+      rewriter.modifyOpInPlace(store, [&] { store.getMaskMutable().clear(); });
+      return success();
+    }
+    if (!matchPattern(store.getMask(), m_Zero()))
+      return rewriter.notifyMatchFailure(store, "the mask is not constant");
+    rewriter.eraseOp(store);
+    return success();
+  }
+};
+} // namespace
+
+void LoadOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+  patterns.add<FoldLoadMask>(context);
+}
+
+void StoreOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+  patterns.add<FoldStoreMask>(context);
+}
+
+//===-- Atomics -------------------------------------------------------------------------------------------------------===//
+
+LogicalResult AtomicRMWOp::verify() {
+  Type pointers = getPtr().getType(), element = pointeeTypeOf(pointers);
+  if (failed(verifyLikePointers(*this, "a value", getValue().getType(), pointers, element)) ||
+      failed(verifyLikePointers(*this, "a result", getResult().getType(), pointers, element)) ||
+      failed(verifyMask(*this, getMask(), pointers)))
+    return failure();
+  if (getKind() == AtomicKind::Exchange || isa<FloatType>(element) == (getKind() == AtomicKind::FAdd))
+    return success();
+  return emitOpError() << "expected " << (getKind() == AtomicKind::FAdd ? "floats" : "integers") << " for '"
+                       << stringifyAtomicKind(getKind()) << "', but got " << element;
+}
+
+void AtomicRMWOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), &getPtrMutable());
+  effects.emplace_back(MemoryEffects::Write::get(), &getPtrMutable());
+}
+
+LogicalResult AtomicCASOp::verify() {
+  Type pointers = getPtr().getType(), element = pointeeTypeOf(pointers);
+  for (Type type : {getCompare().getType(), getValue().getType(), getResult().getType()})
+    if (failed(verifyLikePointers(*this, "operands and result", type, pointers, element)))
+      return failure();
+  if (!element.isIntOrFloat() || element.getIntOrFloatBitWidth() < 16)
+    return emitOpError() << "expected values of 16, 32 or 64 bits, but got " << element;
+  return success();
+}
+
+void AtomicCASOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), &getPtrMutable());
+  effects.emplace_back(MemoryEffects::Write::get(), &getPtrMutable());
+}

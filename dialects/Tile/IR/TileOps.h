@@ -1,0 +1,14 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The ops of the tile dialect.
+#pragma once
+
+#include "dialects/Tile/IR/TileDialect.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#define GET_OP_CLASSES
+#include "dialects/Tile/IR/TileOps.h.inc"

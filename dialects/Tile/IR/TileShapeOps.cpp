@@ -1,0 +1,155 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Verifiers and folds of the ops that only move elements. The constraints C1, C2, ... are those of TileShapeOps.td.
+#include "dialects/Tile/IR/TileOps.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weft::tile;
+
+/// Folds a shape op of a splat constant to the splat constant of the result.
+static OpFoldResult foldSplat(Attribute source, Type result) {
+  auto splat = dyn_cast_or_null<SplatElementsAttr>(source);
+  return splat ? OpFoldResult(splat.resizeSplat(cast<ShapedType>(result))) : OpFoldResult();
+}
+
+static LogicalResult verifySameElement(Operation *op, Type source, Type result) {
+  if (elementTypeOf(source) == elementTypeOf(result))
+    return success();
+  return op->emitOpError() << "expected a result of element type " << elementTypeOf(source) << ", but got "
+                           << elementTypeOf(result);
+}
+
+static LogicalResult verifyShape(Operation *op, ArrayRef<int64_t> expected, Type result) {
+  if (expected == shapeOf(result))
+    return success();
+  InFlightDiagnostic diagnostic = op->emitOpError() << "expected a result of shape [";
+  llvm::interleaveComma(expected, diagnostic);
+  diagnostic << "], but got [";
+  llvm::interleaveComma(shapeOf(result), diagnostic);
+  return diagnostic << "]";
+}
+
+LogicalResult MakeRangeOp::verify() {
+  int64_t start = getStartAttr().getInt(), end = getEndAttr().getInt();
+  if (end <= start)
+    return emitOpError() << "expected 'end' to be more than 'start', but got " << start << " to " << end;
+  auto type = cast<RankedTensorType>(getResult().getType());
+  if (!type.getElementType().isInteger(32))
+    return emitOpError() << "expected a result of element type 'i32', but got " << type.getElementType();
+  if (!llvm::isPowerOf2_64(end - start))
+    return emitOpError() << "expected a power of two of elements, but got " << end - start;
+  return verifyShape(*this, {end - start}, type);
+}
+
+LogicalResult SplatOp::verify() { return verifySameElement(*this, getSource().getType(), getResult().getType()); }
+
+OpFoldResult SplatOp::fold(FoldAdaptor adaptor) {
+  Attribute value = adaptor.getSource();
+  if (!isa_and_nonnull<IntegerAttr, FloatAttr>(value))
+    return {};
+  return SplatElementsAttr::get(cast<ShapedType>(getResult().getType()), value);
+}
+
+LogicalResult ExpandDimsOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  int64_t axis = getAxisAttr().getInt();
+  if (axis < 0 || axis > source.getRank())
+    return emitOpError() << "expected 'axis' between 0 and " << source.getRank() << ", but got " << axis;
+  SmallVector<int64_t> expected(source.getShape());
+  expected.insert(expected.begin() + axis, 1);
+  if (failed(verifyShape(*this, expected, getResult().getType())))
+    return failure();
+  return verifySameElement(*this, source, getResult().getType());
+}
+
+OpFoldResult ExpandDimsOp::fold(FoldAdaptor adaptor) { return foldSplat(adaptor.getSource(), getResult().getType()); }
+
+LogicalResult BroadcastOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  auto result = cast<RankedTensorType>(getResult().getType());
+  if (source.getRank() != result.getRank())
+    return emitOpError() << "expected a result of rank " << source.getRank() << ", but got " << result.getRank();
+  for (int64_t axis = 0; axis < source.getRank(); ++axis)
+    if (source.getDimSize(axis) != 1 && source.getDimSize(axis) != result.getDimSize(axis))
+      return emitOpError() << "expected axis " << axis << " of the source to be 1 or " << result.getDimSize(axis)
+                           << ", but got " << source.getDimSize(axis);
+  return verifySameElement(*this, source, result);
+}
+
+OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
+  if (getSource().getType() == getResult().getType())
+    return getSource();
+  return foldSplat(adaptor.getSource(), getResult().getType());
+}
+
+LogicalResult ReshapeOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  auto result = cast<RankedTensorType>(getResult().getType());
+  if (source.getNumElements() != result.getNumElements())
+    return emitOpError() << "expected a result of " << source.getNumElements() << " elements, but got "
+                         << result.getNumElements();
+  return verifySameElement(*this, source, result);
+}
+
+OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
+  if (getSource().getType() == getResult().getType())
+    return getSource();
+  if (auto inner = getSource().getDefiningOp<ReshapeOp>()) {
+    getSourceMutable().assign(inner.getSource());
+    return getResult();
+  }
+  return foldSplat(adaptor.getSource(), getResult().getType());
+}
+
+LogicalResult PermuteOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  SmallVector<int32_t> sorted(getOrder());
+  llvm::sort(sorted);
+  bool permutation = sorted.size() == static_cast<size_t>(source.getRank());
+  for (auto [index, axis] : llvm::enumerate(sorted))
+    permutation &= axis == static_cast<int32_t>(index);
+  if (!permutation)
+    return emitOpError() << "expected 'order' to be a permutation of the " << source.getRank() << " axes, but got ["
+                         << getOrder() << "]";
+  SmallVector<int64_t> expected;
+  for (int32_t axis : getOrder())
+    expected.push_back(source.getDimSize(axis));
+  if (failed(verifyShape(*this, expected, getResult().getType())))
+    return failure();
+  return verifySameElement(*this, source, getResult().getType());
+}
+
+OpFoldResult PermuteOp::fold(FoldAdaptor adaptor) {
+  if (getSource().getType() == getResult().getType() && llvm::is_sorted(getOrder()))
+    return getSource();
+  if (auto inner = getSource().getDefiningOp<PermuteOp>()) {
+    SmallVector<int32_t> order;
+    for (int32_t axis : getOrder())
+      order.push_back(inner.getOrder()[axis]);
+    getSourceMutable().assign(inner.getSource());
+    setOrder(order);
+    return getResult();
+  }
+  return foldSplat(adaptor.getSource(), getResult().getType());
+}
+
+LogicalResult JoinOp::verify() {
+  SmallVector<int64_t> expected(shapeOf(getLhs().getType()));
+  expected.push_back(2);
+  if (failed(verifyShape(*this, expected, getResult().getType())))
+    return failure();
+  return verifySameElement(*this, getLhs().getType(), getResult().getType());
+}
+
+LogicalResult SplitOp::verify() {
+  ArrayRef<int64_t> shape = shapeOf(getSource().getType());
+  if (shape.empty() || shape.back() != 2)
+    return emitOpError() << "expected a source whose last axis is 2, but got " << getSource().getType();
+  for (Value half : getResults()) {
+    if (failed(verifyShape(*this, shape.drop_back(), half.getType())) ||
+        failed(verifySameElement(*this, getSource().getType(), half.getType())))
+      return failure();
+  }
+  return success();
+}

@@ -1,0 +1,91 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""``weft sim``: any PTX file on the simulator, with every check on."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import secrets
+import time
+from typing import Any
+
+from weft.cli import arguments as argument_forms
+from weft.cli.shapes import triple
+
+
+def add(commands: Any) -> None:
+    """Add this command's part of the command line."""
+    part = commands.add_parser(
+        "sim",
+        help="run a PTX file on the simulator",
+        description="Runs one entry of a PTX file on the simulator and reports what it found and counted.\n\n"
+        "Arguments, in the order of the entry's parameters:" + str(argument_forms.__doc__).partition("\n")[2],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    part.add_argument("file", metavar="FILE.ptx")
+    part.add_argument("--entry", required=True, metavar="NAME", help="the .entry to run")
+    part.add_argument("--grid", type=triple, default=(1, 1, 1), metavar="X[,Y[,Z]]", help="blocks (default: 1)")
+    part.add_argument("--block", type=triple, required=True, metavar="X[,Y[,Z]]", help="threads of a block")
+    part.add_argument("--shared", type=int, default=0, metavar="BYTES", help="dynamic shared memory (default: 0)")
+    part.add_argument("--arg", action="append", default=[], metavar="A", help="an argument; repeat for each")
+    part.add_argument("--checks", default="all", metavar="C", help="all, none, or kinds of findings by comma (default: all)")
+    part.add_argument("--seed", type=int, default=None, help="for random arguments and the order of warps (default: fresh, printed)")
+    part.add_argument("--json", action="store_true", help="report as JSON")
+    part.set_defaults(function=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Simulate; exit code 1 when there are findings."""
+    import weft.simulator
+
+    seed = secrets.randbits(32) if arguments.seed is None else arguments.seed
+    parsed = argument_forms.parse_arguments(arguments.arg, seed)
+    started = time.perf_counter()
+    report = weft.simulator.launch(
+        pathlib.Path(arguments.file),
+        arguments.entry,
+        arguments.grid,
+        arguments.block,
+        [argument.value for argument in parsed],
+        shared=arguments.shared,
+        checks=arguments.checks,
+        seed=seed,
+    )
+    seconds = time.perf_counter() - started
+    written = argument_forms.write_outputs(parsed)
+    findings = [_as_dict(finding) for finding in report.findings]
+    if arguments.json:
+        print(json.dumps({
+            "seed": seed, "seconds": seconds, "findings": findings, "counters": report.counters,
+            "advisories": [_as_dict(advisory) for advisory in report.advisories], "written": [str(path) for path in written],
+        }))  # fmt: skip
+    else:
+        _print_report(report, seed, seconds, written)
+    return 1 if findings else 0
+
+
+def _as_dict(finding: Any) -> dict[str, Any]:
+    names = ("kind", "message", "line", "source", "cta", "warp", "lane", "other")
+    return {name: getattr(finding, name) for name in names}
+
+
+def _print_report(report: Any, seed: int, seconds: float, written: list[pathlib.Path]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    table = Table("counter", "value", title=f"simulated in {seconds:.2f} s, seed {seed}")
+    for name, value in report.counters.items():
+        for key, count in value.items() if isinstance(value, dict) else ((name, value),):
+            table.add_row(key, f"{count:,}")
+    console.print(table)
+    for path in written:
+        console.print(f"wrote {path}", highlight=False)
+    for label, items in (("advisory", report.advisories), ("finding", report.findings)):
+        for item in items:
+            console.print(f"{label}: {item.kind}: {item.message} (PTX line {item.line})", highlight=False, markup=False)
+    if not report.findings:
+        console.print("no findings")
+    if report.output:
+        console.print(report.output, end="", highlight=False, markup=False)
