@@ -1,0 +1,97 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// What a launch found and counted.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft::simulator {
+
+/// What can be wrong with a program. The spelling users see is `findingName`.
+enum class FindingKind : uint8_t {
+  OutOfBounds,
+  Misaligned,
+  UseAfterFree,
+  Uninitialised,
+  SharedRace,
+  GlobalRace,
+  AsyncUnwaited,
+  AsyncOverwrite,
+  MissingProxyFence,
+  WgmmaAccumulator,
+  WgmmaWarpgroup,
+  MbarrierMisuse,
+  Deadlock,
+  BarrierMismatch,
+  DivergentAligned,
+  RegisterLimit,
+  ExitWithAsync,
+  Unsupported,
+  Trap,
+};
+
+/// The public spelling: "out-of-bounds", "shared-race", ...
+std::string_view findingName(FindingKind kind);
+
+/// One thing wrong, at one place. Repeats of a kind at an instruction are counted, not listed.
+struct Finding {
+  FindingKind kind;
+  std::string message; ///< one sentence with the facts: kernel, block, warp, lane, address, both sides
+  std::string kernel;
+  uint32_t line = 0;                ///< PTX line, from 1
+  std::string source;               ///< "file:line" through .loc, empty without
+  std::array<uint32_t, 3> cta{};    ///< block coordinates
+  uint32_t warp = 0, lane = 0;      ///< the first thread that showed it
+  std::string other;                ///< the other side of a conflict, empty without
+  uint64_t count = 1;               ///< how often it was seen
+};
+
+/// Where instructions are put to be counted.
+enum class InstructionClass : uint8_t {
+  Integer, Float, Half, Double, Convert, Special, Move, Compare, Predicate, Branch,
+  GlobalLoad, GlobalStore, SharedLoad, SharedStore, LocalMemory, ParameterMemory, Atomic, AsyncCopy,
+  MatrixLoad, Matrix, Shuffle, Vote, Barrier, Fence, Other, Count
+};
+
+/// The name of a class in `counters`: "integer", "matrix", ...
+std::string_view className(InstructionClass c);
+
+/// What the launch cost, summed over all blocks. Independent of the number of worker threads.
+struct Counters {
+  uint64_t threadInstructions = 0;
+  uint64_t warpInstructions = 0;
+  std::array<uint64_t, size_t(InstructionClass::Count)> warpInstructionsByClass{};
+  uint64_t mmaMacs = 0;
+  uint64_t globalSectorsRead = 0, globalSectorsWritten = 0;
+  uint64_t globalSectorsIdeal = 0; ///< sectors the bytes asked for would fill, coalesced perfectly
+  uint64_t sharedWavefronts = 0, sharedWavefrontsIdeal = 0;
+  uint64_t barriers = 0;
+  uint64_t divergentBranches = 0;
+
+  void add(const Counters &other);
+  /// Every counter by its public name ("thread_instructions", "warp_instructions", "warp_instructions.matrix", ...).
+  std::map<std::string, uint64_t> named() const;
+};
+
+/// What one PTX line cost.
+struct LineProfile {
+  uint32_t line = 0;
+  std::string source;
+  std::string text; ///< mnemonic with modifiers
+  uint64_t warpInstructions = 0, threadInstructions = 0;
+};
+
+/// All that a launch tells.
+struct Report {
+  std::vector<Finding> findings;
+  std::vector<Finding> advisories;
+  Counters counters;
+  std::vector<LineProfile> profile; ///< executed lines in PTX order
+  std::string output;               ///< what the kernel printed
+};
+
+} // namespace weft::simulator
