@@ -5,6 +5,8 @@
 #include <expected>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 namespace weft {
 
@@ -31,8 +33,46 @@ struct Error {
   std::string message;
 };
 
-/// A value, or why there is none.
-template <typename T> using Result = std::expected<T, Error>;
+namespace detail {
+/// Calls `function` on the value of `result`, or on nothing for a Result<void>.
+template <typename T, typename Function, typename R> decltype(auto) invokeOn(Function &function, R &&result) {
+  if constexpr (std::is_void_v<T>)
+    return function();
+  else
+    return function(*std::move(result));
+}
+} // namespace detail
+
+/// A value, or why there is none: std::expected, with the two monadic operations that libstdc++ has from version 13.
+template <typename T> class [[nodiscard]] Result : public std::expected<T, Error> {
+public:
+  using std::expected<T, Error>::expected;
+
+  /// `next(value)`, itself a Result, where there is a value; else the error.
+  template <typename Next> auto and_then(Next &&next) && -> decltype(detail::invokeOn<T>(next, std::move(*this))) {
+    if (!this->has_value())
+      return std::unexpected(std::move(this->error()));
+    return detail::invokeOn<T>(next, std::move(*this));
+  }
+  template <typename Next> auto and_then(Next &&next) const & { return Result(*this).and_then(std::forward<Next>(next)); }
+
+  /// `change(value)` as a Result where there is a value; else the error.
+  template <typename Change>
+  auto transform(Change &&change) && -> Result<decltype(detail::invokeOn<T>(change, std::move(*this)))> {
+    if (!this->has_value())
+      return std::unexpected(std::move(this->error()));
+    if constexpr (std::is_void_v<decltype(detail::invokeOn<T>(change, std::move(*this)))>) {
+      detail::invokeOn<T>(change, std::move(*this));
+      return {};
+    } else {
+      return detail::invokeOn<T>(change, std::move(*this));
+    }
+  }
+  template <typename Change> auto transform(Change &&change) const & {
+    return Result(*this).transform(std::forward<Change>(change));
+  }
+};
+
 /// Success, or why not.
 using Status = Result<void>;
 
