@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // weft-opt: reads MLIR, runs the passes named on the command line, prints MLIR.
 #include "dialects/Tile/IR/TileDialect.h"
+#include "dialects/Warp/IR/WarpDialect.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -12,7 +13,7 @@
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<weft::tile::TileDialect, mlir::arith::ArithDialect, mlir::math::MathDialect, mlir::scf::SCFDialect,
+  registry.insert<weft::tile::TileDialect, weft::warp::WarpDialect, mlir::arith::ArithDialect, mlir::math::MathDialect, mlir::scf::SCFDialect,
                   mlir::func::FuncDialect, mlir::cf::ControlFlowDialect, mlir::LLVM::LLVMDialect, mlir::NVVM::NVVMDialect,
                   mlir::gpu::GPUDialect, mlir::ub::UBDialect>();
   mlir::registerTransformsPasses();

@@ -9,7 +9,7 @@ include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
 include "mlir/IR/TensorEncoding.td"
 
-def Warp_LayoutAttr : AttrDef<Warp_Dialect, "Layout", [VerifiableTensorEncoding]> {
+def Warp_LayoutAttr : AttrDef<Warp_Dialect, "Layout", [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
   let mnemonic = "layout";
   let summary = "a linear layout";
   let description = [{
@@ -23,7 +23,7 @@ def Warp_LayoutAttr : AttrDef<Warp_Dialect, "Layout", [VerifiableTensorEncoding]
     C1: the shape's sizes are powers of two. C2: every basis has the shape's rank and lies inside it. C3: offset stands alone.
     C4: as a tensor's encoding: the tensor's shape, five lane bits, no offset.
   }];
-  let parameters = (ins "::weft::warp::LinearLayout":$layout);
+  let parameters = (ins AttrParameter<"::weft::warp::LinearLayout", "the map", "const ::weft::warp::LinearLayout &">:$layout);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
@@ -33,7 +33,7 @@ def Warp_SharedType : TypeDef<Warp_Dialect, "Shared"> {
   let summary = "a tile in shared memory";
   let description = [{
     `!warp.shared<64x64xf16, #warp.layout<[64, 64], offset = [...]>>`: a tile of that shape whose element at offset o (in elements) is what the layout says.
-    Swizzles are layouts. `!warp.shared<3 x 64x64xf16, #layout>` is a ring of 3 such tiles, each beginning where the last ends.
+    Swizzles are layouts. `!warp.shared<stages = 3, 64x64xf16, #layout>` is a ring of 3 such tiles, each beginning where the last ends.
 
     C1: the layout is in `offset`, of the tile's shape, and a bijection.
   }];

@@ -10,7 +10,9 @@
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -98,7 +100,9 @@ public:
   /// How many consecutive elements along the row-major order the lowest registers hold (a power of two): the widest vector access when memory is row-major.
   uint32_t contiguousRegisters() const;
 
-  bool operator==(const LinearLayout &) const = default;
+  bool operator==(const LinearLayout &other) const { return dims == other.dims && map == other.map; }
+  bool operator!=(const LinearLayout &other) const { return !(*this == other); }
+  friend llvm::hash_code hash_value(const LinearLayout &layout);
   std::string str() const;
 
 private:

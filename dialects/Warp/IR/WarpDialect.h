@@ -1,0 +1,34 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The warp dialect's class, the layout attribute and the shared-memory type.
+#pragma once
+
+#include "dialects/Tile/IR/TileDialect.h"
+#include "dialects/Warp/Layout/LinearLayout.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/TensorEncoding.h"
+
+#include "dialects/Warp/IR/WarpDialect.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Warp/IR/WarpAttrs.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Warp/IR/WarpTypes.h.inc"
+
+namespace weft::warp {
+
+/// The module's target ("sm_80"), set by `tile-to-warp`.
+inline constexpr llvm::StringLiteral targetAttrName = "warp.target";
+/// The kernel's bytes of shared memory, set by `warp-allocate-shared`.
+inline constexpr llvm::StringLiteral sharedBytesAttrName = "warp.shared_bytes";
+/// Byte offset of the scratch memory of an op that exchanges data, set by `warp-allocate-shared`.
+inline constexpr llvm::StringLiteral scratchAttrName = "warp.scratch";
+/// Elements that a load, store or copy may access at once: contiguous and aligned, as the pointer analysis found.
+inline constexpr llvm::StringLiteral contiguityAttrName = "warp.contiguity";
+
+/// The layout of a tensor type, or null when it has none.
+LayoutAttr layoutAttrOf(mlir::Type type);
+/// A tensor type with another layout.
+mlir::RankedTensorType withLayout(mlir::RankedTensorType type, const LinearLayout &layout);
+
+} // namespace weft::warp

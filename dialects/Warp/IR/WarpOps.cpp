@@ -1,0 +1,134 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Verifiers and folds of the warp ops. The constraints C1, C2, ... are those of WarpOps.td.
+#include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/Layout/MmaLayouts.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace weft::warp;
+using weft::tile::elementTypeOf;
+using weft::tile::shapeOf;
+
+#define GET_OP_CLASSES
+#include "dialects/Warp/IR/WarpOps.cpp.inc"
+
+/// Checks that a tensor and one tile in shared memory have one shape and element type.
+static LogicalResult verifyTile(Operation *op, Type tensor, Type element, SharedType shared) {
+  if (shared.getStages() != 1)
+    return op->emitOpError() << "expected one tile, but got a ring of " << shared.getStages()
+                             << "; take one of its tiles with 'warp.stage'";
+  if (shapeOf(tensor) != shared.getShape())
+    return op->emitOpError() << "expected a tile of shape [" << shapeOf(tensor) << "], but got [" << shared.getShape() << "]";
+  if (element != shared.getElementType())
+    return op->emitOpError() << "expected a tile of " << element << ", but got " << shared.getElementType();
+  return success();
+}
+
+LogicalResult ConvertLayoutOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType()), result = cast<RankedTensorType>(getResult().getType());
+  if (source.getShape() != result.getShape() || source.getElementType() != result.getElementType())
+    return emitOpError() << "expected a result that differs from " << source << " in its layout only, but got " << result;
+  return success();
+}
+
+OpFoldResult ConvertLayoutOp::fold(FoldAdaptor adaptor) {
+  if (getSource().getType() == getResult().getType())
+    return getSource();
+  if (auto inner = getSource().getDefiningOp<ConvertLayoutOp>()) {
+    getSourceMutable().assign(inner.getSource());
+    return getResult();
+  }
+  if (auto splat = dyn_cast_or_null<SplatElementsAttr>(adaptor.getSource()))
+    return splat.resizeSplat(cast<ShapedType>(getResult().getType()));
+  return {};
+}
+
+LogicalResult MmaOp::verify() {
+  auto a = cast<RankedTensorType>(getA().getType()), b = cast<RankedTensorType>(getB().getType());
+  auto acc = cast<RankedTensorType>(getAcc().getType());
+  if (a.getRank() != 2 || b.getRank() != 2 || acc.getRank() != 2 || a.getDimSize(1) != b.getDimSize(0) ||
+      acc.getDimSize(0) != a.getDimSize(0) || acc.getDimSize(1) != b.getDimSize(1))
+    return emitOpError() << "expected matrices [M, K], [K, N] and [M, N], but got " << a << ", " << b << " and " << acc;
+  if (getShape().size() != 3)
+    return emitOpError() << "expected 'shape' to be [m, n, k], but got [" << getShape() << "]";
+  for (Type type : {Type(a), Type(b), Type(acc)})
+    if (!layoutAttrOf(type))
+      return emitOpError() << "expected operands with layouts, but got " << type;
+  // The grid of warps is the one that makes the accumulator's layout; the operands' must follow from it.
+  unsigned bits = a.getElementTypeBitWidth();
+  unsigned count = layoutAttrOf(acc).getLayout().size(InDim::Warp);
+  for (unsigned rows = 1; rows <= count; rows *= 2) {
+    WarpGrid grid{rows, count / rows};
+    if (mmaAccLayout(acc.getShape(), grid) == layoutAttrOf(acc).getLayout() &&
+        mmaOperandLayout(MmaOperand::A, a.getShape(), grid, bits) == layoutAttrOf(a).getLayout() &&
+        mmaOperandLayout(MmaOperand::B, b.getShape(), grid, bits) == layoutAttrOf(b).getLayout())
+      return success();
+  }
+  return emitOpError() << "expected operands in the fragment layouts of one grid of warps, but got " << a << ", " << b << " and "
+                       << acc;
+}
+
+LogicalResult StageOp::verify() {
+  auto ring = cast<SharedType>(getRing().getType());
+  auto expected = SharedType::get(getContext(), 1, ring.getShape(), ring.getElementType(), ring.getLayout());
+  if (getResult().getType() != expected)
+    return emitOpError() << "expected a result of type " << expected << ", but got " << getResult().getType();
+  return success();
+}
+
+LogicalResult PermuteSharedOp::verify() {
+  auto source = cast<SharedType>(getSource().getType());
+  SmallVector<int32_t> sorted(getOrder());
+  llvm::sort(sorted);
+  if (sorted.size() != source.getShape().size() || !llvm::equal(sorted, llvm::seq<int32_t>(0, sorted.size())))
+    return emitOpError() << "expected 'order' to be a permutation of the " << source.getShape().size() << " axes, but got ["
+                         << getOrder() << "]";
+  LinearLayout layout = source.linear().permute(getOrder());
+  auto expected = SharedType::get(getContext(), source.getStages(), layout.shape(), source.getElementType(),
+                                  LayoutAttr::get(getContext(), layout));
+  if (getResult().getType() != expected)
+    return emitOpError() << "expected a result of type " << expected << ", but got " << getResult().getType();
+  return success();
+}
+
+LogicalResult LoadSharedOp::verify() {
+  return verifyTile(*this, getResult().getType(), elementTypeOf(getResult().getType()), getShared().getType());
+}
+
+LogicalResult StoreSharedOp::verify() {
+  return verifyTile(*this, getValue().getType(), elementTypeOf(getValue().getType()), getShared().getType());
+}
+
+LogicalResult AsyncCopyOp::verify() {
+  Type pointers = getPtr().getType();
+  if (failed(verifyTile(*this, pointers, weft::tile::pointeeTypeOf(pointers), getShared().getType())))
+    return failure();
+  if (getMask() && (shapeOf(getMask().getType()) != shapeOf(pointers) ||
+                    layoutAttrOf(getMask().getType()) != layoutAttrOf(pointers)))
+    return emitOpError() << "expected a mask in the shape and layout of the pointers, " << pointers << ", but got "
+                         << getMask().getType();
+  int64_t bytes = getContiguityAttr().getInt() * getShared().getType().getElementType().getIntOrFloatBitWidth() / 8;
+  if (bytes != 4 && bytes != 8 && bytes != 16)
+    return emitOpError() << "expected pieces of 4, 8 or 16 bytes, but got " << bytes;
+  return success();
+}
+
+namespace {
+/// A splat is made in the layout that is wanted.
+struct ConvertSplat : OpRewritePattern<ConvertLayoutOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ConvertLayoutOp op, PatternRewriter &rewriter) const override {
+    auto inner = op.getSource().getDefiningOp<weft::tile::SplatOp>();
+    if (!inner)
+      return rewriter.notifyMatchFailure(op, "the source is no splat");
+    rewriter.replaceOpWithNewOp<weft::tile::SplatOp>(op, op.getResult().getType(), inner.getSource());
+    return success();
+  }
+};
+} // namespace
+
+void ConvertLayoutOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+  patterns.add<ConvertSplat>(context);
+}

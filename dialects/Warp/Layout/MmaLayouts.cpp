@@ -1,0 +1,81 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "dialects/Warp/Layout/MmaLayouts.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+
+using namespace llvm;
+using namespace weft::warp;
+
+namespace {
+/// Builds a layout bit by bit and remembers how far along each axis it has come.
+class Walk {
+public:
+  explicit Walk(ArrayRef<int64_t> shape) : layout(shape), reached(shape.size(), 1) {}
+
+  /// The next `count` bits of `dim` walk on along `axis`.
+  Walk &along(InDim dim, unsigned axis, unsigned count) {
+    layout.appendAxis(dim, axis, count, reached[axis]);
+    reached[axis] <<= count;
+    return *this;
+  }
+  /// Registers walk on along `axis` up to `end`.
+  Walk &registersTo(unsigned axis, int64_t end) {
+    if (end > reached[axis])
+      along(InDim::Register, axis, Log2_64(end / reached[axis]));
+    return *this;
+  }
+  /// Warps that all hold the same.
+  Walk &repeatWarps(unsigned count) {
+    for (unsigned bit = 0; bit < count; ++bit)
+      layout.append(InDim::Warp, 0u);
+    return *this;
+  }
+  LinearLayout take() { return layout.withoutRepeatedRegisters(); }
+
+private:
+  LinearLayout layout;
+  SmallVector<int64_t, 2> reached;
+};
+} // namespace
+
+LinearLayout weft::warp::mmaAccLayout(ArrayRef<int64_t> shape, WarpGrid warps) {
+  constexpr unsigned M = 0, N = 1;
+  return Walk(shape)
+      .along(InDim::Register, N, 1)
+      .along(InDim::Lane, N, 2)
+      .along(InDim::Lane, M, 3)
+      .along(InDim::Register, M, 1)
+      .registersTo(N, shape[N] / warps.columns)
+      .registersTo(M, shape[M] / warps.rows)
+      .along(InDim::Warp, M, Log2_32(warps.rows))
+      .along(InDim::Warp, N, Log2_32(warps.columns))
+      .take();
+}
+
+LinearLayout weft::warp::mmaOperandLayout(MmaOperand operand, ArrayRef<int64_t> shape, WarpGrid warps, unsigned elementBits) {
+  // A register of 32 bits holds neighbours along K; lanes walk on along K, then along the other axis.
+  const unsigned packed = Log2_32(32 / elementBits);
+  if (operand == MmaOperand::A) {
+    constexpr unsigned M = 0, K = 1;
+    return Walk(shape)
+        .along(InDim::Register, K, packed)
+        .along(InDim::Lane, K, 2)
+        .along(InDim::Lane, M, 3)
+        .along(InDim::Register, M, 1)
+        .registersTo(K, shape[K])
+        .registersTo(M, shape[M] / warps.rows)
+        .along(InDim::Warp, M, Log2_32(warps.rows))
+        .repeatWarps(Log2_32(warps.columns))
+        .take();
+  }
+  constexpr unsigned K = 0, N = 1;
+  return Walk(shape)
+      .along(InDim::Register, K, packed)
+      .along(InDim::Lane, K, 2)
+      .along(InDim::Lane, N, 3)
+      .registersTo(K, shape[K])
+      .registersTo(N, shape[N] / warps.columns)
+      .repeatWarps(Log2_32(warps.rows))
+      .along(InDim::Warp, N, Log2_32(warps.columns))
+      .take();
+}
