@@ -1,0 +1,350 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Function bodies: scopes, declarations, labels, instructions and their operands (PTX ISA 4.3, 6).
+#include "runtime/Simulator/PTX/Parser.h"
+
+#include <charconv>
+
+namespace weft::simulator::ptx {
+namespace {
+
+constexpr uint32_t maximumRegisters = 1u << 20;
+constexpr int maximumDepth = 16;
+
+} // namespace
+
+void Parser::body(Function &function) {
+  scopes_.clear();
+  instructionScopes_.clear();
+  source_ = {};
+  scopes_.push_back({});
+  scope_ = 0;
+  for (uint32_t i = 0; i < function.variables.size(); ++i)
+    scopes_[0].variables[function.variables[i].name] = i;
+  expect('{');
+  while (scope_ >= 0) {
+    if (accept('{')) {
+      scopes_.emplace_back().parent = scope_;
+      scope_ = int32_t(scopes_.size() - 1);
+    } else if (accept('}')) {
+      scope_ = scopes_[size_t(scope_)].parent;
+    } else {
+      statement(function);
+    }
+  }
+  resolveLabels(function);
+}
+
+void Parser::statement(Function &function) {
+  const Token &first = peek();
+  if (first.kind == TokenKind::End)
+    failExpected("'}'");
+  if (accept(';'))
+    return;
+  if (first.kind == TokenKind::DotWord)
+    return bodyDirective(function, next());
+  if (first.kind == TokenKind::Word && peek(1).is(':'))
+    return declareLabel(function);
+  instruction(function);
+}
+
+void Parser::bodyDirective(Function &function, const Token &directive) {
+  Scope *scope = &scopes_[size_t(scope_)];
+  if (directive.is(".reg"))
+    return registerDeclaration(function);
+  if (directive.is(".local"))
+    return variableList(Space::Local, false, function.variables, scope);
+  if (directive.is(".shared"))
+    return variableList(Space::Shared, false, function.variables, scope);
+  if (directive.is(".param"))
+    return variableList(Space::Param, false, function.variables, scope);
+  if (directive.is(".extern") && accept(".shared"))
+    return variableList(Space::Shared, true, function.variables, scope);
+  if (directive.is(".loc"))
+    return loc();
+  if (directive.is(".file"))
+    return file();
+  if (directive.is(".pragma")) {
+    while (!accept(';'))
+      if (next().kind == TokenKind::End)
+        failExpected("';'");
+    return;
+  }
+  fail(directive, format("expected a statement, but got '{}'", directive.text.substr(0, 60)));
+}
+
+void Parser::addRegister(Function &function, const Token &name, Type type) {
+  if (function.registers.size() >= maximumRegisters)
+    fail(name, format("expected at most {} registers", maximumRegisters));
+  scopes_[size_t(scope_)].registers[name.text] = uint32_t(function.registers.size());
+  function.registers.push_back({name.text, -1, type});
+}
+
+void Parser::registerDeclaration(Function &function) {
+  Variable head = variableHead(Space::Reg);
+  if (head.count > 1)
+    fail(peek(), "vector registers are not supported by the simulator");
+  do {
+    const Token name = peek();
+    expectWord("a register's name");
+    if (!accept('<')) {
+      addRegister(function, name, head.type);
+      continue;
+    }
+    uint64_t count = expectInteger("a number of registers");
+    expect('>');
+    if (count > maximumRegisters || function.registers.size() + count > maximumRegisters)
+      fail(name, format("expected at most {} registers, but got {}", maximumRegisters, count));
+    scopes_[size_t(scope_)].ranges[name.text] = {uint32_t(function.registers.size()), uint32_t(count)};
+    for (uint64_t i = 0; i < count; ++i)
+      function.registers.push_back({name.text, int32_t(i), head.type});
+  } while (accept(','));
+  expect(';');
+}
+
+void Parser::declareLabel(Function &function) {
+  const Token name = next();
+  expect(':');
+  Scope &scope = scopes_[size_t(scope_)];
+  if (scope.labels.contains(name.text))
+    fail(name, format("the label '{}' is defined twice", name.text));
+  uint32_t index = uint32_t(function.labels.size());
+  scope.labels[name.text] = index;
+  Label label;
+  label.name = name.text;
+  label.at = name.at;
+  label.target = uint32_t(function.body.size());
+  function.labels.push_back(std::move(label));
+  if (peek().is(".branchtargets") || peek().is(".callprototype") || peek().is(".calltargets"))
+    labelDirective(function, index, next());
+}
+
+/// `L: .branchtargets A, B;` and `P: .callprototype (...) _ (...);`. Targets are resolved with all other labels.
+void Parser::labelDirective(Function &function, uint32_t index, const Token &directive) {
+  Label &label = function.labels[index];
+  if (!directive.is(".branchtargets")) {
+    label.isPrototype = true;
+    while (!accept(';'))
+      if (next().kind == TokenKind::End)
+        failExpected("';'");
+    return;
+  }
+  label.isTargetList = true;
+  Instruction list; // a place for the names until all labels are known; taken out again by resolveLabels
+  list.at = directive.at;
+  list.mnemonic = ".branchtargets";
+  do {
+    Operand target;
+    target.kind = OperandKind::Symbol;
+    target.at = peek().at;
+    target.text = expectWord("a label");
+    list.operands.push_back(target);
+  } while (accept(','));
+  expect(';');
+  list.guard = int32_t(index);
+  function.body.push_back(std::move(list));
+  instructionScopes_.push_back(scope_);
+}
+
+void Parser::loc() {
+  SourceLine line;
+  line.file = uint32_t(expectInteger("a file number"));
+  line.line = uint32_t(expectInteger("a line"));
+  expectInteger("a column");
+  while (accept(',')) {
+    if (accept("function_name")) {
+      next();
+      if (accept('+'))
+        expectInteger("an offset");
+    } else if (accept("inlined_at")) {
+      expectInteger("a file number");
+      expectInteger("a line");
+      expectInteger("a column");
+    } else {
+      failExpected("'function_name' or 'inlined_at'");
+    }
+  }
+  source_ = line;
+}
+
+void Parser::instruction(Function &function) {
+  Instruction result;
+  result.source = source_;
+  result.at = peek().at;
+  if (accept('@')) {
+    result.guardNegated = accept('!');
+    Operand guard = primary();
+    if (guard.kind != OperandKind::Register || function.registers[guard.index].type != Type::Pred)
+      fail(tokens_[at_ - 1], format("expected a predicate register as guard, but got '{}'", guard.text));
+    result.guard = int32_t(guard.index);
+  }
+  result.at = peek().at;
+  result.mnemonic = expectWord("an instruction");
+  while (peek().kind == TokenKind::DotWord)
+    result.modifiers.push_back(next().text.substr(1));
+  bool call = result.mnemonic == "call";
+  if (!peek().is(';')) {
+    do {
+      do {
+        result.operands.push_back(operand(function, call, 0));
+        if (!peek().is('|'))
+          break;
+        result.operands.back().paired = true;
+      } while (accept('|'));
+    } while (accept(','));
+  }
+  expect(';');
+  function.body.push_back(std::move(result));
+  instructionScopes_.push_back(scope_);
+}
+
+Operand Parser::bracketed(Function &function, OperandKind kind, char close, bool call, int depth) {
+  Operand result;
+  result.kind = kind;
+  result.at = next().at;
+  if (accept(close))
+    return result;
+  do
+    result.elements.push_back(operand(function, call, depth + 1));
+  while (accept(','));
+  expect(close);
+  return result;
+}
+
+Operand Parser::operand(Function &function, bool call, int depth) {
+  if (depth > maximumDepth)
+    fail(peek(), "expected an operand less deep");
+  if (peek().is('{'))
+    return bracketed(function, OperandKind::Vector, '}', call, depth);
+  if (peek().is('['))
+    return bracketed(function, OperandKind::Address, ']', call, depth);
+  if (peek().is('(') && call)
+    return bracketed(function, OperandKind::List, ')', call, depth);
+  if (accept('!')) {
+    Operand result = operand(function, call, depth + 1);
+    result.negated = !result.negated;
+    return result;
+  }
+  return primary();
+}
+
+Operand Parser::primary() {
+  Operand result;
+  const Token first = peek();
+  result.at = first.at;
+  result.text = first.text;
+  bool negative = first.is('-') && (peek(1).kind == TokenKind::Float32 || peek(1).kind == TokenKind::Float64);
+  if (negative)
+    next();
+  if (peek().kind == TokenKind::Float32 || peek().kind == TokenKind::Float64) {
+    const Token number = next();
+    bool single = number.kind == TokenKind::Float32;
+    result.kind = single ? OperandKind::Float32 : OperandKind::Float64;
+    result.bits = number.bits ^ (negative ? uint64_t{1} << (single ? 31 : 63) : 0);
+    return result;
+  }
+  if (first.kind != TokenKind::Word) {
+    result.kind = OperandKind::Integer;
+    result.bits = constant();
+    return result;
+  }
+  next();
+  if (first.text == "_")
+    return result;
+  bool known = resolve(first.text, result);
+  if (known && result.kind == OperandKind::Register && peek().kind == TokenKind::DotWord)
+    result.component = next().text.substr(1);
+  if (!known && first.text[0] == '%') {
+    result.kind = OperandKind::Special;
+    if (peek().kind == TokenKind::DotWord) {
+      const Token &component = next();
+      result.text = std::string_view(first.text.data(), size_t(component.text.end() - first.text.begin()));
+    }
+    return result;
+  }
+  if (!known)
+    result.kind = OperandKind::Symbol; // a label or a module-level name: told apart when all labels are known
+  while (peek().is('+') || peek().is('-')) {
+    bool minus = next().is('-');
+    uint64_t offset = constantBinary(6, 0);
+    result.offset = int64_t(minus ? uint64_t(result.offset) - offset : uint64_t(result.offset) + offset);
+  }
+  return result;
+}
+
+bool Parser::resolve(std::string_view name, Operand &operand) const {
+  size_t digits = name.size();
+  while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9')
+    --digits;
+  for (int32_t at = scope_; at >= 0; at = scopes_[size_t(at)].parent) {
+    const Scope &scope = scopes_[size_t(at)];
+    if (auto found = scope.registers.find(name); found != scope.registers.end()) {
+      operand.kind = OperandKind::Register;
+      operand.index = found->second;
+      return true;
+    }
+    if (auto found = scope.variables.find(name); found != scope.variables.end()) {
+      operand.kind = OperandKind::Variable;
+      operand.index = found->second;
+      return true;
+    }
+    // `%r10` may be number 10 of `%r` or number 0 of `%r1`.
+    for (size_t split = digits; split < name.size() && !scope.ranges.empty(); ++split) {
+      auto range = scope.ranges.find(name.substr(0, split));
+      std::string_view number = name.substr(split);
+      if (range == scope.ranges.end() || (number.size() > 1 && number[0] == '0'))
+        continue;
+      uint64_t value = 0;
+      auto [stop, code] = std::from_chars(number.data(), number.data() + number.size(), value);
+      if (code == std::errc() && value < range->second.count) {
+        operand.kind = OperandKind::Register;
+        operand.index = range->second.first + uint32_t(value);
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+void Parser::resolveLabels(Operand &operand, int32_t scope) {
+  for (Operand &element : operand.elements)
+    resolveLabels(element, scope);
+  if (operand.kind != OperandKind::Symbol)
+    return;
+  for (; scope >= 0; scope = scopes_[size_t(scope)].parent) {
+    const auto &labels = scopes_[size_t(scope)].labels;
+    if (auto found = labels.find(operand.text); found != labels.end()) {
+      operand.kind = OperandKind::Label;
+      operand.index = found->second;
+      return;
+    }
+  }
+}
+
+void Parser::resolveLabels(Function &function) {
+  for (size_t i = 0; i < function.body.size(); ++i)
+    for (Operand &operand : function.body[i].operands)
+      resolveLabels(operand, instructionScopes_[i]);
+  // Branch target lists stood in for themselves: move their labels over, then take them out.
+  std::vector<uint32_t> moved(function.body.size() + 1);
+  std::vector<Instruction> kept;
+  kept.reserve(function.body.size());
+  for (size_t i = 0; i < function.body.size(); ++i) {
+    moved[i] = uint32_t(kept.size());
+    Instruction &candidate = function.body[i];
+    if (candidate.mnemonic != ".branchtargets") {
+      kept.push_back(std::move(candidate));
+      continue;
+    }
+    for (const Operand &target : candidate.operands) {
+      if (target.kind != OperandKind::Label)
+        throw ParseFailure{errorAt(target.at, format("expected a label, but got '{}'", target.text))};
+      function.labels[size_t(candidate.guard)].targets.push_back(target.index);
+    }
+  }
+  moved[function.body.size()] = uint32_t(kept.size());
+  for (Label &label : function.labels)
+    label.target = moved[label.target];
+  function.body = std::move(kept);
+}
+
+} // namespace weft::simulator::ptx
