@@ -1,0 +1,51 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+# Every target sets up what it needs first. PRESET=dev or PRESET=asan chooses another build than release.
+PRESET ?= release
+BUILD := build/$(PRESET)
+PYTHON := .venv/bin/python
+LLVM := /usr/lib/llvm-22/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup configure build test test-full demo bench docs format lint clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+setup: ## Debian packages and .venv; quick when nothing is missing
+	@tools/setup.sh
+
+$(BUILD)/build.ninja: | setup
+	cmake --preset $(PRESET)
+
+build: setup $(BUILD)/build.ninja ## compile everything
+	cmake --build $(BUILD)
+
+test: build ## lit, GoogleTest and pytest, on all cores
+	@tools/test.sh $(BUILD)
+
+test-full: build ## also the tests marked slow
+	@tools/test.sh $(BUILD) -m "slow or not slow"
+
+demo: build ## compile, run and check flash attention, beside PyTorch and Triton
+	@$(PYTHON) -m weft.demo
+
+bench: build ## compile times, call overhead, simulator speed
+	@for file in benchmarks/*.py; do echo "== $$file"; $(PYTHON) $$file || exit 1; done
+
+docs: setup $(BUILD)/build.ninja ## write docs/reference from the op definitions
+	cmake --build $(BUILD) --target weft-docs
+
+format: setup ## format C++ and Python in place
+	git ls-files '*.h' '*.cpp' '*.hpp' | xargs $(LLVM)/clang-format -i
+	.venv/bin/ruff format
+	.venv/bin/ruff check --fix
+
+lint: build ## check format, types and doubtful code (clang-format, clang-tidy, ruff, mypy; minutes)
+	git ls-files '*.h' '*.cpp' '*.hpp' | xargs $(LLVM)/clang-format --dry-run -Werror
+	.venv/bin/ruff format --check
+	.venv/bin/ruff check
+	.venv/bin/mypy
+	$(LLVM)/run-clang-tidy -clang-tidy-binary $(LLVM)/clang-tidy -p $(BUILD) -quiet '/(compiler|dialects|runtime)/.*\.cpp$$'
+
+clean: ## remove what was built; .venv stays
+	rm -rf build python/weft/_native
