@@ -1,0 +1,70 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "runtime/Launch/Launcher.h"
+
+#include "runtime/Launch/Dispatch.h"
+
+#include "runtime/Support/Format.h"
+
+namespace weft::launch {
+
+Result<size_t> requireKernel(const library::Library &library, std::string_view name) {
+  if (std::optional<size_t> index = library::findKernel(library.manifest, name))
+    return *index;
+  std::string known;
+  for (const library::Kernel &kernel : library.manifest.kernels)
+    known += weft::format("{}'{}'", known.empty() ? "" : ", ", kernel.name);
+  return failure(StatusCode::NotFound, weft::format("the library '{}' has no kernel '{}': it has {}", library.path,
+                                                    name, known.empty() ? "none" : known));
+}
+
+Result<std::shared_ptr<driver::Kernel>> Launcher::load(const library::Variant &variant) {
+  std::scoped_lock lock(guard);
+  if (auto loaded = kernels.find(&variant); loaded != kernels.end())
+    return loaded->second;
+  auto module = modules.find(variant.part);
+  if (module == modules.end()) {
+    Result<std::shared_ptr<driver::Module>> fresh = device->loadModule(library->parts[variant.part]);
+    if (!fresh)
+      return failure(fresh.error().code,
+                     weft::format("'{}' of the library '{}' on {}: {}", library->manifest.parts[variant.part].file,
+                                  library->path, device->name(), fresh.error().message));
+    module = modules.emplace(variant.part, std::move(*fresh)).first;
+  }
+  return module->second->kernel(variant.entry, variant.sharedBytes)
+      .transform([&](std::shared_ptr<driver::Kernel> kernel) {
+        kernels[&variant] = kernel;
+        return kernel;
+      });
+}
+
+Result<LaunchChoice> Launcher::launch(std::string_view name, std::optional<driver::Extent3> grid,
+                                      std::span<const Value> values, driver::StreamHandle stream) {
+  Result<size_t> index = requireKernel(*library, name);
+  if (!index)
+    return std::unexpected(index.error());
+  const library::Kernel &kernel = library->manifest.kernels[*index];
+  std::vector<library::ArgumentType> types;
+  types.reserve(kernel.arguments.size());
+  for (const library::Argument &argument : kernel.arguments)
+    types.push_back(argument.type);
+  Result<std::vector<std::byte>> parameters = packParameters(types, values);
+  if (!parameters)
+    return failure(parameters.error().code, weft::format("'{}': {}", name, parameters.error().message));
+  Result<size_t> choice = chooseVariant(kernel, device->properties(), values);
+  if (!choice)
+    return std::unexpected(choice.error());
+  const library::Variant &variant = kernel.variants[*choice];
+  Result<driver::Extent3> extents = grid ? *grid : gridOf(kernel, variant, values);
+  if (!extents)
+    return std::unexpected(extents.error());
+  Result<std::shared_ptr<driver::Kernel>> loaded = load(variant);
+  if (!loaded)
+    return std::unexpected(loaded.error());
+  driver::LaunchShape shape{*extents,
+                            {variant.numWarps * 32, 1, 1},
+                            {variant.cluster[0], variant.cluster[1], variant.cluster[2]},
+                            variant.sharedBytes};
+  return (*loaded)->launch(shape, *parameters, stream).transform([&] { return LaunchChoice{*choice, *extents}; });
+}
+
+} // namespace weft::launch

@@ -1,0 +1,169 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "Samples.h"
+
+#include "runtime/Library/Library.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+using namespace weft;
+using namespace weft::library;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::vector<File> files{{"add.sm_80.ptx", samples::vectorAddPTX("sm_80")},
+                              {"add.sm_90a.ptx", samples::vectorAddPTX("sm_90a")}};
+
+class LibraryOnDisk : public testing::Test {
+protected:
+  samples::TemporaryDirectory temporary;
+  fs::path path = temporary.path / "libadd";
+
+  void SetUp() override {
+    Status status = write();
+    ASSERT_TRUE(status) << status.error().message;
+  }
+  Status write() { return writeLibrary(path, samples::vectorAddKernels(), files); }
+  Error refusal() {
+    Result<Library> library = openLibrary(path);
+    return library ? Error{StatusCode::Ok, "opened"} : library.error();
+  }
+  void put(const fs::path &file, std::string_view bytes) { std::ofstream(file, std::ios::binary) << bytes; }
+};
+
+} // namespace
+
+TEST_F(LibraryOnDisk, RoundTrip) {
+  Result<Library> library = openLibrary(path);
+  ASSERT_TRUE(library) << library.error().message;
+  EXPECT_EQ(library->parts[0], files[0].bytes);
+  EXPECT_EQ(library->parts[1], files[1].bytes);
+  EXPECT_EQ(library->manifest.kernels[0].name, "add");
+  EXPECT_EQ(std::distance(fs::directory_iterator(path), fs::directory_iterator()), 3);
+  EXPECT_EQ(std::distance(fs::directory_iterator(temporary.path), fs::directory_iterator()), 1)
+      << "scratch left behind";
+}
+
+TEST_F(LibraryOnDisk, NoDirectory) {
+  Result<Library> library = openLibrary(path / "nowhere");
+  ASSERT_FALSE(library);
+  EXPECT_EQ(library.error().code, StatusCode::NotFound);
+}
+
+TEST_F(LibraryOnDisk, ForeignDirectory) {
+  Result<Library> library = openLibrary(temporary.path);
+  ASSERT_FALSE(library);
+  EXPECT_EQ(library.error().code, StatusCode::Corrupt);
+  EXPECT_THAT(library.error().message, HasSubstr("not a Weft library"));
+}
+
+TEST_F(LibraryOnDisk, TruncatedPart) {
+  fs::resize_file(path / files[0].name, 100);
+  EXPECT_EQ(refusal().code, StatusCode::Corrupt);
+  EXPECT_THAT(refusal().message, HasSubstr("add.sm_80.ptx: cut short: expected"));
+}
+
+TEST_F(LibraryOnDisk, LongerPart) {
+  put(path / files[0].name, files[0].bytes + " ");
+  EXPECT_THAT(refusal().message, HasSubstr("add.sm_80.ptx: expected at most"));
+}
+
+TEST_F(LibraryOnDisk, AlteredPart) {
+  std::string bytes = files[1].bytes;
+  bytes[bytes.size() / 2] ^= 1;
+  put(path / files[1].name, bytes);
+  EXPECT_THAT(refusal().message, HasSubstr("add.sm_90a.ptx: altered"));
+}
+
+TEST_F(LibraryOnDisk, MissingPart) {
+  fs::remove(path / files[0].name);
+  EXPECT_EQ(refusal().code, StatusCode::Corrupt);
+  EXPECT_THAT(refusal().message, HasSubstr("add.sm_80.ptx: No such file"));
+}
+
+TEST_F(LibraryOnDisk, LinkedPart) {
+  fs::rename(path / files[0].name, temporary.path / "elsewhere");
+  fs::create_symlink(temporary.path / "elsewhere", path / files[0].name);
+  EXPECT_THAT(refusal().message, HasSubstr("add.sm_80.ptx: is a symbolic link"));
+}
+
+TEST_F(LibraryOnDisk, PartThatIsADirectory) {
+  fs::remove(path / files[0].name);
+  fs::create_directory(path / files[0].name);
+  EXPECT_THAT(refusal().message, HasSubstr("add.sm_80.ptx: is no plain file"));
+}
+
+TEST_F(LibraryOnDisk, TruncatedManifest) {
+  fs::resize_file(path / manifestName, fs::file_size(path / manifestName) / 2);
+  EXPECT_THAT(refusal().message, HasSubstr("manifest.json: cut short"));
+}
+
+TEST_F(LibraryOnDisk, ReplacesAnOlderLibrary) {
+  put(path / "left-over.ptx", "from the older one");
+  Status status = write();
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_FALSE(fs::exists(path / "left-over.ptx"));
+  EXPECT_TRUE(openLibrary(path));
+}
+
+TEST_F(LibraryOnDisk, LeavesOtherThingsAlone) {
+  fs::path home = temporary.path / "precious";
+  fs::create_directory(home);
+  put(home / "thesis.tex", "years of work");
+  Status status = writeLibrary(home, samples::vectorAddKernels(), files);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, StatusCode::InvalidArgument);
+  EXPECT_THAT(status.error().message, HasSubstr("something that is no Weft library is there"));
+  EXPECT_EQ(fs::file_size(home / "thesis.tex"), 13u);
+  EXPECT_FALSE(writeLibrary(home / "thesis.tex", samples::vectorAddKernels(), files));
+  EXPECT_FALSE(writeLibrary("", samples::vectorAddKernels(), files));
+}
+
+TEST_F(LibraryOnDisk, EmptyDirectoryAndTrailingSlash) {
+  fs::path empty = temporary.path / "empty";
+  fs::create_directory(empty);
+  EXPECT_TRUE(writeLibrary(empty, samples::vectorAddKernels(), files));
+  EXPECT_TRUE(openLibrary(empty));
+  EXPECT_TRUE(writeLibrary((temporary.path / "new" / "deep" / "").string(), samples::vectorAddKernels(), files));
+  EXPECT_TRUE(openLibrary(temporary.path / "new" / "deep"));
+}
+
+TEST_F(LibraryOnDisk, WritesNothingThatCouldNotBeRead) {
+  fs::path other = temporary.path / "other";
+  Status status = writeLibrary(other, samples::vectorAddKernels(), {files[0]});
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().message, HasSubstr("no part is named 'add.sm_90a.ptx'"));
+  EXPECT_FALSE(writeLibrary(other, R"({"kernels": 3})", {}));
+  EXPECT_FALSE(writeLibrary(other, "[", {}));
+  EXPECT_FALSE(fs::exists(other));
+}
+
+TEST_F(LibraryOnDisk, NeverSeenHalfWritten) {
+  std::atomic<bool> stop = false;
+  std::atomic<int> opened = 0;
+  std::string wrong;
+  std::thread reader([&] {
+    while (!stop) {
+      Result<Library> library = openLibrary(path);
+      // Between reading the manifest and a part the whole directory may have been replaced: then a part of the old
+      // one is gone, but what is there is never altered or cut short.
+      if (library)
+        ++opened;
+      else if (!library.error().message.contains("No such file") && !library.error().message.contains("holds no"))
+        wrong = library.error().message;
+    }
+  });
+  for (int i = 0; i < 200; ++i)
+    ASSERT_TRUE(write());
+  stop = true;
+  reader.join();
+  EXPECT_EQ(wrong, "");
+  EXPECT_GT(opened, 0);
+}

@@ -1,0 +1,76 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// A small library that the runtime's tests share: vector addition, one thread an element, with two variants.
+#pragma once
+
+#include <filesystem>
+#include <random>
+#include <string>
+#include <unistd.h>
+
+namespace weft::samples {
+
+/// z[i] = x[i] + y[i] for i < n, one element a thread.
+inline std::string vectorAddPTX(const std::string &target = "sm_80") {
+  return R"(.version 8.0
+.target )" +
+         target + R"(
+.address_size 64
+
+.visible .entry add(.param .u64 x, .param .u64 y, .param .u64 z, .param .u32 n)
+{
+  .reg .pred %p<2>;
+  .reg .f32 %f<4>;
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<8>;
+  ld.param.u64 %rd1, [x];
+  ld.param.u64 %rd2, [y];
+  ld.param.u64 %rd3, [z];
+  ld.param.u32 %r1, [n];
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %ntid.x;
+  mov.u32 %r4, %tid.x;
+  mad.lo.s32 %r5, %r2, %r3, %r4;
+  setp.ge.s32 %p1, %r5, %r1;
+  @%p1 bra DONE;
+  mul.wide.s32 %rd4, %r5, 4;
+  add.s64 %rd5, %rd1, %rd4;
+  add.s64 %rd6, %rd2, %rd4;
+  add.s64 %rd7, %rd3, %rd4;
+  ld.global.f32 %f1, [%rd5];
+  ld.global.f32 %f2, [%rd6];
+  add.f32 %f3, %f1, %f2;
+  st.global.f32 [%rd7], %f3;
+DONE:
+  ret;
+}
+)";
+}
+
+/// The manifest's kernels: first a variant for sm_90a that wants n divisible by 16, then one for sm_80 without guards.
+inline std::string vectorAddKernels() {
+  return R"json({"kernels": [{
+    "name": "add",
+    "source": {"file": "add.py", "line": 3, "sha256": ""},
+    "arguments": [{"name": "x", "type": "*fp32"}, {"name": "y", "type": "*fp32"},
+                  {"name": "z", "type": "*fp32"}, {"name": "n", "type": "i32"}],
+    "variants": [
+      {"target": "sm_90a", "ptx": "add.sm_90a.ptx", "entry": "add", "num_warps": 4, "num_stages": 1, "shared_bytes": 0,
+       "constants": {"BLOCK": 128, "CAUSAL": true, "SCALE": 0.5, "DTYPE": "fp32", "BIAS": null},
+       "guards": [{"argument": "n", "divisible_by": 16}], "grid": ["cdiv(n, BLOCK)", "1", "1"]},
+      {"target": "sm_80", "ptx": "add.sm_80.ptx", "entry": "add", "num_warps": 2, "num_stages": 1, "shared_bytes": 0,
+       "constants": {"BLOCK": 64}, "guards": [], "grid": ["cdiv(n, BLOCK)", "1", "1"],
+       "resources": {"registers": 12, "spill_store_bytes": 0, "spill_load_bytes": 0, "shared_bytes": 0}}]}]})json";
+}
+
+/// A directory of its own for one test, gone at its end.
+struct TemporaryDirectory {
+  std::filesystem::path path;
+  TemporaryDirectory() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "weft-test.XXXXXX").string();
+    path = mkdtemp(pattern.data());
+  }
+  TemporaryDirectory(const TemporaryDirectory &) = delete;
+  ~TemporaryDirectory() { std::filesystem::remove_all(path); }
+};
+
+} // namespace weft::samples
