@@ -1,0 +1,76 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Warp-wide matrix instructions: mma.sync, wmma.mma, ldmatrix, stmatrix, movmatrix.
+//
+// A fragment is a list of registers; a register is the address of its 32 lanes (uint32_t[32], or uint64_t[32] for
+// f64), in lane order. Results may be written over operands.
+//
+// Rounding. PTX leaves the order and the intermediate precision of the sums open. Here:
+//  - f16, bf16, tf32: products are exact; the k products of one instruction are summed by f32 fused multiply-adds in
+//    ascending k, then C is added, each step rounded to nearest even. An f16 result is rounded once more at the end.
+//    Tensor cores align the products and truncate, so their last bits differ; neither is nearer to PTX.
+//  - f64: fused multiply-adds in ascending k that start from C.
+//  - integers and bits are exact; without .satfinite they wrap.
+// tf32 operands have their low 13 bits ignored. A NaN result is the canonical one (0x7fffffff, 0x7fff).
+#pragma once
+
+#include "runtime/Simulator/Semantics/Fragment.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace weft::simulator::semantics {
+
+/// How mma combines single-bit operands (.bitOp).
+enum class BitOperation : uint8_t { XorPopc, AndPopc };
+
+/// The qualifiers of one `mma.sync` or `wmma.mma`.
+struct MatrixProduct {
+  MatrixShape shape{16, 8, 16};
+  MatrixType a = MatrixType::F16;
+  MatrixType b = MatrixType::F16;
+  AccumulatorType c = AccumulatorType::F32;
+  AccumulatorType d = AccumulatorType::F32;
+  bool saturate = false;                      ///< .satfinite, integers only
+  BitOperation bits = BitOperation::XorPopc;  ///< b1 only
+  constexpr bool operator==(const MatrixProduct &) const = default;
+};
+
+/// Whether PTX has `product` as an `mma.sync` of sm_80 whose maps Fragment.h has (every one but m8n8k4.f16).
+bool isMmaProduct(const MatrixProduct &product);
+
+/// Whether PTX has `product` as a `wmma.mma` of sm_80.
+bool isWmmaProduct(const MatrixProduct &product);
+
+/// D = A * B + C over a warp (PTX ISA "mma", "wmma.mma"). `product` must be one that isMmaProduct or isWmmaProduct
+/// accepts. Operands hold at least multiplicandRegisters and accumulatorRegisters registers, in the order of
+/// Fragment.h. `d` may overlap the operands. Uses the widest vectors of this machine.
+void multiply(const MatrixProduct &product, const void *const *a, const void *const *b, const void *const *c,
+              void *const *d);
+
+/// D = A * B + C for the f16 m8n8k4 of sm_70 (PTX ISA "Matrix Fragments for mma.m8n8k4 with .f16"): four products at
+/// once, one for each quad pair of lanes. `aByColumn` and `bByRow` are the .col of A and the .row of B.
+void multiplyQuadPairs(bool aByColumn, bool bByRow, AccumulatorType c, AccumulatorType d, const void *const *aRegisters,
+                       const void *const *bRegisters, const void *const *cRegisters, void *const *dRegisters);
+
+/// One way to compute `multiply`; all give the same bits.
+struct MatrixKernel {
+  std::string_view name; ///< "portable", "avx2" or "avx512"
+  void (*multiply)(const MatrixProduct &, const void *const *, const void *const *, const void *const *, void *const *);
+};
+
+/// The ways this machine can run, slowest first.
+std::span<const MatrixKernel> matrixKernels();
+
+/// One 8x8 matrix of 16-bit elements as `ldmatrix` gives it to a warp: `rows[i]` is row i's 16 bytes, `lanes` the 32
+/// results (PTX ISA "ldmatrix"). Transposed with `.trans`.
+void loadMatrix(const std::byte *const rows[8], bool transpose, uint32_t lanes[32]);
+
+/// The inverse: the 16 bytes of each row as `stmatrix` stores them (PTX ISA "stmatrix").
+void storeMatrix(const uint32_t lanes[32], bool transpose, std::byte *const rows[8]);
+
+/// The transpose of an 8x8 matrix of 16-bit elements held across a warp (PTX ISA "movmatrix").
+void transposeMatrix(const uint32_t source[32], uint32_t lanes[32]);
+
+} // namespace weft::simulator::semantics

@@ -1,0 +1,12 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The matrix kernels compiled for AVX2 and FMA: CMakeLists.txt gives this file its instruction set.
+#include "runtime/Simulator/Semantics/MatrixKernel.h"
+
+namespace weft::simulator::semantics {
+
+void multiplyAvx2(const MatrixProduct &product, const void *const *a, const void *const *b, const void *const *c,
+               void *const *d) {
+  multiplyHere(product, a, b, c, d);
+}
+
+} // namespace weft::simulator::semantics

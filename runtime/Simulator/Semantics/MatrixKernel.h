@@ -1,0 +1,274 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The body of the matrix kernels, compiled once for each instruction set by a file that includes it (MatrixPortable,
+// MatrixAvx2, MatrixAvx512). Everything here has internal linkage and uses no function of a standard header, so that
+// code of one instruction set can never stand in for another's.
+//
+// Fragments are unpacked to row-major f32 (or s32) matrices, multiplied eight columns at a time, and packed again.
+#pragma once
+
+#include "runtime/Simulator/Semantics/Matrix.h"
+
+namespace weft::simulator::semantics {
+namespace {
+
+typedef float Float8 __attribute__((vector_size(32)));
+typedef float Float4 __attribute__((vector_size(16)));
+typedef uint32_t Word8 __attribute__((vector_size(32)));
+typedef int32_t Int8 __attribute__((vector_size(32)));
+typedef uint16_t Short8 __attribute__((vector_size(16)));
+typedef uint32_t Word4 __attribute__((vector_size(16)));
+
+template <typename T> [[gnu::always_inline]] inline T loadAs(const void *from) {
+  T value;
+  __builtin_memcpy(&value, from, sizeof(T));
+  return value;
+}
+template <typename T> [[gnu::always_inline]] inline void storeAs(void *to, const T &value) {
+  __builtin_memcpy(to, &value, sizeof(T));
+}
+
+/// Eight f16 to f32, exactly: the exponent is rebiased by a multiplication, which also normalises subnormals.
+[[gnu::always_inline]] inline Float8 widenHalf(const Short8 &half) {
+#ifdef __F16C__
+  typedef _Float16 Half8 __attribute__((vector_size(16)));
+  return __builtin_convertvector((Half8)half, Float8);
+#else
+  const Word8 bits = __builtin_convertvector(half, Word8);
+  const Word8 magnitude = (bits & 0x7fff) << 13;
+  const Word8 special = (Word8)((bits & 0x7c00) == 0x7c00) & 0x7f800000;
+  const Float8 scaled = (Float8)magnitude * 0x1p112f;
+  return (Float8)((Word8)scaled | special | (bits & 0x8000) << 16);
+#endif
+}
+
+/// Eight f32 to f16, to nearest even, NaN to 0x7fff.
+[[gnu::always_inline]] inline Short8 narrowHalf(const Float8 &value) {
+  const Word8 bits = (Word8)value, magnitude = bits & 0x7fffffff;
+  // Adding 0.5 ulp of the smallest normal f16 aligns a subnormal's last bit with the f32's last bit.
+  const Word8 subnormal = (Word8)((Float8)magnitude + 0.5f) - 0x3f000000;
+  const Word8 normal = (magnitude + 0xc8000fff + (magnitude >> 13 & 1)) >> 13;
+  const Word8 small = (Word8)(magnitude < 0x38800000), large = (Word8)(magnitude >= 0x477ff000);
+  const Word8 nan = (Word8)(magnitude > 0x7f800000);
+  Word8 result = (small & subnormal) | (~small & normal);
+  result = (large & 0x7c00) | (~large & result);
+  result |= bits >> 16 & 0x8000;
+  result = (nan & 0x7fff) | (~nan & result);
+  return __builtin_convertvector(result, Short8);
+}
+
+/// NaN becomes PTX's canonical one.
+[[gnu::always_inline]] inline Float8 canonical(const Float8 &value) {
+  const Word8 nan = (Word8)(value != value);
+  return (Float8)((nan & 0x7fffffff) | (~nan & (Word8)value));
+}
+
+[[gnu::always_inline]] inline Float8 fma8(const Float8 &a, const Float8 &b, const Float8 &c) {
+#if defined(__clang__)
+  return __builtin_elementwise_fma(a, b, c);
+#else
+  Float8 result;
+  for (int i = 0; i < 8; ++i)
+    result[i] = __builtin_fmaf(a[i], b[i], c[i]);
+  return result;
+#endif
+}
+
+/// One row of a tile, four lanes' registers, as `4 * perRegister` f32.
+[[gnu::always_inline]] inline void widenRow(MatrixType type, const uint32_t *lanes, float *row) {
+  if (type == MatrixType::F16) {
+    storeAs(row, widenHalf(loadAs<Short8>(lanes)));
+  } else if (type == MatrixType::BF16) {
+    storeAs(row, __builtin_convertvector(loadAs<Short8>(lanes), Word8) << 16);
+  } else {
+    storeAs(row, loadAs<Word4>(lanes) & 0xffffe000);
+  }
+}
+
+/// One row of a tile, four lanes' registers, as `4 * perRegister` sign- or zero-extended integers.
+[[gnu::always_inline]] inline void widenRow(MatrixType type, const uint32_t *lanes, int32_t *row) {
+  const unsigned bits = type == MatrixType::S8 || type == MatrixType::U8 ? 8 : 4;
+  const bool isSigned = type == MatrixType::S8 || type == MatrixType::S4;
+  for (unsigned lane = 0; lane < 4; ++lane)
+    for (unsigned i = 0; i < 32 / bits; ++i) {
+      const uint32_t top = lanes[lane] << (32 - bits - i * bits);
+      row[lane * (32 / bits) + i] = isSigned ? int32_t(top) >> (32 - bits) : int32_t(top >> (32 - bits));
+    }
+}
+
+/// A as a row-major m x k matrix.
+template <typename T>
+inline void unpackA(MatrixType type, MatrixShape shape, const void *const *registers, T *matrix) {
+  const unsigned columns = 4 * perRegister(bitsOf(type)), rowTiles = shape.m / 8, colTiles = shape.k / columns;
+  for (unsigned col = 0; col < colTiles; ++col)
+    for (unsigned row = 0; row < rowTiles; ++row) {
+      const auto *lanes = static_cast<const uint32_t *>(registers[col * rowTiles + row]);
+      T *tile = matrix + row * 8 * shape.k + col * columns;
+      for (unsigned g = 0; g < 8; ++g)
+        widenRow(type, lanes + 4 * g, tile + g * shape.k);
+    }
+}
+
+/// B as a row-major k x n matrix: its tiles hold columns, so each is turned.
+template <typename T>
+inline void unpackB(MatrixType type, MatrixShape shape, const void *const *registers, T *matrix) {
+  const unsigned columns = 4 * perRegister(bitsOf(type)), rowTiles = shape.k / columns, colTiles = shape.n / 8;
+  for (unsigned col = 0; col < colTiles; ++col)
+    for (unsigned row = 0; row < rowTiles; ++row) {
+      const auto *lanes = static_cast<const uint32_t *>(registers[col * rowTiles + row]);
+      alignas(32) T tile[8][32];
+      for (unsigned g = 0; g < 8; ++g)
+        widenRow(type, lanes + 4 * g, tile[g]);
+      T *to = matrix + row * columns * shape.n + col * 8;
+      for (unsigned k = 0; k < columns; ++k)
+        for (unsigned g = 0; g < 8; ++g)
+          to[k * shape.n + g] = tile[g][k];
+    }
+}
+
+/// C as a row-major m x n matrix of 32-bit elements: bits of f32 or s32, or f16 widened.
+inline void unpackC(AccumulatorType type, MatrixShape shape, const void *const *registers, void *matrix) {
+  const unsigned rowTiles = shape.m / 8;
+  for (unsigned tile = 0; tile < rowTiles * (shape.n / 8u); ++tile)
+    for (unsigned g = 0; g < 8; ++g) {
+      auto *row = static_cast<uint32_t *>(matrix) + (tile % rowTiles * 8 + g) * shape.n + tile / rowTiles * 8;
+      if (type == AccumulatorType::F16) {
+        storeAs(row, widenHalf(loadAs<Short8>(static_cast<const uint32_t *>(registers[tile]) + 4 * g)));
+        continue;
+      }
+      const auto even = loadAs<Word4>(static_cast<const uint32_t *>(registers[2 * tile]) + 4 * g);
+      const auto odd = loadAs<Word4>(static_cast<const uint32_t *>(registers[2 * tile + 1]) + 4 * g);
+      storeAs(row, __builtin_shufflevector(even, odd, 0, 4, 1, 5, 2, 6, 3, 7));
+    }
+}
+
+/// The inverse of unpackC.
+inline void packD(AccumulatorType type, MatrixShape shape, const void *matrix, void *const *registers) {
+  const unsigned rowTiles = shape.m / 8;
+  for (unsigned tile = 0; tile < rowTiles * (shape.n / 8u); ++tile)
+    for (unsigned g = 0; g < 8; ++g) {
+      const auto *row = static_cast<const uint32_t *>(matrix) + (tile % rowTiles * 8 + g) * shape.n + tile / rowTiles * 8;
+      if (type == AccumulatorType::F16) {
+        storeAs(static_cast<uint32_t *>(registers[tile]) + 4 * g, narrowHalf(loadAs<Float8>(row)));
+        continue;
+      }
+      const auto values = loadAs<Word8>(row);
+      storeAs(static_cast<uint32_t *>(registers[2 * tile]) + 4 * g, __builtin_shufflevector(values, values, 0, 2, 4, 6));
+      storeAs(static_cast<uint32_t *>(registers[2 * tile + 1]) + 4 * g,
+              __builtin_shufflevector(values, values, 1, 3, 5, 7));
+    }
+}
+
+/// Eight rows and eight columns of D: the sum of products in ascending k, then C.
+[[gnu::always_inline]] inline void block(const float *a, const float *b, const float *c, float *d, unsigned n,
+                                         unsigned k) {
+  Float8 sum[8];
+  const Float8 first = loadAs<Float8>(b);
+#pragma clang loop unroll(full)
+  for (unsigned row = 0; row < 8; ++row)
+    sum[row] = a[row * k] * first;
+  for (unsigned i = 1; i < k; ++i) {
+    const Float8 values = loadAs<Float8>(b + i * n);
+#pragma clang loop unroll(full)
+    for (unsigned row = 0; row < 8; ++row)
+      sum[row] = fma8(Float8{} + a[row * k + i], values, sum[row]);
+  }
+#pragma clang loop unroll(full)
+  for (unsigned row = 0; row < 8; ++row)
+    storeAs(d + row * n, canonical(sum[row] + loadAs<Float8>(c + row * n)));
+}
+
+/// f16, bf16 and tf32.
+inline void multiplyFloat(const MatrixProduct &product, const void *const *a, const void *const *b,
+                          const void *const *c, void *const *d) {
+  const auto [m, n, k] = product.shape;
+  alignas(64) float left[32 * 16], right[16 * 32], sums[32 * 32];
+  unpackA(product.a, product.shape, a, left);
+  unpackB(product.b, product.shape, b, right);
+  unpackC(product.c, product.shape, c, sums);
+  for (unsigned row = 0; row < m; row += 8)
+    for (unsigned col = 0; col < n; col += 8)
+      block(left + row * k, right + col, sums + row * n + col, sums + row * n + col, n, k);
+  packD(product.d, product.shape, sums, d);
+}
+
+/// s8, u8, s4 and u4.
+inline void multiplyInteger(const MatrixProduct &product, const void *const *a, const void *const *b,
+                            const void *const *c, void *const *d) {
+  const auto [m, n, k] = product.shape;
+  alignas(64) int32_t left[32 * 64], right[64 * 32], sums[32 * 32];
+  unpackA(product.a, product.shape, a, left);
+  unpackB(product.b, product.shape, b, right);
+  unpackC(product.c, product.shape, c, sums);
+  for (unsigned row = 0; row < m; ++row)
+    for (unsigned col = 0; col < n; col += 8) {
+      Word8 sum = {}; // at most 64 * 255 * 255: never overflows
+      for (unsigned i = 0; i < k; ++i)
+        sum += uint32_t(left[row * k + i]) * loadAs<Word8>(right + i * n + col);
+      int32_t *to = sums + row * n + col;
+      const Word8 start = loadAs<Word8>(to), total = sum + start;
+      if (product.saturate) { // overflow: both addends have one sign and the total the other
+        const Word8 overflow = (Word8)((Int8)(~(sum ^ start) & (sum ^ total)) >> 31);
+        const Word8 limit = (Word8)((Int8)start >> 31) ^ 0x7fffffff;
+        storeAs(to, (overflow & limit) | (~overflow & total));
+      } else {
+        storeAs(to, total);
+      }
+    }
+  packD(product.d, product.shape, sums, d);
+}
+
+/// b1: every register is an 8 x 128 tile, a lane's word against a lane's word.
+inline void multiplyBits(const MatrixProduct &product, const void *const *a, const void *const *b,
+                         const void *const *c, void *const *d) {
+  const auto [m, n, k] = product.shape;
+  alignas(64) uint32_t sums[16 * 8];
+  unpackC(product.c, product.shape, c, sums);
+  for (unsigned row = 0; row < m; ++row)
+    for (unsigned col = 0; col < n; ++col)
+      for (unsigned word = 0; word < k / 32u; ++word) {
+        const auto *left = static_cast<const uint32_t *>(a[word / 4 * (m / 8) + row / 8]);
+        const auto *right = static_cast<const uint32_t *>(b[word / 4]);
+        const uint32_t x = left[row % 8 * 4 + word % 4], y = right[col * 4 + word % 4];
+        sums[row * n + col] += __builtin_popcount(product.bits == BitOperation::XorPopc ? x ^ y : x & y);
+      }
+  packD(product.d, product.shape, sums, d);
+}
+
+/// f64 m8n8k4: A and B hold one element a lane, C and D two.
+inline void multiplyDouble(const void *const *a, const void *const *b, const void *const *c, void *const *d) {
+  const auto *left = static_cast<const double *>(a[0]), *right = static_cast<const double *>(b[0]);
+  double result[2][32];
+  for (unsigned lane = 0; lane < 32; ++lane)
+    for (unsigned i = 0; i < 2; ++i) {
+      const unsigned row = lane / 4, col = lane % 4 * 2 + i;
+      double sum = static_cast<const double *>(c[i])[lane];
+      for (unsigned k = 0; k < 4; ++k)
+        sum = __builtin_fma(left[row * 4 + k], right[col * 4 + k], sum);
+      result[i][lane] = sum;
+    }
+  for (unsigned i = 0; i < 2; ++i)
+    __builtin_memcpy(d[i], result[i], sizeof result[i]);
+}
+
+/// `multiply` for the instruction set this file is compiled for.
+inline void multiplyHere(const MatrixProduct &product, const void *const *a, const void *const *b,
+                         const void *const *c, void *const *d) {
+  switch (product.a) {
+  case MatrixType::F16:
+  case MatrixType::BF16:
+  case MatrixType::TF32:
+    return multiplyFloat(product, a, b, c, d);
+  case MatrixType::S8:
+  case MatrixType::U8:
+  case MatrixType::S4:
+  case MatrixType::U4:
+    return multiplyInteger(product, a, b, c, d);
+  case MatrixType::B1:
+    return multiplyBits(product, a, b, c, d);
+  case MatrixType::F64:
+    return multiplyDouble(a, b, c, d);
+  }
+}
+
+} // namespace
+} // namespace weft::simulator::semantics
