@@ -12,6 +12,8 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/Support/Allocator.h"
+#include <functional>
 #include <map>
 
 namespace weft {
@@ -63,13 +65,13 @@ public:
   const unsigned warps;
 
   // --- values ---
-  /// The registers of a value of the kernel that has been lowered.
+  /// The registers of a value of the kernel that has been lowered. They stay where they are until the kernel is complete.
   llvm::ArrayRef<mlir::Value> registers(mlir::Value value) const;
   /// The only register of a scalar or of a tile in shared memory.
   mlir::Value scalar(mlir::Value value) const { return registers(value).front(); }
   /// Says where the registers of `value` are: exactly `registerCount` of them.
-  void bind(mlir::Value value, Registers registers);
-  void bind(mlir::Value value, mlir::Value single) { bind(value, Registers{single}); }
+  void bind(mlir::Value value, llvm::ArrayRef<mlir::Value> registers);
+  void bind(mlir::Value value, mlir::Value single) { bind(value, llvm::ArrayRef(single)); }
   /// Emits an op, or all ops of a block but its terminator.
   mlir::LogicalResult lower(mlir::Operation *op);
   mlir::LogicalResult lowerBody(mlir::Block &block);
@@ -101,6 +103,10 @@ public:
   mlir::Value isOwner(const warp::LinearLayout &layout);
 
   // --- code ---
+  /// For each register of the op's only result, what `emit` makes of the operands' registers; equal operands share one result.
+  mlir::LogicalResult perRegister(mlir::Operation *op, llvm::function_ref<mlir::Value(llvm::ArrayRef<mlir::Value>)> emit);
+  /// A call of an LLVM intrinsic, "llvm.nvvm.ex2.approx.ftz.f32".
+  mlir::Value intrinsic(llvm::StringRef name, mlir::Type result, llvm::ArrayRef<mlir::Value> operands);
   /// `asm volatile` with a struct of the results when there are several. Constraints as LLVM spells them ("=r,l,b").
   llvm::SmallVector<mlir::Value> inlineAsm(llvm::StringRef code, llvm::StringRef constraints, llvm::ArrayRef<mlir::Type> results,
                                            llvm::ArrayRef<mlir::Value> operands, bool sideEffects);
@@ -129,6 +135,8 @@ public:
     b.setInsertionPoint(entryEnd);
     return emit();
   }
+  /// To be called when the kernel is complete.
+  void finish() { entryEnd->erase(); }
   /// The function that is being emitted into.
   mlir::LLVM::LLVMFuncOp function() const { return kernel; }
 
@@ -136,15 +144,18 @@ private:
   mlir::Value shuffle(mlir::Value value, mlir::Value operand, mlir::NVVM::ShflKind kind, unsigned clamp);
 
   mlir::LLVM::LLVMFuncOp kernel;
-  /// An op that ends the code at the entry; erased when the kernel is complete.
+  /// An op that ends the code at the entry; `finish` erases it.
   mlir::Operation *entryEnd;
   const LoweringTable &table;
-  llvm::DenseMap<mlir::Value, Registers> values;
+  llvm::DenseMap<mlir::Value, llvm::ArrayRef<mlir::Value>> values;
+  llvm::BumpPtrAllocator storage;
   llvm::DenseMap<mlir::Attribute, mlir::Value> constants;
   std::map<std::vector<uint32_t>, mlir::Value> bitSums;
   mlir::Value threadIndex, sharedBase;
-  friend class KernelLowering;
 };
+
+/// True in the one thread that acts for a value of `type`: the owner of each element of a tensor, thread 0 for a scalar. Null: every thread.
+mlir::Value ownerOf(mlir::Type type, Emitter &e);
 
 // --- the families: each adds its ops to the table ---
 void addElementwiseLowerings(LoweringTable &table);   // arith

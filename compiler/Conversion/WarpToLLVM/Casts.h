@@ -1,0 +1,25 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Conversions of single registers between number types.
+#pragma once
+
+#include "compiler/Conversion/WarpToLLVM/Emitter.h"
+
+namespace weft {
+
+/// An f16, bf16 or f32 as an f32, exactly.
+mlir::Value extendToF32(mlir::Value value, mlir::Type f32OrNarrower, Emitter &e);
+inline mlir::Value extendToF32(mlir::Value value, Emitter &e) { return extendToF32(value, value.getType(), e); }
+/// An f32 rounded to nearest even, to f16, bf16 or f32.
+mlir::Value truncateFromF32(mlir::Value value, mlir::Type type, Emitter &e);
+/// An integer in another width: truncated, or extended by its sign or by zeros.
+mlir::Value resizeInteger(mlir::Value value, mlir::Type type, bool isSigned, Emitter &e);
+
+/// The bits of an f8 (`format` is f8E4M3FN or f8E5M2) as an f32, exactly.
+mlir::Value float8ToF32(mlir::Value bits, mlir::Type format, Emitter &e);
+/// The bits of the f8 nearest to an f32, ties to even; what is too large becomes the largest finite number, as in PTX's `cvt.rn.satfinite`.
+mlir::Value f32ToFloat8(mlir::Value value, mlir::Type format, Emitter &e);
+
+/// Casts of arith.
+void addCastLowerings(LoweringTable &table);
+
+} // namespace weft

@@ -1,0 +1,99 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Casts of arith. f32 to f16 and bf16 goes by pairs of registers, `cvt.rn.f16x2.f32` (PTX ISA 9.7.9.21).
+
+#include "compiler/Conversion/WarpToLLVM/Casts.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace weft {
+
+static bool isFloat8(Type type) { return isa<Float8E4M3FNType, Float8E5M2Type>(type); }
+
+Value extendToF32(Value value, Type type, Emitter &e) {
+  return type.isF32() ? value : Value(LLVM::FPExtOp::create(e.b, e.loc, e.b.getF32Type(), value));
+}
+
+Value truncateFromF32(Value value, Type type, Emitter &e) {
+  return type.isF32() ? value : Value(LLVM::FPTruncOp::create(e.b, e.loc, type, value));
+}
+
+Value resizeInteger(Value value, Type type, bool isSigned, Emitter &e) {
+  unsigned from = value.getType().getIntOrFloatBitWidth(), to = type.getIntOrFloatBitWidth();
+  if (from == to)
+    return value;
+  if (from > to)
+    return LLVM::TruncOp::create(e.b, e.loc, type, value);
+  return isSigned ? Value(LLVM::SExtOp::create(e.b, e.loc, type, value)) : Value(LLVM::ZExtOp::create(e.b, e.loc, type, value));
+}
+
+namespace {
+
+template <typename Source, typename Target> void addCast(LoweringTable &table) {
+  table.add<Source>([](Source op, Emitter &e) {
+    Type type = registerType(op.getType());
+    return e.perRegister(op, [&](ArrayRef<Value> in) -> Value { return Target::create(e.b, e.loc, type, in[0]); });
+  });
+}
+
+LogicalResult lowerExtF(arith::ExtFOp op, Emitter &e) {
+  Type from = getElementTypeOrSelf(op.getIn().getType()), to = getElementTypeOrSelf(op.getType());
+  return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
+    if (!isFloat8(from))
+      return LLVM::FPExtOp::create(e.b, e.loc, to, in[0]);
+    Value wide = float8ToF32(in[0], from, e);
+    return to.isF64() ? Value(LLVM::FPExtOp::create(e.b, e.loc, to, wide)) : truncateFromF32(wide, to, e);
+  });
+}
+
+/// Two neighbouring registers at once.
+LogicalResult truncatePairs(arith::TruncFOp op, Type type, Emitter &e) {
+  ArrayRef<Value> source = e.registers(op.getIn());
+  Type wide = VectorType::get(2, source[0].getType()), narrow = VectorType::get(2, type);
+  Registers results;
+  for (unsigned r = 0; r < source.size(); r += 2) {
+    Value pair = LLVM::PoisonOp::create(e.b, e.loc, wide);
+    for (unsigned i = 0; i < 2; ++i)
+      pair = LLVM::InsertElementOp::create(e.b, e.loc, pair, source[r + i], e.i32(i));
+    pair = LLVM::FPTruncOp::create(e.b, e.loc, narrow, pair);
+    for (unsigned i = 0; i < 2; ++i)
+      results.push_back(LLVM::ExtractElementOp::create(e.b, e.loc, pair, e.i32(i)));
+  }
+  e.bind(op.getResult(), results);
+  return success();
+}
+
+LogicalResult lowerTruncF(arith::TruncFOp op, Emitter &e) {
+  Type from = getElementTypeOrSelf(op.getIn().getType()), to = getElementTypeOrSelf(op.getType());
+  ArrayRef<Value> source = e.registers(op.getIn());
+  if (from.isF32() && (to.isF16() || to.isBF16()) && source.size() % 2 == 0)
+    return truncatePairs(op, to, e);
+  return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
+    if (!isFloat8(to))
+      return LLVM::FPTruncOp::create(e.b, e.loc, to, in[0]);
+    Value value = from.isF64() ? Value(LLVM::FPTruncOp::create(e.b, e.loc, e.b.getF32Type(), in[0])) : extendToF32(in[0], e);
+    return f32ToFloat8(value, to, e);
+  });
+}
+
+LogicalResult lowerBitcast(arith::BitcastOp op, Emitter &e) {
+  Type type = registerType(op.getType());
+  return e.perRegister(op, [&](ArrayRef<Value> in) { return e.bitcast(in[0], type); });
+}
+
+} // namespace
+
+void addCastLowerings(LoweringTable &table) {
+  addCast<arith::ExtUIOp, LLVM::ZExtOp>(table);
+  addCast<arith::ExtSIOp, LLVM::SExtOp>(table);
+  addCast<arith::TruncIOp, LLVM::TruncOp>(table);
+  addCast<arith::SIToFPOp, LLVM::SIToFPOp>(table);
+  addCast<arith::UIToFPOp, LLVM::UIToFPOp>(table);
+  addCast<arith::FPToSIOp, LLVM::FPToSIOp>(table);
+  addCast<arith::FPToUIOp, LLVM::FPToUIOp>(table);
+  table.add<arith::ExtFOp>(lowerExtF);
+  table.add<arith::TruncFOp>(lowerTruncF);
+  table.add<arith::BitcastOp>(lowerBitcast);
+}
+
+} // namespace weft

@@ -1,0 +1,149 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// arith, on scalars and on tensors: one LLVM op for each register that is not a repetition.
+//
+// f16 arithmetic is native; bf16 is left to the back end, which goes through f32 or fma where the target lacks it. Division of f32 is
+// `div.full` (at most 2 ulp), as in Triton. Products and sums are contracted to fma by the back end.
+
+#include "compiler/Conversion/WarpToLLVM/Casts.h"
+#include "compiler/Conversion/WarpToLLVM/Emitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace weft {
+namespace {
+
+/// Lowers `Source`, whose operands and result have one type, to the LLVM op `Target` of as many operands.
+template <typename Source, typename Target> void addDirect(LoweringTable &table) {
+  table.add<Source>([](Source op, Emitter &e) {
+    Type type = registerType(op.getType());
+    return e.perRegister(op, [&](ArrayRef<Value> operands) -> Value {
+      return Target::create(e.b, e.loc, TypeRange(type), ValueRange(operands));
+    });
+  });
+}
+
+/// As `addDirect`, for integer ops that may promise not to overflow.
+template <typename Source, typename Target> void addWithOverflow(LoweringTable &table) {
+  table.add<Source>([](Source op, Emitter &e) {
+    auto flags = static_cast<LLVM::IntegerOverflowFlags>(op.getOverflowFlags());
+    return e.perRegister(op, [&](ArrayRef<Value> in) -> Value { return Target::create(e.b, e.loc, in[0], in[1], flags); });
+  });
+}
+
+LogicalResult lowerConstant(arith::ConstantOp op, Emitter &e) {
+  TypedAttr value = op.getValue();
+  if (auto elements = dyn_cast<DenseElementsAttr>(value)) {
+    if (!elements.isSplat())
+      return op.emitOpError("of unequal elements cannot be lowered");
+    value = cast<TypedAttr>(elements.getSplatValue<Attribute>());
+  }
+  Type type = registerType(op.getType());
+  if (auto number = dyn_cast<FloatAttr>(value); number && isa<IntegerType>(type)) // f8, held as its bits
+    value = IntegerAttr::get(type, number.getValue().bitcastToAPInt());
+  else if (auto number = dyn_cast<IntegerAttr>(value); number && number.getType() != type) // index
+    value = IntegerAttr::get(type, number.getValue().sextOrTrunc(type.getIntOrFloatBitWidth()));
+  e.bind(op.getResult(), Registers(*registerCount(op.getType()), e.constant(value)));
+  return success();
+}
+
+LogicalResult lowerDivision(arith::DivFOp op, Emitter &e) {
+  Type type = registerType(op.getType()), f32 = e.b.getF32Type();
+  return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
+    if (type.isF64())
+      return LLVM::FDivOp::create(e.b, e.loc, in[0], in[1]);
+    Value quotient = e.intrinsic("llvm.nvvm.div.full", f32, {extendToF32(in[0], e), extendToF32(in[1], e)});
+    return truncateFromF32(quotient, type, e);
+  });
+}
+
+LogicalResult lowerCompareInt(arith::CmpIOp op, Emitter &e) {
+  auto predicate = static_cast<LLVM::ICmpPredicate>(op.getPredicate()); // the two enumerations are in the same order
+  return e.perRegister(op, [&](ArrayRef<Value> in) -> Value { return LLVM::ICmpOp::create(e.b, e.loc, predicate, in[0], in[1]); });
+}
+
+LogicalResult lowerCompareFloat(arith::CmpFOp op, Emitter &e) {
+  auto predicate = static_cast<LLVM::FCmpPredicate>(op.getPredicate()); // the two enumerations are in the same order
+  return e.perRegister(op, [&](ArrayRef<Value> in) -> Value { return LLVM::FCmpOp::create(e.b, e.loc, predicate, in[0], in[1]); });
+}
+
+/// A select whose condition may be one i1 for a whole tensor.
+LogicalResult lowerSelect(arith::SelectOp op, Emitter &e) {
+  ArrayRef<Value> conditions = e.registers(op.getCondition());
+  ArrayRef<Value> yes = e.registers(op.getTrueValue()), no = e.registers(op.getFalseValue());
+  bool single = !isa<RankedTensorType>(op.getCondition().getType());
+  if (yes.size() != no.size() || (!single && conditions.size() != yes.size()))
+    return op.emitOpError("has operands of unequal layouts");
+  Registers results;
+  for (unsigned r = 0; r < yes.size(); ++r)
+    results.push_back(LLVM::SelectOp::create(e.b, e.loc, conditions[single ? 0 : r], yes[r], no[r]));
+  e.bind(op.getResult(), results);
+  return success();
+}
+
+/// The high half of a product, and the low one, in twice the width.
+template <typename Op, typename Extend> LogicalResult lowerWideProduct(Op op, Emitter &e) {
+  ArrayRef<Value> lhs = e.registers(op.getLhs()), rhs = e.registers(op.getRhs());
+  Type type = registerType(op.getLhs().getType());
+  unsigned width = type.getIntOrFloatBitWidth();
+  Type wide = e.b.getIntegerType(2 * width);
+  Value distance = e.constant(IntegerAttr::get(wide, width));
+  Registers low, high;
+  for (unsigned r = 0; r < lhs.size(); ++r) {
+    Value product = LLVM::MulOp::create(e.b, e.loc, Extend::create(e.b, e.loc, wide, lhs[r]), Extend::create(e.b, e.loc, wide, rhs[r]));
+    low.push_back(LLVM::TruncOp::create(e.b, e.loc, type, product));
+    high.push_back(LLVM::TruncOp::create(e.b, e.loc, type, LLVM::LShrOp::create(e.b, e.loc, product, distance)));
+  }
+  e.bind(op.getLow(), low);
+  e.bind(op.getHigh(), high);
+  return success();
+}
+
+/// index, which is 64 bits wide, to and from other integers.
+LogicalResult lowerIndexCast(Operation *op, bool isSigned, Emitter &e) {
+  Type type = registerType(op->getResult(0).getType());
+  return e.perRegister(op, [&](ArrayRef<Value> in) { return resizeInteger(in[0], type, isSigned, e); });
+}
+
+} // namespace
+
+void addElementwiseLowerings(LoweringTable &table) {
+  addWithOverflow<arith::AddIOp, LLVM::AddOp>(table);
+  addWithOverflow<arith::SubIOp, LLVM::SubOp>(table);
+  addWithOverflow<arith::MulIOp, LLVM::MulOp>(table);
+  addWithOverflow<arith::ShLIOp, LLVM::ShlOp>(table);
+  addDirect<arith::DivSIOp, LLVM::SDivOp>(table);
+  addDirect<arith::DivUIOp, LLVM::UDivOp>(table);
+  addDirect<arith::RemSIOp, LLVM::SRemOp>(table);
+  addDirect<arith::RemUIOp, LLVM::URemOp>(table);
+  addDirect<arith::AndIOp, LLVM::AndOp>(table);
+  addDirect<arith::OrIOp, LLVM::OrOp>(table);
+  addDirect<arith::XOrIOp, LLVM::XOrOp>(table);
+  addDirect<arith::ShRSIOp, LLVM::AShrOp>(table);
+  addDirect<arith::ShRUIOp, LLVM::LShrOp>(table);
+  addDirect<arith::MaxSIOp, LLVM::SMaxOp>(table);
+  addDirect<arith::MinSIOp, LLVM::SMinOp>(table);
+  addDirect<arith::MaxUIOp, LLVM::UMaxOp>(table);
+  addDirect<arith::MinUIOp, LLVM::UMinOp>(table);
+  addDirect<arith::AddFOp, LLVM::FAddOp>(table);
+  addDirect<arith::SubFOp, LLVM::FSubOp>(table);
+  addDirect<arith::MulFOp, LLVM::FMulOp>(table);
+  addDirect<arith::RemFOp, LLVM::FRemOp>(table);
+  addDirect<arith::NegFOp, LLVM::FNegOp>(table);
+  addDirect<arith::MaximumFOp, LLVM::MaximumOp>(table); // NaN if either is: max.NaN
+  addDirect<arith::MinimumFOp, LLVM::MinimumOp>(table);
+  addDirect<arith::MaxNumFOp, LLVM::MaxNumOp>(table); // the other where one is NaN: max
+  addDirect<arith::MinNumFOp, LLVM::MinNumOp>(table);
+  table.add<arith::ConstantOp>(lowerConstant);
+  table.add<arith::DivFOp>(lowerDivision);
+  table.add<arith::CmpIOp>(lowerCompareInt);
+  table.add<arith::CmpFOp>(lowerCompareFloat);
+  table.add<arith::SelectOp>(lowerSelect);
+  table.add<arith::MulSIExtendedOp>(lowerWideProduct<arith::MulSIExtendedOp, LLVM::SExtOp>);
+  table.add<arith::MulUIExtendedOp>(lowerWideProduct<arith::MulUIExtendedOp, LLVM::ZExtOp>);
+  table.add<arith::IndexCastOp>([](arith::IndexCastOp op, Emitter &e) { return lowerIndexCast(op, true, e); });
+  table.add<arith::IndexCastUIOp>([](arith::IndexCastUIOp op, Emitter &e) { return lowerIndexCast(op, false, e); });
+  addCastLowerings(table);
+}
+
+} // namespace weft

@@ -1,0 +1,203 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The table of registers, constants, and where a thread is. See Emitter.h.
+
+#include "compiler/Conversion/WarpToLLVM/Emitter.h"
+#include "dialects/Warp/IR/WarpOps.h"
+
+using namespace mlir;
+using weft::warp::InDim;
+using weft::warp::LinearLayout;
+
+namespace weft {
+
+Emitter::Emitter(LLVM::LLVMFuncOp function, const TargetInfo &target, unsigned warps, const LoweringTable &table)
+    : b(function.getContext()), loc(function.getLoc()), target(target), warps(warps), kernel(function), table(table) {
+  b.setInsertionPointToEnd(&function.getBody().front());
+  entryEnd = LLVM::UndefOp::create(b, loc, b.getI1Type());
+}
+
+ArrayRef<Value> Emitter::registers(Value value) const { return values.lookup(value); }
+
+void Emitter::bind(Value value, ArrayRef<Value> registers) { values[value] = registers.copy(storage); }
+
+/// Whether every value that `op` makes has registers; reports the one that has none.
+static LogicalResult checkResults(Operation *op) {
+  for (Type type : op->getResultTypes()) {
+    if (!registerType(type))
+      return op->emitOpError("has a result of type ") << type << ", which has no place in registers";
+    if (!registerCount(type))
+      return op->emitOpError("has a result of type ") << type << " without a layout; run 'tile-to-warp' before";
+  }
+  return success();
+}
+
+LogicalResult Emitter::lower(Operation *op) {
+  const Lowering *lowering = table.find(op);
+  loc = op->getLoc();
+  if (!lowering)
+    return op->emitOpError("cannot be lowered to LLVM");
+  if (failed(checkResults(op)))
+    return failure();
+  for (Value operand : op->getOperands())
+    if (registers(operand).empty())
+      return op->emitOpError("has an operand of type ") << operand.getType() << " that has no registers";
+  return (*lowering)(op, *this);
+}
+
+LogicalResult Emitter::lowerBody(Block &block) {
+  for (Operation &op : block.without_terminator())
+    if (failed(lower(&op)))
+      return failure();
+  loc = block.getTerminator()->getLoc();
+  return success();
+}
+
+std::optional<Registers> Emitter::inlineBlock(Block &block, ArrayRef<Value> arguments) {
+  Location outer = loc;
+  for (auto [parameter, argument] : llvm::zip_equal(block.getArguments(), arguments))
+    bind(parameter, argument);
+  if (failed(lowerBody(block)))
+    return std::nullopt;
+  Registers results;
+  for (Value value : block.getTerminator()->getOperands()) {
+    if (registers(value).size() != 1) {
+      block.getTerminator()->emitOpError("expected a scalar, but got a value of type ") << value.getType();
+      return std::nullopt;
+    }
+    results.push_back(scalar(value));
+  }
+  loc = outer;
+  return results;
+}
+
+Value Emitter::constant(TypedAttr value) {
+  // i1 true and i32 1 are different attributes, f32 0.0 and -0.0 too: the attribute alone is the key.
+  Value &known = constants[value];
+  if (!known)
+    known = atEntry([&] { return LLVM::ConstantOp::create(b, kernel.getLoc(), value.getType(), value).getResult(); });
+  return known;
+}
+
+Value Emitter::i32(int64_t value) { return constant(b.getI32IntegerAttr(static_cast<int32_t>(value))); }
+Value Emitter::i64(int64_t value) { return constant(b.getI64IntegerAttr(value)); }
+Value Emitter::i1(bool value) { return constant(b.getIntegerAttr(b.getI1Type(), value)); }
+
+Value Emitter::zero(Type type) {
+  if (isa<LLVM::LLVMPointerType>(type))
+    return LLVM::ZeroOp::create(b, loc, type);
+  return constant(cast<TypedAttr>(b.getZeroAttr(type)));
+}
+
+Value Emitter::thread() {
+  if (!threadIndex)
+    threadIndex = atEntry([&]() -> Value {
+      auto range = LLVM::ConstantRangeAttr::get(b.getContext(), APInt(32, 0), APInt(32, 32 * warps));
+      return NVVM::ThreadIdXOp::create(b, kernel.getLoc(), b.getI32Type(), range);
+    });
+  return threadIndex;
+}
+
+Value Emitter::lane() { return xorOfBits({1, 2, 4, 8, 16}, {}); }
+
+Value Emitter::warp() {
+  SmallVector<uint32_t> bases;
+  for (unsigned bit = 0; (1u << bit) < warps; ++bit)
+    bases.push_back(1u << bit);
+  return xorOfBits({}, bases);
+}
+
+namespace {
+/// The bits of the thread index that move by the same distance: (thread & mask) << distance.
+struct ShiftedBits {
+  int distance;
+  uint32_t mask;
+};
+} // namespace
+
+/// How the xor of bases is made from shifts of the thread index: one term for each distance.
+static SmallVector<ShiftedBits> groupByDistance(ArrayRef<uint32_t> bases) {
+  std::map<int, uint32_t> masks;
+  for (auto [in, base] : llvm::enumerate(bases))
+    for (unsigned out = 0; out < 32; ++out)
+      if (base >> out & 1)
+        masks[static_cast<int>(out) - static_cast<int>(in)] |= 1u << in;
+  return llvm::map_to_vector(masks, [](auto &entry) { return ShiftedBits{entry.first, entry.second}; });
+}
+
+static uint32_t shifted(uint32_t value, int distance) { return distance >= 0 ? value << distance : value >> -distance; }
+
+Value Emitter::xorOfBits(ArrayRef<uint32_t> laneBases, ArrayRef<uint32_t> warpBases) {
+  std::vector<uint32_t> bases(laneBases.begin(), laneBases.end());
+  bases.resize(5, 0);
+  bases.insert(bases.end(), warpBases.begin(), warpBases.end());
+  while (!bases.empty() && bases.back() == 0)
+    bases.pop_back();
+  if (bases.empty())
+    return i32(0);
+  if (auto known = bitSums.find(bases); known != bitSums.end())
+    return known->second;
+
+  Value tid = thread();
+  Value sum = atEntry([&] {
+    Location here = kernel.getLoc();
+    uint32_t allBits = 32 * warps - 1, used = 0;
+    Value total;
+    for (ShiftedBits part : groupByDistance(bases)) {
+      Value term = tid;
+      if (part.mask != allBits)
+        term = LLVM::AndOp::create(b, here, tid, i32(part.mask));
+      if (part.distance > 0)
+        term = LLVM::ShlOp::create(b, here, term, i32(part.distance));
+      else if (part.distance < 0)
+        term = LLVM::LShrOp::create(b, here, term, i32(-part.distance));
+      uint32_t bits = shifted(part.mask, part.distance);
+      if (!total)
+        total = term;
+      else if ((used & bits) == 0)
+        total = LLVM::OrOp::create(b, here, total, term, /*isDisjoint=*/true);
+      else
+        total = LLVM::XOrOp::create(b, here, total, term);
+      used |= bits;
+    }
+    return total;
+  });
+  return bitSums[bases] = sum;
+}
+
+/// Coordinates along `axis` of the bases of `dim`.
+static SmallVector<uint32_t> coordinatesOf(const LinearLayout &layout, InDim dim, unsigned axis) {
+  return llvm::map_to_vector(layout.bases(dim),
+                             [&](uint32_t base) { return static_cast<uint32_t>(layout.delinearize(base)[axis]); });
+}
+
+Value Emitter::coordinate(const LinearLayout &layout, unsigned axis) {
+  return xorOfBits(coordinatesOf(layout, InDim::Lane, axis), coordinatesOf(layout, InDim::Warp, axis));
+}
+
+Value Emitter::coordinate(const LinearLayout &layout, unsigned axis, uint32_t reg) {
+  Value base = coordinate(layout, axis);
+  auto own = static_cast<uint32_t>(layout.delinearize(layout.apply(InDim::Register, reg))[axis]);
+  if (own == 0)
+    return base;
+  uint32_t taken = 0;
+  for (InDim dim : {InDim::Lane, InDim::Warp})
+    for (uint32_t bits : coordinatesOf(layout, dim, axis))
+      taken |= bits;
+  if (taken == 0)
+    return i32(own);
+  if ((taken & own) != 0)
+    return LLVM::XOrOp::create(b, loc, base, i32(own));
+  return LLVM::AddOp::create(b, loc, base, i32(own), LLVM::IntegerOverflowFlags::nsw | LLVM::IntegerOverflowFlags::nuw);
+}
+
+Value Emitter::isOwner(const LinearLayout &layout) {
+  warp::Place free = layout.freeBits();
+  uint32_t missingWarps = (warps - 1) & ~(layout.size(InDim::Warp) - 1);
+  uint32_t mask = free[InDim::Lane] | (free[InDim::Warp] | missingWarps) << 5;
+  if (mask == 0)
+    return {};
+  Value bits = LLVM::AndOp::create(b, loc, thread(), i32(mask));
+  return LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::eq, bits, i32(0));
+}
+
+} // namespace weft

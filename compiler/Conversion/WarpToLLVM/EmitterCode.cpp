@@ -1,0 +1,154 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The pieces of code that several families emit: packing, shuffles, shared-memory addresses, inline PTX.
+
+#include "compiler/Conversion/WarpToLLVM/Emitter.h"
+#include "mlir/IR/BuiltinOps.h"
+
+using namespace mlir;
+
+namespace weft {
+
+LogicalResult Emitter::perRegister(Operation *op, llvm::function_ref<Value(ArrayRef<Value>)> emit) {
+  SmallVector<ArrayRef<Value>> operands = llvm::map_to_vector(op->getOperands(), [&](Value operand) { return registers(operand); });
+  unsigned count = *registerCount(op->getResult(0).getType()), arity = operands.size();
+  for (auto [i, operand] : llvm::enumerate(operands))
+    if (operand.size() != count)
+      return op->emitOpError("expected ") << count << " registers of operand " << i << ", but got " << operand.size()
+                                          << "; its layout is not the result's";
+  SmallVector<Value> tuples;
+  tuples.reserve(count * arity); // the map below points into it
+  llvm::DenseMap<ArrayRef<Value>, Value> known;
+  Registers results;
+  for (unsigned r = 0; r < count; ++r) {
+    for (ArrayRef<Value> operand : operands)
+      tuples.push_back(operand[r]);
+    Value &result = known[ArrayRef(tuples).take_back(arity)];
+    if (!result)
+      result = emit(ArrayRef(tuples).take_back(arity));
+    results.push_back(result);
+  }
+  bind(op->getResult(0), results);
+  return success();
+}
+
+Value Emitter::intrinsic(StringRef name, Type result, ArrayRef<Value> operands) {
+  return LLVM::CallIntrinsicOp::create(b, loc, result, b.getStringAttr(name), ValueRange(operands)).getResult(0);
+}
+
+SmallVector<Value> Emitter::inlineAsm(StringRef code, StringRef constraints, ArrayRef<Type> results, ArrayRef<Value> operands,
+                                      bool sideEffects) {
+  SmallVector<Type, 1> types;
+  if (results.size() == 1)
+    types.push_back(results.front());
+  else if (results.size() > 1)
+    types.push_back(LLVM::LLVMStructType::getLiteral(b.getContext(), results));
+  auto call = LLVM::InlineAsmOp::create(b, loc, types, operands, code, constraints, sideEffects, /*is_align_stack=*/false,
+                                        LLVM::TailCallKind::None, LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT),
+                                        /*operand_attrs=*/ArrayAttr());
+  SmallVector<Value> values;
+  if (results.size() == 1)
+    values.push_back(call.getRes());
+  else
+    for (unsigned i = 0; i < results.size(); ++i)
+      values.push_back(LLVM::ExtractValueOp::create(b, loc, call.getRes(), i));
+  return values;
+}
+
+static unsigned bitWidth(Type type) {
+  if (isa<LLVM::LLVMPointerType>(type))
+    return 64;
+  if (auto vector = dyn_cast<VectorType>(type))
+    return vector.getNumElements() * vector.getElementTypeBitWidth();
+  return type.getIntOrFloatBitWidth();
+}
+
+Value Emitter::bitcast(Value value, Type type) {
+  if (value.getType() == type)
+    return value;
+  if (isa<LLVM::LLVMPointerType>(type))
+    return LLVM::IntToPtrOp::create(b, loc, type, value);
+  if (isa<LLVM::LLVMPointerType>(value.getType()))
+    return bitcast(LLVM::PtrToIntOp::create(b, loc, b.getI64Type(), value), type);
+  return LLVM::BitcastOp::create(b, loc, type, value);
+}
+
+Value Emitter::pack(ArrayRef<Value> parts) {
+  Type type = parts.front().getType();
+  if (parts.size() == 1)
+    return bitcast(parts.front(), b.getI32Type());
+  Value vector = LLVM::PoisonOp::create(b, loc, VectorType::get(parts.size(), type));
+  for (auto [i, part] : llvm::enumerate(parts))
+    vector = LLVM::InsertElementOp::create(b, loc, vector, part, i32(i));
+  return bitcast(vector, b.getI32Type());
+}
+
+SmallVector<Value> Emitter::unpack(Value word, Type type) {
+  unsigned count = 32 / bitWidth(type);
+  if (count == 1)
+    return {bitcast(word, type)};
+  Value vector = bitcast(word, VectorType::get(count, type));
+  SmallVector<Value> parts;
+  for (unsigned i = 0; i < count; ++i)
+    parts.push_back(LLVM::ExtractElementOp::create(b, loc, vector, i32(i)));
+  return parts;
+}
+
+Value Emitter::shuffle(Value value, Value operand, NVVM::ShflKind kind, unsigned clamp) {
+  auto exchange = [&](Value word) -> Value {
+    return NVVM::ShflOp::create(b, loc, b.getI32Type(), i32(-1), word, operand, i32(clamp), kind, UnitAttr());
+  };
+  Type type = value.getType(), word = b.getI32Type();
+  unsigned width = bitWidth(type);
+  if (width == 32)
+    return bitcast(exchange(bitcast(value, word)), type);
+  Type integer = b.getIntegerType(width);
+  Value bits = bitcast(value, integer);
+  if (width < 32) {
+    Value moved = exchange(LLVM::ZExtOp::create(b, loc, word, bits));
+    return bitcast(LLVM::TruncOp::create(b, loc, integer, moved), type);
+  }
+  Type pair = VectorType::get(2, word);
+  Value halves = bitcast(bits, pair), moved = LLVM::PoisonOp::create(b, loc, pair);
+  for (unsigned i = 0; i < 2; ++i)
+    moved = LLVM::InsertElementOp::create(b, loc, moved, exchange(LLVM::ExtractElementOp::create(b, loc, halves, i32(i))), i32(i));
+  return bitcast(bitcast(moved, integer), type);
+}
+
+Value Emitter::shuffleXor(Value value, unsigned mask) { return shuffle(value, i32(mask), NVVM::ShflKind::bfly, 31); }
+Value Emitter::shuffleIndex(Value value, Value source) { return shuffle(value, source, NVVM::ShflKind::idx, 31); }
+Value Emitter::shuffleUp(Value value, unsigned delta) { return shuffle(value, i32(delta), NVVM::ShflKind::up, 0); }
+Value Emitter::shuffleDown(Value value, unsigned delta) { return shuffle(value, i32(delta), NVVM::ShflKind::down, 31); }
+
+void Emitter::barrier() { NVVM::Barrier0Op::create(b, loc); }
+
+/// The symbol of the block's dynamic shared memory, declared once in the module. 128 bytes: a full line of banks.
+static LLVM::GlobalOp sharedSymbol(ModuleOp module) {
+  constexpr StringLiteral name = "weft_shared";
+  if (auto known = module.lookupSymbol<LLVM::GlobalOp>(name))
+    return known;
+  OpBuilder b(module.getBodyRegion());
+  auto type = LLVM::LLVMArrayType::get(b.getI8Type(), 0);
+  return LLVM::GlobalOp::create(b, module.getLoc(), type, /*isConstant=*/false, LLVM::Linkage::External, name, Attribute(),
+                                /*alignment=*/128, /*addrSpace=*/3);
+}
+
+Value Emitter::sharedPointer(int64_t byteOffset) {
+  if (!sharedBase)
+    sharedBase = atEntry([&]() -> Value {
+      return LLVM::AddressOfOp::create(b, kernel.getLoc(), sharedSymbol(kernel->getParentOfType<ModuleOp>()));
+    });
+  return offset(sharedBase, byteOffset);
+}
+
+Value Emitter::offset(Value pointer, Value bytes) {
+  return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(), pointer, ArrayRef<LLVM::GEPArg>{bytes});
+}
+
+Value Emitter::offset(Value pointer, int64_t bytes) {
+  if (bytes == 0)
+    return pointer;
+  return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(), pointer,
+                             ArrayRef<LLVM::GEPArg>{LLVM::GEPArg(static_cast<int32_t>(bytes))});
+}
+
+} // namespace weft

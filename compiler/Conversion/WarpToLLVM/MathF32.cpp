@@ -1,0 +1,146 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// See MathF32.h. The coefficients are minimax fits, by iteratively reweighted least squares in f64, of the remainders that each function names.
+
+#include "compiler/Conversion/WarpToLLVM/MathF32.h"
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+
+namespace weft::f32 {
+namespace {
+
+/// f32 arithmetic in short. Constants are created at the kernel's entry.
+struct Builder {
+  Emitter &e;
+  Type type = e.b.getF32Type();
+
+  Value number(double value) { return e.constant(e.b.getF32FloatAttr(static_cast<float>(value))); }
+  Value add(Value x, Value y) { return LLVM::FAddOp::create(e.b, e.loc, x, y); }
+  Value sub(Value x, Value y) { return LLVM::FSubOp::create(e.b, e.loc, x, y); }
+  Value mul(Value x, Value y) { return LLVM::FMulOp::create(e.b, e.loc, x, y); }
+  Value fma(Value x, Value y, Value z) { return LLVM::FMAOp::create(e.b, e.loc, x, y, z); }
+  Value abs(Value x) { return LLVM::FAbsOp::create(e.b, e.loc, x); }
+  Value select(Value condition, Value yes, Value no) { return LLVM::SelectOp::create(e.b, e.loc, condition, yes, no); }
+  Value compare(LLVM::FCmpPredicate predicate, Value x, double y) {
+    return LLVM::FCmpOp::create(e.b, e.loc, predicate, x, number(y));
+  }
+  Value copySign(Value magnitude, Value sign) { return LLVM::CopySignOp::create(e.b, e.loc, magnitude, sign); }
+  Value bits(Value x) { return e.bitcast(x, e.b.getI32Type()); }
+  Value fromBits(Value x) { return e.bitcast(x, type); }
+  /// c[0] + c[1] x + ..., by Horner's rule.
+  Value polynomial(Value x, ArrayRef<double> c) {
+    Value sum = number(c.back());
+    for (double coefficient : llvm::reverse(c.drop_back()))
+      sum = fma(sum, x, number(coefficient));
+    return sum;
+  }
+};
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double log2OfE = 1.4426950408889634;
+constexpr double ln2 = 0.6931471805599453;
+
+/// x mod pi/2 in [-pi/4, pi/4], and how many quarter turns were taken off.
+struct Reduced {
+  Value angle, quarter;
+};
+
+Reduced reduceAngle(Value x, Emitter &e) {
+  OpBuilder &b = e.b;
+  auto number = [&](double value) { return e.constant(b.getF64FloatAttr(value)); };
+  Value wide = LLVM::FPExtOp::create(b, e.loc, b.getF64Type(), x);
+  Value turns = LLVM::RoundEvenOp::create(b, e.loc, LLVM::FMulOp::create(b, e.loc, wide, number(0.6366197723675814)));
+  Value minus = LLVM::FNegOp::create(b, e.loc, turns);
+  Value angle = LLVM::FMAOp::create(b, e.loc, minus, number(1.5707963267948966), wide);
+  angle = LLVM::FMAOp::create(b, e.loc, minus, number(6.123233995736766e-17), angle);
+  return {LLVM::FPTruncOp::create(b, e.loc, b.getF32Type(), angle),
+          LLVM::TruncOp::create(b, e.loc, b.getI32Type(), LLVM::FPToSIOp::create(b, e.loc, b.getI64Type(), turns))};
+}
+
+/// Sine of x plus `shift` quarter turns.
+Value sinShifted(Value x, int shift, Emitter &e) {
+  Builder f{e};
+  auto [angle, quarter] = reduceAngle(x, e);
+  if (shift)
+    quarter = LLVM::AddOp::create(e.b, e.loc, quarter, e.i32(shift));
+  Value square = f.mul(angle, angle);
+  Value sine = f.fma(f.mul(angle, square), f.polynomial(square, {-0.16666667, 0.008333332, -0.00019840087, 2.7250014e-06}), angle);
+  Value cosine = f.fma(f.mul(square, square), f.polynomial(square, {0.041666668, -0.0013888888, 2.4800602e-05, -2.7301016e-07}),
+                       f.fma(square, f.number(-0.5), f.number(1)));
+  Value odd = LLVM::TruncOp::create(e.b, e.loc, e.b.getI1Type(), quarter);
+  Value sign = LLVM::ShlOp::create(e.b, e.loc, LLVM::AndOp::create(e.b, e.loc, quarter, e.i32(2)), e.i32(30));
+  return f.fromBits(LLVM::XOrOp::create(e.b, e.loc, f.bits(f.select(odd, cosine, sine)), sign));
+}
+
+} // namespace
+
+Value exp2(Value x, Emitter &e) { return e.intrinsic("llvm.nvvm.ex2.approx.ftz.f32", x.getType(), x); }
+
+Value exp(Value x, Emitter &e) {
+  Builder f{e};
+  return exp2(f.mul(x, f.number(log2OfE)), e);
+}
+
+Value log2(Value x, Emitter &e) { return e.intrinsic("llvm.nvvm.lg2.approx.f", x.getType(), x); }
+Value sqrt(Value x, Emitter &e) { return e.intrinsic("llvm.nvvm.sqrt.approx.f", x.getType(), x); }
+Value rsqrt(Value x, Emitter &e) { return e.intrinsic("llvm.nvvm.rsqrt.approx.f", x.getType(), x); }
+
+// x = 2^k (1 + r) with 1 + r between sqrt(1/2) and sqrt(2); log(1 + r) = r - r²/2 + r³ P(r).
+Value log(Value x, Emitter &e) {
+  Builder f{e};
+  constexpr int32_t sqrtHalf = 0x3f3504f3;
+  Value tiny = f.compare(LLVM::FCmpPredicate::olt, x, 1.17549435e-38);
+  Value scaled = f.select(tiny, f.mul(x, f.number(8388608)), x);
+  Value word = f.bits(scaled);
+  Value exponent = LLVM::AShrOp::create(e.b, e.loc, LLVM::SubOp::create(e.b, e.loc, word, e.i32(sqrtHalf)), e.i32(23));
+  Value mantissa = f.fromBits(LLVM::SubOp::create(e.b, e.loc, word, LLVM::ShlOp::create(e.b, e.loc, exponent, e.i32(23))));
+  Value k = f.add(LLVM::SIToFPOp::create(e.b, e.loc, f.type, exponent), f.select(tiny, f.number(-23), f.number(0)));
+  Value r = f.sub(mantissa, f.number(1));
+  Value square = f.mul(r, r);
+  Value rest = f.polynomial(r, {0.33333316, -0.25000808, 0.20002286, -0.16624595, 0.14181218, -0.13128418, 0.1288138, -0.07860141});
+  Value tail = f.fma(f.mul(square, r), rest, f.mul(square, f.number(-0.5)));
+  constexpr double ln2High = 0.693359375; // few bits: its product with k is exact
+  Value sum = f.add(f.fma(k, f.number(ln2 - ln2High), tail), r);
+  Value result = f.fma(k, f.number(ln2High), sum);
+  result = f.select(f.compare(LLVM::FCmpPredicate::ogt, x, 3.4028234663852886e38), x, result);
+  result = f.select(f.compare(LLVM::FCmpPredicate::oeq, x, 0), f.number(-infinity), result);
+  return f.select(f.compare(LLVM::FCmpPredicate::uge, x, 0), result, f.number(std::numeric_limits<double>::quiet_NaN()));
+}
+
+// With u = 1 + x rounded, log(1 + x) = log(u) + (x - (u - 1)) / u up to the square of the rounding error.
+Value log1p(Value x, Emitter &e) {
+  Builder f{e};
+  Value u = f.add(x, f.number(1));
+  Value missing = f.sub(x, f.sub(u, f.number(1)));
+  Value correction = e.intrinsic("llvm.nvvm.div.full", f.type, {missing, u});
+  Value ordinary = f.compare(LLVM::FCmpPredicate::olt, f.abs(correction), 1);
+  return f.add(log(u, e), f.select(ordinary, correction, f.number(0)));
+}
+
+Value sin(Value x, Emitter &e) { return sinShifted(x, 0, e); }
+Value cos(Value x, Emitter &e) { return sinShifted(x, 1, e); }
+
+// Small: x + x³ P(x²). Else 1 - 2 / (e^2x + 1).
+Value tanh(Value x, Emitter &e) {
+  Builder f{e};
+  Value size = f.abs(x), square = f.mul(x, x);
+  Value small = f.fma(f.mul(x, square), f.polynomial(square, {-0.3333333, 0.13332933, -0.053876318, 0.021121453, -0.006283665}), x);
+  Value power = exp2(f.mul(size, f.number(2 * log2OfE)), e);
+  Value quotient = e.intrinsic("llvm.nvvm.div.full", f.type, {f.number(-2), f.add(power, f.number(1))});
+  Value large = f.copySign(f.add(quotient, f.number(1)), x);
+  return f.select(f.compare(LLVM::FCmpPredicate::olt, size, 0.6), small, large);
+}
+
+// Small: x P(x²). Else 1 - 2^Q(|x|), Q the base-2 logarithm of erfc; from 4 on it is 1 in f32.
+Value erf(Value x, Emitter &e) {
+  Builder f{e};
+  Value size = f.abs(x), square = f.mul(x, x);
+  Value small = f.mul(x, f.polynomial(square, {1.1283791, -0.37612626, 0.112836, -0.026854444, 0.005189535, -0.0008020841, 7.889119e-05}));
+  Value bounded = LLVM::MinimumOp::create(e.b, e.loc, size, f.number(4));
+  Value exponent = f.polynomial(bounded, {0.0002712847, -1.6296372, -0.9135432, -0.15641494, 0.036367826, -0.0060659004, 0.0006367138, -3.128751e-05});
+  Value large = f.copySign(f.sub(f.number(1), exp2(exponent, e)), x);
+  return f.select(f.compare(LLVM::FCmpPredicate::olt, size, 1), small, large);
+}
+
+} // namespace weft::f32

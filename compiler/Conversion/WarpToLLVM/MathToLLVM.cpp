@@ -1,0 +1,84 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// math, on scalars and on tensors. f16 and bf16 are computed in f32; f64 has what PTX has.
+
+#include "compiler/Conversion/WarpToLLVM/Casts.h"
+#include "compiler/Conversion/WarpToLLVM/Emitter.h"
+#include "compiler/Conversion/WarpToLLVM/MathF32.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+
+namespace weft {
+namespace {
+
+/// Lowers `Op` by a function of one f32; narrower types go through f32, f64 by `Wide` unless that is void.
+template <typename Op, typename Wide = void> void addF32(LoweringTable &table, Value (*function)(Value, Emitter &)) {
+  table.add<Op>([function](Op op, Emitter &e) -> LogicalResult {
+    Type type = registerType(op.getType());
+    if (type.isF64() && std::is_void_v<Wide>)
+      return op.emitOpError("is not available for f64; cast to f32 before");
+    return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
+      if constexpr (!std::is_void_v<Wide>)
+        if (type.isF64())
+          return Wide::create(e.b, e.loc, type, in[0]);
+      return truncateFromF32(function(extendToF32(in[0], e), e), type, e);
+    });
+  });
+}
+
+/// Lowers `Source` to an LLVM op of the same operands.
+template <typename Source, typename Target> void addDirect(LoweringTable &table) {
+  table.add<Source>([](Source op, Emitter &e) {
+    Type type = registerType(op.getType());
+    return e.perRegister(op, [&](ArrayRef<Value> in) -> Value { return Target::create(e.b, e.loc, TypeRange(type), ValueRange(in)); });
+  });
+}
+
+/// Lowers `Source` to an LLVM op that takes an i1 besides: whether the extreme input is poison.
+template <typename Source, typename Target> void addWithPoisonFlag(LoweringTable &table) {
+  table.add<Source>([](Source op, Emitter &e) {
+    Type type = registerType(op.getType());
+    return e.perRegister(op, [&](ArrayRef<Value> in) -> Value { return Target::create(e.b, e.loc, type, in[0], false); });
+  });
+}
+
+/// 1 / sqrt(x) in f64.
+LogicalResult lowerRsqrt(math::RsqrtOp op, Emitter &e) {
+  Type type = registerType(op.getType());
+  return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
+    if (!type.isF64())
+      return truncateFromF32(f32::rsqrt(extendToF32(in[0], e), e), type, e);
+    Value root = LLVM::SqrtOp::create(e.b, e.loc, type, in[0]);
+    return LLVM::FDivOp::create(e.b, e.loc, e.constant(e.b.getF64FloatAttr(1)), root);
+  });
+}
+
+} // namespace
+
+void addMathLowerings(LoweringTable &table) {
+  addF32<math::ExpOp>(table, f32::exp);
+  addF32<math::Exp2Op>(table, f32::exp2);
+  addF32<math::LogOp>(table, f32::log);
+  addF32<math::Log2Op>(table, f32::log2);
+  addF32<math::Log1pOp>(table, f32::log1p);
+  addF32<math::SqrtOp, LLVM::SqrtOp>(table, f32::sqrt);
+  addF32<math::SinOp>(table, f32::sin);
+  addF32<math::CosOp>(table, f32::cos);
+  addF32<math::TanhOp>(table, f32::tanh);
+  addF32<math::ErfOp>(table, f32::erf);
+  table.add<math::RsqrtOp>(lowerRsqrt);
+  addDirect<math::FmaOp, LLVM::FMAOp>(table);
+  addDirect<math::AbsFOp, LLVM::FAbsOp>(table);
+  addDirect<math::CopySignOp, LLVM::CopySignOp>(table);
+  addDirect<math::FloorOp, LLVM::FFloorOp>(table);
+  addDirect<math::CeilOp, LLVM::FCeilOp>(table);
+  addDirect<math::TruncOp, LLVM::FTruncOp>(table);
+  addDirect<math::RoundOp, LLVM::RoundOp>(table);
+  addDirect<math::RoundEvenOp, LLVM::RoundEvenOp>(table);
+  addDirect<math::CtPopOp, LLVM::CtPopOp>(table);
+  addWithPoisonFlag<math::AbsIOp, LLVM::AbsOp>(table);
+  addWithPoisonFlag<math::CountLeadingZerosOp, LLVM::CountLeadingZerosOp>(table);
+  addWithPoisonFlag<math::CountTrailingZerosOp, LLVM::CountTrailingZerosOp>(table);
+}
+
+} // namespace weft

@@ -1,0 +1,123 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// convert-warp-to-llvm: a kernel on tensors with layouts becomes the LLVM function that each thread runs.
+//
+//   func.func @f(%p: !tile.ptr<f32>) attributes {tile.kernel}          llvm.func @f(%p: !llvm.ptr<1>) attributes {nvvm.kernel, nvvm.reqntid}
+//     %x = tile.load ... tensor<128x!tile.ptr<f32>, #layout>     -->     %x0 = llvm.load ..., one value for each register of #layout
+//
+// Each family of ops is lowered in its own file; this one makes the function and walks over the kernel. See Emitter.h for why this is a walk and not a
+// dialect conversion.
+
+#include "compiler/Conversion/WarpToLLVM/WarpToLLVM.h"
+#include "compiler/Conversion/WarpToLLVM/Emitter.h"
+#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/IR/WarpDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+using namespace mlir;
+
+namespace weft {
+namespace {
+
+LoweringTable makeTable() {
+  LoweringTable table;
+  addElementwiseLowerings(table);
+  addMathLowerings(table);
+  addShapeLowerings(table);
+  addMemoryLowerings(table);
+  addAtomicLowerings(table);
+  addProgramLowerings(table);
+  addControlFlowLowerings(table);
+  addFmaDotLowerings(table);
+#ifdef WEFT_LOWERS_MATRIX
+  addMatrixLowerings(table);
+#endif
+#ifdef WEFT_LOWERS_SHARED
+  addSharedLowerings(table);
+#endif
+#ifdef WEFT_LOWERS_CONVERTLAYOUT
+  addConvertLayoutLowerings(table);
+#endif
+#ifdef WEFT_LOWERS_REDUCE
+  addReduceLowerings(table);
+#endif
+#ifdef WEFT_LOWERS_SCAN
+  addScanLowerings(table);
+#endif
+  return table;
+}
+
+/// The LLVM function of a kernel: its name, a parameter for each argument, an empty entry block. Null after a reported failure.
+LLVM::LLVMFuncOp makeFunction(func::FuncOp source, unsigned warps) {
+  OpBuilder b(source);
+  SmallVector<Type> parameters;
+  for (Type type : source.getArgumentTypes()) {
+    Type parameter = isa<RankedTensorType>(type) ? Type() : registerType(type);
+    if (!parameter) {
+      source.emitOpError("expected scalars and pointers as arguments of a kernel, but got ") << type;
+      return {};
+    }
+    parameters.push_back(parameter);
+  }
+  if (source.getNumResults() != 0) {
+    source.emitOpError("expected no results of a kernel, but got ") << source.getNumResults();
+    return {};
+  }
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), parameters);
+  auto function = LLVM::LLVMFuncOp::create(b, source.getLoc(), source.getName(), type);
+  function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
+  function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), b.getDenseI32ArrayAttr({static_cast<int32_t>(32 * warps)}));
+  if (Attribute bytes = source->getAttr(warp::sharedBytesAttrName))
+    function->setAttr(warp::sharedBytesAttrName, bytes);
+  for (unsigned i = 0; i < parameters.size(); ++i)
+    if (auto divisibility = source.getArgAttrOfType<IntegerAttr>(i, tile::divisibilityAttrName);
+        divisibility && isa<LLVM::LLVMPointerType>(parameters[i]))
+      function.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(), b.getI64IntegerAttr(divisibility.getInt()));
+  function.addEntryBlock(b);
+  return function;
+}
+
+LogicalResult lowerKernel(func::FuncOp source, const TargetInfo &target, const LoweringTable &table) {
+  auto schedule = source->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
+  unsigned warps = schedule ? schedule.getWarps() : 4;
+  if (!source.getBody().hasOneBlock())
+    return source.emitOpError("expected one block, but got ") << source.getBody().getBlocks().size();
+  LLVM::LLVMFuncOp function = makeFunction(source, warps);
+  if (!function)
+    return failure();
+  Emitter emitter(function, target, warps, table);
+  for (auto [from, to] : llvm::zip_equal(source.getArguments(), function.getArguments()))
+    emitter.bind(from, to);
+  if (failed(emitter.lowerBody(source.getBody().front())))
+    return failure();
+  LLVM::ReturnOp::create(emitter.b, emitter.loc, ValueRange());
+  emitter.finish();
+  source.erase();
+  return success();
+}
+
+class ConvertWarpToLLVM : public PassWrapper<ConvertWarpToLLVM, OperationPass<ModuleOp>> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConvertWarpToLLVM)
+  StringRef getArgument() const override { return "convert-warp-to-llvm"; }
+  StringRef getDescription() const override { return "lower kernels on tensors with layouts to LLVM functions of one thread"; }
+  void getDependentDialects(DialectRegistry &registry) const override { registry.insert<LLVM::LLVMDialect, NVVM::NVVMDialect>(); }
+
+  void runOnOperation() override {
+    static const LoweringTable table = makeTable();
+    const TargetInfo *target = TargetInfo::of(getOperation());
+    if (!target)
+      return signalPassFailure();
+    SmallVector<func::FuncOp> kernels(getOperation().getOps<func::FuncOp>());
+    for (func::FuncOp kernel : kernels)
+      if (kernel->hasAttr(tile::kernelAttrName) && failed(lowerKernel(kernel, *target, table)))
+        return signalPassFailure();
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createConvertWarpToLLVMPass() { return std::make_unique<ConvertWarpToLLVM>(); }
+
+} // namespace weft

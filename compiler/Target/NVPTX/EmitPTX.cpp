@@ -1,0 +1,148 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// See EmitPTX.h. The order: debug scopes in MLIR, translation, the optimiser (Optimise.cpp), instruction selection.
+
+#include "compiler/Target/NVPTX/EmitPTX.h"
+#include "compiler/Target/NVPTX/Optimise.h"
+#include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/DiagnosticHandler.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include <chrono>
+
+using namespace mlir;
+
+namespace weft {
+namespace {
+
+constexpr llvm::StringLiteral tripleText = "nvptx64-nvidia-cuda";
+
+/// Milliseconds since it was made, or last asked.
+class Stopwatch {
+public:
+  double lap() {
+    auto now = std::chrono::steady_clock::now();
+    double ms = std::chrono::duration<double, std::milli>(now - last).count();
+    last = now;
+    return ms;
+  }
+
+private:
+  std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
+};
+
+/// Turns what LLVM reports into MLIR diagnostics instead of an exit.
+class ReportToMLIR : public llvm::DiagnosticHandler {
+public:
+  ReportToMLIR(Operation *module, bool *failed) : module(module), failed(failed) {}
+
+  bool handleDiagnostics(const llvm::DiagnosticInfo &info) override {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    llvm::DiagnosticPrinterRawOStream printer(stream);
+    info.print(printer);
+    if (info.getSeverity() == llvm::DS_Error) {
+      *failed = true;
+      module->emitError("LLVM cannot compile the module: ") << text;
+    } else if (info.getSeverity() == llvm::DS_Warning) {
+      module->emitWarning("LLVM: ") << text;
+    }
+    return true;
+  }
+
+private:
+  Operation *module;
+  bool *failed;
+};
+
+const llvm::Target *findBackEnd(std::string &error) {
+  static const bool initialised = [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+    return true;
+  }();
+  (void)initialised;
+  return llvm::TargetRegistry::lookupTarget(llvm::Triple(tripleText), error);
+}
+
+std::unique_ptr<llvm::TargetMachine> makeMachine(const TargetInfo &target, std::string &error) {
+  const llvm::Target *backEnd = findBackEnd(error);
+  if (!backEnd)
+    return nullptr;
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Fast; // products and sums become fma
+  return std::unique_ptr<llvm::TargetMachine>(backEnd->createTargetMachine(llvm::Triple(tripleText), target.name, target.ptxFeature, options,
+                                                                           std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+}
+
+/// Gives every function a debug scope, so that locations become line numbers.
+LogicalResult addDebugScopes(ModuleOp module) {
+  PassManager passes(module.getContext());
+  LLVM::DIScopeForLLVMFuncOpPassOptions options;
+  options.emissionKind = LLVM::DIEmissionKind::DebugDirectivesOnly;
+  passes.addPass(LLVM::createDIScopeForLLVMFuncOpPass(options));
+  return passes.run(module);
+}
+
+} // namespace
+
+void registerPTXTranslations(DialectRegistry &registry) {
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  registerNVVMDialectTranslation(registry);
+}
+
+FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOptions options) {
+  EmittedPTX result;
+  Stopwatch watch;
+  bool failed = false;
+  if (options.lineInfo && mlir::failed(addDebugScopes(module)))
+    return failure();
+  llvm::LLVMContext context;
+  context.setDiagnosticHandler(std::make_unique<ReportToMLIR>(module, &failed));
+  std::unique_ptr<llvm::Module> llvmModule = translateModuleToLLVMIR(module, context, "weft", /*disableVerification=*/true);
+  if (!llvmModule)
+    return module.emitError("cannot be translated to LLVM IR"), failure();
+  result.translateMs = watch.lap();
+
+  std::string error;
+  std::unique_ptr<llvm::TargetMachine> machine = makeMachine(target, error);
+  if (!machine)
+    return module.emitError("LLVM has no back end for '") << target.name << "': " << error, failure();
+  llvmModule->setTargetTriple(llvm::Triple(tripleText));
+  llvmModule->setDataLayout(machine->createDataLayout());
+  optimise(*llvmModule, *machine);
+  result.optimiseMs = watch.lap();
+  if (options.keepLLVM) {
+    llvm::raw_string_ostream stream(result.llvmIR);
+    llvmModule->print(stream, nullptr);
+    watch.lap();
+  }
+
+  llvm::SmallString<0> text;
+  llvm::raw_svector_ostream stream(text);
+  llvm::legacy::PassManager passes;
+  if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile, /*DisableVerify=*/true))
+    return module.emitError("LLVM's back end for '") << target.name << "' cannot emit PTX", failure();
+  passes.run(*llvmModule);
+  result.text = text.str().str();
+  result.instructionSelectMs = watch.lap();
+  if (failed)
+    return failure();
+  return result;
+}
+
+} // namespace weft

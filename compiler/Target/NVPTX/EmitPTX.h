@@ -1,0 +1,35 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// From a module of the LLVM dialect to PTX text, by LLVM's optimiser and its NVPTX back end.
+#pragma once
+
+#include "compiler/Target/TargetInfo.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Support/LLVM.h"
+#include <string>
+
+namespace mlir {
+class DialectRegistry;
+} // namespace mlir
+
+namespace weft {
+
+/// PTX and what it cost.
+struct EmittedPTX {
+  std::string text;
+  std::string llvmIR;                                            // after optimisation, when asked for
+  double translateMs = 0, optimiseMs = 0, instructionSelectMs = 0; // wall time of the three steps
+};
+
+/// What to emit besides the code.
+struct EmitOptions {
+  bool lineInfo = true;  // .file and .loc directives from MLIR's locations (PTX ISA 11.5)
+  bool keepLLVM = false; // fill `EmittedPTX::llvmIR`
+};
+
+/// Makes the translations to LLVM IR available to contexts of this registry; needed before `emitPTX`.
+void registerPTXTranslations(mlir::DialectRegistry &registry);
+
+/// Emits PTX for `target` from a module in which only LLVM and NVVM ops are left. Failures are reported at the module.
+mlir::FailureOr<EmittedPTX> emitPTX(mlir::ModuleOp module, const TargetInfo &target, EmitOptions options = {});
+
+} // namespace weft
