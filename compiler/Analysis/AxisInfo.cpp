@@ -1,0 +1,134 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The lattice and the walk. What single ops do to the facts is in AxisTransfer.cpp.
+//
+// A value that the walk has not reached has no entry, which stands for "every fact may hold"; facts are only ever lost, so the walk ends.
+// A loop is gone over until what its body yields takes nothing more away from its arguments.
+#include "compiler/Analysis/AxisInfo.h"
+
+#include "compiler/Analysis/AxisTransfer.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include <algorithm>
+
+using namespace mlir;
+
+namespace weft {
+
+AxisInfo AxisInfo::unknown(unsigned rank) {
+  Axes ones(std::max(rank, 1u), 1);
+  return {ones, ones, ones, std::nullopt, false};
+}
+
+int64_t AxisInfo::divisibilityAt(unsigned axis, int64_t run, int64_t unit) const {
+  // Runs shorter than the contiguous ones begin inside them, a multiple of `run` units after their first element.
+  return contiguity[axis] <= run ? divisibility[axis] : std::min(divisibility[axis], run * lowestBit(unit));
+}
+
+int64_t AxisInfo::divisibilityOfAll(int64_t unit) const {
+  int64_t best = 1;
+  for (unsigned axis = 0; axis < rank(); ++axis)
+    best = std::max(best, divisibilityAt(axis, 1, unit));
+  return best;
+}
+
+AxisInfo join(const AxisInfo &a, const AxisInfo &b) {
+  AxisInfo result = AxisInfo::unknown(a.rank());
+  for (unsigned axis = 0; axis < std::min(a.rank(), b.rank()); ++axis) {
+    int64_t contiguity = std::min(a.contiguity[axis], b.contiguity[axis]);
+    result.contiguity[axis] = contiguity;
+    result.divisibility[axis] = std::min(a.divisibilityAt(axis, contiguity), b.divisibilityAt(axis, contiguity));
+    result.constancy[axis] = std::min(a.constancy[axis], b.constancy[axis]);
+  }
+  if (a.constant && a.constant == b.constant)
+    result.constant = a.constant;
+  result.nonNegative = a.nonNegative && b.nonNegative;
+  return result;
+}
+
+AxisAnalysis::AxisAnalysis(Operation *function) {
+  if (auto func = dyn_cast<FunctionOpInterface>(function); func && !func.isExternal())
+    for (BlockArgument argument : func.getArguments()) {
+      AxisInfo info = AxisInfo::unknown(0);
+      if (auto promise = func.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), "tile.divisibility"))
+        info.divisibility[0] = lowestBit(promise.getInt());
+      known[argument] = info;
+    }
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    function->walk<WalkOrder::PreOrder>([&](Operation *op) { changed |= visit(op); });
+  }
+}
+
+AxisInfo AxisAnalysis::lookup(Value value) const {
+  auto found = known.find(value);
+  return found == known.end() ? AxisInfo::unknown(rankOf(value)) : found->second;
+}
+
+bool AxisAnalysis::update(Value value, const AxisInfo &info) {
+  auto [entry, isNew] = known.try_emplace(value, info);
+  if (isNew)
+    return true;
+  AxisInfo both = join(entry->second, info);
+  if (both == entry->second)
+    return false;
+  entry->second = both;
+  return true;
+}
+
+bool AxisAnalysis::meet(Value value, ValueRange sources) {
+  if (!hasAxisInfo(value))
+    return false;
+  bool changed = false;
+  for (Value source : sources)
+    if (auto found = known.find(source); found != known.end())
+      changed |= update(value, AxisInfo(found->second));
+  return changed;
+}
+
+bool AxisAnalysis::visit(Operation *op) {
+  bool changed = false;
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    // The induction variable is a multiple of whatever divides its start and its step.
+    AxisInfo variable = AxisInfo::unknown(0);
+    AxisInfo start = lookup(loop.getLowerBound()), step = lookup(loop.getStep());
+    variable.divisibility[0] = std::min(start.divisibility[0], step.divisibility[0]);
+    variable.nonNegative = start.nonNegative; // steps are positive
+    changed |= update(loop.getInductionVar(), variable);
+    for (auto [argument, init, yielded, result] :
+         llvm::zip(loop.getRegionIterArgs(), loop.getInitArgs(), loop.getYieldedValues(), loop.getResults())) {
+      changed |= meet(argument, {init, yielded});
+      changed |= meet(result, {init, yielded});
+    }
+    return changed;
+  }
+  if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+    for (auto [argument, init, yielded] : llvm::zip(loop.getBeforeArguments(), loop.getInits(), loop.getYieldOp().getOperands()))
+      changed |= meet(argument, {init, yielded});
+    for (auto [argument, result, passed] : llvm::zip(loop.getAfterArguments(), loop.getResults(), loop.getConditionOp().getArgs())) {
+      changed |= meet(argument, {passed});
+      changed |= meet(result, {passed});
+    }
+    return changed;
+  }
+  if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    for (OpResult result : branch.getResults())
+      changed |= meet(result, {branch.thenYield().getOperand(result.getResultNumber()), branch.elseYield().getOperand(result.getResultNumber())});
+    return changed;
+  }
+
+  llvm::SmallVector<AxisInfo> operands;
+  for (Value operand : op->getOperands()) {
+    auto found = known.find(operand);
+    if (found == known.end() && hasAxisInfo(operand))
+      return false; // not reached yet: a later round
+    operands.push_back(found == known.end() ? AxisInfo::unknown(rankOf(operand)) : found->second);
+  }
+  for (OpResult result : op->getResults())
+    if (hasAxisInfo(result))
+      changed |= update(result, withPromises(op, transfer(op, operands, result)));
+  return changed;
+}
+
+} // namespace weft

@@ -1,0 +1,328 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "compiler/Conversion/TileToWarp/AssignLayouts.h"
+
+#include "compiler/Analysis/AxisTransfer.h"
+#include "compiler/Conversion/TileToWarp/PlanDots.h"
+#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/Layout/MmaLayouts.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using llvm::SmallVector;
+using weft::warp::LayoutAttr;
+using weft::warp::LinearLayout;
+
+namespace weft {
+namespace {
+
+/// Which of two layouts wins where they meet. A layout is only ever replaced by a stronger one, so spreading ends.
+enum class Strength : uint8_t { None, Memory, Product };
+
+struct Choice {
+  LayoutAttr layout;
+  Strength strength = Strength::None;
+};
+
+using Preferred = llvm::DenseMap<Operation *, LayoutAttr>;
+
+class Planner {
+public:
+  Planner(func::FuncOp function, LayoutRules rules, const AxisAnalysis &axes, const TargetInfo &target, int warps)
+      : function(function), axes(axes), target(target), warps(warps), plan(std::move(rules)) {}
+
+  /// Plans with some accesses' layouts given; the others choose theirs.
+  LayoutPlan run(Preferred given) {
+    preferred = std::move(given);
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      function.walk<WalkOrder::PreOrder>([&](Operation *op) { changed |= spreadThrough(op); });
+    }
+    function.walk([&](Operation *op) {
+      if (kindOf(op) == OpKind::Effect)
+        plan.running[op] = effectLayout(op);
+    });
+    function.walk<WalkOrder::PreOrder>([&](Operation *op) { needOperands(op); });
+    return std::move(plan);
+  }
+
+private:
+  // --- forward: layouts spread ---
+  Choice choiceOf(Value value) const { return choices.lookup(value); }
+  Choice strongest(ValueRange values) const;
+  bool spread(Value to, Choice choice);
+  bool adopt(Operation *op, Choice choice);
+  bool spreadThrough(Operation *op);
+  bool spreadThroughStructure(Operation *op);
+  Choice fixedChoice(Operation *op);
+  LayoutAttr accessLayout(Operation *op) const;
+  LayoutAttr effectLayout(Operation *op) const;
+
+  // --- backward: needs spread ---
+  void need(Value value, LayoutAttr layout);
+  void needSources(Value value, LayoutAttr layout);
+  void needOperands(Operation *op);
+
+  LayoutAttr attr(const LinearLayout &layout) const { return plan.rules.attr(layout); }
+  LayoutAttr defaultFor(Value value) const { return attr(defaultLayout(tensorOf(value).getShape(), warps)); }
+
+  func::FuncOp function;
+  const AxisAnalysis &axes;
+  const TargetInfo &target;
+  int warps;
+  LayoutPlan plan;
+  Preferred preferred;
+  llvm::DenseMap<Value, Choice> choices;
+  llvm::DenseMap<Operation *, Strength> adopted;
+};
+
+Choice Planner::strongest(ValueRange values) const {
+  Choice best;
+  for (Value value : values)
+    if (Choice choice = choiceOf(value); choice.strength > best.strength)
+      best = choice;
+  return best;
+}
+
+bool Planner::spread(Value to, Choice choice) {
+  if (!choice.layout || !tensorOf(to) || choiceOf(to).strength >= choice.strength)
+    return false;
+  choices[to] = choice;
+  plan.own[to] = choice.layout;
+  return true;
+}
+
+bool Planner::adopt(Operation *op, Choice choice) {
+  Strength &current = adopted[op];
+  if (!choice.layout || current >= choice.strength)
+    return false;
+  current = choice.strength;
+  plan.running[op] = choice.layout;
+  for (OpResult result : op->getResults())
+    spread(result, {plan.rules.resultLayout(op, choice.layout, result.getResultNumber()), choice.strength});
+  return true;
+}
+
+LayoutAttr Planner::accessLayout(Operation *op) const {
+  if (LayoutAttr given = preferred.lookup(op))
+    return given;
+  Access access = accessOf(op, axes);
+  // Addresses that come from memory are as far apart as they like: stay where they are.
+  if (LayoutAttr pointers = plan.own.lookup(op->getOperand(0)); pointers && access.pointer.contiguity[fastestFirst(access.pointer).front()] == 1)
+    return pointers;
+  return attr(coalescedLayout(access, warps, target));
+}
+
+Choice Planner::fixedChoice(Operation *op) {
+  if (isa<tile::LoadOp, tile::AtomicRMWOp, tile::AtomicCASOp>(op))
+    return {accessLayout(op), Strength::Memory};
+  if (auto dot = dyn_cast<tile::DotOp>(op)) {
+    const DotPlan &dotPlan = plan.rules.dot(op);
+    RankedTensorType type = cast<RankedTensorType>(dot.getType());
+    if (!dotPlan.usesMma())
+      return {attr(fmaLayout(type.getShape(), warps)), Strength::Product};
+    return {attr(warp::mmaAccLayout(type.getShape(), dotPlan.warps)), Strength::Product};
+  }
+  Choice operand = strongest(op->getOperands());
+  if (operand.layout)
+    if (LayoutAttr layout = plan.rules.layoutFromOperand(op, operand.layout))
+      return {layout, operand.strength};
+  if (auto split = dyn_cast<tile::SplitOp>(op))
+    return {attr(joinedLayout(defaultLayout(cast<RankedTensorType>(split.getLhs().getType()).getShape(), warps))), Strength::Memory};
+  LayoutAttr layout = defaultFor(op->getOperand(0));
+  return {isa<tile::JoinOp>(op) ? plan.rules.layoutFromOperand(op, layout) : layout, Strength::Memory};
+}
+
+bool Planner::spreadThroughStructure(Operation *op) {
+  bool changed = false;
+  auto merge = [&](ArrayRef<Value> members, ValueRange sources) {
+    Choice choice = strongest(sources);
+    for (Value member : members)
+      changed |= spread(member, choice);
+  };
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    for (auto [argument, result, init, yielded] :
+         llvm::zip(loop.getRegionIterArgs(), loop.getResults(), loop.getInitArgs(), loop.getYieldedValues()))
+      merge({argument, result}, {init, yielded});
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    for (OpResult result : branch.getResults())
+      merge({result}, {branch.thenYield().getOperand(result.getResultNumber()), branch.elseYield().getOperand(result.getResultNumber())});
+  if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+    for (auto [argument, init, yielded] : llvm::zip(loop.getBeforeArguments(), loop.getInits(), loop.getYieldOp().getOperands()))
+      merge({argument}, {init, yielded});
+    for (auto [argument, result, passed] : llvm::zip(loop.getAfterArguments(), loop.getResults(), loop.getConditionOp().getArgs()))
+      merge({argument, result}, {passed});
+  }
+  return changed;
+}
+
+bool Planner::spreadThrough(Operation *op) {
+  switch (kindOf(op)) {
+  case OpKind::Structured:
+    return spreadThroughStructure(op);
+  case OpKind::Fixed:
+    return adopt(op, fixedChoice(op));
+  case OpKind::Elementwise:
+  case OpKind::Reorder: {
+    Choice operand = strongest(op->getOperands());
+    return operand.layout && adopt(op, {plan.rules.layoutFromOperand(op, operand.layout), operand.strength});
+  }
+  default:
+    return false;
+  }
+}
+
+LayoutAttr Planner::effectLayout(Operation *op) const {
+  auto store = dyn_cast<tile::StoreOp>(op);
+  if (!store) {
+    LayoutAttr own = plan.own.lookup(op->getOperand(0));
+    return own ? own : defaultFor(op->getOperand(0));
+  }
+  Access access = accessOf(op, axes);
+  LayoutAttr coalesced = attr(coalescedLayout(access, warps, target));
+  LayoutAttr own = plan.own.lookup(store.getValue());
+  if (!own)
+    own = plan.own.lookup(store.getPtr());
+  if (!own)
+    return coalesced;
+  // Stored from where it is, unless going through shared memory first fills more of each sector.
+  int64_t best = std::min<int64_t>(bytesPerRun(coalesced.getLayout(), access, target), target.sectorBytes);
+  bool fullVectors = accessWidth(own.getLayout(), access, target) * access.elementBytes >= target.vectorBytes;
+  return fullVectors || bytesPerRun(own.getLayout(), access, target) >= best ? own : coalesced;
+}
+
+void Planner::need(Value value, LayoutAttr layout) {
+  if (!tensorOf(value) || !layout || !plan.needed[value].insert(layout) || !plan.isFree(value))
+    return;
+  needSources(value, layout);
+}
+
+void Planner::needSources(Value value, LayoutAttr layout) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    Operation *parent = argument.getOwner()->getParentOp();
+    if (auto loop = dyn_cast<scf::ForOp>(parent))
+      need(loop.getTiedLoopResult(argument), layout);
+    if (auto loop = dyn_cast<scf::WhileOp>(parent)) {
+      unsigned index = argument.getArgNumber();
+      if (argument.getOwner() == loop.getBeforeBody()) {
+        need(loop.getInits()[index], layout);
+        need(loop.getYieldOp().getOperand(index), layout);
+      } else {
+        need(loop.getResult(index), layout);
+      }
+    }
+    return;
+  }
+  Operation *op = value.getDefiningOp();
+  unsigned index = cast<OpResult>(value).getResultNumber();
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    need(loop.getRegionIterArg(index), layout);
+    need(loop.getInitArgs()[index], layout);
+    need(loop.getYieldedValues()[index], layout);
+  } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    need(branch.thenYield().getOperand(index), layout);
+    need(branch.elseYield().getOperand(index), layout);
+  } else if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+    need(loop.getAfterArguments()[index], layout);
+    need(loop.getConditionOp().getArgs()[index], layout);
+  } else {
+    for (OpOperand &operand : op->getOpOperands())
+      need(operand.get(), plan.rules.operandLayout(op, layout, operand.getOperandNumber()));
+  }
+}
+
+void Planner::needOperands(Operation *op) {
+  if (LayoutAttr layout = plan.running.lookup(op))
+    for (OpOperand &operand : op->getOpOperands())
+      need(operand.get(), plan.rules.operandLayout(op, layout, operand.getOperandNumber()));
+  auto pass = [&](Value member, ValueRange sources) {
+    for (Value source : sources)
+      need(source, plan.own.lookup(member));
+  };
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    for (auto [result, init, yielded] : llvm::zip(loop.getResults(), loop.getInitArgs(), loop.getYieldedValues()))
+      pass(result, {init, yielded});
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    for (OpResult result : branch.getResults())
+      pass(result, {branch.thenYield().getOperand(result.getResultNumber()), branch.elseYield().getOperand(result.getResultNumber())});
+  if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+    for (auto [argument, init, yielded] : llvm::zip(loop.getBeforeArguments(), loop.getInits(), loop.getYieldOp().getOperands()))
+      pass(argument, {init, yielded});
+    for (auto [result, passed] : llvm::zip(loop.getResults(), loop.getConditionOp().getArgs()))
+      pass(result, {passed});
+  }
+}
+
+/// Loads whose value nothing takes as it is loaded, but everything in one other layout, that can as well be loaded in that one: the traffic stays the
+/// same and the conversion goes. Operands of products are left: they go through shared memory anyway, and want wide copies.
+Preferred betterLoads(func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes, const TargetInfo &target) {
+  Preferred better;
+  function.walk([&](tile::LoadOp load) {
+    auto needed = plan.needed.find(load.getResult());
+    if (!tensorOf(load.getResult()) || needed == plan.needed.end() || needed->second.size() != 1 || !plan.isFree(load.getPtr()))
+      return;
+    LayoutAttr only = needed->second.front();
+    if (only == plan.own.lookup(load.getResult()) || llvm::any_of(load->getUsers(), llvm::IsaPred<tile::DotOp>))
+      return;
+    Access access = accessOf(load, axes);
+    int64_t run = bytesPerRun(only.getLayout(), access, target);
+    int64_t width = accessWidth(only.getLayout(), access, target) * access.elementBytes;
+    if (access.shape.size() == 1 || run >= target.sectorBytes || width >= target.vectorBytes)
+      better[load] = only;
+  });
+  return better;
+}
+
+LogicalResult checkOps(func::FuncOp function) {
+  WalkResult result = function.walk([&](Operation *op) {
+    if (op == function || kindOf(op) != OpKind::Unknown)
+      return WalkResult::advance();
+    op->emitError("expected an op on tensors that the tile dialect or element-wise arithmetic provides, but got '") << op->getName() << "'";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
+} // namespace
+
+SmallVector<LayoutAttr> LayoutPlan::layoutsOf(Value value) const {
+  SmallVector<LayoutAttr> layouts;
+  if (LayoutAttr first = own.lookup(value))
+    layouts.push_back(first);
+  if (auto found = needed.find(value); found != needed.end())
+    for (LayoutAttr layout : found->second)
+      if (!llvm::is_contained(layouts, layout))
+        layouts.push_back(layout);
+  return layouts;
+}
+
+Access accessOf(Operation *op, const AxisAnalysis &axes) {
+  Value pointer = op->getOperand(0), mask;
+  if (auto load = dyn_cast<tile::LoadOp>(op))
+    mask = load.getMask();
+  if (auto store = dyn_cast<tile::StoreOp>(op))
+    mask = store.getMask();
+  if (auto atomic = dyn_cast<tile::AtomicRMWOp>(op))
+    mask = atomic.getMask();
+  Access access{tensorOf(pointer).getShape(), axes.lookup(pointer), std::nullopt, unitOf(pointer.getType())};
+  if (mask)
+    access.mask = axes.lookup(mask);
+  return access;
+}
+
+FailureOr<LayoutPlan> assignLayouts(func::FuncOp function, const AxisAnalysis &axes, const TargetInfo &target, int warps) {
+  if (failed(checkOps(function)))
+    return failure();
+  auto dots = planDots(function, target, warps);
+  if (failed(dots))
+    return failure();
+  LayoutRules rules(function.getContext(), std::move(*dots));
+  LayoutPlan plan = Planner(function, rules, axes, target, warps).run(Preferred());
+  Preferred better = betterLoads(function, plan, axes, target);
+  if (better.empty())
+    return plan;
+  return Planner(function, rules, axes, target, warps).run(std::move(better));
+}
+
+} // namespace weft

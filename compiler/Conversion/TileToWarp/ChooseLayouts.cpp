@@ -1,0 +1,206 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "compiler/Conversion/TileToWarp/ChooseLayouts.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+using llvm::ArrayRef;
+using llvm::Log2_64;
+using llvm::SmallVector;
+
+using weft::warp::InDim;
+using weft::warp::LinearLayout;
+using weft::warp::WarpGrid;
+
+namespace weft {
+namespace {
+/// Hands out the bits of a tensor's axes, each once, lowest first.
+class AxisBits {
+public:
+  explicit AxisBits(ArrayRef<int64_t> shape) : layout(shape), used(shape.size(), 1) {}
+
+  /// Up to `count` more bits of `dim` along `axis`; gives how many of them the axis still had.
+  unsigned take(InDim dim, unsigned axis, unsigned count) {
+    unsigned taken = std::min<unsigned>(count, left(axis));
+    layout.appendAxis(dim, axis, taken, used[axis]);
+    used[axis] <<= taken;
+    return taken;
+  }
+  /// Bits of `dim` along the axes in turn, exactly `count`: those that no axis has left repeat the tensor.
+  void fill(InDim dim, ArrayRef<unsigned> axes, unsigned count) {
+    for (unsigned axis : axes)
+      count -= take(dim, axis, count);
+    for (; count > 0; --count)
+      layout.append(dim, uint32_t(0));
+  }
+  /// Registers for all that is left.
+  LinearLayout finish(ArrayRef<unsigned> axes) {
+    for (unsigned axis : axes)
+      take(InDim::Register, axis, left(axis));
+    return layout;
+  }
+  unsigned left(unsigned axis) const { return Log2_64(layout.shape()[axis] / used[axis]); }
+
+private:
+  LinearLayout layout;
+  SmallVector<int64_t> used;
+};
+
+/// Row-major index of one step along `axis`.
+uint32_t strideOf(ArrayRef<int64_t> shape, unsigned axis) {
+  uint32_t stride = 1;
+  for (int64_t size : shape.drop_front(axis + 1))
+    stride *= size;
+  return stride;
+}
+
+/// The widest access along `axis` that the facts allow.
+int64_t widthAllowed(const Access &access, unsigned axis, const TargetInfo &target) {
+  int64_t width = std::max<int64_t>(1, target.vectorBytes / access.elementBytes);
+  width = std::min(width, access.pointer.contiguity[axis]);
+  if (access.mask)
+    width = std::min(width, access.mask->constancy[axis]);
+  while (width > 1 && access.pointer.divisibilityAt(axis, width, access.elementBytes) < width * access.elementBytes)
+    width /= 2;
+  return width;
+}
+
+/// The axis along which the registers count up, and how many of them do.
+struct RegisterRun {
+  unsigned axis;
+  int64_t length;
+};
+RegisterRun registerRun(const LinearLayout &layout) {
+  ArrayRef<uint32_t> bases = layout.bases(InDim::Register);
+  for (unsigned axis = 0; axis < layout.rank(); ++axis) {
+    uint32_t stride = strideOf(layout.shape(), axis);
+    unsigned bits = 0;
+    while (bits < bases.size() && (int64_t(1) << bits) < layout.shape()[axis] && bases[bits] == stride << bits)
+      ++bits;
+    if (bits > 0)
+      return {axis, int64_t(1) << bits};
+  }
+  return {0, 1};
+}
+
+} // namespace
+
+SmallVector<unsigned> fastestFirst(const AxisInfo &pointer) {
+  SmallVector<unsigned> order(pointer.rank());
+  std::iota(order.rbegin(), order.rend(), 0);
+  llvm::sort(order, [&](unsigned a, unsigned b) { return std::pair(pointer.contiguity[a], a) > std::pair(pointer.contiguity[b], b); });
+  return order;
+}
+
+LinearLayout blockedLayout(ArrayRef<int64_t> shape, ArrayRef<unsigned> order, int64_t vector, int warps) {
+  AxisBits bits(shape);
+  if (!order.empty())
+    bits.take(InDim::Register, order.front(), Log2_64(vector));
+  bits.fill(InDim::Lane, order, 5);
+  SmallVector<unsigned> slowestFirst(llvm::reverse(order));
+  bits.fill(InDim::Warp, slowestFirst, Log2_64(warps));
+  return bits.finish(order);
+}
+
+LinearLayout defaultLayout(ArrayRef<int64_t> shape, int warps) {
+  SmallVector<unsigned> order(shape.size());
+  std::iota(order.rbegin(), order.rend(), 0);
+  return blockedLayout(shape, order, 1, warps);
+}
+
+LinearLayout coalescedLayout(const Access &access, int warps, const TargetInfo &target) {
+  SmallVector<unsigned> order = fastestFirst(access.pointer);
+  int64_t elements = 1;
+  for (int64_t size : access.shape)
+    elements *= size;
+  // A tensor too small to give every lane a full vector is better spread over all lanes.
+  int64_t fairShare = std::max<int64_t>(1, elements / (int64_t(target.warpSize) * warps));
+  int64_t vector = order.empty() ? 1 : std::min(widthAllowed(access, order.front(), target), fairShare);
+  return blockedLayout(access.shape, order, vector, warps);
+}
+
+int64_t accessWidth(const LinearLayout &layout, const Access &access, const TargetInfo &target) {
+  RegisterRun run = registerRun(layout);
+  return run.length == 1 ? 1 : std::min(run.length, widthAllowed(access, run.axis, target));
+}
+
+int64_t bytesPerRun(const LinearLayout &layout, const Access &access, const TargetInfo &target) {
+  SmallVector<unsigned> order = fastestFirst(access.pointer);
+  if (order.empty())
+    return access.elementBytes;
+  int64_t width = accessWidth(layout, access, target);
+  uint32_t stride = strideOf(layout.shape(), order.front());
+  int64_t run = registerRun(layout).axis == order.front() ? width : 1;
+  while (run < layout.shape()[order.front()] && llvm::is_contained(layout.bases(InDim::Lane), stride * run))
+    run *= 2;
+  return std::min(run, access.pointer.contiguity[order.front()]) * access.elementBytes;
+}
+
+WarpGrid warpGrid(int64_t M, int64_t N, std::array<int32_t, 3> instruction, int warps, bool chained) {
+  int64_t mostRows = std::max<int64_t>(1, M / instruction[0]), mostColumns = std::max<int64_t>(1, N / instruction[1]);
+  auto gridOf = [&](int64_t rows) { return WarpGrid{unsigned(rows), unsigned(warps / rows)}; };
+  if (chained)
+    return gridOf(std::min<int64_t>(warps, mostRows));
+  WarpGrid best = gridOf(warps);
+  int64_t fewest = std::numeric_limits<int64_t>::max();
+  for (int64_t rows = warps; rows >= 1; rows /= 2) {
+    WarpGrid grid = gridOf(rows);
+    // What a warp reads of A and of B for one step along K; a grid larger than the product is idle warps.
+    int64_t read = M / std::min<int64_t>(grid.rows, mostRows) + N / std::min<int64_t>(grid.columns, mostColumns);
+    if (grid.rows > mostRows || grid.columns > mostColumns)
+      read += M + N;
+    if (read < fewest) {
+      fewest = read;
+      best = grid;
+    }
+  }
+  return best;
+}
+
+LinearLayout fmaLayout(ArrayRef<int64_t> shape, int warps) {
+  constexpr unsigned M = 0, N = 1;
+  AxisBits bits(shape);
+  bits.take(InDim::Register, N, 2);
+  unsigned lanes = 5;
+  lanes -= bits.take(InDim::Lane, M, 3);
+  lanes -= bits.take(InDim::Lane, N, lanes);
+  bits.fill(InDim::Lane, {M, N}, lanes);
+  WarpGrid grid = warpGrid(shape[M], shape[N], {8, 16, 1}, warps, false);
+  unsigned warpBits = Log2_64(warps);
+  unsigned alongM = std::min<unsigned>(Log2_64(grid.rows), bits.left(M));
+  warpBits -= bits.take(InDim::Warp, M, alongM);
+  bits.fill(InDim::Warp, {N, M}, warpBits);
+  return bits.finish({N, M});
+}
+
+LinearLayout fmaOperandLayout(const LinearLayout &accumulator, unsigned operand, int64_t K) {
+  ArrayRef<int64_t> shape = accumulator.shape();
+  bool isA = operand == 0;
+  LinearLayout layout(isA ? ArrayRef<int64_t>{shape[0], K} : ArrayRef<int64_t>{K, shape[1]});
+  unsigned kAxis = isA ? 1 : 0;
+  auto project = [&](uint32_t basis) -> uint32_t {
+    llvm::SmallVector<int64_t, 4> at = accumulator.delinearize(basis);
+    at[kAxis] = 0;
+    return layout.linearize(at);
+  };
+  auto ownRegisters = [&] {
+    for (uint32_t basis : accumulator.bases(InDim::Register))
+      if (uint32_t element = project(basis))
+        layout.append(InDim::Register, element);
+  };
+  // Neighbours in memory come first so that they can be read together: along K for A, along N for B.
+  if (!isA)
+    ownRegisters();
+  layout.appendAxis(InDim::Register, kAxis, Log2_64(K), 1);
+  if (isA)
+    ownRegisters();
+  for (InDim dim : {InDim::Lane, InDim::Warp})
+    for (uint32_t basis : accumulator.bases(dim))
+      layout.append(dim, project(basis));
+  return layout;
+}
+
+} // namespace weft

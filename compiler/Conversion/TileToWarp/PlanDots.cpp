@@ -1,0 +1,80 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "compiler/Conversion/TileToWarp/PlanDots.h"
+
+#include "compiler/Conversion/TileToWarp/ChooseLayouts.h"
+#include "dialects/Tile/IR/TileOps.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace weft {
+namespace {
+
+/// The products whose first operand is computed from `dot`'s result by ops that keep rows where they are.
+llvm::SmallVector<tile::DotOp> productsFedBy(tile::DotOp dot) {
+  llvm::SmallVector<tile::DotOp> fed;
+  llvm::SmallSetVector<Value, 16> values;
+  values.insert(dot.getResult());
+  for (size_t i = 0; i < values.size(); ++i)
+    for (OpOperand &use : values[i].getUses()) {
+      if (auto next = dyn_cast<tile::DotOp>(use.getOwner())) {
+        if (use.getOperandNumber() == 0)
+          fed.push_back(next);
+        continue;
+      }
+      OpKind kind = kindOf(use.getOwner());
+      if (kind == OpKind::Elementwise || kind == OpKind::View || isa<tile::ReduceOp>(use.getOwner()))
+        values.insert(use.getOwner()->result_begin(), use.getOwner()->result_end());
+    }
+  return fed;
+}
+
+llvm::DenseSet<Operation *> findChained(func::FuncOp function) {
+  llvm::DenseSet<Operation *> chained;
+  function.walk([&](tile::DotOp dot) {
+    for (tile::DotOp next : productsFedBy(dot)) {
+      chained.insert(dot);
+      chained.insert(next);
+    }
+  });
+  return chained;
+}
+
+FailureOr<DotPlan> planDot(tile::DotOp dot, bool chained, const TargetInfo &target, int warps) {
+  auto a = cast<RankedTensorType>(dot.getA().getType());
+  auto result = cast<RankedTensorType>(dot.getType());
+  Type element = a.getElementType(), accumulator = result.getElementType();
+  bool exact = element.isF64() || (element.isF32() && dot.getPrecision() == tile::Precision::IEEE);
+  if (exact && element == accumulator)
+    return DotPlan{};
+  std::optional<MmaInstruction> instruction = target.mmaFor(element, accumulator);
+  if (!instruction)
+    return dot.emitError("target '") << target.name << "' has no product of '" << element << "' operands with an '" << accumulator << "' accumulator";
+  int64_t K = a.getDimSize(1);
+  if (K < instruction->shape[2]) {
+    InFlightDiagnostic diagnostic = dot.emitError("expected a product of '") << element << "' operands to have an inner size of at least "
+                                                                             << instruction->shape[2] << ", but got " << K;
+    diagnostic.attachNote() << "make the inner block size larger";
+    return diagnostic;
+  }
+  return DotPlan{instruction->shape, warpGrid(result.getDimSize(0), result.getDimSize(1), instruction->shape, warps, chained)};
+}
+
+} // namespace
+
+FailureOr<llvm::DenseMap<Operation *, DotPlan>> planDots(func::FuncOp function, const TargetInfo &target, int warps) {
+  llvm::DenseSet<Operation *> chained = findChained(function);
+  llvm::DenseMap<Operation *, DotPlan> plans;
+  WalkResult result = function.walk([&](tile::DotOp dot) {
+    FailureOr<DotPlan> plan = planDot(dot, chained.contains(dot), target, warps);
+    if (failed(plan))
+      return WalkResult::interrupt();
+    plans[dot] = *plan;
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  return plans;
+}
+
+} // namespace weft
