@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 root=$PWD
 
 packages=(
-  build-essential ccache clang-22 clang-format-22 clang-tidy-22 cmake git libclang-rt-22-dev libgmock-dev libgtest-dev
+  build-essential ccache clang-22 clang-format-22 clang-tidy-22 cmake git libclang-rt-22-dev libfmt-dev libgmock-dev libgtest-dev
   libmd-dev libmlir-22-dev libzstd-dev lld-22 llvm-22-dev llvm-22-tools mlir-22-tools ninja-build nlohmann-json3-dev
   python3-dev python3-venv zlib1g-dev
 )

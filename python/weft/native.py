@@ -1,0 +1,33 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Finds Weft's extension modules: in the folder WEFT_NATIVE_DIR where it is set, else in weft/_native."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import os
+import pathlib
+import sys
+from types import ModuleType
+
+
+def load(name: str) -> ModuleType:
+    """The extension module ``weft._native.NAME``, loaded on first use. Raises ImportError, saying how to build it."""
+    full = f"weft._native.{name}"
+    if full in sys.modules:
+        return sys.modules[full]
+    folder = pathlib.Path(os.environ.get("WEFT_NATIVE_DIR") or pathlib.Path(__file__).parent / "_native")
+    for suffix in importlib.machinery.EXTENSION_SUFFIXES:
+        path = folder / (name + suffix)
+        if path.exists():
+            spec = importlib.util.spec_from_file_location(full, path)
+            assert spec is not None and spec.loader is not None  # an extension suffix always has its loader
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[full] = module
+            try:
+                spec.loader.exec_module(module)
+            except BaseException:
+                del sys.modules[full]
+                raise
+            return module
+    raise ImportError(f"no extension module '{name}' in '{folder}': build it with 'make'", name=full)
