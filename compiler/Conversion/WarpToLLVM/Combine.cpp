@@ -1,0 +1,64 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "compiler/Conversion/WarpToLLVM/Combine.h"
+
+using namespace mlir;
+
+namespace weft {
+
+std::optional<Tuple> combine(Emitter &emitter, Region &combiner, const Tuple &earlier, const Tuple &later) {
+  SmallVector<Value> arguments(earlier.begin(), earlier.end());
+  arguments.append(later.begin(), later.end());
+  std::optional<Registers> results = emitter.inlineBlock(combiner.front(), arguments);
+  if (!results)
+    return std::nullopt;
+  return Tuple(results->begin(), results->end());
+}
+
+std::optional<Tuple> combineTree(Emitter &emitter, Region &combiner, SmallVector<Tuple> terms) {
+  while (terms.size() > 1) {
+    SmallVector<Tuple> sums;
+    for (size_t i = 0; i + 1 < terms.size(); i += 2) {
+      std::optional<Tuple> sum = combine(emitter, combiner, terms[i], terms[i + 1]);
+      if (!sum)
+        return std::nullopt;
+      sums.push_back(*sum);
+    }
+    if (terms.size() % 2)
+      sums.push_back(terms.back());
+    terms = std::move(sums);
+  }
+  return terms.front();
+}
+
+ScratchArray::ScratchArray(Emitter &emitter, int64_t offset, Type type, unsigned bytes)
+    : emitter(emitter), base(emitter.sharedPointer(offset)), type(type), stored(emitter.b.getIntegerType(8 * bytes)), bytes(bytes) {}
+
+Value ScratchArray::address(Value index) {
+  return emitter.offset(base, LLVM::MulOp::create(emitter.b, emitter.loc, index, emitter.i32(bytes)));
+}
+
+void ScratchArray::store(Value index, Value value, Value predicate) {
+  OpBuilder &b = emitter.b;
+  bool widens = type.isInteger() && type.getIntOrFloatBitWidth() < 8 * bytes;
+  Value bits = widens ? LLVM::ZExtOp::create(b, emitter.loc, stored, value).getResult() : emitter.bitcast(value, stored);
+  if (!predicate) {
+    LLVM::StoreOp::create(b, emitter.loc, bits, address(index), bytes);
+    return;
+  }
+  // A byte has no register class of its own in PTX: it travels in 16 bits.
+  if (bytes == 1)
+    bits = LLVM::ZExtOp::create(b, emitter.loc, b.getI16Type(), bits);
+  std::string code = ("@$0 st.shared.b" + Twine(8 * bytes) + " [$1], $2;").str();
+  StringRef constraints = bytes == 8 ? "b,r,l,~{memory}" : bytes == 4 ? "b,r,r,~{memory}" : "b,r,h,~{memory}";
+  Value pointer = LLVM::PtrToIntOp::create(b, emitter.loc, b.getI32Type(), address(index));
+  emitter.inlineAsm(code, constraints, {}, {predicate, pointer, bits}, /*sideEffects=*/true);
+}
+
+Value ScratchArray::load(Value index) {
+  OpBuilder &b = emitter.b;
+  Value bits = LLVM::LoadOp::create(b, emitter.loc, stored, address(index), bytes);
+  bool narrows = type.isInteger() && type.getIntOrFloatBitWidth() < 8 * bytes;
+  return narrows ? LLVM::TruncOp::create(b, emitter.loc, type, bits).getResult() : emitter.bitcast(bits, type);
+}
+
+} // namespace weft

@@ -1,0 +1,35 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// What reductions and scans share: applying a combiner region to tuples of scalars, and arrays in scratch memory.
+#pragma once
+
+#include "compiler/Conversion/WarpToLLVM/Emitter.h"
+
+namespace weft {
+
+/// One scalar for each operand of a reduction or scan.
+using Tuple = llvm::SmallVector<mlir::Value, 2>;
+
+/// The combiner region applied to two tuples, the earlier first. None after a reported failure.
+std::optional<Tuple> combine(Emitter &emitter, mlir::Region &combiner, const Tuple &earlier, const Tuple &later);
+
+/// All terms combined, neighbours first: as few steps in a row as there can be. The order of the terms is kept.
+std::optional<Tuple> combineTree(Emitter &emitter, mlir::Region &combiner, llvm::SmallVector<Tuple> terms);
+
+/// An array of scalars in the block's shared memory.
+class ScratchArray {
+public:
+  /// `offset` bytes from the start of shared memory; elements of LLVM type `type`, of `bytes` bytes each.
+  ScratchArray(Emitter &emitter, int64_t offset, mlir::Type type, unsigned bytes);
+  /// Writes element `index` (i32) where `predicate` is true; null means everywhere.
+  void store(mlir::Value index, mlir::Value value, mlir::Value predicate);
+  mlir::Value load(mlir::Value index);
+
+private:
+  mlir::Value address(mlir::Value index);
+  Emitter &emitter;
+  mlir::Value base;
+  mlir::Type type, stored;
+  unsigned bytes;
+};
+
+} // namespace weft

@@ -1,0 +1,139 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// warp.mma: the product of two tensors in fragment layouts as matrix instructions of each warp (PTX ISA 9.7.14.5).
+//
+// Registers of an operand, packed into 32-bit words, are in the order that MmaLayouts.h gives them: the words of one instruction first, then its neighbours along K, then along the other axis.
+
+#include "compiler/Conversion/WarpToLLVM/Emitter.h"
+#include "dialects/Warp/IR/WarpOps.h"
+
+using namespace mlir;
+using namespace weft::warp;
+
+namespace weft {
+namespace {
+
+/// One kind of matrix instruction: its intrinsic and the types of its operands.
+struct Instruction {
+  StringRef intrinsic;
+  Type word;        // of a and b
+  Type accumulator; // of c and d
+};
+
+/// How an f32 operand goes into tf32: the part that is kept, and, for three products, what that part lost.
+struct Split {
+  SmallVector<Value> high, low;
+};
+
+std::optional<Instruction> instructionFor(MmaOp op, OpBuilder &b) {
+  Type element = cast<RankedTensorType>(op.getA().getType()).getElementType();
+  Type accumulator = cast<RankedTensorType>(op.getAcc().getType()).getElementType();
+  Type halves = VectorType::get(2, b.getF16Type()), word = b.getI32Type(), f32 = b.getF32Type();
+  if (element.isF16() && accumulator.isF32())
+    return Instruction{"llvm.nvvm.mma.m16n8k16.row.col.f32.f32", halves, f32};
+  if (element.isF16() && accumulator.isF16())
+    return Instruction{"llvm.nvvm.mma.m16n8k16.row.col.f16.f16", halves, halves};
+  if (element.isBF16() && accumulator.isF32())
+    return Instruction{"llvm.nvvm.mma.m16n8k16.row.col.bf16", word, f32};
+  if (element.isF32() && accumulator.isF32())
+    return Instruction{"llvm.nvvm.mma.m16n8k8.row.col.tf32", word, f32};
+  if (element.isInteger(8) && accumulator.isInteger(32))
+    return Instruction{"llvm.nvvm.mma.m16n8k32.row.col.s8", word, word};
+  return std::nullopt;
+}
+
+/// The registers of an operand as words of `type`.
+SmallVector<Value> packWords(Emitter &e, ArrayRef<Value> registers, Type type) {
+  unsigned packed = 32 / registers.front().getType().getIntOrFloatBitWidth();
+  SmallVector<Value> words;
+  for (size_t first = 0; first < registers.size(); first += packed)
+    words.push_back(e.bitcast(e.pack(registers.slice(first, packed)), type));
+  return words;
+}
+
+/// f32 values rounded to tf32, to nearest, ties away from zero (`cvt.rna.tf32.f32`); with `withRest`, also what the rounding lost, rounded likewise.
+Split splitTF32(Emitter &e, ArrayRef<Value> registers, bool withRest) {
+  auto round = [&](Value value) { return e.intrinsic("llvm.nvvm.f2tf32.rna", e.b.getI32Type(), {value}); };
+  llvm::DenseMap<Value, std::pair<Value, Value>> known; // a value that several registers repeat is rounded once
+  Split split;
+  for (Value value : registers) {
+    auto &[high, low] = known[value];
+    if (!high) {
+      high = round(value);
+      if (withRest)
+        low = round(LLVM::FSubOp::create(e.b, e.loc, value, e.bitcast(high, value.getType())));
+    }
+    split.high.push_back(high);
+    split.low.push_back(low);
+  }
+  return split;
+}
+
+/// How many instructions a warp's product has along each axis.
+struct Extents {
+  unsigned m, n, k;
+};
+
+/// Accumulates a · b onto `acc`, whose registers are four for each instruction tile.
+void emitProduct(Emitter &e, const Instruction &instruction, Extents extents, ArrayRef<Value> a, ArrayRef<Value> b, SmallVectorImpl<Value> &acc) {
+  constexpr unsigned aWords = 4, bWords = 2;
+  unsigned perTile = acc.size() / (extents.m * extents.n);
+  Type result = LLVM::LLVMStructType::getLiteral(e.b.getContext(), SmallVector<Type>(perTile, instruction.accumulator));
+  for (unsigned k = 0; k < extents.k; ++k)
+    for (unsigned n = 0; n < extents.n; ++n)
+      for (unsigned m = 0; m < extents.m; ++m) {
+        SmallVector<Value, 10> operands;
+        llvm::append_range(operands, a.slice((m * extents.k + k) * aWords, aWords));
+        llvm::append_range(operands, b.slice((n * extents.k + k) * bWords, bWords));
+        MutableArrayRef<Value> tile = MutableArrayRef(acc).slice((m * extents.n + n) * perTile, perTile);
+        llvm::append_range(operands, tile);
+        Value sums = e.intrinsic(instruction.intrinsic, result, operands);
+        for (unsigned i = 0; i < perTile; ++i)
+          tile[i] = LLVM::ExtractValueOp::create(e.b, e.loc, sums, i);
+      }
+}
+
+LogicalResult lowerMma(MmaOp op, Emitter &e) {
+  std::optional<Instruction> instruction = instructionFor(op, e.b);
+  if (!instruction)
+    return op.emitOpError("has no matrix instruction for ") << op.getA().getType() << " and " << op.getAcc().getType();
+  ArrayRef<Value> aRegisters = e.registers(op.getA()), bRegisters = e.registers(op.getB());
+  bool halves = instruction->accumulator == instruction->word && isa<VectorType>(instruction->word);
+  SmallVector<Value> acc(e.registers(op.getAcc()));
+  unsigned packed = 32 / aRegisters.front().getType().getIntOrFloatBitWidth();
+  unsigned k = cast<RankedTensorType>(op.getA().getType()).getDimSize(1) / (8 * packed);
+  unsigned m = aRegisters.size() / packed / 4 / k, n = bRegisters.size() / packed / 2 / k;
+  if (k * m * 4 * packed != aRegisters.size() || k * n * 2 * packed != bRegisters.size() || acc.size() != 4 * m * n)
+    return op.emitOpError("expected operands that fill whole matrix instructions, but got ")
+           << op.getA().getType() << ", " << op.getB().getType() << " and " << op.getAcc().getType();
+  Extents extents{m, n, k};
+  if (halves)
+    acc = packWords(e, acc, instruction->word);
+
+  if (aRegisters.front().getType().isF32()) {
+    bool three = op.getPrecision() == tile::Precision::TF32x3;
+    Split a = splitTF32(e, aRegisters, three), b = splitTF32(e, bRegisters, three);
+    if (three) { // the small products first: they are lost beside the large one otherwise
+      emitProduct(e, *instruction, extents, a.low, b.high, acc);
+      emitProduct(e, *instruction, extents, a.high, b.low, acc);
+    }
+    emitProduct(e, *instruction, extents, a.high, b.high, acc);
+  } else {
+    emitProduct(e, *instruction, extents, packWords(e, aRegisters, instruction->word), packWords(e, bRegisters, instruction->word), acc);
+  }
+
+  if (halves) {
+    Registers unpacked;
+    for (Value word : acc)
+      llvm::append_range(unpacked, e.unpack(e.bitcast(word, e.b.getI32Type()), e.b.getF16Type()));
+    e.bind(op.getResult(), unpacked);
+    return success();
+  }
+  e.bind(op.getResult(), acc);
+  return success();
+}
+
+} // namespace
+
+void addMatrixLowerings(LoweringTable &table) { table.add<MmaOp>(lowerMma); }
+
+} // namespace weft

@@ -1,0 +1,111 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "compiler/Conversion/WarpToLLVM/SharedAccess.h"
+#include "dialects/Warp/Transforms/Scratch.h"
+
+using namespace mlir;
+using weft::warp::InDim;
+using weft::warp::SharedAccess;
+
+namespace weft {
+
+TileAddress::TileAddress(Emitter &emitter, Value base, ArrayRef<uint32_t> laneBases, ArrayRef<uint32_t> warpBases)
+    : emitter(emitter), base(base), variable(emitter.xorOfBits(laneBases, warpBases)) {
+  for (ArrayRef<uint32_t> bases : {laneBases, warpBases})
+    for (uint32_t bits : bases)
+      variableBits |= bits;
+}
+
+Value TileAddress::at(uint32_t constant) {
+  uint32_t mixed = constant & variableBits;
+  Value &pointer = pointers[mixed];
+  if (!pointer) {
+    Value bytes = variable;
+    if (mixed)
+      bytes = LLVM::XOrOp::create(emitter.b, emitter.loc, bytes, emitter.i32(mixed));
+    pointer = variableBits ? emitter.offset(base, bytes) : base;
+  }
+  return emitter.offset(pointer, static_cast<int64_t>(constant & ~variableBits));
+}
+
+/// The type that an element has in shared memory: an integer of whole bytes.
+static Type storedType(Emitter &emitter, Type element) { return emitter.b.getIntegerType(8 * warp::elementBytes(element)); }
+
+static SmallVector<uint32_t> scaled(ArrayRef<uint32_t> offsets, unsigned bytes) {
+  return llvm::map_to_vector(offsets, [&](uint32_t offset) { return offset * bytes; });
+}
+
+namespace {
+/// One vector access: the registers it covers, lowest offset first, and its constant part of the offset.
+struct Piece {
+  SmallVector<unsigned, 16> registers;
+  uint32_t offset;
+};
+} // namespace
+
+static SmallVector<Piece> piecesOf(const SharedAccess &access) {
+  uint32_t inside = 0;
+  for (unsigned bit : access.pieceBits)
+    inside |= 1u << bit;
+  SmallVector<Piece> pieces;
+  for (uint32_t first = 0; first < access.offsets.size(InDim::Register); ++first) {
+    if (first & inside)
+      continue;
+    Piece piece{{}, access.offsets.apply(InDim::Register, first)};
+    for (unsigned element = 0; element < access.pieceElements(); ++element) {
+      unsigned reg = first;
+      for (auto [position, bit] : llvm::enumerate(access.pieceBits))
+        reg |= (element >> position & 1) << bit;
+      piece.registers.push_back(reg);
+    }
+    pieces.push_back(piece);
+  }
+  return pieces;
+}
+
+static TileAddress addressesOf(Emitter &emitter, Value base, const SharedAccess &access, unsigned bytes) {
+  return TileAddress(emitter, base, scaled(access.offsets.bases(InDim::Lane), bytes), scaled(access.offsets.bases(InDim::Warp), bytes));
+}
+
+void emitSharedStore(Emitter &emitter, Value base, const SharedAccess &access, ArrayRef<Value> registers) {
+  OpBuilder &b = emitter.b;
+  Type element = registers.front().getType(), stored = element;
+  bool widens = element.isInteger() && element.getIntOrFloatBitWidth() < 8;
+  if (widens || isa<LLVM::LLVMPointerType>(element))
+    stored = isa<LLVM::LLVMPointerType>(element) ? Type(b.getI64Type()) : storedType(emitter, element);
+  unsigned bytes = stored.getIntOrFloatBitWidth() / 8;
+  TileAddress addresses = addressesOf(emitter, base, access, bytes);
+  for (const Piece &piece : piecesOf(access)) {
+    SmallVector<Value> values;
+    for (unsigned reg : piece.registers)
+      values.push_back(widens ? LLVM::ZExtOp::create(b, emitter.loc, stored, registers[reg]).getResult()
+                              : emitter.bitcast(registers[reg], stored));
+    Value value = values.front();
+    if (values.size() > 1) {
+      value = LLVM::PoisonOp::create(b, emitter.loc, VectorType::get(values.size(), stored));
+      for (auto [index, part] : llvm::enumerate(values))
+        value = LLVM::InsertElementOp::create(b, emitter.loc, value, part, emitter.i32(index));
+    }
+    LLVM::StoreOp::create(b, emitter.loc, value, addresses.at(piece.offset * bytes), bytes * values.size());
+  }
+}
+
+Registers emitSharedLoad(Emitter &emitter, Value base, const SharedAccess &access, Type element) {
+  OpBuilder &b = emitter.b;
+  bool narrows = element.isInteger() && element.getIntOrFloatBitWidth() < 8;
+  Type stored = narrows ? storedType(emitter, element) : isa<LLVM::LLVMPointerType>(element) ? Type(b.getI64Type()) : element;
+  unsigned bytes = stored.getIntOrFloatBitWidth() / 8;
+  TileAddress addresses = addressesOf(emitter, base, access, bytes);
+  Registers registers(access.offsets.size(InDim::Register));
+  for (const Piece &piece : piecesOf(access)) {
+    unsigned count = piece.registers.size();
+    Type type = count > 1 ? Type(VectorType::get(count, stored)) : stored;
+    Value value = LLVM::LoadOp::create(b, emitter.loc, type, addresses.at(piece.offset * bytes), bytes * count);
+    for (auto [index, reg] : llvm::enumerate(piece.registers)) {
+      Value part = count > 1 ? LLVM::ExtractElementOp::create(b, emitter.loc, value, emitter.i32(index)).getResult() : value;
+      registers[reg] = narrows ? LLVM::TruncOp::create(b, emitter.loc, element, part).getResult() : emitter.bitcast(part, element);
+    }
+  }
+  return registers;
+}
+
+} // namespace weft

@@ -1,0 +1,180 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "dialects/Warp/Layout/ScratchLayout.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include <cassert>
+
+using namespace llvm;
+using namespace weft::warp;
+
+namespace {
+constexpr unsigned maxPieceBytes = 16, lineBytes = 128;
+using Vectors = SmallVector<uint32_t, 16>;
+
+/// A subspace of the elements, kept reduced, that answers whether a vector lies in it.
+class Span {
+public:
+  explicit Span(ArrayRef<uint32_t> vectors = {}) {
+    for (uint32_t vector : vectors)
+      insert(vector);
+  }
+  /// Adds a vector; false when it was in the span.
+  bool insert(uint32_t vector) {
+    vector = reduce(vector);
+    if (!vector)
+      return false;
+    basis.push_back(vector);
+    return true;
+  }
+  bool contains(uint32_t vector) const { return reduce(vector) == 0; }
+
+private:
+  /// Each basis vector clears its own leading bit, in the order of insertion, until nothing changes.
+  uint32_t reduce(uint32_t vector) const {
+    for (bool changed = true; changed && vector;) {
+      changed = false;
+      for (uint32_t member : basis)
+        if (vector && bit_floor(vector) == bit_floor(member)) {
+          vector ^= member;
+          changed = true;
+        }
+    }
+    return vector;
+  }
+  Vectors basis;
+};
+} // namespace
+
+SharedAccess weft::warp::accessOf(const LinearLayout &registers, const LinearLayout &shared, unsigned elementBytes) {
+  SharedAccess access{*registers.composeInverse(shared), {}};
+  const LinearLayout &offsets = access.offsets;
+  ArrayRef<uint32_t> bases = offsets.bases(InDim::Register);
+  uint32_t low = 0; // the offset bits inside a piece
+  while ((2u << access.pieceBits.size()) * elementBytes <= maxPieceBytes) {
+    uint32_t bit = 1u << access.pieceBits.size();
+    const uint32_t *found = find(bases, bit);
+    if (found == bases.end())
+      break;
+    // Every other direction must leave the piece whole.
+    auto crosses = [&](uint32_t basis) { return (basis & (low | bit)) != 0; };
+    bool whole = none_of(offsets.bases(InDim::Lane), crosses) && none_of(offsets.bases(InDim::Warp), crosses);
+    for (auto [index, basis] : enumerate(bases))
+      whole &= !crosses(basis) || index == static_cast<size_t>(found - bases.begin()) || is_contained(access.pieceBits, index);
+    if (!whole)
+      break;
+    access.pieceBits.push_back(found - bases.begin());
+    low |= bit;
+  }
+  return access;
+}
+
+Wavefronts weft::warp::wavefrontsOf(const SharedAccess &access, unsigned elementBytes) {
+  Wavefronts total;
+  unsigned pieces = access.offsets.size(InDim::Register) / access.pieceElements();
+  SmallVector<uint32_t, 32> offsets;
+  for (uint32_t lane = 0; lane < access.offsets.size(InDim::Lane); ++lane)
+    offsets.push_back(access.offsets.apply(InDim::Lane, lane) * elementBytes);
+  // All pieces of a warp conflict alike: they differ by a constant xor, which permutes banks.
+  Wavefronts one = countWavefronts(offsets, access.pieceElements() * elementBytes);
+  total.needed = one.needed * pieces;
+  total.ideal = one.ideal * pieces;
+  return total;
+}
+
+/// The lane directions that one wavefront covers when lanes access `pieceBytes` bytes each.
+static Vectors lanesOfOneWavefront(const LinearLayout &layout, unsigned pieceBytes) {
+  unsigned lanes = std::min(32u, lineBytes / std::max(pieceBytes, 4u));
+  ArrayRef<uint32_t> bases = layout.bases(InDim::Lane);
+  return Vectors(bases.take_front(std::min<size_t>(bases.size(), Log2_32(lanes))));
+}
+
+/// A scratch layout whose lowest offsets are `piece`.
+static LinearLayout layoutAbove(const LinearLayout &source, const LinearLayout &result, ArrayRef<uint32_t> piece,
+                                unsigned elementBytes) {
+  auto independentOf = [&](ArrayRef<uint32_t> candidates) {
+    Span span(piece);
+    Vectors kept;
+    for (uint32_t vector : candidates)
+      if (span.insert(vector))
+        kept.push_back(vector);
+    return kept;
+  };
+  unsigned pieceBytes = elementBytes << piece.size();
+  Vectors writes = independentOf(lanesOfOneWavefront(source, pieceBytes));
+  Vectors reads = independentOf(lanesOfOneWavefront(result, pieceBytes));
+  Span writeSpan(piece), readSpan(piece), both(piece);
+  for (uint32_t vector : writes)
+    writeSpan.insert(vector), both.insert(vector);
+  for (uint32_t vector : reads)
+    readSpan.insert(vector), both.insert(vector);
+
+  // Directions along which rows may share banks: neither side's lanes walk along them.
+  Vectors onlyWrites, onlyReads, rows;
+  copy_if(writes, std::back_inserter(onlyWrites), [&](uint32_t vector) { return !readSpan.contains(vector); });
+  copy_if(reads, std::back_inserter(onlyReads), [&](uint32_t vector) { return !writeSpan.contains(vector); });
+  for (auto [write, read] : zip(onlyWrites, onlyReads))
+    rows.push_back(write ^ read);
+  for (uint32_t bit = 1; bit < source.numElements(); bit *= 2)
+    if (both.insert(bit))
+      rows.push_back(bit);
+
+  unsigned bits = Log2_32(source.numElements());
+  unsigned lineBits = std::min<unsigned>(bits, Log2_32(std::max(1u, lineBytes / elementBytes)));
+  unsigned rowBits = bits - std::max<unsigned>(lineBits, piece.size());
+  // The complement's directions first: sums of lanes are needed only when those do not fill the rows.
+  std::reverse(rows.begin(), rows.end());
+  if (rows.size() > rowBits)
+    rows.resize(rowBits);
+
+  LinearLayout layout(source.shape());
+  for (uint32_t vector : piece)
+    layout.append(InDim::Offset, vector);
+  Span taken(piece);
+  for (uint32_t vector : rows)
+    taken.insert(vector);
+  for (ArrayRef<uint32_t> candidates : {ArrayRef<uint32_t>(reads), ArrayRef<uint32_t>(writes)})
+    for (uint32_t vector : candidates)
+      if (taken.insert(vector))
+        layout.append(InDim::Offset, vector);
+  for (uint32_t bit = 1; bit < source.numElements(); bit *= 2)
+    if (taken.insert(bit))
+      layout.append(InDim::Offset, bit);
+  for (uint32_t vector : rows)
+    layout.append(InDim::Offset, vector);
+  assert(layout.size(InDim::Offset) == source.numElements() && "a basis of all elements");
+  return layout;
+}
+
+LinearLayout weft::warp::scratchLayout(const LinearLayout &source, const LinearLayout &result, unsigned elementBytes) {
+  ArrayRef<uint32_t> written = source.bases(InDim::Register), read = result.bases(InDim::Register);
+  Vectors shared;
+  copy_if(read, std::back_inserter(shared), [&](uint32_t vector) { return vector && is_contained(written, vector); });
+
+  std::optional<LinearLayout> best;
+  unsigned bestCost = 0;
+  auto consider = [&](ArrayRef<uint32_t> order) {
+    Span span;
+    Vectors piece;
+    for (uint32_t vector : order)
+      if ((elementBytes << (piece.size() + 1)) <= maxPieceBytes && span.insert(vector))
+        piece.push_back(vector);
+    for (;; piece.pop_back()) {
+      LinearLayout layout = layoutAbove(source, result, piece, elementBytes);
+      unsigned cost = wavefrontsOf(accessOf(source, layout, elementBytes), elementBytes).needed +
+                      wavefrontsOf(accessOf(result, layout, elementBytes), elementBytes).needed;
+      if (!best || cost < bestCost) {
+        best = layout;
+        bestCost = cost;
+      }
+      if (piece.empty())
+        return;
+    }
+  };
+  // Neighbours that both sides hold in registers come first; then those of the reader, or of the writer.
+  for (ArrayRef<uint32_t> rest : {read, written}) {
+    Vectors order = shared;
+    order.append(rest.begin(), rest.end());
+    consider(order);
+  }
+  return *best;
+}

@@ -1,0 +1,133 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// warp-allocate-shared: every tile and every exchange gets its byte offset in the block's shared memory.
+//
+// Ops are numbered in program order, regions nested inside their op. A tile lives from its `warp.alloc` to its `warp.dealloc`, or to the end of
+// the block that allocates it; scratch memory lives while its op runs. The largest are placed first, each at the lowest offset where nothing lives at the same time.
+//
+//   %0 = warp.alloc : !warp.shared<64x64xf16, #s>     ─▶   %0 = warp.alloc {offset = 0 : i64} : ...
+#include "compiler/Target/TargetInfo.h"
+#include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Transforms/Passes.h"
+#include "dialects/Warp/Transforms/Scratch.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace weft::warp {
+#define GEN_PASS_DEF_WARPALLOCATESHARED
+#include "dialects/Warp/Transforms/Passes.h.inc"
+} // namespace weft::warp
+
+using namespace mlir;
+using namespace weft::warp;
+
+namespace {
+/// Tiles start where a line of 32 banks starts, so that their swizzles mean what they say.
+constexpr int64_t alignment = 128;
+
+/// Something that needs bytes from the op numbered `first` to the one numbered `last`.
+struct Need {
+  Operation *op;
+  int64_t bytes;
+  unsigned first, last;
+  int64_t offset = 0;
+
+  bool livesWith(const Need &other) const { return first <= other.last && other.first <= last; }
+};
+
+/// Numbers the ops of a kernel and collects what needs shared memory.
+class Liveness {
+public:
+  explicit Liveness(func::FuncOp kernel) { visit(kernel.getBody()); }
+  SmallVector<Need> needs;
+
+private:
+  void visit(Region &region) {
+    for (Block &block : region) {
+      SmallVector<size_t> open; // needs that end with the block unless a dealloc ends them before
+      for (Operation &op : block) {
+        unsigned now = ++clock;
+        if (auto alloc = dyn_cast<AllocOp>(op)) {
+          open.push_back(needs.size());
+          needs.push_back({&op, alloc.getResult().getType().getBytes(), now, 0});
+        } else if (auto dealloc = dyn_cast<DeallocOp>(op)) {
+          end(dealloc.getShared(), now);
+        } else if (int64_t bytes = scratchBytes(&op)) {
+          needs.push_back({&op, bytes, now, now});
+        }
+        for (Region &inner : op.getRegions())
+          visit(inner);
+      }
+      unsigned last = ++clock;
+      for (size_t index : open)
+        if (needs[index].last == 0)
+          needs[index].last = last;
+    }
+  }
+
+  void end(Value shared, unsigned now) {
+    for (Need &need : needs)
+      if (need.op == shared.getDefiningOp())
+        need.last = now;
+  }
+
+  unsigned clock = 0;
+};
+
+struct AllocateShared : weft::warp::impl::WarpAllocateSharedBase<AllocateShared> {
+  void runOnOperation() override;
+};
+} // namespace
+
+/// Sets every need's offset; gives the bytes that all of them span.
+static int64_t place(MutableArrayRef<Need> needs) {
+  SmallVector<Need *> order = llvm::map_to_vector(needs, [](Need &need) { return &need; });
+  llvm::sort(order, [](Need *a, Need *b) { return std::tie(b->bytes, a->first) < std::tie(a->bytes, b->first); });
+  int64_t total = 0;
+  SmallVector<Need *> placed;
+  for (Need *need : order) {
+    // In rising order of offset, the first gap between what lives at the same time.
+    int64_t offset = 0;
+    for (Need *other : placed) {
+      if (!need->livesWith(*other) || other->offset + other->bytes <= offset)
+        continue;
+      if (other->offset >= offset + need->bytes)
+        break;
+      offset = llvm::alignTo(other->offset + other->bytes, alignment);
+    }
+    need->offset = offset;
+    placed.insert(llvm::upper_bound(placed, need, [](Need *a, Need *b) { return a->offset < b->offset; }), need);
+    total = std::max(total, offset + need->bytes);
+  }
+  return total;
+}
+
+static void reportTooMuch(func::FuncOp kernel, ArrayRef<Need> needs, int64_t total, const weft::TargetInfo &target) {
+  InFlightDiagnostic diagnostic = kernel.emitError()
+                                  << "expected at most " << target.sharedBytesPerBlock << " bytes of shared memory, the limit of a block on '"
+                                  << target.name << "', but got " << total;
+  for (const Need &need : needs)
+    diagnostic.attachNote(need.op->getLoc()) << need.bytes << " bytes for this";
+  diagnostic.attachNote() << "use smaller tiles or fewer stages";
+}
+
+void AllocateShared::runOnOperation() {
+  func::FuncOp kernel = getOperation();
+  SmallVector<Need> needs = Liveness(kernel).needs;
+  int64_t total = place(needs);
+
+  const weft::TargetInfo *target = weft::TargetInfo::of(kernel);
+  if (!target)
+    return signalPassFailure();
+  if (total > target->sharedBytesPerBlock) {
+    reportTooMuch(kernel, needs, total, *target);
+    return signalPassFailure();
+  }
+  Builder builder(kernel.getContext());
+  for (const Need &need : needs) {
+    if (auto alloc = dyn_cast<AllocOp>(need.op))
+      alloc.setOffset(need.offset);
+    else
+      need.op->setAttr(scratchAttrName, builder.getI64IntegerAttr(need.offset));
+  }
+  kernel->setAttr(sharedBytesAttrName, builder.getI64IntegerAttr(total));
+}

@@ -1,0 +1,139 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// warp-insert-barriers: a barrier before every access to shared memory that must wait for another thread's.
+//
+// The walk follows the structured control flow and carries the accesses that no barrier has ordered yet, as byte ranges. An access that overlaps one of them, one of the two a
+// write, gets a barrier before it, which clears the list. A loop's body is walked until its end adds nothing to its start.
+//
+//   warp.store_shared %x, %s                      warp.store_shared %x, %s
+//   %y = warp.load_shared %s              ─▶      warp.barrier
+//                                                 %y = warp.load_shared %s
+#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Transforms/Passes.h"
+#include "dialects/Warp/Transforms/Scratch.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include <set>
+
+namespace weft::warp {
+#define GEN_PASS_DEF_WARPINSERTBARRIERS
+#include "dialects/Warp/Transforms/Passes.h.inc"
+} // namespace weft::warp
+
+using namespace mlir;
+using namespace weft::warp;
+
+namespace {
+/// Bytes of shared memory that an op reads or writes.
+struct Access {
+  int64_t first, end;
+  bool isWrite;
+  bool operator<(const Access &other) const {
+    return std::tie(first, end, isWrite) < std::tie(other.first, other.end, other.isWrite);
+  }
+  bool conflictsWith(const Access &other) const {
+    return first < other.end && other.first < end && (isWrite || other.isWrite);
+  }
+};
+using Accesses = std::set<Access>;
+
+struct InsertBarriers : weft::warp::impl::WarpInsertBarriersBase<InsertBarriers> {
+  void runOnOperation() override;
+};
+} // namespace
+
+/// The allocation behind a tile; null for a tile of a ring or of unknown origin.
+static AllocOp allocationOf(Value shared) {
+  while (Operation *op = shared.getDefiningOp()) {
+    if (auto alloc = dyn_cast<AllocOp>(op))
+      return alloc.getResult().getType().getStages() == 1 ? alloc : AllocOp();
+    if (auto stage = dyn_cast<StageOp>(op))
+      shared = stage.getRing();
+    else if (auto permute = dyn_cast<PermuteSharedOp>(op))
+      shared = permute.getSource();
+    else
+      break;
+  }
+  return {};
+}
+
+static void addTile(Accesses &accesses, Value shared, bool isWrite) {
+  if (AllocOp alloc = allocationOf(shared)) {
+    int64_t offset = alloc.getOffset().value_or(0);
+    accesses.insert({offset, offset + alloc.getResult().getType().getBytes(), isWrite});
+  }
+}
+
+/// What an op does to shared memory before its own barrier, if it has one.
+static Accesses accessesOf(Operation *op) {
+  Accesses accesses;
+  if (auto load = dyn_cast<LoadSharedOp>(op))
+    addTile(accesses, load.getShared(), /*isWrite=*/false);
+  else if (auto store = dyn_cast<StoreSharedOp>(op))
+    addTile(accesses, store.getShared(), /*isWrite=*/true);
+  else if (auto copy = dyn_cast<AsyncCopyOp>(op))
+    addTile(accesses, copy.getShared(), /*isWrite=*/true);
+  else if (auto scratch = op->getAttrOfType<IntegerAttr>(scratchAttrName))
+    accesses.insert({scratch.getInt(), scratch.getInt() + scratchBytes(op), /*isWrite=*/true});
+  return accesses;
+}
+
+static void walk(Region &region, Accesses &pending);
+
+static void visit(Operation &op, Accesses &pending) {
+  if (isa<BarrierOp, weft::tile::BarrierOp>(op)) {
+    pending.clear();
+    return;
+  }
+  Accesses own = accessesOf(&op);
+  bool conflict = llvm::any_of(own, [&](const Access &access) {
+    return llvm::any_of(pending, [&](const Access &earlier) { return access.conflictsWith(earlier); });
+  });
+  if (conflict) {
+    OpBuilder builder(&op);
+    BarrierOp::create(builder, op.getLoc());
+    pending.clear();
+  }
+  if (op.hasAttr(scratchAttrName)) {
+    // Its own barrier between writing and reading orders everything before; what is left are its reads.
+    pending.clear();
+    for (Access access : own)
+      pending.insert({access.first, access.end, /*isWrite=*/false});
+    return;
+  }
+  pending.insert(own.begin(), own.end());
+  if (op.getNumRegions() == 0)
+    return;
+  if (isa<scf::IfOp>(op)) {
+    Accesses after;
+    bool hasElse = !op.getRegion(1).empty();
+    for (Region &branch : op.getRegions()) {
+      Accesses inner = pending;
+      walk(branch, inner);
+      after.insert(inner.begin(), inner.end());
+    }
+    if (!hasElse)
+      after.insert(pending.begin(), pending.end());
+    pending = std::move(after);
+    return;
+  }
+  // A loop, of one region or two: again until nothing new arrives at its start. Barriers inserted stay, so the list only shrinks what is left to do.
+  for (size_t before = ~size_t(0); before != pending.size();) {
+    before = pending.size();
+    Accesses inner = pending;
+    for (Region &body : op.getRegions())
+      walk(body, inner);
+    pending.insert(inner.begin(), inner.end());
+  }
+}
+
+static void walk(Region &region, Accesses &pending) {
+  for (Block &block : region)
+    for (Operation &op : llvm::make_early_inc_range(block))
+      visit(op, pending);
+}
+
+void InsertBarriers::runOnOperation() {
+  Accesses pending;
+  walk(getOperation().getBody(), pending);
+}

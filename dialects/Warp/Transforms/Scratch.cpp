@@ -1,0 +1,46 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "dialects/Warp/Transforms/Scratch.h"
+#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/IR/WarpOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weft::warp;
+
+unsigned weft::warp::elementBytes(Type element) {
+  return isa<tile::PointerType>(element) ? 8 : llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
+}
+
+unsigned weft::warp::warpsAlongAxis(Type tensor, unsigned axis) {
+  const LinearLayout &layout = layoutAttrOf(tensor).getLayout();
+  unsigned count = 1;
+  for (uint32_t basis : layout.bases(InDim::Warp))
+    count *= layout.delinearize(basis)[axis] ? 2 : 1;
+  return count;
+}
+
+/// One partial result of each operand for each warp along the axis and each element of the result.
+static int64_t combiningBytes(ValueRange sources, unsigned axis) {
+  int64_t bytes = 0;
+  for (Value source : sources) {
+    auto type = cast<RankedTensorType>(source.getType());
+    unsigned partials = warpsAlongAxis(type, axis);
+    if (partials > 1)
+      bytes += llvm::alignTo<16>(type.getNumElements() / type.getDimSize(axis) * partials * elementBytes(type.getElementType()));
+  }
+  return bytes;
+}
+
+int64_t weft::warp::scratchBytes(Operation *op) {
+  return TypeSwitch<Operation *, int64_t>(op)
+      .Case([](ConvertLayoutOp convert) -> int64_t {
+        auto source = cast<RankedTensorType>(convert.getSource().getType()), result = cast<RankedTensorType>(convert.getResult().getType());
+        if (layoutAttrOf(result).getLayout().registerPermutation(layoutAttrOf(source).getLayout()))
+          return 0;
+        return source.getNumElements() * elementBytes(source.getElementType());
+      })
+      .Case<tile::ReduceOp, tile::ScanOp>(
+          [](auto combining) -> int64_t { return combiningBytes(combining.getSources(), combining.getAxis()); })
+      .Default(int64_t(0));
+}

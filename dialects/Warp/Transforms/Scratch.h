@@ -1,0 +1,18 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// How much shared memory an op needs for itself while it exchanges data between lanes.
+#pragma once
+
+#include "mlir/IR/Operation.h"
+
+namespace weft::warp {
+
+/// Bytes of scratch memory of `op`: of a `warp.convert_layout` that moves elements between lanes, a `tile.reduce` or `tile.scan` whose axis is spread over warps; 0 for any other.
+int64_t scratchBytes(mlir::Operation *op);
+
+/// How many partial results along `axis` the warps of a layout hold: 2 to the number of warp bits that move along it.
+unsigned warpsAlongAxis(mlir::Type tensor, unsigned axis);
+
+/// Bytes that a value of an element type takes in shared memory.
+unsigned elementBytes(mlir::Type element);
+
+} // namespace weft::warp
