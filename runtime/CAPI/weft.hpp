@@ -225,4 +225,40 @@ private:
   std::unique_ptr<weft_library, Close> handle;
 };
 
+/// An entry of PTX that was loaded without a library.
+class Kernel {
+public:
+  /// Loads `ptx` on a device and finds `entry`; `types` are its parameters' as signatures spell them.
+  Kernel(const Device &device, const std::string &ptx, const std::string &entry, uint32_t sharedBytes,
+         const std::vector<std::string> &types) {
+    weft_module *loaded = nullptr;
+    detail::call(weft_module_load, device.get(), ptx.c_str(), &loaded);
+    std::unique_ptr<weft_module, void (*)(weft_module *)> module(loaded, weft_module_close);
+    std::vector<const char *> names;
+    for (const std::string &type : types)
+      names.push_back(type.c_str());
+    weft_kernel *found = nullptr;
+    detail::call(weft_module_kernel, loaded, entry.c_str(), sharedBytes, names.data(), names.size(), &found);
+    handle.reset(found);
+  }
+  weft_kernel_attributes attributes() const {
+    weft_kernel_attributes facts{};
+    detail::call(weft_kernel_get_attributes, get(), &facts);
+    return facts;
+  }
+  /// Launches the kernel on a stream.
+  void launch(Extent grid, Extent block, std::initializer_list<Value> values, weft_stream stream = nullptr) const {
+    detail::call(weft_kernel_launch, get(), weft_extent(grid), weft_extent(block),
+                 static_cast<const weft_extent *>(nullptr), reinterpret_cast<const weft_value *>(values.begin()),
+                 values.size(), stream);
+  }
+  weft_kernel *get() const { return handle.get(); }
+
+private:
+  struct Close {
+    void operator()(weft_kernel *kernel) const { weft_kernel_close(kernel); }
+  };
+  std::unique_ptr<weft_kernel, Close> handle;
+};
+
 } // namespace weft

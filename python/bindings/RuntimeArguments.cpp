@@ -1,0 +1,206 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "python/bindings/RuntimeArguments.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace py = pybind11;
+
+namespace weft::python {
+namespace {
+
+[[noreturn]] void refuse(size_t index, const std::string &why) {
+  throw Exception(WEFT_INVALID_ARGUMENT, "argument " + std::to_string(index) + ": " + why);
+}
+
+std::string typeName(py::handle object) { return Py_TYPE(object.ptr())->tp_name; }
+
+/// A Python or NumPy number. Integers past int64 are taken as the bits of an unsigned 64-bit one.
+weft_value numberOf(py::handle object, size_t index) {
+  if (PyFloat_Check(object.ptr()))
+    return weft_value_real(PyFloat_AS_DOUBLE(object.ptr()));
+  if (PyBool_Check(object.ptr()) || typeName(object).starts_with("numpy.bool"))
+    return weft_value_integer(PyObject_IsTrue(object.ptr()));
+  if (PyIndex_Check(object.ptr())) {
+    py::object integer = py::reinterpret_steal<py::object>(PyNumber_Index(object.ptr()));
+    if (!integer)
+      throw py::error_already_set();
+    int overflow = 0;
+    long long value = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
+    if (overflow > 0)
+      value = static_cast<long long>(PyLong_AsUnsignedLongLong(integer.ptr()));
+    if (overflow < 0 || (value == -1 && PyErr_Occurred())) {
+      PyErr_Clear();
+      refuse(index, "expected an integer of 64 bits");
+    }
+    return weft_value_integer(value);
+  }
+  double real = PyFloat_AsDouble(object.ptr());
+  if (real == -1 && PyErr_Occurred()) {
+    PyErr_Clear();
+    refuse(index, "expected a number, but got '" + typeName(object) + "'");
+  }
+  return weft_value_real(real);
+}
+
+/// The bytes that an array of `shape` and `strides` (in bytes) spans around its first element.
+struct Span {
+  intptr_t low = 0, high = 0;
+};
+template <typename Shape, typename Strides> Span spanOf(size_t rank, Shape shape, Strides strides, intptr_t itemBytes) {
+  Span span{0, itemBytes};
+  for (size_t axis = 0; axis < rank; ++axis) {
+    intptr_t extent = shape(axis);
+    if (extent == 0)
+      return {};
+    intptr_t reach = (extent - 1) * strides(axis);
+    (reach < 0 ? span.low : span.high) += reach;
+  }
+  return span;
+}
+
+} // namespace
+
+Arguments::Arguments(weft_device *device, bool simulated, int cudaOrdinal, const py::tuple &given,
+                     const std::vector<bool> &pointers)
+    : device(device), simulated(simulated), ordinal(cudaOrdinal) {
+  if (given.size() != pointers.size())
+    throw Exception(WEFT_INVALID_ARGUMENT, "expected " + std::to_string(pointers.size()) + " arguments, but got " +
+                                               std::to_string(given.size()));
+  converted.resize(given.size());
+  try {
+    for (size_t i = 0; i < given.size(); ++i) {
+      if (pointers[i])
+        addPointer(given[i], i);
+      else
+        converted[i] = numberOf(given[i], i);
+    }
+    mergeRanges();
+    lend();
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+Arguments::~Arguments() { release(); }
+
+void Arguments::addPointer(py::handle object, size_t index) {
+  if (object.is_none())
+    converted[index] = weft_value_address(0);
+  else if (PyLong_Check(object.ptr()))
+    converted[index] = weft_value_address(object.cast<uint64_t>());
+  else if (PyObject_CheckBuffer(object.ptr()))
+    addBuffer(object, index);
+  else if (py::hasattr(object, "data_ptr") && py::hasattr(object, "element_size"))
+    addTensor(object, index);
+  else
+    refuse(index, "expected an array, a tensor or an address, but got '" + typeName(object) + "'");
+}
+
+void Arguments::addTensor(py::handle tensor, size_t index) {
+  auto pointer = tensor.attr("data_ptr")().cast<uintptr_t>();
+  if (tensor.attr("is_cuda").cast<bool>()) {
+    py::object where = tensor.attr("device");
+    if (where.attr("index").cast<int>() != ordinal)
+      refuse(index, "expected a tensor on " + std::string(weft_device_name(device)) + ", but got one on " +
+                        py::str(where).cast<std::string>());
+    if (!stream) {
+      py::object current = py::module_::import("torch").attr("cuda").attr("current_stream")(where);
+      stream = reinterpret_cast<weft_stream>(current.attr("cuda_stream").cast<uintptr_t>());
+    }
+    converted[index] = weft_value_address(pointer);
+    return;
+  }
+  py::object kind = tensor.attr("device").attr("type");
+  if (kind.cast<std::string>() != "cpu")
+    refuse(index, "expected a tensor on the CPU or a CUDA device, but got one on '" + kind.cast<std::string>() + "'");
+  py::tuple shape = tensor.attr("shape"), strides = tensor.attr("stride")();
+  auto itemBytes = tensor.attr("element_size")().cast<intptr_t>();
+  Span span = spanOf(
+      shape.size(), [&](size_t axis) { return shape[axis].cast<intptr_t>(); },
+      [&](size_t axis) { return strides[axis].cast<intptr_t>() * itemBytes; }, itemBytes);
+  addHost(pointer, pointer + span.low, pointer + span.high, true, index);
+}
+
+void Arguments::addBuffer(py::handle object, size_t index) {
+  Py_buffer &view = buffers.emplace_back();
+  if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_STRIDES) != 0) {
+    buffers.pop_back();
+    throw py::error_already_set();
+  }
+  auto pointer = reinterpret_cast<uintptr_t>(view.buf);
+  Span span = spanOf(
+      view.ndim, [&](size_t axis) { return view.shape[axis]; }, [&](size_t axis) { return view.strides[axis]; },
+      view.itemsize);
+  addHost(pointer, pointer + span.low, pointer + span.high, !view.readonly, index);
+}
+
+void Arguments::addHost(uintptr_t pointer, uintptr_t begin, uintptr_t end, bool writable, size_t index) {
+  converted[index] = weft_value_address(0);
+  if (begin == end)
+    return; // an array without elements has no memory; no kernel may touch it
+  uses.push_back({index, pointer});
+  ranges.push_back({begin, end, writable});
+}
+
+void Arguments::mergeRanges() {
+  std::ranges::sort(ranges, {}, &HostRange::begin);
+  size_t kept = 0;
+  for (size_t i = 1; i < ranges.size(); ++i) {
+    HostRange &last = ranges[kept];
+    if (ranges[i].begin < last.end) {
+      last.end = std::max(last.end, ranges[i].end);
+      last.writable |= ranges[i].writable;
+    } else {
+      ranges[++kept] = ranges[i];
+    }
+  }
+  if (!ranges.empty())
+    ranges.resize(kept + 1);
+}
+
+void Arguments::lend() {
+  for (HostRange &range : ranges) {
+    auto *data = reinterpret_cast<void *>(range.begin);
+    size_t bytes = range.end - range.begin;
+    if (simulated && range.writable) {
+      detail::call(weft_buffer_map, device, data, bytes, &range.address);
+    } else {
+      detail::call(weft_buffer_alloc, device, bytes, &range.address);
+      detail::call(weft_buffer_write, device, range.address, data, bytes, weft_stream(nullptr));
+    }
+  }
+  for (const Use &use : uses) {
+    auto range =
+        std::ranges::find_if(ranges, [&](const HostRange &r) { return r.begin <= use.pointer && use.pointer < r.end; });
+    converted[use.value].as.address = range->address + (use.pointer - range->begin);
+  }
+}
+
+void Arguments::finish(weft_stream launchedOn) {
+  for (const HostRange &range : ranges) {
+    if (simulated && range.writable)
+      continue;
+    std::vector<char> back(range.end - range.begin);
+    detail::call(weft_buffer_read, device, back.data(), range.address, back.size(), launchedOn);
+    auto *host = reinterpret_cast<char *>(range.begin);
+    if (range.writable)
+      std::memcpy(host, back.data(), back.size());
+    else if (std::memcmp(host, back.data(), back.size()) != 0)
+      throw Exception(WEFT_INVALID_ARGUMENT,
+                      "expected the kernel to leave a read-only array as it is, but it wrote to it");
+  }
+}
+
+void Arguments::release() noexcept {
+  for (const HostRange &range : ranges)
+    if (range.address)
+      (simulated && range.writable ? weft_buffer_unmap : weft_buffer_free)(device, range.address, nullptr);
+  ranges.clear();
+  for (Py_buffer &view : buffers)
+    PyBuffer_Release(&view);
+  buffers.clear();
+}
+
+} // namespace weft::python

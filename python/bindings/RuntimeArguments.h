@@ -1,0 +1,64 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Python arguments of a launch as values of weft.h: numbers, addresses, NumPy arrays, torch tensors, and anything else
+// that has the buffer protocol.
+#pragma once
+
+#include "runtime/CAPI/weft.hpp"
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace weft::python {
+
+/// Bytes of host memory that arrays of one launch lie in. Arrays that overlap share one range.
+struct HostRange {
+  uintptr_t begin = 0, end = 0;
+  bool writable = false;
+  weft_address address = 0; ///< on the device, while the launch runs
+};
+
+/// The arguments of one launch, host arrays made addressable on the device for as long as this lives.
+///
+/// On the simulator host memory is used in place; what the caller may not write is lent as a copy, and a kernel that
+/// writes to it is at fault. On CUDA every host array is copied in, and back by `finish`.
+class Arguments {
+public:
+  /// Converts `given`; `pointers[i]` says whether parameter i is a pointer. Throws weft::Exception, or Python's own
+  /// TypeError, for what does not fit.
+  Arguments(weft_device *device, bool simulated, int cudaOrdinal, const pybind11::tuple &given,
+            const std::vector<bool> &pointers);
+  Arguments(const Arguments &) = delete;
+  ~Arguments();
+
+  const std::vector<weft_value> &values() const { return converted; }
+  /// The stream that CUDA tensors among the arguments are used on: torch's current one; null where there are none.
+  weft_stream torchStream() const { return stream; }
+  /// After the launch: waits for it where host arrays were copied, and copies them back.
+  void finish(weft_stream launchedOn);
+
+private:
+  struct Use {
+    size_t value;      ///< index into converted
+    uintptr_t pointer; ///< where the array's first element is
+  };
+  void addPointer(pybind11::handle object, size_t index);
+  void addTensor(pybind11::handle tensor, size_t index);
+  void addBuffer(pybind11::handle object, size_t index);
+  void addHost(uintptr_t pointer, uintptr_t begin, uintptr_t end, bool writable, size_t index);
+  void mergeRanges();
+  void lend();
+  void release() noexcept;
+
+  weft_device *device;
+  bool simulated;
+  int ordinal;
+  std::vector<weft_value> converted;
+  std::vector<Use> uses;
+  std::vector<HostRange> ranges;
+  std::vector<Py_buffer> buffers;
+  weft_stream stream = nullptr;
+};
+
+} // namespace weft::python

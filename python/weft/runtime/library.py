@@ -1,0 +1,100 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""PTX libraries from Python: opening, asking, launching, writing. The format is described in docs/LibraryFormat.md."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from weft import native
+from weft.runtime.devices import device_for, open_device
+
+Grid = int | tuple[int, ...] | None
+
+
+class LibraryKernel:
+    """A kernel of a library. ``kernel[grid](*args)`` launches it, ``kernel[None](*args)`` on the library's own grid."""
+
+    def __init__(self, library: Library, facts: dict[str, Any]) -> None:
+        self._library = library
+        self.name: str = facts["name"]
+        #: names and types of the arguments, in order: {"x": "*fp16", "n": "i32"}
+        self.arguments: dict[str, str] = {entry["name"]: entry["type"] for entry in facts["arguments"]}
+        #: the compiled forms as the manifest has them, in order of preference
+        self.variants: list[dict[str, Any]] = facts["variants"]
+
+    def __getitem__(self, grid: Grid) -> Any:
+        return lambda *args, **options: self._library.launch(self.name, grid, *args, **options)
+
+    def ptx(self, variant: int = 0) -> str:
+        """The PTX text of a variant."""
+        return self._library.handle.ptx(self.name, variant)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        signature = ", ".join(f"{name}: {kind}" for name, kind in self.arguments.items())
+        return f"<kernel {self.name}({signature}) for {', '.join(variant['target'] for variant in self.variants)}>"
+
+
+class Library:
+    """An opened PTX library: whole and checked when this returns.
+
+    Raises ``weft.runtime.Error`` with status "not found" where there is none, and "corrupt", saying which file and why,
+    for one that is torn, altered, foreign or of another schema.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        self.handle: Any = native.load("_runtime").Library(self.path)
+        #: manifest.json as Python objects
+        self.manifest: dict[str, Any] = json.loads(self.handle.manifest)
+        #: the kernels by name
+        self.kernels: Mapping[str, LibraryKernel] = MappingProxyType(
+            {facts["name"]: LibraryKernel(self, facts) for facts in self.manifest["kernels"]}
+        )
+
+    def launch(
+        self, name: str, grid: Grid, *args: Any, device: str | None = None, stream: int | None = None, **named: Any
+    ) -> None:
+        """Launch a kernel: its first variant that runs on the device and takes the arguments.
+
+        ``grid`` is an int or up to three; None takes the library's own grid expression. Arguments go by position or by
+        name: arrays and tensors for pointers (see weft.runtime), numbers for the rest. ``device`` is by default that of
+        the first CUDA tensor, else weft.device(). Raises ``weft.runtime.Error``: "not found", "invalid argument",
+        "wrong target", and on the simulator "finding".
+        """
+        if named:
+            args = self._positional(name, args, named)
+        on = open_device(device) if device else device_for(args)
+        self.handle.launch(on, name, grid, args, stream)
+
+    def _positional(self, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        if name not in self.kernels:
+            self.handle.arguments(name)  # raises, naming the kernels that there are
+        missing = list(self.kernels[name].arguments)[len(args) :]
+        if sorted(missing) != sorted(named):
+            expected = ", ".join(f"'{each}'" for each in missing) or "none"
+            raise TypeError(
+                f"'{name}': expected {expected} by name after {len(args)} arguments by position, but got "
+                + ", ".join(f"'{each}'" for each in named)
+            )
+        return args + tuple(named[each] for each in missing)
+
+    def __repr__(self) -> str:
+        return f"<library '{self.path}': {', '.join(self.kernels) or 'no kernels'}>"
+
+
+def load(path: str | os.PathLike[str]) -> Library:
+    """Open the PTX library in directory ``path``. See Library for what it raises."""
+    return Library(path)
+
+
+def write_library(path: str | os.PathLike[str], kernels: list[dict[str, Any]], files: Mapping[str, str | bytes]) -> None:
+    """Write a library: ``kernels`` as the manifest has them, ``files`` the PTX by file name.
+
+    The directory ``path`` is at every moment what it was or whole. Raises ``weft.runtime.Error`` where the kernels do
+    not make a manifest, or where something that is no library is at ``path``.
+    """
+    native.load("_runtime").write_library(os.fspath(path), json.dumps({"kernels": kernels}), dict(files))
