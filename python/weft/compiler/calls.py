@@ -1,0 +1,199 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Calls: of the language's functions, of Python's own with constants, and of other @weft.jit functions, which are inlined."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+from typing import Any, Callable
+
+from ..language import control, errors, maths
+from ..language.emit import builtin
+from ..language.errors import KernelError
+from ..language.promotion import is_number
+from ..language.types import constexpr
+from ..language.value import tensor
+from .diagnostics import CompilationError
+from .expressions import Expressions, constant
+from .frame import Frame, is_jit
+
+MAX_DEPTH = 64
+
+
+class Calls(Expressions):
+    """Function calls."""
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        function = self.expression(node.func)
+        arguments = self.elements(node.args)
+        keywords: dict[str, Any] = {}
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                raise self.located(errors.unsupported_syntax("'**' in a call", "name the arguments"), keyword.value)
+            keywords[keyword.arg] = self.expression(keyword.value)
+        self.at(node)
+        return self.apply(function, arguments, keywords, node)
+
+    def apply(self, function: Any, arguments: list[Any], keywords: dict[str, Any], node: ast.AST | None = None) -> Any:
+        """The value of a call."""
+        if is_jit(function):
+            return self.inline(function, arguments, keywords, node)
+        if function is constexpr:
+            return self.constant_of(arguments[0])
+        if getattr(function, "__weft_builtin__", False):
+            return self._call_builtin(function, arguments, keywords)
+        if getattr(function, "__weft_constexpr__", False) or getattr(function, "__module__", None) == math.__name__:
+            return self._call_with_constants(function, arguments, keywords)
+        python = _PYTHON.get(function) if getattr(function, "__hash__", None) else None
+        if python is not None:
+            return python(self, *arguments, **keywords)
+        if callable(function):
+            raise errors.plain_function(getattr(function, "__name__", repr(function)))
+        raise errors.not_callable(f"{function!r}" if not isinstance(function, tensor) else f"a tensor of type {function.type}")
+
+    def _call_builtin(self, function: Callable[..., Any], arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        try:
+            return function(*arguments, **keywords)
+        except TypeError as error:
+            signature = inspect.signature(function)
+            try:
+                signature.bind(*arguments, **keywords)
+            except TypeError as reason:
+                raise errors.wrong_arguments(function.__name__, str(reason), plain_signature(signature)) from None
+            raise error
+
+    def _call_with_constants(self, function: Callable[..., Any], arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        arguments = [self.constant_of(a) for a in arguments]
+        keywords = {name: self.constant_of(value) for name, value in keywords.items()}
+        for index, value in enumerate([*arguments, *keywords.values()]):
+            if isinstance(value, tensor):
+                name = getattr(function, "__name__", "function")
+                raise errors.constexpr_argument(name, list(keywords)[index - len(arguments)] if index >= len(arguments) else f"argument {index + 1}", value)
+        return constant(function, *arguments, **keywords)
+
+    def inline(self, function: Any, arguments: list[Any], keywords: dict[str, Any], node: ast.AST | None) -> Any:
+        """Visit a @weft.jit function's body here, with its parameters bound; gives what it returns."""
+        if any(frame.function is function for frame in self.frames) or len(self.frames) > MAX_DEPTH:
+            raise errors.recursion(function.__name__)
+        frame = Frame(function, function.source, self.bind(function, arguments, keywords))
+        builder, caller = self.builder, self.frame
+        outer = (builder.file, builder.line, builder.column, builder.caller)
+        builder.caller, builder.file = builder.location(), frame.source.file
+        self.frames.append(frame)
+        self.frame = frame
+        try:
+            return self.body(frame.source.tree.body)
+        except CompilationError as error:
+            place = caller.source.position(node) if node is not None else f"{outer[0]}:{outer[1]}:{outer[2]}"
+            error.notes.append(f"in '{function.__name__}', called from {place}")
+            raise
+        finally:
+            self.frames.pop()
+            self.frame = caller
+            builder.file, builder.line, builder.column, builder.caller = outer
+
+    def bind(self, function: Any, arguments: list[Any], keywords: dict[str, Any]) -> dict[str, Any]:
+        """The variables a function starts with: its parameters, constants where they are annotated constexpr."""
+        try:
+            bound = function.signature.bind(*arguments, **keywords)
+        except TypeError as reason:
+            raise errors.wrong_arguments(function.__name__, str(reason), plain_signature(function.signature)) from None
+        bound.apply_defaults()
+        variables = {}
+        for parameter in function.params:
+            value = bound.arguments[parameter.name]
+            value = value.value if isinstance(value, constexpr) else value
+            if parameter.is_constexpr:
+                value = self.constant_of(value)
+                if isinstance(value, tensor):
+                    raise errors.constexpr_argument(function.__name__, parameter.name, value)
+            variables[parameter.name] = value
+        return variables
+
+    def body(self, statements: list[ast.stmt]) -> Any:
+        """Visit a function's statements; gives what they return, None without a return."""
+        raise NotImplementedError
+
+
+def plain_signature(signature: inspect.Signature) -> str:
+    """A signature as the user would write it: names and defaults, no annotations."""
+    parameters = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
+    return str(inspect.Signature(parameters))
+
+
+def _minimum(visitor: Calls, *values: Any) -> Any:
+    return _extremum(min, maths.minimum, values)
+
+
+def _maximum(visitor: Calls, *values: Any) -> Any:
+    return _extremum(max, maths.maximum, values)
+
+
+def _extremum(python: Callable[..., Any], language: Callable[..., Any], values: tuple[Any, ...]) -> Any:
+    items = values[0] if len(values) == 1 and isinstance(values[0], tuple) else values
+    if not any(isinstance(item, tensor) for item in items):
+        return constant(python, *items)
+    result = items[0]
+    for item in items[1:]:
+        result = language(result, item)
+    return result
+
+
+def _absolute(visitor: Calls, value: Any) -> Any:
+    return maths.abs(value) if isinstance(value, tensor) else constant(abs, value)
+
+
+def _length(visitor: Calls, value: Any) -> Any:
+    if isinstance(value, tensor):
+        if not value.shape:
+            raise errors.rank_too_small("len", value, 1)
+        return value.shape[0]
+    return constant(len, value)
+
+
+def _number(python: type, remedy: str) -> Callable[..., Any]:
+    def convert(visitor: Calls, value: Any = 0) -> Any:
+        value = visitor.constant_of(value)
+        if isinstance(value, tensor):
+            error = errors.tensor_as_python_value(python.__name__, value)
+            raise KernelError(error.message, remedy)
+        return constant(python, value)
+
+    return convert
+
+
+def _instance(visitor: Calls, value: Any, kind: Any) -> bool:
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    if constexpr in kinds and (is_number(value) or isinstance(value, str) or value is None):
+        return True
+    return isinstance(value, tuple(k for k in kinds if isinstance(k, type)))
+
+
+def _attribute(visitor: Calls, value: Any, name: str, *default: Any) -> Any:
+    return constant(getattr, value, name, *default)
+
+
+_PYTHON: dict[Any, Callable[..., Any]] = {
+    min: _minimum,
+    max: _maximum,
+    abs: _absolute,
+    len: _length,
+    int: _number(int, "convert with .to(wl.int32)"),
+    float: _number(float, "convert with .to(wl.float32)"),
+    bool: _number(bool, "convert with .to(wl.int1)"),
+    isinstance: _instance,
+    getattr: _attribute,
+    hasattr: lambda visitor, value, name: hasattr(value, name),
+    tuple: lambda visitor, value=(): tuple(value),
+    list: lambda visitor, value=(): tuple(value),
+    range: lambda visitor, *bounds: builtin_range(*bounds),
+}
+
+
+@builtin
+def builtin_range(*bounds: Any) -> control.range:
+    """Python's ``range`` in a kernel: a loop that runs on the device."""
+    if not 1 <= len(bounds) <= 3:
+        raise errors.wrong_arguments("range", f"{len(bounds)} of them", "(stop) or range(start, stop, step=1)")
+    return control.range(*bounds)

@@ -1,0 +1,88 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""From a Python function to a module of tile IR: the kernel with its arguments bound to types or constants."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from .. import native
+from ..language import emit
+from ..language.emit import Builder, NativeContext
+from ..language.value import tensor
+
+from .diagnostics import CompilationError, from_native
+from .frame import Frame
+from .loops import Loops
+from .signature import Signature
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a kernel is spread over the machine: warps a program, iterations of loads in flight; whether device_assert traps."""
+
+    num_warps: int = 4
+    num_stages: int = 3
+    debug: bool = False
+
+
+_contexts = threading.local()
+
+
+def native_context() -> NativeContext:
+    """This thread's compiler context."""
+    context = getattr(_contexts, "context", None)
+    if context is None:
+        context = _contexts.context = NativeContext(native.load("_compiler"))
+    return context  # type: ignore[no-any-return]
+
+
+def lower(function: Any, signature: Signature, options: Options, target: str) -> Any:
+    """The native module of a @weft.jit function for these arguments, verified. Raises CompilationError at the user's line."""
+    source = function.source
+    context = native_context()
+    context.context.take_diagnostics()
+    visitor: Loops
+    builder = Builder(context, source.file, options, lambda fn, arguments, keywords: visitor.apply(fn, arguments, keywords))
+    visitor = Loops(builder, Frame(function, source))
+    visitor.at(source.tree)
+    names = [p.name for p in function.params]
+    runtime = [name for name in names if name in signature.arguments]
+    types = [signature.arguments[name].type for name in runtime]
+    with emit.building(builder):
+        with builder.region(types) as region:
+            arguments = {name: tensor(region.argument(i), types[i]) for i, name in enumerate(runtime)}
+            visitor.frame.variables = {name: arguments[name] if name in arguments else signature.constants[name] for name in names}
+            visitor.body(source.tree.body)
+            builder.op("func.return")
+        visitor.at(source.tree)
+        attributes = _function_attributes(builder, function.__name__, region, signature, runtime, options)
+        builder.op("func.func", [], [], attributes, [region])
+    builder.module.set_attribute("warp.target", builder.string(target))
+    if not builder.module.verify():
+        raise _verification(context)
+    return builder.module
+
+
+def _function_attributes(builder: Builder, name: str, region: Any, signature: Signature, runtime: list[str], options: Options) -> dict[str, Any]:
+    types = [signature.arguments[n].type for n in runtime]
+    per_argument = []
+    for index, argument in enumerate(runtime):
+        known = dict(builder.argument_hints.get(region.argument(index), {}))
+        if signature.arguments[argument].divisibility > 1:
+            known.setdefault("tile.divisibility", f"{signature.arguments[argument].divisibility} : i32")
+        per_argument.append("{" + ", ".join(f"{key} = {value}" for key, value in known.items()) + "}")
+    attributes = {
+        "sym_name": builder.string(name),
+        "function_type": builder.attribute(f"({', '.join(t.mlir for t in types)}) -> ()"),
+        "tile.kernel": builder.native.unit,
+        "tile.schedule": builder.attribute(f"#tile.schedule<warps = {options.num_warps}, stages = {options.num_stages}>"),
+    }
+    if any(known != "{}" for known in per_argument):
+        attributes["arg_attrs"] = builder.attribute(f"[{', '.join(per_argument)}]")
+    return attributes
+
+
+def _verification(context: NativeContext) -> CompilationError:
+    return from_native("the kernel breaks a rule of the tile dialect", context.context.take_diagnostics())

@@ -1,0 +1,77 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Questions about a function's names: which a statement assigns, whether it returns, which globals the function reads."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Callable, Iterable, Iterator
+
+from ..language.errors import KernelError
+
+
+class Missing:
+    """Stands for a variable that may have no value, or no one type: reading it is the error that it makes."""
+
+    __slots__ = ("make_error",)
+
+    def __init__(self, make_error: Callable[[], KernelError]):
+        self.make_error = make_error
+
+
+def assigned(statements: Iterable[ast.stmt]) -> dict[str, ast.stmt]:
+    """The names that statements assign, in order of first appearance, with the last statement that assigns each."""
+    names: dict[str, ast.stmt] = {}
+    for statement in statements:
+        for name, where in _assignments(statement):
+            names[name] = where
+    return names
+
+
+def _assignments(statement: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
+    if isinstance(statement, ast.Assign):
+        for target in statement.targets:
+            yield from ((name, statement) for name in _targets(target))
+    elif isinstance(statement, (ast.AugAssign, ast.AnnAssign)):
+        yield from ((name, statement) for name in _targets(statement.target))
+    elif isinstance(statement, ast.For):
+        yield from ((name, statement) for name in _targets(statement.target))
+        yield from assigned(statement.body).items()
+    elif isinstance(statement, (ast.If, ast.While)):
+        yield from assigned(statement.body).items()
+        yield from assigned(statement.orelse).items()
+
+
+def _targets(target: ast.expr) -> Iterator[str]:
+    if isinstance(target, ast.Name):
+        yield target.id
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        for element in target.elts:
+            yield from _targets(element)
+    elif isinstance(target, ast.Starred):
+        yield from _targets(target.value)
+
+
+def returns(statements: Iterable[ast.stmt]) -> bool:
+    """Whether any of the statements, or a statement inside them, is a ``return``."""
+    return any(isinstance(node, ast.Return) for statement in statements for node in ast.walk(statement))
+
+
+def global_reads(tree: ast.FunctionDef) -> list[tuple[str, ...]]:
+    """Names and dotted names that a function's body and defaults read: ("helper",), ("module", "helper")."""
+    reads: dict[tuple[str, ...], None] = {}
+    for node in ast.walk(tree):
+        path = dotted(node)
+        if path:
+            reads[path] = None
+    return list(reads)
+
+
+def dotted(node: Any) -> tuple[str, ...]:
+    """A name, or a chain of attributes of one, as its parts; () for other expressions."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
+        return ()
+    return (node.id, *reversed(parts))

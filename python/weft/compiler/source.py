@@ -1,0 +1,68 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""The source text of a function, parsed, with what is needed to name positions in the user's file."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import linecache
+import textwrap
+import types
+from dataclasses import dataclass
+
+from .diagnostics import CompilationError, Position
+
+
+@dataclass(frozen=True)
+class Source:
+    """A function's source. ``text`` is dedented by ``indent`` columns; its line 1 is ``first_line`` of ``file``."""
+
+    file: str
+    first_line: int
+    indent: int
+    text: str
+    tree: ast.FunctionDef
+
+    def position(self, node: ast.AST) -> Position:
+        """Where a node of ``tree`` stands in the file. Of a node of several lines, its first."""
+        line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+        end_line, end = getattr(node, "end_lineno", line), getattr(node, "end_col_offset", column + 1)
+        text = self.lines[line - 1] if line <= len(self.lines) else ""
+        # ast counts columns in UTF-8 bytes, people in characters.
+        first = len(text.encode()[:column].decode(errors="replace"))
+        last = len(text.encode()[:end].decode(errors="replace")) if end_line == line else len(text)
+        return Position(self.file, line + self.first_line - 1, first + self.indent + 1, last + self.indent + 1)
+
+    @functools.cached_property
+    def lines(self) -> list[str]:
+        return self.text.splitlines()
+
+    def line(self, position: Position) -> str:
+        """The file's line at a position, as the function was when it was read."""
+        index = position.line - self.first_line
+        return " " * self.indent + self.lines[index] if 0 <= index < len(self.lines) else ""
+
+
+def read(function: types.FunctionType) -> Source:
+    """The source of a function, from its file, a notebook's cell, or any text that ``linecache`` knows."""
+    code = function.__code__
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    if not lines or code.co_firstlineno > len(lines):
+        raise CompilationError(
+            f"expected the source of '{function.__name__}' in '{code.co_filename}', but found none",
+            remedy="define the kernel in a file or a notebook cell; text given to exec() must be known to linecache",
+        )
+    block = inspect.getblock(lines[code.co_firstlineno - 1 :])
+    text = textwrap.dedent("".join(block))
+    indent = len(block[0]) - len(block[0].lstrip()) if block else 0
+    try:
+        tree = ast.parse(text).body[0]
+    except SyntaxError:
+        tree = None  # a lambda, or a def that shares its line
+    if not isinstance(tree, ast.FunctionDef):
+        raise CompilationError(
+            f"expected a function made with 'def', but got '{function.__name__}'", Position(code.co_filename, code.co_firstlineno, 1), "write it with 'def'"
+        )
+    return Source(code.co_filename, code.co_firstlineno, indent, text, tree)

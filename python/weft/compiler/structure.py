@@ -1,0 +1,60 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Variables as lists of tensors and back: what loops carry and branches merge."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator
+
+from ..language.promotion import is_number, to_tensor
+from ..language.value import tensor
+
+
+def as_variable(value: Any) -> Any:
+    """What a variable holds when a value is assigned to it: numbers become constant scalars, as in Triton."""
+    if is_number(value):
+        return to_tensor(value)
+    if isinstance(value, (tuple, list)):
+        return tuple(as_variable(v) for v in value)
+    return value
+
+
+def flatten(value: Any) -> list[tensor] | None:
+    """The tensors of a variable, in order; None when it holds anything else."""
+    if isinstance(value, tensor):
+        return [value]
+    if isinstance(value, tuple) and value:
+        leaves: list[tensor] = []
+        for part in value:
+            inner = flatten(part)
+            if inner is None:
+                return None
+            leaves += inner
+        return leaves
+    return None
+
+
+def rebuild(template: Any, leaves: Iterator[tensor]) -> Any:
+    """A value of the template's structure from other tensors."""
+    if isinstance(template, tensor):
+        return next(leaves)
+    return tuple(rebuild(part, leaves) for part in template)
+
+
+def same_structure(a: Any, b: Any) -> bool:
+    """Whether two variables hold tensors of the same types in the same places."""
+    if isinstance(a, tensor) and isinstance(b, tensor):
+        return a.type == b.type
+    return isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b) and all(map(same_structure, a, b))
+
+
+def same_constant(a: Any, b: Any) -> bool:
+    """Whether two variables hold one and the same compile-time value."""
+    if a is b:
+        return True
+    if isinstance(a, tensor) and isinstance(b, tensor):
+        return a.constant is not None and b.constant is not None and a.type == b.type and repr(a.constant) == repr(b.constant)
+    if isinstance(a, tensor) or isinstance(b, tensor) or type(a) is not type(b):
+        return False
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(same_constant, a, b))
+    return bool(a == b)

@@ -1,0 +1,158 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""What steers a program: its place in the grid, loops, checks and hints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import errors
+from .emit import builtin, current
+from .operators import as_bool
+from .shapes import constant_int
+from .types import int32, unwrap
+from .value import tensor
+
+_AXES = "xyz"
+
+
+def _grid_axis(axis: Any, operation: str) -> Any:
+    index = constant_int(axis, f"the axis of {operation}")
+    if index not in (0, 1, 2):
+        raise errors.grid_axis(operation, index)
+    return current().attribute(f"#tile<axis {_AXES[index]}>")
+
+
+@builtin
+def program_id(axis: int) -> tensor:
+    """The index of this program along axis 0, 1 or 2 of the grid; int32."""
+    return tensor(current().op("tile.program_id", [], [int32], {"axis": _grid_axis(axis, "program_id")}), int32)
+
+
+@builtin
+def num_programs(axis: int) -> tensor:
+    """The number of programs along axis 0, 1 or 2 of the grid; int32."""
+    return tensor(current().op("tile.num_programs", [], [int32], {"axis": _grid_axis(axis, "num_programs")}), int32)
+
+
+class range:
+    """``for i in wl.range(...)``: as Python's ``range``, with advice to the compiler.
+
+    ``num_stages`` is how many iterations of the loop's loads are in flight at once (the kernel's ``num_stages`` by default). Triton's other
+    advice is accepted and has no effect.
+    """
+
+    __weft_builtin__ = True
+
+    def __init__(
+        self,
+        arg1: Any,
+        arg2: Any = None,
+        step: Any = None,
+        num_stages: int | None = None,
+        loop_unroll_factor: int | None = None,
+        disallow_acc_multi_buffer: bool = False,
+        flatten: bool = False,
+        warp_specialize: bool = False,
+        disable_licm: bool = False,
+    ):
+        self.start, self.end = (0, arg1) if arg2 is None else (arg1, arg2)
+        self.step = 1 if step is None else step
+        self.num_stages = None if unwrap(num_stages) is None else constant_int(num_stages, "num_stages of range")
+
+
+class static_range:
+    """``for i in wl.static_range(...)``: unrolled when the kernel is compiled; the bounds are constant and ``i`` is too."""
+
+    __weft_builtin__ = True
+
+    def __init__(self, arg1: Any, arg2: Any = None, step: Any = None):
+        start, end = (0, arg1) if arg2 is None else (arg1, arg2)
+        self.start = constant_int(start, "the start of static_range")
+        self.end = constant_int(end, "the end of static_range")
+        self.step = 1 if step is None else constant_int(step, "the step of static_range")
+        if self.step == 0:
+            raise errors.zero_step("static_range")
+
+
+@builtin
+def static_assert(cond: Any, msg: str = "") -> None:
+    """Refuse to compile, with a message, unless a constant condition is true."""
+    known = unwrap(cond)
+    if isinstance(known, tensor):
+        known = known.constant
+        if known is None:
+            raise errors.not_constant("the condition of static_assert", unwrap(cond))
+    if not known:
+        raise errors.static_assertion(unwrap(msg))
+
+
+@builtin
+def static_print(*values: Any, sep: str = " ", end: str = "\n", file: Any = None, flush: bool = False) -> None:
+    """Print when the kernel is compiled: constants as they are, other values as their type."""
+    print(*(unwrap(v) for v in values), sep=unwrap(sep), end=unwrap(end), flush=bool(unwrap(flush)))
+
+
+@builtin
+def device_assert(cond: Any, msg: str = "", mask: Any = None) -> None:
+    """Trap when the kernel runs, with a message, where a condition is false. Only in kernels launched with ``debug=True``."""
+    builder = current()
+    if not builder.options.debug:
+        return
+    condition = as_bool(cond, "the condition of 'device_assert'")
+    if unwrap(mask) is not None:
+        condition = condition | ~as_bool(mask, "the mask of 'device_assert'")
+    text = f"{builder.file}:{builder.line}: {unwrap(msg) or 'the condition is false'}"
+    builder.op("tile.assert", [condition.handle], [], {"message": builder.string(text)})
+
+
+@builtin
+def debug_barrier() -> None:
+    """Wait until every thread of the program arrives; memory written before is visible after."""
+    current().op("tile.barrier")
+
+
+@builtin
+def assume(cond: Any) -> None:
+    """A promise that a condition holds. It has no effect yet."""
+    as_bool(cond, "the condition of 'assume'")
+
+
+def _hint(input: Any, name: str, values: Any) -> tensor:
+    """Attach per-axis promises to the operation that computes a value, or to the kernel's argument that it is."""
+    if not isinstance(input, tensor):
+        raise errors.expected_value(f"the argument of '{name}'", input)
+    values = unwrap(values)
+    numbers = [constant_int(v, f"a value of {name}") for v in (values if isinstance(values, (tuple, list)) else (values,))]
+    if any(n < 1 for n in numbers) or len(numbers) != (len(input.shape) or 1):
+        raise errors.hint_values(name, numbers, input)
+    builder = current()
+    attribute = {"multiple_of": "tile.divisibility", "max_contiguous": "tile.contiguity", "max_constancy": "tile.constancy"}[name]
+    text = f"array<i32: {', '.join(map(str, numbers))}>" if input.shape else f"{numbers[0]} : i32"
+    if input._handle is not None and not input._handle.set_attribute(attribute, builder.attribute(text)):
+        # An argument of a block: of the kernel, then its operation keeps the promise; of a loop, then there is nowhere to keep it.
+        builder.argument_hints.setdefault(input._handle, {})[attribute] = text
+    return input
+
+
+@builtin
+def multiple_of(input: tensor, values: Any) -> tensor:
+    """A promise: the first element of every run of contiguous ones is a multiple of ``values``, one number an axis. Gives ``input``."""
+    return _hint(input, "multiple_of", values)
+
+
+@builtin
+def max_contiguous(input: tensor, values: Any) -> tensor:
+    """A promise: elements come in runs of at least ``values`` consecutive numbers, one number an axis. Gives ``input``."""
+    return _hint(input, "max_contiguous", values)
+
+
+@builtin
+def max_constancy(input: tensor, values: Any) -> tensor:
+    """A promise: elements come in runs of at least ``values`` equal numbers, one number an axis. Gives ``input``."""
+    return _hint(input, "max_constancy", values)
+
+
+__all__ = [
+    "assume", "debug_barrier", "device_assert", "max_constancy", "max_contiguous", "multiple_of", "num_programs", "program_id", "range",
+    "static_assert", "static_print", "static_range",
+]  # fmt: skip

@@ -1,0 +1,143 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Reading and writing device memory through pointers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from . import errors
+from .casts import convert
+from .emit import Builder, builtin, current
+from .promotion import broadcast_shape, broadcast_to_shape, is_number, scalar_constant, to_tensor
+from .types import dtype, int1, int8, pointer_type, unwrap
+from .value import member, tensor
+
+_LOAD_CACHES = ("", ".ca", ".cg", ".cs", ".cv")
+_STORE_CACHES = ("", ".wb", ".cg", ".cs", ".wt")
+_EVICTIONS = ("", "evict_normal", "evict_first", "evict_last")
+
+
+def pointer_operand(pointer: Any, operation: str) -> tensor:
+    """A pointer or block of pointers, with bools reread as the bytes that hold them."""
+    value = to_tensor(pointer, f"the pointer of '{operation}'")
+    if not value.dtype.is_ptr():
+        raise errors.expected_pointer(operation, value)
+    if value.dtype.element_ty.is_bool():
+        return tensor(value.handle, pointer_type(int8).with_shape(value.shape))
+    return value
+
+
+def in_shape_of(pointer: tensor, value: Any, operation: str, argument: str) -> tensor:
+    """A mask or a value broadcast to the pointers' shape."""
+    value = to_tensor(value, f"'{argument}' of '{operation}'")
+    if value.shape == pointer.shape:
+        return value
+    if not pointer.shape:
+        raise errors.block_with_scalar_pointer(operation, argument, value)
+    try:
+        fits = broadcast_shape(value.shape, pointer.shape) == pointer.shape
+    except errors.KernelError:
+        fits = False
+    if not fits:
+        raise errors.not_pointer_shape(operation, argument, value, pointer)
+    return broadcast_to_shape(value, pointer.shape)
+
+
+def as_element(value: Any, element: dtype, operation: str, argument: str) -> tensor:
+    """A value as what a pointer points to: cast, or a number made a constant of that type."""
+    value = unwrap(value)
+    if is_number(value) and not element.is_ptr():
+        return scalar_constant(float(value) if element.is_floating() else _integer(value, element), element)
+    converted = to_tensor(value, f"'{argument}' of '{operation}'")
+    if converted.dtype.is_ptr() != element.is_ptr():
+        raise errors.element_type(operation, argument, converted, element)
+    return convert(converted, element)
+
+
+def _integer(value: Any, element: dtype) -> int:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise errors.number_out_of_range(value, str(element))
+    return int(bool(value)) if element.is_bool() else int(value)
+
+
+def mask_operand(pointer: tensor, mask: Any, operation: str) -> tensor:
+    """A mask of bools in the pointers' shape."""
+    value = in_shape_of(pointer, mask, operation, "mask")
+    if not value.dtype.is_bool():
+        raise errors.expected_mask(operation, value)
+    return value
+
+
+def _policy(builder: Builder, operation: str, cache: Any, caches: tuple[str, ...], eviction: Any) -> dict[str, Any]:
+    """The attributes for a cache operator and an eviction priority; none for the usual ones."""
+    cache, eviction = unwrap(cache) or "", unwrap(eviction) or ""
+    if cache not in caches:
+        raise errors.unsupported_option("cache_modifier", cache, " ".join(repr(c) for c in caches[1:]))
+    if eviction not in _EVICTIONS:
+        raise errors.unsupported_option("eviction_policy", eviction, " ".join(repr(e) for e in _EVICTIONS[1:]))
+    attributes = {}
+    if cache:
+        attributes["cache"] = builder.attribute(f"#tile<cache {cache[1:]}>")
+    if eviction in ("evict_first", "evict_last"):
+        attributes["eviction"] = builder.attribute(f"#tile<eviction {eviction}>")
+    return attributes
+
+
+@builtin
+def load(
+    pointer: Any,
+    mask: Any = None,
+    other: Any = None,
+    boundary_check: Any = (),
+    padding_option: str = "",
+    cache_modifier: str = "",
+    eviction_policy: str = "",
+    volatile: bool = False,
+) -> tensor:
+    """Read what ``pointer`` points to; a block of pointers gives a block of their shape.
+
+    Where ``mask`` is false memory is not touched, and the result is ``other``, or undefined without it; both broadcast to the pointers' shape.
+    """
+    mask, other = unwrap(mask), unwrap(other)
+    if unwrap(boundary_check) or unwrap(padding_option):
+        raise errors.needs_block_pointer("load")
+    if other is not None and mask is None:
+        raise errors.other_without_mask()
+    source = to_tensor(pointer, "the pointer of 'load'")
+    address = pointer_operand(pointer, "load")
+    builder, element = current(), address.dtype.element_ty
+    operands = [address.handle]
+    if mask is not None:
+        operands.append(mask_operand(address, mask, "load").handle)
+    if other is not None:
+        operands.append(in_shape_of(address, as_element(other, element, "load", "other"), "load", "other").handle)
+    attributes = _policy(builder, "load", cache_modifier, _LOAD_CACHES, eviction_policy)
+    attributes["operandSegmentSizes"] = builder.i32_array([1, int(mask is not None), int(other is not None)])
+    if unwrap(volatile):
+        attributes["isVolatile"] = builder.native.unit
+    result = element.with_shape(address.shape)
+    value = tensor(builder.op("tile.load", operands, [result], attributes), result)
+    return convert(value, int1) if source.dtype.element_ty.is_bool() else value
+
+
+@member
+@builtin
+def store(
+    pointer: Any, value: Any, mask: Any = None, boundary_check: Any = (), cache_modifier: str = "", eviction_policy: str = ""
+) -> None:
+    """Write ``value`` where ``pointer`` points and ``mask`` is true. Value and mask broadcast to the pointers' shape; the value is cast to the pointee."""
+    mask = unwrap(mask)
+    if unwrap(boundary_check):
+        raise errors.needs_block_pointer("store")
+    target = to_tensor(pointer, "the pointer of 'store'")
+    address = pointer_operand(pointer, "store")
+    if target.dtype.is_const():
+        raise errors.store_to_constant(target.dtype)
+    builder, stored = current(), target.dtype.element_ty
+    written = in_shape_of(address, as_element(value, stored, "store", "value"), "store", "value")
+    written = convert(written, address.dtype.element_ty)
+    operands = [address.handle, written.handle]
+    if mask is not None:
+        operands.append(mask_operand(address, mask, "store").handle)
+    builder.op("tile.store", operands, [], _policy(builder, "store", cache_modifier, _STORE_CACHES, eviction_policy))

@@ -1,0 +1,156 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""How operands of different types and shapes meet: Triton's promotion rules, and broadcasting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import casts, errors
+from .emit import current
+from .types import bfloat16, dtype, float16, float32, float64, int1, int32, int64, uint32, uint64, unwrap
+from .value import tensor
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a Python number, one whose type gives way to a tensor's."""
+    return isinstance(value, (bool, int, float))
+
+
+def number_type(value: bool | int | float) -> dtype:
+    """The type that a Python number has by itself: the first of int32, uint32, int64, uint64 that holds it, or float32, or float64."""
+    if isinstance(value, bool):
+        return int1
+    if isinstance(value, int):
+        for candidate in (int32, uint32, int64, uint64):
+            if candidate.get_int_min_value() <= value <= candidate.get_int_max_value():
+                return candidate
+        raise errors.number_out_of_range(value, "a 64-bit integer")
+    smallest, largest = 2.0**-126, (2 - 2.0**-23) * 2.0**127
+    ordinary = value == 0 or value != value or abs(value) == float("inf") or smallest <= abs(value) <= largest
+    return float32 if ordinary else float64
+
+
+def to_tensor(value: Any, what: str = "a value") -> tensor:
+    """A tensor as it is; a Python number as a constant scalar."""
+    if isinstance(value, tensor):
+        return value
+    value = unwrap(value)
+    if is_number(value):
+        return tensor(None, number_type(value), value)
+    raise errors.expected_value(what, value)
+
+
+def scalar_constant(value: Any, value_type: dtype) -> tensor:
+    """A constant scalar of a given type; the number must fit."""
+    if value_type.is_int() and isinstance(value, (bool, int)):
+        if not value_type.is_bool() and not value_type.get_int_min_value() <= value <= value_type.get_int_max_value():
+            raise errors.number_out_of_range(value, str(value_type))
+    return tensor(None, value_type, value)
+
+
+def promote_integers(a: dtype, b: dtype) -> dtype:
+    """C's usual conversions: the wider type; of two equally wide ones the unsigned."""
+    if a.is_int_signed() == b.is_int_signed():
+        return a if a.primitive_bitwidth > b.primitive_bitwidth else b
+    unsigned, signed = (b, a) if a.is_int_signed() else (a, b)
+    return unsigned if unsigned.primitive_bitwidth >= signed.primitive_bitwidth else signed
+
+
+def computation_type(a: dtype, a_is_number: bool, b: dtype, b_is_number: bool, division: bool = False) -> dtype:
+    """The type in which a binary operation computes. A Python number of the same or a lower kind than the tensor's takes the tensor's type."""
+    if a_is_number != b_is_number:
+        number, other = (a, b) if a_is_number else (b, a)
+        if number.kind() <= other.kind():
+            a = b = other
+    if float64 in (a, b):
+        return float64
+    if division and (a.is_floating() or b.is_floating()):
+        return float32
+    if float32 in (a, b):
+        return float32
+    if float16 in (a, b):
+        return float16
+    if bfloat16 in (a, b):
+        return bfloat16 if a == b else float32
+    if a.is_fp8() and b.is_fp8():
+        return a if a == b else float16
+    if a.is_floating() or b.is_floating():
+        raise errors.no_common_type(a, b)
+    if division and a.is_int_signed() != b.is_int_signed():
+        raise errors.signedness_differs(a, b)
+    return promote_integers(a, b)
+
+
+def in_type(value: Any, value_type: dtype) -> tensor:
+    """A tensor cast, or a number made a constant, of a type."""
+    if not is_number(value):
+        return casts.convert(value, value_type)
+    if value_type.is_int_unsigned() and not value_type.is_bool() and value < 0:
+        raise errors.negative_with_unsigned(value, value_type)
+    return scalar_constant(value, value_type)
+
+
+def operands(
+    operation: str, lhs: Any, rhs: Any, *, pointers: tuple[bool, bool] = (False, False), division: bool = False, convert: bool = True
+) -> tuple[tensor, tensor]:
+    """Both operands of a binary operation, of one type (pointers excepted) and one shape.
+
+    ``pointers`` says on which sides pointers are allowed; ``division`` asks for the rules of ``/``, ``//`` and ``%``.
+    """
+    lhs, rhs = _operand(operation, lhs), _operand(operation, rhs)
+    lhs_type = number_type(lhs) if is_number(lhs) else lhs.dtype
+    rhs_type = number_type(rhs) if is_number(rhs) else rhs.dtype
+    for one, other, allowed in ((lhs_type, rhs_type, pointers[0]), (rhs_type, lhs_type, pointers[1])):
+        if one.is_ptr() and (not allowed or other.is_floating() or (other.is_ptr() and other != one)):
+            raise errors.pointer_operand(operation, lhs_type, rhs_type)
+    if convert and not lhs_type.is_ptr() and not rhs_type.is_ptr():
+        common = computation_type(lhs_type, is_number(lhs), rhs_type, is_number(rhs), division)
+        lhs, rhs = in_type(lhs, common), in_type(rhs, common)
+    else:
+        lhs, rhs = to_tensor(lhs), to_tensor(rhs)
+    return broadcast_pair(lhs, rhs)
+
+
+def _operand(operation: str, value: Any) -> Any:
+    value = unwrap(value)
+    if isinstance(value, tensor) or is_number(value):
+        return value
+    raise errors.expected_value(f"an operand of '{operation}'", value)
+
+
+def broadcast_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape two shapes broadcast to; axes are matched from the last, and a missing axis counts as 1."""
+    rank = max(len(a), len(b))
+    left, right = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
+    for axis, (x, y) in enumerate(zip(left, right)):
+        if x != y and 1 not in (x, y):
+            raise errors.not_broadcastable(a, b, axis, x, y)
+    return tuple(max(x, y) for x, y in zip(left, right))
+
+
+def broadcast_pair(a: tensor, b: tensor) -> tuple[tensor, tensor]:
+    """Two tensors in their common shape."""
+    if a.shape == b.shape:
+        return a, b
+    shape = broadcast_shape(a.shape, b.shape)
+    return broadcast_to_shape(a, shape), broadcast_to_shape(b, shape)
+
+
+def broadcast_to_shape(value: tensor, shape: tuple[int, ...]) -> tensor:
+    """A tensor repeated to a shape that its own broadcasts to."""
+    if value.shape == shape:
+        return value
+    if len(value.shape) > len(shape) or broadcast_shape(value.shape, shape) != shape:
+        raise errors.cannot_broadcast_to(value.shape, shape)
+    builder = current()
+    target = value.dtype.with_shape(shape)
+    if not value.shape:
+        if value._handle is None:
+            return tensor(builder.constant(value.constant, target), target)
+        return tensor(builder.op("tile.splat", [value.handle], [target]), target)
+    while len(value.shape) < len(shape):
+        expanded = value.dtype.with_shape((1, *value.shape))
+        value = tensor(builder.op("tile.expand_dims", [value.handle], [expanded], {"axis": builder.i32(0)}), expanded)
+    if value.shape == shape:
+        return value
+    return tensor(builder.op("tile.broadcast", [value.handle], [target]), target)

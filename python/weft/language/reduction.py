@@ -1,0 +1,238 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Combining the elements along an axis: reductions, and scans that keep every prefix."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence
+
+from . import errors
+from .casts import convert
+from .emit import builtin, current
+from .maths import exp, fdiv, maximum, minimum, where
+from .operators import add, and_, compare, mul, or_, xor
+from .promotion import broadcast_to_shape, to_tensor
+from .shapes import arange, expand_dims, normalised_axis, ravel
+from .types import dtype, float32, int32, uint32, unwrap
+from .value import member, tensor
+
+Combine = Callable[..., Any]
+
+
+def _combiner(combine: Combine, types: Sequence[dtype], name: str) -> Any:
+    """The region that combines two elements: ``combine`` applied to scalars."""
+    builder = current()
+    count = len(types)
+    with builder.region([*types, *types]) as region:
+        arguments = [tensor(region.argument(i), types[i % count]) for i in range(2 * count)]
+        result = builder.call(combine, arguments, {})
+        results = result if isinstance(result, tuple) else (result,)
+        if len(results) != count:
+            raise errors.combine_count(name, count, len(results))
+        results = tuple(to_tensor(r, f"what the combine function of '{name}' returns") for r in results)
+        for wanted, got in zip(types, results):
+            if got.type != wanted:
+                raise errors.combine_type(name, wanted, got)
+        builder.op("tile.yield", [r.handle for r in results])
+    return region
+
+
+def _inputs(values: Any, name: str) -> tuple[tensor, ...]:
+    inputs = tuple(to_tensor(v, f"the argument of '{name}'") for v in (values if isinstance(values, (tuple, list)) else (values,)))
+    for value in inputs:
+        if value.shape != inputs[0].shape:
+            raise errors.input_shapes(name, inputs[0], value)
+    if not inputs[0].shape:
+        raise errors.rank_too_small(name, inputs[0], 1)
+    return inputs
+
+
+def _reduce(values: Any, axis: Any, combine: Combine, keep_dims: Any, name: str) -> Any:
+    inputs = _inputs(values, name)
+    rank = len(inputs[0].shape)
+    if unwrap(axis) is None:
+        inputs, index = tuple(ravel(v) for v in inputs), 0
+    else:
+        index = normalised_axis(axis, rank, name)
+    shape = tuple(s for i, s in enumerate(inputs[0].shape) if i != index)
+    region = _combiner(combine, [v.dtype for v in inputs], name)
+    builder = current()
+    types = [v.dtype.with_shape(shape) for v in inputs]
+    made = builder.op("tile.reduce", [v.handle for v in inputs], types, {"axis": builder.i32(index)}, [region])
+    results = tuple(tensor(handle, t) for handle, t in zip(made if len(types) > 1 else (made,), types))
+    if unwrap(keep_dims):
+        if unwrap(axis) is None:
+            results = tuple(broadcast_to_shape(r, (1,) * rank) for r in results)
+        else:
+            results = tuple(expand_dims(r, index) for r in results)
+    return results if isinstance(values, (tuple, list)) else results[0]
+
+
+@member
+@builtin
+def reduce(input: Any, axis: int | None, combine_fn: Combine, keep_dims: bool = False) -> Any:
+    """The elements along ``axis`` (all of them for None) combined by an associative, commutative ``combine_fn``.
+
+    With a tuple of n blocks, ``combine_fn`` takes 2n scalars and returns n. The axis is dropped, or kept with size 1.
+    """
+    return _reduce(input, axis, combine_fn, keep_dims, "reduce")
+
+
+def _widened(value: tensor) -> tensor:
+    """As Triton does before max and min: at least 32 bits."""
+    if value.dtype.primitive_bitwidth >= 32 or value.dtype.is_ptr():
+        return value
+    return convert(value, float32 if value.dtype.is_floating() else int32)
+
+
+def _with_indices(input: tensor, axis: Any, symbol: str, tie_break_left: Any, keep_dims: Any, name: str) -> tuple[tensor, tensor]:
+    value = to_tensor(input, f"the argument of '{name}'")
+    if not value.shape:
+        raise errors.rank_too_small(name, value, 1)
+    if unwrap(axis) is None:
+        value, index = ravel(value), 0
+    else:
+        index = normalised_axis(axis, len(value.shape), name)
+    positions = arange(0, value.shape[index])
+    for other in range(len(value.shape)):
+        if other != index:
+            positions = expand_dims(positions, other)
+    positions = broadcast_to_shape(positions, value.shape)
+
+    def combine(a: tensor, i: tensor, b: tensor, j: tensor) -> tuple[tensor, tensor]:
+        first = compare(symbol, a, b)
+        if unwrap(tie_break_left):
+            first = or_(first, and_(compare("==", a, b), compare("<", i, j)))
+        return where(first, a, b), where(first, i, j)
+
+    result: tuple[tensor, tensor] = _reduce((value, positions), index, combine, keep_dims, name)
+    return result
+
+
+@member
+@builtin
+def max(input: tensor, axis: int | None = None, return_indices: bool = False, return_indices_tie_break_left: bool = True, keep_dims: bool = False) -> Any:
+    """The greatest element along an axis, or of the whole block; with ``return_indices`` its index too. Not-a-numbers are passed over."""
+    if unwrap(return_indices):
+        return _with_indices(input, axis, ">", return_indices_tie_break_left, keep_dims, "max")
+    return _reduce(_widened(to_tensor(input)), axis, maximum, keep_dims, "max")
+
+
+@member
+@builtin
+def min(input: tensor, axis: int | None = None, return_indices: bool = False, return_indices_tie_break_left: bool = True, keep_dims: bool = False) -> Any:
+    """The least element along an axis, or of the whole block; with ``return_indices`` its index too. Not-a-numbers are passed over."""
+    if unwrap(return_indices):
+        return _with_indices(input, axis, "<", return_indices_tie_break_left, keep_dims, "min")
+    return _reduce(_widened(to_tensor(input)), axis, minimum, keep_dims, "min")
+
+
+@member
+@builtin
+def argmax(input: tensor, axis: int | None, tie_break_left: bool = True, keep_dims: bool = False) -> tensor:
+    """The index of the greatest element along an axis, the first of equal ones with ``tie_break_left``; int32."""
+    return _with_indices(input, axis, ">", tie_break_left, keep_dims, "argmax")[1]
+
+
+@member
+@builtin
+def argmin(input: tensor, axis: int | None, tie_break_left: bool = True, keep_dims: bool = False) -> tensor:
+    """The index of the least element along an axis, the first of equal ones with ``tie_break_left``; int32."""
+    return _with_indices(input, axis, "<", tie_break_left, keep_dims, "argmin")[1]
+
+
+def _sum_type(value: tensor, wanted: Any) -> dtype:
+    """Integers narrower than 32 bits are summed in 32."""
+    wanted = unwrap(wanted)
+    if wanted is not None:
+        return wanted
+    if value.dtype.is_int() and value.dtype.primitive_bitwidth < 32:
+        return int32 if value.dtype.is_int_signed() else uint32
+    return value.dtype
+
+
+@member
+@builtin
+def sum(input: tensor, axis: int | None = None, keep_dims: bool = False, dtype: dtype | None = None) -> tensor:
+    """The sum along an axis, or of the whole block, computed in ``dtype`` (that of the input, but at least 32 bits for integers)."""
+    value = to_tensor(input)
+    return _reduce(convert(value, _sum_type(value, dtype)), axis, add, keep_dims, "sum")
+
+
+def _integers(input: Any, name: str) -> tensor:
+    value = to_tensor(input)
+    if not value.dtype.is_int():
+        raise errors.needs_integers(name, value.dtype, "cast to an integer type first")
+    return value
+
+
+@member
+@builtin
+def xor_sum(input: tensor, axis: int | None = None, keep_dims: bool = False) -> tensor:
+    """The integers along an axis combined by ``^``."""
+    return _reduce(_integers(input, "xor_sum"), axis, xor, keep_dims, "xor_sum")
+
+
+@member
+@builtin
+def reduce_or(input: tensor, axis: int | None, keep_dims: bool = False) -> tensor:
+    """The integers along an axis combined by ``|``."""
+    return _reduce(_integers(input, "reduce_or"), axis, or_, keep_dims, "reduce_or")
+
+
+def to_scalar(value: tensor) -> tensor:
+    """The one element of a block of one."""
+    flat = ravel(value)
+    if flat.dtype.is_ptr():
+        raise errors.element_count("reshape", value.shape, ())
+    result: tensor = _reduce(flat, 0, or_ if flat.dtype.is_int() else add, False, "reshape")
+    return result
+
+
+def _scan(values: Any, axis: Any, combine: Combine, reverse: Any, name: str) -> Any:
+    inputs = _inputs(values, name)
+    index = normalised_axis(axis, len(inputs[0].shape), name)
+    region = _combiner(combine, [v.dtype for v in inputs], name)
+    builder = current()
+    attributes = {"axis": builder.i32(index)}
+    if unwrap(reverse):
+        attributes["reverse"] = builder.native.unit
+    made = builder.op("tile.scan", [v.handle for v in inputs], [v.type for v in inputs], attributes, [region])
+    results = tuple(tensor(handle, v.type) for handle, v in zip(made if len(inputs) > 1 else (made,), inputs))
+    return results if isinstance(values, (tuple, list)) else results[0]
+
+
+@member
+@builtin
+def associative_scan(input: Any, axis: int, combine_fn: Combine, reverse: bool = False) -> Any:
+    """Each element combined with all before it along ``axis`` (all after it with ``reverse``) by an associative ``combine_fn``; as :func:`reduce` for tuples."""
+    return _scan(input, axis, combine_fn, reverse, "associative_scan")
+
+
+@member
+@builtin
+def cumsum(input: tensor, axis: int = 0, reverse: bool = False, dtype: dtype | None = None) -> tensor:
+    """The running sum along an axis; types as for :func:`sum`."""
+    value = to_tensor(input)
+    return _scan(convert(value, _sum_type(value, dtype)), axis, add, reverse, "cumsum")
+
+
+@member
+@builtin
+def cumprod(input: tensor, axis: int = 0, reverse: bool = False, dtype: dtype | None = None) -> tensor:
+    """The running product along an axis; types as for :func:`sum`."""
+    value = to_tensor(input)
+    return _scan(convert(value, _sum_type(value, dtype)), axis, mul, reverse, "cumprod")
+
+
+@member
+@builtin
+def softmax(x: tensor, dim: int | None = None, *, keep_dims: Any = None, ieee_rounding: bool = False) -> tensor:
+    """exp(x - max) / sum of it along an axis, the first by default as in Triton."""
+    axis = 0 if unwrap(dim) is None else dim
+    numerator = exp(x - max(x, axis, keep_dims=True))
+    return fdiv(numerator, sum(numerator, axis, keep_dims=True))
+
+
+__all__ = [
+    "argmax", "argmin", "associative_scan", "cumprod", "cumsum", "max", "min", "reduce", "reduce_or", "softmax", "sum", "xor_sum",
+]  # fmt: skip

@@ -1,0 +1,62 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""The value of a kernel's variable: a scalar or a block that the program computes when it runs."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from . import emit
+from .types import block_type, dtype
+
+
+class tensor:
+    """A scalar or a block of numbers or pointers.
+
+    ``x.dtype`` is the type of one element, ``x.shape`` the sizes (``()`` for a scalar), ``x.type`` both. Operators and methods are those of
+    the language: ``x + y``, ``x[:, None]``, ``x.to(wl.float16)``, ``x.T``.
+    """
+
+    __slots__ = ("_handle", "type", "constant")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, handle: Any, value_type: Any, constant: Any = None):
+        self._handle = handle
+        self.type: dtype | block_type = value_type
+        # The value, where it is a scalar known at compile time; it becomes IR where it is used.
+        self.constant = constant
+
+    @property
+    def handle(self) -> Any:
+        """The native value."""
+        if self._handle is None:
+            return emit.current().constant(self.constant, self.type)
+        return self._handle
+
+    @property
+    def dtype(self) -> dtype:
+        """The type of one element."""
+        return self.type.scalar
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes; ``()`` for a scalar."""
+        return self.type.shape
+
+    @property
+    def numel(self) -> int:
+        """How many elements there are."""
+        return self.type.numel if isinstance(self.type, block_type) else 1
+
+    def __repr__(self) -> str:
+        return str(self.type)
+
+    def __bool__(self) -> bool:
+        from . import errors
+
+        raise errors.tensor_as_python_value("bool", self)
+
+
+def member(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a language function a method of tensors too; its first argument is the tensor."""
+    setattr(tensor, function.__name__, function)
+    return function
