@@ -5,6 +5,25 @@
 
 include "mlir/Pass/PassBase.td"
 
+def WarpStageOperands : Pass<"warp-stage-operands", "::mlir::func::FuncOp"> {
+  let summary = "bring the operands of products from device memory through swizzled shared memory";
+  let description = [{
+    A load whose value is only converted to layouts of product operands, directly or behind transpositions, becomes an asynchronous copy into a tile of shared memory and a
+    `warp.load_shared` where the conversion was. Where `cp.async` cannot do what the load does (pieces under 4 bytes, an `other` that is not zero, a volatile load) the
+    load stays and its value is stored to the tile.
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect"];
+}
+
+def WarpPipeline : Pass<"warp-pipeline", "::mlir::func::FuncOp"> {
+  let summary = "start the copies of a loop's tiles iterations ahead";
+  let description = [{
+    In loops without loops inside, every tile that an asynchronous copy fills and the same iteration reads becomes a ring of as many tiles as the kernel's `tile.schedule` has
+    stages, filled one iteration less ahead. An iteration waits for its group, passes one barrier, starts the copies that take the place of the tiles just read, and computes.
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::arith::ArithDialect"];
+}
+
 def WarpAllocateShared : Pass<"warp-allocate-shared", "::mlir::func::FuncOp"> {
   let summary = "give each tile and each exchange its place in shared memory";
   let description = [{

@@ -21,7 +21,7 @@ unsigned weft::warp::warpsAlongAxis(Type tensor, unsigned axis) {
 }
 
 /// One partial result of each operand for each warp along the axis and each element of the result.
-static int64_t combiningBytes(ValueRange sources, unsigned axis) {
+static int64_t reductionBytes(ValueRange sources, unsigned axis) {
   int64_t bytes = 0;
   for (Value source : sources) {
     auto type = cast<RankedTensorType>(source.getType());
@@ -32,6 +32,12 @@ static int64_t combiningBytes(ValueRange sources, unsigned axis) {
   return bytes;
 }
 
+int64_t weft::warp::scanBytes(Type tensor, unsigned warps) {
+  const LinearLayout &layout = layoutAttrOf(tensor).getLayout();
+  unsigned bytes = elementBytes(cast<RankedTensorType>(tensor).getElementType());
+  return llvm::alignTo<16>(int64_t(layout.size(InDim::Register)) * 32 * warps * bytes);
+}
+
 int64_t weft::warp::scratchBytes(Operation *op) {
   return TypeSwitch<Operation *, int64_t>(op)
       .Case([](ConvertLayoutOp convert) -> int64_t {
@@ -40,7 +46,13 @@ int64_t weft::warp::scratchBytes(Operation *op) {
           return 0;
         return source.getNumElements() * elementBytes(source.getElementType());
       })
-      .Case<tile::ReduceOp, tile::ScanOp>(
-          [](auto combining) -> int64_t { return combiningBytes(combining.getSources(), combining.getAxis()); })
+      .Case([](tile::ReduceOp reduce) -> int64_t { return reductionBytes(reduce.getSources(), reduce.getAxis()); })
+      .Case([](tile::ScanOp scan) -> int64_t {
+        int64_t bytes = 0;
+        for (Value source : scan.getSources())
+          if (warpsAlongAxis(source.getType(), scan.getAxis()) > 1)
+            bytes += scanBytes(source.getType(), layoutAttrOf(source.getType()).getLayout().size(InDim::Warp));
+        return bytes;
+      })
       .Default(int64_t(0));
 }

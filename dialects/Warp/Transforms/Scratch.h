@@ -12,6 +12,9 @@ int64_t scratchBytes(mlir::Operation *op);
 /// How many partial results along `axis` the warps of a layout hold: 2 to the number of warp bits that move along it.
 unsigned warpsAlongAxis(mlir::Type tensor, unsigned axis);
 
+/// Bytes that a scan over warps needs for one operand: each of its registers in each thread.
+int64_t scanBytes(mlir::Type tensor, unsigned warps);
+
 /// Bytes that a value of an element type takes in shared memory.
 unsigned elementBytes(mlir::Type element);
 

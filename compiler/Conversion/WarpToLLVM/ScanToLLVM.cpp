@@ -1,0 +1,153 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// tile.scan: prefixes along an axis, one bit of the coordinate at a time.
+//
+// After the bits below k, each element holds its prefix within its block of 2^k neighbours, and the block's total. Bit k joins two blocks: the
+// second one's prefixes and the total take in the first one's total. Whether the two blocks are in two registers, two lanes or two warps is what the layout says of that
+// bit, so that any layout that walks along the axis by single bits is scanned where it is.
+
+#include "compiler/Conversion/WarpToLLVM/Combine.h"
+#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/IR/WarpDialect.h"
+#include "dialects/Warp/Transforms/Scratch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weft::warp;
+
+namespace weft {
+namespace {
+
+/// The input bit of a layout that moves by one bit of a coordinate.
+struct InputBit {
+  InDim dim;
+  unsigned index;
+};
+
+std::optional<InputBit> findBit(const LinearLayout &layout, unsigned axis, unsigned bit) {
+  SmallVector<int64_t, 4> wanted(layout.rank(), 0);
+  wanted[axis] = int64_t(1) << bit;
+  uint32_t element = layout.linearize(wanted);
+  for (InDim dim : {InDim::Register, InDim::Lane, InDim::Warp})
+    for (auto [index, basis] : llvm::enumerate(layout.bases(dim)))
+      if (basis == element)
+        return InputBit{dim, static_cast<unsigned>(index)};
+  return std::nullopt;
+}
+
+class Scan {
+public:
+  Scan(tile::ScanOp op, Emitter &e) : op(op), e(e), layout(layoutOf(op.getSources().front().getType())) {}
+
+  LogicalResult run() {
+    for (uint32_t reg = 0; reg < layout.size(InDim::Register); ++reg) {
+      Tuple own;
+      for (Value operand : op.getSources())
+        own.push_back(e.registers(operand)[reg]);
+      prefixes.push_back(own);
+    }
+    totals = prefixes;
+    unsigned axis = op.getAxis();
+    for (unsigned bit = 0; bit < llvm::Log2_64(layout.shape()[axis]); ++bit) {
+      std::optional<InputBit> input = findBit(layout, axis, bit);
+      if (!input)
+        return op.emitOpError("cannot be scanned in a layout that does not walk along axis ") << axis << " by single bits: " << layout.str();
+      if (failed(input->dim == InDim::Register ? joinRegisters(input->index) : joinThreads(*input)))
+        return failure();
+    }
+    for (OpResult result : op.getResults())
+      e.bind(result, llvm::map_to_vector(prefixes, [&](const Tuple &prefix) { return prefix[result.getResultNumber()]; }));
+    return success();
+  }
+
+private:
+  std::optional<Tuple> join(const Tuple &earlier, const Tuple &later) { return combine(e, op.getCombiner(), earlier, later); }
+
+  LogicalResult joinRegisters(unsigned bit) {
+    for (uint32_t first = 0; first < totals.size(); ++first) {
+      uint32_t second = first | 1u << bit;
+      if (first == second)
+        continue;
+      uint32_t earlier = op.getReverse() ? second : first, later = op.getReverse() ? first : second;
+      std::optional<Tuple> prefix = join(totals[earlier], prefixes[later]), total = join(totals[earlier], totals[later]);
+      if (!prefix || !total)
+        return failure();
+      prefixes[later] = *prefix;
+      totals[earlier] = totals[later] = *total;
+    }
+    return success();
+  }
+
+  /// Joins blocks in two lanes or two warps: each thread sees the other's total.
+  LogicalResult joinThreads(InputBit bit) {
+    Value position = bit.dim == InDim::Lane ? e.lane() : e.warp();
+    Value set = LLVM::ICmpOp::create(e.b, e.loc, op.getReverse() ? LLVM::ICmpPredicate::eq : LLVM::ICmpPredicate::ne,
+                                     LLVM::AndOp::create(e.b, e.loc, position, e.i32(1u << bit.index)), e.i32(0));
+    FailureOr<SmallVector<Tuple>> others = bit.dim == InDim::Lane ? totalsOfLane(bit.index) : totalsOfWarp(bit.index);
+    if (failed(others))
+      return failure();
+    auto choose = [&](const Tuple &ifSet, const Tuple &otherwise) {
+      Tuple chosen;
+      for (auto [a, b] : llvm::zip_equal(ifSet, otherwise))
+        chosen.push_back(LLVM::SelectOp::create(e.b, e.loc, set, a, b));
+      return chosen;
+    };
+    for (uint32_t reg = 0; reg < totals.size(); ++reg) {
+      const Tuple &other = (*others)[reg];
+      std::optional<Tuple> prefix = join(other, prefixes[reg]);
+      std::optional<Tuple> total = join(choose(other, totals[reg]), choose(totals[reg], other));
+      if (!prefix || !total)
+        return failure();
+      prefixes[reg] = choose(*prefix, prefixes[reg]);
+      totals[reg] = *total;
+    }
+    return success();
+  }
+
+  SmallVector<Tuple> totalsOfLane(unsigned bit) {
+    return llvm::map_to_vector(totals, [&](const Tuple &total) {
+      return llvm::map_to_vector<2>(total, [&](Value value) { return e.shuffleXor(value, 1u << bit); });
+    });
+  }
+
+  /// Through scratch memory, [register, thread], one array for each operand.
+  FailureOr<SmallVector<Tuple>> totalsOfWarp(unsigned bit) {
+    auto scratch = op->getAttrOfType<IntegerAttr>(scratchAttrName);
+    if (!scratch)
+      return op.emitOpError("has no scratch memory; run 'warp-allocate-shared' before");
+    uint32_t threads = 32 * e.warps;
+    Value own = e.thread(), others = LLVM::XOrOp::create(e.b, e.loc, own, e.i32(32u << bit));
+    SmallVector<Tuple> received(totals.size());
+    int64_t offset = scratch.getInt();
+    // Memory may still be read by the exchange over the bit before.
+    if (bit > 0)
+      e.barrier();
+    SmallVector<ScratchArray> arrays;
+    for (Value operand : op.getSources()) {
+      Type element = cast<RankedTensorType>(operand.getType()).getElementType();
+      arrays.emplace_back(e, offset, registerType(element), elementBytes(element));
+      offset += scanBytes(operand.getType(), e.warps);
+    }
+    auto at = [&](Value thread, uint32_t reg) { return LLVM::AddOp::create(e.b, e.loc, thread, e.i32(reg * threads)); };
+    for (auto [reg, total] : llvm::enumerate(totals))
+      for (auto [array, value] : llvm::zip_equal(arrays, total))
+        array.store(at(own, reg), value, Value());
+    e.barrier();
+    for (auto [reg, tuple] : llvm::enumerate(received))
+      for (ScratchArray &array : arrays)
+        tuple.push_back(array.load(at(others, reg)));
+    return received;
+  }
+
+  tile::ScanOp op;
+  Emitter &e;
+  const LinearLayout &layout;
+  SmallVector<Tuple> prefixes, totals; // one for each register
+};
+
+} // namespace
+
+void addScanLowerings(LoweringTable &table) {
+  table.add<tile::ScanOp>([](tile::ScanOp op, Emitter &e) { return Scan(op, e).run(); });
+}
+
+} // namespace weft

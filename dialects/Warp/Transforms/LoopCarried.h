@@ -1,0 +1,13 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Loop-carried values that nothing needs any more.
+#pragma once
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace weft::warp {
+
+/// Replaces `loop`, which is changed to the new one, by one without the carried values whose results are unused and which serve only to compute themselves and each other, and erases
+/// the ops that computed those.
+void removeUnusedCarriedValues(mlir::scf::ForOp &loop);
+
+} // namespace weft::warp

@@ -1,0 +1,316 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// warp-pipeline: copies into shared memory run ahead of the loop that reads them, by one iteration less than the kernel's schedule has stages.
+//
+//   scf.for %i = ... {                          %r = warp.alloc : ring of S tiles
+//     %s = warp.alloc                           copies of iterations 0 .. S-2, a group each
+//     warp.async_copy f(%i) to %s               scf.for %i = ... iter_args(.., %stage = 0) {
+//     warp.async_commit                ─▶         warp.async_wait {pending = S-2}
+//     warp.async_wait {pending = 0}               warp.barrier
+//     %x = warp.load_shared %s                    warp.async_copy f(%i + (S-1)·step) to %r[%stage - 1]; warp.async_commit
+//     warp.dealloc %s                             %x = warp.load_shared %r[%stage]
+//     use(%x)                                     use(%x)
+//   }                                           }
+//                                               warp.async_wait {pending = 0}; warp.barrier
+//
+// One barrier an iteration does both that it has to: after it, every thread's share of this iteration's tiles has arrived, and every thread has read the tiles of the
+// iteration before, whose place the new copies take. Copies past the loop's end are masked off.
+//
+// What a copy's address and mask are computed from is computed a second time, S-1 iterations ahead; loop-carried values in it (pointers that a loop advances) are carried a
+// second time. Where it includes loads (a table of blocks), these are masked at the loop's end, and run ahead too if the loop writes no memory. Copies
+// that depend on anything else stay as they are. Only loops without loops inside are pipelined.
+#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Transforms/LoopCarried.h"
+#include "dialects/Warp/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace weft::warp {
+#define GEN_PASS_DEF_WARPPIPELINE
+#include "dialects/Warp/Transforms/Passes.h.inc"
+} // namespace weft::warp
+
+using namespace mlir;
+using namespace weft;
+using namespace weft::warp;
+
+namespace {
+/// A tile that one iteration fills and reads.
+struct StagedTile {
+  AllocOp alloc;
+  AsyncCopyOp copy;
+  AsyncCommitOp commit;
+  AsyncWaitOp wait;
+  DeallocOp dealloc;
+};
+
+/// What has to be computed ahead for the tiles of a loop.
+struct Slice {
+  llvm::DenseSet<Operation *> ops;          // of the loop's body
+  llvm::SmallSetVector<unsigned, 4> carried; // numbers of loop-carried values
+};
+
+struct Pipeline : weft::warp::impl::WarpPipelineBase<Pipeline> {
+  void runOnOperation() override;
+};
+
+/// Rewrites one loop.
+class LoopPipeliner {
+public:
+  LoopPipeliner(scf::ForOp loop, ArrayRef<StagedTile> tiles, const Slice &slice, int stages)
+      : loop(loop), tiles(tiles), slice(slice), stages(stages), depth(stages - 1), b(loop), loc(loop.getLoc()) {}
+  void run();
+
+private:
+  Value i32(int64_t value) { return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value)); }
+  Value ofLoopType(int64_t value) {
+    return arith::ConstantOp::create(b, loc, b.getIntegerAttr(loop.getInductionVar().getType(), value));
+  }
+  Value isLess(Value x, Value y) {
+    auto predicate = loop.getUnsignedCmp() ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt;
+    return arith::CmpIOp::create(b, loc, predicate, x, y);
+  }
+  /// Computes the slice for another iteration and starts its copies into the tiles `stage`; `isInside` says whether that iteration is run.
+  void copyAhead(IRMapping &mapping, Value stage, Value isInside);
+  Value masked(Type pointers, Value mask, Value isInside);
+  void cloneLoad(tile::LoadOp load, IRMapping &mapping, Value isInside);
+  void startCopies();
+  void rewriteLoop();
+  void readFromRing(Value stage);
+
+  scf::ForOp loop;
+  ArrayRef<StagedTile> tiles;
+  const Slice &slice;
+  int stages, depth;
+  OpBuilder b;
+  Location loc;
+  SmallVector<Value> rings;
+  SmallVector<Operation *> orderedSlice;
+  SmallVector<Value> ahead; // the carried values of the slice, `depth` iterations ahead
+};
+} // namespace
+
+// --- finding what to pipeline ---
+
+/// The tile that a copy fills, if it is one that `warp-stage-operands` makes: allocated, filled, awaited, read and freed in one block.
+static std::optional<StagedTile> stagedTile(AsyncCopyOp copy) {
+  auto alloc = copy.getShared().getDefiningOp<AllocOp>();
+  auto commit = dyn_cast_or_null<AsyncCommitOp>(copy->getNextNode());
+  if (!alloc || alloc->getBlock() != copy->getBlock() || !commit)
+    return std::nullopt;
+  StagedTile tile{alloc, copy, commit, {}, {}};
+  for (Operation *user : alloc->getUsers())
+    if (auto dealloc = dyn_cast<DeallocOp>(user); dealloc && dealloc->getBlock() == copy->getBlock())
+      tile.dealloc = dealloc;
+  // Its own wait is the first after the commit that waits for everything; copies in between have waits of their own.
+  for (Operation *op = commit; op && !tile.wait; op = op->getNextNode()) {
+    auto wait = dyn_cast<AsyncWaitOp>(op);
+    bool readNext = wait && llvm::any_of(alloc->getUsers(), [&](Operation *user) {
+      return isa<LoadSharedOp, PermuteSharedOp>(user) && wait->getNextNode() == wait->getBlock()->findAncestorOpInBlock(*user);
+    });
+    if (readNext)
+      tile.wait = wait;
+  }
+  if (!tile.dealloc || !tile.wait)
+    return std::nullopt;
+  return tile;
+}
+
+static bool writesMemory(scf::ForOp loop) {
+  return loop
+      .walk([](Operation *op) {
+        bool writes = isa<tile::StoreOp, tile::AtomicRMWOp, tile::AtomicCASOp, tile::BarrierOp>(op);
+        return writes ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Adds to `slice` what `value` is computed from inside the loop; false when that cannot be computed ahead.
+static bool addToSlice(Value value, scf::ForOp loop, bool mayLoad, Slice &slice) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    if (argument.getOwner() != loop.getBody() || argument == loop.getInductionVar())
+      return true;
+    unsigned index = argument.getArgNumber() - 1;
+    return !slice.carried.insert(index) || addToSlice(loop.getYieldedValues()[index], loop, mayLoad, slice);
+  }
+  Operation *op = value.getDefiningOp();
+  if (op->getBlock() != loop.getBody())
+    return !loop->isProperAncestor(op);
+  if (slice.ops.contains(op))
+    return true;
+  bool isTable = mayLoad && isa<tile::LoadOp>(op) && !cast<tile::LoadOp>(op).getIsVolatile();
+  if (!isTable && (!isMemoryEffectFree(op) || isa<scf::IfOp, scf::ForOp, scf::WhileOp>(op)))
+    return false;
+  slice.ops.insert(op);
+  return llvm::all_of(op->getOperands(), [&](Value operand) { return addToSlice(operand, loop, mayLoad, slice); });
+}
+
+static bool addToSlice(AsyncCopyOp copy, scf::ForOp loop, bool mayLoad, Slice &slice) {
+  return addToSlice(copy.getPtr(), loop, mayLoad, slice) && (!copy.getMask() || addToSlice(copy.getMask(), loop, mayLoad, slice));
+}
+
+// --- rewriting ---
+
+Value LoopPipeliner::masked(Type pointers, Value mask, Value isInside) {
+  auto tensor = dyn_cast<RankedTensorType>(pointers);
+  if (!tensor)
+    return mask ? arith::AndIOp::create(b, loc, mask, isInside).getResult() : isInside;
+  auto type = RankedTensorType::get(tensor.getShape(), b.getI1Type(), tensor.getEncoding());
+  Value inside = tile::SplatOp::create(b, loc, type, isInside);
+  return mask ? arith::AndIOp::create(b, loc, mask, inside).getResult() : inside;
+}
+
+void LoopPipeliner::cloneLoad(tile::LoadOp load, IRMapping &mapping, Value isInside) {
+  Value mask = load.getMask() ? mapping.lookupOrDefault(load.getMask()) : Value();
+  Value other = load.getOther() ? mapping.lookupOrDefault(load.getOther()) : Value();
+  auto clone = tile::LoadOp::create(b, load.getLoc(), load.getType(), mapping.lookupOrDefault(load.getPtr()),
+                                    masked(load.getPtr().getType(), mask, isInside), other, load.getCacheAttr(), load.getEvictionAttr(), UnitAttr());
+  clone->setDiscardableAttrs(load->getDiscardableAttrDictionary());
+  mapping.map(load.getResult(), clone.getResult());
+}
+
+void LoopPipeliner::copyAhead(IRMapping &mapping, Value stage, Value isInside) {
+  for (Operation *op : orderedSlice) {
+    if (auto load = dyn_cast<tile::LoadOp>(op))
+      cloneLoad(load, mapping, isInside);
+    else
+      b.clone(*op, mapping);
+  }
+  for (auto [tile, ring] : llvm::zip_equal(tiles, rings)) {
+    AsyncCopyOp copy = tile.copy;
+    Value mask = copy.getMask() ? mapping.lookupOrDefault(copy.getMask()) : Value();
+    Value target = StageOp::create(b, copy.getLoc(), copy.getShared().getType(), ring, stage);
+    AsyncCopyOp::create(b, copy.getLoc(), mapping.lookupOrDefault(copy.getPtr()), masked(copy.getPtr().getType(), mask, isInside), target,
+                        copy.getContiguityAttr());
+  }
+  AsyncCommitOp::create(b, loc);
+}
+
+/// The rings, and the copies of the first iterations.
+void LoopPipeliner::startCopies() {
+  for (const StagedTile &tile : tiles) {
+    auto type = cast<SharedType>(tile.alloc->getResult(0).getType());
+    auto ring = SharedType::get(b.getContext(), stages, type.getShape(), type.getElementType(), type.getLayout());
+    rings.push_back(AllocOp::create(b, tile.copy->getLoc(), ring, IntegerAttr()));
+  }
+  // The rings may take the place of tiles that other threads still read.
+  BarrierOp::create(b, loc);
+  for (unsigned index : slice.carried)
+    ahead.push_back(loop.getInitArgs()[index]);
+  for (int iteration = 0; iteration < depth; ++iteration) {
+    Value before = arith::MulIOp::create(b, loc, loop.getStep(), ofLoopType(iteration));
+    IRMapping mapping;
+    mapping.map(loop.getInductionVar(), arith::AddIOp::create(b, loc, loop.getLowerBound(), before).getResult());
+    for (auto [index, value] : llvm::zip_equal(slice.carried, ahead))
+      mapping.map(loop.getRegionIterArg(index), value);
+    Value isInside = isLess(loop.getLowerBound(), arith::SubIOp::create(b, loc, loop.getUpperBound(), before));
+    copyAhead(mapping, i32(iteration), isInside);
+    for (auto [index, value] : llvm::zip_equal(slice.carried, ahead))
+      value = mapping.lookupOrDefault(loop.getYieldedValues()[index]);
+  }
+}
+
+/// The original reads, from the ring's tile `stage`; the original copies go.
+void LoopPipeliner::readFromRing(Value stage) {
+  for (auto [tile, ring] : llvm::zip_equal(tiles, rings)) {
+    AllocOp alloc = tile.alloc;
+    Value read = StageOp::create(b, loc, alloc.getResult().getType(), ring, stage);
+    for (Operation *op : {tile.copy.getOperation(), tile.commit.getOperation(), tile.wait.getOperation(), tile.dealloc.getOperation()})
+      op->erase();
+    alloc.getResult().replaceAllUsesWith(read);
+    alloc->erase();
+  }
+}
+
+void LoopPipeliner::rewriteLoop() {
+  Value distance = arith::MulIOp::create(b, loc, loop.getStep(), ofLoopType(depth));
+  Value lastStart = arith::SubIOp::create(b, loc, loop.getUpperBound(), distance);
+  Value zero = i32(0), one = i32(1), last = i32(depth);
+  SmallVector<Value> inits(loop.getInitArgs());
+  unsigned oldCount = inits.size();
+  inits.append(ahead);
+  inits.push_back(zero);
+  auto pipelined = scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), inits);
+  pipelined->setAttrs(loop->getAttrs());
+
+  Block *body = pipelined.getBody();
+  body->clear();
+  body->getOperations().splice(body->end(), loop.getBody()->getOperations());
+  for (auto [old, argument] : llvm::zip(loop.getBody()->getArguments(), body->getArguments()))
+    old.replaceAllUsesWith(argument);
+  ValueRange extra = pipelined.getRegionIterArgs().drop_front(oldCount);
+  Value stage = extra.back();
+
+  b.setInsertionPointToStart(body);
+  AsyncWaitOp::create(b, loc, b.getI32IntegerAttr(depth - 1));
+  BarrierOp::create(b, loc);
+  IRMapping mapping;
+  mapping.map(pipelined.getInductionVar(), arith::AddIOp::create(b, loc, pipelined.getInductionVar(), distance).getResult());
+  for (auto [index, value] : llvm::zip(slice.carried, extra))
+    mapping.map(pipelined.getRegionIterArg(index), value);
+  Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, stage, zero);
+  Value freed = arith::SelectOp::create(b, loc, isFirst, last, arith::SubIOp::create(b, loc, stage, one));
+  copyAhead(mapping, freed, isLess(pipelined.getInductionVar(), lastStart));
+  readFromRing(stage);
+
+  auto yield = cast<scf::YieldOp>(body->getTerminator());
+  b.setInsertionPoint(yield);
+  SmallVector<Value> yielded(yield.getOperands());
+  for (unsigned index : slice.carried)
+    yielded.push_back(mapping.lookupOrDefault(yield.getOperand(index)));
+  Value isLast = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, stage, last);
+  yielded.push_back(arith::SelectOp::create(b, loc, isLast, zero, arith::AddIOp::create(b, loc, stage, one)));
+  yield->setOperands(yielded);
+
+  b.setInsertionPointAfter(pipelined);
+  AsyncWaitOp::create(b, loc, b.getI32IntegerAttr(0));
+  BarrierOp::create(b, loc);
+  for (Value ring : rings)
+    DeallocOp::create(b, loc, ring);
+  loop->replaceAllUsesWith(pipelined->getResults().take_front(oldCount));
+  loop->erase();
+  loop = pipelined;
+}
+
+void LoopPipeliner::run() {
+  for (Operation &op : *loop.getBody())
+    if (slice.ops.contains(&op))
+      orderedSlice.push_back(&op);
+  startCopies();
+  rewriteLoop();
+  removeUnusedCarriedValues(loop);
+}
+
+static void pipelineLoop(scf::ForOp loop, int stages) {
+  bool mayLoad = !writesMemory(loop);
+  SmallVector<StagedTile> tiles;
+  Slice slice;
+  for (auto copy : loop.getBody()->getOps<AsyncCopyOp>()) {
+    std::optional<StagedTile> tile = stagedTile(copy);
+    Slice withCopy = slice;
+    if (!tile || !addToSlice(copy, loop, mayLoad, withCopy))
+      continue;
+    tiles.push_back(*tile);
+    slice = std::move(withCopy);
+  }
+  if (!tiles.empty())
+    LoopPipeliner(loop, tiles, slice, stages).run();
+}
+
+void Pipeline::runOnOperation() {
+  auto schedule = getOperation()->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
+  int stages = schedule ? schedule.getStages() : 3;
+  if (stages < 2)
+    return;
+  SmallVector<scf::ForOp> innermost;
+  getOperation().walk([&](scf::ForOp loop) {
+    bool hasLoop = loop.getBody()->walk([](LoopLikeOpInterface) { return WalkResult::interrupt(); }).wasInterrupted();
+    if (!hasLoop)
+      innermost.push_back(loop);
+  });
+  for (scf::ForOp loop : innermost)
+    pipelineLoop(loop, stages);
+}

@@ -1,0 +1,178 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// warp-stage-operands: an operand of a product that comes from device memory goes there through a swizzled tile in shared memory, without touching registers on its
+// way where `cp.async` can copy it.
+//
+//   %x = tile.load %p, %m, %zero              %s = warp.alloc
+//   %y = warp.convert_layout %x         ─▶    warp.async_copy %p masked %m to %s
+//   %d = warp.mma %y, ...                     warp.async_commit
+//                                             warp.async_wait {pending = 0}     (where %y was)
+//                                             %y = warp.load_shared %s
+//                                             warp.dealloc %s
+//                                             %d = warp.mma %y, ...
+//
+// A transposition between load and product becomes a `warp.permute_shared`: the tile is read the other way round, and no register moves. Barriers are inserted later.
+#include "compiler/Target/TargetInfo.h"
+#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Transforms/Passes.h"
+#include "dialects/Warp/Transforms/SwizzledLayout.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
+
+namespace weft::warp {
+#define GEN_PASS_DEF_WARPSTAGEOPERANDS
+#include "dialects/Warp/Transforms/Passes.h.inc"
+} // namespace weft::warp
+
+using namespace mlir;
+using namespace weft;
+using namespace weft::warp;
+
+namespace {
+/// A load all of whose uses are conversions to operands of products, directly or behind transpositions.
+struct Staged {
+  tile::LoadOp load;
+  SmallVector<ConvertLayoutOp> conversions;
+};
+
+struct StageOperands : weft::warp::impl::WarpStageOperandsBase<StageOperands> {
+  void runOnOperation() override;
+};
+} // namespace
+
+static bool isProductOperand(OpOperand &use) { return isa<MmaOp, tile::DotOp>(use.getOwner()) && use.getOperandNumber() < 2; }
+
+/// Collects the conversions behind `value`; false when something else uses it.
+static bool collectConversions(Value value, SmallVectorImpl<ConvertLayoutOp> &conversions) {
+  return llvm::all_of(value.getUses(), [&](OpOperand &use) {
+    if (auto convert = dyn_cast<ConvertLayoutOp>(use.getOwner())) {
+      conversions.push_back(convert);
+      return llvm::all_of(convert->getUses(), isProductOperand);
+    }
+    auto permute = dyn_cast<tile::PermuteOp>(use.getOwner());
+    return permute && collectConversions(permute.getResult(), conversions);
+  });
+}
+
+static SmallVector<Staged> findStaged(func::FuncOp kernel) {
+  SmallVector<Staged> found;
+  kernel.walk([&](tile::LoadOp load) {
+    auto type = dyn_cast<RankedTensorType>(load.getType());
+    Staged staged{load, {}};
+    if (type && type.getRank() == 2 && collectConversions(load.getResult(), staged.conversions) && !staged.conversions.empty())
+      found.push_back(std::move(staged));
+  });
+  return found;
+}
+
+/// The axis along which the registers of a layout count up first; the last axis when none do.
+static unsigned contiguousAxis(const LinearLayout &layout) {
+  ArrayRef<uint32_t> registers = layout.bases(InDim::Register);
+  if (!registers.empty())
+    for (auto [axis, at] : llvm::enumerate(layout.delinearize(registers.front())))
+      if (at == 1)
+        return axis;
+  return layout.rank() - 1;
+}
+
+static int64_t contiguityOf(tile::LoadOp load) {
+  auto contiguity = load->getAttrOfType<IntegerAttr>(contiguityAttrName);
+  return contiguity ? contiguity.getInt() : 1;
+}
+
+/// Whether `cp.async` does what the load does: pieces of a size it has, and zeros where the mask is false.
+static bool canCopyAsync(tile::LoadOp load, const TargetInfo &target) {
+  int64_t bytes = contiguityOf(load) * (tile::elementTypeOf(load.getType()).getIntOrFloatBitWidth() / 8);
+  if (load.getIsVolatile() || !target.canCopyAsync(bytes))
+    return false;
+  if (load.getCache() != tile::CacheModifier::None && load.getCache() != tile::CacheModifier::CG && load.getCache() != tile::CacheModifier::CA)
+    return false;
+  // The bits have to be zero: -0.0 is not.
+  DenseElementsAttr other;
+  if (!load.getOther())
+    return true;
+  if (!matchPattern(load.getOther(), m_Constant(&other)) || !other.isSplat())
+    return false;
+  if (isa<FloatType>(other.getElementType()))
+    return other.getSplatValue<APFloat>().isPosZero();
+  return other.getSplatValue<APInt>().isZero();
+}
+
+/// The tile seen through the transpositions between the load and `value`.
+static Value viewOf(OpBuilder &b, Value value, tile::LoadOp load, Value shared) {
+  if (value == load.getResult())
+    return shared;
+  auto permute = value.getDefiningOp<tile::PermuteOp>();
+  Value source = viewOf(b, permute.getSource(), load, shared);
+  auto from = cast<SharedType>(source.getType());
+  SmallVector<int64_t> shape;
+  for (int32_t axis : permute.getOrder())
+    shape.push_back(from.getShape()[axis]);
+  auto layout = LayoutAttr::get(b.getContext(), from.getLayout().getLayout().permute(permute.getOrder()));
+  return PermuteSharedOp::create(b, permute.getLoc(), SharedType::get(b.getContext(), 1, shape, from.getElementType(), layout), source,
+                                 permute.getOrder());
+}
+
+/// The first of some ops, seen from `block`, which all of them are in or under; or the last.
+static Operation *outermost(Block *block, ArrayRef<ConvertLayoutOp> ops, bool first) {
+  Operation *best = nullptr;
+  for (Operation *op : ops) {
+    Operation *here = block->findAncestorOpInBlock(*op);
+    if (!best || here->isBeforeInBlock(best) == first)
+      best = here;
+  }
+  return best;
+}
+
+static void stage(const Staged &staged, const TargetInfo &target) {
+  tile::LoadOp load = staged.load;
+  OpBuilder b(load);
+  Location loc = load.getLoc();
+  auto type = cast<RankedTensorType>(load.getType());
+  LinearLayout layout = swizzledLayout(type.getShape(), contiguousAxis(cast<LayoutAttr>(type.getEncoding()).getLayout()),
+                                       type.getElementTypeBitWidth() / 8);
+  auto sharedType = SharedType::get(b.getContext(), 1, type.getShape(), type.getElementType(), LayoutAttr::get(b.getContext(), layout));
+  Value shared = AllocOp::create(b, loc, sharedType, IntegerAttr());
+  bool async = canCopyAsync(load, target);
+  if (async) {
+    AsyncCopyOp::create(b, loc, load.getPtr(), load.getMask(), shared, b.getI32IntegerAttr(contiguityOf(load)));
+    AsyncCommitOp::create(b, loc);
+  } else {
+    b.setInsertionPointAfter(load);
+    StoreSharedOp::create(b, loc, load.getResult(), shared);
+  }
+  Block *block = load->getBlock();
+  if (async) {
+    b.setInsertionPoint(outermost(block, staged.conversions, /*first=*/true));
+    AsyncWaitOp::create(b, loc, b.getI32IntegerAttr(0));
+  }
+  b.setInsertionPointAfter(outermost(block, staged.conversions, /*first=*/false));
+  DeallocOp::create(b, loc, shared);
+  for (ConvertLayoutOp convert : staged.conversions) {
+    b.setInsertionPoint(convert);
+    Value view = viewOf(b, convert.getSource(), load, shared);
+    Value loaded = LoadSharedOp::create(b, convert.getLoc(), convert.getType(), view);
+    convert.getResult().replaceAllUsesWith(loaded);
+    Operation *source = convert.getSource().getDefiningOp();
+    convert->erase();
+    while (isa<tile::PermuteOp>(source) && source->use_empty()) {
+      Operation *before = source->getOperand(0).getDefiningOp();
+      source->erase();
+      source = before;
+    }
+  }
+  if (async)
+    load->erase();
+}
+
+void StageOperands::runOnOperation() {
+  SmallVector<Staged> found = findStaged(getOperation());
+  if (found.empty())
+    return;
+  const TargetInfo *target = TargetInfo::of(getOperation());
+  if (!target)
+    return signalPassFailure();
+  for (const Staged &staged : found)
+    stage(staged, *target);
+}

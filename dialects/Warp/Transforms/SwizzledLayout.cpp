@@ -1,0 +1,45 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "dialects/Warp/Transforms/SwizzledLayout.h"
+
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+
+using namespace llvm;
+using namespace weft::warp;
+
+namespace {
+constexpr unsigned pieceBytes = 16, bankLineBytes = 128;
+
+/// Offsets walk along the contiguous axis, then along the others from the last to the first.
+LinearLayout plainLayout(ArrayRef<int64_t> shape, unsigned contiguousAxis) {
+  LinearLayout layout(shape);
+  layout.appendAxis(InDim::Offset, contiguousAxis, Log2_64(shape[contiguousAxis]), 1);
+  for (unsigned axis = shape.size(); axis-- > 0;)
+    if (axis != contiguousAxis)
+      layout.appendAxis(InDim::Offset, axis, Log2_64(shape[axis]), 1);
+  return layout;
+}
+} // namespace
+
+LinearLayout weft::warp::swizzledLayout(ArrayRef<int64_t> shape, unsigned contiguousAxis, unsigned elementBytes) {
+  int64_t lineBytes = shape[contiguousAxis] * elementBytes;
+  if (shape.size() != 2 || lineBytes <= pieceBytes)
+    return plainLayout(shape, contiguousAxis);
+  unsigned lineAxis = 1 - contiguousAxis;
+  int64_t piece = pieceBytes / elementBytes;
+  unsigned pieceBits = Log2_64(std::min<int64_t>(lineBytes, bankLineBytes) / pieceBytes);
+  unsigned firstLineBit = lineBytes < bankLineBytes ? Log2_64(bankLineBytes / lineBytes) : 0;
+  // With 4-byte elements, 8 neighbours are two pieces: lines 0 to 3 must then differ in the piece bits above the lowest.
+  unsigned rotation = elementBytes == 4 ? 1 : 0;
+
+  LinearLayout layout(shape);
+  layout.appendAxis(InDim::Offset, contiguousAxis, Log2_64(shape[contiguousAxis]), 1);
+  for (unsigned bit = 0; bit < Log2_64(shape[lineAxis]); ++bit) {
+    SmallVector<int64_t, 2> element(2, 0);
+    element[lineAxis] = int64_t(1) << bit;
+    if (bit >= firstLineBit && bit - firstLineBit < pieceBits)
+      element[contiguousAxis] = piece << (bit - firstLineBit + rotation) % pieceBits;
+    layout.append(InDim::Offset, element);
+  }
+  return layout;
+}
