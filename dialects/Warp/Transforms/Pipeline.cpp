@@ -218,8 +218,10 @@ void LoopPipeliner::readFromRing(Value stage) {
   for (auto [tile, ring] : llvm::zip_equal(tiles, rings)) {
     AllocOp alloc = tile.alloc;
     Value read = StageOp::create(b, loc, alloc.getResult().getType(), ring, stage);
-    for (Operation *op : {tile.copy.getOperation(), tile.commit.getOperation(), tile.wait.getOperation(), tile.dealloc.getOperation()})
-      op->erase();
+    tile.copy->erase();
+    tile.commit->erase();
+    tile.wait->erase();
+    tile.dealloc->erase();
     alloc.getResult().replaceAllUsesWith(read);
     alloc->erase();
   }

@@ -1,0 +1,88 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Matrix product of any M, N and K, as the Python front end makes it from examples/03_matmul.py.
+func.func @matmul(%a: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %b: !tile.ptr<f32> {tile.divisibility = 16 : i32},
+                  %c: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %M: i32 {tile.divisibility = 16 : i32},
+                  %N: i32 {tile.divisibility = 16 : i32}, %K: i32 {tile.divisibility = 16 : i32}, %stride_am: i32 {tile.divisibility = 16 : i32},
+                  %stride_bk: i32 {tile.divisibility = 16 : i32}, %stride_cm: i32 {tile.divisibility = 16 : i32})
+    attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 3>} {
+  %c0 = arith.constant 0 : i32
+  %cBK = arith.constant 32 : i32
+  %cBM = arith.constant 64 : i32
+  %cBN = arith.constant 64 : i32
+  %pid_m = tile.program_id x : i32
+  %pid_n = tile.program_id y : i32
+  %m0 = arith.muli %pid_m, %cBM : i32
+  %n0 = arith.muli %pid_n, %cBN : i32
+  %range_m = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %range_n = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %inner = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32>
+  %m0s = tile.splat %m0 : i32 -> tensor<64xi32>
+  %n0s = tile.splat %n0 : i32 -> tensor<64xi32>
+  %rows = arith.addi %m0s, %range_m : tensor<64xi32>
+  %columns = arith.addi %n0s, %range_n : tensor<64xi32>
+  %rows_e = tile.expand_dims %rows {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
+  %columns_e = tile.expand_dims %columns {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+  %inner_k = tile.expand_dims %inner {axis = 0 : i32} : tensor<32xi32> -> tensor<1x32xi32>
+  %inner_r = tile.expand_dims %inner {axis = 1 : i32} : tensor<32xi32> -> tensor<32x1xi32>
+  // a + rows * stride_am + inner
+  %am = tile.splat %stride_am : i32 -> tensor<64x1xi32>
+  %a_row = arith.muli %rows_e, %am : tensor<64x1xi32>
+  %a_base = tile.splat %a : !tile.ptr<f32> -> tensor<64x1x!tile.ptr<f32>>
+  %a_rows = tile.addptr %a_base, %a_row : tensor<64x1x!tile.ptr<f32>>, tensor<64x1xi32>
+  %a_rows_b = tile.broadcast %a_rows : tensor<64x1x!tile.ptr<f32>> -> tensor<64x32x!tile.ptr<f32>>
+  %inner_kb = tile.broadcast %inner_k : tensor<1x32xi32> -> tensor<64x32xi32>
+  %a_ptrs = tile.addptr %a_rows_b, %inner_kb : tensor<64x32x!tile.ptr<f32>>, tensor<64x32xi32>
+  // b + inner * stride_bk + columns
+  %bk = tile.splat %stride_bk : i32 -> tensor<32x1xi32>
+  %b_row = arith.muli %inner_r, %bk : tensor<32x1xi32>
+  %b_base = tile.splat %b : !tile.ptr<f32> -> tensor<32x1x!tile.ptr<f32>>
+  %b_rows = tile.addptr %b_base, %b_row : tensor<32x1x!tile.ptr<f32>>, tensor<32x1xi32>
+  %b_rows_b = tile.broadcast %b_rows : tensor<32x1x!tile.ptr<f32>> -> tensor<32x64x!tile.ptr<f32>>
+  %columns_b = tile.broadcast %columns_e : tensor<1x64xi32> -> tensor<32x64xi32>
+  %b_ptrs = tile.addptr %b_rows_b, %columns_b : tensor<32x64x!tile.ptr<f32>>, tensor<32x64xi32>
+  %Ms = tile.splat %M : i32 -> tensor<64x1xi32>
+  %row_ok = arith.cmpi slt, %rows_e, %Ms : tensor<64x1xi32>
+  %row_okb = tile.broadcast %row_ok : tensor<64x1xi1> -> tensor<64x32xi1>
+  %Ns = tile.splat %N : i32 -> tensor<1x64xi32>
+  %column_ok = arith.cmpi slt, %columns_e, %Ns : tensor<1x64xi32>
+  %column_okb = tile.broadcast %column_ok : tensor<1x64xi1> -> tensor<32x64xi1>
+  %b_step = arith.muli %stride_bk, %cBK : i32
+  %a_zero = arith.constant dense<0.0> : tensor<64x32xf32>
+  %b_zero = arith.constant dense<0.0> : tensor<32x64xf32>
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %acc:3 = scf.for %k = %c0 to %K step %cBK iter_args(%sum = %zero, %pa = %a_ptrs, %pb = %b_ptrs)
+      -> (tensor<64x64xf32>, tensor<64x32x!tile.ptr<f32>>, tensor<32x64x!tile.ptr<f32>>) : i32 {
+    %ks = tile.splat %k : i32 -> tensor<1x32xi32>
+    %k_a = arith.addi %ks, %inner_k : tensor<1x32xi32>
+    %Ks = tile.splat %K : i32 -> tensor<1x32xi32>
+    %k_ok = arith.cmpi slt, %k_a, %Ks : tensor<1x32xi32>
+    %k_okb = tile.broadcast %k_ok : tensor<1x32xi1> -> tensor<64x32xi1>
+    %a_mask = arith.andi %row_okb, %k_okb : tensor<64x32xi1>
+    %a_tile = tile.load %pa, %a_mask, %a_zero : tensor<64x32x!tile.ptr<f32>>
+    %ksr = tile.splat %k : i32 -> tensor<32x1xi32>
+    %k_b = arith.addi %ksr, %inner_r : tensor<32x1xi32>
+    %Ksr = tile.splat %K : i32 -> tensor<32x1xi32>
+    %k_okr = arith.cmpi slt, %k_b, %Ksr : tensor<32x1xi32>
+    %k_okrb = tile.broadcast %k_okr : tensor<32x1xi1> -> tensor<32x64xi1>
+    %b_mask = arith.andi %k_okrb, %column_okb : tensor<32x64xi1>
+    %b_tile = tile.load %pb, %b_mask, %b_zero : tensor<32x64x!tile.ptr<f32>>
+    %next = tile.dot %a_tile, %b_tile, %sum {precision = #tile<precision tf32>} : tensor<64x32xf32> * tensor<32x64xf32> -> tensor<64x64xf32>
+    %a_step = arith.constant dense<32> : tensor<64x32xi32>
+    %pa_next = tile.addptr %pa, %a_step : tensor<64x32x!tile.ptr<f32>>, tensor<64x32xi32>
+    %b_steps = tile.splat %b_step : i32 -> tensor<32x64xi32>
+    %pb_next = tile.addptr %pb, %b_steps : tensor<32x64x!tile.ptr<f32>>, tensor<32x64xi32>
+    scf.yield %next, %pa_next, %pb_next : tensor<64x64xf32>, tensor<64x32x!tile.ptr<f32>>, tensor<32x64x!tile.ptr<f32>>
+  }
+  %cm = tile.splat %stride_cm : i32 -> tensor<64x1xi32>
+  %c_row = arith.muli %rows_e, %cm : tensor<64x1xi32>
+  %c_base = tile.splat %c : !tile.ptr<f32> -> tensor<64x1x!tile.ptr<f32>>
+  %c_rows = tile.addptr %c_base, %c_row : tensor<64x1x!tile.ptr<f32>>, tensor<64x1xi32>
+  %c_rows_b = tile.broadcast %c_rows : tensor<64x1x!tile.ptr<f32>> -> tensor<64x64x!tile.ptr<f32>>
+  %c_columns = tile.broadcast %columns_e : tensor<1x64xi32> -> tensor<64x64xi32>
+  %c_ptrs = tile.addptr %c_rows_b, %c_columns : tensor<64x64x!tile.ptr<f32>>, tensor<64x64xi32>
+  %c_row_ok = tile.broadcast %row_ok : tensor<64x1xi1> -> tensor<64x64xi1>
+  %c_column_ok = tile.broadcast %column_ok : tensor<1x64xi1> -> tensor<64x64xi1>
+  %c_mask = arith.andi %c_row_ok, %c_column_ok : tensor<64x64xi1>
+  tile.store %c_ptrs, %acc#0, %c_mask : tensor<64x64x!tile.ptr<f32>>
+  func.return
+}
