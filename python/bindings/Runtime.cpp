@@ -208,9 +208,9 @@ void bindLibrary(py::module_ &m) {
 
 PYBIND11_MODULE(_runtime, m) {
   // lives as long as the interpreter, as the module does
-  PyObject *error =
-      PyErr_NewExceptionWithDoc("weft.runtime.Error", "What the runtime refused; `status` names the kind of failure.",
-                                PyExc_RuntimeError, nullptr);
+  py::object base = py::module_::import("weft.errors").attr("Error");
+  PyObject *error = PyErr_NewExceptionWithDoc(
+      "weft.runtime.Error", "What the runtime refused; `status` names the kind of failure.", base.ptr(), nullptr);
   m.add_object("Error", error);
   static PyObject *errorType = error;
   py::register_local_exception_translator([](std::exception_ptr thrown) {

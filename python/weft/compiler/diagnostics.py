@@ -7,6 +7,8 @@ import linecache
 from dataclasses import dataclass
 from typing import Any, Iterable
 
+from ..errors import Error
+
 
 @dataclass(frozen=True)
 class Position:
@@ -21,7 +23,7 @@ class Position:
         return f"{self.file}:{self.line}:{self.column}"
 
 
-class CompilationError(Exception):
+class CompilationError(Error):
     """A kernel that cannot be compiled. ``str()`` of it is the whole report; the parts are attributes.
 
     ``message`` is what was expected and what came, ``position`` where (None when unknown), ``remedy`` what to do, ``notes`` further lines.

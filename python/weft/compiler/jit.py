@@ -1,0 +1,258 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""``@weft.jit``: a Python function as a tile kernel, compiled when it is called and for what it is called with."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import os
+import threading
+import types
+from typing import Any, Callable, Iterable, Mapping
+
+from ..language.types import constexpr
+from . import parameters, scope
+from .diagnostics import CompilationError
+from .frame import find_global, is_jit
+from .kernel import Kernel, build, signature_of
+from .lower import Options
+from .signature import for_function, parse
+from .source import Source, read
+from .specialise import CONSTANT, token
+
+_lock = threading.RLock()
+_OPTIONS = ("num_warps", "num_stages", "debug")
+
+
+class JITFunction:
+    """A kernel, or a function that kernels call. ``kernel[grid](*args, BLOCK=64, num_warps=4, num_stages=3)`` launches it.
+
+    ``grid`` is a tuple of up to three integers, or a function of the arguments by name that gives one. Arrays are NumPy's or torch's; they are used in place.
+    """
+
+    __weft_jit__ = True
+
+    def __init__(self, fn: Callable[..., Any], do_not_specialize: Iterable[int | str], do_not_specialize_on_alignment: Iterable[int | str], debug: bool):
+        if not isinstance(fn, types.FunctionType):
+            raise TypeError(f"expected a function to decorate with @weft.jit, but got {fn!r}")
+        self.fn = fn
+        self.debug = debug
+        self.signature = inspect.signature(fn)
+        self.params = parameters.of(fn, self.signature, do_not_specialize, do_not_specialize_on_alignment)
+        self._index = {p.name: i for i, p in enumerate(self.params)}
+        self._kernels: dict[Any, tuple[Kernel, tuple[int, ...]]] = {}
+        self._reads: list[tuple[Mapping[str, Any], str, Any]] = []
+        self._key: str | None = None
+        functools.update_wrapper(self, fn)
+
+    def __repr__(self) -> str:
+        return f"<@weft.jit {self.fn.__qualname__}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise CompilationError(
+            f"expected a grid: '{self.__name__}' is a kernel", remedy=f"launch it with {self.__name__}[grid](...), or call it from another kernel"
+        )
+
+    # ---- Source, and what it reads
+
+    @functools.cached_property
+    def source(self) -> Source:
+        """The function's source, as it was when it was first needed."""
+        return read(self.fn)
+
+    @property
+    def cache_key(self) -> str:
+        """A digest of the source and of everything of it that the compiler reads: helpers, constants, by value."""
+        if self._key is None:
+            self._reads = []
+            self._key = self._digest(self._reads, [])
+        return self._key
+
+    def _digest(self, reads: list[tuple[Mapping[str, Any], str, Any]], within: list[JITFunction]) -> str:
+        parts = [self.source.text]
+        for path in scope.global_reads(self.source.tree):
+            found = _resolve(self.fn, path)
+            if found is None:
+                continue
+            namespace, name, value = found
+            if is_jit(value) and value not in within and value is not self:
+                reads.append(found)
+                parts.append(f"{'.'.join(path)}: {value._digest(reads, [*within, self])}")
+            elif isinstance(value, constexpr):
+                reads.append(found)
+                parts.append(f"{'.'.join(path)} = {value.value!r}")
+            elif getattr(value, "__weft_constexpr__", False) and hasattr(value, "__code__"):
+                reads.append(found)
+                parts.append(f"{'.'.join(path)}: {value.__code__.co_code!r} {value.__code__.co_consts!r}")
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def _refresh(self) -> None:
+        """Forget kernels that were compiled from globals that have changed since."""
+        for namespace, name, value in self._reads:
+            if namespace.get(name) is not value:
+                self._key = None
+                self._kernels.clear()
+                return
+
+    # ---- Compiling
+
+    def compile(
+        self,
+        signature: str | None = None,
+        constants: Mapping[str, Any] | None = None,
+        target: str = "sm_80",
+        num_warps: int = 4,
+        num_stages: int = 3,
+        debug: bool = False,
+    ) -> Kernel:
+        """The kernel for the argument types that ``signature`` spells ("x:*fp16:16, n:i32, BLOCK=128") or that annotations name. Needs no device.
+
+        Raises CompilationError at the kernel's own line.
+        """
+        options = _options(num_warps, num_stages, debug or self.debug)
+        wanted = for_function(self, parse(signature) if signature else None, constants or {})
+        with _lock:
+            self._refresh()
+            return build(self, wanted, options, target)
+
+    def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> Kernel:
+        """Compile as a call with these arguments would, without a launch. A dtype stands for an aligned array of it."""
+        options = self._pop_options(kwargs)
+        values = self._values(args, kwargs)
+        return self._kernel(values, options, _target(_device(values)))[0]
+
+    def _kernel(self, values: list[Any], options: tuple[Any, ...], target: str) -> tuple[Kernel, tuple[int, ...]]:
+        """The kernel for these arguments, and which of them it is launched with."""
+        if self._reads:
+            self._refresh()
+        tokens = tuple(map(token, self.params, values))
+        key = (tokens, options, target)
+        try:
+            found = self._kernels.get(key)
+        except TypeError:
+            raise TypeError(f"'{self.__name__}': expected hashable constants, such as numbers, text or tuples of them") from None
+        if found is None:
+            with _lock:
+                kernel = build(self, signature_of(self, tokens), _options(*options), target)
+            runtime = tuple(i for i, t in enumerate(tokens) if t[0] is not CONSTANT)
+            found = self._kernels[key] = (kernel, runtime)
+        return found
+
+    # ---- Launching
+
+    def __getitem__(self, grid: Any) -> Callable[..., Kernel | None]:
+        return functools.partial(self.run, grid)
+
+    def run(self, grid: Any, /, *args: Any, **kwargs: Any) -> Kernel | None:
+        """Launch: what ``kernel[grid](...)`` does. Gives the compiled kernel, or None for an empty grid."""
+        options = self._pop_options(kwargs)
+        values = self._values(args, kwargs)
+        device = _device(values)
+        kernel, runtime = self._kernel(values, options, _target(device))
+        if callable(grid):
+            grid = grid({**{p.name: v for p, v in zip(self.params, values)}, "num_warps": options[0], "num_stages": options[1]})
+        extent = (grid,) if isinstance(grid, int) else tuple(grid)
+        if 0 in extent:
+            return None
+        kernel.module(device).launch(extent, 32 * options[0], tuple([values[i] for i in runtime]))
+        return kernel
+
+    def _pop_options(self, kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        index = self._index
+        warps = kwargs.pop("num_warps", 4) if "num_warps" not in index else 4
+        stages = kwargs.pop("num_stages", 3) if "num_stages" not in index else 3
+        debug = kwargs.pop("debug", self.debug) if "debug" not in index else self.debug
+        return (warps, stages, debug)
+
+    def _values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The arguments in the order of the parameters. TypeError, with the signature, when they do not fit."""
+        values = list(args)
+        if len(values) > len(self.params):
+            raise TypeError(f"'{self.__name__}': expected at most {len(self.params)} arguments, but got {len(values)}; it takes {self._spelling()}")
+        used = 0
+        for parameter in self.params[len(values) :]:
+            if parameter.name in kwargs:
+                values.append(kwargs[parameter.name])
+                used += 1
+            elif parameter.has_default:
+                values.append(parameter.default)
+            else:
+                raise TypeError(f"'{self.__name__}': expected an argument for '{parameter.name}', but got none; it takes {self._spelling()}")
+        if used != len(kwargs):
+            extra = next(name for name in kwargs if name not in self._index or self._index[name] < len(args))
+            why = "given twice" if extra in self._index else "none of its parameters or options"
+            raise TypeError(f"'{self.__name__}': '{extra}' is {why}; it takes {self._spelling()} and {', '.join(_OPTIONS)}")
+        return values
+
+    def _spelling(self) -> str:
+        return ", ".join(p.name for p in self.params)
+
+
+def _resolve(function: types.FunctionType, path: tuple[str, ...]) -> tuple[Mapping[str, Any], str, Any] | None:
+    """Where a dotted name of a function leads: the namespace it is in, its name there and its value; None when nowhere that counts."""
+    found, value = find_global(function, path[0])
+    if not found:
+        return None
+    if path[0] in function.__globals__:
+        namespace: Mapping[str, Any] = function.__globals__
+    else:
+        namespace = {path[0]: value}  # a closure's cell
+    name = path[0]
+    for part in path[1:]:
+        if not isinstance(value, types.ModuleType) or not hasattr(value, part):
+            return None
+        namespace, name, value = vars(value), part, getattr(value, part)
+    return namespace, name, value
+
+
+def _options(num_warps: Any, num_stages: Any, debug: Any) -> Options:
+    if not isinstance(num_warps, int) or num_warps not in (1, 2, 4, 8, 16, 32):
+        raise ValueError(f"expected num_warps to be a power of two from 1 to 32, but got {num_warps!r}")
+    if not isinstance(num_stages, int) or not 1 <= num_stages <= 16:
+        raise ValueError(f"expected num_stages from 1 to 16, but got {num_stages!r}")
+    return Options(num_warps, num_stages, bool(debug))
+
+
+def _device(values: list[Any]) -> Any:
+    """The device a launch runs on: that of the first CUDA tensor, else the default one."""
+    from ..runtime.devices import device_for
+
+    return device_for(tuple(values))
+
+
+_targets: dict[int, str] = {}
+
+
+def _target(device: Any) -> str:
+    """The compiler's target for a device; WEFT_TARGET overrides."""
+    override = os.environ.get("WEFT_TARGET")
+    if override:
+        return override
+    target = _targets.get(id(device))
+    if target is None:
+        major, minor = device.properties["capability"]
+        if (major, minor) < (8, 0):
+            raise CompilationError(f"expected a device of compute capability 8.0 or more, but '{device.name}' has {major}.{minor}")
+        # PTX for sm_80 runs on everything since; sm_90a's own instructions run on 9.0 only.
+        target = _targets[id(device)] = "sm_90a" if (major, minor) == (9, 0) else "sm_80"
+    return target
+
+
+def jit(
+    fn: Callable[..., Any] | None = None,
+    *,
+    do_not_specialize: Iterable[int | str] = (),
+    do_not_specialize_on_alignment: Iterable[int | str] = (),
+    debug: bool = False,
+) -> Any:
+    """Decorate a function as a kernel, or as a function that kernels call: it is compiled, not run, when it is called.
+
+    ``do_not_specialize`` names (or numbers) parameters whose values must not select a kernel of their own: otherwise an integer that is 1 becomes a constant,
+    and divisibility by 16 is used. ``debug`` makes wl.device_assert trap.
+    """
+
+    def decorate(function: Callable[..., Any]) -> JITFunction:
+        return JITFunction(function, do_not_specialize, do_not_specialize_on_alignment, debug)
+
+    return decorate if fn is None else decorate(fn)

@@ -1,0 +1,71 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""``weft.compile``: a kernel as a PTX library on disk."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Iterable, Mapping
+
+from ..language.types import dtype
+from .jit import JITFunction
+from .kernel import Kernel
+from .signature import short_name
+
+
+def compile(
+    fn: JITFunction,
+    target: str | Iterable[str] = "sm_80",
+    signature: str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    *,
+    constants: Mapping[str, Any] | None = None,
+    num_warps: int = 4,
+    num_stages: int = 3,
+) -> Any:
+    """Compile a kernel for one or more targets ("sm_80,sm_90a") and write the PTX library ``out``, a directory; gives it opened (weft.runtime.Library).
+
+    Argument types come from ``signature`` ("x:*fp16:16, n:i32, BLOCK=128", where :16 promises divisibility by 16) or from the annotations of the parameters.
+    Raises CompilationError for the kernel, weft.runtime.Error for the directory.
+    """
+    if not isinstance(fn, JITFunction):
+        raise TypeError(f"expected a function decorated with @weft.jit, but got {fn!r}")
+    if out is None:
+        raise TypeError("expected 'out', the directory of the library; to compile without one, use kernel.compile(...)")
+    names = [t.strip() for t in target.split(",")] if isinstance(target, str) else list(target)
+    kernels = [fn.compile(signature, constants, name, num_warps, num_stages) for name in names]
+    from ..runtime.library import load, write_library
+
+    files = {f"{fn.__name__}.{kernel.target}.ptx": kernel.ptx for kernel in kernels}
+    write_library(out, [_manifest(fn, kernels)], files)
+    return load(out)
+
+
+def _manifest(fn: JITFunction, kernels: list[Kernel]) -> dict[str, Any]:
+    """The kernel as a library's manifest has it; the newest target comes first, as it is preferred."""
+    arguments = kernels[0].signature.arguments
+    return {
+        "name": fn.__name__,
+        "source": {"file": os.path.basename(fn.source.file), "line": fn.source.first_line, "sha256": fn.cache_key},
+        "arguments": [{"name": name, "type": short_name(argument.type)} for name, argument in arguments.items()],
+        "variants": [_variant(fn, kernel) for kernel in sorted(kernels, key=lambda k: k.target, reverse=True)],
+    }
+
+
+def _variant(fn: JITFunction, kernel: Kernel) -> dict[str, Any]:
+    return {
+        "target": kernel.target,
+        "ptx": f"{fn.__name__}.{kernel.target}.ptx",
+        "entry": kernel.name,
+        "num_warps": kernel.options.num_warps,
+        "num_stages": kernel.options.num_stages,
+        "shared_bytes": kernel.shared_bytes,
+        "constants": {name: _constant(value) for name, value in kernel.signature.constants.items()},
+        "guards": [{"argument": name, "divisible_by": a.divisibility} for name, a in kernel.signature.arguments.items() if a.divisibility > 1],
+    }
+
+
+def _constant(value: Any) -> Any:
+    """A constant as JSON holds it."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return short_name(value) if isinstance(value, dtype) else repr(value)

@@ -1,0 +1,64 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""The parameters of a @weft.jit function: which are constants, which types their annotations promise."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Any, Iterable
+
+from ..language.types import block_type, constexpr, dtype
+from .diagnostics import CompilationError
+from .signature import type_named
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter. ``type`` and ``divisibility`` come from its annotation: a type, or text such as "*fp16:16"."""
+
+    name: str
+    is_constexpr: bool
+    type: dtype | None
+    divisibility: int
+    has_default: bool
+    default: Any
+    specialise: bool
+    specialise_alignment: bool
+
+
+def of(function: Any, signature: inspect.Signature, unspecialised: Iterable[int | str], unaligned: Iterable[int | str]) -> list[Parameter]:
+    """The parameters of a function, which must all be given by position or name."""
+    parameters = []
+    plain, plain_alignment = set(unspecialised), set(unaligned)
+    for index, parameter in enumerate(signature.parameters.values()):
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise CompilationError(f"expected named parameters of '{function.__name__}', but got '*{parameter.name}'", remedy="name each one")
+        is_constexpr, kind, divisibility = _annotation(parameter.annotation)
+        has_default = parameter.default is not parameter.empty
+        default = parameter.default.value if isinstance(parameter.default, constexpr) else parameter.default
+        ids = {index, parameter.name}
+        parameters.append(
+            Parameter(
+                parameter.name, is_constexpr, kind, divisibility, has_default, default if has_default else None,
+                not ids & plain, not ids & (plain | plain_alignment),
+            )  # fmt: skip
+        )
+    return parameters
+
+
+def _annotation(annotation: Any) -> tuple[bool, dtype | None, int]:
+    """Whether it says constexpr, the type it names, and the divisibility it promises."""
+    if annotation is constexpr or isinstance(annotation, constexpr):
+        return True, None, 1
+    if isinstance(annotation, dtype) and not isinstance(annotation, block_type):
+        return False, annotation, 1
+    if not isinstance(annotation, str):
+        return False, None, 1
+    text = annotation.strip("'\" ")  # quoted twice under 'from __future__ import annotations'
+    if text.split(".")[-1] == "constexpr":
+        return True, None, 1
+    name, _, multiple = text.partition(":")
+    try:
+        return False, type_named(name), int(multiple) if multiple else 1
+    except ValueError:
+        return False, None, 1  # an annotation for people, or for another tool

@@ -1,0 +1,154 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""What a call's arguments tell the compiler: types, divisibility by 16, integers that are 1. The result keys the cache of kernels.
+
+Each argument gives a small hashable token: ``("*fp16", 16)`` for an aligned array, ``("i32", 1)`` for an integer, ``(CONSTANT, value, type)`` for a constant.
+This runs on every launch, so arrays are told apart by their class, and NumPy and torch are never imported here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from ..language.types import constexpr, dtype, pointer_type
+from .parameters import Parameter
+from .signature import short_name
+
+CONSTANT = "constant"
+Token = tuple[Any, ...]
+
+_NUMPY = {
+    "bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
+    "float16": "fp16", "float32": "fp32", "float64": "fp64", "bfloat16": "bf16", "float8_e4m3fn": "fp8e4nv", "float8_e5m2": "fp8e5",
+}  # fmt: skip
+# Arrays of NumPy hold these types as integers of as many bits.
+_BITS_OF = {"bf16": ("u16", "i16"), "fp8e4nv": ("u8", "i8"), "fp8e5": ("u8", "i8"), "fp16": ("u16", "i16")}
+
+_names: dict[Any, str] = {}
+
+
+def array_type(element: Any) -> str:
+    """The short name of a NumPy or torch dtype; TypeError when kernels have no such type."""
+    name = _names.get(element)
+    if name is None:
+        name = _NUMPY.get(str(element).removeprefix("torch."))
+        if name is None:
+            raise TypeError(f"expected an array of a type that kernels have, but got {element}")
+        _names[element] = name
+    return name
+
+
+def constant_token(value: Any) -> Token:
+    """The token of a constant: 1, 1.0 and True are different ones."""
+    if isinstance(value, constexpr):
+        value = value.value
+    return (CONSTANT, value, type(value))
+
+
+def _array(parameter: Parameter, element: Any, address: int) -> Token:
+    name = array_type(element)
+    if parameter.type is not None:
+        name = _annotated(parameter, name)
+    aligned = parameter.specialise_alignment and address % 16 == 0
+    return (f"*{name}", 16 if aligned else 1)
+
+
+def _annotated(parameter: Parameter, name: str) -> str:
+    """The element type that an annotation promises for an array of another one: bits travel as integers."""
+    wanted = parameter.type
+    promised = short_name(wanted.element_ty) if isinstance(wanted, pointer_type) else None
+    if promised == name or (promised is not None and name in _BITS_OF.get(promised, ())):
+        return promised  # type: ignore[return-value]
+    raise TypeError(f"'{parameter.name}': expected {short_name(wanted)}, but got an array of {name}")  # type: ignore[arg-type]
+
+
+def _integer(parameter: Parameter, value: int) -> Token:
+    if parameter.type is None and parameter.specialise and value == 1:
+        return (CONSTANT, 1, int)
+    if parameter.type is not None:
+        name = short_name(parameter.type)
+    elif -(2**31) <= value < 2**31:
+        name = "i32"
+    elif -(2**63) <= value < 2**63:
+        name = "i64"
+    elif value < 2**64:
+        name = "u64"
+    else:
+        raise TypeError(f"'{parameter.name}': expected an integer of at most 64 bits, but got {value}")
+    return (name, 16 if parameter.specialise_alignment and value % 16 == 0 else 1)
+
+
+def _torch(parameter: Parameter, value: Any) -> Token:
+    return _array(parameter, value.dtype, value.data_ptr())
+
+
+def _numpy(parameter: Parameter, value: Any) -> Token:
+    return _array(parameter, value.dtype, value.ctypes.data)
+
+
+def _numpy_scalar(parameter: Parameter, value: Any) -> Token:
+    name = short_name(parameter.type) if parameter.type is not None else array_type(value.dtype)
+    multiple = name[0] in "iu" and name != "i1" and parameter.specialise_alignment and int(value) % 16 == 0
+    return (name, 16 if multiple else 1)
+
+
+def _number(name: str) -> Callable[[Parameter, Any], Token]:
+    return lambda parameter, value: (short_name(parameter.type) if parameter.type is not None else name, 1)
+
+
+def _type(parameter: Parameter, value: dtype) -> Token:
+    return (short_name(value) if isinstance(value, pointer_type) else f"*{short_name(value)}", 16)
+
+
+# By the class of the value; classes of arrays are added when they are first met.
+_tokens: dict[type, Callable[[Parameter, Any], Token]] = {
+    bool: _number("i1"),
+    int: _integer,
+    float: _number("fp32"),
+    type(None): lambda parameter, value: (CONSTANT, None, type(None)),
+    constexpr: lambda parameter, value: constant_token(value),
+}
+
+
+def _handler(value: Any) -> Callable[[Parameter, Any], Token] | None:
+    """How to tokenise values of this one's class."""
+    if getattr(value, "__weft_jit__", False):
+        return lambda parameter, function: constant_token(function)
+    if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
+        return _torch
+    if hasattr(value, "ctypes") and hasattr(value, "dtype"):
+        return _numpy
+    if hasattr(value, "dtype") and hasattr(value, "item"):
+        return _numpy_scalar
+    if isinstance(value, dtype):
+        return _type
+    return None
+
+
+def token(parameter: Parameter, value: Any) -> Token:
+    """The token of one argument. TypeError when kernels take no such argument."""
+    if parameter.is_constexpr:
+        return constant_token(value)
+    handler = _tokens.get(type(value))
+    if handler is None:
+        handler = _handler(value)
+        if handler is None:
+            raise TypeError(
+                f"'{parameter.name}': expected a NumPy array, a torch tensor, a number or None, but got '{type(value).__name__}'; "
+                "annotate the parameter with wl.constexpr for other constants"
+            )
+        _tokens[type(value)] = handler
+    return handler(parameter, value)
+
+
+def describe(parameters: list[Parameter], tokens: tuple[Token, ...]) -> str:
+    """The signature that tokens stand for, as :func:`weft.compiler.signature.parse` reads it."""
+    parts = []
+    for parameter, (kind, *rest) in zip(parameters, tokens):
+        if kind is CONSTANT:
+            parts.append(f"{parameter.name}={rest[0]!r}")
+        else:
+            parts.append(f"{parameter.name}:{kind}" + (f":{rest[0]}" if rest[0] > 1 else ""))
+    return ", ".join(parts)
+
+
+__all__ = ["CONSTANT", "array_type", "constant_token", "describe", "token"]
