@@ -1,0 +1,103 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Libraries and kernels through weft.hpp, which goes through weft.h.
+#include "Samples.h"
+
+#include <weft.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+namespace {
+
+std::string write(const std::filesystem::path &directory) {
+  std::string path = directory / "libadd", ptx80 = weft::samples::vectorAddPTX("sm_80"),
+              ptx90 = weft::samples::vectorAddPTX("sm_90a");
+  weft_file files[] = {{"add.sm_80.ptx", ptx80.data(), ptx80.size()}, {"add.sm_90a.ptx", ptx90.data(), ptx90.size()}};
+  weft::detail::call(weft_library_write, path.c_str(), weft::samples::vectorAddKernels().c_str(),
+                     static_cast<const weft_file *>(files), size_t(2));
+  return path;
+}
+
+weft_status statusOf(const auto &body) {
+  try {
+    body();
+  } catch (const weft::Exception &thrown) {
+    EXPECT_STRNE(thrown.what(), "");
+    return thrown.status();
+  }
+  return WEFT_OK;
+}
+
+} // namespace
+
+TEST(CAPI, OpenAsk) {
+  weft::samples::TemporaryDirectory temporary;
+  weft::Library library(write(temporary.path));
+  EXPECT_THAT(library.kernels(), ElementsAre("add"));
+  EXPECT_THAT(library.arguments("add"), ElementsAre(std::pair("x", "*fp32"), std::pair("y", "*fp32"),
+                                                    std::pair("z", "*fp32"), std::pair("n", "i32")));
+  auto variants = library.variants("add");
+  ASSERT_EQ(variants.size(), 2u);
+  EXPECT_STREQ(variants[0].target, "sm_90a");
+  EXPECT_EQ(variants[0].registers, -1);
+  EXPECT_STREQ(variants[1].file, "add.sm_80.ptx");
+  EXPECT_EQ(variants[1].ptx, weft::samples::vectorAddPTX("sm_80"));
+  EXPECT_EQ(variants[1].num_warps, 2u);
+  EXPECT_EQ(variants[1].registers, 12);
+  EXPECT_EQ(variants[1].spill_bytes, 0);
+  EXPECT_THAT(library.manifest(), HasSubstr("\"weft-library\""));
+  EXPECT_EQ(weft_library_argument_type(library.get(), 0, 4), nullptr);
+  EXPECT_EQ(weft_library_argument_count(library.get(), 1), 0u);
+  EXPECT_EQ(weft_library_get_variant(library.get(), 0, 2, variants.data(), nullptr), WEFT_INVALID_ARGUMENT);
+  EXPECT_EQ(statusOf([&] { library.arguments("sub"); }), WEFT_NOT_FOUND);
+}
+
+TEST(CAPI, LaunchFromALibrary) {
+  weft::samples::TemporaryDirectory temporary;
+  weft::Library library(write(temporary.path));
+  std::vector<float> x(1000, 1), y(1000, 2);
+  for (const char *name : {"simulator", "simulator:sm_80"}) {
+    weft::Device device(name);
+    weft::Buffer bx(device, x), by(device, y), bz(device, 4000);
+    weft::Stream stream(device);
+    library.launch(device, "add", std::nullopt, {bx, by, bz, 1000}, stream);
+    device.synchronize(stream);
+    EXPECT_EQ(bz.to<float>(stream), std::vector<float>(1000, 3));
+    EXPECT_EQ(statusOf([&] { library.launch(device, "add", std::nullopt, {bx, by, bz, 1001}); }), WEFT_FINDING);
+    EXPECT_EQ(statusOf([&] { library.launch(device, "add", std::nullopt, {bx, by, bz, 0.5}); }), WEFT_INVALID_ARGUMENT);
+    EXPECT_EQ(statusOf([&] { library.launch(device, "add", std::nullopt, {bx, by, bz}); }), WEFT_INVALID_ARGUMENT);
+  }
+  EXPECT_EQ(statusOf([&] { library.launch(weft::Device("simulator:sm_75"), "add", std::nullopt, {0, 0, 0, 0}); }),
+            WEFT_INVALID_ARGUMENT);
+  weft::Address none{};
+  EXPECT_EQ(
+      statusOf([&] { library.launch(weft::Device("simulator:sm_75"), "add", std::nullopt, {none, none, none, 1}); }),
+      WEFT_WRONG_TARGET);
+}
+
+TEST(CAPI, KernelWithoutALibrary) {
+  weft::Device device("simulator");
+  weft::Kernel kernel(device, weft::samples::vectorAddPTX(), "add", 0, {"*fp32", "*fp32", "*fp32", "i32"});
+  std::vector<float> x(64, 4);
+  weft::Buffer bx(device, x), bz(device, 256);
+  kernel.launch({1}, {64}, {bx, bx, bz, 64});
+  EXPECT_EQ(bz.to<float>(), std::vector<float>(64, 8));
+  EXPECT_EQ(kernel.attributes().static_shared_bytes, 0u);
+  EXPECT_EQ(statusOf([&] { weft::Kernel(device, "not PTX", "add", 0, {}); }), WEFT_CORRUPT);
+  EXPECT_EQ(statusOf([&] { weft::Kernel(device, weft::samples::vectorAddPTX(), "add", 0, {"float*"}); }),
+            WEFT_INVALID_ARGUMENT);
+}
+
+TEST(CAPI, HandlesMove) {
+  weft::Device device("simulator");
+  weft::Buffer first(device, 16);
+  weft_address address = first.address();
+  weft::Buffer second(std::move(first));
+  EXPECT_EQ(second.address(), address);
+  EXPECT_EQ(first.address(), 0u);
+  first = weft::Buffer(device, 8);
+  EXPECT_EQ(first.bytes(), 8u);
+}

@@ -1,0 +1,121 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "Samples.h"
+
+#include "runtime/Driver/Driver.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+using namespace weft;
+using namespace weft::driver;
+using testing::HasSubstr;
+
+namespace {
+
+std::shared_ptr<Device> simulator(const std::string &name = "simulator") { return *openDevice(name); }
+
+struct Parameters {
+  Address x, y, z;
+  int n;
+  std::span<const std::byte> bytes() const { return {reinterpret_cast<const std::byte *>(this), 28}; }
+};
+
+} // namespace
+
+TEST(Simulated, AnswersAsTheTargetItIsOpenedAs) {
+  EXPECT_EQ(simulator()->properties().major, 9);
+  EXPECT_TRUE(simulator()->properties().simulated);
+  EXPECT_EQ(simulator()->name(), "simulator");
+  auto ampere = simulator("simulator:sm_80");
+  EXPECT_EQ(ampere->properties().major, 8);
+  EXPECT_EQ(ampere->name(), "simulator:sm_80");
+  EXPECT_TRUE(ampere->loadModule(samples::vectorAddPTX("sm_80")));
+  auto hopper = ampere->loadModule(samples::vectorAddPTX("sm_90a"));
+  ASSERT_FALSE(hopper);
+  EXPECT_EQ(hopper.error().code, StatusCode::WrongTarget);
+  EXPECT_TRUE(simulator()->loadModule(samples::vectorAddPTX("sm_90a")));
+}
+
+TEST(Simulated, DefaultDeviceFollowsTheEnvironment) {
+  setenv("WEFT_DEVICE", "simulator:sm_80", 1);
+  EXPECT_EQ(defaultDeviceName(), "simulator:sm_80");
+  EXPECT_EQ((*openDevice(""))->name(), "simulator:sm_80");
+  unsetenv("WEFT_DEVICE");
+  setenv("WEFT_SIMULATOR_CHECKS", "nonsense", 1);
+  Result<std::shared_ptr<Device>> refused = openDevice("simulator");
+  unsetenv("WEFT_SIMULATOR_CHECKS");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("WEFT_SIMULATOR_CHECKS"));
+}
+
+TEST(Simulated, LaunchOnHostMemoryInPlace) {
+  auto device = simulator();
+  auto kernel = *(*device->loadModule(samples::vectorAddPTX()))->kernel("add", 0);
+  std::vector<float> x(100, 1.5f), y(100, 2), z(100, -1);
+  Parameters parameters{*device->mapHost(x.data(), 400), *device->mapHost(y.data(), 400),
+                        *device->mapHost(z.data(), 400), 99};
+  Status status = kernel->launch({{2}, {64}, {}, 0}, parameters.bytes(), nullptr);
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_EQ(z[0], 3.5f);
+  EXPECT_EQ(z[98], 3.5f);
+  EXPECT_EQ(z[99], -1);
+  for (Address address : {parameters.x, parameters.y, parameters.z})
+    EXPECT_TRUE(device->unmapHost(address));
+  EXPECT_FALSE(device->unmapHost(parameters.x));
+}
+
+TEST(Simulated, OutOfBoundsIsAFinding) {
+  auto device = simulator();
+  auto kernel = *(*device->loadModule(samples::vectorAddPTX()))->kernel("add", 0);
+  std::vector<std::byte> zeros(400);
+  Parameters parameters{*device->allocate(400), *device->allocate(400), *device->allocate(396), 100};
+  EXPECT_TRUE(device->copyIn(parameters.x, zeros, nullptr));
+  EXPECT_TRUE(device->copyIn(parameters.y, zeros, nullptr));
+  Status status = kernel->launch({{2}, {64}, {}, 0}, parameters.bytes(), nullptr);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, StatusCode::Finding);
+  EXPECT_THAT(status.error().message, HasSubstr("out-of-bounds"));
+  EXPECT_THAT(status.error().message, HasSubstr("PTX line"));
+}
+
+TEST(Simulated, MappingsThatShareMemory) {
+  auto device = simulator();
+  std::vector<char> memory(256);
+  Address whole = *device->mapHost(memory.data(), 256);
+  Address inside = *device->mapHost(memory.data() + 64, 64);
+  EXPECT_EQ(inside, whole + 64);
+  EXPECT_TRUE(device->unmapHost(whole));
+  std::byte byte{};
+  EXPECT_TRUE(device->copyOut({&byte, 1}, inside, nullptr)) << "the mapping lives while one of its users does";
+  EXPECT_EQ(device->mapHost(memory.data() + 200, 100).error().code, StatusCode::InvalidArgument);
+  EXPECT_TRUE(device->unmapHost(inside));
+  EXPECT_FALSE(device->copyOut({&byte, 1}, inside, nullptr));
+}
+
+TEST(Simulated, ModulesOutliveWhatMadeThem) {
+  std::shared_ptr<Kernel> kernel;
+  {
+    auto device = simulator();
+    auto module = *device->loadModule(samples::vectorAddPTX());
+    EXPECT_THAT(module->kernel("sub", 0).error().message, HasSubstr("no entry 'sub': it has 'add'"));
+    EXPECT_EQ(module->kernel("add", 1 << 20).error().code, StatusCode::InvalidArgument);
+    kernel = *module->kernel("add", 0);
+  }
+  Parameters none{0, 0, 0, 0};
+  EXPECT_TRUE(kernel->launch({{1}, {32}, {}, 0}, none.bytes(), nullptr));
+}
+
+TEST(Simulated, StreamsAndEvents) {
+  auto device = simulator();
+  StreamHandle stream = *device->createStream();
+  EventHandle begin = *device->createEvent(), end = *device->createEvent();
+  EXPECT_TRUE(device->recordEvent(begin, stream));
+  EXPECT_TRUE(device->recordEvent(end, stream));
+  EXPECT_GE(*device->elapsedMilliseconds(begin, end), 0.0f);
+  EXPECT_TRUE(device->synchronize(stream));
+  EXPECT_TRUE(device->destroyEvent(begin));
+  EXPECT_TRUE(device->destroyEvent(end));
+  EXPECT_TRUE(device->destroyStream(stream));
+}
