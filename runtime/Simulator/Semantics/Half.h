@@ -112,9 +112,9 @@ WEFT_LANE int32_t orderHalf(uint16_t a) { return a & 0x8000 ? ~int32_t(a & 0x7ff
 
 /// How min and max treat NaN and signs.
 struct MinMaxOptions {
-  bool flush = false;       ///< .ftz
+  bool flush = false;        ///< .ftz
   bool propagateNaN = false; ///< .NaN: a NaN operand gives the canonical NaN, else the other operand wins
-  bool xorSign = false;     ///< .xorsign.abs: by magnitude, with the product of the signs
+  bool xorSign = false;      ///< .xorsign.abs: by magnitude, with the product of the signs
 };
 
 template <typename F, bool Max> WEFT_LANE uint16_t minMaxHalf(uint16_t a, uint16_t b, MinMaxOptions options) {

@@ -29,9 +29,7 @@ bool isAny(MatrixShape shape, std::initializer_list<MatrixShape> shapes) {
   return false;
 }
 
-bool isFloatAccumulator(AccumulatorType type) {
-  return type == AccumulatorType::F32 || type == AccumulatorType::F16;
-}
+bool isFloatAccumulator(AccumulatorType type) { return type == AccumulatorType::F32 || type == AccumulatorType::F16; }
 
 struct KernelList {
   std::array<MatrixKernel, 3> kernels{MatrixKernel{"portable", multiplyPortable}};
@@ -115,9 +113,7 @@ void multiply(const MatrixProduct &product, const void *const *a, const void *co
   best(product, a, b, c, d);
 }
 
-std::span<const MatrixKernel> matrixKernels() {
-  return std::span(kernelList().kernels).first(kernelList().count);
-}
+std::span<const MatrixKernel> matrixKernels() { return std::span(kernelList().kernels).first(kernelList().count); }
 
 void loadMatrix(const std::byte *const rows[8], bool transpose, uint32_t lanes[32]) {
   for (unsigned row = 0; row < 8; ++row)

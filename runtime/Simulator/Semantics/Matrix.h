@@ -32,8 +32,8 @@ struct MatrixProduct {
   MatrixType b = MatrixType::F16;
   AccumulatorType c = AccumulatorType::F32;
   AccumulatorType d = AccumulatorType::F32;
-  bool saturate = false;                      ///< .satfinite, integers only
-  BitOperation bits = BitOperation::XorPopc;  ///< b1 only
+  bool saturate = false;                     ///< .satfinite, integers only
+  BitOperation bits = BitOperation::XorPopc; ///< b1 only
   constexpr bool operator==(const MatrixProduct &) const = default;
 };
 

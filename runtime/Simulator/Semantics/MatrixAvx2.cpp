@@ -5,7 +5,7 @@
 namespace weft::simulator::semantics {
 
 void multiplyAvx2(const MatrixProduct &product, const void *const *a, const void *const *b, const void *const *c,
-               void *const *d) {
+                  void *const *d) {
   multiplyHere(product, a, b, c, d);
 }
 

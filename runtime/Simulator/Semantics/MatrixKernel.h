@@ -96,8 +96,7 @@ template <typename T> [[gnu::always_inline]] inline void storeAs(void *to, const
 }
 
 /// A as a row-major m x k matrix.
-template <typename T>
-inline void unpackA(MatrixType type, MatrixShape shape, const void *const *registers, T *matrix) {
+template <typename T> inline void unpackA(MatrixType type, MatrixShape shape, const void *const *registers, T *matrix) {
   const unsigned columns = 4 * perRegister(bitsOf(type)), rowTiles = shape.m / 8, colTiles = shape.k / columns;
   for (unsigned col = 0; col < colTiles; ++col)
     for (unsigned row = 0; row < rowTiles; ++row) {
@@ -109,8 +108,7 @@ inline void unpackA(MatrixType type, MatrixShape shape, const void *const *regis
 }
 
 /// B as a row-major k x n matrix: its tiles hold columns, so each is turned.
-template <typename T>
-inline void unpackB(MatrixType type, MatrixShape shape, const void *const *registers, T *matrix) {
+template <typename T> inline void unpackB(MatrixType type, MatrixShape shape, const void *const *registers, T *matrix) {
   const unsigned columns = 4 * perRegister(bitsOf(type)), rowTiles = shape.k / columns, colTiles = shape.n / 8;
   for (unsigned col = 0; col < colTiles; ++col)
     for (unsigned row = 0; row < rowTiles; ++row) {
@@ -146,13 +144,15 @@ inline void packD(AccumulatorType type, MatrixShape shape, const void *matrix, v
   const unsigned rowTiles = shape.m / 8;
   for (unsigned tile = 0; tile < rowTiles * (shape.n / 8u); ++tile)
     for (unsigned g = 0; g < 8; ++g) {
-      const auto *row = static_cast<const uint32_t *>(matrix) + (tile % rowTiles * 8 + g) * shape.n + tile / rowTiles * 8;
+      const auto *row =
+          static_cast<const uint32_t *>(matrix) + (tile % rowTiles * 8 + g) * shape.n + tile / rowTiles * 8;
       if (type == AccumulatorType::F16) {
         storeAs(static_cast<uint32_t *>(registers[tile]) + 4 * g, narrowHalf(loadAs<Float8>(row)));
         continue;
       }
       const auto values = loadAs<Word8>(row);
-      storeAs(static_cast<uint32_t *>(registers[2 * tile]) + 4 * g, __builtin_shufflevector(values, values, 0, 2, 4, 6));
+      storeAs(static_cast<uint32_t *>(registers[2 * tile]) + 4 * g,
+              __builtin_shufflevector(values, values, 0, 2, 4, 6));
       storeAs(static_cast<uint32_t *>(registers[2 * tile + 1]) + 4 * g,
               __builtin_shufflevector(values, values, 1, 3, 5, 7));
     }
@@ -218,8 +218,8 @@ inline void multiplyInteger(const MatrixProduct &product, const void *const *a, 
 }
 
 /// b1: every register is an 8 x 128 tile, a lane's word against a lane's word.
-inline void multiplyBits(const MatrixProduct &product, const void *const *a, const void *const *b,
-                         const void *const *c, void *const *d) {
+inline void multiplyBits(const MatrixProduct &product, const void *const *a, const void *const *b, const void *const *c,
+                         void *const *d) {
   const auto [m, n, k] = product.shape;
   alignas(64) uint32_t sums[16 * 8];
   unpackC(product.c, product.shape, c, sums);
@@ -251,8 +251,8 @@ inline void multiplyDouble(const void *const *a, const void *const *b, const voi
 }
 
 /// `multiply` for the instruction set this file is compiled for.
-inline void multiplyHere(const MatrixProduct &product, const void *const *a, const void *const *b,
-                         const void *const *c, void *const *d) {
+inline void multiplyHere(const MatrixProduct &product, const void *const *a, const void *const *b, const void *const *c,
+                         void *const *d) {
   switch (product.a) {
   case MatrixType::F16:
   case MatrixType::BF16:

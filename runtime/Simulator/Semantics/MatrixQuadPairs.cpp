@@ -31,7 +31,8 @@ void multiplyQuadPair(unsigned quad, bool aByColumn, bool bByRow, AccumulatorTyp
     }
     for (unsigned i = 0; i < 8; ++i) {
       const Position at = quadAccumulatorPosition(cType, rank, i);
-      sums[at.row][at.col] = cType == AccumulatorType::F16 ? halfAt(c, lane, i) : static_cast<const float *>(c[i])[lane];
+      sums[at.row][at.col] =
+          cType == AccumulatorType::F16 ? halfAt(c, lane, i) : static_cast<const float *>(c[i])[lane];
     }
   }
   for (unsigned row = 0; row < 8; ++row)

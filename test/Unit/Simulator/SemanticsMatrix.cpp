@@ -206,7 +206,7 @@ std::vector<MatrixProduct> everyProduct() {
           for (int d = 0; d < 4; ++d)
             for (bool saturate : {false, true})
               for (BitOperation bits : {BitOperation::XorPopc, BitOperation::AndPopc}) {
-                const MatrixProduct p{shape, MatrixType(a), MatrixType(b), AccumulatorType(c), AccumulatorType(d),
+                const MatrixProduct p{shape,    MatrixType(a), MatrixType(b), AccumulatorType(c), AccumulatorType(d),
                                       saturate, bits};
                 if (bits == BitOperation::AndPopc && p.a != MatrixType::B1)
                   continue;
@@ -243,8 +243,7 @@ TEST(Fragment, M16N8K16Floats) {
       const unsigned row = threadID * 2 + (i & 1) + (i < 2 ? 0 : 8);
       EXPECT_EQ(multiplicandPosition(Operand::B, shape, 16, lane, i), (Position{uint16_t(row), uint16_t(groupID)}));
       const unsigned accumulatorRow = i < 2 ? groupID : groupID + 8, accumulatorCol = threadID * 2 + (i & 1);
-      EXPECT_EQ(accumulatorPosition(shape, lane, i),
-                (Position{uint16_t(accumulatorRow), uint16_t(accumulatorCol)}));
+      EXPECT_EQ(accumulatorPosition(shape, lane, i), (Position{uint16_t(accumulatorRow), uint16_t(accumulatorCol)}));
     }
   }
 }
@@ -268,7 +267,8 @@ TEST(Fragment, OtherShapes) {
       EXPECT_EQ(multiplicandPosition(Operand::A, {16, 8, 64}, 4, lane, i),
                 at(i < 8 || (16 <= i && i < 24) ? g : g + 8, t * 8 + (i & 7) + (i < 16 ? 0 : 32)));
     for (unsigned i = 0; i < 64; ++i)
-      EXPECT_EQ(multiplicandPosition(Operand::B, {16, 8, 256}, 1, lane, i), at(t * 32 + (i & 31) + (i < 32 ? 0 : 128), g));
+      EXPECT_EQ(multiplicandPosition(Operand::B, {16, 8, 256}, 1, lane, i),
+                at(t * 32 + (i & 31) + (i < 32 ? 0 : 128), g));
     EXPECT_EQ(multiplicandPosition(Operand::A, {8, 8, 4}, 64, lane, 0), at(g, t));
     EXPECT_EQ(multiplicandPosition(Operand::B, {8, 8, 4}, 64, lane, 0), at(t, g));
     for (unsigned i = 0; i < 2; ++i)
@@ -324,10 +324,10 @@ TEST(Matrix, QuadPairs) {
 TEST(Matrix, NaNIsCanonicalAndInfinitySurvives) {
   const MatrixProduct p;
   Registers a(4), b(2), c(4), d(4);
-  a.lanes(0)[0] = 0x7c00;           // A[0][0] = inf
-  a.lanes(0)[4] = 0xfe01;           // A[1][0] = a NaN
+  a.lanes(0)[0] = 0x7c00; // A[0][0] = inf
+  a.lanes(0)[4] = 0xfe01; // A[1][0] = a NaN
   for (unsigned lane = 0; lane < 32; lane += 4)
-    b.lanes(0)[lane] = 0x3c00;      // B[0][*] = 1
+    b.lanes(0)[lane] = 0x3c00; // B[0][*] = 1
   multiply(p, a.in(), b.in(), c.in(), d.out());
   EXPECT_EQ(d.lanes(0)[0], 0x7f800000u);
   EXPECT_EQ(d.lanes(1)[7], 0x7fffffffu);
