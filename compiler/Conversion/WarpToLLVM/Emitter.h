@@ -163,7 +163,7 @@ void addMathLowerings(LoweringTable &table);          // math
 void addShapeLowerings(LoweringTable &table);         // tile: make_range ... split
 void addMemoryLowerings(LoweringTable &table);        // tile: addptr, load, store
 void addAtomicLowerings(LoweringTable &table);        // tile: atomic_rmw, atomic_cas
-void addProgramLowerings(LoweringTable &table);       // tile: program_id, num_programs, assert; warp.barrier
+void addProgramLowerings(LoweringTable &table);       // tile: program_id, num_programs, assert; tile.barrier
 void addControlFlowLowerings(LoweringTable &table);   // scf
 void addFmaDotLowerings(LoweringTable &table);        // tile.dot of precision ieee
 void addMatrixLowerings(LoweringTable &table);        // warp.mma                              (MatrixToLLVM.cpp)

@@ -150,6 +150,10 @@ void addSharedLowerings(LoweringTable &table) {
     LLVM::CallIntrinsicOp::create(e.b, e.loc, e.b.getStringAttr("llvm.nvvm.cp.async.commit.group"), ValueRange());
     return success();
   });
+  table.add<BarrierOp>([](BarrierOp, Emitter &e) {
+    e.barrier();
+    return success();
+  });
   table.add<AsyncWaitOp>([](AsyncWaitOp op, Emitter &e) {
     LLVM::CallIntrinsicOp::create(e.b, e.loc, e.b.getStringAttr("llvm.nvvm.cp.async.wait.group"), ValueRange{e.i32(op.getPending())});
     return success();
