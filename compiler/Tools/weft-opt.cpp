@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // weft-opt: reads MLIR, runs the passes named on the command line, prints MLIR.
+#include "compiler/Pipelines/Pipelines.h"
 #include "dialects/Tile/IR/TileDialect.h"
 #include "dialects/Warp/IR/WarpDialect.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -17,5 +18,6 @@ int main(int argc, char **argv) {
                   mlir::func::FuncDialect, mlir::cf::ControlFlowDialect, mlir::LLVM::LLVMDialect, mlir::NVVM::NVVMDialect,
                   mlir::gpu::GPUDialect, mlir::ub::UBDialect>();
   mlir::registerTransformsPasses();
+  weft::registerPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Weft's pass driver\n", registry));
 }

@@ -1,0 +1,196 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// weftc_compile: a module of tile IR through every stage to PTX.
+
+#include "compiler/CAPI/Internal.h"
+#include "compiler/Pipelines/Pipelines.h"
+#include "compiler/Target/NVPTX/EmitPTX.h"
+#include "compiler/Target/TargetInfo.h"
+#include "dialects/Tile/IR/TileDialect.h"
+#include "dialects/Warp/IR/WarpDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/JSON.h"
+#include <chrono>
+
+using namespace mlir;
+using namespace weft;
+
+namespace {
+
+/// Why a compilation ended, as `weftc_compile` reports it.
+struct Failure {
+  weftc_status status;
+  std::string message;
+};
+template <typename T> using Outcome = std::variant<T, Failure>;
+
+struct Options {
+  std::string target = "sm_80";
+  llvm::StringSet<> dumps;
+  bool dumpAll = false;
+  bool lineInfo = true;
+
+  bool wants(StringRef stage) const { return dumpAll || dumps.contains(stage); }
+};
+
+/// What a compilation gives besides PTX.
+struct Record {
+  llvm::json::Object timesMs, ir;
+  llvm::json::Array kernels;
+};
+
+double nowMs() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Outcome<Options> parseOptions(StringRef text) {
+  Options options;
+  auto parsed = llvm::json::parse(text.trim().empty() ? "{}" : text);
+  if (!parsed)
+    return Failure{WEFTC_INVALID_ARGUMENT, "the options are not JSON: " + llvm::toString(parsed.takeError())};
+  const llvm::json::Object *object = parsed->getAsObject();
+  if (!object)
+    return Failure{WEFTC_INVALID_ARGUMENT, "expected the options to be a JSON object"};
+  for (const auto &[key, value] : *object) {
+    if (key == "target" && value.getAsString())
+      options.target = value.getAsString()->str();
+    else if (key == "line_info" && value.getAsBoolean())
+      options.lineInfo = *value.getAsBoolean();
+    else if (key == "dump" && value.getAsArray())
+      for (const llvm::json::Value &stage : *value.getAsArray()) {
+        options.dumpAll |= stage.getAsString() == "all";
+        options.dumps.insert(stage.getAsString().value_or(""));
+      }
+    else
+      return Failure{WEFTC_INVALID_ARGUMENT, "unknown option '" + key.str().str() + "', or a value of the wrong kind"};
+  }
+  return options;
+}
+
+/// The targets' names, for messages.
+std::string knownTargets() {
+  return llvm::join(llvm::map_range(TargetInfo::all(), [](const TargetInfo &target) { return "'" + target.name.str() + "'"; }), ", ");
+}
+
+std::string printed(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream, OpPrintingFlags().useLocalScope());
+  return text;
+}
+
+/// The type of a kernel's argument in the library's words: "*f16", "i32".
+std::string argumentType(Type type) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (auto pointer = dyn_cast<tile::PointerType>(type))
+    stream << '*' << argumentType(pointer.getPointee());
+  else
+    stream << type;
+  return text;
+}
+
+llvm::json::Object describeKernel(func::FuncOp kernel) {
+  llvm::json::Array arguments;
+  for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    auto divisibility = kernel.getArgAttrOfType<IntegerAttr>(i, tile::divisibilityAttrName);
+    arguments.push_back(llvm::json::Object{{"type", argumentType(type)}, {"divisibility", divisibility ? divisibility.getInt() : 1}});
+  }
+  auto schedule = kernel->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
+  return {{"entry", kernel.getName()},
+          {"num_warps", schedule ? schedule.getWarps() : 4},
+          {"num_stages", schedule ? schedule.getStages() : 3},
+          {"arguments", std::move(arguments)}};
+}
+
+/// Fills in what is known after lowering: shared memory.
+void addLoweredFacts(ModuleOp module, llvm::json::Array &kernels) {
+  for (llvm::json::Value &kernel : kernels) {
+    llvm::json::Object &object = *kernel.getAsObject();
+    auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(*object.getString("entry"));
+    auto bytes = function ? function->getAttrOfType<IntegerAttr>(warp::sharedBytesAttrName) : IntegerAttr();
+    object["shared_bytes"] = bytes ? bytes.getInt() : 0;
+  }
+}
+
+/// Runs every stage on the module; false after reported diagnostics.
+bool lower(ModuleOp module, const Options &options, Record &record) {
+  for (const Stage &stage : tileToLLVMStages()) {
+    double start = nowMs();
+    PassManager passes(module.getContext());
+    passes.enableVerifier(false);
+    stage.addPasses(passes);
+    if (failed(passes.run(module)))
+      return false;
+    record.timesMs[stage.name] = nowMs() - start;
+    if (options.wants(stage.name))
+      record.ir[stage.name] = printed(module);
+  }
+  return true;
+}
+
+Outcome<EmittedPTX> compile(ModuleOp module, const Options &options, Record &record) {
+  const TargetInfo *target = TargetInfo::find(options.target);
+  if (!target)
+    return Failure{WEFTC_INVALID_ARGUMENT, "unknown target '" + options.target + "'; known are " + knownTargets()};
+  if (failed(verify(module)))
+    return Failure{WEFTC_UNSUPPORTED, "the module is not valid tile IR"};
+  MLIRContext *context = module.getContext();
+  DialectRegistry registry;
+  registry.insert<warp::WarpDialect, LLVM::LLVMDialect>();
+  registerPTXTranslations(registry);
+  context->appendDialectRegistry(registry);
+  module->setAttr(warp::targetAttrName, StringAttr::get(context, target->name));
+  for (auto kernel : module.getOps<func::FuncOp>())
+    if (kernel->hasAttr(tile::kernelAttrName))
+      record.kernels.push_back(describeKernel(kernel));
+  if (!lower(module, options, record))
+    return Failure{WEFTC_UNSUPPORTED, "the kernel cannot be lowered to target '" + options.target + "'"};
+  addLoweredFacts(module, record.kernels);
+  auto emitted = emitPTX(module, *target, {.lineInfo = options.lineInfo, .keepLLVM = options.wants("llvmir")});
+  if (failed(emitted))
+    return Failure{WEFTC_INTERNAL, "LLVM cannot compile the lowered module"};
+  record.timesMs["translate"] = emitted->translateMs;
+  record.timesMs["optimise"] = emitted->optimiseMs;
+  record.timesMs["select"] = emitted->instructionSelectMs;
+  if (!emitted->llvmIR.empty())
+    record.ir["llvmir"] = emitted->llvmIR;
+  return std::move(*emitted);
+}
+
+std::string infoText(const TargetInfo &target, Record record, double totalMs) {
+  record.timesMs["total"] = totalMs;
+  llvm::json::Object info{{"target", target.name},
+                          {"ptx_version", std::to_string(target.ptxVersion / 10) + "." + std::to_string(target.ptxVersion % 10)},
+                          {"kernels", std::move(record.kernels)},
+                          {"times_ms", std::move(record.timesMs)},
+                          {"ir", std::move(record.ir)}};
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << llvm::json::Value(std::move(info));
+  return text;
+}
+
+} // namespace
+
+weftc_status weftc_compile(weftc_module *module, const char *options_json, char **ptx, char **info_json, char **error) {
+  *ptx = *info_json = *error = nullptr;
+  auto fail = [&](const Failure &failure) {
+    *error = capi::copyText(failure.message);
+    return failure.status;
+  };
+  double start = nowMs();
+  auto options = parseOptions(options_json ? options_json : "");
+  if (auto *failure = std::get_if<Failure>(&options))
+    return fail(*failure);
+  Record record;
+  auto emitted = compile(*module->module, std::get<Options>(options), record);
+  if (auto *failure = std::get_if<Failure>(&emitted))
+    return fail(*failure);
+  *ptx = capi::copyText(std::get<EmittedPTX>(emitted).text);
+  *info_json = capi::copyText(infoText(*TargetInfo::find(std::get<Options>(options).target), std::move(record), nowMs() - start));
+  return WEFTC_OK;
+}

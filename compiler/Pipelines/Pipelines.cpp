@@ -1,0 +1,57 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// See Pipelines.h.
+
+#include "compiler/Pipelines/Pipelines.h"
+#include "compiler/Conversion/TileToWarp/TileToWarp.h"
+#include "compiler/Conversion/WarpToLLVM/WarpToLLVM.h"
+#include "dialects/Warp/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace weft {
+
+/// Folding, common subexpressions, and loop invariants out of loops.
+static void simplify(OpPassManager &passes) {
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+  passes.addPass(createLoopInvariantCodeMotionPass());
+}
+
+std::vector<Stage> tileToLLVMStages() {
+  return {
+      {"tile",
+       [](OpPassManager &passes) {
+         simplify(passes);
+       }},
+      {"warp", [](OpPassManager &passes) { passes.addPass(createTileToWarpPass()); }},
+      {"pipelined",
+       [](OpPassManager &passes) {
+         passes.addNestedPass<func::FuncOp>(warp::createWarpStageOperands());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpPipeline());
+         simplify(passes);
+         passes.addNestedPass<func::FuncOp>(warp::createWarpAllocateShared());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpInsertBarriers());
+       }},
+      {"llvm", [](OpPassManager &passes) { passes.addPass(createConvertWarpToLLVMPass()); }},
+  };
+}
+
+void buildTileToLLVM(OpPassManager &passes) {
+  for (const Stage &stage : tileToLLVMStages())
+    stage.addPasses(passes);
+}
+
+void registerPasses() {
+  registerTileToWarpPass();
+  warp::registerWarpPasses();
+  registerPass(createConvertWarpToLLVMPass);
+  PassPipelineRegistration<>("weft-tile-to-llvm", "from tile IR to the LLVM dialect, all passes", buildTileToLLVM);
+}
+
+} // namespace weft

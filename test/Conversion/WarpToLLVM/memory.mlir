@@ -1,0 +1,96 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt --convert-warp-to-llvm --split-input-file --verify-diagnostics %s | FileCheck %s
+
+#four = #warp.layout<[1024], register = [[1], [2], [512]], lane = [[4], [8], [16], [32], [64]], warp = [[128], [256]]>
+
+// Vectors of four where the analysis promises them, one address each; a store without a mask is LLVM's own.
+// CHECK-LABEL: llvm.func @vectors
+// CHECK-SAME: %[[X:.*]]: !llvm.ptr<1> {llvm.align = 16 : i64}
+// CHECK-SAME: nvvm.kernel, nvvm.reqntid = array<i32: 128>
+// CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xf32>
+// CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xf32>
+// CHECK-NOT: llvm.load
+// CHECK-COUNT-2: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<1>
+// CHECK-NOT: llvm.store
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @vectors(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %r = tile.make_range {start = 0 : i32, end = 1024 : i32} : tensor<1024xi32, #four>
+    %b = tile.splat %x : !tile.ptr<f32> -> tensor<1024x!tile.ptr<f32>, #four>
+    %p = tile.addptr %b, %r : tensor<1024x!tile.ptr<f32>, #four>, tensor<1024xi32, #four>
+    %v = tile.load %p {warp.contiguity = 4 : i32} : tensor<1024x!tile.ptr<f32>, #four>
+    tile.store %p, %v {warp.contiguity = 4 : i32} : tensor<1024x!tile.ptr<f32>, #four>
+    return
+  }
+}
+
+// -----
+
+#four = #warp.layout<[512], register = [[1], [2]], lane = [[4], [8], [16], [32], [64]], warp = [[128], [256]]>
+
+// A masked vector is one predicated access; where the mask is false a load gives `other`.
+// CHECK-LABEL: llvm.func @masked
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"{ mov.b32 $0, $4; mov.b32 $1, $5; mov.b32 $2, $6; mov.b32 $3, $7; @$8 ld.global.v4.b32 {$0, $1, $2, $3}, [$9]; }", "=r,=r,=r,=r,r,r,r,r,b,l"
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"@$5 st.global.v4.b32 [$4], {$0, $1, $2, $3};", "r,r,r,r,l,b"
+module attributes {warp.target = "sm_80"} {
+  func.func @masked(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %n: i32 {tile.divisibility = 16 : i32}, %other: f32)
+      attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %r = tile.make_range {start = 0 : i32, end = 512 : i32} : tensor<512xi32, #four>
+    %b = tile.splat %x : !tile.ptr<f32> -> tensor<512x!tile.ptr<f32>, #four>
+    %o = tile.splat %other : f32 -> tensor<512xf32, #four>
+    %ns = tile.splat %n : i32 -> tensor<512xi32, #four>
+    %m = arith.cmpi slt, %r, %ns : tensor<512xi32, #four>
+    %p = tile.addptr %b, %r : tensor<512x!tile.ptr<f32>, #four>, tensor<512xi32, #four>
+    %v = tile.load %p, %m, %o {warp.contiguity = 4 : i32} : tensor<512x!tile.ptr<f32>, #four>
+    tile.store %p, %v, %m {warp.contiguity = 4 : i32} : tensor<512x!tile.ptr<f32>, #four>
+    return
+  }
+}
+
+// -----
+
+#half = #warp.layout<[16], register = [], lane = [[1], [2], [4], [8], [0]], warp = [[0], [0]]>
+
+// Sixteen elements on 128 threads: of the threads that hold one, one stores it. A scalar is stored by thread 0.
+// CHECK-LABEL: llvm.func @repeated
+// CHECK-DAG: %[[MASK:.*]] = llvm.mlir.constant(112 : i32)
+// CHECK: %[[BITS:.*]] = llvm.and %[[TID:.*]], %[[MASK]]
+// CHECK: %[[OWNER:.*]] = llvm.icmp "eq" %[[BITS]]
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"@$2 st.global.b16 [$1], $0;", "h,l,b" %{{.*}}, %{{.*}}, %[[OWNER]]
+// CHECK: %[[FIRST:.*]] = llvm.icmp "eq" %[[TID]]
+// CHECK: llvm.inline_asm {{.*}}"@$2 st.global.b16 [$1], $0;", "h,l,b" %{{.*}}, %{{.*}}, %[[FIRST]]
+module attributes {warp.target = "sm_80"} {
+  func.func @repeated(%x: !tile.ptr<f16>, %s: f16) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %r = tile.make_range {start = 0 : i32, end = 16 : i32} : tensor<16xi32, #half>
+    %b = tile.splat %x : !tile.ptr<f16> -> tensor<16x!tile.ptr<f16>, #half>
+    %v = tile.splat %s : f16 -> tensor<16xf16, #half>
+    %p = tile.addptr %b, %r : tensor<16x!tile.ptr<f16>, #half>, tensor<16xi32, #half>
+    tile.store %p, %v : tensor<16x!tile.ptr<f16>, #half>
+    tile.store %x, %s : !tile.ptr<f16>
+    return
+  }
+}
+
+// -----
+
+// Cache operators and priorities are PTX qualifiers.
+// CHECK-LABEL: llvm.func @modifiers
+// CHECK: "{ ld.global.cg.L1::evict_last.b32 $0, [$1]; }", "=r,l"
+// CHECK: "@$2 st.global.cs.b32 [$1], $0;"
+module attributes {warp.target = "sm_80"} {
+  func.func @modifiers(%x: !tile.ptr<f32>) attributes {tile.kernel} {
+    %v = tile.load %x {cache = #tile<cache cg>, eviction = #tile<eviction evict_last>} : !tile.ptr<f32>
+    tile.store %x, %v {cache = #tile<cache cs>} : !tile.ptr<f32>
+    return
+  }
+}
+
+// -----
+
+module attributes {warp.target = "sm_80"} {
+  func.func @no_layout(%x: !tile.ptr<f32>) attributes {tile.kernel} {
+    // expected-error @+1 {{has a result of type 'tensor<16x!tile.ptr<f32>>' without a layout; run 'tile-to-warp' before}}
+    %b = tile.splat %x : !tile.ptr<f32> -> tensor<16x!tile.ptr<f32>>
+    return
+  }
+}
