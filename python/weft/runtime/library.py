@@ -91,7 +91,9 @@ def load(path: str | os.PathLike[str]) -> Library:
     return Library(path)
 
 
-def write_library(path: str | os.PathLike[str], kernels: list[dict[str, Any]], files: Mapping[str, str | bytes]) -> None:
+def write_library(
+    path: str | os.PathLike[str], kernels: list[dict[str, Any]], files: Mapping[str, str | bytes]
+) -> None:
     """Write a library: ``kernels`` as the manifest has them, ``files`` the PTX by file name.
 
     The directory ``path`` is at every moment what it was or whole. Raises ``weft.runtime.Error`` where the kernels do

@@ -1,0 +1,155 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Libraries from Python: written, opened, asked, launched, refused."""
+
+import hashlib
+import json
+import pathlib
+
+import numpy as np
+import pytest
+import torch
+from runtime_samples import vector_add_kernel, vector_add_ptx, write_vector_add
+
+import weft
+from weft import runtime
+
+
+@pytest.fixture
+def path(tmp_path):
+    write_vector_add(tmp_path / "libadd")
+    return tmp_path / "libadd"
+
+
+def canonical_digest(manifest):
+    """The digest as docs/LibraryFormat.md defines it, computed without Weft."""
+    rest = {key: value for key, value in manifest.items() if key != "digest"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_what_is_inside(path):
+    library = weft.load(path)
+    assert list(library.kernels) == ["add"]
+    kernel = library.kernels["add"]
+    assert kernel.arguments == {"x": "*fp32", "y": "*fp32", "z": "*fp32", "n": "i32"}
+    assert [variant["target"] for variant in kernel.variants] == ["sm_90a", "sm_80"]
+    assert kernel.ptx(1) == vector_add_ptx("sm_80")
+    assert "add(x: *fp32, y: *fp32, z: *fp32, n: i32)" in repr(kernel)
+    assert library.manifest["schema"] == "weft-library"
+    with pytest.raises(TypeError):
+        library.kernels["other"] = kernel
+
+
+def test_the_digest_is_as_documented(path):
+    manifest = json.loads((path / "manifest.json").read_text())
+    assert manifest["digest"] == canonical_digest(manifest)
+    for part in manifest["parts"]:
+        content = (path / part["file"]).read_bytes()
+        assert (part["bytes"], part["sha256"]) == (len(content), hashlib.sha256(content).hexdigest())
+
+
+def test_launch(path, seed):
+    library = weft.load(path)
+    x, y = np.random.default_rng(seed).standard_normal((2, 1000), dtype=np.float32)
+    for grid in (8, (8,), (8, 1, 1), None):
+        z = np.zeros(1000, np.float32)
+        library.launch("add", grid, x, y, z, 1000, device="simulator")
+        assert np.array_equal(z, x + y)
+    z = torch.zeros(1000)
+    library.kernels["add"][None](torch.from_numpy(x), y, n=1000, z=z, device="simulator")
+    assert np.array_equal(z.numpy(), x + y)
+
+
+def test_launch_refusals(path):
+    library = weft.load(path)
+    x = np.zeros(4, np.float32)
+    with pytest.raises(runtime.Error, match="has no kernel 'sub': it has 'add'"):
+        library.launch("sub", 1, x, device="simulator")
+    with pytest.raises(runtime.Error, match="has no kernel 'sub'"):
+        library.launch("sub", 1, x=x, device="simulator")
+    with pytest.raises(TypeError, match="expected 'z', 'n' by name after 2 arguments by position, but got 'm'"):
+        library.launch("add", 1, x, x, m=3, device="simulator")
+    with pytest.raises(runtime.Error) as caught:
+        library.launch("add", 1, x, x, x, 4, device="simulator:sm_75")
+    assert caught.value.status == "wrong target"
+    assert "variant 1 (sm_80): made for sm_80" in str(caught.value)
+
+
+def test_no_library(tmp_path):
+    with pytest.raises(runtime.Error) as caught:
+        weft.load(tmp_path / "nowhere")
+    assert caught.value.status == "not found"
+
+
+def break_part(path):
+    (path / "add.sm_80.ptx").write_text("short")
+
+
+def alter_part(path):
+    part = path / "add.sm_80.ptx"
+    part.write_text(part.read_text().replace("add.f32", "sub.f32"))
+
+
+def alter_manifest(path):
+    manifest = path / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"num_warps": 4', '"num_warps": 8'))
+
+
+def cut_manifest(path):
+    manifest = path / "manifest.json"
+    manifest.write_text(manifest.read_text()[:-100])
+
+
+def other_schema(path):
+    manifest = json.loads((path / "manifest.json").read_text())
+    manifest["schema_version"] = 2
+    (path / "manifest.json").write_text(json.dumps(manifest))
+
+
+def escape(path):
+    manifest = json.loads((path / "manifest.json").read_text())
+    manifest["parts"][0]["file"] = "../add.sm_80.ptx"
+    manifest["digest"] = canonical_digest(manifest)
+    (path / "manifest.json").write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (break_part, "add.sm_80.ptx: cut short: expected"),
+        (alter_part, "add.sm_80.ptx: altered"),
+        (alter_manifest, "manifest.json: digest: does not match"),
+        (cut_manifest, "manifest.json: cut short"),
+        (other_schema, "schema_version: expected version 1, but got 2"),
+        (escape, r"parts\[0\].file: expected a name"),
+        (lambda path: (path / "manifest.json").write_text("{}"), "not a Weft library"),
+        (lambda path: (path / "manifest.json").unlink(), "it holds no manifest.json"),
+        (lambda path: (path / "add.sm_90a.ptx").unlink(), "add.sm_90a.ptx: No such file"),
+    ],
+)
+def test_refused(path, damage, message):
+    damage(path)
+    with pytest.raises(runtime.Error, match=message) as caught:
+        weft.load(path)
+    assert caught.value.status == "corrupt"
+    assert str(path) in str(caught.value)
+
+
+def test_write_replaces_libraries_only(path, tmp_path):
+    write_vector_add(path, targets=("sm_80",))
+    assert sorted(part.name for part in path.iterdir()) == ["add.sm_80.ptx", "manifest.json"]
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "a.txt").write_text("mine")
+    with pytest.raises(runtime.Error, match="no Weft library is there"):
+        write_vector_add(notes)
+    assert (notes / "a.txt").read_text() == "mine"
+    assert sorted(pathlib.Path(tmp_path).iterdir()) == [path, notes]
+
+
+def test_write_refuses_what_could_not_be_read(tmp_path):
+    kernel = vector_add_kernel()
+    kernel["variants"][0]["num_warps"] = 0
+    with pytest.raises(runtime.Error, match=r"variants\[0\].num_warps: expected an integer from 1 to 32, but got 0"):
+        runtime.write_library(tmp_path / "lib", [kernel], {f"add.{t}.ptx": "" for t in ("sm_80", "sm_90a")})
+    assert not (tmp_path / "lib").exists()
