@@ -1,5 +1,5 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Vector addition as hand-written PTX and as a manifest's kernel: what the runtime's tests launch without a compiler."""
+"""Vector addition as hand-written PTX and as a manifest's kernel, for tests that need no compiler."""
 
 TYPES = ["*fp32", "*fp32", "*fp32", "i32"]
 

@@ -8,9 +8,8 @@ import pathlib
 import numpy as np
 import pytest
 import torch
-from runtime_samples import vector_add_kernel, vector_add_ptx, write_vector_add
-
 import weft
+from runtime_samples import vector_add_kernel, vector_add_ptx, write_vector_add
 from weft import runtime
 
 

@@ -15,7 +15,8 @@ The lean entry, for callers that compile kernels themselves (what ``@weft.jit`` 
         grid, block   an int or a tuple of up to three
         args          a tuple, one for each of types. For a pointer: a NumPy array or anything else with the buffer
                       protocol, a torch tensor, an address as an int, or None. For a number: a Python or NumPy one.
-        stream        a CUstream as an int; None is torch's current stream where CUDA tensors are passed, else the default
+        stream        a CUstream as an int; None is torch's current stream where CUDA tensors are passed, else the
+                      device's default
     module.attributes  {"registers": ..., "local_bytes": ..., "static_shared_bytes": ...}
 
 Host arrays are used in place on the simulator. On CUDA they are copied to the device and back, and the launch is waited

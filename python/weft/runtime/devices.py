@@ -10,14 +10,15 @@ from weft import native
 
 
 def device() -> str:
-    """The name of the default device: WEFT_DEVICE where it is set, else "cuda:0" where a driver is found, else "simulator"."""
+    """The default device's name: WEFT_DEVICE where set, else "cuda:0" where a driver is found, else "simulator"."""
     return native.load("_runtime").default_device()  # type: ignore[no-any-return]
 
 
 def open_device(name: str | None = None) -> Any:
     """The device of that name ("cuda:1", "simulator", "simulator:sm_80"), or the default one.
 
-    The same object for the same name. It has ``name``, ``simulated``, ``properties`` (a dict) and ``synchronize(stream=0)``.
+    The same object for the same name. It has ``name``, ``simulated``, ``properties`` (a dict) and
+    ``synchronize(stream=0)``.
     Raises ``weft.runtime.Error`` where there is no such device.
     """
     return _opened(name or device())
