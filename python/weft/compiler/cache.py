@@ -61,7 +61,9 @@ def write(name: str, value: dict[str, Any]) -> None:
     payload = json.dumps(value)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".", suffix=".partial", delete=False, encoding="utf-8") as stream:
+        with tempfile.NamedTemporaryFile(
+            "w", dir=path.parent, prefix=".", suffix=".partial", delete=False, encoding="utf-8"
+        ) as stream:
             json.dump({"sha256": _digest(name, payload), "payload": payload}, stream)
         os.replace(stream.name, path)
     except OSError:

@@ -6,13 +6,14 @@ from __future__ import annotations
 import ast
 import inspect
 import math
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from ..language import control, errors, maths
 from ..language.emit import builtin
 from ..language.errors import KernelError
 from ..language.promotion import is_number
-from ..language.types import constexpr
+from ..language.types import block_type, constexpr, dtype, pointer_type
 from ..language.value import tensor
 from .diagnostics import CompilationError
 from .expressions import Expressions, constant
@@ -45,12 +46,16 @@ class Calls(Expressions):
             return self._call_builtin(function, arguments, keywords)
         if getattr(function, "__weft_constexpr__", False) or getattr(function, "__module__", None) == math.__name__:
             return self._call_with_constants(function, arguments, keywords)
+        if isinstance(getattr(function, "__self__", None), (dtype, block_type, str, tuple, int, float)):
+            return self._call_with_constants(function, arguments, keywords)  # a method of a constant
         python = _PYTHON.get(function) if getattr(function, "__hash__", None) else None
         if python is not None:
             return python(self, *arguments, **keywords)
         if callable(function):
             raise errors.plain_function(getattr(function, "__name__", repr(function)))
-        raise errors.not_callable(f"{function!r}" if not isinstance(function, tensor) else f"a tensor of type {function.type}")
+        raise errors.not_callable(
+            f"{function!r}" if not isinstance(function, tensor) else f"a tensor of type {function.type}"
+        )
 
     def _call_builtin(self, function: Callable[..., Any], arguments: list[Any], keywords: dict[str, Any]) -> Any:
         try:
@@ -69,7 +74,11 @@ class Calls(Expressions):
         for index, value in enumerate([*arguments, *keywords.values()]):
             if isinstance(value, tensor):
                 name = getattr(function, "__name__", "function")
-                raise errors.constexpr_argument(name, list(keywords)[index - len(arguments)] if index >= len(arguments) else f"argument {index + 1}", value)
+                raise errors.constexpr_argument(
+                    name,
+                    list(keywords)[index - len(arguments)] if index >= len(arguments) else f"argument {index + 1}",
+                    value,
+                )
         return constant(function, *arguments, **keywords)
 
     def inline(self, function: Any, arguments: list[Any], keywords: dict[str, Any], node: ast.AST | None) -> Any:
@@ -188,6 +197,7 @@ _PYTHON: dict[Any, Callable[..., Any]] = {
     tuple: lambda visitor, value=(): tuple(value),
     list: lambda visitor, value=(): tuple(value),
     range: lambda visitor, *bounds: builtin_range(*bounds),
+    pointer_type: lambda visitor, *arguments, **keywords: constant(pointer_type, *arguments, **keywords),
 }
 
 

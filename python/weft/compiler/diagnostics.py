@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import linecache
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Iterable
+from typing import Any
 
 from ..errors import Error
 
@@ -29,7 +30,14 @@ class CompilationError(Error):
     ``message`` is what was expected and what came, ``position`` where (None when unknown), ``remedy`` what to do, ``notes`` further lines.
     """
 
-    def __init__(self, message: str, position: Position | None = None, remedy: str | None = None, notes: Iterable[str] = (), line: str | None = None):
+    def __init__(
+        self,
+        message: str,
+        position: Position | None = None,
+        remedy: str | None = None,
+        notes: Iterable[str] = (),
+        line: str | None = None,
+    ):
         super().__init__(message)
         self.message, self.position, self.remedy, self.notes = message, position, remedy, list(notes)
         self._line = line
@@ -68,7 +76,10 @@ def from_native(headline: str, diagnostics: Iterable[tuple[str, str, str, int, i
             position = Position(file, line, column) if file and line else None
             error = CompilationError(message, position)
         elif severity == "note" and error is not None:
-            extra.append(f"{message}" + (f" ({file}:{line})" if file and line and (not error.position or line != error.position.line) else ""))
+            extra.append(
+                f"{message}"
+                + (f" ({file}:{line})" if file and line and (not error.position or line != error.position.line) else "")
+            )
         elif severity == "error":
             extra.append(f"also: {message}")
     if error is None:

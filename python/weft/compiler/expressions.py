@@ -7,7 +7,8 @@ import ast
 import builtins
 import operator
 import types
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from ..language import errors, operators
 from ..language.errors import KernelError
@@ -96,11 +97,18 @@ class Expressions(Visitor):
         value = self.expression(node.operand)
         self.at(node)
         if not isinstance(value, tensor):
-            python = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert, ast.Not: operator.not_}
+            python = {
+                ast.USub: operator.neg,
+                ast.UAdd: operator.pos,
+                ast.Invert: operator.invert,
+                ast.Not: operator.not_,
+            }
             return constant(python[type(node.op)], value)
         if isinstance(node.op, ast.UAdd):
             return value
-        return {ast.USub: operators.neg, ast.Invert: operators.invert, ast.Not: operators.logical_not}[type(node.op)](value)
+        return {ast.USub: operators.neg, ast.Invert: operators.invert, ast.Not: operators.logical_not}[type(node.op)](
+            value
+        )
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         """``and`` and ``or``: constants decide as in Python; of tensors all operands are computed."""
@@ -129,7 +137,9 @@ class Expressions(Visitor):
 
     def visit_Compare(self, node: ast.Compare) -> Any:
         if len(node.ops) > 1:
-            raise errors.unsupported_syntax("a chained comparison", "write 'a < b and b < c', or '(a < b) & (b < c)' for blocks")
+            raise errors.unsupported_syntax(
+                "a chained comparison", "write 'a < b and b < c', or '(a < b) & (b < c)' for blocks"
+            )
         left, right, kind = self.expression(node.left), self.expression(node.comparators[0]), node.ops[0]
         self.at(node)
         if isinstance(kind, (ast.Is, ast.IsNot)):
@@ -176,7 +186,9 @@ class Expressions(Visitor):
         return constant(operator.getitem, owner, index)
 
     def visit_Slice(self, node: ast.Slice) -> Any:
-        return builtins.slice(*(None if part is None else self.expression(part) for part in (node.lower, node.upper, node.step)))
+        return builtins.slice(
+            *(None if part is None else self.expression(part) for part in (node.lower, node.upper, node.step))
+        )
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> str:
         return "".join(str(self.expression(part)) for part in node.values)

@@ -14,7 +14,21 @@ from .scope import Missing
 from .source import Source
 
 # Python's functions that kernels may call, by how they are named.
-PYTHON_FUNCTIONS = ("abs", "bool", "float", "getattr", "hasattr", "int", "isinstance", "len", "list", "max", "min", "range", "tuple")
+PYTHON_FUNCTIONS = (
+    "abs",
+    "bool",
+    "float",
+    "getattr",
+    "hasattr",
+    "int",
+    "isinstance",
+    "len",
+    "list",
+    "max",
+    "min",
+    "range",
+    "tuple",
+)
 
 
 @dataclass

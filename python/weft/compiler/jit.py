@@ -9,7 +9,8 @@ import inspect
 import os
 import threading
 import types
-from typing import Any, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from ..language.types import constexpr
 from . import parameters, scope
@@ -33,7 +34,13 @@ class JITFunction:
 
     __weft_jit__ = True
 
-    def __init__(self, fn: Callable[..., Any], do_not_specialize: Iterable[int | str], do_not_specialize_on_alignment: Iterable[int | str], debug: bool):
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        do_not_specialize: Iterable[int | str],
+        do_not_specialize_on_alignment: Iterable[int | str],
+        debug: bool,
+    ):
         if not isinstance(fn, types.FunctionType):
             raise TypeError(f"expected a function to decorate with @weft.jit, but got {fn!r}")
         self.fn = fn
@@ -51,7 +58,8 @@ class JITFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise CompilationError(
-            f"expected a grid: '{self.__name__}' is a kernel", remedy=f"launch it with {self.__name__}[grid](...), or call it from another kernel"
+            f"expected a grid: '{self.__name__}' is a kernel",
+            remedy=f"launch it with {self.__name__}[grid](...), or call it from another kernel",
         )
 
     # ---- Source, and what it reads
@@ -131,7 +139,9 @@ class JITFunction:
         try:
             found = self._kernels.get(key)
         except TypeError:
-            raise TypeError(f"'{self.__name__}': expected hashable constants, such as numbers, text or tuples of them") from None
+            raise TypeError(
+                f"'{self.__name__}': expected hashable constants, such as numbers, text or tuples of them"
+            ) from None
         if found is None:
             with _lock:
                 kernel = build(self, signature_of(self, tokens), _options(*options), target)
@@ -151,7 +161,9 @@ class JITFunction:
         device = _device(values)
         kernel, runtime = self._kernel(values, options, _target(device))
         if callable(grid):
-            grid = grid({**{p.name: v for p, v in zip(self.params, values)}, "num_warps": options[0], "num_stages": options[1]})
+            grid = grid(
+                {**{p.name: v for p, v in zip(self.params, values)}, "num_warps": options[0], "num_stages": options[1]}
+            )
         extent = (grid,) if isinstance(grid, int) else tuple(grid)
         if 0 in extent:
             return None
@@ -169,7 +181,9 @@ class JITFunction:
         """The arguments in the order of the parameters. TypeError, with the signature, when they do not fit."""
         values = list(args)
         if len(values) > len(self.params):
-            raise TypeError(f"'{self.__name__}': expected at most {len(self.params)} arguments, but got {len(values)}; it takes {self._spelling()}")
+            raise TypeError(
+                f"'{self.__name__}': expected at most {len(self.params)} arguments, but got {len(values)}; it takes {self._spelling()}"
+            )
         used = 0
         for parameter in self.params[len(values) :]:
             if parameter.name in kwargs:
@@ -178,11 +192,15 @@ class JITFunction:
             elif parameter.has_default:
                 values.append(parameter.default)
             else:
-                raise TypeError(f"'{self.__name__}': expected an argument for '{parameter.name}', but got none; it takes {self._spelling()}")
+                raise TypeError(
+                    f"'{self.__name__}': expected an argument for '{parameter.name}', but got none; it takes {self._spelling()}"
+                )
         if used != len(kwargs):
             extra = next(name for name in kwargs if name not in self._index or self._index[name] < len(args))
             why = "given twice" if extra in self._index else "none of its parameters or options"
-            raise TypeError(f"'{self.__name__}': '{extra}' is {why}; it takes {self._spelling()} and {', '.join(_OPTIONS)}")
+            raise TypeError(
+                f"'{self.__name__}': '{extra}' is {why}; it takes {self._spelling()} and {', '.join(_OPTIONS)}"
+            )
         return values
 
     def _spelling(self) -> str:
@@ -233,7 +251,9 @@ def _target(device: Any) -> str:
     if target is None:
         major, minor = device.properties["capability"]
         if (major, minor) < (8, 0):
-            raise CompilationError(f"expected a device of compute capability 8.0 or more, but '{device.name}' has {major}.{minor}")
+            raise CompilationError(
+                f"expected a device of compute capability 8.0 or more, but '{device.name}' has {major}.{minor}"
+            )
         # PTX for sm_80 runs on everything since; sm_90a's own instructions run on 9.0 only.
         target = _targets[id(device)] = "sm_90a" if (major, minor) == (9, 0) else "sm_80"
     return target

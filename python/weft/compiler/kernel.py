@@ -100,7 +100,9 @@ def cache_key(function: JITFunction, signature: Signature, options: Options, tar
     """The name of the cache entry: source with all it reads, argument types, constants, options, target and compiler."""
     arguments = [[name, short_name(a.type), a.divisibility] for name, a in signature.arguments.items()]
     constants = [[name, _constant_key(value)] for name, value in signature.constants.items()]
-    return cache.key([_FORMAT, function.cache_key, arguments, constants, asdict(options), target, _compiler_fingerprint()])
+    return cache.key(
+        [_FORMAT, function.cache_key, arguments, constants, asdict(options), target, _compiler_fingerprint()]
+    )
 
 
 def build(function: JITFunction, signature: Signature, options: Options, target: str) -> Kernel:
@@ -136,7 +138,9 @@ def _wanted_dumps() -> list[str]:
     known = ("python", *STAGES, "ptx")
     for part in wanted:
         if part != "all" and part not in known:
-            raise CompilationError(f"expected WEFT_DUMP to name stages, but got '{part}'", remedy=f"it takes {', '.join(known)} or all")
+            raise CompilationError(
+                f"expected WEFT_DUMP to name stages, but got '{part}'", remedy=f"it takes {', '.join(known)} or all"
+            )
     return list(known) if "all" in wanted else wanted
 
 

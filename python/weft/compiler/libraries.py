@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from ..language.types import dtype
 from .jit import JITFunction
@@ -60,7 +61,11 @@ def _variant(fn: JITFunction, kernel: Kernel) -> dict[str, Any]:
         "num_stages": kernel.options.num_stages,
         "shared_bytes": kernel.shared_bytes,
         "constants": {name: _constant(value) for name, value in kernel.signature.constants.items()},
-        "guards": [{"argument": name, "divisible_by": a.divisibility} for name, a in kernel.signature.arguments.items() if a.divisibility > 1],
+        "guards": [
+            {"argument": name, "divisible_by": a.divisibility}
+            for name, a in kernel.signature.arguments.items()
+            if a.divisibility > 1
+        ],
     }
 
 

@@ -88,7 +88,9 @@ class Loops(Statements):
             if isinstance(after, Missing):
                 raise self.located(after.make_error(), variable.assignment)
             if not same_structure(variable.before, after):
-                raise self.located(errors.changes_type_in_loop(variable.name, variable.before, after), variable.assignment)
+                raise self.located(
+                    errors.changes_type_in_loop(variable.name, variable.before, after), variable.assignment
+                )
             leaves += flatten(after) or []
         return leaves
 
@@ -103,9 +105,11 @@ class Loops(Statements):
         inside = self.frame.variables
         after = dict(before)
         for name, value in inside.items():
-            if name not in before:
-                after[name] = Missing(lambda name=name: _only_in_loop(name, line))
-            elif isinstance(value, Missing) or not (value is before[name] or same_constant(value, before[name])):
+            if (
+                name not in before
+                or isinstance(value, Missing)
+                or not (value is before[name] or same_constant(value, before[name]))
+            ):
                 after[name] = Missing(lambda name=name: _only_in_loop(name, line))
         self.frame.variables = after
         self.set_carried(carried, results)
@@ -114,7 +118,9 @@ class Loops(Statements):
 
     def _counted(self, node: ast.For, iterator: control.range) -> None:
         if not isinstance(node.target, ast.Name):
-            raise self.located(errors.unsupported_syntax("a loop variable that is no name", "loop over a single name"), node.target)
+            raise self.located(
+                errors.unsupported_syntax("a loop variable that is no name", "loop over a single name"), node.target
+            )
         if returns(node.body):
             raise self.located(errors.return_in_loop(), _first_return(node.body))
         lower, upper, step, backwards, kind = self._bounds(node, iterator)
@@ -200,11 +206,15 @@ def _first_return(statements: list[ast.stmt]) -> ast.AST:
 
 def _only_in_loop(name: str, line: int) -> errors.KernelError:
     return errors.not_defined_here(
-        name, f"it is assigned only inside of the loop at line {line}, which may not run", f"assign '{name}' before the loop"
+        name,
+        f"it is assigned only inside of the loop at line {line}, which may not run",
+        f"assign '{name}' before the loop",
     )
 
 
 def _not_carried(name: str, before: Any, line: int) -> errors.KernelError:
     return errors.not_defined_here(
-        name, f"it is {before!r} before the loop at line {line} and assigned inside of it", f"give '{name}' a tensor before the loop"
+        name,
+        f"it is {before!r} before the loop at line {line} and assigned inside of it",
+        f"give '{name}' a tensor before the loop",
     )

@@ -11,7 +11,6 @@ from .. import native
 from ..language import emit
 from ..language.emit import Builder, NativeContext
 from ..language.value import tensor
-
 from .diagnostics import CompilationError, from_native
 from .frame import Frame
 from .loops import Loops
@@ -44,7 +43,9 @@ def lower(function: Any, signature: Signature, options: Options, target: str) ->
     context = native_context()
     context.context.take_diagnostics()
     visitor: Loops
-    builder = Builder(context, source.file, options, lambda fn, arguments, keywords: visitor.apply(fn, arguments, keywords))
+    builder = Builder(
+        context, source.file, options, lambda fn, arguments, keywords: visitor.apply(fn, arguments, keywords)
+    )
     visitor = Loops(builder, Frame(function, source))
     visitor.at(source.tree)
     names = [p.name for p in function.params]
@@ -53,7 +54,9 @@ def lower(function: Any, signature: Signature, options: Options, target: str) ->
     with emit.building(builder):
         with builder.region(types) as region:
             arguments = {name: tensor(region.argument(i), types[i]) for i, name in enumerate(runtime)}
-            visitor.frame.variables = {name: arguments[name] if name in arguments else signature.constants[name] for name in names}
+            visitor.frame.variables = {
+                name: arguments[name] if name in arguments else signature.constants[name] for name in names
+            }
             visitor.body(source.tree.body)
             builder.op("func.return")
         visitor.at(source.tree)
@@ -65,7 +68,9 @@ def lower(function: Any, signature: Signature, options: Options, target: str) ->
     return builder.module
 
 
-def _function_attributes(builder: Builder, name: str, region: Any, signature: Signature, runtime: list[str], options: Options) -> dict[str, Any]:
+def _function_attributes(
+    builder: Builder, name: str, region: Any, signature: Signature, runtime: list[str], options: Options
+) -> dict[str, Any]:
     types = [signature.arguments[n].type for n in runtime]
     per_argument = []
     for index, argument in enumerate(runtime):
@@ -77,7 +82,9 @@ def _function_attributes(builder: Builder, name: str, region: Any, signature: Si
         "sym_name": builder.string(name),
         "function_type": builder.attribute(f"({', '.join(t.mlir for t in types)}) -> ()"),
         "tile.kernel": builder.native.unit,
-        "tile.schedule": builder.attribute(f"#tile.schedule<warps = {options.num_warps}, stages = {options.num_stages}>"),
+        "tile.schedule": builder.attribute(
+            f"#tile.schedule<warps = {options.num_warps}, stages = {options.num_stages}>"
+        ),
     }
     if any(known != "{}" for known in per_argument):
         attributes["arg_attrs"] = builder.attribute(f"[{', '.join(per_argument)}]")

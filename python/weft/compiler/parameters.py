@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Iterable
+from typing import Any
 
 from ..language.types import block_type, constexpr, dtype
 from .diagnostics import CompilationError
@@ -26,21 +27,32 @@ class Parameter:
     specialise_alignment: bool
 
 
-def of(function: Any, signature: inspect.Signature, unspecialised: Iterable[int | str], unaligned: Iterable[int | str]) -> list[Parameter]:
+def of(
+    function: Any, signature: inspect.Signature, unspecialised: Iterable[int | str], unaligned: Iterable[int | str]
+) -> list[Parameter]:
     """The parameters of a function, which must all be given by position or name."""
     parameters = []
     plain, plain_alignment = set(unspecialised), set(unaligned)
     for index, parameter in enumerate(signature.parameters.values()):
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise CompilationError(f"expected named parameters of '{function.__name__}', but got '*{parameter.name}'", remedy="name each one")
+            raise CompilationError(
+                f"expected named parameters of '{function.__name__}', but got '*{parameter.name}'",
+                remedy="name each one",
+            )
         is_constexpr, kind, divisibility = _annotation(parameter.annotation)
         has_default = parameter.default is not parameter.empty
         default = parameter.default.value if isinstance(parameter.default, constexpr) else parameter.default
         ids = {index, parameter.name}
         parameters.append(
             Parameter(
-                parameter.name, is_constexpr, kind, divisibility, has_default, default if has_default else None,
-                not ids & plain, not ids & (plain | plain_alignment),
+                parameter.name,
+                is_constexpr,
+                kind,
+                divisibility,
+                has_default,
+                default if has_default else None,
+                not ids & plain,
+                not ids & (plain | plain_alignment),
             )  # fmt: skip
         )
     return parameters

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from ..language.errors import KernelError
 

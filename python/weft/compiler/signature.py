@@ -8,8 +8,9 @@ Triton's: i1 i8 i16 i32 i64 u8 ... u64 fp16 bf16 fp32 fp64 fp8e4nv fp8e5, with `
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Mapping
+from typing import Any
 
 from ..language.types import ALL_SCALARS, constexpr, dtype, pointer_type
 from .diagnostics import CompilationError
@@ -19,7 +20,15 @@ for _scalar in ALL_SCALARS:
     _TYPES[_scalar.name] = _scalar
     if _scalar.is_int():
         _TYPES[_scalar.name.replace("uint", "u").replace("int", "i")] = _scalar
-_TYPES.update({"u1": _TYPES["int1"], "float16": _TYPES["fp16"], "bfloat16": _TYPES["bf16"], "float32": _TYPES["fp32"], "float64": _TYPES["fp64"]})
+_TYPES.update(
+    {
+        "u1": _TYPES["int1"],
+        "float16": _TYPES["fp16"],
+        "bfloat16": _TYPES["bf16"],
+        "float32": _TYPES["fp32"],
+        "float64": _TYPES["fp64"],
+    }
+)
 _TYPES.update({"float8e4nv": _TYPES["fp8e4nv"], "float8e5": _TYPES["fp8e5"]})
 
 
@@ -131,20 +140,31 @@ def for_function(function: Any, given: Signature | None, constants: Mapping[str,
     names = [p.name for p in function.params]
     for name in [*known, *(given.arguments if given else ())]:
         if name not in names:
-            raise CompilationError(f"expected one of the parameters of '{function.__name__}' ({', '.join(names)}), but got '{name}'")
+            raise CompilationError(
+                f"expected one of the parameters of '{function.__name__}' ({', '.join(names)}), but got '{name}'"
+            )
     for parameter in function.params:
         name = parameter.name
         if name in known:
             values[name] = known[name].value if isinstance(known[name], constexpr) else known[name]
         elif given is not None and name in given.arguments:
             if parameter.is_constexpr:
-                raise CompilationError(f"expected a constant for '{name}', which is annotated wl.constexpr", remedy=f"write '{name}=value'")
+                raise CompilationError(
+                    f"expected a constant for '{name}', which is annotated wl.constexpr", remedy=f"write '{name}=value'"
+                )
             arguments[name] = given.arguments[name]
         elif parameter.type is not None:
             arguments[name] = Argument(parameter.type, parameter.divisibility)
         elif parameter.has_default:
             values[name] = parameter.default
         else:
-            wanted = f"'{name}=value'" if parameter.is_constexpr else f"'{name}:type', for example '{name}:*fp16:16' or '{name}:i32'"
-            raise CompilationError(f"expected a {'value' if parameter.is_constexpr else 'type'} for '{name}' of '{function.__name__}'", remedy=f"add {wanted} to the signature")
+            wanted = (
+                f"'{name}=value'"
+                if parameter.is_constexpr
+                else f"'{name}:type', for example '{name}:*fp16:16' or '{name}:i32'"
+            )
+            raise CompilationError(
+                f"expected a {'value' if parameter.is_constexpr else 'type'} for '{name}' of '{function.__name__}'",
+                remedy=f"add {wanted} to the signature",
+            )
     return Signature(arguments, values)

@@ -63,6 +63,8 @@ def read(function: types.FunctionType) -> Source:
         tree = None  # a lambda, or a def that shares its line
     if not isinstance(tree, ast.FunctionDef):
         raise CompilationError(
-            f"expected a function made with 'def', but got '{function.__name__}'", Position(code.co_filename, code.co_firstlineno, 1), "write it with 'def'"
+            f"expected a function made with 'def', but got '{function.__name__}'",
+            Position(code.co_filename, code.co_firstlineno, 1),
+            "write it with 'def'",
         )
     return Source(code.co_filename, code.co_firstlineno, indent, text, tree)

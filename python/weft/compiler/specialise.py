@@ -7,7 +7,8 @@ This runs on every launch, so arrays are told apart by their class, and NumPy an
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from ..language.types import constexpr, dtype, pointer_type
 from .parameters import Parameter

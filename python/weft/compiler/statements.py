@@ -8,8 +8,9 @@ different. Where a side returns, what follows the ``if`` belongs to the sides: e
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Callable, Sequence
+from typing import Any
 
 from ..language import control, errors, operators
 from ..language.types import constexpr
@@ -83,7 +84,12 @@ class Statements(Calls):
             for element, part in zip(target.elts, value):
                 self.assign_target(element, part)
         elif isinstance(target, ast.Subscript):
-            raise self.located(errors.unsupported_syntax("an assignment to an element", "make a new block with wl.where, or store through a pointer"), target)
+            raise self.located(
+                errors.unsupported_syntax(
+                    "an assignment to an element", "make a new block with wl.where, or store through a pointer"
+                ),
+                target,
+            )
         else:
             raise self.located(errors.unsupported_syntax("an assignment to an attribute", "assign to a name"), target)
 
@@ -243,6 +249,8 @@ class Statements(Calls):
 def _only_in_one_branch(name: str, line: int) -> Missing:
     return Missing(
         lambda: errors.not_defined_here(
-            name, f"it is assigned in only one branch of the 'if' at line {line}", f"assign '{name}' before the 'if', or in both branches"
+            name,
+            f"it is assigned in only one branch of the 'if' at line {line}",
+            f"assign '{name}' before the 'if', or in both branches",
         )
     )

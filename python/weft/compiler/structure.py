@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 from ..language.promotion import is_number, to_tensor
 from ..language.value import tensor
@@ -52,7 +53,12 @@ def same_constant(a: Any, b: Any) -> bool:
     if a is b:
         return True
     if isinstance(a, tensor) and isinstance(b, tensor):
-        return a.constant is not None and b.constant is not None and a.type == b.type and repr(a.constant) == repr(b.constant)
+        return (
+            a.constant is not None
+            and b.constant is not None
+            and a.type == b.type
+            and repr(a.constant) == repr(b.constant)
+        )
     if isinstance(a, tensor) or isinstance(b, tensor) or type(a) is not type(b):
         return False
     if isinstance(a, tuple):

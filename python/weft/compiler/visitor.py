@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from ..language import errors
 from ..language.emit import Builder
@@ -104,4 +105,8 @@ class Visitor:
             index = names.index(name)
         except (CompilationError, ValueError, TypeError):
             return None
-        return call.args[index] if index < len(call.args) and not any(isinstance(a, ast.Starred) for a in call.args) else None
+        return (
+            call.args[index]
+            if index < len(call.args) and not any(isinstance(a, ast.Starred) for a in call.args)
+            else None
+        )

@@ -9,7 +9,7 @@ from . import errors
 from .casts import convert, reread
 from .emit import builtin, current
 from .maths import where
-from .memory import as_element, in_shape_of, mask_operand, pointer_operand
+from .memory import element_operand, mask_operand, pointer_operand
 from .operators import invert
 from .promotion import broadcast_to_shape
 from .types import get_int_dtype, int1, pointer_type, unwrap
@@ -44,12 +44,14 @@ def _prepare(name: str, pointer: Any, value: Any, mask: Any) -> tuple[tensor, te
     small_float_add = name == "atomic_add" and element.primitive_bitwidth == 16 and element.is_floating()
     if element.is_ptr() or (element.primitive_bitwidth < 32 and not small_float_add):
         raise errors.atomic_type(name, element)
-    value = in_shape_of(address, as_element(value, element, name, "val"), name, "val")
+    value = element_operand(address, value, element, name, "val")
     mask = unwrap(mask)
     return address, value, None if mask is None else mask_operand(address, mask, name)
 
 
-def _integer_atomic(name: str, kinds: tuple[str, str], pointer: Any, val: Any, mask: Any, sem: Any, scope: Any) -> tensor:
+def _integer_atomic(
+    name: str, kinds: tuple[str, str], pointer: Any, val: Any, mask: Any, sem: Any, scope: Any
+) -> tensor:
     order = _order(sem, scope)
     address, value, mask = _prepare(name, pointer, val, mask)
     if not value.dtype.is_int():
@@ -95,7 +97,9 @@ def atomic_min(pointer: Any, val: Any, mask: Any = None, sem: str | None = None,
     return _extremum("atomic_min", "min", "umax", pointer, val, mask, sem, scope)
 
 
-def _extremum(name: str, kind: str, negative_kind: str, pointer: Any, val: Any, mask: Any, sem: Any, scope: Any) -> tensor:
+def _extremum(
+    name: str, kind: str, negative_kind: str, pointer: Any, val: Any, mask: Any, sem: Any, scope: Any
+) -> tensor:
     order = _order(sem, scope)
     address, value, mask = _prepare(name, pointer, val, mask)
     if value.dtype.is_int():
@@ -129,9 +133,14 @@ def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: str | None = None, scope: 
     element = address.dtype.element_ty
     if element.is_ptr() or element.primitive_bitwidth not in (16, 32, 64):
         raise errors.atomic_type("atomic_cas", element)
-    expected = in_shape_of(address, as_element(cmp, element, "atomic_cas", "cmp"), "atomic_cas", "cmp")
-    value = in_shape_of(address, as_element(val, element, "atomic_cas", "val"), "atomic_cas", "val")
-    return tensor(current().op("tile.atomic_cas", [address.handle, expected.handle, value.handle], [value.type], {"order": order}), value.type)
+    expected = element_operand(address, cmp, element, "atomic_cas", "cmp")
+    value = element_operand(address, val, element, "atomic_cas", "val")
+    return tensor(
+        current().op(
+            "tile.atomic_cas", [address.handle, expected.handle, value.handle], [value.type], {"order": order}
+        ),
+        value.type,
+    )
 
 
 __all__ = [

@@ -122,11 +122,17 @@ def _hint(input: Any, name: str, values: Any) -> tensor:
     if not isinstance(input, tensor):
         raise errors.expected_value(f"the argument of '{name}'", input)
     values = unwrap(values)
-    numbers = [constant_int(v, f"a value of {name}") for v in (values if isinstance(values, (tuple, list)) else (values,))]
+    numbers = [
+        constant_int(v, f"a value of {name}") for v in (values if isinstance(values, (tuple, list)) else (values,))
+    ]
     if any(n < 1 for n in numbers) or len(numbers) != (len(input.shape) or 1):
         raise errors.hint_values(name, numbers, input)
     builder = current()
-    attribute = {"multiple_of": "tile.divisibility", "max_contiguous": "tile.contiguity", "max_constancy": "tile.constancy"}[name]
+    attribute = {
+        "multiple_of": "tile.divisibility",
+        "max_contiguous": "tile.contiguity",
+        "max_constancy": "tile.constancy",
+    }[name]
     text = f"array<i32: {', '.join(map(str, numbers))}>" if input.shape else f"{numbers[0]} : i32"
     if input._handle is not None and not input._handle.set_attribute(attribute, builder.attribute(text)):
         # An argument of a block: of the kernel, then its operation keeps the promise; of a loop, then there is nowhere to keep it.

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import Any, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from . import errors
 from .types import dtype
@@ -64,11 +65,18 @@ class Builder:
         return self._location
 
     def op(
-        self, name: str, operands: Sequence[Any] = (), results: Sequence[Any] = (), attributes: dict[str, Any] | None = None, regions: Sequence[Any] = ()
+        self,
+        name: str,
+        operands: Sequence[Any] = (),
+        results: Sequence[Any] = (),
+        attributes: dict[str, Any] | None = None,
+        regions: Sequence[Any] = (),
     ) -> Any:
         """Add an operation; operands are native values, results types of the language. Gives its native result, or a tuple of them."""
         native_type = self.native.type
-        return self.module.create(name, self.location(), operands, [native_type(r) for r in results], attributes or {}, regions)
+        return self.module.create(
+            name, self.location(), operands, [native_type(r) for r in results], attributes or {}, regions
+        )
 
     def constant(self, value: int | float | bool, value_type: Any) -> Any:
         """A native constant: the value itself, or a block filled with it."""

@@ -7,7 +7,8 @@ The compiler adds where: the file, the line with a caret, and the calls that led
 from __future__ import annotations
 
 import difflib
-from typing import Any, Iterable
+from collections.abc import Iterable
+from typing import Any
 
 from .types import describe, dtype
 
@@ -45,15 +46,22 @@ def _closest(name: str, candidates: Iterable[str]) -> str | None:
 
 
 def outside_kernel() -> KernelError:
-    return KernelError("expected a kernel being compiled, but got a call from plain Python", "call this from a function decorated with @weft.jit")
+    return KernelError(
+        "expected a kernel being compiled, but got a call from plain Python",
+        "call this from a function decorated with @weft.jit",
+    )
 
 
 def unknown_name(name: str, candidates: Iterable[str]) -> KernelError:
-    return KernelError(f"expected a defined name, but got '{name}'", _closest(name, candidates) or f"define '{name}' before this line")
+    return KernelError(
+        f"expected a defined name, but got '{name}'", _closest(name, candidates) or f"define '{name}' before this line"
+    )
 
 
 def unknown_attribute(owner: str, name: str, candidates: Iterable[str]) -> KernelError:
-    return KernelError(f"{owner} has no attribute '{name}'", _closest(name, (c for c in candidates if not c.startswith("_"))))
+    return KernelError(
+        f"{owner} has no attribute '{name}'", _closest(name, (c for c in candidates if not c.startswith("_")))
+    )
 
 
 def not_defined_here(name: str, reason: str, remedy: str) -> KernelError:
@@ -75,7 +83,9 @@ def plain_function(name: str) -> KernelError:
 
 
 def not_callable(what: str) -> KernelError:
-    return KernelError(f"expected a function, but got {what}")
+    return KernelError(
+        f"expected a function, but got {what}", "call a function of the language or one decorated with @weft.jit"
+    )
 
 
 # ---- Types ----------------------------------------------------------------------------------------------------------------
@@ -94,11 +104,18 @@ def tensor_as_python_value(wanted: str, value: Any) -> KernelError:
 
 
 def expected_scalar(what: str, value: Any) -> KernelError:
-    return KernelError(f"expected {what} to be a scalar, but got {_type_of(value)}", "reduce it first, for example with wl.sum or wl.max")
+    return KernelError(
+        f"expected {what} to be a scalar, but got {_type_of(value)}",
+        "reduce it first, for example with wl.sum or wl.max",
+    )
 
 
 def expected_dtype(operation: str, value: Any) -> KernelError:
-    return KernelError(f"expected a type for 'dtype' of '{operation}', but got {_type_of(value)}", "name one, for example wl.float32", "dtype")
+    return KernelError(
+        f"expected a type for 'dtype' of '{operation}', but got {_type_of(value)}",
+        "name one, for example wl.float32",
+        "dtype",
+    )
 
 
 def no_common_type(a: dtype, b: dtype) -> KernelError:
@@ -107,16 +124,21 @@ def no_common_type(a: dtype, b: dtype) -> KernelError:
 
 def signedness_differs(a: dtype, b: dtype) -> KernelError:
     return KernelError(
-        f"expected operands of division with the same signedness, but got {a} and {b}", f"cast one of them, for example with .to(wl.{a})"
+        f"expected operands of division with the same signedness, but got {a} and {b}",
+        f"cast one of them, for example with .to(wl.{a})",
     )
 
 
 def negative_with_unsigned(value: Any, other: dtype) -> KernelError:
-    return KernelError(f"expected a number that {other} holds, but got {value}", "cast the tensor to a signed type with .to(...)")
+    return KernelError(
+        f"expected a number that {other} holds, but got {value}", "cast the tensor to a signed type with .to(...)"
+    )
 
 
 def number_out_of_range(value: Any, what: str) -> KernelError:
-    return KernelError(f"expected a number that fits {what}, but got {value}", "cast the other operand to a wider type with .to(...)")
+    return KernelError(
+        f"expected a number that fits {what}, but got {value}", "cast the other operand to a wider type with .to(...)"
+    )
 
 
 def needs_integers(operation: str, got: dtype, remedy: str) -> KernelError:
@@ -128,7 +150,9 @@ def needs_floats(operation: str, got: dtype) -> KernelError:
 
 
 def no_fp8_arithmetic(operation: str, got: dtype) -> KernelError:
-    return KernelError(f"expected operands of at least 16 bits for '{operation}', but got {got}", "convert first with .to(wl.float16)")
+    return KernelError(
+        f"expected operands of at least 16 bits for '{operation}', but got {got}", "convert first with .to(wl.float16)"
+    )
 
 
 def unary_operand(operation: str, got: dtype) -> KernelError:
@@ -137,7 +161,9 @@ def unary_operand(operation: str, got: dtype) -> KernelError:
 
 
 def division_by_zero() -> KernelError:
-    return KernelError("expected a divisor other than 0, but got the constant 0", "check the constants this divisor is made from")
+    return KernelError(
+        "expected a divisor other than 0, but got the constant 0", "check the constants this divisor is made from"
+    )
 
 
 def bitcast_width(source: dtype, target: dtype) -> KernelError:
@@ -148,7 +174,7 @@ def bitcast_width(source: dtype, target: dtype) -> KernelError:
 
 
 def unsupported_option(name: str, value: Any, allowed: str) -> KernelError:
-    return KernelError(f"expected '{name}' to be one of {allowed}, but got {value!r}", None, name)
+    return KernelError(f"expected '{name}' to be one of {allowed}, but got {value!r}", "use one of these", name)
 
 
 # ---- Shapes ---------------------------------------------------------------------------------------------------------------
@@ -163,7 +189,8 @@ def not_broadcastable(a: tuple[int, ...], b: tuple[int, ...], axis: int, x: int,
 
 def cannot_broadcast_to(source: tuple[int, ...], target: tuple[int, ...]) -> KernelError:
     return KernelError(
-        f"expected a shape that broadcasts to {_shape(target)}, but got {_shape(source)}", "only axes of size 1 are repeated; add them with [:, None]"
+        f"expected a shape that broadcasts to {_shape(target)}, but got {_shape(source)}",
+        "only axes of size 1 are repeated; add them with [:, None]",
     )
 
 
@@ -176,11 +203,17 @@ def not_power_of_two(what: str, size: int, shape: tuple[int, ...]) -> KernelErro
 
 
 def too_many_elements(what: str, shape: tuple[int, ...], elements: int, most: int) -> KernelError:
-    return KernelError(f"expected at most {most} elements for {what}, but got {elements} in {_shape(shape)}", "use smaller blocks and a loop")
+    return KernelError(
+        f"expected at most {most} elements for {what}, but got {elements} in {_shape(shape)}",
+        "use smaller blocks and a loop",
+    )
 
 
 def empty_range(first: int, last: int) -> KernelError:
-    return KernelError(f"expected the end of arange to be greater than its start, but got {first} and {last}", "write wl.arange(0, SIZE)")
+    return KernelError(
+        f"expected the end of arange to be greater than its start, but got {first} and {last}",
+        "write wl.arange(0, SIZE)",
+    )
 
 
 def not_constant(what: str, value: Any) -> KernelError:
@@ -193,19 +226,30 @@ def not_constant(what: str, value: Any) -> KernelError:
 
 
 def axis_out_of_range(what: str, axis: int, rank: int) -> KernelError:
-    return KernelError(f"expected an axis of {what} from {-rank} to {rank - 1}, but got {axis}", None, "axis")
+    return KernelError(
+        f"expected an axis of {what} from {-rank} to {rank - 1}, but got {axis}",
+        "axes count from 0, and from -1 backwards",
+        "axis",
+    )
 
 
 def grid_axis(operation: str, axis: int) -> KernelError:
-    return KernelError(f"expected 0, 1 or 2 for the axis of {operation}, but got {axis}", "a grid has three axes", "axis")
+    return KernelError(
+        f"expected 0, 1 or 2 for the axis of {operation}, but got {axis}", "a grid has three axes", "axis"
+    )
 
 
 def element_count(operation: str, source: tuple[int, ...], target: tuple[int, ...]) -> KernelError:
-    return KernelError(f"expected a shape with as many elements as {_shape(source)} for '{operation}', but got {_shape(target)}")
+    return KernelError(
+        f"expected a shape with as many elements as {_shape(source)} for '{operation}', but got {_shape(target)}",
+        "the sizes must multiply to the same number",
+    )
 
 
 def not_a_permutation(order: list[int], rank: int) -> KernelError:
-    return KernelError(f"expected each of the axes 0 to {rank - 1} once, but got {_shape(order)}")
+    return KernelError(
+        f"expected each of the axes 0 to {rank - 1} once, but got {_shape(order)}", "name every axis once"
+    )
 
 
 def rank_too_small(operation: str, value: Any, rank: int) -> KernelError:
@@ -214,7 +258,9 @@ def rank_too_small(operation: str, value: Any, rank: int) -> KernelError:
 
 
 def last_axis_of_two(operation: str, value: Any) -> KernelError:
-    return KernelError(f"expected a block whose last axis has size 2 for '{operation}', but got {_type_of(value)}", "reshape it first")
+    return KernelError(
+        f"expected a block whose last axis has size 2 for '{operation}', but got {_type_of(value)}", "reshape it first"
+    )
 
 
 def unsupported_index(value: Any) -> KernelError:
@@ -229,7 +275,11 @@ def too_many_indices(value: Any, count: int) -> KernelError:
 
 
 def hint_values(operation: str, values: list[int], value: Any) -> KernelError:
-    return KernelError(f"expected one positive number an axis for '{operation}' of {_type_of(value)}, but got {_shape(values)}", None, "values")
+    return KernelError(
+        f"expected one positive number an axis for '{operation}' of {_type_of(value)}, but got {_shape(values)}",
+        None,
+        "values",
+    )
 
 
 # ---- Memory ---------------------------------------------------------------------------------------------------------------
@@ -247,12 +297,16 @@ def pointer_operand(operation: str, a: dtype, b: dtype) -> KernelError:
 
 def expected_pointer(operation: str, value: Any) -> KernelError:
     return KernelError(
-        f"expected a pointer for '{operation}', but got {_type_of(value)}", "add offsets to a pointer argument: wl.load(x + offsets)", "pointer"
+        f"expected a pointer for '{operation}', but got {_type_of(value)}",
+        "add offsets to a pointer argument: wl.load(x + offsets)",
+        "pointer",
     )
 
 
 def pointer_cast(source: dtype, target: dtype) -> KernelError:
-    return KernelError(f"expected an integer of 64 bits or a pointer to convert with a pointer, but got {source} and {target}")
+    return KernelError(
+        f"expected an integer of 64 bits or a pointer to convert with a pointer, but got {source} and {target}"
+    )
 
 
 def block_with_scalar_pointer(operation: str, argument: str, value: Any) -> KernelError:
@@ -272,56 +326,84 @@ def not_pointer_shape(operation: str, argument: str, value: Any, pointer: Any) -
 
 
 def expected_mask(operation: str, value: Any) -> KernelError:
-    return KernelError(f"expected 'mask' of '{operation}' to be int1, but got {_type_of(value)}", "compare to make one: offsets < n", "mask")
+    return KernelError(
+        f"expected 'mask' of '{operation}' to be int1, but got {_type_of(value)}",
+        "compare to make one: offsets < n",
+        "mask",
+    )
 
 
 def other_without_mask() -> KernelError:
     return KernelError(
-        "expected a mask beside 'other' of 'load', but got none", "'other' stands where the mask is false: add mask=..., or drop other", "other"
+        "expected a mask beside 'other' of 'load', but got none",
+        "'other' stands where the mask is false: add mask=..., or drop other",
+        "other",
     )
 
 
 def element_type(operation: str, argument: str, value: Any, element: dtype) -> KernelError:
     remedy = "load the value that the pointer points to first" if value.dtype.is_ptr() else "pass a pointer"
-    return KernelError(f"expected '{argument}' of '{operation}' to be {element}, which the pointer points to, but got {_type_of(value)}", remedy, argument)
+    return KernelError(
+        f"expected '{argument}' of '{operation}' to be {element}, which the pointer points to, but got {_type_of(value)}",
+        remedy,
+        argument,
+    )
 
 
 def store_to_constant(pointer: dtype) -> KernelError:
-    return KernelError(f"expected a pointer that may be written through, but got the constant {pointer}", None, "pointer")
+    return KernelError(
+        f"expected a pointer that may be written through, but got the constant {pointer}", None, "pointer"
+    )
 
 
 def needs_block_pointer(operation: str) -> KernelError:
     return KernelError(
-        f"expected no 'boundary_check' or 'padding_option' for '{operation}' of plain pointers, but got one", "use mask= and other=", "boundary_check"
+        f"expected no 'boundary_check' or 'padding_option' for '{operation}' of plain pointers, but got one",
+        "use mask= and other=",
+        "boundary_check",
     )
 
 
 def atomic_type(operation: str, got: dtype) -> KernelError:
-    return KernelError(f"expected a type that '{operation}' takes, but got {got}", "see docs/Language.md for the types of each atomic", "pointer")
+    return KernelError(
+        f"expected a type that '{operation}' takes, but got {got}",
+        "see docs/Language.md for the types of each atomic",
+        "pointer",
+    )
 
 
 # ---- Products, reductions -------------------------------------------------------------------------------------------------
 
 
 def dot_rank(what: str, value: Any) -> KernelError:
-    return KernelError(f"expected {what} of 'dot' to have two axes, but got {_type_of(value)}", "make a matrix of it with [:, None] or wl.reshape")
+    return KernelError(
+        f"expected {what} of 'dot' to have two axes, but got {_type_of(value)}",
+        "make a matrix of it with [:, None] or wl.reshape",
+    )
 
 
 def dot_type(what: str, value: Any) -> KernelError:
     return KernelError(
-        f"expected {what} of 'dot' to be fp16, bf16, fp32, an 8-bit float or int8, but got {_type_of(value)}", "convert it with .to(wl.float16)"
+        f"expected {what} of 'dot' to be fp16, bf16, fp32, an 8-bit float or int8, but got {_type_of(value)}",
+        "convert it with .to(wl.float16)",
     )
 
 
 def dot_types_differ(a: Any, b: Any) -> KernelError:
-    return KernelError(f"expected both operands of 'dot' to have one type, but got {_type_of(a)} and {_type_of(b)}", f"convert one, for example with .to(wl.{b.dtype})" if str(b.dtype).startswith("int") else "convert one with .to(other.dtype)")
+    return KernelError(
+        f"expected both operands of 'dot' to have one type, but got {_type_of(a)} and {_type_of(b)}",
+        f"convert one, for example with .to(wl.{b.dtype})"
+        if str(b.dtype).startswith("int")
+        else "convert one with .to(other.dtype)",
+    )
 
 
 def dot_shapes(a: Any, b: Any) -> KernelError:
     swapped = a.shape[1] == b.shape[1]
     return KernelError(
         f"expected [M, K] and [K, N] for 'dot', but got {_type_of(a)} and {_type_of(b)}",
-        f"K is {a.shape[1]} on the left and {b.shape[0]} on the right" + ("; transpose the second operand with wl.trans" if swapped else ""),
+        f"K is {a.shape[1]} on the left and {b.shape[0]} on the right"
+        + ("; transpose the second operand with wl.trans" if swapped else ""),
     )
 
 
@@ -333,25 +415,40 @@ def dot_too_small(a: Any, b: Any, least: int) -> KernelError:
 
 
 def dot_accumulator(value: Any, wanted: Any) -> KernelError:
-    return KernelError(f"expected 'acc' of 'dot' to be {describe(wanted)}, but got {_type_of(value)}", f"start from wl.zeros({_shape(wanted.shape)}, ...)", "acc")
+    return KernelError(
+        f"expected 'acc' of 'dot' to be {describe(wanted)}, but got {_type_of(value)}",
+        f"start from wl.zeros({_shape(wanted.shape)}, ...)",
+        "acc",
+    )
 
 
 def dot_result_type(operand: dtype, wanted: dtype, allowed: Iterable[dtype]) -> KernelError:
     names = " or ".join(map(str, allowed))
-    return KernelError(f"expected {names} for the result of 'dot' of {operand}, but got {wanted}", "convert the result with .to(...)", "out_dtype")
+    return KernelError(
+        f"expected {names} for the result of 'dot' of {operand}, but got {wanted}",
+        "convert the result with .to(...)",
+        "out_dtype",
+    )
 
 
 def input_shapes(operation: str, a: Any, b: Any) -> KernelError:
-    return KernelError(f"expected blocks of one shape for '{operation}', but got {_type_of(a)} and {_type_of(b)}", "broadcast them first")
+    return KernelError(
+        f"expected blocks of one shape for '{operation}', but got {_type_of(a)} and {_type_of(b)}",
+        "broadcast them first",
+    )
 
 
 def combine_count(operation: str, wanted: int, got: int) -> KernelError:
-    return KernelError(f"expected the combine function of '{operation}' to return {wanted} values, but got {got}", None, "combine_fn")
+    return KernelError(
+        f"expected the combine function of '{operation}' to return {wanted} values, but got {got}", None, "combine_fn"
+    )
 
 
 def combine_type(operation: str, wanted: dtype, got: Any) -> KernelError:
     return KernelError(
-        f"expected the combine function of '{operation}' to return {wanted}, but got {_type_of(got)}", f"convert inside it with .to(...)", "combine_fn"
+        f"expected the combine function of '{operation}' to return {wanted}, but got {_type_of(got)}",
+        "convert inside it with .to(...)",
+        "combine_fn",
     )
 
 
@@ -364,7 +461,8 @@ def unsupported_syntax(construct: str, remedy: str | None) -> KernelError:
 
 def changes_type_in_loop(name: str, before: Any, after: Any) -> KernelError:
     return KernelError(
-        f"expected '{name}' to keep its type {_type_of(before)} in the loop, but got {_type_of(after)}", _loop_remedy(name, before, after)
+        f"expected '{name}' to keep its type {_type_of(before)} in the loop, but got {_type_of(after)}",
+        _loop_remedy(name, before, after),
     )
 
 
@@ -381,7 +479,14 @@ def _loop_remedy(name: str, before: Any, after: Any) -> str:
 
 
 def _wl_name(value_type: dtype) -> str:
-    names = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64", "fp8e4nv": "float8e4nv", "fp8e5": "float8e5"}
+    names = {
+        "fp16": "float16",
+        "bf16": "bfloat16",
+        "fp32": "float32",
+        "fp64": "float64",
+        "fp8e4nv": "float8e4nv",
+        "fp8e5": "float8e5",
+    }
     return names.get(str(value_type), str(value_type))
 
 
@@ -393,21 +498,30 @@ def differs_between_branches(name: str, then: Any, otherwise: Any) -> KernelErro
 
 
 def returns_differ(a: Any, b: Any) -> KernelError:
-    return KernelError(f"expected every return to give one type, but got {_type_of(a)} and {_type_of(b)}", "convert one of them with .to(...)")
+    return KernelError(
+        f"expected every return to give one type, but got {_type_of(a)} and {_type_of(b)}",
+        "convert one of them with .to(...)",
+    )
 
 
 def kernel_returns(value: Any) -> KernelError:
-    return KernelError(f"expected a kernel to return nothing, but got {_type_of(value)}", "write results through pointers with wl.store")
+    return KernelError(
+        f"expected a kernel to return nothing, but got {_type_of(value)}",
+        "write results through pointers with wl.store",
+    )
 
 
 def return_in_loop() -> KernelError:
     return KernelError(
-        "expected a loop without 'return', but got one", "keep a flag and test it after the loop; a loop over wl.static_range may return"
+        "expected a loop without 'return', but got one",
+        "keep a flag and test it after the loop; a loop over wl.static_range may return",
     )
 
 
 def wrong_arguments(function: str, reason: str, signature: str) -> KernelError:
-    return KernelError(f"expected the arguments of '{function}', but got others: {reason}", f"it is '{function}{signature}'")
+    return KernelError(
+        f"expected the arguments of '{function}', but got others: {reason}", f"it is '{function}{signature}'"
+    )
 
 
 def constexpr_argument(function: str, name: str, value: Any) -> KernelError:
@@ -423,15 +537,21 @@ def recursion(function: str) -> KernelError:
 
 
 def condition_not_scalar(value: Any) -> KernelError:
-    return KernelError(f"expected a scalar condition, but got {_type_of(value)}", "select element by element with wl.where, or reduce it with wl.max")
+    return KernelError(
+        f"expected a scalar condition, but got {_type_of(value)}",
+        "select element by element with wl.where, or reduce it with wl.max",
+    )
 
 
 def loop_bound(what: str, value: Any) -> KernelError:
-    return KernelError(f"expected {what} of the loop to be a scalar integer, but got {_type_of(value)}", "convert it with .to(wl.int32)")
+    return KernelError(
+        f"expected {what} of the loop to be a scalar integer, but got {_type_of(value)}",
+        "convert it with .to(wl.int32)",
+    )
 
 
 def zero_step(operation: str) -> KernelError:
-    return KernelError(f"expected a step other than 0 for {operation}, but got 0")
+    return KernelError(f"expected a step other than 0 for {operation}, but got 0", "count up with 1 or down with -1")
 
 
 def not_iterable(value: Any) -> KernelError:
@@ -442,21 +562,29 @@ def not_iterable(value: Any) -> KernelError:
 
 
 def endless_loop() -> KernelError:
-    return KernelError("expected a loop that can end, but got a condition that is always true", "test something that the loop changes")
+    return KernelError(
+        "expected a loop that can end, but got a condition that is always true", "test something that the loop changes"
+    )
 
 
 def cannot_unpack(value: Any, wanted: int) -> KernelError:
     got = f"{len(value)} values" if isinstance(value, (tuple, list)) else _type_of(value)
-    return KernelError(f"expected {wanted} values to unpack, but got {got}")
+    return KernelError(f"expected {wanted} values to unpack, but got {got}", "give as many names as there are values")
 
 
 def constexpr_reassigned(name: str) -> KernelError:
-    return KernelError(f"expected '{name}' to be assigned once, as a constexpr is, but it has a value already", "use another name")
+    return KernelError(
+        f"expected '{name}' to be assigned once, as a constexpr is, but it has a value already", "use another name"
+    )
 
 
 def static_assertion(message: Any) -> KernelError:
-    return KernelError(f"static assertion failed{f': {message}' if message else ''}", "the condition is false for these arguments")
+    return KernelError(
+        f"static assertion failed{f': {message}' if message else ''}", "the condition is false for these arguments"
+    )
 
 
 def python_failure(error: Exception) -> KernelError:
-    return KernelError(f"a constant expression failed: {type(error).__name__}: {error}", "check the constants in this expression")
+    return KernelError(
+        f"a constant expression failed: {type(error).__name__}: {error}", "check the constants in this expression"
+    )

@@ -239,7 +239,7 @@ def cdiv(x: Any, div: Any) -> Any:
     return (to_tensor(x) + (div - 1)) // div
 
 
-setattr(tensor, "cdiv", cdiv)
+tensor.cdiv = cdiv
 
 
 @builtin

@@ -52,7 +52,9 @@ def _operand(value: Any, what: str) -> tensor:
     operand = to_tensor(value, f"{what} of 'dot'")
     if len(operand.shape) != 2:
         raise errors.dot_rank(what, operand)
-    if operand.dtype.is_ptr() or not (operand.dtype.is_floating() and operand.dtype.primitive_bitwidth <= 32 or operand.dtype == int8):
+    if operand.dtype.is_ptr() or not (
+        (operand.dtype.is_floating() and operand.dtype.primitive_bitwidth <= 32) or operand.dtype == int8
+    ):
         raise errors.dot_type(what, operand)
     return operand
 

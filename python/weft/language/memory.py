@@ -28,11 +28,11 @@ def pointer_operand(pointer: Any, operation: str) -> tensor:
     return value
 
 
-def in_shape_of(pointer: tensor, value: Any, operation: str, argument: str) -> tensor:
-    """A mask or a value broadcast to the pointers' shape."""
+def check_shape(pointer: tensor, value: Any, operation: str, argument: str) -> None:
+    """Refuses a mask or a value that does not broadcast to the pointers' shape."""
     value = to_tensor(value, f"'{argument}' of '{operation}'")
     if value.shape == pointer.shape:
-        return value
+        return
     if not pointer.shape:
         raise errors.block_with_scalar_pointer(operation, argument, value)
     try:
@@ -41,7 +41,18 @@ def in_shape_of(pointer: tensor, value: Any, operation: str, argument: str) -> t
         fits = False
     if not fits:
         raise errors.not_pointer_shape(operation, argument, value, pointer)
-    return broadcast_to_shape(value, pointer.shape)
+
+
+def in_shape_of(pointer: tensor, value: Any, operation: str, argument: str) -> tensor:
+    """A mask or a value broadcast to the pointers' shape."""
+    check_shape(pointer, value, operation, argument)
+    return broadcast_to_shape(to_tensor(value), pointer.shape)
+
+
+def element_operand(pointer: tensor, value: Any, element: dtype, operation: str, argument: str) -> tensor:
+    """A value as what the pointers point to, in their shape."""
+    check_shape(pointer, value, operation, argument)
+    return broadcast_to_shape(as_element(value, element, operation, argument), pointer.shape)
 
 
 def as_element(value: Any, element: dtype, operation: str, argument: str) -> tensor:
@@ -111,7 +122,7 @@ def load(
     if mask is not None:
         operands.append(mask_operand(address, mask, "load").handle)
     if other is not None:
-        operands.append(in_shape_of(address, as_element(other, element, "load", "other"), "load", "other").handle)
+        operands.append(element_operand(address, other, element, "load", "other").handle)
     attributes = _policy(builder, "load", cache_modifier, _LOAD_CACHES, eviction_policy)
     attributes["operandSegmentSizes"] = builder.i32_array([1, int(mask is not None), int(other is not None)])
     if unwrap(volatile):
@@ -124,7 +135,12 @@ def load(
 @member
 @builtin
 def store(
-    pointer: Any, value: Any, mask: Any = None, boundary_check: Any = (), cache_modifier: str = "", eviction_policy: str = ""
+    pointer: Any,
+    value: Any,
+    mask: Any = None,
+    boundary_check: Any = (),
+    cache_modifier: str = "",
+    eviction_policy: str = "",
 ) -> None:
     """Write ``value`` where ``pointer`` points and ``mask`` is true. Value and mask broadcast to the pointers' shape; the value is cast to the pointee."""
     mask = unwrap(mask)
@@ -135,7 +151,7 @@ def store(
     if target.dtype.is_const():
         raise errors.store_to_constant(target.dtype)
     builder, stored = current(), target.dtype.element_ty
-    written = in_shape_of(address, as_element(value, stored, "store", "value"), "store", "value")
+    written = element_operand(address, value, stored, "store", "value")
     written = convert(written, address.dtype.element_ty)
     operands = [address.handle, written.handle]
     if mask is not None:

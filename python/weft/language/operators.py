@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from . import errors
 from .casts import convert
@@ -105,6 +106,7 @@ def _check_arithmetic(operation: str, value_type: dtype) -> None:
         raise errors.no_fp8_arithmetic(operation, value_type)
 
 
+@builtin
 def truediv(lhs: Any, rhs: Any) -> tensor:
     """``lhs / rhs``, in float32 or float64."""
     lhs, rhs = operands("/", lhs, rhs, division=True)
@@ -114,6 +116,7 @@ def truediv(lhs: Any, rhs: Any) -> tensor:
     return emit_binary("arith.divf", lhs, rhs)
 
 
+@builtin
 def floordiv(lhs: Any, rhs: Any) -> tensor:
     """``lhs // rhs`` of integers, rounded toward zero."""
     _check_divisor(rhs)
@@ -122,10 +125,13 @@ def floordiv(lhs: Any, rhs: Any) -> tensor:
         return folded
     lhs, rhs = operands("//", lhs, rhs, division=True)
     if not lhs.dtype.is_int():
-        raise errors.needs_integers("//", lhs.dtype, "divide with '/' and round with wl.floor, or cast both operands to an integer type")
+        raise errors.needs_integers(
+            "//", lhs.dtype, "divide with '/' and round with wl.floor, or cast both operands to an integer type"
+        )
     return emit_binary("arith.divsi" if lhs.dtype.is_int_signed() else "arith.divui", lhs, rhs)
 
 
+@builtin
 def mod(lhs: Any, rhs: Any) -> tensor:
     """``lhs % rhs``: what division toward zero leaves, so it has the sign of ``lhs``."""
     _check_divisor(rhs)
@@ -141,31 +147,38 @@ def mod(lhs: Any, rhs: Any) -> tensor:
 def _bitwise(symbol: str, lhs: Any, rhs: Any) -> tuple[tensor, tensor]:
     lhs, rhs = operands(symbol, lhs, rhs)
     if not lhs.dtype.is_int():
-        raise errors.needs_integers(symbol, lhs.dtype, "cast to an integer type first, or reread the bits with .to(wl.int32, bitcast=True)")
+        raise errors.needs_integers(
+            symbol, lhs.dtype, "cast to an integer type first, or reread the bits with .to(wl.int32, bitcast=True)"
+        )
     return lhs, rhs
 
 
+@builtin
 def and_(lhs: Any, rhs: Any) -> tensor:
     """``lhs & rhs``."""
     return emit_binary("arith.andi", *_bitwise("&", lhs, rhs))
 
 
+@builtin
 def or_(lhs: Any, rhs: Any) -> tensor:
     """``lhs | rhs``."""
     return emit_binary("arith.ori", *_bitwise("|", lhs, rhs))
 
 
+@builtin
 def xor(lhs: Any, rhs: Any) -> tensor:
     """``lhs ^ rhs``."""
     return emit_binary("arith.xori", *_bitwise("^", lhs, rhs))
 
 
+@builtin
 def shl(lhs: Any, rhs: Any) -> tensor:
     """``lhs << rhs``."""
     folded = _folded(lhs, rhs, False, lambda a, b: a << b if 0 <= b < 64 else 1 << 64)
     return folded if folded is not None else emit_binary("arith.shli", *_bitwise("<<", lhs, rhs))
 
 
+@builtin
 def shr(lhs: Any, rhs: Any) -> tensor:
     """``lhs >> rhs``; the sign of a signed ``lhs`` is kept."""
     folded = _folded(lhs, rhs, False, lambda a, b: a >> b if 0 <= b < 64 else 1 << 64)
@@ -192,7 +205,9 @@ def invert(value: Any) -> tensor:
     value = to_tensor(value)
     if not value.dtype.is_int():
         raise errors.unary_operand("~", value.dtype)
-    return emit_binary("arith.xori", value, tensor(current().constant(1 if value.dtype.is_bool() else -1, value.type), value.type))
+    return emit_binary(
+        "arith.xori", value, tensor(current().constant(1 if value.dtype.is_bool() else -1, value.type), value.type)
+    )
 
 
 def compare(symbol: str, lhs: Any, rhs: Any) -> tensor:
@@ -211,7 +226,14 @@ def compare(symbol: str, lhs: Any, rhs: Any) -> tensor:
     return tensor(builder.op(name, [lhs.handle, rhs.handle], [result], {"predicate": builder.i64(predicate)}), result)
 
 
-_COMPARE = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+_COMPARE = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 def as_bool(value: Any, what: str) -> tensor:
@@ -222,11 +244,13 @@ def as_bool(value: Any, what: str) -> tensor:
     return convert(value, int1)
 
 
+@builtin
 def logical_and(lhs: Any, rhs: Any) -> tensor:
     """``lhs and rhs`` of tensors: both are computed."""
     return and_(as_bool(lhs, "an operand of 'and'"), as_bool(rhs, "an operand of 'and'"))
 
 
+@builtin
 def logical_or(lhs: Any, rhs: Any) -> tensor:
     """``lhs or rhs`` of tensors: both are computed."""
     return or_(as_bool(lhs, "an operand of 'or'"), as_bool(rhs, "an operand of 'or'"))
@@ -245,18 +269,30 @@ BINARY: dict[str, Callable[[Any, Any], tensor]] = {
 
 def _install() -> None:
     """Give tensors the operators, so that the language's own functions can use them."""
-    names = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "&": "and", "|": "or", "^": "xor", "<<": "lshift", ">>": "rshift"}
+    names = {
+        "+": "add",
+        "-": "sub",
+        "*": "mul",
+        "/": "truediv",
+        "//": "floordiv",
+        "%": "mod",
+        "&": "and",
+        "|": "or",
+        "^": "xor",
+        "<<": "lshift",
+        ">>": "rshift",
+    }
     for symbol, name in names.items():
         function = BINARY[symbol]
         setattr(tensor, f"__{name}__", lambda self, other, f=function: f(self, unwrap(other)))
         setattr(tensor, f"__r{name}__", lambda self, other, f=function: f(unwrap(other), self))
     for symbol, name in {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}.items():
         setattr(tensor, f"__{name}__", lambda self, other, s=symbol: compare(s, self, unwrap(other)))
-    setattr(tensor, "__neg__", neg)
-    setattr(tensor, "__pos__", lambda self: self)
-    setattr(tensor, "__invert__", invert)
-    setattr(tensor, "logical_and", logical_and)
-    setattr(tensor, "logical_or", logical_or)
+    tensor.__neg__ = neg
+    tensor.__pos__ = lambda self: self
+    tensor.__invert__ = invert
+    tensor.logical_and = logical_and
+    tensor.logical_or = logical_or
 
 
 _install()

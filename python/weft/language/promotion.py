@@ -91,7 +91,13 @@ def in_type(value: Any, value_type: dtype) -> tensor:
 
 
 def operands(
-    operation: str, lhs: Any, rhs: Any, *, pointers: tuple[bool, bool] = (False, False), division: bool = False, convert: bool = True
+    operation: str,
+    lhs: Any,
+    rhs: Any,
+    *,
+    pointers: tuple[bool, bool] = (False, False),
+    division: bool = False,
+    convert: bool = True,
 ) -> tuple[tensor, tensor]:
     """Both operands of a binary operation, of one type (pointers excepted) and one shape.
 

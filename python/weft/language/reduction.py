@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from . import errors
 from .casts import convert
@@ -37,7 +38,9 @@ def _combiner(combine: Combine, types: Sequence[dtype], name: str) -> Any:
 
 
 def _inputs(values: Any, name: str) -> tuple[tensor, ...]:
-    inputs = tuple(to_tensor(v, f"the argument of '{name}'") for v in (values if isinstance(values, (tuple, list)) else (values,)))
+    inputs = tuple(
+        to_tensor(v, f"the argument of '{name}'") for v in (values if isinstance(values, (tuple, list)) else (values,))
+    )
     for value in inputs:
         if value.shape != inputs[0].shape:
             raise errors.input_shapes(name, inputs[0], value)
@@ -84,7 +87,9 @@ def _widened(value: tensor) -> tensor:
     return convert(value, float32 if value.dtype.is_floating() else int32)
 
 
-def _with_indices(input: tensor, axis: Any, symbol: str, tie_break_left: Any, keep_dims: Any, name: str) -> tuple[tensor, tensor]:
+def _with_indices(
+    input: tensor, axis: Any, symbol: str, tie_break_left: Any, keep_dims: Any, name: str
+) -> tuple[tensor, tensor]:
     value = to_tensor(input, f"the argument of '{name}'")
     if not value.shape:
         raise errors.rank_too_small(name, value, 1)
@@ -98,6 +103,7 @@ def _with_indices(input: tensor, axis: Any, symbol: str, tie_break_left: Any, ke
             positions = expand_dims(positions, other)
     positions = broadcast_to_shape(positions, value.shape)
 
+    @builtin
     def combine(a: tensor, i: tensor, b: tensor, j: tensor) -> tuple[tensor, tensor]:
         first = compare(symbol, a, b)
         if unwrap(tie_break_left):
@@ -110,7 +116,13 @@ def _with_indices(input: tensor, axis: Any, symbol: str, tie_break_left: Any, ke
 
 @member
 @builtin
-def max(input: tensor, axis: int | None = None, return_indices: bool = False, return_indices_tie_break_left: bool = True, keep_dims: bool = False) -> Any:
+def max(
+    input: tensor,
+    axis: int | None = None,
+    return_indices: bool = False,
+    return_indices_tie_break_left: bool = True,
+    keep_dims: bool = False,
+) -> Any:
     """The greatest element along an axis, or of the whole block; with ``return_indices`` its index too. Not-a-numbers are passed over."""
     if unwrap(return_indices):
         return _with_indices(input, axis, ">", return_indices_tie_break_left, keep_dims, "max")
@@ -119,7 +131,13 @@ def max(input: tensor, axis: int | None = None, return_indices: bool = False, re
 
 @member
 @builtin
-def min(input: tensor, axis: int | None = None, return_indices: bool = False, return_indices_tie_break_left: bool = True, keep_dims: bool = False) -> Any:
+def min(
+    input: tensor,
+    axis: int | None = None,
+    return_indices: bool = False,
+    return_indices_tie_break_left: bool = True,
+    keep_dims: bool = False,
+) -> Any:
     """The least element along an axis, or of the whole block; with ``return_indices`` its index too. Not-a-numbers are passed over."""
     if unwrap(return_indices):
         return _with_indices(input, axis, "<", return_indices_tie_break_left, keep_dims, "min")

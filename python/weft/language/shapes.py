@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from . import errors
 from .casts import convert
@@ -27,7 +28,9 @@ def constant_int(value: Any, what: str) -> int:
 def constant_shape(shape: Any, what: str) -> tuple[int, ...]:
     """A shape known at compile time: powers of two, at most 2^20 elements."""
     shape = unwrap(shape)
-    sizes = tuple(constant_int(s, f"a size in {what}") for s in (shape if isinstance(shape, (tuple, list)) else (shape,)))
+    sizes = tuple(
+        constant_int(s, f"a size in {what}") for s in (shape if isinstance(shape, (tuple, list)) else (shape,))
+    )
     elements = 1
     for size in sizes:
         if size < 1 or size & (size - 1):
@@ -57,7 +60,9 @@ def arange(start: Any, end: Any) -> tensor:
     if length > MAX_ELEMENTS:
         raise errors.too_many_elements("arange", (length,), length, MAX_ELEMENTS)
     builder, result = current(), int32.with_shape((length,))
-    return tensor(builder.op("tile.make_range", [], [result], {"start": builder.i32(first), "end": builder.i32(last)}), result)
+    return tensor(
+        builder.op("tile.make_range", [], [result], {"start": builder.i32(first), "end": builder.i32(last)}), result
+    )
 
 
 @builtin
@@ -117,7 +122,9 @@ def expand_dims(input: tensor, axis: Any) -> tensor:
         shape = (*value.shape[:index], 1, *value.shape[index:])
         if value.shape:
             result = value.dtype.with_shape(shape)
-            value = tensor(builder.op("tile.expand_dims", [value.handle], [result], {"axis": builder.i32(index)}), result)
+            value = tensor(
+                builder.op("tile.expand_dims", [value.handle], [result], {"axis": builder.i32(index)}), result
+            )
         else:
             value = broadcast_to_shape(value, (1,))
     return value
@@ -262,7 +269,9 @@ def index(value: tensor, slices: Any) -> tensor:
     """``x[:, None]``: whole axes and new ones."""
     items: Sequence[Any] = slices if isinstance(slices, tuple) else (slices,)
     whole = slice(None)
-    if any(item is not None and item != whole for item in items if not isinstance(item, tensor)) or any(isinstance(i, tensor) for i in items):
+    if any(item is not None and item != whole for item in items if not isinstance(item, tensor)) or any(
+        isinstance(i, tensor) for i in items
+    ):
         raise errors.unsupported_index(value)
     kept = sum(item == whole for item in items)
     if kept > len(value.shape):

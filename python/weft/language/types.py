@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import enum
 import functools
-from typing import Any, Iterable
+from collections.abc import Iterable
+from typing import Any
 
 
 class Kind(enum.IntEnum):
@@ -33,7 +34,7 @@ _SCALARS: dict[str, tuple[int, Kind, bool, str, int]] = {
 class dtype:
     """The type of one number. The instances are the module's constants; ``str(float16)`` is ``"fp16"``."""
 
-    __slots__ = ("name", "primitive_bitwidth", "_kind", "_signed", "mlir", "fp_mantissa_width")
+    __slots__ = ("_kind", "_signed", "fp_mantissa_width", "mlir", "name", "primitive_bitwidth")
 
     def __init__(self, name: str):
         self.name = name
@@ -196,7 +197,7 @@ class pointer_type(dtype):
 class block_type:
     """A block: a tensor of static shape whose sizes are powers of two, held by one program."""
 
-    __slots__ = ("element_ty", "shape", "mlir", "_hash")
+    __slots__ = ("_hash", "element_ty", "mlir", "shape")
 
     def __init__(self, element_ty: dtype, shape: Iterable[int]):
         self.element_ty = element_ty

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from . import emit
 from .types import block_type, dtype
@@ -16,7 +17,7 @@ class tensor:
     the language: ``x + y``, ``x[:, None]``, ``x.to(wl.float16)``, ``x.T``.
     """
 
-    __slots__ = ("_handle", "type", "constant")
+    __slots__ = ("_handle", "constant", "type")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, handle: Any, value_type: Any, constant: Any = None):
