@@ -65,7 +65,7 @@ WEFT_LANE float lg2Approx(float a, bool flushed = false) {
   return x > 0 ? (x < infinity ? result : infinity) : x == 0 ? -infinity : nan;
 }
 
-/// Sine and cosine, to about 2^-40 while |x| < 2^30.
+/// Sine and cosine, to about 2^-40 while |x| < 2^28.
 struct SineCosine {
   double sine, cosine;
 };
@@ -74,7 +74,7 @@ WEFT_LANE SineCosine sineCosine(double x) {
   const double count = turns - 0x1.8p52;
   const uint64_t quadrant = std::bit_cast<uint64_t>(turns);
   const double part = x - count * 0x1.921fb5p0; // few enough bits for an exact product
-  const double rest = part - count * (0x1.4442dp-24 + 0x1.8469898cc5170p-48);
+  const double rest = part - count * (0x4.442dp-28 + 0x1.8469898cc517p-48);
   // Past the range where that holds anything in [-1, 1] will do.
   const double angle = rest > 1.0 ? 1.0 : rest < -1.0 ? -1.0 : rest, square = angle * angle;
   double sine = 1.0 / 6227020800;

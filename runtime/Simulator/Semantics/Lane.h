@@ -11,8 +11,12 @@
 
 namespace weft::simulator::semantics {
 
-/// Any f32 NaN becomes 0x7fffffff, the only one that f32 arithmetic gives (PTX ISA 9.7.3 "Floating-Point").
-WEFT_LANE float canonicalNaN(float value) { return value != value ? std::bit_cast<float>(0x7fffffffu) : value; }
+/// Any f32 NaN becomes 0x7fffffff, the only one that f32 arithmetic gives (PTX ISA 9.7.3 "Floating-Point"). On bits:
+/// compilers hold all NaNs of an f32 expression for equal.
+WEFT_LANE float canonicalNaN(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  return std::bit_cast<float>((bits & 0x7fffffff) > 0x7f800000 ? 0x7fffffff : bits);
+}
 
 /// `a + b` in f64, rounded to odd: inexact sums get an odd last bit, so that a later rounding to half the bits or
 /// less is as if it were the only one.

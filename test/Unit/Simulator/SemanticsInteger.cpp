@@ -17,7 +17,8 @@ template <typename T> class Integer : public testing::Test {
 public:
   /// Any value, or one at the edges of the type.
   T value() {
-    static constexpr T edges[] = {T(0), T(1), T(-1), T(2), std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
+    static constexpr T edges[] = {
+        T(0), T(1), T(-1), T(2), std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
     return random.below(4) == 0 ? edges[random.below(6)] : T(random.bits() >> random.below(sizeof(T) * 8));
   }
   test::Random random;
@@ -179,7 +180,8 @@ TYPED_TEST(Integer, BitFields) {
     using U = std::make_unsigned_t<T>;
     for (int i = 0; i < 50000; ++i) {
       const T a = this->value(), b = this->value();
-      const uint32_t position = this->random.below(300), length = this->random.below(3) ? this->random.below(80) : this->random.below(300);
+      const uint32_t position = this->random.below(300),
+                     length = this->random.below(3) ? this->random.below(80) : this->random.below(300);
       ASSERT_EQ(bfe(a, position, length), bfeByBits(a, position, length)) << position << ' ' << length;
       ASSERT_EQ(bfi(U(a), U(b), position, length), bfiByBits(U(a), U(b), position, length));
     }
