@@ -1,0 +1,88 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""``weft inspect``: what is inside a PTX library."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+
+def add(commands: Any) -> None:
+    """Add this command's part of the command line."""
+    part = commands.add_parser(
+        "inspect",
+        help="print what is inside a PTX library",
+        description="Opens a library, which checks every part of it, and prints its kernels and their variants; with the registers, spills and machine "
+        "instructions that ptxas reports, where ptxas is found.",
+    )
+    part.add_argument("library", metavar="DIR")
+    part.add_argument("--ptx", metavar="KERNEL[:VARIANT]", help="print the PTX of a kernel instead")
+    part.add_argument("--json", action="store_true", help="report as JSON")
+    part.set_defaults(function=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the library as a table, as JSON, or the PTX of one kernel."""
+    import weft
+
+    library = weft.load(arguments.library)
+    if arguments.ptx:
+        name, _, variant = arguments.ptx.partition(":")
+        if name not in library.kernels:
+            raise ValueError(f"expected a kernel of {arguments.library}, but got '{name}'; it has {', '.join(library.kernels)}")
+        print(library.kernels[name].ptx(int(variant or 0)))
+        return 0
+    rows = [_row(kernel, index) for kernel in library.kernels.values() for index in range(len(kernel.variants))]
+    if arguments.json:
+        print(json.dumps({"library": library.path, "manifest": library.manifest, "variants": rows}, indent=2))
+    else:
+        _print(library, rows)
+    return 0
+
+
+def _row(kernel: Any, index: int) -> dict[str, Any]:
+    from weft.compiler.ptxas import assemble
+
+    variant = kernel.variants[index]
+    resources = assemble(kernel.ptx(index), variant["target"])
+    return {
+        "kernel": kernel.name,
+        "target": variant["target"],
+        "entry": variant["entry"],
+        "arguments": kernel.arguments,
+        "constants": variant.get("constants", {}),
+        "guards": variant.get("guards", []),
+        "warps": variant["num_warps"],
+        "shared_bytes": variant["shared_bytes"],
+        "registers": resources and resources.registers,
+        "spill_bytes": resources and resources.spill_store_bytes + resources.spill_load_bytes,
+        "instructions": resources and resources.instruction_count,
+    }
+
+
+def _print(library: Any, rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"library {library.path}")
+    for name in ("kernel", "target", "arguments", "constants"):
+        table.add_column(name, overflow="fold")
+    for name in ("warps", "shared bytes", "registers", "spill bytes", "instructions"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(
+            row["kernel"],
+            row["target"],
+            ", ".join(f"{name}: {_guarded(kind, name, row['guards'])}" for name, kind in row["arguments"].items()),
+            ", ".join(f"{name} = {value}" for name, value in row["constants"].items()),
+            *("-" if row[key] is None else f"{row[key]:,}" for key in ("warps", "shared_bytes", "registers", "spill_bytes", "instructions")),
+        )
+    Console().print(table)
+    if any(row["registers"] is None for row in rows):
+        print("registers, spills and instructions are unknown: ptxas was not found")
+
+
+def _guarded(kind: str, name: str, guards: list[dict[str, Any]]) -> str:
+    divisors = [guard["divisible_by"] for guard in guards if guard["argument"] == name]
+    return kind + "".join(f":{divisor}" for divisor in divisors)

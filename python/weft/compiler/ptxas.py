@@ -1,0 +1,92 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""What ptxas makes of PTX: registers, spills, machine instructions. Used where ptxas is found, never required."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+
+from weft.errors import Error
+
+_INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\d+\s+)?([A-Z][A-Z0-9_]*)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one thread of a kernel takes, and the instructions of its machine code by mnemonic (without NOP; None without cuobjdump)."""
+
+    registers: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+    stack_bytes: int
+    instructions: Counter[str] | None
+
+    @property
+    def instruction_count(self) -> int | None:
+        """All instructions, or None where they could not be read."""
+        return None if self.instructions is None else self.instructions.total()
+
+    @property
+    def matrix_instructions(self) -> int | None:
+        """HMMA and IMMA instructions, or None where they could not be read."""
+        return None if self.instructions is None else self.instructions["HMMA"] + self.instructions["IMMA"]
+
+
+@functools.cache
+def find_tool(name: str) -> str | None:
+    """The path of "ptxas" or "cuobjdump": on PATH, in CUDA_HOME, or in an installed Triton; None where there is none."""
+    found = shutil.which(name)
+    folders = [pathlib.Path(os.environ[key]) / "bin" for key in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(key)]
+    folders.append(pathlib.Path("/usr/local/cuda/bin"))
+    triton = importlib.util.find_spec("triton")
+    if triton is not None and triton.origin:
+        folders.append(pathlib.Path(triton.origin).parent / "backends" / "nvidia" / "bin")
+    candidates = [found] if found else [str(folder / name) for folder in folders]
+    return next((path for path in candidates if os.access(path, os.X_OK)), None)
+
+
+def assemble(ptx: str, target: str) -> Resources | None:
+    """Assemble PTX for a target and report; None where there is no ptxas. Raises weft.Error, with ptxas' words, for PTX that it refuses."""
+    ptxas = find_tool("ptxas")
+    if ptxas is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        source, cubin = pathlib.Path(folder, "kernel.ptx"), pathlib.Path(folder, "kernel.cubin")
+        source.write_text(ptx)
+        command = [ptxas, "-v", f"-arch={target}", str(source), "-o", str(cubin)]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        if run.returncode != 0:
+            raise Error(f"ptxas refused the PTX for {target}: {run.stderr.strip()}")
+        return _resources(run.stderr, _machine_code(cubin))
+
+
+def _resources(report: str, code: str | None) -> Resources:
+    def number(pattern: str) -> int:
+        return sum(int(value) for value in re.findall(pattern, report))
+
+    instructions = None
+    if code is not None:
+        instructions = Counter(name for name in _INSTRUCTION.findall(code) if name != "NOP")
+    return Resources(
+        registers=number(r"Used (\d+) registers"),
+        spill_store_bytes=number(r"(\d+) bytes spill stores"),
+        spill_load_bytes=number(r"(\d+) bytes spill loads"),
+        stack_bytes=number(r"(\d+) bytes stack frame"),
+        instructions=instructions,
+    )
+
+
+def _machine_code(cubin: pathlib.Path) -> str | None:
+    cuobjdump = find_tool("cuobjdump")
+    if cuobjdump is None:
+        return None
+    run = subprocess.run([cuobjdump, "-sass", str(cubin)], capture_output=True, text=True, check=False)
+    return run.stdout if run.returncode == 0 else None
