@@ -38,10 +38,13 @@ LogicalResult DotOp::verify() {
   return success();
 }
 
-/// Checks what a reduction and a scan share: one shape, an axis inside it, a combiner over the element types.
+/// Checks what a reduction and a scan share: a result for each source, one shape, an axis inside it, a combiner over the element types.
 static LogicalResult verifyCombining(Operation *op, ValueRange sources, int64_t axis, Region &combiner) {
   if (sources.empty())
     return op->emitOpError() << "expected at least one source, but got none";
+  if (op->getNumResults() != sources.size())
+    return op->emitOpError() << "expected as many results as sources, " << sources.size() << ", but got "
+                             << op->getNumResults();
   auto first = cast<RankedTensorType>(sources.front().getType());
   for (Value source : sources)
     if (shapeOf(source.getType()) != first.getShape())
@@ -58,8 +61,11 @@ static LogicalResult verifyCombining(Operation *op, ValueRange sources, int64_t 
     return op->emitOpError() << "expected a region over (" << arguments << "), but got (" << block.getArgumentTypes()
                              << ")";
   auto yield = dyn_cast_or_null<YieldOp>(block.empty() ? nullptr : &block.back());
-  if (!yield || TypeRange(yield.getValues().getTypes()) != TypeRange(elements))
-    return op->emitOpError() << "expected a region that yields (" << elements << ")";
+  if (!yield)
+    return op->emitOpError() << "expected a region that ends in 'tile.yield'";
+  if (TypeRange(yield.getValues().getTypes()) != TypeRange(elements))
+    return op->emitOpError() << "expected a region that yields (" << elements << "), but got ("
+                             << yield.getValues().getTypes() << ")";
   return success();
 }
 
@@ -87,3 +93,18 @@ LogicalResult ScanOp::verify() {
       return emitOpError() << "expected a result of type " << source.getType() << ", but got " << result.getType();
   return success();
 }
+
+/// C4 of reduce and scan: the order in which a combiner runs, and how often, is not specified, so that it must do nothing but compute.
+static LogicalResult verifyNoEffects(Operation *op, Block &combiner) {
+  for (Operation &inner : combiner)
+    if (!isMemoryEffectFree(&inner)) {
+      InFlightDiagnostic diagnostic = op->emitOpError() << "expected a region that neither reads nor writes memory, but got '"
+                                                        << inner.getName() << "'";
+      diagnostic.attachNote(inner.getLoc()) << "the operation is here";
+      return diagnostic;
+    }
+  return success();
+}
+
+LogicalResult ReduceOp::verifyRegions() { return verifyNoEffects(*this, getCombiner().front()); }
+LogicalResult ScanOp::verifyRegions() { return verifyNoEffects(*this, getCombiner().front()); }

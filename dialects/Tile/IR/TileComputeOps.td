@@ -4,9 +4,10 @@
 def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
   let summary = "matrix product, accumulated: result = a · b + acc";
   let description = [{
-    C1: a is [M, K], b is [K, N], acc and result are [M, N]. C2: M, N and K are at least 16. C3: a and b have one element type; f16 or
-    bf16 with an f32 (or, for f16, an f16) accumulator, f32 with f32, i8 with i32. C4: `precision` matters for f32 operands only.
-    Products are exact and sums are kept in the accumulator's type. PTX: `mma.sync` (ISA 9.7.14), or `fma.rn` for `ieee`.
+    C1: a is [M, K], b is [K, N], acc and result are [M, N]. C2: M, N and K are at least 16. C3: a and b have one element type, and the
+    accumulator one that its products are summed in: f32 or f16 for f16; f32 for bf16, f32, f8E4M3FN and f8E5M2; f64 for f64; i32 for i8.
+    `precision` matters for f32 operands only. Products are exact and sums are kept in the accumulator's type. PTX: `mma.sync` (ISA
+    9.7.14), or `fma.rn` for `ieee`.
 
     ```mlir
     %d = tile.dot %a, %b, %c : tensor<64x32xf16> * tensor<32x64xf16> -> tensor<64x64xf32>
@@ -19,14 +20,14 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
   let hasVerifier = 1;
 }
 
-def Tile_ReduceOp : Tile_Op<"reduce", [Pure, SameVariadicOperandSize, SingleBlock, RecursiveMemoryEffects]> {
+def Tile_ReduceOp : Tile_Op<"reduce", [Pure, SingleBlock]> {
   let summary = "combine the elements along an axis";
   let description = [{
     Combines, in an order that is fixed but not specified, all elements along `axis` with an associative and commutative region of 2n scalar
     arguments (n accumulated, n new) that yields n scalars.
 
-    C1: the n sources have one shape. C2: result i is source i without the axis (a scalar when the source has rank 1). C3: the region takes and yields the
-    element types.
+    C1: the n >= 1 sources have one shape, and `axis` is one of its axes. C2: result i is source i without the axis (a scalar when the
+    source has rank 1). C3: the region takes the element types twice and yields them once. C4: it neither reads nor writes memory.
 
     ```mlir
     %m = tile.reduce %x {axis = 1 : i32} : (tensor<64x32xf32>) -> tensor<64xf32> {
@@ -41,35 +42,56 @@ def Tile_ReduceOp : Tile_Op<"reduce", [Pure, SameVariadicOperandSize, SingleBloc
   let regions = (region SizedRegion<1>:$combiner);
   let assemblyFormat = "$sources attr-dict `:` functional-type(operands, results) $combiner";
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
-def Tile_ScanOp : Tile_Op<"scan", [Pure, SameVariadicOperandSize, SingleBlock, RecursiveMemoryEffects]> {
+def Tile_ScanOp : Tile_Op<"scan", [Pure, SingleBlock]> {
   let summary = "combine the elements along an axis up to and including each one";
   let description = [{
     As `tile.reduce`, but every prefix is kept, and the region needs only be associative. With `reverse`, prefixes start at the last element.
 
-    C1: the n sources have one shape. C2: the results have the sources' types. C3: the region takes and yields the element types.
+    C1: the n >= 1 sources have one shape, and `axis` is one of its axes. C2: the results have the sources' types. C3: the region takes the
+    element types twice and yields them once. C4: it neither reads nor writes memory.
+
+    ```mlir
+    %s = tile.scan %x {axis = 0 : i32} : (tensor<64xi32>) -> tensor<64xi32> {
+    ^bb0(%a: i32, %b: i32):
+      %c = arith.addi %a, %b : i32
+      tile.yield %c : i32
+    }
+    ```
   }];
   let arguments = (ins Variadic<Tile_Tensor>:$sources, I32Attr:$axis, UnitAttr:$reverse);
   let results = (outs Variadic<Tile_Tensor>:$results);
   let regions = (region SizedRegion<1>:$combiner);
   let assemblyFormat = "$sources attr-dict `:` functional-type(operands, results) $combiner";
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ParentOneOf<["ReduceOp", "ScanOp"]>]> {
   let summary = "what a combiner region gives";
+  let description = "Ends the region of a `tile.reduce` or `tile.scan`, which checks its operands.";
   let arguments = (ins Variadic<Tile_Element>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 
 def Tile_BarrierOp : Tile_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "wait until every thread of the program arrives; memory written before is visible after";
+  let summary = "wait until every thread of the program arrives";
+  let description = "Memory that any thread wrote before it is visible to all of them after. PTX: `bar.sync`.";
   let assemblyFormat = "attr-dict";
 }
 
 def Tile_AssertOp : Tile_Op<"assert", [MemoryEffects<[MemWrite]>]> {
   let summary = "trap, with the message, when a condition is false";
+  let description = [{
+    Each element of a tensor is checked. PTX: `trap`, behind a call of `vprintf`.
+
+    ```mlir
+    tile.assert %inside, "index out of range" : tensor<64xi1>
+    ```
+  }];
   let arguments = (ins Tile_BoolLike:$condition, StrAttr:$message);
   let assemblyFormat = "$condition `,` $message attr-dict `:` type($condition)";
+  let hasCanonicalizeMethod = 1;
 }

@@ -59,27 +59,83 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
-  StringRef name = attribute.getName();
-  if (name == kernelAttrName || name == scheduleAttrName) {
-    if (!isa<func::FuncOp>(op))
-      return op->emitOpError() << "expected '" << name << "' on a 'func.func'";
-    if (name == kernelAttrName && !isa<UnitAttr>(attribute.getValue()))
-      return op->emitOpError() << "expected '" << name << "' to be a unit attribute, but got " << attribute.getValue();
-    if (name == scheduleAttrName && !isa<ScheduleAttr>(attribute.getValue()))
-      return op->emitOpError() << "expected '" << name << "' to be a '#tile.schedule', but got " << attribute.getValue();
-  }
+/// What a kernel is: a function with a body over pointers and scalars that gives nothing back.
+static LogicalResult verifyKernel(func::FuncOp kernel) {
+  if (kernel.isExternal())
+    return kernel.emitOpError() << "expected a kernel with a body, but got a declaration";
+  if (kernel.getNumResults() != 0)
+    return kernel.emitOpError() << "expected a kernel without results, but got " << kernel.getResultTypes().front();
+  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes()))
+    if (!isa<PointerType, IntegerType, FloatType>(type)) {
+      InFlightDiagnostic diagnostic = kernel.emitOpError()
+                                      << "expected argument " << index << " to be a pointer or a scalar, but got " << type;
+      diagnostic.attachNote() << "pass a '!tile.ptr' and load from it";
+      return diagnostic;
+    }
   return success();
 }
 
-LogicalResult TileDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index, NamedAttribute attribute) {
-  if (attribute.getName() != divisibilityAttrName)
+static bool isPromise(StringRef name) {
+  return name == divisibilityAttrName || name == contiguityAttrName || name == constancyAttrName;
+}
+
+static bool isPositive(Attribute value) {
+  auto one = dyn_cast<IntegerAttr>(value);
+  return one && one.getType().isInteger(32) && one.getInt() > 0;
+}
+
+/// A promise about an op's result: one positive i32, or one for each axis.
+static LogicalResult verifyPromise(Operation *op, NamedAttribute attribute) {
+  auto many = dyn_cast<DenseI32ArrayAttr>(attribute.getValue());
+  if (isPositive(attribute.getValue()) || (many && llvm::all_of(many.asArrayRef(), [](int32_t n) { return n > 0; })))
     return success();
-  auto value = dyn_cast<IntegerAttr>(attribute.getValue());
-  if (!value || !value.getType().isInteger(32) || value.getInt() < 1)
-    return op->emitOpError() << "expected '" << divisibilityAttrName << "' of argument " << index
-                             << " to be a positive i32, but got " << attribute.getValue();
-  return success();
+  return op->emitOpError() << "expected '" << attribute.getName().getValue()
+                           << "' to be a positive i32 or an array of them, but got " << attribute.getValue();
+}
+
+LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  if (isPromise(name))
+    return verifyPromise(op, attribute);
+  if (name == numStagesAttrName) {
+    if (isa<scf::ForOp>(op) && isPositive(attribute.getValue()))
+      return success();
+    return op->emitOpError() << "expected '" << name << "' on an 'scf.for' to be a positive i32, but got " << attribute.getValue();
+  }
+  if (name != kernelAttrName && name != scheduleAttrName) {
+    InFlightDiagnostic diagnostic = op->emitOpError() << "expected an attribute that the tile dialect knows, but got '" << name << "'";
+    diagnostic.attachNote() << "it knows '" << kernelAttrName << "', '" << scheduleAttrName << "', '" << numStagesAttrName
+                            << "', '" << divisibilityAttrName << "', '" << contiguityAttrName << "' and '" << constancyAttrName
+                            << "'";
+    return diagnostic;
+  }
+  auto function = dyn_cast<func::FuncOp>(op);
+  if (!function)
+    return op->emitOpError() << "expected '" << name << "' on a 'func.func', but got it on '" << op->getName() << "'";
+  if (name == scheduleAttrName) {
+    if (isa<ScheduleAttr>(attribute.getValue()))
+      return success();
+    return op->emitOpError() << "expected '" << name << "' to be a '#tile.schedule', but got " << attribute.getValue();
+  }
+  if (!isa<UnitAttr>(attribute.getValue()))
+    return op->emitOpError() << "expected '" << name << "' to be a unit attribute, but got " << attribute.getValue();
+  return verifyKernel(function);
+}
+
+LogicalResult TileDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index, NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  if (!isPromise(name))
+    return op->emitOpError() << "expected an attribute of argument " << index << " that the tile dialect knows, but got '" << name
+                             << "'";
+  if (!isPositive(attribute.getValue()))
+    return op->emitOpError() << "expected '" << name << "' of argument " << index << " to be a positive i32, but got "
+                             << attribute.getValue();
+  // (A function that has been lowered takes the addresses of another dialect.)
+  Type type = cast<FunctionOpInterface>(op).getArgumentTypes()[index];
+  if (!isa<FloatType, ShapedType>(type))
+    return success();
+  return op->emitOpError() << "expected '" << name << "' on an integer or a pointer, but got it on argument " << index
+                           << " of type " << type;
 }
 
 Type weft::tile::elementTypeOf(Type type) {

@@ -20,7 +20,12 @@ namespace weft::tile {
 /// The names of the discardable attributes that the dialect gives a meaning to.
 inline constexpr llvm::StringLiteral kernelAttrName = "tile.kernel";
 inline constexpr llvm::StringLiteral scheduleAttrName = "tile.schedule";
+/// On an `scf.for`: how many iterations of its loads are in flight at once, instead of the schedule's number.
+inline constexpr llvm::StringLiteral numStagesAttrName = "tile.num_stages";
+/// Promises about a kernel's argument or an op's result, one number, or one for each axis.
 inline constexpr llvm::StringLiteral divisibilityAttrName = "tile.divisibility";
+inline constexpr llvm::StringLiteral contiguityAttrName = "tile.contiguity";
+inline constexpr llvm::StringLiteral constancyAttrName = "tile.constancy";
 
 /// A tensor's element type; any other type itself.
 mlir::Type elementTypeOf(mlir::Type type);

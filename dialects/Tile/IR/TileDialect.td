@@ -15,8 +15,13 @@ def Tile_Dialect : Dialect {
     is `scf`; this dialect adds what those lack: program indices, shapes, pointers, loads and stores, matrix products,
     reductions, scans and atomics.
 
-    A kernel may carry `tile.schedule = #tile.schedule<warps = 4, stages = 3>`, the choices that the lowering reads. An
-    integer or pointer argument may carry `tile.divisibility = 16 : i32`, a promise about its value (bytes for a pointer).
+    A kernel takes pointers and scalars, and gives nothing back. It may carry `tile.schedule = #tile.schedule<warps = 4, stages = 3>`,
+    the choices that the lowering reads; an `scf.for` in it may carry `tile.num_stages = 2 : i32` instead of the schedule's number.
+
+    An integer or pointer argument may carry `tile.divisibility = 16 : i32`, a promise about its value (bytes for a pointer). So may
+    an op, and `tile.contiguity` and `tile.constancy` beside it, with one number for each axis of a tensor: `array<i32: 1, 8>`.
+
+    Tensors have at least one axis, sizes that are powers of two, and at most 2^20 elements.
 
     A tensor type may carry a `#warp.layout` encoding once layouts have been assigned. The ops of this dialect then say what
     the lanes compute; their result's encoding follows from their operands' as each op describes.

@@ -1,10 +1,8 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Pointers, loads, stores and atomics: verifiers, folds, effects and the text of loads and stores. The constraints C1, C2, ... are those
-// of TileMemoryOps.td.
+// Pointers, loads, stores and atomics: verifiers, effects and the text of loads and stores. The constraints C1, C2, ... are those of
+// TileMemoryOps.td.
 #include "dialects/Tile/IR/TileOps.h"
 #include "mlir/IR/BuiltinAttributes.h"
-#include "mlir/IR/Matchers.h"
-#include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
 using namespace weft::tile;
@@ -30,12 +28,6 @@ static LogicalResult verifyAddressCast(Operation *op, Type pointers, Type intege
 LogicalResult AddPtrOp::verify() {
   Type pointers = getPtr().getType(), offset = getOffset().getType();
   return verifyLikePointers(*this, "an offset", offset, pointers, elementTypeOf(offset));
-}
-
-OpFoldResult AddPtrOp::fold(FoldAdaptor adaptor) {
-  if (matchPattern(adaptor.getOffset(), m_Zero()))
-    return getPtr();
-  return {};
 }
 
 LogicalResult PtrToIntOp::verify() { return verifyAddressCast(*this, getSource().getType(), getResult().getType()); }
@@ -144,56 +136,21 @@ void StoreOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffec
   effects.emplace_back(MemoryEffects::Write::get(), &getPtrMutable());
 }
 
-//===-- Canonicalization ----------------------------------------------------------------------------------------------===//
-
-namespace {
-/// A load whose mask is known: all true reads without a mask, all false is `other`.
-struct FoldLoadMask : OpRewritePattern<LoadOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(LoadOp load, PatternRewriter &rewriter) const override {
-    if (!load.getMask())
-      return rewriter.notifyMatchFailure(load, "no mask");
-    if (matchPattern(load.getMask(), m_One())) {
-      rewriter.modifyOpInPlace(load, [&] {
-        load.getOtherMutable().clear();
-        load.getMaskMutable().clear();
-      });
-      return success();
-    }
-    if (!matchPattern(load.getMask(), m_Zero()) || !load.getOther() || load.getIsVolatile())
-      return rewriter.notifyMatchFailure(load, "the mask is not constant, or there is no other value");
-    rewriter.replaceOp(load, load.getOther());
-    return success();
-  }
-};
-
-/// A store whose mask is known: all true writes without a mask, all false writes nothing.
-struct FoldStoreMask : OpRewritePattern<StoreOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(StoreOp store, PatternRewriter &rewriter) const override {
-    if (!store.getMask())
-      return rewriter.notifyMatchFailure(store, "no mask");
-    if (matchPattern(store.getMask(), m_One())) {
-      rewriter.modifyOpInPlace(store, [&] { store.getMaskMutable().clear(); });
-      return success();
-    }
-    if (!matchPattern(store.getMask(), m_Zero()))
-      return rewriter.notifyMatchFailure(store, "the mask is not constant");
-    rewriter.eraseOp(store);
-    return success();
-  }
-};
-} // namespace
-
-void LoadOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
-  patterns.add<FoldLoadMask>(context);
-}
-
-void StoreOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
-  patterns.add<FoldStoreMask>(context);
-}
-
 //===-- Atomics -------------------------------------------------------------------------------------------------------===//
+
+/// C3 of atomic_rmw: whether the hardware combines values of `element` by `kind`.
+static bool isAtomicElement(AtomicKind kind, Type element) {
+  bool wide = element.isIntOrFloat() && (element.getIntOrFloatBitWidth() == 32 || element.getIntOrFloatBitWidth() == 64);
+  if (kind == AtomicKind::FAdd)
+    return element.isF16() || element.isBF16() || element.isF32() || element.isF64();
+  return wide && (kind == AtomicKind::Exchange || isa<IntegerType>(element));
+}
+
+static StringRef atomicElements(AtomicKind kind) {
+  if (kind == AtomicKind::FAdd)
+    return "floats of 16, 32 or 64 bits";
+  return kind == AtomicKind::Exchange ? "integers or floats of 32 or 64 bits" : "integers of 32 or 64 bits";
+}
 
 LogicalResult AtomicRMWOp::verify() {
   Type pointers = getPtr().getType(), element = pointeeTypeOf(pointers);
@@ -201,10 +158,10 @@ LogicalResult AtomicRMWOp::verify() {
       failed(verifyLikePointers(*this, "a result", getResult().getType(), pointers, element)) ||
       failed(verifyMask(*this, getMask(), pointers)))
     return failure();
-  if (getKind() == AtomicKind::Exchange || isa<FloatType>(element) == (getKind() == AtomicKind::FAdd))
+  if (isAtomicElement(getKind(), element))
     return success();
-  return emitOpError() << "expected " << (getKind() == AtomicKind::FAdd ? "floats" : "integers") << " for '"
-                       << stringifyAtomicKind(getKind()) << "', but got " << element;
+  return emitOpError() << "expected " << atomicElements(getKind()) << " for '" << stringifyAtomicKind(getKind())
+                       << "', but got " << element;
 }
 
 void AtomicRMWOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {

@@ -3,36 +3,67 @@
 
 def Tile_AddPtrOp : Tile_Op<"addptr", [Pure, AllTypesMatch<["ptr", "result"]>]> {
   let summary = "move a pointer by a number of elements";
-  let description = "C1: pointer and offset are both scalars or both tensors of one shape. The offset counts pointees and is signed.";
+  let description = [{
+    C1: pointer and offset are both scalars or both tensors of one shape. The offset counts pointees and is signed.
+
+    ```mlir
+    %q = tile.addptr %p, %offsets : tensor<64x!tile.ptr<f16>>, tensor<64xi32>
+    ```
+  }];
   let arguments = (ins Tile_PointerLike:$ptr, Tile_IntLike:$offset);
   let results = (outs Tile_PointerLike:$result);
   let assemblyFormat = "$ptr `,` $offset attr-dict `:` type($ptr) `,` type($offset)";
   let hasVerifier = 1;
   let hasFolder = 1;
+  let hasCanonicalizer = 1;
 }
 
 def Tile_PtrToIntOp : Tile_Op<"ptr_to_int", [Pure]> {
   let summary = "the address as an i64";
+  let description = [{
+    C1: the result is an i64, or a tensor of it in the pointers' shape.
+
+    ```mlir
+    %i = tile.ptr_to_int %p : !tile.ptr<f16> -> i64
+    ```
+  }];
   let arguments = (ins Tile_PointerLike:$source);
   let results = (outs Tile_IntLike:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Tile_IntToPtrOp : Tile_Op<"int_to_ptr", [Pure]> {
   let summary = "an i64 as an address";
+  let description = [{
+    C1: the source is an i64, or a tensor of it in the pointers' shape.
+
+    ```mlir
+    %p = tile.int_to_ptr %i : i64 -> !tile.ptr<f16>
+    ```
+  }];
   let arguments = (ins Tile_IntLike:$source);
   let results = (outs Tile_PointerLike:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Tile_PtrCastOp : Tile_Op<"ptr_cast", [Pure]> {
   let summary = "the same address with another pointee type";
+  let description = [{
+    C1: the result has the source's shape.
+
+    ```mlir
+    %q = tile.ptr_cast %p : !tile.ptr<i32> -> !tile.ptr<f32>
+    ```
+  }];
   let arguments = (ins Tile_PointerLike:$source);
   let results = (outs Tile_PointerLike:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
@@ -60,7 +91,13 @@ def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments, DeclareOpInterfaceM
 
 def Tile_StoreOp : Tile_Op<"store", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "write to device memory where the mask is true";
-  let description = "C1: the value is the pointee, or a tensor of it in the pointers' shape. C2: a mask has the pointers' shape. PTX: `st.global`.";
+  let description = [{
+    C1: the value is the pointee, or a tensor of it in the pointers' shape. C2: a mask has the pointers' shape. PTX: `st.global`.
+
+    ```mlir
+    tile.store %p, %x, %m : tensor<64x!tile.ptr<f16>>
+    ```
+  }];
   let arguments = (ins Tile_PointerLike:$ptr, Tile_Value:$value, Optional<Tile_BoolLike>:$mask,
                        DefaultValuedAttr<Tile_CacheModifierAttr, "::weft::tile::CacheModifier::None">:$cache,
                        DefaultValuedAttr<Tile_EvictionAttr, "::weft::tile::Eviction::Normal">:$eviction);
@@ -73,8 +110,12 @@ def Tile_AtomicRMWOp : Tile_Op<"atomic_rmw", [DeclareOpInterfaceMethods<MemoryEf
   let summary = "read, combine and write back, as one step; gives the old value";
   let description = [{
     C1: value and result are the pointee in the pointers' shape. C2: a mask has the pointers' shape; where it is false nothing
-    happens and the result is undefined. C3: `fadd` takes floats; the others, but for `exchange`, take integers. PTX: `atom.global`, `red.global` when
-    the result is not used.
+    happens and the result is undefined. C3: `fadd` takes f16, bf16, f32 and f64, `exchange` integers and floats of 32 or 64 bits,
+    the others integers of 32 or 64 bits. PTX: `atom.global`, `red.global` when the result is not used.
+
+    ```mlir
+    %old = tile.atomic_rmw fadd %p, %x, %m : (tensor<64x!tile.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> tensor<64xf32>
+    ```
   }];
   let arguments = (ins Tile_AtomicKindAttr:$kind, Tile_PointerLike:$ptr, Tile_Value:$value, Optional<Tile_BoolLike>:$mask,
                        DefaultValuedAttr<Tile_MemoryOrderAttr, "::weft::tile::MemoryOrder::AcqRel">:$order);
@@ -85,7 +126,13 @@ def Tile_AtomicRMWOp : Tile_Op<"atomic_rmw", [DeclareOpInterfaceMethods<MemoryEf
 
 def Tile_AtomicCASOp : Tile_Op<"atomic_cas", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "write a value where memory holds the expected one, as one step; gives the old value";
-  let description = "C1: compare, value and result are the pointee in the pointers' shape, 16, 32 or 64 bits wide. PTX: `atom.global.cas`.";
+  let description = [{
+    C1: compare, value and result are the pointee in the pointers' shape. C2: it is an integer or float of 16, 32 or 64 bits. PTX: `atom.global.cas`.
+
+    ```mlir
+    %old = tile.atomic_cas %lock, %free, %taken {order = #tile<order acquire>} : (!tile.ptr<i32>, i32, i32) -> i32
+    ```
+  }];
   let arguments = (ins Tile_PointerLike:$ptr, Tile_Value:$compare, Tile_Value:$value,
                        DefaultValuedAttr<Tile_MemoryOrderAttr, "::weft::tile::MemoryOrder::AcqRel">:$order);
   let results = (outs Tile_Value:$result);

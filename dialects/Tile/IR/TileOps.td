@@ -9,7 +9,12 @@ include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 
-class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemonic, traits>;
+/// Every tensor that an op takes or gives has at least one axis, sizes that are powers of two, and at most 2^20 elements.
+def Tile_SizedTensors : NativeOpTrait<"SizedTensors"> {
+  let cppNamespace = "::weft::tile";
+}
+
+class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemonic, traits # [Tile_SizedTensors]>;
 
 include "dialects/Tile/IR/TileShapeOps.td"
 include "dialects/Tile/IR/TileMemoryOps.td"

@@ -1,17 +1,10 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Verifiers and folds of the ops that only move elements. The constraints C1, C2, ... are those of TileShapeOps.td.
+// Verifiers of the ops that only move elements. The constraints C1, C2, ... are those of TileShapeOps.td.
 #include "dialects/Tile/IR/TileOps.h"
 #include "mlir/IR/BuiltinAttributes.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace weft::tile;
-
-/// Folds a shape op of a splat constant to the splat constant of the result.
-static OpFoldResult foldSplat(Attribute source, Type result) {
-  auto splat = dyn_cast_or_null<SplatElementsAttr>(source);
-  return splat ? OpFoldResult(splat.resizeSplat(cast<ShapedType>(result))) : OpFoldResult();
-}
 
 static LogicalResult verifySameElement(Operation *op, Type source, Type result) {
   if (elementTypeOf(source) == elementTypeOf(result))
@@ -37,19 +30,10 @@ LogicalResult MakeRangeOp::verify() {
   auto type = cast<RankedTensorType>(getResult().getType());
   if (!type.getElementType().isInteger(32))
     return emitOpError() << "expected a result of element type 'i32', but got " << type.getElementType();
-  if (!llvm::isPowerOf2_64(end - start))
-    return emitOpError() << "expected a power of two of elements, but got " << end - start;
   return verifyShape(*this, {end - start}, type);
 }
 
 LogicalResult SplatOp::verify() { return verifySameElement(*this, getSource().getType(), getResult().getType()); }
-
-OpFoldResult SplatOp::fold(FoldAdaptor adaptor) {
-  Attribute value = adaptor.getSource();
-  if (!isa_and_nonnull<IntegerAttr, FloatAttr>(value))
-    return {};
-  return SplatElementsAttr::get(cast<ShapedType>(getResult().getType()), value);
-}
 
 LogicalResult ExpandDimsOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType());
@@ -63,8 +47,6 @@ LogicalResult ExpandDimsOp::verify() {
   return verifySameElement(*this, source, getResult().getType());
 }
 
-OpFoldResult ExpandDimsOp::fold(FoldAdaptor adaptor) { return foldSplat(adaptor.getSource(), getResult().getType()); }
-
 LogicalResult BroadcastOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType());
   auto result = cast<RankedTensorType>(getResult().getType());
@@ -77,12 +59,6 @@ LogicalResult BroadcastOp::verify() {
   return verifySameElement(*this, source, result);
 }
 
-OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
-  if (getSource().getType() == getResult().getType())
-    return getSource();
-  return foldSplat(adaptor.getSource(), getResult().getType());
-}
-
 LogicalResult ReshapeOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType());
   auto result = cast<RankedTensorType>(getResult().getType());
@@ -90,16 +66,6 @@ LogicalResult ReshapeOp::verify() {
     return emitOpError() << "expected a result of " << source.getNumElements() << " elements, but got "
                          << result.getNumElements();
   return verifySameElement(*this, source, result);
-}
-
-OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
-  if (getSource().getType() == getResult().getType())
-    return getSource();
-  if (auto inner = getSource().getDefiningOp<ReshapeOp>()) {
-    getSourceMutable().assign(inner.getSource());
-    return getResult();
-  }
-  return foldSplat(adaptor.getSource(), getResult().getType());
 }
 
 LogicalResult PermuteOp::verify() {
@@ -118,20 +84,6 @@ LogicalResult PermuteOp::verify() {
   if (failed(verifyShape(*this, expected, getResult().getType())))
     return failure();
   return verifySameElement(*this, source, getResult().getType());
-}
-
-OpFoldResult PermuteOp::fold(FoldAdaptor adaptor) {
-  if (getSource().getType() == getResult().getType() && llvm::is_sorted(getOrder()))
-    return getSource();
-  if (auto inner = getSource().getDefiningOp<PermuteOp>()) {
-    SmallVector<int32_t> order;
-    for (int32_t axis : getOrder())
-      order.push_back(inner.getOrder()[axis]);
-    getSourceMutable().assign(inner.getSource());
-    setOrder(order);
-    return getResult();
-  }
-  return foldSplat(adaptor.getSource(), getResult().getType());
 }
 
 LogicalResult JoinOp::verify() {
