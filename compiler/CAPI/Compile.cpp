@@ -14,6 +14,7 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
 #include <chrono>
+#include <variant>
 
 using namespace mlir;
 using namespace weft;
@@ -65,7 +66,7 @@ Outcome<Options> parseOptions(StringRef text) {
         options.dumps.insert(stage.getAsString().value_or(""));
       }
     else
-      return Failure{WEFTC_INVALID_ARGUMENT, "unknown option '" + key.str().str() + "', or a value of the wrong kind"};
+      return Failure{WEFTC_INVALID_ARGUMENT, "unknown option '" + key.str() + "', or a value of the wrong kind"};
   }
   return options;
 }
@@ -100,10 +101,10 @@ llvm::json::Object describeKernel(func::FuncOp kernel) {
     arguments.push_back(llvm::json::Object{{"type", argumentType(type)}, {"divisibility", divisibility ? divisibility.getInt() : 1}});
   }
   auto schedule = kernel->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
-  return {{"entry", kernel.getName()},
-          {"num_warps", schedule ? schedule.getWarps() : 4},
-          {"num_stages", schedule ? schedule.getStages() : 3},
-          {"arguments", std::move(arguments)}};
+  return llvm::json::Object{{"entry", kernel.getName()},
+                            {"num_warps", schedule ? schedule.getWarps() : 4},
+                            {"num_stages", schedule ? schedule.getStages() : 3},
+                            {"arguments", std::move(arguments)}};
 }
 
 /// Fills in what is known after lowering: shared memory.
