@@ -27,6 +27,7 @@ std::vector<Stage> tileToLLVMStages() {
   return {
       {"tile",
        [](OpPassManager &passes) {
+         passes.addNestedPass<func::FuncOp>(warp::createWarpFoldExpScale());
          simplify(passes);
        }},
       {"warp", [](OpPassManager &passes) { passes.addPass(createTileToWarpPass()); }},

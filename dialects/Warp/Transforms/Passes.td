@@ -5,6 +5,14 @@
 
 include "mlir/Pass/PassBase.td"
 
+def WarpFoldExpScale : Pass<"warp-fold-exp-scale", "::mlir::func::FuncOp"> {
+  let summary = "let a product in an exponential's argument take the factor log2 e along";
+  let description = [{
+    exp(x · c) becomes exp2(x · (c · log2 e)) where c is a constant or a splat of a scalar: one product less for each element. f32 only.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::weft::tile::TileDialect"];
+}
+
 def WarpStageOperands : Pass<"warp-stage-operands", "::mlir::func::FuncOp"> {
   let summary = "bring the operands of products from device memory through swizzled shared memory";
   let description = [{

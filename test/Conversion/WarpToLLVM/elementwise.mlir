@@ -1,0 +1,89 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt --convert-warp-to-llvm --split-input-file --verify-diagnostics %s | FileCheck %s
+
+#pair = #warp.layout<[64], register = [[32]], lane = [[1], [2], [4], [8], [16]], warp = []>
+
+// One op for each register; a splat's registers are one value, and so are the results of equal operands.
+// CHECK-LABEL: llvm.func @registers
+// CHECK-SAME: (%[[P:.*]]: !llvm.ptr<1>, %[[S:.*]]: i32)
+// CHECK: %[[SUM:.*]] = llvm.add %[[S]], %[[S]] : i32
+// CHECK-NOT: llvm.add %[[S]], %[[S]]
+// CHECK-COUNT-2: llvm.mul %{{.*}}, %[[SUM]] : i32
+// CHECK-NOT: llvm.mul
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @registers(%x: !tile.ptr<i32>, %s: i32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %r = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #pair>
+    %sp = tile.splat %s : i32 -> tensor<64xi32, #pair>
+    %twice = arith.addi %sp, %sp : tensor<64xi32, #pair>
+    %v = arith.muli %r, %twice : tensor<64xi32, #pair>
+    %b = tile.splat %x : !tile.ptr<i32> -> tensor<64x!tile.ptr<i32>, #pair>
+    %p = tile.addptr %b, %r : tensor<64x!tile.ptr<i32>, #pair>, tensor<64xi32, #pair>
+    tile.store %p, %v : tensor<64x!tile.ptr<i32>, #pair>
+    return
+  }
+}
+
+// -----
+
+#pair = #warp.layout<[64], register = [[32]], lane = [[1], [2], [4], [8], [16]], warp = []>
+
+// f32 goes to f16 two registers at once; division is div.full; comparisons keep their predicates.
+// CHECK-LABEL: llvm.func @floats
+// CHECK: llvm.call_intrinsic "llvm.nvvm.div.full"
+// CHECK: llvm.fcmp "ogt"
+// CHECK: llvm.select
+// CHECK: llvm.intr.maximum
+// CHECK: llvm.intr.maxnum
+// CHECK: llvm.fptrunc %{{.*}} : vector<2xf32> to vector<2xf16>
+// CHECK-NOT: llvm.fptrunc
+module attributes {warp.target = "sm_80"} {
+  func.func @floats(%x: !tile.ptr<f16>, %s: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %r = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #pair>
+    %f = arith.sitofp %r : tensor<64xi32, #pair> to tensor<64xf32, #pair>
+    %sp = tile.splat %s : f32 -> tensor<64xf32, #pair>
+    %q = arith.divf %f, %sp : tensor<64xf32, #pair>
+    %c = arith.cmpf ogt, %q, %sp : tensor<64xf32, #pair>
+    %sel = arith.select %c, %q, %f : tensor<64xi1, #pair>, tensor<64xf32, #pair>
+    %m = arith.maximumf %sel, %f : tensor<64xf32, #pair>
+    %n = arith.maxnumf %m, %f : tensor<64xf32, #pair>
+    %h = arith.truncf %n : tensor<64xf32, #pair> to tensor<64xf16, #pair>
+    %b = tile.splat %x : !tile.ptr<f16> -> tensor<64x!tile.ptr<f16>, #pair>
+    %p = tile.addptr %b, %r : tensor<64x!tile.ptr<f16>, #pair>, tensor<64xi32, #pair>
+    tile.store %p, %h : tensor<64x!tile.ptr<f16>, #pair>
+    return
+  }
+}
+
+// -----
+
+// An f8 is held in an i8 and cut from f32's bits: no rounding op of LLVM's.
+// CHECK-LABEL: llvm.func @float8
+// CHECK-NOT: llvm.fptrunc
+// CHECK: llvm.trunc %{{.*}} : i32 to i8
+// CHECK: llvm.store %{{.*}} : i8
+module attributes {warp.target = "sm_80"} {
+  func.func @float8(%x: !tile.ptr<f32>, %y: !tile.ptr<f8E4M3FN>, %s: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %q = arith.truncf %s : f32 to f8E4M3FN
+    %w = arith.extf %q : f8E4M3FN to f32
+    %lanes = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32, #warp.layout<[32], lane = [[1], [2], [4], [8], [16]]>>
+    %b = tile.splat %y : !tile.ptr<f8E4M3FN> -> tensor<32x!tile.ptr<f8E4M3FN>, #warp.layout<[32], lane = [[1], [2], [4], [8], [16]]>>
+    %p = tile.addptr %b, %lanes : tensor<32x!tile.ptr<f8E4M3FN>, #warp.layout<[32], lane = [[1], [2], [4], [8], [16]]>>, tensor<32xi32, #warp.layout<[32], lane = [[1], [2], [4], [8], [16]]>>
+    %v = tile.splat %q : f8E4M3FN -> tensor<32xf8E4M3FN, #warp.layout<[32], lane = [[1], [2], [4], [8], [16]]>>
+    tile.store %p, %v : tensor<32x!tile.ptr<f8E4M3FN>, #warp.layout<[32], lane = [[1], [2], [4], [8], [16]]>>
+    tile.store %x, %w : !tile.ptr<f32>
+    return
+  }
+}
+
+// -----
+
+#pair = #warp.layout<[64], register = [[32]], lane = [[1], [2], [4], [8], [16]], warp = []>
+
+module attributes {warp.target = "sm_80"} {
+  func.func @unequal() attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    // expected-error @+1 {{of unequal elements cannot be lowered}}
+    %c = arith.constant dense<[0, 1]> : tensor<2xi32, #warp.layout<[2], lane = [[1], [0], [0], [0], [0]]>>
+    return
+  }
+}

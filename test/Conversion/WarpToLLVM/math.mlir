@@ -1,0 +1,66 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt --convert-warp-to-llvm --split-input-file --verify-diagnostics %s | FileCheck %s
+
+// Exponentials and logarithms are PTX's approximations; e^x is 2^(x log2 e), one product.
+// CHECK-LABEL: llvm.func @exponentials
+// CHECK-DAG: %[[L:.*]] = llvm.mlir.constant(1.44269502 : f32)
+// CHECK: %[[A:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"(%[[X:.*]]) :
+// CHECK: %[[M:.*]] = llvm.fmul %[[A]], %[[L]]
+// CHECK: %[[B:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"(%[[M]]) :
+// CHECK: %[[C:.*]] = llvm.call_intrinsic "llvm.nvvm.lg2.approx.f"(%[[B]])
+// CHECK: %[[D:.*]] = llvm.call_intrinsic "llvm.nvvm.rsqrt.approx.f"(%[[C]])
+// CHECK: llvm.call_intrinsic "llvm.nvvm.sqrt.approx.f"(%[[D]])
+module attributes {warp.target = "sm_80"} {
+  func.func @exponentials(%x: !tile.ptr<f32>, %s: f32) attributes {tile.kernel} {
+    %a = math.exp2 %s : f32
+    %b = math.exp %a : f32
+    %c = math.log2 %b : f32
+    %d = math.rsqrt %c : f32
+    %e = math.sqrt %d : f32
+    tile.store %x, %e : !tile.ptr<f32>
+    return
+  }
+}
+
+// -----
+
+// Narrow floats are computed in f32 and rounded once.
+// CHECK-LABEL: llvm.func @narrow
+// CHECK: %[[W:.*]] = llvm.fpext %{{.*}} : bf16 to f32
+// CHECK: %[[E:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"(%[[W]])
+// CHECK: llvm.fptrunc %[[E]] : f32 to bf16
+module attributes {warp.target = "sm_80"} {
+  func.func @narrow(%x: !tile.ptr<bf16>, %s: bf16) attributes {tile.kernel} {
+    %a = math.exp2 %s : bf16
+    tile.store %x, %a : !tile.ptr<bf16>
+    return
+  }
+}
+
+// -----
+
+// Functions without an instruction are polynomials; sine reduces its argument in f64.
+// CHECK-LABEL: llvm.func @polynomials
+// CHECK: llvm.fpext %{{.*}} : f32 to f64
+// CHECK: llvm.intr.roundeven
+// CHECK: llvm.fptrunc %{{.*}} : f64 to f32
+// CHECK: llvm.intr.fma
+// CHECK: llvm.intr.copysign
+module attributes {warp.target = "sm_80"} {
+  func.func @polynomials(%x: !tile.ptr<f32>, %s: f32) attributes {tile.kernel} {
+    %a = math.sin %s : f32
+    %b = math.tanh %a : f32
+    tile.store %x, %b : !tile.ptr<f32>
+    return
+  }
+}
+
+// -----
+
+module attributes {warp.target = "sm_80"} {
+  func.func @wide(%x: !tile.ptr<f64>, %s: f64) attributes {tile.kernel} {
+    // expected-error @+1 {{is not available for f64; cast to f32 before}}
+    %a = math.exp2 %s : f64
+    return
+  }
+}
