@@ -1,0 +1,100 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt %s --split-input-file --canonicalize --cse --tile-to-warp=target=sm_80 | FileCheck %s
+// RUN: weft-opt %S/../../Inputs/matmul_f16.mlir --canonicalize --cse --tile-to-warp=target=sm_80 | FileCheck %s --check-prefix=MATMUL
+// RUN: weft-opt %S/../../Inputs/flash_causal_64.mlir --canonicalize --cse --tile-to-warp=target=sm_80 | FileCheck %s --check-prefix=FLASH
+
+// In a loop, only what is loaded is converted; the accumulator stays where it is, and is converted once, to be stored in 16-byte pieces.
+
+// MATMUL-LABEL: func.func @matmul
+// MATMUL: scf.for
+// MATMUL: tile.load
+// MATMUL: tile.load
+// MATMUL-COUNT-2: warp.convert_layout
+// MATMUL: warp.mma {{.*}} {shape = array<i32: 16, 8, 16>}
+// MATMUL-NOT: warp.convert_layout
+// MATMUL: scf.yield
+// MATMUL: warp.convert_layout
+// MATMUL: tile.store {{.*}} {warp.contiguity = 8 : i32}
+// MATMUL-NOT: warp.convert_layout
+
+// In flash attention the weights are the second product's operand as they are: all warps lie along the rows, and between the products nothing is converted. Q is converted before the loop.
+
+// FLASH-LABEL: func.func @flash_attention
+// FLASH: warp.convert_layout
+// FLASH: scf.for
+// FLASH: %[[K:.*]] = warp.convert_layout
+// FLASH-NEXT: %[[S:.*]] = warp.mma %{{.*}}, %[[K]], {{.*}} -> tensor<128x64xf32, #[[ACC:.*]]>
+// FLASH-NOT: warp.convert_layout
+// FLASH: %[[P:.*]] = arith.truncf {{.*}} : tensor<128x64xf32, #[[ACC]]> to tensor<128x64xf16, #[[ACC]]>
+// FLASH-NOT: warp.convert_layout
+// FLASH: %[[V:.*]] = warp.convert_layout
+// FLASH-NEXT: warp.mma %[[P]], %[[V]], {{.*}} -> tensor<128x64xf32, #[[ACC]]>
+// FLASH-NOT: warp.convert_layout
+// FLASH: scf.yield
+
+// f32 products that are to be exact have no matrix instruction; f32 results are stored from the accumulator.
+
+// CHECK-LABEL: func.func @ieee
+// CHECK: tile.dot {{.*}} {precision = #tile<precision ieee>}
+// CHECK-NOT: warp.convert_layout
+// CHECK: tile.store {{.*}} {warp.contiguity = 4 : i32}
+func.func @ieee(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %x: f32) attributes {tile.kernel} {
+  %a = tile.splat %x : f32 -> tensor<32x16xf32>
+  %b = tile.splat %x : f32 -> tensor<16x32xf32>
+  %zero = arith.constant dense<0.0> : tensor<32x32xf32>
+  %d = tile.dot %a, %b, %zero {precision = #tile<precision ieee>} : tensor<32x16xf32> * tensor<16x32xf32> -> tensor<32x32xf32>
+  %r = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32>
+  %e = tile.expand_dims %r {axis = 0 : i32} : tensor<32xi32> -> tensor<1x32xi32>
+  %w = tile.broadcast %e : tensor<1x32xi32> -> tensor<32x32xi32>
+  %base = tile.splat %p : !tile.ptr<f32> -> tensor<32x32x!tile.ptr<f32>>
+  %ptrs = tile.addptr %base, %w : tensor<32x32x!tile.ptr<f32>>, tensor<32x32xi32>
+  tile.store %ptrs, %d : tensor<32x32x!tile.ptr<f32>>
+  func.return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @tf32
+// CHECK: warp.mma {{.*}} {shape = array<i32: 16, 8, 8>}
+// CHECK: tile.store {{.*}} {warp.contiguity = 2 : i32}
+func.func @tf32(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %x: f32) attributes {tile.kernel} {
+  %a = tile.splat %x : f32 -> tensor<32x16xf32>
+  %b = tile.splat %x : f32 -> tensor<16x32xf32>
+  %zero = arith.constant dense<0.0> : tensor<32x32xf32>
+  %d = tile.dot %a, %b, %zero : tensor<32x16xf32> * tensor<16x32xf32> -> tensor<32x32xf32>
+  %r = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32>
+  %e = tile.expand_dims %r {axis = 0 : i32} : tensor<32xi32> -> tensor<1x32xi32>
+  %w = tile.broadcast %e : tensor<1x32xi32> -> tensor<32x32xi32>
+  %base = tile.splat %p : !tile.ptr<f32> -> tensor<32x32x!tile.ptr<f32>>
+  %ptrs = tile.addptr %base, %w : tensor<32x32x!tile.ptr<f32>>, tensor<32x32xi32>
+  tile.store %ptrs, %d : tensor<32x32x!tile.ptr<f32>>
+  func.return
+}
+
+// -----
+
+// A vector that is only added to a product is loaded where the product needs it.
+
+// CHECK-LABEL: func.func @bias
+// CHECK: %[[B:.*]] = tile.load {{.*}} : tensor<32x!tile.ptr<f32>, #[[SLICE:.*]]>
+// CHECK: tile.expand_dims %[[B]] {axis = 0 : i32} : tensor<32xf32, #[[SLICE]]>
+// CHECK-NOT: warp.convert_layout
+func.func @bias(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %x: f16) attributes {tile.kernel} {
+  %a = tile.splat %x : f16 -> tensor<32x16xf16>
+  %b = tile.splat %x : f16 -> tensor<16x32xf16>
+  %zero = arith.constant dense<0.0> : tensor<32x32xf32>
+  %d = tile.dot %a, %b, %zero : tensor<32x16xf16> * tensor<16x32xf16> -> tensor<32x32xf32>
+  %r = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32>
+  %s = tile.splat %p : !tile.ptr<f32> -> tensor<32x!tile.ptr<f32>>
+  %q = tile.addptr %s, %r : tensor<32x!tile.ptr<f32>>, tensor<32xi32>
+  %v = tile.load %q : tensor<32x!tile.ptr<f32>>
+  %ve = tile.expand_dims %v {axis = 0 : i32} : tensor<32xf32> -> tensor<1x32xf32>
+  %vb = tile.broadcast %ve : tensor<1x32xf32> -> tensor<32x32xf32>
+  %y = arith.addf %d, %vb : tensor<32x32xf32>
+  %e = tile.expand_dims %r {axis = 0 : i32} : tensor<32xi32> -> tensor<1x32xi32>
+  %w = tile.broadcast %e : tensor<1x32xi32> -> tensor<32x32xi32>
+  %base = tile.splat %p : !tile.ptr<f32> -> tensor<32x32x!tile.ptr<f32>>
+  %ptrs = tile.addptr %base, %w : tensor<32x32x!tile.ptr<f32>>, tensor<32x32xi32>
+  tile.store %ptrs, %y : tensor<32x32x!tile.ptr<f32>>
+  func.return
+}

@@ -1,0 +1,44 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt %s --split-input-file --verify-diagnostics --tile-to-warp
+
+// expected-error@+1 {{expected the module attribute 'warp.target', but found none}}
+module {
+  func.func @no_target() attributes {tile.kernel} {
+    func.return
+  }
+}
+
+// -----
+
+// expected-error@+2 {{unknown target 'sm_12'}}
+// expected-note@+1 {{the targets are 'sm_80' 'sm_90a'}}
+module attributes {warp.target = "sm_12"} {
+  func.func @unknown_target() attributes {tile.kernel} {
+    func.return
+  }
+}
+
+// -----
+
+module attributes {warp.target = "sm_80"} {
+  func.func @no_instruction(%x: f8E5M2) attributes {tile.kernel} {
+    %a = tile.splat %x : f8E5M2 -> tensor<16x16xf8E5M2>
+    %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+    // expected-error@+1 {{target 'sm_80' has no product of 'f8E5M2' operands with an 'f32' accumulator}}
+    %d = tile.dot %a, %a, %zero : tensor<16x16xf8E5M2> * tensor<16x16xf8E5M2> -> tensor<16x16xf32>
+    func.return
+  }
+}
+
+// -----
+
+module attributes {warp.target = "sm_80"} {
+  func.func @inner_size(%x: i8) attributes {tile.kernel} {
+    %a = tile.splat %x : i8 -> tensor<16x16xi8>
+    %zero = arith.constant dense<0> : tensor<16x16xi32>
+    // expected-error@+2 {{expected a product of 'i8' operands to have an inner size of at least 32, but got 16}}
+    // expected-note@+1 {{make the inner block size larger}}
+    %d = tile.dot %a, %a, %zero : tensor<16x16xi8> * tensor<16x16xi8> -> tensor<16x16xi32>
+    func.return
+  }
+}

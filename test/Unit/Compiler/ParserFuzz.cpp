@@ -1,0 +1,251 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// 10^5 mutations of the lit suite's own tile and warp IR go through the parser, the verifiers and, where they are still valid, the
+// canonicalizer and the printer, in this process. None may crash; what is refused must say why; what is accepted must print as
+// text that is accepted again. WEFT_TEST_SEED repeats a run, WEFT_FUZZ_MUTATIONS sets their number.
+#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/IR/WarpDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "gtest/gtest.h"
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+using namespace mlir;
+
+namespace {
+
+constexpr const char *corpusFiles[] = {"Tile/ops.mlir", "Tile/canonicalize.mlir", "Warp/ops.mlir"};
+
+/// The functions of the corpus files, each a small module of its own, without comments.
+std::vector<std::string> corpus() {
+  std::vector<std::string> snippets;
+  for (const char *file : corpusFiles) {
+    auto buffer = llvm::MemoryBuffer::getFile(std::string(WEFT_TEST_DIR "/") + file);
+    if (!buffer)
+      continue;
+    std::string aliases, snippet;
+    SmallVector<StringRef> lines;
+    (*buffer)->getBuffer().split(lines, '\n');
+    for (StringRef line : lines) {
+      if (line.trim().starts_with("//"))
+        continue;
+      if (line.starts_with("#"))
+        aliases += line.str() + "\n"; // what the functions below it may name
+      else
+        snippet += line.str() + "\n";
+      if (line == "}") {
+        snippets.push_back(aliases + snippet);
+        snippet.clear();
+      }
+    }
+  }
+  return snippets;
+}
+
+/// The text's words, numbers, sigils and blanks, one each; joined they are the text.
+std::vector<std::string> tokens(const std::string &text) {
+  std::vector<std::string> result;
+  auto kind = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? 0 : std::isspace(static_cast<unsigned char>(c)) ? 1 : 2; };
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (i && kind(text[i]) != 2 && kind(text[i]) == kind(text[i - 1]))
+      result.back() += text[i];
+    else
+      result.push_back(std::string(1, text[i]));
+  }
+  return result;
+}
+
+/// Makes mutations of the corpus; mutation number i of a seed is always the same text.
+class Mutator {
+public:
+  explicit Mutator(uint64_t seed) : seed(seed), texts(corpus()) {
+    for (const std::string &text : texts)
+      for (std::string &token : tokens(text))
+        words.push_back(std::move(token));
+  }
+
+  bool empty() const { return texts.empty(); }
+
+  std::string mutation(uint64_t index) const {
+    std::mt19937_64 random(seed * 1000003 + index);
+    auto below = [&](size_t n) { return static_cast<size_t>(random() % n); };
+    std::vector<std::string> text = tokens(texts[below(texts.size())]);
+    for (size_t edits = 1 + below(4); edits && !text.empty(); --edits)
+      edit(text, below);
+    std::string joined;
+    for (const std::string &token : text)
+      joined += token;
+    return joined;
+  }
+
+private:
+  template <typename Below>
+  void edit(std::vector<std::string> &text, Below &below) const {
+    static const char *const odd[] = {"0",   "-1",  "1",   "3",    "4294967296", "9223372036854775807", "18446744073709551616", "?",
+                                      "x",   "<",   ">",   "\"",   "dense",      "tensor",              "vector<4xf32>",        "index",
+                                      "i33", "f80", "()", "\xff", "none",       "^bb1",                "!tile.ptr<i1>",        "#tile"};
+    size_t at = below(text.size());
+    size_t end = std::min(text.size(), at + 1 + below(6));
+    switch (below(7)) {
+    case 0:
+      text.erase(text.begin() + at, text.begin() + end);
+      return;
+    case 1: {
+      std::vector<std::string> copy(text.begin() + at, text.begin() + end);
+      text.insert(text.begin() + below(text.size()), copy.begin(), copy.end());
+      return;
+    }
+    case 2:
+      text[at] = odd[below(std::size(odd))];
+      return;
+    case 3: // a word in place of a word: what parses most often
+    case 4:
+      while (at < text.size() && !std::isalnum(static_cast<unsigned char>(text[at].front())))
+        ++at;
+      if (at < text.size())
+        text[at] = words[below(words.size())];
+      return;
+    case 5:
+      std::swap(text[at], text[below(text.size())]);
+      return;
+    default:
+      text[at][below(text[at].size())] = static_cast<char>(below(256));
+    }
+  }
+
+  uint64_t seed;
+  std::vector<std::string> texts;
+  std::vector<std::string> words;
+};
+
+/// A context that keeps the number of errors instead of printing them.
+struct Checker {
+  Checker() : context(registry(), MLIRContext::Threading::DISABLED), passes(&context) {
+    context.loadAllAvailableDialects();
+    context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
+      errors += diagnostic.getSeverity() == DiagnosticSeverity::Error;
+      return success();
+    });
+    passes.addPass(createCanonicalizerPass());
+  }
+
+  static const DialectRegistry &registry() {
+    static const DialectRegistry dialects = [] {
+      DialectRegistry all;
+      all.insert<weft::tile::TileDialect, weft::warp::WarpDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect, func::FuncDialect>();
+      return all;
+    }();
+    return dialects;
+  }
+
+  /// What is wrong with the way `text` was taken or refused; empty when nothing is. Sets `accepted`.
+  std::string check(const std::string &text, bool &accepted) {
+    errors = 0;
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, ParserConfig(&context));
+    accepted = static_cast<bool>(module);
+    if (!accepted)
+      return errors ? "" : "refused without an error";
+    if (failed(passes.run(*module)))
+      return "the canonicalizer failed";
+    std::string printed;
+    llvm::raw_string_ostream(printed) << *module;
+    OwningOpRef<ModuleOp> again = parseSourceString<ModuleOp>(printed, ParserConfig(&context));
+    return again ? "" : "printed as text that is refused:\n" + printed;
+  }
+
+  MLIRContext context;
+  PassManager passes;
+  unsigned errors = 0;
+};
+
+thread_local const std::string *underTest = nullptr;
+uint64_t seedUnderTest = 0;
+
+/// Names the text and the seed before the process dies.
+void onCrash(int signal) {
+  auto put = [](const std::string &text) { (void)!write(STDERR_FILENO, text.data(), text.size()); };
+  put("crashed with seed " + std::to_string(seedUnderTest) + " on:\n");
+  if (underTest)
+    put(*underTest);
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+uint64_t numberFrom(const char *variable, uint64_t otherwise) {
+  const char *text = std::getenv(variable);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+struct Totals {
+  std::atomic<uint64_t> next{0}, accepted{0};
+  std::atomic<bool> failed{false};
+};
+
+/// Checks mutations until there are no more. A context keeps every type and attribute it ever saw, so that it is replaced now and then.
+void work(const Mutator &mutator, uint64_t count, Totals &totals) {
+  constexpr uint64_t batch = 500;
+  while (!totals.failed) {
+    uint64_t begin = totals.next.fetch_add(batch);
+    if (begin >= count)
+      return;
+    Checker checker;
+    for (uint64_t i = begin; i < std::min(begin + batch, count); ++i) {
+      std::string text = mutator.mutation(i);
+      underTest = &text;
+      bool accepted = false;
+      std::string problem = checker.check(text, accepted);
+      underTest = nullptr;
+      totals.accepted += accepted;
+      if (!problem.empty() && !totals.failed.exchange(true))
+        ADD_FAILURE() << "mutation " << i << " of seed " << seedUnderTest << ": " << problem << "\n" << text;
+    }
+  }
+}
+
+} // namespace
+
+TEST(ParserFuzz, CorpusIsAccepted) {
+  Checker checker;
+  std::vector<std::string> texts = corpus();
+  ASSERT_GT(texts.size(), 20u);
+  for (const std::string &text : texts) {
+    bool accepted = false;
+    EXPECT_EQ(checker.check(text, accepted), "") << text;
+    EXPECT_TRUE(accepted) << text;
+  }
+}
+
+TEST(ParserFuzz, MutationsDoNotCrash) {
+  seedUnderTest = numberFrom("WEFT_TEST_SEED", std::random_device()());
+  uint64_t count = numberFrom("WEFT_FUZZ_MUTATIONS", 100000);
+  std::printf("seed %llu (repeat with WEFT_TEST_SEED)\n", static_cast<unsigned long long>(seedUnderTest));
+  for (int signal : {SIGSEGV, SIGABRT, SIGILL, SIGFPE, SIGBUS})
+    std::signal(signal, onCrash);
+  Mutator mutator(seedUnderTest);
+  ASSERT_FALSE(mutator.empty());
+  Totals totals;
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
+    threads.emplace_back([&] { work(mutator, count, totals); });
+  for (std::thread &thread : threads)
+    thread.join();
+  std::printf("%llu of %llu mutations were still valid\n", static_cast<unsigned long long>(totals.accepted), static_cast<unsigned long long>(count));
+  // (Were hardly any valid, the verifiers, folds and the printer would not have been tried.)
+  EXPECT_GT(totals.accepted, count / 100);
+}

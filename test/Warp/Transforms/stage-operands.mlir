@@ -1,0 +1,88 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt %s --split-input-file --warp-stage-operands | FileCheck %s
+
+#load = #warp.layout<[64, 64], register = [[0, 1], [0, 2], [0, 4], [16, 0], [32, 0]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], warp = [[4, 0], [8, 0]]>
+#a = #warp.layout<[64, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#b = #warp.layout<[64, 64], register = [[1, 0], [8, 0], [16, 0], [32, 0], [0, 8], [0, 16], [0, 32]], lane = [[2, 0], [4, 0], [0, 1], [0, 2], [0, 4]], warp = [[0, 0], [0, 0]]>
+#loadT = #warp.layout<[64, 64], register = [[1, 0], [2, 0], [4, 0], [0, 16], [0, 32]], lane = [[8, 0], [16, 0], [32, 0], [0, 1], [0, 2]], warp = [[0, 4], [0, 8]]>
+module attributes {warp.target = "sm_80"} {
+
+// Rows of 128 bytes: eight pieces of 16 bytes, each moved by xor with the row's number.
+
+// CHECK-DAG: #[[$S:.*]] = #warp.layout<[64, 64], offset = {{\[\[}}0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
+// CHECK-LABEL: func.func @async
+// CHECK: %[[T:.*]] = warp.alloc : <64x64xf16, #[[$S]]>
+// CHECK: warp.async_copy %{{.*}} masked %{{.*}} to %[[T]] {contiguity = 8 : i32}
+// CHECK-NEXT: warp.async_commit
+// CHECK-NOT: tile.load
+// CHECK: warp.async_wait {pending = 0 : i32}
+// CHECK-NEXT: %[[A:.*]] = warp.load_shared %[[T]]
+// CHECK-NEXT: warp.dealloc %[[T]]
+// CHECK-NEXT: warp.mma %[[A]]
+func.func @async(%p: tensor<64x64x!tile.ptr<f16>, #load>, %m: tensor<64x64xi1, #load>, %b: tensor<64x64xf16, #b>, %c: tensor<64x64xf32, #a>)
+    -> tensor<64x64xf32, #a> {
+  %zero = arith.constant dense<0.0> : tensor<64x64xf16, #load>
+  %x = tile.load %p, %m, %zero {warp.contiguity = 8 : i32} : tensor<64x64x!tile.ptr<f16>, #load>
+  %a = warp.convert_layout %x : tensor<64x64xf16, #load> -> tensor<64x64xf16, #a>
+  %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 16>} : tensor<64x64xf16, #a> * tensor<64x64xf16, #b> -> tensor<64x64xf32, #a>
+  func.return %d : tensor<64x64xf32, #a>
+}
+
+// cp.async fills with zeros only, and copies at least 4 bytes: these are loaded, and stored to the tile.
+
+// CHECK-LABEL: func.func @other_is_one
+// CHECK: %[[X:.*]] = tile.load
+// CHECK: warp.store_shared %[[X]], %[[T:.*]] :
+// CHECK-NOT: warp.async
+// CHECK: warp.load_shared %[[T]]
+func.func @other_is_one(%p: tensor<64x64x!tile.ptr<f16>, #load>, %m: tensor<64x64xi1, #load>, %b: tensor<64x64xf16, #b>, %c: tensor<64x64xf32, #a>)
+    -> tensor<64x64xf32, #a> {
+  %one = arith.constant dense<1.0> : tensor<64x64xf16, #load>
+  %x = tile.load %p, %m, %one {warp.contiguity = 8 : i32} : tensor<64x64x!tile.ptr<f16>, #load>
+  %a = warp.convert_layout %x : tensor<64x64xf16, #load> -> tensor<64x64xf16, #a>
+  %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 16>} : tensor<64x64xf16, #a> * tensor<64x64xf16, #b> -> tensor<64x64xf32, #a>
+  func.return %d : tensor<64x64xf32, #a>
+}
+
+// CHECK-LABEL: func.func @two_bytes_at_a_time
+// CHECK: tile.load
+// CHECK: warp.store_shared
+// CHECK-NOT: warp.async
+func.func @two_bytes_at_a_time(%p: tensor<64x64x!tile.ptr<f16>, #load>, %b: tensor<64x64xf16, #b>, %c: tensor<64x64xf32, #a>)
+    -> tensor<64x64xf32, #a> {
+  %x = tile.load %p {warp.contiguity = 1 : i32} : tensor<64x64x!tile.ptr<f16>, #load>
+  %a = warp.convert_layout %x : tensor<64x64xf16, #load> -> tensor<64x64xf16, #a>
+  %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 16>} : tensor<64x64xf16, #a> * tensor<64x64xf16, #b> -> tensor<64x64xf32, #a>
+  func.return %d : tensor<64x64xf32, #a>
+}
+
+// A transposition is done by reading the tile the other way round.
+
+// CHECK-LABEL: func.func @transposed
+// CHECK: %[[T:.*]] = warp.alloc
+// CHECK: %[[V:.*]] = warp.permute_shared %[[T]] {order = array<i32: 1, 0>}
+// CHECK: warp.load_shared %[[V]]
+// CHECK-NOT: tile.permute
+func.func @transposed(%p: tensor<64x64x!tile.ptr<f16>, #load>, %a: tensor<64x64xf16, #a>, %c: tensor<64x64xf32, #a>)
+    -> tensor<64x64xf32, #a> {
+  %x = tile.load %p {warp.contiguity = 8 : i32} : tensor<64x64x!tile.ptr<f16>, #load>
+  %t = tile.permute %x {order = array<i32: 1, 0>} : tensor<64x64xf16, #load> -> tensor<64x64xf16, #loadT>
+  %b = warp.convert_layout %t : tensor<64x64xf16, #loadT> -> tensor<64x64xf16, #b>
+  %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 16>} : tensor<64x64xf16, #a> * tensor<64x64xf16, #b> -> tensor<64x64xf32, #a>
+  func.return %d : tensor<64x64xf32, #a>
+}
+
+// A value that something else needs too stays in registers.
+
+// CHECK-LABEL: func.func @also_used_elsewhere
+// CHECK: tile.load
+// CHECK: warp.convert_layout
+// CHECK-NOT: warp.alloc
+func.func @also_used_elsewhere(%p: tensor<64x64x!tile.ptr<f16>, #load>, %b: tensor<64x64xf16, #b>, %c: tensor<64x64xf32, #a>)
+    -> (tensor<64x64xf32, #a>, tensor<64x64xf16, #load>) {
+  %x = tile.load %p {warp.contiguity = 8 : i32} : tensor<64x64x!tile.ptr<f16>, #load>
+  %a = warp.convert_layout %x : tensor<64x64xf16, #load> -> tensor<64x64xf16, #a>
+  %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 16>} : tensor<64x64xf16, #a> * tensor<64x64xf16, #b> -> tensor<64x64xf32, #a>
+  func.return %d, %x : tensor<64x64xf32, #a>, tensor<64x64xf16, #load>
+}
+}
