@@ -24,7 +24,7 @@ const char *weft_error_message(const weft_error *error) { return error ? error->
 void weft_error_free(weft_error *error) { delete error; }
 
 // Every name is a literal, so that its end is marked.
-const char *weft_status_name(weft_status status) {
+const char *weft_status_name(int status) {
   return weft::statusName(static_cast<weft::StatusCode>(status)).data();
 }
 

@@ -55,7 +55,7 @@ WEFT_API const char *weft_error_message(const weft_error *error);
 /** Frees an error. */
 WEFT_API void weft_error_free(weft_error *error);
 /** "corrupt" and the like; "unknown" for a number that is no status. */
-WEFT_API const char *weft_status_name(weft_status status);
+WEFT_API const char *weft_status_name(int status);
 /** Weft's version, "0.1.0". */
 WEFT_API const char *weft_version(void);
 

@@ -27,9 +27,10 @@ struct Descriptor {
   }
 };
 
-/// Reads a plain file of at most `limit` bytes. A symbolic link is refused: a library holds its own parts.
-Result<std::string> readFile(const fs::path &path, uint64_t limit) {
-  Descriptor file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+/// Reads a plain file of at most `limit` bytes in an open directory. A symbolic link is refused: a library holds its
+/// own parts.
+Result<std::string> readFile(const Descriptor &directory, const std::string &name, uint64_t limit) {
+  Descriptor file(openat(directory.number, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (file.number < 0)
     return failure(StatusCode::Corrupt, errno == ELOOP ? "is a symbolic link" : std::strerror(errno));
   struct stat facts{};
@@ -50,9 +51,13 @@ Result<std::string> readFile(const fs::path &path, uint64_t limit) {
   return bytes;
 }
 
+Descriptor openDirectory(const fs::path &path) {
+  return Descriptor(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
 /// The bytes of a part, where they are what the manifest says.
-Result<std::string> readPart(const fs::path &directory, const Part &part) {
-  Result<std::string> bytes = readFile(directory / part.file, part.bytes);
+Result<std::string> readPart(const Descriptor &directory, const Part &part) {
+  Result<std::string> bytes = readFile(directory, part.file, part.bytes);
   if (!bytes)
     return bytes;
   if (bytes->size() != part.bytes)
@@ -107,7 +112,7 @@ bool replaceable(const fs::path &path) {
     return false;
   if (fs::is_empty(path, error))
     return true;
-  Result<std::string> manifest = readFile(path / manifestName, maxManifestBytes);
+  Result<std::string> manifest = readFile(openDirectory(path), std::string(manifestName), maxManifestBytes);
   return manifest && manifest->contains(weft::format("\"{}\"", schemaName));
 }
 
@@ -118,32 +123,34 @@ Status swapIn(const fs::path &fresh, const fs::path &path) {
   // rename refuses a directory that is not empty: exchange the two in one step instead
   if (renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0)
     return {};
-  return failed("put the library at", path);
+  if (errno != EINVAL && errno != ENOSYS)
+    return failed("put the library at", path);
+  // a file system that cannot exchange, as over a network: for one moment there is no library
+  fs::path aside = fresh.string() + ".old";
+  if (rename(path.c_str(), aside.c_str()) != 0 || rename(fresh.c_str(), path.c_str()) != 0)
+    return failed("put the library at", path);
+  std::error_code ignored;
+  fs::remove_all(aside, ignored);
+  return {};
 }
 
-} // namespace
-
-Result<Library> openLibrary(const fs::path &path) {
+/// Reads the library in an open directory; `path` is for messages.
+Result<Library> readLibrary(const Descriptor &directory, const std::string &path) {
   auto refuse = [&](const Error &error, std::string_view file) {
-    return failure(error.code,
-                   weft::format("cannot open the library '{}': {}: {}", path.string(), file, error.message));
+    return failure(error.code, weft::format("cannot open the library '{}': {}: {}", path, file, error.message));
   };
-  std::error_code ignored;
-  if (!fs::is_directory(path, ignored))
-    return failure(StatusCode::NotFound,
-                   weft::format("cannot open the library '{}': there is no such directory", path.string()));
-  if (!fs::exists(path / manifestName, ignored))
+  if (faccessat(directory.number, manifestName.data(), F_OK, 0) != 0)
     return failure(StatusCode::Corrupt, weft::format("cannot open the library '{}': not a Weft library: it holds no {}",
-                                                     path.string(), manifestName));
-  Library library{path.string(), {}, {}, {}};
-  Result<std::string> text = readFile(path / manifestName, maxManifestBytes);
+                                                     path, manifestName));
+  Library library{path, {}, {}, {}};
+  Result<std::string> text = readFile(directory, std::string(manifestName), maxManifestBytes);
   if (!text)
     return refuse(text.error(), manifestName);
   Result<Manifest> manifest = parseManifest(*text);
   if (!manifest)
     return refuse(manifest.error(), manifestName);
   for (const Part &part : manifest->parts) {
-    Result<std::string> bytes = readPart(path, part);
+    Result<std::string> bytes = readPart(directory, part);
     if (!bytes)
       return refuse(bytes.error(), part.file);
     library.parts.push_back(std::move(*bytes));
@@ -151,6 +158,29 @@ Result<Library> openLibrary(const fs::path &path) {
   library.manifest = std::move(*manifest);
   library.manifestText = std::move(*text);
   return library;
+}
+
+/// Whether `path` is now another directory than the open one: a writer has replaced the library.
+bool replaced(const Descriptor &directory, const fs::path &path) {
+  struct stat opened{}, current{};
+  return fstat(directory.number, &opened) == 0 && stat(path.c_str(), &current) == 0 &&
+         (opened.st_ino != current.st_ino || opened.st_dev != current.st_dev);
+}
+
+} // namespace
+
+Result<Library> openLibrary(const fs::path &path) {
+  constexpr int attempts = 100; // against a writer that replaces the library over and over
+  for (int attempt = 1;; ++attempt) {
+    Descriptor directory = openDirectory(path);
+    if (directory.number < 0)
+      return failure(StatusCode::NotFound,
+                     weft::format("cannot open the library '{}': {}", path.string(),
+                                  errno == ENOENT ? "there is no such directory" : std::strerror(errno)));
+    Result<Library> library = readLibrary(directory, path.string());
+    if (library || attempt == attempts || !replaced(directory, path))
+      return library;
+  }
 }
 
 Status writeLibrary(const fs::path &requested, std::string_view json, const std::vector<File> &files) {

@@ -56,7 +56,7 @@ static void test_refusals(void) {
   CHECK(strstr(weft_error_message(error), "/nonexistent") != NULL);
   weft_error_free(error);
   CHECK(strcmp(weft_status_name(WEFT_CORRUPT), "corrupt") == 0);
-  CHECK(strcmp(weft_status_name((weft_status)77), "unknown") == 0);
+  CHECK(strcmp(weft_status_name(77), "unknown") == 0);
 }
 
 static void test_memory(void) {
