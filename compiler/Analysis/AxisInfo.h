@@ -3,7 +3,7 @@
 // them. Vector widths and coalescing follow from it.
 #pragma once
 
-#include "mlir/IR/Value.h"
+#include "mlir/IR/ValueRange.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallVector.h"
 #include <cstdint>

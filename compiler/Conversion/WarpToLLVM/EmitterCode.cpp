@@ -72,8 +72,25 @@ Value Emitter::bitcast(Value value, Type type) {
   return LLVM::BitcastOp::create(b, loc, type, value);
 }
 
+/// The word that `parts` were unpacked from, if they are all of it and in order; null otherwise.
+static Value unpackedFrom(ArrayRef<Value> parts) {
+  Value vector;
+  for (auto [i, part] : llvm::enumerate(parts)) {
+    auto extract = part.getDefiningOp<LLVM::ExtractElementOp>();
+    auto index = extract ? extract.getPosition().getDefiningOp<LLVM::ConstantOp>() : LLVM::ConstantOp();
+    auto position = index ? dyn_cast<IntegerAttr>(index.getValue()) : IntegerAttr();
+    if (!position || position.getInt() != static_cast<int64_t>(i) || (vector && extract.getVector() != vector))
+      return {};
+    vector = extract.getVector();
+  }
+  auto cast = vector.getDefiningOp<LLVM::BitcastOp>();
+  return cast && cast.getArg().getType().isInteger(32) ? cast.getArg() : Value();
+}
+
 Value Emitter::pack(ArrayRef<Value> parts) {
   Type type = parts.front().getType();
+  if (Value word = unpackedFrom(parts))
+    return word;
   if (parts.size() == 1)
     return bitcast(parts.front(), b.getI32Type());
   Value vector = LLVM::PoisonOp::create(b, loc, VectorType::get(parts.size(), type));

@@ -42,7 +42,10 @@ private:
     for (uint32_t reg = 0; reg < result.size(InDim::Register); ++reg)
       registerOf.try_emplace(result.apply(InDim::Register, reg), reg);
     SmallVector<SmallVector<Tuple>> terms(result.size(InDim::Register));
+    const uint32_t repeated = source.freeBits()[InDim::Register];
     for (uint32_t reg = 0; reg < source.size(InDim::Register); ++reg) {
+      if (reg & repeated)
+        continue; // an element counts once
       Tuple term;
       for (Value operand : op.getSources())
         term.push_back(e.registers(operand)[reg]);

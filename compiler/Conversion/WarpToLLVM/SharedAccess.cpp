@@ -43,7 +43,7 @@ struct Piece {
 } // namespace
 
 static SmallVector<Piece> piecesOf(const SharedAccess &access) {
-  uint32_t inside = 0;
+  uint32_t inside = access.offsets.freeBits()[InDim::Register]; // repeated registers are left out
   for (unsigned bit : access.pieceBits)
     inside |= 1u << bit;
   SmallVector<Piece> pieces;
@@ -66,6 +66,43 @@ static TileAddress addressesOf(Emitter &emitter, Value base, const SharedAccess 
   return TileAddress(emitter, base, scaled(access.offsets.bases(InDim::Lane), bytes), scaled(access.offsets.bases(InDim::Warp), bytes));
 }
 
+void shareRepeated(const warp::LinearLayout &offsets, MutableArrayRef<Value> registers) {
+  llvm::DenseMap<uint32_t, Value> known;
+  for (auto [reg, value] : llvm::enumerate(registers))
+    if (value)
+      known.try_emplace(offsets.apply(InDim::Register, reg), value);
+  for (auto [reg, value] : llvm::enumerate(registers))
+    if (!value)
+      value = known.lookup(offsets.apply(InDim::Register, reg));
+}
+
+/// `value`, of `bytes` bytes, to `pointer` where `predicate` is true.
+static void predicatedStore(Emitter &emitter, Value value, Value pointer, unsigned bytes, Value predicate) {
+  OpBuilder &b = emitter.b;
+  unsigned words = std::max(1u, bytes / 4), bits = 8 * bytes / words;
+  SmallVector<Value> operands;
+  if (words == 1) {
+    Value whole = emitter.bitcast(value, b.getIntegerType(bits));
+    // PTX has no registers of 8 bits: a byte travels in 16.
+    operands.push_back(bits == 8 ? LLVM::ZExtOp::create(b, emitter.loc, b.getI16Type(), whole).getResult() : whole);
+  } else {
+    Value vector = emitter.bitcast(value, VectorType::get(words, b.getI32Type()));
+    for (unsigned word = 0; word < words; ++word)
+      operands.push_back(LLVM::ExtractElementOp::create(b, emitter.loc, vector, emitter.i32(word)));
+  }
+  std::string list, constraints;
+  for (unsigned word = 0; word < words; ++word) {
+    list += (word ? ", $" : "$") + std::to_string(word);
+    constraints += bits == 32 ? "r," : "h,";
+  }
+  operands.push_back(LLVM::PtrToIntOp::create(b, emitter.loc, b.getI32Type(), pointer));
+  operands.push_back(predicate);
+  std::string type = words > 1 ? "v" + std::to_string(words) + ".b32" : "b" + std::to_string(bits);
+  std::string code = "@$" + std::to_string(words + 1) + " st.shared." + type + " [$" + std::to_string(words) + "], " +
+                     (words > 1 ? "{" + list + "}" : list) + ";";
+  emitter.inlineAsm(code, constraints + "r,b,~{memory}", {}, operands, /*sideEffects=*/true);
+}
+
 void emitSharedStore(Emitter &emitter, Value base, const SharedAccess &access, ArrayRef<Value> registers) {
   OpBuilder &b = emitter.b;
   Type element = registers.front().getType(), stored = element;
@@ -74,6 +111,7 @@ void emitSharedStore(Emitter &emitter, Value base, const SharedAccess &access, A
     stored = isa<LLVM::LLVMPointerType>(element) ? Type(b.getI64Type()) : storedType(emitter, element);
   unsigned bytes = stored.getIntOrFloatBitWidth() / 8;
   TileAddress addresses = addressesOf(emitter, base, access, bytes);
+  Value owner = emitter.isOwner(access.offsets);
   for (const Piece &piece : piecesOf(access)) {
     SmallVector<Value> values;
     for (unsigned reg : piece.registers)
@@ -85,7 +123,11 @@ void emitSharedStore(Emitter &emitter, Value base, const SharedAccess &access, A
       for (auto [index, part] : llvm::enumerate(values))
         value = LLVM::InsertElementOp::create(b, emitter.loc, value, part, emitter.i32(index));
     }
-    LLVM::StoreOp::create(b, emitter.loc, value, addresses.at(piece.offset * bytes), bytes * values.size());
+    Value pointer = addresses.at(piece.offset * bytes);
+    if (owner)
+      predicatedStore(emitter, value, pointer, bytes * values.size(), owner);
+    else
+      LLVM::StoreOp::create(b, emitter.loc, value, pointer, bytes * values.size());
   }
 }
 
@@ -105,6 +147,7 @@ Registers emitSharedLoad(Emitter &emitter, Value base, const SharedAccess &acces
       registers[reg] = narrows ? LLVM::TruncOp::create(b, emitter.loc, element, part).getResult() : emitter.bitcast(part, element);
     }
   }
+  shareRepeated(access.offsets, registers);
   return registers;
 }
 

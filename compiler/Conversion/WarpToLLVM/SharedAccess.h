@@ -22,7 +22,11 @@ private:
   llvm::DenseMap<uint32_t, mlir::Value> pointers;
 };
 
+/// Gives registers that repeat others, and are null, those others' values.
+void shareRepeated(const warp::LinearLayout &offsets, llvm::MutableArrayRef<mlir::Value> registers);
+
 /// Writes a tensor's registers to a tile, or reads them, in the widest pieces that the access allows. Elements narrower than a byte, and pointers, travel as integers.
+/// Where several lanes or warps hold an element, one of them writes it.
 void emitSharedStore(Emitter &emitter, mlir::Value base, const warp::SharedAccess &access, llvm::ArrayRef<mlir::Value> registers);
 Registers emitSharedLoad(Emitter &emitter, mlir::Value base, const warp::SharedAccess &access, mlir::Type element);
 

@@ -1,11 +1,12 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Tiles in shared memory: where they are, ldmatrix, plain loads and stores, asynchronous copies.
 //
-// Whether ldmatrix fits is read off the map from (register, lane, warp) to the offset in the tile: a matrix is eight rows of 16 bytes, each at an address of
-// its own, and its lanes hold either neighbours within a row or, transposed, neighbours along a column (PTX ISA 9.7.14.5.15).
+// Whether ldmatrix fits is read off the map from (register, lane, warp) to the offset in the tile: see MatrixAccess.h. Where several lanes or warps hold one
+// element, one of them writes it.
 
 #include "compiler/Conversion/WarpToLLVM/SharedAccess.h"
 #include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Layout/MatrixAccess.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -14,67 +15,25 @@ using namespace weft::warp;
 namespace weft {
 namespace {
 
-/// How a tile is read by ldmatrix.
-struct MatrixLoad {
-  bool transposed;
-  /// Offsets in elements that the bits of the lane that gives a row's address stand for: three bits of the row, then those of the matrix.
-  SmallVector<uint32_t, 5> rowBases;
-  /// Matrices of one instruction: 1, 2 or 4.
-  unsigned count;
-  /// Elements of one 32-bit result.
-  unsigned packed;
-};
-
-/// The matrices of one instruction take the register bits that follow those inside a matrix.
-MatrixLoad withMatrices(bool transposed, ArrayRef<uint32_t> rows, ArrayRef<uint32_t> registers, unsigned inside, unsigned packed) {
-  MatrixLoad load{transposed, SmallVector<uint32_t, 5>(rows), 1, packed};
-  for (uint32_t basis : registers.drop_front(inside).take_front(2)) {
-    load.rowBases.push_back(basis);
-    load.count *= 2;
-  }
-  return load;
+SmallVector<uint32_t> inBytes(ArrayRef<uint32_t> offsets, unsigned elementBytes) {
+  return llvm::map_to_vector(offsets, [&](uint32_t offset) { return offset * elementBytes; });
 }
 
-/// Whether and how ldmatrix gives `offsets`, a map to offsets in elements of `bits` bits.
-std::optional<MatrixLoad> matchMatrixLoad(const LinearLayout &offsets, unsigned bits) {
-  if (bits != 8 && bits != 16 && bits != 32)
-    return std::nullopt;
-  ArrayRef<uint32_t> regs = offsets.bases(InDim::Register), lanes = offsets.bases(InDim::Lane);
-  unsigned packed = 32 / bits, inside = llvm::Log2_32(packed), rowElements = 128 / bits;
-  if (regs.size() < inside)
-    return std::nullopt;
-  auto leavesRows = [&](uint32_t basis) { return basis % rowElements == 0; };
-  if (!llvm::all_of(regs.drop_front(inside), leavesRows) || !llvm::all_of(offsets.bases(InDim::Warp), leavesRows))
-    return std::nullopt;
-  bool straight = lanes[0] == packed && lanes[1] == 2 * packed && llvm::all_of(lanes.drop_front(2), leavesRows);
-  for (unsigned bit = 0; bit < inside; ++bit)
-    straight &= regs[bit] == 1u << bit;
-  if (straight)
-    return withMatrices(false, lanes.drop_front(2), regs, inside, packed);
-  bool transposed = bits == 16 && lanes[2] == 1 && lanes[3] == 2 && lanes[4] == 4 && leavesRows(lanes[0]) &&
-                    leavesRows(lanes[1]) && leavesRows(regs[0]);
-  if (!transposed)
-    return std::nullopt;
-  uint32_t rows[] = {regs[0], lanes[0], lanes[1]};
-  return withMatrices(true, rows, regs, inside, packed);
-}
-
-Registers emitMatrixLoad(Emitter &e, Value base, const MatrixLoad &load, const LinearLayout &offsets, Type element) {
-  unsigned bytes = element.getIntOrFloatBitWidth() / 8;
-  auto scaled = [&](ArrayRef<uint32_t> bases) { return llvm::map_to_vector(bases, [&](uint32_t basis) { return basis * bytes; }); };
-  TileAddress addresses(e, base, scaled(load.rowBases), scaled(offsets.bases(InDim::Warp)));
-  std::string name = ("llvm.nvvm.ldmatrix.sync.aligned.m8n8.x" + Twine(load.count) + (load.transposed ? ".trans" : "") + ".b16.p3").str();
+Registers emitMatrixLoad(Emitter &e, Value base, const MatrixAccess &access, const LinearLayout &offsets, Type element) {
+  unsigned bytes = element.getIntOrFloatBitWidth() / 8, count = access.matrices();
+  TileAddress addresses(e, base, inBytes(access.laneOffsets, bytes), inBytes(offsets.bases(InDim::Warp), bytes));
+  std::string name = ("llvm.nvvm.ldmatrix.sync.aligned.m8n8.x" + Twine(count) + (access.transposed ? ".trans" : "") + ".b16.p3").str();
   Type word = e.b.getI32Type();
-  Type result = load.count == 1 ? word : Type(LLVM::LLVMStructType::getLiteral(e.b.getContext(), SmallVector<Type>(load.count, word)));
-  unsigned step = load.count * load.packed;
-  Registers registers;
-  for (unsigned first = 0; first < offsets.size(InDim::Register); first += step) {
+  Type result = count == 1 ? word : Type(LLVM::LLVMStructType::getLiteral(e.b.getContext(), SmallVector<Type>(count, word)));
+  Registers registers(offsets.size(InDim::Register));
+  for (uint32_t first : access.first) {
     Value words = e.intrinsic(name, result, {addresses.at(offsets.apply(InDim::Register, first) * bytes)});
-    for (unsigned matrix = 0; matrix < load.count; ++matrix) {
-      Value one = load.count == 1 ? words : LLVM::ExtractValueOp::create(e.b, e.loc, words, matrix).getResult();
-      llvm::append_range(registers, e.unpack(one, element));
+    for (unsigned matrix = 0; matrix < count; ++matrix) {
+      Value one = count == 1 ? words : LLVM::ExtractValueOp::create(e.b, e.loc, words, matrix).getResult();
+      llvm::copy(e.unpack(one, element), registers.begin() + access.registerAt(first, matrix));
     }
   }
+  shareRepeated(offsets, registers);
   return registers;
 }
 
@@ -84,8 +43,8 @@ LogicalResult lowerLoadShared(LoadSharedOp op, Emitter &e) {
   unsigned bits = shared.getElementType().getIntOrFloatBitWidth();
   SharedAccess access = accessOf(layoutOf(op.getResult().getType()), shared.linear(), llvm::divideCeil(bits, 8));
   Value base = e.scalar(op.getShared());
-  if (std::optional<MatrixLoad> load = matchMatrixLoad(access.offsets, bits))
-    e.bind(op.getResult(), emitMatrixLoad(e, base, *load, access.offsets, element));
+  if (std::optional<MatrixAccess> matrices = matrixAccess(access.offsets, bits))
+    e.bind(op.getResult(), emitMatrixLoad(e, base, *matrices, access.offsets, element));
   else
     e.bind(op.getResult(), emitSharedLoad(e, base, access, element));
   return success();
@@ -99,6 +58,30 @@ LogicalResult lowerStoreShared(StoreSharedOp op, Emitter &e) {
   return success();
 }
 
+/// One cp.async (PTX ISA 9.7.9.25.3.1).
+struct Copy {
+  Value to, from;
+  unsigned bytes; // 4, 8 or 16
+  Value filled;   // bytes that are read, the others become zero; null: all
+  Value owner;    // only where this is true; null: everywhere
+};
+
+void copyPiece(Emitter &e, const Copy &copy) {
+  std::string name = ("cp.async." + Twine(copy.bytes == 16 ? "cg" : "ca") + ".shared.global").str();
+  SmallVector<Value, 4> operands{copy.to, copy.from};
+  if (copy.filled)
+    operands.push_back(copy.filled);
+  if (!copy.owner) {
+    std::string intrinsic = ("llvm.nvvm." + name + "." + Twine(copy.bytes) + (copy.filled ? ".s" : "")).str();
+    LLVM::CallIntrinsicOp::create(e.b, e.loc, e.b.getStringAttr(intrinsic), operands);
+    return;
+  }
+  operands.front() = LLVM::PtrToIntOp::create(e.b, e.loc, e.b.getI32Type(), copy.to);
+  operands.push_back(copy.owner);
+  std::string code = ("@$" + Twine(operands.size() - 1) + " " + name + " [$0], [$1], " + Twine(copy.bytes) + (copy.filled ? ", $2;" : ";")).str();
+  e.inlineAsm(code, copy.filled ? "r,l,r,b,~{memory}" : "r,l,b,~{memory}", {}, operands, /*sideEffects=*/true);
+}
+
 LogicalResult lowerAsyncCopy(AsyncCopyOp op, Emitter &e) {
   SharedType shared = op.getShared().getType();
   unsigned bytes = shared.getElementType().getIntOrFloatBitWidth() / 8, contiguity = op.getContiguity();
@@ -109,18 +92,17 @@ LogicalResult lowerAsyncCopy(AsyncCopyOp op, Emitter &e) {
     if (offsets->bases(InDim::Register).size() <= bit || offsets->bases(InDim::Register)[bit] != 1u << bit)
       return op.emitOpError("expected ") << contiguity << " neighbouring elements of the tile in each lane's first registers, but got the map "
                                          << offsets->str();
-  auto scaled = [&](ArrayRef<uint32_t> bases) { return llvm::map_to_vector(bases, [&](uint32_t basis) { return basis * bytes; }); };
-  TileAddress addresses(e, e.scalar(op.getShared()), scaled(offsets->bases(InDim::Lane)), scaled(offsets->bases(InDim::Warp)));
+  TileAddress addresses(e, e.scalar(op.getShared()), inBytes(offsets->bases(InDim::Lane), bytes), inBytes(offsets->bases(InDim::Warp), bytes));
   unsigned size = contiguity * bytes;
   ArrayRef<Value> pointers = e.registers(op.getPtr());
   ArrayRef<Value> mask = op.getMask() ? e.registers(op.getMask()) : ArrayRef<Value>();
-  std::string name = ("llvm.nvvm.cp.async." + Twine(size == 16 ? "cg" : "ca") + ".shared.global." + Twine(size) + (mask.empty() ? "" : ".s")).str();
-  for (unsigned reg = 0; reg < pointers.size(); reg += contiguity) {
-    SmallVector<Value, 3> operands{addresses.at(offsets->apply(InDim::Register, reg) * bytes), pointers[reg]};
-    if (!mask.empty())
-      operands.push_back(LLVM::SelectOp::create(e.b, e.loc, mask[reg], e.i32(size), e.i32(0)));
-    LLVM::CallIntrinsicOp::create(e.b, e.loc, e.b.getStringAttr(name), operands);
-  }
+  Value owner = e.isOwner(*offsets);
+  uint32_t repeated = offsets->freeBits()[InDim::Register];
+  for (unsigned reg = 0; reg < pointers.size(); reg += contiguity)
+    if (!(reg & repeated)) {
+      Value filled = mask.empty() ? Value() : LLVM::SelectOp::create(e.b, e.loc, mask[reg], e.i32(size), e.i32(0)).getResult();
+      copyPiece(e, {addresses.at(offsets->apply(InDim::Register, reg) * bytes), pointers[reg], size, filled, owner});
+    }
   return success();
 }
 

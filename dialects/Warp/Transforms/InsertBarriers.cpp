@@ -2,7 +2,8 @@
 // warp-insert-barriers: a barrier before every access to shared memory that must wait for another thread's.
 //
 // The walk follows the structured control flow and carries the accesses that no barrier has ordered yet, as byte ranges. An access that overlaps one of them, one of the two a
-// write, gets a barrier before it, which clears the list. A loop's body is walked until its end adds nothing to its start.
+// write, gets a barrier before it, which clears the list. An asynchronous copy writes until a wait: a barrier before that does not order it. A loop's body is
+// walked until its end adds nothing to its start.
 //
 //   warp.store_shared %x, %s                      warp.store_shared %x, %s
 //   %y = warp.load_shared %s              ─▶      warp.barrier
@@ -28,8 +29,9 @@ namespace {
 struct Access {
   int64_t first, end;
   bool isWrite;
+  bool isUnderWay = false; // an asynchronous copy that nothing has waited for yet
   bool operator<(const Access &other) const {
-    return std::tie(first, end, isWrite) < std::tie(other.first, other.end, other.isWrite);
+    return std::tie(first, end, isWrite, isUnderWay) < std::tie(other.first, other.end, other.isWrite, other.isUnderWay);
   }
   bool conflictsWith(const Access &other) const {
     return first < other.end && other.first < end && (isWrite || other.isWrite);
@@ -64,6 +66,26 @@ static void addTile(Accesses &accesses, Value shared, bool isWrite) {
   }
 }
 
+/// What is left after a barrier: copies under way.
+static Accesses afterBarrier(const Accesses &pending) {
+  Accesses left;
+  for (const Access &access : pending)
+    if (access.isUnderWay)
+      left.insert(access);
+  return left;
+}
+
+/// What is left after a wait: its copies have become writes of this thread, which others see after a barrier. Which groups a wait leaves unfinished is the
+/// business of the pass that placed it.
+static Accesses afterWait(const Accesses &pending) {
+  Accesses left;
+  for (Access access : pending) {
+    access.isUnderWay = false;
+    left.insert(access);
+  }
+  return left;
+}
+
 /// What an op does to shared memory before its own barrier, if it has one.
 static Accesses accessesOf(Operation *op) {
   Accesses accesses;
@@ -80,51 +102,69 @@ static Accesses accessesOf(Operation *op) {
 
 static void walk(Region &region, Accesses &pending);
 
+/// An scf.if: what is pending after either branch. Any other op with regions is a loop: again until nothing new arrives at its start; inserted barriers stay,
+/// so that the walk ends.
+static void visitRegions(Operation &op, Accesses &pending) {
+  if (isa<scf::IfOp>(op)) {
+    Accesses after;
+    for (Region &branch : op.getRegions()) {
+      Accesses inner = pending; // an empty region is a missing else
+      walk(branch, inner);
+      after.insert(inner.begin(), inner.end());
+    }
+    pending = std::move(after);
+    return;
+  }
+  for (size_t before = ~size_t(0); before != pending.size();) {
+    before = pending.size();
+    Accesses inner = pending;
+    for (Region &body : op.getRegions()) {
+      walk(body, inner);
+      // A while loop is left after its first region, a for loop after its only one.
+      pending.insert(inner.begin(), inner.end());
+    }
+  }
+}
+
 static void visit(Operation &op, Accesses &pending) {
   if (isa<BarrierOp, weft::tile::BarrierOp>(op)) {
-    pending.clear();
+    pending = afterBarrier(pending);
+    return;
+  }
+  if (isa<AsyncWaitOp>(op)) {
+    pending = afterWait(pending);
     return;
   }
   Accesses own = accessesOf(&op);
-  bool conflict = llvm::any_of(own, [&](const Access &access) {
-    return llvm::any_of(pending, [&](const Access &earlier) { return access.conflictsWith(earlier); });
-  });
+  bool conflict = false, underWay = false;
+  for (const Access &access : own)
+    for (const Access &earlier : pending)
+      if (access.conflictsWith(earlier)) {
+        conflict = true;
+        underWay |= earlier.isUnderWay;
+      }
+  OpBuilder builder(&op);
+  if (underWay) {
+    AsyncWaitOp::create(builder, op.getLoc(), builder.getI32IntegerAttr(0));
+    pending = afterWait(pending);
+  }
   if (conflict) {
-    OpBuilder builder(&op);
     BarrierOp::create(builder, op.getLoc());
-    pending.clear();
+    pending = afterBarrier(pending);
   }
   if (op.hasAttr(scratchAttrName)) {
     // Its own barrier between writing and reading orders everything before; what is left are its reads.
-    pending.clear();
+    pending = afterBarrier(pending);
     for (Access access : own)
       pending.insert({access.first, access.end, /*isWrite=*/false});
     return;
   }
-  pending.insert(own.begin(), own.end());
-  if (op.getNumRegions() == 0)
-    return;
-  if (isa<scf::IfOp>(op)) {
-    Accesses after;
-    bool hasElse = !op.getRegion(1).empty();
-    for (Region &branch : op.getRegions()) {
-      Accesses inner = pending;
-      walk(branch, inner);
-      after.insert(inner.begin(), inner.end());
-    }
-    if (!hasElse)
-      after.insert(pending.begin(), pending.end());
-    pending = std::move(after);
-    return;
+  for (Access access : own) {
+    access.isUnderWay = isa<AsyncCopyOp>(op);
+    pending.insert(access);
   }
-  // A loop, of one region or two: again until nothing new arrives at its start. Barriers inserted stay, so the list only shrinks what is left to do.
-  for (size_t before = ~size_t(0); before != pending.size();) {
-    before = pending.size();
-    Accesses inner = pending;
-    for (Region &body : op.getRegions())
-      walk(body, inner);
-    pending.insert(inner.begin(), inner.end());
-  }
+  if (op.getNumRegions() != 0)
+    visitRegions(op, pending);
 }
 
 static void walk(Region &region, Accesses &pending) {

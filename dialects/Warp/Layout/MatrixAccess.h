@@ -1,0 +1,34 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Reading a tile in shared memory by `ldmatrix`.
+#pragma once
+
+#include "dialects/Warp/Layout/LinearLayout.h"
+
+namespace weft::warp {
+
+/// A read by `ldmatrix` (PTX ISA 9.7.14.5.15): 8 rows of 16 bytes make a matrix, of which lane l receives 4 bytes of row l / 4, or, transposed, the 2-byte elements
+/// of rows 2 (l mod 4) and the next in column l / 4. Lane 8 j + i gives the address of row i of matrix j.
+struct MatrixAccess {
+  bool transposed = false;
+  /// Register bits inside one 32-bit word, from bit 0 on.
+  unsigned packedBits = 0;
+  /// The register bits, at most two, that tell the matrices of one instruction apart.
+  llvm::SmallVector<unsigned, 2> matrixBits;
+  /// Offset, in elements, of each bit of the lane that gives an address: three bits for the row, then one for each of `matrixBits`.
+  llvm::SmallVector<uint32_t, 5> laneOffsets;
+  /// The first register of each instruction's first matrix. Registers that repeat others are left out.
+  llvm::SmallVector<uint32_t> first;
+
+  /// 1, 2 or 4.
+  unsigned matrices() const { return 1u << matrixBits.size(); }
+  /// The first register of the word that the instruction beginning at `start` delivers for matrix `index`.
+  uint32_t registerAt(uint32_t start, unsigned index) const;
+};
+
+/// How `ldmatrix` reads a tensor whose places lie at `offsets` (from register, lane and warp to elements of `elementBits` bits), if it can.
+std::optional<MatrixAccess> matrixAccess(const LinearLayout &offsets, unsigned elementBits);
+
+/// The wavefronts that one warp's whole read needs.
+Wavefronts wavefrontsOf(const MatrixAccess &access, const LinearLayout &offsets, unsigned elementBytes);
+
+} // namespace weft::warp
