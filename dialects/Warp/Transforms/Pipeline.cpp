@@ -283,6 +283,9 @@ void LoopPipeliner::run() {
       orderedSlice.push_back(&op);
   startCopies();
   rewriteLoop();
+  for (Operation *op : llvm::reverse(orderedSlice))
+    if (isOpTriviallyDead(op))
+      op->erase();
   removeUnusedCarriedValues(loop);
 }
 

@@ -100,7 +100,7 @@ func.func @table(%table: !tile.ptr<i32>, %p: tensor<64x64x!tile.ptr<f16>, #load>
 // Left alone: with one stage; and where the address comes from a load that a store in the loop might change.
 
 // CHECK-LABEL: func.func @one_stage
-// CHECK-NOT: stages =
+// CHECK-NOT: warp.stage
 // CHECK: warp.async_wait {pending = 0 : i32}
 // CHECK: return
 func.func @one_stage(%p: tensor<64x64x!tile.ptr<f16>, #load>, %n: i32, %b: tensor<64x64xf16, #b>, %c: tensor<64x64xf32, #a>)
@@ -121,7 +121,7 @@ func.func @one_stage(%p: tensor<64x64x!tile.ptr<f16>, #load>, %n: i32, %b: tenso
 }
 
 // CHECK-LABEL: func.func @table_that_changes
-// CHECK-NOT: stages =
+// CHECK-NOT: warp.stage
 // CHECK: tile.load
 // CHECK: warp.async_wait {pending = 0 : i32}
 // CHECK: return
