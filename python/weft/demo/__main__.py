@@ -1,0 +1,96 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Runs the demo: compiles every case for every target, runs and judges it, prints the tables and a verdict. Exit code 1 when something is wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from weft.demo import report
+from weft.demo.cases import Case, Judgement
+
+TARGETS = ("sm_80", "sm_90a")
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A case compiled for one target."""
+
+    case: Case
+    target: str
+    seconds: float
+    resources: report.Resources
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A case run and judged on the device."""
+
+    case: Case
+    device: str
+    seconds: float
+    judgement: Judgement
+
+
+def compile_case(case: Case, target: str) -> Compiled:
+    """Compile, timed from the call to the PTX, and ask ptxas, where there is one, what it takes."""
+    from weft.compiler.ptxas import assemble
+
+    started = time.perf_counter()
+    kernel = case.kernel.compile(case.signature, target=target, num_warps=case.warps, num_stages=3)
+    seconds = time.perf_counter() - started
+    return Compiled(case, target, seconds, assemble(kernel.ptx, target))
+
+
+def run_case(case: Case) -> Ran:
+    """Run on weft.device() and judge against float64."""
+    import weft
+
+    started = time.perf_counter()
+    judgement = case.judge()
+    return Ran(case, weft.device(), time.perf_counter() - started, judgement)
+
+
+def main() -> int:
+    """The whole demo; returns the process's exit code."""
+    console = Console(width=None if sys.stdout.isatty() else 150)
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["WEFT_CACHE_DIR"] = cache  # compile times are those of a cold cache
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True)) as progress:
+            task = progress.add_task("loading PyTorch", total=None)
+            from weft.demo.cases import all_cases
+
+            cases = list(all_cases())
+            peers = report.peers_of(cases)
+            progress.update(task, total=len(cases) * (1 + len(TARGETS)) + len(peers))
+            compiled, ran, beside = [], [], []
+            for case in cases:
+                for target in TARGETS:
+                    progress.update(task, description=f"compiling {case.name} for {target}")
+                    compiled.append(compile_case(case, target))
+                    progress.advance(task)
+                progress.update(task, description=f"running {case.name}")
+                ran.append(run_case(case))
+                progress.advance(task)
+            for case in peers:
+                progress.update(task, description=f"compiling {case.name} with Triton")
+                beside.append(report.beside_triton(case))
+                progress.advance(task)
+            progress.update(task, description="done")
+    console.print(report.main_table(compiled, ran))
+    if beside:
+        console.print(report.peer_table(beside))
+    failures = report.failures(compiled, ran)
+    console.print(report.verdict(failures, ran), highlight=False)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

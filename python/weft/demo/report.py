@@ -1,0 +1,132 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""The demo's tables and its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from weft.compiler.ptxas import Resources as PtxasResources
+from weft.compiler.ptxas import assemble
+
+if TYPE_CHECKING:
+    from weft.demo.__main__ import Compiled, Ran
+    from weft.demo.cases import Case
+
+Resources = PtxasResources | None
+
+
+@dataclass(frozen=True)
+class Beside:
+    """One kernel as Weft and as Triton compile it for sm_80."""
+
+    case: Case
+    ours: PtxasResources
+    theirs: PtxasResources
+    our_seconds: float
+    their_seconds: float
+
+
+def peers_of(cases: Sequence[Case]) -> list[Case]:
+    """The cases to compile with Triton: none where Triton, ptxas or cuobjdump is missing."""
+    from weft.compiler.ptxas import find_tool
+    from weft.demo import triton_peer
+
+    ready = triton_peer.available() and find_tool("ptxas") and find_tool("cuobjdump")
+    return [case for case in cases if case.beside_triton] if ready else []
+
+
+def beside_triton(case: Case) -> Beside:
+    """Compile a case with both compilers, at the same tiling, warps and stages."""
+    from weft.compiler.signature import parse
+    from weft.demo.triton_peer import compile_with_triton
+
+    ours = case.kernel.compile(case.signature, target="sm_80", num_warps=case.warps, num_stages=3)
+    signature = parse(case.signature)
+    theirs = compile_with_triton(
+        case.kernel.fn,
+        {name: kind for name, kind in zip(signature.arguments, ours.types, strict=True)},
+        signature.constants,
+        divisible=tuple(name for name, argument in signature.arguments.items() if argument.divisibility % 16 == 0),
+        warps=case.warps,
+        stages=3,
+    )
+    our_resources, their_resources = assemble(ours.ptx, "sm_80"), assemble(theirs.ptx, "sm_80")
+    assert our_resources is not None and their_resources is not None, "peers_of has found ptxas"
+    return Beside(case, our_resources, their_resources, ours.info["times_ms"]["total"] / 1e3, theirs.seconds)
+
+
+def main_table(compiled: Sequence[Compiled], ran: Sequence[Ran]) -> Table:
+    """A row for each case and target."""
+    table = Table(title="Weft: compiled from Python, run, and held against float64")
+    table.add_column("case")
+    table.add_column("target")
+    table.add_column("device")
+    for name in ("error", "plain PyTorch's", "registers", "spills", "instructions", "mma", "compile s", "run s"):
+        table.add_column(name, justify="right")
+    results = {id(result.case): result for result in ran}
+    for each in compiled:
+        result = results[id(each.case)]
+        table.add_row(
+            each.case.name,
+            each.target,
+            result.device,
+            f"{result.judgement.error:.1e}",
+            f"{result.judgement.plain_error:.1e}",
+            *_resource_cells(each.resources),
+            f"{each.seconds:.2f}",
+            f"{result.seconds:.2f}",
+        )
+    return table
+
+
+def _resource_cells(resources: Resources) -> tuple[str, ...]:
+    if resources is None:
+        return ("-",) * 4
+    count, matrix = resources.instruction_count, resources.matrix_instructions
+    share = "-" if not count or matrix is None else f"{100 * matrix / count:.0f} %"
+    spills = resources.spill_store_bytes + resources.spill_load_bytes
+    return (str(resources.registers), str(spills), "-" if count is None else f"{count:,}", share)
+
+
+def peer_table(rows: Sequence[Beside]) -> Table:
+    """Weft's code beside Triton's, with the ratios."""
+    table = Table(title="The same source, tiling, warps and stages for sm_80: Weft beside Triton")
+    table.add_column("case")
+    for name in ("registers", "spill bytes", "instructions", "ratio", "Python to PTX s"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        ours, theirs = row.ours, row.theirs
+        ratio = (ours.instruction_count or 0) / (theirs.instruction_count or 1)
+        table.add_row(
+            row.case.name,
+            f"{ours.registers} / {theirs.registers}",
+            f"{_spills(ours)} / {_spills(theirs)}",
+            f"{ours.instruction_count:,} / {theirs.instruction_count:,}",
+            f"{ratio:.2f}",
+            f"{row.our_seconds:.2f} / {row.their_seconds:.2f}",
+        )
+    return table
+
+
+def _spills(resources: PtxasResources) -> int:
+    return resources.spill_store_bytes + resources.spill_load_bytes
+
+
+def failures(compiled: Sequence[Compiled], ran: Sequence[Ran]) -> list[str]:
+    """What is wrong: results out of bounds, and spills."""
+    wrong = [f"{each.case.name}: {text}" for each in ran for text in each.judgement.failures]
+    for each in compiled:
+        if each.resources is not None and _spills(each.resources):
+            wrong.append(f"{each.case.name} for {each.target}: expected no spills, but got {_spills(each.resources)} bytes")
+    return wrong
+
+
+def verdict(wrong: Sequence[str], ran: Sequence[Ran]) -> str:
+    """One line when all is well; what is wrong, a line each, when not."""
+    if not wrong:
+        return f"All {len(ran)} cases are right on {ran[0].device}: within twice plain PyTorch's error of float64, no spills."
+    return "\n".join([f"{len(wrong)} of the demo's checks failed:", *(f"  {text}" for text in wrong)])

@@ -1,0 +1,52 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""What ptxas makes of the examples' PTX: no spills, the algorithm's matrix instructions, no more code than Triton's."""
+
+import pytest
+
+from weft.compiler.ptxas import assemble, find_tool
+from weft.demo.cases import all_cases
+from weft.demo.report import beside_triton, peers_of
+
+pytestmark = pytest.mark.skipif(
+    not (find_tool("ptxas") and find_tool("cuobjdump")), reason="ptxas or cuobjdump was not found"
+)
+CASES = list(all_cases())
+FLASH = [case for case in CASES if case.name.startswith("flash")]
+TARGETS = ["sm_80", "sm_90a"]
+PEER_FACTOR = 1.1  # registers and static instructions, at most this times Triton's
+
+
+def resources(case, target):
+    return assemble(case.kernel.compile(case.signature, target=target, num_warps=case.warps, num_stages=3).ptx, target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_no_spills(case, target):
+    found = resources(case, target)
+    assert (found.spill_store_bytes, found.spill_load_bytes) == (0, 0)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("case", FLASH, ids=lambda case: case.name)
+def test_matrix_instructions_are_the_algorithms(case, target):
+    """A warp's m16n8k16 products for one 128×64 block of scores, Q·Kᵀ and P·V; the loop holds them once."""
+    D = 16 * case.warps
+    rows = 128 // case.warps // 16
+    scores = rows * (64 // 8) * (D // 16)
+    values = rows * (D // 8) * (64 // 16)
+    assert resources(case, target).matrix_instructions == scores + values
+
+
+@pytest.mark.parametrize("case", peers_of(CASES), ids=lambda case: case.name)
+def test_no_more_than_triton(case):
+    row = beside_triton(case)
+    assert row.ours.registers <= PEER_FACTOR * row.theirs.registers
+    assert row.ours.instruction_count <= PEER_FACTOR * row.theirs.instruction_count
+
+
+def test_refused_ptx_is_reported():
+    from weft import Error
+
+    with pytest.raises(Error, match="ptxas refused"):
+        assemble(".version 8.0\n.target sm_80\nnonsense", "sm_80")
