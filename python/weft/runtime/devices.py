@@ -11,7 +11,7 @@ from weft import native
 
 def device() -> str:
     """The default device's name: WEFT_DEVICE where set, else "cuda:0" where a driver is found, else "simulator"."""
-    return native.load("_runtime").default_device()  # type: ignore[no-any-return]
+    return native.load("_runtime").default_device()
 
 
 def open_device(name: str | None = None) -> Any:

@@ -31,7 +31,7 @@ class LibraryKernel:
 
     def ptx(self, variant: int = 0) -> str:
         """The PTX text of a variant."""
-        return self._library.handle.ptx(self.name, variant)  # type: ignore[no-any-return]
+        return self._library.handle.ptx(self.name, variant)
 
     def __repr__(self) -> str:
         signature = ", ".join(f"{name}: {kind}" for name, kind in self.arguments.items())
