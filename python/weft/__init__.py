@@ -1,7 +1,9 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Weft, a compiler for attention: kernels written in Python become PTX, run on a GPU or on the simulator, and ship as libraries.
+"""Weft, a compiler for attention: kernels written in Python become PTX, run on a GPU or on the simulator, and ship as
+libraries.
 
-    @weft.jit                     a tile kernel: kernel[grid](*args, BLOCK=64, num_warps=4); weft.language is its language
+    @weft.jit                     a tile kernel: kernel[grid](*args, BLOCK=64, num_warps=4); weft.language is its
+    language
     weft.compile(fn, ...)         a PTX library from a kernel
     weft.load(DIR)                an opened library
     weft.device()                 where kernels run: "cuda:0", or "simulator" without a GPU; WEFT_DEVICE overrides
@@ -46,8 +48,18 @@ _NAMES = {
 _MODULES = ("cli", "compiler", "demo", "language", "runtime", "simulator", "testing")
 
 __all__ = [
-    "CompilationError", "Error", "JITFunction", "Kernel", "Library", "cdiv", "compile", "device", "jit", "load", "next_power_of_2",
-]  # fmt: skip
+    "CompilationError",
+    "Error",
+    "JITFunction",
+    "Kernel",
+    "Library",
+    "cdiv",
+    "compile",
+    "device",
+    "jit",
+    "load",
+    "next_power_of_2",
+]
 
 
 def __getattr__(name: str) -> Any:

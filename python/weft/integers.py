@@ -15,4 +15,4 @@ def next_power_of_2(n: int) -> int:
 
 
 for _function in (cdiv, next_power_of_2):
-    _function.__weft_constexpr__ = True  # type: ignore[attr-defined]
+    vars(_function)["__weft_constexpr__"] = True

@@ -1,7 +1,8 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """The cache of compiled kernels on disk: ~/.cache/weft, or WEFT_CACHE_DIR; WEFT_CACHE=0 turns it off.
 
-One file an entry. An entry is written beside and renamed, so that readers see all of it or none; one that does not read back whole is ignored and replaced.
+One file an entry. An entry is written beside and renamed, so that readers see all of it or none; one that does not read
+back whole is ignored and replaced.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import hashlib
 import json
 import os
 import pathlib
-import tempfile
+import threading
 from typing import Any
 
 
@@ -48,7 +49,7 @@ def read(name: str) -> dict[str, Any] | None:
         payload = entry["payload"]
         if entry["sha256"] != _digest(name, payload):
             return None
-        return json.loads(payload)  # type: ignore[no-any-return]
+        return json.loads(payload)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -61,10 +62,8 @@ def write(name: str, value: dict[str, Any]) -> None:
     payload = json.dumps(value)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w", dir=path.parent, prefix=".", suffix=".partial", delete=False, encoding="utf-8"
-        ) as stream:
-            json.dump({"sha256": _digest(name, payload), "payload": payload}, stream)
-        os.replace(stream.name, path)
+        beside = path.with_name(f".{name}.{os.getpid()}.{threading.get_ident()}.partial")
+        beside.write_text(json.dumps({"sha256": _digest(name, payload), "payload": payload}), encoding="utf-8")
+        beside.replace(path)
     except OSError:
         return

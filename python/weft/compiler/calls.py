@@ -1,5 +1,7 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Calls: of the language's functions, of Python's own with constants, and of other @weft.jit functions, which are inlined."""
+"""Calls: of the language's functions, of Python's own with constants, and of other @weft.jit functions, which are
+inlined.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""How a mistake in a kernel is shown: where, the user's line with a caret, what was expected and what came, and a remedy."""
+"""How a mistake in a kernel is shown: where, the user's line with a caret, what was expected and what came, and a
+remedy.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ class Position:
 class CompilationError(Error):
     """A kernel that cannot be compiled. ``str()`` of it is the whole report; the parts are attributes.
 
-    ``message`` is what was expected and what came, ``position`` where (None when unknown), ``remedy`` what to do, ``notes`` further lines.
+    ``message`` is what was expected and what came, ``position`` where (None when unknown), ``remedy`` what to do,
+    ``notes`` further lines.
     """
 
     def __init__(

@@ -1,5 +1,8 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Expressions: a syntax tree node to a value. Constants stay Python values and are computed now; the rest becomes IR."""
+"""Expressions: a syntax tree node to a value.
+
+Constants stay Python values and are computed now; the rest becomes IR.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +21,49 @@ from .frame import usable_global
 from .visitor import Visitor
 
 SYMBOLS: dict[type, str] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
-    ast.LShift: "<<", ast.RShift: ">>", ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
-}  # fmt: skip
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+}
 
 PYTHON: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod, ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor, ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift, ast.Pow: operator.pow, ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
-    ast.Gt: operator.gt, ast.GtE: operator.ge, ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
-    ast.Is: lambda a, b: a is b, ast.IsNot: lambda a, b: a is not b,
-}  # fmt: skip
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.Pow: operator.pow,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+    ast.Is: lambda a, b: a is b,
+    ast.IsNot: lambda a, b: a is not b,
+}
 
 # Attributes of a tensor that are the front end's own.
 _HIDDEN = ("handle", "constant")
@@ -58,7 +93,7 @@ class Expressions(Visitor):
     def visit_Tuple(self, node: ast.Tuple) -> Any:
         return tuple(self.elements(node.elts))
 
-    visit_List = visit_Tuple  # type: ignore[assignment]
+    visit_List = visit_Tuple
 
     def elements(self, nodes: list[ast.expr]) -> list[Any]:
         """The values of expressions, with ``*tuple`` spread."""
@@ -97,7 +132,7 @@ class Expressions(Visitor):
         value = self.expression(node.operand)
         self.at(node)
         if not isinstance(value, tensor):
-            python = {
+            python: dict[type, Callable[[Any], Any]] = {
                 ast.USub: operator.neg,
                 ast.UAdd: operator.pos,
                 ast.Invert: operator.invert,
@@ -178,7 +213,7 @@ class Expressions(Visitor):
         owner, index = self.expression(node.value), self.expression(node.slice)
         self.at(node)
         if isinstance(owner, tensor):
-            return owner[index]  # type: ignore[index]
+            return owner[index]
         if isinstance(index, tensor) and index.constant is not None:
             index = index.constant
         if not hasattr(owner, "__getitem__"):
@@ -197,8 +232,10 @@ class Expressions(Visitor):
         value = self.expression(node.value)
         if isinstance(value, tensor):
             value = value.constant if value.constant is not None else value.type
-        converted = {-1: lambda v: v, 115: str, 114: repr, 97: ascii}[node.conversion](value)
-        return constant(format, converted, self.expression(node.format_spec) if node.format_spec else "")
+        if node.conversion != -1:
+            conversions: dict[int, Callable[[Any], str]] = {115: str, 114: repr, 97: ascii}
+            value = conversions[node.conversion](value)
+        return constant(format, value, self.expression(node.format_spec) if node.format_spec else "")
 
     def constant_of(self, value: Any) -> Any:
         """A value as the constant it is, or the value itself where it is none."""

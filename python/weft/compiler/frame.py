@@ -1,5 +1,7 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""What the visitor knows about the function it is in: its variables, its globals, its source; and how names are looked up."""
+"""What the visitor knows about the function it is in: its variables, its globals, its source; and how names are looked
+up.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ class Frame:
         if name in self.variables:
             value = self.variables[name]
             if isinstance(value, Missing):
-                raise value.make_error()
+                raise value.error()
             return value
         found, value = find_global(self.function.fn, name)
         if found:

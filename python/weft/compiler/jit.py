@@ -27,9 +27,11 @@ _OPTIONS = ("num_warps", "num_stages", "debug")
 
 
 class JITFunction:
-    """A kernel, or a function that kernels call. ``kernel[grid](*args, BLOCK=64, num_warps=4, num_stages=3)`` launches it.
+    """A kernel, or a function that kernels call. ``kernel[grid](*args, BLOCK=64, num_warps=4, num_stages=3)`` launches
+    it.
 
-    ``grid`` is a tuple of up to three integers, or a function of the arguments by name that gives one. Arrays are NumPy's or torch's; they are used in place.
+    ``grid`` is a tuple of up to three integers, or a function of the arguments by name that gives one. Arrays are
+    NumPy's or torch's; they are used in place.
     """
 
     __weft_jit__ = True
@@ -51,6 +53,7 @@ class JITFunction:
         self._kernels: dict[Any, tuple[Kernel, tuple[int, ...]]] = {}
         self._reads: list[tuple[Mapping[str, Any], str, Any]] = []
         self._key: str | None = None
+        self.__name__ = fn.__name__
         functools.update_wrapper(self, fn)
 
     def __repr__(self) -> str:
@@ -83,7 +86,7 @@ class JITFunction:
             found = _resolve(self.fn, path)
             if found is None:
                 continue
-            namespace, name, value = found
+            value = found[2]
             if is_jit(value) and value not in within and value is not self:
                 reads.append(found)
                 parts.append(f"{'.'.join(path)}: {value._digest(reads, [*within, self])}")
@@ -114,7 +117,8 @@ class JITFunction:
         num_stages: int = 3,
         debug: bool = False,
     ) -> Kernel:
-        """The kernel for the argument types that ``signature`` spells ("x:*fp16:16, n:i32, BLOCK=128") or that annotations name. Needs no device.
+        """The kernel for the argument types that ``signature`` spells ("x:*fp16:16, n:i32, BLOCK=128") or that
+        annotations name. Needs no device.
 
         Raises CompilationError at the kernel's own line.
         """
@@ -162,7 +166,11 @@ class JITFunction:
         kernel, runtime = self._kernel(values, options, _target(device))
         if callable(grid):
             grid = grid(
-                {**{p.name: v for p, v in zip(self.params, values)}, "num_warps": options[0], "num_stages": options[1]}
+                {
+                    **{p.name: v for p, v in zip(self.params, values, strict=True)},
+                    "num_warps": options[0],
+                    "num_stages": options[1],
+                }
             )
         extent = (grid,) if isinstance(grid, int) else tuple(grid)
         if 0 in extent:
@@ -182,7 +190,8 @@ class JITFunction:
         values = list(args)
         if len(values) > len(self.params):
             raise TypeError(
-                f"'{self.__name__}': expected at most {len(self.params)} arguments, but got {len(values)}; it takes {self._spelling()}"
+                f"'{self.__name__}': expected at most {len(self.params)} arguments, but got "
+                f"{len(values)}; it takes {self._spelling()}"
             )
         used = 0
         for parameter in self.params[len(values) :]:
@@ -193,7 +202,8 @@ class JITFunction:
                 values.append(parameter.default)
             else:
                 raise TypeError(
-                    f"'{self.__name__}': expected an argument for '{parameter.name}', but got none; it takes {self._spelling()}"
+                    f"'{self.__name__}': expected an argument for '{parameter.name}', but got none; "
+                    f"it takes {self._spelling()}"
                 )
         if used != len(kwargs):
             extra = next(name for name in kwargs if name not in self._index or self._index[name] < len(args))
@@ -208,7 +218,9 @@ class JITFunction:
 
 
 def _resolve(function: types.FunctionType, path: tuple[str, ...]) -> tuple[Mapping[str, Any], str, Any] | None:
-    """Where a dotted name of a function leads: the namespace it is in, its name there and its value; None when nowhere that counts."""
+    """Where a dotted name of a function leads: the namespace it is in, its name there and its value; None when nowhere
+    that counts.
+    """
     found, value = find_global(function, path[0])
     if not found:
         return None
@@ -268,7 +280,8 @@ def jit(
 ) -> Any:
     """Decorate a function as a kernel, or as a function that kernels call: it is compiled, not run, when it is called.
 
-    ``do_not_specialize`` names (or numbers) parameters whose values must not select a kernel of their own: otherwise an integer that is 1 becomes a constant,
+    ``do_not_specialize`` names (or numbers) parameters whose values must not select a kernel of their own: otherwise an
+    integer that is 1 becomes a constant,
     and divisibility by 16 is used. ``debug`` makes wl.device_assert trap.
     """
 

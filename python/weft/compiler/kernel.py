@@ -1,5 +1,7 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""A compiled kernel: PTX, what is known about it, its IR at every stage; made by the compiler or taken from the cache."""
+"""A compiled kernel: PTX, what is known about it, its IR at every stage; made by the compiler or taken from the
+cache.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ _FORMAT = 1  # of a cache entry
 class Kernel:
     """A kernel compiled for one target and one set of argument types and constants.
 
-    ``ptx`` is the PTX text, ``info`` what the compiler reports (entry, shared_bytes, arguments, times_ms), ``ir`` the MLIR text by stage:
+    ``ptx`` is the PTX text, ``info`` what the compiler reports (entry, shared_bytes, arguments, times_ms), ``ir`` the
+    MLIR text by stage:
     "python" (as the front end made it), "tile", "warp", "pipelined", "llvm".
     """
 
@@ -80,9 +83,9 @@ class Kernel:
 def _compiler_fingerprint() -> str:
     """What changes when the compiler does: its version, and the size and time of its library."""
     compiler = native.load("_compiler")
-    folder = pathlib.Path(compiler.__file__).parent
-    library = folder / "libweft-compiler.so"
-    facts = library.stat() if library.exists() else pathlib.Path(compiler.__file__).stat()
+    file = pathlib.Path(str(compiler.__file__))
+    library = file.parent / "libweft-compiler.so"
+    facts = library.stat() if library.exists() else file.stat()
     return f"{compiler.version()} {facts.st_size} {facts.st_mtime_ns}"
 
 
@@ -97,7 +100,9 @@ def _constant_key(value: Any) -> Any:
 
 
 def cache_key(function: JITFunction, signature: Signature, options: Options, target: str) -> str:
-    """The name of the cache entry: source with all it reads, argument types, constants, options, target and compiler."""
+    """The name of the cache entry: source with all it reads, argument types, constants, options, target and
+    compiler.
+    """
     arguments = [[name, short_name(a.type), a.divisibility] for name, a in signature.arguments.items()]
     constants = [[name, _constant_key(value)] for name, value in signature.constants.items()]
     return cache.key(
@@ -164,7 +169,7 @@ def signature_of(function: JITFunction, tokens: tuple[tuple[Any, ...], ...]) -> 
 
     arguments: dict[str, Argument] = {}
     constants: dict[str, Any] = {}
-    for parameter, (kind, *rest) in zip(function.params, tokens):
+    for parameter, (kind, *rest) in zip(function.params, tokens, strict=True):
         if kind is CONSTANT:
             constants[parameter.name] = rest[0]
         else:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -23,9 +24,11 @@ def compile(
     num_warps: int = 4,
     num_stages: int = 3,
 ) -> Any:
-    """Compile a kernel for one or more targets ("sm_80,sm_90a") and write the PTX library ``out``, a directory; gives it opened (weft.runtime.Library).
+    """Compile a kernel for one or more targets ("sm_80,sm_90a") and write the PTX library ``out``, a directory; gives
+    it opened (weft.runtime.Library).
 
-    Argument types come from ``signature`` ("x:*fp16:16, n:i32, BLOCK=128", where :16 promises divisibility by 16) or from the annotations of the parameters.
+    Argument types come from ``signature`` ("x:*fp16:16, n:i32, BLOCK=128", where :16 promises divisibility by 16) or
+    from the annotations of the parameters.
     Raises CompilationError for the kernel, weft.runtime.Error for the directory.
     """
     if not isinstance(fn, JITFunction):
@@ -46,7 +49,7 @@ def _manifest(fn: JITFunction, kernels: list[Kernel]) -> dict[str, Any]:
     arguments = kernels[0].signature.arguments
     return {
         "name": fn.__name__,
-        "source": {"file": os.path.basename(fn.source.file), "line": fn.source.first_line, "sha256": fn.cache_key},
+        "source": {"file": pathlib.Path(fn.source.file).name, "line": fn.source.first_line, "sha256": fn.cache_key},
         "arguments": [{"name": name, "type": short_name(argument.type)} for name, argument in arguments.items()],
         "variants": [_variant(fn, kernel) for kernel in sorted(kernels, key=lambda k: k.target, reverse=True)],
     }

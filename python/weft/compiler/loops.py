@@ -1,5 +1,6 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Loops. ``for`` over a range becomes ``scf.for`` and ``while`` becomes ``scf.while``: the variables that the body assigns and that had a value before are
+"""Loops. ``for`` over a range becomes ``scf.for`` and ``while`` becomes ``scf.while``: the variables that the body
+assigns and that had a value before are
 carried from one iteration to the next, and must keep their type. ``wl.static_range`` and tuples are unrolled.
 """
 
@@ -21,7 +22,9 @@ from .structure import as_variable, flatten, rebuild, same_constant, same_struct
 
 @dataclass(frozen=True)
 class Carried:
-    """A variable that a loop carries, with its value before the loop and the last statement of the body that assigns it."""
+    """A variable that a loop carries, with its value before the loop and the last statement of the body that assigns
+    it.
+    """
 
     name: str
     before: Any
@@ -66,7 +69,10 @@ class Loops(Statements):
     # ---- What a loop carries
 
     def carried(self, body: list[ast.stmt], line: int, but: str | None = None) -> list[Carried]:
-        """The variables that the body assigns and that hold tensors before it. Those that hold something else have no value at its start."""
+        """The variables that the body assigns and that hold tensors before it.
+
+        Those that hold something else have no value at its start.
+        """
         found = []
         for name, statement in assigned(body).items():
             if name == but or name not in self.frame.variables:
@@ -75,7 +81,7 @@ class Loops(Statements):
             if isinstance(before, Missing):
                 continue
             if flatten(before) is None:
-                self.frame.variables[name] = Missing(lambda name=name, before=before: _not_carried(name, before, line))
+                self.frame.variables[name] = Missing(_not_carried, name, before, line)
             else:
                 found.append(Carried(name, before, statement))
         return found
@@ -86,7 +92,7 @@ class Loops(Statements):
         for variable in carried:
             after = as_variable(self.frame.variables.get(variable.name))
             if isinstance(after, Missing):
-                raise self.located(after.make_error(), variable.assignment)
+                raise self.located(after.error(), variable.assignment)
             if not same_structure(variable.before, after):
                 raise self.located(
                     errors.changes_type_in_loop(variable.name, variable.before, after), variable.assignment
@@ -101,7 +107,9 @@ class Loops(Statements):
             self.frame.variables[variable.name] = rebuild(variable.before, remaining)
 
     def leave(self, before: dict[str, Any], carried: list[Carried], results: list[tensor], line: int) -> None:
-        """The variables after a loop: those before it, the carried ones changed; names that only the body assigns may have no value."""
+        """The variables after a loop: those before it, the carried ones changed; names that only the body assigns may
+        have no value.
+        """
         inside = self.frame.variables
         after = dict(before)
         for name, value in inside.items():
@@ -110,7 +118,7 @@ class Loops(Statements):
                 or isinstance(value, Missing)
                 or not (value is before[name] or same_constant(value, before[name]))
             ):
-                after[name] = Missing(lambda name=name: _only_in_loop(name, line))
+                after[name] = Missing(_only_in_loop, name, line)
         self.frame.variables = after
         self.set_carried(carried, results)
 
@@ -147,7 +155,7 @@ class Loops(Statements):
             attributes["tile.num_stages"] = builder.i32(iterator.num_stages)
         made = builder.op("scf.for", [*bounds, *initial_handles], types, attributes, [region])
         handles = () if not types else (made,) if len(types) == 1 else made
-        self.leave(before, carried, [tensor(handle, t) for handle, t in zip(handles, types)], line)
+        self.leave(before, carried, [tensor(handle, t) for handle, t in zip(handles, types, strict=True)], line)
 
     def _bounds(self, node: ast.For, iterator: control.range) -> tuple[tensor, tensor, tensor, bool, dtype]:
         """Lower bound, upper bound and step of one integer type; whether to count backwards."""
@@ -182,7 +190,7 @@ class Loops(Statements):
         builder, at_start = self.builder, dict(self.frame.variables)
         with builder.region(types) as test:
             arguments = [test.argument(i) for i in range(len(types))]
-            self.set_carried(carried, [tensor(a, t) for a, t in zip(arguments, types)])
+            self.set_carried(carried, [tensor(a, t) for a, t in zip(arguments, types, strict=True)])
             condition = self.condition(node.test)
             if condition is True:
                 raise self.located(errors.endless_loop(), node.test)
@@ -197,7 +205,7 @@ class Loops(Statements):
         self.at(node)
         made = builder.op("scf.while", handles, types, {}, [test, body])
         results = () if not types else (made,) if len(types) == 1 else made
-        self.leave(before, carried, [tensor(handle, t) for handle, t in zip(results, types)], line)
+        self.leave(before, carried, [tensor(handle, t) for handle, t in zip(results, types, strict=True)], line)
 
 
 def _first_return(statements: list[ast.stmt]) -> ast.AST:

@@ -19,7 +19,9 @@ from .signature import Signature
 
 @dataclass(frozen=True)
 class Options:
-    """How a kernel is spread over the machine: warps a program, iterations of loads in flight; whether device_assert traps."""
+    """How a kernel is spread over the machine: warps a program, iterations of loads in flight; whether device_assert
+    traps.
+    """
 
     num_warps: int = 4
     num_stages: int = 3
@@ -34,11 +36,14 @@ def native_context() -> NativeContext:
     context = getattr(_contexts, "context", None)
     if context is None:
         context = _contexts.context = NativeContext(native.load("_compiler"))
-    return context  # type: ignore[no-any-return]
+    return context
 
 
 def lower(function: Any, signature: Signature, options: Options, target: str) -> Any:
-    """The native module of a @weft.jit function for these arguments, verified. Raises CompilationError at the user's line."""
+    """The native module of a @weft.jit function for these arguments, verified.
+
+    Raises CompilationError at the user's line.
+    """
     source = function.source
     context = native_context()
     context.context.take_diagnostics()

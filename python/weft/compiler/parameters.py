@@ -53,7 +53,7 @@ def of(
                 default if has_default else None,
                 not ids & plain,
                 not ids & (plain | plain_alignment),
-            )  # fmt: skip
+            )
         )
     return parameters
 

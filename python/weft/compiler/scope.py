@@ -1,5 +1,7 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Questions about a function's names: which a statement assigns, whether it returns, which globals the function reads."""
+"""Questions about a function's names: which a statement assigns, whether it returns, which globals the function
+reads.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,16 @@ from ..language.errors import KernelError
 
 
 class Missing:
-    """Stands for a variable that may have no value, or no one type: reading it is the error that it makes."""
+    """Stands for a variable that may have no value, or no one type: reading it is the error that ``make`` makes."""
 
-    __slots__ = ("make_error",)
+    __slots__ = ("arguments", "make")
 
-    def __init__(self, make_error: Callable[[], KernelError]):
-        self.make_error = make_error
+    def __init__(self, make: Callable[..., KernelError], *arguments: Any):
+        self.make, self.arguments = make, arguments
+
+    def error(self) -> KernelError:
+        """What is wrong with reading the variable."""
+        return self.make(*self.arguments)
 
 
 def assigned(statements: Iterable[ast.stmt]) -> dict[str, ast.stmt]:

@@ -1,7 +1,8 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """The text form of argument types: ``"x:*fp16:16, n:i32, BLOCK=128"``.
 
-A run-time argument is ``name:type`` with ``:16`` for a value (an address, for a pointer) divisible by 16; a constant is ``name=value``. Types are
+A run-time argument is ``name:type`` with ``:16`` for a value (an address, for a pointer) divisible by 16; a constant is
+``name=value``. Types are
 Triton's: i1 i8 i16 i32 i64 u8 ... u64 fp16 bf16 fp32 fp64 fp8e4nv fp8e5, with ``*`` in front for pointers.
 """
 
@@ -133,7 +134,9 @@ def _malformed(part: str, why: str) -> CompilationError:
 
 
 def for_function(function: Any, given: Signature | None, constants: Mapping[str, Any]) -> Signature:
-    """The signature of a @weft.jit function: what was given, then annotations, then defaults; every parameter must get one."""
+    """The signature of a @weft.jit function: what was given, then annotations, then defaults; every parameter must get
+    one.
+    """
     arguments: dict[str, Argument] = {}
     values: dict[str, Any] = {}
     known = {**(given.constants if given else {}), **constants}

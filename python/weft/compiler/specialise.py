@@ -1,7 +1,9 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""What a call's arguments tell the compiler: types, divisibility by 16, integers that are 1. The result keys the cache of kernels.
+"""What a call's arguments tell the compiler: types, divisibility by 16, integers that are 1. The result keys the cache
+of kernels.
 
-Each argument gives a small hashable token: ``("*fp16", 16)`` for an aligned array, ``("i32", 1)`` for an integer, ``(CONSTANT, value, type)`` for a constant.
+Each argument gives a small hashable token: ``("*fp16", 16)`` for an aligned array, ``("i32", 1)`` for an integer,
+``(CONSTANT, value, type)`` for a constant.
 This runs on every launch, so arrays are told apart by their class, and NumPy and torch are never imported here.
 """
 
@@ -18,9 +20,22 @@ CONSTANT = "constant"
 Token = tuple[Any, ...]
 
 _NUMPY = {
-    "bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
-    "float16": "fp16", "float32": "fp32", "float64": "fp64", "bfloat16": "bf16", "float8_e4m3fn": "fp8e4nv", "float8_e5m2": "fp8e5",
-}  # fmt: skip
+    "bool": "i1",
+    "int8": "i8",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+    "uint8": "u8",
+    "uint16": "u16",
+    "uint32": "u32",
+    "uint64": "u64",
+    "float16": "fp16",
+    "float32": "fp32",
+    "float64": "fp64",
+    "bfloat16": "bf16",
+    "float8_e4m3fn": "fp8e4nv",
+    "float8_e5m2": "fp8e5",
+}
 # Arrays of NumPy hold these types as integers of as many bits.
 _BITS_OF = {"bf16": ("u16", "i16"), "fp8e4nv": ("u8", "i8"), "fp8e5": ("u8", "i8"), "fp16": ("u16", "i16")}
 
@@ -48,18 +63,17 @@ def constant_token(value: Any) -> Token:
 def _array(parameter: Parameter, element: Any, address: int) -> Token:
     name = array_type(element)
     if parameter.type is not None:
-        name = _annotated(parameter, name)
+        name = _annotated(parameter, parameter.type, name)
     aligned = parameter.specialise_alignment and address % 16 == 0
     return (f"*{name}", 16 if aligned else 1)
 
 
-def _annotated(parameter: Parameter, name: str) -> str:
+def _annotated(parameter: Parameter, wanted: dtype, name: str) -> str:
     """The element type that an annotation promises for an array of another one: bits travel as integers."""
-    wanted = parameter.type
     promised = short_name(wanted.element_ty) if isinstance(wanted, pointer_type) else None
     if promised == name or (promised is not None and name in _BITS_OF.get(promised, ())):
-        return promised  # type: ignore[return-value]
-    raise TypeError(f"'{parameter.name}': expected {short_name(wanted)}, but got an array of {name}")  # type: ignore[arg-type]
+        return promised
+    raise TypeError(f"'{parameter.name}': expected {short_name(wanted)}, but got an array of {name}")
 
 
 def _integer(parameter: Parameter, value: int) -> Token:
@@ -134,7 +148,8 @@ def token(parameter: Parameter, value: Any) -> Token:
         handler = _handler(value)
         if handler is None:
             raise TypeError(
-                f"'{parameter.name}': expected a NumPy array, a torch tensor, a number or None, but got '{type(value).__name__}'; "
+                f"'{parameter.name}': expected a NumPy array, a torch tensor, a number or None, but "
+                f"got '{type(value).__name__}'; "
                 "annotate the parameter with wl.constexpr for other constants"
             )
         _tokens[type(value)] = handler
@@ -144,7 +159,7 @@ def token(parameter: Parameter, value: Any) -> Token:
 def describe(parameters: list[Parameter], tokens: tuple[Token, ...]) -> str:
     """The signature that tokens stand for, as :func:`weft.compiler.signature.parse` reads it."""
     parts = []
-    for parameter, (kind, *rest) in zip(parameters, tokens):
+    for parameter, (kind, *rest) in zip(parameters, tokens, strict=True):
         if kind is CONSTANT:
             parts.append(f"{parameter.name}={rest[0]!r}")
         else:

@@ -1,8 +1,10 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """Statements: assignment, branches, return. Loops are in loops.py.
 
-A branch whose condition is a constant is decided now. Any other becomes ``scf.if``, whose results are the variables that its two sides leave
-different. Where a side returns, what follows the ``if`` belongs to the sides: each is visited to the end of the function.
+A branch whose condition is a constant is decided now. Any other becomes ``scf.if``, whose results are the variables
+that its two sides leave
+different. Where a side returns, what follows the ``if`` belongs to the sides: each is visited to the end of the
+function.
 """
 
 from __future__ import annotations
@@ -81,7 +83,7 @@ class Statements(Calls):
                 raise self.located(errors.unsupported_syntax("a starred target", "name every part"), target)
             if not isinstance(value, tuple) or len(value) != len(target.elts):
                 raise self.located(errors.cannot_unpack(value, len(target.elts)), target)
-            for element, part in zip(target.elts, value):
+            for element, part in zip(target.elts, value, strict=True):
                 self.assign_target(element, part)
         elif isinstance(target, ast.Subscript):
             raise self.located(
@@ -168,7 +170,9 @@ class Statements(Calls):
         return False, None
 
     def side(self, visit: Callable[[], Any], variables: dict[str, Any]) -> tuple[Any, dict[str, Any], Any]:
-        """Visit one side of a branch in a region of its own; gives the region, the variables after it and its result."""
+        """Visit one side of a branch in a region of its own; gives the region, the variables after it and its
+        result.
+        """
         self.frame.variables = dict(variables)
         with self.builder.region([]) as region:
             result = visit()
@@ -184,7 +188,7 @@ class Statements(Calls):
         for name in {**then_variables, **else_variables}:
             a, b = then_variables.get(name), else_variables.get(name)
             if name not in then_variables or name not in else_variables:
-                merged[name] = _only_in_one_branch(name, line)
+                merged[name] = Missing(_only_in_one_branch, name, line)
             elif same_constant(a, b):
                 merged[name] = a
             elif isinstance(a, Missing) or isinstance(b, Missing):
@@ -192,11 +196,11 @@ class Statements(Calls):
             else:
                 a, b = as_variable(a), as_variable(b)
                 if flatten(a) is None or not same_structure(a, b):
-                    merged[name] = Missing(lambda name=name, a=a, b=b: errors.differs_between_branches(name, a, b))
+                    merged[name] = Missing(errors.differs_between_branches, name, a, b)
                 else:
                     names.append((name, a, b))
         results = self.join(condition, (then_region, [a for _, a, _ in names]), (else_region, [b for _, _, b in names]))
-        for (name, a, _), value in zip(names, results):
+        for (name, _, _), value in zip(names, results, strict=True):
             merged[name] = value
         self.frame.variables = merged
 
@@ -211,11 +215,13 @@ class Statements(Calls):
             types = [leaf.type for leaf in leaves]
         made = builder.op("scf.if", [condition.handle], types, {}, [then[0], otherwise[0]])
         handles = () if not types else (made,) if len(types) == 1 else made
-        leaves_iterator = iter([tensor(handle, t) for handle, t in zip(handles, types)])
+        leaves_iterator = iter([tensor(handle, t) for handle, t in zip(handles, types, strict=True)])
         return [rebuild(value, leaves_iterator) for value in then[1]]
 
     def _branch_to_end(self, node: ast.If, condition: tensor, rest: Sequence[ast.stmt]) -> Returned:
-        """An ``if`` with a return in it: both sides run to the end of the function, and its value is what they return."""
+        """An ``if`` with a return in it: both sides run to the end of the function, and its value is what they
+        return.
+        """
         before = self.frame.variables
         then_region, _, then_outcome = self.side(lambda: self.block([*node.body, *rest]), before)
         else_region, _, else_outcome = self.side(lambda: self.block([*node.orelse, *rest]), before)
@@ -246,11 +252,6 @@ class Statements(Calls):
         return self.join(condition, (then_region, [a]), (else_region, [b]))[0]
 
 
-def _only_in_one_branch(name: str, line: int) -> Missing:
-    return Missing(
-        lambda: errors.not_defined_here(
-            name,
-            f"it is assigned in only one branch of the 'if' at line {line}",
-            f"assign '{name}' before the 'if', or in both branches",
-        )
-    )
+def _only_in_one_branch(name: str, line: int) -> errors.KernelError:
+    reason = f"it is assigned in only one branch of the 'if' at line {line}"
+    return errors.not_defined_here(name, reason, f"assign '{name}' before the 'if', or in both branches")

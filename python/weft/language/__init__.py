@@ -4,6 +4,8 @@
 import weft.language as wl
 """
 
+from typing import Any
+
 from . import maths as math
 from .atomics import atomic_add, atomic_and, atomic_cas, atomic_max, atomic_min, atomic_or, atomic_xchg, atomic_xor
 from .casts import cast
@@ -20,7 +22,7 @@ from .control import (
     static_assert,
     static_print,
     static_range,
-)  # fmt: skip
+)
 from .errors import KernelError
 from .maths import (
     PropagateNan,
@@ -48,7 +50,7 @@ from .maths import (
     tanh,
     umulhi,
     where,
-)  # fmt: skip
+)
 from .matrix import dot
 from .memory import load, store
 from .operators import add, mul, sub
@@ -65,7 +67,7 @@ from .reduction import (
     softmax,
     sum,
     xor_sum,
-)  # fmt: skip
+)
 from .shapes import (
     arange,
     broadcast,
@@ -84,7 +86,7 @@ from .shapes import (
     view,
     zeros,
     zeros_like,
-)  # fmt: skip
+)
 from .types import (
     bfloat16,
     block_type,
@@ -106,7 +108,7 @@ from .types import (
     uint16,
     uint32,
     uint64,
-)  # fmt: skip
+)
 from .value import tensor
 
 __all__ = [
@@ -215,10 +217,10 @@ __all__ = [
     "xor_sum",
     "zeros",
     "zeros_like",
-]  # fmt: skip
+]
 
 
-def constexpr_function(function):  # type: ignore[no-untyped-def]
+def constexpr_function(function: Any) -> Any:
     """Mark a plain Python function as one that kernels may call with constants; its result is a constant."""
     function.__weft_constexpr__ = True
     return function

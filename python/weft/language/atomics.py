@@ -104,7 +104,8 @@ def _extremum(
     address, value, mask = _prepare(name, pointer, val, mask)
     if value.dtype.is_int():
         return _emit(kind if value.dtype.is_int_signed() else f"u{kind}", address, value, mask, order)
-    # Floats compare as their bits do: as signed integers where the sign bit is clear, as unsigned ones in reverse where it is set.
+    # Floats compare as their bits do: as signed integers where the sign bit is clear, as unsigned ones in reverse where
+    # it is set.
     width = value.dtype.primitive_bitwidth
     signed, unsigned = get_int_dtype(width, True), get_int_dtype(width, False)
     bits = reread(value, signed)
@@ -144,5 +145,12 @@ def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: str | None = None, scope: 
 
 
 __all__ = [
-    "atomic_add", "atomic_and", "atomic_cas", "atomic_max", "atomic_min", "atomic_or", "atomic_xchg", "atomic_xor",
-]  # fmt: skip
+    "atomic_add",
+    "atomic_and",
+    "atomic_cas",
+    "atomic_max",
+    "atomic_min",
+    "atomic_or",
+    "atomic_xchg",
+    "atomic_xor",
+]

@@ -15,7 +15,8 @@ NOT_EQUAL_INT, NOT_EQUAL_FLOAT = 1, 13  # arith.cmpi ne; arith.cmpf une
 
 @builtin
 def cast(input: Any, dtype: dtype, fp_downcast_rounding: str | None = None, bitcast: bool = False) -> tensor:
-    """``input`` converted to ``dtype``; same shape. With ``bitcast`` its bits are kept and reread as ``dtype``, which must be as wide.
+    """``input`` converted to ``dtype``; same shape. With ``bitcast`` its bits are kept and reread as ``dtype``, which
+    must be as wide.
 
     Floats become integers by truncation toward zero, and round to nearest even where they lose precision.
     """

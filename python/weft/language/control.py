@@ -37,7 +37,8 @@ def num_programs(axis: int) -> tensor:
 class range:
     """``for i in wl.range(...)``: as Python's ``range``, with advice to the compiler.
 
-    ``num_stages`` is how many iterations of the loop's loads are in flight at once (the kernel's ``num_stages`` by default). Triton's other
+    ``num_stages`` is how many iterations of the loop's loads are in flight at once (the kernel's ``num_stages`` by
+    default). Triton's other
     advice is accepted and has no effect.
     """
 
@@ -55,18 +56,22 @@ class range:
         warp_specialize: bool = False,
         disable_licm: bool = False,
     ):
-        self.start, self.end = (0, arg1) if arg2 is None else (arg1, arg2)
-        self.step = 1 if step is None else step
+        self.start: Any = 0 if arg2 is None else arg1
+        self.end: Any = arg1 if arg2 is None else arg2
+        self.step: Any = 1 if step is None else step
         self.num_stages = None if unwrap(num_stages) is None else constant_int(num_stages, "num_stages of range")
 
 
 class static_range:
-    """``for i in wl.static_range(...)``: unrolled when the kernel is compiled; the bounds are constant and ``i`` is too."""
+    """``for i in wl.static_range(...)``: unrolled when the kernel is compiled; the bounds are constant and ``i`` is
+    too.
+    """
 
     __weft_builtin__ = True
 
     def __init__(self, arg1: Any, arg2: Any = None, step: Any = None):
-        start, end = (0, arg1) if arg2 is None else (arg1, arg2)
+        start: Any = 0 if arg2 is None else arg1
+        end: Any = arg1 if arg2 is None else arg2
         self.start = constant_int(start, "the start of static_range")
         self.end = constant_int(end, "the end of static_range")
         self.step = 1 if step is None else constant_int(step, "the step of static_range")
@@ -94,7 +99,10 @@ def static_print(*values: Any, sep: str = " ", end: str = "\n", file: Any = None
 
 @builtin
 def device_assert(cond: Any, msg: str = "", mask: Any = None) -> None:
-    """Trap when the kernel runs, with a message, where a condition is false. Only in kernels launched with ``debug=True``."""
+    """Trap when the kernel runs, with a message, where a condition is false.
+
+    Only in kernels launched with ``debug=True``.
+    """
     builder = current()
     if not builder.options.debug:
         return
@@ -135,20 +143,26 @@ def _hint(input: Any, name: str, values: Any) -> tensor:
     }[name]
     text = f"array<i32: {', '.join(map(str, numbers))}>" if input.shape else f"{numbers[0]} : i32"
     if input._handle is not None and not input._handle.set_attribute(attribute, builder.attribute(text)):
-        # An argument of a block: of the kernel, then its operation keeps the promise; of a loop, then there is nowhere to keep it.
+        # An argument of a block: of the kernel, then its operation keeps the promise; of a loop, then there is nowhere
+        # to keep it.
         builder.argument_hints.setdefault(input._handle, {})[attribute] = text
     return input
 
 
 @builtin
 def multiple_of(input: tensor, values: Any) -> tensor:
-    """A promise: the first element of every run of contiguous ones is a multiple of ``values``, one number an axis. Gives ``input``."""
+    """A promise: the first element of every run of contiguous ones is a multiple of ``values``, one number an axis.
+    Gives ``input``.
+    """
     return _hint(input, "multiple_of", values)
 
 
 @builtin
 def max_contiguous(input: tensor, values: Any) -> tensor:
-    """A promise: elements come in runs of at least ``values`` consecutive numbers, one number an axis. Gives ``input``."""
+    """A promise: elements come in runs of at least ``values`` consecutive numbers, one number an axis.
+
+    Gives ``input``.
+    """
     return _hint(input, "max_contiguous", values)
 
 
@@ -159,6 +173,16 @@ def max_constancy(input: tensor, values: Any) -> tensor:
 
 
 __all__ = [
-    "assume", "debug_barrier", "device_assert", "max_constancy", "max_contiguous", "multiple_of", "num_programs", "program_id", "range",
-    "static_assert", "static_print", "static_range",
-]  # fmt: skip
+    "assume",
+    "debug_barrier",
+    "device_assert",
+    "max_constancy",
+    "max_contiguous",
+    "multiple_of",
+    "num_programs",
+    "program_id",
+    "range",
+    "static_assert",
+    "static_print",
+    "static_range",
+]

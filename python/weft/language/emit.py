@@ -1,5 +1,7 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""The IR being built: one builder for the kernel that this thread is compiling, and what every language op needs to add to it."""
+"""The IR being built: one builder for the kernel that this thread is compiling, and what every language op needs to add
+to it.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,10 @@ class Builder:
         attributes: dict[str, Any] | None = None,
         regions: Sequence[Any] = (),
     ) -> Any:
-        """Add an operation; operands are native values, results types of the language. Gives its native result, or a tuple of them."""
+        """Add an operation; operands are native values, results types of the language.
+
+        Gives its native result, or a tuple of them.
+        """
         native_type = self.native.type
         return self.module.create(
             name, self.location(), operands, [native_type(r) for r in results], attributes or {}, regions

@@ -1,5 +1,6 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""The catalogue of what can be wrong with a kernel. Each entry says what was expected, what came, and what to do about it.
+"""The catalogue of what can be wrong with a kernel. Each entry says what was expected, what came, and what to do about
+it.
 
 The compiler adds where: the file, the line with a caret, and the calls that led there.
 """
@@ -14,7 +15,10 @@ from .types import describe, dtype
 
 
 class KernelError(Exception):
-    """A mistake in a kernel, before the compiler has said where. ``argument`` names the parameter at fault, where one is."""
+    """A mistake in a kernel, before the compiler has said where.
+
+    ``argument`` names the parameter at fault, where one is.
+    """
 
     def __init__(self, message: str, remedy: str | None = None, argument: str | None = None):
         super().__init__(message)
@@ -42,7 +46,8 @@ def _closest(name: str, candidates: Iterable[str]) -> str | None:
     return f"did you mean '{matches[0]}'?" if matches else None
 
 
-# ---- Names ----------------------------------------------------------------------------------------------------------------
+# ---- Names
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def outside_kernel() -> KernelError:
@@ -77,7 +82,8 @@ def plain_global(name: str, value: Any) -> KernelError:
 
 def plain_function(name: str) -> KernelError:
     return KernelError(
-        f"expected a function of the language or one decorated with @weft.jit, but got the plain Python function '{name}'",
+        "expected a function of the language or one decorated with @weft.jit, but got the plain "
+        f"Python function '{name}'",
         f"decorate '{name}' with @weft.jit, or with @wl.constexpr_function if it computes constants from constants",
     )
 
@@ -88,7 +94,8 @@ def not_callable(what: str) -> KernelError:
     )
 
 
-# ---- Types ----------------------------------------------------------------------------------------------------------------
+# ---- Types
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def expected_value(what: str, value: Any) -> KernelError:
@@ -168,7 +175,8 @@ def division_by_zero() -> KernelError:
 
 def bitcast_width(source: dtype, target: dtype) -> KernelError:
     return KernelError(
-        f"expected a type of {source.primitive_bitwidth} bits to reread {source} as, but got {target} of {target.primitive_bitwidth}",
+        f"expected a type of {source.primitive_bitwidth} bits to reread {source} as, but got {target} "
+        f"of {target.primitive_bitwidth}",
         "drop bitcast=True to convert the value",
     )
 
@@ -177,7 +185,8 @@ def unsupported_option(name: str, value: Any, allowed: str) -> KernelError:
     return KernelError(f"expected '{name}' to be one of {allowed}, but got {value!r}", "use one of these", name)
 
 
-# ---- Shapes ---------------------------------------------------------------------------------------------------------------
+# ---- Shapes
+# ---------------------------------------------------------------------------------------------------------------
 
 
 def not_broadcastable(a: tuple[int, ...], b: tuple[int, ...], axis: int, x: int, y: int) -> KernelError:
@@ -282,7 +291,8 @@ def hint_values(operation: str, values: list[int], value: Any) -> KernelError:
     )
 
 
-# ---- Memory ---------------------------------------------------------------------------------------------------------------
+# ---- Memory
+# ---------------------------------------------------------------------------------------------------------------
 
 
 def pointer_operand(operation: str, a: dtype, b: dtype) -> KernelError:
@@ -319,7 +329,8 @@ def block_with_scalar_pointer(operation: str, argument: str, value: Any) -> Kern
 
 def not_pointer_shape(operation: str, argument: str, value: Any, pointer: Any) -> KernelError:
     return KernelError(
-        f"expected '{argument}' of '{operation}' to broadcast to the pointers' shape {_shape(pointer.shape)}, but got {_type_of(value)}",
+        f"expected '{argument}' of '{operation}' to broadcast to the pointers' shape "
+        f"{_shape(pointer.shape)}, but got {_type_of(value)}",
         "build the pointers, the mask and the value from the same offsets",
         argument,
     )
@@ -344,7 +355,8 @@ def other_without_mask() -> KernelError:
 def element_type(operation: str, argument: str, value: Any, element: dtype) -> KernelError:
     remedy = "load the value that the pointer points to first" if value.dtype.is_ptr() else "pass a pointer"
     return KernelError(
-        f"expected '{argument}' of '{operation}' to be {element}, which the pointer points to, but got {_type_of(value)}",
+        f"expected '{argument}' of '{operation}' to be {element}, which the pointer points to, but "
+        f"got {_type_of(value)}",
         remedy,
         argument,
     )
@@ -372,7 +384,8 @@ def atomic_type(operation: str, got: dtype) -> KernelError:
     )
 
 
-# ---- Products, reductions -------------------------------------------------------------------------------------------------
+# ---- Products, reductions
+# -------------------------------------------------------------------------------------------------
 
 
 def dot_rank(what: str, value: Any) -> KernelError:
@@ -452,7 +465,8 @@ def combine_type(operation: str, wanted: dtype, got: Any) -> KernelError:
     )
 
 
-# ---- Statements -----------------------------------------------------------------------------------------------------------
+# ---- Statements
+# -----------------------------------------------------------------------------------------------------------
 
 
 def unsupported_syntax(construct: str, remedy: str | None) -> KernelError:
@@ -472,10 +486,16 @@ def _loop_remedy(name: str, before: Any, after: Any) -> str:
     if after.shape != before.shape:
         if after.shape and not after.dtype.is_ptr():
             return f"start from wl.full({_shape(after.shape)}, ..., wl.{_wl_name(after.dtype)}) before the loop"
-        return f"'{name}' has shape {_shape(before.shape)} before the loop and {_shape(after.shape)} after an iteration; use another name"
+        return (
+            f"'{name}' has shape {_shape(before.shape)} before the loop and {_shape(after.shape)} after "
+            "an iteration; use another name"
+        )
     if before.constant is not None and after.dtype.is_floating():
         return f"start from a float, or from wl.full((), ..., wl.{_wl_name(after.dtype)}), before the loop"
-    return f"convert what is assigned with .to(wl.{_wl_name(before.dtype)}), or start with {_wl_name(after.dtype)} before the loop"
+    return (
+        f"convert what is assigned with .to(wl.{_wl_name(before.dtype)}), or start with "
+        f"{_wl_name(after.dtype)} before the loop"
+    )
 
 
 def _wl_name(value_type: dtype) -> str:
@@ -492,7 +512,8 @@ def _wl_name(value_type: dtype) -> str:
 
 def differs_between_branches(name: str, then: Any, otherwise: Any) -> KernelError:
     return KernelError(
-        f"expected '{name}' to have one type after both branches, but got {_type_of(then)} from the first and {_type_of(otherwise)} from the second",
+        f"expected '{name}' to have one type after both branches, but got {_type_of(then)} from the "
+        f"first and {_type_of(otherwise)} from the second",
         "convert one of them with .to(...), or use two names",
     )
 

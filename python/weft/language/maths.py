@@ -1,5 +1,8 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Functions of numbers, element by element. Those of the MLIR ``math`` dialect take floats; 16-bit floats are computed in float32 and rounded."""
+"""Functions of numbers, element by element.
+
+Those of the MLIR ``math`` dialect take floats; 16-bit floats are computed in float32 and rounded.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,13 @@ from .emit import builtin, current
 from .operators import emit_binary
 from .promotion import broadcast_pair, computation_type, in_type, is_number, number_type, operands, to_tensor
 from .types import float32, int1, unwrap
-from .value import member, tensor
+from .value import attach, member, tensor
 
 
 class PropagateNan(enum.Enum):
-    """What ``maximum``, ``minimum`` and ``clamp`` give when an operand is not a number: the other operand (NONE), or not a number (ALL)."""
+    """What ``maximum``, ``minimum`` and ``clamp`` give when an operand is not a number: the other operand (NONE), or
+    not a number (ALL).
+    """
 
     NONE = 0
     ALL = 0xFFFF
@@ -239,7 +244,7 @@ def cdiv(x: Any, div: Any) -> Any:
     return (to_tensor(x) + (div - 1)) // div
 
 
-tensor.cdiv = cdiv
+attach("cdiv", cdiv)
 
 
 @builtin
@@ -253,6 +258,29 @@ def where(condition: Any, x: Any, y: Any) -> tensor:
 
 
 __all__ = [
-    "PropagateNan", "abs", "cdiv", "ceil", "clamp", "cos", "div_rn", "erf", "exp", "exp2", "fdiv", "floor", "fma", "log", "log2",
-    "maximum", "minimum", "rsqrt", "sigmoid", "sin", "sqrt", "sqrt_rn", "tanh", "umulhi", "where",
-]  # fmt: skip
+    "PropagateNan",
+    "abs",
+    "cdiv",
+    "ceil",
+    "clamp",
+    "cos",
+    "div_rn",
+    "erf",
+    "exp",
+    "exp2",
+    "fdiv",
+    "floor",
+    "fma",
+    "log",
+    "log2",
+    "maximum",
+    "minimum",
+    "rsqrt",
+    "sigmoid",
+    "sin",
+    "sqrt",
+    "sqrt_rn",
+    "tanh",
+    "umulhi",
+    "where",
+]

@@ -28,8 +28,10 @@ def dot(
 ) -> tensor:
     """The matrix product of ``input`` [M, K] and ``other`` [K, N], plus ``acc`` [M, N] where given.
 
-    Both operands have one type: float16, bfloat16, float32, an 8-bit float or int8. The result is float32 (int32 for int8; float16 where ``out_dtype`` or
-    ``acc`` asks for it). ``input_precision`` says how float32 operands are multiplied: "tf32" (default), "tf32x3" or "ieee". M, N and K are at least 16.
+    Both operands have one type: float16, bfloat16, float32, an 8-bit float or int8. The result is float32 (int32 for
+    int8; float16 where ``out_dtype`` or
+    ``acc`` asks for it). ``input_precision`` says how float32 operands are multiplied: "tf32" (default), "tf32x3" or
+    "ieee". M, N and K are at least 16.
     """
     lhs, rhs = _operand(input, "the first operand"), _operand(other, "the second operand")
     if lhs.dtype != rhs.dtype:

@@ -108,7 +108,8 @@ def load(
 ) -> tensor:
     """Read what ``pointer`` points to; a block of pointers gives a block of their shape.
 
-    Where ``mask`` is false memory is not touched, and the result is ``other``, or undefined without it; both broadcast to the pointers' shape.
+    Where ``mask`` is false memory is not touched, and the result is ``other``, or undefined without it; both broadcast
+    to the pointers' shape.
     """
     mask, other = unwrap(mask), unwrap(other)
     if unwrap(boundary_check) or unwrap(padding_option):
@@ -142,7 +143,10 @@ def store(
     cache_modifier: str = "",
     eviction_policy: str = "",
 ) -> None:
-    """Write ``value`` where ``pointer`` points and ``mask`` is true. Value and mask broadcast to the pointers' shape; the value is cast to the pointee."""
+    """Write ``value`` where ``pointer`` points and ``mask`` is true.
+
+    Value and mask broadcast to the pointers' shape; the value is cast to the pointee.
+    """
     mask = unwrap(mask)
     if unwrap(boundary_check):
         raise errors.needs_block_pointer("store")

@@ -12,7 +12,7 @@ from .casts import convert
 from .emit import builtin, current
 from .promotion import computation_type, is_number, number_type, operands, to_tensor
 from .types import dtype, float32, int1, int64, unwrap
-from .value import tensor
+from .value import attach, tensor
 
 # arith.cmpi: signed, unsigned; arith.cmpf: ordered, but for != which is true when an operand is no number.
 _PREDICATES = {"==": (0, 0, 1), "!=": (1, 1, 13), "<": (2, 6, 4), "<=": (3, 7, 5), ">": (4, 8, 2), ">=": (5, 9, 3)}
@@ -263,8 +263,18 @@ def logical_not(value: Any) -> tensor:
 
 
 BINARY: dict[str, Callable[[Any, Any], tensor]] = {
-    "+": add, "-": sub, "*": mul, "/": truediv, "//": floordiv, "%": mod, "&": and_, "|": or_, "^": xor, "<<": shl, ">>": shr,
-}  # fmt: skip
+    "+": add,
+    "-": sub,
+    "*": mul,
+    "/": truediv,
+    "//": floordiv,
+    "%": mod,
+    "&": and_,
+    "|": or_,
+    "^": xor,
+    "<<": shl,
+    ">>": shr,
+}
 
 
 def _install() -> None:
@@ -284,15 +294,15 @@ def _install() -> None:
     }
     for symbol, name in names.items():
         function = BINARY[symbol]
-        setattr(tensor, f"__{name}__", lambda self, other, f=function: f(self, unwrap(other)))
-        setattr(tensor, f"__r{name}__", lambda self, other, f=function: f(unwrap(other), self))
+        attach(f"__{name}__", lambda self, other, f=function: f(self, unwrap(other)))
+        attach(f"__r{name}__", lambda self, other, f=function: f(unwrap(other), self))
     for symbol, name in {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}.items():
-        setattr(tensor, f"__{name}__", lambda self, other, s=symbol: compare(s, self, unwrap(other)))
-    tensor.__neg__ = neg
-    tensor.__pos__ = lambda self: self
-    tensor.__invert__ = invert
-    tensor.logical_and = logical_and
-    tensor.logical_or = logical_or
+        attach(f"__{name}__", lambda self, other, s=symbol: compare(s, self, unwrap(other)))
+    attach("__neg__", neg)
+    attach("__pos__", lambda self: self)
+    attach("__invert__", invert)
+    attach("logical_and", logical_and)
+    attach("logical_or", logical_or)
 
 
 _install()

@@ -17,7 +17,9 @@ def is_number(value: Any) -> bool:
 
 
 def number_type(value: bool | int | float) -> dtype:
-    """The type that a Python number has by itself: the first of int32, uint32, int64, uint64 that holds it, or float32, or float64."""
+    """The type that a Python number has by itself: the first of int32, uint32, int64, uint64 that holds it, or float32,
+    or float64.
+    """
     if isinstance(value, bool):
         return int1
     if isinstance(value, int):
@@ -42,9 +44,9 @@ def to_tensor(value: Any, what: str = "a value") -> tensor:
 
 def scalar_constant(value: Any, value_type: dtype) -> tensor:
     """A constant scalar of a given type; the number must fit."""
-    if value_type.is_int() and isinstance(value, (bool, int)):
-        if not value_type.is_bool() and not value_type.get_int_min_value() <= value <= value_type.get_int_max_value():
-            raise errors.number_out_of_range(value, str(value_type))
+    bounded = value_type.is_int() and not value_type.is_bool() and isinstance(value, (bool, int))
+    if bounded and not value_type.get_int_min_value() <= value <= value_type.get_int_max_value():
+        raise errors.number_out_of_range(value, str(value_type))
     return tensor(None, value_type, value)
 
 
@@ -57,7 +59,10 @@ def promote_integers(a: dtype, b: dtype) -> dtype:
 
 
 def computation_type(a: dtype, a_is_number: bool, b: dtype, b_is_number: bool, division: bool = False) -> dtype:
-    """The type in which a binary operation computes. A Python number of the same or a lower kind than the tensor's takes the tensor's type."""
+    """The type in which a binary operation computes.
+
+    A Python number of the same or a lower kind than the tensor's takes the tensor's type.
+    """
     if a_is_number != b_is_number:
         number, other = (a, b) if a_is_number else (b, a)
         if number.kind() <= other.kind():
@@ -128,10 +133,10 @@ def broadcast_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     """The shape two shapes broadcast to; axes are matched from the last, and a missing axis counts as 1."""
     rank = max(len(a), len(b))
     left, right = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
-    for axis, (x, y) in enumerate(zip(left, right)):
+    for axis, (x, y) in enumerate(zip(left, right, strict=True)):
         if x != y and 1 not in (x, y):
             raise errors.not_broadcastable(a, b, axis, x, y)
-    return tuple(max(x, y) for x, y in zip(left, right))
+    return tuple(max(x, y) for x, y in zip(left, right, strict=True))
 
 
 def broadcast_pair(a: tensor, b: tensor) -> tuple[tensor, tensor]:

@@ -30,7 +30,7 @@ def _combiner(combine: Combine, types: Sequence[dtype], name: str) -> Any:
         if len(results) != count:
             raise errors.combine_count(name, count, len(results))
         results = tuple(to_tensor(r, f"what the combine function of '{name}' returns") for r in results)
-        for wanted, got in zip(types, results):
+        for wanted, got in zip(types, results, strict=True):
             if got.type != wanted:
                 raise errors.combine_type(name, wanted, got)
         builder.op("tile.yield", [r.handle for r in results])
@@ -61,7 +61,7 @@ def _reduce(values: Any, axis: Any, combine: Combine, keep_dims: Any, name: str)
     builder = current()
     types = [v.dtype.with_shape(shape) for v in inputs]
     made = builder.op("tile.reduce", [v.handle for v in inputs], types, {"axis": builder.i32(index)}, [region])
-    results = tuple(tensor(handle, t) for handle, t in zip(made if len(types) > 1 else (made,), types))
+    results = tuple(tensor(handle, t) for handle, t in zip(made if len(types) > 1 else (made,), types, strict=True))
     if unwrap(keep_dims):
         if unwrap(axis) is None:
             results = tuple(broadcast_to_shape(r, (1,) * rank) for r in results)
@@ -123,7 +123,10 @@ def max(
     return_indices_tie_break_left: bool = True,
     keep_dims: bool = False,
 ) -> Any:
-    """The greatest element along an axis, or of the whole block; with ``return_indices`` its index too. Not-a-numbers are passed over."""
+    """The greatest element along an axis, or of the whole block; with ``return_indices`` its index too.
+
+    Not-a-numbers are passed over.
+    """
     if unwrap(return_indices):
         return _with_indices(input, axis, ">", return_indices_tie_break_left, keep_dims, "max")
     return _reduce(_widened(to_tensor(input)), axis, maximum, keep_dims, "max")
@@ -138,7 +141,10 @@ def min(
     return_indices_tie_break_left: bool = True,
     keep_dims: bool = False,
 ) -> Any:
-    """The least element along an axis, or of the whole block; with ``return_indices`` its index too. Not-a-numbers are passed over."""
+    """The least element along an axis, or of the whole block; with ``return_indices`` its index too.
+
+    Not-a-numbers are passed over.
+    """
     if unwrap(return_indices):
         return _with_indices(input, axis, "<", return_indices_tie_break_left, keep_dims, "min")
     return _reduce(_widened(to_tensor(input)), axis, minimum, keep_dims, "min")
@@ -171,7 +177,9 @@ def _sum_type(value: tensor, wanted: Any) -> dtype:
 @member
 @builtin
 def sum(input: tensor, axis: int | None = None, keep_dims: bool = False, dtype: dtype | None = None) -> tensor:
-    """The sum along an axis, or of the whole block, computed in ``dtype`` (that of the input, but at least 32 bits for integers)."""
+    """The sum along an axis, or of the whole block, computed in ``dtype`` (that of the input, but at least 32 bits for
+    integers).
+    """
     value = to_tensor(input)
     return _reduce(convert(value, _sum_type(value, dtype)), axis, add, keep_dims, "sum")
 
@@ -215,14 +223,18 @@ def _scan(values: Any, axis: Any, combine: Combine, reverse: Any, name: str) -> 
     if unwrap(reverse):
         attributes["reverse"] = builder.native.unit
     made = builder.op("tile.scan", [v.handle for v in inputs], [v.type for v in inputs], attributes, [region])
-    results = tuple(tensor(handle, v.type) for handle, v in zip(made if len(inputs) > 1 else (made,), inputs))
+    results = tuple(
+        tensor(handle, v.type) for handle, v in zip(made if len(inputs) > 1 else (made,), inputs, strict=True)
+    )
     return results if isinstance(values, (tuple, list)) else results[0]
 
 
 @member
 @builtin
 def associative_scan(input: Any, axis: int, combine_fn: Combine, reverse: bool = False) -> Any:
-    """Each element combined with all before it along ``axis`` (all after it with ``reverse``) by an associative ``combine_fn``; as :func:`reduce` for tuples."""
+    """Each element combined with all before it along ``axis`` (all after it with ``reverse``) by an associative
+    ``combine_fn``; as :func:`reduce` for tuples.
+    """
     return _scan(input, axis, combine_fn, reverse, "associative_scan")
 
 
@@ -252,5 +264,16 @@ def softmax(x: tensor, dim: int | None = None, *, keep_dims: Any = None, ieee_ro
 
 
 __all__ = [
-    "argmax", "argmin", "associative_scan", "cumprod", "cumsum", "max", "min", "reduce", "reduce_or", "softmax", "sum", "xor_sum",
-]  # fmt: skip
+    "argmax",
+    "argmin",
+    "associative_scan",
+    "cumprod",
+    "cumsum",
+    "max",
+    "min",
+    "reduce",
+    "reduce_or",
+    "softmax",
+    "sum",
+    "xor_sum",
+]

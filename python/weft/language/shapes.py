@@ -11,7 +11,7 @@ from .casts import convert
 from .emit import builtin, current
 from .promotion import broadcast_pair, broadcast_to_shape, is_number, scalar_constant, to_tensor
 from .types import dtype, int32, unwrap
-from .value import member, tensor
+from .value import attach, member, tensor
 
 MAX_ELEMENTS = 1 << 20
 
@@ -112,7 +112,9 @@ def normalised_axis(axis: Any, rank: int, what: str) -> int:
 @member
 @builtin
 def expand_dims(input: tensor, axis: Any) -> tensor:
-    """The block with an axis of size 1 inserted at ``axis``, or at each axis of a tuple; ``x[:, None]`` means the same."""
+    """The block with an axis of size 1 inserted at ``axis``, or at each axis of a tuple; ``x[:, None]`` means the
+    same.
+    """
     value = to_tensor(input, "the argument of 'expand_dims'")
     axis = unwrap(axis)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
@@ -282,5 +284,5 @@ def index(value: tensor, slices: Any) -> tensor:
     return value
 
 
-tensor.__getitem__ = index  # type: ignore[attr-defined]
-tensor.T = property(trans, doc="The block with its last two axes swapped.")  # type: ignore[attr-defined]
+attach("__getitem__", index)
+attach("T", property(trans, doc="The block with its last two axes swapped."))

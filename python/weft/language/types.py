@@ -251,8 +251,22 @@ float16, bfloat16, float32, float64 = dtype("fp16"), dtype("bf16"), dtype("fp32"
 pi32_t = pointer_type(int32)
 
 ALL_SCALARS = (
-    int1, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float8e4nv, float8e5, float16, bfloat16, float32, float64,
-)  # fmt: skip
+    int1,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    float8e4nv,
+    float8e5,
+    float16,
+    bfloat16,
+    float32,
+    float64,
+)
 
 
 def get_int_dtype(bitwidth: int, signed: bool) -> dtype:
@@ -270,14 +284,15 @@ def describe(value_type: Any) -> str:
 class constexpr:
     """A value known when the kernel is compiled.
 
-    As an annotation of a parameter or a variable it asks for one (``BLOCK: wl.constexpr``); as a wrapper it lets kernels read a global
+    As an annotation of a parameter or a variable it asks for one (``BLOCK: wl.constexpr``); as a wrapper it lets
+    kernels read a global
     (``LIMIT = wl.constexpr(8)``).
     """
 
     __slots__ = ("value",)
 
     def __init__(self, value: Any):
-        self.value = value.value if isinstance(value, constexpr) else value
+        self.value: Any = value.value if isinstance(value, constexpr) else value
 
     def __repr__(self) -> str:
         return f"constexpr[{self.value!r}]"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import emit
 from .types import block_type, dtype
@@ -13,7 +13,8 @@ from .types import block_type, dtype
 class tensor:
     """A scalar or a block of numbers or pointers.
 
-    ``x.dtype`` is the type of one element, ``x.shape`` the sizes (``()`` for a scalar), ``x.type`` both. Operators and methods are those of
+    ``x.dtype`` is the type of one element, ``x.shape`` the sizes (``()`` for a scalar), ``x.type`` both. Operators and
+    methods are those of
     the language: ``x + y``, ``x[:, None]``, ``x.to(wl.float16)``, ``x.T``.
     """
 
@@ -48,6 +49,24 @@ class tensor:
         """How many elements there are."""
         return self.type.numel if isinstance(self.type, block_type) else 1
 
+    if TYPE_CHECKING:  # what the other files of the language attach
+        T: tensor
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __getitem__(self, index: Any) -> tensor: ...
+        def __add__(self, other: Any) -> tensor: ...
+        def __radd__(self, other: Any) -> tensor: ...
+        def __sub__(self, other: Any) -> tensor: ...
+        def __mul__(self, other: Any) -> tensor: ...
+        def __truediv__(self, other: Any) -> tensor: ...
+        def __rtruediv__(self, other: Any) -> tensor: ...
+        def __floordiv__(self, other: Any) -> tensor: ...
+        def __rshift__(self, other: Any) -> tensor: ...
+        def __and__(self, other: Any) -> tensor: ...
+        def __or__(self, other: Any) -> tensor: ...
+        def __neg__(self) -> tensor: ...
+        def __invert__(self) -> tensor: ...
+
     def __repr__(self) -> str:
         return str(self.type)
 
@@ -57,7 +76,12 @@ class tensor:
         raise errors.tensor_as_python_value("bool", self)
 
 
+def attach(name: str, attribute: Any) -> None:
+    """Give tensors an attribute that another file of the language defines."""
+    setattr(tensor, name, attribute)
+
+
 def member(function: Callable[..., Any]) -> Callable[..., Any]:
     """Make a language function a method of tensors too; its first argument is the tensor."""
-    setattr(tensor, function.__name__, function)
+    attach(function.__name__, function)
     return function
