@@ -1,0 +1,115 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt --pass-pipeline='builtin.module(func.func(warp-allocate-shared))' --split-input-file --verify-diagnostics %s | FileCheck %s
+
+#s = #warp.layout<[32, 32], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]>
+#big = #warp.layout<[64, 32], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0]]>
+
+// Two tiles that live together lie side by side, the larger first; one that comes after a dealloc takes the freed bytes.
+// CHECK-LABEL: func.func @lifetimes
+// CHECK-SAME: warp.shared_bytes = 6144 : i64
+// CHECK: warp.alloc {offset = 4096 : i64}
+// CHECK: warp.alloc {offset = 0 : i64}
+// CHECK: warp.dealloc
+// CHECK: warp.alloc {offset = 0 : i64}
+module attributes {warp.target = "sm_80"} {
+  func.func @lifetimes() {
+    %a = warp.alloc : !warp.shared<32x32xf16, #s>
+    %b = warp.alloc : !warp.shared<64x32xf16, #big>
+    warp.dealloc %b : !warp.shared<64x32xf16, #big>
+    %c = warp.alloc : !warp.shared<32x32xf16, #s>
+    warp.dealloc %c : !warp.shared<32x32xf16, #s>
+    warp.dealloc %a : !warp.shared<32x32xf16, #s>
+    return
+  }
+}
+
+// -----
+
+#s = #warp.layout<[32, 32], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]>
+
+// A ring is all its tiles, and lives through the loop that is between its alloc and its dealloc.
+// CHECK-LABEL: func.func @ring
+// CHECK-SAME: warp.shared_bytes = 8192 : i64
+// CHECK: warp.alloc {offset = 0 : i64} : <stages = 3
+// CHECK: scf.for
+// CHECK: warp.alloc {offset = 6144 : i64}
+// CHECK: warp.alloc {offset = 6144 : i64}
+module attributes {warp.target = "sm_80"} {
+  func.func @ring(%n: i32) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %r = warp.alloc : !warp.shared<stages = 3, 32x32xf16, #s>
+    scf.for %i = %c0 to %n step %c1 : i32 {
+      %a = warp.alloc : !warp.shared<32x32xf16, #s>
+      warp.dealloc %a : !warp.shared<32x32xf16, #s>
+      %b = warp.alloc : !warp.shared<32x32xf16, #s>
+      warp.dealloc %b : !warp.shared<32x32xf16, #s>
+    }
+    warp.dealloc %r : !warp.shared<stages = 3, 32x32xf16, #s>
+    return
+  }
+}
+
+// -----
+
+#rows = #warp.layout<[32, 32], register = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]>
+#columns = #warp.layout<[32, 32], register = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]]>
+#reversed = #warp.layout<[32, 32], register = [[0, 16], [0, 8], [0, 4], [0, 2], [0, 1]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]>
+
+// Exchanges get scratch memory for as long as they run; a permutation of registers needs none.
+// CHECK-LABEL: func.func @scratch
+// CHECK-SAME: warp.shared_bytes = 4096 : i64
+// CHECK: warp.convert_layout {{.*}} {warp.scratch = 0 : i64} : tensor<32x32xf32, #layout> -> tensor<32x32xf32, #layout1>
+// CHECK: warp.convert_layout {{.*}} {warp.scratch = 0 : i64} : tensor<32x32xf16, #layout1> -> tensor<32x32xf16, #layout>
+// CHECK: warp.convert_layout %{{[a-z0-9]*}} : tensor<32x32xf32, #layout> -> tensor<32x32xf32, #layout2>
+module attributes {warp.target = "sm_80"} {
+  func.func @scratch(%x: tensor<32x32xf32, #rows>, %y: tensor<32x32xf16, #columns>) {
+    %a = warp.convert_layout %x : tensor<32x32xf32, #rows> -> tensor<32x32xf32, #columns>
+    %b = warp.convert_layout %y : tensor<32x32xf16, #columns> -> tensor<32x32xf16, #rows>
+    %c = warp.convert_layout %x : tensor<32x32xf32, #rows> -> tensor<32x32xf32, #reversed>
+    return
+  }
+}
+
+// -----
+
+#four = #warp.layout<[128], register = [], lane = [[1], [2], [4], [8], [16]], warp = [[32], [64]]>
+#one = #warp.layout<[128], register = [[32], [64]], lane = [[1], [2], [4], [8], [16]], warp = [[0], [0]]>
+
+// A reduction over warps keeps one partial result for each; one inside a warp needs nothing.
+// CHECK-LABEL: func.func @reductions
+// CHECK-SAME: warp.shared_bytes = 16 : i64
+// CHECK: tile.reduce %{{.*}} {axis = 0 : i32, warp.scratch = 0 : i64}
+// CHECK: tile.reduce %{{[a-z0-9]*}} {axis = 0 : i32} :
+module attributes {warp.target = "sm_80"} {
+  func.func @reductions(%x: tensor<128xf32, #four>, %y: tensor<128xf32, #one>) {
+    %a = tile.reduce %x {axis = 0 : i32} : (tensor<128xf32, #four>) -> f32 {
+    ^bb0(%p: f32, %q: f32):
+      %s = arith.addf %p, %q : f32
+      tile.yield %s : f32
+    }
+    %b = tile.reduce %y {axis = 0 : i32} : (tensor<128xf32, #one>) -> f32 {
+    ^bb0(%p: f32, %q: f32):
+      %s = arith.addf %p, %q : f32
+      tile.yield %s : f32
+    }
+    return
+  }
+}
+
+// -----
+
+#s = #warp.layout<[256, 256], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [0, 64], [0, 128], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0], [64, 0], [128, 0]]>
+
+// More than a block has: who wants how much, and what to do.
+module attributes {warp.target = "sm_80"} {
+  // expected-error @below {{expected at most 166912 bytes of shared memory, the limit of a block on 'sm_80', but got 393216}}
+  // expected-note @below {{use smaller tiles or fewer stages}}
+  func.func @too_much() {
+    // expected-note @below {{262144 bytes for this}}
+    %a = warp.alloc : !warp.shared<256x256xf32, #s>
+    // expected-note @below {{131072 bytes for this}}
+    %b = warp.alloc : !warp.shared<256x256xf16, #s>
+    return
+  }
+}

@@ -1,0 +1,184 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt --pass-pipeline='builtin.module(func.func(warp-allocate-shared,warp-insert-barriers))' --split-input-file %s | FileCheck %s
+
+#r = #warp.layout<[32, 32], register = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]>
+#c = #warp.layout<[32, 32], register = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]]>
+#s = #warp.layout<[32, 32], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]>
+!tile = tensor<32x32xf32, #r>
+!shared = !warp.shared<32x32xf32, #s>
+
+module attributes {warp.target = "sm_80"} {
+// A read waits for the write, a second read does not, the next write waits for the reads.
+// CHECK-LABEL: func.func @straight
+// CHECK: warp.store_shared
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: warp.load_shared
+// CHECK-NEXT: warp.load_shared
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: warp.store_shared
+// CHECK-NOT: warp.barrier
+func.func @straight(%x: !tile) {
+  %s = warp.alloc : !shared
+  warp.store_shared %x, %s : !tile -> !shared
+  %a = warp.load_shared %s : !shared -> !tile
+  %b = warp.load_shared %s : !shared -> !tile
+  warp.store_shared %x, %s : !tile -> !shared
+  return
+}
+
+// Tiles that share no byte do not wait for each other, and a barrier that is there serves.
+// CHECK-LABEL: func.func @nothing_to_do
+// CHECK-COUNT-1: warp.barrier
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @nothing_to_do(%x: !tile) {
+  %s = warp.alloc : !shared
+  %t = warp.alloc : !shared
+  warp.store_shared %x, %s : !tile -> !shared
+  warp.store_shared %x, %t : !tile -> !shared
+  warp.barrier
+  %a = warp.load_shared %s : !shared -> !tile
+  %b = warp.load_shared %t : !shared -> !tile
+  warp.dealloc %s : !shared
+  warp.dealloc %t : !shared
+  return
+}
+
+// Memory that is given to another tile is the same memory.
+// CHECK-LABEL: func.func @reuse
+// CHECK: warp.load_shared
+// CHECK: warp.barrier
+// CHECK-NEXT: warp.store_shared
+func.func @reuse(%x: !tile) {
+  %s = warp.alloc : !shared
+  warp.store_shared %x, %s : !tile -> !shared
+  %a = warp.load_shared %s : !shared -> !tile
+  warp.dealloc %s : !shared
+  %t = warp.alloc : !shared
+  warp.store_shared %a, %t : !tile -> !shared
+  return
+}
+
+// The scratch memory of an exchange: its own barrier lies between its writes and its reads, so that the next exchange waits for the reads only.
+// CHECK-LABEL: func.func @exchanges
+// CHECK: warp.convert_layout
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: warp.convert_layout
+// CHECK-NEXT: return
+func.func @exchanges(%x: !tile) {
+  %a = warp.convert_layout %x : !tile -> tensor<32x32xf32, #c>
+  %b = warp.convert_layout %x : !tile -> tensor<32x32xf32, #c>
+  return
+}
+
+// Around a loop: the write at its start waits for the read at its end.
+// CHECK-LABEL: func.func @loop
+// CHECK: scf.for
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: warp.store_shared
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: warp.load_shared
+// CHECK-NEXT: }
+func.func @loop(%x: !tile, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = warp.alloc : !shared
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    warp.store_shared %x, %s : !tile -> !shared
+    %a = warp.load_shared %s : !shared -> !tile
+  }
+  return
+}
+
+// A write in one branch is waited for behind both.
+// CHECK-LABEL: func.func @branch
+// CHECK: scf.if
+// CHECK-NEXT: warp.store_shared
+// CHECK-NEXT: }
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: warp.load_shared
+func.func @branch(%x: !tile, %p: i1) {
+  %s = warp.alloc : !shared
+  scf.if %p {
+    warp.store_shared %x, %s : !tile -> !shared
+  }
+  %a = warp.load_shared %s : !shared -> !tile
+  return
+}
+
+// A while loop is left from its first region, whose last read the write behind must wait for.
+// CHECK-LABEL: func.func @while
+// CHECK: scf.while
+// CHECK: warp.load_shared
+// CHECK: } do {
+// CHECK-NEXT: warp.barrier
+// CHECK: warp.barrier
+// CHECK-NEXT: warp.store_shared
+func.func @while(%x: !tile, %p: i1) {
+  %s = warp.alloc : !shared
+  scf.while : () -> () {
+    %a = warp.load_shared %s : !shared -> !tile
+    scf.condition(%p)
+  } do {
+    warp.barrier
+    scf.yield
+  }
+  warp.store_shared %x, %s : !tile -> !shared
+  return
+}
+}
+
+// -----
+
+#p = #warp.layout<[32, 32], register = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[0, 16], [1, 0], [2, 0], [4, 0], [8, 0]], warp = [[16, 0]]>
+#r = #warp.layout<[32, 32], register = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[0, 0]]>
+#s = #warp.layout<[32, 32], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]>
+!pointers = tensor<32x32x!tile.ptr<f16>, #p>
+!tile = tensor<32x32xf16, #r>
+!shared = !warp.shared<32x32xf16, #s>
+!ring = !warp.shared<stages = 2, 32x32xf16, #s>
+
+module attributes {warp.target = "sm_80"} {
+// A copy is under way until its wait: a barrier before the wait orders nothing, the one after it does.
+// CHECK-LABEL: func.func @async
+// CHECK: warp.barrier
+// CHECK-NEXT: warp.async_wait
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: warp.load_shared
+func.func @async(%q: !pointers) {
+  %s = warp.alloc : !shared
+  warp.async_copy %q to %s {contiguity = 8 : i32} : !pointers -> !shared
+  warp.async_commit
+  warp.barrier
+  warp.async_wait {pending = 0 : i32}
+  %a = warp.load_shared %s : !shared -> !tile
+  return
+}
+
+// Where nothing waits, the wait is inserted with the barrier.
+// CHECK-LABEL: func.func @unwaited
+// CHECK: warp.async_commit
+// CHECK-NEXT: warp.async_wait {pending = 0 : i32}
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: warp.load_shared
+func.func @unwaited(%q: !pointers) {
+  %s = warp.alloc : !shared
+  warp.async_copy %q to %s {contiguity = 8 : i32} : !pointers -> !shared
+  warp.async_commit
+  %a = warp.load_shared %s : !shared -> !tile
+  return
+}
+
+// Rings are the pipeline's business.
+// CHECK-LABEL: func.func @ring
+// CHECK-NOT: warp.barrier
+func.func @ring(%q: !pointers, %i: i32) {
+  %r = warp.alloc : !ring
+  %s = warp.stage %r[%i] : !ring -> !shared
+  warp.async_copy %q to %s {contiguity = 8 : i32} : !pointers -> !shared
+  warp.async_commit
+  warp.async_wait {pending = 0 : i32}
+  %a = warp.load_shared %s : !shared -> !tile
+  return
+}
+}
