@@ -61,8 +61,8 @@ def all_cases() -> Iterator[Case]:
     for D in (64, 128):
         for dtype in (torch.float16, torch.bfloat16):
             for causal in (False, True):
-                yield _flash(dtype, D, causal, (1, 1, 256), beside_triton=dtype == torch.float16)
-    yield _flash(torch.float16, 64, True, (1, 4, 1024))
+                yield flash_case(dtype, D, causal, (1, 1, 256), beside_triton=dtype == torch.float16)
+    yield flash_case(torch.float16, 64, True, (1, 4, 1024))
 
 
 def _short(dtype: torch.dtype) -> str:
@@ -119,9 +119,10 @@ def _matmul(dtype: torch.dtype, precision: str) -> Case:
     return Case(f"matmul 256×256×256, {name}", module.matmul_kernel, signature, 4, judge)
 
 
-def _flash(
+def flash_case(
     dtype: torch.dtype, D: int, causal: bool, size: tuple[int, int, int], beside_triton: bool = False
 ) -> Case:
+    """Flash attention on (B, H, N): as many keys as queries."""
     module = example("04_flash_attention")
     B, H, N = size
 
