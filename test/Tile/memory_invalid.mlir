@@ -182,3 +182,19 @@ func.func @atomic_cas_c2(%p: !tile.ptr<i8>, %v: i8) {
   %0 = tile.atomic_cas %p, %v, %v : (!tile.ptr<i8>, i8, i8) -> i8
   return
 }
+
+// -----
+
+func.func @load_attribute(%p: !tile.ptr<f32>) {
+  // expected-error@+1 {{'tile.load' op attribute 'cache' failed to satisfy constraint: cache operator of a load or store}}
+  %0 = tile.load %p {cache = 1 : i32} : !tile.ptr<f32>
+  return
+}
+
+// -----
+
+func.func @store_attribute(%p: !tile.ptr<f32>, %v: f32) {
+  // expected-error@+1 {{'tile.store' op attribute 'eviction' failed to satisfy constraint: L2 eviction priority}}
+  tile.store %p, %v {eviction = 1 : i32} : !tile.ptr<f32>
+  return
+}

@@ -38,7 +38,8 @@ LogicalResult DotOp::verify() {
   return success();
 }
 
-/// Checks what a reduction and a scan share: a result for each source, one shape, an axis inside it, a combiner over the element types.
+/// Checks what a reduction and a scan share: a result for each source, one shape, an axis inside it, a combiner over
+/// the element types.
 static LogicalResult verifyCombining(Operation *op, ValueRange sources, int64_t axis, Region &combiner) {
   if (sources.empty())
     return op->emitOpError() << "expected at least one source, but got none";
@@ -94,12 +95,14 @@ LogicalResult ScanOp::verify() {
   return success();
 }
 
-/// C4 of reduce and scan: the order in which a combiner runs, and how often, is not specified, so that it must do nothing but compute.
+/// C4 of reduce and scan: the order in which a combiner runs, and how often, is not specified, so that it must do
+/// nothing but compute.
 static LogicalResult verifyNoEffects(Operation *op, Block &combiner) {
   for (Operation &inner : combiner)
     if (!isMemoryEffectFree(&inner)) {
-      InFlightDiagnostic diagnostic = op->emitOpError() << "expected a region that neither reads nor writes memory, but got '"
-                                                        << inner.getName() << "'";
+      InFlightDiagnostic diagnostic = op->emitOpError()
+                                      << "expected a region that neither reads nor writes memory, but got '"
+                                      << inner.getName() << "'";
       diagnostic.attachNote(inner.getLoc()) << "the operation is here";
       return diagnostic;
     }

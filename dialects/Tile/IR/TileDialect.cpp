@@ -48,7 +48,9 @@ LogicalResult PointerType::verify(function_ref<InFlightDiagnostic()> emitError, 
     if (llvm::is_contained({1u, 8u, 16u, 32u, 64u}, width))
       return success();
   }
-  return emitError() << "expected a pointer to an integer or float of 1, 8, 16, 32 or 64 bits, or to a pointer, but got " << pointee;
+  return emitError()
+         << "expected a pointer to an integer or float of 1, 8, 16, 32 or 64 bits, or to a pointer, but got "
+         << pointee;
 }
 
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError, int32_t warps, int32_t stages) {
@@ -67,8 +69,8 @@ static LogicalResult verifyKernel(func::FuncOp kernel) {
     return kernel.emitOpError() << "expected a kernel without results, but got " << kernel.getResultTypes().front();
   for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes()))
     if (!isa<PointerType, IntegerType, FloatType>(type)) {
-      InFlightDiagnostic diagnostic = kernel.emitOpError()
-                                      << "expected argument " << index << " to be a pointer or a scalar, but got " << type;
+      InFlightDiagnostic diagnostic = kernel.emitOpError() << "expected argument " << index
+                                                           << " to be a pointer or a scalar, but got " << type;
       diagnostic.attachNote() << "pass a '!tile.ptr' and load from it";
       return diagnostic;
     }
@@ -100,13 +102,15 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (name == numStagesAttrName) {
     if (isa<scf::ForOp>(op) && isPositive(attribute.getValue()))
       return success();
-    return op->emitOpError() << "expected '" << name << "' on an 'scf.for' to be a positive i32, but got " << attribute.getValue();
+    return op->emitOpError() << "expected '" << name << "' on an 'scf.for' to be a positive i32, but got "
+                             << attribute.getValue();
   }
   if (name != kernelAttrName && name != scheduleAttrName) {
-    InFlightDiagnostic diagnostic = op->emitOpError() << "expected an attribute that the tile dialect knows, but got '" << name << "'";
-    diagnostic.attachNote() << "it knows '" << kernelAttrName << "', '" << scheduleAttrName << "', '" << numStagesAttrName
-                            << "', '" << divisibilityAttrName << "', '" << contiguityAttrName << "' and '" << constancyAttrName
-                            << "'";
+    InFlightDiagnostic diagnostic = op->emitOpError()
+                                    << "expected an attribute that the tile dialect knows, but got '" << name << "'";
+    diagnostic.attachNote() << "it knows '" << kernelAttrName << "', '" << scheduleAttrName << "', '"
+                            << numStagesAttrName << "', '" << divisibilityAttrName << "', '" << contiguityAttrName
+                            << "' and '" << constancyAttrName << "'";
     return diagnostic;
   }
   auto function = dyn_cast<func::FuncOp>(op);
@@ -125,8 +129,8 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
 LogicalResult TileDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index, NamedAttribute attribute) {
   StringRef name = attribute.getName();
   if (!isPromise(name))
-    return op->emitOpError() << "expected an attribute of argument " << index << " that the tile dialect knows, but got '" << name
-                             << "'";
+    return op->emitOpError() << "expected an attribute of argument " << index
+                             << " that the tile dialect knows, but got '" << name << "'";
   if (!isPositive(attribute.getValue()))
     return op->emitOpError() << "expected '" << name << "' of argument " << index << " to be a positive i32, but got "
                              << attribute.getValue();

@@ -43,7 +43,8 @@ struct MergeOffsets : OpRewritePattern<AddPtrOp> {
     auto inner = outer.getPtr().getDefiningOp<AddPtrOp>();
     APInt first, second;
     if (!inner || inner.getOffset().getType() != outer.getOffset().getType() ||
-        !matchPattern(inner.getOffset(), m_ConstantInt(&first)) || !matchPattern(outer.getOffset(), m_ConstantInt(&second)))
+        !matchPattern(inner.getOffset(), m_ConstantInt(&first)) ||
+        !matchPattern(outer.getOffset(), m_ConstantInt(&second)))
       return rewriter.notifyMatchFailure(outer, "not two constant offsets of one type");
     bool overflow = false;
     APInt sum = first.sadd_ov(second, overflow);

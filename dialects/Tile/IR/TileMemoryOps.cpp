@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Pointers, loads, stores and atomics: verifiers, effects and the text of loads and stores. The constraints C1, C2, ... are those of
-// TileMemoryOps.td.
+// Pointers, loads, stores and atomics: verifiers, effects and the text of loads and stores. The constraints C1, C2, ...
+// are those of TileMemoryOps.td.
 #include "dialects/Tile/IR/TileOps.h"
 #include "mlir/IR/BuiltinAttributes.h"
 
@@ -38,13 +38,17 @@ LogicalResult PtrCastOp::verify() {
                             elementTypeOf(getResult().getType()));
 }
 
-//===-- Load and store ------------------------------------------------------------------------------------------------===//
+//===-- Load and store
+//------------------------------------------------------------------------------------------------===//
 
 /// Parses `attr-dict : type` after the operands; the types of all operands follow from the pointer's.
-static ParseResult parseTail(OpAsmParser &parser, OperationState &state, Type &pointers) {
-  if (parser.parseOptionalAttrDict(state.attributes))
-    return failure();
+template <typename MemoryOp> static ParseResult parseTail(OpAsmParser &parser, OperationState &state, Type &pointers) {
   SMLoc where = parser.getCurrentLocation();
+  auto emitError = [&] { return parser.emitError(where) << "'" << state.name.getStringRef() << "' op "; };
+  if (parser.parseOptionalAttrDict(state.attributes) ||
+      failed(MemoryOp::verifyInherentAttrs(state.name, state.attributes, emitError)))
+    return failure();
+  where = parser.getCurrentLocation();
   if (parser.parseColonType(pointers))
     return failure();
   if (!isa<PointerType>(elementTypeOf(pointers)))
@@ -56,11 +60,11 @@ ParseResult LoadOp::parse(OpAsmParser &parser, OperationState &state) {
   SmallVector<OpAsmParser::UnresolvedOperand, 3> operands;
   SMLoc where = parser.getCurrentLocation();
   Type pointers;
-  if (parser.parseOperandList(operands) || parseTail(parser, state, pointers))
+  if (parser.parseOperandList(operands) || parseTail<LoadOp>(parser, state, pointers))
     return failure();
   if (operands.empty() || operands.size() > 3)
-    return parser.emitError(where) << "expected a pointer, a mask and another value at most, but got " << operands.size()
-                                   << " operands";
+    return parser.emitError(where) << "expected a pointer, a mask and another value at most, but got "
+                                   << operands.size() << " operands";
   Type result = withElementType(pointers, pointeeTypeOf(pointers));
   Type types[] = {pointers, withElementType(pointers, parser.getBuilder().getI1Type()), result};
   if (parser.resolveOperands(operands, ArrayRef(types).take_front(operands.size()), where, state.operands))
@@ -104,7 +108,7 @@ ParseResult StoreOp::parse(OpAsmParser &parser, OperationState &state) {
   SmallVector<OpAsmParser::UnresolvedOperand, 3> operands;
   SMLoc where = parser.getCurrentLocation();
   Type pointers;
-  if (parser.parseOperandList(operands) || parseTail(parser, state, pointers))
+  if (parser.parseOperandList(operands) || parseTail<StoreOp>(parser, state, pointers))
     return failure();
   if (operands.size() < 2 || operands.size() > 3)
     return parser.emitError(where) << "expected a pointer, a value and a mask at most, but got " << operands.size()
@@ -136,11 +140,13 @@ void StoreOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffec
   effects.emplace_back(MemoryEffects::Write::get(), &getPtrMutable());
 }
 
-//===-- Atomics -------------------------------------------------------------------------------------------------------===//
+//===-- Atomics
+//-------------------------------------------------------------------------------------------------------===//
 
 /// C3 of atomic_rmw: whether the hardware combines values of `element` by `kind`.
 static bool isAtomicElement(AtomicKind kind, Type element) {
-  bool wide = element.isIntOrFloat() && (element.getIntOrFloatBitWidth() == 32 || element.getIntOrFloatBitWidth() == 64);
+  bool wide =
+      element.isIntOrFloat() && (element.getIntOrFloatBitWidth() == 32 || element.getIntOrFloatBitWidth() == 64);
   if (kind == AtomicKind::FAdd)
     return element.isF16() || element.isBF16() || element.isF32() || element.isF64();
   return wide && (kind == AtomicKind::Exchange || isa<IntegerType>(element));

@@ -15,12 +15,12 @@ namespace weft::tile {
 /// Most elements a tensor may have.
 inline constexpr int64_t maxElements = int64_t(1) << 20;
 
-/// Checks that every tensor among the operands and results has an axis, sizes that are powers of two, and at most `maxElements` elements.
+/// Checks that every tensor among the operands and results has an axis, sizes that are powers of two, and at most
+/// `maxElements` elements.
 mlir::LogicalResult verifyTensorSizes(mlir::Operation *op);
 
 /// The trait behind Tile_SizedTensors.
-template <typename ConcreteOp>
-struct SizedTensors : mlir::OpTrait::TraitBase<ConcreteOp, SizedTensors> {
+template <typename ConcreteOp> struct SizedTensors : mlir::OpTrait::TraitBase<ConcreteOp, SizedTensors> {
   static mlir::LogicalResult verifyTrait(mlir::Operation *op) { return verifyTensorSizes(op); }
 };
 

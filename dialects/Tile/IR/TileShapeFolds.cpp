@@ -83,8 +83,7 @@ LogicalResult SplitOp::fold(FoldAdaptor, SmallVectorImpl<OpFoldResult> &results)
 
 namespace {
 /// shape op(splat(x)) is splat(x) in the result's type.
-template <typename ShapeOp>
-struct ShapeOfSplat : OpRewritePattern<ShapeOp> {
+template <typename ShapeOp> struct ShapeOfSplat : OpRewritePattern<ShapeOp> {
   using OpRewritePattern<ShapeOp>::OpRewritePattern;
   LogicalResult matchAndRewrite(ShapeOp op, PatternRewriter &rewriter) const override {
     auto splat = op.getSource().template getDefiningOp<SplatOp>();

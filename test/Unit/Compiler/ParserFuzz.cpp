@@ -1,7 +1,8 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// 10^5 mutations of the lit suite's own tile and warp IR go through the parser, the verifiers and, where they are still valid, the
-// canonicalizer and the printer, in this process. None may crash; what is refused must say why; what is accepted must print as
-// text that is accepted again. WEFT_TEST_SEED repeats a run, WEFT_FUZZ_MUTATIONS sets their number.
+// 10^5 mutations of the lit suite's own tile and warp IR go through the parser, the verifiers and, where they are still
+// valid, the canonicalizer and the printer, in this process. None may crash; what is refused must say why; what is
+// accepted must print as text that is accepted again. WEFT_TEST_SEED repeats a run, WEFT_FUZZ_MUTATIONS sets their
+// number.
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -30,7 +31,8 @@ using namespace mlir;
 
 namespace {
 
-constexpr const char *corpusFiles[] = {"Tile/ops.mlir", "Tile/canonicalize.mlir", "Warp/ops.mlir"};
+constexpr const char *corpusFiles[] = {"Tile/ops.mlir", "Tile/canonicalize.mlir", "Warp/ops.mlir",
+                                       "Warp/canonicalize.mlir", "Warp/Transforms/allocate-shared.mlir"};
 
 /// The functions of the corpus files, each a small module of its own, without comments.
 std::vector<std::string> corpus() {
@@ -43,6 +45,8 @@ std::vector<std::string> corpus() {
     SmallVector<StringRef> lines;
     (*buffer)->getBuffer().split(lines, '\n');
     for (StringRef line : lines) {
+      if (line == "// -----")
+        aliases.clear();
       if (line.trim().starts_with("//"))
         continue;
       if (line.starts_with("#"))
@@ -58,15 +62,48 @@ std::vector<std::string> corpus() {
   return snippets;
 }
 
-/// The text's words, numbers, sigils and blanks, one each; joined they are the text.
-std::vector<std::string> tokens(const std::string &text) {
-  std::vector<std::string> result;
-  auto kind = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? 0 : std::isspace(static_cast<unsigned char>(c)) ? 1 : 2; };
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (i && kind(text[i]) != 2 && kind(text[i]) == kind(text[i - 1]))
-      result.back() += text[i];
-    else
-      result.push_back(std::string(1, text[i]));
+/// What a lexeme may be replaced by: another of its kind.
+enum class Kind { Blank, Number, Word, Value, Type, Attribute, Sign };
+
+struct Lexeme {
+  Kind kind;
+  std::string text;
+};
+
+/// The end of `text[begin...]` up to and including the `>` that closes its first `<`; `begin` where there is none.
+size_t closing(StringRef text, size_t begin) {
+  int depth = 0;
+  for (size_t i = begin; i < text.size(); ++i) {
+    depth += text[i] == '<' ? 1 : text[i] == '>' && text[i - 1] != '-' ? -1 : 0;
+    if (depth == 0)
+      return text[i] == '>' ? i + 1 : begin;
+  }
+  return begin;
+}
+
+/// The text cut into lexemes, parametrised types and attributes being one each; joined they are the text.
+std::vector<Lexeme> lexemes(StringRef text) {
+  std::vector<Lexeme> result;
+  auto isWord = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; };
+  auto isBlank = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
+  for (size_t begin = 0, end; begin < text.size(); begin = end) {
+    char c = text[begin];
+    Kind kind = c == '%'                                      ? Kind::Value
+                : c == '!'                                    ? Kind::Type
+                : c == '#'                                    ? Kind::Attribute
+                : std::isdigit(static_cast<unsigned char>(c)) ? Kind::Number
+                : isBlank(c)                                  ? Kind::Blank
+                : isWord(c)                                   ? Kind::Word
+                                                              : Kind::Sign;
+    end = begin + 1;
+    while (kind != Kind::Sign && end < text.size() && (kind == Kind::Blank ? isBlank(text[end]) : isWord(text[end])))
+      ++end;
+    StringRef word = text.slice(begin, end);
+    if (word == "tensor" || word == "i1" || word == "i32" || word == "f16" || word == "f32")
+      kind = Kind::Type;
+    if (kind == Kind::Type || kind == Kind::Attribute)
+      end = std::max(end, closing(text, end));
+    result.push_back({kind, text.slice(begin, end).str()});
   }
   return result;
 }
@@ -76,8 +113,8 @@ class Mutator {
 public:
   explicit Mutator(uint64_t seed) : seed(seed), texts(corpus()) {
     for (const std::string &text : texts)
-      for (std::string &token : tokens(text))
-        words.push_back(std::move(token));
+      for (Lexeme &lexeme : lexemes(text))
+        pools[static_cast<size_t>(lexeme.kind)].push_back(std::move(lexeme.text));
   }
 
   bool empty() const { return texts.empty(); }
@@ -85,53 +122,85 @@ public:
   std::string mutation(uint64_t index) const {
     std::mt19937_64 random(seed * 1000003 + index);
     auto below = [&](size_t n) { return static_cast<size_t>(random() % n); };
-    std::vector<std::string> text = tokens(texts[below(texts.size())]);
-    for (size_t edits = 1 + below(4); edits && !text.empty(); --edits)
+    std::vector<Lexeme> text = lexemes(texts[below(texts.size())]);
+    do
       edit(text, below);
+    while (below(3) == 0 && !text.empty());
     std::string joined;
-    for (const std::string &token : text)
-      joined += token;
+    for (const Lexeme &lexeme : text)
+      joined += lexeme.text;
+    if (below(8) == 0 && !joined.empty())
+      joined[below(joined.size())] = static_cast<char>(below(256));
     return joined;
   }
 
 private:
-  template <typename Below>
-  void edit(std::vector<std::string> &text, Below &below) const {
-    static const char *const odd[] = {"0",   "-1",  "1",   "3",    "4294967296", "9223372036854775807", "18446744073709551616", "?",
-                                      "x",   "<",   ">",   "\"",   "dense",      "tensor",              "vector<4xf32>",        "index",
-                                      "i33", "f80", "()", "\xff", "none",       "^bb1",                "!tile.ptr<i1>",        "#tile"};
+  template <typename Below> void edit(std::vector<Lexeme> &text, Below &below) const {
+    static const char *const odd[] = {"0",
+                                      "-1",
+                                      "1",
+                                      "3",
+                                      "4294967296",
+                                      "9223372036854775807",
+                                      "18446744073709551616",
+                                      "?",
+                                      "x",
+                                      "<",
+                                      ">",
+                                      "\"",
+                                      "dense",
+                                      "tensor<f32>",
+                                      "vector<4xf32>",
+                                      "index",
+                                      "i33",
+                                      "f80",
+                                      "()",
+                                      "\xff",
+                                      "none",
+                                      "^bb1",
+                                      "!tile.ptr<i1>",
+                                      "#tile"};
     size_t at = below(text.size());
     size_t end = std::min(text.size(), at + 1 + below(6));
-    switch (below(7)) {
+    switch (below(10)) {
     case 0:
       text.erase(text.begin() + at, text.begin() + end);
       return;
     case 1: {
-      std::vector<std::string> copy(text.begin() + at, text.begin() + end);
+      std::vector<Lexeme> copy(text.begin() + at, text.begin() + end);
       text.insert(text.begin() + below(text.size()), copy.begin(), copy.end());
       return;
     }
     case 2:
-      text[at] = odd[below(std::size(odd))];
+      text[at].text = odd[below(std::size(odd))];
       return;
-    case 3: // a word in place of a word: what parses most often
-    case 4:
-      while (at < text.size() && !std::isalnum(static_cast<unsigned char>(text[at].front())))
-        ++at;
-      if (at < text.size())
-        text[at] = words[below(words.size())];
-      return;
-    case 5:
+    case 3:
       std::swap(text[at], text[below(text.size())]);
       return;
-    default:
-      text[at][below(text[at].size())] = static_cast<char>(below(256));
+    case 4:
+    case 5:
+      replaceNumber(text[at].text, below);
+      return;
+    default: // another of its kind: what parses most often
+      const std::vector<std::string> &pool = pools[static_cast<size_t>(text[at].kind)];
+      text[at].text = pool[below(pool.size())];
     }
+  }
+
+  /// Changes the first number inside a lexeme, a size or a bit width for example, if it has one.
+  template <typename Below> static void replaceNumber(std::string &text, Below &below) {
+    static const char *const numbers[] = {
+        "0", "1", "2", "4", "8", "16", "32", "64", "3", "1048576", "2097152", "4294967295", "9223372036854775807"};
+    size_t begin = text.find_first_of("0123456789");
+    if (begin == std::string::npos)
+      return;
+    size_t end = text.find_first_not_of("0123456789", begin);
+    text.replace(begin, std::min(end, text.size()) - begin, numbers[below(std::size(numbers))]);
   }
 
   uint64_t seed;
   std::vector<std::string> texts;
-  std::vector<std::string> words;
+  std::vector<std::string> pools[7]; // by Kind
 };
 
 /// A context that keeps the number of errors instead of printing them.
@@ -148,7 +217,8 @@ struct Checker {
   static const DialectRegistry &registry() {
     static const DialectRegistry dialects = [] {
       DialectRegistry all;
-      all.insert<weft::tile::TileDialect, weft::warp::WarpDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect, func::FuncDialect>();
+      all.insert<weft::tile::TileDialect, weft::warp::WarpDialect, arith::ArithDialect, math::MathDialect,
+                 scf::SCFDialect, func::FuncDialect>();
       return all;
     }();
     return dialects;
@@ -174,6 +244,14 @@ struct Checker {
   unsigned errors = 0;
 };
 
+/// Whether MLIR 22's own parser dies on the text, as it does on `array<index: 1>` wherever an attribute may stand.
+bool upstreamDiesOn(StringRef text) {
+  for (size_t at = text.find("array<"); at != StringRef::npos; at = text.find("array<", at + 1))
+    if (text.substr(at + 6).ltrim().starts_with("index"))
+      return true;
+  return false;
+}
+
 thread_local const std::string *underTest = nullptr;
 uint64_t seedUnderTest = 0;
 
@@ -197,7 +275,8 @@ struct Totals {
   std::atomic<bool> failed{false};
 };
 
-/// Checks mutations until there are no more. A context keeps every type and attribute it ever saw, so that it is replaced now and then.
+/// Checks mutations until there are no more. A context keeps every type and attribute it ever saw, so that it is
+/// replaced now and then.
 void work(const Mutator &mutator, uint64_t count, Totals &totals) {
   constexpr uint64_t batch = 500;
   while (!totals.failed) {
@@ -207,6 +286,8 @@ void work(const Mutator &mutator, uint64_t count, Totals &totals) {
     Checker checker;
     for (uint64_t i = begin; i < std::min(begin + batch, count); ++i) {
       std::string text = mutator.mutation(i);
+      if (upstreamDiesOn(text))
+        continue;
       underTest = &text;
       bool accepted = false;
       std::string problem = checker.check(text, accepted);
@@ -245,7 +326,8 @@ TEST(ParserFuzz, MutationsDoNotCrash) {
     threads.emplace_back([&] { work(mutator, count, totals); });
   for (std::thread &thread : threads)
     thread.join();
-  std::printf("%llu of %llu mutations were still valid\n", static_cast<unsigned long long>(totals.accepted), static_cast<unsigned long long>(count));
+  std::printf("%llu of %llu mutations were still valid\n", static_cast<unsigned long long>(totals.accepted),
+              static_cast<unsigned long long>(count));
   // (Were hardly any valid, the verifiers, folds and the printer would not have been tried.)
   EXPECT_GT(totals.accepted, count / 100);
 }
