@@ -1,0 +1,152 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt --convert-warp-to-llvm --split-input-file --verify-diagnostics %s | FileCheck %s
+
+#a = #warp.layout<[16, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+#s = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
+!shared = !warp.shared<16x16xf16, #s>
+
+// Operand A by rows: one ldmatrix of four matrices, whose eight halves are the registers in the layout's order.
+// CHECK-LABEL: llvm.func @straight
+// CHECK: %[[W:.*]] = llvm.call_intrinsic "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16.p3"(%{{.*}}) : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
+// CHECK-NOT: ldmatrix
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @straight() attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %s = warp.alloc {offset = 0 : i64} : !shared
+    %a = warp.load_shared %s : !shared -> tensor<16x16xf16, #a>
+    return
+  }
+}
+
+// -----
+
+#b = #warp.layout<[16, 16], register = [[1, 0], [8, 0], [0, 8]], lane = [[2, 0], [4, 0], [0, 1], [0, 2], [0, 4]]>
+#b8 = #warp.layout<[16, 8], register = [[1, 0], [8, 0]], lane = [[2, 0], [4, 0], [0, 1], [0, 2], [0, 4]]>
+#s = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
+#st = #warp.layout<[16, 16], offset = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 1], [0, 2], [8, 4], [0, 8]]>
+#s8 = #warp.layout<[16, 8], offset = [[0, 1], [0, 2], [0, 4], [1, 0], [2, 0], [4, 0], [8, 0]]>
+
+// Operand B, whose lanes hold neighbours along a column, transposed; and not transposed from a tile that is seen the other way round. Two matrices where there are no more.
+// CHECK-LABEL: llvm.func @transposed
+// CHECK: ldmatrix.sync.aligned.m8n8.x4.trans.b16.p3
+// CHECK: ldmatrix.sync.aligned.m8n8.x4.b16.p3
+// CHECK: ldmatrix.sync.aligned.m8n8.x2.trans.b16.p3
+// CHECK-NOT: ldmatrix
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @transposed() attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %s = warp.alloc {offset = 0 : i64} : !warp.shared<16x16xf16, #s>
+    %a = warp.load_shared %s : !warp.shared<16x16xf16, #s> -> tensor<16x16xf16, #b>
+    %t = warp.permute_shared %s {order = array<i32: 1, 0>} : !warp.shared<16x16xf16, #s> -> !warp.shared<16x16xf16, #st>
+    %b = warp.load_shared %t : !warp.shared<16x16xf16, #st> -> tensor<16x16xf16, #b>
+    %s8 = warp.alloc {offset = 512 : i64} : !warp.shared<16x8xf16, #s8>
+    %c = warp.load_shared %s8 : !warp.shared<16x8xf16, #s8> -> tensor<16x8xf16, #b8>
+    return
+  }
+}
+
+// -----
+
+#rows = #warp.layout<[16, 32], register = [[0, 1], [0, 2], [0, 4], [8, 0]], lane = [[0, 8], [0, 16], [1, 0], [2, 0], [4, 0]]>
+#s = #warp.layout<[16, 32], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [1, 0], [2, 8], [4, 16], [8, 0]]>
+
+// Other layouts by vectors of up to 16 bytes. Register 8 lies a constant 512 bytes on: the swizzle of the lanes does not touch that bit.
+// CHECK-LABEL: llvm.func @vectors
+// CHECK-COUNT-2: llvm.store %{{.*}}, %{{.*}} {alignment = 16 : i64} : vector<8xf16>, !llvm.ptr<3>
+// CHECK: %[[FIRST:.*]] = llvm.load %[[BASE:.*]] {alignment = 16 : i64} : !llvm.ptr<3> -> vector<8xf16>
+// CHECK: %[[NEXT:.*]] = llvm.getelementptr %[[BASE]][512]
+// CHECK: llvm.load %[[NEXT]] {alignment = 16 : i64} : !llvm.ptr<3> -> vector<8xf16>
+module attributes {warp.target = "sm_80"} {
+  func.func @vectors(%x: f16) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %v = tile.splat %x : f16 -> tensor<16x32xf16, #rows>
+    %s = warp.alloc {offset = 0 : i64} : !warp.shared<16x32xf16, #s>
+    warp.store_shared %v, %s : tensor<16x32xf16, #rows> -> !warp.shared<16x32xf16, #s>
+    warp.barrier
+    %a = warp.load_shared %s : !warp.shared<16x32xf16, #s> -> tensor<16x32xf16, #rows>
+    return
+  }
+}
+
+// -----
+
+#few = #warp.layout<[64], register = [[1]], lane = [[2], [4], [8], [16], [32]], warp = [[0], [0]]>
+#s = #warp.layout<[64], offset = [[1], [2], [4], [8], [16], [32]]>
+
+// Four warps that hold the same: one of them writes.
+// CHECK-LABEL: llvm.func @repeated
+// CHECK: %[[WARPS:.*]] = llvm.mlir.constant(96 : i32)
+// CHECK: %[[BITS:.*]] = llvm.and %{{.*}}, %[[WARPS]]
+// CHECK: %[[OWNER:.*]] = llvm.icmp "eq" %[[BITS]]
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"@$3 st.shared.v2.b32 [$2], {$0, $1};", "r,r,r,b,~{memory}" %{{.*}}, %{{.*}}, %{{.*}}, %[[OWNER]]
+module attributes {warp.target = "sm_80"} {
+  func.func @repeated(%x: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %v = tile.splat %x : f32 -> tensor<64xf32, #few>
+    %s = warp.alloc {offset = 0 : i64} : !warp.shared<64xf32, #s>
+    warp.store_shared %v, %s : tensor<64xf32, #few> -> !warp.shared<64xf32, #s>
+    return
+  }
+}
+
+// -----
+
+#p = #warp.layout<[32, 32], register = [[0, 1], [0, 2], [0, 4], [8, 0]], lane = [[0, 8], [0, 16], [1, 0], [2, 0], [4, 0]], warp = [[16, 0]]>
+#s = #warp.layout<[32, 32], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [1, 0], [2, 8], [4, 16], [8, 0], [16, 0]]>
+!pointers = tensor<32x32x!tile.ptr<f16>, #p>
+!ring = !warp.shared<stages = 3, 32x32xf16, #s>
+!shared = !warp.shared<32x32xf16, #s>
+
+// Copies of 16 bytes, past level 1; where the mask is false none of them are read.
+// CHECK-LABEL: llvm.func @copy
+// CHECK: %[[STAGE:.*]] = llvm.mul %{{.*}}, %{{.*}} : i32
+// CHECK: %[[TILE:.*]] = llvm.getelementptr %{{.*}}[%[[STAGE]]]
+// CHECK-COUNT-2: llvm.call_intrinsic "llvm.nvvm.cp.async.cg.shared.global.16"(%{{.*}}, %{{.*}}) : (!llvm.ptr<3>, !llvm.ptr<1>) -> ()
+// CHECK: llvm.call_intrinsic "llvm.nvvm.cp.async.commit.group"
+// CHECK: %[[BYTES:.*]] = llvm.select %{{.*}}, %{{.*}}, %{{.*}} : i1, i32
+// CHECK: llvm.call_intrinsic "llvm.nvvm.cp.async.cg.shared.global.16.s"(%{{.*}}, %{{.*}}, %[[BYTES]])
+// CHECK: llvm.call_intrinsic "llvm.nvvm.cp.async.wait.group"(%{{.*}}) : (i32) -> ()
+// CHECK: nvvm.barrier
+module attributes {warp.target = "sm_80"} {
+  func.func @copy(%x: !tile.ptr<f16>, %i: i32, %m: i1) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 2, stages = 1>} {
+    %q = tile.splat %x : !tile.ptr<f16> -> !pointers
+    %mask = tile.splat %m : i1 -> tensor<32x32xi1, #p>
+    %r = warp.alloc {offset = 0 : i64} : !ring
+    %s = warp.stage %r[%i] : !ring -> !shared
+    warp.async_copy %q to %s {contiguity = 8 : i32} : !pointers -> !shared
+    warp.async_commit
+    warp.async_copy %q masked %mask to %s {contiguity = 8 : i32} : !pointers, tensor<32x32xi1, #p> -> !shared
+    warp.async_wait {pending = 0 : i32}
+    warp.barrier
+    return
+  }
+}
+
+// -----
+
+#p = #warp.layout<[16, 16], register = [[0, 1], [0, 2], [0, 4]], lane = [[0, 8], [1, 0], [2, 0], [4, 0], [8, 0]], warp = [[0, 0]]>
+#s = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
+!pointers = tensor<16x16x!tile.ptr<f16>, #p>
+!shared = !warp.shared<16x16xf16, #s>
+
+// A tile that one warp holds is copied by one warp.
+// CHECK-LABEL: llvm.func @copied_once
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"@$2 cp.async.cg.shared.global [$0], [$1], 16;", "r,l,b,~{memory}"
+module attributes {warp.target = "sm_80"} {
+  func.func @copied_once(%x: !tile.ptr<f16>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 2, stages = 1>} {
+    %q = tile.splat %x : !tile.ptr<f16> -> !pointers
+    %s = warp.alloc {offset = 0 : i64} : !shared
+    warp.async_copy %q to %s {contiguity = 8 : i32} : !pointers -> !shared
+    return
+  }
+}
+
+// -----
+
+#s = #warp.layout<[16], offset = [[1], [2], [4], [8]]>
+
+module attributes {warp.target = "sm_80"} {
+  func.func @nowhere() attributes {tile.kernel} {
+    // expected-error @below {{has no place in shared memory; run 'warp-allocate-shared' before}}
+    %s = warp.alloc : !warp.shared<16xf32, #s>
+    return
+  }
+}
