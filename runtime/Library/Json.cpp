@@ -75,7 +75,7 @@ Cursor Cursor::at(const char *key) const {
 
 bool Cursor::has(const char *key) const { return node->is_object() && node->contains(key); }
 
-void Cursor::each(size_t limit, const std::function<void(Cursor)> &visit) const {
+void Cursor::each(size_t limit, const std::function<void(const Cursor &)> &visit) const {
   if (!node->is_array())
     return wrong(weft::format("expected an array, but got {}", typeName(*node)));
   if (node->size() > limit)
@@ -84,7 +84,7 @@ void Cursor::each(size_t limit, const std::function<void(Cursor)> &visit) const 
     visit(child((*node)[i], weft::format("{}[{}]", path, i)));
 }
 
-void Cursor::eachMember(size_t limit, const std::function<void(const std::string &, Cursor)> &visit) const {
+void Cursor::eachMember(size_t limit, const std::function<void(const std::string &, const Cursor &)> &visit) const {
   if (!node->is_object())
     return wrong(weft::format("expected an object, but got {}", typeName(*node)));
   if (node->size() > limit)

@@ -32,9 +32,9 @@ public:
   /// Whether an object has the member.
   bool has(const char *key) const;
   /// Calls `visit` for each element of an array of at most `limit`, until an error.
-  void each(size_t limit, const std::function<void(Cursor)> &visit) const;
+  void each(size_t limit, const std::function<void(const Cursor &)> &visit) const;
   /// Calls `visit` for each member of an object of at most `limit`, until an error.
-  void eachMember(size_t limit, const std::function<void(const std::string &, Cursor)> &visit) const;
+  void eachMember(size_t limit, const std::function<void(const std::string &, const Cursor &)> &visit) const;
   /// An integer in [low, high].
   int64_t integer(int64_t low, int64_t high) const;
   /// A string of at most `limit` bytes.

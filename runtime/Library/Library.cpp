@@ -139,7 +139,7 @@ Result<Library> readLibrary(const Descriptor &directory, const std::string &path
   auto refuse = [&](const Error &error, std::string_view file) {
     return failure(error.code, weft::format("cannot open the library '{}': {}: {}", path, file, error.message));
   };
-  if (faccessat(directory.number, manifestName.data(), F_OK, 0) != 0)
+  if (faccessat(directory.number, std::string(manifestName).c_str(), F_OK, 0) != 0)
     return failure(StatusCode::Corrupt, weft::format("cannot open the library '{}': not a Weft library: it holds no {}",
                                                      path, manifestName));
   Library library{path, {}, {}, {}};

@@ -26,7 +26,7 @@ std::string digestOf(json document) {
   return "sha256:" + sha256(canonicalJson(document));
 }
 
-Part readPart(Cursor at) {
+Part readPart(const Cursor &at) {
   Part part;
   part.file = at.at("file").name("_.-");
   part.bytes = at.at("bytes").integer(0, maxPartBytes);
@@ -39,7 +39,7 @@ Part readPart(Cursor at) {
   return part;
 }
 
-Argument readArgument(Cursor at) {
+Argument readArgument(const Cursor &at) {
   Argument argument;
   argument.name = at.at("name").name();
   Result<ArgumentType> type = parseArgumentType(at.at("type").string(32));
@@ -50,7 +50,7 @@ Argument readArgument(Cursor at) {
   return argument;
 }
 
-Constant readConstant(Cursor at) {
+Constant readConstant(const Cursor &at) {
   const json &value = at.value();
   if (value.is_null())
     return std::monostate{};
@@ -63,7 +63,7 @@ Constant readConstant(Cursor at) {
   return at.string();
 }
 
-Guard readGuard(Cursor at, const std::vector<Argument> &arguments) {
+Guard readGuard(const Cursor &at, const std::vector<Argument> &arguments) {
   Guard guard;
   std::string name = at.at("argument").name();
   auto found = std::ranges::find(arguments, name, &Argument::name);
@@ -83,12 +83,12 @@ Guard readGuard(Cursor at, const std::vector<Argument> &arguments) {
   return guard;
 }
 
-Resources readResources(Cursor at) {
+Resources readResources(const Cursor &at) {
   auto count = [&](const char *key) { return static_cast<uint32_t>(at.at(key).integer(0, 1 << 24)); };
   return {count("registers"), count("spill_store_bytes"), count("spill_load_bytes"), count("shared_bytes")};
 }
 
-std::array<std::string, 3> readGrid(Cursor at, const Kernel &kernel, const Variant &variant) {
+std::array<std::string, 3> readGrid(const Cursor &at, const Kernel &kernel, const Variant &variant) {
   std::array<std::string, 3> grid;
   size_t count = 0;
   auto known = [&](std::string_view name) {
@@ -98,7 +98,7 @@ std::array<std::string, 3> readGrid(Cursor at, const Kernel &kernel, const Varia
     auto constant = variant.constants.find(std::string(name));
     return constant != variant.constants.end() && std::holds_alternative<int64_t>(constant->second);
   };
-  at.each(3, [&](Cursor element) {
+  at.each(3, [&](const Cursor &element) {
     grid[count] = element.string(1000);
     if (Status status = checkGrid(grid[count], known); !status && !element.failed())
       element.wrong(status.error().message);
@@ -109,7 +109,7 @@ std::array<std::string, 3> readGrid(Cursor at, const Kernel &kernel, const Varia
   return grid;
 }
 
-Variant readVariant(Cursor at, const Kernel &kernel, const std::vector<Part> &parts) {
+Variant readVariant(const Cursor &at, const Kernel &kernel, const std::vector<Part> &parts) {
   Variant variant;
   std::string targetText = at.at("target").string(16);
   if (Result<driver::Target> target = driver::parseTarget(targetText))
@@ -128,15 +128,15 @@ Variant readVariant(Cursor at, const Kernel &kernel, const std::vector<Part> &pa
   variant.sharedBytes = at.at("shared_bytes").integer(0, 1 << 20);
   if (at.has("cluster")) {
     size_t axis = 0;
-    at.at("cluster").each(3, [&](Cursor extent) { variant.cluster[axis++] = extent.integer(1, 16); });
+    at.at("cluster").each(3, [&](const Cursor &extent) { variant.cluster[axis++] = extent.integer(1, 16); });
   }
   if (at.has("constants"))
-    at.at("constants").eachMember(maxArguments, [&](const std::string &name, Cursor value) {
+    at.at("constants").eachMember(maxArguments, [&](const std::string &name, const Cursor &value) {
       variant.constants[name] = readConstant(value);
     });
   if (at.has("guards"))
     at.at("guards").each(maxArguments,
-                         [&](Cursor guard) { variant.guards.push_back(readGuard(guard, kernel.arguments)); });
+                         [&](const Cursor &guard) { variant.guards.push_back(readGuard(guard, kernel.arguments)); });
   if (at.has("grid"))
     variant.grid.push_back(readGrid(at.at("grid"), kernel, variant));
   if (at.has("resources"))
@@ -145,14 +145,14 @@ Variant readVariant(Cursor at, const Kernel &kernel, const std::vector<Part> &pa
 }
 
 /// Records an error where two elements have the same name.
-template <typename T, typename Name> void refuseTwins(Cursor at, const std::vector<T> &elements, Name name) {
+template <typename T, typename Name> void refuseTwins(const Cursor &at, const std::vector<T> &elements, Name name) {
   std::set<std::string_view> seen;
   for (const T &element : elements)
     if (!seen.insert(std::invoke(name, element)).second)
       return at.wrong(weft::format("two are named '{}'", std::invoke(name, element)));
 }
 
-Kernel readKernel(Cursor at, const std::vector<Part> &parts) {
+Kernel readKernel(const Cursor &at, const std::vector<Part> &parts) {
   Kernel kernel;
   kernel.name = at.at("name").name("_$.");
   if (at.has("source")) {
@@ -161,9 +161,11 @@ Kernel readKernel(Cursor at, const std::vector<Part> &parts) {
     kernel.sourceLine = source.at("line").integer(0, INT32_MAX);
     kernel.sourceSha256 = source.at("sha256").string(64);
   }
-  at.at("arguments").each(maxArguments, [&](Cursor argument) { kernel.arguments.push_back(readArgument(argument)); });
+  at.at("arguments").each(maxArguments, [&](const Cursor &argument) {
+    kernel.arguments.push_back(readArgument(argument));
+  });
   refuseTwins(at.at("arguments"), kernel.arguments, &Argument::name);
-  at.at("variants").each(maxVariants, [&](Cursor variant) {
+  at.at("variants").each(maxVariants, [&](const Cursor &variant) {
     kernel.variants.push_back(readVariant(variant, kernel, parts));
   });
   if (kernel.variants.empty())
@@ -178,7 +180,7 @@ Kernel readKernel(Cursor at, const std::vector<Part> &parts) {
 }
 
 /// Refuses what is not a manifest of this schema and version, or was changed after it was written.
-void checkSeal(Cursor at) {
+void checkSeal(const Cursor &at) {
   if (!at.value().is_object() || !at.has("schema") || at.at("schema").value() != schemaName)
     return at.wrong(weft::format("not a Weft library: expected \"schema\": \"{}\"", schemaName));
   int64_t version = at.at("schema_version").integer(1, INT32_MAX);
@@ -209,10 +211,10 @@ Result<Manifest> parseManifest(std::string_view text) {
 
   Manifest manifest;
   manifest.weftVersion = root.at("weft_version").string(64);
-  root.at("parts").each(maxParts, [&](Cursor part) { manifest.parts.push_back(readPart(part)); });
+  root.at("parts").each(maxParts, [&](const Cursor &part) { manifest.parts.push_back(readPart(part)); });
   refuseTwins(root.at("parts"), manifest.parts, &Part::file);
-  root.at("kernels").each(maxKernels,
-                          [&](Cursor kernel) { manifest.kernels.push_back(readKernel(kernel, manifest.parts)); });
+  root.at("kernels").each(
+      maxKernels, [&](const Cursor &kernel) { manifest.kernels.push_back(readKernel(kernel, manifest.parts)); });
   refuseTwins(root.at("kernels"), manifest.kernels, &Kernel::name);
   if (error)
     return std::unexpected(*error);

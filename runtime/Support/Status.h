@@ -39,7 +39,7 @@ template <typename T, typename Function, typename R> decltype(auto) invokeOn(Fun
   if constexpr (std::is_void_v<T>)
     return function();
   else
-    return function(*std::move(result));
+    return function(*std::forward<R>(result));
 }
 } // namespace detail
 
@@ -54,7 +54,9 @@ public:
       return std::unexpected(std::move(this->error()));
     return detail::invokeOn<T>(next, std::move(*this));
   }
-  template <typename Next> auto and_then(Next &&next) const & { return Result(*this).and_then(std::forward<Next>(next)); }
+  template <typename Next> auto and_then(Next &&next) const & {
+    return Result(*this).and_then(std::forward<Next>(next));
+  }
 
   /// `change(value)` as a Result where there is a value; else the error.
   template <typename Change>
