@@ -261,14 +261,20 @@ def _target(device: Any) -> str:
         return override
     target = _targets.get(id(device))
     if target is None:
-        major, minor = device.properties["capability"]
-        if (major, minor) < (8, 0):
-            raise CompilationError(
-                f"expected a device of compute capability 8.0 or more, but '{device.name}' has {major}.{minor}"
-            )
-        # PTX for sm_80 runs on everything since; sm_90a's own instructions run on 9.0 only.
-        target = _targets[id(device)] = "sm_90a" if (major, minor) == (9, 0) else "sm_80"
+        target = _targets[id(device)] = _best_target(device)
     return target
+
+
+def _best_target(device: Any) -> str:
+    if device.simulated:  # "simulator:sm_90a" names one; PTX for sm_80 runs on all of them
+        return device.name.partition(":")[2] or "sm_80"
+    major, minor = device.properties["capability"]
+    if (major, minor) < (8, 0):
+        raise CompilationError(
+            f"expected a device of compute capability 8.0 or more, but '{device.name}' has {major}.{minor}"
+        )
+    # PTX for sm_80 runs on everything since; sm_90a's own instructions run on 9.0 only.
+    return "sm_90a" if (major, minor) == (9, 0) else "sm_80"
 
 
 def jit(

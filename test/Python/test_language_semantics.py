@@ -1,0 +1,520 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""What kernels compute, against NumPy: the language's meaning where it is easy to get wrong. On the default device."""
+
+import operator
+
+import numpy as np
+import pytest
+import weft
+import weft.language as wl
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+FLOATS = ["float16", "float32", "float64"]
+few = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def run(kernel, *args, grid=(1,), **options):
+    kernel[grid](*args, **options)
+
+
+def bf16(values):
+    """float32 rounded to bfloat16, as bits; to nearest even."""
+    bits = np.asarray(values, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def from_bf16(bits):
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def integer_arrays(name, size=64):
+    return arrays.arrays(np.dtype(name), size, elements=arrays.from_dtype(np.dtype(name)))
+
+
+# ---- Integers
+
+
+@weft.jit
+def divide(x, y, quotient, rest, N: wl.constexpr):
+    at = wl.arange(0, N)
+    a, b = wl.load(x + at), wl.load(y + at)
+    wl.store(quotient + at, a // b)
+    wl.store(rest + at, a % b)
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+@few
+@given(data=st.data())
+def test_division_is_cs(name, data):
+    a, b = data.draw(integer_arrays(name)), data.draw(integer_arrays(name))
+    b[b == 0] = 1
+    if np.dtype(name).kind == "i":
+        b[(b == -1) & (a == np.iinfo(name).min)] = 1
+    quotient, rest = np.empty_like(a), np.empty_like(a)
+    run(divide, a, b, quotient, rest, N=64)
+    expected = [abs(int(p)) // abs(int(q)) * (-1 if (p < 0) != (q < 0) else 1) for p, q in zip(a, b, strict=True)]
+    assert quotient.tolist() == expected
+    assert rest.tolist() == [int(p) - int(q) * e for p, q, e in zip(a, b, expected, strict=True)]
+
+
+@weft.jit
+def arithmetic(x, y, results, N: wl.constexpr):
+    at = wl.arange(0, N)
+    a, b = wl.load(x + at), wl.load(y + at)
+    wl.store(results + at, a + b)
+    wl.store(results + N + at, a - b)
+    wl.store(results + 2 * N + at, a * b)
+    wl.store(results + 3 * N + at, a & b)
+    wl.store(results + 4 * N + at, a | b)
+    wl.store(results + 5 * N + at, a ^ b)
+    wl.store(results + 6 * N + at, ~a)
+    wl.store(results + 7 * N + at, wl.minimum(a, b))
+    wl.store(results + 8 * N + at, wl.maximum(a, b))
+    wl.store(results + 9 * N + at, -a)
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+@few
+@given(data=st.data())
+def test_integer_arithmetic_wraps(name, data):
+    a, b = data.draw(integer_arrays(name)), data.draw(integer_arrays(name))
+    results = np.empty((10, 64), name)
+    run(arithmetic, a, b, results, N=64)
+    with np.errstate(over="ignore"):
+        expected = [a + b, a - b, a * b, a & b, a | b, a ^ b, ~a, np.minimum(a, b), np.maximum(a, b), -a]
+    assert np.array_equal(results, np.stack(expected))
+
+
+@weft.jit
+def compare(x, y, results, N: wl.constexpr):
+    at = wl.arange(0, N)
+    a, b = wl.load(x + at), wl.load(y + at)
+    wl.store(results + at, a < b)
+    wl.store(results + N + at, a <= b)
+    wl.store(results + 2 * N + at, a > b)
+    wl.store(results + 3 * N + at, a >= b)
+    wl.store(results + 4 * N + at, a == b)
+    wl.store(results + 5 * N + at, a != b)
+
+
+@pytest.mark.parametrize("name", INTEGERS + FLOATS)
+@few
+@given(data=st.data())
+def test_comparisons(name, data):
+    """Signed, unsigned, and floats with infinities and values that are no number."""
+    a, b = data.draw(integer_arrays(name)), data.draw(integer_arrays(name))
+    b[::3] = a[::3]
+    results = np.empty((6, 64), np.bool_)
+    run(compare, a, b, results, N=64)
+    operators = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
+    assert np.array_equal(results, np.stack([op(a, b) for op in operators]))
+
+
+@weft.jit
+def shift(x, y, left, right, N: wl.constexpr):
+    at = wl.arange(0, N)
+    a, b = wl.load(x + at), wl.load(y + at)
+    wl.store(left + at, a << b)
+    wl.store(right + at, a >> b)
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_shifts(name, seed):
+    rng = np.random.default_rng(seed)
+    info = np.iinfo(name)
+    a = rng.integers(info.min, info.max, 64, name, endpoint=True)
+    b = rng.integers(0, info.bits, 64).astype(name)
+    left, right = np.empty_like(a), np.empty_like(a)
+    run(shift, a, b, left, right, N=64)
+    assert np.array_equal(left, a << b) and np.array_equal(right, a >> b)
+
+
+def test_mixed_widths_and_signs():
+    @weft.jit
+    def kernel(a, b, wide, unsigned, N: wl.constexpr):
+        at = wl.arange(0, N)
+        x, y = wl.load(a + at), wl.load(b + at)
+        wl.store(wide + at, x.to(wl.int64) * y)
+        wl.store(unsigned + at, (x + y) // 2)
+
+    a = np.array([-5, -1, 0, 7] * 4, np.int32)
+    b = np.array([1, 3, 2**32 - 1, 2**31] * 4, np.uint32)
+    wide, unsigned = np.empty(16, np.int64), np.empty(16, np.uint32)
+    run(kernel, a, b, wide, unsigned, N=16)
+    assert np.array_equal(wide, a.astype(np.int64) * b)
+    assert np.array_equal(unsigned, (a.view(np.uint32) + b) // 2)
+
+
+# ---- Floats
+
+
+@weft.jit
+def convert(x, y, N: wl.constexpr):
+    at = wl.arange(0, N)
+    wl.store(y + at, wl.load(x + at).to(y.dtype.element_ty))
+
+
+@pytest.mark.parametrize("target", INTEGERS + FLOATS)
+@pytest.mark.parametrize("source", INTEGERS + FLOATS)
+def test_casts(source, target, seed):
+    rng = np.random.default_rng(seed)
+    low = -100 if np.dtype(source).kind != "u" and np.dtype(target).kind != "u" else 0
+    x = (rng.random(64) * (100 - low) + low).astype(source)
+    y = np.empty(64, target)
+    run(convert, x, y, N=64)
+    assert np.array_equal(y, x.astype(target))
+
+
+@weft.jit
+def round_to_bf16(x: "*fp32", y: "*bf16", z: "*fp32", N: wl.constexpr):
+    at = wl.arange(0, N)
+    narrow = wl.load(x + at).to(wl.bfloat16)
+    wl.store(y + at, narrow)
+    wl.store(z + at, narrow + narrow * 0.5)
+
+
+def test_bf16_rounds_to_nearest_even(seed):
+    x = np.random.default_rng(seed).standard_normal(256, dtype=np.float32)
+    x[:4] = [1 + 2.0**-8, 1 + 3 * 2.0**-8, np.inf, -0.0]
+    y, z = np.empty(256, np.uint16), np.empty(256, np.float32)
+    run(round_to_bf16, x, y, z, N=256)
+    assert np.array_equal(y, bf16(x))
+    narrow = from_bf16(y)
+    assert np.array_equal(z, from_bf16(bf16(narrow + from_bf16(bf16(narrow * np.float32(0.5))))))
+
+
+FUNCTIONS = {
+    "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "sin": np.sin, "cos": np.cos,
+    "tanh": np.tanh, "floor": np.floor, "ceil": np.ceil, "abs": np.abs, "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+}  # fmt: skip
+
+
+@weft.jit
+def apply(x, y, FUNCTION: wl.constexpr, N: wl.constexpr):
+    at = wl.arange(0, N)
+    wl.store(y + at, getattr(wl, FUNCTION)(wl.load(x + at)))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name, seed):
+    x = (np.random.default_rng(seed).random(256) * 8 + 0.01).astype(np.float32)
+    y = np.empty_like(x)
+    run(apply, x, y, FUNCTION=name, N=256)
+    exact = FUNCTIONS[name](x.astype(np.float64))
+    assert np.all(np.abs(y - exact) <= 4e-6 * np.maximum(np.abs(exact), 0.25))
+
+
+def test_where_minimum_and_maximum_pass_over_nan():
+    @weft.jit
+    def kernel(x, y, z, N: wl.constexpr):
+        at = wl.arange(0, N)
+        a, b = wl.load(x + at), wl.load(y + at)
+        wl.store(z + at, wl.maximum(a, b))
+        wl.store(z + N + at, wl.minimum(a, b))
+        wl.store(z + 2 * N + at, wl.where(at % 2 == 0, a, -1))
+        wl.store(z + 3 * N + at, wl.clamp(b, -0.5, 0.5))
+
+    x = np.array([1, np.nan, -2, np.inf] * 4, np.float32)
+    y = np.array([np.nan, 3, 5, -np.inf] * 4, np.float32)
+    z = np.empty((4, 16), np.float32)
+    run(kernel, x, y, z, N=16)
+    assert np.array_equal(z[0], np.fmax(x, y)) and np.array_equal(z[1], np.fmin(x, y))
+    assert np.array_equal(z[2], np.where(np.arange(16) % 2 == 0, x, -1), equal_nan=True)
+    finite = ~np.isnan(y)
+    assert np.array_equal(z[3][finite], np.clip(y, -0.5, 0.5)[finite])
+
+
+# ---- Memory
+
+
+def test_masks_and_other():
+    @weft.jit
+    def kernel(x, y, n, N: wl.constexpr):
+        at = wl.arange(0, N)
+        wl.store(y + at, wl.load(x + at, mask=at < n, other=-7), mask=at < n + 2)
+
+    x, y = np.arange(16, dtype=np.int32), np.full(16, 99, np.int32)
+    run(kernel, x[:5], y, 5, N=16)
+    assert y.tolist() == [0, 1, 2, 3, 4, -7, -7] + [99] * 9
+
+
+def test_strided_two_dimensional_access(seed):
+    @weft.jit
+    def kernel(x, y, stride_x, stride_y, rows, columns, M: wl.constexpr, N: wl.constexpr):
+        i, j = wl.arange(0, M)[:, None], wl.arange(0, N)[None, :]
+        inside = (i < rows) & (j < columns)
+        wl.store(y + j * stride_y + i, wl.load(x + i * stride_x + j, mask=inside), mask=inside)
+
+    x = np.random.default_rng(seed).standard_normal((13, 50), dtype=np.float32)
+    y = np.zeros((50, 13), np.float32)
+    run(kernel, x, y, 50, 13, 13, 50, M=16, N=64)
+    assert np.array_equal(y, x.T)
+
+
+def test_scalar_loads_and_stores():
+    @weft.jit
+    def kernel(x, y, i):
+        wl.store(y + i, wl.load(x + i) * 2 + wl.num_programs(0) * 100)
+
+    x, y = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
+    run(kernel, x, y, 3, grid=(5,))
+    assert y.tolist() == [0, 0, 0, 506, 0, 0, 0, 0]
+
+
+def test_atomics(seed):
+    @weft.jit
+    def kernel(x, total, most, least, count, N: wl.constexpr):
+        at = wl.program_id(0) * N + wl.arange(0, N)
+        value = wl.load(x + at)
+        wl.atomic_add(total + at % 4, value)
+        wl.atomic_max(most, wl.max(value, 0))
+        wl.atomic_min(least, wl.min(value, 0))
+        wl.atomic_add(count + at * 0, 1, mask=value > 0)
+
+    x = np.random.default_rng(seed).integers(-100, 100, 512).astype(np.float32)
+    total, most, least, count = (
+        np.zeros(4, np.float32),
+        np.full(1, -np.inf, np.float32),
+        np.full(1, np.inf, np.float32),
+        np.zeros(1, np.int32),
+    )
+    run(kernel, x, total, most, least, count, grid=(4,), N=128)
+    assert np.array_equal(total, x.reshape(-1, 4).sum(0))
+    assert (most[0], least[0], count[0]) == (x.max(), x.min(), (x > 0).sum())
+
+
+# ---- Shapes, reductions, products
+
+
+@weft.jit
+def reduce_all(x, sums, most, where_most, least, products, AXIS: wl.constexpr, M: wl.constexpr, N: wl.constexpr):
+    i, j = wl.arange(0, M)[:, None], wl.arange(0, N)[None, :]
+    a = wl.load(x + i * N + j)
+    at = wl.arange(0, N if AXIS == 0 else M)
+    wl.store(sums + at, wl.sum(a, AXIS))
+    wl.store(most + at, wl.max(a, AXIS))
+    wl.store(where_most + at, wl.argmax(a, AXIS))
+    wl.store(least + at, a.min(AXIS))
+    wl.store(products + i * N + j, a - wl.max(a, AXIS, keep_dims=True))
+
+
+@pytest.mark.parametrize("warps", [1, 4, 8])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("shape", [(16, 16), (4, 128), (128, 2), (1, 64), (64, 64)], ids=str)
+def test_reductions(shape, axis, warps, seed):
+    x = np.random.default_rng(seed).integers(-50, 50, shape).astype(np.float32)
+    outs = [np.empty(shape[1 - axis], kind) for kind in (np.float32, np.float32, np.int32, np.float32)]
+    rest = np.empty(shape, np.float32)
+    run(reduce_all, x, *outs, rest, AXIS=axis, M=shape[0], N=shape[1], num_warps=warps)
+    sums, most, where_most, least = outs
+    assert (
+        np.array_equal(sums, x.sum(axis)) and np.array_equal(most, x.max(axis)) and np.array_equal(least, x.min(axis))
+    )
+    assert np.array_equal(where_most, x.argmax(axis))
+    assert np.array_equal(rest, x - x.max(axis, keepdims=True))
+
+
+@weft.jit
+def scan_all(x, sums, backwards, AXIS: wl.constexpr, M: wl.constexpr, N: wl.constexpr):
+    at = wl.arange(0, M)[:, None] * N + wl.arange(0, N)[None, :]
+    a = wl.load(x + at)
+    wl.store(sums + at, wl.cumsum(a, AXIS))
+    wl.store(backwards + at, wl.associative_scan(a, AXIS, wl.maximum, reverse=True))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("shape", [(8, 8), (2, 256), (128, 4)], ids=str)
+def test_scans(shape, axis, seed):
+    x = np.random.default_rng(seed).integers(-50, 50, shape).astype(np.int32)
+    sums, backwards = np.empty_like(x), np.empty_like(x)
+    run(scan_all, x, sums, backwards, AXIS=axis, M=shape[0], N=shape[1])
+    assert np.array_equal(sums, x.cumsum(axis))
+    assert np.array_equal(backwards, np.flip(np.maximum.accumulate(np.flip(x, axis), axis), axis))
+
+
+def test_shape_operations(seed):
+    @weft.jit
+    def kernel(x, y, N: wl.constexpr):
+        at = wl.arange(0, N)
+        a = wl.load(x + at)
+        wl.store(y + at, wl.trans(a.reshape(4, N // 4)).reshape(N))
+        wl.store(y + N + at, wl.permute(a.reshape(2, 4, N // 8), 2, 0, 1).ravel())
+        even, odd = wl.split(a.reshape(N // 2, 2))
+        wl.store(y + 2 * N + at, wl.cat(even, odd))
+        wl.store(y + 3 * N + at, wl.interleave(odd, even))
+        wl.store(y + 4 * N + at, (a.reshape(N // 4, 4) + wl.arange(0, 4)[None, :]).ravel())
+
+    x = np.random.default_rng(seed).integers(0, 100, 64).astype(np.int32)
+    y = np.empty((5, 64), np.int32)
+    run(kernel, x, y, N=64)
+    assert np.array_equal(y[0], x.reshape(4, 16).T.ravel())
+    assert np.array_equal(y[1], x.reshape(2, 4, 8).transpose(2, 0, 1).ravel())
+    assert np.array_equal(y[2], np.concatenate([x[::2], x[1::2]]))
+    assert np.array_equal(y[3], np.stack([x[1::2], x[::2]], 1).ravel())
+    assert np.array_equal(y[4], (x.reshape(16, 4) + np.arange(4)).ravel())
+
+
+@weft.jit
+def product(a, b, c, M: wl.constexpr, N: wl.constexpr, K: wl.constexpr, PRECISION: wl.constexpr):
+    i, j, k = wl.arange(0, M), wl.arange(0, N), wl.arange(0, K)
+    x = wl.load(a + i[:, None] * K + k[None, :])
+    y = wl.load(b + k[:, None] * N + j[None, :])
+    wl.store(c + i[:, None] * N + j[None, :], wl.dot(x, y, input_precision=PRECISION))
+
+
+@pytest.mark.parametrize("precision", ["tf32", "tf32x3", "ieee"])
+@pytest.mark.parametrize("shape", [(16, 16, 16), (64, 32, 16), (32, 128, 64)], ids=str)
+def test_products_of_float32(shape, precision, seed):
+    rng = np.random.default_rng(seed)
+    M, N, K = shape
+    a, b = rng.standard_normal((M, K), dtype=np.float32), rng.standard_normal((K, N), dtype=np.float32)
+    c = np.empty((M, N), np.float32)
+    run(product, a, b, c, M=M, N=N, K=K, PRECISION=precision)
+    exact = a.astype(np.float64) @ b
+    relative = np.linalg.norm(c - exact) / np.linalg.norm(exact)
+    assert relative < (2.0**-10 if precision == "tf32" else 1e-6)
+
+
+@pytest.mark.parametrize("shape", [(16, 16, 16), (64, 32, 128), (128, 64, 32)], ids=str)
+def test_products_of_float16(shape, seed):
+    rng = np.random.default_rng(seed)
+    M, N, K = shape
+    a, b = rng.standard_normal((M, K)).astype(np.float16), rng.standard_normal((K, N)).astype(np.float16)
+    c = np.empty((M, N), np.float32)
+    run(product, a, b, c, M=M, N=N, K=K, PRECISION=None)
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    assert np.linalg.norm(c - exact) / np.linalg.norm(exact) < 1e-6
+
+
+# ---- Control flow
+
+
+def test_loops_and_branches():
+    @weft.jit
+    def kernel(x, n):
+        a, b = wl.program_id(0) + n, 36
+        while b != 0:
+            a, b = b, a % b
+        steps = 0
+        value = wl.program_id(0) + 1
+        while value > 1:
+            if value % 2 == 0:
+                value = value // 2
+            else:
+                value = 3 * value + 1
+            steps += 1
+        total = 0
+        for i in range(wl.program_id(0), -5, -2):
+            for j in range(i):
+                total += i * j
+        wl.store(x + wl.program_id(0) * 3, a)
+        wl.store(x + wl.program_id(0) * 3 + 1, steps)
+        wl.store(x + wl.program_id(0) * 3 + 2, total)
+
+    def collatz(value):
+        return 0 if value == 1 else 1 + collatz(value // 2 if value % 2 == 0 else 3 * value + 1)
+
+    x = np.zeros((30, 3), np.int32)
+    run(kernel, x, 12, grid=(30,))
+    assert x[:, 0].tolist() == [np.gcd(i + 12, 36) for i in range(30)]
+    assert x[:, 1].tolist() == [collatz(i + 1) for i in range(30)]
+    assert x[:, 2].tolist() == [sum(i * j for i in range(p, -5, -2) for j in range(i)) for p in range(30)]
+
+
+@weft.jit
+def category(value):
+    if value < 3:
+        return 10
+    if value < 6:
+        return 20 + value
+    return 30
+
+
+def test_early_returns():
+    @weft.jit
+    def kernel(x, n):
+        p = wl.program_id(0)
+        if p >= n:
+            return
+        if p == 4:
+            wl.store(x + p, -1)
+            return
+        wl.store(x + p, category(p))
+
+    x = np.zeros(10, np.int32)
+    run(kernel, x, 8, grid=(10,))
+    assert x.tolist() == [10, 10, 10, 23, -1, 25, 30, 30, 0, 0]
+
+
+def test_blocks_through_branches_and_loops(seed):
+    @weft.jit
+    def kernel(x, y, n, flag, N: wl.constexpr):
+        at = wl.arange(0, N)
+        a = wl.load(x + at)
+        if flag > 0:
+            a = a * 2
+            shift = wl.max(a, 0)
+        else:
+            shift = wl.sum(a, 0)
+        for i in range(n):
+            a += wl.load(x + (at + i) % N) + shift
+            if i % 2 == 1:
+                a = -a
+        wl.store(y + at, a if flag != 2 else a + 1)
+
+    x = np.random.default_rng(seed).integers(-9, 9, 128).astype(np.float32)
+    for flag in (0, 1, 2):
+        y, a = np.empty_like(x), x * (2 if flag else 1)
+        run(kernel, x, y, 5, flag, N=128)
+        shift = a.max() if flag else a.sum()
+        for i in range(5):
+            a = a + np.roll(x, -i) + shift
+            a = -a if i % 2 else a
+        assert np.array_equal(y, a + (flag == 2))
+
+
+def test_integers_that_are_one_and_none_select_kernels_of_their_own():
+    @weft.jit
+    def kernel(x, n, bias):
+        value = n * 10
+        if bias is not None:
+            value += wl.load(bias)
+        wl.store(x, value)
+
+    x = np.zeros(1, np.int32)
+    for n, bias, expected in (
+        (1, None, 10),
+        (2, None, 20),
+        (16, np.full(1, 5, np.int32), 165),
+        (1, np.full(1, 7, np.int32), 17),
+    ):
+        run(kernel, x, n, bias)
+        assert x[0] == expected
+
+
+def test_three_dimensional_grids_and_grid_functions():
+    @weft.jit
+    def kernel(x, BLOCK: wl.constexpr):
+        at = (wl.program_id(2) * wl.num_programs(1) + wl.program_id(1)) * wl.num_programs(0) + wl.program_id(0)
+        wl.store(x + at, at * BLOCK)
+
+    x = np.zeros(24, np.int32)
+    run(kernel, x, grid=lambda meta: (2, 3, weft.cdiv(meta["BLOCK"], 2)), BLOCK=8)
+    assert np.array_equal(x, np.arange(24) * 8)
+
+
+def test_empty_grids_launch_nothing():
+    x = np.zeros(16, np.int32)
+    assert divide[(0,)](x, x, x, x, N=16) is None
+    assert not x.any()
+
+
+def test_torch_tensors_are_used_in_place():
+    torch = pytest.importorskip("torch")
+    x = torch.arange(64, dtype=torch.float32)
+    y = torch.zeros(64, dtype=torch.bfloat16)
+    run(convert, x, y, N=64)
+    assert torch.equal(y, x.to(torch.bfloat16))
