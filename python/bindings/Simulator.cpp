@@ -1,0 +1,246 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The module `_simulator`: weft.simulator's launch over runtime/Simulator/Simulator.h. Buffers come as address and size;
+// each is copied into memory with guards around it, so that a small overrun hits nothing else, and copied back.
+#include "runtime/Simulator/Simulator.h"
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace py = pybind11;
+using namespace weft;
+using namespace weft::simulator;
+
+namespace {
+
+constexpr size_t guardBytes = 4096;
+
+[[noreturn]] void raise(const Error &error) {
+  py::object type = py::module_::import("weft.simulator").attr("SimulatorError");
+  py::object value = type(error.message);
+  value.attr("code") = std::string(statusName(error.code));
+  PyErr_SetObject(type.ptr(), value.ptr());
+  throw py::error_already_set();
+}
+
+/// One argument as Python hands it over: a buffer (address, bytes, offset of the pointer passed, read only) or the
+/// bytes of a scalar or a struct.
+struct Buffer {
+  std::byte *host = nullptr;
+  size_t bytes = 0;
+  size_t offset = 0;
+  bool readOnly = false;
+  std::string name;
+};
+
+/// Host ranges that overlap share one device buffer.
+struct DeviceRange {
+  std::byte *begin, *end;
+  bool readOnly;
+  std::string name;
+  std::vector<std::byte> storage;
+  std::byte *device = nullptr;
+};
+
+std::vector<DeviceRange> mergeRanges(const std::vector<Buffer> &buffers) {
+  std::vector<DeviceRange> ranges;
+  for (const Buffer &buffer : buffers)
+    ranges.push_back({buffer.host, buffer.host + buffer.bytes, buffer.readOnly, buffer.name, {}, nullptr});
+  std::sort(ranges.begin(), ranges.end(), [](const DeviceRange &a, const DeviceRange &b) { return a.begin < b.begin; });
+  std::vector<DeviceRange> merged;
+  for (DeviceRange &range : ranges) {
+    if (!merged.empty() && (range.begin < merged.back().end || range.begin == merged.back().begin)) {
+      merged.back().end = std::max(merged.back().end, range.end);
+      merged.back().readOnly &= range.readOnly;
+    } else {
+      merged.push_back(std::move(range));
+    }
+  }
+  for (DeviceRange &range : merged) {
+    range.storage.resize(size_t(range.end - range.begin) + 2 * guardBytes + 256);
+    auto start = reinterpret_cast<uintptr_t>(range.storage.data()) + guardBytes;
+    // The same residue as the host's address, so that alignment is what the caller gave, 256 bytes at least.
+    range.device = reinterpret_cast<std::byte *>((start + 255) / 256 * 256);
+  }
+  return merged;
+}
+
+py::dict findingDict(const Finding &finding) {
+  py::dict result;
+  result["kind"] = std::string(findingName(finding.kind));
+  result["message"] = finding.message;
+  result["kernel"] = finding.kernel;
+  result["line"] = finding.line;
+  result["source"] = finding.source;
+  result["cta"] = py::make_tuple(finding.cta[0], finding.cta[1], finding.cta[2]);
+  result["warp"] = finding.warp;
+  result["lane"] = finding.lane;
+  result["other"] = finding.other;
+  result["count"] = finding.count;
+  return result;
+}
+
+py::dict reportDict(const Report &report) {
+  py::dict result;
+  py::list findings, advisories, profile;
+  for (const Finding &finding : report.findings)
+    findings.append(findingDict(finding));
+  for (const Finding &finding : report.advisories)
+    advisories.append(findingDict(finding));
+  for (const LineProfile &line : report.profile) {
+    py::dict entry;
+    entry["line"] = line.line;
+    entry["source"] = line.source;
+    entry["text"] = line.text;
+    entry["warp_instructions"] = line.warpInstructions;
+    entry["thread_instructions"] = line.threadInstructions;
+    profile.append(entry);
+  }
+  py::dict counters, byClass;
+  for (const auto &[name, value] : report.counters.named()) {
+    if (size_t dot = name.find('.'); dot == std::string::npos)
+      counters[py::str(name)] = value;
+    else if (value)
+      byClass[py::str(name.substr(dot + 1))] = value;
+  }
+  counters["by_class"] = byClass;
+  result["findings"] = findings;
+  result["advisories"] = advisories;
+  result["counters"] = counters;
+  result["profile"] = profile;
+  result["output"] = report.output;
+  return result;
+}
+
+Dim3 dim(const std::array<uint32_t, 3> &counts) { return {counts[0], counts[1], counts[2]}; }
+
+/// Runs all schedules; the buffers are left as the first one left them.
+Result<Report> runSchedules(const Module &module, const std::string &entry, const LaunchShape &shape, std::vector<std::byte> parameters,
+                            std::vector<DeviceRange> &ranges, const std::vector<std::pair<size_t, uint32_t>> &pointers,
+                            const std::vector<Buffer> &buffers, const LaunchOptions &options) {
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    auto range = std::find_if(ranges.begin(), ranges.end(), [&](const DeviceRange &r) {
+      return buffers[i].host >= r.begin && buffers[i].host + buffers[i].bytes <= r.end;
+    });
+    auto address = reinterpret_cast<uint64_t>(range->device + (buffers[i].host - range->begin) + buffers[i].offset);
+    std::memcpy(parameters.data() + pointers[i].second, &address, 8);
+  }
+  Result<Report> first = failure(StatusCode::Internal, "no schedule");
+  std::vector<std::vector<std::byte>> results;
+  for (uint32_t schedule = 0; schedule < std::max(1u, options.schedules); ++schedule) {
+    Memory memory;
+    for (DeviceRange &range : ranges) {
+      size_t bytes = size_t(range.end - range.begin);
+      if (bytes)
+        std::memcpy(range.device, range.begin, bytes);
+      if (Result<Address> mapped = memory.map(range.device, bytes, range.name); !mapped)
+        return std::unexpected(mapped.error());
+    }
+    LaunchOptions one = options;
+    one.seed = schedule == 0 ? options.seed : options.seed * 1000003 + schedule;
+    Result<Report> report = launch(module, entry, memory, shape, parameters, one);
+    if (!report)
+      return report;
+    if (schedule == 0) {
+      first = std::move(report);
+      for (DeviceRange &range : ranges)
+        results.emplace_back(range.device, range.device + (range.end - range.begin));
+      continue;
+    }
+    if (!report->findings.empty() && first->findings.empty())
+      first->findings = report->findings;
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      auto differs = std::mismatch(results[i].begin(), results[i].end(), ranges[i].device);
+      if (differs.first == results[i].end() || !first->findings.empty())
+        continue;
+      Finding finding{};
+      finding.kind = FindingKind::GlobalRace;
+      finding.kernel = entry;
+      finding.message = "kernel '" + entry + "' leaves another value in '" + ranges[i].name + "' at byte " +
+                        std::to_string(differs.first - results[i].begin()) + " under another order of warps and blocks";
+      first->findings.push_back(std::move(finding));
+    }
+  }
+  for (size_t i = 0; i < ranges.size(); ++i)
+    if (!ranges[i].readOnly && !results[i].empty())
+      std::memcpy(ranges[i].begin, results[i].data(), results[i].size());
+  return first;
+}
+
+py::dict launchArguments(const std::shared_ptr<const Module> &module, const std::string &entry, std::array<uint32_t, 3> grid,
+                         std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster, uint32_t shared, const py::list &arguments,
+                         const std::string &checks, uint64_t seed, uint32_t schedules, uint32_t threads) {
+  const EntryInfo *info = module->entry(entry);
+  LaunchOptions options;
+  Result<Checks> parsed = Checks::parse(checks);
+  if (!parsed)
+    raise(parsed.error());
+  options.checks = *parsed;
+  options.seed = seed;
+  options.schedules = schedules;
+  options.threads = threads;
+  LaunchShape shape{dim(grid), dim(block), dim(cluster), shared};
+  std::vector<std::byte> parameters(info ? info->parameterBytes : 0);
+  std::vector<Buffer> buffers;
+  std::vector<std::pair<size_t, uint32_t>> pointers;
+  for (size_t i = 0; info && i < arguments.size(); ++i) {
+    const ParameterInfo &parameter = info->parameters.at(i);
+    if (py::isinstance<py::bytes>(arguments[i])) {
+      auto bytes = arguments[i].cast<std::string>();
+      std::memcpy(parameters.data() + parameter.offset, bytes.data(), std::min<size_t>(bytes.size(), parameter.size));
+      continue;
+    }
+    auto [host, bytes, offset, readOnly] = arguments[i].cast<std::tuple<uint64_t, size_t, size_t, bool>>();
+    buffers.push_back({reinterpret_cast<std::byte *>(host), bytes, offset, readOnly, parameter.name});
+    pointers.emplace_back(i, parameter.offset);
+  }
+  Result<Report> report = failure(StatusCode::Internal, "");
+  {
+    py::gil_scoped_release release;
+    std::vector<DeviceRange> ranges = mergeRanges(buffers);
+    report = runSchedules(*module, entry, shape, std::move(parameters), ranges, pointers, buffers, options);
+  }
+  if (!report)
+    raise(report.error());
+  return reportDict(*report);
+}
+
+} // namespace
+
+PYBIND11_MODULE(_simulator, m) {
+  m.doc() = "The PTX simulator.";
+  py::class_<Module, std::shared_ptr<Module>>(m, "Module")
+      .def_property_readonly("target", &Module::target)
+      .def("parameters", [](const Module &module, const std::string &entry) {
+        py::list result;
+        if (const EntryInfo *info = module.entry(entry))
+          for (const ParameterInfo &parameter : info->parameters)
+            result.append(py::make_tuple(parameter.name, parameter.size, parameter.align, parameter.pointer));
+        else
+          return py::object(py::none());
+        return py::object(result);
+      })
+      .def_property_readonly("entries", [](const Module &module) {
+        std::vector<std::string> names;
+        for (const EntryInfo &info : module.entries())
+          names.push_back(info.name);
+        return names;
+      })
+      .def("launch", [](const std::shared_ptr<Module> &self, const std::string &entry, std::array<uint32_t, 3> grid,
+                        std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster, uint32_t shared, const py::list &arguments,
+                        const std::string &checks, uint64_t seed, uint32_t schedules, uint32_t threads) {
+        return launchArguments(self, entry, grid, block, cluster, shared, arguments, checks, seed, schedules, threads);
+      });
+  m.def("parse", [](const std::string &text, const std::string &name) {
+    Result<std::shared_ptr<const Module>> module = failure(StatusCode::Internal, "");
+    {
+      py::gil_scoped_release release;
+      module = Module::parse(text, name);
+    }
+    if (!module)
+      raise(module.error());
+    return std::const_pointer_cast<Module>(*module);
+  });
+}

@@ -1,0 +1,178 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Runs PTX on the CPU, strictly: any PTX text, NumPy arrays as device buffers, a report of what is wrong and what it
+costs.
+
+    report = weft.simulator.launch(ptx, "add", grid=8, block=128, args=[x, y, z, np.int32(n)])
+    assert not report.findings
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+from weft.errors import Error as _Error
+from weft.native import load as _load
+
+__all__ = ["Finding", "Line", "Report", "SimulatorError", "launch"]
+
+
+class SimulatorError(_Error):
+    """PTX that cannot be run as asked: it does not parse, is not supported, or the launch does not fit it."""
+
+    code = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One thing wrong with a program, at one place; ``count`` says how often it was seen there."""
+
+    kind: str
+    message: str
+    kernel: str
+    line: int
+    source: str
+    cta: tuple[int, int, int]
+    warp: int
+    lane: int
+    other: str
+    count: int
+
+    def __str__(self) -> str:
+        place = f"line {self.line}" + (f" ({self.source})" if self.source else "")
+        return f"{self.kind}: {place}: {self.message}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """What one PTX line cost."""
+
+    line: int
+    source: str
+    text: str
+    warp_instructions: int
+    thread_instructions: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What a launch found, counted and printed."""
+
+    findings: list[Finding]
+    advisories: list[Finding]
+    counters: dict[str, Any]
+    profile: list[Line]
+    output: str
+
+
+def launch(
+    ptx: str | os.PathLike[str],
+    entry: str,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    args: Sequence[Any],
+    *,
+    shared: int = 0,
+    cluster: int | Sequence[int] = (1, 1, 1),
+    checks: str = "all",
+    seed: int = 0,
+    schedules: int = 1,
+    threads: int = 0,
+) -> Report:
+    """Run one entry of PTX, a text or the path of a file.
+
+    args: NumPy arrays are device buffers, changed in place (arrays that overlap share their memory); NumPy scalars
+    and Python numbers are passed by value, np.void as structs. bf16 and fp8 travel as uint16 and uint8.
+    checks: "all", "none", or some of uninitialised, races, async, barriers; bounds are always checked.
+    seed: 0 runs warps in order, others interleave them; schedules: how many interleavings to run and compare.
+    threads: CPU threads, 0 for all; results do not depend on it.
+    Raises SimulatorError where the PTX or the launch is no good; a program at fault gives findings instead.
+    """
+    text, name = _read(ptx)
+    module = _module(text, name)
+    parameters = module.parameters(entry)
+    if parameters is None:
+        raise SimulatorError(f"no entry '{entry}' in {name}: it has {', '.join(map(repr, module.entries)) or 'none'}")
+    if len(args) != len(parameters):
+        raise SimulatorError(f"expected {len(parameters)} arguments of '{entry}', but got {len(args)}")
+    packed = [_pack(value, *parameter) for value, parameter in zip(args, parameters, strict=True)]
+    raw = module.launch(
+        entry, _three(grid), _three(block), _three(cluster), shared, packed, checks, seed & (2**64 - 1), schedules, threads
+    )
+    return Report(
+        findings=[Finding(**finding) for finding in raw["findings"]],
+        advisories=[Finding(**finding) for finding in raw["advisories"]],
+        counters=raw["counters"],
+        profile=[Line(**line) for line in raw["profile"]],
+        output=raw["output"],
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _module(text: str, name: str) -> Any:
+    return _load("_simulator").parse(text, name)
+
+
+def _read(ptx: str | os.PathLike[str]) -> tuple[str, str]:
+    if isinstance(ptx, str) and ("\n" in ptx or ".version" in ptx):
+        return ptx, "<ptx>"
+    path = pathlib.Path(ptx)
+    try:
+        return path.read_text(encoding="latin-1"), str(path)
+    except OSError as error:
+        raise SimulatorError(f"cannot read PTX from '{path}': {error.strerror}") from error
+
+
+def _three(counts: int | Sequence[int]) -> list[int]:
+    given = [counts] if isinstance(counts, int) else [int(count) for count in counts]
+    if not 1 <= len(given) <= 3 or any(not 0 <= count < 2**32 for count in given):
+        raise SimulatorError(f"expected one to three counts, but got {counts!r}")
+    return given + [1] * (3 - len(given))
+
+
+def _pack(value: Any, name: str, size: int, align: int, pointer: bool) -> bytes | tuple[int, int, int, bool]:
+    """A buffer as (address of its first byte, bytes, offset of element 0, read only); everything else as bytes."""
+    import numpy as np
+
+    if isinstance(value, np.ndarray) and value.ndim == 0 and not (pointer and size == 8):
+        value = value[()]
+    if isinstance(value, np.ndarray):
+        if size != 8:
+            raise SimulatorError(f"expected a value of {size} bytes for '{name}', but got an array")
+        start, end = _bounds(value)
+        return start, end - start, value.__array_interface__["data"][0] - start, not value.flags.writeable
+    if isinstance(value, np.generic):
+        data = value.tobytes()
+    elif isinstance(value, (bytes, bytearray)):
+        data = bytes(value)
+    elif isinstance(value, float):
+        data = np.dtype(f"f{size}").type(value).tobytes() if size in (2, 4, 8) else b""
+    elif value is None and pointer:
+        data = bytes(8)
+    elif isinstance(value, int):
+        try:
+            data = value.to_bytes(size, "little", signed=value < 0)
+        except OverflowError:
+            raise SimulatorError(f"expected an integer of {size} bytes for '{name}', but got {value}") from None
+    else:
+        raise SimulatorError(f"expected an array or a number for '{name}', but got {type(value).__name__}")
+    if len(data) != size:
+        raise SimulatorError(f"expected {size} bytes for '{name}', but got {len(data)} ({type(value).__name__})")
+    return data
+
+
+def _bounds(array: Any) -> tuple[int, int]:
+    """The first byte of an array and the byte after its last."""
+    low = high = array.__array_interface__["data"][0]
+    if array.size == 0:
+        return low, low
+    for count, stride in zip(array.shape, array.strides, strict=True):
+        if stride < 0:
+            low += (count - 1) * stride
+        else:
+            high += (count - 1) * stride
+    return low, high + array.itemsize

@@ -1,0 +1,280 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "runtime/Simulator/Machine/Access.h"
+#include "runtime/Support/Format.h"
+
+#include <algorithm>
+
+namespace weft::simulator::machine {
+namespace {
+
+const char *verb(AccessKind kind) {
+  return kind == AccessKind::Read ? "reads" : kind == AccessKind::Write ? "writes" : "atomically changes";
+}
+
+/// Lanes whose address is no multiple of `bytes` are reported and left out.
+uint32_t checkAlignment(Warp &warp, uint32_t mask, const uint64_t *addresses, unsigned bytes, AccessKind kind) {
+  uint32_t wrong = 0;
+  for (unsigned i = 0; i < laneCount; ++i)
+    wrong |= uint32_t((addresses[i] & (bytes - 1)) != 0) << i;
+  wrong &= mask;
+  if (wrong) {
+    unsigned lane = firstLane(wrong);
+    report(warp, FindingKind::Misaligned, lane,
+           format("{} {} bytes at {:#x}, which is no multiple of {}", verb(kind), bytes, addresses[lane] & windowOffsetMask, bytes));
+  }
+  return mask & ~wrong;
+}
+
+void reportGlobal(Warp &warp, unsigned lane, uint64_t address, unsigned bytes, AccessKind kind) {
+  const Allocation *near = warp.block->grid->view->nearest(address);
+  std::string what = format("{} {} bytes at {:#x}", verb(kind), bytes, address);
+  if (!near)
+    return report(warp, FindingKind::OutOfBounds, lane, what + ", and nothing is allocated");
+  std::string buffer = format("'{}' ({} bytes at {:#x})", near->name, near->size, near->base);
+  if (!near->live && address >= near->base && address < near->end())
+    return report(warp, FindingKind::UseAfterFree, lane, format("{}, inside {}, which was freed", what, buffer));
+  if (address >= near->end())
+    what += format(", {} bytes past the end of {}", address - near->end(), buffer);
+  else if (address < near->base)
+    what += format(", {} bytes before {}", near->base - address, buffer);
+  else
+    what += format(", of which only {} bytes are inside {}", near->end() - address, buffer);
+  report(warp, FindingKind::OutOfBounds, lane, what);
+}
+
+void markGlobal(const Allocation &allocation, uint64_t address, unsigned bytes) {
+  std::memset(allocation.written->bytes.data() + (address - allocation.base), 1, bytes);
+}
+
+bool isUnwritten(const uint8_t *marks, unsigned bytes) {
+  for (unsigned i = 0; i < bytes; ++i)
+    if (!marks[i])
+      return true;
+  return false;
+}
+
+} // namespace
+
+LaneAddresses::LaneAddresses(const Warp &warp, const Record &record, Ref base, bool wide) {
+  if (wide) {
+    const uint64_t *from = warp.reg<const uint64_t>(base);
+    for (unsigned i = 0; i < laneCount; ++i)
+      at[i] = from[i] + uint64_t(record.imm);
+  } else {
+    const uint32_t *from = warp.reg<const uint32_t>(base);
+    for (unsigned i = 0; i < laneCount; ++i)
+      at[i] = uint32_t(from[i] + uint32_t(record.imm));
+  }
+}
+
+unsigned globalSectors(const uint64_t *addresses, uint32_t mask, unsigned bytes) {
+  uint64_t sectors[laneCount * 2];
+  unsigned count = 0;
+  bool sorted = true;
+  eachLane(mask, [&](unsigned lane) {
+    uint64_t first = addresses[lane] >> 5, last = (addresses[lane] + bytes - 1) >> 5;
+    for (uint64_t sector = first; sector <= last && count < laneCount * 2; ++sector) {
+      if (count && sectors[count - 1] == sector)
+        continue;
+      sorted &= !count || sectors[count - 1] < sector;
+      sectors[count++] = sector;
+    }
+  });
+  if (!sorted) {
+    std::sort(sectors, sectors + count);
+    count = unsigned(std::unique(sectors, sectors + count) - sectors);
+  }
+  return count;
+}
+
+Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes, AccessKind kind) {
+  (void)record;
+  Resolved result;
+  mask = checkAlignment(warp, mask, addresses, bytes, kind);
+  if (!mask)
+    return result;
+  uint64_t low = ~uint64_t{0}, high = 0;
+  for (unsigned i = 0; i < laneCount; ++i) {
+    uint64_t address = (mask >> i & 1) ? addresses[i] : addresses[firstLane(mask)];
+    low = std::min(low, address);
+    high = std::max(high, address);
+  }
+  Worker &worker = *warp.worker;
+  const Grid &grid = *worker.grid;
+  const Allocation *&known = worker.lastAllocation[warp.here()];
+  if (!known || !known->contains(low, bytes))
+    known = grid.view->find(low, bytes);
+  bool one = known && known->contains(high, bytes);
+  bool tracks = grid.options.checks.uninitialised;
+  for (unsigned i = 0; i < laneCount; ++i)
+    result.at[i] = reinterpret_cast<std::byte *>(addresses[i]);
+  result.mask = mask;
+  if (one && !known->written && !(known->constant && kind != AccessKind::Read)) {
+    // The common case: all in one allocation that was born initialised.
+  } else {
+    eachLane(mask, [&](unsigned lane) {
+      const Allocation *allocation = one ? known : grid.view->find(addresses[lane], bytes);
+      if (!allocation || (allocation->constant && kind != AccessKind::Read)) {
+        if (allocation)
+          report(warp, FindingKind::OutOfBounds, lane, format("writes to the constant '{}'", allocation->name));
+        else
+          reportGlobal(warp, lane, addresses[lane], bytes, kind);
+        result.mask &= ~(1u << lane);
+        return;
+      }
+      if (!allocation->written)
+        return;
+      if (kind != AccessKind::Write && tracks &&
+          isUnwritten(allocation->written->bytes.data() + (addresses[lane] - allocation->base), bytes))
+        result.poison |= 1u << lane;
+      if (kind != AccessKind::Read)
+        markGlobal(*allocation, addresses[lane], bytes);
+    });
+  }
+  if (result.mask) {
+    unsigned sectors = globalSectors(addresses, result.mask, bytes);
+    (kind == AccessKind::Read ? worker.counters.globalSectorsRead : worker.counters.globalSectorsWritten) += sectors;
+    unsigned ideal = (unsigned(__builtin_popcount(result.mask)) * bytes + 31) / 32;
+    worker.counters.globalSectorsIdeal += std::min(ideal, sectors);
+  }
+  return result;
+}
+
+Wavefronts sharedWavefronts(const uint64_t *offsets, uint32_t mask, unsigned bytes) {
+  Wavefronts result;
+  unsigned lanesPerPhase = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8;
+  unsigned words = std::max(1u, bytes / 4);
+  for (unsigned start = 0; start < laneCount; start += lanesPerPhase) {
+    uint32_t phase = mask & (lanesPerPhase == 32 ? ~0u : ((1u << lanesPerPhase) - 1) << start);
+    if (!phase)
+      continue;
+    ++result.ideal;
+    // One owner per group of banks is the rule; anything else is counted exactly.
+    uint32_t owner[32];
+    uint32_t used = 0;
+    bool conflict = false;
+    eachLane(phase, [&](unsigned lane) {
+      uint32_t group = uint32_t(offsets[lane] / (4 * words)), bank = group % (32 / words);
+      if (used >> bank & 1)
+        conflict |= owner[bank] != group;
+      used |= 1u << bank;
+      owner[bank] = group;
+    });
+    if (!conflict) {
+      ++result.taken;
+      continue;
+    }
+    uint32_t groups[32];
+    unsigned count = 0;
+    eachLane(phase, [&](unsigned lane) { groups[count++] = uint32_t(offsets[lane] / (4 * words)); });
+    std::sort(groups, groups + count);
+    count = unsigned(std::unique(groups, groups + count) - groups);
+    unsigned perBank[32] = {}, most = 0;
+    for (unsigned i = 0; i < count; ++i)
+      most = std::max(most, ++perBank[groups[i] % (32 / words)]);
+    result.taken += most;
+  }
+  return result;
+}
+
+Resolved resolveShared(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes, AccessKind kind) {
+  Resolved result;
+  uint64_t offsets[laneCount];
+  for (unsigned i = 0; i < laneCount; ++i)
+    offsets[i] = addresses[i] & windowOffsetMask;
+  mask = checkAlignment(warp, mask, offsets, bytes, kind);
+  Block &block = *warp.block;
+  uint64_t size = block.shared.size();
+  uint32_t outside = 0;
+  for (unsigned i = 0; i < laneCount; ++i)
+    outside |= uint32_t(offsets[i] + bytes > size) << i;
+  outside &= mask;
+  if (outside) {
+    unsigned lane = firstLane(outside);
+    report(warp, FindingKind::OutOfBounds, lane,
+           format("{} {} bytes at byte {} of shared memory, of which the block has {}", verb(kind), bytes, offsets[lane], size));
+    mask &= ~outside;
+  }
+  result.mask = mask;
+  if (!mask)
+    return result;
+  for (unsigned i = 0; i < laneCount; ++i)
+    result.at[i] = block.shared.data() + ((mask >> i & 1) ? offsets[i] : 0);
+  if (kind != AccessKind::Write && tracksShared(warp)) {
+    if (record.synchronizes && warp.block->grid->options.checks.races)
+      eachLane(mask, [&](unsigned lane) { synchronizeAt(warp, sharedWindow | offsets[lane]); });
+    eachLane(mask, [&](unsigned lane) {
+      if (shadowRead(warp, lane, uint32_t(offsets[lane]), bytes, record.synchronizes))
+        result.poison |= 1u << lane;
+    });
+  }
+  Wavefronts cost = sharedWavefronts(offsets, mask, bytes);
+  warp.worker->counters.sharedWavefronts += cost.taken;
+  warp.worker->counters.sharedWavefrontsIdeal += cost.ideal;
+  return result;
+}
+
+Resolved resolveLocal(Warp &warp, const Record &, uint32_t mask, const uint64_t *addresses, unsigned bytes, AccessKind kind) {
+  Resolved result;
+  uint64_t size = warp.kernel->localBytes;
+  mask = checkAlignment(warp, mask, addresses, bytes, kind);
+  eachLane(mask, [&](unsigned lane) {
+    uint64_t offset = addresses[lane] & windowOffsetMask;
+    if (offset + bytes > size) {
+      report(warp, FindingKind::OutOfBounds, lane,
+             format("{} {} bytes at byte {} of local memory, of which a thread has {}", verb(kind), bytes, offset, size));
+      return;
+    }
+    result.mask |= 1u << lane;
+    result.at[lane] = warp.local.data() + lane * size + offset;
+    if (warp.localWritten.empty())
+      return;
+    uint8_t *marks = warp.localWritten.data() + lane * size + offset;
+    if (kind != AccessKind::Write && isUnwritten(marks, bytes))
+      result.poison |= 1u << lane;
+    if (kind != AccessKind::Read)
+      std::memset(marks, 1, bytes);
+  });
+  return result;
+}
+
+Resolved resolveParam(Warp &warp, const Record &, uint32_t mask, const uint64_t *addresses, unsigned bytes, AccessKind kind) {
+  Resolved result;
+  const auto &parameters = warp.block->grid->parameters;
+  mask = checkAlignment(warp, mask, addresses, bytes, kind);
+  eachLane(mask, [&](unsigned lane) {
+    uint64_t offset = addresses[lane] & windowOffsetMask;
+    if (kind != AccessKind::Read || offset + bytes > parameters.size()) {
+      report(warp, FindingKind::OutOfBounds, lane,
+             format("{} {} bytes at byte {} of the parameters, of which there are {}", verb(kind), bytes, offset, parameters.size()));
+      return;
+    }
+    result.mask |= 1u << lane;
+    result.at[lane] = const_cast<std::byte *>(parameters.data()) + offset;
+  });
+  return result;
+}
+
+Resolved resolveGeneric(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes, AccessKind kind) {
+  Resolved result;
+  while (mask) {
+    uint64_t window = addresses[firstLane(mask)] >> windowShift << windowShift;
+    uint32_t same = 0;
+    for (unsigned i = 0; i < laneCount; ++i)
+      same |= uint32_t((addresses[i] >> windowShift << windowShift) == window) << i;
+    same &= mask;
+    Resolved part = window == sharedWindow  ? resolveShared(warp, record, same, addresses, bytes, kind)
+                    : window == localWindow ? resolveLocal(warp, record, same, addresses, bytes, kind)
+                    : window == paramWindow ? resolveParam(warp, record, same, addresses, bytes, kind)
+                                            : resolveGlobal(warp, record, same, addresses, bytes, kind);
+    if (same == mask && !result.mask)
+      return part;
+    eachLane(part.mask, [&](unsigned lane) { result.at[lane] = part.at[lane]; });
+    result.mask |= part.mask;
+    result.poison |= part.poison;
+    mask &= ~same;
+  }
+  return result;
+}
+
+} // namespace weft::simulator::machine

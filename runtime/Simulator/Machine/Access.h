@@ -1,0 +1,72 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// From addresses to host memory: bounds, alignment, initialisation, races, and what an access costs.
+#pragma once
+
+#include "runtime/Simulator/Machine/Poison.h"
+
+namespace weft::simulator::machine {
+
+/// What is being done at the addresses.
+enum class AccessKind : uint8_t { Read, Write, Atomic };
+
+/// Where lanes' accesses go. Lanes that must not access, having been reported, are left out of `mask`.
+struct Resolved {
+  uint32_t mask = 0;
+  uint32_t poison = 0;           ///< lanes that read what nothing wrote
+  std::byte *at[laneCount];
+};
+
+/// The addresses of a record's lanes: op[operand] + Record::imm.
+struct LaneAddresses {
+  uint64_t at[laneCount];
+  LaneAddresses(const Warp &warp, const Record &record, Ref base, bool wide);
+};
+
+/// `bytes` per lane at each address. Each reports what is wrong, counts what the access costs, and marks what it wrote.
+/// `value(lane)` of resolveShared gives what a lane will write, for telling races from equal values.
+Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes, AccessKind kind);
+Resolved resolveShared(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes, AccessKind kind);
+Resolved resolveLocal(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes, AccessKind kind);
+Resolved resolveParam(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes, AccessKind kind);
+/// Lane by lane by window.
+Resolved resolveGeneric(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes, AccessKind kind);
+
+/// Space-named dispatch for templates.
+template <ptx::Space S>
+Resolved resolve(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes, AccessKind kind) {
+  if constexpr (S == ptx::Space::Global)
+    return resolveGlobal(warp, record, mask, addresses, bytes, kind);
+  else if constexpr (S == ptx::Space::Shared)
+    return resolveShared(warp, record, mask, addresses, bytes, kind);
+  else if constexpr (S == ptx::Space::Local)
+    return resolveLocal(warp, record, mask, addresses, bytes, kind);
+  else if constexpr (S == ptx::Space::Param)
+    return resolveParam(warp, record, mask, addresses, bytes, kind);
+  else
+    return resolveGeneric(warp, record, mask, addresses, bytes, kind);
+}
+
+/// One lane's shared access of `bytes` at byte `offset`, for the race detector; true where it reads what nothing wrote.
+bool shadowRead(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, bool atomic = false);
+void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, const std::byte *value, bool atomic = false);
+
+/// After a store of `bytes` from `value`: called by stores to shared memory before they write, lane by lane.
+inline bool tracksShared(const Warp &warp) {
+  const Checks &checks = warp.block->grid->options.checks;
+  return checks.races || checks.async || checks.uninitialised;
+}
+
+/// Bank passes that an access of `bytes` a lane takes: 4-byte accesses go together, 8-byte ones by half warps, 16-byte
+/// ones by quarters; lanes that read one word share it.
+struct Wavefronts {
+  unsigned taken = 0, ideal = 0;
+};
+Wavefronts sharedWavefronts(const uint64_t *offsets, uint32_t mask, unsigned bytes);
+
+/// Different 32-byte sectors that the lanes touch.
+unsigned globalSectors(const uint64_t *addresses, uint32_t mask, unsigned bytes);
+
+/// An atomic or volatile access at `address` orders what its threads did (PTX ISA 8): taken as acquire and release.
+void synchronizeAt(Warp &warp, uint64_t address);
+
+} // namespace weft::simulator::machine

@@ -1,0 +1,163 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// atom and red (PTX ISA 9.7.13.5, 9.7.13.6): each lane in turn, by the host's own atomic instructions, since other blocks
+// run at the same time.
+#include "runtime/Simulator/Semantics/Atomic.h"
+#include "runtime/Simulator/Machine/Access.h"
+#include "runtime/Simulator/Machine/Decode.h"
+#include "runtime/Simulator/Machine/Lanes.h"
+#include "runtime/Support/Format.h"
+
+namespace weft::simulator::machine {
+namespace {
+
+namespace sem = semantics;
+using ptx::Space;
+using ptx::Type;
+
+/// The value to store from the old one and the operands' bits.
+using NewValue = uint64_t (*)(uint64_t old, uint64_t b, uint64_t c, bool global);
+
+/// Record::aux. op[0]: result or noRef; op[1] + imm: address; op[2], op[3]: operands.
+struct AtomicForm {
+  Space space = Space::Generic;
+  NewValue compute = nullptr;
+};
+
+/// Exchanges the T at `at` by compute's result; returns what was there.
+template <typename T> T change(std::byte *at, const AtomicForm &form, T b, T c, bool global) {
+  auto *cell = reinterpret_cast<T *>(at);
+  T old = __atomic_load_n(cell, __ATOMIC_SEQ_CST);
+  T wanted;
+  do
+    wanted = T(form.compute(old, b, c, global));
+  while (!__atomic_compare_exchange_n(cell, &old, wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+  return old;
+}
+
+template <typename T> void runAtomic(Warp &warp, const Record &record, uint32_t mask) {
+  const auto &form = *static_cast<const AtomicForm *>(record.aux);
+  LaneAddresses addresses(warp, record, record.op[1], record.wideAddress);
+  warp.spun = true;
+  Resolved to = form.space == Space::Shared   ? resolveShared(warp, record, mask, addresses.at, sizeof(T), AccessKind::Atomic)
+                : form.space == Space::Global ? resolveGlobal(warp, record, mask, addresses.at, sizeof(T), AccessKind::Atomic)
+                                              : resolveGeneric(warp, record, mask, addresses.at, sizeof(T), AccessKind::Atomic);
+  const SlotOf<T> *b = warp.reg<const SlotOf<T>>(record.op[2]);
+  const SlotOf<T> *c = record.op[3] == noRef ? b : warp.reg<const SlotOf<T>>(record.op[3]);
+  bool order = warp.block->grid->options.checks.races;
+  SlotOf<T> results[laneCount] = {};
+  eachLane(to.mask, [&](unsigned lane) {
+    bool shared = form.space == Space::Shared || addresses.at[lane] >> windowShift == sharedWindow >> windowShift;
+    auto offset = uint32_t(addresses.at[lane] & windowOffsetMask);
+    if (shared && tracksShared(warp))
+      shadowWrite(warp, lane, offset, sizeof(T), nullptr, true);
+    if (!shared && order && warp.block->syncClocks.size() < 4096)
+      synchronizeAt(warp, addresses.at[lane]);
+    results[lane] = change<T>(to.at[lane], form, T(b[lane]), T(c[lane]), !shared);
+  });
+  if (record.op[0] != noRef) {
+    commit(warp.reg<SlotOf<T>>(record.op[0]), results, mask);
+    if (to.poison)
+      poisonRegister(warp, record.op[0], to.poison);
+  }
+}
+
+using Op = sem::AtomicOp;
+
+template <typename T> NewValue integerOp(Op op) {
+  switch (op) {
+#define WEFT_CASE(o) case Op::o: return [](uint64_t old, uint64_t b, uint64_t, bool) { return uint64_t(sem::atomicResult<T>(Op::o, T(old), T(b))); };
+    WEFT_CASE(Exchange) WEFT_CASE(Add) WEFT_CASE(Min) WEFT_CASE(Max) WEFT_CASE(Inc) WEFT_CASE(Dec)
+    WEFT_CASE(And) WEFT_CASE(Or) WEFT_CASE(Xor)
+#undef WEFT_CASE
+  }
+  return nullptr;
+}
+
+template <typename F> NewValue halfOp(Op op, bool packed) {
+  if (op == Op::Add)
+    return packed ? NewValue([](uint64_t old, uint64_t b, uint64_t, bool) { return uint64_t(sem::atomicAddHalf2<F>(uint32_t(old), uint32_t(b))); })
+                  : NewValue([](uint64_t old, uint64_t b, uint64_t, bool) { return uint64_t(sem::atomicAddHalf<F>(uint16_t(old), uint16_t(b))); });
+  return nullptr;
+}
+
+NewValue operation(Op op, Type type) {
+  switch (type) {
+  case Type::U32: case Type::B32: return integerOp<uint32_t>(op);
+  case Type::S32: return integerOp<int32_t>(op);
+  case Type::U64: case Type::B64: return integerOp<uint64_t>(op);
+  case Type::S64: return integerOp<int64_t>(op);
+  case Type::B16: return integerOp<uint16_t>(op);
+  case Type::F16: return halfOp<sem::HalfFormat>(op, false);
+  case Type::F16x2: return halfOp<sem::HalfFormat>(op, true);
+  case Type::BF16: return halfOp<sem::BfloatFormat>(op, false);
+  case Type::BF16x2: return halfOp<sem::BfloatFormat>(op, true);
+  case Type::F32:
+    return [](uint64_t old, uint64_t b, uint64_t, bool global) {
+      return uint64_t(std::bit_cast<uint32_t>(sem::atomicAdd(std::bit_cast<float>(uint32_t(old)), std::bit_cast<float>(uint32_t(b)), global)));
+    };
+  case Type::F64:
+    return [](uint64_t old, uint64_t b, uint64_t, bool) {
+      return std::bit_cast<uint64_t>(sem::atomicAdd(std::bit_cast<double>(old), std::bit_cast<double>(b)));
+    };
+  default: return nullptr;
+  }
+}
+
+void bindAtomic(Binding &b) {
+  bool returns = b.instruction.mnemonic == "atom";
+  Type type = b.type();
+  AtomicForm form;
+  std::string_view space = b.modifier("space"), name = b.modifier("op");
+  form.space = space.starts_with("shared") ? Space::Shared : space == "global" ? Space::Global : Space::Generic;
+  size_t at = 0;
+  if (returns)
+    b.setDestination(0, b.destination(b.operand(at++), type));
+  AddressOperand address = b.decoder.address(b.frame, b.operand(at++));
+  b.record.op[1] = address.base;
+  b.record.imm = address.offset;
+  b.record.wideAddress = address.wide;
+  b.record.synchronizes = true;
+  b.site.addressOperand = 1;
+  b.site.storesGlobal = form.space == Space::Global;
+  b.record.op[2] = b.source(b.operand(at++), type);
+  if (name == "cas") {
+    b.record.op[3] = b.source(b.operand(at++), type);
+    form.compute = [](uint64_t old, uint64_t compare, uint64_t value, bool) { return old == compare ? value : old; };
+  } else {
+    static constexpr std::string_view names[] = {"exch", "add", "min", "max", "inc", "dec", "and", "or", "xor"};
+    for (unsigned i = 0; i < 9; ++i)
+      if (names[i] == name)
+        form.compute = operation(Op(i), type);
+  }
+  if (!form.compute)
+    b.unsupported(format("'{}'", b.instruction.spelling()));
+  if (form.space != Space::Global)
+    b.decoder.noteSharedAccess(ptx::typeBits(type) / 8);
+  b.keep(form);
+  unsigned bits = ptx::typeBits(type);
+  b.record.run = bits == 16 ? runAtomic<uint16_t> : bits == 64 ? runAtomic<uint64_t> : runAtomic<uint32_t>;
+}
+
+#define WEFT_ATOMIC "order=relaxed|acquire|release|acq_rel? scope=cta|cluster|gpu|sys? space=global|shared|shared::cta? "
+constexpr auto cls = InstructionClass::Atomic;
+
+const Form forms[] = {
+    {"atom", WEFT_ATOMIC "op=cas type=b16|b32|b64", "*", cls, bindAtomic},
+    {"atom", WEFT_ATOMIC "op=exch type=b32|b64", "*", cls, bindAtomic},
+    {"atom", WEFT_ATOMIC "op=and|or|xor type=b32|b64", "*", cls, bindAtomic},
+    {"atom", WEFT_ATOMIC "op=inc|dec type=u32", "*", cls, bindAtomic},
+    {"atom", WEFT_ATOMIC "op=add|min|max type=u32|s32|u64|s64", "*", cls, bindAtomic},
+    {"atom", WEFT_ATOMIC "op=add type=f32|f64", "*", cls, bindAtomic},
+    {"atom", WEFT_ATOMIC "op=add noftz type=f16|bf16|f16x2|bf16x2", "*", cls, bindAtomic},
+    {"red", WEFT_ATOMIC "op=and|or|xor type=b32|b64", "*", cls, bindAtomic},
+    {"red", WEFT_ATOMIC "op=inc|dec type=u32", "*", cls, bindAtomic},
+    {"red", WEFT_ATOMIC "op=add|min|max type=u32|s32|u64|s64", "*", cls, bindAtomic},
+    {"red", WEFT_ATOMIC "op=add type=f32|f64", "*", cls, bindAtomic},
+    {"red", WEFT_ATOMIC "op=add noftz type=f16|bf16|f16x2|bf16x2", "*", cls, bindAtomic},
+};
+
+} // namespace
+
+std::span<const Form> atomicForms() { return forms; }
+
+} // namespace weft::simulator::machine

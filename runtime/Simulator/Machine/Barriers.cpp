@@ -1,0 +1,137 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// bar, barrier (PTX ISA 9.7.13.1), and bar.warp.sync (9.7.13.2).
+#include "runtime/Simulator/Machine/Barriers.h"
+#include "runtime/Simulator/Machine/Interpreter.h"
+#include "runtime/Simulator/Machine/Lanes.h"
+#include "runtime/Support/Format.h"
+
+#include <algorithm>
+
+namespace weft::simulator::machine {
+namespace {
+
+bool tracksOrder(const Block &block) { return block.grid->options.checks.races; }
+
+bool isComplete(const Block &block, const Barrier &barrier) {
+  if (barrier.arrivedThreads == 0)
+    return false;
+  if (barrier.expected)
+    return barrier.arrivedThreads >= barrier.expected;
+  for (const Warp &warp : block.warps)
+    if (warp.live & ~barrier.lanes[warp.index])
+      return false;
+  return true;
+}
+
+void writeReduction(Warp &warp, const Record &record, uint32_t mask, const Barrier &barrier) {
+  const auto &form = *static_cast<const BarrierForm *>(record.aux);
+  if (form.reduction == BarrierForm::Popc) {
+    uint32_t values[laneCount];
+    std::fill_n(values, laneCount, barrier.count);
+    commit(warp.reg<uint32_t>(record.op[0]), values, mask);
+  } else if (form.reduction != BarrierForm::None) {
+    bool value = form.reduction == BarrierForm::And ? barrier.all : barrier.count != 0;
+    commitPredicate(warp.predicate(record.op[0]), value ? ~0u : 0, mask);
+  }
+}
+
+/// Lets everybody who waits at a complete barrier go on.
+void release(Block &block, unsigned number) {
+  Barrier &barrier = block.barriers[number];
+  uint32_t stamp = 0;
+  bool order = tracksOrder(block);
+  auto waitsHere = [&](const Fragment &f) { return f.state == FragmentState::AtBarrier && f.barrier == number; };
+  if (order) {
+    for (Warp &warp : block.warps)
+      if (std::any_of(warp.fragments.begin(), warp.fragments.end(), waitsHere))
+        stamp = std::max(stamp, block.shadow.now(warp.index));
+    for (Warp &warp : block.warps)
+      if (std::any_of(warp.fragments.begin(), warp.fragments.end(), waitsHere))
+        barrier.joined[warp.index] = stamp;
+  }
+  for (Warp &warp : block.warps) {
+    bool took = false;
+    for (Fragment &fragment : warp.fragments) {
+      if (!waitsHere(fragment))
+        continue;
+      fragment.state = FragmentState::Ready;
+      writeReduction(warp, warp.kernel->code[fragment.pc - 1], fragment.mask, barrier);
+      took = true;
+    }
+    if (took && order)
+      block.shadow.acquire(warp.index, barrier.joined, stamp);
+  }
+  barrier = {};
+}
+
+} // namespace
+
+void recheckBarriers(Block &block) {
+  for (unsigned i = 0; i < block.barriers.size(); ++i)
+    if (isComplete(block, block.barriers[i]))
+      release(block, i);
+}
+
+void runBarrier(Warp &warp, const Record &record, uint32_t mask) {
+  const auto &form = *static_cast<const BarrierForm *>(record.aux);
+  if (form.aligned && !gather(warp, mask, warp.live))
+    return;
+  Block &block = *warp.block;
+  unsigned lane = firstLane(mask);
+  uint32_t number = warp.reg<uint32_t>(record.op[1])[lane];
+  uint32_t threads = record.op[2] == noRef ? 0 : warp.reg<uint32_t>(record.op[2])[lane];
+  if (number >= block.barriers.size() || threads % laneCount || (!form.waits && !threads)) {
+    report(warp, FindingKind::BarrierMismatch, lane,
+           format("expected a barrier from 0 to 15 and a multiple of 32 threads, but got barrier {} and {} threads", number, threads));
+    return abortBlock(block);
+  }
+  Barrier &barrier = block.barriers[number];
+  if (barrier.arrivedThreads == 0) {
+    barrier.expected = threads;
+    barrier.firstPc = warp.here();
+    barrier.lanes.assign(block.warps.size(), 0);
+  } else if (barrier.expected != threads) {
+    report(warp, FindingKind::BarrierMismatch, lane,
+           format("arrives at barrier {} for {} threads, while others wait for {}", number,
+                  threads ? std::to_string(threads) : "all", barrier.expected ? std::to_string(barrier.expected) : "all"),
+           siteName(warp, barrier.firstPc));
+    return abortBlock(block);
+  }
+  if (barrier.lanes[warp.index] & mask) {
+    // Cannot be while lanes wait; a bar.arrive may come round again before the others have caught up.
+    report(warp, FindingKind::BarrierMismatch, lane, format("arrives at barrier {} a second time before it is complete", number),
+           siteName(warp, barrier.firstPc));
+    return abortBlock(block);
+  }
+  barrier.lanes[warp.index] |= mask;
+  // Whole warps count, as the hardware has it.
+  barrier.arrivedThreads += form.aligned ? laneCount : unsigned(__builtin_popcount(mask));
+  if (form.reduction != BarrierForm::None) {
+    uint32_t holds = warp.predicate(record.op[3]) ^ (form.negated ? ~0u : 0u);
+    barrier.count += unsigned(__builtin_popcount(holds & mask));
+    barrier.all &= (mask & ~holds) == 0;
+  }
+  ++warp.worker->counters.barriers;
+  if (tracksOrder(block))
+    block.shadow.release(warp.index, barrier.joined);
+  if (!form.waits) {
+    if (tracksOrder(block))
+      block.shadow.syncWarp(warp.index);
+    if (isComplete(block, barrier))
+      release(block, number);
+    return;
+  }
+  // Lanes of this fragment whose guard was false go their own way.
+  if (uint32_t rest = warp.mask & ~mask) {
+    warp.fragments.push_back({warp.pc, rest, warp.join, FragmentState::Ready, 0});
+    warp.mask = mask;
+  }
+  warp.fragments.push_back({warp.pc, warp.mask, warp.join, FragmentState::AtBarrier, uint8_t(number)});
+  warp.mask = 0;
+  if (isComplete(block, barrier))
+    release(block, number);
+  if (!resume(warp))
+    warp.budget = 0;
+}
+
+} // namespace weft::simulator::machine

@@ -1,0 +1,324 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Walks a kernel and the functions it calls, and binds each instruction to a record.
+#include "runtime/Simulator/Machine/Decode.h"
+#include "runtime/Support/Format.h"
+
+#include <atomic>
+
+namespace weft::simulator::machine {
+namespace {
+
+constexpr size_t maximumRecords = 4u << 20;
+constexpr int maximumCallDepth = 48;
+constexpr uint32_t maximumLocalBytes = 1u << 20;
+constexpr uint32_t maximumSharedBytes = 256u << 10;
+
+uint32_t alignUp(uint64_t value, uint64_t align) { return uint32_t((value + align - 1) / align * align); }
+
+} // namespace
+
+void Decoder::fail(ptx::Position at, std::string message, StatusCode code) {
+  throw DecodeFailure{ptx::errorAt(at, std::move(message), code)};
+}
+
+void Decoder::layoutParameters() {
+  uint32_t offset = 0;
+  EntryInfo &info = kernel_.info;
+  for (uint32_t i = 0; i < entry_.parameterCount; ++i) {
+    const ptx::Variable &variable = entry_.variables[entry_.resultCount + i];
+    offset = alignUp(offset, variable.align);
+    bool pointer = variable.pointer || (!variable.isArray && (variable.type == ptx::Type::U64 || variable.type == ptx::Type::B64));
+    if (variable.size() > 32764 || offset + variable.size() > 32764)
+      fail(variable.at, "expected at most 32764 bytes of parameters");
+    info.parameters.push_back({std::string(variable.name), offset, uint32_t(variable.size()), variable.align, pointer});
+    offset += uint32_t(variable.size());
+  }
+  info.parameterBytes = offset;
+}
+
+void Decoder::layoutShared(const ptx::Variable &variable, Place &place) {
+  place.space = ptx::Space::Shared;
+  if (auto known = sharedOffsets_.find(&variable); known != sharedOffsets_.end()) {
+    place.offset = known->second;
+    return;
+  }
+  if (variable.isExtern || variable.size() == 0) {
+    kernel_.info.usesDynamicShared = true;
+    kernel_.dynamicSharedAlign = std::max(kernel_.dynamicSharedAlign, variable.align);
+    dynamicShared_.push_back(&variable);
+    return;
+  }
+  uint64_t at = alignUp(kernel_.staticShared, variable.align);
+  if (at + variable.size() > maximumSharedBytes)
+    fail(variable.at, format("expected at most {} bytes of shared variables", maximumSharedBytes));
+  place.offset = uint32_t(at);
+  sharedOffsets_[&variable] = place.offset;
+  kernel_.staticShared = uint32_t(at + variable.size());
+}
+
+uint32_t Decoder::enter(const ptx::Function &function, int32_t caller) {
+  Frame frame;
+  frame.function = &function;
+  frame.caller = caller;
+  frame.registerBase = uint32_t(registers_.size());
+  for (const ptx::Register &reg : function.registers)
+    registers_.push_back(reg.type);
+  if (registers_.size() >= (1u << 24))
+    fail(function.at, "expected fewer registers after inlining", StatusCode::Unsupported);
+  frame.labels.assign(function.labels.size(), ~0u);
+  frame.places.resize(function.variables.size());
+  for (size_t i = 0; i < function.variables.size(); ++i) {
+    const ptx::Variable &variable = function.variables[i];
+    bool isParameter = i < function.resultCount + function.parameterCount;
+    if (variable.space == ptx::Space::Shared) {
+      layoutShared(variable, frame.places[i]);
+    } else if (isParameter && function.isEntry) {
+      frame.places[i] = {ptx::Space::Param, kernel_.info.parameters[i - function.resultCount].offset};
+    } else if (!isParameter || caller < 0) {
+      uint64_t at = alignUp(localTop_, std::max(variable.align, 1u));
+      if (at + variable.size() > maximumLocalBytes)
+        fail(variable.at, format("expected at most {} bytes of local memory", maximumLocalBytes));
+      frame.places[i] = {ptx::Space::Local, uint32_t(at)};
+      localTop_ = uint32_t(at + variable.size());
+    }
+  }
+  kernel_.localBytes = std::max(kernel_.localBytes, localTop_);
+  frames_.push_back(std::move(frame));
+  return uint32_t(frames_.size() - 1);
+}
+
+void Decoder::flatten(uint32_t index) {
+  const ptx::Function &function = *frames_[index].function;
+  std::vector<std::vector<uint32_t>> labelsAt(function.body.size() + 1);
+  for (uint32_t i = 0; i < function.labels.size(); ++i)
+    labelsAt[function.labels[i].target].push_back(i);
+  for (size_t i = 0; i <= function.body.size(); ++i) {
+    for (uint32_t label : labelsAt[i])
+      frames_[index].labels[label] = uint32_t(kernel_.code.size());
+    if (i < function.body.size())
+      decode(index, function.body[i]);
+  }
+  frames_[index].end = uint32_t(kernel_.code.size());
+}
+
+void Decoder::call(uint32_t frame, const ptx::Instruction &instruction) {
+  // call[.uni] [(results),] function [, (arguments)] [, prototype];
+  const ptx::Operand *results = nullptr, *target = nullptr, *arguments = nullptr;
+  for (const ptx::Operand &operand : instruction.operands) {
+    if (operand.kind == ptx::OperandKind::List)
+      (target ? arguments : results) = &operand;
+    else if (!target)
+      target = &operand;
+  }
+  if (!target)
+    fail(instruction.at, "expected a function to call");
+  if (target->kind != ptx::OperandKind::Symbol)
+    fail(target->at, "calls through a register are not supported by the simulator", StatusCode::Unsupported);
+  const ptx::Function *callee = program_.syntax.function(target->text);
+  if (!callee)
+    fail(target->at, format("expected a function, but '{}' is not one", target->text));
+  if (!callee->hasBody)
+    fail(target->at, format("the function '{}' is declared, but not defined, and not supported by the simulator", target->text),
+         StatusCode::Unsupported);
+  for (int32_t at = int32_t(frame); at >= 0; at = frames_[size_t(at)].caller)
+    if (frames_[size_t(at)].function == callee)
+      fail(target->at, format("the recursive call of '{}' is not supported by the simulator", target->text),
+           StatusCode::Unsupported);
+  if (++depth_ > maximumCallDepth)
+    fail(target->at, "expected calls less deep", StatusCode::Unsupported);
+  uint32_t restore = localTop_;
+  uint32_t inner = enter(*callee, int32_t(frame));
+  auto bind = [&](const ptx::Operand *list, size_t first, size_t count, const char *what) {
+    size_t given = list ? list->elements.size() : 0;
+    if (given != count)
+      fail(target->at, format("expected {} {} in the call of '{}', but got {}", count, what, target->text, given));
+    for (size_t i = 0; i < count; ++i) {
+      const ptx::Operand &operand = list->elements[i];
+      if (operand.kind != ptx::OperandKind::Variable)
+        fail(operand.at, format("expected a '.param' variable, but got '{}'", operand.text));
+      const ptx::Variable &given = frames_[frame].function->variables[operand.index];
+      if (given.size() < callee->variables[first + i].size() || frames_[frame].places[operand.index].space != ptx::Space::Local)
+        fail(operand.at, format("expected a '.param' variable of {} bytes, but '{}' is no such variable",
+                                callee->variables[first + i].size(), operand.text));
+      frames_[inner].places[first + i] = frames_[frame].places[operand.index];
+    }
+  };
+  bind(results, 0, callee->resultCount, "results");
+  bind(arguments, callee->resultCount, callee->parameterCount, "arguments");
+  flatten(inner);
+  localTop_ = restore;
+  --depth_;
+}
+
+void Decoder::emit(Record record, Site site) {
+  if (kernel_.code.size() >= maximumRecords)
+    throw DecodeFailure{{StatusCode::Unsupported, "expected a kernel of fewer instructions after inlining"}};
+  kernel_.code.push_back(record);
+  kernel_.sites.push_back(std::move(site));
+}
+
+void Decoder::decode(uint32_t frame, const ptx::Instruction &instruction) {
+  std::span<const Form *const> forms = formsOf(instruction.mnemonic);
+  if (forms.empty())
+    fail(instruction.at, format("the instruction '{}' is not supported by the simulator", instruction.spelling()),
+         StatusCode::Unsupported);
+  if (instruction.mnemonic == "call") {
+    if (instruction.guard >= 0)
+      fail(instruction.at, "guarded calls are not supported by the simulator", StatusCode::Unsupported);
+    bool builtin = false;
+    for (const ptx::Operand &operand : instruction.operands)
+      if (operand.kind == ptx::OperandKind::Symbol)
+        if (const ptx::Function *callee = program_.syntax.function(operand.text))
+          builtin |= !callee->hasBody;
+    if (!builtin)
+      return call(frame, instruction);
+  }
+  before_.clear();
+  after_.clear();
+  pendingLabel_ = -1;
+  pendingEnd_ = false;
+  pendingTable_.clear();
+
+  Binding binding{*this, instruction, frame, {}, {}, {}};
+  const Form *form = nullptr;
+  MatchResult best;
+  for (const Form *candidate : forms) {
+    std::vector<std::pair<std::string_view, std::string_view>> chosen;
+    MatchResult match = matchModifiers(*candidate, instruction.modifiers, chosen);
+    if (match.matched) {
+      form = candidate;
+      binding.chosen = std::move(chosen);
+      break;
+    }
+    if (best.expected.empty() || match.depth > best.depth)
+      best = std::move(match);
+  }
+  if (!form)
+    fail(instruction.at, format("the instruction '{}' is not supported by the simulator: expected {}, but got {}",
+                                instruction.spelling(), best.expected, best.got),
+         StatusCode::Unsupported);
+  binding.record.cls = form->cls;
+  binding.site.line = instruction.at.line;
+  binding.site.instruction = &instruction;
+  if (instruction.source.line) {
+    auto file = program_.syntax.files.find(instruction.source.file);
+    binding.site.source = file == program_.syntax.files.end()
+                              ? format("file {}:{}", instruction.source.file, instruction.source.line)
+                              : format("{}:{}", file->second, instruction.source.line);
+  }
+  if (instruction.guard >= 0) {
+    binding.record.guard = virtualRef | (frames_[frame].registerBase + uint32_t(instruction.guard));
+    binding.record.guardNegated = instruction.guardNegated;
+  }
+  binding.site.aligned =
+      std::find(instruction.modifiers.begin(), instruction.modifiers.end(), "aligned") != instruction.modifiers.end();
+  bindOperands(binding, form->operands);
+  form->bind(binding);
+
+  auto emitHidden = [&](const std::pair<Record, uint8_t> &extra) {
+    Record record = extra.first;
+    record.hidden = true;
+    record.guard = binding.record.guard;
+    record.guardNegated = binding.record.guardNegated;
+    Site site = binding.site;
+    site.destinations = extra.second;
+    site.wideCount = site.wideDestinations = 0;
+    site.addressOperand = -1;
+    site.storesGlobal = false;
+    emit(record, std::move(site));
+  };
+  for (const auto &extra : before_)
+    emitHidden(extra);
+  if (binding.record.run) {
+    uint32_t at = uint32_t(kernel_.code.size());
+    if (pendingLabel_ >= 0 || pendingEnd_ || !pendingTable_.empty())
+      branches_.push_back({at, frame, pendingEnd_ ? -1 : pendingLabel_, pendingTable_});
+    emit(binding.record, binding.site);
+  }
+  for (const auto &extra : after_)
+    emitHidden(extra);
+}
+
+void Decoder::resolveBranches() {
+  for (Branch &branch : branches_) {
+    const Frame &frame = frames_[branch.frame];
+    Record &record = kernel_.code[branch.record];
+    if (!branch.table.empty()) {
+      auto table = std::make_shared<BranchTable>();
+      for (uint32_t label : branch.table)
+        table->targets.push_back(frame.labels[label]);
+      record.aux = table.get();
+      kernel_.owned.push_back(std::move(table));
+      continue;
+    }
+    record.target = branch.label < 0 ? frame.end : frame.labels[size_t(branch.label)];
+  }
+}
+
+void Decoder::run() {
+  kernel_.info.name = std::string(entry_.name);
+  kernel_.info.requiredBlock = {entry_.requiredBlock[0], entry_.requiredBlock[1], entry_.requiredBlock[2]};
+  kernel_.info.maximumBlock = {entry_.maximumBlock[0], entry_.maximumBlock[1], entry_.maximumBlock[2]};
+  registers_.push_back(ptx::Type::None); // number 0 is nobody's
+  layoutParameters();
+  flatten(enter(entry_, -1));
+  Record exit; // the end of the text ends the threads
+  exit.run = runExit;
+  exit.hidden = true;
+  Site site;
+  site.line = kernel_.sites.empty() ? entry_.at.line : kernel_.sites.back().line;
+  emit(exit, site);
+  resolveBranches();
+  // Dynamic shared memory starts where the static part ends; its size is known at launch.
+  uint32_t dynamicStart = alignUp(kernel_.staticShared, kernel_.dynamicSharedAlign);
+  if (kernel_.info.usesDynamicShared)
+    kernel_.staticShared = dynamicStart;
+  for (uint32_t offset : dynamicPatches_) {
+    bool wide = offset & 1; // see addressConstant
+    std::byte *slot = kernel_.constants.data() + (offset & ~1u);
+    for (unsigned lane = 0; lane < laneCount; ++lane) {
+      if (wide) {
+        uint64_t value;
+        std::memcpy(&value, slot + 8 * lane, 8);
+        value += dynamicStart;
+        std::memcpy(slot + 8 * lane, &value, 8);
+      } else {
+        uint32_t value;
+        std::memcpy(&value, slot + 4 * lane, 4);
+        value += dynamicStart;
+        std::memcpy(slot + 4 * lane, &value, 4);
+      }
+    }
+  }
+  kernel_.info.staticSharedBytes = kernel_.staticShared;
+  kernel_.info.localBytes = kernel_.localBytes;
+  placeJoins(kernel_);
+  assignSlots(kernel_, registers_);
+}
+
+Result<std::unique_ptr<const Program>> decodeProgram(ptx::Module syntax, std::string_view name) {
+  static std::atomic<uint64_t> nextKey{1};
+  auto program = std::make_unique<Program>();
+  program->syntax = std::move(syntax);
+  program->name = std::string(name);
+  program->target = std::string(program->syntax.target);
+  program->key = nextKey++;
+  for (const ptx::Variable &variable : program->syntax.variables)
+    if (variable.space == ptx::Space::Global || variable.space == ptx::Space::Const)
+      program->variables.push_back({std::string(variable.name), variable.size(), variable.align,
+                                    variable.space == ptx::Space::Const, &variable});
+  try {
+    for (const ptx::Function &function : program->syntax.functions) {
+      if (!function.isEntry || !function.hasBody)
+        continue;
+      Kernel &kernel = program->kernels[std::string(function.name)];
+      Decoder(*program, function, kernel).run();
+      program->entries.push_back(kernel.info);
+    }
+  } catch (DecodeFailure &failure) {
+    return std::unexpected(std::move(failure.error));
+  }
+  return program;
+}
+
+} // namespace weft::simulator::machine

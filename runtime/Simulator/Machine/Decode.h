@@ -1,0 +1,150 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// From syntax to records: device functions inlined, instructions matched with the table, control flow analysed,
+// registers given slots.
+#pragma once
+
+#include "runtime/Simulator/Machine/Table.h"
+
+#include <unordered_map>
+
+namespace weft::simulator::machine {
+
+/// Decodes every entry of a parsed module. Errors: Corrupt for instructions that are no PTX or have wrong operands;
+/// Unsupported, with line and name, for what this machine does not have.
+Result<std::unique_ptr<const Program>> decodeProgram(ptx::Module syntax, std::string_view name);
+
+/// Thrown inside the decoder only.
+struct DecodeFailure {
+  Error error;
+};
+
+/// Where a variable of a function lies for the inlined copy that a frame is.
+struct Place {
+  ptx::Space space = ptx::Space::None; ///< Param for an entry's parameters, Local, or Shared
+  uint32_t offset = 0;
+};
+
+/// One inlined copy of a function.
+struct Frame {
+  const ptx::Function *function = nullptr;
+  uint32_t registerBase = 0;
+  std::vector<Place> places;          ///< per variable
+  std::vector<uint32_t> labels;       ///< per label: record it stands before; ~0 until reached
+  uint32_t end = ~0u;                 ///< record after the function's last
+  int32_t caller = -1;
+};
+
+/// An address operand: base + offset in a space that is fixed, or found per lane.
+struct AddressOperand {
+  ptx::Space space = ptx::Space::None; ///< None where the instruction or the address itself decides
+  Ref base = noRef;
+  bool wide = true; ///< base is 64 bits
+  int64_t offset = 0;
+};
+
+/// Decodes one kernel.
+class Decoder {
+public:
+  Decoder(const Program &program, const ptx::Function &entry, Kernel &kernel)
+      : program_(program), entry_(entry), kernel_(kernel) {}
+  void run();
+
+  // For binders.
+  Ref source(uint32_t frame, const ptx::Operand &operand, ptx::Type type, bool wider);
+  Ref destination(uint32_t frame, const ptx::Operand &operand, ptx::Type type, bool wider);
+  AddressOperand address(uint32_t frame, const ptx::Operand &operand);
+  Ref constant32(uint32_t value);
+  Ref constant64(uint64_t value);
+  Ref scratch(ptx::Type type);
+  ptx::Type registerType(uint32_t frame, const ptx::Operand &operand) const;
+  /// A hidden record that runs before, or after, the instruction being bound.
+  void before(Record record, uint8_t destinations);
+  void after(Record record, uint8_t destinations);
+  /// The record will branch to a label.
+  void branchTo(uint32_t label) { pendingLabel_ = int32_t(label); }
+  void branchToEnd() { pendingEnd_ = true; }
+  void branchTable(std::vector<uint32_t> labels) { pendingTable_ = std::move(labels); }
+  void call(uint32_t frame, const ptx::Instruction &instruction);
+  const Frame &frame(uint32_t index) const { return frames_[index]; }
+  Kernel &kernel() { return kernel_; }
+  const Program &program() const { return program_; }
+  void noteSharedAccess(unsigned bytes);
+  /// The carry flag CC.CF (PTX ISA 9.7.2).
+  Ref carryFlag();
+  Ref special(const ptx::Operand &operand, ptx::Type type);
+  /// The address of a module-level name or of a variable, as a constant.
+  Ref addressConstant(uint32_t frame, const ptx::Operand &operand, ptx::Type type, ptx::Space *space);
+  [[noreturn]] static void fail(ptx::Position at, std::string message, StatusCode code = StatusCode::Corrupt);
+
+private:
+  void layoutParameters();
+  void layoutShared(const ptx::Variable &variable, Place &place);
+  uint32_t enter(const ptx::Function &function, int32_t caller);
+  void flatten(uint32_t frame);
+  void decode(uint32_t frame, const ptx::Instruction &instruction);
+  void bindOperands(Binding &binding, std::string_view pattern);
+  void emit(Record record, Site site);
+  void resolveBranches();
+
+  const Program &program_;
+  const ptx::Function &entry_;
+  Kernel &kernel_;
+  std::deque<Frame> frames_;
+  std::vector<ptx::Type> registers_; ///< of all frames, scratch ones too
+  std::unordered_map<uint64_t, Ref> constants32_, constants64_;
+  std::map<std::string, Ref, std::less<>> specials_;
+  std::map<const ptx::Variable *, uint32_t> sharedOffsets_;
+  uint32_t localTop_ = 0;
+  int depth_ = 0;
+  Ref carry_ = noRef;
+
+  // State of the instruction being decoded.
+  std::vector<std::pair<Record, uint8_t>> before_, after_;
+  int32_t pendingLabel_ = -1;
+  bool pendingEnd_ = false;
+  std::vector<uint32_t> pendingTable_;
+
+  struct Branch {
+    uint32_t record;
+    uint32_t frame;
+    int32_t label; ///< -1: the frame's end
+    std::vector<uint32_t> table;
+  };
+  std::vector<Branch> branches_;
+  std::vector<const ptx::Variable *> dynamicShared_;
+  std::vector<uint32_t> dynamicPatches_; ///< pool offsets of addresses of dynamic shared memory
+
+  friend struct ControlFlow;
+};
+
+/// Inserts the records where divided lanes meet, and fills Record::join.
+void placeJoins(Kernel &kernel);
+
+/// Gives every register a slot, sharing slots between registers that are never live together, and finds those that may
+/// be read before they are written.
+void assignSlots(Kernel &kernel, const std::vector<ptx::Type> &registers);
+
+/// What a branch with a table may do; Record::aux.
+struct BranchTable {
+  std::vector<uint32_t> targets;
+};
+
+// Executors of hidden records and of control flow, needed by the decoder itself (Control.cpp).
+void runJoin(Warp &warp, const Record &record, uint32_t mask);
+void runBranch(Warp &warp, const Record &record, uint32_t mask);
+void runBranchTable(Warp &warp, const Record &record, uint32_t mask);
+void runExit(Warp &warp, const Record &record, uint32_t mask);
+void runNarrow(Warp &warp, const Record &record, uint32_t mask);
+void runWidenUnsigned(Warp &warp, const Record &record, uint32_t mask);
+void runWidenSigned(Warp &warp, const Record &record, uint32_t mask);
+void runDynamicSpecial(Warp &warp, const Record &record, uint32_t mask);
+
+template <typename T> const T *Binding::keep(T value) {
+  auto owned = std::make_shared<T>(std::move(value));
+  const T *result = owned.get();
+  decoder.kernel().owned.push_back(std::move(owned));
+  record.aux = result;
+  return result;
+}
+
+} // namespace weft::simulator::machine

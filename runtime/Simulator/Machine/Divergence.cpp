@@ -1,0 +1,162 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "runtime/Simulator/Machine/Divergence.h"
+
+#include <algorithm>
+
+namespace weft::simulator::machine {
+namespace {
+
+/// Turns that lanes at a join wait for a fragment that spins.
+constexpr uint32_t patience = 2;
+
+int32_t newJoin(Warp &warp, uint32_t pc, uint32_t mask, int32_t parent) {
+  for (size_t i = 0; i < warp.joins.size(); ++i)
+    if (!warp.joins[i].used) {
+      warp.joins[i] = {pc, mask, 0, parent, true};
+      return int32_t(i);
+    }
+  warp.joins.push_back({pc, mask, 0, parent, true});
+  return int32_t(warp.joins.size() - 1);
+}
+
+/// Takes lanes that will never arrive out of the joins from `from` up to, not including, `until`.
+void leaveJoins(Warp &warp, uint32_t lanes, int32_t from, int32_t until) {
+  for (int32_t at = from; at != until && at >= 0;) {
+    Join &join = warp.joins[size_t(at)];
+    int32_t parent = join.parent;
+    join.mask &= ~lanes;
+    if (join.mask == 0) {
+      join.used = false;
+    } else if (join.arrived == join.mask) {
+      // Everyone else waited for these lanes only.
+      join.used = false;
+      warp.fragments.push_back({join.pc, join.arrived, parent, FragmentState::Ready, 0});
+    }
+    at = parent;
+  }
+}
+
+int32_t commonAncestor(const Warp &warp, int32_t a, int32_t b) {
+  for (int32_t x = a; x >= 0; x = warp.joins[size_t(x)].parent)
+    for (int32_t y = b; y >= 0; y = warp.joins[size_t(y)].parent)
+      if (x == y)
+        return x;
+  return -1;
+}
+
+/// Merges fragments that wait at one record; true if any did.
+bool mergeWaiting(Warp &warp) {
+  auto &fragments = warp.fragments;
+  for (size_t i = 0; i < fragments.size(); ++i)
+    for (size_t j = i + 1; j < fragments.size(); ++j) {
+      Fragment &a = fragments[i], &b = fragments[j];
+      if (a.state != FragmentState::AtSync || b.state != FragmentState::AtSync || a.pc != b.pc)
+        continue;
+      Fragment first = a, second = b;
+      int32_t common = commonAncestor(warp, first.join, second.join);
+      fragments.erase(fragments.begin() + long(j));
+      fragments[i] = {first.pc, first.mask | second.mask, common, FragmentState::Ready, 0};
+      leaveJoins(warp, first.mask, first.join, common);
+      leaveJoins(warp, second.mask, second.join, common);
+      return true;
+    }
+  return false;
+}
+
+} // namespace
+
+void divide(Warp &warp, uint32_t taken, uint32_t target, uint32_t join) {
+  uint32_t rest = warp.mask & ~taken;
+  if (join != ~0u && (warp.join < 0 || warp.joins[size_t(warp.join)].pc != join))
+    warp.join = newJoin(warp, join, warp.mask, warp.join);
+  // The way with the lower pc goes first, so that both sides of an if have run when its join is reached.
+  if (target < warp.pc) {
+    warp.fragments.push_back({warp.pc, rest, warp.join, FragmentState::Ready, 0});
+    warp.mask = taken;
+    warp.pc = target;
+  } else {
+    warp.fragments.push_back({target, taken, warp.join, FragmentState::Ready, 0});
+    warp.mask = rest;
+  }
+}
+
+void suspend(Warp &warp, FragmentState state, uint32_t pc, uint8_t barrier) {
+  warp.fragments.push_back({pc, warp.mask, warp.join, state, barrier});
+  warp.mask = 0;
+  if (!resume(warp))
+    warp.budget = 0;
+}
+
+void arrive(Warp &warp, uint32_t pc) {
+  while (warp.join >= 0 && warp.joins[size_t(warp.join)].pc == pc) {
+    Join &join = warp.joins[size_t(warp.join)];
+    join.arrived |= warp.mask;
+    if (join.arrived != join.mask) {
+      warp.mask = 0;
+      if (!resume(warp))
+        warp.budget = 0;
+      return;
+    }
+    warp.mask = join.mask;
+    warp.join = join.parent;
+    join.used = false;
+  }
+}
+
+void exitLanes(Warp &warp, uint32_t mask) {
+  warp.live &= ~mask;
+  warp.mask &= ~mask;
+  leaveJoins(warp, mask, warp.join, -1);
+  if (warp.mask == 0) {
+    warp.join = -1;
+    if (!resume(warp))
+      warp.budget = 0;
+  }
+}
+
+bool gather(Warp &warp, uint32_t mask, uint32_t needed) {
+  if ((needed & warp.live & ~mask) == 0)
+    return true;
+  --warp.worker->executed[warp.here()]; // it will run again
+  warp.worker->executedThreads[warp.here()] -= unsigned(__builtin_popcount(mask));
+  suspend(warp, FragmentState::AtSync, warp.here());
+  return false;
+}
+
+bool resume(Warp &warp) {
+  do {
+    auto &fragments = warp.fragments;
+    auto ready = std::find_if(fragments.begin(), fragments.end(),
+                              [](const Fragment &fragment) { return fragment.state == FragmentState::Ready; });
+    if (ready != fragments.end()) {
+      warp.pc = ready->pc;
+      warp.mask = ready->mask;
+      warp.join = ready->join;
+      fragments.erase(ready);
+      return true;
+    }
+  } while (mergeWaiting(warp));
+  return false;
+}
+
+void rotate(Warp &warp) {
+  auto waits = [](const Join &join) { return join.used && join.arrived; };
+  auto waiting = std::find_if(warp.joins.begin(), warp.joins.end(), waits);
+  if (!warp.spun || waiting == warp.joins.end()) {
+    warp.starved = 0;
+  } else if (++warp.starved > patience) {
+    warp.starved = 0;
+    warp.fragments.push_back({waiting->pc, waiting->arrived, waiting->parent, FragmentState::Ready, 0});
+    waiting->mask &= ~waiting->arrived;
+    waiting->arrived = 0;
+  }
+  bool other = std::any_of(warp.fragments.begin(), warp.fragments.end(),
+                           [](const Fragment &fragment) { return fragment.state == FragmentState::Ready; });
+  if (warp.mask && other) {
+    warp.fragments.push_back({warp.pc, warp.mask, warp.join, FragmentState::Ready, 0});
+    warp.mask = 0;
+    resume(warp);
+  }
+}
+
+} // namespace weft::simulator::machine

@@ -1,0 +1,257 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "runtime/Simulator/Machine/Interpreter.h"
+#include "runtime/Simulator/Machine/Poison.h"
+#include "runtime/Support/Format.h"
+
+#include <algorithm>
+
+namespace weft::simulator::machine {
+namespace {
+
+/// Records that a warp runs before it is another's turn.
+constexpr int64_t longTurn = 1 << 15;
+
+uint64_t nextRandom(uint64_t &state) {
+  // SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators).
+  uint64_t z = (state += 0x9E3779B97F4A7C15u);
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
+/// The loop: everything about an instruction was settled when it was decoded.
+void runTurn(Warp &warp) {
+  const Record *code = warp.kernel->code.data();
+  uint64_t *executed = warp.worker->executed.data();
+  uint64_t *threads = warp.worker->executedThreads.data();
+  while (warp.budget > 0) {
+    uint32_t at = warp.pc++;
+    const Record &record = code[at];
+    --warp.budget;
+    uint32_t mask = warp.mask;
+    if (record.guard != noRef) {
+      uint32_t predicate = warp.predicate(record.guard);
+      mask &= record.guardNegated ? ~predicate : predicate;
+    }
+    ++executed[at];
+    threads[at] += unsigned(__builtin_popcount(mask));
+    if (warp.anyPoison)
+      mask = trackPoison(warp, record, mask);
+    if (mask)
+      record.run(warp, record, mask);
+  }
+}
+
+uint32_t special(const std::string &name, const Warp &warp, uint32_t lane) {
+  const Grid &grid = *warp.block->grid;
+  const Dim3 &block = grid.shape.block, &extent = grid.shape.grid;
+  uint32_t thread = warp.index * laneCount + lane;
+  auto axis = [&](const Dim3 &dims) { return name.back() == 'x' ? dims.x : name.back() == 'y' ? dims.y : dims.z; };
+  if (name.starts_with("%tid"))
+    return name.back() == 'x' ? thread % block.x : name.back() == 'y' ? thread / block.x % block.y : thread / block.x / block.y;
+  if (name.starts_with("%ntid"))
+    return axis(block);
+  if (name.starts_with("%ctaid") || name.starts_with("%clusterid"))
+    return warp.block->coordinates[size_t(name.back() - 'x')];
+  if (name.starts_with("%nctaid") || name.starts_with("%nclusterid"))
+    return axis(extent);
+  if (name == "%cluster_nctarank" || name.starts_with("%cluster_nctaid"))
+    return 1;
+  if (name == "%laneid")
+    return lane;
+  if (name == "%warpid")
+    return warp.index;
+  if (name == "%nwarpid" || name == "%nsmid")
+    return 64;
+  if (name == "%lanemask_eq")
+    return 1u << lane;
+  if (name == "%lanemask_lt")
+    return (1u << lane) - 1;
+  if (name == "%lanemask_le")
+    return (2u << lane) - 1;
+  if (name == "%lanemask_ge")
+    return ~((1u << lane) - 1);
+  if (name == "%lanemask_gt")
+    return ~((2u << lane) - 1);
+  if (name == "%dynamic_smem_size")
+    return grid.shape.sharedBytes;
+  if (name == "%total_smem_size" || name == "%aggr_smem_size")
+    return grid.sharedBytes;
+  return 0;
+}
+
+void startWarp(Block &block, Warp &warp, uint32_t index, Worker &worker) {
+  const Grid &grid = *block.grid;
+  const Kernel &kernel = *grid.kernel;
+  warp.block = &block;
+  warp.worker = &worker;
+  warp.kernel = &kernel;
+  warp.index = index;
+  uint32_t threads = std::min<uint32_t>(laneCount, grid.threadsPerBlock - index * laneCount);
+  warp.live = threads == laneCount ? ~0u : (1u << threads) - 1;
+  warp.mask = warp.live;
+  warp.pc = 0;
+  warp.join = -1;
+  warp.starved = 0;
+  warp.fragments.clear();
+  warp.joins.clear();
+  warp.async.copies.clear();
+  warp.registers.resize(kernel.registerBytes + 64);
+  auto start = reinterpret_cast<uintptr_t>(warp.registers.data());
+  warp.base[0] = warp.registers.data() + (64 - start % 64) % 64;
+  warp.base[1] = const_cast<std::byte *>(grid.constants.data());
+  warp.local.resize(size_t(kernel.localBytes) * laneCount);
+  warp.localWritten.assign(grid.options.checks.uninitialised ? warp.local.size() : 0, 0);
+  for (const SpecialSlot &slot : kernel.specials) {
+    bool wide = slot.name == "%gridid";
+    for (uint32_t lane = 0; lane < laneCount; ++lane)
+      if (wide)
+        warp.reg<uint64_t>(slot.ref)[lane] = 1;
+      else
+        warp.reg<uint32_t>(slot.ref)[lane] = special(slot.name, warp, lane);
+  }
+  warp.anyPoison = false;
+  if (grid.options.checks.uninitialised && !kernel.maybeUninitialised.empty())
+    for (uint32_t slot : kernel.maybeUninitialised)
+      poisonRegister(warp, slot, ~0u);
+  for (uint32_t slot : kernel.maybeUninitialised) // a value that is the same in every run
+    std::memset(warp.base[0] + slot, 0, 4);
+}
+
+bool canRun(const Warp &warp) {
+  if (warp.mask)
+    return true;
+  for (const Fragment &fragment : warp.fragments)
+    if (fragment.state == FragmentState::Ready)
+      return true;
+  return false;
+}
+
+std::string waitingFor(const Warp &warp) {
+  std::string text;
+  for (const Fragment &fragment : warp.fragments) {
+    if (!text.empty())
+      text += ", ";
+    uint32_t pc = fragment.state == FragmentState::AtBarrier ? fragment.pc - 1 : fragment.pc;
+    text += format("warp {} lanes {:#x} at {}", warp.index, fragment.mask, siteName(warp, pc));
+  }
+  return text;
+}
+
+/// No warp can run: says who waits for what, and ends the block.
+void reportStuck(Block &block) {
+  for (Warp &warp : block.warps)
+    for (const Fragment &fragment : warp.fragments) {
+      if (fragment.state != FragmentState::AtSync)
+        continue;
+      warp.pc = fragment.pc + 1;
+      uint32_t missing = warp.live & ~fragment.mask;
+      report(warp, FindingKind::DivergentAligned, firstLane(fragment.mask),
+             format("executes it with lanes {:#x} only, while lanes {:#x} of the warp are elsewhere", fragment.mask, missing),
+             waitingFor(warp));
+      return abortBlock(block);
+    }
+  std::string all;
+  Warp *first = nullptr;
+  uint32_t pc = 0, lane = 0;
+  bool counted = false;
+  for (Warp &warp : block.warps)
+    for (const Fragment &fragment : warp.fragments) {
+      if (!first) {
+        first = &warp;
+        pc = fragment.pc;
+        lane = firstLane(fragment.mask);
+      }
+      counted |= fragment.state == FragmentState::AtBarrier && block.barriers[fragment.barrier].expected;
+    }
+  if (!first)
+    return abortBlock(block);
+  for (Warp &warp : block.warps) {
+    std::string text = waitingFor(warp);
+    if (!text.empty() && all.size() < 1000)
+      all += (all.empty() ? "" : "; ") + text;
+  }
+  first->pc = pc;
+  std::string message = "waits for a barrier that is never complete";
+  for (unsigned i = 0; i < 16; ++i)
+    if (const Barrier &barrier = block.barriers[i]; barrier.arrivedThreads)
+      message += format("; barrier {}: {} threads of {} arrived", i, barrier.arrivedThreads,
+                        barrier.expected ? std::to_string(barrier.expected) : "all");
+  report(*first, counted ? FindingKind::BarrierMismatch : FindingKind::Deadlock, lane, message, all);
+  abortBlock(block);
+}
+
+} // namespace
+
+void abortBlock(Block &block) {
+  block.aborted = true;
+  block.liveWarps = 0;
+  for (Warp &warp : block.warps) {
+    warp.live = warp.mask = 0;
+    warp.budget = 0;
+    warp.fragments.clear();
+  }
+}
+
+void startBlock(Block &block, Worker &worker, uint64_t index) {
+  Grid &grid = *worker.grid;
+  block.grid = &grid;
+  block.index = index;
+  const Dim3 &extent = grid.shape.grid;
+  block.coordinates = {uint32_t(index % extent.x), uint32_t(index / extent.x % extent.y),
+                       uint32_t(index / extent.x / extent.y)};
+  block.shared.assign(grid.sharedBytes, std::byte{0xA5});
+  const Checks &checks = grid.options.checks;
+  if (checks.races || checks.async || checks.uninitialised)
+    block.shadow.reset(grid.sharedBytes, grid.kernel->sharedGranule, grid.warpsPerBlock);
+  block.warps.resize(grid.warpsPerBlock);
+  for (Barrier &barrier : block.barriers)
+    barrier = {};
+  for (uint32_t i = 0; i < grid.warpsPerBlock; ++i)
+    startWarp(block, block.warps[i], i, worker);
+  block.liveWarps = grid.warpsPerBlock;
+  block.aborted = false;
+  block.turns = 0;
+  block.syncClocks.clear();
+  worker.random = grid.options.seed ^ (index * 0x9E3779B97F4A7C15u);
+}
+
+BlockState runBlock(Block &block, uint64_t turns) {
+  bool shuffled = block.grid->options.seed != 0;
+  while (block.liveWarps) {
+    bool progress = false;
+    size_t count = block.warps.size();
+    uint64_t &random = block.warps[0].worker->random;
+    size_t first = shuffled ? nextRandom(random) % count : 0;
+    for (size_t i = 0; i < count && block.liveWarps; ++i) {
+      Warp &warp = block.warps[(i + first) % count];
+      if (!warp.live)
+        continue;
+      if (!warp.mask && !resume(warp))
+        continue;
+      progress = true;
+      warp.spun = false;
+      warp.budget = shuffled ? int64_t(1 + nextRandom(random) % 200) : longTurn;
+      runTurn(warp);
+      if (!warp.live) {
+        if (block.liveWarps) {
+          --block.liveWarps;
+          recheckBarriers(block);
+        }
+        continue;
+      }
+      rotate(warp);
+    }
+    if (!progress && block.liveWarps) {
+      if (std::none_of(block.warps.begin(), block.warps.end(), canRun)) {
+        reportStuck(block);
+        break;
+      }
+    }
+    if (block.liveWarps && ++block.turns % std::max<uint64_t>(turns, 1) == 0)
+      return BlockState::Running;
+  }
+  return BlockState::Done;
+}
+
+} // namespace weft::simulator::machine

@@ -1,0 +1,237 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// A launch: checks of its shape, module variables, worker threads, and the report.
+#include "runtime/Simulator/Machine/Interpreter.h"
+#include "runtime/Support/Format.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+namespace weft::simulator {
+namespace machine {
+namespace {
+
+constexpr uint32_t maximumThreads = 1024;
+constexpr uint32_t maximumShared = 232448;
+/// Blocks that a worker holds at once when they wait for each other.
+constexpr size_t residentBlocks = 128;
+/// Turns of a block before others get one.
+constexpr uint64_t turnsPerVisit = 64;
+
+/// Gives the module's variables memory and their initial values.
+Result<std::vector<Address>> makeVariables(const Program &program, Memory &memory) {
+  std::vector<Address> addresses;
+  for (const ProgramVariable &variable : program.variables) {
+    Result<Address> address = memory.allocate(std::max<uint64_t>(variable.size, 1), variable.name);
+    if (!address)
+      return std::unexpected(address.error());
+    addresses.push_back(*address);
+  }
+  for (size_t i = 0; i < program.variables.size(); ++i) {
+    const ptx::Variable &declaration = *program.variables[i].declaration;
+    std::vector<std::byte> bytes(std::max<uint64_t>(program.variables[i].size, 1));
+    uint64_t element = std::max(1u, ptx::typeBits(declaration.type) / 8);
+    for (size_t k = 0; k < declaration.initial.size() && (k + 1) * element <= bytes.size(); ++k) {
+      const ptx::InitialValue &initial = declaration.initial[k];
+      uint64_t value = initial.bits;
+      if (!initial.symbol.empty()) {
+        auto found = std::find_if(program.variables.begin(), program.variables.end(),
+                                  [&](const ProgramVariable &other) { return other.name == initial.symbol; });
+        if (found == program.variables.end())
+          return failure(StatusCode::Unsupported, format("the initialiser of '{}' names '{}', which is no variable of the module",
+                                                         declaration.name, initial.symbol));
+        value += addresses[size_t(found - program.variables.begin())];
+        if (initial.byteOfAddress)
+          value = value >> initial.maskShift & 0xff;
+      }
+      std::memcpy(bytes.data() + k * element, &value, std::min<uint64_t>(element, 8));
+    }
+    if (Status written = memory.write(addresses[i], bytes); !written)
+      return std::unexpected(written.error());
+  }
+  return addresses;
+}
+
+Status checkShape(const Kernel &kernel, const LaunchShape &shape, size_t parameterBytes) {
+  uint64_t threads = shape.block.volume();
+  auto refuse = [](std::string message) { return failure(StatusCode::InvalidArgument, std::move(message)); };
+  const EntryInfo &info = kernel.info;
+  if (threads == 0 || threads > maximumThreads || shape.block.z > 64)
+    return refuse(format("expected a block of 1 to {} threads, but got {} x {} x {}", maximumThreads, shape.block.x, shape.block.y, shape.block.z));
+  if (shape.grid.volume() == 0 || shape.grid.x > 0x7fffffff || shape.grid.y > 65535 || shape.grid.z > 65535)
+    return refuse(format("expected a grid of at most 2147483647 x 65535 x 65535 blocks and at least one, but got {} x {} x {}",
+                         shape.grid.x, shape.grid.y, shape.grid.z));
+  if (info.requiredBlock.x && !(info.requiredBlock == shape.block))
+    return refuse(format("the kernel '{}' requires blocks of {} x {} x {} threads, but got {} x {} x {}", info.name, info.requiredBlock.x,
+                         info.requiredBlock.y, info.requiredBlock.z, shape.block.x, shape.block.y, shape.block.z));
+  if (info.maximumBlock.x && threads > info.maximumBlock.volume())
+    return refuse(format("the kernel '{}' takes at most {} threads per block, but got {}", info.name, info.maximumBlock.volume(), threads));
+  if (shape.cluster.volume() != 1)
+    return failure(StatusCode::Unsupported, "clusters are not supported by the simulator yet");
+  uint64_t shared = uint64_t(kernel.staticShared) + shape.sharedBytes;
+  if (shared > maximumShared)
+    return refuse(format("expected at most {} bytes of shared memory, but got {} ({} of them static)", maximumShared, shared, kernel.staticShared));
+  if (parameterBytes < info.parameterBytes)
+    return refuse(format("the kernel '{}' takes {} bytes of parameters, but got {}", info.name, info.parameterBytes, parameterBytes));
+  return {};
+}
+
+/// Runs blocks until none is left. A block that does not end in its turns, since it waits for others, stays resident
+/// while further ones start.
+void work(Worker &worker, std::atomic<uint64_t> &next, std::atomic<bool> &stop) {
+  Grid &grid = *worker.grid;
+  uint64_t total = grid.shape.grid.volume();
+  std::vector<std::unique_ptr<Block>> resident, idle;
+  size_t turn = 0;
+  while (!stop.load(std::memory_order_relaxed)) {
+    if (resident.size() < residentBlocks && turn >= resident.size()) {
+      uint64_t index = next.load();
+      while (index < total && !next.compare_exchange_weak(index, index + 1)) {
+      }
+      if (index < total) {
+        if (idle.empty())
+          idle.push_back(std::make_unique<Block>());
+        resident.push_back(std::move(idle.back()));
+        idle.pop_back();
+        startBlock(*resident.back(), worker, index);
+        turn = resident.size() - 1;
+      }
+    }
+    if (resident.empty())
+      return;
+    turn = turn < resident.size() ? turn : 0;
+    bool aborted;
+    BlockState state = runBlock(*resident[turn], turnsPerVisit);
+    aborted = resident[turn]->aborted;
+    if (state == BlockState::Running) {
+      ++turn;
+      continue;
+    }
+    idle.push_back(std::move(resident[turn]));
+    resident.erase(resident.begin() + long(turn));
+    if (aborted)
+      stop = true;
+  }
+}
+
+void countClasses(const Kernel &kernel, Worker &worker) {
+  for (size_t i = 0; i < kernel.code.size(); ++i) {
+    const Record &record = kernel.code[i];
+    if (record.hidden)
+      continue;
+    worker.counters.warpInstructions += worker.executed[i];
+    worker.counters.threadInstructions += worker.executedThreads[i];
+    worker.counters.warpInstructionsByClass[size_t(record.cls)] += worker.executed[i];
+  }
+}
+
+Report collect(const Grid &grid, std::vector<Worker> &workers) {
+  const Kernel &kernel = *grid.kernel;
+  Report report;
+  std::vector<uint64_t> executed(kernel.code.size()), threads(kernel.code.size());
+  std::map<std::pair<uint32_t, uint32_t>, FindingLog::Entry> merged;
+  std::map<uint64_t, std::string> output;
+  for (Worker &worker : workers) {
+    countClasses(kernel, worker);
+    report.counters.add(worker.counters);
+    for (size_t i = 0; i < executed.size(); ++i) {
+      executed[i] += worker.executed[i];
+      threads[i] += worker.executedThreads[i];
+    }
+    for (auto &[key, entry] : worker.findings.entries) {
+      auto [at, fresh] = merged.try_emplace(key, entry);
+      if (fresh)
+        continue;
+      uint64_t count = at->second.finding.count + entry.finding.count;
+      if (entry.block < at->second.block)
+        at->second = entry;
+      at->second.finding.count = count;
+    }
+    output.merge(worker.output);
+  }
+  std::vector<FindingLog::Entry> entries;
+  for (auto &[key, entry] : merged)
+    entries.push_back(std::move(entry));
+  std::sort(entries.begin(), entries.end(), [](const auto &a, const auto &b) {
+    return std::tie(a.block, a.pc, a.finding.kind) < std::tie(b.block, b.pc, b.finding.kind);
+  });
+  for (auto &entry : entries) {
+    auto &list = entry.advisory ? report.advisories : report.findings;
+    if (list.size() < grid.options.maxFindings)
+      list.push_back(std::move(entry.finding));
+  }
+  for (auto &[block, text] : output)
+    report.output += text;
+  for (size_t i = 0; i < kernel.code.size(); ++i) {
+    if (kernel.code[i].hidden || !executed[i])
+      continue;
+    const Site &site = kernel.sites[i];
+    report.profile.push_back({site.line, site.source, site.instruction->spelling(), executed[i], threads[i]});
+  }
+  return report;
+}
+
+Report runOnce(Grid &grid) {
+  uint64_t blocks = grid.shape.grid.volume();
+  size_t count = grid.options.threads ? grid.options.threads : std::max(1u, std::thread::hardware_concurrency());
+  count = size_t(std::min<uint64_t>(count, blocks));
+  std::vector<Worker> workers(count);
+  for (Worker &worker : workers) {
+    worker.grid = &grid;
+    worker.executed.assign(grid.kernel->code.size(), 0);
+    worker.executedThreads.assign(grid.kernel->code.size(), 0);
+    worker.lastAllocation.assign(grid.kernel->code.size(), nullptr);
+  }
+  std::atomic<uint64_t> next{0};
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < count; ++i)
+    threads.emplace_back([&, i] { work(workers[i], next, stop); });
+  work(workers[0], next, stop);
+  for (std::thread &thread : threads)
+    thread.join();
+  return collect(grid, workers);
+}
+
+} // namespace
+} // namespace machine
+
+Result<Report> launch(const Module &module, std::string_view entry, Memory &memory, const LaunchShape &shape,
+                      std::span<const std::byte> parameters, const LaunchOptions &options) {
+  using namespace machine;
+  const Program &program = module.program();
+  auto found = program.kernels.find(entry);
+  if (found == program.kernels.end()) {
+    std::string names;
+    for (const EntryInfo &info : program.entries)
+      names += (names.empty() ? "'" : ", '") + info.name + "'";
+    return failure(StatusCode::NotFound, format("no entry '{}' in {}: expected {}", entry, program.name, names.empty() ? "one" : names));
+  }
+  const Kernel &kernel = found->second;
+  if (Status good = checkShape(kernel, shape, parameters.size()); !good)
+    return std::unexpected(good.error());
+  Result<std::vector<Address>> addresses = memory.variablesOf(program.key, [&] { return makeVariables(program, memory); });
+  if (!addresses)
+    return std::unexpected(addresses.error());
+
+  Grid grid;
+  grid.program = &program;
+  grid.kernel = &kernel;
+  grid.shape = shape;
+  grid.options = options;
+  grid.memory = &memory;
+  grid.view = memory.view();
+  grid.parameters.assign(parameters.begin(), parameters.end());
+  grid.constants = kernel.constants;
+  for (const Relocation &relocation : kernel.relocations) {
+    uint64_t value = (*addresses)[relocation.variable] + uint64_t(relocation.addend);
+    for (unsigned lane = 0; lane < laneCount; ++lane)
+      std::memcpy(grid.constants.data() + relocation.offset + 8 * lane, &value, 8);
+  }
+  grid.sharedBytes = kernel.staticShared + shape.sharedBytes;
+  grid.threadsPerBlock = uint32_t(shape.block.volume());
+  grid.warpsPerBlock = (grid.threadsPerBlock + laneCount - 1) / laneCount;
+  return runOnce(grid);
+}
+
+} // namespace weft::simulator

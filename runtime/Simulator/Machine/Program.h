@@ -1,0 +1,125 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The decoded form of a module: what the interpreter walks. Made once by Decode.h, never changed afterwards.
+//
+// A kernel is one flat list of records: device functions are inlined, branch targets are record numbers, registers and
+// immediates are byte offsets, and a record holds the function that runs it.
+#pragma once
+
+#include "runtime/Simulator/PTX/Syntax.h"
+#include "runtime/Simulator/Report.h"
+#include "runtime/Simulator/Simulator.h"
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace weft::simulator::machine {
+
+struct Warp;
+struct Record;
+
+/// Runs one instruction for the lanes of `mask`, which is never empty.
+using Executor = void (*)(Warp &warp, const Record &record, uint32_t mask);
+
+/// Threads of a warp.
+inline constexpr unsigned laneCount = 32;
+/// Bytes of a register slot that holds 32-bit values; 64-bit ones take two.
+inline constexpr uint32_t slotBytes = 4 * laneCount;
+
+/// Where generic addresses that are not global memory lie. Host addresses stay far below.
+inline constexpr uint64_t windowShift = 56;
+inline constexpr uint64_t sharedWindow = uint64_t{1} << windowShift;
+inline constexpr uint64_t localWindow = uint64_t{2} << windowShift;
+inline constexpr uint64_t paramWindow = uint64_t{3} << windowShift;
+inline constexpr uint64_t windowOffsetMask = (uint64_t{1} << 32) - 1;
+
+/// A register or an immediate: bit 31 chooses the constant pool, the rest is a byte offset.
+using Ref = uint32_t;
+inline constexpr Ref constantRef = 0x8000'0000u;
+inline constexpr Ref virtualRef = 0x4000'0000u; ///< before registers have slots: the rest is a register number
+inline constexpr Ref noRef = 0;                 ///< slot 0 of every warp is nobody's
+
+/// One instruction, ready to run.
+struct Record {
+  Executor run = nullptr;
+  Ref op[6] = {};              ///< destinations and sources in the order of the instruction's form
+  int64_t imm = 0;             ///< an address offset or whatever the executor keeps here
+  const void *aux = nullptr;   ///< longer descriptions, owned by the kernel
+  const Ref *wide = nullptr;   ///< operand lists that do not fit `op`
+  uint32_t target = 0;         ///< of a branch
+  uint32_t join = ~0u;         ///< where the two sides of a branch meet again; ~0 where they never do
+  Ref guard = noRef;           ///< predicate, or noRef
+  bool guardNegated = false;
+  InstructionClass cls = InstructionClass::Other;
+  bool hidden = false;         ///< made by the decoder, not written in the PTX: not counted
+  uint8_t vector = 1;          ///< elements of a vector access
+  bool wideAddress = false;    ///< the address operand is a 64-bit register
+  bool synchronizes = false;   ///< volatile, relaxed, acquire, release or atomic: orders threads, and may be a spin loop's
+};
+
+/// What is said about a record in messages and profiles.
+struct Site {
+  uint32_t line = 0;
+  std::string source;                 ///< "file:line" or empty
+  const ptx::Instruction *instruction = nullptr;
+  uint8_t destinations = 0;           ///< bit i: op[i] is written
+  uint16_t wideCount = 0, wideDestinations = 0;
+  int8_t addressOperand = -1;         ///< which op is an address, or -1
+  bool storesGlobal = false;          ///< its other operands reach memory others can see
+  bool aligned = false;               ///< `.aligned`: the whole warp must execute it together
+};
+
+/// A slot of the constant pool that holds an address known at launch only.
+struct Relocation {
+  uint32_t offset = 0;    ///< bytes into the pool
+  uint32_t variable = 0;  ///< index into Program::variables
+  int64_t addend = 0;
+};
+
+/// Special registers that a kernel reads, each in a slot filled when a warp starts.
+struct SpecialSlot {
+  std::string name;
+  Ref ref = noRef;
+};
+
+struct Kernel {
+  EntryInfo info;
+  std::vector<Record> code;
+  std::vector<Site> sites;
+  std::vector<std::byte> constants;      ///< 32 equal lanes per immediate
+  std::vector<Relocation> relocations;
+  std::vector<SpecialSlot> specials;
+  std::vector<uint32_t> maybeUninitialised; ///< slot numbers that may be read before they are written
+  uint32_t registerBytes = slotBytes;    ///< of one warp
+  uint32_t localBytes = 0;               ///< of one thread
+  uint32_t staticShared = 0;
+  uint32_t dynamicSharedAlign = 16;
+  unsigned sharedGranule = 2;            ///< log2 of the smallest shared access: what races are tracked by
+  bool usesAsync = false;
+  std::deque<std::vector<Ref>> wideLists; ///< owns Record::wide
+  std::vector<std::shared_ptr<void>> owned; ///< owns Record::aux
+};
+
+/// A module-level variable in global or constant memory.
+struct ProgramVariable {
+  std::string name;
+  uint64_t size = 0;
+  uint32_t align = 1;
+  bool constant = false;
+  const ptx::Variable *declaration = nullptr;
+};
+
+class Program {
+public:
+  ptx::Module syntax;
+  std::string name;                       ///< stands for the file in messages
+  std::string target;
+  std::vector<EntryInfo> entries;
+  std::map<std::string, Kernel, std::less<>> kernels;
+  std::vector<ProgramVariable> variables; ///< of the module, in the order of the text
+  uint64_t key = 0;                       ///< unique per parsed module
+};
+
+} // namespace weft::simulator::machine

@@ -1,0 +1,106 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The race detector: what each access to shared memory is compared with.
+#include "runtime/Simulator/Machine/Access.h"
+#include "runtime/Support/Format.h"
+
+namespace weft::simulator::machine {
+namespace {
+
+std::string otherSide(const Warp &warp, const char *did, uint16_t thread, uint32_t pc) {
+  return format("warp {}, lane {} {} it at {}", thread / laneCount, thread % laneCount, did, siteName(warp, pc));
+}
+
+std::string place(uint32_t offset, unsigned bytes) { return format("{} bytes at byte {} of shared memory", bytes, offset); }
+
+bool readersOrdered(const SharedShadow &shadow, uint32_t warp, const Granule &g) {
+  for (uint32_t rest = g.readWarps; rest; rest &= rest - 1)
+    if (!shadow.ordered(warp, uint32_t(__builtin_ctz(rest)), g.readClock))
+      return false;
+  return true;
+}
+
+} // namespace
+
+bool shadowRead(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, bool atomic) {
+  SharedShadow &shadow = warp.block->shadow;
+  const Checks &checks = warp.block->grid->options.checks;
+  const auto me = uint16_t(warp.index * laneCount + lane);
+  const uint32_t now = shadow.now(warp.index), pc = warp.here();
+  bool unwritten = false;
+  Granule *g = &shadow.at(offset), *end = &shadow.at(offset + bytes - 1) + 1;
+  for (; g != end; ++g) {
+    unwritten |= (g->writeClock == 0 && !(g->flags & Granule::Pending)) || (g->flags & Granule::Poisoned);
+    if (g->flags & Granule::Pending) {
+      if (checks.async)
+        report(warp, FindingKind::AsyncUnwaited, lane, "reads " + place(offset, bytes) + ", which a cp.async may still write",
+               otherSide(warp, "copies to", g->writeThread, g->writePc));
+    } else if (checks.races && g->writeClock && g->writeThread != me &&
+               !shadow.ordered(warp.index, g->writeThread / laneCount, g->writeClock) &&
+               !(atomic && (g->flags & Granule::Atomic))) {
+      report(warp, FindingKind::SharedRace, lane, "reads " + place(offset, bytes) + ", and no barrier orders that after a write",
+             otherSide(warp, "wrote", g->writeThread, g->writePc));
+    }
+    if (g->readWarps == 0 || (g->readClock != now && readersOrdered(shadow, warp.index, *g))) {
+      g->readWarps = 1u << (warp.index & 31);
+      g->readThread = me;
+      g->readClock = now;
+      g->readPc = pc;
+      g->flags &= uint8_t(~Granule::ReadByLanes);
+    } else {
+      if (g->readThread != me && g->readThread / laneCount == warp.index)
+        g->flags |= Granule::ReadByLanes;
+      g->readWarps |= 1u << (warp.index & 31);
+      g->readClock = std::min(g->readClock, now);
+    }
+  }
+  return unwritten && checks.uninitialised;
+}
+
+void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, const std::byte *value, bool atomic) {
+  SharedShadow &shadow = warp.block->shadow;
+  const Checks &checks = warp.block->grid->options.checks;
+  const auto me = uint16_t(warp.index * laneCount + lane);
+  const uint32_t now = shadow.now(warp.index), pc = warp.here();
+  Granule *g = &shadow.at(offset), *end = &shadow.at(offset + bytes - 1) + 1;
+  for (; g != end; ++g) {
+    if ((g->flags & Granule::Pending) && checks.async)
+      report(warp, FindingKind::AsyncOverwrite, lane, "writes " + place(offset, bytes) + ", to which a cp.async is on its way",
+             otherSide(warp, "copies to", g->writeThread, g->writePc));
+    if (checks.races) {
+      if (g->writeClock && g->writeThread != me && !(g->flags & Granule::Pending) &&
+          !shadow.ordered(warp.index, g->writeThread / laneCount, g->writeClock) && !(atomic && (g->flags & Granule::Atomic))) {
+        bool same = value && std::memcmp(warp.block->shared.data() + offset, value, bytes) == 0;
+        report(warp, FindingKind::SharedRace, lane,
+               "writes " + place(offset, bytes) + (same ? ", the same value as another thread that nothing orders it with"
+                                                        : ", and no barrier orders that after another write"),
+               otherSide(warp, "wrote", g->writeThread, g->writePc), same);
+      }
+      for (uint32_t rest = g->readWarps; rest; rest &= rest - 1) {
+        auto reader = uint32_t(__builtin_ctz(rest));
+        bool another = reader != warp.index || (g->readThread / laneCount == warp.index &&
+                                                (g->readThread != me || (g->flags & Granule::ReadByLanes)));
+        if (another && !shadow.ordered(warp.index, reader, g->readClock) && !(atomic && (g->flags & Granule::Atomic))) {
+          report(warp, FindingKind::SharedRace, lane, "writes " + place(offset, bytes) + ", and no barrier orders that after a read",
+                 otherSide(warp, "read", g->readThread, g->readPc));
+          break;
+        }
+      }
+    }
+    g->writeClock = now;
+    g->writePc = pc;
+    g->writeThread = me;
+    g->readWarps = 0;
+    g->flags = atomic ? Granule::Atomic : 0;
+  }
+}
+
+void synchronizeAt(Warp &warp, uint64_t address) {
+  std::vector<uint32_t> &clocks = warp.block->syncClocks[address];
+  SharedShadow &shadow = warp.block->shadow;
+  if (!clocks.empty())
+    shadow.acquire(warp.index, clocks, clocks[warp.index]);
+  shadow.release(warp.index, clocks);
+  shadow.syncWarp(warp.index);
+}
+
+} // namespace weft::simulator::machine

@@ -1,0 +1,28 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "runtime/Simulator/Machine/SharedShadow.h"
+
+#include <algorithm>
+
+namespace weft::simulator::machine {
+
+void SharedShadow::reset(uint32_t bytes, unsigned shift, uint32_t warps) {
+  shift_ = shift;
+  warps_ = warps;
+  granules_.assign((bytes >> shift) + 1, Granule{});
+  clocks_.assign(size_t(warps) * warps, 0);
+}
+
+void SharedShadow::release(uint32_t warp, std::vector<uint32_t> &joined) {
+  joined.resize(warps_, 0);
+  for (uint32_t other = 0; other < warps_; ++other)
+    joined[other] = std::max(joined[other], clocks_[warp * warps_ + other]);
+  joined[warp] = std::max(joined[warp], now(warp));
+}
+
+void SharedShadow::acquire(uint32_t warp, const std::vector<uint32_t> &joined, uint32_t stamp) {
+  for (uint32_t other = 0; other < warps_; ++other)
+    clocks_[warp * warps_ + other] = std::max(clocks_[warp * warps_ + other], joined[other]);
+  clocks_[warp * warps_ + warp] = std::max(clocks_[warp * warps_ + warp], stamp);
+}
+
+} // namespace weft::simulator::machine

@@ -1,0 +1,64 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Who touched shared memory last: what finds races, reads of what nothing wrote, and copies that were not awaited.
+//
+// Order is by vector clocks over warps: an access is stamped (warp, clock of that warp); it happened before an access by
+// warp w where w's clock vector has reached the stamp. A barrier joins the vectors of all that took part, then every
+// participant's own clock advances. Lanes of one warp are ordered among themselves by the same rule, the warp's own
+// entry advancing at bar.warp.sync and at barriers; the same lane is always ordered.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace weft::simulator::machine {
+
+/// The last accesses to one granule of shared memory.
+struct Granule {
+  uint32_t writeClock = 0;    ///< 0: never written
+  uint32_t writePc = 0;
+  uint32_t readClock = 0;     ///< clock of the newest read that is remembered
+  uint32_t readPc = 0;
+  uint32_t readWarps = 0;     ///< warps that read it at readClock or later, none of them ordered before another
+  uint16_t writeThread = 0;   ///< warp * 32 + lane
+  uint16_t readThread = 0;
+  uint8_t flags = 0;
+
+  enum : uint8_t {
+    ReadByLanes = 1,   ///< several lanes read it
+    Pending = 4,       ///< a cp.async by writeThread is on its way here
+    Atomic = 8,        ///< the last write was an atomic
+    Poisoned = 16,     ///< written with a value that nothing wrote
+  };
+};
+
+/// Shadow of one block's shared memory, and the clocks of its warps.
+class SharedShadow {
+public:
+  /// Forgets everything: `bytes` of memory in granules of 2^shift bytes, accessed by `warps` warps.
+  void reset(uint32_t bytes, unsigned shift, uint32_t warps);
+
+  unsigned shift() const { return shift_; }
+  Granule &at(uint32_t byte) { return granules_[byte >> shift_]; }
+
+  /// The clock that accesses of a warp are stamped with now.
+  uint32_t now(uint32_t warp) const { return clocks_[warp * warps_ + warp] + 1; }
+  /// Whether an access stamped (owner, clock) happened before everything `warp` does now.
+  bool ordered(uint32_t warp, uint32_t owner, uint32_t clock) const { return clocks_[warp * warps_ + owner] >= clock; }
+  const uint32_t *clocksOf(uint32_t warp) const { return &clocks_[warp * warps_]; }
+
+  /// Lanes of one warp met.
+  void syncWarp(uint32_t warp) { ++clocks_[warp * warps_ + warp]; }
+  /// What `warp` has done so far is handed to `joined`, a clock per warp (empty at first).
+  void release(uint32_t warp, std::vector<uint32_t> &joined);
+  /// All that was handed to `joined` happened before what `warp` does from now on. `stamp` is its own new clock, at
+  /// least now(warp): participants of one barrier take one stamp, so that reads by several of them share it.
+  void acquire(uint32_t warp, const std::vector<uint32_t> &joined, uint32_t stamp);
+
+private:
+  unsigned shift_ = 2;
+  uint32_t warps_ = 0;
+  std::vector<Granule> granules_;
+  std::vector<uint32_t> clocks_;      ///< warps x warps
+};
+
+} // namespace weft::simulator::machine

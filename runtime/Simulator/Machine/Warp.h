@@ -1,0 +1,155 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The running state: warps, blocks and what a worker thread keeps for them.
+#pragma once
+
+#include "runtime/Simulator/Machine/Findings.h"
+#include "runtime/Simulator/Machine/Program.h"
+#include "runtime/Simulator/Machine/SharedShadow.h"
+#include "runtime/Simulator/Memory.h"
+
+#include <array>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+namespace weft::simulator::machine {
+
+struct Block;
+struct Worker;
+struct Grid;
+
+/// Where lanes that took different ways wait for each other: the immediate post-dominator of the branch.
+struct Join {
+  uint32_t pc = ~0u;
+  uint32_t mask = 0;    ///< lanes that will come, exited ones taken out
+  uint32_t arrived = 0;
+  int32_t parent = -1;
+  bool used = false;
+};
+
+enum class FragmentState : uint8_t {
+  Ready,
+  AtSync,    ///< at a warp-wide instruction whose other lanes are not here
+  AtBarrier, ///< arrived at a block barrier
+};
+
+/// Lanes of a warp that run together.
+struct Fragment {
+  uint32_t pc = 0;
+  uint32_t mask = 0;
+  int32_t join = -1;
+  FragmentState state = FragmentState::Ready;
+  uint8_t barrier = 0;
+};
+
+/// A cp.async on its way: lanes, where from, where to.
+struct AsyncCopy {
+  uint32_t mask = 0;          ///< lanes whose copy is not done
+  uint32_t pc = 0;
+  uint8_t bytes = 0;
+  uint8_t count[laneCount];   ///< bytes really copied, the rest is zero
+  uint32_t to[laneCount];
+  uint32_t group[laneCount];  ///< how many groups the lane had committed before
+  uint64_t from[laneCount];
+};
+
+/// A warp's copies in flight, oldest first.
+struct AsyncQueue {
+  std::vector<AsyncCopy> copies;
+  uint32_t committed[laneCount] = {}; ///< groups per lane
+};
+
+struct Warp {
+  std::byte *base[2] = {};  ///< registers, constant pool
+  Block *block = nullptr;
+  Worker *worker = nullptr;
+  const Kernel *kernel = nullptr;
+  uint32_t pc = 0;          ///< of the record after the one that runs
+  uint32_t mask = 0;        ///< lanes of the current fragment
+  int32_t join = -1;
+  int64_t budget = 0;       ///< records until another warp's turn; executors set it to 0 to stop
+  bool yielded = false;     ///< the current fragment was taken off, see `current`
+  bool spun = false;        ///< read memory in a way that a spin loop does, since the turn began
+
+  uint32_t index = 0;       ///< in the block
+  uint32_t live = 0;        ///< lanes that have not exited
+  bool anyPoison = false;   ///< some register may hold what nothing wrote
+  std::vector<uint32_t> poison; ///< per slot, a bit per lane; empty while nothing can be poisoned
+  std::vector<Fragment> fragments; ///< all but the current one while it runs
+  std::vector<Join> joins;
+  AsyncQueue async;
+  std::vector<std::byte> registers;
+  std::vector<std::byte> local;
+  std::vector<uint8_t> localWritten; ///< one per byte of `local`, where checked
+  uint32_t starved = 0;     ///< turns in which lanes waited for a spinning fragment
+
+  template <typename T> T *reg(Ref ref) const {
+    return reinterpret_cast<T *>(base[ref >> 31] + (ref & 0x7fff'ffffu));
+  }
+  uint32_t &predicate(Ref ref) const { return *reg<uint32_t>(ref); }
+  /// The number of the record that is running.
+  uint32_t here() const { return pc - 1; }
+};
+
+/// One of a block's 16 barriers (PTX ISA 9.7.13.1 "bar").
+struct Barrier {
+  uint32_t arrivedThreads = 0;
+  uint32_t expected = 0;         ///< threads; 0: every live thread of the block
+  uint32_t firstPc = 0;
+  std::vector<uint32_t> lanes;   ///< per warp, lanes that arrived
+  std::vector<uint32_t> joined;  ///< clocks of all that arrived
+  uint32_t count = 0;            ///< threads whose bar.red predicate held
+  bool all = true;               ///< whether it held for every thread
+};
+
+struct Block {
+  Grid *grid = nullptr;
+  std::array<uint32_t, 3> coordinates{};
+  uint64_t index = 0;
+  std::vector<std::byte> shared;
+  SharedShadow shadow;
+  std::vector<Warp> warps;
+  std::array<Barrier, 16> barriers;
+  uint32_t liveWarps = 0;
+  bool aborted = false;
+  uint64_t turns = 0;
+  std::unordered_map<uint64_t, std::vector<uint32_t>> syncClocks; ///< by address of an atomic: what was released there
+};
+
+/// What one worker thread counts and remembers.
+struct Worker {
+  Grid *grid = nullptr;
+  Counters counters;
+  std::vector<uint64_t> executed, executedThreads; ///< per record
+  std::vector<const Allocation *> lastAllocation;  ///< per record, where it accessed global memory last
+  FindingLog findings;
+  std::map<uint64_t, std::string> output; ///< what blocks printed
+  uint64_t random = 0;
+};
+
+/// One launch.
+struct Grid {
+  const Program *program = nullptr;
+  const Kernel *kernel = nullptr;
+  LaunchShape shape;
+  LaunchOptions options;
+  Memory *memory = nullptr;
+  std::shared_ptr<const MemoryView> view;
+  std::vector<std::byte> constants;  ///< the pool with its addresses filled in
+  std::vector<std::byte> parameters;
+  uint32_t sharedBytes = 0;
+  uint32_t threadsPerBlock = 0, warpsPerBlock = 0;
+};
+
+/// The first lane of a mask that is not empty.
+inline unsigned firstLane(uint32_t mask) { return unsigned(__builtin_ctz(mask)); }
+
+/// Calls `body(lane)` for each lane of `mask`, in order.
+template <typename Body> inline void eachLane(uint32_t mask, Body body) {
+  for (; mask; mask &= mask - 1)
+    body(firstLane(mask));
+}
+
+} // namespace weft::simulator::machine
