@@ -61,15 +61,9 @@ template <std::floating_point T> WEFT_LANE T mul(T a, T b, FloatOptions options 
   return finish(flush(a, options.flush) * flush(b, options.flush), options);
 }
 
-/// a * b + c with one rounding, whatever the machine has.
+/// a * b + c with one rounding: one instruction where the caller is compiled for it, else the C library's.
 WEFT_LANE double fusedMultiplyAdd(double a, double b, double c) { return __builtin_fma(a, b, c); }
-WEFT_LANE float fusedMultiplyAdd(float a, float b, float c) {
-#ifdef __FMA__
-  return __builtin_fmaf(a, b, c);
-#else // the product is exact in f64 and the sum rounded to odd, so that narrowing is the only rounding
-  return float(addToOdd(double(a) * double(b), double(c)));
-#endif
-}
+WEFT_LANE float fusedMultiplyAdd(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 
 /// PTX ISA "fma" and "mad" with .rn.
 template <std::floating_point T> WEFT_LANE T fma(T a, T b, T c, FloatOptions options = {}) {

@@ -45,12 +45,12 @@ template <typename T, typename From> WEFT_LANE T clampTo(From value) {
 }
 
 /// PTX ISA "add" and "sub"; with `saturate` (.sat, s32 only in PTX) clamped instead of wrapped.
-template <typename T> WEFT_LANE T add(T a, T b, bool saturate = false) {
+template <std::integral T> WEFT_LANE T add(T a, T b, bool saturate = false) {
   if (saturate)
     return clampTo<T>(Wide<T>(a) + Wide<T>(b));
   return T(Wrapping<T>(a) + Wrapping<T>(b));
 }
-template <typename T> WEFT_LANE T sub(T a, T b, bool saturate = false) {
+template <std::integral T> WEFT_LANE T sub(T a, T b, bool saturate = false) {
   if (saturate)
     return clampTo<T>(Wide<T>(a) - Wide<T>(b));
   return T(Wrapping<T>(a) - Wrapping<T>(b));
@@ -84,7 +84,7 @@ template <typename T> WEFT_LANE T sad(T a, T b, T c) {
 
 /// PTX ISA "div" and "rem". PTX leaves division by zero open; here, as GPUs do, div gives all ones and rem gives a.
 /// The most negative number divided by -1 wraps.
-template <typename T> WEFT_LANE T div(T a, T b) {
+template <std::integral T> WEFT_LANE T div(T a, T b) {
   if (b == 0)
     return T(~T(0));
   if constexpr (std::is_signed_v<T>)
@@ -92,7 +92,7 @@ template <typename T> WEFT_LANE T div(T a, T b) {
       return sub(T(0), a);
   return T(a / b);
 }
-template <typename T> WEFT_LANE T rem(T a, T b) {
+template <std::integral T> WEFT_LANE T rem(T a, T b) {
   if (b == 0)
     return a;
   if constexpr (std::is_signed_v<T>)
