@@ -30,6 +30,6 @@ fi
 echo
 echo "== summaries"
 sed -n '/^Total Discovered Tests/,$p' "$logs/lit.log"
-grep -A1 'tests passed' "$logs/ctest.log"
+sed -n '/tests passed/,$p' "$logs/ctest.log"
 [ -e "$logs/pytest.log" ] && grep -E '^=+ .* in [0-9.]+s.*=+$' "$logs/pytest.log" | tail -n 1
 exit $failed
