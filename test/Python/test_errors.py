@@ -4,10 +4,9 @@
 import linecache
 
 import pytest
-from language_support import tile_ir
-
 import weft
 import weft.language as wl
+from language_support import tile_ir
 
 PLAIN = 3
 

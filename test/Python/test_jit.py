@@ -2,6 +2,8 @@
 """``@weft.jit`` between the call and the PTX: specialisation, the caches in memory and on disk, options, dumps."""
 
 import json
+import pathlib
+import re
 import subprocess
 import sys
 import types
@@ -225,7 +227,7 @@ def test_arguments_that_do_not_fit():
         copy.warmup(x, x, 16, BLOCK=16, x=x)
     with pytest.raises(TypeError, match="at most 4 arguments, but got 5"):
         copy.warmup(x, x, 16, 16, 16)
-    with pytest.raises(weft.CompilationError, match="expected a grid: 'copy' is a kernel"):
+    with pytest.raises(weft.CompilationError, match=r"expected a grid: 'copy' is a kernel"):
         copy(x, x, 16, 16)
 
 
@@ -283,4 +285,10 @@ def test_import_loads_nothing_heavy():
 
 def test_every_public_function_has_a_docstring():
     missing = [name for name in wl.__all__ if callable(getattr(wl, name)) and not getattr(wl, name).__doc__]
+    assert not missing
+
+
+def test_every_public_name_is_in_the_documentation():
+    text = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "Language.md").read_text()
+    missing = [name for name in wl.__all__ if not re.search(rf"\b{name}\b", text)]
     assert not missing

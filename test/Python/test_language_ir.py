@@ -2,10 +2,9 @@
 """What the front end makes of each part of the language: the tile IR, read as text."""
 
 import pytest
-from language_support import matches, tile_ir
-
 import weft
 import weft.language as wl
+from language_support import matches, tile_ir
 
 
 def test_vector_add():
@@ -149,7 +148,7 @@ def test_constant_branches_fold():
         if FLAG and y is None:
             wl.store(x, 1)
         else:
-            wl.store(y, undefined_here)  # noqa: F821: never visited
+            wl.store(y, undefined_here)  # noqa: F821
 
     ir = tile_ir(kernel, "x:*i32, FLAG=True")
     assert "scf.if" not in ir and "func.func @kernel(%arg0: !tile.ptr<i32>)" in ir

@@ -169,7 +169,7 @@ def test_casts(source, target, seed):
 
 
 @weft.jit
-def round_to_bf16(x: "*fp32", y: "*bf16", z: "*fp32", N: wl.constexpr):
+def round_to_bf16(x, y: wl.pointer_type(wl.bfloat16), z, N: wl.constexpr):
     at = wl.arange(0, N)
     narrow = wl.load(x + at).to(wl.bfloat16)
     wl.store(y + at, narrow)

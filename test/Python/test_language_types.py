@@ -4,12 +4,11 @@
 import itertools
 
 import pytest
+import weft
+import weft.language as wl
 from hypothesis import given
 from hypothesis import strategies as st
 from language_support import SCALARS, matches, tile_ir
-
-import weft
-import weft.language as wl
 from weft.compiler import signature
 from weft.language import errors, operators, promotion
 from weft.language.value import tensor
@@ -157,11 +156,15 @@ def test_malformed_signature(text, part):
 
 def test_signature_against_the_function():
     @weft.jit
-    def kernel(x: "*fp32:16", n: wl.int32, BLOCK: wl.constexpr, scale=2.0):
+    def kernel(x: "*fp32:16", n: wl.int32, BLOCK: wl.constexpr, scale=2.0):  # noqa: F722
         wl.store(x + wl.arange(0, BLOCK), n * scale)
 
     matches(tile_ir(kernel, "BLOCK=16"), "%arg0: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %arg1: i32)")
-    for text, part in {"": "a value for 'BLOCK'", "BLOCK:i32": "a constant for 'BLOCK'", "BLOCK=1, y:i32": "one of the parameters"}.items():
+    for text, part in {
+        "": "a value for 'BLOCK'",
+        "BLOCK:i32": "a constant for 'BLOCK'",
+        "BLOCK=1, y:i32": "one of the parameters",
+    }.items():
         with pytest.raises(weft.CompilationError) as caught:
             tile_ir(kernel, text)
         assert part in str(caught.value)
