@@ -57,6 +57,11 @@ func.func @pointee(%p: !tile.ptr<i7>)
 
 // -----
 
+// expected-error@+1 {{expected a pointer to an integer or float of 1, 8, 16, 32 or 64 bits, or to a pointer, but got 'ui32'}}
+func.func @pointee_sign(%p: !tile.ptr<ui32>)
+
+// -----
+
 // expected-error@+1 {{expected 'warps' to be a power of two from 1 to 32, but got 3}}
 #warps = #tile.schedule<warps = 3, stages = 1>
 
@@ -80,8 +85,16 @@ func.func @kernel_results(%n: i32) -> i32 attributes {tile.kernel} {
 // -----
 
 // expected-error@+2 {{expected argument 1 to be a pointer or a scalar, but got 'tensor<16xf32>'}}
-// expected-note@+1 {{pass a '!tile.ptr' and load from it}}
+// expected-note@+1 {{pass a '!tile.ptr' and load from it, or a scalar of 1, 8, 16, 32 or 64 bits}}
 func.func @kernel_arguments(%n: i32, %x: tensor<16xf32>) attributes {tile.kernel} {
+  return
+}
+
+// -----
+
+// expected-error@+2 {{expected argument 0 to be a pointer or a scalar, but got 'i48'}}
+// expected-note@+1 {{pass a '!tile.ptr' and load from it, or a scalar of 1, 8, 16, 32 or 64 bits}}
+func.func @kernel_argument_width(%n: i48) attributes {tile.kernel} {
   return
 }
 

@@ -40,14 +40,17 @@ Operation *TileDialect::materializeConstant(OpBuilder &builder, Attribute value,
   return arith::ConstantOp::materialize(builder, value, type, loc);
 }
 
+/// Whether a pointer may point to, and a kernel may take, a value of this type.
+static bool isScalar(Type type) {
+  if (!type.isIntOrFloat())
+    return isa<PointerType>(type);
+  return (type.isSignlessInteger() || isa<FloatType>(type)) &&
+         llvm::is_contained({1u, 8u, 16u, 32u, 64u}, type.getIntOrFloatBitWidth());
+}
+
 LogicalResult PointerType::verify(function_ref<InFlightDiagnostic()> emitError, Type pointee) {
-  if (isa<PointerType>(pointee))
+  if (isScalar(pointee))
     return success();
-  if (pointee.isIntOrFloat()) {
-    unsigned width = pointee.getIntOrFloatBitWidth();
-    if (llvm::is_contained({1u, 8u, 16u, 32u, 64u}, width))
-      return success();
-  }
   return emitError()
          << "expected a pointer to an integer or float of 1, 8, 16, 32 or 64 bits, or to a pointer, but got "
          << pointee;
@@ -68,10 +71,10 @@ static LogicalResult verifyKernel(func::FuncOp kernel) {
   if (kernel.getNumResults() != 0)
     return kernel.emitOpError() << "expected a kernel without results, but got " << kernel.getResultTypes().front();
   for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes()))
-    if (!isa<PointerType, IntegerType, FloatType>(type)) {
+    if (!isScalar(type)) {
       InFlightDiagnostic diagnostic = kernel.emitOpError() << "expected argument " << index
                                                            << " to be a pointer or a scalar, but got " << type;
-      diagnostic.attachNote() << "pass a '!tile.ptr' and load from it";
+      diagnostic.attachNote() << "pass a '!tile.ptr' and load from it, or a scalar of 1, 8, 16, 32 or 64 bits";
       return diagnostic;
     }
   return success();
