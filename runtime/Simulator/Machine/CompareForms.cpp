@@ -26,7 +26,7 @@ uint32_t combine(Warp &warp, const Record &record, uint32_t compared) {
 }
 
 /// The lanes for which F(modifiers, a, b) holds.
-template <auto F, typename T> uint32_t compareLanes(Warp &warp, const Record &record) {
+template <auto F, typename T> [[gnu::always_inline]] inline uint32_t compareLanes(Warp &warp, const Record &record) {
   const SlotOf<T> *a = warp.reg<const SlotOf<T>>(record.op[1]), *b = warp.reg<const SlotOf<T>>(record.op[2]);
   uint32_t flags[laneCount];
   const auto options = uint32_t(record.imm);
@@ -35,7 +35,7 @@ template <auto F, typename T> uint32_t compareLanes(Warp &warp, const Record &re
   return packBits(flags);
 }
 
-template <auto F, typename T> void runSetp(Warp &warp, const Record &record, uint32_t mask) {
+template <auto F, typename T> [[gnu::always_inline]] inline void setpBody(Warp &warp, const Record &record, uint32_t mask) {
   uint32_t compared = compareLanes<F, T>(warp, record);
   if (record.op[4] != noRef) {
     uint32_t first = combine(warp, record, compared), second = combine(warp, record, ~compared);
@@ -47,7 +47,7 @@ template <auto F, typename T> void runSetp(Warp &warp, const Record &record, uin
 }
 
 /// set: bits 8.. of Record::imm hold the 32 bits that stand for true.
-template <auto F, typename T> void runSet(Warp &warp, const Record &record, uint32_t mask) {
+template <auto F, typename T> [[gnu::always_inline]] inline void setBody(Warp &warp, const Record &record, uint32_t mask) {
   uint32_t bits = combine(warp, record, compareLanes<F, T>(warp, record));
   uint32_t values[laneCount], yes = uint32_t(record.imm >> 8);
   for (unsigned i = 0; i < laneCount; ++i)
@@ -57,7 +57,19 @@ template <auto F, typename T> void runSet(Warp &warp, const Record &record, uint
 
 using C = sem::Comparison;
 
-template <bool Set, auto F, typename T> constexpr Executor comparing = Set ? Executor(runSet<F, T>) : Executor(runSetp<F, T>);
+template <bool Set, auto F, typename T> [[gnu::always_inline]] inline void compareBody(Warp &warp, const Record &record, uint32_t mask) {
+  if constexpr (Set)
+    setBody<F, T>(warp, record, mask);
+  else
+    setpBody<F, T>(warp, record, mask);
+}
+template <bool Set, auto F, typename T> WEFT_WIDE_LANES void runWideCompare(Warp &warp, const Record &record, uint32_t mask) {
+  compareBody<Set, F, T>(warp, record, mask);
+}
+template <bool Set, auto F, typename T> void runNarrowCompare(Warp &warp, const Record &record, uint32_t mask) {
+  compareBody<Set, F, T>(warp, record, mask);
+}
+template <bool Set, auto F, typename T> constexpr LaneExecutor comparing{runWideCompare<Set, F, T>, runNarrowCompare<Set, F, T>};
 
 template <bool Set, typename T> Executor integerComparison(C c) {
   switch (c) {
@@ -71,7 +83,7 @@ template <bool Set, typename T> Executor integerComparison(C c) {
   }
 }
 
-template <C c, typename T> constexpr auto floatCompare = [](uint32_t o, T a, T b) { return sem::compare<c>(a, b, (o & FlushBit) != 0); };
+template <C c, typename T> constexpr auto floatCompare = [](uint32_t o, T a, T b) __attribute__((always_inline)) { return sem::compare<c>(a, b, (o & FlushBit) != 0); };
 template <C c, typename F> constexpr auto halfCompare = [](uint32_t o, uint16_t a, uint16_t b) {
   return sem::compareHalf<c, F>(a, b, (o & FlushBit) != 0);
 };
@@ -95,10 +107,10 @@ template <bool Set> Executor comparison(C c, ptx::Type type) {
   case ptx::Type::S32: return integerComparison<Set, int32_t>(c);
   case ptx::Type::U64: case ptx::Type::B64: return integerComparison<Set, uint64_t>(c);
   case ptx::Type::S64: return integerComparison<Set, int64_t>(c);
-  case ptx::Type::F32: return forComparison(c, []<C k>() { return comparing<Set, floatCompare<k, float>, float>; });
-  case ptx::Type::F64: return forComparison(c, []<C k>() { return comparing<Set, floatCompare<k, double>, double>; });
-  case ptx::Type::F16: return forComparison(c, []<C k>() { return comparing<Set, halfCompare<k, sem::HalfFormat>, uint16_t>; });
-  case ptx::Type::BF16: return forComparison(c, []<C k>() { return comparing<Set, halfCompare<k, sem::BfloatFormat>, uint16_t>; });
+  case ptx::Type::F32: return forComparison(c, []<C k>() -> Executor { return comparing<Set, floatCompare<k, float>, float>; });
+  case ptx::Type::F64: return forComparison(c, []<C k>() -> Executor { return comparing<Set, floatCompare<k, double>, double>; });
+  case ptx::Type::F16: return forComparison(c, []<C k>() -> Executor { return comparing<Set, halfCompare<k, sem::HalfFormat>, uint16_t>; });
+  case ptx::Type::BF16: return forComparison(c, []<C k>() -> Executor { return comparing<Set, halfCompare<k, sem::BfloatFormat>, uint16_t>; });
   default: return nullptr;
   }
 }

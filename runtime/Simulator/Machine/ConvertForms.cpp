@@ -103,7 +103,7 @@ template <typename From, typename To> void runConvert(Warp &warp, const Record &
   commit(warp.reg<To>(record.op[0]), results, mask);
 }
 
-template <typename R, typename A> constexpr Executor plain = lanes<[](A a) { return R(a); }, R, A>;
+template <typename R, typename A> constexpr LaneExecutor plain = lanes<[](A a) { return R(a); }, R, A>;
 
 /// A vectorised executor for the pairs that kernels are full of, or null.
 Executor fastConversion(const Conversion &c) {

@@ -70,42 +70,70 @@ template <> struct Source<Bool> {
 
 } // namespace detail
 
-/// op[0] = F(op[1], op[2], ...) with results of type R and arguments of types A. R or an A may be Bool.
-template <auto F, typename R, typename... A> void lanes(Warp &warp, const Record &record, uint32_t mask) {
-  [&]<size_t... I>(std::index_sequence<I...>) {
-    std::tuple<detail::Source<A>...> sources{detail::Source<A>(warp, record.op[1 + I])...};
+/// Compiled once for any x86-64 and once for AVX2; the decoder takes the one that the machine has.
+#if defined(__x86_64__)
+#define WEFT_WIDE_LANES [[gnu::target("avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt")]]
+inline bool hostIsWide() {
+  static const bool wide = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+  return wide;
+}
+#else
+#define WEFT_WIDE_LANES
+inline bool hostIsWide() { return false; }
+#endif
+
+/// Two compilations of one executor.
+struct LaneExecutor {
+  Executor wide, narrow;
+  operator Executor() const { return hostIsWide() ? wide : narrow; }
+  void operator()(Warp &warp, const Record &record, uint32_t mask) const { (hostIsWide() ? wide : narrow)(warp, record, mask); }
+};
+
+namespace detail {
+
+/// F applied to lane `lane` of the sources, after Record::imm where `WithOptions`.
+template <auto F, bool WithOptions, typename R, typename... A>
+[[gnu::always_inline]] inline void runLanes(Warp &warp, const Record &record, uint32_t mask) {
+  [&]<size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+    std::tuple<Source<A>...> sources{Source<A>(warp, record.op[1 + I])...};
+    const auto options = uint32_t(record.imm);
+    auto at = [&](unsigned lane) __attribute__((always_inline)) {
+      if constexpr (WithOptions)
+        return F(options, std::get<I>(sources)[lane]...);
+      else
+        return F(std::get<I>(sources)[lane]...);
+    };
     if constexpr (std::is_same_v<R, Bool>) {
       uint32_t flags[laneCount];
-      for (unsigned i = 0; i < laneCount; ++i)
-        flags[i] = F(std::get<I>(sources)[i]...) ? 1 : 0;
+      for (unsigned lane = 0; lane < laneCount; ++lane)
+        flags[lane] = at(lane) ? 1 : 0;
       commitPredicate(warp.predicate(record.op[0]), packBits(flags), mask);
     } else {
       SlotOf<R> results[laneCount];
-      for (unsigned i = 0; i < laneCount; ++i)
-        results[i] = toSlot<R>(R(F(std::get<I>(sources)[i]...)));
+      for (unsigned lane = 0; lane < laneCount; ++lane)
+        results[lane] = toSlot<R>(R(at(lane)));
       commit(warp.reg<SlotOf<R>>(record.op[0]), results, mask);
     }
   }(std::index_sequence_for<A...>{});
 }
 
+template <auto F, bool WithOptions, typename R, typename... A>
+WEFT_WIDE_LANES void runWideLanes(Warp &warp, const Record &record, uint32_t mask) {
+  runLanes<F, WithOptions, R, A...>(warp, record, mask);
+}
+template <auto F, bool WithOptions, typename R, typename... A> void runNarrowLanes(Warp &warp, const Record &record, uint32_t mask) {
+  runLanes<F, WithOptions, R, A...>(warp, record, mask);
+}
+
+} // namespace detail
+
+/// op[0] = F(op[1], op[2], ...) with results of type R and arguments of types A. R or an A may be Bool.
+template <auto F, typename R, typename... A>
+constexpr LaneExecutor lanes{detail::runWideLanes<F, false, R, A...>, detail::runNarrowLanes<F, false, R, A...>};
+
 /// `lanes` with a first argument that is the same for all lanes: F(record.imm, op[1], op[2], ...). Modifiers such as
 /// .ftz travel there, so that they cost no instance of their own.
-template <auto F, typename R, typename... A> void lanesWith(Warp &warp, const Record &record, uint32_t mask) {
-  [&]<size_t... I>(std::index_sequence<I...>) {
-    std::tuple<detail::Source<A>...> sources{detail::Source<A>(warp, record.op[1 + I])...};
-    const auto options = uint32_t(record.imm);
-    if constexpr (std::is_same_v<R, Bool>) {
-      uint32_t flags[laneCount];
-      for (unsigned i = 0; i < laneCount; ++i)
-        flags[i] = F(options, std::get<I>(sources)[i]...) ? 1 : 0;
-      commitPredicate(warp.predicate(record.op[0]), packBits(flags), mask);
-    } else {
-      SlotOf<R> results[laneCount];
-      for (unsigned i = 0; i < laneCount; ++i)
-        results[i] = toSlot<R>(R(F(options, std::get<I>(sources)[i]...)));
-      commit(warp.reg<SlotOf<R>>(record.op[0]), results, mask);
-    }
-  }(std::index_sequence_for<A...>{});
-}
+template <auto F, typename R, typename... A>
+constexpr LaneExecutor lanesWith{detail::runWideLanes<F, true, R, A...>, detail::runNarrowLanes<F, true, R, A...>};
 
 } // namespace weft::simulator::machine

@@ -54,7 +54,7 @@ struct Variable {
   std::vector<InitialValue> initial;
   Position at;
 
-  uint64_t size() const { return count * (typeBits(type) + 7) / 8; }
+  uint64_t size() const { return count * ((typeBits(type) + 7) / 8); }
 };
 
 /// One register of a function.
