@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from corpus.case import CASES, Case, compare
 
 simulator = pytest.importorskip("weft.simulator")

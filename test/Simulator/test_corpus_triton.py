@@ -8,7 +8,6 @@ import zlib
 
 import numpy as np
 import pytest
-
 from test_corpus import check
 
 triton = pytest.importorskip("triton", reason="no Triton on this machine")

@@ -72,8 +72,8 @@ extern "C" __global__ void integers(const int *x, const unsigned *u, long long *
   out[5 * n] = __mulhi(a, b) + (long long)__umulhi(p, q) + (long long)__mul64hi(wide, wide);
   out[6 * n] = __popc(p) | __clz(p) << 8 | __ffs(p) << 16 | (long long)__brev(p) << 32;
   out[7 * n] = __byte_perm(p, q, 0x2637) + (long long)__funnelshift_r(p, q, 11) + __funnelshift_lc(p, q, 40);
-  out[8 * n] = __sad(a, b, p) + (long long)__usad(p, q, 5) + __vabsdiffu4(p, q) + __vsadu4(p, q);
-  out[9 * n] = __dp2a_lo(a, b, 3) + (long long)__vadd4(p, q) + __vmaxs2(p, q) + __vcmpgtu4(p, q);
+  out[8 * n] = __sad(a, b, p) + (long long)__usad(p, q, 5);
+  out[9 * n] = __dp2a_lo(a, b, 3);
   out[10 * n] = (long long)(p >> (q % 32)) + (a >> 31) + ((unsigned long long)q << (p % 64)) + min(a, b) + max(p, q);
   out[11 * n] = __clzll(wide) + __popcll(wide) + __ffsll(wide) + (long long)(__brevll(wide) >> 3);
 }
@@ -82,7 +82,8 @@ extern "C" __global__ void wide_integers(const unsigned long long *x, unsigned l
   const int i = threadIdx.x;
   if (i >= n)
     return;
-  unsigned __int128 a = (unsigned __int128)x[i] << 64 | x[n - 1 - i], b = (unsigned __int128)x[(i * 7) % n] << 20 | 12345;
+  unsigned __int128 a = (unsigned __int128)x[i] << 64 | x[n - 1 - i],
+                    b = (unsigned __int128)x[(i * 7) % n] << 20 | 12345;
   const unsigned __int128 sum = a + b, difference = a - b, product = a * b;
   y[i * 6] = (unsigned long long)sum;
   y[i * 6 + 1] = (unsigned long long)(sum >> 64);
@@ -102,7 +103,8 @@ extern "C" __global__ void halves(const half2 *x, half2 *y, int n) {
   y[2 * n + i] = __hmin2(__habs2(a), __hneg2(b));
   y[3 * n + i] = h2exp2(__hmul2(a, __float2half2_rn(0.25f)));
   y[4 * n + i] = __floats2half2_rn(__low2float(a) * 3.0f, __high2float(b) / 3.0f);
-  y[5 * n + i] = __halves2half2(__hgt(__low2half(a), __low2half(b)) ? __low2half(a) : __float2half(1.0f), __int2half_rn(i - 30));
+  y[5 * n + i] =
+      __halves2half2(__hgt(__low2half(a), __low2half(b)) ? __low2half(a) : __float2half(1.0f), __int2half_rn(i - 30));
 }
 
 extern "C" __global__ void bfloats(const __nv_bfloat162 *x, __nv_bfloat162 *y, int n) {

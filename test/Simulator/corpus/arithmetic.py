@@ -17,7 +17,13 @@ def elementary(rng):
     x[:6] = [150000.0, -2e5, 1e6, -3e7, 0.0, 1e-3]  # past the fast range reduction
     v = x.astype(np.float64)
     with np.errstate(over="ignore"):
-        rows = [np.sin(v), np.cos(v), np.exp(v * np.float32(0.01)), np.log(np.abs(v) + 1e-30), np.tanh(v * np.float32(0.1))]
+        rows = [
+            np.sin(v),
+            np.cos(v),
+            np.exp(v * np.float32(0.01)),
+            np.log(np.abs(v) + 1e-30),
+            np.tanh(v * np.float32(0.1)),
+        ]
         rows += [np.abs(v) ** np.float64(np.float32(0.37)), erf(v * np.float32(0.05)), np.arctan2(v, 3), np.cbrt(v)]
         want = np.stack([*rows, np.fmod(v, np.float64(np.float32(1.7)))]).astype(np.float32)
     return Launch((2,), (64,), [x, np.zeros((10, 128), np.float32), np.int32(128)], {1: want}, rtol=2e-5, atol=1e-6)
@@ -83,11 +89,8 @@ def integer_row(a: int, b: int, p: int, q: int) -> list[int]:
     wide = a * b - q * 7
     count = lambda v: bin(v).count("1")  # noqa: E731
     first = lambda v: (v & -v).bit_length()  # noqa: E731
-    by_byte = list(zip(parts(p, 8), parts(q, 8), strict=True))
     permuted = join([parts(q << 32 | p, 8, 8)[i] for i in (7, 3, 6, 2)], 8)
-    differences = [abs(x - y) for x, y in by_byte]
     dp2a = 3 + sum(signed(x, 16) * signed(y, 8) for x, y in zip(parts(a & M32, 16), parts(b & M32, 8), strict=False))
-    maxima = join([max(signed(x, 16), signed(y, 16)) for x, y in zip(parts(p, 16), parts(q, 16), strict=True)], 16)
     w = wide & M64
     return [
         quotient(a, b),
@@ -98,8 +101,8 @@ def integer_row(a: int, b: int, p: int, q: int) -> list[int]:
         (a * b >> 32) + (p * q >> 32) + (wide * wide >> 64),
         count(p) | (32 - p.bit_length()) << 8 | first(p) << 16 | reverse(p, 32) << 32,
         permuted + ((q << 32 | p) >> 11 & M32) + p,
-        (abs(a - b) + p & M32) + (abs(p - q) + 5 & M32) + join(differences, 8) + sum(differences),
-        signed(dp2a) + join([x + y for x, y in by_byte], 8) + maxima + join([255 * (x > y) for x, y in by_byte], 8),
+        (abs(a - b) + p & M32) + (abs(p - q) + 5 & M32),
+        signed(dp2a),
         (p >> q % 32) + (a >> 31) + (q << p % 64) + min(a, b) + max(p, q),
         64 - w.bit_length() + count(w) + first(w) + (reverse(w, 64) >> 3),
     ]

@@ -1,39 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Control and synchronisation: device functions, tables of functions, locks, grid barriers, named barriers, votes,
-// printf, the heap.
+// Control and synchronisation: branches, locks, grid barriers, named barriers, votes, printf.
 #include <cstdio>
-
-__device__ __noinline__ float polynomial(const float *c, int degree, float x) {
-  float value = 0;
-  for (int i = degree; i >= 0; --i)
-    value = value * x + c[i];
-  return value;
-}
-
-__device__ __noinline__ float2 divide(float2 a, float2 b) {
-  const float scale = 1.0f / (b.x * b.x + b.y * b.y);
-  return make_float2((a.x * b.x + a.y * b.y) * scale, (a.y * b.x - a.x * b.y) * scale);
-}
-
-extern "C" __global__ void call_functions(const float *c, const float2 *x, float2 *y, int n) {
-  const int i = threadIdx.x;
-  if (i < n) {
-    const float2 q = divide(x[i], x[n - 1 - i]);
-    y[i] = make_float2(polynomial(c, 3, q.x), polynomial(c + 1, 2, q.y));
-  }
-}
-
-__device__ __noinline__ int op_add(int a, int b) { return a + b; }
-__device__ __noinline__ int op_sub(int a, int b) { return a - b; }
-__device__ __noinline__ int op_mul(int a, int b) { return a * b; }
-__device__ __noinline__ int op_max(int a, int b) { return a > b ? a : b; }
-using Operation = int (*)(int, int);
-__device__ Operation operations[] = {op_add, op_sub, op_mul, op_max};
-
-extern "C" __global__ void call_table(const int *which, const int *a, const int *b, int *y) {
-  const int i = threadIdx.x;
-  y[i] = operations[which[i]](a[i], b[i]);
-}
 
 extern "C" __global__ void many_cases(const int *x, int *y, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -41,15 +8,32 @@ extern "C" __global__ void many_cases(const int *x, int *y, int n) {
     return;
   int v = x[i];
   switch (v % 9) {
-  case 0: v = v * 3 + 1; break;
-  case 1: v ^= 0x55; break;
-  case 2: v = -v;
-  case 3: v += 100; break;
-  case 4: v = v << (v & 7); break;
-  case 5: v = v / 7; break;
-  case 6: v = ~v; break;
-  case 7: while (v > 10) v = v / 2 + v % 3; break;
-  default: v = 0;
+  case 0:
+    v = v * 3 + 1;
+    break;
+  case 1:
+    v ^= 0x55;
+    break;
+  case 2:
+    v = -v;
+  case 3:
+    v += 100;
+    break;
+  case 4:
+    v = v << (v & 7);
+    break;
+  case 5:
+    v = v / 7;
+    break;
+  case 6:
+    v = ~v;
+    break;
+  case 7:
+    while (v > 10)
+      v = v / 2 + v % 3;
+    break;
+  default:
+    v = 0;
   }
   y[i] = v;
 }
@@ -105,8 +89,10 @@ extern "C" __global__ void named_barriers(const int *x, int *y) {
 
 extern "C" __global__ void count_votes(const int *x, int *counts, unsigned *masks) {
   const int value = x[threadIdx.x];
-  const int positive = __syncthreads_count(value > 0), every = __syncthreads_and(value > -100), some = __syncthreads_or(value == 7);
-  const int all = __all_sync(~0u, value > -50), any = __any_sync(~0u, value > 95), same = __all_sync(~0u, value > 0) || !__any_sync(~0u, value > 0);
+  const int positive = __syncthreads_count(value > 0), every = __syncthreads_and(value > -100),
+            some = __syncthreads_or(value == 7);
+  const int all = __all_sync(~0u, value > -50), any = __any_sync(~0u, value > 95),
+            same = __all_sync(~0u, value > 0) || !__any_sync(~0u, value > 0);
   unsigned active = 0;
   if (value % 2)
     active = __activemask();
@@ -118,28 +104,6 @@ extern "C" __global__ void count_votes(const int *x, int *counts, unsigned *mask
 
 extern "C" __global__ void print_lines(int value) {
   if (threadIdx.x < 2)
-    printf("thread %d of block %d: %5.2f %s %llx\n", threadIdx.x, blockIdx.x, value * 0.5, "done", 0x123456789abull + value);
-}
-
-// A list on the device's heap.
-struct Node {
-  int value;
-  Node *next;
-};
-extern "C" __global__ void heap_list(const int *x, int *y, int length) {
-  Node *head = nullptr;
-  for (int i = 0; i < length; ++i) {
-    Node *node = (Node *)malloc(sizeof(Node));
-    node->value = x[threadIdx.x * length + i];
-    node->next = head;
-    head = node;
-  }
-  int sum = 0, weight = 1;
-  while (head) {
-    sum += head->value * weight++;
-    Node *next = head->next;
-    free(head);
-    head = next;
-  }
-  y[threadIdx.x] = sum;
+    printf("thread %d of block %d: %5.2f %s %llx\n", threadIdx.x, blockIdx.x, value * 0.5, "done",
+           0x123456789abull + value);
 }

@@ -100,6 +100,6 @@ extern "C" __global__ void stencil_3d(const float *x, float *y, int n) {
   const auto at = [&](int a, int b, int c) {
     return a < 0 || b < 0 || c < 0 || a >= n || b >= n || c >= n ? 0.0f : x[(c * n + b) * n + a];
   };
-  y[(k * n + j) * n + i] =
-      6 * at(i, j, k) - at(i - 1, j, k) - at(i + 1, j, k) - at(i, j - 1, k) - at(i, j + 1, k) - at(i, j, k - 1) - at(i, j, k + 1);
+  y[(k * n + j) * n + i] = 6 * at(i, j, k) - at(i - 1, j, k) - at(i + 1, j, k) - at(i, j - 1, k) - at(i, j + 1, k) -
+                           at(i, j, k - 1) - at(i, j, k + 1);
 }

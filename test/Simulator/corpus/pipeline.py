@@ -21,24 +21,6 @@ def zero_fill(rng):
 
 
 @case("pipeline.cu")
-def stages_pipeline(rng):
-    x = rng.integers(-100, 100, (5, 64)).astype(np.int32)
-    return Launch((1,), (64,), [x, np.zeros_like(x), np.int32(5)], {1: x[:, ::-1] + np.arange(5)[:, None]})
-
-
-@case("pipeline.cu")
-def producer_consumer(rng):
-    x = rng.integers(-100, 100, (6, 32)).astype(np.int32)
-    return Launch((1,), (64,), [x, np.zeros_like(x), np.int32(6)], {1: x[:, ::-1] * 3 + np.arange(6)[:, None]})
-
-
-@case("pipeline.cu")
-def copy_by_barrier(rng):
-    x = rng.standard_normal((3, 256))
-    return Launch((3,), (64,), [x, np.zeros_like(x)], {1: x[:, np.arange(256) ^ 1] * 0.5})
-
-
-@case("pipeline.cu")
 def copy_by_group(rng):
     x = rng.integers(-1000, 1000, 400).astype(np.int16)
     return Launch((1,), (96,), [x, np.zeros_like(x), np.int32(400)], {1: x[::-1]})

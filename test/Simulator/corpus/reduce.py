@@ -17,7 +17,9 @@ def sum_tree(rng):
 @case("reduce.cu")
 def row_sum_shuffle(rng):
     x = rng.standard_normal((6, 333)).astype(np.float32)
-    return Launch((6,), (128,), [x, np.zeros(6, np.float32), np.int32(333)], {1: x.astype(np.float64).sum(1)}, atol=1e-4)
+    return Launch(
+        (6,), (128,), [x, np.zeros(6, np.float32), np.int32(333)], {1: x.astype(np.float64).sum(1)}, atol=1e-4
+    )
 
 
 @case("reduce.cu")
@@ -54,6 +56,11 @@ def redux_part(rng):
     members = np.array([bool(0x0FF0F00F >> i & 1) for i in range(32)])
     for warp in range(2):
         values = x[warp * 32 : warp * 32 + 32][members]
-        results = [values.sum(dtype=np.uint32), values.max(), np.bitwise_xor.reduce(values), values.view(np.int32).min().view(np.uint32)]
+        results = [
+            values.sum(dtype=np.uint32),
+            values.max(),
+            np.bitwise_xor.reduce(values),
+            values.view(np.int32).min().view(np.uint32),
+        ]
         want[warp * 32 : warp * 32 + 32][members] = results
     return Launch((1,), (64,), [x, np.zeros(256, np.uint32)], {1: want.ravel()})

@@ -6,7 +6,9 @@ import triton.language as tl
 
 
 @triton.jit
-def attention_forward(q, k, v, o, lse, n, scale, CAUSAL: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+def attention_forward(
+    q, k, v, o, lse, n, scale, CAUSAL: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
+):
     head = tl.program_id(1) * n * D
     rows, columns, d = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, D)
     query = tl.load(q + head + rows[:, None] * D + d[None, :], rows[:, None] < n, other=0.0)
@@ -34,7 +36,9 @@ def attention_forward(q, k, v, o, lse, n, scale, CAUSAL: tl.constexpr, D: tl.con
 
 
 @triton.jit
-def attention_backward_kv(q, k, v, do, lse, delta, dk, dv, n, scale, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+def attention_backward_kv(
+    q, k, v, do, lse, delta, dk, dv, n, scale, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
+):
     head = tl.program_id(1) * n * D
     rows, columns, d = tl.arange(0, BM), tl.program_id(0) * BN + tl.arange(0, BN), tl.arange(0, D)
     own = head + columns[:, None] * D + d[None, :]

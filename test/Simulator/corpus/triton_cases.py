@@ -152,7 +152,12 @@ def philox(seed: int, counters: np.ndarray) -> np.ndarray:
     for _ in range(10):
         first, second = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
         low, thirty_two = np.uint64(0xFFFFFFFF), np.uint64(32)
-        c = [second >> thirty_two ^ c[1] ^ np.uint64(keys[0]), second & low, first >> thirty_two ^ c[3] ^ np.uint64(keys[1]), first & low]
+        c = [
+            second >> thirty_two ^ c[1] ^ np.uint64(keys[0]),
+            second & low,
+            first >> thirty_two ^ c[3] ^ np.uint64(keys[1]),
+            first & low,
+        ]
         keys = [(keys[0] + 0x9E3779B9) & 0xFFFFFFFF, (keys[1] + 0xBB67AE85) & 0xFFFFFFFF]
     return c[0].astype(np.uint32)
 

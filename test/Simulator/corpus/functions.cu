@@ -1,0 +1,34 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Calls of device functions, direct and through a table.
+
+__device__ __noinline__ float polynomial(const float *c, int degree, float x) {
+  float value = 0;
+  for (int i = degree; i >= 0; --i)
+    value = value * x + c[i];
+  return value;
+}
+
+__device__ __noinline__ float2 divide(float2 a, float2 b) {
+  const float scale = 1.0f / (b.x * b.x + b.y * b.y);
+  return make_float2((a.x * b.x + a.y * b.y) * scale, (a.y * b.x - a.x * b.y) * scale);
+}
+
+extern "C" __global__ void call_functions(const float *c, const float2 *x, float2 *y, int n) {
+  const int i = threadIdx.x;
+  if (i < n) {
+    const float2 q = divide(x[i], x[n - 1 - i]);
+    y[i] = make_float2(polynomial(c, 3, q.x), polynomial(c + 1, 2, q.y));
+  }
+}
+
+__device__ __noinline__ int op_add(int a, int b) { return a + b; }
+__device__ __noinline__ int op_sub(int a, int b) { return a - b; }
+__device__ __noinline__ int op_mul(int a, int b) { return a * b; }
+__device__ __noinline__ int op_max(int a, int b) { return a > b ? a : b; }
+using Operation = int (*)(int, int);
+__device__ Operation operations[] = {op_add, op_sub, op_mul, op_max};
+
+extern "C" __global__ void call_table(const int *which, const int *a, const int *b, int *y) {
+  const int i = threadIdx.x;
+  y[i] = operations[which[i]](a[i], b[i]);
+}

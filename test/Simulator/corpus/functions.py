@@ -1,0 +1,30 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Launches of functions.cu."""
+
+import numpy as np
+
+from .case import Launch, case
+
+
+@case("functions.cu")
+def call_functions(rng):
+    c = rng.standard_normal(4).astype(np.float32)
+    x = (rng.uniform(1, 2, (24, 2)) * rng.choice([-1, 1], (24, 2))).astype(np.float32)
+    numbers = x[:, 0].astype(np.float64) + 1j * x[:, 1]
+    q = numbers / numbers[::-1]
+    want = np.stack(
+        [np.polyval(c[::-1].astype(np.float64), q.real), np.polyval(c[:0:-1].astype(np.float64), q.imag)], 1
+    )
+    return Launch((1,), (32,), [c, x, np.zeros_like(x), np.int32(24)], {2: want}, rtol=1e-4, atol=1e-4)
+
+
+@case("functions.cu")
+def call_table(rng):
+    which = rng.integers(0, 4, 64).astype(np.int32)
+    a, b = rng.integers(-1000, 1000, (2, 64)).astype(np.int32)
+    return Launch(
+        (1,),
+        (64,),
+        [which, a, b, np.zeros(64, np.int32)],
+        {3: np.choose(which, [a + b, a - b, a * b, np.maximum(a, b)])},
+    )
