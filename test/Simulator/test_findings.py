@@ -1,0 +1,220 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Planted bugs, each reported as what it is at its line, and each beside a corrected twin that is clean."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from snippets import HEADER, REGISTERS, kernel, line_of
+
+import weft.simulator as simulator
+
+
+@dataclasses.dataclass(frozen=True)
+class Plant:
+    """A faulty text, the mark that its reported line holds, and the edit that mends it."""
+
+    name: str
+    kind: str
+    body: str
+    edit: tuple[str, str]
+    mark: str = "// BUG"
+    shared: int = 0
+    block: int = 64
+    elements: int = 64
+    grid: int = 1
+
+
+EXCHANGE = """
+  mov.u32 %r1, s; shl.b32 %r2, %r0, 2; add.u32 %r3, %r1, %r2;
+  ld.global.u32 %r4, [%d1];
+"""
+NEIGHBOUR = "xor.b32 %r5, %r2, 128; add.u32 %r6, %r1, %r5;"  # the other warp's element
+LANE = "xor.b32 %r5, %r2, 4; add.u32 %r6, %r1, %r5;"  # the lane beside
+COPY = "mov.u32 %r1, s; shl.b32 %r2, %r0, 4; add.u32 %r3, %r1, %r2; mul.wide.u32 %d2, %r0, 16; add.s64 %d2, %d0, %d2;"
+
+PLANTS = [
+    Plant("read past the end", "out-of-bounds", "ld.global.u32 %r1, [%d1+4]; // BUG", ("+4", "")),
+    Plant("write before the start", "out-of-bounds", "st.global.u32 [%d1+-4], %r0; // BUG", ("+-4", "")),
+    Plant("shared past the end", "out-of-bounds", EXCHANGE + "st.shared.u32 [%r3+4], %r4; // BUG", ("+4", ""), shared=256),
+    Plant("null pointer", "out-of-bounds", "mov.u64 %d2, 0;\nld.global.u32 %r1, [%d2]; // BUG", ("mov.u64 %d2, 0", "mov.u64 %d2, %d1")),
+    Plant("generic past the end", "out-of-bounds", "ld.u32 %r1, [%d1+64]; // BUG", ("+64", "")),
+    Plant("vector at 4 bytes", "misaligned", "ld.global.v2.u32 {%r1, %r2}, [%d0+4]; // BUG", ("+4", "+8")),
+    Plant("shared word at a byte", "misaligned", EXCHANGE + "st.shared.u32 [%r1+2], %r4; // BUG", ("+2", "+4"), shared=64, block=1),
+    Plant("register never written", "uninitialised", "st.global.u32 [%d1], %r9; // BUG", ("%r9", "%r0")),
+    Plant("register written on one way", "uninitialised",
+          "setp.lt.u32 %p1, %r0, 5;\n@%p1 mov.u32 %r9, 1;\nst.global.u32 [%d1], %r9; // BUG",
+          ("@%p1 mov", "mov.u32 %r9, 0; @%p1 mov")),
+    Plant("branch on nothing", "uninitialised", "setp.eq.u32 %p1, %r9, 0;\n@%p1 bra L; // BUG\nL:", ("%r9", "%r0")),
+    Plant("address from nothing", "uninitialised", "and.b32 %r9, %r9, 0; mul.wide.u32 %d2, %r9, 4; add.s64 %d2, %d2, %d0;\nld.global.u32 %r1, [%d2]; // BUG",
+          ("%r9, %r9, 0", "%r9, %r0, 0")),
+    Plant("shared never written", "uninitialised", EXCHANGE + "ld.shared.u32 %r7, [%r3];\nst.global.u32 [%d1], %r7; // BUG",
+          ("ld.shared.u32 %r7", "st.shared.u32 [%r3], %r4; ld.shared.u32 %r7"), shared=256),
+    Plant("local never written", "uninitialised",
+          ".local .align 4 .b8 l[8]; mov.u64 %d2, l;\nld.local.u32 %r7, [%d2+4];\nst.global.u32 [%d1], %r7; // BUG",
+          ("ld.local.u32 %r7", "st.local.u32 [%d2+4], %r0; ld.local.u32 %r7")),
+    Plant("read before the barrier", "shared-race",
+          EXCHANGE + NEIGHBOUR + "st.shared.u32 [%r6], %r4; bar.sync 0;\nst.shared.u32 [%r3], %r0;\nld.shared.u32 %r7, [%r6]; // BUG\nst.global.u32 [%d1], %r7;",
+          ("%r0;\n", "%r0; bar.sync 0;\n"), shared=256),
+    Plant("overwrite after reading", "shared-race",
+          EXCHANGE + NEIGHBOUR + "st.shared.u32 [%r3], %r4; bar.sync 0;\nld.shared.u32 %r7, [%r6];\nst.shared.u32 [%r3], %r0; // BUG",
+          ("[%r6];\n", "[%r6]; bar.sync 0;\n"), shared=256),
+    Plant("two writers", "shared-race", EXCHANGE + "st.shared.u32 [%r1], %r0; // BUG", ("[%r1], %r0", "[%r3], %r0"), shared=256),
+    Plant("lanes without bar.warp.sync", "shared-race",
+          EXCHANGE + LANE + "st.shared.u32 [%r3], %r4;\nld.shared.u32 %r7, [%r6]; // BUG\nst.global.u32 [%d1], %r7;",
+          ("%r4;\n", "%r4; bar.warp.sync -1;\n"), shared=256, block=32, elements=32),
+    Plant("warp sync where a block sync is due", "shared-race",
+          EXCHANGE + NEIGHBOUR + "st.shared.u32 [%r3], %r4;\nbar.warp.sync -1;\nld.shared.u32 %r7, [%r6]; // BUG",
+          ("bar.warp.sync -1", "bar.sync 0"), shared=256),
+    Plant("copy read before its wait", "async-unwaited",
+          COPY + "cp.async.cg.shared.global [%r3], [%d2], 16; cp.async.commit_group;\nld.shared.u32 %r7, [%r3]; // BUG\ncp.async.wait_group 0;",
+          ("commit_group;\n", "commit_group; cp.async.wait_group 0;\n"), shared=1024, elements=256),
+    Plant("wait for the group before", "async-unwaited",
+          COPY + "cp.async.cg.shared.global [%r3], [%d2], 16; cp.async.commit_group;\ncp.async.wait_group 1;\nld.shared.u32 %r7, [%r3]; // BUG\ncp.async.wait_all;",
+          ("wait_group 1", "wait_group 0"), shared=1024, elements=256),
+    Plant("store into a copy", "async-overwrite",
+          COPY + "cp.async.ca.shared.global [%r3], [%d2], 4;\nst.shared.u32 [%r3], %r0; // BUG\ncp.async.wait_all;",
+          ("[%d2], 4;\n", "[%d2], 4; cp.async.wait_all;\n"), shared=1024, elements=256),
+    Plant("copy into a copy", "async-overwrite",
+          COPY + "cp.async.cg.shared.global [%r3], [%d2], 16; cp.async.commit_group;\ncp.async.cg.shared.global [%r3], [%d2], 16; // BUG\ncp.async.wait_all;",
+          ("commit_group;\n", "commit_group; cp.async.wait_group 0;\n"), shared=1024, elements=256),
+    Plant("exit with a copy", "exit-with-async",
+          COPY + "cp.async.cg.shared.global [%r3], [%d2], 16; cp.async.commit_group;\n",
+          ("commit_group;", "commit_group; cp.async.wait_group 0;"), mark="ret;", shared=1024, elements=256),
+    Plant("exit with an uncommitted copy", "exit-with-async", COPY + "cp.async.cg.shared.global [%r3], [%d2], 16;\n",
+          ("16;\n", "16; cp.async.wait_all;\n"), mark="ret;", shared=1024, elements=256),
+    Plant("barrier in half a warp", "divergent-aligned", "setp.lt.u32 %p1, %r0, 16;\n@!%p1 bra E;\nbar.sync 0; // BUG\nE:",
+          ("%r0, 16", "%r0, 64")),
+    Plant("ldmatrix in half a warp", "divergent-aligned",
+          EXCHANGE + "st.shared.u32 [%r3], %r4; bar.sync 0;\nsetp.lt.u32 %p1, %r0, 16;\n@!%p1 bra E;\nldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r7}, [%r1]; // BUG\nE:",
+          ("%r0, 16", "%r0, 64"), shared=256),
+    Plant("barrier that one warp skips", "deadlock",
+          "setp.lt.u32 %p1, %r0, 32;\n@%p1 bra A;\nbar.sync 1;\nbra E;\nA: bar.sync 2; // BUG\nE:", ("bar.sync 2", "bar.sync 1")),
+    Plant("two barriers crossed", "deadlock",
+          "setp.lt.u32 %p1, %r0, 32;\n@%p1 bra A;\nbar.sync 1; bar.sync 2; bra E;\nA: bar.sync 2; // BUG\nbar.sync 1;\nE:",
+          ("A: bar.sync 2; // BUG\nbar.sync 1;", "A: bar.sync 1; bar.sync 2;")),
+    Plant("counts that differ", "barrier-mismatch",
+          "setp.lt.u32 %p1, %r0, 32;\n@%p1 bra A;\nbar.sync 1, 96; // BUG\nbra E;\nA: bar.sync 1, 64;\nE:", ("96", "64")),
+    Plant("count never reached", "barrier-mismatch", "bar.sync 1, 128; // BUG", ("128", "64")),
+    Plant("trap", "trap", "setp.eq.u32 %p1, %r0, 3;\n@%p1 trap; // BUG", ("%r0, 3", "%r0, 99")),
+]  # fmt: skip
+
+
+def run(text: str, plant: Plant, **options) -> simulator.Report:
+    x = np.arange(plant.elements, dtype=np.uint32)
+    return simulator.launch(text, "k", plant.grid, plant.block, [x], **options)
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
+def test_planted_bug_is_found_and_its_twin_is_clean(plant):
+    text = kernel(plant.body, shared=plant.shared)
+    report = run(text, plant)
+    found = [finding for finding in report.findings if finding.kind == plant.kind]
+    assert found, f"expected {plant.kind}, but got {[str(f) for f in report.findings]}"
+    assert line_of(text, plant.mark) in {finding.line for finding in found}, [str(finding) for finding in found]
+    assert all(finding.kernel == "k" and finding.cta == (0, 0, 0) for finding in found)
+    assert {finding.kind for finding in report.findings} == {plant.kind}, [str(finding) for finding in report.findings]
+
+    assert plant.edit[0] in plant.body
+    twin = kernel(plant.body.replace(*plant.edit, 1), shared=plant.shared)
+    for seed in (0, 5):
+        clean = run(twin, plant, seed=seed)
+        assert not clean.findings, [str(finding) for finding in clean.findings]
+
+
+def test_both_sides_of_a_race_are_named():
+    plant = next(plant for plant in PLANTS if plant.name == "read before the barrier")
+    text = kernel(plant.body, shared=plant.shared)
+    write, read = line_of(text, "st.shared", 1), line_of(text, "// BUG")
+    for finding in run(text, plant).findings:
+        other = {write: read, read: write}[finding.line]
+        assert f"at line {other}" in finding.other and f"warp {1 - finding.warp}," in finding.other
+
+
+def test_source_line_through_loc():
+    text = kernel("ld.global.u32 %r1, [%d1+4];").replace("  ret;", "  ret;", 1)
+    text = text.replace("ld.global.u32 %r1", ".loc 1 42 3\n  ld.global.u32 %r1") + '.file 1 "add.py"\n'
+    plant = PLANTS[0]
+    assert run(text, plant).findings[0].source == "add.py:42"
+
+
+def test_one_value_from_many_threads_is_an_advisory():
+    text = kernel(EXCHANGE + "mov.u32 %r9, 7; st.shared.u32 [%r1], %r9;", shared=256)
+    report = run(text, PLANTS[0])
+    assert not report.findings and report.advisories[0].kind == "shared-race"
+
+
+def test_checks_can_be_chosen():
+    plant = next(plant for plant in PLANTS if plant.name == "two writers")
+    text = kernel(plant.body, shared=plant.shared)
+    assert not run(text, plant, checks="none").findings
+    assert not run(text, plant, checks="uninitialised,async").findings
+    assert run(text, plant, checks="races").findings
+    out = PLANTS[0]
+    assert run(kernel(out.body), out, checks="none").findings, "bounds are always checked"
+
+
+def test_copies_are_visible_only_after_the_wait():
+    body = COPY + """
+      mov.u32 %r7, 99; st.shared.v4.u32 [%r3], {%r7, %r7, %r7, %r7};
+      cp.async.cg.shared.global [%r3], [%d2], 16; cp.async.commit_group;
+      ld.shared.u32 %r8, [%r3];
+      cp.async.wait_group 0;
+      ld.shared.u32 %r9, [%r3];
+      st.global.v2.u32 [%d2], {%r8, %r9};"""
+    x = np.arange(128, dtype=np.uint32)
+    simulator.launch(kernel(body, shared=512), "k", 1, 32, [x], checks="none")
+    assert (x[0::4] == 99).all() and (x[1::4] == np.arange(0, 128, 4)).all()
+
+
+SPIN = """
+L: atom.global.cas.b32 %r1, [%d0], 0, 1;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra L;
+  ld.volatile.global.u32 %r2, [%d0+4];
+  add.u32 %r2, %r2, 1;
+  st.volatile.global.u32 [%d0+4], %r2;
+  membar.gl;
+  atom.global.exch.b32 %r3, [%d0], 0;"""
+
+
+def test_spin_lock_inside_a_warp_ends():
+    x = np.zeros(64, np.uint32)
+    report = simulator.launch(kernel(SPIN), "k", 3, 64, [x])
+    assert x[1] == 3 * 64 and x[0] == 0 and not report.findings
+
+
+def test_grid_barrier_ends():
+    body = """
+      setp.ne.u32 %p1, %r0, 0; @%p1 bra E;
+      atom.global.add.u32 %r1, [%d0], 1;
+    L: ld.volatile.global.u32 %r2, [%d0];
+      setp.lt.u32 %p2, %r2, 20; @%p2 bra L;
+    E: bar.sync 0;"""
+    x = np.zeros(64, np.uint32)
+    for threads in (1, 2):
+        x[:] = 0
+        report = simulator.launch(kernel(body), "k", 20, 64, [x], threads=threads)
+        assert x[0] == 20 and not report.findings
+
+
+def test_bank_conflicts_are_counted():
+    body = "mov.u32 %r1, s; mul.lo.u32 %r2, %r0, STRIDE; add.u32 %r3, %r1, %r2; st.shared.u32 [%r3], %r0;"
+    for stride, wavefronts in ((4, 1), (8, 2), (128, 32), (132, 1)):
+        text = kernel(body.replace("STRIDE", str(stride)), shared=32 * 132)
+        counters = simulator.launch(text, "k", 1, 32, [np.zeros(64, np.uint32)]).counters
+        assert (counters["shared_wavefronts"], counters["shared_wavefronts_ideal"]) == (wavefronts, 1), stride
+
+
+def test_sectors_are_counted():
+    body = "mul.wide.u32 %d2, %r0, STRIDE; add.s64 %d2, %d0, %d2; ld.global.u32 %r1, [%d2];"
+    for stride, sectors in ((4, 4), (8, 8), (32, 32), (0, 1)):
+        counters = simulator.launch(kernel(body.replace("STRIDE", str(stride))), "k", 1, 32, [np.zeros(256, np.uint32)]).counters
+        assert counters["global_sectors_read"] == sectors
+
+
+def test_header_is_a_module_of_its_own():
+    text = HEADER + ".visible .entry k()\n{" + REGISTERS + "ret;\n}\n"
+    assert simulator.launch(text, "k", 1, 1, []).counters["warp_instructions"] == 1

@@ -1,0 +1,137 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""weft.simulator.launch: arguments, errors, results that do not depend on threads or seeds."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from snippets import HEADER, kernel, line_of
+
+import weft.simulator as simulator
+
+STORE_ID = kernel("st.global.u32 [%d1], %r0;")
+
+
+def test_array_is_changed_in_place():
+    x = np.zeros(64, np.uint32)
+    report = simulator.launch(STORE_ID, "k", 1, 64, [x])
+    assert (x == np.arange(64)).all()
+    assert not report.findings
+    assert report.counters["global_sectors_written"] == 8
+    assert report.counters["by_class"]["global_store"] == 2
+
+
+def test_path_and_part_of_an_array(tmp_path):
+    path = tmp_path / "k.ptx"
+    path.write_text(STORE_ID)
+    base = np.full((2, 64), 7, np.uint32)
+    simulator.launch(path, "k", (1, 1, 1), (64,), [base[1]])
+    assert (base[0] == 7).all() and (base[1] == np.arange(64)).all()
+
+
+def test_arrays_that_overlap_share_memory():
+    text = kernel(
+        "ld.param.u64 %d2, [y];\nld.global.u32 %r1, [%d2];\nadd.u32 %r1, %r1, 1;\nst.global.u32 [%d0], %r1;",
+        parameters=".param .u64 x, .param .u64 y",
+    )
+    base = np.arange(8, dtype=np.uint32)
+    report = simulator.launch(text, "k", 1, 1, [base[0:6], base[5:8]])
+    assert base[0] == 6 and not report.findings
+
+
+def test_scalars_and_structs_by_value():
+    text = kernel(
+        """
+        ld.param.s32 %r1, [a]; st.global.u32 [%d0], %r1;
+        ld.param.f32 %f1, [b]; st.global.f32 [%d0+4], %f1;
+        ld.param.s8 %r2, [c]; st.global.u32 [%d0+8], %r2;
+        ld.param.v2.u32 {%r3, %r4}, [s+8]; st.global.v2.u32 [%d0+16], {%r3, %r4};""",
+        parameters=".param .u64 x, .param .s32 a, .param .f32 b, .param .s8 c, .param .align 8 .b8 s[16]",
+    )
+    x = np.zeros(8, np.uint32)
+    struct = np.zeros(1, dtype=[("p", "u8"), ("q", "u4", 2)])
+    struct["q"] = [11, 12]
+    report = simulator.launch(text, "k", 1, 1, [x, np.int32(-5), np.float32(1.5), np.int8(-2), struct[0]])
+    assert x.view(np.int32)[0] == -5 and x.view(np.float32)[1] == 1.5 and x.view(np.int32)[2] == -2
+    assert list(x[4:6]) == [11, 12]
+    assert not report.findings
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "expected a '.version' directive"),
+        (HEADER + "banana", "line 4, column 1: expected a directive"),
+        (kernel("frob.u32 %r1, %r2;"), "'frob.u32' is not supported"),
+        (kernel("add.q32 %r1, %r2, %r3;"), "but got '.q32'"),
+        (kernel("add.u32 %r1, %r2;"), "expected at least 3 operands"),
+        (kernel("add.u32 %d1, %r2, %r3;"), "expected a 32-bit register, but '%d1' is a .b64"),
+        (kernel("add.u32 %r1, %r2, %nosuch;"), "'%nosuch' is none"),
+        (kernel("bra nowhere;"), "expected a label, but got 'nowhere'"),
+        (kernel("wgmma.fence.sync.aligned;"), "'wgmma.fence.sync.aligned' is not supported"),
+    ],
+)
+def test_bad_ptx_is_refused_with_its_line(text, words):
+    with pytest.raises(simulator.SimulatorError, match="line|version") as error:
+        simulator.launch(text or "\n", "k", 1, 32, [np.zeros(1)])
+    assert words in str(error.value)
+    if text.startswith(HEADER + ".visible"):
+        body = next(line for line in text.splitlines() if any(w in line for w in ("frob", "q32", "add.u32", "nowhere", "wgmma")))
+        assert f"line {line_of(text, body)}," in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (dict(entry="no"), "no entry 'no'"),
+        (dict(args=[]), "expected 1 arguments"),
+        (dict(args=["a"]), "expected an array or a number for 'x'"),
+        (dict(block=2000), "expected a block of 1 to 1024 threads"),
+        (dict(block=0), "expected a block of 1 to 1024 threads"),
+        (dict(grid=(1, 70000)), "expected a grid"),
+        (dict(shared=1 << 20), "bytes of shared memory"),
+        (dict(checks="typo"), "but got 'typo'"),
+        (dict(cluster=2), "clusters are not supported"),
+    ],
+)
+def test_bad_launches_are_refused(arguments, words):
+    given = dict(entry="k", grid=1, block=32, args=[np.zeros(32, np.uint32)]) | arguments
+    with pytest.raises(simulator.SimulatorError, match=".") as error:
+        simulator.launch(STORE_ID, **given)
+    assert words in str(error.value)
+
+
+def test_required_block_is_checked():
+    text = STORE_ID.replace("(.param .u64 x)", "(.param .u64 x)\n.reqntid 64")
+    with pytest.raises(simulator.SimulatorError, match="requires blocks of 64 x 1 x 1"):
+        simulator.launch(text, "k", 1, 32, [np.zeros(32, np.uint32)])
+
+
+def test_results_and_counters_do_not_depend_on_threads_or_seed():
+    body = """
+      mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mad.lo.u32 %r3, %r1, %r2, %r0;
+      mul.wide.u32 %d2, %r3, 4; add.s64 %d2, %d0, %d2;
+      and.b32 %r4, %r3, 7; mov.u32 %r5, 0;
+    L: add.u32 %r5, %r5, %r4; setp.lt.u32 %p1, %r5, 40; setp.eq.u32 %p2, %r4, 0;
+      @%p2 bra E; @%p1 bra L;
+    E: st.global.u32 [%d2], %r5;"""
+    results = []
+    for threads, seed in ((1, 0), (4, 0), (2, 99)):
+        x = np.zeros(37 * 96, np.uint32)
+        report = simulator.launch(kernel(body), "k", 37, 96, [x], threads=threads, seed=seed)
+        assert not report.findings
+        results.append((x.tobytes(), report.counters))
+    assert results[0] == results[1] == results[2]
+    expected = [0 if lane % 8 == 0 else -(-40 // (lane % 8)) * (lane % 8) for lane in range(37 * 96)]
+    assert (np.frombuffer(results[0][0], np.uint32) == expected).all()
+    assert results[0][1]["divergent_branches"] > 0
+
+
+def test_import_is_cheap():
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import weft.simulator; sys.exit('numpy' in sys.modules)"
+    package = pathlib.Path(simulator.__file__).parents[2]
+    assert subprocess.run([sys.executable, "-c", code, package], check=False).returncode == 0
