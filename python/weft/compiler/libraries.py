@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pathlib
 from collections.abc import Iterable, Mapping
@@ -73,7 +74,9 @@ def _variant(fn: JITFunction, kernel: Kernel) -> dict[str, Any]:
 
 
 def _constant(value: Any) -> Any:
-    """A constant as JSON holds it."""
+    """A constant as JSON holds it; infinities and NaN, which JSON has not, by name."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     return short_name(value) if isinstance(value, dtype) else repr(value)

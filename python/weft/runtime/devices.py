@@ -11,7 +11,8 @@ from weft import native
 
 def device() -> str:
     """The default device's name: WEFT_DEVICE where set, else "cuda:0" where a driver is found, else "simulator"."""
-    return native.load("_runtime").default_device()
+    name: str = native.load("_runtime").default_device()
+    return name
 
 
 def open_device(name: str | None = None) -> Any:
