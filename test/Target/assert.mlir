@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // RUN: weft-opt --convert-warp-to-llvm %s | weft-translate --mlir-to-ptx | FileCheck %s
-// A false assertion prints where it stands and which program failed, then traps.
+// A false assertion prints its message and which program failed, then traps.
 // CHECK: .extern .func {{.*}} vprintf
 // CHECK: weft_text_0
 // CHECK: @%p{{[0-9]+}} bra

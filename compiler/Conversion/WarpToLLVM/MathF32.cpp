@@ -105,7 +105,7 @@ Value log(Value x, Emitter &e) {
   Value result = f.fma(k, f.number(ln2High), sum);
   result = f.select(f.compare(LLVM::FCmpPredicate::ogt, x, 3.4028234663852886e38), x, result);
   result = f.select(f.compare(LLVM::FCmpPredicate::oeq, x, 0), f.number(-infinity), result);
-  return f.select(f.compare(LLVM::FCmpPredicate::uge, x, 0), result, f.number(std::numeric_limits<double>::quiet_NaN()));
+  return f.select(f.compare(LLVM::FCmpPredicate::oge, x, 0), result, f.number(std::numeric_limits<double>::quiet_NaN()));
 }
 
 // With u = 1 + x rounded, log(1 + x) = log(u) + (x - (u - 1)) / u up to the square of the rounding error.

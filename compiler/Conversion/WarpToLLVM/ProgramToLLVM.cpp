@@ -58,18 +58,10 @@ LLVM::LLVMFuncOp printFunction(Emitter &e) {
   return LLVM::LLVMFuncOp::create(b, module.getLoc(), "vprintf", LLVM::LLVMFunctionType::get(b.getI32Type(), {pointer, pointer}));
 }
 
-/// What is printed when an assertion fails: a format for the program's three indices.
+/// What is printed when an assertion fails: its message, which says where it stands, and a format for the program's three indices.
 std::string assertionText(tile::AssertOp op) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  Location loc = op.getLoc();
-  while (auto call = dyn_cast<CallSiteLoc>(loc))
-    loc = call.getCallee();
-  if (auto file = dyn_cast<FileLineColLoc>(loc))
-    stream << file.getFilename().getValue() << ':' << file.getLine() << ": ";
-  stream << "assertion failed: " << op.getMessage();
   std::string escaped;
-  for (char c : text)
+  for (char c : op.getMessage())
     escaped += c == '%' ? "%%" : std::string(1, c);
   return escaped + " (program %d, %d, %d)\n" + '\0';
 }
