@@ -1,0 +1,316 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Kernels that put layouts, staging and pipelining to the test, run on the simulator: right results, no finding, no bank
+conflict where operands of products go through shared memory."""
+
+import math
+
+import numpy as np
+import pytest
+import weft
+import weft.language as wl
+from weft import simulator
+
+
+@pytest.fixture
+def rng(seed):
+    return np.random.default_rng(seed)
+
+
+def launch(kernel, signature, args, *, grid=1, warps=4, stages=3):
+    """Compile, run, and give the report, which must be clean."""
+    compiled = kernel.compile(signature=signature, target="sm_80", num_warps=warps, num_stages=stages)
+    report = simulator.launch(compiled.ptx, compiled.name, grid, 32 * warps, args, shared=compiled.shared_bytes)
+    assert not report.findings, [str(finding) for finding in report.findings]
+    return report
+
+
+def no_conflicts(report):
+    """Whether every access to shared memory took as few wavefronts as it could."""
+    return report.counters["shared_wavefronts"] == report.counters["shared_wavefronts_ideal"]
+
+
+def close(got, expected, tolerance):
+    """Whether the largest error is within `tolerance` of the largest value."""
+    expected = np.asarray(expected, np.float64)
+    return np.abs(got - expected).max() <= tolerance * max(1.0, np.abs(expected).max())
+
+
+@weft.jit
+def transpose(x, y, M: wl.constexpr, N: wl.constexpr):
+    i = wl.arange(0, M)
+    j = wl.arange(0, N)
+    tile = wl.load(x + i[:, None] * N + j[None, :])
+    wl.store(y + j[:, None] * M + i[None, :], wl.trans(tile))
+
+
+@pytest.mark.parametrize("dtype,name", [(np.float32, "fp32"), (np.float16, "fp16"), (np.int8, "i8")])
+@pytest.mark.parametrize("M,N", [(64, 64), (32, 128), (128, 16)])
+def test_transposition_through_shared_memory(rng, dtype, name, M, N):
+    x = (10 * rng.standard_normal((M, N))).astype(dtype)
+    y = np.zeros((N, M), dtype)
+    report = launch(transpose, f"x:*{name}:16, y:*{name}:16, M={M}, N={N}", [x, y])
+    assert np.array_equal(y, x.T)
+    assert no_conflicts(report)
+    assert report.counters["global_sectors_read"] == report.counters["global_sectors_written"] == x.nbytes // 32
+
+
+@weft.jit
+def product(
+    a, b, c,
+    M: wl.constexpr, N: wl.constexpr, K: wl.constexpr, A_BY_COLUMNS: wl.constexpr, B_BY_COLUMNS: wl.constexpr,
+    PRECISION: wl.constexpr,
+):  # fmt: skip
+    i = wl.arange(0, M)
+    j = wl.arange(0, N)
+    k = wl.arange(0, K)
+    if A_BY_COLUMNS:
+        left = wl.trans(wl.load(a + k[:, None] * M + i[None, :]))
+    else:
+        left = wl.load(a + i[:, None] * K + k[None, :])
+    if B_BY_COLUMNS:
+        right = wl.trans(wl.load(b + j[:, None] * K + k[None, :]))
+    else:
+        right = wl.load(b + k[:, None] * N + j[None, :])
+    wl.store(c + i[:, None] * N + j[None, :], wl.dot(left, right, input_precision=PRECISION))
+
+
+@pytest.mark.parametrize("M,N,K", [(64, 64, 64), (16, 32, 64), (128, 16, 32), (32, 128, 16)])
+@pytest.mark.parametrize("by_columns", [(False, False), (False, True), (True, False), (True, True)])
+@pytest.mark.parametrize(
+    "name,precision,bound", [("fp16", "tf32", 1e-5), ("fp32", "tf32", 2e-3), ("fp32", "ieee", 1e-5)]
+)
+def test_product_in_any_orientation(rng, M, N, K, by_columns, name, precision, bound):
+    dtype = np.float16 if name == "fp16" else np.float32
+    a = rng.standard_normal((M, K)).astype(dtype)
+    b = rng.standard_normal((K, N)).astype(dtype)
+    c = np.full((M, N), np.nan, np.float32)
+    stored = [np.ascontiguousarray(x.T) if flip else x for x, flip in zip((a, b), by_columns, strict=True)]
+    signature = (
+        f"a:*{name}:16, b:*{name}:16, c:*fp32:16, M={M}, N={N}, K={K}, "
+        f"A_BY_COLUMNS={by_columns[0]}, B_BY_COLUMNS={by_columns[1]}, PRECISION='{precision}'"
+    )
+    report = launch(product, signature, [*stored, c])
+    assert close(c, a.astype(np.float64) @ b.astype(np.float64), bound)
+    if precision != "ieee":
+        assert no_conflicts(report)
+
+
+@weft.jit
+def transposed_weights(a, b, c, out, M: wl.constexpr, K: wl.constexpr):
+    rows = wl.arange(0, M)
+    columns = wl.arange(0, K)
+    offsets = rows[:, None] * K + columns[None, :]
+    scores = wl.dot(wl.load(a + offsets), wl.trans(wl.load(b + offsets))).to(wl.float16)
+    wl.store(out + offsets, wl.dot(wl.trans(scores), wl.load(c + offsets)))
+
+
+def test_transposed_result_as_operand(rng):
+    M, K = 64, 32
+    a, b, c = (rng.standard_normal((M, K)).astype(np.float16) for _ in range(3))
+    out = np.zeros((M, K), np.float32)
+    launch(transposed_weights, f"a:*fp16:16, b:*fp16:16, c:*fp16:16, out:*fp32:16, M={M}, K={K}", [a, b, c, out])
+    scores = (a.astype(np.float32) @ b.T.astype(np.float32)).astype(np.float16).astype(np.float64)
+    assert close(out, scores.T @ c.astype(np.float64), 2e-3)
+
+
+@weft.jit
+def key_gradients(
+    q, k, v, dout, lse, delta, dk, dv, scale, N, D: wl.constexpr, BLOCK_M: wl.constexpr, BLOCK_N: wl.constexpr
+):
+    n = wl.program_id(0) * BLOCK_N + wl.arange(0, BLOCK_N)
+    d = wl.arange(0, D)
+    mine = n[:, None] * D + d[None, :]
+    keys = wl.load(k + mine, mask=n[:, None] < N, other=0.0)
+    values = wl.load(v + mine, mask=n[:, None] < N, other=0.0)
+    grad_k = wl.zeros((BLOCK_N, D), wl.float32)
+    grad_v = wl.zeros((BLOCK_N, D), wl.float32)
+    for start in range(0, N, BLOCK_M):
+        m = start + wl.arange(0, BLOCK_M)
+        theirs = m[:, None] * D + d[None, :]
+        queries = wl.load(q + theirs, mask=m[:, None] < N, other=0.0)
+        grad = wl.load(dout + theirs, mask=m[:, None] < N, other=0.0)
+        row_lse = wl.load(lse + m, mask=m < N, other=0.0)
+        row_delta = wl.load(delta + m, mask=m < N, other=0.0)
+        weights = wl.exp2(wl.dot(keys, wl.trans(queries)) * scale - row_lse[None, :])
+        weights = wl.where((m[None, :] < N) & (n[:, None] < N), weights, 0.0)
+        grad_v = wl.dot(weights.to(wl.float16), grad, grad_v)
+        change = weights * (wl.dot(values, wl.trans(grad)) - row_delta[None, :])
+        grad_k = wl.dot(change.to(wl.float16), queries, grad_k)
+    wl.store(dk + mine, grad_k, mask=n[:, None] < N)
+    wl.store(dv + mine, grad_v, mask=n[:, None] < N)
+
+
+@pytest.mark.parametrize("N,D,block,warps", [(200, 64, (64, 64), 4), (128, 64, (32, 128), 8), (100, 32, (32, 64), 4)])
+def test_four_products_a_step(rng, N, D, block, warps):
+    q, k, v, dout = (rng.standard_normal((N, D)).astype(np.float16) for _ in range(4))
+    scale = np.float32(math.log2(math.e) / math.sqrt(D))
+    Q, K, V, G = (x.astype(np.float64) for x in (q, k, v, dout))
+    scores = Q @ K.T * scale
+    lse = np.log2(np.exp2(scores).sum(1)).astype(np.float32)
+    weights = np.exp2(scores - lse[:, None])
+    delta = (G * (weights @ V)).sum(1).astype(np.float32)
+    dk, dv = np.zeros((N, D), np.float32), np.zeros((N, D), np.float32)
+    signature = (
+        "q:*fp16:16, k:*fp16:16, v:*fp16:16, dout:*fp16:16, lse:*fp32:16, delta:*fp32:16, dk:*fp32:16, dv:*fp32:16, "
+        f"scale:fp32, N:i32, D={D}, BLOCK_M={block[0]}, BLOCK_N={block[1]}"
+    )
+    args = [q, k, v, dout, lse, delta, dk, dv, scale, np.int32(N)]
+    report = launch(key_gradients, signature, args, grid=-(-N // block[1]), warps=warps)
+    assert close(dv, weights.T @ G, 2e-3)
+    assert close(dk, (weights * (G @ V.T - delta[:, None])).T @ Q, 3e-3)
+    assert no_conflicts(report)
+
+
+@weft.jit
+def alternating(a, b, c, steps, M: wl.constexpr):
+    rows = wl.arange(0, M)
+    offsets = rows[:, None] * M + rows[None, :]
+    acc = wl.load(c + offsets)
+    for step in range(steps):
+        if step % 2 == 0:
+            acc = wl.dot(wl.load(a + step * M * M + offsets), wl.load(b + step * M * M + offsets), acc)
+        else:
+            acc = acc * 0.5
+    wl.store(c + offsets, acc)
+
+
+def test_product_in_a_branch_of_a_loop(rng):
+    M, steps = 32, 5
+    a, b = (rng.standard_normal((steps, M, M)).astype(np.float16) for _ in range(2))
+    c = rng.standard_normal((M, M)).astype(np.float32)
+    expected = c.astype(np.float64)
+    for step in range(steps):
+        expected = (
+            expected + a[step].astype(np.float64) @ b[step].astype(np.float64) if step % 2 == 0 else expected * 0.5
+        )
+    launch(alternating, f"a:*fp16:16, b:*fp16:16, c:*fp32:16, steps:i32, M={M}", [a, b, c, np.int32(steps)])
+    assert close(c, expected, 1e-5)
+
+
+@weft.jit
+def exchanged(a, b, c, steps, M: wl.constexpr):
+    rows = wl.arange(0, M)
+    offsets = rows[:, None] * M + rows[None, :]
+    left = wl.load(a + offsets)
+    right = wl.load(b + offsets)
+    acc = wl.zeros((M, M), wl.float32)
+    for _ in range(steps):
+        acc = wl.dot(left, right, acc)
+        left, right = right, left
+    wl.store(c + offsets, acc)
+
+
+def test_operands_that_a_loop_exchanges(rng):
+    M = 32
+    a, b = (rng.standard_normal((M, M)).astype(np.float16) for _ in range(2))
+    c = np.zeros((M, M), np.float32)
+    launch(exchanged, f"a:*fp16:16, b:*fp16:16, c:*fp32:16, steps:i32, M={M}", [a, b, c, np.int32(3)])
+    A, B = a.astype(np.float64), b.astype(np.float64)
+    assert close(c, 2 * A @ B + B @ A, 1e-5)
+
+
+@weft.jit
+def nested(x, y, outer, inner, M: wl.constexpr):
+    rows = wl.arange(0, M)
+    offsets = rows[:, None] * M + rows[None, :]
+    total = wl.zeros((M, M), wl.float32)
+    for i in range(outer):
+        acc = wl.zeros((M, M), wl.float32)
+        for j in range(inner):
+            tile = wl.load(x + (i * inner + j) * M * M + offsets)
+            acc = wl.dot(tile, tile, acc)
+        total += acc * (i + 1)
+    wl.store(y + offsets, total)
+
+
+@pytest.mark.parametrize("inner", [0, 1, 4])
+@pytest.mark.parametrize("stages", [1, 2, 3, 4])
+def test_pipelined_loop_in_a_loop(rng, inner, stages):
+    M, outer = 32, 3
+    x = rng.standard_normal((outer * max(inner, 1), M, M)).astype(np.float16)
+    y = np.full((M, M), np.nan, np.float32)
+    args = [x, y, np.int32(outer), np.int32(inner)]
+    launch(nested, f"x:*fp16:16, y:*fp32:16, outer:i32, inner:i32, M={M}", args, stages=stages)
+    X = x.astype(np.float64)
+    expected = np.zeros((M, M))
+    for i in range(outer):
+        for j in range(inner):
+            expected += (i + 1) * X[i * inner + j] @ X[i * inner + j]
+    assert close(y, expected, 1e-5)
+
+
+@weft.jit
+def by_table(x, table, y, n, M: wl.constexpr):
+    rows = wl.arange(0, M)
+    offsets = rows[:, None] * M + rows[None, :]
+    acc = wl.zeros((M, M), wl.float32)
+    for i in range(n):
+        tile = wl.load(x + wl.load(table + i) * M * M + offsets)
+        acc = wl.dot(tile, wl.trans(tile), acc)
+    wl.store(y + offsets, acc)
+
+
+def test_blocks_named_by_a_table_are_not_read_past_its_end(rng):
+    M = 32
+    x = rng.standard_normal((5, M, M)).astype(np.float16)
+    table = np.array([3, 1, 4, 0], np.int32)
+    y = np.zeros((M, M), np.float32)
+    launch(by_table, f"x:*fp16:16, table:*i32, y:*fp32:16, n:i32, M={M}", [x, table, y, np.int32(4)])
+    X = x.astype(np.float64)
+    assert close(y, sum(X[j] @ X[j].T for j in table), 1e-5)
+
+
+@weft.jit
+def gather(x, index, y, n, BLOCK: wl.constexpr):
+    offsets = wl.program_id(0) * BLOCK + wl.arange(0, BLOCK)
+    mask = offsets < n
+    wl.store(y + offsets, wl.load(x + wl.load(index + offsets, mask=mask, other=0), mask=mask), mask=mask)
+
+
+def test_gather(rng):
+    x = rng.standard_normal(1000).astype(np.float32)
+    index = rng.integers(0, 1000, 777).astype(np.int32)
+    y = np.zeros(777, np.float32)
+    launch(gather, "x:*fp32:16, index:*i32:16, y:*fp32:16, n:i32, BLOCK=256", [x, index, y, np.int32(777)], grid=4)
+    assert np.array_equal(y, x[index])
+
+
+@weft.jit
+def both_axes(x, y, z, M: wl.constexpr, N: wl.constexpr):
+    i = wl.arange(0, M)
+    j = wl.arange(0, N)
+    offsets = i[:, None] * N + j[None, :]
+    tile = wl.load(x + offsets)
+    down = wl.sum(tile, axis=0)
+    across = wl.max(tile, axis=1)
+    wl.store(y + j, down)
+    wl.store(z + offsets, tile - across[:, None] + down[None, :])
+
+
+@pytest.mark.parametrize("warps", [1, 2, 4, 8])
+@pytest.mark.parametrize("M,N", [(16, 64), (64, 16), (32, 32)])
+def test_reductions_along_both_axes(rng, warps, M, N):
+    x = rng.standard_normal((M, N)).astype(np.float32)
+    y, z = np.zeros(N, np.float32), np.zeros((M, N), np.float32)
+    launch(both_axes, f"x:*fp32:16, y:*fp32:16, z:*fp32:16, M={M}, N={N}", [x, y, z], warps=warps)
+    assert close(y, x.astype(np.float64).sum(0), 1e-6)
+    assert close(z, x - x.max(1, keepdims=True) + x.astype(np.float64).sum(0), 1e-6)
+
+
+@weft.jit
+def pairs(x, y, z, N: wl.constexpr):
+    offsets = wl.arange(0, N)
+    joined = wl.join(wl.load(x + offsets), wl.load(y + offsets))
+    wl.store(z + 2 * offsets[:, None] + wl.arange(0, 2)[None, :], joined)
+    left, right = wl.split(joined * 2.0)
+    wl.store(x + offsets, left)
+    wl.store(y + offsets, right)
+
+
+def test_join_and_split(rng):
+    x, y = (rng.standard_normal(256).astype(np.float32) for _ in range(2))
+    before = np.stack([x, y], 1)
+    z = np.zeros(512, np.float32)
+    launch(pairs, "x:*fp32:16, y:*fp32:16, z:*fp32:16, N=256", [x, y, z])
+    assert np.array_equal(z, before.ravel())
+    assert np.array_equal(np.stack([x, y], 1), 2 * before)
