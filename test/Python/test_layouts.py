@@ -1,6 +1,6 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Kernels that put layouts, staging and pipelining to the test, run on the simulator: right results, no finding, no bank
-conflict where operands of products go through shared memory."""
+"""Kernels that put layouts, staging and pipelining to the test, run on the simulator: right results, no finding, no
+bank conflict where operands of products go through shared memory."""
 
 import math
 
