@@ -1,9 +1,11 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""How long the compiler takes on the flash-attention kernel of examples/04: python benchmarks/compile_time.py [--runs N] [--json]
+"""How long the compiler takes on the flash-attention kernel of examples/04.
 
-Each figure is the median over fresh processes with empty caches. "call to PTX" begins when a warmed-up interpreter (imports done) first asks for the
-kernel and ends with its PTX; Triton's, where it is installed, is the same for the same source. Targets: 400 ms to PTX, 150 ms for
-`import weft`, 1 ms for a call of a kernel that is compiled.
+    python benchmarks/compile_time.py [--runs N] [--json]
+
+Each figure is the median over fresh processes with empty caches. "call to PTX" begins when an interpreter whose imports
+are done first asks for the kernel, and ends with its PTX; Triton's, where it is installed, is the same for the same
+source. Limits: 400 ms to PTX, 150 ms for `import weft`, 1 ms for a call of a kernel that is compiled.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ SIGNATURE = ", ".join(
     + ["heads:i32", "N:i32:16", "M:i32:16"]
 )
 CONSTANTS = {"D": 64, "CAUSAL": True, "BLOCK_M": 128, "BLOCK_N": 64}
+OTHER_CONSTANTS = {**CONSTANTS, "CAUSAL": False}
 
 
 def load_example():
@@ -46,7 +49,7 @@ def child_import() -> dict[str, float]:
     import time
 
     start = time.perf_counter()
-    import weft  # noqa: F401
+    importlib.import_module("weft")
 
     return {"import weft": 1e3 * (time.perf_counter() - start)}
 
@@ -56,7 +59,6 @@ def child_weft() -> dict[str, float]:
     import time
 
     import torch
-    import weft
     from weft import native
 
     kernel = load_example().flash_attention_kernel
@@ -66,6 +68,9 @@ def child_weft() -> dict[str, float]:
     total = 1e3 * (time.perf_counter() - start)
     assert not compiled.cached, "expected an empty cache"
     times = {f"  {stage}": ms for stage, ms in compiled.info["times_ms"].items() if stage != "total"}
+    start = time.perf_counter()
+    kernel.compile(signature=SIGNATURE, constants=OTHER_CONSTANTS, num_warps=4, num_stages=3)
+    second = 1e3 * (time.perf_counter() - start)
 
     x = torch.zeros(1, 1, 128, 64, dtype=torch.float16)
     arguments = [x, x, x, x, torch.zeros(128), 1.0, *[64] * len(STRIDES), 1, 128, 128]
@@ -76,14 +81,14 @@ def child_weft() -> dict[str, float]:
     for _ in range(rounds):
         kernel.warmup(*arguments, **CONSTANTS, num_warps=4, num_stages=3)
     call = 1e3 * (time.perf_counter() - start) / rounds
-    return {"call to PTX": total, **times, "compiled call": call}
+    return {"call to PTX": total, **times, "second kernel to PTX": second, "compiled call": call}
 
 
 def child_triton() -> dict[str, float]:
-    """The same source through Triton, to PTX and on to a cubin, as Triton always does; its own clock says when."""
-    import time
+    """The same source through Triton, which goes on to a cubin; its own clock says when it had PTX.
 
-    import triton.compiler.compiler  # noqa: F401
+    The first kernel of the process, then another.
+    """
     from triton import knobs
     from weft.demo.triton_peer import compile_with_triton
 
@@ -91,18 +96,19 @@ def child_triton() -> dict[str, float]:
 
     def listen(src, metadata, metadata_group, times, cache_hit) -> None:
         stages["front end"] = times.ir_initialization / 1e3
-        for name, us in times.lowering_stages:
-            stages[name] = us / 1e3
+        stages.update({name: us / 1e3 for name, us in times.lowering_stages})
 
     knobs.compilation.listener = listen
     types = {name: f"*{kind}" for name, kind in POINTERS.items()} | {"scale_log2": "fp32"}
-    types |= {name: "i32" for name in [*STRIDES, "heads", "N", "M"]}
+    types |= dict.fromkeys([*STRIDES, "heads", "N", "M"], "i32")
     function = load_example().flash_attention_kernel.fn
-    start = time.perf_counter()
-    compile_with_triton(function, types, CONSTANTS, divisible=(*POINTERS, *STRIDES, "N", "M"))
-    stages["with ptxas"] = 1e3 * (time.perf_counter() - start)
-    to_ptx = sum(ms for name, ms in stages.items() if name not in ("cubin", "with ptxas"))
-    return {"Triton: call to PTX": to_ptx, **{f"  {name}": ms for name, ms in stages.items()}}
+    figures: dict[str, float] = {}
+    for name, constants in (("Triton: call to PTX", CONSTANTS), ("Triton: second kernel to PTX", OTHER_CONSTANTS)):
+        compile_with_triton(function, types, constants, divisible=(*POINTERS, *STRIDES, "N", "M"))
+        figures[name] = sum(ms for stage, ms in stages.items() if stage != "cubin")
+        if not figures.keys() - {name}:
+            figures |= {f"  {stage}": ms for stage, ms in stages.items()}
+    return figures
 
 
 CHILDREN = {"import": child_import, "weft": child_weft, "triton": child_triton}
@@ -138,7 +144,7 @@ def main() -> int:
     for name, ms in figures.items():
         limit = LIMITS_MS.get(name)
         verdict = "" if limit is None else f"   limit {limit:g} ms: {'met' if ms <= limit else 'MISSED'}"
-        print(f"{name:24}{ms:10.2f} ms{verdict}")
+        print(f"{name:30}{ms:10.2f} ms{verdict}")
     return 0
 
 

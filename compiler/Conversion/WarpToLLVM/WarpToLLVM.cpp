@@ -30,21 +30,11 @@ LoweringTable makeTable() {
   addProgramLowerings(table);
   addControlFlowLowerings(table);
   addFmaDotLowerings(table);
-#ifdef WEFT_LOWERS_MATRIX
   addMatrixLowerings(table);
-#endif
-#ifdef WEFT_LOWERS_SHARED
   addSharedLowerings(table);
-#endif
-#ifdef WEFT_LOWERS_CONVERTLAYOUT
   addConvertLayoutLowerings(table);
-#endif
-#ifdef WEFT_LOWERS_REDUCE
   addReduceLowerings(table);
-#endif
-#ifdef WEFT_LOWERS_SCAN
   addScanLowerings(table);
-#endif
   return table;
 }
 
