@@ -2,7 +2,6 @@
 """Vector addition: the smallest tile kernel. Run it: python examples/01_vector_add.py"""
 
 import numpy as np
-
 import weft
 import weft.language as wl
 

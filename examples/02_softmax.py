@@ -2,7 +2,6 @@
 """Row softmax: one program a row, the row in registers. Run it: python examples/02_softmax.py"""
 
 import numpy as np
-
 import weft
 import weft.language as wl
 

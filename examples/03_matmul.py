@@ -2,7 +2,6 @@
 """Matrix product in f16, bf16 and f32, any M, N, K. Run it: python examples/03_matmul.py"""
 
 import torch
-
 import weft
 import weft.language as wl
 
@@ -40,7 +39,8 @@ def matmul(a: torch.Tensor, b: torch.Tensor, *, precision: str = "ieee", block=(
     return c
 
 
-# The bound on ‖c - exact‖ / ‖exact‖: half a unit in the last place of the result's type, of tf32's eleven bits for tf32.
+# The bound on ‖c - exact‖ / ‖exact‖: half a unit in the last place of the result's type, of tf32's eleven bits for
+# tf32.
 BOUNDS = {
     (torch.float16, "tf32"): 2.0**-11,
     (torch.bfloat16, "tf32"): 2.0**-8,
@@ -58,7 +58,9 @@ def main():
             exact = a.double() @ b.double()
             error = float((c.double() - exact).norm() / exact.norm())
             assert error <= bound, f"{dtype} {M}x{N}x{K}: relative error {error:.2e}, expected at most {bound:.2e}"
-            name = str(dtype).removeprefix("torch.") + (" by tf32" if (dtype, precision) == (torch.float32, "tf32") else "")
+            name = str(dtype).removeprefix("torch.") + (
+                " by tf32" if (dtype, precision) == (torch.float32, "tf32") else ""
+            )
             print(f"matmul {M:3} x {N:3} x {K:3}, {name:15} on {weft.device()}: relative error {error:.1e}")
 
 

@@ -1,10 +1,12 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Flash attention, forward: f16 and bf16, full and causal, any lengths. Run it: python examples/04_flash_attention.py"""
+"""Flash attention, forward:
+
+F16 and bf16, full and causal, any lengths. Run it: python examples/04_flash_attention.py
+"""
 
 import math
 
 import torch
-
 import weft
 import weft.language as wl
 from weft.testing import accuracy, plain_attention, reference_attention
@@ -68,7 +70,8 @@ def flash_attention(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Softmax attention of q [B, H, N, D] over k, v [B, H, M, D]; D 64 or 128, any strides whose last is 1.
 
-    Returns the output [B, H, N, D] in q's dtype and the natural-log LSE [B, H, N] in float32. A row with nothing to attend to gives 0 and -inf.
+    Returns the output [B, H, N, D] in q's dtype and the natural-log LSE [B, H, N] in float32. A row with nothing to
+    attend to gives 0 and -inf.
     """
     B, H, N, D = q.shape
     M = k.shape[2]
@@ -101,7 +104,8 @@ def main():
         seen = torch.isfinite(ref_lse)
         assert torch.equal(lse.isfinite(), seen) and torch.allclose(lse[seen].double(), ref_lse[seen], atol=1e-4)
         name = f"{str(dtype).removeprefix('torch.')}, {'causal' if causal else 'full'}, D = {D}, {N} x {M}"
-        print(f"flash attention, {name} on {weft.device()}: error {result.worst:.1e}, plain PyTorch's {result.worst_plain:.1e}")
+        errors = f"error {result.worst:.1e}, plain PyTorch's {result.worst_plain:.1e}"
+        print(f"flash attention, {name} on {weft.device()}: {errors}")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""What flash attention costs, counted exactly by the simulator: no bank conflict, no memory traffic or product beyond the tiling's."""
+"""What flash attention costs, counted exactly by the simulator:
+
+No bank conflict, no memory traffic or product beyond the tiling's.
+"""
 
 import numpy as np
 import pytest
 import torch
-
 import weft.simulator
 from weft.demo.cases import flash_case
 

@@ -3,7 +3,6 @@
 
 import pytest
 import torch
-
 from weft.testing import accuracy, hold, plain_attention, reference_attention
 
 SIZES = [(1, 1), (63, 63), (64, 64), (65, 65), (113, 203), (256, 256), (799, 3), (3, 799), (1023, 1024)]

@@ -2,7 +2,6 @@
 """What ptxas makes of the examples' PTX: no spills, the algorithm's matrix instructions, no more code than Triton's."""
 
 import pytest
-
 from weft.compiler.ptxas import assemble, find_tool
 from weft.demo.cases import all_cases
 from weft.demo.report import beside_triton, peers_of

@@ -1,5 +1,9 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""``weft``: one sub-command a file, each with its own help. Exit code 0: done; 1: it failed, the reason is on stderr; 2: wrong usage."""
+"""``weft``:
+
+One sub-command a file, each with its own help. Exit code 0: done; 1: it failed, the reason is on stderr; 2: wrong
+usage.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,6 @@ from weft.cli import run as run_command
 from weft.cli import sim as sim_command
 
 COMMANDS = (compile_command, inspect_command, run_command, sim_command)
-
 
 
 def parser() -> argparse.ArgumentParser:

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import pathlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +41,10 @@ class Argument:
 
 
 def parse_arguments(texts: Sequence[str], seed: int) -> list[Argument]:
-    """The arguments that the texts spell; random buffers are drawn from ``seed``. Raises ValueError with what was expected."""
+    """The arguments that the texts spell;
+
+    Random buffers are drawn from ``seed``. Raises ValueError with what was expected.
+    """
     import numpy as np
 
     rng = np.random.default_rng(seed)
@@ -74,7 +78,8 @@ def _parse(text: str, rng: np.random.Generator) -> Argument:
         sizes = tuple(int(size) for size in re.split(r"[,x ]+", shape) if size)
         return Argument(_fill(name, sizes, fill, rng, text), pathlib.Path(output) if output else None)
     if match := _SCALAR.match(text):
-        return Argument(_scalar(*match.groups(), text))
+        name, number = match.groups()
+        return Argument(_scalar(name, number, text))
     raise ValueError(f"expected an argument like i32=5, f32[1024]=random or x.npy, but got '{text}'")
 
 
@@ -116,6 +121,7 @@ def _fill(name: str, shape: tuple[int, ...], fill: str, rng: np.random.Generator
         return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
     if fill == "nan" and name[0] in "iu":
         raise ValueError(f"expected a floating type to fill with nan, but got '{text}'")
+    values: np.ndarray
     if fill == "random":
         values = rng.standard_normal(shape)
     elif fill == "range":

@@ -17,7 +17,8 @@ A kernel's argument types come from its annotations or from --signature, in the 
 
     x:*fp16:16, n:i32, BLOCK=128
 
-where *fp16 is a pointer to float16, :16 promises a multiple of 16 (bytes, for a pointer), and NAME=VALUE fixes a constexpr."""
+where *fp16 is a pointer to float16, :16 promises a multiple of 16 (bytes, for a pointer), and NAME=VALUE fixes a
+constexpr."""
 
 
 def add(commands: Any) -> None:

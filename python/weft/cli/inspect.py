@@ -13,8 +13,8 @@ def add(commands: Any) -> None:
     part = commands.add_parser(
         "inspect",
         help="print what is inside a PTX library",
-        description="Opens a library, which checks every part of it, and prints its kernels and their variants; with the registers, spills and machine "
-        "instructions that ptxas reports, where ptxas is found.",
+        description="Opens a library, which checks every part of it, and prints its kernels and their variants; "
+        "with the registers, spills and machine instructions that ptxas reports, where ptxas is found.",
     )
     part.add_argument("library", metavar="DIR")
     part.add_argument("--ptx", metavar="KERNEL[:VARIANT]", help="print the PTX of a kernel instead")
@@ -30,7 +30,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.ptx:
         name, _, variant = arguments.ptx.partition(":")
         if name not in library.kernels:
-            raise ValueError(f"expected a kernel of {arguments.library}, but got '{name}'; it has {', '.join(library.kernels)}")
+            raise ValueError(
+                f"expected a kernel of {arguments.library}, but got '{name}'; it has {', '.join(library.kernels)}"
+            )
         print(library.kernels[name].ptx(int(variant or 0)))
         return 0
     rows = [_row(kernel, index) for kernel in library.kernels.values() for index in range(len(kernel.variants))]
@@ -76,7 +78,10 @@ def _print(library: Any, rows: list[dict[str, Any]]) -> None:
             row["target"],
             ", ".join(f"{name}: {_guarded(kind, name, row['guards'])}" for name, kind in row["arguments"].items()),
             ", ".join(f"{name} = {value}" for name, value in row["constants"].items()),
-            *("-" if row[key] is None else f"{row[key]:,}" for key in ("warps", "shared_bytes", "registers", "spill_bytes", "instructions")),
+            *(
+                "-" if row[key] is None else f"{row[key]:,}"
+                for key in ("warps", "shared_bytes", "registers", "spill_bytes", "instructions")
+            ),
         )
     Console().print(table)
     if any(row["registers"] is None for row in rows):

@@ -24,7 +24,9 @@ def add(commands: Any) -> None:
     )
     part.add_argument("library", metavar="DIR")
     part.add_argument("--kernel", metavar="NAME", help="the kernel, when the library has several")
-    part.add_argument("--grid", type=triple, metavar="X[,Y[,Z]]", help="programs (default: the library's own expression)")
+    part.add_argument(
+        "--grid", type=triple, metavar="X[,Y[,Z]]", help="programs (default: the library's own expression)"
+    )
     part.add_argument("--arg", action="append", default=[], metavar="A", help="an argument; repeat for each")
     part.add_argument("--device", metavar="D", help="cuda:N or simulator (default: cuda:0 where there is one)")
     part.add_argument("--seed", type=int, default=None, help="for random arguments (default: fresh, printed)")
@@ -42,22 +44,17 @@ def run(arguments: argparse.Namespace) -> int:
     name = arguments.kernel or _only(library)
     seed = secrets.randbits(32) if arguments.seed is None else arguments.seed
     parsed = argument_forms.parse_arguments(arguments.arg, seed)
-    before = [argument.value.copy() if isinstance(argument.value, np.ndarray) else None for argument in parsed]
+    before = {i: a.value.tobytes() for i, a in enumerate(parsed) if isinstance(a.value, np.ndarray)}
     started = time.perf_counter()
     library.launch(name, arguments.grid, *(argument.value for argument in parsed), device=arguments.device)
     seconds = time.perf_counter() - started
     written = argument_forms.write_outputs(parsed)
     names = list(library.kernels[name].arguments)
-    buffers = [
-        {"argument": names[i], "changed": argument.value.tobytes() != before[i].tobytes()}
-        for i, argument in enumerate(parsed)
-        if before[i] is not None
-    ]
+    buffers = [{"argument": names[i], "changed": parsed[i].value.tobytes() != old} for i, old in before.items()]
     device = arguments.device or weft.device()
     if arguments.json:
-        print(json.dumps({
-            "kernel": name, "device": device, "seconds": seconds, "seed": seed, "buffers": buffers, "written": [str(path) for path in written],
-        }))  # fmt: skip
+        report = {"kernel": name, "device": device, "seconds": seconds, "seed": seed, "buffers": buffers}
+        print(json.dumps(report | {"written": [str(path) for path in written]}))
         return 0
     print(f"ran '{name}' on {device} in {seconds:.3f} s (seed {seed})")
     for buffer in buffers:

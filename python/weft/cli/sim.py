@@ -29,8 +29,12 @@ def add(commands: Any) -> None:
     part.add_argument("--block", type=triple, required=True, metavar="X[,Y[,Z]]", help="threads of a block")
     part.add_argument("--shared", type=int, default=0, metavar="BYTES", help="dynamic shared memory (default: 0)")
     part.add_argument("--arg", action="append", default=[], metavar="A", help="an argument; repeat for each")
-    part.add_argument("--checks", default="all", metavar="C", help="all, none, or kinds of findings by comma (default: all)")
-    part.add_argument("--seed", type=int, default=None, help="for random arguments and the order of warps (default: fresh, printed)")
+    part.add_argument(
+        "--checks", default="all", metavar="C", help="all, none, or kinds of findings by comma (default: all)"
+    )
+    part.add_argument(
+        "--seed", type=int, default=None, help="for random arguments and the order of warps (default: fresh, printed)"
+    )
     part.add_argument("--json", action="store_true", help="report as JSON")
     part.set_defaults(function=run)
 
@@ -56,10 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
     written = argument_forms.write_outputs(parsed)
     findings = [_as_dict(finding) for finding in report.findings]
     if arguments.json:
-        print(json.dumps({
-            "seed": seed, "seconds": seconds, "findings": findings, "counters": report.counters,
-            "advisories": [_as_dict(advisory) for advisory in report.advisories], "written": [str(path) for path in written],
-        }))  # fmt: skip
+        result = {"seed": seed, "seconds": seconds, "findings": findings, "counters": report.counters}
+        result["advisories"] = [_as_dict(advisory) for advisory in report.advisories]
+        print(json.dumps(result | {"written": [str(path) for path in written]}))
     else:
         _print_report(report, seed, seconds, written)
     return 1 if findings else 0

@@ -21,7 +21,10 @@ _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\d+\s+)?([A-Z][A-Z
 
 @dataclass(frozen=True)
 class Resources:
-    """What one thread of a kernel takes, and the instructions of its machine code by mnemonic (without NOP; None without cuobjdump)."""
+    """What one thread of a kernel takes, and the instructions of its machine code by mnemonic (without NOP;
+
+    None without cuobjdump).
+    """
 
     registers: int
     spill_store_bytes: int
@@ -42,7 +45,10 @@ class Resources:
 
 @functools.cache
 def find_tool(name: str) -> str | None:
-    """The path of "ptxas" or "cuobjdump": on PATH, in CUDA_HOME, or in an installed Triton; None where there is none."""
+    """The path of "ptxas" or "cuobjdump":
+
+    On PATH, in CUDA_HOME, or in an installed Triton; None where there is none.
+    """
     found = shutil.which(name)
     folders = [pathlib.Path(os.environ[key]) / "bin" for key in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(key)]
     folders.append(pathlib.Path("/usr/local/cuda/bin"))
@@ -54,7 +60,10 @@ def find_tool(name: str) -> str | None:
 
 
 def assemble(ptx: str, target: str) -> Resources | None:
-    """Assemble PTX for a target and report; None where there is no ptxas. Raises weft.Error, with ptxas' words, for PTX that it refuses."""
+    """Assemble PTX for a target and report;
+
+    None where there is no ptxas. Raises weft.Error, with ptxas' words, for PTX that it refuses.
+    """
     ptxas = find_tool("ptxas")
     if ptxas is None:
         return None

@@ -48,7 +48,7 @@ def beside_triton(case: Case) -> Beside:
     signature = parse(case.signature)
     theirs = compile_with_triton(
         case.kernel.fn,
-        {name: kind for name, kind in zip(signature.arguments, ours.types, strict=True)},
+        dict(zip(signature.arguments, ours.types, strict=True)),
         signature.constants,
         divisible=tuple(name for name, argument in signature.arguments.items() if argument.divisibility % 16 == 0),
         warps=case.warps,
@@ -77,8 +77,8 @@ def main_table(compiled: Sequence[Compiled], ran: Sequence[Ran]) -> Table:
             f"{result.judgement.error:.1e}",
             f"{result.judgement.plain_error:.1e}",
             *_resource_cells(each.resources),
-            f"{each.seconds:.2f}",
-            f"{result.seconds:.2f}",
+            "as above" if each.seconds is None else f"{each.seconds:.2f}",
+            f"{result.judgement.seconds:.2f}",
         )
     return table
 
@@ -121,12 +121,15 @@ def failures(compiled: Sequence[Compiled], ran: Sequence[Ran]) -> list[str]:
     wrong = [f"{each.case.name}: {text}" for each in ran for text in each.judgement.failures]
     for each in compiled:
         if each.resources is not None and _spills(each.resources):
-            wrong.append(f"{each.case.name} for {each.target}: expected no spills, but got {_spills(each.resources)} bytes")
+            wrong.append(
+                f"{each.case.name} for {each.target}: expected no spills, but got {_spills(each.resources)} bytes"
+            )
     return wrong
 
 
 def verdict(wrong: Sequence[str], ran: Sequence[Ran]) -> str:
     """One line when all is well; what is wrong, a line each, when not."""
     if not wrong:
-        return f"All {len(ran)} cases are right on {ran[0].device}: within twice plain PyTorch's error of float64, no spills."
+        right = f"All {len(ran)} cases are right on {ran[0].device}"
+        return f"{right}: within twice plain PyTorch's error of float64, no spills."
     return "\n".join([f"{len(wrong)} of the demo's checks failed:", *(f"  {text}" for text in wrong)])

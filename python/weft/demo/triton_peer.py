@@ -6,8 +6,9 @@ from __future__ import annotations
 import importlib.util
 import time
 import types
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Callable, Mapping
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ def compile_with_triton(
 ) -> PeerKernel:
     """Compile a kernel's plain Python function with Triton.
 
-    ``signature`` maps the run-time arguments to Triton type strings ("*fp16", "i32"), ``constants`` the constexpr ones to values, ``divisible`` names
-    the arguments that are multiples of 16. The function's ``wl`` is Triton's language, name for name.
+    ``signature`` maps the run-time arguments to Triton type strings ("*fp16", "i32"), ``constants`` the constexpr
+    ones to values, ``divisible`` names the arguments that are multiples of 16. The function's ``wl`` is Triton's language, name for name.
     """
     import triton
     import triton.language as tl
@@ -45,7 +46,9 @@ def compile_with_triton(
 
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     kernel = triton.jit(
-        types.FunctionType(function.__code__, {**function.__globals__, "wl": tl}, function.__name__, function.__defaults__)
+        types.FunctionType(
+            function.__code__, {**function.__globals__, "wl": tl}, function.__name__, function.__defaults__
+        )
     )
     kernel.fn.__module__ = function.__module__
     full = {name: signature.get(name, "constexpr") for name in names}

@@ -1,7 +1,8 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """References and the rule that says when an attention kernel is right.
 
-``accuracy`` judges a result by a float64 reference and the same formula in plain framework operations, ``hold`` raises where it is wrong;
+``accuracy`` judges a result by a float64 reference and the same formula in plain framework operations, ``hold``
+raises where it is wrong;
 ``attention`` is that reference and those plain forms. Both need PyTorch.
 """
 

@@ -1,15 +1,16 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """How right is right: a result is held against float64, beside what plain framework operations reach.
 
-The bounds on the largest error are those of FlashAttention's own test suite; the bounds on the mean error and on the bias
+The bounds on the largest error are those of FlashAttention's own test suite; the bounds on the mean error and on the
+bias
 catch kernels whose every element is just inside the first bound.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Callable, Sequence
 
 import torch
 
@@ -44,7 +45,10 @@ class Accuracy:
 
     @property
     def excess(self) -> float:
-        """The most that any error exceeds its bound by, as a factor; infinite for NaN, at most 1 when every bound holds."""
+        """The most that any error exceeds its bound by, as a factor;
+
+        Infinite for NaN, at most 1 when every bound holds.
+        """
         pairs = (
             (self.worst, self.worst_limit), (self.mean, self.mean_limit),
             (self.bias, self.bias_limit), (self.relative, self.relative_limit),
@@ -63,11 +67,14 @@ def accuracy(
 ) -> Accuracy:
     """Hold ``out`` against the float64 ``ref`` and against ``plain``, the same formula in plain operations.
 
-    ``plain`` holds one or more forms of the formula; the worst of them counts. ``gradient`` takes the wider bound for gradients,
-    ``input_scale`` is the factor that the inputs were multiplied with. ``products_as_given`` says that the operands enter their product
+    ``plain`` holds one or more forms of the formula; the worst of them counts. ``gradient`` takes the wider bound for
+    gradients,
+    ``input_scale`` is the factor that the inputs were multiplied with. ``products_as_given`` says that the operands
+    enter their product
     unrounded, in which case a bf16 result must be within 0.4 % of the reference in norm.
 
-    Elements where the reference is -inf or +inf must be equal; they take no part in the other bounds. A NaN in ``out`` breaks every bound.
+    Elements where the reference is -inf or +inf must be equal; they take no part in the other bounds. A NaN in
+    ``out`` breaks every bound.
     """
     if out.shape != ref.shape:
         raise ValueError(f"expected a result of shape {tuple(ref.shape)}, but got {tuple(out.shape)}")
@@ -142,7 +149,8 @@ class _Errors:
 def hold(draw: Callable[[], Sequence[Accuracy]]) -> None:
     """Raise AssertionError unless every result of ``draw`` is right.
 
-    ``draw`` makes fresh random inputs at each call and judges the results on them. One draw in some two hundred exceeds a bound by chance, so an
+    ``draw`` makes fresh random inputs at each call and judges the results on them. One draw in some two hundred
+    exceeds a bound by chance, so an
     excess below three times a bound counts only if one of two fresh draws repeats it.
     """
     failures = _failures(draw())

@@ -18,7 +18,10 @@ def _allowed(n: int, m: int, causal: bool) -> torch.Tensor:
 def reference_attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool = False, scale: float | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Output [B, H, N, Dv] and natural-log LSE [B, H, N], both float64. A row with nothing to attend to gives 0 and -inf."""
+    """Output [B, H, N, Dv] and natural-log LSE [B, H, N], both float64.
+
+    A row with nothing to attend to gives 0 and -inf.
+    """
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     scores = scale * q.double() @ k.double().transpose(-1, -2)
     scores = scores.masked_fill(~_allowed(q.shape[-2], k.shape[-2], causal), -math.inf)
