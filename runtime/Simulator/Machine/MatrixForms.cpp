@@ -5,13 +5,97 @@
 #include "runtime/Simulator/Machine/Decode.h"
 #include "runtime/Simulator/Machine/Divergence.h"
 #include "runtime/Simulator/Machine/Lanes.h"
+#include "runtime/Simulator/Machine/MatrixOperands.h"
 #include "runtime/Support/Format.h"
 
 namespace weft::simulator::machine {
-namespace {
-
 namespace sem = semantics;
 using ptx::Type;
+
+void runProduct(Warp &warp, const Record &record, uint32_t mask) {
+  if (!gather(warp, mask, warp.live))
+    return;
+  const auto &p = *static_cast<const Product *>(record.aux);
+  void *d[32];
+  const void *a[32], *b[32], *c[32];
+  const Ref *refs = record.wide;
+  for (unsigned i = 0; i < p.dCount; ++i)
+    d[i] = warp.reg<std::byte>(*refs++);
+  for (unsigned i = 0; i < p.aCount; ++i)
+    a[i] = warp.reg<std::byte>(*refs++);
+  for (unsigned i = 0; i < p.bCount; ++i)
+    b[i] = warp.reg<std::byte>(*refs++);
+  for (unsigned i = 0; i < p.cCount; ++i)
+    c[i] = warp.reg<std::byte>(*refs++);
+  if (p.quadPairs)
+    sem::multiplyQuadPairs(p.aByColumn, p.bByRow, p.product.c, p.product.d, a, b, c, d);
+  else
+    sem::multiply(p.product, a, b, c, d);
+  warp.worker->counters.mmaMacs += p.macs;
+}
+
+sem::MatrixType matrixType(Type type) {
+  switch (type) {
+  case Type::BF16: return sem::MatrixType::BF16;
+  case Type::TF32: return sem::MatrixType::TF32;
+  case Type::F64: return sem::MatrixType::F64;
+  case Type::S8: return sem::MatrixType::S8;
+  case Type::U8: return sem::MatrixType::U8;
+  case Type::S4: return sem::MatrixType::S4;
+  case Type::U4: return sem::MatrixType::U4;
+  case Type::B1: return sem::MatrixType::B1;
+  default: return sem::MatrixType::F16;
+  }
+}
+sem::AccumulatorType accumulatorType(Type type) {
+  return type == Type::F16   ? sem::AccumulatorType::F16
+         : type == Type::F64 ? sem::AccumulatorType::F64
+         : type == Type::S32 ? sem::AccumulatorType::S32
+                             : sem::AccumulatorType::F32;
+}
+
+sem::MatrixShape shapeNamed(std::string_view text) {
+  uint16_t numbers[3] = {};
+  int at = -1;
+  for (char c : text) {
+    if (c >= '0' && c <= '9')
+      numbers[at] = uint16_t(numbers[at] * 10 + (c - '0'));
+    else
+      ++at;
+  }
+  return {numbers[0], numbers[1], numbers[2]};
+}
+
+void appendRegisters(Binding &b, const ptx::Operand &operand, size_t count, Type type, bool destination,
+                     std::vector<Ref> &refs) {
+  std::vector<const ptx::Operand *> elements;
+  if (operand.kind == ptx::OperandKind::Vector)
+    for (const ptx::Operand &element : operand.elements)
+      elements.push_back(&element);
+  else
+    elements.push_back(&operand);
+  if (elements.size() != count)
+    b.fail(operand, format("expected {} registers, but got {}", count, elements.size()));
+  for (const ptx::Operand *element : elements)
+    refs.push_back(destination ? b.destination(*element, type) : b.source(*element, type));
+}
+
+void bindProduct(Binding &b, const Product &p) {
+  if (b.operandCount() != 4)
+    b.fail("expected the four operands d, a, b, c");
+  bool wide = p.product.a == sem::MatrixType::F64;
+  Type type = wide ? Type::F64 : Type::B32;
+  std::vector<Ref> refs;
+  appendRegisters(b, b.operand(0), p.dCount, type, true, refs);
+  appendRegisters(b, b.operand(1), p.aCount, type, false, refs);
+  appendRegisters(b, b.operand(2), p.bCount, type, false, refs);
+  appendRegisters(b, b.operand(3), p.cCount, type, false, refs);
+  b.setWide(std::move(refs), p.dCount);
+  b.keep(p);
+  b.record.run = runProduct;
+}
+
+namespace {
 
 /// A row that a lane may not read.
 alignas(16) std::byte noRow[16];
@@ -68,82 +152,6 @@ void runMoveMatrix(Warp &warp, const Record &record, uint32_t mask) {
   commit(warp.reg<uint32_t>(record.op[0]), results, mask);
 }
 
-/// Record::aux of mma: registers of each operand, in `wide` as d, a, b, c.
-struct Product {
-  sem::MatrixProduct product;
-  unsigned dCount = 0, aCount = 0, bCount = 0, cCount = 0;
-  uint64_t macs = 0;
-  bool quadPairs = false, aByColumn = false, bByRow = false;
-};
-
-void runMma(Warp &warp, const Record &record, uint32_t mask) {
-  if (!gather(warp, mask, warp.live))
-    return;
-  const auto &p = *static_cast<const Product *>(record.aux);
-  void *d[32];
-  const void *a[32], *b[32], *c[32];
-  const Ref *refs = record.wide;
-  for (unsigned i = 0; i < p.dCount; ++i)
-    d[i] = warp.reg<std::byte>(*refs++);
-  for (unsigned i = 0; i < p.aCount; ++i)
-    a[i] = warp.reg<std::byte>(*refs++);
-  for (unsigned i = 0; i < p.bCount; ++i)
-    b[i] = warp.reg<std::byte>(*refs++);
-  for (unsigned i = 0; i < p.cCount; ++i)
-    c[i] = warp.reg<std::byte>(*refs++);
-  if (p.quadPairs)
-    sem::multiplyQuadPairs(p.aByColumn, p.bByRow, p.product.c, p.product.d, a, b, c, d);
-  else
-    sem::multiply(p.product, a, b, c, d);
-  warp.worker->counters.mmaMacs += p.macs;
-}
-
-sem::MatrixType matrixType(Type type) {
-  switch (type) {
-  case Type::BF16: return sem::MatrixType::BF16;
-  case Type::TF32: return sem::MatrixType::TF32;
-  case Type::F64: return sem::MatrixType::F64;
-  case Type::S8: return sem::MatrixType::S8;
-  case Type::U8: return sem::MatrixType::U8;
-  case Type::S4: return sem::MatrixType::S4;
-  case Type::U4: return sem::MatrixType::U4;
-  case Type::B1: return sem::MatrixType::B1;
-  default: return sem::MatrixType::F16;
-  }
-}
-sem::AccumulatorType accumulatorType(Type type) {
-  return type == Type::F16   ? sem::AccumulatorType::F16
-         : type == Type::F64 ? sem::AccumulatorType::F64
-         : type == Type::S32 ? sem::AccumulatorType::S32
-                             : sem::AccumulatorType::F32;
-}
-
-/// "m16n8k16" to its three numbers.
-sem::MatrixShape shapeNamed(std::string_view text) {
-  uint16_t numbers[3] = {};
-  int at = -1;
-  for (char c : text) {
-    if (c >= '0' && c <= '9')
-      numbers[at] = uint16_t(numbers[at] * 10 + (c - '0'));
-    else
-      ++at;
-  }
-  return {numbers[0], numbers[1], numbers[2]};
-}
-
-void appendRegisters(Binding &b, const ptx::Operand &operand, size_t count, Type type, bool destination, std::vector<Ref> &refs) {
-  std::vector<const ptx::Operand *> elements;
-  if (operand.kind == ptx::OperandKind::Vector)
-    for (const ptx::Operand &element : operand.elements)
-      elements.push_back(&element);
-  else
-    elements.push_back(&operand);
-  if (elements.size() != count)
-    b.fail(operand, format("expected {} registers, but got {}", count, elements.size()));
-  for (const ptx::Operand *element : elements)
-    refs.push_back(destination ? b.destination(*element, type) : b.source(*element, type));
-}
-
 void bindMma(Binding &b) {
   Product p;
   p.product.shape = shapeNamed(b.modifier("shape"));
@@ -172,18 +180,7 @@ void bindMma(Binding &b) {
     p.cCount = sem::accumulatorRegisters(shape, p.product.c);
     p.dCount = sem::accumulatorRegisters(shape, p.product.d);
   }
-  if (b.operandCount() != 4)
-    b.fail("expected the four operands d, a, b, c");
-  bool wide = p.product.a == sem::MatrixType::F64;
-  Type type = wide ? Type::F64 : Type::B32;
-  std::vector<Ref> refs;
-  appendRegisters(b, b.operand(0), p.dCount, type, true, refs);
-  appendRegisters(b, b.operand(1), p.aCount, type, false, refs);
-  appendRegisters(b, b.operand(2), p.bCount, type, false, refs);
-  appendRegisters(b, b.operand(3), p.cCount, type, false, refs);
-  b.setWide(std::move(refs), p.dCount);
-  b.keep(p);
-  b.record.run = runMma;
+  bindProduct(b, p);
 }
 
 void bindMatrixAccess(Binding &b, bool load) {
