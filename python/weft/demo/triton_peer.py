@@ -37,7 +37,8 @@ def compile_with_triton(
     """Compile a kernel's plain Python function with Triton.
 
     ``signature`` maps the run-time arguments to Triton type strings ("*fp16", "i32"), ``constants`` the constexpr
-    ones to values, ``divisible`` names the arguments that are multiples of 16. The function's ``wl`` is Triton's language, name for name.
+    ones to values, ``divisible`` names the arguments that are multiples of 16. The function's ``wl`` is Triton's
+    language, name for name.
     """
     import triton
     import triton.language as tl
