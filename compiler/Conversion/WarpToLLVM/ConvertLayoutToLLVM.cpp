@@ -1,26 +1,71 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// warp.convert_layout: renames registers where every lane keeps its elements; otherwise through shared memory.
+// warp.convert_layout: renames registers where every lane keeps its elements, shuffles where few elements move inside their warps, and goes through shared
+// memory otherwise.
 
 #include "compiler/Conversion/WarpToLLVM/SharedAccess.h"
 #include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Layout/ShuffleExchange.h"
 #include "dialects/Warp/Transforms/Scratch.h"
 
 using namespace mlir;
 using namespace weft::warp;
 
 namespace weft {
+namespace {
 
-static LogicalResult lowerConvertLayout(ConvertLayoutOp op, Emitter &e) {
+Registers emitShuffles(Emitter &e, const ShuffleExchange &exchange, ArrayRef<Value> source) {
+  SmallVector<unsigned, 5> bits = exchange.choosingBits();
+  llvm::DenseMap<std::pair<uint32_t, uint32_t>, Value> known; // by source register and lane: repeated registers are moved once
+  auto move = [&](uint32_t reg, uint32_t lane) {
+    Value &moved = known[{reg, lane}];
+    if (!moved) {
+      Value from = e.xorOfBits(exchange.laneSteps, {});
+      if (lane)
+        from = LLVM::XOrOp::create(e.b, e.loc, from, e.i32(lane));
+      moved = e.shuffleIndex(source[reg], from);
+    }
+    return moved;
+  };
+  // One candidate for each value of the choosing bits; each bit then halves them.
+  auto choose = [&](SmallVector<Value> candidates) {
+    for (unsigned bit : bits) {
+      Value isSet = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::ne, LLVM::AndOp::create(e.b, e.loc, e.lane(), e.i32(1u << bit)), e.i32(0));
+      SmallVector<Value> chosen;
+      for (size_t i = 0; i < candidates.size(); i += 2)
+        chosen.push_back(LLVM::SelectOp::create(e.b, e.loc, isSet, candidates[i + 1], candidates[i]));
+      candidates = std::move(chosen);
+    }
+    return candidates.front();
+  };
+  Registers results;
+  for (auto [reg, lane] : llvm::zip_equal(exchange.registerOf, exchange.laneOf)) {
+    SmallVector<Value> candidates;
+    for (uint32_t choice = 0; choice < 1u << bits.size(); ++choice) {
+      uint32_t from = reg;
+      for (auto [position, bit] : llvm::enumerate(bits))
+        from ^= choice >> position & 1 ? exchange.registerSteps[bit] : 0;
+      candidates.push_back(move(from, lane));
+    }
+    results.push_back(choose(std::move(candidates)));
+  }
+  return results;
+}
+
+LogicalResult lowerConvertLayout(ConvertLayoutOp op, Emitter &e) {
   const LinearLayout &source = layoutOf(op.getSource().getType()), &result = layoutOf(op.getResult().getType());
   ArrayRef<Value> registers = e.registers(op.getSource());
   if (std::optional<SmallVector<uint32_t>> permutation = result.registerPermutation(source)) {
     e.bind(op.getResult(), llvm::map_to_vector(*permutation, [&](uint32_t from) { return registers[from]; }));
     return success();
   }
+  unsigned bytes = elementBytes(cast<RankedTensorType>(op.getSource().getType()).getElementType());
+  if (std::optional<ShuffleExchange> exchange = shuffleExchange(source, result, bytes)) {
+    e.bind(op.getResult(), emitShuffles(e, *exchange, registers));
+    return success();
+  }
   auto scratch = op->getAttrOfType<IntegerAttr>(scratchAttrName);
   if (!scratch)
     return op.emitOpError("has no scratch memory; run 'warp-allocate-shared' before");
-  unsigned bytes = elementBytes(cast<RankedTensorType>(op.getSource().getType()).getElementType());
   LinearLayout shared = scratchLayout(source, result, bytes);
   Value base = e.sharedPointer(scratch.getInt());
   emitSharedStore(e, base, accessOf(source, shared, bytes), registers);
@@ -28,6 +73,8 @@ static LogicalResult lowerConvertLayout(ConvertLayoutOp op, Emitter &e) {
   e.bind(op.getResult(), emitSharedLoad(e, base, accessOf(result, shared, bytes), registerType(op.getResult().getType())));
   return success();
 }
+
+} // namespace
 
 void addConvertLayoutLowerings(LoweringTable &table) { table.add<ConvertLayoutOp>(lowerConvertLayout); }
 

@@ -2,6 +2,7 @@
 // Registration of the warp dialect; text and checks of the layout attribute and the shared-memory type.
 #include "dialects/Warp/IR/WarpDialect.h"
 #include "dialects/Warp/IR/WarpOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OpImplementation.h"
@@ -45,6 +46,10 @@ void WarpDialect::initialize() {
 #include "dialects/Warp/IR/WarpOps.cpp.inc"
       >();
   addInterfaces<LayoutAliases>();
+}
+
+Operation *WarpDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location location) {
+  return arith::ConstantOp::materialize(builder, value, type, location);
 }
 
 //===-- Layouts ---------------------------------------------------------------------------------------------------------===//

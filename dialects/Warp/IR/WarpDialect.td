@@ -17,9 +17,10 @@ def Warp_Dialect : Dialect {
     A module carries `warp.target = "sm_80"`; a kernel, its `tile.schedule`. After `warp-allocate-shared` each `warp.alloc` carries its byte
     offset, and the kernel `warp.shared_bytes`.
   }];
-  let dependentDialects = ["::weft::tile::TileDialect"];
+  let dependentDialects = ["::weft::tile::TileDialect", "::mlir::arith::ArithDialect"];
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
+  let hasConstantMaterializer = 1;
 }
 
 #endif // WEFT_DIALECTS_WARP_IR_WARPDIALECT_TD

@@ -2,6 +2,7 @@
 #include "dialects/Warp/Transforms/Scratch.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Layout/ShuffleExchange.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -42,9 +43,10 @@ int64_t weft::warp::scratchBytes(Operation *op) {
   return TypeSwitch<Operation *, int64_t>(op)
       .Case([](ConvertLayoutOp convert) -> int64_t {
         auto source = cast<RankedTensorType>(convert.getSource().getType()), result = cast<RankedTensorType>(convert.getResult().getType());
-        if (layoutAttrOf(result).getLayout().registerPermutation(layoutAttrOf(source).getLayout()))
-          return 0;
-        return source.getNumElements() * elementBytes(source.getElementType());
+        const LinearLayout &from = layoutAttrOf(source).getLayout(), &to = layoutAttrOf(result).getLayout();
+        unsigned bytes = elementBytes(source.getElementType());
+        bool staysInRegisters = to.registerPermutation(from) || shuffleExchange(from, to, bytes);
+        return staysInRegisters ? 0 : source.getNumElements() * bytes;
       })
       .Case([](tile::ReduceOp reduce) -> int64_t { return reductionBytes(reduce.getSources(), reduce.getAxis()); })
       .Case([](tile::ScanOp scan) -> int64_t {

@@ -1,0 +1,97 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt --convert-warp-to-llvm --split-input-file --verify-diagnostics %s | FileCheck %s
+
+#acc = #warp.layout<[16, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+#swapped = #warp.layout<[16, 16], register = [[0, 8], [0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+
+// A permutation of registers is nothing: register 1 of the accumulator is register 2 of the result.
+// CHECK-LABEL: llvm.func @permutation
+// CHECK: %[[V:.*]] = llvm.fadd
+// CHECK-NOT: shfl
+// CHECK-NOT: llvm.store
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @permutation(%x: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %s = tile.splat %x : f32 -> tensor<16x16xf32, #acc>
+    %v = arith.addf %s, %s : tensor<16x16xf32, #acc>
+    %r = warp.convert_layout %v : tensor<16x16xf32, #acc> -> tensor<16x16xf32, #swapped>
+    return
+  }
+}
+
+// -----
+
+#rows = #warp.layout<[32], register = [[8], [16]], lane = [[0], [0], [1], [2], [4]], warp = [[0]]>
+#one = #warp.layout<[32], register = [], lane = [[1], [2], [4], [8], [16]], warp = [[0]]>
+
+// Rows of an accumulator, four lanes each, to one row a lane: a shuffle for each of the four registers a lane may want, then a choice by its two upper bits.
+// CHECK-LABEL: llvm.func @shuffles
+// CHECK-COUNT-4: nvvm.shfl.sync idx
+// CHECK-COUNT-2: llvm.select
+// CHECK: llvm.select
+// CHECK-NOT: nvvm.shfl
+// CHECK-NOT: nvvm.barrier
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @shuffles(%p: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 2, stages = 1>} {
+    %i = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32, #rows>
+    %r = warp.convert_layout %i : tensor<32xi32, #rows> -> tensor<32xi32, #one>
+    return
+  }
+}
+
+// -----
+
+#acc = #warp.layout<[32, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0]]>
+#rows = #warp.layout<[32, 16], register = [[0, 1], [0, 2], [0, 4]], lane = [[0, 8], [1, 0], [2, 0], [4, 0], [8, 0]], warp = [[16, 0]]>
+
+// Through shared memory otherwise: pairs are written, pieces of 8 bytes are read without a bank conflict, a barrier lies between.
+// CHECK-LABEL: llvm.func @memory
+// CHECK-COUNT-4: llvm.store %{{.*}} {alignment = 4 : i64} : vector<2xf16>, !llvm.ptr<3>
+// CHECK-NEXT: nvvm.barrier
+// CHECK-COUNT-2: llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr<3> -> vector<4xf16>
+// CHECK-NOT: llvm.load
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @memory(%x: f16) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 2, stages = 1>} {
+    %s = tile.splat %x : f16 -> tensor<32x16xf16, #acc>
+    %r = warp.convert_layout %s {warp.scratch = 0 : i64} : tensor<32x16xf16, #acc> -> tensor<32x16xf16, #rows>
+    return
+  }
+}
+
+// -----
+
+#low = #warp.layout<[64], register = [], lane = [[1], [2], [4], [8], [16]], warp = [[32]]>
+#high = #warp.layout<[64], register = [], lane = [[2], [4], [8], [16], [32]], warp = [[1]]>
+
+// Truth values travel as bytes, pointers as 64-bit integers.
+// CHECK-LABEL: llvm.func @elements
+// CHECK: llvm.zext %{{.*}} : i1 to i8
+// CHECK: llvm.store %{{.*}} : i8, !llvm.ptr<3>
+// CHECK: llvm.trunc %{{.*}} : i8 to i1
+// CHECK: llvm.store %{{.*}} : i64, !llvm.ptr<3>
+// CHECK: llvm.inttoptr %{{.*}} : i64 to !llvm.ptr<1>
+module attributes {warp.target = "sm_80"} {
+  func.func @elements(%x: i1, %p: !tile.ptr<f16>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 2, stages = 1>} {
+    %s = tile.splat %x : i1 -> tensor<64xi1, #low>
+    %r = warp.convert_layout %s {warp.scratch = 0 : i64} : tensor<64xi1, #low> -> tensor<64xi1, #high>
+    %t = tile.splat %p : !tile.ptr<f16> -> tensor<64x!tile.ptr<f16>, #low>
+    %u = warp.convert_layout %t {warp.scratch = 0 : i64} : tensor<64x!tile.ptr<f16>, #low> -> tensor<64x!tile.ptr<f16>, #high>
+    return
+  }
+}
+
+// -----
+
+#low = #warp.layout<[64], register = [], lane = [[1], [2], [4], [8], [16]], warp = [[32]]>
+#high = #warp.layout<[64], register = [], lane = [[2], [4], [8], [16], [32]], warp = [[1]]>
+
+module attributes {warp.target = "sm_80"} {
+  func.func @unallocated(%x: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 2, stages = 1>} {
+    %s = tile.splat %x : f32 -> tensor<64xf32, #low>
+    // expected-error @below {{has no scratch memory; run 'warp-allocate-shared' before}}
+    %r = warp.convert_layout %s : tensor<64xf32, #low> -> tensor<64xf32, #high>
+    return
+  }
+}

@@ -1,0 +1,83 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt --convert-warp-to-llvm --split-input-file --verify-diagnostics %s | FileCheck %s
+
+#acc = #warp.layout<[16, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+#rows = #warp.layout<[16], register = [[8]], lane = [[0], [0], [1], [2], [4]]>
+
+// Rows of an accumulator: four registers a row in three steps, then the two lane bits that move along the row. No shared memory.
+// CHECK-LABEL: llvm.func @rows
+// CHECK-COUNT-6: llvm.intr.maxnum
+// CHECK: nvvm.shfl.sync bfly {{.*}}
+// CHECK: llvm.intr.maxnum
+// CHECK-COUNT-3: nvvm.shfl.sync bfly
+// CHECK-NOT: nvvm.shfl
+// CHECK-NOT: nvvm.barrier
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @rows(%p: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %b = tile.splat %p : !tile.ptr<f32> -> tensor<16x16x!tile.ptr<f32>, #acc>
+    %x = tile.load %b : tensor<16x16x!tile.ptr<f32>, #acc>
+    %m = tile.reduce %x {axis = 1 : i32} : (tensor<16x16xf32, #acc>) -> tensor<16xf32, #rows> {
+    ^bb0(%s: f32, %t: f32):
+      %u = arith.maxnumf %s, %t : f32
+      tile.yield %u : f32
+    }
+    return
+  }
+}
+
+// -----
+
+#four = #warp.layout<[256], register = [[1]], lane = [[2], [4], [8], [16], [32]], warp = [[64], [128]]>
+
+// Over four warps: one lane of each writes, after the barrier every thread reads all four.
+// CHECK-LABEL: llvm.func @warps
+// CHECK-COUNT-5: nvvm.shfl.sync bfly
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"@$0 st.shared.b32 [$1], $2;"
+// CHECK-NEXT: nvvm.barrier
+// CHECK-COUNT-4: llvm.load %{{.*}} : !llvm.ptr<3> -> i32
+// CHECK-COUNT-3: llvm.fadd
+// CHECK-NOT: llvm.fadd
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @warps(%p: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %b = tile.splat %p : !tile.ptr<f32> -> tensor<256x!tile.ptr<f32>, #four>
+    %x = tile.load %b : tensor<256x!tile.ptr<f32>, #four>
+    %m = tile.reduce %x {axis = 0 : i32, warp.scratch = 0 : i64} : (tensor<256xf32, #four>) -> f32 {
+    ^bb0(%s: f32, %t: f32):
+      %u = arith.addf %s, %t : f32
+      tile.yield %u : f32
+    }
+    return
+  }
+}
+
+// -----
+
+#one = #warp.layout<[64], register = [[32], [0]], lane = [[1], [2], [4], [8], [16]], warp = [[0]]>
+
+// A maximum and where it is: two operands move together. Register 2 repeats register 0, and counts once.
+// CHECK-LABEL: llvm.func @two_operands
+// CHECK-COUNT-1: llvm.fcmp "ogt"
+// CHECK: nvvm.shfl.sync bfly
+// CHECK-NEXT: llvm.bitcast
+// CHECK: nvvm.shfl.sync bfly
+// CHECK-COUNT-5: llvm.fcmp "ogt"
+// CHECK-NOT: llvm.fcmp
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @two_operands(%p: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 2, stages = 1>} {
+    %i = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #one>
+    %b = tile.splat %p : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>, #one>
+    %q = tile.addptr %b, %i : tensor<64x!tile.ptr<f32>, #one>, tensor<64xi32, #one>
+    %x = tile.load %q : tensor<64x!tile.ptr<f32>, #one>
+    %m:2 = tile.reduce %x, %i {axis = 0 : i32} : (tensor<64xf32, #one>, tensor<64xi32, #one>) -> (f32, i32) {
+    ^bb0(%s: f32, %si: i32, %t: f32, %ti: i32):
+      %g = arith.cmpf ogt, %s, %t : f32
+      %u = arith.select %g, %s, %t : f32
+      %ui = arith.select %g, %si, %ti : i32
+      tile.yield %u, %ui : f32, i32
+    }
+    return
+  }
+}

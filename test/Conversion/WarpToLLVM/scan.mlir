@@ -1,0 +1,83 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt --convert-warp-to-llvm --split-input-file --verify-diagnostics %s | FileCheck %s
+
+#blocked = #warp.layout<[64], register = [[1]], lane = [[2], [4], [8], [16], [32]]>
+
+// In registers first, then over the five lane bits: the upper half of each block takes in the lower half's total.
+// CHECK-LABEL: llvm.func @forward
+// CHECK: llvm.fadd
+// CHECK: llvm.icmp "ne"
+// CHECK: nvvm.shfl.sync bfly
+// CHECK: llvm.select
+// CHECK-NOT: nvvm.barrier
+// CHECK: llvm.return
+// CHECK-LABEL: llvm.func @reverse
+// CHECK: llvm.icmp "eq"
+// CHECK: nvvm.shfl.sync bfly
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @forward(%p: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %b = tile.splat %p : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>, #blocked>
+    %x = tile.load %b : tensor<64x!tile.ptr<f32>, #blocked>
+    %m = tile.scan %x {axis = 0 : i32} : (tensor<64xf32, #blocked>) -> tensor<64xf32, #blocked> {
+    ^bb0(%s: f32, %t: f32):
+      %u = arith.addf %s, %t : f32
+      tile.yield %u : f32
+    }
+    return
+  }
+  func.func @reverse(%p: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %b = tile.splat %p : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>, #blocked>
+    %x = tile.load %b : tensor<64x!tile.ptr<f32>, #blocked>
+    %m = tile.scan %x {axis = 0 : i32, reverse} : (tensor<64xf32, #blocked>) -> tensor<64xf32, #blocked> {
+    ^bb0(%s: f32, %t: f32):
+      %u = arith.addf %s, %t : f32
+      tile.yield %u : f32
+    }
+    return
+  }
+}
+
+// -----
+
+#warps = #warp.layout<[128], register = [], lane = [[1], [2], [4], [8], [16]], warp = [[32], [64]]>
+
+// Over warps through scratch memory, a bit at a time; the second exchange waits until the first has been read.
+// CHECK-LABEL: llvm.func @over_warps
+// CHECK: llvm.store %{{.*}} : i32, !llvm.ptr<3>
+// CHECK-NEXT: nvvm.barrier
+// CHECK: llvm.load %{{.*}} : !llvm.ptr<3> -> i32
+// CHECK: nvvm.barrier
+// CHECK: llvm.store %{{.*}} : i32, !llvm.ptr<3>
+// CHECK-NEXT: nvvm.barrier
+// CHECK: llvm.load %{{.*}} : !llvm.ptr<3> -> i32
+// CHECK-NOT: nvvm.barrier
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @over_warps(%p: !tile.ptr<i32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %x = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #warps>
+    %m = tile.scan %x {axis = 0 : i32, warp.scratch = 0 : i64} : (tensor<128xi32, #warps>) -> tensor<128xi32, #warps> {
+    ^bb0(%s: i32, %t: i32):
+      %u = arith.addi %s, %t : i32
+      tile.yield %u : i32
+    }
+    return
+  }
+}
+
+// -----
+
+#mixed = #warp.layout<[32], register = [], lane = [[1], [3], [4], [8], [16]]>
+
+module attributes {warp.target = "sm_80"} {
+  func.func @mixed() attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %x = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32, #mixed>
+    // expected-error @below {{cannot be scanned in a layout that does not walk along axis 0 by single bits}}
+    %m = tile.scan %x {axis = 0 : i32} : (tensor<32xi32, #mixed>) -> tensor<32xi32, #mixed> {
+    ^bb0(%s: i32, %t: i32):
+      %u = arith.addi %s, %t : i32
+      tile.yield %u : i32
+    }
+    return
+  }
+}

@@ -1,0 +1,62 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Every op and type of the dialect, printed and read back.
+// RUN: weft-opt %s | weft-opt | FileCheck %s
+// RUN: weft-opt --mlir-print-op-generic %s | weft-opt | FileCheck %s
+
+// Layouts are printed once, at the top; registers, lanes and warps apart from offsets.
+// CHECK-DAG: #[[$ACC:layout[0-9]*]] = #warp.layout<[32, 16], register = {{\[\[}}0, 1], [8, 0], [0, 8]], lane = {{\[\[}}0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = {{\[\[}}16, 0]]>
+// CHECK-DAG: #[[$B:layout[0-9]*]] = #warp.layout<[16, 16], register = {{\[\[}}1, 0], [8, 0], [0, 8]], lane = {{\[\[}}2, 0], [4, 0], [0, 1], [0, 2], [0, 4]], warp = {{\[\[}}0, 0]]>
+// CHECK-DAG: #[[$S:shared[0-9]*]] = #warp.layout<[16, 16], offset = {{\[\[}}0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
+// CHECK-DAG: #[[$T:shared[0-9]*]] = #warp.layout<[16, 16], offset = {{\[\[}}1, 0], [2, 0], [4, 0], [8, 0], [0, 1], [0, 2], [8, 4], [0, 8]]>
+// CHECK-DAG: #[[$BLOCKS:layout[0-9]*]] = #warp.layout<[64], lane = {{\[\[}}1], [2], [4], [8], [16]], block = {{\[\[}}32]]>
+#acc = #warp.layout<[32, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0]]>
+#a = #warp.layout<[32, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0]]>
+#b = #warp.layout<[16, 16], register = [[1, 0], [8, 0], [0, 8]], lane = [[2, 0], [4, 0], [0, 1], [0, 2], [0, 4]], warp = [[0, 0]]>
+#p = #warp.layout<[16, 16], register = [[0, 1], [0, 2], [0, 4]], lane = [[0, 8], [1, 0], [2, 0], [4, 0], [8, 0]], warp = [[0, 0]]>
+#s = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
+#t = #warp.layout<[16, 16], offset = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 1], [0, 2], [8, 4], [0, 8]]>
+
+// CHECK-LABEL: func.func @exchange
+// CHECK: warp.convert_layout %{{.*}} : tensor<16x16xf16, #[[$P:layout[0-9]*]]> -> tensor<16x16xf16, #[[$B]]>
+// CHECK: warp.mma %{{.*}}, %{{.*}}, %{{.*}} {shape = array<i32: 16, 8, 16>} : tensor<32x16xf16, #[[$ACC]]> * tensor<16x16xf16, #[[$B]]> -> tensor<32x16xf32, #[[$ACC]]>
+func.func @exchange(%x: tensor<32x16xf16, #a>, %y: tensor<16x16xf16, #p>, %z: tensor<32x16xf32, #acc>) {
+  %b = warp.convert_layout %y : tensor<16x16xf16, #p> -> tensor<16x16xf16, #b>
+  %d = warp.mma %x, %b, %z {shape = array<i32: 16, 8, 16>} : tensor<32x16xf16, #a> * tensor<16x16xf16, #b> -> tensor<32x16xf32, #acc>
+  return
+}
+
+// CHECK-LABEL: func.func @memory
+// CHECK: %[[R:.*]] = warp.alloc {offset = 256 : i64} : <stages = 2, 16x16xf16, #[[$S]]>
+// CHECK: %[[S0:.*]] = warp.stage %[[R]][%{{.*}}] : <stages = 2, 16x16xf16, #[[$S]]> -> <16x16xf16, #[[$S]]>
+// CHECK: warp.async_copy %{{.*}} to %[[S0]] {contiguity = 8 : i32} : tensor<16x16x!tile.ptr<f16>, #[[$P]]> -> <16x16xf16, #[[$S]]>
+// CHECK: warp.async_copy %{{.*}} masked %{{.*}} to %[[S0]] {contiguity = 2 : i32} : tensor<16x16x!tile.ptr<f16>, #[[$P]]>, tensor<16x16xi1, #[[$P]]> -> <16x16xf16, #[[$S]]>
+// CHECK: warp.async_commit
+// CHECK: warp.async_wait {pending = 1 : i32}
+// CHECK: warp.barrier
+// CHECK: warp.permute_shared %[[S0]] {order = array<i32: 1, 0>} : <16x16xf16, #[[$S]]> -> <16x16xf16, #[[$T]]>
+// CHECK: warp.load_shared %{{.*}} : <16x16xf16, #[[$T]]> -> tensor<16x16xf16, #[[$B]]>
+// CHECK: warp.store_shared %{{.*}}, %[[S0]] : tensor<16x16xf16, #[[$B]]> -> <16x16xf16, #[[$S]]>
+// CHECK: warp.dealloc %[[R]] : <stages = 2, 16x16xf16, #[[$S]]>
+func.func @memory(%q: tensor<16x16x!tile.ptr<f16>, #p>, %m: tensor<16x16xi1, #p>, %i: i32) {
+  %r = warp.alloc {offset = 256 : i64} : !warp.shared<stages = 2, 16x16xf16, #s>
+  %s = warp.stage %r[%i] : !warp.shared<stages = 2, 16x16xf16, #s> -> !warp.shared<16x16xf16, #s>
+  warp.async_copy %q to %s {contiguity = 8 : i32} : tensor<16x16x!tile.ptr<f16>, #p> -> !warp.shared<16x16xf16, #s>
+  warp.async_copy %q masked %m to %s {contiguity = 2 : i32} : tensor<16x16x!tile.ptr<f16>, #p>, tensor<16x16xi1, #p> -> !warp.shared<16x16xf16, #s>
+  warp.async_commit
+  warp.async_wait {pending = 1 : i32}
+  warp.barrier
+  %t = warp.permute_shared %s {order = array<i32: 1, 0>} : !warp.shared<16x16xf16, #s> -> !warp.shared<16x16xf16, #t>
+  %v = warp.load_shared %t : !warp.shared<16x16xf16, #t> -> tensor<16x16xf16, #b>
+  warp.store_shared %v, %s : tensor<16x16xf16, #b> -> !warp.shared<16x16xf16, #s>
+  warp.dealloc %r : !warp.shared<stages = 2, 16x16xf16, #s>
+  return
+}
+
+// A scalar's tile, and a layout over blocks.
+// CHECK-LABEL: func.func @corners
+// CHECK-SAME: !warp.shared<1xf32, #{{[a-z0-9]+}}>
+// CHECK-SAME: tensor<64xf32, #[[$BLOCKS]]>
+func.func @corners(%x: !warp.shared<1xf32, #warp.layout<[1]>>,
+                   %y: tensor<64xf32, #warp.layout<[64], lane = [[1], [2], [4], [8], [16]], block = [[32]]>>) {
+  return
+}
