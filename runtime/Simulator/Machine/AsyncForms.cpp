@@ -2,6 +2,7 @@
 // cp.async (PTX ISA 9.7.9.25.3). A copy happens at the wait that awaits it, the latest moment PTX allows, so that a
 // program that reads too early reads the old bytes.
 #include "runtime/Simulator/Machine/Access.h"
+#include "runtime/Simulator/Machine/AsyncCopies.h"
 #include "runtime/Simulator/Machine/Decode.h"
 #include "runtime/Support/Format.h"
 
@@ -84,8 +85,9 @@ void complete(Warp &warp, const AsyncCopy &copy, unsigned lane) {
   }
 }
 
-/// Completes what lanes of `mask` await: all but their last `pending` groups; with `pending` ~0 everything.
-void await(Warp &warp, uint32_t mask, uint32_t pending) {
+} // namespace
+
+void awaitCopies(Warp &warp, uint32_t mask, uint32_t pending) {
   AsyncQueue &queue = warp.async;
   for (AsyncCopy &copy : queue.copies) {
     eachLane(copy.mask & mask, [&](unsigned lane) {
@@ -98,11 +100,13 @@ void await(Warp &warp, uint32_t mask, uint32_t pending) {
   std::erase_if(queue.copies, [](const AsyncCopy &copy) { return copy.mask == 0; });
 }
 
+namespace {
+
 void runCommit(Warp &warp, const Record &, uint32_t mask) {
   eachLane(mask, [&](unsigned lane) { ++warp.async.committed[lane]; });
 }
-void runWaitGroup(Warp &warp, const Record &record, uint32_t mask) { await(warp, mask, uint32_t(record.imm)); }
-void runWaitAll(Warp &warp, const Record &, uint32_t mask) { await(warp, mask, ~0u); }
+void runWaitGroup(Warp &warp, const Record &record, uint32_t mask) { awaitCopies(warp, mask, uint32_t(record.imm)); }
+void runWaitAll(Warp &warp, const Record &, uint32_t mask) { awaitCopies(warp, mask, ~0u); }
 
 void bindCopy(Binding &b) {
   CopyForm form;

@@ -64,6 +64,19 @@ void runExit(Warp &warp, const Record &, uint32_t mask) {
     recheckBarriers(*warp.block);
 }
 
+void runTrap(Warp &warp, const Record &, uint32_t mask) {
+  report(warp, FindingKind::Trap, firstLane(mask), "traps, or calls what is no function");
+  abortBlock(*warp.block);
+}
+
+void runCallTest(Warp &warp, const Record &record, uint32_t mask) {
+  const uint64_t *address = warp.reg<const uint64_t>(record.op[1]);
+  uint32_t same = 0;
+  for (unsigned lane = 0; lane < laneCount; ++lane)
+    same |= uint32_t(address[lane] == uint64_t(record.imm)) << lane;
+  commitPredicate(warp.predicate(record.op[0]), same, mask);
+}
+
 void runNarrow(Warp &warp, const Record &record, uint32_t mask) {
   lanes<[](uint64_t a) { return uint32_t(a); }, uint32_t, uint64_t>(warp, record, mask);
 }
@@ -106,11 +119,6 @@ void runFence(Warp &, const Record &, uint32_t) { std::atomic_thread_fence(std::
 void runYield(Warp &warp, const Record &, uint32_t) {
   warp.spun = true;
   warp.budget = 0; // it comes back after the other warps
-}
-
-void runTrap(Warp &warp, const Record &, uint32_t mask) {
-  report(warp, FindingKind::Trap, firstLane(mask), "traps");
-  abortBlock(*warp.block);
 }
 
 void runActiveMask(Warp &warp, const Record &record, uint32_t mask) {

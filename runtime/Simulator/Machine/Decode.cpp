@@ -112,42 +112,102 @@ void Decoder::call(uint32_t frame, const ptx::Instruction &instruction) {
   }
   if (!target)
     fail(instruction.at, "expected a function to call");
-  if (target->kind != ptx::OperandKind::Symbol)
-    fail(target->at, "calls through a register are not supported by the simulator", StatusCode::Unsupported);
-  const ptx::Function *callee = program_.syntax.function(target->text);
+  if (target->kind == ptx::OperandKind::Register)
+    return callIndirect(frame, instruction, *target, results, arguments);
+  const ptx::Function *callee = target->kind == ptx::OperandKind::Symbol ? program_.syntax.function(target->text) : nullptr;
   if (!callee)
     fail(target->at, format("expected a function, but '{}' is not one", target->text));
   if (!callee->hasBody)
     fail(target->at, format("the function '{}' is declared, but not defined, and not supported by the simulator", target->text),
          StatusCode::Unsupported);
-  for (int32_t at = int32_t(frame); at >= 0; at = frames_[size_t(at)].caller)
-    if (frames_[size_t(at)].function == callee)
-      fail(target->at, format("the recursive call of '{}' is not supported by the simulator", target->text),
-           StatusCode::Unsupported);
+  inlineCall(frame, *target, *callee, results, arguments);
+}
+
+void Decoder::inlineCall(uint32_t frame, const ptx::Operand &at, const ptx::Function &callee, const ptx::Operand *results,
+                         const ptx::Operand *arguments) {
+  for (int32_t outer = int32_t(frame); outer >= 0; outer = frames_[size_t(outer)].caller)
+    if (frames_[size_t(outer)].function == &callee)
+      fail(at.at, format("the recursive call of '{}' is not supported by the simulator", callee.name), StatusCode::Unsupported);
   if (++depth_ > maximumCallDepth)
-    fail(target->at, "expected calls less deep", StatusCode::Unsupported);
+    fail(at.at, "expected calls less deep", StatusCode::Unsupported);
   uint32_t restore = localTop_;
-  uint32_t inner = enter(*callee, int32_t(frame));
+  uint32_t inner = enter(callee, int32_t(frame));
   auto bind = [&](const ptx::Operand *list, size_t first, size_t count, const char *what) {
     size_t given = list ? list->elements.size() : 0;
     if (given != count)
-      fail(target->at, format("expected {} {} in the call of '{}', but got {}", count, what, target->text, given));
+      fail(at.at, format("expected {} {} in the call of '{}', but got {}", count, what, callee.name, given));
     for (size_t i = 0; i < count; ++i) {
       const ptx::Operand &operand = list->elements[i];
       if (operand.kind != ptx::OperandKind::Variable)
         fail(operand.at, format("expected a '.param' variable, but got '{}'", operand.text));
-      const ptx::Variable &given = frames_[frame].function->variables[operand.index];
-      if (given.size() < callee->variables[first + i].size() || frames_[frame].places[operand.index].space != ptx::Space::Local)
+      const ptx::Variable &variable = frames_[frame].function->variables[operand.index];
+      if (variable.size() < callee.variables[first + i].size() || frames_[frame].places[operand.index].space != ptx::Space::Local)
         fail(operand.at, format("expected a '.param' variable of {} bytes, but '{}' is no such variable",
-                                callee->variables[first + i].size(), operand.text));
+                                callee.variables[first + i].size(), operand.text));
       frames_[inner].places[first + i] = frames_[frame].places[operand.index];
     }
   };
-  bind(results, 0, callee->resultCount, "results");
-  bind(arguments, callee->resultCount, callee->parameterCount, "arguments");
+  bind(results, 0, callee.resultCount, "results");
+  bind(arguments, callee.resultCount, callee.parameterCount, "arguments");
   flatten(inner);
   localTop_ = restore;
   --depth_;
+}
+
+void Decoder::callIndirect(uint32_t frame, const ptx::Instruction &instruction, const ptx::Operand &target,
+                           const ptx::Operand *results, const ptx::Operand *arguments) {
+  before_.clear();
+  Ref address = source(frame, target, ptx::Type::B64, false);
+  Site site;
+  site.line = instruction.at.line;
+  site.instruction = &instruction;
+  auto sizesFit = [&](const ptx::Operand *list, const ptx::Function &callee, size_t first, size_t count) {
+    if ((list ? list->elements.size() : 0) != count)
+      return false;
+    for (size_t i = 0; i < count; ++i) {
+      const ptx::Operand &operand = list->elements[i];
+      if (operand.kind != ptx::OperandKind::Variable ||
+          frames_[frame].function->variables[operand.index].size() != callee.variables[first + i].size())
+        return false;
+    }
+    return true;
+  };
+  std::vector<uint32_t> toEnd;
+  auto hiddenBranch = [&](Ref guard, bool negated) {
+    Record branch;
+    branch.run = runBranch;
+    branch.guard = guard;
+    branch.guardNegated = negated;
+    branch.hidden = true;
+    emit(branch, site);
+    return uint32_t(kernel_.code.size() - 1);
+  };
+  for (const ptx::Function &callee : program_.syntax.functions) {
+    bool open = true;
+    for (int32_t outer = int32_t(frame); outer >= 0; outer = frames_[size_t(outer)].caller)
+      open &= frames_[size_t(outer)].function != &callee;
+    if (!open || callee.isEntry || !callee.hasBody || !program_.addressTaken.contains(callee.name) ||
+        !sizesFit(results, callee, 0, callee.resultCount) || !sizesFit(arguments, callee, callee.resultCount, callee.parameterCount))
+      continue;
+    Record test;
+    test.run = runCallTest;
+    test.op[0] = scratch(ptx::Type::Pred);
+    test.op[1] = address;
+    test.imm = int64_t(functionAddress(program_.syntax, callee));
+    test.hidden = true;
+    Site testSite = site;
+    testSite.destinations = 1;
+    emit(test, testSite);
+    uint32_t skip = hiddenBranch(test.op[0], true);
+    inlineCall(frame, target, callee, results, arguments);
+    toEnd.push_back(hiddenBranch(noRef, false));
+    kernel_.code[skip].target = uint32_t(kernel_.code.size());
+  }
+  Record wrong;
+  wrong.run = runTrap;
+  emit(wrong, site);
+  for (uint32_t branch : toEnd)
+    kernel_.code[branch].target = uint32_t(kernel_.code.size());
 }
 
 void Decoder::emit(Record record, Site site) {
@@ -192,6 +252,8 @@ void Decoder::decode(uint32_t frame, const ptx::Instruction &instruction) {
     }
     if (best.expected.empty() || match.depth > best.depth)
       best = std::move(match);
+    else if (match.depth == best.depth && best.expected.find(match.expected) == std::string::npos && best.expected.size() < 200)
+      best.expected += ", " + match.expected;
   }
   if (!form)
     fail(instruction.at, format("the instruction '{}' is not supported by the simulator: expected {}, but got {}",
@@ -307,6 +369,14 @@ Result<std::unique_ptr<const Program>> decodeProgram(ptx::Module syntax, std::st
     if (variable.space == ptx::Space::Global || variable.space == ptx::Space::Const)
       program->variables.push_back({std::string(variable.name), variable.size(), variable.align,
                                     variable.space == ptx::Space::Const, &variable});
+  for (const ptx::Variable &variable : program->syntax.variables)
+    for (const ptx::InitialValue &initial : variable.initial)
+      program->addressTaken.insert(initial.symbol);
+  for (const ptx::Function &function : program->syntax.functions)
+    for (const ptx::Instruction &instruction : function.body)
+      for (const ptx::Operand &operand : instruction.operands)
+        if (operand.kind == ptx::OperandKind::Symbol && instruction.mnemonic != "call")
+          program->addressTaken.insert(operand.text);
   try {
     for (const ptx::Function &function : program->syntax.functions) {
       if (!function.isEntry || !function.hasBody)

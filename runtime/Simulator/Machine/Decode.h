@@ -65,6 +65,12 @@ public:
   void branchToEnd() { pendingEnd_ = true; }
   void branchTable(std::vector<uint32_t> labels) { pendingTable_ = std::move(labels); }
   void call(uint32_t frame, const ptx::Instruction &instruction);
+  /// Puts a copy of `callee` here.
+  void inlineCall(uint32_t frame, const ptx::Operand &at, const ptx::Function &callee, const ptx::Operand *results,
+                  const ptx::Operand *arguments);
+  /// A call through a register: a test and a copy for each function whose address is taken and which fits.
+  void callIndirect(uint32_t frame, const ptx::Instruction &instruction, const ptx::Operand &target, const ptx::Operand *results,
+                    const ptx::Operand *arguments);
   const Frame &frame(uint32_t index) const { return frames_[index]; }
   Kernel &kernel() { return kernel_; }
   const Program &program() const { return program_; }
@@ -137,6 +143,9 @@ void runExit(Warp &warp, const Record &record, uint32_t mask);
 void runNarrow(Warp &warp, const Record &record, uint32_t mask);
 void runWidenUnsigned(Warp &warp, const Record &record, uint32_t mask);
 void runWidenSigned(Warp &warp, const Record &record, uint32_t mask);
+void runTrap(Warp &warp, const Record &record, uint32_t mask);
+/// op[0] = op[1] == Record::imm, 64 bits.
+void runCallTest(Warp &warp, const Record &record, uint32_t mask);
 void runDynamicSpecial(Warp &warp, const Record &record, uint32_t mask);
 
 template <typename T> const T *Binding::keep(T value) {

@@ -75,6 +75,8 @@ uint32_t special(const std::string &name, const Warp &warp, uint32_t lane) {
     return ~((2u << lane) - 1);
   if (name == "%dynamic_smem_size")
     return grid.shape.sharedBytes;
+  if (name.starts_with("%reserved_smem_offset"))
+    return grid.sharedBytes - (name.ends_with("end") || name.ends_with("cap") ? 0 : reservedSharedBytes);
   if (name == "%total_smem_size" || name == "%aggr_smem_size")
     return grid.sharedBytes;
   return 0;

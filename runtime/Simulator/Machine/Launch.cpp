@@ -37,10 +37,12 @@ Result<std::vector<Address>> makeVariables(const Program &program, Memory &memor
       if (!initial.symbol.empty()) {
         auto found = std::find_if(program.variables.begin(), program.variables.end(),
                                   [&](const ProgramVariable &other) { return other.name == initial.symbol; });
-        if (found == program.variables.end())
+        const ptx::Function *function = program.syntax.function(initial.symbol);
+        if (found == program.variables.end() && !function)
           return failure(StatusCode::Unsupported, format("the initialiser of '{}' names '{}', which is no variable of the module",
                                                          declaration.name, initial.symbol));
-        value += addresses[size_t(found - program.variables.begin())];
+        value += found == program.variables.end() ? functionAddress(program.syntax, *function)
+                                                  : addresses[size_t(found - program.variables.begin())];
         if (initial.byteOfAddress)
           value = value >> initial.maskShift & 0xff;
       }
@@ -220,6 +222,15 @@ Result<Report> launch(const Module &module, std::string_view entry, Memory &memo
   grid.shape = shape;
   grid.options = options;
   grid.memory = &memory;
+  if (kernel.usesHeap) {
+    // One heap per launch and memory; what kernels leave in it stays until the memory goes.
+    Result<std::vector<Address>> heap = memory.variablesOf(~uint64_t{0}, [&]() -> Result<std::vector<Address>> {
+      return memory.allocate(DeviceHeap::bytes, "device heap").transform([](Address a) { return std::vector<Address>{a}; });
+    });
+    if (!heap)
+      return std::unexpected(heap.error());
+    grid.heap = std::make_unique<DeviceHeap>((*heap)[0]);
+  }
   grid.view = memory.view();
   grid.parameters.assign(parameters.begin(), parameters.end());
   grid.constants = kernel.constants;
@@ -229,6 +240,8 @@ Result<Report> launch(const Module &module, std::string_view entry, Memory &memo
       std::memcpy(grid.constants.data() + relocation.offset + 8 * lane, &value, 8);
   }
   grid.sharedBytes = kernel.staticShared + shape.sharedBytes;
+  if (kernel.usesReserved)
+    grid.sharedBytes = (grid.sharedBytes + 15) / 16 * 16 + reservedSharedBytes;
   grid.threadsPerBlock = uint32_t(shape.block.volume());
   grid.warpsPerBlock = (grid.threadsPerBlock + laneCount - 1) / laneCount;
   return runOnce(grid);

@@ -139,7 +139,70 @@ void runAssert(Warp &warp, const Record &record, uint32_t mask) {
   abortBlock(*warp.block);
 }
 
+void writeResult(Warp &warp, unsigned lane, const LibraryCall &call, uint64_t value, unsigned bytes) {
+  if (!call.hasResult)
+    return;
+  std::memcpy(localBytes(warp, lane, call.result), &value, bytes);
+  if (!warp.localWritten.empty())
+    std::memset(warp.localWritten.data() + size_t(lane) * warp.kernel->localBytes + call.result, 1, bytes);
+}
+
+void runMalloc(Warp &warp, const Record &record, uint32_t mask) {
+  const auto &call = *static_cast<const LibraryCall *>(record.aux);
+  eachLane(mask, [&](unsigned lane) {
+    writeResult(warp, lane, call, warp.block->grid->heap->allocate(argument<uint64_t>(warp, lane, call, 0)), 8);
+  });
+}
+
+void runFree(Warp &warp, const Record &record, uint32_t mask) {
+  const auto &call = *static_cast<const LibraryCall *>(record.aux);
+  eachLane(mask, [&](unsigned lane) {
+    auto address = argument<uint64_t>(warp, lane, call, 0);
+    if (address && !(warp.block->grid->heap && warp.block->grid->heap->release(address)))
+      report(warp, FindingKind::UseAfterFree, lane, format("frees {:#x}, which is no live allocation of malloc", address));
+  });
+}
+
 } // namespace
+
+Address DeviceHeap::allocate(uint64_t size) {
+  std::lock_guard lock(mutex_);
+  if (size == 0 || size > bytes)
+    return 0;
+  size = (size + 15) / 16 * 16;
+  for (auto at = free_.begin(); at != free_.end(); ++at) {
+    if (at->second < size)
+      continue;
+    auto [address, room] = *at;
+    free_.erase(at);
+    if (room > size)
+      free_[address + size] = room - size;
+    used_[address] = size;
+    return address;
+  }
+  return 0;
+}
+
+bool DeviceHeap::release(Address address) {
+  if (address < base_ || address >= base_ + bytes)
+    return false;
+  std::lock_guard lock(mutex_);
+  auto used = used_.find(address);
+  if (used == used_.end())
+    return false;
+  auto at = free_.emplace(address, used->second).first;
+  used_.erase(used);
+  if (auto after = std::next(at); after != free_.end() && at->first + at->second == after->first) {
+    at->second += after->second;
+    free_.erase(after);
+  }
+  if (at != free_.begin())
+    if (auto before = std::prev(at); before->first + before->second == at->first) {
+      before->second += at->second;
+      free_.erase(at);
+    }
+  return true;
+}
 
 void bindLibraryCall(Binding &b) {
   const ptx::Operand *results = nullptr, *target = nullptr, *arguments = nullptr;
@@ -156,13 +219,14 @@ void bindLibraryCall(Binding &b) {
     size_t arguments;
     Executor run;
   };
-  static const Known known[] = {{"vprintf", 2, runPrint}, {"__assertfail", 5, runAssert}};
+  static const Known known[] = {{"vprintf", 2, runPrint}, {"__assertfail", 5, runAssert}, {"malloc", 1, runMalloc}, {"free", 1, runFree}};
   const Known *found = nullptr;
   for (const Known &candidate : known)
     if (candidate.name == target->text)
       found = &candidate;
   if (!found)
     b.unsupported(format("the function '{}', which is declared but not defined,", target->text));
+  b.decoder.kernel().usesHeap |= found->run == runMalloc || found->run == runFree;
   LibraryCall call;
   auto place = [&](const ptx::Operand &operand) {
     if (operand.kind != ptx::OperandKind::Variable ||

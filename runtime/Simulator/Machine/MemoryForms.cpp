@@ -1,8 +1,8 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // ld, st, prefetch (PTX ISA 9.7.9.8 to 9.7.9.16).
 #include "runtime/Simulator/Machine/Access.h"
-#include "runtime/Simulator/Machine/Lanes.h"
 #include "runtime/Simulator/Machine/Decode.h"
+#include "runtime/Simulator/Machine/Lanes.h"
 #include "runtime/Support/Format.h"
 
 namespace weft::simulator::machine {
@@ -63,6 +63,8 @@ void carryPoison(Warp &warp, const Record &record, const Resolved &to, unsigned 
           warp.block->shadow.at(uint32_t(at - shared.data()) + i).flags |= Granule::Poisoned;
       } else if (at >= local.data() && at < local.data() + local.size() && !warp.localWritten.empty()) {
         std::memset(warp.localWritten.data() + (at - local.data()), 0, elementBytes);
+      } else if (!warp.kernel->sites[warp.here()].storesGlobal) {
+        report(warp, FindingKind::Uninitialised, lane, "writes to memory a value that nothing wrote");
       }
     });
 }

@@ -31,7 +31,9 @@ constexpr std::string_view specialNames[] = {
     "%aggr_smem_size", "%tid", "%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi",
     "%cluster_ctaid.x", "%cluster_ctaid.y", "%cluster_ctaid.z", "%cluster_nctaid.x", "%cluster_nctaid.y",
     "%cluster_nctaid.z", "%cluster_ctarank", "%cluster_nctarank", "%clusterid.x", "%clusterid.y", "%clusterid.z",
-    "%nclusterid.x", "%nclusterid.y", "%nclusterid.z", "%is_explicit_cluster"};
+    "%nclusterid.x", "%nclusterid.y", "%nclusterid.z", "%is_explicit_cluster",
+    "%reserved_smem_offset_begin", "%reserved_smem_offset_end", "%reserved_smem_offset_cap", "%reserved_smem_offset_0",
+    "%reserved_smem_offset_1"};
 
 /// A half of the value of an immediate in a type's bits.
 uint64_t immediateBits(const ptx::Operand &operand, ptx::Type type) {
@@ -86,6 +88,7 @@ void Decoder::after(Record record, uint8_t destinations) { after_.emplace_back(r
 Ref Decoder::special(const ptx::Operand &operand, ptx::Type type) {
   if (std::find(std::begin(specialNames), std::end(specialNames), operand.text) == std::end(specialNames))
     fail(operand.at, format("expected a register, but '{}' is none", operand.text));
+  kernel_.usesReserved |= operand.text.starts_with("%reserved");
   bool wide = operand.text == "%clock64" || operand.text == "%globaltimer" || operand.text == "%gridid";
   Ref ref;
   if (isDynamic(operand.text)) {
@@ -161,9 +164,8 @@ Ref Decoder::addressConstant(uint32_t frame, const ptx::Operand &operand, ptx::T
       if (program_.variables[i].name == variable.name)
         return patched([&](uint32_t at) { kernel_.relocations.push_back({at, i, operand.offset}); });
   }
-  if (program_.syntax.function(operand.text))
-    fail(operand.at, format("the address of the function '{}' is not supported by the simulator", operand.text),
-         StatusCode::Unsupported);
+  if (const ptx::Function *function = program_.syntax.function(operand.text); function && wide)
+    return constant64(functionAddress(program_.syntax, *function));
   fail(operand.at, format("expected a register, a variable or a label, but '{}' is none", operand.text));
 }
 

@@ -12,6 +12,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ inline constexpr uint64_t windowShift = 56;
 inline constexpr uint64_t sharedWindow = uint64_t{1} << windowShift;
 inline constexpr uint64_t localWindow = uint64_t{2} << windowShift;
 inline constexpr uint64_t paramWindow = uint64_t{3} << windowShift;
+inline constexpr uint64_t codeWindow = uint64_t{4} << windowShift; ///< "addresses" of functions
 inline constexpr uint64_t windowOffsetMask = (uint64_t{1} << 32) - 1;
 
 /// A register or an immediate: bit 31 chooses the constant pool, the rest is a byte offset.
@@ -98,6 +100,8 @@ struct Kernel {
   uint32_t dynamicSharedAlign = 16;
   unsigned sharedGranule = 2;            ///< log2 of the smallest shared access: what races are tracked by
   bool usesAsync = false;
+  bool usesReserved = false;             ///< reads %reserved_smem_offset_*: gets shared memory behind its own
+  bool usesHeap = false;                 ///< calls malloc
   std::deque<std::vector<Ref>> wideLists; ///< owns Record::wide
   std::vector<std::shared_ptr<void>> owned; ///< owns Record::aux
 };
@@ -111,6 +115,14 @@ struct ProgramVariable {
   const ptx::Variable *declaration = nullptr;
 };
 
+/// Shared memory that %reserved_smem_offset_begin to _end delimit.
+inline constexpr uint32_t reservedSharedBytes = 1024;
+
+/// The value that stands for a function's address: its place in the module.
+inline uint64_t functionAddress(const ptx::Module &module, const ptx::Function &function) {
+  return codeWindow | uint64_t(&function - module.functions.data() + 1) * 16;
+}
+
 class Program {
 public:
   ptx::Module syntax;
@@ -119,6 +131,7 @@ public:
   std::vector<EntryInfo> entries;
   std::map<std::string, Kernel, std::less<>> kernels;
   std::vector<ProgramVariable> variables; ///< of the module, in the order of the text
+  std::set<std::string_view> addressTaken; ///< names that stand where an address is wanted
   uint64_t key = 0;                       ///< unique per parsed module
 };
 

@@ -46,7 +46,7 @@ struct Table {
 
   Table() {
     for (auto family : {integerForms, logicForms, floatForms, halfForms, compareForms, convertForms, moveForms,
-                        memoryForms, atomicForms, asyncForms, matrixForms, warpForms, controlForms})
+                        memoryForms, atomicForms, asyncForms, matrixForms, wmmaForms, mbarrierForms, videoForms, warpForms, controlForms})
       for (const Form &form : family()) {
         byMnemonic[form.mnemonic].push_back(&form);
         slots[&form] = parseSlots(form.modifiers);

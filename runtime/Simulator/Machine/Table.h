@@ -80,6 +80,9 @@ std::span<const Form> memoryForms();
 std::span<const Form> atomicForms();
 std::span<const Form> asyncForms();
 std::span<const Form> matrixForms();
+std::span<const Form> wmmaForms();
+std::span<const Form> mbarrierForms();
+std::span<const Form> videoForms();
 std::span<const Form> warpForms();
 std::span<const Form> controlForms();
 

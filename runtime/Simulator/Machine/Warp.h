@@ -11,6 +11,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -129,6 +130,22 @@ struct Worker {
   uint64_t random = 0;
 };
 
+/// What malloc and free of a kernel work on: first fit in one allocation.
+class DeviceHeap {
+public:
+  static constexpr uint64_t bytes = 8u << 20; ///< as CUDA's default
+  explicit DeviceHeap(Address base) : base_(base) { free_[base] = bytes; }
+  /// 0 where nothing fits.
+  Address allocate(uint64_t size);
+  /// False for an address that is no live allocation's.
+  bool release(Address address);
+
+private:
+  Address base_;
+  std::mutex mutex_;
+  std::map<Address, uint64_t> free_, used_;
+};
+
 /// One launch.
 struct Grid {
   const Program *program = nullptr;
@@ -139,6 +156,7 @@ struct Grid {
   std::shared_ptr<const MemoryView> view;
   std::vector<std::byte> constants;  ///< the pool with its addresses filled in
   std::vector<std::byte> parameters;
+  std::unique_ptr<DeviceHeap> heap;
   uint32_t sharedBytes = 0;
   uint32_t threadsPerBlock = 0, warpsPerBlock = 0;
 };

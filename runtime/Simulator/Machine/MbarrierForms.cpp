@@ -1,0 +1,157 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// mbarrier (PTX ISA 9.7.13.15) and cp.async.mbarrier.arrive. The object's 64 bits are opaque to programs; here:
+//   bits 0-19 arrivals expected, 20-39 arrivals pending, 40-47 a mark of initialised objects, 63 the phase's parity.
+#include "runtime/Simulator/Machine/Access.h"
+#include "runtime/Simulator/Machine/AsyncCopies.h"
+#include "runtime/Simulator/Machine/Decode.h"
+#include "runtime/Simulator/Machine/Lanes.h"
+#include "runtime/Support/Format.h"
+
+namespace weft::simulator::machine {
+namespace {
+
+using ptx::Space;
+using ptx::Type;
+
+constexpr uint64_t countMask = (1u << 20) - 1;
+constexpr uint64_t mark = uint64_t{0xB7} << 40;
+constexpr uint64_t markMask = uint64_t{0xff} << 40;
+constexpr uint64_t parityBit = uint64_t{1} << 63;
+
+uint64_t expected(uint64_t object) { return object & countMask; }
+uint64_t pending(uint64_t object) { return object >> 20 & countMask; }
+uint64_t make(uint64_t expected, uint64_t pending, uint64_t parity) { return expected | pending << 20 | mark | parity; }
+
+enum class What : uint8_t { Init, Inval, Arrive, ArriveDrop, TestWait, TestParity, AsyncArrive };
+
+/// Record::aux. op[0]: result or noRef; op[1] + imm: object; op[2]: count, state or parity, or noRef.
+struct MbarrierForm {
+  What what = What::Init;
+  Space space = Space::Generic;
+  bool noIncrement = false; ///< .noinc
+  bool noComplete = false;
+};
+
+/// `count` arrivals; the phase ends with the last.
+uint64_t arrivals(uint64_t object, uint64_t count, bool drop) {
+  uint64_t want = expected(object) - (drop ? 1 : 0), left = pending(object) - count, parity = object & parityBit;
+  return left ? make(want, left, parity) : make(want, want, parity ^ parityBit);
+}
+
+void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
+  const auto &form = *static_cast<const MbarrierForm *>(record.aux);
+  LaneAddresses addresses(warp, record, record.op[1], record.wideAddress);
+  AccessKind kind = form.what == What::Init ? AccessKind::Write : AccessKind::Atomic;
+  Resolved at = form.space == Space::Shared ? resolveShared(warp, record, mask, addresses.at, 8, kind)
+                                            : resolveGeneric(warp, record, mask, addresses.at, 8, kind);
+  uint64_t results[laneCount] = {};
+  uint32_t bits = 0;
+  if (form.what == What::AsyncArrive)
+    awaitCopies(warp, mask, ~0u);
+  eachLane(at.mask, [&](unsigned lane) {
+    uint64_t object;
+    std::memcpy(&object, at.at[lane], 8);
+    uint64_t operand = record.op[2] == noRef                                                        ? 1
+                       : form.what == What::TestWait ? warp.reg<const uint64_t>(record.op[2])[lane] : warp.reg<const uint32_t>(record.op[2])[lane];
+    auto misuse = [&](std::string what) { report(warp, FindingKind::MbarrierMisuse, lane, what); };
+    if (form.what != What::Init && (object & markMask) != mark) {
+      misuse("uses an mbarrier that was not initialised");
+      bits |= 1u << lane; // not to wait for ever
+      return;
+    }
+    uint64_t next = object;
+    switch (form.what) {
+    case What::Init:
+      if (operand == 0 || operand > countMask)
+        misuse(format("expected a count from 1 to {}, but got {}", countMask, operand));
+      next = make(operand & countMask, operand & countMask, 0);
+      break;
+    case What::Inval:
+      next = 0;
+      break;
+    case What::Arrive:
+    case What::ArriveDrop:
+      results[lane] = object;
+      if (operand == 0 || operand > pending(object))
+        return misuse(format("arrives {} times at an mbarrier that waits for {} in this phase", operand, pending(object)));
+      if (form.noComplete && operand == pending(object))
+        return misuse("completes the phase with '.noComplete'");
+      next = arrivals(object, operand, form.what == What::ArriveDrop);
+      break;
+    case What::AsyncArrive:
+      if (form.noIncrement && pending(object) == 0)
+        return misuse("arrives at an mbarrier that waits for no one");
+      next = form.noIncrement ? arrivals(object, 1, false) : object;
+      break;
+    case What::TestWait:
+      bits |= uint32_t(((object ^ operand) & parityBit) != 0) << lane;
+      return;
+    case What::TestParity:
+      bits |= uint32_t((object >> 63) != (operand & 1)) << lane;
+      return;
+    }
+    if (tracksShared(warp))
+      shadowWrite(warp, lane, uint32_t(addresses.at[lane] & windowOffsetMask), 8, nullptr, form.what != What::Init);
+    std::memcpy(at.at[lane], &next, 8);
+  });
+  if (form.what == What::TestWait || form.what == What::TestParity) {
+    commitPredicate(warp.predicate(record.op[0]), bits, mask);
+    if (mask & ~bits) {
+      warp.spun = true;
+      warp.budget = 0; // let those run that are waited for
+    }
+  } else if (record.op[0] != noRef) {
+    commit(warp.reg<uint64_t>(record.op[0]), results, mask);
+  }
+}
+
+void bind(Binding &b, What what) {
+  MbarrierForm form;
+  form.what = what;
+  form.space = b.modifier("space").starts_with("shared") ? Space::Shared : Space::Generic;
+  form.noIncrement = b.has("noinc");
+  form.noComplete = b.has("noComplete");
+  size_t at = 0;
+  bool waits = what == What::TestWait || what == What::TestParity;
+  if (waits)
+    b.setDestination(0, b.predicateDestination(b.operand(at++)));
+  else if ((what == What::Arrive || what == What::ArriveDrop) && b.operand(0).kind != ptx::OperandKind::Address)
+    b.setDestination(0, b.destination(b.operand(at++), Type::B64));
+  AddressOperand address = b.decoder.address(b.frame, b.operand(at++));
+  b.record.op[1] = address.base;
+  b.record.imm = address.offset;
+  b.record.wideAddress = address.wide;
+  b.record.synchronizes = true;
+  b.site.addressOperand = 1;
+  if (at < b.operandCount())
+    b.record.op[2] = b.source(b.operand(at++), what == What::TestWait ? Type::B64 : Type::U32);
+  if (waits && b.record.op[2] == noRef)
+    b.fail("expected a state or a parity");
+  b.keep(form);
+  b.record.run = runMbarrier;
+}
+
+template <What what> void bindAs(Binding &b) { bind(b, what); }
+
+void bindPending(Binding &b) { b.record.run = lanes<[](uint64_t state) { return uint32_t(pending(state)); }, uint32_t, uint64_t>; }
+
+#define WEFT_WHERE "space=shared|shared::cta?"
+#define WEFT_ORDER "order=release|acquire|relaxed? scope=cta|cluster?"
+constexpr auto cls = InstructionClass::Barrier;
+
+const Form forms[] = {
+    {"mbarrier", "init " WEFT_WHERE " b64", "*", cls, bindAs<What::Init>},
+    {"mbarrier", "inval " WEFT_WHERE " b64", "*", cls, bindAs<What::Inval>},
+    {"mbarrier", "arrive noComplete? " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::Arrive>},
+    {"mbarrier", "arrive_drop noComplete? " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::ArriveDrop>},
+    {"mbarrier", "wait=test_wait|try_wait " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::TestWait>},
+    {"mbarrier", "wait=test_wait|try_wait parity " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::TestParity>},
+    {"mbarrier", "pending_count b64", "d:b32 s:b64", cls, bindPending},
+    {"cp", "async mbarrier arrive noinc? " WEFT_WHERE " b64", "*", InstructionClass::AsyncCopy, bindAs<What::AsyncArrive>},
+};
+
+} // namespace
+
+std::span<const Form> mbarrierForms() { return forms; }
+
+} // namespace weft::simulator::machine

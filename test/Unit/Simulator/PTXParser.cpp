@@ -1,0 +1,103 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "runtime/Simulator/PTX/Syntax.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace weft;
+using namespace weft::simulator::ptx;
+
+namespace {
+
+const std::string header = ".version 8.0\n.target sm_80\n.address_size 64\n";
+
+Module parse(const std::string &text) {
+  Result<Module> module = parseModule(header + text);
+  EXPECT_TRUE(module) << module.error().message;
+  return module ? std::move(*module) : Module();
+}
+
+TEST(Parser, ReadsDeclarations) {
+  Module m = parse(R"(
+    .file 1 "a.cu"
+    .global .align 8 .u64 table[2] = {generic(other), other+4};
+    .const .align 4 .f32 half = 0.5;
+    .global .b8 text[] = "hi";
+    .extern .shared .align 16 .b8 dynamic[];
+    .visible .entry k(.param .u64 .ptr .global .align 16 p, .param .align 8 .b8 s[24]) .reqntid 128, 2 .minnctapersm 2
+    { ret; })");
+  EXPECT_EQ(m.files.at(1), "a.cu");
+  ASSERT_EQ(m.variables.size(), 4u);
+  EXPECT_EQ(m.variables[0].initial[1].symbol, "other");
+  EXPECT_EQ(m.variables[0].initial[1].bits, 4u);
+  EXPECT_EQ(m.variables[1].initial[0].bits, 0x3f000000u);
+  EXPECT_EQ(m.variables[2].count, 3u);
+  EXPECT_TRUE(m.variables[3].isExtern);
+  const Function *k = m.function("k");
+  ASSERT_TRUE(k);
+  EXPECT_TRUE(k->isEntry);
+  EXPECT_EQ(k->parameterCount, 2u);
+  EXPECT_TRUE(k->variables[0].pointer);
+  EXPECT_EQ(k->variables[1].size(), 24u);
+  EXPECT_THAT(k->requiredBlock, testing::ElementsAre(128, 2, 1));
+}
+
+TEST(Parser, ResolvesNamesByScope) {
+  Module m = parse(R"(.entry k() { .reg .b32 %r<3>, x; mov.b32 x, 1; { .reg .b64 x; mov.b64 x, 2; L: bra L; } L: mov.b32 %r2, x; })");
+  const Function &k = m.functions[0];
+  ASSERT_EQ(k.body.size(), 4u);
+  EXPECT_EQ(k.registers[k.body[0].operands[0].index].type, Type::B32);
+  EXPECT_EQ(k.registers[k.body[1].operands[0].index].type, Type::B64);
+  EXPECT_EQ(k.labels[k.body[2].operands[0].index].target, 2u);
+  EXPECT_EQ(k.body[3].operands[0].index, 2u);
+}
+
+TEST(Parser, ReadsOperands) {
+  Module m = parse(R"(.entry k() { .reg .pred p, q; .reg .b32 a, b; .reg .b64 d;
+    @!p ld.global.v2.b32 {a, b}, [d+-8];
+    setp.lt.and.s32 p|q, a, -5, !q;
+    mov.f32 a, -0f3F800000;
+    mov.u32 a, %tid.x;
+    call.uni (a), f, (a, b);
+    .loc 1 7 3, function_name L0, inlined_at 1 2 3
+    add.s32 a, a, (1 << 4) + 3;
+    })");
+  const auto &body = m.functions[0].body;
+  EXPECT_TRUE(body[0].guardNegated);
+  EXPECT_EQ(body[0].operands[0].elements.size(), 2u);
+  EXPECT_EQ(body[0].operands[1].elements[0].offset, -8);
+  EXPECT_TRUE(body[1].operands[0].paired);
+  EXPECT_EQ(int64_t(body[1].operands[3].bits), -5);
+  EXPECT_TRUE(body[1].operands[4].negated);
+  EXPECT_EQ(body[2].operands[1].bits, 0xbf800000u);
+  EXPECT_EQ(body[3].operands[1].text, "%tid.x");
+  EXPECT_EQ(body[4].operands[2].elements.size(), 2u);
+  EXPECT_EQ(body[5].source.line, 7u);
+  EXPECT_EQ(body[5].operands[2].bits, 19u);
+}
+
+struct Refusal {
+  const char *text, *message;
+};
+class ParserRefuses : public testing::TestWithParam<Refusal> {};
+
+TEST_P(ParserRefuses, WithPlaceAndReason) {
+  Result<Module> module = parseModule(header + GetParam().text);
+  ASSERT_FALSE(module);
+  EXPECT_THAT(module.error().message, testing::HasSubstr(GetParam().message));
+}
+INSTANTIATE_TEST_SUITE_P(
+    All, ParserRefuses,
+    testing::Values(Refusal{".entry k( { }", "line 4, column 11: expected '.param', but got '{'"},
+                    Refusal{".entry k() { add.s32 ", "but got the end of the text"},
+                    Refusal{".entry k() { .reg .b32 %r<9999999999>; }", "expected at most 1048576 registers"},
+                    Refusal{".entry k() { L: L: }", "the label 'L' is defined twice"},
+                    Refusal{".entry k() { @x ret; }", "expected a predicate register as guard, but got 'x'"},
+                    Refusal{".entry k() { } .entry k() { }", "'k' is defined twice"},
+                    Refusal{".global .u32 x = 1/0;", "expected a divisor other than zero"},
+                    Refusal{".global .u32 x[1] = {1, 2};", "expected at most 1 initial values for 'x', but got 2"},
+                    Refusal{".global .align 3 .u32 x;", "expected an alignment that is a power of two"},
+                    Refusal{".global .u32 x[0xffffffffffff];", "at most 4 GiB"},
+                    Refusal{".frobnicate", "expected a directive such as '.entry'"}));
+
+} // namespace
