@@ -38,7 +38,7 @@ static std::optional<MatrixAccess> matrixShape(const LinearLayout &offsets, unsi
   return whole ? std::optional(access) : std::nullopt;
 }
 
-std::optional<MatrixAccess> weft::warp::matrixAccess(const LinearLayout &offsets, unsigned elementBits) {
+std::optional<MatrixAccess> weft::warp::matrixAccess(const LinearLayout &offsets, unsigned elementBits, unsigned together) {
   if (elementBits != 8 && elementBits != 16 && elementBits != 32)
     return std::nullopt;
   std::optional<MatrixAccess> access = matrixShape(offsets, elementBits, /*transposed=*/false);
@@ -54,8 +54,12 @@ std::optional<MatrixAccess> weft::warp::matrixAccess(const LinearLayout &offsets
   for (uint32_t offset : access->laneOffsets)
     rows |= offset;
   const uint32_t repeated = offsets.freeBits()[InDim::Register];
+  const unsigned firstBit = access->packedBits, firstFree = firstBit + together;
+  for (unsigned bit = firstBit; bit < std::min<size_t>(firstFree, registers.size()); ++bit)
+    if (!(repeated >> bit & 1))
+      access->matrixBits.push_back(bit);
   for (bool shares : {true, false})
-    for (unsigned bit = access->packedBits; bit < registers.size() && access->matrixBits.size() < 2; ++bit)
+    for (unsigned bit = firstFree; bit < registers.size() && access->matrixBits.size() < 2; ++bit)
       if (!(repeated >> bit & 1) && ((registers[bit] & rows) != 0) == shares)
         access->matrixBits.push_back(bit);
   uint32_t inside = repeated | maskTrailingOnes<uint32_t>(access->packedBits);

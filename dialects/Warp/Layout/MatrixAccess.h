@@ -25,8 +25,10 @@ struct MatrixAccess {
   uint32_t registerAt(uint32_t start, unsigned index) const;
 };
 
-/// How `ldmatrix` reads a tensor whose places lie at `offsets` (from register, lane and warp to elements of `elementBits` bits), if it can.
-std::optional<MatrixAccess> matrixAccess(const LinearLayout &offsets, unsigned elementBits);
+/// How `ldmatrix` reads a tensor whose places lie at `offsets` (from register, lane and warp to elements of `elementBits` bits), if it can. The lowest `together`
+/// register bits above a word are told apart by one instruction where they can be: it delivers into neighbouring registers, and that is where a matrix instruction takes the 4 words of an
+/// operand A (2 bits) or the 2 of a B (1 bit) from. Words that come from different instructions have to be moved there.
+std::optional<MatrixAccess> matrixAccess(const LinearLayout &offsets, unsigned elementBits, unsigned together = 0);
 
 /// The wavefronts that one warp's whole read needs.
 Wavefronts wavefrontsOf(const MatrixAccess &access, const LinearLayout &offsets, unsigned elementBytes);
