@@ -48,7 +48,7 @@ PLANTS = [
           "setp.lt.u32 %p1, %r0, 5;\n@%p1 mov.u32 %r9, 1;\nst.global.u32 [%d1], %r9; // BUG",
           ("@%p1 mov", "mov.u32 %r9, 0; @%p1 mov")),
     Plant("branch on nothing", "uninitialised", "setp.eq.u32 %p1, %r9, 0;\n@%p1 bra L; // BUG\nL:", ("%r9", "%r0")),
-    Plant("address from nothing", "uninitialised", "and.b32 %r9, %r9, 0; mul.wide.u32 %d2, %r9, 4; add.s64 %d2, %d2, %d0;\nld.global.u32 %r1, [%d2]; // BUG",
+    Plant("address from nothing", "uninitialised", "add.u32 %r9, %r9, 0; mul.wide.u32 %d2, %r9, 4; add.s64 %d2, %d2, %d0;\nld.global.u32 %r1, [%d2]; // BUG",
           ("%r9, %r9, 0", "%r9, %r0, 0")),
     Plant("shared never written", "uninitialised", EXCHANGE + "ld.shared.u32 %r7, [%r3];\nst.global.u32 [%d1], %r7; // BUG",
           ("ld.shared.u32 %r7", "st.shared.u32 [%r3], %r4; ld.shared.u32 %r7"), shared=256),
@@ -152,6 +152,8 @@ def test_checks_can_be_chosen():
     assert not run(text, plant, checks="none").findings
     assert not run(text, plant, checks="uninitialised,async").findings
     assert run(text, plant, checks="races").findings
+    half = next(plant for plant in PLANTS if plant.name == "barrier in half a warp")
+    assert not run(kernel(half.body), half, checks="races,async,uninitialised").findings
     out = PLANTS[0]
     assert run(kernel(out.body), out, checks="none").findings, "bounds are always checked"
 

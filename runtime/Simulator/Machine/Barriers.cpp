@@ -74,9 +74,10 @@ void recheckBarriers(Block &block) {
 
 void runBarrier(Warp &warp, const Record &record, uint32_t mask) {
   const auto &form = *static_cast<const BarrierForm *>(record.aux);
-  if (form.aligned && !gather(warp, mask, warp.live))
-    return;
   Block &block = *warp.block;
+  // Without the check lanes arrive as they come, which hardware since Volta lets pass.
+  if (form.aligned && block.grid->options.checks.barriers && !gather(warp, mask, warp.live))
+    return;
   unsigned lane = firstLane(mask);
   uint32_t number = warp.reg<uint32_t>(record.op[1])[lane];
   uint32_t threads = record.op[2] == noRef ? 0 : warp.reg<uint32_t>(record.op[2])[lane];
@@ -105,7 +106,7 @@ void runBarrier(Warp &warp, const Record &record, uint32_t mask) {
   }
   barrier.lanes[warp.index] |= mask;
   // Whole warps count, as the hardware has it.
-  barrier.arrivedThreads += form.aligned ? laneCount : unsigned(__builtin_popcount(mask));
+  barrier.arrivedThreads += form.aligned && mask == warp.live ? laneCount : unsigned(__builtin_popcount(mask));
   if (form.reduction != BarrierForm::None) {
     uint32_t holds = warp.predicate(record.op[3]) ^ (form.negated ? ~0u : 0u);
     barrier.count += unsigned(__builtin_popcount(holds & mask));

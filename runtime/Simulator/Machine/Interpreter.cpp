@@ -101,6 +101,8 @@ void startWarp(Block &block, Warp &warp, uint32_t index, Worker &worker) {
   warp.registers.resize(kernel.registerBytes + 64);
   auto start = reinterpret_cast<uintptr_t>(warp.registers.data());
   warp.base[0] = warp.registers.data() + (64 - start % 64) % 64;
+  if (!kernel.maybeUninitialised.empty()) // a value that is the same in every run
+    std::memset(warp.base[0], 0, kernel.registerBytes);
   warp.base[1] = const_cast<std::byte *>(grid.constants.data());
   warp.local.resize(size_t(kernel.localBytes) * laneCount);
   warp.localWritten.assign(grid.options.checks.uninitialised ? warp.local.size() : 0, 0);
@@ -116,8 +118,6 @@ void startWarp(Block &block, Warp &warp, uint32_t index, Worker &worker) {
   if (grid.options.checks.uninitialised && !kernel.maybeUninitialised.empty())
     for (uint32_t slot : kernel.maybeUninitialised)
       poisonRegister(warp, slot, ~0u);
-  for (uint32_t slot : kernel.maybeUninitialised) // a value that is the same in every run
-    std::memset(warp.base[0] + slot, 0, 4);
 }
 
 bool canRun(const Warp &warp) {

@@ -3,6 +3,8 @@
 #include "runtime/Simulator/Machine/Decode.h"
 #include "runtime/Support/Format.h"
 
+#include <algorithm>
+
 namespace weft::simulator::machine {
 
 void poisonRegister(Warp &warp, Ref ref, uint32_t mask) {
@@ -50,6 +52,14 @@ uint32_t trackPoison(Warp &warp, const Record &record, uint32_t mask) {
                record.cls == InstructionClass::Vote;
   if (mixes && record.cls != InstructionClass::Shuffle && tainted)
     tainted = ~0u;
+  // Bit fields are written piece by piece over what nothing wrote: masking is taken to leave only written bits.
+  if (tainted && site.instruction) {
+    static constexpr std::string_view masking[] = {"and", "or", "bfi", "bfe", "lop3", "prmt"};
+    bool masks = std::find(std::begin(masking), std::end(masking), site.instruction->mnemonic) != std::end(masking);
+    for (int i = 1; i < 6 && masks; ++i)
+      if (!(site.destinations >> i & 1) && record.op[i] != noRef && !(poisonOf(warp, record.op[i]) & mask))
+        tainted = guard;
+  }
   if (record.cls == InstructionClass::Shuffle)
     tainted = guard; // its executor knows which lanes come from where
   auto mark = [&](Ref ref) {

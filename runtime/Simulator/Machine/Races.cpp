@@ -40,6 +40,10 @@ bool shadowRead(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, bool
       report(warp, FindingKind::SharedRace, lane, "reads " + place(offset, bytes) + ", and no barrier orders that after a write",
              otherSide(warp, "wrote", g->writeThread, g->writePc));
     }
+    if (!atomic)
+      g->flags &= uint8_t(~Granule::AtomicReads);
+    else if (g->readWarps == 0)
+      g->flags |= Granule::AtomicReads;
     if (g->readWarps == 0 || (g->readClock != now && readersOrdered(shadow, warp.index, *g))) {
       g->readWarps = 1u << (warp.index & 31);
       g->readThread = me;
@@ -79,7 +83,7 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
         auto reader = uint32_t(__builtin_ctz(rest));
         bool another = reader != warp.index || (g->readThread / laneCount == warp.index &&
                                                 (g->readThread != me || (g->flags & Granule::ReadByLanes)));
-        if (another && !shadow.ordered(warp.index, reader, g->readClock) && !(atomic && (g->flags & Granule::Atomic))) {
+        if (another && !shadow.ordered(warp.index, reader, g->readClock) && !(atomic && (g->flags & Granule::AtomicReads))) {
           report(warp, FindingKind::SharedRace, lane, "writes " + place(offset, bytes) + ", and no barrier orders that after a read",
                  otherSide(warp, "read", g->readThread, g->readPc));
           break;

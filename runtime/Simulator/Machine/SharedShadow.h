@@ -28,6 +28,7 @@ struct Granule {
     Pending = 4,       ///< a cp.async by writeThread is on its way here
     Atomic = 8,        ///< the last write was an atomic
     Poisoned = 16,     ///< written with a value that nothing wrote
+    AtomicReads = 32,  ///< all reads since the last write were atomic
   };
 };
 

@@ -49,7 +49,7 @@ L:
   T: .branchtargets L, E;
   brx.idx %r1, T;
   atom.global.add.f32 %f5, [%d2], %f1; bar.sync 0;
-  @%p2 st.global.v2.b32 [%d2], {%r3, _};
+  @%p2 st.global.v2.b32 [%d2], {%r3, %r4};
 E: ret;
 }
 )";
