@@ -73,7 +73,8 @@ Outcome<Options> parseOptions(StringRef text) {
 
 /// The targets' names, for messages.
 std::string knownTargets() {
-  return llvm::join(llvm::map_range(TargetInfo::all(), [](const TargetInfo &target) { return "'" + target.name.str() + "'"; }), ", ");
+  return llvm::join(
+      llvm::map_range(TargetInfo::all(), [](const TargetInfo &target) { return "'" + target.name.str() + "'"; }), ", ");
 }
 
 std::string printed(ModuleOp module) {
@@ -98,7 +99,8 @@ llvm::json::Object describeKernel(func::FuncOp kernel) {
   llvm::json::Array arguments;
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
     auto divisibility = kernel.getArgAttrOfType<IntegerAttr>(i, tile::divisibilityAttrName);
-    arguments.push_back(llvm::json::Object{{"type", argumentType(type)}, {"divisibility", divisibility ? divisibility.getInt() : 1}});
+    arguments.push_back(
+        llvm::json::Object{{"type", argumentType(type)}, {"divisibility", divisibility ? divisibility.getInt() : 1}});
   }
   auto schedule = kernel->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
   return llvm::json::Object{{"entry", kernel.getName()},
@@ -164,11 +166,12 @@ Outcome<EmittedPTX> compile(ModuleOp module, const Options &options, Record &rec
 
 std::string infoText(const TargetInfo &target, Record record, double totalMs) {
   record.timesMs["total"] = totalMs;
-  llvm::json::Object info{{"target", target.name},
-                          {"ptx_version", std::to_string(target.ptxVersion / 10) + "." + std::to_string(target.ptxVersion % 10)},
-                          {"kernels", std::move(record.kernels)},
-                          {"times_ms", std::move(record.timesMs)},
-                          {"ir", std::move(record.ir)}};
+  llvm::json::Object info{
+      {"target", target.name},
+      {"ptx_version", std::to_string(target.ptxVersion / 10) + "." + std::to_string(target.ptxVersion % 10)},
+      {"kernels", std::move(record.kernels)},
+      {"times_ms", std::move(record.timesMs)},
+      {"ir", std::move(record.ir)}};
   std::string text;
   llvm::raw_string_ostream stream(text);
   stream << llvm::json::Value(std::move(info));
@@ -192,6 +195,7 @@ weftc_status weftc_compile(weftc_module *module, const char *options_json, char 
   if (auto *failure = std::get_if<Failure>(&emitted))
     return fail(*failure);
   *ptx = capi::copyText(std::get<EmittedPTX>(emitted).text);
-  *info_json = capi::copyText(infoText(*TargetInfo::find(std::get<Options>(options).target), std::move(record), nowMs() - start));
+  *info_json = capi::copyText(
+      infoText(*TargetInfo::find(std::get<Options>(options).target), std::move(record), nowMs() - start));
   return WEFTC_OK;
 }

@@ -10,12 +10,13 @@ namespace weft {
 
 /// A stretch of the way down with a name: what dumps and times speak of.
 struct Stage {
-  std::string name;                                   // "tile", "warp", "llvm"
+  std::string name;                                     // "tile", "warp", "llvm"
   std::function<void(mlir::OpPassManager &)> addPasses; // adds the passes that end in this stage's IR
 };
 
 /// The stages in order, for a module that names its target in `warp.target`:
-/// "tile" (simplified), "warp" (with layouts), "pipelined" (with shared memory and asynchronous copies), "llvm" (LLVM dialect).
+/// "tile" (simplified), "warp" (with layouts), "pipelined" (with shared memory and asynchronous copies), "llvm" (LLVM
+/// dialect).
 std::vector<Stage> tileToLLVMStages();
 
 /// All stages in one pass manager.

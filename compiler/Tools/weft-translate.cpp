@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// weft-translate: from a module of the LLVM dialect to PTX (--mlir-to-ptx). The module names its target in `warp.target`.
+// weft-translate: from a module of the LLVM dialect to PTX (--mlir-to-ptx). The module names its target in
+// `warp.target`.
 #include "compiler/Target/NVPTX/EmitPTX.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Warp/IR/WarpDialect.h"
@@ -13,8 +14,10 @@
 using namespace mlir;
 
 static llvm::cl::opt<bool> lineInfo("line-info", llvm::cl::desc("write .loc directives"), llvm::cl::init(true));
-static llvm::cl::opt<bool> printTimes("print-times", llvm::cl::desc("print what each step took, in ms, to stderr"), llvm::cl::init(false));
-static llvm::cl::opt<bool> printLLVM("print-llvm", llvm::cl::desc("write the optimised LLVM IR instead of PTX"), llvm::cl::init(false));
+static llvm::cl::opt<bool> printTimes("print-times", llvm::cl::desc("print what each step took, in ms, to stderr"),
+                                      llvm::cl::init(false));
+static llvm::cl::opt<bool> printLLVM("print-llvm", llvm::cl::desc("write the optimised LLVM IR instead of PTX"),
+                                     llvm::cl::init(false));
 
 static LogicalResult writePTX(Operation *op, raw_ostream &out) {
   auto module = dyn_cast<ModuleOp>(op);
@@ -27,16 +30,17 @@ static LogicalResult writePTX(Operation *op, raw_ostream &out) {
   if (failed(emitted))
     return failure();
   if (printTimes)
-    llvm::errs() << llvm::formatv("translate {0:f1} optimise {1:f1} select {2:f1}\n", emitted->translateMs, emitted->optimiseMs,
-                                  emitted->instructionSelectMs);
+    llvm::errs() << llvm::formatv("translate {0:f1} optimise {1:f1} select {2:f1}\n", emitted->translateMs,
+                                  emitted->optimiseMs, emitted->instructionSelectMs);
   out << (printLLVM ? emitted->llvmIR : emitted->text);
   return success();
 }
 
 int main(int argc, char **argv) {
-  TranslateFromMLIRRegistration registration("mlir-to-ptx", "LLVM dialect to PTX", writePTX, [](DialectRegistry &registry) {
-    registry.insert<LLVM::LLVMDialect, NVVM::NVVMDialect, weft::warp::WarpDialect>();
-    weft::registerPTXTranslations(registry);
-  });
+  TranslateFromMLIRRegistration registration(
+      "mlir-to-ptx", "LLVM dialect to PTX", writePTX, [](DialectRegistry &registry) {
+        registry.insert<LLVM::LLVMDialect, NVVM::NVVMDialect, weft::warp::WarpDialect>();
+        weft::registerPTXTranslations(registry);
+      });
   return failed(mlirTranslateMain(argc, argv, "Weft's translations\n")) ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,10 +1,11 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Atomics on device memory: one thread acts for each element, under its mask; where others hold the same element, they get the old value
-// through a piece of shared memory of the op's own.
+// Atomics on device memory: one thread acts for each element, under its mask; where others hold the same element, they
+// get the old value through a piece of shared memory of the op's own.
 //
-// LLVM's atomics are used, so that types the target lacks (f16 and bf16 addition on sm_80) become loops of compare-and-swap.
+// LLVM's atomics are used, so that types the target lacks (f16 and bf16 addition on sm_80) become loops of
+// compare-and-swap.
 
-#include "compiler/Conversion/WarpToLLVM/Emitter.h"
+#include "compiler/Conversion/WarpToLLVM/VectorAccess.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -113,18 +114,22 @@ Value handRound(Value value, uint32_t threadBits, Emitter &e) {
 }
 
 /// One atomic for each element: `emit(register)` under mask and ownership; binds the result of `op`.
-LogicalResult lowerAtomic(Operation *op, Type pointerType, ArrayRef<Value> masks, Emitter &e, llvm::function_ref<Value(unsigned)> emit) {
+LogicalResult lowerAtomic(Operation *op, Type pointerType, ArrayRef<Value> masks, Emitter &e,
+                          llvm::function_ref<Value(unsigned)> emit) {
   Type type = registerType(op->getResult(0).getType());
-  uint32_t repeated = isa<RankedTensorType>(pointerType) ? layoutOf(pointerType).freeBits()[InDim::Register] : 0;
+  SmallVector<unsigned> holders =
+      isa<RankedTensorType>(pointerType) ? firstHolders(layoutOf(pointerType)) : SmallVector<unsigned>{0};
   uint32_t threadBits = sharedThreadBits(pointerType, e);
   Value owner = ownerOf(pointerType, e);
   Registers results;
   for (unsigned r = 0, n = *registerCount(pointerType); r < n; ++r) {
-    if ((r & repeated) != 0) {
-      results.push_back(results[r & ~repeated]);
+    if (holders[r] != r) {
+      results.push_back(results[holders[r]]);
       continue;
     }
-    Value condition = masks.empty() ? owner : !owner ? masks[r] : Value(LLVM::AndOp::create(e.b, e.loc, masks[r], owner));
+    Value condition = masks.empty() ? owner
+                      : !owner      ? masks[r]
+                                    : Value(LLVM::AndOp::create(e.b, e.loc, masks[r], owner));
     Value old = emitWhere(condition, type, e, [&] { return emit(r); });
     results.push_back(op->getResult(0).use_empty() ? old : handRound(old, threadBits, e));
   }
@@ -136,12 +141,14 @@ LogicalResult lowerRMW(tile::AtomicRMWOp op, Emitter &e) {
   ArrayRef<Value> pointers = e.registers(op.getPtr()), values = e.registers(op.getValue());
   ArrayRef<Value> masks = op.getMask() ? e.registers(op.getMask()) : ArrayRef<Value>();
   return lowerAtomic(op, op.getPtr().getType(), masks, e, [&](unsigned r) -> Value {
-    return LLVM::AtomicRMWOp::create(e.b, e.loc, operationOf(op.getKind()), pointers[r], values[r], orderingOf(op.getOrder()), deviceScope);
+    return LLVM::AtomicRMWOp::create(e.b, e.loc, operationOf(op.getKind()), pointers[r], values[r],
+                                     orderingOf(op.getOrder()), deviceScope);
   });
 }
 
 LogicalResult lowerCAS(tile::AtomicCASOp op, Emitter &e) {
-  ArrayRef<Value> pointers = e.registers(op.getPtr()), values = e.registers(op.getValue()), expected = e.registers(op.getCompare());
+  ArrayRef<Value> pointers = e.registers(op.getPtr()), values = e.registers(op.getValue()),
+                  expected = e.registers(op.getCompare());
   Type type = registerType(op.getType());
   bool isFloat = !isa<IntegerType, LLVM::LLVMPointerType>(type);
   Type bits = isFloat ? Type(e.b.getIntegerType(type.getIntOrFloatBitWidth())) : type;
@@ -149,8 +156,9 @@ LogicalResult lowerCAS(tile::AtomicCASOp op, Emitter &e) {
   bool acquires = op.getOrder() == tile::MemoryOrder::Acquire || op.getOrder() == tile::MemoryOrder::AcqRel;
   auto onFailure = acquires ? LLVM::AtomicOrdering::acquire : LLVM::AtomicOrdering::monotonic;
   return lowerAtomic(op, op.getPtr().getType(), {}, e, [&](unsigned r) -> Value {
-    Value pair = LLVM::AtomicCmpXchgOp::create(e.b, e.loc, pointers[r], e.bitcast(expected[r], bits), e.bitcast(values[r], bits),
-                                               orderingOf(op.getOrder()), onFailure, deviceScope);
+    Value pair =
+        LLVM::AtomicCmpXchgOp::create(e.b, e.loc, pointers[r], e.bitcast(expected[r], bits), e.bitcast(values[r], bits),
+                                      orderingOf(op.getOrder()), onFailure, deviceScope);
     return e.bitcast(LLVM::ExtractValueOp::create(e.b, e.loc, pair, 0), type);
   });
 }

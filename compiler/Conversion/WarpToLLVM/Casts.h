@@ -16,7 +16,8 @@ mlir::Value resizeInteger(mlir::Value value, mlir::Type type, bool isSigned, Emi
 
 /// The bits of an f8 (`format` is f8E4M3FN or f8E5M2) as an f32, exactly.
 mlir::Value float8ToF32(mlir::Value bits, mlir::Type format, Emitter &e);
-/// The bits of the f8 nearest to an f32, ties to even; what is too large becomes the largest finite number, as in PTX's `cvt.rn.satfinite`.
+/// The bits of the f8 nearest to an f32, ties to even; what is too large becomes the largest finite number, as in PTX's
+/// `cvt.rn.satfinite`.
 mlir::Value f32ToFloat8(mlir::Value value, mlir::Type format, Emitter &e);
 
 /// Casts of arith.

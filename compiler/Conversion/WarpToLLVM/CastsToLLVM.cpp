@@ -24,7 +24,8 @@ Value resizeInteger(Value value, Type type, bool isSigned, Emitter &e) {
     return value;
   if (from > to)
     return LLVM::TruncOp::create(e.b, e.loc, type, value);
-  return isSigned ? Value(LLVM::SExtOp::create(e.b, e.loc, type, value)) : Value(LLVM::ZExtOp::create(e.b, e.loc, type, value));
+  return isSigned ? Value(LLVM::SExtOp::create(e.b, e.loc, type, value))
+                  : Value(LLVM::ZExtOp::create(e.b, e.loc, type, value));
 }
 
 namespace {
@@ -71,7 +72,8 @@ LogicalResult lowerTruncF(arith::TruncFOp op, Emitter &e) {
   return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
     if (!isFloat8(to))
       return LLVM::FPTruncOp::create(e.b, e.loc, to, in[0]);
-    Value value = from.isF64() ? Value(LLVM::FPTruncOp::create(e.b, e.loc, e.b.getF32Type(), in[0])) : extendToF32(in[0], e);
+    Value value =
+        from.isF64() ? Value(LLVM::FPTruncOp::create(e.b, e.loc, e.b.getF32Type(), in[0])) : extendToF32(in[0], e);
     return f32ToFloat8(value, to, e);
   });
 }

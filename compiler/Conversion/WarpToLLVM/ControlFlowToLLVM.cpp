@@ -2,7 +2,8 @@
 // scf.for, scf.if and scf.while as blocks whose arguments are the registers of the values that flow.
 //
 //   scf.for with a value v of two registers:      llvm.cond_br (lb < ub), ^body(lb, v0, v1), ^exit(v0, v1)
-//                                               ^body(i, v0, v1): ...  llvm.cond_br (i + step < ub), ^body(i + step, w0, w1), ^exit(w0, w1)
+//                                               ^body(i, v0, v1): ...  llvm.cond_br (i + step < ub), ^body(i + step,
+//                                               w0, w1), ^exit(w0, w1)
 //
 // Loops are emitted with their test at the end, as LLVM would rotate them.
 
@@ -22,7 +23,8 @@ Registers flatten(Emitter &e, ValueRange values) {
   return all;
 }
 
-/// A block at the end of the kernel with one argument for each register of `values`, which are bound to them. Insertion point unchanged.
+/// A block at the end of the kernel with one argument for each register of `values`, which are bound to them. Insertion
+/// point unchanged.
 Block *blockFor(Emitter &e, ValueRange values, TypeRange leading = {}) {
   OpBuilder::InsertionGuard guard(e.b);
   Block *block = e.b.createBlock(&e.function().getBody(), e.function().getBody().end());

@@ -1,8 +1,8 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // arith, on scalars and on tensors: one LLVM op for each register that is not a repetition.
 //
-// f16 arithmetic is native; bf16 is left to the back end, which goes through f32 or fma where the target lacks it. Division of f32 is
-// `div.full` (at most 2 ulp), as in Triton. Products and sums are contracted to fma by the back end.
+// f16 arithmetic is native; bf16 is left to the back end, which goes through f32 or fma where the target lacks it.
+// Division of f32 is `div.full` (at most 2 ulp), as in Triton. Products and sums are contracted to fma by the back end.
 
 #include "compiler/Conversion/WarpToLLVM/Casts.h"
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
@@ -27,7 +27,8 @@ template <typename Source, typename Target> void addDirect(LoweringTable &table)
 template <typename Source, typename Target> void addWithOverflow(LoweringTable &table) {
   table.add<Source>([](Source op, Emitter &e) {
     auto flags = static_cast<LLVM::IntegerOverflowFlags>(op.getOverflowFlags());
-    return e.perRegister(op, [&](ArrayRef<Value> in) -> Value { return Target::create(e.b, e.loc, in[0], in[1], flags); });
+    return e.perRegister(op,
+                         [&](ArrayRef<Value> in) -> Value { return Target::create(e.b, e.loc, in[0], in[1], flags); });
   });
 }
 
@@ -59,12 +60,14 @@ LogicalResult lowerDivision(arith::DivFOp op, Emitter &e) {
 
 LogicalResult lowerCompareInt(arith::CmpIOp op, Emitter &e) {
   auto predicate = static_cast<LLVM::ICmpPredicate>(op.getPredicate()); // the two enumerations are in the same order
-  return e.perRegister(op, [&](ArrayRef<Value> in) -> Value { return LLVM::ICmpOp::create(e.b, e.loc, predicate, in[0], in[1]); });
+  return e.perRegister(
+      op, [&](ArrayRef<Value> in) -> Value { return LLVM::ICmpOp::create(e.b, e.loc, predicate, in[0], in[1]); });
 }
 
 LogicalResult lowerCompareFloat(arith::CmpFOp op, Emitter &e) {
   auto predicate = static_cast<LLVM::FCmpPredicate>(op.getPredicate()); // the two enumerations are in the same order
-  return e.perRegister(op, [&](ArrayRef<Value> in) -> Value { return LLVM::FCmpOp::create(e.b, e.loc, predicate, in[0], in[1]); });
+  return e.perRegister(
+      op, [&](ArrayRef<Value> in) -> Value { return LLVM::FCmpOp::create(e.b, e.loc, predicate, in[0], in[1]); });
 }
 
 /// A select whose condition may be one i1 for a whole tensor.
@@ -90,7 +93,8 @@ template <typename Op, typename Extend> LogicalResult lowerWideProduct(Op op, Em
   Value distance = e.constant(IntegerAttr::get(wide, width));
   Registers low, high;
   for (unsigned r = 0; r < lhs.size(); ++r) {
-    Value product = LLVM::MulOp::create(e.b, e.loc, Extend::create(e.b, e.loc, wide, lhs[r]), Extend::create(e.b, e.loc, wide, rhs[r]));
+    Value product = LLVM::MulOp::create(e.b, e.loc, Extend::create(e.b, e.loc, wide, lhs[r]),
+                                        Extend::create(e.b, e.loc, wide, rhs[r]));
     low.push_back(LLVM::TruncOp::create(e.b, e.loc, type, product));
     high.push_back(LLVM::TruncOp::create(e.b, e.loc, type, LLVM::LShrOp::create(e.b, e.loc, product, distance)));
   }

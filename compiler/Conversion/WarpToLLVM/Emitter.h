@@ -1,9 +1,10 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // What the families of `convert-warp-to-llvm` share: where the registers of each value are, and where a lane is.
 //
-// One walk over a kernel emits LLVM dialect ops beside it. A tensor is as many scalars as its layout has registers, a scalar is
-// one, a tile in shared memory a pointer. Values are found in a table instead of through casts, so that the walk costs a few microseconds
-// an op and nothing has to be rolled back: an op that cannot be lowered is reported, and the walk ends.
+// One walk over a kernel emits LLVM dialect ops beside it. A tensor is as many scalars as its layout has registers, a
+// scalar is one, a tile in shared memory a pointer. Values are found in a table instead of through casts, so that the
+// walk costs a few microseconds an op and nothing has to be rolled back: an op that cannot be lowered is reported, and
+// the walk ends.
 #pragma once
 
 #include "compiler/Target/TargetInfo.h"
@@ -30,7 +31,9 @@ class LoweringTable {
 public:
   /// Lowers ops of type `Op` by `lower`, a callable `LogicalResult(Op, Emitter &)`.
   template <typename Op, typename Function> void add(Function lower) {
-    table[mlir::TypeID::get<Op>()] = [lower](mlir::Operation *op, Emitter &emitter) { return lower(mlir::cast<Op>(op), emitter); };
+    table[mlir::TypeID::get<Op>()] = [lower](mlir::Operation *op, Emitter &emitter) {
+      return lower(mlir::cast<Op>(op), emitter);
+    };
   }
   /// The function for an op, or null.
   const Lowering *find(mlir::Operation *op) const {
@@ -42,7 +45,8 @@ private:
   llvm::DenseMap<mlir::TypeID, Lowering> table;
 };
 
-/// The LLVM type of one register of `type`: of a tensor's element, a scalar, or a tile in shared memory (!llvm.ptr<3>). An f8 is an i8, a
+/// The LLVM type of one register of `type`: of a tensor's element, a scalar, or a tile in shared memory (!llvm.ptr<3>).
+/// An f8 is an i8, a
 /// `!tile.ptr` is !llvm.ptr<1>, an index is an i64. Null for other types.
 mlir::Type registerType(mlir::Type type);
 /// How many registers hold a value of `type`: those of its layout, or 1. A tensor without a layout gives none.
@@ -65,7 +69,8 @@ public:
   const unsigned warps;
 
   // --- values ---
-  /// The registers of a value of the kernel that has been lowered. They stay where they are until the kernel is complete.
+  /// The registers of a value of the kernel that has been lowered. They stay where they are until the kernel is
+  /// complete.
   llvm::ArrayRef<mlir::Value> registers(mlir::Value value) const;
   /// The only register of a scalar or of a tile in shared memory.
   mlir::Value scalar(mlir::Value value) const { return registers(value).front(); }
@@ -75,7 +80,8 @@ public:
   /// Emits an op, or all ops of a block but its terminator.
   mlir::LogicalResult lower(mlir::Operation *op);
   mlir::LogicalResult lowerBody(mlir::Block &block);
-  /// Emits the block of a combiner region on scalars and gives what it yields. May be called many times on one block. None after a reported failure.
+  /// Emits the block of a combiner region on scalars and gives what it yields. May be called many times on one block.
+  /// None after a reported failure.
   std::optional<Registers> inlineBlock(mlir::Block &block, llvm::ArrayRef<mlir::Value> arguments);
 
   // --- constants ---
@@ -91,25 +97,29 @@ public:
   mlir::Value thread();
   mlir::Value lane();
   mlir::Value warp();
-  /// The xor, over the set bits i of the lane, of laneBases[i], and over those of the warp, of warpBases[i]. Shared by equal bases.
+  /// The xor, over the set bits i of the lane, of laneBases[i], and over those of the warp, of warpBases[i]. Shared by
+  /// equal bases.
   mlir::Value xorOfBits(llvm::ArrayRef<uint32_t> laneBases, llvm::ArrayRef<uint32_t> warpBases);
   /// The coordinate along `axis` of the element in register 0 of this lane and warp. The element in register r is at
   /// `coordinate ^ layout.delinearize(layout.apply(InDim::Register, r))[axis]`.
   mlir::Value coordinate(const warp::LinearLayout &layout, unsigned axis);
-  /// Coordinate plus a register's part: `base ^ constant`, as an addition (disjoint or) when their bits cannot overlap, that is, when no lane or
-  /// warp basis of `layout` has a bit of `constant` along `axis`.
+  /// Coordinate plus a register's part: `base ^ constant`, as an addition (disjoint or) when their bits cannot overlap,
+  /// that is, when no lane or warp basis of `layout` has a bit of `constant` along `axis`.
   mlir::Value coordinate(const warp::LinearLayout &layout, unsigned axis, uint32_t reg);
   /// True in exactly one of the threads that hold an element in this layout; null when every thread holds its own. i1.
   mlir::Value isOwner(const warp::LinearLayout &layout);
 
   // --- code ---
-  /// For each register of the op's only result, what `emit` makes of the operands' registers; equal operands share one result.
-  mlir::LogicalResult perRegister(mlir::Operation *op, llvm::function_ref<mlir::Value(llvm::ArrayRef<mlir::Value>)> emit);
+  /// For each register of the op's only result, what `emit` makes of the operands' registers; equal operands share one
+  /// result.
+  mlir::LogicalResult perRegister(mlir::Operation *op,
+                                  llvm::function_ref<mlir::Value(llvm::ArrayRef<mlir::Value>)> emit);
   /// A call of an LLVM intrinsic, "llvm.nvvm.ex2.approx.ftz.f32".
   mlir::Value intrinsic(llvm::StringRef name, mlir::Type result, llvm::ArrayRef<mlir::Value> operands);
   /// `asm volatile` with a struct of the results when there are several. Constraints as LLVM spells them ("=r,l,b").
-  llvm::SmallVector<mlir::Value> inlineAsm(llvm::StringRef code, llvm::StringRef constraints, llvm::ArrayRef<mlir::Type> results,
-                                           llvm::ArrayRef<mlir::Value> operands, bool sideEffects);
+  llvm::SmallVector<mlir::Value> inlineAsm(llvm::StringRef code, llvm::StringRef constraints,
+                                           llvm::ArrayRef<mlir::Type> results, llvm::ArrayRef<mlir::Value> operands,
+                                           bool sideEffects);
   /// A value of 32 bits from as many narrower ones as fill it, lowest first; and back, into values of `type`.
   mlir::Value pack(llvm::ArrayRef<mlir::Value> parts);
   llvm::SmallVector<mlir::Value> unpack(mlir::Value word, mlir::Type type);
@@ -118,7 +128,8 @@ public:
   mlir::Value shuffleXor(mlir::Value value, unsigned mask);
   /// The value of `value` in lane `source` (i32) (`shfl.sync.idx`).
   mlir::Value shuffleIndex(mlir::Value value, mlir::Value source);
-  /// The value of `value` `delta` lanes below (`shfl.sync.up`), or above (`shfl.sync.down`); a lane's own where there is none.
+  /// The value of `value` `delta` lanes below (`shfl.sync.up`), or above (`shfl.sync.down`); a lane's own where there
+  /// is none.
   mlir::Value shuffleUp(mlir::Value value, unsigned delta);
   mlir::Value shuffleDown(mlir::Value value, unsigned delta);
   /// `bar.sync 0`.
@@ -129,7 +140,8 @@ public:
   mlir::Value offset(mlir::Value pointer, mlir::Value bytes);
   mlir::Value offset(mlir::Value pointer, int64_t bytes);
 
-  /// Runs `emit` with the insertion point at the end of the kernel's entry code: for what is computed once. Values from outside of the entry must not be used.
+  /// Runs `emit` with the insertion point at the end of the kernel's entry code: for what is computed once. Values from
+  /// outside of the entry must not be used.
   template <typename Function> auto atEntry(Function emit) {
     mlir::OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(entryEnd);
@@ -154,7 +166,8 @@ private:
   mlir::Value threadIndex, sharedBase;
 };
 
-/// True in the one thread that acts for a value of `type`: the owner of each element of a tensor, thread 0 for a scalar. Null: every thread.
+/// True in the one thread that acts for a value of `type`: the owner of each element of a tensor, thread 0 for a
+/// scalar. Null: every thread.
 mlir::Value ownerOf(mlir::Type type, Emitter &e);
 
 // --- the families: each adds its ops to the table ---

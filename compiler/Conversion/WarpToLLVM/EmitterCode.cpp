@@ -9,7 +9,8 @@ using namespace mlir;
 namespace weft {
 
 LogicalResult Emitter::perRegister(Operation *op, llvm::function_ref<Value(ArrayRef<Value>)> emit) {
-  SmallVector<ArrayRef<Value>> operands = llvm::map_to_vector(op->getOperands(), [&](Value operand) { return registers(operand); });
+  SmallVector<ArrayRef<Value>> operands =
+      llvm::map_to_vector(op->getOperands(), [&](Value operand) { return registers(operand); });
   unsigned count = *registerCount(op->getResult(0).getType()), arity = operands.size();
   for (auto [i, operand] : llvm::enumerate(operands))
     if (operand.size() != count)
@@ -35,15 +36,16 @@ Value Emitter::intrinsic(StringRef name, Type result, ArrayRef<Value> operands) 
   return LLVM::CallIntrinsicOp::create(b, loc, result, b.getStringAttr(name), ValueRange(operands)).getResult(0);
 }
 
-SmallVector<Value> Emitter::inlineAsm(StringRef code, StringRef constraints, ArrayRef<Type> results, ArrayRef<Value> operands,
-                                      bool sideEffects) {
+SmallVector<Value> Emitter::inlineAsm(StringRef code, StringRef constraints, ArrayRef<Type> results,
+                                      ArrayRef<Value> operands, bool sideEffects) {
   SmallVector<Type, 1> types;
   if (results.size() == 1)
     types.push_back(results.front());
   else if (results.size() > 1)
     types.push_back(LLVM::LLVMStructType::getLiteral(b.getContext(), results));
-  auto call = LLVM::InlineAsmOp::create(b, loc, types, operands, code, constraints, sideEffects, /*is_align_stack=*/false,
-                                        LLVM::TailCallKind::None, LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT),
+  auto call = LLVM::InlineAsmOp::create(b, loc, types, operands, code, constraints, sideEffects,
+                                        /*is_align_stack=*/false, LLVM::TailCallKind::None,
+                                        LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT),
                                         /*operand_attrs=*/ArrayAttr());
   SmallVector<Value> values;
   if (results.size() == 1)
@@ -127,7 +129,8 @@ Value Emitter::shuffle(Value value, Value operand, NVVM::ShflKind kind, unsigned
   Type pair = VectorType::get(2, word);
   Value halves = bitcast(bits, pair), moved = LLVM::PoisonOp::create(b, loc, pair);
   for (unsigned i = 0; i < 2; ++i)
-    moved = LLVM::InsertElementOp::create(b, loc, moved, exchange(LLVM::ExtractElementOp::create(b, loc, halves, i32(i))), i32(i));
+    moved = LLVM::InsertElementOp::create(b, loc, moved,
+                                          exchange(LLVM::ExtractElementOp::create(b, loc, halves, i32(i))), i32(i));
   return bitcast(bitcast(moved, integer), type);
 }
 
@@ -145,7 +148,8 @@ static LLVM::GlobalOp sharedSymbol(ModuleOp module) {
     return known;
   OpBuilder b(module.getBodyRegion());
   auto type = LLVM::LLVMArrayType::get(b.getI8Type(), 0);
-  return LLVM::GlobalOp::create(b, module.getLoc(), type, /*isConstant=*/false, LLVM::Linkage::External, name, Attribute(),
+  return LLVM::GlobalOp::create(b, module.getLoc(), type, /*isConstant=*/false, LLVM::Linkage::External, name,
+                                Attribute(),
                                 /*alignment=*/128, /*addrSpace=*/3);
 }
 

@@ -1,9 +1,10 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // f8 in software, for targets without conversions: the formats are cut from f32's bits.
 //
-// With m mantissa bits and exponent bias B, an f8's bits moved to f32's places read as the number times 2^(B-127), subnormals too;
-// a multiplication puts that right. The other way, normal numbers are rounded on their bits; subnormal ones by adding a power of two whose
-// last place is the f8's smallest number, so that the addition itself rounds to nearest even.
+// With m mantissa bits and exponent bias B, an f8's bits moved to f32's places read as the number times 2^(B-127),
+// subnormals too; a multiplication puts that right. The other way, normal numbers are rounded on their bits; subnormal
+// ones by adding a power of two whose last place is the f8's smallest number, so that the addition itself rounds to
+// nearest even.
 
 #include "compiler/Conversion/WarpToLLVM/Casts.h"
 
@@ -19,9 +20,7 @@ struct Format {
   uint32_t nan;      // bits of a NaN without its sign
 };
 
-Format formatOf(Type type) {
-  return isa<Float8E5M2Type>(type) ? Format{2, 15, 0x7b, 0x7f} : Format{3, 7, 0x7e, 0x7f};
-}
+Format formatOf(Type type) { return isa<Float8E5M2Type>(type) ? Format{2, 15, 0x7b, 0x7f} : Format{3, 7, 0x7e, 0x7f}; }
 
 /// 2^exponent as the bits of an f32.
 uint32_t powerOfTwo(int exponent) { return static_cast<uint32_t>(exponent + 127) << 23; }
@@ -36,7 +35,8 @@ Value float8ToF32(Value bits, Type type, Emitter &e) {
   Value sign = LLVM::ShlOp::create(b, e.loc, LLVM::AndOp::create(b, e.loc, word, e.i32(0x80)), e.i32(24));
   Value size = LLVM::AndOp::create(b, e.loc, word, e.i32(0x7f));
   Value placed = LLVM::ShlOp::create(b, e.loc, size, e.i32(23 - format.mantissa));
-  Value scaled = LLVM::FMulOp::create(b, e.loc, e.bitcast(placed, f32), e.bitcast(e.i32(powerOfTwo(127 - format.bias)), f32));
+  Value scaled =
+      LLVM::FMulOp::create(b, e.loc, e.bitcast(placed, f32), e.bitcast(e.i32(powerOfTwo(127 - format.bias)), f32));
   Value special = e.i32(0x7fc00000);
   Value isSpecial = LLVM::ICmpOp::create(b, e.loc, LLVM::ICmpPredicate::ugt, size, e.i32(format.greatest));
   if (isa<Float8E5M2Type>(type)) { // 0x7c is infinity

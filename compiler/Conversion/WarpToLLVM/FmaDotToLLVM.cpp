@@ -1,8 +1,8 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // tile.dot of precision ieee: fused multiply-adds over blocked layouts.
 //
-// A thread that accumulates element (m, n) must hold (m, k) of a and (k, n) of b for every k. So along m the lanes and warps of a's layout are those of the
-// accumulator's, along k everything is in registers; likewise b.
+// A thread that accumulates element (m, n) must hold (m, k) of a and (k, n) of b for every k. So along m the lanes and
+// warps of a's layout are those of the accumulator's, along k everything is in registers; likewise b.
 
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
 #include "dialects/Tile/IR/TileOps.h"
@@ -14,7 +14,8 @@ using weft::warp::LinearLayout;
 namespace weft {
 namespace {
 
-/// Whether lanes and warps reach, along the kept axis of an operand, where they reach in the accumulator, and stand still along k.
+/// Whether lanes and warps reach, along the kept axis of an operand, where they reach in the accumulator, and stand
+/// still along k.
 bool followsAccumulator(const LinearLayout &operand, unsigned keptAxis, const LinearLayout &acc) {
   for (InDim dim : {InDim::Lane, InDim::Warp}) {
     ArrayRef<uint32_t> own = operand.bases(dim), wanted = acc.bases(dim);
@@ -37,7 +38,8 @@ llvm::DenseMap<uint32_t, Value> byElement(const LinearLayout &layout, ArrayRef<V
 }
 
 LogicalResult lowerDot(tile::DotOp op, Emitter &e) {
-  const LinearLayout &a = layoutOf(op.getA().getType()), &b = layoutOf(op.getB().getType()), &acc = layoutOf(op.getType());
+  const LinearLayout &a = layoutOf(op.getA().getType()), &b = layoutOf(op.getB().getType()),
+                     &acc = layoutOf(op.getType());
   if (!followsAccumulator(a, 0, acc) || !followsAccumulator(b, 1, acc))
     return op.emitOpError("expected operands whose lanes and warps follow the accumulator's");
   auto lhs = byElement(a, e.registers(op.getA())), rhs = byElement(b, e.registers(op.getB()));

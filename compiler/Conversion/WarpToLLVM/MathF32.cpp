@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// See MathF32.h. The coefficients are minimax fits, by iteratively reweighted least squares in f64, of the remainders that each function names.
+// See MathF32.h. The coefficients are minimax fits, by iteratively reweighted least squares in f64, of the remainders
+// that each function names.
 
 #include "compiler/Conversion/WarpToLLVM/MathF32.h"
 #include <cmath>
@@ -65,9 +66,11 @@ Value sinShifted(Value x, int shift, Emitter &e) {
   if (shift)
     quarter = LLVM::AddOp::create(e.b, e.loc, quarter, e.i32(shift));
   Value square = f.mul(angle, angle);
-  Value sine = f.fma(f.mul(angle, square), f.polynomial(square, {-0.16666667, 0.008333332, -0.00019840087, 2.7250014e-06}), angle);
-  Value cosine = f.fma(f.mul(square, square), f.polynomial(square, {0.041666668, -0.0013888888, 2.4800602e-05, -2.7301016e-07}),
-                       f.fma(square, f.number(-0.5), f.number(1)));
+  Value sine = f.fma(f.mul(angle, square),
+                     f.polynomial(square, {-0.16666667, 0.008333332, -0.00019840087, 2.7250014e-06}), angle);
+  Value cosine =
+      f.fma(f.mul(square, square), f.polynomial(square, {0.041666668, -0.0013888888, 2.4800602e-05, -2.7301016e-07}),
+            f.fma(square, f.number(-0.5), f.number(1)));
   Value odd = LLVM::TruncOp::create(e.b, e.loc, e.b.getI1Type(), quarter);
   Value sign = LLVM::ShlOp::create(e.b, e.loc, LLVM::AndOp::create(e.b, e.loc, quarter, e.i32(2)), e.i32(30));
   return f.fromBits(LLVM::XOrOp::create(e.b, e.loc, f.bits(f.select(odd, cosine, sine)), sign));
@@ -94,18 +97,21 @@ Value log(Value x, Emitter &e) {
   Value scaled = f.select(tiny, f.mul(x, f.number(8388608)), x);
   Value word = f.bits(scaled);
   Value exponent = LLVM::AShrOp::create(e.b, e.loc, LLVM::SubOp::create(e.b, e.loc, word, e.i32(sqrtHalf)), e.i32(23));
-  Value mantissa = f.fromBits(LLVM::SubOp::create(e.b, e.loc, word, LLVM::ShlOp::create(e.b, e.loc, exponent, e.i32(23))));
+  Value mantissa =
+      f.fromBits(LLVM::SubOp::create(e.b, e.loc, word, LLVM::ShlOp::create(e.b, e.loc, exponent, e.i32(23))));
   Value k = f.add(LLVM::SIToFPOp::create(e.b, e.loc, f.type, exponent), f.select(tiny, f.number(-23), f.number(0)));
   Value r = f.sub(mantissa, f.number(1));
   Value square = f.mul(r, r);
-  Value rest = f.polynomial(r, {0.33333316, -0.25000808, 0.20002286, -0.16624595, 0.14181218, -0.13128418, 0.1288138, -0.07860141});
+  Value rest = f.polynomial(
+      r, {0.33333316, -0.25000808, 0.20002286, -0.16624595, 0.14181218, -0.13128418, 0.1288138, -0.07860141});
   Value tail = f.fma(f.mul(square, r), rest, f.mul(square, f.number(-0.5)));
   constexpr double ln2High = 0.693359375; // few bits: its product with k is exact
   Value sum = f.add(f.fma(k, f.number(ln2 - ln2High), tail), r);
   Value result = f.fma(k, f.number(ln2High), sum);
   result = f.select(f.compare(LLVM::FCmpPredicate::ogt, x, 3.4028234663852886e38), x, result);
   result = f.select(f.compare(LLVM::FCmpPredicate::oeq, x, 0), f.number(-infinity), result);
-  return f.select(f.compare(LLVM::FCmpPredicate::oge, x, 0), result, f.number(std::numeric_limits<double>::quiet_NaN()));
+  return f.select(f.compare(LLVM::FCmpPredicate::oge, x, 0), result,
+                  f.number(std::numeric_limits<double>::quiet_NaN()));
 }
 
 // With u = 1 + x rounded, log(1 + x) = log(u) + (x - (u - 1)) / u up to the square of the rounding error.
@@ -125,7 +131,8 @@ Value cos(Value x, Emitter &e) { return sinShifted(x, 1, e); }
 Value tanh(Value x, Emitter &e) {
   Builder f{e};
   Value size = f.abs(x), square = f.mul(x, x);
-  Value small = f.fma(f.mul(x, square), f.polynomial(square, {-0.3333333, 0.13332933, -0.053876318, 0.021121453, -0.006283665}), x);
+  Value small = f.fma(f.mul(x, square),
+                      f.polynomial(square, {-0.3333333, 0.13332933, -0.053876318, 0.021121453, -0.006283665}), x);
   Value power = exp2(f.mul(size, f.number(2 * log2OfE)), e);
   Value quotient = e.intrinsic("llvm.nvvm.div.full", f.type, {f.number(-2), f.add(power, f.number(1))});
   Value large = f.copySign(f.add(quotient, f.number(1)), x);
@@ -136,9 +143,11 @@ Value tanh(Value x, Emitter &e) {
 Value erf(Value x, Emitter &e) {
   Builder f{e};
   Value size = f.abs(x), square = f.mul(x, x);
-  Value small = f.mul(x, f.polynomial(square, {1.1283791, -0.37612626, 0.112836, -0.026854444, 0.005189535, -0.0008020841, 7.889119e-05}));
+  Value small = f.mul(x, f.polynomial(square, {1.1283791, -0.37612626, 0.112836, -0.026854444, 0.005189535,
+                                               -0.0008020841, 7.889119e-05}));
   Value bounded = LLVM::MinimumOp::create(e.b, e.loc, size, f.number(4));
-  Value exponent = f.polynomial(bounded, {0.0002712847, -1.6296372, -0.9135432, -0.15641494, 0.036367826, -0.0060659004, 0.0006367138, -3.128751e-05});
+  Value exponent = f.polynomial(bounded, {0.0002712847, -1.6296372, -0.9135432, -0.15641494, 0.036367826, -0.0060659004,
+                                          0.0006367138, -3.128751e-05});
   Value large = f.copySign(f.sub(f.number(1), exp2(exponent, e)), x);
   return f.select(f.compare(LLVM::FCmpPredicate::olt, size, 1), small, large);
 }

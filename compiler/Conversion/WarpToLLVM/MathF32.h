@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Elementary functions of one f32 register, in PTX's approximations where they are accurate and in polynomials of our own elsewhere.
+// Elementary functions of one f32 register, in PTX's approximations where they are accurate and in polynomials of our
+// own elsewhere.
 #pragma once
 
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"

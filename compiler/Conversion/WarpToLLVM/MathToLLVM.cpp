@@ -30,7 +30,8 @@ template <typename Op, typename Wide = void> void addF32(LoweringTable &table, V
 template <typename Source, typename Target> void addDirect(LoweringTable &table) {
   table.add<Source>([](Source op, Emitter &e) {
     Type type = registerType(op.getType());
-    return e.perRegister(op, [&](ArrayRef<Value> in) -> Value { return Target::create(e.b, e.loc, TypeRange(type), ValueRange(in)); });
+    return e.perRegister(
+        op, [&](ArrayRef<Value> in) -> Value { return Target::create(e.b, e.loc, TypeRange(type), ValueRange(in)); });
   });
 }
 
@@ -38,7 +39,8 @@ template <typename Source, typename Target> void addDirect(LoweringTable &table)
 template <typename Source, typename Target> void addWithPoisonFlag(LoweringTable &table) {
   table.add<Source>([](Source op, Emitter &e) {
     Type type = registerType(op.getType());
-    return e.perRegister(op, [&](ArrayRef<Value> in) -> Value { return Target::create(e.b, e.loc, type, in[0], false); });
+    return e.perRegister(op,
+                         [&](ArrayRef<Value> in) -> Value { return Target::create(e.b, e.loc, type, in[0], false); });
   });
 }
 

@@ -1,90 +1,21 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Addresses, loads and stores in device memory.
 //
-// Neighbouring registers that hold neighbouring elements are accessed as one vector, as wide as `warp.contiguity` promises (consecutive
-// elements, an aligned first address and one mask for all of them). Unmasked accesses are LLVM's, masked ones predicated PTX:
+// Neighbouring registers that hold neighbouring elements are accessed as one vector, as wide as `warp.contiguity`
+// promises (consecutive elements, an aligned first address and one mask for all of them). Unmasked accesses are LLVM's,
+// masked ones predicated PTX:
 //
 //     { mov.b32 $0, 0; ... @$4 ld.global.v4.b32 {$0, $1, $2, $3}, [$5]; }
 //
 // Where several threads hold one element, one of them stores it.
 
-#include "compiler/Conversion/WarpToLLVM/Emitter.h"
+#include "compiler/Conversion/WarpToLLVM/VectorAccess.h"
 #include "dialects/Tile/IR/TileOps.h"
-#include "dialects/Warp/IR/WarpOps.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
-using weft::warp::InDim;
-using weft::warp::LinearLayout;
 
 namespace weft {
 namespace {
-
-/// How a value lies in memory: i1 and f8 as bytes, pointers as 64 bits.
-Type memoryType(Type element) {
-  Type type = registerType(element);
-  return type.isInteger(1) ? IntegerType::get(element.getContext(), 8) : type;
-}
-
-unsigned bytesOf(Type memory) { return isa<LLVM::LLVMPointerType>(memory) ? 8 : memory.getIntOrFloatBitWidth() / 8; }
-
-/// An access cut into vectors: which registers begin one, and how many elements each has.
-struct Vectors {
-  unsigned width;                      // elements, a power of two
-  SmallVector<unsigned> firstRegister; // of each vector; registers that repeat others are left out
-  uint32_t repeated = 0;               // register bits that do not change the element
-};
-
-/// The most low register bits that walk along one axis from 0, as a number of elements.
-unsigned consecutiveRegisters(const LinearLayout &layout) {
-  ArrayRef<uint32_t> bases = layout.bases(InDim::Register);
-  for (unsigned axis = 0; axis < layout.rank(); ++axis) {
-    unsigned count = 0;
-    for (uint32_t base : bases) {
-      SmallVector<int64_t> expected(layout.rank(), 0);
-      expected[axis] = int64_t(1) << count;
-      if (expected[axis] >= layout.shape()[axis] || layout.linearize(expected) != base)
-        break;
-      ++count;
-    }
-    if (count > 0)
-      return 1u << count;
-  }
-  return 1;
-}
-
-Vectors cutIntoVectors(Operation *op, Value pointer, Emitter &e) {
-  if (!isa<RankedTensorType>(pointer.getType()))
-    return {1, {0}};
-  const LinearLayout &layout = layoutOf(pointer.getType());
-  unsigned promised = 1;
-  if (auto contiguity = op->getAttrOfType<IntegerAttr>(warp::contiguityAttrName))
-    promised = static_cast<unsigned>(llvm::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, contiguity.getInt()))));
-  unsigned widest = std::max(1u, e.target.vectorBytes / bytesOf(memoryType(tile::pointeeTypeOf(pointer.getType()))));
-  Vectors vectors{std::min({promised, widest, consecutiveRegisters(layout)}), {}};
-  vectors.repeated = layout.freeBits()[InDim::Register];
-  for (unsigned r = 0; r < layout.size(InDim::Register); r += vectors.width)
-    if ((r & vectors.repeated) == 0)
-      vectors.firstRegister.push_back(r);
-  return vectors;
-}
-
-/// How the bytes of a vector travel in PTX registers: `count` words of `bits` bits.
-struct Words {
-  unsigned count, bits;
-  StringRef constraint() const { return bits == 64 ? "l" : bits == 32 ? "r" : "h"; }
-  Type type(Emitter &e) const { return e.b.getIntegerType(std::max(16u, bits)); } // PTX has no 8-bit registers
-};
-
-Words wordsOf(unsigned bytes, unsigned elementBytes) {
-  unsigned bits = elementBytes == 8 ? 64 : std::min(32u, 8 * bytes);
-  return {8 * bytes / bits, bits};
-}
-
-/// "v4.b32", "b16".
-std::string accessType(Words words) {
-  return (words.count > 1 ? "v" + std::to_string(words.count) + "." : "") + "b" + std::to_string(words.bits);
-}
 
 /// "{$2, $3}" or "$2".
 std::string registerList(unsigned first, unsigned count) {
@@ -92,49 +23,6 @@ std::string registerList(unsigned first, unsigned count) {
   for (unsigned i = 0; i < count; ++i)
     text += (i ? ", $" : "$") + std::to_string(first + i);
   return text + (count > 1 ? "}" : "");
-}
-
-/// Values of a memory type as words, and back.
-Registers toWords(ArrayRef<Value> elements, Words words, Emitter &e) {
-  Registers result;
-  unsigned each = elements.size() / words.count;
-  for (unsigned w = 0; w < words.count; ++w) {
-    ArrayRef<Value> part = elements.slice(w * each, each);
-    if (words.bits == 32)
-      result.push_back(e.pack(part));
-    else if (words.bits == 64)
-      result.push_back(e.bitcast(part[0], e.b.getI64Type()));
-    else if (part.size() == 2) // two bytes
-      result.push_back(e.bitcast(LLVM::InsertElementOp::create(
-                                     e.b, e.loc,
-                                     LLVM::InsertElementOp::create(e.b, e.loc,
-                                                                   LLVM::PoisonOp::create(e.b, e.loc, VectorType::get(2, part[0].getType())),
-                                                                   part[0], e.i32(0)),
-                                     part[1], e.i32(1)),
-                                 words.type(e)));
-    else if (words.bits == 16)
-      result.push_back(e.bitcast(part[0], words.type(e)));
-    else
-      result.push_back(LLVM::ZExtOp::create(e.b, e.loc, words.type(e), part[0]));
-  }
-  return result;
-}
-
-Registers fromWords(ArrayRef<Value> values, Words words, unsigned elements, Type memory, Emitter &e) {
-  Registers result;
-  unsigned each = elements / words.count;
-  for (Value word : values) {
-    if (words.bits == 32)
-      llvm::append_range(result, e.unpack(word, memory));
-    else if (words.bits == 8)
-      result.push_back(LLVM::TruncOp::create(e.b, e.loc, memory, word));
-    else if (each == 1)
-      result.push_back(e.bitcast(word, memory));
-    else
-      for (unsigned i = 0; i < each; ++i)
-        result.push_back(LLVM::ExtractElementOp::create(e.b, e.loc, e.bitcast(word, VectorType::get(each, memory)), e.i32(i)));
-  }
-  return result;
 }
 
 /// The qualifiers of a load or store between "ld.global" and its type (PTX ISA 9.7.9.8 and 9.7.9.11).
@@ -163,7 +51,8 @@ Registers plainLoad(Value pointer, unsigned width, Type memory, bool isVolatile,
   if (width == 1)
     return {alignedLoad(memory, pointer, bytes, isVolatile, e)};
   bool pointers = isa<LLVM::LLVMPointerType>(memory);
-  Value vector = alignedLoad(VectorType::get(width, pointers ? e.b.getI64Type() : memory), pointer, bytes, isVolatile, e);
+  Value vector =
+      alignedLoad(VectorType::get(width, pointers ? e.b.getI64Type() : memory), pointer, bytes, isVolatile, e);
   Registers result;
   for (unsigned i = 0; i < width; ++i)
     result.push_back(e.bitcast(LLVM::ExtractElementOp::create(e.b, e.loc, vector, e.i32(i)), memory));
@@ -171,7 +60,8 @@ Registers plainLoad(Value pointer, unsigned width, Type memory, bool isVolatile,
 }
 
 /// One vector loaded where `mask` (null: always) is true; `other` (empty: zeros) elsewhere.
-Registers predicatedLoad(tile::LoadOp op, Value pointer, Value mask, ArrayRef<Value> other, unsigned width, Type memory, Emitter &e) {
+Registers predicatedLoad(tile::LoadOp op, Value pointer, Value mask, ArrayRef<Value> other, unsigned width, Type memory,
+                         Emitter &e) {
   Words words = wordsOf(width * bytesOf(memory), bytesOf(memory));
   std::string code = "{ ", constraints;
   Registers operands;
@@ -189,15 +79,18 @@ Registers predicatedLoad(tile::LoadOp op, Value pointer, Value mask, ArrayRef<Va
               (start.empty() ? "0" : operand(start[w], words.constraint())) + "; ";
     code += "@" + operand(mask, "b") + " ";
   }
-  code += std::string("ld") + (op.getIsVolatile() ? ".volatile" : "") + ".global" + qualifiers(op) + "." + accessType(words) + " " +
-          registerList(0, words.count) + ", [" + operand(pointer, "l") + "]; }";
-  Registers loaded = e.inlineAsm(code, constraints, SmallVector<Type>(words.count, words.type(e)), operands, /*sideEffects=*/true);
+  code += std::string("ld") + (op.getIsVolatile() ? ".volatile" : "") + ".global" + qualifiers(op) + "." +
+          words.accessType() + " " + registerList(0, words.count) + ", [" + operand(pointer, "l") + "]; }";
+  Registers loaded =
+      e.inlineAsm(code, constraints, SmallVector<Type>(words.count, words.type(e)), operands, /*sideEffects=*/true);
   return fromWords(loaded, words, width, memory, e);
 }
 
 /// i1 is a byte in memory: a byte that is not zero is true.
 Value fromMemory(Value value, Type type, Emitter &e) {
-  return type.isInteger(1) ? Value(LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::ne, value, e.zero(value.getType()))) : value;
+  return type.isInteger(1)
+             ? Value(LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::ne, value, e.zero(value.getType())))
+             : value;
 }
 
 Value toMemory(Value value, Type memory, Emitter &e) {
@@ -226,7 +119,7 @@ LogicalResult lowerLoad(tile::LoadOp op, Emitter &e) {
   }
   for (auto [r, value] : llvm::enumerate(results))
     if (!value)
-      value = results[r & ~vectors.repeated];
+      value = results[vectors.holders[r]];
   e.bind(op.getResult(), results);
   return success();
 }
@@ -253,8 +146,8 @@ void predicatedStore(tile::StoreOp op, Value pointer, ArrayRef<Value> elements, 
     constraints += words.constraint().str() + ",";
   constraints += "l";
   operands.push_back(pointer);
-  std::string code = "st.global" + qualifiers(op) + "." + accessType(words) + " [$" + std::to_string(words.count) + "], " +
-                     registerList(0, words.count) + ";";
+  std::string code = "st.global" + qualifiers(op) + "." + words.accessType() + " [$" + std::to_string(words.count) +
+                     "], " + registerList(0, words.count) + ";";
   if (mask) {
     code = "@$" + std::to_string(words.count + 1) + " " + code;
     constraints += ",b";

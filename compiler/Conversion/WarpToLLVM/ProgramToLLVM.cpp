@@ -40,8 +40,9 @@ Value textPointer(StringRef text, Emitter &e) {
     if (known)
       continue;
     OpBuilder b(module.getBodyRegion());
-    LLVM::GlobalOp::create(b, module.getLoc(), LLVM::LLVMArrayType::get(b.getI8Type(), text.size()), /*isConstant=*/true,
-                           LLVM::Linkage::Internal, name, b.getStringAttr(text), /*alignment=*/0, /*addrSpace=*/1);
+    LLVM::GlobalOp::create(b, module.getLoc(), LLVM::LLVMArrayType::get(b.getI8Type(), text.size()),
+                           /*isConstant=*/true, LLVM::Linkage::Internal, name, b.getStringAttr(text), /*alignment=*/0,
+                           /*addrSpace=*/1);
     break;
   }
   Value address = LLVM::AddressOfOp::create(e.b, e.loc, LLVM::LLVMPointerType::get(e.b.getContext(), 1), name);
@@ -55,10 +56,12 @@ LLVM::LLVMFuncOp printFunction(Emitter &e) {
     return known;
   OpBuilder b(module.getBodyRegion());
   Type pointer = LLVM::LLVMPointerType::get(b.getContext());
-  return LLVM::LLVMFuncOp::create(b, module.getLoc(), "vprintf", LLVM::LLVMFunctionType::get(b.getI32Type(), {pointer, pointer}));
+  return LLVM::LLVMFuncOp::create(b, module.getLoc(), "vprintf",
+                                  LLVM::LLVMFunctionType::get(b.getI32Type(), {pointer, pointer}));
 }
 
-/// What is printed when an assertion fails: its message, which says where it stands, and a format for the program's three indices.
+/// What is printed when an assertion fails: its message, which says where it stands, and a format for the program's
+/// three indices.
 std::string assertionText(tile::AssertOp op) {
   std::string escaped;
   for (char c : op.getMessage())
@@ -70,7 +73,8 @@ std::string assertionText(tile::AssertOp op) {
 void emitPrint(StringRef text, Emitter &e) {
   Type i32 = e.b.getI32Type();
   Value arguments = e.atEntry([&]() -> Value { // an alloca elsewhere would not be static
-    return LLVM::AllocaOp::create(e.b, e.loc, LLVM::LLVMPointerType::get(e.b.getContext()), LLVM::LLVMArrayType::get(i32, 3),
+    return LLVM::AllocaOp::create(e.b, e.loc, LLVM::LLVMPointerType::get(e.b.getContext()),
+                                  LLVM::LLVMArrayType::get(i32, 3),
                                   LLVM::ConstantOp::create(e.b, e.loc, i32, e.b.getI32IntegerAttr(1)));
   });
   constexpr std::array axes{tile::Axis::X, tile::Axis::Y, tile::Axis::Z};

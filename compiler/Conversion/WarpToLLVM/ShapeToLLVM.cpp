@@ -1,8 +1,8 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Ops that move no data: ranges, splats, and changes of shape, which only rename registers.
 //
-// To find the register of the source that a register of the result is, the result's layout is carried over into the source's shape: there both
-// layouts speak of the same elements, and `registerPermutation` gives the answer.
+// To find the register of the source that a register of the result is, the result's layout is carried over into the
+// source's shape: there both layouts speak of the same elements, and `registerPermutation` gives the answer.
 
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
 #include "dialects/Tile/IR/TileOps.h"
@@ -85,7 +85,8 @@ LogicalResult lowerPermute(tile::PermuteOp op, Emitter &e) {
 
 /// `layout` without its last axis.
 LinearLayout withoutLastAxis(const LinearLayout &layout) {
-  return moveBases(layout, layout.shape().drop_back(), [](ArrayRef<int64_t> at) { return SmallVector<int64_t>(at.drop_back()); });
+  return moveBases(layout, layout.shape().drop_back(),
+                   [](ArrayRef<int64_t> at) { return SmallVector<int64_t>(at.drop_back()); });
 }
 
 /// Whether the last axis is walked by registers alone.
@@ -125,7 +126,8 @@ LogicalResult lowerSplit(tile::SplitOp op, Emitter &e) {
   });
   auto permutation = halves.registerPermutation(source);
   if (!permutation || !second || !lastAxisInRegisters(source))
-    return op.emitOpError("expected a source whose last axis registers walk along, and results in its layout without that axis");
+    return op.emitOpError(
+        "expected a source whose last axis registers walk along, and results in its layout without that axis");
   ArrayRef<Value> from = e.registers(op.getSource());
   Registers lhs, rhs;
   for (uint32_t r : *permutation) {

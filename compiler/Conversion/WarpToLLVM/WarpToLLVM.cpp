@@ -1,11 +1,13 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // convert-warp-to-llvm: a kernel on tensors with layouts becomes the LLVM function that each thread runs.
 //
-//   func.func @f(%p: !tile.ptr<f32>) attributes {tile.kernel}          llvm.func @f(%p: !llvm.ptr<1>) attributes {nvvm.kernel, nvvm.reqntid}
-//     %x = tile.load ... tensor<128x!tile.ptr<f32>, #layout>     -->     %x0 = llvm.load ..., one value for each register of #layout
+//   func.func @f(%p: !tile.ptr<f32>) attributes {tile.kernel}          llvm.func @f(%p: !llvm.ptr<1>) attributes
+//   {nvvm.kernel, nvvm.reqntid}
+//     %x = tile.load ... tensor<128x!tile.ptr<f32>, #layout>     -->     %x0 = llvm.load ..., one value for each
+//     register of #layout
 //
-// Each family of ops is lowered in its own file; this one makes the function and walks over the kernel. See Emitter.h for why this is a walk and not a
-// dialect conversion.
+// Each family of ops is lowered in its own file; this one makes the function and walks over the kernel. See Emitter.h
+// for why this is a walk and not a dialect conversion.
 
 #include "compiler/Conversion/WarpToLLVM/WarpToLLVM.h"
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
@@ -38,7 +40,8 @@ LoweringTable makeTable() {
   return table;
 }
 
-/// The LLVM function of a kernel: its name, a parameter for each argument, an empty entry block. Null after a reported failure.
+/// The LLVM function of a kernel: its name, a parameter for each argument, an empty entry block. Null after a reported
+/// failure.
 LLVM::LLVMFuncOp makeFunction(func::FuncOp source, unsigned warps) {
   OpBuilder b(source);
   SmallVector<Type> parameters;
@@ -57,7 +60,8 @@ LLVM::LLVMFuncOp makeFunction(func::FuncOp source, unsigned warps) {
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), parameters);
   auto function = LLVM::LLVMFuncOp::create(b, source.getLoc(), source.getName(), type);
   function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
-  function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), b.getDenseI32ArrayAttr({static_cast<int32_t>(32 * warps)}));
+  function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
+                    b.getDenseI32ArrayAttr({static_cast<int32_t>(32 * warps)}));
   if (Attribute bytes = source->getAttr(warp::sharedBytesAttrName))
     function->setAttr(warp::sharedBytesAttrName, bytes);
   for (unsigned i = 0; i < parameters.size(); ++i)
@@ -91,8 +95,12 @@ class ConvertWarpToLLVM : public PassWrapper<ConvertWarpToLLVM, OperationPass<Mo
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConvertWarpToLLVM)
   StringRef getArgument() const override { return "convert-warp-to-llvm"; }
-  StringRef getDescription() const override { return "lower kernels on tensors with layouts to LLVM functions of one thread"; }
-  void getDependentDialects(DialectRegistry &registry) const override { registry.insert<LLVM::LLVMDialect, NVVM::NVVMDialect>(); }
+  StringRef getDescription() const override {
+    return "lower kernels on tensors with layouts to LLVM functions of one thread";
+  }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<LLVM::LLVMDialect, NVVM::NVVMDialect>();
+  }
 
   void runOnOperation() override {
     static const LoweringTable table = makeTable();

@@ -6,7 +6,8 @@
 
 namespace weft {
 
-/// Lowers every `func.func` with `tile.kernel` of a module to an `llvm.func` for `nvvm`, and erases it. The module must name its target
+/// Lowers every `func.func` with `tile.kernel` of a module to an `llvm.func` for `nvvm`, and erases it. The module must
+/// name its target
 /// (`warp.target`) and every tensor have a layout. What cannot be lowered is reported at the op.
 std::unique_ptr<mlir::Pass> createConvertWarpToLLVMPass();
 

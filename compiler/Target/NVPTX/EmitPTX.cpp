@@ -84,8 +84,9 @@ std::unique_ptr<llvm::TargetMachine> makeMachine(const TargetInfo &target, std::
     return nullptr;
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Fast; // products and sums become fma
-  return std::unique_ptr<llvm::TargetMachine>(backEnd->createTargetMachine(llvm::Triple(tripleText), target.name, target.ptxFeature, options,
-                                                                           std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  return std::unique_ptr<llvm::TargetMachine>(
+      backEnd->createTargetMachine(llvm::Triple(tripleText), target.name, target.ptxFeature, options, std::nullopt,
+                                   std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
 /// Gives every function a debug scope, so that locations become line numbers.
@@ -113,7 +114,8 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
     return failure();
   llvm::LLVMContext context;
   context.setDiagnosticHandler(std::make_unique<ReportToMLIR>(module, &failed));
-  std::unique_ptr<llvm::Module> llvmModule = translateModuleToLLVMIR(module, context, "weft", /*disableVerification=*/true);
+  std::unique_ptr<llvm::Module> llvmModule =
+      translateModuleToLLVMIR(module, context, "weft", /*disableVerification=*/true);
   if (!llvmModule)
     return module.emitError("cannot be translated to LLVM IR"), failure();
   result.translateMs = watch.lap();
@@ -135,7 +137,8 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream stream(text);
   llvm::legacy::PassManager passes;
-  if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile, /*DisableVerify=*/true))
+  if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile,
+                                   /*DisableVerify=*/true))
     return module.emitError("LLVM's back end for '") << target.name << "' cannot emit PTX", failure();
   passes.run(*llvmModule);
   result.text = text.str().str();

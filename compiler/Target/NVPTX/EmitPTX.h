@@ -16,7 +16,7 @@ namespace weft {
 /// PTX and what it cost.
 struct EmittedPTX {
   std::string text;
-  std::string llvmIR;                                            // after optimisation, when asked for
+  std::string llvmIR;                                              // after optimisation, when asked for
   double translateMs = 0, optimiseMs = 0, instructionSelectMs = 0; // wall time of the three steps
 };
 

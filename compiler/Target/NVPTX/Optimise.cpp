@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// The passes a kernel needs. Loops arrive rotated, unrolled as the schedule wants and with their invariants outside; memory is not promoted, as
-// nothing is on a stack. What is left: folding, common subexpressions, dead code, the shape of the flow. The back end itself splits constant
-// offsets from addresses and strength-reduces them.
+// The passes a kernel needs. Loops arrive rotated, unrolled as the schedule wants and with their invariants outside;
+// memory is not promoted, as nothing is on a stack. What is left: folding, common subexpressions, dead code, the shape
+// of the flow. The back end itself splits constant offsets from addresses and strength-reduces them.
 
 #include "compiler/Target/NVPTX/Optimise.h"
 #include "llvm/Analysis/CGSCCPassManager.h"

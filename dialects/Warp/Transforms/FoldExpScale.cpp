@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// warp-fold-exp-scale: the machine has 2^x, so e^x costs a product. Where its argument is a product with a constant or with one scalar already,
-// that product takes the factor along:
+// warp-fold-exp-scale: the machine has 2^x, so e^x costs a product. Where its argument is a product with a constant or
+// with one scalar already, that product takes the factor along:
 //
 //   %y = arith.mulf %x, %c                              %c2 = c · log2 e
 //   %p = math.exp %y                        -->         %y2 = arith.mulf %x, %c2
@@ -23,17 +23,20 @@ namespace {
 
 constexpr double log2OfE = 1.4426950408889634;
 
-/// `factor` times log2 e, if it is a constant or a scalar in every element; else null. Created before `builder`'s position.
+/// `factor` times log2 e, if it is a constant or a scalar in every element; else null. Created before `builder`'s
+/// position.
 Value scaledFactor(Value factor, OpBuilder &b) {
   Location loc = factor.getLoc();
   if (auto constant = factor.getDefiningOp<arith::ConstantOp>()) {
     auto elements = dyn_cast<SplatElementsAttr>(constant.getValue());
     if (!elements && isa<ShapedType>(factor.getType()))
       return {};
-    double number = (elements ? elements.getSplatValue<APFloat>() : cast<FloatAttr>(constant.getValue()).getValue()).convertToDouble();
+    double number = (elements ? elements.getSplatValue<APFloat>() : cast<FloatAttr>(constant.getValue()).getValue())
+                        .convertToDouble();
     auto scaled = b.getF32FloatAttr(static_cast<float>(number * log2OfE));
     if (elements)
-      return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(cast<ShapedType>(factor.getType()), Attribute(scaled)));
+      return arith::ConstantOp::create(b, loc,
+                                       DenseElementsAttr::get(cast<ShapedType>(factor.getType()), Attribute(scaled)));
     return arith::ConstantOp::create(b, loc, scaled);
   }
   if (auto splat = factor.getDefiningOp<tile::SplatOp>()) {

@@ -1,0 +1,116 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// See VectorAccess.h.
+
+#include "compiler/Conversion/WarpToLLVM/VectorAccess.h"
+#include "dialects/Tile/IR/TileDialect.h"
+#include "dialects/Warp/IR/WarpDialect.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using weft::warp::InDim;
+using weft::warp::LinearLayout;
+
+namespace weft {
+
+Type memoryType(Type element) {
+  Type type = registerType(element);
+  return type.isInteger(1) ? IntegerType::get(element.getContext(), 8) : type;
+}
+
+unsigned bytesOf(Type memory) { return isa<LLVM::LLVMPointerType>(memory) ? 8 : memory.getIntOrFloatBitWidth() / 8; }
+
+SmallVector<unsigned> firstHolders(const LinearLayout &layout) {
+  llvm::DenseMap<uint32_t, unsigned> first;
+  SmallVector<unsigned> holders;
+  for (unsigned r = 0; r < layout.size(InDim::Register); ++r)
+    holders.push_back(first.try_emplace(layout.apply(InDim::Register, r), r).first->second);
+  return holders;
+}
+
+/// The most low register bits that walk along one axis from 0, as a number of elements.
+static unsigned consecutiveRegisters(const LinearLayout &layout) {
+  ArrayRef<uint32_t> bases = layout.bases(InDim::Register);
+  for (unsigned axis = 0; axis < layout.rank(); ++axis) {
+    unsigned count = 0;
+    for (uint32_t base : bases) {
+      SmallVector<int64_t> expected(layout.rank(), 0);
+      expected[axis] = int64_t(1) << count;
+      if (expected[axis] >= layout.shape()[axis] || layout.linearize(expected) != base)
+        break;
+      ++count;
+    }
+    if (count > 0)
+      return 1u << count;
+  }
+  return 1;
+}
+
+Vectors cutIntoVectors(Operation *op, Value pointer, Emitter &e) {
+  if (!isa<RankedTensorType>(pointer.getType()))
+    return {1, {0}, {0}};
+  const LinearLayout &layout = layoutOf(pointer.getType());
+  unsigned promised = 1;
+  if (auto contiguity = op->getAttrOfType<IntegerAttr>(warp::contiguityAttrName))
+    promised = static_cast<unsigned>(llvm::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, contiguity.getInt()))));
+  unsigned widest = std::max(1u, e.target.vectorBytes / bytesOf(memoryType(tile::pointeeTypeOf(pointer.getType()))));
+  Vectors vectors{std::min({promised, widest, consecutiveRegisters(layout)}), {}, firstHolders(layout)};
+  for (unsigned r = 0; r < layout.size(InDim::Register); r += vectors.width)
+    if (vectors.holders[r] == r)
+      vectors.firstRegister.push_back(r);
+  return vectors;
+}
+
+Words wordsOf(unsigned bytes, unsigned elementBytes) {
+  unsigned bits = elementBytes == 8 ? 64 : std::min(32u, 8 * bytes);
+  return {8 * bytes / bits, bits};
+}
+
+std::string Words::accessType() const {
+  return (count > 1 ? "v" + std::to_string(count) + "." : "") + "b" + std::to_string(bits);
+}
+
+static Value vectorOf(ArrayRef<Value> parts, Emitter &e) {
+  Value vector = LLVM::PoisonOp::create(e.b, e.loc, VectorType::get(parts.size(), parts[0].getType()));
+  for (auto [i, part] : llvm::enumerate(parts))
+    vector = LLVM::InsertElementOp::create(e.b, e.loc, vector, part, e.i32(i));
+  return vector;
+}
+
+Registers toWords(ArrayRef<Value> elements, Words words, Emitter &e) {
+  Registers result;
+  unsigned each = elements.size() / words.count;
+  for (unsigned w = 0; w < words.count; ++w) {
+    ArrayRef<Value> part = elements.slice(w * each, each);
+    if (words.bits == 32)
+      result.push_back(e.pack(part));
+    else if (words.bits == 64)
+      result.push_back(e.bitcast(part[0], e.b.getI64Type()));
+    else if (part.size() == 2) // two bytes
+      result.push_back(e.bitcast(vectorOf(part, e), words.type(e)));
+    else if (words.bits == 16)
+      result.push_back(e.bitcast(part[0], words.type(e)));
+    else
+      result.push_back(LLVM::ZExtOp::create(e.b, e.loc, words.type(e), part[0]));
+  }
+  return result;
+}
+
+Registers fromWords(ArrayRef<Value> values, Words words, unsigned elements, Type memory, Emitter &e) {
+  Registers result;
+  unsigned each = elements / words.count;
+  for (Value word : values) {
+    if (words.bits == 32)
+      llvm::append_range(result, e.unpack(word, memory));
+    else if (words.bits == 8)
+      result.push_back(LLVM::TruncOp::create(e.b, e.loc, memory, word));
+    else if (each == 1)
+      result.push_back(e.bitcast(word, memory));
+    else
+      for (unsigned i = 0; i < each; ++i)
+        result.push_back(
+            LLVM::ExtractElementOp::create(e.b, e.loc, e.bitcast(word, VectorType::get(each, memory)), e.i32(i)));
+  }
+  return result;
+}
+
+} // namespace weft
