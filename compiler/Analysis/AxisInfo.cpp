@@ -1,8 +1,8 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // The lattice and the walk. What single ops do to the facts is in AxisTransfer.cpp.
 //
-// A value that the walk has not reached has no entry, which stands for "every fact may hold"; facts are only ever lost, so the walk ends.
-// A loop is gone over until what its body yields takes nothing more away from its arguments.
+// A value that the walk has not reached has no entry, which stands for "every fact may hold"; facts are only ever lost,
+// so the walk ends. A loop is gone over until what its body yields takes nothing more away from its arguments.
 #include "compiler/Analysis/AxisInfo.h"
 
 #include "compiler/Analysis/AxisTransfer.h"
@@ -104,9 +104,11 @@ bool AxisAnalysis::visit(Operation *op) {
     return changed;
   }
   if (auto loop = dyn_cast<scf::WhileOp>(op)) {
-    for (auto [argument, init, yielded] : llvm::zip(loop.getBeforeArguments(), loop.getInits(), loop.getYieldOp().getOperands()))
+    for (auto [argument, init, yielded] :
+         llvm::zip(loop.getBeforeArguments(), loop.getInits(), loop.getYieldOp().getOperands()))
       changed |= meet(argument, {init, yielded});
-    for (auto [argument, result, passed] : llvm::zip(loop.getAfterArguments(), loop.getResults(), loop.getConditionOp().getArgs())) {
+    for (auto [argument, result, passed] :
+         llvm::zip(loop.getAfterArguments(), loop.getResults(), loop.getConditionOp().getArgs())) {
       changed |= meet(argument, {passed});
       changed |= meet(result, {passed});
     }
@@ -114,7 +116,8 @@ bool AxisAnalysis::visit(Operation *op) {
   }
   if (auto branch = dyn_cast<scf::IfOp>(op)) {
     for (OpResult result : branch.getResults())
-      changed |= meet(result, {branch.thenYield().getOperand(result.getResultNumber()), branch.elseYield().getOperand(result.getResultNumber())});
+      changed |= meet(result, {branch.thenYield().getOperand(result.getResultNumber()),
+                               branch.elseYield().getOperand(result.getResultNumber())});
     return changed;
   }
 

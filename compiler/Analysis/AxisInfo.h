@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// What is known, before the kernel runs, about the integers and pointers in its tensors: where they count up, where they repeat, what divides
-// them. Vector widths and coalescing follow from it.
+// What is known, before the kernel runs, about the integers and pointers in its tensors: where they count up, where
+// they repeat, what divides them. Vector widths and coalescing follow from it.
 #pragma once
 
 #include "mlir/IR/ValueRange.h"
@@ -11,15 +11,15 @@
 
 namespace weft {
 
-/// Facts on an integer or pointer tensor, for each axis (a scalar has one axis of size 1). All are powers of two. A *run of g along an axis* is g
-/// neighbours that begin at a multiple of g.
+/// Facts on an integer or pointer tensor, for each axis (a scalar has one axis of size 1). All are powers of two. A
+/// *run of g along an axis* is g neighbours that begin at a multiple of g.
 struct AxisInfo {
   using Axes = llvm::SmallVector<int64_t, 2>;
 
   /// Every run of this many elements counts up by one (a pointer: by one pointee).
   Axes contiguity;
-  /// Divides the first element of every run of `contiguity` elements (a pointer: its address in bytes). Of 0, every power of two up to
-  /// `maxDivisibility`.
+  /// Divides the first element of every run of `contiguity` elements (a pointer: its address in bytes). Of 0, every
+  /// power of two up to `maxDivisibility`.
   Axes divisibility;
   /// Every run of this many elements is equal.
   Axes constancy;
@@ -33,22 +33,23 @@ struct AxisInfo {
   /// Nothing known, for a value of `rank` axes (0 counts as 1).
   static AxisInfo unknown(unsigned rank);
   unsigned rank() const { return contiguity.size(); }
-  /// What divides the first element of every run of `run` elements along `axis`; `unit` is how much an element differs from its neighbour
-  /// inside a contiguous run (1, or the bytes of a pointee).
+  /// What divides the first element of every run of `run` elements along `axis`; `unit` is how much an element differs
+  /// from its neighbour inside a contiguous run (1, or the bytes of a pointee).
   int64_t divisibilityAt(unsigned axis, int64_t run, int64_t unit = 1) const;
   /// What divides every element.
   int64_t divisibilityOfAll(int64_t unit = 1) const;
   bool operator==(const AxisInfo &other) const {
-    return contiguity == other.contiguity && divisibility == other.divisibility && constancy == other.constancy && constant == other.constant &&
-           nonNegative == other.nonNegative;
+    return contiguity == other.contiguity && divisibility == other.divisibility && constancy == other.constancy &&
+           constant == other.constant && nonNegative == other.nonNegative;
   }
 };
 
 /// The facts that hold for both.
 AxisInfo join(const AxisInfo &a, const AxisInfo &b);
 
-/// Facts on every integer and pointer value of a function, found by going over it until nothing changes. Reads `tile.divisibility` on arguments, and the
-/// promises `tile.divisibility`, `tile.contiguity` and `tile.constancy` (i32 or array of i32, one for each axis) on ops.
+/// Facts on every integer and pointer value of a function, found by going over it until nothing changes. Reads
+/// `tile.divisibility` on arguments, and the promises `tile.divisibility`, `tile.contiguity` and `tile.constancy` (i32
+/// or array of i32, one for each axis) on ops.
 class AxisAnalysis {
 public:
   explicit AxisAnalysis(mlir::Operation *function);

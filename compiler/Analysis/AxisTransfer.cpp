@@ -11,7 +11,9 @@ using namespace mlir;
 
 namespace weft {
 
-int64_t lowestBit(int64_t value) { return value == 0 ? AxisInfo::maxDivisibility : std::min(value & -value, AxisInfo::maxDivisibility); }
+int64_t lowestBit(int64_t value) {
+  return value == 0 ? AxisInfo::maxDivisibility : std::min(value & -value, AxisInfo::maxDivisibility);
+}
 
 unsigned rankOf(Value value) {
   auto tensor = dyn_cast<RankedTensorType>(value.getType());
@@ -62,8 +64,8 @@ AxisInfo elementwise(ArrayRef<AxisInfo> operands, Value result) {
   return info;
 }
 
-/// `a + scale * b` and `a - b`: counts up where one side does and the other repeats; when `minus`, only the left side may count up. `unit` is the step of
-/// the result and of a, in the units that divisibility is measured in.
+/// `a + scale * b` and `a - b`: counts up where one side does and the other repeats; when `minus`, only the left side
+/// may count up. `unit` is the step of the result and of a, in the units that divisibility is measured in.
 AxisInfo sum(const AxisInfo &a, const AxisInfo &b, Value result, bool minus, int64_t unit) {
   AxisInfo info = elementwise({a, b}, result);
   int64_t scale = lowestBit(unit);
@@ -121,8 +123,8 @@ AxisInfo remainder(const AxisInfo &a, const AxisInfo &b, Value result) {
   return info;
 }
 
-/// A comparison of a run that counts up from a multiple of g with a multiple of g has one outcome for the whole run, when equality
-/// falls on the side where the run begins.
+/// A comparison of a run that counts up from a multiple of g with a multiple of g has one outcome for the whole run,
+/// when equality falls on the side where the run begins.
 AxisInfo comparison(arith::CmpIPredicate predicate, const AxisInfo &a, const AxisInfo &b, Value result) {
   using P = arith::CmpIPredicate;
   AxisInfo info = elementwise({a, b}, result);
@@ -202,7 +204,8 @@ AxisInfo castInfo(Operation *op, const AxisInfo &source, Value result) {
 AxisInfo eitherOf(const AxisInfo &a, const AxisInfo &b, AxisInfo choice) {
   AxisInfo info = join(a, b);
   for (unsigned axis = 0; axis < info.rank(); ++axis) {
-    int64_t run = std::min(info.contiguity[axis], choice.rank() == info.rank() ? choice.constancy[axis] : info.contiguity[axis]);
+    int64_t run =
+        std::min(info.contiguity[axis], choice.rank() == info.rank() ? choice.constancy[axis] : info.contiguity[axis]);
     info.divisibility[axis] = std::min(a.divisibilityAt(axis, run), b.divisibilityAt(axis, run));
     info.contiguity[axis] = run;
     if (choice.rank() == info.rank())
@@ -229,8 +232,9 @@ bool isNonNegative(Operation *op, ArrayRef<AxisInfo> operands) {
   auto any = [&] { return llvm::any_of(operands, [](const AxisInfo &info) { return info.nonNegative; }); };
   return TypeSwitch<Operation *, bool>(op)
       .Case<tile::ProgramIdOp, tile::NumProgramsOp, arith::ExtUIOp>([](auto) { return true; })
-      .Case<arith::AddIOp, arith::MulIOp, arith::DivSIOp, arith::DivUIOp, arith::MinSIOp, arith::ExtSIOp, arith::TruncIOp, arith::IndexCastOp,
-            arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>([&](auto) { return all(); })
+      .Case<arith::AddIOp, arith::MulIOp, arith::DivSIOp, arith::DivUIOp, arith::MinSIOp, arith::ExtSIOp,
+            arith::TruncIOp, arith::IndexCastOp, arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>(
+          [&](auto) { return all(); })
       .Case<arith::RemSIOp, arith::RemUIOp>([&](auto) { return operands[0].nonNegative; })
       .Case<arith::MaxSIOp, arith::AndIOp>([&](auto) { return any(); })
       .Case([&](arith::SelectOp) { return operands[1].nonNegative && operands[2].nonNegative; })
@@ -251,9 +255,11 @@ AxisInfo transferAxes(Operation *op, ArrayRef<AxisInfo> operands, OpResult resul
       .Case([&](tile::ExpandDimsOp expand) { return expandInfo(expand, operands[0]); })
       .Case([&](tile::BroadcastOp broadcast) { return broadcastInfo(broadcast, operands[0]); })
       .Case([&](tile::PermuteOp permute) { return permuteInfo(permute, operands[0]); })
-      .Case<tile::PtrCastOp, tile::PtrToIntOp, tile::IntToPtrOp>([&](auto) { return castInfo(op, operands[0], result); })
+      .Case<tile::PtrCastOp, tile::PtrToIntOp, tile::IntToPtrOp>(
+          [&](auto) { return castInfo(op, operands[0], result); })
       // Index arithmetic is taken not to wrap, as a kernel that wraps would address outside its buffers anyway.
-      .Case<arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp, arith::IndexCastOp, arith::IndexCastUIOp>([&](auto) { return operands[0]; })
+      .Case<arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp, arith::IndexCastOp, arith::IndexCastUIOp>(
+          [&](auto) { return operands[0]; })
       .Case([&](tile::AddPtrOp) { return sum(operands[0], operands[1], result, false, unitOf(result.getType())); })
       .Case([&](arith::AddIOp) { return sum(operands[0], operands[1], result, false, 1); })
       .Case([&](arith::SubIOp) { return sum(operands[0], operands[1], result, true, 1); })

@@ -109,7 +109,8 @@ LayoutAttr Planner::accessLayout(Operation *op) const {
     return given;
   Access access = accessOf(op, axes);
   // Addresses that come from memory are as far apart as they like: stay where they are.
-  if (LayoutAttr pointers = plan.own.lookup(op->getOperand(0)); pointers && access.pointer.contiguity[fastestFirst(access.pointer).front()] == 1)
+  if (LayoutAttr pointers = plan.own.lookup(op->getOperand(0));
+      pointers && access.pointer.contiguity[fastestFirst(access.pointer).front()] == 1)
     return pointers;
   return attr(coalescedLayout(access, warps, target));
 }
@@ -129,7 +130,8 @@ Choice Planner::fixedChoice(Operation *op) {
     if (LayoutAttr layout = plan.rules.layoutFromOperand(op, operand.layout))
       return {layout, operand.strength};
   if (auto split = dyn_cast<tile::SplitOp>(op))
-    return {attr(joinedLayout(defaultLayout(cast<RankedTensorType>(split.getLhs().getType()).getShape(), warps))), Strength::Memory};
+    return {attr(joinedLayout(defaultLayout(cast<RankedTensorType>(split.getLhs().getType()).getShape(), warps))),
+            Strength::Memory};
   LayoutAttr layout = defaultFor(op->getOperand(0));
   return {isa<tile::JoinOp>(op) ? plan.rules.layoutFromOperand(op, layout) : layout, Strength::Memory};
 }
@@ -147,11 +149,14 @@ bool Planner::spreadThroughStructure(Operation *op) {
       merge({argument, result}, {init, yielded});
   if (auto branch = dyn_cast<scf::IfOp>(op))
     for (OpResult result : branch.getResults())
-      merge({result}, {branch.thenYield().getOperand(result.getResultNumber()), branch.elseYield().getOperand(result.getResultNumber())});
+      merge({result}, {branch.thenYield().getOperand(result.getResultNumber()),
+                       branch.elseYield().getOperand(result.getResultNumber())});
   if (auto loop = dyn_cast<scf::WhileOp>(op)) {
-    for (auto [argument, init, yielded] : llvm::zip(loop.getBeforeArguments(), loop.getInits(), loop.getYieldOp().getOperands()))
+    for (auto [argument, init, yielded] :
+         llvm::zip(loop.getBeforeArguments(), loop.getInits(), loop.getYieldOp().getOperands()))
       merge({argument}, {init, yielded});
-    for (auto [argument, result, passed] : llvm::zip(loop.getAfterArguments(), loop.getResults(), loop.getConditionOp().getArgs()))
+    for (auto [argument, result, passed] :
+         llvm::zip(loop.getAfterArguments(), loop.getResults(), loop.getConditionOp().getArgs()))
       merge({argument, result}, {passed});
   }
   return changed;
@@ -245,22 +250,27 @@ void Planner::needOperands(Operation *op) {
       pass(result, {init, yielded});
   if (auto branch = dyn_cast<scf::IfOp>(op))
     for (OpResult result : branch.getResults())
-      pass(result, {branch.thenYield().getOperand(result.getResultNumber()), branch.elseYield().getOperand(result.getResultNumber())});
+      pass(result, {branch.thenYield().getOperand(result.getResultNumber()),
+                    branch.elseYield().getOperand(result.getResultNumber())});
   if (auto loop = dyn_cast<scf::WhileOp>(op)) {
-    for (auto [argument, init, yielded] : llvm::zip(loop.getBeforeArguments(), loop.getInits(), loop.getYieldOp().getOperands()))
+    for (auto [argument, init, yielded] :
+         llvm::zip(loop.getBeforeArguments(), loop.getInits(), loop.getYieldOp().getOperands()))
       pass(argument, {init, yielded});
     for (auto [result, passed] : llvm::zip(loop.getResults(), loop.getConditionOp().getArgs()))
       pass(result, {passed});
   }
 }
 
-/// Loads whose value nothing takes as it is loaded, but everything in one other layout, that can as well be loaded in that one: the traffic stays the
-/// same and the conversion goes. Operands of products are left: they go through shared memory anyway, and want wide copies.
-Preferred betterLoads(func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes, const TargetInfo &target) {
+/// Loads whose value nothing takes as it is loaded, but everything in one other layout, that can as well be loaded in
+/// that one: the traffic stays the same and the conversion goes. Operands of products are left: they go through shared
+/// memory anyway, and want wide copies.
+Preferred betterLoads(func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes,
+                      const TargetInfo &target) {
   Preferred better;
   function.walk([&](tile::LoadOp load) {
     auto needed = plan.needed.find(load.getResult());
-    if (!tensorOf(load.getResult()) || needed == plan.needed.end() || needed->second.size() != 1 || !plan.isFree(load.getPtr()))
+    if (!tensorOf(load.getResult()) || needed == plan.needed.end() || needed->second.size() != 1 ||
+        !plan.isFree(load.getPtr()))
       return;
     LayoutAttr only = needed->second.front();
     if (only == plan.own.lookup(load.getResult()) || llvm::any_of(load->getUsers(), llvm::IsaPred<tile::DotOp>))
@@ -274,13 +284,23 @@ Preferred betterLoads(func::FuncOp function, const LayoutPlan &plan, const AxisA
   return better;
 }
 
+/// Whether there is a rule for an op, apart from its operands: its kind, and control flow that can be written anew.
+LogicalResult checkOp(Operation *op) {
+  OpKind kind = kindOf(op);
+  if (kind == OpKind::Unknown)
+    return op->emitError(
+               "expected an op on tensors that the tile dialect or element-wise arithmetic provides, but got '")
+           << op->getName() << "'";
+  if (op->getNumRegions() > 0 && kind != OpKind::Structured && !isa<tile::ReduceOp, tile::ScanOp>(op))
+    return op->emitError("expected control flow by 'scf.for', 'scf.while' or 'scf.if', but got '")
+           << op->getName() << "'";
+  return success();
+}
+
 LogicalResult checkOps(func::FuncOp function) {
-  WalkResult result = function.walk([&](Operation *op) {
-    if (op == function || kindOf(op) != OpKind::Unknown)
-      return WalkResult::advance();
-    op->emitError("expected an op on tensors that the tile dialect or element-wise arithmetic provides, but got '") << op->getName() << "'";
-    return WalkResult::interrupt();
-  });
+  if (!function.getBody().hasOneBlock())
+    return function.emitError("expected a kernel of one block, with control flow by 'scf' ops");
+  WalkResult result = function.getBody().walk([&](Operation *op) { return WalkResult(checkOp(op)); });
   return failure(result.wasInterrupted());
 }
 
@@ -311,7 +331,8 @@ Access accessOf(Operation *op, const AxisAnalysis &axes) {
   return access;
 }
 
-FailureOr<LayoutPlan> assignLayouts(func::FuncOp function, const AxisAnalysis &axes, const TargetInfo &target, int warps) {
+FailureOr<LayoutPlan> assignLayouts(func::FuncOp function, const AxisAnalysis &axes, const TargetInfo &target,
+                                    int warps) {
   if (failed(checkOps(function)))
     return failure();
   auto dots = planDots(function, target, warps);

@@ -91,7 +91,9 @@ RegisterRun registerRun(const LinearLayout &layout) {
 SmallVector<unsigned> fastestFirst(const AxisInfo &pointer) {
   SmallVector<unsigned> order(pointer.rank());
   std::iota(order.rbegin(), order.rend(), 0);
-  llvm::sort(order, [&](unsigned a, unsigned b) { return std::pair(pointer.contiguity[a], a) > std::pair(pointer.contiguity[b], b); });
+  llvm::sort(order, [&](unsigned a, unsigned b) {
+    return std::pair(pointer.contiguity[a], a) > std::pair(pointer.contiguity[b], b);
+  });
   return order;
 }
 

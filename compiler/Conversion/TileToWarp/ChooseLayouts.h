@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Which layout suits an op by itself: a memory access by how it walks through memory, a product by how its operands are shared. Pure functions of
-// shapes and facts; how layouts then spread to other ops is AssignLayouts' business.
+// Which layout suits an op by itself: a memory access by how it walks through memory, a product by how its operands are
+// shared. Pure functions of shapes and facts; how layouts then spread to other ops is AssignLayouts' business.
 #pragma once
 
 #include "compiler/Analysis/AxisInfo.h"
@@ -12,17 +12,21 @@
 
 namespace weft {
 
-/// The axes of a tensor from the one that walks through memory fastest to the slowest: by contiguity, ties towards the last axis.
+/// The axes of a tensor from the one that walks through memory fastest to the slowest: by contiguity, ties towards the
+/// last axis.
 llvm::SmallVector<unsigned> fastestFirst(const AxisInfo &pointer);
 
-/// A layout in which each lane holds `vector` neighbours along `order[0]` (powers of two), lanes follow along the axes in `order`, then warps
-/// from the slowest axis on, and registers cover the rest. Lanes and warps that are left over repeat the tensor.
-warp::LinearLayout blockedLayout(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<unsigned> order, int64_t vector, int warps);
+/// A layout in which each lane holds `vector` neighbours along `order[0]` (powers of two), lanes follow along the axes
+/// in `order`, then warps from the slowest axis on, and registers cover the rest. Lanes and warps that are left over
+/// repeat the tensor.
+warp::LinearLayout blockedLayout(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<unsigned> order, int64_t vector,
+                                 int warps);
 
 /// The blocked layout of a tensor that nothing is known about: row-major, one element a lane at a time.
 warp::LinearLayout defaultLayout(llvm::ArrayRef<int64_t> shape, int warps);
 
-/// One memory access of a tensor: what the pointer analysis knows about its pointers, and about its mask where it has one.
+/// One memory access of a tensor: what the pointer analysis knows about its pointers, and about its mask where it has
+/// one.
 struct Access {
   llvm::ArrayRef<int64_t> shape;
   AxisInfo pointer;
@@ -30,26 +34,31 @@ struct Access {
   int64_t elementBytes;
 };
 
-/// The layout with the fewest, widest and best coalesced accesses: up to `target.vectorBytes` a lane along the fastest axis.
+/// The layout with the fewest, widest and best coalesced accesses: up to `target.vectorBytes` a lane along the fastest
+/// axis.
 warp::LinearLayout coalescedLayout(const Access &access, int warps, const TargetInfo &target);
 
-/// How many elements one instruction of a lane can access at once in `layout`: every aligned group of that many registers holds
-/// neighbours in memory, begins at a multiple of its own size, and has one mask. 1 when nothing can be joined.
+/// How many elements one instruction of a lane can access at once in `layout`: every aligned group of that many
+/// registers holds neighbours in memory, begins at a multiple of its own size, and has one mask. 1 when nothing can be
+/// joined.
 int64_t accessWidth(const warp::LinearLayout &layout, const Access &access, const TargetInfo &target);
 
-/// How many bytes, from the beginning of the tensor along its fastest axis, one instruction of a whole warp covers without a gap when each lane
-/// accesses `accessWidth` elements. At least `target.sectorBytes` means that no global traffic is wasted.
+/// How many bytes, from the beginning of the tensor along its fastest axis, one instruction of a whole warp covers
+/// without a gap when each lane accesses `accessWidth` elements. At least `target.sectorBytes` means that no global
+/// traffic is wasted.
 int64_t bytesPerRun(const warp::LinearLayout &layout, const Access &access, const TargetInfo &target);
 
-/// Splits `warps` over a product [M, N] whose instruction makes [m, n] at a time: all along M when `chained` (a row then stays in one
-/// warp, and so can be the next product's operand without leaving registers), else so that the warps read the fewest operand elements.
+/// Splits `warps` over a product [M, N] whose instruction makes [m, n] at a time: all along M when `chained` (a row
+/// then stays in one warp, and so can be the next product's operand without leaving registers), else so that the warps
+/// read the fewest operand elements.
 warp::WarpGrid warpGrid(int64_t M, int64_t N, std::array<int32_t, 3> instruction, int warps, bool chained);
 
-/// Accumulator of a product by fused multiply-adds: each lane holds groups of four neighbours along N, lanes form an 8 × 4 grid of such groups,
-/// so that a lane's operands are read from shared memory 16 bytes at a time without bank conflicts.
+/// Accumulator of a product by fused multiply-adds: each lane holds groups of four neighbours along N, lanes form an 8
+/// × 4 grid of such groups, so that a lane's operands are read from shared memory 16 bytes at a time without bank
+/// conflicts.
 warp::LinearLayout fmaLayout(llvm::ArrayRef<int64_t> shape, int warps);
-/// Operand 0 ([M, K]) or 1 ([K, N]) of a product by fused multiply-adds: each lane holds, for all of K, what its part of the
-/// accumulator needs.
+/// Operand 0 ([M, K]) or 1 ([K, N]) of a product by fused multiply-adds: each lane holds, for all of K, what its part
+/// of the accumulator needs.
 warp::LinearLayout fmaOperandLayout(const warp::LinearLayout &accumulator, unsigned operand, int64_t K);
 
 } // namespace weft

@@ -31,11 +31,13 @@ OpKind kindOf(Operation *op) {
     return OpKind::View;
   if (isa<tile::PermuteOp, tile::ReshapeOp>(op))
     return OpKind::Reorder;
-  if (isa<tile::LoadOp, tile::AtomicRMWOp, tile::AtomicCASOp, tile::DotOp, tile::ReduceOp, tile::ScanOp, tile::JoinOp, tile::SplitOp>(op))
+  if (isa<tile::LoadOp, tile::AtomicRMWOp, tile::AtomicCASOp, tile::DotOp, tile::ReduceOp, tile::ScanOp, tile::JoinOp,
+          tile::SplitOp>(op))
     return OpKind::Fixed;
   if (isa<tile::StoreOp, tile::AssertOp>(op))
     return OpKind::Effect;
-  bool elementwise = OpTrait::hasElementwiseMappableTraits(op) || isa<tile::AddPtrOp, tile::PtrCastOp, tile::PtrToIntOp, tile::IntToPtrOp>(op);
+  bool elementwise = OpTrait::hasElementwiseMappableTraits(op) ||
+                     isa<tile::AddPtrOp, tile::PtrCastOp, tile::PtrToIntOp, tile::IntToPtrOp>(op);
   return elementwise && op->getNumRegions() == 0 ? OpKind::Elementwise : OpKind::Unknown;
 }
 

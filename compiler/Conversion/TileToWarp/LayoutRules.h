@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// How the layout of an op's result and those of its operands determine each other, op by op. Everything else in tile-to-warp is the same for all ops.
+// How the layout of an op's result and those of its operands determine each other, op by op. Everything else in
+// tile-to-warp is the same for all ops.
 #pragma once
 
 #include "dialects/Warp/IR/WarpOps.h"
@@ -16,10 +17,11 @@ enum class OpKind : uint8_t {
   Elementwise, // operands and results share one layout
   View,        // renames elements in a way that a result's layout gives the operand's: expand_dims, broadcast
   Reorder,     // renames elements one to one, either layout gives the other: permute, reshape
-  Fixed,       // computes something worth computing once, in a layout of its own: load, atomics, dot, reduce, scan, join, split
-  Effect,      // has tensor operands, no tensor results and an effect: store, assert
-  Structured,  // scf.for, scf.while, scf.if and their terminators
-  Unknown,     // no rule: cannot be lowered
+  Fixed,  // computes something worth computing once, in a layout of its own: load, atomics, dot, reduce, scan, join,
+          // split
+  Effect, // has tensor operands, no tensor results and an effect: store, assert
+  Structured, // scf.for, scf.while, scf.if and their terminators
+  Unknown,    // no rule: cannot be lowered
 };
 OpKind kindOf(mlir::Operation *op);
 
@@ -35,18 +37,19 @@ struct DotPlan {
   bool usesMma() const { return instruction[0] != 0; }
 };
 
-/// The rules. An op *runs in* a layout: that of its results for Source, Elementwise, View, Reorder and those Fixed ops that keep it (load, atomics, scan,
-/// join); the accumulator's for dot; the operand's for reduce, split and Effect.
+/// The rules. An op *runs in* a layout: that of its results for Source, Elementwise, View, Reorder and those Fixed ops
+/// that keep it (load, atomics, scan, join); the accumulator's for dot; the operand's for reduce, split and Effect.
 class LayoutRules {
 public:
-  LayoutRules(mlir::MLIRContext *context, llvm::DenseMap<mlir::Operation *, DotPlan> dots) : context(context), dots(std::move(dots)) {}
+  LayoutRules(mlir::MLIRContext *context, llvm::DenseMap<mlir::Operation *, DotPlan> dots)
+      : context(context), dots(std::move(dots)) {}
 
   /// The layout that `op` wants for operand `index` when it runs in `layout`. Null for a scalar operand.
   warp::LayoutAttr operandLayout(mlir::Operation *op, warp::LayoutAttr layout, unsigned index) const;
   /// The layout of result `index` when `op` runs in `layout`; null for a scalar.
   warp::LayoutAttr resultLayout(mlir::Operation *op, warp::LayoutAttr layout, unsigned index) const;
-  /// The layout in which `op`, of kind Elementwise, Reorder, reduce, scan, join or split, runs when it takes an operand as it is, in `operand`. None where there
-  /// is no such layout.
+  /// The layout in which `op`, of kind Elementwise, Reorder, reduce, scan, join or split, runs when it takes an operand
+  /// as it is, in `operand`. None where there is no such layout.
   warp::LayoutAttr layoutFromOperand(mlir::Operation *op, warp::LayoutAttr operand) const;
   /// The plan of a tile.dot.
   const DotPlan &dot(mlir::Operation *op) const { return dots.find(op)->second; }
@@ -62,7 +65,8 @@ private:
 
 /// The layout of a join's result whose operands are in `half`: a new lowest register bit along the new last axis.
 warp::LinearLayout joinedLayout(const warp::LinearLayout &half);
-/// The layout of a split's results whose source is in `whole`, if `whole` keeps both halves of every pair in one lane, apart from all else.
+/// The layout of a split's results whose source is in `whole`, if `whole` keeps both halves of every pair in one lane,
+/// apart from all else.
 std::optional<warp::LinearLayout> splitLayout(const warp::LinearLayout &whole);
 
 } // namespace weft

@@ -49,15 +49,18 @@ FailureOr<DotPlan> planDot(tile::DotOp dot, bool chained, const TargetInfo &targ
     return DotPlan{};
   std::optional<MmaInstruction> instruction = target.mmaFor(element, accumulator);
   if (!instruction)
-    return dot.emitError("target '") << target.name << "' has no product of " << element << " operands with an " << accumulator << " accumulator";
+    return dot.emitError("target '") << target.name << "' has no product of " << element << " operands with an "
+                                     << accumulator << " accumulator";
   int64_t K = a.getDimSize(1);
   if (K < instruction->shape[2]) {
-    InFlightDiagnostic diagnostic = dot.emitError("expected a product of ") << element << " operands to have an inner size of at least "
-                                                                             << instruction->shape[2] << ", but got " << K;
+    InFlightDiagnostic diagnostic = dot.emitError("expected a product of ")
+                                    << element << " operands to have an inner size of at least "
+                                    << instruction->shape[2] << ", but got " << K;
     diagnostic.attachNote() << "make the inner block size larger";
     return diagnostic;
   }
-  return DotPlan{instruction->shape, warpGrid(result.getDimSize(0), result.getDimSize(1), instruction->shape, warps, chained)};
+  return DotPlan{instruction->shape,
+                 warpGrid(result.getDimSize(0), result.getDimSize(1), instruction->shape, warps, chained)};
 }
 
 } // namespace

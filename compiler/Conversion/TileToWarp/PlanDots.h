@@ -8,8 +8,10 @@
 
 namespace weft {
 
-/// A plan for every tile.dot. Products that feed each other's first operand through element-wise ops and reductions (attention's) have all their warps along M, so
-/// that a row of the first stays in the warp that needs it for the second. Fails, with a diagnostic at the op, for a product that the target cannot compute.
-mlir::FailureOr<llvm::DenseMap<mlir::Operation *, DotPlan>> planDots(mlir::func::FuncOp function, const TargetInfo &target, int warps);
+/// A plan for every tile.dot. Products that feed each other's first operand through element-wise ops and reductions
+/// (attention's) have all their warps along M, so that a row of the first stays in the warp that needs it for the
+/// second. Fails, with a diagnostic at the op, for a product that the target cannot compute.
+mlir::FailureOr<llvm::DenseMap<mlir::Operation *, DotPlan>> planDots(mlir::func::FuncOp function,
+                                                                     const TargetInfo &target, int warps);
 
 } // namespace weft

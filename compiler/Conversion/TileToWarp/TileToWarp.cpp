@@ -1,8 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// tile-to-warp writes a kernel anew, in the order it was written, after its layouts have been planned (AssignLayouts.h): an op that is worth running once is emitted
-// once and its result converted to every other layout it is needed in, right where it is used first; any other op is emitted once for each layout that it is needed in, and
-// not at all when it is needed in none. So a loop carries a pointer tensor that two loads with different layouts advance as two tensors, and nothing has to be removed
-// afterwards.
+// tile-to-warp writes a kernel anew, in the order it was written, after its layouts have been planned
+// (AssignLayouts.h): an op that is worth running once is emitted once and its result converted to every other layout it
+// is needed in, right where it is used first; any other op is emitted once for each layout that it is needed in, and
+// not at all when it is needed in none. So a loop carries a pointer tensor that two loads with different layouts
+// advance as two tensors, and nothing has to be removed afterwards.
 //
 //   %r = tile.make_range ...          : tensor<128xi32>
 //   %p = tile.addptr %base, %r        : tensor<128x!tile.ptr<f32>>
@@ -163,21 +164,24 @@ Operation *Writer::copy(Operation *op, LayoutAttr layout) {
   if (auto constant = dyn_cast<arith::ConstantOp>(written); constant && layout)
     constant.setValueAttr(cast<DenseElementsAttr>(constant.getValue()).reshape(cast<ShapedType>(constant.getType())));
   if (layout && isa<tile::LoadOp, tile::StoreOp, tile::AtomicRMWOp, tile::AtomicCASOp>(op))
-    written->setAttr(warp::contiguityAttrName, b.getI32IntegerAttr(accessWidth(layout.getLayout(), accessOf(op, axes), target)));
+    written->setAttr(warp::contiguityAttrName,
+                     b.getI32IntegerAttr(accessWidth(layout.getLayout(), accessOf(op, axes), target)));
   b.insert(written);
   return written;
 }
 
 Operation *Writer::writeDot(tile::DotOp dot, LayoutAttr layout) {
-  auto operand = [&](unsigned index) { return get(dot->getOperand(index), plan.rules.operandLayout(dot, layout, index)); };
+  auto operand = [&](unsigned index) {
+    return get(dot->getOperand(index), plan.rules.operandLayout(dot, layout, index));
+  };
   return warp::MmaOp::create(b, dot.getLoc(), operand(2).getType(), operand(0), operand(1), operand(2),
                              b.getDenseI32ArrayAttr(plan.rules.dot(dot).instruction), dot.getPrecisionAttr());
 }
 
 void Writer::writeFor(scf::ForOp loop) {
   SmallVector<Slot> slots = slotsFor(loop.getRegionIterArgs());
-  auto written = scf::ForOp::create(b, loop.getLoc(), get(loop.getLowerBound(), {}), get(loop.getUpperBound(), {}), get(loop.getStep(), {}),
-                                    gather(slots, loop.getInitArgs()));
+  auto written = scf::ForOp::create(b, loop.getLoc(), get(loop.getLowerBound(), {}), get(loop.getUpperBound(), {}),
+                                    get(loop.getStep(), {}), gather(slots, loop.getInitArgs()));
   written->setAttrs(loop->getAttrs());
   {
     OpBuilder::InsertionGuard guard(b);
@@ -195,7 +199,8 @@ void Writer::writeFor(scf::ForOp loop) {
 void Writer::writeIf(scf::IfOp branch) {
   SmallVector<Slot> slots = slotsFor(branch.getResults());
   bool hasElse = !branch.getElseRegion().empty();
-  auto written = scf::IfOp::create(b, branch.getLoc(), typesOf(slots, branch.getResults()), get(branch.getCondition(), {}), true, hasElse);
+  auto written = scf::IfOp::create(b, branch.getLoc(), typesOf(slots, branch.getResults()),
+                                   get(branch.getCondition(), {}), true, hasElse);
   written->setAttrs(branch->getAttrs());
   auto writeBlock = [&](Block &from, Block &to) {
     OpBuilder::InsertionGuard guard(b);
@@ -212,7 +217,8 @@ void Writer::writeIf(scf::IfOp branch) {
 
 void Writer::writeWhile(scf::WhileOp loop) {
   SmallVector<Slot> before = slotsFor(loop.getBeforeArguments()), after = slotsFor(loop.getAfterArguments());
-  SmallVector<Type> argumentTypes = typesOf(before, loop.getBeforeArguments()), resultTypes = typesOf(after, loop.getAfterArguments());
+  SmallVector<Type> argumentTypes = typesOf(before, loop.getBeforeArguments()),
+                    resultTypes = typesOf(after, loop.getAfterArguments());
   auto written = scf::WhileOp::create(b, loop.getLoc(), resultTypes, gather(before, loop.getInits()));
   written->setAttrs(loop->getAttrs());
   {
@@ -221,7 +227,8 @@ void Writer::writeWhile(scf::WhileOp loop) {
     defineAll(before, loop.getBeforeArguments(), written.getBeforeArguments());
     writeOps(*loop.getBeforeBody());
     scf::ConditionOp condition = loop.getConditionOp();
-    scf::ConditionOp::create(b, condition.getLoc(), get(condition.getCondition(), {}), gather(after, condition.getArgs()));
+    scf::ConditionOp::create(b, condition.getLoc(), get(condition.getCondition(), {}),
+                             gather(after, condition.getArgs()));
     b.createBlock(&written.getAfter(), {}, resultTypes, SmallVector<Location>(after.size(), loop.getLoc()));
     defineAll(after, loop.getAfterArguments(), written.getAfterArguments());
     writeOps(*loop.getAfterBody());
@@ -230,7 +237,8 @@ void Writer::writeWhile(scf::WhileOp loop) {
   defineAll(after, loop.getResults(), written.getResults());
 }
 
-/// Moves every conversion down to where its result is used first, inside its block: operands in registers then live as short as they can.
+/// Moves every conversion down to where its result is used first, inside its block: operands in registers then live as
+/// short as they can.
 void sinkConversions(func::FuncOp function) {
   SmallVector<warp::ConvertLayoutOp> conversions;
   function.walk([&](warp::ConvertLayoutOp convert) { conversions.push_back(convert); });
@@ -260,13 +268,16 @@ struct TileToWarpPass : PassWrapper<TileToWarpPass, OperationPass<ModuleOp>> {
   TileToWarpPass(const TileToWarpPass &other) : PassWrapper(other) {}
 
   StringRef getArgument() const final { return "tile-to-warp"; }
-  StringRef getDescription() const final { return "give every tensor of a kernel a layout, and every product its instruction"; }
+  StringRef getDescription() const final {
+    return "give every tensor of a kernel a layout, and every product its instruction";
+  }
   void getDependentDialects(DialectRegistry &registry) const final { registry.insert<warp::WarpDialect>(); }
 
   LogicalResult convert(func::FuncOp function, const TargetInfo &target) {
     int warps = scheduleOf(function).getWarps();
     if (warps > target.maxWarps)
-      return function.emitError("expected at most ") << target.maxWarps << " warps on target '" << target.name << "', but got " << warps;
+      return function.emitError("expected at most ")
+             << target.maxWarps << " warps on target '" << target.name << "', but got " << warps;
     AxisAnalysis axes(function);
     FailureOr<LayoutPlan> plan = assignLayouts(function, axes, target, warps);
     if (failed(plan))
@@ -307,6 +318,8 @@ std::unique_ptr<Pass> createTileToWarpPass(std::string target) {
   return pass;
 }
 
-void registerTileToWarpPass() { registerPass([] { return createTileToWarpPass(); }); }
+void registerTileToWarpPass() {
+  registerPass([] { return createTileToWarpPass(); });
+}
 
 } // namespace weft

@@ -49,7 +49,8 @@ void weft::warp::removeUnusedCarriedValues(scf::ForOp &loop) {
       inits.push_back(loop.getInitArgs()[index]);
       yielded.push_back(loop.getYieldedValues()[index]);
     }
-  auto smaller = scf::ForOp::create(b, loop.getLoc(), loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), inits);
+  auto smaller =
+      scf::ForOp::create(b, loop.getLoc(), loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), inits);
   smaller->setAttrs(loop->getAttrs());
   Block *body = smaller.getBody(), *old = loop.getBody();
   body->clear();

@@ -6,8 +6,8 @@
 
 namespace weft::warp {
 
-/// Replaces `loop`, which is changed to the new one, by one without the carried values whose results are unused and which serve only to compute themselves and each other, and erases
-/// the ops that computed those.
+/// Replaces `loop`, which is changed to the new one, by one without the carried values whose results are unused and
+/// which serve only to compute themselves and each other, and erases the ops that computed those.
 void removeUnusedCarriedValues(mlir::scf::ForOp &loop);
 
 } // namespace weft::warp

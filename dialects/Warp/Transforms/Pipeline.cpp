@@ -1,23 +1,25 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// warp-pipeline: copies into shared memory run ahead of the loop that reads them, by one iteration less than the kernel's schedule has stages.
+// warp-pipeline: copies into shared memory run ahead of the loop that reads them, by one iteration less than the
+// kernel's schedule has stages.
 //
 //   scf.for %i = ... {                          %r = warp.alloc : ring of S tiles
 //     %s = warp.alloc                           copies of iterations 0 .. S-2, a group each
 //     warp.async_copy f(%i) to %s               scf.for %i = ... iter_args(.., %stage = 0) {
 //     warp.async_commit                ─▶         warp.async_wait {pending = S-2}
 //     warp.async_wait {pending = 0}               warp.barrier
-//     %x = warp.load_shared %s                    warp.async_copy f(%i + (S-1)·step) to %r[%stage - 1]; warp.async_commit
-//     warp.dealloc %s                             %x = warp.load_shared %r[%stage]
-//     use(%x)                                     use(%x)
+//     %x = warp.load_shared %s                    warp.async_copy f(%i + (S-1)·step) to %r[%stage - 1];
+//     warp.async_commit warp.dealloc %s                             %x = warp.load_shared %r[%stage] use(%x) use(%x)
 //   }                                           }
 //                                               warp.async_wait {pending = 0}; warp.barrier
 //
-// One barrier an iteration does both that it has to: after it, every thread's share of this iteration's tiles has arrived, and every thread has read the tiles of the
-// iteration before, whose place the new copies take. Copies past the loop's end are masked off.
+// One barrier an iteration does both that it has to: after it, every thread's share of this iteration's tiles has
+// arrived, and every thread has read the tiles of the iteration before, whose place the new copies take. Copies past
+// the loop's end are masked off.
 //
-// What a copy's address and mask are computed from is computed a second time, S-1 iterations ahead; loop-carried values in it (pointers that a loop advances) are carried a
-// second time. Where it includes loads (a table of blocks), these are masked at the loop's end, and run ahead too if the loop writes no memory. Copies
-// that depend on anything else stay as they are. Only loops without loops inside are pipelined.
+// What a copy's address and mask are computed from is computed a second time, S-1 iterations ahead; loop-carried values
+// in it (pointers that a loop advances) are carried a second time. Where it includes loads (a table of blocks), these
+// are masked at the loop's end, and run ahead too if the loop writes no memory. Copies that depend on anything else
+// stay as they are. Only loops without loops inside are pipelined.
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/LoopCarried.h"
@@ -49,7 +51,7 @@ struct StagedTile {
 
 /// What has to be computed ahead for the tiles of a loop.
 struct Slice {
-  llvm::DenseSet<Operation *> ops;          // of the loop's body
+  llvm::DenseSet<Operation *> ops;           // of the loop's body
   llvm::SmallSetVector<unsigned, 4> carried; // numbers of loop-carried values
 };
 
@@ -73,7 +75,8 @@ private:
     auto predicate = loop.getUnsignedCmp() ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt;
     return arith::CmpIOp::create(b, loc, predicate, x, y);
   }
-  /// Computes the slice for another iteration and starts its copies into the tiles `stage`; `isInside` says whether that iteration is run.
+  /// Computes the slice for another iteration and starts its copies into the tiles `stage`; `isInside` says whether
+  /// that iteration is run.
   void copyAhead(IRMapping &mapping, Value stage, Value isInside);
   Value masked(Type pointers, Value mask, Value isInside);
   void cloneLoad(tile::LoadOp load, IRMapping &mapping, Value isInside);
@@ -95,7 +98,8 @@ private:
 
 // --- finding what to pipeline ---
 
-/// The tile that a copy fills, if it is one that `warp-stage-operands` makes: allocated, filled, awaited, read and freed in one block.
+/// The tile that a copy fills, if it is one that `warp-stage-operands` makes: allocated, filled, awaited, read and
+/// freed in one block.
 static std::optional<StagedTile> stagedTile(AsyncCopyOp copy) {
   auto alloc = copy.getShared().getDefiningOp<AllocOp>();
   auto commit = dyn_cast_or_null<AsyncCommitOp>(copy->getNextNode());
@@ -109,8 +113,9 @@ static std::optional<StagedTile> stagedTile(AsyncCopyOp copy) {
   for (Operation *op = commit; op && !tile.wait; op = op->getNextNode()) {
     auto wait = dyn_cast<AsyncWaitOp>(op);
     bool readNext = wait && llvm::any_of(alloc->getUsers(), [&](Operation *user) {
-      return isa<LoadSharedOp, PermuteSharedOp>(user) && wait->getNextNode() == wait->getBlock()->findAncestorOpInBlock(*user);
-    });
+                      return isa<LoadSharedOp, PermuteSharedOp>(user) &&
+                             wait->getNextNode() == wait->getBlock()->findAncestorOpInBlock(*user);
+                    });
     if (readNext)
       tile.wait = wait;
   }
@@ -149,7 +154,8 @@ static bool addToSlice(Value value, scf::ForOp loop, bool mayLoad, Slice &slice)
 }
 
 static bool addToSlice(AsyncCopyOp copy, scf::ForOp loop, bool mayLoad, Slice &slice) {
-  return addToSlice(copy.getPtr(), loop, mayLoad, slice) && (!copy.getMask() || addToSlice(copy.getMask(), loop, mayLoad, slice));
+  return addToSlice(copy.getPtr(), loop, mayLoad, slice) &&
+         (!copy.getMask() || addToSlice(copy.getMask(), loop, mayLoad, slice));
 }
 
 // --- rewriting ---
@@ -167,7 +173,8 @@ void LoopPipeliner::cloneLoad(tile::LoadOp load, IRMapping &mapping, Value isIns
   Value mask = load.getMask() ? mapping.lookupOrDefault(load.getMask()) : Value();
   Value other = load.getOther() ? mapping.lookupOrDefault(load.getOther()) : Value();
   auto clone = tile::LoadOp::create(b, load.getLoc(), load.getType(), mapping.lookupOrDefault(load.getPtr()),
-                                    masked(load.getPtr().getType(), mask, isInside), other, load.getCacheAttr(), load.getEvictionAttr(), UnitAttr());
+                                    masked(load.getPtr().getType(), mask, isInside), other, load.getCacheAttr(),
+                                    load.getEvictionAttr(), UnitAttr());
   clone->setDiscardableAttrs(load->getDiscardableAttrDictionary());
   mapping.map(load.getResult(), clone.getResult());
 }
@@ -183,8 +190,8 @@ void LoopPipeliner::copyAhead(IRMapping &mapping, Value stage, Value isInside) {
     AsyncCopyOp copy = tile.copy;
     Value mask = copy.getMask() ? mapping.lookupOrDefault(copy.getMask()) : Value();
     Value target = StageOp::create(b, copy.getLoc(), copy.getShared().getType(), ring, stage);
-    AsyncCopyOp::create(b, copy.getLoc(), mapping.lookupOrDefault(copy.getPtr()), masked(copy.getPtr().getType(), mask, isInside), target,
-                        copy.getContiguityAttr());
+    AsyncCopyOp::create(b, copy.getLoc(), mapping.lookupOrDefault(copy.getPtr()),
+                        masked(copy.getPtr().getType(), mask, isInside), target, copy.getContiguityAttr());
   }
   AsyncCommitOp::create(b, loc);
 }
@@ -250,7 +257,8 @@ void LoopPipeliner::rewriteLoop() {
   AsyncWaitOp::create(b, loc, b.getI32IntegerAttr(depth - 1));
   BarrierOp::create(b, loc);
   IRMapping mapping;
-  mapping.map(pipelined.getInductionVar(), arith::AddIOp::create(b, loc, pipelined.getInductionVar(), distance).getResult());
+  mapping.map(pipelined.getInductionVar(),
+              arith::AddIOp::create(b, loc, pipelined.getInductionVar(), distance).getResult());
   for (auto [index, value] : llvm::zip(slice.carried, extra))
     mapping.map(pipelined.getRegionIterArg(index), value);
   Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, stage, zero);

@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// warp-stage-operands: an operand of a product that comes from device memory goes there through a swizzled tile in shared memory, without touching registers on its
-// way where `cp.async` can copy it.
+// warp-stage-operands: an operand of a product that comes from device memory goes there through a swizzled tile in
+// shared memory, without touching registers on its way where `cp.async` can copy it.
 //
 //   %x = tile.load %p, %m, %zero              %s = warp.alloc
 //   %y = warp.convert_layout %x         ─▶    warp.async_copy %p masked %m to %s
@@ -10,7 +10,8 @@
 //                                             warp.dealloc %s
 //                                             %d = warp.mma %y, ...
 //
-// A transposition between load and product becomes a `warp.permute_shared`: the tile is read the other way round, and no register moves. Barriers are inserted later.
+// A transposition between load and product becomes a `warp.permute_shared`: the tile is read the other way round, and
+// no register moves. Barriers are inserted later.
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
@@ -41,7 +42,9 @@ struct StageOperands : weft::warp::impl::WarpStageOperandsBase<StageOperands> {
 };
 } // namespace
 
-static bool isProductOperand(OpOperand &use) { return isa<MmaOp, tile::DotOp>(use.getOwner()) && use.getOperandNumber() < 2; }
+static bool isProductOperand(OpOperand &use) {
+  return isa<MmaOp, tile::DotOp>(use.getOwner()) && use.getOperandNumber() < 2;
+}
 
 /// Collects the conversions behind `value`; false when something else uses it.
 static bool collectConversions(Value value, SmallVectorImpl<ConvertLayoutOp> &conversions) {
@@ -60,7 +63,8 @@ static SmallVector<Staged> findStaged(func::FuncOp kernel) {
   kernel.walk([&](tile::LoadOp load) {
     auto type = dyn_cast<RankedTensorType>(load.getType());
     Staged staged{load, {}};
-    if (type && type.getRank() == 2 && collectConversions(load.getResult(), staged.conversions) && !staged.conversions.empty())
+    if (type && type.getRank() == 2 && collectConversions(load.getResult(), staged.conversions) &&
+        !staged.conversions.empty())
       found.push_back(std::move(staged));
   });
   return found;
@@ -86,7 +90,8 @@ static bool canCopyAsync(tile::LoadOp load, const TargetInfo &target) {
   int64_t bytes = contiguityOf(load) * (tile::elementTypeOf(load.getType()).getIntOrFloatBitWidth() / 8);
   if (load.getIsVolatile() || !target.canCopyAsync(bytes))
     return false;
-  if (load.getCache() != tile::CacheModifier::None && load.getCache() != tile::CacheModifier::CG && load.getCache() != tile::CacheModifier::CA)
+  if (load.getCache() != tile::CacheModifier::None && load.getCache() != tile::CacheModifier::CG &&
+      load.getCache() != tile::CacheModifier::CA)
     return false;
   // The bits have to be zero: -0.0 is not.
   DenseElementsAttr other;
@@ -110,7 +115,8 @@ static Value viewOf(OpBuilder &b, Value value, tile::LoadOp load, Value shared) 
   for (int32_t axis : permute.getOrder())
     shape.push_back(from.getShape()[axis]);
   auto layout = LayoutAttr::get(b.getContext(), from.getLayout().getLayout().permute(permute.getOrder()));
-  return PermuteSharedOp::create(b, permute.getLoc(), SharedType::get(b.getContext(), 1, shape, from.getElementType(), layout), source,
+  return PermuteSharedOp::create(b, permute.getLoc(),
+                                 SharedType::get(b.getContext(), 1, shape, from.getElementType(), layout), source,
                                  permute.getOrder());
 }
 
@@ -130,9 +136,11 @@ static void stage(const Staged &staged, const TargetInfo &target) {
   OpBuilder b(load);
   Location loc = load.getLoc();
   auto type = cast<RankedTensorType>(load.getType());
-  LinearLayout layout = swizzledLayout(type.getShape(), contiguousAxis(cast<LayoutAttr>(type.getEncoding()).getLayout()),
-                                       type.getElementTypeBitWidth() / 8);
-  auto sharedType = SharedType::get(b.getContext(), 1, type.getShape(), type.getElementType(), LayoutAttr::get(b.getContext(), layout));
+  LinearLayout layout =
+      swizzledLayout(type.getShape(), contiguousAxis(cast<LayoutAttr>(type.getEncoding()).getLayout()),
+                     type.getElementTypeBitWidth() / 8);
+  auto sharedType = SharedType::get(b.getContext(), 1, type.getShape(), type.getElementType(),
+                                    LayoutAttr::get(b.getContext(), layout));
   Value shared = AllocOp::create(b, loc, sharedType, IntegerAttr());
   bool async = canCopyAsync(load, target);
   if (async) {

@@ -6,12 +6,15 @@
 
 namespace weft::warp {
 
-/// The layout, in `offset`, of a tile whose elements of `elementBytes` bytes are neighbours along `contiguousAxis`: lines along that axis one after the other, each
-/// in pieces of 16 bytes that are exchanged, by xor with bits of the line's number, so that without a bank conflict
-///   - 8 lines × one piece are read (`ldmatrix`, with or without `.trans`; 16-byte reads along a line by lanes of different lines),
+/// The layout, in `offset`, of a tile whose elements of `elementBytes` bytes are neighbours along `contiguousAxis`:
+/// lines along that axis one after the other, each in pieces of 16 bytes that are exchanged, by xor with bits of the
+/// line's number, so that without a bank conflict
+///   - 8 lines × one piece are read (`ldmatrix`, with or without `.trans`; 16-byte reads along a line by lanes of
+///   different lines),
 ///   - 8 neighbouring pieces are written (`cp.async` and `st.shared` of 16 bytes),
 ///   - for 4-byte elements, 4 lines × 8 neighbours are read (the tf32 operand that ldmatrix cannot transpose).
-/// Lines shorter than 128 bytes (all banks) share a line of banks; the xor then takes the bits above. Tiles of rank other than 2 are not swizzled.
+/// Lines shorter than 128 bytes (all banks) share a line of banks; the xor then takes the bits above. Tiles of rank
+/// other than 2 are not swizzled.
 LinearLayout swizzledLayout(llvm::ArrayRef<int64_t> shape, unsigned contiguousAxis, unsigned elementBytes);
 
 } // namespace weft::warp

@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// The pointer analysis, op by op: kernels are written as text, and each op under test carries the name that the test asks for.
+// The pointer analysis, op by op: kernels are written as text, and each op under test carries the name that the test
+// asks for.
 #include "compiler/Analysis/AxisInfo.h"
 
 #include "dialects/Tile/IR/TileOps.h"
@@ -20,10 +21,12 @@ namespace {
 
 class AxisInfoTest : public ::testing::Test {
 protected:
-  AxisInfoTest() { context.loadDialect<weft::tile::TileDialect, arith::ArithDialect, func::FuncDialect, scf::SCFDialect>(); }
+  AxisInfoTest() {
+    context.loadDialect<weft::tile::TileDialect, arith::ArithDialect, func::FuncDialect, scf::SCFDialect>();
+  }
 
-  /// Analyses a kernel with the arguments %p (16-byte aligned pointer), %q (pointer), %n (multiple of 16) and %m, and gives what is known about the op
-  /// marked {name}.
+  /// Analyses a kernel with the arguments %p (16-byte aligned pointer), %q (pointer), %n (multiple of 16) and %m, and
+  /// gives what is known about the op marked {name}.
   AxisInfo analyse(const std::string &body, StringRef name = "it") {
     std::string text = "func.func @kernel(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %q: !tile.ptr<f16>, "
                        "%n: i32 {tile.divisibility = 16 : i32}, %m: i32) {\n" +
@@ -74,13 +77,15 @@ TEST_F(AxisInfoTest, ConstantIsKnown) {
 }
 
 TEST_F(AxisInfoTest, SumOfSplatAndRangeCountsUp) {
-  AxisInfo info = analyse(range + "%s = tile.splat %n : i32 -> tensor<64xi32>\n%x = arith.addi %s, %r {it} : tensor<64xi32>");
+  AxisInfo info =
+      analyse(range + "%s = tile.splat %n : i32 -> tensor<64xi32>\n%x = arith.addi %s, %r {it} : tensor<64xi32>");
   EXPECT_THAT(info.contiguity, ElementsAre(64));
   EXPECT_THAT(info.divisibility, ElementsAre(16));
 }
 
 TEST_F(AxisInfoTest, SumOfUnknownSplatAndRangeIsNotAligned) {
-  AxisInfo info = analyse(range + "%s = tile.splat %m : i32 -> tensor<64xi32>\n%x = arith.addi %s, %r {it} : tensor<64xi32>");
+  AxisInfo info =
+      analyse(range + "%s = tile.splat %m : i32 -> tensor<64xi32>\n%x = arith.addi %s, %r {it} : tensor<64xi32>");
   EXPECT_THAT(info.contiguity, ElementsAre(64));
   EXPECT_THAT(info.divisibility, ElementsAre(1));
 }
@@ -97,7 +102,8 @@ TEST_F(AxisInfoTest, ProductMultipliesDivisibility) {
 }
 
 TEST_F(AxisInfoTest, ProductOfRangeAndStrideDoesNotCountUp) {
-  AxisInfo info = analyse(range + "%s = tile.splat %n : i32 -> tensor<64xi32>\n%x = arith.muli %r, %s {it} : tensor<64xi32>");
+  AxisInfo info =
+      analyse(range + "%s = tile.splat %n : i32 -> tensor<64xi32>\n%x = arith.muli %r, %s {it} : tensor<64xi32>");
   EXPECT_THAT(info.contiguity, ElementsAre(1));
   EXPECT_THAT(info.divisibility, ElementsAre(16));
 }
@@ -126,8 +132,9 @@ TEST_F(AxisInfoTest, ExpandAndBroadcastRepeat) {
 }
 
 TEST_F(AxisInfoTest, PermuteMovesTheFacts) {
-  AxisInfo info = analyse(range + "%e = tile.expand_dims %r {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>\n"
-                                  "%x = tile.permute %e {order = array<i32: 1, 0>, it} : tensor<1x64xi32> -> tensor<64x1xi32>");
+  AxisInfo info =
+      analyse(range + "%e = tile.expand_dims %r {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>\n"
+                      "%x = tile.permute %e {order = array<i32: 1, 0>, it} : tensor<1x64xi32> -> tensor<64x1xi32>");
   EXPECT_THAT(info.contiguity, ElementsAre(64, 1));
 }
 
@@ -137,8 +144,10 @@ TEST_F(AxisInfoTest, ComparisonWithAnAlignedBoundHasOneOutcomeARun) {
   EXPECT_THAT(analyse(bound + "%x = arith.cmpi sle, %s, %r {it} : tensor<64xi32>").constancy, ElementsAre(16));
   EXPECT_THAT(analyse(bound + "%x = arith.cmpi sle, %r, %s {it} : tensor<64xi32>").constancy, ElementsAre(1))
       << "the run that begins at the bound is true in its first element only";
-  EXPECT_THAT(analyse(range + "%s = tile.splat %m : i32 -> tensor<64xi32>\n%x = arith.cmpi slt, %r, %s {it} : tensor<64xi32>").constancy,
-              ElementsAre(1));
+  EXPECT_THAT(
+      analyse(range + "%s = tile.splat %m : i32 -> tensor<64xi32>\n%x = arith.cmpi slt, %r, %s {it} : tensor<64xi32>")
+          .constancy,
+      ElementsAre(1));
 }
 
 TEST_F(AxisInfoTest, QuotientRepeatsAndRemainderCountsUp) {
@@ -149,15 +158,17 @@ TEST_F(AxisInfoTest, QuotientRepeatsAndRemainderCountsUp) {
 
 TEST_F(AxisInfoTest, QuotientOfWhatMayBeNegativeDoesNotRepeat) {
   // -8, -7, ... divided by 8 is -1, 0, 0, ...
-  std::string text = range + "%s = tile.splat %n : i32 -> tensor<64xi32>\n%y = arith.subi %r, %s : tensor<64xi32>\n"
-                             "%c = arith.constant dense<8> : tensor<64xi32>\n%x = arith.divsi %y, %c {it} : tensor<64xi32>";
+  std::string text = range +
+                     "%s = tile.splat %n : i32 -> tensor<64xi32>\n%y = arith.subi %r, %s : tensor<64xi32>\n"
+                     "%c = arith.constant dense<8> : tensor<64xi32>\n%x = arith.divsi %y, %c {it} : tensor<64xi32>";
   EXPECT_THAT(analyse(text).constancy, ElementsAre(1));
 }
 
 TEST_F(AxisInfoTest, SelectKeepsWhatBothSidesHave) {
-  std::string text = range + "%s = tile.make_range {start = 32 : i32, end = 96 : i32} : tensor<64xi32>\n"
-                             "%b = tile.splat %n : i32 -> tensor<64xi32>\n%c = arith.cmpi slt, %r, %b : tensor<64xi32>\n"
-                             "%x = arith.select %c, %r, %s {it} : tensor<64xi1>, tensor<64xi32>";
+  std::string text = range +
+                     "%s = tile.make_range {start = 32 : i32, end = 96 : i32} : tensor<64xi32>\n"
+                     "%b = tile.splat %n : i32 -> tensor<64xi32>\n%c = arith.cmpi slt, %r, %b : tensor<64xi32>\n"
+                     "%x = arith.select %c, %r, %s {it} : tensor<64xi1>, tensor<64xi32>";
   AxisInfo info = analyse(text);
   EXPECT_THAT(info.contiguity, ElementsAre(16));
   EXPECT_THAT(info.divisibility, ElementsAre(16));
@@ -178,8 +189,9 @@ TEST_F(AxisInfoTest, LoopKeepsWhatEveryStepKeeps) {
 }
 
 TEST_F(AxisInfoTest, InductionVariableIsAMultipleOfItsStep) {
-  AxisInfo info = analyse("%c0 = arith.constant 0 : i32\n%c1 = arith.constant 1 : i32\nscf.for %i = %c0 to %m step %n : i32 {\n"
-                          "  %x = arith.muli %i, %c1 {it} : i32\n}");
+  AxisInfo info =
+      analyse("%c0 = arith.constant 0 : i32\n%c1 = arith.constant 1 : i32\nscf.for %i = %c0 to %m step %n : i32 {\n"
+              "  %x = arith.muli %i, %c1 {it} : i32\n}");
   EXPECT_THAT(info.divisibility, ElementsAre(16));
 }
 
@@ -193,7 +205,8 @@ TEST_F(AxisInfoTest, WhileLoopMeetsItsSides) {
 TEST_F(AxisInfoTest, PromisesAreBelieved) {
   AxisInfo info = analyse("%x = arith.addi %m, %m {it, tile.divisibility = 32 : i32} : i32");
   EXPECT_THAT(info.divisibility, ElementsAre(32));
-  info = analyse(range + "%x = arith.muli %r, %r {it, tile.contiguity = array<i32: 4>, tile.divisibility = array<i32: 4>} : tensor<64xi32>");
+  info = analyse(range + "%x = arith.muli %r, %r {it, tile.contiguity = array<i32: 4>, tile.divisibility = array<i32: "
+                         "4>} : tensor<64xi32>");
   EXPECT_THAT(info.contiguity, ElementsAre(4));
 }
 

@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// The layouts that ops choose by themselves, and the swizzles of shared memory, checked by counting what memory would do.
+// The layouts that ops choose by themselves, and the swizzles of shared memory, checked by counting what memory would
+// do.
 #include "compiler/Conversion/TileToWarp/ChooseLayouts.h"
 
 #include "dialects/Warp/Transforms/SwizzledLayout.h"
@@ -100,16 +101,18 @@ TEST(ChooseLayouts, FmaOperandsHoldWhatTheirAccumulatorNeeds) {
     for (uint32_t warp = 0; warp < 4; ++warp) {
       std::set<std::pair<int64_t, int64_t>> heldA, heldB;
       for (uint32_t reg = 0; reg < a.size(InDim::Register); ++reg) {
-        auto at = a.delinearize(a.apply(InDim::Register, reg) ^ a.apply(InDim::Lane, lane) ^ a.apply(InDim::Warp, warp));
+        auto at =
+            a.delinearize(a.apply(InDim::Register, reg) ^ a.apply(InDim::Lane, lane) ^ a.apply(InDim::Warp, warp));
         heldA.insert({at[0], at[1]});
       }
       for (uint32_t reg = 0; reg < b.size(InDim::Register); ++reg) {
-        auto at = b.delinearize(b.apply(InDim::Register, reg) ^ b.apply(InDim::Lane, lane) ^ b.apply(InDim::Warp, warp));
+        auto at =
+            b.delinearize(b.apply(InDim::Register, reg) ^ b.apply(InDim::Lane, lane) ^ b.apply(InDim::Warp, warp));
         heldB.insert({at[0], at[1]});
       }
       for (uint32_t reg = 0; reg < accumulator.size(InDim::Register); ++reg) {
-        auto at = accumulator.delinearize(accumulator.apply(InDim::Register, reg) ^ accumulator.apply(InDim::Lane, lane) ^
-                                          accumulator.apply(InDim::Warp, warp));
+        auto at = accumulator.delinearize(accumulator.apply(InDim::Register, reg) ^
+                                          accumulator.apply(InDim::Lane, lane) ^ accumulator.apply(InDim::Warp, warp));
         for (int64_t k = 0; k < 16; ++k) {
           ASSERT_TRUE(heldA.count({at[0], k}));
           ASSERT_TRUE(heldB.count({k, at[1]}));
@@ -124,7 +127,9 @@ struct SwizzleCase {
   int64_t lines, length; // lines × elements of a line
   unsigned elementBytes;
 };
-void PrintTo(const SwizzleCase &c, std::ostream *out) { *out << c.lines << "x" << c.length << ", " << c.elementBytes << " bytes"; }
+void PrintTo(const SwizzleCase &c, std::ostream *out) {
+  *out << c.lines << "x" << c.length << ", " << c.elementBytes << " bytes";
+}
 
 class Swizzle : public ::testing::TestWithParam<SwizzleCase> {
 protected:
@@ -191,9 +196,11 @@ TEST_P(Tf32Swizzle, UntransposedReadsHaveNoConflict) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiles, Swizzle,
-                         ::testing::Values(SwizzleCase{64, 64, 2}, SwizzleCase{64, 128, 2}, SwizzleCase{128, 32, 2}, SwizzleCase{128, 16, 2},
-                                           SwizzleCase{32, 256, 2}, SwizzleCase{64, 32, 4}, SwizzleCase{32, 64, 4}, SwizzleCase{64, 16, 4},
-                                           SwizzleCase{128, 128, 4}, SwizzleCase{64, 64, 1}, SwizzleCase{64, 128, 1}, SwizzleCase{64, 32, 1}));
-INSTANTIATE_TEST_SUITE_P(Tiles, Tf32Swizzle, ::testing::Values(SwizzleCase{64, 32, 4}, SwizzleCase{32, 64, 4}, SwizzleCase{128, 128, 4}));
+                         ::testing::Values(SwizzleCase{64, 64, 2}, SwizzleCase{64, 128, 2}, SwizzleCase{128, 32, 2},
+                                           SwizzleCase{128, 16, 2}, SwizzleCase{32, 256, 2}, SwizzleCase{64, 32, 4},
+                                           SwizzleCase{32, 64, 4}, SwizzleCase{64, 16, 4}, SwizzleCase{128, 128, 4},
+                                           SwizzleCase{64, 64, 1}, SwizzleCase{64, 128, 1}, SwizzleCase{64, 32, 1}));
+INSTANTIATE_TEST_SUITE_P(Tiles, Tf32Swizzle,
+                         ::testing::Values(SwizzleCase{64, 32, 4}, SwizzleCase{32, 64, 4}, SwizzleCase{128, 128, 4}));
 
 } // namespace
