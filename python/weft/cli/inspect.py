@@ -67,25 +67,23 @@ def _print(library: Any, rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"library {library.path}")
-    for name in ("kernel", "target", "arguments", "constants"):
-        table.add_column(name, overflow="fold")
-    for name in ("warps", "shared bytes", "registers", "spill bytes", "instructions"):
-        table.add_column(name, justify="right")
-    for row in rows:
-        table.add_row(
-            row["kernel"],
-            row["target"],
-            ", ".join(f"{name}: {_guarded(kind, name, row['guards'])}" for name, kind in row["arguments"].items()),
-            ", ".join(f"{name} = {value}" for name, value in row["constants"].items()),
-            *(
-                "-" if row[key] is None else f"{row[key]:,}"
-                for key in ("warps", "shared_bytes", "registers", "spill_bytes", "instructions")
-            ),
-        )
-    Console().print(table)
+    console = Console()
+    console.print(f"library {library.path}", highlight=False)
+    for kernel in library.kernels.values():
+        variants = [row for row in rows if row["kernel"] == kernel.name]
+        listed = (f"{name}: {_guarded(kind, name, variants[0]['guards'])}" for name, kind in kernel.arguments.items())
+        console.print(f"\n{kernel.name}({', '.join(listed)})", highlight=False, markup=False)
+        table = Table("target", "constants")
+        for name in ("warps", "shared", "registers", "spills", "instructions"):
+            table.add_column(name, justify="right")
+        for row in variants:
+            constants = ", ".join(f"{name} = {value}" for name, value in row["constants"].items())
+            numbers = [row[key] for key in ("warps", "shared_bytes", "registers", "spill_bytes", "instructions")]
+            table.add_row(row["target"], constants, *("-" if n is None else f"{n:,}" for n in numbers))
+        console.print(table)
+    console.print("shared memory and spills in bytes", highlight=False)
     if any(row["registers"] is None for row in rows):
-        print("registers, spills and instructions are unknown: ptxas was not found")
+        console.print("registers, spills and instructions are unknown: ptxas was not found")
 
 
 def _guarded(kind: str, name: str, guards: list[dict[str, Any]]) -> str:

@@ -87,7 +87,8 @@ def _print_report(report: Any, seed: int, seconds: float, written: list[pathlib.
         console.print(f"wrote {path}", highlight=False)
     for label, items in (("advisory", report.advisories), ("finding", report.findings)):
         for item in items:
-            console.print(f"{label}: {item.kind}: {item.message} (PTX line {item.line})", highlight=False, markup=False)
+            where = f"PTX line {item.line}" + (f", {item.source}" if item.source else "")
+            console.print(f"{label}: {item.kind}: {item.message} ({where})", highlight=False, markup=False)
     if not report.findings:
         console.print("no findings")
     if report.output:
