@@ -7,6 +7,7 @@
 #include "compiler/Conversion/WarpToLLVM/Casts.h"
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
 
 using namespace mlir;
 
@@ -45,6 +46,12 @@ LogicalResult lowerConstant(arith::ConstantOp op, Emitter &e) {
   else if (auto number = dyn_cast<IntegerAttr>(value); number && number.getType() != type) // index
     value = IntegerAttr::get(type, number.getValue().sextOrTrunc(type.getIntOrFloatBitWidth()));
   e.bind(op.getResult(), Registers(*registerCount(op.getType()), e.constant(value)));
+  return success();
+}
+
+/// A value that canonicalisation found to be unused in effect. Zero, so that no register is read before it is written.
+LogicalResult lowerPoison(ub::PoisonOp op, Emitter &e) {
+  e.bind(op.getResult(), Registers(*registerCount(op.getType()), e.zero(registerType(op.getType()))));
   return success();
 }
 
@@ -139,6 +146,7 @@ void addElementwiseLowerings(LoweringTable &table) {
   addDirect<arith::MaxNumFOp, LLVM::MaxNumOp>(table); // the other where one is NaN: max
   addDirect<arith::MinNumFOp, LLVM::MinNumOp>(table);
   table.add<arith::ConstantOp>(lowerConstant);
+  table.add<ub::PoisonOp>(lowerPoison);
   table.add<arith::DivFOp>(lowerDivision);
   table.add<arith::CmpIOp>(lowerCompareInt);
   table.add<arith::CmpFOp>(lowerCompareFloat);

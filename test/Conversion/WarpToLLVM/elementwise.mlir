@@ -87,3 +87,16 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+// CHECK-LABEL: llvm.func @poison
+// CHECK: %[[ZERO:.*]] = llvm.mlir.constant(0 : i32)
+// CHECK: "@$2 st.global.b32 [$1], $0;", "r,l,b" %[[ZERO]]
+module attributes {warp.target = "sm_80"} {
+  func.func @poison(%x: !tile.ptr<i32>) attributes {tile.kernel} {
+    %p = ub.poison : i32
+    tile.store %x, %p : !tile.ptr<i32>
+    return
+  }
+}
