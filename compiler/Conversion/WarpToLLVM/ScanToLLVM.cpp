@@ -119,8 +119,9 @@ private:
     SmallVector<Tuple> received(totals.size());
     int64_t offset = scratch.getInt();
     // Memory may still be read by the exchange over the bit before.
-    if (bit > 0)
+    if (scratchWasRead)
       e.barrier();
+    scratchWasRead = true;
     SmallVector<ScratchArray> arrays;
     for (Value operand : op.getSources()) {
       Type element = cast<RankedTensorType>(operand.getType()).getElementType();
@@ -142,6 +143,7 @@ private:
   Emitter &e;
   const LinearLayout &layout;
   SmallVector<Tuple> prefixes, totals; // one for each register
+  bool scratchWasRead = false;         // by the exchange over another bit
 };
 
 } // namespace
