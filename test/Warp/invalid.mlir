@@ -1,0 +1,161 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt --split-input-file --verify-diagnostics %s
+
+// expected-error @below {{expected sizes that are powers of two, but got 3}}
+func.func private @layout_c1(tensor<3xf32, #warp.layout<[3]>>)
+
+// -----
+
+// expected-error @below {{expected 1 coordinates, but got 2}}
+func.func private @layout_c2_rank(tensor<4xf32, #warp.layout<[4], register = [[1, 0]]>>)
+
+// -----
+
+// expected-error @below {{expected a coordinate from 0 to 3 along axis 0, but got 4}}
+func.func private @layout_c2_range(tensor<4xf32, #warp.layout<[4], register = [[4]]>>)
+
+// -----
+
+// expected-error @below {{expected 'offset' to stand alone, but got 'register' beside it}}
+func.func private @layout_c3(!warp.shared<4xf32, #warp.layout<[4], register = [[1]], offset = [[1], [2]]>>)
+
+// -----
+
+// expected-error @below {{expected 'register', 'lane', 'warp', 'block' or 'offset', each once, but got 'thread'}}
+func.func private @layout_name(tensor<4xf32, #warp.layout<[4], thread = [[1]]>>)
+
+// -----
+
+// expected-error @below {{expected a layout of shape [8], but got [4]}}
+func.func private @layout_c4_shape(tensor<8xf32, #warp.layout<[4], lane = [[1], [2], [0], [0], [0]]>>)
+
+// -----
+
+// expected-error @below {{expected 5 bases of 'lane', but got 2}}
+func.func private @layout_c4_lanes(tensor<4xf32, #warp.layout<[4], lane = [[1], [2]]>>)
+
+// -----
+
+// expected-error @below {{expected a layout over registers, lanes and warps, but got one over offsets in shared memory}}
+func.func private @layout_c4_offset(tensor<4xf32, #warp.layout<[4], offset = [[1], [2]]>>)
+
+// -----
+
+// expected-error @below {{expected at least one stage, but got 0}}
+func.func private @shared_stages(!warp.shared<stages = 0, 4xf32, #warp.layout<[4], offset = [[1], [2]]>>)
+
+// -----
+
+// expected-error @below {{expected a layout of shape [8], but got [4]}}
+func.func private @shared_c1_shape(!warp.shared<8xf32, #warp.layout<[4], offset = [[1], [2]]>>)
+
+// -----
+
+// expected-error @below {{expected a layout that gives each element one offset}}
+func.func private @shared_c1_bijection(!warp.shared<4xf32, #warp.layout<[4], offset = [[1], [1]]>>)
+
+// -----
+
+#a = #warp.layout<[64], register = [[32]], lane = [[1], [2], [4], [8], [16]]>
+func.func @convert_layout_c1(%x: tensor<64xf32, #a>) {
+  // expected-error @below {{expected a result that differs from}}
+  %y = warp.convert_layout %x : tensor<64xf32, #a> -> tensor<64xf16, #a>
+  return
+}
+
+// -----
+
+#acc = #warp.layout<[16, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+#b = #warp.layout<[32, 16], register = [[1, 0], [8, 0], [16, 0], [0, 8]], lane = [[2, 0], [4, 0], [0, 1], [0, 2], [0, 4]]>
+func.func @mma_c1(%a: tensor<16x16xf16, #acc>, %b: tensor<32x16xf16, #b>, %c: tensor<16x16xf32, #acc>) {
+  // expected-error @below {{expected matrices [M, K], [K, N] and [M, N]}}
+  %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 16>} : tensor<16x16xf16, #acc> * tensor<32x16xf16, #b> -> tensor<16x16xf32, #acc>
+  return
+}
+
+// -----
+
+#acc = #warp.layout<[16, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+func.func @mma_c2(%a: tensor<16x16xf16, #acc>, %c: tensor<16x16xf32, #acc>) {
+  // expected-error @below {{expected operands in the fragment layouts of one grid of warps}}
+  %d = warp.mma %a, %a, %c {shape = array<i32: 16, 8, 16>} : tensor<16x16xf16, #acc> * tensor<16x16xf16, #acc> -> tensor<16x16xf32, #acc>
+  return
+}
+
+// -----
+
+#s = #warp.layout<[4], offset = [[1], [2]]>
+func.func @stage_c1(%r: !warp.shared<stages = 2, 4xf32, #s>, %i: i32) {
+  // expected-error @below {{expected a result of type '!warp.shared<4xf32,}}
+  %t = warp.stage %r[%i] : !warp.shared<stages = 2, 4xf32, #s> -> !warp.shared<stages = 2, 4xf32, #s>
+  return
+}
+
+// -----
+
+#s = #warp.layout<[4, 2], offset = [[0, 1], [1, 0], [2, 0]]>
+func.func @permute_shared_c1_order(%x: !warp.shared<4x2xf32, #s>) {
+  // expected-error @below {{expected 'order' to be a permutation of the 2 axes, but got [0, 0]}}
+  %t = warp.permute_shared %x {order = array<i32: 0, 0>} : !warp.shared<4x2xf32, #s> -> !warp.shared<4x2xf32, #s>
+  return
+}
+
+// -----
+
+#s = #warp.layout<[4, 2], offset = [[0, 1], [1, 0], [2, 0]]>
+func.func @permute_shared_c1_type(%x: !warp.shared<4x2xf32, #s>) {
+  // expected-error @below {{expected a result of type '!warp.shared<2x4xf32,}}
+  %t = warp.permute_shared %x {order = array<i32: 1, 0>} : !warp.shared<4x2xf32, #s> -> !warp.shared<4x2xf32, #s>
+  return
+}
+
+// -----
+
+#a = #warp.layout<[4], lane = [[1], [2], [0], [0], [0]]>
+#s = #warp.layout<[4], offset = [[1], [2]]>
+func.func @load_shared_c1_stages(%x: !warp.shared<stages = 2, 4xf32, #s>) {
+  // expected-error @below {{expected one tile, but got a ring of 2; take one of its tiles with 'warp.stage'}}
+  %t = warp.load_shared %x : !warp.shared<stages = 2, 4xf32, #s> -> tensor<4xf32, #a>
+  return
+}
+
+// -----
+
+#a = #warp.layout<[4], lane = [[1], [2], [0], [0], [0]]>
+#s = #warp.layout<[4], offset = [[1], [2]]>
+func.func @store_shared_c1_element(%v: tensor<4xf16, #a>, %x: !warp.shared<4xf32, #s>) {
+  // expected-error @below {{expected a tile of 'f16', but got 'f32'}}
+  warp.store_shared %v, %x : tensor<4xf16, #a> -> !warp.shared<4xf32, #s>
+  return
+}
+
+// -----
+
+#a = #warp.layout<[8], lane = [[1], [2], [4], [0], [0]]>
+#s = #warp.layout<[4], offset = [[1], [2]]>
+func.func @async_copy_c1_shape(%p: tensor<8x!tile.ptr<f32>, #a>, %x: !warp.shared<4xf32, #s>) {
+  // expected-error @below {{expected a tile of shape [8], but got [4]}}
+  warp.async_copy %p to %x {contiguity = 1 : i32} : tensor<8x!tile.ptr<f32>, #a> -> !warp.shared<4xf32, #s>
+  return
+}
+
+// -----
+
+#a = #warp.layout<[4], lane = [[1], [2], [0], [0], [0]]>
+#b = #warp.layout<[4], register = [[1]], lane = [[2], [0], [0], [0], [0]]>
+#s = #warp.layout<[4], offset = [[1], [2]]>
+func.func @async_copy_c1_mask(%p: tensor<4x!tile.ptr<f32>, #a>, %m: tensor<4xi1, #b>, %x: !warp.shared<4xf32, #s>) {
+  // expected-error @below {{expected a mask in the shape and layout of the pointers}}
+  warp.async_copy %p masked %m to %x {contiguity = 1 : i32} : tensor<4x!tile.ptr<f32>, #a>, tensor<4xi1, #b> -> !warp.shared<4xf32, #s>
+  return
+}
+
+// -----
+
+#a = #warp.layout<[4], lane = [[1], [2], [0], [0], [0]]>
+#s = #warp.layout<[4], offset = [[1], [2]]>
+func.func @async_copy_c2(%p: tensor<4x!tile.ptr<f16>, #a>, %x: !warp.shared<4xf16, #s>) {
+  // expected-error @below {{expected pieces of 4, 8 or 16 bytes, but got 2}}
+  warp.async_copy %p to %x {contiguity = 1 : i32} : tensor<4x!tile.ptr<f16>, #a> -> !warp.shared<4xf16, #s>
+  return
+}
