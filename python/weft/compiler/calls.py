@@ -6,6 +6,7 @@ inlined.
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import math
 from collections.abc import Callable
@@ -44,31 +45,32 @@ class Calls(Expressions):
             return self.inline(function, arguments, keywords, node)
         if function is constexpr:
             return self.constant_of(arguments[0])
+        if not callable(function):
+            raise errors.not_callable(function)
         if getattr(function, "__weft_builtin__", False):
-            return self._call_builtin(function, arguments, keywords)
+            return self._call_checked(function, function.__name__, arguments, keywords)
         if getattr(function, "__weft_constexpr__", False) or getattr(function, "__module__", None) == math.__name__:
             return self._call_with_constants(function, arguments, keywords)
         if isinstance(getattr(function, "__self__", None), (dtype, block_type, str, tuple, int, float)):
             return self._call_with_constants(function, arguments, keywords)  # a method of a constant
         python = _PYTHON.get(function) if getattr(function, "__hash__", None) else None
         if python is not None:
-            return python(self, *arguments, **keywords)
-        if callable(function):
-            raise errors.plain_function(getattr(function, "__name__", repr(function)))
-        raise errors.not_callable(
-            f"{function!r}" if not isinstance(function, tensor) else f"a tensor of type {function.type}"
-        )
+            return self._call_checked(functools.partial(python, self), function.__name__, arguments, keywords)
+        raise errors.plain_function(getattr(function, "__name__", repr(function)))
 
-    def _call_builtin(self, function: Callable[..., Any], arguments: list[Any], keywords: dict[str, Any]) -> Any:
+    def _call_checked(
+        self, function: Callable[..., Any], name: str, arguments: list[Any], keywords: dict[str, Any]
+    ) -> Any:
+        """Call what computes a value; arguments that it does not take are the kernel's mistake."""
         try:
             return function(*arguments, **keywords)
-        except TypeError as error:
+        except TypeError:
             signature = inspect.signature(function)
             try:
                 signature.bind(*arguments, **keywords)
             except TypeError as reason:
-                raise errors.wrong_arguments(function.__name__, str(reason), plain_signature(signature)) from None
-            raise error
+                raise errors.wrong_arguments(name, str(reason), plain_signature(signature)) from None
+            raise
 
     def _call_with_constants(self, function: Callable[..., Any], arguments: list[Any], keywords: dict[str, Any]) -> Any:
         arguments = [self.constant_of(a) for a in arguments]

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..language import errors, operators
 from ..language.errors import KernelError
-from ..language.types import constexpr, unwrap
+from ..language.types import constexpr, describe, unwrap
 from ..language.value import tensor
 from .frame import usable_global
 from .visitor import Visitor
@@ -195,12 +195,14 @@ class Expressions(Visitor):
         if isinstance(owner, tensor):
             if name.startswith("_") or name in _HIDDEN or not hasattr(type(owner), name):
                 public = [n for n in dir(tensor) if not n.startswith("_") and n not in _HIDDEN]
-                raise errors.unknown_attribute(f"a tensor of type {owner.type}", name, public)
+                raise errors.unknown_attribute(f"a tensor of type {describe(owner.type)}", name, public)
             return getattr(owner, name)
         if name == "value" and isinstance(owner, (int, float, str)):
             return owner  # what was a constexpr in Triton is the constant itself here
         if not hasattr(owner, name):
-            what = f"the module '{owner.__name__}'" if isinstance(owner, types.ModuleType) else f"{owner!r}"
+            what = (
+                f"the module '{owner.__name__}'" if isinstance(owner, types.ModuleType) else f"the constant {owner!r}"
+            )
             raise errors.unknown_attribute(what, name, dir(owner))
         value = getattr(owner, name)
         if isinstance(owner, types.ModuleType):

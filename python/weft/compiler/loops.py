@@ -15,6 +15,7 @@ from ..language.casts import convert
 from ..language.promotion import is_number, promote_integers, to_tensor
 from ..language.types import dtype, int1
 from ..language.value import tensor
+from .diagnostics import CompilationError
 from .scope import Missing, assigned, returns
 from .statements import Returned, Statements
 from .structure import as_variable, flatten, rebuild, same_constant, same_structure
@@ -43,8 +44,12 @@ class Loops(Statements):
                 self._while(statement)
                 return None
             return self._for(statement)
+        except CompilationError:
+            raise
         except errors.KernelError as error:
             raise self.located(error, statement) from None
+        except Exception as error:
+            raise self.located(errors.defect(error), statement) from error
 
     def _for(self, node: ast.For) -> Returned | None:
         iterator = self.expression(node.iter)

@@ -65,16 +65,24 @@ class Visitor:
         """The value of an expression."""
         try:
             return self._method(node)(node)
+        except CompilationError:
+            raise
         except KernelError as error:
             raise self.located(error, node) from None
+        except Exception as error:
+            raise self.located(errors.defect(error), node) from error
 
     def statement(self, node: ast.stmt) -> None:
         """Visit a statement that is neither ``if`` nor ``return``."""
         self.at(node)
         try:
             self._method(node)(node)
+        except CompilationError:
+            raise
         except KernelError as error:
             raise self.located(error, node) from None
+        except Exception as error:
+            raise self.located(errors.defect(error), node) from error
 
     def _method(self, node: ast.AST) -> Callable[[Any], Any]:
         method = self._methods.get(type(node))

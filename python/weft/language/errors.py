@@ -20,16 +20,19 @@ class KernelError(Exception):
     ``argument`` names the parameter at fault, where one is.
     """
 
-    def __init__(self, message: str, remedy: str | None = None, argument: str | None = None):
+    def __init__(self, message: str, remedy: str, argument: str | None = None):
         super().__init__(message)
         self.message, self.remedy, self.argument = message, remedy, argument
 
 
+def _is_tensor(value: Any) -> bool:
+    return hasattr(value, "constant") and hasattr(value, "type")  # value.py imports this file
+
+
 def _type_of(value: Any) -> str:
     """What a value is, in the words of a message."""
-    value_type = getattr(value, "type", None)
-    if value_type is not None and hasattr(value, "constant"):
-        return describe(value_type)
+    if _is_tensor(value):
+        return describe(value.type)
     if value is None:
         return "None"
     if callable(value) and hasattr(value, "__name__"):
@@ -64,9 +67,8 @@ def unknown_name(name: str, candidates: Iterable[str]) -> KernelError:
 
 
 def unknown_attribute(owner: str, name: str, candidates: Iterable[str]) -> KernelError:
-    return KernelError(
-        f"{owner} has no attribute '{name}'", _closest(name, (c for c in candidates if not c.startswith("_")))
-    )
+    close = _closest(name, (c for c in candidates if not c.startswith("_")))
+    return KernelError(f"{owner} has no attribute '{name}'", close or "see docs/Language.md for the names there are")
 
 
 def not_defined_here(name: str, reason: str, remedy: str) -> KernelError:
@@ -88,10 +90,9 @@ def plain_function(name: str) -> KernelError:
     )
 
 
-def not_callable(what: str) -> KernelError:
-    return KernelError(
-        f"expected a function, but got {what}", "call a function of the language or one decorated with @weft.jit"
-    )
+def not_callable(value: Any) -> KernelError:
+    remedy = "call a function of the language or one decorated with @weft.jit"
+    return KernelError(f"expected a function, but got {_type_of(value)}", remedy)
 
 
 # ---- Types
@@ -263,7 +264,10 @@ def not_a_permutation(order: list[int], rank: int) -> KernelError:
 
 def rank_too_small(operation: str, value: Any, rank: int) -> KernelError:
     axes = "axis" if rank == 1 else "axes"
-    return KernelError(f"expected a block with at least {rank} {axes} for '{operation}', but got {_type_of(value)}")
+    message = f"expected a block with at least {rank} {axes} for '{operation}', but got {_type_of(value)}"
+    return KernelError(
+        message, "insert an axis with [:, None]" if value.shape else "a scalar has no axes; build a block with wl.full"
+    )
 
 
 def last_axis_of_two(operation: str, value: Any) -> KernelError:
@@ -280,13 +284,15 @@ def unsupported_index(value: Any) -> KernelError:
 
 
 def too_many_indices(value: Any, count: int) -> KernelError:
-    return KernelError(f"expected at most {len(value.shape)} ':' for {_type_of(value)}, but got {count}")
+    return KernelError(
+        f"expected at most {len(value.shape)} ':' for {_type_of(value)}, but got {count}", "write one ':' for each axis"
+    )
 
 
 def hint_values(operation: str, values: list[int], value: Any) -> KernelError:
     return KernelError(
         f"expected one positive number an axis for '{operation}' of {_type_of(value)}, but got {_shape(values)}",
-        None,
+        "give a number for a block of one axis, a tuple for more",
         "values",
     )
 
@@ -315,7 +321,8 @@ def expected_pointer(operation: str, value: Any) -> KernelError:
 
 def pointer_cast(source: dtype, target: dtype) -> KernelError:
     return KernelError(
-        f"expected an integer of 64 bits or a pointer to convert with a pointer, but got {source} and {target}"
+        f"expected an integer of 64 bits or a pointer to convert with a pointer, but got {source} and {target}",
+        "addresses are 64-bit integers: convert with .to(wl.int64) first",
     )
 
 
@@ -364,7 +371,9 @@ def element_type(operation: str, argument: str, value: Any, element: dtype) -> K
 
 def store_to_constant(pointer: dtype) -> KernelError:
     return KernelError(
-        f"expected a pointer that may be written through, but got the constant {pointer}", None, "pointer"
+        f"expected a pointer that may be written through, but got the constant {pointer}",
+        "drop the 'k' from the parameter's type in the signature",
+        "pointer",
     )
 
 
@@ -453,7 +462,9 @@ def input_shapes(operation: str, a: Any, b: Any) -> KernelError:
 
 def combine_count(operation: str, wanted: int, got: int) -> KernelError:
     return KernelError(
-        f"expected the combine function of '{operation}' to return {wanted} values, but got {got}", None, "combine_fn"
+        f"expected the combine function of '{operation}' to return {wanted} values, but got {got}",
+        "it takes two elements of each block, and gives one of each",
+        "combine_fn",
     )
 
 
@@ -470,7 +481,8 @@ def combine_type(operation: str, wanted: dtype, got: Any) -> KernelError:
 
 
 def unsupported_syntax(construct: str, remedy: str | None) -> KernelError:
-    return KernelError(f"expected a statement or expression of the kernel language, but got {construct}", remedy)
+    message = f"expected a statement or expression of the kernel language, but got {construct}"
+    return KernelError(message, remedy or "see docs/Language.md for what a kernel may contain")
 
 
 def changes_type_in_loop(name: str, before: Any, after: Any) -> KernelError:
@@ -481,7 +493,7 @@ def changes_type_in_loop(name: str, before: Any, after: Any) -> KernelError:
 
 
 def _loop_remedy(name: str, before: Any, after: Any) -> str:
-    if not hasattr(after, "dtype") or not hasattr(before, "dtype"):
+    if not (_is_tensor(after) and _is_tensor(before)):
         return f"give '{name}' a tensor before the loop and keep it one"
     if after.shape != before.shape:
         if after.shape and not after.dtype.is_ptr():
@@ -608,4 +620,11 @@ def static_assertion(message: Any) -> KernelError:
 def python_failure(error: Exception) -> KernelError:
     return KernelError(
         f"a constant expression failed: {type(error).__name__}: {error}", "check the constants in this expression"
+    )
+
+
+def defect(error: Exception) -> KernelError:
+    return KernelError(
+        f"the compiler failed at this expression: {type(error).__name__}: {error}",
+        "this is a defect in Weft, not in the kernel; write the line another way and report it",
     )

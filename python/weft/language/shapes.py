@@ -92,13 +92,15 @@ def zeros(shape: Any, dtype: dtype) -> tensor:
 @builtin
 def zeros_like(input: tensor) -> tensor:
     """A block of 0 with the shape and type of another."""
-    return full(input.shape, 0, input.dtype) if input.shape else scalar_constant(0, input.dtype)
+    value = to_tensor(input, "the argument of 'zeros_like'")
+    return full(value.shape, 0, value.dtype) if value.shape else scalar_constant(0, value.dtype)
 
 
 @builtin
 def full_like(input: tensor, value: Any) -> tensor:
     """A block filled with a number or scalar, with the shape and type of another."""
-    return full(input.shape, value, input.dtype)
+    like = to_tensor(input, "the argument of 'full_like'")
+    return full(like.shape, value, like.dtype)
 
 
 def normalised_axis(axis: Any, rank: int, what: str) -> int:
@@ -190,7 +192,8 @@ def view(input: tensor, *shape: Any) -> tensor:
 @builtin
 def ravel(x: tensor, can_reorder: bool = False) -> tensor:
     """The elements in row-major order along one axis."""
-    return _reshaped(x, (x.numel,))
+    value = to_tensor(x, "the argument of 'ravel'")
+    return _reshaped(value, (value.numel,))
 
 
 @member
@@ -212,10 +215,11 @@ def trans(input: tensor, *dims: Any) -> tensor:
     """The block with its last two axes swapped, or its axes in the order ``dims``; ``x.T`` swaps two axes."""
     if dims:
         return permute(input, *dims)
-    rank = len(input.shape)
+    value = to_tensor(input, "the argument of 'trans'")
+    rank = len(value.shape)
     if rank < 2:
-        raise errors.rank_too_small("trans", input, 2)
-    return permute(input, (*range(rank - 2), rank - 1, rank - 2))
+        raise errors.rank_too_small("trans", value, 2)
+    return permute(value, (*range(rank - 2), rank - 1, rank - 2))
 
 
 @member
