@@ -1,8 +1,8 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // SIMD video instructions (PTX ISA 9.7.18): vadd2 to vset4.
-#include "runtime/Simulator/Semantics/Video.h"
 #include "runtime/Simulator/Machine/Decode.h"
 #include "runtime/Simulator/Machine/Lanes.h"
+#include "runtime/Simulator/Semantics/Video.h"
 
 namespace weft::simulator::machine {
 namespace {
@@ -45,8 +45,10 @@ template <unsigned N, sem::VideoOp op> void bindVideo(Binding &b) {
 
 constexpr auto cls = InstructionClass::Integer;
 #define WEFT_VIDEO "dt=u32|s32 at=u32|s32 bt=u32|s32 sat? add?"
-#define WEFT_BOTH(name, op)                                                                                           \
-  {name "2", WEFT_VIDEO, "*", cls, bindVideo<2, sem::VideoOp::op>}, {name "4", WEFT_VIDEO, "*", cls, bindVideo<4, sem::VideoOp::op>}
+#define WEFT_BOTH(name, op)                                                                                            \
+  {name "2", WEFT_VIDEO, "*", cls, bindVideo<2, sem::VideoOp::op>}, {                                                  \
+    name "4", WEFT_VIDEO, "*", cls, bindVideo<4, sem::VideoOp::op>                                                     \
+  }
 
 const Form forms[] = {
     WEFT_BOTH("vadd", Add),

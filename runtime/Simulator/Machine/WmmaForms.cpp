@@ -19,9 +19,9 @@ struct Fragment {
   Space space = Space::Generic;
   sem::Operand operand = sem::Operand::A;
   sem::MatrixShape shape{16, 16, 16};
-  unsigned bits = 16;      ///< of an element
+  unsigned bits = 16; ///< of an element
   unsigned registers = 8;
-  bool byColumn = false;   ///< .col
+  bool byColumn = false; ///< .col
   bool load = true;
 
   unsigned perRegister() const { return bits == 64 ? 1 : sem::perRegister(bits); }
@@ -31,7 +31,8 @@ struct Fragment {
   }
   /// The dimension along which memory is contiguous, where no leading dimension is given.
   unsigned width() const {
-    unsigned rows = operand == sem::Operand::B ? shape.k : shape.m, cols = operand == sem::Operand::A ? shape.k : shape.n;
+    unsigned rows = operand == sem::Operand::B ? shape.k : shape.m,
+             cols = operand == sem::Operand::A ? shape.k : shape.n;
     return byColumn ? rows : cols;
   }
   uint64_t index(unsigned lane, unsigned element, uint64_t leading) const {
@@ -41,8 +42,8 @@ struct Fragment {
 };
 
 /// Reads or writes `bytes` of the register at bit `shift` for every lane.
-void transfer(Warp &warp, const Record &record, const Fragment &fragment, uint32_t mask, const uint64_t *addresses, unsigned bytes,
-              Ref reg, unsigned shift) {
+void transfer(Warp &warp, const Record &record, const Fragment &fragment, uint32_t mask, const uint64_t *addresses,
+              unsigned bytes, Ref reg, unsigned shift) {
   AccessKind kind = fragment.load ? AccessKind::Read : AccessKind::Write;
   Resolved at = fragment.space == Space::Shared   ? resolveShared(warp, record, mask, addresses, bytes, kind)
                 : fragment.space == Space::Global ? resolveGlobal(warp, record, mask, addresses, bytes, kind)
@@ -59,8 +60,10 @@ void transfer(Warp &warp, const Record &record, const Fragment &fragment, uint32
       return;
     }
     value = wide ? warp.reg<uint64_t>(reg)[lane] : warp.reg<uint32_t>(reg)[lane] >> shift;
-    if (tracksShared(warp) && (fragment.space == Space::Shared || addresses[lane] >> windowShift == sharedWindow >> windowShift))
-      shadowWrite(warp, lane, uint32_t(addresses[lane] & windowOffsetMask), bytes, reinterpret_cast<const std::byte *>(&value));
+    if (tracksShared(warp) &&
+        (fragment.space == Space::Shared || addresses[lane] >> windowShift == sharedWindow >> windowShift))
+      shadowWrite(warp, lane, uint32_t(addresses[lane] & windowOffsetMask), bytes,
+                  reinterpret_cast<const std::byte *>(&value));
     std::memcpy(at.at[lane], &value, bytes);
   });
   if (fragment.load && at.poison)
@@ -78,14 +81,16 @@ void runFragment(Warp &warp, const Record &record, uint32_t mask) {
     if (fragment.load && fragment.bits < 64)
       eachLane(mask, [&](unsigned lane) { warp.reg<uint32_t>(ref)[lane] = 0; });
     auto leading = [&](unsigned lane) {
-      return record.op[1] == noRef ? uint64_t(fragment.width()) : uint64_t(warp.reg<const uint32_t>(record.op[1])[lane]);
+      return record.op[1] == noRef ? uint64_t(fragment.width())
+                                   : uint64_t(warp.reg<const uint32_t>(record.op[1])[lane]);
     };
     // A register whose elements are neighbours in memory goes as one access.
     uint64_t ld = leading(firstLane(mask));
     bool together = per > 1;
     for (unsigned i = 1; i < per && together; ++i)
       together = fragment.index(0, reg * per + i, ld) == fragment.index(0, reg * per, ld) + i;
-    unsigned pieces = together ? 1 : per, bytes = together || per == 1 ? std::max(4u, fragment.bits / 8) : fragment.bits / 8;
+    unsigned pieces = together ? 1 : per,
+             bytes = together || per == 1 ? std::max(4u, fragment.bits / 8) : fragment.bits / 8;
     for (unsigned piece = 0; piece < pieces; ++piece) {
       uint64_t addresses[laneCount];
       for (unsigned lane = 0; lane < laneCount; ++lane)
@@ -158,12 +163,21 @@ constexpr auto memory = InstructionClass::MatrixLoad;
 constexpr auto product = InstructionClass::Matrix;
 
 const Form forms[] = {
-    {"wmma", "load which=a|b sync aligned layout=row|col " WEFT_SHAPES " " WEFT_PLACE " type=f16|bf16|tf32|f64|s8|u8|s4|u4|b1", "*", memory, bindLoad},
-    {"wmma", "load which=c sync aligned layout=row|col " WEFT_SHAPES " " WEFT_PLACE " type=f16|f32|f64|s32", "*", memory, bindLoad},
-    {"wmma", "store which=d sync aligned layout=row|col " WEFT_SHAPES " " WEFT_PLACE " type=f16|f32|f64|s32", "*", memory, bindStore},
-    {"wmma", "mma sync aligned alayout=row|col blayout=row|col " WEFT_SHAPES " d=f16|f32 c=f16|f32 satfinite?", "*", product, bindMultiply},
-    {"wmma", "mma sync aligned alayout=row|col blayout=row|col " WEFT_SHAPES " rn? d=s32|f32|f64 a=bf16|tf32|f64|s8|u8|s4|u4 b=bf16|tf32|f64|s8|u8|s4|u4 c=s32|f32|f64 satfinite?", "*", product, bindMultiply},
-    {"wmma", "mma bitop=xor|and popc sync aligned alayout=row blayout=col " WEFT_SHAPES " d=s32 a=b1 b=b1 c=s32", "*", product, bindMultiply},
+    {"wmma",
+     "load which=a|b sync aligned layout=row|col " WEFT_SHAPES " " WEFT_PLACE " type=f16|bf16|tf32|f64|s8|u8|s4|u4|b1",
+     "*", memory, bindLoad},
+    {"wmma", "load which=c sync aligned layout=row|col " WEFT_SHAPES " " WEFT_PLACE " type=f16|f32|f64|s32", "*",
+     memory, bindLoad},
+    {"wmma", "store which=d sync aligned layout=row|col " WEFT_SHAPES " " WEFT_PLACE " type=f16|f32|f64|s32", "*",
+     memory, bindStore},
+    {"wmma", "mma sync aligned alayout=row|col blayout=row|col " WEFT_SHAPES " d=f16|f32 c=f16|f32 satfinite?", "*",
+     product, bindMultiply},
+    {"wmma",
+     "mma sync aligned alayout=row|col blayout=row|col " WEFT_SHAPES
+     " rn? d=s32|f32|f64 a=bf16|tf32|f64|s8|u8|s4|u4 b=bf16|tf32|f64|s8|u8|s4|u4 c=s32|f32|f64 satfinite?",
+     "*", product, bindMultiply},
+    {"wmma", "mma bitop=xor|and popc sync aligned alayout=row blayout=col " WEFT_SHAPES " d=s32 a=b1 b=b1 c=s32", "*",
+     product, bindMultiply},
 };
 
 } // namespace
