@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Modules: parsed, or built one operation at a time. Regions are built before the operation that takes them, so that an operation's
-// result types may depend on what its regions turned out to hold.
+// Modules: parsed, or built one operation at a time. Regions are built before the operation that takes them, so that an
+// operation's result types may depend on what its regions turned out to hold.
 
 #include "compiler/CAPI/Internal.h"
 
@@ -25,7 +25,25 @@ weftc_module *weftc_module_create(weftc_context *context, weftc_location locatio
   return new weftc_module(context, ModuleOp::create(unwrap(location)));
 }
 
+/// Where `text` speaks of a result or value group ('%x#123456789') with a number beyond any that is used, or npos.
+/// MLIR's parser makes room for as many values before it looks whether they exist.
+static size_t findHugeNumber(StringRef text) {
+  constexpr size_t mostDigits = 5;
+  for (size_t at = text.find('#'); at != StringRef::npos; at = text.find('#', at + 1))
+    if (text.drop_front(at + 1).take_while(llvm::isDigit).size() > mostDigits)
+      return at;
+  return StringRef::npos;
+}
+
 weftc_module *weftc_module_parse(weftc_context *context, const char *text, const char *name) {
+  if (size_t at = findHugeNumber(text); at != StringRef::npos) {
+    StringRef before = StringRef(text).take_front(at);
+    auto line = static_cast<unsigned>(before.count('\n') + 1);
+    auto column = static_cast<unsigned>(at - (before.rfind('\n') + 1) + 1);
+    emitError(FileLineColLoc::get(&context->context, name, line, column),
+              "expected the number of a result, but got one of more than 5 digits");
+    return nullptr;
+  }
   ParserConfig config(&context->context);
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, config, name);
   return module ? new weftc_module(context, std::move(module)) : nullptr;
@@ -54,7 +72,8 @@ weftc_block weftc_module_insertion_block(const weftc_module *module) { return wr
 
 void weftc_module_set_insertion_block(weftc_module *module, weftc_block block) { module->insertion = unwrap(block); }
 
-weftc_region *weftc_region_create(weftc_module *module, const weftc_type *arguments, size_t count, weftc_location location) {
+weftc_region *weftc_region_create(weftc_module *module, const weftc_type *arguments, size_t count,
+                                  weftc_location location) {
   module->pending.push_back(std::make_unique<weftc_region>());
   weftc_region *region = module->pending.back().get();
   Block &block = region->region.emplaceBlock();
