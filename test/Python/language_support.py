@@ -1,5 +1,5 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""What the tests of the language share: the tile IR of a kernel as text, and a small matcher in the manner of FileCheck."""
+"""What the tests of the language share: a kernel's tile IR as text, and a small matcher in the manner of FileCheck."""
 
 import re
 
@@ -23,6 +23,21 @@ def matches(ir, *patterns):
         position = found.end()
 
 
-SCALARS = {str(t): t for t in (
-    wl.int1, wl.int8, wl.int16, wl.int32, wl.int64, wl.uint8, wl.uint16, wl.uint32, wl.uint64, wl.float16, wl.bfloat16, wl.float32, wl.float64,
-)}  # fmt: skip
+SCALARS = {
+    str(t): t
+    for t in (
+        wl.int1,
+        wl.int8,
+        wl.int16,
+        wl.int32,
+        wl.int64,
+        wl.uint8,
+        wl.uint16,
+        wl.uint32,
+        wl.uint64,
+        wl.float16,
+        wl.bfloat16,
+        wl.float32,
+        wl.float64,
+    )
+}

@@ -1,5 +1,5 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Mistakes in kernels: each is reported at the user's own line with a caret, what was expected, what came, and a remedy."""
+"""Mistakes in kernels: each is reported at the user's line with a caret, what was expected, what came, and a remedy."""
 
 import linecache
 
@@ -48,7 +48,8 @@ def kernel(*lines, parameters="x, y, n, BLOCK: wl.constexpr"):
     return scope["kernel"]
 
 
-# Per case: the body; the text that the caret underlines, in the body's last line unless another is marked with >; parts of message and remedy.
+# Per case: the body; the text that the caret underlines, in the body's last line unless another is marked with >;
+# parts of message and remedy.
 CASES = {
     "unknown name": (["z = BLOKC + 1"], "BLOKC", ["got 'BLOKC'", "did you mean 'BLOCK'?"]),
     "unknown function": (["z = wl.softmaks(x)"], "wl.softmaks", ["no attribute 'softmaks'", "did you mean 'softmax'?"]),

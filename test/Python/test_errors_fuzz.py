@@ -1,5 +1,5 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Kernels with random mistakes in them: each compiles to tile IR that verifies, or raises CompilationError with a place. Nothing else."""
+"""Kernels with random mistakes: each compiles to tile IR that verifies, or raises CompilationError with a place."""
 
 import ast
 import copy
@@ -7,10 +7,9 @@ import linecache
 import random
 
 import pytest
-from language_support import tile_ir
-
 import weft
 import weft.language as wl
+from language_support import tile_ir
 
 KERNEL = """
 @weft.jit
@@ -45,9 +44,41 @@ def helper(a, b: wl.constexpr):
 
 
 PIECES = [
-    "x", "n", "values", "total", "mask", "BLOCK", "count", "offsets", "None", "1", "-3", "0", "2.5", "'text'", "(1, 2)", "()", "True", "wl.float16", "wl", "helper",
-    "wl.arange(0, 16)", "wl.arange", "range", "undefined", "values[:, None]", "x.dtype", "lambda: 1", "[1, 2]", "{}", "f'{n}'", "n is None", "total.shape", "1 << 70", "1e400",
-]  # fmt: skip
+    "x",
+    "n",
+    "values",
+    "total",
+    "mask",
+    "BLOCK",
+    "count",
+    "offsets",
+    "None",
+    "1",
+    "-3",
+    "0",
+    "2.5",
+    "'text'",
+    "(1, 2)",
+    "()",
+    "True",
+    "wl.float16",
+    "wl",
+    "helper",
+    "wl.arange(0, 16)",
+    "wl.arange",
+    "range",
+    "undefined",
+    "values[:, None]",
+    "x.dtype",
+    "lambda: 1",
+    "[1, 2]",
+    "{}",
+    "f'{n}'",
+    "n is None",
+    "total.shape",
+    "1 << 70",
+    "1e400",
+]
 
 
 def mutated(rng):
@@ -112,6 +143,6 @@ def test_random_mistakes(seed):
             assert error.position is not None and error.message, f"{error}\n{text}"
             assert str(error).count("\n") >= 2, f"{error}\n{text}"
             assert "defect" not in str(error), f"{error}\n{text}"
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             pytest.fail(f"{type(error).__name__}: {error}\n{text}")
     assert min(outcomes.values()) > 20, outcomes

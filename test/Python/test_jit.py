@@ -159,8 +159,13 @@ def test_damaged_entries_are_ignored_and_replaced(own_cache, damage):
     other = json.loads(text)
     other["sha256"] = cache._digest("other", other["payload"])
     damaged = {
-        "truncate": text[:middle], "flip": flipped, "empty": "", "other name": json.dumps(other), "not json": "{", "unreadable payload": '{"sha256": 1, "payload": 2}',
-    }  # fmt: skip
+        "truncate": text[:middle],
+        "flip": flipped,
+        "empty": "",
+        "other name": json.dumps(other),
+        "not json": "{",
+        "unreadable payload": '{"sha256": 1, "payload": 2}',
+    }
     entry.write_text(damaged[damage])
     again = copy.compile(SIGNATURE)
     assert not again.cached and again.ptx == first.ptx
@@ -266,7 +271,7 @@ def test_library(tmp_path):
     assert kernel.variants[0]["constants"] == {"BLOCK": 128}
     guards = [(guard["argument"], guard["divisible_by"]) for guard in kernel.variants[1]["guards"]]
     assert guards == [("x", 16), ("y", 16)]
-    with pytest.raises(TypeError, match="decorated with @weft.jit"):
+    with pytest.raises(TypeError, match=r"decorated with @weft\.jit"):
         weft.compile(print, out=tmp_path)
 
 
@@ -278,7 +283,8 @@ def test_source_must_be_there():
 
 
 def test_import_loads_nothing_heavy():
-    code = "import sys, weft; print([m for m in ('numpy', 'torch', 'weft._native._compiler', 'weft._native._runtime') if m in sys.modules])"
+    heavy = ("numpy", "torch", "weft._native._compiler", "weft._native._runtime")
+    code = f"import sys, weft; print([m for m in {heavy} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=None, check=True)
     assert run.stdout.strip() == "[]"
 

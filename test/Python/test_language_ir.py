@@ -19,7 +19,8 @@ def test_vector_add():
         ir,
         'warp.target = "sm_80"',
         "func.func @kernel(%arg0: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %arg1: !tile.ptr<f16>, "
-        "%arg2: i32 {tile.divisibility = 16 : i32}) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 3>}",
+        "%arg2: i32 {tile.divisibility = 16 : i32}) "
+        "attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 3>}",
         "tile.program_id  x : i32",
         "arith.muli",
         "tile.make_range {end = 64 : i32, start = 0 : i32}",
@@ -242,9 +243,17 @@ def test_shapes_and_axes():
 
     matches(
         tile_ir(kernel, "x:*i32"),
-        "tile.expand_dims ...axis = 1", "tile.expand_dims ...axis = 0", "tile.broadcast", "tile.reshape", "tile.permute ...array<i32: 1, 0>",
-        "tile.join", "tile.split", "tile.join", "tile.permute ...tensor<8x2xi32> -> tensor<2x8xi32>", "tile.expand_dims",
-    )  # fmt: skip
+        "tile.expand_dims ...axis = 1",
+        "tile.expand_dims ...axis = 0",
+        "tile.broadcast",
+        "tile.reshape",
+        "tile.permute ...array<i32: 1, 0>",
+        "tile.join",
+        "tile.split",
+        "tile.join",
+        "tile.permute ...tensor<8x2xi32> -> tensor<2x8xi32>",
+        "tile.expand_dims",
+    )
 
 
 @weft.jit
@@ -268,10 +277,17 @@ def test_reductions_and_scans():
     matches(
         tile_ir(kernel, "x:*fp16, y:*fp32"),
         "tile.reduce ...axis = 0 : i32} : (tensor<32xf16>) -> f16",
-        "tile.reduce ...axis = 1", "arith.maxnumf", "arith.minnumf", "tile.reduce %..., %... {axis = 1", "arith.ori",
-        "tile.reduce %..., %... {axis = 0 : i32} : (tensor<4x8xf16>, tensor<4x8xi32>) -> (tensor<8xf16>, tensor<8xi32>)", "arith.maxsi",
-        "tile.scan ...reverse", "tile.scan ...axis = 0",
-    )  # fmt: skip
+        "tile.reduce ...axis = 1",
+        "arith.maxnumf",
+        "arith.minnumf",
+        "tile.reduce %..., %... {axis = 1",
+        "arith.ori",
+        "tile.reduce %..., %... {axis = 0 : i32} : (tensor<4x8xf16>, tensor<4x8xi32>)",
+        "-> (tensor<8xf16>, tensor<8xi32>)",
+        "arith.maxsi",
+        "tile.scan ...reverse",
+        "tile.scan ...axis = 0",
+    )
 
 
 @pytest.mark.parametrize("precision", ["tf32", "tf32x3", "ieee"])
@@ -298,8 +314,13 @@ def test_memory_options():
 
     matches(
         tile_ir(kernel, "x:*i64, flags:*i1, n:i32"),
-        "dense<7> : tensor<16xi64>", "tile.load ...cg", "tile.store ...wt", "tile.load ...!tile.ptr<i8>", "arith.cmpi ne", "arith.extui ...to tensor<16xi8>",
-    )  # fmt: skip
+        "dense<7> : tensor<16xi64>",
+        "tile.load ...cg",
+        "tile.store ...wt",
+        "tile.load ...!tile.ptr<i8>",
+        "arith.cmpi ne",
+        "arith.extui ...to tensor<16xi8>",
+    )
 
 
 def test_hints():

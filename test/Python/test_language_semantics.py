@@ -187,9 +187,20 @@ def test_bf16_rounds_to_nearest_even(seed):
 
 
 FUNCTIONS = {
-    "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "sin": np.sin, "cos": np.cos,
-    "tanh": np.tanh, "floor": np.floor, "ceil": np.ceil, "abs": np.abs, "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-}  # fmt: skip
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "log": np.log,
+    "log2": np.log2,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sin": np.sin,
+    "cos": np.cos,
+    "tanh": np.tanh,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "abs": np.abs,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+}
 
 
 @weft.jit
@@ -401,7 +412,7 @@ def test_loops_and_branches():
         steps = 0
         value = wl.program_id(0) + 1
         while value > 1:
-            if value % 2 == 0:
+            if value % 2 == 0:  # noqa: SIM108
                 value = value // 2
             else:
                 value = 3 * value + 1
