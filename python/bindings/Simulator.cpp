@@ -116,57 +116,30 @@ py::dict reportDict(const Report &report) {
 
 Dim3 dim(const std::array<uint32_t, 3> &counts) { return {counts[0], counts[1], counts[2]}; }
 
-/// Runs all schedules; the buffers are left as the first one left them.
-Result<Report> runSchedules(const Module &module, const std::string &entry, const LaunchShape &shape, std::vector<std::byte> parameters,
-                            std::vector<DeviceRange> &ranges, const std::vector<std::pair<size_t, uint32_t>> &pointers,
-                            const std::vector<Buffer> &buffers, const LaunchOptions &options) {
+/// Copies the buffers in, launches, and copies them back.
+Result<Report> runOnCopies(const Module &module, const std::string &entry, const LaunchShape &shape, std::vector<std::byte> parameters,
+                           std::vector<DeviceRange> &ranges, const std::vector<uint32_t> &pointers, const std::vector<Buffer> &buffers,
+                           const LaunchOptions &options) {
   for (size_t i = 0; i < buffers.size(); ++i) {
     auto range = std::find_if(ranges.begin(), ranges.end(), [&](const DeviceRange &r) {
       return buffers[i].host >= r.begin && buffers[i].host + buffers[i].bytes <= r.end;
     });
     auto address = reinterpret_cast<uint64_t>(range->device + (buffers[i].host - range->begin) + buffers[i].offset);
-    std::memcpy(parameters.data() + pointers[i].second, &address, 8);
+    std::memcpy(parameters.data() + pointers[i], &address, 8);
   }
-  Result<Report> first = failure(StatusCode::Internal, "no schedule");
-  std::vector<std::vector<std::byte>> results;
-  for (uint32_t schedule = 0; schedule < std::max(1u, options.schedules); ++schedule) {
-    Memory memory;
-    for (DeviceRange &range : ranges) {
-      size_t bytes = size_t(range.end - range.begin);
-      if (bytes)
-        std::memcpy(range.device, range.begin, bytes);
-      if (Result<Address> mapped = memory.map(range.device, bytes, range.name); !mapped)
-        return std::unexpected(mapped.error());
-    }
-    LaunchOptions one = options;
-    one.seed = schedule == 0 ? options.seed : options.seed * 1000003 + schedule;
-    Result<Report> report = launch(module, entry, memory, shape, parameters, one);
-    if (!report)
-      return report;
-    if (schedule == 0) {
-      first = std::move(report);
-      for (DeviceRange &range : ranges)
-        results.emplace_back(range.device, range.device + (range.end - range.begin));
-      continue;
-    }
-    if (!report->findings.empty() && first->findings.empty())
-      first->findings = report->findings;
-    for (size_t i = 0; i < ranges.size(); ++i) {
-      auto differs = std::mismatch(results[i].begin(), results[i].end(), ranges[i].device);
-      if (differs.first == results[i].end() || !first->findings.empty())
-        continue;
-      Finding finding{};
-      finding.kind = FindingKind::GlobalRace;
-      finding.kernel = entry;
-      finding.message = "kernel '" + entry + "' leaves another value in '" + ranges[i].name + "' at byte " +
-                        std::to_string(differs.first - results[i].begin()) + " under another order of warps and blocks";
-      first->findings.push_back(std::move(finding));
-    }
+  Memory memory;
+  for (DeviceRange &range : ranges) {
+    auto bytes = size_t(range.end - range.begin);
+    if (bytes)
+      std::memcpy(range.device, range.begin, bytes);
+    if (Result<Address> mapped = memory.map(range.device, bytes, range.name); !mapped)
+      return std::unexpected(mapped.error());
   }
-  for (size_t i = 0; i < ranges.size(); ++i)
-    if (!ranges[i].readOnly && !results[i].empty())
-      std::memcpy(ranges[i].begin, results[i].data(), results[i].size());
-  return first;
+  Result<Report> report = launch(module, entry, memory, shape, parameters, options);
+  for (DeviceRange &range : ranges)
+    if (report && !range.readOnly && range.begin != range.end)
+      std::memcpy(range.begin, range.device, size_t(range.end - range.begin));
+  return report;
 }
 
 py::dict launchArguments(const std::shared_ptr<const Module> &module, const std::string &entry, std::array<uint32_t, 3> grid,
@@ -184,7 +157,7 @@ py::dict launchArguments(const std::shared_ptr<const Module> &module, const std:
   LaunchShape shape{dim(grid), dim(block), dim(cluster), shared};
   std::vector<std::byte> parameters(info ? info->parameterBytes : 0);
   std::vector<Buffer> buffers;
-  std::vector<std::pair<size_t, uint32_t>> pointers;
+  std::vector<uint32_t> pointers;
   for (size_t i = 0; info && i < arguments.size(); ++i) {
     const ParameterInfo &parameter = info->parameters.at(i);
     if (py::isinstance<py::bytes>(arguments[i])) {
@@ -194,13 +167,13 @@ py::dict launchArguments(const std::shared_ptr<const Module> &module, const std:
     }
     auto [host, bytes, offset, readOnly] = arguments[i].cast<std::tuple<uint64_t, size_t, size_t, bool>>();
     buffers.push_back({reinterpret_cast<std::byte *>(host), bytes, offset, readOnly, parameter.name});
-    pointers.emplace_back(i, parameter.offset);
+    pointers.push_back(parameter.offset);
   }
   Result<Report> report = failure(StatusCode::Internal, "");
   {
     py::gil_scoped_release release;
     std::vector<DeviceRange> ranges = mergeRanges(buffers);
-    report = runSchedules(*module, entry, shape, std::move(parameters), ranges, pointers, buffers, options);
+    report = runOnCopies(*module, entry, shape, std::move(parameters), ranges, pointers, buffers, options);
   }
   if (!report)
     raise(report.error());

@@ -48,6 +48,8 @@ public:
   const Allocation *find(Address address, uint64_t bytes) const;
   /// The allocation, live or freed, nearest to an address, for messages; null when there is none at all.
   const Allocation *nearest(Address address) const;
+  /// All of them, by address.
+  const std::vector<Allocation> &allocations() const { return allocations_; }
 
 private:
   std::vector<Allocation> allocations_;

@@ -17,9 +17,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "python")]
 
 import numpy as np  # noqa: E402
-from snippets import kernel  # noqa: E402
-
 import weft.simulator as simulator  # noqa: E402
+from snippets import kernel  # noqa: E402
 
 ARITHMETIC = kernel(
     """
@@ -52,7 +51,9 @@ MATRIX = kernel(
 )
 
 
-def seconds(text: str, block: int, checks: str, *, grid: int = 1, threads: int = 1, clock=time.process_time) -> tuple[float, dict]:
+def seconds(
+    text: str, block: int, checks: str, *, grid: int = 1, threads: int = 1, clock=time.process_time
+) -> tuple[float, dict]:
     """The best of three runs, and the counters."""
     best, counters = float("inf"), {}
     for _ in range(3):

@@ -1,4 +1,5 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: E501 -- a kernel and its edit stand on one line each
 """Planted bugs, each reported as what it is at its line, and each beside a corrected twin that is clean."""
 
 from __future__ import annotations
@@ -7,9 +8,8 @@ import dataclasses
 
 import numpy as np
 import pytest
-from snippets import HEADER, REGISTERS, kernel, line_of
-
 import weft.simulator as simulator
+from snippets import HEADER, REGISTERS, kernel, line_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,13 +159,16 @@ def test_checks_can_be_chosen():
 
 
 def test_copies_are_visible_only_after_the_wait():
-    body = COPY + """
+    body = (
+        COPY
+        + """
       mov.u32 %r7, 99; st.shared.v4.u32 [%r3], {%r7, %r7, %r7, %r7};
       cp.async.cg.shared.global [%r3], [%d2], 16; cp.async.commit_group;
       ld.shared.u32 %r8, [%r3];
       cp.async.wait_group 0;
       ld.shared.u32 %r9, [%r3];
       st.global.v2.u32 [%d2], {%r8, %r9};"""
+    )
     x = np.arange(128, dtype=np.uint32)
     simulator.launch(kernel(body, shared=512), "k", 1, 32, [x], checks="none")
     assert (x[0::4] == 99).all() and (x[1::4] == np.arange(0, 128, 4)).all()
@@ -213,7 +216,9 @@ def test_bank_conflicts_are_counted():
 def test_sectors_are_counted():
     body = "mul.wide.u32 %d2, %r0, STRIDE; add.s64 %d2, %d0, %d2; ld.global.u32 %r1, [%d2];"
     for stride, sectors in ((4, 4), (8, 8), (32, 32), (0, 1)):
-        counters = simulator.launch(kernel(body.replace("STRIDE", str(stride))), "k", 1, 32, [np.zeros(256, np.uint32)]).counters
+        counters = simulator.launch(
+            kernel(body.replace("STRIDE", str(stride))), "k", 1, 32, [np.zeros(256, np.uint32)]
+        ).counters
         assert counters["global_sectors_read"] == sectors
 
 

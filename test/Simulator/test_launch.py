@@ -9,9 +9,8 @@ import sys
 
 import numpy as np
 import pytest
-from snippets import HEADER, kernel, line_of
-
 import weft.simulator as simulator
+from snippets import HEADER, kernel, line_of
 
 STORE_ID = kernel("st.global.u32 [%d1], %r0;")
 
@@ -76,31 +75,33 @@ def test_scalars_and_structs_by_value():
     ],
 )
 def test_bad_ptx_is_refused_with_its_line(text, words):
-    with pytest.raises(simulator.SimulatorError, match="line|version") as error:
+    with pytest.raises(simulator.SimulatorError, match=r"line|version") as error:
         simulator.launch(text or "\n", "k", 1, 32, [np.zeros(1)])
     assert words in str(error.value)
     if text.startswith(HEADER + ".visible"):
-        body = next(line for line in text.splitlines() if any(w in line for w in ("frob", "q32", "add.u32", "nowhere", "wgmma")))
+        body = next(
+            line for line in text.splitlines() if any(w in line for w in ("frob", "q32", "add.u32", "nowhere", "wgmma"))
+        )
         assert f"line {line_of(text, body)}," in str(error.value)
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (dict(entry="no"), "no entry 'no'"),
-        (dict(args=[]), "expected 1 arguments"),
-        (dict(args=["a"]), "expected an array or a number for 'x'"),
-        (dict(block=2000), "expected a block of 1 to 1024 threads"),
-        (dict(block=0), "expected a block of 1 to 1024 threads"),
-        (dict(grid=(1, 70000)), "expected a grid"),
-        (dict(shared=1 << 20), "bytes of shared memory"),
-        (dict(checks="typo"), "but got 'typo'"),
-        (dict(cluster=2), "clusters are not supported"),
+        ({"entry": "no"}, "no entry 'no'"),
+        ({"args": []}, "expected 1 arguments"),
+        ({"args": ["a"]}, "expected an array or a number for 'x'"),
+        ({"block": 2000}, "expected a block of 1 to 1024 threads"),
+        ({"block": 0}, "expected a block of 1 to 1024 threads"),
+        ({"grid": (1, 70000)}, "expected a grid"),
+        ({"shared": 1 << 20}, "bytes of shared memory"),
+        ({"checks": "typo"}, "but got 'typo'"),
+        ({"cluster": 2}, "clusters are not supported"),
     ],
 )
 def test_bad_launches_are_refused(arguments, words):
-    given = dict(entry="k", grid=1, block=32, args=[np.zeros(32, np.uint32)]) | arguments
-    with pytest.raises(simulator.SimulatorError, match=".") as error:
+    given = {"entry": "k", "grid": 1, "block": 32, "args": [np.zeros(32, np.uint32)]} | arguments
+    with pytest.raises(simulator.SimulatorError, match=r".") as error:
         simulator.launch(STORE_ID, **given)
     assert words in str(error.value)
 
@@ -135,3 +136,13 @@ def test_import_is_cheap():
     code = "import sys; sys.path.insert(0, sys.argv[1]); import weft.simulator; sys.exit('numpy' in sys.modules)"
     package = pathlib.Path(simulator.__file__).parents[2]
     assert subprocess.run([sys.executable, "-c", code, package], check=False).returncode == 0
+
+
+def test_schedules_show_what_depends_on_order():
+    last_block_wins = kernel(
+        "mov.u32 %r1, %ctaid.x; ld.global.u32 %r2, [%d0]; mad.lo.u32 %r2, %r2, 3, %r0; st.global.u32 [%d0], %r2;"
+    )
+    for text, kinds in ((last_block_wins, {"global-race"}), (STORE_ID, set())):
+        x = np.zeros(64, np.uint32)
+        report = simulator.launch(text, "k", 1, 64, [x], schedules=8, seed=3, threads=1)
+        assert {finding.kind for finding in report.findings} == kinds

@@ -101,7 +101,16 @@ def launch(
         raise SimulatorError(f"expected {len(parameters)} arguments of '{entry}', but got {len(args)}")
     packed = [_pack(value, *parameter) for value, parameter in zip(args, parameters, strict=True)]
     raw = module.launch(
-        entry, _three(grid), _three(block), _three(cluster), shared, packed, checks, seed & (2**64 - 1), schedules, threads
+        entry,
+        _three(grid),
+        _three(block),
+        _three(cluster),
+        shared,
+        packed,
+        checks,
+        seed & (2**64 - 1),
+        schedules,
+        threads,
     )
     return Report(
         findings=[Finding(**finding) for finding in raw["findings"]],

@@ -139,16 +139,24 @@ bool resume(Warp &warp) {
   return false;
 }
 
+bool releaseWaiting(Warp &warp) {
+  auto waiting = std::find_if(warp.joins.begin(), warp.joins.end(), [](const Join &join) { return join.used && join.arrived; });
+  if (waiting == warp.joins.end())
+    return false;
+  Fragment freed{waiting->pc, waiting->arrived, waiting->parent, FragmentState::Ready, 0};
+  waiting->mask &= ~waiting->arrived;
+  waiting->arrived = 0;
+  warp.fragments.push_back(freed);
+  return true;
+}
+
 void rotate(Warp &warp) {
-  auto waits = [](const Join &join) { return join.used && join.arrived; };
-  auto waiting = std::find_if(warp.joins.begin(), warp.joins.end(), waits);
-  if (!warp.spun || waiting == warp.joins.end()) {
+  bool waits = std::any_of(warp.joins.begin(), warp.joins.end(), [](const Join &join) { return join.used && join.arrived; });
+  if (!warp.spun || !waits) {
     warp.starved = 0;
   } else if (++warp.starved > patience) {
     warp.starved = 0;
-    warp.fragments.push_back({waiting->pc, waiting->arrived, waiting->parent, FragmentState::Ready, 0});
-    waiting->mask &= ~waiting->arrived;
-    waiting->arrived = 0;
+    releaseWaiting(warp);
   }
   bool other = std::any_of(warp.fragments.begin(), warp.fragments.end(),
                            [](const Fragment &fragment) { return fragment.state == FragmentState::Ready; });

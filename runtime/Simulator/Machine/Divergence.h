@@ -32,4 +32,7 @@ bool resume(Warp &warp);
 /// At the end of a turn: lets another fragment go first, and frees lanes that wait for a fragment that spins.
 void rotate(Warp &warp);
 
+/// Frees the lanes that wait at a join of the warp, to go on without those they wait for; false where none wait.
+bool releaseWaiting(Warp &warp);
+
 } // namespace weft::simulator::machine

@@ -129,6 +129,11 @@ bool canRun(const Warp &warp) {
   return false;
 }
 
+bool waitsForLanes(const Warp &warp) {
+  return std::any_of(warp.fragments.begin(), warp.fragments.end(),
+                     [](const Fragment &fragment) { return fragment.state == FragmentState::AtSync; });
+}
+
 std::string waitingFor(const Warp &warp) {
   std::string text;
   for (const Fragment &fragment : warp.fragments) {
@@ -245,7 +250,12 @@ BlockState runBlock(Block &block, uint64_t turns) {
       rotate(warp);
     }
     if (!progress && block.liveWarps) {
-      if (std::none_of(block.warps.begin(), block.warps.end(), canRun)) {
+      // Lanes at a join wait for speed only: they go on before anything is called stuck, but not past lanes that are at
+      // a warp-wide instruction without them.
+      bool freed = false;
+      for (Warp &warp : block.warps)
+        freed |= !waitsForLanes(warp) && releaseWaiting(warp);
+      if (!freed && std::none_of(block.warps.begin(), block.warps.end(), canRun)) {
         reportStuck(block);
         break;
       }

@@ -195,6 +195,71 @@ Report runOnce(Grid &grid) {
   return collect(grid, workers);
 }
 
+/// The bytes that kernels may write, to go back to and to compare.
+class Snapshot {
+public:
+  explicit Snapshot(const MemoryView &view) {
+    for (const Allocation &allocation : view.allocations())
+      if (allocation.live && !allocation.constant && allocation.host) {
+        Part part{&allocation, {allocation.host, allocation.host + allocation.size}, {}};
+        if (allocation.written)
+          part.written = allocation.written->bytes;
+        parts_.push_back(std::move(part));
+      }
+  }
+  void restore() const {
+    for (const Part &part : parts_) {
+      std::memcpy(part.allocation->host, part.bytes.data(), part.bytes.size());
+      if (part.allocation->written)
+        part.allocation->written->bytes = part.written;
+    }
+  }
+  /// Where memory differs from the snapshot, as "byte 12 of 'x'"; empty where it does not.
+  std::string difference() const {
+    for (const Part &part : parts_) {
+      auto [mine, now] = std::mismatch(part.bytes.begin(), part.bytes.end(), part.allocation->host);
+      if (mine != part.bytes.end())
+        return format("byte {} of '{}'", mine - part.bytes.begin(), part.allocation->name);
+    }
+    return {};
+  }
+
+private:
+  struct Part {
+    const Allocation *allocation;
+    std::vector<std::byte> bytes;
+    std::vector<uint8_t> written;
+  };
+  std::vector<Part> parts_;
+};
+
+/// Runs the first schedule, whose results stay, and the others, which must agree with it.
+Report runSchedules(Grid &grid) {
+  if (grid.options.schedules <= 1)
+    return runOnce(grid);
+  Snapshot before(*grid.view);
+  Report first = runOnce(grid);
+  Snapshot after(*grid.view);
+  uint64_t seed = grid.options.seed;
+  for (uint32_t schedule = 1; schedule < grid.options.schedules && first.findings.empty(); ++schedule) {
+    before.restore();
+    grid.options.seed = seed * 0x9E3779B97F4A7C15u + schedule;
+    Report other = runOnce(grid);
+    first.findings = std::move(other.findings);
+    std::string where = after.difference();
+    if (where.empty() || !first.findings.empty())
+      continue;
+    Finding finding{};
+    finding.kind = FindingKind::GlobalRace;
+    finding.kernel = grid.kernel->info.name;
+    finding.message = format("kernel '{}' leaves another value in {} when warps and blocks take turns in another order (seed {})",
+                             finding.kernel, where, grid.options.seed);
+    first.findings.push_back(std::move(finding));
+  }
+  after.restore();
+  return first;
+}
+
 } // namespace
 } // namespace machine
 
@@ -244,7 +309,7 @@ Result<Report> launch(const Module &module, std::string_view entry, Memory &memo
     grid.sharedBytes = (grid.sharedBytes + 15) / 16 * 16 + reservedSharedBytes;
   grid.threadsPerBlock = uint32_t(shape.block.volume());
   grid.warpsPerBlock = (grid.threadsPerBlock + laneCount - 1) / laneCount;
-  return runOnce(grid);
+  return runSchedules(grid);
 }
 
 } // namespace weft::simulator
