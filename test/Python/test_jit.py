@@ -282,6 +282,12 @@ def test_source_must_be_there():
         scope["kernel"].compile("x:i32")
 
 
+def test_source_is_that_of_the_definition(tmp_path):
+    module = module_with(tmp_path / "edited.py")
+    (tmp_path / "edited.py").write_text("# nothing is where it was\n" * 40)
+    assert "muli" in module.kernel.compile("x:*i32").ir["python"]
+
+
 def test_import_loads_nothing_heavy():
     heavy = ("numpy", "torch", "weft._native._compiler", "weft._native._runtime")
     code = f"import sys, weft; print([m for m in {heavy} if m in sys.modules])"

@@ -19,7 +19,7 @@ from .frame import find_global, is_jit
 from .kernel import Kernel, build, signature_of
 from .lower import Options
 from .signature import for_function, parse
-from .source import Source, read
+from .source import Source, file_lines, read
 from .specialise import CONSTANT, token
 
 _lock = threading.RLock()
@@ -47,6 +47,7 @@ class JITFunction:
             raise TypeError(f"expected a function to decorate with @weft.jit, but got {fn!r}")
         self.fn = fn
         self.debug = debug
+        self._lines = file_lines(fn)
         self.signature = inspect.signature(fn)
         self.params = parameters.of(fn, self.signature, do_not_specialize, do_not_specialize_on_alignment)
         self._index = {p.name: i for i, p in enumerate(self.params)}
@@ -69,8 +70,8 @@ class JITFunction:
 
     @functools.cached_property
     def source(self) -> Source:
-        """The function's source, as it was when it was first needed."""
-        return read(self.fn)
+        """The function's source, as it was when the function was defined."""
+        return read(self.fn, self._lines)
 
     @property
     def cache_key(self) -> str:

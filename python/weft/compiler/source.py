@@ -44,11 +44,17 @@ class Source:
         return " " * self.indent + self.lines[index] if 0 <= index < len(self.lines) else ""
 
 
-def read(function: types.FunctionType) -> Source:
-    """The source of a function, from its file, a notebook's cell, or any text that ``linecache`` knows."""
+def file_lines(function: types.FunctionType) -> list[str]:
+    """The lines of the file, notebook cell or other text known to ``linecache`` that defines a function; [] without."""
+    linecache.checkcache(function.__code__.co_filename)
+    return linecache.getlines(function.__code__.co_filename, function.__globals__)
+
+
+def read(function: types.FunctionType, lines: list[str]) -> Source:
+    """The source of a function, given the lines of its file. They are taken when the function is defined: the file may
+    be edited afterwards."""
     code = function.__code__
-    linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename, function.__globals__)
+    lines = lines or file_lines(function)
     if not lines or code.co_firstlineno > len(lines):
         raise CompilationError(
             f"expected the source of '{function.__name__}' in '{code.co_filename}', but found none",
