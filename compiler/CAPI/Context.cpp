@@ -60,7 +60,8 @@ static KeptDiagnostic keep(const Diagnostic &diagnostic) {
 }
 
 weftc_context::weftc_context() : context(MLIRContext::Threading::DISABLED) {
-  context.loadDialect<arith::ArithDialect, math::MathDialect, scf::SCFDialect, func::FuncDialect, weft::tile::TileDialect>();
+  context.loadDialect<arith::ArithDialect, math::MathDialect, scf::SCFDialect, func::FuncDialect,
+                      weft::tile::TileDialect>();
   context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
     diagnostics.push_back(keep(diagnostic));
     for (const Diagnostic &note : diagnostic.getNotes())
@@ -135,7 +136,9 @@ weftc_attribute weftc_attribute_string(weftc_context *context, const char *text)
   return wrap(Attribute(StringAttr::get(&context->context, text)));
 }
 
-weftc_attribute weftc_attribute_unit(weftc_context *context) { return wrap(Attribute(UnitAttr::get(&context->context))); }
+weftc_attribute weftc_attribute_unit(weftc_context *context) {
+  return wrap(Attribute(UnitAttr::get(&context->context)));
+}
 
 weftc_attribute weftc_attribute_i32_array(weftc_context *context, const int32_t *values, size_t count) {
   return wrap(Attribute(DenseI32ArrayAttr::get(&context->context, ArrayRef(values, count))));

@@ -29,9 +29,13 @@ char *copyText(llvm::StringRef text);
 inline mlir::Type unwrap(weftc_type type) { return mlir::Type::getFromOpaquePointer(type); }
 inline weftc_type wrap(mlir::Type type) { return static_cast<weftc_type>(type.getAsOpaquePointer()); }
 inline mlir::Attribute unwrap(weftc_attribute attribute) { return mlir::Attribute::getFromOpaquePointer(attribute); }
-inline weftc_attribute wrap(mlir::Attribute attribute) { return static_cast<weftc_attribute>(attribute.getAsOpaquePointer()); }
+inline weftc_attribute wrap(mlir::Attribute attribute) {
+  return static_cast<weftc_attribute>(attribute.getAsOpaquePointer());
+}
 inline mlir::Location unwrap(weftc_location location) { return mlir::Location::getFromOpaquePointer(location); }
-inline weftc_location wrap(mlir::Location location) { return static_cast<weftc_location>(location.getAsOpaquePointer()); }
+inline weftc_location wrap(mlir::Location location) {
+  return static_cast<weftc_location>(location.getAsOpaquePointer());
+}
 inline mlir::Value unwrap(weftc_value value) { return mlir::Value::getFromOpaquePointer(value); }
 inline weftc_value wrap(mlir::Value value) { return static_cast<weftc_value>(value.getAsOpaquePointer()); }
 inline mlir::Operation *unwrap(weftc_operation operation) { return reinterpret_cast<mlir::Operation *>(operation); }

@@ -2,11 +2,11 @@
  *
  * The compiler behind one C interface: build or parse a module of tile IR, check it, compile it to PTX.
  *
- * Ownership: what a function named `_create` or `_parse` gives belongs to the caller and goes to the matching `_destroy`;
- * texts given through `char **` go to `weftc_string_free`. Types, attributes and locations belong to their context, values and operations to
- * their module. Strings taken are UTF-8, read during the call only.
- * Errors: nothing aborts, exits or prints. What MLIR reports is kept in the context's list of diagnostics.
- * Threads: a context and everything made from it is used by one thread at a time; different contexts are independent.
+ * Ownership: what a function named `_create` or `_parse` gives belongs to the caller and goes to the matching
+ * `_destroy`; texts given through `char **` go to `weftc_string_free`. Types, attributes and locations belong to their
+ * context, values and operations to their module. Strings taken are UTF-8, read during the call only. Errors: nothing
+ * aborts, exits or prints. What MLIR reports is kept in the context's list of diagnostics. Threads: a context and
+ * everything made from it is used by one thread at a time; different contexts are independent.
  */
 #ifndef WEFT_COMPILER_CAPI_WEFT_COMPILER_H
 #define WEFT_COMPILER_CAPI_WEFT_COMPILER_H
@@ -23,7 +23,8 @@ extern "C" {
 
 /** Holds the dialects, the uniqued types, attributes and locations, and the diagnostics. */
 typedef struct weftc_context weftc_context;
-/** A module under construction, or parsed: its IR, an insertion point and the regions not yet attached to an operation. */
+/** A module under construction, or parsed: its IR, an insertion point and the regions not yet attached to an operation.
+ */
 typedef struct weftc_module weftc_module;
 /** A region that belongs to no operation yet. It holds one block. */
 typedef struct weftc_region weftc_region;
@@ -51,7 +52,8 @@ WEFTC_API const char *weftc_version(void);
 /** Frees a text given by this interface. NULL is allowed. */
 WEFTC_API void weftc_string_free(char *text);
 
-/* ---- Contexts and diagnostics ------------------------------------------------------------------------------------------ */
+/* ---- Contexts and diagnostics
+ * ------------------------------------------------------------------------------------------ */
 
 /** A context with every dialect of the compiler loaded. NULL when out of memory. */
 WEFTC_API weftc_context *weftc_context_create(void);
@@ -75,7 +77,8 @@ WEFTC_API size_t weftc_context_diagnostic_count(const weftc_context *context);
 WEFTC_API weftc_diagnostic weftc_context_diagnostic(const weftc_context *context, size_t index);
 WEFTC_API void weftc_context_clear_diagnostics(weftc_context *context);
 
-/* ---- Types, attributes, locations -------------------------------------------------------------------------------------- */
+/* ---- Types, attributes, locations
+ * -------------------------------------------------------------------------------------- */
 
 /** The type that `text` spells, for example "tensor<64x!tile.ptr<f16>>"; NULL with a diagnostic when it spells none. */
 WEFTC_API weftc_type weftc_type_parse(weftc_context *context, const char *text);
@@ -84,7 +87,8 @@ WEFTC_API char *weftc_type_print(weftc_type type);
 
 /** The attribute that `text` spells, for example "#tile<axis x>"; NULL with a diagnostic when it spells none. */
 WEFTC_API weftc_attribute weftc_attribute_parse(weftc_context *context, const char *text);
-/** An integer of an integer type; for a tensor type, a tensor of which every element is that integer. NULL for other types. */
+/** An integer of an integer type; for a tensor type, a tensor of which every element is that integer. NULL for other
+ * types. */
 WEFTC_API weftc_attribute weftc_attribute_integer(weftc_type type, int64_t value);
 /** As `weftc_attribute_integer`, for float types. The value is rounded to the type, to nearest even. */
 WEFTC_API weftc_attribute weftc_attribute_float(weftc_type type, double value);
@@ -97,11 +101,13 @@ WEFTC_API weftc_location weftc_location_file(weftc_context *context, const char 
 /** A position in a function that was inlined at `caller`. */
 WEFTC_API weftc_location weftc_location_inlined(weftc_location callee, weftc_location caller);
 
-/* ---- Modules and building ---------------------------------------------------------------------------------------------- */
+/* ---- Modules and building
+ * ---------------------------------------------------------------------------------------------- */
 
 /** An empty module; operations are inserted at the end of its body. */
 WEFTC_API weftc_module *weftc_module_create(weftc_context *context, weftc_location location);
-/** The module that MLIR text spells, verified; NULL with diagnostics when it spells none. `name` stands for the file in them. */
+/** The module that MLIR text spells, verified; NULL with diagnostics when it spells none. `name` stands for the file in
+ * them. */
 WEFTC_API weftc_module *weftc_module_parse(weftc_context *context, const char *text, const char *name);
 /** Destroys a module and the regions that were never attached. */
 WEFTC_API void weftc_module_destroy(weftc_module *module);
@@ -118,7 +124,8 @@ WEFTC_API weftc_block weftc_module_insertion_block(const weftc_module *module);
 WEFTC_API void weftc_module_set_insertion_block(weftc_module *module, weftc_block block);
 
 /** A region of one block with arguments of these types. It belongs to the module until an operation takes it. */
-WEFTC_API weftc_region *weftc_region_create(weftc_module *module, const weftc_type *arguments, size_t count, weftc_location location);
+WEFTC_API weftc_region *weftc_region_create(weftc_module *module, const weftc_type *arguments, size_t count,
+                                            weftc_location location);
 WEFTC_API weftc_block weftc_region_block(const weftc_region *region);
 /** Argument `index` of the region's block, in range. */
 WEFTC_API weftc_value weftc_region_argument(const weftc_region *region, size_t index);
@@ -142,8 +149,8 @@ typedef struct weftc_operation_spec {
   size_t region_count;
 } weftc_operation_spec;
 
-/** Creates an operation at the insertion point. It is checked by `weftc_module_verify`, not here. NULL with a diagnostic when no
- *  loaded dialect has an operation of that name, or an attribute does not fit it. */
+/** Creates an operation at the insertion point. It is checked by `weftc_module_verify`, not here. NULL with a
+ * diagnostic when no loaded dialect has an operation of that name, or an attribute does not fit it. */
 WEFTC_API weftc_operation weftc_operation_create(weftc_module *module, const weftc_operation_spec *spec);
 /** Result `index`, in range. */
 WEFTC_API weftc_value weftc_operation_result(weftc_operation operation, size_t index);
@@ -152,15 +159,18 @@ WEFTC_API void weftc_operation_set_attribute(weftc_operation operation, const ch
 /** Sets a discardable attribute on the operation that defines `value`; false for an argument of a block. */
 WEFTC_API bool weftc_value_set_attribute(weftc_value value, const char *name, weftc_attribute attribute);
 
-/* ---- Compiling --------------------------------------------------------------------------------------------------------- */
+/* ---- Compiling
+ * --------------------------------------------------------------------------------------------------------- */
 
 /** Lowers a module of tile IR to PTX; the module holds lowered IR afterwards and is of use only for destruction.
  *
- *  `options_json`: {"target": "sm_80", "dump": ["tile", "warp", "llvm"]}; "dump" names the stages whose IR is wanted ("all" stands for every stage).
- *  On success `*ptx` is the PTX text and `*info_json` an object: "target", "ptx_version", "kernels": [{"entry", "num_warps", "num_stages",
- *  "shared_bytes", "arguments": [{"type", "divisibility"}]}], "times_ms": {stage: ms}, "ir": {stage: text} for the stages asked for.
- *  On failure both are NULL, `*error` says what failed in one line, and the context's diagnostics say where. */
-WEFTC_API weftc_status weftc_compile(weftc_module *module, const char *options_json, char **ptx, char **info_json, char **error);
+ *  `options_json`: {"target": "sm_80", "dump": ["tile", "warp", "llvm"]}; "dump" names the stages whose IR is wanted
+ * ("all" stands for every stage). On success `*ptx` is the PTX text and `*info_json` an object: "target",
+ * "ptx_version", "kernels": [{"entry", "num_warps", "num_stages", "shared_bytes", "arguments": [{"type",
+ * "divisibility"}]}], "times_ms": {stage: ms}, "ir": {stage: text} for the stages asked for. On failure both are NULL,
+ * `*error` says what failed in one line, and the context's diagnostics say where. */
+WEFTC_API weftc_status weftc_compile(weftc_module *module, const char *options_json, char **ptx, char **info_json,
+                                     char **error);
 
 #ifdef __cplusplus
 }

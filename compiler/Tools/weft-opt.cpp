@@ -14,9 +14,9 @@
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<weft::tile::TileDialect, weft::warp::WarpDialect, mlir::arith::ArithDialect, mlir::math::MathDialect, mlir::scf::SCFDialect,
-                  mlir::func::FuncDialect, mlir::cf::ControlFlowDialect, mlir::LLVM::LLVMDialect, mlir::NVVM::NVVMDialect,
-                  mlir::gpu::GPUDialect, mlir::ub::UBDialect>();
+  registry.insert<weft::tile::TileDialect, weft::warp::WarpDialect, mlir::arith::ArithDialect, mlir::math::MathDialect,
+                  mlir::scf::SCFDialect, mlir::func::FuncDialect, mlir::cf::ControlFlowDialect, mlir::LLVM::LLVMDialect,
+                  mlir::NVVM::NVVMDialect, mlir::gpu::GPUDialect, mlir::ub::UBDialect>();
   mlir::registerTransformsPasses();
   weft::registerPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Weft's pass driver\n", registry));

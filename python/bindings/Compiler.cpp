@@ -18,7 +18,8 @@ py::list weft::python::takeDiagnostics(Context &context) {
   py::list list;
   for (size_t i = 0, n = weftc_context_diagnostic_count(context.pointer.get()); i < n; ++i) {
     weftc_diagnostic diagnostic = weftc_context_diagnostic(context.pointer.get(), i);
-    list.append(py::make_tuple(severities[diagnostic.severity], diagnostic.message, diagnostic.file, diagnostic.line, diagnostic.column));
+    list.append(py::make_tuple(severities[diagnostic.severity], diagnostic.message, diagnostic.file, diagnostic.line,
+                               diagnostic.column));
   }
   weftc_context_clear_diagnostics(context.pointer.get());
   return list;
@@ -54,53 +55,76 @@ static void bindContext(py::module_ &m) {
   py::class_<Context>(m, "Context")
       .def(py::init<>())
       .def("take_diagnostics", &takeDiagnostics)
-      .def("type", [](Context &c, const char *text) {
-        if (weftc_type type = weftc_type_parse(c.pointer.get(), text))
-          return Type{type};
-        throw py::value_error(firstMessage(c));
-      })
-      .def("attribute", [](Context &c, const char *text) {
-        if (weftc_attribute attribute = weftc_attribute_parse(c.pointer.get(), text))
-          return Attribute{attribute};
-        throw py::value_error(firstMessage(c));
-      })
-      .def("string", [](Context &c, const char *text) { return Attribute{weftc_attribute_string(c.pointer.get(), text)}; })
+      .def("type",
+           [](Context &c, const char *text) {
+             if (weftc_type type = weftc_type_parse(c.pointer.get(), text))
+               return Type{type};
+             throw py::value_error(firstMessage(c));
+           })
+      .def("attribute",
+           [](Context &c, const char *text) {
+             if (weftc_attribute attribute = weftc_attribute_parse(c.pointer.get(), text))
+               return Attribute{attribute};
+             throw py::value_error(firstMessage(c));
+           })
+      .def("string",
+           [](Context &c, const char *text) { return Attribute{weftc_attribute_string(c.pointer.get(), text)}; })
       .def("unit", [](Context &c) { return Attribute{weftc_attribute_unit(c.pointer.get())}; })
-      .def("i32_array", [](Context &c, const py::sequence &values) {
-        std::vector<int32_t> list;
-        for (py::handle value : values)
-          list.push_back(value.cast<int32_t>());
-        return Attribute{weftc_attribute_i32_array(c.pointer.get(), list.data(), list.size())};
-      })
-      .def("location", [](Context &c, const char *file, unsigned line, unsigned column) {
-        return Location{weftc_location_file(c.pointer.get(), file, line, column)};
-      })
-      .def("module", [](Context &c, Location location) {
-        return Module{&c, {weftc_module_create(c.pointer.get(), location.pointer), &weftc_module_destroy}};
-      }, py::keep_alive<0, 1>())
-      .def("parse", [](Context &c, const char *text, const char *name) {
-        if (weftc_module *module = weftc_module_parse(c.pointer.get(), text, name))
-          return Module{&c, {module, &weftc_module_destroy}};
-        throw py::value_error(firstMessage(c));
-      }, py::arg("text"), py::arg("name") = "<text>", py::keep_alive<0, 1>());
-  m.def("integer", [](Type type, int64_t value) { return checked(weftc_attribute_integer(type.pointer, value), "an integer type"); });
-  m.def("float_", [](Type type, double value) { return checked(weftc_attribute_float(type.pointer, value), "a float type"); });
-  m.def("inlined", [](Location callee, Location caller) { return Location{weftc_location_inlined(callee.pointer, caller.pointer)}; });
+      .def("i32_array",
+           [](Context &c, const py::sequence &values) {
+             std::vector<int32_t> list;
+             for (py::handle value : values)
+               list.push_back(value.cast<int32_t>());
+             return Attribute{weftc_attribute_i32_array(c.pointer.get(), list.data(), list.size())};
+           })
+      .def("location",
+           [](Context &c, const char *file, unsigned line, unsigned column) {
+             return Location{weftc_location_file(c.pointer.get(), file, line, column)};
+           })
+      .def(
+          "module",
+          [](Context &c, Location location) {
+            return Module{&c, {weftc_module_create(c.pointer.get(), location.pointer), &weftc_module_destroy}};
+          },
+          py::keep_alive<0, 1>())
+      .def(
+          "parse",
+          [](Context &c, const char *text, const char *name) {
+            if (weftc_module *module = weftc_module_parse(c.pointer.get(), text, name))
+              return Module{&c, {module, &weftc_module_destroy}};
+            throw py::value_error(firstMessage(c));
+          },
+          py::arg("text"), py::arg("name") = "<text>", py::keep_alive<0, 1>());
+  m.def("integer", [](Type type, int64_t value) {
+    return checked(weftc_attribute_integer(type.pointer, value), "an integer type");
+  });
+  m.def("float_",
+        [](Type type, double value) { return checked(weftc_attribute_float(type.pointer, value), "a float type"); });
+  m.def("inlined", [](Location callee, Location caller) {
+    return Location{weftc_location_inlined(callee.pointer, caller.pointer)};
+  });
   m.def("version", &weftc_version);
 }
 
 /// Creates an operation; gives None, its one result, or a tuple of its results.
-static py::object create(Module &module, const char *name, Location location, const py::sequence &operands, const py::sequence &results,
-                         const py::dict &attributes, const py::sequence &regions) {
+static py::object create(Module &module, const char *name, Location location, const py::sequence &operands,
+                         const py::sequence &results, const py::dict &attributes, const py::sequence &regions) {
   auto operandList = pointers<weftc_value>(operands);
   auto resultList = pointers<weftc_type>(results);
   auto regionList = pointers<weftc_region *>(regions);
   std::vector<weftc_named_attribute> attributeList;
   for (auto [key, value] : attributes)
     attributeList.push_back({PyUnicode_AsUTF8(key.ptr()), value.cast<Attribute &>().pointer});
-  weftc_operation_spec spec = {name,                 location.pointer,     operandList.data(),    operandList.size(),
-                               resultList.data(),    resultList.size(),    attributeList.data(),  attributeList.size(),
-                               regionList.data(),    regionList.size()};
+  weftc_operation_spec spec = {name,
+                               location.pointer,
+                               operandList.data(),
+                               operandList.size(),
+                               resultList.data(),
+                               resultList.size(),
+                               attributeList.data(),
+                               attributeList.size(),
+                               regionList.data(),
+                               regionList.size()};
   weftc_operation operation = weftc_operation_create(module.pointer.get(), &spec);
   if (!operation)
     throw py::value_error(firstMessage(*module.context));
@@ -116,20 +140,23 @@ static py::object create(Module &module, const char *name, Location location, co
 
 static void bindModule(py::module_ &m) {
   py::class_<Module> module(m, "Module");
-  module.def("create", &create, py::arg("name"), py::arg("location"), py::arg("operands") = py::tuple(), py::arg("results") = py::tuple(),
-             py::arg("attributes") = py::dict(), py::arg("regions") = py::tuple())
-      .def("region", [](Module &m, const py::sequence &arguments, Location location) {
-        auto types = pointers<weftc_type>(arguments);
-        return Region{weftc_region_create(m.pointer.get(), types.data(), types.size(), location.pointer)};
-      })
-      .def_property("insertion", [](Module &m) { return Block{weftc_module_insertion_block(m.pointer.get())}; },
-                    [](Module &m, Block block) { weftc_module_set_insertion_block(m.pointer.get(), block.pointer); })
-      .def("set_attribute", [](Module &m, const char *name, Attribute value) {
-        weftc_module_set_attribute(m.pointer.get(), name, value.pointer);
-      })
+  module
+      .def("create", &create, py::arg("name"), py::arg("location"), py::arg("operands") = py::tuple(),
+           py::arg("results") = py::tuple(), py::arg("attributes") = py::dict(), py::arg("regions") = py::tuple())
+      .def("region",
+           [](Module &m, const py::sequence &arguments, Location location) {
+             auto types = pointers<weftc_type>(arguments);
+             return Region{weftc_region_create(m.pointer.get(), types.data(), types.size(), location.pointer)};
+           })
+      .def_property(
+          "insertion", [](Module &m) { return Block{weftc_module_insertion_block(m.pointer.get())}; },
+          [](Module &m, Block block) { weftc_module_set_insertion_block(m.pointer.get(), block.pointer); })
+      .def("set_attribute", [](Module &m, const char *name,
+                               Attribute value) { weftc_module_set_attribute(m.pointer.get(), name, value.pointer); })
       .def("verify", [](Module &m) { return weftc_module_verify(m.pointer.get()); })
-      .def("text", [](Module &m, bool locations) { return take(weftc_module_print(m.pointer.get(), locations)); },
-           py::arg("locations") = false);
+      .def(
+          "text", [](Module &m, bool locations) { return take(weftc_module_print(m.pointer.get(), locations)); },
+          py::arg("locations") = false);
   bindCompile(module);
 }
 

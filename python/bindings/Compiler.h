@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// The Python classes of the `_compiler` module: the handles of weft-compiler.h, with owners for those that need destroying.
+// The Python classes of the `_compiler` module: the handles of weft-compiler.h, with owners for those that need
+// destroying.
 #pragma once
 
 #include "compiler/CAPI/weft-compiler.h"
@@ -23,7 +24,8 @@ using Block = Handle<weftc_block>;
 using Region = Handle<weftc_region *>;
 
 struct Context {
-  std::unique_ptr<weftc_context, decltype(&weftc_context_destroy)> pointer{weftc_context_create(), &weftc_context_destroy};
+  std::unique_ptr<weftc_context, decltype(&weftc_context_destroy)> pointer{weftc_context_create(),
+                                                                           &weftc_context_destroy};
 };
 
 /// A module; Python keeps its context alive as long as it.

@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// The module `_simulator`: weft.simulator's launch over runtime/Simulator/Simulator.h. Buffers come as address and size;
-// each is copied into memory with guards around it, so that a small overrun hits nothing else, and copied back.
+// The module `_simulator`: weft.simulator's launch over runtime/Simulator/Simulator.h. Buffers come as address and
+// size; each is copied into memory with guards around it, so that a small overrun hits nothing else, and copied back.
 #include "runtime/Simulator/Simulator.h"
 
 #include <pybind11/pybind11.h>
@@ -117,8 +117,9 @@ py::dict reportDict(const Report &report) {
 Dim3 dim(const std::array<uint32_t, 3> &counts) { return {counts[0], counts[1], counts[2]}; }
 
 /// Copies the buffers in, launches, and copies them back.
-Result<Report> runOnCopies(const Module &module, const std::string &entry, const LaunchShape &shape, std::vector<std::byte> parameters,
-                           std::vector<DeviceRange> &ranges, const std::vector<uint32_t> &pointers, const std::vector<Buffer> &buffers,
+Result<Report> runOnCopies(const Module &module, const std::string &entry, const LaunchShape &shape,
+                           std::vector<std::byte> parameters, std::vector<DeviceRange> &ranges,
+                           const std::vector<uint32_t> &pointers, const std::vector<Buffer> &buffers,
                            const LaunchOptions &options) {
   for (size_t i = 0; i < buffers.size(); ++i) {
     auto range = std::find_if(ranges.begin(), ranges.end(), [&](const DeviceRange &r) {
@@ -142,9 +143,10 @@ Result<Report> runOnCopies(const Module &module, const std::string &entry, const
   return report;
 }
 
-py::dict launchArguments(const std::shared_ptr<const Module> &module, const std::string &entry, std::array<uint32_t, 3> grid,
-                         std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster, uint32_t shared, const py::list &arguments,
-                         const std::string &checks, uint64_t seed, uint32_t schedules, uint32_t threads) {
+py::dict launchArguments(const std::shared_ptr<const Module> &module, const std::string &entry,
+                         std::array<uint32_t, 3> grid, std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster,
+                         uint32_t shared, const py::list &arguments, const std::string &checks, uint64_t seed,
+                         uint32_t schedules, uint32_t threads) {
   const EntryInfo *info = module->entry(entry);
   LaunchOptions options;
   Result<Checks> parsed = Checks::parse(checks);
@@ -186,24 +188,27 @@ PYBIND11_MODULE(_simulator, m) {
   m.doc() = "The PTX simulator.";
   py::class_<Module, std::shared_ptr<Module>>(m, "Module")
       .def_property_readonly("target", &Module::target)
-      .def("parameters", [](const Module &module, const std::string &entry) {
-        py::list result;
-        if (const EntryInfo *info = module.entry(entry))
-          for (const ParameterInfo &parameter : info->parameters)
-            result.append(py::make_tuple(parameter.name, parameter.size, parameter.align, parameter.pointer));
-        else
-          return py::object(py::none());
-        return py::object(result);
-      })
-      .def_property_readonly("entries", [](const Module &module) {
-        std::vector<std::string> names;
-        for (const EntryInfo &info : module.entries())
-          names.push_back(info.name);
-        return names;
-      })
+      .def("parameters",
+           [](const Module &module, const std::string &entry) {
+             py::list result;
+             if (const EntryInfo *info = module.entry(entry))
+               for (const ParameterInfo &parameter : info->parameters)
+                 result.append(py::make_tuple(parameter.name, parameter.size, parameter.align, parameter.pointer));
+             else
+               return py::object(py::none());
+             return py::object(result);
+           })
+      .def_property_readonly("entries",
+                             [](const Module &module) {
+                               std::vector<std::string> names;
+                               for (const EntryInfo &info : module.entries())
+                                 names.push_back(info.name);
+                               return names;
+                             })
       .def("launch", [](const std::shared_ptr<Module> &self, const std::string &entry, std::array<uint32_t, 3> grid,
-                        std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster, uint32_t shared, const py::list &arguments,
-                        const std::string &checks, uint64_t seed, uint32_t schedules, uint32_t threads) {
+                        std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster, uint32_t shared,
+                        const py::list &arguments, const std::string &checks, uint64_t seed, uint32_t schedules,
+                        uint32_t threads) {
         return launchArguments(self, entry, grid, block, cluster, shared, arguments, checks, seed, schedules, threads);
       });
   m.def("parse", [](const std::string &text, const std::string &name) {

@@ -1,10 +1,10 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "runtime/Simulator/Memory.h"
 
+#include "runtime/Support/Format.h"
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include "runtime/Support/Format.h"
 
 namespace weft::simulator {
 namespace {
@@ -29,7 +29,7 @@ const Allocation *MemoryView::nearest(Address address) const {
   const Allocation *best = nullptr;
   uint64_t bestDistance = ~uint64_t{0};
   for (const Allocation &allocation : allocations_) {
-    uint64_t distance = address < allocation.base   ? allocation.base - address
+    uint64_t distance = address < allocation.base     ? allocation.base - address
                         : address >= allocation.end() ? address - allocation.end() + 1
                                                       : 0;
     if (distance < bestDistance) {

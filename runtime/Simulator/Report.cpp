@@ -4,20 +4,34 @@
 namespace weft::simulator {
 
 std::string_view findingName(FindingKind kind) {
-  static constexpr std::string_view names[] = {
-      "out-of-bounds",      "misaligned",          "use-after-free",    "uninitialised",    "shared-race",
-      "global-race",        "async-unwaited",      "async-overwrite",   "missing-proxy-fence", "wgmma-accumulator",
-      "wgmma-warpgroup",    "mbarrier-misuse",     "deadlock",          "barrier-mismatch", "divergent-aligned",
-      "register-limit",     "exit-with-async",     "unsupported",       "trap"};
+  static constexpr std::string_view names[] = {"out-of-bounds",
+                                               "misaligned",
+                                               "use-after-free",
+                                               "uninitialised",
+                                               "shared-race",
+                                               "global-race",
+                                               "async-unwaited",
+                                               "async-overwrite",
+                                               "missing-proxy-fence",
+                                               "wgmma-accumulator",
+                                               "wgmma-warpgroup",
+                                               "mbarrier-misuse",
+                                               "deadlock",
+                                               "barrier-mismatch",
+                                               "divergent-aligned",
+                                               "register-limit",
+                                               "exit-with-async",
+                                               "unsupported",
+                                               "trap"};
   return names[size_t(kind)];
 }
 
 std::string_view className(InstructionClass c) {
-  static constexpr std::string_view names[] = {
-      "integer",     "float",        "half",        "double",       "convert", "special",    "move",   "compare",
-      "predicate",   "branch",       "global_load", "global_store", "shared_load", "shared_store", "local",
-      "parameter",   "atomic",       "async_copy",  "matrix_load",  "matrix",  "shuffle",    "vote",   "barrier",
-      "fence",       "other"};
+  static constexpr std::string_view names[] = {"integer",     "float",        "half",        "double",       "convert",
+                                               "special",     "move",         "compare",     "predicate",    "branch",
+                                               "global_load", "global_store", "shared_load", "shared_store", "local",
+                                               "parameter",   "atomic",       "async_copy",  "matrix_load",  "matrix",
+                                               "shuffle",     "vote",         "barrier",     "fence",        "other"};
   static_assert(std::size(names) == size_t(InstructionClass::Count));
   return names[size_t(c)];
 }

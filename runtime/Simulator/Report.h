@@ -42,19 +42,42 @@ struct Finding {
   FindingKind kind;
   std::string message; ///< one sentence with the facts: kernel, block, warp, lane, address, both sides
   std::string kernel;
-  uint32_t line = 0;                ///< PTX line, from 1
-  std::string source;               ///< "file:line" through .loc, empty without
-  std::array<uint32_t, 3> cta{};    ///< block coordinates
-  uint32_t warp = 0, lane = 0;      ///< the first thread that showed it
-  std::string other;                ///< the other side of a conflict, empty without
-  uint64_t count = 1;               ///< how often it was seen
+  uint32_t line = 0;             ///< PTX line, from 1
+  std::string source;            ///< "file:line" through .loc, empty without
+  std::array<uint32_t, 3> cta{}; ///< block coordinates
+  uint32_t warp = 0, lane = 0;   ///< the first thread that showed it
+  std::string other;             ///< the other side of a conflict, empty without
+  uint64_t count = 1;            ///< how often it was seen
 };
 
 /// Where instructions are put to be counted.
 enum class InstructionClass : uint8_t {
-  Integer, Float, Half, Double, Convert, Special, Move, Compare, Predicate, Branch,
-  GlobalLoad, GlobalStore, SharedLoad, SharedStore, LocalMemory, ParameterMemory, Atomic, AsyncCopy,
-  MatrixLoad, Matrix, Shuffle, Vote, Barrier, Fence, Other, Count
+  Integer,
+  Float,
+  Half,
+  Double,
+  Convert,
+  Special,
+  Move,
+  Compare,
+  Predicate,
+  Branch,
+  GlobalLoad,
+  GlobalStore,
+  SharedLoad,
+  SharedStore,
+  LocalMemory,
+  ParameterMemory,
+  Atomic,
+  AsyncCopy,
+  MatrixLoad,
+  Matrix,
+  Shuffle,
+  Vote,
+  Barrier,
+  Fence,
+  Other,
+  Count
 };
 
 /// The name of a class in `counters`: "integer", "matrix", ...

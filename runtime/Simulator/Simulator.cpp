@@ -47,8 +47,10 @@ Result<Checks> Checks::parse(std::string_view text) {
                   : word == "barriers"    ? &checks.barriers
                                           : nullptr;
     if (!known)
-      return failure(StatusCode::InvalidArgument,
-                     format("expected 'all', 'none', or some of 'uninitialised', 'races', 'async', 'barriers', but got '{}'", word));
+      return failure(
+          StatusCode::InvalidArgument,
+          format("expected 'all', 'none', or some of 'uninitialised', 'races', 'async', 'barriers', but got '{}'",
+                 word));
     *known = true;
   }
   return checks;

@@ -31,7 +31,8 @@ std::optional<Tuple> combineTree(Emitter &emitter, Region &combiner, SmallVector
 }
 
 ScratchArray::ScratchArray(Emitter &emitter, int64_t offset, Type type, unsigned bytes)
-    : emitter(emitter), base(emitter.sharedPointer(offset)), type(type), stored(emitter.b.getIntegerType(8 * bytes)), bytes(bytes) {}
+    : emitter(emitter), base(emitter.sharedPointer(offset)), type(type), stored(emitter.b.getIntegerType(8 * bytes)),
+      bytes(bytes) {}
 
 Value ScratchArray::address(Value index) {
   return emitter.offset(base, LLVM::MulOp::create(emitter.b, emitter.loc, index, emitter.i32(bytes)));
@@ -40,7 +41,8 @@ Value ScratchArray::address(Value index) {
 void ScratchArray::store(Value index, Value value, Value predicate) {
   OpBuilder &b = emitter.b;
   bool widens = type.isInteger() && type.getIntOrFloatBitWidth() < 8 * bytes;
-  Value bits = widens ? LLVM::ZExtOp::create(b, emitter.loc, stored, value).getResult() : emitter.bitcast(value, stored);
+  Value bits =
+      widens ? LLVM::ZExtOp::create(b, emitter.loc, stored, value).getResult() : emitter.bitcast(value, stored);
   if (!predicate) {
     LLVM::StoreOp::create(b, emitter.loc, bits, address(index), bytes);
     return;

@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// warp.convert_layout: renames registers where every lane keeps its elements, shuffles where few elements move inside their warps, and goes through shared
-// memory otherwise.
+// warp.convert_layout: renames registers where every lane keeps its elements, shuffles where few elements move inside
+// their warps, and goes through shared memory otherwise.
 
 #include "compiler/Conversion/WarpToLLVM/SharedAccess.h"
 #include "dialects/Warp/IR/WarpOps.h"
@@ -15,7 +15,8 @@ namespace {
 
 Registers emitShuffles(Emitter &e, const ShuffleExchange &exchange, ArrayRef<Value> source) {
   SmallVector<unsigned, 5> bits = exchange.choosingBits();
-  llvm::DenseMap<std::pair<uint32_t, uint32_t>, Value> known; // by source register and lane: repeated registers are moved once
+  llvm::DenseMap<std::pair<uint32_t, uint32_t>, Value>
+      known; // by source register and lane: repeated registers are moved once
   auto move = [&](uint32_t reg, uint32_t lane) {
     Value &moved = known[{reg, lane}];
     if (!moved) {
@@ -29,7 +30,8 @@ Registers emitShuffles(Emitter &e, const ShuffleExchange &exchange, ArrayRef<Val
   // One candidate for each value of the choosing bits; each bit then halves them.
   auto choose = [&](SmallVector<Value> candidates) {
     for (unsigned bit : bits) {
-      Value isSet = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::ne, LLVM::AndOp::create(e.b, e.loc, e.lane(), e.i32(1u << bit)), e.i32(0));
+      Value isSet = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::ne,
+                                         LLVM::AndOp::create(e.b, e.loc, e.lane(), e.i32(1u << bit)), e.i32(0));
       SmallVector<Value> chosen;
       for (size_t i = 0; i < candidates.size(); i += 2)
         chosen.push_back(LLVM::SelectOp::create(e.b, e.loc, isSet, candidates[i + 1], candidates[i]));
@@ -70,7 +72,8 @@ LogicalResult lowerConvertLayout(ConvertLayoutOp op, Emitter &e) {
   Value base = e.sharedPointer(scratch.getInt());
   emitSharedStore(e, base, accessOf(source, shared, bytes), registers);
   e.barrier();
-  e.bind(op.getResult(), emitSharedLoad(e, base, accessOf(result, shared, bytes), registerType(op.getResult().getType())));
+  e.bind(op.getResult(),
+         emitSharedLoad(e, base, accessOf(result, shared, bytes), registerType(op.getResult().getType())));
   return success();
 }
 

@@ -1,7 +1,8 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // warp.mma: the product of two tensors in fragment layouts as matrix instructions of each warp (PTX ISA 9.7.14.5).
 //
-// Registers of an operand, packed into 32-bit words, are in the order that MmaLayouts.h gives them: the words of one instruction first, then its neighbours along K, then along the other axis.
+// Registers of an operand, packed into 32-bit words, are in the order that MmaLayouts.h gives them: the words of one
+// instruction first, then its neighbours along K, then along the other axis.
 
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
 #include "dialects/Warp/IR/WarpOps.h"
@@ -50,7 +51,8 @@ SmallVector<Value> packWords(Emitter &e, ArrayRef<Value> registers, Type type) {
   return words;
 }
 
-/// f32 values rounded to tf32, to nearest, ties away from zero (`cvt.rna.tf32.f32`); with `withRest`, also what the rounding lost, rounded likewise.
+/// f32 values rounded to tf32, to nearest, ties away from zero (`cvt.rna.tf32.f32`); with `withRest`, also what the
+/// rounding lost, rounded likewise.
 Split splitTF32(Emitter &e, ArrayRef<Value> registers, bool withRest) {
   auto round = [&](Value value) { return e.intrinsic("llvm.nvvm.f2tf32.rna", e.b.getI32Type(), {value}); };
   llvm::DenseMap<Value, std::pair<Value, Value>> known; // a value that several registers repeat is rounded once
@@ -74,7 +76,8 @@ struct Extents {
 };
 
 /// Accumulates a · b onto `acc`, whose registers are four for each instruction tile.
-void emitProduct(Emitter &e, const Instruction &instruction, Extents extents, ArrayRef<Value> a, ArrayRef<Value> b, SmallVectorImpl<Value> &acc) {
+void emitProduct(Emitter &e, const Instruction &instruction, Extents extents, ArrayRef<Value> a, ArrayRef<Value> b,
+                 SmallVectorImpl<Value> &acc) {
   constexpr unsigned aWords = 4, bWords = 2;
   unsigned perTile = acc.size() / (extents.m * extents.n);
   Type result = LLVM::LLVMStructType::getLiteral(e.b.getContext(), SmallVector<Type>(perTile, instruction.accumulator));
@@ -118,7 +121,8 @@ LogicalResult lowerMma(MmaOp op, Emitter &e) {
     }
     emitProduct(e, *instruction, extents, a.high, b.high, acc);
   } else {
-    emitProduct(e, *instruction, extents, packWords(e, aRegisters, instruction->word), packWords(e, bRegisters, instruction->word), acc);
+    emitProduct(e, *instruction, extents, packWords(e, aRegisters, instruction->word),
+                packWords(e, bRegisters, instruction->word), acc);
   }
 
   if (halves) {

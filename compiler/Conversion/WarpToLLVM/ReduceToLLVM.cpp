@@ -16,7 +16,8 @@ namespace {
 class Reduction {
 public:
   Reduction(tile::ReduceOp op, Emitter &e)
-      : op(op), e(e), axis(op.getAxis()), source(layoutOf(op.getSources().front().getType())), result(source.dropAxis(axis)) {}
+      : op(op), e(e), axis(op.getAxis()), source(layoutOf(op.getSources().front().getType())),
+        result(source.dropAxis(axis)) {}
 
   LogicalResult run() {
     if (failed(overRegisters()) || failed(overLanes()) || failed(overWarps()))
@@ -65,7 +66,8 @@ private:
       if (!movesAlong(basis))
         continue;
       for (Tuple &total : totals) {
-        Tuple other = llvm::map_to_vector<2>(total, [&, bit = bit](Value value) { return e.shuffleXor(value, 1u << bit); });
+        Tuple other =
+            llvm::map_to_vector<2>(total, [&, bit = bit](Value value) { return e.shuffleXor(value, 1u << bit); });
         std::optional<Tuple> sum = combine(e, op.getCombiner(), total, other);
         if (!sum)
           return failure();
@@ -86,7 +88,8 @@ private:
     // Partial results lie as [partial, element of the result], one array for each operand.
     SmallVector<uint32_t> partialOfWarp, laneElement, warpElement;
     for (uint32_t basis : source.bases(InDim::Warp)) {
-      partialOfWarp.push_back(movesAlong(basis) ? 1u << llvm::count_if(partialOfWarp, [](uint32_t bit) { return bit != 0; }) : 0);
+      partialOfWarp.push_back(
+          movesAlong(basis) ? 1u << llvm::count_if(partialOfWarp, [](uint32_t bit) { return bit != 0; }) : 0);
       warpElement.push_back(project(basis));
     }
     for (uint32_t basis : source.bases(InDim::Lane))
@@ -103,7 +106,9 @@ private:
     Value lanePart = e.xorOfBits(laneElement, warpElement);
     Value partialPart = LLVM::MulOp::create(e.b, e.loc, e.xorOfBits({}, partialOfWarp), e.i32(elements));
     Value writer = writesPartial();
-    auto indexOf = [&](unsigned reg) { return LLVM::XOrOp::create(e.b, e.loc, lanePart, e.i32(result.apply(InDim::Register, reg))); };
+    auto indexOf = [&](unsigned reg) {
+      return LLVM::XOrOp::create(e.b, e.loc, lanePart, e.i32(result.apply(InDim::Register, reg)));
+    };
     for (auto [reg, total] : llvm::enumerate(totals)) {
       Value index = LLVM::AddOp::create(e.b, e.loc, partialPart, indexOf(reg));
       for (auto [array, value] : llvm::zip_equal(arrays, total))

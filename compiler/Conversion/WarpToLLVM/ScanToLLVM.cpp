@@ -1,9 +1,10 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // tile.scan: prefixes along an axis, one bit of the coordinate at a time.
 //
-// After the bits below k, each element holds its prefix within its block of 2^k neighbours, and the block's total. Bit k joins two blocks: the
-// second one's prefixes and the total take in the first one's total. Whether the two blocks are in two registers, two lanes or two warps is what the layout says of that
-// bit, so that any layout that walks along the axis by single bits is scanned where it is.
+// After the bits below k, each element holds its prefix within its block of 2^k neighbours, and the block's total. Bit
+// k joins two blocks: the second one's prefixes and the total take in the first one's total. Whether the two blocks are
+// in two registers, two lanes or two warps is what the layout says of that bit, so that any layout that walks along the
+// axis by single bits is scanned where it is.
 
 #include "compiler/Conversion/WarpToLLVM/Combine.h"
 #include "dialects/Tile/IR/TileOps.h"
@@ -50,17 +51,21 @@ public:
     for (unsigned bit = 0; bit < llvm::Log2_64(layout.shape()[axis]); ++bit) {
       std::optional<InputBit> input = findBit(layout, axis, bit);
       if (!input)
-        return op.emitOpError("cannot be scanned in a layout that does not walk along axis ") << axis << " by single bits: " << layout.str();
+        return op.emitOpError("cannot be scanned in a layout that does not walk along axis ")
+               << axis << " by single bits: " << layout.str();
       if (failed(input->dim == InDim::Register ? joinRegisters(input->index) : joinThreads(*input)))
         return failure();
     }
     for (OpResult result : op.getResults())
-      e.bind(result, llvm::map_to_vector(prefixes, [&](const Tuple &prefix) { return prefix[result.getResultNumber()]; }));
+      e.bind(result,
+             llvm::map_to_vector(prefixes, [&](const Tuple &prefix) { return prefix[result.getResultNumber()]; }));
     return success();
   }
 
 private:
-  std::optional<Tuple> join(const Tuple &earlier, const Tuple &later) { return combine(e, op.getCombiner(), earlier, later); }
+  std::optional<Tuple> join(const Tuple &earlier, const Tuple &later) {
+    return combine(e, op.getCombiner(), earlier, later);
+  }
 
   LogicalResult joinRegisters(unsigned bit) {
     for (uint32_t first = 0; first < totals.size(); ++first) {
@@ -68,7 +73,8 @@ private:
       if (first == second)
         continue;
       uint32_t earlier = op.getReverse() ? second : first, later = op.getReverse() ? first : second;
-      std::optional<Tuple> prefix = join(totals[earlier], prefixes[later]), total = join(totals[earlier], totals[later]);
+      std::optional<Tuple> prefix = join(totals[earlier], prefixes[later]),
+                           total = join(totals[earlier], totals[later]);
       if (!prefix || !total)
         return failure();
       prefixes[later] = *prefix;

@@ -28,7 +28,9 @@ Value TileAddress::at(uint32_t constant) {
 }
 
 /// The type that an element has in shared memory: an integer of whole bytes.
-static Type storedType(Emitter &emitter, Type element) { return emitter.b.getIntegerType(8 * warp::elementBytes(element)); }
+static Type storedType(Emitter &emitter, Type element) {
+  return emitter.b.getIntegerType(8 * warp::elementBytes(element));
+}
 
 static SmallVector<uint32_t> scaled(ArrayRef<uint32_t> offsets, unsigned bytes) {
   return llvm::map_to_vector(offsets, [&](uint32_t offset) { return offset * bytes; });
@@ -63,7 +65,8 @@ static SmallVector<Piece> piecesOf(const SharedAccess &access) {
 }
 
 static TileAddress addressesOf(Emitter &emitter, Value base, const SharedAccess &access, unsigned bytes) {
-  return TileAddress(emitter, base, scaled(access.offsets.bases(InDim::Lane), bytes), scaled(access.offsets.bases(InDim::Warp), bytes));
+  return TileAddress(emitter, base, scaled(access.offsets.bases(InDim::Lane), bytes),
+                     scaled(access.offsets.bases(InDim::Warp), bytes));
 }
 
 void shareRepeated(const warp::LinearLayout &offsets, MutableArrayRef<Value> registers) {
@@ -134,7 +137,9 @@ void emitSharedStore(Emitter &emitter, Value base, const SharedAccess &access, A
 Registers emitSharedLoad(Emitter &emitter, Value base, const SharedAccess &access, Type element) {
   OpBuilder &b = emitter.b;
   bool narrows = element.isInteger() && element.getIntOrFloatBitWidth() < 8;
-  Type stored = narrows ? storedType(emitter, element) : isa<LLVM::LLVMPointerType>(element) ? Type(b.getI64Type()) : element;
+  Type stored = narrows                               ? storedType(emitter, element)
+                : isa<LLVM::LLVMPointerType>(element) ? Type(b.getI64Type())
+                                                      : element;
   unsigned bytes = stored.getIntOrFloatBitWidth() / 8;
   TileAddress addresses = addressesOf(emitter, base, access, bytes);
   Registers registers(access.offsets.size(InDim::Register));
@@ -143,8 +148,10 @@ Registers emitSharedLoad(Emitter &emitter, Value base, const SharedAccess &acces
     Type type = count > 1 ? Type(VectorType::get(count, stored)) : stored;
     Value value = LLVM::LoadOp::create(b, emitter.loc, type, addresses.at(piece.offset * bytes), bytes * count);
     for (auto [index, reg] : llvm::enumerate(piece.registers)) {
-      Value part = count > 1 ? LLVM::ExtractElementOp::create(b, emitter.loc, value, emitter.i32(index)).getResult() : value;
-      registers[reg] = narrows ? LLVM::TruncOp::create(b, emitter.loc, element, part).getResult() : emitter.bitcast(part, element);
+      Value part =
+          count > 1 ? LLVM::ExtractElementOp::create(b, emitter.loc, value, emitter.i32(index)).getResult() : value;
+      registers[reg] =
+          narrows ? LLVM::TruncOp::create(b, emitter.loc, element, part).getResult() : emitter.bitcast(part, element);
     }
   }
   shareRepeated(access.offsets, registers);

@@ -1,8 +1,8 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Tiles in shared memory: where they are, ldmatrix, plain loads and stores, asynchronous copies.
 //
-// Whether ldmatrix fits is read off the map from (register, lane, warp) to the offset in the tile: see MatrixAccess.h. Where several lanes or warps hold one
-// element, one of them writes it.
+// Whether ldmatrix fits is read off the map from (register, lane, warp) to the offset in the tile: see MatrixAccess.h.
+// Where several lanes or warps hold one element, one of them writes it.
 
 #include "compiler/Conversion/WarpToLLVM/SharedAccess.h"
 #include "dialects/Warp/IR/WarpOps.h"
@@ -19,12 +19,15 @@ SmallVector<uint32_t> inBytes(ArrayRef<uint32_t> offsets, unsigned elementBytes)
   return llvm::map_to_vector(offsets, [&](uint32_t offset) { return offset * elementBytes; });
 }
 
-Registers emitMatrixLoad(Emitter &e, Value base, const MatrixAccess &access, const LinearLayout &offsets, Type element) {
+Registers emitMatrixLoad(Emitter &e, Value base, const MatrixAccess &access, const LinearLayout &offsets,
+                         Type element) {
   unsigned bytes = element.getIntOrFloatBitWidth() / 8, count = access.matrices();
   TileAddress addresses(e, base, inBytes(access.laneOffsets, bytes), inBytes(offsets.bases(InDim::Warp), bytes));
-  std::string name = ("llvm.nvvm.ldmatrix.sync.aligned.m8n8.x" + Twine(count) + (access.transposed ? ".trans" : "") + ".b16.p3").str();
+  std::string name =
+      ("llvm.nvvm.ldmatrix.sync.aligned.m8n8.x" + Twine(count) + (access.transposed ? ".trans" : "") + ".b16.p3").str();
   Type word = e.b.getI32Type();
-  Type result = count == 1 ? word : Type(LLVM::LLVMStructType::getLiteral(e.b.getContext(), SmallVector<Type>(count, word)));
+  Type result =
+      count == 1 ? word : Type(LLVM::LLVMStructType::getLiteral(e.b.getContext(), SmallVector<Type>(count, word)));
   Registers registers(offsets.size(InDim::Register));
   for (uint32_t first : access.first) {
     Value words = e.intrinsic(name, result, {addresses.at(offsets.apply(InDim::Register, first) * bytes)});
@@ -37,7 +40,8 @@ Registers emitMatrixLoad(Emitter &e, Value base, const MatrixAccess &access, con
   return registers;
 }
 
-/// How many register bits tell apart the words that a matrix instruction takes as one operand, for what the tile is read for.
+/// How many register bits tell apart the words that a matrix instruction takes as one operand, for what the tile is
+/// read for.
 unsigned operandBits(LoadSharedOp op) {
   unsigned bits = 0;
   for (OpOperand &use : op->getUses())
@@ -87,7 +91,9 @@ void copyPiece(Emitter &e, const Copy &copy) {
   }
   operands.front() = LLVM::PtrToIntOp::create(e.b, e.loc, e.b.getI32Type(), copy.to);
   operands.push_back(copy.owner);
-  std::string code = ("@$" + Twine(operands.size() - 1) + " " + name + " [$0], [$1], " + Twine(copy.bytes) + (copy.filled ? ", $2;" : ";")).str();
+  std::string code = ("@$" + Twine(operands.size() - 1) + " " + name + " [$0], [$1], " + Twine(copy.bytes) +
+                      (copy.filled ? ", $2;" : ";"))
+                         .str();
   e.inlineAsm(code, copy.filled ? "r,l,r,b,~{memory}" : "r,l,b,~{memory}", {}, operands, /*sideEffects=*/true);
 }
 
@@ -99,9 +105,11 @@ LogicalResult lowerAsyncCopy(AsyncCopyOp op, Emitter &e) {
     return op.emitOpError("copies into a tile that does not hold every element");
   for (unsigned bit = 0; (1u << bit) < contiguity; ++bit)
     if (offsets->bases(InDim::Register).size() <= bit || offsets->bases(InDim::Register)[bit] != 1u << bit)
-      return op.emitOpError("expected ") << contiguity << " neighbouring elements of the tile in each lane's first registers, but got the map "
-                                         << offsets->str();
-  TileAddress addresses(e, e.scalar(op.getShared()), inBytes(offsets->bases(InDim::Lane), bytes), inBytes(offsets->bases(InDim::Warp), bytes));
+      return op.emitOpError("expected ")
+             << contiguity << " neighbouring elements of the tile in each lane's first registers, but got the map "
+             << offsets->str();
+  TileAddress addresses(e, e.scalar(op.getShared()), inBytes(offsets->bases(InDim::Lane), bytes),
+                        inBytes(offsets->bases(InDim::Warp), bytes));
   unsigned size = contiguity * bytes;
   ArrayRef<Value> pointers = e.registers(op.getPtr());
   ArrayRef<Value> mask = op.getMask() ? e.registers(op.getMask()) : ArrayRef<Value>();
@@ -109,7 +117,8 @@ LogicalResult lowerAsyncCopy(AsyncCopyOp op, Emitter &e) {
   uint32_t repeated = offsets->freeBits()[InDim::Register];
   for (unsigned reg = 0; reg < pointers.size(); reg += contiguity)
     if (!(reg & repeated)) {
-      Value filled = mask.empty() ? Value() : LLVM::SelectOp::create(e.b, e.loc, mask[reg], e.i32(size), e.i32(0)).getResult();
+      Value filled =
+          mask.empty() ? Value() : LLVM::SelectOp::create(e.b, e.loc, mask[reg], e.i32(size), e.i32(0)).getResult();
       copyPiece(e, {addresses.at(offsets->apply(InDim::Register, reg) * bytes), pointers[reg], size, filled, owner});
     }
   return success();
@@ -126,7 +135,8 @@ void addSharedLowerings(LoweringTable &table) {
   });
   table.add<DeallocOp>([](DeallocOp, Emitter &) { return success(); });
   table.add<StageOp>([](StageOp op, Emitter &e) {
-    Value bytes = LLVM::MulOp::create(e.b, e.loc, e.scalar(op.getIndex()), e.i32(op.getResult().getType().getTileBytes()));
+    Value bytes =
+        LLVM::MulOp::create(e.b, e.loc, e.scalar(op.getIndex()), e.i32(op.getResult().getType().getTileBytes()));
     e.bind(op.getResult(), e.offset(e.scalar(op.getRing()), bytes));
     return success();
   });
@@ -146,7 +156,8 @@ void addSharedLowerings(LoweringTable &table) {
     return success();
   });
   table.add<AsyncWaitOp>([](AsyncWaitOp op, Emitter &e) {
-    LLVM::CallIntrinsicOp::create(e.b, e.loc, e.b.getStringAttr("llvm.nvvm.cp.async.wait.group"), ValueRange{e.i32(op.getPending())});
+    LLVM::CallIntrinsicOp::create(e.b, e.loc, e.b.getStringAttr("llvm.nvvm.cp.async.wait.group"),
+                                  ValueRange{e.i32(op.getPending())});
     return success();
   });
 }

@@ -52,7 +52,8 @@ Operation *WarpDialect::materializeConstant(OpBuilder &builder, Attribute value,
   return arith::ConstantOp::materialize(builder, value, type, location);
 }
 
-//===-- Layouts ---------------------------------------------------------------------------------------------------------===//
+//===-- Layouts
+//---------------------------------------------------------------------------------------------------------===//
 
 LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, LinearLayout layout) {
   bool offset = !layout.bases(InDim::Offset).empty();
@@ -62,12 +63,14 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, L
   return success();
 }
 
-LogicalResult LayoutAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, function_ref<InFlightDiagnostic()> emitError) const {
+LogicalResult LayoutAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
+                                         function_ref<InFlightDiagnostic()> emitError) const {
   const LinearLayout &layout = getLayout();
   if (layout.shape() != shape)
     return emitError() << "expected a layout of shape [" << shape << "], but got [" << layout.shape() << "]";
   if (!layout.bases(InDim::Offset).empty())
-    return emitError() << "expected a layout over registers, lanes and warps, but got one over offsets in shared memory";
+    return emitError()
+           << "expected a layout over registers, lanes and warps, but got one over offsets in shared memory";
   if (layout.bases(InDim::Lane).size() != 5)
     return emitError() << "expected 5 bases of 'lane', but got " << layout.bases(InDim::Lane).size();
   return success();
@@ -79,7 +82,8 @@ void LayoutAttr::print(AsmPrinter &printer) const { printer << "<" << getLayout(
 static FailureOr<SmallVector<int64_t>> parseShape(AsmParser &parser) {
   SmallVector<int64_t> shape;
   SMLoc where = parser.getCurrentLocation();
-  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] { return parser.parseInteger(shape.emplace_back()); }))
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
+                                     [&] { return parser.parseInteger(shape.emplace_back()); }))
     return failure();
   int64_t elements = 1;
   for (int64_t size : shape) {
@@ -103,8 +107,8 @@ static ParseResult parseBases(AsmParser &parser, LinearLayout &layout, InDim dim
       return parser.emitError(where) << "expected " << layout.rank() << " coordinates, but got " << coordinates.size();
     for (auto [axis, coordinate] : llvm::enumerate(coordinates))
       if (coordinate < 0 || coordinate >= layout.shape()[axis])
-        return parser.emitError(where) << "expected a coordinate from 0 to " << layout.shape()[axis] - 1 << " along axis "
-                                       << axis << ", but got " << coordinate;
+        return parser.emitError(where) << "expected a coordinate from 0 to " << layout.shape()[axis] - 1
+                                       << " along axis " << axis << ", but got " << coordinate;
     if (layout.bases(dim).size() == 30)
       return parser.emitError(where) << "expected at most 30 bases of '" << stringify(dim) << "'";
     layout.append(dim, ArrayRef<int64_t>(coordinates));
@@ -126,7 +130,8 @@ Attribute LayoutAttr::parse(AsmParser &parser, Type) {
       return {};
     const InDim *dim = llvm::find_if(allInDims, [&](InDim candidate) { return stringify(candidate) == name; });
     if (dim == allInDims.end() || !layout.bases(*dim).empty()) {
-      parser.emitError(where) << "expected 'register', 'lane', 'warp', 'block' or 'offset', each once, but got '" << name << "'";
+      parser.emitError(where) << "expected 'register', 'lane', 'warp', 'block' or 'offset', each once, but got '"
+                              << name << "'";
       return {};
     }
     if (parseBases(parser, layout, *dim))
@@ -146,7 +151,8 @@ RankedTensorType weft::warp::withLayout(RankedTensorType type, const LinearLayou
   return RankedTensorType::get(type.getShape(), type.getElementType(), LayoutAttr::get(type.getContext(), layout));
 }
 
-//===-- Shared memory -----------------------------------------------------------------------------------------------------===//
+//===-- Shared memory
+//-----------------------------------------------------------------------------------------------------===//
 
 int64_t SharedType::getTileBytes() {
   int64_t elements = 1;
@@ -183,8 +189,8 @@ Type SharedType::parse(AsmParser &parser) {
   if (parser.parseDimensionList(shape, /*allowDynamic=*/false) || parser.parseType(element) || parser.parseComma() ||
       parser.parseAttribute(layout) || parser.parseGreater())
     return {};
-  return SharedType::getChecked([&] { return parser.emitError(parser.getNameLoc()); }, parser.getContext(), stages, shape,
-                                element, layout);
+  return SharedType::getChecked([&] { return parser.emitError(parser.getNameLoc()); }, parser.getContext(), stages,
+                                shape, element, layout);
 }
 
 void SharedType::print(AsmPrinter &printer) const {

@@ -20,7 +20,8 @@ static LogicalResult verifyTile(Operation *op, Type tensor, Type element, Shared
     return op->emitOpError() << "expected one tile, but got a ring of " << shared.getStages()
                              << "; take one of its tiles with 'warp.stage'";
   if (shapeOf(tensor) != shared.getShape())
-    return op->emitOpError() << "expected a tile of shape [" << shapeOf(tensor) << "], but got [" << shared.getShape() << "]";
+    return op->emitOpError() << "expected a tile of shape [" << shapeOf(tensor) << "], but got [" << shared.getShape()
+                             << "]";
   if (element != shared.getElementType())
     return op->emitOpError() << "expected a tile of " << element << ", but got " << shared.getElementType();
   return success();
@@ -29,7 +30,8 @@ static LogicalResult verifyTile(Operation *op, Type tensor, Type element, Shared
 LogicalResult ConvertLayoutOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType()), result = cast<RankedTensorType>(getResult().getType());
   if (source.getShape() != result.getShape() || source.getElementType() != result.getElementType())
-    return emitOpError() << "expected a result that differs from " << source << " in its layout only, but got " << result;
+    return emitOpError() << "expected a result that differs from " << source << " in its layout only, but got "
+                         << result;
   return success();
 }
 
@@ -66,8 +68,8 @@ LogicalResult MmaOp::verify() {
         mmaOperandLayout(MmaOperand::B, b.getShape(), grid, bits) == layoutAttrOf(b).getLayout())
       return success();
   }
-  return emitOpError() << "expected operands in the fragment layouts of one grid of warps, but got " << a << ", " << b << " and "
-                       << acc;
+  return emitOpError() << "expected operands in the fragment layouts of one grid of warps, but got " << a << ", " << b
+                       << " and " << acc;
 }
 
 LogicalResult StageOp::verify() {
@@ -83,8 +85,8 @@ LogicalResult PermuteSharedOp::verify() {
   SmallVector<int32_t> sorted(getOrder());
   llvm::sort(sorted);
   if (sorted.size() != source.getShape().size() || !llvm::equal(sorted, llvm::seq<int32_t>(0, sorted.size())))
-    return emitOpError() << "expected 'order' to be a permutation of the " << source.getShape().size() << " axes, but got ["
-                         << getOrder() << "]";
+    return emitOpError() << "expected 'order' to be a permutation of the " << source.getShape().size()
+                         << " axes, but got [" << getOrder() << "]";
   LinearLayout layout = source.linear().permute(getOrder());
   auto expected = SharedType::get(getContext(), source.getStages(), layout.shape(), source.getElementType(),
                                   LayoutAttr::get(getContext(), layout));

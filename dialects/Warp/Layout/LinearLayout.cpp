@@ -14,11 +14,13 @@ StringRef weft::warp::stringify(InDim dim) {
   return names[static_cast<size_t>(dim)];
 }
 
-//===-- Solving over GF(2) ---------------------------------------------------------------------------------------------===//
+//===-- Solving over GF(2)
+//---------------------------------------------------------------------------------------------===//
 
 namespace {
-/// The columns of a layout brought into echelon form, each remembering which input bits it is the xor of. Input bits are numbered register first,
-/// then lane, warp, block and offset, so that lower inputs become pivots first and later repetitions are the free ones.
+/// The columns of a layout brought into echelon form, each remembering which input bits it is the xor of. Input bits
+/// are numbered register first, then lane, warp, block and offset, so that lower inputs become pivots first and later
+/// repetitions are the free ones.
 class Echelon {
 public:
   explicit Echelon(const LinearLayout &layout) {
@@ -76,7 +78,8 @@ Place splitBits(const LinearLayout &layout, uint32_t mask) {
 }
 } // namespace
 
-//===-- Making layouts -------------------------------------------------------------------------------------------------===//
+//===-- Making layouts
+//-------------------------------------------------------------------------------------------------===//
 
 LinearLayout::LinearLayout(ArrayRef<int64_t> shape) : dims(shape) {
   assert(all_of(shape, [](int64_t size) { return size > 0 && isPowerOf2_64(size); }) && "sizes must be powers of two");
@@ -95,7 +98,9 @@ LinearLayout &LinearLayout::append(InDim dim, uint32_t element) {
   return *this;
 }
 
-LinearLayout &LinearLayout::append(InDim dim, ArrayRef<int64_t> coordinates) { return append(dim, linearize(coordinates)); }
+LinearLayout &LinearLayout::append(InDim dim, ArrayRef<int64_t> coordinates) {
+  return append(dim, linearize(coordinates));
+}
 
 LinearLayout &LinearLayout::appendAxis(InDim dim, unsigned axis, unsigned count, int64_t from) {
   SmallVector<int64_t, 4> coordinates(rank(), 0);
@@ -139,7 +144,8 @@ uint32_t LinearLayout::linearize(ArrayRef<int64_t> coordinates) const {
   return element;
 }
 
-//===-- Shape operations -----------------------------------------------------------------------------------------------===//
+//===-- Shape operations
+//-----------------------------------------------------------------------------------------------===//
 
 /// `layout` on a tensor of `shape`, each basis sent through `move`, which takes and gives coordinates.
 template <typename Move> static LinearLayout moveBases(const LinearLayout &layout, ArrayRef<int64_t> shape, Move move) {
@@ -179,11 +185,12 @@ LinearLayout LinearLayout::dropAxis(unsigned axis) const {
 LinearLayout LinearLayout::squeezeAxis(unsigned axis) const {
   SmallVector<int64_t, 4> shape(dims);
   shape[axis] = 1;
-  return moveBases(*this, shape, [&](ArrayRef<int64_t> coordinates) {
-           SmallVector<int64_t, 4> kept(coordinates);
-           kept[axis] = 0;
-           return kept;
-         })
+  return moveBases(*this, shape,
+                   [&](ArrayRef<int64_t> coordinates) {
+                     SmallVector<int64_t, 4> kept(coordinates);
+                     kept[axis] = 0;
+                     return kept;
+                   })
       .withoutRepeatedRegisters();
 }
 
@@ -193,7 +200,8 @@ LinearLayout LinearLayout::withoutRepeatedRegisters() const {
   return result;
 }
 
-//===-- Algebra --------------------------------------------------------------------------------------------------------===//
+//===-- Algebra
+//--------------------------------------------------------------------------------------------------------===//
 
 bool LinearLayout::isSurjective() const { return 1u << Echelon(*this).rank() == numElements(); }
 bool LinearLayout::isInjective() const { return Echelon(*this).freeBits() == 0; }
@@ -319,7 +327,8 @@ std::string LinearLayout::str() const {
   return text;
 }
 
-//===-- Shared memory --------------------------------------------------------------------------------------------------===//
+//===-- Shared memory
+//--------------------------------------------------------------------------------------------------===//
 
 Wavefronts weft::warp::countWavefronts(ArrayRef<uint32_t> byteOffsets, unsigned bytesPerLane) {
   constexpr unsigned bankBytes = 4, banks = 32;

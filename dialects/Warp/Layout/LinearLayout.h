@@ -1,12 +1,13 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // The one layout abstraction: a linear map over bits, as in "Linear Layouts" (Zhou et al., 2025).
 //
-// A layout sends a place in the machine (register r, lane l, warp w, block b), or a place in shared memory (element offset o), to an
-// element of a tensor. All sizes are powers of two and the map is linear over GF(2): the element at r ^ r' is the
-// element at r xor the element at r'. It is therefore given by where each single bit of an input goes, its *bases*.
+// A layout sends a place in the machine (register r, lane l, warp w, block b), or a place in shared memory (element
+// offset o), to an element of a tensor. All sizes are powers of two and the map is linear over GF(2): the element at r
+// ^ r' is the element at r xor the element at r'. It is therefore given by where each single bit of an input goes, its
+// *bases*.
 //
-// An element is written as its row-major index. With sizes powers of two that index is the concatenation of the coordinates' bits, so xor
-// acts on each coordinate by itself, and a reshape leaves the bases as they are.
+// An element is written as its row-major index. With sizes powers of two that index is the concatenation of the
+// coordinates' bits, so xor acts on each coordinate by itself, and a reshape leaves the bases as they are.
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
@@ -20,7 +21,8 @@
 
 namespace weft::warp {
 
-/// What a layout maps from. Register, Lane, Warp and Block describe a distributed tensor, Offset a tensor in shared memory.
+/// What a layout maps from. Register, Lane, Warp and Block describe a distributed tensor, Offset a tensor in shared
+/// memory.
 enum class InDim : uint8_t { Register, Lane, Warp, Block, Offset };
 inline constexpr std::array<InDim, 5> allInDims{InDim::Register, InDim::Lane, InDim::Warp, InDim::Block, InDim::Offset};
 /// "register", "lane", "warp", "block" or "offset".
@@ -52,8 +54,8 @@ public:
   LinearLayout &append(InDim dim, uint32_t element);
   /// As above with the element given by coordinates.
   LinearLayout &append(InDim dim, llvm::ArrayRef<int64_t> coordinates);
-  /// This layout with `count` more bits of `dim` that walk along `axis`, starting at coordinate `from` (a power of two); bits
-  /// past the end of the axis go to 0 (repetition).
+  /// This layout with `count` more bits of `dim` that walk along `axis`, starting at coordinate `from` (a power of
+  /// two); bits past the end of the axis go to 0 (repetition).
   LinearLayout &appendAxis(InDim dim, unsigned axis, unsigned count, int64_t from);
 
   /// The row-major element index at a place.
@@ -68,7 +70,8 @@ public:
   LinearLayout reshape(llvm::ArrayRef<int64_t> shape) const;
   /// Result axis i is this layout's axis order[i] (as tile.permute).
   LinearLayout permute(llvm::ArrayRef<int32_t> order) const;
-  /// The tensor with `axis` removed (as after a reduction): bits along it go to 0 and registers that have become repetitions go.
+  /// The tensor with `axis` removed (as after a reduction): bits along it go to 0 and registers that have become
+  /// repetitions go.
   LinearLayout dropAxis(unsigned axis) const;
   /// The tensor cut to size 1 along `axis`, rank kept: the source of a broadcast along it.
   LinearLayout squeezeAxis(unsigned axis) const;
@@ -79,25 +82,29 @@ public:
   /// Whether every element is held somewhere; whether none is held twice.
   bool isSurjective() const;
   bool isInjective() const;
-  /// Of each input, the bits that do not change the element: masks, one per InDim. Bits of lower inputs (register before lane before warp) are
-  /// kept first, so a lane bit is free when registers and lower lane bits already reach the same element.
+  /// Of each input, the bits that do not change the element: masks, one per InDim. Bits of lower inputs (register
+  /// before lane before warp) are kept first, so a lane bit is free when registers and lower lane bits already reach
+  /// the same element.
   Place freeBits() const;
-  /// For a place of `this`, the place of `source` that holds the same element, as a layout from this layout's inputs to the (flattened)
-  /// places of `source`: source⁻¹ ∘ this. None when `source` does not hold every element that `this` asks for. Among several
-  /// places the one with zeros in `source`'s free bits is taken. The result's shape is [block, warp, lane, register] sizes of `source`
+  /// For a place of `this`, the place of `source` that holds the same element, as a layout from this layout's inputs to
+  /// the (flattened) places of `source`: source⁻¹ ∘ this. None when `source` does not hold every element that `this`
+  /// asks for. Among several places the one with zeros in `source`'s free bits is taken. The result's shape is [block,
+  /// warp, lane, register] sizes of `source`
   /// ([offset] when `source` is in shared memory), so that its row-major index splits back into a place by `placeOf`.
   std::optional<LinearLayout> composeInverse(const LinearLayout &source) const;
   /// The place of `source` encoded by an element of `composeInverse(source)`.
   static Place placeOf(const LinearLayout &source, uint32_t element);
-  /// Whether converting from `source` to this layout only renames registers: every lane keeps its elements. Gives, for each register of this layout, the register of `source`.
+  /// Whether converting from `source` to this layout only renames registers: every lane keeps its elements. Gives, for
+  /// each register of this layout, the register of `source`.
   std::optional<llvm::SmallVector<uint32_t>> registerPermutation(const LinearLayout &source) const;
-  /// The product: this layout's bits first, then `outer`'s in each input, where `outer` tiles copies of this layout's tensor
-  /// (shape of the result: product per axis).
+  /// The product: this layout's bits first, then `outer`'s in each input, where `outer` tiles copies of this layout's
+  /// tensor (shape of the result: product per axis).
   LinearLayout operator*(const LinearLayout &outer) const;
   /// The layout q with tile * q == this, if there is one.
   std::optional<LinearLayout> divideLeft(const LinearLayout &tile) const;
 
-  /// How many consecutive elements along the row-major order the lowest registers hold (a power of two): the widest vector access when memory is row-major.
+  /// How many consecutive elements along the row-major order the lowest registers hold (a power of two): the widest
+  /// vector access when memory is row-major.
   uint32_t contiguousRegisters() const;
 
   bool operator==(const LinearLayout &other) const { return dims == other.dims && map == other.map; }
@@ -111,7 +118,8 @@ private:
 };
 
 /// How many wavefronts (128-byte passes over 32 four-byte banks) one warp's access needs, when lane l touches
-/// `bytesPerLane` bytes at element offset `offsets[l]` (elements of `elementBytes`); and the fewest it could need. 8-byte accesses are served by half warps, 16-byte ones by quarters.
+/// `bytesPerLane` bytes at element offset `offsets[l]` (elements of `elementBytes`); and the fewest it could need.
+/// 8-byte accesses are served by half warps, 16-byte ones by quarters.
 struct Wavefronts {
   unsigned needed = 0, ideal = 0;
 };

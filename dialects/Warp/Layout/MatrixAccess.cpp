@@ -9,8 +9,9 @@ using namespace weft::warp;
 
 static constexpr unsigned rowBits = 128; // 16 bytes
 
-/// The shape of one matrix: the bits of register and lane walk along a row, then from row to row, in the order that ldmatrix has, or, transposed,
-/// the upper three lane bits along a row and the others from row to row. None when `offsets` has another order.
+/// The shape of one matrix: the bits of register and lane walk along a row, then from row to row, in the order that
+/// ldmatrix has, or, transposed, the upper three lane bits along a row and the others from row to row. None when
+/// `offsets` has another order.
 static std::optional<MatrixAccess> matrixShape(const LinearLayout &offsets, unsigned elementBits, bool transposed) {
   ArrayRef<uint32_t> registers = offsets.bases(InDim::Register), lanes = offsets.bases(InDim::Lane);
   const unsigned packed = Log2_32(32 / elementBits);
@@ -38,7 +39,8 @@ static std::optional<MatrixAccess> matrixShape(const LinearLayout &offsets, unsi
   return whole ? std::optional(access) : std::nullopt;
 }
 
-std::optional<MatrixAccess> weft::warp::matrixAccess(const LinearLayout &offsets, unsigned elementBits, unsigned together) {
+std::optional<MatrixAccess> weft::warp::matrixAccess(const LinearLayout &offsets, unsigned elementBits,
+                                                     unsigned together) {
   if (elementBits != 8 && elementBits != 16 && elementBits != 32)
     return std::nullopt;
   std::optional<MatrixAccess> access = matrixShape(offsets, elementBits, /*transposed=*/false);
@@ -47,8 +49,8 @@ std::optional<MatrixAccess> weft::warp::matrixAccess(const LinearLayout &offsets
   if (!access)
     return std::nullopt;
 
-  // A register bit that shares offset bits with the rows (a swizzle) costs an xor for each of its values, unless the lanes' addresses take it in. A bit that
-  // shares none costs nothing anywhere: it is an immediate offset.
+  // A register bit that shares offset bits with the rows (a swizzle) costs an xor for each of its values, unless the
+  // lanes' addresses take it in. A bit that shares none costs nothing anywhere: it is an immediate offset.
   ArrayRef<uint32_t> registers = offsets.bases(InDim::Register);
   uint32_t rows = 0;
   for (uint32_t offset : access->laneOffsets)

@@ -52,7 +52,8 @@ LinearLayout weft::warp::mmaAccLayout(ArrayRef<int64_t> shape, WarpGrid warps) {
       .take();
 }
 
-LinearLayout weft::warp::mmaOperandLayout(MmaOperand operand, ArrayRef<int64_t> shape, WarpGrid warps, unsigned elementBits) {
+LinearLayout weft::warp::mmaOperandLayout(MmaOperand operand, ArrayRef<int64_t> shape, WarpGrid warps,
+                                          unsigned elementBits) {
   // A register of 32 bits holds neighbours along K; lanes walk on along K, then along the other axis.
   const unsigned packed = Log2_32(32 / elementBits);
   if (operand == MmaOperand::A) {

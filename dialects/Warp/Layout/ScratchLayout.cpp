@@ -59,7 +59,8 @@ SharedAccess weft::warp::accessOf(const LinearLayout &registers, const LinearLay
     auto crosses = [&](uint32_t basis) { return (basis & (low | bit)) != 0; };
     bool whole = none_of(offsets.bases(InDim::Lane), crosses) && none_of(offsets.bases(InDim::Warp), crosses);
     for (auto [index, basis] : enumerate(bases))
-      whole &= !crosses(basis) || index == static_cast<size_t>(found - bases.begin()) || is_contained(access.pieceBits, index);
+      whole &= !crosses(basis) || index == static_cast<size_t>(found - bases.begin()) ||
+               is_contained(access.pieceBits, index);
     if (!whole)
       break;
     access.pieceBits.push_back(found - bases.begin());

@@ -15,14 +15,16 @@ struct SharedAccess {
   unsigned pieceElements() const { return 1u << pieceBits.size(); }
 };
 
-/// How a tensor in layout `registers` accesses a tile in layout `shared` (over offset) of elements of `elementBytes`; `shared` must hold every element.
+/// How a tensor in layout `registers` accesses a tile in layout `shared` (over offset) of elements of `elementBytes`;
+/// `shared` must hold every element.
 SharedAccess accessOf(const LinearLayout &registers, const LinearLayout &shared, unsigned elementBytes);
 
 /// The wavefronts that one warp's whole access needs, all registers counted.
 Wavefronts wavefrontsOf(const SharedAccess &access, unsigned elementBytes);
 
-/// A bijective layout over offset that `source` writes to and `result` reads from in wide pieces and without bank conflicts, as far as there is one: the widest piece goes to the
-/// lowest offsets; rows that share banks are spanned by sums of one direction of each side's lanes, which neither side's lanes walk along ("Linear Layouts", section 5.4).
+/// A bijective layout over offset that `source` writes to and `result` reads from in wide pieces and without bank
+/// conflicts, as far as there is one: the widest piece goes to the lowest offsets; rows that share banks are spanned by
+/// sums of one direction of each side's lanes, which neither side's lanes walk along ("Linear Layouts", section 5.4).
 LinearLayout scratchLayout(const LinearLayout &source, const LinearLayout &result, unsigned elementBytes);
 
 } // namespace weft::warp

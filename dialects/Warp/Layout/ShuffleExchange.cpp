@@ -17,8 +17,8 @@ SmallVector<unsigned, 5> ShuffleExchange::choosingBits() const {
   return bits;
 }
 
-/// Whether every warp finds its elements in itself: warp bit i of the result stands for warp bit i of the source, or for one along which the source
-/// repeats, and nothing else stands for another warp.
+/// Whether every warp finds its elements in itself: warp bit i of the result stands for warp bit i of the source, or
+/// for one along which the source repeats, and nothing else stands for another warp.
 static bool staysInWarp(const LinearLayout &source, const LinearLayout &result, const LinearLayout &from) {
   auto placeOf = [&](uint32_t basis) { return LinearLayout::placeOf(source, basis); };
   for (InDim dim : {InDim::Register, InDim::Lane})
@@ -50,7 +50,8 @@ static bool areIndependent(ArrayRef<uint32_t> vectors) {
   return true;
 }
 
-std::optional<ShuffleExchange> weft::warp::shuffleExchange(const LinearLayout &source, const LinearLayout &result, unsigned elementBytes) {
+std::optional<ShuffleExchange> weft::warp::shuffleExchange(const LinearLayout &source, const LinearLayout &result,
+                                                           unsigned elementBytes) {
   std::optional<LinearLayout> from = result.composeInverse(source);
   if (!from || !staysInWarp(source, result, *from))
     return std::nullopt;

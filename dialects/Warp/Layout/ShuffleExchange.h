@@ -6,9 +6,10 @@
 
 namespace weft::warp {
 
-/// How each lane gets its elements from lanes of its own warp. A result register r takes, in lane l, the source register
-/// `registerOf[r]` ^ (the xor of `registerSteps[i]` over the set bits i of l) of lane `laneOf[r]` ^ (the xor of `laneSteps[i]` over the same bits).
-/// The lanes that want different registers are told apart by single bits: the nonzero `registerSteps` are linearly independent.
+/// How each lane gets its elements from lanes of its own warp. A result register r takes, in lane l, the source
+/// register `registerOf[r]` ^ (the xor of `registerSteps[i]` over the set bits i of l) of lane `laneOf[r]` ^ (the xor
+/// of `laneSteps[i]` over the same bits). The lanes that want different registers are told apart by single bits: the
+/// nonzero `registerSteps` are linearly independent.
 struct ShuffleExchange {
   llvm::SmallVector<uint32_t> registerOf, laneOf;
   llvm::SmallVector<uint32_t, 5> registerSteps, laneSteps;
@@ -17,7 +18,9 @@ struct ShuffleExchange {
   llvm::SmallVector<unsigned, 5> choosingBits() const;
 };
 
-/// The exchange from `source` to `result`, if no element leaves its warp and shuffles take no longer than writing to and reading from shared memory does.
-std::optional<ShuffleExchange> shuffleExchange(const LinearLayout &source, const LinearLayout &result, unsigned elementBytes);
+/// The exchange from `source` to `result`, if no element leaves its warp and shuffles take no longer than writing to
+/// and reading from shared memory does.
+std::optional<ShuffleExchange> shuffleExchange(const LinearLayout &source, const LinearLayout &result,
+                                               unsigned elementBytes);
 
 } // namespace weft::warp

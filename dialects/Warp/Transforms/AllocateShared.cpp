@@ -1,8 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // warp-allocate-shared: every tile and every exchange gets its byte offset in the block's shared memory.
 //
-// Ops are numbered in program order, regions nested inside their op. A tile lives from its `warp.alloc` to its `warp.dealloc`, or to the end of
-// the block that allocates it; scratch memory lives while its op runs. The largest are placed first, each at the lowest offset where nothing lives at the same time.
+// Ops are numbered in program order, regions nested inside their op. A tile lives from its `warp.alloc` to its
+// `warp.dealloc`, or to the end of the block that allocates it; scratch memory lives while its op runs. The largest are
+// placed first, each at the lowest offset where nothing lives at the same time.
 //
 //   %0 = warp.alloc : !warp.shared<64x64xf16, #s>     ─▶   %0 = warp.alloc {offset = 0 : i64} : ...
 #include "compiler/Target/TargetInfo.h"
@@ -102,9 +103,9 @@ static int64_t place(MutableArrayRef<Need> needs) {
 }
 
 static void reportTooMuch(func::FuncOp kernel, ArrayRef<Need> needs, int64_t total, const weft::TargetInfo &target) {
-  InFlightDiagnostic diagnostic = kernel.emitError()
-                                  << "expected at most " << target.sharedBytesPerBlock << " bytes of shared memory, the limit of a block on '"
-                                  << target.name << "', but got " << total;
+  InFlightDiagnostic diagnostic = kernel.emitError() << "expected at most " << target.sharedBytesPerBlock
+                                                     << " bytes of shared memory, the limit of a block on '"
+                                                     << target.name << "', but got " << total;
   for (const Need &need : needs)
     diagnostic.attachNote(need.op->getLoc()) << need.bytes << " bytes for this";
   diagnostic.attachNote() << "use smaller tiles or fewer stages";

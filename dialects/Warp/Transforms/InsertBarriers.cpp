@@ -1,9 +1,10 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // warp-insert-barriers: a barrier before every access to shared memory that must wait for another thread's.
 //
-// The walk follows the structured control flow and carries the accesses that no barrier has ordered yet, as byte ranges. An access that overlaps one of them, one of the two a
-// write, gets a barrier before it, which clears the list. An asynchronous copy writes until a wait: a barrier before that does not order it. A loop's body is
-// walked until its end adds nothing to its start.
+// The walk follows the structured control flow and carries the accesses that no barrier has ordered yet, as byte
+// ranges. An access that overlaps one of them, one of the two a write, gets a barrier before it, which clears the list.
+// An asynchronous copy writes until a wait: a barrier before that does not order it. A loop's body is walked until its
+// end adds nothing to its start.
 //
 //   warp.store_shared %x, %s                      warp.store_shared %x, %s
 //   %y = warp.load_shared %s              ─▶      warp.barrier
@@ -31,7 +32,8 @@ struct Access {
   bool isWrite;
   bool isUnderWay = false; // an asynchronous copy that nothing has waited for yet
   bool operator<(const Access &other) const {
-    return std::tie(first, end, isWrite, isUnderWay) < std::tie(other.first, other.end, other.isWrite, other.isUnderWay);
+    return std::tie(first, end, isWrite, isUnderWay) <
+           std::tie(other.first, other.end, other.isWrite, other.isUnderWay);
   }
   bool conflictsWith(const Access &other) const {
     return first < other.end && other.first < end && (isWrite || other.isWrite);
@@ -75,8 +77,8 @@ static Accesses afterBarrier(const Accesses &pending) {
   return left;
 }
 
-/// What is left after a wait: its copies have become writes of this thread, which others see after a barrier. Which groups a wait leaves unfinished is the
-/// business of the pass that placed it.
+/// What is left after a wait: its copies have become writes of this thread, which others see after a barrier. Which
+/// groups a wait leaves unfinished is the business of the pass that placed it.
 static Accesses afterWait(const Accesses &pending) {
   Accesses left;
   for (Access access : pending) {
@@ -102,8 +104,8 @@ static Accesses accessesOf(Operation *op) {
 
 static void walk(Region &region, Accesses &pending);
 
-/// An scf.if: what is pending after either branch. Any other op with regions is a loop: again until nothing new arrives at its start; inserted barriers stay,
-/// so that the walk ends.
+/// An scf.if: what is pending after either branch. Any other op with regions is a loop: again until nothing new arrives
+/// at its start; inserted barriers stay, so that the walk ends.
 static void visitRegions(Operation &op, Accesses &pending) {
   if (isa<scf::IfOp>(op)) {
     Accesses after;

@@ -28,7 +28,8 @@ static int64_t reductionBytes(ValueRange sources, unsigned axis) {
     auto type = cast<RankedTensorType>(source.getType());
     unsigned partials = warpsAlongAxis(type, axis);
     if (partials > 1)
-      bytes += llvm::alignTo<16>(type.getNumElements() / type.getDimSize(axis) * partials * elementBytes(type.getElementType()));
+      bytes += llvm::alignTo<16>(type.getNumElements() / type.getDimSize(axis) * partials *
+                                 elementBytes(type.getElementType()));
   }
   return bytes;
 }
@@ -42,7 +43,8 @@ int64_t weft::warp::scanBytes(Type tensor, unsigned warps) {
 int64_t weft::warp::scratchBytes(Operation *op) {
   return TypeSwitch<Operation *, int64_t>(op)
       .Case([](ConvertLayoutOp convert) -> int64_t {
-        auto source = cast<RankedTensorType>(convert.getSource().getType()), result = cast<RankedTensorType>(convert.getResult().getType());
+        auto source = cast<RankedTensorType>(convert.getSource().getType()),
+             result = cast<RankedTensorType>(convert.getResult().getType());
         const LinearLayout &from = layoutAttrOf(source).getLayout(), &to = layoutAttrOf(result).getLayout();
         unsigned bytes = elementBytes(source.getElementType());
         bool staysInRegisters = to.registerPermutation(from) || shuffleExchange(from, to, bytes);

@@ -20,7 +20,8 @@ uint32_t checkAlignment(Warp &warp, uint32_t mask, const uint64_t *addresses, un
   if (wrong) {
     unsigned lane = firstLane(wrong);
     report(warp, FindingKind::Misaligned, lane,
-           format("{} {} bytes at {:#x}, which is no multiple of {}", verb(kind), bytes, addresses[lane] & windowOffsetMask, bytes));
+           format("{} {} bytes at {:#x}, which is no multiple of {}", verb(kind), bytes,
+                  addresses[lane] & windowOffsetMask, bytes));
   }
   return mask & ~wrong;
 }
@@ -87,7 +88,8 @@ unsigned globalSectors(const uint64_t *addresses, uint32_t mask, unsigned bytes)
   return count;
 }
 
-Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes, AccessKind kind) {
+Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes,
+                       AccessKind kind) {
   (void)record;
   Resolved result;
   mask = checkAlignment(warp, mask, addresses, bytes, kind);
@@ -177,7 +179,8 @@ Wavefronts sharedWavefronts(const uint64_t *offsets, uint32_t mask, unsigned byt
   return result;
 }
 
-Resolved resolveShared(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes, AccessKind kind) {
+Resolved resolveShared(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes,
+                       AccessKind kind) {
   Resolved result;
   uint64_t offsets[laneCount];
   for (unsigned i = 0; i < laneCount; ++i)
@@ -192,7 +195,8 @@ Resolved resolveShared(Warp &warp, const Record &record, uint32_t mask, const ui
   if (outside) {
     unsigned lane = firstLane(outside);
     report(warp, FindingKind::OutOfBounds, lane,
-           format("{} {} bytes at byte {} of shared memory, of which the block has {}", verb(kind), bytes, offsets[lane], size));
+           format("{} {} bytes at byte {} of shared memory, of which the block has {}", verb(kind), bytes,
+                  offsets[lane], size));
     mask &= ~outside;
   }
   result.mask = mask;
@@ -214,15 +218,17 @@ Resolved resolveShared(Warp &warp, const Record &record, uint32_t mask, const ui
   return result;
 }
 
-Resolved resolveLocal(Warp &warp, const Record &, uint32_t mask, const uint64_t *addresses, unsigned bytes, AccessKind kind) {
+Resolved resolveLocal(Warp &warp, const Record &, uint32_t mask, const uint64_t *addresses, unsigned bytes,
+                      AccessKind kind) {
   Resolved result;
   uint64_t size = warp.kernel->localBytes;
   mask = checkAlignment(warp, mask, addresses, bytes, kind);
   eachLane(mask, [&](unsigned lane) {
     uint64_t offset = addresses[lane] & windowOffsetMask;
     if (offset + bytes > size) {
-      report(warp, FindingKind::OutOfBounds, lane,
-             format("{} {} bytes at byte {} of local memory, of which a thread has {}", verb(kind), bytes, offset, size));
+      report(
+          warp, FindingKind::OutOfBounds, lane,
+          format("{} {} bytes at byte {} of local memory, of which a thread has {}", verb(kind), bytes, offset, size));
       return;
     }
     result.mask |= 1u << lane;
@@ -238,7 +244,8 @@ Resolved resolveLocal(Warp &warp, const Record &, uint32_t mask, const uint64_t 
   return result;
 }
 
-Resolved resolveParam(Warp &warp, const Record &, uint32_t mask, const uint64_t *addresses, unsigned bytes, AccessKind kind) {
+Resolved resolveParam(Warp &warp, const Record &, uint32_t mask, const uint64_t *addresses, unsigned bytes,
+                      AccessKind kind) {
   Resolved result;
   const auto &parameters = warp.block->grid->parameters;
   mask = checkAlignment(warp, mask, addresses, bytes, kind);
@@ -246,7 +253,8 @@ Resolved resolveParam(Warp &warp, const Record &, uint32_t mask, const uint64_t 
     uint64_t offset = addresses[lane] & windowOffsetMask;
     if (kind != AccessKind::Read || offset + bytes > parameters.size()) {
       report(warp, FindingKind::OutOfBounds, lane,
-             format("{} {} bytes at byte {} of the parameters, of which there are {}", verb(kind), bytes, offset, parameters.size()));
+             format("{} {} bytes at byte {} of the parameters, of which there are {}", verb(kind), bytes, offset,
+                    parameters.size()));
       return;
     }
     result.mask |= 1u << lane;
@@ -255,7 +263,8 @@ Resolved resolveParam(Warp &warp, const Record &, uint32_t mask, const uint64_t 
   return result;
 }
 
-Resolved resolveGeneric(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes, AccessKind kind) {
+Resolved resolveGeneric(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes,
+                        AccessKind kind) {
   Resolved result;
   while (mask) {
     uint64_t window = addresses[firstLane(mask)] >> windowShift << windowShift;

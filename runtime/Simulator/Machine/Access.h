@@ -12,7 +12,7 @@ enum class AccessKind : uint8_t { Read, Write, Atomic };
 /// Where lanes' accesses go. Lanes that must not access, having been reported, are left out of `mask`.
 struct Resolved {
   uint32_t mask = 0;
-  uint32_t poison = 0;           ///< lanes that read what nothing wrote
+  uint32_t poison = 0; ///< lanes that read what nothing wrote
   std::byte *at[laneCount];
 };
 
@@ -24,16 +24,22 @@ struct LaneAddresses {
 
 /// `bytes` per lane at each address. Each reports what is wrong, counts what the access costs, and marks what it wrote.
 /// `value(lane)` of resolveShared gives what a lane will write, for telling races from equal values.
-Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes, AccessKind kind);
-Resolved resolveShared(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes, AccessKind kind);
-Resolved resolveLocal(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes, AccessKind kind);
-Resolved resolveParam(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes, AccessKind kind);
+Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes,
+                       AccessKind kind);
+Resolved resolveShared(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes,
+                       AccessKind kind);
+Resolved resolveLocal(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes,
+                      AccessKind kind);
+Resolved resolveParam(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes,
+                      AccessKind kind);
 /// Lane by lane by window.
-Resolved resolveGeneric(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes, AccessKind kind);
+Resolved resolveGeneric(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes,
+                        AccessKind kind);
 
 /// Space-named dispatch for templates.
 template <ptx::Space S>
-Resolved resolve(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes, AccessKind kind) {
+Resolved resolve(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes,
+                 AccessKind kind) {
   if constexpr (S == ptx::Space::Global)
     return resolveGlobal(warp, record, mask, addresses, bytes, kind);
   else if constexpr (S == ptx::Space::Shared)
@@ -48,7 +54,8 @@ Resolved resolve(Warp &warp, const Record &record, uint32_t mask, const uint64_t
 
 /// One lane's shared access of `bytes` at byte `offset`, for the race detector; true where it reads what nothing wrote.
 bool shadowRead(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, bool atomic = false);
-void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, const std::byte *value, bool atomic = false);
+void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, const std::byte *value,
+                 bool atomic = false);
 
 /// After a store of `bytes` from `value`: called by stores to shared memory before they write, lane by lane.
 inline bool tracksShared(const Warp &warp) {

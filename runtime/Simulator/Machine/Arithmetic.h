@@ -8,12 +8,20 @@
 namespace weft::simulator::machine {
 
 /// One bit of Record::imm per modifier that lane functions read at run time.
-enum ModifierBit : uint32_t { FlushBit = 1, SaturateBit = 2, ReluBit = 4, PropagateNaNBit = 8, XorSignBit = 16, FiniteBit = 32 };
+enum ModifierBit : uint32_t {
+  FlushBit = 1,
+  SaturateBit = 2,
+  ReluBit = 4,
+  PropagateNaNBit = 8,
+  XorSignBit = 16,
+  FiniteBit = 32
+};
 
 /// The bits of the modifiers that `b` has, under their usual slot names (ftz, sat, relu, nan, xorsign, satfinite).
 inline uint32_t modifierBits(const Binding &b) {
   return (b.has("ftz") ? FlushBit : 0) | (b.has("sat") ? SaturateBit : 0) | (b.has("relu") ? ReluBit : 0) |
-         (b.has("NaN") ? PropagateNaNBit : 0) | (b.has("xorsign") ? XorSignBit : 0) | (b.has("satfinite") ? FiniteBit : 0);
+         (b.has("NaN") ? PropagateNaNBit : 0) | (b.has("xorsign") ? XorSignBit : 0) |
+         (b.has("satfinite") ? FiniteBit : 0);
 }
 
 namespace detail {
@@ -36,21 +44,39 @@ template <auto F, typename R, typename T, size_t N> Executor repeatedWith() {
 /// Binds T = F(T, ... N times) for the integer type of slot "type".
 template <auto F, size_t N> void bindInteger(Binding &b) {
   switch (b.type()) {
-  case ptx::Type::U16: b.record.run = repeated<F, uint16_t, uint16_t, N>(); break;
-  case ptx::Type::S16: b.record.run = repeated<F, int16_t, int16_t, N>(); break;
-  case ptx::Type::U32: b.record.run = repeated<F, uint32_t, uint32_t, N>(); break;
-  case ptx::Type::S32: b.record.run = repeated<F, int32_t, int32_t, N>(); break;
-  case ptx::Type::U64: b.record.run = repeated<F, uint64_t, uint64_t, N>(); break;
-  default: b.record.run = repeated<F, int64_t, int64_t, N>(); break;
+  case ptx::Type::U16:
+    b.record.run = repeated<F, uint16_t, uint16_t, N>();
+    break;
+  case ptx::Type::S16:
+    b.record.run = repeated<F, int16_t, int16_t, N>();
+    break;
+  case ptx::Type::U32:
+    b.record.run = repeated<F, uint32_t, uint32_t, N>();
+    break;
+  case ptx::Type::S32:
+    b.record.run = repeated<F, int32_t, int32_t, N>();
+    break;
+  case ptx::Type::U64:
+    b.record.run = repeated<F, uint64_t, uint64_t, N>();
+    break;
+  default:
+    b.record.run = repeated<F, int64_t, int64_t, N>();
+    break;
   }
 }
 
 /// Binds T = F(T, ... N times) for the width of slot "type", its sign being of no account.
 template <auto F, size_t N> void bindBits(Binding &b) {
   switch (ptx::typeBits(b.type())) {
-  case 16: b.record.run = repeated<F, uint16_t, uint16_t, N>(); break;
-  case 32: b.record.run = repeated<F, uint32_t, uint32_t, N>(); break;
-  default: b.record.run = repeated<F, uint64_t, uint64_t, N>(); break;
+  case 16:
+    b.record.run = repeated<F, uint16_t, uint16_t, N>();
+    break;
+  case 32:
+    b.record.run = repeated<F, uint32_t, uint32_t, N>();
+    break;
+  default:
+    b.record.run = repeated<F, uint64_t, uint64_t, N>();
+    break;
   }
 }
 

@@ -9,8 +9,8 @@
 namespace weft::simulator::machine {
 namespace {
 
-/// op[0] + aux offset: destination; op[1] + imm: source; op[2]: bytes to read or noRef; op[3]: predicate that ignores the
-/// source or noRef. Record::vector: bytes.
+/// op[0] + aux offset: destination; op[1] + imm: source; op[2]: bytes to read or noRef; op[3]: predicate that ignores
+/// the source or noRef. Record::vector: bytes.
 struct CopyForm {
   int64_t destinationOffset = 0;
   bool destinationWide = false, ignoreNegated = false;
@@ -43,7 +43,8 @@ void runCopy(Warp &warp, const Record &record, uint32_t mask) {
     whole |= uint32_t(copy.count[lane] == bytes) << lane;
   });
   Resolved target = resolveShared(warp, record, mask, to.at, bytes, AccessKind::Write);
-  uint32_t readable = target.mask & whole ? resolveGlobal(warp, record, target.mask & whole, from.at, bytes, AccessKind::Read).mask : 0;
+  uint32_t readable =
+      target.mask & whole ? resolveGlobal(warp, record, target.mask & whole, from.at, bytes, AccessKind::Read).mask : 0;
   eachLane(target.mask & ~whole, [&](unsigned lane) {
     // Fewer bytes, or none: checked byte by byte at both ends.
     bool good = true;
@@ -129,7 +130,8 @@ void bindCopy(Binding &b) {
   size_t rest = b.operandCount() - (b.has("hint") ? 1 : 0);
   if (rest > 3) {
     const ptx::Operand &extra = b.operand(3);
-    bool predicate = extra.kind == ptx::OperandKind::Register && b.decoder.registerType(b.frame, extra) == ptx::Type::Pred;
+    bool predicate =
+        extra.kind == ptx::OperandKind::Register && b.decoder.registerType(b.frame, extra) == ptx::Type::Pred;
     if (predicate) {
       b.record.op[3] = b.predicate(extra);
       form.ignoreNegated = extra.negated;
@@ -154,7 +156,8 @@ template <Executor run> void bindTo(Binding &b) { b.record.run = run; }
 
 constexpr auto cls = InstructionClass::AsyncCopy;
 const Form forms[] = {
-    {"cp", "async cop=ca|cg to=shared|shared::cta global hint=L2::cache_hint? prefetch=L2::64B|L2::128B|L2::256B?", "*", cls, bindCopy},
+    {"cp", "async cop=ca|cg to=shared|shared::cta global hint=L2::cache_hint? prefetch=L2::64B|L2::128B|L2::256B?", "*",
+     cls, bindCopy},
     {"cp", "async commit_group", "", cls, bindTo<runCommit>},
     {"cp", "async wait_group", "*", cls, bindWaitGroup},
     {"cp", "async wait_all", "", cls, bindTo<runWaitAll>},

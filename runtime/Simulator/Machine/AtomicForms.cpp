@@ -1,10 +1,10 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// atom and red (PTX ISA 9.7.13.5, 9.7.13.6): each lane in turn, by the host's own atomic instructions, since other blocks
-// run at the same time.
-#include "runtime/Simulator/Semantics/Atomic.h"
+// atom and red (PTX ISA 9.7.13.5, 9.7.13.6): each lane in turn, by the host's own atomic instructions, since other
+// blocks run at the same time.
 #include "runtime/Simulator/Machine/Access.h"
 #include "runtime/Simulator/Machine/Decode.h"
 #include "runtime/Simulator/Machine/Lanes.h"
+#include "runtime/Simulator/Semantics/Atomic.h"
 #include "runtime/Support/Format.h"
 
 namespace weft::simulator::machine {
@@ -38,9 +38,10 @@ template <typename T> void runAtomic(Warp &warp, const Record &record, uint32_t 
   const auto &form = *static_cast<const AtomicForm *>(record.aux);
   LaneAddresses addresses(warp, record, record.op[1], record.wideAddress);
   warp.spun = true;
-  Resolved to = form.space == Space::Shared   ? resolveShared(warp, record, mask, addresses.at, sizeof(T), AccessKind::Atomic)
-                : form.space == Space::Global ? resolveGlobal(warp, record, mask, addresses.at, sizeof(T), AccessKind::Atomic)
-                                              : resolveGeneric(warp, record, mask, addresses.at, sizeof(T), AccessKind::Atomic);
+  Resolved to =
+      form.space == Space::Shared   ? resolveShared(warp, record, mask, addresses.at, sizeof(T), AccessKind::Atomic)
+      : form.space == Space::Global ? resolveGlobal(warp, record, mask, addresses.at, sizeof(T), AccessKind::Atomic)
+                                    : resolveGeneric(warp, record, mask, addresses.at, sizeof(T), AccessKind::Atomic);
   const SlotOf<T> *b = warp.reg<const SlotOf<T>>(record.op[2]);
   const SlotOf<T> *c = record.op[3] == noRef ? b : warp.reg<const SlotOf<T>>(record.op[3]);
   bool order = warp.block->grid->options.checks.races;
@@ -65,9 +66,12 @@ using Op = sem::AtomicOp;
 
 template <typename T> NewValue integerOp(Op op) {
   switch (op) {
-#define WEFT_CASE(o) case Op::o: return [](uint64_t old, uint64_t b, uint64_t, bool) { return uint64_t(sem::atomicResult<T>(Op::o, T(old), T(b))); };
-    WEFT_CASE(Exchange) WEFT_CASE(Add) WEFT_CASE(Min) WEFT_CASE(Max) WEFT_CASE(Inc) WEFT_CASE(Dec)
-    WEFT_CASE(And) WEFT_CASE(Or) WEFT_CASE(Xor)
+#define WEFT_CASE(o)                                                                                                   \
+  case Op::o:                                                                                                          \
+    return [](uint64_t old, uint64_t b, uint64_t, bool) { return uint64_t(sem::atomicResult<T>(Op::o, T(old), T(b))); };
+    WEFT_CASE(Exchange)
+    WEFT_CASE(Add) WEFT_CASE(Min) WEFT_CASE(Max) WEFT_CASE(Inc) WEFT_CASE(Dec) WEFT_CASE(And) WEFT_CASE(Or)
+        WEFT_CASE(Xor)
 #undef WEFT_CASE
   }
   return nullptr;
@@ -75,31 +79,48 @@ template <typename T> NewValue integerOp(Op op) {
 
 template <typename F> NewValue halfOp(Op op, bool packed) {
   if (op == Op::Add)
-    return packed ? NewValue([](uint64_t old, uint64_t b, uint64_t, bool) { return uint64_t(sem::atomicAddHalf2<F>(uint32_t(old), uint32_t(b))); })
-                  : NewValue([](uint64_t old, uint64_t b, uint64_t, bool) { return uint64_t(sem::atomicAddHalf<F>(uint16_t(old), uint16_t(b))); });
+    return packed ? NewValue([](uint64_t old, uint64_t b, uint64_t, bool) {
+      return uint64_t(sem::atomicAddHalf2<F>(uint32_t(old), uint32_t(b)));
+    })
+                  : NewValue([](uint64_t old, uint64_t b, uint64_t, bool) {
+                      return uint64_t(sem::atomicAddHalf<F>(uint16_t(old), uint16_t(b)));
+                    });
   return nullptr;
 }
 
 NewValue operation(Op op, Type type) {
   switch (type) {
-  case Type::U32: case Type::B32: return integerOp<uint32_t>(op);
-  case Type::S32: return integerOp<int32_t>(op);
-  case Type::U64: case Type::B64: return integerOp<uint64_t>(op);
-  case Type::S64: return integerOp<int64_t>(op);
-  case Type::B16: return integerOp<uint16_t>(op);
-  case Type::F16: return halfOp<sem::HalfFormat>(op, false);
-  case Type::F16x2: return halfOp<sem::HalfFormat>(op, true);
-  case Type::BF16: return halfOp<sem::BfloatFormat>(op, false);
-  case Type::BF16x2: return halfOp<sem::BfloatFormat>(op, true);
+  case Type::U32:
+  case Type::B32:
+    return integerOp<uint32_t>(op);
+  case Type::S32:
+    return integerOp<int32_t>(op);
+  case Type::U64:
+  case Type::B64:
+    return integerOp<uint64_t>(op);
+  case Type::S64:
+    return integerOp<int64_t>(op);
+  case Type::B16:
+    return integerOp<uint16_t>(op);
+  case Type::F16:
+    return halfOp<sem::HalfFormat>(op, false);
+  case Type::F16x2:
+    return halfOp<sem::HalfFormat>(op, true);
+  case Type::BF16:
+    return halfOp<sem::BfloatFormat>(op, false);
+  case Type::BF16x2:
+    return halfOp<sem::BfloatFormat>(op, true);
   case Type::F32:
     return [](uint64_t old, uint64_t b, uint64_t, bool global) {
-      return uint64_t(std::bit_cast<uint32_t>(sem::atomicAdd(std::bit_cast<float>(uint32_t(old)), std::bit_cast<float>(uint32_t(b)), global)));
+      return uint64_t(std::bit_cast<uint32_t>(
+          sem::atomicAdd(std::bit_cast<float>(uint32_t(old)), std::bit_cast<float>(uint32_t(b)), global)));
     };
   case Type::F64:
     return [](uint64_t old, uint64_t b, uint64_t, bool) {
       return std::bit_cast<uint64_t>(sem::atomicAdd(std::bit_cast<double>(old), std::bit_cast<double>(b)));
     };
-  default: return nullptr;
+  default:
+    return nullptr;
   }
 }
 
@@ -138,7 +159,8 @@ void bindAtomic(Binding &b) {
   b.record.run = bits == 16 ? runAtomic<uint16_t> : bits == 64 ? runAtomic<uint64_t> : runAtomic<uint32_t>;
 }
 
-#define WEFT_ATOMIC "order=relaxed|acquire|release|acq_rel? scope=cta|cluster|gpu|sys? space=global|shared|shared::cta? "
+#define WEFT_ATOMIC                                                                                                    \
+  "order=relaxed|acquire|release|acq_rel? scope=cta|cluster|gpu|sys? space=global|shared|shared::cta? "
 constexpr auto cls = InstructionClass::Atomic;
 
 const Form forms[] = {

@@ -83,7 +83,8 @@ void runBarrier(Warp &warp, const Record &record, uint32_t mask) {
   uint32_t threads = record.op[2] == noRef ? 0 : warp.reg<uint32_t>(record.op[2])[lane];
   if (number >= block.barriers.size() || threads % laneCount || (!form.waits && !threads)) {
     report(warp, FindingKind::BarrierMismatch, lane,
-           format("expected a barrier from 0 to 15 and a multiple of 32 threads, but got barrier {} and {} threads", number, threads));
+           format("expected a barrier from 0 to 15 and a multiple of 32 threads, but got barrier {} and {} threads",
+                  number, threads));
     return abortBlock(block);
   }
   Barrier &barrier = block.barriers[number];
@@ -94,13 +95,15 @@ void runBarrier(Warp &warp, const Record &record, uint32_t mask) {
   } else if (barrier.expected != threads) {
     report(warp, FindingKind::BarrierMismatch, lane,
            format("arrives at barrier {} for {} threads, while others wait for {}", number,
-                  threads ? std::to_string(threads) : "all", barrier.expected ? std::to_string(barrier.expected) : "all"),
+                  threads ? std::to_string(threads) : "all",
+                  barrier.expected ? std::to_string(barrier.expected) : "all"),
            siteName(warp, barrier.firstPc));
     return abortBlock(block);
   }
   if (barrier.lanes[warp.index] & mask) {
     // Cannot be while lanes wait; a bar.arrive may come round again before the others have caught up.
-    report(warp, FindingKind::BarrierMismatch, lane, format("arrives at barrier {} a second time before it is complete", number),
+    report(warp, FindingKind::BarrierMismatch, lane,
+           format("arrives at barrier {} a second time before it is complete", number),
            siteName(warp, barrier.firstPc));
     return abortBlock(block);
   }

@@ -6,7 +6,8 @@
 
 namespace weft::simulator::machine {
 
-/// Record::aux of a barrier instruction. op[0]: result of bar.red; op[1]: number; op[2]: count or noRef; op[3]: predicate.
+/// Record::aux of a barrier instruction. op[0]: result of bar.red; op[1]: number; op[2]: count or noRef; op[3]:
+/// predicate.
 struct BarrierForm {
   bool waits = true;
   bool aligned = true;

@@ -90,8 +90,8 @@ void Decoder::bindOperands(Binding &binding, std::string_view pattern) {
     ++count;
   }
   if (operands.size() != count)
-    fail(binding.instruction.at, format("expected {} operands of '{}', but got {}", count, binding.instruction.spelling(),
-                                        operands.size()));
+    fail(binding.instruction.at,
+         format("expected {} operands of '{}', but got {}", count, binding.instruction.spelling(), operands.size()));
 }
 
 } // namespace weft::simulator::machine

@@ -22,7 +22,9 @@ uint32_t combine(Warp &warp, const Record &record, uint32_t compared) {
   if (how.op == sem::BoolOp::None)
     return compared;
   uint32_t other = warp.predicate(record.op[3]) ^ (how.negated ? ~0u : 0u);
-  return how.op == sem::BoolOp::And ? compared & other : how.op == sem::BoolOp::Or ? compared | other : compared ^ other;
+  return how.op == sem::BoolOp::And  ? compared & other
+         : how.op == sem::BoolOp::Or ? compared | other
+                                     : compared ^ other;
 }
 
 /// The lanes for which F(modifiers, a, b) holds.
@@ -35,7 +37,8 @@ template <auto F, typename T> [[gnu::always_inline]] inline uint32_t compareLane
   return packBits(flags);
 }
 
-template <auto F, typename T> [[gnu::always_inline]] inline void setpBody(Warp &warp, const Record &record, uint32_t mask) {
+template <auto F, typename T>
+[[gnu::always_inline]] inline void setpBody(Warp &warp, const Record &record, uint32_t mask) {
   uint32_t compared = compareLanes<F, T>(warp, record);
   if (record.op[4] != noRef) {
     uint32_t first = combine(warp, record, compared), second = combine(warp, record, ~compared);
@@ -47,7 +50,8 @@ template <auto F, typename T> [[gnu::always_inline]] inline void setpBody(Warp &
 }
 
 /// set: bits 8.. of Record::imm hold the 32 bits that stand for true.
-template <auto F, typename T> [[gnu::always_inline]] inline void setBody(Warp &warp, const Record &record, uint32_t mask) {
+template <auto F, typename T>
+[[gnu::always_inline]] inline void setBody(Warp &warp, const Record &record, uint32_t mask) {
   uint32_t bits = combine(warp, record, compareLanes<F, T>(warp, record));
   uint32_t values[laneCount], yes = uint32_t(record.imm >> 8);
   for (unsigned i = 0; i < laneCount; ++i)
@@ -57,43 +61,58 @@ template <auto F, typename T> [[gnu::always_inline]] inline void setBody(Warp &w
 
 using C = sem::Comparison;
 
-template <bool Set, auto F, typename T> [[gnu::always_inline]] inline void compareBody(Warp &warp, const Record &record, uint32_t mask) {
+template <bool Set, auto F, typename T>
+[[gnu::always_inline]] inline void compareBody(Warp &warp, const Record &record, uint32_t mask) {
   if constexpr (Set)
     setBody<F, T>(warp, record, mask);
   else
     setpBody<F, T>(warp, record, mask);
 }
-template <bool Set, auto F, typename T> WEFT_WIDE_LANES void runWideCompare(Warp &warp, const Record &record, uint32_t mask) {
+template <bool Set, auto F, typename T>
+WEFT_WIDE_LANES void runWideCompare(Warp &warp, const Record &record, uint32_t mask) {
   compareBody<Set, F, T>(warp, record, mask);
 }
 template <bool Set, auto F, typename T> void runNarrowCompare(Warp &warp, const Record &record, uint32_t mask) {
   compareBody<Set, F, T>(warp, record, mask);
 }
-template <bool Set, auto F, typename T> constexpr LaneExecutor comparing{runWideCompare<Set, F, T>, runNarrowCompare<Set, F, T>};
+template <bool Set, auto F, typename T>
+constexpr LaneExecutor comparing{runWideCompare<Set, F, T>, runNarrowCompare<Set, F, T>};
 
 template <bool Set, typename T> Executor integerComparison(C c) {
   switch (c) {
-  case C::Eq: return comparing<Set, [](uint32_t, T a, T b) { return a == b; }, T>;
-  case C::Ne: return comparing<Set, [](uint32_t, T a, T b) { return a != b; }, T>;
-  case C::Lt: return comparing<Set, [](uint32_t, T a, T b) { return a < b; }, T>;
-  case C::Le: return comparing<Set, [](uint32_t, T a, T b) { return a <= b; }, T>;
-  case C::Gt: return comparing<Set, [](uint32_t, T a, T b) { return a > b; }, T>;
-  case C::Ge: return comparing<Set, [](uint32_t, T a, T b) { return a >= b; }, T>;
-  default: return nullptr;
+  case C::Eq:
+    return comparing<Set, [](uint32_t, T a, T b) { return a == b; }, T>;
+  case C::Ne:
+    return comparing<Set, [](uint32_t, T a, T b) { return a != b; }, T>;
+  case C::Lt:
+    return comparing<Set, [](uint32_t, T a, T b) { return a < b; }, T>;
+  case C::Le:
+    return comparing<Set, [](uint32_t, T a, T b) { return a <= b; }, T>;
+  case C::Gt:
+    return comparing<Set, [](uint32_t, T a, T b) { return a > b; }, T>;
+  case C::Ge:
+    return comparing<Set, [](uint32_t, T a, T b) { return a >= b; }, T>;
+  default:
+    return nullptr;
   }
 }
 
-template <C c, typename T> constexpr auto floatCompare = [](uint32_t o, T a, T b) __attribute__((always_inline)) { return sem::compare<c>(a, b, (o & FlushBit) != 0); };
-template <C c, typename F> constexpr auto halfCompare = [](uint32_t o, uint16_t a, uint16_t b) {
-  return sem::compareHalf<c, F>(a, b, (o & FlushBit) != 0);
-};
+template <C c, typename T>
+constexpr auto floatCompare = [](uint32_t o, T a, T b)
+                                  __attribute__((always_inline)) { return sem::compare<c>(a, b, (o & FlushBit) != 0); };
+template <C c, typename F>
+constexpr auto halfCompare =
+    [](uint32_t o, uint16_t a, uint16_t b) { return sem::compareHalf<c, F>(a, b, (o & FlushBit) != 0); };
 
 /// Calls pick.template operator()<c>() for the comparison that is known at run time.
 template <typename Pick> Executor forComparison(C comparison, Pick pick) {
   switch (comparison) {
-#define WEFT_CASE(c) case C::c: return pick.template operator()<C::c>();
-    WEFT_CASE(Eq) WEFT_CASE(Ne) WEFT_CASE(Lt) WEFT_CASE(Le) WEFT_CASE(Gt) WEFT_CASE(Ge) WEFT_CASE(Equ)
-    WEFT_CASE(Neu) WEFT_CASE(Ltu) WEFT_CASE(Leu) WEFT_CASE(Gtu) WEFT_CASE(Geu) WEFT_CASE(Num) WEFT_CASE(NaN)
+#define WEFT_CASE(c)                                                                                                   \
+  case C::c:                                                                                                           \
+    return pick.template operator()<C::c>();
+    WEFT_CASE(Eq)
+    WEFT_CASE(Ne) WEFT_CASE(Lt) WEFT_CASE(Le) WEFT_CASE(Gt) WEFT_CASE(Ge) WEFT_CASE(Equ) WEFT_CASE(Neu) WEFT_CASE(Ltu)
+        WEFT_CASE(Leu) WEFT_CASE(Gtu) WEFT_CASE(Geu) WEFT_CASE(Num) WEFT_CASE(NaN)
 #undef WEFT_CASE
   }
   return nullptr;
@@ -101,25 +120,41 @@ template <typename Pick> Executor forComparison(C comparison, Pick pick) {
 
 template <bool Set> Executor comparison(C c, ptx::Type type) {
   switch (type) {
-  case ptx::Type::U16: case ptx::Type::B16: return integerComparison<Set, uint16_t>(c);
-  case ptx::Type::S16: return integerComparison<Set, int16_t>(c);
-  case ptx::Type::U32: case ptx::Type::B32: return integerComparison<Set, uint32_t>(c);
-  case ptx::Type::S32: return integerComparison<Set, int32_t>(c);
-  case ptx::Type::U64: case ptx::Type::B64: return integerComparison<Set, uint64_t>(c);
-  case ptx::Type::S64: return integerComparison<Set, int64_t>(c);
-  case ptx::Type::F32: return forComparison(c, []<C k>() -> Executor { return comparing<Set, floatCompare<k, float>, float>; });
-  case ptx::Type::F64: return forComparison(c, []<C k>() -> Executor { return comparing<Set, floatCompare<k, double>, double>; });
-  case ptx::Type::F16: return forComparison(c, []<C k>() -> Executor { return comparing<Set, halfCompare<k, sem::HalfFormat>, uint16_t>; });
-  case ptx::Type::BF16: return forComparison(c, []<C k>() -> Executor { return comparing<Set, halfCompare<k, sem::BfloatFormat>, uint16_t>; });
-  default: return nullptr;
+  case ptx::Type::U16:
+  case ptx::Type::B16:
+    return integerComparison<Set, uint16_t>(c);
+  case ptx::Type::S16:
+    return integerComparison<Set, int16_t>(c);
+  case ptx::Type::U32:
+  case ptx::Type::B32:
+    return integerComparison<Set, uint32_t>(c);
+  case ptx::Type::S32:
+    return integerComparison<Set, int32_t>(c);
+  case ptx::Type::U64:
+  case ptx::Type::B64:
+    return integerComparison<Set, uint64_t>(c);
+  case ptx::Type::S64:
+    return integerComparison<Set, int64_t>(c);
+  case ptx::Type::F32:
+    return forComparison(c, []<C k>() -> Executor { return comparing<Set, floatCompare<k, float>, float>; });
+  case ptx::Type::F64:
+    return forComparison(c, []<C k>() -> Executor { return comparing<Set, floatCompare<k, double>, double>; });
+  case ptx::Type::F16:
+    return forComparison(c,
+                         []<C k>() -> Executor { return comparing<Set, halfCompare<k, sem::HalfFormat>, uint16_t>; });
+  case ptx::Type::BF16:
+    return forComparison(c,
+                         []<C k>() -> Executor { return comparing<Set, halfCompare<k, sem::BfloatFormat>, uint16_t>; });
+  default:
+    return nullptr;
   }
 }
 
 C comparisonNamed(Binding &b, ptx::Type type) {
   static constexpr std::pair<std::string_view, C> names[] = {
-      {"eq", C::Eq}, {"ne", C::Ne}, {"lt", C::Lt}, {"le", C::Le}, {"gt", C::Gt}, {"ge", C::Ge}, {"lo", C::Lt},
-      {"ls", C::Le}, {"hi", C::Gt}, {"hs", C::Ge}, {"equ", C::Equ}, {"neu", C::Neu}, {"ltu", C::Ltu}, {"leu", C::Leu},
-      {"gtu", C::Gtu}, {"geu", C::Geu}, {"num", C::Num}, {"nan", C::NaN}};
+      {"eq", C::Eq},   {"ne", C::Ne},   {"lt", C::Lt},   {"le", C::Le},   {"gt", C::Gt},   {"ge", C::Ge},
+      {"lo", C::Lt},   {"ls", C::Le},   {"hi", C::Gt},   {"hs", C::Ge},   {"equ", C::Equ}, {"neu", C::Neu},
+      {"ltu", C::Ltu}, {"leu", C::Leu}, {"gtu", C::Gtu}, {"geu", C::Geu}, {"num", C::Num}, {"nan", C::NaN}};
   for (auto [name, c] : names)
     if (name == b.modifier("cmp")) {
       if (!ptx::isFloat(type) && c > C::Ge)
@@ -132,7 +167,10 @@ C comparisonNamed(Binding &b, ptx::Type type) {
 void bindCombination(Binding &b, size_t predicateAt) {
   Combination how;
   std::string_view op = b.modifier("bool");
-  how.op = op == "and" ? sem::BoolOp::And : op == "or" ? sem::BoolOp::Or : op == "xor" ? sem::BoolOp::Xor : sem::BoolOp::None;
+  how.op = op == "and"   ? sem::BoolOp::And
+           : op == "or"  ? sem::BoolOp::Or
+           : op == "xor" ? sem::BoolOp::Xor
+                         : sem::BoolOp::None;
   if (how.op != sem::BoolOp::None) {
     const ptx::Operand &predicate = b.operand(predicateAt);
     how.negated = predicate.negated;
@@ -157,9 +195,9 @@ void bindSetp(Binding &b) {
 
 void bindSet(Binding &b) {
   ptx::Type type = b.type("from"), to = b.type("to");
-  uint64_t yes = to == ptx::Type::F32   ? 0x3f800000
-                 : to == ptx::Type::F16 ? 0x3c00
-                 : to == ptx::Type::BF16 ? 0x3f80
+  uint64_t yes = to == ptx::Type::F32      ? 0x3f800000
+                 : to == ptx::Type::F16    ? 0x3c00
+                 : to == ptx::Type::BF16   ? 0x3f80
                  : ptx::typeBits(to) == 16 ? 0xffff
                                            : 0xffffffff;
   b.record.imm = int64_t(yes << 8 | modifierBits(b));
@@ -178,12 +216,17 @@ template <typename F> void runSetpPacked(Warp &warp, const Record &record, uint3
   for (unsigned half = 0; half < 2; ++half) {
     uint32_t bits = 0;
     for (unsigned i = 0; i < laneCount; ++i) {
-      float x = F::widen(sem::flushHalf<F>(uint16_t(a[i] >> 16 * half), flush)), y = F::widen(sem::flushHalf<F>(uint16_t(b[i] >> 16 * half), flush));
+      float x = F::widen(sem::flushHalf<F>(uint16_t(a[i] >> 16 * half), flush)),
+            y = F::widen(sem::flushHalf<F>(uint16_t(b[i] >> 16 * half), flush));
       bool value = false;
       switch (which) {
-#define WEFT_CASE(c) case C::c: value = sem::compare<C::c>(x, y); break;
-        WEFT_CASE(Eq) WEFT_CASE(Ne) WEFT_CASE(Lt) WEFT_CASE(Le) WEFT_CASE(Gt) WEFT_CASE(Ge) WEFT_CASE(Equ)
-        WEFT_CASE(Neu) WEFT_CASE(Ltu) WEFT_CASE(Leu) WEFT_CASE(Gtu) WEFT_CASE(Geu) WEFT_CASE(Num) WEFT_CASE(NaN)
+#define WEFT_CASE(c)                                                                                                   \
+  case C::c:                                                                                                           \
+    value = sem::compare<C::c>(x, y);                                                                                  \
+    break;
+        WEFT_CASE(Eq)
+        WEFT_CASE(Ne) WEFT_CASE(Lt) WEFT_CASE(Le) WEFT_CASE(Gt) WEFT_CASE(Ge) WEFT_CASE(Equ) WEFT_CASE(Neu)
+            WEFT_CASE(Ltu) WEFT_CASE(Leu) WEFT_CASE(Gtu) WEFT_CASE(Geu) WEFT_CASE(Num) WEFT_CASE(NaN)
 #undef WEFT_CASE
       }
       bits |= uint32_t(value) << i;
@@ -216,9 +259,11 @@ void bindSelp(Binding &b) {
       b.record.op[i] = b.source(b.operand(i), b.type());
   b.record.op[3] = b.predicate(b.operand(3));
   if (wide)
-    b.record.run = negated ? lanes<pickNot, uint64_t, uint64_t, uint64_t, Bool> : lanes<pick, uint64_t, uint64_t, uint64_t, Bool>;
+    b.record.run =
+        negated ? lanes<pickNot, uint64_t, uint64_t, uint64_t, Bool> : lanes<pick, uint64_t, uint64_t, uint64_t, Bool>;
   else
-    b.record.run = negated ? lanes<pickNot, uint32_t, uint32_t, uint32_t, Bool> : lanes<pick, uint32_t, uint32_t, uint32_t, Bool>;
+    b.record.run =
+        negated ? lanes<pickNot, uint32_t, uint32_t, uint32_t, Bool> : lanes<pick, uint32_t, uint32_t, uint32_t, Bool>;
 }
 
 void bindSlct(Binding &b) {
@@ -227,9 +272,11 @@ void bindSlct(Binding &b) {
   b.record.imm = modifierBits(b);
   bool wide = ptx::typeBits(b.type()) == 64, real = b.modifier("by") == "f32";
   if (wide)
-    b.record.run = real ? lanesWith<byFloat, uint64_t, uint64_t, uint64_t, float> : lanesWith<byInteger, uint64_t, uint64_t, uint64_t, int32_t>;
+    b.record.run = real ? lanesWith<byFloat, uint64_t, uint64_t, uint64_t, float>
+                        : lanesWith<byInteger, uint64_t, uint64_t, uint64_t, int32_t>;
   else
-    b.record.run = real ? lanesWith<byFloat, uint32_t, uint32_t, uint32_t, float> : lanesWith<byInteger, uint32_t, uint32_t, uint32_t, int32_t>;
+    b.record.run = real ? lanesWith<byFloat, uint32_t, uint32_t, uint32_t, float>
+                        : lanesWith<byInteger, uint32_t, uint32_t, uint32_t, int32_t>;
 }
 
 constexpr auto cls = InstructionClass::Compare;

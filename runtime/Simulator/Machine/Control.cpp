@@ -28,7 +28,8 @@ void runBranchTable(Warp &warp, const Record &record, uint32_t mask) {
   const uint32_t *index = warp.reg<uint32_t>(record.op[0]);
   unsigned first = firstLane(mask);
   if (index[first] >= targets.size()) {
-    report(warp, FindingKind::Trap, first, format("expected an index below {}, but got {}", targets.size(), index[first]));
+    report(warp, FindingKind::Trap, first,
+           format("expected an index below {}, but got {}", targets.size(), index[first]));
     return abortBlock(*warp.block);
   }
   uint32_t same = 0;
@@ -53,8 +54,8 @@ void runExit(Warp &warp, const Record &, uint32_t mask) {
   if (warp.block->grid->options.checks.async)
     for (const AsyncCopy &copy : warp.async.copies)
       if (copy.mask & mask) {
-        report(warp, FindingKind::ExitWithAsync, firstLane(copy.mask & mask), "ends while a cp.async that it issued is in flight",
-               siteName(warp, copy.pc));
+        report(warp, FindingKind::ExitWithAsync, firstLane(copy.mask & mask),
+               "ends while a cp.async that it issued is in flight", siteName(warp, copy.pc));
         break;
       }
   for (AsyncCopy &copy : warp.async.copies)
@@ -165,7 +166,8 @@ void bindBarrier(Binding &b) {
   if (b.modifier("what") == "red") {
     std::string_view op = b.modifier("op");
     form.reduction = op == "popc" ? BarrierForm::Popc : op == "and" ? BarrierForm::And : BarrierForm::Or;
-    b.setDestination(0, op == "popc" ? b.destination(b.operand(0), ptx::Type::U32) : b.predicateDestination(b.operand(0)));
+    b.setDestination(0,
+                     op == "popc" ? b.destination(b.operand(0), ptx::Type::U32) : b.predicateDestination(b.operand(0)));
     at = 1;
     const ptx::Operand &predicate = b.operand(b.operandCount() - 1);
     form.negated = predicate.negated;
@@ -196,10 +198,13 @@ const Form forms[] = {
     {"activemask", "b32", "d:b32", InstructionClass::Vote, bindTo<runActiveMask>},
     {"bar", "warp sync", "s:b32", InstructionClass::Barrier, bindTo<runWarpBarrier>},
     {"bar", "cta? what=sync|arrive|red op=popc|and|or? type=u32|pred?", "*", InstructionClass::Barrier, bindBarrier},
-    {"barrier", "cta? what=sync|arrive|red op=popc|and|or? aligned? type=u32|pred?", "*", InstructionClass::Barrier, bindBarrier},
+    {"barrier", "cta? what=sync|arrive|red op=popc|and|or? aligned? type=u32|pred?", "*", InstructionClass::Barrier,
+     bindBarrier},
     {"membar", "level=cta|gl|sys", "", InstructionClass::Fence, bindTo<runFence>},
-    {"fence", "order=sc|acq_rel|acquire|release? scope=cta|cluster|gpu|sys", "", InstructionClass::Fence, bindTo<runFence>},
-    {"fence", "proxy kind=alias|async|async.global|async.shared::cta|async.shared::cluster", "", InstructionClass::Fence, bindTo<runFence>},
+    {"fence", "order=sc|acq_rel|acquire|release? scope=cta|cluster|gpu|sys", "", InstructionClass::Fence,
+     bindTo<runFence>},
+    {"fence", "proxy kind=alias|async|async.global|async.shared::cta|async.shared::cluster", "",
+     InstructionClass::Fence, bindTo<runFence>},
     {"discard", "global? level=L2", "*", InstructionClass::Other, bindTo<runNothing>},
     {"griddepcontrol", "what=launch_dependents|wait", "", InstructionClass::Other, bindTo<runNothing>},
 };

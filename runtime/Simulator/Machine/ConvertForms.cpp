@@ -1,9 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // cvt (PTX ISA 9.7.9.21) and cvt.pack. Common conversions have vectorised executors; the rest go lane by lane through
 // one function that knows every pair of types.
-#include "runtime/Simulator/Semantics/Convert.h"
 #include "runtime/Simulator/Machine/Arithmetic.h"
 #include "runtime/Simulator/Machine/Decode.h"
+#include "runtime/Simulator/Semantics/Convert.h"
 #include "runtime/Support/Format.h"
 
 namespace weft::simulator::machine {
@@ -31,17 +31,40 @@ struct Value {
 
 Value read(Type type, uint64_t bits) {
   switch (type) {
-  case Type::U8: case Type::B8: return {int64_t(uint8_t(bits)), 0, 0};
-  case Type::S8: return {int8_t(bits), 0, 0};
-  case Type::U16: case Type::B16: return {int64_t(uint16_t(bits)), 0, 0};
-  case Type::S16: return {int16_t(bits), 0, 0};
-  case Type::U32: case Type::B32: return {int64_t(uint32_t(bits)), 0, 0};
-  case Type::S32: return {int32_t(bits), 0, 0};
-  case Type::F16: { float f = sem::halfToFloat(uint16_t(bits)); return {0, f, f}; }
-  case Type::BF16: { float f = sem::bfloatToFloat(uint16_t(bits)); return {0, f, f}; }
-  case Type::F32: case Type::TF32: { float f = std::bit_cast<float>(uint32_t(bits)); return {0, f, f}; }
-  case Type::F64: { double d = std::bit_cast<double>(bits); return {0, float(d), d}; }
-  default: return {int64_t(bits), 0, 0};
+  case Type::U8:
+  case Type::B8:
+    return {int64_t(uint8_t(bits)), 0, 0};
+  case Type::S8:
+    return {int8_t(bits), 0, 0};
+  case Type::U16:
+  case Type::B16:
+    return {int64_t(uint16_t(bits)), 0, 0};
+  case Type::S16:
+    return {int16_t(bits), 0, 0};
+  case Type::U32:
+  case Type::B32:
+    return {int64_t(uint32_t(bits)), 0, 0};
+  case Type::S32:
+    return {int32_t(bits), 0, 0};
+  case Type::F16: {
+    float f = sem::halfToFloat(uint16_t(bits));
+    return {0, f, f};
+  }
+  case Type::BF16: {
+    float f = sem::bfloatToFloat(uint16_t(bits));
+    return {0, f, f};
+  }
+  case Type::F32:
+  case Type::TF32: {
+    float f = std::bit_cast<float>(uint32_t(bits));
+    return {0, f, f};
+  }
+  case Type::F64: {
+    double d = std::bit_cast<double>(bits);
+    return {0, float(d), d};
+  }
+  default:
+    return {int64_t(bits), 0, 0};
   }
 }
 
@@ -61,7 +84,8 @@ template <typename T> uint64_t toInteger(const Conversion &c, const Value &value
 /// An integer, or a float rounded to an integral value where asked, as an f64 that rounds on as the source would.
 double toReal(const Conversion &c, const Value &value) {
   if (isInteger(c.from))
-    return c.from == Type::U64 ? sem::integerToOddDouble(uint64_t(value.integer)) : sem::integerToOddDouble(value.integer);
+    return c.from == Type::U64 ? sem::integerToOddDouble(uint64_t(value.integer))
+                               : sem::integerToOddDouble(value.integer);
   double real = c.from == Type::F32 ? double(sem::flush(value.single, c.options.flush)) : value.real;
   return c.integral ? sem::roundToIntegral(c.rounding, real) : real;
 }
@@ -69,29 +93,42 @@ double toReal(const Conversion &c, const Value &value) {
 uint64_t convert(const Conversion &c, uint64_t bits) {
   Value value = read(c.from, bits);
   switch (c.to) {
-  case Type::U8: return toInteger<uint8_t>(c, value);
-  case Type::S8: return toInteger<int8_t>(c, value);
-  case Type::U16: return toInteger<uint16_t>(c, value);
-  case Type::S16: return toInteger<int16_t>(c, value);
-  case Type::U32: return toInteger<uint32_t>(c, value);
-  case Type::S32: return toInteger<int32_t>(c, value);
-  case Type::U64: return toInteger<uint64_t>(c, value);
-  case Type::S64: return toInteger<int64_t>(c, value);
-  case Type::F16: return sem::convertToHalf(toReal(c, value), c.options);
-  case Type::BF16: return sem::convertToBfloat(toReal(c, value), c.options);
+  case Type::U8:
+    return toInteger<uint8_t>(c, value);
+  case Type::S8:
+    return toInteger<int8_t>(c, value);
+  case Type::U16:
+    return toInteger<uint16_t>(c, value);
+  case Type::S16:
+    return toInteger<int16_t>(c, value);
+  case Type::U32:
+    return toInteger<uint32_t>(c, value);
+  case Type::S32:
+    return toInteger<int32_t>(c, value);
+  case Type::U64:
+    return toInteger<uint64_t>(c, value);
+  case Type::S64:
+    return toInteger<int64_t>(c, value);
+  case Type::F16:
+    return sem::convertToHalf(toReal(c, value), c.options);
+  case Type::BF16:
+    return sem::convertToBfloat(toReal(c, value), c.options);
   case Type::F32:
     if (isInteger(c.from)) {
-      float f = c.from == Type::U64 ? sem::integerToFloat(c.rounding, uint64_t(value.integer)) : sem::integerToFloat(c.rounding, value.integer);
+      float f = c.from == Type::U64 ? sem::integerToFloat(c.rounding, uint64_t(value.integer))
+                                    : sem::integerToFloat(c.rounding, value.integer);
       return std::bit_cast<uint32_t>(c.options.saturate ? sem::saturate(f) : f);
     }
     return std::bit_cast<uint32_t>(sem::convertToFloat(toReal(c, value), c.options));
   case Type::F64:
     if (isInteger(c.from)) {
-      double d = c.from == Type::U64 ? sem::integerToDouble(c.rounding, uint64_t(value.integer)) : sem::integerToDouble(c.rounding, value.integer);
+      double d = c.from == Type::U64 ? sem::integerToDouble(c.rounding, uint64_t(value.integer))
+                                     : sem::integerToDouble(c.rounding, value.integer);
       return std::bit_cast<uint64_t>(c.options.saturate ? sem::saturate(d) : d);
     }
     return std::bit_cast<uint64_t>(c.options.saturate ? sem::saturate(toReal(c, value)) : toReal(c, value));
-  default: return 0;
+  default:
+    return 0;
   }
 }
 
@@ -112,23 +149,39 @@ Executor fastConversion(const Conversion &c) {
   bool near = c.rounding == sem::Rounding::NearestEven;
   auto is = [&](Type to, Type from) { return c.to == to && c.from == from; };
   bool narrowTo32 = ptx::typeBits(c.to) == 32 && isInteger(c.to) && isInteger(c.from);
-  if (narrowTo32 && ptx::typeBits(c.from) == 64) return plain<uint32_t, uint64_t>;
-  if (narrowTo32 && ptx::typeBits(c.from) == 32) return plain<uint32_t, uint32_t>;
-  if (narrowTo32 && c.from == Type::U16) return plain<uint32_t, uint16_t>;
-  if (narrowTo32 && c.from == Type::S16) return plain<int32_t, int16_t>;
-  if (narrowTo32 && c.from == Type::U8) return plain<uint32_t, uint8_t>;
-  if (narrowTo32 && c.from == Type::S8) return plain<int32_t, int8_t>;
+  if (narrowTo32 && ptx::typeBits(c.from) == 64)
+    return plain<uint32_t, uint64_t>;
+  if (narrowTo32 && ptx::typeBits(c.from) == 32)
+    return plain<uint32_t, uint32_t>;
+  if (narrowTo32 && c.from == Type::U16)
+    return plain<uint32_t, uint16_t>;
+  if (narrowTo32 && c.from == Type::S16)
+    return plain<int32_t, int16_t>;
+  if (narrowTo32 && c.from == Type::U8)
+    return plain<uint32_t, uint8_t>;
+  if (narrowTo32 && c.from == Type::S8)
+    return plain<int32_t, int8_t>;
   bool to64 = ptx::typeBits(c.to) == 64 && isInteger(c.to) && isInteger(c.from);
-  if (to64 && c.from == Type::U32) return plain<uint64_t, uint32_t>;
-  if (to64 && c.from == Type::S32) return plain<int64_t, int32_t>;
-  if (c.to == Type::U16 && isInteger(c.from) && ptx::typeBits(c.from) == 32) return plain<uint16_t, uint32_t>;
-  if (is(Type::F32, Type::F16)) return lanes<[](uint16_t a) { return sem::halfToFloat(a); }, float, uint16_t>;
-  if (is(Type::F32, Type::BF16)) return lanes<[](uint16_t a) { return sem::bfloatToFloat(a); }, float, uint16_t>;
-  if (is(Type::F16, Type::F32) && near) return lanes<[](float a) { return sem::floatToHalf(a); }, uint16_t, float>;
-  if (is(Type::BF16, Type::F32) && near) return lanes<[](float a) { return sem::floatToBfloat(a); }, uint16_t, float>;
-  if (is(Type::F32, Type::S32) && near) return plain<float, int32_t>;
-  if (is(Type::F32, Type::U32) && near) return plain<float, uint32_t>;
-  if (is(Type::F64, Type::F32)) return plain<double, float>;
+  if (to64 && c.from == Type::U32)
+    return plain<uint64_t, uint32_t>;
+  if (to64 && c.from == Type::S32)
+    return plain<int64_t, int32_t>;
+  if (c.to == Type::U16 && isInteger(c.from) && ptx::typeBits(c.from) == 32)
+    return plain<uint16_t, uint32_t>;
+  if (is(Type::F32, Type::F16))
+    return lanes<[](uint16_t a) { return sem::halfToFloat(a); }, float, uint16_t>;
+  if (is(Type::F32, Type::BF16))
+    return lanes<[](uint16_t a) { return sem::bfloatToFloat(a); }, float, uint16_t>;
+  if (is(Type::F16, Type::F32) && near)
+    return lanes<[](float a) { return sem::floatToHalf(a); }, uint16_t, float>;
+  if (is(Type::BF16, Type::F32) && near)
+    return lanes<[](float a) { return sem::floatToBfloat(a); }, uint16_t, float>;
+  if (is(Type::F32, Type::S32) && near)
+    return plain<float, int32_t>;
+  if (is(Type::F32, Type::U32) && near)
+    return plain<float, uint32_t>;
+  if (is(Type::F64, Type::F32))
+    return plain<double, float>;
   return nullptr;
 }
 
@@ -161,7 +214,8 @@ void bindConvert(Binding &b) {
   c.options = convertOptions(b);
   std::string_view rounding = b.modifier("rnd");
   c.integral = rounding.ends_with('i');
-  c.rounding = roundingNamed(rounding, ptx::isFloat(c.from) && isInteger(c.to) ? sem::Rounding::Zero : sem::Rounding::NearestEven);
+  c.rounding = roundingNamed(rounding, ptx::isFloat(c.from) && isInteger(c.to) ? sem::Rounding::Zero
+                                                                               : sem::Rounding::NearestEven);
   if (isInteger(c.to) || isInteger(c.from))
     c.integral = false;
   if (c.integral)
@@ -211,40 +265,56 @@ void bindPair(Binding &b) {
   bool simple = c.options.rounding == sem::Rounding::NearestEven && !c.options.relu && !c.options.satfinite;
   switch (c.to) {
   case Type::F16x2:
-    b.record.run = simple ? lanes<[](float hi, float lo) { return sem::pack16(sem::floatToHalf(lo), sem::floatToHalf(hi)); }, uint32_t, float, float>
-                          : runPair<halfPair>;
+    b.record.run =
+        simple ? lanes<[](float hi, float lo) { return sem::pack16(sem::floatToHalf(lo), sem::floatToHalf(hi)); },
+                       uint32_t, float, float>
+               : runPair<halfPair>;
     break;
   case Type::BF16x2:
-    b.record.run = simple ? lanes<[](float hi, float lo) { return sem::pack16(sem::floatToBfloat(lo), sem::floatToBfloat(hi)); }, uint32_t, float, float>
-                          : runPair<bfloatPair>;
+    b.record.run =
+        simple ? lanes<[](float hi, float lo) { return sem::pack16(sem::floatToBfloat(lo), sem::floatToBfloat(hi)); },
+                       uint32_t, float, float>
+               : runPair<bfloatPair>;
     break;
-  case Type::E4M3x2: b.record.run = runPair<e4m3Pair>; break;
-  default: b.record.run = runPair<e5m2Pair>; break;
+  case Type::E4M3x2:
+    b.record.run = runPair<e4m3Pair>;
+    break;
+  default:
+    b.record.run = runPair<e5m2Pair>;
+    break;
   }
 }
 
 void bindFromFp8(Binding &b) {
   constexpr auto e4m3 = [](uint32_t relu, uint16_t a) {
-    auto fix = [&](uint16_t h) { return relu && (h & 0x8000) && !sem::isNaNHalf<sem::HalfFormat>(h) ? uint16_t(0) : h; };
+    auto fix = [&](uint16_t h) {
+      return relu && (h & 0x8000) && !sem::isNaNHalf<sem::HalfFormat>(h) ? uint16_t(0) : h;
+    };
     return sem::pack16(fix(sem::halfFromE4M3(uint8_t(a))), fix(sem::halfFromE4M3(uint8_t(a >> 8))));
   };
   constexpr auto e5m2 = [](uint32_t relu, uint16_t a) {
-    auto fix = [&](uint16_t h) { return relu && (h & 0x8000) && !sem::isNaNHalf<sem::HalfFormat>(h) ? uint16_t(0) : h; };
+    auto fix = [&](uint16_t h) {
+      return relu && (h & 0x8000) && !sem::isNaNHalf<sem::HalfFormat>(h) ? uint16_t(0) : h;
+    };
     return sem::pack16(fix(sem::halfFromE5M2(uint8_t(a))), fix(sem::halfFromE5M2(uint8_t(a >> 8))));
   };
   b.record.imm = b.has("relu");
-  b.record.run = b.type("from") == Type::E4M3x2 ? lanesWith<e4m3, uint32_t, uint16_t> : lanesWith<e5m2, uint32_t, uint16_t>;
+  b.record.run =
+      b.type("from") == Type::E4M3x2 ? lanesWith<e4m3, uint32_t, uint16_t> : lanesWith<e5m2, uint32_t, uint16_t>;
 }
 
 void bindToFp8(Binding &b) {
   constexpr auto e4m3 = [](uint32_t relu, uint32_t a) {
-    return uint16_t(sem::convertToE4M3(sem::halfToFloat(sem::low16(a)), relu) | sem::convertToE4M3(sem::halfToFloat(sem::high16(a)), relu) << 8);
+    return uint16_t(sem::convertToE4M3(sem::halfToFloat(sem::low16(a)), relu) |
+                    sem::convertToE4M3(sem::halfToFloat(sem::high16(a)), relu) << 8);
   };
   constexpr auto e5m2 = [](uint32_t relu, uint32_t a) {
-    return uint16_t(sem::convertToE5M2(sem::halfToFloat(sem::low16(a)), relu) | sem::convertToE5M2(sem::halfToFloat(sem::high16(a)), relu) << 8);
+    return uint16_t(sem::convertToE5M2(sem::halfToFloat(sem::low16(a)), relu) |
+                    sem::convertToE5M2(sem::halfToFloat(sem::high16(a)), relu) << 8);
   };
   b.record.imm = b.has("relu");
-  b.record.run = b.type("to") == Type::E4M3x2 ? lanesWith<e4m3, uint16_t, uint32_t> : lanesWith<e5m2, uint16_t, uint32_t>;
+  b.record.run =
+      b.type("to") == Type::E4M3x2 ? lanesWith<e4m3, uint16_t, uint32_t> : lanesWith<e5m2, uint16_t, uint32_t>;
 }
 
 void runTF32(Warp &warp, const Record &record, uint32_t mask) {
@@ -272,7 +342,9 @@ void bindPack(Binding &b) {
   b.record.op[1] = b.source(b.operand(1), Type::S32);
   b.record.op[2] = b.source(b.operand(2), Type::S32);
   b.record.op[3] = b.operandCount() > 3 ? b.source(b.operand(3), Type::B32) : b.constant32(0);
-  b.record.run = lanesWith<[](uint32_t o, int32_t x, int32_t y, uint32_t z) { return sem::convertPack(x, y, z, o & 255, (o & 256) != 0); },
+  b.record.run = lanesWith<[](uint32_t o, int32_t x, int32_t y, uint32_t z) {
+    return sem::convertPack(x, y, z, o & 255, (o & 256) != 0);
+  },
                            uint32_t, int32_t, int32_t, uint32_t>;
 }
 
@@ -286,7 +358,8 @@ const Form forms[] = {
     {"cvt", "rnd=rn relu? to=f16x2 from=e4m3x2|e5m2x2", "d:b32 s:b16", cls, bindFromFp8},
     {"cvt", "rnd=rna|rn|rz satfinite? relu? tf32 from=f32", "d:b32 s:f32", cls, bindTF32},
     {"cvt", "pack sat to=u16|s16|u8|s8|u4|s4|u2|s2 s32 b32?", "*", cls, bindPack},
-    {"cvt", "rnd=rni|rzi|rmi|rpi|rn|rz|rm|rp? ftz? sat? relu? satfinite? to=" WEFT_CONVERTED " from=" WEFT_CONVERTED, "d:to+ s:from+", cls, bindConvert},
+    {"cvt", "rnd=rni|rzi|rmi|rpi|rn|rz|rm|rp? ftz? sat? relu? satfinite? to=" WEFT_CONVERTED " from=" WEFT_CONVERTED,
+     "d:to+ s:from+", cls, bindConvert},
 };
 
 } // namespace

@@ -27,7 +27,8 @@ void Decoder::layoutParameters() {
   for (uint32_t i = 0; i < entry_.parameterCount; ++i) {
     const ptx::Variable &variable = entry_.variables[entry_.resultCount + i];
     offset = alignUp(offset, variable.align);
-    bool pointer = variable.pointer || (!variable.isArray && (variable.type == ptx::Type::U64 || variable.type == ptx::Type::B64));
+    bool pointer =
+        variable.pointer || (!variable.isArray && (variable.type == ptx::Type::U64 || variable.type == ptx::Type::B64));
     if (variable.size() > 32764 || offset + variable.size() > 32764)
       fail(variable.at, "expected at most 32764 bytes of parameters");
     info.parameters.push_back({std::string(variable.name), offset, uint32_t(variable.size()), variable.align, pointer});
@@ -114,20 +115,23 @@ void Decoder::call(uint32_t frame, const ptx::Instruction &instruction) {
     fail(instruction.at, "expected a function to call");
   if (target->kind == ptx::OperandKind::Register)
     return callIndirect(frame, instruction, *target, results, arguments);
-  const ptx::Function *callee = target->kind == ptx::OperandKind::Symbol ? program_.syntax.function(target->text) : nullptr;
+  const ptx::Function *callee =
+      target->kind == ptx::OperandKind::Symbol ? program_.syntax.function(target->text) : nullptr;
   if (!callee)
     fail(target->at, format("expected a function, but '{}' is not one", target->text));
   if (!callee->hasBody)
-    fail(target->at, format("the function '{}' is declared, but not defined, and not supported by the simulator", target->text),
+    fail(target->at,
+         format("the function '{}' is declared, but not defined, and not supported by the simulator", target->text),
          StatusCode::Unsupported);
   inlineCall(frame, *target, *callee, results, arguments);
 }
 
-void Decoder::inlineCall(uint32_t frame, const ptx::Operand &at, const ptx::Function &callee, const ptx::Operand *results,
-                         const ptx::Operand *arguments) {
+void Decoder::inlineCall(uint32_t frame, const ptx::Operand &at, const ptx::Function &callee,
+                         const ptx::Operand *results, const ptx::Operand *arguments) {
   for (int32_t outer = int32_t(frame); outer >= 0; outer = frames_[size_t(outer)].caller)
     if (frames_[size_t(outer)].function == &callee)
-      fail(at.at, format("the recursive call of '{}' is not supported by the simulator", callee.name), StatusCode::Unsupported);
+      fail(at.at, format("the recursive call of '{}' is not supported by the simulator", callee.name),
+           StatusCode::Unsupported);
   if (++depth_ > maximumCallDepth)
     fail(at.at, "expected calls less deep", StatusCode::Unsupported);
   uint32_t restore = localTop_;
@@ -141,7 +145,8 @@ void Decoder::inlineCall(uint32_t frame, const ptx::Operand &at, const ptx::Func
       if (operand.kind != ptx::OperandKind::Variable)
         fail(operand.at, format("expected a '.param' variable, but got '{}'", operand.text));
       const ptx::Variable &variable = frames_[frame].function->variables[operand.index];
-      if (variable.size() < callee.variables[first + i].size() || frames_[frame].places[operand.index].space != ptx::Space::Local)
+      if (variable.size() < callee.variables[first + i].size() ||
+          frames_[frame].places[operand.index].space != ptx::Space::Local)
         fail(operand.at, format("expected a '.param' variable of {} bytes, but '{}' is no such variable",
                                 callee.variables[first + i].size(), operand.text));
       frames_[inner].places[first + i] = frames_[frame].places[operand.index];
@@ -187,7 +192,8 @@ void Decoder::callIndirect(uint32_t frame, const ptx::Instruction &instruction, 
     for (int32_t outer = int32_t(frame); outer >= 0; outer = frames_[size_t(outer)].caller)
       open &= frames_[size_t(outer)].function != &callee;
     if (!open || callee.isEntry || !callee.hasBody || !program_.addressTaken.contains(callee.name) ||
-        !sizesFit(results, callee, 0, callee.resultCount) || !sizesFit(arguments, callee, callee.resultCount, callee.parameterCount))
+        !sizesFit(results, callee, 0, callee.resultCount) ||
+        !sizesFit(arguments, callee, callee.resultCount, callee.parameterCount))
       continue;
     Record test;
     test.run = runCallTest;
@@ -252,12 +258,14 @@ void Decoder::decode(uint32_t frame, const ptx::Instruction &instruction) {
     }
     if (best.expected.empty() || match.depth > best.depth)
       best = std::move(match);
-    else if (match.depth == best.depth && best.expected.find(match.expected) == std::string::npos && best.expected.size() < 200)
+    else if (match.depth == best.depth && best.expected.find(match.expected) == std::string::npos &&
+             best.expected.size() < 200)
       best.expected += ", " + match.expected;
   }
   if (!form)
-    fail(instruction.at, format("the instruction '{}' is not supported by the simulator: expected {}, but got {}",
-                                instruction.spelling(), best.expected, best.got),
+    fail(instruction.at,
+         format("the instruction '{}' is not supported by the simulator: expected {}, but got {}",
+                instruction.spelling(), best.expected, best.got),
          StatusCode::Unsupported);
   binding.record.cls = form->cls;
   binding.site.line = instruction.at.line;

@@ -28,9 +28,9 @@ struct Place {
 struct Frame {
   const ptx::Function *function = nullptr;
   uint32_t registerBase = 0;
-  std::vector<Place> places;          ///< per variable
-  std::vector<uint32_t> labels;       ///< per label: record it stands before; ~0 until reached
-  uint32_t end = ~0u;                 ///< record after the function's last
+  std::vector<Place> places;    ///< per variable
+  std::vector<uint32_t> labels; ///< per label: record it stands before; ~0 until reached
+  uint32_t end = ~0u;           ///< record after the function's last
   int32_t caller = -1;
 };
 
@@ -69,8 +69,8 @@ public:
   void inlineCall(uint32_t frame, const ptx::Operand &at, const ptx::Function &callee, const ptx::Operand *results,
                   const ptx::Operand *arguments);
   /// A call through a register: a test and a copy for each function whose address is taken and which fits.
-  void callIndirect(uint32_t frame, const ptx::Instruction &instruction, const ptx::Operand &target, const ptx::Operand *results,
-                    const ptx::Operand *arguments);
+  void callIndirect(uint32_t frame, const ptx::Instruction &instruction, const ptx::Operand &target,
+                    const ptx::Operand *results, const ptx::Operand *arguments);
   const Frame &frame(uint32_t index) const { return frames_[index]; }
   Kernel &kernel() { return kernel_; }
   const Program &program() const { return program_; }

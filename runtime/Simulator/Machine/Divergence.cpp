@@ -140,7 +140,8 @@ bool resume(Warp &warp) {
 }
 
 bool releaseWaiting(Warp &warp) {
-  auto waiting = std::find_if(warp.joins.begin(), warp.joins.end(), [](const Join &join) { return join.used && join.arrived; });
+  auto waiting =
+      std::find_if(warp.joins.begin(), warp.joins.end(), [](const Join &join) { return join.used && join.arrived; });
   if (waiting == warp.joins.end())
     return false;
   Fragment freed{waiting->pc, waiting->arrived, waiting->parent, FragmentState::Ready, 0};
@@ -151,7 +152,8 @@ bool releaseWaiting(Warp &warp) {
 }
 
 void rotate(Warp &warp) {
-  bool waits = std::any_of(warp.joins.begin(), warp.joins.end(), [](const Join &join) { return join.used && join.arrived; });
+  bool waits =
+      std::any_of(warp.joins.begin(), warp.joins.end(), [](const Join &join) { return join.used && join.arrived; });
   if (!warp.spun || !waits) {
     warp.starved = 0;
   } else if (++warp.starved > patience) {

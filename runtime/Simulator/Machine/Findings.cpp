@@ -40,8 +40,8 @@ void report(Warp &warp, FindingKind kind, unsigned lane, const std::string &what
   finding.lane = lane;
   finding.other = std::move(other);
   std::string text = site.instruction ? site.instruction->spelling() : std::string("the end of the kernel");
-  finding.message = format("'{}' in kernel '{}', block ({}, {}, {}), warp {}, lane {}: {}", text, finding.kernel, cta[0], cta[1],
-                           cta[2], warp.index, lane, what);
+  finding.message = format("'{}' in kernel '{}', block ({}, {}, {}), warp {}, lane {}: {}", text, finding.kernel,
+                           cta[0], cta[1], cta[2], warp.index, lane, what);
   if (!finding.other.empty())
     finding.message += "; " + finding.other;
   worker.findings.add(std::move(finding), warp.block->index, advisory);

@@ -12,7 +12,9 @@ namespace sem = semantics;
 
 constexpr unsigned roundingShift = 8; ///< where the rounding direction lies in Record::imm
 
-[[gnu::always_inline]] inline sem::FloatOptions options(uint32_t bits) { return {(bits & FlushBit) != 0, (bits & SaturateBit) != 0}; }
+[[gnu::always_inline]] inline sem::FloatOptions options(uint32_t bits) {
+  return {(bits & FlushBit) != 0, (bits & SaturateBit) != 0};
+}
 [[gnu::always_inline]] inline sem::MinMaxOptions minMaxOptions(uint32_t bits) {
   return {(bits & FlushBit) != 0, (bits & PropagateNaNBit) != 0, (bits & XorSignBit) != 0};
 }
@@ -54,7 +56,8 @@ constexpr auto mulNear = [](uint32_t o, auto a, auto b) { return sem::mul(a, b, 
 /// The builtin becomes one instruction in the wide compilation.
 constexpr auto fmaNear = [](uint32_t o, auto a, auto b, auto c) {
   bool flush = (o & FlushBit) != 0;
-  return sem::finish(__builtin_elementwise_fma(sem::flush(a, flush), sem::flush(b, flush), sem::flush(c, flush)), options(o));
+  return sem::finish(__builtin_elementwise_fma(sem::flush(a, flush), sem::flush(b, flush), sem::flush(c, flush)),
+                     options(o));
 };
 constexpr auto divNear = [](uint32_t o, auto a, auto b) { return sem::div(a, b, options(o)); };
 constexpr auto rcpNear = [](uint32_t o, auto a) { return sem::rcp(a, options(o)); };
@@ -62,7 +65,9 @@ constexpr auto sqrtNear = [](uint32_t o, auto a) { return sem::sqrt(a, options(o
 constexpr auto addDirected = [](uint32_t o, auto a, auto b) { return sem::addRounded(rounding(o), a, b, options(o)); };
 constexpr auto subDirected = [](uint32_t o, auto a, auto b) { return sem::subRounded(rounding(o), a, b, options(o)); };
 constexpr auto mulDirected = [](uint32_t o, auto a, auto b) { return sem::mulRounded(rounding(o), a, b, options(o)); };
-constexpr auto fmaDirected = [](uint32_t o, auto a, auto b, auto c) { return sem::fmaRounded(rounding(o), a, b, c, options(o)); };
+constexpr auto fmaDirected = [](uint32_t o, auto a, auto b, auto c) {
+  return sem::fmaRounded(rounding(o), a, b, c, options(o));
+};
 constexpr auto divDirected = [](uint32_t o, auto a, auto b) { return sem::divRounded(rounding(o), a, b, options(o)); };
 constexpr auto rcpDirected = [](uint32_t o, auto a) { return sem::rcpRounded(rounding(o), a, options(o)); };
 constexpr auto sqrtDirected = [](uint32_t o, auto a) { return sem::sqrtRounded(rounding(o), a, options(o)); };
@@ -111,19 +116,34 @@ const Form forms[] = {
     {"copysign", "type=f32", "d:type s:type s:type", fp32, bindFloat<signOf, 2>},
     {"copysign", "type=f64", "d:type s:type s:type", fp64, bindFloat<signOf, 2>},
     {"testp", "test=finite|infinite|number|notanumber|normal|subnormal type=f32|f64", "D s:type", fp32, bindTestp},
-    {"ex2", "approx ftz? type=f32", "d:type s:type", sfu, bindLanesWith<[](uint32_t o, float a) { return sem::ex2Approx(a, (o & FlushBit) != 0); }, float, float>},
-    {"lg2", "approx ftz? type=f32", "d:type s:type", sfu, bindLanesWith<[](uint32_t o, float a) { return sem::lg2Approx(a, (o & FlushBit) != 0); }, float, float>},
-    {"sin", "approx ftz? type=f32", "d:type s:type", sfu, bindLanesWith<[](uint32_t o, float a) { return sem::sinApprox(a, (o & FlushBit) != 0); }, float, float>},
-    {"cos", "approx ftz? type=f32", "d:type s:type", sfu, bindLanesWith<[](uint32_t o, float a) { return sem::cosApprox(a, (o & FlushBit) != 0); }, float, float>},
-    {"tanh", "approx type=f32", "d:type s:type", sfu, bindLanes<[](float a) { return sem::tanhApprox(a); }, float, float>},
-    {"rcp", "approx ftz? type=f32", "d:type s:type", sfu, bindLanesWith<[](uint32_t o, float a) { return sem::rcpApprox(a, (o & FlushBit) != 0); }, float, float>},
-    {"rsqrt", "approx ftz? type=f32", "d:type s:type", sfu, bindLanesWith<[](uint32_t o, float a) { return sem::rsqrtApprox(a, (o & FlushBit) != 0); }, float, float>},
-    {"sqrt", "approx ftz? type=f32", "d:type s:type", sfu, bindLanesWith<[](uint32_t o, float a) { return sem::sqrtApprox(a, (o & FlushBit) != 0); }, float, float>},
-    {"div", "approx ftz? type=f32", "d:type s:type s:type", sfu, bindLanesWith<[](uint32_t o, float a, float b) { return sem::divApprox(a, b, (o & FlushBit) != 0); }, float, float, float>},
-    {"div", "full ftz? type=f32", "d:type s:type s:type", sfu, bindLanesWith<[](uint32_t o, float a, float b) { return sem::divFull(a, b, (o & FlushBit) != 0); }, float, float, float>},
-    {"rcp", "approx ftz type=f64", "d:type s:type", sfu, bindLanes<[](double a) { return sem::rcpGross(a); }, double, double>},
-    {"rsqrt", "approx ftz type=f64", "d:type s:type", sfu, bindLanes<[](double a) { return sem::rsqrtGross(a); }, double, double>},
-    {"rsqrt", "approx type=f64", "d:type s:type", sfu, bindLanes<[](double a) { return sem::rsqrtApprox(a); }, double, double>},
+    {"ex2", "approx ftz? type=f32", "d:type s:type", sfu,
+     bindLanesWith<[](uint32_t o, float a) { return sem::ex2Approx(a, (o & FlushBit) != 0); }, float, float>},
+    {"lg2", "approx ftz? type=f32", "d:type s:type", sfu,
+     bindLanesWith<[](uint32_t o, float a) { return sem::lg2Approx(a, (o & FlushBit) != 0); }, float, float>},
+    {"sin", "approx ftz? type=f32", "d:type s:type", sfu,
+     bindLanesWith<[](uint32_t o, float a) { return sem::sinApprox(a, (o & FlushBit) != 0); }, float, float>},
+    {"cos", "approx ftz? type=f32", "d:type s:type", sfu,
+     bindLanesWith<[](uint32_t o, float a) { return sem::cosApprox(a, (o & FlushBit) != 0); }, float, float>},
+    {"tanh", "approx type=f32", "d:type s:type", sfu,
+     bindLanes<[](float a) { return sem::tanhApprox(a); }, float, float>},
+    {"rcp", "approx ftz? type=f32", "d:type s:type", sfu,
+     bindLanesWith<[](uint32_t o, float a) { return sem::rcpApprox(a, (o & FlushBit) != 0); }, float, float>},
+    {"rsqrt", "approx ftz? type=f32", "d:type s:type", sfu,
+     bindLanesWith<[](uint32_t o, float a) { return sem::rsqrtApprox(a, (o & FlushBit) != 0); }, float, float>},
+    {"sqrt", "approx ftz? type=f32", "d:type s:type", sfu,
+     bindLanesWith<[](uint32_t o, float a) { return sem::sqrtApprox(a, (o & FlushBit) != 0); }, float, float>},
+    {"div", "approx ftz? type=f32", "d:type s:type s:type", sfu,
+     bindLanesWith<[](uint32_t o, float a, float b) { return sem::divApprox(a, b, (o & FlushBit) != 0); }, float, float,
+                   float>},
+    {"div", "full ftz? type=f32", "d:type s:type s:type", sfu,
+     bindLanesWith<[](uint32_t o, float a, float b) { return sem::divFull(a, b, (o & FlushBit) != 0); }, float, float,
+                   float>},
+    {"rcp", "approx ftz type=f64", "d:type s:type", sfu,
+     bindLanes<[](double a) { return sem::rcpGross(a); }, double, double>},
+    {"rsqrt", "approx ftz type=f64", "d:type s:type", sfu,
+     bindLanes<[](double a) { return sem::rsqrtGross(a); }, double, double>},
+    {"rsqrt", "approx type=f64", "d:type s:type", sfu,
+     bindLanes<[](double a) { return sem::rsqrtApprox(a); }, double, double>},
 };
 
 } // namespace

@@ -19,7 +19,8 @@ template <auto F, size_t N> void bindHalf(Binding &b) {
   auto with = [&]<typename Format>(Format) {
     constexpr auto one = [](uint32_t o, auto... values) { return uint16_t(F(Format(), o, uint16_t(values)...)); };
     constexpr auto both = [](uint32_t o, auto... values) {
-      return sem::pack16(uint16_t(F(Format(), o, sem::low16(values)...)), uint16_t(F(Format(), o, sem::high16(values)...)));
+      return sem::pack16(uint16_t(F(Format(), o, sem::low16(values)...)),
+                         uint16_t(F(Format(), o, sem::high16(values)...)));
     };
     bool packed = ptx::typeBits(b.type()) == 32;
     b.record.run = packed ? repeatedWith<both, uint32_t, uint32_t, N>() : repeatedWith<one, uint16_t, uint16_t, N>();
@@ -30,16 +31,30 @@ template <auto F, size_t N> void bindHalf(Binding &b) {
     with(sem::BfloatFormat());
 }
 
-constexpr auto add = []<typename F>(F, uint32_t o, uint16_t a, uint16_t b) { return sem::addHalf<F>(a, b, o & FlushBit, o & SaturateBit); };
-constexpr auto sub = []<typename F>(F, uint32_t o, uint16_t a, uint16_t b) { return sem::subHalf<F>(a, b, o & FlushBit, o & SaturateBit); };
-constexpr auto mul = []<typename F>(F, uint32_t o, uint16_t a, uint16_t b) { return sem::mulHalf<F>(a, b, o & FlushBit, o & SaturateBit); };
+constexpr auto add = []<typename F>(F, uint32_t o, uint16_t a, uint16_t b) {
+  return sem::addHalf<F>(a, b, o & FlushBit, o & SaturateBit);
+};
+constexpr auto sub = []<typename F>(F, uint32_t o, uint16_t a, uint16_t b) {
+  return sem::subHalf<F>(a, b, o & FlushBit, o & SaturateBit);
+};
+constexpr auto mul = []<typename F>(F, uint32_t o, uint16_t a, uint16_t b) {
+  return sem::mulHalf<F>(a, b, o & FlushBit, o & SaturateBit);
+};
 constexpr auto fma = []<typename F>(F, uint32_t o, uint16_t a, uint16_t b, uint16_t c) {
   return sem::fmaHalf<F>(a, b, c, o & FlushBit, o & SaturateBit, o & ReluBit);
 };
-constexpr auto smaller = []<typename F>(F, uint32_t o, uint16_t a, uint16_t b) { return sem::minHalf<F>(a, b, minMaxOptions(o)); };
-constexpr auto larger = []<typename F>(F, uint32_t o, uint16_t a, uint16_t b) { return sem::maxHalf<F>(a, b, minMaxOptions(o)); };
-constexpr auto negated = []<typename F>(F, uint32_t o, uint16_t a) { return sem::negHalf(sem::flushHalf<F>(a, o & FlushBit)); };
-constexpr auto absolute = []<typename F>(F, uint32_t o, uint16_t a) { return sem::absHalf(sem::flushHalf<F>(a, o & FlushBit)); };
+constexpr auto smaller = []<typename F>(F, uint32_t o, uint16_t a, uint16_t b) {
+  return sem::minHalf<F>(a, b, minMaxOptions(o));
+};
+constexpr auto larger = []<typename F>(F, uint32_t o, uint16_t a, uint16_t b) {
+  return sem::maxHalf<F>(a, b, minMaxOptions(o));
+};
+constexpr auto negated = []<typename F>(F, uint32_t o, uint16_t a) {
+  return sem::negHalf(sem::flushHalf<F>(a, o & FlushBit));
+};
+constexpr auto absolute = []<typename F>(F, uint32_t o, uint16_t a) {
+  return sem::absHalf(sem::flushHalf<F>(a, o & FlushBit));
+};
 constexpr auto power = []<typename F>(F, uint32_t o, uint16_t a) { return sem::ex2ApproxHalf<F>(a, o & FlushBit); };
 constexpr auto tangent = []<typename F>(F, uint32_t, uint16_t a) { return sem::tanhApproxHalf<F>(a); };
 

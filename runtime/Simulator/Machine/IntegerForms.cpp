@@ -18,10 +18,14 @@ template <auto F, size_t N> void bindWide(Binding &b) {
       b.record.run = lanes<F, W, T, T, W>;
   };
   switch (b.type()) {
-  case ptx::Type::U16: return run(uint16_t(), uint32_t());
-  case ptx::Type::S16: return run(int16_t(), int32_t());
-  case ptx::Type::U32: return run(uint32_t(), uint64_t());
-  default: return run(int32_t(), int64_t());
+  case ptx::Type::U16:
+    return run(uint16_t(), uint32_t());
+  case ptx::Type::S16:
+    return run(int16_t(), int32_t());
+  case ptx::Type::U32:
+    return run(uint32_t(), uint64_t());
+  default:
+    return run(int32_t(), int64_t());
   }
 }
 
@@ -87,10 +91,18 @@ template <typename T, auto F, size_t N> void runCarry(Warp &warp, const Record &
 
 template <auto F, size_t N> void bindCarry(Binding &b) {
   switch (b.type()) {
-  case ptx::Type::U32: b.record.run = runCarry<uint32_t, F, N>; break;
-  case ptx::Type::S32: b.record.run = runCarry<int32_t, F, N>; break;
-  case ptx::Type::U64: b.record.run = runCarry<uint64_t, F, N>; break;
-  default: b.record.run = runCarry<int64_t, F, N>; break;
+  case ptx::Type::U32:
+    b.record.run = runCarry<uint32_t, F, N>;
+    break;
+  case ptx::Type::S32:
+    b.record.run = runCarry<int32_t, F, N>;
+    break;
+  case ptx::Type::U64:
+    b.record.run = runCarry<uint64_t, F, N>;
+    break;
+  default:
+    b.record.run = runCarry<int64_t, F, N>;
+    break;
   }
   std::string_view name = b.instruction.mnemonic;
   b.keep(CarryUse{name.ends_with('c'), b.has("cc")});
@@ -107,14 +119,19 @@ constexpr auto subBorrow = [](auto a, auto b, auto, bool c) {
   using U = std::make_unsigned_t<decltype(a)>;
   return sem::subBorrow<U>(U(a), U(b), c);
 };
-constexpr auto madLoCarry = [](auto a, auto b, auto c, bool f) { return sem::madCarry<decltype(a), false>(a, b, c, f); };
+constexpr auto madLoCarry = [](auto a, auto b, auto c, bool f) {
+  return sem::madCarry<decltype(a), false>(a, b, c, f);
+};
 constexpr auto madHiCarry = [](auto a, auto b, auto c, bool f) { return sem::madCarry<decltype(a), true>(a, b, c, f); };
 
 void bindDp(Binding &b) {
-  bool aSigned = b.modifier("at") == "s32", bSigned = b.modifier("bt") == "s32", four = b.instruction.mnemonic == "dp4a";
+  bool aSigned = b.modifier("at") == "s32", bSigned = b.modifier("bt") == "s32",
+       four = b.instruction.mnemonic == "dp4a";
   b.record.imm = (aSigned ? 1 : 0) | (bSigned ? 2 : 0) | (b.modifier("half") == "hi" ? 4 : 0);
   constexpr auto dp4a = [](uint32_t o, uint32_t x, uint32_t y, uint32_t z) { return sem::dp4a(x, o & 1, y, o & 2, z); };
-  constexpr auto dp2a = [](uint32_t o, uint32_t x, uint32_t y, uint32_t z) { return sem::dp2a(x, o & 1, y, o & 2, z, o & 4); };
+  constexpr auto dp2a = [](uint32_t o, uint32_t x, uint32_t y, uint32_t z) {
+    return sem::dp2a(x, o & 1, y, o & 2, z, o & 4);
+  };
   b.record.run = four ? lanesWith<dp4a, uint32_t, uint32_t, uint32_t, uint32_t>
                       : lanesWith<dp2a, uint32_t, uint32_t, uint32_t, uint32_t>;
 }
@@ -128,11 +145,14 @@ constexpr auto leading = [](uint32_t, auto a) { return sem::clz(std::make_unsign
 constexpr auto highest = [](uint32_t amount, auto a) { return sem::bfind(a, amount != 0); };
 
 const Form forms[] = {
-    {"add", "sat type=s32", "d:type s:type s:type", integer, bindLanes<[](int32_t a, int32_t b) { return sem::add(a, b, true); }, int32_t, int32_t, int32_t>},
-    {"sub", "sat type=s32", "d:type s:type s:type", integer, bindLanes<[](int32_t a, int32_t b) { return sem::sub(a, b, true); }, int32_t, int32_t, int32_t>},
+    {"add", "sat type=s32", "d:type s:type s:type", integer,
+     bindLanes<[](int32_t a, int32_t b) { return sem::add(a, b, true); }, int32_t, int32_t, int32_t>},
+    {"sub", "sat type=s32", "d:type s:type s:type", integer,
+     bindLanes<[](int32_t a, int32_t b) { return sem::sub(a, b, true); }, int32_t, int32_t, int32_t>},
     {"add", WEFT_INTEGERS, "d:type s:type s:type", integer, bindBits<[](auto a, auto b) { return sem::add(a, b); }, 2>},
     {"sub", WEFT_INTEGERS, "d:type s:type s:type", integer, bindBits<[](auto a, auto b) { return sem::sub(a, b); }, 2>},
-    {"add", "type=u16x2|s16x2", "d:type s:type s:type", integer, bindPacked<[](auto a, auto b) { return sem::add(a, b); }, 2>},
+    {"add", "type=u16x2|s16x2", "d:type s:type s:type", integer,
+     bindPacked<[](auto a, auto b) { return sem::add(a, b); }, 2>},
     {"add", "cc type=u32|s32|u64|s64", "d:type s:type s:type", integer, bindCarry<addCarry, 2>},
     {"addc", WEFT_CARRIED, "d:type s:type s:type", integer, bindCarry<addCarry, 2>},
     {"sub", "cc type=u32|s32|u64|s64", "d:type s:type s:type", integer, bindCarry<subBorrow, 2>},
@@ -141,34 +161,59 @@ const Form forms[] = {
     {"mad", "hi cc type=u32|s32|u64|s64", "d:type s:type s:type s:type", integer, bindCarry<madHiCarry, 3>},
     {"madc", "lo " WEFT_CARRIED, "d:type s:type s:type s:type", integer, bindCarry<madLoCarry, 3>},
     {"madc", "hi " WEFT_CARRIED, "d:type s:type s:type s:type", integer, bindCarry<madHiCarry, 3>},
-    {"mul", "lo " WEFT_INTEGERS, "d:type s:type s:type", integer, bindBits<[](auto a, auto b) { return sem::mulLo(a, b); }, 2>},
-    {"mul", "hi " WEFT_INTEGERS, "d:type s:type s:type", integer, bindInteger<[](auto a, auto b) { return sem::mulHi(a, b); }, 2>},
-    {"mul", "wide type=u16|s16|u32|s32", "*", integer, bindWideOperands<[](auto a, auto b) { return sem::mulWide(a, b); }, 2>},
-    {"mad", "lo " WEFT_INTEGERS, "d:type s:type s:type s:type", integer, bindBits<[](auto a, auto b, auto c) { return sem::madLo(a, b, c); }, 3>},
-    {"mad", "hi sat type=s32", "d:type s:type s:type s:type", integer, bindLanes<[](int32_t a, int32_t b, int32_t c) { return sem::madHi(a, b, c, true); }, int32_t, int32_t, int32_t, int32_t>},
-    {"mad", "hi " WEFT_INTEGERS, "d:type s:type s:type s:type", integer, bindInteger<[](auto a, auto b, auto c) { return sem::madHi(a, b, c); }, 3>},
-    {"mad", "wide type=u16|s16|u32|s32", "*", integer, bindWideOperands<[](auto a, auto b, auto c) { return sem::madWide(a, b, c); }, 3>},
-    {"mul24", "lo type=u32", "d:type s:type s:type", integer, bindLanes<[](uint32_t a, uint32_t b) { return sem::mul24Lo(a, b); }, uint32_t, uint32_t, uint32_t>},
-    {"mul24", "lo type=s32", "d:type s:type s:type", integer, bindLanes<[](int32_t a, int32_t b) { return sem::mul24Lo(a, b); }, int32_t, int32_t, int32_t>},
-    {"mul24", "hi type=u32", "d:type s:type s:type", integer, bindLanes<[](uint32_t a, uint32_t b) { return sem::mul24Hi(a, b); }, uint32_t, uint32_t, uint32_t>},
-    {"mul24", "hi type=s32", "d:type s:type s:type", integer, bindLanes<[](int32_t a, int32_t b) { return sem::mul24Hi(a, b); }, int32_t, int32_t, int32_t>},
-    {"mad24", "lo type=u32", "d:type s:type s:type s:type", integer, bindLanes<[](uint32_t a, uint32_t b, uint32_t c) { return sem::mad24Lo(a, b, c); }, uint32_t, uint32_t, uint32_t, uint32_t>},
-    {"mad24", "lo type=s32", "d:type s:type s:type s:type", integer, bindLanes<[](int32_t a, int32_t b, int32_t c) { return sem::mad24Lo(a, b, c); }, int32_t, int32_t, int32_t, int32_t>},
-    {"sad", WEFT_INTEGERS, "d:type s:type s:type s:type", integer, bindInteger<[](auto a, auto b, auto c) { return sem::sad(a, b, c); }, 3>},
-    {"div", WEFT_INTEGERS, "d:type s:type s:type", integer, bindInteger<[](auto a, auto b) { return sem::div(a, b); }, 2>},
-    {"rem", WEFT_INTEGERS, "d:type s:type s:type", integer, bindInteger<[](auto a, auto b) { return sem::rem(a, b); }, 2>},
+    {"mul", "lo " WEFT_INTEGERS, "d:type s:type s:type", integer,
+     bindBits<[](auto a, auto b) { return sem::mulLo(a, b); }, 2>},
+    {"mul", "hi " WEFT_INTEGERS, "d:type s:type s:type", integer,
+     bindInteger<[](auto a, auto b) { return sem::mulHi(a, b); }, 2>},
+    {"mul", "wide type=u16|s16|u32|s32", "*", integer,
+     bindWideOperands<[](auto a, auto b) { return sem::mulWide(a, b); }, 2>},
+    {"mad", "lo " WEFT_INTEGERS, "d:type s:type s:type s:type", integer,
+     bindBits<[](auto a, auto b, auto c) { return sem::madLo(a, b, c); }, 3>},
+    {"mad", "hi sat type=s32", "d:type s:type s:type s:type", integer,
+     bindLanes<[](int32_t a, int32_t b, int32_t c) { return sem::madHi(a, b, c, true); }, int32_t, int32_t, int32_t,
+               int32_t>},
+    {"mad", "hi " WEFT_INTEGERS, "d:type s:type s:type s:type", integer,
+     bindInteger<[](auto a, auto b, auto c) { return sem::madHi(a, b, c); }, 3>},
+    {"mad", "wide type=u16|s16|u32|s32", "*", integer,
+     bindWideOperands<[](auto a, auto b, auto c) { return sem::madWide(a, b, c); }, 3>},
+    {"mul24", "lo type=u32", "d:type s:type s:type", integer,
+     bindLanes<[](uint32_t a, uint32_t b) { return sem::mul24Lo(a, b); }, uint32_t, uint32_t, uint32_t>},
+    {"mul24", "lo type=s32", "d:type s:type s:type", integer,
+     bindLanes<[](int32_t a, int32_t b) { return sem::mul24Lo(a, b); }, int32_t, int32_t, int32_t>},
+    {"mul24", "hi type=u32", "d:type s:type s:type", integer,
+     bindLanes<[](uint32_t a, uint32_t b) { return sem::mul24Hi(a, b); }, uint32_t, uint32_t, uint32_t>},
+    {"mul24", "hi type=s32", "d:type s:type s:type", integer,
+     bindLanes<[](int32_t a, int32_t b) { return sem::mul24Hi(a, b); }, int32_t, int32_t, int32_t>},
+    {"mad24", "lo type=u32", "d:type s:type s:type s:type", integer,
+     bindLanes<[](uint32_t a, uint32_t b, uint32_t c) { return sem::mad24Lo(a, b, c); }, uint32_t, uint32_t, uint32_t,
+               uint32_t>},
+    {"mad24", "lo type=s32", "d:type s:type s:type s:type", integer,
+     bindLanes<[](int32_t a, int32_t b, int32_t c) { return sem::mad24Lo(a, b, c); }, int32_t, int32_t, int32_t,
+               int32_t>},
+    {"sad", WEFT_INTEGERS, "d:type s:type s:type s:type", integer,
+     bindInteger<[](auto a, auto b, auto c) { return sem::sad(a, b, c); }, 3>},
+    {"div", WEFT_INTEGERS, "d:type s:type s:type", integer,
+     bindInteger<[](auto a, auto b) { return sem::div(a, b); }, 2>},
+    {"rem", WEFT_INTEGERS, "d:type s:type s:type", integer,
+     bindInteger<[](auto a, auto b) { return sem::rem(a, b); }, 2>},
     {"neg", "type=s16", "d:type s:type", integer, bindLanes<[](int16_t a) { return sem::neg(a); }, int16_t, int16_t>},
     {"neg", "type=s32", "d:type s:type", integer, bindLanes<[](int32_t a) { return sem::neg(a); }, int32_t, int32_t>},
     {"neg", "type=s64", "d:type s:type", integer, bindLanes<[](int64_t a) { return sem::neg(a); }, int64_t, int64_t>},
     {"abs", "type=s16", "d:type s:type", integer, bindLanes<[](int16_t a) { return sem::abs(a); }, int16_t, int16_t>},
     {"abs", "type=s32", "d:type s:type", integer, bindLanes<[](int32_t a) { return sem::abs(a); }, int32_t, int32_t>},
     {"abs", "type=s64", "d:type s:type", integer, bindLanes<[](int64_t a) { return sem::abs(a); }, int64_t, int64_t>},
-    {"min", WEFT_INTEGERS, "d:type s:type s:type", integer, bindInteger<[](auto a, auto b) { return sem::min(a, b); }, 2>},
-    {"max", WEFT_INTEGERS, "d:type s:type s:type", integer, bindInteger<[](auto a, auto b) { return sem::max(a, b); }, 2>},
-    {"min", "relu type=s32", "d:type s:type s:type", integer, bindLanes<[](int32_t a, int32_t b) { return sem::min(a, b, true); }, int32_t, int32_t, int32_t>},
-    {"max", "relu type=s32", "d:type s:type s:type", integer, bindLanes<[](int32_t a, int32_t b) { return sem::max(a, b, true); }, int32_t, int32_t, int32_t>},
-    {"min", "type=u16x2|s16x2", "d:type s:type s:type", integer, bindPacked<[](auto a, auto b) { return sem::min(a, b); }, 2>},
-    {"max", "type=u16x2|s16x2", "d:type s:type s:type", integer, bindPacked<[](auto a, auto b) { return sem::max(a, b); }, 2>},
+    {"min", WEFT_INTEGERS, "d:type s:type s:type", integer,
+     bindInteger<[](auto a, auto b) { return sem::min(a, b); }, 2>},
+    {"max", WEFT_INTEGERS, "d:type s:type s:type", integer,
+     bindInteger<[](auto a, auto b) { return sem::max(a, b); }, 2>},
+    {"min", "relu type=s32", "d:type s:type s:type", integer,
+     bindLanes<[](int32_t a, int32_t b) { return sem::min(a, b, true); }, int32_t, int32_t, int32_t>},
+    {"max", "relu type=s32", "d:type s:type s:type", integer,
+     bindLanes<[](int32_t a, int32_t b) { return sem::max(a, b, true); }, int32_t, int32_t, int32_t>},
+    {"min", "type=u16x2|s16x2", "d:type s:type s:type", integer,
+     bindPacked<[](auto a, auto b) { return sem::min(a, b); }, 2>},
+    {"max", "type=u16x2|s16x2", "d:type s:type s:type", integer,
+     bindPacked<[](auto a, auto b) { return sem::max(a, b); }, 2>},
     {"popc", "type=b32|b64", "d:b32 s:type", integer, bindCount<popcount>},
     {"clz", "type=b32|b64", "d:b32 s:type", integer, bindCount<leading>},
     {"bfind", "shiftamt? type=u32|s32|u64|s64", "d:b32 s:type", integer, bindCount<highest>},

@@ -48,7 +48,9 @@ uint32_t special(const std::string &name, const Warp &warp, uint32_t lane) {
   uint32_t thread = warp.index * laneCount + lane;
   auto axis = [&](const Dim3 &dims) { return name.back() == 'x' ? dims.x : name.back() == 'y' ? dims.y : dims.z; };
   if (name.starts_with("%tid"))
-    return name.back() == 'x' ? thread % block.x : name.back() == 'y' ? thread / block.x % block.y : thread / block.x / block.y;
+    return name.back() == 'x'   ? thread % block.x
+           : name.back() == 'y' ? thread / block.x % block.y
+                                : thread / block.x / block.y;
   if (name.starts_with("%ntid"))
     return axis(block);
   if (name.starts_with("%ctaid") || name.starts_with("%clusterid"))
@@ -154,7 +156,8 @@ void reportStuck(Block &block) {
       warp.pc = fragment.pc + 1;
       uint32_t missing = warp.live & ~fragment.mask;
       report(warp, FindingKind::DivergentAligned, firstLane(fragment.mask),
-             format("executes it with lanes {:#x} only, while lanes {:#x} of the warp are elsewhere", fragment.mask, missing),
+             format("executes it with lanes {:#x} only, while lanes {:#x} of the warp are elsewhere", fragment.mask,
+                    missing),
              waitingFor(warp));
       return abortBlock(block);
     }

@@ -74,7 +74,8 @@ template <> struct Source<Bool> {
 #if defined(__x86_64__)
 #define WEFT_WIDE_LANES [[gnu::target("avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt")]]
 inline bool hostIsWide() {
-  static const bool wide = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+  static const bool wide =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
   return wide;
 }
 #else
@@ -86,7 +87,9 @@ inline bool hostIsWide() { return false; }
 struct LaneExecutor {
   Executor wide, narrow;
   operator Executor() const { return hostIsWide() ? wide : narrow; }
-  void operator()(Warp &warp, const Record &record, uint32_t mask) const { (hostIsWide() ? wide : narrow)(warp, record, mask); }
+  void operator()(Warp &warp, const Record &record, uint32_t mask) const {
+    (hostIsWide() ? wide : narrow)(warp, record, mask);
+  }
 };
 
 namespace detail {
@@ -121,7 +124,8 @@ template <auto F, bool WithOptions, typename R, typename... A>
 WEFT_WIDE_LANES void runWideLanes(Warp &warp, const Record &record, uint32_t mask) {
   runLanes<F, WithOptions, R, A...>(warp, record, mask);
 }
-template <auto F, bool WithOptions, typename R, typename... A> void runNarrowLanes(Warp &warp, const Record &record, uint32_t mask) {
+template <auto F, bool WithOptions, typename R, typename... A>
+void runNarrowLanes(Warp &warp, const Record &record, uint32_t mask) {
   runLanes<F, WithOptions, R, A...>(warp, record, mask);
 }
 

@@ -39,8 +39,9 @@ Result<std::vector<Address>> makeVariables(const Program &program, Memory &memor
                                   [&](const ProgramVariable &other) { return other.name == initial.symbol; });
         const ptx::Function *function = program.syntax.function(initial.symbol);
         if (found == program.variables.end() && !function)
-          return failure(StatusCode::Unsupported, format("the initialiser of '{}' names '{}', which is no variable of the module",
-                                                         declaration.name, initial.symbol));
+          return failure(StatusCode::Unsupported,
+                         format("the initialiser of '{}' names '{}', which is no variable of the module",
+                                declaration.name, initial.symbol));
         value += found == program.variables.end() ? functionAddress(program.syntax, *function)
                                                   : addresses[size_t(found - program.variables.begin())];
         if (initial.byteOfAddress)
@@ -59,22 +60,28 @@ Status checkShape(const Kernel &kernel, const LaunchShape &shape, size_t paramet
   auto refuse = [](std::string message) { return failure(StatusCode::InvalidArgument, std::move(message)); };
   const EntryInfo &info = kernel.info;
   if (threads == 0 || threads > maximumThreads || shape.block.z > 64)
-    return refuse(format("expected a block of 1 to {} threads, but got {} x {} x {}", maximumThreads, shape.block.x, shape.block.y, shape.block.z));
+    return refuse(format("expected a block of 1 to {} threads, but got {} x {} x {}", maximumThreads, shape.block.x,
+                         shape.block.y, shape.block.z));
   if (shape.grid.volume() == 0 || shape.grid.x > 0x7fffffff || shape.grid.y > 65535 || shape.grid.z > 65535)
-    return refuse(format("expected a grid of at most 2147483647 x 65535 x 65535 blocks and at least one, but got {} x {} x {}",
-                         shape.grid.x, shape.grid.y, shape.grid.z));
+    return refuse(
+        format("expected a grid of at most 2147483647 x 65535 x 65535 blocks and at least one, but got {} x {} x {}",
+               shape.grid.x, shape.grid.y, shape.grid.z));
   if (info.requiredBlock.x && !(info.requiredBlock == shape.block))
-    return refuse(format("the kernel '{}' requires blocks of {} x {} x {} threads, but got {} x {} x {}", info.name, info.requiredBlock.x,
-                         info.requiredBlock.y, info.requiredBlock.z, shape.block.x, shape.block.y, shape.block.z));
+    return refuse(format("the kernel '{}' requires blocks of {} x {} x {} threads, but got {} x {} x {}", info.name,
+                         info.requiredBlock.x, info.requiredBlock.y, info.requiredBlock.z, shape.block.x, shape.block.y,
+                         shape.block.z));
   if (info.maximumBlock.x && threads > info.maximumBlock.volume())
-    return refuse(format("the kernel '{}' takes at most {} threads per block, but got {}", info.name, info.maximumBlock.volume(), threads));
+    return refuse(format("the kernel '{}' takes at most {} threads per block, but got {}", info.name,
+                         info.maximumBlock.volume(), threads));
   if (shape.cluster.volume() != 1)
     return failure(StatusCode::Unsupported, "clusters are not supported by the simulator yet");
   uint64_t shared = uint64_t(kernel.staticShared) + shape.sharedBytes;
   if (shared > maximumShared)
-    return refuse(format("expected at most {} bytes of shared memory, but got {} ({} of them static)", maximumShared, shared, kernel.staticShared));
+    return refuse(format("expected at most {} bytes of shared memory, but got {} ({} of them static)", maximumShared,
+                         shared, kernel.staticShared));
   if (parameterBytes < info.parameterBytes)
-    return refuse(format("the kernel '{}' takes {} bytes of parameters, but got {}", info.name, info.parameterBytes, parameterBytes));
+    return refuse(format("the kernel '{}' takes {} bytes of parameters, but got {}", info.name, info.parameterBytes,
+                         parameterBytes));
   return {};
 }
 
@@ -252,8 +259,9 @@ Report runSchedules(Grid &grid) {
     Finding finding{};
     finding.kind = FindingKind::GlobalRace;
     finding.kernel = grid.kernel->info.name;
-    finding.message = format("kernel '{}' leaves another value in {} when warps and blocks take turns in another order (seed {})",
-                             finding.kernel, where, grid.options.seed);
+    finding.message =
+        format("kernel '{}' leaves another value in {} when warps and blocks take turns in another order (seed {})",
+               finding.kernel, where, grid.options.seed);
     first.findings.push_back(std::move(finding));
   }
   after.restore();
@@ -272,12 +280,14 @@ Result<Report> launch(const Module &module, std::string_view entry, Memory &memo
     std::string names;
     for (const EntryInfo &info : program.entries)
       names += (names.empty() ? "'" : ", '") + info.name + "'";
-    return failure(StatusCode::NotFound, format("no entry '{}' in {}: expected {}", entry, program.name, names.empty() ? "one" : names));
+    return failure(StatusCode::NotFound,
+                   format("no entry '{}' in {}: expected {}", entry, program.name, names.empty() ? "one" : names));
   }
   const Kernel &kernel = found->second;
   if (Status good = checkShape(kernel, shape, parameters.size()); !good)
     return std::unexpected(good.error());
-  Result<std::vector<Address>> addresses = memory.variablesOf(program.key, [&] { return makeVariables(program, memory); });
+  Result<std::vector<Address>> addresses =
+      memory.variablesOf(program.key, [&] { return makeVariables(program, memory); });
   if (!addresses)
     return std::unexpected(addresses.error());
 
@@ -290,7 +300,9 @@ Result<Report> launch(const Module &module, std::string_view entry, Memory &memo
   if (kernel.usesHeap) {
     // One heap per launch and memory; what kernels leave in it stays until the memory goes.
     Result<std::vector<Address>> heap = memory.variablesOf(~uint64_t{0}, [&]() -> Result<std::vector<Address>> {
-      return memory.allocate(DeviceHeap::bytes, "device heap").transform([](Address a) { return std::vector<Address>{a}; });
+      return memory.allocate(DeviceHeap::bytes, "device heap").transform([](Address a) {
+        return std::vector<Address>{a};
+      });
     });
     if (!heap)
       return std::unexpected(heap.error());

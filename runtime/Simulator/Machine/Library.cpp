@@ -30,10 +30,12 @@ template <typename T> T argument(Warp &warp, unsigned lane, const LibraryCall &c
 std::span<const std::byte> bytesAt(Warp &warp, unsigned lane, uint64_t address) {
   uint64_t window = address >> windowShift << windowShift, offset = address & windowOffsetMask;
   if (window == sharedWindow)
-    return offset > warp.block->shared.size() ? std::span<const std::byte>() : std::span<const std::byte>(warp.block->shared).subspan(offset);
+    return offset > warp.block->shared.size() ? std::span<const std::byte>()
+                                              : std::span<const std::byte>(warp.block->shared).subspan(offset);
   if (window == localWindow)
-    return offset > warp.kernel->localBytes ? std::span<const std::byte>()
-                                            : std::span<const std::byte>(localBytes(warp, lane, uint32_t(offset)), warp.kernel->localBytes - offset);
+    return offset > warp.kernel->localBytes
+               ? std::span<const std::byte>()
+               : std::span<const std::byte>(localBytes(warp, lane, uint32_t(offset)), warp.kernel->localBytes - offset);
   const Allocation *allocation = warp.block->grid->view->find(address, 1);
   if (!allocation)
     return {};
@@ -61,7 +63,8 @@ std::string formatOne(Warp &warp, unsigned lane, std::string spec, std::span<con
     return value;
   };
   char kind = spec.back();
-  bool isLong = spec.find('l') != std::string::npos || spec.find('z') != std::string::npos || spec.find('j') != std::string::npos;
+  bool isLong =
+      spec.find('l') != std::string::npos || spec.find('z') != std::string::npos || spec.find('j') != std::string::npos;
   std::string plain;
   for (char c : spec.substr(0, spec.size() - 1))
     if (!std::string_view("hlzjtL").contains(c)) {
@@ -74,17 +77,29 @@ std::string formatOne(Warp &warp, unsigned lane, std::string spec, std::span<con
     return spec;
   char buffer[512];
   switch (kind) {
-  case 'd': case 'i': {
+  case 'd':
+  case 'i': {
     int64_t value = isLong ? int64_t(take(8)) : int64_t(int32_t(take(4)));
     std::snprintf(buffer, sizeof buffer, (plain + "lld").c_str(), static_cast<long long>(value));
     return buffer;
   }
-  case 'u': case 'x': case 'X': case 'o':
-    std::snprintf(buffer, sizeof buffer, (plain + "ll" + kind).c_str(), static_cast<unsigned long long>(take(isLong ? 8 : 4)));
+  case 'u':
+  case 'x':
+  case 'X':
+  case 'o':
+    std::snprintf(buffer, sizeof buffer, (plain + "ll" + kind).c_str(),
+                  static_cast<unsigned long long>(take(isLong ? 8 : 4)));
     return buffer;
   case 'c':
     return std::string(1, char(take(4)));
-  case 'e': case 'E': case 'f': case 'F': case 'g': case 'G': case 'a': case 'A':
+  case 'e':
+  case 'E':
+  case 'f':
+  case 'F':
+  case 'g':
+  case 'G':
+  case 'a':
+  case 'A':
     std::snprintf(buffer, sizeof buffer, (plain + kind).c_str(), std::bit_cast<double>(take(8)));
     return buffer;
   case 'p':
@@ -133,7 +148,8 @@ void runAssert(Warp &warp, const Record &record, uint32_t mask) {
   const auto &call = *static_cast<const LibraryCall *>(record.aux);
   unsigned lane = firstLane(mask);
   report(warp, FindingKind::Trap, lane,
-         format("the assertion '{}' of {}:{} in '{}' does not hold", textAt(warp, lane, argument<uint64_t>(warp, lane, call, 0)),
+         format("the assertion '{}' of {}:{} in '{}' does not hold",
+                textAt(warp, lane, argument<uint64_t>(warp, lane, call, 0)),
                 textAt(warp, lane, argument<uint64_t>(warp, lane, call, 1)), argument<uint32_t>(warp, lane, call, 2),
                 textAt(warp, lane, argument<uint64_t>(warp, lane, call, 3))));
   abortBlock(*warp.block);
@@ -159,7 +175,8 @@ void runFree(Warp &warp, const Record &record, uint32_t mask) {
   eachLane(mask, [&](unsigned lane) {
     auto address = argument<uint64_t>(warp, lane, call, 0);
     if (address && !(warp.block->grid->heap && warp.block->grid->heap->release(address)))
-      report(warp, FindingKind::UseAfterFree, lane, format("frees {:#x}, which is no live allocation of malloc", address));
+      report(warp, FindingKind::UseAfterFree, lane,
+             format("frees {:#x}, which is no live allocation of malloc", address));
   });
 }
 
@@ -219,7 +236,8 @@ void bindLibraryCall(Binding &b) {
     size_t arguments;
     Executor run;
   };
-  static const Known known[] = {{"vprintf", 2, runPrint}, {"__assertfail", 5, runAssert}, {"malloc", 1, runMalloc}, {"free", 1, runFree}};
+  static const Known known[] = {
+      {"vprintf", 2, runPrint}, {"__assertfail", 5, runAssert}, {"malloc", 1, runMalloc}, {"free", 1, runFree}};
   const Known *found = nullptr;
   for (const Known &candidate : known)
     if (candidate.name == target->text)
@@ -237,7 +255,8 @@ void bindLibraryCall(Binding &b) {
   for (size_t i = 0; arguments && i < arguments->elements.size(); ++i)
     call.arguments.push_back(place(arguments->elements[i]));
   if (call.arguments.size() != found->arguments)
-    b.fail(*target, format("expected {} arguments of '{}', but got {}", found->arguments, target->text, call.arguments.size()));
+    b.fail(*target,
+           format("expected {} arguments of '{}', but got {}", found->arguments, target->text, call.arguments.size()));
   if (results && !results->elements.empty()) {
     call.hasResult = true;
     call.result = place(results->elements[0]);

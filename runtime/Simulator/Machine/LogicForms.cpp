@@ -22,18 +22,37 @@ void bindPredicateNot(Binding &b) { b.record.run = runPredicateNot; }
 /// A shift's amount is 32 bits wide whatever the type.
 template <auto F> void bindShift(Binding &b) {
   switch (b.type()) {
-  case ptx::Type::U16: case ptx::Type::B16: b.record.run = lanes<F, uint16_t, uint16_t, uint32_t>; break;
-  case ptx::Type::S16: b.record.run = lanes<F, int16_t, int16_t, uint32_t>; break;
-  case ptx::Type::U32: case ptx::Type::B32: b.record.run = lanes<F, uint32_t, uint32_t, uint32_t>; break;
-  case ptx::Type::S32: b.record.run = lanes<F, int32_t, int32_t, uint32_t>; break;
-  case ptx::Type::U64: case ptx::Type::B64: b.record.run = lanes<F, uint64_t, uint64_t, uint32_t>; break;
-  default: b.record.run = lanes<F, int64_t, int64_t, uint32_t>; break;
+  case ptx::Type::U16:
+  case ptx::Type::B16:
+    b.record.run = lanes<F, uint16_t, uint16_t, uint32_t>;
+    break;
+  case ptx::Type::S16:
+    b.record.run = lanes<F, int16_t, int16_t, uint32_t>;
+    break;
+  case ptx::Type::U32:
+  case ptx::Type::B32:
+    b.record.run = lanes<F, uint32_t, uint32_t, uint32_t>;
+    break;
+  case ptx::Type::S32:
+    b.record.run = lanes<F, int32_t, int32_t, uint32_t>;
+    break;
+  case ptx::Type::U64:
+  case ptx::Type::B64:
+    b.record.run = lanes<F, uint64_t, uint64_t, uint32_t>;
+    break;
+  default:
+    b.record.run = lanes<F, int64_t, int64_t, uint32_t>;
+    break;
   }
 }
 
 void bindFunnel(Binding &b) {
-  constexpr auto left = [](uint32_t wrap, uint32_t lo, uint32_t hi, uint32_t by) { return sem::shfLeft(lo, hi, by, wrap); };
-  constexpr auto right = [](uint32_t wrap, uint32_t lo, uint32_t hi, uint32_t by) { return sem::shfRight(lo, hi, by, wrap); };
+  constexpr auto left = [](uint32_t wrap, uint32_t lo, uint32_t hi, uint32_t by) {
+    return sem::shfLeft(lo, hi, by, wrap);
+  };
+  constexpr auto right = [](uint32_t wrap, uint32_t lo, uint32_t hi, uint32_t by) {
+    return sem::shfRight(lo, hi, by, wrap);
+  };
   b.record.imm = b.modifier("mode") == "wrap";
   b.record.run = b.modifier("direction") == "l" ? lanesWith<left, uint32_t, uint32_t, uint32_t, uint32_t>
                                                 : lanesWith<right, uint32_t, uint32_t, uint32_t, uint32_t>;
@@ -46,22 +65,34 @@ void bindLop3(Binding &b) {
   for (size_t i = 1; i < 4; ++i)
     b.record.op[i] = b.source(b.operand(i), ptx::Type::B32);
   b.record.imm = int64_t(b.operand(4).bits);
-  constexpr auto lop3 = [](uint32_t table, uint32_t x, uint32_t y, uint32_t z) { return sem::lop3(x, y, z, uint8_t(table)); };
+  constexpr auto lop3 = [](uint32_t table, uint32_t x, uint32_t y, uint32_t z) {
+    return sem::lop3(x, y, z, uint8_t(table));
+  };
   b.record.run = lanesWith<lop3, uint32_t, uint32_t, uint32_t, uint32_t>;
 }
 
 void bindBfe(Binding &b) {
   constexpr auto bfe = [](auto a, uint32_t position, uint32_t length) { return sem::bfe(a, position, length); };
   switch (b.type()) {
-  case ptx::Type::U32: b.record.run = lanes<bfe, uint32_t, uint32_t, uint32_t, uint32_t>; break;
-  case ptx::Type::S32: b.record.run = lanes<bfe, int32_t, int32_t, uint32_t, uint32_t>; break;
-  case ptx::Type::U64: b.record.run = lanes<bfe, uint64_t, uint64_t, uint32_t, uint32_t>; break;
-  default: b.record.run = lanes<bfe, int64_t, int64_t, uint32_t, uint32_t>; break;
+  case ptx::Type::U32:
+    b.record.run = lanes<bfe, uint32_t, uint32_t, uint32_t, uint32_t>;
+    break;
+  case ptx::Type::S32:
+    b.record.run = lanes<bfe, int32_t, int32_t, uint32_t, uint32_t>;
+    break;
+  case ptx::Type::U64:
+    b.record.run = lanes<bfe, uint64_t, uint64_t, uint32_t, uint32_t>;
+    break;
+  default:
+    b.record.run = lanes<bfe, int64_t, int64_t, uint32_t, uint32_t>;
+    break;
   }
 }
 
 void bindBfi(Binding &b) {
-  constexpr auto bfi = [](auto a, auto c, uint32_t position, uint32_t length) { return sem::bfi(a, c, position, length); };
+  constexpr auto bfi = [](auto a, auto c, uint32_t position, uint32_t length) {
+    return sem::bfi(a, c, position, length);
+  };
   b.record.run = b.type() == ptx::Type::B32 ? lanes<bfi, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t>
                                             : lanes<bfi, uint64_t, uint64_t, uint64_t, uint32_t, uint32_t>;
 }
@@ -71,19 +102,23 @@ void bindPrmt(Binding &b) {
   for (int64_t i = 0; i < 7; ++i)
     if (modes[i] == b.modifier("mode"))
       b.record.imm = i;
-  constexpr auto prmt = [](uint32_t mode, uint32_t x, uint32_t y, uint32_t c) { return sem::prmt(x, y, c, sem::PermuteMode(mode)); };
+  constexpr auto prmt = [](uint32_t mode, uint32_t x, uint32_t y, uint32_t c) {
+    return sem::prmt(x, y, c, sem::PermuteMode(mode));
+  };
   b.record.run = lanesWith<prmt, uint32_t, uint32_t, uint32_t, uint32_t>;
 }
 
 void bindMaskOf(Binding &b) {
   b.record.imm = b.modifier("mode") == "wrap";
-  b.record.run = lanesWith<[](uint32_t wrap, uint32_t at, uint32_t n) { return sem::bmsk(at, n, wrap); }, uint32_t, uint32_t, uint32_t>;
+  b.record.run = lanesWith<[](uint32_t wrap, uint32_t at, uint32_t n) { return sem::bmsk(at, n, wrap); }, uint32_t,
+                           uint32_t, uint32_t>;
 }
 
 void bindExtend(Binding &b) {
   b.record.imm = b.modifier("mode") == "wrap";
   constexpr auto extend = [](uint32_t wrap, auto a, uint32_t n) { return sem::szext(a, n, wrap); };
-  b.record.run = b.type() == ptx::Type::S32 ? lanesWith<extend, int32_t, int32_t, uint32_t> : lanesWith<extend, uint32_t, uint32_t, uint32_t>;
+  b.record.run = b.type() == ptx::Type::S32 ? lanesWith<extend, int32_t, int32_t, uint32_t>
+                                            : lanesWith<extend, uint32_t, uint32_t, uint32_t>;
 }
 
 constexpr auto integer = InstructionClass::Integer;
@@ -101,14 +136,20 @@ const Form forms[] = {
     {"xor", "pred", "D p p", predicate, bindPredicate<[](uint32_t a, uint32_t b) { return a ^ b; }>},
     {"not", "pred", "D p", predicate, bindPredicateNot},
     {"lop3", "type=b32", "*", integer, bindLop3},
-    {"shl", WEFT_BITS, "d:type s:type s:u32", integer, bindShift<[](auto a, uint32_t by) { return sem::shl(std::make_unsigned_t<decltype(a)>(a), by); }>},
-    {"shr", "type=b16|b32|b64|u16|u32|u64|s16|s32|s64", "d:type s:type s:u32", integer, bindShift<[](auto a, uint32_t by) { return sem::shr(a, by); }>},
+    {"shl", WEFT_BITS, "d:type s:type s:u32", integer,
+     bindShift<[](auto a, uint32_t by) { return sem::shl(std::make_unsigned_t<decltype(a)>(a), by); }>},
+    {"shr", "type=b16|b32|b64|u16|u32|u64|s16|s32|s64", "d:type s:type s:u32", integer,
+     bindShift<[](auto a, uint32_t by) { return sem::shr(a, by); }>},
     {"shf", "direction=l|r mode=wrap|clamp type=b32", "d:type s:type s:type s:type", integer, bindFunnel},
     {"bfe", "type=u32|s32|u64|s64", "d:type s:type s:u32 s:u32", integer, bindBfe},
     {"bfi", "type=b32|b64", "d:type s:type s:type s:u32 s:u32", integer, bindBfi},
-    {"brev", "type=b32", "d:type s:type", integer, bindLanes<[](uint32_t a) { return sem::brev(a); }, uint32_t, uint32_t>},
-    {"brev", "type=b64", "d:type s:type", integer, bindLanes<[](uint64_t a) { return sem::brev(a); }, uint64_t, uint64_t>},
-    {"fns", "type=b32", "d:b32 s:b32 s:b32 s:s32", integer, bindLanes<[](uint32_t m, uint32_t base, int32_t n) { return sem::fns(m, base, n); }, uint32_t, uint32_t, uint32_t, int32_t>},
+    {"brev", "type=b32", "d:type s:type", integer,
+     bindLanes<[](uint32_t a) { return sem::brev(a); }, uint32_t, uint32_t>},
+    {"brev", "type=b64", "d:type s:type", integer,
+     bindLanes<[](uint64_t a) { return sem::brev(a); }, uint64_t, uint64_t>},
+    {"fns", "type=b32", "d:b32 s:b32 s:b32 s:s32", integer,
+     bindLanes<[](uint32_t m, uint32_t base, int32_t n) { return sem::fns(m, base, n); }, uint32_t, uint32_t, uint32_t,
+               int32_t>},
     {"prmt", "type=b32 mode=f4e|b4e|rc8|ecl|ecr|rc16?", "d:b32 s:b32 s:b32 s:b32", integer, bindPrmt},
     {"bmsk", "mode=clamp|wrap type=b32", "d:b32 s:b32 s:b32", integer, bindMaskOf},
     {"szext", "mode=clamp|wrap type=u32|s32", "d:b32 s:b32 s:b32", integer, bindExtend},

@@ -1,11 +1,11 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // ldmatrix, stmatrix, movmatrix, mma.sync (PTX ISA 9.7.14).
-#include "runtime/Simulator/Semantics/Matrix.h"
 #include "runtime/Simulator/Machine/Access.h"
 #include "runtime/Simulator/Machine/Decode.h"
 #include "runtime/Simulator/Machine/Divergence.h"
 #include "runtime/Simulator/Machine/Lanes.h"
 #include "runtime/Simulator/Machine/MatrixOperands.h"
+#include "runtime/Simulator/Semantics/Matrix.h"
 #include "runtime/Support/Format.h"
 
 namespace weft::simulator::machine {
@@ -36,15 +36,24 @@ void runProduct(Warp &warp, const Record &record, uint32_t mask) {
 
 sem::MatrixType matrixType(Type type) {
   switch (type) {
-  case Type::BF16: return sem::MatrixType::BF16;
-  case Type::TF32: return sem::MatrixType::TF32;
-  case Type::F64: return sem::MatrixType::F64;
-  case Type::S8: return sem::MatrixType::S8;
-  case Type::U8: return sem::MatrixType::U8;
-  case Type::S4: return sem::MatrixType::S4;
-  case Type::U4: return sem::MatrixType::U4;
-  case Type::B1: return sem::MatrixType::B1;
-  default: return sem::MatrixType::F16;
+  case Type::BF16:
+    return sem::MatrixType::BF16;
+  case Type::TF32:
+    return sem::MatrixType::TF32;
+  case Type::F64:
+    return sem::MatrixType::F64;
+  case Type::S8:
+    return sem::MatrixType::S8;
+  case Type::U8:
+    return sem::MatrixType::U8;
+  case Type::S4:
+    return sem::MatrixType::S4;
+  case Type::U4:
+    return sem::MatrixType::U4;
+  case Type::B1:
+    return sem::MatrixType::B1;
+  default:
+    return sem::MatrixType::F16;
   }
 }
 sem::AccumulatorType accumulatorType(Type type) {
@@ -207,16 +216,23 @@ constexpr auto cls = InstructionClass::Matrix;
 #define WEFT_LAYOUTS "alayout=row|col blayout=row|col"
 
 const Form forms[] = {
-    {"ldmatrix", "sync aligned shape=m8n8 num=x1|x2|x4 trans? space=shared|shared::cta? b16", "*", InstructionClass::MatrixLoad, bindLoadMatrix},
-    {"stmatrix", "sync aligned shape=m8n8 num=x1|x2|x4 trans? space=shared|shared::cta? b16", "*", InstructionClass::MatrixLoad, bindStoreMatrix},
+    {"ldmatrix", "sync aligned shape=m8n8 num=x1|x2|x4 trans? space=shared|shared::cta? b16", "*",
+     InstructionClass::MatrixLoad, bindLoadMatrix},
+    {"stmatrix", "sync aligned shape=m8n8 num=x1|x2|x4 trans? space=shared|shared::cta? b16", "*",
+     InstructionClass::MatrixLoad, bindStoreMatrix},
     {"movmatrix", "sync aligned m8n8 trans b16", "d:b32 s:b32", cls, bindMoveMatrix},
-    {"mma", "sync aligned shape=m16n8k16|m16n8k8|m8n8k4 " WEFT_LAYOUTS " d=f16|f32 a=f16 b=f16 c=f16|f32", "*", cls, bindMma},
+    {"mma", "sync aligned shape=m16n8k16|m16n8k8|m8n8k4 " WEFT_LAYOUTS " d=f16|f32 a=f16 b=f16 c=f16|f32", "*", cls,
+     bindMma},
     {"mma", "sync aligned shape=m16n8k16|m16n8k8 " WEFT_LAYOUTS " d=f32 a=bf16 b=bf16 c=f32", "*", cls, bindMma},
     {"mma", "sync aligned shape=m16n8k4|m16n8k8 " WEFT_LAYOUTS " d=f32 a=tf32 b=tf32 c=f32", "*", cls, bindMma},
-    {"mma", "sync aligned shape=m8n8k4|m16n8k4|m16n8k8|m16n8k16 " WEFT_LAYOUTS " d=f64 a=f64 b=f64 c=f64", "*", cls, bindMma},
-    {"mma", "sync aligned shape=m8n8k16|m16n8k16|m16n8k32 " WEFT_LAYOUTS " satfinite? d=s32 a=u8|s8 b=u8|s8 c=s32", "*", cls, bindMma},
-    {"mma", "sync aligned shape=m8n8k32|m16n8k32|m16n8k64 " WEFT_LAYOUTS " satfinite? d=s32 a=u4|s4 b=u4|s4 c=s32", "*", cls, bindMma},
-    {"mma", "sync aligned shape=m8n8k128|m16n8k128|m16n8k256 " WEFT_LAYOUTS " d=s32 a=b1 b=b1 c=s32 bitop=xor|and popc", "*", cls, bindMma},
+    {"mma", "sync aligned shape=m8n8k4|m16n8k4|m16n8k8|m16n8k16 " WEFT_LAYOUTS " d=f64 a=f64 b=f64 c=f64", "*", cls,
+     bindMma},
+    {"mma", "sync aligned shape=m8n8k16|m16n8k16|m16n8k32 " WEFT_LAYOUTS " satfinite? d=s32 a=u8|s8 b=u8|s8 c=s32", "*",
+     cls, bindMma},
+    {"mma", "sync aligned shape=m8n8k32|m16n8k32|m16n8k64 " WEFT_LAYOUTS " satfinite? d=s32 a=u4|s4 b=u4|s4 c=s32", "*",
+     cls, bindMma},
+    {"mma", "sync aligned shape=m8n8k128|m16n8k128|m16n8k256 " WEFT_LAYOUTS " d=s32 a=b1 b=b1 c=s32 bitop=xor|and popc",
+     "*", cls, bindMma},
 };
 
 } // namespace

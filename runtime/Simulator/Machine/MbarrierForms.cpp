@@ -51,8 +51,9 @@ void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
   eachLane(at.mask, [&](unsigned lane) {
     uint64_t object;
     std::memcpy(&object, at.at[lane], 8);
-    uint64_t operand = record.op[2] == noRef                                                        ? 1
-                       : form.what == What::TestWait ? warp.reg<const uint64_t>(record.op[2])[lane] : warp.reg<const uint32_t>(record.op[2])[lane];
+    uint64_t operand = record.op[2] == noRef         ? 1
+                       : form.what == What::TestWait ? warp.reg<const uint64_t>(record.op[2])[lane]
+                                                     : warp.reg<const uint32_t>(record.op[2])[lane];
     auto misuse = [&](std::string what) { report(warp, FindingKind::MbarrierMisuse, lane, what); };
     if (form.what != What::Init && (object & markMask) != mark) {
       misuse("uses an mbarrier that was not initialised");
@@ -73,7 +74,8 @@ void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
     case What::ArriveDrop:
       results[lane] = object;
       if (operand == 0 || operand > pending(object))
-        return misuse(format("arrives {} times at an mbarrier that waits for {} in this phase", operand, pending(object)));
+        return misuse(
+            format("arrives {} times at an mbarrier that waits for {} in this phase", operand, pending(object)));
       if (form.noComplete && operand == pending(object))
         return misuse("completes the phase with '.noComplete'");
       next = arrivals(object, operand, form.what == What::ArriveDrop);
@@ -133,7 +135,9 @@ void bind(Binding &b, What what) {
 
 template <What what> void bindAs(Binding &b) { bind(b, what); }
 
-void bindPending(Binding &b) { b.record.run = lanes<[](uint64_t state) { return uint32_t(pending(state)); }, uint32_t, uint64_t>; }
+void bindPending(Binding &b) {
+  b.record.run = lanes<[](uint64_t state) { return uint32_t(pending(state)); }, uint32_t, uint64_t>;
+}
 
 #define WEFT_WHERE "space=shared|shared::cta?"
 #define WEFT_ORDER "order=release|acquire|relaxed? scope=cta|cluster?"
@@ -145,9 +149,11 @@ const Form forms[] = {
     {"mbarrier", "arrive noComplete? " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::Arrive>},
     {"mbarrier", "arrive_drop noComplete? " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::ArriveDrop>},
     {"mbarrier", "wait=test_wait|try_wait " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::TestWait>},
-    {"mbarrier", "wait=test_wait|try_wait parity " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::TestParity>},
+    {"mbarrier", "wait=test_wait|try_wait parity " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls,
+     bindAs<What::TestParity>},
     {"mbarrier", "pending_count b64", "d:b32 s:b64", cls, bindPending},
-    {"cp", "async mbarrier arrive noinc? " WEFT_WHERE " b64", "*", InstructionClass::AsyncCopy, bindAs<What::AsyncArrive>},
+    {"cp", "async mbarrier arrive noinc? " WEFT_WHERE " b64", "*", InstructionClass::AsyncCopy,
+     bindAs<What::AsyncArrive>},
 };
 
 } // namespace

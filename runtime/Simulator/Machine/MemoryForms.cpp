@@ -98,29 +98,44 @@ template <Space S, typename T> void runStore(Warp &warp, const Record &record, u
 
 template <typename T> Executor loadFrom(Space space) {
   switch (space) {
-  case Space::Global: case Space::Const: return runLoad<Space::Global, T>;
-  case Space::Shared: return runLoad<Space::Shared, T>;
-  case Space::Local: return runLoad<Space::Local, T>;
-  case Space::Param: return runLoad<Space::Param, T>;
-  default: return runLoad<Space::Generic, T>;
+  case Space::Global:
+  case Space::Const:
+    return runLoad<Space::Global, T>;
+  case Space::Shared:
+    return runLoad<Space::Shared, T>;
+  case Space::Local:
+    return runLoad<Space::Local, T>;
+  case Space::Param:
+    return runLoad<Space::Param, T>;
+  default:
+    return runLoad<Space::Generic, T>;
   }
 }
 
 template <typename T> Executor storeTo(Space space) {
   switch (space) {
-  case Space::Global: return runStore<Space::Global, T>;
-  case Space::Shared: return runStore<Space::Shared, T>;
-  case Space::Local: return runStore<Space::Local, T>;
-  default: return runStore<Space::Generic, T>;
+  case Space::Global:
+    return runStore<Space::Global, T>;
+  case Space::Shared:
+    return runStore<Space::Shared, T>;
+  case Space::Local:
+    return runStore<Space::Local, T>;
+  default:
+    return runStore<Space::Generic, T>;
   }
 }
 
 Space spaceNamed(std::string_view word) {
-  if (word == "global") return Space::Global;
-  if (word == "const") return Space::Const;
-  if (word.starts_with("shared")) return Space::Shared;
-  if (word == "local") return Space::Local;
-  if (word.starts_with("param")) return Space::Param;
+  if (word == "global")
+    return Space::Global;
+  if (word == "const")
+    return Space::Const;
+  if (word.starts_with("shared"))
+    return Space::Shared;
+  if (word == "local")
+    return Space::Local;
+  if (word.starts_with("param"))
+    return Space::Param;
   return Space::Generic;
 }
 
@@ -137,7 +152,9 @@ Space bindAddress(Binding &b, const ptx::Operand &operand, Space named) {
       return Space::Local;
     return address.space == Space::None ? Space::Generic : Space::Param;
   }
-  return named == Space::Generic && address.space != Space::None ? (address.space == Space::Const ? Space::Global : address.space) : named;
+  return named == Space::Generic && address.space != Space::None
+             ? (address.space == Space::Const ? Space::Global : address.space)
+             : named;
 }
 
 /// The elements of a vector operand, or the one register.
@@ -196,12 +213,25 @@ void bindLoad(Binding &b) {
   }
   auto pick = [&]<typename T>(T) { b.record.run = uniform ? runLoadUniform<T> : loadFrom<T>(space); };
   switch (type) {
-  case Type::U8: case Type::B8: return pick(uint8_t());
-  case Type::S8: return pick(int8_t());
-  case Type::S16: return pick(int16_t());
-  case Type::U16: case Type::B16: case Type::F16: case Type::BF16: return pick(uint16_t());
-  case Type::U64: case Type::S64: case Type::B64: case Type::F64: return pick(uint64_t());
-  default: return pick(uint32_t());
+  case Type::U8:
+  case Type::B8:
+    return pick(uint8_t());
+  case Type::S8:
+    return pick(int8_t());
+  case Type::S16:
+    return pick(int16_t());
+  case Type::U16:
+  case Type::B16:
+  case Type::F16:
+  case Type::BF16:
+    return pick(uint16_t());
+  case Type::U64:
+  case Type::S64:
+  case Type::B64:
+  case Type::F64:
+    return pick(uint64_t());
+  default:
+    return pick(uint32_t());
   }
 }
 
@@ -224,10 +254,18 @@ void bindStore(Binding &b) {
   if (space == Space::Shared || space == Space::Generic)
     b.decoder.noteSharedAccess(std::max(1u, ptx::typeBits(type) / 8));
   switch (ptx::typeBits(type)) {
-  case 8: b.record.run = storeTo<uint8_t>(space); break;
-  case 16: b.record.run = storeTo<uint16_t>(space); break;
-  case 32: b.record.run = storeTo<uint32_t>(space); break;
-  default: b.record.run = storeTo<uint64_t>(space); break;
+  case 8:
+    b.record.run = storeTo<uint8_t>(space);
+    break;
+  case 16:
+    b.record.run = storeTo<uint16_t>(space);
+    break;
+  case 32:
+    b.record.run = storeTo<uint32_t>(space);
+    break;
+  default:
+    b.record.run = storeTo<uint64_t>(space);
+    break;
   }
 }
 
@@ -243,22 +281,30 @@ void bindPolicy(Binding &b) {
 }
 
 #define WEFT_MEMORY_TYPES "type=b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f16|bf16|f32|f64"
-#define WEFT_CACHE                                                                                                    \
+#define WEFT_CACHE                                                                                                     \
   "l1=L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate? "                           \
   "l2=L2::evict_normal|L2::evict_first|L2::evict_last? hint=L2::cache_hint? prefetch=L2::64B|L2::128B|L2::256B?"
 #define WEFT_LOAD_SPACES "space=const|global|local|shared|shared::cta|param|param::entry|param::func?"
 
 const Form forms[] = {
-    {"ld", "order=volatile|relaxed|acquire|mmio|weak? scope=cta|cluster|gpu|sys? " WEFT_LOAD_SPACES
-           " nc? cop=ca|cg|cs|lu|cv? " WEFT_CACHE " vec=v2|v4|v8? " WEFT_MEMORY_TYPES, "*", InstructionClass::GlobalLoad, bindLoad},
+    {"ld",
+     "order=volatile|relaxed|acquire|mmio|weak? scope=cta|cluster|gpu|sys? " WEFT_LOAD_SPACES
+     " nc? cop=ca|cg|cs|lu|cv? " WEFT_CACHE " vec=v2|v4|v8? " WEFT_MEMORY_TYPES,
+     "*", InstructionClass::GlobalLoad, bindLoad},
     {"ldu", "global? vec=v2|v4? " WEFT_MEMORY_TYPES, "*", InstructionClass::GlobalLoad, bindLoad},
-    {"st", "order=volatile|relaxed|release|mmio|weak? scope=cta|cluster|gpu|sys? space=global|local|shared|shared::cta|param|param::func?"
-           " cop=wb|cg|cs|wt? " WEFT_CACHE " vec=v2|v4|v8? " WEFT_MEMORY_TYPES, "*", InstructionClass::GlobalStore, bindStore},
-    {"prefetch", "space=global|local? level=L1|L2|L2::evict_last|L2::evict_normal", "*", InstructionClass::Other, bindNothing},
+    {"st",
+     "order=volatile|relaxed|release|mmio|weak? scope=cta|cluster|gpu|sys? "
+     "space=global|local|shared|shared::cta|param|param::func?"
+     " cop=wb|cg|cs|wt? " WEFT_CACHE " vec=v2|v4|v8? " WEFT_MEMORY_TYPES,
+     "*", InstructionClass::GlobalStore, bindStore},
+    {"prefetch", "space=global|local? level=L1|L2|L2::evict_last|L2::evict_normal", "*", InstructionClass::Other,
+     bindNothing},
     {"prefetchu", "L1", "*", InstructionClass::Other, bindNothing},
     {"applypriority", "global? L2::evict_normal", "*", InstructionClass::Other, bindNothing},
-    {"createpolicy", "kind=fractional|range L2::evict_last? l2=L2::evict_first|L2::evict_normal|L2::evict_unchanged? "
-                     "second=L2::evict_first|L2::evict_unchanged? b64", "*", InstructionClass::Move, bindPolicy},
+    {"createpolicy",
+     "kind=fractional|range L2::evict_last? l2=L2::evict_first|L2::evict_normal|L2::evict_unchanged? "
+     "second=L2::evict_first|L2::evict_unchanged? b64",
+     "*", InstructionClass::Move, bindPolicy},
 };
 
 } // namespace

@@ -10,11 +10,16 @@ namespace {
 
 std::string describe(const ptx::Operand &operand) {
   switch (operand.kind) {
-  case ptx::OperandKind::Vector: return "a vector";
-  case ptx::OperandKind::Address: return "an address";
-  case ptx::OperandKind::List: return "a list";
-  case ptx::OperandKind::Sink: return "'_'";
-  default: return format("'{}'", operand.text);
+  case ptx::OperandKind::Vector:
+    return "a vector";
+  case ptx::OperandKind::Address:
+    return "an address";
+  case ptx::OperandKind::List:
+    return "a list";
+  case ptx::OperandKind::Sink:
+    return "'_'";
+  default:
+    return format("'{}'", operand.text);
   }
 }
 
@@ -24,21 +29,65 @@ bool isDynamic(std::string_view name) {
          name == "%globaltimer_lo" || name == "%globaltimer_hi";
 }
 
-constexpr std::string_view specialNames[] = {
-    "%tid.x", "%tid.y", "%tid.z", "%ntid.x", "%ntid.y", "%ntid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%nctaid.x",
-    "%nctaid.y", "%nctaid.z", "%laneid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%gridid", "%lanemask_eq",
-    "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt", "%dynamic_smem_size", "%total_smem_size",
-    "%aggr_smem_size", "%tid", "%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi",
-    "%cluster_ctaid.x", "%cluster_ctaid.y", "%cluster_ctaid.z", "%cluster_nctaid.x", "%cluster_nctaid.y",
-    "%cluster_nctaid.z", "%cluster_ctarank", "%cluster_nctarank", "%clusterid.x", "%clusterid.y", "%clusterid.z",
-    "%nclusterid.x", "%nclusterid.y", "%nclusterid.z", "%is_explicit_cluster",
-    "%reserved_smem_offset_begin", "%reserved_smem_offset_end", "%reserved_smem_offset_cap", "%reserved_smem_offset_0",
-    "%reserved_smem_offset_1"};
+constexpr std::string_view specialNames[] = {"%tid.x",
+                                             "%tid.y",
+                                             "%tid.z",
+                                             "%ntid.x",
+                                             "%ntid.y",
+                                             "%ntid.z",
+                                             "%ctaid.x",
+                                             "%ctaid.y",
+                                             "%ctaid.z",
+                                             "%nctaid.x",
+                                             "%nctaid.y",
+                                             "%nctaid.z",
+                                             "%laneid",
+                                             "%warpid",
+                                             "%nwarpid",
+                                             "%smid",
+                                             "%nsmid",
+                                             "%gridid",
+                                             "%lanemask_eq",
+                                             "%lanemask_le",
+                                             "%lanemask_lt",
+                                             "%lanemask_ge",
+                                             "%lanemask_gt",
+                                             "%dynamic_smem_size",
+                                             "%total_smem_size",
+                                             "%aggr_smem_size",
+                                             "%tid",
+                                             "%clock",
+                                             "%clock_hi",
+                                             "%clock64",
+                                             "%globaltimer",
+                                             "%globaltimer_lo",
+                                             "%globaltimer_hi",
+                                             "%cluster_ctaid.x",
+                                             "%cluster_ctaid.y",
+                                             "%cluster_ctaid.z",
+                                             "%cluster_nctaid.x",
+                                             "%cluster_nctaid.y",
+                                             "%cluster_nctaid.z",
+                                             "%cluster_ctarank",
+                                             "%cluster_nctarank",
+                                             "%clusterid.x",
+                                             "%clusterid.y",
+                                             "%clusterid.z",
+                                             "%nclusterid.x",
+                                             "%nclusterid.y",
+                                             "%nclusterid.z",
+                                             "%is_explicit_cluster",
+                                             "%reserved_smem_offset_begin",
+                                             "%reserved_smem_offset_end",
+                                             "%reserved_smem_offset_cap",
+                                             "%reserved_smem_offset_0",
+                                             "%reserved_smem_offset_1"};
 
 /// A half of the value of an immediate in a type's bits.
 uint64_t immediateBits(const ptx::Operand &operand, ptx::Type type) {
   if (operand.kind == ptx::OperandKind::Float32)
-    return type == ptx::Type::F64 ? std::bit_cast<uint64_t>(double(std::bit_cast<float>(uint32_t(operand.bits)))) : operand.bits;
+    return type == ptx::Type::F64 ? std::bit_cast<uint64_t>(double(std::bit_cast<float>(uint32_t(operand.bits))))
+                                  : operand.bits;
   if (operand.kind == ptx::OperandKind::Float64) {
     if (ptx::typeBits(type) == 32)
       return std::bit_cast<uint32_t>(float(std::bit_cast<double>(operand.bits)));
@@ -178,8 +227,10 @@ Ref Decoder::source(uint32_t frame, const ptx::Operand &operand, ptx::Type type,
     Ref ref = virtualRef | (frames_[frame].registerBase + operand.index);
     if (operand.negated)
       fail(operand.at, format("expected no '!' before '{}'", operand.text));
-    if (held == ptx::Type::Pred || heldBits == 128 || (wider ? heldBits < std::max(bits, 8u) : heldBits != std::max(bits, 8u)))
-      fail(operand.at, format("expected a {}-bit register, but '{}' is a .{}", bits, operand.text, ptx::typeName(held)));
+    if (held == ptx::Type::Pred || heldBits == 128 ||
+        (wider ? heldBits < std::max(bits, 8u) : heldBits != std::max(bits, 8u)))
+      fail(operand.at,
+           format("expected a {}-bit register, but '{}' is a .{}", bits, operand.text, ptx::typeName(held)));
     if (heldBits == 64 && bits < 64) {
       Record narrow;
       narrow.run = runNarrow;
@@ -238,7 +289,8 @@ AddressOperand Decoder::address(uint32_t frame, const ptx::Operand &operand) {
   if (base.kind == ptx::OperandKind::Register) {
     ptx::Type held = registerType(frame, base);
     if (ptx::typeBits(held) != 32 && ptx::typeBits(held) != 64)
-      fail(base.at, format("expected a 32- or 64-bit register as address, but '{}' is a .{}", base.text, ptx::typeName(held)));
+      fail(base.at,
+           format("expected a 32- or 64-bit register as address, but '{}' is a .{}", base.text, ptx::typeName(held)));
     result.wide = ptx::typeBits(held) == 64;
     result.base = virtualRef | (frames_[frame].registerBase + base.index);
     result.offset = base.offset;

@@ -46,37 +46,38 @@ inline constexpr Ref noRef = 0;                 ///< slot 0 of every warp is nob
 /// One instruction, ready to run.
 struct Record {
   Executor run = nullptr;
-  Ref op[6] = {};              ///< destinations and sources in the order of the instruction's form
-  int64_t imm = 0;             ///< an address offset or whatever the executor keeps here
-  const void *aux = nullptr;   ///< longer descriptions, owned by the kernel
-  const Ref *wide = nullptr;   ///< operand lists that do not fit `op`
-  uint32_t target = 0;         ///< of a branch
-  uint32_t join = ~0u;         ///< where the two sides of a branch meet again; ~0 where they never do
-  Ref guard = noRef;           ///< predicate, or noRef
+  Ref op[6] = {};            ///< destinations and sources in the order of the instruction's form
+  int64_t imm = 0;           ///< an address offset or whatever the executor keeps here
+  const void *aux = nullptr; ///< longer descriptions, owned by the kernel
+  const Ref *wide = nullptr; ///< operand lists that do not fit `op`
+  uint32_t target = 0;       ///< of a branch
+  uint32_t join = ~0u;       ///< where the two sides of a branch meet again; ~0 where they never do
+  Ref guard = noRef;         ///< predicate, or noRef
   bool guardNegated = false;
   InstructionClass cls = InstructionClass::Other;
-  bool hidden = false;         ///< made by the decoder, not written in the PTX: not counted
-  uint8_t vector = 1;          ///< elements of a vector access
-  bool wideAddress = false;    ///< the address operand is a 64-bit register
-  bool synchronizes = false;   ///< volatile, relaxed, acquire, release or atomic: orders threads, and may be a spin loop's
+  bool hidden = false;      ///< made by the decoder, not written in the PTX: not counted
+  uint8_t vector = 1;       ///< elements of a vector access
+  bool wideAddress = false; ///< the address operand is a 64-bit register
+  bool synchronizes =
+      false; ///< volatile, relaxed, acquire, release or atomic: orders threads, and may be a spin loop's
 };
 
 /// What is said about a record in messages and profiles.
 struct Site {
   uint32_t line = 0;
-  std::string source;                 ///< "file:line" or empty
+  std::string source; ///< "file:line" or empty
   const ptx::Instruction *instruction = nullptr;
-  uint8_t destinations = 0;           ///< bit i: op[i] is written
+  uint8_t destinations = 0; ///< bit i: op[i] is written
   uint16_t wideCount = 0, wideDestinations = 0;
-  int8_t addressOperand = -1;         ///< which op is an address, or -1
-  bool storesGlobal = false;          ///< its other operands reach memory others can see
-  bool aligned = false;               ///< `.aligned`: the whole warp must execute it together
+  int8_t addressOperand = -1; ///< which op is an address, or -1
+  bool storesGlobal = false;  ///< its other operands reach memory others can see
+  bool aligned = false;       ///< `.aligned`: the whole warp must execute it together
 };
 
 /// A slot of the constant pool that holds an address known at launch only.
 struct Relocation {
-  uint32_t offset = 0;    ///< bytes into the pool
-  uint32_t variable = 0;  ///< index into Program::variables
+  uint32_t offset = 0;   ///< bytes into the pool
+  uint32_t variable = 0; ///< index into Program::variables
   int64_t addend = 0;
 };
 
@@ -90,19 +91,19 @@ struct Kernel {
   EntryInfo info;
   std::vector<Record> code;
   std::vector<Site> sites;
-  std::vector<std::byte> constants;      ///< 32 equal lanes per immediate
+  std::vector<std::byte> constants; ///< 32 equal lanes per immediate
   std::vector<Relocation> relocations;
   std::vector<SpecialSlot> specials;
   std::vector<uint32_t> maybeUninitialised; ///< slot numbers that may be read before they are written
-  uint32_t registerBytes = slotBytes;    ///< of one warp
-  uint32_t localBytes = 0;               ///< of one thread
+  uint32_t registerBytes = slotBytes;       ///< of one warp
+  uint32_t localBytes = 0;                  ///< of one thread
   uint32_t staticShared = 0;
   uint32_t dynamicSharedAlign = 16;
-  unsigned sharedGranule = 2;            ///< log2 of the smallest shared access: what races are tracked by
+  unsigned sharedGranule = 2; ///< log2 of the smallest shared access: what races are tracked by
   bool usesAsync = false;
-  bool usesReserved = false;             ///< reads %reserved_smem_offset_*: gets shared memory behind its own
-  bool usesHeap = false;                 ///< calls malloc
-  std::deque<std::vector<Ref>> wideLists; ///< owns Record::wide
+  bool usesReserved = false;                ///< reads %reserved_smem_offset_*: gets shared memory behind its own
+  bool usesHeap = false;                    ///< calls malloc
+  std::deque<std::vector<Ref>> wideLists;   ///< owns Record::wide
   std::vector<std::shared_ptr<void>> owned; ///< owns Record::aux
 };
 
@@ -126,13 +127,13 @@ inline uint64_t functionAddress(const ptx::Module &module, const ptx::Function &
 class Program {
 public:
   ptx::Module syntax;
-  std::string name;                       ///< stands for the file in messages
+  std::string name; ///< stands for the file in messages
   std::string target;
   std::vector<EntryInfo> entries;
   std::map<std::string, Kernel, std::less<>> kernels;
-  std::vector<ProgramVariable> variables; ///< of the module, in the order of the text
+  std::vector<ProgramVariable> variables;  ///< of the module, in the order of the text
   std::set<std::string_view> addressTaken; ///< names that stand where an address is wanted
-  uint64_t key = 0;                       ///< unique per parsed module
+  uint64_t key = 0;                        ///< unique per parsed module
 };
 
 } // namespace weft::simulator::machine

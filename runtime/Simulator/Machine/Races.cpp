@@ -10,7 +10,9 @@ std::string otherSide(const Warp &warp, const char *did, uint16_t thread, uint32
   return format("warp {}, lane {} {} it at {}", thread / laneCount, thread % laneCount, did, siteName(warp, pc));
 }
 
-std::string place(uint32_t offset, unsigned bytes) { return format("{} bytes at byte {} of shared memory", bytes, offset); }
+std::string place(uint32_t offset, unsigned bytes) {
+  return format("{} bytes at byte {} of shared memory", bytes, offset);
+}
 
 bool readersOrdered(const SharedShadow &shadow, uint32_t warp, const Granule &g) {
   for (uint32_t rest = g.readWarps; rest; rest &= rest - 1)
@@ -32,12 +34,14 @@ bool shadowRead(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, bool
     unwritten |= (g->writeClock == 0 && !(g->flags & Granule::Pending)) || (g->flags & Granule::Poisoned);
     if (g->flags & Granule::Pending) {
       if (checks.async)
-        report(warp, FindingKind::AsyncUnwaited, lane, "reads " + place(offset, bytes) + ", which a cp.async may still write",
+        report(warp, FindingKind::AsyncUnwaited, lane,
+               "reads " + place(offset, bytes) + ", which a cp.async may still write",
                otherSide(warp, "copies to", g->writeThread, g->writePc));
     } else if (checks.races && g->writeClock && g->writeThread != me &&
                !shadow.ordered(warp.index, g->writeThread / laneCount, g->writeClock) &&
                !(atomic && (g->flags & Granule::Atomic))) {
-      report(warp, FindingKind::SharedRace, lane, "reads " + place(offset, bytes) + ", and no barrier orders that after a write",
+      report(warp, FindingKind::SharedRace, lane,
+             "reads " + place(offset, bytes) + ", and no barrier orders that after a write",
              otherSide(warp, "wrote", g->writeThread, g->writePc));
     }
     if (!atomic)
@@ -68,23 +72,28 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
   Granule *g = &shadow.at(offset), *end = &shadow.at(offset + bytes - 1) + 1;
   for (; g != end; ++g) {
     if ((g->flags & Granule::Pending) && checks.async)
-      report(warp, FindingKind::AsyncOverwrite, lane, "writes " + place(offset, bytes) + ", to which a cp.async is on its way",
+      report(warp, FindingKind::AsyncOverwrite, lane,
+             "writes " + place(offset, bytes) + ", to which a cp.async is on its way",
              otherSide(warp, "copies to", g->writeThread, g->writePc));
     if (checks.races) {
       if (g->writeClock && g->writeThread != me && !(g->flags & Granule::Pending) &&
-          !shadow.ordered(warp.index, g->writeThread / laneCount, g->writeClock) && !(atomic && (g->flags & Granule::Atomic))) {
+          !shadow.ordered(warp.index, g->writeThread / laneCount, g->writeClock) &&
+          !(atomic && (g->flags & Granule::Atomic))) {
         bool same = value && std::memcmp(warp.block->shared.data() + offset, value, bytes) == 0;
         report(warp, FindingKind::SharedRace, lane,
-               "writes " + place(offset, bytes) + (same ? ", the same value as another thread that nothing orders it with"
-                                                        : ", and no barrier orders that after another write"),
+               "writes " + place(offset, bytes) +
+                   (same ? ", the same value as another thread that nothing orders it with"
+                         : ", and no barrier orders that after another write"),
                otherSide(warp, "wrote", g->writeThread, g->writePc), same);
       }
       for (uint32_t rest = g->readWarps; rest; rest &= rest - 1) {
         auto reader = uint32_t(__builtin_ctz(rest));
         bool another = reader != warp.index || (g->readThread / laneCount == warp.index &&
                                                 (g->readThread != me || (g->flags & Granule::ReadByLanes)));
-        if (another && !shadow.ordered(warp.index, reader, g->readClock) && !(atomic && (g->flags & Granule::AtomicReads))) {
-          report(warp, FindingKind::SharedRace, lane, "writes " + place(offset, bytes) + ", and no barrier orders that after a read",
+        if (another && !shadow.ordered(warp.index, reader, g->readClock) &&
+            !(atomic && (g->flags & Granule::AtomicReads))) {
+          report(warp, FindingKind::SharedRace, lane,
+                 "writes " + place(offset, bytes) + ", and no barrier orders that after a read",
                  otherSide(warp, "read", g->readThread, g->readPc));
           break;
         }

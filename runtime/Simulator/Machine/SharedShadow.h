@@ -1,8 +1,8 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Who touched shared memory last: what finds races, reads of what nothing wrote, and copies that were not awaited.
 //
-// Order is by vector clocks over warps: an access is stamped (warp, clock of that warp); it happened before an access by
-// warp w where w's clock vector has reached the stamp. A barrier joins the vectors of all that took part, then every
+// Order is by vector clocks over warps: an access is stamped (warp, clock of that warp); it happened before an access
+// by warp w where w's clock vector has reached the stamp. A barrier joins the vectors of all that took part, then every
 // participant's own clock advances. Lanes of one warp are ordered among themselves by the same rule, the warp's own
 // entry advancing at bar.warp.sync and at barriers; the same lane is always ordered.
 #pragma once
@@ -14,21 +14,21 @@ namespace weft::simulator::machine {
 
 /// The last accesses to one granule of shared memory.
 struct Granule {
-  uint32_t writeClock = 0;    ///< 0: never written
+  uint32_t writeClock = 0; ///< 0: never written
   uint32_t writePc = 0;
-  uint32_t readClock = 0;     ///< clock of the newest read that is remembered
+  uint32_t readClock = 0; ///< clock of the newest read that is remembered
   uint32_t readPc = 0;
-  uint32_t readWarps = 0;     ///< warps that read it at readClock or later, none of them ordered before another
-  uint16_t writeThread = 0;   ///< warp * 32 + lane
+  uint32_t readWarps = 0;   ///< warps that read it at readClock or later, none of them ordered before another
+  uint16_t writeThread = 0; ///< warp * 32 + lane
   uint16_t readThread = 0;
   uint8_t flags = 0;
 
   enum : uint8_t {
-    ReadByLanes = 1,   ///< several lanes read it
-    Pending = 4,       ///< a cp.async by writeThread is on its way here
-    Atomic = 8,        ///< the last write was an atomic
-    Poisoned = 16,     ///< written with a value that nothing wrote
-    AtomicReads = 32,  ///< all reads since the last write were atomic
+    ReadByLanes = 1,  ///< several lanes read it
+    Pending = 4,      ///< a cp.async by writeThread is on its way here
+    Atomic = 8,       ///< the last write was an atomic
+    Poisoned = 16,    ///< written with a value that nothing wrote
+    AtomicReads = 32, ///< all reads since the last write were atomic
   };
 };
 
@@ -59,7 +59,7 @@ private:
   unsigned shift_ = 2;
   uint32_t warps_ = 0;
   std::vector<Granule> granules_;
-  std::vector<uint32_t> clocks_;      ///< warps x warps
+  std::vector<uint32_t> clocks_; ///< warps x warps
 };
 
 } // namespace weft::simulator::machine

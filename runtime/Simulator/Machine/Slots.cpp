@@ -29,7 +29,8 @@ void set(Bits &bits, uint32_t i) { bits[i / 64] |= uint64_t{1} << (i % 64); }
 /// Registers live at the start of each block.
 std::vector<Bits> liveIn(const Kernel &kernel, const std::vector<BasicBlock> &blocks, size_t registerCount) {
   size_t words = (registerCount + 63) / 64;
-  std::vector<Bits> in(blocks.size(), Bits(words)), defined(blocks.size(), Bits(words)), used(blocks.size(), Bits(words));
+  std::vector<Bits> in(blocks.size(), Bits(words)), defined(blocks.size(), Bits(words)),
+      used(blocks.size(), Bits(words));
   for (size_t b = 0; b < blocks.size(); ++b)
     for (uint32_t i = blocks[b].begin; i < blocks[b].end; ++i) {
       const Record &record = kernel.code[i];
@@ -149,7 +150,8 @@ void assignSlots(Kernel &kernel, const std::vector<ptx::Type> &registers) {
   SlotPool words(slotBytes, top), doubles(2 * slotBytes, top);
   for (uint32_t reg : byStart)
     if (registers[reg] != ptx::Type::Pred)
-      slots[reg] = (ptx::typeBits(registers[reg]) == 64 ? doubles : words).take(intervals[reg].first, intervals[reg].last);
+      slots[reg] =
+          (ptx::typeBits(registers[reg]) == 64 ? doubles : words).take(intervals[reg].first, intervals[reg].last);
   kernel.registerBytes = top;
 
   auto place = [&](Ref &ref) {

@@ -22,7 +22,7 @@ class Decoder;
 struct Binding {
   Decoder &decoder;
   const ptx::Instruction &instruction;
-  uint32_t frame;   ///< which inlined function the instruction stands in
+  uint32_t frame; ///< which inlined function the instruction stands in
   Record record;
   Site site;
   std::vector<std::pair<std::string_view, std::string_view>> chosen; ///< slot name, modifier
@@ -94,7 +94,7 @@ struct MatchResult {
   bool matched = false;
   std::string expected; ///< "one of .u32, .s32", where the first mismatch was
   std::string got;
-  size_t depth = 0;     ///< how many modifiers fitted before
+  size_t depth = 0; ///< how many modifiers fitted before
 };
 MatchResult matchModifiers(const Form &form, const std::vector<std::string_view> &modifiers,
                            std::vector<std::pair<std::string_view, std::string_view>> &chosen);
@@ -102,15 +102,28 @@ MatchResult matchModifiers(const Form &form, const std::vector<std::string_view>
 /// Picks an instance of an executor template by integer type.
 template <template <typename> typename Pick> Executor forInteger(ptx::Type type) {
   switch (type) {
-  case ptx::Type::U16: case ptx::Type::B16: return Pick<uint16_t>::run;
-  case ptx::Type::S16: return Pick<int16_t>::run;
-  case ptx::Type::U32: case ptx::Type::B32: return Pick<uint32_t>::run;
-  case ptx::Type::S32: return Pick<int32_t>::run;
-  case ptx::Type::U64: case ptx::Type::B64: return Pick<uint64_t>::run;
-  case ptx::Type::S64: return Pick<int64_t>::run;
-  case ptx::Type::U8: case ptx::Type::B8: return Pick<uint8_t>::run;
-  case ptx::Type::S8: return Pick<int8_t>::run;
-  default: return nullptr;
+  case ptx::Type::U16:
+  case ptx::Type::B16:
+    return Pick<uint16_t>::run;
+  case ptx::Type::S16:
+    return Pick<int16_t>::run;
+  case ptx::Type::U32:
+  case ptx::Type::B32:
+    return Pick<uint32_t>::run;
+  case ptx::Type::S32:
+    return Pick<int32_t>::run;
+  case ptx::Type::U64:
+  case ptx::Type::B64:
+    return Pick<uint64_t>::run;
+  case ptx::Type::S64:
+    return Pick<int64_t>::run;
+  case ptx::Type::U8:
+  case ptx::Type::B8:
+    return Pick<uint8_t>::run;
+  case ptx::Type::S8:
+    return Pick<int8_t>::run;
+  default:
+    return nullptr;
   }
 }
 

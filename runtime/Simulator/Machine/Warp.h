@@ -24,7 +24,7 @@ struct Grid;
 /// Where lanes that took different ways wait for each other: the immediate post-dominator of the branch.
 struct Join {
   uint32_t pc = ~0u;
-  uint32_t mask = 0;    ///< lanes that will come, exited ones taken out
+  uint32_t mask = 0; ///< lanes that will come, exited ones taken out
   uint32_t arrived = 0;
   int32_t parent = -1;
   bool used = false;
@@ -47,12 +47,12 @@ struct Fragment {
 
 /// A cp.async on its way: lanes, where from, where to.
 struct AsyncCopy {
-  uint32_t mask = 0;          ///< lanes whose copy is not done
+  uint32_t mask = 0; ///< lanes whose copy is not done
   uint32_t pc = 0;
   uint8_t bytes = 0;
-  uint8_t count[laneCount];   ///< bytes really copied, the rest is zero
+  uint8_t count[laneCount]; ///< bytes really copied, the rest is zero
   uint32_t to[laneCount];
-  uint32_t group[laneCount];  ///< how many groups the lane had committed before
+  uint32_t group[laneCount]; ///< how many groups the lane had committed before
   uint64_t from[laneCount];
 };
 
@@ -63,32 +63,30 @@ struct AsyncQueue {
 };
 
 struct Warp {
-  std::byte *base[2] = {};  ///< registers, constant pool
+  std::byte *base[2] = {}; ///< registers, constant pool
   Block *block = nullptr;
   Worker *worker = nullptr;
   const Kernel *kernel = nullptr;
-  uint32_t pc = 0;          ///< of the record after the one that runs
-  uint32_t mask = 0;        ///< lanes of the current fragment
+  uint32_t pc = 0;   ///< of the record after the one that runs
+  uint32_t mask = 0; ///< lanes of the current fragment
   int32_t join = -1;
-  int64_t budget = 0;       ///< records until another warp's turn; executors set it to 0 to stop
-  bool yielded = false;     ///< the current fragment was taken off, see `current`
-  bool spun = false;        ///< read memory in a way that a spin loop does, since the turn began
+  int64_t budget = 0;   ///< records until another warp's turn; executors set it to 0 to stop
+  bool yielded = false; ///< the current fragment was taken off, see `current`
+  bool spun = false;    ///< read memory in a way that a spin loop does, since the turn began
 
-  uint32_t index = 0;       ///< in the block
-  uint32_t live = 0;        ///< lanes that have not exited
-  bool anyPoison = false;   ///< some register may hold what nothing wrote
-  std::vector<uint32_t> poison; ///< per slot, a bit per lane; empty while nothing can be poisoned
+  uint32_t index = 0;              ///< in the block
+  uint32_t live = 0;               ///< lanes that have not exited
+  bool anyPoison = false;          ///< some register may hold what nothing wrote
+  std::vector<uint32_t> poison;    ///< per slot, a bit per lane; empty while nothing can be poisoned
   std::vector<Fragment> fragments; ///< all but the current one while it runs
   std::vector<Join> joins;
   AsyncQueue async;
   std::vector<std::byte> registers;
   std::vector<std::byte> local;
   std::vector<uint8_t> localWritten; ///< one per byte of `local`, where checked
-  uint32_t starved = 0;     ///< turns in which lanes waited for a spinning fragment
+  uint32_t starved = 0;              ///< turns in which lanes waited for a spinning fragment
 
-  template <typename T> T *reg(Ref ref) const {
-    return reinterpret_cast<T *>(base[ref >> 31] + (ref & 0x7fff'ffffu));
-  }
+  template <typename T> T *reg(Ref ref) const { return reinterpret_cast<T *>(base[ref >> 31] + (ref & 0x7fff'ffffu)); }
   uint32_t &predicate(Ref ref) const { return *reg<uint32_t>(ref); }
   /// The number of the record that is running.
   uint32_t here() const { return pc - 1; }
@@ -97,12 +95,12 @@ struct Warp {
 /// One of a block's 16 barriers (PTX ISA 9.7.13.1 "bar").
 struct Barrier {
   uint32_t arrivedThreads = 0;
-  uint32_t expected = 0;         ///< threads; 0: every live thread of the block
+  uint32_t expected = 0; ///< threads; 0: every live thread of the block
   uint32_t firstPc = 0;
-  std::vector<uint32_t> lanes;   ///< per warp, lanes that arrived
-  std::vector<uint32_t> joined;  ///< clocks of all that arrived
-  uint32_t count = 0;            ///< threads whose bar.red predicate held
-  bool all = true;               ///< whether it held for every thread
+  std::vector<uint32_t> lanes;  ///< per warp, lanes that arrived
+  std::vector<uint32_t> joined; ///< clocks of all that arrived
+  uint32_t count = 0;           ///< threads whose bar.red predicate held
+  bool all = true;              ///< whether it held for every thread
 };
 
 struct Block {
@@ -154,7 +152,7 @@ struct Grid {
   LaunchOptions options;
   Memory *memory = nullptr;
   std::shared_ptr<const MemoryView> view;
-  std::vector<std::byte> constants;  ///< the pool with its addresses filled in
+  std::vector<std::byte> constants; ///< the pool with its addresses filled in
   std::vector<std::byte> parameters;
   std::unique_ptr<DeviceHeap> heap;
   uint32_t sharedBytes = 0;

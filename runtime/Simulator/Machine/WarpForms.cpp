@@ -1,10 +1,10 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // shfl, vote, match, redux, elect (PTX ISA 9.7.9.6, 9.7.13).
-#include "runtime/Simulator/Semantics/Warp.h"
 #include "runtime/Simulator/Machine/Decode.h"
 #include "runtime/Simulator/Machine/Divergence.h"
 #include "runtime/Simulator/Machine/Lanes.h"
 #include "runtime/Simulator/Machine/Poison.h"
+#include "runtime/Simulator/Semantics/Warp.h"
 #include "runtime/Support/Format.h"
 
 namespace weft::simulator::machine {
@@ -95,8 +95,10 @@ template <typename T> void runRedux(Warp &warp, const Record &record, uint32_t m
 
 void bindShuffle(Binding &b) {
   std::string_view mode = b.modifier("mode");
-  b.record.imm = int64_t(mode == "up" ? sem::ShuffleMode::Up : mode == "down" ? sem::ShuffleMode::Down
-                         : mode == "bfly" ? sem::ShuffleMode::Butterfly : sem::ShuffleMode::Index);
+  b.record.imm = int64_t(mode == "up"     ? sem::ShuffleMode::Up
+                         : mode == "down" ? sem::ShuffleMode::Down
+                         : mode == "bfly" ? sem::ShuffleMode::Butterfly
+                                          : sem::ShuffleMode::Index);
   size_t at = 1;
   b.setDestination(0, b.destination(b.operand(0), Type::B32));
   if (b.operand(0).paired)
@@ -110,7 +112,8 @@ void bindVote(Binding &b) {
   std::string_view mode = b.modifier("mode");
   Vote vote = mode == "all" ? Vote::All : mode == "any" ? Vote::Any : mode == "uni" ? Vote::Uni : Vote::Ballot;
   b.record.imm = int64_t(vote);
-  b.setDestination(0, vote == Vote::Ballot ? b.destination(b.operand(0), Type::B32) : b.predicateDestination(b.operand(0)));
+  b.setDestination(0, vote == Vote::Ballot ? b.destination(b.operand(0), Type::B32)
+                                           : b.predicateDestination(b.operand(0)));
   const ptx::Operand &predicate = b.operand(1);
   b.record.target = predicate.negated;
   b.record.op[1] = b.predicate(predicate);
@@ -142,7 +145,8 @@ const Form forms[] = {
     {"vote", "sync mode=all|any|uni pred", "*", InstructionClass::Vote, bindVote},
     {"vote", "sync mode=ballot b32", "*", InstructionClass::Vote, bindVote},
     {"match", "mode=any|all sync type=b32|b64", "*", InstructionClass::Vote, bindMatch},
-    {"redux", "sync op=add|min|max|and|or|xor type=u32|s32|b32", "d:b32 s:b32 s:b32", InstructionClass::Vote, bindRedux},
+    {"redux", "sync op=add|min|max|and|or|xor type=u32|s32|b32", "d:b32 s:b32 s:b32", InstructionClass::Vote,
+     bindRedux},
 };
 
 } // namespace

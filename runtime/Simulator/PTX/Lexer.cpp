@@ -1,9 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "runtime/Simulator/PTX/Lexer.h"
 
+#include "runtime/Support/Format.h"
 #include <bit>
 #include <charconv>
-#include "runtime/Support/Format.h"
 
 namespace weft::simulator::ptx {
 namespace {
@@ -42,7 +42,8 @@ private:
       if (c == '\n') {
         ++line_;
         lineStart_ = ++at_;
-      } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v' || (c == '\0' && at_ + 1 == text_.size())) {
+      } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v' ||
+                 (c == '\0' && at_ + 1 == text_.size())) {
         ++at_;
       } else if (c == '/' && peek(1) == '/') {
         at_ = std::min(text_.find('\n', at_), text_.size());
@@ -101,7 +102,7 @@ private:
     bool printable = c > ' ' && c < 127;
     return std::unexpected(errorAt(here(), printable ? format("expected a token, but got '{}'", c)
                                                      : format("expected a token, but got the byte {:#x}",
-                                                                   unsigned(static_cast<unsigned char>(c)))));
+                                                              unsigned(static_cast<unsigned char>(c)))));
   }
 
   Status readString() {

@@ -17,13 +17,13 @@ struct Position {
 };
 
 enum class TokenKind : uint8_t {
-  Word,      ///< an identifier: `add`, `%r1`, `$L__BB0_1`, `_`
-  DotWord,   ///< a directive or a modifier, its dot included: `.global`, `.L1::evict_last`
-  Integer,   ///< value in `bits`
-  Float32,   ///< `0f3F800000`, bits in `bits`
-  Float64,   ///< `0d...` or `1.5`, bits in `bits`
-  String,    ///< text without its quotes
-  Mark,      ///< one character of punctuation, or `<<`, `>>`, `@@`
+  Word,    ///< an identifier: `add`, `%r1`, `$L__BB0_1`, `_`
+  DotWord, ///< a directive or a modifier, its dot included: `.global`, `.L1::evict_last`
+  Integer, ///< value in `bits`
+  Float32, ///< `0f3F800000`, bits in `bits`
+  Float64, ///< `0d...` or `1.5`, bits in `bits`
+  String,  ///< text without its quotes
+  Mark,    ///< one character of punctuation, or `<<`, `>>`, `@@`
   End,
 };
 

@@ -36,19 +36,33 @@ uint64_t Parser::constantBinary(int minimumPrecedence, int depth) {
     const Token operation = next();
     uint64_t right = constantBinary(precedence(operation) + 1, depth + 1);
     switch (operation.text[0]) {
-    case '*': left *= right; break;
+    case '*':
+      left *= right;
+      break;
     case '/':
     case '%':
       if (right == 0)
         fail(operation, "expected a divisor other than zero");
       left = operation.text[0] == '/' ? left / right : left % right;
       break;
-    case '+': left += right; break;
-    case '-': left -= right; break;
-    case '<': left = right < 64 ? left << right : 0; break;
-    case '>': left = right < 64 ? left >> right : 0; break;
-    case '&': left &= right; break;
-    case '^': left ^= right; break;
+    case '+':
+      left += right;
+      break;
+    case '-':
+      left -= right;
+      break;
+    case '<':
+      left = right < 64 ? left << right : 0;
+      break;
+    case '>':
+      left = right < 64 ? left >> right : 0;
+      break;
+    case '&':
+      left &= right;
+      break;
+    case '^':
+      left ^= right;
+      break;
     }
   }
   return left;

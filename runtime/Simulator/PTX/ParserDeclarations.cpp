@@ -179,7 +179,7 @@ void Parser::variableTail(Variable &variable) {
     variable.count = variable.initial.size();
   if (variable.initial.size() > variable.count)
     fail(peek(), format("expected at most {} initial values for '{}', but got {}", variable.count, variable.name,
-                             variable.initial.size()));
+                        variable.initial.size()));
 }
 
 void Parser::variableList(Space space, bool isExtern, std::vector<Variable> &into, Scope *scope) {
@@ -238,8 +238,8 @@ void Parser::functionAttributes(Function &function) {
       function.requiredBlock = threeCounts();
     else if (word.is(".maxntid"))
       function.maximumBlock = threeCounts();
-    else if (word.is(".minnctapersm") || word.is(".maxnctapersm") || word.is(".maxnreg") || word.is(".maxclusterrank") ||
-             word.is(".abi_preserve") || word.is(".abi_preserve_control"))
+    else if (word.is(".minnctapersm") || word.is(".maxnctapersm") || word.is(".maxnreg") ||
+             word.is(".maxclusterrank") || word.is(".abi_preserve") || word.is(".abi_preserve_control"))
       expectInteger("a count");
     else if (word.is(".reqnctapercluster") || word.is(".explicitcluster"))
       fail(word, format("'{}' is not supported by the simulator: clusters need sm_90", word.text));

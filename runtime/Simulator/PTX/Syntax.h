@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// The parsed form of a PTX module: what the text says, names of registers and local variables resolved, nothing decoded.
+// The parsed form of a PTX module: what the text says, names of registers and local variables resolved, nothing
+// decoded.
 #pragma once
 
 #include "runtime/Simulator/PTX/Lexer.h"
@@ -16,8 +17,37 @@ namespace weft::simulator::ptx {
 
 /// PTX ISA 5.2 "Types", packed and alternate formats included.
 enum class Type : uint8_t {
-  None, Pred, B8, B16, B32, B64, B128, U8, U16, U32, U64, S8, S16, S32, S64, U16x2, S16x2,
-  F16, F16x2, BF16, BF16x2, TF32, F32, F64, E4M3, E5M2, E4M3x2, E5M2x2, B1, U4, S4
+  None,
+  Pred,
+  B8,
+  B16,
+  B32,
+  B64,
+  B128,
+  U8,
+  U16,
+  U32,
+  U64,
+  S8,
+  S16,
+  S32,
+  S64,
+  U16x2,
+  S16x2,
+  F16,
+  F16x2,
+  BF16,
+  BF16x2,
+  TF32,
+  F32,
+  F64,
+  E4M3,
+  E5M2,
+  E4M3x2,
+  E5M2x2,
+  B1,
+  U4,
+  S4
 };
 
 /// The type a word such as "f32" names, or None.
@@ -47,10 +77,10 @@ struct Variable {
   Space space = Space::None;
   Type type = Type::None;
   uint32_t align = 1;
-  uint64_t count = 1;      ///< elements in all dimensions
+  uint64_t count = 1; ///< elements in all dimensions
   bool isArray = false;
-  bool isExtern = false;   ///< `.extern`; of no size when shared: the launch's dynamic memory
-  bool pointer = false;    ///< a parameter declared `.ptr`
+  bool isExtern = false; ///< `.extern`; of no size when shared: the launch's dynamic memory
+  bool pointer = false;  ///< a parameter declared `.ptr`
   std::vector<InitialValue> initial;
   Position at;
 
@@ -65,18 +95,18 @@ struct Register {
 };
 
 enum class OperandKind : uint8_t {
-  Register,  ///< index into Function::registers
-  Special,   ///< `%tid.x`: text holds the whole name
-  Integer,   ///< bits
-  Float32,   ///< bits
-  Float64,   ///< bits
-  Variable,  ///< index into Function::variables, plus `offset`
-  Symbol,    ///< a module-level name, plus `offset`
-  Label,     ///< index into Function::labels
-  Address,   ///< `[inner + offset]`: elements[0] is the base
-  Vector,    ///< `{a, b}`
-  List,      ///< `(a, b)` of a call
-  Sink,      ///< `_`
+  Register, ///< index into Function::registers
+  Special,  ///< `%tid.x`: text holds the whole name
+  Integer,  ///< bits
+  Float32,  ///< bits
+  Float64,  ///< bits
+  Variable, ///< index into Function::variables, plus `offset`
+  Symbol,   ///< a module-level name, plus `offset`
+  Label,    ///< index into Function::labels
+  Address,  ///< `[inner + offset]`: elements[0] is the base
+  Vector,   ///< `{a, b}`
+  List,     ///< `(a, b)` of a call
+  Sink,     ///< `_`
 };
 
 struct Operand {
@@ -99,10 +129,10 @@ struct SourceLine {
 
 struct Instruction {
   Position at;
-  std::string_view mnemonic;                 ///< "ld"
-  std::vector<std::string_view> modifiers;   ///< without dots: "global", "v4", "b32"
+  std::string_view mnemonic;               ///< "ld"
+  std::vector<std::string_view> modifiers; ///< without dots: "global", "v4", "b32"
   std::vector<Operand> operands;
-  int32_t guard = -1;                        ///< predicate register, or -1
+  int32_t guard = -1; ///< predicate register, or -1
   bool guardNegated = false;
   SourceLine source;
 
@@ -112,11 +142,11 @@ struct Instruction {
 
 struct Label {
   std::string_view name;
-  uint32_t target = ~0u;                ///< index of the instruction it stands before; the body's size at its end
+  uint32_t target = ~0u; ///< index of the instruction it stands before; the body's size at its end
   Position at;
-  std::vector<uint32_t> targets;        ///< of a `.branchtargets` label
+  std::vector<uint32_t> targets; ///< of a `.branchtargets` label
   bool isTargetList = false;
-  bool isPrototype = false;             ///< of a `.callprototype`
+  bool isPrototype = false; ///< of a `.callprototype`
 };
 
 struct Function {
@@ -124,9 +154,9 @@ struct Function {
   Position at;
   bool isEntry = false;
   bool hasBody = false;
-  uint32_t resultCount = 0;          ///< `.func (…) name`: the first of `variables`
-  uint32_t parameterCount = 0;       ///< the next of `variables`
-  std::vector<Variable> variables;   ///< then .local, .shared and .param (call arguments) declared in the body
+  uint32_t resultCount = 0;        ///< `.func (…) name`: the first of `variables`
+  uint32_t parameterCount = 0;     ///< the next of `variables`
+  std::vector<Variable> variables; ///< then .local, .shared and .param (call arguments) declared in the body
   std::vector<Register> registers;
   std::vector<Label> labels;
   std::vector<Instruction> body;

@@ -29,7 +29,8 @@ std::vector<uint32_t> run(const std::string &text, Report &report, uint32_t thre
   auto x = memory.allocate(256);
   EXPECT_TRUE(memory.write(*x, std::as_bytes(std::span(words))));
   uint64_t address = *x;
-  auto result = launch(**module, "k", memory, {{1, 1, 1}, {threads, 1, 1}, {}, 0}, std::as_bytes(std::span(&address, 1)), options);
+  auto result = launch(**module, "k", memory, {{1, 1, 1}, {threads, 1, 1}, {}, 0},
+                       std::as_bytes(std::span(&address, 1)), options);
   EXPECT_TRUE(result) << result.error().message;
   if (result)
     report = std::move(*result);

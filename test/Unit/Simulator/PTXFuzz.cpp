@@ -60,12 +60,24 @@ std::string mutate(std::string text, std::mt19937_64 &random) {
   for (size_t edits = 1 + below(3); edits-- && !text.empty();) {
     size_t at = below(text.size()), length = 1 + below(std::min<size_t>(24, text.size() - at));
     switch (random() % 6) {
-    case 0: text[at] = char(random()); break;
-    case 1: text[at] = "0123456789.%,;[]{}()@!|-+_$rfbu"[below(31)]; break;
-    case 2: text.erase(at, length); break;
-    case 3: text.insert(below(text.size()), text.substr(at, length)); break;
-    case 4: text.replace(at, length, text.substr(below(text.size()), length)); break;
-    case 5: text.resize(at); break;
+    case 0:
+      text[at] = char(random());
+      break;
+    case 1:
+      text[at] = "0123456789.%,;[]{}()@!|-+_$rfbu"[below(31)];
+      break;
+    case 2:
+      text.erase(at, length);
+      break;
+    case 3:
+      text.insert(below(text.size()), text.substr(at, length));
+      break;
+    case 4:
+      text.replace(at, length, text.substr(below(text.size()), length));
+      break;
+    case 5:
+      text.resize(at);
+      break;
     }
   }
   return text;
@@ -77,7 +89,8 @@ TEST(Fuzz, MutatedTextIsAModuleOrAnError) {
   uint64_t count = wanted ? std::strtoull(wanted, nullptr, 10) : 100'000;
   std::printf("seed %llu (repeat with WEFT_TEST_SEED)\n", static_cast<unsigned long long>(seed));
   std::mt19937_64 random(seed);
-  const std::string texts[] = {grammar, readFile("triton_add.ptx"), readFile("triton_softmax.ptx"), readFile("nvcc_mixed.ptx")};
+  const std::string texts[] = {grammar, readFile("triton_add.ptx"), readFile("triton_softmax.ptx"),
+                               readFile("nvcc_mixed.ptx")};
   for (const std::string &text : texts) {
     auto module = simulator::Module::parse(text);
     ASSERT_TRUE(module) << module.error().message;

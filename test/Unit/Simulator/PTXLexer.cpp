@@ -23,15 +23,22 @@ std::vector<std::string> texts(std::string_view text) {
 
 TEST(Lexer, SplitsAnInstruction) {
   EXPECT_THAT(texts("@!%p1 ld.global.L1::evict_last.v4.b32 {%r1,_}, [%rd2+-16]; // x"),
-              testing::ElementsAre("@", "!", "%p1", "ld", ".global", ".L1::evict_last", ".v4", ".b32", "{", "%r1", ",", "_", "}",
-                                   ",", "[", "%rd2", "+", "-", "16", "]", ";"));
+              testing::ElementsAre("@", "!", "%p1", "ld", ".global", ".L1::evict_last", ".v4", ".b32", "{", "%r1", ",",
+                                   "_", "}", ",", "[", "%rd2", "+", "-", "16", "]", ";"));
 }
 
 TEST(Lexer, ReadsNumbersOfEveryForm) {
   auto tokens = tokenize("0x1F 017 0b101 42U 0f3F800000 0d3FF0000000000000 1.5 2e3 18446744073709551615");
   ASSERT_TRUE(tokens) << tokens.error().message;
-  const uint64_t expected[] = {31, 15, 5, 42, 0x3f800000, 0x3ff0000000000000, std::bit_cast<uint64_t>(1.5),
-                               std::bit_cast<uint64_t>(2000.0), ~uint64_t{0}};
+  const uint64_t expected[] = {31,
+                               15,
+                               5,
+                               42,
+                               0x3f800000,
+                               0x3ff0000000000000,
+                               std::bit_cast<uint64_t>(1.5),
+                               std::bit_cast<uint64_t>(2000.0),
+                               ~uint64_t{0}};
   ASSERT_EQ(tokens->size(), std::size(expected) + 1);
   for (size_t i = 0; i < std::size(expected); ++i)
     EXPECT_EQ((*tokens)[i].bits, expected[i]) << i;

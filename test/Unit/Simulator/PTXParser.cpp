@@ -43,7 +43,8 @@ TEST(Parser, ReadsDeclarations) {
 }
 
 TEST(Parser, ResolvesNamesByScope) {
-  Module m = parse(R"(.entry k() { .reg .b32 %r<3>, x; mov.b32 x, 1; { .reg .b64 x; mov.b64 x, 2; L: bra L; } L: mov.b32 %r2, x; })");
+  Module m = parse(
+      R"(.entry k() { .reg .b32 %r<3>, x; mov.b32 x, 1; { .reg .b64 x; mov.b64 x, 2; L: bra L; } L: mov.b32 %r2, x; })");
   const Function &k = m.functions[0];
   ASSERT_EQ(k.body.size(), 4u);
   EXPECT_EQ(k.registers[k.body[0].operands[0].index].type, Type::B32);

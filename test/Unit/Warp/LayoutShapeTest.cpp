@@ -69,7 +69,10 @@ TEST_F(LayoutShapeTest, DropAxisForgetsACoordinate) {
 
 TEST_F(LayoutShapeTest, SqueezeAxisIsTheSourceOfABroadcast) {
   LinearLayout layout({4, 4});
-  layout.append(InDim::Register, {0, 1}).append(InDim::Register, {2, 0}).append(InDim::Lane, {0, 2}).append(InDim::Lane, {1, 0});
+  layout.append(InDim::Register, {0, 1})
+      .append(InDim::Register, {2, 0})
+      .append(InDim::Lane, {0, 2})
+      .append(InDim::Lane, {1, 0});
   EXPECT_EQ(layout.squeezeAxis(1).str(), "[4, 1], register = [[2, 0]], lane = [[0, 0], [1, 0]]");
   EXPECT_EQ(layout.squeezeAxis(0).str(), "[1, 4], register = [[0, 1]], lane = [[0, 2], [0, 0]]");
 }

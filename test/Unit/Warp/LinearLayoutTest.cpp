@@ -20,7 +20,10 @@ protected:
 
 TEST_F(LinearLayoutTest, AppliesBasesByXor) {
   LinearLayout layout({8, 4});
-  layout.append(InDim::Register, {0, 1}).append(InDim::Register, {4, 2}).append(InDim::Lane, {1, 0}).append(InDim::Lane, {5, 3});
+  layout.append(InDim::Register, {0, 1})
+      .append(InDim::Register, {4, 2})
+      .append(InDim::Lane, {1, 0})
+      .append(InDim::Lane, {5, 3});
   Place place;
   place[InDim::Register] = 3;
   place[InDim::Lane] = 2;
@@ -106,7 +109,8 @@ TEST_F(LinearLayoutTest, ComposesWithOffsets) {
     std::optional<LinearLayout> offsets = wanted.composeInverse(shared);
     ASSERT_TRUE(offsets);
     for (const Place &place : placesOf(wanted))
-      EXPECT_EQ(shared.apply(InDim::Offset, offsets->apply(place)), wanted.apply(place)) << wanted.str() << "\n" << shared.str();
+      EXPECT_EQ(shared.apply(InDim::Offset, offsets->apply(place)), wanted.apply(place)) << wanted.str() << "\n"
+                                                                                         << shared.str();
   }
 }
 

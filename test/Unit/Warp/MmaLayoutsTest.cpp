@@ -52,7 +52,8 @@ TEST(MmaLayouts, OperandBOf16BitElements) {
 }
 
 TEST(MmaLayouts, OperandsOf32BitElements) {
-  LinearLayout a = mmaOperandLayout(MmaOperand::A, {16, 8}, {1, 1}, 32), b = mmaOperandLayout(MmaOperand::B, {8, 8}, {1, 1}, 32);
+  LinearLayout a = mmaOperandLayout(MmaOperand::A, {16, 8}, {1, 1}, 32),
+               b = mmaOperandLayout(MmaOperand::B, {8, 8}, {1, 1}, 32);
   ASSERT_EQ(a.size(InDim::Register), 4u);
   ASSERT_EQ(b.size(InDim::Register), 2u);
   for (uint32_t lane = 0; lane < 32; ++lane) {
@@ -64,12 +65,15 @@ TEST(MmaLayouts, OperandsOf32BitElements) {
 }
 
 TEST(MmaLayouts, OperandsOf8BitElements) {
-  LinearLayout a = mmaOperandLayout(MmaOperand::A, {16, 32}, {1, 1}, 8), b = mmaOperandLayout(MmaOperand::B, {32, 8}, {1, 1}, 8);
+  LinearLayout a = mmaOperandLayout(MmaOperand::A, {16, 32}, {1, 1}, 8),
+               b = mmaOperandLayout(MmaOperand::B, {32, 8}, {1, 1}, 8);
   ASSERT_EQ(a.size(InDim::Register), 16u);
   ASSERT_EQ(b.size(InDim::Register), 8u);
   for (uint32_t lane = 0; lane < 32; ++lane) {
-    for (uint32_t i = 0; i < 16; ++i) { // row = groupID for i < 4 and 8 <= i < 12; col = threadID_in_group * 4 + (i & 3), + 16 for i >= 8
-      int64_t row = lane / 4 + (i < 4 || (i >= 8 && i < 12) ? 0 : 8), column = lane % 4 * 4 + (i & 3) + (i >= 8 ? 16 : 0);
+    for (uint32_t i = 0; i < 16;
+         ++i) { // row = groupID for i < 4 and 8 <= i < 12; col = threadID_in_group * 4 + (i & 3), + 16 for i >= 8
+      int64_t row = lane / 4 + (i < 4 || (i >= 8 && i < 12) ? 0 : 8),
+              column = lane % 4 * 4 + (i & 3) + (i >= 8 ? 16 : 0);
       EXPECT_EQ(at(a, i, lane), (Coordinates{row, column}));
     }
     for (uint32_t i = 0; i < 8; ++i)
@@ -118,15 +122,17 @@ TEST_P(TiledProduct, EachWarpHoldsTheOperandsOfItsBlock) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, TiledProduct,
-                         testing::Values(Product{128, 64, 64, {4, 1}, 16}, Product{128, 128, 64, {8, 1}, 16}, Product{64, 64, 32, {2, 2}, 16},
-                                         Product{128, 256, 32, {2, 4}, 16}, Product{16, 16, 16, {4, 1}, 16}, Product{16, 64, 16, {1, 8}, 16},
+                         testing::Values(Product{128, 64, 64, {4, 1}, 16}, Product{128, 128, 64, {8, 1}, 16},
+                                         Product{64, 64, 32, {2, 2}, 16}, Product{128, 256, 32, {2, 4}, 16},
+                                         Product{16, 16, 16, {4, 1}, 16}, Product{16, 64, 16, {1, 8}, 16},
                                          Product{64, 64, 16, {2, 2}, 32}, Product{32, 32, 64, {2, 1}, 8}));
 
 TEST(MmaLayouts, AccumulatorIsTheNextOperandA) {
   for (int64_t m : {16, 64, 128})
     for (int64_t n : {16, 32, 64, 128})
       for (unsigned warps : {1, 4, 8}) {
-        LinearLayout acc = mmaAccLayout({m, n}, {warps, 1}), a = mmaOperandLayout(MmaOperand::A, {m, n}, {warps, 1}, 16);
+        LinearLayout acc = mmaAccLayout({m, n}, {warps, 1}),
+                     a = mmaOperandLayout(MmaOperand::A, {m, n}, {warps, 1}, 16);
         EXPECT_TRUE(a.registerPermutation(acc)) << acc.str() << "\n" << a.str();
       }
 }

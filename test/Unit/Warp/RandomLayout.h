@@ -41,7 +41,8 @@ public:
         layout.append(dim, below(layout.numElements()));
     return layout;
   }
-  /// A layout that holds every element, some of them more than once: random vectors of full rank, and a few more, dealt out at random.
+  /// A layout that holds every element, some of them more than once: random vectors of full rank, and a few more, dealt
+  /// out at random.
   LinearLayout covering(llvm::ArrayRef<int64_t> shape, unsigned repeats) {
     for (;;) {
       LinearLayout layout(shape);

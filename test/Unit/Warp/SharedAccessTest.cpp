@@ -15,8 +15,12 @@ using namespace weft::warp::test;
 namespace {
 
 /// Row-major, each lane `vector` neighbours along the last axis: how tiles are copied.
-LinearLayout rowMajor(llvm::ArrayRef<int64_t> shape, int64_t vector, int warps) { return weft::blockedLayout(shape, {1, 0}, vector, warps); }
-LinearLayout columnMajor(llvm::ArrayRef<int64_t> shape, int64_t vector, int warps) { return weft::blockedLayout(shape, {0, 1}, vector, warps); }
+LinearLayout rowMajor(llvm::ArrayRef<int64_t> shape, int64_t vector, int warps) {
+  return weft::blockedLayout(shape, {1, 0}, vector, warps);
+}
+LinearLayout columnMajor(llvm::ArrayRef<int64_t> shape, int64_t vector, int warps) {
+  return weft::blockedLayout(shape, {0, 1}, vector, warps);
+}
 
 void expectNoConflicts(Wavefronts wavefronts, const std::string &what) {
   EXPECT_GT(wavefronts.needed, 0u) << what;
@@ -90,8 +94,10 @@ std::vector<Exchange> exchanges() {
         all.push_back({"rows to accumulator", rowMajor({m, n}, vector, count), acc});
         all.push_back({"accumulator to columns", acc, columnMajor({m, n}, vector, count)});
         all.push_back({"rows to columns", rowMajor({m, n}, vector, count), columnMajor({m, n}, vector, count)});
-        all.push_back({"rows to operand A", rowMajor({m, n}, vector, count), mmaOperandLayout(MmaOperand::A, {m, n}, warps, 16)});
-        all.push_back({"rows to operand B", rowMajor({m, n}, vector, count), mmaOperandLayout(MmaOperand::B, {m, n}, warps, 16)});
+        all.push_back(
+            {"rows to operand A", rowMajor({m, n}, vector, count), mmaOperandLayout(MmaOperand::A, {m, n}, warps, 16)});
+        all.push_back(
+            {"rows to operand B", rowMajor({m, n}, vector, count), mmaOperandLayout(MmaOperand::B, {m, n}, warps, 16)});
       }
     }
   }
@@ -101,7 +107,8 @@ std::vector<Exchange> exchanges() {
 TEST(ScratchLayout, HasNoBankConflicts) {
   for (const Exchange &exchange : exchanges())
     for (unsigned bytes : {1, 2, 4, 8}) {
-      std::string what = std::string(exchange.name) + ", " + std::to_string(bytes) + " bytes\n" + exchange.source.str() + "\n" + exchange.target.str();
+      std::string what = std::string(exchange.name) + ", " + std::to_string(bytes) + " bytes\n" +
+                         exchange.source.str() + "\n" + exchange.target.str();
       LinearLayout shared = scratchLayout(exchange.source, exchange.target, bytes);
       EXPECT_TRUE(shared.isSurjective() && shared.isInjective()) << what;
       expectNoConflicts(wavefrontsOf(accessOf(exchange.source, shared, bytes), bytes), "writing, " + what);
@@ -113,7 +120,9 @@ TEST(ScratchLayout, AccessesAreAsWideAsTheLayoutsAllow) {
   // The accumulator shares two directions of its registers with the rows: both access 8 bytes at a time.
   LinearLayout acc = mmaAccLayout({128, 64}, {4, 1}), rows = rowMajor({128, 64}, 8, 4);
   LinearLayout shared = scratchLayout(acc, rows, 2);
-  auto count = [&](const LinearLayout &layout) { return layout.size(InDim::Register) / accessOf(layout, shared, 2).pieceElements(); };
+  auto count = [&](const LinearLayout &layout) {
+    return layout.size(InDim::Register) / accessOf(layout, shared, 2).pieceElements();
+  };
   EXPECT_LE(count(acc), 16u);
   EXPECT_LE(count(rows), 16u);
   // Rows to rows: whole pieces of 16 bytes on both sides.
@@ -195,7 +204,8 @@ TEST_P(OperandTile, IsReadAsOperandA) {
 TEST_P(OperandTile, IsReadTransposedAsOperandB) { // K of attention: [N, K] in memory
   if (tile.columns * tile.bytes < 32)
     GTEST_SKIP() << "smaller than an instruction";
-  expectMatrices(mmaOperandLayout(MmaOperand::B, transposed, {4, 1}, 8 * tile.bytes), shared.permute({1, 0}), tile.bytes, false);
+  expectMatrices(mmaOperandLayout(MmaOperand::B, transposed, {4, 1}, 8 * tile.bytes), shared.permute({1, 0}),
+                 tile.bytes, false);
 }
 
 TEST_P(OperandTile, IsReadAsOperandB) { // V of attention: [K, N] in memory
@@ -209,12 +219,14 @@ TEST_P(OperandTile, IsReadAsOperandB) { // V of attention: [K, N] in memory
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, OperandTile,
-                         testing::Values(Tile{64, 64, 2}, Tile{128, 64, 2}, Tile{64, 128, 2}, Tile{128, 32, 2}, Tile{32, 128, 2}, Tile{64, 16, 2},
-                                         Tile{16, 256, 2}, Tile{64, 64, 4}, Tile{64, 32, 4}, Tile{32, 128, 4}, Tile{64, 16, 4},
-                                         Tile{64, 64, 1}, Tile{64, 128, 1}));
+                         testing::Values(Tile{64, 64, 2}, Tile{128, 64, 2}, Tile{64, 128, 2}, Tile{128, 32, 2},
+                                         Tile{32, 128, 2}, Tile{64, 16, 2}, Tile{16, 256, 2}, Tile{64, 64, 4},
+                                         Tile{64, 32, 4}, Tile{32, 128, 4}, Tile{64, 16, 4}, Tile{64, 64, 1},
+                                         Tile{64, 128, 1}));
 
 TEST(MatrixAccess, TakesSwizzledBitsIntoTheAddress) {
-  // V, 64 x 64 halves: three bits of the column are swizzled; two of them go into the lanes' addresses, so that two addresses serve the tile.
+  // V, 64 x 64 halves: three bits of the column are swizzled; two of them go into the lanes' addresses, so that two
+  // addresses serve the tile.
   LinearLayout shared = swizzledLayout({64, 64}, 1, 2);
   LinearLayout offsets = *mmaOperandLayout(MmaOperand::B, {64, 64}, {4, 1}, 16).composeInverse(shared);
   MatrixAccess access = *matrixAccess(offsets, 16);

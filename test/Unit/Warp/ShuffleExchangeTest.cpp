@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Exchanges by shuffles, carried out on paper.
-#include "dialects/Warp/Layout/MmaLayouts.h"
 #include "dialects/Warp/Layout/ShuffleExchange.h"
+#include "dialects/Warp/Layout/MmaLayouts.h"
 #include "test/Unit/Warp/RandomLayout.h"
 #include "llvm/ADT/STLExtras.h"
 #include "gtest/gtest.h"
