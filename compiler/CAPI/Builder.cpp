@@ -3,6 +3,7 @@
 // operation's result types may depend on what its regions turned out to hold.
 
 #include "compiler/CAPI/Internal.h"
+#include "compiler/Support/TextGuard.h"
 
 #include "mlir/IR/OperationSupport.h"
 #include "mlir/IR/Verifier.h"
@@ -25,23 +26,9 @@ weftc_module *weftc_module_create(weftc_context *context, weftc_location locatio
   return new weftc_module(context, ModuleOp::create(unwrap(location)));
 }
 
-/// Where `text` speaks of a result or value group ('%x#123456789') with a number beyond any that is used, or npos.
-/// MLIR's parser makes room for as many values before it looks whether they exist.
-static size_t findHugeNumber(StringRef text) {
-  constexpr size_t mostDigits = 5;
-  for (size_t at = text.find('#'); at != StringRef::npos; at = text.find('#', at + 1))
-    if (text.drop_front(at + 1).take_while(llvm::isDigit).size() > mostDigits)
-      return at;
-  return StringRef::npos;
-}
-
 weftc_module *weftc_module_parse(weftc_context *context, const char *text, const char *name) {
-  if (size_t at = findHugeNumber(text); at != StringRef::npos) {
-    StringRef before = StringRef(text).take_front(at);
-    auto line = static_cast<unsigned>(before.count('\n') + 1);
-    auto column = static_cast<unsigned>(at - (before.rfind('\n') + 1) + 1);
-    emitError(FileLineColLoc::get(&context->context, name, line, column),
-              "expected the number of a result, but got one of more than 5 digits");
+  if (std::optional<weft::TextHazard> hazard = weft::findTextHazard(text)) {
+    emitError(FileLineColLoc::get(&context->context, name, hazard->line, hazard->column), hazard->message);
     return nullptr;
   }
   ParserConfig config(&context->context);
