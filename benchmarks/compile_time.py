@@ -119,7 +119,9 @@ def measure(child: str, runs: int) -> dict[str, float]:
     samples: list[dict[str, float]] = []
     for _ in range(runs):
         with tempfile.TemporaryDirectory() as cache:
-            environment = {**os.environ, "WEFT_CACHE_DIR": cache, "TRITON_CACHE_DIR": cache}
+            caches = {"WEFT_CACHE_DIR": cache, "TRITON_CACHE_DIR": cache}
+            # Triton asks to be told whether it may fuse multiply and add: as ever, it may.
+            environment = {**os.environ, **caches, "TRITON_DEFAULT_FP_FUSION": "1"}
             command = [sys.executable, __file__, "--child", child]
             done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
         samples.append(json.loads(done.stdout))
