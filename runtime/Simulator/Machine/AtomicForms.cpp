@@ -70,8 +70,14 @@ template <typename T> NewValue integerOp(Op op) {
   case Op::o:                                                                                                          \
     return [](uint64_t old, uint64_t b, uint64_t, bool) { return uint64_t(sem::atomicResult<T>(Op::o, T(old), T(b))); };
     WEFT_CASE(Exchange)
-    WEFT_CASE(Add) WEFT_CASE(Min) WEFT_CASE(Max) WEFT_CASE(Inc) WEFT_CASE(Dec) WEFT_CASE(And) WEFT_CASE(Or)
-        WEFT_CASE(Xor)
+    WEFT_CASE(Add)
+    WEFT_CASE(Min)
+    WEFT_CASE(Max)
+    WEFT_CASE(Inc)
+    WEFT_CASE(Dec)
+    WEFT_CASE(And)
+    WEFT_CASE(Or)
+    WEFT_CASE(Xor)
 #undef WEFT_CASE
   }
   return nullptr;

@@ -111,8 +111,19 @@ template <typename Pick> Executor forComparison(C comparison, Pick pick) {
   case C::c:                                                                                                           \
     return pick.template operator()<C::c>();
     WEFT_CASE(Eq)
-    WEFT_CASE(Ne) WEFT_CASE(Lt) WEFT_CASE(Le) WEFT_CASE(Gt) WEFT_CASE(Ge) WEFT_CASE(Equ) WEFT_CASE(Neu) WEFT_CASE(Ltu)
-        WEFT_CASE(Leu) WEFT_CASE(Gtu) WEFT_CASE(Geu) WEFT_CASE(Num) WEFT_CASE(NaN)
+    WEFT_CASE(Ne)
+    WEFT_CASE(Lt)
+    WEFT_CASE(Le)
+    WEFT_CASE(Gt)
+    WEFT_CASE(Ge)
+    WEFT_CASE(Equ)
+    WEFT_CASE(Neu)
+    WEFT_CASE(Ltu)
+    WEFT_CASE(Leu)
+    WEFT_CASE(Gtu)
+    WEFT_CASE(Geu)
+    WEFT_CASE(Num)
+    WEFT_CASE(NaN)
 #undef WEFT_CASE
   }
   return nullptr;
@@ -225,8 +236,19 @@ template <typename F> void runSetpPacked(Warp &warp, const Record &record, uint3
     value = sem::compare<C::c>(x, y);                                                                                  \
     break;
         WEFT_CASE(Eq)
-        WEFT_CASE(Ne) WEFT_CASE(Lt) WEFT_CASE(Le) WEFT_CASE(Gt) WEFT_CASE(Ge) WEFT_CASE(Equ) WEFT_CASE(Neu)
-            WEFT_CASE(Ltu) WEFT_CASE(Leu) WEFT_CASE(Gtu) WEFT_CASE(Geu) WEFT_CASE(Num) WEFT_CASE(NaN)
+        WEFT_CASE(Ne)
+        WEFT_CASE(Lt)
+        WEFT_CASE(Le)
+        WEFT_CASE(Gt)
+        WEFT_CASE(Ge)
+        WEFT_CASE(Equ)
+        WEFT_CASE(Neu)
+        WEFT_CASE(Ltu)
+        WEFT_CASE(Leu)
+        WEFT_CASE(Gtu)
+        WEFT_CASE(Geu)
+        WEFT_CASE(Num)
+        WEFT_CASE(NaN)
 #undef WEFT_CASE
       }
       bits |= uint32_t(value) << i;
