@@ -6,7 +6,6 @@
 namespace py = pybind11;
 using namespace weft::python;
 
-#ifndef WEFT_NO_COMPILE
 /// (ptx, info as JSON text, None) on success, (None, None, what failed) otherwise; the context's diagnostics say where.
 static py::tuple compile(Module &module, const std::string &options) {
   char *ptx = nullptr, *info = nullptr, *error = nullptr;
@@ -21,6 +20,3 @@ static py::tuple compile(Module &module, const std::string &options) {
 }
 
 void weft::python::bindCompile(py::class_<Module> &module) { module.def("compile", &compile); }
-#else
-void weft::python::bindCompile(py::class_<Module> &) {}
-#endif

@@ -75,16 +75,18 @@ ParseResult LoadOp::parse(OpAsmParser &parser, OperationState &state) {
   return success();
 }
 
-void LoadOp::print(OpAsmPrinter &printer) {
-  printer << ' ' << getOperands();
-  SmallVector<StringRef> elided{getOperandSegmentSizesAttrName()};
-  if (getCache() == CacheModifier::None)
-    elided.push_back(getCacheAttrName());
-  if (getEviction() == Eviction::Normal)
-    elided.push_back(getEvictionAttrName());
-  printer.printOptionalAttrDict((*this)->getAttrs(), elided);
-  printer << " : " << getPtr().getType();
+/// Prints what `parse` reads: operands, attributes that are not the default ones, and the pointer's type.
+template <typename Op> static void printAccess(Op op, OpAsmPrinter &printer, SmallVector<StringRef> elided) {
+  printer << ' ' << op->getOperands();
+  if (op.getCache() == CacheModifier::None)
+    elided.push_back(op.getCacheAttrName());
+  if (op.getEviction() == Eviction::Normal)
+    elided.push_back(op.getEvictionAttrName());
+  printer.printOptionalAttrDict(op->getAttrs(), elided);
+  printer << " : " << op.getPtr().getType();
 }
+
+void LoadOp::print(OpAsmPrinter &printer) { printAccess(*this, printer, {getOperandSegmentSizesAttrName()}); }
 
 LogicalResult LoadOp::verify() {
   Type pointers = getPtr().getType();
@@ -118,16 +120,7 @@ ParseResult StoreOp::parse(OpAsmParser &parser, OperationState &state) {
   return parser.resolveOperands(operands, ArrayRef(types).take_front(operands.size()), where, state.operands);
 }
 
-void StoreOp::print(OpAsmPrinter &printer) {
-  printer << ' ' << getOperands();
-  SmallVector<StringRef> elided;
-  if (getCache() == CacheModifier::None)
-    elided.push_back(getCacheAttrName());
-  if (getEviction() == Eviction::Normal)
-    elided.push_back(getEvictionAttrName());
-  printer.printOptionalAttrDict((*this)->getAttrs(), elided);
-  printer << " : " << getPtr().getType();
-}
+void StoreOp::print(OpAsmPrinter &printer) { printAccess(*this, printer, {}); }
 
 LogicalResult StoreOp::verify() {
   Type pointers = getPtr().getType();

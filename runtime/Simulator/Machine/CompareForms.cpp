@@ -104,8 +104,8 @@ template <C c, typename F>
 constexpr auto halfCompare =
     [](uint32_t o, uint16_t a, uint16_t b) { return sem::compareHalf<c, F>(a, b, (o & FlushBit) != 0); };
 
-/// Calls pick.template operator()<c>() for the comparison that is known at run time.
-template <typename Pick> Executor forComparison(C comparison, Pick pick) {
+/// What pick.template operator()<c>() gives for the comparison that is known at run time; a default value for none.
+template <typename Pick> auto forComparison(C comparison, Pick pick) -> decltype(pick.template operator()<C::Eq>()) {
   switch (comparison) {
 #define WEFT_CASE(c)                                                                                                   \
   case C::c:                                                                                                           \
@@ -126,7 +126,7 @@ template <typename Pick> Executor forComparison(C comparison, Pick pick) {
     WEFT_CASE(NaN)
 #undef WEFT_CASE
   }
-  return nullptr;
+  return {};
 }
 
 template <bool Set> Executor comparison(C c, ptx::Type type) {
@@ -229,28 +229,7 @@ template <typename F> void runSetpPacked(Warp &warp, const Record &record, uint3
     for (unsigned i = 0; i < laneCount; ++i) {
       float x = F::widen(sem::flushHalf<F>(uint16_t(a[i] >> 16 * half), flush)),
             y = F::widen(sem::flushHalf<F>(uint16_t(b[i] >> 16 * half), flush));
-      bool value = false;
-      switch (which) {
-#define WEFT_CASE(c)                                                                                                   \
-  case C::c:                                                                                                           \
-    value = sem::compare<C::c>(x, y);                                                                                  \
-    break;
-        WEFT_CASE(Eq)
-        WEFT_CASE(Ne)
-        WEFT_CASE(Lt)
-        WEFT_CASE(Le)
-        WEFT_CASE(Gt)
-        WEFT_CASE(Ge)
-        WEFT_CASE(Equ)
-        WEFT_CASE(Neu)
-        WEFT_CASE(Ltu)
-        WEFT_CASE(Leu)
-        WEFT_CASE(Gtu)
-        WEFT_CASE(Geu)
-        WEFT_CASE(Num)
-        WEFT_CASE(NaN)
-#undef WEFT_CASE
-      }
+      bool value = forComparison(which, [&]<C c>() -> bool { return sem::compare<c>(x, y); });
       bits |= uint32_t(value) << i;
     }
     commitPredicate(warp.predicate(record.op[half ? 4 : 0]), combine(warp, record, bits), mask);
