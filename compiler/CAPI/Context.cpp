@@ -3,6 +3,7 @@
 
 #include "compiler/CAPI/Internal.h"
 
+#include "dialects/Attn/IR/AttnDialect.h"
 #include "dialects/Tile/IR/TileDialect.h"
 
 #include "mlir/AsmParser/AsmParser.h"
@@ -61,7 +62,7 @@ static KeptDiagnostic keep(const Diagnostic &diagnostic) {
 
 weftc_context::weftc_context() : context(MLIRContext::Threading::DISABLED) {
   context.loadDialect<arith::ArithDialect, math::MathDialect, scf::SCFDialect, func::FuncDialect,
-                      weft::tile::TileDialect>();
+                      weft::tile::TileDialect, weft::attn::AttnDialect>();
   context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
     diagnostics.push_back(keep(diagnostic));
     for (const Diagnostic &note : diagnostic.getNotes())

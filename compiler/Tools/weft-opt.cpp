@@ -2,6 +2,7 @@
 // weft-opt: reads MLIR, runs the passes named on the command line, prints MLIR.
 #include "compiler/Pipelines/Pipelines.h"
 #include "compiler/Support/TextGuard.h"
+#include "dialects/Attn/IR/AttnDialect.h"
 #include "dialects/Tile/IR/TileDialect.h"
 #include "dialects/Warp/IR/WarpDialect.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -42,7 +43,7 @@ static llvm::LogicalResult run(int argc, char **argv, mlir::DialectRegistry &reg
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<weft::tile::TileDialect, weft::warp::WarpDialect, mlir::arith::ArithDialect, mlir::math::MathDialect,
+  registry.insert<weft::attn::AttnDialect, weft::tile::TileDialect, weft::warp::WarpDialect, mlir::arith::ArithDialect, mlir::math::MathDialect,
                   mlir::scf::SCFDialect, mlir::func::FuncDialect, mlir::cf::ControlFlowDialect, mlir::LLVM::LLVMDialect,
                   mlir::NVVM::NVVMDialect, mlir::gpu::GPUDialect, mlir::ub::UBDialect>();
   mlir::registerTransformsPasses();

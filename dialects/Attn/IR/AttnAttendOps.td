@@ -1,0 +1,81 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Softmax attention applied, its gradient, and the launches that both become. Included by AttnOps.td.
+
+def Attn_AttendOp : Attn_Op<"attend", [Pure, AttrSizedOperandSegments]> {
+  let summary = "softmax attention of queries over one domain of keys and values or several, under one softmax";
+  let description = [{
+    s(n, m) = score_mod(scale · q_n · k_m) for the pairs of each domain's pattern; P is the softmax over all of them; out = Σ P v, lse = log Σ exp s (natural, f32). A row that
+    attends to nothing gives 0 and -inf. `sink` [H] is a logit in the normaliser without a value.
+
+    `keys` [B, Hkv, M, D] and `values` [B, Hkv, M, Dv] are one of each for each domain; H is Hkv or "k*Hkv". `counts`, none or one a domain, [B, Hkv] i32: how many of the
+    domain's keys there are. `cu_seqlens`, none or two ([S+1] i32, of queries and of keys): B is 1, and rows cu[s] .. cu[s+1]-1 attend to keys of the same s only, patterns counting from each start.
+    Regions: `score_mod` (score f32, b, h, n, m i32) -> f32, may be empty; `masks` (b, h, n, m) -> i1, that `#attn.mask<i>` names. They may use tensors from outside by `attn.element`.
+
+    C1: query, keys and values have rank 4, one batch size; each key's D is the query's; each value's M is its key's, and all have one Dv. C2: one pattern a domain; operands and regions they name exist.
+    C3: out is [B, H, N, Dv]; lse is [B, H, N] f32. C4: regions as said. C5: counts, sink and cu_seqlens as said.
+
+    ```mlir
+    %out, %lse = attn.attend %q, (%k), (%v) {patterns = [#attn.causal], scale = 0.125 : f32} : ...
+    ```
+  }];
+  let arguments = (ins Attn_Tensor:$query, Variadic<Attn_Tensor>:$keys, Variadic<Attn_Tensor>:$values, Variadic<Attn_Tensor>:$counts, Optional<Attn_Tensor>:$sink,
+                       Variadic<Attn_Tensor>:$cuSeqlens, Variadic<Attn_Tensor>:$patternOperands, Attn_PatternArray:$patterns, F32Attr:$scale,
+                       DefaultValuedAttr<Attn_PrecisionAttr, "::weft::attn::Precision::F32">:$precision,
+                       OptionalAttr<Attn_ScheduleAttr>:$schedule);
+  let results = (outs Attn_Tensor:$out, Attn_Tensor:$lse);
+  let regions = (region AnyRegion:$scoreMod, VariadicRegion<SizedRegion<1>>:$masks);
+  let assemblyFormat = [{
+    $query `keys` `(` $keys `:` type($keys) `)` `values` `(` $values `:` type($values) `)` (`counts` `(` $counts^ `:` type($counts) `)`)?
+    (`sink` `(` $sink^ `:` type($sink) `)`)? (`cu_seqlens` `(` $cuSeqlens^ `:` type($cuSeqlens) `)`)? (`over` `(` $patternOperands^ `:` type($patternOperands) `)`)?
+    attr-dict `:` type($query) `->` type($out) `,` type($lse) (`score_mod` $scoreMod^)? (`masks` `(` $masks^ `)`)?
+  }];
+  let hasVerifier = 1;
+}
+
+def Attn_AttendBackwardOp : Attn_Op<"attend_backward", [Pure, AttrSizedOperandSegments]> {
+  let summary = "gradients of `attn.attend` in queries, keys, values and captured tensors";
+  let description = [{
+    With P = exp(s - lse): dP = dOut · vᵀ, g = P ⊙ (dP - delta), ds = g · score_mod'(s), dq = scale Σ ds k, dk = scale Σ dsᵀ q, dv = Σ Pᵀ dOut. `delta` [B, H, N] f32 is the row sum of
+    dOut ⊙ out, less the gradient of lse. Operands and attributes otherwise as `attn.attend`.
+
+    `score_mod` as there. `score_mod_grad` (score before the mod, b, h, n, m, g) -> f32: the gradient in the score; `attn.accumulate` in it adds to gradients of captured
+    tensors, which are the results after dv. Both are empty together, or `score_mod_grad` gives the derivative of the other.
+
+    `fast` allows sums in an order that changes from run to run (atomics); without it results are the same bits every time.
+
+    C1: as `attn.attend` C1-C5. C2: lse and delta are [B, H, N] f32; dOut has the shape of out. C3: results are dq, then dk and dv of each domain, in the shapes of query, keys and values,
+    then the gradients of captures.
+  }];
+  let arguments = (ins Attn_Tensor:$query, Variadic<Attn_Tensor>:$keys, Variadic<Attn_Tensor>:$values, Variadic<Attn_Tensor>:$counts, Attn_Tensor:$lse, Attn_Tensor:$delta, Attn_Tensor:$dOut,
+                       Variadic<Attn_Tensor>:$cuSeqlens, Variadic<Attn_Tensor>:$patternOperands, Attn_PatternArray:$patterns, F32Attr:$scale,
+                       DefaultValuedAttr<Attn_PrecisionAttr, "::weft::attn::Precision::F32">:$precision, UnitAttr:$fast,
+                       OptionalAttr<Attn_ScheduleAttr>:$scheduleQuery, OptionalAttr<Attn_ScheduleAttr>:$scheduleKeys);
+  let results = (outs Attn_Tensor:$dQuery, Variadic<Attn_Tensor>:$gradients);
+  let regions = (region AnyRegion:$scoreMod, AnyRegion:$scoreModGrad, VariadicRegion<SizedRegion<1>>:$masks);
+  let assemblyFormat = [{
+    $query `keys` `(` $keys `:` type($keys) `)` `values` `(` $values `:` type($values) `)` (`counts` `(` $counts^ `:` type($counts) `)`)?
+    `lse` `(` $lse `:` type($lse) `)` `delta` `(` $delta `:` type($delta) `)` `gradient` `(` $dOut `:` type($dOut) `)`
+    (`cu_seqlens` `(` $cuSeqlens^ `:` type($cuSeqlens) `)`)? (`over` `(` $patternOperands^ `:` type($patternOperands) `)`)?
+    attr-dict `:` type($query) `->` type($dQuery) `,` type($gradients) (`score_mod` $scoreMod^ `grad` $scoreModGrad)? (`masks` `(` $masks^ `)`)?
+  }];
+  let hasVerifier = 1;
+}
+
+def Attn_LaunchOp : Attn_Op<"launch", []> {
+  let summary = "run a tile kernel on whole tensors";
+  let description = [{
+    Results are fresh, contiguous tensors; those numbered in `zeroed` are filled with zero before. The kernel's parameters are, for each operand and then each result: its address,
+    then, for every axis but the last, its stride in elements (i64); then each of `sizes` (i32); then each of `reals` (f32). The last axis' stride is 1.
+    Grid extents and sizes are expressions over the program's symbols.
+
+    C1: the kernel is a `tile.kernel` of the module with those parameters. C2: the grid has three extents.
+
+    ```mlir
+    %y = attn.launch @scale(%x) grid ["cdiv(N, 128)", "H", "B"] sizes ["N"] reals [2.0] : (!attn.tensor<[B, H, N, 64], f16>) -> !attn.tensor<[B, H, N, 64], f16>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Attn_Tensor>:$inputs, StrArrayAttr:$grid, DefaultValuedAttr<StrArrayAttr, "{}">:$sizes,
+                       DefaultValuedAttr<F64ArrayAttr, "{}">:$reals, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$zeroed);
+  let results = (outs Variadic<Attn_Tensor>:$results);
+  let assemblyFormat = "$kernel `(` $inputs `)` `grid` $grid attr-dict `:` functional-type($inputs, $results)";
+}

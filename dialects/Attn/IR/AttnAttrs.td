@@ -1,0 +1,42 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Schedules and the other attributes of the attn dialect's ops.
+#ifndef WEFT_DIALECTS_ATTN_IR_ATTNATTRS_TD
+#define WEFT_DIALECTS_ATTN_IR_ATTNATTRS_TD
+
+include "dialects/Attn/IR/AttnPatterns.td"
+include "mlir/IR/EnumAttr.td"
+
+def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
+  let mnemonic = "schedule";
+  let summary = "how a kernel over blocks is tiled and spread";
+  let description = [{
+    `#attn.schedule<rows = 128, columns = 64, warps = 4, stages = 3>`: a program of the kernel holds `rows` rows (queries; in the key and value gradient,
+    keys) and walks the other side in steps of `columns`. Powers of two, at least 16; warps 1 to 32, stages at least 1.
+  }];
+  let parameters = (ins "int64_t":$rows, "int64_t":$columns, "int64_t":$warps, "int64_t":$stages);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Attn_Precision : I32Enum<"Precision", "how f32 operands of a product are multiplied", [
+    I32EnumCase<"F32", 0, "f32">,     // f32 accuracy (three tf32 products)
+    I32EnumCase<"TF32", 1, "tf32">]> {
+  let cppNamespace = "::weft::attn";
+}
+def Attn_PrecisionAttr : EnumAttr<Attn_Dialect, Attn_Precision, "precision">;
+
+def Attn_RopeForm : I32Enum<"RopeForm", "which position turns which pair of channels", [
+    I32EnumCase<"Line", 0, "line">,     // one position for all pairs
+    I32EnumCase<"Axial", 1, "axial">]> { // the first half of the pairs turns with the row of the grid, the second with the column
+  let cppNamespace = "::weft::attn";
+}
+def Attn_RopeFormAttr : EnumAttr<Attn_Dialect, Attn_RopeForm, "rope">;
+
+/// A list of patterns, one for each domain.
+def Attn_PatternArray : ArrayAttrBase<CPred<"::llvm::isa<::mlir::ArrayAttr>($_self) && ::llvm::all_of(::llvm::cast<::mlir::ArrayAttr>($_self), ::weft::attn::isPattern)">, "array of patterns"> {
+  let storageType = "::mlir::ArrayAttr";
+  let returnType = "::mlir::ArrayAttr";
+  let convertFromStorage = "$_self";
+}
+
+#endif // WEFT_DIALECTS_ATTN_IR_ATTNATTRS_TD

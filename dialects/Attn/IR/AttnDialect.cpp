@@ -1,0 +1,73 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Registration of the attn dialect and the checks of the discardable attributes it defines.
+#include "dialects/Attn/IR/AttnDialect.h"
+#include "dialects/Attn/IR/AttnOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace weft::attn;
+
+#include "dialects/Attn/IR/AttnDialect.cpp.inc"
+#include "dialects/Attn/IR/AttnEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Attn/IR/AttnAttrs.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Attn/IR/AttnTypes.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/Attn/IR/AttnOps.cpp.inc"
+
+void AttnDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/Attn/IR/AttnTypes.cpp.inc"
+      >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/Attn/IR/AttnAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Attn/IR/AttnOps.cpp.inc"
+      >();
+}
+
+LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t columns,
+                                   int64_t warps, int64_t stages) {
+  for (auto [name, size] : {std::pair("rows", rows), std::pair("columns", columns)})
+    if (size < 16 || size > 1024 || !llvm::isPowerOf2_64(size))
+      return emitError() << "expected '" << name << "' to be a power of two from 16 to 1024, but got " << size;
+  if (warps < 1 || warps > 32 || !llvm::isPowerOf2_64(warps))
+    return emitError() << "expected 'warps' to be a power of two from 1 to 32, but got " << warps;
+  if (stages < 1)
+    return emitError() << "expected 'stages' to be at least 1, but got " << stages;
+  return success();
+}
+
+LogicalResult AttnDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() != programAttrName)
+    return op->emitOpError() << "expected an attribute that the attn dialect knows, but got '" << attribute.getName()
+                             << "'";
+  auto function = dyn_cast<func::FuncOp>(op);
+  if (!function)
+    return op->emitOpError() << "expected '" << programAttrName << "' on a 'func.func', but got it on '"
+                             << op->getName() << "'";
+  for (Type type : llvm::concat<const Type>(function.getArgumentTypes(), function.getResultTypes()))
+    if (!isa<WholeTensorType>(type))
+      return op->emitOpError() << "expected a program over attn tensors, but got " << type;
+  return success();
+}
+
+LogicalResult AttnDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index, NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  if (name == nameAttrName && isa<StringAttr>(attribute.getValue()))
+    return success();
+  if (name == alignedAttrName && isa<UnitAttr>(attribute.getValue()))
+    return success();
+  return op->emitOpError() << "expected '" << nameAttrName << "', a string, or the unit '" << alignedAttrName
+                           << "' on argument " << index << ", but got '" << name << "' = " << attribute.getValue();
+}

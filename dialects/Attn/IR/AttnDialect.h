@@ -1,0 +1,38 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The attn dialect's class, its types, attributes and enumerations.
+#pragma once
+
+#include "mlir/IR/Attributes.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/Types.h"
+
+#include "dialects/Attn/IR/AttnDialect.h.inc"
+#include "dialects/Attn/IR/AttnEnums.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Attn/IR/AttnTypes.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Attn/IR/AttnAttrs.h.inc"
+
+namespace weft::attn {
+
+/// On a `func.func`: it is a program.
+inline constexpr llvm::StringLiteral programAttrName = "attn.program";
+/// On a program's argument or result: its name, a string.
+inline constexpr llvm::StringLiteral nameAttrName = "attn.name";
+/// On a program's argument: its address and its strides are multiples of 16 bytes.
+inline constexpr llvm::StringLiteral alignedAttrName = "attn.aligned";
+
+/// Whether an attribute is a pattern of this dialect.
+bool isPattern(mlir::Attribute attribute);
+
+/// How many heads of `result` share one of `operand`: 1 where the sizes are spelled alike, k where `result` is
+/// "k*operand" or both are integers of that ratio; nothing otherwise.
+std::optional<int64_t> headGroup(llvm::StringRef result, llvm::StringRef operand);
+
+/// The scalar type in which regions compute on a tensor's elements: floats as f32, i1 as i1, other integers as i32.
+mlir::Type scalarTypeOf(WholeTensorType type);
+
+} // namespace weft::attn

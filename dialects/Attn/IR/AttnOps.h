@@ -1,0 +1,15 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The ops of the attn dialect.
+#pragma once
+
+#include "dialects/Attn/IR/AttnDialect.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#define GET_OP_CLASSES
+#include "dialects/Attn/IR/AttnOps.h.inc"

@@ -1,0 +1,19 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// All ops of the attn dialect, one family a file.
+#ifndef WEFT_DIALECTS_ATTN_IR_ATTNOPS_TD
+#define WEFT_DIALECTS_ATTN_IR_ATTNOPS_TD
+
+include "dialects/Attn/IR/AttnAttrs.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+
+class Attn_Op<string mnemonic, list<Trait> traits = []> : Op<Attn_Dialect, mnemonic, traits>;
+
+include "dialects/Attn/IR/AttnMixerOps.td"
+include "dialects/Attn/IR/AttnTensorOps.td"
+include "dialects/Attn/IR/AttnAttendOps.td"
+
+#endif // WEFT_DIALECTS_ATTN_IR_ATTNOPS_TD

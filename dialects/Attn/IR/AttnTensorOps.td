@@ -1,0 +1,135 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Ops on whole tensors that are no softmax: maps, sums, convolutions, rope, rmsnorm. Included by AttnOps.td.
+
+def Attn_MapOp : Attn_Op<"map", [Pure, SingleBlock]> {
+  let summary = "a scalar function of every element";
+  let description = [{
+    The region (arith and math ops on scalars, ends in `attn.yield`) takes one scalar for each input (floats as f32 whatever their storage, i1 as i1, other integers as i32) and
+    yields one for each result, rounded once to the result's element. Inputs broadcast to the results' shape as in NumPy, aligned at the last axis; besides, where the results have
+    size "k*X" at the axis of heads (1 of 4), an input may have X there: head h takes its h / k. `attn.index` and `attn.size` give positions.
+
+    C1: at least one result; all of one shape. C2: each input broadcasts to it. C3: region arguments and yielded values as said.
+
+    ```mlir
+    %y = attn.map ins(%x : !attn.tensor<[N, 64], f16>) -> !attn.tensor<[N, 64], f16> {
+    ^bb0(%a: f32):
+      %b = arith.negf %a : f32
+      attn.yield %b : f32
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<Attn_Tensor>:$inputs);
+  let results = (outs Variadic<Attn_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "(`ins` `(` $inputs^ `:` type($inputs) `)`)? attr-dict `->` type($results) $body";
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Attn_IndexOp : Attn_Op<"index", [Pure, ParentOneOf<["MapOp"]>]> {
+  let summary = "in a map: the element's position on an axis of the results";
+  let arguments = (ins I64Attr:$axis);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$axis attr-dict `:` type($result)";
+}
+
+def Attn_SizeOp : Attn_Op<"size", [Pure]> {
+  let summary = "in a scalar region: the value of a size";
+  let description = "`attn.size \"N\" : i32`. The expression is over symbols of the program's arguments.";
+  let arguments = (ins StrAttr:$size);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$size attr-dict `:` type($result)";
+}
+
+def Attn_ElementOp : Attn_Op<"element", [Pure]> {
+  let summary = "in a scalar region: an element of a tensor from outside";
+  let description = [{
+    Floats come as f32, i1 as i1, other integers as i32. An index on an axis of size 1 is taken as 0; others are in range. Differentiable in the tensor.
+
+    ```mlir
+    %slope = attn.element %slopes[%h] : !attn.tensor<[H], f32> -> f32
+    ```
+  }];
+  let arguments = (ins Attn_Tensor:$tensor, Variadic<I32>:$indices);
+  let results = (outs Attn_Scalar:$result);
+  let assemblyFormat = "$tensor `[` $indices `]` attr-dict `:` type($tensor) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Attn_AccumulateOp : Attn_Op<"accumulate", [ParentOneOf<["AttendBackwardOp"]>]> {
+  let summary = "in a gradient region: add to an element of a captured tensor's gradient";
+  let description = "`target` numbers the capture gradients among the op's results, from 0.";
+  let arguments = (ins F32:$value, I64Attr:$target, Variadic<I32>:$indices);
+  let assemblyFormat = "$value `into` $target `[` $indices `]` attr-dict";
+}
+
+def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator]> {
+  let summary = "what a scalar region gives";
+  let arguments = (ins Variadic<Attn_Scalar>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+def Attn_SumOp : Attn_Op<"sum", [Pure]> {
+  let summary = "sum, in f32, over the axes at which the result has size 1, or fewer heads";
+  let description = [{
+    The transpose of a broadcast (`attn.map`): where the source has "k*X" heads and the result X, groups of k neighbouring heads are summed; a rank lower than the source's
+    sums the missing leading axes away. C1: the source's shape broadcasts from the result's.
+  }];
+  let arguments = (ins Attn_Tensor:$source);
+  let results = (outs Attn_Tensor:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Attn_PrefixMeanOp : Attn_Op<"prefix_mean", [Pure]> {
+  let summary = "the causal mean: row n is the mean of rows 0 .. n of [B, H, N, D]; transposed: row m is the sum over n >= m of x_n / (n+1)";
+  let arguments = (ins Attn_Tensor:$source, UnitAttr:$transposed);
+  let results = (outs Attn_Tensor:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+}
+
+def Attn_ConvolveOp : Attn_Op<"convolve", [Pure]> {
+  let summary = "a Toeplitz mixer applied: depthwise convolution along the sequence, or over a grid of tokens";
+  let description = [{
+    result[b, h, n, c] = Σ_j taps[j, h·C + c] · x[b, h, n - dilation (j - centre), c], zero outside. With `grid` as `attn.toeplitz`. `transposed` is the transpose:
+    n + dilation (j - centre).
+
+    C1: x is [B, H, N, C]; taps [K, H·C] with static K. C2: the result has x's shape. C3: centred taps have odd K.
+  }];
+  let arguments = (ins Attn_Tensor:$source, Attn_Tensor:$taps, UnitAttr:$centred, DefaultValuedAttr<I64Attr, "1">:$dilation,
+                       OptionalAttr<DenseI64ArrayAttr>:$grid, UnitAttr:$transposed);
+  let results = (outs Attn_Tensor:$result);
+  let assemblyFormat = "$source `,` $taps attr-dict `:` type($source) `,` type($taps) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Attn_ConvolveTapsGradOp : Attn_Op<"convolve_taps_grad", [Pure]> {
+  let summary = "gradient of `attn.convolve` in its taps: Σ_{b, n} gradient[b, h, n, c] · x[b, h, n - dilation (j - centre), c] at tap j, channel h·C + c";
+  let arguments = (ins Attn_Tensor:$source, Attn_Tensor:$gradient, UnitAttr:$centred, DefaultValuedAttr<I64Attr, "1">:$dilation,
+                       OptionalAttr<DenseI64ArrayAttr>:$grid, UnitAttr:$transposed);
+  let results = (outs Attn_Tensor:$result);
+  let assemblyFormat = "$source `,` $gradient attr-dict `:` type($source) `,` type($gradient) `->` type($result)";
+}
+
+def Attn_RopeOp : Attn_Op<"rope", [Pure]> {
+  let summary = "rotary positions on [B, H, N, D]: pair (2i, 2i+1) turned by position · base^(-2i/D)";
+  let description = [{
+    The position is n, or the index in the query's window where `window` = [w] is given; with `window` = [wr, wc] and `grid` = [h, w], tokens are those of a grid: form `axial` turns
+    pairs 0 .. D/4-1 with the row in the window and the rest with the column, pair j of each half by base^(-j/(D/4)); form `line` takes the one position r·wc + c.
+    `inverse` turns back (the transpose).
+
+    C1: D is static and even; for `axial` 4 divides it. C2: `axial` needs window and grid of two.
+  }];
+  let arguments = (ins Attn_Tensor:$source, DefaultValuedAttr<F64Attr, "10000.0">:$base, OptionalAttr<DenseI64ArrayAttr>:$window,
+                       OptionalAttr<DenseI64ArrayAttr>:$grid, DefaultValuedAttr<Attn_RopeFormAttr, "::weft::attn::RopeForm::Line">:$form, UnitAttr:$inverse);
+  let results = (outs Attn_Tensor:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Attn_RmsNormOp : Attn_Op<"rms_norm", [Pure]> {
+  let summary = "x · gain / sqrt(mean(x²) + eps) over the last axis; gain [H, D], or none";
+  let arguments = (ins Attn_Tensor:$source, Optional<Attn_Tensor>:$gain, DefaultValuedAttr<F64Attr, "1e-6">:$eps);
+  let results = (outs Attn_Tensor:$result);
+  let assemblyFormat = "$source (`,` $gain^)? attr-dict `:` type($source) (`,` type($gain)^)? `->` type($result)";
+}

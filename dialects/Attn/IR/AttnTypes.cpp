@@ -1,0 +1,103 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The tensor type: spelling, checks, and how sizes relate.
+#include "dialects/Attn/IR/AttnDialect.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+
+using namespace mlir;
+using namespace weft::attn;
+
+/// Whether a size is printed without quotes: an integer or an identifier.
+static bool isPlain(StringRef size) {
+  int64_t value;
+  if (!size.getAsInteger(10, value))
+    return true;
+  return !size.empty() && (llvm::isAlpha(size.front()) || size.front() == '_') &&
+         llvm::all_of(size, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+}
+
+Type WholeTensorType::parse(AsmParser &parser) {
+  SmallVector<StringAttr> dims;
+  MLIRContext *context = parser.getContext();
+  auto parseDim = [&]() -> ParseResult {
+    std::string text;
+    int64_t value;
+    OptionalParseResult integer = parser.parseOptionalInteger(value);
+    if (integer.has_value()) {
+      if (failed(*integer))
+        return failure();
+      dims.push_back(StringAttr::get(context, std::to_string(value)));
+      return success();
+    }
+    if (failed(parser.parseOptionalKeywordOrString(&text)))
+      return parser.emitError(parser.getCurrentLocation(), "expected a size: an integer, a symbol or an expression");
+    dims.push_back(StringAttr::get(context, text));
+    return success();
+  };
+  Type element;
+  llvm::SMLoc start = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseDim) ||
+      parser.parseComma() || parser.parseType(element) || parser.parseGreater())
+    return {};
+  return parser.getChecked<WholeTensorType>(start, dims, element);
+}
+
+void WholeTensorType::print(AsmPrinter &printer) const {
+  printer << "<[";
+  llvm::interleaveComma(getDims(), printer, [&](StringAttr dim) {
+    if (isPlain(dim.getValue()))
+      printer << dim.getValue();
+    else
+      printer.printString(dim.getValue());
+  });
+  printer << "], " << getElementType() << '>';
+}
+
+LogicalResult WholeTensorType::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<StringAttr> dims,
+                                 Type element) {
+  if (dims.size() > 6)
+    return emitError() << "expected at most 6 axes, but got " << dims.size();
+  for (StringAttr dim : dims) {
+    int64_t value;
+    if (dim.empty() || (!dim.getValue().getAsInteger(10, value) && value < 0))
+      return emitError() << "expected a size of at least 0, but got " << dim;
+  }
+  if (element.isInteger(1) || element.isInteger(8) || element.isInteger(32) || element.isInteger(64) ||
+      element.isF16() || element.isBF16() || element.isF32())
+    return success();
+  return emitError() << "expected elements of i1, i8, i32, i64, f16, bf16 or f32, but got " << element;
+}
+
+std::optional<int64_t> WholeTensorType::staticDim(unsigned axis) const {
+  int64_t value;
+  if (dim(axis).getAsInteger(10, value))
+    return std::nullopt;
+  return value;
+}
+
+WholeTensorType WholeTensorType::withElement(Type element) const { return get(getDims(), element); }
+
+WholeTensorType WholeTensorType::withDim(unsigned axis, StringRef size) const {
+  SmallVector<StringAttr> dims(getDims());
+  dims[axis] = StringAttr::get(getContext(), size);
+  return get(dims, getElementType());
+}
+
+std::optional<int64_t> weft::attn::headGroup(StringRef result, StringRef operand) {
+  if (result == operand)
+    return 1;
+  int64_t many, few;
+  if (!result.getAsInteger(10, many) && !operand.getAsInteger(10, few))
+    return few > 0 && many % few == 0 ? std::optional(many / few) : std::nullopt;
+  auto [factor, rest] = result.split('*');
+  if (factor.trim().getAsInteger(10, many) || rest.trim() != operand)
+    return std::nullopt;
+  return many;
+}
+
+Type weft::attn::scalarTypeOf(WholeTensorType type) {
+  Builder builder(type.getContext());
+  if (isa<FloatType>(type.getElementType()))
+    return builder.getF32Type();
+  return type.getElementType().isInteger(1) ? builder.getI1Type() : builder.getI32Type();
+}
