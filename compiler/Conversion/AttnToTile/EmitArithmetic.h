@@ -1,0 +1,48 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The arithmetic of patterns (dialects/Attn/Pattern) that writes tile IR.
+#pragma once
+
+#include "compiler/Conversion/AttnToTile/ScalarRegion.h"
+
+namespace weft {
+
+/// Integers are i32 scalars or tiles of them, truths i1; they broadcast. Constants fold.
+struct EmitArithmetic {
+  using Int = mlir::Value;
+  using Bool = mlir::Value;
+
+  KernelFrame &frame;
+  /// What the op that carries the pattern has: tensors outside the kernel, and regions.
+  llvm::SmallVector<mlir::Value> operands;
+  llvm::SmallVector<mlir::Region *> masks;
+  /// Where values captured by mask regions are stored.
+  llvm::DenseMap<mlir::Value, mlir::Value> *stored = nullptr;
+
+  Int constant(int64_t value) { return frame.b.i32(value); }
+  Int add(Int a, Int b) { return frame.b.add(a, b); }
+  Int sub(Int a, Int b) { return frame.b.sub(a, b); }
+  Int mul(Int a, Int b) { return frame.b.mul(a, b); }
+  Int floorDiv(Int a, Int b) { return frame.b.div(a, b); }
+  Int rem(Int a, Int b) { return frame.b.rem(a, b); }
+  Int min(Int a, Int b) { return frame.b.min(a, b); }
+  Int max(Int a, Int b) { return frame.b.max(a, b); }
+  Bool lt(Int a, Int b) { return frame.b.compareInt(mlir::arith::CmpIPredicate::slt, a, b); }
+  Bool le(Int a, Int b) { return frame.b.compareInt(mlir::arith::CmpIPredicate::sle, a, b); }
+  Bool eq(Int a, Int b) { return frame.b.compareInt(mlir::arith::CmpIPredicate::eq, a, b); }
+  Bool both(Bool a, Bool b) { return frame.b.both(a, b); }
+  Bool either(Bool a, Bool b) { return frame.b.either(a, b); }
+  Bool negate(Bool a) { return frame.b.negate(a); }
+  Bool truth(bool value) { return frame.b.i1(value); }
+  Int select(Bool condition, Int yes, Int no) { return frame.b.select(condition, yes, no); }
+  Bool selectBool(Bool condition, Bool yes, Bool no) { return frame.b.select(condition, yes, no); }
+  std::optional<int64_t> isConstant(Int value) { return TileBuilder::constantOf(value); }
+  Int operand(int64_t index, llvm::ArrayRef<Int> indices) { return loadElement(frame, operands[index], indices); }
+  Bool maskRegion(int64_t index, Int b, Int h, Int n, Int m) {
+    auto element = [&](mlir::Value tensor, mlir::ValueRange indices) {
+      return loadElement(frame, stored->lookup(tensor), indices);
+    };
+    return evaluateRegion(*masks[index], {b, h, n, m}, {frame, element, nullptr, nullptr})[0];
+  }
+};
+
+} // namespace weft

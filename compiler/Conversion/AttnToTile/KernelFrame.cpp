@@ -1,0 +1,134 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// See KernelFrame.h.
+#include "compiler/Conversion/AttnToTile/KernelFrame.h"
+#include "mlir/IR/SymbolTable.h"
+
+using namespace mlir;
+
+namespace weft {
+
+bool isAligned(Value tensor) {
+  if (auto argument = dyn_cast<BlockArgument>(tensor)) {
+    auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+    return function && function.getArgAttr(argument.getArgNumber(), attn::alignedAttrName);
+  }
+  // A launch's result is fresh and contiguous: its strides are multiples of its last size.
+  auto type = cast<attn::WholeTensorType>(tensor.getType());
+  if (type.getRank() < 2)
+    return true;
+  std::optional<int64_t> last = type.staticDim(type.getRank() - 1);
+  int64_t bytes = std::max(8u, type.getElementType().getIntOrFloatBitWidth()) / 8;
+  return last && *last * bytes % 16 == 0;
+}
+
+static func::FuncOp createKernel(Operation *anchor, StringRef name) {
+  auto module = anchor->getParentOfType<ModuleOp>();
+  std::string unique = name.str();
+  for (int i = 2; module.lookupSymbol(unique); ++i)
+    unique = (name + "_" + Twine(i)).str();
+  OpBuilder b(anchor->getContext());
+  b.setInsertionPointToEnd(module.getBody());
+  auto kernel = func::FuncOp::create(b, anchor->getLoc(), unique, b.getFunctionType({}, {}));
+  kernel.addEntryBlock();
+  return kernel;
+}
+
+KernelFrame::KernelFrame(Operation *anchor, StringRef name)
+    : b(anchor->getLoc(), anchor->getContext()), anchor(anchor), kernel(createKernel(anchor, name)),
+      body(&kernel.front()) {
+  b.setInsertionPointToEnd(body);
+}
+
+TensorParameter KernelFrame::parameter(attn::WholeTensorType type, bool aligned) {
+  TensorParameter made{type, {}, {}, aligned};
+  made.pointer = body->addArgument(tile::PointerType::get(type.getElementType()), b.getLoc());
+  for (int64_t axis = 0; axis + 1 < type.getRank(); ++axis)
+    made.strides.push_back(body->addArgument(b.getI64Type(), b.getLoc()));
+  return made;
+}
+
+const TensorParameter &KernelFrame::input(Value tensor) {
+  auto [it, inserted] = inputs.try_emplace(tensor);
+  if (inserted)
+    it->second = parameter(cast<attn::WholeTensorType>(tensor.getType()), isAligned(tensor));
+  return it->second;
+}
+
+TensorParameter KernelFrame::output(attn::WholeTensorType type, bool zeroed) {
+  if (zeroed)
+    zeroedOutputs.push_back(outputs.size());
+  std::optional<int64_t> last = type.getRank() ? type.staticDim(type.getRank() - 1) : std::nullopt;
+  int64_t bytes = std::max(8u, type.getElementType().getIntOrFloatBitWidth()) / 8;
+  outputs.push_back(parameter(type, type.getRank() < 2 || (last && *last * bytes % 16 == 0)));
+  return outputs.back();
+}
+
+Value KernelFrame::size(StringRef expression) {
+  int64_t constant;
+  if (!expression.getAsInteger(10, constant)) {
+    OpBuilder::InsertionGuard guard(b);
+    return b.i32(constant);
+  }
+  auto [it, inserted] = sizes.try_emplace(b.getStringAttr(expression));
+  if (inserted)
+    it->second = body->addArgument(b.getI32Type(), b.getLoc());
+  return it->second;
+}
+
+/// The promise that a tensor's address, and its strides, are multiples of 16 bytes.
+static void promiseAlignment(func::FuncOp kernel, unsigned first, const TensorParameter &tensor) {
+  OpBuilder b(kernel.getContext());
+  int64_t elementBytes = std::max(8u, tensor.type.getElementType().getIntOrFloatBitWidth()) / 8;
+  if (!tensor.aligned)
+    return;
+  kernel.setArgAttr(first, tile::divisibilityAttrName, b.getI32IntegerAttr(16));
+  for (unsigned i = 0; i < tensor.strides.size(); ++i)
+    kernel.setArgAttr(first + 1 + i, tile::divisibilityAttrName, b.getI32IntegerAttr(16 / elementBytes));
+}
+
+SmallVector<Value> KernelFrame::finish(const KernelShape &shape) {
+  func::ReturnOp::create(b);
+  // The parameters were made in the order of their discovery; the launch passes tensors, then sizes.
+  SmallVector<TensorParameter> tensors;
+  SmallVector<Value> operands, order;
+  for (auto &[value, parameter] : inputs) {
+    operands.push_back(value);
+    tensors.push_back(parameter);
+  }
+  tensors.append(outputs.begin(), outputs.end());
+  SmallVector<unsigned> firsts;
+  for (const TensorParameter &tensor : tensors) {
+    firsts.push_back(order.size());
+    order.push_back(tensor.pointer);
+    order.append(tensor.strides.begin(), tensor.strides.end());
+  }
+  SmallVector<Attribute> sizeNames;
+  for (auto &[name, value] : sizes) {
+    sizeNames.push_back(name);
+    order.push_back(value);
+  }
+  unsigned count = order.size();
+  SmallVector<Type> types;
+  for (Value value : order) {
+    types.push_back(value.getType());
+    Value final = body->addArgument(value.getType(), value.getLoc());
+    value.replaceAllUsesWith(final);
+  }
+  body->eraseArguments(0, count);
+  kernel.setFunctionType(b.getFunctionType(types, {}));
+  for (auto [first, tensor] : llvm::zip(firsts, tensors))
+    promiseAlignment(kernel, first, tensor);
+  kernel->setAttr(tile::kernelAttrName, b.getUnitAttr());
+  kernel->setAttr(tile::scheduleAttrName, tile::ScheduleAttr::get(b.getContext(), shape.warps, shape.stages));
+
+  b.setInsertionPoint(anchor);
+  SmallVector<Type> results;
+  for (const TensorParameter &tensor : outputs)
+    results.push_back(tensor.type);
+  auto launch = attn::LaunchOp::create(
+      b, results, kernel.getName(), operands, b.getStrArrayAttr({shape.grid[0], shape.grid[1], shape.grid[2]}),
+      b.getArrayAttr(sizeNames), b.getF64ArrayAttr({}), b.getDenseI64ArrayAttr(zeroedOutputs));
+  return SmallVector<Value>(launch.getResults());
+}
+
+} // namespace weft

@@ -1,0 +1,61 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// A tile kernel being written for an attn program: its parameters are those that `attn.launch` passes, found as they are needed.
+#pragma once
+
+#include "compiler/Conversion/AttnToTile/TileBuilder.h"
+#include "dialects/Attn/IR/AttnOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace weft {
+
+/// How a tensor reaches a kernel.
+struct TensorParameter {
+  attn::WholeTensorType type;
+  mlir::Value pointer;
+  /// One for each axis but the last, i64, in elements.
+  llvm::SmallVector<mlir::Value> strides;
+  bool aligned = false;
+};
+
+/// How many blocks run a kernel, as expressions over the program's symbols, and on how many warps.
+struct KernelShape {
+  std::array<std::string, 3> grid;
+  int64_t warps = 4, stages = 3;
+};
+
+/// A kernel and its launch. Use: make one; write its body with `b`, asking for inputs, outputs and sizes; `finish`.
+class KernelFrame {
+public:
+  /// Starts the kernel `name` (made unique in the module of `anchor`), to be launched before `anchor`.
+  KernelFrame(mlir::Operation *anchor, llvm::StringRef name);
+
+  TileBuilder b;
+
+  /// The parameter for an operand of the launch.
+  const TensorParameter &input(mlir::Value tensor);
+  /// The parameter for a fresh result of the launch; zero-filled before when asked for. Numbered in order.
+  TensorParameter output(attn::WholeTensorType type, bool zeroed = false);
+  /// The value of a size as i32: a constant, or a parameter.
+  mlir::Value size(llvm::StringRef expression);
+
+  /// Ends the kernel: orders the parameters, sets the schedule, and makes the launch. Gives the launch's results, one for each output.
+  llvm::SmallVector<mlir::Value> finish(const KernelShape &shape);
+
+private:
+  TensorParameter parameter(attn::WholeTensorType type, bool aligned);
+
+  mlir::Operation *anchor;
+  mlir::func::FuncOp kernel;
+  mlir::Block *body;
+  llvm::MapVector<mlir::Value, TensorParameter> inputs;
+  llvm::SmallVector<TensorParameter> outputs;
+  llvm::SmallVector<int64_t> zeroedOutputs;
+  llvm::MapVector<mlir::StringAttr, mlir::Value> sizes;
+};
+
+/// Whether a whole tensor's address and strides are multiples of 16 bytes, as far as the program says.
+bool isAligned(mlir::Value tensor);
+
+} // namespace weft

@@ -1,0 +1,210 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// What a kernel computes on a tile of rows instead of loading it: maps, rotations, norms, sums over channels, convolutions.
+#include "compiler/Conversion/AttnToTile/RowTile.h"
+#include "compiler/Conversion/AttnToTile/ScalarRegion.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+
+namespace weft {
+
+/// The result with axes of size 1 at the end or in the middle left out of a sum: [B, H, N, 1] or [B, H, N].
+static bool sumsChannelsOnly(attn::SumOp op) {
+  auto from = cast<attn::WholeTensorType>(op.getSource().getType());
+  auto to = cast<attn::WholeTensorType>(op.getType());
+  if (from.getRank() != 4 || !from.staticDim(3))
+    return false;
+  if (to.getRank() == 4 && to.dim(3) != "1")
+    return false;
+  if (to.getRank() != 4 && to.getRank() != 3)
+    return false;
+  for (unsigned i = 0; i < 3; ++i)
+    if (from.dim(i) != to.dim(i))
+      return false;
+  return true;
+}
+
+bool isRowLocal(Operation *op) {
+  if (auto sum = dyn_cast<attn::SumOp>(op))
+    return sumsChannelsOnly(sum);
+  auto rowSpace = [](Value value) {
+    auto type = cast<attn::WholeTensorType>(value.getType());
+    return type.getRank() == 3 || (type.getRank() == 4 && type.staticDim(3));
+  };
+  if (isa<attn::MapOp, attn::RopeOp, attn::RmsNormOp, attn::ConvolveOp>(op))
+    return llvm::all_of(op->getResults(), rowSpace);
+  return false;
+}
+
+/// A tile of any element type as the scalar type that regions compute on.
+static Value asScalars(TileBuilder &b, Value tile) {
+  Type element = TileBuilder::elementOf(tile);
+  if (isa<FloatType>(element))
+    return b.cast(tile, b.getF32Type());
+  return element.isInteger(1) ? tile : b.cast(tile, b.getI32Type());
+}
+
+Value Puller::map(attn::MapOp op, Value value, const RowTile &rows, const Chunk *chunk) {
+  SmallVector<Value> arguments;
+  for (Value input : op.getInputs())
+    arguments.push_back(asScalars(b, part(input, rows, chunk)));
+  auto index = [&](int64_t axis) -> Value {
+    int64_t rank = cast<attn::WholeTensorType>(value.getType()).getRank();
+    switch (axis + (chunk ? 4 : 3) - rank) {
+    case 0:
+      return rows.batch;
+    case 1:
+      return rows.head;
+    case 2:
+      return chunk ? b.column(rows.token) : rows.token;
+    default:
+      return b.row(b.add(b.range(chunk->width), b.i32(chunk->first)));
+    }
+  };
+  auto element = [&](Value tensor, ValueRange indices) {
+    return loadElement(frame, stored->lookup(tensor), indices);
+  };
+  SmallVector<Value> results = evaluateRegion(op.getBody(), arguments, {frame, element, index, nullptr});
+  Value kept;
+  for (auto [result, tile] : llvm::zip(op.getResults(), results)) {
+    auto type = cast<attn::WholeTensorType>(result.getType());
+    SmallVector<int64_t> shape{rows.count};
+    if (chunk)
+      shape.push_back(type.dim(type.getRank() - 1) == "1" ? 1 : chunk->width);
+    Value rounded = b.cast(b.broadcast(tile, shape), type.getElementType());
+    provide(result, rows, chunk ? chunk->first : 0, rounded);
+    if (result == value)
+      kept = rounded;
+  }
+  return kept;
+}
+
+Value Puller::sumOfChannels(attn::SumOp op, const RowTile &rows, const Chunk *chunk) {
+  auto from = cast<attn::WholeTensorType>(op.getSource().getType());
+  auto to = cast<attn::WholeTensorType>(op.getType());
+  Value sum;
+  for (const Chunk &each : chunksOf(*from.staticDim(3))) {
+    Value term = b.reduceSum(b.cast(part(op.getSource(), rows, &each), b.getF32Type()), 1);
+    sum = sum ? b.add(sum, term) : term;
+  }
+  sum = b.cast(sum, to.getElementType());
+  return chunk ? b.column(sum) : sum;
+}
+
+Value Puller::rmsNorm(attn::RmsNormOp op, const RowTile &rows, const Chunk &chunk) {
+  auto type = cast<attn::WholeTensorType>(op.getType());
+  int64_t channels = *type.staticDim(3);
+  Value squares;
+  for (const Chunk &each : chunksOf(channels)) {
+    Value x = b.cast(part(op.getSource(), rows, &each), b.getF32Type());
+    Value term = b.reduceSum(b.mul(x, x), 1);
+    squares = squares ? b.add(squares, term) : term;
+  }
+  Value mean = b.mul(squares, b.f32(1.0 / channels));
+  Value factor = b.rsqrt(b.add(mean, b.f32(op.getEps().convertToDouble())));
+  Value x = b.mul(b.cast(part(op.getSource(), rows, &chunk), b.getF32Type()), b.column(factor));
+  if (Value gain = op.getGain()) {
+    // [H, D]: the tile's head, shared as heads are.
+    const TensorParameter &tensor = frame.input(stored->lookup(gain));
+    int64_t group = attn::headGroup(rows.heads, tensor.type.dim(0)).value_or(1);
+    Value head = b.cast(b.div(rows.head, b.i32(group)), b.getI64Type());
+    Value offset = b.add(b.mul(head, tensor.strides[0]), b.i64(chunk.first));
+    Value pointers = b.addPtr(b.addPtr(tensor.pointer, offset), b.range(chunk.width));
+    Value mask = chunk.valid < chunk.width ? b.less(b.range(chunk.width), b.i32(chunk.valid)) : Value();
+    x = b.mul(x, b.row(b.cast(b.load(pointers, mask), b.getF32Type())));
+  }
+  return b.cast(x, type.getElementType());
+}
+
+/// The position that turns each pair of channels of a chunk, as a tile [count, pairs] or [count, 1] of i32.
+static Value ropePositions(TileBuilder &b, attn::RopeOp op, const RowTile &rows, const Chunk &chunk) {
+  Value token = rows.token;
+  if (!op.getWindow())
+    return b.column(token);
+  ArrayRef<int64_t> window = *op.getWindow();
+  if (!op.getGrid())
+    return b.column(b.rem(token, b.i32(window[0])));
+  Value columns = b.i32((*op.getGrid())[1]);
+  Value y = b.rem(b.div(token, columns), b.i32(window[0])), x = b.rem(b.rem(token, columns), b.i32(window[1]));
+  if (op.getForm() == attn::RopeForm::Line)
+    return b.column(b.add(b.mul(y, b.i32(window[1])), x));
+  int64_t channels = *cast<attn::WholeTensorType>(op.getType()).staticDim(3);
+  Value pair = b.row(b.add(b.range(chunk.width / 2), b.i32(chunk.first / 2)));
+  return b.select(b.less(pair, b.i32(channels / 4)), b.column(y), b.column(x));
+}
+
+Value Puller::rope(attn::RopeOp op, const RowTile &rows, const Chunk &chunk) {
+  auto type = cast<attn::WholeTensorType>(op.getType());
+  int64_t channels = *type.staticDim(3), pairs = chunk.width / 2;
+  bool axial = op.getForm() == attn::RopeForm::Axial;
+  Value x = b.cast(part(op.getSource(), rows, &chunk), b.getF32Type());
+  // The frequency of pair i is base^(-2i/D); in the axial form each half counts its pairs from 0 and has D/4 of them.
+  Value pair = b.add(b.range(pairs), b.i32(chunk.first / 2));
+  if (axial)
+    pair = b.select(b.less(pair, b.i32(channels / 4)), pair, b.sub(pair, b.i32(channels / 4)));
+  double step = -std::log2(op.getBase().convertToDouble()) / (axial ? channels / 4 : channels / 2);
+  Value frequency = b.exp2(b.mul(b.cast(pair, b.getF32Type()), b.f32(step)));
+  Value angle = b.mul(b.cast(ropePositions(b, op, rows, chunk), b.getF32Type()), b.row(frequency));
+  Value cosine = math::CosOp::create(b, angle), sine = math::SinOp::create(b, angle);
+  if (op.getInverse())
+    sine = b.sub(b.zeros({1, 1}), sine);
+  auto half = RankedTensorType::get({rows.count, pairs}, b.getF32Type());
+  auto split = tile::SplitOp::create(b, half, half, b.reshape(x, {rows.count, pairs, 2}));
+  Value even = split.getLhs(), odd = split.getRhs();
+  Value turned = tile::JoinOp::create(b, RankedTensorType::get({rows.count, pairs, 2}, b.getF32Type()),
+                                      b.sub(b.mul(even, cosine), b.mul(odd, sine)),
+                                      b.add(b.mul(even, sine), b.mul(odd, cosine)));
+  return b.cast(b.reshape(turned, {rows.count, chunk.width}), type.getElementType());
+}
+
+/// The rows from which tap `offset` of a convolution takes: moved back by it along the sequence, or over a grid.
+static RowTile movedRows(TileBuilder &b, attn::ConvolveOp op, const RowTile &rows, Value length, int64_t down,
+                         int64_t right) {
+  RowTile moved = rows;
+  Value inside;
+  if (!op.getGrid()) {
+    moved.token = b.sub(rows.token, b.i32(right));
+    if (rows.offsets)
+      moved.offsets = b.sub(rows.offsets, b.i32(right));
+    inside = right > 0 ? b.compareInt(arith::CmpIPredicate::sge, moved.token, b.i32(0)) : b.less(moved.token, length);
+  } else {
+    Value columns = b.i32((*op.getGrid())[1]), lines = b.i32((*op.getGrid())[0]);
+    Value y = b.sub(b.div(rows.token, columns), b.i32(down)), x = b.sub(b.rem(rows.token, columns), b.i32(right));
+    Value zero = b.i32(0);
+    inside = b.both(b.both(b.compareInt(arith::CmpIPredicate::sge, y, zero), b.less(y, lines)),
+                    b.both(b.compareInt(arith::CmpIPredicate::sge, x, zero), b.less(x, columns)));
+    moved.token = b.sub(rows.token, b.i32(down * (*op.getGrid())[1] + right));
+    moved.scalarStart = moved.offsets = Value();
+  }
+  moved.inside = rows.inside ? b.both(rows.inside, inside) : inside;
+  return moved;
+}
+
+Value Puller::convolve(attn::ConvolveOp op, const RowTile &rows, const Chunk &chunk) {
+  auto type = cast<attn::WholeTensorType>(op.getType());
+  const TensorParameter &taps = frame.input(stored->lookup(op.getTaps()));
+  int64_t count = *taps.type.staticDim(0), channels = *type.staticDim(3);
+  bool grid = op.getGrid().has_value();
+  int64_t side = grid ? std::llround(std::sqrt(double(count))) : count;
+  int64_t centre = op.getCentred() || grid ? (side - 1) / 2 : 0;
+  int64_t direction = (op.getTransposed() ? -1 : 1) * op.getDilation();
+  // taps[j, h·C + c]: heads as the value has them.
+  int64_t group = attn::headGroup(rows.heads, type.dim(1)).value_or(1);
+  Value channel = b.add(b.mul(b.div(rows.head, b.i32(group)), b.i32(channels)), b.i32(chunk.first));
+  Value mask = chunk.valid < chunk.width ? b.less(b.range(chunk.width), b.i32(chunk.valid)) : Value();
+  Value sum;
+  for (int64_t j = 0; j < count; ++j) {
+    int64_t down = grid ? direction * (j / side - centre) : 0;
+    int64_t right = direction * ((grid ? j % side : j) - centre);
+    RowTile from = down || right ? movedRows(b, op, rows, frame.size(type.dim(2)), down, right) : rows;
+    Value start = b.add(b.cast(channel, b.getI64Type()), b.mul(taps.strides[0], b.i64(j)));
+    Value weight = b.load(b.addPtr(b.addPtr(taps.pointer, start), b.range(chunk.width)), mask);
+    Value x = b.cast(part(op.getSource(), from, &chunk), b.getF32Type());
+    Value term = b.mul(x, b.row(b.cast(weight, b.getF32Type())));
+    sum = sum ? b.add(sum, term) : term;
+  }
+  return b.cast(sum, type.getElementType());
+}
+
+} // namespace weft

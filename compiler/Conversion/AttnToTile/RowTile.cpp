@@ -1,0 +1,170 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Tiles of stored tensors: addresses, masks, loads and stores. What is computed on tiles is in RowCompute.cpp.
+#include "compiler/Conversion/AttnToTile/RowTile.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace weft {
+
+SmallVector<Chunk> chunksOf(int64_t size, int64_t most) {
+  SmallVector<Chunk> chunks;
+  for (int64_t first = 0; first < size;) {
+    int64_t left = size - first;
+    int64_t width = left >= 16 ? std::min<int64_t>(most, int64_t(1) << llvm::Log2_64(left)) : 16;
+    // What a chunk of twice the size would pad by less than a sixteenth is not split again.
+    chunks.push_back({first, width, std::min(width, left)});
+    first += width;
+  }
+  return chunks;
+}
+
+namespace {
+/// Where a tensor's axes lie in the row space [B, H, N, D] (or [B, H, N]).
+enum Axis { batchAxis, headAxis, tokenAxis, channelAxis };
+} // namespace
+
+/// The axis of the row space that axis `i` of a tensor stands for, or nothing where its size is 1.
+static std::optional<Axis> rowSpaceAxis(attn::WholeTensorType type, unsigned i, bool channels) {
+  if (type.dim(i) == "1")
+    return std::nullopt;
+  return static_cast<Axis>(i + (channels ? 4 : 3) - type.getRank());
+}
+
+static bool hasAxis(attn::WholeTensorType type, Axis axis, bool channels) {
+  for (unsigned i = 0; i < type.getRank(); ++i)
+    if (rowSpaceAxis(type, i, channels) == axis)
+      return true;
+  return false;
+}
+
+/// The head of a tensor with `heads` heads that the tile's head shares.
+static Value sharedHead(TileBuilder &b, const RowTile &rows, StringRef heads) {
+  int64_t group = attn::headGroup(rows.heads, heads).value_or(1);
+  return group == 1 ? rows.head : b.div(rows.head, b.i32(group));
+}
+
+Value Puller::pointers(const TensorParameter &tensor, const RowTile &rows, const Chunk *chunk) {
+  attn::WholeTensorType type = tensor.type;
+  Value scalar = tensor.pointer, tile;
+  auto moveScalar = [&](Value index, Value stride) {
+    Value step = b.cast(index, b.getI64Type());
+    scalar = b.addPtr(scalar, stride ? b.mul(step, stride) : step);
+  };
+  auto moveTile = [&](Value offset) { tile = tile ? b.add(tile, offset) : offset; };
+  for (unsigned i = 0; i < type.getRank(); ++i) {
+    Value stride = i < tensor.strides.size() ? tensor.strides[i] : Value();
+    std::optional<Axis> axis = rowSpaceAxis(type, i, chunk);
+    if (!axis)
+      continue;
+    switch (*axis) {
+    case batchAxis:
+      moveScalar(rows.batch, stride);
+      break;
+    case headAxis:
+      moveScalar(sharedHead(b, rows, type.dim(i)), stride);
+      break;
+    case tokenAxis: {
+      if (rows.base)
+        moveScalar(rows.base, stride);
+      if (rows.scalarStart)
+        moveScalar(rows.scalarStart, stride);
+      Value tokens = rows.scalarStart ? rows.offsets : rows.token;
+      Value offset = stride ? b.mul(tokens, b.cast(stride, b.getI32Type())) : tokens;
+      moveTile(chunk ? b.column(offset) : offset);
+      break;
+    }
+    case channelAxis:
+      if (chunk->first)
+        scalar = b.addPtr(scalar, b.i64(chunk->first));
+      moveTile(b.row(b.range(chunk->width)));
+      break;
+    }
+  }
+  SmallVector<int64_t> shape{hasAxis(type, tokenAxis, chunk) ? rows.count : 1};
+  if (chunk)
+    shape.push_back(hasAxis(type, channelAxis, chunk) ? chunk->width : 1);
+  if (!tile)
+    return b.broadcast(scalar, shape);
+  return b.addPtr(b.broadcast(scalar, shape), b.broadcast(tile, shape));
+}
+
+/// Which elements of a tile exist; null for all. `rank`-2 masks are [count or 1, width or 1].
+static Value existing(TileBuilder &b, attn::WholeTensorType type, const RowTile &rows, const Chunk *chunk) {
+  Value mask;
+  if (rows.inside && hasAxis(type, tokenAxis, chunk))
+    mask = chunk ? b.column(rows.inside) : rows.inside;
+  if (chunk && chunk->valid < chunk->width && hasAxis(type, channelAxis, chunk)) {
+    Value channels = b.row(b.less(b.range(chunk->width), b.i32(chunk->valid)));
+    mask = mask ? b.both(mask, channels) : channels;
+  }
+  return mask;
+}
+
+Value Puller::load(Value outside, attn::WholeTensorType type, const RowTile &rows, const Chunk *chunk) {
+  const TensorParameter &tensor = frame.input(outside);
+  if (chunk && tensor.type.getRank() == 4 && type.dim(2) == "1" && tensor.type.dim(2) != "1") {
+    // Partial sums of what has one row: added here.
+    RowTile parts = rows;
+    parts.count = *tensor.type.staticDim(2);
+    parts.token = b.range(parts.count);
+    parts.inside = parts.base = parts.scalarStart = parts.offsets = Value();
+    Value terms = b.load(pointers(tensor, parts, chunk), existing(b, tensor.type, parts, chunk));
+    return b.cast(b.row(b.reduceSum(terms, 0)), type.getElementType());
+  }
+  return b.load(pointers(tensor, rows, chunk), existing(b, tensor.type, rows, chunk));
+}
+
+void Puller::store(const TensorParameter &tensor, const RowTile &rows, const Chunk *chunk, Value tile) {
+  Value address = pointers(tensor, rows, chunk);
+  Value value = b.broadcast(b.cast(tile, tensor.type.getElementType()), TileBuilder::shapeOf(address));
+  b.store(address, value, existing(b, tensor.type, rows, chunk));
+}
+
+void Puller::provide(Value value, const RowTile &rows, int64_t firstChannel, Value tile) {
+  made.push_back({{value, rows.token, firstChannel}, tile, b.getInsertionBlock()});
+}
+
+Value Puller::lookup(const Key &key) const {
+  for (const Entry &entry : llvm::reverse(made)) {
+    if (!(entry.key == key))
+      continue;
+    for (Block *block = b.getInsertionBlock(); block; block = block->getParentOp() ? block->getParentOp()->getBlock() : nullptr)
+      if (block == entry.block)
+        return entry.tile;
+  }
+  return {};
+}
+
+/// The one row that a value of a single row has, whatever the rows of the tile are.
+static RowTile singleRow(TileBuilder &b, const RowTile &rows) {
+  RowTile one = rows;
+  one.count = 1;
+  one.token = b.full({1}, 0, b.getI32Type());
+  one.inside = one.base = one.scalarStart = one.offsets = Value();
+  return one;
+}
+
+Value Puller::part(Value value, const RowTile &rows, const Chunk *chunk) {
+  if (Value tile = lookup({value, rows.token, chunk ? chunk->first : 0}))
+    return tile;
+  auto type = cast<attn::WholeTensorType>(value.getType());
+  Operation *op = value.getDefiningOp();
+  auto outside = stored->find(value);
+  if (outside != stored->end())
+    return load(outside->second, type, rows, chunk);
+  assert(op && "an argument of the program is stored");
+  if (rows.count != 1 && !hasAxis(type, tokenAxis, chunk))
+    return part(value, singleRow(b, rows), chunk);
+  if (auto map = dyn_cast<attn::MapOp>(op))
+    return this->map(map, value, rows, chunk);
+  if (auto sum = dyn_cast<attn::SumOp>(op))
+    return sumOfChannels(sum, rows, chunk);
+  if (auto rope = dyn_cast<attn::RopeOp>(op))
+    return this->rope(rope, rows, *chunk);
+  if (auto norm = dyn_cast<attn::RmsNormOp>(op))
+    return rmsNorm(norm, rows, *chunk);
+  return convolve(cast<attn::ConvolveOp>(op), rows, *chunk);
+}
+
+} // namespace weft

@@ -1,0 +1,78 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// See ScalarRegion.h.
+#include "compiler/Conversion/AttnToTile/ScalarRegion.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+
+namespace weft {
+
+Value loadElement(KernelFrame &frame, Value tensor, ValueRange indices) {
+  TileBuilder &b = frame.b;
+  const TensorParameter &parameter = frame.input(tensor);
+  Value pointer = parameter.pointer, offset;
+  for (auto [axis, index] : llvm::enumerate(indices)) {
+    if (parameter.type.dim(axis) == "1")
+      continue;
+    Value step = b.cast(index, b.getI64Type());
+    if (axis < parameter.strides.size())
+      step = b.mul(step, parameter.strides[axis]);
+    offset = offset ? b.add(offset, step) : step;
+  }
+  Value loaded = b.load(offset ? b.addPtr(pointer, offset) : pointer, {});
+  return b.cast(loaded, attn::scalarTypeOf(parameter.type));
+}
+
+/// An arithmetic op on tiles: operands brought to one shape, results of that shape.
+static SmallVector<Value> cloneBroadcast(TileBuilder &b, Operation &op, ArrayRef<Value> operands) {
+  SmallVector<int64_t> shape;
+  bool tiles = false;
+  for (Value operand : operands) {
+    auto its = TileBuilder::shapeOf(operand);
+    tiles |= isa<RankedTensorType>(operand.getType());
+    if (its.size() > shape.size())
+      shape.insert(shape.begin(), its.size() - shape.size(), 1);
+    for (auto [i, size] : llvm::enumerate(llvm::reverse(its)))
+      shape[shape.size() - 1 - i] = std::max(shape[shape.size() - 1 - i], size);
+  }
+  IRMapping mapping;
+  for (auto [from, to] : llvm::zip(op.getOperands(), operands))
+    mapping.map(from, tiles ? b.broadcast(to, shape) : to);
+  Operation *clone = b.clone(op, mapping);
+  if (tiles)
+    for (OpResult result : clone->getResults())
+      result.setType(RankedTensorType::get(shape, result.getType()));
+  return SmallVector<Value>(clone->getResults());
+}
+
+SmallVector<Value> evaluateRegion(Region &region, ValueRange arguments, const RegionContext &context) {
+  TileBuilder &b = context.frame.b;
+  IRMapping mapping;
+  mapping.map(region.getArguments(), arguments);
+  auto mapped = [&](ValueRange values) {
+    return llvm::map_to_vector(values, [&](Value value) { return mapping.lookupOrDefault(value); });
+  };
+  for (Operation &op : region.front().without_terminator()) {
+    SmallVector<Value> results;
+    if (auto element = dyn_cast<attn::ElementOp>(op)) {
+      results = {context.element(element.getTensor(), mapped(element.getIndices()))};
+    } else if (auto index = dyn_cast<attn::IndexOp>(op)) {
+      results = {context.index(index.getAxis())};
+    } else if (auto size = dyn_cast<attn::SizeOp>(op)) {
+      results = {context.frame.size(size.getSize())};
+    } else if (auto accumulate = dyn_cast<attn::AccumulateOp>(op)) {
+      context.accumulate(accumulate.getTarget(), mapping.lookupOrDefault(accumulate.getValue()),
+                         mapped(accumulate.getIndices()));
+    } else {
+      // Constants stay scalars; they are splat where they meet tiles.
+      results = cloneBroadcast(b, op, mapped(op.getOperands()));
+    }
+    for (auto [from, to] : llvm::zip(op.getResults(), results))
+      mapping.map(from, to);
+  }
+  return mapped(region.front().getTerminator()->getOperands());
+}
+
+} // namespace weft

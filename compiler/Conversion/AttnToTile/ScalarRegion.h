@@ -1,0 +1,28 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// A scalar region (arith, math, attn.element ...) evaluated on tiles.
+#pragma once
+
+#include "compiler/Conversion/AttnToTile/KernelFrame.h"
+
+namespace weft {
+
+/// What a region's ops mean inside a kernel, beside arithmetic.
+struct RegionContext {
+  KernelFrame &frame;
+  /// An element of a stored tensor at indices (tiles of i32 or scalars): f32, i32 or i1.
+  llvm::function_ref<mlir::Value(mlir::Value tensor, mlir::ValueRange indices)> element;
+  /// `attn.index axis`.
+  llvm::function_ref<mlir::Value(int64_t axis)> index;
+  /// `attn.accumulate`; may be null where the region has none.
+  llvm::function_ref<void(int64_t target, mlir::Value value, mlir::ValueRange indices)> accumulate;
+};
+
+/// Evaluates `region` with its block's arguments standing for `arguments` (scalars, or tiles that broadcast together). Gives
+/// what its `attn.yield` yields; values that depend on no argument stay scalars.
+llvm::SmallVector<mlir::Value> evaluateRegion(mlir::Region &region, mlir::ValueRange arguments,
+                                              const RegionContext &context);
+
+/// The default of RegionContext::element: loads it.
+mlir::Value loadElement(KernelFrame &frame, mlir::Value tensor, mlir::ValueRange indices);
+
+} // namespace weft
