@@ -2,11 +2,29 @@
 """References and the rule that says when an attention kernel is right.
 
 ``accuracy`` judges a result by a float64 reference and the same formula in plain framework operations, ``hold``
-raises where it is wrong;
-``attention`` is that reference and those plain forms. Both need PyTorch.
+raises where it is wrong; ``judge`` runs a program and its backward and judges every result and gradient.
+``masks``, ``attention``, ``mixers`` and ``sema`` are those references, written from the definitions and sharing
+nothing with the compiler. All of it needs PyTorch.
 """
 
+from weft.testing import masks, mixers
 from weft.testing.accuracy import Accuracy, accuracy, hold
-from weft.testing.attention import plain_attention, reference_attention
+from weft.testing.attention import FORMS, Domain, attention, plain_attention, reference_attention
+from weft.testing.judge import judge, poisoned
+from weft.testing.sema import sema
 
-__all__ = ["Accuracy", "accuracy", "hold", "plain_attention", "reference_attention"]
+__all__ = [
+    "FORMS",
+    "Accuracy",
+    "Domain",
+    "accuracy",
+    "attention",
+    "hold",
+    "judge",
+    "masks",
+    "mixers",
+    "plain_attention",
+    "poisoned",
+    "reference_attention",
+    "sema",
+]

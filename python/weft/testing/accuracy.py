@@ -9,7 +9,7 @@ catch kernels whose every element is just inside the first bound.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -53,7 +53,13 @@ class Accuracy:
             (self.worst, self.worst_limit), (self.mean, self.mean_limit),
             (self.bias, self.bias_limit), (self.relative, self.relative_limit),
         )  # fmt: skip
-        return max(math.inf if math.isnan(error) else error / limit for error, limit in pairs)
+        return max(_factor(error, limit) for error, limit in pairs)
+
+
+def _factor(error: float, limit: float) -> float:
+    if math.isnan(error):
+        return math.inf
+    return error / limit if limit else math.inf if error else 0.0
 
 
 def accuracy(
@@ -74,7 +80,7 @@ def accuracy(
     unrounded, in which case a bf16 result must be within 0.4 % of the reference in norm.
 
     Elements where the reference is -inf or +inf must be equal; they take no part in the other bounds. A NaN in
-    ``out`` breaks every bound.
+    ``out`` breaks every bound. A plain form that overflowed says nothing; one at least must not.
     """
     if out.shape != ref.shape:
         raise ValueError(f"expected a result of shape {tuple(ref.shape)}, but got {tuple(out.shape)}")
@@ -83,7 +89,9 @@ def accuracy(
     if not torch.equal(out.detach().double()[~finite], ref[~finite]):
         failures.append("infinite elements differ from the reference's")
     got = _Errors.of(out, ref, finite)
-    forms = [_Errors.of(form, ref, finite) for form in plain]
+    forms = [_Errors.of(form, ref, finite) for form in plain if torch.isfinite(form[finite]).all()]
+    if not forms:
+        raise ValueError("expected a plain form without overflow; scale the inputs down")
     worst_plain = max(form.worst for form in forms)
     mean_plain = max(form.mean for form in forms)
     bias_plain = max(form.bias for form in forms)
@@ -95,7 +103,7 @@ def accuracy(
     mean_limit = (1.1 if got.count >= _SMALL else 1.5) * mean_plain + 1e-6
     bias_limit = bias_plain + _BIAS_STANDARD_ERRORS * got.standard_error + 1e-4 * got.mean_reference
     bf16 = out.dtype == torch.bfloat16 and products_as_given
-    relative_limit = max(0.004 if bf16 else 1.1 * relative_plain, 1e-6)
+    relative_limit = max(0.004 if bf16 else 1.1 * relative_plain, got.least_relative * additive)
 
     if gradient:  # the rule bounds the mean error of outputs only
         mean_limit = math.inf
@@ -124,6 +132,8 @@ class _Errors:
     standard_error: float
     mean_reference: float
     relative: float
+    least_relative: float
+    """the relative error of 1 in every element: what an additive bound allows where the reference is all but zero"""
     count: int
 
     @staticmethod
@@ -132,7 +142,7 @@ class _Errors:
         expected = ref[finite]
         count = difference.numel()
         if count == 0:
-            return _Errors(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0)
+            return _Errors(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0)
         signed = difference * expected.sign()
         norm = float(expected.norm())
         return _Errors(
@@ -142,23 +152,35 @@ class _Errors:
             standard_error=float(signed.std()) / math.sqrt(count) if count > 1 else 0.0,
             mean_reference=float(expected.abs().mean()),
             relative=float(difference.norm()) / norm if norm else float(difference.norm()),
+            least_relative=math.sqrt(count) / norm if norm else math.sqrt(count),
             count=count,
         )
 
 
-def hold(draw: Callable[[], Sequence[Accuracy]]) -> None:
+def hold(draw: Callable[[], Sequence[Accuracy] | Mapping[str, Accuracy]]) -> None:
     """Raise AssertionError unless every result of ``draw`` is right.
 
-    ``draw`` makes fresh random inputs at each call and judges the results on them. One draw in some two hundred
-    exceeds a bound by chance, so an
-    excess below three times a bound counts only if one of two fresh draws repeats it.
+    ``draw`` makes fresh random inputs at each call and judges the results on them, by name or in order. One draw in
+    some two hundred exceeds a bound by chance, so an excess below three times the limit counts only if one of two
+    fresh draws exceeds the same bound of the same result.
     """
-    failures = _failures(draw())
-    if not failures:
-        return
-    if any(excess >= 3 for excess, _ in failures) or any(_failures(draw()) for _ in range(2)):
-        raise AssertionError("; ".join(text for _, text in failures))
+    first = _excesses(draw())
+    if any(excess >= 3 for excess, _ in first.values()):
+        raise AssertionError("; ".join(text for _, text in first.values()))
+    for _ in range(2):
+        if not first:
+            return
+        again = _excesses(draw())
+        repeated = {key: again[key] for key in again.keys() & first.keys()}
+        if repeated:
+            raise AssertionError("; ".join(text for _, text in repeated.values()))
 
 
-def _failures(results: Sequence[Accuracy]) -> list[tuple[float, str]]:
-    return [(result.excess, text) for result in results for text in result.failures]
+def _excesses(results: Sequence[Accuracy] | Mapping[str, Accuracy]) -> dict[tuple[str, str], tuple[float, str]]:
+    """Every broken bound, by the result's name and the bound's: by what factor, and in words."""
+    named = results.items() if isinstance(results, Mapping) else ((f"result {i}", x) for i, x in enumerate(results))
+    return {
+        (name, text.split(":")[0]): (result.excess, f"{name}: {text}")
+        for name, result in named
+        for text in result.failures
+    }
