@@ -2,6 +2,7 @@
 // See Pipelines.h.
 
 #include "compiler/Pipelines/Pipelines.h"
+#include "compiler/Conversion/AttnToTile/AttnToTile.h"
 #include "compiler/Conversion/TileToWarp/TileToWarp.h"
 #include "compiler/Conversion/WarpToLLVM/WarpToLLVM.h"
 #include "dialects/Warp/Transforms/Passes.h"
@@ -49,6 +50,7 @@ void buildTileToLLVM(OpPassManager &passes) {
 }
 
 void registerPasses() {
+  registerAttnToTilePass();
   registerTileToWarpPass();
   warp::registerWarpPasses();
   registerPass(createConvertWarpToLLVMPass);

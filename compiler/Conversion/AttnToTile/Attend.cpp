@@ -1,0 +1,142 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// See Attend.h.
+#include "compiler/Conversion/AttnToTile/Attend.h"
+#include "dialects/Attn/Pattern/Segments.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace weft {
+
+static Region *presentOrNull(Region &region) { return region.empty() ? nullptr : &region; }
+
+template <typename Op> static Attend attendOf(Op op) {
+  Attend made{op,
+              op.getQuery(),
+              op.getKeys(),
+              op.getValues(),
+              op.getCounts(),
+              op.getCuSeqlens(),
+              op.getPatternOperands(),
+              op.getPatterns(),
+              op.getScale().convertToDouble(),
+              op.getPrecision(),
+              presentOrNull(op.getScoreMod()),
+              {}};
+  for (Region &mask : op.getMasks())
+    made.masks.push_back(&mask);
+  return made;
+}
+
+Attend Attend::of(attn::AttendOp op) { return attendOf(op); }
+Attend Attend::of(attn::AttendBackwardOp op) { return attendOf(op); }
+
+attn::WholeTensorType Attend::queryType() const { return cast<attn::WholeTensorType>(query.getType()); }
+attn::WholeTensorType Attend::keyType(unsigned domain) const {
+  return cast<attn::WholeTensorType>(keys[domain].getType());
+}
+attn::WholeTensorType Attend::valueType(unsigned domain) const {
+  return cast<attn::WholeTensorType>(values[domain].getType());
+}
+int64_t Attend::group() const { return attn::headGroup(queryType().dim(1), keyType(0).dim(1)).value_or(1); }
+
+tile::Precision Attend::precision() const {
+  return attnPrecision == attn::Precision::TF32 ? tile::Precision::TF32 : tile::Precision::TF32x3;
+}
+
+std::array<std::string, 3> attendGrid(const Attend &attend, attn::WholeTensorType tiled, int64_t rows) {
+  std::string tiles = "cdiv(" + tiled.dim(2).str() + ", " + std::to_string(rows) + ")";
+  // Each packed sequence may begin one tile more than the whole has.
+  if (!attend.cuSeqlens.empty())
+    tiles += " + " + cast<attn::WholeTensorType>(attend.cuSeqlens[0].getType()).dim(0).str();
+  return {tiles, tiled.dim(1).str(), tiled.dim(0).str()};
+}
+
+/// Which packed sequence has tile `tile` of all sequences' tiles: its number, the tile within it, and where it begins and
+/// ends; past the last, a sequence of length 0.
+static void findSequence(KernelFrame &frame, const TensorParameter &cu, int64_t rows, Standing &standing) {
+  TileBuilder &b = frame.b;
+  auto bound = [&](Value index) { return b.load(b.addPtr(cu.pointer, b.cast(index, b.getI64Type())), {}); };
+  Value count = b.sub(frame.size(cu.type.dim(0)), b.i32(1)), none = b.i32(-1);
+  auto loop = scf::ForOp::create(b, b.i32(0), count, b.i32(1), ValueRange{standing.tile, none, b.i32(0)});
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value s = loop.getInductionVar(), left = loop.getRegionIterArg(0), found = loop.getRegionIterArg(1);
+    Value within = loop.getRegionIterArg(2);
+    Value tiles = b.ceilDiv(b.sub(bound(b.add(s, b.i32(1))), bound(s)), rows);
+    Value here = b.both(b.less(found, b.i32(0)), b.less(left, tiles));
+    scf::YieldOp::create(b, ValueRange{b.sub(left, tiles), b.select(here, s, found), b.select(here, left, within)});
+  }
+  Value found = loop.getResult(1);
+  Value missing = b.less(found, b.i32(0));
+  standing.sequence = b.select(missing, b.i32(0), found);
+  standing.tile = b.select(missing, b.i32(1 << 20), loop.getResult(2)); // (Past any sequence's end: no row exists.)
+}
+
+Standing findStanding(KernelFrame &frame, const Attend &attend, DenseMap<Value, Value> &stored, int64_t rows,
+                      bool tileKeys) {
+  TileBuilder &b = frame.b;
+  Standing standing;
+  standing.tile = b.programId(tile::Axis::X);
+  standing.head = b.programId(tile::Axis::Y);
+  standing.batch = b.programId(tile::Axis::Z);
+  standing.queryLength = frame.size(attend.queryType().dim(2));
+  for (unsigned i = 0; i < attend.keys.size(); ++i)
+    standing.keyLengths.push_back(frame.size(attend.keyType(i).dim(2)));
+  if (!attend.cuSeqlens.empty()) {
+    const TensorParameter queries = frame.input(stored.lookup(attend.cuSeqlens[0]));
+    const TensorParameter keys = frame.input(stored.lookup(attend.cuSeqlens[1]));
+    findSequence(frame, tileKeys ? keys : queries, rows, standing);
+    auto bound = [&](const TensorParameter &cu, int64_t plus) {
+      return b.load(b.addPtr(cu.pointer, b.cast(b.add(standing.sequence, b.i32(plus)), b.getI64Type())), {});
+    };
+    standing.queryBase = bound(queries, 0);
+    standing.keyBase = bound(keys, 0);
+    standing.queryLength = b.sub(bound(queries, 1), standing.queryBase);
+    standing.keyLengths = {b.sub(bound(keys, 1), standing.keyBase)};
+  }
+  Value keyHead = tileKeys ? standing.head : b.div(standing.head, b.i32(attend.group()));
+  for (unsigned i = 0; i < attend.counts.size(); ++i) {
+    Value count = loadElement(frame, stored.lookup(attend.counts[i]), {standing.batch, keyHead});
+    standing.keyLengths[i] = b.min(standing.keyLengths[i], count);
+  }
+  return standing;
+}
+
+RowTile rowsFrom(TileBuilder &b, Value start, int64_t count, Value length, bool bounded) {
+  RowTile rows;
+  rows.count = count;
+  rows.scalarStart = start;
+  rows.offsets = b.range(count);
+  rows.token = b.add(start, rows.offsets);
+  if (bounded)
+    rows.inside = b.less(rows.token, length);
+  return rows;
+}
+
+std::optional<SmallVector<Value>>
+walkBlocks(const Walk &walk, ValueRange initial,
+           llvm::function_ref<SmallVector<Value>(const WalkedBlock &, ValueRange)> body) {
+  TileBuilder &b = walk.arithmetic.frame.b;
+  attn::RowBlock<EmitArithmetic> rows{walk.rowBegin, walk.rowEnd, walk.head, walk.rowLength, walk.columnLength};
+  auto segments = attn::rowSegments(walk.arithmetic, walk.pattern, rows, walk.columns);
+  if (!segments)
+    return std::nullopt;
+  SmallVector<Value> carried(initial);
+  for (const auto &segment : *segments) {
+    std::optional<int64_t> begin = TileBuilder::constantOf(segment.begin), end = TileBuilder::constantOf(segment.end);
+    if (segment.begin == segment.end || (begin && end && *begin >= *end))
+      continue;
+    auto loop = scf::ForOp::create(b, segment.begin, segment.end, b.i32(1), carried);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    SmallVector<Value> next = body({loop.getInductionVar(), segment.full}, loop.getRegionIterArgs());
+    scf::YieldOp::create(b, next);
+    carried.assign(loop.getResults().begin(), loop.getResults().end());
+  }
+  return carried;
+}
+
+} // namespace weft

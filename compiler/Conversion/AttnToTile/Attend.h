@@ -1,0 +1,77 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// What the forward and the backward kernels of attention share: their operands by one name, where a program stands, and walks over blocks.
+#pragma once
+
+#include "compiler/Conversion/AttnToTile/EmitArithmetic.h"
+#include "compiler/Conversion/AttnToTile/RowTile.h"
+
+namespace weft {
+
+/// The operands of an `attn.attend` or an `attn.attend_backward`.
+struct Attend {
+  mlir::Operation *op;
+  mlir::Value query;
+  mlir::ValueRange keys, values, counts, cuSeqlens, patternOperands;
+  mlir::ArrayAttr patterns;
+  double scale;
+  attn::Precision attnPrecision;
+  mlir::Region *scoreMod; ///< null where there is none
+  llvm::SmallVector<mlir::Region *> masks;
+
+  static Attend of(attn::AttendOp op);
+  static Attend of(attn::AttendBackwardOp op);
+
+  attn::WholeTensorType queryType() const;
+  attn::WholeTensorType keyType(unsigned domain) const;
+  attn::WholeTensorType valueType(unsigned domain) const;
+  int64_t headSize() const { return *queryType().staticDim(3); }
+  int64_t valueSize() const { return *valueType(0).staticDim(3); }
+  /// Query heads that share a key head.
+  int64_t group() const;
+  /// How the products of these operands are multiplied: `tf32x3` for f32 unless TF32 is asked for.
+  tile::Precision precision() const;
+  mlir::Type storage() const { return queryType().getElementType(); }
+};
+
+/// Where one program of a kernel over row tiles stands.
+struct Standing {
+  mlir::Value tile;           ///< i32: number of its tile within its sequence
+  mlir::Value batch, head;    ///< i32, on the axes of the tiled tensor
+  mlir::Value sequence;       ///< i32: which packed sequence, or null
+  mlir::Value queryBase, keyBase; ///< i32: first token of the packed sequence, or null
+  mlir::Value queryLength;    ///< i32: N
+  llvm::SmallVector<mlir::Value> keyLengths; ///< i32: M of each domain, clipped to its count
+};
+
+/// The kernel's grid: tiles of `rows` on the tiled side ("cdiv(N, rows)", more for packed sequences), heads, batch.
+std::array<std::string, 3> attendGrid(const Attend &attend, attn::WholeTensorType tiled, int64_t rows);
+
+/// Finds out where the program stands. `tileKeys` where the tiled side is that of the keys; otherwise the queries'. `stored` as Puller's.
+Standing findStanding(KernelFrame &frame, const Attend &attend, llvm::DenseMap<mlir::Value, mlir::Value> &stored,
+                      int64_t rows, bool tileKeys);
+
+/// `count` rows from `start` (i32) on, of `length`. Where `bounded`, `inside` says which exist.
+RowTile rowsFrom(TileBuilder &b, mlir::Value start, int64_t count, mlir::Value length, bool bounded);
+
+/// A walk over the blocks of one domain that a tile of rows touches.
+struct Walk {
+  mlir::Attribute pattern; ///< rows × blocks: transposed already where keys are tiled
+  EmitArithmetic &arithmetic;
+  mlir::Value rowBegin, rowEnd, head; ///< i32; rowEnd exclusive, clipped to the rows' length
+  mlir::Value rowLength, columnLength;
+  int64_t columns; ///< block size
+};
+
+/// What a body is given of one block: its number, and whether every pair in it belongs.
+struct WalkedBlock {
+  mlir::Value number;
+  bool full;
+};
+
+/// Writes the loops of a walk, one for each segment; `body` gives the carried values' next. Gives what they end as. Nothing
+/// where the pattern has no affine structure.
+std::optional<llvm::SmallVector<mlir::Value>>
+walkBlocks(const Walk &walk, mlir::ValueRange initial,
+           llvm::function_ref<llvm::SmallVector<mlir::Value>(const WalkedBlock &, mlir::ValueRange)> body);
+
+} // namespace weft

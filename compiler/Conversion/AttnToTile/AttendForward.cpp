@@ -1,0 +1,239 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Attention forward: a program holds a tile of queries, walks the blocks of keys that their pattern touches, domain after domain,
+// with one online softmax (Milakov and Gimelshein 2018; Dao et al. 2022) in base 2, and ends with what is computed from the output row by row.
+//
+//   m = -inf, l = 0, acc = 0                       (with a sink: m = sink, l = 1)
+//   for each block:  s = q kᵀ · scale;  m' = max(m, rowmax s);  p = 2^(s - m');  α = 2^(m - m')
+//                    l = l α + rowsum p;  acc = acc α + p v;  m = m'
+//   out = acc / l;  lse = (m + log2 l) ln 2
+#include "compiler/Conversion/AttnToTile/AttendForward.h"
+#include "dialects/Attn/Pattern/Membership.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace weft {
+
+static constexpr double log2OfE = 1.4426950408889634, ln2 = 0.6931471805599453;
+
+attn::ScheduleAttr forwardSchedule(attn::AttendOp op) {
+  if (op.getSchedule())
+    return *op.getSchedule();
+  Attend attend = Attend::of(op);
+  int64_t size = std::max(attend.headSize(), attend.valueSize());
+  int64_t rows = 128, columns = 64, warps = size > 64 ? 8 : 4, stages = size > 128 ? 2 : 3;
+  if (attend.storage().isF32()) {
+    rows = 64;
+    columns = 32;
+    warps = 4;
+    stages = 2;
+  }
+  // A window is one block of its own where it can be.
+  if (auto window = dyn_cast<attn::BlockWindowAttr>(op.getPatterns()[0]); window && window.getGrid().empty()) {
+    int64_t size = window.getWindow()[0];
+    if (llvm::isPowerOf2_64(size) && size >= 16 && size < rows) {
+      rows = size;
+      columns = std::min(columns, size);
+      warps = std::min<int64_t>(warps, rows / 16);
+    }
+  }
+  return attn::ScheduleAttr::get(op.getContext(), rows, columns, warps, stages);
+}
+
+namespace {
+
+/// The state of the online softmax.
+struct State {
+  Value maximum, total;
+  SmallVector<Value> sums; // a chunk of value channels each
+
+  SmallVector<Value> packed() const {
+    SmallVector<Value> values{maximum, total};
+    values.append(sums);
+    return values;
+  }
+  static State unpack(ValueRange values) { return {values[0], values[1], SmallVector<Value>(values.drop_front(2))}; }
+};
+
+/// The writing of one forward kernel.
+class ForwardKernel {
+public:
+  ForwardKernel(attn::AttendOp op, DenseMap<Value, Value> &stored)
+      : op(op), attend(Attend::of(op)), stored(stored), schedule(forwardSchedule(op)), frame(op, "attend"), b(frame.b),
+        puller(frame), queryChunks(chunksOf(attend.headSize())), valueChunks(chunksOf(attend.valueSize())) {
+    puller.stored = &stored;
+    arithmetic.operands = llvm::map_to_vector(attend.patternOperands, [&](Value v) { return stored.lookup(v); });
+    arithmetic.masks = attend.masks;
+    arithmetic.stored = &stored;
+  }
+
+  LogicalResult write(ArrayRef<Value> roots);
+
+private:
+  void begin();
+  State initial();
+  std::optional<State> walkDomain(unsigned domain, const State &state);
+  State step(unsigned domain, const WalkedBlock &block, const State &state);
+  Value scores(unsigned domain, const RowTile &keys, bool full);
+  Value modified(Value product, const RowTile &keys);
+  void end(const State &state);
+
+  attn::AttendOp op;
+  Attend attend;
+  DenseMap<Value, Value> &stored;
+  attn::ScheduleAttr schedule;
+  KernelFrame frame;
+  TileBuilder &b;
+  Puller puller;
+  EmitArithmetic arithmetic{frame, {}, {}, nullptr};
+  SmallVector<Chunk> queryChunks, valueChunks;
+  Standing standing;
+  RowTile rows;
+  SmallVector<Value> queries; // a chunk of channels each, in the storage type
+};
+
+} // namespace
+
+void ForwardKernel::begin() {
+  standing = findStanding(frame, attend, stored, schedule.getRows(), /*tileKeys=*/false);
+  Value start = b.mul(standing.tile, b.i32(schedule.getRows()));
+  rows = rowsFrom(b, start, schedule.getRows(), standing.queryLength, /*bounded=*/true);
+  rows.batch = standing.batch;
+  rows.head = standing.head;
+  rows.heads = attend.queryType().dim(1).str();
+  rows.base = standing.queryBase;
+  for (const Chunk &chunk : queryChunks)
+    queries.push_back(puller.pull(attend.query, rows, chunk));
+}
+
+State ForwardKernel::initial() {
+  int64_t count = schedule.getRows();
+  State state;
+  double infinity = std::numeric_limits<double>::infinity();
+  state.maximum = b.full({count}, -infinity, b.getF32Type());
+  state.total = b.zeros({count});
+  if (Value sink = op.getSink()) {
+    Value logit = b.cast(loadElement(frame, stored.lookup(sink), {standing.head}), b.getF32Type());
+    state.maximum = b.broadcast(b.mul(logit, b.f32(log2OfE)), {count});
+    state.total = b.full({count}, 1, b.getF32Type());
+  }
+  for (const Chunk &chunk : valueChunks)
+    state.sums.push_back(b.zeros({count, chunk.width}));
+  return state;
+}
+
+/// score_mod of the scaled product, natural.
+Value ForwardKernel::modified(Value product, const RowTile &keys) {
+  auto element = [&](Value tensor, ValueRange indices) { return loadElement(frame, stored.lookup(tensor), indices); };
+  return evaluateRegion(*attend.scoreMod, {product, rows.batch, rows.head, b.column(rows.token), b.row(keys.token)},
+                        {frame, element, nullptr, nullptr})[0];
+}
+
+/// [rows, columns] in base 2; -inf where a pair does not belong.
+Value ForwardKernel::scores(unsigned domain, const RowTile &keys, bool full) {
+  Value product = b.zeros({rows.count, keys.count});
+  for (auto [chunk, query] : llvm::zip(queryChunks, queries))
+    product = b.dot(query, b.transpose(puller.pull(attend.keys[domain], keys, chunk)), product, attend.precision());
+  Value score;
+  if (attend.scoreMod)
+    score = b.mul(modified(b.mul(product, b.f32(attend.scale)), keys), b.f32(log2OfE));
+  else
+    score = b.mul(product, b.f32(attend.scale * log2OfE));
+  score = b.broadcast(score, {rows.count, keys.count});
+  if (full)
+    return score;
+  attn::Place<EmitArithmetic> place{rows.batch,
+                                    rows.head,
+                                    b.column(rows.token),
+                                    b.row(keys.token),
+                                    standing.queryLength,
+                                    standing.keyLengths[domain]};
+  Value belongs = b.both(b.row(keys.inside), attn::contains(arithmetic, op.getPatterns()[domain], place));
+  return b.select(belongs, score, b.f32(-std::numeric_limits<double>::infinity()));
+}
+
+State ForwardKernel::step(unsigned domain, const WalkedBlock &block, const State &state) {
+  Value start = b.mul(block.number, b.i32(schedule.getColumns()));
+  RowTile keys = rowsFrom(b, start, schedule.getColumns(), standing.keyLengths[domain], !block.full);
+  keys.batch = standing.batch;
+  keys.head = b.div(standing.head, b.i32(attend.group()));
+  keys.heads = attend.keyType(domain).dim(1).str();
+  keys.base = standing.keyBase;
+
+  Value score = scores(domain, keys, block.full);
+  State next;
+  next.maximum = b.max(state.maximum, b.reduceMax(score, 1));
+  Value shift = next.maximum;
+  // A row that has seen no key keeps -inf; 0 in its place keeps 2^(-inf - -inf) away.
+  if (!block.full || attend.scoreMod) {
+    Value none = b.compareFloat(arith::CmpFPredicate::OEQ, next.maximum, b.f32(-std::numeric_limits<double>::infinity()));
+    shift = b.select(none, b.f32(0), next.maximum);
+  }
+  Value weights = b.exp2(b.sub(score, b.column(shift)));
+  Value decay = b.exp2(b.sub(state.maximum, shift));
+  next.total = b.add(b.mul(state.total, decay), b.reduceSum(weights, 1));
+  Value factors = b.cast(weights, attend.valueType(domain).getElementType());
+  for (auto [chunk, sum] : llvm::zip(valueChunks, state.sums))
+    next.sums.push_back(b.dot(factors, puller.pull(attend.values[domain], keys, chunk), b.mul(sum, b.column(decay)),
+                              attend.precision()));
+  return next;
+}
+
+std::optional<State> ForwardKernel::walkDomain(unsigned domain, const State &state) {
+  Value rowEnd = b.min(b.add(rows.scalarStart, b.i32(schedule.getRows())), standing.queryLength);
+  Walk walk{op.getPatterns()[domain], arithmetic, rows.scalarStart, rowEnd, standing.head, standing.queryLength,
+            standing.keyLengths[domain], schedule.getColumns()};
+  auto walked = walkBlocks(walk, state.packed(), [&](const WalkedBlock &block, ValueRange carried) {
+    return step(domain, block, State::unpack(carried)).packed();
+  });
+  if (!walked)
+    return std::nullopt;
+  return State::unpack(*walked);
+}
+
+/// Makes the op's results known to the puller.
+void ForwardKernel::end(const State &state) {
+  Value seen = b.compareFloat(arith::CmpFPredicate::OGT, state.total, b.f32(0));
+  Value inverse = b.select(seen, b.div(b.f32(1), b.select(seen, state.total, b.f32(1))), b.f32(0));
+  Type element = cast<attn::WholeTensorType>(op.getOut().getType()).getElementType();
+  for (auto [chunk, sum] : llvm::zip(valueChunks, state.sums))
+    puller.provide(op.getOut(), rows, chunk.first, b.cast(b.mul(sum, b.column(inverse)), element));
+  Value logarithm = b.mul(b.add(state.maximum, b.log2(state.total)), b.f32(ln2));
+  puller.provide(op.getLse(), rows, 0,
+                 b.select(seen, logarithm, b.f32(-std::numeric_limits<double>::infinity())));
+}
+
+LogicalResult ForwardKernel::write(ArrayRef<Value> roots) {
+  begin();
+  State state = initial();
+  for (unsigned domain = 0; domain < attend.keys.size(); ++domain) {
+    std::optional<State> walked = walkDomain(domain, state);
+    if (!walked)
+      return op.emitOpError() << "expected a pattern whose blocks are found without lists, but got "
+                              << op.getPatterns()[domain];
+    state = *walked;
+  }
+  end(state);
+  SmallVector<Value> outputs;
+  for (Value root : roots) {
+    auto type = cast<attn::WholeTensorType>(root.getType());
+    TensorParameter output = frame.output(type);
+    if (type.getRank() == 3) {
+      puller.store(output, rows, nullptr, puller.pullRow(root, rows));
+      continue;
+    }
+    for (const Chunk &chunk : chunksOf(*type.staticDim(3)))
+      puller.store(output, rows, &chunk, puller.pull(root, rows, chunk));
+  }
+  SmallVector<Value> results =
+      frame.finish({attendGrid(attend, attend.queryType(), schedule.getRows()), schedule.getWarps(), schedule.getStages()});
+  for (auto [root, result] : llvm::zip(roots, results))
+    stored[root] = result;
+  return success();
+}
+
+LogicalResult lowerAttend(attn::AttendOp op, ArrayRef<Value> roots, DenseMap<Value, Value> &stored) {
+  return ForwardKernel(op, stored).write(roots);
+}
+
+} // namespace weft

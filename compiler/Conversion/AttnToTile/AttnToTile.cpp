@@ -1,0 +1,231 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// attn-to-tile: every op of a program that walks the sequence (attend, its gradient, sums over tokens, causal means) becomes a launch of
+// a tile kernel of its own. What is computed row by row joins them: producers of operands are recomputed on the tile inside the
+// kernel, and what is computed from its results alone ends the kernel. What is left (maps of other shapes) gets kernels of its own.
+//
+//   %q2 = attn.rope %q                                        func.func @attend(...) attributes {tile.kernel} {
+//   %o, %lse = attn.attend %q2 ...                  ─▶           load q, rotate, walk blocks, add t, store y
+//   %y = attn.map ins(%o, %t) { add }                         }
+//   return %y                                                 %y = attn.launch @attend(%q, ..., %t) grid [...]
+#include "compiler/Conversion/AttnToTile/AttnToTile.h"
+#include "compiler/Conversion/AttnToTile/AttendForward.h"
+#include "compiler/Conversion/AttnToTile/Lowerings.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace weft {
+namespace {
+
+/// The lowering of one program.
+class ProgramLowering {
+public:
+  explicit ProgramLowering(func::FuncOp program) : program(program) {
+    for (Value argument : program.getArguments())
+      stored[argument] = argument;
+  }
+  LogicalResult run();
+
+private:
+  LogicalResult lower(Operation *op);
+  LogicalResult lower(attn::AttendOp op);
+  /// Sees to it that `value` is stored.
+  LogicalResult store(Value value, Operation *anchor);
+  /// Sees to it that a tile of `value` can be had in a kernel at `anchor`: stored, or row-local on what can be had.
+  LogicalResult makePullable(Value value, Operation *anchor);
+  LogicalResult storeCaptured(Operation *op, Operation *anchor);
+  /// The results of `anchor` and what is computed from them row by row that others need; sees to it that all they take can be had.
+  FailureOr<SmallVector<Value>> joinRowLocalUsers(Operation *anchor, ValueRange results);
+
+  func::FuncOp program;
+  StoredValues stored;
+};
+
+/// [B, H, N] of a type of the row space.
+ArrayRef<StringAttr> rowSpaceOf(Value value) {
+  return cast<attn::WholeTensorType>(value.getType()).getDims().take_front(3);
+}
+
+} // namespace
+
+LogicalResult ProgramLowering::storeCaptured(Operation *op, Operation *anchor) {
+  llvm::SetVector<Value> captured;
+  for (Region &region : op->getRegions())
+    getUsedValuesDefinedAbove(region, captured);
+  for (Value value : captured)
+    if (isa<attn::WholeTensorType>(value.getType()) && failed(store(value, anchor)))
+      return failure();
+  return success();
+}
+
+LogicalResult ProgramLowering::makePullable(Value value, Operation *anchor) {
+  if (stored.count(value))
+    return success();
+  Operation *op = value.getDefiningOp();
+  if (!isRowLocal(op))
+    return store(value, anchor);
+  if (failed(storeCaptured(op, anchor)))
+    return failure();
+  for (OpOperand &operand : op->getOpOperands()) {
+    // What is read as a whole (taps, gains) has to be there; the first operand of these is what they work on row by row.
+    bool whole = isa<attn::ConvolveOp, attn::RmsNormOp>(op) && operand.getOperandNumber() > 0;
+    if (failed(whole ? store(operand.get(), anchor) : makePullable(operand.get(), anchor)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult ProgramLowering::store(Value value, Operation *anchor) {
+  if (stored.count(value))
+    return success();
+  Operation *op = value.getDefiningOp();
+  if (isRowLocal(op)) {
+    if (failed(makePullable(value, anchor)))
+      return failure();
+    lowerRows(anchor, value, stored);
+    return success();
+  }
+  auto map = dyn_cast<attn::MapOp>(op);
+  if (!map)
+    return op->emitOpError() << "has no kernel of its own";
+  for (Value input : map.getInputs())
+    if (failed(store(input, anchor)))
+      return failure();
+  if (failed(storeCaptured(map, anchor)))
+    return failure();
+  return lowerFlatMap(map, stored);
+}
+
+FailureOr<SmallVector<Value>> ProgramLowering::joinRowLocalUsers(Operation *anchor, ValueRange results) {
+  llvm::SetVector<Value> inside;
+  inside.insert(results.begin(), results.end());
+  ArrayRef<StringAttr> space = rowSpaceOf(results.front());
+  std::function<bool(Value)> known = [&](Value value) {
+    if (inside.contains(value) || stored.count(value))
+      return true;
+    Operation *op = value.getDefiningOp();
+    return op && isRowLocal(op) && llvm::all_of(op->getOperands(), known);
+  };
+  SmallVector<Operation *> joined{anchor};
+  for (Operation *op = anchor->getNextNode(); op; op = op->getNextNode()) {
+    if (!isRowLocal(op) || isa<attn::ConvolveOp>(op))
+      continue;
+    bool depends = llvm::any_of(op->getOperands(), [&](Value v) { return inside.contains(v); });
+    bool sameRows = llvm::all_of(op->getResults(), [&](Value v) { return rowSpaceOf(v) == space; });
+    if (!depends || !sameRows || !llvm::all_of(op->getOperands(), known))
+      continue;
+    joined.push_back(op);
+    inside.insert(op->getResults().begin(), op->getResults().end());
+  }
+  for (Operation *op : llvm::drop_begin(joined)) {
+    if (failed(storeCaptured(op, anchor)))
+      return failure();
+    for (Value operand : op->getOperands())
+      if (!inside.contains(operand) && failed(makePullable(operand, anchor)))
+        return failure();
+  }
+  SmallVector<Value> roots;
+  for (Value value : inside)
+    if (llvm::any_of(value.getUsers(), [&](Operation *user) { return !llvm::is_contained(joined, user); }))
+      roots.push_back(value);
+  return roots;
+}
+
+LogicalResult ProgramLowering::lower(attn::AttendOp op) {
+  for (Value value : op->getOperands())
+    if (failed(value == op.getQuery() ? makePullable(value, op) : store(value, op)))
+      return failure();
+  if (failed(storeCaptured(op, op)))
+    return failure();
+  FailureOr<SmallVector<Value>> roots = joinRowLocalUsers(op, op.getResults());
+  if (failed(roots))
+    return failure();
+  return lowerAttend(op, *roots, stored);
+}
+
+LogicalResult ProgramLowering::lower(Operation *op) {
+  if (auto attend = dyn_cast<attn::AttendOp>(op))
+    return lower(attend);
+  if (auto sum = dyn_cast<attn::SumOp>(op)) {
+    if (failed(sumsTokens(sum) ? makePullable(sum.getSource(), op) : store(sum.getSource(), op)))
+      return failure();
+    return lowerSum(sum, stored);
+  }
+  if (auto mean = dyn_cast<attn::PrefixMeanOp>(op))
+    return failed(store(mean.getSource(), op)) ? failure() : lowerPrefixMean(mean, stored);
+  if (auto taps = dyn_cast<attn::ConvolveTapsGradOp>(op)) {
+    for (Value operand : op->getOperands())
+      if (failed(makePullable(operand, op)))
+        return failure();
+    return lowerTapsGrad(taps, stored);
+  }
+  return success(); // (Maps wait until someone needs them.)
+}
+
+/// Moves what is no attention as far up as its operands allow: sums over tokens that an attention's kernel ends with come before it.
+static void hoistAllButAttention(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
+    if (isa<attn::AttendOp, attn::AttendBackwardOp>(op))
+      continue;
+    llvm::SetVector<Value> used;
+    used.insert(op.operand_begin(), op.operand_end());
+    for (Region &region : op.getRegions())
+      getUsedValuesDefinedAbove(region, used);
+    Operation *last = nullptr;
+    for (Value value : used)
+      if (Operation *definition = value.getDefiningOp(); definition && (!last || last->isBeforeInBlock(definition)))
+        last = definition;
+    if (last)
+      op.moveAfter(last);
+    else
+      op.moveBefore(&block, block.begin());
+  }
+}
+
+LogicalResult ProgramLowering::run() {
+  if (!llvm::hasSingleElement(program.getBody()))
+    return program.emitOpError() << "expected a program of one block";
+  hoistAllButAttention(program.front());
+  SmallVector<Operation *> ops;
+  for (Operation &op : program.front().without_terminator())
+    ops.push_back(&op);
+  for (Operation *op : ops)
+    if (!isRowLocal(op) && failed(lower(op)))
+      return failure();
+  Operation *end = program.front().getTerminator();
+  for (OpOperand &operand : end->getOpOperands()) {
+    if (failed(store(operand.get(), end)))
+      return failure();
+    operand.set(stored.lookup(operand.get()));
+  }
+  for (Operation *op : llvm::reverse(ops))
+    op->erase();
+  return success();
+}
+
+namespace {
+struct AttnToTile : PassWrapper<AttnToTile, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(AttnToTile)
+  StringRef getArgument() const final { return "attn-to-tile"; }
+  StringRef getDescription() const final { return "programs on whole tensors become launches of tile kernels"; }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<tile::TileDialect, scf::SCFDialect, arith::ArithDialect, math::MathDialect>();
+  }
+  void runOnOperation() final {
+    SmallVector<func::FuncOp> programs;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function->hasAttr(attn::programAttrName))
+        programs.push_back(function);
+    for (func::FuncOp program : programs)
+      if (failed(ProgramLowering(program).run()))
+        return signalPassFailure();
+  }
+};
+} // namespace
+
+std::unique_ptr<Pass> createAttnToTilePass() { return std::make_unique<AttnToTile>(); }
+void registerAttnToTilePass() { PassRegistration<AttnToTile>(); }
+
+} // namespace weft

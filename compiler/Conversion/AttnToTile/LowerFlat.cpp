@@ -1,0 +1,63 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Kernels over tensors of any shape, element by element in row-major order.
+#include "compiler/Conversion/AttnToTile/Lowerings.h"
+#include "compiler/Conversion/AttnToTile/ScalarRegion.h"
+
+using namespace mlir;
+
+namespace weft {
+
+LogicalResult lowerFlatMap(attn::MapOp op, StoredValues &stored) {
+  KernelFrame frame(op, "map");
+  TileBuilder &b = frame.b;
+  constexpr int64_t block = 512;
+  auto shape = cast<attn::WholeTensorType>(op.getResult(0).getType());
+  Value flat = b.add(b.mul(b.programId(tile::Axis::X), b.i32(block)), b.range(block));
+  Value count = b.i32(1);
+  for (StringAttr dim : shape.getDims())
+    count = b.mul(count, frame.size(dim.getValue()));
+  Value inside = b.less(flat, count);
+  SmallVector<Value> index(shape.getRank());
+  Value rest = flat;
+  for (int64_t axis = shape.getRank() - 1; axis >= 0; --axis) {
+    Value size = frame.size(shape.dim(axis));
+    index[axis] = axis == 0 ? rest : b.rem(rest, size);
+    rest = axis == 0 ? rest : b.div(rest, size);
+  }
+  SmallVector<Value> arguments;
+  for (Value input : op.getInputs()) {
+    const TensorParameter tensor = frame.input(stored.lookup(input));
+    int64_t lead = shape.getRank() - tensor.type.getRank();
+    Value offset = b.full({block}, 0, b.getI64Type());
+    for (int64_t axis = 0; axis < tensor.type.getRank(); ++axis) {
+      if (tensor.type.dim(axis) == "1")
+        continue;
+      Value at = index[axis + lead];
+      if (int64_t group = attn::headGroup(shape.dim(axis + lead), tensor.type.dim(axis)).value_or(1); group > 1)
+        at = b.div(at, b.i32(group));
+      Value step = b.cast(at, b.getI64Type());
+      if (static_cast<size_t>(axis) < tensor.strides.size())
+        step = b.mul(step, tensor.strides[axis]);
+      offset = b.add(offset, step);
+    }
+    Value loaded = b.load(b.addPtr(tensor.pointer, offset), inside);
+    arguments.push_back(b.cast(loaded, attn::scalarTypeOf(tensor.type)));
+  }
+  auto element = [&](Value tensor, ValueRange indices) { return loadElement(frame, stored.lookup(tensor), indices); };
+  auto position = [&](int64_t axis) { return index[axis]; };
+  SmallVector<Value> results = evaluateRegion(op.getBody(), arguments, {frame, element, position, nullptr});
+  for (auto [result, tile] : llvm::zip(op.getResults(), results)) {
+    TensorParameter output = frame.output(cast<attn::WholeTensorType>(result.getType()));
+    Value rounded = b.cast(b.broadcast(tile, {block}), output.type.getElementType());
+    b.store(b.addPtr(output.pointer, flat), rounded, inside);
+  }
+  std::string total = "1";
+  for (StringAttr dim : shape.getDims())
+    total += " * (" + dim.getValue().str() + ")";
+  auto launched = frame.finish({{"cdiv(" + total + ", " + std::to_string(block) + ")", "1", "1"}, 4, 1});
+  for (auto [result, value] : llvm::zip(op.getResults(), launched))
+    stored[result] = value;
+  return success();
+}
+
+} // namespace weft

@@ -1,0 +1,181 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Kernels over tiles of rows, and sums over tokens.
+#include "compiler/Conversion/AttnToTile/Attend.h"
+#include "compiler/Conversion/AttnToTile/Lowerings.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace weft {
+
+static attn::WholeTensorType wholeType(Value value) { return cast<attn::WholeTensorType>(value.getType()); }
+
+/// Rows [start, start + count) of a row space of `type`, for the program's head and batch.
+static RowTile programRows(KernelFrame &frame, attn::WholeTensorType type, Value start, int64_t count, Value end) {
+  TileBuilder &b = frame.b;
+  RowTile rows = rowsFrom(b, start, count, end, /*bounded=*/true);
+  rows.head = b.programId(tile::Axis::Y);
+  rows.batch = b.programId(tile::Axis::Z);
+  rows.heads = type.dim(1).str();
+  return rows;
+}
+
+/// Rows of a tile such that it has about 4,096 elements.
+static int64_t rowsOfTile(int64_t channels) {
+  int64_t rows = 64;
+  while (rows > 16 && rows * channels > 8192)
+    rows /= 2;
+  return rows;
+}
+
+void lowerRows(Operation *anchor, ArrayRef<Value> roots, StoredValues &stored) {
+  KernelFrame frame(anchor, "rows");
+  TileBuilder &b = frame.b;
+  Puller puller(frame);
+  puller.stored = &stored;
+  int64_t channels = 1;
+  for (Value root : roots)
+    if (wholeType(root).getRank() == 4)
+      channels = std::max(channels, *wholeType(root).staticDim(3));
+  int64_t count = rowsOfTile(channels);
+  attn::WholeTensorType space = wholeType(roots.front());
+  Value start = b.mul(b.programId(tile::Axis::X), b.i32(count));
+  RowTile rows = programRows(frame, space, start, count, frame.size(space.dim(2)));
+  for (Value root : roots) {
+    attn::WholeTensorType type = wholeType(root);
+    TensorParameter output = frame.output(type);
+    if (type.getRank() == 3) {
+      puller.store(output, rows, nullptr, puller.pullRow(root, rows));
+      continue;
+    }
+    for (const Chunk &chunk : chunksOf(*type.staticDim(3)))
+      puller.store(output, rows, &chunk, puller.pull(root, rows, chunk));
+  }
+  std::string tiles = "cdiv(" + space.dim(2).str() + ", " + std::to_string(count) + ")";
+  auto results = frame.finish({{tiles, space.dim(1).str(), space.dim(0).str()}, 4, 2});
+  for (auto [root, result] : llvm::zip(roots, results))
+    stored[root] = result;
+}
+
+bool sumsTokens(attn::SumOp op) {
+  attn::WholeTensorType from = wholeType(op.getSource()), to = wholeType(op.getResult());
+  return from.getRank() == 4 && to.getRank() == 4 && from.staticDim(3) && to.dim(2) == "1" && to.dim(3) == from.dim(3) &&
+         to.dim(0) == from.dim(0) && attn::headGroup(from.dim(1), to.dim(1));
+}
+
+/// [B, H, N, D] to [B, H', parts, D]: part i has the rows from i cdiv(N, parts) on, of every head that shares.
+static void lowerTokenSum(attn::SumOp op, StoredValues &stored) {
+  attn::WholeTensorType from = wholeType(op.getSource()), to = wholeType(op.getResult());
+  KernelFrame frame(op, "sum_tokens");
+  TileBuilder &b = frame.b;
+  Puller puller(frame);
+  puller.stored = &stored;
+  int64_t channels = *from.staticDim(3), group = *attn::headGroup(from.dim(1), to.dim(1));
+  int64_t count = rowsOfTile(channels);
+  SmallVector<Chunk> chunks = chunksOf(channels);
+  Value length = frame.size(from.dim(2)), part = b.programId(tile::Axis::X);
+  Value partLength = b.ceilDiv(length, sumParts);
+  Value begin = b.mul(part, partLength), end = b.min(b.add(begin, partLength), length);
+  SmallVector<Value> sums;
+  for (const Chunk &chunk : chunks)
+    sums.push_back(b.zeros({count, chunk.width}));
+  // Tiles of all heads of a group after one another.
+  Value tiles = b.ceilDiv(partLength, count);
+  auto loop = scf::ForOp::create(b, b.i32(0), b.mul(tiles, b.i32(group)), b.i32(1), sums);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value i = loop.getInductionVar(), tile = i, member = b.i32(0);
+    if (group > 1) {
+      member = b.div(i, tiles);
+      tile = b.sub(i, b.mul(member, tiles));
+    }
+    RowTile rows = programRows(frame, from, b.add(begin, b.mul(tile, b.i32(count))), count, end);
+    rows.head = b.add(b.mul(rows.head, b.i32(group)), member);
+    SmallVector<Value> next;
+    for (auto [chunk, sum] : llvm::zip(chunks, loop.getRegionIterArgs()))
+      next.push_back(b.add(sum, b.cast(puller.pull(op.getSource(), rows, chunk), b.getF32Type())));
+    scf::YieldOp::create(b, next);
+  }
+  TensorParameter output = frame.output(to.withDim(2, std::to_string(sumParts)).withElement(b.getF32Type()));
+  RowTile one = programRows(frame, to, part, 1, b.i32(sumParts));
+  one.inside = Value();
+  for (auto [chunk, sum] : llvm::zip(chunks, loop.getResults()))
+    puller.store(output, one, &chunk, b.row(b.reduceSum(sum, 0)));
+  auto results = frame.finish({{std::to_string(sumParts), to.dim(1).str(), to.dim(0).str()}, 4, 2});
+  stored[op.getResult()] = results[0];
+}
+
+/// Any sum: a program adds up 16 elements of the result, over the summed axes in steps of 64 positions.
+static void lowerAnySum(attn::SumOp op, StoredValues &stored) {
+  attn::WholeTensorType from = wholeType(op.getSource()), to = wholeType(op.getResult());
+  KernelFrame frame(op, "sum");
+  TileBuilder &b = frame.b;
+  const TensorParameter source = frame.input(stored.lookup(op.getSource()));
+  constexpr int64_t kept = 16, added = 64;
+  int64_t lead = from.getRank() - to.getRank();
+  // Each axis of the source is one of the result times one that is summed away; either may be 1.
+  SmallVector<Value> keptSizes, addedSizes;
+  Value keptCount = b.i32(1), addedCount = b.i32(1);
+  for (int64_t i = 0; i < from.getRank(); ++i) {
+    StringRef size = from.dim(i), left = i < lead ? StringRef("1") : to.dim(i - lead);
+    bool whole = size == left;
+    keptSizes.push_back(frame.size(left));
+    if (whole)
+      addedSizes.push_back(b.i32(1));
+    else if (left == "1")
+      addedSizes.push_back(frame.size(size));
+    else
+      addedSizes.push_back(b.i32(*attn::headGroup(size, left)));
+    keptCount = b.mul(keptCount, keptSizes.back());
+    addedCount = b.mul(addedCount, addedSizes.back());
+  }
+  Value first = b.mul(b.programId(tile::Axis::X), b.i32(kept));
+  Value keptIndex = b.add(first, b.range(kept));
+  Value keptInside = b.less(keptIndex, keptCount);
+  // Offsets of flat indices over `sizes`.
+  auto offsets = [&](Value flat, ArrayRef<Value> sizes, bool ofKept) {
+    Value offset;
+    for (int64_t i = from.getRank() - 1; i >= 0; --i) {
+      if (TileBuilder::constantOf(sizes[i]) == 1)
+        continue;
+      Value index = i == 0 ? flat : b.rem(flat, sizes[i]);
+      flat = i == 0 ? flat : b.div(flat, sizes[i]);
+      if (ofKept)
+        index = b.mul(index, addedSizes[i]);
+      Value step = b.cast(index, b.getI64Type());
+      if (static_cast<size_t>(i) < source.strides.size())
+        step = b.mul(step, source.strides[i]);
+      offset = offset ? b.add(offset, step) : step;
+    }
+    return offset ? offset : b.i64(0);
+  };
+  Value keptOffset = b.broadcast(offsets(keptIndex, keptSizes, true), {kept});
+  auto loop = scf::ForOp::create(b, b.i32(0), b.ceilDiv(addedCount, added), b.i32(1), b.zeros({kept, added}));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value index = b.add(b.mul(loop.getInductionVar(), b.i32(added)), b.range(added));
+    Value inside = b.both(b.column(keptInside), b.row(b.less(index, addedCount)));
+    Value offset = b.add(b.column(keptOffset), b.row(b.broadcast(offsets(index, addedSizes, false), {added})));
+    Value terms = b.load(b.addPtr(source.pointer, offset), inside);
+    scf::YieldOp::create(b, b.add(loop.getRegionIterArg(0), b.cast(terms, b.getF32Type())));
+  }
+  Value sum = b.cast(b.reduceSum(loop.getResult(0), 1), to.getElementType());
+  TensorParameter output = frame.output(to);
+  b.store(b.addPtr(output.pointer, keptIndex), sum, keptInside);
+  std::string count = "1";
+  for (StringAttr dim : to.getDims())
+    count += " * (" + dim.getValue().str() + ")";
+  stored[op.getResult()] = frame.finish({{"cdiv(" + count + ", " + std::to_string(kept) + ")", "1", "1"}, 4, 2})[0];
+}
+
+LogicalResult lowerSum(attn::SumOp op, StoredValues &stored) {
+  if (sumsTokens(op))
+    lowerTokenSum(op, stored);
+  else
+    lowerAnySum(op, stored);
+  return success();
+}
+
+} // namespace weft

@@ -1,0 +1,155 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Kernels that walk the whole sequence: causal means, and the gradient of a convolution's taps.
+#include "compiler/Conversion/AttnToTile/Attend.h"
+#include "compiler/Conversion/AttnToTile/Lowerings.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace weft {
+
+static attn::WholeTensorType wholeType(Value value) { return cast<attn::WholeTensorType>(value.getType()); }
+
+/// Sums along axis 0 up to and including each row.
+static Value prefixSum(TileBuilder &b, Value tile) {
+  auto scan = tile::ScanOp::create(b, TypeRange(tile.getType()), ValueRange(tile), b.getI32IntegerAttr(0), UnitAttr());
+  OpBuilder::InsertionGuard guard(b);
+  Block *block = b.createBlock(&scan.getCombiner(), {}, {b.getF32Type(), b.getF32Type()}, {b.getLoc(), b.getLoc()});
+  tile::YieldOp::create(b, ValueRange(b.add(block->getArgument(0), block->getArgument(1))));
+  return scan.getResult(0);
+}
+
+// A program takes 16 or more channels of one head and goes through the sequence tile by tile with the running sum; transposed, from the end.
+LogicalResult lowerPrefixMean(attn::PrefixMeanOp op, StoredValues &stored) {
+  attn::WholeTensorType type = wholeType(op.getResult());
+  if (type.getRank() != 4 || !type.staticDim(3))
+    return op.emitOpError() << "expected [B, H, N, D] with a static D, but got " << type;
+  constexpr int64_t count = 64, width = 16;
+  KernelFrame frame(op, op.getTransposed() ? "prefix_mean_transposed" : "prefix_mean");
+  TileBuilder &b = frame.b;
+  Puller puller(frame);
+  puller.stored = &stored;
+  int64_t channels = *type.staticDim(3), chunks = llvm::divideCeil(channels, width);
+  Value length = frame.size(type.dim(2)), tiles = b.ceilDiv(length, count);
+  Value slot = b.programId(tile::Axis::X);
+  const TensorParameter source = frame.input(stored.lookup(op.getSource()));
+  TensorParameter output = frame.output(type);
+  Value channel = b.add(b.mul(slot, b.i32(width)), b.range(width));
+  Value channelInside = b.less(channel, b.i32(channels));
+  auto loop = scf::ForOp::create(b, b.i32(0), tiles, b.i32(1), b.zeros({width}));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value tile = loop.getInductionVar();
+    if (op.getTransposed())
+      tile = b.sub(b.sub(tiles, b.i32(1)), tile);
+    RowTile rows = rowsFrom(b, b.mul(tile, b.i32(count)), count, length, /*bounded=*/true);
+    rows.head = b.programId(tile::Axis::Y);
+    rows.batch = b.programId(tile::Axis::Z);
+    rows.heads = type.dim(1).str();
+    // Row by row upwards; for the transpose the tile is read with its last row first.
+    if (op.getTransposed()) {
+      rows.scalarStart = b.add(rows.scalarStart, b.i32(count - 1));
+      rows.offsets = b.sub(b.i32(0), b.range(count));
+      rows.token = b.add(rows.scalarStart, rows.offsets);
+      rows.inside = b.less(rows.token, length);
+    }
+    Chunk chunk{0, width, width};
+    Value mask = b.both(b.column(rows.inside), b.row(channelInside));
+    auto at = [&](const TensorParameter &tensor) {
+      return b.addPtr(puller.pointers(tensor, rows, &chunk), b.broadcast(b.mul(slot, b.i32(width)), {count, width}));
+    };
+    Value x = b.cast(b.load(at(source), mask), b.getF32Type());
+    Value weight = b.div(b.f32(1), b.cast(b.add(rows.token, b.i32(1)), b.getF32Type()));
+    if (op.getTransposed())
+      x = b.mul(x, b.column(weight));
+    Value sums = b.add(prefixSum(b, x), b.row(loop.getRegionIterArg(0)));
+    Value mean = op.getTransposed() ? sums : b.mul(sums, b.column(weight));
+    b.store(at(output), b.cast(mean, type.getElementType()), mask);
+    scf::YieldOp::create(b, b.add(loop.getRegionIterArg(0), b.reduceSum(x, 0)));
+  }
+  stored[op.getResult()] = frame.finish({{std::to_string(chunks), type.dim(1).str(), type.dim(0).str()}, 4, 1})[0];
+  return success();
+}
+
+// taps' gradient [K, H·C]: parts of the tokens of all batches are summed by a program each, per head and tap, into
+// [parts, K, H·C]; an ordinary sum adds the parts.
+LogicalResult lowerTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &stored) {
+  attn::WholeTensorType from = wholeType(op.getSource()), to = wholeType(op.getResult());
+  int64_t taps = *to.staticDim(0), channels = *from.staticDim(3);
+  bool grid = op.getGrid().has_value();
+  int64_t side = grid ? std::llround(std::sqrt(double(taps))) : taps;
+  int64_t centre = op.getCentred() || grid ? (side - 1) / 2 : 0;
+  int64_t direction = (op.getTransposed() ? -1 : 1) * op.getDilation();
+  constexpr int64_t count = 64, parts = 8;
+  KernelFrame frame(op, "taps_grad");
+  TileBuilder &b = frame.b;
+  Puller puller(frame);
+  puller.stored = &stored;
+  Value length = frame.size(from.dim(2)), part = b.programId(tile::Axis::X), tap = b.programId(tile::Axis::Z);
+  Value tiles = b.ceilDiv(length, count), batches = frame.size(from.dim(0));
+  SmallVector<Chunk> chunks = chunksOf(channels);
+  SmallVector<Value> sums;
+  for (const Chunk &chunk : chunks)
+    sums.push_back(b.zeros({count, chunk.width}));
+  auto loop = scf::ForOp::create(b, part, b.mul(tiles, batches), b.i32(parts), sums);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value i = loop.getInductionVar(), batch = b.div(i, tiles), tile = b.sub(i, b.mul(batch, tiles));
+    RowTile rows = rowsFrom(b, b.mul(tile, b.i32(count)), count, length, /*bounded=*/true);
+    rows.head = b.programId(tile::Axis::Y);
+    rows.batch = batch;
+    rows.heads = from.dim(1).str();
+    RowTile moved = rows;
+    Value zero = b.i32(0);
+    auto within = [&](Value x, Value end) {
+      return b.both(b.compareInt(arith::CmpIPredicate::sge, x, zero), b.less(x, end));
+    };
+    auto offsetOf = [&](Value index) { return b.mul(b.sub(index, b.i32(centre)), b.i32(direction)); };
+    Value inside;
+    if (grid) {
+      Value columns = b.i32((*op.getGrid())[1]), lines = b.i32((*op.getGrid())[0]);
+      Value down = offsetOf(b.div(tap, b.i32(side))), right = offsetOf(b.rem(tap, b.i32(side)));
+      Value y = b.sub(b.div(rows.token, columns), down), x = b.sub(b.rem(rows.token, columns), right);
+      inside = b.both(within(y, lines), within(x, columns));
+      moved.token = b.add(b.mul(y, columns), x);
+    } else {
+      moved.token = b.sub(rows.token, offsetOf(tap));
+      inside = within(moved.token, length);
+    }
+    moved.scalarStart = moved.offsets = Value();
+    moved.inside = b.both(rows.inside, inside);
+    SmallVector<Value> next;
+    for (auto [chunk, sum] : llvm::zip(chunks, loop.getRegionIterArgs())) {
+      Value x = b.cast(puller.pull(op.getSource(), moved, chunk), b.getF32Type());
+      Value g = b.cast(puller.pull(op.getGradient(), rows, chunk), b.getF32Type());
+      next.push_back(b.add(sum, b.mul(x, g)));
+    }
+    scf::YieldOp::create(b, next);
+  }
+  auto partial = attn::WholeTensorType::get(
+      {b.getStringAttr(std::to_string(parts)), to.getDims()[0], to.getDims()[1]}, b.getF32Type());
+  TensorParameter output = frame.output(partial);
+  Value offset = b.add(b.mul(b.cast(part, b.getI64Type()), output.strides[0]),
+                       b.mul(b.cast(tap, b.getI64Type()), output.strides[1]));
+  offset = b.add(offset, b.cast(b.mul(b.programId(tile::Axis::Y), b.i32(channels)), b.getI64Type()));
+  for (auto [chunk, sum] : llvm::zip(chunks, loop.getResults())) {
+    Value pointers = b.addPtr(b.addPtr(output.pointer, offset), b.add(b.range(chunk.width), b.i32(chunk.first)));
+    Value mask = chunk.valid < chunk.width ? b.less(b.range(chunk.width), b.i32(chunk.valid)) : Value();
+    b.store(pointers, b.reduceSum(sum, 0), mask);
+  }
+  auto results = frame.finish({{std::to_string(parts), from.dim(1).str(), std::to_string(taps)}, 4, 1});
+  // The parts are added as any sum is.
+  OpBuilder builder(op);
+  auto sum = attn::SumOp::create(builder, op.getLoc(), to, results[0]);
+  stored[results[0]] = results[0];
+  LogicalResult lowered = lowerSum(sum, stored);
+  stored[op.getResult()] = stored[sum.getResult()];
+  stored.erase(sum.getResult());
+  sum.erase();
+  return lowered;
+}
+
+} // namespace weft

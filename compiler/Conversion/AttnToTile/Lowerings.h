@@ -1,0 +1,27 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The kernels that attn-to-tile knows how to write, beside those of attention.
+#pragma once
+
+#include "compiler/Conversion/AttnToTile/RowTile.h"
+
+namespace weft {
+
+/// Where values of a program are, once stored: arguments as they are, others in results of launches.
+using StoredValues = llvm::DenseMap<mlir::Value, mlir::Value>;
+
+/// Stores row-local values of one row space ([B, H, N, ...]) by one kernel over tiles of rows, launched before `anchor`.
+void lowerRows(mlir::Operation *anchor, llvm::ArrayRef<mlir::Value> roots, StoredValues &stored);
+
+/// Stores a map of any shape by a kernel over its elements in row-major order.
+mlir::LogicalResult lowerFlatMap(attn::MapOp op, StoredValues &stored);
+
+/// Stores a sum. That of all tokens of [B, H, N, D] is kept as `sumParts` partial sums, which whoever reads it adds.
+mlir::LogicalResult lowerSum(attn::SumOp op, StoredValues &stored);
+inline constexpr int64_t sumParts = 8;
+/// Whether the sum is one over all tokens, row-local sources allowed; any other needs its source stored.
+bool sumsTokens(attn::SumOp op);
+
+mlir::LogicalResult lowerPrefixMean(attn::PrefixMeanOp op, StoredValues &stored);
+mlir::LogicalResult lowerTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &stored);
+
+} // namespace weft
