@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from weft.runtime.devices import device as device
     from weft.runtime.library import Library as Library
     from weft.runtime.library import load as load
+    from weft.selection import select_blocks as select_blocks
 
 # Public name: the module that defines it.
 _NAMES = {
@@ -44,6 +45,7 @@ _NAMES = {
     "jit": "weft.compiler.jit",
     "load": "weft.runtime.library",
     "next_power_of_2": "weft.integers",
+    "select_blocks": "weft.selection",
 }
 _MODULES = ("cli", "compiler", "demo", "language", "runtime", "simulator", "testing")
 
@@ -59,6 +61,7 @@ __all__ = [
     "jit",
     "load",
     "next_power_of_2",
+    "select_blocks",
 ]
 
 

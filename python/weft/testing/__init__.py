@@ -10,7 +10,7 @@ nothing with the compiler. All of it needs PyTorch.
 from weft.testing import masks, mixers
 from weft.testing.accuracy import Accuracy, accuracy, hold
 from weft.testing.attention import FORMS, Domain, attention, plain_attention, reference_attention
-from weft.testing.judge import judge, poisoned
+from weft.testing.judge import demonstrate, drawn, judge, poisoned
 from weft.testing.sema import sema
 
 __all__ = [
@@ -19,6 +19,8 @@ __all__ = [
     "Domain",
     "accuracy",
     "attention",
+    "demonstrate",
+    "drawn",
     "hold",
     "judge",
     "masks",

@@ -9,16 +9,18 @@ from typing import Any
 
 import torch
 
-from weft.testing.accuracy import Accuracy, accuracy
+from weft.testing.accuracy import Accuracy, accuracy, hold
 from weft.testing.attention import FORMS
 
-#: formula(tensors by name, form) -> a result or several
-Formula = Callable[[Mapping[str, torch.Tensor], str], Any]
+#: tensors -> a result or several
+Program = Callable[..., Any]
+#: inputs(randn) -> tensors by name; randn(*shape) draws in the storage type, or in dtype= if given
+Inputs = Callable[[Callable[..., torch.Tensor]], Mapping[str, torch.Tensor]]
 
 
 def judge(
-    program: Callable[[Mapping[str, torch.Tensor]], Any],
-    formula: Formula,
+    program: Program,
+    formula: Program,
     tensors: Mapping[str, torch.Tensor],
     *,
     names: Sequence[str] = ("out",),
@@ -29,14 +31,14 @@ def judge(
 ) -> dict[str, Accuracy]:
     """Run ``program`` on ``tensors`` and judge every result and the gradient of every floating tensor, by name.
 
-    ``program`` and ``formula`` take the tensors by name; ``names`` are their results'. The gradients of the results
-    are drawn at random; memory that is allocated while the program runs is full of NaN. Integer tensors go through
-    as they are.
+    ``program`` takes the tensors in order, ``formula`` too, and ``form=``; ``names`` are their results'. The
+    gradients of the results are drawn at random; memory that is allocated while the program runs is full of NaN.
+    Integer tensors go through as they are.
     """
     leaves = [name for name, x in tensors.items() if x.dtype.is_floating_point] if gradients else []
     with poisoned():
         mine = {name: _leaf(x) if name in leaves else x for name, x in tensors.items()}
-        results = _tuple(program(mine))
+        results = _tuple(program(*mine.values()))
         if len(results) != len(names):
             raise ValueError(f"expected the results {', '.join(names)}, but got {len(results)}")
         d_results = [torch.randn(x.shape, generator=generator).to(x.dtype) for x in results]
@@ -47,7 +49,7 @@ def judge(
             name: _leaf(x.to(dtype or x.dtype)) if name in leaves else x.double() if dtype and _floating(x) else x
             for name, x in tensors.items()
         }
-        values = _tuple(formula(own, form))
+        values = _tuple(formula(*own.values(), form=form))
         return [*values, *_gradients(values, d_results, [own[name] for name in leaves])]
 
     exact = by_formula(torch.float64, FORMS[1])
@@ -64,6 +66,39 @@ def judge(
             products_as_given=products_as_given,
         )
     return judged
+
+
+def demonstrate(
+    program: Program,
+    formula: Program,
+    inputs: Inputs,
+    *,
+    title: str,
+    dtypes: Sequence[torch.dtype] = (torch.float16, torch.bfloat16),
+    **options: Any,
+) -> None:
+    """Hold a program and its backward against its formula on fresh inputs, and print the errors; raises where wrong."""
+    for dtype in dtypes:
+        judged: dict[str, Accuracy] = {}
+
+        def draw(dtype: torch.dtype = dtype, judged: dict[str, Accuracy] = judged) -> dict[str, Accuracy]:
+            judged.update(judge(program, formula, drawn(inputs, dtype), **options))
+            return judged
+
+        hold(draw)
+        errors = ", ".join(f"{name} {result.worst:.1e} ({result.worst_plain:.1e})" for name, result in judged.items())
+        print(f"{title}, {str(dtype).removeprefix('torch.')}: largest errors (and plain PyTorch's): {errors}")
+
+
+def drawn(
+    inputs: Inputs, dtype: torch.dtype, generator: torch.Generator | None = None, scale: float = 1.0
+) -> Mapping[str, torch.Tensor]:
+    """Fresh normal tensors, times ``scale``."""
+
+    def randn(*shape: int, dtype: torch.dtype = dtype) -> torch.Tensor:
+        return (torch.randn(shape, generator=generator) * scale).to(dtype)
+
+    return inputs(randn)
 
 
 def _floating(x: torch.Tensor) -> bool:
