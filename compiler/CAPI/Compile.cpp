@@ -1,7 +1,8 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// weftc_compile: a module of tile IR through every stage to PTX.
+// weftc_compile: a module of tile IR, or of attn programs, through every stage to PTX.
 
 #include "compiler/CAPI/Internal.h"
+#include "compiler/CAPI/Programs.h"
 #include "compiler/Pipelines/Pipelines.h"
 #include "compiler/Target/NVPTX/EmitPTX.h"
 #include "compiler/Target/TargetInfo.h"
@@ -33,6 +34,7 @@ struct Options {
   llvm::StringSet<> dumps;
   bool dumpAll = false;
   bool lineInfo = true;
+  bool differentiate = false;
 
   bool wants(StringRef stage) const { return dumpAll || dumps.contains(stage); }
 };
@@ -40,7 +42,7 @@ struct Options {
 /// What a compilation gives besides PTX.
 struct Record {
   llvm::json::Object timesMs, ir;
-  llvm::json::Array kernels;
+  llvm::json::Array kernels, programs;
 };
 
 double nowMs() {
@@ -60,6 +62,8 @@ Outcome<Options> parseOptions(StringRef text) {
       options.target = value.getAsString()->str();
     else if (key == "line_info" && value.getAsBoolean())
       options.lineInfo = *value.getAsBoolean();
+    else if (key == "differentiate" && value.getAsBoolean())
+      options.differentiate = *value.getAsBoolean();
     else if (key == "dump" && value.getAsArray())
       for (const llvm::json::Value &stage : *value.getAsArray()) {
         options.dumpAll |= stage.getAsString() == "all";
@@ -119,9 +123,9 @@ void addLoweredFacts(ModuleOp module, llvm::json::Array &kernels) {
   }
 }
 
-/// Runs every stage on the module; false after reported diagnostics.
-bool lower(ModuleOp module, const Options &options, Record &record) {
-  for (const Stage &stage : tileToLLVMStages()) {
+/// Runs stages on the module; false after reported diagnostics.
+bool run(const std::vector<Stage> &stages, ModuleOp module, const Options &options, Record &record) {
+  for (const Stage &stage : stages) {
     double start = nowMs();
     PassManager passes(module.getContext());
     passes.enableVerifier(false);
@@ -135,22 +139,41 @@ bool lower(ModuleOp module, const Options &options, Record &record) {
   return true;
 }
 
+/// Lowers the programs of a module to launches and takes them out of it, so that tile kernels remain.
+std::optional<Failure> takePrograms(ModuleOp module, const Options &options, Record &record) {
+  if (!capi::hasPrograms(module))
+    return std::nullopt;
+  Failure failed{WEFTC_UNSUPPORTED, "the program cannot be lowered to kernels"};
+  if ((options.differentiate || capi::needsLowering(module)) &&
+      !run(attnToTileStages(options.differentiate), module, options, record))
+    return failed;
+  double start = nowMs();
+  FailureOr<llvm::json::Array> programs = capi::takePrograms(module, options.target);
+  if (mlir::failed(programs))
+    return failed;
+  record.programs = std::move(*programs);
+  record.timesMs["programs"] = nowMs() - start;
+  return std::nullopt;
+}
+
 Outcome<EmittedPTX> compile(ModuleOp module, const Options &options, Record &record) {
   const TargetInfo *target = TargetInfo::find(options.target);
   if (!target)
     return Failure{WEFTC_INVALID_ARGUMENT, "unknown target '" + options.target + "'; known are " + knownTargets()};
   if (failed(verify(module)))
-    return Failure{WEFTC_UNSUPPORTED, "the module is not valid tile IR"};
+    return Failure{WEFTC_UNSUPPORTED, "the module is not valid"};
   MLIRContext *context = module.getContext();
   DialectRegistry registry;
   registry.insert<warp::WarpDialect, LLVM::LLVMDialect>();
   registerPTXTranslations(registry);
   context->appendDialectRegistry(registry);
   module->setAttr(warp::targetAttrName, StringAttr::get(context, target->name));
+  if (std::optional<Failure> failure = takePrograms(module, options, record))
+    return *failure;
   for (auto kernel : module.getOps<func::FuncOp>())
     if (kernel->hasAttr(tile::kernelAttrName))
       record.kernels.push_back(describeKernel(kernel));
-  if (!lower(module, options, record))
+  if (!run(tileToLLVMStages(), module, options, record))
     return Failure{WEFTC_UNSUPPORTED, "the kernel cannot be lowered to target '" + options.target + "'"};
   addLoweredFacts(module, record.kernels);
   auto emitted = emitPTX(module, *target, {.lineInfo = options.lineInfo, .keepLLVM = options.wants("llvmir")});
@@ -170,6 +193,7 @@ std::string infoText(const TargetInfo &target, Record record, double totalMs) {
       {"target", target.name},
       {"ptx_version", std::to_string(target.ptxVersion / 10) + "." + std::to_string(target.ptxVersion % 10)},
       {"kernels", std::move(record.kernels)},
+      {"programs", std::move(record.programs)},
       {"times_ms", std::move(record.timesMs)},
       {"ir", std::move(record.ir)}};
   std::string text;

@@ -162,13 +162,16 @@ WEFTC_API bool weftc_value_set_attribute(weftc_value value, const char *name, we
 /* ---- Compiling
  * --------------------------------------------------------------------------------------------------------- */
 
-/** Lowers a module of tile IR to PTX; the module holds lowered IR afterwards and is of use only for destruction.
+/** Lowers a module of tile kernels, and of attn programs that launch them, to PTX; the module holds lowered IR
+ * afterwards and is of use only for destruction.
  *
- *  `options_json`: {"target": "sm_80", "dump": ["tile", "warp", "llvm"]}; "dump" names the stages whose IR is wanted
- * ("all" stands for every stage). On success `*ptx` is the PTX text and `*info_json` an object: "target",
+ *  `options_json`: {"target": "sm_80", "dump": ["tile", "warp", "llvm"], "differentiate": false, "line_info": true};
+ * "dump" names the stages whose IR is wanted ("all" stands for every stage); with "differentiate" each program @f also
+ * gives @f.forward and @f.backward. On success `*ptx` is the PTX text and `*info_json` an object: "target",
  * "ptx_version", "kernels": [{"entry", "num_warps", "num_stages", "shared_bytes", "arguments": [{"type",
- * "divisibility"}]}], "times_ms": {stage: ms}, "ir": {stage: text} for the stages asked for. On failure both are NULL,
- * `*error` says what failed in one line, and the context's diagnostics say where. */
+ * "divisibility"}]}], "programs": plans as a library has them (docs/LibraryFormat.md), "times_ms": {stage: ms}, "ir":
+ * {stage: text} for the stages asked for. On failure both are NULL, `*error` says what failed in one line, and the
+ * context's diagnostics say where. */
 WEFTC_API weftc_status weftc_compile(weftc_module *module, const char *options_json, char **ptx, char **info_json,
                                      char **error);
 

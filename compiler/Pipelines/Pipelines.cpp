@@ -24,6 +24,8 @@ static void simplify(OpPassManager &passes) {
   passes.addPass(createLoopInvariantCodeMotionPass());
 }
 
+std::vector<Stage> attnToTileStages(bool) { return {}; }
+
 std::vector<Stage> tileToLLVMStages() {
   return {
       {"tile",

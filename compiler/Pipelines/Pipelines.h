@@ -14,6 +14,10 @@ struct Stage {
   std::function<void(mlir::OpPassManager &)> addPasses; // adds the passes that end in this stage's IR
 };
 
+/// The stages that turn attn programs into launches of tile kernels. With `differentiate`, each program @f gets
+/// @f.forward and @f.backward.
+std::vector<Stage> attnToTileStages(bool differentiate);
+
 /// The stages in order, for a module that names its target in `warp.target`:
 /// "tile" (simplified), "warp" (with layouts), "pipelined" (with shared memory and asynchronous copies), "llvm" (LLVM
 /// dialect).
