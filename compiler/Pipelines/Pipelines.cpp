@@ -24,7 +24,12 @@ static void simplify(OpPassManager &passes) {
   passes.addPass(createLoopInvariantCodeMotionPass());
 }
 
-std::vector<Stage> attnToTileStages(bool) { return {}; }
+std::vector<Stage> attnToTileStages(bool) {
+  return {
+      {"attn", simplify},
+      {"launches", [](OpPassManager &passes) { passes.addPass(createAttnToTilePass()); }},
+  };
+}
 
 std::vector<Stage> tileToLLVMStages() {
   return {
