@@ -7,8 +7,10 @@
 //                    l = l α + rowsum p;  acc = acc α + p v;  m = m'
 //   out = acc / l;  lse = (m + log2 l) ln 2
 #include "compiler/Conversion/AttnToTile/AttendForward.h"
+#include "compiler/Conversion/AttnToTile/Windows.h"
 #include "dialects/Attn/Pattern/Membership.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 
@@ -29,13 +31,10 @@ attn::ScheduleAttr forwardSchedule(attn::AttendOp op) {
     stages = 2;
   }
   // A window is one block of its own where it can be.
-  if (auto window = dyn_cast<attn::BlockWindowAttr>(op.getPatterns()[0]); window && window.getGrid().empty()) {
-    int64_t size = window.getWindow()[0];
-    if (llvm::isPowerOf2_64(size) && size >= 16 && size < rows) {
-      rows = size;
-      columns = std::min(columns, size);
-      warps = std::min<int64_t>(warps, rows / 16);
-    }
+  if (std::optional<WindowTiling> windows = windowTiling(attend)) {
+    rows = windowRowCount(*windows);
+    columns = windows->tokens <= rows ? rows : std::min<int64_t>(rows, columns);
+    warps = std::min<int64_t>(warps, rows / 16);
   }
   return attn::ScheduleAttr::get(op.getContext(), rows, columns, warps, stages);
 }
@@ -59,8 +58,8 @@ struct State {
 class ForwardKernel {
 public:
   ForwardKernel(attn::AttendOp op, DenseMap<Value, Value> &stored)
-      : op(op), attend(Attend::of(op)), stored(stored), schedule(forwardSchedule(op)), frame(op, "attend"), b(frame.b),
-        puller(frame), queryChunks(chunksOf(attend.headSize())), valueChunks(chunksOf(attend.valueSize())) {
+      : op(op), attend(Attend::of(op)), stored(stored), schedule(forwardSchedule(op)), windows(windowTiling(attend)),
+        frame(op, "attend"), b(frame.b), puller(frame), queryChunks(chunksOf(attend.headSize())), valueChunks(chunksOf(attend.valueSize())) {
     puller.stored = &stored;
     arithmetic.operands = llvm::map_to_vector(attend.patternOperands, [&](Value v) { return stored.lookup(v); });
     arithmetic.masks = attend.masks;
@@ -73,7 +72,9 @@ private:
   void begin();
   State initial();
   std::optional<State> walkDomain(unsigned domain, const State &state);
-  State step(unsigned domain, const WalkedBlock &block, const State &state);
+  State walkWindow(const State &state);
+  RowTile keysOf(unsigned domain, RowTile tokens);
+  State step(unsigned domain, const RowTile &keys, bool full, const State &state);
   Value scores(unsigned domain, const RowTile &keys, bool full);
   Value modified(Value product, const RowTile &keys);
   void end(const State &state);
@@ -82,12 +83,14 @@ private:
   Attend attend;
   DenseMap<Value, Value> &stored;
   attn::ScheduleAttr schedule;
+  std::optional<WindowTiling> windows;
   KernelFrame frame;
   TileBuilder &b;
   Puller puller;
   EmitArithmetic arithmetic{frame, {}, {}, nullptr};
   SmallVector<Chunk> queryChunks, valueChunks;
   Standing standing;
+  WindowStanding windowStanding;
   RowTile rows;
   SmallVector<Value> queries; // a chunk of channels each, in the storage type
 };
@@ -96,8 +99,13 @@ private:
 
 void ForwardKernel::begin() {
   standing = findStanding(frame, attend, stored, schedule.getRows(), /*tileKeys=*/false);
-  Value start = b.mul(standing.tile, b.i32(schedule.getRows()));
-  rows = rowsFrom(b, start, schedule.getRows(), standing.queryLength, /*bounded=*/true);
+  if (windows) {
+    windowStanding = weft::windowStanding(b, *windows, schedule.getRows(), standing.queryLength);
+    rows = windowRows(b, *windows, windowStanding.window, windowStanding.tile, schedule.getRows(), standing.queryLength);
+  } else {
+    Value start = b.mul(standing.tile, b.i32(schedule.getRows()));
+    rows = rowsFrom(b, start, schedule.getRows(), standing.queryLength, /*bounded=*/true);
+  }
   rows.batch = standing.batch;
   rows.head = standing.head;
   rows.heads = attend.queryType().dim(1).str();
@@ -148,24 +156,28 @@ Value ForwardKernel::scores(unsigned domain, const RowTile &keys, bool full) {
                                     b.row(keys.token),
                                     standing.queryLength,
                                     standing.keyLengths[domain]};
-  Value belongs = b.both(b.row(keys.inside), attn::contains(arithmetic, op.getPatterns()[domain], place));
+  Value belongs = b.row(keys.inside);
+  if (!windows || !windows->exact)
+    belongs = b.both(belongs, attn::contains(arithmetic, op.getPatterns()[domain], place));
   return b.select(belongs, score, b.f32(-std::numeric_limits<double>::infinity()));
 }
 
-State ForwardKernel::step(unsigned domain, const WalkedBlock &block, const State &state) {
-  Value start = b.mul(block.number, b.i32(schedule.getColumns()));
-  RowTile keys = rowsFrom(b, start, schedule.getColumns(), standing.keyLengths[domain], !block.full);
-  keys.batch = standing.batch;
-  keys.head = b.div(standing.head, b.i32(attend.group()));
-  keys.heads = attend.keyType(domain).dim(1).str();
-  keys.base = standing.keyBase;
+/// Tokens as keys of a domain.
+RowTile ForwardKernel::keysOf(unsigned domain, RowTile tokens) {
+  tokens.batch = standing.batch;
+  tokens.head = b.div(standing.head, b.i32(attend.group()));
+  tokens.heads = attend.keyType(domain).dim(1).str();
+  tokens.base = standing.keyBase;
+  return tokens;
+}
 
-  Value score = scores(domain, keys, block.full);
+State ForwardKernel::step(unsigned domain, const RowTile &keys, bool full, const State &state) {
+  Value score = scores(domain, keys, full);
   State next;
   next.maximum = b.max(state.maximum, b.reduceMax(score, 1));
   Value shift = next.maximum;
   // A row that has seen no key keeps -inf; 0 in its place keeps 2^(-inf - -inf) away.
-  if (!block.full || attend.scoreMod) {
+  if (!full || attend.scoreMod) {
     Value none = b.compareFloat(arith::CmpFPredicate::OEQ, next.maximum, b.f32(-std::numeric_limits<double>::infinity()));
     shift = b.select(none, b.f32(0), next.maximum);
   }
@@ -179,12 +191,46 @@ State ForwardKernel::step(unsigned domain, const WalkedBlock &block, const State
   return next;
 }
 
+/// The window's keys: tiles of it one after another, or all at once where it is no more than a tile. Then the tokens of rows and keys are
+/// the same, and what has been read of them serves to the kernel's end.
+State ForwardKernel::walkWindow(const State &state) {
+  int64_t columns = schedule.getColumns();
+  if (windows->tilesOf(columns) > 1) {
+    auto loop = scf::ForOp::create(b, b.i32(0), b.i32(windows->tilesOf(columns)), b.i32(1), state.packed());
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    RowTile keys = windowRows(b, *windows, windowStanding.window, loop.getInductionVar(), columns, standing.queryLength);
+    State next = step(0, keysOf(0, keys), /*full=*/false, State::unpack(loop.getRegionIterArgs()));
+    scf::YieldOp::create(b, next.packed());
+    return State::unpack(loop.getResults());
+  }
+  RowTile keys = keysOf(0, rows);
+  for (const Chunk &chunk : queryChunks)
+    puller.provide(attend.keys[0], keys, chunk.first, puller.pull(attend.keys[0], keys, chunk));
+  for (const Chunk &chunk : valueChunks)
+    puller.provide(attend.values[0], keys, chunk.first, puller.pull(attend.values[0], keys, chunk));
+  if (!windows->exact || windows->tokens != columns)
+    return step(0, keys, /*full=*/false, state);
+  SmallVector<Type> types(ValueRange(state.packed()).getTypes());
+  auto whole = scf::IfOp::create(b, types, windowStanding.whole, /*withElseRegion=*/true);
+  for (bool full : {true, false}) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(full ? whole.thenBlock() : whole.elseBlock());
+    scf::YieldOp::create(b, step(0, keys, full, state).packed());
+  }
+  return State::unpack(whole.getResults());
+}
+
 std::optional<State> ForwardKernel::walkDomain(unsigned domain, const State &state) {
+  if (windows)
+    return walkWindow(state);
   Value rowEnd = b.min(b.add(rows.scalarStart, b.i32(schedule.getRows())), standing.queryLength);
   Walk walk{op.getPatterns()[domain], arithmetic, rows.scalarStart, rowEnd, standing.head, standing.queryLength,
             standing.keyLengths[domain], schedule.getColumns()};
   auto walked = walkBlocks(walk, state.packed(), [&](const WalkedBlock &block, ValueRange carried) {
-    return step(domain, block, State::unpack(carried)).packed();
+    Value start = b.mul(block.number, b.i32(schedule.getColumns()));
+    RowTile keys = rowsFrom(b, start, schedule.getColumns(), standing.keyLengths[domain], !block.full);
+    return step(domain, keysOf(domain, keys), block.full, State::unpack(carried)).packed();
   });
   if (!walked)
     return std::nullopt;
@@ -225,8 +271,9 @@ LogicalResult ForwardKernel::write(ArrayRef<Value> roots) {
     for (const Chunk &chunk : chunksOf(*type.staticDim(3)))
       puller.store(output, rows, &chunk, puller.pull(root, rows, chunk));
   }
-  SmallVector<Value> results =
-      frame.finish({attendGrid(attend, attend.queryType(), schedule.getRows()), schedule.getWarps(), schedule.getStages()});
+  auto grid = windows ? windowGrid(*windows, attend.queryType(), schedule.getRows())
+                      : attendGrid(attend, attend.queryType(), schedule.getRows());
+  SmallVector<Value> results = frame.finish({grid, schedule.getWarps(), schedule.getStages()});
   for (auto [root, result] : llvm::zip(roots, results))
     stored[root] = result;
   return success();

@@ -10,6 +10,7 @@
 #include "compiler/Conversion/AttnToTile/AttnToTile.h"
 #include "compiler/Conversion/AttnToTile/AttendForward.h"
 #include "compiler/Conversion/AttnToTile/Lowerings.h"
+#include "compiler/Conversion/AttnToTile/Windows.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
@@ -134,8 +135,14 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinRowLocalUsers(Operation *anch
 }
 
 LogicalResult ProgramLowering::lower(attn::AttendOp op) {
+  // Keys and values that each program meets once are computed on the way; others would be computed for every tile of queries.
+  bool once = windowTiling(Attend::of(op)).has_value();
+  auto onTheWay = [&](Value value) {
+    return value == op.getQuery() ||
+           (once && (llvm::is_contained(op.getKeys(), value) || llvm::is_contained(op.getValues(), value)));
+  };
   for (Value value : op->getOperands())
-    if (failed(value == op.getQuery() ? makePullable(value, op) : store(value, op)))
+    if (failed(onTheWay(value) ? makePullable(value, op) : store(value, op)))
       return failure();
   if (failed(storeCaptured(op, op)))
     return failure();

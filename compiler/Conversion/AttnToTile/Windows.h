@@ -1,0 +1,39 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Attention inside windows of a partition: a program takes rows of one window, in the window's own order, and meets keys of that window only. Where the
+// window is no more than a tile, that is one block, and rows and keys are the same tokens.
+#pragma once
+
+#include "compiler/Conversion/AttnToTile/Attend.h"
+
+namespace weft {
+
+/// A partition into windows that a kernel is tiled by.
+struct WindowTiling {
+  llvm::SmallVector<int64_t> window, grid; ///< as of `#attn.block_window`; grid is empty for a line of tokens
+  bool exact = true;                       ///< the pattern has nothing beside the window
+  int64_t tokens = 0;                      ///< of a whole window
+
+  int64_t tilesOf(int64_t rows) const { return llvm::divideCeil(tokens, rows); }
+};
+
+/// The windows that an attention can be tiled by: its only domain's pattern is a partition of the tokens that queries and keys share, or
+/// an intersection with one, and either over a grid or no longer than 256.
+std::optional<WindowTiling> windowTiling(const Attend &attend);
+
+/// Rows for a window of so many tokens: the power of two from 16 to 128 that wastes least.
+int64_t windowRowCount(const WindowTiling &tiling);
+
+/// Where a program of a windowed kernel stands; `attendGrid`'s place.
+struct WindowStanding {
+  mlir::Value window; ///< i32: number of the window
+  mlir::Value tile;   ///< i32: tile of rows in it
+  mlir::Value whole;  ///< i1: the window has all its tokens
+};
+WindowStanding windowStanding(TileBuilder &b, const WindowTiling &tiling, int64_t rows, mlir::Value length);
+std::array<std::string, 3> windowGrid(const WindowTiling &tiling, attn::WholeTensorType tiled, int64_t rows);
+
+/// Tile `tile` (i32) of the window's tokens. Batch, head, heads are left to the caller.
+RowTile windowRows(TileBuilder &b, const WindowTiling &tiling, mlir::Value window, mlir::Value tile, int64_t count,
+                   mlir::Value length);
+
+} // namespace weft
