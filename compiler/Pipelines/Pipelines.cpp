@@ -5,6 +5,7 @@
 #include "compiler/Conversion/AttnToTile/AttnToTile.h"
 #include "compiler/Conversion/TileToWarp/TileToWarp.h"
 #include "compiler/Conversion/WarpToLLVM/WarpToLLVM.h"
+#include "dialects/Attn/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -57,6 +58,7 @@ void buildTileToLLVM(OpPassManager &passes) {
 }
 
 void registerPasses() {
+  attn::registerAttnPasses();
   registerAttnToTilePass();
   registerTileToWarpPass();
   warp::registerWarpPasses();

@@ -22,6 +22,8 @@ def Attn_MapOp : Attn_Op<"map", [Pure, SingleBlock]> {
   let results = (outs Variadic<Attn_Tensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "(`ins` `(` $inputs^ `:` type($inputs) `)`)? attr-dict `->` type($results) $body";
+  let builders = [OpBuilder<(ins "::mlir::TypeRange":$results, "::mlir::ValueRange":$inputs,
+                                 "::llvm::function_ref<llvm::SmallVector<::mlir::Value>(::mlir::ImplicitLocOpBuilder &, ::mlir::ValueRange)>":$body)>];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
 }
@@ -73,11 +75,20 @@ def Attn_SumOp : Attn_Op<"sum", [Pure]> {
   let summary = "sum, in f32, over the axes at which the result has size 1, or fewer heads";
   let description = [{
     The transpose of a broadcast (`attn.map`): where the source has "k*X" heads and the result X, groups of k neighbouring heads are summed; a rank lower than the source's
-    sums the missing leading axes away. C1: the source's shape broadcasts from the result's.
+    sums the missing leading axes away. With `away`, the source's axes that it lists are summed and are not in the result at all:
+
+    ```mlir
+    %delta = attn.sum %x away [3] : !attn.tensor<[B, H, N, 64], f32> -> !attn.tensor<[B, H, N], f32>
+    ```
+
+    C1: the result's shape, the axes of `away` taken as 1, broadcasts to the source's. C2: `away` ascends and is in range; the result has the rank that is left.
   }];
-  let arguments = (ins Attn_Tensor:$source);
+  let arguments = (ins Attn_Tensor:$source, OptionalAttr<DenseI64ArrayAttr>:$away);
   let results = (outs Attn_Tensor:$result);
-  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let assemblyFormat = "$source (`away` $away^)? attr-dict `:` type($source) `->` type($result)";
+  let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$source), [{
+    build($_builder, $_state, result, source, /*away=*/nullptr);
+  }]>];
   let hasVerifier = 1;
 }
 

@@ -54,7 +54,7 @@ void WholeTensorType::print(AsmPrinter &printer) const {
 }
 
 LogicalResult WholeTensorType::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<StringAttr> dims,
-                                 Type element) {
+                                      Type element) {
   if (dims.size() > 6)
     return emitError() << "expected at most 6 axes, but got " << dims.size();
   for (StringAttr dim : dims) {
@@ -93,6 +93,19 @@ std::optional<int64_t> weft::attn::headGroup(StringRef result, StringRef operand
   if (factor.trim().getAsInteger(10, many) || rest.trim() != operand)
     return std::nullopt;
   return many;
+}
+
+bool weft::attn::broadcastsTo(WholeTensorType from, WholeTensorType to) {
+  int64_t shift = to.getRank() - from.getRank();
+  for (int64_t axis = 0; axis < from.getRank(); ++axis) {
+    int64_t at = axis + shift;
+    if (shift < 0)
+      return false;
+    bool heads = at == 1 && to.getRank() == 4;
+    if (from.dim(axis) != to.dim(at) && from.dim(axis) != "1" && !(heads && headGroup(to.dim(at), from.dim(axis))))
+      return false;
+  }
+  return shift >= 0;
 }
 
 Type weft::attn::scalarTypeOf(WholeTensorType type) {

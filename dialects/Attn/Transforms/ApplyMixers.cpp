@@ -1,0 +1,202 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// attn-apply-mixers: linear maps over the sequence, applied, become ops on tensors.
+//
+//   %s = attn.softmax %q keys(%k) ...        %o, %lse = attn.attend %q keys(%k) values(%v) ... -> f32
+//   %m = attn.mean                           %t = attn.sum %v -> [B, H, 1, D], f32
+//   %a = attn.add %s, %m              =>     %u = attn.map ins(%t) { t / M }
+//   %y = attn.apply %a, %v                   %y = attn.map ins(%o, %u) { o + u } -> f16
+//
+// What a sum adds and what a gate multiplies stays f32, so that an application rounds once, at its end. What enters a
+// product (the values of a softmax) or is stored to be read several times (those of a convolution or a mean) has the
+// element type of the values.
+
+#include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Attn/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Iterators.h"
+
+namespace weft::attn {
+#define GEN_PASS_DEF_ATTNAPPLYMIXERS
+#include "dialects/Attn/Transforms/Passes.h.inc"
+} // namespace weft::attn
+
+using namespace mlir;
+using namespace weft::attn;
+
+namespace {
+
+WholeTensorType typeOf(Value value) { return cast<WholeTensorType>(value.getType()); }
+
+/// The shape of a mixer's result on values: batch and channels are the values', heads and rows the mixer's.
+WholeTensorType resultShape(Value mixer, WholeTensorType values) {
+  Operation *op = mixer.getDefiningOp();
+  auto withRows = [&](WholeTensorType rows) { return values.withDim(1, rows.dim(1)).withDim(2, rows.dim(2)); };
+  if (auto softmax = dyn_cast<SoftmaxOp>(op))
+    return withRows(typeOf(softmax.getQuery()));
+  if (auto diag = dyn_cast<DiagOp>(op))
+    return withRows(typeOf(diag.getGate()));
+  if (auto compose = dyn_cast<ComposeOp>(op))
+    return resultShape(compose.getLhs(), resultShape(compose.getRhs(), values));
+  if (auto add = dyn_cast<AddOp>(op)) {
+    WholeTensorType lhs = resultShape(add.getLhs(), values), rhs = resultShape(add.getRhs(), values);
+    return broadcastsTo(lhs, rhs) ? rhs : lhs;
+  }
+  return values; // A mean or a convolution.
+}
+
+/// Rewrites one `attn.apply`.
+class Application {
+public:
+  Application(ImplicitLocOpBuilder &b, ApplyOp op) : b(b), op(op) {}
+
+  /// What the application gives, in the type of its result; nothing after an error that has been reported.
+  FailureOr<Value> run() {
+    return apply(op.getMixer(), llvm::to_vector(op.getValues()), cast<WholeTensorType>(op.getType()));
+  }
+
+private:
+  /// The mixer applied, a tensor of `type`.
+  FailureOr<Value> apply(Value mixer, ArrayRef<Value> values, WholeTensorType type);
+  /// The terms whose sum is the mixer applied: each of `type`'s element type or f32, and each broadcasts to it.
+  LogicalResult addTerms(Value mixer, ArrayRef<Value> values, WholeTensorType type, SmallVectorImpl<Value> &terms);
+  /// One primitive mixer applied to values that are tensors of their own; may be smaller than `type`, to which it
+  /// broadcasts.
+  FailureOr<Value> applyPrimitive(Operation *mixer, ArrayRef<Value> values, WholeTensorType type);
+
+  Value attend(SoftmaxOp softmax, ArrayRef<Value> values, WholeTensorType type);
+  Value mean(MeanOp mean, Value values, Type element);
+  Value gate(DiagOp diag, Value values, WholeTensorType type);
+  /// One map that adds terms in f32 and rounds once.
+  Value sum(ArrayRef<Value> terms, WholeTensorType type);
+
+  ImplicitLocOpBuilder &b;
+  ApplyOp op;
+};
+
+FailureOr<Value> Application::apply(Value mixer, ArrayRef<Value> values, WholeTensorType type) {
+  SmallVector<Value> terms;
+  bool several = isa_and_nonnull<AddOp>(mixer.getDefiningOp());
+  if (failed(addTerms(mixer, values, several ? type.withElement(b.getF32Type()) : type, terms)))
+    return failure();
+  if (terms.size() == 1 && terms.front().getType() == type)
+    return terms.front();
+  return sum(terms, type);
+}
+
+LogicalResult Application::addTerms(Value mixer, ArrayRef<Value> values, WholeTensorType type,
+                                    SmallVectorImpl<Value> &terms) {
+  Operation *made = mixer.getDefiningOp();
+  if (auto add = dyn_cast_or_null<AddOp>(made))
+    return success(succeeded(addTerms(add.getLhs(), values, type, terms)) &&
+                   succeeded(addTerms(add.getRhs(), values, type, terms)));
+  if (auto compose = dyn_cast_or_null<ComposeOp>(made)) {
+    // Only a gate takes its values as they are computed; other mixers read them more than once.
+    Type element = isa_and_nonnull<DiagOp>(compose.getLhs().getDefiningOp()) ? b.getF32Type()
+                                                                             : typeOf(values.front()).getElementType();
+    WholeTensorType inner = resultShape(compose.getRhs(), typeOf(values.front())).withElement(element);
+    FailureOr<Value> mixed = apply(compose.getRhs(), values, inner);
+    return failed(mixed) ? failure() : addTerms(compose.getLhs(), *mixed, type, terms);
+  }
+  FailureOr<Value> term = applyPrimitive(made, values, type);
+  if (failed(term))
+    return failure();
+  terms.push_back(*term);
+  return success();
+}
+
+FailureOr<Value> Application::applyPrimitive(Operation *mixer, ArrayRef<Value> values, WholeTensorType type) {
+  if (auto softmax = dyn_cast_or_null<SoftmaxOp>(mixer)) {
+    if (values.size() == softmax.getKeys().size())
+      return attend(softmax, values, type);
+    op.emitOpError() << "expected one tensor of values for each of the softmax's " << softmax.getKeys().size()
+                     << " domains, but got " << values.size();
+    return failure();
+  }
+  if (!isa_and_nonnull<MeanOp, ToeplitzOp, DiagOp>(mixer)) {
+    op.emitOpError() << "expected a mixer made by an op of the attn dialect";
+    return failure();
+  }
+  if (values.size() != 1) {
+    op.emitOpError() << "expected one tensor of values for '" << mixer->getName() << "', but got " << values.size();
+    return failure();
+  }
+  if (auto diag = dyn_cast<DiagOp>(mixer))
+    return gate(diag, values.front(), type);
+  if (auto mean = dyn_cast<MeanOp>(mixer))
+    return this->mean(mean, values.front(), type.getElementType());
+  auto toeplitz = cast<ToeplitzOp>(mixer);
+  Type its = typeOf(values.front()).withElement(type.getElementType());
+  return Value(ConvolveOp::create(b, its, values.front(), toeplitz.getTaps(), toeplitz.getCentredAttr(),
+                                  toeplitz.getDilationAttr(), toeplitz.getGridAttr(), /*transposed=*/nullptr));
+}
+
+Value Application::attend(SoftmaxOp softmax, ArrayRef<Value> values, WholeTensorType type) {
+  auto lse = WholeTensorType::get(typeOf(softmax.getQuery()).getDims().drop_back(), b.getF32Type());
+  auto attend = AttendOp::create(b, type, lse, softmax.getQuery(), softmax.getKeys(), values, softmax.getCounts(),
+                                 softmax.getSink(), /*cuSeqlens=*/ValueRange(), softmax.getPatternOperands(),
+                                 softmax.getPatternsAttr(), softmax.getScaleAttr(), softmax.getPrecisionAttr(),
+                                 softmax.getScheduleAttr(), softmax.getMasks().size());
+  // (Copied, not moved: a mixer may be applied more than once.)
+  IRMapping mapping;
+  softmax.getScoreMod().cloneInto(&attend.getScoreMod(), mapping);
+  for (auto [from, to] : llvm::zip(softmax.getMasks(), attend.getMasks()))
+    from.cloneInto(&to, mapping);
+  return attend.getOut();
+}
+
+Value Application::mean(MeanOp mean, Value values, Type element) {
+  WholeTensorType type = typeOf(values);
+  if (mean.getCausal())
+    return PrefixMeanOp::create(b, type.withElement(element), values, /*transposed=*/nullptr);
+  WholeTensorType row = type.withDim(2, "1").withElement(b.getF32Type());
+  Value sum = SumOp::create(b, row, values);
+  auto body = [&](ImplicitLocOpBuilder &b, ValueRange scalars) -> SmallVector<Value> {
+    Value size = SizeOp::create(b, b.getI32Type(), type.dim(2));
+    return {arith::DivFOp::create(b, scalars[0], arith::SIToFPOp::create(b, b.getF32Type(), size))};
+  };
+  return MapOp::create(b, row, sum, body).getResult(0);
+}
+
+Value Application::gate(DiagOp diag, Value values, WholeTensorType type) {
+  auto body = [](ImplicitLocOpBuilder &b, ValueRange scalars) -> SmallVector<Value> {
+    return {arith::MulFOp::create(b, scalars[0], scalars[1])};
+  };
+  return MapOp::create(b, type, {diag.getGate(), values}, body).getResult(0);
+}
+
+Value Application::sum(ArrayRef<Value> terms, WholeTensorType type) {
+  auto body = [](ImplicitLocOpBuilder &b, ValueRange scalars) -> SmallVector<Value> {
+    Value sum = scalars.front();
+    for (Value scalar : scalars.drop_front())
+      sum = arith::AddFOp::create(b, sum, scalar);
+    return {sum};
+  };
+  return MapOp::create(b, type, terms, body).getResult(0);
+}
+
+struct ApplyMixersPass : weft::attn::impl::AttnApplyMixersBase<ApplyMixersPass> {
+  void runOnOperation() override;
+};
+
+} // namespace
+
+void ApplyMixersPass::runOnOperation() {
+  WalkResult result = getOperation().walk([](ApplyOp op) {
+    ImplicitLocOpBuilder b(op.getLoc(), op);
+    FailureOr<Value> applied = Application(b, op).run();
+    if (failed(applied))
+      return WalkResult::interrupt();
+    op.replaceAllUsesWith(*applied);
+    op.erase();
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return signalPassFailure();
+  // Mixers are only read by mixers now: users are erased before what they use.
+  getOperation().walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {
+    if (op->getNumResults() == 1 && isa<MixerType>(op->getResult(0).getType()) && op->use_empty())
+      op->erase();
+  });
+}
