@@ -224,6 +224,7 @@ void LoopPipeliner::startCopies() {
 void LoopPipeliner::readFromRing(Value stage) {
   for (auto [tile, ring] : llvm::zip_equal(tiles, rings)) {
     AllocOp alloc = tile.alloc;
+    b.setInsertionPoint(alloc); // where the builder stands may be an op that goes
     Value read = StageOp::create(b, loc, alloc.getResult().getType(), ring, stage);
     tile.copy->erase();
     tile.commit->erase();
