@@ -77,9 +77,12 @@ weftc_value weftc_region_argument(const weftc_region *region, size_t index) {
   return wrap(Value(const_cast<weftc_region *>(region)->region.front().getArgument(index)));
 }
 
-/// Moves the pending regions into the state of the operation to be.
+/// Moves the pending regions into the state of the operation to be. A region that nothing was put into has no block:
+/// that is how an operation's optional region is left out.
 static void takeRegions(weftc_module *module, ArrayRef<weftc_region *> regions, OperationState &state) {
   for (weftc_region *region : regions) {
+    if (Block &block = region->region.front(); block.empty() && block.getNumArguments() == 0)
+      region->region.getBlocks().clear();
     state.addRegion()->takeBody(region->region);
     llvm::erase_if(module->pending, [&](const auto &pending) { return pending.get() == region; });
   }

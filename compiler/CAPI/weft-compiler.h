@@ -135,7 +135,8 @@ typedef struct weftc_named_attribute {
   weftc_attribute value;
 } weftc_named_attribute;
 
-/** What makes an operation. The regions are taken and must not be used afterwards. */
+/** What makes an operation. The regions are taken and must not be used afterwards; one with neither arguments nor
+ * operations becomes a region without a block. */
 typedef struct weftc_operation_spec {
   const char *name; /**< "arith.addi" */
   weftc_location location;

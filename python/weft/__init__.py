@@ -2,6 +2,8 @@
 """Weft, a compiler for attention: kernels written in Python become PTX, run on a GPU or on the simulator, and ship as
 libraries.
 
+    @weft.program                 a mechanism over whole tensors: f(q, k, v); made of weft.softmax, weft.mean,
+                                  weft.toeplitz, weft.diag, weft.rope, weft.rms_norm and functions of elements
     @weft.jit                     a tile kernel: kernel[grid](*args, BLOCK=64, num_warps=4); weft.language is its
     language
     weft.compile(fn, ...)         a PTX library from a kernel
@@ -27,6 +29,31 @@ if TYPE_CHECKING:
     from weft.errors import Error as Error
     from weft.integers import cdiv as cdiv
     from weft.integers import next_power_of_2 as next_power_of_2
+    from weft.programs.elementwise import abs as abs
+    from weft.programs.elementwise import cos as cos
+    from weft.programs.elementwise import erf as erf
+    from weft.programs.elementwise import exp as exp
+    from weft.programs.elementwise import gelu as gelu
+    from weft.programs.elementwise import log as log
+    from weft.programs.elementwise import maximum as maximum
+    from weft.programs.elementwise import minimum as minimum
+    from weft.programs.elementwise import relu as relu
+    from weft.programs.elementwise import rsqrt as rsqrt
+    from weft.programs.elementwise import sigmoid as sigmoid
+    from weft.programs.elementwise import silu as silu
+    from weft.programs.elementwise import sin as sin
+    from weft.programs.elementwise import sqrt as sqrt
+    from weft.programs.elementwise import tanh as tanh
+    from weft.programs.elementwise import where as where
+    from weft.programs.functions import rms_norm as rms_norm
+    from weft.programs.functions import rope as rope
+    from weft.programs.mixers import diag as diag
+    from weft.programs.mixers import domain as domain
+    from weft.programs.mixers import mean as mean
+    from weft.programs.mixers import softmax as softmax
+    from weft.programs.mixers import toeplitz as toeplitz
+    from weft.programs.program import Program as Program
+    from weft.programs.program import program as program
     from weft.runtime.devices import device as device
     from weft.runtime.library import Library as Library
     from weft.runtime.library import load as load
@@ -39,15 +66,40 @@ _NAMES = {
     "JITFunction": "weft.compiler.jit",
     "Kernel": "weft.compiler.kernel",
     "Library": "weft.runtime.library",
+    "Program": "weft.programs.program",
+    "abs": "weft.programs.elementwise",
     "cdiv": "weft.integers",
     "compile": "weft.compiler.libraries",
+    "cos": "weft.programs.elementwise",
     "device": "weft.runtime.devices",
+    "diag": "weft.programs.mixers",
+    "domain": "weft.programs.mixers",
+    "erf": "weft.programs.elementwise",
+    "exp": "weft.programs.elementwise",
+    "gelu": "weft.programs.elementwise",
     "jit": "weft.compiler.jit",
     "load": "weft.runtime.library",
+    "log": "weft.programs.elementwise",
+    "maximum": "weft.programs.elementwise",
+    "mean": "weft.programs.mixers",
+    "minimum": "weft.programs.elementwise",
     "next_power_of_2": "weft.integers",
+    "program": "weft.programs.program",
+    "relu": "weft.programs.elementwise",
+    "rms_norm": "weft.programs.functions",
+    "rope": "weft.programs.functions",
+    "rsqrt": "weft.programs.elementwise",
     "select_blocks": "weft.selection",
+    "sigmoid": "weft.programs.elementwise",
+    "silu": "weft.programs.elementwise",
+    "sin": "weft.programs.elementwise",
+    "softmax": "weft.programs.mixers",
+    "sqrt": "weft.programs.elementwise",
+    "tanh": "weft.programs.elementwise",
+    "toeplitz": "weft.programs.mixers",
+    "where": "weft.programs.elementwise",
 }
-_MODULES = ("cli", "compiler", "demo", "language", "runtime", "simulator", "testing")
+_MODULES = ("cli", "compiler", "demo", "language", "programs", "runtime", "simulator", "testing")
 
 __all__ = [
     "CompilationError",
@@ -55,13 +107,38 @@ __all__ = [
     "JITFunction",
     "Kernel",
     "Library",
+    "Program",
+    "abs",
     "cdiv",
     "compile",
+    "cos",
     "device",
+    "diag",
+    "domain",
+    "erf",
+    "exp",
+    "gelu",
     "jit",
     "load",
+    "log",
+    "maximum",
+    "mean",
+    "minimum",
     "next_power_of_2",
+    "program",
+    "relu",
+    "rms_norm",
+    "rope",
+    "rsqrt",
     "select_blocks",
+    "sigmoid",
+    "silu",
+    "sin",
+    "softmax",
+    "sqrt",
+    "tanh",
+    "toeplitz",
+    "where",
 ]
 
 

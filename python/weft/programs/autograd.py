@@ -1,0 +1,44 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Programs in torch's autograd: results of tensors that require gradients have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ..compiler.jit import _target
+from ..runtime.devices import device_for
+from .compiled import Compiled, compiled
+from .running import Saved, backward, run
+from .trace import Traced
+
+
+class _Program(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, form: Compiled, *arrays: Any) -> Any:
+        results = run(form, ".forward", arrays)
+        count = len(form.traced.outputs)
+        ctx.form = form
+        ctx.inputs = len(arrays)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*arrays, *results[count:])
+        ctx.mark_non_differentiable(*(r for r in results[:count] if not r.dtype.is_floating_point))
+        return tuple(results[:count])
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        tensors = ctx.saved_tensors
+        saved = Saved(ctx.form, tuple(tensors[: ctx.inputs]), tuple(tensors[ctx.inputs :]))
+        found = backward(saved, gradients)
+        names = [signature.name for signature in ctx.form.traced.inputs]
+        wanted = ctx.needs_input_grad[1:]
+        return (None, *(found.get(name) if wants else None for name, wants in zip(names, wanted, strict=True)))
+
+
+def differentiable(traced: Traced, arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """A program's results on torch tensors, with their history."""
+    form = compiled(traced, _target(device_for(tuple(arrays))), True)
+    return tuple(_Program.apply(form, *arrays))

@@ -1,0 +1,82 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""A traced program compiled for a target: PTX of its kernels, and plans that launch them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..compiler import cache
+from ..compiler.diagnostics import CompilationError, from_native
+from ..compiler.kernel import _compiler_fingerprint
+from ..compiler.lower import native_context
+from .trace import Traced
+
+STAGES = ("attn", "differentiated", "launches", "tile", "warp", "pipelined", "llvm")
+_FORMAT = 1  # of a cache entry
+_lock = threading.RLock()
+_compiled: dict[tuple[str, str, bool], Compiled] = {}
+
+
+@dataclass
+class Compiled:
+    """``ptx`` is one module of all kernels; ``info`` is what the compiler reports: "kernels" (entry, num_warps,
+    shared_bytes), "programs" (the plans), "times_ms". With ``differentiate`` there are plans of three functions: the
+    program's name, and that with .forward and .backward.
+    """
+
+    traced: Traced
+    target: str
+    differentiate: bool
+    ptx: str
+    info: dict[str, Any]
+    cached: bool = False
+    runners: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def plan(self, part: str = "") -> dict[str, Any]:
+        """The plan of the program itself, or of its part ".forward" or ".backward"."""
+        wanted = self.traced.name + part
+        for plan in self.info["programs"]:
+            if plan["name"] == wanted:
+                return dict(plan)
+        raise CompilationError(f"expected a program '{wanted}' of the compiler, but it made none")
+
+
+def compiled(traced: Traced, target: str, differentiate: bool) -> Compiled:
+    """The program compiled, from the caches or by the compiler. Raises CompilationError at the user's line."""
+    known = (traced.text, target, differentiate)
+    with _lock:
+        found = _compiled.get(known)
+        if found is None:
+            found = _compiled[known] = _build(traced, target, differentiate)
+        return found
+
+
+def _build(traced: Traced, target: str, differentiate: bool) -> Compiled:
+    name = cache.key([_FORMAT, "program", traced.text, target, differentiate, _compiler_fingerprint()])
+    entry = cache.read(name)
+    if entry is not None:
+        return Compiled(traced, target, differentiate, entry["ptx"], entry["info"], cached=True)
+    ptx, info = _compile(traced, {"target": target, "differentiate": differentiate})
+    cache.write(name, {"ptx": ptx, "info": info})
+    return Compiled(traced, target, differentiate, ptx, info)
+
+
+def _compile(traced: Traced, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    context = native_context().context
+    context.take_diagnostics()
+    module = context.parse(traced.text, traced.name)
+    ptx, info, error = module.compile(json.dumps(options))
+    if error is not None:
+        raise from_native(error, context.take_diagnostics())
+    return ptx, json.loads(info)
+
+
+def stages(traced: Traced, stage: str, target: str = "sm_80", differentiate: bool = True) -> str:
+    """The IR after a stage of the compiler, or its "ptx"."""
+    if stage not in (*STAGES, "ptx"):
+        raise ValueError(f"expected a stage among {', '.join((*STAGES, 'ptx'))}, but got '{stage}'")
+    ptx, info = _compile(traced, {"target": target, "differentiate": differentiate, "dump": [stage]})
+    return ptx if stage == "ptx" else str(info["ir"].get(stage, ""))

@@ -1,0 +1,69 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Mixers and operations of concrete arrays, outside of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .program import Program
+
+_programs: dict[Any, Program] = {}
+_MIXERS = ("softmax", "mean", "toeplitz", "diag")
+
+
+def run(call: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """An operation on arrays: what it computes, or the mixer that it makes."""
+    name = call.__name__
+    if name in _MIXERS:
+        return ConcreteMixer(call, args, keywords)
+    if name == "domain":
+        return call.__wrapped__(*args, **keywords)  # type: ignore[attr-defined]
+    found = _programs.get(call)
+    if found is None:
+        found = _programs[call] = Program(call)
+    return found(*args, **keywords)
+
+
+class ConcreteMixer:
+    """A mixer of concrete arrays: what makes it, and of what."""
+
+    __array_ufunc__ = None
+
+    def __init__(self, make: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]):
+        self.make, self.args, self.keywords = make, args, keywords
+
+    def __weft_parts__(self) -> list[tuple[str, Any]]:
+        return [("make", self.make), ("args", self.args), ("keywords", self.keywords)]
+
+    @staticmethod
+    def __weft_rebuild__(parts: dict[str, Any]) -> Any:
+        return parts["make"](*parts["args"], **parts["keywords"])
+
+    def __add__(self, other: Any) -> ConcreteMixer:
+        if not isinstance(other, ConcreteMixer):
+            return NotImplemented
+        return ConcreteMixer(_add, (self, other), {})
+
+    def __matmul__(self, other: Any) -> Any:
+        if isinstance(other, ConcreteMixer):
+            return ConcreteMixer(_compose, (self, other), {})
+        return _apply(self, other)
+
+    def __repr__(self) -> str:
+        return f"<mixer {self.make.__name__}>"
+
+
+def _add(a: Any, b: Any) -> Any:
+    return a + b
+
+
+def _compose(a: Any, b: Any) -> Any:
+    return a @ b
+
+
+def _applied(mixer: Any, values: Any) -> Any:
+    return mixer @ values
+
+
+_apply = Program(_applied)

@@ -1,0 +1,80 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""weft.rope and weft.rms_norm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from . import graph, places
+from .eager import operation
+from .graph import agreeing
+from .mixers import four_axes, grid_text, real_text
+from .sizes import Size, unify
+from .tensors import Tensor
+
+
+@operation
+def rope(
+    x: Any,
+    *more: Any,
+    window: int | Sequence[int] | None = None,
+    base: float = 10000.0,
+    grid: Sequence[int] | None = None,
+    form: str | None = None,
+) -> Any:
+    """Rotary positions on [B, H, N, D]: pair (2i, 2i+1) of channels turned by position · base^(-2i/D). Given several
+    tensors, gives as many.
+
+    The position is n, or the index in the window of ``window`` tokens. With ``grid`` = (h, w) and ``window`` = (rows,
+    columns) tokens are those of a grid; ``form`` "axial", the default there, turns the first half of the pairs with the
+    row in the window and the rest with the column, "line" all of them with row·columns + column.
+    """
+    sizes = None if window is None else [int(w) for w in (window if isinstance(window, Sequence) else [window])]
+    if form not in (None, "line", "axial"):
+        raise places.error(f"expected form='line' or 'axial', but got {form!r}")
+    if (grid is not None) != (sizes is not None and len(sizes) == 2):
+        raise places.error("expected a window of two sizes with grid=(h, w), and a grid with such a window")
+    if sizes is not None and (len(sizes) > 2 or min(sizes) < 1):
+        raise places.error(f"expected a window of one or two positive sizes, but got {window!r}")
+    axial = form == "axial" or (form is None and grid is not None)
+    if axial and grid is None:
+        raise places.error("expected grid=(h, w) and window=(rows, columns) for form='axial'")
+    attributes: dict[str, Any] = {
+        "base": real_text(float(base), "f64"),
+        "form": f"#attn<rope {'axial' if axial else 'line'}>",
+    }
+    if sizes is not None:
+        attributes["window"] = grid_text(sizes)
+    if grid is not None:
+        attributes["grid"] = grid_text(grid)
+    results = tuple(_turned(t, attributes, grid, 4 if axial else 2) for t in (x, *more))
+    return results if more else results[0]
+
+
+def _turned(x: Any, attributes: dict[str, Any], grid: Sequence[int] | None, multiple: int) -> Tensor:
+    four_axes(x, "queries or keys")
+    with agreeing("expected a head size that is known"):
+        head = int(x.sizes[3])
+    if head % multiple:
+        raise places.error(f"expected a head size that {multiple} divides, but got {head}")
+    if grid is not None:
+        with agreeing("expected as many tokens as the grid has"):
+            unify(x.sizes[2], Size(int(grid[0]) * int(grid[1])))
+    return Tensor(graph.tracing().one("attn.rope", [x.value], x.type, attributes))
+
+
+@operation
+def rms_norm(x: Any, gain: Any = None, eps: float = 1e-6) -> Any:
+    """x · gain / sqrt(mean(x²) + eps) over the last axis; gain [H, D], or None for 1."""
+    four_axes(x, "the operand")
+    operands = [x.value]
+    if gain is not None:
+        if not isinstance(gain, Tensor) or gain.ndim != 2:
+            raise places.error("expected a gain [H, D]")
+        with agreeing("expected a gain [H, D]"):
+            unify(x.sizes[1], gain.sizes[0])
+            unify(x.sizes[3], gain.sizes[1])
+        operands.append(gain.value)
+    attributes: dict[str, Any] = {"eps": real_text(float(eps), "f64")}
+    return Tensor(graph.tracing().one("attn.rms_norm", operands, x.type, attributes))

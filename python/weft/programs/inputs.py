@@ -1,0 +1,142 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""A call's arguments: the arrays among them become the program's inputs, everything else is static.
+
+Arrays are looked for in tuples, lists, dicts and mixers too; their names follow the way there: ``weights.conv1``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..compiler.specialise import array_type
+from ..language.types import dtype
+from . import places
+from .dtypes import dtype_of
+from .graph import Graph, Input, TensorType, Value
+from .sizes import Size, Symbol
+from .tensors import Tensor, is_array
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the compiled form depends on of an array: its type, its sizes, whether wide accesses are possible."""
+
+    element: dtype
+    shape: tuple[int, ...]
+    aligned: bool
+
+
+def facts_of(array: Any) -> Facts:
+    """The facts of a NumPy array or a torch tensor. CompilationError where programs take no such array."""
+    try:
+        element = dtype_of(array_type(array.dtype))
+    except TypeError as error:
+        raise places.error(str(error)) from None
+    shape = tuple(int(size) for size in array.shape)
+    if hasattr(array, "data_ptr"):
+        address, strides = array.data_ptr(), [s * element.itemsize for s in array.stride()]
+    elif hasattr(array, "ctypes"):
+        address, strides = array.ctypes.data, list(array.strides)
+    else:
+        raise places.error(f"expected a NumPy array or a torch tensor, but got '{type(array).__name__}'")
+    along = [stride for stride, size in zip(strides[:-1], shape[:-1], strict=True) if size > 1]
+    return Facts(element, shape, all(number % 16 == 0 for number in [address, *along]))
+
+
+# What stands in a structure for the input of that number.
+@dataclass(frozen=True)
+class Slot:
+    number: int
+
+
+@dataclass(frozen=True)
+class Node:
+    """A container among the arguments: how it is made again, of its parts by name."""
+
+    kind: Any
+    parts: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Static:
+    """A value that is part of the compiled form. Two of them are the same if type and value are."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Static)
+            and type(self.value) is type(other.value)
+            and (self.value is other.value or bool(self.value == other.value))
+        )
+
+    def __hash__(self) -> int:
+        try:
+            return hash((type(self.value), self.value))
+        except TypeError:
+            return hash(type(self.value))
+
+
+def flatten(value: Any, name: str, found: list[tuple[str, Any]]) -> Any:
+    """The structure of an argument, hashable; its arrays go to ``found`` with their names."""
+    if is_array(value):
+        found.append((name, value))
+        return Slot(len(found) - 1)
+    if isinstance(value, (tuple, list)):
+        return Node(type(value), tuple((str(i), flatten(v, f"{name}.{i}", found)) for i, v in enumerate(value)))
+    if isinstance(value, dict):
+        return Node(dict, tuple((str(k), flatten(v, f"{name}.{k}", found)) for k, v in value.items()))
+    if hasattr(value, "__weft_parts__"):
+        parts = tuple((k, flatten(v, f"{name}.{k}" if name else k, found)) for k, v in value.__weft_parts__())
+        return Node(type(value), parts)
+    return Static(value)
+
+
+def rebuild(structure: Any, tensor: Callable[[int], Any]) -> Any:
+    """What ``flatten`` took apart, with ``tensor(number)`` in the place of each array."""
+    if isinstance(structure, Slot):
+        return tensor(structure.number)
+    if isinstance(structure, Static):
+        return structure.value
+    parts = [(name, rebuild(part, tensor)) for name, part in structure.parts]
+    if structure.kind is dict:
+        return dict(parts)
+    if structure.kind in (tuple, list):
+        return structure.kind(value for _, value in parts)
+    if issubclass(structure.kind, tuple):  # a named one
+        return structure.kind(*(value for _, value in parts))
+    return structure.kind.__weft_rebuild__(dict(parts))
+
+
+_ROLES = {4: ("B", "H", "N", "D"), 3: ("B", "N", "D"), 2: ("R", "C"), 1: ("L",)}
+
+
+def add_input(graph: Graph, name: str, facts: Facts, sizes: tuple[Size, ...] | None = None) -> Tensor:
+    """A new input of the program, of fresh sizes."""
+    if sizes is None:
+        if len(facts.shape) > 6:
+            raise places.error(f"expected '{name}' to have at most 6 axes, but got {len(facts.shape)}")
+        made = []
+        roles = _ROLES.get(len(facts.shape), ())
+        for axis, size in enumerate(facts.shape):
+            role = roles[axis] if roles else "S"
+            made.append(Size(1, Symbol(size, [(9, role)])))
+        sizes = tuple(made)
+    value = Value(TensorType(sizes, facts.element))
+    graph.inputs.append(Input(name, value, facts.aligned))
+    return Tensor(value)
+
+
+def capture(graph: Graph, array: Any) -> Tensor:
+    """The input that stands for an array from outside the program's arguments; one for each array."""
+    found = graph.captured.get(id(array))
+    if found is None:
+        name = f"captured{len(graph.captured)}"
+        outer, graph.block = graph.block, graph.body
+        found = graph.captured[id(array)] = (array, add_input(graph, name, facts_of(array)))
+        graph.block = outer
+    tensor = found[1]
+    assert isinstance(tensor, Tensor)
+    return tensor

@@ -1,0 +1,297 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Sequence mixers of a program: linear maps over the sequence, one matrix for each batch and head, never stored.
+
+weft.softmax(q, k, pattern)   softmax(q, weft.domain(k1, p1), weft.domain(k2, p2))   weft.mean()
+weft.toeplitz(taps)   weft.diag(g)   A + B   A @ B   A @ v   A @ (v1, v2)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import graph, places
+from .eager import operation
+from .graph import TensorType, Value, agreeing
+from .patterns import Domain, Lowered, lower_patterns
+from .regions import score_region
+from .sizes import Size, group, unify
+from .tensors import Tensor, lift
+
+MIXER = "!attn.mixer"
+Shape = tuple[Size, ...]
+
+
+class Mixer:
+    """A mixer being traced. ``result`` of the values' shapes gives the result's, and checks them."""
+
+    def __init__(self, value: Value, domains: int, result: Callable[[Sequence[Shape]], Shape]):
+        self.value, self.domains, self.result = value, domains, result
+
+    def __add__(self, other: Any) -> Mixer:
+        other = self._other(other, "+")
+        if self.domains != other.domains:
+            raise places.error(
+                f"expected mixers of as many domains, but got {self.domains} and {other.domains}",
+                "apply them one by one and add what they give",
+            )
+
+        def result(values: Sequence[Shape]) -> Shape:
+            return _joined(self.result(values), other.result(values))
+
+        return Mixer(graph.tracing().one("attn.add", [self.value, other.value], MIXER), self.domains, result)
+
+    def __matmul__(self, other: Any) -> Any:
+        if not isinstance(other, Mixer):
+            return apply(self, other)
+        if self.domains != 1:
+            raise places.error(f"expected a mixer of one domain on the left of '@', but got one of {self.domains}")
+
+        def result(values: Sequence[Shape]) -> Shape:
+            return self.result([other.result(values)])
+
+        return Mixer(graph.tracing().one("attn.compose", [self.value, other.value], MIXER), other.domains, result)
+
+    def _other(self, other: Any, sign: str) -> Mixer:
+        if not isinstance(other, Mixer):
+            raise places.error(f"expected a mixer on the right of '{sign}', but got '{type(other).__name__}'")
+        return other
+
+    __array_ufunc__ = None
+
+    def __repr__(self) -> str:
+        return "<mixer>"
+
+
+def apply(mixer: Mixer, values: Any) -> Tensor:
+    """A @ v, or A @ (v1, v2), one tensor for each domain."""
+    given = [lift(v) for v in (values if isinstance(values, (tuple, list)) else [values])]
+    for value in given:
+        if not isinstance(value, Tensor):
+            raise places.error(f"expected values [B, H, M, D], but got '{type(value).__name__}'")
+        four_axes(value, "values")
+    if len(given) != mixer.domains:
+        raise places.error(f"expected {mixer.domains} tensors of values, one for each domain, but got {len(given)}")
+    if len({v.dtype.name for v in given}) > 1:
+        raise places.error(f"expected values of one type, but got {' and '.join(str(v.dtype) for v in given)}")
+    with agreeing("expected values that fit the mixer"):
+        int(given[0].sizes[3])
+        shape = mixer.result([v.sizes for v in given])
+    result = TensorType(shape, given[0].dtype)
+    return Tensor(graph.tracing().one("attn.apply", [mixer.value, *(v.value for v in given)], result))
+
+
+def four_axes(tensor: Any, what: str) -> None:
+    if not isinstance(tensor, Tensor):
+        raise places.error(f"expected {what} to be a tensor, but got '{type(tensor).__name__}'")
+    if tensor.ndim != 4:
+        raise places.error(f"expected {what} of 4 axes [B, H, N, D], but got {tensor.ndim}")
+
+
+def _joined(a: Shape, b: Shape) -> Shape:
+    """The shape of a sum of two mixers' results: fewer heads repeat over their group."""
+    for axis in (0, 2, 3):
+        unify(a[axis], b[axis])
+    few, many = sorted((a[1], b[1]), key=lambda size: size.value or 0)
+    group(many, few)
+    return (a[0], many, a[2], a[3])
+
+
+@dataclass(frozen=True)
+class Attention:
+    """What softmax and attend share: operands in the order of the op, its attributes and regions."""
+
+    operands: list[Value]
+    attributes: dict[str, Any]
+    regions: list[graph.Region]
+    keys: list[Tensor]
+
+
+def attention(
+    q: Tensor,
+    domains: Sequence[Domain],
+    scale: float | None,
+    sink: Tensor | None,
+    score_mod: Callable[..., Any] | None,
+    bias: Tensor | None = None,
+) -> tuple[Attention, Lowered]:
+    """Check queries, domains and sink against each other, and lower the patterns."""
+    four_axes(q, "queries")
+    for rank, name, size in zip((0, 0, 0), ("B", "H", "N"), q.sizes, strict=False):
+        size.called(rank, name)
+    with agreeing("expected queries whose last size is known"):
+        head = int(q.sizes[3])
+    for number, domain in enumerate(domains):
+        _check_domain(q, domain, number)
+    if sink is not None:
+        if not isinstance(sink, Tensor) or sink.ndim != 1:
+            raise places.error("expected a sink [H]")
+        with agreeing("expected a sink [H], one number for each query head"):
+            unify(q.sizes[1], sink.sizes[0])
+    lowered = lower_patterns(q, domains)
+    # one score_mod serves every domain: m runs over the keys of each
+    extents = (*q.sizes[:3], domains[0].keys.sizes[2])
+    score = score_region(score_mod, extents if len(domains) == 1 else (*extents[:3], None), bias)
+    counts = [d.count for d in domains if d.count is not None]
+    if counts and len(counts) != len(domains):
+        raise places.error("expected a count for each domain, or for none")
+    factor = 1 / math.sqrt(head) if scale is None else float(scale)
+    if not math.isfinite(factor):
+        raise places.error(f"expected a finite scale, but got {factor}")
+    attributes = {"patterns": f"[{', '.join(lowered.texts)}]", "scale": real_text(factor, "f32")}
+    keys = [d.keys for d in domains]
+    operands = [q, *keys, *counts, *([sink] if sink is not None else [])]
+    found = Attention([t.value for t in operands], attributes, [score, *lowered.masks], keys)
+    return found, lowered
+
+
+def _check_domain(q: Tensor, domain: Domain, number: int) -> None:
+    k, suffix = domain.keys, str(number + 1) if number else ""
+    four_axes(k, "keys")
+    k.sizes[1].called(1, "Hkv")
+    k.sizes[2].called(1, f"M{suffix}")
+    if k.dtype != q.dtype:
+        raise places.error(f"expected keys of the queries' type {q.dtype}, but got {k.dtype}", "use .to(dtype)")
+    for axis, what in ((0, "batch"), (3, "head size")):
+        with agreeing(f"expected queries and keys of one {what}"):
+            unify(q.sizes[axis], k.sizes[axis])
+    with agreeing("expected the key heads to divide the query heads"):
+        group(q.sizes[1], k.sizes[1])
+    if domain.count is not None:
+        if not isinstance(domain.count, Tensor) or domain.count.ndim != 2 or domain.count.dtype.name != "int32":
+            raise places.error("expected a count [B, Hkv] of int32")
+        with agreeing("expected a count [B, Hkv]"):
+            unify(k.sizes[0], domain.count.sizes[0])
+            unify(k.sizes[1], domain.count.sizes[1])
+
+
+def segments(*counts: int) -> str:
+    return f"array<i32: {', '.join(map(str, counts))}>"
+
+
+def real_text(value: float, type: str) -> str:
+    """A finite real as MLIR spells it."""
+    return f"{value:.17e} : {type}"
+
+
+@operation
+def softmax(
+    q: Any,
+    k: Any,
+    pattern: Any = None,
+    *more: Any,
+    score_mod: Callable[..., Any] | None = None,
+    scale: float | None = None,
+    sink: Any = None,
+) -> Any:
+    """The mixer of softmax attention: softmax(q, k, pattern), or softmax(q, domain, domain, ...) under one softmax.
+
+    q [B, H, N, D], k [B, Hkv, M, D], Hkv a divisor of H. ``score_mod(score, b, h, n, m)`` changes a score;
+    ``scale`` is 1/sqrt(D) unless given; ``sink`` [H] is a logit in the normaliser without a value.
+    """
+    domains = _domains(k, pattern, more)
+    given, lowered = attention(q, domains, scale, sink, score_mod)
+    given.attributes["operandSegmentSizes"] = segments(
+        1, len(domains), len([d for d in domains if d.count is not None]), int(sink is not None), len(lowered.operands)
+    )
+    operands = [*given.operands, *(t.value for t in lowered.operands)]
+
+    def result(values: Sequence[Shape]) -> Shape:
+        for keys, value in zip(given.keys, values, strict=True):
+            for axis in (0, 1, 2):
+                unify(keys.sizes[axis], value[axis])
+            unify(values[0][3], value[3])
+        return (*q.sizes[:3], values[0][3])
+
+    made = graph.tracing().add("attn.softmax", operands, [MIXER], given.attributes, given.regions)
+    return Mixer(made.results[0], len(domains), result)
+
+
+def _domains(k: Any, pattern: Any, more: Sequence[Any]) -> list[Domain]:
+    if not isinstance(k, Domain):
+        if more:
+            raise places.error("expected weft.domain(k, pattern) for each domain where there are several")
+        return [Domain(k, pattern)]
+    given = [k, *([pattern] if pattern is not None else []), *more]
+    for each in given:
+        if not isinstance(each, Domain):
+            raise places.error(
+                f"expected a domain, but got '{type(each).__name__}'", "weft.softmax(q, weft.domain(k, pattern), ...)"
+            )
+    return given
+
+
+@operation
+def domain(k: Any, pattern: Any = None, *, count: Any = None) -> Domain:
+    """Keys [B, Hkv, M, D] with a pattern of their own, for weft.softmax of several; ``count`` [B, Hkv] int32 is how
+    many of them there are."""
+    return Domain(k, pattern, count)
+
+
+@operation
+def mean(causal: bool = False) -> Any:
+    """The mixer (1/N)·1·1ᵀ; causal: row n is the mean of rows 0 to n."""
+    if not isinstance(causal, bool):
+        raise places.error(f"expected causal to be True or False, but got {causal!r}")
+    made = graph.tracing().add("attn.mean", [], [MIXER], {"causal": "unit"} if causal else {})
+    return Mixer(made.results[0], 1, lambda values: values[0])
+
+
+@operation
+def toeplitz(taps: Any, *, centred: bool = False, dilation: int = 1, grid: tuple[int, int] | None = None) -> Any:
+    """The mixer A[n, m] = taps[j] where n - m = dilation·(j - c), for each channel: a depthwise convolution.
+
+    taps [K, H·D], channel h·D + d; c is 0, or (K-1)/2 where ``centred`` (K odd). With ``grid`` = (h, w) the
+    sequence is a grid of tokens, taps are [K·K, H·D], centred.
+    """
+    if not isinstance(taps, Tensor) or taps.ndim != 2:
+        raise places.error("expected taps [K, H·D]")
+    with agreeing("expected taps of a known number"):
+        count = int(taps.sizes[0])
+    side = math.isqrt(count) if grid else count
+    if grid and side * side != count:
+        raise places.error(f"expected K·K taps over a grid, but got {count}")
+    if (centred or grid) and side % 2 == 0:
+        raise places.error(f"expected an odd number of centred taps, but got {side}")
+    if dilation < 1:
+        raise places.error(f"expected a dilation of at least 1, but got {dilation}")
+    attributes: dict[str, Any] = {"dilation": f"{int(dilation)} : i64"}
+    if centred or grid:
+        attributes["centred"] = "unit"
+    if grid:
+        attributes["grid"] = grid_text(grid)
+
+    def result(values: Sequence[Shape]) -> Shape:
+        shape = values[0]
+        unify(shape[1].times(int(shape[3])), taps.sizes[1])
+        if grid:
+            unify(shape[2], Size(int(grid[0]) * int(grid[1])))
+        return shape
+
+    return Mixer(graph.tracing().one("attn.toeplitz", [taps.value], MIXER, attributes), 1, result)
+
+
+def grid_text(grid: Sequence[int]) -> str:
+    return f"array<i64: {', '.join(str(int(side)) for side in grid)}>"
+
+
+@operation
+def diag(g: Any) -> Any:
+    """The mixer diag(g), a gate: g [B, H, N, 1] is one number a head, [B, H, N, D] one a channel."""
+    four_axes(g, "a gate")
+    with agreeing("expected a gate whose last size is known"):
+        channels = int(g.sizes[3])
+
+    def result(values: Sequence[Shape]) -> Shape:
+        shape = values[0]
+        unify(g.sizes[0], shape[0])
+        unify(g.sizes[2], shape[2])
+        if channels != 1:
+            unify(shape[3], g.sizes[3])
+        # fewer heads of values repeat over the gate's, as in products of tensors
+        group(g.sizes[1], shape[1])
+        return (shape[0], g.sizes[1], shape[2], shape[3])
+
+    return Mixer(graph.tracing().one("attn.diag", [g.value], MIXER), 1, result)

@@ -1,0 +1,69 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Domains of a softmax, and their patterns as attributes with the tensors and mask regions that these name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import places
+from .graph import Region, agreeing
+from .regions import mask_region
+from .sizes import Size, unify
+from .tensors import Tensor, lift
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Keys with their pattern, and how many of them there are."""
+
+    keys: Any
+    pattern: Any = None
+    count: Any = None
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """Patterns as MLIR text, one for each domain, and what they refer to by number."""
+
+    texts: list[str] = field(default_factory=list)
+    operands: list[Tensor] = field(default_factory=list)
+    masks: list[Region] = field(default_factory=list)
+
+
+def lower_patterns(q: Tensor, domains: Sequence[Domain]) -> Lowered:
+    """The patterns of a softmax's domains; None is every pair."""
+    found = Lowered()
+    for domain in domains:
+        operands: list[Any] = list(found.operands)
+        masks: list[Any] = list(found.masks)
+        text = _text(domain.pattern, operands, masks)
+        found.operands[:] = [lift(each) for each in operands]
+        extents = (*q.sizes[:3], domain.keys.sizes[2])
+        found.masks.extend(mask_region(each, extents) for each in masks[len(found.masks) :])
+        found.texts.append(text)
+        _fit_grid(text, domain.keys)
+    return found
+
+
+def _text(pattern: Any, operands: list[Any], masks: list[Any]) -> str:
+    if pattern is None:
+        return "#attn.full"
+    if not hasattr(pattern, "lower"):
+        raise places.error(
+            f"expected a pattern, but got '{type(pattern).__name__}'",
+            "weft.causal(), weft.window(left, right), ... make patterns",
+        )
+    return str(pattern.lower(operands, masks))
+
+
+def _fit_grid(text: str, keys: Tensor) -> None:
+    """A pattern over a grid of tokens has as many keys as the grid has tokens."""
+    for sides in re.findall(r"(?:grid|shape) = \[([\d, ]+)\]", text):
+        tokens = 1
+        for side in sides.split(","):
+            tokens *= int(side)
+        with agreeing(f"expected as many keys as the pattern's grid [{sides}] has tokens"):
+            unify(keys.sizes[2], Size(tokens))

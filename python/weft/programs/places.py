@@ -1,0 +1,41 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""The user's line: where in the caller's source, outside of this package, an operation of a program was written."""
+
+from __future__ import annotations
+
+import itertools
+import pathlib
+import sys
+from types import FrameType
+
+from ..compiler.diagnostics import CompilationError, Position
+
+_PACKAGE = str(pathlib.Path(__file__).resolve().parents[1]) + "/"
+
+
+def _inside(frame: FrameType) -> bool:
+    """Whether a frame is this package's own, or Python's machinery in between."""
+    file = frame.f_code.co_filename
+    return file.startswith(_PACKAGE) or file.startswith("<frozen") or file.endswith(("contextlib.py", "functools.py"))
+
+
+def user_position() -> Position | None:
+    """Where the innermost frame that is not this package's own stands; None without one."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _inside(frame):
+        frame = frame.f_back
+    return None if frame is None else _position(frame)
+
+
+def _position(frame: FrameType) -> Position:
+    code = frame.f_code
+    at = next(itertools.islice(code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
+    line, end_line, column, end = at
+    if line is None or column is None:
+        return Position(code.co_filename, frame.f_lineno, 1)
+    return Position(code.co_filename, line, column + 1, end + 1 if end is not None and end_line == line else None)
+
+
+def error(message: str, remedy: str | None = None) -> CompilationError:
+    """An error at the user's line."""
+    return CompilationError(message, user_position(), remedy)

@@ -1,0 +1,143 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""``@weft.program``: a Python function over whole tensors as an attention mechanism, compiled when it is called and for
+what it is called with.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..compiler.diagnostics import Position
+from . import graph
+from .inputs import Facts, facts_of, flatten, rebuild
+from .trace import Traced, trace
+
+if TYPE_CHECKING:
+    from .running import Saved
+
+_lock = threading.RLock()
+
+
+@dataclass(frozen=True)
+class Call:
+    """The arguments of a call, arrays apart from the rest."""
+
+    names: tuple[str, ...]
+    arrays: tuple[Any, ...]
+    facts: tuple[Facts, ...]
+    structure: Any
+
+    @property
+    def key(self) -> Any:
+        """What two calls of one compiled form agree in, beside sizes."""
+        return self.structure, tuple((f.element.name, len(f.shape), f.aligned) for f in self.facts)
+
+
+class Program:
+    """A mechanism. ``f(*tensors, **static)`` runs it on torch tensors or NumPy arrays; results of torch tensors are
+    differentiable.
+
+    ``f.ir(*tensors)`` is its attn IR; ``f.forward``, ``f.backward``, ``f.compile``, ``f.explain`` are described where
+    they are defined.
+    """
+
+    __weft_program__ = True
+
+    def __init__(self, function: Callable[..., Any]):
+        self.fn = function
+        self.signature = inspect.signature(function)
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        self.position = Position(code.co_filename, code.co_firstlineno, 1) if code else None
+        self._traced: dict[Any, list[Traced]] = {}
+        functools.update_wrapper(self, function)
+        self.__name__: str = getattr(function, "__name__", "program").strip("<>")
+
+    def __repr__(self) -> str:
+        return f"<@weft.program {self.__name__}>"
+
+    # ---- Tracing
+
+    def bind(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Call:
+        """The arguments, with arrays apart. TypeError where they do not fit the function."""
+        try:
+            bound = self.signature.bind(*args, **keywords)
+        except TypeError as error:
+            raise TypeError(f"'{self.__name__}': {error}; it takes {self.signature}") from None
+        bound.apply_defaults()
+        found: list[tuple[str, Any]] = []
+        structure = []
+        for name, value in bound.arguments.items():
+            kind = self.signature.parameters[name].kind
+            label = "" if kind in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL) else name
+            structure.append((name, flatten(value, label or name, found)))
+        arrays = tuple(array for _, array in found)
+        return Call(tuple(name for name, _ in found), arrays, tuple(map(facts_of, arrays)), tuple(structure))
+
+    def trace(self, call: Call) -> Traced:
+        """The program for such a call: one that was traced before, or a new one."""
+        shapes = [facts.shape for facts in call.facts]
+        key = call.key
+        with _lock:
+            known = self._traced.setdefault(key, [])
+            for each in known:
+                if not each.captured and each.accepts(shapes):
+                    return each
+            traced = trace(
+                self.fn, self.__name__, call.names, call.facts, functools.partial(self._arguments, call), self.position
+            )
+            if not traced.captured:
+                known.append(traced)
+            return traced
+
+    def _arguments(self, call: Call, tensor: Callable[[int], Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        bound = inspect.BoundArguments(
+            self.signature,
+            {name: rebuild(part, tensor) for name, part in call.structure},
+        )
+        return bound.args, bound.kwargs
+
+    def ir(self, *args: Any, stage: str | None = None, **keywords: Any) -> str:
+        """The IR for such a call: as traced, or after the ``stage`` of that name."""
+        traced = self.trace(self.bind(args, keywords))
+        if stage is None:
+            return traced.plain
+        from .compiled import stages
+
+        return stages(traced, stage)
+
+    # ---- Running
+
+    def forward(self, *args: Any, **keywords: Any) -> tuple[Any, Saved]:
+        """What a call gives, and what ``backward`` needs of it."""
+        from .running import forward
+
+        return forward(self, self.bind(args, keywords))
+
+    def backward(self, saved: Saved, *gradients: Any) -> Mapping[str, Any]:
+        """The gradients of a call's inputs by their names, given those of its results; None stands for zero."""
+        from .running import backward
+
+        return backward(saved, gradients)
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        if graph.present() is not None:  # a program inside of another is part of it
+            return self.fn(*args, **keywords)
+        from .running import call
+
+        return call(self, self.bind(args, keywords))
+
+
+def program(function: Callable[..., Any] | None = None) -> Any:
+    """Decorate a function of whole tensors as a program. Positional arguments that are arrays are its inputs; numbers,
+    patterns and keywords are fixed in the compiled form."""
+    if function is None:
+        return program
+    if not isinstance(function, types.FunctionType):
+        raise TypeError(f"expected a function to decorate with @weft.program, but got {function!r}")
+    return Program(function)

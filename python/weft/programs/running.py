@@ -1,0 +1,108 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Running compiled programs: outputs made, plans run, on torch tensors or NumPy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..compiler.jit import _target
+from ..runtime.devices import device_for
+from .allocation import empty
+from .compiled import Compiled, compiled
+from .inputs import rebuild
+from .trace import Traced
+
+if TYPE_CHECKING:
+    from .program import Call, Program
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What ``forward`` keeps for ``backward``: the inputs, and what the program saves."""
+
+    compiled: Compiled
+    inputs: tuple[Any, ...]
+    saved: tuple[Any, ...]
+
+
+def call(program: Program, given: Call) -> Any:
+    """Run a program on a call's arrays; differentiable where one of them asks for gradients."""
+    traced = program.trace(given)
+    arrays = _alike([*given.arrays, *traced.captured])
+    if _wants_gradients(arrays):
+        from .autograd import differentiable
+
+        results = list(differentiable(traced, arrays))
+    else:
+        results = run(compiled(traced, _target(device_for(tuple(arrays))), False), "", arrays)
+    return rebuild(traced.result, lambda number: results[number] if number >= 0 else arrays[-1 - number])
+
+
+def forward(program: Program, given: Call) -> tuple[Any, Saved]:
+    """The results, and what the backward needs."""
+    traced = program.trace(given)
+    arrays = _alike([*given.arrays, *traced.captured])
+    form = compiled(traced, _target(device_for(tuple(arrays))), True)
+    results = run(form, ".forward", arrays)
+    count = len(traced.outputs)
+    saved = Saved(form, tuple(arrays), tuple(results[count:]))
+    result = rebuild(traced.result, lambda number: results[number] if number >= 0 else arrays[-1 - number])
+    return result, saved
+
+
+def backward(saved: Saved, gradients: Sequence[Any]) -> Mapping[str, Any]:
+    """The gradients of the inputs by name, given those of the results; None is zero."""
+    traced = saved.compiled.traced
+    if len(gradients) != len(traced.outputs):
+        raise TypeError(f"expected {len(traced.outputs)} gradients, one for each result, but got {len(gradients)}")
+    plan = saved.compiled.plan(".backward")
+    from .plans import bind, evaluate
+
+    sizes = bind(plan, [*saved.inputs, *saved.saved])
+    given = []
+    for gradient, wanted in zip(gradients, traced.outputs, strict=True):
+        if gradient is None:
+            shape = [evaluate(dim, sizes) for dim in wanted.dims]
+            gradient = empty(saved.inputs, wanted.type, shape, zero=True)
+        given.append(gradient)
+    given = _alike(given)
+    results = run(saved.compiled, ".backward", [*saved.inputs, *saved.saved, *given])
+    names = [traced.inputs[number].name for number in plan["gradients_of"]]
+    return dict(zip(names, results, strict=True))
+
+
+def _wants_gradients(arrays: Sequence[Any]) -> bool:
+    if not any(getattr(array, "requires_grad", False) for array in arrays):
+        return False
+    import torch
+
+    return torch.is_grad_enabled()
+
+
+def _alike(arrays: Sequence[Any]) -> list[Any]:
+    """The arrays, all of torch where one is; the last axis of each contiguous."""
+    if not any(hasattr(array, "data_ptr") for array in arrays):
+        import numpy as np
+
+        return [a if a.ndim == 0 or a.strides[-1] == a.itemsize else np.ascontiguousarray(a) for a in arrays]
+    import torch
+
+    found = [a if isinstance(a, torch.Tensor) else torch.from_numpy(a) for a in arrays]
+    return [a if a.dim() == 0 or a.stride(-1) == 1 or a.shape[-1] == 1 else a.contiguous() for a in found]
+
+
+def run(form: Compiled, part: str, arrays: Sequence[Any]) -> list[Any]:
+    """Run one of a compiled program's functions; gives its outputs, fresh."""
+    from .plans import Runner
+
+    device = device_for(tuple(arrays))
+    key = (part, id(device))
+    runner = form.runners.get(key)
+    if runner is None:
+        runner = form.runners[key] = Runner(form, part, device)
+    return list(runner.run(arrays))
+
+
+__all__ = ["Saved", "Traced", "backward", "call", "forward", "run"]

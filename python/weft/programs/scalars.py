@@ -1,0 +1,293 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Scalars of a score_mod, a mask or an elementwise expression: Python's operators on them become arith operations of
+the region being traced. Reals are f32, integers i32 (indices), truths i1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from . import graph, places
+from .graph import Value
+from .sizes import Size, spell
+
+F32, I32, I1 = "f32", "i32", "i1"
+_ORDER = {I1: 0, I32: 1, F32: 2}
+
+
+class Scalar:
+    """A number that the kernel computes for each element.
+
+    ``natural`` says that it is known not to be negative, ``extent`` that it runs over the positions of an axis.
+    """
+
+    __slots__ = ("extent", "natural", "value")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, value: Value, natural: bool = False, extent: Size | None = None):
+        self.value, self.natural, self.extent = value, natural, extent
+
+    @property
+    def type(self) -> str:
+        return str(self.value.type)
+
+    def __repr__(self) -> str:
+        return f"<scalar {self.type}>"
+
+    def __bool__(self) -> bool:
+        raise places.error(
+            "expected a number that is known now, but got one that the kernel computes",
+            "use weft.where(condition, a, b) in the place of 'if', and & | ~ in the place of 'and', 'or', 'not'",
+        )
+
+    def __float__(self) -> float:
+        raise places.error("expected a number that is known now, but got one that the kernel computes")
+
+    __int__ = __index__ = __float__
+
+    def __add__(self, other: Any) -> Scalar:
+        return _natural(binary("add", self, other), self, other)
+
+    def __radd__(self, other: Any) -> Scalar:
+        return _natural(binary("add", other, self), other, self)
+
+    def __sub__(self, other: Any) -> Scalar:
+        return binary("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Scalar:
+        return binary("sub", other, self)
+
+    def __mul__(self, other: Any) -> Scalar:
+        return _natural(binary("mul", self, other), self, other)
+
+    def __rmul__(self, other: Any) -> Scalar:
+        return _natural(binary("mul", other, self), other, self)
+
+    def __truediv__(self, other: Any) -> Scalar:
+        return binary("div", real(self), other)
+
+    def __rtruediv__(self, other: Any) -> Scalar:
+        return binary("div", other, real(self))
+
+    def __floordiv__(self, other: Any) -> Scalar:
+        return quotient(self, scalar(other))
+
+    def __rfloordiv__(self, other: Any) -> Scalar:
+        return quotient(scalar(other), self)
+
+    def __mod__(self, other: Any) -> Scalar:
+        return remainder(self, scalar(other))
+
+    def __rmod__(self, other: Any) -> Scalar:
+        return remainder(scalar(other), self)
+
+    def __neg__(self) -> Scalar:
+        return Scalar(_op("arith.negf", [self], F32)) if self.type == F32 else binary("sub", 0, self)
+
+    def __pos__(self) -> Scalar:
+        return self
+
+    def __abs__(self) -> Scalar:
+        return maximum(self, -self) if self.type == I32 else Scalar(_op("math.absf", [real(self)], F32))
+
+    def __pow__(self, other: Any) -> Scalar:
+        return power(self, other)
+
+    def __lt__(self, other: Any) -> Scalar:
+        return compare("lt", self, other)
+
+    def __le__(self, other: Any) -> Scalar:
+        return compare("le", self, other)
+
+    def __gt__(self, other: Any) -> Scalar:
+        return compare("gt", self, other)
+
+    def __ge__(self, other: Any) -> Scalar:
+        return compare("ge", self, other)
+
+    def __eq__(self, other: object) -> Any:
+        return compare("eq", self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return compare("ne", self, other)
+
+    def __and__(self, other: Any) -> Scalar:
+        return _bits("arith.andi", self, other)
+
+    def __or__(self, other: Any) -> Scalar:
+        return _bits("arith.ori", self, other)
+
+    def __xor__(self, other: Any) -> Scalar:
+        return _bits("arith.xori", self, other)
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def __invert__(self) -> Scalar:
+        return _bits("arith.xori", self, True if self.type == I1 else -1)
+
+    def to(self, type: Any) -> Scalar:
+        """This as another kind of number: float or int."""
+        if type is float:
+            return real(self)
+        if type is int:
+            return self if self.type == I32 else _integer(self)
+        raise places.error(f"expected float or int, but got {type!r}")
+
+
+def _op(name: str, operands: Sequence[Scalar], result: str, attributes: dict[str, Any] | None = None) -> Value:
+    return graph.tracing().one(name, [o.value for o in operands], result, attributes)
+
+
+def _natural(result: Scalar, a: Any, b: Any) -> Scalar:
+    known = all(x.natural if isinstance(x, Scalar) else isinstance(x, int) and x >= 0 for x in (a, b))
+    result.natural = known and result.type == I32
+    return result
+
+
+def constant(value: bool | int | float) -> Scalar:
+    if isinstance(value, bool):
+        return Scalar(_op("arith.constant", [], I1, {"value": "true" if value else "false"}))
+    if isinstance(value, int):
+        if not -(2**31) <= value < 2**31:
+            raise places.error(f"expected an integer of 32 bits, but got {value}")
+        return Scalar(_op("arith.constant", [], I32, {"value": f"{value} : i32"}), value >= 0)
+    number = float(value)
+    return Scalar(_op("arith.constant", [], F32, {"value": lambda emitter: emitter.real(number)}))
+
+
+def scalar(value: Any) -> Scalar:
+    """A Python number, a size or a scalar as a scalar."""
+    if isinstance(value, Scalar):
+        return value
+    if isinstance(value, Size):
+        if value.static is not None:
+            return constant(value.static)
+        size = value
+        text = {"size": lambda emitter: emitter.string(spell(size, emitter.names))}
+        return Scalar(_op("attn.size", [], I32, text), natural=True)
+    if isinstance(value, (bool, int, float)):
+        return constant(value)
+    if hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
+        return constant(value.item())
+    raise places.error(f"expected a number, but got '{type(value).__name__}'")
+
+
+def real(value: Any) -> Scalar:
+    """A number as f32."""
+    if isinstance(value, (bool, int, float)):
+        return constant(float(value))
+    value = scalar(value)
+    if value.type == F32:
+        return value
+    name = "arith.sitofp" if value.type == I32 else "arith.uitofp"
+    return Scalar(_op(name, [value], F32))
+
+
+def _integer(value: Scalar) -> Scalar:
+    if value.type == I1:
+        return where(value, 1, 0)
+    return Scalar(_op("arith.fptosi", [value], I32))
+
+
+def _same(a: Any, b: Any) -> tuple[Scalar, Scalar]:
+    """Two numbers as one type, truths as integers."""
+    kinds = [x.type if isinstance(x, Scalar) else F32 if isinstance(x, float) else I32 for x in (a, b)]
+    if F32 in kinds:
+        return real(a), real(b)
+    x, y = scalar(a), scalar(b)
+    return (x if x.type == I32 else _integer(x)), (y if y.type == I32 else _integer(y))
+
+
+def binary(name: str, a: Any, b: Any) -> Scalar:
+    """``add``, ``sub``, ``mul`` or ``div``."""
+    x, y = _same(a, b)
+    return Scalar(_op(f"arith.{name}{'f' if x.type == F32 else 'i'}", [x, y], x.type))
+
+
+def _divided(a: Scalar, b: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar | None]:
+    """The operands, the remainder as the machine has it, and where its sign is not the divisor's as Python wants it."""
+    if F32 in (a.type, b.type):
+        raise places.error("expected integers for // and %, but got a real number")
+    a, b = _same(a, b)
+    rest = Scalar(_op("arith.remsi", [a, b], I32), a.natural and b.natural)
+    if a.natural and b.natural:
+        return a, b, rest, None
+    return a, b, rest, (rest < 0) if b.natural else (rest != 0) & ((rest < 0) ^ (b < 0))
+
+
+def quotient(a: Scalar, b: Scalar) -> Scalar:
+    """``a // b`` of integers, rounded down."""
+    a, b, _, wrong = _divided(a, b)
+    found = Scalar(_op("arith.divsi", [a, b], I32), wrong is None)
+    return found if wrong is None else where(wrong, found - 1, found)
+
+
+def remainder(a: Scalar, b: Scalar) -> Scalar:
+    """``a % b`` of integers, with the divisor's sign."""
+    a, b, rest, wrong = _divided(a, b)
+    return rest if wrong is None else where(wrong, rest + b, rest)
+
+
+_FLOAT_ORDER = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}  # ordered, but une
+_INT_ORDER = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5}  # signed
+
+
+def compare(name: str, a: Any, b: Any) -> Scalar:
+    x, y = _same(a, b)
+    order = _FLOAT_ORDER[name] if x.type == F32 else _INT_ORDER[name]
+    kind = "arith.cmpf" if x.type == F32 else "arith.cmpi"
+    return Scalar(_op(kind, [x, y], I1, {"predicate": f"{order} : i64"}))
+
+
+def _bits(name: str, a: Scalar, b: Any) -> Scalar:
+    y = scalar(b)
+    if a.type != y.type or a.type == F32:
+        raise places.error(f"expected two truths or two integers, but got {a.type} and {y.type}")
+    return Scalar(_op(name, [a, y], a.type))
+
+
+def truth(value: Any) -> Scalar:
+    value = scalar(value)
+    return value if value.type == I1 else value != 0
+
+
+def where(condition: Any, a: Any, b: Any) -> Scalar:
+    if all(isinstance(x, bool) or (isinstance(x, Scalar) and x.type == I1) for x in (a, b)):
+        x, y = scalar(a), scalar(b)
+    else:
+        x, y = _same(a, b)
+    return Scalar(_op("arith.select", [truth(condition), x, y], x.type))
+
+
+def maximum(a: Any, b: Any) -> Scalar:
+    x, y = _same(a, b)
+    return Scalar(_op("arith.maximumf" if x.type == F32 else "arith.maxsi", [x, y], x.type), x.natural or y.natural)
+
+
+def minimum(a: Any, b: Any) -> Scalar:
+    x, y = _same(a, b)
+    return Scalar(_op("arith.minimumf" if x.type == F32 else "arith.minsi", [x, y], x.type), x.natural and y.natural)
+
+
+def function(name: str, value: Any) -> Scalar:
+    """A function of one real number, as MLIR's math dialect names it."""
+    return Scalar(_op(f"math.{name}", [real(value)], F32))
+
+
+def power(base: Any, exponent: Any) -> Scalar:
+    """``base ** exponent``: small whole exponents by products, others through the logarithm (of base > 0)."""
+    if isinstance(exponent, int) and 0 <= exponent <= 8:
+        result: Any = 1.0
+        for _ in range(exponent):
+            result = base if isinstance(result, float) else result * base
+        return real(result)
+    if not isinstance(exponent, Scalar) and float(exponent) == 0.5:
+        return function("sqrt", base)
+    if not isinstance(exponent, Scalar) and float(exponent) == -0.5:
+        return function("rsqrt", base)
+    if not isinstance(base, Scalar) and base > 0:
+        import math
+
+        return function("exp2", real(exponent) * math.log2(base))
+    return function("exp2", real(exponent) * function("log2", base))

@@ -1,0 +1,179 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Sizes of a program's tensors: integers, symbols and multiples of a symbol, made equal as operations demand it.
+
+While a program is traced every size has a symbol of its own. Operations unify them: the keys' batch is the queries',
+"4*Hkv" heads share Hkv. Where the sizes of a call are known, unifying checks them, so that a mistake is found on the
+line that makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+
+class Mismatch(Exception):
+    """Two sizes that cannot be equal."""
+
+
+@dataclass(eq=False)
+class Symbol:
+    """A size with a name. ``value`` is what it is in the present call; ``bound`` what it turned out to be.
+
+    ``names`` are what it may be called, each with a rank: the lowest wins.
+    """
+
+    value: int | None = None
+    names: list[tuple[int, str]] = field(default_factory=list)
+    bound: Size | None = None
+
+
+@dataclass(frozen=True)
+class Size:
+    """``factor`` times ``symbol``; the integer ``factor`` where there is no symbol."""
+
+    factor: int
+    symbol: Symbol | None = None
+
+    @property
+    def resolved(self) -> Size:
+        """This size in terms of symbols that are not bound."""
+        factor, symbol = self.factor, self.symbol
+        while symbol is not None and symbol.bound is not None:
+            factor, symbol = factor * symbol.bound.factor, symbol.bound.symbol
+        return Size(factor, symbol)
+
+    @property
+    def static(self) -> int | None:
+        """The integer that this size is in every call, or None."""
+        found = self.resolved
+        return found.factor if found.symbol is None else None
+
+    @property
+    def value(self) -> int | None:
+        """The integer that this size is in the present call, where that is known."""
+        found = self.resolved
+        if found.symbol is None:
+            return found.factor
+        return None if found.symbol.value is None else found.factor * found.symbol.value
+
+    def times(self, factor: int) -> Size:
+        return Size(self.factor * factor, self.symbol)
+
+    def called(self, rank: int, name: str) -> None:
+        """Propose a name for the symbol of a size that is one."""
+        found = self.resolved
+        if found.symbol is not None and found.factor == 1:
+            found.symbol.names.append((rank, name))
+
+    # A size as Python sees it: asking for its number fixes it for this compiled form.
+    def __index__(self) -> int:
+        return fix(self)
+
+    __int__ = __index__
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Size):
+            return isinstance(other, int) and fix(self) == other
+        mine, theirs = self.resolved, other.resolved
+        if mine.symbol is theirs.symbol:
+            return mine.factor == theirs.factor
+        if mine.value is None or theirs.value is None:
+            return False
+        if mine.value == theirs.value:  # Python goes one way here: the compiled form is for equal sizes
+            unify(mine, theirs)
+            return True
+        return fix(mine) == fix(theirs)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        found = self.resolved
+        if found.symbol is None:
+            return str(found.factor)
+        name = min(found.symbol.names)[1] if found.symbol.names else "?"
+        return name if found.factor == 1 else f"{found.factor}*{name}"
+
+
+def fix(size: Size) -> int:
+    """Make a size static, and give it. Mismatch where the call's sizes are not known."""
+    found = size.resolved
+    if found.symbol is not None:
+        if found.symbol.value is None:
+            raise Mismatch(f"expected the size '{size!r}' to be an integer")
+        found.symbol.bound = Size(found.symbol.value)
+    return size.resolved.factor
+
+
+def unify(a: Size, b: Size) -> None:
+    """Make two sizes the same. Mismatch where they cannot be, or are not in the present call."""
+    a, b = a.resolved, b.resolved
+    if a.value is not None and b.value is not None and a.value != b.value:
+        raise Mismatch(f"expected equal sizes, but got {a.value} and {b.value}")
+    if a.symbol is b.symbol:
+        if a.factor != b.factor:
+            raise Mismatch(f"expected equal sizes, but got {a!r} and {b!r}")
+        return
+    if a.symbol is None or (b.symbol is not None and a.factor % b.factor == 0):
+        a, b = b, a
+    # now b = k * (a's factor), or b is an integer, where that is possible at all
+    assert a.symbol is not None
+    if b.factor % a.factor:
+        if b.symbol is None:
+            raise Mismatch(f"expected a multiple of {a.factor}, but got {b.factor}")
+        unify(a, Size(fix(b)))
+        return
+    target = Size(b.factor // a.factor, b.symbol)
+    if target.symbol is not None:
+        if target.factor == 1:
+            target.symbol.names.extend(a.symbol.names)
+        if target.symbol.value is None and a.symbol.value is not None:
+            target.symbol.value = a.symbol.value // target.factor
+    a.symbol.bound = target
+
+
+def group(many: Size, few: Size) -> int:
+    """Make ``many`` a multiple of ``few``, in the ratio of the present call; gives the ratio."""
+    a, b = many.resolved, few.resolved
+    if a.symbol is b.symbol and b.factor and a.factor % b.factor == 0:
+        return a.factor // b.factor
+    if a.value is None or b.value is None:
+        if a.symbol is not None and b.symbol is not None and a.factor == b.factor == 1:
+            raise Mismatch(f"expected the ratio of '{a!r}' and '{b!r}' to be known; write the larger one as a multiple")
+        unify(a, b)
+        return 1
+    if b.value == 0 or a.value % b.value:
+        raise Mismatch(f"expected a multiple of {b.value}, but got {a.value}")
+    ratio = a.value // b.value
+    unify(many, few.times(ratio))
+    return ratio
+
+
+def name_all(sizes: Iterable[Size]) -> dict[int, str]:
+    """A name for each symbol that is not bound, by ``id`` of the symbol: its best proposal that is still free."""
+    found: dict[int, str] = {}
+    taken: set[str] = set()
+    symbols: list[Symbol] = []
+    for size in sizes:
+        symbol = size.resolved.symbol
+        if symbol is not None and symbol not in symbols:
+            symbols.append(symbol)
+    for symbol in sorted(symbols, key=lambda s: min(s.names)[0] if s.names else 99):
+        proposals = [name for _, name in sorted(symbol.names)] or ["S"]
+        number = 2
+        name = next((n for n in proposals if n not in taken), "")
+        while not name:
+            name = f"{proposals[0]}{number}" if f"{proposals[0]}{number}" not in taken else ""
+            number += 1
+        taken.add(name)
+        found[id(symbol)] = name
+    return found
+
+
+def spell(size: Size, names: dict[int, str]) -> str:
+    """A size in the language of grid expressions."""
+    found = size.resolved
+    if found.symbol is None:
+        return str(found.factor)
+    name = names[id(found.symbol)]
+    return name if found.factor == 1 else f"{found.factor}*{name}"

@@ -1,0 +1,275 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Whole tensors of a program being traced. Operators work on every element, with NumPy's broadcasting; tensors of fewer
+key heads meet those of more by repeating each head over its group.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..language.types import dtype, float32, int1, int32
+from . import graph, places, scalars
+from .dtypes import dtype_of
+from .graph import TensorType, Value, agreeing
+from .scalars import Scalar
+from .sizes import Mismatch, Size, group, unify
+
+
+class Tensor:
+    """A tensor that the program will compute on: ``shape`` (sizes; the head size is an int), ``dtype``, operators,
+    ``.to(dtype)``, and in a score_mod or a mask ``t[b, h]``, one element.
+    """
+
+    __slots__ = ("value",)
+    __hash__ = None  # type: ignore[assignment]
+    __array_ufunc__ = None  # NumPy's operators leave theirs to ours
+
+    def __init__(self, value: Value):
+        self.value = value
+
+    @property
+    def type(self) -> TensorType:
+        assert isinstance(self.value.type, TensorType)
+        return self.value.type
+
+    @property
+    def dtype(self) -> dtype:
+        """The type of an element."""
+        return self.type.element
+
+    @property
+    def sizes(self) -> tuple[Size, ...]:
+        return self.type.sizes
+
+    @property
+    def shape(self) -> tuple[Size | int, ...]:
+        """The sizes: integers where they are fixed, symbols otherwise; int() of a symbol fixes it for this compiled
+        form."""
+        return tuple(size if size.static is None else size.static for size in self.sizes)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.sizes)
+
+    def __repr__(self) -> str:
+        return f"<tensor [{', '.join(map(repr, self.sizes))}] {self.dtype}>"
+
+    def __len__(self) -> int:
+        return int(self.sizes[0])
+
+    def __bool__(self) -> bool:
+        raise places.error("expected a truth that is known now, but got a tensor", "use weft.where(condition, a, b)")
+
+    def __iter__(self) -> Any:
+        raise places.error("expected a sequence, but got a tensor of the program")
+
+    def __getitem__(self, index: Any) -> Scalar:
+        return element(self, index if isinstance(index, tuple) else (index,))
+
+    def to(self, type: Any) -> Tensor:
+        """The same numbers as another type, rounded to nearest even."""
+        wanted = dtype_of(type)
+        if wanted == self.dtype:
+            return self
+        return map_tensors(lambda x: x, self, to=wanted)
+
+    def float(self) -> Tensor:
+        return self.to(float32)
+
+    def __add__(self, other: Any) -> Tensor:
+        return map_tensors(operator.add, self, other)
+
+    def __radd__(self, other: Any) -> Tensor:
+        return map_tensors(operator.add, other, self)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return map_tensors(operator.sub, self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return map_tensors(operator.sub, other, self)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return map_tensors(operator.mul, self, other)
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return map_tensors(operator.mul, other, self)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return map_tensors(operator.truediv, self, other)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return map_tensors(operator.truediv, other, self)
+
+    def __pow__(self, other: Any) -> Tensor:
+        return map_tensors(lambda x: scalars.power(x, other), self)
+
+    def __neg__(self) -> Tensor:
+        return map_tensors(operator.neg, self)
+
+    def __abs__(self) -> Tensor:
+        return map_tensors(operator.abs, self)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return map_tensors(operator.lt, self, other)
+
+    def __le__(self, other: Any) -> Tensor:
+        return map_tensors(operator.le, self, other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return map_tensors(operator.gt, self, other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return map_tensors(operator.ge, self, other)
+
+    def __eq__(self, other: object) -> Any:
+        return map_tensors(operator.eq, self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return map_tensors(operator.ne, self, other)
+
+    def __and__(self, other: Any) -> Tensor:
+        return map_tensors(operator.and_, self, other)
+
+    def __or__(self, other: Any) -> Tensor:
+        return map_tensors(operator.or_, self, other)
+
+    def __invert__(self) -> Tensor:
+        return map_tensors(operator.invert, self)
+
+    def __matmul__(self, other: Any) -> Any:
+        raise places.error(
+            "expected a mixer on the left of '@', but got a tensor",
+            "weft.softmax(q, k) @ v applies attention; a product of matrices is no operation of programs",
+        )
+
+
+def is_array(value: Any) -> bool:
+    """Whether a value is a concrete array: NumPy's, torch's, or like them."""
+    return hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, Tensor) and value.shape != ()
+
+
+def scalar_type(element: dtype) -> str:
+    """The type in which regions compute on elements."""
+    return scalars.F32 if element.is_floating() else scalars.I1 if element.is_bool() else scalars.I32
+
+
+def promoted(types: Sequence[dtype]) -> dtype:
+    """The type of a real result: that of the operands where they agree, else f32."""
+    floats = {t.name: t for t in types if t.is_floating()}
+    return next(iter(floats.values())) if len(floats) == 1 else float32
+
+
+def lift(value: Any) -> Any:
+    """A concrete array met while tracing as an input of the program; everything else as it is."""
+    if isinstance(value, Tensor) or not is_array(value):
+        return value
+    from .inputs import capture
+
+    return capture(graph.tracing(), value)
+
+
+def map_tensors(body: Callable[..., Any], *values: Any, to: dtype | None = None) -> Tensor:
+    """attn.map: ``body`` of every element. ``values`` are tensors, and numbers that the body gets as they are."""
+    tracing = graph.tracing()
+    if tracing.block is not tracing.body:
+        raise places.error(
+            "expected scalars in a score_mod, a mask or an elementwise expression, but got a whole tensor",
+            "index it, as in bias[b, h, n, m]",
+        )
+    values = tuple(map(lift, values))
+    tensors: list[Tensor] = []
+    for value in values:
+        if isinstance(value, Tensor) and not any(value is t for t in tensors):
+            tensors.append(value)
+    for tensor in tensors:
+        if tensor.ndim >= 3:  # kernels hold whole rows of such
+            with agreeing("expected a tensor whose last size is known"):
+                int(tensor.sizes[-1])
+    sizes = broadcast([t.sizes for t in tensors])
+    with tracing.region([scalar_type(t.dtype) for t in tensors]) as region:
+        inner = {id(t): Scalar(region.arguments[i]) for i, t in enumerate(tensors)}
+        given = scalars.scalar(body(*(inner[id(v)] if isinstance(v, Tensor) else v for v in values)))
+        element = to or _element(given, [t.dtype for t in tensors])
+        given = _as(given, scalar_type(element))
+        tracing.add("attn.yield", [given.value])
+    operation = tracing.add("attn.map", [t.value for t in tensors], [TensorType(sizes, element)], {}, [region])
+    return Tensor(operation.results[0])
+
+
+def _element(result: Scalar, types: Sequence[dtype]) -> dtype:
+    return promoted(types) if result.type == scalars.F32 else int1 if result.type == scalars.I1 else int32
+
+
+def _as(value: Scalar, wanted: str) -> Scalar:
+    if value.type == wanted:
+        return value
+    if wanted == scalars.F32:
+        return scalars.real(value)
+    return scalars.truth(value) if wanted == scalars.I1 else value.to(int)
+
+
+def broadcast(shapes: Sequence[Sequence[Size]]) -> tuple[Size, ...]:
+    """The shape that tensors of these shapes have in common, aligned at the last axis."""
+    rank = max(map(len, shapes))
+    result = []
+    for axis in range(rank):
+        sizes = [shape[axis - rank + len(shape)] for shape in shapes if axis - rank + len(shape) >= 0]
+        heads = rank == 4 and axis == 1
+        with agreeing(f"expected shapes that broadcast, but axis {axis} does not"):
+            result.append(_common(sizes, heads))
+    return tuple(result)
+
+
+def _common(sizes: Sequence[Size], heads: bool) -> Size:
+    """The size of an axis that tensors meet at: 1 broadcasts, and fewer heads repeat."""
+    many = [s for s in sizes if s.value != 1]
+    if many and len(many) < len(sizes):
+        for size in sizes:
+            if size.value == 1:
+                unify(size, Size(1))
+    many = many or list(sizes)
+    result = many[0]
+    for size in many[1:]:
+        if heads and size.value is not None and result.value is not None and size.value > result.value:
+            result = size
+    for size in many:
+        if heads:
+            group(result, size)
+        else:
+            unify(result, size)
+    return result
+
+
+def element(tensor: Tensor, index: Sequence[Any]) -> Scalar:
+    """attn.element: one element, in a region of scalars."""
+    tracing = graph.tracing()
+    if tracing.block is tracing.body:
+        raise places.error(
+            "expected a whole tensor, but got an element of one",
+            "elements are read in a score_mod or a mask only, with their indices: bias[b, h, n, m]",
+        )
+    if len(index) != tensor.ndim:
+        raise places.error(f"expected {tensor.ndim} indices of a tensor of {tensor.ndim} axes, but got {len(index)}")
+    indices: list[Scalar] = []
+    for i in index:
+        if isinstance(i, (slice, type(None), type(Ellipsis))):
+            raise places.error("expected an index, but got a slice")
+        number = scalars.scalar(i)
+        if number.type != scalars.I32:
+            raise places.error(f"expected indices that are integers, but got {number.type}")
+        if number.extent is not None:
+            _reach(tensor.sizes[len(indices)], number.extent, len(indices))
+        indices.append(number)
+    result = scalar_type(tensor.dtype)
+    return Scalar(tracing.one("attn.element", [tensor.value, *(i.value for i in indices)], result))
+
+
+def _reach(size: Size, extent: Size, axis: int) -> None:
+    """An axis that a whole axis of positions indexes is as long as that, or 1."""
+    with agreeing(f"expected axis {axis} of the tensor to be as long as its index runs, or 1"):
+        unify(size, Size(1) if size.value == 1 and extent.value != 1 else extent)
+
+
+__all__ = ["Mismatch", "Tensor", "broadcast", "element", "is_array", "lift", "map_tensors", "promoted"]

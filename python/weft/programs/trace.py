@@ -1,0 +1,141 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Tracing: a Python function run once over symbolic tensors, and the form of the program that comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..compiler.diagnostics import CompilationError, Position
+from . import graph as graphs
+from . import places
+from .emit import Emitter
+from .graph import Graph, TensorType
+from .inputs import Facts, Slot, Static, add_input, rebuild
+from .sizes import Size, spell
+from .tensors import Tensor
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A program for one set of types and static sizes.
+
+    ``text`` is its attn IR with locations, ``plain`` without; ``inputs`` and ``outputs`` have the types, their sizes
+    spelled; ``result`` is the structure of what the function gave, with Slots for its outputs or, below 0, its inputs.
+    """
+
+    name: str
+    text: str
+    plain: str
+    inputs: tuple[Signature, ...]
+    outputs: tuple[Signature, ...]
+    result: Any
+    captured: tuple[Any, ...]
+    sizes: tuple[tuple[Size, ...], ...]
+
+    def accepts(self, shapes: Sequence[tuple[int, ...]]) -> bool:
+        """Whether this form is for arrays of these shapes: static sizes are met, and symbols have one value each."""
+        bound: dict[int, int] = {}
+        for sizes, shape in zip(self.sizes, shapes, strict=False):
+            for size, given in zip(sizes, shape, strict=True):
+                found = size.resolved
+                if found.symbol is None:
+                    if found.factor != given:
+                        return False
+                elif given % found.factor or bound.setdefault(id(found.symbol), given // found.factor) != (
+                    given // found.factor
+                ):
+                    return False
+        return True
+
+
+@dataclass(frozen=True)
+class Signature:
+    """One input or output: its name, element type and sizes, as the manifest of a library spells them."""
+
+    name: str
+    type: str
+    dims: tuple[str, ...]
+    aligned: bool = False
+
+
+def trace(
+    function: Callable[..., Any],
+    name: str,
+    names: Sequence[str],
+    facts: Sequence[Facts],
+    arguments: Callable[[Callable[[int], Any]], tuple[tuple[Any, ...], dict[str, Any]]],
+    position: Position | None = None,
+    sizes: Sequence[tuple[Size, ...]] | None = None,
+) -> Traced:
+    """Run a function over symbolic tensors. ``arguments`` makes its arguments, given the tensor of each number.
+
+    Raises CompilationError at the user's line.
+    """
+    graph = Graph(name)
+    graph.position = position
+    with graphs.tracing_into(graph):
+        tensors = [
+            add_input(graph, n, f, sizes[i] if sizes else None)
+            for i, (n, f) in enumerate(zip(names, facts, strict=True))
+        ]
+        args, keywords = arguments(lambda number: tensors[number])
+        given = function(*args, **keywords)
+        result = _outputs(graph, given)
+    emitter = Emitter(graph)
+    module = emitter.emit()
+
+    def signature(name: str, type: Any, aligned: bool = False) -> Signature:
+        dims = tuple(spell(size, emitter.names) for size in type.sizes)
+        return Signature(name, _manifest_name(type), dims, aligned)
+
+    return Traced(
+        name,
+        module.text(locations=True),
+        module.text(),
+        tuple(signature(i.name, i.value.type, i.aligned) for i in graph.inputs),
+        tuple(signature(n, v.type) for n, v in graph.outputs),
+        result,
+        tuple(array for array, _ in graph.captured.values()),
+        tuple(i.value.type.sizes for i in graph.inputs if isinstance(i.value.type, TensorType)),
+    )
+
+
+def _manifest_name(type: TensorType) -> str:
+    from ..compiler.signature import short_name
+
+    return short_name(type.element)
+
+
+def _outputs(graph: Graph, given: Any) -> Any:
+    """The structure of a function's result; its tensors become the program's outputs."""
+    from .inputs import Node
+
+    def walk(value: Any, name: str) -> Any:
+        if isinstance(value, Tensor):
+            given = next((i for i, each in enumerate(graph.inputs) if each.value is value.value), None)
+            if given is not None:  # an input itself, which no kernel needs to copy: -1 for the first
+                return Slot(-1 - given)
+            made = next((i for i, (_, each) in enumerate(graph.outputs) if each is value.value), None)
+            if made is None:
+                graph.outputs.append((name, value.value))
+            return Slot(len(graph.outputs) - 1 if made is None else made)
+        if isinstance(value, (tuple, list)):
+            return Node(type(value), tuple((str(i), walk(v, f"{name}{i}")) for i, v in enumerate(value)))
+        if isinstance(value, dict):
+            return Node(dict, tuple((str(k), walk(v, str(k))) for k, v in value.items()))
+        if value is None:
+            return Static(None)
+        remedy = "apply it to values: A @ v" if type(value).__name__ == "Mixer" else None
+        raise CompilationError(
+            f"expected '{graph.name}' to give tensors, but got '{type(value).__name__}'", graph.position, remedy
+        )
+
+    result = walk(given, "out")
+    if not graph.outputs:
+        raise CompilationError(f"expected '{graph.name}' to give a tensor, but got none", graph.position)
+    return result
+
+
+__all__ = ["Facts", "Signature", "Traced", "places", "rebuild", "trace"]
