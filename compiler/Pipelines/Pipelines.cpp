@@ -27,7 +27,11 @@ static void simplify(OpPassManager &passes) {
 
 std::vector<Stage> attnToTileStages(bool) {
   return {
-      {"attn", simplify},
+      {"attn",
+       [](OpPassManager &passes) {
+         passes.addNestedPass<func::FuncOp>(attn::createAttnApplyMixers());
+         simplify(passes);
+       }},
       {"launches", [](OpPassManager &passes) { passes.addPass(createAttnToTilePass()); }},
   };
 }
