@@ -42,6 +42,7 @@ std::vector<Stage> tileToLLVMStages() {
        [](OpPassManager &passes) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpFoldExpScale());
          simplify(passes);
+         passes.addNestedPass<func::FuncOp>(warp::createWarpFoldMaxScale());
        }},
       {"warp", [](OpPassManager &passes) { passes.addPass(createTileToWarpPass()); }},
       {"pipelined",

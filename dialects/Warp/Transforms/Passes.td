@@ -13,6 +13,15 @@ def WarpFoldExpScale : Pass<"warp-fold-exp-scale", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::weft::tile::TileDialect"];
 }
 
+def WarpFoldMaxScale : Pass<"warp-fold-max-scale", "::mlir::func::FuncOp"> {
+  let summary = "take the maximum of what a softmax scales before it is scaled";
+  let description = [{
+    max(x · c) becomes max(x) · c for a positive constant c where the product's other uses are differences, x · c - m, which become fused multiply-adds. A mask that puts
+    -inf in place of elements moves to x. f32 only; the same bits but for the rounding that a fused multiply-add saves.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def WarpStageOperands : Pass<"warp-stage-operands", "::mlir::func::FuncOp"> {
   let summary = "bring the operands of products from device memory through swizzled shared memory";
   let description = [{

@@ -16,21 +16,23 @@ from dataclasses import dataclass
 
 from weft.errors import Error
 
-_INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\d+\s+)?([A-Z][A-Z0-9_]*)", re.MULTILINE)
+from . import sass
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What one thread of a kernel takes, and the instructions of its machine code by mnemonic (without NOP;
-
-    None without cuobjdump).
-    """
+    """What one thread of a kernel takes, and its machine code (None without cuobjdump)."""
 
     registers: int
     spill_store_bytes: int
     spill_load_bytes: int
     stack_bytes: int
-    instructions: Counter[str] | None
+    code: tuple[sass.Instruction, ...] | None
+
+    @property
+    def instructions(self) -> Counter[str] | None:
+        """Instructions by mnemonic, without NOP, or None where they could not be read."""
+        return None if self.code is None else Counter(each.name for each in self.code)
 
     @property
     def instruction_count(self) -> int | None:
@@ -81,15 +83,12 @@ def _resources(report: str, code: str | None) -> Resources:
     def number(pattern: str) -> int:
         return sum(int(value) for value in re.findall(pattern, report))
 
-    instructions = None
-    if code is not None:
-        instructions = Counter(name for name in _INSTRUCTION.findall(code) if name != "NOP")
     return Resources(
         registers=number(r"Used (\d+) registers"),
         spill_store_bytes=number(r"(\d+) bytes spill stores"),
         spill_load_bytes=number(r"(\d+) bytes spill loads"),
         stack_bytes=number(r"(\d+) bytes stack frame"),
-        instructions=instructions,
+        code=None if code is None else sass.instructions(code),
     )
 
 

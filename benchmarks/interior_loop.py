@@ -1,0 +1,168 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""How much code the interior loop of flash attention takes: machine instructions per warp and block of keys.
+
+    python benchmarks/interior_loop.py
+
+Sliding-window causal attention walks the key blocks of a row of blocks in three loops: those that the window's far end
+cuts, those wholly inside, and those that the diagonal cuts. The loop in the middle does no mask arithmetic; what is
+left is the algorithm's own work. This counts its instructions by class in the machine code that ptxas makes, beside
+what Triton makes of the same source where Triton is installed.
+"""
+
+from __future__ import annotations
+
+import math
+import pathlib
+import sys
+from dataclasses import dataclass
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
+
+import weft
+import weft.language as wl
+from weft.compiler.ptxas import Resources, assemble, find_tool
+from weft.compiler.sass import Loop, loops
+from weft.compiler.signature import parse
+from weft.demo import triton_peer
+
+BLOCK_M, BLOCK_N = 128, 64
+
+
+@weft.jit
+def windowed_attention(
+    q, k, v, out, lse,
+    stride_qh, stride_qn, stride_kh, stride_km, stride_vh, stride_vm, stride_oh, stride_on, N, WINDOW,
+    SCALE_LOG2: wl.constexpr, D: wl.constexpr, BLOCK_M: wl.constexpr, BLOCK_N: wl.constexpr,
+):  # fmt: skip
+    start = wl.program_id(0) * BLOCK_M
+    head = wl.program_id(1).to(wl.int64)
+    rows = start + wl.arange(0, BLOCK_M)
+    columns = wl.arange(0, BLOCK_N)
+    channels = wl.arange(0, D)
+    q_ptrs = q + head * stride_qh + rows[:, None] * stride_qn + channels[None, :]
+    k_base = k + head * stride_kh + columns[None, :] * stride_km + channels[:, None]
+    v_base = v + head * stride_vh + columns[:, None] * stride_vm + channels[None, :]
+    q_tile = wl.load(q_ptrs, mask=rows[:, None] < N, other=0.0)
+    maximum = wl.full((BLOCK_M,), -float("inf"), dtype=wl.float32)
+    total = wl.zeros((BLOCK_M,), dtype=wl.float32)
+    acc = wl.zeros((BLOCK_M, D), dtype=wl.float32)
+    # Blocks of keys: [first, full) is cut by the window's far end, [full, cut) is inside, [cut, end) by the diagonal.
+    first = wl.maximum(start - WINDOW + 1, 0) // BLOCK_N
+    full = wl.cdiv(wl.maximum(start + BLOCK_M - WINDOW, 0), BLOCK_N)
+    end = wl.cdiv(wl.minimum(start + BLOCK_M, N), BLOCK_N)
+    cut = wl.maximum(wl.minimum((start + 1) // BLOCK_N, N // BLOCK_N), full)
+    for part in wl.static_range(0, 3):
+        lower = first if part == 0 else full if part == 1 else cut
+        upper = wl.minimum(full, end) if part == 0 else cut if part == 1 else end
+        for block in range(lower, upper):
+            keys = block * BLOCK_N + columns
+            if part == 1:
+                k_tile = wl.load(k_base + block * BLOCK_N * stride_km)
+            else:
+                k_tile = wl.load(k_base + block * BLOCK_N * stride_km, mask=keys[None, :] < N, other=0.0)
+            scores = wl.dot(q_tile, k_tile) * SCALE_LOG2
+            if part != 1:
+                distance = rows[:, None] - keys[None, :]
+                allowed = (distance >= 0) & (distance < WINDOW) & (keys[None, :] < N)
+                scores = wl.where(allowed, scores, -float("inf"))
+            new_maximum = wl.maximum(maximum, wl.max(scores, 1))
+            shift = new_maximum
+            if part != 1:
+                shift = wl.where(new_maximum == -float("inf"), 0.0, new_maximum)
+            weights = wl.exp2(scores - shift[:, None])
+            decay = wl.exp2(maximum - shift)
+            total = total * decay + wl.sum(weights, 1)
+            if part == 1:
+                v_tile = wl.load(v_base + block * BLOCK_N * stride_vm)
+            else:
+                v_tile = wl.load(v_base + block * BLOCK_N * stride_vm, mask=keys[:, None] < N, other=0.0)
+            acc = wl.dot(weights.to(v.dtype.element_ty), v_tile, acc * decay[:, None])
+            maximum = new_maximum
+    seen = total > 0.0
+    acc = acc * wl.where(seen, 1.0 / wl.where(seen, total, 1.0), 0.0)[:, None]
+    out_ptrs = out + head * stride_oh + rows[:, None] * stride_on + channels[None, :]
+    wl.store(out_ptrs, acc.to(out.dtype.element_ty), mask=rows[:, None] < N)
+    logarithm = (maximum + wl.log2(total)) * 0.6931471805599453
+    wl.store(lse + head * N + rows, wl.where(seen, logarithm, -float("inf")), mask=rows < N)
+
+
+@dataclass(frozen=True)
+class Interior:
+    """The interior loop of a kernel, and what a thread of the kernel takes."""
+
+    loop: Loop
+    registers: int
+    spill_bytes: int
+
+
+def interior_of(resources: Resources) -> Interior:
+    """The shortest loop with the algorithm's products: masks lengthen the two beside it."""
+    assert resources.code is not None, "cuobjdump was found"
+    found = [loop for loop in loops(resources.code) if loop.matrix_instructions]
+    most = max(loop.matrix_instructions for loop in found)
+    shortest = min(
+        (loop for loop in found if loop.matrix_instructions == most), key=lambda loop: len(loop.instructions)
+    )
+    return Interior(shortest, resources.registers, resources.spill_store_bytes + resources.spill_load_bytes)
+
+
+def signature(D: int) -> str:
+    """Argument types and constants for head size D, fp16."""
+    pointers = ", ".join(f"{name}:*fp16:16" for name in ("q", "k", "v", "out"))
+    strides = ", ".join(f"stride_{name}:i32:16" for name in ("qh", "qn", "kh", "km", "vh", "vm", "oh", "on"))
+    scale = math.log2(math.e) / math.sqrt(D)
+    return (
+        f"{pointers}, lse:*fp32:16, {strides}, N:i32, WINDOW:i32, "
+        f"SCALE_LOG2={scale}, D={D}, BLOCK_M={BLOCK_M}, BLOCK_N={BLOCK_N}"
+    )
+
+
+def ours(D: int, target: str = "sm_80") -> Interior:
+    """Weft's loop for head size D: 64 on 4 warps, 128 on 8."""
+    kernel = windowed_attention.compile(signature(D), target=target, num_warps=D // 16, num_stages=3)
+    resources = assemble(kernel.ptx, target)
+    assert resources is not None, "ptxas was found"
+    return interior_of(resources)
+
+
+def tritons(D: int) -> Interior:
+    """Triton's loop of the same source at the same tiling."""
+    text = parse(signature(D))
+    types = windowed_attention.compile(signature(D), target="sm_80", num_warps=D // 16, num_stages=3).types
+    aligned = tuple(name for name, argument in text.arguments.items() if argument.divisibility % 16 == 0)
+    peer = triton_peer.compile_with_triton(
+        windowed_attention.fn,
+        dict(zip(text.arguments, types, strict=True)),
+        text.constants,
+        divisible=aligned,
+        warps=D // 16,
+        stages=3,
+    )
+    resources = assemble(peer.ptx, "sm_80")
+    assert resources is not None, "ptxas was found"
+    return interior_of(resources)
+
+
+def main() -> int:
+    if not (find_tool("ptxas") and find_tool("cuobjdump")):
+        print("ptxas or cuobjdump was not found: nothing to count")
+        return 1
+    for D in (64, 128):
+        columns = {"Weft": ours(D)}
+        if triton_peer.available():
+            columns["Triton"] = tritons(D)
+        print(f"flash attention forward, fp16, {BLOCK_M}×{BLOCK_N}, D {D}, {D // 16} warps, sm_80")
+        print(f"{'':14}" + "".join(f"{name:>10}" for name in columns))
+        rows = {"instructions": [len(each.loop.instructions) for each in columns.values()]}
+        names = {name: None for each in columns.values() for name, _ in each.loop.classes.most_common()}
+        rows |= {f"  {name}": [each.loop.classes[name] for each in columns.values()] for name in names}
+        rows["registers"] = [each.registers for each in columns.values()]
+        rows["spill bytes"] = [each.spill_bytes for each in columns.values()]
+        for name, counts in rows.items():
+            print(f"{name:14}" + "".join(f"{count:>10,}" for count in counts))
+        print()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

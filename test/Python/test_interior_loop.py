@@ -1,0 +1,68 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Flash attention's interior loop: how many instructions a warp runs for a block of keys, and that they are right."""
+
+import importlib.util
+import math
+import pathlib
+import sys
+
+import pytest
+import torch
+import weft
+from weft.compiler.ptxas import find_tool
+from weft.testing import accuracy
+
+needs_ptxas = pytest.mark.skipif(
+    not (find_tool("ptxas") and find_tool("cuobjdump")), reason="ptxas or cuobjdump was not found"
+)
+#: Matrix instructions, exp2, maxima, sums, conversions and rescaling make about 570 and 450.
+MOST = {64: 620, 128: 490}
+
+
+def load_benchmark():
+    path = pathlib.Path(__file__).resolve().parents[2] / "benchmarks" / "interior_loop.py"
+    spec = importlib.util.spec_from_file_location("interior_loop", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+benchmark = load_benchmark()
+
+
+@needs_ptxas
+@pytest.mark.parametrize("D", [64, 128])
+def test_instructions_per_block(D):
+    found = benchmark.ours(D)
+    assert found.spill_bytes == 0
+    assert found.loop.matrix_instructions == 128
+    assert len(found.loop.instructions) <= MOST[D], found.loop.classes
+    masking = {name for name in found.loop.classes if name in ("FSEL", "SEL", "FSETP", "ISETP")}
+    assert not masking, found.loop.classes
+
+
+@pytest.mark.parametrize("N, window", [(400, 210), (129, 1000), (256, 64)])
+def test_windowed_attention(N, window):
+    """The benchmark's kernel computes what it says, all three loops of it."""
+    D, heads = 64, 2
+    q, k, v = (torch.randn(heads, N, D).half() for _ in range(3))
+    out = torch.full((heads, N, D), torch.nan, dtype=torch.float16)
+    lse = torch.full((heads, N), torch.nan)
+    strides = [each for x in (q, k, v, out) for each in x.stride()[:2]]
+    benchmark.windowed_attention[(weft.cdiv(N, 128), heads)](
+        q, k, v, out, lse, *strides, N, window,
+        SCALE_LOG2=math.log2(math.e) / math.sqrt(D), D=D, BLOCK_M=128, BLOCK_N=64, num_warps=4, num_stages=3,
+    )  # fmt: skip
+    distance = torch.arange(N)[:, None] - torch.arange(N)[None, :]
+    allowed = (distance >= 0) & (distance < window)
+
+    def reference(dtype):
+        scores = (q.to(dtype) @ k.to(dtype).mT).double() / math.sqrt(D)
+        weights = torch.softmax(scores.masked_fill(~allowed, -torch.inf), -1)
+        return (weights.to(dtype) @ v.to(dtype)), torch.logsumexp(scores.masked_fill(~allowed, -torch.inf), -1)
+
+    exact, exact_lse = reference(torch.float64)
+    result = accuracy(out, exact, [reference(torch.float16)[0]])
+    assert result.ok, result.failures
+    torch.testing.assert_close(lse.double(), exact_lse, rtol=1e-4, atol=1e-4)
