@@ -99,7 +99,7 @@ _NAMES = {
     "toeplitz": "weft.programs.mixers",
     "where": "weft.programs.elementwise",
 }
-_MODULES = ("cli", "compiler", "demo", "language", "programs", "runtime", "simulator", "testing")
+_MODULES = ("attention", "cli", "compiler", "demo", "language", "programs", "runtime", "simulator", "testing")
 
 __all__ = [
     "CompilationError",

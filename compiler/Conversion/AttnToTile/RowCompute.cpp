@@ -183,7 +183,7 @@ static RowTile movedRows(TileBuilder &b, attn::ConvolveOp op, const RowTile &row
 
 Value Puller::convolve(attn::ConvolveOp op, const RowTile &rows, const Chunk &chunk) {
   auto type = cast<attn::WholeTensorType>(op.getType());
-  const TensorParameter &taps = frame.input(stored->lookup(op.getTaps()));
+  const TensorParameter taps = frame.input(stored->lookup(op.getTaps()));
   int64_t count = *taps.type.staticDim(0), channels = *type.staticDim(3);
   bool grid = op.getGrid().has_value();
   int64_t side = grid ? std::llround(std::sqrt(double(count))) : count;

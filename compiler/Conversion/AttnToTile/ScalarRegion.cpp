@@ -11,12 +11,16 @@ namespace weft {
 
 Value loadElement(KernelFrame &frame, Value tensor, ValueRange indices) {
   TileBuilder &b = frame.b;
-  const TensorParameter &parameter = frame.input(tensor);
+  const TensorParameter parameter = frame.input(tensor);
   Value pointer = parameter.pointer, offset;
   for (auto [axis, index] : llvm::enumerate(indices)) {
     if (parameter.type.dim(axis) == "1")
       continue;
-    Value step = b.cast(index, b.getI64Type());
+    // The positions of a tile at an end of the sequence lie past it; what is computed for them is not used.
+    Value place = index;
+    if (isa<RankedTensorType>(place.getType()))
+      place = b.min(place, b.sub(frame.size(parameter.type.dim(axis)), b.i32(1)));
+    Value step = b.cast(place, b.getI64Type());
     if (axis < parameter.strides.size())
       step = b.mul(step, parameter.strides[axis]);
     offset = offset ? b.add(offset, step) : step;
@@ -51,9 +55,14 @@ SmallVector<Value> evaluateRegion(Region &region, ValueRange arguments, const Re
   TileBuilder &b = context.frame.b;
   IRMapping mapping;
   mapping.map(region.getArguments(), arguments);
-  auto mapped = [&](ValueRange values) {
-    return llvm::map_to_vector(values, [&](Value value) { return mapping.lookupOrDefault(value); });
+  auto inKernel = [&](Value value) {
+    // Folding moves a region's constants up to the program; the kernel needs its own.
+    Operation *definition = value.getDefiningOp();
+    if (!mapping.contains(value) && isa_and_nonnull<arith::ConstantOp>(definition))
+      mapping.map(value, b.clone(*definition)->getResult(0));
+    return mapping.lookupOrDefault(value);
   };
+  auto mapped = [&](ValueRange values) { return llvm::map_to_vector(values, inKernel); };
   for (Operation &op : region.front().without_terminator()) {
     SmallVector<Value> results;
     if (auto element = dyn_cast<attn::ElementOp>(op)) {
@@ -63,7 +72,7 @@ SmallVector<Value> evaluateRegion(Region &region, ValueRange arguments, const Re
     } else if (auto size = dyn_cast<attn::SizeOp>(op)) {
       results = {context.frame.size(size.getSize())};
     } else if (auto accumulate = dyn_cast<attn::AccumulateOp>(op)) {
-      context.accumulate(accumulate.getTarget(), mapping.lookupOrDefault(accumulate.getValue()),
+      context.accumulate(accumulate.getTarget(), inKernel(accumulate.getValue()),
                          mapped(accumulate.getIndices()));
     } else {
       // Constants stay scalars; they are splat where they meet tiles.

@@ -50,6 +50,15 @@ class ConcreteMixer:
             return ConcreteMixer(_compose, (self, other), {})
         return _apply(self, other)
 
+    def matrix(self, n: int | None = None, *, heads: int | None = None) -> Any:
+        """The matrix, float32 [B, H, N, M]; [B, H, C, N, M] where it differs by channel; a tuple for several domains.
+
+        ``n`` is the length, and ``heads`` how many heads taps are for, where no operand says it.
+        """
+        from .materialise import matrix
+
+        return matrix(self, n, heads, _apply)
+
     def __repr__(self) -> str:
         return f"<mixer {self.make.__name__}>"
 

@@ -59,6 +59,12 @@ class Mixer:
             raise places.error(f"expected a mixer on the right of '{sign}', but got '{type(other).__name__}'")
         return other
 
+    def matrix(self, *_: Any, **__: Any) -> Any:
+        raise places.error(
+            "expected a mixer of arrays to materialise, but got one of a program being traced",
+            "weft.softmax(q, k).matrix() of arrays, outside of a program",
+        )
+
     __array_ufunc__ = None
 
     def __repr__(self) -> str:

@@ -13,10 +13,15 @@ from ..compiler.diagnostics import CompilationError, Position
 _PACKAGE = str(pathlib.Path(__file__).resolve().parents[1]) + "/"
 
 
+def is_own(file: str) -> bool:
+    """Whether a source file is this package's."""
+    return file.startswith(_PACKAGE)
+
+
 def _inside(frame: FrameType) -> bool:
     """Whether a frame is this package's own, or Python's machinery in between."""
     file = frame.f_code.co_filename
-    return file.startswith(_PACKAGE) or file.startswith("<frozen") or file.endswith(("contextlib.py", "functools.py"))
+    return is_own(file) or file.startswith("<frozen") or file.endswith(("contextlib.py", "functools.py"))
 
 
 def user_position() -> Position | None:

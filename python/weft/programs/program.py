@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..compiler.diagnostics import Position
-from . import graph
+from . import graph, places
 from .inputs import Facts, facts_of, flatten, rebuild
 from .trace import Traced, trace
 
@@ -53,7 +53,9 @@ class Program:
         self.fn = function
         self.signature = inspect.signature(function)
         code = getattr(inspect.unwrap(function), "__code__", None)
-        self.position = Position(code.co_filename, code.co_firstlineno, 1) if code else None
+        self.position: Position | None = None
+        if code is not None and not places.is_own(code.co_filename):  # else errors are at the line of the call
+            self.position = Position(code.co_filename, code.co_firstlineno, 1)
         self._traced: dict[Any, list[Traced]] = {}
         functools.update_wrapper(self, function)
         self.__name__: str = getattr(function, "__name__", "program").strip("<>")

@@ -74,7 +74,7 @@ def trace(
     Raises CompilationError at the user's line.
     """
     graph = Graph(name)
-    graph.position = position
+    graph.position = position or places.user_position()
     with graphs.tracing_into(graph):
         tensors = [
             add_input(graph, n, f, sizes[i] if sizes else None)

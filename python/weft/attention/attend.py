@@ -1,0 +1,92 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""weft.attention.attend: softmax attention over one pattern, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from weft.language.types import float32
+from weft.programs import graph, places
+from weft.programs.eager import operation
+from weft.programs.graph import TensorType, agreeing
+from weft.programs.mixers import attention, four_axes, segments
+from weft.programs.patterns import Domain
+from weft.programs.sizes import unify
+from weft.programs.tensors import Tensor
+
+PRECISIONS = (None, "f32", "tf32")
+
+
+@operation
+def attend(
+    q: Any,
+    k: Any,
+    v: Any,
+    pattern: Any = None,
+    *,
+    score_mod: Callable[..., Any] | None = None,
+    bias: Any = None,
+    sink: Any = None,
+    scale: float | None = None,
+    return_lse: bool = False,
+    cu_seqlens_q: Any = None,
+    cu_seqlens_k: Any = None,
+    precision: str | None = None,
+) -> Any:
+    """Softmax attention of q [B, H, N, D] over k [B, Hkv, M, D] and v [B, Hkv, M, Dv]; gives [B, H, N, Dv].
+
+    ``pattern``       which pairs attend (weft.causal(), ...); None is every pair
+    ``score_mod``     score_mod(score, b, h, n, m), of scale · q·k
+    ``bias``          [B, H, N, M] or the last axes of it, 1 where it repeats; added after score_mod
+    ``sink``          [H], a logit in the normaliser without a value
+    ``return_lse``    (out, lse): lse [B, H, N] float32, the natural log of the normaliser; differentiable
+    ``cu_seqlens_*``  [S+1] int32, where each of S sequences packed into N and M starts; then B is 1
+    ``precision``     "tf32" multiplies float32 operands so; otherwise they keep float32's accuracy
+    """
+    _check(q, v, bias, precision)
+    lengths = _lengths(q, cu_seqlens_q, cu_seqlens_k)
+    given, lowered = attention(q, [Domain(k, pattern)], scale, sink, score_mod, bias)
+    with agreeing("expected values as long as the keys"):
+        for axis in (0, 1, 2):
+            unify(k.sizes[axis], v.sizes[axis])
+        int(v.sizes[3])
+    attributes = dict(given.attributes)
+    attributes["operandSegmentSizes"] = segments(
+        1, 1, 1, 0, int(sink is not None), len(lengths), len(lowered.operands)
+    )
+    if precision == "tf32":
+        attributes["precision"] = "#attn<precision tf32>"
+    operands = [q, k, v, *([sink] if sink is not None else []), *lengths, *lowered.operands]
+    results = [
+        TensorType((*q.sizes[:3], v.sizes[3]), q.dtype),
+        TensorType(q.sizes[:3], float32),
+    ]
+    made = graph.tracing().add("attn.attend", [t.value for t in operands], results, attributes, given.regions)
+    out, lse = (Tensor(value) for value in made.results)
+    return (out, lse) if return_lse else out
+
+
+def _check(q: Any, v: Any, bias: Any, precision: Any) -> None:
+    four_axes(q, "queries")
+    four_axes(v, "values")
+    if v.dtype != q.dtype:
+        raise places.error(f"expected values of the queries' type {q.dtype}, but got {v.dtype}", "use .to(dtype)")
+    if precision not in PRECISIONS:
+        raise places.error(f"expected precision='f32' or 'tf32', but got {precision!r}")
+    if bias is not None and (not isinstance(bias, Tensor) or not 1 <= bias.ndim <= 4):
+        raise places.error("expected a bias [B, H, N, M], or the last axes of it")
+
+
+def _lengths(q: Tensor, cu_q: Any, cu_k: Any) -> list[Tensor]:
+    """The starts of packed sequences, none or two tensors."""
+    if cu_q is None and cu_k is None:
+        return []
+    for each in (cu_q, cu_k):
+        if not isinstance(each, Tensor) or each.ndim != 1 or each.dtype.name != "int32":
+            raise places.error("expected both cu_seqlens_q and cu_seqlens_k, [S+1] of int32")
+    with agreeing("expected packed sequences in a batch of 1, and as many of queries as of keys"):
+        if int(q.sizes[0]) != 1:
+            raise places.error(f"expected packed sequences in a batch of 1, but got a batch of {q.sizes[0]!r}")
+        unify(cu_q.sizes[0], cu_k.sizes[0])
+    return [cu_q, cu_k]

@@ -1,0 +1,105 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""weft.attention.sema: attention inside windows, the mean over the sequence, and a local convolution (LePE)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.programs.program import program
+
+Window = int | Sequence[int]
+
+
+def sema(
+    q: Any,
+    k: Any,
+    v: Any,
+    lepe_weight: Any = None,
+    lepe_bias: Any = None,
+    *,
+    window: Window,
+    grid: Sequence[int] | None = None,
+    rope: bool = True,
+    mean: bool = True,
+    scale: float | None = None,
+    rope_values: bool = False,
+    rope_2d: str = "axial",
+) -> Any:
+    """SEMA: softmax attention inside windows of v, plus the mean of v over the sequence, plus LePE(v).
+
+    ``window``       tokens of a window; with ``grid`` = (h, w) its rows and columns, tokens numbered row by row
+    ``lepe_weight``  [Hkv·Dv, 1, K], or [Hkv·Dv, 1, K, K] over a grid, as torch.nn.Conv1d and Conv2d have it; K odd.
+                     None leaves LePE out
+    ``lepe_bias``    [Hkv·Dv]
+    ``rope``         turn queries and keys by their position in the window; ``rope_values`` the values too
+    ``rope_2d``      "axial": half of the channels turn with the row, half with the column; "flat": all with
+                     row·columns + column
+    ``mean``         add the mean; ``scale`` of the scores is 1/sqrt(D) unless given
+    """
+    _check(lepe_weight, lepe_bias, grid, rope_2d)
+    size = window if isinstance(window, int) else tuple(int(side) for side in window)
+    where = None if grid is None else (int(grid[0]), int(grid[1]))
+    taps = None if lepe_weight is None else _taps(lepe_weight, where)
+    bias = None if lepe_bias is None else lepe_bias.reshape(1, v.shape[1], 1, v.shape[3])
+    form = None if where is None else "axial" if rope_2d == "axial" else "line"
+    options = {"window": size, "grid": where, "rope": rope, "form": form, "mean": mean, "scale": scale}
+    return _sema(q, k, v, taps, bias, rope_values=rope and rope_values, **options)
+
+
+def _check(weight: Any, bias: Any, grid: Any, rope_2d: str) -> None:
+    if rope_2d not in ("axial", "flat"):
+        raise ValueError(f"expected rope_2d='axial' or 'flat', but got {rope_2d!r}")
+    if weight is None:
+        if bias is not None:
+            raise ValueError("expected a lepe_weight with a lepe_bias")
+        return
+    wanted = 3 if grid is None else 4
+    if len(weight.shape) != wanted or weight.shape[1] != 1:
+        shape = "[Hkv·Dv, 1, K]" if grid is None else "[Hkv·Dv, 1, K, K]"
+        raise ValueError(f"expected a lepe_weight {shape}, but got {list(weight.shape)}")
+
+
+def _taps(weight: Any, grid: tuple[int, int] | None) -> Any:
+    """The weight of a cross-correlation as taps [K, C], or [K·K, C]: turned round, channels last."""
+    channels = weight.shape[0]
+    flat = weight.reshape(channels, -1)  # both axes reversed is the flat one reversed
+    if hasattr(flat, "data_ptr"):
+        return flat.flip(-1).t().contiguous()
+    return flat[:, ::-1].T.copy()
+
+
+@program
+def _sema(
+    q: Any,
+    k: Any,
+    v: Any,
+    taps: Any,
+    bias: Any,
+    *,
+    window: Window,
+    grid: tuple[int, int] | None,
+    rope: bool,
+    form: str | None,
+    mean: bool,
+    scale: float | None,
+    rope_values: bool,
+) -> Any:
+    import weft
+
+    values = v
+    if rope:
+        turn = {"window": window, "grid": grid, "form": form}
+        q, k = weft.rope(q, k, **turn)
+        values = weft.rope(v, **turn) if rope_values else v
+    local = weft.softmax(q, k, weft.block_window(window, grid=grid), scale=scale)
+    rest = [weft.mean()] if mean else []
+    if taps is not None:
+        rest.append(weft.toeplitz(taps, centred=True, grid=grid))
+    if values is v:
+        out = sum(rest, local) @ v
+    else:
+        out = local @ values
+        if rest:
+            out = out + sum(rest[1:], rest[0]) @ v
+    return out if bias is None else out + bias
