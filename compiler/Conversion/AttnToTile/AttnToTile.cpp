@@ -1,13 +1,15 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// attn-to-tile: every op of a program that walks the sequence (attend, its gradient, sums over tokens, causal means) becomes a launch of
-// a tile kernel of its own. What is computed row by row joins them: producers of operands are recomputed on the tile inside the
-// kernel, and what is computed from its results alone ends the kernel. What is left (maps of other shapes) gets kernels of its own.
+// attn-to-tile: every op of a program that walks the sequence (attend, its gradient, sums over tokens, causal means)
+// becomes a launch of a tile kernel of its own. What is computed row by row joins them: producers of operands are
+// recomputed on the tile inside the kernel, and what is computed from its results alone ends the kernel. What is left
+// (maps of other shapes) gets kernels of its own.
 //
 //   %q2 = attn.rope %q                                        func.func @attend(...) attributes {tile.kernel} {
 //   %o, %lse = attn.attend %q2 ...                  ─▶           load q, rotate, walk blocks, add t, store y
 //   %y = attn.map ins(%o, %t) { add }                         }
 //   return %y                                                 %y = attn.launch @attend(%q, ..., %t) grid [...]
 #include "compiler/Conversion/AttnToTile/AttnToTile.h"
+#include "compiler/Conversion/AttnToTile/AttendBackward.h"
 #include "compiler/Conversion/AttnToTile/AttendForward.h"
 #include "compiler/Conversion/AttnToTile/Lowerings.h"
 #include "compiler/Conversion/AttnToTile/Windows.h"
@@ -32,12 +34,14 @@ public:
 private:
   LogicalResult lower(Operation *op);
   LogicalResult lower(attn::AttendOp op);
+  LogicalResult lower(attn::AttendBackwardOp op);
   /// Sees to it that `value` is stored.
   LogicalResult store(Value value, Operation *anchor);
   /// Sees to it that a tile of `value` can be had in a kernel at `anchor`: stored, or row-local on what can be had.
   LogicalResult makePullable(Value value, Operation *anchor);
   LogicalResult storeCaptured(Operation *op, Operation *anchor);
-  /// The results of `anchor` and what is computed from them row by row that others need; sees to it that all they take can be had.
+  /// The results of `anchor` and what is computed from them row by row that others need; sees to it that all they take
+  /// can be had.
   FailureOr<SmallVector<Value>> joinRowLocalUsers(Operation *anchor, ValueRange results);
 
   func::FuncOp program;
@@ -70,7 +74,8 @@ LogicalResult ProgramLowering::makePullable(Value value, Operation *anchor) {
   if (failed(storeCaptured(op, anchor)))
     return failure();
   for (OpOperand &operand : op->getOpOperands()) {
-    // What is read as a whole (taps, gains) has to be there; the first operand of these is what they work on row by row.
+    // What is read as a whole (taps, gains) has to be there; the first operand of these is what they work on row by
+    // row.
     bool whole = isa<attn::ConvolveOp, attn::RmsNormOp>(op) && operand.getOperandNumber() > 0;
     if (failed(whole ? store(operand.get(), anchor) : makePullable(operand.get(), anchor)))
       return failure();
@@ -135,7 +140,8 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinRowLocalUsers(Operation *anch
 }
 
 LogicalResult ProgramLowering::lower(attn::AttendOp op) {
-  // Keys and values that each program meets once are computed on the way; others would be computed for every tile of queries.
+  // Keys and values that each program meets once are computed on the way; others would be computed for every tile of
+  // queries.
   bool once = windowTiling(Attend::of(op)).has_value();
   auto onTheWay = [&](Value value) {
     return value == op.getQuery() ||
@@ -152,7 +158,26 @@ LogicalResult ProgramLowering::lower(attn::AttendOp op) {
   return lowerAttend(op, *roots, stored);
 }
 
+LogicalResult ProgramLowering::lower(attn::AttendBackwardOp op) {
+  SmallVector<BackwardPart> parts = backwardParts(op);
+  // Of several kernels, each walks what another holds.
+  bool once = parts.front().kind == BackwardPart::Kind::Window;
+  for (Value value : op->getOperands())
+    if (failed(once ? makePullable(value, op) : store(value, op)))
+      return failure();
+  if (failed(storeCaptured(op, op)))
+    return failure();
+  for (const BackwardPart &part : parts) {
+    FailureOr<SmallVector<Value>> roots = joinRowLocalUsers(op, part.results);
+    if (failed(roots) || failed(lowerBackwardPart(op, part, *roots, stored)))
+      return failure();
+  }
+  return success();
+}
+
 LogicalResult ProgramLowering::lower(Operation *op) {
+  if (auto backward = dyn_cast<attn::AttendBackwardOp>(op))
+    return lower(backward);
   if (auto attend = dyn_cast<attn::AttendOp>(op))
     return lower(attend);
   if (auto sum = dyn_cast<attn::SumOp>(op)) {
@@ -171,7 +196,8 @@ LogicalResult ProgramLowering::lower(Operation *op) {
   return success(); // (Maps wait until someone needs them.)
 }
 
-/// Moves what is no attention as far up as its operands allow: sums over tokens that an attention's kernel ends with come before it.
+/// Moves what is no attention as far up as its operands allow: sums over tokens that an attention's kernel ends with
+/// come before it.
 static void hoistAllButAttention(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
     if (isa<attn::AttendOp, attn::AttendBackwardOp>(op))

@@ -1,0 +1,193 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Attention backward (Dao 2023), from the saved log-sum-exp and delta = rowsum(dOut ⊙ out): the probabilities are
+// computed again, block by block.
+//
+//   dq, a tile of queries down, for each block of keys:       dk and dv, a tile of keys down, for each block of queries
+//   of each head:
+//     P = 2^(scale q kᵀ - lse);  dS = P ⊙ (dOut vᵀ - delta)      Pᵀ = 2^(scale k qᵀ - lse);  dSᵀ = Pᵀ ⊙ (v dOutᵀ -
+//     delta) dq += dS k                                                 dv += Pᵀ dOut;  dk += dSᵀ q
+//
+// Either way, what an exponential gives is the left operand of the next product as it lies in registers. Sums are owned
+// by one program each, so results are the same every time. In a window that is one tile, one kernel makes all three
+// from one P.
+#include "compiler/Conversion/AttnToTile/AttendBackward.h"
+#include "compiler/Conversion/AttnToTile/AttendBackwardCaptures.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace weft {
+
+static attn::ScheduleAttr scheduleOf(attn::AttendBackwardOp op, int64_t rows, int64_t columns, int64_t warps,
+                                     int64_t stages) {
+  if (std::optional<WindowTiling> windows = windowTiling(Attend::of(op))) {
+    rows = std::min<int64_t>(windowRowCount(*windows), 64);
+    columns = windows->tokens <= rows ? rows : std::min<int64_t>(rows, columns);
+    warps = std::min<int64_t>(warps, rows / 16);
+  }
+  return attn::ScheduleAttr::get(op.getContext(), rows, columns, warps, stages);
+}
+
+attn::ScheduleAttr queryGradientSchedule(attn::AttendBackwardOp op) {
+  if (op.getScheduleQuery())
+    return *op.getScheduleQuery();
+  Attend attend = Attend::of(op);
+  int64_t size = std::max(attend.headSize(), attend.valueSize());
+  if (attend.storage().isF32())
+    return scheduleOf(op, 64, 16, 4, 2);
+  if (size <= 64)
+    return scheduleOf(op, 128, 32, 4, 3);
+  return size <= 128 ? scheduleOf(op, 128, 32, 8, 3) : scheduleOf(op, 64, 16, 4, 2);
+}
+
+attn::ScheduleAttr keyGradientSchedule(attn::AttendBackwardOp op) {
+  if (op.getScheduleKeys())
+    return *op.getScheduleKeys();
+  Attend attend = Attend::of(op);
+  int64_t size = std::max(attend.headSize(), attend.valueSize());
+  if (attend.storage().isF32())
+    return scheduleOf(op, 64, 16, 4, 2);
+  if (size <= 64)
+    return scheduleOf(op, 128, 64, 8, 3);
+  return size <= 128 ? scheduleOf(op, 128, 32, 8, 2) : scheduleOf(op, 64, 16, 4, 2);
+}
+
+SmallVector<BackwardPart> backwardParts(attn::AttendBackwardOp op) {
+  using Kind = BackwardPart::Kind;
+  Attend attend = Attend::of(op);
+  unsigned domains = attend.keys.size();
+  ValueRange gradients = op.getGradients();
+  std::optional<WindowTiling> windows = windowTiling(attend);
+  bool captures = gradients.size() > 2 * domains;
+  if (windows && !captures && attend.group() == 1 && windows->tokens <= keyGradientSchedule(op).getRows())
+    return {{Kind::Window, 0, {op.getDQuery(), gradients[0], gradients[1]}}};
+  SmallVector<BackwardPart> parts{{Kind::Query, 0, {op.getDQuery()}}};
+  for (unsigned i = 0; i < domains; ++i)
+    parts.push_back({Kind::Keys, i, {gradients[2 * i], gradients[2 * i + 1]}});
+  return parts;
+}
+
+/// dq, and of captured gradients all but those of keys.
+static LogicalResult lowerQueryGradient(attn::AttendBackwardOp op, ArrayRef<Value> roots, StoredValues &stored) {
+  BackwardKernel kernel(op, stored, "attend_backward_query", queryGradientSchedule(op), /*queriesDown=*/true);
+  TileBuilder &b = kernel.b;
+  RowTile rows = kernel.begin(0);
+  QuerySide queries = kernel.pullQueries(kernel.asQueries(rows, kernel.standing.head));
+  CaptureGradients captures(kernel, planCaptures(op));
+  SmallVector<Value> carried = kernel.zeroSums(kernel.queryChunks);
+  unsigned sums = carried.size();
+  carried.append(captures.initial());
+  Value keyHead = b.div(kernel.standing.head, b.i32(kernel.attend.group()));
+  for (unsigned domain = 0; domain < kernel.attend.keys.size(); ++domain)
+    carried = kernel.walk(
+        domain, queries.rows, kernel.standing.head, carried, [&](const RowTile &columns, bool full, ValueRange values) {
+          KeySide keys = kernel.pullKeys(domain, kernel.asKeys(domain, columns, keyHead));
+          captures.enter(values.drop_front(sums));
+          Pairs pairs = kernel.pairs(domain, queries, keys, full, [&](const Accumulation &a) { captures.add(a); });
+          Value factors = b.cast(pairs.dScores, kernel.attend.storage());
+          SmallVector<Value> next = kernel.accumulateProducts(factors, keys.k, values.take_front(sums));
+          next.append(captures.carried());
+          return next;
+        });
+  captures.leave(ValueRange(carried).drop_front(sums), queries.rows);
+  kernel.provide(op.getDQuery(), queries.rows, kernel.queryChunks, ValueRange(carried).take_front(sums),
+                 kernel.attend.scale);
+  SmallVector<Value> launched = kernel.finish(roots, queries.rows);
+  return captures.sum(ValueRange(launched).drop_back(roots.size()));
+}
+
+/// dk and dv of a domain, from all query heads that share its key head, and captured gradients of keys.
+static LogicalResult lowerKeyGradients(attn::AttendBackwardOp op, unsigned domain, ArrayRef<Value> roots,
+                                       StoredValues &stored) {
+  BackwardKernel kernel(op, stored, "attend_backward_keys", keyGradientSchedule(op), /*queriesDown=*/false);
+  TileBuilder &b = kernel.b;
+  RowTile rows = kernel.begin(domain);
+  KeySide keys = kernel.pullKeys(domain, kernel.asKeys(domain, rows, kernel.standing.head));
+  CaptureGradients captures(kernel, planCaptures(op));
+  SmallVector<Value> sums = kernel.zeroSums(kernel.queryChunks);
+  unsigned dkCount = sums.size();
+  sums.append(kernel.zeroSums(kernel.valueChunks));
+  unsigned count = sums.size();
+  auto walkHead = [&](Value head, ValueRange initial) {
+    SmallVector<Value> carried(initial);
+    carried.append(captures.initial());
+    carried = kernel.walk(domain, keys.rows, head, carried, [&](const RowTile &columns, bool full, ValueRange values) {
+      QuerySide queries = kernel.pullQueries(kernel.asQueries(columns, head));
+      captures.enter(values.drop_front(count));
+      Pairs pairs = kernel.pairs(domain, queries, keys, full, [&](const Accumulation &a) { captures.add(a); });
+      Value weights = b.cast(pairs.weights, kernel.attend.storage());
+      SmallVector<Value> dv =
+          kernel.accumulateProducts(weights, queries.g, values.take_front(count).drop_front(dkCount));
+      Value factors = b.cast(pairs.dScores, kernel.attend.storage());
+      SmallVector<Value> next = kernel.accumulateProducts(factors, queries.q, values.take_front(dkCount));
+      next.append(dv);
+      next.append(captures.carried());
+      return next;
+    });
+    captures.leave(ValueRange(carried).drop_front(count), kernel.asQueries(keys.rows, head));
+    return SmallVector<Value>(ValueRange(carried).take_front(count));
+  };
+  int64_t group = kernel.attend.group();
+  if (group == 1) {
+    sums = walkHead(kernel.standing.head, sums);
+  } else {
+    auto loop = scf::ForOp::create(b, b.i32(0), b.i32(group), b.i32(1), sums);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value head = b.add(b.mul(kernel.standing.head, b.i32(group)), loop.getInductionVar());
+    scf::YieldOp::create(b, walkHead(head, loop.getRegionIterArgs()));
+    sums.assign(loop.getResults().begin(), loop.getResults().end());
+  }
+  ValueRange gradients = op.getGradients();
+  kernel.provide(gradients[2 * domain], keys.rows, kernel.queryChunks, ValueRange(sums).take_front(dkCount),
+                 kernel.attend.scale);
+  kernel.provide(gradients[2 * domain + 1], keys.rows, kernel.valueChunks, ValueRange(sums).drop_front(dkCount), 1);
+  SmallVector<Value> launched = kernel.finish(roots, keys.rows);
+  return captures.sum(ValueRange(launched).drop_back(roots.size()));
+}
+
+/// All gradients of a window's tokens, which are queries and keys alike. dS is turned once, for dq.
+static LogicalResult lowerWindowGradients(attn::AttendBackwardOp op, ArrayRef<Value> roots, StoredValues &stored) {
+  BackwardKernel kernel(op, stored, "attend_backward_window", keyGradientSchedule(op), /*queriesDown=*/false);
+  TileBuilder &b = kernel.b;
+  RowTile rows = kernel.begin(0);
+  RowTile tokens = kernel.asKeys(0, rows, kernel.standing.head);
+  KeySide keys = kernel.pullKeys(0, tokens);
+  QuerySide queries = kernel.pullQueries(kernel.asQueries(rows, kernel.standing.head));
+  auto gradients = [&](bool full) {
+    Pairs pairs = kernel.pairs(0, queries, keys, full, [](const Accumulation &) {});
+    Value weights = b.cast(pairs.weights, kernel.attend.storage()),
+          dScores = b.cast(pairs.dScores, kernel.attend.storage());
+    SmallVector<Value> all =
+        kernel.accumulateProducts(b.transpose(dScores), keys.k, kernel.zeroSums(kernel.queryChunks));
+    all.append(kernel.accumulateProducts(dScores, queries.q, kernel.zeroSums(kernel.queryChunks)));
+    all.append(kernel.accumulateProducts(weights, queries.g, kernel.zeroSums(kernel.valueChunks)));
+    return all;
+  };
+  SmallVector<Value> sums = gradients(/*full=*/false);
+  unsigned count = kernel.queryChunks.size();
+  ValueRange all(sums), results = op.getGradients();
+  kernel.provide(op.getDQuery(), tokens, kernel.queryChunks, all.take_front(count), kernel.attend.scale);
+  kernel.provide(results[0], tokens, kernel.queryChunks, all.drop_front(count).take_front(count), kernel.attend.scale);
+  kernel.provide(results[1], tokens, kernel.valueChunks, all.drop_front(2 * count), 1);
+  kernel.finish(roots, tokens);
+  return success();
+}
+
+LogicalResult lowerBackwardPart(attn::AttendBackwardOp op, const BackwardPart &part, ArrayRef<Value> roots,
+                                StoredValues &stored) {
+  // (What nobody uses is not made.)
+  if (roots.empty() && planCaptures(op).empty())
+    return success();
+  switch (part.kind) {
+  case BackwardPart::Kind::Query:
+    return lowerQueryGradient(op, roots, stored);
+  case BackwardPart::Kind::Keys:
+    return lowerKeyGradients(op, part.domain, roots, stored);
+  case BackwardPart::Kind::Window:
+    return lowerWindowGradients(op, roots, stored);
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+} // namespace weft

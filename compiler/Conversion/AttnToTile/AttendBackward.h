@@ -1,0 +1,31 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The backward kernels of attention.
+#pragma once
+
+#include "compiler/Conversion/AttnToTile/Attend.h"
+#include "compiler/Conversion/AttnToTile/Lowerings.h"
+
+namespace weft {
+
+/// One kernel of a backward: the results of the op that it makes. Their rows are those of one side.
+struct BackwardPart {
+  enum class Kind { Query, Keys, Window } kind;
+  unsigned domain = 0;                    ///< of Keys
+  llvm::SmallVector<mlir::Value> results; ///< dq; dk and dv of the domain; or all three
+};
+
+/// The kernels that `op` becomes: one for dq and one for each domain's dk and dv; or one for all where each program's
+/// keys are its queries' own tokens, a window of them.
+llvm::SmallVector<BackwardPart> backwardParts(attn::AttendBackwardOp op);
+
+/// Writes the kernel of a part and of what is computed from its results row by row, and its launch before `op`. `roots`
+/// as those of `lowerAttend`. Gradients of captured tensors that the part makes are stored too. Fails with a diagnostic
+/// where the op cannot be lowered.
+mlir::LogicalResult lowerBackwardPart(attn::AttendBackwardOp op, const BackwardPart &part,
+                                      llvm::ArrayRef<mlir::Value> roots, StoredValues &stored);
+
+/// The schedules where the op has none: of dq (rows are queries), and of dk and dv (rows are keys).
+attn::ScheduleAttr queryGradientSchedule(attn::AttendBackwardOp op);
+attn::ScheduleAttr keyGradientSchedule(attn::AttendBackwardOp op);
+
+} // namespace weft

@@ -1,0 +1,234 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// See AttendBackwardKernel.h.
+#include "compiler/Conversion/AttnToTile/AttendBackwardKernel.h"
+#include "dialects/Attn/Pattern/Membership.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace weft {
+
+static constexpr double log2OfE = 1.4426950408889634;
+
+BackwardKernel::BackwardKernel(attn::AttendBackwardOp op, StoredValues &stored, StringRef name,
+                               attn::ScheduleAttr schedule, bool queriesDown)
+    : op(op), attend(Attend::of(op)), stored(stored), schedule(schedule), queriesDown(queriesDown),
+      windows(windowTiling(attend)), frame(op, name), b(frame.b), puller(frame),
+      queryChunks(chunksOf(attend.headSize())), valueChunks(chunksOf(attend.valueSize())) {
+  puller.stored = &stored;
+  arithmetic.operands = llvm::map_to_vector(attend.patternOperands, [&](Value v) { return stored.lookup(v); });
+  arithmetic.masks = attend.masks;
+  arithmetic.stored = &stored;
+}
+
+RowTile BackwardKernel::begin(unsigned domain) {
+  tiledDomain = domain;
+  standing = findStanding(frame, attend, stored, schedule.getRows(), /*tileKeys=*/!queriesDown);
+  Value length = queriesDown ? standing.queryLength : standing.keyLengths[domain];
+  if (!windows)
+    return rowsFrom(b, b.mul(standing.tile, b.i32(schedule.getRows())), schedule.getRows(), length, /*bounded=*/true);
+  windowStanding = weft::windowStanding(b, *windows, schedule.getRows(), standing.queryLength);
+  return windowRows(b, *windows, windowStanding.window, windowStanding.tile, schedule.getRows(), standing.queryLength);
+}
+
+RowTile BackwardKernel::asQueries(RowTile tokens, Value head) {
+  tokens.batch = standing.batch;
+  tokens.head = head;
+  tokens.heads = attend.queryType().dim(1).str();
+  tokens.base = standing.queryBase;
+  return tokens;
+}
+
+RowTile BackwardKernel::asKeys(unsigned domain, RowTile tokens, Value head) {
+  tokens.batch = standing.batch;
+  tokens.head = head;
+  tokens.heads = attend.keyType(domain).dim(1).str();
+  tokens.base = standing.keyBase;
+  return tokens;
+}
+
+QuerySide BackwardKernel::pullQueries(const RowTile &rows) {
+  QuerySide side{rows, {}, {}, {}, {}};
+  for (const Chunk &chunk : queryChunks)
+    side.q.push_back(puller.pull(attend.query, rows, chunk));
+  for (const Chunk &chunk : valueChunks)
+    side.g.push_back(puller.pull(op.getDOut(), rows, chunk));
+  Value lse = puller.pullRow(op.getLse(), rows);
+  side.shift = b.mul(lse, b.f32(log2OfE));
+  if (attend.scoreMod) {
+    // A row all of whose scores became -inf: weights of 2^(-inf - inf), not of 2^(-inf + inf).
+    double infinity = std::numeric_limits<double>::infinity();
+    Value none = b.compareFloat(arith::CmpFPredicate::OEQ, lse, b.f32(-infinity));
+    side.shift = b.select(none, b.f32(infinity), side.shift);
+  }
+  side.minusDelta = b.mul(puller.pullRow(op.getDelta(), rows), b.f32(-1));
+  return side;
+}
+
+KeySide BackwardKernel::pullKeys(unsigned domain, const RowTile &rows) {
+  KeySide side{rows, {}, {}};
+  for (const Chunk &chunk : queryChunks)
+    side.k.push_back(puller.pull(attend.keys[domain], rows, chunk));
+  for (const Chunk &chunk : valueChunks)
+    side.v.push_back(puller.pull(attend.values[domain], rows, chunk));
+  return side;
+}
+
+Value BackwardKernel::outer(ValueRange a, ValueRange c, Value sum) {
+  for (auto [left, right] : llvm::zip_equal(a, c))
+    sum = b.dot(left, b.transpose(right), sum, attend.precision());
+  return sum;
+}
+
+SmallVector<Value> BackwardKernel::accumulateProducts(Value factors, ValueRange chunks, ValueRange sums) {
+  SmallVector<Value> next;
+  for (auto [chunk, sum] : llvm::zip_equal(chunks, sums))
+    next.push_back(b.dot(factors, chunk, sum, attend.precision()));
+  return next;
+}
+
+SmallVector<Value> BackwardKernel::zeroSums(ArrayRef<Chunk> chunks) {
+  return llvm::map_to_vector(chunks, [&](const Chunk &chunk) { return b.zeros({schedule.getRows(), chunk.width}); });
+}
+
+/// Which pairs of a block belong: the pattern's, of columns that exist.
+Value BackwardKernel::belongs(unsigned domain, const RowTile &queries, const RowTile &keys) {
+  const RowTile &columns = queriesDown ? keys : queries;
+  Value inside = b.row(columns.inside);
+  if (windows && windows->exact)
+    return inside;
+  attn::Place<EmitArithmetic> place{queries.batch,
+                                    queries.head,
+                                    downOrAcross(queries.token, true),
+                                    downOrAcross(keys.token, false),
+                                    standing.queryLength,
+                                    standing.keyLengths[domain]};
+  return b.both(inside, attn::contains(arithmetic, op.getPatterns()[domain], place));
+}
+
+Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const KeySide &keys, bool full,
+                            Accumulate accumulate) {
+  const RowTile &rows = queriesDown ? queries.rows : keys.rows, &columns = queriesDown ? keys.rows : queries.rows;
+  SmallVector<int64_t> shape{rows.count, columns.count};
+  Value product = b.zeros(shape);
+  product = queriesDown ? outer(queries.q, keys.k, product) : outer(keys.k, queries.q, product);
+  Value shift = downOrAcross(queries.shift, true), exists = full ? Value() : belongs(domain, queries.rows, keys.rows);
+  auto element = [&](Value tensor, ValueRange indices) { return loadElement(frame, stored.lookup(tensor), indices); };
+  SmallVector<Value> arguments{{},
+                               queries.rows.batch,
+                               queries.rows.head,
+                               downOrAcross(queries.rows.token, true),
+                               downOrAcross(keys.rows.token, false)};
+  Value score;
+  if (attend.scoreMod) {
+    arguments[0] = b.mul(product, b.f32(attend.scale));
+    Value modified = evaluateRegion(*attend.scoreMod, arguments, {frame, element, nullptr, nullptr})[0];
+    score = b.broadcast(b.mul(modified, b.f32(log2OfE)), shape);
+  } else {
+    score = b.mul(product, b.f32(attend.scale * log2OfE));
+  }
+  Pairs made;
+  made.weights = b.exp2(b.sub(score, shift));
+  if (exists)
+    made.weights = b.select(exists, made.weights, b.f32(0));
+  // dP - delta: the sum of the product begins at -delta.
+  Value dWeights = b.broadcast(downOrAcross(queries.minusDelta, true), shape);
+  dWeights = queriesDown ? outer(queries.g, keys.v, dWeights) : outer(keys.v, queries.g, dWeights);
+  made.dScores = b.mul(made.weights, dWeights);
+  if (!attend.scoreMod)
+    return made;
+  auto add = [&](int64_t target, Value value, ValueRange indices) {
+    Value there = exists;
+    if (rows.inside)
+      there = there ? b.both(there, b.column(rows.inside)) : b.column(rows.inside);
+    accumulate({target, value, indices, there});
+  };
+  arguments.push_back(made.dScores);
+  made.dScores = evaluateRegion(op.getScoreModGrad(), arguments, {frame, element, nullptr, add})[0];
+  made.dScores = b.broadcast(made.dScores, shape);
+  if (exists) // (What the derivative says of pairs that do not belong need not be finite.)
+    made.dScores = b.select(exists, made.dScores, b.f32(0));
+  return made;
+}
+
+/// The tiles of the window, one after another.
+SmallVector<Value> BackwardKernel::walkWindow(ValueRange initial, Body body) {
+  int64_t columns = schedule.getColumns();
+  auto loop = scf::ForOp::create(b, b.i32(0), b.i32(windows->tilesOf(columns)), b.i32(1), initial);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  RowTile tokens =
+      windowRows(b, *windows, windowStanding.window, loop.getInductionVar(), columns, standing.queryLength);
+  scf::YieldOp::create(b, body(tokens, /*full=*/false, loop.getRegionIterArgs()));
+  return SmallVector<Value>(loop.getResults());
+}
+
+/// All blocks, for patterns that say nothing of where theirs are: a block without a pair is passed over.
+SmallVector<Value> BackwardKernel::walkEverything(unsigned domain, const RowTile &rows, Value head, ValueRange initial,
+                                                  Body body) {
+  int64_t columns = schedule.getColumns();
+  Value length = queriesDown ? standing.keyLengths[domain] : standing.queryLength;
+  auto loop = scf::ForOp::create(b, b.i32(0), b.ceilDiv(length, columns), b.i32(1), initial);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  RowTile tokens = rowsFrom(b, b.mul(loop.getInductionVar(), b.i32(columns)), columns, length, /*bounded=*/true);
+  RowTile queries = asQueries(queriesDown ? rows : tokens, head), keys = queriesDown ? tokens : rows;
+  Value there = b.both(belongs(domain, queries, keys), b.column(rows.inside));
+  Value some = b.reduceMax(b.reduceMax(b.cast(b.broadcast(there, {rows.count, columns}), b.getI32Type()), 1), 0);
+  SmallVector<Type> types(initial.getTypes());
+  auto any = scf::IfOp::create(b, types, b.compareInt(arith::CmpIPredicate::ne, some, b.i32(0)), true);
+  scf::YieldOp::create(b, any.getResults());
+  b.setInsertionPointToStart(any.elseBlock());
+  scf::YieldOp::create(b, loop.getRegionIterArgs());
+  b.setInsertionPointToStart(any.thenBlock());
+  scf::YieldOp::create(b, body(tokens, /*full=*/false, loop.getRegionIterArgs()));
+  return SmallVector<Value>(loop.getResults());
+}
+
+SmallVector<Value> BackwardKernel::walk(unsigned domain, const RowTile &rows, Value head, ValueRange initial,
+                                        Body body) {
+  if (windows)
+    return walkWindow(initial, body);
+  int64_t columns = schedule.getColumns();
+  Value rowLength = queriesDown ? standing.queryLength : standing.keyLengths[domain];
+  Value columnLength = queriesDown ? standing.keyLengths[domain] : standing.queryLength;
+  Attribute pattern = op.getPatterns()[domain];
+  if (!queriesDown)
+    pattern = attn::TransposeAttr::get(b.getContext(), pattern);
+  Value rowEnd = b.min(b.add(rows.scalarStart, b.i32(rows.count)), rowLength);
+  Walk blocks{pattern, arithmetic, rows.scalarStart, rowEnd, head, rowLength, columnLength, columns};
+  auto walked = walkBlocks(blocks, initial, [&](const WalkedBlock &block, ValueRange carried) {
+    Value start = b.mul(block.number, b.i32(columns));
+    return body(rowsFrom(b, start, columns, columnLength, !block.full), block.full, carried);
+  });
+  return walked ? *walked : walkEverything(domain, rows, head, initial, body);
+}
+
+void BackwardKernel::provide(Value result, const RowTile &rows, ArrayRef<Chunk> chunks, ValueRange sums,
+                             double factor) {
+  Type element = cast<attn::WholeTensorType>(result.getType()).getElementType();
+  for (auto [chunk, sum] : llvm::zip_equal(chunks, sums))
+    puller.provide(result, rows, chunk.first, b.cast(factor == 1 ? sum : b.mul(sum, b.f32(factor)), element));
+}
+
+SmallVector<Value> BackwardKernel::finish(ArrayRef<Value> roots, const RowTile &rows) {
+  for (Value root : roots) {
+    auto type = cast<attn::WholeTensorType>(root.getType());
+    TensorParameter output = frame.output(type);
+    if (type.getRank() == 3) {
+      puller.store(output, rows, nullptr, puller.pullRow(root, rows));
+      continue;
+    }
+    for (const Chunk &chunk : chunksOf(*type.staticDim(3)))
+      puller.store(output, rows, &chunk, puller.pull(root, rows, chunk));
+  }
+  attn::WholeTensorType tiled = queriesDown ? attend.queryType() : attend.keyType(tiledDomain);
+  auto grid = windows ? windowGrid(*windows, tiled, schedule.getRows()) : attendGrid(attend, tiled, schedule.getRows());
+  SmallVector<Value> results = frame.finish({grid, schedule.getWarps(), schedule.getStages()});
+  for (auto [root, result] : llvm::zip(llvm::reverse(roots), llvm::reverse(results)))
+    stored[root] = result;
+  return results;
+}
+
+} // namespace weft

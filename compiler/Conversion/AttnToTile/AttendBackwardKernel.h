@@ -1,0 +1,102 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// What the backward kernels of attention have in common: their operands at tiles of queries and of keys, the
+// probabilities and the score gradients of a block of pairs, and walks over blocks.
+#pragma once
+
+#include "compiler/Conversion/AttnToTile/AttendBackward.h"
+#include "compiler/Conversion/AttnToTile/Windows.h"
+
+namespace weft {
+
+/// What the queries of a tile bring: chunks of channels in the storage type, and a number each of their softmax.
+struct QuerySide {
+  RowTile rows;
+  llvm::SmallVector<mlir::Value> q, g; ///< queries, and the gradient of their outputs
+  mlir::Value shift;                   ///< [count] f32: lse · log2 e
+  mlir::Value minusDelta;              ///< [count] f32
+};
+
+struct KeySide {
+  RowTile rows;
+  llvm::SmallVector<mlir::Value> k, v;
+};
+
+/// A block of pairs, [queries, keys] or [keys, queries], f32.
+struct Pairs {
+  mlir::Value weights; ///< P
+  mlir::Value dScores; ///< gradient in scale · q k
+};
+
+/// What `attn.accumulate` says of a block: `value` (scalar, or broadcasts to the block) is added at `indices`.
+struct Accumulation {
+  int64_t target;
+  mlir::Value value;
+  mlir::ValueRange indices;
+  mlir::Value exists; ///< i1, broadcasts to the block: pairs that belong
+};
+
+/// The writing of one backward kernel.
+class BackwardKernel {
+public:
+  /// `queriesDown`: blocks of pairs are [queries, keys], and rows of the kernel are queries; else keys.
+  BackwardKernel(attn::AttendBackwardOp op, StoredValues &stored, llvm::StringRef name, attn::ScheduleAttr schedule,
+                 bool queriesDown);
+
+  attn::AttendBackwardOp op;
+  Attend attend;
+  StoredValues &stored;
+  attn::ScheduleAttr schedule;
+  bool queriesDown;
+  std::optional<WindowTiling> windows;
+  KernelFrame frame;
+  TileBuilder &b;
+  Puller puller;
+  EmitArithmetic arithmetic{frame, {}, {}, nullptr};
+  llvm::SmallVector<Chunk> queryChunks, valueChunks;
+  Standing standing;
+  WindowStanding windowStanding;
+
+  /// Finds out where the program stands, and gives the tile of its rows: queries, or keys of `domain`. Batch and heads
+  /// are left to the sides.
+  RowTile begin(unsigned domain);
+  /// Tokens as queries of a head, and as keys of a domain.
+  RowTile asQueries(RowTile tokens, mlir::Value head);
+  RowTile asKeys(unsigned domain, RowTile tokens, mlir::Value head);
+  QuerySide pullQueries(const RowTile &rows);
+  KeySide pullKeys(unsigned domain, const RowTile &rows);
+
+  using Accumulate = llvm::function_ref<void(const Accumulation &)>;
+  /// P and the score gradients of a block; `full` where every pair belongs and every column exists.
+  Pairs pairs(unsigned domain, const QuerySide &queries, const KeySide &keys, bool full, Accumulate accumulate);
+
+  using Body =
+      llvm::function_ref<llvm::SmallVector<mlir::Value>(const RowTile &columns, bool full, mlir::ValueRange carried)>;
+  /// Walks the blocks of the other side that the tile `rows` touches under query head `head`.
+  llvm::SmallVector<mlir::Value> walk(unsigned domain, const RowTile &rows, mlir::Value head, mlir::ValueRange initial,
+                                      Body body);
+
+  /// The sum over channels of a product of two sides, a bᵀ, onto `sum`.
+  mlir::Value outer(mlir::ValueRange a, mlir::ValueRange c, mlir::Value sum);
+  /// Adds `factors`ᵀ-free products to sums: sums[i] + factors · chunks[i].
+  llvm::SmallVector<mlir::Value> accumulateProducts(mlir::Value factors, mlir::ValueRange chunks,
+                                                    mlir::ValueRange sums);
+  llvm::SmallVector<mlir::Value> zeroSums(llvm::ArrayRef<Chunk> chunks);
+  /// Makes a gradient known to the puller, in the type of the result.
+  void provide(mlir::Value result, const RowTile &rows, llvm::ArrayRef<Chunk> chunks, mlir::ValueRange sums,
+               double factor);
+  /// Stores the roots at `rows`, ends the kernel, and notes what is stored. Gives the launch's results, those of the
+  /// roots last.
+  llvm::SmallVector<mlir::Value> finish(llvm::ArrayRef<mlir::Value> roots, const RowTile &rows);
+
+private:
+  unsigned tiledDomain = 0;
+  mlir::Value belongs(unsigned domain, const RowTile &queries, const RowTile &keys);
+  llvm::SmallVector<mlir::Value> walkWindow(mlir::ValueRange initial, Body body);
+  llvm::SmallVector<mlir::Value> walkEverything(unsigned domain, const RowTile &rows, mlir::Value head,
+                                                mlir::ValueRange initial, Body body);
+  mlir::Value downOrAcross(mlir::Value vector, bool ofQueries) {
+    return ofQueries == queriesDown ? b.column(vector) : b.row(vector);
+  }
+};
+
+} // namespace weft
