@@ -6,6 +6,7 @@ Arrays are looked for in tuples, lists, dicts and mixers too; their names follow
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +46,21 @@ def facts_of(array: Any) -> Facts:
     return Facts(element, shape, all(number % 16 == 0 for number in [address, *along]))
 
 
+def _same_function(a: types.FunctionType, b: types.FunctionType) -> bool:
+    """Whether two functions are one piece of code with the same values around it: a lambda made anew at each call."""
+
+    def around(function: types.FunctionType) -> list[Any]:
+        return [cell.cell_contents for cell in function.__closure__ or ()]
+
+    if a.__code__ is not b.__code__ or a.__defaults__ != b.__defaults__ or a.__globals__ is not b.__globals__:
+        return False
+    try:
+        pairs = zip(around(a), around(b), strict=True)
+        return all(x is y or (not is_array(x) and not is_array(y) and Static(x) == Static(y)) for x, y in pairs)
+    except ValueError:  # a cell that is empty yet
+        return False
+
+
 # What stands in a structure for the input of that number.
 @dataclass(frozen=True)
 class Slot:
@@ -66,13 +82,17 @@ class Static:
     value: Any
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Static)
-            and type(self.value) is type(other.value)
-            and (self.value is other.value or bool(self.value == other.value))
-        )
+        if not isinstance(other, Static) or type(self.value) is not type(other.value):
+            return False
+        if self.value is other.value:
+            return True
+        if isinstance(self.value, types.FunctionType):
+            return _same_function(self.value, other.value)
+        return bool(self.value == other.value)
 
     def __hash__(self) -> int:
+        if isinstance(self.value, types.FunctionType):
+            return hash(self.value.__code__)
         try:
             return hash((type(self.value), self.value))
         except TypeError:
@@ -113,8 +133,8 @@ def rebuild(structure: Any, tensor: Callable[[int], Any]) -> Any:
 _ROLES = {4: ("B", "H", "N", "D"), 3: ("B", "N", "D"), 2: ("R", "C"), 1: ("L",)}
 
 
-def add_input(graph: Graph, name: str, facts: Facts, sizes: tuple[Size, ...] | None = None) -> Tensor:
-    """A new input of the program, of fresh sizes."""
+def add_input(graph: Graph, name: str, facts: Any, sizes: tuple[Size, ...] | None = None) -> Tensor:
+    """A new input of the program, of fresh sizes where none are given; ``facts`` are Facts, or Declared."""
     if sizes is None:
         if len(facts.shape) > 6:
             raise places.error(f"expected '{name}' to have at most 6 axes, but got {len(facts.shape)}")

@@ -17,7 +17,7 @@ from .eager import operation
 from .graph import TensorType, Value, agreeing
 from .patterns import Domain, Lowered, lower_patterns
 from .regions import score_region
-from .sizes import Size, group, unify
+from .sizes import Size, group, larger, unify
 from .tensors import Tensor, lift
 
 MIXER = "!attn.mixer"
@@ -100,7 +100,7 @@ def _joined(a: Shape, b: Shape) -> Shape:
     """The shape of a sum of two mixers' results: fewer heads repeat over their group."""
     for axis in (0, 2, 3):
         unify(a[axis], b[axis])
-    few, many = sorted((a[1], b[1]), key=lambda size: size.value or 0)
+    many, few = (a[1], b[1]) if larger(a[1], b[1]) else (b[1], a[1])
     group(many, few)
     return (a[0], many, a[2], a[3])
 

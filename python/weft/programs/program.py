@@ -19,6 +19,7 @@ from .inputs import Facts, facts_of, flatten, rebuild
 from .trace import Traced, trace
 
 if TYPE_CHECKING:
+    from .explain import Explanation
     from .running import Saved
 
 _lock = threading.RLock()
@@ -97,6 +98,23 @@ class Program:
                 known.append(traced)
             return traced
 
+    def declare(self, signature: str | None = None, constants: Mapping[str, Any] | None = None) -> Traced:
+        """The program for inputs that are declared: by ``signature`` ("q:fp16[B,H,N,64]:16, ..., w=64"), by annotations
+        of the parameters, and by ``constants`` for what is no array."""
+        from .signature import arguments_of
+
+        inputs, values = arguments_of(self.signature, signature, constants or {})
+        names = list(inputs)
+
+        def arguments(tensor: Callable[[int], Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+            given = {**values, **{name: tensor(i) for i, name in enumerate(names)}}
+            bound = self.signature.bind(**given)
+            bound.apply_defaults()
+            return bound.args, bound.kwargs
+
+        sizes = [each.sizes for each in inputs.values()]
+        return trace(self.fn, self.__name__, names, list(inputs.values()), arguments, self.position, sizes)
+
     def _arguments(self, call: Call, tensor: Callable[[int], Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         bound = inspect.BoundArguments(
             self.signature,
@@ -112,6 +130,17 @@ class Program:
         from .compiled import stages
 
         return stages(traced, stage)
+
+    def explain(self, *args: Any, target: str | None = None, backward: bool = True, **keywords: Any) -> Explanation:
+        """What such a call becomes: launches, their kernels and the bytes that they move; print it."""
+        from .explain import explain
+        from .plans import bind
+        from .running import form_of
+
+        call = self.bind(args, keywords)
+        traced = self.trace(call)
+        form = form_of(traced, call, backward, target)
+        return explain(form, bind(form.plan(), [*call.arrays, *traced.captured]))
 
     # ---- Running
 

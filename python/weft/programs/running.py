@@ -73,6 +73,11 @@ def backward(saved: Saved, gradients: Sequence[Any]) -> Mapping[str, Any]:
     return dict(zip(names, results, strict=True))
 
 
+def form_of(traced: Traced, given: Call, differentiate: bool, target: str | None = None) -> Compiled:
+    """The compiled form for a call's arrays."""
+    return compiled(traced, target or _target(device_for((*given.arrays, *traced.captured))), differentiate)
+
+
 def _wants_gradients(arrays: Sequence[Any]) -> bool:
     if not any(getattr(array, "requires_grad", False) for array in arrays):
         return False

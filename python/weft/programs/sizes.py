@@ -149,6 +149,13 @@ def group(many: Size, few: Size) -> int:
     return ratio
 
 
+def larger(a: Size, b: Size) -> bool:
+    """Whether ``a`` is more than ``b``, as far as the present call, or the symbol they share, says."""
+    if a.value is not None and b.value is not None:
+        return a.value > b.value
+    return a.resolved.factor > b.resolved.factor
+
+
 def name_all(sizes: Iterable[Size]) -> dict[int, str]:
     """A name for each symbol that is not bound, by ``id`` of the symbol: its best proposal that is still free."""
     found: dict[int, str] = {}

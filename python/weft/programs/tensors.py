@@ -14,7 +14,7 @@ from . import graph, places, scalars
 from .dtypes import dtype_of
 from .graph import TensorType, Value, agreeing
 from .scalars import Scalar
-from .sizes import Mismatch, Size, group, unify
+from .sizes import Mismatch, Size, group, larger, unify
 
 
 class Tensor:
@@ -232,7 +232,7 @@ def _common(sizes: Sequence[Size], heads: bool) -> Size:
     many = many or list(sizes)
     result = many[0]
     for size in many[1:]:
-        if heads and size.value is not None and result.value is not None and size.value > result.value:
+        if heads and larger(size, result):
             result = size
     for size in many:
         if heads:

@@ -13,6 +13,7 @@ from . import places
 from .emit import Emitter
 from .graph import Graph, TensorType
 from .inputs import Facts, Slot, Static, add_input, rebuild
+from .signature import Declared
 from .sizes import Size, spell
 from .tensors import Tensor
 
@@ -64,7 +65,7 @@ def trace(
     function: Callable[..., Any],
     name: str,
     names: Sequence[str],
-    facts: Sequence[Facts],
+    facts: Sequence[Facts | Declared],
     arguments: Callable[[Callable[[int], Any]], tuple[tuple[Any, ...], dict[str, Any]]],
     position: Position | None = None,
     sizes: Sequence[tuple[Size, ...]] | None = None,
