@@ -1,21 +1,194 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Which pairs belong to a pattern: one text for the host, which computes it, and for kernels, into which it is emitted.
 #pragma once
+
 #include "dialects/Attn/IR/AttnDialect.h"
+#include "dialects/Attn/Pattern/Heads.h"
+#include "dialects/Attn/Pattern/Philox.h"
+#include "llvm/ADT/TypeSwitch.h"
+
 namespace weft::attn {
-template <class A> struct Place { typename A::Int b, h, n, m, N, M; };
-template <class A> typename A::Bool contains(A &a, mlir::Attribute p, const Place<A> &at) {
-  auto pos = a.add(at.n, a.sub(at.M, at.N));
-  if (llvm::isa<CausalAttr>(p)) return a.le(at.m, pos);
-  if (auto w = llvm::dyn_cast<WindowAttr>(p)) {
-    auto t = a.truth(true);
-    if (w.getLeft()) t = a.both(t, a.le(a.sub(pos, a.constant(*w.getLeft())), at.m));
-    if (w.getRight()) t = a.both(t, a.le(at.m, a.add(pos, a.constant(*w.getRight()))));
-    return t;
-  }
-  if (auto w = llvm::dyn_cast<BlockWindowAttr>(p)) {
-    auto c = a.constant(w.getWindow()[0]);
-    return a.eq(a.floorDiv(pos, c), a.floorDiv(at.m, c));
-  }
-  return a.truth(true);
+
+/// A pair of a query and a key, and how many there are of each.
+template <class A> struct Place {
+  typename A::Int b, h; ///< batch, query head
+  typename A::Int n, m; ///< raw indices of query and key
+  typename A::Int N, M; ///< lengths
+
+  /// The same pair as the transposed pattern sees it.
+  Place transposed() const { return {b, h, m, n, M, N}; }
+};
+
+/// Whether the pair belongs to the pattern (mechanisms: Patterns). `A` is an arithmetic backend as HostArithmetic.h
+/// describes.
+///
+/// Formulas hold for any integers, so `causal` shifted past the end is what its formula says; tables (document ids,
+/// lists and bitmaps of blocks, random blocks) and grids hold nothing outside themselves.
+template <class A> typename A::Bool contains(A &a, mlir::Attribute pattern, const Place<A> &at);
+
+/// The query's position among the keys: p = n + (M - N).
+template <class A> typename A::Int positionOf(A &a, const Place<A> &at) { return a.add(at.n, a.sub(at.M, at.N)); }
+
+namespace patterns {
+
+template <class A> typename A::Bool isWithin(A &a, typename A::Int x, typename A::Int end) {
+  return a.both(a.le(a.constant(0), x), a.lt(x, end));
 }
+/// Whether both indices are of the sequence.
+template <class A> typename A::Bool isInside(A &a, const Place<A> &at) {
+  return a.both(isWithin(a, at.n, at.N), isWithin(a, at.m, at.M));
 }
+template <class A> typename A::Bool divides(A &a, int64_t step, typename A::Int x) {
+  return a.eq(a.rem(x, a.constant(step)), a.constant(0));
+}
+
+template <class A> typename A::Bool holds(A &a, WindowAttr window, const Place<A> &at) {
+  auto p = positionOf(a, at);
+  auto result = a.truth(true);
+  if (window.getLeft())
+    result = a.le(a.sub(p, a.constant(*window.getLeft())), at.m);
+  if (window.getRight())
+    result = a.both(result, a.le(at.m, a.add(p, a.constant(*window.getRight()))));
+  return result;
+}
+
+template <class A> typename A::Bool holds(A &a, BlockWindowAttr window, const Place<A> &at) {
+  auto p = positionOf(a, at);
+  auto same = [&](int64_t size, typename A::Int x, typename A::Int y) {
+    return a.eq(a.floorDiv(x, a.constant(size)), a.floorDiv(y, a.constant(size)));
+  };
+  if (window.getGrid().empty())
+    return same(window.getWindow()[0], p, at.m);
+  auto width = a.constant(window.getGrid()[1]), tokens = a.constant(window.getGrid()[0] * window.getGrid()[1]);
+  auto rows = same(window.getWindow()[0], a.floorDiv(p, width), a.floorDiv(at.m, width));
+  auto columns = same(window.getWindow()[1], a.rem(p, width), a.rem(at.m, width));
+  return a.both(a.both(rows, columns), a.both(isWithin(a, p, tokens), isWithin(a, at.m, tokens)));
+}
+
+template <class A> typename A::Bool holds(A &a, NeighbourhoodAttr pattern, const Place<A> &at) {
+  // As NATTEN: on each axis the keys of the query's residue form a line; of it the kernel, centred, moved inwards at
+  // the ends.
+  auto p = positionOf(a, at), m = at.m;
+  int64_t size = 1;
+  for (int64_t axis : pattern.getShape())
+    size *= axis;
+  auto result = a.both(isWithin(a, p, a.constant(size)), isWithin(a, m, a.constant(size)));
+  for (int64_t axis = pattern.getShape().size() - 1; axis >= 0; --axis) {
+    int64_t length = pattern.getShape()[axis], taps = pattern.getKernel()[axis], step = pattern.getDilation()[axis];
+    auto query = axis ? a.rem(p, a.constant(length)) : p, key = axis ? a.rem(m, a.constant(length)) : m;
+    if (axis) {
+      p = a.floorDiv(p, a.constant(length));
+      m = a.floorDiv(m, a.constant(length));
+    }
+    auto last = a.constant(length - taps); // the line's last start
+    if (step > 1) {
+      auto residue = a.rem(query, a.constant(step));
+      result = a.both(result, a.eq(residue, a.rem(key, a.constant(step))));
+      // ceil((length - residue) / step) tokens are on the line.
+      last = a.sub(a.floorDiv(a.sub(a.constant(length + step - 1), residue), a.constant(step)), a.constant(taps));
+      query = a.floorDiv(query, a.constant(step));
+      key = a.floorDiv(key, a.constant(step));
+    }
+    auto start = a.min(a.max(a.sub(query, a.constant(taps / 2)), a.constant(0)), last);
+    result = a.both(result, a.both(a.le(start, key), a.lt(key, a.add(start, a.constant(taps)))));
+  }
+  return result;
+}
+
+/// Row block r has the `perRow` column blocks that Floyd's sampling without replacement draws: for i = 0, 1, ... the
+/// i-th draw is a number t of 0 .. C - perRow + i, and where t is drawn already, C - perRow + i itself. C is the number
+/// of column blocks; all belong where perRow is no less. t = floor(x (bound + 1) / 2^32), x of Philox at counter (r, i
+/// xor the seed's upper word) under the seed's lower word.
+template <class A> typename A::Bool holds(A &a, RandomBlocksAttr pattern, const Place<A> &at) {
+  auto block = a.constant(pattern.getBlock()), perRow = a.constant(pattern.getPerRow());
+  auto row = a.floorDiv(at.n, block), column = a.floorDiv(at.m, block);
+  auto columns = a.floorDiv(a.add(at.M, a.constant(pattern.getBlock() - 1)), block);
+  uint64_t seed = pattern.getSeed();
+  auto result = a.le(columns, perRow);
+  llvm::SmallVector<typename A::Int> drawn;
+  for (int64_t i = 0; i < pattern.getPerRow(); ++i) {
+    auto top = a.max(a.sub(columns, a.constant(pattern.getPerRow() - i)), a.constant(0));
+    auto random = philox(a, row, a.constant(static_cast<int32_t>(i ^ (seed >> 32))), static_cast<uint32_t>(seed));
+    auto candidate = a.mulHigh32(random, a.add(top, a.constant(1)));
+    auto taken = a.truth(false);
+    for (auto earlier : drawn)
+      taken = a.either(taken, a.eq(earlier, candidate));
+    drawn.push_back(a.select(taken, top, candidate));
+    result = a.either(result, a.eq(drawn.back(), column));
+  }
+  return a.both(result, isInside(a, at));
+}
+
+template <class A> typename A::Bool holds(A &a, PerHeadAttr pattern, const Place<A> &at) {
+  llvm::SmallVector<HeadGroup> groups = headGroups(pattern.getPatterns());
+  auto result = contains(a, groups.back().pattern, at);
+  for (const HeadGroup &group : llvm::ArrayRef(groups).drop_back())
+    result = a.selectBool(isInRuns(a, group.runs, at.h), contains(a, group.pattern, at), result);
+  return result;
+}
+
+} // namespace patterns
+
+template <class A> typename A::Bool contains(A &a, mlir::Attribute pattern, const Place<A> &at) {
+  using namespace patterns;
+  using Bool = typename A::Bool;
+  return llvm::TypeSwitch<mlir::Attribute, Bool>(pattern)
+      .Case([&](FullAttr) { return a.truth(true); })
+      .Case([&](EmptyAttr) { return a.truth(false); })
+      .Case([&](CausalAttr) { return a.le(at.m, positionOf(a, at)); })
+      .template Case<WindowAttr, BlockWindowAttr, NeighbourhoodAttr, RandomBlocksAttr, PerHeadAttr>(
+          [&](auto known) { return holds(a, known, at); })
+      .Case([&](PrefixAttr prefix) { return a.lt(at.m, a.constant(prefix.getSize())); })
+      .Case([&](GlobalTokensAttr tokens) {
+        auto size = a.constant(tokens.getSize());
+        return a.either(a.lt(positionOf(a, at), size), a.lt(at.m, size));
+      })
+      .Case([&](StridedAttr strided) { return divides(a, strided.getStep(), a.sub(positionOf(a, at), at.m)); })
+      .Case([&](DilatedAttr dilated) {
+        auto distance = a.sub(positionOf(a, at), at.m);
+        int64_t reach = dilated.getStep() * dilated.getWidth();
+        auto near = a.both(a.le(distance, a.constant(reach)), a.le(a.constant(-reach), distance));
+        return a.both(divides(a, dilated.getStep(), distance), near);
+      })
+      .Case([&](DocumentAttr document) {
+        auto isQuery = isWithin(a, at.n, at.N), isKey = isWithin(a, at.m, at.M);
+        auto query = a.operand(document.getQueryIds(), {at.b, at.n}, isQuery);
+        auto key = a.operand(document.getKeyIds(), {at.b, at.m}, isKey);
+        return a.both(a.eq(query, key), a.both(isQuery, isKey));
+      })
+      .Case([&](BlocksAttr blocks) {
+        auto row = a.floorDiv(at.n, a.constant(blocks.getBlockM())),
+             column = a.floorDiv(at.m, a.constant(blocks.getBlockN()));
+        return a.listed(blocks.getIndex(), blocks.getCount(), at.b, at.h, row, column, isInside(a, at));
+      })
+      .Case([&](BlockBitmapAttr bitmap) {
+        auto row = a.floorDiv(at.n, a.constant(bitmap.getBlockM())),
+             column = a.floorDiv(at.m, a.constant(bitmap.getBlockN()));
+        auto inside = isInside(a, at);
+        auto bit = a.operand(bitmap.getBits(), {at.b, at.h, row, column}, inside);
+        return a.both(inside, a.negate(a.eq(bit, a.constant(0))));
+      })
+      .Case([&](MaskAttr mask) { return a.maskRegion(mask.getRegion(), at.b, at.h, at.n, at.m); })
+      .Case([&](AndAttr both) {
+        Bool result = a.truth(true);
+        for (mlir::Attribute part : both.getPatterns())
+          result = a.both(result, contains(a, part, at));
+        return result;
+      })
+      .Case([&](OrAttr either) {
+        Bool result = a.truth(false);
+        for (mlir::Attribute part : either.getPatterns())
+          result = a.either(result, contains(a, part, at));
+        return result;
+      })
+      .Case([&](NotAttr inner) { return a.negate(contains(a, inner.getPattern(), at)); })
+      .Case([&](ShiftAttr shift) {
+        Place<A> moved = at;
+        moved.m = a.sub(at.m, a.constant(shift.getBy()));
+        return contains(a, shift.getPattern(), moved);
+      })
+      .Case([&](TransposeAttr transpose) { return contains(a, transpose.getPattern(), at.transposed()); })
+      .Default([&](mlir::Attribute) { return a.truth(false); });
+}
+
+} // namespace weft::attn

@@ -1,27 +1,168 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Which blocks of keys a run of rows meets, and which of them wholly: exact, from the pattern's bands, over an
+// arithmetic backend. What kernels walk; a block that is not in a segment is never touched, one in a full segment needs
+// no mask.
 #pragma once
-#include "dialects/Attn/IR/AttnDialect.h"
-#include <vector>
+
+#include "dialects/Attn/Pattern/BlockRanges.h"
+#include "dialects/Attn/Pattern/Heads.h"
+
 namespace weft::attn {
-template <class A> struct RowBlock { typename A::Int begin, end, h, N, M; };
-template <class A> struct Segment { typename A::Int begin, end; bool full; };
-template <class A> std::optional<std::vector<Segment<A>>> rowSegments(A &a, mlir::Attribute p, const RowBlock<A> &r, int64_t bn) {
-  auto c = a.constant(bn), zero = a.constant(0);
-  auto up = [&](auto x) { return a.floorDiv(a.add(x, a.constant(bn - 1)), c); };
-  auto shift = a.sub(r.M, r.N);
-  auto p0 = a.add(r.begin, shift), p1 = a.sub(a.add(r.end, shift), a.constant(1));
-  auto lo0 = zero, lo1 = zero, hi0 = r.M, hi1 = r.M; // at first and last row
-  if (llvm::isa<CausalAttr>(p)) { hi0 = a.min(r.M, a.add(p0, a.constant(1))); hi1 = a.min(r.M, a.add(p1, a.constant(1))); }
-  else if (auto w = llvm::dyn_cast<WindowAttr>(p)) {
-    if (w.getLeft()) { lo0 = a.max(zero, a.sub(p0, a.constant(*w.getLeft()))); lo1 = a.max(zero, a.sub(p1, a.constant(*w.getLeft()))); }
-    if (w.getRight()) { hi0 = a.min(r.M, a.add(p0, a.constant(*w.getRight() + 1))); hi1 = a.min(r.M, a.add(p1, a.constant(*w.getRight() + 1))); }
-  } else if (auto w = llvm::dyn_cast<BlockWindowAttr>(p)) {
-    auto k = a.constant(w.getWindow()[0]);
-    lo0 = a.mul(a.floorDiv(p0, k), k); lo1 = a.mul(a.floorDiv(p1, k), k);
-    hi0 = a.min(r.M, a.add(lo0, k)); hi1 = a.min(r.M, a.add(lo1, k));
-  } else if (!llvm::isa<FullAttr>(p)) return std::nullopt;
-  auto t0 = a.floorDiv(lo0, c), t1 = a.max(t0, up(hi1));
-  auto f0 = a.min(a.max(up(lo1), t0), t1), f1 = a.min(a.max(a.floorDiv(hi0, c), f0), t1);
-  return std::vector<Segment<A>>{{t0, f0, false}, {f0, f1, true}, {f1, t1, false}};
+
+/// A run of rows: raw queries begin .. end - 1 of head h, at least one of them, all below N; and the lengths.
+template <class A> struct RowBlock {
+  typename A::Int begin, end, h, N, M;
+};
+
+/// Blocks begin .. end - 1 of keys; none where end <= begin.
+template <class A> struct Segment {
+  typename A::Int begin, end;
+  bool full;
+};
+
+/// The blocks of `blockN` keys that `rows` meet under the pattern: disjoint segments, in ascending order. A block is in
+/// a full one iff every pair of it belongs and it lies wholly below M; in a partial one iff some pairs belong, but not
+/// all or the block is ragged; in none iff no pair does. Nothing where the pattern has no such structure: lists of
+/// blocks must be built from `contains` then. The columns' walk is that of transposePattern(pattern), with N and M
+/// exchanged.
+template <class A>
+std::optional<std::vector<Segment<A>>> rowSegments(A &a, mlir::Attribute pattern, const RowBlock<A> &rows,
+                                                   int64_t blockN);
+
+/// Segments of one kind walked as one: steps 0 .. count - 1, and the block of each step.
+template <class A> class Walk {
+public:
+  using Int = typename A::Int;
+
+  Walk(A &a, llvm::ArrayRef<Segment<A>> segments, bool full);
+
+  Int count() const { return total; }
+  /// The block of step `step`: one addition for the first segment, one and a selection for each further one.
+  Int block(A &a, Int step) const;
+
+private:
+  struct Part {
+    Int first;  ///< the step at which the part begins
+    Int offset; ///< block less step
+  };
+  std::vector<Part> parts;
+  Int total;
+};
+
+// ---- Implementation
+// --------------------------------------------------------------------------------------------------
+
+namespace patterns {
+
+/// Segments from the blocks with some pair and those with some pair missing.
+template <class A>
+std::vector<Segment<A>> segmentsFrom(A &a, const Cover<A> &some, const Cover<A> &missing, const BlockRows<A> &rows) {
+  std::vector<Segment<A>> segments;
+  std::vector<Range<A>> touched = disjointRanges(a, some, rows.blocks);
+  // Partial: what is touched from `cursor` (nothing: the start) to `end` (nothing: the last block).
+  std::optional<typename A::Int> cursor;
+  auto addPartial = [&](std::optional<typename A::Int> end) {
+    for (const Range<A> &range : touched) {
+      auto from = cursor ? larger(a, range.begin, *cursor) : range.begin;
+      auto to = end ? smaller(a, range.end, *end) : range.end;
+      if (!isKnownEmpty(a, from, to))
+        segments.push_back({from, to, false});
+    }
+  };
+  for (const Range<A> &range : fullRanges(a, missing, rows)) {
+    if (isKnownEmpty(a, range.begin, range.end))
+      continue;
+    auto begin = a.isConstant(range.begin);
+    if (!begin || *begin != 0)
+      addPartial(range.begin);
+    segments.push_back({range.begin, range.end, true});
+    cursor = begin && *begin == 0 ? range.end : a.max(range.begin, range.end);
+  }
+  addPartial(std::nullopt);
+  return segments;
 }
+
+template <class A>
+std::optional<std::vector<Segment<A>>> segmentsOfHead(A &a, mlir::Attribute pattern, const BlockRows<A> &rows) {
+  auto some = bandsOf(pattern, false, rows.known), missing = bandsOf(pattern, true, rows.known);
+  if (!some || !missing)
+    return std::nullopt;
+  return segmentsFrom(a, coverOf<A>(a, *some, rows, Sought::Some), coverOf<A>(a, *missing, rows, Sought::Missing),
+                      rows);
 }
+
+/// Segments of several groups of heads as one list, its bounds chosen by the head.
+template <class A>
+std::vector<Segment<A>> chosenByHead(A &a, llvm::ArrayRef<HeadGroup> groups,
+                                     const std::vector<std::vector<Segment<A>>> &lists, typename A::Int h) {
+  std::vector<bool> kinds;
+  for (const auto &list : lists) {
+    std::vector<bool> own;
+    for (const Segment<A> &segment : list)
+      own.push_back(segment.full);
+    kinds = commonKinds(kinds, own);
+  }
+  std::vector<Segment<A>> merged;
+  std::vector<size_t> next(lists.size(), 0);
+  std::vector<typename A::Bool> isGroup;
+  for (size_t i = 0; i + 1 < groups.size(); ++i)
+    isGroup.push_back(isInRuns(a, groups[i].runs, h));
+  for (bool full : kinds) {
+    auto take = [&](size_t i) -> Segment<A> {
+      if (next[i] < lists[i].size() && lists[i][next[i]].full == full)
+        return lists[i][next[i]++];
+      return {a.constant(0), a.constant(0), full};
+    };
+    Segment<A> chosen = take(lists.size() - 1);
+    for (size_t i = 0; i + 1 < lists.size(); ++i) {
+      Segment<A> own = take(i);
+      chosen.begin = a.select(isGroup[i], own.begin, chosen.begin);
+      chosen.end = a.select(isGroup[i], own.end, chosen.end);
+    }
+    merged.push_back(chosen);
+  }
+  return merged;
+}
+
+} // namespace patterns
+
+template <class A>
+std::optional<std::vector<Segment<A>>> rowSegments(A &a, mlir::Attribute pattern, const RowBlock<A> &rows,
+                                                   int64_t blockN) {
+  patterns::BlockRows<A> block(a, rows.begin, rows.end, rows.N, rows.M, blockN);
+  int64_t heads = headCount(pattern);
+  if (heads == 0)
+    return patterns::segmentsOfHead(a, pattern, block);
+  llvm::SmallVector<mlir::Attribute> patterns;
+  for (int64_t head = 0; head < heads; ++head)
+    patterns.push_back(patternOfHead(pattern, head));
+  llvm::SmallVector<HeadGroup> groups = headGroups(patterns);
+  std::vector<std::vector<Segment<A>>> lists;
+  for (const HeadGroup &group : groups) {
+    auto own = patterns::segmentsOfHead(a, group.pattern, block);
+    if (!own)
+      return std::nullopt;
+    lists.push_back(std::move(*own));
+  }
+  return lists.size() == 1 ? std::move(lists.front()) : patterns::chosenByHead<A>(a, groups, lists, rows.h);
+}
+
+template <class A> Walk<A>::Walk(A &a, llvm::ArrayRef<Segment<A>> segments, bool full) : total(a.constant(0)) {
+  for (const Segment<A> &segment : segments) {
+    if (segment.full != full)
+      continue;
+    parts.push_back({total, a.sub(segment.begin, total)});
+    total = a.add(total, a.max(a.sub(segment.end, segment.begin), a.constant(0)));
+  }
+}
+
+template <class A> typename A::Int Walk<A>::block(A &a, Int step) const {
+  if (parts.empty())
+    return step;
+  Int offset = parts.front().offset;
+  for (const Part &part : llvm::ArrayRef(parts).drop_front())
+    offset = a.select(a.le(part.first, step), part.offset, offset);
+  return a.add(step, offset);
+}
+
+} // namespace weft::attn
