@@ -7,6 +7,7 @@
 //                    l = l α + rowsum p;  acc = acc α + p v;  m = m'
 //   out = acc / l;  lse = (m + log2 l) ln 2
 #include "compiler/Conversion/AttnToTile/AttendForward.h"
+#include "compiler/Conversion/AttnToTile/BlockLists.h"
 #include "compiler/Conversion/AttnToTile/Windows.h"
 #include "dialects/Attn/Pattern/Membership.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -57,21 +58,18 @@ struct State {
 /// The writing of one forward kernel.
 class ForwardKernel {
 public:
-  ForwardKernel(attn::AttendOp op, DenseMap<Value, Value> &stored)
+  ForwardKernel(attn::AttendOp op, DenseMap<Value, Value> &stored, ArrayRef<BlockLists> lists)
       : op(op), attend(Attend::of(op)), stored(stored), schedule(forwardSchedule(op)), windows(windowTiling(attend)),
-        frame(op, "attend"), b(frame.b), puller(frame), queryChunks(chunksOf(attend.headSize())), valueChunks(chunksOf(attend.valueSize())) {
+        frame(op, "attend"), b(frame.b), puller(frame), lists(lists), queryChunks(chunksOf(attend.headSize())), valueChunks(chunksOf(attend.valueSize())) {
     puller.stored = &stored;
-    arithmetic.operands = llvm::map_to_vector(attend.patternOperands, [&](Value v) { return stored.lookup(v); });
-    arithmetic.masks = attend.masks;
-    arithmetic.stored = &stored;
   }
 
-  LogicalResult write(ArrayRef<Value> roots);
+  void write(ArrayRef<Value> roots);
 
 private:
   void begin();
   State initial();
-  std::optional<State> walkDomain(unsigned domain, const State &state);
+  State walkDomain(unsigned domain, const State &state);
   State walkWindow(const State &state);
   RowTile keysOf(unsigned domain, RowTile tokens);
   State step(unsigned domain, const RowTile &keys, bool full, const State &state);
@@ -87,7 +85,8 @@ private:
   KernelFrame frame;
   TileBuilder &b;
   Puller puller;
-  EmitArithmetic arithmetic{frame, {}, {}, nullptr};
+  EmitArithmetic arithmetic = EmitArithmetic::of(frame, attend, stored);
+  ArrayRef<BlockLists> lists; // empty ones where a domain needs none
   SmallVector<Chunk> queryChunks, valueChunks;
   Standing standing;
   WindowStanding windowStanding;
@@ -221,20 +220,21 @@ State ForwardKernel::walkWindow(const State &state) {
   return State::unpack(whole.getResults());
 }
 
-std::optional<State> ForwardKernel::walkDomain(unsigned domain, const State &state) {
+State ForwardKernel::walkDomain(unsigned domain, const State &state) {
   if (windows)
     return walkWindow(state);
   Value rowEnd = b.min(b.add(rows.scalarStart, b.i32(schedule.getRows())), standing.queryLength);
   Walk walk{op.getPatterns()[domain], arithmetic, rows.scalarStart, rowEnd, standing.head, standing.queryLength,
             standing.keyLengths[domain], schedule.getColumns()};
-  auto walked = walkBlocks(walk, state.packed(), [&](const WalkedBlock &block, ValueRange carried) {
+  auto body = [&](const WalkedBlock &block, ValueRange carried) {
     Value start = b.mul(block.number, b.i32(schedule.getColumns()));
     RowTile keys = rowsFrom(b, start, schedule.getColumns(), standing.keyLengths[domain], !block.full);
     return step(domain, keysOf(domain, keys), block.full, State::unpack(carried)).packed();
-  });
-  if (!walked)
-    return std::nullopt;
-  return State::unpack(*walked);
+  };
+  if (lists[domain].blocks)
+    return State::unpack(
+        walkListed(frame, lists[domain], standing.tile, standing.batch, standing.head, state.packed(), body));
+  return State::unpack(*walkBlocks(walk, state.packed(), body));
 }
 
 /// Makes the op's results known to the puller.
@@ -249,16 +249,11 @@ void ForwardKernel::end(const State &state) {
                  b.select(seen, logarithm, b.f32(-std::numeric_limits<double>::infinity())));
 }
 
-LogicalResult ForwardKernel::write(ArrayRef<Value> roots) {
+void ForwardKernel::write(ArrayRef<Value> roots) {
   begin();
   State state = initial();
-  for (unsigned domain = 0; domain < attend.keys.size(); ++domain) {
-    std::optional<State> walked = walkDomain(domain, state);
-    if (!walked)
-      return op.emitOpError() << "expected a pattern whose blocks are found without lists, but got "
-                              << op.getPatterns()[domain];
-    state = *walked;
-  }
+  for (unsigned domain = 0; domain < attend.keys.size(); ++domain)
+    state = walkDomain(domain, state);
   end(state);
   SmallVector<Value> outputs;
   for (Value root : roots) {
@@ -276,11 +271,17 @@ LogicalResult ForwardKernel::write(ArrayRef<Value> roots) {
   SmallVector<Value> results = frame.finish({grid, schedule.getWarps(), schedule.getStages()});
   for (auto [root, result] : llvm::zip(roots, results))
     stored[root] = result;
-  return success();
 }
 
 LogicalResult lowerAttend(attn::AttendOp op, ArrayRef<Value> roots, DenseMap<Value, Value> &stored) {
-  return ForwardKernel(op, stored).write(roots);
+  Attend attend = Attend::of(op);
+  attn::ScheduleAttr schedule = forwardSchedule(op);
+  FailureOr<SmallVector<BlockLists>> lists =
+      listsForDomains(attend, /*tileKeys=*/false, schedule.getRows(), schedule.getColumns(), stored);
+  if (failed(lists))
+    return failure();
+  ForwardKernel(op, stored, *lists).write(roots);
+  return success();
 }
 
 } // namespace weft

@@ -6,6 +6,8 @@
 
 namespace weft {
 
+struct Attend;
+
 /// Integers are i32 scalars or tiles of them, truths i1; they broadcast. Constants fold.
 struct EmitArithmetic {
   using Int = mlir::Value;
@@ -17,6 +19,8 @@ struct EmitArithmetic {
   llvm::SmallVector<mlir::Region *> masks;
   /// Where values captured by mask regions are stored.
   llvm::DenseMap<mlir::Value, mlir::Value> *stored = nullptr;
+
+  static EmitArithmetic of(KernelFrame &frame, const Attend &attend, llvm::DenseMap<mlir::Value, mlir::Value> &stored);
 
   Int constant(int64_t value) { return frame.b.i32(value); }
   Int add(Int a, Int b) { return frame.b.add(a, b); }
@@ -36,7 +40,13 @@ struct EmitArithmetic {
   Int select(Bool condition, Int yes, Int no) { return frame.b.select(condition, yes, no); }
   Bool selectBool(Bool condition, Bool yes, Bool no) { return frame.b.select(condition, yes, no); }
   std::optional<int64_t> isConstant(Int value) { return TileBuilder::constantOf(value); }
-  Int operand(int64_t index, llvm::ArrayRef<Int> indices) { return loadElement(frame, operands[index], indices); }
+  /// The upper half of the 64-bit product of two numbers taken as unsigned.
+  Int mulHigh32(Int a, Int b);
+  /// An element of operand `index`, 0 where `inside` is false. Operands of fewer axes are the same along the leading ones.
+  Int operand(int64_t index, llvm::ArrayRef<Int> indices, Bool inside);
+  /// Whether `column` is among the first count[b, h, row] of index[b, h, row, :].
+  Bool rowMask(Bool inside, Int row);
+  Bool listed(int64_t index, int64_t count, Int b, Int h, Int row, Int column, Bool inside);
   Bool maskRegion(int64_t index, Int b, Int h, Int n, Int m) {
     auto element = [&](mlir::Value tensor, mlir::ValueRange indices) {
       return loadElement(frame, stored->lookup(tensor), indices);

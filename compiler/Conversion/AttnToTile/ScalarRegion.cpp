@@ -9,7 +9,7 @@ using namespace mlir;
 
 namespace weft {
 
-Value loadElement(KernelFrame &frame, Value tensor, ValueRange indices) {
+Value loadElement(KernelFrame &frame, Value tensor, ValueRange indices, Value inside) {
   TileBuilder &b = frame.b;
   const TensorParameter parameter = frame.input(tensor);
   Value pointer = parameter.pointer, offset;
@@ -25,7 +25,10 @@ Value loadElement(KernelFrame &frame, Value tensor, ValueRange indices) {
       step = b.mul(step, parameter.strides[axis]);
     offset = offset ? b.add(offset, step) : step;
   }
-  Value loaded = b.load(offset ? b.addPtr(pointer, offset) : pointer, {});
+  Value address = offset ? b.addPtr(pointer, offset) : pointer;
+  if (inside && isa<RankedTensorType>(inside.getType()))
+    address = b.addPtr(address, b.full(TileBuilder::shapeOf(inside), 0, b.getI32Type()));
+  Value loaded = b.load(address, inside);
   return b.cast(loaded, attn::scalarTypeOf(parameter.type));
 }
 

@@ -22,7 +22,7 @@ struct RegionContext {
 llvm::SmallVector<mlir::Value> evaluateRegion(mlir::Region &region, mlir::ValueRange arguments,
                                               const RegionContext &context);
 
-/// The default of RegionContext::element: loads it.
-mlir::Value loadElement(KernelFrame &frame, mlir::Value tensor, mlir::ValueRange indices);
+/// The default of RegionContext::element: loads it, 0 where `inside` is false.
+mlir::Value loadElement(KernelFrame &frame, mlir::Value tensor, mlir::ValueRange indices, mlir::Value inside = {});
 
 } // namespace weft

@@ -31,6 +31,10 @@ public:
   static mlir::Type elementOf(Value value);
   /// A value repeated to a shape; a scalar is splat.
   Value broadcast(Value value, Shape shape);
+  /// A scalar repeated to another value's shape; as it is where that is a scalar.
+  Value broadcastLike(Value scalar, Value like) {
+    return mlir::isa<mlir::RankedTensorType>(like.getType()) ? broadcast(scalar, shapeOf(like)) : scalar;
+  }
   /// [0, 1, ... size-1], i32.
   Value range(int64_t size);
   /// [R] as [R, 1].

@@ -1,0 +1,223 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// See BlockLists.h. A program goes through all blocks of its tile's row, counts the pairs that belong in each, and appends the block's number to one list
+// or the other: the cost of a mask, without products. Patterns that are the same in every pair of a block (lists and bitmaps of blocks at
+// least as large) are asked once a block.
+#include "compiler/Conversion/AttnToTile/BlockLists.h"
+#include "compiler/Conversion/AttnToTile/Windows.h"
+#include "dialects/Attn/Pattern/Membership.h"
+#include "dialects/Attn/Pattern/Segments.h"
+#include "dialects/Attn/Pattern/HostArithmetic.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace weft {
+
+bool hasSegments(Attribute pattern) {
+  attn::HostArithmetic arithmetic;
+  return attn::rowSegments(arithmetic, pattern, attn::RowBlock<attn::HostArithmetic>{0, 1, 0, 1, 1}, 16).has_value();
+}
+
+namespace {
+/// What of its place a pattern depends on, and in how large steps.
+struct Dependence {
+  bool batch = false, head = false;
+  int64_t rowStep = 0, columnStep = 0; ///< the pattern is one value in aligned cells of so many queries and keys; 0: everywhere
+};
+} // namespace
+
+static bool isOne(Value tensor, unsigned axis) { return cast<attn::WholeTensorType>(tensor.getType()).dim(axis) == "1"; }
+
+static Dependence together(const Dependence &a, const Dependence &b) {
+  return {a.batch || b.batch, a.head || b.head, std::gcd(a.rowStep, b.rowStep), std::gcd(a.columnStep, b.columnStep)};
+}
+
+static Dependence dependenceOf(Attribute pattern, const Attend &attend) {
+  auto all = [&](ArrayRef<Attribute> parts) {
+    Dependence sum;
+    for (Attribute part : parts)
+      sum = together(sum, dependenceOf(part, attend));
+    return sum;
+  };
+  auto blocks = [&](int64_t operand, int64_t rows, int64_t columns) {
+    Value tensor = attend.patternOperands[operand];
+    return Dependence{!isOne(tensor, 0), !isOne(tensor, 1), rows, columns};
+  };
+  if (isa<attn::FullAttr, attn::EmptyAttr>(pattern))
+    return {};
+  if (auto listed = dyn_cast<attn::BlocksAttr>(pattern))
+    return together(blocks(listed.getIndex(), listed.getBlockM(), listed.getBlockN()),
+                    blocks(listed.getCount(), listed.getBlockM(), listed.getBlockN()));
+  if (auto bitmap = dyn_cast<attn::BlockBitmapAttr>(pattern))
+    return blocks(bitmap.getBits(), bitmap.getBlockM(), bitmap.getBlockN());
+  if (auto random = dyn_cast<attn::RandomBlocksAttr>(pattern))
+    return {false, false, random.getBlock(), random.getBlock()};
+  if (auto both = dyn_cast<attn::AndAttr>(pattern))
+    return all(both.getPatterns());
+  if (auto either = dyn_cast<attn::OrAttr>(pattern))
+    return all(either.getPatterns());
+  if (auto inner = dyn_cast<attn::NotAttr>(pattern))
+    return dependenceOf(inner.getPattern(), attend);
+  Dependence one{false, false, 1, 1};
+  if (auto heads = dyn_cast<attn::PerHeadAttr>(pattern)) {
+    Dependence sum = all(heads.getPatterns());
+    sum.head = true;
+    return sum;
+  }
+  if (auto shift = dyn_cast<attn::ShiftAttr>(pattern))
+    return together(one, dependenceOf(shift.getPattern(), attend));
+  if (auto transpose = dyn_cast<attn::TransposeAttr>(pattern))
+    return together(one, dependenceOf(transpose.getPattern(), attend));
+  if (auto document = dyn_cast<attn::DocumentAttr>(pattern)) {
+    for (int64_t ids : {document.getQueryIds(), document.getKeyIds()}) {
+      auto type = cast<attn::WholeTensorType>(attend.patternOperands[ids].getType());
+      one.batch |= type.getRank() == 2 && type.dim(0) != "1";
+    }
+  } else if (auto mask = dyn_cast<attn::MaskAttr>(pattern)) {
+    Block &body = attend.masks[mask.getRegion()]->front();
+    one.batch = !body.getArgument(0).use_empty();
+    one.head = !body.getArgument(1).use_empty();
+  }
+  return one;
+}
+
+/// How many pairs of a tile and a block belong (i32), and how many pairs they have (f the first's type); scalars.
+static std::pair<Value, Value> countPairs(TileBuilder &b, EmitArithmetic &arithmetic, Attribute pattern,
+                                          const RowTile &queries, const RowTile &keys, const Standing &standing,
+                                          unsigned domain, bool coarse) {
+  Value places[2];
+  if (coarse) {
+    places[0] = queries.scalarStart;
+    places[1] = keys.scalarStart;
+  } else {
+    places[0] = b.column(queries.token);
+    places[1] = b.row(keys.token);
+  }
+  attn::Place<EmitArithmetic> place{queries.batch, queries.head,         places[0],
+                                    places[1],     standing.queryLength, standing.keyLengths[domain]};
+  Value belongs = attn::contains(arithmetic, pattern, place);
+  Value rows = b.max(b.i32(0), b.min(b.i32(queries.count), b.sub(standing.queryLength, queries.scalarStart)));
+  // A ragged block of keys lacks pairs; a ragged tile of queries does not.
+  Value pairs = b.mul(rows, b.i32(keys.count));
+  Value columns = b.max(b.i32(0), b.min(b.i32(keys.count), b.sub(standing.keyLengths[domain], keys.scalarStart)));
+  if (coarse)
+    return {b.select(belongs, b.mul(rows, columns), b.i32(0)), pairs};
+  Value inside = b.both(b.column(queries.inside), b.row(keys.inside));
+  Value counted = b.broadcast(b.cast(b.both(inside, belongs), b.getI32Type()), {queries.count, keys.count});
+  return {b.reduceSum(b.reduceSum(counted, 1), 0), pairs};
+}
+
+BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys, int64_t rows, int64_t columns,
+                           StoredValues &stored) {
+  Attribute pattern = attend.patterns[domain];
+  Dependence depends = dependenceOf(pattern, attend);
+  int64_t queryCount = tileKeys ? columns : rows, keyCount = tileKeys ? rows : columns;
+  bool coarse = depends.rowStep % queryCount == 0 && depends.columnStep % keyCount == 0;
+  KernelFrame frame(attend.op, tileKeys ? "blocks_of_keys" : "blocks_of_queries");
+  TileBuilder &b = frame.b;
+  EmitArithmetic arithmetic = EmitArithmetic::of(frame, attend, stored);
+
+  attn::WholeTensorType query = attend.queryType(), key = attend.keyType(domain);
+  auto tilesOf = [](attn::WholeTensorType type, int64_t size) {
+    return "cdiv(" + type.dim(2).str() + ", " + std::to_string(size) + ")";
+  };
+  std::string tiles = tilesOf(tileKeys ? key : query, rows), blocks = tilesOf(tileKeys ? query : key, columns);
+  std::string batches = depends.batch || !attend.counts.empty() ? query.dim(0).str() : "1";
+  std::string heads = depends.head || !attend.counts.empty() ? query.dim(1).str() : "1";
+  auto listType = [&](StringRef last) {
+    SmallVector<StringAttr> dims;
+    for (StringRef dim : {StringRef(batches), StringRef(heads), StringRef(tiles), last})
+      dims.push_back(b.getStringAttr(dim));
+    return attn::WholeTensorType::get(dims, b.getI32Type());
+  };
+
+  Standing standing = findStanding(frame, attend, stored, rows, /*tileKeys=*/false);
+  TensorParameter list = frame.output(listType(blocks)), counts = frame.output(listType("2"));
+  auto rowOf = [&](const TensorParameter &tensor) {
+    Value offset = b.mul(b.cast(standing.tile, b.getI64Type()), tensor.strides[2]);
+    offset = b.add(offset, b.mul(b.cast(standing.batch, b.getI64Type()), tensor.strides[0]));
+    offset = b.add(offset, b.mul(b.cast(standing.head, b.getI64Type()), tensor.strides[1]));
+    return b.addPtr(tensor.pointer, offset);
+  };
+  Value listRow = rowOf(list), countRow = rowOf(counts), blockCount = frame.size(blocks);
+  auto sideOf = [&](Value number, int64_t count, bool ofKeys) {
+    Value length = ofKeys ? standing.keyLengths[domain] : standing.queryLength;
+    RowTile side = rowsFrom(b, b.mul(number, b.i32(count)), count, length, /*bounded=*/true);
+    side.batch = standing.batch;
+    side.head = standing.head;
+    return side;
+  };
+  RowTile tile = sideOf(standing.tile, rows, tileKeys);
+  auto loop = scf::ForOp::create(b, b.i32(0), blockCount, b.i32(1), ValueRange{b.i32(0), b.i32(0)});
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    RowTile block = sideOf(loop.getInductionVar(), columns, !tileKeys);
+    const RowTile &queries = tileKeys ? block : tile, &keys = tileKeys ? tile : block;
+    auto [belong, pairs] = countPairs(b, arithmetic, pattern, queries, keys, standing, domain, coarse);
+    Value some = b.less(b.i32(0), belong), all = b.both(some, b.compareInt(arith::CmpIPredicate::eq, belong, pairs));
+    Value partial = loop.getRegionIterArg(0), whole = loop.getRegionIterArg(1);
+    Value place = b.select(all, b.sub(b.sub(blockCount, b.i32(1)), whole), partial);
+    b.store(b.addPtr(listRow, place), loop.getInductionVar(), some);
+    Value one = b.i32(1);
+    scf::YieldOp::create(b, ValueRange{b.select(b.both(some, b.negate(all)), b.add(partial, one), partial),
+                                       b.select(all, b.add(whole, one), whole)});
+  }
+  b.store(countRow, loop.getResult(0), {});
+  b.store(b.addPtr(countRow, b.i32(1)), loop.getResult(1), {});
+  auto results = frame.finish({{tiles, heads, batches}, 4, 1});
+  for (Value result : results)
+    stored[result] = result;
+  return {results[0], results[1]};
+}
+
+FailureOr<SmallVector<BlockLists>> listsForDomains(const Attend &attend, bool tileKeys, int64_t rows, int64_t columns,
+                                                   StoredValues &stored) {
+  SmallVector<BlockLists> lists(attend.keys.size());
+  if (windowTiling(attend))
+    return lists;
+  for (unsigned domain = 0; domain < attend.keys.size(); ++domain) {
+    Attribute pattern = attend.patterns[domain];
+    if (hasSegments(pattern))
+      continue;
+    if (!attend.cuSeqlens.empty()) {
+      InFlightDiagnostic diagnostic = attend.op->emitOpError()
+                                      << "expected a pattern of intervals for packed sequences, but got " << pattern;
+      diagnostic.attachNote() << "pad the sequences to one length, or say which tokens belong together by a document pattern";
+      return diagnostic;
+    }
+    lists[domain] = buildBlockLists(attend, domain, tileKeys, rows, columns, stored);
+  }
+  return lists;
+}
+
+SmallVector<Value>
+walkListed(KernelFrame &frame, const BlockLists &lists, Value tile, Value batch, Value head, ValueRange initial,
+           llvm::function_ref<SmallVector<Value>(const WalkedBlock &, ValueRange)> body) {
+  TileBuilder &b = frame.b;
+  auto rowOf = [&](Value tensor) {
+    const TensorParameter &parameter = frame.input(tensor);
+    Value offset = b.mul(b.cast(tile, b.getI64Type()), parameter.strides[2]);
+    for (auto [axis, index] : {std::pair(0, batch), std::pair(1, head)})
+      if (parameter.type.dim(axis) != "1")
+        offset = b.add(offset, b.mul(b.cast(index, b.getI64Type()), parameter.strides[axis]));
+    return b.addPtr(parameter.pointer, offset);
+  };
+  Value listRow = rowOf(lists.blocks), countRow = rowOf(lists.counts);
+  Value last = b.sub(frame.size(cast<attn::WholeTensorType>(lists.blocks.getType()).dim(3)), b.i32(1));
+  SmallVector<Value> carried(initial);
+  for (bool full : {true, false}) {
+    Value count = b.load(full ? b.addPtr(countRow, b.i32(1)) : countRow, {});
+    auto loop = scf::ForOp::create(b, b.i32(0), count, b.i32(1), carried);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value place = full ? b.sub(last, loop.getInductionVar()) : loop.getInductionVar();
+    Value number = b.load(b.addPtr(listRow, place), {});
+    scf::YieldOp::create(b, body({number, full}, loop.getRegionIterArgs()));
+    carried.assign(loop.getResults().begin(), loop.getResults().end());
+  }
+  return carried;
+}
+
+} // namespace weft
