@@ -14,6 +14,12 @@ EmitArithmetic EmitArithmetic::of(KernelFrame &frame, const Attend &attend, Dens
   return {frame, outside, attend.masks, &stored};
 }
 
+Value EmitArithmetic::xor32(Value x, Value y) {
+  TileBuilder &b = frame.b;
+  bool tile = isa<RankedTensorType>(x.getType());
+  return b.createOrFold<arith::XOrIOp>(b.broadcastLike(x, tile ? x : y), tile ? b.broadcastLike(y, x) : y);
+}
+
 Value EmitArithmetic::mulHigh32(Value x, Value y) {
   TileBuilder &b = frame.b;
   Type wide = b.getI64Type();

@@ -40,6 +40,8 @@ struct EmitArithmetic {
   Int select(Bool condition, Int yes, Int no) { return frame.b.select(condition, yes, no); }
   Bool selectBool(Bool condition, Bool yes, Bool no) { return frame.b.select(condition, yes, no); }
   std::optional<int64_t> isConstant(Int value) { return TileBuilder::constantOf(value); }
+  Int xor32(Int a, Int b);
+  Int mulLow32(Int a, Int b) { return frame.b.mul(a, b); }
   /// The upper half of the 64-bit product of two numbers taken as unsigned.
   Int mulHigh32(Int a, Int b);
   /// An element of operand `index`, 0 where `inside` is false. Operands of fewer axes are the same along the leading ones.
