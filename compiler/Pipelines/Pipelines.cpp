@@ -32,7 +32,11 @@ std::vector<Stage> attnToTileStages(bool) {
          passes.addNestedPass<func::FuncOp>(attn::createAttnApplyMixers());
          simplify(passes);
        }},
-      {"launches", [](OpPassManager &passes) { passes.addPass(createAttnToTilePass()); }},
+      {"launches",
+       [](OpPassManager &passes) {
+         passes.addPass(createAttnToTilePass());
+         passes.addPass(createMergeLaunchesPass());
+       }},
   };
 }
 
@@ -65,6 +69,7 @@ void buildTileToLLVM(OpPassManager &passes) {
 void registerPasses() {
   attn::registerAttnPasses();
   registerAttnToTilePass();
+  registerMergeLaunchesPass();
   registerTileToWarpPass();
   warp::registerWarpPasses();
   registerPass(createConvertWarpToLLVMPass);

@@ -1,12 +1,17 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// attn-to-tile: a program on whole tensors becomes launches of tile kernels.
+// The passes that make launches of tile kernels from a program on whole tensors.
 #pragma once
 
 #include "mlir/Pass/Pass.h"
 
 namespace weft {
 
+/// `attn-to-tile`: every op becomes a launch, or part of one.
 std::unique_ptr<mlir::Pass> createAttnToTilePass();
 void registerAttnToTilePass();
+
+/// `attn-merge-launches`: launches that do not wait for one another become one.
+std::unique_ptr<mlir::Pass> createMergeLaunchesPass();
+void registerMergeLaunchesPass();
 
 } // namespace weft
