@@ -156,7 +156,7 @@ def test_programs_within_programs_and_structures():
         return {"y": attention(q, weights["k"], weights["v"]), "q": q * 2}
 
     ir = outer.ir(half(1, 1, 4, 16), {"k": half(1, 1, 4, 16), "v": half(1, 1, 4, 16)})
-    assert set(arguments_of(ir)) == {"q", "weights.k", "weights.v"}
+    assert set(arguments_of(ir)) == {"q", "weights_k", "weights_v"}
     assert re.findall(r'attn.name = "(\w+)"\}[,)]', ir)[-2:] == ["y", "q"]
 
 

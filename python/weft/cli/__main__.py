@@ -11,16 +11,19 @@ import argparse
 import sys
 
 from weft.cli import compile as compile_command
+from weft.cli import explain as explain_command
 from weft.cli import inspect as inspect_command
 from weft.cli import run as run_command
 from weft.cli import sim as sim_command
 
-COMMANDS = (compile_command, inspect_command, run_command, sim_command)
+COMMANDS = (compile_command, explain_command, inspect_command, run_command, sim_command)
 
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line; each command module adds its own part with ``add``."""
-    top = argparse.ArgumentParser(prog="weft", description="A compiler for attention: Python kernels to PTX libraries.")
+    top = argparse.ArgumentParser(
+        prog="weft", description="A compiler for attention: Python programs and kernels to PTX libraries."
+    )
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in COMMANDS:
         module.add(commands)

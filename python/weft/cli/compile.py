@@ -1,5 +1,5 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""``weft compile``: kernels of a Python file to a PTX library."""
+"""``weft compile``: kernels and programs of a Python file to a PTX library."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ import pathlib
 import time
 from typing import Any
 
-from weft.cli.files import load_file
+from weft.cli.files import load_file, select
 
 DESCRIPTION = """\
-Compiles the tile kernels of FILE.py to a PTX library: a directory that runs with neither Python nor the compiler.
-A kernel's argument types come from its annotations or from --signature, in the form
+Compiles a program or a tile kernel of FILE.py to a PTX library: a directory that runs with neither Python nor the
+compiler. Of a program, both forward and backward are compiled. Argument types come from annotations or from
+--signature, for a program in the form
+
+    q:fp16[B,4*Hkv,N,64]:16, k:fp16[B,Hkv,N,64]:16, w=64
+
+where sizes are integers, symbols or multiples of a symbol, :16 promises that the address and all strides are multiples
+of 16 bytes, and NAME=VALUE fixes an argument; for a kernel in the form
 
     x:*fp16:16, n:i32, BLOCK=128
 
@@ -25,16 +31,17 @@ def add(commands: Any) -> None:
     """Add this command's part of the command line."""
     part = commands.add_parser(
         "compile",
-        help="compile a Python file's kernels to a PTX library",
+        help="compile a Python file's program or kernel to a PTX library",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    part.add_argument("file", metavar="FILE.py[:NAME]", help="the file, and the kernel in it when it has several")
+    part.add_argument("file", metavar="FILE.py[:NAME]", help="the file, and what in it when it has several")
     part.add_argument("-o", "--out", required=True, metavar="DIR", help="where the library is written")
     part.add_argument("--target", default="sm_80", metavar="T[,T...]", help="sm_80, sm_90a, or both (default: sm_80)")
-    part.add_argument("--signature", metavar="S", help="argument types and constants of the kernel")
-    part.add_argument("--num-warps", type=int, default=4, metavar="N", help="warps a program runs on (default: 4)")
+    part.add_argument("--signature", metavar="S", help="argument types and constants")
+    part.add_argument("--num-warps", type=int, default=4, metavar="N", help="warps of a kernel (default: 4)")
     part.add_argument("--num-stages", type=int, default=3, metavar="N", help="loads in flight in a loop (default: 3)")
+    part.add_argument("--forward-only", action="store_true", help="compile no backward of a program")
     part.add_argument("--json", action="store_true", help="report as JSON")
     part.set_defaults(function=run)
 
@@ -44,36 +51,25 @@ def run(arguments: argparse.Namespace) -> int:
     import weft
 
     path, _, name = arguments.file.partition(":")
-    kernel = _select(load_file(pathlib.Path(path)), path, name)
+    module = load_file(pathlib.Path(path))
+    # a file's one program is what it is about; kernels beside it are its helpers
+    what, kind = select(module, path, name, ("__weft_program__", "__weft_jit__"), "program or kernel")
     started = time.perf_counter()
-    weft.compile(
-        kernel,
-        target=arguments.target,
-        signature=arguments.signature,
-        out=arguments.out,
-        num_warps=arguments.num_warps,
-        num_stages=arguments.num_stages,
-    )
+    if kind == "__weft_program__":
+        what.compile(arguments.target, arguments.signature, arguments.out, differentiate=not arguments.forward_only)
+    else:
+        weft.compile(
+            what,
+            target=arguments.target,
+            signature=arguments.signature,
+            out=arguments.out,
+            num_warps=arguments.num_warps,
+            num_stages=arguments.num_stages,
+        )
     seconds = time.perf_counter() - started
     if arguments.json:
-        print(json.dumps({"kernel": kernel.__name__, "library": arguments.out, "seconds": seconds}))
+        key = "program" if kind == "__weft_program__" else "kernel"
+        print(json.dumps({key: what.__name__, "library": arguments.out, "seconds": seconds}))
     else:
-        print(f"compiled '{kernel.__name__}' for {arguments.target} into {arguments.out} in {seconds:.2f} s")
+        print(f"compiled '{what.__name__}' for {arguments.target} into {arguments.out} in {seconds:.2f} s")
     return 0
-
-
-def _select(module: Any, path: str, name: str) -> Any:
-    import weft
-
-    kernels = {key: value for key, value in vars(module).items() if isinstance(value, weft.JITFunction)}
-    if name:
-        if name not in kernels:
-            raise ValueError(f"expected a kernel of {path}, but got '{name}'; it has {_listing(kernels)}")
-        return kernels[name]
-    if len(kernels) != 1:
-        raise ValueError(f"expected one kernel in {path}, but it has {_listing(kernels)}; name one as {path}:NAME")
-    return next(iter(kernels.values()))
-
-
-def _listing(kernels: dict[str, Any]) -> str:
-    return ", ".join(f"'{key}'" for key in kernels) or "none"

@@ -6,7 +6,9 @@ from __future__ import annotations
 import importlib.util
 import pathlib
 import sys
+from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 
 def load_file(path: pathlib.Path) -> ModuleType:
@@ -26,3 +28,28 @@ def load_file(path: pathlib.Path) -> ModuleType:
     finally:
         sys.path.pop(0)
     return module
+
+
+def select(module: ModuleType, path: str, name: str, kinds: Sequence[str], what: str) -> tuple[Any, str]:
+    """The value of a module that is marked with one of ``kinds``, and which; earlier kinds win where none is named.
+
+    ``what`` says in messages what is wanted. Raises ValueError where there is none, or more than one.
+    """
+    found = {
+        key: (value, kind)
+        for key, value in vars(module).items()
+        for kind in kinds
+        if getattr(value, kind, False) is True
+    }
+    listing = ", ".join(f"'{key}'" for key in found) or "none"
+    if name:
+        if name not in found:
+            raise ValueError(f"expected a {what} of {path}, but got '{name}'; it has {listing}")
+        return found[name]
+    for kind in kinds:
+        several = [each for each in found.values() if each[1] == kind]
+        if len(several) == 1:
+            return several[0]
+        if several:
+            break
+    raise ValueError(f"expected one {what} in {path}, but it has {listing}; name one as {path}:NAME")

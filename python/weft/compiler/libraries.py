@@ -16,7 +16,7 @@ from .signature import short_name
 
 
 def compile(
-    fn: JITFunction,
+    fn: Any,
     target: str | Iterable[str] = "sm_80",
     signature: str | None = None,
     out: str | os.PathLike[str] | None = None,
@@ -25,15 +25,17 @@ def compile(
     num_warps: int = 4,
     num_stages: int = 3,
 ) -> Any:
-    """Compile a kernel for one or more targets ("sm_80,sm_90a") and write the PTX library ``out``, a directory; gives
-    it opened (weft.runtime.Library).
+    """Compile a kernel or a program for one or more targets ("sm_80,sm_90a") and write the PTX library ``out``, a
+    directory; gives it opened (weft.runtime.Library).
 
-    Argument types come from ``signature`` ("x:*fp16:16, n:i32, BLOCK=128", where :16 promises divisibility by 16) or
-    from the annotations of the parameters.
+    Argument types come from ``signature`` ("x:*fp16:16, n:i32, BLOCK=128", where :16 promises divisibility by 16; of a
+    program "q:fp16[B,H,N,64]:16, w=64") or from the annotations of the parameters.
     Raises CompilationError for the kernel, weft.runtime.Error for the directory.
     """
+    if getattr(fn, "__weft_program__", False):
+        return fn.compile(target, signature, out, constants=constants)
     if not isinstance(fn, JITFunction):
-        raise TypeError(f"expected a function decorated with @weft.jit, but got {fn!r}")
+        raise TypeError(f"expected a function decorated with @weft.jit or @weft.program, but got {fn!r}")
     if out is None:
         raise TypeError("expected 'out', the directory of the library; to compile without one, use kernel.compile(...)")
     names = [t.strip() for t in target.split(",")] if isinstance(target, str) else list(target)

@@ -1,7 +1,7 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """A call's arguments: the arrays among them become the program's inputs, everything else is static.
 
-Arrays are looked for in tuples, lists, dicts and mixers too; their names follow the way there: ``weights.conv1``.
+Arrays are looked for in tuples, lists, dicts and mixers too; their names follow the way there: ``weights_conv1``.
 """
 
 from __future__ import annotations
@@ -105,11 +105,11 @@ def flatten(value: Any, name: str, found: list[tuple[str, Any]]) -> Any:
         found.append((name, value))
         return Slot(len(found) - 1)
     if isinstance(value, (tuple, list)):
-        return Node(type(value), tuple((str(i), flatten(v, f"{name}.{i}", found)) for i, v in enumerate(value)))
+        return Node(type(value), tuple((str(i), flatten(v, f"{name}_{i}", found)) for i, v in enumerate(value)))
     if isinstance(value, dict):
-        return Node(dict, tuple((str(k), flatten(v, f"{name}.{k}", found)) for k, v in value.items()))
+        return Node(dict, tuple((str(k), flatten(v, f"{name}_{k}", found)) for k, v in value.items()))
     if hasattr(value, "__weft_parts__"):
-        parts = tuple((k, flatten(v, f"{name}.{k}" if name else k, found)) for k, v in value.__weft_parts__())
+        parts = tuple((k, flatten(v, f"{name}_{k}" if name else k, found)) for k, v in value.__weft_parts__())
         return Node(type(value), parts)
     return Static(value)
 

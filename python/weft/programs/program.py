@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import threading
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -141,6 +142,27 @@ class Program:
         traced = self.trace(call)
         form = form_of(traced, call, backward, target)
         return explain(form, bind(form.plan(), [*call.arrays, *traced.captured]))
+
+    def compile(
+        self,
+        target: str | Iterable[str] = "sm_80",
+        signature: str | None = None,
+        out: str | os.PathLike[str] | None = None,
+        *,
+        constants: Mapping[str, Any] | None = None,
+        differentiate: bool = True,
+    ) -> Any:
+        """Compile for one or more targets ("sm_80,sm_90a"), forward and backward, and write the PTX library ``out``, a
+        directory; gives it opened (weft.runtime.Library).
+
+        Input types come from ``signature`` ("q:fp16[B,H,N,64]:16, ..., w=64") or from the annotations of the
+        parameters; ``constants`` are further values, such as patterns. Without ``differentiate`` there is no backward.
+        """
+        from .libraries import compile_program
+
+        if out is None:
+            raise TypeError("expected 'out', the directory of the library")
+        return compile_program(self, target, signature, out, constants, differentiate)
 
     # ---- Running
 

@@ -27,6 +27,7 @@ class Traced:
     """
 
     name: str
+    position: Position | None
     text: str
     plain: str
     inputs: tuple[Signature, ...]
@@ -93,6 +94,7 @@ def trace(
 
     return Traced(
         name,
+        graph.position,
         module.text(locations=True),
         module.text(),
         tuple(signature(i.name, i.value.type, i.aligned) for i in graph.inputs),

@@ -92,11 +92,15 @@ def load(path: str | os.PathLike[str]) -> Library:
 
 
 def write_library(
-    path: str | os.PathLike[str], kernels: list[dict[str, Any]], files: Mapping[str, str | bytes]
+    path: str | os.PathLike[str],
+    kernels: list[dict[str, Any]],
+    files: Mapping[str, str | bytes],
+    programs: list[dict[str, Any]] | None = None,
 ) -> None:
-    """Write a library: ``kernels`` as the manifest has them, ``files`` the PTX by file name.
+    """Write a library: ``kernels`` and ``programs`` as the manifest has them, ``files`` the PTX by file name.
 
     The directory ``path`` is at every moment what it was or whole. Raises ``weft.runtime.Error`` where the kernels do
     not make a manifest, or where something that is no library is at ``path``.
     """
-    native.load("_runtime").write_library(os.fspath(path), json.dumps({"kernels": kernels}), dict(files))
+    content = {"kernels": kernels, **({"programs": programs} if programs else {})}
+    native.load("_runtime").write_library(os.fspath(path), json.dumps(content), dict(files))

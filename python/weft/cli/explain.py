@@ -1,0 +1,63 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""``weft explain``: what a program becomes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+from typing import Any
+
+from weft.cli.files import load_file, select
+
+DESCRIPTION = """\
+Compiles a program of FILE.py and prints what it became: the launches of its forward and of its backward, with grid,
+warps, shared memory, and the bytes that they read and write at least. Input types come from the annotations or from
+--signature, as for 'weft compile'; --sizes says what the symbols among the sizes are."""
+
+
+def add(commands: Any) -> None:
+    """Add this command's part of the command line."""
+    part = commands.add_parser(
+        "explain",
+        help="print the launches that a program becomes",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    part.add_argument("file", metavar="FILE.py[:NAME]", help="the file, and the program in it when it has several")
+    part.add_argument("--target", default="sm_80", metavar="T", help="sm_80 or sm_90a (default: sm_80)")
+    part.add_argument("--signature", metavar="S", help="types of the inputs, and values of the other arguments")
+    part.add_argument("--sizes", default="", metavar="B=1,N=1024", help="what the symbols among the sizes are")
+    part.add_argument("--forward-only", action="store_true", help="leave the backward out")
+    part.add_argument("--stage", metavar="S", help="print the IR after a stage instead: python, attn, launches, tile, "
+                      "warp, pipelined, llvm or ptx")  # fmt: skip
+    part.add_argument("--json", action="store_true", help="report as JSON")
+    part.set_defaults(function=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compile and print."""
+    from weft.programs.compiled import compiled, stages
+    from weft.programs.explain import explain
+
+    path, _, name = arguments.file.partition(":")
+    program, _ = select(load_file(pathlib.Path(path)), path, name, ("__weft_program__",), "program")
+    traced = program.declare(arguments.signature)
+    differentiate = not arguments.forward_only
+    if arguments.stage:
+        whole = arguments.stage == "python"
+        print(traced.plain if whole else stages(traced, arguments.stage, arguments.target, differentiate))
+        return 0
+    found = explain(compiled(traced, arguments.target, differentiate), _sizes(arguments.sizes))
+    print(json.dumps(found.as_dict(), indent=2) if arguments.json else found)
+    return 0
+
+
+def _sizes(text: str) -> dict[str, int]:
+    sizes = {}
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        name, _, value = part.partition("=")
+        if not name.isidentifier() or not value.isdigit():
+            raise ValueError(f"expected sizes such as B=1,N=1024, but got '{part}'")
+        sizes[name] = int(value)
+    return sizes

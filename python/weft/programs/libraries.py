@@ -1,0 +1,99 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Compiled programs as a library's manifest has them, and libraries of them on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pathlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .compiled import Compiled, compiled
+from .program import Program
+
+_ELEMENTS = {"f16": "fp16", "f32": "fp32", "f64": "fp64"}
+
+
+def parts(forms: Sequence[Compiled]) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, str]]:
+    """Kernels and programs of a manifest, and the PTX files, of one program compiled for several targets.
+
+    Kernels are named after the program, "sema.attend", so that several programs share a library.
+    """
+    kernels: dict[str, dict[str, Any]] = {}
+    programs: dict[str, dict[str, Any]] = {}
+    files: dict[str, str] = {}
+    # the newest target comes first: it is preferred
+    for form in sorted(forms, key=lambda form: form.target, reverse=True):
+        file = f"{form.traced.name}.{form.target}.ptx"
+        files[file] = form.ptx
+        facts = {kernel["entry"]: kernel for kernel in form.info["kernels"]}
+        for plan in form.info["programs"]:
+            for variant in plan["variants"]:
+                for launch in variant["launches"]:
+                    _add_kernel(kernels, form, file, facts[launch["kernel"]])
+            known = programs.setdefault(plan["name"], {**plan, "variants": []})
+            known["variants"] += [_renamed(variant, form) for variant in plan["variants"]]
+    return list(kernels.values()), list(programs.values()), files
+
+
+def _kernel_name(form: Compiled, entry: str) -> str:
+    """Of a kernel in the library. Its parameters may differ by target, and so does its name then."""
+    return f"{form.traced.name}.{entry}.{form.target}"
+
+
+def _renamed(variant: Mapping[str, Any], form: Compiled) -> dict[str, Any]:
+    launches = [{**launch, "kernel": _kernel_name(form, launch["kernel"])} for launch in variant["launches"]]
+    return {**variant, "launches": launches}
+
+
+def _add_kernel(kernels: dict[str, dict[str, Any]], form: Compiled, file: str, facts: Mapping[str, Any]) -> None:
+    name = _kernel_name(form, facts["entry"])
+    if name in kernels:
+        return
+    arguments = [{"name": f"a{i}", "type": _type(a["type"])} for i, a in enumerate(facts["arguments"])]
+    guards = [
+        {"argument": f"a{i}", "divisible_by": a["divisibility"]}
+        for i, a in enumerate(facts["arguments"])
+        if a["divisibility"] > 1
+    ]
+    variant = {
+        "target": form.target,
+        "ptx": file,
+        "entry": facts["entry"],
+        "num_warps": facts["num_warps"],
+        "num_stages": facts["num_stages"],
+        "shared_bytes": facts["shared_bytes"],
+        "guards": guards,
+    }
+    kernels[name] = {"name": name, "source": _source(form), "arguments": arguments, "variants": [variant]}
+
+
+def _type(text: str) -> str:
+    """An argument's type in the library's words."""
+    pointer, name = ("*", text[1:]) if text.startswith("*") else ("", text)
+    return pointer + _ELEMENTS.get(name, name)
+
+
+def _source(form: Compiled) -> dict[str, Any]:
+    position = form.traced.position
+    file, line = (pathlib.Path(position.file).name, position.line) if position else ("<program>", 1)
+    return {"file": file, "line": line, "sha256": hashlib.sha256(form.traced.plain.encode()).hexdigest()}
+
+
+def compile_program(
+    program: Program,
+    target: str | Iterable[str],
+    signature: str | None,
+    out: str | os.PathLike[str],
+    constants: Mapping[str, Any] | None = None,
+    differentiate: bool = True,
+) -> Any:
+    """Compile a program for one or more targets and write the library ``out``; gives it opened."""
+    from ..runtime.library import load, write_library
+
+    names = [t.strip() for t in target.split(",")] if isinstance(target, str) else list(target)
+    traced = program.declare(signature, constants)
+    kernels, programs, files = parts([compiled(traced, name, differentiate) for name in names])
+    write_library(out, kernels, files, programs)
+    return load(out)
