@@ -112,10 +112,12 @@ private:
       by += twice.getBy();
       inner = twice.getPattern();
     }
-    if (by == 0 || isa<FullAttr, EmptyAttr>(inner))
+    if (by == 0)
+      return (*this)(inner); // (It lies under no shift now.)
+    if (isa<FullAttr, EmptyAttr>(inner))
       return inner;
     if (auto strided = dyn_cast<StridedAttr>(inner); strided && by % strided.getStep() == 0)
-      return inner;
+      return (*this)(inner);
     return ShiftAttr::get(inner.getContext(), inner, by);
   }
 
@@ -228,5 +230,13 @@ private:
 } // namespace
 
 Attribute weft::attn::simplifyPattern(Attribute pattern, const Lengths &lengths) {
-  return Simplifier(lengths)(pattern);
+  // What a rule yields may be what another begins with. No rule makes a pattern larger; the bound is against rules at
+  // odds.
+  for (int round = 0; round < 8; ++round) {
+    Attribute next = Simplifier(lengths)(pattern);
+    if (next == pattern)
+      break;
+    pattern = next;
+  }
+  return pattern;
 }
