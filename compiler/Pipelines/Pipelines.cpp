@@ -5,6 +5,7 @@
 #include "compiler/Conversion/AttnToTile/AttnToTile.h"
 #include "compiler/Conversion/TileToWarp/TileToWarp.h"
 #include "compiler/Conversion/WarpToLLVM/WarpToLLVM.h"
+#include "compiler/Differentiate/Differentiate.h"
 #include "dialects/Attn/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -68,6 +69,7 @@ void buildTileToLLVM(OpPassManager &passes) {
 
 void registerPasses() {
   attn::registerAttnPasses();
+  registerDifferentiatePass();
   registerAttnToTilePass();
   registerMergeLaunchesPass();
   registerTileToWarpPass();

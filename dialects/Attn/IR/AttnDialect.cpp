@@ -48,7 +48,30 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+/// `attn.gradients_of` = [0, 2]: as many arguments of the backward function as it returns gradients, in ascending
+/// order.
+static LogicalResult verifyGradientsOf(Operation *op, Attribute value) {
+  auto function = dyn_cast<func::FuncOp>(op);
+  auto numbers = dyn_cast<DenseI64ArrayAttr>(value);
+  if (!function || !numbers)
+    return op->emitOpError() << "expected '" << gradientsOfAttrName << "' to be an i64 array on a 'func.func', but got "
+                             << value << " on '" << op->getName() << "'";
+  if (numbers.size() != function.getNumResults())
+    return op->emitOpError() << "expected '" << gradientsOfAttrName << "' to number one argument for each of "
+                             << function.getNumResults() << " results, but got " << numbers.size();
+  int64_t next = 0;
+  for (int64_t number : numbers.asArrayRef()) {
+    if (number < next || number >= function.getNumArguments())
+      return op->emitOpError() << "expected '" << gradientsOfAttrName << "' to ascend from 0 to "
+                               << function.getNumArguments() - 1 << ", but got " << numbers;
+    next = number + 1;
+  }
+  return success();
+}
+
 LogicalResult AttnDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() == gradientsOfAttrName)
+    return verifyGradientsOf(op, attribute.getValue());
   if (attribute.getName() != programAttrName)
     return op->emitOpError() << "expected an attribute that the attn dialect knows, but got '" << attribute.getName()
                              << "'";
@@ -70,4 +93,12 @@ LogicalResult AttnDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
     return success();
   return op->emitOpError() << "expected '" << nameAttrName << "', a string, or the unit '" << alignedAttrName
                            << "' on argument " << index << ", but got '" << name << "' = " << attribute.getValue();
+}
+
+LogicalResult AttnDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned index,
+                                                       NamedAttribute attribute) {
+  if (attribute.getName() == nameAttrName && isa<StringAttr>(attribute.getValue()))
+    return success();
+  return op->emitOpError() << "expected '" << nameAttrName << "', a string, on result " << index << ", but got '"
+                           << attribute.getName() << "' = " << attribute.getValue();
 }

@@ -25,6 +25,9 @@ inline constexpr llvm::StringLiteral nameAttrName = "attn.name";
 /// On a program's argument: its address and its strides are multiples of 16 bytes.
 inline constexpr llvm::StringLiteral alignedAttrName = "attn.aligned";
 
+/// On a backward function: the numbers of the program's arguments whose gradients it returns, an i64 array.
+inline constexpr llvm::StringLiteral gradientsOfAttrName = "attn.gradients_of";
+
 /// Whether an attribute is a pattern of this dialect.
 bool isPattern(mlir::Attribute attribute);
 

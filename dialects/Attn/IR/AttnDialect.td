@@ -28,6 +28,7 @@ def Attn_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
 }
 
 #endif // WEFT_DIALECTS_ATTN_IR_ATTNDIALECT_TD

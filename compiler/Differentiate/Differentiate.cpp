@@ -1,0 +1,231 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// attn-differentiate: reverse mode over programs on whole tensors.
+//
+//   func @f(q, k, v) -> y                         func @f.forward(q, k, v) -> (y, saved...)
+//                                          =>     func @f.backward(q, k, v, saved..., d_y) -> (d_q, d_k, d_v)
+//
+// The backward function visits the program's ops from last to first; each adds, through its DifferentiableOpInterface,
+// to the gradients of what it read. Saved are outputs and logarithms of normalisers of attention, nothing else:
+// whatever else is needed is computed again.
+#include "compiler/Differentiate/Differentiate.h"
+#include "compiler/Differentiate/Adjoints.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+#include "compiler/Differentiate/DifferentiableOpInterface.cpp.inc"
+
+using namespace mlir;
+using namespace weft;
+using attn::WholeTensorType;
+
+namespace {
+
+/// Writes the two functions of one program.
+class ProgramDifferentiation {
+public:
+  ProgramDifferentiation(func::FuncOp program, bool fast) : program(program), fast(fast), builder(program) {
+    builder.setInsertionPointAfter(program);
+  }
+  LogicalResult run();
+
+private:
+  func::FuncOp makeFunction(StringRef suffix);
+  LogicalResult addAdjoints(Gradients &gradients);
+  LogicalResult writeBackward();
+  void writeForward(ArrayRef<SavedValue> saved);
+  /// A name given to an argument or a result of the program, or one made of its number.
+  std::string nameOf(bool result, unsigned index);
+
+  func::FuncOp program;
+  bool fast;
+  OpBuilder builder;
+};
+
+} // namespace
+
+/// Tensors of floats that a function takes or returns, by number.
+static SmallVector<unsigned> floatsAmong(TypeRange types) {
+  SmallVector<unsigned> floats;
+  for (auto [i, type] : llvm::enumerate(types))
+    if (isa<FloatType>(cast<WholeTensorType>(type).getElementType()))
+      floats.push_back(i);
+  return floats;
+}
+
+std::string ProgramDifferentiation::nameOf(bool result, unsigned index) {
+  DictionaryAttr attributes = result ? program.getResultAttrDict(index) : program.getArgAttrDict(index);
+  if (attributes)
+    if (auto name = attributes.getAs<StringAttr>(attn::nameAttrName))
+      return name.str();
+  return (result ? "result" : "argument") + std::to_string(index);
+}
+
+func::FuncOp ProgramDifferentiation::makeFunction(StringRef suffix) {
+  auto function = func::FuncOp::create(builder, program.getLoc(), (program.getName() + suffix).str(),
+                                       builder.getFunctionType(program.getArgumentTypes(), {}));
+  function.setVisibility(program.getVisibility());
+  function->setAttr(attn::programAttrName, builder.getUnitAttr());
+  function.setAllArgAttrs(ArrayRef<DictionaryAttr>(llvm::map_to_vector(
+      llvm::seq(program.getNumArguments()), [&](unsigned i) { return program.getArgAttrDict(i); })));
+  return function;
+}
+
+/// A copy, so that no value is an argument or is returned twice: every result of a program is a tensor of its own.
+static Value copy(OpBuilder &b, Value value, WholeTensorType type) {
+  auto body = [](ImplicitLocOpBuilder &, ValueRange x) -> SmallVector<Value> { return {x[0]}; };
+  return attn::MapOp::create(b, value.getLoc(), type, value, body).getResult(0);
+}
+
+LogicalResult ProgramDifferentiation::addAdjoints(Gradients &gradients) {
+  Block &body = program.front();
+  unsigned first = program.getNumArguments();
+  Block *block = gradients.b.getBlock();
+  unsigned taken = 0;
+  SmallVector<Value> seeds(block->getArguments().drop_front(first));
+  for (unsigned i : floatsAmong(program.getResultTypes()))
+    gradients.add(body.getTerminator()->getOperand(i), seeds[taken++]);
+  for (Operation &op : llvm::reverse(body.without_terminator())) {
+    bool wanted = llvm::any_of(op.getResults(), [&](Value result) {
+      return isa<WholeTensorType>(result.getType()) && gradients.wants(result) && gradients.get(result);
+    });
+    if (!wanted)
+      continue;
+    gradients.b.setLoc(op.getLoc());
+    auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
+    if (!differentiable) {
+      auto error = op.emitOpError() << "has no derivative";
+      if (isa<attn::AttendBackwardOp, attn::ConvolveTapsGradOp>(op))
+        error.attachNote() << "gradients of gradients are not supported: differentiate the program itself once";
+      return failure();
+    }
+    if (failed(differentiable.addAdjoint(gradients)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult ProgramDifferentiation::writeBackward() {
+  func::FuncOp backward = makeFunction(".backward");
+  Block *block = backward.addEntryBlock();
+  SmallVector<unsigned> results = floatsAmong(program.getResultTypes());
+  for (unsigned i : results)
+    block->addArgument(program.getResultTypes()[i], program.getLoc());
+  Gradients gradients(program, backward, fast);
+  if (failed(addAdjoints(gradients))) {
+    backward.erase();
+    return failure();
+  }
+
+  SmallVector<Value> returned;
+  SmallVector<int64_t> numbers;
+  SmallVector<DictionaryAttr> resultAttributes;
+  auto named = [&](const Twine &name) {
+    return builder.getDictionaryAttr(builder.getNamedAttr(attn::nameAttrName, builder.getStringAttr(name)));
+  };
+  for (unsigned i : floatsAmong(program.getArgumentTypes())) {
+    Value argument = program.getArgument(i);
+    Value gradient = gradients.get(argument, tensorType(argument).getElementType());
+    if (!gradient)
+      continue;
+    if (isa<BlockArgument>(gradient) || llvm::is_contained(returned, gradient))
+      gradient = copy(gradients.b, gradient, tensorType(argument));
+    returned.push_back(gradient);
+    numbers.push_back(i);
+    resultAttributes.push_back(named("d_" + nameOf(false, i)));
+  }
+  func::ReturnOp::create(gradients.b, returned);
+  SmallVector<DictionaryAttr> argumentAttributes;
+  for (unsigned i = 0; i < program.getNumArguments(); ++i)
+    argumentAttributes.push_back(program.getArgAttrDict(i));
+  for (const SavedValue &saved : gradients.saved())
+    argumentAttributes.push_back(named(saved.name));
+  for (unsigned i : results)
+    argumentAttributes.push_back(named("d_" + nameOf(true, i)));
+  backward.setFunctionType(builder.getFunctionType(block->getArgumentTypes(), ValueRange(returned).getTypes()));
+  backward.setAllArgAttrs(argumentAttributes);
+  backward.setAllResultAttrs(resultAttributes);
+  backward->setAttr(attn::gradientsOfAttrName, builder.getDenseI64ArrayAttr(numbers));
+  builder.setInsertionPoint(backward);
+  writeForward(gradients.saved());
+  return success();
+}
+
+void ProgramDifferentiation::writeForward(ArrayRef<SavedValue> saved) {
+  func::FuncOp forward = makeFunction(".forward");
+  IRMapping mapping;
+  program.getBody().cloneInto(&forward.getBody(), mapping);
+  Operation *end = forward.front().getTerminator();
+  OpBuilder b(end);
+  SmallVector<Value> returned(end->getOperands());
+  SmallVector<DictionaryAttr> attributes;
+  for (unsigned i = 0; i < program.getNumResults(); ++i)
+    attributes.push_back(program.getResultAttrDict(i));
+  for (const SavedValue &each : saved) {
+    Value value = mapping.lookup(each.value);
+    if (value.getType() != each.type || llvm::is_contained(returned, value))
+      value = copy(b, value, each.type);
+    returned.push_back(value);
+    attributes.push_back(b.getDictionaryAttr(b.getNamedAttr(attn::nameAttrName, b.getStringAttr(each.name))));
+  }
+  end->setOperands(returned);
+  forward.setFunctionType(builder.getFunctionType(program.getArgumentTypes(), ValueRange(returned).getTypes()));
+  forward.setAllResultAttrs(attributes);
+}
+
+LogicalResult ProgramDifferentiation::run() {
+  if (!llvm::hasSingleElement(program.getBody()))
+    return program.emitOpError() << "expected a program of one block";
+  for (Operation &op : program.front())
+    for (Value result : op.getResults())
+      if (isa<attn::MixerType>(result.getType()))
+        return op.emitOpError() << "expected a program without mixers; run 'attn-apply-mixers' first";
+  return writeBackward();
+}
+
+/// Whether a function is one that this pass is to differentiate.
+static bool isWanted(func::FuncOp function, SymbolTable &symbols) {
+  if (!function->hasAttr(attn::programAttrName) || function.isExternal() ||
+      symbols.lookup((function.getName() + ".backward").str()))
+    return false;
+  for (StringRef suffix : {".forward", ".backward"})
+    if (StringRef base = function.getName(); base.consume_back(suffix) && symbols.lookup(base))
+      return false;
+  return !floatsAmong(function.getArgumentTypes()).empty() && !floatsAmong(function.getResultTypes()).empty();
+}
+
+namespace {
+struct DifferentiatePass : PassWrapper<DifferentiatePass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(DifferentiatePass)
+
+  DifferentiatePass() = default;
+  explicit DifferentiatePass(bool fast) { this->fast = fast; }
+  DifferentiatePass(const DifferentiatePass &other) : PassWrapper(other) { fast = other.fast.getValue(); }
+
+  StringRef getArgument() const final { return "attn-differentiate"; }
+  StringRef getDescription() const final { return "a forward and a backward function for every program"; }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<attn::AttnDialect, arith::ArithDialect, math::MathDialect>();
+    registry.addExtension(+[](MLIRContext *context, attn::AttnDialect *) {
+      attachMapAdjoint(*context);
+      attachAttendAdjoint(*context);
+      attachSequenceAdjoints(*context);
+    });
+  }
+  void runOnOperation() final {
+    SymbolTable symbols(getOperation());
+    SmallVector<func::FuncOp> programs;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (isWanted(function, symbols))
+        programs.push_back(function);
+    for (func::FuncOp program : programs)
+      if (failed(ProgramDifferentiation(program, fast).run()))
+        return signalPassFailure();
+  }
+
+  Option<bool> fast{*this, "fast", llvm::cl::desc("let attention gradients be added in any order"),
+                    llvm::cl::init(false)};
+};
+} // namespace
+
+std::unique_ptr<Pass> weft::createDifferentiatePass(bool fast) { return std::make_unique<DifferentiatePass>(fast); }
+void weft::registerDifferentiatePass() { PassRegistration<DifferentiatePass>(); }

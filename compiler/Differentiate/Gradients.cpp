@@ -1,0 +1,135 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// See Gradients.h.
+#include "compiler/Differentiate/Gradients.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace weft;
+using attn::WholeTensorType;
+
+/// The tensors of floats that an op reads, each as often as it does: operands, and elements in regions.
+static SmallVector<Value> floatsRead(Operation &op) {
+  SmallVector<Value> read;
+  for (Value operand : op.getOperands())
+    if (isFloatTensor(operand))
+      read.push_back(operand);
+  for (Region &region : op.getRegions())
+    region.walk([&](attn::ElementOp element) {
+      if (isFloatTensor(element.getTensor()))
+        read.push_back(element.getTensor());
+    });
+  return read;
+}
+
+Gradients::Gradients(func::FuncOp program, func::FuncOp backward, bool fast)
+    : b(program.getLoc(), OpBuilder::atBlockEnd(&backward.front())), fast(fast), block(backward.front()),
+      programArguments(program.getNumArguments()) {
+  for (auto [from, to] : llvm::zip(program.getArguments(), block.getArguments()))
+    primals.map(from, to);
+  findUses(program);
+}
+
+void Gradients::findUses(func::FuncOp program) {
+  llvm::DenseSet<Value> dependent, needed;
+  for (Value argument : program.getArguments())
+    if (isFloatTensor(argument))
+      dependent.insert(argument);
+  Block &body = program.front();
+  for (Operation &op : body)
+    if (llvm::any_of(floatsRead(op), [&](Value value) { return dependent.contains(value); }))
+      for (Value result : op.getResults())
+        if (isFloatTensor(result))
+          dependent.insert(result);
+  for (Operation &op : llvm::reverse(body)) {
+    bool isEnd = op.hasTrait<OpTrait::IsTerminator>();
+    if (!isEnd && llvm::none_of(op.getResults(), [&](Value value) { return needed.contains(value); }))
+      continue;
+    for (Value value : floatsRead(op)) {
+      needed.insert(value);
+      if (dependent.contains(value))
+        ++uses[value];
+    }
+  }
+}
+
+Type Gradients::elementFor(Value value) const {
+  if (isa<BlockArgument>(value) && uses.lookup(value) == 1)
+    return tensorType(value).getElementType();
+  return Float32Type::get(value.getContext());
+}
+
+void Gradients::add(Value value, Value contribution) {
+  if (wants(value))
+    terms[value].push_back(contribution);
+}
+
+void Gradients::addSummed(Value value, Value contribution) {
+  if (!wants(value))
+    return;
+  WholeTensorType type = tensorType(value);
+  if (type.getDims() != tensorType(contribution).getDims())
+    contribution = attn::SumOp::create(b, type.withElement(elementFor(value)), contribution);
+  add(value, contribution);
+}
+
+Value Gradients::get(Value value, Type element) {
+  auto found = terms.find(value);
+  if (found == terms.end())
+    return {};
+  SmallVector<Value, 2> &its = found->second;
+  WholeTensorType type = tensorType(value);
+  if (its.size() == 1) {
+    WholeTensorType only = tensorType(its.front());
+    if (only.getDims() == type.getDims() && (!element || only.getElementType() == element))
+      return its.front();
+  }
+  auto body = [](ImplicitLocOpBuilder &b, ValueRange scalars) -> SmallVector<Value> {
+    Value sum = scalars.front();
+    for (Value scalar : scalars.drop_front())
+      sum = arith::AddFOp::create(b, sum, scalar);
+    return {sum};
+  };
+  Type wanted = element ? element : its.size() > 1 ? b.getF32Type() : tensorType(its.front()).getElementType();
+  Value sum = attn::MapOp::create(b, type.withElement(wanted), its, body).getResult(0);
+  its = {sum};
+  return sum;
+}
+
+Value Gradients::addSavedArgument(OpResult result, attn::AttendOp op) {
+  WholeTensorType type = tensorType(result);
+  bool isOut = result == op.getOut();
+  if (isOut)
+    type = type.withElement(tensorType(op.getValues().front()).getElementType());
+  std::string name = (isOut ? "saved_out" : "saved_lse") + std::to_string(savedValues.size());
+  savedValues.push_back({result, type, name});
+  return block.insertArgument(programArguments + savedValues.size() - 1, type, result.getLoc());
+}
+
+Value Gradients::primal(Value value) {
+  if (Value known = primals.lookupOrNull(value))
+    return known;
+  auto result = cast<OpResult>(value);
+  Operation *op = result.getOwner();
+  if (auto attend = dyn_cast<attn::AttendOp>(op)) {
+    Value argument = addSavedArgument(result, attend);
+    primals.map(value, argument);
+    return argument;
+  }
+  llvm::SetVector<Value> read(op->operand_begin(), op->operand_end());
+  getUsedValuesDefinedAbove(op->getRegions(), read);
+  for (Value each : read)
+    primal(each);
+  b.clone(*op, primals); // (Maps the results.)
+  return primals.lookup(value);
+}
+
+void Gradients::usePrimals(Region &region) {
+  region.walk([&](Operation *op) {
+    for (OpOperand &operand : op->getOpOperands())
+      if (isa<WholeTensorType>(operand.get().getType()))
+        if (Value known = operand.get(); known.getParentBlock() != &block)
+          operand.set(primal(known));
+  });
+}

@@ -1,0 +1,157 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Adjoints of the linear ops, each the transpose of its op, and of rms_norm.
+#include "compiler/Differentiate/Adjoints.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace weft;
+using attn::WholeTensorType;
+using Scalars = SmallVector<Value>;
+
+/// The type of a contribution to the gradient of `value`.
+static Type contributionType(const Gradients &gradients, Value value) {
+  return tensorType(value).withElement(gradients.elementFor(value));
+}
+
+namespace {
+
+/// The transpose of a sum repeats: what broadcasts in `attn.map` is handed on as it is.
+struct SumAdjoint : DifferentiableOpInterface::ExternalModel<SumAdjoint, attn::SumOp> {
+  LogicalResult addAdjoint(Operation *op, Gradients &gradients) const {
+    auto sum = cast<attn::SumOp>(op);
+    Value gradient = gradients.get(sum.getResult());
+    if (!gradient)
+      return success();
+    if (!sum.getAway()) {
+      gradients.add(sum.getSource(), gradient);
+      return success();
+    }
+    // Not aligned at the last axis: each element looks for its sum.
+    WholeTensorType source = tensorType(sum.getSource());
+    auto body = [&](ImplicitLocOpBuilder &b, ValueRange) -> Scalars {
+      Scalars indices;
+      for (int64_t axis = 0; axis < source.getRank(); ++axis)
+        if (!llvm::is_contained(*sum.getAway(), axis))
+          indices.push_back(attn::IndexOp::create(b, b.getI32Type(), axis));
+      return {attn::ElementOp::create(b, b.getF32Type(), gradient, indices)};
+    };
+    auto map = attn::MapOp::create(gradients.b, contributionType(gradients, sum.getSource()), ValueRange(), body);
+    gradients.add(sum.getSource(), map.getResult(0));
+    return success();
+  }
+};
+
+struct PrefixMeanAdjoint : DifferentiableOpInterface::ExternalModel<PrefixMeanAdjoint, attn::PrefixMeanOp> {
+  LogicalResult addAdjoint(Operation *op, Gradients &gradients) const {
+    auto mean = cast<attn::PrefixMeanOp>(op);
+    if (Value gradient = gradients.get(mean.getResult()))
+      gradients.add(mean.getSource(),
+                    attn::PrefixMeanOp::create(gradients.b, contributionType(gradients, mean.getSource()), gradient,
+                                               !mean.getTransposed()));
+    return success();
+  }
+};
+
+struct ConvolveAdjoint : DifferentiableOpInterface::ExternalModel<ConvolveAdjoint, attn::ConvolveOp> {
+  LogicalResult addAdjoint(Operation *op, Gradients &gradients) const {
+    auto convolve = cast<attn::ConvolveOp>(op);
+    Value gradient = gradients.get(convolve.getResult());
+    Value source = convolve.getSource(), taps = convolve.getTaps();
+    if (gradient && gradients.wants(source))
+      gradients.add(source,
+                    attn::ConvolveOp::create(gradients.b, contributionType(gradients, source), gradient,
+                                             gradients.primal(taps), convolve.getCentred(), convolve.getDilation(),
+                                             convolve.getGridAttr(), !convolve.getTransposed()));
+    if (gradient && gradients.wants(taps))
+      gradients.add(taps, attn::ConvolveTapsGradOp::create(gradients.b, contributionType(gradients, taps),
+                                                           gradients.primal(source), gradient, convolve.getCentred(),
+                                                           convolve.getDilation(), convolve.getGridAttr(),
+                                                           convolve.getTransposed()));
+    return success();
+  }
+};
+
+struct RopeAdjoint : DifferentiableOpInterface::ExternalModel<RopeAdjoint, attn::RopeOp> {
+  LogicalResult addAdjoint(Operation *op, Gradients &gradients) const {
+    auto rope = cast<attn::RopeOp>(op);
+    if (Value gradient = gradients.get(rope.getResult()))
+      gradients.add(rope.getSource(), attn::RopeOp::create(gradients.b, contributionType(gradients, rope.getSource()),
+                                                           gradient, rope.getBaseAttr(), rope.getWindowAttr(),
+                                                           rope.getGridAttr(), rope.getFormAttr(),
+                                                           rope.getInverse() ? UnitAttr() : gradients.b.getUnitAttr()));
+    return success();
+  }
+};
+
+/// y = x r gain with r = 1 / sqrt(mean(x²) + eps):
+///   dx = r (dy gain - x r² mean(dy gain x)),  dgain = Σ dy x r over batch and rows.
+struct RmsNormAdjoint : DifferentiableOpInterface::ExternalModel<RmsNormAdjoint, attn::RmsNormOp> {
+  LogicalResult addAdjoint(Operation *op, Gradients &gradients) const;
+};
+
+} // namespace
+
+/// The gain of a map's element of [B, H, N, D], times `value`; without a gain `value`.
+static Value timesGain(ImplicitLocOpBuilder &b, Value gain, Value value) {
+  if (!gain)
+    return value;
+  Value head = attn::IndexOp::create(b, b.getI32Type(), 1), channel = attn::IndexOp::create(b, b.getI32Type(), 3);
+  Value its = attn::ElementOp::create(b, b.getF32Type(), gain, ValueRange{head, channel});
+  return arith::MulFOp::create(b, value, its);
+}
+
+LogicalResult RmsNormAdjoint::addAdjoint(Operation *op, Gradients &gradients) const {
+  auto norm = cast<attn::RmsNormOp>(op);
+  Value dy = gradients.get(norm.getResult());
+  if (!dy)
+    return success();
+  ImplicitLocOpBuilder &b = gradients.b;
+  Value x = gradients.primal(norm.getSource());
+  Value gain = norm.getGain() ? gradients.primal(norm.getGain()) : Value();
+  WholeTensorType whole = tensorType(norm.getSource()).withElement(b.getF32Type()), row = whole.withDim(3, "1");
+
+  auto mulElements = [](ImplicitLocOpBuilder &b, Value x, Value y) { return arith::MulFOp::create(b, x, y); };
+  auto productsBody = [&](ImplicitLocOpBuilder &b, ValueRange s) -> Scalars {
+    return {mulElements(b, s[0], s[0]), mulElements(b, timesGain(b, gain, s[1]), s[0])};
+  };
+  auto products = attn::MapOp::create(b, {whole, whole}, {x, dy}, productsBody);
+  Value squares = attn::SumOp::create(b, row, products.getResult(0));
+  Value inner = attn::SumOp::create(b, row, products.getResult(1));
+
+  auto rowBody = [&](ImplicitLocOpBuilder &b, ValueRange s) -> Scalars {
+    Value size = arith::SIToFPOp::create(b, b.getF32Type(), attn::SizeOp::create(b, b.getI32Type(), whole.dim(3)));
+    Value eps = arith::ConstantOp::create(b, b.getF32FloatAttr(norm.getEps().convertToDouble()));
+    Value r = math::RsqrtOp::create(b, arith::AddFOp::create(b, arith::DivFOp::create(b, s[0], size), eps));
+    Value part = mulElements(b, mulElements(b, r, mulElements(b, r, r)), arith::DivFOp::create(b, s[1], size));
+    return {r, part};
+  };
+  auto rows = attn::MapOp::create(b, {row, row}, {squares, inner}, rowBody);
+  Value r = rows.getResult(0), part = rows.getResult(1);
+
+  if (gradients.wants(norm.getSource())) {
+    auto body = [&](ImplicitLocOpBuilder &b, ValueRange s) -> Scalars {
+      Value along = mulElements(b, s[2], timesGain(b, gain, s[1]));
+      return {arith::SubFOp::create(b, along, mulElements(b, s[0], s[3]))};
+    };
+    Type type = contributionType(gradients, norm.getSource());
+    gradients.add(norm.getSource(), attn::MapOp::create(b, type, {x, dy, r, part}, body).getResult(0));
+  }
+  if (gain && gradients.wants(norm.getGain())) {
+    auto body = [&](ImplicitLocOpBuilder &b, ValueRange s) -> Scalars {
+      return {mulElements(b, s[1], mulElements(b, s[0], s[2]))};
+    };
+    Value terms = attn::MapOp::create(b, whole, {x, dy, r}, body).getResult(0);
+    gradients.add(norm.getGain(), attn::SumOp::create(b, contributionType(gradients, norm.getGain()), terms,
+                                                      b.getDenseI64ArrayAttr({0, 2})));
+  }
+  return success();
+}
+
+void weft::attachSequenceAdjoints(MLIRContext &context) {
+  attn::SumOp::attachInterface<SumAdjoint>(context);
+  attn::PrefixMeanOp::attachInterface<PrefixMeanAdjoint>(context);
+  attn::ConvolveOp::attachInterface<ConvolveAdjoint>(context);
+  attn::RopeOp::attachInterface<RopeAdjoint>(context);
+  attn::RmsNormOp::attachInterface<RmsNormAdjoint>(context);
+}
