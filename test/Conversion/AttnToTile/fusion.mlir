@@ -1,0 +1,99 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt %s --split-input-file --attn-to-tile --canonicalize --cse | FileCheck %s
+
+// SEMA in two launches: the sum over tokens, and everything else. Keys are rotated inside the kernel, as each window is met once; the convolution and
+// the mean join the output's tile before it is rounded and stored.
+
+!t = !attn.tensor<[B, H, N, 64], f16>
+!f = !attn.tensor<[B, H, N, 64], f32>
+!m = !attn.tensor<[B, H, 1, 64], f32>
+!l = !attn.tensor<[B, H, N], f32>
+!w = !attn.tensor<[3, "H*64"], f16>
+// CHECK-LABEL: func.func @sema(
+// CHECK-NEXT: %[[SUM:.*]] = attn.launch @sum_tokens(%{{.*}}) grid ["8", "H", "B"] {{.*}} -> !attn.tensor<[B, H, 8, 64], f32>
+// CHECK-NEXT: %[[OUT:.*]] = attn.launch @attend(
+// CHECK-SAME: grid ["cdiv(N, 64) * 1", "H", "B"]
+// CHECK-NEXT: return %[[OUT]]
+// CHECK-LABEL: func.func @attend(
+// CHECK: math.cos
+// CHECK-NOT: math.cos
+// CHECK: scf.if
+// CHECK-NOT: arith.select {{.*}} tensor<64x64xi1>
+// CHECK: else
+// CHECK: arith.select {{.*}} tensor<64x64xi1>
+// CHECK-COUNT-1: tile.store
+// CHECK-NOT: tile.store
+// CHECK: return
+func.func @sema(%q: !t, %k: !t, %v: !t, %taps: !w) -> !t attributes {attn.program} {
+  %qr = attn.rope %q {window = array<i64: 64>} : !t -> !t
+  %kr = attn.rope %k {window = array<i64: 64>} : !t -> !t
+  %o, %lse = attn.attend %qr keys(%kr : !t) values(%v : !t) {patterns = [#attn.block_window<[64]>], scale = 0.125 : f32} : !t -> !f, !l
+  %s = attn.sum %v : !t -> !m
+  %mean = attn.map ins(%s : !m) -> !m {
+  ^bb0(%x: f32):
+    %n = attn.size "N" : i32
+    %nf = arith.sitofp %n : i32 to f32
+    %r = arith.divf %x, %nf : f32
+    attn.yield %r : f32
+  }
+  %c = attn.convolve %v, %taps {centred} : !t, !w -> !f
+  %z = attn.map ins(%o, %mean, %c : !f, !m, !f) -> !t {
+  ^bb0(%x: f32, %y: f32, %w: f32):
+    %a = arith.addf %x, %y : f32
+    %r = arith.addf %a, %w : f32
+    attn.yield %r : f32
+  }
+  return %z : !t
+}
+
+// -----
+
+// Under a pattern that meets keys again and again, rotated keys are stored once; rotated queries are not.
+
+!t = !attn.tensor<[B, H, N, 64], f16>
+!l = !attn.tensor<[B, H, N], f32>
+// CHECK-LABEL: func.func @rope_causal(
+// CHECK-SAME: %[[Q:[a-z0-9]+]]: {{[^,]+, [^,]+, [^,]+, [^,]+, [^,]+}}, %[[K:[a-z0-9]+]]:
+// CHECK: %[[ROTATED:.*]] = attn.launch @rows(%[[K]])
+// CHECK: attn.launch @attend(%[[Q]], %[[ROTATED]],
+func.func @rope_causal(%q: !t, %k: !t, %v: !t) -> !t attributes {attn.program} {
+  %qr = attn.rope %q : !t -> !t
+  %kr = attn.rope %k : !t -> !t
+  %o, %lse = attn.attend %qr keys(%kr : !t) values(%v : !t) {patterns = [#attn.causal], scale = 0.125 : f32} : !t -> !t, !l
+  return %o : !t
+}
+
+// -----
+
+// What an epilogue takes from elsewhere is stored by itself where it is stored anyway; a value that others need beside the epilogue is stored too.
+
+!t = !attn.tensor<[B, H, N, 64], f16>
+!l = !attn.tensor<[B, H, N], f32>
+// CHECK-LABEL: func.func @gate(
+// CHECK: %[[BOTH:.*]]:2 = attn.launch @attend(
+// CHECK: return %[[BOTH]]#1, %[[BOTH]]#0
+func.func @gate(%q: !t, %k: !t, %v: !t, %g: !t) -> (!t, !t) attributes {attn.program} {
+  %o, %lse = attn.attend %q keys(%k : !t) values(%v : !t) {patterns = [#attn.causal], scale = 0.125 : f32} : !t -> !t, !l
+  %y = attn.map ins(%o, %g : !t, !t) -> !t {
+  ^bb0(%a: f32, %b: f32):
+    %r = arith.mulf %a, %b : f32
+    attn.yield %r : f32
+  }
+  return %y, %o : !t, !t
+}
+
+// -----
+
+// Maps of other shapes get kernels over their elements.
+
+!t = !attn.tensor<[A, C], f32>
+// CHECK-LABEL: func.func @weights(
+// CHECK: attn.launch @map({{.*}}) grid ["cdiv(1 * (A) * (C), 512)", "1", "1"]
+func.func @weights(%x: !t) -> !t attributes {attn.program} {
+  %y = attn.map ins(%x : !t) -> !t {
+  ^bb0(%a: f32):
+    %r = arith.negf %a : f32
+    attn.yield %r : f32
+  }
+  return %y : !t
+}

@@ -1,0 +1,41 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt %s --split-input-file --attn-to-tile --canonicalize --cse | FileCheck %s
+
+// A pattern without formulas: a kernel writes which blocks have pairs, the attention walks what it wrote, whole blocks without a mask first. The same for
+// every batch and head, the lists are made once.
+
+!t = !attn.tensor<[B, H, N, 64], f16>
+!l = !attn.tensor<[B, H, N], f32>
+// CHECK-LABEL: func.func @strided(
+// CHECK: %[[LISTS:.*]]:2 = attn.launch @blocks_of_queries() grid ["cdiv(N, 128)", "1", "1"] {{.*}} -> (!attn.tensor<[1, 1, "cdiv(N, 128)", "cdiv(N, 64)"], i32>, !attn.tensor<[1, 1, "cdiv(N, 128)", 2], i32>)
+// CHECK: attn.launch @attend({{.*}}%[[LISTS]]#
+// CHECK-LABEL: func.func @attend(
+// CHECK: scf.for
+// CHECK: tile.load {{.*}} : !tile.ptr<i32>
+// CHECK-NOT: arith.select
+// CHECK: scf.for
+// CHECK: tile.load {{.*}} : !tile.ptr<i32>
+// CHECK: arith.select {{.*}} tensor<128x64xi1>
+func.func @strided(%q: !t, %k: !t, %v: !t) -> !t attributes {attn.program} {
+  %o, %lse = attn.attend %q keys(%k : !t) values(%v : !t) {patterns = [#attn.strided<3>], scale = 0.125 : f32} : !t -> !t, !l
+  return %o : !t
+}
+
+// -----
+
+// A bitmap of blocks no smaller than the tiles is asked once a block, for each batch and head.
+
+!t = !attn.tensor<[B, H, N, 64], f16>
+!l = !attn.tensor<[B, H, N], f32>
+!b = !attn.tensor<[B, H, R, C], i1>
+// CHECK: attn.launch @blocks_of_queries({{.*}}) grid ["cdiv(N, 128)", "H", "B"]
+// CHECK-LABEL: func.func @blocks_of_queries(
+// CHECK: scf.for
+// CHECK: tile.load {{.*}} : !tile.ptr<i1>
+// CHECK-NOT: tensor<128x64
+// CHECK: return
+func.func @bitmap(%q: !t, %k: !t, %v: !t, %bits: !b) -> !t attributes {attn.program} {
+  %o, %lse = attn.attend %q keys(%k : !t) values(%v : !t) over(%bits : !b)
+    {patterns = [#attn.block_bitmap<bits = 0, blockM = 128, blockN = 128>], scale = 0.125 : f32} : !t -> !t, !l
+  return %o : !t
+}

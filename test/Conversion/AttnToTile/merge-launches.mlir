@@ -1,0 +1,60 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt %s --split-input-file --attn-merge-launches | FileCheck %s
+
+// Two kernels that do not wait for one another become one. The third needs the first's result, and stays.
+
+!t = !attn.tensor<[N], f32>
+// CHECK-LABEL: func.func @three(
+// CHECK-NEXT: %[[BOTH:.*]]:2 = attn.launch @f_g(%{{.*}}, %{{.*}}) grid ["(cdiv(N, 64)) * (1) * (1) + (N) * (2) * (1)", "1", "1"] {sizes = ["N", "cdiv(N, 64)", "1", "2"]}
+// CHECK-NEXT: attn.launch @h(%[[BOTH]]#0)
+// CHECK-LABEL: func.func @f_g(
+// CHECK: %[[PROGRAM:.*]] = tile.program_id x
+// CHECK: %[[FIRST:.*]] = arith.cmpi slt, %[[PROGRAM]]
+// CHECK: scf.if %[[FIRST]]
+// CHECK: tile.store
+// CHECK: else
+// CHECK: tile.store
+func.func @three(%x: !t, %y: !t) -> (!t, !t) attributes {attn.program} {
+  %a = attn.launch @f(%x) grid ["cdiv(N, 64)", "1", "1"] {sizes = ["N"]} : (!t) -> !t
+  %b = attn.launch @g(%y) grid ["N", "2", "1"] : (!t) -> !t
+  %c = attn.launch @h(%a) grid ["1", "1", "1"] : (!t) -> !t
+  return %b, %c : !t, !t
+}
+func.func @f(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>, %n: i32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  %i = tile.program_id x : i32
+  %p = tile.addptr %x, %i : !tile.ptr<f32>, i32
+  %v = tile.load %p : !tile.ptr<f32>
+  tile.store %y, %v : !tile.ptr<f32>
+  return
+}
+func.func @g(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
+  %i = tile.program_id y : i32
+  %p = tile.addptr %x, %i : !tile.ptr<f32>, i32
+  %v = tile.load %p : !tile.ptr<f32>
+  tile.store %y, %v : !tile.ptr<f32>
+  return
+}
+func.func @h(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
+  %v = tile.load %x : !tile.ptr<f32>
+  tile.store %y, %v : !tile.ptr<f32>
+  return
+}
+
+// -----
+
+// Kernels on different numbers of warps stay apart.
+
+!t = !attn.tensor<[N], f32>
+// CHECK-LABEL: func.func @warps(
+// CHECK-COUNT-2: attn.launch
+func.func @warps(%x: !t, %y: !t) -> (!t, !t) attributes {attn.program} {
+  %a = attn.launch @f(%x) grid ["1", "1", "1"] : (!t) -> !t
+  %b = attn.launch @g(%y) grid ["1", "1", "1"] : (!t) -> !t
+  return %a, %b : !t, !t
+}
+func.func @f(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  return
+}
+func.func @g(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 8, stages = 1>} {
+  return
+}
