@@ -68,6 +68,11 @@ CASES = {
         "a * wl.zeros((4, 2), wl.int32)",
         ["[4, 8] and [4, 2]", "axis 1 is 8"],
     ),
+    "gather shapes": (
+        ["a = wl.zeros((64, 32), wl.float16)", "b = wl.gather(a, wl.arange(0, 64)[:, None], 0)"],
+        "wl.arange(0, 64)[:, None]",
+        ["but along axis 0, but got [64, 1] for [64, 32]", "wl.broadcast_to"],
+    ),
     "dot shapes": (
         ["a = wl.zeros((64, 32), wl.float16)", "c = wl.dot(a, a)"],
         "wl.dot(a, a)",

@@ -346,6 +346,57 @@ def test_scans(shape, axis, seed):
     assert np.array_equal(backwards, np.flip(np.maximum.accumulate(np.flip(x, axis), axis), axis))
 
 
+@weft.jit
+def gather_all(
+    x, index, y, rows, AXIS: wl.constexpr, M: wl.constexpr, N: wl.constexpr, K: wl.constexpr, L: wl.constexpr
+):
+    a = wl.load(x + wl.arange(0, M)[:, None] * N + wl.arange(0, N)[None, :])
+    at = wl.arange(0, K)[:, None] * L + wl.arange(0, L)[None, :]
+    wl.store(y + at, wl.gather(a, wl.load(index + at), AXIS))
+    # One index for a whole row: (7 i + 3) mod M.
+    row = wl.broadcast_to((wl.arange(0, M)[:, None] * 7 + 3) % M, M, N)
+    picked = a.gather(row, 0)
+    wl.store(rows + wl.arange(0, M)[:, None] * N + wl.arange(0, N)[None, :], picked)
+
+
+@pytest.mark.parametrize("warps", [1, 4])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int8, np.float64], ids=lambda t: t.__name__)
+@pytest.mark.parametrize(
+    "shape, axis, size",
+    [((16, 16), 0, 16), ((64, 32), 0, 8), ((4, 64), 0, 128), ((8, 128), 1, 32), ((128, 2), 1, 16), ((1, 64), 1, 64)],
+    ids=str,
+)
+def test_gather(shape, axis, size, dtype, warps, seed):
+    random = np.random.default_rng(seed)
+    x = random.integers(-100, 100, shape).astype(dtype)
+    picked = (size, shape[1]) if axis == 0 else (shape[0], size)
+    index = random.integers(0, shape[axis], picked).astype(np.int64 if warps == 4 else np.int32)
+    y, rows = np.full(picked, 101, dtype), np.full(shape, 101, dtype)
+    run(gather_all, x, index, y, rows, AXIS=axis, M=shape[0], N=shape[1], K=picked[0], L=picked[1], num_warps=warps)
+    assert np.array_equal(y, np.take_along_axis(x, index, axis))
+    assert np.array_equal(rows, x[(np.arange(shape[0]) * 7 + 3) % shape[0]])
+
+
+def test_gather_of_a_product(seed):
+    """From the layout of a product's result, in a loop, whose next iteration writes what this one reads."""
+
+    @weft.jit
+    def kernel(x, y, N: wl.constexpr):
+        i, j = wl.arange(0, N)[:, None], wl.arange(0, N)[None, :]
+        a = wl.load(x + i * N + j)
+        total = wl.zeros((N, N), wl.float32)
+        for step in range(1, 4):
+            total += wl.gather(wl.dot(a, a) * step, (i + step + j * 0) % N, 0)
+        wl.store(y + i * N + j, total)
+
+    N = 32
+    x = np.random.default_rng(seed).integers(-3, 4, (N, N)).astype(np.float16)
+    y = np.full((N, N), np.nan, np.float32)
+    run(kernel, x, y, N=N)
+    product = x.astype(np.float32) @ x.astype(np.float32)
+    assert np.array_equal(y, sum(step * np.roll(product, -step, 0) for step in (1, 2, 3)))
+
+
 def test_shape_operations(seed):
     @weft.jit
     def kernel(x, y, N: wl.constexpr):

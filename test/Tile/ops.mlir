@@ -120,6 +120,8 @@ func.func @combining(%x: tensor<64x32xf32>, %i: tensor<64x32xi32>) {
     %l = arith.select %more, %j, %k : i32
     tile.yield %c, %l : f32, i32
   }
+  // CHECK: tile.gather %{{.*}}[%{{.*}}] {axis = 0 : i32} : tensor<64x32xf32>[tensor<64x32xi32>] -> tensor<64x32xf32>
+  %4 = tile.gather %x[%i] {axis = 0 : i32} : tensor<64x32xf32>[tensor<64x32xi32>] -> tensor<64x32xf32>
   // CHECK: tile.scan %{{.*}} {axis = 0 : i32, reverse} : (tensor<64x32xi32>) -> tensor<64x32xi32> {
   %3 = tile.scan %i {axis = 0 : i32, reverse} : (tensor<64x32xi32>) -> tensor<64x32xi32> {
   ^bb0(%a: i32, %b: i32):

@@ -190,3 +190,51 @@ func.func @split_c2_element(%x: tensor<8x2xf32>) {
   %0:2 = tile.split %x : tensor<8x2xf32> -> tensor<8xi32>, tensor<8xf32>
   return
 }
+
+// -----
+
+func.func @gather_c1(%x: tensor<8x16xf32>, %i: tensor<8x16xi32>) {
+  // expected-error@+1 {{expected 'axis' between 0 and 1, but got 2}}
+  %0 = tile.gather %x[%i] {axis = 2 : i32} : tensor<8x16xf32>[tensor<8x16xi32>] -> tensor<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @gather_c2_element(%x: tensor<8x16xf32>, %i: tensor<8x16xi64>) {
+  // expected-error@+1 {{expected indices of element type 'i32', but got 'i64'}}
+  %0 = tile.gather %x[%i] {axis = 0 : i32} : tensor<8x16xf32>[tensor<8x16xi64>] -> tensor<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @gather_c2_shape(%x: tensor<8x16xf32>, %i: tensor<8x32xi32>) {
+  // expected-error@+1 {{expected indices of the source's shape but along axis 0, but got 'tensor<8x32xi32>' for 'tensor<8x16xf32>'}}
+  %0 = tile.gather %x[%i] {axis = 0 : i32} : tensor<8x16xf32>[tensor<8x32xi32>] -> tensor<8x32xf32>
+  return
+}
+
+// -----
+
+func.func @gather_c2_rank(%x: tensor<8x16xf32>, %i: tensor<8xi32>) {
+  // expected-error@+1 {{expected indices of the source's shape but along axis 0, but got 'tensor<8xi32>' for 'tensor<8x16xf32>'}}
+  %0 = tile.gather %x[%i] {axis = 0 : i32} : tensor<8x16xf32>[tensor<8xi32>] -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @gather_c3_shape(%x: tensor<8x16xf32>, %i: tensor<4x16xi32>) {
+  // expected-error@+1 {{expected a result of shape [4, 16], but got [8, 16]}}
+  %0 = tile.gather %x[%i] {axis = 0 : i32} : tensor<8x16xf32>[tensor<4x16xi32>] -> tensor<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @gather_c3_element(%x: tensor<8x16xf32>, %i: tensor<4x16xi32>) {
+  // expected-error@+1 {{expected a result of element type 'f32', but got 'f16'}}
+  %0 = tile.gather %x[%i] {axis = 0 : i32} : tensor<8x16xf32>[tensor<4x16xi32>] -> tensor<4x16xf16>
+  return
+}

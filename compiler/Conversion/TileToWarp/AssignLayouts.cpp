@@ -125,7 +125,8 @@ Choice Planner::fixedChoice(Operation *op) {
       return {attr(fmaLayout(type.getShape(), warps)), Strength::Product};
     return {attr(warp::mmaAccLayout(type.getShape(), dotPlan.warps)), Strength::Product};
   }
-  Choice operand = strongest(op->getOperands());
+  // A gather's indices come to its source, not the other way round.
+  Choice operand = isa<tile::GatherOp>(op) ? choiceOf(op->getOperand(0)) : strongest(op->getOperands());
   if (operand.layout)
     if (LayoutAttr layout = plan.rules.layoutFromOperand(op, operand.layout))
       return {layout, operand.strength};

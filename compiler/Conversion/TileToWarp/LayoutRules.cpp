@@ -32,7 +32,7 @@ OpKind kindOf(Operation *op) {
   if (isa<tile::PermuteOp, tile::ReshapeOp>(op))
     return OpKind::Reorder;
   if (isa<tile::LoadOp, tile::AtomicRMWOp, tile::AtomicCASOp, tile::DotOp, tile::ReduceOp, tile::ScanOp, tile::JoinOp,
-          tile::SplitOp>(op))
+          tile::SplitOp, tile::GatherOp>(op))
     return OpKind::Fixed;
   if (isa<tile::StoreOp, tile::AssertOp>(op))
     return OpKind::Effect;
@@ -70,6 +70,14 @@ std::optional<LinearLayout> splitLayout(const LinearLayout &whole) {
   return half;
 }
 
+/// The layout of a gather's indices and result beside its source's: the same along the other axes, as far as no lane
+/// then repeats another.
+static LinearLayout gatheredLayout(tile::GatherOp gather, const LinearLayout &source) {
+  auto type = cast<RankedTensorType>(gather.getType());
+  LinearLayout resized = source.resizeAxis(gather.getAxis(), type.getDimSize(gather.getAxis()));
+  return resized.isInjective() ? resized : defaultLayout(type.getShape(), source.size(InDim::Warp));
+}
+
 LayoutAttr LayoutRules::dotOperandLayout(Operation *op, LayoutAttr accumulator, unsigned index) const {
   if (index == 2)
     return accumulator;
@@ -103,6 +111,8 @@ LayoutAttr LayoutRules::operandLayout(Operation *op, LayoutAttr layout, unsigned
       .Case([&](tile::ReshapeOp) { return attr(layout.getLayout().reshape(type.getShape())); })
       .Case([&](tile::JoinOp) { return attr(*splitLayout(layout.getLayout())); })
       .Case([&](tile::DotOp) { return dotOperandLayout(op, layout, index); })
+      .Case(
+          [&](tile::GatherOp gather) { return index == 0 ? layout : attr(gatheredLayout(gather, layout.getLayout())); })
       .Default(layout);
 }
 
@@ -112,6 +122,7 @@ LayoutAttr LayoutRules::resultLayout(Operation *op, LayoutAttr layout, unsigned 
   return TypeSwitch<Operation *, LayoutAttr>(op)
       .Case([&](tile::ReduceOp reduce) { return attr(layout.getLayout().dropAxis(reduce.getAxis())); })
       .Case([&](tile::SplitOp) { return attr(*splitLayout(layout.getLayout())); })
+      .Case([&](tile::GatherOp gather) { return attr(gatheredLayout(gather, layout.getLayout())); })
       .Default(layout);
 }
 

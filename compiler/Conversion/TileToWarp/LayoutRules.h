@@ -38,7 +38,8 @@ struct DotPlan {
 };
 
 /// The rules. An op *runs in* a layout: that of its results for Source, Elementwise, View, Reorder and those Fixed ops
-/// that keep it (load, atomics, scan, join); the accumulator's for dot; the operand's for reduce, split and Effect.
+/// that keep it (load, atomics, scan, join); the accumulator's for dot; the operand's for reduce, split and Effect; the
+/// source's for gather.
 class LayoutRules {
 public:
   LayoutRules(mlir::MLIRContext *context, llvm::DenseMap<mlir::Operation *, DotPlan> dots)

@@ -126,6 +126,35 @@ static SmallVector<ShiftedBits> groupByDistance(ArrayRef<uint32_t> bases) {
 
 static uint32_t shifted(uint32_t value, int distance) { return distance >= 0 ? value << distance : value >> -distance; }
 
+/// The xor of the bases of the set bits of `value`, which has no others.
+static Value xorOfShifts(OpBuilder &b, Location loc, Value value, ArrayRef<uint32_t> bases, uint32_t allBits,
+                         llvm::function_ref<Value(uint32_t)> constant) {
+  uint32_t used = 0;
+  Value total;
+  for (ShiftedBits part : groupByDistance(bases)) {
+    Value term = value;
+    if (part.mask != allBits)
+      term = LLVM::AndOp::create(b, loc, value, constant(part.mask));
+    if (part.distance > 0)
+      term = LLVM::ShlOp::create(b, loc, term, constant(part.distance));
+    else if (part.distance < 0)
+      term = LLVM::LShrOp::create(b, loc, term, constant(-part.distance));
+    uint32_t bits = shifted(part.mask, part.distance);
+    if (!total)
+      total = term;
+    else if ((used & bits) == 0)
+      total = LLVM::OrOp::create(b, loc, total, term, /*isDisjoint=*/true);
+    else
+      total = LLVM::XOrOp::create(b, loc, total, term);
+    used |= bits;
+  }
+  return total ? total : constant(0);
+}
+
+Value Emitter::xorOfBases(Value value, ArrayRef<uint32_t> bases) {
+  return xorOfShifts(b, loc, value, bases, (1u << bases.size()) - 1, [&](uint32_t number) { return i32(number); });
+}
+
 Value Emitter::xorOfBits(ArrayRef<uint32_t> laneBases, ArrayRef<uint32_t> warpBases) {
   std::vector<uint32_t> bases(laneBases.begin(), laneBases.end());
   bases.resize(5, 0);
@@ -139,27 +168,7 @@ Value Emitter::xorOfBits(ArrayRef<uint32_t> laneBases, ArrayRef<uint32_t> warpBa
 
   Value tid = thread();
   Value sum = atEntry([&] {
-    Location here = kernel.getLoc();
-    uint32_t allBits = 32 * warps - 1, used = 0;
-    Value total;
-    for (ShiftedBits part : groupByDistance(bases)) {
-      Value term = tid;
-      if (part.mask != allBits)
-        term = LLVM::AndOp::create(b, here, tid, i32(part.mask));
-      if (part.distance > 0)
-        term = LLVM::ShlOp::create(b, here, term, i32(part.distance));
-      else if (part.distance < 0)
-        term = LLVM::LShrOp::create(b, here, term, i32(-part.distance));
-      uint32_t bits = shifted(part.mask, part.distance);
-      if (!total)
-        total = term;
-      else if ((used & bits) == 0)
-        total = LLVM::OrOp::create(b, here, total, term, /*isDisjoint=*/true);
-      else
-        total = LLVM::XOrOp::create(b, here, total, term);
-      used |= bits;
-    }
-    return total;
+    return xorOfShifts(b, kernel.getLoc(), tid, bases, 32 * warps - 1, [&](uint32_t number) { return i32(number); });
   });
   return bitSums[bases] = sum;
 }

@@ -100,6 +100,8 @@ public:
   /// The xor, over the set bits i of the lane, of laneBases[i], and over those of the warp, of warpBases[i]. Shared by
   /// equal bases.
   mlir::Value xorOfBits(llvm::ArrayRef<uint32_t> laneBases, llvm::ArrayRef<uint32_t> warpBases);
+  /// The xor, over the set bits i of `value` (i32, below 2^bases.size()), of bases[i].
+  mlir::Value xorOfBases(mlir::Value value, llvm::ArrayRef<uint32_t> bases);
   /// The coordinate along `axis` of the element in register 0 of this lane and warp. The element in register r is at
   /// `coordinate ^ layout.delinearize(layout.apply(InDim::Register, r))[axis]`.
   mlir::Value coordinate(const warp::LinearLayout &layout, unsigned axis);
@@ -184,5 +186,6 @@ void addSharedLowerings(LoweringTable &table);        // warp: alloc ... async_w
 void addConvertLayoutLowerings(LoweringTable &table); // warp.convert_layout                   (ConvertLayoutToLLVM.cpp)
 void addReduceLowerings(LoweringTable &table);        // tile.reduce                           (ReduceToLLVM.cpp)
 void addScanLowerings(LoweringTable &table);          // tile.scan                             (ScanToLLVM.cpp)
+void addGatherLowerings(LoweringTable &table);        // tile.gather                           (GatherToLLVM.cpp)
 
 } // namespace weft

@@ -37,6 +37,7 @@ LoweringTable makeTable() {
   addConvertLayoutLowerings(table);
   addReduceLowerings(table);
   addScanLowerings(table);
+  addGatherLowerings(table);
   return table;
 }
 

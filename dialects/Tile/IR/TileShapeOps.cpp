@@ -105,3 +105,23 @@ LogicalResult SplitOp::verify() {
   }
   return success();
 }
+
+LogicalResult GatherOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  auto indices = cast<RankedTensorType>(getIndices().getType());
+  int64_t axis = getAxisAttr().getInt();
+  if (axis < 0 || axis >= source.getRank())
+    return emitOpError() << "expected 'axis' between 0 and " << source.getRank() - 1 << ", but got " << axis;
+  if (!indices.getElementType().isInteger(32))
+    return emitOpError() << "expected indices of element type 'i32', but got " << indices.getElementType();
+  SmallVector<int64_t> expected(source.getShape());
+  if (indices.getRank() == source.getRank())
+    expected[axis] = indices.getDimSize(axis);
+  if (ArrayRef<int64_t>(expected) != indices.getShape()) {
+    InFlightDiagnostic diagnostic = emitOpError() << "expected indices of the source's shape but along axis " << axis;
+    return diagnostic << ", but got " << indices << " for " << source;
+  }
+  if (failed(verifyShape(*this, indices.getShape(), getResult().getType())))
+    return failure();
+  return verifySameElement(*this, source, getResult().getType());
+}

@@ -146,6 +146,24 @@ def Tile_JoinOp : Tile_Op<"join", [Pure, SameTypeOperands]> {
   let hasFolder = 1;
 }
 
+def Tile_GatherOp : Tile_Op<"gather", [Pure]> {
+  let summary = "elements picked along an axis: result[.., i, ..] = source[.., indices[.., i, ..], ..]";
+  let description = [{
+    Each element of the result is the one that its index names along `axis`, at the same place along the other axes. An index below 0 or past the axis' end gives any value.
+
+    C1: 0 <= axis < rank. C2: `indices` has the source's shape but for the size along `axis`; elements are i32. C3: the result has the shape of `indices` and the source's
+    element type.
+
+    ```mlir
+    %shifted = tile.gather %x[%rows] {axis = 0 : i32} : tensor<64x32xf16>[tensor<16x32xi32>] -> tensor<16x32xf16>
+    ```
+  }];
+  let arguments = (ins Tile_Tensor:$source, Tile_IntTensor:$indices, I32Attr:$axis);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$source `[` $indices `]` attr-dict `:` type($source) `[` type($indices) `]` `->` type($result)";
+  let hasVerifier = 1;
+}
+
 def Tile_SplitOp : Tile_Op<"split", [Pure]> {
   let summary = "the two halves of a tensor whose last axis has size 2";
   let description = [{

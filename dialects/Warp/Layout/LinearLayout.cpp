@@ -194,6 +194,19 @@ LinearLayout LinearLayout::squeezeAxis(unsigned axis) const {
       .withoutRepeatedRegisters();
 }
 
+LinearLayout LinearLayout::resizeAxis(unsigned axis, int64_t size) const {
+  SmallVector<int64_t, 4> shape(dims);
+  shape[axis] = size;
+  LinearLayout result = moveBases(*this, shape, [&](ArrayRef<int64_t> coordinates) {
+                          SmallVector<int64_t, 4> kept(coordinates);
+                          kept[axis] &= size - 1;
+                          return kept;
+                        }).withoutRepeatedRegisters();
+  if (size > dims[axis])
+    result.appendAxis(InDim::Register, axis, Log2_64(size / dims[axis]), dims[axis]);
+  return result;
+}
+
 LinearLayout LinearLayout::withoutRepeatedRegisters() const {
   LinearLayout result = *this;
   erase_if(result.map[static_cast<size_t>(InDim::Register)], [](uint32_t basis) { return basis == 0; });

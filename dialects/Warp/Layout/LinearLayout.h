@@ -75,6 +75,9 @@ public:
   LinearLayout dropAxis(unsigned axis) const;
   /// The tensor cut to size 1 along `axis`, rank kept: the source of a broadcast along it.
   LinearLayout squeezeAxis(unsigned axis) const;
+  /// The tensor with another size along `axis`: coordinates past a smaller one start anew, registers walk on along a
+  /// larger one.
+  LinearLayout resizeAxis(unsigned axis, int64_t size) const;
   /// Without the register bits that go to 0.
   LinearLayout withoutRepeatedRegisters() const;
 

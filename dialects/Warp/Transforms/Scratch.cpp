@@ -58,5 +58,9 @@ int64_t weft::warp::scratchBytes(Operation *op) {
             bytes += scanBytes(source.getType(), layoutAttrOf(source.getType()).getLayout().size(InDim::Warp));
         return bytes;
       })
+      .Case([](tile::GatherOp gather) -> int64_t {
+        auto source = cast<RankedTensorType>(gather.getSource().getType());
+        return source.getNumElements() * elementBytes(source.getElementType());
+      })
       .Default(int64_t(0));
 }

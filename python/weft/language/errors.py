@@ -276,6 +276,15 @@ def last_axis_of_two(operation: str, value: Any) -> KernelError:
     )
 
 
+def gather_shapes(source: Any, index: Any, axis: int) -> KernelError:
+    return KernelError(
+        f"expected an index with the shape of what it picks from but along axis {axis}, but got {_shape(index.shape)} "
+        f"for {_shape(source.shape)}",
+        "broadcast the index along the other axes with wl.broadcast_to",
+        "index",
+    )
+
+
 def unsupported_index(value: Any) -> KernelError:
     return KernelError(
         "expected only ':' and None between the brackets of a block, but got something else",

@@ -252,6 +252,32 @@ def split(a: tensor) -> tuple[tensor, tensor]:
     return (_reshaped(left, ()), _reshaped(right, ())) if scalars else (left, right)
 
 
+@member
+@builtin
+def gather(src: tensor, index: tensor, axis: Any) -> tensor:
+    """The elements that ``index`` names along ``axis``: result[i, j] = src[index[i, j], j] for axis 0.
+
+    ``index`` is a block of integers with the shape of ``src`` but for its size along ``axis``, and gives the result's
+    shape. An index outside of the axis gives any value.
+    """
+    value = to_tensor(src, "the first argument of 'gather'")
+    where = to_tensor(index, "the index of 'gather'")
+    if not value.shape:
+        raise errors.rank_too_small("gather", value, 1)
+    if not where.dtype.is_int() or where.dtype.is_bool():
+        raise errors.needs_integers("the index of gather", where.dtype, "cast it with .to(wl.int32)")
+    along = normalised_axis(axis, len(value.shape), "gather")
+    besides = [size for i, size in enumerate(value.shape) if i != along]
+    if len(where.shape) != len(value.shape) or [s for i, s in enumerate(where.shape) if i != along] != besides:
+        raise errors.gather_shapes(value, where, along)
+    where = convert(where, int32)
+    result = value.dtype.with_shape(where.shape)
+    builder = current()
+    return tensor(
+        builder.op("tile.gather", [value.handle, where.handle], [result], {"axis": builder.i32(along)}), result
+    )
+
+
 @builtin
 def interleave(a: Any, b: Any) -> tensor:
     """The elements of two blocks taken in turns along the last axis."""
