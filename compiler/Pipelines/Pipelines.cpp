@@ -26,12 +26,16 @@ static void simplify(OpPassManager &passes) {
   passes.addPass(createLoopInvariantCodeMotionPass());
 }
 
-std::vector<Stage> attnToTileStages(bool) {
+std::vector<Stage> attnToTileStages(bool differentiate) {
   return {
       {"attn",
-       [](OpPassManager &passes) {
+       [=](OpPassManager &passes) {
          passes.addNestedPass<func::FuncOp>(attn::createAttnApplyMixers());
          simplify(passes);
+         if (differentiate) {
+           passes.addPass(createDifferentiatePass());
+           simplify(passes);
+         }
        }},
       {"launches",
        [](OpPassManager &passes) {
