@@ -129,12 +129,19 @@ walkBlocks(const Walk &walk, ValueRange initial,
     std::optional<int64_t> begin = TileBuilder::constantOf(segment.begin), end = TileBuilder::constantOf(segment.end);
     if (segment.begin == segment.end || (begin && end && *begin >= *end))
       continue;
-    auto loop = scf::ForOp::create(b, segment.begin, segment.end, b.i32(1), carried);
+    // What a loop starts with (its first copies) is not for nothing where it has no blocks.
+    SmallVector<Type> types(ValueRange(carried).getTypes());
+    auto some = scf::IfOp::create(b, types, b.less(segment.begin, segment.end), /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(some.elseBlock());
+    scf::YieldOp::create(b, carried);
+    b.setInsertionPointToStart(some.thenBlock());
+    auto loop = scf::ForOp::create(b, segment.begin, segment.end, b.i32(1), carried);
+    scf::YieldOp::create(b, loop.getResults());
     b.setInsertionPointToStart(loop.getBody());
     SmallVector<Value> next = body({loop.getInductionVar(), segment.full}, loop.getRegionIterArgs());
     scf::YieldOp::create(b, next);
-    carried.assign(loop.getResults().begin(), loop.getResults().end());
+    carried.assign(some.getResults().begin(), some.getResults().end());
   }
   return carried;
 }

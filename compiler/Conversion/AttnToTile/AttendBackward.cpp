@@ -37,7 +37,7 @@ attn::ScheduleAttr queryGradientSchedule(attn::AttendBackwardOp op) {
     return scheduleOf(op, 64, 16, 4, 2);
   if (size <= 64)
     return scheduleOf(op, 128, 32, 4, 3);
-  return size <= 128 ? scheduleOf(op, 128, 32, 8, 3) : scheduleOf(op, 64, 16, 4, 2);
+  return size <= 128 ? scheduleOf(op, 128, 64, 8, 3) : scheduleOf(op, 64, 16, 4, 2);
 }
 
 attn::ScheduleAttr keyGradientSchedule(attn::AttendBackwardOp op) {
@@ -68,8 +68,8 @@ SmallVector<BackwardPart> backwardParts(attn::AttendBackwardOp op) {
 }
 
 /// dq, and of captured gradients all but those of keys.
-static LogicalResult lowerQueryGradient(attn::AttendBackwardOp op, ArrayRef<Value> roots, StoredValues &stored) {
-  BackwardKernel kernel(op, stored, "attend_backward_query", queryGradientSchedule(op), /*queriesDown=*/true);
+static LogicalResult lowerQueryGradient(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, ArrayRef<Value> roots, StoredValues &stored) {
+  BackwardKernel kernel(op, numbers, stored, "attend_backward_query", queryGradientSchedule(op), /*queriesDown=*/true);
   TileBuilder &b = kernel.b;
   RowTile rows = kernel.begin(0);
   QuerySide queries = kernel.pullQueries(kernel.asQueries(rows, kernel.standing.head));
@@ -97,9 +97,9 @@ static LogicalResult lowerQueryGradient(attn::AttendBackwardOp op, ArrayRef<Valu
 }
 
 /// dk and dv of a domain, from all query heads that share its key head, and captured gradients of keys.
-static LogicalResult lowerKeyGradients(attn::AttendBackwardOp op, unsigned domain, ArrayRef<Value> roots,
+static LogicalResult lowerKeyGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, unsigned domain, ArrayRef<Value> roots,
                                        StoredValues &stored) {
-  BackwardKernel kernel(op, stored, "attend_backward_keys", keyGradientSchedule(op), /*queriesDown=*/false);
+  BackwardKernel kernel(op, numbers, stored, "attend_backward_keys", keyGradientSchedule(op), /*queriesDown=*/false);
   TileBuilder &b = kernel.b;
   RowTile rows = kernel.begin(domain);
   KeySide keys = kernel.pullKeys(domain, kernel.asKeys(domain, rows, kernel.standing.head));
@@ -147,8 +147,8 @@ static LogicalResult lowerKeyGradients(attn::AttendBackwardOp op, unsigned domai
 }
 
 /// All gradients of a window's tokens, which are queries and keys alike. dS is turned once, for dq.
-static LogicalResult lowerWindowGradients(attn::AttendBackwardOp op, ArrayRef<Value> roots, StoredValues &stored) {
-  BackwardKernel kernel(op, stored, "attend_backward_window", keyGradientSchedule(op), /*queriesDown=*/false);
+static LogicalResult lowerWindowGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, ArrayRef<Value> roots, StoredValues &stored) {
+  BackwardKernel kernel(op, numbers, stored, "attend_backward_window", keyGradientSchedule(op), /*queriesDown=*/false);
   TileBuilder &b = kernel.b;
   RowTile rows = kernel.begin(0);
   RowTile tokens = kernel.asKeys(0, rows, kernel.standing.head);
@@ -174,18 +174,18 @@ static LogicalResult lowerWindowGradients(attn::AttendBackwardOp op, ArrayRef<Va
   return success();
 }
 
-LogicalResult lowerBackwardPart(attn::AttendBackwardOp op, const BackwardPart &part, ArrayRef<Value> roots,
+LogicalResult lowerBackwardPart(attn::AttendBackwardOp op, const BackwardPart &part, const SoftmaxNumbers &numbers, ArrayRef<Value> roots,
                                 StoredValues &stored) {
   // (What nobody uses is not made.)
   if (roots.empty() && planCaptures(op).empty())
     return success();
   switch (part.kind) {
   case BackwardPart::Kind::Query:
-    return lowerQueryGradient(op, roots, stored);
+    return lowerQueryGradient(op, numbers, roots, stored);
   case BackwardPart::Kind::Keys:
-    return lowerKeyGradients(op, part.domain, roots, stored);
+    return lowerKeyGradients(op, numbers, part.domain, roots, stored);
   case BackwardPart::Kind::Window:
-    return lowerWindowGradients(op, roots, stored);
+    return lowerWindowGradients(op, numbers, roots, stored);
   }
   llvm_unreachable("all kinds are handled");
 }

@@ -2,6 +2,7 @@
 // See AttendBackwardKernel.h.
 #include "compiler/Conversion/AttnToTile/AttendBackwardKernel.h"
 #include "dialects/Attn/Pattern/Membership.h"
+#include "dialects/Attn/Pattern/Transpose.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -11,9 +12,53 @@ namespace weft {
 
 static constexpr double log2OfE = 1.4426950408889634;
 
-BackwardKernel::BackwardKernel(attn::AttendBackwardOp op, StoredValues &stored, StringRef name,
+/// Pointers to a row's number each.
+static Value numberPointers(TileBuilder &b, const TensorParameter &numbers, const RowTile &rows) {
+  Value pointer = numbers.pointer;
+  pointer = b.addPtr(pointer, b.mul(b.cast(rows.batch, b.getI64Type()), numbers.strides[0]));
+  pointer = b.addPtr(pointer, b.mul(b.cast(rows.head, b.getI64Type()), numbers.strides[1]));
+  if (rows.base)
+    pointer = b.addPtr(pointer, rows.base);
+  if (rows.scalarStart)
+    pointer = b.addPtr(pointer, rows.scalarStart);
+  return b.addPtr(pointer, rows.scalarStart ? rows.offsets : rows.token);
+}
+
+/// -lse · log2 e, and -inf for rows that attend to nothing: 2^(score - inf) is 0 whatever the score.
+static Value minusShiftOf(TileBuilder &b, Value lse) {
+  double infinity = std::numeric_limits<double>::infinity();
+  Value none = b.compareFloat(arith::CmpFPredicate::OEQ, lse, b.f32(-infinity));
+  return b.select(none, b.f32(-infinity), b.mul(lse, b.f32(-log2OfE)));
+}
+
+SoftmaxNumbers lowerSoftmaxNumbers(attn::AttendBackwardOp op, StoredValues &stored) {
+  constexpr int64_t count = 64;
+  auto type = cast<attn::WholeTensorType>(op.getLse().getType());
+  KernelFrame frame(op, "attend_backward_rows");
+  TileBuilder &b = frame.b;
+  Puller puller(frame);
+  puller.stored = &stored;
+  Value start = b.mul(b.programId(tile::Axis::X), b.i32(count));
+  RowTile rows = rowsFrom(b, start, count, frame.size(type.dim(2)), /*bounded=*/true);
+  rows.head = b.programId(tile::Axis::Y);
+  rows.batch = b.programId(tile::Axis::Z);
+  rows.heads = type.dim(1).str();
+  auto stride = b.getStringAttr("cdiv(" + type.dim(2).str() + ", 4)");
+  auto padded =
+      attn::WholeTensorType::get({type.getDims()[0], type.getDims()[1], stride, b.getStringAttr("4")}, b.getF32Type());
+  for (Value number : {minusShiftOf(b, puller.pullRow(op.getLse(), rows)),
+                       b.mul(puller.pullRow(op.getDelta(), rows), b.f32(-1))}) {
+    TensorParameter output = frame.output(padded);
+    b.store(numberPointers(b, output, rows), number, rows.inside);
+  }
+  std::string tiles = "cdiv(" + type.dim(2).str() + ", " + std::to_string(count) + ")";
+  SmallVector<Value> results = frame.finish({{tiles, type.dim(1).str(), type.dim(0).str()}, 4, 2});
+  return {results[0], results[1]};
+}
+
+BackwardKernel::BackwardKernel(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, StoredValues &stored, StringRef name,
                                attn::ScheduleAttr schedule, bool queriesDown)
-    : op(op), attend(Attend::of(op)), stored(stored), schedule(schedule), queriesDown(queriesDown),
+    : op(op), attend(Attend::of(op)), numbers(numbers), stored(stored), schedule(schedule), queriesDown(queriesDown),
       windows(windowTiling(attend)), frame(op, name), b(frame.b), puller(frame),
       queryChunks(chunksOf(attend.headSize())), valueChunks(chunksOf(attend.valueSize())) {
   puller.stored = &stored;
@@ -54,16 +99,18 @@ QuerySide BackwardKernel::pullQueries(const RowTile &rows) {
     side.q.push_back(puller.pull(attend.query, rows, chunk));
   for (const Chunk &chunk : valueChunks)
     side.g.push_back(puller.pull(op.getDOut(), rows, chunk));
-  Value lse = puller.pullRow(op.getLse(), rows);
-  side.shift = b.mul(lse, b.f32(log2OfE));
-  if (attend.scoreMod) {
-    // A row all of whose scores became -inf: weights of 2^(-inf - inf), not of 2^(-inf + inf).
-    double infinity = std::numeric_limits<double>::infinity();
-    Value none = b.compareFloat(arith::CmpFPredicate::OEQ, lse, b.f32(-infinity));
-    side.shift = b.select(none, b.f32(infinity), side.shift);
+  if (numbers.minusShift) {
+    side.minusShift = loadNumber(numbers.minusShift, rows);
+    side.minusDelta = loadNumber(numbers.minusDelta, rows);
+  } else {
+    side.minusShift = minusShiftOf(b, puller.pullRow(op.getLse(), rows));
+    side.minusDelta = b.mul(puller.pullRow(op.getDelta(), rows), b.f32(-1));
   }
-  side.minusDelta = b.mul(puller.pullRow(op.getDelta(), rows), b.f32(-1));
   return side;
+}
+
+Value BackwardKernel::loadNumber(Value number, const RowTile &rows) {
+  return b.load(numberPointers(b, frame.input(number), rows), rows.inside);
 }
 
 KeySide BackwardKernel::pullKeys(unsigned domain, const RowTile &rows) {
@@ -113,7 +160,7 @@ Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const Key
   SmallVector<int64_t> shape{rows.count, columns.count};
   Value product = b.zeros(shape);
   product = queriesDown ? outer(queries.q, keys.k, product) : outer(keys.k, queries.q, product);
-  Value shift = downOrAcross(queries.shift, true), exists = full ? Value() : belongs(domain, queries.rows, keys.rows);
+  Value minusShift = downOrAcross(queries.minusShift, true), exists = full ? Value() : belongs(domain, queries.rows, keys.rows);
   auto element = [&](Value tensor, ValueRange indices) { return loadElement(frame, stored.lookup(tensor), indices); };
   SmallVector<Value> arguments{{},
                                queries.rows.batch,
@@ -129,7 +176,7 @@ Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const Key
     score = b.mul(product, b.f32(attend.scale * log2OfE));
   }
   Pairs made;
-  made.weights = b.exp2(b.sub(score, shift));
+  made.weights = b.exp2(b.add(score, minusShift));
   if (exists)
     made.weights = b.select(exists, made.weights, b.f32(0));
   // dP - delta: the sum of the product begins at -delta.
@@ -195,7 +242,7 @@ SmallVector<Value> BackwardKernel::walk(unsigned domain, const RowTile &rows, Va
   Value columnLength = queriesDown ? standing.keyLengths[domain] : standing.queryLength;
   Attribute pattern = op.getPatterns()[domain];
   if (!queriesDown)
-    pattern = attn::TransposeAttr::get(b.getContext(), pattern);
+    pattern = attn::transposePattern(pattern);
   Value rowEnd = b.min(b.add(rows.scalarStart, b.i32(rows.count)), rowLength);
   Walk blocks{pattern, arithmetic, rows.scalarStart, rowEnd, head, rowLength, columnLength, columns};
   auto walked = walkBlocks(blocks, initial, [&](const WalkedBlock &block, ValueRange carried) {

@@ -12,8 +12,7 @@ namespace weft {
 struct QuerySide {
   RowTile rows;
   llvm::SmallVector<mlir::Value> q, g; ///< queries, and the gradient of their outputs
-  mlir::Value shift;                   ///< [count] f32: lse · log2 e
-  mlir::Value minusDelta;              ///< [count] f32
+  mlir::Value minusShift, minusDelta;  ///< [count] f32: SoftmaxNumbers
 };
 
 struct KeySide {
@@ -39,11 +38,12 @@ struct Accumulation {
 class BackwardKernel {
 public:
   /// `queriesDown`: blocks of pairs are [queries, keys], and rows of the kernel are queries; else keys.
-  BackwardKernel(attn::AttendBackwardOp op, StoredValues &stored, llvm::StringRef name, attn::ScheduleAttr schedule,
+  BackwardKernel(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, StoredValues &stored, llvm::StringRef name, attn::ScheduleAttr schedule,
                  bool queriesDown);
 
   attn::AttendBackwardOp op;
   Attend attend;
+  SoftmaxNumbers numbers;
   StoredValues &stored;
   attn::ScheduleAttr schedule;
   bool queriesDown;
@@ -89,6 +89,8 @@ public:
   llvm::SmallVector<mlir::Value> finish(llvm::ArrayRef<mlir::Value> roots, const RowTile &rows);
 
 private:
+  /// [count] of one of the SoftmaxNumbers.
+  mlir::Value loadNumber(mlir::Value number, const RowTile &rows);
   unsigned tiledDomain = 0;
   mlir::Value belongs(unsigned domain, const RowTile &queries, const RowTile &keys);
   llvm::SmallVector<mlir::Value> walkWindow(mlir::ValueRange initial, Body body);

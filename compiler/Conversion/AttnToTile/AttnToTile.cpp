@@ -160,16 +160,20 @@ LogicalResult ProgramLowering::lower(attn::AttendOp op) {
 
 LogicalResult ProgramLowering::lower(attn::AttendBackwardOp op) {
   SmallVector<BackwardPart> parts = backwardParts(op);
-  // Of several kernels, each walks what another holds.
+  // Of several kernels, each walks what another holds: only the numbers of a query can be computed on the way.
   bool once = parts.front().kind == BackwardPart::Kind::Window;
+  auto onTheWay = [&](Value value) { return once || value == op.getLse() || value == op.getDelta(); };
   for (Value value : op->getOperands())
-    if (failed(once ? makePullable(value, op) : store(value, op)))
+    if (failed(onTheWay(value) ? makePullable(value, op) : store(value, op)))
       return failure();
   if (failed(storeCaptured(op, op)))
     return failure();
+  SoftmaxNumbers numbers;
+  if (!once)
+    numbers = lowerSoftmaxNumbers(op, stored);
   for (const BackwardPart &part : parts) {
     FailureOr<SmallVector<Value>> roots = joinRowLocalUsers(op, part.results);
-    if (failed(roots) || failed(lowerBackwardPart(op, part, *roots, stored)))
+    if (failed(roots) || failed(lowerBackwardPart(op, part, numbers, *roots, stored)))
       return failure();
   }
   return success();
