@@ -68,8 +68,15 @@ SmallVector<BackwardPart> backwardParts(attn::AttendBackwardOp op) {
 }
 
 /// dq, and of captured gradients all but those of keys.
-static LogicalResult lowerQueryGradient(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, ArrayRef<Value> roots, StoredValues &stored) {
-  BackwardKernel kernel(op, numbers, stored, "attend_backward_query", queryGradientSchedule(op), /*queriesDown=*/true);
+static LogicalResult lowerQueryGradient(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, ArrayRef<Value> roots,
+                                        StoredValues &stored) {
+  attn::ScheduleAttr schedule = queryGradientSchedule(op);
+  FailureOr<SmallVector<BlockLists>> lists =
+      listsForDomains(Attend::of(op), /*tileKeys=*/false, schedule.getRows(), schedule.getColumns(), stored);
+  if (failed(lists))
+    return failure();
+  BackwardKernel kernel(op, numbers, stored, "attend_backward_query", schedule, /*queriesDown=*/true,
+                        std::move(*lists));
   TileBuilder &b = kernel.b;
   RowTile rows = kernel.begin(0);
   QuerySide queries = kernel.pullQueries(kernel.asQueries(rows, kernel.standing.head));
@@ -97,9 +104,15 @@ static LogicalResult lowerQueryGradient(attn::AttendBackwardOp op, const Softmax
 }
 
 /// dk and dv of a domain, from all query heads that share its key head, and captured gradients of keys.
-static LogicalResult lowerKeyGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, unsigned domain, ArrayRef<Value> roots,
-                                       StoredValues &stored) {
-  BackwardKernel kernel(op, numbers, stored, "attend_backward_keys", keyGradientSchedule(op), /*queriesDown=*/false);
+static LogicalResult lowerKeyGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, unsigned domain,
+                                       ArrayRef<Value> roots, StoredValues &stored) {
+  attn::ScheduleAttr schedule = keyGradientSchedule(op);
+  FailureOr<SmallVector<BlockLists>> lists =
+      listsForDomains(Attend::of(op), /*tileKeys=*/true, schedule.getRows(), schedule.getColumns(), stored);
+  if (failed(lists))
+    return failure();
+  BackwardKernel kernel(op, numbers, stored, "attend_backward_keys", schedule, /*queriesDown=*/false,
+                        std::move(*lists));
   TileBuilder &b = kernel.b;
   RowTile rows = kernel.begin(domain);
   KeySide keys = kernel.pullKeys(domain, kernel.asKeys(domain, rows, kernel.standing.head));
@@ -147,8 +160,15 @@ static LogicalResult lowerKeyGradients(attn::AttendBackwardOp op, const SoftmaxN
 }
 
 /// All gradients of a window's tokens, which are queries and keys alike. dS is turned once, for dq.
-static LogicalResult lowerWindowGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, ArrayRef<Value> roots, StoredValues &stored) {
-  BackwardKernel kernel(op, numbers, stored, "attend_backward_window", keyGradientSchedule(op), /*queriesDown=*/false);
+static LogicalResult lowerWindowGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers,
+                                          ArrayRef<Value> roots, StoredValues &stored) {
+  attn::ScheduleAttr schedule = keyGradientSchedule(op);
+  FailureOr<SmallVector<BlockLists>> lists =
+      listsForDomains(Attend::of(op), /*tileKeys=*/true, schedule.getRows(), schedule.getColumns(), stored);
+  if (failed(lists))
+    return failure();
+  BackwardKernel kernel(op, numbers, stored, "attend_backward_window", schedule, /*queriesDown=*/false,
+                        std::move(*lists));
   TileBuilder &b = kernel.b;
   RowTile rows = kernel.begin(0);
   RowTile tokens = kernel.asKeys(0, rows, kernel.standing.head);
@@ -174,9 +194,9 @@ static LogicalResult lowerWindowGradients(attn::AttendBackwardOp op, const Softm
   return success();
 }
 
-LogicalResult lowerBackwardPart(attn::AttendBackwardOp op, const BackwardPart &part, const SoftmaxNumbers &numbers, ArrayRef<Value> roots,
-                                StoredValues &stored) {
-  // (What nobody uses is not made.)
+LogicalResult lowerBackwardPart(attn::AttendBackwardOp op, const BackwardPart &part, const SoftmaxNumbers &numbers,
+                                ArrayRef<Value> roots, StoredValues &stored) {
+  // What nobody uses is not made.
   if (roots.empty() && planCaptures(op).empty())
     return success();
   switch (part.kind) {

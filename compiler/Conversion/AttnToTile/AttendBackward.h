@@ -14,13 +14,14 @@ struct BackwardPart {
   llvm::SmallVector<mlir::Value> results; ///< dq; dk and dv of the domain; or all three
 };
 
-/// Numbers of each query that the kernels begin from, stored by a launch as f32 [B, H, cdiv(N, 4), 4], so that heads are aligned. Null where a
-/// kernel finds them itself.
+/// Numbers of each query that the kernels begin from, stored by a launch as f32 [B, H, cdiv(N, 4), 4], so that heads
+/// are aligned. Null where a kernel finds them itself.
 struct SoftmaxNumbers {
   mlir::Value minusShift; ///< -lse · log2 e; -inf, which makes every weight 0, where lse is -inf
   mlir::Value minusDelta; ///< where sums of dOut · v begin
 };
-/// Writes their kernel. (In a walk over queries each would else be computed for every tile of keys, in every lane that has a part of its column.)
+/// Writes their kernel. (In a walk over queries each would else be computed for every tile of keys, in every lane that
+/// has a part of its column.)
 SoftmaxNumbers lowerSoftmaxNumbers(attn::AttendBackwardOp op, StoredValues &stored);
 
 /// The kernels that `op` becomes: one for dq and one for each domain's dk and dv; or one for all where each program's
@@ -30,8 +31,9 @@ llvm::SmallVector<BackwardPart> backwardParts(attn::AttendBackwardOp op);
 /// Writes the kernel of a part and of what is computed from its results row by row, and its launch before `op`. `roots`
 /// as those of `lowerAttend`. Gradients of captured tensors that the part makes are stored too. Fails with a diagnostic
 /// where the op cannot be lowered.
-mlir::LogicalResult lowerBackwardPart(attn::AttendBackwardOp op, const BackwardPart &part, const SoftmaxNumbers &numbers,
-                                      llvm::ArrayRef<mlir::Value> roots, StoredValues &stored);
+mlir::LogicalResult lowerBackwardPart(attn::AttendBackwardOp op, const BackwardPart &part,
+                                      const SoftmaxNumbers &numbers, llvm::ArrayRef<mlir::Value> roots,
+                                      StoredValues &stored);
 
 /// The schedules where the op has none: of dq (rows are queries), and of dk and dv (rows are keys).
 attn::ScheduleAttr queryGradientSchedule(attn::AttendBackwardOp op);

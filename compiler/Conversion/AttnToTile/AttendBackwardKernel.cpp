@@ -46,8 +46,8 @@ SoftmaxNumbers lowerSoftmaxNumbers(attn::AttendBackwardOp op, StoredValues &stor
   auto stride = b.getStringAttr("cdiv(" + type.dim(2).str() + ", 4)");
   auto padded =
       attn::WholeTensorType::get({type.getDims()[0], type.getDims()[1], stride, b.getStringAttr("4")}, b.getF32Type());
-  for (Value number : {minusShiftOf(b, puller.pullRow(op.getLse(), rows)),
-                       b.mul(puller.pullRow(op.getDelta(), rows), b.f32(-1))}) {
+  for (Value number :
+       {minusShiftOf(b, puller.pullRow(op.getLse(), rows)), b.mul(puller.pullRow(op.getDelta(), rows), b.f32(-1))}) {
     TensorParameter output = frame.output(padded);
     b.store(numberPointers(b, output, rows), number, rows.inside);
   }
@@ -56,15 +56,14 @@ SoftmaxNumbers lowerSoftmaxNumbers(attn::AttendBackwardOp op, StoredValues &stor
   return {results[0], results[1]};
 }
 
-BackwardKernel::BackwardKernel(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, StoredValues &stored, StringRef name,
-                               attn::ScheduleAttr schedule, bool queriesDown)
+BackwardKernel::BackwardKernel(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, StoredValues &stored,
+                               StringRef name, attn::ScheduleAttr schedule, bool queriesDown,
+                               SmallVector<BlockLists> lists)
     : op(op), attend(Attend::of(op)), numbers(numbers), stored(stored), schedule(schedule), queriesDown(queriesDown),
       windows(windowTiling(attend)), frame(op, name), b(frame.b), puller(frame),
+      arithmetic(EmitArithmetic::of(frame, attend, stored)), lists(std::move(lists)),
       queryChunks(chunksOf(attend.headSize())), valueChunks(chunksOf(attend.valueSize())) {
   puller.stored = &stored;
-  arithmetic.operands = llvm::map_to_vector(attend.patternOperands, [&](Value v) { return stored.lookup(v); });
-  arithmetic.masks = attend.masks;
-  arithmetic.stored = &stored;
 }
 
 RowTile BackwardKernel::begin(unsigned domain) {
@@ -160,7 +159,8 @@ Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const Key
   SmallVector<int64_t> shape{rows.count, columns.count};
   Value product = b.zeros(shape);
   product = queriesDown ? outer(queries.q, keys.k, product) : outer(keys.k, queries.q, product);
-  Value minusShift = downOrAcross(queries.minusShift, true), exists = full ? Value() : belongs(domain, queries.rows, keys.rows);
+  Value minusShift = downOrAcross(queries.minusShift, true),
+        exists = full ? Value() : belongs(domain, queries.rows, keys.rows);
   auto element = [&](Value tensor, ValueRange indices) { return loadElement(frame, stored.lookup(tensor), indices); };
   SmallVector<Value> arguments{{},
                                queries.rows.batch,
@@ -211,28 +211,6 @@ SmallVector<Value> BackwardKernel::walkWindow(ValueRange initial, Body body) {
   return SmallVector<Value>(loop.getResults());
 }
 
-/// All blocks, for patterns that say nothing of where theirs are: a block without a pair is passed over.
-SmallVector<Value> BackwardKernel::walkEverything(unsigned domain, const RowTile &rows, Value head, ValueRange initial,
-                                                  Body body) {
-  int64_t columns = schedule.getColumns();
-  Value length = queriesDown ? standing.keyLengths[domain] : standing.queryLength;
-  auto loop = scf::ForOp::create(b, b.i32(0), b.ceilDiv(length, columns), b.i32(1), initial);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  RowTile tokens = rowsFrom(b, b.mul(loop.getInductionVar(), b.i32(columns)), columns, length, /*bounded=*/true);
-  RowTile queries = asQueries(queriesDown ? rows : tokens, head), keys = queriesDown ? tokens : rows;
-  Value there = b.both(belongs(domain, queries, keys), b.column(rows.inside));
-  Value some = b.reduceMax(b.reduceMax(b.cast(b.broadcast(there, {rows.count, columns}), b.getI32Type()), 1), 0);
-  SmallVector<Type> types(initial.getTypes());
-  auto any = scf::IfOp::create(b, types, b.compareInt(arith::CmpIPredicate::ne, some, b.i32(0)), true);
-  scf::YieldOp::create(b, any.getResults());
-  b.setInsertionPointToStart(any.elseBlock());
-  scf::YieldOp::create(b, loop.getRegionIterArgs());
-  b.setInsertionPointToStart(any.thenBlock());
-  scf::YieldOp::create(b, body(tokens, /*full=*/false, loop.getRegionIterArgs()));
-  return SmallVector<Value>(loop.getResults());
-}
-
 SmallVector<Value> BackwardKernel::walk(unsigned domain, const RowTile &rows, Value head, ValueRange initial,
                                         Body body) {
   if (windows)
@@ -245,11 +223,13 @@ SmallVector<Value> BackwardKernel::walk(unsigned domain, const RowTile &rows, Va
     pattern = attn::transposePattern(pattern);
   Value rowEnd = b.min(b.add(rows.scalarStart, b.i32(rows.count)), rowLength);
   Walk blocks{pattern, arithmetic, rows.scalarStart, rowEnd, head, rowLength, columnLength, columns};
-  auto walked = walkBlocks(blocks, initial, [&](const WalkedBlock &block, ValueRange carried) {
+  auto atBlock = [&](const WalkedBlock &block, ValueRange carried) {
     Value start = b.mul(block.number, b.i32(columns));
     return body(rowsFrom(b, start, columns, columnLength, !block.full), block.full, carried);
-  });
-  return walked ? *walked : walkEverything(domain, rows, head, initial, body);
+  };
+  if (lists[domain].blocks)
+    return walkListed(frame, lists[domain], standing.tile, standing.batch, head, initial, atBlock);
+  return *walkBlocks(blocks, initial, atBlock);
 }
 
 void BackwardKernel::provide(Value result, const RowTile &rows, ArrayRef<Chunk> chunks, ValueRange sums,

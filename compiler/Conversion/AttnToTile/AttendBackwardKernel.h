@@ -4,6 +4,7 @@
 #pragma once
 
 #include "compiler/Conversion/AttnToTile/AttendBackward.h"
+#include "compiler/Conversion/AttnToTile/BlockLists.h"
 #include "compiler/Conversion/AttnToTile/Windows.h"
 
 namespace weft {
@@ -38,8 +39,8 @@ struct Accumulation {
 class BackwardKernel {
 public:
   /// `queriesDown`: blocks of pairs are [queries, keys], and rows of the kernel are queries; else keys.
-  BackwardKernel(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, StoredValues &stored, llvm::StringRef name, attn::ScheduleAttr schedule,
-                 bool queriesDown);
+  BackwardKernel(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, StoredValues &stored, llvm::StringRef name,
+                 attn::ScheduleAttr schedule, bool queriesDown, llvm::SmallVector<BlockLists> lists);
 
   attn::AttendBackwardOp op;
   Attend attend;
@@ -51,7 +52,8 @@ public:
   KernelFrame frame;
   TileBuilder &b;
   Puller puller;
-  EmitArithmetic arithmetic{frame, {}, {}, nullptr};
+  EmitArithmetic arithmetic;
+  llvm::SmallVector<BlockLists> lists; ///< as listsForDomains gives them
   llvm::SmallVector<Chunk> queryChunks, valueChunks;
   Standing standing;
   WindowStanding windowStanding;
@@ -94,8 +96,6 @@ private:
   unsigned tiledDomain = 0;
   mlir::Value belongs(unsigned domain, const RowTile &queries, const RowTile &keys);
   llvm::SmallVector<mlir::Value> walkWindow(mlir::ValueRange initial, Body body);
-  llvm::SmallVector<mlir::Value> walkEverything(unsigned domain, const RowTile &rows, mlir::Value head,
-                                                mlir::ValueRange initial, Body body);
   mlir::Value downOrAcross(mlir::Value vector, bool ofQueries) {
     return ofQueries == queriesDown ? b.column(vector) : b.row(vector);
   }

@@ -85,7 +85,7 @@ static Dependence dependenceOf(Attribute pattern, const Attend &attend) {
 /// How many pairs of a tile and a block belong (i32), and how many pairs they have (f the first's type); scalars.
 static std::pair<Value, Value> countPairs(TileBuilder &b, EmitArithmetic &arithmetic, Attribute pattern,
                                           const RowTile &queries, const RowTile &keys, const Standing &standing,
-                                          unsigned domain, bool coarse) {
+                                          unsigned domain, bool tileKeys, bool coarse) {
   Value places[2];
   if (coarse) {
     places[0] = queries.scalarStart;
@@ -98,9 +98,9 @@ static std::pair<Value, Value> countPairs(TileBuilder &b, EmitArithmetic &arithm
                                     places[1],     standing.queryLength, standing.keyLengths[domain]};
   Value belongs = attn::contains(arithmetic, pattern, place);
   Value rows = b.max(b.i32(0), b.min(b.i32(queries.count), b.sub(standing.queryLength, queries.scalarStart)));
-  // A ragged block of keys lacks pairs; a ragged tile of queries does not.
-  Value pairs = b.mul(rows, b.i32(keys.count));
   Value columns = b.max(b.i32(0), b.min(b.i32(keys.count), b.sub(standing.keyLengths[domain], keys.scalarStart)));
+  // A ragged block lacks pairs; a ragged tile does not.
+  Value pairs = tileKeys ? b.mul(columns, b.i32(queries.count)) : b.mul(rows, b.i32(keys.count));
   if (coarse)
     return {b.select(belongs, b.mul(rows, columns), b.i32(0)), pairs};
   Value inside = b.both(b.column(queries.inside), b.row(keys.inside));
@@ -155,7 +155,7 @@ BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys,
     b.setInsertionPointToStart(loop.getBody());
     RowTile block = sideOf(loop.getInductionVar(), columns, !tileKeys);
     const RowTile &queries = tileKeys ? block : tile, &keys = tileKeys ? tile : block;
-    auto [belong, pairs] = countPairs(b, arithmetic, pattern, queries, keys, standing, domain, coarse);
+    auto [belong, pairs] = countPairs(b, arithmetic, pattern, queries, keys, standing, domain, tileKeys, coarse);
     Value some = b.less(b.i32(0), belong), all = b.both(some, b.compareInt(arith::CmpIPredicate::eq, belong, pairs));
     Value partial = loop.getRegionIterArg(0), whole = loop.getRegionIterArg(1);
     Value place = b.select(all, b.sub(b.sub(blockCount, b.i32(1)), whole), partial);
