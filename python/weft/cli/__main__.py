@@ -11,12 +11,13 @@ import argparse
 import sys
 
 from weft.cli import compile as compile_command
+from weft.cli import draw as draw_command
 from weft.cli import explain as explain_command
 from weft.cli import inspect as inspect_command
 from weft.cli import run as run_command
 from weft.cli import sim as sim_command
 
-COMMANDS = (compile_command, explain_command, inspect_command, run_command, sim_command)
+COMMANDS = (compile_command, draw_command, explain_command, inspect_command, run_command, sim_command)
 
 
 def parser() -> argparse.ArgumentParser:

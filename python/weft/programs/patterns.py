@@ -45,6 +45,7 @@ def lower_patterns(q: Tensor, domains: Sequence[Domain]) -> Lowered:
         found.masks.extend(mask_region(each, extents) for each in masks[len(found.masks) :])
         found.texts.append(text)
         _fit_grid(text, domain.keys)
+        _fit_operands(text, q, domain.keys, found.operands)
     return found
 
 
@@ -57,6 +58,27 @@ def _text(pattern: Any, operands: list[Any], masks: list[Any]) -> str:
             "weft.causal(), weft.window(left, right), ... make patterns",
         )
     return str(pattern.lower(operands, masks))
+
+
+def _fit_operands(text: str, q: Tensor, keys: Tensor, operands: Sequence[Any]) -> None:
+    """The tensors that a pattern names by number have the sizes of queries and keys."""
+    for names in re.findall(r"#attn\.(?:document|blocks|block_bitmap)<([^>]*)>", text):
+        for name, number in re.findall(r"(\w+) = (\d+)", names):
+            if name.startswith("block"):
+                continue
+            tensor = operands[int(number)]
+            if not isinstance(tensor, Tensor):
+                raise places.error(f"expected a tensor of the pattern, but got '{type(tensor).__name__}'")
+            sizes = tensor.sizes
+            along = q.sizes[2] if name == "queryIds" else keys.sizes[2] if name == "keyIds" else None
+            with agreeing("expected a pattern whose tensors fit queries and keys"):
+                if along is not None:
+                    unify(sizes[-1], along)
+                    if len(sizes) == 2:
+                        unify(sizes[0], q.sizes[0])
+                elif len(sizes) >= 2:
+                    unify(sizes[0], q.sizes[0])
+                    unify(sizes[1], q.sizes[1])
 
 
 def _fit_grid(text: str, keys: Tensor) -> None:
