@@ -2,6 +2,7 @@
 // weft._native._runtime: devices, PTX modules and libraries for Python, a thin layer over weft.h.
 // python/weft/runtime/__init__.py documents it for those who call it.
 #include "python/bindings/RuntimeArguments.h"
+#include "python/bindings/RuntimePrograms.h"
 
 #include <pybind11/stl.h>
 
@@ -17,18 +18,6 @@ void raise(const weft::Exception &failed, const py::object &type) {
   error.attr("status") = weft_status_name(failed.status());
   PyErr_SetObject(type.ptr(), error.ptr());
 }
-
-/// A device and what a launch asks of it each time.
-struct Device {
-  weft::Device device;
-  bool simulated;
-  int cudaOrdinal; ///< -1 on the simulator
-
-  explicit Device(const std::string &name) : device(name), simulated(device.properties().simulated), cudaOrdinal(-1) {
-    if (!simulated)
-      cudaOrdinal = std::stoi(device.name().substr(5));
-  }
-};
 
 py::dict propertiesOf(const Device &self) {
   weft_device_properties facts = self.device.properties();
@@ -135,6 +124,11 @@ void launchFromLibrary(const weft::Library &library, Device &device, const std::
   arguments.finish(on);
 }
 
+weft::Library makeLibrary(const std::string &name, const std::string &json,
+                          const std::map<std::string, std::string> &files) {
+  return weft::Library(name, json, {files.begin(), files.end()});
+}
+
 void writeLibrary(const std::string &path, const std::string &json, const std::map<std::string, std::string> &files) {
   std::vector<weft_file> parts;
   for (const auto &[name, bytes] : files)
@@ -193,6 +187,7 @@ void bindLibrary(py::module_ &m) {
   py::class_<weft::Library>(m, "Library")
       .def(py::init<const std::string &>(), py::arg("path"))
       .def_property_readonly("manifest", &weft::Library::manifest)
+      .def_static("make", &makeLibrary, py::arg("name"), py::arg("kernels_json"), py::arg("files"))
       .def("arguments", &weft::Library::arguments, py::arg("kernel"))
       .def("ptx",
            [](const weft::Library &self, const std::string &kernel, size_t variant) {
@@ -231,6 +226,7 @@ PYBIND11_MODULE(_runtime, m) {
            py::arg("stream") = py::none(), py::arg("cluster") = py::none())
       .def_property_readonly("attributes", &Module::attributes);
   bindLibrary(m);
+  bindPrograms(m);
   m.def("write_library", &writeLibrary, py::arg("path"), py::arg("kernels_json"), py::arg("files"));
   m.def("default_device", &defaultDevice);
   m.def("cuda_device_count", &cudaDeviceCount);

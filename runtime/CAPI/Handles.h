@@ -8,6 +8,7 @@
 #include "runtime/Library/Library.h"
 #include "runtime/Support/Status.h"
 
+#include <cstddef>
 #include <exception>
 #include <map>
 #include <memory>
@@ -44,7 +45,19 @@ struct weft_library {
   std::vector<std::vector<std::string>> targets; ///< names by kernel and variant, for weft_variant_info
 };
 
+struct weft_program {
+  std::shared_ptr<const weft::launch::Plan> plan;
+  std::string target;
+};
+
 namespace weft::capi {
+
+/// The launcher of a library on a device, made at the first use there.
+std::shared_ptr<launch::Launcher> launcherOf(weft_library &library, const weft_device &device);
+/// A library's handle, for the caller to close.
+std::unique_ptr<weft_library> handleOf(library::Library opened);
+/// What weft_library_write and weft_library_make take as files.
+Result<std::vector<library::File>> filesOf(const weft_file *files, size_t count);
 
 /// Hands a failure out: its text to *error where that is wanted, its code as the result.
 weft_status report(const Error &failed, weft_error **error) noexcept;
@@ -87,6 +100,14 @@ template <typename T, typename U> Status store(Result<T> result, U *place) {
 inline std::span<const launch::Value> valuesOf(const weft_value *values, size_t count) {
   static_assert(sizeof(launch::Value) == sizeof(weft_value) && alignof(launch::Value) == alignof(weft_value));
   return {reinterpret_cast<const launch::Value *>(values), count};
+}
+
+static_assert(sizeof(launch::Tensor) == sizeof(weft_tensor) && alignof(launch::Tensor) == alignof(weft_tensor));
+static_assert(offsetof(launch::Tensor, shape) == offsetof(weft_tensor, shape));
+static_assert(offsetof(launch::Tensor, strides) == offsetof(weft_tensor, strides));
+static_assert(library::maxRank == WEFT_MAX_RANK && static_cast<int>(library::Element::FP32) == WEFT_FP32);
+inline std::span<const launch::Tensor> tensorsOf(const weft_tensor *tensors, size_t count) {
+  return {reinterpret_cast<const launch::Tensor *>(tensors), count};
 }
 
 inline driver::Extent3 extentOf(const weft_extent &extent) { return {extent.x, extent.y, extent.z}; }

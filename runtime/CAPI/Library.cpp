@@ -18,7 +18,9 @@ const library::Argument *argumentOf(const weft_library *library, size_t kernel, 
   return found && argument < found->arguments.size() ? &found->arguments[argument] : nullptr;
 }
 
-std::unique_ptr<weft_library> handleOf(library::Library opened) {
+} // namespace
+
+std::unique_ptr<weft_library> weft::capi::handleOf(library::Library opened) {
   auto handle = std::make_unique<weft_library>();
   for (const library::Kernel &kernel : opened.manifest.kernels) {
     std::vector<std::string> &targets = handle->targets.emplace_back();
@@ -29,8 +31,7 @@ std::unique_ptr<weft_library> handleOf(library::Library opened) {
   return handle;
 }
 
-/// The launcher of this library on a device, made at the first launch there.
-std::shared_ptr<launch::Launcher> launcherOf(weft_library &library, const weft_device &device) {
+std::shared_ptr<launch::Launcher> weft::capi::launcherOf(weft_library &library, const weft_device &device) {
   std::scoped_lock lock(library.guard);
   std::shared_ptr<launch::Launcher> &launcher = library.launchers[device.device.get()];
   if (!launcher)
@@ -38,7 +39,15 @@ std::shared_ptr<launch::Launcher> launcherOf(weft_library &library, const weft_d
   return launcher;
 }
 
-} // namespace
+Result<std::vector<library::File>> weft::capi::filesOf(const weft_file *files, size_t count) {
+  std::vector<library::File> result;
+  for (size_t i = 0; i < count; ++i) {
+    if (Status status = needed(files, files[i].name, files[i].data); !status)
+      return std::unexpected(status.error());
+    result.push_back({files[i].name, std::string(files[i].data, files[i].bytes)});
+  }
+  return result;
+}
 
 extern "C" {
 
@@ -137,15 +146,23 @@ weft_status weft_library_launch(weft_library *library, weft_device *device, cons
 weft_status weft_library_write(const char *path, const char *kernels_json, const weft_file *files, size_t count,
                                weft_error **error) {
   return guarded(error, [&] {
-    return needed(path, kernels_json).and_then([&]() -> Status {
-      std::vector<library::File> parts;
-      for (size_t i = 0; i < count; ++i) {
-        if (Status status = needed(files, files[i].name, files[i].data); !status)
-          return status;
-        parts.push_back({files[i].name, std::string(files[i].data, files[i].bytes)});
-      }
-      return library::writeLibrary(path, kernels_json, parts);
-    });
+    return needed(path, kernels_json)
+        .and_then([&] { return filesOf(files, count); })
+        .and_then(
+            [&](const std::vector<library::File> &parts) { return library::writeLibrary(path, kernels_json, parts); });
+  });
+}
+
+weft_status weft_library_make(const char *name, const char *kernels_json, const weft_file *files, size_t count,
+                              weft_library **library, weft_error **error) {
+  if (library)
+    *library = nullptr;
+  return guarded(error, [&] {
+    return needed(name, kernels_json, library)
+        .and_then([&] { return filesOf(files, count); })
+        .and_then(
+            [&](const std::vector<library::File> &parts) { return library::makeLibrary(name, kernels_json, parts); })
+        .transform([&](library::Library made) { *library = handleOf(std::move(made)).release(); });
   });
 }
 

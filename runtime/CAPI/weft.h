@@ -255,12 +255,121 @@ typedef struct weft_file {
 } weft_file;
 
 /**
- * Writes a library: `kernels_json` is the manifest without schema, versions, parts and digest. `path` is at every
- * moment what it was or whole; an older library or an empty directory there is replaced, anything else left alone with
- * WEFT_INVALID_ARGUMENT.
+ * Writes a library: `kernels_json` is the manifest (kernels and programs) without schema, versions, parts and digest.
+ * `path` is at every moment what it was or whole; an older library or an empty directory there is replaced, anything
+ * else left alone with WEFT_INVALID_ARGUMENT.
  */
 WEFT_API weft_status weft_library_write(const char *path, const char *kernels_json, const weft_file *files,
                                         size_t count, weft_error **error);
+
+/**
+ * A library that was never on disk: `kernels_json` and the files as weft_library_write takes them, checked as strictly.
+ * `name` stands for its path in messages. WEFT_INVALID_ARGUMENT where they make no library.
+ */
+WEFT_API weft_status weft_library_make(const char *name, const char *kernels_json, const weft_file *files, size_t count,
+                                       weft_library **library, weft_error **error);
+
+/* ---- programs -------------------------------------------------------------------------------------------------- */
+
+/** What the elements of a tensor are. The numbers never change. */
+typedef enum weft_element {
+  WEFT_I1 = 0, /**< a byte, 0 or 1 */
+  WEFT_I8 = 1,
+  WEFT_I32 = 2,
+  WEFT_I64 = 3,
+  WEFT_FP16 = 4,
+  WEFT_BF16 = 5,
+  WEFT_FP32 = 6
+} weft_element;
+
+/** "fp16" and the like, as docs/LibraryFormat.md spells them; "unknown" for a number that is no element. */
+WEFT_API const char *weft_element_name(int element);
+
+/** Axes that a tensor has at most. */
+#define WEFT_MAX_RANK 8
+
+/** A tensor in a device's memory. The last axis is contiguous; others may have any stride. */
+typedef struct weft_tensor {
+  weft_address address; /**< of the first element; 0 where there is none */
+  int32_t element;      /**< a weft_element */
+  int32_t rank;
+  int64_t shape[WEFT_MAX_RANK];
+  int64_t strides[WEFT_MAX_RANK]; /**< in elements */
+} weft_tensor;
+
+/** A contiguous tensor. */
+static inline weft_tensor weft_tensor_contiguous(weft_address address, weft_element element, int32_t rank,
+                                                 const int64_t *shape) {
+  weft_tensor tensor;
+  int64_t stride = 1;
+  int32_t axis;
+  tensor.address = address;
+  tensor.element = element;
+  tensor.rank = rank;
+  for (axis = WEFT_MAX_RANK; axis-- > 0;) {
+    tensor.shape[axis] = axis < rank ? shape[axis] : 0;
+    tensor.strides[axis] = axis < rank ? stride : 0;
+    stride *= axis < rank ? shape[axis] : 1;
+  }
+  return tensor;
+}
+
+/** What a program takes or gives. Strings live as long as the program. */
+typedef struct weft_tensor_info {
+  const char *name;
+  int32_t element;                 /**< a weft_element */
+  int32_t rank;                    /**< number of axes */
+  int32_t aligned;                 /**< 1: the address and every stride must be multiples of 16 bytes */
+  const char *dims[WEFT_MAX_RANK]; /**< sizes: integers, symbols ("N") or expressions over them ("4*Hkv") */
+} weft_tensor_info;
+
+/** A program of a library on one device, its kernels loaded: several launches that make outputs from inputs. */
+typedef struct weft_program weft_program;
+
+/** Number of programs, 0 for NULL. */
+WEFT_API size_t weft_library_program_count(const weft_library *library);
+/** Name of a program; NULL for an index out of range. */
+WEFT_API const char *weft_library_program_name(const weft_library *library, size_t program);
+
+/**
+ * Finds a program and makes it ready to run on a device. It keeps what it needs of both alive. WEFT_NOT_FOUND names the
+ * programs that there are; WEFT_WRONG_TARGET: none of its plans runs on the device.
+ */
+WEFT_API weft_status weft_program_open(weft_library *library, weft_device *device, const char *name,
+                                       weft_program **program, weft_error **error);
+/** Lets go of a program. */
+WEFT_API void weft_program_close(weft_program *program);
+/** The target whose plan runs: "sm_90a". NULL for NULL. */
+WEFT_API const char *weft_program_target(const weft_program *program);
+/** Number of inputs, 0 for NULL. */
+WEFT_API size_t weft_program_input_count(const weft_program *program);
+/** Number of outputs, 0 for NULL. */
+WEFT_API size_t weft_program_output_count(const weft_program *program);
+/** Number of launches, 0 for NULL. */
+WEFT_API size_t weft_program_launch_count(const weft_program *program);
+/** Facts of an input. */
+WEFT_API weft_status weft_program_get_input(const weft_program *program, size_t input, weft_tensor_info *info,
+                                            weft_error **error);
+/** Facts of an output. */
+WEFT_API weft_status weft_program_get_output(const weft_program *program, size_t output, weft_tensor_info *info,
+                                             weft_error **error);
+/**
+ * What a run on inputs of these elements and shapes needs (addresses and strides are not looked at): fills in
+ * `output_count` outputs, contiguous and at address 0, and the bytes of the workspace; each may be NULL.
+ */
+WEFT_API weft_status weft_program_require(const weft_program *program, const weft_tensor *inputs, size_t input_count,
+                                          weft_tensor *outputs, size_t output_count, uint64_t *workspace_bytes,
+                                          weft_error **error);
+/**
+ * Checks everything, then queues the whole program on `stream` and returns; on the simulator it has run by then. The
+ * workspace is memory for values in between, as many bytes as weft_program_require says, at a multiple of 256; it must
+ * not be used by anything else until the stream has passed the run. What outputs held before does not matter.
+ * WEFT_INVALID_ARGUMENT, before anything is queued: the text names the argument, what was expected and what came.
+ * WEFT_FINDING: the simulator found a kernel at fault.
+ */
+WEFT_API weft_status weft_program_run(const weft_program *program, const weft_tensor *inputs, size_t input_count,
+                                      const weft_tensor *outputs, size_t output_count, weft_address workspace,
+                                      uint64_t workspace_bytes, weft_stream stream, weft_error **error);
 
 /* ---- PTX without a library ------------------------------------------------------------------------------------- */
 

@@ -180,12 +180,29 @@ public:
     detail::call(weft_library_open, path.c_str(), &opened);
     handle.reset(opened);
   }
+  /// A library that was never on disk (weft_library_make); the files as pairs of name and contents.
+  Library(const std::string &name, const std::string &kernelsJson,
+          const std::vector<std::pair<std::string, std::string>> &files) {
+    std::vector<weft_file> parts;
+    for (const auto &[file, bytes] : files)
+      parts.push_back({file.c_str(), bytes.data(), bytes.size()});
+    weft_library *made = nullptr;
+    detail::call(weft_library_make, name.c_str(), kernelsJson.c_str(), static_cast<const weft_file *>(parts.data()),
+                 parts.size(), &made);
+    handle.reset(made);
+  }
   /// The text of manifest.json.
   std::string manifest() const { return weft_library_manifest(get()); }
   std::vector<std::string> kernels() const {
     std::vector<std::string> names;
     for (size_t i = 0; i < weft_library_kernel_count(get()); ++i)
       names.emplace_back(weft_library_kernel_name(get(), i));
+    return names;
+  }
+  std::vector<std::string> programs() const {
+    std::vector<std::string> names;
+    for (size_t i = 0; i < weft_library_program_count(get()); ++i)
+      names.emplace_back(weft_library_program_name(get(), i));
     return names;
   }
   size_t find(const std::string &kernel) const {
@@ -223,6 +240,60 @@ private:
     void operator()(weft_library *library) const { weft_library_close(library); }
   };
   std::unique_ptr<weft_library, Close> handle;
+};
+
+/// A contiguous tensor in a buffer.
+inline weft_tensor tensor(const Buffer &buffer, weft_element element, std::initializer_list<int64_t> shape) {
+  return weft_tensor_contiguous(buffer.address(), element, static_cast<int32_t>(shape.size()), shape.begin());
+}
+
+/// A program of a library on a device, ready to run.
+class Program {
+public:
+  /// Throws WEFT_NOT_FOUND, naming the programs that there are, and WEFT_WRONG_TARGET.
+  Program(const Library &library, const Device &device, const std::string &name) {
+    weft_program *opened = nullptr;
+    detail::call(weft_program_open, library.get(), device.get(), name.c_str(), &opened);
+    handle.reset(opened);
+  }
+  /// The target whose plan runs.
+  std::string target() const { return weft_program_target(get()); }
+  /// What it takes, and what it gives. The strings live as long as the program.
+  std::vector<weft_tensor_info> inputs() const {
+    return facts(weft_program_get_input, weft_program_input_count(get()));
+  }
+  std::vector<weft_tensor_info> outputs() const {
+    return facts(weft_program_get_output, weft_program_output_count(get()));
+  }
+  /// The outputs, contiguous and at address 0, and the bytes of workspace of a run on inputs of these shapes.
+  std::pair<std::vector<weft_tensor>, uint64_t> require(const std::vector<weft_tensor> &inputs) const {
+    std::vector<weft_tensor> outputs(weft_program_output_count(get()));
+    uint64_t bytes = 0;
+    detail::call(weft_program_require, static_cast<const weft_program *>(get()), inputs.data(), inputs.size(),
+                 outputs.data(), outputs.size(), &bytes);
+    return {std::move(outputs), bytes};
+  }
+  /// Queues the program on a stream. `workspace` must hold the bytes that it requires; none where that is 0.
+  void run(const std::vector<weft_tensor> &inputs, const std::vector<weft_tensor> &outputs,
+           const Buffer *workspace = nullptr, weft_stream stream = nullptr) const {
+    detail::call(weft_program_run, static_cast<const weft_program *>(get()), inputs.data(), inputs.size(),
+                 outputs.data(), outputs.size(), workspace ? workspace->address() : weft_address(0),
+                 uint64_t(workspace ? workspace->bytes() : 0), stream);
+  }
+  weft_program *get() const { return handle.get(); }
+
+private:
+  using GetInfo = weft_status (*)(const weft_program *, size_t, weft_tensor_info *, weft_error **);
+  std::vector<weft_tensor_info> facts(GetInfo getInfo, size_t count) const {
+    std::vector<weft_tensor_info> result(count);
+    for (size_t i = 0; i < count; ++i)
+      detail::call(getInfo, static_cast<const weft_program *>(get()), i, &result[i]);
+    return result;
+  }
+  struct Close {
+    void operator()(weft_program *program) const { weft_program_close(program); }
+  };
+  std::unique_ptr<weft_program, Close> handle;
 };
 
 /// An entry of PTX that was loaded without a library.

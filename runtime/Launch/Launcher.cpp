@@ -37,6 +37,19 @@ Result<std::shared_ptr<driver::Kernel>> Launcher::load(const library::Variant &v
       });
 }
 
+Result<std::shared_ptr<const Plan>> Launcher::program(std::string_view name) {
+  Result<size_t> index = requireProgram(*library, name);
+  if (!index)
+    return std::unexpected(index.error());
+  std::scoped_lock lock(planGuard);
+  if (auto made = plans.find(*index); made != plans.end())
+    return made->second;
+  return Plan::make(library, *index, device, *this).transform([&](std::shared_ptr<const Plan> plan) {
+    plans[*index] = plan;
+    return plan;
+  });
+}
+
 Result<LaunchChoice> Launcher::launch(std::string_view name, std::optional<driver::Extent3> grid,
                                       std::span<const Value> values, driver::StreamHandle stream) {
   Result<size_t> index = requireKernel(*library, name);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/Driver/Driver.h"
+#include "runtime/Launch/Plan.h"
 #include "runtime/Launch/Values.h"
 #include "runtime/Library/Library.h"
 
@@ -30,6 +31,10 @@ public:
   Result<LaunchChoice> launch(std::string_view kernel, std::optional<driver::Extent3> grid,
                               std::span<const Value> values, driver::StreamHandle stream);
 
+  /// A program of the library, ready to run on the device: made once. NotFound for one that the library has not; see
+  /// Plan::make.
+  Result<std::shared_ptr<const Plan>> program(std::string_view name);
+
   /// The loaded kernel of one variant.
   Result<std::shared_ptr<driver::Kernel>> load(const library::Variant &variant);
 
@@ -39,6 +44,8 @@ private:
   std::mutex guard;
   std::map<uint32_t, std::shared_ptr<driver::Module>> modules; // by part
   std::map<const library::Variant *, std::shared_ptr<driver::Kernel>> kernels;
+  std::mutex planGuard;                                // held while a plan is made, which takes the other
+  std::map<size_t, std::shared_ptr<const Plan>> plans; // by program
 };
 
 /// Index of a kernel; NotFound names those that there are.

@@ -2,6 +2,7 @@
 #include "runtime/Library/Json.h"
 
 #include "runtime/Support/Format.h"
+#include <cmath>
 #include <set>
 
 namespace weft::library {
@@ -101,6 +102,16 @@ int64_t Cursor::integer(int64_t low, int64_t high) const {
   wrong(weft::format("expected an integer from {} to {}, but got {}", low, high,
                      node->is_number() ? canonicalJson(*node) : typeName(*node)));
   return low;
+}
+
+double Cursor::real() const {
+  if (node->is_number())
+    return node->get<double>();
+  if (*node == "inf" || *node == "-inf")
+    return *node == "inf" ? HUGE_VAL : -HUGE_VAL;
+  if (*node != "nan")
+    wrong(weft::format("expected a number, \"inf\", \"-inf\" or \"nan\", but got {}", canonicalJson(*node)));
+  return NAN;
 }
 
 std::string Cursor::string(size_t limit) const {

@@ -37,6 +37,8 @@ public:
   void eachMember(size_t limit, const std::function<void(const std::string &, const Cursor &)> &visit) const;
   /// An integer in [low, high].
   int64_t integer(int64_t low, int64_t high) const;
+  /// A number, or one of "inf", "-inf" and "nan", which JSON has no numbers for.
+  double real() const;
   /// A string of at most `limit` bytes.
   std::string string(size_t limit = 4096) const;
   /// A non-empty string of letters, digits and any of `extra`, not starting with a digit or '.', of at most 255 bytes.

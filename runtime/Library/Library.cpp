@@ -183,6 +183,18 @@ Result<Library> openLibrary(const fs::path &path) {
   }
 }
 
+Result<Library> makeLibrary(const std::string &name, std::string_view json, const std::vector<File> &files) {
+  Result<std::string> text = composeManifest(json, files);
+  Result<Manifest> manifest = text ? parseManifest(*text) : std::unexpected(text.error());
+  if (!manifest)
+    return failure(StatusCode::InvalidArgument,
+                   weft::format("cannot make the library '{}': {}", name, manifest.error().message));
+  Library library{name, std::move(*manifest), std::move(*text), {}};
+  for (const File &file : files)
+    library.parts.push_back(file.bytes);
+  return library;
+}
+
 Status writeLibrary(const fs::path &requested, std::string_view json, const std::vector<File> &files) {
   fs::path path = requested.has_filename() ? requested : requested.parent_path();
   if (path.empty())

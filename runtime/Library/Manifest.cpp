@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t maxKernels = 65536, maxVariants = 4096, maxArguments = 1024, maxParts = 65536;
+constexpr size_t maxKernels = 65536, maxPrograms = 4096, maxVariants = 4096, maxArguments = 1024, maxParts = 65536;
 /// CUDA passes at most this much by parameters (sm_70 and newer).
 constexpr size_t maxParameterBytes = 32764;
 
@@ -216,6 +216,11 @@ Result<Manifest> parseManifest(std::string_view text) {
   root.at("kernels").each(
       maxKernels, [&](const Cursor &kernel) { manifest.kernels.push_back(readKernel(kernel, manifest.parts)); });
   refuseTwins(root.at("kernels"), manifest.kernels, &Kernel::name);
+  if (root.has("programs") && !error)
+    root.at("programs").each(maxPrograms, [&](const Cursor &program) {
+      manifest.programs.push_back(readProgram(program, manifest.kernels));
+    });
+  refuseTwins(root, manifest.programs, &Program::name);
   if (error)
     return std::unexpected(*error);
   return manifest;
@@ -242,6 +247,11 @@ Result<std::string> composeManifest(std::string_view text, const std::vector<Fil
 std::optional<size_t> findKernel(const Manifest &manifest, std::string_view name) {
   auto found = std::ranges::find(manifest.kernels, name, &Kernel::name);
   return found == manifest.kernels.end() ? std::nullopt : std::optional<size_t>(found - manifest.kernels.begin());
+}
+
+std::optional<size_t> findProgram(const Manifest &manifest, std::string_view name) {
+  auto found = std::ranges::find(manifest.programs, name, &Program::name);
+  return found == manifest.programs.end() ? std::nullopt : std::optional<size_t>(found - manifest.programs.begin());
 }
 
 } // namespace weft::library

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/Driver/Target.h"
+#include "runtime/Library/Program.h"
 #include "runtime/Library/Types.h"
 #include "runtime/Support/Status.h"
 
@@ -86,6 +87,7 @@ struct Manifest {
   std::string weftVersion;
   std::vector<Part> parts;
   std::vector<Kernel> kernels;
+  std::vector<Program> programs;
 };
 
 /// Reads a manifest. Corrupt with what is wrong and where ("kernels[0].variants[1].target: ..."): text that is no JSON
@@ -99,11 +101,13 @@ struct File {
   std::string bytes;
 };
 
-/// Completes a manifest of which `json` holds "kernels" (and any keys beside): adds schema, versions, one part per file
-/// and the digest, and checks the whole by reading it back. Returns the text of manifest.json.
+/// Completes a manifest of which `json` holds "kernels" (and "programs", and any keys beside): adds schema, versions,
+/// one part per file and the digest, and checks the whole by reading it back. Returns the text of manifest.json.
 Result<std::string> composeManifest(std::string_view json, const std::vector<File> &files);
 
 /// Index of a kernel by name.
 std::optional<size_t> findKernel(const Manifest &manifest, std::string_view name);
+/// Index of a program by name.
+std::optional<size_t> findProgram(const Manifest &manifest, std::string_view name);
 
 } // namespace weft::library

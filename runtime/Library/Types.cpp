@@ -14,6 +14,15 @@ struct Named {
   uint8_t bits;
 };
 
+struct NamedElement {
+  std::string_view name;
+  uint32_t bytes;
+};
+
+/// By the number of the element.
+constexpr std::array<NamedElement, 7> elements{
+    {{"i1", 1}, {"i8", 1}, {"i32", 4}, {"i64", 8}, {"fp16", 2}, {"bf16", 2}, {"fp32", 4}}};
+
 constexpr std::array<Named, 15> scalars{{{"i1", ScalarKind::Unsigned, 1},
                                          {"i8", ScalarKind::Signed, 8},
                                          {"i16", ScalarKind::Signed, 16},
@@ -41,6 +50,24 @@ Result<ArgumentType> parseArgumentType(std::string_view text) {
     return failure(StatusCode::InvalidArgument,
                    weft::format("expected a type like '*fp16', 'fp32' or 'i64', but got '{}'", text));
   return ArgumentType{pointer, found->kind, found->bits, std::string(text)};
+}
+
+std::string_view elementName(Element element) {
+  auto number = static_cast<size_t>(element);
+  return number < elements.size() ? elements[number].name : "unknown";
+}
+
+uint32_t elementBytes(Element element) {
+  auto number = static_cast<size_t>(element);
+  return number < elements.size() ? elements[number].bytes : 0;
+}
+
+Result<Element> parseElement(std::string_view text) {
+  auto found = std::ranges::find(elements, text, &NamedElement::name);
+  if (found == elements.end())
+    return failure(StatusCode::InvalidArgument,
+                   weft::format("expected i1, i8, i32, i64, fp16, bf16 or fp32, but got '{}'", text));
+  return static_cast<Element>(found - elements.begin());
 }
 
 } // namespace weft::library

@@ -28,4 +28,14 @@ struct ArgumentType {
 /// leading '*'. InvalidArgument names what was expected.
 Result<ArgumentType> parseArgumentType(std::string_view text);
 
+/// What a tensor of a program is made of. The numbers are those of `weft_element` in weft.h and never change.
+enum class Element : int32_t { I1 = 0, I8 = 1, I32 = 2, I64 = 3, FP16 = 4, BF16 = 5, FP32 = 6 };
+
+/// "fp16"; "unknown" for a number that is no element.
+std::string_view elementName(Element element);
+/// Bytes in memory; i1 takes one. 0 for a number that is no element.
+uint32_t elementBytes(Element element);
+/// Parses i1 i8 i32 i64 fp16 bf16 fp32. InvalidArgument names what was expected.
+Result<Element> parseElement(std::string_view text);
+
 } // namespace weft::library

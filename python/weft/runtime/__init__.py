@@ -2,7 +2,9 @@
 """Devices and PTX libraries from Python.
 
     weft.device()                        name of the default device: "cuda:0", or "simulator"; WEFT_DEVICE overrides
-    weft.load("libsema")                 an opened library (weft.runtime.Library): .kernels, .launch(name, grid, *args)
+    weft.load("libsema")                 an opened library (weft.runtime.Library): .kernels, .launch(name, grid, *args),
+                                         .programs, .run(name, *inputs)
+    weft.runtime.Library.from_compiled(info, ptx)                the same of what the compiler gave, in memory
 
 The lean entry, for callers that compile kernels themselves (what ``@weft.jit`` uses):
 
@@ -33,6 +35,7 @@ from typing import Any
 
 from weft.runtime.devices import device, open_device
 from weft.runtime.library import Library, LibraryKernel, load, write_library
+from weft.runtime.program import Program
 
 __all__ = [
     "Buffer",
@@ -41,6 +44,7 @@ __all__ = [
     "Library",
     "LibraryKernel",
     "Module",
+    "Program",
     "device",
     "load",
     "open_device",

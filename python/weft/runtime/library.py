@@ -11,6 +11,7 @@ from typing import Any
 
 from weft import native
 from weft.runtime.devices import device_for, open_device
+from weft.runtime.program import Program, describe
 
 Grid = int | tuple[int, ...] | None
 
@@ -46,14 +47,43 @@ class Library:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
-        self.handle: Any = native.load("_runtime").Library(self.path)
+        self._set(os.fspath(path), native.load("_runtime").Library(os.fspath(path)))
+
+    @classmethod
+    def from_compiled(cls, info: Mapping[str, Any], ptx: str, target: str | None = None) -> Library:
+        """A library in memory of what the compiler gave: ``info`` of its kernels and programs, and their PTX.
+
+        It is checked as one on disk is.
+        """
+        manifest, files = describe(info, ptx, target or info["target"])
+        made = cls.__new__(cls)
+        made._set("<memory>", native.load("_runtime").Library.make("<memory>", json.dumps(manifest), files))
+        return made
+
+    def _set(self, path: str, handle: Any) -> None:
+        self.path = path
+        self.handle = handle
         #: manifest.json as Python objects
-        self.manifest: dict[str, Any] = json.loads(self.handle.manifest)
+        self.manifest: dict[str, Any] = json.loads(handle.manifest)
         #: the kernels by name
         self.kernels: Mapping[str, LibraryKernel] = MappingProxyType(
             {facts["name"]: LibraryKernel(self, facts) for facts in self.manifest["kernels"]}
         )
+        #: the programs by name
+        self.programs: Mapping[str, Program] = MappingProxyType(
+            {facts["name"]: Program(self, facts) for facts in self.manifest.get("programs", [])}
+        )
+
+    def program(self, name: str) -> Program:
+        """A program by name. KeyError names those that there are."""
+        if name not in self.programs:
+            known = ", ".join(f"'{each}'" for each in self.programs) or "none"
+            raise KeyError(f"the library '{self.path}' has no program '{name}': it has {known}")
+        return self.programs[name]
+
+    def run(self, name: str, *inputs: Any, **named: Any) -> Any:
+        """Run a program on arrays: ``library.run("sema", q, k, v)``; see ``Program``."""
+        return self.program(name)(*inputs, **named)
 
     def launch(
         self, name: str, grid: Grid, *args: Any, device: str | None = None, stream: int | None = None, **named: Any
@@ -83,7 +113,7 @@ class Library:
         return args + tuple(named[each] for each in missing)
 
     def __repr__(self) -> str:
-        return f"<library '{self.path}': {', '.join(self.kernels) or 'no kernels'}>"
+        return f"<library '{self.path}': {', '.join([*self.programs, *self.kernels]) or 'no kernels'}>"
 
 
 def load(path: str | os.PathLike[str]) -> Library:
@@ -102,5 +132,5 @@ def write_library(
     The directory ``path`` is at every moment what it was or whole. Raises ``weft.runtime.Error`` where the kernels do
     not make a manifest, or where something that is no library is at ``path``.
     """
-    content = {"kernels": kernels, **({"programs": programs} if programs else {})}
-    native.load("_runtime").write_library(os.fspath(path), json.dumps(content), dict(files))
+    manifest = {"kernels": kernels, "programs": programs} if programs else {"kernels": kernels}
+    native.load("_runtime").write_library(os.fspath(path), json.dumps(manifest), dict(files))

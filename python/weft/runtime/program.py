@@ -1,0 +1,176 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Programs from Python: launches that make outputs from inputs, from a library or straight from the compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from weft import native
+from weft.runtime.devices import device_for, open_device
+
+if TYPE_CHECKING:
+    from weft.runtime.library import Library
+
+_TORCH = {
+    "i1": "bool",
+    "i8": "int8",
+    "i32": "int32",
+    "i64": "int64",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "fp32": "float32",
+}
+_NUMPY = {**_TORCH, "bf16": "uint16"}  # NumPy has no bfloat16: its bits
+
+
+class Program:
+    """A program of a library. ``program(*inputs)`` runs it and gives its output, or a tuple of them.
+
+    Inputs are torch tensors or NumPy arrays of any strides whose last axis is contiguous; bf16 in NumPy is uint16.
+    Outputs are torch tensors on the inputs' device where one of the inputs is torch's, else NumPy arrays. On CUDA a run
+    is queued on torch's current stream and returns at once.
+    """
+
+    def __init__(self, library: Library, facts: dict[str, Any]) -> None:
+        self._library = library
+        self._native: dict[int, Any] = {}
+        self.name: str = facts["name"]
+        #: what it takes and what it gives, in order: {"name": "q", "type": "fp16", "dims": ["B", "H", "N", "64"]}
+        self.inputs: list[dict[str, Any]] = facts["inputs"]
+        self.outputs: list[dict[str, Any]] = facts["outputs"]
+        #: of a backward: the numbers of the forward program's inputs that the outputs are the gradients of
+        self.gradients_of: list[int] = facts.get("gradients_of", [])
+        #: the plans as the manifest has them, in order of preference
+        self.variants: list[dict[str, Any]] = facts["variants"]
+
+    @classmethod
+    def from_compiled(
+        cls, info: Mapping[str, Any], ptx: str, target: str | None = None, name: str | None = None
+    ) -> Program:
+        """The program ``name``, or the only one, of what the compiler gave: nothing is written to disk.
+
+        To have several of one compilation, take ``Library.from_compiled(info, ptx).programs``.
+        """
+        from weft.runtime.library import Library
+
+        library = Library.from_compiled(info, ptx, target)
+        if name is None and len(library.programs) != 1:
+            raise ValueError(f"expected the name of a program, one of {', '.join(library.programs) or 'none'}")
+        return library.program(name) if name is not None else next(iter(library.programs.values()))
+
+    def run(
+        self,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any] | None = None,
+        *,
+        stream: int | None = None,
+        device: str | None = None,
+        poison: bool = False,
+    ) -> tuple[Any, ...]:
+        """Run on ``inputs``; gives the outputs, fresh ones or those of the caller.
+
+        ``stream`` is a CUstream as an int; None is torch's current stream where CUDA tensors are passed, else the
+        device's default. ``device`` is by default that of the first CUDA tensor, else weft.device(). With ``poison``
+        fresh outputs and all memory in between hold NaN before. Raises ``weft.runtime.Error``, naming the argument,
+        what was expected and what came.
+        """
+        inputs = tuple(inputs)
+        on = open_device(device) if device else device_for(inputs)
+        call = self._on(on).prepare(inputs)
+        tensor = next((each for each in inputs if hasattr(each, "data_ptr")), None)
+        if outputs is None:
+            made = tuple(_empty(tensor, kind, shape, poison) for kind, shape in call.outputs)
+        else:
+            made = tuple(outputs)
+        workspace = None
+        if call.workspace_bytes and getattr(tensor, "is_cuda", False):
+            workspace = _empty(tensor, "i8", (call.workspace_bytes + 256,), poison)
+        address = None if workspace is None else (workspace.data_ptr() + 255) // 256 * 256
+        call.run(made, address, stream, poison)
+        return made
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """Run on inputs by position or by name; gives the one output, or a tuple of several. Options as ``run``'s."""
+        options = {key: named.pop(key) for key in ("outputs", "stream", "device", "poison") if key in named}
+        results = self.run(self._positional(inputs, named), **options)
+        return results[0] if len(results) == 1 else results
+
+    def _positional(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        missing = [each["name"] for each in self.inputs[len(inputs) :]]
+        if sorted(missing) != sorted(named) and (named or missing):
+            expected = ", ".join(f"'{each}'" for each in missing) or "none"
+            raise TypeError(
+                f"'{self.name}': expected {expected} by name after {len(inputs)} arguments by position, but got "
+                + (", ".join(f"'{each}'" for each in named) or "none")
+            )
+        return inputs + tuple(named[each] for each in missing)
+
+    def _on(self, device: Any) -> Any:
+        """The native program on a device, made on first use."""
+        found = self._native.get(id(device))
+        if found is None:
+            native_program = native.load("_runtime").Program
+            found = self._native[id(device)] = native_program(self._library.handle, device, self.name)
+        return found
+
+    def __repr__(self) -> str:
+        def spell(tensors: list[dict[str, Any]]) -> str:
+            return ", ".join(f"{each['name']}: {each['type']}[{', '.join(each['dims'])}]" for each in tensors)
+
+        targets = ", ".join(variant["target"] for variant in self.variants)
+        return f"<program {self.name}({spell(self.inputs)}) -> ({spell(self.outputs)}) for {targets}>"
+
+
+def _empty(like: Any, kind: str, shape: tuple[int, ...], poison: bool) -> Any:
+    """A fresh tensor like torch's ``like``, or a NumPy array where that is None; poisoned, it holds NaN, -1 or true."""
+    if like is None:
+        import numpy as np
+
+        array = np.empty(shape, getattr(np, "bool_" if kind == "i1" else _NUMPY[kind]))
+        if poison:
+            array.fill(True if kind == "i1" else 0xFFFF if kind == "bf16" else np.nan if kind[0] == "f" else -1)
+        return array
+    import torch
+
+    tensor = torch.empty(shape, dtype=getattr(torch, _TORCH[kind]), device=like.device)
+    if poison:
+        tensor.fill_(True if kind == "i1" else float("nan") if tensor.is_floating_point() else -1)
+    return tensor
+
+
+def describe(info: Mapping[str, Any], ptx: str, target: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """What the compiler gave as a manifest's kernels and programs, and the PTX by file name."""
+    file = f"module.{target}.ptx"
+    kernels = [_kernel(kernel, target, file) for kernel in info["kernels"]]
+    return {"kernels": kernels, "programs": info["programs"]}, {file: ptx}
+
+
+def _kernel(kernel: Mapping[str, Any], target: str, file: str) -> dict[str, Any]:
+    arguments = kernel["arguments"]
+    return {
+        "name": kernel["entry"],
+        "arguments": [{"name": f"a{i}", "type": _type(each["type"])} for i, each in enumerate(arguments)],
+        "variants": [
+            {
+                "target": target,
+                "ptx": file,
+                "entry": kernel["entry"],
+                "num_warps": kernel["num_warps"],
+                "num_stages": kernel["num_stages"],
+                "shared_bytes": kernel["shared_bytes"],
+                "guards": [
+                    {"argument": f"a{i}", "divisible_by": each["divisibility"]}
+                    for i, each in enumerate(arguments)
+                    if each["divisibility"] > 1
+                ],
+            }
+        ],
+    }
+
+
+def _type(text: str) -> str:
+    """A kernel argument's type as libraries spell it: "*f16" is "*fp16"."""
+    star = "*" if text.startswith("*") else ""
+    name = text.lstrip("*")
+    return star + {"f16": "fp16", "f32": "fp32", "f64": "fp64"}.get(name, name)

@@ -1,0 +1,293 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "runtime/Launch/Plan.h"
+
+#include "runtime/Launch/Launcher.h"
+#include "runtime/Support/Format.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace weft::launch {
+
+using library::PlanArgument;
+using Kind = PlanArgument::Kind;
+
+struct Plan::Prepared {
+  driver::Extent3 grid;
+  bool empty = false; ///< no block runs
+  std::vector<std::byte> parameters;
+};
+
+struct Plan::Bound {
+  std::vector<int64_t> symbols;
+  std::vector<Tensor> tensors;
+};
+
+namespace {
+
+/// The first plan whose target runs on the device.
+Result<const library::PlanVariant *> choosePlan(const library::Program &program,
+                                                const driver::DeviceProperties &device) {
+  std::string targets;
+  for (const library::PlanVariant &variant : program.variants) {
+    if (driver::runsOn(variant.target, device.major, device.minor))
+      return &variant;
+    targets += (targets.empty() ? "" : ", ") + driver::targetName(variant.target);
+  }
+  return failure(StatusCode::WrongTarget,
+                 weft::format("the program '{}' is compiled for {}, and none of these runs on {}, which is of compute "
+                              "capability {}.{}",
+                              program.name, targets, device.name, device.major, device.minor));
+}
+
+/// From the launch that writes a buffer to the last that takes it.
+std::vector<BufferLife> livesOf(const library::Program &program, const library::PlanVariant &plan) {
+  uint32_t first = program.inputs.size() + program.outputs.size();
+  std::vector<BufferLife> lives(plan.buffers.size(), BufferLife{0, UINT32_MAX, 0});
+  for (uint32_t step = 0; step < plan.launches.size(); ++step)
+    for (const PlanArgument &argument : plan.launches[step].arguments)
+      if (argument.kind == Kind::Pointer && argument.tensor >= first) {
+        BufferLife &life = lives[argument.tensor - first];
+        life.first = std::min(life.first, step);
+        life.last = step;
+      }
+  return lives;
+}
+
+/// Refuses an output at the very place of an input: kernels read while they write.
+Status checkApart(const library::Program &program, std::span<const Tensor> inputs, size_t output, const Tensor &given) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].address == given.address && !isEmpty(inputs[i]) && !isEmpty(given))
+      return failure(StatusCode::InvalidArgument,
+                     weft::format("output '{}': expected memory of its own, but it begins where argument '{}' does",
+                                  program.outputs[output].name, program.inputs[i].name));
+  return {};
+}
+
+std::unexpected<Error> within(const library::Program &program, const Error &error) {
+  return failure(error.code, weft::format("'{}': {}", program.name, error.message));
+}
+
+} // namespace
+
+Result<size_t> requireProgram(const library::Library &library, std::string_view name) {
+  if (std::optional<size_t> index = library::findProgram(library.manifest, name))
+    return *index;
+  std::string known;
+  for (const library::Program &program : library.manifest.programs)
+    known += weft::format("{}'{}'", known.empty() ? "" : ", ", program.name);
+  return failure(StatusCode::NotFound, weft::format("the library '{}' has no program '{}': it has {}", library.path,
+                                                    name, known.empty() ? "none" : known));
+}
+
+Result<Plan::Step> Plan::makeStep(const library::Library &library, const library::PlanLaunch &launch,
+                                  Launcher &launcher) {
+  Step step{&launch, &library.manifest.kernels[launch.kernel], nullptr, nullptr, {}, {}};
+  step.variant = &step.kernel->variants[launch.variant];
+  Result<std::shared_ptr<driver::Kernel>> loaded = launcher.load(*step.variant);
+  if (!loaded)
+    return std::unexpected(loaded.error());
+  step.loaded = std::move(*loaded);
+  std::vector<library::ArgumentType> types;
+  std::vector<Value> values;
+  uint32_t offset = 0;
+  for (size_t i = 0; i < launch.arguments.size(); ++i) {
+    const PlanArgument &argument = launch.arguments[i];
+    types.push_back(step.kernel->arguments[i].type);
+    uint32_t width = types.back().parameterBytes();
+    offset = (offset + width - 1) / width * width;
+    values.push_back(argument.kind == Kind::Pointer ? Value::ofAddress(0)
+                     : argument.kind == Kind::Real  ? Value::ofReal(argument.real)
+                                                    : Value::ofInteger(0));
+    if (argument.kind != Kind::Real)
+      step.fields.push_back({&argument, offset, width, 1, std::nullopt});
+    for (const library::Guard &guard : step.variant->guards)
+      if (guard.argument == i && argument.kind != Kind::Real) {
+        step.fields.back().divisibleBy = guard.divisibleBy;
+        step.fields.back().equals = guard.equals;
+      }
+    offset += width;
+  }
+  return packParameters(types, values).transform([&](std::vector<std::byte> bytes) {
+    step.parameters = std::move(bytes);
+    return std::move(step);
+  });
+}
+
+Result<std::shared_ptr<const Plan>> Plan::make(std::shared_ptr<const library::Library> library, size_t index,
+                                               std::shared_ptr<driver::Device> device, Launcher &launcher) {
+  std::shared_ptr<Plan> made(new Plan);
+  made->source = &library->manifest.programs[index];
+  Result<const library::PlanVariant *> plan = choosePlan(*made->source, device->properties());
+  if (!plan)
+    return std::unexpected(plan.error());
+  made->plan = *plan;
+  made->lives = livesOf(*made->source, **plan);
+  for (const library::PlanLaunch &launch : (*plan)->launches) {
+    Result<Step> step = makeStep(*library, launch, launcher);
+    if (!step)
+      return within(*made->source, step.error());
+    made->steps.push_back(std::move(*step));
+  }
+  made->owner = std::move(library);
+  made->device = std::move(device);
+  return std::shared_ptr<const Plan>(std::move(made));
+}
+
+Result<Plan::Bound> Plan::bind(std::span<const Tensor> inputs, bool shapesOnly) const {
+  Result<std::vector<int64_t>> symbols = bindSymbols(*source, inputs, shapesOnly);
+  if (!symbols)
+    return std::unexpected(symbols.error());
+  Bound bound{std::move(*symbols), {inputs.begin(), inputs.end()}};
+  bound.tensors.reserve(inputs.size() + source->outputs.size() + plan->buffers.size());
+  auto add = [&](const library::TensorType &type) {
+    return contiguousTensor(type, bound.symbols).transform([&](const Tensor &tensor) {
+      bound.tensors.push_back(tensor);
+    });
+  };
+  for (const library::NamedTensor &output : source->outputs)
+    if (Status status = add(output.type); !status)
+      return failure(status.error().code, weft::format("output '{}': {}", output.name, status.error().message));
+  for (const library::TensorType &buffer : plan->buffers)
+    if (Status status = add(buffer); !status)
+      return std::unexpected(status.error());
+  return bound;
+}
+
+ArenaLayout Plan::arenaOf(const Bound &bound) const {
+  std::vector<BufferLife> sized = lives;
+  for (size_t i = 0; i < sized.size(); ++i)
+    sized[i].bytes = bytesOf(bound.tensors[source->inputs.size() + source->outputs.size() + i]);
+  return layOut(sized);
+}
+
+Result<Requirements> Plan::require(std::span<const Tensor> inputs) const {
+  Result<Bound> bound = bind(inputs, true);
+  if (!bound)
+    return within(*source, bound.error());
+  auto outputs = bound->tensors.begin() + source->inputs.size();
+  return Requirements{{outputs, outputs + source->outputs.size()}, arenaOf(*bound).bytes};
+}
+
+Status Plan::place(Bound &bound, std::span<const Tensor> outputs, Workspace workspace) const {
+  size_t inputs = source->inputs.size();
+  if (outputs.size() != source->outputs.size())
+    return failure(StatusCode::InvalidArgument,
+                   weft::format("expected {} outputs, but got {}", source->outputs.size(), outputs.size()));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Status status = checkOutput(source->outputs[i], bound.tensors[inputs + i], outputs[i]);
+    if (status)
+      status = checkApart(*source, std::span(bound.tensors).first(inputs), i, outputs[i]);
+    if (!status)
+      return status;
+    bound.tensors[inputs + i] = outputs[i];
+  }
+  if (plan->buffers.empty())
+    return {};
+  ArenaLayout layout = arenaOf(bound);
+  if (workspace.bytes < layout.bytes || (layout.bytes && (!workspace.address || workspace.address % 256)))
+    return failure(StatusCode::InvalidArgument,
+                   weft::format("expected a workspace of {} bytes at a multiple of 256, but got {} bytes at {:#x}",
+                                layout.bytes, workspace.bytes, workspace.address));
+  for (size_t i = 0; i < plan->buffers.size(); ++i)
+    bound.tensors[inputs + outputs.size() + i].address = workspace.address + layout.offsets[i];
+  return {};
+}
+
+/// What an argument of a launch is, in the words of the program.
+std::string Plan::describe(const PlanArgument &argument) const {
+  if (argument.kind == Kind::Size)
+    return weft::format("the size {}", argument.size.text());
+  size_t inputs = source->inputs.size(), outputs = source->outputs.size();
+  std::string tensor = argument.tensor < inputs ? weft::format("argument '{}'", source->inputs[argument.tensor].name)
+                       : argument.tensor < inputs + outputs
+                           ? weft::format("output '{}'", source->outputs[argument.tensor - inputs].name)
+                           : weft::format("buffer {}", argument.tensor - inputs - outputs);
+  return argument.kind == Kind::Pointer ? weft::format("the address of {}", tensor)
+                                        : weft::format("the stride of axis {} of {}", argument.axis, tensor);
+}
+
+Status Plan::fillParameters(const Step &step, const Bound &bound, std::vector<std::byte> &parameters) const {
+  for (const Field &field : step.fields) {
+    const PlanArgument &argument = *field.argument;
+    int64_t value = 0;
+    if (argument.kind == Kind::Size) {
+      Result<int64_t> size = argument.size.evaluate(bound.symbols);
+      if (!size)
+        return std::unexpected(size.error());
+      value = *size;
+    } else {
+      const Tensor &tensor = bound.tensors[argument.tensor];
+      // the stride of an axis with one element or none says nothing
+      value = argument.kind == Kind::Pointer    ? static_cast<int64_t>(tensor.address)
+              : tensor.shape[argument.axis] > 1 ? tensor.strides[argument.axis]
+                                                : 0;
+    }
+    if (value % field.divisibleBy || (field.equals && value != *field.equals))
+      return failure(StatusCode::InvalidArgument,
+                     weft::format("expected {} to be {} {}, but got {}: the kernel '{}' was compiled for that",
+                                  describe(argument), field.equals ? "equal to" : "a multiple of",
+                                  field.equals ? *field.equals : field.divisibleBy, value, step.kernel->name));
+    if (field.width == 4 && value != static_cast<int32_t>(value))
+      return failure(StatusCode::InvalidArgument,
+                     weft::format("expected {} to fit 32 bits, but got {}", describe(argument), value));
+    std::memcpy(parameters.data() + field.offset, &value, field.width); // little-endian
+  }
+  return {};
+}
+
+Result<Plan::Prepared> Plan::prepare(const Step &step, const Bound &bound) const {
+  constexpr std::array<int64_t, 3> limits{INT32_MAX, 65535, 65535};
+  Prepared prepared{{}, false, {}};
+  std::array<uint32_t *, 3> extents{&prepared.grid.x, &prepared.grid.y, &prepared.grid.z};
+  for (size_t axis = 0; axis < 3; ++axis) {
+    Result<int64_t> extent = step.launch->grid[axis].evaluate(bound.symbols);
+    if (!extent)
+      return std::unexpected(extent.error());
+    if (*extent < 0 || *extent > limits[axis])
+      return failure(StatusCode::InvalidArgument,
+                     weft::format("expected a grid of 0 to {} blocks for the kernel '{}', but {} is {}", limits[axis],
+                                  step.kernel->name, step.launch->grid[axis].text(), *extent));
+    prepared.empty |= *extent == 0;
+    *extents[axis] = static_cast<uint32_t>(*extent);
+  }
+  if (prepared.empty)
+    return prepared;
+  prepared.parameters = step.parameters;
+  return fillParameters(step, bound, prepared.parameters).transform([&] { return std::move(prepared); });
+}
+
+Status Plan::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs, Workspace workspace,
+                 driver::StreamHandle stream) const {
+  Result<Bound> bound = bind(inputs, false);
+  if (!bound)
+    return within(*source, bound.error());
+  if (Status status = place(*bound, outputs, workspace); !status)
+    return within(*source, status.error());
+  std::vector<Prepared> prepared;
+  prepared.reserve(steps.size());
+  for (const Step &step : steps) {
+    Result<Prepared> one = prepare(step, *bound);
+    if (!one)
+      return within(*source, one.error());
+    prepared.push_back(std::move(*one));
+  }
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const library::PlanLaunch &launch = *steps[i].launch;
+    for (uint32_t tensor : prepared[i].empty ? launch.writes : launch.zeroed)
+      if (Status status = zero(*device, bound->tensors[tensor], stream); !status)
+        return within(*source, status.error());
+    if (prepared[i].empty)
+      continue;
+    const library::Variant &variant = *steps[i].variant;
+    driver::LaunchShape shape{prepared[i].grid,
+                              {variant.numWarps * 32, 1, 1},
+                              {variant.cluster[0], variant.cluster[1], variant.cluster[2]},
+                              variant.sharedBytes};
+    if (Status status = steps[i].loaded->launch(shape, prepared[i].parameters, stream); !status)
+      return within(*source, status.error());
+  }
+  return {};
+}
+
+} // namespace weft::launch

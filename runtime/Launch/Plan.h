@@ -1,0 +1,89 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// A program of a library on one device, ready to run: kernels loaded, expressions parsed, parameters laid out. What is
+// left to a run is what depends on the tensors.
+#pragma once
+
+#include "runtime/Launch/Arena.h"
+#include "runtime/Launch/Tensors.h"
+#include "runtime/Library/Library.h"
+
+namespace weft::launch {
+
+class Launcher;
+
+/// What a run of a program needs.
+struct Requirements {
+  std::vector<Tensor> outputs; ///< contiguous, at address 0
+  uint64_t workspaceBytes = 0; ///< a multiple of 256
+};
+
+/// Memory that a run may use for its buffers: at least the bytes it requires, at a multiple of 256.
+struct Workspace {
+  driver::Address address = 0;
+  uint64_t bytes = 0;
+};
+
+/// A plan. May be used from several threads; two runs at a time must not share a workspace, unless they are on one
+/// stream.
+class Plan {
+public:
+  /// The plan of program `index` for a device: the first whose target runs there. Loads its kernels. WrongTarget names
+  /// the targets that there are.
+  static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<const library::Library> library, size_t index,
+                                                  std::shared_ptr<driver::Device> device, Launcher &launcher);
+
+  const library::Program &program() const { return *source; }
+  /// The target whose plan it is.
+  const library::PlanVariant &variant() const { return *plan; }
+
+  /// What a run on inputs of these shapes needs. Only elements and shapes are looked at.
+  Result<Requirements> require(std::span<const Tensor> inputs) const;
+
+  /// Checks everything, then queues all of it on `stream`: zero fills and launches, in order. Waits for nothing on a
+  /// CUDA device. A launch whose grid is empty is left out, and what it would have written, if it has elements at all,
+  /// is zero. InvalidArgument, naming what is wrong, before anything is queued.
+  Status run(std::span<const Tensor> inputs, std::span<const Tensor> outputs, Workspace workspace,
+             driver::StreamHandle stream) const;
+
+private:
+  /// Where one argument of a launch comes from and goes to.
+  struct Field {
+    const library::PlanArgument *argument;
+    uint32_t offset, width; ///< bytes, in the parameters
+    int64_t divisibleBy;
+    std::optional<int64_t> equals;
+  };
+  struct Step {
+    const library::PlanLaunch *launch;
+    const library::Kernel *kernel;
+    const library::Variant *variant;
+    std::shared_ptr<driver::Kernel> loaded;
+    std::vector<Field> fields;         ///< of pointers, strides and sizes
+    std::vector<std::byte> parameters; ///< reals in their places, all else 0
+  };
+  /// A launch of one run, checked.
+  struct Prepared;
+  /// The tensors of one run, by number, and the symbols.
+  struct Bound;
+
+  Plan() = default;
+  static Result<Step> makeStep(const library::Library &library, const library::PlanLaunch &launch, Launcher &launcher);
+  Result<Bound> bind(std::span<const Tensor> inputs, bool shapesOnly) const;
+  Status place(Bound &bound, std::span<const Tensor> outputs, Workspace workspace) const;
+  ArenaLayout arenaOf(const Bound &bound) const;
+  Result<Prepared> prepare(const Step &step, const Bound &bound) const;
+  Status fillParameters(const Step &step, const Bound &bound, std::vector<std::byte> &parameters) const;
+  std::string describe(const library::PlanArgument &argument) const;
+
+  std::shared_ptr<const library::Library> owner;
+  std::shared_ptr<driver::Device> device;
+  const library::Program *source = nullptr;
+  const library::PlanVariant *plan = nullptr;
+  std::vector<Step> steps;
+  std::vector<BufferLife> lives; ///< of the buffers, sizes 0
+};
+
+/// Index of a program; NotFound names those that there are.
+Result<size_t> requireProgram(const library::Library &library, std::string_view name);
+
+} // namespace weft::launch

@@ -1,0 +1,266 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "runtime/Launch/Tensors.h"
+
+#include "runtime/Support/Format.h"
+
+#include <algorithm>
+
+namespace weft::launch {
+namespace {
+
+using library::NamedTensor;
+using library::Program;
+
+constexpr int64_t unbound = -1;
+constexpr int64_t maxRowReach = int64_t(1) << 31;
+/// More than any device's memory holds, and far from where sums of products of these would overflow.
+constexpr int64_t maxElements = int64_t(1) << 48;
+
+std::unexpected<Error> refuse(std::string_view role, const NamedTensor &tensor, const std::string &why) {
+  return failure(StatusCode::InvalidArgument, weft::format("{} '{}': {}", role, tensor.name, why));
+}
+
+std::string shapeText(const Tensor &tensor) {
+  std::string text = "[";
+  for (int32_t i = 0; i < tensor.rank; ++i)
+    text += weft::format("{}{}", i ? ", " : "", tensor.shape[i]);
+  return text + "]";
+}
+
+std::string dimsText(const library::TensorType &type) {
+  std::string text = "[";
+  for (size_t i = 0; i < type.dims.size(); ++i)
+    text += (i ? ", " : "") + type.dims[i].text();
+  return text + "]";
+}
+
+/// Element, rank and the range of sizes.
+Status checkKind(std::string_view role, const NamedTensor &declared, const Tensor &given) {
+  if (given.element != declared.type.element)
+    return refuse(role, declared,
+                  weft::format("expected elements of {}, but got {}: convert it, or compile the program for that",
+                               library::elementName(declared.type.element), library::elementName(given.element)));
+  if (given.rank < 0 || static_cast<size_t>(given.rank) > library::maxRank ||
+      static_cast<size_t>(given.rank) != declared.type.dims.size())
+    return refuse(
+        role, declared,
+        weft::format(
+            "expected {} axes, {}, but got {}{}", declared.type.dims.size(), dimsText(declared.type), given.rank,
+            0 <= given.rank && static_cast<size_t>(given.rank) <= library::maxRank ? ": " + shapeText(given) : ""));
+  for (int32_t axis = 0; axis < given.rank; ++axis)
+    if (given.shape[axis] < 0 || given.shape[axis] > INT32_MAX)
+      return refuse(
+          role, declared,
+          weft::format("expected sizes of 0 to {}, but got {} on axis {}", INT32_MAX, given.shape[axis], axis));
+  return {};
+}
+
+/// Address and strides.
+Status checkMemory(std::string_view role, const NamedTensor &declared, const Tensor &given) {
+  if (isEmpty(given))
+    return {};
+  uint32_t width = library::elementBytes(given.element), alignment = declared.aligned ? 16 : width;
+  if (given.address == 0)
+    return refuse(role, declared, "expected an address, but got 0");
+  if (given.address % alignment)
+    return refuse(role, declared,
+                  weft::format("expected an address that is a multiple of {} bytes, but got {:#x}: pass a copy of it",
+                               alignment, given.address));
+  int32_t last = given.rank - 1;
+  for (int32_t axis = 0; axis <= last; ++axis)
+    if (given.shape[axis] > 1 && (given.strides[axis] > maxElements || given.strides[axis] < -maxElements))
+      return refuse(role, declared,
+                    weft::format("expected strides of at most 2^48 elements, but got {}", given.strides[axis]));
+  if (given.rank && given.shape[last] > 1 && given.strides[last] != 1)
+    return refuse(
+        role, declared,
+        weft::format("expected the last axis to be contiguous, but its stride is {} elements: pass a contiguous "
+                     "copy of it",
+                     given.strides[last]));
+  for (int32_t axis = 0; axis < last && declared.aligned; ++axis)
+    if (given.shape[axis] > 1 && given.strides[axis] * width % 16)
+      return refuse(
+          role, declared,
+          weft::format("expected strides that are multiples of 16 bytes, but that of axis {} is {} bytes: pass a "
+                       "copy of it that is padded, or compile the program for memory that is not aligned",
+                       axis, given.strides[axis] * width));
+  int64_t reach = 0;
+  if (given.rank > 1 && (__builtin_mul_overflow(given.shape[last - 1] - 1, given.strides[last - 1], &reach) ||
+                         reach >= maxRowReach || reach <= -maxRowReach))
+    return refuse(
+        role, declared,
+        weft::format("expected the {} rows of axis {} to lie within 2^31 elements, but their stride is {}: pass "
+                     "a contiguous copy of it",
+                     given.shape[last - 1], last - 1, given.strides[last - 1]));
+  return {};
+}
+
+/// Binds the sizes that are names, the first time each is met. `binder` holds which input bound a symbol.
+Status bindNames(const Program &program, size_t input, const Tensor &given, std::vector<int64_t> &symbols,
+                 std::vector<size_t> &binder) {
+  const NamedTensor &declared = program.inputs[input];
+  for (int32_t axis = 0; axis < given.rank; ++axis) {
+    std::optional<uint32_t> slot = declared.type.dims[axis].name();
+    if (!slot)
+      continue;
+    if (symbols[*slot] == unbound) {
+      symbols[*slot] = given.shape[axis];
+      binder[*slot] = input;
+    } else if (symbols[*slot] != given.shape[axis]) {
+      return refuse("argument", declared,
+                    weft::format("expected size {} = {} on axis {}, as in '{}', but got {}", program.symbols[*slot],
+                                 symbols[*slot], axis, program.inputs[binder[*slot]].name, given.shape[axis]));
+    }
+  }
+  return {};
+}
+
+/// Checks the sizes that are integers or computed.
+Status checkComputed(const Program &program, size_t input, const Tensor &given, std::span<const int64_t> symbols) {
+  const NamedTensor &declared = program.inputs[input];
+  for (int32_t axis = 0; axis < given.rank; ++axis) {
+    const library::Expression &dim = declared.type.dims[axis];
+    if (dim.name())
+      continue;
+    Result<int64_t> size = dim.evaluate(symbols);
+    if (!size)
+      return refuse("argument", declared, size.error().message);
+    if (*size != given.shape[axis])
+      return refuse("argument", declared,
+                    weft::format("expected size {} on axis {}, but got {}",
+                                 dim.integer() ? dim.text() : weft::format("{} = {}", dim.text(), *size), axis,
+                                 given.shape[axis]));
+  }
+  return {};
+}
+
+/// The axes with more than one element, those of the smallest stride first.
+std::vector<std::pair<int64_t, int64_t>> sortedAxes(const Tensor &tensor) {
+  std::vector<std::pair<int64_t, int64_t>> axes; // stride, extent
+  for (int32_t axis = 0; axis < tensor.rank; ++axis)
+    if (tensor.shape[axis] > 1)
+      axes.emplace_back(std::abs(tensor.strides[axis]), tensor.shape[axis]);
+  std::ranges::sort(axes);
+  return axes;
+}
+
+} // namespace
+
+Result<Tensor> contiguousTensor(const library::TensorType &type, std::span<const int64_t> symbols) {
+  Tensor tensor;
+  tensor.element = type.element;
+  tensor.rank = static_cast<int32_t>(type.dims.size());
+  int64_t elements = 1;
+  for (int32_t axis = tensor.rank; axis--;) {
+    Result<int64_t> size = type.dims[axis].evaluate(symbols);
+    if (!size)
+      return std::unexpected(size.error());
+    if (*size < 0 || *size > INT32_MAX)
+      return failure(StatusCode::InvalidArgument,
+                     weft::format("expected sizes of 0 to {}, but {} is {}", INT32_MAX, type.dims[axis].text(), *size));
+    tensor.shape[axis] = *size;
+    tensor.strides[axis] = elements;
+    if (__builtin_mul_overflow(elements, std::max<int64_t>(*size, 1), &elements) || elements > maxElements)
+      return failure(StatusCode::InvalidArgument,
+                     weft::format("a tensor of {} has more elements than memory could hold", dimsText(type)));
+  }
+  return tensor;
+}
+
+uint64_t bytesOf(const Tensor &tensor) {
+  uint64_t bytes = library::elementBytes(tensor.element);
+  for (int32_t axis = 0; axis < tensor.rank; ++axis)
+    bytes *= tensor.shape[axis];
+  return bytes;
+}
+
+bool isEmpty(const Tensor &tensor) {
+  return std::any_of(tensor.shape.begin(), tensor.shape.begin() + tensor.rank, [](int64_t size) { return size == 0; });
+}
+
+Result<std::vector<int64_t>> bindSymbols(const Program &program, std::span<const Tensor> inputs, bool shapesOnly) {
+  if (inputs.size() != program.inputs.size()) {
+    std::string names;
+    for (const NamedTensor &input : program.inputs)
+      names += (names.empty() ? "" : ", ") + input.name;
+    return failure(StatusCode::InvalidArgument,
+                   weft::format("expected {} arguments ({}), but got {}", program.inputs.size(), names, inputs.size()));
+  }
+  std::vector<int64_t> symbols(program.symbols.size(), unbound);
+  std::vector<size_t> binder(program.symbols.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Status status = checkKind("argument", program.inputs[i], inputs[i]);
+    if (status)
+      status = bindNames(program, i, inputs[i], symbols, binder);
+    if (status && !shapesOnly)
+      status = checkMemory("argument", program.inputs[i], inputs[i]);
+    if (!status)
+      return std::unexpected(status.error());
+  }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (Status status = checkComputed(program, i, inputs[i], symbols); !status)
+      return std::unexpected(status.error());
+  return symbols;
+}
+
+Status checkOutput(const NamedTensor &declared, const Tensor &expected, const Tensor &given) {
+  if (Status status = checkKind("output", declared, given); !status)
+    return status;
+  if (!std::equal(given.shape.begin(), given.shape.begin() + given.rank, expected.shape.begin()))
+    return refuse("output", declared,
+                  weft::format("expected shape {}, but got {}", shapeText(expected), shapeText(given)));
+  if (Status status = checkMemory("output", declared, given); !status)
+    return status;
+  if (isEmpty(given))
+    return {};
+  int64_t span = 0, reach = 1; // elements that the axes so far span
+  for (auto [stride, extent] : sortedAxes(given)) {
+    if (stride < reach)
+      return refuse(
+          "output", declared,
+          weft::format("expected elements that do not overlap, but axis sizes {} have a stride of {} elements: "
+                       "give a tensor of its own",
+                       shapeText(given), stride));
+    if (__builtin_mul_overflow(stride, extent - 1, &span) || __builtin_add_overflow(reach, span, &reach))
+      return refuse("output", declared, "expected elements that memory could hold");
+  }
+  return {};
+}
+
+ByteRuns runsOf(const Tensor &tensor) {
+  ByteRuns runs;
+  int64_t width = library::elementBytes(tensor.element);
+  runs.bytes = width;
+  for (auto [stride, extent] : sortedAxes(tensor)) {
+    if (runs.axes.empty() && static_cast<uint64_t>(stride * width) == runs.bytes) {
+      runs.bytes *= extent;
+    } else {
+      runs.axes.emplace_back(extent, stride * width);
+      runs.count *= extent;
+    }
+  }
+  return runs;
+}
+
+Status zero(driver::Device &device, const Tensor &tensor, driver::StreamHandle stream) {
+  if (isEmpty(tensor))
+    return {};
+  ByteRuns runs = runsOf(tensor);
+  driver::Address lowest = tensor.address; // of elements, where strides are negative
+  for (int32_t axis = 0; axis < tensor.rank; ++axis)
+    if (tensor.strides[axis] < 0)
+      lowest += (tensor.shape[axis] - 1) * tensor.strides[axis] * int64_t(library::elementBytes(tensor.element));
+  for (uint64_t run = 0; run < runs.count; ++run) {
+    uint64_t rest = run;
+    driver::Address at = lowest;
+    for (auto [extent, stride] : runs.axes) {
+      at += rest % extent * stride;
+      rest /= extent;
+    }
+    if (Status status = device.fill(at, 0, runs.bytes, stream); !status)
+      return status;
+  }
+  return {};
+}
+
+} // namespace weft::launch
