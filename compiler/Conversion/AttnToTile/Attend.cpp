@@ -111,6 +111,7 @@ RowTile rowsFrom(TileBuilder &b, Value start, int64_t count, Value length, bool 
   rows.scalarStart = start;
   rows.offsets = b.range(count);
   rows.token = b.add(start, rows.offsets);
+  rows.columns = count;
   if (bounded)
     rows.inside = b.less(rows.token, length);
   return rows;

@@ -177,8 +177,37 @@ static RowTile movedRows(TileBuilder &b, attn::ConvolveOp op, const RowTile &row
     moved.token = b.sub(rows.token, b.i32(down * (*op.getGrid())[1] + right));
     moved.scalarStart = moved.offsets = Value();
   }
+  moved.columns = 0;
   moved.inside = rows.inside ? b.both(rows.inside, inside) : inside;
   return moved;
+}
+
+/// [count, width] of the rows that lie `down` lines and `right` columns before the tile's. Where the kernel has the source's tile already, rows
+/// of it are picked from there, and only those that lie outside it are loaded.
+Value Puller::neighbours(Value source, attn::ConvolveOp op, const RowTile &rows, const Chunk &chunk, int64_t down,
+                         int64_t right) {
+  if (!down && !right)
+    return part(source, rows, &chunk);
+  RowTile moved = movedRows(b, op, rows, frame.size(cast<attn::WholeTensorType>(op.getType()).dim(2)), down, right);
+  Value tile = rows.columns ? lookup({source, rows.token, chunk.first}) : Value();
+  if (!tile)
+    return part(source, moved, &chunk);
+  Value columns = b.i32(rows.columns), row = b.range(rows.count), zero = b.i32(0);
+  Value x = b.sub(rows.lines == 1 ? row : b.rem(row, columns), b.i32(right));
+  Value within = b.both(b.compareInt(arith::CmpIPredicate::sge, x, zero), b.less(x, columns));
+  if (rows.lines > 1) {
+    Value y = b.sub(b.div(row, columns), b.i32(down));
+    within = b.both(within, b.both(b.compareInt(arith::CmpIPredicate::sge, y, zero), b.less(y, b.i32(rows.lines))));
+  }
+  // (Picked within the tile whatever the row; those that are not of it are replaced.)
+  Value place = b.both(b.sub(row, b.i32(down * rows.columns + right)), b.i32(rows.count - 1));
+  Value index = b.broadcast(b.column(place), {rows.count, chunk.width});
+  Value picked = tile::GatherOp::create(b, tile.getType(), tile, index, b.getI32IntegerAttr(0));
+  Value exists = moved.inside;
+  moved.inside = b.both(exists, b.negate(within));
+  Value outside = part(source, moved, &chunk);
+  Value kept = b.select(b.column(b.both(exists, within)), picked, b.cast(b.f32(0), TileBuilder::elementOf(tile)));
+  return b.select(b.column(moved.inside), outside, kept);
 }
 
 Value Puller::convolve(attn::ConvolveOp op, const RowTile &rows, const Chunk &chunk) {
@@ -197,10 +226,9 @@ Value Puller::convolve(attn::ConvolveOp op, const RowTile &rows, const Chunk &ch
   for (int64_t j = 0; j < count; ++j) {
     int64_t down = grid ? direction * (j / side - centre) : 0;
     int64_t right = direction * ((grid ? j % side : j) - centre);
-    RowTile from = down || right ? movedRows(b, op, rows, frame.size(type.dim(2)), down, right) : rows;
     Value start = b.add(b.cast(channel, b.getI64Type()), b.mul(taps.strides[0], b.i64(j)));
     Value weight = b.load(b.addPtr(b.addPtr(taps.pointer, start), b.range(chunk.width)), mask);
-    Value x = b.cast(part(op.getSource(), from, &chunk), b.getF32Type());
+    Value x = b.cast(neighbours(op.getSource(), op, rows, chunk, down, right), b.getF32Type());
     Value term = b.mul(x, b.row(b.cast(weight, b.getF32Type())));
     sum = sum ? b.add(sum, term) : term;
   }

@@ -16,6 +16,9 @@ struct RowTile {
   mlir::Value base;        ///< i32 scalar, or null: added to every token for addresses (a packed sequence's start)
   mlir::Value scalarStart; ///< i32 scalar, or null: token = scalarStart + offsets, where offsets do not change in a loop
   mlir::Value offsets;     ///< tensor<count x i32>, with scalarStart
+  /// Row r is the token at line r / columns, column r % columns of a rectangle of tokens; rows past it are not inside. One line:
+  /// tokens that follow one another. No columns: rows in an order that nothing is known of.
+  int64_t lines = 1, columns = 0;
 };
 
 /// Channels [first, first + width) of the last axis; the last `width - valid` do not exist and count as 0.
@@ -57,6 +60,8 @@ private:
   mlir::Value rope(attn::RopeOp op, const RowTile &rows, const Chunk &chunk);
   mlir::Value rmsNorm(attn::RmsNormOp op, const RowTile &rows, const Chunk &chunk);
   mlir::Value convolve(attn::ConvolveOp op, const RowTile &rows, const Chunk &chunk);
+  mlir::Value neighbours(mlir::Value source, attn::ConvolveOp op, const RowTile &rows, const Chunk &chunk, int64_t down,
+                         int64_t right);
   mlir::Value sumOfChannels(attn::SumOp op, const RowTile &rows, const Chunk *chunk);
 
   struct Key {

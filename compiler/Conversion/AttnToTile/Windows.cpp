@@ -74,6 +74,10 @@ std::array<std::string, 3> windowGrid(const WindowTiling &tiling, attn::WholeTen
 RowTile windowRows(TileBuilder &b, const WindowTiling &tiling, Value window, Value tile, int64_t count, Value length) {
   RowTile rows;
   rows.count = count;
+  if (tiling.tilesOf(count) == 1) {
+    rows.lines = tiling.grid.empty() ? 1 : tiling.window[0];
+    rows.columns = tiling.window.back();
+  }
   Value start = b.mul(tile, b.i32(count)), index = b.add(start, b.range(count));
   if (tiling.grid.empty()) {
     rows.scalarStart = b.add(b.mul(window, b.i32(tiling.window[0])), start);
