@@ -160,6 +160,38 @@ WEFTC_API void weftc_operation_set_attribute(weftc_operation operation, const ch
 /** Sets a discardable attribute on the operation that defines `value`; false for an argument of a block. */
 WEFTC_API bool weftc_value_set_attribute(weftc_value value, const char *name, weftc_attribute attribute);
 
+/* ---- Patterns
+ * ---------------------------------------------------------------------------------------------------------- */
+
+/** A tensor that a pattern names by its number, row by row; booleans as 0 and 1. */
+typedef struct weftc_pattern_operand {
+  const int32_t *values;
+  const int64_t *shape;
+  size_t rank;
+} weftc_pattern_operand;
+
+/** A pattern with all that it names, and sizes of at least 0 (batches and heads 1). */
+typedef struct weftc_pattern_instance {
+  const char *pattern; /**< "#attn.causal" */
+  int64_t batches, heads, queries, keys;
+  const weftc_pattern_operand *operands;
+  size_t operand_count;
+  /** What each mask region says of every pair of the matrix, [batches, heads, queries, keys]; shifts and transposes
+   * around the mask are taken into account in it. */
+  const uint8_t *const *masks;
+  size_t mask_count;
+} weftc_pattern_instance;
+
+/** Which pairs belong: 0 or 1 in `matrix`, [batches, heads, queries, keys]. WEFTC_INVALID_ARGUMENT, with a text in
+ * `*error`, for a text that is no pattern, or operands and masks that do not fit it. */
+WEFTC_API weftc_status weftc_pattern_matrix(weftc_context *context, const weftc_pattern_instance *instance,
+                                            uint8_t *matrix, char **error);
+/** The classes of blocks (0 no pair belongs, 1 some do, 2 all that there are do) in `summary`, [batches, heads,
+ * cdiv(queries, block_rows), cdiv(keys, block_columns)]; blocks of at least 1. Errors as those of weftc_pattern_matrix.
+ */
+WEFTC_API weftc_status weftc_pattern_summary(weftc_context *context, const weftc_pattern_instance *instance,
+                                             int64_t block_rows, int64_t block_columns, uint8_t *summary, char **error);
+
 /* ---- Compiling
  * --------------------------------------------------------------------------------------------------------- */
 

@@ -177,4 +177,5 @@ PYBIND11_MODULE(_compiler, m) {
       .def("argument", [](Region r, size_t index) { return Value{weftc_region_argument(r.pointer, index)}; });
   bindContext(m);
   bindModule(m);
+  bindPatterns(m);
 }

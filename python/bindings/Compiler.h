@@ -40,6 +40,9 @@ pybind11::str take(char *text);
 /// The context's diagnostics since the last call, as a list of (severity, message, file, line, column).
 pybind11::list takeDiagnostics(Context &context);
 
+/// Adds pattern_matrix and pattern_summary.
+void bindPatterns(pybind11::module_ &m);
+
 /// Adds Module.compile.
 void bindCompile(pybind11::class_<Module> &module);
 

@@ -4,6 +4,8 @@ libraries.
 
     @weft.program                 a mechanism over whole tensors: f(q, k, v); made of weft.softmax, weft.mean,
                                   weft.toeplitz, weft.diag, weft.rope, weft.rms_norm and functions of elements
+    weft.causal(), weft.window(left, right), ...   patterns: which pairs attend; & | ~ combine them; weft.patterns lists
+                                  them, weft.draw(pattern, path) draws them
     @weft.jit                     a tile kernel: kernel[grid](*args, BLOCK=64, num_warps=4); weft.language is its
     language
     weft.compile(fn, ...)         a PTX library from a kernel
@@ -26,9 +28,26 @@ if TYPE_CHECKING:
     from weft.compiler.jit import jit as jit
     from weft.compiler.kernel import Kernel as Kernel
     from weft.compiler.libraries import compile as compile
+    from weft.drawing import draw as draw
     from weft.errors import Error as Error
     from weft.integers import cdiv as cdiv
     from weft.integers import next_power_of_2 as next_power_of_2
+    from weft.patterns import Pattern as Pattern
+    from weft.patterns import block_bitmap as block_bitmap
+    from weft.patterns import block_window as block_window
+    from weft.patterns import blocks as blocks
+    from weft.patterns import causal as causal
+    from weft.patterns import dilated as dilated
+    from weft.patterns import document as document
+    from weft.patterns import full as full
+    from weft.patterns import global_tokens as global_tokens
+    from weft.patterns import mask as mask
+    from weft.patterns import neighbourhood as neighbourhood
+    from weft.patterns import per_head as per_head
+    from weft.patterns import prefix as prefix
+    from weft.patterns import random_blocks as random_blocks
+    from weft.patterns import strided as strided
+    from weft.patterns import window as window
     from weft.programs.elementwise import abs as abs
     from weft.programs.elementwise import cos as cos
     from weft.programs.elementwise import erf as erf
@@ -66,25 +85,40 @@ _NAMES = {
     "JITFunction": "weft.compiler.jit",
     "Kernel": "weft.compiler.kernel",
     "Library": "weft.runtime.library",
+    "Pattern": "weft.patterns",
     "Program": "weft.programs.program",
     "abs": "weft.programs.elementwise",
+    "block_bitmap": "weft.patterns",
+    "block_window": "weft.patterns",
+    "blocks": "weft.patterns",
+    "causal": "weft.patterns",
     "cdiv": "weft.integers",
     "compile": "weft.compiler.libraries",
     "cos": "weft.programs.elementwise",
     "device": "weft.runtime.devices",
     "diag": "weft.programs.mixers",
+    "dilated": "weft.patterns",
+    "document": "weft.patterns",
     "domain": "weft.programs.mixers",
+    "draw": "weft.drawing",
     "erf": "weft.programs.elementwise",
     "exp": "weft.programs.elementwise",
+    "full": "weft.patterns",
     "gelu": "weft.programs.elementwise",
+    "global_tokens": "weft.patterns",
     "jit": "weft.compiler.jit",
     "load": "weft.runtime.library",
     "log": "weft.programs.elementwise",
+    "mask": "weft.patterns",
     "maximum": "weft.programs.elementwise",
     "mean": "weft.programs.mixers",
     "minimum": "weft.programs.elementwise",
+    "neighbourhood": "weft.patterns",
     "next_power_of_2": "weft.integers",
+    "per_head": "weft.patterns",
+    "prefix": "weft.patterns",
     "program": "weft.programs.program",
+    "random_blocks": "weft.patterns",
     "relu": "weft.programs.elementwise",
     "rms_norm": "weft.programs.functions",
     "rope": "weft.programs.functions",
@@ -95,9 +129,11 @@ _NAMES = {
     "sin": "weft.programs.elementwise",
     "softmax": "weft.programs.mixers",
     "sqrt": "weft.programs.elementwise",
+    "strided": "weft.patterns",
     "tanh": "weft.programs.elementwise",
     "toeplitz": "weft.programs.mixers",
     "where": "weft.programs.elementwise",
+    "window": "weft.patterns",
 }
 _MODULES = ("attention", "cli", "compiler", "demo", "language", "programs", "runtime", "simulator", "testing")
 
@@ -107,25 +143,40 @@ __all__ = [
     "JITFunction",
     "Kernel",
     "Library",
+    "Pattern",
     "Program",
     "abs",
+    "block_bitmap",
+    "block_window",
+    "blocks",
+    "causal",
     "cdiv",
     "compile",
     "cos",
     "device",
     "diag",
+    "dilated",
+    "document",
     "domain",
+    "draw",
     "erf",
     "exp",
+    "full",
     "gelu",
+    "global_tokens",
     "jit",
     "load",
     "log",
+    "mask",
     "maximum",
     "mean",
     "minimum",
+    "neighbourhood",
     "next_power_of_2",
+    "per_head",
+    "prefix",
     "program",
+    "random_blocks",
     "relu",
     "rms_norm",
     "rope",
@@ -136,9 +187,11 @@ __all__ = [
     "sin",
     "softmax",
     "sqrt",
+    "strided",
     "tanh",
     "toeplitz",
     "where",
+    "window",
 ]
 
 

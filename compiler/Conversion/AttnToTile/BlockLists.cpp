@@ -6,7 +6,6 @@
 #include "compiler/Conversion/AttnToTile/Windows.h"
 #include "dialects/Attn/Pattern/Membership.h"
 #include "dialects/Attn/Pattern/Segments.h"
-#include "dialects/Attn/Pattern/HostArithmetic.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -15,8 +14,7 @@ using namespace mlir;
 namespace weft {
 
 bool hasSegments(Attribute pattern) {
-  attn::HostArithmetic arithmetic;
-  return attn::rowSegments(arithmetic, pattern, attn::RowBlock<attn::HostArithmetic>{0, 1, 0, 1, 1}, 16).has_value();
+  return attn::hasSegments(pattern);
 }
 
 namespace {

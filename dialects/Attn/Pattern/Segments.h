@@ -29,6 +29,10 @@ template <class A>
 std::optional<std::vector<Segment<A>>> rowSegments(A &a, mlir::Attribute pattern, const RowBlock<A> &rows,
                                                    int64_t blockN);
 
+/// Whether `rowSegments` has segments for the pattern, given what is known of the lengths; more knowledge never takes
+/// them away.
+bool hasSegments(mlir::Attribute pattern, const Lengths &lengths = {});
+
 /// Segments of one kind walked as one: steps 0 .. count - 1, and the block of each step.
 template <class A> class Walk {
 public:

@@ -58,13 +58,13 @@ def _traced(
     return region
 
 
-def with_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with the arrays of its closure and its globals as tensors of the program being traced."""
+def with_tensors(function: Callable[..., Any], change: Callable[[Any], Any] = lift) -> Callable[..., Any]:
+    """The function with the arrays of its closure and its globals changed: into tensors of the program being traced."""
     if not isinstance(function, types.FunctionType):
         return function
-    cells = [_lifted(cell) for cell in function.__closure__ or ()]
+    cells = [_lifted(cell, change) for cell in function.__closure__ or ()]
     names = {
-        name: lift(value) for name in function.__code__.co_names if is_array(value := function.__globals__.get(name))
+        name: change(value) for name in function.__code__.co_names if is_array(value := function.__globals__.get(name))
     }
     if not names and not any(cell[1] for cell in cells):
         return function
@@ -77,10 +77,10 @@ def with_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-def _lifted(cell: Any) -> tuple[Any, bool]:
+def _lifted(cell: Any, change: Callable[[Any], Any]) -> tuple[Any, bool]:
     """A closure's cell, or one of the tensor where it holds an array; and whether it did."""
     try:
         value = cell.cell_contents
     except ValueError:
         return cell, False
-    return (types.CellType(lift(value)), True) if is_array(value) else (cell, False)
+    return (types.CellType(change(value)), True) if is_array(value) else (cell, False)

@@ -1,0 +1,131 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Patterns evaluated on the host: matrices and classes of blocks, computed by the compiler."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import native
+from .patterns import Pattern, _integer, _lowered
+from .programs import places
+
+
+@dataclass(frozen=True)
+class _Instance:
+    """A pattern as the compiler takes it, and whether its matrix has axes for batch and head."""
+
+    text: str
+    sizes: tuple[int, int, int, int]
+    operands: list[Any]
+    masks: list[Any]
+    four: bool
+
+
+@functools.cache
+def _context() -> Any:
+    return native.load("_compiler").Context()
+
+
+def matrix(pattern: Pattern, n: int, m: int, batch: int, heads: int) -> Any:
+    """See Pattern.matrix."""
+    made = _instance(pattern, "matrix", n, m, batch, heads)
+    found = _called("pattern_matrix", made.text, made.sizes, made.operands, made.masks)
+    return _shaped(found.view(bool), made)
+
+
+def blocks_summary(pattern: Pattern, n: int, m: int, bm: int, bn: int, batch: int, heads: int) -> Any:
+    """See Pattern.blocks_summary."""
+    rows, columns = (_integer("blocks_summary", name, v, 1) for name, v in (("bm", bm), ("bn", bn)))
+    made = _instance(pattern, "blocks_summary", n, m, batch, heads)
+    return _shaped(_called("pattern_summary", made.text, made.sizes, rows, columns, made.operands, made.masks), made)
+
+
+def _shaped(found: Any, made: _Instance) -> Any:
+    return found if made.four else found[0, 0]
+
+
+def _called(name: str, *arguments: Any) -> Any:
+    try:
+        return getattr(native.load("_compiler"), name)(_context(), *arguments)
+    except ValueError as error:
+        raise places.error(str(error)) from None
+
+
+def _instance(pattern: Pattern, where: str, n: int, m: int, batch: int, heads: int) -> _Instance:
+    queries, keys = (_integer(where, name, v, 0) for name, v in (("n", n), ("m", m)))
+    batches, of_heads = _extents(pattern)
+    batches = batches or _integer(where, "batch", batch, 1)
+    of_heads = of_heads or _integer(where, "heads", heads, 1)
+    sizes = (batches, of_heads, queries, keys)
+    grids = np.ogrid[:batches, :of_heads, :queries, :keys]
+    operands: list[Any] = []
+    asked: list[Any] = []
+    text, _ = _lowered(pattern, operands, asked.append, 0, (grids[0], grids[1], grids[2], grids[3]))
+    masks = [_evaluated(function, place, sizes) for function, place in asked]
+    return _Instance(text, sizes, [_integers(o) for o in operands], masks, _has_four(pattern) or sizes[:2] != (1, 1))
+
+
+def _extents(pattern: Pattern) -> tuple[int, int]:
+    """The batches and heads that a pattern's arrays and lists have; 0 where nothing says it, or only 1."""
+    batches = heads = 0
+    name, values = pattern._spelling, pattern._values
+    if name == "per_head":
+        heads = len(pattern._parts)
+    shapes = [tuple(v.shape) for v in values if hasattr(v, "shape")]
+    for shape in shapes:
+        if len(shape) != 1:
+            batches = max(batches, shape[0])
+        if name != "document":
+            heads = max(heads, shape[1])
+    found = [(batches, heads), *(_extents(part) for part in pattern._parts)]
+    several = [tuple(size if size > 1 else 0 for size in each) for each in found]
+    return max(b for b, _ in several), max(h for _, h in several)
+
+
+def _has_four(pattern: Pattern) -> bool:
+    """Whether something in the pattern has axes for batch and head."""
+    ranks = [len(v.shape) for v in pattern._values if hasattr(v, "shape")]
+    own = pattern._spelling == "per_head" or any(rank > 1 for rank in ranks)
+    return own or any(_has_four(part) for part in pattern._parts)
+
+
+def to_numpy(array: Any) -> Any:
+    """An array of NumPy or torch, on the host; torch's bfloat16 as float32."""
+    if hasattr(array, "detach"):
+        array = array.detach().cpu()
+        array = array.float() if str(array.dtype) == "torch.bfloat16" else array
+        return array.numpy()
+    if not hasattr(array, "__array__"):
+        raise places.error(
+            f"expected arrays for a pattern that is evaluated on the host, but got '{type(array).__name__}'"
+        )
+    return np.asarray(array)
+
+
+def _integers(array: Any) -> Any:
+    found = to_numpy(array)
+    if found.dtype.kind not in "iub":
+        raise places.error(f"expected integers or truths in a pattern's arrays, but got {found.dtype}")
+    return np.ascontiguousarray(found, dtype=np.int32)
+
+
+def _evaluated(function: Callable[..., Any], place: Any, sizes: tuple[int, int, int, int]) -> Any:
+    """A mask at every pair, computed by NumPy."""
+    from .programs.regions import with_tensors
+
+    remedy = "compare, and combine by & | ~: b, h, n and m are arrays of indices here"
+    try:
+        found = with_tensors(function, to_numpy)(*place)
+    except (IndexError, TypeError, ValueError) as error:
+        raise places.error(
+            f"expected a truth from the mask, but it raised {type(error).__name__}: {error}", remedy
+        ) from None
+    found = np.asarray(found)
+    if found.dtype != bool:
+        raise places.error(f"expected a truth from the mask, but got {found.dtype}", remedy)
+    return np.ascontiguousarray(np.broadcast_to(found, sizes), dtype=np.uint8)

@@ -1,0 +1,101 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""weft.draw: what is in the files, pixel by pixel and rectangle by rectangle."""
+
+import re
+import struct
+import xml.etree.ElementTree as xml
+import zlib
+
+import numpy as np
+import pytest
+import weft
+from weft import drawing
+
+
+def pixels(path):
+    """A PNG file's image [height, width, 3], chunks checked."""
+    data = path.read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    at, chunks = 8, {}
+    while at < len(data):
+        (length,), kind = struct.unpack(">I", data[at : at + 4]), data[at + 4 : at + 8]
+        body = data[at + 8 : at + 8 + length]
+        assert struct.unpack(">I", data[at + 8 + length : at + 12 + length]) == (zlib.crc32(kind + body),)
+        chunks[kind] = body
+        at += 12 + length
+    width, height = struct.unpack(">II", chunks[b"IHDR"][:8])
+    rows = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(height, 1 + 3 * width)
+    assert not rows[:, 0].any()
+    return rows[:, 1:].reshape(height, width, 3)
+
+
+def test_png_of_a_pattern(tmp_path):
+    path = tmp_path / "causal.png"
+    weft.draw(weft.causal(), path, 12, block=(3, 4))
+    image = pixels(path)
+    # Two panels of 384 pixels, each in a frame of one, 24 around and between.
+    assert image.shape == (384 + 2 + 48, 2 * 386 + 72, 3)
+    matrix, blocks = image[25 : 25 + 384, 25 : 25 + 384], image[25 : 25 + 384, 435 : 435 + 384]
+    full, empty = np.array(drawing.FULL), np.array(drawing.EMPTY)
+    at = np.arange(12) * 32 + 16
+    np.testing.assert_array_equal(matrix[at[:, None], at], np.where(weft.causal().matrix(12)[..., None], full, empty))
+    palette = np.array([drawing.EMPTY, drawing.PARTIAL, drawing.FULL])
+    rows, columns = np.arange(4) * 96 + 48, np.arange(3) * 128 + 64
+    np.testing.assert_array_equal(blocks[rows[:, None], columns], palette[weft.causal().blocks_summary(12, 12, 3, 4)])
+
+
+def test_svg_of_a_pattern(tmp_path):
+    path = tmp_path / "window.svg"
+    pattern = weft.window(3, 1)
+    weft.draw(pattern, path, 16, 24, block=4)
+    root = xml.fromstring(path.read_text())
+    groups = [g for g in root.iter("{http://www.w3.org/2000/svg}g") if "transform" in g.attrib]
+    assert len(groups) == 2
+    cells = np.full((16, 24), "", object)
+    for rect in groups[0]:
+        x, y, width = (int(rect.attrib[name]) for name in ("x", "y", "width"))
+        assert (cells[y, x : x + width] == "").all()
+        cells[y, x : x + width] = rect.attrib["fill"]
+    np.testing.assert_array_equal(cells == drawing._colour(drawing.FULL), pattern.matrix(16, 24))
+    classes = pattern.blocks_summary(16, 24, 4, 4)
+    texts = " ".join(text.text for text in root.iter("{http://www.w3.org/2000/svg}text"))
+    counts = {name: int(re.search(rf"(\d+) {name}", texts)[1]) for name in ("empty", "partial", "full")}
+    assert counts == {name: int((classes == i).sum()) for i, name in enumerate(("empty", "partial", "full"))}
+    assert "blocks of 4 × 4" in texts and "16 queries × 24 keys" in texts
+
+
+def test_heat_maps(tmp_path):
+    values = np.linspace(-1, 2, 12).reshape(3, 4)
+    weft.draw(values, tmp_path / "heat.png")
+    image = pixels(tmp_path / "heat.png")
+    lowest, highest = image[30, 30], image[image.shape[0] - 30, image.shape[1] - 30]
+    assert lowest[2] > lowest[0] and highest[0] > highest[2]  # (blue below zero, red above)
+    weft.draw(values[None, None], tmp_path / "heat.svg")
+    assert "3 × 4, from -2 to 2" in (tmp_path / "heat.svg").read_text()
+    weft.draw(np.array([[0.0, np.nan, np.inf]]), tmp_path / "odd.png")
+
+    class Mixer:
+        def matrix(self, n):
+            return np.eye(n)[None, None]
+
+    weft.draw(Mixer(), tmp_path / "mixer.svg", 5)
+    assert "5 × 5, from 0 to 1" in (tmp_path / "mixer.svg").read_text()
+
+
+def test_heads_and_large_matrices(tmp_path):
+    heads = weft.per_head([weft.causal(), weft.full()])
+    weft.draw(heads, tmp_path / "head.svg", 8, head=1)
+    assert "100.0%" in (tmp_path / "head.svg").read_text()
+    weft.draw(weft.causal(), tmp_path / "long.svg", 1 << 16, block=1024)
+    assert "65536 queries" not in (tmp_path / "long.svg").read_text()
+    weft.draw(weft.strided(2), tmp_path / "dense.svg", 512)
+    assert "data:image/png;base64" in (tmp_path / "dense.svg").read_text()
+
+
+def test_errors(tmp_path):
+    with pytest.raises(weft.CompilationError, match=r"expected a path that ends in .svg or .png, but got 'x.gif'"):
+        weft.draw(weft.causal(), tmp_path / "x.gif")
+    with pytest.raises(weft.CompilationError, match="expected a pattern, a mixer or a matrix to draw, but got 'str'"):
+        weft.draw("causal", tmp_path / "x.svg")
+    with pytest.raises(weft.CompilationError, match="expected a batch and a head that are there, but got 2 of 2"):
+        weft.draw(weft.per_head([weft.causal(), weft.full()]), tmp_path / "x.svg", 8, head=2)
