@@ -47,16 +47,18 @@ Memory::~Memory() {
     std::free(raw);
 }
 
-Result<Address> Memory::allocate(uint64_t bytes, std::string name) {
+Result<Address> Memory::allocate(uint64_t bytes, std::string name, bool fill) {
   if (bytes > uint64_t{1} << 46)
     return failure(StatusCode::OutOfMemory, format("expected at most 2^46 bytes, but got {}", bytes));
   uint64_t padded = (bytes + 255) / 256 * 256 + 2 * guardBytes;
   void *raw = std::aligned_alloc(256, padded);
-  auto written = std::make_shared<WrittenBytes>();
-  if (!raw)
+  auto written = std::make_shared<WrittenBytes>(bytes);
+  if (!raw || !written->data()) {
+    std::free(raw);
     return failure(StatusCode::OutOfMemory, format("no memory for {} bytes", bytes));
-  std::memset(raw, 0xA5, padded);
-  written->bytes.assign(bytes, 0);
+  }
+  if (fill)
+    std::memset(raw, 0xA5, padded);
   Address base = reinterpret_cast<Address>(raw) + guardBytes;
   std::lock_guard lock(mutex_);
   allocations_[base] = {base, bytes, reinterpret_cast<std::byte *>(base), std::move(written), std::move(name)};
@@ -127,7 +129,7 @@ Result<Allocation> Memory::locate(Address address, uint64_t bytes) const {
 namespace {
 void markWritten(const Allocation &allocation, Address to, uint64_t bytes) {
   if (allocation.written && bytes)
-    std::memset(allocation.written->bytes.data() + (to - allocation.base), 1, bytes);
+    std::memset(allocation.written->data() + (to - allocation.base), 1, bytes);
 }
 } // namespace
 
@@ -158,9 +160,9 @@ Status Memory::copy(Address to, Address from, uint64_t bytes) {
     return {};
   std::memmove(target->host + (to - target->base), source->host + (from - source->base), bytes);
   if (target->written) {
-    uint8_t *marks = target->written->bytes.data() + (to - target->base);
+    uint8_t *marks = target->written->data() + (to - target->base);
     if (source->written)
-      std::memmove(marks, source->written->bytes.data() + (from - source->base), bytes);
+      std::memmove(marks, source->written->data() + (from - source->base), bytes);
     else
       std::memset(marks, 1, bytes);
   }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,8 +21,22 @@ namespace weft::simulator {
 using Address = uint64_t;
 
 /// Which bytes of an allocation were ever written; absent for memory that was born initialised.
-struct WrittenBytes {
-  std::vector<uint8_t> bytes; ///< one per byte of the allocation, non-zero once written
+/// They cost memory only where they are touched.
+class WrittenBytes {
+public:
+  explicit WrittenBytes(uint64_t size)
+      : bytes_(static_cast<uint8_t *>(std::calloc(size ? size : 1, 1))), size_(bytes_ ? size : 0) {}
+  ~WrittenBytes() { std::free(bytes_); }
+  WrittenBytes(const WrittenBytes &) = delete;
+  WrittenBytes &operator=(const WrittenBytes &) = delete;
+  /// One mark per byte of the allocation, non-zero once written; null where there was no memory for them.
+  uint8_t *data() { return bytes_; }
+  const uint8_t *data() const { return bytes_; }
+  uint64_t size() const { return size_; }
+
+private:
+  uint8_t *bytes_;
+  uint64_t size_;
 };
 
 /// One allocation, live or freed. Freed ones are remembered, so that a late access can be told from a wild one.
@@ -65,7 +80,8 @@ public:
 
   /// 256-byte aligned memory that nothing has written. 0 bytes give an address that may be freed but not read.
   /// Errors: OutOfMemory.
-  Result<Address> allocate(uint64_t bytes, std::string name = "buffer");
+  /// `fill` writes a pattern that no program expects into it; without, it costs memory only where it is touched.
+  Result<Address> allocate(uint64_t bytes, std::string name = "buffer", bool fill = true);
   /// Makes the caller's memory addressable in place, initialised, until `release`. Must not overlap another mapping.
   Result<Address> map(void *host, uint64_t bytes, std::string name = "buffer");
   /// Frees what `allocate` gave. Errors: InvalidArgument for any other address, naming a double free.
@@ -94,6 +110,18 @@ public:
     return made;
   }
 
+  /// What launches on this memory share besides, such as the heap of malloc: made by the first that asks.
+  template <typename T, typename Make> Result<std::shared_ptr<T>> shared(Make make) {
+    std::lock_guard lock(variablesMutex_);
+    if (!shared_) {
+      Result<std::shared_ptr<T>> made = make();
+      if (!made)
+        return made;
+      shared_ = *made;
+    }
+    return std::static_pointer_cast<T>(shared_);
+  }
+
 private:
   Result<Allocation> locate(Address address, uint64_t bytes) const;
   Status drop(Address base, bool mapped);
@@ -105,6 +133,7 @@ private:
   mutable std::shared_ptr<const MemoryView> view_;
   std::mutex variablesMutex_;
   std::map<uint64_t, std::vector<Address>> variables_;
+  std::shared_ptr<void> shared_;
 };
 
 } // namespace weft::simulator

@@ -111,6 +111,7 @@ struct LaunchOptions {
   uint32_t schedules = 1; ///< how many interleavings to run and compare
   uint32_t threads = 0;   ///< worker threads; 0 means one per core. Results do not depend on it
   uint32_t maxFindings = 64;
+  uint64_t maximumInstructions = 0; ///< warp instructions after which a launch counts as stuck; 0: no limit
 };
 
 /// Runs one grid. `parameters` holds the packed parameter bytes (see ParameterInfo::offset).

@@ -20,11 +20,17 @@ class Plant:
     kind: str
     body: str
     edit: tuple[str, str]
-    mark: str = "// BUG"
+    mark: str | None = "// BUG"
     shared: int = 0
     block: int = 64
     elements: int = 64
     grid: int = 1
+    heap: bool = False
+
+    def text(self, body: str) -> str:
+        """A kernel of this body, or of its twin's."""
+        text = kernel(body, shared=self.shared)
+        return text.replace(".visible", HEAP + ".visible", 1) if self.heap else text
 
 
 EXCHANGE = """
@@ -34,6 +40,18 @@ EXCHANGE = """
 NEIGHBOUR = "xor.b32 %r5, %r2, 128; add.u32 %r6, %r1, %r5;"  # the other warp's element
 LANE = "xor.b32 %r5, %r2, 4; add.u32 %r6, %r1, %r5;"  # the lane beside
 COPY = "mov.u32 %r1, s; shl.b32 %r2, %r0, 4; add.u32 %r3, %r1, %r2; mul.wide.u32 %d2, %r0, 16; add.s64 %d2, %d0, %d2;"
+
+MALLOC = """
+  { .param .b64 n; st.param.b64 [n], 16; .param .b64 m; call.uni (m), malloc, (n); ld.param.b64 %d5, [m]; }
+  st.u32 [%d5], %r0; ld.u32 %r8, [%d5];
+"""
+FREE = "{ .param .b64 m; st.param.b64 [m], %d5; call.uni free, (m); }\n"
+HEAP = ".extern .func (.param .b64 m) malloc(.param .b64 n);\n.extern .func free(.param .b64 m);\n"
+MBARRIER = """
+  mov.u32 %r1, s; setp.eq.u32 %p1, %r0, 0; @%p1 mbarrier.init.shared.b64 [%r1], 64; bar.sync 0;
+"""
+ARRIVE = "mbarrier.arrive.shared.b64 %d3, [%r1];\n"
+WAIT = "W: mbarrier.test_wait.shared.b64 %p2, [%r1], %d3;\n@!%p2 bra W;\n"
 
 PLANTS = [
     Plant("read past the end", "out-of-bounds", "ld.global.u32 %r1, [%d1+4]; // BUG", ("+4", "")),
@@ -98,6 +116,32 @@ PLANTS = [
     Plant("counts that differ", "barrier-mismatch",
           "setp.lt.u32 %p1, %r0, 32;\n@%p1 bra A;\nbar.sync 1, 96; // BUG\nbra E;\nA: bar.sync 1, 64;\nE:", ("96", "64")),
     Plant("count never reached", "barrier-mismatch", "bar.sync 1, 128; // BUG", ("128", "64")),
+    Plant("atomic past the end", "out-of-bounds", "red.global.add.u32 [%d1+4], 1; // BUG", ("+4", "")),
+    Plant("copy from past the end", "out-of-bounds",
+          COPY + "cp.async.cg.shared.global [%r3], [%d2+16], 16; // BUG\ncp.async.wait_all;", ("+16", ""), shared=1024, elements=256),
+    Plant("double at 4 bytes of shared memory", "misaligned", "mov.u32 %r1, s; shl.b32 %r2, %r0, 3; add.u32 %r3, %r1, %r2;\nst.shared.u64 [%r3+4], %d0; // BUG",
+          ("+4", "+8"), shared=1024),
+    Plant("copy to 8 bytes of shared memory", "misaligned",
+          COPY + "cp.async.cg.shared.global [%r3+8], [%d2], 16; // BUG\ncp.async.wait_all;", ("+8", "+16"), shared=2048, elements=256),
+    Plant("read after free", "use-after-free", MALLOC + FREE + "ld.u32 %r9, [%d5]; // BUG\n", (FREE, ""), heap=True),
+    Plant("write after free", "use-after-free", MALLOC + FREE + "st.u32 [%d5+4], %r0; // BUG\n", (FREE, ""), heap=True),
+    Plant("freed twice", "use-after-free", MALLOC + FREE + FREE.replace("}\n", "} // BUG\n"), (FREE + FREE[:8], FREE[:8]), heap=True),
+    Plant("past the end of a block of malloc", "out-of-bounds", MALLOC + "st.u32 [%d5+16], %r0; // BUG\n", ("+16", "+12"), heap=True),
+    Plant("malloc's block never written", "uninitialised", MALLOC + "ld.u32 %r9, [%d5+8];\nst.global.u32 [%d1], %r9; // BUG\n", ("[%d5+8]", "[%d5]"), heap=True),
+    Plant("mbarrier never initialised", "mbarrier-misuse", "mov.u32 %r1, s; bar.sync 0;\nmbarrier.arrive.shared.b64 %d3, [%r1]; // BUG",
+          ("bar.sync", "setp.eq.u32 %p1, %r0, 0; @%p1 mbarrier.init.shared.b64 [%r1], 64; bar.sync"), shared=16),
+    Plant("mbarrier for no one", "mbarrier-misuse", "mov.u32 %r1, s; setp.eq.u32 %p1, %r0, 0;\n@%p1 mbarrier.init.shared.b64 [%r1], 0; // BUG",
+          ("], 0;", "], 1;"), shared=16),
+    Plant("more arrivals than expected", "mbarrier-misuse", MBARRIER + "mbarrier.arrive.shared.b64 %d3, [%r1], 65; // BUG",
+          (", 65;", ", 1;"), shared=16),
+    Plant("noComplete that completes", "mbarrier-misuse", MBARRIER.replace("64;", "1;") + "@!%p1 bra E;\nmbarrier.arrive.noComplete.shared.b64 %d3, [%r1], 1; // BUG\nE:",
+          (".noComplete.shared.b64 %d3, [%r1], 1", ".shared.b64 %d3, [%r1]"), shared=16),
+    Plant("a state from long ago", "mbarrier-misuse",
+          MBARRIER + ARRIVE + "mov.u64 %d4, %d3;\n" + WAIT + ARRIVE + WAIT.replace("W", "U") + ARRIVE
+          + "mbarrier.test_wait.shared.b64 %p2, [%r1], %d4; // BUG\n", ("%p2, [%r1], %d4", "%p2, [%r1], %d3"), shared=16),
+    Plant("an assertion", "trap", "setp.ne.u32 %p1, %r0, 7;\n@%p1 bra E;\ntrap; // BUG\nE:", ("%r0, 7", "%r0, 99")),
+    Plant("lock that nobody gives back", "deadlock", "L: atom.global.cas.b32 %r1, [%d0], 0, 1;\nsetp.eq.u32 %p1, %r1, 99;\n@!%p1 bra L; // BUG", ("%p1, %r1, 99", "%p1, %r1, %r1"),
+          mark=None),
     Plant("trap", "trap", "setp.eq.u32 %p1, %r0, 3;\n@%p1 trap; // BUG", ("%r0, 3", "%r0, 99")),
 ]  # fmt: skip
 
@@ -109,19 +153,30 @@ def run(text: str, plant: Plant, **options) -> simulator.Report:
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
 def test_planted_bug_is_found_and_its_twin_is_clean(plant):
-    text = kernel(plant.body, shared=plant.shared)
+    text = plant.text(plant.body)
     report = run(text, plant)
     found = [finding for finding in report.findings if finding.kind == plant.kind]
     assert found, f"expected {plant.kind}, but got {[str(f) for f in report.findings]}"
-    assert line_of(text, plant.mark) in {finding.line for finding in found}, [str(finding) for finding in found]
+    assert not plant.mark or line_of(text, plant.mark) in {finding.line for finding in found}, [
+        str(finding) for finding in found
+    ]
     assert all(finding.kernel == "k" and finding.cta == (0, 0, 0) for finding in found)
     assert {finding.kind for finding in report.findings} == {plant.kind}, [str(finding) for finding in report.findings]
 
     assert plant.edit[0] in plant.body
-    twin = kernel(plant.body.replace(*plant.edit, 1), shared=plant.shared)
+    twin = plant.text(plant.body.replace(*plant.edit, 1))
     for seed in (0, 5):
         clean = run(twin, plant, seed=seed)
         assert not clean.findings, [str(finding) for finding in clean.findings]
+
+
+def test_a_phase_that_never_ends_says_who_is_missing():
+    text = kernel(MBARRIER.replace("64;", "65;") + ARRIVE + WAIT, shared=16)
+    report = run(text, PLANTS[0])
+    assert {finding.kind for finding in report.findings} == {"deadlock", "mbarrier-misuse"}
+    assert {finding.line for finding in report.findings} == {line_of(text, "W:")}
+    for finding in report.findings:
+        assert "phase 0 and has 64 of 65 arrivals" in finding.message, finding.message
 
 
 def test_both_sides_of_a_race_are_named():

@@ -43,8 +43,28 @@ void reportGlobal(Warp &warp, unsigned lane, uint64_t address, unsigned bytes, A
   report(warp, FindingKind::OutOfBounds, lane, what);
 }
 
+/// An access to the heap of malloc: inside a block that is live, or reported.
+bool checkHeap(Warp &warp, unsigned lane, uint64_t address, unsigned bytes, AccessKind kind) {
+  const DeviceHeap *heap = warp.block->grid->heap.get();
+  if (!heap || !heap->contains(address))
+    return true;
+  switch (heap->rangeAt(address, bytes)) {
+  case DeviceHeap::Range::Live:
+    return true;
+  case DeviceHeap::Range::Freed:
+    report(warp, FindingKind::UseAfterFree, lane,
+           format("{} {} bytes at {:#x}, which malloc gave and free took back", verb(kind), bytes, address));
+    return false;
+  case DeviceHeap::Range::Wild:
+    report(warp, FindingKind::OutOfBounds, lane,
+           format("{} {} bytes at {:#x}, of the heap but in no allocation of malloc", verb(kind), bytes, address));
+    return false;
+  }
+  return true;
+}
+
 void markGlobal(const Allocation &allocation, uint64_t address, unsigned bytes) {
-  std::memset(allocation.written->bytes.data() + (address - allocation.base), 1, bytes);
+  std::memset(allocation.written->data() + (address - allocation.base), 1, bytes);
 }
 
 bool isUnwritten(const uint8_t *marks, unsigned bytes) {
@@ -124,10 +144,14 @@ Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const ui
         result.mask &= ~(1u << lane);
         return;
       }
+      if (!checkHeap(warp, lane, addresses[lane], bytes, kind)) {
+        result.mask &= ~(1u << lane);
+        return;
+      }
       if (!allocation->written)
         return;
       if (kind != AccessKind::Write && tracks &&
-          isUnwritten(allocation->written->bytes.data() + (addresses[lane] - allocation->base), bytes))
+          isUnwritten(allocation->written->data() + (addresses[lane] - allocation->base), bytes))
         result.poison |= 1u << lane;
       if (kind != AccessKind::Read)
         markGlobal(*allocation, addresses[lane], bytes);

@@ -89,6 +89,7 @@ void complete(Warp &warp, const AsyncCopy &copy, unsigned lane) {
 } // namespace
 
 void awaitCopies(Warp &warp, uint32_t mask, uint32_t pending) {
+  warp.worker->changed |= !warp.async.copies.empty();
   AsyncQueue &queue = warp.async;
   for (AsyncCopy &copy : queue.copies) {
     eachLane(copy.mask & mask, [&](unsigned lane) {

@@ -24,13 +24,14 @@ struct AtomicForm {
 };
 
 /// Exchanges the T at `at` by compute's result; returns what was there.
-template <typename T> T change(std::byte *at, const AtomicForm &form, T b, T c, bool global) {
+template <typename T> T change(std::byte *at, const AtomicForm &form, T b, T c, bool global, bool &changed) {
   auto *cell = reinterpret_cast<T *>(at);
   T old = __atomic_load_n(cell, __ATOMIC_SEQ_CST);
   T wanted;
   do
     wanted = T(form.compute(old, b, c, global));
   while (!__atomic_compare_exchange_n(cell, &old, wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+  changed |= wanted != old;
   return old;
 }
 
@@ -53,7 +54,7 @@ template <typename T> void runAtomic(Warp &warp, const Record &record, uint32_t 
       shadowWrite(warp, lane, offset, sizeof(T), nullptr, true);
     if (!shared && order && warp.block->syncClocks.size() < 4096)
       synchronizeAt(warp, addresses.at[lane]);
-    results[lane] = change<T>(to.at[lane], form, T(b[lane]), T(c[lane]), !shared);
+    results[lane] = change<T>(to.at[lane], form, T(b[lane]), T(c[lane]), !shared, warp.worker->changed);
   });
   if (record.op[0] != noRef) {
     commit(warp.reg<SlotOf<T>>(record.op[0]), results, mask);

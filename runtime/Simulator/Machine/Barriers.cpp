@@ -116,6 +116,7 @@ void runBarrier(Warp &warp, const Record &record, uint32_t mask) {
     barrier.all &= (mask & ~holds) == 0;
   }
   ++warp.worker->counters.barriers;
+  warp.worker->changed = true;
   if (tracksOrder(block))
     block.shadow.release(warp.index, barrier.joined);
   if (!form.waits) {
@@ -135,7 +136,7 @@ void runBarrier(Warp &warp, const Record &record, uint32_t mask) {
   if (isComplete(block, barrier))
     release(block, number);
   if (!resume(warp))
-    warp.budget = 0;
+    warp.stop();
 }
 
 } // namespace weft::simulator::machine

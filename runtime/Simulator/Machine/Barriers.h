@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/Simulator/Machine/Decode.h"
+#include "runtime/Simulator/Machine/Warp.h"
 
 namespace weft::simulator::machine {
 
@@ -14,6 +15,9 @@ struct BarrierForm {
   enum : uint8_t { None, Popc, And, Or } reduction = None;
   bool negated = false; ///< `!p`
 };
+
+/// What is known of an mbarrier that lanes wait for, for messages (MbarrierForms.cpp).
+std::string mbarrierState(const Block &block, uint32_t offset);
 
 void runBarrier(Warp &warp, const Record &record, uint32_t mask);
 

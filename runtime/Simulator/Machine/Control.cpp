@@ -60,6 +60,7 @@ void runExit(Warp &warp, const Record &, uint32_t mask) {
       }
   for (AsyncCopy &copy : warp.async.copies)
     copy.mask &= ~mask;
+  warp.worker->changed = true;
   exitLanes(warp, mask);
   if (warp.live)
     recheckBarriers(*warp.block);
@@ -119,7 +120,7 @@ void runFence(Warp &, const Record &, uint32_t) { std::atomic_thread_fence(std::
 
 void runYield(Warp &warp, const Record &, uint32_t) {
   warp.spun = true;
-  warp.budget = 0; // it comes back after the other warps
+  warp.stop(); // it comes back after the other warps
 }
 
 void runActiveMask(Warp &warp, const Record &record, uint32_t mask) {

@@ -84,7 +84,7 @@ void suspend(Warp &warp, FragmentState state, uint32_t pc, uint8_t barrier) {
   warp.fragments.push_back({pc, warp.mask, warp.join, state, barrier});
   warp.mask = 0;
   if (!resume(warp))
-    warp.budget = 0;
+    warp.stop();
 }
 
 void arrive(Warp &warp, uint32_t pc) {
@@ -94,7 +94,7 @@ void arrive(Warp &warp, uint32_t pc) {
     if (join.arrived != join.mask) {
       warp.mask = 0;
       if (!resume(warp))
-        warp.budget = 0;
+        warp.stop();
       return;
     }
     warp.mask = join.mask;
@@ -110,7 +110,7 @@ void exitLanes(Warp &warp, uint32_t mask) {
   if (warp.mask == 0) {
     warp.join = -1;
     if (!resume(warp))
-      warp.budget = 0;
+      warp.stop();
   }
 }
 

@@ -1,15 +1,19 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "runtime/Simulator/Machine/Interpreter.h"
+#include "runtime/Simulator/Machine/Barriers.h"
 #include "runtime/Simulator/Machine/Poison.h"
 #include "runtime/Support/Format.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace weft::simulator::machine {
 namespace {
 
 /// Records that a warp runs before it is another's turn.
 constexpr int64_t longTurn = 1 << 15;
+/// The same for a warp that may be spinning.
+constexpr int64_t shortTurn = 256;
 
 uint64_t nextRandom(uint64_t &state) {
   // SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators).
@@ -138,6 +142,11 @@ bool waitsForLanes(const Warp &warp) {
 
 std::string waitingFor(const Warp &warp) {
   std::string text;
+  if (warp.mask) {
+    text = format("warp {} lanes {:#x} at {}", warp.index, warp.mask, siteName(warp, warp.pc));
+    if (warp.awaited != ~0u)
+      text += " for " + mbarrierState(*warp.block, warp.awaited);
+  }
   for (const Fragment &fragment : warp.fragments) {
     if (!text.empty())
       text += ", ";
@@ -191,7 +200,71 @@ void reportStuck(Block &block) {
   abortBlock(block);
 }
 
+/// Whether the launch may go on after `used` more records; ends the block where it may not.
+bool withinLimit(Warp &warp, int64_t used) {
+  Grid &grid = *warp.block->grid;
+  if (grid.instructionsLeft.fetch_sub(used + 1) > used)
+    return true;
+  if (warp.live) {
+    uint32_t at = warp.mask || warp.fragments.empty() ? warp.pc : warp.fragments.front().pc;
+    uint32_t lanes = warp.mask ? warp.mask : warp.live;
+    warp.pc = at + 1;
+    report(warp, FindingKind::Deadlock, firstLane(lanes),
+           format("still runs after {} warp instructions of the launch", grid.options.maximumInstructions));
+  }
+  abortBlock(*warp.block);
+  return false;
+}
+
 } // namespace
+
+uint64_t stateOf(const Block &block) {
+  uint64_t hash = 0x9E3779B97F4A7C15u;
+  auto add = [&](uint64_t value) { hash = (std::rotl(hash, 23) ^ value) * 0xBF58476D1CE4E5B9u; };
+  auto addBytes = [&](const std::byte *bytes, size_t count) {
+    for (uint64_t word; count >= sizeof word; bytes += sizeof word, count -= sizeof word) {
+      std::memcpy(&word, bytes, sizeof word);
+      add(word);
+    }
+  };
+  for (const Warp &warp : block.warps) {
+    add(warp.pc);
+    add(uint64_t(warp.mask) << 32 | warp.live);
+    for (const Fragment &fragment : warp.fragments)
+      add(uint64_t(fragment.pc) << 32 | fragment.mask);
+    if (!warp.live)
+      continue;
+    addBytes(warp.base[0], warp.kernel->registerBytes);
+    addBytes(warp.local.data(), warp.local.size());
+  }
+  return hash;
+}
+
+void reportSpinning(Block &block) {
+  std::string all;
+  Warp *first = nullptr;
+  for (Warp &warp : block.warps) {
+    if (!warp.live)
+      continue;
+    if (!first || (first->awaited == ~0u && warp.awaited != ~0u))
+      first = &warp;
+    if (std::string text = waitingFor(warp); !text.empty() && all.size() < 1000)
+      all += (all.empty() ? "" : "; ") + text;
+  }
+  if (first) {
+    const uint32_t lanes = first->mask ? first->mask : first->live;
+    const bool atMbarrier = first->awaited != ~0u;
+    // A spinning warp stops at the instruction behind the wait, or anywhere in its loop.
+    const uint32_t pc = first->pc;
+    first->pc = atMbarrier ? pc : pc + 1;
+    if (atMbarrier)
+      report(*first, FindingKind::MbarrierMisuse, firstLane(lanes),
+             "waits for ever for " + mbarrierState(block, first->awaited));
+    report(*first, FindingKind::Deadlock, firstLane(lanes),
+           "spins for ever: nothing that it waits for happens any more, and every other warp waits or spins too", all);
+  }
+  abortBlock(block);
+}
 
 void abortBlock(Block &block) {
   block.aborted = true;
@@ -227,9 +300,10 @@ void startBlock(Block &block, Worker &worker, uint64_t index) {
 }
 
 BlockState runBlock(Block &block, uint64_t turns) {
-  bool shuffled = block.grid->options.seed != 0;
+  bool shuffled = block.grid->options.seed != 0, limited = block.grid->options.maximumInstructions != 0;
   while (block.liveWarps) {
-    bool progress = false;
+    bool progress = false, spins = true;
+    block.warps[0].worker->changed = false;
     size_t count = block.warps.size();
     uint64_t &random = block.warps[0].worker->random;
     size_t first = shuffled ? nextRandom(random) % count : 0;
@@ -240,9 +314,18 @@ BlockState runBlock(Block &block, uint64_t turns) {
       if (!warp.mask && !resume(warp))
         continue;
       progress = true;
+      const int64_t longest = warp.spun ? shortTurn : longTurn;
       warp.spun = false;
-      warp.budget = shuffled ? int64_t(1 + nextRandom(random) % 200) : longTurn;
+      warp.awaited = ~0u;
+      int64_t turn = shuffled ? int64_t(1 + nextRandom(random) % 200) : longest;
+      if (limited)
+        turn = std::min(turn, int64_t(std::min<uint64_t>(block.grid->options.maximumInstructions, longTurn)));
+      warp.budget = turn;
+      warp.unused = 0;
       runTurn(warp);
+      if (limited && !withinLimit(warp, turn - warp.unused))
+        break;
+      spins &= warp.spun;
       if (!warp.live) {
         if (block.liveWarps) {
           --block.liveWarps;
@@ -252,6 +335,9 @@ BlockState runBlock(Block &block, uint64_t turns) {
       }
       rotate(warp);
     }
+    block.idle = progress && spins && !block.warps[0].worker->changed;
+    if (!block.idle)
+      block.grid->changes.fetch_add(1, std::memory_order_relaxed);
     if (!progress && block.liveWarps) {
       // Lanes at a join wait for speed only: they go on before anything is called stuck, but not past lanes that are at
       // a warp-wide instruction without them.

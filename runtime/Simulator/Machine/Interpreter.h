@@ -21,6 +21,12 @@ bool arriveAtBarrier(Warp &warp, uint32_t mask, unsigned number, uint32_t thread
 /// A warp has lost lanes: barriers that waited for them may be complete.
 void recheckBarriers(Block &block);
 
+/// A hash of all that decides what a block's warps do next, but for memory that they share.
+uint64_t stateOf(const Block &block);
+
+/// Reports lanes that spin for ever: nothing that they wait for can happen any more.
+void reportSpinning(Block &block);
+
 /// Stops a block at once.
 void abortBlock(Block &block);
 

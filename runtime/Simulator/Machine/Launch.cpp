@@ -85,6 +85,53 @@ Status checkShape(const Kernel &kernel, const LaunchShape &shape, size_t paramet
   return {};
 }
 
+/// Finds workers whose blocks do nothing but spin, in a state that comes again and again while memory stays as it is.
+class SpinWatch {
+public:
+  /// After a visit to `block`: whether every worker is known to spin for ever.
+  bool visited(Grid &grid, const std::vector<std::unique_ptr<Block>> &resident, bool more) {
+    const uint64_t changes = grid.changes.load();
+    if (changes != since_ || more) {
+      since_ = changes;
+      visits_ = 0;
+      next_ = 8;
+      leave(grid);
+      return false;
+    }
+    // Brent's cycle detection: the state is compared with one kept at every power of two.
+    if (++visits_ < 4)
+      return false;
+    uint64_t state = 0;
+    for (const auto &block : resident)
+      state = state * 31 + stateOf(*block);
+    if (visits_ == next_ || visits_ == 4) {
+      kept_ = state;
+      next_ = visits_ == next_ ? 2 * next_ : next_;
+      return false;
+    }
+    if (state != kept_)
+      return false;
+    joined_ = true;
+    std::lock_guard lock(grid.spinMutex);
+    grid.spinning[this] = since_;
+    for (auto &[other, since] : grid.spinning)
+      if (since != grid.changes.load())
+        return false;
+    return grid.spinning.size() >= grid.working.load();
+  }
+  void leave(Grid &grid) {
+    if (!joined_)
+      return;
+    joined_ = false;
+    std::lock_guard lock(grid.spinMutex);
+    grid.spinning.erase(this);
+  }
+
+private:
+  uint64_t since_ = ~uint64_t{0}, visits_ = 0, next_ = 8, kept_ = 0;
+  bool joined_ = false;
+};
+
 /// Runs blocks until none is left. A block that does not end in its turns, since it waits for others, stays resident
 /// while further ones start.
 void work(Worker &worker, std::atomic<uint64_t> &next, std::atomic<bool> &stop) {
@@ -92,6 +139,15 @@ void work(Worker &worker, std::atomic<uint64_t> &next, std::atomic<bool> &stop) 
   uint64_t total = grid.shape.grid.volume();
   std::vector<std::unique_ptr<Block>> resident, idle;
   size_t turn = 0;
+  SpinWatch watch;
+  struct Leave {
+    Grid &grid;
+    SpinWatch &watch;
+    ~Leave() {
+      watch.leave(grid);
+      --grid.working;
+    }
+  } leave{grid, watch};
   while (!stop.load(std::memory_order_relaxed)) {
     if (resident.size() < residentBlocks && turn >= resident.size()) {
       uint64_t index = next.load();
@@ -113,7 +169,11 @@ void work(Worker &worker, std::atomic<uint64_t> &next, std::atomic<bool> &stop) 
     BlockState state = runBlock(*resident[turn], turnsPerVisit);
     aborted = resident[turn]->aborted;
     if (state == BlockState::Running) {
-      ++turn;
+      bool more = resident.size() < residentBlocks && next.load() < total;
+      if (++turn >= resident.size() && watch.visited(grid, resident, more)) {
+        reportSpinning(*resident.front());
+        stop = true;
+      }
       continue;
     }
     idle.push_back(std::move(resident[turn]));
@@ -181,6 +241,7 @@ Report collect(const Grid &grid, std::vector<Worker> &workers) {
 }
 
 Report runOnce(Grid &grid) {
+  grid.instructionsLeft = int64_t(std::min<uint64_t>(grid.options.maximumInstructions, uint64_t{1} << 62));
   uint64_t blocks = grid.shape.grid.volume();
   size_t count = grid.options.threads ? grid.options.threads : std::max(1u, std::thread::hardware_concurrency());
   count = size_t(std::min<uint64_t>(count, blocks));
@@ -193,6 +254,7 @@ Report runOnce(Grid &grid) {
   }
   std::atomic<uint64_t> next{0};
   std::atomic<bool> stop{false};
+  grid.working = uint32_t(count);
   std::vector<std::thread> threads;
   for (size_t i = 1; i < count; ++i)
     threads.emplace_back([&, i] { work(workers[i], next, stop); });
@@ -210,7 +272,7 @@ public:
       if (allocation.live && !allocation.constant && allocation.host) {
         Part part{&allocation, {allocation.host, allocation.host + allocation.size}, {}};
         if (allocation.written)
-          part.written = allocation.written->bytes;
+          part.written.assign(allocation.written->data(), allocation.written->data() + allocation.size);
         parts_.push_back(std::move(part));
       }
   }
@@ -218,7 +280,7 @@ public:
     for (const Part &part : parts_) {
       std::memcpy(part.allocation->host, part.bytes.data(), part.bytes.size());
       if (part.allocation->written)
-        part.allocation->written->bytes = part.written;
+        std::copy(part.written.begin(), part.written.end(), part.allocation->written->data());
     }
   }
   /// Where memory differs from the snapshot, as "byte 12 of 'x'"; empty where it does not.
@@ -298,15 +360,15 @@ Result<Report> launch(const Module &module, std::string_view entry, Memory &memo
   grid.options = options;
   grid.memory = &memory;
   if (kernel.usesHeap) {
-    // One heap per launch and memory; what kernels leave in it stays until the memory goes.
-    Result<std::vector<Address>> heap = memory.variablesOf(~uint64_t{0}, [&]() -> Result<std::vector<Address>> {
-      return memory.allocate(DeviceHeap::bytes, "device heap").transform([](Address a) {
-        return std::vector<Address>{a};
+    // What kernels leave in the heap stays until the memory goes.
+    Result<std::shared_ptr<DeviceHeap>> heap = memory.shared<DeviceHeap>([&] {
+      return memory.allocate(DeviceHeap::bytes, "device heap", false).transform([](Address base) {
+        return std::make_shared<DeviceHeap>(base);
       });
     });
     if (!heap)
       return std::unexpected(heap.error());
-    grid.heap = std::make_unique<DeviceHeap>((*heap)[0]);
+    grid.heap = *heap;
   }
   grid.view = memory.view();
   grid.parameters.assign(parameters.begin(), parameters.end());

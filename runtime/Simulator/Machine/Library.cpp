@@ -4,6 +4,8 @@
 #include "runtime/Simulator/Machine/Lanes.h"
 #include "runtime/Support/Format.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 
 namespace weft::simulator::machine {
@@ -73,9 +75,9 @@ std::string formatOne(Warp &warp, unsigned lane, std::string spec, std::span<con
       else
         plain += c;
     }
-  if (plain.size() > 24)
+  if (plain.size() > 24 || plain.find_first_not_of("%-+ #.0123456789") != std::string::npos)
     return spec;
-  char buffer[512];
+  char buffer[512] = {};
   switch (kind) {
   case 'd':
   case 'i': {
@@ -114,6 +116,7 @@ std::string formatOne(Warp &warp, unsigned lane, std::string spec, std::span<con
 void runPrint(Warp &warp, const Record &record, uint32_t mask) {
   const auto &call = *static_cast<const LibraryCall *>(record.aux);
   std::string &output = warp.worker->output[warp.block->index];
+  warp.worker->changed = true;
   eachLane(mask, [&](unsigned lane) {
     std::string pattern = textAt(warp, lane, argument<uint64_t>(warp, lane, call, 0));
     std::span<const std::byte> values = bytesAt(warp, lane, argument<uint64_t>(warp, lane, call, 1));
@@ -164,13 +167,22 @@ void writeResult(Warp &warp, unsigned lane, const LibraryCall &call, uint64_t va
 }
 
 void runMalloc(Warp &warp, const Record &record, uint32_t mask) {
+  warp.worker->changed = true;
   const auto &call = *static_cast<const LibraryCall *>(record.aux);
   eachLane(mask, [&](unsigned lane) {
-    writeResult(warp, lane, call, warp.block->grid->heap->allocate(argument<uint64_t>(warp, lane, call, 0)), 8);
+    auto size = argument<uint64_t>(warp, lane, call, 0);
+    Address address = warp.block->grid->heap->allocate(size);
+    if (const Allocation *heap = address ? warp.block->grid->view->find(address, size) : nullptr) {
+      std::memset(heap->host + (address - heap->base), 0xA5, size);
+      if (heap->written)
+        std::memset(heap->written->data() + (address - heap->base), 0, size);
+    }
+    writeResult(warp, lane, call, address, 8);
   });
 }
 
 void runFree(Warp &warp, const Record &record, uint32_t mask) {
+  warp.worker->changed = true;
   const auto &call = *static_cast<const LibraryCall *>(record.aux);
   eachLane(mask, [&](unsigned lane) {
     auto address = argument<uint64_t>(warp, lane, call, 0);
@@ -187,8 +199,11 @@ Address DeviceHeap::allocate(uint64_t size) {
   if (size == 0 || size > bytes)
     return 0;
   size = (size + 15) / 16 * 16;
-  for (auto at = free_.begin(); at != free_.end(); ++at) {
-    if (at->second < size)
+  for (bool again : {false, true}) {
+    if (again)
+      reuse();
+    auto at = std::find_if(free_.begin(), free_.end(), [&](const auto &range) { return range.second >= size; });
+    if (at == free_.end())
       continue;
     auto [address, room] = *at;
     free_.erase(at);
@@ -200,25 +215,36 @@ Address DeviceHeap::allocate(uint64_t size) {
   return 0;
 }
 
+/// Freed blocks become free ones, neighbours joined.
+void DeviceHeap::reuse() {
+  free_.merge(quarantine_);
+  for (auto at = free_.begin(); at != free_.end();) {
+    auto after = std::next(at);
+    if (after != free_.end() && at->first + at->second == after->first) {
+      at->second += after->second;
+      free_.erase(after);
+    } else {
+      at = after;
+    }
+  }
+}
+
 bool DeviceHeap::release(Address address) {
-  if (address < base_ || address >= base_ + bytes)
-    return false;
   std::lock_guard lock(mutex_);
   auto used = used_.find(address);
   if (used == used_.end())
     return false;
-  auto at = free_.emplace(address, used->second).first;
-  used_.erase(used);
-  if (auto after = std::next(at); after != free_.end() && at->first + at->second == after->first) {
-    at->second += after->second;
-    free_.erase(after);
-  }
-  if (at != free_.begin())
-    if (auto before = std::prev(at); before->first + before->second == at->first) {
-      before->second += at->second;
-      free_.erase(at);
-    }
+  quarantine_.insert(used_.extract(used));
   return true;
+}
+
+DeviceHeap::Range DeviceHeap::rangeAt(Address address, uint64_t size) const {
+  std::lock_guard lock(mutex_);
+  auto inside = [&](const std::map<Address, uint64_t> &ranges, uint64_t wanted) {
+    auto after = ranges.upper_bound(address);
+    return after != ranges.begin() && address - std::prev(after)->first + wanted <= std::prev(after)->second;
+  };
+  return inside(used_, size) ? Range::Live : inside(quarantine_, 1) ? Range::Freed : Range::Wild;
 }
 
 void bindLibraryCall(Binding &b) {
@@ -235,9 +261,13 @@ void bindLibraryCall(Binding &b) {
     std::string_view name;
     size_t arguments;
     Executor run;
+    std::array<uint32_t, 5> bytes; ///< of each argument
+    uint32_t resultBytes = 4;
   };
-  static const Known known[] = {
-      {"vprintf", 2, runPrint}, {"__assertfail", 5, runAssert}, {"malloc", 1, runMalloc}, {"free", 1, runFree}};
+  static const Known known[] = {{"vprintf", 2, runPrint, {8, 8}},
+                                {"__assertfail", 5, runAssert, {8, 8, 4, 8, 8}},
+                                {"malloc", 1, runMalloc, {8}, 8},
+                                {"free", 1, runFree, {8}}};
   const Known *found = nullptr;
   for (const Known &candidate : known)
     if (candidate.name == target->text)
@@ -246,20 +276,21 @@ void bindLibraryCall(Binding &b) {
     b.unsupported(format("the function '{}', which is declared but not defined,", target->text));
   b.decoder.kernel().usesHeap |= found->run == runMalloc || found->run == runFree;
   LibraryCall call;
-  auto place = [&](const ptx::Operand &operand) {
+  auto place = [&](const ptx::Operand &operand, uint32_t bytes) {
     if (operand.kind != ptx::OperandKind::Variable ||
-        b.decoder.frame(b.frame).places[operand.index].space != ptx::Space::Local)
-      b.fail(operand, "expected a '.param' variable");
+        b.decoder.frame(b.frame).places[operand.index].space != ptx::Space::Local ||
+        b.decoder.frame(b.frame).function->variables[operand.index].size() < bytes)
+      b.fail(operand, format("expected a '.param' variable of {} bytes", bytes));
     return b.decoder.frame(b.frame).places[operand.index].offset;
   };
-  for (size_t i = 0; arguments && i < arguments->elements.size(); ++i)
-    call.arguments.push_back(place(arguments->elements[i]));
-  if (call.arguments.size() != found->arguments)
-    b.fail(*target,
-           format("expected {} arguments of '{}', but got {}", found->arguments, target->text, call.arguments.size()));
+  size_t given = arguments ? arguments->elements.size() : 0;
+  if (given != found->arguments)
+    b.fail(*target, format("expected {} arguments of '{}', but got {}", found->arguments, target->text, given));
+  for (size_t i = 0; i < given; ++i)
+    call.arguments.push_back(place(arguments->elements[i], found->bytes[i]));
   if (results && !results->elements.empty()) {
     call.hasResult = true;
-    call.result = place(results->elements[0]);
+    call.result = place(results->elements[0], found->resultBytes);
   }
   b.record.cls = InstructionClass::Other;
   b.record.run = found->run;

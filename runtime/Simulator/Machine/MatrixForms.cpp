@@ -149,6 +149,7 @@ void runStoreMatrix(Warp &warp, const Record &record, uint32_t mask) {
       if (tracksShared(warp))
         shadowWrite(warp, lane, uint32_t(addresses.at[lane] & windowOffsetMask), 16, buffer[row]);
       std::memcpy(to.at[lane], buffer[row], 16);
+      warp.worker->changed = true;
     }
   }
 }

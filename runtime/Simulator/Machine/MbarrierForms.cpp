@@ -1,8 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // mbarrier (PTX ISA 9.7.13.15) and cp.async.mbarrier.arrive. The object's 64 bits are opaque to programs; here:
-//   bits 0-19 arrivals expected, 20-39 arrivals pending, 40-47 a mark of initialised objects, 63 the phase's parity.
+//   bits 0-19 arrivals expected, 20-39 arrivals pending, 40-47 a mark of initialised objects, 48-63 the phase.
 #include "runtime/Simulator/Machine/Access.h"
 #include "runtime/Simulator/Machine/AsyncCopies.h"
+#include "runtime/Simulator/Machine/Barriers.h"
 #include "runtime/Simulator/Machine/Decode.h"
 #include "runtime/Simulator/Machine/Lanes.h"
 #include "runtime/Support/Format.h"
@@ -16,11 +17,14 @@ using ptx::Type;
 constexpr uint64_t countMask = (1u << 20) - 1;
 constexpr uint64_t mark = uint64_t{0xB7} << 40;
 constexpr uint64_t markMask = uint64_t{0xff} << 40;
-constexpr uint64_t parityBit = uint64_t{1} << 63;
+constexpr unsigned phaseShift = 48;
 
 uint64_t expected(uint64_t object) { return object & countMask; }
 uint64_t pending(uint64_t object) { return object >> 20 & countMask; }
-uint64_t make(uint64_t expected, uint64_t pending, uint64_t parity) { return expected | pending << 20 | mark | parity; }
+uint64_t phase(uint64_t object) { return object >> phaseShift; }
+uint64_t make(uint64_t expected, uint64_t pending, uint64_t phase) {
+  return expected | pending << 20 | mark | phase << phaseShift;
+}
 
 enum class What : uint8_t { Init, Inval, Arrive, ArriveDrop, TestWait, TestParity, AsyncArrive };
 
@@ -34,8 +38,8 @@ struct MbarrierForm {
 
 /// `count` arrivals; the phase ends with the last.
 uint64_t arrivals(uint64_t object, uint64_t count, bool drop) {
-  uint64_t want = expected(object) - (drop ? 1 : 0), left = pending(object) - count, parity = object & parityBit;
-  return left ? make(want, left, parity) : make(want, want, parity ^ parityBit);
+  uint64_t want = expected(object) - (drop ? 1 : 0), left = pending(object) - count;
+  return left ? make(want, left, phase(object)) : make(want, want, phase(object) + 1);
 }
 
 void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
@@ -86,12 +90,17 @@ void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
       next = form.noIncrement ? arrivals(object, 1, false) : object;
       break;
     case What::TestWait:
-      bits |= uint32_t(((object ^ operand) & parityBit) != 0) << lane;
+      if ((operand & markMask) != mark || uint16_t(phase(object) - phase(operand)) > 1)
+        misuse((operand & markMask) != mark
+                   ? "waits for a state that no mbarrier.arrive gave"
+                   : format("waits for phase {} of an mbarrier that is in phase {}", phase(operand), phase(object)));
+      bits |= uint32_t(phase(object) != phase(operand)) << lane;
       return;
     case What::TestParity:
-      bits |= uint32_t((object >> 63) != (operand & 1)) << lane;
+      bits |= uint32_t((phase(object) & 1) != (operand & 1)) << lane;
       return;
     }
+    warp.worker->changed = true;
     if (tracksShared(warp))
       shadowWrite(warp, lane, uint32_t(addresses.at[lane] & windowOffsetMask), 8, nullptr, form.what != What::Init);
     std::memcpy(at.at[lane], &next, 8);
@@ -100,7 +109,8 @@ void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
     commitPredicate(warp.predicate(record.op[0]), bits, mask);
     if (mask & ~bits) {
       warp.spun = true;
-      warp.budget = 0; // let those run that are waited for
+      warp.awaited = uint32_t(addresses.at[firstLane(mask & ~bits)] & windowOffsetMask);
+      warp.stop(); // let those run that are waited for
     }
   } else if (record.op[0] != noRef) {
     commit(warp.reg<uint64_t>(record.op[0]), results, mask);
@@ -157,6 +167,16 @@ const Form forms[] = {
 };
 
 } // namespace
+
+std::string mbarrierState(const Block &block, uint32_t offset) {
+  uint64_t object = 0;
+  if (uint64_t(offset) + 8 <= block.shared.size())
+    std::memcpy(&object, block.shared.data() + offset, 8);
+  if ((object & markMask) != mark)
+    return format("what is no mbarrier at byte {} of shared memory", offset);
+  return format("the mbarrier at byte {} of shared memory, which is in phase {} and has {} of {} arrivals", offset,
+                phase(object), expected(object) - pending(object), expected(object));
+}
 
 std::span<const Form> mbarrierForms() { return forms; }
 

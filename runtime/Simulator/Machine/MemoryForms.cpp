@@ -92,6 +92,8 @@ template <Space S, typename T> void runStore(Warp &warp, const Record &record, u
     std::memcpy(to.at[lane], values, bytes);
   };
   eachLane(to.mask, store);
+  if constexpr (S != Space::Local) // local memory is part of what `stateOf` sees
+    warp.worker->changed = true;
   if (warp.anyPoison)
     carryPoison(warp, record, to, sizeof(T));
 }

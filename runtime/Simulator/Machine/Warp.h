@@ -8,6 +8,7 @@
 #include "runtime/Simulator/Memory.h"
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -70,9 +71,11 @@ struct Warp {
   uint32_t pc = 0;   ///< of the record after the one that runs
   uint32_t mask = 0; ///< lanes of the current fragment
   int32_t join = -1;
-  int64_t budget = 0;   ///< records until another warp's turn; executors set it to 0 to stop
-  bool yielded = false; ///< the current fragment was taken off, see `current`
-  bool spun = false;    ///< read memory in a way that a spin loop does, since the turn began
+  int64_t budget = 0;     ///< records until another warp's turn
+  int64_t unused = 0;     ///< what was left of the budget when an executor stopped the turn
+  bool yielded = false;   ///< the current fragment was taken off, see `current`
+  uint32_t awaited = ~0u; ///< the mbarrier that lanes waited for in vain when the turn ended
+  bool spun = false;      ///< read memory in a way that a spin loop does, since the turn began
 
   uint32_t index = 0;              ///< in the block
   uint32_t live = 0;               ///< lanes that have not exited
@@ -88,6 +91,11 @@ struct Warp {
 
   template <typename T> T *reg(Ref ref) const { return reinterpret_cast<T *>(base[ref >> 31] + (ref & 0x7fff'ffffu)); }
   uint32_t &predicate(Ref ref) const { return *reg<uint32_t>(ref); }
+  /// Ends the turn after the record that runs.
+  void stop() {
+    unused += budget;
+    budget = 0;
+  }
   /// The number of the record that is running.
   uint32_t here() const { return pc - 1; }
 };
@@ -114,6 +122,7 @@ struct Block {
   uint32_t liveWarps = 0;
   bool aborted = false;
   uint64_t turns = 0;
+  bool idle = false; ///< in its last round every warp spun and nothing changed
   std::unordered_map<uint64_t, std::vector<uint32_t>> syncClocks; ///< by address of an atomic: what was released there
 };
 
@@ -126,6 +135,7 @@ struct Worker {
   FindingLog findings;
   std::map<uint64_t, std::string> output; ///< what blocks printed
   uint64_t random = 0;
+  bool changed = false; ///< wrote memory, arrived at a barrier or ended lanes since it was cleared
 };
 
 /// What malloc and free of a kernel work on: first fit in one allocation.
@@ -137,11 +147,18 @@ public:
   Address allocate(uint64_t size);
   /// False for an address that is no live allocation's.
   bool release(Address address);
+  /// What a range of the heap's bytes is: inside one live block, inside one that was freed, or neither.
+  enum class Range : uint8_t { Live, Freed, Wild };
+  Range rangeAt(Address address, uint64_t size) const;
+  bool contains(Address address) const { return address >= base_ && address - base_ < bytes; }
 
 private:
+  void reuse();
+
   Address base_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<Address, uint64_t> free_, used_;
+  std::map<Address, uint64_t> quarantine_; ///< freed, and given out again only when nothing else is left
 };
 
 /// One launch.
@@ -154,9 +171,14 @@ struct Grid {
   std::shared_ptr<const MemoryView> view;
   std::vector<std::byte> constants; ///< the pool with its addresses filled in
   std::vector<std::byte> parameters;
-  std::unique_ptr<DeviceHeap> heap;
+  std::shared_ptr<DeviceHeap> heap;
   uint32_t sharedBytes = 0;
   uint32_t threadsPerBlock = 0, warpsPerBlock = 0;
+  std::atomic<uint64_t> changes{0}; ///< rounds in which something happened that others may wait for
+  std::atomic<uint32_t> working{0}; ///< workers that have blocks to run
+  std::mutex spinMutex;
+  std::map<const void *, uint64_t> spinning; ///< workers found to spin for ever unless `changes` goes on from there
+  std::atomic<int64_t> instructionsLeft{0};  ///< where options.maximumInstructions sets a limit
 };
 
 /// The first lane of a mask that is not empty.

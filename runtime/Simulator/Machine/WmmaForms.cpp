@@ -65,6 +65,7 @@ void transfer(Warp &warp, const Record &record, const Fragment &fragment, uint32
       shadowWrite(warp, lane, uint32_t(addresses[lane] & windowOffsetMask), bytes,
                   reinterpret_cast<const std::byte *>(&value));
     std::memcpy(at.at[lane], &value, bytes);
+    warp.worker->changed = true;
   });
   if (fragment.load && at.poison)
     poisonRegister(warp, reg, at.poison);

@@ -1,9 +1,14 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Mutations of real PTX through lexer, parser and decoder: whatever the text, the answer is a module or an error.
-// WEFT_FUZZ_COUNT sets how many (100,000 by default), WEFT_TEST_SEED repeats a run.
+// Mutations of real PTX through lexer, parser, decoder and machine: whatever the text, the answer is a module or an
+// error, and what is a module runs to a report within a limit of instructions. Under the address and
+// undefined-behaviour sanitizers (preset asan) nothing else may happen either.
+// WEFT_FUZZ_COUNT sets how many (5,000 by default), WEFT_TEST_SEED repeats a run.
+#include "runtime/Simulator/Machine/Program.h"
 #include "runtime/Simulator/Simulator.h"
 
+#include <cctype>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <random>
@@ -54,58 +59,219 @@ E: ret;
 }
 )";
 
+using Random = std::mt19937_64;
+
+size_t below(Random &random, size_t bound) { return bound ? size_t(random() % bound) : 0; }
+
 /// Changes a byte, copies, moves or drops a stretch, or puts a piece of another place in.
-std::string mutate(std::string text, std::mt19937_64 &random) {
-  auto below = [&](size_t bound) { return bound ? size_t(random() % bound) : 0; };
-  for (size_t edits = 1 + below(3); edits-- && !text.empty();) {
-    size_t at = below(text.size()), length = 1 + below(std::min<size_t>(24, text.size() - at));
-    switch (random() % 6) {
-    case 0:
-      text[at] = char(random());
-      break;
-    case 1:
-      text[at] = "0123456789.%,;[]{}()@!|-+_$rfbu"[below(31)];
-      break;
-    case 2:
-      text.erase(at, length);
-      break;
-    case 3:
-      text.insert(below(text.size()), text.substr(at, length));
-      break;
-    case 4:
-      text.replace(at, length, text.substr(below(text.size()), length));
-      break;
-    case 5:
-      text.resize(at);
-      break;
-    }
+void mutateBytes(std::string &text, Random &random) {
+  const size_t at = below(random, text.size()), length = 1 + below(random, std::min<size_t>(24, text.size() - at));
+  switch (random() % 6) {
+  case 0:
+    text[at] = char(random());
+    break;
+  case 1:
+    text[at] = "0123456789.%,;[]{}()@!|-+_$rfbu"[random() % 31];
+    break;
+  case 2:
+    text.erase(at, length);
+    break;
+  case 3:
+    text.insert(below(random, text.size()), text.substr(at, length));
+    break;
+  case 4:
+    text.replace(at, length, text.substr(below(random, text.size()), length));
+    break;
+  case 5:
+    text.resize(at);
+    break;
   }
+}
+
+/// The stretch from behind one ';' to behind the next, at a random place after the header.
+std::pair<size_t, size_t> statement(const std::string &text, Random &random) {
+  const size_t begin = text.find(';', below(random, text.size()));
+  const size_t end = begin == std::string::npos ? begin : text.find(';', begin + 1);
+  return end == std::string::npos ? std::pair<size_t, size_t>{0, 0} : std::pair{begin + 1, end - begin};
+}
+
+/// A random place of `words` of any of a list, as index into the list and position; npos where there is none.
+std::pair<size_t, size_t> findWord(const std::string &text, Random &random, std::initializer_list<const char *> words) {
+  const size_t start = below(random, text.size()), turn = below(random, words.size());
+  for (size_t i = 0; i < words.size(); ++i) {
+    const size_t which = (turn + i) % words.size();
+    if (size_t at = text.find(words.begin()[which], start); at != std::string::npos)
+      return {which, at};
+  }
+  return {0, std::string::npos};
+}
+
+/// Changes that leave the text well formed more often: statements, registers, numbers, types, places.
+void mutateWords(std::string &text, Random &random) {
+  switch (random() % 7) {
+  case 0: { // a statement less
+    auto [at, length] = statement(text, random);
+    text.erase(at, length);
+    break;
+  }
+  case 1: { // a statement once more, somewhere else
+    auto [at, length] = statement(text, random);
+    const std::string copy = text.substr(at, length);
+    if (auto [to, ignored] = statement(text, random); to)
+      text.insert(to, copy);
+    break;
+  }
+  case 2:
+  case 3: { // another register of the class
+    const std::initializer_list<const char *> classes = {"%r", "%d", "%f", "%p", "%h", "%g"};
+    auto [which, at] = findWord(text, random, classes);
+    if (at == std::string::npos || at + 2 >= text.size() || !std::isdigit(static_cast<unsigned char>(text[at + 2])))
+      break;
+    const size_t end = text.find_first_not_of("0123456789", at + 2);
+    text.replace(at + 2, (end == std::string::npos ? text.size() : end) - at - 2,
+                 std::to_string(below(random, which == 0 ? 20 : 6)));
+    break;
+  }
+  case 4: { // another number
+    const size_t at = text.find_first_of("0123456789", below(random, text.size()));
+    if (at == std::string::npos || at == 0 || std::isalnum(static_cast<unsigned char>(text[at - 1])))
+      break;
+    const size_t end = std::min(text.find_first_not_of("0123456789", at), text.size());
+    static const char *const numbers[] = {"0",
+                                          "1",
+                                          "2",
+                                          "3",
+                                          "7",
+                                          "16",
+                                          "31",
+                                          "32",
+                                          "33",
+                                          "63",
+                                          "64",
+                                          "255",
+                                          "4096",
+                                          "65536",
+                                          "2147483647",
+                                          "4294967295",
+                                          "18446744073709551615",
+                                          "-1",
+                                          "-4"};
+    text.replace(at, end - at, numbers[random() % std::size(numbers)]);
+    break;
+  }
+  case 5: { // another type
+    static const std::initializer_list<const char *> types = {".u32", ".s32", ".b32", ".f32", ".b64", ".u64", ".s64",
+                                                              ".f64", ".f16", ".u8",  ".b16", ".v2",  ".v4"};
+    if (auto [which, at] = findWord(text, random, types); at != std::string::npos)
+      text.replace(at, std::strlen(types.begin()[which]), types.begin()[random() % types.size()]);
+    break;
+  }
+  case 6: { // another space, order, or shape
+    static const std::initializer_list<const char *> words = {
+        ".global", ".shared", ".local", ".volatile", ".acquire", ".relaxed", ".release", ".gpu", ".cta",
+        ".x4",     ".x2",     ".add",   ".cas",      ".exch",    ".min",     ".ca",      ".cg"};
+    if (auto [which, at] = findWord(text, random, words); at != std::string::npos)
+      text.replace(at, std::strlen(words.begin()[which]), random() % 4 ? words.begin()[random() % words.size()] : "");
+    break;
+  }
+  }
+}
+
+/// One to three changes of either kind.
+std::string mutate(std::string text, Random &random) {
+  const bool coarse = random() % 3 == 0;
+  for (size_t edits = 1 + random() % 3; edits-- && !text.empty();)
+    coarse ? mutateBytes(text, random) : mutateWords(text, random);
   return text;
 }
 
-TEST(Fuzz, MutatedTextIsAModuleOrAnError) {
+/// What is too big to run thousands of times, though a module may ask for it.
+bool isSmall(const simulator::Module &module, const simulator::EntryInfo &entry) {
+  uint64_t bytes = uint64_t(entry.localBytes) * 64;
+  for (const simulator::machine::ProgramVariable &variable : module.program().variables)
+    bytes += variable.size;
+  return bytes < (1u << 20);
+}
+
+/// Counts of what became of the texts.
+struct Outcome {
+  uint64_t accepted = 0, ran = 0, clean = 0;
+};
+
+/// Runs every entry of a module on memory of its own, with checks, order and workers drawn at random.
+void runEntries(const simulator::Module &module, Random &random, Outcome &outcome) {
+  for (const simulator::EntryInfo &entry : module.entries()) {
+    if (!isSmall(module, entry))
+      continue;
+    simulator::Memory memory;
+    auto x = memory.allocate(4096), y = memory.allocate(64);
+    ASSERT_TRUE(x && y && memory.fill(*x, 0, 2048));
+    std::vector<uint64_t> words(entry.parameterBytes / 8 + 1, 64);
+    words[0] = *x;
+    if (words.size() > 2)
+      words[1] = *y;
+    simulator::LaunchOptions options;
+    if (random() % 8 == 0)
+      options.checks = simulator::Checks::none();
+    options.seed = random() % 2;
+    options.threads = 1 + random() % 2;
+    options.maximumInstructions = 4000;
+    simulator::LaunchShape shape{{2, 1, 1}, {uint32_t(random() % 8 ? 64 : 33), 1, 1}, {}, 256};
+    if (entry.requiredBlock.x)
+      shape.block = entry.requiredBlock;
+    auto report = simulator::launch(module, entry.name, memory, shape, std::as_bytes(std::span(words)), options);
+    outcome.ran += report.has_value();
+    outcome.clean += report && report->findings.empty();
+    if (!report)
+      ASSERT_FALSE(report.error().message.empty());
+  }
+}
+
+TEST(Fuzz, MutatedTextIsAnErrorOrRuns) {
   const char *given = std::getenv("WEFT_TEST_SEED"), *wanted = std::getenv("WEFT_FUZZ_COUNT");
   uint64_t seed = given ? std::strtoull(given, nullptr, 10) : std::random_device()();
-  uint64_t count = wanted ? std::strtoull(wanted, nullptr, 10) : 100'000;
+  uint64_t count = wanted ? std::strtoull(wanted, nullptr, 10) : 5'000;
   std::printf("seed %llu (repeat with WEFT_TEST_SEED)\n", static_cast<unsigned long long>(seed));
-  std::mt19937_64 random(seed);
-  const std::string texts[] = {grammar, readFile("triton_add.ptx"), readFile("triton_softmax.ptx"),
-                               readFile("nvcc_mixed.ptx")};
+  const std::string texts[] = {grammar, readFile("machine.ptx"), readFile("triton_add.ptx"),
+                               readFile("triton_softmax.ptx"), readFile("nvcc_mixed.ptx")};
+  Random first(seed);
   for (const std::string &text : texts) {
     auto module = simulator::Module::parse(text);
     ASSERT_TRUE(module) << module.error().message;
+    Outcome outcome;
+    runEntries(**module, first, outcome);
+    EXPECT_GT(outcome.ran, 0u);
   }
-  uint64_t accepted = 0;
-  for (uint64_t i = 0; i < count; ++i) {
-    // The long texts are slower to read: one in fifty.
-    const std::string &text = texts[random() % 50 ? 0 : 1 + random() % 3];
-    auto module = simulator::Module::parse(mutate(text, random));
-    accepted += module.has_value();
-    if (!module)
-      ASSERT_FALSE(module.error().message.empty());
+  Outcome outcome;
+  const char *only = std::getenv("WEFT_FUZZ_ONLY"), *from = std::getenv("WEFT_FUZZ_FROM");
+  for (uint64_t i = from ? std::strtoull(from, nullptr, 10) : 0; i < count; ++i) {
+    // A generator for each text, so that one can be run again by itself.
+    Random random(seed + i * 0x9E3779B97F4A7C15u);
+    if (only && std::strtoull(only, nullptr, 10) != i)
+      continue;
+    if (std::getenv("WEFT_FUZZ_TRACE"))
+      std::fprintf(stderr, "%llu\n", static_cast<unsigned long long>(i));
+    // The long texts are slower to read.
+    const size_t kind = random() % 16;
+    const std::string text = mutate(texts[kind < 10 ? 0 : kind < 14 ? 1 : 2 + random() % 3], random);
+    if (only)
+      std::printf("%s\n", text.c_str());
+    auto module = simulator::Module::parse(text);
+    if (!module) {
+      ASSERT_FALSE(module.error().message.empty()) << "text " << i;
+      continue;
+    }
+    ++outcome.accepted;
+    runEntries(**module, random, outcome);
   }
-  EXPECT_GT(accepted, count / 100);
-  EXPECT_LT(accepted, count);
+  std::printf("%llu texts: %llu modules, %llu launches, %llu of them without findings\n",
+              static_cast<unsigned long long>(count), static_cast<unsigned long long>(outcome.accepted),
+              static_cast<unsigned long long>(outcome.ran), static_cast<unsigned long long>(outcome.clean));
+  if (!only && count >= 1000) {
+    EXPECT_GT(outcome.accepted, count / 5);
+    EXPECT_LT(outcome.accepted, count);
+    EXPECT_GT(outcome.ran, count / 10);
+  }
 }
 
 } // namespace
