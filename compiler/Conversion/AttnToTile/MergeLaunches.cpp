@@ -5,8 +5,8 @@
 //   %b = attn.launch @g(%y) grid ["C", "D", "E"]    ─▶    func.func @f_g { if program < A·H·B { f } else { g } }
 //
 // A launch costs microseconds and a wait for the last program of the one before; small kernels (sums over tokens, taps' gradients, sums of parts) spend
-// their time so. Kernels merge that run on as many warps; of those that hold products, a light one joins a heavy one only, since a program is given
-// the registers and the shared memory of the larger.
+// their time so. Kernels merge that run on as many warps and hold no matrix products: a program is given the registers and the shared memory of the
+// larger, and those with products need them.
 #include "compiler/Conversion/AttnToTile/AttnToTile.h"
 #include "compiler/Conversion/AttnToTile/KernelFrame.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -88,7 +88,8 @@ func::FuncOp Merger::createKernel() {
     for (int64_t i = 0; i < count; ++i, ++next[which]) {
       places[which][next[which]] = types.size();
       types.push_back(kernels[which].getArgumentTypes()[next[which]]);
-      attributes.push_back(kernels[which].getArgAttrDict(next[which]));
+      DictionaryAttr promises = kernels[which].getArgAttrDict(next[which]);
+      attributes.push_back(promises ? promises : b.getDictionaryAttr({}));
     }
   };
   // The launch passes operands first, then results, then sizes.
@@ -152,12 +153,13 @@ void Merger::inlinePrograms(func::FuncOp merged) {
     func::FuncOp kernel = kernelOf(launches[which]);
     for (auto [argument, place] : llvm::zip(kernel.getArguments(), places[which]))
       mapping.map(argument, merged.getArgument(place));
-    for (Operation &op : kernel.front().without_terminator()) {
-      if (auto programId = dyn_cast<tile::ProgramIdOp>(op))
-        mapping.map(programId.getResult(), ids[static_cast<int>(programId.getAxis())]);
-      else
-        b.clone(op, mapping);
-    }
+    for (Operation &op : kernel.front().without_terminator())
+      b.clone(op, mapping);
+    Block *body = b.getInsertionBlock();
+    body->walk([&](tile::ProgramIdOp programId) {
+      programId.replaceAllUsesWith(ids[static_cast<int>(programId.getAxis())]);
+      programId.erase();
+    });
   }
 }
 
@@ -195,15 +197,7 @@ static bool canMerge(attn::LaunchOp first, attn::LaunchOp second) {
   func::FuncOp kernels[2] = {kernelOf(first), kernelOf(second)};
   if (!kernels[0] || !kernels[1] || !first.getReals().empty() || !second.getReals().empty())
     return false;
-  auto nested = [](func::FuncOp kernel) {
-    return kernel
-        .walk([&](tile::ProgramIdOp id) {
-          return id->getParentOp() == kernel ? WalkResult::advance() : WalkResult::interrupt();
-        })
-        .wasInterrupted();
-  };
-  if (nested(kernels[0]) || nested(kernels[1]) ||
-      scheduleOf(kernels[0]).getWarps() != scheduleOf(kernels[1]).getWarps())
+  if (scheduleOf(kernels[0]).getWarps() != scheduleOf(kernels[1]).getWarps())
     return false;
   return !hasProducts(kernels[0]) && !hasProducts(kernels[1]) && !waitsFor(second, first);
 }
@@ -212,6 +206,14 @@ static bool canMerge(attn::LaunchOp first, attn::LaunchOp second) {
 static bool canPostpone(attn::LaunchOp first, attn::LaunchOp second) {
   for (Operation *op = first->getNextNode(); op != second; op = op->getNextNode())
     if (waitsFor(op, first))
+      return false;
+  return true;
+}
+
+/// Whether `second` may be launched as early as `first`: it waits for nothing between them.
+static bool canAdvance(attn::LaunchOp first, attn::LaunchOp second) {
+  for (Operation *op = first->getNextNode(); op != second; op = op->getNextNode())
+    if (waitsFor(second, op))
       return false;
   return true;
 }
@@ -225,17 +227,25 @@ struct MergeLaunches : PassWrapper<MergeLaunches, OperationPass<ModuleOp>> {
     registry.insert<tile::TileDialect, scf::SCFDialect, arith::ArithDialect>();
   }
   void runOnOperation() final {
-    for (auto program : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
-      if (program->hasAttr(attn::programAttrName))
-        while (mergeOne(program)) {
-        }
+    SmallVector<func::FuncOp> programs; // (Kernels come and go meanwhile.)
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function->hasAttr(attn::programAttrName))
+        programs.push_back(function);
+    for (func::FuncOp program : programs)
+      while (mergeOne(program)) {
+      }
   }
   /// Merges the first two launches of a program that can be; whether there were any.
   static bool mergeOne(func::FuncOp program) {
     auto launches = llvm::to_vector(program.front().getOps<attn::LaunchOp>());
     for (size_t i = 0; i < launches.size(); ++i)
       for (size_t j = i + 1; j < launches.size(); ++j)
-        if (canMerge(launches[i], launches[j]) && canPostpone(launches[i], launches[j])) {
+        if (canMerge(launches[i], launches[j])) {
+          bool early = canAdvance(launches[i], launches[j]);
+          if (!early && !canPostpone(launches[i], launches[j]))
+            continue;
+          if (early)
+            launches[j]->moveAfter(launches[i]);
           Merger(launches[i], launches[j]).merge();
           return true;
         }
