@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ..compiler import cache
@@ -33,7 +34,13 @@ class Compiled:
     ptx: str
     info: dict[str, Any]
     cached: bool = False
-    runners: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    @functools.cached_property
+    def library(self) -> Any:
+        """The kernels and programs as a library in memory (weft.runtime.Library)."""
+        from ..runtime.library import Library
+
+        return Library.from_compiled(self.info, self.ptx)
 
     def plan(self, part: str = "") -> dict[str, Any]:
         """The plan of the program itself, or of its part ".forward" or ".backward"."""

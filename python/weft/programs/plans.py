@@ -1,14 +1,11 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Plans run launch by launch."""
+"""Sizes of plans: symbols bound by the shapes of arrays, and expressions over them."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-from .allocation import empty
-from .compiled import Compiled
 
 
 def evaluate(text: str, sizes: Mapping[str, int]) -> int:
@@ -45,47 +42,3 @@ def bind(plan: Mapping[str, Any], arrays: Sequence[Any]) -> dict[str, int]:
             if evaluate(dim, sizes) != size:
                 raise ValueError(f"'{described['name']}': expected {dim} = {evaluate(dim, sizes)}, but got {size}")
     return sizes
-
-
-class Runner:
-    def __init__(self, form: Compiled, part: str, device: Any):
-        from ..runtime import Module
-
-        self.plan, self.device = form.plan(part), device
-        kernels = {k["entry"]: k for k in form.info["kernels"]}
-        self.launches = []
-        for launch in self.plan["variants"][0]["launches"]:
-            kernel = kernels[launch["kernel"]]
-            types = [_type(a["type"]) for a in kernel["arguments"]]
-            module = Module(form.ptx, kernel["entry"], kernel["shared_bytes"], device, types)
-            self.launches.append((launch, module, 32 * kernel["num_warps"]))
-
-    def run(self, arrays: Sequence[Any]) -> list[Any]:
-        sizes = bind(self.plan, arrays)
-        tensors = list(arrays)
-        for described in [*self.plan["outputs"], *self.plan["variants"][0]["buffers"]]:
-            tensors.append(empty(arrays, described["type"], [evaluate(d, sizes) for d in described["dims"]]))
-        for launch, module, threads in self.launches:
-            for number in launch["zeroed"]:
-                tensors[number][...] = 0
-            grid = tuple(evaluate(e, sizes) for e in launch["grid"])
-            if 0 not in grid:
-                module.launch(grid, threads, tuple(_argument(a, tensors, sizes) for a in launch["arguments"]))
-        count = len(arrays)
-        return tensors[count : count + len(self.plan["outputs"])]
-
-
-def _type(text: str) -> str:
-    star = "*" if text.startswith("*") else ""
-    name = text.lstrip("*")
-    return star + {"f16": "fp16", "f32": "fp32"}.get(name, name)
-
-
-def _argument(argument: Mapping[str, Any], tensors: Sequence[Any], sizes: Mapping[str, int]) -> Any:
-    if "pointer" in argument:
-        return tensors[argument["pointer"]]
-    if "stride" in argument:
-        number, axis = argument["stride"]
-        tensor = tensors[number]
-        return tensor.stride(axis) if hasattr(tensor, "data_ptr") else tensor.strides[axis] // tensor.itemsize
-    return evaluate(argument["size"], sizes) if "size" in argument else float(argument["real"])

@@ -100,14 +100,7 @@ def _alike(arrays: Sequence[Any]) -> list[Any]:
 
 def run(form: Compiled, part: str, arrays: Sequence[Any]) -> list[Any]:
     """Run one of a compiled program's functions; gives its outputs, fresh."""
-    from .plans import Runner
-
-    device = device_for(tuple(arrays))
-    key = (part, id(device))
-    runner = form.runners.get(key)
-    if runner is None:
-        runner = form.runners[key] = Runner(form, part, device)
-    return list(runner.run(arrays))
+    return list(form.library.program(form.traced.name + part).run(arrays))
 
 
 __all__ = ["Saved", "Traced", "backward", "call", "forward", "run"]

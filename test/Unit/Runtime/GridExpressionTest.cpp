@@ -67,3 +67,32 @@ TEST(GridExpression, CheckNeedsNoValues) {
   EXPECT_FALSE(checkGrid("cdiv(n, m)", known));
   EXPECT_FALSE(checkGrid("n +", known));
 }
+
+TEST(GridExpression, ParsedOnceEvaluatedOften) {
+  auto slotOf = [](std::string_view name) -> std::optional<uint32_t> {
+    return name == "N" ? std::optional(0u) : name == "M" ? std::optional(1u) : std::nullopt;
+  };
+  Result<Expression> parsed = Expression::parse("cdiv(N, 64) * (M - 1)", slotOf);
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->evaluate(std::vector<int64_t>{128, 4}), 6);
+  EXPECT_EQ(parsed->evaluate(std::vector<int64_t>{129, 5}), 12);
+  EXPECT_EQ(parsed->text(), "cdiv(N, 64) * (M - 1)");
+  EXPECT_FALSE(parsed->name());
+  EXPECT_FALSE(parsed->integer());
+  EXPECT_EQ(Expression::parse(" M ", slotOf)->name(), 1u);
+  EXPECT_EQ(Expression::parse("64", slotOf)->integer(), 64);
+  EXPECT_FALSE(Expression::parse("K", slotOf));
+  Result<int64_t> none = Expression::parse("N / (M - M)", slotOf)->evaluate(std::vector<int64_t>{1, 1});
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message, testing::HasSubstr("column 12: division by zero"));
+}
+
+TEST(GridExpression, DeepNestingFitsItsStack) {
+  std::string text = "N";
+  for (int i = 0; i < 60; ++i)
+    text = "1 + 2 * min(3, " + text + ")";
+  auto slotOf = [](std::string_view) { return std::optional(0u); };
+  Result<Expression> parsed = Expression::parse(text, slotOf);
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->evaluate(std::vector<int64_t>{0}), 7); // 1 + 2 * min(3, x) is 1, 3, then 7 for ever
+}

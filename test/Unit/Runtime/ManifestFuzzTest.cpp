@@ -109,6 +109,15 @@ private:
                                                "*fp32",
                                                "n",
                                                "cdiv(n, 0)",
+                                               "N",
+                                               "chain",
+                                               5,
+                                               8,
+                                               9,
+                                               json{{"pointer", 6}},
+                                               json{{"stride", {0, 0}}},
+                                               json{{"size", "N"}},
+                                               json{{"real", 0.5}},
                                                json::array(),
                                                json::object(),
                                                std::string(5000, 'x'),
@@ -119,6 +128,46 @@ private:
   std::mt19937_64 random;
 };
 
+/// Every index that a run follows is in range, and every tensor is written once, before it is read.
+void checkPrograms(const Manifest &manifest) {
+  for (const Program &program : manifest.programs)
+    for (const PlanVariant &plan : program.variants) {
+      size_t inputs = program.inputs.size(), outputs = program.outputs.size();
+      std::vector<int> written(inputs + outputs + plan.buffers.size());
+      std::fill_n(written.begin(), inputs, 1);
+      auto rankOf = [&](uint32_t tensor) {
+        return (tensor < inputs             ? program.inputs[tensor].type
+                : tensor < inputs + outputs ? program.outputs[tensor - inputs].type
+                                            : plan.buffers[tensor - inputs - outputs])
+            .dims.size();
+      };
+      for (const PlanLaunch &launch : plan.launches) {
+        ASSERT_LT(launch.kernel, manifest.kernels.size());
+        const Kernel &kernel = manifest.kernels[launch.kernel];
+        ASSERT_LT(launch.variant, kernel.variants.size());
+        ASSERT_EQ(launch.arguments.size(), kernel.arguments.size());
+        for (uint32_t tensor : launch.writes) {
+          ASSERT_LT(tensor, written.size());
+          ASSERT_EQ(written[tensor]++, 0);
+        }
+        for (const PlanArgument &argument : launch.arguments) {
+          if (argument.kind == PlanArgument::Kind::Pointer) {
+            ASSERT_LT(argument.tensor, written.size());
+            ASSERT_EQ(written[argument.tensor], 1);
+          }
+          if (argument.kind == PlanArgument::Kind::Stride) {
+            ASSERT_LT(argument.axis, rankOf(argument.tensor));
+          }
+        }
+        std::vector<int64_t> symbols(program.symbols.size(), 3);
+        for (const Expression &extent : launch.grid)
+          (void)extent.evaluate(symbols);
+      }
+      for (size_t i = 0; i < outputs; ++i)
+        ASSERT_EQ(written[inputs + i], 1);
+    }
+}
+
 } // namespace
 
 TEST(ManifestFuzz, NeverCrashes) {
@@ -126,7 +175,7 @@ TEST(ManifestFuzz, NeverCrashes) {
   uint64_t count = fromEnvironment("WEFT_FUZZ_COUNT", 100000);
   printf("WEFT_FUZZ_SEED=%llu\n", static_cast<unsigned long long>(seed));
   std::vector<File> files{{"add.sm_80.ptx", "80"}, {"add.sm_90a.ptx", "90"}};
-  Result<std::string> good = composeManifest(samples::vectorAddKernels(), files);
+  Result<std::string> good = composeManifest(samples::chainProgram(), files);
   ASSERT_TRUE(good);
   json document = json::parse(*good);
   Mutator mutate(seed);
@@ -138,6 +187,7 @@ TEST(ManifestFuzz, NeverCrashes) {
       ASSERT_EQ(manifest.error().code, StatusCode::Corrupt);
       ASSERT_FALSE(manifest.error().message.empty());
     } else { // what is accepted holds together: every index that the launcher follows is in range
+      checkPrograms(*manifest);
       for (const Kernel &kernel : manifest->kernels)
         for (const Variant &variant : kernel.variants) {
           ASSERT_LT(variant.part, manifest->parts.size());

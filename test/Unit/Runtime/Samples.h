@@ -62,6 +62,26 @@ inline std::string vectorAddKernels() {
        "resources": {"registers": 12, "spill_store_bytes": 0, "spill_load_bytes": 0, "shared_bytes": 0}}]}]})json";
 }
 
+/// Those kernels, and a program `chain` of four launches: sum = (((a + b) + c) + d) + e, all of size N, by the variant
+/// for sm_80. Its buffers are tensors 6, 7 and 8, of which the first and the last are never needed at one time.
+inline std::string chainProgram() {
+  auto tensor = [](const std::string &name) { return R"({"name": ")" + name + R"(", "type": "fp32", "dims": ["N"]})"; };
+  auto launch = [](int x, int y, int z) {
+    std::string numbers[]{std::to_string(x), std::to_string(y), std::to_string(z)};
+    return R"json({"kernel": "add", "grid": ["cdiv(N, 64)", "1", "1"], "writes": [)json" + numbers[2] +
+           R"(], "zeroed": [], "arguments": [{"pointer": )" + numbers[0] + R"(}, {"pointer": )" + numbers[1] +
+           R"(}, {"pointer": )" + numbers[2] + R"(}, {"size": "N"}]})";
+  };
+  std::string buffer = R"({"type": "fp32", "dims": ["N"]})";
+  std::string kernels = vectorAddKernels();
+  kernels.pop_back();
+  return kernels + R"(, "programs": [{"name": "chain", "inputs": [)" + tensor("a") + "," + tensor("b") + "," +
+         tensor("c") + "," + tensor("d") + "," + tensor("e") + R"(], "outputs": [)" + tensor("sum") +
+         R"(], "variants": [{"target": "sm_80", "buffers": [)" + buffer + "," + buffer + "," + buffer +
+         R"(], "launches": [)" + launch(0, 1, 6) + "," + launch(6, 2, 7) + "," + launch(7, 3, 8) + "," +
+         launch(8, 4, 5) + "]}]}]}";
+}
+
 /// A directory of its own for one test, gone at its end.
 struct TemporaryDirectory {
   std::filesystem::path path;
