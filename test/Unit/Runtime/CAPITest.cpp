@@ -101,3 +101,63 @@ TEST(CAPI, HandlesMove) {
   first = weft::Buffer(device, 8);
   EXPECT_EQ(first.bytes(), 8u);
 }
+
+TEST(CAPI, Programs) {
+  weft::Library library("chain", weft::samples::chainProgram(),
+                        {{"add.sm_80.ptx", weft::samples::vectorAddPTX("sm_80")},
+                         {"add.sm_90a.ptx", weft::samples::vectorAddPTX("sm_90a")}});
+  EXPECT_THAT(library.programs(), ElementsAre("chain"));
+  EXPECT_EQ(weft_library_program_name(library.get(), 1), nullptr);
+  weft::Device device("simulator");
+  weft::Program program(library, device, "chain");
+  EXPECT_EQ(program.target(), "sm_80");
+  EXPECT_EQ(weft_program_launch_count(program.get()), 4u);
+  auto inputs = program.inputs();
+  ASSERT_EQ(inputs.size(), 5u);
+  EXPECT_STREQ(inputs[4].name, "e");
+  EXPECT_STREQ(inputs[4].dims[0], "N");
+  EXPECT_EQ(inputs[4].rank, 1);
+  EXPECT_EQ(inputs[4].element, WEFT_FP32);
+  EXPECT_STREQ(program.outputs().at(0).name, "sum");
+
+  std::vector<float> ones(1000, 1);
+  weft::Buffer a(device, ones), sum(device, 4000);
+  std::vector<weft_tensor> given(5, weft::tensor(a, WEFT_FP32, {1000}));
+  auto [outputs, bytes] = program.require(given);
+  EXPECT_EQ(bytes, 8192u);
+  ASSERT_EQ(outputs.size(), 1u);
+  EXPECT_EQ(outputs[0].shape[0], 1000);
+  outputs[0].address = sum.address();
+  weft::Buffer workspace(device, bytes);
+  program.run(given, outputs, &workspace);
+  EXPECT_EQ(sum.to<float>(), std::vector<float>(1000, 5));
+
+  EXPECT_EQ(statusOf([&] { program.run(given, outputs); }), WEFT_INVALID_ARGUMENT);
+  EXPECT_EQ(statusOf([&] { program.run({}, outputs, &workspace); }), WEFT_INVALID_ARGUMENT);
+  EXPECT_EQ(statusOf([&] { weft::Program(library, device, "add"); }), WEFT_NOT_FOUND);
+  EXPECT_EQ(statusOf([&] { weft::Program(library, weft::Device("simulator:sm_75"), "chain"); }), WEFT_WRONG_TARGET);
+  EXPECT_EQ(statusOf([&] { weft::Library("none", weft::samples::chainProgram(), {}); }), WEFT_INVALID_ARGUMENT);
+  weft_tensor_info info;
+  EXPECT_EQ(weft_program_get_output(program.get(), 1, &info, nullptr), WEFT_INVALID_ARGUMENT);
+  EXPECT_EQ(weft_program_require(program.get(), given.data(), 5, outputs.data(), 2, nullptr, nullptr),
+            WEFT_INVALID_ARGUMENT);
+}
+
+TEST(CAPI, ProgramsOutliveTheirLibraryAndDevice) {
+  std::unique_ptr<weft::Program> program;
+  {
+    weft::Library library("chain", weft::samples::chainProgram(),
+                          {{"add.sm_80.ptx", weft::samples::vectorAddPTX("sm_80")},
+                           {"add.sm_90a.ptx", weft::samples::vectorAddPTX("sm_90a")}});
+    program = std::make_unique<weft::Program>(library, weft::Device("simulator"), "chain");
+  }
+  EXPECT_STREQ(program->inputs().at(0).name, "a");
+  weft_tensor empty = weft_tensor_contiguous(0, WEFT_FP32, 1, std::vector<int64_t>{0}.data());
+  program->run(std::vector<weft_tensor>(5, empty), {empty});
+}
+
+TEST(CAPI, ElementNames) {
+  EXPECT_STREQ(weft_element_name(WEFT_BF16), "bf16");
+  EXPECT_STREQ(weft_element_name(-1), "unknown");
+  EXPECT_STREQ(weft_element_name(7), "unknown");
+}

@@ -38,6 +38,16 @@ static void test_null(void) {
         WEFT_INVALID_ARGUMENT);
   CHECK(weft_device_name(NULL) == NULL && weft_device_model(NULL) == NULL && weft_library_manifest(NULL) == NULL);
   CHECK(weft_library_kernel_count(NULL) == 0 && weft_library_kernel_name(NULL, 0) == NULL);
+  weft_program *program = (weft_program *)1;
+  CHECK(weft_program_open(NULL, NULL, "x", &program, NULL) == WEFT_INVALID_ARGUMENT && program == NULL);
+  CHECK(weft_program_run(NULL, NULL, 0, NULL, 0, 0, 0, NULL, NULL) == WEFT_INVALID_ARGUMENT);
+  CHECK(weft_program_require(NULL, NULL, 0, NULL, 0, NULL, NULL) == WEFT_INVALID_ARGUMENT);
+  CHECK(weft_program_target(NULL) == NULL && weft_program_input_count(NULL) == 0);
+  CHECK(weft_library_program_count(NULL) == 0 && weft_library_program_name(NULL, 0) == NULL);
+  int64_t shape[2] = {3, 4};
+  weft_tensor tensor = weft_tensor_contiguous(256, WEFT_BF16, 2, shape);
+  CHECK(tensor.shape[1] == 4 && tensor.strides[0] == 4 && tensor.strides[1] == 1 && tensor.rank == 2);
+  weft_program_close(NULL);
   weft_device_close(NULL);
   weft_library_close(NULL);
   weft_module_close(NULL);
