@@ -56,6 +56,7 @@ std::vector<Stage> tileToLLVMStages() {
       {"warp", [](OpPassManager &passes) { passes.addPass(createTileToWarpPass()); }},
       {"pipelined",
        [](OpPassManager &passes) {
+         passes.addNestedPass<func::FuncOp>(warp::createWarpDeferReduction());
          passes.addNestedPass<func::FuncOp>(warp::createWarpStageOperands());
          passes.addNestedPass<func::FuncOp>(warp::createWarpPipeline());
          simplify(passes);

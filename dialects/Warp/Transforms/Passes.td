@@ -22,6 +22,15 @@ def WarpFoldMaxScale : Pass<"warp-fold-max-scale", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def WarpDeferReduction : Pass<"warp-defer-reduction", "::mlir::func::FuncOp"> {
+  let summary = "let a loop add up rows lane by lane, and bring the lanes together after it";
+  let description = [{
+    A loop-carried sum, total · a + sum(x) along an axis that lanes or warps share, becomes one of parts, [rows, lanes of a row], with the sum over the parts behind the
+    loop. Runs on tensors with layouts.
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect", "::weft::tile::TileDialect", "::mlir::arith::ArithDialect"];
+}
+
 def WarpStageOperands : Pass<"warp-stage-operands", "::mlir::func::FuncOp"> {
   let summary = "bring the operands of products from device memory through swizzled shared memory";
   let description = [{
