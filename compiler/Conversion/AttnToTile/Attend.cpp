@@ -45,17 +45,19 @@ tile::Precision Attend::precision() const {
   return attnPrecision == attn::Precision::TF32 ? tile::Precision::TF32 : tile::Precision::TF32x3;
 }
 
-std::array<std::string, 3> attendGrid(const Attend &attend, attn::WholeTensorType tiled, int64_t rows) {
-  std::string tiles = "cdiv(" + tiled.dim(2).str() + ", " + std::to_string(rows) + ")";
+std::array<std::string, 3> attendGrid(const Attend &attend, attn::WholeTensorType tiled, int64_t rows, int64_t packed) {
+  std::string length = packed == 1 ? tiled.dim(2).str() : "(" + tiled.dim(2).str() + ") * " + std::to_string(packed);
+  std::string tiles = "cdiv(" + length + ", " + std::to_string(rows) + ")";
   // Each packed sequence may begin one tile more than the whole has.
   if (!attend.cuSeqlens.empty())
     tiles += " + " + cast<attn::WholeTensorType>(attend.cuSeqlens[0].getType()).dim(0).str();
-  return {tiles, tiled.dim(1).str(), tiled.dim(0).str()};
+  return {tiles, (packed == 1 ? tiled.dim(1) : attend.keyType(0).dim(1)).str(), tiled.dim(0).str()};
 }
 
 /// Which packed sequence has tile `tile` of all sequences' tiles: its number, the tile within it, and where it begins and
 /// ends; past the last, a sequence of length 0.
-static void findSequence(KernelFrame &frame, const TensorParameter &cu, int64_t rows, Standing &standing) {
+static void findSequence(KernelFrame &frame, const TensorParameter &cu, int64_t rows, int64_t packed,
+                         Standing &standing) {
   TileBuilder &b = frame.b;
   auto bound = [&](Value index) { return b.load(b.addPtr(cu.pointer, b.cast(index, b.getI64Type())), {}); };
   Value count = b.sub(frame.size(cu.type.dim(0)), b.i32(1)), none = b.i32(-1);
@@ -65,7 +67,7 @@ static void findSequence(KernelFrame &frame, const TensorParameter &cu, int64_t 
     b.setInsertionPointToStart(loop.getBody());
     Value s = loop.getInductionVar(), left = loop.getRegionIterArg(0), found = loop.getRegionIterArg(1);
     Value within = loop.getRegionIterArg(2);
-    Value tiles = b.ceilDiv(b.sub(bound(b.add(s, b.i32(1))), bound(s)), rows);
+    Value tiles = b.ceilDiv(b.mul(b.sub(bound(b.add(s, b.i32(1))), bound(s)), b.i32(packed)), rows);
     Value here = b.both(b.less(found, b.i32(0)), b.less(left, tiles));
     scf::YieldOp::create(b, ValueRange{b.sub(left, tiles), b.select(here, s, found), b.select(here, left, within)});
   }
@@ -76,11 +78,11 @@ static void findSequence(KernelFrame &frame, const TensorParameter &cu, int64_t 
 }
 
 Standing findStanding(KernelFrame &frame, const Attend &attend, DenseMap<Value, Value> &stored, int64_t rows,
-                      bool tileKeys) {
+                      bool tileKeys, int64_t packed) {
   TileBuilder &b = frame.b;
   Standing standing;
   standing.tile = b.programId(tile::Axis::X);
-  standing.head = b.programId(tile::Axis::Y);
+  standing.head = b.mul(b.programId(tile::Axis::Y), b.i32(packed));
   standing.batch = b.programId(tile::Axis::Z);
   standing.queryLength = frame.size(attend.queryType().dim(2));
   for (unsigned i = 0; i < attend.keys.size(); ++i)
@@ -88,7 +90,7 @@ Standing findStanding(KernelFrame &frame, const Attend &attend, DenseMap<Value, 
   if (!attend.cuSeqlens.empty()) {
     const TensorParameter queries = frame.input(stored.lookup(attend.cuSeqlens[0]));
     const TensorParameter keys = frame.input(stored.lookup(attend.cuSeqlens[1]));
-    findSequence(frame, tileKeys ? keys : queries, rows, standing);
+    findSequence(frame, tileKeys ? keys : queries, rows, packed, standing);
     auto bound = [&](const TensorParameter &cu, int64_t plus) {
       return b.load(b.addPtr(cu.pointer, b.cast(b.add(standing.sequence, b.i32(plus)), b.getI64Type())), {});
     };

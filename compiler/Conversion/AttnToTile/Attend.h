@@ -44,11 +44,12 @@ struct Standing {
 };
 
 /// The kernel's grid: tiles of `rows` on the tiled side ("cdiv(N, rows)", more for packed sequences), heads, batch.
-std::array<std::string, 3> attendGrid(const Attend &attend, attn::WholeTensorType tiled, int64_t rows);
+/// Where each program packs `packed` query heads that share keys, a tile has rows / packed tokens of each.
+std::array<std::string, 3> attendGrid(const Attend &attend, attn::WholeTensorType tiled, int64_t rows, int64_t packed = 1);
 
 /// Finds out where the program stands. `tileKeys` where the tiled side is that of the keys; otherwise the queries'. `stored` as Puller's.
 Standing findStanding(KernelFrame &frame, const Attend &attend, llvm::DenseMap<mlir::Value, mlir::Value> &stored,
-                      int64_t rows, bool tileKeys);
+                      int64_t rows, bool tileKeys, int64_t packed = 1);
 
 /// `count` rows from `start` (i32) on, of `length`. Where `bounded`, `inside` says which exist.
 RowTile rowsFrom(TileBuilder &b, mlir::Value start, int64_t count, mlir::Value length, bool bounded);

@@ -40,6 +40,17 @@ attn::ScheduleAttr forwardSchedule(attn::AttendOp op) {
   return attn::ScheduleAttr::get(op.getContext(), rows, columns, warps, stages);
 }
 
+/// How many query heads a tile holds: all that share keys, so that keys are read once for them; 1 where heads differ in their pattern.
+static int64_t packedHeads(const Attend &attend, attn::ScheduleAttr schedule) {
+  int64_t group = attend.group();
+  if (group > schedule.getRows() || windowTiling(attend))
+    return 1;
+  for (Attribute pattern : attend.patterns)
+    if (attn::headCount(pattern) > 1 || (!hasSegments(pattern) && schedule.getRows() % group))
+      return 1;
+  return group;
+}
+
 namespace {
 
 /// The state of the online softmax.
@@ -60,7 +71,8 @@ class ForwardKernel {
 public:
   ForwardKernel(attn::AttendOp op, DenseMap<Value, Value> &stored, ArrayRef<BlockLists> lists)
       : op(op), attend(Attend::of(op)), stored(stored), schedule(forwardSchedule(op)), windows(windowTiling(attend)),
-        frame(op, "attend"), b(frame.b), puller(frame), lists(lists), queryChunks(chunksOf(attend.headSize())), valueChunks(chunksOf(attend.valueSize())) {
+        packed(packedHeads(attend, schedule)), frame(op, "attend"), b(frame.b), puller(frame), lists(lists),
+        queryChunks(chunksOf(attend.headSize())), valueChunks(chunksOf(attend.valueSize())) {
     puller.stored = &stored;
   }
 
@@ -82,6 +94,7 @@ private:
   DenseMap<Value, Value> &stored;
   attn::ScheduleAttr schedule;
   std::optional<WindowTiling> windows;
+  int64_t packed; // query heads in a tile
   KernelFrame frame;
   TileBuilder &b;
   Puller puller;
@@ -97,8 +110,15 @@ private:
 } // namespace
 
 void ForwardKernel::begin() {
-  standing = findStanding(frame, attend, stored, schedule.getRows(), /*tileKeys=*/false);
-  if (windows) {
+  standing = findStanding(frame, attend, stored, schedule.getRows(), /*tileKeys=*/false, packed);
+  if (packed > 1) {
+    // Row by row the heads of one token, then those of the next.
+    Value index = b.add(b.mul(standing.tile, b.i32(schedule.getRows())), b.range(schedule.getRows()));
+    rows.count = schedule.getRows();
+    rows.token = b.div(index, b.i32(packed));
+    rows.member = b.sub(index, b.mul(rows.token, b.i32(packed)));
+    rows.inside = b.less(rows.token, standing.queryLength);
+  } else if (windows) {
     windowStanding = weft::windowStanding(b, *windows, schedule.getRows(), standing.queryLength);
     rows = windowRows(b, *windows, windowStanding.window, windowStanding.tile, schedule.getRows(), standing.queryLength);
   } else {
@@ -120,7 +140,7 @@ State ForwardKernel::initial() {
   state.maximum = b.full({count}, -infinity, b.getF32Type());
   state.total = b.zeros({count});
   if (Value sink = op.getSink()) {
-    Value logit = b.cast(loadElement(frame, stored.lookup(sink), {standing.head}), b.getF32Type());
+    Value logit = b.cast(loadElement(frame, stored.lookup(sink), {rows.headOfRow(b, false)}), b.getF32Type());
     state.maximum = b.broadcast(b.mul(logit, b.f32(log2OfE)), {count});
     state.total = b.full({count}, 1, b.getF32Type());
   }
@@ -132,7 +152,7 @@ State ForwardKernel::initial() {
 /// score_mod of the scaled product, natural.
 Value ForwardKernel::modified(Value product, const RowTile &keys) {
   auto element = [&](Value tensor, ValueRange indices) { return loadElement(frame, stored.lookup(tensor), indices); };
-  return evaluateRegion(*attend.scoreMod, {product, rows.batch, rows.head, b.column(rows.token), b.row(keys.token)},
+  return evaluateRegion(*attend.scoreMod, {product, rows.batch, rows.headOfRow(b, true), b.column(rows.token), b.row(keys.token)},
                         {frame, element, nullptr, nullptr})[0];
 }
 
@@ -150,7 +170,7 @@ Value ForwardKernel::scores(unsigned domain, const RowTile &keys, bool full) {
   if (full)
     return score;
   attn::Place<EmitArithmetic> place{rows.batch,
-                                    rows.head,
+                                    rows.headOfRow(b, true),
                                     b.column(rows.token),
                                     b.row(keys.token),
                                     standing.queryLength,
@@ -223,8 +243,9 @@ State ForwardKernel::walkWindow(const State &state) {
 State ForwardKernel::walkDomain(unsigned domain, const State &state) {
   if (windows)
     return walkWindow(state);
-  Value rowEnd = b.min(b.add(rows.scalarStart, b.i32(schedule.getRows())), standing.queryLength);
-  Walk walk{op.getPatterns()[domain], arithmetic, rows.scalarStart, rowEnd, standing.head, standing.queryLength,
+  Value first = b.mul(standing.tile, b.i32(schedule.getRows())), end = b.add(first, b.i32(schedule.getRows()));
+  Value rowBegin = b.div(first, b.i32(packed)), rowEnd = b.min(b.ceilDiv(end, packed), standing.queryLength);
+  Walk walk{op.getPatterns()[domain], arithmetic, rowBegin, rowEnd, standing.head, standing.queryLength,
             standing.keyLengths[domain], schedule.getColumns()};
   auto body = [&](const WalkedBlock &block, ValueRange carried) {
     Value start = b.mul(block.number, b.i32(schedule.getColumns()));
@@ -267,7 +288,7 @@ void ForwardKernel::write(ArrayRef<Value> roots) {
       puller.store(output, rows, &chunk, puller.pull(root, rows, chunk));
   }
   auto grid = windows ? windowGrid(*windows, attend.queryType(), schedule.getRows())
-                      : attendGrid(attend, attend.queryType(), schedule.getRows());
+                      : attendGrid(attend, attend.queryType(), schedule.getRows(), packed);
   SmallVector<Value> results = frame.finish({grid, schedule.getWarps(), schedule.getStages()});
   for (auto [root, result] : llvm::zip(roots, results))
     stored[root] = result;
@@ -277,7 +298,8 @@ LogicalResult lowerAttend(attn::AttendOp op, ArrayRef<Value> roots, DenseMap<Val
   Attend attend = Attend::of(op);
   attn::ScheduleAttr schedule = forwardSchedule(op);
   FailureOr<SmallVector<BlockLists>> lists =
-      listsForDomains(attend, /*tileKeys=*/false, schedule.getRows(), schedule.getColumns(), stored);
+      listsForDomains(attend, /*tileKeys=*/false, schedule.getRows() / packedHeads(attend, schedule),
+                      schedule.getColumns(), stored);
   if (failed(lists))
     return failure();
   ForwardKernel(op, stored, *lists).write(roots);

@@ -55,7 +55,7 @@ Value Puller::map(attn::MapOp op, Value value, const RowTile &rows, const Chunk 
     case 0:
       return rows.batch;
     case 1:
-      return rows.head;
+      return rows.headOfRow(b, chunk);
     case 2:
       return chunk ? b.column(rows.token) : rows.token;
     default:
@@ -108,11 +108,12 @@ Value Puller::rmsNorm(attn::RmsNormOp op, const RowTile &rows, const Chunk &chun
     // [H, D]: the tile's head, shared as heads are.
     const TensorParameter &tensor = frame.input(stored->lookup(gain));
     int64_t group = attn::headGroup(rows.heads, tensor.type.dim(0)).value_or(1);
-    Value head = b.cast(b.div(rows.head, b.i32(group)), b.getI64Type());
-    Value offset = b.add(b.mul(head, tensor.strides[0]), b.i64(chunk.first));
-    Value pointers = b.addPtr(b.addPtr(tensor.pointer, offset), b.range(chunk.width));
-    Value mask = chunk.valid < chunk.width ? b.less(b.range(chunk.width), b.i32(chunk.valid)) : Value();
-    x = b.mul(x, b.row(b.cast(b.load(pointers, mask), b.getF32Type())));
+    Value head = group == 1 ? rows.headOfRow(b, true) : b.div(rows.head, b.i32(group));
+    Value offset = b.add(b.mul(b.cast(head, b.getI64Type()), tensor.strides[0]), b.i64(chunk.first));
+    Value channels = b.row(b.range(chunk.width));
+    Value pointers = b.addPtr(b.addPtr(tensor.pointer, offset), channels);
+    Value mask = chunk.valid < chunk.width ? b.less(channels, b.i32(chunk.valid)) : Value();
+    x = b.mul(x, b.cast(b.load(pointers, mask), b.getF32Type()));
   }
   return b.cast(x, type.getElementType());
 }
@@ -220,16 +221,18 @@ Value Puller::convolve(attn::ConvolveOp op, const RowTile &rows, const Chunk &ch
   int64_t direction = (op.getTransposed() ? -1 : 1) * op.getDilation();
   // taps[j, h·C + c]: heads as the value has them.
   int64_t group = attn::headGroup(rows.heads, type.dim(1)).value_or(1);
-  Value channel = b.add(b.mul(b.div(rows.head, b.i32(group)), b.i32(channels)), b.i32(chunk.first));
-  Value mask = chunk.valid < chunk.width ? b.less(b.range(chunk.width), b.i32(chunk.valid)) : Value();
+  Value head = group == 1 ? rows.headOfRow(b, true) : b.div(rows.head, b.i32(group));
+  Value channel = b.add(b.mul(head, b.i32(channels)), b.i32(chunk.first));
+  Value lane = b.row(b.range(chunk.width));
+  Value mask = chunk.valid < chunk.width ? b.less(lane, b.i32(chunk.valid)) : Value();
   Value sum;
   for (int64_t j = 0; j < count; ++j) {
     int64_t down = grid ? direction * (j / side - centre) : 0;
     int64_t right = direction * ((grid ? j % side : j) - centre);
     Value start = b.add(b.cast(channel, b.getI64Type()), b.mul(taps.strides[0], b.i64(j)));
-    Value weight = b.load(b.addPtr(b.addPtr(taps.pointer, start), b.range(chunk.width)), mask);
+    Value weight = b.load(b.addPtr(b.addPtr(taps.pointer, start), lane), mask);
     Value x = b.cast(neighbours(op.getSource(), op, rows, chunk, down, right), b.getF32Type());
-    Value term = b.mul(x, b.row(b.cast(weight, b.getF32Type())));
+    Value term = b.mul(x, b.cast(weight, b.getF32Type()));
     sum = sum ? b.add(sum, term) : term;
   }
   return b.cast(sum, type.getElementType());

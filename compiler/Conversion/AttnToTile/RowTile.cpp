@@ -38,6 +38,11 @@ static bool hasAxis(attn::WholeTensorType type, Axis axis, bool channels) {
   return false;
 }
 
+/// Whether a tensor with `heads` heads has one of its own for each head that a tile packs.
+static bool packsHeads(const RowTile &rows, StringRef heads) {
+  return attn::headGroup(rows.heads, heads).value_or(1) == 1;
+}
+
 /// The head of a tensor with `heads` heads that the tile's head shares.
 static Value sharedHead(TileBuilder &b, const RowTile &rows, StringRef heads) {
   int64_t group = attn::headGroup(rows.heads, heads).value_or(1);
@@ -63,6 +68,10 @@ Value Puller::pointers(const TensorParameter &tensor, const RowTile &rows, const
       break;
     case headAxis:
       moveScalar(sharedHead(b, rows, type.dim(i)), stride);
+      if (rows.member && packsHeads(rows, type.dim(i))) {
+        Value offset = b.mul(rows.member, b.cast(stride, b.getI32Type()));
+        moveTile(chunk ? b.column(offset) : offset);
+      }
       break;
     case tokenAxis: {
       if (rows.base)
@@ -81,7 +90,8 @@ Value Puller::pointers(const TensorParameter &tensor, const RowTile &rows, const
       break;
     }
   }
-  SmallVector<int64_t> shape{hasAxis(type, tokenAxis, chunk) ? rows.count : 1};
+  bool byRow = hasAxis(type, tokenAxis, chunk) || (tile && TileBuilder::shapeOf(tile)[0] == rows.count);
+  SmallVector<int64_t> shape{byRow ? rows.count : 1};
   if (chunk)
     shape.push_back(hasAxis(type, channelAxis, chunk) ? chunk->width : 1);
   if (!tile)

@@ -11,6 +11,7 @@ struct RowTile {
   int64_t count;
   mlir::Value batch, head; ///< i32 scalars
   std::string heads;       ///< the size of the axis that `head` counts on, as types spell it
+  mlir::Value member;      ///< tensor<count x i32>, or null: added to `head` row by row, where a tile packs heads that share keys
   mlir::Value token;       ///< tensor<count x i32>: position on the axis N
   mlir::Value inside;      ///< tensor<count x i1>, or null where every row exists
   mlir::Value base;        ///< i32 scalar, or null: added to every token for addresses (a packed sequence's start)
@@ -19,6 +20,14 @@ struct RowTile {
   /// Row r is the token at line r / columns, column r % columns of a rectangle of tokens; rows past it are not inside. One line:
   /// tokens that follow one another. No columns: rows in an order that nothing is known of.
   int64_t lines = 1, columns = 0;
+
+  /// The head of each row, for arithmetic with tiles [count, ...] where `asColumn`: a scalar, or one for each row.
+  mlir::Value headOfRow(TileBuilder &b, bool asColumn) const {
+    if (!member)
+      return head;
+    mlir::Value each = b.add(member, head);
+    return asColumn ? b.column(each) : each;
+  }
 };
 
 /// Channels [first, first + width) of the last axis; the last `width - valid` do not exist and count as 0.

@@ -102,3 +102,20 @@ func.func @schedule(%q: !t, %k: !t, %v: !t) -> !t attributes {attn.program} {
     {patterns = [#attn.full], scale = 0.125 : f32, schedule = #attn.schedule<rows = 64, columns = 32, warps = 2, stages = 4>} : !t -> !t, !l
   return %o : !t
 }
+
+// -----
+
+// Query heads that share keys are packed into a tile, so that keys are read once for them: row r is token r / 4 of head r % 4.
+
+!t = !attn.tensor<[B, "4*K", N, 64], f16>
+!k = !attn.tensor<[B, K, M, 64], f16>
+!l = !attn.tensor<[B, "4*K", N], f32>
+// CHECK-LABEL: func.func @grouped(
+// CHECK: attn.launch @attend({{.*}}) grid ["cdiv((N) * 4, 128)", "K", "B"]
+// CHECK-LABEL: func.func @attend(
+// CHECK: %[[TWO:.*]] = arith.constant dense<2> : tensor<128xi32>
+// CHECK: arith.shrsi %{{.*}}, %[[TWO]] : tensor<128xi32>
+func.func @grouped(%q: !t, %k: !k, %v: !k) -> !t attributes {attn.program} {
+  %o, %lse = attn.attend %q keys(%k : !k) values(%v : !k) {patterns = [#attn.causal], scale = 0.125 : f32} : !t -> !t, !l
+  return %o : !t
+}
