@@ -14,10 +14,26 @@ bool weft::attn::isPattern(Attribute attribute) {
 
 using EmitError = function_ref<InFlightDiagnostic()>;
 
+/// Positions are 32 bits in kernels; beyond this a sum of two could overflow.
+static constexpr int64_t largest = int64_t(1) << 30;
+
 static LogicalResult atLeast(EmitError emitError, StringRef name, int64_t value, int64_t least) {
-  if (value >= least)
-    return success();
-  return emitError() << "expected '" << name << "' to be at least " << least << ", but got " << value;
+  if (value < least)
+    return emitError() << "expected '" << name << "' to be at least " << least << ", but got " << value;
+  if (value > largest)
+    return emitError() << "expected '" << name << "' to be at most " << largest << ", but got " << value;
+  return success();
+}
+
+/// The product of sizes that are each right by themselves.
+static LogicalResult productAtMost(EmitError emitError, StringRef what, ArrayRef<int64_t> sizes) {
+  int64_t product = 1;
+  for (int64_t size : sizes) {
+    product *= size;
+    if (product > largest)
+      return emitError() << "expected " << what << " to be at most " << largest << ", but got more";
+  }
+  return success();
 }
 
 static LogicalResult allAtLeast(EmitError emitError, StringRef name, ArrayRef<int64_t> values, int64_t least) {
@@ -36,8 +52,11 @@ static LogicalResult allPatterns(EmitError emitError, ArrayRef<Attribute> patter
   return success();
 }
 
-LogicalResult WindowAttr::verify(EmitError, std::optional<int64_t>, std::optional<int64_t>) {
-  return success(); // (Negative sides are meaningful: they leave out the neighbours.)
+LogicalResult WindowAttr::verify(EmitError emitError, std::optional<int64_t> left, std::optional<int64_t> right) {
+  // (Negative sides are meaningful: they leave out the neighbours.)
+  if (failed(atLeast(emitError, "left", left.value_or(0), -largest)))
+    return failure();
+  return atLeast(emitError, "right", right.value_or(0), -largest);
 }
 
 LogicalResult BlockWindowAttr::verify(EmitError emitError, ArrayRef<int64_t> window, ArrayRef<int64_t> grid) {
@@ -47,7 +66,9 @@ LogicalResult BlockWindowAttr::verify(EmitError emitError, ArrayRef<int64_t> win
     return emitError() << "expected a grid of " << (window.size() == 2 ? 2 : 0) << " sizes, but got " << grid.size();
   if (failed(allAtLeast(emitError, "window", window, 1)))
     return failure();
-  return allAtLeast(emitError, "grid", grid, 1);
+  if (failed(allAtLeast(emitError, "grid", grid, 1)))
+    return failure();
+  return productAtMost(emitError, "the grid's tokens", grid);
 }
 
 LogicalResult PrefixAttr::verify(EmitError emitError, int64_t size) { return atLeast(emitError, "size", size, 0); }
@@ -58,7 +79,9 @@ LogicalResult StridedAttr::verify(EmitError emitError, int64_t step) { return at
 LogicalResult DilatedAttr::verify(EmitError emitError, int64_t step, int64_t width) {
   if (failed(atLeast(emitError, "step", step, 1)))
     return failure();
-  return atLeast(emitError, "width", width, 0);
+  if (failed(atLeast(emitError, "width", width, 0)))
+    return failure();
+  return productAtMost(emitError, "step * width", {step, width});
 }
 
 LogicalResult NeighbourhoodAttr::verify(EmitError emitError, ArrayRef<int64_t> shape, ArrayRef<int64_t> kernel,
@@ -73,7 +96,7 @@ LogicalResult NeighbourhoodAttr::verify(EmitError emitError, ArrayRef<int64_t> s
     if (taps * step > size)
       return emitError() << "expected kernel * dilation to be at most the axis' size " << size << ", but got " << taps
                          << " * " << step;
-  return success();
+  return productAtMost(emitError, "the shape's tokens", shape);
 }
 
 LogicalResult RandomBlocksAttr::verify(EmitError emitError, int64_t, int64_t perRow, int64_t block) {
@@ -97,7 +120,9 @@ LogicalResult PerHeadAttr::verify(EmitError emitError, ArrayRef<Attribute> patte
   return allPatterns(emitError, patterns);
 }
 LogicalResult NotAttr::verify(EmitError emitError, Attribute pattern) { return allPatterns(emitError, pattern); }
-LogicalResult ShiftAttr::verify(EmitError emitError, Attribute pattern, int64_t) {
+LogicalResult ShiftAttr::verify(EmitError emitError, Attribute pattern, int64_t by) {
+  if (failed(atLeast(emitError, "by", by, -largest)))
+    return failure();
   return allPatterns(emitError, pattern);
 }
 LogicalResult TransposeAttr::verify(EmitError emitError, Attribute pattern) { return allPatterns(emitError, pattern); }

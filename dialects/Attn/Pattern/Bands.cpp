@@ -2,6 +2,7 @@
 // The algebra of bands: intersection, implication, what is empty.
 #include "dialects/Attn/Pattern/Bands.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace llvm;
 using namespace weft::attn;
@@ -64,6 +65,16 @@ Cut cutKeys(Linear from, const Lengths &lengths) {
 Cut cutStairs(const Staircase &from, const Lengths &lengths) {
   if (lengths.M && from.offset() <= 1 - *lengths.M)
     return Cut::None;
+  if (lengths.N && lengths.M && from.before.difference == 0) {
+    // (It rises with the row.)
+    auto at = [&](int64_t p) {
+      return from.step * divideFloorSigned(p + from.before.constant, from.step) + from.after.constant;
+    };
+    if (at(*lengths.M - 1) <= 0)
+      return Cut::None;
+    if (at(*lengths.M - *lengths.N) >= *lengths.M)
+      return Cut::All;
+  }
   // Never, where p + offset - (step - 1) > m always.
   return lengths.N && from.offset() - (from.step - 1) >= *lengths.N ? Cut::All : Cut::Some;
 }

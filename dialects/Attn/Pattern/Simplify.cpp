@@ -11,6 +11,10 @@ using namespace weft::attn;
 
 namespace {
 
+/// What the patterns' numbers are at most (their verifiers say so).
+constexpr int64_t largest = int64_t(1) << 30;
+bool isSmall(int64_t number) { return -largest <= number && number <= largest; }
+
 /// How many patterns a pattern consists of.
 int64_t sizeOf(Attribute pattern) {
   int64_t size = 0;
@@ -26,7 +30,10 @@ Attribute conjunction(MLIRContext *context, ArrayRef<Attribute> parts) {
 Attribute stairsPattern(MLIRContext *context, const Band &band) {
   const Staircase *from = band.stairsFrom.empty() ? nullptr : &band.stairsFrom.front();
   const Staircase *to = band.stairsTo.empty() ? nullptr : &band.stairsTo.front();
-  auto isLine = [](const Staircase *bound) { return !bound || (bound->step == 1 && bound->after.difference == 0); };
+  auto isLine = [](const Staircase *bound) {
+    return !bound || (bound->step == 1 && bound->after.difference == 0 && isSmall(bound->after.constant) &&
+                      isSmall(bound->after.constant - 1) && isSmall(-bound->after.constant));
+  };
   if (isLine(from) && isLine(to)) {
     if (!from && to->after.constant == 1)
       return CausalAttr::get(context);
@@ -50,7 +57,7 @@ Attribute patternOf(MLIRContext *context, const Band &band) {
     if (!parts.back())
       return {};
   }
-  auto isPlain = [](Linear bound) { return bound.difference == 0 && bound.constant >= 0; };
+  auto isPlain = [](Linear bound) { return bound.difference == 0 && bound.constant >= 0 && isSmall(bound.constant); };
   if (!llvm::all_of(band.keysFrom, isPlain) || !llvm::all_of(band.keysTo, isPlain))
     return {};
   if (!band.keysTo.empty())
@@ -108,7 +115,7 @@ private:
   }
 
   Attribute shifted(Attribute inner, int64_t by) const {
-    if (auto twice = dyn_cast<ShiftAttr>(inner)) {
+    if (auto twice = dyn_cast<ShiftAttr>(inner); twice && isSmall(by + twice.getBy())) {
       by += twice.getBy();
       inner = twice.getPattern();
     }
