@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FoldInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -21,7 +22,16 @@ using namespace weft::attn;
 #define GET_OP_CLASSES
 #include "dialects/Attn/IR/AttnOps.cpp.inc"
 
+namespace {
+/// Constants of a scalar region stay in it when they fold, so that a region can be copied into another function whole.
+struct ConstantsStayInRegions : DialectFoldInterface {
+  using DialectFoldInterface::DialectFoldInterface;
+  bool shouldMaterializeInto(Region *) const final { return true; }
+};
+} // namespace
+
 void AttnDialect::initialize() {
+  addInterfaces<ConstantsStayInRegions>();
   addTypes<
 #define GET_TYPEDEF_LIST
 #include "dialects/Attn/IR/AttnTypes.cpp.inc"
