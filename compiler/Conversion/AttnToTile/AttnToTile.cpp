@@ -232,10 +232,22 @@ LogicalResult ProgramLowering::run() {
     if (!isRowLocal(op) && failed(lower(op)))
       return failure();
   Operation *end = program.front().getTerminator();
+  llvm::DenseSet<Value> returned;
   for (OpOperand &operand : end->getOpOperands()) {
     if (failed(store(operand.get(), end)))
       return failure();
-    operand.set(stored.lookup(operand.get()));
+    Value tensor = stored.lookup(operand.get());
+    if (isa<BlockArgument>(tensor) || !returned.insert(tensor).second) {
+      // Every output is a tensor of its own.
+      auto same = [](ImplicitLocOpBuilder &, ValueRange x) -> SmallVector<Value> { return {x[0]}; };
+      OpBuilder builder(end);
+      auto copy = attn::MapOp::create(builder, end->getLoc(), operand.get().getType(), operand.get(), same);
+      ops.push_back(copy);
+      if (failed(store(copy.getResult(0), end)))
+        return failure();
+      tensor = stored.lookup(copy.getResult(0));
+    }
+    operand.set(tensor);
   }
   for (Operation *op : llvm::reverse(ops))
     op->erase();

@@ -113,12 +113,12 @@ static void lowerAnySum(attn::SumOp op, StoredValues &stored) {
   TileBuilder &b = frame.b;
   const TensorParameter source = frame.input(stored.lookup(op.getSource()));
   constexpr int64_t kept = 16, added = 64;
-  int64_t lead = from.getRank() - to.getRank();
+  attn::WholeTensorType aligned = op.resultAtSourceRank();
   // Each axis of the source is one of the result times one that is summed away; either may be 1.
   SmallVector<Value> keptSizes, addedSizes;
   Value keptCount = b.i32(1), addedCount = b.i32(1);
   for (int64_t i = 0; i < from.getRank(); ++i) {
-    StringRef size = from.dim(i), left = i < lead ? StringRef("1") : to.dim(i - lead);
+    StringRef size = from.dim(i), left = aligned.dim(i);
     bool whole = size == left;
     keptSizes.push_back(frame.size(left));
     if (whole)

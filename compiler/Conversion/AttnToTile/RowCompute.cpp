@@ -9,15 +9,11 @@ using namespace mlir;
 
 namespace weft {
 
-/// The result with axes of size 1 at the end or in the middle left out of a sum: [B, H, N, 1] or [B, H, N].
+/// Whether a sum is over channels alone: its result is [B, H, N, 1] or [B, H, N].
 static bool sumsChannelsOnly(attn::SumOp op) {
   auto from = cast<attn::WholeTensorType>(op.getSource().getType());
-  auto to = cast<attn::WholeTensorType>(op.getType());
-  if (from.getRank() != 4 || !from.staticDim(3))
-    return false;
-  if (to.getRank() == 4 && to.dim(3) != "1")
-    return false;
-  if (to.getRank() != 4 && to.getRank() != 3)
+  attn::WholeTensorType to = op.resultAtSourceRank();
+  if (from.getRank() != 4 || !from.staticDim(3) || to.dim(3) != "1")
     return false;
   for (unsigned i = 0; i < 3; ++i)
     if (from.dim(i) != to.dim(i))

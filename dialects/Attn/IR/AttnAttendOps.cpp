@@ -1,9 +1,160 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Verifiers of the ops in AttnAttendOps.td.
-#include "dialects/Attn/IR/AttnOps.h"
+// Verifiers of the ops in AttnAttendOps.td, and of attn.softmax, which has the same operands but values.
+#include "dialects/Attn/IR/AttnChecks.h"
 
 using namespace mlir;
 using namespace weft::attn;
 
-LogicalResult AttendOp::verify() { return success(); }
-LogicalResult AttendBackwardOp::verify() { return success(); }
+/// The queries and the keys, C1; patterns, C2; counts, C5.
+template <typename Op> static LogicalResult verifyDomains(Op op) {
+  WholeTensorType query = tensorTypeOf(op.getQuery());
+  if (failed(checkRank(op, "queries", query, 4)))
+    return failure();
+  if (op.getKeys().empty())
+    return op.emitOpError() << "expected at least one domain of keys";
+  for (Value key : op.getKeys()) {
+    WholeTensorType type = tensorTypeOf(key);
+    if (failed(checkRank(op, "keys", type, 4)) ||
+        failed(checkSizes(op, "keys", type, {query.dim(0), type.dim(1), type.dim(2), query.dim(3)})))
+      return failure();
+    if (!headGroup(query.dim(1), type.dim(1))) {
+      auto error = op.emitOpError() << "expected the heads of the queries to be the keys' '" << type.dim(1)
+                                    << "' or \"k*" << type.dim(1) << "\", but got '" << query.dim(1) << "'";
+      return error;
+    }
+    if (tensorTypeOf(op.getKeys().front()).dim(1) != type.dim(1))
+      return op.emitOpError() << "expected all keys to have as many heads, but got "
+                              << tensorTypeOf(op.getKeys().front()) << " and " << type;
+  }
+  if (!op.getCounts().empty() && op.getCounts().size() != op.getKeys().size())
+    return op.emitOpError() << "expected no counts or one for each of " << op.getKeys().size() << " domains, but got "
+                            << op.getCounts().size();
+  for (auto [count, key] : llvm::zip(op.getCounts(), op.getKeys()))
+    if (failed(checkIndices(op, "counts", tensorTypeOf(count), 2)) ||
+        failed(checkSizes(op, "counts", tensorTypeOf(count), {query.dim(0), tensorTypeOf(key).dim(1)})))
+      return failure();
+  return checkPatterns(op, op.getPatterns(), op.getKeys().size(), op.getPatternOperands(), op.getMasks().size(),
+                       query.dim(1));
+}
+
+template <typename Op> static LogicalResult verifySink(Op op) {
+  if (!op.getSink())
+    return success();
+  return checkSizes(op, "the sink", tensorTypeOf(op.getSink()), {tensorTypeOf(op.getQuery()).dim(1)});
+}
+
+/// Values fit keys, C1; packed sequences, C5. Gives the shape of the outputs.
+template <typename Op> static LogicalResult verifyValues(Op op) {
+  if (op.getValues().size() != op.getKeys().size())
+    return op.emitOpError() << "expected as many values as keys, " << op.getKeys().size() << ", but got "
+                            << op.getValues().size();
+  WholeTensorType first = tensorTypeOf(op.getValues().front());
+  if (failed(checkRank(op, "values", first, 4)))
+    return failure();
+  for (auto [key, value] : llvm::zip(op.getKeys(), op.getValues())) {
+    WholeTensorType its = tensorTypeOf(key);
+    if (failed(checkSizes(op, "values", tensorTypeOf(value), {its.dim(0), its.dim(1), its.dim(2), first.dim(3)})))
+      return failure();
+  }
+  if (op.getCuSeqlens().empty())
+    return success();
+  if (op.getCuSeqlens().size() != 2)
+    return op.emitOpError() << "expected no sequence starts, or those of queries and of keys, but got "
+                            << op.getCuSeqlens().size();
+  for (Value starts : op.getCuSeqlens())
+    if (failed(checkIndices(op, "sequence starts", tensorTypeOf(starts), 1)))
+      return failure();
+  if (differ(tensorTypeOf(op.getQuery()).dim(0), "1"))
+    return op.emitOpError() << "expected a batch of 1 for packed sequences, but got " << tensorTypeOf(op.getQuery());
+  return success();
+}
+
+/// An f32 number for each row of queries.
+template <typename Op> static LogicalResult verifyRows(Op op, StringRef what, Value rows) {
+  WholeTensorType query = tensorTypeOf(op.getQuery()), type = tensorTypeOf(rows);
+  if (failed(checkSizes(op, what, type, {query.dim(0), query.dim(1), query.dim(2)})))
+    return failure();
+  if (!type.getElementType().isF32())
+    return op.emitOpError() << "expected " << what << " of f32 elements, but got " << type;
+  return success();
+}
+
+/// [B, H, N, Dv].
+template <typename Op> static LogicalResult verifyOut(Op op, StringRef what, Value out) {
+  WholeTensorType query = tensorTypeOf(op.getQuery());
+  StringRef channels = tensorTypeOf(op.getValues().front()).dim(3);
+  return checkSizes(op, what, tensorTypeOf(out), {query.dim(0), query.dim(1), query.dim(2), channels});
+}
+
+/// The regions, C4.
+template <typename Op> static LogicalResult verifyScoreRegions(Op op) {
+  Builder b(op.getContext());
+  Type real = b.getF32Type(), index = b.getI32Type();
+  if (!op.getScoreMod().empty() &&
+      failed(checkScalarRegion(op, "score_mod", op.getScoreMod(), {real, index, index, index, index}, {real})))
+    return failure();
+  for (Region &mask : op.getMasks())
+    if (failed(checkScalarRegion(op, "a mask", mask, {index, index, index, index}, {b.getI1Type()})))
+      return failure();
+  return success();
+}
+
+LogicalResult SoftmaxOp::verify() { return success(succeeded(verifyDomains(*this)) && succeeded(verifySink(*this))); }
+LogicalResult SoftmaxOp::verifyRegions() { return verifyScoreRegions(*this); }
+
+LogicalResult AttendOp::verify() {
+  if (failed(verifyDomains(*this)) || failed(verifyValues(*this)) || failed(verifySink(*this)) ||
+      failed(verifyOut(*this, "outputs", getOut())))
+    return failure();
+  return verifyRows(*this, "lse", getLse());
+}
+LogicalResult AttendOp::verifyRegions() { return verifyScoreRegions(*this); }
+
+LogicalResult AttendBackwardOp::verify() {
+  if (failed(verifyDomains(*this)) || failed(verifyValues(*this)) || failed(verifyRows(*this, "lse", getLse())) ||
+      failed(verifyRows(*this, "delta", getDelta())) || failed(verifyOut(*this, "the outputs' gradient", getDOut())))
+    return failure();
+  auto like = [&](StringRef what, Value result, Value of) {
+    SmallVector<StringRef> sizes;
+    for (StringAttr dim : tensorTypeOf(of).getDims())
+      sizes.push_back(dim.getValue());
+    return checkSizes(*this, what, tensorTypeOf(result), sizes);
+  };
+  if (failed(like("the queries' gradient", getDQuery(), getQuery())))
+    return failure();
+  size_t domains = getKeys().size();
+  if (getGradients().size() < 2 * domains)
+    return emitOpError() << "expected a gradient of keys and one of values for each of " << domains
+                         << " domains, but got " << getGradients().size();
+  for (size_t i = 0; i < domains; ++i)
+    if (failed(like("the keys' gradient", getGradients()[2 * i], getKeys()[i])) ||
+        failed(like("the values' gradient", getGradients()[2 * i + 1], getValues()[i])))
+      return failure();
+  return success();
+}
+
+LogicalResult AttendBackwardOp::verifyRegions() {
+  if (getScoreMod().empty() != getScoreModGrad().empty())
+    return emitOpError() << "expected both score_mod and its gradient, or neither";
+  if (failed(verifyScoreRegions(*this)))
+    return failure();
+  if (getScoreModGrad().empty())
+    return success();
+  Builder b(getContext());
+  Type real = b.getF32Type(), index = b.getI32Type();
+  if (failed(checkScalarRegion(*this, "the gradient of score_mod", getScoreModGrad(),
+                               {real, index, index, index, index, real}, {real})))
+    return failure();
+  auto captures = getGradients().drop_front(2 * getKeys().size());
+  WalkResult walked = getScoreModGrad().walk([&](AccumulateOp op) -> WalkResult {
+    if (op.getTarget() >= captures.size())
+      return op.emitOpError() << "expected one of " << captures.size() << " gradients of captured tensors, but got "
+                              << op.getTarget();
+    WholeTensorType type = tensorTypeOf(captures[op.getTarget()]);
+    if (static_cast<int64_t>(op.getIndices().size()) != type.getRank())
+      return op.emitOpError() << "expected " << type.getRank() << " indices into " << type << ", but got "
+                              << op.getIndices().size();
+    return WalkResult::advance();
+  });
+  return failure(walked.wasInterrupted());
+}

@@ -30,6 +30,8 @@ def Attn_AttendOp : Attn_Op<"attend", [Pure, AttrSizedOperandSegments]> {
     attr-dict `:` type($query) `->` type($out) `,` type($lse) (`score_mod` $scoreMod^)? (`masks` `(` $masks^ `)`)?
   }];
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let hasCanonicalizer = 1;
 }
 
 def Attn_AttendBackwardOp : Attn_Op<"attend_backward", [Pure, AttrSizedOperandSegments]> {
@@ -59,6 +61,8 @@ def Attn_AttendBackwardOp : Attn_Op<"attend_backward", [Pure, AttrSizedOperandSe
     attr-dict `:` type($query) `->` type($dQuery) `,` type($gradients) (`score_mod` $scoreMod^ `grad` $scoreModGrad)? (`masks` `(` $masks^ `)`)?
   }];
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let hasCanonicalizer = 1;
 }
 
 def Attn_LaunchOp : Attn_Op<"launch", []> {

@@ -35,8 +35,8 @@ bool isPattern(mlir::Attribute attribute);
 /// "k*operand" or both are integers of that ratio; nothing otherwise.
 std::optional<int64_t> headGroup(llvm::StringRef result, llvm::StringRef operand);
 
-/// Whether a tensor of type `from` stands where one of `to`'s shape is expected in `attn.map`: aligned at the last axis, with
-/// sizes of 1 repeated, and, on axis 1 of 4, heads shared by groups.
+/// Whether a tensor of type `from` stands where one of `to`'s shape is expected in `attn.map`: aligned at the last
+/// axis, with sizes of 1 repeated, and, on axis 1 of 4, heads shared by groups.
 bool broadcastsTo(WholeTensorType from, WholeTensorType to);
 
 /// The scalar type in which regions compute on a tensor's elements: floats as f32, i1 as i1, other integers as i32.

@@ -1,10 +1,32 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Verifiers of the ops in AttnMixerOps.td.
-#include "dialects/Attn/IR/AttnOps.h"
+// Verifiers and folds of the ops in AttnMixerOps.td (attn.softmax: AttnAttendOps.cpp).
+#include "dialects/Attn/IR/AttnChecks.h"
 
 using namespace mlir;
 using namespace weft::attn;
 
-LogicalResult SoftmaxOp::verify() { return success(); }
-LogicalResult ToeplitzOp::verify() { return success(); }
-LogicalResult ApplyOp::verify() { return success(); }
+LogicalResult ToeplitzOp::verify() {
+  return checkTaps(*this, tensorTypeOf(getTaps()), getCentred(), getDilation(), getGrid());
+}
+
+LogicalResult DiagOp::verify() { return checkRank(*this, "a gate", tensorTypeOf(getGate()), 4); }
+
+LogicalResult ApplyOp::verify() {
+  if (getValues().empty())
+    return emitOpError() << "expected values to apply the mixer to";
+  for (Value value : getValues())
+    if (failed(checkRank(*this, "values", tensorTypeOf(value), 4)))
+      return failure();
+  auto result = cast<WholeTensorType>(getType());
+  if (failed(checkRank(*this, "a result", result, 4)))
+    return failure();
+  WholeTensorType first = tensorTypeOf(getValues().front());
+  return checkSizes(*this, "a result", result, {first.dim(0), result.dim(1), result.dim(2), first.dim(3)});
+}
+
+OpFoldResult ComposeOp::fold(FoldAdaptor) {
+  auto lhs = getLhs().getDefiningOp<MeanOp>(), rhs = getRhs().getDefiningOp<MeanOp>();
+  if (lhs && rhs && !lhs.getCausal() && !rhs.getCausal())
+    return getRhs();
+  return {};
+}

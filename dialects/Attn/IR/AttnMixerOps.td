@@ -21,6 +21,8 @@ def Attn_SoftmaxOp : Attn_Op<"softmax", [Pure, AttrSizedOperandSegments]> {
     (`over` `(` $patternOperands^ `:` type($patternOperands) `)`)? attr-dict `:` type($query) (`score_mod` $scoreMod^)? (`masks` `(` $masks^ `)`)?
   }];
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let hasCanonicalizer = 1;
 }
 
 def Attn_MeanOp : Attn_Op<"mean", [Pure]> {
@@ -47,6 +49,7 @@ def Attn_DiagOp : Attn_Op<"diag", [Pure]> {
   let arguments = (ins Attn_Tensor:$gate);
   let results = (outs Attn_MixerType:$result);
   let assemblyFormat = "$gate attr-dict `:` type($gate)";
+  let hasVerifier = 1;
 }
 
 def Attn_AddOp : Attn_Op<"add", [Pure]> {
@@ -58,9 +61,11 @@ def Attn_AddOp : Attn_Op<"add", [Pure]> {
 
 def Attn_ComposeOp : Attn_Op<"compose", [Pure]> {
   let summary = "A · B: B mixes first";
+  let description = "Means of means fold: mean · mean is mean.";
   let arguments = (ins Attn_MixerType:$lhs, Attn_MixerType:$rhs);
   let results = (outs Attn_MixerType:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict";
+  let hasFolder = 1;
 }
 
 def Attn_ApplyOp : Attn_Op<"apply", [Pure]> {

@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Verifiers of the ops in AttnTensorOps.td.
-#include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Attn/IR/AttnChecks.h"
 
 using namespace mlir;
 using namespace weft::attn;
@@ -19,9 +19,126 @@ void MapOp::build(OpBuilder &b, OperationState &state, TypeRange results, ValueR
   YieldOp::create(scalars, yielded);
 }
 
-LogicalResult MapOp::verify() { return success(); }
-LogicalResult MapOp::verifyRegions() { return success(); }
-LogicalResult ElementOp::verify() { return success(); }
-LogicalResult SumOp::verify() { return success(); }
-LogicalResult ConvolveOp::verify() { return success(); }
-LogicalResult RopeOp::verify() { return success(); }
+LogicalResult MapOp::verify() {
+  if (getResults().empty())
+    return emitOpError() << "expected at least one result";
+  auto shape = cast<WholeTensorType>(getResult(0).getType());
+  for (Type type : getResultTypes())
+    if (cast<WholeTensorType>(type).getDims() != shape.getDims())
+      return emitOpError() << "expected results of one shape, but got " << shape << " and " << type;
+  for (Value input : getInputs())
+    if (!broadcastsTo(tensorTypeOf(input), shape))
+      return emitOpError() << "expected inputs that broadcast to " << shape << ", but got " << input.getType();
+  return success();
+}
+
+LogicalResult MapOp::verifyRegions() {
+  auto scalars = [](TypeRange tensors) {
+    return llvm::map_to_vector(tensors, [](Type type) { return scalarTypeOf(cast<WholeTensorType>(type)); });
+  };
+  SmallVector<Type> arguments = scalars(getInputs().getTypes()), results = scalars(getResultTypes());
+  if (failed(checkScalarRegion(*this, "the body", getBody(), arguments, results)))
+    return failure();
+  auto shape = cast<WholeTensorType>(getResult(0).getType());
+  WalkResult walked = getBody().walk([&](IndexOp op) -> WalkResult {
+    if (static_cast<int64_t>(op.getAxis()) < shape.getRank())
+      return WalkResult::advance();
+    return op.emitOpError() << "expected an axis of " << shape << ", but got " << op.getAxis();
+  });
+  return failure(walked.wasInterrupted());
+}
+
+LogicalResult ElementOp::verify() {
+  WholeTensorType type = tensorTypeOf(getTensor());
+  if (static_cast<int64_t>(getIndices().size()) != type.getRank())
+    return emitOpError() << "expected " << type.getRank() << " indices into " << type << ", but got "
+                         << getIndices().size();
+  if (getType() != scalarTypeOf(type))
+    return emitOpError() << "expected " << scalarTypeOf(type) << " of " << type << ", but got " << getType();
+  return success();
+}
+
+WholeTensorType SumOp::resultAtSourceRank() {
+  auto from = cast<WholeTensorType>(getSource().getType()), to = cast<WholeTensorType>(getType());
+  int64_t missing = from.getRank() - to.getRank();
+  SmallVector<StringAttr> dims(to.getDims());
+  StringAttr one = StringAttr::get(getContext(), "1");
+  DenseI64ArrayAttr away = getAwayAttr();
+  if (!away)
+    dims.insert(dims.begin(), std::max<int64_t>(missing, 0), one);
+  else
+    for (int64_t axis : away.asArrayRef())
+      if (axis >= 0 && axis <= static_cast<int64_t>(dims.size()))
+        dims.insert(dims.begin() + axis, one);
+  return WholeTensorType::get(dims, to.getElementType());
+}
+
+LogicalResult SumOp::verify() {
+  auto from = tensorTypeOf(getSource()), to = cast<WholeTensorType>(getType());
+  if (DenseI64ArrayAttr away = getAwayAttr()) {
+    int64_t next = 0;
+    for (int64_t axis : away.asArrayRef()) {
+      if (axis < next || axis >= from.getRank())
+        return emitOpError() << "expected 'away' to ascend through axes of " << from << ", but got "
+                             << away.asArrayRef();
+      next = axis + 1;
+    }
+    if (to.getRank() + away.size() != from.getRank())
+      return emitOpError() << "expected a result of rank " << from.getRank() - away.size() << ", but got " << to;
+  }
+  if (to.getRank() > from.getRank() || !broadcastsTo(resultAtSourceRank(), from))
+    return emitOpError() << "expected a result that broadcasts to the source " << from << ", but got " << to;
+  return success();
+}
+
+/// `result` has rank 4 and the shape of `source`.
+static LogicalResult verifySequence(Operation *op, Value source, Value result) {
+  WholeTensorType type = tensorTypeOf(source);
+  if (failed(checkRank(op, "a source", type, 4)))
+    return failure();
+  return checkSizes(op, "a result", tensorTypeOf(result), {type.dim(0), type.dim(1), type.dim(2), type.dim(3)});
+}
+
+LogicalResult PrefixMeanOp::verify() { return verifySequence(*this, getSource(), getResult()); }
+
+LogicalResult ConvolveOp::verify() {
+  if (failed(verifySequence(*this, getSource(), getResult())))
+    return failure();
+  return checkTaps(*this, tensorTypeOf(getTaps()), getCentred(), getDilation(), getGrid(), tensorTypeOf(getSource()));
+}
+
+LogicalResult ConvolveTapsGradOp::verify() {
+  if (failed(verifySequence(*this, getSource(), getGradient())))
+    return failure();
+  return checkTaps(*this, tensorTypeOf(getResult()), getCentred(), getDilation(), getGrid(), tensorTypeOf(getSource()));
+}
+
+LogicalResult RopeOp::verify() {
+  if (failed(verifySequence(*this, getSource(), getResult())))
+    return failure();
+  bool axial = getForm() == RopeForm::Axial;
+  std::optional<int64_t> channels = tensorTypeOf(getSource()).staticDim(3);
+  if (!channels || *channels % (axial ? 4 : 2))
+    return emitOpError() << "expected channels that " << (axial ? 4 : 2) << " divides, but got "
+                         << tensorTypeOf(getSource());
+  size_t window = getWindow() ? getWindow()->size() : 0, grid = getGrid() ? getGrid()->size() : 0;
+  if (window > 2 || grid != (window == 2 ? 2u : 0u) || (axial && window != 2))
+    return emitOpError() << "expected "
+                         << (axial ? "a window and a grid of two sizes"
+                                   : "no window, a window of one size, or a window and a grid of two")
+                         << ", but got " << window << " and " << grid;
+  for (std::optional<ArrayRef<int64_t>> sizes : {getWindow(), getGrid()})
+    for (int64_t size : sizes.value_or(ArrayRef<int64_t>()))
+      if (size < 1)
+        return emitOpError() << "expected sizes of at least 1, but got " << size;
+  return success();
+}
+
+LogicalResult RmsNormOp::verify() {
+  if (failed(verifySequence(*this, getSource(), getResult())))
+    return failure();
+  WholeTensorType type = tensorTypeOf(getSource());
+  if (!getGain())
+    return success();
+  return checkSizes(*this, "a gain", tensorTypeOf(getGain()), {type.dim(1), type.dim(3)});
+}

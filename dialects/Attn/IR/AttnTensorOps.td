@@ -26,6 +26,7 @@ def Attn_MapOp : Attn_Op<"map", [Pure, SingleBlock]> {
                                  "::llvm::function_ref<llvm::SmallVector<::mlir::Value>(::mlir::ImplicitLocOpBuilder &, ::mlir::ValueRange)>":$body)>];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
+  let hasCanonicalizer = 1;
 }
 
 def Attn_IndexOp : Attn_Op<"index", [Pure, ParentOneOf<["MapOp"]>]> {
@@ -89,14 +90,22 @@ def Attn_SumOp : Attn_Op<"sum", [Pure]> {
   let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$source), [{
     build($_builder, $_state, result, source, /*away=*/nullptr);
   }]>];
+  let extraClassDeclaration = [{
+    /// The result's type in the source's rank: axes that it lacks have size 1. As it is where the ranks do not fit.
+    WholeTensorType resultAtSourceRank();
+  }];
   let hasVerifier = 1;
+  let hasFolder = 1;
+  let hasCanonicalizer = 1;
 }
 
 def Attn_PrefixMeanOp : Attn_Op<"prefix_mean", [Pure]> {
   let summary = "the causal mean: row n is the mean of rows 0 .. n of [B, H, N, D]; transposed: row m is the sum over n >= m of x_n / (n+1)";
+  let description = "C1: the source has rank 4, and the result its shape.";
   let arguments = (ins Attn_Tensor:$source, UnitAttr:$transposed);
   let results = (outs Attn_Tensor:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
 }
 
 def Attn_ConvolveOp : Attn_Op<"convolve", [Pure]> {
@@ -116,10 +125,12 @@ def Attn_ConvolveOp : Attn_Op<"convolve", [Pure]> {
 
 def Attn_ConvolveTapsGradOp : Attn_Op<"convolve_taps_grad", [Pure]> {
   let summary = "gradient of `attn.convolve` in its taps: Σ_{b, n} gradient[b, h, n, c] · x[b, h, n - dilation (j - centre), c] at tap j, channel h·C + c";
+  let description = "`transposed`: of the transposed convolution, x[b, h, n + dilation (j - centre), c]. C1: as `attn.convolve` C1 and C3, the result in place of the taps. C2: source and gradient have one shape.";
   let arguments = (ins Attn_Tensor:$source, Attn_Tensor:$gradient, UnitAttr:$centred, DefaultValuedAttr<I64Attr, "1">:$dilation,
                        OptionalAttr<DenseI64ArrayAttr>:$grid, UnitAttr:$transposed);
   let results = (outs Attn_Tensor:$result);
   let assemblyFormat = "$source `,` $gradient attr-dict `:` type($source) `,` type($gradient) `->` type($result)";
+  let hasVerifier = 1;
 }
 
 def Attn_RopeOp : Attn_Op<"rope", [Pure]> {
@@ -140,7 +151,9 @@ def Attn_RopeOp : Attn_Op<"rope", [Pure]> {
 
 def Attn_RmsNormOp : Attn_Op<"rms_norm", [Pure]> {
   let summary = "x · gain / sqrt(mean(x²) + eps) over the last axis; gain [H, D], or none";
+  let description = "C1: the source has rank 4, and the result its shape. C2: the gain is [H, D] of the source.";
   let arguments = (ins Attn_Tensor:$source, Optional<Attn_Tensor>:$gain, DefaultValuedAttr<F64Attr, "1e-6">:$eps);
   let results = (outs Attn_Tensor:$result);
   let assemblyFormat = "$source (`,` $gain^)? attr-dict `:` type($source) (`,` type($gain)^)? `->` type($result)";
+  let hasVerifier = 1;
 }
