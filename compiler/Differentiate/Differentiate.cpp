@@ -104,6 +104,15 @@ LogicalResult ProgramDifferentiation::addAdjoints(Gradients &gradients) {
   return success();
 }
 
+/// Whether the backward function is promised that `type`, which it takes beside the program's arguments, is aligned:
+/// where arguments are, and the tensor, if nothing lies between its rows, is too.
+static bool isPromisedAligned(func::FuncOp program, WholeTensorType type) {
+  bool some = llvm::any_of(llvm::seq(program.getNumArguments()),
+                           [&](unsigned i) { return bool(program.getArgAttr(i, attn::alignedAttrName)); });
+  std::optional<int64_t> last = type.getRank() ? type.staticDim(type.getRank() - 1) : std::nullopt;
+  return some && last && *last * type.getElementType().getIntOrFloatBitWidth() % 128 == 0;
+}
+
 LogicalResult ProgramDifferentiation::writeBackward() {
   func::FuncOp backward = makeFunction(".backward");
   Block *block = backward.addEntryBlock();
@@ -137,10 +146,16 @@ LogicalResult ProgramDifferentiation::writeBackward() {
   SmallVector<DictionaryAttr> argumentAttributes;
   for (unsigned i = 0; i < program.getNumArguments(); ++i)
     argumentAttributes.push_back(program.getArgAttrDict(i));
+  auto taken = [&](const Twine &name, WholeTensorType type) {
+    NamedAttrList attributes(named(name));
+    if (isPromisedAligned(program, type))
+      attributes.set(attn::alignedAttrName, builder.getUnitAttr());
+    return attributes.getDictionary(builder.getContext());
+  };
   for (const SavedValue &saved : gradients.saved())
-    argumentAttributes.push_back(named(saved.name));
+    argumentAttributes.push_back(taken(saved.name, saved.type));
   for (unsigned i : results)
-    argumentAttributes.push_back(named("d_" + nameOf(true, i)));
+    argumentAttributes.push_back(taken("d_" + nameOf(true, i), cast<WholeTensorType>(program.getResultTypes()[i])));
   backward.setFunctionType(builder.getFunctionType(block->getArgumentTypes(), ValueRange(returned).getTypes()));
   backward.setAllArgAttrs(argumentAttributes);
   backward.setAllResultAttrs(resultAttributes);

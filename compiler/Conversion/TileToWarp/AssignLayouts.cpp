@@ -6,6 +6,7 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/Layout/MmaLayouts.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -262,6 +263,17 @@ void Planner::needOperands(Operation *op) {
   }
 }
 
+/// A vector beside the products of a loop: it is copied ahead with their operands (warp-stage-operands), so that what
+/// matters is how it is copied, not how it is read.
+bool isCopiedAhead(tile::LoadOp load, const TargetInfo &target) {
+  Type element = tile::elementTypeOf(load.getType());
+  bool zerosElsewhere =
+      !load.getOther() || matchPattern(load.getOther(), m_Zero()) || matchPattern(load.getOther(), m_AnyZeroFloat());
+  return tensorOf(load.getResult()).getRank() == 1 && isa<scf::ForOp>(load->getParentOp()) && zerosElsewhere &&
+         !load.getIsVolatile() && element.isIntOrFloat() && target.canCopyAsync(element.getIntOrFloatBitWidth() / 8) &&
+         llvm::any_of(*load->getBlock(), llvm::IsaPred<tile::DotOp>);
+}
+
 /// Loads whose value nothing takes as it is loaded, but everything in one other layout, that can as well be loaded in
 /// that one: the traffic stays the same and the conversion goes. Operands of products are left: they go through shared
 /// memory anyway, and want wide copies.
@@ -274,7 +286,8 @@ Preferred betterLoads(func::FuncOp function, const LayoutPlan &plan, const AxisA
         !plan.isFree(load.getPtr()))
       return;
     LayoutAttr only = needed->second.front();
-    if (only == plan.own.lookup(load.getResult()) || llvm::any_of(load->getUsers(), llvm::IsaPred<tile::DotOp>))
+    if (only == plan.own.lookup(load.getResult()) || llvm::any_of(load->getUsers(), llvm::IsaPred<tile::DotOp>) ||
+        isCopiedAhead(load, target))
       return;
     Access access = accessOf(load, axes);
     int64_t run = bytesPerRun(only.getLayout(), access, target);

@@ -10,6 +10,9 @@
 //                                             warp.dealloc %s
 //                                             %d = warp.mma %y, ...
 //
+// A vector of 4-byte or wider elements that a loop with products loads and then converts goes the same way, so that it
+// is copied ahead with their operands.
+//
 // A transposition between load and product becomes a `warp.permute_shared`: the tile is read the other way round, and
 // no register moves. Barriers are inserted later.
 #include "compiler/Target/TargetInfo.h"
@@ -18,6 +21,7 @@
 #include "dialects/Warp/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/SwizzledLayout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
 
@@ -31,7 +35,8 @@ using namespace weft;
 using namespace weft::warp;
 
 namespace {
-/// A load all of whose uses are conversions to operands of products, directly or behind transpositions.
+/// A load all of whose uses are conversions: to operands of products, directly or behind transpositions, or of a
+/// vector.
 struct Staged {
   tile::LoadOp load;
   SmallVector<ConvertLayoutOp> conversions;
@@ -56,18 +61,6 @@ static bool collectConversions(Value value, SmallVectorImpl<ConvertLayoutOp> &co
     auto permute = dyn_cast<tile::PermuteOp>(use.getOwner());
     return permute && collectConversions(permute.getResult(), conversions);
   });
-}
-
-static SmallVector<Staged> findStaged(func::FuncOp kernel) {
-  SmallVector<Staged> found;
-  kernel.walk([&](tile::LoadOp load) {
-    auto type = dyn_cast<RankedTensorType>(load.getType());
-    Staged staged{load, {}};
-    if (type && type.getRank() == 2 && collectConversions(load.getResult(), staged.conversions) &&
-        !staged.conversions.empty())
-      found.push_back(std::move(staged));
-  });
-  return found;
 }
 
 /// The axis along which the registers of a layout count up first; the last axis when none do.
@@ -102,6 +95,31 @@ static bool canCopyAsync(tile::LoadOp load, const TargetInfo &target) {
   if (isa<FloatType>(other.getElementType()))
     return other.getSplatValue<APFloat>().isPosZero();
   return other.getSplatValue<APInt>().isZero();
+}
+
+/// Whether a vector is worth a tile: a loop with products loads it anew in every iteration, and only to read it
+/// otherwise.
+static bool isVectorBesideProducts(tile::LoadOp load, const TargetInfo &target) {
+  return isa<scf::ForOp>(load->getParentOp()) && llvm::any_of(*load->getBlock(), llvm::IsaPred<MmaOp>) &&
+         canCopyAsync(load, target) && llvm::all_of(load->getUsers(), [&](Operation *user) {
+           return isa<ConvertLayoutOp>(user) && user->getBlock() == load->getBlock();
+         });
+}
+
+static SmallVector<Staged> findStaged(func::FuncOp kernel, const TargetInfo &target) {
+  SmallVector<Staged> found;
+  kernel.walk([&](tile::LoadOp load) {
+    auto type = dyn_cast<RankedTensorType>(load.getType());
+    Staged staged{load, {}};
+    if (type && type.getRank() == 1 && type.getElementType().isIntOrFloat() && isVectorBesideProducts(load, target))
+      for (Operation *user : load->getUsers())
+        staged.conversions.push_back(cast<ConvertLayoutOp>(user));
+    else if (!type || type.getRank() != 2 || !collectConversions(load.getResult(), staged.conversions))
+      return;
+    if (!staged.conversions.empty())
+      found.push_back(std::move(staged));
+  });
+  return found;
 }
 
 /// The tile seen through the transpositions between the load and `value`.
@@ -175,12 +193,13 @@ static void stage(const Staged &staged, const TargetInfo &target) {
 }
 
 void StageOperands::runOnOperation() {
-  SmallVector<Staged> found = findStaged(getOperation());
-  if (found.empty())
+  bool loads = getOperation().walk([](tile::LoadOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  if (!loads)
     return;
   const TargetInfo *target = TargetInfo::of(getOperation());
   if (!target)
     return signalPassFailure();
+  SmallVector<Staged> found = findStaged(getOperation(), *target);
   for (const Staged &staged : found)
     stage(staged, *target);
 }

@@ -11,7 +11,7 @@ from ..compiler.jit import _target
 from ..runtime.devices import device_for
 from .allocation import empty
 from .compiled import Compiled, compiled
-from .inputs import rebuild
+from .inputs import facts_of, rebuild
 from .trace import Traced
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ def backward(saved: Saved, gradients: Sequence[Any]) -> Mapping[str, Any]:
             shape = [evaluate(dim, sizes) for dim in wanted.dims]
             gradient = empty(saved.inputs, wanted.type, shape, zero=True)
         given.append(gradient)
-    given = _alike(given)
+    described = plan["inputs"][len(saved.inputs) + len(saved.saved) :]
+    given = [_as_described(gradient, each) for gradient, each in zip(_alike(given), described, strict=True)]
     results = run(saved.compiled, ".backward", [*saved.inputs, *saved.saved, *given])
     names = [traced.inputs[number].name for number in plan["gradients_of"]]
     return dict(zip(names, results, strict=True))
@@ -96,6 +97,15 @@ def _alike(arrays: Sequence[Any]) -> list[Any]:
 
     found = [a if isinstance(a, torch.Tensor) else torch.from_numpy(a) for a in arrays]
     return [a if a.dim() == 0 or a.stride(-1) == 1 or a.shape[-1] == 1 else a.contiguous() for a in found]
+
+
+def _as_described(array: Any, described: Mapping[str, Any]) -> Any:
+    """The array, or a copy of it where the code counts on an alignment that it lacks."""
+    if not described.get("aligned") or facts_of(array).aligned:
+        return array
+    if hasattr(array, "data_ptr"):
+        return array.contiguous().clone()
+    return array.copy(order="C")
 
 
 def run(form: Compiled, part: str, arrays: Sequence[Any]) -> list[Any]:

@@ -11,9 +11,9 @@
 // CHECK: return %[[OUT]], %[[COPY]], %[[LSE]]
 // CHECK-LABEL: func.func @plain.backward(
 // CHECK-SAME: %[[Q:.*]]: !attn.tensor<[B, H, N, 64], f16> {attn.aligned, attn.name = "q"}, %[[K:[^:]*]]: {{[^:]*}} {attn.name = "k"}, %[[V:[^:]*]]: {{[^:]*}} {attn.name = "v"}
-// CHECK-SAME: %[[OUT:[^:]*]]: !attn.tensor<[B, H, N, 32], f16> {attn.name = "saved_out0"}
+// CHECK-SAME: %[[OUT:[^:]*]]: !attn.tensor<[B, H, N, 32], f16> {attn.aligned, attn.name = "saved_out0"}
 // CHECK-SAME: %[[LSE:[^:]*]]: !attn.tensor<[B, H, N], f32> {attn.name = "saved_lse1"}
-// CHECK-SAME: %[[DY:[^:]*]]: !attn.tensor<[B, H, N, 32], f16> {attn.name = "d_y"}
+// CHECK-SAME: %[[DY:[^:]*]]: !attn.tensor<[B, H, N, 32], f16> {attn.aligned, attn.name = "d_y"}
 // CHECK-SAME: -> ({{[^{]*}} {attn.name = "d_q"}, {{[^{]*}} {attn.name = "d_k"}, {{[^{]*}} {attn.name = "d_v"})
 // CHECK-SAME: attributes {attn.gradients_of = array<i64: 0, 1, 2>, attn.program}
 // CHECK: %[[PRODUCTS:.*]] = attn.map ins(%[[DY]], %[[OUT]] : {{.*}}) -> !attn.tensor<[B, H, N, 32], f32>
@@ -191,6 +191,18 @@ func.func @linear(%x: !attn.tensor<[B, H, N, 64], f16>, %a: !attn.tensor<[N], f3
     attn.yield %sum : f32
   }
   return %0, %1, %2 : !attn.tensor<[B, H, N, 64], f16>, !attn.tensor<[B, H, N], f32>, !attn.tensor<[N], f32>
+}
+
+// -----
+
+// What the backward takes beside the program's arguments is promised aligned where they are, and where rows fill pieces of 16 bytes.
+
+!t = !attn.tensor<[B, H, N, 64], f16>
+// CHECK-LABEL: func.func @aligned.backward(
+// CHECK-SAME: {attn.aligned, attn.name = "saved_out0"}, %{{[^:]*}}: !attn.tensor<[B, H, N], f32> {attn.name = "saved_lse1"}, %{{[^:]*}}: !attn.tensor<[B, H, N, 64], f16> {attn.aligned, attn.name = "d_result0"}
+func.func @aligned(%q: !t {attn.aligned}, %k: !t {attn.aligned}, %v: !t {attn.aligned}) -> !t attributes {attn.program} {
+  %o, %lse = attn.attend %q keys(%k : !t) values(%v : !t) {patterns = [#attn.causal], scale = 0.125 : f32} : !t -> !t, !attn.tensor<[B, H, N], f32>
+  return %o : !t
 }
 
 // -----

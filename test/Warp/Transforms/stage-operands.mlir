@@ -5,6 +5,9 @@
 #a = #warp.layout<[64, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
 #b = #warp.layout<[64, 64], register = [[1, 0], [8, 0], [16, 0], [32, 0], [0, 8], [0, 16], [0, 32]], lane = [[2, 0], [4, 0], [0, 1], [0, 2], [0, 4]], warp = [[0, 0], [0, 0]]>
 #loadT = #warp.layout<[64, 64], register = [[1, 0], [2, 0], [4, 0], [0, 16], [0, 32]], lane = [[8, 0], [16, 0], [32, 0], [0, 1], [0, 2]], warp = [[0, 4], [0, 8]]>
+#line = #warp.layout<[64], lane = [[1], [2], [4], [8], [16]], warp = [[32], [0]]>
+#across = #warp.layout<[64], register = [[1], [8], [16], [32]], lane = [[2], [4], [0], [0], [0]], warp = [[0], [0]]>
+#row = #warp.layout<[1, 64], register = [[0, 1], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [0, 0], [0, 0], [0, 0]], warp = [[0, 0], [0, 0]]>
 module attributes {warp.target = "sm_80"} {
 
 // Rows of 128 bytes: eight pieces of 16 bytes, each moved by xor with the row's number.
@@ -84,5 +87,35 @@ func.func @also_used_elsewhere(%p: tensor<64x64x!tile.ptr<f16>, #load>, %b: tens
   %a = warp.convert_layout %x : tensor<64x64xf16, #load> -> tensor<64x64xf16, #a>
   %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 16>} : tensor<64x64xf16, #a> * tensor<64x64xf16, #b> -> tensor<64x64xf32, #a>
   func.return %d, %x : tensor<64x64xf32, #a>, tensor<64x64xf16, #load>
+}
+
+// A vector that a loop with products reads in another layout is copied with their operands; outside of such a loop it stays.
+
+// CHECK-LABEL: func.func @vector
+// CHECK: tile.load
+// CHECK: scf.for
+// CHECK: %[[T:.*]] = warp.alloc : <64xf32
+// CHECK: warp.async_copy %{{.*}} to %[[T]] {contiguity = 1 : i32}
+// CHECK: warp.async_wait
+// CHECK-NEXT: %[[V:.*]] = warp.load_shared %[[T]]
+// CHECK: tile.expand_dims %[[V]]
+// CHECK-NOT: tile.load
+// CHECK: scf.yield
+func.func @vector(%p: tensor<64x!tile.ptr<f32>, #line>, %a: tensor<64x64xf16, #a>, %b: tensor<64x64xf16, #b>, %c: tensor<64x64xf32, #a>,
+                  %n: i32) -> (tensor<64x64xf32, #a>, tensor<64xf32, #across>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %before = tile.load %p {warp.contiguity = 1 : i32} : tensor<64x!tile.ptr<f32>, #line>
+  %outside = warp.convert_layout %before : tensor<64xf32, #line> -> tensor<64xf32, #across>
+  %d = scf.for %i = %c0 to %n step %c1 iter_args(%s = %c) -> tensor<64x64xf32, #a> : i32 {
+    %x = tile.load %p {warp.contiguity = 1 : i32} : tensor<64x!tile.ptr<f32>, #line>
+    %v = warp.convert_layout %x : tensor<64xf32, #line> -> tensor<64xf32, #across>
+    %r = tile.expand_dims %v {axis = 0 : i32} : tensor<64xf32, #across> -> tensor<1x64xf32, #row>
+    %m = tile.broadcast %r : tensor<1x64xf32, #row> -> tensor<64x64xf32, #a>
+    %q = warp.mma %a, %b, %m {shape = array<i32: 16, 8, 16>} : tensor<64x64xf16, #a> * tensor<64x64xf16, #b> -> tensor<64x64xf32, #a>
+    %t = arith.addf %s, %q : tensor<64x64xf32, #a>
+    scf.yield %t : tensor<64x64xf32, #a>
+  }
+  func.return %d, %outside : tensor<64x64xf32, #a>, tensor<64xf32, #across>
 }
 }
