@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 import pytest
 from runtime_samples import write_vector_add
@@ -56,6 +57,16 @@ def test_adds_without_python(program, tmp_path):
     needs = run("ldd", program)
     assert "libweft.so" in needs
     assert not any(word in needs for word in ("python", "cuda", "LLVM", "MLIR")), needs
+
+
+def test_runs_a_program_without_python(program, tmp_path):
+    signature = "q:fp32[B,H,N,64], k:fp32[B,H,M,64], v:fp32[B,H,M,64]"
+    example = ROOT / "examples" / "patterns" / "causal.py"
+    weft_compile = [sys.executable, "-m", "weft.cli", "compile", example, "--signature", signature, "--forward-only"]
+    run(*weft_compile, "-o", tmp_path / "libcausal", env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
+    said = run(program.parent / "attention", tmp_path / "libcausal", "simulator", env={"PATH": "/usr/bin:/bin"})
+    assert "q: fp32[B, H, N, 64]" in said
+    assert said.count("largest error") == 3
 
 
 def test_refuses_with_a_message(program, tmp_path):

@@ -13,8 +13,9 @@ def add(commands: Any) -> None:
     part = commands.add_parser(
         "inspect",
         help="print what is inside a PTX library",
-        description="Opens a library, which checks every part of it, and prints its kernels and their variants; "
-        "with the registers, spills and machine instructions that ptxas reports, where ptxas is found.",
+        description="Opens a library, which checks every part of it, and prints its programs with their plans, and its "
+        "kernels with their variants; with the registers, spills and machine instructions that ptxas reports, where "
+        "ptxas is found.",
     )
     part.add_argument("library", metavar="DIR")
     part.add_argument("--ptx", metavar="KERNEL[:VARIANT]", help="print the PTX of a kernel instead")
@@ -69,6 +70,8 @@ def _print(library: Any, rows: list[dict[str, Any]]) -> None:
 
     console = Console()
     console.print(f"library {library.path}", highlight=False)
+    for program in library.programs.values():
+        _print_program(console, program)
     for kernel in library.kernels.values():
         variants = [row for row in rows if row["kernel"] == kernel.name]
         listed = (f"{name}: {_guarded(kind, name, variants[0]['guards'])}" for name, kind in kernel.arguments.items())
@@ -84,6 +87,27 @@ def _print(library: Any, rows: list[dict[str, Any]]) -> None:
     console.print("shared memory and spills in bytes", highlight=False)
     if any(row["registers"] is None for row in rows):
         console.print("registers, spills and instructions are unknown: ptxas was not found")
+
+
+def _print_program(console: Any, program: Any) -> None:
+    """What a program takes and gives, and the launches of each of its plans."""
+    from rich.table import Table
+
+    def spell(tensors: list[dict[str, Any]]) -> str:
+        return ", ".join(f"{each['name']}: {each['type']}[{', '.join(each['dims'])}]" for each in tensors)
+
+    console.print(
+        f"\nprogram {program.name}({spell(program.inputs)}) -> ({spell(program.outputs)})", highlight=False, markup=False
+    )
+    names = [each["name"] for each in (*program.inputs, *program.outputs)]
+    table = Table("target", "launch", "grid", "writes", "zeroed")
+    for variant in program.variants:
+        tensors = [*names, *(f"buffer {number}" for number in range(len(variant["buffers"])))]
+        for index, launch in enumerate(variant["launches"]):
+            writes, zeroed = (", ".join(tensors[number] for number in launch[key]) for key in ("writes", "zeroed"))
+            target = variant["target"] if index == 0 else ""
+            table.add_row(target, launch["kernel"], " x ".join(launch["grid"]), writes, zeroed)
+    console.print(table)
 
 
 def _guarded(kind: str, name: str, guards: list[dict[str, Any]]) -> str:
