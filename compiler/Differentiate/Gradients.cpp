@@ -33,8 +33,8 @@ Gradients::Gradients(func::FuncOp program, func::FuncOp backward, bool fast)
 
 void Gradients::findUses(func::FuncOp program) {
   llvm::DenseSet<Value> dependent, needed;
-  for (Value argument : program.getArguments())
-    if (isFloatTensor(argument))
+  for (BlockArgument argument : program.getArguments())
+    if (isFloatTensor(argument) && !program.getArgAttr(argument.getArgNumber(), constantAttrName))
       dependent.insert(argument);
   Block &body = program.front();
   for (Operation &op : body)

@@ -8,6 +8,9 @@
 
 namespace weft {
 
+/// On a program's argument, a unit: nobody asks for its gradient. It is a constant to the backward function.
+inline constexpr llvm::StringLiteral constantAttrName = "attn.constant";
+
 /// A value of the program that the forward function returns for the backward.
 struct SavedValue {
   mlir::Value value;          ///< a result of an attend op of the program

@@ -99,10 +99,11 @@ LogicalResult AttnDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
   StringRef name = attribute.getName();
   if (name == nameAttrName && isa<StringAttr>(attribute.getValue()))
     return success();
-  if (name == alignedAttrName && isa<UnitAttr>(attribute.getValue()))
+  if ((name == alignedAttrName || name == "attn.constant") && isa<UnitAttr>(attribute.getValue()))
     return success();
   return op->emitOpError() << "expected '" << nameAttrName << "', a string, or the unit '" << alignedAttrName
-                           << "' on argument " << index << ", but got '" << name << "' = " << attribute.getValue();
+                           << "' or 'attn.constant' on argument " << index << ", but got '" << name
+                           << "' = " << attribute.getValue();
 }
 
 LogicalResult AttnDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned index,

@@ -8,7 +8,7 @@ from typing import Any
 
 from weft.programs.program import program
 
-Window = int | Sequence[int]
+Window = int | tuple[int, int]
 
 
 def sema(
@@ -38,7 +38,7 @@ def sema(
     ``mean``         add the mean; ``scale`` of the scores is 1/sqrt(D) unless given
     """
     _check(lepe_weight, lepe_bias, grid, rope_2d)
-    size = window if isinstance(window, int) else tuple(int(side) for side in window)
+    size = window if isinstance(window, int) else (int(window[0]), int(window[1]))
     where = None if grid is None else (int(grid[0]), int(grid[1]))
     taps = None if lepe_weight is None else _taps(lepe_weight, where)
     bias = None if lepe_bias is None else lepe_bias.reshape(1, v.shape[1], 1, v.shape[3])

@@ -37,10 +37,10 @@ class Compiled:
 
     @functools.cached_property
     def library(self) -> Any:
-        """The kernels and programs as a library in memory (weft.runtime.Library)."""
+        """The compiled form as a library in memory (weft.runtime.Library)."""
         from ..runtime.library import Library
 
-        return Library.from_compiled(self.info, self.ptx)
+        return Library.from_compiled(self.info, self.ptx, self.target)
 
     def plan(self, part: str = "") -> dict[str, Any]:
         """The plan of the program itself, or of its part ".forward" or ".backward"."""

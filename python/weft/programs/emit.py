@@ -8,7 +8,7 @@ from typing import Any
 
 from ..compiler.diagnostics import Position, from_native
 from ..compiler.lower import native_context
-from .graph import Graph, Operation, Region, TensorType, Type, Value
+from .graph import Graph, Input, Operation, Region, TensorType, Type, Value
 from .sizes import Size, name_all, spell
 
 
@@ -59,7 +59,7 @@ class Emitter:
         graph = self.graph
         arguments = ", ".join(self.spelled(i.value.type) for i in graph.inputs)
         results = ", ".join(self.spelled(v.type) for _, v in graph.outputs)
-        facts = ", ".join(f'{{attn.name = "{i.name}"{", attn.aligned" if i.aligned else ""}}}' for i in graph.inputs)
+        facts = ", ".join(map(_facts, graph.inputs))
         given = ", ".join(f'{{attn.name = "{name}"}}' for name, _ in graph.outputs)
         return {
             "sym_name": self.string(graph.name),
@@ -128,6 +128,14 @@ class Emitter:
         if position is None:
             return self.context.context.location("<program>", 1, 1)
         return self.context.context.location(position.file, position.line, position.column)
+
+
+def _facts(argument: Input) -> str:
+    """An input's attributes."""
+    given = [f'attn.name = "{argument.name}"']
+    given += ["attn.aligned"] if argument.aligned else []
+    given += ["attn.constant"] if argument.constant else []
+    return f"{{{', '.join(given)}}}"
 
 
 def _sizes(graph: Graph) -> list[Size]:

@@ -68,6 +68,8 @@ def _turned(x: Any, attributes: dict[str, Any], grid: Sequence[int] | None, mult
 def rms_norm(x: Any, gain: Any = None, eps: float = 1e-6) -> Any:
     """x · gain / sqrt(mean(x²) + eps) over the last axis; gain [H, D], or None for 1."""
     four_axes(x, "the operand")
+    with agreeing("expected a last size that is known"):
+        int(x.sizes[3])
     operands = [x.value]
     if gain is not None:
         if not isinstance(gain, Tensor) or gain.ndim != 2:

@@ -66,6 +66,7 @@ class Input:
     name: str
     value: Value
     aligned: bool
+    constant: bool = False  # nobody asks for its gradient
 
 
 class Graph:
@@ -79,7 +80,8 @@ class Graph:
         self.block = self.body
         # Tensors captured from outside, by identity of the array: they become inputs when they are first met.
         self.captured: dict[int, tuple[Any, Any]] = {}
-        # every size that an input or a result has, so that all symbols are named
+        # Whether gradients are asked for, of some inputs only: then others are constants of the backward.
+        self.selective = False
         self.position: Position | None = None
 
     def add(

@@ -7,7 +7,7 @@ Arrays are looked for in tuples, lists, dicts and mixers too; their names follow
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,9 +27,10 @@ class Facts:
     element: dtype
     shape: tuple[int, ...]
     aligned: bool
+    constant: bool = False
 
 
-def facts_of(array: Any) -> Facts:
+def facts_of(array: Any, selective: bool = False) -> Facts:
     """The facts of a NumPy array or a torch tensor. CompilationError where programs take no such array."""
     try:
         element = dtype_of(array_type(array.dtype))
@@ -43,7 +44,18 @@ def facts_of(array: Any) -> Facts:
     else:
         raise places.error(f"expected a NumPy array or a torch tensor, but got '{type(array).__name__}'")
     along = [stride for stride, size in zip(strides[:-1], shape[:-1], strict=True) if size > 1]
-    return Facts(element, shape, all(number % 16 == 0 for number in [address, *along]))
+    aligned = all(number % 16 == 0 for number in [address, *along])
+    constant = selective and element.is_floating() and not getattr(array, "requires_grad", False)
+    return Facts(element, shape, aligned, constant)
+
+
+def wants_gradients(arrays: Sequence[Any]) -> bool:
+    """Whether a call on these arrays is to be differentiable."""
+    if not any(getattr(array, "requires_grad", False) for array in arrays):
+        return False
+    import torch
+
+    return torch.is_grad_enabled()
 
 
 def _same_function(a: types.FunctionType, b: types.FunctionType) -> bool:
@@ -145,7 +157,7 @@ def add_input(graph: Graph, name: str, facts: Any, sizes: tuple[Size, ...] | Non
             made.append(Size(1, Symbol(size, [(9, role)])))
         sizes = tuple(made)
     value = Value(TensorType(sizes, facts.element))
-    graph.inputs.append(Input(name, value, facts.aligned))
+    graph.inputs.append(Input(name, value, facts.aligned, facts.constant))
     return Tensor(value)
 
 
@@ -155,7 +167,7 @@ def capture(graph: Graph, array: Any) -> Tensor:
     if found is None:
         name = f"captured{len(graph.captured)}"
         outer, graph.block = graph.block, graph.body
-        found = graph.captured[id(array)] = (array, add_input(graph, name, facts_of(array)))
+        found = graph.captured[id(array)] = (array, add_input(graph, name, facts_of(array, graph.selective)))
         graph.block = outer
     tensor = found[1]
     assert isinstance(tensor, Tensor)

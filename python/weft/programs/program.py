@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..compiler.diagnostics import Position
 from . import graph, places
-from .inputs import Facts, facts_of, flatten, rebuild
+from .inputs import Facts, facts_of, flatten, rebuild, wants_gradients
 from .trace import Traced, trace
 
 if TYPE_CHECKING:
@@ -34,11 +34,12 @@ class Call:
     arrays: tuple[Any, ...]
     facts: tuple[Facts, ...]
     structure: Any
+    selective: bool = False  # gradients are asked for of those inputs only that require them
 
     @property
     def key(self) -> Any:
         """What two calls of one compiled form agree in, beside sizes."""
-        return self.structure, tuple((f.element.name, len(f.shape), f.aligned) for f in self.facts)
+        return self.structure, tuple((f.element.name, len(f.shape), f.aligned, f.constant) for f in self.facts)
 
 
 class Program:
@@ -67,7 +68,7 @@ class Program:
 
     # ---- Tracing
 
-    def bind(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Call:
+    def bind(self, args: tuple[Any, ...], keywords: dict[str, Any], selective: bool = False) -> Call:
         """The arguments, with arrays apart. TypeError where they do not fit the function."""
         try:
             bound = self.signature.bind(*args, **keywords)
@@ -81,7 +82,9 @@ class Program:
             label = "" if kind in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL) else name
             structure.append((name, flatten(value, label or name, found)))
         arrays = tuple(array for _, array in found)
-        return Call(tuple(name for name, _ in found), arrays, tuple(map(facts_of, arrays)), tuple(structure))
+        selective = selective and wants_gradients(arrays)
+        facts = tuple(facts_of(array, selective) for array in arrays)
+        return Call(tuple(name for name, _ in found), arrays, facts, tuple(structure), selective)
 
     def trace(self, call: Call) -> Traced:
         """The program for such a call: one that was traced before, or a new one."""
@@ -92,8 +95,9 @@ class Program:
             for each in known:
                 if not each.captured and each.accepts(shapes):
                     return each
+            arguments = functools.partial(self._arguments, call)
             traced = trace(
-                self.fn, self.__name__, call.names, call.facts, functools.partial(self._arguments, call), self.position
+                self.fn, self.__name__, call.names, call.facts, arguments, self.position, selective=call.selective
             )
             if not traced.captured:
                 known.append(traced)
@@ -183,7 +187,7 @@ class Program:
             return self.fn(*args, **keywords)
         from .running import call
 
-        return call(self, self.bind(args, keywords))
+        return call(self, self.bind(args, keywords, selective=True))
 
 
 def program(function: Callable[..., Any] | None = None) -> Any:

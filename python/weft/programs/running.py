@@ -11,7 +11,7 @@ from ..compiler.jit import _target
 from ..runtime.devices import device_for
 from .allocation import empty
 from .compiled import Compiled, compiled
-from .inputs import facts_of, rebuild
+from .inputs import facts_of, rebuild, wants_gradients
 from .trace import Traced
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def call(program: Program, given: Call) -> Any:
     """Run a program on a call's arrays; differentiable where one of them asks for gradients."""
     traced = program.trace(given)
     arrays = _alike([*given.arrays, *traced.captured])
-    if _wants_gradients(arrays):
+    if wants_gradients(arrays):
         from .autograd import differentiable
 
         results = list(differentiable(traced, arrays))
@@ -63,6 +63,8 @@ def backward(saved: Saved, gradients: Sequence[Any]) -> Mapping[str, Any]:
     sizes = bind(plan, [*saved.inputs, *saved.saved])
     given = []
     for gradient, wanted in zip(gradients, traced.outputs, strict=True):
+        if not wanted.type.startswith(("fp", "bf")):  # integers and truths have no gradient
+            continue
         if gradient is None:
             shape = [evaluate(dim, sizes) for dim in wanted.dims]
             gradient = empty(saved.inputs, wanted.type, shape, zero=True)
@@ -77,14 +79,6 @@ def backward(saved: Saved, gradients: Sequence[Any]) -> Mapping[str, Any]:
 def form_of(traced: Traced, given: Call, differentiate: bool, target: str | None = None) -> Compiled:
     """The compiled form for a call's arrays."""
     return compiled(traced, target or _target(device_for((*given.arrays, *traced.captured))), differentiate)
-
-
-def _wants_gradients(arrays: Sequence[Any]) -> bool:
-    if not any(getattr(array, "requires_grad", False) for array in arrays):
-        return False
-    import torch
-
-    return torch.is_grad_enabled()
 
 
 def _alike(arrays: Sequence[Any]) -> list[Any]:

@@ -31,6 +31,7 @@ class Declared:
     element: dtype
     sizes: tuple[Size, ...]
     aligned: bool
+    constant: bool = False
 
     # what inputs.Facts has, so that tracing takes either
     @property

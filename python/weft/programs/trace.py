@@ -70,6 +70,7 @@ def trace(
     arguments: Callable[[Callable[[int], Any]], tuple[tuple[Any, ...], dict[str, Any]]],
     position: Position | None = None,
     sizes: Sequence[tuple[Size, ...]] | None = None,
+    selective: bool = False,
 ) -> Traced:
     """Run a function over symbolic tensors. ``arguments`` makes its arguments, given the tensor of each number.
 
@@ -77,6 +78,7 @@ def trace(
     """
     graph = Graph(name)
     graph.position = position or places.user_position()
+    graph.selective = selective
     with graphs.tracing_into(graph):
         tensors = [
             add_input(graph, n, f, sizes[i] if sizes else None)

@@ -1,0 +1,17 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// An argument whose gradient nobody asks for: what only it leads to is not computed.
+// RUN: weft-opt %s --attn-differentiate | FileCheck %s
+
+// CHECK-LABEL: func.func @scaled.backward
+// CHECK-SAME: attn.gradients_of = array<i64: 0>
+// CHECK: %[[DX:.*]] = attn.map ins(%arg2, %arg1
+// CHECK: return %[[DX]] : !attn.tensor<[N, 64], f32>
+func.func @scaled(%x: !attn.tensor<[N, 64], f32> {attn.name = "x"}, %g: !attn.tensor<[N, 64], f32> {attn.name = "g", attn.constant})
+    -> !attn.tensor<[N, 64], f32> attributes {attn.program} {
+  %y = attn.map ins(%x, %g : !attn.tensor<[N, 64], f32>, !attn.tensor<[N, 64], f32>) -> !attn.tensor<[N, 64], f32> {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.mulf %a, %b : f32
+    attn.yield %c : f32
+  }
+  return %y : !attn.tensor<[N, 64], f32>
+}
