@@ -43,6 +43,21 @@ weft_value numberOf(py::handle object, size_t index) {
   return weft_value_real(real);
 }
 
+intptr_t elementBytes(int32_t element) {
+  switch (element) {
+  case WEFT_I1:
+  case WEFT_I8:
+    return 1;
+  case WEFT_FP16:
+  case WEFT_BF16:
+    return 2;
+  case WEFT_I64:
+    return 8;
+  default:
+    return 4;
+  }
+}
+
 /// The bytes that an array of `shape` and `strides` (in bytes) spans around its first element.
 struct Span {
   intptr_t low = 0, high = 0;
@@ -75,6 +90,20 @@ Arguments::Arguments(weft_device *device, bool simulated, int cudaOrdinal, const
       else
         converted[i] = numberOf(given[i], i);
     }
+    mergeRanges();
+    lend();
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+Arguments::Arguments(weft_device *device, bool simulated, int cudaOrdinal, const std::vector<Array> &arrays)
+    : device(device), simulated(simulated), ordinal(cudaOrdinal) {
+  converted.resize(arrays.size());
+  try {
+    for (size_t i = 0; i < arrays.size(); ++i)
+      addArray(arrays[i], i);
     mergeRanges();
     lend();
   } catch (...) {
@@ -121,6 +150,26 @@ void Arguments::addTensor(py::handle tensor, size_t index) {
       shape.size(), [&](size_t axis) { return shape[axis].cast<intptr_t>(); },
       [&](size_t axis) { return strides[axis].cast<intptr_t>() * itemBytes; }, itemBytes);
   addHost(pointer, pointer + span.low, pointer + span.high, true, index);
+}
+
+void Arguments::addArray(const Array &array, size_t index) {
+  const weft_tensor &tensor = array.tensor;
+  if (array.cudaOrdinal >= 0) {
+    if (array.cudaOrdinal != ordinal)
+      refuse(index, "expected a tensor on " + std::string(weft_device_name(device)) +
+                        ", but got one on cuda:" + std::to_string(array.cudaOrdinal));
+    if (!stream) { // the current one, as a number
+      py::object current = py::module_::import("torch._C").attr("_cuda_getCurrentRawStream")(ordinal);
+      stream = reinterpret_cast<weft_stream>(current.cast<uintptr_t>());
+    }
+    converted[index] = weft_value_address(array.pointer);
+    return;
+  }
+  intptr_t itemBytes = elementBytes(tensor.element);
+  Span span = spanOf(
+      tensor.rank, [&](size_t axis) { return tensor.shape[axis]; },
+      [&](size_t axis) { return tensor.strides[axis] * itemBytes; }, itemBytes);
+  addHost(array.pointer, array.pointer + span.low, array.pointer + span.high, array.writable, index);
 }
 
 void Arguments::addBuffer(py::handle object, size_t index) {

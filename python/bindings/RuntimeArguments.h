@@ -8,6 +8,7 @@
 #include <pybind11/pybind11.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace weft::python {
@@ -17,6 +18,15 @@ struct HostRange {
   uintptr_t begin = 0, end = 0;
   bool writable = false;
   weft_address address = 0; ///< on the device, while the launch runs
+};
+
+/// A torch tensor, or an array with the buffer protocol, as a program takes it.
+struct Array {
+  weft_tensor tensor{};            ///< its address comes with Arguments
+  uintptr_t pointer = 0;           ///< its first element, in host memory or on a CUDA device
+  int cudaOrdinal = -1;            ///< -1 in host memory
+  bool writable = true;            ///
+  std::shared_ptr<Py_buffer> view; ///< held while an array with the buffer protocol is in use
 };
 
 /// The arguments of one launch, host arrays made addressable on the device for as long as this lives.
@@ -29,6 +39,8 @@ public:
   /// TypeError, for what does not fit.
   Arguments(weft_device *device, bool simulated, int cudaOrdinal, const pybind11::tuple &given,
             const std::vector<bool> &pointers);
+  /// As pointers all, in the order of `arrays`.
+  Arguments(weft_device *device, bool simulated, int cudaOrdinal, const std::vector<Array> &arrays);
   Arguments(const Arguments &) = delete;
   ~Arguments();
 
@@ -45,6 +57,7 @@ private:
   };
   void addPointer(pybind11::handle object, size_t index);
   void addTensor(pybind11::handle tensor, size_t index);
+  void addArray(const Array &array, size_t index);
   void addBuffer(pybind11::handle object, size_t index);
   void addHost(uintptr_t pointer, uintptr_t begin, uintptr_t end, bool writable, size_t index);
   void mergeRanges();

@@ -4,6 +4,7 @@
 
 #include <pybind11/stl.h>
 
+#include <span>
 #include <unordered_map>
 
 namespace py = pybind11;
@@ -64,43 +65,90 @@ void setRank(weft_tensor &tensor, size_t rank, const std::string &name) {
   tensor.rank = static_cast<int32_t>(rank);
 }
 
-/// Element, shape and strides of an array; its address comes later.
-weft_tensor describe(py::handle array, const std::string &name) {
-  weft_tensor tensor{};
-  std::string elementName;
-  if (py::hasattr(array, "data_ptr")) {
-    py::object dtype = array.attr("dtype");
-    tensor.element = elementOfTorch(dtype);
-    elementName = tensor.element == unknownElement ? py::str(dtype).cast<std::string>() : "";
-    py::tuple shape = array.attr("shape"), strides = array.attr("stride")();
-    setRank(tensor, shape.size(), name);
-    for (size_t axis = 0; axis < shape.size(); ++axis) {
-      tensor.shape[axis] = PyLong_AsLongLong(PyTuple_GET_ITEM(shape.ptr(), axis));
-      tensor.strides[axis] = PyLong_AsLongLong(PyTuple_GET_ITEM(strides.ptr(), axis));
-    }
-  } else if (PyObject_CheckBuffer(array.ptr())) {
-    Py_buffer view;
-    if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_STRIDES | PyBUF_FORMAT) != 0)
-      throw py::error_already_set();
-    std::unique_ptr<Py_buffer, void (*)(Py_buffer *)> held(&view, PyBuffer_Release);
-    tensor.element = elementOfBuffer(view);
-    elementName = tensor.element == unknownElement ? std::string("'") + view.format + "'" : "";
-    setRank(tensor, view.ndim, name);
-    for (int axis = 0; axis < view.ndim; ++axis) {
-      bool whole = view.strides[axis] % view.itemsize == 0;
-      if (!whole && view.shape[axis] > 1)
-        refuse(name, "expected strides of whole elements");
-      tensor.shape[axis] = view.shape[axis];
-      tensor.strides[axis] = whole ? view.strides[axis] / view.itemsize : 0;
-    }
-  } else {
-    refuse(name,
-           std::string("expected a torch tensor or a NumPy array, but got '") + Py_TYPE(array.ptr())->tp_name + "'");
+/// Names that are looked up for every tensor, as Python strings made once.
+struct Names {
+  PyObject *dataPtr = PyUnicode_InternFromString("data_ptr"), *dtype = PyUnicode_InternFromString("dtype"),
+           *shape = PyUnicode_InternFromString("shape"), *stride = PyUnicode_InternFromString("stride"),
+           *getDevice = PyUnicode_InternFromString("get_device"), *device = PyUnicode_InternFromString("device"),
+           *isCuda = PyUnicode_InternFromString("is_cuda"), *isCpu = PyUnicode_InternFromString("is_cpu");
+};
+const Names &names() {
+  static const Names made; // for as long as the interpreter lives
+  return made;
+}
+
+py::object attribute(py::handle object, PyObject *name) {
+  py::object found = py::reinterpret_steal<py::object>(PyObject_GetAttr(object.ptr(), name));
+  if (!found)
+    throw py::error_already_set();
+  return found;
+}
+
+py::object callMethod(py::handle object, PyObject *name) {
+  py::object result = py::reinterpret_steal<py::object>(PyObject_CallMethodNoArgs(object.ptr(), name));
+  if (!result)
+    throw py::error_already_set();
+  return result;
+}
+
+Array describeTorch(py::handle tensor, const std::string &name) {
+  Array array;
+  py::object dtype = attribute(tensor, names().dtype);
+  array.tensor.element = elementOfTorch(dtype);
+  if (array.tensor.element == unknownElement)
+    refuse(name, "expected elements of bool, int8, int32, int64, float16, bfloat16 or float32, but got " +
+                     py::str(dtype).cast<std::string>());
+  py::tuple shape = attribute(tensor, names().shape), strides = callMethod(tensor, names().stride);
+  setRank(array.tensor, shape.size(), name);
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    array.tensor.shape[axis] = PyLong_AsLongLong(PyTuple_GET_ITEM(shape.ptr(), axis));
+    array.tensor.strides[axis] = PyLong_AsLongLong(PyTuple_GET_ITEM(strides.ptr(), axis));
   }
-  if (tensor.element == unknownElement)
-    refuse(name, "expected bool, int8, int32, int64, float16, bfloat16 (in NumPy: uint16) or float32, but got " +
-                     elementName);
-  return tensor;
+  array.pointer = PyLong_AsUnsignedLongLong(callMethod(tensor, names().dataPtr).ptr());
+  array.cudaOrdinal = static_cast<int>(PyLong_AsLong(callMethod(tensor, names().getDevice).ptr()));
+  bool onCuda = attribute(tensor, names().isCuda).ptr() == Py_True;
+  if (onCuda != (array.cudaOrdinal >= 0) || (!onCuda && attribute(tensor, names().isCpu).ptr() != Py_True))
+    refuse(name, "expected a tensor on the CPU or a CUDA device, but got one on '" +
+                     py::str(attribute(tensor, names().device)).cast<std::string>() + "'");
+  return array;
+}
+
+Array describeBuffer(py::handle object, const std::string &name) {
+  Array array;
+  auto view = std::make_unique<Py_buffer>();
+  if (PyObject_GetBuffer(object.ptr(), view.get(), PyBUF_STRIDES | PyBUF_FORMAT) != 0)
+    throw py::error_already_set();
+  array.view = std::shared_ptr<Py_buffer>(view.release(), [](Py_buffer *held) {
+    PyBuffer_Release(held);
+    delete held;
+  });
+  array.tensor.element = elementOfBuffer(*array.view);
+  if (array.tensor.element == unknownElement)
+    refuse(name,
+           std::string("expected elements of bool, int8, int32, int64, float16, uint16 (for bfloat16) or float32, "
+                       "but got the format '") +
+               array.view->format + "'");
+  setRank(array.tensor, array.view->ndim, name);
+  for (int axis = 0; axis < array.view->ndim; ++axis) {
+    bool whole = array.view->strides[axis] % array.view->itemsize == 0;
+    if (!whole && array.view->shape[axis] > 1)
+      refuse(name, "expected strides of whole elements");
+    array.tensor.shape[axis] = array.view->shape[axis];
+    array.tensor.strides[axis] = whole ? array.view->strides[axis] / array.view->itemsize : 0;
+  }
+  array.pointer = reinterpret_cast<uintptr_t>(array.view->buf);
+  array.writable = !array.view->readonly;
+  return array;
+}
+
+/// Element, shape, strides and place of an array.
+Array describe(py::handle object, const std::string &name) {
+  if (PyObject_CheckBuffer(object.ptr()))
+    return describeBuffer(object, name);
+  if (PyObject_HasAttr(object.ptr(), names().dataPtr) && PyObject_HasAttr(object.ptr(), names().getDevice))
+    return describeTorch(object, name);
+  refuse(name,
+         std::string("expected a torch tensor or a NumPy array, but got '") + Py_TYPE(object.ptr())->tp_name + "'");
 }
 
 /// Memory of the device for one run.
@@ -139,7 +187,8 @@ public:
 private:
   std::shared_ptr<const Program> program;
   py::tuple inputs;
-  std::vector<weft_tensor> given, needed;
+  std::vector<Array> given;
+  std::vector<weft_tensor> needed;
   uint64_t bytes = 0;
 };
 
@@ -163,36 +212,45 @@ public:
   std::vector<std::string> inputNames, outputNames;
 };
 
-std::vector<weft_tensor> describeAll(const py::tuple &arrays, const std::vector<std::string> &names) {
-  std::vector<weft_tensor> tensors;
+std::vector<Array> describeAll(const py::tuple &arrays, const std::vector<std::string> &names) {
+  std::vector<Array> described;
+  described.reserve(arrays.size());
   for (size_t i = 0; i < arrays.size(); ++i)
-    tensors.push_back(describe(arrays[i], i < names.size() ? names[i] : std::to_string(i)));
+    described.push_back(describe(PyTuple_GET_ITEM(arrays.ptr(), i), i < names.size() ? names[i] : std::to_string(i)));
+  return described;
+}
+
+std::vector<weft_tensor> tensorsOf(std::span<const Array> arrays) {
+  std::vector<weft_tensor> tensors;
+  tensors.reserve(arrays.size());
+  for (const Array &array : arrays)
+    tensors.push_back(array.tensor);
   return tensors;
 }
 
 Call::Call(std::shared_ptr<const Program> program, const py::tuple &inputs)
     : program(std::move(program)), inputs(inputs), given(describeAll(inputs, this->program->inputNames)) {
-  std::tie(needed, bytes) = this->program->program.require(given);
+  std::tie(needed, bytes) = this->program->program.require(tensorsOf(given));
 }
 
 void Call::run(const py::tuple &outputs, std::optional<uintptr_t> workspace, std::optional<uintptr_t> stream,
                bool poison) {
   const Device &device = *program->device;
-  std::vector<weft_tensor> results = describeAll(outputs, program->outputNames);
-  py::tuple all(inputs.size() + outputs.size());
-  for (size_t i = 0; i < all.size(); ++i)
-    all[i] = i < inputs.size() ? inputs[i] : outputs[i - inputs.size()];
-  Arguments arguments(device.device.get(), device.simulated, device.cudaOrdinal, all,
-                      std::vector<bool>(all.size(), true));
-  for (size_t i = 0; i < all.size(); ++i)
-    (i < given.size() ? given[i] : results[i - given.size()]).address = arguments.values()[i].as.address;
+  std::vector<Array> all = describeAll(outputs, program->outputNames);
+  all.insert(all.begin(), given.begin(), given.end());
+  Arguments arguments(device.device.get(), device.simulated, device.cudaOrdinal, all);
+  std::vector<weft_tensor> tensors = tensorsOf(all);
+  for (size_t i = 0; i < tensors.size(); ++i)
+    tensors[i].address = arguments.values()[i].as.address;
   weft_stream on = stream ? reinterpret_cast<weft_stream>(*stream) : arguments.torchStream();
   std::optional<weft::Buffer> own = workspace ? std::nullopt : scratch(device.device, bytes, poison);
   weft_address at = workspace ? *workspace : own ? own->address() : 0;
   {
     py::gil_scoped_release others;
-    detail::call(weft_program_run, static_cast<const weft_program *>(program->program.get()), given.data(),
-                 given.size(), results.data(), results.size(), at, bytes, on);
+    detail::call(weft_program_run, static_cast<const weft_program *>(program->program.get()),
+                 static_cast<const weft_tensor *>(tensors.data()), given.size(),
+                 static_cast<const weft_tensor *>(tensors.data() + given.size()), tensors.size() - given.size(), at,
+                 bytes, on);
     if (own && !device.simulated)
       device.device.synchronize(on); // before the memory goes
   }

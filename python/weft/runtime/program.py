@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from weft.runtime.devices import device_for, open_device
 if TYPE_CHECKING:
     from weft.runtime.library import Library
 
+_OPTIONS = ("outputs", "stream", "device", "poison")
 _TORCH = {
     "i1": "bool",
     "i8": "int8",
@@ -78,25 +80,32 @@ class Program:
         inputs = tuple(inputs)
         on = open_device(device) if device else device_for(inputs)
         call = self._on(on).prepare(inputs)
-        tensor = next((each for each in inputs if hasattr(each, "data_ptr")), None)
+        tensor = None
+        for each in inputs:
+            if hasattr(each, "data_ptr"):
+                tensor = each
+                break
         if outputs is None:
-            made = tuple(_empty(tensor, kind, shape, poison) for kind, shape in call.outputs)
+            where = None if tensor is None else tensor.device
+            made = tuple([_empty(where, kind, shape, poison) for kind, shape in call.outputs])
         else:
             made = tuple(outputs)
-        workspace = None
-        if call.workspace_bytes and getattr(tensor, "is_cuda", False):
-            workspace = _empty(tensor, "i8", (call.workspace_bytes + 256,), poison)
-        address = None if workspace is None else (workspace.data_ptr() + 255) // 256 * 256
+        address = None
+        if tensor is not None and tensor.is_cuda and call.workspace_bytes:  # from torch's memory, in the stream's order
+            workspace = _empty(tensor.device, "i8", (call.workspace_bytes + 256,), poison)
+            address = (workspace.data_ptr() + 255) // 256 * 256
         call.run(made, address, stream, poison)
         return made
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Run on inputs by position or by name; gives the one output, or a tuple of several. Options as ``run``'s."""
-        options = {key: named.pop(key) for key in ("outputs", "stream", "device", "poison") if key in named}
+        options = {key: named.pop(key) for key in _OPTIONS if key in named} if named else {}
         results = self.run(self._positional(inputs, named), **options)
         return results[0] if len(results) == 1 else results
 
     def _positional(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        if not named and len(inputs) == len(self.inputs):
+            return inputs
         missing = [each["name"] for each in self.inputs[len(inputs) :]]
         if sorted(missing) != sorted(named) and (named or missing):
             expected = ", ".join(f"'{each}'" for each in missing) or "none"
@@ -122,18 +131,27 @@ class Program:
         return f"<program {self.name}({spell(self.inputs)}) -> ({spell(self.outputs)}) for {targets}>"
 
 
-def _empty(like: Any, kind: str, shape: tuple[int, ...], poison: bool) -> Any:
-    """A fresh tensor like torch's ``like``, or a NumPy array where that is None; poisoned, it holds NaN, -1 or true."""
-    if like is None:
+@functools.cache
+def _torch_types() -> tuple[Any, dict[str, Any]]:
+    """torch, and its dtypes by our names."""
+    import torch
+
+    return torch, {ours: getattr(torch, theirs) for ours, theirs in _TORCH.items()}
+
+
+def _empty(device: Any, kind: str, shape: tuple[int, ...], poison: bool) -> Any:
+    """A fresh torch tensor on a torch device, or a NumPy array where that is None; poisoned, it holds NaN, -1 or
+    true.
+    """
+    if device is None:
         import numpy as np
 
         array = np.empty(shape, getattr(np, "bool_" if kind == "i1" else _NUMPY[kind]))
         if poison:
             array.fill(True if kind == "i1" else 0xFFFF if kind == "bf16" else np.nan if kind[0] == "f" else -1)
         return array
-    import torch
-
-    tensor = torch.empty(shape, dtype=getattr(torch, _TORCH[kind]), device=like.device)
+    torch, types = _torch_types()
+    tensor = torch.empty(shape, dtype=types[kind], device=device)
     if poison:
         tensor.fill_(True if kind == "i1" else float("nan") if tensor.is_floating_point() else -1)
     return tensor
