@@ -266,3 +266,11 @@ def test_the_command_line(tmp_path):
     drawn = weft_command("draw", "causal() & window(16, 0)", "-n", "64", "-o", str(tmp_path / "p.svg"))
     assert drawn.returncode == 0, drawn.stderr
     assert (tmp_path / "p.svg").read_text().startswith("<svg")
+
+
+def test_a_library_of_a_program_runs(draw, tmp_path):
+    text = "fp16[B,2*Hkv,N,32]", "fp16[B,Hkv,N,32]", "fp16[B,Hkv,N,64]"
+    signature = ", ".join(f"{name}:{each}" for name, each in zip("qkv", text, strict=True))
+    library = weft.compile(causal, "sm_80", signature, tmp_path / "lib")
+    q, k, v = draw(2, 4, 33, 32), draw(2, 2, 33, 32), draw(2, 2, 33, 64)
+    assert torch.equal(library.run("causal", q, k, v), causal(q, k, v))
