@@ -1,0 +1,123 @@
+// RUN: weft-opt %s --split-input-file --verify-diagnostics
+// Constraints of attn.softmax, attn.attend and attn.attend_backward, one a case, named after them.
+
+func.func @attend_c1_keys(%q: !attn.tensor<[B, H, N, 64], f16>, %k: !attn.tensor<[B, H, M, 32], f16>) {
+  // expected-error@+1 {{expected keys of shape [B, H, M, 64], but got '!attn.tensor<[B, H, M, 32], f16>'}}
+  %0 = attn.softmax %q keys(%k : !attn.tensor<[B, H, M, 32], f16>) {patterns = [#attn.full], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 64], f16>
+  return
+}
+
+// -----
+
+func.func @attend_c1_heads(%q: !attn.tensor<[B, 6, N, 64], f16>, %k: !attn.tensor<[B, 4, M, 64], f16>) {
+  // expected-error@+1 {{expected the heads of the queries to be the keys' '4' or "k*4", but got '6'}}
+  %0 = attn.softmax %q keys(%k : !attn.tensor<[B, 4, M, 64], f16>) {patterns = [#attn.full], scale = 1.0 : f32} : !attn.tensor<[B, 6, N, 64], f16>
+  return
+}
+
+// -----
+
+func.func @attend_c1_values(%q: !attn.tensor<[B, H, N, 64], f16>, %v: !attn.tensor<[B, H, P, 64], f16>) {
+  // expected-error@+1 {{expected values of shape [B, H, N, 64], but got '!attn.tensor<[B, H, P, 64], f16>'}}
+  %o, %l = attn.attend %q keys(%q : !attn.tensor<[B, H, N, 64], f16>) values(%v : !attn.tensor<[B, H, P, 64], f16>) {patterns = [#attn.full], scale = 1.0 : f32}
+    : !attn.tensor<[B, H, N, 64], f16> -> !attn.tensor<[B, H, N, 64], f16>, !attn.tensor<[B, H, N], f32>
+  return
+}
+
+// -----
+
+func.func @attend_c2_count(%q: !attn.tensor<[B, H, N, 64], f16>) {
+  // expected-error@+1 {{expected one pattern for each of 1 domains, but got 2}}
+  %0 = attn.softmax %q keys(%q : !attn.tensor<[B, H, N, 64], f16>) {patterns = [#attn.full, #attn.full], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 64], f16>
+  return
+}
+
+// -----
+
+func.func @attend_c2_operand(%q: !attn.tensor<[B, H, N, 64], f16>, %ids: !attn.tensor<[N], i32>) {
+  // expected-error@+1 {{expected ids to name one of 1 pattern operands, but got 1 in #attn.document<queryIds = 0, keyIds = 1>}}
+  %0 = attn.softmax %q keys(%q : !attn.tensor<[B, H, N, 64], f16>) over(%ids : !attn.tensor<[N], i32>)
+    {patterns = [#attn.and<#attn.causal, #attn.document<queryIds = 0, keyIds = 1>>], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 64], f16>
+  return
+}
+
+// -----
+
+func.func @attend_c2_type(%q: !attn.tensor<[B, H, N, 64], f16>, %bits: !attn.tensor<[B, H, R], i1>) {
+  // expected-error@+1 {{expected bits of rank 4 and i1 elements for #attn.block_bitmap<}}
+  %0 = attn.softmax %q keys(%q : !attn.tensor<[B, H, N, 64], f16>) over(%bits : !attn.tensor<[B, H, R], i1>)
+    {patterns = [#attn.block_bitmap<bits = 0, blockM = 64, blockN = 64>], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 64], f16>
+  return
+}
+
+// -----
+
+func.func @attend_c2_region(%q: !attn.tensor<[B, H, N, 64], f16>) {
+  // expected-error@+1 {{expected a mask to name one of 0 regions, but got 0}}
+  %0 = attn.softmax %q keys(%q : !attn.tensor<[B, H, N, 64], f16>) {patterns = [#attn.not<#attn.mask<0>>], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 64], f16>
+  return
+}
+
+// -----
+
+func.func @attend_c2_heads(%q: !attn.tensor<[B, 3, N, 64], f16>) {
+  // expected-error@+1 {{expected a pattern for each of 3 heads, but got 2}}
+  %0 = attn.softmax %q keys(%q : !attn.tensor<[B, 3, N, 64], f16>) {patterns = [#attn.per_head<#attn.full, #attn.causal>], scale = 1.0 : f32} : !attn.tensor<[B, 3, N, 64], f16>
+  return
+}
+
+// -----
+
+func.func @attend_c3(%q: !attn.tensor<[B, H, N, 64], f16>) {
+  // expected-error@+1 {{expected lse of f32 elements, but got '!attn.tensor<[B, H, N], f16>'}}
+  %o, %l = attn.attend %q keys(%q : !attn.tensor<[B, H, N, 64], f16>) values(%q : !attn.tensor<[B, H, N, 64], f16>) {patterns = [#attn.full], scale = 1.0 : f32}
+    : !attn.tensor<[B, H, N, 64], f16> -> !attn.tensor<[B, H, N, 64], f16>, !attn.tensor<[B, H, N], f16>
+  return
+}
+
+// -----
+
+func.func @attend_c4(%q: !attn.tensor<[B, H, N, 64], f16>) {
+  // expected-error@+1 {{expected score_mod to take ('f32', 'i32', 'i32', 'i32', 'i32'), but it takes ('f32')}}
+  %0 = attn.softmax %q keys(%q : !attn.tensor<[B, H, N, 64], f16>) {patterns = [#attn.full], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 64], f16>
+    score_mod {
+    ^bb0(%s: f32):
+      attn.yield %s : f32
+    }
+  return
+}
+
+// -----
+
+func.func @attend_c5_counts(%q: !attn.tensor<[B, H, N, 64], f16>, %count: !attn.tensor<[B, H], i64>) {
+  // expected-error@+1 {{expected counts of rank 2 and i32 elements, but got '!attn.tensor<[B, H], i64>'}}
+  %0 = attn.softmax %q keys(%q : !attn.tensor<[B, H, N, 64], f16>) counts(%count : !attn.tensor<[B, H], i64>) {patterns = [#attn.full], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 64], f16>
+  return
+}
+
+// -----
+
+func.func @attend_c5_sink(%q: !attn.tensor<[B, H, N, 64], f16>, %sink: !attn.tensor<[N], f32>) {
+  // expected-error@+1 {{expected the sink of shape [H], but got '!attn.tensor<[N], f32>'}}
+  %0 = attn.softmax %q keys(%q : !attn.tensor<[B, H, N, 64], f16>) sink(%sink : !attn.tensor<[N], f32>) {patterns = [#attn.full], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 64], f16>
+  return
+}
+
+// -----
+
+func.func @attend_c5_packed(%q: !attn.tensor<[2, H, N, 64], f16>, %starts: !attn.tensor<[S], i32>) {
+  // expected-error@+1 {{expected a batch of 1 for packed sequences, but got '!attn.tensor<[2, H, N, 64], f16>'}}
+  %o, %l = attn.attend %q keys(%q : !attn.tensor<[2, H, N, 64], f16>) values(%q : !attn.tensor<[2, H, N, 64], f16>) cu_seqlens(%starts, %starts : !attn.tensor<[S], i32>, !attn.tensor<[S], i32>)
+    {patterns = [#attn.full], scale = 1.0 : f32} : !attn.tensor<[2, H, N, 64], f16> -> !attn.tensor<[2, H, N, 64], f16>, !attn.tensor<[2, H, N], f32>
+  return
+}
+
+// -----
+
+func.func @backward_c3(%q: !attn.tensor<[B, H, N, 64], f16>, %row: !attn.tensor<[B, H, N], f32>) {
+  // expected-error@+1 {{expected a gradient of keys and one of values for each of 1 domains, but got 1}}
+  %dq, %d = attn.attend_backward %q keys(%q : !attn.tensor<[B, H, N, 64], f16>) values(%q : !attn.tensor<[B, H, N, 64], f16>)
+    lse(%row : !attn.tensor<[B, H, N], f32>) delta(%row : !attn.tensor<[B, H, N], f32>) gradient(%q : !attn.tensor<[B, H, N, 64], f16>)
+    {patterns = [#attn.causal], scale = 0.125 : f32} : !attn.tensor<[B, H, N, 64], f16> -> !attn.tensor<[B, H, N, 64], f16>, !attn.tensor<[B, H, N, 64], f16>
+  return
+}

@@ -1,0 +1,187 @@
+// RUN: weft-opt %s --split-input-file --verify-diagnostics
+// Constraints of the mixers and of the ops on tensors, one a case, named after them. Attention: attend_invalid.mlir.
+
+func.func @toeplitz_c1(%taps: !attn.tensor<[4, 64], f16>) {
+  // expected-error@+1 {{expected an odd number of centred taps, but got 4}}
+  %0 = attn.toeplitz %taps {centred} : !attn.tensor<[4, 64], f16>
+  return
+}
+
+// -----
+
+func.func @toeplitz_taps(%taps: !attn.tensor<[K, 64], f16>) {
+  // expected-error@+1 {{expected taps [K, H*C] with K an integer of at least 1, but got '!attn.tensor<[K, 64], f16>'}}
+  %0 = attn.toeplitz %taps : !attn.tensor<[K, 64], f16>
+  return
+}
+
+// -----
+
+func.func @toeplitz_grid(%taps: !attn.tensor<[8, 64], f16>) {
+  // expected-error@+1 {{expected K*K taps on a grid, but got 8}}
+  %0 = attn.toeplitz %taps {centred, grid = array<i64: 4, 4>} : !attn.tensor<[8, 64], f16>
+  return
+}
+
+// -----
+
+func.func @diag_rank(%g: !attn.tensor<[H, N, 1], f16>) {
+  // expected-error@+1 {{expected a gate of rank 4, but got '!attn.tensor<[H, N, 1], f16>'}}
+  %0 = attn.diag %g : !attn.tensor<[H, N, 1], f16>
+  return
+}
+
+// -----
+
+func.func @apply_result(%v: !attn.tensor<[B, H, N, 32], f16>) {
+  %m = attn.mean
+  // expected-error@+1 {{expected a result of shape [B, H, N, 32], but got '!attn.tensor<[B, H, N, 64], f16>'}}
+  %0 = attn.apply %m, %v : (!attn.tensor<[B, H, N, 32], f16>) -> !attn.tensor<[B, H, N, 64], f16>
+  return
+}
+
+// -----
+
+func.func @map_c1(%x: !attn.tensor<[N], f32>) {
+  // expected-error@+1 {{expected results of one shape, but got '!attn.tensor<[N], f32>' and '!attn.tensor<[M], f32>'}}
+  %0:2 = attn.map ins(%x : !attn.tensor<[N], f32>) -> !attn.tensor<[N], f32>, !attn.tensor<[M], f32> {
+  ^bb0(%a: f32):
+    attn.yield %a, %a : f32, f32
+  }
+  return
+}
+
+// -----
+
+func.func @map_c2(%x: !attn.tensor<[M, 64], f32>) {
+  // expected-error@+1 {{expected inputs that broadcast to '!attn.tensor<[N, 64], f32>', but got '!attn.tensor<[M, 64], f32>'}}
+  %0 = attn.map ins(%x : !attn.tensor<[M, 64], f32>) -> !attn.tensor<[N, 64], f32> {
+  ^bb0(%a: f32):
+    attn.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+func.func @map_c3_arguments(%x: !attn.tensor<[N], f16>) {
+  // expected-error@+1 {{expected the body to take ('f32'), but it takes ('i32')}}
+  %0 = attn.map ins(%x : !attn.tensor<[N], f16>) -> !attn.tensor<[N], i32> {
+  ^bb0(%a: i32):
+    attn.yield %a : i32
+  }
+  return
+}
+
+// -----
+
+func.func @map_c3_yield(%x: !attn.tensor<[N], f16>) {
+  // expected-error@+1 {{expected the body to yield ('f32'), but it yields ()}}
+  %0 = attn.map ins(%x : !attn.tensor<[N], f16>) -> !attn.tensor<[N], f16> {
+  ^bb0(%a: f32):
+    attn.yield
+  }
+  return
+}
+
+// -----
+
+func.func @index_axis() {
+  %0 = attn.map -> !attn.tensor<[N], i32> {
+    // expected-error@+1 {{expected an axis of '!attn.tensor<[N], i32>', but got 1}}
+    %i = attn.index 1 : i32
+    attn.yield %i : i32
+  }
+  return
+}
+
+// -----
+
+func.func @element_indices(%x: !attn.tensor<[N, 64], f16>) {
+  %0 = attn.map -> !attn.tensor<[N], f32> {
+    %i = attn.index 0 : i32
+    // expected-error@+1 {{expected 2 indices into '!attn.tensor<[N, 64], f16>', but got 1}}
+    %e = attn.element %x[%i] : !attn.tensor<[N, 64], f16> -> f32
+    attn.yield %e : f32
+  }
+  return
+}
+
+// -----
+
+func.func @sum_c1(%x: !attn.tensor<[B, H, N, 64], f16>) {
+  // expected-error@+1 {{expected a result that broadcasts to the source '!attn.tensor<[B, H, N, 64], f16>', but got '!attn.tensor<[B, H, 2, 64], f32>'}}
+  %0 = attn.sum %x : !attn.tensor<[B, H, N, 64], f16> -> !attn.tensor<[B, H, 2, 64], f32>
+  return
+}
+
+// -----
+
+func.func @sum_c2(%x: !attn.tensor<[B, H, N, 64], f16>) {
+  // expected-error@+1 {{expected 'away' to ascend through axes of '!attn.tensor<[B, H, N, 64], f16>', but got 2, 0}}
+  %0 = attn.sum %x away [2, 0] : !attn.tensor<[B, H, N, 64], f16> -> !attn.tensor<[H, 64], f32>
+  return
+}
+
+// -----
+
+func.func @sum_c2_rank(%x: !attn.tensor<[B, H, N, 64], f16>) {
+  // expected-error@+1 {{expected a result of rank 3, but got '!attn.tensor<[H, 64], f32>'}}
+  %0 = attn.sum %x away [3] : !attn.tensor<[B, H, N, 64], f16> -> !attn.tensor<[H, 64], f32>
+  return
+}
+
+// -----
+
+func.func @convolve_c1(%x: !attn.tensor<[B, 2, N, 64], f16>, %taps: !attn.tensor<[3, 64], f16>) {
+  // expected-error@+1 {{expected taps of 2 * 64 channels, but got 64}}
+  %0 = attn.convolve %x, %taps : !attn.tensor<[B, 2, N, 64], f16>, !attn.tensor<[3, 64], f16> -> !attn.tensor<[B, 2, N, 64], f16>
+  return
+}
+
+// -----
+
+func.func @convolve_c2(%x: !attn.tensor<[B, H, N, 64], f16>, %taps: !attn.tensor<[3, "H*64"], f16>) {
+  // expected-error@+1 {{expected a result of shape [B, H, N, 64], but got '!attn.tensor<[B, H, M, 64], f16>'}}
+  %0 = attn.convolve %x, %taps : !attn.tensor<[B, H, N, 64], f16>, !attn.tensor<[3, "H*64"], f16> -> !attn.tensor<[B, H, M, 64], f16>
+  return
+}
+
+// -----
+
+func.func @rope_c1(%x: !attn.tensor<[B, H, N, 65], f16>) {
+  // expected-error@+1 {{expected channels that 2 divides, but got '!attn.tensor<[B, H, N, 65], f16>'}}
+  %0 = attn.rope %x : !attn.tensor<[B, H, N, 65], f16> -> !attn.tensor<[B, H, N, 65], f16>
+  return
+}
+
+// -----
+
+func.func @rope_c2(%x: !attn.tensor<[B, H, N, 64], f16>) {
+  // expected-error@+1 {{expected a window and a grid of two sizes, but got 1 and 0}}
+  %0 = attn.rope %x {form = #attn<rope axial>, window = array<i64: 8>} : !attn.tensor<[B, H, N, 64], f16> -> !attn.tensor<[B, H, N, 64], f16>
+  return
+}
+
+// -----
+
+func.func @rms_norm_c2(%x: !attn.tensor<[B, H, N, 64], f16>, %g: !attn.tensor<[H, 32], f16>) {
+  // expected-error@+1 {{expected a gain of shape [H, 64], but got '!attn.tensor<[H, 32], f16>'}}
+  %0 = attn.rms_norm %x, %g : !attn.tensor<[B, H, N, 64], f16>, !attn.tensor<[H, 32], f16> -> !attn.tensor<[B, H, N, 64], f16>
+  return
+}
+
+// -----
+
+func.func @prefix_mean_c1(%x: !attn.tensor<[H, N, 64], f16>) {
+  // expected-error@+1 {{expected a source of rank 4, but got '!attn.tensor<[H, N, 64], f16>'}}
+  %0 = attn.prefix_mean %x : !attn.tensor<[H, N, 64], f16> -> !attn.tensor<[H, N, 64], f16>
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected 'attn.gradients_of' to number one argument for each of 1 results, but got 2}}
+func.func @gradients_of(%x: !attn.tensor<[N], f16>) -> !attn.tensor<[N], f16> attributes {attn.program, attn.gradients_of = array<i64: 0, 1>} {
+  return %x : !attn.tensor<[N], f16>
+}
