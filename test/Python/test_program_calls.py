@@ -128,6 +128,8 @@ def test_only_wanted_gradients(draw):
     k.requires_grad_()
     causal(q, k, v).sum().backward()
     assert k.grad is not None and q.grad is None
+    ir = causal.trace(causal.bind((q, k, v), {}, selective=True)).plain
+    assert ir.count("attn.constant") == 2
 
 
 def test_captured_tensors_have_gradients(draw):
@@ -274,3 +276,17 @@ def test_a_library_of_a_program_runs(draw, tmp_path):
     library = weft.compile(causal, "sm_80", signature, tmp_path / "lib")
     q, k, v = draw(2, 4, 33, 32), draw(2, 2, 33, 32), draw(2, 2, 33, 64)
     assert torch.equal(library.run("causal", q, k, v), causal(q, k, v))
+    in_memory = causal.compile("sm_80", signature, differentiate=False)
+    assert list(in_memory.programs) == ["causal"]
+    assert torch.equal(in_memory.run("causal", q, k, v), causal(q, k, v))
+
+
+def test_the_ir_after_each_stage(draw):
+    q = draw(1, 1, 20, 32)
+    assert "attn.apply" in causal.ir(q, q, q)
+    attn = causal.ir(q, q, q, stage="attn")
+    assert "attn.attend_backward" in attn and "@causal.backward" in attn
+    assert "attn.launch" in causal.ir(q, q, q, stage="launches")
+    assert ".entry" in causal.ir(q, q, q, stage="ptx")
+    with pytest.raises(ValueError, match="expected a stage among attn, launches"):
+        causal.ir(q, q, q, stage="nonsense")

@@ -15,7 +15,7 @@ from ..compiler.kernel import _compiler_fingerprint
 from ..compiler.lower import native_context
 from .trace import Traced
 
-STAGES = ("attn", "differentiated", "launches", "tile", "warp", "pipelined", "llvm")
+STAGES = ("attn", "launches", "tile", "warp", "pipelined", "llvm")
 _FORMAT = 1  # of a cache entry
 _lock = threading.RLock()
 _compiled: dict[tuple[str, str, bool], Compiled] = {}

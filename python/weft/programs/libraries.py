@@ -85,15 +85,20 @@ def compile_program(
     program: Program,
     target: str | Iterable[str],
     signature: str | None,
-    out: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None,
     constants: Mapping[str, Any] | None = None,
     differentiate: bool = True,
 ) -> Any:
-    """Compile a program for one or more targets and write the library ``out``; gives it opened."""
+    """Compile a program for one or more targets and write the library ``out``; gives it opened. See Program.compile."""
     from ..runtime.library import load, write_library
 
     names = [t.strip() for t in target.split(",")] if isinstance(target, str) else list(target)
     traced = program.declare(signature, constants)
-    kernels, programs, files = parts([compiled(traced, name, differentiate) for name in names])
+    if out is None and len(names) != 1:
+        raise TypeError(f"expected 'out', the directory of the library, for {len(names)} targets")
+    forms = [compiled(traced, name, differentiate) for name in names]
+    if out is None:
+        return forms[0].library
+    kernels, programs, files = parts(forms)
     write_library(out, kernels, files, programs)
     return load(out)

@@ -157,15 +157,13 @@ class Program:
         differentiate: bool = True,
     ) -> Any:
         """Compile for one or more targets ("sm_80,sm_90a"), forward and backward, and write the PTX library ``out``, a
-        directory; gives it opened (weft.runtime.Library).
+        directory; gives it opened (weft.runtime.Library). Without ``out`` the library, of one target, stays in memory.
 
         Input types come from ``signature`` ("q:fp16[B,H,N,64]:16, ..., w=64") or from the annotations of the
         parameters; ``constants`` are further values, such as patterns. Without ``differentiate`` there is no backward.
         """
         from .libraries import compile_program
 
-        if out is None:
-            raise TypeError("expected 'out', the directory of the library")
         return compile_program(self, target, signature, out, constants, differentiate)
 
     # ---- Running

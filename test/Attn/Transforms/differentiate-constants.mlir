@@ -4,7 +4,7 @@
 
 // CHECK-LABEL: func.func @scaled.backward
 // CHECK-SAME: attn.gradients_of = array<i64: 0>
-// CHECK: %[[DX:.*]] = attn.map ins(%arg2, %arg1
+// CHECK: %[[DX:.*]] = attn.map ins(%arg1, %arg2
 // CHECK: return %[[DX]] : !attn.tensor<[N, 64], f32>
 func.func @scaled(%x: !attn.tensor<[N, 64], f32> {attn.name = "x"}, %g: !attn.tensor<[N, 64], f32> {attn.name = "g", attn.constant})
     -> !attn.tensor<[N, 64], f32> attributes {attn.program} {
