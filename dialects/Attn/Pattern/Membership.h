@@ -119,11 +119,45 @@ template <class A> typename A::Bool holds(A &a, RandomBlocksAttr pattern, const 
   return a.both(result, isInside(a, at));
 }
 
+/// A pattern as a window, where it is one.
+inline std::optional<WindowAttr> asWindow(mlir::Attribute pattern) {
+  if (auto window = llvm::dyn_cast<WindowAttr>(pattern))
+    return window;
+  if (llvm::isa<CausalAttr>(pattern))
+    return WindowAttr::get(pattern.getContext(), std::nullopt, 0);
+  if (llvm::isa<FullAttr>(pattern))
+    return WindowAttr::get(pattern.getContext(), std::nullopt, std::nullopt);
+  return std::nullopt;
+}
+
+/// Windows of every head as one, whose sides are chosen by the head: no more work per pair than one window.
+template <class A>
+typename A::Bool holdsWindows(A &a, llvm::ArrayRef<HeadGroup> groups, llvm::ArrayRef<typename A::Bool> isGroup,
+                              const Place<A> &at) {
+  constexpr int64_t open = int64_t(1) << 30; // (Lengths are below.)
+  auto chosen = [&](auto side) {
+    auto sideOf = [&](const HeadGroup &group) { return side(*asWindow(group.pattern)).value_or(open); };
+    auto result = a.constant(sideOf(groups.back()));
+    for (auto [group, is] : llvm::zip(groups.drop_back(), isGroup))
+      result = a.select(is, a.constant(sideOf(group)), result);
+    return result;
+  };
+  auto distance = a.sub(at.m, positionOf(a, at));
+  auto left = chosen([](WindowAttr window) { return window.getLeft(); });
+  auto right = chosen([](WindowAttr window) { return window.getRight(); });
+  return a.both(a.le(a.sub(a.constant(0), left), distance), a.le(distance, right));
+}
+
 template <class A> typename A::Bool holds(A &a, PerHeadAttr pattern, const Place<A> &at) {
   llvm::SmallVector<HeadGroup> groups = headGroups(pattern.getPatterns());
-  auto result = contains(a, groups.back().pattern, at);
+  llvm::SmallVector<typename A::Bool> isGroup;
   for (const HeadGroup &group : llvm::ArrayRef(groups).drop_back())
-    result = a.selectBool(isInRuns(a, group.runs, at.h), contains(a, group.pattern, at), result);
+    isGroup.push_back(isInRuns(a, group.runs, at.h));
+  if (llvm::all_of(groups, [](const HeadGroup &group) { return asWindow(group.pattern).has_value(); }))
+    return holdsWindows<A>(a, groups, isGroup, at);
+  auto result = contains(a, groups.back().pattern, at);
+  for (auto [group, is] : llvm::zip(llvm::ArrayRef(groups).drop_back(), isGroup))
+    result = a.selectBool(is, contains(a, group.pattern, at), result);
   return result;
 }
 

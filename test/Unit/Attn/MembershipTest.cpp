@@ -102,6 +102,15 @@ TEST(Membership, RandomBlocksAreDistinct) {
   }
 }
 
+TEST(Membership, WindowsOfHeadsAreChosenByTheHead) {
+  auto heads =
+      pattern("per_head<#attn.causal, #attn.window<left = 1, right = 0>, #attn.full, #attn.window<right = 1>>");
+  EXPECT_EQ(matrix(heads, 3, 3, 0), "#..\n##.\n###");
+  EXPECT_EQ(matrix(heads, 3, 3, 1), "#..\n##.\n.##");
+  EXPECT_EQ(matrix(heads, 3, 3, 2), "###\n###\n###");
+  EXPECT_EQ(matrix(heads, 3, 3, 3), "##.\n###\n###");
+}
+
 TEST(Membership, Operands) {
   const int32_t queryIds[] = {7, 7, 9}, keyIds[] = {9, 7, 9, 8}, index[] = {1, 0, 5, 5}, count[] = {1, 0},
                 bits[] = {0, 1, 1, 0};
