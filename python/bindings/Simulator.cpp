@@ -96,6 +96,16 @@ py::dict reportDict(const Report &report) {
     entry["text"] = line.text;
     entry["warp_instructions"] = line.warpInstructions;
     entry["thread_instructions"] = line.threadInstructions;
+    entry["kind"] = std::string(className(line.cls));
+    entry["global_sectors_read"] = line.globalSectorsRead;
+    entry["global_sectors_written"] = line.globalSectorsWritten;
+    entry["global_sectors_ideal"] = line.globalSectorsIdeal;
+    entry["global_bytes"] = line.globalBytes;
+    entry["shared_wavefronts"] = line.sharedWavefronts;
+    entry["shared_wavefronts_ideal"] = line.sharedWavefrontsIdeal;
+    entry["mma_macs"] = line.mmaMacs;
+    entry["barrier_waits"] = line.barrierWaits;
+    entry["divergent_branches"] = line.divergentBranches;
     profile.append(entry);
   }
   py::dict counters, byClass;
@@ -146,7 +156,7 @@ Result<Report> runOnCopies(const Module &module, const std::string &entry, const
 py::dict launchArguments(const std::shared_ptr<const Module> &module, const std::string &entry,
                          std::array<uint32_t, 3> grid, std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster,
                          uint32_t shared, const py::list &arguments, const std::string &checks, uint64_t seed,
-                         uint32_t schedules, uint32_t threads) {
+                         uint32_t schedules, uint32_t threads, uint64_t limit) {
   const EntryInfo *info = module->entry(entry);
   LaunchOptions options;
   Result<Checks> parsed = Checks::parse(checks);
@@ -156,6 +166,7 @@ py::dict launchArguments(const std::shared_ptr<const Module> &module, const std:
   options.seed = seed;
   options.schedules = schedules;
   options.threads = threads;
+  options.maximumInstructions = limit;
   LaunchShape shape{dim(grid), dim(block), dim(cluster), shared};
   std::vector<std::byte> parameters(info ? info->parameterBytes : 0);
   std::vector<Buffer> buffers;
@@ -208,8 +219,9 @@ PYBIND11_MODULE(_simulator, m) {
       .def("launch", [](const std::shared_ptr<Module> &self, const std::string &entry, std::array<uint32_t, 3> grid,
                         std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster, uint32_t shared,
                         const py::list &arguments, const std::string &checks, uint64_t seed, uint32_t schedules,
-                        uint32_t threads) {
-        return launchArguments(self, entry, grid, block, cluster, shared, arguments, checks, seed, schedules, threads);
+                        uint32_t threads, uint64_t limit) {
+        return launchArguments(self, entry, grid, block, cluster, shared, arguments, checks, seed, schedules, threads,
+                               limit);
       });
   m.def("parse", [](const std::string &text, const std::string &name) {
     Result<std::shared_ptr<const Module>> module = failure(StatusCode::Internal, "");

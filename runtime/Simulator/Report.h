@@ -100,12 +100,19 @@ struct Counters {
   std::map<std::string, uint64_t> named() const;
 };
 
-/// What one PTX line cost.
+/// What one instruction of the PTX cost, in the units of Counters.
 struct LineProfile {
   uint32_t line = 0;
   std::string source;
   std::string text; ///< mnemonic with modifiers
+  InstructionClass cls = InstructionClass::Other;
   uint64_t warpInstructions = 0, threadInstructions = 0;
+  uint64_t globalSectorsRead = 0, globalSectorsWritten = 0, globalSectorsIdeal = 0;
+  uint64_t globalBytes = 0; ///< that threads asked for
+  uint64_t sharedWavefronts = 0, sharedWavefrontsIdeal = 0;
+  uint64_t mmaMacs = 0;
+  uint64_t barrierWaits = 0; ///< warps that came to a barrier before the last one did
+  uint64_t divergentBranches = 0;
 };
 
 /// All that a launch tells.

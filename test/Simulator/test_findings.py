@@ -53,6 +53,18 @@ MBARRIER = """
 ARRIVE = "mbarrier.arrive.shared.b64 %d3, [%r1];\n"
 WAIT = "W: mbarrier.test_wait.shared.b64 %p2, [%r1], %d3;\n@!%p2 bra W;\n"
 
+BLOCK = """
+  mov.u32 %r1, %ctaid.x; mad.lo.u32 %r2, %r1, 64, %r0; mul.wide.u32 %d3, %r2, 4; add.s64 %d3, %d0, %d3;
+  xor.b32 %r3, %r2, 64; mul.wide.u32 %d4, %r3, 4; add.s64 %d4, %d0, %d4;
+"""
+# Block 0 writes word 8 and sets the flag, word 0; block 1 waits for it and reads the word.
+PUBLISH = "mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 1;\n"
+SEND = "st.global.u32 [%d0+32], 7;\n// FENCE\nst.volatile.global.u32 [%d0], 1;\n"
+RECEIVE = """R: ld.volatile.global.u32 %r2, [%d0]; setp.ne.u32 %p2, %r2, 1; @%p2 bra R;
+membar.gl; ld.global.u32 %r3, [%d0+32]; // BUG
+E:
+"""
+
 PLANTS = [
     Plant("read past the end", "out-of-bounds", "ld.global.u32 %r1, [%d1+4]; // BUG", ("+4", "")),
     Plant("write before the start", "out-of-bounds", "st.global.u32 [%d1+-4], %r0; // BUG", ("+-4", "")),
@@ -142,6 +154,23 @@ PLANTS = [
     Plant("an assertion", "trap", "setp.ne.u32 %p1, %r0, 7;\n@%p1 bra E;\ntrap; // BUG\nE:", ("%r0, 7", "%r0, 99")),
     Plant("lock that nobody gives back", "deadlock", "L: atom.global.cas.b32 %r1, [%d0], 0, 1;\nsetp.eq.u32 %p1, %r1, 99;\n@!%p1 bra L; // BUG", ("%p1, %r1, 99", "%p1, %r1, %r1"),
           mark=None),
+    Plant("blocks that add without atomics", "global-race", "ld.global.u32 %r1, [%d1]; add.u32 %r1, %r1, 1;\nst.global.u32 [%d1], %r1; // BUG",
+          ("ld.global.u32 %r1, [%d1]; add.u32 %r1, %r1, 1;\nst.global.u32 [%d1], %r1;", "red.global.add.u32 [%d1], 1;"), grid=4),
+    Plant("blocks that read each other's results", "global-race",
+          BLOCK + "st.global.u32 [%d3], %r0;\nld.global.u32 %r7, [%d4]; // BUG\n", ("[%d4]", "[%d3]"), grid=4, elements=256),
+    Plant("a flag without a fence", "global-race", PUBLISH + "@%p1 bra R;\n" + SEND + "bra E;\n" + RECEIVE, ("// FENCE", "membar.gl;"), grid=2, block=1),
+    Plant("a flag read without a fence", "global-race", PUBLISH.replace("// FENCE", "") + "@%p1 bra R;\n" + SEND.replace("// FENCE", "membar.gl;") + "bra E;\n" + RECEIVE.replace("membar.gl; ", "// FENCE\n"),
+          ("// FENCE", "membar.gl;"), grid=2, block=1),
+    Plant("a release of block scope", "global-race", PUBLISH + "@%p1 bra R;\n" + SEND.replace("// FENCE\nst.volatile.global", "st.release.cta.global") + "bra E;\n" + RECEIVE,
+          ("release.cta", "release.gpu"), grid=2, block=1),
+    Plant("an atomic of block scope", "global-race", "red.relaxed.cta.global.add.u32 [%d0], 1; // BUG", (".cta", ".gpu"), grid=2),
+    Plant("threads of a block without a barrier", "global-race", "xor.b32 %r2, %r0, 32; mul.wide.u32 %d2, %r2, 4; add.s64 %d2, %d0, %d2;\nst.global.u32 [%d1], %r0;\nld.global.u32 %r7, [%d2]; // BUG\n",
+          ("%r0;\nld", "%r0; bar.sync 0;\nld")),
+    Plant("lanes that write one word", "global-race", "st.global.u32 [%d0], %r0; // BUG", ("[%d0]", "[%d1]")),
+    Plant("a relaxed flag in shared memory", "shared-race",
+          "mov.u32 %r1, s; setp.eq.u32 %p1, %r0, 0; @%p1 st.shared.u32 [%r1], 0; bar.sync 0; setp.ge.u32 %p2, %r0, 32; @%p2 bra R;\n"
+          "@!%p1 bra E; st.shared.u32 [%r1+4], %r0;\n// FENCE\natom.relaxed.cta.shared.exch.b32 %r9, [%r1], 1;\nbra E;\n"
+          "R: ld.acquire.cta.shared.u32 %r2, [%r1]; setp.eq.u32 %p3, %r2, 0; @%p3 bra R;\nld.shared.u32 %r3, [%r1+4]; // BUG\nE:", ("// FENCE", "membar.cta;"), shared=16),
     Plant("trap", "trap", "setp.eq.u32 %p1, %r0, 3;\n@%p1 trap; // BUG", ("%r0, 3", "%r0, 99")),
 ]  # fmt: skip
 
@@ -160,7 +189,7 @@ def test_planted_bug_is_found_and_its_twin_is_clean(plant):
     assert not plant.mark or line_of(text, plant.mark) in {finding.line for finding in found}, [
         str(finding) for finding in found
     ]
-    assert all(finding.kernel == "k" and finding.cta == (0, 0, 0) for finding in found)
+    assert all(finding.kernel == "k" and finding.cta[0] < plant.grid for finding in found)
     assert {finding.kind for finding in report.findings} == {plant.kind}, [str(finding) for finding in report.findings]
 
     assert plant.edit[0] in plant.body

@@ -35,6 +35,21 @@ def add(commands: Any) -> None:
     part.add_argument(
         "--seed", type=int, default=None, help="for random arguments and the order of warps (default: fresh, printed)"
     )
+    part.add_argument(
+        "--schedules", type=int, default=1, metavar="K", help="run K interleavings and compare (default: 1)"
+    )
+    part.add_argument(
+        "--limit", type=int, default=0, metavar="N", help="end after N warp instructions as a deadlock (default: never)"
+    )
+    part.add_argument(
+        "--profile",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="what each source line cost and what bounds the time: a table, or a picture or JSON where FILE ends in "
+        ".svg, .png, .pdf or .json",
+    )
+    part.add_argument("--gpu", default="A100", metavar="NAME", help="whose time: A100, H100 or H200 (default: A100)")
     part.add_argument("--json", action="store_true", help="report as JSON")
     part.set_defaults(function=run)
 
@@ -42,7 +57,9 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Simulate; exit code 1 when there are findings."""
     import weft.simulator
+    from weft.simulator.gpus import gpu_named
 
+    gpu_named(arguments.gpu)
     seed = secrets.randbits(32) if arguments.seed is None else arguments.seed
     parsed = argument_forms.parse_arguments(arguments.arg, seed)
     started = time.perf_counter()
@@ -55,16 +72,29 @@ def run(arguments: argparse.Namespace) -> int:
         shared=arguments.shared,
         checks=arguments.checks,
         seed=seed,
+        schedules=arguments.schedules,
+        limit=arguments.limit,
     )
     seconds = time.perf_counter() - started
     written = argument_forms.write_outputs(parsed)
     findings = [_as_dict(finding) for finding in report.findings]
+    if arguments.profile not in (None, "-"):
+        path = pathlib.Path(arguments.profile)
+        if path.suffix == ".json":
+            path.write_text(json.dumps(report.profile.as_dict(arguments.gpu), indent=1))
+        else:
+            report.profile.draw(path, arguments.gpu)
+        written.append(path)
     if arguments.json:
         result = {"seed": seed, "seconds": seconds, "findings": findings, "counters": report.counters}
+        if arguments.profile:
+            result["profile"] = report.profile.as_dict(arguments.gpu)
         result["advisories"] = [_as_dict(advisory) for advisory in report.advisories]
         print(json.dumps(result | {"written": [str(path) for path in written]}))
     else:
         _print_report(report, seed, seconds, written)
+        if arguments.profile == "-":
+            print(report.profile.table(arguments.gpu), end="")
     return 1 if findings else 0
 
 

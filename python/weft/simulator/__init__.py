@@ -17,8 +17,9 @@ from typing import Any
 
 from weft.errors import Error as _Error
 from weft.native import load as _load
+from weft.simulator.profile import Line, Profile
 
-__all__ = ["Finding", "Line", "Report", "SimulatorError", "launch"]
+__all__ = ["Finding", "Line", "Profile", "Report", "SimulatorError", "launch"]
 
 
 class SimulatorError(_Error):
@@ -48,24 +49,13 @@ class Finding:
 
 
 @dataclasses.dataclass(frozen=True)
-class Line:
-    """What one PTX line cost."""
-
-    line: int
-    source: str
-    text: str
-    warp_instructions: int
-    thread_instructions: int
-
-
-@dataclasses.dataclass(frozen=True)
 class Report:
     """What a launch found, counted and printed."""
 
     findings: list[Finding]
     advisories: list[Finding]
     counters: dict[str, Any]
-    profile: list[Line]
+    profile: Profile
     output: str
 
 
@@ -82,6 +72,7 @@ def launch(
     seed: int = 0,
     schedules: int = 1,
     threads: int = 0,
+    limit: int = 0,
 ) -> Report:
     """Run one entry of PTX, a text or the path of a file.
 
@@ -90,6 +81,7 @@ def launch(
     checks: "all", "none", or some of uninitialised, races, async, barriers; bounds are always checked.
     seed: 0 runs warps in order, others interleave them; schedules: how many interleavings to run and compare.
     threads: CPU threads, 0 for all; results do not depend on it.
+    limit: warp instructions after which the launch ends with a deadlock finding, 0 for none.
     Raises SimulatorError where the PTX or the launch is no good; a program at fault gives findings instead.
     """
     text, name = _read(ptx)
@@ -111,12 +103,13 @@ def launch(
         seed & (2**64 - 1),
         schedules,
         threads,
+        limit,
     )
     return Report(
         findings=[Finding(**finding) for finding in raw["findings"]],
         advisories=[Finding(**finding) for finding in raw["advisories"]],
         counters=raw["counters"],
-        profile=[Line(**line) for line in raw["profile"]],
+        profile=Profile(entry, [Line(**line) for line in raw["profile"]]),
         output=raw["output"],
     )
 

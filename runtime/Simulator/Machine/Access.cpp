@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "runtime/Simulator/Machine/Access.h"
+#include "runtime/Simulator/Machine/GlobalRaces.h"
 #include "runtime/Support/Format.h"
 
 #include <algorithm>
@@ -110,7 +111,6 @@ unsigned globalSectors(const uint64_t *addresses, uint32_t mask, unsigned bytes)
 
 Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes,
                        AccessKind kind) {
-  (void)record;
   Resolved result;
   mask = checkAlignment(warp, mask, addresses, bytes, kind);
   if (!mask)
@@ -162,6 +162,21 @@ Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const ui
     (kind == AccessKind::Read ? worker.counters.globalSectorsRead : worker.counters.globalSectorsWritten) += sectors;
     unsigned ideal = (unsigned(__builtin_popcount(result.mask)) * bytes + 31) / 32;
     worker.counters.globalSectorsIdeal += std::min(ideal, sectors);
+    RecordCost &cost = worker.costs[warp.here()];
+    (kind == AccessKind::Read ? cost.sectorsRead : cost.sectorsWritten) += sectors;
+    cost.sectorsIdeal += std::min(ideal, sectors);
+    cost.bytes += uint64_t(unsigned(__builtin_popcount(result.mask))) * bytes;
+    if (kind != AccessKind::Write)
+      if (GlobalAccesses accesses(warp, record); accesses.tracks()) {
+        if (low == high && (mask & (mask - 1)))
+          accesses.setUniform();
+        eachLane(result.mask, [&](unsigned lane) {
+          if (kind == AccessKind::Read)
+            accesses.read(lane, addresses[lane], bytes);
+          else
+            accesses.write(lane, addresses[lane], bytes, nullptr);
+        });
+      }
   }
   return result;
 }
@@ -229,16 +244,16 @@ Resolved resolveShared(Warp &warp, const Record &record, uint32_t mask, const ui
   for (unsigned i = 0; i < laneCount; ++i)
     result.at[i] = block.shared.data() + ((mask >> i & 1) ? offsets[i] : 0);
   if (kind != AccessKind::Write && tracksShared(warp)) {
-    if (record.synchronizes && warp.block->grid->options.checks.races)
-      eachLane(mask, [&](unsigned lane) { synchronizeAt(warp, sharedWindow | offsets[lane]); });
     eachLane(mask, [&](unsigned lane) {
-      if (shadowRead(warp, lane, uint32_t(offsets[lane]), bytes, record.synchronizes))
+      if (shadowRead(warp, lane, uint32_t(offsets[lane]), bytes, record.order != 0))
         result.poison |= 1u << lane;
     });
   }
   Wavefronts cost = sharedWavefronts(offsets, mask, bytes);
   warp.worker->counters.sharedWavefronts += cost.taken;
   warp.worker->counters.sharedWavefrontsIdeal += cost.ideal;
+  warp.worker->costs[warp.here()].wavefronts += cost.taken;
+  warp.worker->costs[warp.here()].wavefrontsIdeal += cost.ideal;
   return result;
 }
 

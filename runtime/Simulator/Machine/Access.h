@@ -73,7 +73,9 @@ Wavefronts sharedWavefronts(const uint64_t *offsets, uint32_t mask, unsigned byt
 /// Different 32-byte sectors that the lanes touch.
 unsigned globalSectors(const uint64_t *addresses, uint32_t mask, unsigned bytes);
 
-/// An atomic or volatile access at `address` orders what its threads did (PTX ISA 8): taken as acquire and release.
-void synchronizeAt(Warp &warp, uint64_t address);
+/// The key under which a strong access at a lane's address orders threads.
+inline uint64_t orderKey(const Warp &warp, uint64_t address, bool shared) {
+  return shared ? sharedKey(*warp.block, uint32_t(address & windowOffsetMask)) : address;
+}
 
 } // namespace weft::simulator::machine

@@ -66,6 +66,7 @@ void runCopy(Warp &warp, const Record &record, uint32_t mask) {
     if (tracks)
       markPending(warp, lane, copy.to[lane], bytes);
   });
+  copy.sequence = warp.async.issued++;
   if (copy.mask)
     warp.async.copies.push_back(copy);
 }
@@ -100,6 +101,21 @@ void awaitCopies(Warp &warp, uint32_t mask, uint32_t pending) {
     });
   }
   std::erase_if(queue.copies, [](const AsyncCopy &copy) { return copy.mask == 0; });
+}
+
+void completeIssued(Warp &warp, unsigned lane, uint64_t sequence) {
+  for (AsyncCopy &copy : warp.async.copies)
+    if ((copy.mask >> lane & 1) && copy.sequence < sequence) {
+      complete(warp, copy, lane);
+      copy.mask &= ~(1u << lane);
+    }
+  std::erase_if(warp.async.copies, [](const AsyncCopy &copy) { return copy.mask == 0; });
+}
+
+void completeAnnounced(Warp &warp, uint32_t mask) {
+  for (const AsyncArrival &arrival : warp.block->arrivals)
+    if (arrival.warp == warp.index && (mask >> arrival.lane & 1))
+      completeIssued(warp, arrival.lane, arrival.sequence);
 }
 
 namespace {

@@ -21,6 +21,7 @@ using NewValue = uint64_t (*)(uint64_t old, uint64_t b, uint64_t c, bool global)
 struct AtomicForm {
   Space space = Space::Generic;
   NewValue compute = nullptr;
+  bool swaps = false; ///< cas
 };
 
 /// Exchanges the T at `at` by compute's result; returns what was there.
@@ -45,16 +46,18 @@ template <typename T> void runAtomic(Warp &warp, const Record &record, uint32_t 
                                     : resolveGeneric(warp, record, mask, addresses.at, sizeof(T), AccessKind::Atomic);
   const SlotOf<T> *b = warp.reg<const SlotOf<T>>(record.op[2]);
   const SlotOf<T> *c = record.op[3] == noRef ? b : warp.reg<const SlotOf<T>>(record.op[3]);
-  bool order = warp.block->grid->options.checks.races;
   SlotOf<T> results[laneCount] = {};
   eachLane(to.mask, [&](unsigned lane) {
     bool shared = form.space == Space::Shared || addresses.at[lane] >> windowShift == sharedWindow >> windowShift;
     auto offset = uint32_t(addresses.at[lane] & windowOffsetMask);
     if (shared && tracksShared(warp))
       shadowWrite(warp, lane, offset, sizeof(T), nullptr, true);
-    if (!shared && order && warp.block->syncClocks.size() < 4096)
-      synchronizeAt(warp, addresses.at[lane]);
-    results[lane] = change<T>(to.at[lane], form, T(b[lane]), T(c[lane]), !shared, warp.worker->changed);
+    StrongAccess access(warp, record.order, orderKey(warp, addresses.at[lane], shared));
+    bool changed = false;
+    results[lane] = change<T>(to.at[lane], form, T(b[lane]), T(c[lane]), !shared, changed);
+    warp.worker->changed |= changed;
+    // A compare-and-swap that does not swap only reads.
+    access.done(true, changed || !form.swaps || results[lane] == SlotOf<T>(T(b[lane])), true);
   });
   if (record.op[0] != noRef) {
     commit(warp.reg<SlotOf<T>>(record.op[0]), results, mask);
@@ -144,11 +147,17 @@ void bindAtomic(Binding &b) {
   b.record.op[1] = address.base;
   b.record.imm = address.offset;
   b.record.wideAddress = address.wide;
-  b.record.synchronizes = true;
+  std::string_view order = b.modifier("order"), scope = b.modifier("scope");
+  const bool both = order == "acq_rel";
+  b.record.order = uint8_t(orderStrong | (both || order == "acquire" ? orderAcquire : 0) |
+                           (both || order == "release" ? orderRelease : 0) |
+                           (scope == "cta" || scope == "cluster" ? 0 : orderWide)); // .gpu where it is not given
   b.site.addressOperand = 1;
   b.site.storesGlobal = form.space == Space::Global;
   b.record.op[2] = b.source(b.operand(at++), type);
   if (name == "cas") {
+    form.swaps = true;
+    b.record.order |= orderSwap;
     b.record.op[3] = b.source(b.operand(at++), type);
     form.compute = [](uint64_t old, uint64_t compare, uint64_t value, bool) { return old == compare ? value : old; };
   } else {
@@ -159,8 +168,7 @@ void bindAtomic(Binding &b) {
   }
   if (!form.compute)
     b.unsupported(format("'{}'", b.instruction.spelling()));
-  if (form.space != Space::Global)
-    b.decoder.noteSharedAccess(ptx::typeBits(type) / 8);
+  b.decoder.noteAccess(form.space, ptx::typeBits(type) / 8);
   b.keep(form);
   unsigned bits = ptx::typeBits(type);
   b.record.run = bits == 16 ? runAtomic<uint16_t> : bits == 64 ? runAtomic<uint64_t> : runAtomic<uint32_t>;

@@ -35,6 +35,14 @@ void writeReduction(Warp &warp, const Record &record, uint32_t mask, const Barri
   }
 }
 
+/// What one side knows and has fenced, the other knows and has fenced too.
+void joinOrder(Block &block, WarpOrder &into, const WarpOrder &from) {
+  OrderGraph &graph = block.grid->order;
+  into.known = graph.join(into.known, from.known);
+  into.wideFence = graph.join(into.wideFence, from.wideFence);
+  into.narrowFence = graph.join(into.narrowFence, from.narrowFence);
+}
+
 /// Lets everybody who waits at a complete barrier go on.
 void release(Block &block, unsigned number) {
   Barrier &barrier = block.barriers[number];
@@ -58,8 +66,10 @@ void release(Block &block, unsigned number) {
       writeReduction(warp, warp.kernel->code[fragment.pc - 1], fragment.mask, barrier);
       took = true;
     }
-    if (took && order)
+    if (took && order) {
       block.shadow.acquire(warp.index, barrier.joined, stamp);
+      joinOrder(block, warp.order, barrier.order);
+    }
   }
   barrier = {};
 }
@@ -117,11 +127,14 @@ void runBarrier(Warp &warp, const Record &record, uint32_t mask) {
   }
   ++warp.worker->counters.barriers;
   warp.worker->changed = true;
-  if (tracksOrder(block))
+  if (tracksOrder(block)) {
     block.shadow.release(warp.index, barrier.joined);
+    fenceReads(warp);
+    joinOrder(block, barrier.order, warp.order);
+  }
   if (!form.waits) {
     if (tracksOrder(block))
-      block.shadow.syncWarp(warp.index);
+      block.shadow.advance(warp.index);
     if (isComplete(block, barrier))
       release(block, number);
     return;
@@ -131,6 +144,7 @@ void runBarrier(Warp &warp, const Record &record, uint32_t mask) {
     warp.fragments.push_back({warp.pc, rest, warp.join, FragmentState::Ready, 0});
     warp.mask = mask;
   }
+  warp.worker->costs[warp.here()].waits += !isComplete(block, barrier);
   warp.fragments.push_back({warp.pc, warp.mask, warp.join, FragmentState::AtBarrier, uint8_t(number)});
   warp.mask = 0;
   if (isComplete(block, barrier))

@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Control flow (PTX ISA 9.7.12): bra, brx, call, ret, exit; barriers and fences (9.7.13); trap and other leftovers.
+#include "runtime/Simulator/Machine/AsyncCopies.h"
 #include "runtime/Simulator/Machine/Barriers.h"
 #include "runtime/Simulator/Machine/Divergence.h"
 #include "runtime/Simulator/Machine/Interpreter.h"
@@ -20,6 +21,7 @@ void runBranch(Warp &warp, const Record &record, uint32_t mask) {
     return;
   }
   ++warp.worker->counters.divergentBranches;
+  ++warp.worker->costs[warp.here()].divergent;
   divide(warp, mask, record.target, record.join);
 }
 
@@ -41,6 +43,7 @@ void runBranchTable(Warp &warp, const Record &record, uint32_t mask) {
   }
   // One target after the other: the rest comes back to this record.
   ++warp.worker->counters.divergentBranches;
+  ++warp.worker->costs[warp.here()].divergent;
   if (uint32_t rest = mask & ~same; rest) {
     uint32_t here = warp.here();
     warp.pc = here;
@@ -51,6 +54,7 @@ void runBranchTable(Warp &warp, const Record &record, uint32_t mask) {
 }
 
 void runExit(Warp &warp, const Record &, uint32_t mask) {
+  completeAnnounced(warp, mask);
   if (warp.block->grid->options.checks.async)
     for (const AsyncCopy &copy : warp.async.copies)
       if (copy.mask & mask) {
@@ -112,11 +116,17 @@ void runWarpBarrier(Warp &warp, const Record &record, uint32_t mask) {
   uint32_t members = warp.reg<uint32_t>(record.op[0])[firstLane(mask)];
   if (!gather(warp, mask, members))
     return;
-  if (warp.block->grid->options.checks.races)
+  if (warp.block->grid->options.checks.races) {
+    fenceReads(warp);
     warp.block->shadow.syncWarp(warp.index);
+  }
 }
 
-void runFence(Warp &, const Record &, uint32_t) { std::atomic_thread_fence(std::memory_order_seq_cst); }
+void runFence(Warp &warp, const Record &record, uint32_t) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (warp.block->grid->options.checks.races)
+    fence(warp, record.order & orderWide);
+}
 
 void runYield(Warp &warp, const Record &, uint32_t) {
   warp.spun = true;
@@ -184,6 +194,12 @@ void bindBarrier(Binding &b) {
   b.record.run = runBarrier;
 }
 
+void bindFence(Binding &b) {
+  std::string_view scope = b.has("level") ? b.modifier("level") : b.modifier("scope");
+  b.record.order = scope == "cta" || scope == "cluster" ? 0 : uint8_t(orderWide);
+  b.record.run = runFence;
+}
+
 template <Executor run> void bindTo(Binding &b) { b.record.run = run; }
 
 const Form forms[] = {
@@ -201,11 +217,10 @@ const Form forms[] = {
     {"bar", "cta? what=sync|arrive|red op=popc|and|or? type=u32|pred?", "*", InstructionClass::Barrier, bindBarrier},
     {"barrier", "cta? what=sync|arrive|red op=popc|and|or? aligned? type=u32|pred?", "*", InstructionClass::Barrier,
      bindBarrier},
-    {"membar", "level=cta|gl|sys", "", InstructionClass::Fence, bindTo<runFence>},
-    {"fence", "order=sc|acq_rel|acquire|release? scope=cta|cluster|gpu|sys", "", InstructionClass::Fence,
-     bindTo<runFence>},
+    {"membar", "level=cta|gl|sys", "", InstructionClass::Fence, bindFence},
+    {"fence", "order=sc|acq_rel|acquire|release? scope=cta|cluster|gpu|sys", "", InstructionClass::Fence, bindFence},
     {"fence", "proxy kind=alias|async|async.global|async.shared::cta|async.shared::cluster", "",
-     InstructionClass::Fence, bindTo<runFence>},
+     InstructionClass::Fence, bindFence},
     {"discard", "global? level=L2", "*", InstructionClass::Other, bindTo<runNothing>},
     {"griddepcontrol", "what=launch_dependents|wait", "", InstructionClass::Other, bindTo<runNothing>},
 };

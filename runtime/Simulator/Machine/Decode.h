@@ -74,7 +74,8 @@ public:
   const Frame &frame(uint32_t index) const { return frames_[index]; }
   Kernel &kernel() { return kernel_; }
   const Program &program() const { return program_; }
-  void noteSharedAccess(unsigned bytes);
+  /// Accesses of so many bytes go to a space, or, if it is generic, to any.
+  void noteAccess(ptx::Space space, unsigned bytes);
   /// The carry flag CC.CF (PTX ISA 9.7.2).
   Ref carryFlag();
   Ref special(const ptx::Operand &operand, ptx::Type type);

@@ -101,6 +101,7 @@ void startWarp(Block &block, Warp &warp, uint32_t index, Worker &worker) {
   warp.pc = 0;
   warp.join = -1;
   warp.starved = 0;
+  warp.order = {};
   warp.fragments.clear();
   warp.joins.clear();
   warp.async.copies.clear();
@@ -295,7 +296,7 @@ void startBlock(Block &block, Worker &worker, uint64_t index) {
   block.liveWarps = grid.warpsPerBlock;
   block.aborted = false;
   block.turns = 0;
-  block.syncClocks.clear();
+  block.arrivals.clear();
   worker.random = grid.options.seed ^ (index * 0x9E3779B97F4A7C15u);
 }
 

@@ -198,6 +198,7 @@ Report collect(const Grid &grid, std::vector<Worker> &workers) {
   const Kernel &kernel = *grid.kernel;
   Report report;
   std::vector<uint64_t> executed(kernel.code.size()), threads(kernel.code.size());
+  std::vector<RecordCost> costs(kernel.code.size());
   std::map<std::pair<uint32_t, uint32_t>, FindingLog::Entry> merged;
   std::map<uint64_t, std::string> output;
   for (Worker &worker : workers) {
@@ -206,6 +207,7 @@ Report collect(const Grid &grid, std::vector<Worker> &workers) {
     for (size_t i = 0; i < executed.size(); ++i) {
       executed[i] += worker.executed[i];
       threads[i] += worker.executedThreads[i];
+      costs[i].add(worker.costs[i]);
     }
     for (auto &[key, entry] : worker.findings.entries) {
       auto [at, fresh] = merged.try_emplace(key, entry);
@@ -235,7 +237,10 @@ Report collect(const Grid &grid, std::vector<Worker> &workers) {
     if (kernel.code[i].hidden || !executed[i])
       continue;
     const Site &site = kernel.sites[i];
-    report.profile.push_back({site.line, site.source, site.instruction->spelling(), executed[i], threads[i]});
+    const RecordCost &cost = costs[i];
+    report.profile.push_back({site.line, site.source, site.instruction->spelling(), kernel.code[i].cls, executed[i],
+                              threads[i], cost.sectorsRead, cost.sectorsWritten, cost.sectorsIdeal, cost.bytes,
+                              cost.wavefronts, cost.wavefrontsIdeal, cost.macs, cost.waits, cost.divergent});
   }
   return report;
 }
@@ -243,6 +248,12 @@ Report collect(const Grid &grid, std::vector<Worker> &workers) {
 Report runOnce(Grid &grid) {
   grid.instructionsLeft = int64_t(std::min<uint64_t>(grid.options.maximumInstructions, uint64_t{1} << 62));
   uint64_t blocks = grid.shape.grid.volume();
+  grid.order.clear();
+  std::vector<uint64_t> sizes;
+  if (grid.options.checks.races && blocks <= GlobalShadow::maximumBlocks)
+    for (const Allocation &allocation : grid.view->allocations())
+      sizes.push_back(allocation.live ? allocation.size + 8 : 0);
+  grid.globalShadow.reset(sizes, grid.kernel->globalGranule);
   size_t count = grid.options.threads ? grid.options.threads : std::max(1u, std::thread::hardware_concurrency());
   count = size_t(std::min<uint64_t>(count, blocks));
   std::vector<Worker> workers(count);
@@ -250,6 +261,8 @@ Report runOnce(Grid &grid) {
     worker.grid = &grid;
     worker.executed.assign(grid.kernel->code.size(), 0);
     worker.executedThreads.assign(grid.kernel->code.size(), 0);
+    worker.costs.assign(grid.kernel->code.size(), {});
+    worker.raced.assign(grid.kernel->code.size(), 0);
     worker.lastAllocation.assign(grid.kernel->code.size(), nullptr);
   }
   std::atomic<uint64_t> next{0};

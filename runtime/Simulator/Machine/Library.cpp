@@ -174,6 +174,8 @@ void runMalloc(Warp &warp, const Record &record, uint32_t mask) {
     Address address = warp.block->grid->heap->allocate(size);
     if (const Allocation *heap = address ? warp.block->grid->view->find(address, size) : nullptr) {
       std::memset(heap->host + (address - heap->base), 0xA5, size);
+      if (GlobalShadow &shadow = warp.block->grid->globalShadow; shadow.tracks())
+        shadow.forget(size_t(heap - warp.block->grid->view->allocations().data()), address - heap->base, size);
       if (heap->written)
         std::memset(heap->written->data() + (address - heap->base), 0, size);
     }
@@ -194,21 +196,24 @@ void runFree(Warp &warp, const Record &record, uint32_t mask) {
 
 } // namespace
 
+/// What a block takes of the heap: a small overrun lands in no other block.
+static uint64_t roomFor(uint64_t size) { return (size + 15) / 16 * 16 + 32; }
+
 Address DeviceHeap::allocate(uint64_t size) {
   std::lock_guard lock(mutex_);
   if (size == 0 || size > bytes)
     return 0;
-  size = (size + 15) / 16 * 16;
+  const uint64_t wanted = roomFor(size);
   for (bool again : {false, true}) {
     if (again)
       reuse();
-    auto at = std::find_if(free_.begin(), free_.end(), [&](const auto &range) { return range.second >= size; });
+    auto at = std::find_if(free_.begin(), free_.end(), [&](const auto &range) { return range.second >= wanted; });
     if (at == free_.end())
       continue;
     auto [address, room] = *at;
     free_.erase(at);
-    if (room > size)
-      free_[address + size] = room - size;
+    if (room > wanted)
+      free_[address + wanted] = room - wanted;
     used_[address] = size;
     return address;
   }
@@ -217,7 +222,9 @@ Address DeviceHeap::allocate(uint64_t size) {
 
 /// Freed blocks become free ones, neighbours joined.
 void DeviceHeap::reuse() {
-  free_.merge(quarantine_);
+  for (auto &[address, size] : quarantine_)
+    free_[address] = roomFor(size);
+  quarantine_.clear();
   for (auto at = free_.begin(); at != free_.end();) {
     auto after = std::next(at);
     if (after != free_.end() && at->first + at->second == after->first) {

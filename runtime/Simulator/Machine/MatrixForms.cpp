@@ -32,6 +32,7 @@ void runProduct(Warp &warp, const Record &record, uint32_t mask) {
   else
     sem::multiply(p.product, a, b, c, d);
   warp.worker->counters.mmaMacs += p.macs;
+  warp.worker->costs[warp.here()].macs += p.macs;
 }
 
 sem::MatrixType matrixType(Type type) {

@@ -42,6 +42,31 @@ uint64_t arrivals(uint64_t object, uint64_t count, bool drop) {
   return left ? make(want, left, phase(object)) : make(want, want, phase(object) + 1);
 }
 
+/// Lets the copies be done that arrive at an mbarrier when they are, now that somebody waits for it: the latest moment
+/// that a program can tell. True where any arrived.
+bool arriveWithCopies(Block &block, uint64_t object) {
+  bool any = false;
+  std::erase_if(block.arrivals, [&](const AsyncArrival &arrival) {
+    if (arrival.object != object)
+      return false;
+    Warp &warp = block.warps[arrival.warp];
+    completeIssued(warp, arrival.lane, arrival.sequence);
+    std::byte *at = block.shared.data() + object;
+    uint64_t now;
+    std::memcpy(&now, at, 8);
+    if ((now & markMask) != mark || pending(now) == 0)
+      return true;
+    now = arrivals(now, 1, false);
+    StrongAccess access(warp, orderStrong | orderRelease, sharedKey(block, uint32_t(object)));
+    std::memcpy(at, &now, 8);
+    access.done(false, true, true);
+    return any = true;
+  });
+  if (any)
+    block.warps[0].worker->changed = true;
+  return any;
+}
+
 void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
   const auto &form = *static_cast<const MbarrierForm *>(record.aux);
   LaneAddresses addresses(warp, record, record.op[1], record.wideAddress);
@@ -50,8 +75,11 @@ void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
                                             : resolveGeneric(warp, record, mask, addresses.at, 8, kind);
   uint64_t results[laneCount] = {};
   uint32_t bits = 0;
-  if (form.what == What::AsyncArrive)
-    awaitCopies(warp, mask, ~0u);
+  auto passed = [&](unsigned lane) {
+    StrongAccess access(warp, orderStrong | orderAcquire, orderKey(warp, addresses.at[lane], true));
+    access.done(true, false, false);
+    bits |= 1u << lane;
+  };
   eachLane(at.mask, [&](unsigned lane) {
     uint64_t object;
     std::memcpy(&object, at.at[lane], 8);
@@ -85,25 +113,37 @@ void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
       next = arrivals(object, operand, form.what == What::ArriveDrop);
       break;
     case What::AsyncArrive:
-      if (form.noIncrement && pending(object) == 0)
-        return misuse("arrives at an mbarrier that waits for no one");
-      next = form.noIncrement ? arrivals(object, 1, false) : object;
+      // The arrival itself comes when the copies are done, see `arriveWithCopies`.
+      if (form.noIncrement ? pending(object) == 0 : pending(object) == countMask)
+        return misuse("arrives at an mbarrier that cannot wait for it");
+      warp.block->arrivals.push_back(
+          {warp.index, lane, uint32_t(addresses.at[lane] & windowOffsetMask), warp.async.issued});
+      next = form.noIncrement ? object : make(expected(object), pending(object) + 1, phase(object));
       break;
     case What::TestWait:
+      if (phase(object) == phase(operand) && arriveWithCopies(*warp.block, addresses.at[lane] & windowOffsetMask))
+        std::memcpy(&object, at.at[lane], 8);
       if ((operand & markMask) != mark || uint16_t(phase(object) - phase(operand)) > 1)
         misuse((operand & markMask) != mark
                    ? "waits for a state that no mbarrier.arrive gave"
                    : format("waits for phase {} of an mbarrier that is in phase {}", phase(operand), phase(object)));
-      bits |= uint32_t(phase(object) != phase(operand)) << lane;
+      if (phase(object) != phase(operand))
+        passed(lane);
       return;
     case What::TestParity:
-      bits |= uint32_t((phase(object) & 1) != (operand & 1)) << lane;
+      if ((phase(object) & 1) == (operand & 1) && arriveWithCopies(*warp.block, addresses.at[lane] & windowOffsetMask))
+        std::memcpy(&object, at.at[lane], 8);
+      if ((phase(object) & 1) != (operand & 1))
+        passed(lane);
       return;
     }
     warp.worker->changed = true;
     if (tracksShared(warp))
       shadowWrite(warp, lane, uint32_t(addresses.at[lane] & windowOffsetMask), 8, nullptr, form.what != What::Init);
+    StrongAccess access(warp, form.what == What::Init ? 0 : orderStrong | orderRelease,
+                        orderKey(warp, addresses.at[lane], true));
     std::memcpy(at.at[lane], &next, 8);
+    access.done(false, form.what == What::Arrive || form.what == What::ArriveDrop, true);
   });
   if (form.what == What::TestWait || form.what == What::TestParity) {
     commitPredicate(warp.predicate(record.op[0]), bits, mask);
@@ -133,7 +173,7 @@ void bind(Binding &b, What what) {
   b.record.op[1] = address.base;
   b.record.imm = address.offset;
   b.record.wideAddress = address.wide;
-  b.record.synchronizes = true;
+  b.record.order = orderStrong;
   b.site.addressOperand = 1;
   if (at < b.operandCount())
     b.record.op[2] = b.source(b.operand(at++), what == What::TestWait ? Type::B64 : Type::U32);

@@ -2,6 +2,7 @@
 // ld, st, prefetch (PTX ISA 9.7.9.8 to 9.7.9.16).
 #include "runtime/Simulator/Machine/Access.h"
 #include "runtime/Simulator/Machine/Decode.h"
+#include "runtime/Simulator/Machine/GlobalRaces.h"
 #include "runtime/Simulator/Machine/Lanes.h"
 #include "runtime/Support/Format.h"
 
@@ -11,11 +12,17 @@ namespace {
 using ptx::Space;
 using ptx::Type;
 
+bool isShared(uint64_t address) { return address >> windowShift == sharedWindow >> windowShift; }
+
+template <Space S> uint64_t strongKey(const Warp &warp, uint64_t address) {
+  return orderKey(warp, address, S == Space::Shared || (S == Space::Generic && isShared(address)));
+}
+
 /// ld: wide[i] = element i of the vector at op[0] + imm.
 template <Space S, typename T> void runLoad(Warp &warp, const Record &record, uint32_t mask) {
   LaneAddresses addresses(warp, record, record.op[0], record.wideAddress);
   Resolved from = resolve<S>(warp, record, mask, addresses.at, sizeof(T) * record.vector, AccessKind::Read);
-  warp.spun |= record.synchronizes;
+  warp.spun |= record.order != 0;
   for (unsigned element = 0; element < record.vector; ++element) {
     SlotOf<T> results[laneCount];
     auto load = [&](unsigned lane) {
@@ -26,7 +33,14 @@ template <Space S, typename T> void runLoad(Warp &warp, const Record &record, ui
       else
         results[lane] = uint32_t(int32_t(value)); // sign- or zero-extended by T
     };
-    if (from.mask == ~0u) {
+    if (record.order != 0) {
+      std::memset(results, 0, sizeof results);
+      eachLane(from.mask, [&](unsigned lane) {
+        StrongAccess access(warp, record.order, strongKey<S>(warp, addresses.at[lane]));
+        load(lane);
+        access.done(true, false, false);
+      });
+    } else if (from.mask == ~0u) {
       for (unsigned lane = 0; lane < laneCount; ++lane)
         load(lane);
     } else {
@@ -74,22 +88,30 @@ template <Space S, typename T> void runStore(Warp &warp, const Record &record, u
   LaneAddresses addresses(warp, record, record.op[0], record.wideAddress);
   const unsigned bytes = sizeof(T) * record.vector;
   Resolved to = resolve<S>(warp, record, mask, addresses.at, bytes, AccessKind::Write);
-  warp.spun |= record.synchronizes;
+  warp.spun |= record.order != 0;
   const SlotOf<T> *from[8];
   for (unsigned element = 0; element < record.vector; ++element)
     from[element] = warp.reg<const SlotOf<T>>(record.wide[element]);
   bool tracks = (S == Space::Shared || S == Space::Generic) && tracksShared(warp);
+  GlobalAccesses accesses(warp, record);
   auto store = [&](unsigned lane) {
     T values[8];
     for (unsigned element = 0; element < record.vector; ++element)
       values[element] = T(from[element][lane]);
-    if (tracks && (S == Space::Shared || addresses.at[lane] >> windowShift == sharedWindow >> windowShift)) {
-      auto offset = uint32_t(addresses.at[lane] & windowOffsetMask);
-      if (record.synchronizes && warp.block->grid->options.checks.races)
-        synchronizeAt(warp, sharedWindow | offset);
-      shadowWrite(warp, lane, offset, bytes, reinterpret_cast<const std::byte *>(values), record.synchronizes);
+    const auto *value = reinterpret_cast<const std::byte *>(values);
+    if (S == Space::Shared || (S == Space::Generic && isShared(addresses.at[lane]))) {
+      if (tracks)
+        shadowWrite(warp, lane, uint32_t(addresses.at[lane] & windowOffsetMask), bytes, value, record.order != 0);
+    } else if (S != Space::Local && addresses.at[lane] >> windowShift == 0 && accesses.tracks()) {
+      accesses.write(lane, addresses.at[lane], bytes, value);
     }
+    if (record.order == 0) {
+      std::memcpy(to.at[lane], values, bytes);
+      return;
+    }
+    StrongAccess access(warp, record.order, strongKey<S>(warp, addresses.at[lane]));
     std::memcpy(to.at[lane], values, bytes);
+    access.done(false, true, false);
   };
   eachLane(to.mask, store);
   if constexpr (S != Space::Local) // local memory is part of what `stateOf` sees
@@ -177,7 +199,15 @@ size_t vectorLength(const Binding &b) {
   return vector.empty() ? 1 : size_t(vector[1] - '0');
 }
 
-bool synchronizes(const Binding &b) { return b.has("order") && b.modifier("order") != "weak"; }
+/// OrderBits of a load or store: volatile is relaxed at system scope (PTX ISA 8.3).
+uint8_t orderOf(const Binding &b) {
+  std::string_view order = b.modifier("order"), scope = b.modifier("scope");
+  if (order.empty() || order == "weak")
+    return 0;
+  const bool wide = order == "volatile" || order == "mmio" || scope == "gpu" || scope == "sys";
+  return uint8_t(orderStrong | (order == "acquire" ? orderAcquire : 0) | (order == "release" ? orderRelease : 0) |
+                 (wide ? orderWide : 0));
+}
 
 void setClass(Binding &b, Space space, bool load) {
   b.record.cls = space == Space::Shared  ? (load ? InstructionClass::SharedLoad : InstructionClass::SharedStore)
@@ -199,10 +229,9 @@ void bindLoad(Binding &b) {
   b.setWide(std::move(refs), count);
   Space space = bindAddress(b, b.operand(1), spaceNamed(b.modifier("space")));
   b.record.vector = uint8_t(count);
-  b.record.synchronizes = synchronizes(b);
+  b.record.order = orderOf(b);
   setClass(b, space, true);
-  if (space == Space::Shared || space == Space::Generic)
-    b.decoder.noteSharedAccess(std::max(1u, ptx::typeBits(type) / 8));
+  b.decoder.noteAccess(space, std::max(1u, ptx::typeBits(type) / 8));
   bool uniform = space == Space::Param && (b.record.op[0] & constantRef);
   if (uniform) {
     uint64_t base;
@@ -248,13 +277,12 @@ void bindStore(Binding &b) {
   b.setWide(std::move(refs), 0);
   Space space = bindAddress(b, b.operand(0), spaceNamed(b.modifier("space")));
   b.record.vector = uint8_t(count);
-  b.record.synchronizes = synchronizes(b);
+  b.record.order = orderOf(b);
   b.site.storesGlobal = space == Space::Global;
   setClass(b, space, false);
   if (space == Space::Param)
     b.fail(b.operand(0), "expected memory that can be written, but an entry's parameters cannot");
-  if (space == Space::Shared || space == Space::Generic)
-    b.decoder.noteSharedAccess(std::max(1u, ptx::typeBits(type) / 8));
+  b.decoder.noteAccess(space, std::max(1u, ptx::typeBits(type) / 8));
   switch (ptx::typeBits(type)) {
   case 8:
     b.record.run = storeTo<uint8_t>(space);

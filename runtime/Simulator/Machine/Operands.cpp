@@ -313,9 +313,12 @@ Ref Decoder::carryFlag() {
   return carry_;
 }
 
-void Decoder::noteSharedAccess(unsigned bytes) {
+void Decoder::noteAccess(ptx::Space space, unsigned bytes) {
   unsigned shift = unsigned(std::countr_zero(std::max(bytes, 1u)));
-  kernel_.sharedGranule = std::min(kernel_.sharedGranule, shift);
+  if (space == ptx::Space::Shared || space == ptx::Space::Generic)
+    kernel_.sharedGranule = std::min(kernel_.sharedGranule, shift);
+  if (space == ptx::Space::Global || space == ptx::Space::Generic)
+    kernel_.globalGranule = std::min(kernel_.globalGranule, shift);
 }
 
 } // namespace weft::simulator::machine

@@ -58,8 +58,7 @@ struct Record {
   bool hidden = false;      ///< made by the decoder, not written in the PTX: not counted
   uint8_t vector = 1;       ///< elements of a vector access
   bool wideAddress = false; ///< the address operand is a 64-bit register
-  bool synchronizes =
-      false; ///< volatile, relaxed, acquire, release or atomic: orders threads, and may be a spin loop's
+  uint8_t order = 0;        ///< OrderBits of a volatile, relaxed, acquiring, releasing or atomic access; 0: a weak one
 };
 
 /// What is said about a record in messages and profiles.
@@ -100,6 +99,7 @@ struct Kernel {
   uint32_t staticShared = 0;
   uint32_t dynamicSharedAlign = 16;
   unsigned sharedGranule = 2; ///< log2 of the smallest shared access: what races are tracked by
+  unsigned globalGranule = 2; ///< likewise of global accesses
   bool usesAsync = false;
   bool usesReserved = false;                ///< reads %reserved_smem_offset_*: gets shared memory behind its own
   bool usesHeap = false;                    ///< calls malloc

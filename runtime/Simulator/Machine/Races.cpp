@@ -14,9 +14,9 @@ std::string place(uint32_t offset, unsigned bytes) {
   return format("{} bytes at byte {} of shared memory", bytes, offset);
 }
 
-bool readersOrdered(const SharedShadow &shadow, uint32_t warp, const Granule &g) {
+bool readersOrdered(const Warp &warp, const Granule &g) {
   for (uint32_t rest = g.readWarps; rest; rest &= rest - 1)
-    if (!shadow.ordered(warp, uint32_t(__builtin_ctz(rest)), g.readClock))
+    if (!happenedBefore(warp, uint32_t(__builtin_ctz(rest)), g.readClock))
       return false;
   return true;
 }
@@ -38,8 +38,8 @@ bool shadowRead(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, bool
                "reads " + place(offset, bytes) + ", which a cp.async may still write",
                otherSide(warp, "copies to", g->writeThread, g->writePc));
     } else if (checks.races && g->writeClock && g->writeThread != me &&
-               !shadow.ordered(warp.index, g->writeThread / laneCount, g->writeClock) &&
-               !(atomic && (g->flags & Granule::Atomic))) {
+               !happenedBefore(warp, g->writeThread / laneCount, g->writeClock) &&
+               !(g->flags & (atomic ? Granule::Atomic : Granule::Swapped))) {
       report(warp, FindingKind::SharedRace, lane,
              "reads " + place(offset, bytes) + ", and no barrier orders that after a write",
              otherSide(warp, "wrote", g->writeThread, g->writePc));
@@ -48,7 +48,7 @@ bool shadowRead(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, bool
       g->flags &= uint8_t(~Granule::AtomicReads);
     else if (g->readWarps == 0)
       g->flags |= Granule::AtomicReads;
-    if (g->readWarps == 0 || (g->readClock != now && readersOrdered(shadow, warp.index, *g))) {
+    if (g->readWarps == 0 || (g->readClock != now && readersOrdered(warp, *g))) {
       g->readWarps = 1u << (warp.index & 31);
       g->readThread = me;
       g->readClock = now;
@@ -69,6 +69,7 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
   const Checks &checks = warp.block->grid->options.checks;
   const auto me = uint16_t(warp.index * laneCount + lane);
   const uint32_t now = shadow.now(warp.index), pc = warp.here();
+  const bool swap = atomic && (warp.kernel->code[pc].order & orderSwap);
   Granule *g = &shadow.at(offset), *end = &shadow.at(offset + bytes - 1) + 1;
   for (; g != end; ++g) {
     if ((g->flags & Granule::Pending) && checks.async)
@@ -77,7 +78,7 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
              otherSide(warp, "copies to", g->writeThread, g->writePc));
     if (checks.races) {
       if (g->writeClock && g->writeThread != me && !(g->flags & Granule::Pending) &&
-          !shadow.ordered(warp.index, g->writeThread / laneCount, g->writeClock) &&
+          !happenedBefore(warp, g->writeThread / laneCount, g->writeClock) &&
           !(atomic && (g->flags & Granule::Atomic))) {
         bool same = value && std::memcmp(warp.block->shared.data() + offset, value, bytes) == 0;
         report(warp, FindingKind::SharedRace, lane,
@@ -86,12 +87,12 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
                          : ", and no barrier orders that after another write"),
                otherSide(warp, "wrote", g->writeThread, g->writePc), same);
       }
-      for (uint32_t rest = g->readWarps; rest; rest &= rest - 1) {
+      // A weak read before a compare-and-swap only guesses what it will find.
+      for (uint32_t rest = swap ? 0 : g->readWarps; rest; rest &= rest - 1) {
         auto reader = uint32_t(__builtin_ctz(rest));
         bool another = reader != warp.index || (g->readThread / laneCount == warp.index &&
                                                 (g->readThread != me || (g->flags & Granule::ReadByLanes)));
-        if (another && !shadow.ordered(warp.index, reader, g->readClock) &&
-            !(atomic && (g->flags & Granule::AtomicReads))) {
+        if (another && !happenedBefore(warp, reader, g->readClock) && !(atomic && (g->flags & Granule::AtomicReads))) {
           report(warp, FindingKind::SharedRace, lane,
                  "writes " + place(offset, bytes) + ", and no barrier orders that after a read",
                  otherSide(warp, "read", g->readThread, g->readPc));
@@ -103,17 +104,8 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
     g->writePc = pc;
     g->writeThread = me;
     g->readWarps = 0;
-    g->flags = atomic ? Granule::Atomic : 0;
+    g->flags = uint8_t((atomic ? Granule::Atomic : 0) | (swap ? Granule::Swapped : 0));
   }
-}
-
-void synchronizeAt(Warp &warp, uint64_t address) {
-  std::vector<uint32_t> &clocks = warp.block->syncClocks[address];
-  SharedShadow &shadow = warp.block->shadow;
-  if (!clocks.empty())
-    shadow.acquire(warp.index, clocks, clocks[warp.index]);
-  shadow.release(warp.index, clocks);
-  shadow.syncWarp(warp.index);
 }
 
 } // namespace weft::simulator::machine

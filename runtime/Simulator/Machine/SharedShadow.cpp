@@ -10,6 +10,7 @@ void SharedShadow::reset(uint32_t bytes, unsigned shift, uint32_t warps) {
   warps_ = warps;
   granules_.assign((bytes >> shift) + 1, Granule{});
   clocks_.assign(size_t(warps) * warps, 0);
+  own_.assign(warps, 1);
 }
 
 void SharedShadow::release(uint32_t warp, std::vector<uint32_t> &joined) {
@@ -23,6 +24,7 @@ void SharedShadow::acquire(uint32_t warp, const std::vector<uint32_t> &joined, u
   for (uint32_t other = 0; other < warps_; ++other)
     clocks_[warp * warps_ + other] = std::max(clocks_[warp * warps_ + other], joined[other]);
   clocks_[warp * warps_ + warp] = std::max(clocks_[warp * warps_ + warp], stamp);
+  own_[warp] = std::max(own_[warp], stamp + 1);
 }
 
 } // namespace weft::simulator::machine

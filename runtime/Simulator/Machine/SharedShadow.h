@@ -4,7 +4,8 @@
 // Order is by vector clocks over warps: an access is stamped (warp, clock of that warp); it happened before an access
 // by warp w where w's clock vector has reached the stamp. A barrier joins the vectors of all that took part, then every
 // participant's own clock advances. Lanes of one warp are ordered among themselves by the same rule, the warp's own
-// entry advancing at bar.warp.sync and at barriers; the same lane is always ordered.
+// entry advancing at bar.warp.sync and at barriers; the same lane is always ordered. What goes by atomics and fences is
+// in Order.h.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,7 @@ struct Granule {
     Atomic = 8,       ///< the last write was an atomic
     Poisoned = 16,    ///< written with a value that nothing wrote
     AtomicReads = 32, ///< all reads since the last write were atomic
+    Swapped = 64,     ///< the last write was a compare-and-swap
   };
 };
 
@@ -41,14 +43,17 @@ public:
   unsigned shift() const { return shift_; }
   Granule &at(uint32_t byte) { return granules_[byte >> shift_]; }
 
+  uint32_t warps() const { return warps_; }
   /// The clock that accesses of a warp are stamped with now.
-  uint32_t now(uint32_t warp) const { return clocks_[warp * warps_ + warp] + 1; }
+  uint32_t now(uint32_t warp) const { return own_[warp]; }
+  /// Later accesses of a warp get another stamp, its lanes not being ordered by that.
+  void advance(uint32_t warp) { ++own_[warp]; }
   /// Whether an access stamped (owner, clock) happened before everything `warp` does now.
   bool ordered(uint32_t warp, uint32_t owner, uint32_t clock) const { return clocks_[warp * warps_ + owner] >= clock; }
   const uint32_t *clocksOf(uint32_t warp) const { return &clocks_[warp * warps_]; }
 
   /// Lanes of one warp met.
-  void syncWarp(uint32_t warp) { ++clocks_[warp * warps_ + warp]; }
+  void syncWarp(uint32_t warp) { clocks_[warp * warps_ + warp] = own_[warp]++; }
   /// What `warp` has done so far is handed to `joined`, a clock per warp (empty at first).
   void release(uint32_t warp, std::vector<uint32_t> &joined);
   /// All that was handed to `joined` happened before what `warp` does from now on. `stamp` is its own new clock, at
@@ -60,6 +65,7 @@ private:
   uint32_t warps_ = 0;
   std::vector<Granule> granules_;
   std::vector<uint32_t> clocks_; ///< warps x warps
+  std::vector<uint32_t> own_;    ///< each warp's stamp
 };
 
 } // namespace weft::simulator::machine

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "runtime/Simulator/Machine/Findings.h"
+#include "runtime/Simulator/Machine/GlobalShadow.h"
+#include "runtime/Simulator/Machine/Order.h"
 #include "runtime/Simulator/Machine/Program.h"
 #include "runtime/Simulator/Machine/SharedShadow.h"
 #include "runtime/Simulator/Memory.h"
@@ -50,6 +52,7 @@ struct Fragment {
 struct AsyncCopy {
   uint32_t mask = 0; ///< lanes whose copy is not done
   uint32_t pc = 0;
+  uint64_t sequence = 0; ///< in the order of issue
   uint8_t bytes = 0;
   uint8_t count[laneCount]; ///< bytes really copied, the rest is zero
   uint32_t to[laneCount];
@@ -61,6 +64,7 @@ struct AsyncCopy {
 struct AsyncQueue {
   std::vector<AsyncCopy> copies;
   uint32_t committed[laneCount] = {}; ///< groups per lane
+  uint64_t issued = 0;
 };
 
 struct Warp {
@@ -84,6 +88,7 @@ struct Warp {
   std::vector<Fragment> fragments; ///< all but the current one while it runs
   std::vector<Join> joins;
   AsyncQueue async;
+  WarpOrder order;
   std::vector<std::byte> registers;
   std::vector<std::byte> local;
   std::vector<uint8_t> localWritten; ///< one per byte of `local`, where checked
@@ -107,8 +112,36 @@ struct Barrier {
   uint32_t firstPc = 0;
   std::vector<uint32_t> lanes;  ///< per warp, lanes that arrived
   std::vector<uint32_t> joined; ///< clocks of all that arrived
+  WarpOrder order;              ///< and what they knew
   uint32_t count = 0;           ///< threads whose bar.red predicate held
   bool all = true;              ///< whether it held for every thread
+};
+
+/// A cp.async.mbarrier.arrive whose copies are on their way.
+struct AsyncArrival {
+  uint32_t warp, lane;
+  uint32_t object;   ///< byte of shared memory
+  uint64_t sequence; ///< copies that the lane issued before
+};
+
+/// What one record cost, in the units of Counters.
+struct RecordCost {
+  uint64_t sectorsRead = 0, sectorsWritten = 0, sectorsIdeal = 0;
+  uint64_t wavefronts = 0, wavefrontsIdeal = 0;
+  uint64_t bytes = 0; ///< that lanes asked for in global memory
+  uint64_t macs = 0, waits = 0, divergent = 0;
+
+  void add(const RecordCost &other) {
+    sectorsRead += other.sectorsRead;
+    sectorsWritten += other.sectorsWritten;
+    sectorsIdeal += other.sectorsIdeal;
+    wavefronts += other.wavefronts;
+    wavefrontsIdeal += other.wavefrontsIdeal;
+    bytes += other.bytes;
+    macs += other.macs;
+    waits += other.waits;
+    divergent += other.divergent;
+  }
 };
 
 struct Block {
@@ -122,8 +155,8 @@ struct Block {
   uint32_t liveWarps = 0;
   bool aborted = false;
   uint64_t turns = 0;
-  bool idle = false; ///< in its last round every warp spun and nothing changed
-  std::unordered_map<uint64_t, std::vector<uint32_t>> syncClocks; ///< by address of an atomic: what was released there
+  bool idle = false;                  ///< in its last round every warp spun and nothing changed
+  std::vector<AsyncArrival> arrivals; ///< at mbarriers, when copies are done
 };
 
 /// What one worker thread counts and remembers.
@@ -131,6 +164,8 @@ struct Worker {
   Grid *grid = nullptr;
   Counters counters;
   std::vector<uint64_t> executed, executedThreads; ///< per record
+  std::vector<RecordCost> costs;                   ///< likewise
+  std::vector<uint8_t> raced;                      ///< likewise, races found in global memory
   std::vector<const Allocation *> lastAllocation;  ///< per record, where it accessed global memory last
   FindingLog findings;
   std::map<uint64_t, std::string> output; ///< what blocks printed
@@ -172,6 +207,8 @@ struct Grid {
   std::vector<std::byte> constants; ///< the pool with its addresses filled in
   std::vector<std::byte> parameters;
   std::shared_ptr<DeviceHeap> heap;
+  OrderGraph order;
+  GlobalShadow globalShadow;
   uint32_t sharedBytes = 0;
   uint32_t threadsPerBlock = 0, warpsPerBlock = 0;
   std::atomic<uint64_t> changes{0}; ///< rounds in which something happened that others may wait for

@@ -3,6 +3,7 @@
 // the map.
 #include "runtime/Simulator/Machine/Access.h"
 #include "runtime/Simulator/Machine/Divergence.h"
+#include "runtime/Simulator/Machine/GlobalRaces.h"
 #include "runtime/Simulator/Machine/Lanes.h"
 #include "runtime/Simulator/Machine/MatrixOperands.h"
 #include "runtime/Support/Format.h"
@@ -49,6 +50,7 @@ void transfer(Warp &warp, const Record &record, const Fragment &fragment, uint32
                 : fragment.space == Space::Global ? resolveGlobal(warp, record, mask, addresses, bytes, kind)
                                                   : resolveGeneric(warp, record, mask, addresses, bytes, kind);
   bool wide = fragment.bits == 64;
+  GlobalAccesses accesses(warp, record);
   eachLane(at.mask, [&](unsigned lane) {
     uint64_t value = 0;
     if (fragment.load) {
@@ -64,6 +66,8 @@ void transfer(Warp &warp, const Record &record, const Fragment &fragment, uint32
         (fragment.space == Space::Shared || addresses[lane] >> windowShift == sharedWindow >> windowShift))
       shadowWrite(warp, lane, uint32_t(addresses[lane] & windowOffsetMask), bytes,
                   reinterpret_cast<const std::byte *>(&value));
+    else if (addresses[lane] >> windowShift == 0 && fragment.space != Space::Shared && accesses.tracks())
+      accesses.write(lane, addresses[lane], bytes, reinterpret_cast<const std::byte *>(&value));
     std::memcpy(at.at[lane], &value, bytes);
     warp.worker->changed = true;
   });
@@ -131,7 +135,7 @@ void bindFragment(Binding &b, bool load) {
   b.site.addressOperand = 0;
   if (b.operandCount() > 2)
     b.record.op[1] = b.source(b.operand(2), Type::U32);
-  b.decoder.noteSharedAccess(std::min(4u, std::max(1u, fragment.bits / 8)));
+  b.decoder.noteAccess(fragment.space, std::min(4u, std::max(1u, fragment.bits / 8)));
   b.keep(fragment);
   b.record.run = runFragment;
 }

@@ -1,0 +1,113 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// What happened before what, across the warps and blocks of a grid (PTX ISA 8, memory consistency model).
+//
+// Inside a block, SharedShadow's vector clocks say it. Strong accesses (atomic, volatile, relaxed, acquire, release)
+// and fences carry it further: a release leaves a *moment* at its address, an acquire that reads from there takes it
+// over. A moment knows its block's clocks and the moments that its thread knew of, so moments form a graph that only
+// grows, and a question walks it. Questions are asked only where two accesses conflict and the block's own clocks do
+// not order them.
+//
+// Taken from the model: relaxed accesses order nothing by themselves; a fence before a relaxed write makes it a
+// release, one after a relaxed read an acquire; read-modify-writes continue what was released before them; scopes must
+// include the other side. More generous than the model: a barrier counts as the fence after a relaxed read, and hands a
+// fence that one thread made before it on to the others, since widely used code rests on both.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace weft::simulator::machine {
+
+struct Warp;
+struct Block;
+struct Record;
+
+/// A moment's number; 0 is none.
+using Moment = uint32_t;
+
+/// What a strong access or a fence orders: bits of Record::order.
+enum OrderBits : uint8_t {
+  orderStrong = 1,
+  orderAcquire = 2,
+  orderRelease = 4,
+  orderWide = 8,     ///< scope .gpu or .sys, else .cta
+  orderSwap = 16,    ///< a compare-and-swap: may follow a weak read that only guesses what it will find
+  orderUniform = 32, ///< a read of one address by all lanes, as of a scalar that a compiler keeps in every thread
+};
+
+/// What a warp knows of others and has prepared for them.
+struct WarpOrder {
+  Moment known = 0;                            ///< what was acquired
+  Moment wideFence = 0, narrowFence = 0;       ///< as of the last fence of that scope: what a relaxed write releases
+  Moment wideUnfenced = 0, narrowUnfenced = 0; ///< read from by relaxed accesses: acquired by the next fence
+};
+
+/// The moments of one launch, and what was released at which address. Its functions may be called from several threads.
+class OrderGraph {
+public:
+  OrderGraph() { clear(); }
+  void clear();
+  Moment add(uint32_t block, const uint32_t *clocks, uint32_t warps, uint32_t warp, uint32_t now, Moment known);
+  /// Both.
+  Moment join(Moment a, Moment b);
+  /// Whether what `warp` of `block` did up to its clock `clock` is known to `from`. True where the graph is full.
+  bool knows(Moment from, uint32_t block, uint32_t warp, uint32_t clock) const;
+
+  /// What was last released at an address, for other blocks and for one block.
+  struct Released {
+    Moment wide = 0, narrow = 0;
+    uint32_t narrowBlock = 0;
+  };
+  /// The addresses of one stripe are accessed under its lock.
+  struct Stripe {
+    std::mutex mutex;
+    std::unordered_map<uint64_t, Released> released;
+  };
+  Stripe &stripeOf(uint64_t key) { return stripes_[(key >> 2) * 0x9E3779B97F4A7C15u >> 58]; }
+
+private:
+  struct Node {
+    uint32_t block;
+    std::vector<uint32_t> clocks; ///< empty in a node that only joins
+    Moment first = 0, second = 0;
+  };
+  mutable std::mutex mutex_;
+  std::deque<Node> nodes_;
+  std::array<Stripe, 64> stripes_;
+};
+
+/// Whether an access of a warp of the same block, stamped with its clock, happened before what `warp` does now.
+bool happenedBefore(const Warp &warp, uint32_t owner, uint32_t clock);
+/// The same for a warp of any block.
+bool happenedBefore(const Warp &warp, uint32_t block, uint32_t owner, uint32_t clock);
+
+/// A fence of scope .cta or wider.
+void fence(Warp &warp, bool wide);
+
+/// Where lanes meet: reads before it count as fenced.
+void fenceReads(Warp &warp);
+
+/// A lane's strong access to global memory at `key`, or to shared memory (see sharedKey). The lock of its stripe is
+/// held from construction on, so that accesses and what they release happen in one order.
+class StrongAccess {
+public:
+  StrongAccess(Warp &warp, uint8_t order, uint64_t key);
+  /// After the access: what it read from and whether it wrote.
+  void done(bool reads, bool writes, bool modifies);
+
+private:
+  Warp &warp_;
+  uint8_t order_;
+  uint64_t key_;
+  OrderGraph::Stripe *stripe_ = nullptr;
+  std::unique_lock<std::mutex> lock_;
+};
+
+/// The key of a byte of a block's shared memory.
+uint64_t sharedKey(const Block &block, uint32_t offset);
+
+} // namespace weft::simulator::machine
