@@ -6,6 +6,7 @@ libraries.
                                   weft.toeplitz, weft.diag, weft.rope, weft.rms_norm and functions of elements
     weft.causal(), weft.window(left, right), ...   patterns: which pairs attend; & | ~ combine them; weft.patterns lists
                                   them, weft.draw(pattern, path) draws them
+    weft.attention                attend, sema: mechanisms as one call each
     @weft.jit                     a tile kernel: kernel[grid](*args, BLOCK=64, num_warps=4); weft.language is its
     language
     weft.compile(fn, ...)         a PTX library from a kernel

@@ -216,6 +216,9 @@ def test_matrices_of_mixers(draw):
     assert matrix.shape == (1, 2, 16, 12, 12)
     reference = mixers.toeplitz_matrix(taps.float(), 12, centred=True).view(2, 16, 12, 12)
     assert torch.equal(matrix[0], reference)
+    near, far = weft.softmax(q, weft.domain(k), weft.domain(k[:, :, :5])).matrix()
+    assert near.shape[3] == 12 and far.shape[3] == 5
+    assert ((near.sum(-1) + far.sum(-1)) - 1).abs().max() < 2e-3
     assert np.allclose(weft.mean(causal=True).matrix(9)[0, 0], np.tri(9) / np.arange(1, 10)[:, None])
 
 

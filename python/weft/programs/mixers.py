@@ -197,7 +197,7 @@ def softmax(
     q [B, H, N, D], k [B, Hkv, M, D], Hkv a divisor of H. ``score_mod(score, b, h, n, m)`` changes a score;
     ``scale`` is 1/sqrt(D) unless given; ``sink`` [H] is a logit in the normaliser without a value.
     """
-    domains = _domains(k, pattern, more)
+    domains = [Domain(lift(d.keys), d.pattern, lift(d.count)) for d in _domains(k, pattern, more)]
     given, lowered = attention(q, domains, scale, sink, score_mod)
     given.attributes["operandSegmentSizes"] = segments(
         1, len(domains), len([d for d in domains if d.count is not None]), int(sink is not None), len(lowered.operands)

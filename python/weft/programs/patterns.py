@@ -23,6 +23,13 @@ class Domain:
     pattern: Any = None
     count: Any = None
 
+    def __weft_parts__(self) -> list[tuple[str, Any]]:
+        return [("keys", self.keys), ("pattern", self.pattern), ("count", self.count)]
+
+    @staticmethod
+    def __weft_rebuild__(parts: dict[str, Any]) -> Domain:
+        return Domain(**parts)
+
 
 @dataclass(frozen=True)
 class Lowered:
