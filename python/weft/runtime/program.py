@@ -95,6 +95,8 @@ class Program:
             workspace = _empty(tensor.device, "i8", (call.workspace_bytes + 256,), poison)
             address = (workspace.data_ptr() + 255) // 256 * 256
         call.run(made, address, stream, poison)
+        if stream is not None and tensor is not None and tensor.is_cuda:  # their memory is in use on that stream too
+            _keep_for(stream, [*made, *inputs] if address is None else [*made, *inputs, workspace])
         return made
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
@@ -137,6 +139,14 @@ def _torch_types() -> tuple[Any, dict[str, Any]]:
     import torch
 
     return torch, {ours: getattr(torch, theirs) for ours, theirs in _TORCH.items()}
+
+
+def _keep_for(stream: int, tensors: Sequence[Any]) -> None:
+    """Tell torch's allocator that CUDA tensors are used on a stream that is not its own."""
+    torch, _ = _torch_types()
+    for tensor in tensors:
+        if getattr(tensor, "is_cuda", False):
+            tensor.record_stream(torch.cuda.ExternalStream(stream, device=tensor.device))
 
 
 def _empty(device: Any, kind: str, shape: tuple[int, ...], poison: bool) -> Any:

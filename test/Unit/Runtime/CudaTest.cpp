@@ -4,6 +4,7 @@
 
 #include "runtime/Driver/Cuda.h"
 #include "runtime/Driver/CudaApi.h"
+#include "runtime/Launch/Launcher.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -42,11 +43,12 @@ using testing::HasSubstr;
 
 namespace {
 
-int liveObjects() {
+int askFake(const char *question) {
   void *library = dlopen(std::getenv("WEFT_LIBCUDA"), RTLD_NOW | RTLD_NOLOAD);
-  auto *count = reinterpret_cast<int (*)()>(dlsym(library, "fakeCudaLiveObjects"));
-  return count();
+  return reinterpret_cast<int (*)()>(dlsym(library, question))();
 }
+
+int liveObjects() { return askFake("fakeCudaLiveObjects"); }
 
 std::shared_ptr<Device> device(const std::string &name = "cuda:0") {
   Result<std::shared_ptr<Device>> opened = openDevice(name);
@@ -158,4 +160,36 @@ TEST(Cuda, NothingIsLeftBehind) {
     EXPECT_EQ(liveObjects(), 2) << "a kernel keeps its module and its device's context alive";
   }
   EXPECT_EQ(liveObjects(), 0);
+}
+
+TEST(Cuda, ProgramsAreQueuedWithoutWaiting) {
+  std::shared_ptr<Device> on = device();
+  std::vector<library::File> files{{"add.sm_80.ptx", samples::vectorAddPTX("sm_80")},
+                                   {"add.sm_90a.ptx", samples::vectorAddPTX("sm_90a")}};
+  auto library =
+      std::make_shared<const library::Library>(*library::makeLibrary("chain", samples::chainProgram(), files));
+  launch::Launcher launcher(library, on);
+  Result<std::shared_ptr<const launch::Plan>> plan = launcher.program("chain");
+  ASSERT_TRUE(plan) << plan.error().message;
+  StreamHandle stream = *on->createStream();
+  std::vector<float> ones(100, 1), sum(100);
+  launch::Tensor tensor;
+  tensor.rank = 1;
+  tensor.shape[0] = 100;
+  tensor.strides[0] = 1;
+  tensor.address = *on->allocate(400);
+  ASSERT_TRUE(on->copyIn(tensor.address, bytesOf(ones), stream));
+  std::vector<launch::Tensor> inputs(5, tensor), outputs{tensor};
+  outputs[0].address = *on->allocate(400);
+  uint64_t bytes = (*plan)->require(inputs)->workspaceBytes;
+  Address workspace = *on->allocate(bytes);
+  int before = askFake("fakeCudaWaits");
+  Status status = (*plan)->run(inputs, outputs, {workspace, bytes}, stream);
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_EQ(askFake("fakeCudaWaits"), before);
+  ASSERT_TRUE(on->copyOut(std::as_writable_bytes(std::span(sum)), outputs[0].address, stream));
+  EXPECT_EQ(sum, std::vector<float>(100, 5));
+  for (Address address : {tensor.address, outputs[0].address, workspace})
+    ASSERT_TRUE(on->free(address));
+  ASSERT_TRUE(on->destroyStream(stream));
 }

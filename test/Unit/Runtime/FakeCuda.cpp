@@ -22,6 +22,7 @@ std::set<void *> allocations, streams, events, modules;
 int retained[2];
 thread_local int pushed = 0;
 bool faulted = false;
+int waits = 0;
 
 struct Parameters {
   const float *x, *y;
@@ -141,6 +142,7 @@ CUresult cuStreamCreate(CUstream *stream, unsigned) { return create(streams, rei
 CUresult cuStreamDestroy_v2(CUstream stream) { return destroy(streams, stream); }
 CUresult cuStreamSynchronize(CUstream stream) {
   std::scoped_lock lock(guard);
+  ++waits;
   if (!pushed || (stream && !streams.contains(stream)))
     return invalidContext;
   return std::exchange(faulted, false) ? launchFailed : success;
@@ -148,7 +150,7 @@ CUresult cuStreamSynchronize(CUstream stream) {
 CUresult cuEventCreate(CUevent *event, unsigned) { return create(events, reinterpret_cast<void **>(event)); }
 CUresult cuEventDestroy_v2(CUevent event) { return destroy(events, event); }
 CUresult cuEventRecord(CUevent, CUstream) { return pushed ? success : invalidContext; }
-CUresult cuEventSynchronize(CUevent) { return pushed ? success : invalidContext; }
+CUresult cuEventSynchronize(CUevent) { return ++waits, pushed ? success : invalidContext; }
 CUresult cuEventElapsedTime(float *milliseconds, CUevent, CUevent) { return *milliseconds = 1.5f, success; }
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, int *options, void **values) {
@@ -189,5 +191,8 @@ int fakeCudaLiveObjects() {
   return static_cast<int>(allocations.size() + streams.size() + events.size() + modules.size()) + retained[0] +
          retained[1];
 }
+
+/// How often the host has waited for the device.
+int fakeCudaWaits() { return waits; }
 
 } // extern "C"
