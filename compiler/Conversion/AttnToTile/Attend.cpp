@@ -55,8 +55,8 @@ std::array<std::string, 3> attendGrid(const Attend &attend, attn::WholeTensorTyp
 }
 
 /// Which packed sequence has tile `tile` of all sequences' tiles: its number, the tile within it, and where it begins and
-/// ends; past the last, a sequence of length 0.
-static void findSequence(KernelFrame &frame, const TensorParameter &cu, int64_t rows, int64_t packed,
+/// ends. Gives whether there is none: programs past the last tile, whose sequence is to be taken as empty.
+static Value findSequence(KernelFrame &frame, const TensorParameter &cu, int64_t rows, int64_t packed,
                          Standing &standing) {
   TileBuilder &b = frame.b;
   auto bound = [&](Value index) { return b.load(b.addPtr(cu.pointer, b.cast(index, b.getI64Type())), {}); };
@@ -71,10 +71,9 @@ static void findSequence(KernelFrame &frame, const TensorParameter &cu, int64_t 
     Value here = b.both(b.less(found, b.i32(0)), b.less(left, tiles));
     scf::YieldOp::create(b, ValueRange{b.sub(left, tiles), b.select(here, s, found), b.select(here, left, within)});
   }
-  Value found = loop.getResult(1);
-  Value missing = b.less(found, b.i32(0));
-  standing.sequence = b.select(missing, b.i32(0), found);
-  standing.tile = b.select(missing, b.i32(1 << 20), loop.getResult(2)); // (Past any sequence's end: no row exists.)
+  standing.sequence = b.max(loop.getResult(1), b.i32(0));
+  standing.tile = loop.getResult(2);
+  return b.less(loop.getResult(1), b.i32(0));
 }
 
 Standing findStanding(KernelFrame &frame, const Attend &attend, DenseMap<Value, Value> &stored, int64_t rows,
@@ -90,14 +89,17 @@ Standing findStanding(KernelFrame &frame, const Attend &attend, DenseMap<Value, 
   if (!attend.cuSeqlens.empty()) {
     const TensorParameter queries = frame.input(stored.lookup(attend.cuSeqlens[0]));
     const TensorParameter keys = frame.input(stored.lookup(attend.cuSeqlens[1]));
-    findSequence(frame, tileKeys ? keys : queries, rows, packed, standing);
+    Value missing = findSequence(frame, tileKeys ? keys : queries, rows, packed, standing);
     auto bound = [&](const TensorParameter &cu, int64_t plus) {
       return b.load(b.addPtr(cu.pointer, b.cast(b.add(standing.sequence, b.i32(plus)), b.getI64Type())), {});
     };
     standing.queryBase = bound(queries, 0);
     standing.keyBase = bound(keys, 0);
-    standing.queryLength = b.sub(bound(queries, 1), standing.queryBase);
-    standing.keyLengths = {b.sub(bound(keys, 1), standing.keyBase)};
+    auto length = [&](const TensorParameter &cu, Value base) {
+      return b.select(missing, b.i32(0), b.sub(bound(cu, 1), base));
+    };
+    standing.queryLength = length(queries, standing.queryBase);
+    standing.keyLengths = {length(keys, standing.keyBase)};
   }
   Value keyHead = tileKeys ? standing.head : b.div(standing.head, b.i32(attend.group()));
   for (unsigned i = 0; i < attend.counts.size(); ++i) {
