@@ -1,5 +1,5 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""A profile as a picture: where the instructions go, what memory costs beside what it must, and what bounds the time."""
+"""A profile as a picture: where instructions go, what memory costs beside its minimum, and what bounds the time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def draw(profile: Profile, path: str | os.PathLike[str], gpu: str | Gpu, rows: i
     with matplotlib.rc_context(settings):
         figure: Any = Figure(figsize=(12, height + 2.9), layout="constrained")
         above, below = figure.subfigures(2, 1, height_ratios=[height, 2.5])
-        _instructions(*above.subplots(1, 3, width_ratios=[2.2, 1, 1], sharey=True), lines)
+        bars, sectors, wavefronts = above.subplots(1, 3, width_ratios=[2.2, 1, 1], sharey=True)
+        _instructions(bars, sectors, wavefronts, lines)
         _roofline(below.subplots(1, 1), profile, gpu)
         total = profile.total()
         figure.suptitle(
