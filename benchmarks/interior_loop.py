@@ -5,8 +5,9 @@
 
 Sliding-window causal attention walks the key blocks of a row of blocks in three loops: those that the window's far end
 cuts, those wholly inside, and those that the diagonal cuts. The loop in the middle does no mask arithmetic; what is
-left is the algorithm's own work. This counts its instructions by class in the machine code that ptxas makes, beside
-what Triton makes of the same source where Triton is installed.
+left is the algorithm's own work. This counts its instructions by class in the machine code that ptxas makes: of a tile
+kernel, beside what Triton makes of the same source where Triton is installed, and of the kernel that the program
+softmax(q, k, window) @ v becomes.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from weft.compiler.ptxas import Resources, assemble, find_tool
 from weft.compiler.sass import Loop, loops
 from weft.compiler.signature import parse
 from weft.demo import triton_peer
+from weft.programs.compiled import compiled
 
 BLOCK_M, BLOCK_N = 128, 64
 
@@ -125,6 +127,19 @@ def ours(D: int, target: str = "sm_80") -> Interior:
     return interior_of(resources)
 
 
+@weft.program
+def windowed(q, k, v):
+    return weft.softmax(q, k, weft.window(256, 0)) @ v
+
+
+def programs(D: int, target: str = "sm_80") -> Interior:
+    """The loop of the kernel that a program becomes, for aligned inputs."""
+    traced = windowed.declare(", ".join(f"{name}:fp16[B,H,N,{D}]:16" for name in "qkv"))
+    resources = assemble(compiled(traced, target, differentiate=False).ptx, target)
+    assert resources is not None, "ptxas was found"
+    return interior_of(resources)
+
+
 def tritons(D: int) -> Interior:
     """Triton's loop of the same source at the same tiling."""
     text = parse(signature(D))
@@ -148,7 +163,7 @@ def main() -> int:
         print("ptxas or cuobjdump was not found: nothing to count")
         return 1
     for D in (64, 128):
-        columns = {"Weft": ours(D)}
+        columns = {"Weft": ours(D), "program": programs(D)}
         if triton_peer.available():
             columns["Triton"] = tritons(D)
         print(f"flash attention forward, fp16, {BLOCK_M}×{BLOCK_N}, D {D}, {D // 16} warps, sm_80")

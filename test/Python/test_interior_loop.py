@@ -32,9 +32,10 @@ benchmark = load_benchmark()
 
 
 @needs_ptxas
+@pytest.mark.parametrize("made_of", ["ours", "programs"])
 @pytest.mark.parametrize("D", [64, 128])
-def test_instructions_per_block(D):
-    found = benchmark.ours(D)
+def test_instructions_per_block(D, made_of):
+    found = getattr(benchmark, made_of)(D)
     assert found.spill_bytes == 0
     assert found.loop.matrix_instructions == 128
     assert len(found.loop.instructions) <= MOST[D], found.loop.classes

@@ -29,6 +29,8 @@ llvm::SmallVector<tile::DotOp> productsFedBy(tile::DotOp dot) {
   return fed;
 }
 
+/// The products that others are computed from row by row, and those others; and what accumulates into one sum with
+/// them, as chunks of an inner axis do, so that the sum stays where it is.
 llvm::DenseSet<Operation *> findChained(func::FuncOp function) {
   llvm::DenseSet<Operation *> chained;
   function.walk([&](tile::DotOp dot) {
@@ -37,6 +39,16 @@ llvm::DenseSet<Operation *> findChained(func::FuncOp function) {
       chained.insert(next);
     }
   });
+  for (size_t before = ~size_t(0); before != chained.size();) {
+    before = chained.size();
+    function.walk([&](tile::DotOp dot) {
+      auto earlier = dot.getAcc().getDefiningOp<tile::DotOp>();
+      if (!earlier || !(chained.contains(dot) || chained.contains(earlier)))
+        return;
+      chained.insert(dot);
+      chained.insert(earlier);
+    });
+  }
   return chained;
 }
 

@@ -77,6 +77,14 @@ LogicalResult lowerCompareFloat(arith::CmpFOp op, Emitter &e) {
       op, [&](ArrayRef<Value> in) -> Value { return LLVM::FCmpOp::create(e.b, e.loc, predicate, in[0], in[1]); });
 }
 
+/// `condition` so that LLVM takes it as it is: it would make two selects of one by "a and b", where the machine
+/// combines predicates in the comparisons.
+Value asOneCondition(Value condition, Emitter &e) {
+  Operation *op = condition.getDefiningOp();
+  return isa_and_nonnull<LLVM::AndOp, LLVM::OrOp>(op) ? Value(LLVM::FreezeOp::create(e.b, e.loc, condition))
+                                                      : condition;
+}
+
 /// A select whose condition may be one i1 for a whole tensor.
 LogicalResult lowerSelect(arith::SelectOp op, Emitter &e) {
   ArrayRef<Value> conditions = e.registers(op.getCondition());
@@ -84,9 +92,14 @@ LogicalResult lowerSelect(arith::SelectOp op, Emitter &e) {
   bool single = !isa<RankedTensorType>(op.getCondition().getType());
   if (yes.size() != no.size() || (!single && conditions.size() != yes.size()))
     return op.emitOpError("has operands of unequal layouts");
+  llvm::DenseMap<Value, Value> known;
   Registers results;
-  for (unsigned r = 0; r < yes.size(); ++r)
-    results.push_back(LLVM::SelectOp::create(e.b, e.loc, conditions[single ? 0 : r], yes[r], no[r]));
+  for (unsigned r = 0; r < yes.size(); ++r) {
+    Value &condition = known[conditions[single ? 0 : r]];
+    if (!condition)
+      condition = asOneCondition(conditions[single ? 0 : r], e);
+    results.push_back(LLVM::SelectOp::create(e.b, e.loc, condition, yes[r], no[r]));
+  }
   e.bind(op.getResult(), results);
   return success();
 }

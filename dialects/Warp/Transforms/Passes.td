@@ -41,6 +41,15 @@ def WarpStageOperands : Pass<"warp-stage-operands", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::warp::WarpDialect"];
 }
 
+def WarpReloadOperands : Pass<"warp-reload-operands", "::mlir::func::FuncOp"> {
+  let summary = "read operands in the loop that uses them where registers would not hold them";
+  let description = [{
+    A `warp.load_shared` before a loop, whose value only products in loops take, moves to those products if what lives in the loop would take more registers than a thread
+    has; the largest first, and no more than it takes.
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect"];
+}
+
 def WarpPipeline : Pass<"warp-pipeline", "::mlir::func::FuncOp"> {
   let summary = "start the copies of a loop's tiles iterations ahead";
   let description = [{

@@ -98,3 +98,30 @@ func.func @bias(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %x: f16) attr
   tile.store %ptrs, %y : tensor<32x32x!tile.ptr<f32>>
   func.return
 }
+
+// -----
+
+// An inner axis in chunks of 64 and 16: both add to one sum, which feeds another product, so that both have its rows to themselves.
+
+// CHECK-LABEL: func.func @chunks
+// CHECK: %[[S:.*]] = warp.mma {{.*}} -> tensor<128x64xf32, #[[$ACC:.*]]>
+// CHECK-NOT: warp.convert_layout {{.*}} tensor<128x64xf32
+// CHECK: %[[T:.*]] = warp.mma %{{.*}}, %{{.*}}, %[[S]] {{.*}} -> tensor<128x64xf32, #[[$ACC]]>
+func.func @chunks(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 8, stages = 3>} {
+  %b = tile.splat %p : !tile.ptr<f16> -> tensor<128x64x!tile.ptr<f16>>
+  %bt = tile.splat %p : !tile.ptr<f16> -> tensor<64x64x!tile.ptr<f16>>
+  %bn = tile.splat %p : !tile.ptr<f16> -> tensor<128x16x!tile.ptr<f16>>
+  %bm = tile.splat %p : !tile.ptr<f16> -> tensor<16x64x!tile.ptr<f16>>
+  %q0 = tile.load %b : tensor<128x64x!tile.ptr<f16>>
+  %q1 = tile.load %bn : tensor<128x16x!tile.ptr<f16>>
+  %k0 = tile.load %bt : tensor<64x64x!tile.ptr<f16>>
+  %k1 = tile.load %bm : tensor<16x64x!tile.ptr<f16>>
+  %zero = arith.constant dense<0.0> : tensor<128x64xf32>
+  %s = tile.dot %q0, %k0, %zero : tensor<128x64xf16> * tensor<64x64xf16> -> tensor<128x64xf32>
+  %t = tile.dot %q1, %k1, %s : tensor<128x16xf16> * tensor<16x64xf16> -> tensor<128x64xf32>
+  %w = arith.truncf %t : tensor<128x64xf32> to tensor<128x64xf16>
+  %o = tile.dot %w, %k0, %zero : tensor<128x64xf16> * tensor<64x64xf16> -> tensor<128x64xf32>
+  %h = arith.truncf %o : tensor<128x64xf32> to tensor<128x64xf16>
+  tile.store %b, %h : tensor<128x64x!tile.ptr<f16>>
+  return
+}

@@ -1,0 +1,150 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// warp-reload-operands: operands of a loop's products that the loop does not change are read from shared memory once,
+// before it, and held in registers. Where those would not hold everything that lives in the loop, the largest are read
+// in every iteration instead, where they are used:
+//
+//   %q = warp.load_shared %s                      scf.for {
+//   warp.dealloc %s                                 %q = warp.load_shared %s
+//   scf.for {                           -->         warp.mma %q, ...
+//     warp.mma %q, ...                            }
+//   }                                             warp.dealloc %s
+//
+// A read costs an instruction for four registers; a register that is spilt costs two for one. Where shared memory would
+// not hold the tile beside the loop's rings, it stays in registers.
+#include "compiler/Target/TargetInfo.h"
+#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace weft::warp {
+#define GEN_PASS_DEF_WARPRELOADOPERANDS
+#include "dialects/Warp/Transforms/Passes.h.inc"
+} // namespace weft::warp
+
+using namespace mlir;
+using namespace weft;
+using namespace weft::warp;
+
+namespace {
+/// Registers of a thread: for counters and an operand that streams through; for the addresses of a tile's reads; for
+/// the address of a piece that is copied.
+constexpr int64_t forTheRest = 20, forReads = 4, forPiece = 2;
+/// Bytes of shared memory that exchanges may need besides.
+constexpr int64_t scratchRoom = 8192;
+
+struct ReloadOperands : weft::warp::impl::WarpReloadOperandsBase<ReloadOperands> {
+  void runOnOperation() override;
+};
+} // namespace
+
+/// 32-bit registers of a thread that hold a value.
+static int64_t registersOf(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  auto layout = type ? dyn_cast_or_null<LayoutAttr>(type.getEncoding()) : LayoutAttr();
+  if (!layout)
+    return 0;
+  unsigned bits = type.getElementType().isIntOrFloat() ? type.getElementType().getIntOrFloatBitWidth() : 64;
+  return (int64_t(layout.getLayout().size(InDim::Register)) * bits + 31) / 32;
+}
+
+/// What lives in a loop at once, roughly: what it carries, what its products take from outside, and its largest result
+/// on the way.
+static int64_t pressureOf(scf::ForOp loop) {
+  llvm::SetVector<Value> outside;
+  int64_t total = forTheRest, largest = 0;
+  for (Value carried : loop.getRegionIterArgs())
+    total += registersOf(carried);
+  loop.walk([&](Operation *op) {
+    if (auto copy = dyn_cast<AsyncCopyOp>(op); copy && copy.getShared().getType().getShape().size() > 1) {
+      const LinearLayout &layout =
+          cast<LayoutAttr>(cast<RankedTensorType>(copy.getPtr().getType()).getEncoding()).getLayout();
+      total += forReads + forPiece * (layout.size(InDim::Register) / copy.getContiguity());
+    }
+    auto mma = dyn_cast<MmaOp>(op);
+    if (!mma)
+      return;
+    for (Value operand : {mma.getA(), mma.getB()})
+      if (!loop->isAncestor(operand.getParentBlock()->getParentOp()))
+        outside.insert(operand);
+    if (!llvm::all_of(mma->getUsers(), llvm::IsaPred<scf::YieldOp>))
+      largest = std::max(largest, registersOf(mma.getResult()));
+  });
+  for (Value value : outside)
+    total += registersOf(value);
+  return total + largest + largest / 2; // (half of it again, as an operand of the next product)
+}
+
+/// Bytes of shared memory that a loop's tiles take once they are rings.
+static int64_t ringBytes(scf::ForOp loop, int stages) {
+  int64_t total = 0;
+  loop.walk([&](AllocOp alloc) { total += alloc.getResult().getType().getBytes() * stages; });
+  return total;
+}
+
+/// A read before a loop whose value only products inside of loops take.
+static bool canReload(LoadSharedOp load) {
+  auto alloc = load.getShared().getDefiningOp<AllocOp>();
+  return alloc && alloc->getBlock() == load->getBlock() && alloc.getResult().getType().getStages() == 1 &&
+         llvm::all_of(load->getUsers(), [&](Operation *user) {
+           return isa<MmaOp>(user) && user->getParentOfType<scf::ForOp>() && user->getBlock() != load->getBlock();
+         });
+}
+
+/// Reads the tile where it is used; it lives until the last of those loops.
+static void reload(LoadSharedOp load) {
+  auto alloc = load.getShared().getDefiningOp<AllocOp>();
+  Operation *last = nullptr;
+  for (OpOperand &use : llvm::make_early_inc_range(load->getUses())) {
+    Operation *user = use.getOwner();
+    OpBuilder b(user);
+    use.set(b.clone(*load)->getResult(0));
+    Operation *here = load->getBlock()->findAncestorOpInBlock(*user);
+    if (!last || last->isBeforeInBlock(here))
+      last = here;
+  }
+  for (Operation *user : alloc->getUsers())
+    if (isa<DeallocOp>(user) && user->getBlock() == last->getBlock() && user->isBeforeInBlock(last))
+      user->moveAfter(last);
+  load.erase();
+}
+
+void ReloadOperands::runOnOperation() {
+  SmallVector<LoadSharedOp> loads;
+  SmallVector<scf::ForOp> loops;
+  getOperation().walk([&](Operation *op) {
+    if (auto load = dyn_cast<LoadSharedOp>(op); load && canReload(load))
+      loads.push_back(load);
+    if (auto loop = dyn_cast<scf::ForOp>(op))
+      loops.push_back(loop);
+  });
+  if (loads.empty())
+    return;
+  const TargetInfo *target = TargetInfo::of(getOperation());
+  if (!target)
+    return signalPassFailure();
+  // The largest first; of equal ones the first.
+  SmallVector<std::pair<int64_t, unsigned>> order;
+  for (auto [index, load] : llvm::enumerate(loads))
+    order.emplace_back(-registersOf(load.getResult()), static_cast<unsigned>(index));
+  llvm::sort(order);
+  auto schedule = getOperation()->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
+  int stages = schedule ? schedule.getStages() : 3;
+  int64_t kept = scratchRoom;
+  for (auto [negated, index] : order) {
+    LoadSharedOp load = loads[index];
+    bool tooMuch = false, fits = true;
+    int64_t bytes = load.getShared().getType().getBytes();
+    for (scf::ForOp loop : loops)
+      if (llvm::any_of(load->getUsers(), [&](Operation *user) { return loop->isProperAncestor(user); })) {
+        tooMuch |= pressureOf(loop) > target->registersPerThread;
+        fits &= kept + bytes + ringBytes(loop, stages) <= target->sharedBytesPerBlock;
+      }
+    if (!tooMuch || !fits)
+      continue;
+    reload(load);
+    kept += bytes;
+  }
+}
