@@ -100,3 +100,24 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+// A mask of two conditions selects once; one condition is taken as it is.
+// CHECK-LABEL: llvm.func @masks
+// CHECK: %[[BOTH:.*]] = llvm.and %{{.*}}, %{{.*}} : i1
+// CHECK: %[[ONE:.*]] = llvm.freeze %[[BOTH]] : i1
+// CHECK: llvm.select %[[ONE]]
+// CHECK-NOT: llvm.freeze
+// CHECK: llvm.select
+module attributes {warp.target = "sm_80"} {
+  func.func @masks(%x: !tile.ptr<i32>, %a: i32, %b: i32) attributes {tile.kernel} {
+    %p = arith.cmpi slt, %a, %b : i32
+    %q = arith.cmpi ne, %a, %b : i32
+    %m = arith.andi %p, %q : i1
+    %s = arith.select %m, %a, %b : i32
+    %t = arith.select %q, %s, %a : i32
+    tile.store %x, %t : !tile.ptr<i32>
+    return
+  }
+}
