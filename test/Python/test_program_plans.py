@@ -97,6 +97,13 @@ def test_reals_that_json_has_not():
     assert norm["variants"][0]["launches"][0]["arguments"][-1] == {"real": "-inf"}
 
 
+def test_a_backward_says_whose_gradients_it_gives():
+    text = MODULE.replace(
+        "attributes {attn.program}", "attributes {attn.program, attn.gradients_of = array<i64: 0, 1>}"
+    )
+    assert compiled(text)[1]["programs"][0]["gradients_of"] == [0, 1]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

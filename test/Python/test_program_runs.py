@@ -129,6 +129,25 @@ def test_library(made, tmp_path, seed):
         library.run("norms", x)
 
 
+def test_forward_and_backward_of_a_library(example, tmp_path, seed):
+    signature = "q:fp32[B,H,N,64], k:fp32[B,H,M,64], v:fp32[B,H,M,64]"
+    weft.compile(example("patterns/causal").causal, "sm_80", signature, tmp_path / "lib")
+    library = weft.load(tmp_path / "lib")
+    assert list(library.programs) == ["causal", "causal.forward", "causal.backward"]
+    torch.manual_seed(seed)
+    q, k, v, gradient = (torch.randn(1, 2, 70, 64) for _ in range(4))
+    exact = [each.double().requires_grad_() for each in (q, k, v)]
+    y = torch.nn.functional.scaled_dot_product_attention(*exact, is_causal=True)
+    y.backward(gradient.double())
+    assert (library.run("causal", q, k, v, poison=True).double() - y).abs().max() < 1e-5
+    out, *saved = library.run("causal.forward", q, k, v, poison=True)
+    assert (out.double() - y).abs().max() < 1e-5
+    gradients = library.run("causal.backward", q, k, v, *saved, gradient, poison=True)
+    assert library.programs["causal.backward"].gradients_of == [0, 1, 2]
+    for got, wanted in zip(gradients, exact, strict=True):
+        assert (got.double() - wanted.grad).abs().max() < 2e-5
+
+
 def test_a_plan_that_does_not_hold_together_is_refused(made):
     ptx, info = made
     program = info["programs"][0]

@@ -2,6 +2,7 @@
 """What ptxas makes of the examples' PTX: no spills, the algorithm's matrix instructions, no more code than Triton's."""
 
 import pytest
+from program_samples import compiled
 from weft.compiler.ptxas import assemble, find_tool
 from weft.demo.cases import all_cases
 from weft.demo.report import beside_triton, peers_of
@@ -49,3 +50,15 @@ def test_refused_ptx_is_reported():
 
     with pytest.raises(Error, match="ptxas refused"):
         assemble(".version 8.0\n.target sm_80\nnonsense", "sm_80")
+
+
+def test_each_entry_of_a_module_by_itself():
+    ptx, info = compiled()
+    entries = [kernel["entry"] for kernel in info["kernels"]]
+    together = assemble(ptx, "sm_80")
+    each = [assemble(ptx, "sm_80", entry) for entry in entries]
+    assert len(entries) == 3
+    assert all(10 < one.instruction_count < together.instruction_count for one in each)
+    assert sum(one.instruction_count for one in each) == together.instruction_count
+    assert sum(one.registers for one in each) == together.registers
+    assert assemble(ptx, "sm_80", "nothing").registers == 0

@@ -48,7 +48,7 @@ def _row(kernel: Any, index: int) -> dict[str, Any]:
     from weft.compiler.ptxas import assemble
 
     variant = kernel.variants[index]
-    resources = assemble(kernel.ptx(index), variant["target"])
+    resources = assemble(kernel.ptx(index), variant["target"], variant["entry"])
     return {
         "kernel": kernel.name,
         "target": variant["target"],
@@ -97,7 +97,9 @@ def _print_program(console: Any, program: Any) -> None:
         return ", ".join(f"{each['name']}: {each['type']}[{', '.join(each['dims'])}]" for each in tensors)
 
     console.print(
-        f"\nprogram {program.name}({spell(program.inputs)}) -> ({spell(program.outputs)})", highlight=False, markup=False
+        f"\nprogram {program.name}({spell(program.inputs)}) -> ({spell(program.outputs)})",
+        highlight=False,
+        markup=False,
     )
     names = [each["name"] for each in (*program.inputs, *program.outputs)]
     table = Table("target", "launch", "grid", "writes", "zeroed")

@@ -61,22 +61,37 @@ def find_tool(name: str) -> str | None:
     return next((path for path in candidates if os.access(path, os.X_OK)), None)
 
 
-def assemble(ptx: str, target: str) -> Resources | None:
-    """Assemble PTX for a target and report;
+def assemble(ptx: str, target: str, entry: str | None = None) -> Resources | None:
+    """Assemble PTX for a target and report, on one entry or on all of them together;
 
     None where there is no ptxas. Raises weft.Error, with ptxas' words, for PTX that it refuses.
     """
-    ptxas = find_tool("ptxas")
-    if ptxas is None:
+    if find_tool("ptxas") is None:
         return None
+    report, code = _assembled(ptx, target)
+    if entry is not None:
+        report = _section(report, r"Compiling entry function '([^']+)'", entry)
+        code = None if code is None else _section(code, r"Function : (\S+)", entry)
+    return _resources(report, code)
+
+
+@functools.lru_cache(maxsize=4)
+def _assembled(ptx: str, target: str) -> tuple[str, str | None]:
+    """What ptxas reports, and the machine code."""
     with tempfile.TemporaryDirectory() as folder:
         source, cubin = pathlib.Path(folder, "kernel.ptx"), pathlib.Path(folder, "kernel.cubin")
         source.write_text(ptx)
-        command = [ptxas, "-v", f"-arch={target}", str(source), "-o", str(cubin)]
+        command = [str(find_tool("ptxas")), "-v", f"-arch={target}", str(source), "-o", str(cubin)]
         run = subprocess.run(command, capture_output=True, text=True, check=False)
         if run.returncode != 0:
             raise Error(f"ptxas refused the PTX for {target}: {run.stderr.strip()}")
-        return _resources(run.stderr, _machine_code(cubin))
+        return run.stderr, _machine_code(cubin)
+
+
+def _section(text: str, heading: str, name: str) -> str:
+    """The part of a text under the heading that names ``name``, up to the next heading."""
+    parts = re.split(heading, text)
+    return "".join(body for head, body in zip(parts[1::2], parts[2::2], strict=True) if head == name)
 
 
 def _resources(report: str, code: str | None) -> Resources:
