@@ -1,0 +1,162 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""The generated backward of each op, by norm, against the same formula in float64."""
+
+import pytest
+import torch
+import weft
+
+B, H, N, D = 1, 2, 70, 64
+
+
+def attention(q, k, v, mask=None, mod=None, sink=None):
+    scores = q @ k.transpose(-1, -2) / D**0.5
+    if mod:
+        scores = mod(scores)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    if sink is not None:
+        scores = torch.cat([scores, sink.view(1, -1, 1, 1).expand(*scores.shape[:3], 1)], -1)
+    return scores.softmax(-1)[..., : k.shape[2]] @ v, torch.logsumexp(scores, -1)
+
+
+def causal():
+    return torch.ones(N, N).tril().bool()
+
+
+def distance():
+    return torch.arange(N)[None] - torch.arange(N)[:, None]
+
+
+def turned(x, window):
+    """Rotary positions that count from 0 in each window."""
+    position = (torch.arange(x.shape[2]) % window).double()[:, None]
+    angle = position * 10000.0 ** (-torch.arange(0, D, 2).double() / D)
+    even, odd = x[..., 0::2], x[..., 1::2]
+    pairs = [even * angle.cos() - odd * angle.sin(), even * angle.sin() + odd * angle.cos()]
+    return torch.stack(pairs, -1).flatten(-2)
+
+
+def convolved(v, taps):
+    """Centred: tap j takes the row j - (K-1)/2 before."""
+    padded = torch.nn.functional.pad(v, (0, 0, 1, 1))
+    weights = taps.view(3, 1, H, 1, D)
+    return sum(weights[j] * padded[:, :, 2 - j : 2 - j + v.shape[2]] for j in range(3))
+
+
+def sema(q, k, v, taps):
+    window = torch.arange(N) // 16
+    own = attention(turned(q, 16), turned(k, 16), v, window[:, None] == window[None])[0]
+    return own + v.mean(2, keepdim=True) + convolved(v, taps)
+
+
+def program_sema(q, k, v, taps):
+    q, k = weft.rope(q, window=16), weft.rope(k, window=16)
+    return (weft.softmax(q, k, weft.block_window(16)) + weft.mean() + weft.toeplitz(taps, centred=True)) @ v
+
+
+def capped(q, k, v, slopes):
+    def mod(s, b, h, n, m):
+        return 5.0 * weft.tanh(s / 5.0) + slopes[h] * (m - n)
+
+    return weft.softmax(q, k, weft.causal(), score_mod=mod) @ v
+
+
+def grouped(q, k, v):
+    k, v = k.repeat_interleave(2, 1), v.repeat_interleave(2, 1)
+    return attention(q, k, v, causal())[0] + v.mean(2, keepdim=True)
+
+
+row = (B, H, N, D)
+CASES = {
+    "softmax": (
+        lambda q, k, v: weft.softmax(q, k, weft.causal()) @ v,
+        lambda q, k, v: attention(q, k, v, causal())[0],
+        [row] * 3,
+    ),
+    "one tensor thrice": (
+        lambda x: weft.softmax(x, x, weft.causal()) @ x,
+        lambda x: attention(x, x, x, causal())[0],
+        [row],
+    ),
+    "groups of heads": (
+        lambda q, k, v: (weft.softmax(q, k, weft.causal()) + weft.mean()) @ v,
+        grouped,
+        [(B, 4, N, D), row, row],
+    ),
+    "gate": (
+        lambda q, k, v, g: weft.diag(g) @ weft.softmax(q, k) @ v,
+        lambda q, k, v, g: g * attention(q, k, v)[0],
+        [row] * 4,
+    ),
+    "means": (
+        lambda v: (weft.mean() + weft.mean(causal=True)) @ v,
+        lambda v: v.mean(2, keepdim=True) + v.cumsum(2) / torch.arange(1, N + 1).view(1, 1, -1, 1),
+        [row],
+    ),
+    "sema": (program_sema, sema, [row] * 3 + [(3, H * D)]),
+    "score_mod": (
+        capped,
+        lambda q, k, v, slopes: attention(
+            q, k, v, causal(), mod=lambda s: 5 * torch.tanh(s / 5) + slopes.view(1, -1, 1, 1) * distance()
+        )[0],
+        [row] * 3 + [(H,)],
+    ),
+    "map": (
+        lambda x, y: weft.silu(x) * y + x,
+        lambda x, y: torch.nn.functional.silu(x) * y + x,
+        [row, (B, H, 1, D)],
+    ),
+    "rms_norm": (
+        lambda x, g: weft.rms_norm(x, g),
+        lambda x, g: x * g[None, :, None] / torch.sqrt((x * x).mean(-1, keepdim=True) + 1e-6),
+        [row, (H, D)],
+    ),
+}
+
+CALLS = {
+    "lse": (
+        lambda q, k, v: weft.attention.attend(q, k, v, weft.causal(), return_lse=True),
+        lambda q, k, v: attention(q, k, v, causal()),
+        [row] * 3,
+    ),
+    "sink": (
+        lambda q, k, v, sink: weft.attention.attend(q, k, v, weft.causal(), sink=sink),
+        lambda q, k, v, sink: attention(q, k, v, causal(), sink=sink)[0],
+        [row] * 3 + [(H,)],
+    ),
+    "bias": (
+        lambda q, k, v, bias: weft.attention.attend(q, k, v, weft.causal(), bias=bias),
+        lambda q, k, v, bias: attention(q, k, v, causal(), mod=lambda s: s + bias)[0],
+        [row] * 3 + [(B, H, N, N)],
+    ),
+}
+
+
+def held(run, formula, shapes, seed):
+    """Results and gradients within 1e-3 by norm: fp16 rounds to 2^-11, which is 5e-4."""
+    generator = torch.Generator().manual_seed(seed)
+    drawn = [torch.randn(*shape, generator=generator) for shape in shapes]
+    tensors = [x if x.ndim == 1 else x.half() for x in drawn]
+    mine = [x.clone().requires_grad_() for x in tensors]
+    exact = [x.double().requires_grad_() for x in tensors]
+    results, wanted = run(*mine), formula(*exact)
+    if isinstance(wanted, torch.Tensor):
+        results, wanted = (results,), (wanted,)
+    gradients = [torch.randn(x.shape, generator=generator).to(x.dtype) for x in results]
+    found = [*results, *torch.autograd.grad(results, mine, gradients)]
+    expected = [*wanted, *torch.autograd.grad(wanted, exact, [g.double() for g in gradients])]
+    for i, (x, y) in enumerate(zip(found, expected, strict=True)):
+        error = ((x.double() - y).norm() / y.norm()).item()
+        assert error < 1e-3, f"tensor {i} of {len(found)}: {error:.1e}"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_programs(case, seed):
+    function, formula, shapes = CASES[case]
+    held(weft.program(function), formula, shapes, seed)
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_calls(case, seed):
+    function, formula, shapes = CALLS[case]
+    held(function, formula, shapes, seed)
