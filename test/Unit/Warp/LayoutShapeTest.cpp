@@ -77,6 +77,18 @@ TEST_F(LayoutShapeTest, SqueezeAxisIsTheSourceOfABroadcast) {
   EXPECT_EQ(layout.squeezeAxis(0).str(), "[1, 4], register = [[0, 1]], lane = [[0, 2], [0, 0]]");
 }
 
+TEST_F(LayoutShapeTest, ResizeAxisKeepsTheOthers) {
+  LinearLayout layout({4, 4});
+  layout.append(InDim::Register, {0, 1})
+      .append(InDim::Register, {2, 0})
+      .append(InDim::Lane, {0, 2})
+      .append(InDim::Lane, {1, 0});
+  EXPECT_EQ(layout.resizeAxis(1, 2).str(), "[4, 2], register = [[0, 1], [2, 0]], lane = [[0, 0], [1, 0]]");
+  EXPECT_EQ(layout.resizeAxis(0, 2).str(), "[2, 4], register = [[0, 1]], lane = [[0, 2], [1, 0]]");
+  EXPECT_EQ(layout.resizeAxis(0, 8).str(), "[8, 4], register = [[0, 1], [2, 0], [4, 0]], lane = [[0, 2], [1, 0]]");
+  EXPECT_EQ(layout.resizeAxis(1, 4), layout);
+}
+
 TEST_F(LayoutShapeTest, CountsContiguousRegisters) {
   LinearLayout layout({4, 8});
   EXPECT_EQ(layout.contiguousRegisters(), 1u);
