@@ -161,12 +161,22 @@ Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const Key
   product = queriesDown ? outer(queries.q, keys.k, product) : outer(keys.k, queries.q, product);
   Value minusShift = downOrAcross(queries.minusShift, true),
         exists = full ? Value() : belongs(domain, queries.rows, keys.rows);
-  auto element = [&](Value tensor, ValueRange indices) { return loadElement(frame, stored.lookup(tensor), indices); };
+  Value there = exists;
+  if (attend.scoreMod && rows.inside)
+    there = there ? b.both(there, b.column(rows.inside)) : b.column(rows.inside);
   SmallVector<Value> arguments{{},
                                queries.rows.batch,
                                queries.rows.head,
                                downOrAcross(queries.rows.token, true),
                                downOrAcross(keys.rows.token, false)};
+  auto element = [&](Value tensor, ValueRange indices) {
+    // What is computed from places that are no pair may lie anywhere.
+    bool own = llvm::all_of(indices, [&](Value index) {
+      return llvm::is_contained(arguments, index) || !isa<RankedTensorType>(index.getType());
+    });
+    Value inside = own || !there ? Value() : b.broadcast(there, shape);
+    return loadElement(frame, stored.lookup(tensor), indices, inside);
+  };
   Value score;
   if (attend.scoreMod) {
     arguments[0] = b.mul(product, b.f32(attend.scale));
@@ -185,12 +195,7 @@ Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const Key
   made.dScores = b.mul(made.weights, dWeights);
   if (!attend.scoreMod)
     return made;
-  auto add = [&](int64_t target, Value value, ValueRange indices) {
-    Value there = exists;
-    if (rows.inside)
-      there = there ? b.both(there, b.column(rows.inside)) : b.column(rows.inside);
-    accumulate({target, value, indices, there});
-  };
+  auto add = [&](int64_t target, Value value, ValueRange indices) { accumulate({target, value, indices, there}); };
   arguments.push_back(made.dScores);
   made.dScores = evaluateRegion(op.getScoreModGrad(), arguments, {frame, element, nullptr, add})[0];
   made.dScores = b.broadcast(made.dScores, shape);
