@@ -4,7 +4,6 @@
 import pytest
 import torch
 import weft
-import weft.language as wl
 from weft.attention import attend
 from weft.testing import hold, masks
 from weft.testing.attention import Domain, attention
@@ -101,7 +100,7 @@ def test_bias(shape, dtype):
 
 def test_slope_of_a_head():
     def program(q, k, v, x):
-        return attend(q, k, v, weft.causal(), score_mod=lambda s, b, h, n, m: s + x[h] * (m - n).to(wl.float32))
+        return attend(q, k, v, weft.causal(), score_mod=lambda s, b, h, n, m: s + x[h] * (m - n))
 
     def formula(q, k, v, x, form):
         mod = lambda s, b, h, n, m: s + x[h] * (m - n)  # noqa: E731

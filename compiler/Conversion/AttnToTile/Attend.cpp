@@ -121,6 +121,13 @@ RowTile rowsFrom(TileBuilder &b, Value start, int64_t count, Value length, bool 
   return rows;
 }
 
+Value loadAtPairs(KernelFrame &frame, Value tensor, ValueRange indices, ValueRange places, Value exists) {
+  bool inside = llvm::all_of(indices, [&](Value index) {
+    return llvm::is_contained(places, index) || !isa<RankedTensorType>(index.getType());
+  });
+  return loadElement(frame, tensor, indices, inside ? Value() : exists);
+}
+
 std::optional<SmallVector<Value>>
 walkBlocks(const Walk &walk, ValueRange initial,
            llvm::function_ref<SmallVector<Value>(const WalkedBlock &, ValueRange)> body) {
@@ -134,18 +141,30 @@ walkBlocks(const Walk &walk, ValueRange initial,
     std::optional<int64_t> begin = TileBuilder::constantOf(segment.begin), end = TileBuilder::constantOf(segment.end);
     if (segment.begin == segment.end || (begin && end && *begin >= *end))
       continue;
-    // What a loop starts with (its first copies) is not for nothing where it has no blocks.
+    Value stop = segment.end;
+    if (walk.rowsExist)
+      stop = b.select(walk.rowsExist, stop, segment.begin);
+    auto loopOver = [&] {
+      auto loop = scf::ForOp::create(b, segment.begin, stop, b.i32(1), carried);
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(loop.getBody());
+      scf::YieldOp::create(b, body({loop.getInductionVar(), segment.full}, loop.getRegionIterArgs()));
+      return loop.getResults();
+    };
+    // A walk's last blocks, partly outside, are often none: what a loop begins with, its first copies, is not for nothing then. (Where state
+    // begins, a branch costs as much as it may save.)
+    if (segment.full || &segment == &segments->front()) {
+      ValueRange results = loopOver();
+      carried.assign(results.begin(), results.end());
+      continue;
+    }
     SmallVector<Type> types(ValueRange(carried).getTypes());
-    auto some = scf::IfOp::create(b, types, b.less(segment.begin, segment.end), /*withElseRegion=*/true);
+    auto some = scf::IfOp::create(b, types, b.less(segment.begin, stop), /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(some.elseBlock());
     scf::YieldOp::create(b, carried);
     b.setInsertionPointToStart(some.thenBlock());
-    auto loop = scf::ForOp::create(b, segment.begin, segment.end, b.i32(1), carried);
-    scf::YieldOp::create(b, loop.getResults());
-    b.setInsertionPointToStart(loop.getBody());
-    SmallVector<Value> next = body({loop.getInductionVar(), segment.full}, loop.getRegionIterArgs());
-    scf::YieldOp::create(b, next);
+    scf::YieldOp::create(b, loopOver());
     carried.assign(some.getResults().begin(), some.getResults().end());
   }
   return carried;

@@ -54,6 +54,10 @@ Standing findStanding(KernelFrame &frame, const Attend &attend, llvm::DenseMap<m
 /// `count` rows from `start` (i32) on, of `length`. Where `bounded`, `inside` says which exist.
 RowTile rowsFrom(TileBuilder &b, mlir::Value start, int64_t count, mlir::Value length, bool bounded);
 
+/// An element of a stored tensor that a score_mod captures, at a block of pairs. `places` are what the region is given: such indices are inside,
+/// or past the end of a ragged block. Any others are read only where `exists` (i1 of the block's shape; null for everywhere).
+mlir::Value loadAtPairs(KernelFrame &frame, mlir::Value tensor, mlir::ValueRange indices, mlir::ValueRange places, mlir::Value exists);
+
 /// A walk over the blocks of one domain that a tile of rows touches.
 struct Walk {
   mlir::Attribute pattern; ///< rows × blocks: transposed already where keys are tiled
@@ -61,6 +65,7 @@ struct Walk {
   mlir::Value rowBegin, rowEnd, head; ///< i32; rowEnd exclusive, clipped to the rows' length
   mlir::Value rowLength, columnLength;
   int64_t columns; ///< block size
+  mlir::Value rowsExist = {}; ///< i1, or null where every program has rows: without any there is nothing to walk
 };
 
 /// What a body is given of one block: its number, and whether every pair in it belongs.

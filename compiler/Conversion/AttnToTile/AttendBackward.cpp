@@ -37,7 +37,7 @@ attn::ScheduleAttr queryGradientSchedule(attn::AttendBackwardOp op) {
     return scheduleOf(op, 64, 16, 4, 2);
   if (size <= 64)
     return scheduleOf(op, 128, 32, 4, 3);
-  return size <= 128 ? scheduleOf(op, 128, 64, 8, 3) : scheduleOf(op, 64, 16, 4, 2);
+  return size <= 128 ? scheduleOf(op, 128, 64, 8, 2) : scheduleOf(op, 64, 16, 4, 2);
 }
 
 attn::ScheduleAttr keyGradientSchedule(attn::AttendBackwardOp op) {

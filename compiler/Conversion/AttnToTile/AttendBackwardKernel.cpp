@@ -169,13 +169,9 @@ Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const Key
                                queries.rows.head,
                                downOrAcross(queries.rows.token, true),
                                downOrAcross(keys.rows.token, false)};
+  Value read = there ? b.broadcast(there, shape) : Value();
   auto element = [&](Value tensor, ValueRange indices) {
-    // What is computed from places that are no pair may lie anywhere.
-    bool own = llvm::all_of(indices, [&](Value index) {
-      return llvm::is_contained(arguments, index) || !isa<RankedTensorType>(index.getType());
-    });
-    Value inside = own || !there ? Value() : b.broadcast(there, shape);
-    return loadElement(frame, stored.lookup(tensor), indices, inside);
+    return loadAtPairs(frame, stored.lookup(tensor), indices, arguments, read);
   };
   Value score;
   if (attend.scoreMod) {
@@ -228,6 +224,9 @@ SmallVector<Value> BackwardKernel::walk(unsigned domain, const RowTile &rows, Va
     pattern = attn::transposePattern(pattern);
   Value rowEnd = b.min(b.add(rows.scalarStart, b.i32(rows.count)), rowLength);
   Walk blocks{pattern, arithmetic, rows.scalarStart, rowEnd, head, rowLength, columnLength, columns};
+  // Programs past the last packed sequence, and keys past a count.
+  if (!attend.cuSeqlens.empty() || !attend.counts.empty())
+    blocks.rowsExist = b.less(rows.scalarStart, rowEnd);
   auto atBlock = [&](const WalkedBlock &block, ValueRange carried) {
     Value start = b.mul(block.number, b.i32(columns));
     return body(rowsFrom(b, start, columns, columnLength, !block.full), block.full, carried);

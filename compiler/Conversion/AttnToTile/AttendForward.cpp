@@ -86,7 +86,7 @@ private:
   RowTile keysOf(unsigned domain, RowTile tokens);
   State step(unsigned domain, const RowTile &keys, bool full, const State &state);
   Value scores(unsigned domain, const RowTile &keys, bool full);
-  Value modified(Value product, const RowTile &keys);
+  Value modified(Value product, const RowTile &keys, Value belongs);
   void end(const State &state);
 
   attn::AttendOp op;
@@ -149,11 +149,15 @@ State ForwardKernel::initial() {
   return state;
 }
 
-/// score_mod of the scaled product, natural.
-Value ForwardKernel::modified(Value product, const RowTile &keys) {
-  auto element = [&](Value tensor, ValueRange indices) { return loadElement(frame, stored.lookup(tensor), indices); };
-  return evaluateRegion(*attend.scoreMod, {product, rows.batch, rows.headOfRow(b, true), b.column(rows.token), b.row(keys.token)},
-                        {frame, element, nullptr, nullptr})[0];
+/// score_mod of the scaled product, natural. `belongs` is null where every pair does.
+Value ForwardKernel::modified(Value product, const RowTile &keys, Value belongs) {
+  SmallVector<Value> arguments{product, rows.batch, rows.headOfRow(b, true), b.column(rows.token), b.row(keys.token)};
+  Value exists = b.column(rows.inside);
+  exists = b.broadcast(belongs ? b.both(belongs, exists) : exists, {rows.count, keys.count});
+  auto element = [&](Value tensor, ValueRange indices) {
+    return loadAtPairs(frame, stored.lookup(tensor), indices, arguments, exists);
+  };
+  return evaluateRegion(*attend.scoreMod, arguments, {frame, element, nullptr, nullptr})[0];
 }
 
 /// [rows, columns] in base 2; -inf where a pair does not belong.
@@ -161,23 +165,26 @@ Value ForwardKernel::scores(unsigned domain, const RowTile &keys, bool full) {
   Value product = b.zeros({rows.count, keys.count});
   for (auto [chunk, query] : llvm::zip(queryChunks, queries))
     product = b.dot(query, b.transpose(puller.pull(attend.keys[domain], keys, chunk)), product, attend.precision());
+  Value belongs;
+  if (!full) {
+    attn::Place<EmitArithmetic> place{rows.batch,
+                                      rows.headOfRow(b, true),
+                                      b.column(rows.token),
+                                      b.row(keys.token),
+                                      standing.queryLength,
+                                      standing.keyLengths[domain]};
+    belongs = b.row(keys.inside);
+    if (!windows || !windows->exact)
+      belongs = b.both(belongs, attn::contains(arithmetic, op.getPatterns()[domain], place));
+  }
   Value score;
   if (attend.scoreMod)
-    score = b.mul(modified(b.mul(product, b.f32(attend.scale)), keys), b.f32(log2OfE));
+    score = b.mul(modified(b.mul(product, b.f32(attend.scale)), keys, belongs), b.f32(log2OfE));
   else
     score = b.mul(product, b.f32(attend.scale * log2OfE));
   score = b.broadcast(score, {rows.count, keys.count});
   if (full)
     return score;
-  attn::Place<EmitArithmetic> place{rows.batch,
-                                    rows.headOfRow(b, true),
-                                    b.column(rows.token),
-                                    b.row(keys.token),
-                                    standing.queryLength,
-                                    standing.keyLengths[domain]};
-  Value belongs = b.row(keys.inside);
-  if (!windows || !windows->exact)
-    belongs = b.both(belongs, attn::contains(arithmetic, op.getPatterns()[domain], place));
   return b.select(belongs, score, b.f32(-std::numeric_limits<double>::infinity()));
 }
 

@@ -12,11 +12,9 @@
 // CHECK: %[[DKV:.*]]:2 = attn.launch @attend_backward_keys({{.*}}) grid ["cdiv(N, 128)", "H", "B"]
 // CHECK: return %[[DQ]], %[[DKV]]#0, %[[DKV]]#1
 // CHECK-LABEL: func.func @attend_backward_query(
-// CHECK: %[[ENTERING:.*]] = scf.if
-// CHECK: scf.for
+// CHECK: %[[ENTERING:.*]] = scf.for
 // CHECK: arith.select {{.*}} tensor<128x32xi1>
-// CHECK: %[[INSIDE:.*]] = scf.if
-// CHECK: scf.for {{.*}} = %[[ENTERING]]
+// CHECK: %[[INSIDE:.*]] = scf.for {{.*}} = %[[ENTERING]]
 // CHECK-NOT: arith.cmp
 // CHECK-NOT: arith.select
 // CHECK-COUNT-3: tile.dot
@@ -27,11 +25,9 @@
 // CHECK: scf.for {{.*}} = %[[INSIDE]]
 // CHECK: arith.select {{.*}} tensor<128x32xi1>
 // CHECK-LABEL: func.func @attend_backward_keys(
-// CHECK: %[[ENTERING:.*]]:2 = scf.if
-// CHECK: scf.for
+// CHECK: %[[ENTERING:.*]]:2 = scf.for
 // CHECK: arith.select {{.*}} tensor<128x64xi1>
-// CHECK: %[[INSIDE:.*]]:2 = scf.if
-// CHECK: scf.for {{.*}} = %[[ENTERING]]#0
+// CHECK: %[[INSIDE:.*]]:2 = scf.for {{.*}} = %[[ENTERING]]#0
 // CHECK-NOT: arith.cmp
 // CHECK-NOT: arith.select
 // CHECK: %[[S:.*]] = tile.dot %{{.*}}, %{{.*}}, %{{.*}} : tensor<128x64xf16> * tensor<64x64xf16>
