@@ -151,13 +151,7 @@ walkBlocks(const Walk &walk, ValueRange initial,
       scf::YieldOp::create(b, body({loop.getInductionVar(), segment.full}, loop.getRegionIterArgs()));
       return loop.getResults();
     };
-    // A walk's last blocks, partly outside, are often none: what a loop begins with, its first copies, is not for nothing then. (Where state
-    // begins, a branch costs as much as it may save.)
-    if (segment.full || &segment == &segments->front()) {
-      ValueRange results = loopOver();
-      carried.assign(results.begin(), results.end());
-      continue;
-    }
+    // What a loop begins with, its first copies, is not for nothing where it has no blocks.
     SmallVector<Type> types(ValueRange(carried).getTypes());
     auto some = scf::IfOp::create(b, types, b.less(segment.begin, stop), /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);

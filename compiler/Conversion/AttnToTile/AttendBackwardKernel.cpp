@@ -32,7 +32,8 @@ static Value minusShiftOf(TileBuilder &b, Value lse) {
 }
 
 SoftmaxNumbers lowerSoftmaxNumbers(attn::AttendBackwardOp op, StoredValues &stored) {
-  constexpr int64_t count = 64;
+  // Few warps with many rows each: what a program begins with is shared by more.
+  constexpr int64_t count = 128, warps = 2;
   auto type = cast<attn::WholeTensorType>(op.getLse().getType());
   KernelFrame frame(op, "attend_backward_rows");
   TileBuilder &b = frame.b;
@@ -52,7 +53,7 @@ SoftmaxNumbers lowerSoftmaxNumbers(attn::AttendBackwardOp op, StoredValues &stor
     b.store(numberPointers(b, output, rows), number, rows.inside);
   }
   std::string tiles = "cdiv(" + type.dim(2).str() + ", " + std::to_string(count) + ")";
-  SmallVector<Value> results = frame.finish({{tiles, type.dim(1).str(), type.dim(0).str()}, 4, 2});
+  SmallVector<Value> results = frame.finish({{tiles, type.dim(1).str(), type.dim(0).str()}, warps, 2});
   return {results[0], results[1]};
 }
 

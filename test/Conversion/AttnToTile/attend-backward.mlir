@@ -7,14 +7,16 @@
 !t = !attn.tensor<[B, H, N, 64], f16>
 !l = !attn.tensor<[B, H, N], f32>
 // CHECK-LABEL: func.func @window(
-// CHECK: %[[ROWS:.*]]:2 = attn.launch @attend_backward_rows({{.*}}) grid ["cdiv(N, 64)", "H", "B"]
+// CHECK: %[[ROWS:.*]]:2 = attn.launch @attend_backward_rows({{.*}}) grid ["cdiv(N, 128)", "H", "B"]
 // CHECK: %[[DQ:.*]] = attn.launch @attend_backward_query({{.*}}) grid ["cdiv(N, 128)", "H", "B"]
 // CHECK: %[[DKV:.*]]:2 = attn.launch @attend_backward_keys({{.*}}) grid ["cdiv(N, 128)", "H", "B"]
 // CHECK: return %[[DQ]], %[[DKV]]#0, %[[DKV]]#1
 // CHECK-LABEL: func.func @attend_backward_query(
-// CHECK: %[[ENTERING:.*]] = scf.for
+// CHECK: %[[ENTERING:.*]] = scf.if
+// CHECK: scf.for
 // CHECK: arith.select {{.*}} tensor<128x32xi1>
-// CHECK: %[[INSIDE:.*]] = scf.for {{.*}} = %[[ENTERING]]
+// CHECK: %[[INSIDE:.*]] = scf.if
+// CHECK: scf.for {{.*}} = %[[ENTERING]]
 // CHECK-NOT: arith.cmp
 // CHECK-NOT: arith.select
 // CHECK-COUNT-3: tile.dot
@@ -25,9 +27,11 @@
 // CHECK: scf.for {{.*}} = %[[INSIDE]]
 // CHECK: arith.select {{.*}} tensor<128x32xi1>
 // CHECK-LABEL: func.func @attend_backward_keys(
-// CHECK: %[[ENTERING:.*]]:2 = scf.for
+// CHECK: %[[ENTERING:.*]]:2 = scf.if
+// CHECK: scf.for
 // CHECK: arith.select {{.*}} tensor<128x64xi1>
-// CHECK: %[[INSIDE:.*]]:2 = scf.for {{.*}} = %[[ENTERING]]#0
+// CHECK: %[[INSIDE:.*]]:2 = scf.if
+// CHECK: scf.for {{.*}} = %[[ENTERING]]#0
 // CHECK-NOT: arith.cmp
 // CHECK-NOT: arith.select
 // CHECK: %[[S:.*]] = tile.dot %{{.*}}, %{{.*}}, %{{.*}} : tensor<128x64xf16> * tensor<64x64xf16>
