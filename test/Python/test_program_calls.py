@@ -293,3 +293,13 @@ def test_the_ir_after_each_stage(draw):
     assert ".entry" in causal.ir(q, q, q, stage="ptx")
     with pytest.raises(ValueError, match="expected a stage among attn, launches"):
         causal.ir(q, q, q, stage="nonsense")
+
+
+def test_packed_sequences(draw):
+    starts = torch.tensor([0, 10, 10, 70], dtype=torch.int32)
+    q, k, v = (draw(1, 4, 70, 32) for _ in range(3))
+    out = weft.attention.attend(q, k, v, weft.causal(), cu_seqlens_q=starts, cu_seqlens_k=starts)
+    for begin, end in ((0, 10), (10, 70)):
+        part = [x[:, :, begin:end].double() for x in (q, k, v)]
+        reference = attention(part[0], [Domain(part[1], part[2], causal_mask(end - begin, end - begin))])[0]
+        assert (out[:, :, begin:end] - reference).abs().max() < 3e-3

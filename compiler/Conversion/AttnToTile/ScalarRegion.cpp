@@ -75,8 +75,7 @@ SmallVector<Value> evaluateRegion(Region &region, ValueRange arguments, const Re
     } else if (auto size = dyn_cast<attn::SizeOp>(op)) {
       results = {context.frame.size(size.getSize())};
     } else if (auto accumulate = dyn_cast<attn::AccumulateOp>(op)) {
-      context.accumulate(accumulate.getTarget(), inKernel(accumulate.getValue()),
-                         mapped(accumulate.getIndices()));
+      context.accumulate(accumulate.getTarget(), inKernel(accumulate.getValue()), mapped(accumulate.getIndices()));
     } else {
       // Constants stay scalars; they are splat where they meet tiles.
       results = cloneBroadcast(b, op, mapped(op.getOperands()));
