@@ -58,8 +58,22 @@ Value Puller::map(attn::MapOp op, Value value, const RowTile &rows, const Chunk 
       return b.row(b.add(b.range(chunk->width), b.i32(chunk->first)));
     }
   };
+  // Elements are read for the rows and channels that exist, as far as the indices tell them apart.
   auto element = [&](Value tensor, ValueRange indices) {
-    return loadElement(frame, stored->lookup(tensor), indices);
+    bool byRow = false, byChannel = false;
+    for (Value each : indices) {
+      auto shape = TileBuilder::shapeOf(each);
+      byRow |= !shape.empty() && shape[0] == rows.count && rows.count > 1;
+      byChannel |= chunk && shape.size() == 2 && shape[1] == chunk->width;
+    }
+    Value inside;
+    if (byRow && rows.inside)
+      inside = chunk ? b.column(rows.inside) : rows.inside;
+    if (byChannel && chunk->valid < chunk->width) {
+      Value channels = b.row(b.less(b.range(chunk->width), b.i32(chunk->valid)));
+      inside = inside ? b.both(inside, channels) : channels;
+    }
+    return loadElement(frame, stored->lookup(tensor), indices, inside);
   };
   SmallVector<Value> results = evaluateRegion(op.getBody(), arguments, {frame, element, index, nullptr});
   Value kept;
