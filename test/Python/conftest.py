@@ -1,5 +1,7 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""What the Python tests share: a fresh seed, printed with every failure, and the examples as modules."""
+"""What the Python tests share: a fresh seed, printed with every failure, the examples as modules, and a table of how
+near to their limits the judged results came.
+"""
 
 import importlib.util
 import os
@@ -30,3 +32,45 @@ def load_example(name):
 @pytest.fixture(scope="session")
 def example():
     return load_example
+
+
+@pytest.fixture
+def held(record_property):
+    """held(group, draw): weft.testing.hold, and a row of the table that the run ends with."""
+    from weft.testing import hold
+
+    def run(group, draw):
+        last = {}
+
+        def judged():
+            last.clear()
+            last.update(draw())
+            return last
+
+        try:
+            hold(judged)
+        finally:
+            record_property("accuracy", [group, {name: result.closeness for name, result in last.items()}])
+
+    return run
+
+
+def pytest_terminal_summary(terminalreporter):
+    """One line a group: how many cases, and the largest error over its limit, by result."""
+    reports = [report for found in terminalreporter.stats.values() for report in found if hasattr(report, "when")]
+    groups = {}
+    for report in reports:
+        for name, value in report.user_properties if report.when == "call" else ():
+            if name == "accuracy":
+                group, closeness = value
+                groups.setdefault(group, []).append(closeness)
+    if not groups:
+        return
+    terminalreporter.section("largest error / its limit (mechanisms of the size grid)")
+    for group in sorted(groups):
+        worst = {}
+        for closeness in groups[group]:
+            for name, value in closeness.items():
+                worst[name] = max(worst.get(name, 0.0), value)
+        results = "  ".join(f"{name} {value:.2f}" for name, value in worst.items())
+        terminalreporter.write_line(f"{group:42} {len(groups[group]):4} cases   {results}")

@@ -44,11 +44,18 @@ class Accuracy:
         return not self.failures
 
     @property
+    def closeness(self) -> float:
+        """The largest error over its limit."""
+        return _factor(self.worst, self.worst_limit)
+
+    @property
     def excess(self) -> float:
         """The most that any error exceeds its bound by, as a factor;
 
         Infinite for NaN, at most 1 when every bound holds.
         """
+        if "infinite elements differ from the reference's" in self.failures:
+            return math.inf
         pairs = (
             (self.worst, self.worst_limit), (self.mean, self.mean_limit),
             (self.bias, self.bias_limit), (self.relative, self.relative_limit),

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
+import weft.runtime.program as runtime
 from weft.testing.accuracy import Accuracy, accuracy, hold
 from weft.testing.attention import FORMS
 
@@ -126,14 +128,17 @@ def _gradients(
 
 @contextlib.contextmanager
 def poisoned() -> Iterator[None]:
-    """While it lasts, PyTorch's fresh memory is full of NaN, so that an element nobody wrote is seen."""
+    """While it lasts, fresh memory of PyTorch and of programs is full of NaN: an element that nobody wrote is seen."""
     deterministic = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     fill = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
+    run = runtime.Program.run
     try:
         torch.use_deterministic_algorithms(True, warn_only=True)
         torch.utils.deterministic.fill_uninitialized_memory = True  # type: ignore[attr-defined]
+        runtime.Program.run = functools.partialmethod(run, poison=True)  # type: ignore[assignment,method-assign]
         yield
     finally:
+        runtime.Program.run = run  # type: ignore[method-assign]
         torch.utils.deterministic.fill_uninitialized_memory = fill  # type: ignore[attr-defined]
         torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)

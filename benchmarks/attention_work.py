@@ -1,0 +1,140 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""What generated attention kernels cost: compile time, bytes, and work against length, counted by the simulator.
+
+    python benchmarks/attention_work.py [--json]
+
+Three tables. SEMA compiled cold, forward and backward, for one target: limit 3 s. Bytes that SEMA's forward moves over
+those of reading q and k once, v twice and writing the output once: limit 1.15. A window's forward and backward over
+growing lengths: instructions, products and bytes a token, which stay as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import torch
+import weft
+from weft.testing.plans import counted
+
+SECTOR_BYTES = 32
+#: tokens, head size, window, grid
+SEMA_SIZES = [
+    (4096, 64, 64, None),
+    (4096, 128, 128, None),
+    (4096, 64, 256, None),
+    (3136, 32, (7, 7), (56, 56)),
+]
+LENGTHS = [1024, 2048, 4096, 8192]
+
+
+@weft.program
+def sema(q, k, v, lepe, *, window, grid=None):
+    q, k = weft.rope(q, k, window=window, grid=grid)
+    local = weft.softmax(q, k, weft.block_window(window, grid=grid))
+    return (local + weft.mean() + weft.toeplitz(lepe, centred=True, grid=grid)) @ v
+
+
+@weft.program
+def sliding(q, k, v):
+    return weft.softmax(q, k, weft.window(256, 0)) @ v
+
+
+def operands(tokens, head, taps):
+    return [*(torch.randn(1, 2, tokens, head).half() for _ in range(3)), torch.randn(taps, 2 * head).half()]
+
+
+def child_compile(case: int) -> dict[str, float]:
+    """Seconds from the first call's arrays to PTX of forward and backward, in a process with empty caches."""
+    import time
+
+    from weft.programs.compiled import compiled
+
+    tokens, head, window, grid = SEMA_SIZES[case]
+    arrays = operands(tokens, head, 9 if grid else 3)
+    start = time.perf_counter()
+    traced = sema.trace(sema.bind(arrays, {"window": window, "grid": grid}))
+    compiled(traced, "sm_80", True)
+    return {"seconds": time.perf_counter() - start}
+
+
+def cold_compile(case: int, runs: int = 3) -> float:
+    found = []
+    for _ in range(runs):
+        with tempfile.TemporaryDirectory() as cache:
+            command = [sys.executable, __file__, "--child", str(case)]
+            done = subprocess.run(
+                command, env={**os.environ, "WEFT_CACHE_DIR": cache}, capture_output=True, text=True, check=True
+            )
+            found.append(json.loads(done.stdout)["seconds"])
+    return statistics.median(found)
+
+
+def sema_bytes(case: int) -> dict[str, float]:
+    """Bytes moved over the least, of SEMA's forward, in launches and altogether."""
+    tokens, head, window, grid = SEMA_SIZES[case]
+    arrays = operands(tokens, head, 9 if grid else 3)
+    run = counted(sema, *arrays, window=window, grid=grid)["forward"]
+    tensor = 2 * arrays[0].numel()
+    parts = {}
+    for launched in run.launches:
+        counters = launched.report.counters
+        moved = counters["global_sectors_read"] + counters["global_sectors_written"]
+        parts[launched.kernel] = SECTOR_BYTES * moved / (5 * tensor)
+    return {**parts, "all": sum(parts.values())}
+
+
+def work(tokens: int) -> dict[str, dict[str, float]]:
+    """Cost of a window of 256 a token, forward and backward."""
+    arrays = operands(tokens, 64, 1)[:3]
+    found = {}
+    for part, run in counted(sliding, *arrays).items():
+        sectors = run.total("global_sectors_read") + run.total("global_sectors_written")
+        found[part] = {
+            "instructions": run.total("warp_instructions") / tokens,
+            "products": run.total("mma_macs") / tokens,
+            "bytes": SECTOR_BYTES * sectors / tokens,
+        }
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child is not None:
+        print(json.dumps(child_compile(options.child)))
+        return
+    names = [f"{n} tokens, head {d}, window {w}" + (f" of {g}" if g else "") for n, d, w, g in SEMA_SIZES]
+    result = {
+        "compile SEMA cold, s": {name: cold_compile(case) for case, name in enumerate(names)},
+        "bytes of SEMA's forward / least": {name: sema_bytes(case) for case, name in enumerate(names)},
+        "window of 256, a token": {tokens: work(tokens) for tokens in LENGTHS},
+    }
+    if options.json:
+        print(json.dumps(result, indent=2))
+        return
+    print("SEMA, forward and backward compiled cold for one target (limit 3 s)")
+    for name, seconds in result["compile SEMA cold, s"].items():
+        print(f"  {name:45} {seconds:6.2f} s")
+    print("\nSEMA's forward: bytes moved / least (limit 1.15)")
+    for name, parts in result["bytes of SEMA's forward / least"].items():
+        kernels = ", ".join(f"{kernel} {value:.2f}" for kernel, value in parts.items() if kernel != "all")
+        print(f"  {name:45} {parts['all']:6.2f}   ({kernels})")
+    print("\na window of 256 over length, 2 heads of 64, a token")
+    print(f"  {'tokens':>8} {'':8} {'instructions':>14} {'products':>14} {'bytes':>10}")
+    for tokens, parts in result["window of 256, a token"].items():
+        for part, cost in parts.items():
+            print(
+                f"  {tokens:8} {part:8} {cost['instructions']:14,.0f} {cost['products']:14,.0f} {cost['bytes']:10,.0f}"
+            )
+
+
+if __name__ == "__main__":
+    main()
