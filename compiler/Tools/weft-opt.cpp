@@ -43,9 +43,9 @@ static llvm::LogicalResult run(int argc, char **argv, mlir::DialectRegistry &reg
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<weft::attn::AttnDialect, weft::tile::TileDialect, weft::warp::WarpDialect, mlir::arith::ArithDialect, mlir::math::MathDialect,
-                  mlir::scf::SCFDialect, mlir::func::FuncDialect, mlir::cf::ControlFlowDialect, mlir::LLVM::LLVMDialect,
-                  mlir::NVVM::NVVMDialect, mlir::gpu::GPUDialect, mlir::ub::UBDialect>();
+  registry.insert<weft::attn::AttnDialect, weft::tile::TileDialect, weft::warp::WarpDialect, mlir::arith::ArithDialect,
+                  mlir::math::MathDialect, mlir::scf::SCFDialect, mlir::func::FuncDialect, mlir::cf::ControlFlowDialect,
+                  mlir::LLVM::LLVMDialect, mlir::NVVM::NVVMDialect, mlir::gpu::GPUDialect, mlir::ub::UBDialect>();
   mlir::registerTransformsPasses();
   weft::registerPasses();
   return mlir::asMainReturnCode(run(argc, argv, registry));

@@ -54,10 +54,10 @@ std::array<std::string, 3> attendGrid(const Attend &attend, attn::WholeTensorTyp
   return {tiles, (packed == 1 ? tiled.dim(1) : attend.keyType(0).dim(1)).str(), tiled.dim(0).str()};
 }
 
-/// Which packed sequence has tile `tile` of all sequences' tiles: its number, the tile within it, and where it begins and
-/// ends. Gives whether there is none: programs past the last tile, whose sequence is to be taken as empty.
+/// Which packed sequence has tile `tile` of all sequences' tiles: its number, the tile within it, and where it begins
+/// and ends. Gives whether there is none: programs past the last tile, whose sequence is to be taken as empty.
 static Value findSequence(KernelFrame &frame, const TensorParameter &cu, int64_t rows, int64_t packed,
-                         Standing &standing) {
+                          Standing &standing) {
   TileBuilder &b = frame.b;
   auto bound = [&](Value index) { return b.load(b.addPtr(cu.pointer, b.cast(index, b.getI64Type())), {}); };
   Value count = b.sub(frame.size(cu.type.dim(0)), b.i32(1)), none = b.i32(-1);

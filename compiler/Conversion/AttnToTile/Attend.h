@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// What the forward and the backward kernels of attention share: their operands by one name, where a program stands, and walks over blocks.
+// What the forward and the backward kernels of attention share: their operands by one name, where a program stands, and
+// walks over blocks.
 #pragma once
 
 #include "compiler/Conversion/AttnToTile/EmitArithmetic.h"
@@ -35,28 +36,32 @@ struct Attend {
 
 /// Where one program of a kernel over row tiles stands.
 struct Standing {
-  mlir::Value tile;           ///< i32: number of its tile within its sequence
-  mlir::Value batch, head;    ///< i32, on the axes of the tiled tensor
-  mlir::Value sequence;       ///< i32: which packed sequence, or null
-  mlir::Value queryBase, keyBase; ///< i32: first token of the packed sequence, or null
-  mlir::Value queryLength;    ///< i32: N
+  mlir::Value tile;                          ///< i32: number of its tile within its sequence
+  mlir::Value batch, head;                   ///< i32, on the axes of the tiled tensor
+  mlir::Value sequence;                      ///< i32: which packed sequence, or null
+  mlir::Value queryBase, keyBase;            ///< i32: first token of the packed sequence, or null
+  mlir::Value queryLength;                   ///< i32: N
   llvm::SmallVector<mlir::Value> keyLengths; ///< i32: M of each domain, clipped to its count
 };
 
 /// The kernel's grid: tiles of `rows` on the tiled side ("cdiv(N, rows)", more for packed sequences), heads, batch.
 /// Where each program packs `packed` query heads that share keys, a tile has rows / packed tokens of each.
-std::array<std::string, 3> attendGrid(const Attend &attend, attn::WholeTensorType tiled, int64_t rows, int64_t packed = 1);
+std::array<std::string, 3> attendGrid(const Attend &attend, attn::WholeTensorType tiled, int64_t rows,
+                                      int64_t packed = 1);
 
-/// Finds out where the program stands. `tileKeys` where the tiled side is that of the keys; otherwise the queries'. `stored` as Puller's.
+/// Finds out where the program stands. `tileKeys` where the tiled side is that of the keys; otherwise the queries'.
+/// `stored` as Puller's.
 Standing findStanding(KernelFrame &frame, const Attend &attend, llvm::DenseMap<mlir::Value, mlir::Value> &stored,
                       int64_t rows, bool tileKeys, int64_t packed = 1);
 
 /// `count` rows from `start` (i32) on, of `length`. Where `bounded`, `inside` says which exist.
 RowTile rowsFrom(TileBuilder &b, mlir::Value start, int64_t count, mlir::Value length, bool bounded);
 
-/// An element of a stored tensor that a score_mod captures, at a block of pairs. `places` are what the region is given: such indices are inside,
-/// or past the end of a ragged block. Any others are read only where `exists` (i1 of the block's shape; null for everywhere).
-mlir::Value loadAtPairs(KernelFrame &frame, mlir::Value tensor, mlir::ValueRange indices, mlir::ValueRange places, mlir::Value exists);
+/// An element of a stored tensor that a score_mod captures, at a block of pairs. `places` are what the region is given:
+/// such indices are inside, or past the end of a ragged block. Any others are read only where `exists` (i1 of the
+/// block's shape; null for everywhere).
+mlir::Value loadAtPairs(KernelFrame &frame, mlir::Value tensor, mlir::ValueRange indices, mlir::ValueRange places,
+                        mlir::Value exists);
 
 /// A walk over the blocks of one domain that a tile of rows touches.
 struct Walk {
@@ -64,7 +69,7 @@ struct Walk {
   EmitArithmetic &arithmetic;
   mlir::Value rowBegin, rowEnd, head; ///< i32; rowEnd exclusive, clipped to the rows' length
   mlir::Value rowLength, columnLength;
-  int64_t columns; ///< block size
+  int64_t columns;            ///< block size
   mlir::Value rowsExist = {}; ///< i1, or null where every program has rows: without any there is nothing to walk
 };
 
@@ -74,8 +79,8 @@ struct WalkedBlock {
   bool full;
 };
 
-/// Writes the loops of a walk, one for each segment; `body` gives the carried values' next. Gives what they end as. Nothing
-/// where the pattern has no affine structure.
+/// Writes the loops of a walk, one for each segment; `body` gives the carried values' next. Gives what they end as.
+/// Nothing where the pattern has no affine structure.
 std::optional<llvm::SmallVector<mlir::Value>>
 walkBlocks(const Walk &walk, mlir::ValueRange initial,
            llvm::function_ref<llvm::SmallVector<mlir::Value>(const WalkedBlock &, mlir::ValueRange)> body);

@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Attention forward: a program holds a tile of queries, walks the blocks of keys that their pattern touches, domain after domain,
-// with one online softmax (Milakov and Gimelshein 2018; Dao et al. 2022) in base 2, and ends with what is computed from the output row by row.
+// Attention forward: a program holds a tile of queries, walks the blocks of keys that their pattern touches, domain
+// after domain, with one online softmax (Milakov and Gimelshein 2018; Dao et al. 2022) in base 2, and ends with what is
+// computed from the output row by row.
 //
 //   m = -inf, l = 0, acc = 0                       (with a sink: m = sink, l = 1)
 //   for each block:  s = q kᵀ · scale;  m' = max(m, rowmax s);  p = 2^(s - m');  α = 2^(m - m')
@@ -40,7 +41,8 @@ attn::ScheduleAttr forwardSchedule(attn::AttendOp op) {
   return attn::ScheduleAttr::get(op.getContext(), rows, columns, warps, stages);
 }
 
-/// How many query heads a tile holds: all that share keys, so that keys are read once for them; 1 where heads differ in their pattern.
+/// How many query heads a tile holds: all that share keys, so that keys are read once for them; 1 where heads differ in
+/// their pattern.
 static int64_t packedHeads(const Attend &attend, attn::ScheduleAttr schedule) {
   int64_t group = attend.group();
   if (group > schedule.getRows() || windowTiling(attend))
@@ -120,7 +122,8 @@ void ForwardKernel::begin() {
     rows.inside = b.less(rows.token, standing.queryLength);
   } else if (windows) {
     windowStanding = weft::windowStanding(b, *windows, schedule.getRows(), standing.queryLength);
-    rows = windowRows(b, *windows, windowStanding.window, windowStanding.tile, schedule.getRows(), standing.queryLength);
+    rows =
+        windowRows(b, *windows, windowStanding.window, windowStanding.tile, schedule.getRows(), standing.queryLength);
   } else {
     Value start = b.mul(standing.tile, b.i32(schedule.getRows()));
     rows = rowsFrom(b, start, schedule.getRows(), standing.queryLength, /*bounded=*/true);
@@ -167,12 +170,8 @@ Value ForwardKernel::scores(unsigned domain, const RowTile &keys, bool full) {
     product = b.dot(query, b.transpose(puller.pull(attend.keys[domain], keys, chunk)), product, attend.precision());
   Value belongs;
   if (!full) {
-    attn::Place<EmitArithmetic> place{rows.batch,
-                                      rows.headOfRow(b, true),
-                                      b.column(rows.token),
-                                      b.row(keys.token),
-                                      standing.queryLength,
-                                      standing.keyLengths[domain]};
+    attn::Place<EmitArithmetic> place{rows.batch,        rows.headOfRow(b, true), b.column(rows.token),
+                                      b.row(keys.token), standing.queryLength,    standing.keyLengths[domain]};
     belongs = b.row(keys.inside);
     if (!windows || !windows->exact)
       belongs = b.both(belongs, attn::contains(arithmetic, op.getPatterns()[domain], place));
@@ -204,7 +203,8 @@ State ForwardKernel::step(unsigned domain, const RowTile &keys, bool full, const
   Value shift = next.maximum;
   // A row that has seen no key keeps -inf; 0 in its place keeps 2^(-inf - -inf) away.
   if (!full || attend.scoreMod) {
-    Value none = b.compareFloat(arith::CmpFPredicate::OEQ, next.maximum, b.f32(-std::numeric_limits<double>::infinity()));
+    Value none =
+        b.compareFloat(arith::CmpFPredicate::OEQ, next.maximum, b.f32(-std::numeric_limits<double>::infinity()));
     shift = b.select(none, b.f32(0), next.maximum);
   }
   Value weights = b.exp2(b.sub(score, b.column(shift)));
@@ -217,15 +217,16 @@ State ForwardKernel::step(unsigned domain, const RowTile &keys, bool full, const
   return next;
 }
 
-/// The window's keys: tiles of it one after another, or all at once where it is no more than a tile. Then the tokens of rows and keys are
-/// the same, and what has been read of them serves to the kernel's end.
+/// The window's keys: tiles of it one after another, or all at once where it is no more than a tile. Then the tokens of
+/// rows and keys are the same, and what has been read of them serves to the kernel's end.
 State ForwardKernel::walkWindow(const State &state) {
   int64_t columns = schedule.getColumns();
   if (windows->tilesOf(columns) > 1) {
     auto loop = scf::ForOp::create(b, b.i32(0), b.i32(windows->tilesOf(columns)), b.i32(1), state.packed());
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    RowTile keys = windowRows(b, *windows, windowStanding.window, loop.getInductionVar(), columns, standing.queryLength);
+    RowTile keys =
+        windowRows(b, *windows, windowStanding.window, loop.getInductionVar(), columns, standing.queryLength);
     State next = step(0, keysOf(0, keys), /*full=*/false, State::unpack(loop.getRegionIterArgs()));
     scf::YieldOp::create(b, next.packed());
     return State::unpack(loop.getResults());
@@ -252,7 +253,7 @@ State ForwardKernel::walkDomain(unsigned domain, const State &state) {
     return walkWindow(state);
   Value first = b.mul(standing.tile, b.i32(schedule.getRows())), end = b.add(first, b.i32(schedule.getRows()));
   Value rowBegin = b.div(first, b.i32(packed)), rowEnd = b.min(b.ceilDiv(end, packed), standing.queryLength);
-  Walk walk{op.getPatterns()[domain], arithmetic, rowBegin, rowEnd, standing.head, standing.queryLength,
+  Walk walk{op.getPatterns()[domain],    arithmetic,           rowBegin, rowEnd, standing.head, standing.queryLength,
             standing.keyLengths[domain], schedule.getColumns()};
   auto body = [&](const WalkedBlock &block, ValueRange carried) {
     Value start = b.mul(block.number, b.i32(schedule.getColumns()));
@@ -273,8 +274,7 @@ void ForwardKernel::end(const State &state) {
   for (auto [chunk, sum] : llvm::zip(valueChunks, state.sums))
     puller.provide(op.getOut(), rows, chunk.first, b.cast(b.mul(sum, b.column(inverse)), element));
   Value logarithm = b.mul(b.add(state.maximum, b.log2(state.total)), b.f32(ln2));
-  puller.provide(op.getLse(), rows, 0,
-                 b.select(seen, logarithm, b.f32(-std::numeric_limits<double>::infinity())));
+  puller.provide(op.getLse(), rows, 0, b.select(seen, logarithm, b.f32(-std::numeric_limits<double>::infinity())));
 }
 
 void ForwardKernel::write(ArrayRef<Value> roots) {
@@ -304,9 +304,8 @@ void ForwardKernel::write(ArrayRef<Value> roots) {
 LogicalResult lowerAttend(attn::AttendOp op, ArrayRef<Value> roots, DenseMap<Value, Value> &stored) {
   Attend attend = Attend::of(op);
   attn::ScheduleAttr schedule = forwardSchedule(op);
-  FailureOr<SmallVector<BlockLists>> lists =
-      listsForDomains(attend, /*tileKeys=*/false, schedule.getRows() / packedHeads(attend, schedule),
-                      schedule.getColumns(), stored);
+  FailureOr<SmallVector<BlockLists>> lists = listsForDomains(
+      attend, /*tileKeys=*/false, schedule.getRows() / packedHeads(attend, schedule), schedule.getColumns(), stored);
   if (failed(lists))
     return failure();
   ForwardKernel(op, stored, *lists).write(roots);

@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// See BlockLists.h. A program goes through all blocks of its tile's row, counts the pairs that belong in each, and appends the block's number to one list
-// or the other: the cost of a mask, without products. Patterns that are the same in every pair of a block (lists and bitmaps of blocks at
-// least as large) are asked once a block.
+// See BlockLists.h. A program goes through all blocks of its tile's row, counts the pairs that belong in each, and
+// appends the block's number to one list or the other: the cost of a mask, without products. Patterns that are the same
+// in every pair of a block (lists and bitmaps of blocks at least as large) are asked once a block.
 #include "compiler/Conversion/AttnToTile/BlockLists.h"
 #include "compiler/Conversion/AttnToTile/Windows.h"
 #include "dialects/Attn/Pattern/Membership.h"
@@ -13,19 +13,20 @@ using namespace mlir;
 
 namespace weft {
 
-bool hasSegments(Attribute pattern) {
-  return attn::hasSegments(pattern);
-}
+bool hasSegments(Attribute pattern) { return attn::hasSegments(pattern); }
 
 namespace {
 /// What of its place a pattern depends on, and in how large steps.
 struct Dependence {
   bool batch = false, head = false;
-  int64_t rowStep = 0, columnStep = 0; ///< the pattern is one value in aligned cells of so many queries and keys; 0: everywhere
+  int64_t rowStep = 0,
+          columnStep = 0; ///< the pattern is one value in aligned cells of so many queries and keys; 0: everywhere
 };
 } // namespace
 
-static bool isOne(Value tensor, unsigned axis) { return cast<attn::WholeTensorType>(tensor.getType()).dim(axis) == "1"; }
+static bool isOne(Value tensor, unsigned axis) {
+  return cast<attn::WholeTensorType>(tensor.getType()).dim(axis) == "1";
+}
 
 static Dependence together(const Dependence &a, const Dependence &b) {
   return {a.batch || b.batch, a.head || b.head, std::gcd(a.rowStep, b.rowStep), std::gcd(a.columnStep, b.columnStep)};
@@ -182,7 +183,8 @@ FailureOr<SmallVector<BlockLists>> listsForDomains(const Attend &attend, bool ti
     if (!attend.cuSeqlens.empty()) {
       InFlightDiagnostic diagnostic = attend.op->emitOpError()
                                       << "expected a pattern of intervals for packed sequences, but got " << pattern;
-      diagnostic.attachNote() << "pad the sequences to one length, or say which tokens belong together by a document pattern";
+      diagnostic.attachNote()
+          << "pad the sequences to one length, or say which tokens belong together by a document pattern";
       return diagnostic;
     }
     lists[domain] = buildBlockLists(attend, domain, tileKeys, rows, columns, stored);
@@ -190,9 +192,9 @@ FailureOr<SmallVector<BlockLists>> listsForDomains(const Attend &attend, bool ti
   return lists;
 }
 
-SmallVector<Value>
-walkListed(KernelFrame &frame, const BlockLists &lists, Value tile, Value batch, Value head, ValueRange initial,
-           llvm::function_ref<SmallVector<Value>(const WalkedBlock &, ValueRange)> body) {
+SmallVector<Value> walkListed(KernelFrame &frame, const BlockLists &lists, Value tile, Value batch, Value head,
+                              ValueRange initial,
+                              llvm::function_ref<SmallVector<Value>(const WalkedBlock &, ValueRange)> body) {
   TileBuilder &b = frame.b;
   auto rowOf = [&](Value tensor) {
     const TensorParameter &parameter = frame.input(tensor);

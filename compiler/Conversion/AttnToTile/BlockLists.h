@@ -7,23 +7,24 @@
 
 namespace weft {
 
-/// For each tile of the tiled side, the blocks of the other side that some pair of the pattern lies in: those with a pair missing from the front
-/// of a row on, those without from its end back.
+/// For each tile of the tiled side, the blocks of the other side that some pair of the pattern lies in: those with a
+/// pair missing from the front of a row on, those without from its end back.
 struct BlockLists {
-  mlir::Value blocks; ///< [B', H', tiles, blocks] i32; B' and H' are 1 where the pattern is the same for every batch, or head
+  mlir::Value
+      blocks; ///< [B', H', tiles, blocks] i32; B' and H' are 1 where the pattern is the same for every batch, or head
   mlir::Value counts; ///< [B', H', tiles, 2] i32: how many of each
 };
 
 /// Whether the pattern's blocks are given by formulas (`attn::rowSegments`), so that no lists are needed.
 bool hasSegments(mlir::Attribute pattern);
 
-/// Writes the kernel that builds the lists of one domain, and its launch before `attend.op`. `tileKeys`: tiles are of `rows` keys and blocks of
-/// `columns` queries; otherwise the other way round.
+/// Writes the kernel that builds the lists of one domain, and its launch before `attend.op`. `tileKeys`: tiles are of
+/// `rows` keys and blocks of `columns` queries; otherwise the other way round.
 BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys, int64_t rows, int64_t columns,
                            StoredValues &stored);
 
-/// The lists of every domain, empty where a domain needs none (formulas, or windows that the kernel is tiled by). Fails with a diagnostic for what
-/// lists cannot serve: packed sequences.
+/// The lists of every domain, empty where a domain needs none (formulas, or windows that the kernel is tiled by). Fails
+/// with a diagnostic for what lists cannot serve: packed sequences.
 mlir::FailureOr<llvm::SmallVector<BlockLists>> listsForDomains(const Attend &attend, bool tileKeys, int64_t rows,
                                                                int64_t columns, StoredValues &stored);
 

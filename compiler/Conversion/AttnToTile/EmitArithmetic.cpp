@@ -54,13 +54,15 @@ Value EmitArithmetic::listed(int64_t index, int64_t count, Value batch, Value he
   return b.compareInt(arith::CmpIPredicate::ne, loop.getResult(0), b.i32(0));
 }
 
-/// Which of `row`'s elements lie inside for some column: what may be loaded. (A row's places are loaded once, not once a pair.)
+/// Which of `row`'s elements lie inside for some column: what may be loaded. (A row's places are loaded once, not once
+/// a pair.)
 Value EmitArithmetic::rowMask(Value inside, Value row) {
   TileBuilder &b = frame.b;
   if (!isa<RankedTensorType>(inside.getType()) || TileBuilder::shapeOf(inside) == TileBuilder::shapeOf(row))
     return inside;
   Value some = b.reduceMax(b.cast(inside, b.getI32Type()), TileBuilder::shapeOf(row)[0] == 1 ? 0 : 1);
-  return b.compareInt(arith::CmpIPredicate::ne, TileBuilder::shapeOf(row)[0] == 1 ? b.row(some) : b.column(some), b.i32(0));
+  return b.compareInt(arith::CmpIPredicate::ne, TileBuilder::shapeOf(row)[0] == 1 ? b.row(some) : b.column(some),
+                      b.i32(0));
 }
 
 } // namespace weft

@@ -44,7 +44,8 @@ struct EmitArithmetic {
   Int mulLow32(Int a, Int b) { return frame.b.mul(a, b); }
   /// The upper half of the 64-bit product of two numbers taken as unsigned.
   Int mulHigh32(Int a, Int b);
-  /// An element of operand `index`, 0 where `inside` is false. Operands of fewer axes are the same along the leading ones.
+  /// An element of operand `index`, 0 where `inside` is false. Operands of fewer axes are the same along the leading
+  /// ones.
   Int operand(int64_t index, llvm::ArrayRef<Int> indices, Bool inside);
   /// Whether `column` is among the first count[b, h, row] of index[b, h, row, :].
   Bool rowMask(Bool inside, Int row);

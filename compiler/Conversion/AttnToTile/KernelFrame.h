@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// A tile kernel being written for an attn program: its parameters are those that `attn.launch` passes, found as they are needed.
+// A tile kernel being written for an attn program: its parameters are those that `attn.launch` passes, found as they
+// are needed.
 #pragma once
 
 #include "compiler/Conversion/AttnToTile/TileBuilder.h"
@@ -40,7 +41,8 @@ public:
   /// The value of a size as i32: a constant, or a parameter.
   mlir::Value size(llvm::StringRef expression);
 
-  /// Ends the kernel: orders the parameters, sets the schedule, and makes the launch. Gives the launch's results, one for each output.
+  /// Ends the kernel: orders the parameters, sets the schedule, and makes the launch. Gives the launch's results, one
+  /// for each output.
   llvm::SmallVector<mlir::Value> finish(const KernelShape &shape);
 
 private:

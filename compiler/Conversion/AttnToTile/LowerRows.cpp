@@ -59,8 +59,8 @@ void lowerRows(Operation *anchor, ArrayRef<Value> roots, StoredValues &stored) {
 
 bool sumsTokens(attn::SumOp op) {
   attn::WholeTensorType from = wholeType(op.getSource()), to = wholeType(op.getResult());
-  return from.getRank() == 4 && to.getRank() == 4 && from.staticDim(3) && to.dim(2) == "1" && to.dim(3) == from.dim(3) &&
-         to.dim(0) == from.dim(0) && attn::headGroup(from.dim(1), to.dim(1));
+  return from.getRank() == 4 && to.getRank() == 4 && from.staticDim(3) && to.dim(2) == "1" &&
+         to.dim(3) == from.dim(3) && to.dim(0) == from.dim(0) && attn::headGroup(from.dim(1), to.dim(1));
 }
 
 /// [B, H, N, D] to [B, H', parts, D]: part i has the rows from i cdiv(N, parts) on, of every head that shares.

@@ -20,7 +20,8 @@ static Value prefixSum(TileBuilder &b, Value tile) {
   return scan.getResult(0);
 }
 
-// A program takes 16 or more channels of one head and goes through the sequence tile by tile with the running sum; transposed, from the end.
+// A program takes 16 or more channels of one head and goes through the sequence tile by tile with the running sum;
+// transposed, from the end.
 LogicalResult lowerPrefixMean(attn::PrefixMeanOp op, StoredValues &stored) {
   attn::WholeTensorType type = wholeType(op.getResult());
   if (type.getRank() != 4 || !type.staticDim(3))
@@ -129,8 +130,8 @@ LogicalResult lowerTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &stored) {
     }
     scf::YieldOp::create(b, next);
   }
-  auto partial = attn::WholeTensorType::get(
-      {b.getStringAttr(std::to_string(parts)), to.getDims()[0], to.getDims()[1]}, b.getF32Type());
+  auto partial = attn::WholeTensorType::get({b.getStringAttr(std::to_string(parts)), to.getDims()[0], to.getDims()[1]},
+                                            b.getF32Type());
   TensorParameter output = frame.output(partial);
   Value offset = b.add(b.mul(b.cast(part, b.getI64Type()), output.strides[0]),
                        b.mul(b.cast(tap, b.getI64Type()), output.strides[1]));

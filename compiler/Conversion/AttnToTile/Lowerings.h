@@ -9,7 +9,8 @@ namespace weft {
 /// Where values of a program are, once stored: arguments as they are, others in results of launches.
 using StoredValues = llvm::DenseMap<mlir::Value, mlir::Value>;
 
-/// Stores row-local values of one row space ([B, H, N, ...]) by one kernel over tiles of rows, launched before `anchor`.
+/// Stores row-local values of one row space ([B, H, N, ...]) by one kernel over tiles of rows, launched before
+/// `anchor`.
 void lowerRows(mlir::Operation *anchor, llvm::ArrayRef<mlir::Value> roots, StoredValues &stored);
 
 /// Stores a map of any shape by a kernel over its elements in row-major order.

@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// What a kernel computes on a tile of rows instead of loading it: maps, rotations, norms, sums over channels, convolutions.
+// What a kernel computes on a tile of rows instead of loading it: maps, rotations, norms, sums over channels,
+// convolutions.
 #include "compiler/Conversion/AttnToTile/RowTile.h"
 #include "compiler/Conversion/AttnToTile/ScalarRegion.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -163,9 +164,9 @@ Value Puller::rope(attn::RopeOp op, const RowTile &rows, const Chunk &chunk) {
   auto half = RankedTensorType::get({rows.count, pairs}, b.getF32Type());
   auto split = tile::SplitOp::create(b, half, half, b.reshape(x, {rows.count, pairs, 2}));
   Value even = split.getLhs(), odd = split.getRhs();
-  Value turned = tile::JoinOp::create(b, RankedTensorType::get({rows.count, pairs, 2}, b.getF32Type()),
-                                      b.sub(b.mul(even, cosine), b.mul(odd, sine)),
-                                      b.add(b.mul(even, sine), b.mul(odd, cosine)));
+  Value turned =
+      tile::JoinOp::create(b, RankedTensorType::get({rows.count, pairs, 2}, b.getF32Type()),
+                           b.sub(b.mul(even, cosine), b.mul(odd, sine)), b.add(b.mul(even, sine), b.mul(odd, cosine)));
   return b.cast(b.reshape(turned, {rows.count, chunk.width}), type.getElementType());
 }
 
@@ -193,8 +194,8 @@ static RowTile movedRows(TileBuilder &b, attn::ConvolveOp op, const RowTile &row
   return moved;
 }
 
-/// [count, width] of the rows that lie `down` lines and `right` columns before the tile's. Where the kernel has the source's tile already, rows
-/// of it are picked from there, and only those that lie outside it are loaded.
+/// [count, width] of the rows that lie `down` lines and `right` columns before the tile's. Where the kernel has the
+/// source's tile already, rows of it are picked from there, and only those that lie outside it are loaded.
 Value Puller::neighbours(Value source, attn::ConvolveOp op, const RowTile &rows, const Chunk &chunk, int64_t down,
                          int64_t right) {
   if (!down && !right)

@@ -139,7 +139,8 @@ Value Puller::lookup(const Key &key) const {
   for (const Entry &entry : llvm::reverse(made)) {
     if (!(entry.key == key))
       continue;
-    for (Block *block = b.getInsertionBlock(); block; block = block->getParentOp() ? block->getParentOp()->getBlock() : nullptr)
+    for (Block *block = b.getInsertionBlock(); block;
+         block = block->getParentOp() ? block->getParentOp()->getBlock() : nullptr)
       if (block == entry.block)
         return entry.tile;
   }

@@ -11,14 +11,16 @@ struct RowTile {
   int64_t count;
   mlir::Value batch, head; ///< i32 scalars
   std::string heads;       ///< the size of the axis that `head` counts on, as types spell it
-  mlir::Value member;      ///< tensor<count x i32>, or null: added to `head` row by row, where a tile packs heads that share keys
-  mlir::Value token;       ///< tensor<count x i32>: position on the axis N
-  mlir::Value inside;      ///< tensor<count x i1>, or null where every row exists
-  mlir::Value base;        ///< i32 scalar, or null: added to every token for addresses (a packed sequence's start)
-  mlir::Value scalarStart; ///< i32 scalar, or null: token = scalarStart + offsets, where offsets do not change in a loop
-  mlir::Value offsets;     ///< tensor<count x i32>, with scalarStart
-  /// Row r is the token at line r / columns, column r % columns of a rectangle of tokens; rows past it are not inside. One line:
-  /// tokens that follow one another. No columns: rows in an order that nothing is known of.
+  mlir::Value
+      member; ///< tensor<count x i32>, or null: added to `head` row by row, where a tile packs heads that share keys
+  mlir::Value token;  ///< tensor<count x i32>: position on the axis N
+  mlir::Value inside; ///< tensor<count x i1>, or null where every row exists
+  mlir::Value base;   ///< i32 scalar, or null: added to every token for addresses (a packed sequence's start)
+  mlir::Value
+      scalarStart;     ///< i32 scalar, or null: token = scalarStart + offsets, where offsets do not change in a loop
+  mlir::Value offsets; ///< tensor<count x i32>, with scalarStart
+  /// Row r is the token at line r / columns, column r % columns of a rectangle of tokens; rows past it are not inside.
+  /// One line: tokens that follow one another. No columns: rows in an order that nothing is known of.
   int64_t lines = 1, columns = 0;
 
   /// The head of each row, for arithmetic with tiles [count, ...] where `asColumn`: a scalar, or one for each row.
@@ -35,29 +37,33 @@ struct Chunk {
   int64_t first, width, valid;
 };
 
-/// Splits `size` channels into chunks of powers of two of at least 16 and at most `most`: 96 = 64 + 32, 72 = 64 + 16 (8 valid).
+/// Splits `size` channels into chunks of powers of two of at least 16 and at most `most`: 96 = 64 + 32, 72 = 64 + 16 (8
+/// valid).
 llvm::SmallVector<Chunk> chunksOf(int64_t size, int64_t most = 256);
 
-/// Gives the parts of values inside one kernel. Values that are operands of the launch are loaded; a map, a rotation, a norm, a sum over
-/// channels or a convolution of others is computed on the tile.
+/// Gives the parts of values inside one kernel. Values that are operands of the launch are loaded; a map, a rotation, a
+/// norm, a sum over channels or a convolution of others is computed on the tile.
 class Puller {
 public:
   explicit Puller(KernelFrame &frame) : frame(frame), b(frame.b) {}
 
-  /// What a value of the program is outside the kernel, where it has been stored (a program's argument, a launch's result).
+  /// What a value of the program is outside the kernel, where it has been stored (a program's argument, a launch's
+  /// result).
   llvm::DenseMap<mlir::Value, mlir::Value> *stored = nullptr;
 
   /// A value computed in this kernel, at a tile and chunk: [count, width], or [count] for values of rank 3.
   void provide(mlir::Value value, const RowTile &rows, int64_t firstChannel, mlir::Value tile);
 
-  /// [count, width] of a value of rank 4 ([B, H, N, D] or what broadcasts to it), in its element type; an axis of size 1 stays 1.
+  /// [count, width] of a value of rank 4 ([B, H, N, D] or what broadcasts to it), in its element type; an axis of size
+  /// 1 stays 1.
   mlir::Value pull(mlir::Value value, const RowTile &rows, const Chunk &chunk) { return part(value, rows, &chunk); }
   /// [count] of a value [B, H, N], in its element type.
   mlir::Value pullRow(mlir::Value value, const RowTile &rows) { return part(value, rows, nullptr); }
   /// Stores a tile at the rows and channels that exist.
   void store(const TensorParameter &tensor, const RowTile &rows, const Chunk *chunk, mlir::Value tile);
 
-  /// Pointers to [count, width] of a tensor of rank 4, or to [count] of one of rank 3; sizes 1 repeat, heads are shared as in `attn.map`.
+  /// Pointers to [count, width] of a tensor of rank 4, or to [count] of one of rank 3; sizes 1 repeat, heads are shared
+  /// as in `attn.map`.
   mlir::Value pointers(const TensorParameter &tensor, const RowTile &rows, const Chunk *chunk);
   /// Which of them exist: null for all.
   mlir::Value exists(const RowTile &rows, const Chunk *chunk);

@@ -17,8 +17,8 @@ struct RegionContext {
   llvm::function_ref<void(int64_t target, mlir::Value value, mlir::ValueRange indices)> accumulate;
 };
 
-/// Evaluates `region` with its block's arguments standing for `arguments` (scalars, or tiles that broadcast together). Gives
-/// what its `attn.yield` yields; values that depend on no argument stay scalars.
+/// Evaluates `region` with its block's arguments standing for `arguments` (scalars, or tiles that broadcast together).
+/// Gives what its `attn.yield` yields; values that depend on no argument stay scalars.
 llvm::SmallVector<mlir::Value> evaluateRegion(mlir::Region &region, mlir::ValueRange arguments,
                                               const RegionContext &context);
 

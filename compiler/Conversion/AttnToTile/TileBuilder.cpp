@@ -14,9 +14,7 @@ static bool isFloat(Value value) { return isa<FloatType>(TileBuilder::elementOf(
 Value TileBuilder::i32(int64_t value) { return arith::ConstantIntOp::create(*this, value, 32); }
 Value TileBuilder::i64(int64_t value) { return arith::ConstantIntOp::create(*this, value, 64); }
 Value TileBuilder::i1(bool value) { return arith::ConstantIntOp::create(*this, value, 1); }
-Value TileBuilder::f32(double value) {
-  return arith::ConstantOp::create(*this, getFloatAttr(getF32Type(), value));
-}
+Value TileBuilder::f32(double value) { return arith::ConstantOp::create(*this, getFloatAttr(getF32Type(), value)); }
 
 std::optional<int64_t> TileBuilder::constantOf(Value value) {
   APInt constant;
@@ -210,8 +208,7 @@ Value TileBuilder::dot(Value a, Value b, Value acc, tile::Precision precision) {
   return tile::DotOp::create(*this, acc.getType(), a, b, acc, precision);
 }
 
-Value TileBuilder::reduce(Value value, int64_t axis,
-                          llvm::function_ref<Value(TileBuilder &, Value, Value)> combine) {
+Value TileBuilder::reduce(Value value, int64_t axis, llvm::function_ref<Value(TileBuilder &, Value, Value)> combine) {
   SmallVector<int64_t> shape(shapeOf(value));
   Type element = elementOf(value);
   shape.erase(shape.begin() + axis);

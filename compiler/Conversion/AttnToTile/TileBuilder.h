@@ -7,8 +7,8 @@
 
 namespace weft {
 
-/// A builder of tile IR. Arithmetic takes scalars and tensors of one element type and broadcasts as NumPy does (axes aligned at
-/// the last; size 1 repeats). Integers are signed.
+/// A builder of tile IR. Arithmetic takes scalars and tensors of one element type and broadcasts as NumPy does (axes
+/// aligned at the last; size 1 repeats). Integers are signed.
 class TileBuilder : public mlir::ImplicitLocOpBuilder {
 public:
   using ImplicitLocOpBuilder::ImplicitLocOpBuilder;

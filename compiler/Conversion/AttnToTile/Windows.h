@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Attention inside windows of a partition: a program takes rows of one window, in the window's own order, and meets keys of that window only. Where the
-// window is no more than a tile, that is one block, and rows and keys are the same tokens.
+// Attention inside windows of a partition: a program takes rows of one window, in the window's own order, and meets
+// keys of that window only. Where the window is no more than a tile, that is one block, and rows and keys are the same
+// tokens.
 #pragma once
 
 #include "compiler/Conversion/AttnToTile/Attend.h"
@@ -16,8 +17,8 @@ struct WindowTiling {
   int64_t tilesOf(int64_t rows) const { return llvm::divideCeil(tokens, rows); }
 };
 
-/// The windows that an attention can be tiled by: its only domain's pattern is a partition of the tokens that queries and keys share, or
-/// an intersection with one, and either over a grid or no longer than 256.
+/// The windows that an attention can be tiled by: its only domain's pattern is a partition of the tokens that queries
+/// and keys share, or an intersection with one, and either over a grid or no longer than 256.
 std::optional<WindowTiling> windowTiling(const Attend &attend);
 
 /// Rows for a window of so many tokens: the power of two from 16 to 128 that wastes least.
