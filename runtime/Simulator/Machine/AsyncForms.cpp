@@ -156,6 +156,8 @@ void bindCopy(Binding &b) {
       b.record.op[2] = b.source(extra, ptx::Type::U32);
     }
   }
+  b.decoder.noteAccess(ptx::Space::Shared, b.record.vector);
+  b.decoder.noteAccess(ptx::Space::Global, rest > 3 ? 1 : b.record.vector);
   b.decoder.kernel().usesAsync = true;
   b.keep(form);
   b.record.run = runCopy;

@@ -14,7 +14,8 @@ std::string place(uint64_t address, unsigned bytes) { return format("{} bytes at
 
 GlobalAccesses::GlobalAccesses(Warp &warp, const Record &record)
     : warp_(warp), shadow_(warp.block->grid->globalShadow), order_(record.order),
-      tracks_(shadow_.tracks() && warp.worker->raced[warp.here()] < enoughRaces) {}
+      tracks_(shadow_.tracks() && warp.worker->raced[warp.here()] < enoughRaces),
+      allocation_(warp.worker->lastAllocation[warp.here()]) {}
 
 void GlobalAccesses::unlock() {
   if (page_)
@@ -47,9 +48,17 @@ GlobalGranule *GlobalAccesses::granule(uint64_t address) {
 
 template <typename Visit> void GlobalAccesses::each(uint64_t address, unsigned bytes, Visit visit) {
   const uint64_t step = uint64_t{1} << shadow_.shift();
-  for (uint64_t at = address, end = address + bytes; at < end; at += step)
-    if (GlobalGranule *found = granule(at))
-      visit(*found);
+  for (uint64_t at = address, end = address + bytes; at < end;) {
+    GlobalGranule *found = granule(at);
+    if (!found) {
+      at += step;
+      continue;
+    }
+    // Neighbours in one page lie side by side.
+    const GlobalGranule *last = page_->granules.data() + page_->granules.size();
+    for (; at < end && found != last; at += step)
+      visit(*found++);
+  }
 }
 
 bool GlobalAccesses::conflicts(Stamp me, Stamp other, uint8_t order, bool reads) const {
@@ -78,6 +87,13 @@ void GlobalAccesses::read(unsigned lane, uint64_t address, unsigned bytes) {
   const Stamp me(warp_.block->index, warp_.index, lane, warp_.block->shadow.now(warp_.index));
   const uint32_t pc = warp_.here();
   each(address, bytes, [&](GlobalGranule &g) {
+    if ((!g.write || g.write.sameThread(me)) && (!g.read[0] || g.read[0].sameThread(me)) && !g.readLanes) {
+      // A thread's own memory: the common case.
+      g.readOrder[0] = g.read[0].bits == me.bits ? g.readOrder[0] & order_ : order_;
+      g.read[0] = me;
+      g.readPc[0] = pc;
+      return;
+    }
     if (conflicts(me, g.write, g.writeOrder, true)) {
       const bool scalar = (order_ & orderUniform) && g.write.block() == me.block();
       warp_.worker->raced[pc] += !scalar;
@@ -110,6 +126,14 @@ void GlobalAccesses::write(unsigned lane, uint64_t address, unsigned bytes, cons
   const Stamp me(warp_.block->index, warp_.index, lane, warp_.block->shadow.now(warp_.index));
   const uint32_t pc = warp_.here();
   each(address, bytes, [&](GlobalGranule &g) {
+    if ((!g.write || g.write.sameThread(me)) && (!g.read[0] || g.read[0].sameThread(me)) && !g.read[1] &&
+        !g.readLanes) {
+      g.read[0] = {};
+      g.write = me;
+      g.writePc = pc;
+      g.writeOrder = order_;
+      return;
+    }
     if (conflicts(me, g.write, g.writeOrder, false)) {
       const bool same = value && std::memcmp(reinterpret_cast<const std::byte *>(address), value, bytes) == 0;
       warp_.worker->raced[pc] += !same;

@@ -179,6 +179,7 @@ void bind(Binding &b, What what) {
     b.record.op[2] = b.source(b.operand(at++), what == What::TestWait ? Type::B64 : Type::U32);
   if (waits && b.record.op[2] == noRef)
     b.fail("expected a state or a parity");
+  b.decoder.noteAccess(Space::Shared, 8);
   b.keep(form);
   b.record.run = runMbarrier;
 }

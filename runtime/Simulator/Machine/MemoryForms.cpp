@@ -231,7 +231,7 @@ void bindLoad(Binding &b) {
   b.record.vector = uint8_t(count);
   b.record.order = orderOf(b);
   setClass(b, space, true);
-  b.decoder.noteAccess(space, std::max(1u, ptx::typeBits(type) / 8));
+  b.decoder.noteAccess(space, unsigned(count) * std::max(1u, ptx::typeBits(type) / 8));
   bool uniform = space == Space::Param && (b.record.op[0] & constantRef);
   if (uniform) {
     uint64_t base;
@@ -282,7 +282,7 @@ void bindStore(Binding &b) {
   setClass(b, space, false);
   if (space == Space::Param)
     b.fail(b.operand(0), "expected memory that can be written, but an entry's parameters cannot");
-  b.decoder.noteAccess(space, std::max(1u, ptx::typeBits(type) / 8));
+  b.decoder.noteAccess(space, unsigned(count) * std::max(1u, ptx::typeBits(type) / 8));
   switch (ptx::typeBits(type)) {
   case 8:
     b.record.run = storeTo<uint8_t>(space);
