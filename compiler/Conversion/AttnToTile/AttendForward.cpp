@@ -4,14 +4,20 @@
 // computed from the output row by row.
 //
 //   m = -inf, l = 0, acc = 0                       (with a sink: m = sink, l = 1)
-//   for each block:  s = q kᵀ · scale;  m' = max(m, rowmax s);  p = 2^(s - m');  α = 2^(m - m')
+//   for each block:  s = q kᵀ;  m' = max(m, rowmax s);  p = 2^(s c - m' c);  α = 2^((m - m') c)       c = scale log2 e
 //                    l = l α + rowsum p;  acc = acc α + p v;  m = m'
-//   out = acc / l;  lse = (m + log2 l) ln 2
+//   out = acc / l;  lse = (m c + log2 l) ln 2
+//
+// Scores stay products until the exponent, which is one fused multiply-add. As m c is rounded there and s c is not, the
+// largest weight is 2^r for the residue r of m c, which scores in the thousands make as large as 2^-10: then p, rounded
+// for the product, and l, which is not, differ where a row has one weight alone. So l ends with the rounding of 2^r. A
+// score_mod, or a scale that is not positive, takes c = 1 of scaled scores.
 #include "compiler/Conversion/AttnToTile/AttendForward.h"
 #include "compiler/Conversion/AttnToTile/BlockLists.h"
 #include "compiler/Conversion/AttnToTile/Windows.h"
 #include "dialects/Attn/Pattern/Membership.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -73,8 +79,9 @@ class ForwardKernel {
 public:
   ForwardKernel(attn::AttendOp op, DenseMap<Value, Value> &stored, ArrayRef<BlockLists> lists)
       : op(op), attend(Attend::of(op)), stored(stored), schedule(forwardSchedule(op)), windows(windowTiling(attend)),
-        packed(packedHeads(attend, schedule)), frame(op, "attend"), b(frame.b), puller(frame), lists(lists),
-        queryChunks(chunksOf(attend.headSize())), valueChunks(chunksOf(attend.valueSize())) {
+        packed(packedHeads(attend, schedule)), scaledLate(!attend.scoreMod && attend.scale > 0), frame(op, "attend"),
+        b(frame.b), puller(frame), lists(lists), queryChunks(chunksOf(attend.headSize())),
+        valueChunks(chunksOf(attend.valueSize())) {
     puller.stored = &stored;
   }
 
@@ -88,15 +95,19 @@ private:
   RowTile keysOf(unsigned domain, RowTile tokens);
   State step(unsigned domain, const RowTile &keys, bool full, const State &state);
   Value scores(unsigned domain, const RowTile &keys, bool full);
+  /// What takes scores to base-2 exponents.
+  double exponentScale() const { return scaledLate ? attend.scale * log2OfE : 1; }
+  Value scaled(Value scores) { return scaledLate ? b.mul(scores, b.f32(exponentScale())) : scores; }
   Value modified(Value product, const RowTile &keys, Value belongs);
-  void end(const State &state);
+  void end(State state);
 
   attn::AttendOp op;
   Attend attend;
   DenseMap<Value, Value> &stored;
   attn::ScheduleAttr schedule;
   std::optional<WindowTiling> windows;
-  int64_t packed; // query heads in a tile
+  int64_t packed;  // query heads in a tile
+  bool scaledLate; // scores are products, and scaled in the exponent
   KernelFrame frame;
   TileBuilder &b;
   Puller puller;
@@ -144,7 +155,7 @@ State ForwardKernel::initial() {
   state.total = b.zeros({count});
   if (Value sink = op.getSink()) {
     Value logit = b.cast(loadElement(frame, stored.lookup(sink), {rows.headOfRow(b, false)}), b.getF32Type());
-    state.maximum = b.broadcast(b.mul(logit, b.f32(log2OfE)), {count});
+    state.maximum = b.broadcast(b.mul(logit, b.f32(log2OfE / exponentScale())), {count});
     state.total = b.full({count}, 1, b.getF32Type());
   }
   for (const Chunk &chunk : valueChunks)
@@ -163,7 +174,7 @@ Value ForwardKernel::modified(Value product, const RowTile &keys, Value belongs)
   return evaluateRegion(*attend.scoreMod, arguments, {frame, element, nullptr, nullptr})[0];
 }
 
-/// [rows, columns] in base 2; -inf where a pair does not belong.
+/// [rows, columns], exponents of 2 but for exponentScale(); -inf where a pair does not belong.
 Value ForwardKernel::scores(unsigned domain, const RowTile &keys, bool full) {
   Value product = b.zeros({rows.count, keys.count});
   for (auto [chunk, query] : llvm::zip(queryChunks, queries))
@@ -180,7 +191,7 @@ Value ForwardKernel::scores(unsigned domain, const RowTile &keys, bool full) {
   if (attend.scoreMod)
     score = b.mul(modified(b.mul(product, b.f32(attend.scale)), keys, belongs), b.f32(log2OfE));
   else
-    score = b.mul(product, b.f32(attend.scale * log2OfE));
+    score = scaledLate ? product : b.mul(product, b.f32(attend.scale * log2OfE));
   score = b.broadcast(score, {rows.count, keys.count});
   if (full)
     return score;
@@ -207,8 +218,8 @@ State ForwardKernel::step(unsigned domain, const RowTile &keys, bool full, const
         b.compareFloat(arith::CmpFPredicate::OEQ, next.maximum, b.f32(-std::numeric_limits<double>::infinity()));
     shift = b.select(none, b.f32(0), next.maximum);
   }
-  Value weights = b.exp2(b.sub(score, b.column(shift)));
-  Value decay = b.exp2(b.sub(state.maximum, shift));
+  Value weights = b.exp2(b.sub(scaled(score), b.column(scaled(shift))));
+  Value decay = b.exp2(scaled(b.sub(state.maximum, shift)));
   next.total = b.add(b.mul(state.total, decay), b.reduceSum(weights, 1));
   Value factors = b.cast(weights, attend.valueType(domain).getElementType());
   for (auto [chunk, sum] : llvm::zip(valueChunks, state.sums))
@@ -267,13 +278,22 @@ State ForwardKernel::walkDomain(unsigned domain, const State &state) {
 }
 
 /// Makes the op's results known to the puller.
-void ForwardKernel::end(const State &state) {
+void ForwardKernel::end(State state) {
+  Value maximum = scaled(state.maximum);
+  if (scaledLate && !op.getSink()) {
+    Value factor = b.full({schedule.getRows()}, exponentScale(), b.getF32Type());
+    Value residue = math::FmaOp::create(b, state.maximum, factor, b.mul(maximum, b.f32(-1)));
+    Value largest = b.exp2(residue), rounded = b.cast(largest, attend.valueType(0).getElementType());
+    Value correction = b.sub(b.cast(rounded, b.getF32Type()), largest);
+    Value any = b.compareFloat(arith::CmpFPredicate::OGT, state.total, b.f32(0));
+    state.total = b.add(state.total, b.select(any, correction, b.f32(0)));
+  }
   Value seen = b.compareFloat(arith::CmpFPredicate::OGT, state.total, b.f32(0));
   Value inverse = b.select(seen, b.div(b.f32(1), b.select(seen, state.total, b.f32(1))), b.f32(0));
   Type element = cast<attn::WholeTensorType>(op.getOut().getType()).getElementType();
   for (auto [chunk, sum] : llvm::zip(valueChunks, state.sums))
     puller.provide(op.getOut(), rows, chunk.first, b.cast(b.mul(sum, b.column(inverse)), element));
-  Value logarithm = b.mul(b.add(state.maximum, b.log2(state.total)), b.f32(ln2));
+  Value logarithm = b.mul(b.add(maximum, b.log2(state.total)), b.f32(ln2));
   puller.provide(op.getLse(), rows, 0, b.select(seen, logarithm, b.f32(-std::numeric_limits<double>::infinity())));
 }
 
