@@ -15,7 +15,7 @@ def attention(q, k, v, mask=None, mod=None, sink=None):
     if mask is not None:
         scores = scores.masked_fill(~mask, -torch.inf)
     if sink is not None:
-        scores = torch.cat([scores, sink.view(1, -1, 1, 1).expand(*scores.shape[:3], 1)], -1)
+        scores = torch.cat([scores, sink.view(1, H, -1, 1).expand(*scores.shape[:3], 1)], -1)
     return scores.softmax(-1)[..., : k.shape[2]] @ v, torch.logsumexp(scores, -1)
 
 
@@ -23,8 +23,9 @@ def causal():
     return torch.ones(N, N).tril().bool()
 
 
-def distance():
-    return torch.arange(N)[None] - torch.arange(N)[:, None]
+def parity():
+    """Whether a key lies an odd number of tokens away."""
+    return (torch.arange(N)[:, None] - torch.arange(N)[None]).abs() % 2
 
 
 def turned(x, window):
@@ -56,7 +57,7 @@ def program_sema(q, k, v, taps):
 
 def capped(q, k, v, slopes):
     def mod(s, b, h, n, m):
-        return 5.0 * weft.tanh(s / 5.0) + slopes[h] * (m - n)
+        return 5.0 * weft.tanh(s / 5.0) + slopes[h] * ((n + m) % 2)
 
     return weft.softmax(q, k, weft.causal(), score_mod=mod) @ v
 
@@ -97,7 +98,7 @@ CASES = {
     "score_mod": (
         capped,
         lambda q, k, v, slopes: attention(
-            q, k, v, causal(), mod=lambda s: 5 * torch.tanh(s / 5) + slopes.view(1, -1, 1, 1) * distance()
+            q, k, v, causal(), mod=lambda s: 5 * torch.tanh(s / 5) + slopes.view(1, H, -1, 1) * parity()
         )[0],
         [row] * 3 + [(H,)],
     ),
@@ -138,7 +139,9 @@ def held(run, formula, shapes, seed):
     drawn = [torch.randn(*shape, generator=generator) for shape in shapes]
     tensors = [x if x.ndim == 1 else x.half() for x in drawn]
     mine = [x.clone().requires_grad_() for x in tensors]
-    exact = [x.double().requires_grad_() for x in tensors]
+    # What a head has one number of, the exact side has for each row: the gradient is their sum, which may come to little.
+    byrow = [x[:, None].expand(H, N) if x.ndim == 1 else x for x in tensors]
+    exact = [x.double().clone().requires_grad_() for x in byrow]
     results, wanted = run(*mine), formula(*exact)
     if isinstance(wanted, torch.Tensor):
         results, wanted = (results,), (wanted,)
@@ -146,8 +149,10 @@ def held(run, formula, shapes, seed):
     found = [*results, *torch.autograd.grad(results, mine, gradients)]
     expected = [*wanted, *torch.autograd.grad(wanted, exact, [g.double() for g in gradients])]
     for i, (x, y) in enumerate(zip(found, expected, strict=True)):
-        error = ((x.double() - y).norm() / y.norm()).item()
-        assert error < 1e-3, f"tensor {i} of {len(found)}: {error:.1e}"
+        whole = y.sum(1) if x.ndim == 1 else y
+        error = ((x.double() - whole).norm() / y.norm()).item()
+        # A norm over thousands of elements is steady; one over two numbers is a draw: three times as much.
+        assert error < (3e-3 if x.ndim == 1 else 1e-3), f"tensor {i} of {len(found)}: {error:.1e}"
 
 
 @pytest.mark.parametrize("case", CASES)
