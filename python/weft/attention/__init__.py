@@ -1,8 +1,8 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """Mechanisms as one call each, on torch tensors (differentiable) or NumPy arrays, and within programs.
 
-    weft.attention.attend(q, k, v, pattern)   softmax attention, with bias, sink, score_mod, packed sequences
-    weft.attention.sema(q, k, v, lepe_weight, window=64)   window attention + mean + LePE
+weft.attention.attend(q, k, v, pattern)   softmax attention, with bias, sink, score_mod, packed sequences
+weft.attention.sema(q, k, v, lepe_weight, window=64)   window attention + mean + LePE
 """
 
 from __future__ import annotations

@@ -52,9 +52,7 @@ def attend(
             unify(k.sizes[axis], v.sizes[axis])
         int(v.sizes[3])
     attributes = dict(given.attributes)
-    attributes["operandSegmentSizes"] = segments(
-        1, 1, 1, 0, int(sink is not None), len(lengths), len(lowered.operands)
-    )
+    attributes["operandSegmentSizes"] = segments(1, 1, 1, 0, int(sink is not None), len(lengths), len(lowered.operands))
     if precision == "tf32":
         attributes["precision"] = "#attn<precision tf32>"
     operands = [q, k, v, *([sink] if sink is not None else []), *lengths, *lowered.operands]
