@@ -139,7 +139,7 @@ def held(run, formula, shapes, seed):
     drawn = [torch.randn(*shape, generator=generator) for shape in shapes]
     tensors = [x if x.ndim == 1 else x.half() for x in drawn]
     mine = [x.clone().requires_grad_() for x in tensors]
-    # What a head has one number of, the exact side has for each row: the gradient is their sum, which may come to little.
+    # What a head has one number of, the exact side has for each row: the gradient is their sum, which may be small.
     byrow = [x[:, None].expand(H, N) if x.ndim == 1 else x for x in tensors]
     exact = [x.double().clone().requires_grad_() for x in byrow]
     results, wanted = run(*mine), formula(*exact)
