@@ -109,6 +109,18 @@ Standing findStanding(KernelFrame &frame, const Attend &attend, DenseMap<Value, 
   return standing;
 }
 
+std::string tilesOf(attn::WholeTensorType type, int64_t rows) {
+  return "cdiv(" + type.dim(2).str() + ", " + std::to_string(rows) + ")";
+}
+
+RowTile programRows(TileBuilder &b, attn::WholeTensorType type, Value start, int64_t count, Value end) {
+  RowTile rows = rowsFrom(b, start, count, end, /*bounded=*/true);
+  rows.head = b.programId(tile::Axis::Y);
+  rows.batch = b.programId(tile::Axis::Z);
+  rows.heads = type.dim(1).str();
+  return rows;
+}
+
 RowTile rowsFrom(TileBuilder &b, Value start, int64_t count, Value length, bool bounded) {
   RowTile rows;
   rows.count = count;

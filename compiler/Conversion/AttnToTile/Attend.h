@@ -54,6 +54,14 @@ std::array<std::string, 3> attendGrid(const Attend &attend, attn::WholeTensorTyp
 Standing findStanding(KernelFrame &frame, const Attend &attend, llvm::DenseMap<mlir::Value, mlir::Value> &stored,
                       int64_t rows, bool tileKeys, int64_t packed = 1);
 
+inline constexpr double log2OfE = 1.4426950408889634;
+
+/// "cdiv(N, rows)": tiles of `rows` tokens of [B, H, N, ..], as a grid expression.
+std::string tilesOf(attn::WholeTensorType type, int64_t rows);
+
+/// Rows [start, start + count) below `end` of a value of `type`, for the head and batch that the program's y and z are.
+RowTile programRows(TileBuilder &b, attn::WholeTensorType type, mlir::Value start, int64_t count, mlir::Value end);
+
 /// `count` rows from `start` (i32) on, of `length`. Where `bounded`, `inside` says which exist.
 RowTile rowsFrom(TileBuilder &b, mlir::Value start, int64_t count, mlir::Value length, bool bounded);
 

@@ -28,28 +28,23 @@ static attn::ScheduleAttr scheduleOf(attn::AttendBackwardOp op, int64_t rows, in
   return attn::ScheduleAttr::get(op.getContext(), rows, columns, warps, stages);
 }
 
-attn::ScheduleAttr queryGradientSchedule(attn::AttendBackwardOp op) {
-  if (op.getScheduleQuery())
-    return *op.getScheduleQuery();
+/// The default for a head size, where heads of at most 64 and of at most 128 channels differ from side to side.
+static attn::ScheduleAttr defaultSchedule(attn::AttendBackwardOp op, std::array<int64_t, 4> upTo64,
+                                          std::array<int64_t, 4> upTo128) {
   Attend attend = Attend::of(op);
   int64_t size = std::max(attend.headSize(), attend.valueSize());
-  if (attend.storage().isF32())
-    return scheduleOf(op, 64, 16, 4, 2);
-  if (size <= 64)
-    return scheduleOf(op, 128, 32, 4, 3);
-  return size <= 128 ? scheduleOf(op, 128, 64, 8, 2) : scheduleOf(op, 64, 16, 4, 2);
+  std::array<int64_t, 4> chosen{64, 16, 4, 2};
+  if (!attend.storage().isF32() && size <= 128)
+    chosen = size <= 64 ? upTo64 : upTo128;
+  return scheduleOf(op, chosen[0], chosen[1], chosen[2], chosen[3]);
+}
+
+attn::ScheduleAttr queryGradientSchedule(attn::AttendBackwardOp op) {
+  return op.getScheduleQuery() ? *op.getScheduleQuery() : defaultSchedule(op, {128, 32, 4, 3}, {128, 64, 8, 2});
 }
 
 attn::ScheduleAttr keyGradientSchedule(attn::AttendBackwardOp op) {
-  if (op.getScheduleKeys())
-    return *op.getScheduleKeys();
-  Attend attend = Attend::of(op);
-  int64_t size = std::max(attend.headSize(), attend.valueSize());
-  if (attend.storage().isF32())
-    return scheduleOf(op, 64, 16, 4, 2);
-  if (size <= 64)
-    return scheduleOf(op, 128, 64, 8, 3);
-  return size <= 128 ? scheduleOf(op, 128, 32, 8, 2) : scheduleOf(op, 64, 16, 4, 2);
+  return op.getScheduleKeys() ? *op.getScheduleKeys() : defaultSchedule(op, {128, 64, 8, 3}, {128, 32, 8, 2});
 }
 
 SmallVector<BackwardPart> backwardParts(attn::AttendBackwardOp op) {
@@ -174,17 +169,13 @@ static LogicalResult lowerWindowGradients(attn::AttendBackwardOp op, const Softm
   RowTile tokens = kernel.asKeys(0, rows, kernel.standing.head);
   KeySide keys = kernel.pullKeys(0, tokens);
   QuerySide queries = kernel.pullQueries(kernel.asQueries(rows, kernel.standing.head));
-  auto gradients = [&](bool full) {
-    Pairs pairs = kernel.pairs(0, queries, keys, full, [](const Accumulation &) {});
-    Value weights = b.cast(pairs.weights, kernel.attend.storage()),
-          dScores = b.cast(pairs.dScores, kernel.attend.storage());
-    SmallVector<Value> all =
-        kernel.accumulateProducts(b.transpose(dScores), keys.k, kernel.zeroSums(kernel.queryChunks));
-    all.append(kernel.accumulateProducts(dScores, queries.q, kernel.zeroSums(kernel.queryChunks)));
-    all.append(kernel.accumulateProducts(weights, queries.g, kernel.zeroSums(kernel.valueChunks)));
-    return all;
-  };
-  SmallVector<Value> sums = gradients(/*full=*/false);
+  Pairs pairs = kernel.pairs(0, queries, keys, /*full=*/false, [](const Accumulation &) {});
+  Value weights = b.cast(pairs.weights, kernel.attend.storage()),
+        dScores = b.cast(pairs.dScores, kernel.attend.storage());
+  SmallVector<Value> sums =
+      kernel.accumulateProducts(b.transpose(dScores), keys.k, kernel.zeroSums(kernel.queryChunks));
+  sums.append(kernel.accumulateProducts(dScores, queries.q, kernel.zeroSums(kernel.queryChunks)));
+  sums.append(kernel.accumulateProducts(weights, queries.g, kernel.zeroSums(kernel.valueChunks)));
   unsigned count = kernel.queryChunks.size();
   ValueRange all(sums), results = op.getGradients();
   kernel.provide(op.getDQuery(), tokens, kernel.queryChunks, all.take_front(count), kernel.attend.scale);

@@ -10,8 +10,6 @@ using namespace mlir;
 
 namespace weft {
 
-static constexpr double log2OfE = 1.4426950408889634;
-
 /// Pointers to a row's number each.
 static Value numberPointers(TileBuilder &b, const TensorParameter &numbers, const RowTile &rows) {
   Value pointer = numbers.pointer;
@@ -37,13 +35,9 @@ SoftmaxNumbers lowerSoftmaxNumbers(attn::AttendBackwardOp op, StoredValues &stor
   auto type = cast<attn::WholeTensorType>(op.getLse().getType());
   KernelFrame frame(op, "attend_backward_rows");
   TileBuilder &b = frame.b;
-  Puller puller(frame);
-  puller.stored = &stored;
+  Puller puller(frame, stored);
   Value start = b.mul(b.programId(tile::Axis::X), b.i32(count));
-  RowTile rows = rowsFrom(b, start, count, frame.size(type.dim(2)), /*bounded=*/true);
-  rows.head = b.programId(tile::Axis::Y);
-  rows.batch = b.programId(tile::Axis::Z);
-  rows.heads = type.dim(1).str();
+  RowTile rows = programRows(b, type, start, count, frame.size(type.dim(2)));
   auto stride = b.getStringAttr("cdiv(" + type.dim(2).str() + ", 4)");
   auto padded =
       attn::WholeTensorType::get({type.getDims()[0], type.getDims()[1], stride, b.getStringAttr("4")}, b.getF32Type());
@@ -52,8 +46,7 @@ SoftmaxNumbers lowerSoftmaxNumbers(attn::AttendBackwardOp op, StoredValues &stor
     TensorParameter output = frame.output(padded);
     b.store(numberPointers(b, output, rows), number, rows.inside);
   }
-  std::string tiles = "cdiv(" + type.dim(2).str() + ", " + std::to_string(count) + ")";
-  SmallVector<Value> results = frame.finish({{tiles, type.dim(1).str(), type.dim(0).str()}, warps, 2});
+  SmallVector<Value> results = frame.finish({{tilesOf(type, count), type.dim(1).str(), type.dim(0).str()}, warps, 2});
   return {results[0], results[1]};
 }
 
@@ -61,11 +54,9 @@ BackwardKernel::BackwardKernel(attn::AttendBackwardOp op, const SoftmaxNumbers &
                                StringRef name, attn::ScheduleAttr schedule, bool queriesDown,
                                SmallVector<BlockLists> lists)
     : op(op), attend(Attend::of(op)), numbers(numbers), stored(stored), schedule(schedule), queriesDown(queriesDown),
-      windows(windowTiling(attend)), frame(op, name), b(frame.b), puller(frame),
+      windows(windowTiling(attend)), frame(op, name), b(frame.b), puller(frame, stored),
       arithmetic(EmitArithmetic::of(frame, attend, stored)), lists(std::move(lists)),
-      queryChunks(chunksOf(attend.headSize())), valueChunks(chunksOf(attend.valueSize())) {
-  puller.stored = &stored;
-}
+      queryChunks(chunksOf(attend.headSize())), valueChunks(chunksOf(attend.valueSize())) {}
 
 RowTile BackwardKernel::begin(unsigned domain) {
   tiledDomain = domain;
@@ -245,16 +236,7 @@ void BackwardKernel::provide(Value result, const RowTile &rows, ArrayRef<Chunk> 
 }
 
 SmallVector<Value> BackwardKernel::finish(ArrayRef<Value> roots, const RowTile &rows) {
-  for (Value root : roots) {
-    auto type = cast<attn::WholeTensorType>(root.getType());
-    TensorParameter output = frame.output(type);
-    if (type.getRank() == 3) {
-      puller.store(output, rows, nullptr, puller.pullRow(root, rows));
-      continue;
-    }
-    for (const Chunk &chunk : chunksOf(*type.staticDim(3)))
-      puller.store(output, rows, &chunk, puller.pull(root, rows, chunk));
-  }
+  puller.storeAll(roots, rows);
   attn::WholeTensorType tiled = queriesDown ? attend.queryType() : attend.keyType(tiledDomain);
   auto grid = windows ? windowGrid(*windows, tiled, schedule.getRows()) : attendGrid(attend, tiled, schedule.getRows());
   SmallVector<Value> results = frame.finish({grid, schedule.getWarps(), schedule.getStages()});

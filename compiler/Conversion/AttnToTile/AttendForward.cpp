@@ -24,7 +24,7 @@ using namespace mlir;
 
 namespace weft {
 
-static constexpr double log2OfE = 1.4426950408889634, ln2 = 0.6931471805599453;
+static constexpr double ln2 = 0.6931471805599453;
 
 attn::ScheduleAttr forwardSchedule(attn::AttendOp op) {
   if (op.getSchedule())
@@ -80,10 +80,8 @@ public:
   ForwardKernel(attn::AttendOp op, DenseMap<Value, Value> &stored, ArrayRef<BlockLists> lists)
       : op(op), attend(Attend::of(op)), stored(stored), schedule(forwardSchedule(op)), windows(windowTiling(attend)),
         packed(packedHeads(attend, schedule)), scaledLate(!attend.scoreMod && attend.scale > 0), frame(op, "attend"),
-        b(frame.b), puller(frame), lists(lists), queryChunks(chunksOf(attend.headSize())),
-        valueChunks(chunksOf(attend.valueSize())) {
-    puller.stored = &stored;
-  }
+        b(frame.b), puller(frame, stored), lists(lists), queryChunks(chunksOf(attend.headSize())),
+        valueChunks(chunksOf(attend.valueSize())) {}
 
   void write(ArrayRef<Value> roots);
 
@@ -303,17 +301,7 @@ void ForwardKernel::write(ArrayRef<Value> roots) {
   for (unsigned domain = 0; domain < attend.keys.size(); ++domain)
     state = walkDomain(domain, state);
   end(state);
-  SmallVector<Value> outputs;
-  for (Value root : roots) {
-    auto type = cast<attn::WholeTensorType>(root.getType());
-    TensorParameter output = frame.output(type);
-    if (type.getRank() == 3) {
-      puller.store(output, rows, nullptr, puller.pullRow(root, rows));
-      continue;
-    }
-    for (const Chunk &chunk : chunksOf(*type.staticDim(3)))
-      puller.store(output, rows, &chunk, puller.pull(root, rows, chunk));
-  }
+  puller.storeAll(roots, rows);
   auto grid = windows ? windowGrid(*windows, attend.queryType(), schedule.getRows())
                       : attendGrid(attend, attend.queryType(), schedule.getRows(), packed);
   SmallVector<Value> results = frame.finish({grid, schedule.getWarps(), schedule.getStages()});

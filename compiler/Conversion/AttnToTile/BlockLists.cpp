@@ -118,9 +118,6 @@ BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys,
   EmitArithmetic arithmetic = EmitArithmetic::of(frame, attend, stored);
 
   attn::WholeTensorType query = attend.queryType(), key = attend.keyType(domain);
-  auto tilesOf = [](attn::WholeTensorType type, int64_t size) {
-    return "cdiv(" + type.dim(2).str() + ", " + std::to_string(size) + ")";
-  };
   std::string tiles = tilesOf(tileKeys ? key : query, rows), blocks = tilesOf(tileKeys ? query : key, columns);
   std::string batches = depends.batch || !attend.counts.empty() ? query.dim(0).str() : "1";
   std::string heads = depends.head || !attend.counts.empty() ? query.dim(1).str() : "1";

@@ -57,6 +57,9 @@ private:
   llvm::MapVector<mlir::StringAttr, mlir::Value> sizes;
 };
 
+/// The type of a value of a program.
+inline attn::WholeTensorType wholeType(mlir::Value value) { return mlir::cast<attn::WholeTensorType>(value.getType()); }
+
 /// Whether a whole tensor's address and strides are multiples of 16 bytes, as far as the program says.
 bool isAligned(mlir::Value tensor);
 

@@ -8,18 +8,6 @@ using namespace mlir;
 
 namespace weft {
 
-static attn::WholeTensorType wholeType(Value value) { return cast<attn::WholeTensorType>(value.getType()); }
-
-/// Rows [start, start + count) of a row space of `type`, for the program's head and batch.
-static RowTile programRows(KernelFrame &frame, attn::WholeTensorType type, Value start, int64_t count, Value end) {
-  TileBuilder &b = frame.b;
-  RowTile rows = rowsFrom(b, start, count, end, /*bounded=*/true);
-  rows.head = b.programId(tile::Axis::Y);
-  rows.batch = b.programId(tile::Axis::Z);
-  rows.heads = type.dim(1).str();
-  return rows;
-}
-
 /// Rows of a tile such that it has about 4,096 elements.
 static int64_t rowsOfTile(int64_t channels) {
   int64_t rows = 64;
@@ -31,8 +19,7 @@ static int64_t rowsOfTile(int64_t channels) {
 void lowerRows(Operation *anchor, ArrayRef<Value> roots, StoredValues &stored) {
   KernelFrame frame(anchor, "rows");
   TileBuilder &b = frame.b;
-  Puller puller(frame);
-  puller.stored = &stored;
+  Puller puller(frame, stored);
   int64_t channels = 1;
   for (Value root : roots)
     if (wholeType(root).getRank() == 4)
@@ -40,19 +27,9 @@ void lowerRows(Operation *anchor, ArrayRef<Value> roots, StoredValues &stored) {
   int64_t count = rowsOfTile(channels);
   attn::WholeTensorType space = wholeType(roots.front());
   Value start = b.mul(b.programId(tile::Axis::X), b.i32(count));
-  RowTile rows = programRows(frame, space, start, count, frame.size(space.dim(2)));
-  for (Value root : roots) {
-    attn::WholeTensorType type = wholeType(root);
-    TensorParameter output = frame.output(type);
-    if (type.getRank() == 3) {
-      puller.store(output, rows, nullptr, puller.pullRow(root, rows));
-      continue;
-    }
-    for (const Chunk &chunk : chunksOf(*type.staticDim(3)))
-      puller.store(output, rows, &chunk, puller.pull(root, rows, chunk));
-  }
-  std::string tiles = "cdiv(" + space.dim(2).str() + ", " + std::to_string(count) + ")";
-  auto results = frame.finish({{tiles, space.dim(1).str(), space.dim(0).str()}, 4, 2});
+  RowTile rows = programRows(b, space, start, count, frame.size(space.dim(2)));
+  puller.storeAll(roots, rows);
+  auto results = frame.finish({{tilesOf(space, count), space.dim(1).str(), space.dim(0).str()}, 4, 2});
   for (auto [root, result] : llvm::zip(roots, results))
     stored[root] = result;
 }
@@ -68,8 +45,7 @@ static void lowerTokenSum(attn::SumOp op, StoredValues &stored) {
   attn::WholeTensorType from = wholeType(op.getSource()), to = wholeType(op.getResult());
   KernelFrame frame(op, "sum_tokens");
   TileBuilder &b = frame.b;
-  Puller puller(frame);
-  puller.stored = &stored;
+  Puller puller(frame, stored);
   int64_t channels = *from.staticDim(3), group = *attn::headGroup(from.dim(1), to.dim(1));
   int64_t count = rowsOfTile(channels);
   SmallVector<Chunk> chunks = chunksOf(channels);
@@ -90,7 +66,7 @@ static void lowerTokenSum(attn::SumOp op, StoredValues &stored) {
       member = b.div(i, tiles);
       tile = b.sub(i, b.mul(member, tiles));
     }
-    RowTile rows = programRows(frame, from, b.add(begin, b.mul(tile, b.i32(count))), count, end);
+    RowTile rows = programRows(b, from, b.add(begin, b.mul(tile, b.i32(count))), count, end);
     rows.head = b.add(b.mul(rows.head, b.i32(group)), member);
     SmallVector<Value> next;
     for (auto [chunk, sum] : llvm::zip(chunks, loop.getRegionIterArgs()))
@@ -98,7 +74,7 @@ static void lowerTokenSum(attn::SumOp op, StoredValues &stored) {
     scf::YieldOp::create(b, next);
   }
   TensorParameter output = frame.output(to.withDim(2, std::to_string(sumParts)).withElement(b.getF32Type()));
-  RowTile one = programRows(frame, to, part, 1, b.i32(sumParts));
+  RowTile one = programRows(b, to, part, 1, b.i32(sumParts));
   one.inside = Value();
   for (auto [chunk, sum] : llvm::zip(chunks, loop.getResults()))
     puller.store(output, one, &chunk, b.row(b.reduceSum(sum, 0)));

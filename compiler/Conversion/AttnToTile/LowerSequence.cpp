@@ -9,8 +9,6 @@ using namespace mlir;
 
 namespace weft {
 
-static attn::WholeTensorType wholeType(Value value) { return cast<attn::WholeTensorType>(value.getType()); }
-
 /// Sums along axis 0 up to and including each row.
 static Value prefixSum(TileBuilder &b, Value tile) {
   auto scan = tile::ScanOp::create(b, TypeRange(tile.getType()), ValueRange(tile), b.getI32IntegerAttr(0), UnitAttr());
@@ -29,8 +27,7 @@ LogicalResult lowerPrefixMean(attn::PrefixMeanOp op, StoredValues &stored) {
   constexpr int64_t count = 64, width = 16;
   KernelFrame frame(op, op.getTransposed() ? "prefix_mean_transposed" : "prefix_mean");
   TileBuilder &b = frame.b;
-  Puller puller(frame);
-  puller.stored = &stored;
+  Puller puller(frame, stored);
   int64_t channels = *type.staticDim(3), chunks = llvm::divideCeil(channels, width);
   Value length = frame.size(type.dim(2)), tiles = b.ceilDiv(length, count);
   Value slot = b.programId(tile::Axis::X);
@@ -45,10 +42,7 @@ LogicalResult lowerPrefixMean(attn::PrefixMeanOp op, StoredValues &stored) {
     Value tile = loop.getInductionVar();
     if (op.getTransposed())
       tile = b.sub(b.sub(tiles, b.i32(1)), tile);
-    RowTile rows = rowsFrom(b, b.mul(tile, b.i32(count)), count, length, /*bounded=*/true);
-    rows.head = b.programId(tile::Axis::Y);
-    rows.batch = b.programId(tile::Axis::Z);
-    rows.heads = type.dim(1).str();
+    RowTile rows = programRows(b, type, b.mul(tile, b.i32(count)), count, length);
     // Row by row upwards; for the transpose the tile is read with its last row first.
     if (op.getTransposed()) {
       rows.scalarStart = b.add(rows.scalarStart, b.i32(count - 1));
@@ -79,15 +73,11 @@ LogicalResult lowerPrefixMean(attn::PrefixMeanOp op, StoredValues &stored) {
 LogicalResult lowerTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &stored) {
   attn::WholeTensorType from = wholeType(op.getSource()), to = wholeType(op.getResult());
   int64_t taps = *to.staticDim(0), channels = *from.staticDim(3);
-  bool grid = op.getGrid().has_value();
-  int64_t side = grid ? std::llround(std::sqrt(double(taps))) : taps;
-  int64_t centre = op.getCentred() || grid ? (side - 1) / 2 : 0;
-  int64_t direction = (op.getTransposed() ? -1 : 1) * op.getDilation();
+  auto [grid, side, centre, direction] = TapGeometry::of(op, taps);
   constexpr int64_t count = 64, parts = 8;
   KernelFrame frame(op, "taps_grad");
   TileBuilder &b = frame.b;
-  Puller puller(frame);
-  puller.stored = &stored;
+  Puller puller(frame, stored);
   Value length = frame.size(from.dim(2)), part = b.programId(tile::Axis::X), tap = b.programId(tile::Axis::Z);
   Value tiles = b.ceilDiv(length, count), batches = frame.size(from.dim(0));
   SmallVector<Chunk> chunks = chunksOf(channels);
@@ -99,16 +89,16 @@ LogicalResult lowerTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &stored) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value i = loop.getInductionVar(), batch = b.div(i, tiles), tile = b.sub(i, b.mul(batch, tiles));
-    RowTile rows = rowsFrom(b, b.mul(tile, b.i32(count)), count, length, /*bounded=*/true);
-    rows.head = b.programId(tile::Axis::Y);
+    RowTile rows = programRows(b, from, b.mul(tile, b.i32(count)), count, length);
     rows.batch = batch;
-    rows.heads = from.dim(1).str();
     RowTile moved = rows;
     Value zero = b.i32(0);
     auto within = [&](Value x, Value end) {
       return b.both(b.compareInt(arith::CmpIPredicate::sge, x, zero), b.less(x, end));
     };
-    auto offsetOf = [&](Value index) { return b.mul(b.sub(index, b.i32(centre)), b.i32(direction)); };
+    auto offsetOf = [&, centre = centre, direction = direction](Value index) {
+      return b.mul(b.sub(index, b.i32(centre)), b.i32(direction));
+    };
     Value inside;
     if (grid) {
       Value columns = b.i32((*op.getGrid())[1]), lines = b.i32((*op.getGrid())[0]);

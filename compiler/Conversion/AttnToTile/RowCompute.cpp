@@ -226,10 +226,7 @@ Value Puller::convolve(attn::ConvolveOp op, const RowTile &rows, const Chunk &ch
   auto type = cast<attn::WholeTensorType>(op.getType());
   const TensorParameter taps = frame.input(stored->lookup(op.getTaps()));
   int64_t count = *taps.type.staticDim(0), channels = *type.staticDim(3);
-  bool grid = op.getGrid().has_value();
-  int64_t side = grid ? std::llround(std::sqrt(double(count))) : count;
-  int64_t centre = op.getCentred() || grid ? (side - 1) / 2 : 0;
-  int64_t direction = (op.getTransposed() ? -1 : 1) * op.getDilation();
+  auto [grid, side, centre, direction] = TapGeometry::of(op, count);
   // taps[j, h·C + c]: heads as the value has them.
   int64_t group = attn::headGroup(rows.heads, type.dim(1)).value_or(1);
   Value head = group == 1 ? rows.headOfRow(b, true) : b.div(rows.head, b.i32(group));

@@ -12,7 +12,6 @@ SmallVector<Chunk> chunksOf(int64_t size, int64_t most) {
   for (int64_t first = 0; first < size;) {
     int64_t left = size - first;
     int64_t width = left >= 16 ? std::min<int64_t>(most, int64_t(1) << llvm::Log2_64(left)) : 16;
-    // What a chunk of twice the size would pad by less than a sixteenth is not split again.
     chunks.push_back({first, width, std::min(width, left)});
     first += width;
   }
@@ -99,7 +98,7 @@ Value Puller::pointers(const TensorParameter &tensor, const RowTile &rows, const
   return b.addPtr(b.broadcast(scalar, shape), b.broadcast(tile, shape));
 }
 
-/// Which elements of a tile exist; null for all. `rank`-2 masks are [count or 1, width or 1].
+/// Which elements of a tile exist, [count or 1, width or 1] with channels and [count] without; null for all.
 static Value existing(TileBuilder &b, attn::WholeTensorType type, const RowTile &rows, const Chunk *chunk) {
   Value mask;
   if (rows.inside && hasAxis(type, tokenAxis, chunk))
@@ -129,6 +128,18 @@ void Puller::store(const TensorParameter &tensor, const RowTile &rows, const Chu
   Value address = pointers(tensor, rows, chunk);
   Value value = b.broadcast(b.cast(tile, tensor.type.getElementType()), TileBuilder::shapeOf(address));
   b.store(address, value, existing(b, tensor.type, rows, chunk));
+}
+
+void Puller::storeAll(ValueRange values, const RowTile &rows) {
+  for (Value value : values) {
+    TensorParameter output = frame.output(wholeType(value));
+    if (output.type.getRank() == 3) {
+      store(output, rows, nullptr, pullRow(value, rows));
+      continue;
+    }
+    for (const Chunk &chunk : chunksOf(*output.type.staticDim(3)))
+      store(output, rows, &chunk, pull(value, rows, chunk));
+  }
 }
 
 void Puller::provide(Value value, const RowTile &rows, int64_t firstChannel, Value tile) {

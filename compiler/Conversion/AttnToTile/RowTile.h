@@ -45,11 +45,10 @@ llvm::SmallVector<Chunk> chunksOf(int64_t size, int64_t most = 256);
 /// norm, a sum over channels or a convolution of others is computed on the tile.
 class Puller {
 public:
-  explicit Puller(KernelFrame &frame) : frame(frame), b(frame.b) {}
-
-  /// What a value of the program is outside the kernel, where it has been stored (a program's argument, a launch's
-  /// result).
-  llvm::DenseMap<mlir::Value, mlir::Value> *stored = nullptr;
+  /// `stored`: what a value of the program is outside the kernel, where it has been stored (a program's argument, a
+  /// launch's result).
+  Puller(KernelFrame &frame, llvm::DenseMap<mlir::Value, mlir::Value> &stored)
+      : frame(frame), b(frame.b), stored(&stored) {}
 
   /// A value computed in this kernel, at a tile and chunk: [count, width], or [count] for values of rank 3.
   void provide(mlir::Value value, const RowTile &rows, int64_t firstChannel, mlir::Value tile);
@@ -59,6 +58,8 @@ public:
   mlir::Value pull(mlir::Value value, const RowTile &rows, const Chunk &chunk) { return part(value, rows, &chunk); }
   /// [count] of a value [B, H, N], in its element type.
   mlir::Value pullRow(mlir::Value value, const RowTile &rows) { return part(value, rows, nullptr); }
+  /// Makes an output of the kernel for each value, and stores its part at the rows.
+  void storeAll(mlir::ValueRange values, const RowTile &rows);
   /// Stores a tile at the rows and channels that exist.
   void store(const TensorParameter &tensor, const RowTile &rows, const Chunk *chunk, mlir::Value tile);
 
@@ -95,7 +96,25 @@ private:
 
   KernelFrame &frame;
   TileBuilder &b;
+  llvm::DenseMap<mlir::Value, mlir::Value> *stored;
   llvm::SmallVector<Entry> made;
+};
+
+/// Where the taps of a convolution lie: tap j of a line is direction (j - centre) tokens back, tap (i, j) of a grid as
+/// much in each coordinate.
+struct TapGeometry {
+  bool grid;
+  int64_t side;      ///< taps of a line, or of a side of a grid
+  int64_t centre;    ///< the tap at the token itself
+  int64_t direction; ///< the dilation; negative for the transpose
+
+  /// Of an `attn.convolve` or `attn.convolve_taps_grad` with so many taps.
+  template <typename Op> static TapGeometry of(Op op, int64_t taps) {
+    bool grid = op.getGrid().has_value();
+    int64_t side = grid ? std::llround(std::sqrt(double(taps))) : taps;
+    return {grid, side, op.getCentred() || grid ? (side - 1) / 2 : 0,
+            (op.getTransposed() ? -1 : 1) * int64_t(op.getDilation())};
+  }
 };
 
 /// Whether a puller can compute `op` on a tile of rows.
