@@ -22,10 +22,10 @@ import torch
 import weft
 import weft.simulator
 from weft.compiler.ptxas import assemble, find_tool
-from weft.programs.compiled import Compiled, compiled
-from weft.programs.plans import bind, evaluate
+from weft.programs.compiled import compiled
 from weft.testing import masks
 from weft.testing.attention import Domain, attention
+from weft.testing.plans import run_plan
 
 TARGET = "sm_80"
 MOST = 0.9  # of Triton's instructions, for the full pattern
@@ -101,53 +101,16 @@ def kernels_of(ptx: str) -> dict[str, str]:
     return found
 
 
-def run(form: Compiled, part: str, arrays: list[np.ndarray]) -> tuple[dict[str, dict[str, int]], list[np.ndarray]]:
-    """Runs a part of a program launch by launch; gives the counters of each kernel, and the results."""
-    plan = form.plan(part)
-    (variant,) = plan["variants"]
-    sizes, tensors = bind(plan, arrays), list(arrays)
-    types = {"fp16": np.float16, "fp32": np.float32}
-    for fact in [*plan["outputs"], *variant["buffers"]]:
-        tensors.append(np.full([evaluate(dim, sizes) for dim in fact["dims"]], np.nan, types[fact["type"]]))
-    kernels = {kernel["entry"]: kernel for kernel in form.info["kernels"]}
-
-    def value(argument):
-        match argument:
-            case {"pointer": number}:
-                return tensors[number]
-            case {"stride": [number, axis]}:
-                return np.int64(tensors[number].strides[axis] // tensors[number].itemsize)
-            case {"size": size}:
-                return np.int32(evaluate(size, sizes))
-        return np.float32(argument["real"])
-
-    counted = {}
-    for launch in variant["launches"]:
-        kernel = kernels[launch["kernel"]]
-        for number in launch["zeroed"]:
-            tensors[number][...] = 0
-        report = weft.simulator.launch(
-            form.ptx,
-            kernel["entry"],
-            tuple(evaluate(extent, sizes) for extent in launch["grid"]),
-            32 * kernel["num_warps"],
-            [value(argument) for argument in launch["arguments"]],
-            shared=kernel["shared_bytes"],
-            checks="none",
-        )
-        counted[kernel["entry"]] = report.counters
-    return counted, tensors[len(arrays) : len(arrays) + len(plan["outputs"])]
-
-
 def ours(inputs: Inputs) -> Cost:
     """The backward that Weft generates, at its default schedules."""
     program = causal if inputs.causal else full
     form = compiled(program.trace(program.bind((inputs.q, inputs.k, inputs.v), {})), TARGET, True)
     arrays = [x.numpy() for x in (inputs.q, inputs.k, inputs.v, inputs.out, inputs.lse, inputs.grad)]
     cost, texts = Cost(), kernels_of(form.ptx)
-    counted, gradients = run(form, ".backward", arrays)
-    for kernel, counters in counted.items():
-        cost.add(kernel, counters, texts[kernel])
+    ran = run_plan(form.ptx, form.info, f"{form.traced.name}.backward", arrays, checks="none")
+    gradients = list(ran.outputs.values())
+    for launched in ran.launches:
+        cost.add(launched.kernel, launched.report.counters, texts[launched.kernel])
     cost.error = inputs.error(gradients)
     return cost
 

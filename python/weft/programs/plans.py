@@ -4,33 +4,39 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+_OPERATORS: dict[type, Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    # C's: towards zero
+    ast.Div: lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
+    ast.Mod: lambda a, b: abs(a) % abs(b) * (1 if a >= 0 else -1),
+}
+_FUNCTIONS: dict[str, Callable[[int, int], int]] = {"cdiv": lambda a, b: -(-a // b), "min": min, "max": max}
 
-def evaluate(text: str, sizes: Mapping[str, int]) -> int:
-    """A grid expression (docs/LibraryFormat.md) of non-negative numbers."""
 
-    def walk(node: ast.AST) -> int:
-        if isinstance(node, ast.Constant):
-            return int(str(node.value))
-        if isinstance(node, ast.Name):
-            return sizes[node.id]
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            a, b = (walk(x) for x in node.args)
-            return {"cdiv": lambda: -(-a // b), "min": lambda: min(a, b), "max": lambda: max(a, b)}[node.func.id]()
-        if isinstance(node, ast.BinOp):
-            a, b = walk(node.left), walk(node.right)
-            return {
-                ast.Add: lambda: a + b,
-                ast.Sub: lambda: a - b,
-                ast.Mult: lambda: a * b,
-                ast.Div: lambda: a // b,
-                ast.Mod: lambda: a % b,
-            }[type(node.op)]()
-        raise ValueError(text)
+def evaluate(expression: str, sizes: Mapping[str, int]) -> int:
+    """A size or grid extent (docs/LibraryFormat.md): integers, names, + - * / %, cdiv, min and max."""
 
-    return walk(ast.parse(text, mode="eval").body)
+    def value(node: ast.expr) -> int:
+        match node:
+            case ast.Constant(value=int(number)):
+                return number
+            case ast.Name(id=name):
+                return sizes[name]
+            case ast.BinOp(left=left, op=op, right=right):
+                return _OPERATORS[type(op)](value(left), value(right))
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return -value(operand)
+            case ast.Call(func=ast.Name(id=name), args=[left, right]):
+                return _FUNCTIONS[name](value(left), value(right))
+        raise ValueError(f"expected a grid expression, but got '{expression}'")
+
+    return value(ast.parse(expression, mode="eval").body)
 
 
 def bind(plan: Mapping[str, Any], arrays: Sequence[Any]) -> dict[str, int]:

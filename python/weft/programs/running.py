@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..compiler.jit import _target
 from ..runtime.devices import device_for
-from .allocation import empty
+from ..runtime.program import empty
 from .compiled import Compiled, compiled
 from .inputs import facts_of, rebuild, wants_gradients
 from .trace import Traced
@@ -61,13 +61,15 @@ def backward(saved: Saved, gradients: Sequence[Any]) -> Mapping[str, Any]:
     from .plans import bind, evaluate
 
     sizes = bind(plan, [*saved.inputs, *saved.saved])
+    where = next((array.device for array in saved.inputs if hasattr(array, "data_ptr")), None)
     given = []
     for gradient, wanted in zip(gradients, traced.outputs, strict=True):
         if not wanted.type.startswith(("fp", "bf")):  # integers and truths have no gradient
             continue
         if gradient is None:
-            shape = [evaluate(dim, sizes) for dim in wanted.dims]
-            gradient = empty(saved.inputs, wanted.type, shape, zero=True)
+            shape = tuple(evaluate(dim, sizes) for dim in wanted.dims)
+            gradient = empty(where, wanted.type, shape)
+            gradient[...] = 0
         given.append(gradient)
     described = plan["inputs"][len(saved.inputs) + len(saved.saved) :]
     given = [_as_described(gradient, each) for gradient, each in zip(_alike(given), described, strict=True)]

@@ -87,12 +87,12 @@ class Program:
                 break
         if outputs is None:
             where = None if tensor is None else tensor.device
-            made = tuple([_empty(where, kind, shape, poison) for kind, shape in call.outputs])
+            made = tuple([empty(where, kind, shape, poison) for kind, shape in call.outputs])
         else:
             made = tuple(outputs)
         address = None
         if tensor is not None and tensor.is_cuda and call.workspace_bytes:  # from torch's memory, in the stream's order
-            workspace = _empty(tensor.device, "i8", (call.workspace_bytes + 256,), poison)
+            workspace = empty(tensor.device, "i8", (call.workspace_bytes + 256,), poison)
             address = (workspace.data_ptr() + 255) // 256 * 256
         call.run(made, address, stream, poison)
         if stream is not None and tensor is not None and tensor.is_cuda:  # their memory is in use on that stream too
@@ -149,7 +149,7 @@ def _keep_for(stream: int, tensors: Sequence[Any]) -> None:
             tensor.record_stream(torch.cuda.ExternalStream(stream, device=tensor.device))
 
 
-def _empty(device: Any, kind: str, shape: tuple[int, ...], poison: bool) -> Any:
+def empty(device: Any, kind: str, shape: tuple[int, ...], poison: bool = False) -> Any:
     """A fresh torch tensor on a torch device, or a NumPy array where that is None; poisoned, it holds NaN, -1 or
     true.
     """

@@ -6,15 +6,14 @@ The runtime runs plans (docs/LibraryFormat.md) for users; this runs them for tes
 
 from __future__ import annotations
 
-import ast
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 import weft.simulator
+from weft.programs.plans import evaluate
 
 #: NumPy's type for each of a plan's; bf16 and fp8 travel as their bits
 _TYPES: dict[str, type] = {
@@ -147,34 +146,3 @@ def _argument(argument: Mapping[str, Any], tensors: Sequence[np.ndarray], sizes:
         case {"real": value}:
             return np.float32(value)
     raise ValueError(f"expected an argument of a plan, but got {argument!r}")
-
-
-_OPERATORS: dict[type, Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    # C's: towards zero
-    ast.Div: lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
-    ast.Mod: lambda a, b: abs(a) % abs(b) * (1 if a >= 0 else -1),
-}
-_FUNCTIONS: dict[str, Callable[[int, int], int]] = {"cdiv": lambda a, b: -(-a // b), "min": min, "max": max}
-
-
-def evaluate(expression: str, sizes: Mapping[str, int]) -> int:
-    """A size or grid extent: integers, names, + - * / %, cdiv, min and max."""
-
-    def value(node: ast.expr) -> int:
-        match node:
-            case ast.Constant(value=int(number)):
-                return number
-            case ast.Name(id=name):
-                return sizes[name]
-            case ast.BinOp(left=left, op=op, right=right):
-                return _OPERATORS[type(op)](value(left), value(right))
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return -value(operand)
-            case ast.Call(func=ast.Name(id=name), args=[left, right]):
-                return _FUNCTIONS[name](value(left), value(right))
-        raise ValueError(f"expected a grid expression, but got '{expression}'")
-
-    return value(ast.parse(expression, mode="eval").body)
