@@ -134,6 +134,8 @@ SmallVector<Value> BackwardKernel::zeroSums(ArrayRef<Chunk> chunks) {
 Value BackwardKernel::belongs(unsigned domain, const RowTile &queries, const RowTile &keys) {
   const RowTile &columns = queriesDown ? keys : queries;
   Value inside = b.row(columns.inside);
+  if (const RowTile &rows = queriesDown ? queries : keys; maskRows && rows.inside)
+    inside = b.both(inside, b.column(rows.inside));
   if (windows && windows->exact)
     return inside;
   attn::Place<EmitArithmetic> place{queries.batch,

@@ -57,6 +57,9 @@ public:
   llvm::SmallVector<Chunk> queryChunks, valueChunks;
   Standing standing;
   WindowStanding windowStanding;
+  /// Pairs of rows that do not exist have no weight. (Only sums over rows ask for it, where they are computed: what is
+  /// loaded for such rows is 0.)
+  bool maskRows = false;
 
   /// Finds out where the program stands, and gives the tile of its rows: queries, or keys of `domain`. Batch and heads
   /// are left to the sides.

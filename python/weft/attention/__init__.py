@@ -2,12 +2,14 @@
 """Mechanisms as one call each, on torch tensors (differentiable) or NumPy arrays, and within programs.
 
 weft.attention.attend(q, k, v, pattern)   softmax attention, with bias, sink, score_mod, packed sequences
+weft.attention.gau(u, v, g, kappa_q, mu_q, kappa_k, mu_k)   the gated attention unit
 weft.attention.sema(q, k, v, lepe_weight, window=64)   window attention + mean + LePE
 """
 
 from __future__ import annotations
 
 from weft.attention.attend import attend
+from weft.attention.gau import gau
 from weft.attention.sema import sema
 
-__all__ = ["attend", "sema"]
+__all__ = ["attend", "gau", "sema"]

@@ -3,13 +3,14 @@
 
 ``accuracy`` judges a result by a float64 reference and the same formula in plain framework operations, ``hold``
 raises where it is wrong; ``judge`` runs a program and its backward and judges every result and gradient.
-``masks``, ``attention``, ``mixers`` and ``sema`` are those references, written from the definitions and sharing
-nothing with the compiler. All of it needs PyTorch.
+``masks``, ``attention``, ``mixers``, ``gau`` and ``sema`` are those references, written from the definitions and
+sharing nothing with the compiler. All of it needs PyTorch.
 """
 
 from weft.testing import masks, mixers
 from weft.testing.accuracy import Accuracy, accuracy, hold
 from weft.testing.attention import FORMS, Domain, attention, plain_attention, reference_attention
+from weft.testing.gau import convolved_gau, gau
 from weft.testing.judge import demonstrate, drawn, judge, poisoned
 from weft.testing.sema import sema
 
@@ -19,8 +20,10 @@ __all__ = [
     "Domain",
     "accuracy",
     "attention",
+    "convolved_gau",
     "demonstrate",
     "drawn",
+    "gau",
     "hold",
     "judge",
     "masks",

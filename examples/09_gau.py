@@ -1,0 +1,54 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""The gated attention unit, and the same with convolutions before queries, keys and gate (composite attention).
+Run it: python examples/09_gau.py
+"""
+
+import functools
+
+import torch
+import weft
+from weft.testing import convolved_gau, demonstrate, masks
+from weft.testing import gau as formula
+
+
+@weft.program
+def gau(u, v, g, kappa_q, mu_q, kappa_k, mu_k):
+    """y = g ⊙ softmax(q kᵀ / √d) v: a gate of as many heads as channels makes one head's attention many-headed."""
+    q = kappa_q * u + mu_q
+    k = kappa_k * u + mu_k
+    return weft.diag(g) @ weft.softmax(q, k, weft.causal()) @ v
+
+
+@weft.program
+def convolution_equipped(x_u, x_v, x_g, taps_0, taps_1, kappa_q, mu_q, kappa_k, mu_k):
+    """y = f_G(T₁ x) · f_A(T₀ x) · v, the convolutions causal and depthwise: taps [K, channels]."""
+    u = weft.silu(weft.toeplitz(taps_0) @ x_u)
+    g = weft.silu(weft.toeplitz(taps_1) @ x_g)
+    q, k = kappa_q * u + mu_q, kappa_k * u + mu_k
+    return weft.diag(g) @ weft.softmax(q, k, weft.causal()) @ weft.silu(x_v)
+
+
+def inputs(randn, *, tokens=150, head=128, values=192, taps=None):
+    wide = {"u": randn(1, 1, tokens, head), "v": randn(1, 1, tokens, values), "g": randn(1, 1, tokens, values)}
+    filters = {"taps_0": randn(taps, head), "taps_1": randn(taps, values)} if taps else {}
+    return wide | filters | {name: randn(head) for name in ("kappa_q", "mu_q", "kappa_k", "mu_k")}
+
+
+def main():
+    mask = masks.causal(150, 150)
+    for title, program, expected, taps in (
+        ("GAU", gau, formula, None),
+        ("convolution-equipped GAU", convolution_equipped, convolved_gau, 3),
+    ):
+        demonstrate(
+            program,
+            functools.partial(expected, mask=mask),
+            functools.partial(inputs, taps=taps),
+            title=f"{title}, {weft.device()}",
+            dtypes=(torch.float16,),
+            products_as_given=False,
+        )
+
+
+if __name__ == "__main__":
+    main()
