@@ -7,6 +7,7 @@ libraries.
     weft.causal(), weft.window(left, right), ...   patterns: which pairs attend; & | ~ combine them; weft.patterns lists
                                   them, weft.draw(pattern, path) draws them
     weft.attention                attend, sema: mechanisms as one call each
+    weft.nn                       torch.nn.Modules over these
     @weft.jit                     a tile kernel: kernel[grid](*args, BLOCK=64, num_warps=4); weft.language is its
     language
     weft.compile(fn, ...)         a PTX library from a kernel
@@ -136,7 +137,7 @@ _NAMES = {
     "where": "weft.programs.elementwise",
     "window": "weft.patterns",
 }
-_MODULES = ("attention", "cli", "compiler", "demo", "language", "programs", "runtime", "simulator", "testing")
+_MODULES = ("attention", "cli", "compiler", "demo", "language", "nn", "programs", "runtime", "simulator", "testing")
 
 __all__ = [
     "CompilationError",

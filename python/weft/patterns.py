@@ -45,6 +45,9 @@ class Pattern:
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("a pattern does not change: combine it by & | ~ into another")
 
+    def __reduce__(self) -> Any:
+        return Pattern, (self._spelling, self._values, self._parts)
+
     def __and__(self, other: Any) -> Pattern:
         return _joined("and", self, other) if isinstance(other, Pattern) else NotImplemented
 

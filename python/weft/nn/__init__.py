@@ -1,0 +1,39 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Mechanisms as torch.nn.Modules: parameters of their own around the functions of weft.attention.
+
+weft.nn.Attention(dim, heads, pattern=weft.causal())   softmax attention over any pattern
+weft.nn.SEMA(dim, heads, window=64)                    attention inside windows + mean + LePE
+
+All take x [B, N, dim] and give [B, N, dim] in the type of x. They hold float32, bfloat16 or float16 parameters, run on
+the CPU (by the simulator) and on CUDA, and under torch.autocast compute in its type. PyTorch is imported when the first
+of them is used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weft.nn.attention import Attention as Attention
+    from weft.nn.sema import SEMA as SEMA
+
+# Public name: the module that defines it.
+_NAMES = {
+    "SEMA": "weft.nn.sema",
+    "Attention": "weft.nn.attention",
+}
+
+__all__ = ["SEMA", "Attention"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NAMES:
+        raise AttributeError(f"module 'weft.nn' has no attribute '{name}'")
+    value = getattr(importlib.import_module(_NAMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_NAMES})

@@ -1,0 +1,102 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""What the modules ask of their sizes and of the tensors that they are called with, and their casts under autocast."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+_TYPES = (torch.float32, torch.bfloat16, torch.float16)
+
+
+def positive(module: str, **sizes: int | None) -> None:
+    """Refuse a size that is no positive integer; None stands for a default."""
+    for name, size in sizes.items():
+        if size is None:
+            continue
+        if not isinstance(size, int) or isinstance(size, bool):
+            raise TypeError(f"{module}: expected '{name}' to be an integer, but got {size!r}")
+        if size < 1:
+            raise ValueError(f"{module}: expected '{name}' to be at least 1, but got {size}")
+
+
+def divides(module: str, **pair: int) -> None:
+    """Refuse two sizes, the divisor last, of which the second does not divide the first."""
+    (name, whole), (divisor, part) = pair.items()
+    if whole % part:
+        raise ValueError(f"{module}: expected '{divisor}' to divide '{name}' = {whole}, but got {part}")
+
+
+def head_size(module: str, name: str, size: int) -> None:
+    """Refuse a head size that kernels cannot have."""
+    positive(module, **{name: size})
+    if size % 8:
+        raise ValueError(f"{module}: expected '{name}' to be a multiple of 8, but got {size}")
+
+
+def odd(module: str, **kernel: int) -> None:
+    """Refuse a kernel that has no middle."""
+    positive(module, **kernel)
+    for name, size in kernel.items():
+        if size % 2 == 0:
+            raise ValueError(f"{module}: expected '{name}' to be odd, but got {size}")
+
+
+def tensor(module: str, name: str, x: Any, shape: str, sizes: tuple[int | None, ...], like: torch.Tensor) -> None:
+    """Refuse what is no floating tensor of these sizes, None being any, on the device and of the type of ``like``.
+
+    Under torch.autocast other floating types do too: operands are cast.
+    """
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(f"{module}: expected '{name}' to be a torch.Tensor {shape}, but got '{type(x).__name__}'")
+    fits = x.dim() == len(sizes) and all(
+        wanted is None or size == wanted for size, wanted in zip(x.shape, sizes, strict=True)
+    )
+    if not fits:
+        raise ValueError(f"{module}: expected '{name}' {shape}, but got {list(x.shape)}")
+    if x.device != like.device:
+        raise ValueError(f"{module}: expected '{name}' on {like.device} as the parameters are, but got {x.device}")
+    if torch.is_autocast_enabled(x.device.type):
+        if x.dtype not in _TYPES:
+            raise TypeError(f"{module}: expected '{name}' of float32, bfloat16 or float16, but got {_name(x.dtype)}")
+        return
+    if like.dtype not in _TYPES:
+        raise TypeError(f"{module}: expected parameters of float32, bfloat16 or float16, but got {_name(like.dtype)}")
+    if x.dtype != like.dtype:
+        raise TypeError(
+            f"{module}: expected '{name}' of {_name(like.dtype)} as the parameters are, but got {_name(x.dtype)}; "
+            "convert one of them with .to(dtype), or call the module under torch.autocast"
+        )
+
+
+def starts(module: str, cu_seqlens: Any, x: torch.Tensor) -> None:
+    """Refuse what does not say where the sequences packed into x [1, total, dim] start."""
+    name = "cu_seqlens"
+    if not isinstance(cu_seqlens, torch.Tensor):
+        raise TypeError(
+            f"{module}: expected '{name}' to be a torch.Tensor [S+1] of int32, but got '{type(cu_seqlens).__name__}'"
+        )
+    if cu_seqlens.dim() != 1 or cu_seqlens.shape[0] < 1 or cu_seqlens.dtype != torch.int32:
+        raise ValueError(
+            f"{module}: expected '{name}' [S+1] of int32, but got {list(cu_seqlens.shape)} of {_name(cu_seqlens.dtype)}"
+        )
+    if cu_seqlens.device != x.device:
+        raise ValueError(f"{module}: expected '{name}' on {x.device} as 'x' is, but got {cu_seqlens.device}")
+    if x.shape[0] != 1:
+        raise ValueError(f"{module}: expected 'x' [1, total, dim] with '{name}', but got {list(x.shape)}")
+
+
+def cast(*operands: Any) -> tuple[Any, ...]:
+    """The operands of one mechanism as PyTorch's autocast has those of scaled_dot_product_attention and convolutions:
+    under it floating ones are of its type. Without it, and for None, they stay as they are."""
+    first = next(operand for operand in operands if operand is not None)
+    kind = first.device.type
+    if not torch.is_autocast_enabled(kind):
+        return operands
+    wanted = torch.get_autocast_dtype(kind)
+    return tuple(x.to(wanted) if x is not None and x.is_floating_point() else x for x in operands)
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

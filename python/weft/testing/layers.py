@@ -1,0 +1,75 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""The layers of weft.nn in plain PyTorch operations, whole matrices at once: the same parameters by the same names, so
+that a state_dict of one loads into the other. They share nothing with weft.nn or the compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from weft.testing import masks, mixers
+from weft.testing.attention import Domain, attention, repeat_heads
+from weft.testing.sema import sema
+
+
+class _Heads(nn.Module):
+    """The linear maps to q, k, v and back; ``mix`` makes heads of heads [B, H, N, D]. ``form`` is of weft.testing.FORMS."""
+
+    def __init__(self, dim: int, heads: int, kv_heads: int | None = None, head: int | None = None, bias: bool = True):
+        super().__init__()
+        head = dim // heads if head is None else head
+        self.heads, self.kv_heads, self.head = heads, kv_heads or heads, head
+        self.q_proj = nn.Linear(dim, heads * head, bias=bias)
+        self.k_proj = nn.Linear(dim, self.kv_heads * head, bias=bias)
+        self.v_proj = nn.Linear(dim, self.kv_heads * head, bias=bias)
+        self.out_proj = nn.Linear(heads * head, dim, bias=bias)
+
+    def mix(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: str) -> torch.Tensor:
+        raise NotImplementedError
+
+    def forward(self, x: torch.Tensor, form: str = "scaled scores") -> torch.Tensor:
+        batch, tokens, _ = x.shape
+
+        def heads(projected: torch.Tensor, count: int) -> torch.Tensor:
+            return projected.view(batch, tokens, count, self.head).permute(0, 2, 1, 3)
+
+        k, v = heads(self.k_proj(x), self.kv_heads), heads(self.v_proj(x), self.kv_heads)
+        out = self.mix(heads(self.q_proj(x), self.heads), k, v, form)
+        return self.out_proj(out.permute(0, 2, 1, 3).reshape(batch, tokens, -1))
+
+
+class Attention(_Heads):
+    """``mask`` makes the bool [N, M] of a length; None is every pair."""
+
+    def __init__(self, *sizes: Any, mask: Callable[[int], torch.Tensor] | None = None, rope: bool = False, **more: Any):
+        super().__init__(*sizes, **more)
+        self.mask, self.rope = mask, rope
+
+    def mix(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: str) -> torch.Tensor:
+        if self.rope:
+            q, k = mixers.rope(q), mixers.rope(k)
+        tokens = q.shape[2]
+        mask = self.mask(tokens) if self.mask else masks.full(tokens, tokens)
+        return attention(q, [Domain(k, v, mask)], form=form)[0]
+
+
+class SEMA(_Heads):
+    """LePE by torch's own convolution."""
+
+    def __init__(self, *sizes: Any, window: Any, grid: Any = None, kernel: int = 3, mean: bool = True, **more: Any):
+        super().__init__(*sizes, **more)
+        self.window, self.grid, self.mean = window, grid, mean
+        channels = self.kv_heads * self.head
+        conv = nn.Conv1d if grid is None else nn.Conv2d
+        self.lepe = conv(channels, channels, kernel, padding=kernel // 2, groups=channels)
+
+    def mix(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: str) -> torch.Tensor:
+        local = sema(q, k, v, None, window=self.window, grid=self.grid, mean=self.mean, form=form)
+        batch, heads, tokens, head = v.shape
+        channels = v.transpose(2, 3).reshape(batch, heads * head, *(self.grid or (tokens,)))
+        moved = self.lepe(channels).reshape(batch, heads, head, tokens).transpose(2, 3)
+        return local + repeat_heads(moved, self.heads)

@@ -1,0 +1,85 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""The modules of weft.nn at small sizes, each with the plain PyTorch layer of the same parameters, and what is said of
+tensors that they do not take."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import weft
+from weft.testing import layers, masks
+
+
+@dataclass(frozen=True)
+class Sample:
+    """``plain`` makes the layer whose state_dict is ``module``'s; x is [batch, tokens, dim]."""
+
+    module: Callable[..., torch.nn.Module]
+    plain: Callable[[], torch.nn.Module]
+    dim: int = 32
+    tokens: int = 50
+    packs: bool = False  # takes cu_seqlens
+
+
+def causal(n):
+    return masks.causal(n, n)
+
+
+SAMPLES = {
+    "attention": Sample(
+        lambda **at: weft.nn.Attention(32, 4, kv_heads=2, pattern=weft.causal(), **at),
+        lambda: layers.Attention(32, 4, 2, mask=causal),
+        packs=True,
+    ),
+    "attention, every pair, rope": Sample(
+        lambda **at: weft.nn.Attention(32, 2, head_size=24, rope=True, bias=False, **at),
+        lambda: layers.Attention(32, 2, None, 24, False, rope=True),
+    ),
+    "sema": Sample(
+        lambda **at: weft.nn.SEMA(32, 2, window=16, **at), lambda: layers.SEMA(32, 2, window=16)
+    ),
+    "sema over a grid, grouped": Sample(
+        lambda **at: weft.nn.SEMA(32, 2, kv_heads=1, window=(4, 4), grid=(6, 7), kernel=5, **at),
+        lambda: layers.SEMA(32, 2, 1, window=(4, 4), grid=(6, 7), kernel=5),
+        tokens=42,
+    ),
+}  # fmt: skip
+
+#: what makes a module, and the sizes that it refuses
+REFUSED_SIZES = {
+    "heads that do not divide": (lambda: weft.nn.Attention(30, 4), "'heads' to divide 'dim' = 30, but got 4"),
+    "odd head size": (lambda: weft.nn.Attention(36, 3), "'head_size' to be a multiple of 8, but got 12"),
+    "kv heads": (lambda: weft.nn.Attention(32, 4, kv_heads=3), "'kv_heads' to divide 'heads' = 4, but got 3"),
+    "no size": (lambda: weft.nn.Attention(32, 0), "'heads' to be at least 1, but got 0"),
+    "no integer": (lambda: weft.nn.Attention(32.0, 4), "'dim' to be an integer, but got 32.0"),
+    "a mask": (lambda: weft.nn.Attention(32, 4, pattern="causal"), "'pattern' to be a pattern such as weft.causal()"),
+    "even kernel": (lambda: weft.nn.SEMA(32, 2, window=8, kernel=4), "'kernel' to be odd, but got 4"),
+    "two windows": (lambda: weft.nn.SEMA(32, 2, window=(4, 4)), "'window' to be an integer without 'grid'"),
+    "one window": (lambda: weft.nn.SEMA(32, 2, window=4, grid=(6, 7)), "'window' to be two sizes (rows, columns)"),
+    "rope_2d": (lambda: weft.nn.SEMA(32, 2, window=8, rope_2d="round"), "'rope_2d' to be 'axial' or 'flat'"),
+}
+
+#: what is called, and what is said of the tensor
+REFUSED_TENSORS = {
+    "no tensor": ("attention", lambda f: f([1.0]), "'x' to be a torch.Tensor [B, N, 32], but got 'list'"),
+    "axes": ("attention", lambda f: f(torch.zeros(5, 32)), "'x' [B, N, 32], but got [5, 32]"),
+    "size": ("sema", lambda f: f(torch.zeros(1, 5, 31)), "SEMA: expected 'x' [B, N, 32], but got [1, 5, 31]"),
+    "type": (
+        "sema",
+        lambda f: f(torch.zeros(1, 5, 32).half()),
+        "'x' of float32 as the parameters are, but got fl",
+    ),
+    "double": ("sema", lambda f: f.double()(torch.zeros(1, 5, 32).double()), "parameters of float32, bfloat16 or"),
+    "device": ("sema", lambda f: f(torch.zeros(1, 5, 32, device="meta")), "'x' on cpu as the parameters are, but got"),
+    "grid": ("sema over a grid, grouped", lambda f: f(torch.zeros(1, 40, 32)), "'x' [B, 42, 32], but got [1, 40, 32]"),
+    "starts": (
+        "attention",
+        lambda f: f(torch.zeros(1, 5, 32), torch.tensor([0, 5])),
+        "'cu_seqlens' [S+1] of int32, but got [2] of int64",
+    ),
+    "packed batch": (
+        "attention",
+        lambda f: f(torch.zeros(2, 5, 32), torch.tensor([0, 5], dtype=torch.int32)),
+        "'x' [1, total, dim] with 'cu_seqlens', but got [2, 5, 32]",
+    ),
+}

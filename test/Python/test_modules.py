@@ -1,0 +1,261 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""The modules of weft.nn against plain PyTorch layers of the same parameters: results, every gradient, and what a
+module is expected to live through."""
+
+import copy
+import doctest
+import io
+import math
+import pickle
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+import weft
+from module_samples import REFUSED_SIZES, REFUSED_TENSORS, SAMPLES
+from torch.func import functional_call
+from torch.utils.checkpoint import checkpoint
+from weft.testing import judge
+
+TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+
+
+@pytest.fixture(params=SAMPLES)
+def sample(request):
+    return SAMPLES[request.param]
+
+
+@pytest.fixture
+def generator(seed):
+    torch.manual_seed(seed)  # parameters are drawn from the global one
+    return torch.Generator().manual_seed(seed)
+
+
+def twins(sample):
+    """The module, and the plain layer with its state."""
+    module, plain = sample.module(), sample.plain()
+    plain.load_state_dict(module.state_dict(), strict=True)
+    return module, plain
+
+
+def drawn(sample, generator, batch=2, tokens=None):
+    return torch.randn(batch, tokens or sample.tokens, sample.dim, generator=generator)
+
+
+def gradients(module, x, d_out, call=None):
+    """The result, and the gradients of x and of every parameter."""
+    x = x.clone().requires_grad_()
+    module.zero_grad()
+    out = (call or module)(x)
+    out.backward(d_out.to(out.dtype))
+    return {"out": out.detach(), "x": x.grad, **{name: each.grad for name, each in module.named_parameters()}}
+
+
+def assert_equal(found, expected):
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert torch.equal(found[name], value), name
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", pytest.param("bf16", marks=pytest.mark.slow)])
+def test_results_and_gradients(sample, dtype, generator, held):
+    """By the rule: as near to float64 as plain operations of the same type are."""
+    module, plain = sample.module(), sample.plain()
+
+    def draw():
+        tensors = {"x": drawn(sample, generator)}
+        tensors |= {name: each.detach() + 0.1 for name, each in module.named_parameters()}
+        names = list(tensors)[1:]
+
+        def called(layer, x, values, **options):
+            return functional_call(layer, dict(zip(names, values, strict=True)), (x,), options)
+
+        judged = judge(
+            lambda x, *values: called(module, x, values),
+            lambda x, *values, form: called(plain, x, values, form=form),
+            {name: each.to(TYPES[dtype]) for name, each in tensors.items()},
+            generator=generator,
+            products_as_given=False,
+        )
+        for name in names:  # few numbers, each a sum over all tokens: the bound on the largest error is theirs
+            result = judged[f"d_{name}"]
+            failures = tuple(text for text in result.failures if not text.startswith("relative"))
+            judged[f"d_{name}"] = replace(result, relative_limit=math.inf, failures=failures)
+        return judged
+
+    held("modules", draw)
+
+
+def test_state_and_copies(sample, generator):
+    module, plain = twins(sample)
+    x, d_out = drawn(sample, generator), drawn(sample, generator)
+    expected = gradients(module, x, d_out)
+    for name, value in gradients(plain, x, d_out).items():
+        torch.testing.assert_close(expected[name], value, rtol=1e-4, atol=2e-5, msg=lambda text, n=name: f"{n}: {text}")
+    stored = io.BytesIO()
+    torch.save(module.state_dict(), stored)
+    other = sample.module()
+    other.load_state_dict(torch.load(io.BytesIO(stored.getvalue()), weights_only=True), strict=True)
+    for each in (other, copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
+        assert_equal(gradients(each, x, d_out), expected)
+
+
+@pytest.mark.parametrize("dtype", ["f16", pytest.param("bf16", marks=pytest.mark.slow)])
+def test_autocast(sample, dtype, generator):
+    """Operands are cast; results are of autocast's type, gradients of the parameters'."""
+    module, plain = twins(sample)
+    x, d_out = drawn(sample, generator), drawn(sample, generator)
+
+    def casting(layer):
+        def call(x):
+            with torch.autocast("cpu", TYPES[dtype]):
+                return layer(x)
+
+        return call
+
+    found = gradients(module, x, d_out, casting(module))
+    expected = gradients(plain, x, d_out, casting(plain))
+    exact = gradients(plain, x, d_out)
+    assert found["out"].dtype == TYPES[dtype]
+    for name, value in found.items():
+        assert value.dtype == (TYPES[dtype] if name == "out" else torch.float32), name
+        error, plain_error = ((each[name].float() - exact[name]).norm() for each in (found, expected))
+        assert error <= 1.5 * plain_error + 1e-6 * exact[name].norm(), (name, float(error), float(plain_error))
+
+
+def test_modes(sample, generator):
+    """Without gradients, in eval, in inference mode and under checkpointing: what it is otherwise, bit for bit."""
+    module = sample.module()
+    x, d_out = drawn(sample, generator), drawn(sample, generator)
+    expected = gradients(module, x, d_out)
+    with torch.no_grad():
+        out = module(x)
+        assert not out.requires_grad and torch.equal(out, expected["out"])
+    with torch.inference_mode():
+        assert torch.equal(module(x), expected["out"])
+    assert_equal(gradients(module.eval(), x, d_out), expected)
+    module.train()
+    for reentrant in (True, False):
+        recomputed = gradients(module, x, d_out, lambda x, r=reentrant: checkpoint(module, x, use_reentrant=r))
+        assert_equal(recomputed, expected)
+
+
+def test_some_parameters_frozen(sample, generator):
+    module = sample.module()
+    x, d_out = drawn(sample, generator), drawn(sample, generator)
+    expected = gradients(module, x, d_out)
+    names = [name for name, _ in module.named_parameters()]
+    for name, each in module.named_parameters():
+        each.requires_grad_(names.index(name) % 2 == 0)
+    found = gradients(module, x, d_out)
+    for name in names:
+        if names.index(name) % 2 == 0:
+            torch.testing.assert_close(found[name], expected[name], rtol=1e-5, atol=1e-5)
+        else:
+            assert found[name] is None
+
+
+@pytest.mark.parametrize("batch", [0, 1, 5])
+def test_batches(sample, batch, generator):
+    """Each sequence gets what it gets alone."""
+    module = sample.module()
+    x = drawn(sample, generator, batch).requires_grad_()
+    out = module(x)
+    assert out.shape == x.shape
+    out.sum().backward()
+    assert x.grad.shape == x.shape
+    for i in range(batch):
+        torch.testing.assert_close(out[i], module(x[i : i + 1])[0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name, sample in SAMPLES.items() if sample.packs])
+def test_packed_sequences(name, generator):
+    """One after another, lengths of zero among them: what each gives alone."""
+    sample = SAMPLES[name]
+    module = sample.module()
+    lengths = [17, 0, 1, 40]
+    starts = torch.tensor([0, 17, 17, 18, 58], dtype=torch.int32)
+    x, d_out = drawn(sample, generator, 1, 58), drawn(sample, generator, 1, 58)
+    found = gradients(module, x, d_out, lambda x: module(x, starts))
+    parts = zip(x.split(lengths, 1), d_out.split(lengths, 1), strict=True)
+    alone = [gradients(module, part, d_part) for part, d_part in parts if part.shape[1]]
+    for key, value in found.items():
+        each = [a[key] for a in alone]
+        wanted = torch.cat(each, 1) if key in ("out", "x") else sum(each[1:], each[0])
+        torch.testing.assert_close(value, wanted, rtol=1e-4, atol=2e-5, msg=lambda text, n=key: f"{n}: {text}")
+
+
+def test_gradients_by_differences(sample, generator):
+    """Along random directions of x and of all parameters, by differences of the forward alone."""
+    module = sample.module()
+    x, d_out = drawn(sample, generator, 1), drawn(sample, generator, 1)
+    tensors = {"x": x} | {name: each.detach() for name, each in module.named_parameters()}
+    slopes = gradients(module, x, d_out)
+    directions = {name: torch.randn(each.shape, generator=generator) for name, each in tensors.items()}
+
+    def at(names, step):
+        moved = {name: each + step * directions[name] if name in names else each for name, each in tensors.items()}
+        with torch.no_grad():
+            out = functional_call(module, {k: v for k, v in moved.items() if k != "x"}, (moved["x"],))
+        return float((out.double() * d_out).sum())
+
+    for names, step in ((["x"], 1e-2), ([name for name in tensors if name != "x"], 2e-3)):
+        ends = [at(names, factor * step) for factor in (1, -1, 2, -2)]
+        slope = (8 * (ends[0] - ends[1]) - (ends[2] - ends[3])) / (12 * step)
+        terms = torch.cat([(slopes[name].double() * directions[name]).flatten() for name in names])
+        assert abs(float(terms.sum()) - slope) <= 5e-3 * float(terms.norm()), (names, float(terms.sum()), slope)
+
+
+@pytest.mark.parametrize("case", REFUSED_SIZES)
+def test_refused_sizes(case):
+    make, message = REFUSED_SIZES[case]
+    with pytest.raises((TypeError, ValueError)) as caught:
+        make()
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("case", REFUSED_TENSORS)
+def test_refused_tensors(case):
+    name, call, message = REFUSED_TENSORS[case]
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call(SAMPLES[name].module())
+    assert message in str(caught.value)
+
+
+def test_initial_values_are_torchs(seed):
+    """The linear maps and the convolution draw as torch's own layers do, in the order of their names."""
+    torch.manual_seed(seed)
+    module = weft.nn.SEMA(32, 2, window=8)
+    torch.manual_seed(seed)
+    own = [torch.nn.Linear(32, 32) for _ in range(4)] + [torch.nn.Conv1d(32, 32, 3, groups=32)]
+    for mine, theirs in zip(module.children(), own, strict=True):
+        assert torch.equal(mine.weight, theirs.weight) and torch.equal(mine.bias, theirs.bias)
+
+
+def test_made_of_a_type(sample):
+    module = sample.module(dtype=torch.bfloat16)
+    assert {each.dtype for each in module.parameters()} == {torch.bfloat16}
+    meta = sample.module(device="meta")
+    assert {each.device.type for each in meta.parameters()} == {"meta"}
+
+
+@pytest.mark.parametrize("name", weft.nn.__all__)
+def test_documented_example(name):
+    module = getattr(weft.nn, name)
+    found = doctest.DocTestFinder(recurse=False).find(module, name, globs={"torch": torch, "weft": weft})
+    assert sum(len(each.examples) for each in found) >= 2
+    for each in found:
+        failed = doctest.DocTestRunner(verbose=False).run(each)
+        assert failed.failed == 0
+
+
+def test_nothing_needs_torch_before_it_is_used():
+    code = "import weft, sys; weft.nn; assert 'SEMA' in dir(weft.nn); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_unknown_name():
+    with pytest.raises(AttributeError, match=r"weft\.nn.*Sema"):
+        _ = weft.nn.Sema
