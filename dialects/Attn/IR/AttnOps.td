@@ -14,6 +14,7 @@ class Attn_Op<string mnemonic, list<Trait> traits = []> : Op<Attn_Dialect, mnemo
 
 include "dialects/Attn/IR/AttnMixerOps.td"
 include "dialects/Attn/IR/AttnTensorOps.td"
+include "dialects/Attn/IR/AttnHeadOps.td"
 include "dialects/Attn/IR/AttnAttendOps.td"
 
 #endif // WEFT_DIALECTS_ATTN_IR_ATTNOPS_TD
