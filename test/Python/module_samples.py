@@ -43,6 +43,14 @@ SAMPLES = {
         lambda: layers.SEMA(32, 2, 1, window=(4, 4), grid=(6, 7), kernel=5),
         tokens=42,
     ),
+    "gau": Sample(
+        lambda **at: weft.nn.GAU(32, size=16, pattern=weft.causal(), **at),
+        lambda: layers.GAU(32, 16, 64, mask=causal),
+    ),
+    "gau with convolutions": Sample(
+        lambda **at: weft.nn.GAU(32, size=16, value_size=40, pattern=weft.causal(), kernel=3, **at),
+        lambda: layers.GAU(32, 16, 40, mask=causal, kernel=3),
+    ),
 }  # fmt: skip
 
 #: what makes a module, and the sizes that it refuses
@@ -53,6 +61,8 @@ REFUSED_SIZES = {
     "no size": (lambda: weft.nn.Attention(32, 0), "'heads' to be at least 1, but got 0"),
     "no integer": (lambda: weft.nn.Attention(32.0, 4), "'dim' to be an integer, but got 32.0"),
     "a mask": (lambda: weft.nn.Attention(32, 4, pattern="causal"), "'pattern' to be a pattern such as weft.causal()"),
+    "gau's size": (lambda: weft.nn.GAU(32, size=12), "GAU: expected 'size' to be a multiple of 8, but got 12"),
+    "gau's pattern": (lambda: weft.nn.GAU(32, pattern=1), "GAU: expected 'pattern' to be a pattern"),
     "even kernel": (lambda: weft.nn.SEMA(32, 2, window=8, kernel=4), "'kernel' to be odd, but got 4"),
     "two windows": (lambda: weft.nn.SEMA(32, 2, window=(4, 4)), "'window' to be an integer without 'grid'"),
     "one window": (lambda: weft.nn.SEMA(32, 2, window=4, grid=(6, 7)), "'window' to be two sizes (rows, columns)"),
@@ -71,6 +81,7 @@ REFUSED_TENSORS = {
     ),
     "double": ("sema", lambda f: f.double()(torch.zeros(1, 5, 32).double()), "parameters of float32, bfloat16 or"),
     "device": ("sema", lambda f: f(torch.zeros(1, 5, 32, device="meta")), "'x' on cpu as the parameters are, but got"),
+    "gau": ("gau", lambda f: f(torch.zeros(1, 5, 33)), "GAU: expected 'x' [B, N, 32], but got [1, 5, 33]"),
     "grid": ("sema over a grid, grouped", lambda f: f(torch.zeros(1, 40, 32)), "'x' [B, 42, 32], but got [1, 40, 32]"),
     "starts": (
         "attention",

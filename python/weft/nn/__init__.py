@@ -3,6 +3,7 @@
 
 weft.nn.Attention(dim, heads, pattern=weft.causal())   softmax attention over any pattern
 weft.nn.SEMA(dim, heads, window=64)                    attention inside windows + mean + LePE
+weft.nn.GAU(dim, pattern=weft.causal())                gated attention unit, plain or convolution-equipped
 
 All take x [B, N, dim] and give [B, N, dim] in the type of x. They hold float32, bfloat16 or float16 parameters, run on
 the CPU (by the simulator) and on CUDA, and under torch.autocast compute in its type. PyTorch is imported when the first
@@ -16,15 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from weft.nn.attention import Attention as Attention
+    from weft.nn.gau import GAU as GAU
     from weft.nn.sema import SEMA as SEMA
 
 # Public name: the module that defines it.
 _NAMES = {
+    "GAU": "weft.nn.gau",
     "SEMA": "weft.nn.sema",
     "Attention": "weft.nn.attention",
 }
 
-__all__ = ["SEMA", "Attention"]
+__all__ = ["GAU", "SEMA", "Attention"]
 
 
 def __getattr__(name: str) -> Any:

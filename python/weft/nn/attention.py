@@ -54,10 +54,7 @@ class Attention(Projections):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(dim, heads, kv_heads, head_size, bias, device, dtype)
-        if pattern is not None and not isinstance(pattern, weft.Pattern):
-            raise TypeError(
-                f"Attention: expected 'pattern' to be a pattern such as weft.causal(), or None, but got {pattern!r}"
-            )
+        checks.pattern("Attention", pattern)
         self.pattern, self.rope, self.scale = pattern, rope, scale
 
     def forward(self, x: torch.Tensor, cu_seqlens: torch.Tensor | None = None) -> torch.Tensor:

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+import weft
+
 _TYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -41,6 +43,14 @@ def odd(module: str, **kernel: int) -> None:
     for name, size in kernel.items():
         if size % 2 == 0:
             raise ValueError(f"{module}: expected '{name}' to be odd, but got {size}")
+
+
+def pattern(module: str, given: Any) -> None:
+    """Refuse what is neither a pattern nor None."""
+    if given is not None and not isinstance(given, weft.Pattern):
+        raise TypeError(
+            f"{module}: expected 'pattern' to be a pattern such as weft.causal(), or None, but got {given!r}"
+        )
 
 
 def tensor(module: str, name: str, x: Any, shape: str, sizes: tuple[int | None, ...], like: torch.Tensor) -> None:

@@ -13,11 +13,12 @@ from torch import nn
 
 from weft.testing import masks, mixers
 from weft.testing.attention import Domain, attention, repeat_heads
+from weft.testing.gau import gau
 from weft.testing.sema import sema
 
 
 class _Heads(nn.Module):
-    """The linear maps to q, k, v and back; ``mix`` makes heads of heads [B, H, N, D]. ``form`` is of weft.testing.FORMS."""
+    """The linear maps to q, k, v and back; ``mix`` makes heads of heads [B, H, N, D], by a form of testing.FORMS."""
 
     def __init__(self, dim: int, heads: int, kv_heads: int | None = None, head: int | None = None, bias: bool = True):
         super().__init__()
@@ -73,3 +74,27 @@ class SEMA(_Heads):
         channels = v.transpose(2, 3).reshape(batch, heads * head, *(self.grid or (tokens,)))
         moved = self.lepe(channels).reshape(batch, heads, head, tokens).transpose(2, 3)
         return local + repeat_heads(moved, self.heads)
+
+
+class GAU(nn.Module):
+    """Convolutions by torch's own, of x with zeros before it."""
+
+    def __init__(self, dim: int, size: int, values: int, *, mask: Callable[[int], torch.Tensor], kernel: int = 0):
+        super().__init__()
+        self.mask = mask
+        self.u_proj, self.v_proj, self.g_proj = (nn.Linear(dim, out, bias=False) for out in (size, values, values))
+        self.out_proj = nn.Linear(values, dim, bias=False)
+        self.kappa_q, self.mu_q, self.kappa_k, self.mu_k = (nn.Parameter(torch.zeros(size)) for _ in range(4))
+        self.conv_u, self.conv_g = (
+            nn.Conv1d(dim, dim, kernel, groups=dim, bias=False, padding=kernel - 1) if kernel else None
+            for _ in range(2)
+        )
+
+    def forward(self, x: torch.Tensor, form: str = "scaled scores") -> torch.Tensor:
+        def made(linear: nn.Module, conv: nn.Module | None = None) -> torch.Tensor:
+            moved = x if conv is None else conv(x.mT)[..., : x.shape[1]].mT
+            return nn.functional.silu(linear(moved))[:, None]
+
+        u, v, g = made(self.u_proj, self.conv_u), made(self.v_proj), made(self.g_proj, self.conv_g)
+        y = gau(u, v, g, self.kappa_q, self.mu_q, self.kappa_k, self.mu_k, mask=self.mask(x.shape[1]), form=form)
+        return self.out_proj(y[:, 0])
