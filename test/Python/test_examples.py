@@ -10,11 +10,33 @@ import pytest
 EXAMPLES = sorted((pathlib.Path(__file__).resolve().parents[2] / "examples").glob("[0-9]*.py"))
 
 
+#: what makes a long example short
+SHORT = {"10_language_models": ("--steps", "5")}
+
+
+def run(path, place, *options):
+    done = subprocess.run([sys.executable, path, *options], capture_output=True, text=True, timeout=600, cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip(), "expected the example to say what it checked"
+    return done.stdout
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
 def test_example(path, tmp_path):
-    run = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=300, cwd=tmp_path)
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.strip(), "expected the example to say what it checked"
+    run(path, tmp_path, *SHORT.get(path.stem, ()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [path for path in EXAMPLES if path.stem in SHORT], ids=lambda p: p.stem)
+def test_whole_example(path, tmp_path):
+    run(path, tmp_path)
+
+
+def test_language_models_report(tmp_path):
+    (path,) = (path for path in EXAMPLES if path.stem == "10_language_models")
+    said = run(path, tmp_path, "--mechanism", "sema", "--steps", "2", "--seed", "3", "--out", "curves.svg")
+    assert "sema        blots" in said and "attention" not in said
+    assert "<svg" in (tmp_path / "curves.svg").read_text()
 
 
 def test_there_are_examples():
