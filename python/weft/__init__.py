@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from weft.patterns import per_head as per_head
     from weft.patterns import prefix as prefix
     from weft.patterns import random_blocks as random_blocks
+    from weft.patterns import span as span
     from weft.patterns import strided as strided
     from weft.patterns import window as window
     from weft.programs.elementwise import abs as abs
@@ -131,6 +132,7 @@ _NAMES = {
     "sin": "weft.programs.elementwise",
     "softmax": "weft.programs.mixers",
     "sqrt": "weft.programs.elementwise",
+    "span": "weft.patterns",
     "strided": "weft.patterns",
     "tanh": "weft.programs.elementwise",
     "toeplitz": "weft.programs.mixers",
@@ -188,6 +190,7 @@ __all__ = [
     "silu",
     "sin",
     "softmax",
+    "span",
     "sqrt",
     "strided",
     "tanh",

@@ -16,6 +16,7 @@ With N queries and M keys, query n stands at position p = n + (M - N): the last 
     weft.document(q_ids, k_ids)      equal ids, [N] or [B, N] and [M] or [B, M]
     weft.blocks(index, count, block=(bm, bn))        blocks listed: index [B, H, R, K], count [B, H, R]
     weft.block_bitmap(bits, block=(bm, bn))          blocks set: bits [B, H, R, C]
+    weft.span(lower, upper, first, past)             lower[b, h, n] <= m < upper[b, h, n]; its transpose by first, past
     weft.mask(f)                     f(b, h, n, m) of scalars gives the truth
 """
 
@@ -28,6 +29,7 @@ from typing import Any
 from .programs import places
 
 _LARGEST = 2**30
+_SPAN = ("lower", "upper", "first", "past")
 
 
 class Pattern:
@@ -189,6 +191,8 @@ def _leaf_text(name: str, values: tuple[Any, ...], operands: list[Any]) -> str:
         case "block_bitmap":
             bits, (rows, columns) = values
             return named(bits=number(bits), blockM=rows, blockN=columns)
+        case "span":
+            return named(**{side: number(v) for side, v in zip(_SPAN, values, strict=True)})
     return f"#attn.{name}<{', '.join(map(str, values))}>" if values else f"#attn.{name}"
 
 
@@ -334,6 +338,16 @@ def block_bitmap(bits: Any, *, block: int | tuple[int, int]) -> Pattern:
     sizes = _sizes("block_bitmap", "block", block, (2,))
     array = _array("block_bitmap", "bits", bits, (4,))
     return Pattern("block_bitmap", (array, sizes * 2 if len(sizes) == 1 else sizes))
+
+
+def span(lower: Any, upper: Any, first: Any, past: Any) -> Pattern:
+    """lower[b, h, n] <= m < upper[b, h, n]: each query's keys follow one another, and neither bound ever falls from a
+    query to the next. The same of each key: first[b, h, m] <= n < past[b, h, m]; where no query has it, first >= past.
+
+    Integer arrays, [B, Hkv, N] twice and [B, Hkv, M] twice, of as many heads as keys have, or 1. What they say is taken
+    as promised: bounds from 0 to M and to N that never fall, the same pairs in both."""
+    arrays = [_array("span", name, a, (3,)) for name, a in zip(_SPAN, (lower, upper, first, past), strict=True)]
+    return Pattern("span", arrays)
 
 
 def mask(f: Callable[[Any, Any, Any, Any], Any]) -> Pattern:

@@ -18,12 +18,19 @@ def tables(n, m):
     index = torch.tensor(np.argsort(RNG.random((B, H, n // 16 + 1, m // 16 + 1)), -1), dtype=torch.int32)
     count = torch.tensor(RNG.integers(0, m // 16 + 2, (B, H, n // 16 + 1)), dtype=torch.int32)
     bits = torch.tensor(RNG.integers(0, 2, (B, H, n // 16 + 1, m // 8 + 1)), dtype=torch.bool)
+    lower, upper = (torch.tensor(np.sort(RNG.integers(0, m + 1, (B, H, n)), -1), dtype=torch.int32) for _ in range(2))
+    lower = torch.minimum(lower, upper)
+    key = torch.arange(m, dtype=torch.int32)
+    first, past = ((bound[..., None] <= key).sum(-2, dtype=torch.int32) for bound in (upper, lower))
+    span = weft.span(lower, upper, first, past)
     parity = torch.tensor(RNG.integers(0, 3, (H, n)), dtype=torch.int32)
     return {
         "document": weft.document(ids, keys) & weft.causal(),
         "blocks": weft.blocks(index, count, block=16),
         "blocks, shifted": weft.blocks(index, count, block=16).shift(5) & weft.window(None, 30),
         "bitmap": weft.block_bitmap(bits, block=(16, 8)),
+        "span": span,
+        "span and window": span & weft.window(12, None),
         "mask": weft.mask(lambda b, h, n, m: (n + m) % 3 == parity[h, n]),
     }
 
@@ -54,7 +61,9 @@ def reference(q, k, v, allowed):
     return weights / torch.where(total > 0, total, 1.0) @ v
 
 
-@pytest.mark.parametrize("name", [*FORMULAS, "document", "blocks", "blocks, shifted", "bitmap", "mask"])
+@pytest.mark.parametrize(
+    "name", [*FORMULAS, "document", "blocks", "blocks, shifted", "bitmap", "mask", "span", "span and window"]
+)
 def test_kernels(name):
     n, m = [(83, 83), (37, 90), (90, 37)][RNG.integers(3)]
     print("seed", SEED, "lengths", n, m)

@@ -148,6 +148,46 @@ def test_tables():
     np.testing.assert_array_equal(shifted, moved & (m - 2 <= p))
 
 
+def staircase(rng, batch, heads, n, m, empty=0.3):
+    """Random bounds of a span that never fall, and what they say of keys, found from the matrix."""
+    lower, upper = (np.sort(rng.integers(0, m + 1, (batch, heads, n)), -1) for _ in range(2))
+    lower = np.minimum(lower, upper) if rng.random() < 0.5 else np.zeros_like(lower)
+    if rng.random() < empty:
+        upper[..., : rng.integers(0, n + 1)] = 0
+        lower = np.minimum(lower, upper)
+    keys = np.arange(m)
+    matrix = (lower[..., None] <= keys) & (keys < upper[..., None])
+    # Rows before a key's first have not come to it; those after its last are past it.
+    first = (upper[..., None] <= keys).sum(-2)
+    past = (lower[..., None] <= keys).sum(-2)
+    return [x.astype(np.int32) for x in (lower, upper, first, np.maximum(past, first))], matrix
+
+
+@pytest.mark.parametrize("n, m", [(1, 1), (12, 12), (7, 15), (15, 7), (40, 33)])
+def test_span(n, m):
+    for _ in range(8):
+        tables, expected = staircase(RNG, 2, 3, n, m)
+        pattern = weft.span(*tables)
+        np.testing.assert_array_equal(pattern.matrix(n, m), expected)
+        np.testing.assert_array_equal(pattern.transpose().matrix(m, n), expected.swapaxes(-1, -2))
+        np.testing.assert_array_equal((~pattern).matrix(n, m), ~expected)
+        p, keys = places(n, m)
+        both = (pattern & weft.window(3, 2)).matrix(n, m)
+        np.testing.assert_array_equal(both, expected & (p - 3 <= keys) & (keys <= p + 2))
+        # Heads of queries share those of the tables.
+        per_head = weft.per_head([weft.full()] * 6) & pattern
+        np.testing.assert_array_equal(per_head.matrix(n, m), expected.repeat(2, 1))
+        # Blocks: whole ones exactly, none missed; a gap between rows' keys may count as partial.
+        bm, bn = (int(x) for x in RNG.integers(1, 9, 2))
+        found, right = pattern.blocks_summary(n, m, bm, bn), classes(expected, bm, bn)
+        np.testing.assert_array_equal(found == 2, right == 2)
+        assert ((found == right) | ((found == 1) & (right == 0))).all()
+        # (Rows' keys that overlap or touch leave no gap.)
+        lower, upper = (np.asarray(t) for t in tables[:2])
+        if (lower[..., 1:] <= upper[..., :-1]).all() and (lower < upper).all():
+            np.testing.assert_array_equal(found, right)
+
+
 def test_torch_arrays():
     torch = pytest.importorskip("torch")
     ids = torch.tensor([0, 0, 1, 1, 2])
@@ -205,6 +245,10 @@ def test_values():
         weft.causal()._parts = ()
 
 
+def spans(lower, upper):
+    return weft.span(*(np.array(x, np.int32)[None, None] for x in (lower, upper, [0, 0, 0], [0, 0, 0])))
+
+
 ERRORS = [
     (lambda: weft.window("a", 1), "expected 'left' of weft.window to be an integer, but got 'str'"),
     (lambda: weft.strided(0), "expected 'step' of weft.strided to be from 1 to 1073741824, but got 0"),
@@ -216,6 +260,16 @@ ERRORS = [
         lambda: weft.blocks(np.zeros((2, 2)), np.zeros(2), block=4),
         "expected 4 axes for 'index' of weft.blocks, but got 2",
     ),
+    (
+        lambda: weft.span(np.zeros((1, 1, 4)), np.zeros((1, 4)), np.zeros((1, 1, 4)), np.zeros((1, 1, 4))),
+        "expected 3 axes for 'upper' of weft.span, but got 2",
+    ),
+    (
+        lambda: spans([0, 0, 0], [0, 2, 1]).matrix(3),
+        "expected 'upper' never to fall along the sequence, but got 2 before 1",
+    ),
+    (lambda: spans([0, 0, 0], [0, 2, 4]).matrix(3), "expected 'upper' from 0 to 3, but got 4"),
+    (lambda: spans([0, 0, 0], [0, 2, 3]).matrix(4, 3), "expected 'lower' of [1, 1, 4], or of heads"),
     (lambda: weft.mask(3), "expected a function of (b, h, n, m), but got 'int'"),
     (lambda: weft.per_head([]), "expected at least one pattern for weft.per_head"),
     (lambda: weft.per_head([3]), "expected patterns for weft.per_head, but got 'int'"),

@@ -144,7 +144,8 @@ std::optional<SmallVector<Value>>
 walkBlocks(const Walk &walk, ValueRange initial,
            llvm::function_ref<SmallVector<Value>(const WalkedBlock &, ValueRange)> body) {
   TileBuilder &b = walk.arithmetic.frame.b;
-  attn::RowBlock<EmitArithmetic> rows{walk.rowBegin, walk.rowEnd, walk.head, walk.rowLength, walk.columnLength};
+  attn::RowBlock<EmitArithmetic> rows{walk.rowBegin,  walk.rowEnd,       walk.head,
+                                      walk.rowLength, walk.columnLength, walk.batch};
   auto segments = attn::rowSegments(walk.arithmetic, walk.pattern, rows, walk.columns);
   if (!segments)
     return std::nullopt;

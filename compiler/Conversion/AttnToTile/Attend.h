@@ -76,7 +76,7 @@ struct Walk {
   mlir::Attribute pattern; ///< rows × blocks: transposed already where keys are tiled
   EmitArithmetic &arithmetic;
   mlir::Value rowBegin, rowEnd, head; ///< i32; rowEnd exclusive, clipped to the rows' length
-  mlir::Value rowLength, columnLength;
+  mlir::Value rowLength, columnLength, batch;
   int64_t columns;            ///< block size
   mlir::Value rowsExist = {}; ///< i1, or null where every program has rows: without any there is nothing to walk
 };

@@ -217,7 +217,7 @@ SmallVector<Value> BackwardKernel::walk(unsigned domain, const RowTile &rows, Va
   if (!queriesDown)
     pattern = attn::transposePattern(pattern);
   Value rowEnd = b.min(b.add(rows.scalarStart, b.i32(rows.count)), rowLength);
-  Walk blocks{pattern, arithmetic, rows.scalarStart, rowEnd, head, rowLength, columnLength, columns};
+  Walk blocks{pattern, arithmetic, rows.scalarStart, rowEnd, head, rowLength, columnLength, standing.batch, columns};
   // Programs past the last packed sequence, and keys past a count.
   if (!attend.cuSeqlens.empty() || !attend.counts.empty())
     blocks.rowsExist = b.less(rows.scalarStart, rowEnd);

@@ -262,8 +262,15 @@ State ForwardKernel::walkDomain(unsigned domain, const State &state) {
     return walkWindow(state);
   Value first = b.mul(standing.tile, b.i32(schedule.getRows())), end = b.add(first, b.i32(schedule.getRows()));
   Value rowBegin = b.div(first, b.i32(packed)), rowEnd = b.min(b.ceilDiv(end, packed), standing.queryLength);
-  Walk walk{op.getPatterns()[domain],    arithmetic,           rowBegin, rowEnd, standing.head, standing.queryLength,
-            standing.keyLengths[domain], schedule.getColumns()};
+  Walk walk{op.getPatterns()[domain],
+            arithmetic,
+            rowBegin,
+            rowEnd,
+            standing.head,
+            standing.queryLength,
+            standing.keyLengths[domain],
+            standing.batch,
+            schedule.getColumns()};
   auto body = [&](const WalkedBlock &block, ValueRange carried) {
     Value start = b.mul(block.number, b.i32(schedule.getColumns()));
     RowTile keys = rowsFrom(b, start, schedule.getColumns(), standing.keyLengths[domain], !block.full);

@@ -73,6 +73,11 @@ static Dependence dependenceOf(Attribute pattern, const Attend &attend) {
       auto type = cast<attn::WholeTensorType>(attend.patternOperands[ids].getType());
       one.batch |= type.getRank() == 2 && type.dim(0) != "1";
     }
+  } else if (auto span = dyn_cast<attn::SpanAttr>(pattern)) {
+    for (int64_t table : {span.getLower(), span.getUpper(), span.getFirst(), span.getPast()}) {
+      one.batch |= !isOne(attend.patternOperands[table], 0);
+      one.head |= !isOne(attend.patternOperands[table], 1);
+    }
   } else if (auto mask = dyn_cast<attn::MaskAttr>(pattern)) {
     Block &body = attend.masks[mask.getRegion()]->front();
     one.batch = !body.getArgument(0).use_empty();

@@ -11,7 +11,7 @@ namespace weft {
 
 EmitArithmetic EmitArithmetic::of(KernelFrame &frame, const Attend &attend, DenseMap<Value, Value> &stored) {
   auto outside = llvm::map_to_vector(attend.patternOperands, [&](Value value) { return stored.lookup(value); });
-  return {frame, outside, attend.masks, &stored};
+  return {frame, outside, attend.masks, &stored, attend.queryType().dim(1).str()};
 }
 
 Value EmitArithmetic::xor32(Value x, Value y) {
@@ -34,6 +34,12 @@ Value EmitArithmetic::mulHigh32(Value x, Value y) {
 Value EmitArithmetic::operand(int64_t index, ArrayRef<Value> indices, Value inside) {
   int64_t rank = cast<attn::WholeTensorType>(operands[index].getType()).getRank();
   return frame.b.cast(loadElement(frame, operands[index], indices.take_back(rank), inside), frame.b.getI32Type());
+}
+
+Value EmitArithmetic::tableHead(int64_t index, Value h) {
+  StringRef own = cast<attn::WholeTensorType>(operands[index].getType()).dim(1);
+  int64_t group = attn::headGroup(heads, own).value_or(1);
+  return group == 1 ? h : frame.b.div(h, frame.b.i32(group));
 }
 
 Value EmitArithmetic::listed(int64_t index, int64_t count, Value batch, Value head, Value row, Value column,

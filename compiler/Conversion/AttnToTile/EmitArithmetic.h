@@ -19,6 +19,7 @@ struct EmitArithmetic {
   llvm::SmallVector<mlir::Region *> masks;
   /// Where values captured by mask regions are stored.
   llvm::DenseMap<mlir::Value, mlir::Value> *stored = nullptr;
+  std::string heads = {}; ///< of the queries, as types spell it
 
   static EmitArithmetic of(KernelFrame &frame, const Attend &attend, llvm::DenseMap<mlir::Value, mlir::Value> &stored);
 
@@ -47,6 +48,8 @@ struct EmitArithmetic {
   /// An element of operand `index`, 0 where `inside` is false. Operands of fewer axes are the same along the leading
   /// ones.
   Int operand(int64_t index, llvm::ArrayRef<Int> indices, Bool inside);
+  /// The head of operand `index` [B, Hkv, ..] that query head `h` shares.
+  Int tableHead(int64_t index, Int h);
   /// Whether `column` is among the first count[b, h, row] of index[b, h, row, :].
   Bool rowMask(Bool inside, Int row);
   Bool listed(int64_t index, int64_t count, Int b, Int h, Int row, Int column, Bool inside);

@@ -64,6 +64,14 @@ template <typename Op> static LogicalResult verifyValues(Op op) {
   for (Value starts : op.getCuSeqlens())
     if (failed(checkIndices(op, "sequence starts", tensorTypeOf(starts), 1)))
       return failure();
+  WalkResult spans = op.getPatterns().walk(
+      [](Attribute part) { return isa<SpanAttr>(part) ? WalkResult::interrupt() : WalkResult::advance(); });
+  if (spans.wasInterrupted()) {
+    InFlightDiagnostic error = op.emitOpError()
+                               << "expected no span with sequence starts, but got " << op.getPatterns();
+    error.attachNote() << "the tables of a span keep packed sequences apart by themselves: leave out the starts";
+    return error;
+  }
   if (differ(tensorTypeOf(op.getQuery()).dim(0), "1"))
     return op.emitOpError() << "expected a batch of 1 for packed sequences, but got " << tensorTypeOf(op.getQuery());
   return success();

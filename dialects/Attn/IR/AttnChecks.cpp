@@ -98,6 +98,11 @@ static LogicalResult checkPatternPart(Operation *op, Attribute part, ValueRange 
                    succeeded(operand(blocks.getCount(), "a count", {3}, 32)));
   if (auto bitmap = dyn_cast<BlockBitmapAttr>(part))
     return operand(bitmap.getBits(), "bits", {4}, 1);
+  if (auto span = dyn_cast<SpanAttr>(part))
+    return success(succeeded(operand(span.getLower(), "a lower bound", {3}, 32)) &&
+                   succeeded(operand(span.getUpper(), "an upper bound", {3}, 32)) &&
+                   succeeded(operand(span.getFirst(), "a first query", {3}, 32)) &&
+                   succeeded(operand(span.getPast(), "a past query", {3}, 32)));
   if (auto mask = dyn_cast<MaskAttr>(part))
     if (mask.getRegion() < 0 || mask.getRegion() >= static_cast<int64_t>(masks))
       return op->emitOpError() << "expected a mask to name one of " << masks << " regions, but got "

@@ -8,8 +8,8 @@ using namespace weft::attn;
 
 bool weft::attn::isPattern(Attribute attribute) {
   return isa<FullAttr, EmptyAttr, CausalAttr, WindowAttr, BlockWindowAttr, PrefixAttr, GlobalTokensAttr, StridedAttr,
-             DilatedAttr, NeighbourhoodAttr, RandomBlocksAttr, DocumentAttr, BlocksAttr, BlockBitmapAttr, MaskAttr,
-             AndAttr, OrAttr, NotAttr, ShiftAttr, PerHeadAttr, TransposeAttr>(attribute);
+             DilatedAttr, NeighbourhoodAttr, RandomBlocksAttr, DocumentAttr, BlocksAttr, BlockBitmapAttr, SpanAttr,
+             MaskAttr, AndAttr, OrAttr, NotAttr, ShiftAttr, PerHeadAttr, TransposeAttr>(attribute);
 }
 
 using EmitError = function_ref<InFlightDiagnostic()>;

@@ -91,6 +91,16 @@ def Attn_BlockBitmapAttr : Attn_Pattern<"BlockBitmap", "block_bitmap"> {
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
+def Attn_SpanAttr : Attn_Pattern<"Span", "span"> {
+  let summary = "keys from lower to upper - 1 of each query, by tables in device memory whose bounds never fall";
+  let description = [{
+    (n, m) belongs iff lower[b, h, n] <= m < upper[b, h, n]. Operands i32: `lower`, `upper` [B, Hkv, N] and, for the transpose, `first`, `past` [B, Hkv, M]: first[b, h, m] <= n < past[b, h, m].
+    Heads of a table are shared as key heads are. Promised: all four never fall along the sequence, 0 <= lower, upper <= M, 0 <= first, past <= N, and both pairs say the same; a row or column without
+    a pair has lower >= upper, or first >= past.
+  }];
+  let parameters = (ins "int64_t":$lower, "int64_t":$upper, "int64_t":$first, "int64_t":$past);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
 def Attn_MaskAttr : Attn_Pattern<"Mask", "mask"> {
   let summary = "what a mask region of the op says of (b, h, n, m), raw indices";
   let parameters = (ins "int64_t":$region);

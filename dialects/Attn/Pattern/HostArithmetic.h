@@ -30,7 +30,9 @@ public:
 
   HostArithmetic() = default;
   /// With the operands and mask regions that patterns name. Both must outlive this.
-  HostArithmetic(llvm::ArrayRef<HostOperand> operands, MaskFunction mask) : operands(operands), mask(mask) {}
+  /// Patterns' heads are `heads` query heads.
+  HostArithmetic(llvm::ArrayRef<HostOperand> operands, MaskFunction mask, int64_t heads = 1)
+      : operands(operands), mask(mask), heads(heads) {}
 
   Int constant(int64_t value) { return value; }
   /// The value where it is known while code is made; here always.
@@ -66,6 +68,11 @@ public:
   Int operand(int64_t index, llvm::ArrayRef<Int> indices, Bool valid) {
     return valid ? element(operands[index], indices).value_or(0) : 0;
   }
+  /// The head of operand `index` [B, Hkv, ..] that query head `h` shares.
+  Int tableHead(int64_t index, Int h) {
+    int64_t own = operands[index].shape.size() > 1 ? operands[index].shape[1] : 1;
+    return own > 1 && own < heads ? floorDiv(h, heads / own) : h;
+  }
   /// Whether `column` is among index[b, h, row, : count[b, h, row]] of the operands with these numbers. False where
   /// `valid` is false.
   Bool listed(int64_t index, int64_t count, Int b, Int h, Int row, Int column, Bool valid) {
@@ -95,6 +102,7 @@ private:
 
   llvm::ArrayRef<HostOperand> operands;
   MaskFunction mask;
+  int64_t heads = 1;
 };
 
 } // namespace weft::attn

@@ -51,6 +51,7 @@ public:
         .Case([&](BlockBitmapAttr part) {
           return table("bits", part.getBits(), {divideCeil(N, part.getBlockM()), divideCeil(M, part.getBlockN())});
         })
+        .Case([&](SpanAttr part) { return span(part, N, M); })
         .Case([&](MaskAttr part) -> Fault {
           if (part.getRegion() >= 0 && part.getRegion() < static_cast<int64_t>(instance.masks.size()))
             return std::nullopt;
@@ -97,6 +98,40 @@ private:
         .str();
   }
 
+  /// The tables of a span: their shapes, and what is promised of their values.
+  Fault span(SpanAttr part, int64_t N, int64_t M) const {
+    std::tuple<const char *, int64_t, int64_t, int64_t> tables[] = {{"lower", part.getLower(), N, M},
+                                                                    {"upper", part.getUpper(), N, M},
+                                                                    {"first", part.getFirst(), M, N},
+                                                                    {"past", part.getPast(), M, N}};
+    for (auto [name, number, length, most] : tables)
+      if (Fault fault = bounds(name, number, length, most))
+        return fault;
+    return std::nullopt;
+  }
+
+  /// Bounds [B, Hkv, length] from 0 to `most` that never fall along the sequence.
+  Fault bounds(const char *name, int64_t number, int64_t length, int64_t most) const {
+    if (Fault fault = present(number))
+      return fault;
+    const HostOperand &table = instance.operands[number];
+    ArrayRef<int64_t> shape = table.shape;
+    auto said = [&](const llvm::Twine &text) { return (llvm::Twine("expected '") + name + "' " + text).str(); };
+    if (shape.size() != 3 || !isOneOr(shape[0], instance.batches) || shape[1] < 1 || instance.heads % shape[1] ||
+        shape[2] != length)
+      return said(llvm::Twine("of [") + llvm::Twine(instance.batches) + ", " + llvm::Twine(instance.heads) + ", " +
+                  llvm::Twine(length) + "], or of heads that several queries' share, but got [" + spelled(shape) + "]");
+    for (int64_t i = 0, count = table.values.size(); i < count; ++i) {
+      int32_t value = table.values[i];
+      if (value < 0 || value > most)
+        return said(llvm::Twine("from 0 to ") + llvm::Twine(most) + ", but got " + llvm::Twine(value));
+      if (i % length != 0 && table.values[i - 1] > value)
+        return said(llvm::Twine("never to fall along the sequence, but got ") + llvm::Twine(table.values[i - 1]) +
+                    " before " + llvm::Twine(value));
+    }
+    return std::nullopt;
+  }
+
   static bool isOneOr(int64_t size, int64_t wanted) { return size == 1 || size == wanted; }
   static std::string spelled(ArrayRef<int64_t> sizes) {
     return llvm::join(llvm::map_range(sizes, [](int64_t size) { return std::to_string(size); }), ", ");
@@ -116,7 +151,7 @@ public:
       int64_t row = (b * instance.heads + h) * instance.N + n;
       return instance.masks[region][row * instance.M + m] != 0;
     };
-    HostArithmetic arithmetic(instance.operands, mask);
+    HostArithmetic arithmetic(instance.operands, mask, instance.heads);
     return contains(arithmetic, instance.pattern, Place<HostArithmetic>{b, h, n, m, instance.N, instance.M});
   }
 
@@ -158,14 +193,14 @@ void weft::attn::fillMatrix(const PatternInstance &instance, MutableArrayRef<uin
 void weft::attn::fillSummary(const PatternInstance &instance, int64_t blockM, int64_t blockN,
                              MutableArrayRef<uint8_t> summary) {
   Oracle oracle(instance);
-  HostArithmetic host;
+  HostArithmetic host(instance.operands, {}, instance.heads);
   int64_t N = instance.N, M = instance.M, columns = divideCeil(M, blockN);
   auto row = summary.begin();
   for (int64_t b = 0; b < instance.batches; ++b)
     for (int64_t h = 0; h < instance.heads; ++h)
       for (int64_t begin = 0; begin < N; begin += blockM, row += columns) {
         int64_t end = std::min(begin + blockM, N);
-        auto segments = rowSegments(host, instance.pattern, RowBlock<HostArithmetic>{begin, end, h, N, M}, blockN);
+        auto segments = rowSegments(host, instance.pattern, RowBlock<HostArithmetic>{begin, end, h, N, M, b}, blockN);
         // By the pattern's structure where it has one; a ragged last block, whose class there is the kernels', by its
         // pairs.
         std::fill(row, row + columns, 0);

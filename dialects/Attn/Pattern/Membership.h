@@ -119,6 +119,14 @@ template <class A> typename A::Bool holds(A &a, RandomBlocksAttr pattern, const 
   return a.both(result, isInside(a, at));
 }
 
+/// Rows past the end have no keys; the bounds are made rows' own before they meet the key.
+template <class A> typename A::Bool holds(A &a, SpanAttr pattern, const Place<A> &at) {
+  auto isQuery = isWithin(a, at.n, at.N);
+  auto bound = [&](int64_t table) { return a.operand(table, {at.b, a.tableHead(table, at.h), at.n}, isQuery); };
+  auto lower = bound(pattern.getLower()), upper = a.select(isQuery, bound(pattern.getUpper()), a.constant(0));
+  return a.both(a.le(lower, at.m), a.lt(at.m, upper));
+}
+
 /// A pattern as a window, where it is one.
 inline std::optional<WindowAttr> asWindow(mlir::Attribute pattern) {
   if (auto window = llvm::dyn_cast<WindowAttr>(pattern))
@@ -170,7 +178,7 @@ template <class A> typename A::Bool contains(A &a, mlir::Attribute pattern, cons
       .Case([&](FullAttr) { return a.truth(true); })
       .Case([&](EmptyAttr) { return a.truth(false); })
       .Case([&](CausalAttr) { return a.le(at.m, positionOf(a, at)); })
-      .template Case<WindowAttr, BlockWindowAttr, NeighbourhoodAttr, RandomBlocksAttr, PerHeadAttr>(
+      .template Case<WindowAttr, BlockWindowAttr, NeighbourhoodAttr, RandomBlocksAttr, SpanAttr, PerHeadAttr>(
           [&](auto known) { return holds(a, known, at); })
       .Case([&](PrefixAttr prefix) { return a.lt(at.m, a.constant(prefix.getSize())); })
       .Case([&](GlobalTokensAttr tokens) {

@@ -1,13 +1,22 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Which patterns have segments.
 #include "dialects/Attn/Pattern/Segments.h"
+#include "dialects/Attn/Pattern/Transpose.h"
 
 using namespace mlir;
 using namespace weft::attn;
 
+SpanAttr weft::attn::asSpan(Attribute pattern) {
+  if (auto transpose = dyn_cast<TransposeAttr>(pattern))
+    pattern = transposePattern(transpose.getPattern());
+  return dyn_cast<SpanAttr>(pattern);
+}
+
 bool weft::attn::hasSegments(Attribute pattern, const Lengths &lengths) {
   for (int64_t head = 0, heads = std::max<int64_t>(headCount(pattern), 1); head < heads; ++head) {
     Attribute own = patternOfHead(pattern, head);
+    if (asSpan(own))
+      continue;
     if (!bandsOf(own, false, lengths) || !bandsOf(own, true, lengths))
       return false;
   }

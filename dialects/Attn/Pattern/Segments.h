@@ -9,9 +9,11 @@
 
 namespace weft::attn {
 
-/// A run of rows: raw queries begin .. end - 1 of head h, at least one of them, all below N; and the lengths.
+/// A run of rows: raw queries begin .. end - 1 of head h, at least one of them, all below N; the lengths; and the
+/// batch, for patterns with tables. (A run without rows, begin >= N, may have any segments, within M.)
 template <class A> struct RowBlock {
   typename A::Int begin, end, h, N, M;
+  typename A::Int b = {};
 };
 
 /// Blocks begin .. end - 1 of keys; none where end <= begin.
@@ -22,8 +24,9 @@ template <class A> struct Segment {
 
 /// The blocks of `blockN` keys that `rows` meet under the pattern: disjoint segments, in ascending order. A block is in
 /// a full one iff every pair of it belongs and it lies wholly below M; in a partial one iff some pairs belong, but not
-/// all or the block is ragged; in none iff no pair does. Nothing where the pattern has no such structure: lists of
-/// blocks must be built from `contains` then. The columns' walk is that of transposePattern(pattern), with N and M
+/// all or the block is ragged; in none iff no pair does. (But of a span, whose rows' keys may leave gaps, a block
+/// between two rows' keys that no row has is in a partial one.) Nothing where the pattern has no such structure: lists
+/// of blocks must be built from `contains` then. The columns' walk is that of transposePattern(pattern), with N and M
 /// exchanged.
 template <class A>
 std::optional<std::vector<Segment<A>>> rowSegments(A &a, mlir::Attribute pattern, const RowBlock<A> &rows,
@@ -32,6 +35,9 @@ std::optional<std::vector<Segment<A>>> rowSegments(A &a, mlir::Attribute pattern
 /// Whether `rowSegments` has segments for the pattern, given what is known of the lengths; more knowledge never takes
 /// them away.
 bool hasSegments(mlir::Attribute pattern, const Lengths &lengths = {});
+
+/// A pattern as a span, which a transposed one is too; null where it is none.
+SpanAttr asSpan(mlir::Attribute pattern);
 
 /// Segments of one kind walked as one: steps 0 .. count - 1, and the block of each step.
 template <class A> class Walk {
@@ -86,8 +92,33 @@ std::vector<Segment<A>> segmentsFrom(A &a, const Cover<A> &some, const Cover<A> 
   return segments;
 }
 
+/// Rows' bounds never fall: their keys lie from the first row's lower bound to the last row's upper, and every row has
+/// those from the last row's lower to the first row's upper.
 template <class A>
-std::optional<std::vector<Segment<A>>> segmentsOfHead(A &a, mlir::Attribute pattern, const BlockRows<A> &rows) {
+std::vector<Segment<A>> segmentsOfSpan(A &a, SpanAttr span, const RowBlock<A> &rows, int64_t blockN) {
+  auto zero = a.constant(0), one = a.constant(1), size = a.constant(blockN);
+  auto last = a.sub(rows.end, one);
+  auto exists = a.lt(rows.begin, rows.N);
+  auto bound = [&](int64_t table, typename A::Int row) {
+    return a.operand(table, {rows.b, a.tableHead(table, rows.h), row}, exists);
+  };
+  auto least = [&](typename A::Int row) { return a.max(bound(span.getLower(), row), zero); };
+  auto most = [&](typename A::Int row) { return a.min(bound(span.getUpper(), row), rows.M); };
+  auto floorOf = [&](typename A::Int key) { return a.floorDiv(key, size); };
+  auto ceilOf = [&](typename A::Int key) { return a.floorDiv(a.add(key, a.constant(blockN - 1)), size); };
+  auto from = least(rows.begin), to = most(last);
+  auto begin = floorOf(from), end = a.select(a.lt(from, to), ceilOf(to), begin);
+  auto fullBegin = a.min(a.max(ceilOf(least(last)), begin), end);
+  auto fullEnd = a.max(a.min(floorOf(most(rows.begin)), end), fullBegin);
+  return {{begin, fullBegin, false}, {fullBegin, fullEnd, true}, {fullEnd, end, false}};
+}
+
+template <class A>
+std::optional<std::vector<Segment<A>>> segmentsOfHead(A &a, mlir::Attribute pattern, const RowBlock<A> &run,
+                                                      int64_t blockN) {
+  if (auto span = asSpan(pattern))
+    return segmentsOfSpan(a, span, run, blockN);
+  BlockRows<A> rows(a, run.begin, run.end, run.N, run.M, blockN);
   auto some = bandsOf(pattern, false, rows.known), missing = bandsOf(pattern, true, rows.known);
   if (!some || !missing)
     return std::nullopt;
@@ -133,17 +164,16 @@ std::vector<Segment<A>> chosenByHead(A &a, llvm::ArrayRef<HeadGroup> groups,
 template <class A>
 std::optional<std::vector<Segment<A>>> rowSegments(A &a, mlir::Attribute pattern, const RowBlock<A> &rows,
                                                    int64_t blockN) {
-  patterns::BlockRows<A> block(a, rows.begin, rows.end, rows.N, rows.M, blockN);
   int64_t heads = headCount(pattern);
   if (heads == 0)
-    return patterns::segmentsOfHead(a, pattern, block);
+    return patterns::segmentsOfHead(a, pattern, rows, blockN);
   llvm::SmallVector<mlir::Attribute> patterns;
   for (int64_t head = 0; head < heads; ++head)
     patterns.push_back(patternOfHead(pattern, head));
   llvm::SmallVector<HeadGroup> groups = headGroups(patterns);
   std::vector<std::vector<Segment<A>>> lists;
   for (const HeadGroup &group : groups) {
-    auto own = patterns::segmentsOfHead(a, group.pattern, block);
+    auto own = patterns::segmentsOfHead(a, group.pattern, rows, blockN);
     if (!own)
       return std::nullopt;
     lists.push_back(std::move(*own));

@@ -28,6 +28,9 @@ Attribute weft::attn::transposePattern(Attribute pattern, const Lengths &lengths
       .Case([&](CausalAttr) { return WindowAttr::get(context, 0, std::nullopt); })
       .Case([&](WindowAttr window) { return WindowAttr::get(context, window.getRight(), window.getLeft()); })
       .Case<BlockWindowAttr, GlobalTokensAttr>([&](Attribute part) { return square ? part : wrapped(); })
+      .Case([&](SpanAttr span) {
+        return SpanAttr::get(context, span.getFirst(), span.getPast(), span.getLower(), span.getUpper());
+      })
       .Case([&](AndAttr part) { return AndAttr::get(context, each(part.getPatterns())); })
       .Case([&](OrAttr part) { return OrAttr::get(context, each(part.getPatterns())); })
       .Case([&](PerHeadAttr part) { return PerHeadAttr::get(context, each(part.getPatterns())); })

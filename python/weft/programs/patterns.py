@@ -69,7 +69,7 @@ def _text(pattern: Any, operands: list[Any], masks: list[Any]) -> str:
 
 def _fit_operands(text: str, q: Tensor, keys: Tensor, operands: Sequence[Any]) -> None:
     """The tensors that a pattern names by number have the sizes of queries and keys."""
-    for names in re.findall(r"#attn\.(?:document|blocks|block_bitmap)<([^>]*)>", text):
+    for names in re.findall(r"#attn\.(?:document|blocks|block_bitmap|span)<([^>]*)>", text):
         for name, number in re.findall(r"(\w+) = (\d+)", names):
             if name.startswith("block"):
                 continue
@@ -77,9 +77,19 @@ def _fit_operands(text: str, q: Tensor, keys: Tensor, operands: Sequence[Any]) -
             if not isinstance(tensor, Tensor):
                 raise places.error(f"expected a tensor of the pattern, but got '{type(tensor).__name__}'")
             sizes = tensor.sizes
-            along = q.sizes[2] if name == "queryIds" else keys.sizes[2] if name == "keyIds" else None
+            along = (
+                q.sizes[2]
+                if name in ("queryIds", "lower", "upper")
+                else keys.sizes[2]
+                if name in ("keyIds", "first", "past")
+                else None
+            )
             with agreeing("expected a pattern whose tensors fit queries and keys"):
-                if along is not None:
+                if along is not None and len(sizes) == 3:
+                    unify(sizes[0], q.sizes[0])
+                    unify(sizes[1], keys.sizes[1])
+                    unify(sizes[2], along)
+                elif along is not None:
                     unify(sizes[-1], along)
                     if len(sizes) == 2:
                         unify(sizes[0], q.sizes[0])

@@ -52,6 +52,35 @@ func.func @attend_c2_type(%q: !attn.tensor<[B, H, N, 64], f16>, %bits: !attn.ten
 
 // -----
 
+func.func @attend_c2_span_rank(%q: !attn.tensor<[B, H, N, 64], f16>, %rows: !attn.tensor<[B, H, N], i32>, %flat: !attn.tensor<[H, N], i32>) {
+  // expected-error@+1 {{expected a past query of rank 3 and i32 elements for #attn.span<}}
+  %0 = attn.softmax %q keys(%q : !attn.tensor<[B, H, N, 64], f16>) over(%rows, %flat : !attn.tensor<[B, H, N], i32>, !attn.tensor<[H, N], i32>)
+    {patterns = [#attn.span<lower = 0, upper = 0, first = 0, past = 1>], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 64], f16>
+  return
+}
+
+// -----
+
+func.func @attend_c2_span_missing(%q: !attn.tensor<[B, H, N, 64], f16>) {
+  // expected-error@+1 {{expected a lower bound to name one of 0 pattern operands, but got 0 in #attn.span<}}
+  %0 = attn.softmax %q keys(%q : !attn.tensor<[B, H, N, 64], f16>)
+    {patterns = [#attn.span<lower = 0, upper = 1, first = 2, past = 3>], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 64], f16>
+  return
+}
+
+// -----
+
+func.func @attend_c5_span(%q: !attn.tensor<[1, H, N, 64], f16>, %starts: !attn.tensor<[S], i32>, %rows: !attn.tensor<[1, H, N], i32>) {
+  // expected-error@+2 {{expected no span with sequence starts, but got [#attn.not<#attn.span<}}
+  // expected-note@+1 {{the tables of a span keep packed sequences apart by themselves: leave out the starts}}
+  %o, %l = attn.attend %q keys(%q : !attn.tensor<[1, H, N, 64], f16>) values(%q : !attn.tensor<[1, H, N, 64], f16>) cu_seqlens(%starts, %starts : !attn.tensor<[S], i32>, !attn.tensor<[S], i32>)
+    over(%rows : !attn.tensor<[1, H, N], i32>) {patterns = [#attn.not<#attn.span<lower = 0, upper = 0, first = 0, past = 0>>], scale = 1.0 : f32}
+    : !attn.tensor<[1, H, N, 64], f16> -> !attn.tensor<[1, H, N, 64], f16>, !attn.tensor<[1, H, N], f32>
+  return
+}
+
+// -----
+
 func.func @attend_c2_region(%q: !attn.tensor<[B, H, N, 64], f16>) {
   // expected-error@+1 {{expected a mask to name one of 0 regions, but got 0}}
   %0 = attn.softmax %q keys(%q : !attn.tensor<[B, H, N, 64], f16>) {patterns = [#attn.not<#attn.mask<0>>], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 64], f16>

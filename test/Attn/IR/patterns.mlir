@@ -18,6 +18,7 @@
 // CHECK-SAME: prefix = #attn.prefix<100>
 // CHECK-SAME: random = #attn.random_blocks<seed = -7, perRow = 3, block = 64>
 // CHECK-SAME: right = #attn.window<right = -1>
+// CHECK-SAME: span = #attn.span<lower = 0, upper = 1, first = 2, past = 3>
 // CHECK-SAME: strided = #attn.strided<8>
 // CHECK-SAME: window = #attn.window<left = 128, right = 0>
 func.func private @leaves() attributes {
@@ -27,7 +28,7 @@ func.func private @leaves() attributes {
   neighbourhood = #attn.neighbourhood<shape = [56, 40], kernel = [7, 3], dilation = [1, 2]>,
   random = #attn.random_blocks<seed = -7, perRow = 3, block = 64>, document = #attn.document<queryIds = 0, keyIds = 1>,
   blocks = #attn.blocks<index = 2, count = 3, blockM = 128, blockN = 64>, block_bitmap = #attn.block_bitmap<bits = 4, blockM = 64, blockN = 32>,
-  mask = #attn.mask<0>}
+  span = #attn.span<lower = 0, upper = 1, first = 2, past = 3>, mask = #attn.mask<0>}
 
 // CHECK-LABEL: func.func private @compositions
 // CHECK-SAME: and = #attn.and<#attn.causal, #attn.or<#attn.prefix<4>, #attn.not<#attn.strided<2>>>>

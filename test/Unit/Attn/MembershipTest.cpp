@@ -2,6 +2,7 @@
 // Membership drawn: small matrices as they are, and what has no formula.
 #include "Patterns.h"
 #include "dialects/Attn/Pattern/Philox.h"
+#include "dialects/Attn/Pattern/Transpose.h"
 #include <gtest/gtest.h>
 #include <set>
 
@@ -131,6 +132,16 @@ TEST(Membership, Operands) {
   EXPECT_EQ(row("blocks<index = 2, count = 3, blockM = 2, blockN = 2>", 2), "....");
   EXPECT_EQ(row("block_bitmap<bits = 4, blockM = 2, blockN = 2>", 0), "..##");
   EXPECT_EQ(row("block_bitmap<bits = 4, blockM = 2, blockN = 2>", 2), "##..");
+  const int32_t lower[] = {0, 1, 1}, upper[] = {0, 3, 4}, first[] = {1, 1, 1, 2}, past[] = {1, 3, 3, 3};
+  HostOperand tables[] = {{lower, {1, 1, 3}}, {upper, {1, 1, 3}}, {first, {1, 1, 4}}, {past, {1, 1, 4}}};
+  HostArithmetic withSpan(tables, mask, /*heads=*/2);
+  auto span = pattern("span<lower = 0, upper = 1, first = 2, past = 3>");
+  for (auto [n, m] : {std::pair(0, 0), {1, 0}, {1, 1}, {1, 2}, {1, 3}, {2, 3}, {3, 1}, {-1, 0}, {2, 4}}) {
+    Place<HostArithmetic> place{0, 1, n, m, 3, 4};
+    bool belongs = (n == 1 && (m == 1 || m == 2)) || (n == 2 && m >= 1 && m < 4);
+    EXPECT_EQ(contains(withSpan, span, place), belongs) << n << " " << m;
+    EXPECT_EQ(contains(withSpan, transposePattern(span), place.transposed()), belongs) << n << " " << m;
+  }
   EXPECT_EQ(row("mask<1>", 1), "..#.");
   EXPECT_EQ(row("per_head<#attn.full, #attn.mask<1>>", 2), "...#");
 }

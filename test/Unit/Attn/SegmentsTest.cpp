@@ -74,6 +74,9 @@ TEST(Segments, ThosePatternsHaveThem) {
         "transpose<#attn.prefix<100>>",
         "transpose<#attn.or<#attn.prefix<100>, #attn.causal>>",
         "transpose<#attn.shift<#attn.prefix<9>, 2>>",
+        "span<lower = 0, upper = 1, first = 2, past = 3>",
+        "transpose<#attn.span<lower = 0, upper = 1, first = 2, past = 3>>",
+        "per_head<#attn.causal, #attn.span<lower = 0, upper = 1, first = 2, past = 3>>",
         "per_head<#attn.causal, #attn.window<left = 9, right = 9>, #attn.full>",
         "and<#attn.per_head<#attn.causal, #attn.full>, #attn.window<left = 9>>"}) {
     EXPECT_TRUE(hasSegments(pattern(text))) << text;
@@ -89,7 +92,9 @@ TEST(Segments, TheOthersHaveNone) {
         "neighbourhood<shape = [8, 8], kernel = [3, 3], dilation = [1, 1]>",
         "random_blocks<seed = 1, perRow = 2, block = 4>", "document<queryIds = 0, keyIds = 1>",
         "blocks<index = 0, count = 1, blockM = 4, blockN = 4>", "block_bitmap<bits = 0, blockM = 4, blockN = 4>",
-        "mask<0>", "and<#attn.causal, #attn.mask<0>>", "per_head<#attn.causal, #attn.strided<2>>",
+        "mask<0>", "and<#attn.causal, #attn.span<lower = 0, upper = 1, first = 2, past = 3>>",
+        "not<#attn.span<lower = 0, upper = 1, first = 2, past = 3>>", "and<#attn.causal, #attn.mask<0>>",
+        "per_head<#attn.causal, #attn.strided<2>>",
         // Rows' keys that are not together: every second half window.
         "and<#attn.block_window<[8]>, #attn.shift<#attn.block_window<[8]>, 4>>"}) {
     EXPECT_FALSE(hasSegments(pattern(text))) << text;
@@ -133,6 +138,28 @@ TEST(Segments, AsDrawn) {
   EXPECT_EQ(onHost("or<#attn.global_tokens<1>, #attn.window<left = 1, right = 1>>", 8, 12, 16, 16, 4), "pppp");
   EXPECT_EQ(onHost("or<#attn.global_tokens<4>, #attn.window<left = 0, right = 0>>", 8, 12, 16, 16, 4), "F.p.");
   EXPECT_EQ(onHost("or<#attn.global_tokens<4>, #attn.causal>", 0, 4, 16, 16, 4), "FFFF");
+}
+
+TEST(Segments, OfSpansBySteps) {
+  // Rows 0 to 7 in two runs; 16 keys in blocks of 4. Bounds never fall; some rows have no key.
+  auto drawn = [](std::vector<int32_t> lower, std::vector<int32_t> upper, int64_t begin, int64_t end) {
+    HostOperand tables[] = {{lower, {1, 1, int64_t(lower.size())}}, {upper, {1, 1, int64_t(upper.size())}}};
+    HostArithmetic host(tables, {});
+    auto segments = rowSegments(host, pattern("span<lower = 0, upper = 1, first = 0, past = 0>"),
+                                RowBlock<HostArithmetic>{begin, end, 0, 8, 16, 0}, 4);
+    return classes<HostArithmetic>(*segments, 16, 4, [](int64_t x) { return x; });
+  };
+  const std::vector<int32_t> zeros(8, 0), all(8, 16);
+  EXPECT_EQ(drawn(zeros, all, 0, 4), "FFFF");
+  EXPECT_EQ(drawn(zeros, zeros, 0, 4), "....");
+  EXPECT_EQ(drawn(all, all, 4, 8), "....");
+  EXPECT_EQ(drawn(zeros, {0, 1, 2, 3, 4, 5, 6, 7}, 0, 4), "p...");
+  EXPECT_EQ(drawn(zeros, {0, 1, 2, 3, 4, 5, 6, 7}, 4, 8), "Fp..");
+  EXPECT_EQ(drawn(zeros, {0, 0, 0, 0, 8, 9, 12, 13}, 4, 8), "FFpp");
+  EXPECT_EQ(drawn({0, 0, 2, 3, 3, 4, 4, 4}, {9, 9, 9, 9, 12, 12, 12, 12}, 0, 4), "pFp.");
+  EXPECT_EQ(drawn({0, 0, 2, 3, 3, 4, 4, 5}, {9, 9, 9, 9, 12, 12, 12, 12}, 4, 8), "ppF.");
+  // Two sequences in one run: nothing is whole, and what lies between is touched.
+  EXPECT_EQ(drawn({0, 0, 0, 12, 12, 12, 12, 12}, {1, 2, 3, 13, 14, 15, 16, 16}, 0, 4), "pppp");
 }
 
 TEST(Segments, WalkedAsOne) {
