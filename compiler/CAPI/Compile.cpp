@@ -3,6 +3,7 @@
 
 #include "compiler/CAPI/Internal.h"
 #include "compiler/CAPI/Programs.h"
+#include "compiler/CAPI/Schedules.h"
 #include "compiler/Pipelines/Pipelines.h"
 #include "compiler/Target/NVPTX/EmitPTX.h"
 #include "compiler/Target/TargetInfo.h"
@@ -35,6 +36,8 @@ struct Options {
   bool dumpAll = false;
   bool lineInfo = true;
   bool differentiate = false;
+  bool widen = false; // every float as f32: a reference for what narrower ones give
+  std::vector<ScheduleChoice> schedules;
 
   bool wants(StringRef stage) const { return dumpAll || dumps.contains(stage); }
 };
@@ -42,7 +45,7 @@ struct Options {
 /// What a compilation gives besides PTX.
 struct Record {
   llvm::json::Object timesMs, ir;
-  llvm::json::Array kernels, programs;
+  llvm::json::Array kernels, programs, schedules;
 };
 
 double nowMs() {
@@ -64,7 +67,14 @@ Outcome<Options> parseOptions(StringRef text) {
       options.lineInfo = *value.getAsBoolean();
     else if (key == "differentiate" && value.getAsBoolean())
       options.differentiate = *value.getAsBoolean();
-    else if (key == "dump" && value.getAsArray())
+    else if (key == "widen" && value.getAsBoolean())
+      options.widen = *value.getAsBoolean();
+    else if (key == "schedules" && value.getAsObject()) {
+      auto choices = capi::readSchedules(*value.getAsObject());
+      if (auto *refused = std::get_if<std::string>(&choices))
+        return Failure{WEFTC_INVALID_ARGUMENT, *refused};
+      options.schedules = std::move(std::get<std::vector<ScheduleChoice>>(choices));
+    } else if (key == "dump" && value.getAsArray())
       for (const llvm::json::Value &stage : *value.getAsArray()) {
         options.dumpAll |= stage.getAsString() == "all";
         options.dumps.insert(stage.getAsString().value_or(""));
@@ -144,9 +154,16 @@ std::optional<Failure> takePrograms(ModuleOp module, const Options &options, Rec
   if (!capi::hasPrograms(module))
     return std::nullopt;
   Failure failed{WEFTC_UNSUPPORTED, "the program cannot be lowered to kernels"};
-  if ((options.differentiate || capi::needsLowering(module)) &&
-      !run(attnToTileStages(options.differentiate), module, options, record))
-    return failed;
+  if (options.differentiate || capi::needsLowering(module)) {
+    std::vector<Stage> stages = attnToTileStages(options.differentiate, options.schedules);
+    if (options.widen)
+      capi::widenFloats(module);
+    if (!run({stages.front()}, module, options, record))
+      return failed;
+    record.schedules = capi::describeSchedules(module);
+    if (!run({stages.begin() + 1, stages.end()}, module, options, record))
+      return failed;
+  }
   double start = nowMs();
   FailureOr<llvm::json::Array> programs = capi::takePrograms(module, options.target);
   if (mlir::failed(programs))
@@ -194,6 +211,7 @@ std::string infoText(const TargetInfo &target, Record record, double totalMs) {
       {"ptx_version", std::to_string(target.ptxVersion / 10) + "." + std::to_string(target.ptxVersion % 10)},
       {"kernels", std::move(record.kernels)},
       {"programs", std::move(record.programs)},
+      {"schedules", std::move(record.schedules)},
       {"times_ms", std::move(record.timesMs)},
       {"ir", std::move(record.ir)}};
   std::string text;

@@ -18,4 +18,8 @@ bool needsLowering(mlir::ModuleOp module);
 /// after diagnostics.
 mlir::FailureOr<llvm::json::Array> takePrograms(mlir::ModuleOp module, llvm::StringRef target);
 
+/// Makes every float of a module of programs an f32: elements of tensors, scalars of regions, constants. What it
+/// computes then differs from what it computed by the rounding of narrower types alone.
+void widenFloats(mlir::ModuleOp module);
+
 } // namespace weft::capi

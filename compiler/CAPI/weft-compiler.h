@@ -49,6 +49,12 @@ typedef enum weftc_status {
 /** The compiler's version, for cache keys. Static storage. */
 WEFTC_API const char *weftc_version(void);
 
+/** The targets and what bounds a kernel on each, as a JSON array of objects: "name", "warp_size", "max_warps",
+ * "registers_per_thread", "registers_per_processor", "shared_bytes_per_block", "shared_bytes_per_processor",
+ * "reserved_shared_bytes", "max_warps_per_processor", "max_blocks_per_processor", "vector_bytes", and "mma", an array of
+ * {"element", "accumulator", "shape": [m, n, k]}. Goes to `weftc_string_free`. */
+WEFTC_API char *weftc_targets(void);
+
 /** Frees a text given by this interface. NULL is allowed. */
 WEFTC_API void weftc_string_free(char *text);
 

@@ -131,6 +131,8 @@ attn::AttendBackwardOp AttendAdjointWriter::makeBackward(Value delta, Value dOut
       b, typeOf(op.getQuery()), types, query, keys, values, counts, lse, delta, dOut, lengths, patternOperands,
       op.getPatternsAttr(), op.getScaleAttr(), op.getPrecisionAttr(), gradients.fast ? b.getUnitAttr() : UnitAttr(),
       /*scheduleQuery=*/attn::ScheduleAttr(), /*scheduleKeys=*/attn::ScheduleAttr(), masks.size());
+  if (Attribute number = op->getDiscardableAttr(attn::numberAttrName))
+    backward->setDiscardableAttr(attn::numberAttrName, number);
   backward.getScoreMod().takeBody(scoreMod);
   for (auto [from, to] : llvm::zip(masks, backward.getMasks()))
     to.takeBody(*from);

@@ -26,16 +26,18 @@ static void simplify(OpPassManager &passes) {
   passes.addPass(createLoopInvariantCodeMotionPass());
 }
 
-std::vector<Stage> attnToTileStages(bool differentiate) {
+std::vector<Stage> attnToTileStages(bool differentiate, ArrayRef<ScheduleChoice> choices) {
   return {
       {"attn",
-       [=](OpPassManager &passes) {
+       [=, choices = choices.vec()](OpPassManager &passes) {
          passes.addNestedPass<func::FuncOp>(attn::createAttnApplyMixers());
          simplify(passes);
+         passes.addPass(createNumberAttendsPass());
          if (differentiate) {
            passes.addPass(createDifferentiatePass());
            simplify(passes);
          }
+         passes.addPass(createChooseSchedulesPass(choices));
        }},
       {"launches",
        [](OpPassManager &passes) {
@@ -76,6 +78,7 @@ void buildTileToLLVM(OpPassManager &passes) {
 void registerPasses() {
   attn::registerAttnPasses();
   registerDifferentiatePass();
+  registerSchedulePasses();
   registerAttnToTilePass();
   registerMergeLaunchesPass();
   registerTileToWarpPass();

@@ -2,6 +2,7 @@
 // The order of passes from tile IR to the LLVM dialect.
 #pragma once
 
+#include "compiler/Conversion/AttnToTile/Schedules.h"
 #include "mlir/Pass/PassManager.h"
 #include <string>
 #include <vector>
@@ -15,8 +16,8 @@ struct Stage {
 };
 
 /// The stages that turn attn programs into launches of tile kernels. With `differentiate`, each program @f gets
-/// @f.forward and @f.backward.
-std::vector<Stage> attnToTileStages(bool differentiate);
+/// @f.forward and @f.backward. After the first, "attn", every attention has its schedule: of `choices`, or the default.
+std::vector<Stage> attnToTileStages(bool differentiate, llvm::ArrayRef<ScheduleChoice> choices = {});
 
 /// The stages in order, for a module that names its target in `warp.target`:
 /// "tile" (simplified), "warp" (with layouts), "pipelined" (with shared memory and asynchronous copies), "llvm" (LLVM

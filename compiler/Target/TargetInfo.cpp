@@ -18,7 +18,8 @@ constexpr MmaInstruction ampereMma[] = {
 };
 constexpr int asyncSizes[] = {4, 8, 16};
 
-// CUDA C++ Programming Guide, table of compute capabilities: shared memory per block is 163 KiB and 227 KiB.
+// CUDA C++ Programming Guide, table of compute capabilities: shared memory per block is 163 KiB and 227 KiB, of
+// a multiprocessor 164 KiB and 228 KiB, of which each block takes 1 KiB beside its own.
 constexpr TargetInfo targets[] = {
     {.name = "sm_80",
      .ptxFeature = "+ptx80",
@@ -28,6 +29,10 @@ constexpr TargetInfo targets[] = {
      .registersPerThread = 255,
      .registersPerProcessor = 65536,
      .sharedBytesPerBlock = 163 * 1024,
+     .sharedBytesPerProcessor = 164 * 1024,
+     .reservedSharedBytes = 1024,
+     .maxWarpsPerProcessor = 64,
+     .maxBlocksPerProcessor = 32,
      .vectorBytes = 16,
      .sectorBytes = 32,
      .bankCount = 32,
@@ -43,6 +48,10 @@ constexpr TargetInfo targets[] = {
      .registersPerThread = 255,
      .registersPerProcessor = 65536,
      .sharedBytesPerBlock = 227 * 1024,
+     .sharedBytesPerProcessor = 228 * 1024,
+     .reservedSharedBytes = 1024,
+     .maxWarpsPerProcessor = 64,
+     .maxBlocksPerProcessor = 32,
      .vectorBytes = 16,
      .sectorBytes = 32,
      .bankCount = 32,

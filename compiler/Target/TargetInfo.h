@@ -39,6 +39,10 @@ struct TargetInfo {
   int registersPerThread;             // most registers ptxas gives one thread
   int registersPerProcessor;          // 32-bit registers of a multiprocessor
   int64_t sharedBytesPerBlock;        // dynamic shared memory one block may ask for
+  int64_t sharedBytesPerProcessor;    // shared memory of a multiprocessor, for all blocks that are resident on it
+  int64_t reservedSharedBytes;        // what the system takes of it for each of them
+  int maxWarpsPerProcessor;           // warps resident on a multiprocessor
+  int maxBlocksPerProcessor;          // blocks resident on a multiprocessor
   int vectorBytes;                    // widest global or shared access of a lane
   int sectorBytes;                    // unit of global memory traffic
   int bankCount, bankBytes;           // shared memory: banks, and the width of one

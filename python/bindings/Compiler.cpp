@@ -104,6 +104,7 @@ static void bindContext(py::module_ &m) {
     return Location{weftc_location_inlined(callee.pointer, caller.pointer)};
   });
   m.def("version", &weftc_version);
+  m.def("targets", [] { return take(weftc_targets()); });
 }
 
 /// Creates an operation; gives None, its one result, or a tuple of its results.

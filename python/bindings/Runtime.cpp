@@ -160,6 +160,46 @@ void bindDevice(py::module_ &m) {
           py::arg("stream") = 0, py::call_guard<py::gil_scoped_release>());
 }
 
+/// Times what is queued on a device, by events, after a fill that takes the place of everything in the L2 cache.
+class Timer {
+public:
+  Timer(std::shared_ptr<Device> device, size_t flushBytes)
+      : device(std::move(device)), flushed(this->device->device, flushBytes), begin(this->device->device.get()),
+        end(this->device->device.get()) {}
+
+  /// Milliseconds between two points of the stream, around what `queue` queues on it.
+  float measure(const py::function &queue, uintptr_t on) {
+    auto stream = reinterpret_cast<weft_stream>(on);
+    flushed.fill(0, stream);
+    begin.record(stream);
+    queue();
+    end.record(stream);
+    py::gil_scoped_release others;
+    float milliseconds = 0;
+    call(weft_event_elapsed, device->device.get(), begin.event, end.event, &milliseconds);
+    return milliseconds;
+  }
+
+private:
+  struct Event {
+    weft_device *device;
+    weft_event event = nullptr;
+    explicit Event(weft_device *device) : device(device) { call(weft_event_create, device, &event); }
+    Event(const Event &) = delete;
+    ~Event() { weft_event_destroy(device, event, nullptr); }
+    void record(weft_stream stream) { call(weft_event_record, device, event, stream); }
+  };
+  std::shared_ptr<Device> device;
+  weft::Buffer flushed;
+  Event begin, end;
+};
+
+void bindTimer(py::module_ &m) {
+  py::class_<Timer>(m, "Timer")
+      .def(py::init<std::shared_ptr<Device>, size_t>(), py::arg("device"), py::arg("flush_bytes"))
+      .def("measure", &Timer::measure, py::arg("queue"), py::arg("stream") = 0);
+}
+
 void bindBuffer(py::module_ &m) {
   py::class_<weft::Buffer>(m, "Buffer")
       .def(py::init([](const Device &device, size_t bytes) { return weft::Buffer(device.device, bytes); }),
@@ -217,6 +257,7 @@ PYBIND11_MODULE(_runtime, m) {
     }
   });
   bindDevice(m);
+  bindTimer(m);
   bindBuffer(m);
   py::class_<Module>(m, "Module")
       .def(py::init<const std::string &, const std::string &, uint32_t, std::shared_ptr<Device>,

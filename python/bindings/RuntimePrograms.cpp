@@ -180,6 +180,8 @@ public:
     return result;
   }
   uint64_t workspaceBytes() const { return bytes; }
+  /// The number of the plan that the run takes, among the program's variants.
+  size_t variant() const;
 
   /// Runs on outputs that the caller has made. Without an address of a workspace, memory is allocated for this run.
   void run(const py::tuple &outputs, std::optional<uintptr_t> workspace, std::optional<uintptr_t> stream, bool poison);
@@ -233,6 +235,8 @@ Call::Call(std::shared_ptr<const Program> program, const py::tuple &inputs)
   std::tie(needed, bytes) = this->program->program.require(tensorsOf(given));
 }
 
+size_t Call::variant() const { return program->program.choose(tensorsOf(given)); }
+
 void Call::run(const py::tuple &outputs, std::optional<uintptr_t> workspace, std::optional<uintptr_t> stream,
                bool poison) {
   const Device &device = *program->device;
@@ -285,6 +289,7 @@ void bindPrograms(py::module_ &m) {
   py::class_<Call, std::shared_ptr<Call>>(m, "Call")
       .def_property_readonly("outputs", &Call::outputs)
       .def_property_readonly("workspace_bytes", &Call::workspaceBytes)
+      .def_property_readonly("variant", &Call::variant)
       .def("run", &Call::run, py::arg("outputs"), py::arg("workspace") = py::none(), py::arg("stream") = py::none(),
            py::arg("poison") = false);
   py::class_<Program, std::shared_ptr<Program>>(m, "Program")

@@ -88,6 +88,16 @@ weft_status weft_program_get_output(const weft_program *program, size_t output, 
   });
 }
 
+weft_status weft_program_choose(const weft_program *program, const weft_tensor *inputs, size_t input_count,
+                                size_t *variant, weft_error **error) {
+  return guarded(error, [&] {
+    return needed(program, variant)
+        .and_then([&] { return neededTensors(inputs, input_count); })
+        .and_then([&] { return program->plan->choose(tensorsOf(inputs, input_count)); })
+        .transform([&](size_t chosen) { *variant = chosen; });
+  });
+}
+
 weft_status weft_program_require(const weft_program *program, const weft_tensor *inputs, size_t input_count,
                                  weft_tensor *outputs, size_t output_count, uint64_t *workspace_bytes,
                                  weft_error **error) {

@@ -345,7 +345,7 @@ WEFT_API const char *weft_program_target(const weft_program *program);
 WEFT_API size_t weft_program_input_count(const weft_program *program);
 /** Number of outputs, 0 for NULL. */
 WEFT_API size_t weft_program_output_count(const weft_program *program);
-/** Number of launches, 0 for NULL. */
+/** Number of launches of the plan that serves sizes for which no other was chosen, 0 for NULL. */
 WEFT_API size_t weft_program_launch_count(const weft_program *program);
 /** Facts of an input. */
 WEFT_API weft_status weft_program_get_input(const weft_program *program, size_t input, weft_tensor_info *info,
@@ -353,6 +353,12 @@ WEFT_API weft_status weft_program_get_input(const weft_program *program, size_t 
 /** Facts of an output. */
 WEFT_API weft_status weft_program_get_output(const weft_program *program, size_t output, weft_tensor_info *info,
                                              weft_error **error);
+/**
+ * Which of the program's plans a run on inputs of these elements and shapes takes (addresses and strides are not looked
+ * at): its number among the "variants" that the library's manifest has, the first whose guards these sizes meet.
+ */
+WEFT_API weft_status weft_program_choose(const weft_program *program, const weft_tensor *inputs, size_t input_count,
+                                         size_t *variant, weft_error **error);
 /**
  * What a run on inputs of these elements and shapes needs (addresses and strides are not looked at): fills in
  * `output_count` outputs, contiguous and at address 0, and the bytes of the workspace; each may be NULL.

@@ -265,6 +265,12 @@ public:
   std::vector<weft_tensor_info> outputs() const {
     return facts(weft_program_get_output, weft_program_output_count(get()));
   }
+  /// Which plan a run on inputs of these shapes takes, by its number among the program's variants in the manifest.
+  size_t choose(const std::vector<weft_tensor> &inputs) const {
+    size_t variant = 0;
+    detail::call(weft_program_choose, static_cast<const weft_program *>(get()), inputs.data(), inputs.size(), &variant);
+    return variant;
+  }
   /// The outputs, contiguous and at address 0, and the bytes of workspace of a run on inputs of these shapes.
   std::pair<std::vector<weft_tensor>, uint64_t> require(const std::vector<weft_tensor> &inputs) const {
     std::vector<weft_tensor> outputs(weft_program_output_count(get()));

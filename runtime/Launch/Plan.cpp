@@ -19,19 +19,24 @@ struct Plan::Prepared {
 };
 
 struct Plan::Bound {
+  const Way *way = nullptr;
   std::vector<int64_t> symbols;
   std::vector<Tensor> tensors;
 };
 
 namespace {
 
-/// The first plan whose target runs on the device.
-Result<const library::PlanVariant *> choosePlan(const library::Program &program,
-                                                const driver::DeviceProperties &device) {
+/// The plans whose target runs on the device, up to the first that serves all sizes.
+Result<std::vector<const library::PlanVariant *>> choosePlans(const library::Program &program,
+                                                              const driver::DeviceProperties &device) {
+  std::vector<const library::PlanVariant *> plans;
   std::string targets;
   for (const library::PlanVariant &variant : program.variants) {
-    if (driver::runsOn(variant.target, device.major, device.minor))
-      return &variant;
+    if (driver::runsOn(variant.target, device.major, device.minor)) {
+      plans.push_back(&variant);
+      if (variant.guards.empty())
+        return plans;
+    }
     targets += (targets.empty() ? "" : ", ") + driver::targetName(variant.target);
   }
   return failure(StatusCode::WrongTarget,
@@ -62,6 +67,18 @@ Status checkApart(const library::Program &program, std::span<const Tensor> input
                      weft::format("output '{}': expected memory of its own, but it begins where argument '{}' does",
                                   program.outputs[output].name, program.inputs[i].name));
   return {};
+}
+
+/// Whether the sizes are those that a plan was chosen for.
+Result<bool> holds(const library::PlanVariant &plan, std::span<const int64_t> symbols) {
+  for (const library::PlanGuard &guard : plan.guards) {
+    Result<int64_t> size = guard.size.evaluate(symbols);
+    if (!size)
+      return std::unexpected(size.error());
+    if ((guard.atLeast && *size < *guard.atLeast) || (guard.below && *size >= *guard.below))
+      return false;
+  }
+  return true;
 }
 
 std::unexpected<Error> within(const library::Program &program, const Error &error) {
@@ -114,31 +131,63 @@ Result<Plan::Step> Plan::makeStep(const library::Library &library, const library
   });
 }
 
+Result<Plan::Way> Plan::makeWay(const library::Library &library, const library::Program &program,
+                                const library::PlanVariant &plan, Launcher &launcher) {
+  Way way{&plan, {}, livesOf(program, plan)};
+  for (const library::PlanLaunch &launch : plan.launches) {
+    Result<Step> step = makeStep(library, launch, launcher);
+    if (!step)
+      return std::unexpected(step.error());
+    way.steps.push_back(std::move(*step));
+  }
+  return way;
+}
+
 Result<std::shared_ptr<const Plan>> Plan::make(std::shared_ptr<const library::Library> library, size_t index,
                                                std::shared_ptr<driver::Device> device, Launcher &launcher) {
   std::shared_ptr<Plan> made(new Plan);
   made->source = &library->manifest.programs[index];
-  Result<const library::PlanVariant *> plan = choosePlan(*made->source, device->properties());
-  if (!plan)
-    return std::unexpected(plan.error());
-  made->plan = *plan;
-  made->lives = livesOf(*made->source, **plan);
-  for (const library::PlanLaunch &launch : (*plan)->launches) {
-    Result<Step> step = makeStep(*library, launch, launcher);
-    if (!step)
-      return within(*made->source, step.error());
-    made->steps.push_back(std::move(*step));
+  Result<std::vector<const library::PlanVariant *>> plans = choosePlans(*made->source, device->properties());
+  if (!plans)
+    return std::unexpected(plans.error());
+  for (const library::PlanVariant *plan : *plans) {
+    Result<Way> way = makeWay(*library, *made->source, *plan, launcher);
+    if (!way)
+      return within(*made->source, way.error());
+    made->ways.push_back(std::move(*way));
   }
   made->owner = std::move(library);
   made->device = std::move(device);
   return std::shared_ptr<const Plan>(std::move(made));
 }
 
+Result<const Plan::Way *> Plan::wayFor(std::span<const int64_t> symbols) const {
+  for (const Way &way : ways) {
+    Result<bool> fits = holds(*way.plan, symbols);
+    if (!fits)
+      return std::unexpected(fits.error());
+    if (*fits)
+      return &way;
+  }
+  return &ways.back();
+}
+
+Result<size_t> Plan::choose(std::span<const Tensor> inputs) const {
+  Result<Bound> bound = bind(inputs, true);
+  if (!bound)
+    return within(*source, bound.error());
+  return static_cast<size_t>(bound->way->plan - source->variants.data());
+}
+
 Result<Plan::Bound> Plan::bind(std::span<const Tensor> inputs, bool shapesOnly) const {
   Result<std::vector<int64_t>> symbols = bindSymbols(*source, inputs, shapesOnly);
   if (!symbols)
     return std::unexpected(symbols.error());
-  Bound bound{std::move(*symbols), {inputs.begin(), inputs.end()}};
+  Result<const Way *> way = wayFor(*symbols);
+  if (!way)
+    return std::unexpected(way.error());
+  Bound bound{*way, std::move(*symbols), {inputs.begin(), inputs.end()}};
+  const library::PlanVariant *plan = (*way)->plan;
   bound.tensors.reserve(inputs.size() + source->outputs.size() + plan->buffers.size());
   auto add = [&](const library::TensorType &type) {
     return contiguousTensor(type, bound.symbols).transform([&](const Tensor &tensor) {
@@ -155,7 +204,7 @@ Result<Plan::Bound> Plan::bind(std::span<const Tensor> inputs, bool shapesOnly) 
 }
 
 ArenaLayout Plan::arenaOf(const Bound &bound) const {
-  std::vector<BufferLife> sized = lives;
+  std::vector<BufferLife> sized = bound.way->lives;
   for (size_t i = 0; i < sized.size(); ++i)
     sized[i].bytes = bytesOf(bound.tensors[source->inputs.size() + source->outputs.size() + i]);
   return layOut(sized);
@@ -182,6 +231,7 @@ Status Plan::place(Bound &bound, std::span<const Tensor> outputs, Workspace work
       return status;
     bound.tensors[inputs + i] = outputs[i];
   }
+  const library::PlanVariant *plan = bound.way->plan;
   if (plan->buffers.empty())
     return {};
   ArenaLayout layout = arenaOf(bound);
@@ -264,6 +314,7 @@ Status Plan::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs
     return within(*source, bound.error());
   if (Status status = place(*bound, outputs, workspace); !status)
     return within(*source, status.error());
+  const std::vector<Step> &steps = bound->way->steps;
   std::vector<Prepared> prepared;
   prepared.reserve(steps.size());
   for (const Step &step : steps) {

@@ -23,18 +23,20 @@ struct Workspace {
   uint64_t bytes = 0;
 };
 
-/// A plan. May be used from several threads; two runs at a time must not share a workspace, unless they are on one
-/// stream.
+/// A program's plans for one device, of which each run takes the first whose guards its sizes meet. May be used from
+/// several threads; two runs at a time must not share a workspace, unless they are on one stream.
 class Plan {
 public:
-  /// The plan of program `index` for a device: the first whose target runs there. Loads its kernels. WrongTarget names
-  /// the targets that there are.
+  /// The plans of program `index` for a device: those whose target runs there, up to the first without guards. Loads
+  /// their kernels. WrongTarget names the targets that there are.
   static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<const library::Library> library, size_t index,
                                                   std::shared_ptr<driver::Device> device, Launcher &launcher);
 
   const library::Program &program() const { return *source; }
-  /// The target whose plan it is.
-  const library::PlanVariant &variant() const { return *plan; }
+  /// The plan that serves the sizes that no other is for.
+  const library::PlanVariant &variant() const { return *ways.back().plan; }
+  /// The plan, by its number among the program's variants, that a run on inputs of these shapes takes.
+  Result<size_t> choose(std::span<const Tensor> inputs) const;
 
   /// What a run on inputs of these shapes needs. Only elements and shapes are looked at.
   Result<Requirements> require(std::span<const Tensor> inputs) const;
@@ -61,13 +63,22 @@ private:
     std::vector<Field> fields;         ///< of pointers, strides and sizes
     std::vector<std::byte> parameters; ///< reals in their places, all else 0
   };
+  /// One plan, ready.
+  struct Way {
+    const library::PlanVariant *plan = nullptr;
+    std::vector<Step> steps;
+    std::vector<BufferLife> lives; ///< of the buffers, sizes 0
+  };
   /// A launch of one run, checked.
   struct Prepared;
-  /// The tensors of one run, by number, and the symbols.
+  /// The tensors of one run, by number, the symbols, and the plan that they take.
   struct Bound;
 
   Plan() = default;
+  static Result<Way> makeWay(const library::Library &library, const library::Program &program,
+                             const library::PlanVariant &plan, Launcher &launcher);
   static Result<Step> makeStep(const library::Library &library, const library::PlanLaunch &launch, Launcher &launcher);
+  Result<const Way *> wayFor(std::span<const int64_t> symbols) const;
   Result<Bound> bind(std::span<const Tensor> inputs, bool shapesOnly) const;
   Status place(Bound &bound, std::span<const Tensor> outputs, Workspace workspace) const;
   ArenaLayout arenaOf(const Bound &bound) const;
@@ -78,9 +89,7 @@ private:
   std::shared_ptr<const library::Library> owner;
   std::shared_ptr<driver::Device> device;
   const library::Program *source = nullptr;
-  const library::PlanVariant *plan = nullptr;
-  std::vector<Step> steps;
-  std::vector<BufferLife> lives; ///< of the buffers, sizes 0
+  std::vector<Way> ways; ///< the last has no guards
 };
 
 /// Index of a program; NotFound names those that there are.

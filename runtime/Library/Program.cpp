@@ -14,7 +14,7 @@
 namespace weft::library {
 namespace {
 
-constexpr size_t maxTensors = 4096, maxLaunches = 4096, maxPlanArguments = 1024, maxPlans = 64;
+constexpr size_t maxTensors = 4096, maxLaunches = 4096, maxPlanArguments = 1024, maxPlans = 1024, maxGuards = 16;
 
 /// A program being read.
 class ProgramReader {
@@ -38,6 +38,7 @@ public:
     at.at("variants").each(maxPlans, [&](const Cursor &variant) { program.variants.push_back(readVariant(variant)); });
     if (program.variants.empty())
       at.at("variants").wrong("expected at least one variant");
+    checkReach();
     return std::move(program);
   }
 
@@ -110,6 +111,8 @@ private:
       plan.target = *target;
     else
       where.at("target").wrong(target.error().message);
+    if (where.has("guards"))
+      plan.guards = readGuards(where.at("guards"));
     where.at("buffers").each(maxTensors, [&](const Cursor &buffer) { plan.buffers.push_back(readTensor(buffer)); });
     // Inputs are there from the beginning; all others once a launch has written them.
     written.assign(program.inputs.size() + program.outputs.size() + plan.buffers.size(), false);
@@ -150,6 +153,42 @@ private:
     if (!where.failed())
       checkArguments(where.at("arguments"), launch, plan);
     return launch;
+  }
+
+  /// The sizes that a plan is for.
+  std::vector<PlanGuard> readGuards(const Cursor &where) const {
+    std::vector<PlanGuard> guards;
+    where.each(maxGuards, [&](const Cursor &one) {
+      PlanGuard guard{readExpression(one.at("size")), std::nullopt, std::nullopt};
+      if (one.has("at_least"))
+        guard.atLeast = one.at("at_least").integer(INT64_MIN, INT64_MAX);
+      if (one.has("below"))
+        guard.below = one.at("below").integer(INT64_MIN, INT64_MAX);
+      if (!one.failed() && !guard.atLeast && !guard.below)
+        one.wrong("expected 'at_least', 'below' or both");
+      if (!one.failed() && guard.atLeast && guard.below && *guard.atLeast >= *guard.below)
+        one.wrong(weft::format("no size is at least {} and below {}", *guard.atLeast, *guard.below));
+      guards.push_back(std::move(guard));
+    });
+    return guards;
+  }
+
+  /// Every size must have a plan on every target, and every plan some size.
+  void checkReach() const {
+    std::vector<driver::Target> open, served;
+    for (size_t i = 0; i < program.variants.size() && !at.failed(); ++i) {
+      const PlanVariant &variant = program.variants[i];
+      if (std::ranges::count(served, variant.target))
+        return at.at("variants")
+            .wrong(weft::format("variant {} for {} is never taken: an earlier one without guards "
+                                "serves all sizes",
+                                i, driver::targetName(variant.target)));
+      (variant.guards.empty() ? served : open).push_back(variant.target);
+    }
+    for (driver::Target target : open)
+      if (!at.failed() && !std::ranges::count(served, target))
+        return at.at("variants")
+            .wrong(weft::format("expected the last variant for {} to have no guards", driver::targetName(target)));
   }
 
   /// The kernel by name, and its variant for the plan's own target.

@@ -7,6 +7,7 @@
 #include "runtime/Library/Types.h"
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,14 +51,21 @@ struct PlanLaunch {
   std::vector<PlanArgument> arguments;
 };
 
+/// The sizes that a plan was chosen for: those where an expression over the program's symbols is in [atLeast, below).
+struct PlanGuard {
+  Expression size;
+  std::optional<int64_t> atLeast, below;
+};
+
 /// How a program runs on one target. Tensors are numbered: inputs, then outputs, then buffers.
 struct PlanVariant {
   driver::Target target;
+  std::vector<PlanGuard> guards;   ///< all must hold; none for the plan that serves all other sizes
   std::vector<TensorType> buffers; ///< contiguous, in the workspace
   std::vector<PlanLaunch> launches;
 };
 
-/// A program: what it is called with, and a plan for each target.
+/// A program: what it is called with, and its plans in order of preference. Each target's last has no guards.
 struct Program {
   std::string name;
   std::vector<std::string> symbols; ///< by slot; each is the whole size of some axis of an input

@@ -82,6 +82,14 @@ static LogicalResult verifyGradientsOf(Operation *op, Attribute value) {
 LogicalResult AttnDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   if (attribute.getName() == gradientsOfAttrName)
     return verifyGradientsOf(op, attribute.getValue());
+  if (attribute.getName() == numberAttrName) {
+    auto number = dyn_cast<IntegerAttr>(attribute.getValue());
+    if (isa<AttendOp, AttendBackwardOp>(op) && number && number.getType().isInteger(64) && number.getInt() >= 0)
+      return success();
+    return op->emitOpError() << "expected '" << numberAttrName
+                             << "' to be an i64 of at least 0 on an attention, but got " << attribute.getValue()
+                             << " on '" << op->getName() << "'";
+  }
   if (attribute.getName() != programAttrName)
     return op->emitOpError() << "expected an attribute that the attn dialect knows, but got '" << attribute.getName()
                              << "'";

@@ -28,6 +28,9 @@ inline constexpr llvm::StringLiteral alignedAttrName = "attn.aligned";
 /// On a backward function: the numbers of the program's arguments whose gradients it returns, an i64 array.
 inline constexpr llvm::StringLiteral gradientsOfAttrName = "attn.gradients_of";
 
+/// On an `attn.attend` and the `attn.attend_backward` that it gave rise to: which attention of the program it is, i64.
+inline constexpr llvm::StringLiteral numberAttrName = "attn.number";
+
 /// Whether an attribute is a pattern of this dialect.
 bool isPattern(mlir::Attribute attribute);
 

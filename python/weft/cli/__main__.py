@@ -16,8 +16,17 @@ from weft.cli import explain as explain_command
 from weft.cli import inspect as inspect_command
 from weft.cli import run as run_command
 from weft.cli import sim as sim_command
+from weft.cli import tune as tune_command
 
-COMMANDS = (compile_command, draw_command, explain_command, inspect_command, run_command, sim_command)
+COMMANDS = (
+    compile_command,
+    draw_command,
+    explain_command,
+    inspect_command,
+    run_command,
+    sim_command,
+    tune_command,
+)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -185,3 +185,8 @@ func.func @prefix_mean_c1(%x: !attn.tensor<[H, N, 64], f16>) {
 func.func @gradients_of(%x: !attn.tensor<[N], f16>) -> !attn.tensor<[N], f16> attributes {attn.program, attn.gradients_of = array<i64: 0, 1>} {
   return %x : !attn.tensor<[N], f16>
 }
+
+// -----
+
+// expected-error @below {{expected 'attn.number' to be an i64 of at least 0 on an attention, but got 1 : i32 on 'func.func'}}
+func.func @number() attributes {attn.number = 1 : i32} { return }

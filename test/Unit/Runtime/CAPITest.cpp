@@ -112,6 +112,12 @@ TEST(CAPI, Programs) {
   weft::Program program(library, device, "chain");
   EXPECT_EQ(program.target(), "sm_80");
   EXPECT_EQ(weft_program_launch_count(program.get()), 4u);
+  weft_tensor shaped{};
+  shaped.element = WEFT_FP32;
+  shaped.rank = 1;
+  shaped.shape[0] = 100;
+  EXPECT_EQ(program.choose(std::vector<weft_tensor>(5, shaped)), 0u);
+  EXPECT_THROW(program.choose({}), weft::Exception);
   auto inputs = program.inputs();
   ASSERT_EQ(inputs.size(), 5u);
   EXPECT_STREQ(inputs[4].name, "e");

@@ -3,6 +3,7 @@
 #include "Samples.h"
 
 #include "runtime/Launch/Launcher.h"
+#include "runtime/Library/Json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -101,6 +102,33 @@ TEST(Plan, RunsItsLaunchesInOrder) {
     ASSERT_TRUE(status) << status.error().message;
     EXPECT_TRUE(chain.right()) << n;
   }
+}
+
+/// The chain with another plan for 100 to 199 elements.
+static std::string twoPlans() {
+  nlohmann::json document = nlohmann::json::parse(samples::chainProgram());
+  nlohmann::json &variants = document["programs"][0]["variants"];
+  nlohmann::json first = variants[0];
+  first["guards"] = {{{"size", "N"}, {"at_least", 100}, {"below", 200}}};
+  first["launches"][0]["grid"][0] = "cdiv(N, 32)"; // (twice the blocks do the same)
+  variants.insert(variants.begin(), std::move(first));
+  return document.dump();
+}
+
+TEST(Plan, TakesTheFirstWhoseGuardsHold) {
+  Ready ready(twoPlans());
+  EXPECT_EQ(&ready.plan->variant(), &ready.plan->program().variants[1]);
+  for (auto [n, expected] : {std::pair<int64_t, size_t>{99, 1}, {100, 0}, {199, 0}, {200, 1}, {1, 1}}) {
+    Chain chain(*ready.device, *ready.plan, n, freshSeed());
+    Result<size_t> chosen = ready.plan->choose(chain.inputs);
+    ASSERT_TRUE(chosen) << chosen.error().message;
+    EXPECT_EQ(*chosen, expected) << n;
+    Status status = ready.plan->run(chain.inputs, chain.outputs, {chain.workspace, chain.bytes}, nullptr);
+    ASSERT_TRUE(status) << status.error().message;
+    EXPECT_TRUE(chain.right()) << n;
+  }
+  Result<size_t> few = ready.plan->choose({});
+  EXPECT_THAT(few.error().message, HasSubstr("'chain': expected 5 arguments"));
 }
 
 TEST(Plan, IsMadeOnce) {

@@ -56,6 +56,47 @@ TEST(Program, WithoutProgramsAsBefore) {
   EXPECT_TRUE(parseManifest(*composeManifest(samples::vectorAddKernels(), files))->programs.empty());
 }
 
+/// A second plan after the first, for sizes that the first is not for.
+static void addPlan(json &program, json guards) {
+  json second = program["variants"][0];
+  program["variants"][0]["guards"] = std::move(guards);
+  program["variants"].push_back(std::move(second));
+}
+
+TEST(Program, GuardsOfPlansAreRead) {
+  json document = json::parse(samples::chainProgram());
+  addPlan(document["programs"][0],
+          {{{"size", "2*N"}, {"at_least", 64}, {"below", 4096}}, {{"size", "N"}, {"below", 9}}});
+  Result<Manifest> manifest = parseManifest(*composeManifest(document.dump(), files));
+  ASSERT_TRUE(manifest) << manifest.error().message;
+  const std::vector<PlanVariant> &plans = manifest->programs[0].variants;
+  ASSERT_EQ(plans.size(), 2u);
+  ASSERT_EQ(plans[0].guards.size(), 2u);
+  EXPECT_EQ(plans[0].guards[0].size.text(), "2*N");
+  EXPECT_EQ(plans[0].guards[0].atLeast, 64);
+  EXPECT_EQ(plans[0].guards[0].below, 4096);
+  EXPECT_EQ(plans[0].guards[1].atLeast, std::nullopt);
+  EXPECT_TRUE(plans[1].guards.empty());
+}
+
+TEST(Program, RefusesGuardsThatLeaveSizesWithoutAPlan) {
+  EXPECT_THAT(refusal([](json &, json &plan) { plan["guards"] = {{{"size", "N"}, {"below", 64}}}; }),
+              HasSubstr("variants: expected the last variant for sm_80 to have no guards"));
+  EXPECT_THAT(
+      refusal([](json &program, json &) { program["variants"].push_back(program["variants"][0]); }),
+      HasSubstr("variants: variant 1 for sm_80 is never taken: an earlier one without guards serves all sizes"));
+  auto guarded = [](json guards) {
+    return refusal([&](json &program, json &) { addPlan(program, json::array({guards})); });
+  };
+  EXPECT_EQ(guarded({{"size", "N"}, {"below", 64}}), "accepted");
+  EXPECT_THAT(guarded({{"size", "N"}}), HasSubstr("variants[0].guards[0]: expected 'at_least', 'below' or both"));
+  EXPECT_THAT(guarded({{"size", "N"}, {"at_least", 64}, {"below", 64}}),
+              HasSubstr("guards[0]: no size is at least 64 and below 64"));
+  EXPECT_THAT(guarded({{"size", "M"}, {"below", 64}}), HasSubstr("guards[0].size: "));
+  EXPECT_THAT(guarded({{"size", "N"}, {"below", "64"}}), HasSubstr("guards[0].below: "));
+  EXPECT_THAT(guarded({{"below", 64}}), HasSubstr("guards[0]"));
+}
+
 TEST(Program, RefusesWhatDoesNotHoldTogether) {
   auto last = [](json &plan) -> json & { return plan["launches"][3]; };
   EXPECT_THAT(refusal([](json &, json &plan) { plan["launches"][0]["kernel"] = "sub"; }),

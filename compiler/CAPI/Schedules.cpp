@@ -1,0 +1,48 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "compiler/CAPI/Schedules.h"
+
+using namespace mlir;
+using namespace weft;
+
+std::variant<std::vector<ScheduleChoice>, std::string> capi::readSchedules(const llvm::json::Object &object) {
+  std::vector<ScheduleChoice> choices;
+  for (const auto &[key, value] : object) {
+    auto [number, name] = StringRef(key).split('.');
+    std::optional<ScheduleRole> role = roleNamed(name);
+    ScheduleChoice choice;
+    if (!role || number.getAsInteger(10, choice.attend) || choice.attend < 0)
+      return "expected the schedules' keys to be such as '0.forward', '0.backward.query' or '0.backward.keys', but got "
+             "'" +
+             key.str() + "'";
+    choice.role = *role;
+    const llvm::json::Array *numbers = value.getAsArray();
+    int64_t *fields[] = {&choice.rows, &choice.columns, &choice.warps, &choice.stages};
+    bool four = numbers && numbers->size() == std::size(fields);
+    for (size_t i = 0; four && i < std::size(fields); ++i) {
+      std::optional<int64_t> number = (*numbers)[i].getAsInteger();
+      four = number.has_value();
+      *fields[i] = number.value_or(0);
+    }
+    if (!four)
+      return "expected the schedule of '" + key.str() + "' to be four integers: rows, columns, warps, stages";
+    choices.push_back(choice);
+  }
+  return choices;
+}
+
+llvm::json::Array capi::describeSchedules(ModuleOp module) {
+  llvm::json::Array described;
+  for (const ScheduleFacts &facts : scheduleFacts(module)) {
+    attn::ScheduleAttr schedule = facts.schedule;
+    described.push_back(llvm::json::Object{{"attend", facts.attend},
+                                           {"role", roleName(facts.role)},
+                                           {"schedule", llvm::json::Array{schedule.getRows(), schedule.getColumns(),
+                                                                          schedule.getWarps(), schedule.getStages()}},
+                                           {"head_size", facts.headSize},
+                                           {"value_size", facts.valueSize},
+                                           {"element_bits", facts.elementBits},
+                                           {"group", facts.group},
+                                           {"window_tokens", facts.windowTokens}});
+  }
+  return described;
+}

@@ -1,0 +1,202 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// attn-number-attends and attn-choose-schedules: how a schedule reaches its op.
+//
+//   %o, %lse = attn.attend %q, ...         with choices 0.forward=64x64x4x2
+//     ─▶ %o, %lse = attn.attend %q, ... {attn.number = 0, schedule = #attn.schedule<rows = 64, ...>}
+//
+// Attentions are numbered before they are differentiated, so that a gradient's kernels are found by the number of the
+// attention that they belong to, however the ops were moved, merged or dropped.
+#include "compiler/Conversion/AttnToTile/Schedules.h"
+#include "compiler/Conversion/AttnToTile/AttendBackward.h"
+#include "compiler/Conversion/AttnToTile/AttendForward.h"
+#include "compiler/Conversion/AttnToTile/Windows.h"
+
+using namespace mlir;
+
+namespace weft {
+
+static constexpr std::pair<ScheduleRole, StringLiteral> roleNames[] = {
+    {ScheduleRole::Forward, "forward"}, {ScheduleRole::Query, "backward.query"}, {ScheduleRole::Keys, "backward.keys"}};
+
+StringRef roleName(ScheduleRole role) { return roleNames[static_cast<size_t>(role)].second; }
+
+std::optional<ScheduleRole> roleNamed(StringRef name) {
+  for (auto [role, known] : roleNames)
+    if (known == name)
+      return role;
+  return std::nullopt;
+}
+
+std::optional<ScheduleChoice> parseChoice(StringRef text) {
+  auto [place, numbers] = text.split('=');
+  auto [number, name] = place.split('.');
+  std::optional<ScheduleRole> role = roleNamed(name);
+  ScheduleChoice choice;
+  if (!role || number.getAsInteger(10, choice.attend) || choice.attend < 0)
+    return std::nullopt;
+  choice.role = *role;
+  SmallVector<StringRef> parts;
+  numbers.split(parts, 'x');
+  int64_t *fields[] = {&choice.rows, &choice.columns, &choice.warps, &choice.stages};
+  if (parts.size() != std::size(fields))
+    return std::nullopt;
+  for (auto [part, field] : llvm::zip(parts, fields))
+    if (part.getAsInteger(10, *field))
+      return std::nullopt;
+  return choice;
+}
+
+/// The kernels that a gradient becomes: one where a window is a tile, else one of dq and one of dk and dv.
+static SmallVector<ScheduleRole> rolesOf(attn::AttendBackwardOp op) {
+  if (backwardParts(op).front().kind == BackwardPart::Kind::Window)
+    return {ScheduleRole::Keys};
+  return {ScheduleRole::Query, ScheduleRole::Keys};
+}
+
+static std::optional<int64_t> numberOf(Operation *op) {
+  auto number = dyn_cast_or_null<IntegerAttr>(op->getDiscardableAttr(attn::numberAttrName));
+  return number ? std::optional(number.getInt()) : std::nullopt;
+}
+
+/// Whether the head sizes are integers; attn-to-tile refuses an attention where they are not.
+static bool hasHeadSizes(const Attend &attend) {
+  return attend.queryType().staticDim(3) && attend.valueType(0).staticDim(3);
+}
+
+/// Calls `visit` with each attention or gradient of a module's programs that has a number.
+static void visitNumbered(ModuleOp module, llvm::function_ref<void(Operation *, int64_t)> visit) {
+  for (auto program : module.getOps<func::FuncOp>())
+    if (program->hasAttr(attn::programAttrName))
+      program.walk([&](Operation *op) {
+        std::optional<int64_t> number = numberOf(op);
+        auto forward = dyn_cast<attn::AttendOp>(op);
+        auto backward = dyn_cast<attn::AttendBackwardOp>(op);
+        if (number && (forward || backward) && hasHeadSizes(forward ? Attend::of(forward) : Attend::of(backward)))
+          visit(op, *number);
+      });
+}
+
+SmallVector<ScheduleFacts> scheduleFacts(ModuleOp module) {
+  std::map<std::pair<int64_t, ScheduleRole>, ScheduleFacts> found;
+  auto add = [&](int64_t number, ScheduleRole role, attn::ScheduleAttr schedule, const Attend &attend) {
+    std::optional<WindowTiling> windows = windowTiling(attend);
+    found.try_emplace({number, role}, ScheduleFacts{number, role, schedule, attend.headSize(), attend.valueSize(),
+                                                    attend.storage().getIntOrFloatBitWidth(), attend.group(),
+                                                    windows ? windows->tokens : 0});
+  };
+  visitNumbered(module, [&](Operation *op, int64_t number) {
+    if (auto attend = dyn_cast<attn::AttendOp>(op))
+      return add(number, ScheduleRole::Forward, forwardSchedule(attend), Attend::of(attend));
+    auto backward = cast<attn::AttendBackwardOp>(op);
+    for (ScheduleRole role : rolesOf(backward))
+      add(number, role, role == ScheduleRole::Query ? queryGradientSchedule(backward) : keyGradientSchedule(backward),
+          Attend::of(backward));
+  });
+  return llvm::map_to_vector(found, [](const auto &entry) { return entry.second; });
+}
+
+namespace {
+
+struct NumberAttends : PassWrapper<NumberAttends, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(NumberAttends)
+  StringRef getArgument() const final { return "attn-number-attends"; }
+  StringRef getDescription() const final { return "attentions get their place in the program as a number"; }
+  void runOnOperation() final {
+    for (auto program : getOperation().getOps<func::FuncOp>()) {
+      if (!program->hasAttr(attn::programAttrName))
+        continue;
+      int64_t next = 0;
+      program.walk([&](attn::AttendOp op) {
+        op->setDiscardableAttr(attn::numberAttrName, Builder(op).getI64IntegerAttr(next++));
+      });
+    }
+  }
+};
+
+struct ChooseSchedules : PassWrapper<ChooseSchedules, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ChooseSchedules)
+
+  ChooseSchedules() = default;
+  explicit ChooseSchedules(ArrayRef<ScheduleChoice> choices) : choices(choices) {}
+  ChooseSchedules(const ChooseSchedules &other) : PassWrapper(other), choices(other.choices) {
+    spelled = ArrayRef<std::string>(other.spelled);
+  }
+
+  StringRef getArgument() const final { return "attn-choose-schedules"; }
+  StringRef getDescription() const final { return "every attention gets its schedule, chosen or by default"; }
+  void runOnOperation() final {
+    if (failed(readSpelled()) || failed(checkPlaces()))
+      return signalPassFailure();
+    bool fine = true;
+    visitNumbered(getOperation(), [&](Operation *op, int64_t number) {
+      if (auto attend = dyn_cast<attn::AttendOp>(op))
+        fine &= set(op, number, ScheduleRole::Forward, attend.getScheduleAttrName(), forwardSchedule(attend));
+      auto backward = dyn_cast<attn::AttendBackwardOp>(op);
+      if (!backward)
+        return;
+      fine &=
+          set(op, number, ScheduleRole::Query, backward.getScheduleQueryAttrName(), queryGradientSchedule(backward));
+      fine &= set(op, number, ScheduleRole::Keys, backward.getScheduleKeysAttrName(), keyGradientSchedule(backward));
+    });
+    if (!fine)
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult readSpelled() {
+    for (const std::string &text : spelled) {
+      std::optional<ScheduleChoice> choice = parseChoice(text);
+      if (!choice)
+        return getOperation().emitError()
+               << "expected a choice such as '0.forward=128x64x4x3', but got '" << text << "'";
+      choices.push_back(*choice);
+    }
+    return success();
+  }
+
+  /// Refuses a choice for an attention that no program has.
+  LogicalResult checkPlaces() {
+    int64_t count = 0;
+    visitNumbered(getOperation(), [&](Operation *, int64_t number) { count = std::max(count, number + 1); });
+    for (const ScheduleChoice &choice : choices)
+      if (choice.attend >= count)
+        return getOperation().emitError() << "expected schedules for the program's " << count
+                                          << " attentions, counted from 0, but got one for " << choice.attend;
+    return success();
+  }
+
+  bool set(Operation *op, int64_t number, ScheduleRole role, StringAttr name, attn::ScheduleAttr otherwise) {
+    auto chosen = llvm::find_if(
+        choices, [&](const ScheduleChoice &choice) { return choice.attend == number && choice.role == role; });
+    if (chosen == choices.end()) {
+      op->setAttr(name, otherwise);
+      return true;
+    }
+    auto refuse = [&] {
+      return op->emitOpError() << "cannot take the schedule of '" << number << "." << roleName(role) << "': ";
+    };
+    auto schedule = attn::ScheduleAttr::getChecked(refuse, op->getContext(), chosen->rows, chosen->columns,
+                                                   chosen->warps, chosen->stages);
+    if (schedule)
+      op->setAttr(name, schedule);
+    return bool(schedule);
+  }
+
+  SmallVector<ScheduleChoice> choices;
+  ListOption<std::string> spelled{*this, "choices", llvm::cl::desc("such as 0.forward=128x64x4x3")};
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createNumberAttendsPass() { return std::make_unique<NumberAttends>(); }
+
+std::unique_ptr<Pass> createChooseSchedulesPass(ArrayRef<ScheduleChoice> choices) {
+  return std::make_unique<ChooseSchedules>(choices);
+}
+
+void registerSchedulePasses() {
+  PassRegistration<NumberAttends>();
+  PassRegistration<ChooseSchedules>();
+}
+
+} // namespace weft

@@ -1,0 +1,54 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The schedules of a program's attentions: which attention is which, what is chosen for each, and the passes that write
+// the choice into the ops, where attn-to-tile reads it.
+#pragma once
+
+#include "compiler/Conversion/AttnToTile/Attend.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace weft {
+
+/// The kernel of an attention that a schedule is for.
+enum class ScheduleRole : uint8_t { Forward, Query, Keys };
+
+/// "forward", "backward.query" or "backward.keys": the output, dq, and dk with dv. Where one kernel makes all three
+/// gradients (a window that is one tile) it goes by "backward.keys".
+llvm::StringRef roleName(ScheduleRole role);
+/// The role of that name.
+std::optional<ScheduleRole> roleNamed(llvm::StringRef name);
+
+/// A schedule for one kernel of attention number `attend` of a program.
+struct ScheduleChoice {
+  int64_t attend = 0;
+  ScheduleRole role = ScheduleRole::Forward;
+  int64_t rows = 0, columns = 0, warps = 0, stages = 0;
+};
+
+/// Reads "0.forward=128x64x4x3": rows, columns, warps, stages. Nothing where it is something else.
+std::optional<ScheduleChoice> parseChoice(llvm::StringRef text);
+
+/// What an attention's kernel runs by, and what bounds its choice.
+struct ScheduleFacts {
+  int64_t attend;
+  ScheduleRole role;
+  attn::ScheduleAttr schedule;
+  int64_t headSize, valueSize, elementBits;
+  int64_t group;        ///< query heads that share keys
+  int64_t windowTokens; ///< of the window that its tiles are cut from; 0 where there is none
+};
+
+/// The kernels of every attention of a module, in ascending order of number and role. The ops must be numbered.
+llvm::SmallVector<ScheduleFacts> scheduleFacts(mlir::ModuleOp module);
+
+/// `attn-number-attends`: each attention of a program gets its place among them as `attn.number`, which its gradient
+/// takes over.
+std::unique_ptr<mlir::Pass> createNumberAttendsPass();
+
+/// `attn-choose-schedules`: every attention and every gradient of one gets a schedule: the one that `choices` has for
+/// it, else the one it has, else the default. Fails on a choice that no op can take.
+std::unique_ptr<mlir::Pass> createChooseSchedulesPass(llvm::ArrayRef<ScheduleChoice> choices = {});
+
+void registerSchedulePasses();
+
+} // namespace weft

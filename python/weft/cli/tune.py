@@ -1,0 +1,149 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""``weft tune``: the schedules of a program's kernels tried, checked, ranked, and the best kept."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from weft.cli.explain import _sizes
+from weft.cli.files import load_file, select
+
+DESCRIPTION = """\
+Tries schedules of every attention kernel of a program, forward and backward: compiles them on all cores, checks each
+one's results against the program in float32, refuses what is wrong, and ranks the others, by their time where there is
+a GPU and elsewhere by a cost model that is fed with the simulator's counters and ptxas' report. The choice is kept for
+the sizes' bucket: later calls of the program, 'weft compile' and -o take it. What was measured is kept too: an
+interrupted run goes on where it was, and a candidate more is measured alone.
+
+With --library DIR the programs of a library are tuned, and the library is written anew with a plan for each bucket."""
+
+EXAMPLE = """\
+examples:
+  weft tune attention.py --signature "q:fp16[B,H,N,64]:16, k:fp16[B,H,N,64]:16, v:fp16[B,H,N,64]:16" \\
+      --sizes B=2,H=16,N=1024 --sizes B=2,H=16,N=8192 -o libattention
+  weft tune attention.py --sizes B=2,H=16,N=1024 --candidate forward=64x64x4x3 --candidate forward=128x64x8x2
+  weft tune --library libattention --sizes B=1,H=32,N=4096
+
+exit codes: 0 done; 1 it failed, the reason is on stderr; 2 wrong usage"""
+
+
+def add(commands: Any) -> None:
+    """Add this command's part of the command line."""
+    part = commands.add_parser(
+        "tune",
+        help="try schedules of a program's kernels and keep the best",
+        description=DESCRIPTION,
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    part.add_argument("file", nargs="?", metavar="FILE.py[:NAME]", help="the file, and the program in it")
+    part.add_argument("--library", metavar="DIR", help="tune the programs of a library instead, and write it anew")
+    part.add_argument("-o", "--out", metavar="DIR", help="write a library with the choices, and all kept before")
+    part.add_argument("--target", metavar="T[,T...]", help="sm_80, sm_90a, or both (default: sm_80, or the library's)")
+    part.add_argument("--signature", metavar="S", help="types of the inputs, and values of the other arguments")
+    part.add_argument("--sizes", action="append", metavar="B=1,N=1024", help="sizes to tune for; repeat for more")
+    part.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy",
+                      help="an input that cannot be made up, such as lengths; give all then")  # fmt: skip
+    part.add_argument("--candidate", action="append", default=[], metavar="[N.]ROLE=RxCxWxS",
+                      help="a schedule to try, in the place of those generated: rows, columns, warps, stages of the "
+                      "role forward, backward.query or backward.keys (of attention N); repeat for more")  # fmt: skip
+    part.add_argument("--limit", type=int, default=16, metavar="N", help="candidates for each kernel (default: 16)")
+    part.add_argument("--longest", type=int, default=2048, metavar="N",
+                      help="tokens that are simulated at most; the rest is extrapolated (default: 2048)")  # fmt: skip
+    part.add_argument("--gpu", metavar="G", help="whose rates the cost model takes: A100, H100, H200")
+    part.add_argument("--jobs", type=int, metavar="N", help="processes (default: one a core)")
+    part.add_argument("--forward-only", action="store_true", help="leave the backward out")
+    part.add_argument("--json", action="store_true", help="report as JSON")
+    part.set_defaults(function=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Tune, print a table for each target and sizes, and write what is asked for."""
+    from weft.tuning.table import show
+
+    if bool(arguments.file) == bool(arguments.library):
+        print("weft tune: expected either FILE.py or --library DIR", file=sys.stderr)
+        return 2
+    results = []
+    with _progress() as progress:
+        for result in _results(arguments, progress):
+            results.append(result)
+            if not arguments.json:
+                from rich.console import Console
+
+                show(result, Console(soft_wrap=False, width=None if sys.stdout.isatty() else 160))
+    if arguments.json:
+        print(json.dumps([result.as_dict() for result in results], indent=2))
+    return 0
+
+
+def _results(arguments: argparse.Namespace, progress: Any) -> Iterator[Any]:
+    from weft.tuning.run import tune
+
+    path, _, name = arguments.file.partition(":")
+    program, _ = select(load_file(pathlib.Path(path)), path, name, ("__weft_program__",), "program")
+    targets = (arguments.target or "sm_80").split(",")
+    for target in targets:
+        for sizes in arguments.sizes or [""]:
+            yield tune(
+                program,
+                target=target.strip(),
+                sizes=_sizes(sizes),
+                signature=arguments.signature,
+                candidates=_candidates(arguments.candidate),
+                progress=progress,
+                backward=not arguments.forward_only,
+                limit=arguments.limit,
+                longest=arguments.longest,
+                gpu=arguments.gpu,
+                jobs=arguments.jobs,
+            )
+
+
+def _candidates(texts: list[str]) -> dict[str, list[Any]] | None:
+    """Schedules by place or role; None where there are none."""
+    from weft.tuning.space import parse
+
+    found: dict[str, list[Any]] = {}
+    for text in texts:
+        place, _, schedule = text.partition("=")
+        role = place.partition(".")[2] if place[:1].isdigit() else place
+        if role not in ("forward", "backward.query", "backward.keys"):
+            raise ValueError(
+                f"expected a candidate such as forward=128x64x4x3 or 0.backward.keys=64x64x4x2, but got '{text}'"
+            )
+        found.setdefault(place, []).append(parse(schedule))
+    return found or None
+
+
+@contextmanager
+def _progress() -> Iterator[Any]:
+    """A bar with the remaining time on a terminal's standard error; nothing elsewhere."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        yield _Bar(bars)
+
+
+class _Bar:
+    """The tuner's progress on a bar."""
+
+    def __init__(self, bars: Any) -> None:
+        self.bars, self.task = bars, None
+
+    def begin(self, total: int, what: str) -> None:
+        if self.task is not None:
+            self.bars.remove_task(self.task)
+        self.task = self.bars.add_task(what, total=total)
+
+    def advance(self, what: str) -> None:
+        self.bars.update(self.task, advance=1, description=what)

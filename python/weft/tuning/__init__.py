@@ -1,0 +1,14 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Tuning: the schedules of a program's attentions tried, checked and ranked, and the best kept (docs/Tuning.md).
+
+result = weft.tuning.tune(program, q, k, v)
+print(result)
+"""
+
+from __future__ import annotations
+
+from .result import Result, Row
+from .run import tune
+from .space import Schedule
+
+__all__ = ["Result", "Row", "Schedule", "tune"]

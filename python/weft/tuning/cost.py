@@ -1,0 +1,131 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""The cost model: a launch's time on a GPU, from what the simulator counted and what ptxas reported.
+
+docs/Tuning.md has the formula with its reasons. It ranks schedules of one kernel; it is no prediction of times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from weft.simulator.gpus import GPUS, Gpu
+
+from .space import Target
+
+_LATENCY_CYCLES = 500  # of a load from device memory; A100: microbenchmarks give 470 to 570
+_L2_BYTES_PER_CLOCK = 5120  # A100 whitepaper, page 38; H100's is not published and taken to be the same
+_SPECIAL_PER_CLOCK = 16  # lanes of the special-function units of a multiprocessor (CUDA C++ Programming Guide, 5.4.1)
+_LAUNCH_SECONDS = 2.5e-6
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one launch costs, counted or reported. Counters are those of the whole grid."""
+
+    kernel: str
+    blocks: int
+    warps: int
+    stages: int
+    shared_bytes: int
+    registers: int | None
+    """of a thread; None where ptxas was not there to say"""
+    spill_bytes: int
+    """of a thread, stores and loads in the code"""
+    code: int
+    """machine instructions in the code (PTX instructions, where ptxas was not there)"""
+    warp_instructions: float
+    special: float
+    """warp instructions of the special-function units"""
+    mma_macs: Mapping[str, float]
+    """by type of the factors"""
+    sectors: float
+    bytes: float
+    """of its tensors, each once"""
+    shared_wavefronts: float
+    barriers: float
+    """waits of a warp at a barrier"""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds of a launch, and what they are made of."""
+
+    seconds: float
+    resources: dict[str, float]
+    """seconds that each resource is busy"""
+    resident: int
+    """blocks on a multiprocessor at once; 0 where none fits"""
+
+    @property
+    def limit(self) -> str:
+        """The resource that is busy longest."""
+        return max(self.resources, key=lambda name: self.resources[name])
+
+
+def gpu_of(target: str, name: str | None = None) -> Gpu:
+    """The GPU whose rates stand for a target: the one named, or the first of that target."""
+    from weft.simulator.gpus import gpu_named
+
+    return gpu_named(name) if name else next((gpu for gpu in GPUS.values() if gpu.target == target), GPUS["A100"])
+
+
+def resident_blocks(figures: Figures, target: Target) -> int:
+    """How many blocks of a kernel a multiprocessor holds at once."""
+    registers = figures.registers or target.registers_per_thread
+    by_warp = ceil(registers * target.warp_size / 256) * 256  # registers are given to warps by 256
+    shared = figures.shared_bytes + target.reserved_shared_bytes
+    return min(
+        target.max_blocks_per_processor,
+        target.max_warps_per_processor // figures.warps,
+        target.registers_per_processor // (by_warp * figures.warps),
+        target.shared_bytes_per_processor // shared,
+    )
+
+
+def estimate(figures: Figures, target: Target, gpu: Gpu) -> Estimate:
+    """The time of one launch."""
+    resident = resident_blocks(figures, target)
+    resources = _resources(figures, gpu)
+    if resident == 0 or figures.blocks == 0:
+        return Estimate(float("inf") if figures.blocks else 0.0, resources, resident)
+    # what a multiprocessor really holds, and how often it is filled anew
+    present = min(resident, ceil(figures.blocks / gpu.multiprocessors))
+    rounds = ceil(figures.blocks / (gpu.multiprocessors * present))
+    filled = figures.blocks / (rounds * gpu.multiprocessors * present)
+    # warps that a scheduler can choose from: with many, resources work side by side; with one, one after another
+    choice = max(1.0, present * figures.warps / 4)
+    longest = max(resources.values())
+    busy = (longest + (sum(resources.values()) - longest) / choice) / filled
+    latency = _LATENCY_CYCLES / (gpu.clock * 1e9)
+    steps = figures.barriers / (figures.blocks * figures.warps)
+    if figures.stages > 1:
+        # stages - 1 tiles are on their way while one is worked on
+        walked = max(busy, rounds * steps * latency / (figures.stages - 1))
+    else:
+        walked = busy + rounds * steps * latency
+    return Estimate(_LAUNCH_SECONDS + rounds * latency + walked, resources, resident)
+
+
+def _resources(figures: Figures, gpu: Gpu) -> dict[str, float]:
+    """Seconds that each resource of the GPU is busy."""
+    cycles = gpu.clock * 1e9
+    # each instruction of the code runs that often on average, and so do those that spill
+    executed = figures.warp_instructions / max(figures.code, 1)
+    spills = figures.spill_bytes / 4 * executed
+    found = {
+        "instructions": (figures.warp_instructions + spills) / (gpu.schedulers * cycles),
+        "special functions": figures.special * 32 / (_SPECIAL_PER_CLOCK * gpu.multiprocessors * cycles),
+        "shared memory": (figures.shared_wavefronts + spills) / (gpu.multiprocessors * cycles),
+        "L2 cache": 32 * figures.sectors / (_L2_BYTES_PER_CLOCK * cycles),
+        "device memory": figures.bytes / (gpu.memory_bandwidth * 1e9),
+    }
+    macs = sum(2 * count / (gpu.matrix.get(kind, gpu.matrix["f16"]) * 1e9) for kind, count in figures.mma_macs.items())
+    return {**found, "matrix units": macs}
+
+
+def figures_of(record: Mapping[str, Any]) -> Figures:
+    """The figures of a launch as they were stored."""
+    return Figures(**record)

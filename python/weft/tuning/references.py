@@ -1,0 +1,102 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""What candidates are held against: results of the default schedule, and of the program in float32 throughout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.programs.simulated import run_plan
+
+from .cases import Symbols, _rounded, check_sizes, count_sizes, make_inputs, widened
+from .evaluate import Case, Compile, case_file, save_case
+
+
+def write_cases(
+    compile: Compile,
+    text: str,
+    name: str,
+    options: Mapping[str, Any],
+    sizes: Mapping[str, int],
+    given: Mapping[str, np.ndarray],
+    longest: int,
+    seed: int,
+    folder: str,
+) -> None:
+    """Draws inputs, runs the program by its default schedules and in float32, and writes three cases of each function
+    and the inputs to count on into a folder. With arrays ``given`` sizes are theirs."""
+    ptx, info = compile(text, name, options)
+    wide_ptx, wide_info = compile(text, name, {**options, "widen": True})
+    inputs = _program(info, name)["inputs"]
+    symbols = Symbols.of(inputs)
+    generator = np.random.default_rng(seed)
+    runs = _Runs(ptx, info, wide_ptx, wide_info, name)
+    for number in range(3):
+        small = dict(sizes) if given else check_sizes(symbols, sizes)
+        runs.write(number, make_inputs(inputs, small, given, generator), generator, folder)
+    full = dict(sizes) if given else count_sizes(symbols, sizes, longest)
+    runs.write_inputs(make_inputs(inputs, full, given, generator), generator, folder)
+
+
+def _program(info: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    return next(each for each in info["programs"] if each["name"] == name)
+
+
+class _Runs:
+    """A program by its default schedules, and in float32."""
+
+    def __init__(
+        self, ptx: str, info: Mapping[str, Any], wide_ptx: str, wide_info: Mapping[str, Any], name: str
+    ) -> None:
+        self.ptx, self.info, self.wide_ptx, self.wide_info, self.name = ptx, info, wide_ptx, wide_info, name
+        self.differentiated = any(each["name"] == f"{name}.backward" for each in info["programs"])
+
+    def write(self, number: int, inputs: list[np.ndarray], generator: np.random.Generator, folder: str) -> None:
+        types = [each["type"] for each in _program(self.info, self.name)["inputs"]]
+        wide = [widened(array, kind) for array, kind in zip(inputs, types, strict=True)]
+        self._write("", number, inputs, wide, folder)
+        if not self.differentiated:
+            return
+        forward = self._write(".forward", number, inputs, wide, folder)
+        behind = self._behind(inputs, forward.plain, generator)
+        backward = _program(self.info, f"{self.name}.backward")["inputs"][len(inputs) + self._saved() :]
+        gradients = [widened(g, each["type"]) for g, each in zip(behind[self._saved() :], backward, strict=True)]
+        saved = [forward.exact[name] for name in self._saved_names()]
+        self._write(".backward", number, [*inputs, *behind], [*wide, *saved, *gradients], folder)
+
+    def _write(self, part: str, number: int, inputs: list[Any], wide: list[Any], folder: str) -> Case:
+        plain = run_plan(self.ptx, self.info, self.name + part, inputs).outputs
+        exact = run_plan(self.wide_ptx, self.wide_info, self.name + part, wide, checks="none").outputs
+        types = {each["name"]: each["type"] for each in _program(self.info, self.name + part)["outputs"]}
+        case = Case(inputs, plain, exact, types)
+        save_case(folder, part, number, case)
+        return case
+
+    def write_inputs(self, inputs: list[np.ndarray], generator: np.random.Generator, folder: str) -> None:
+        """The inputs that counters are taken on."""
+        parts = {"": inputs}
+        if self.differentiated:
+            forward = run_plan(self.ptx, self.info, f"{self.name}.forward", inputs, checks="none").outputs
+            parts |= {".forward": inputs, ".backward": [*inputs, *self._behind(inputs, forward, generator)]}
+        for part, arrays in parts.items():
+            named = {f"input{i}": array for i, array in enumerate(arrays)}
+            np.savez(case_file(folder, part, "count"), **named)  # type: ignore[arg-type]
+
+    def _saved_names(self) -> Sequence[str]:
+        results = len(_program(self.info, self.name)["outputs"])
+        return [each["name"] for each in _program(self.info, f"{self.name}.forward")["outputs"][results:]]
+
+    def _saved(self) -> int:
+        return len(self._saved_names())
+
+    def _behind(
+        self, inputs: list[np.ndarray], forward: Mapping[str, np.ndarray], generator: np.random.Generator
+    ) -> list[np.ndarray]:
+        """What a backward takes after the inputs: what was saved, and gradients of the results, drawn."""
+        described = _program(self.info, f"{self.name}.backward")["inputs"][len(inputs) + self._saved() :]
+        shapes = {f"d_{name}": array.shape for name, array in forward.items()}
+        drawn = [generator.standard_normal(shapes[d["name"]]).astype(np.float32) for d in described]
+        gradients = [_rounded(array, each["type"]) for array, each in zip(drawn, described, strict=True)]
+        return [*(forward[name] for name in self._saved_names()), *gradients]

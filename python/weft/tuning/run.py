@@ -1,0 +1,131 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""``tune``: a program and what it is called with, to a result and a choice that later calls take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import store
+from .cases import COUNTED
+from .result import Result
+from .space import Schedule, parse
+from .tuner import Options, Progress, Silent, Subject, tune_subject
+
+if TYPE_CHECKING:
+    from weft.programs.program import Program
+    from weft.programs.trace import Traced
+
+
+def tune(
+    program: Program,
+    *args: Any,
+    target: str | None = None,
+    sizes: Mapping[str, int] | None = None,
+    signature: str | None = None,
+    inputs: Mapping[str, np.ndarray] | None = None,
+    candidates: Mapping[str, Sequence[Schedule | str]] | None = None,
+    limit: int = 16,
+    backward: bool = True,
+    gpu: str | None = None,
+    jobs: int | None = None,
+    longest: int = COUNTED,
+    progress: Progress | None = None,
+    compile: Any = None,
+    **static: Any,
+) -> Result:
+    """Tune a program, for a call with ``args`` and ``static`` or, where there are none, for the inputs that
+    ``signature`` or its annotations declare and the ``sizes`` of their symbols.
+
+    Every candidate is compiled, checked against the program in float32, and measured: on the simulator, ranked by the
+    cost model for ``gpu`` ("A100", "H100", ...), or timed where a GPU is the default device. The choice is kept for the
+    sizes' bucket, and later calls, compilations and libraries of the program take it.
+
+    candidates: schedules by place ("0.forward") or role ("backward.keys"), "128x64x4x3" or tuples of rows, columns,
+    warps and stages; without it ``limit`` neighbours of the default are tried for each kernel. backward: whether the
+    gradient's kernels are tuned too. jobs: processes, one a core by default. longest: tokens that counters are taken on
+    at most. inputs: arrays by name (bf16 as uint16) where inputs are declared and some cannot be made up, all of them,
+    of the given sizes; a call's own arrays are taken where some of them hold integers. compile: (text, name, options)
+    -> (PTX, info), in the place of the compiler, all in this process; nothing is kept then.
+    """
+    from weft.compiler.jit import _target
+    from weft.programs.plans import bind
+    from weft.runtime.devices import device_for
+
+    given: dict[str, np.ndarray] = dict(inputs or {})
+    if args:
+        call = program.bind(args, static)
+        traced = program.trace(call)
+        arrays = [*call.arrays, *traced.captured]
+        sizes = bind({"inputs": [{"dims": each.dims} for each in traced.inputs]}, arrays)
+        if any(each.type[0] == "i" for each in traced.inputs):
+            given = {each.name: _bits(array) for each, array in zip(traced.inputs, arrays, strict=True)}
+        target = target or _target(device_for(tuple(arrays)))
+    else:
+        traced = program.declare(signature, static)
+        target = target or "sm_80"
+    options = Options(
+        candidates=None if candidates is None else _parsed(candidates),
+        limit=limit,
+        gpu=gpu,
+        jobs=jobs,
+        longest=longest,
+        inputs=given,
+        compile=compile,
+        time=_timer(),
+        progress=progress or Silent(),
+    )
+    result = tune_subject(subject_of(traced, backward), target, sizes or {}, options)
+    if compile is None:
+        keep(traced.plain, result)
+    return result
+
+
+def subject_of(traced: Traced, backward: bool) -> Subject:
+    """A traced program as the tuner sees it. One without floats among its inputs has no backward."""
+    return Subject(traced.name, traced.text, traced.plain, backward)
+
+
+def keep(plain: str, result: Result) -> None:
+    """Keep a result's choice for calls, compilations and libraries of the program."""
+    choice = {
+        "guards": [[each["size"], each["at_least"], each["below"]] for each in result.guards],
+        "sizes": dict(result.sizes),
+        "schedules": {place: list(schedule) for place, schedule in result.schedules.items()},
+        "device": result.device,
+        "seconds": result.seconds,
+        "default_seconds": result.default_seconds,
+    }
+    store.choose(store.program_hash(plain), result.target, choice)
+
+
+def _parsed(candidates: Mapping[str, Sequence[Schedule | str]]) -> dict[str, list[Schedule]]:
+    def one(schedule: Schedule | str) -> Schedule:
+        return parse(schedule) if isinstance(schedule, str) else parse("x".join(map(str, schedule)))
+
+    return {place: [one(schedule) for schedule in each] for place, each in candidates.items()}
+
+
+def _bits(array: Any) -> np.ndarray:
+    """An array's memory as NumPy has it; bf16 as its bits."""
+    if not hasattr(array, "data_ptr"):
+        return np.ascontiguousarray(array)
+    import torch
+
+    plain = array.detach().cpu().contiguous()
+    found: np.ndarray = (plain.view(torch.uint16) if plain.dtype == torch.bfloat16 else plain).numpy()
+    return found
+
+
+def _timer() -> Any:
+    """What times candidates: the default device, where that is a GPU."""
+    from weft.runtime.devices import device, open_device
+
+    name = device()
+    if name.startswith("simulator"):
+        return None
+    from .gpu import GpuTimer
+
+    return GpuTimer(open_device(name))

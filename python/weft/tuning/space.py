@@ -1,0 +1,170 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""The schedules that a kernel of an attention may run by, and which of them a target cannot hold.
+
+A schedule is (rows, columns, warps, stages): a program of the kernel holds ``rows`` rows and walks the other side in
+steps of ``columns``, on ``warps`` warps, with ``stages`` tiles of it in flight (docs/Tuning.md).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weft import native
+
+Schedule = tuple[int, int, int, int]
+
+_ROWS, _COLUMNS, _WARPS, _STAGES = (16, 32, 64, 128, 256), (16, 32, 64, 128), (1, 2, 4, 8), (1, 2, 3, 4)
+_BEYOND = 40  # registers that addresses, masks and the softmax's state take at the very least
+
+
+@dataclass(frozen=True)
+class Target:
+    """What bounds a kernel on a target; the compiler's own description (compiler/Target/TargetInfo.h)."""
+
+    name: str
+    warp_size: int
+    max_warps: int
+    registers_per_thread: int
+    registers_per_processor: int
+    shared_bytes_per_block: int
+    shared_bytes_per_processor: int
+    reserved_shared_bytes: int
+    max_warps_per_processor: int
+    max_blocks_per_processor: int
+    vector_bytes: int
+    mma: tuple[Mapping[str, Any], ...]
+
+    def rows_of_mma(self) -> int:
+        """Rows of the smallest matrix instruction: what a warp takes at least."""
+        return min(int(each["shape"][0]) for each in self.mma)
+
+
+@functools.cache
+def targets() -> Mapping[str, Target]:
+    """Every target by name."""
+    described = json.loads(native.load("_compiler").targets())
+    return {each["name"]: Target(**{**each, "mma": tuple(each["mma"])}) for each in described}
+
+
+def target_named(name: str) -> Target:
+    """The target of that name. Raises ValueError with those there are."""
+    if name not in targets():
+        raise ValueError(f"expected a target among {', '.join(targets())}, but got '{name}'")
+    return targets()[name]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of an attention as the compiler reports it: its place, its default schedule, its sizes."""
+
+    attend: int
+    role: str
+    schedule: Schedule
+    head_size: int
+    value_size: int
+    element_bits: int
+    group: int
+    window_tokens: int
+
+    @property
+    def place(self) -> str:
+        """ "0.forward", "0.backward.query" or "0.backward.keys": the name that choices go by."""
+        return f"{self.attend}.{self.role}"
+
+    @staticmethod
+    def of(facts: Mapping[str, Any]) -> Kernel:
+        return Kernel(**{**facts, "schedule": tuple(facts["schedule"])})
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A schedule to try; ``dropped`` says why the target cannot hold it, empty where it may."""
+
+    schedule: Schedule
+    dropped: str = ""
+
+
+def spelled(schedule: Sequence[int]) -> str:
+    """ "128x64x4x3": rows, columns, warps, stages."""
+    return "x".join(map(str, schedule))
+
+
+def parse(text: str) -> Schedule:
+    """The schedule that a text spells. Raises ValueError."""
+    parts = text.split("x")
+    if len(parts) != 4 or not all(part.isdigit() for part in parts):
+        raise ValueError(f"expected a schedule ROWSxCOLUMNSxWARPSxSTAGES such as 128x64x4x3, but got '{text}'")
+    rows, columns, warps, stages = map(int, parts)
+    return rows, columns, warps, stages
+
+
+def candidates(kernel: Kernel, target: Target, limit: int = 16) -> list[Candidate]:
+    """The default and its neighbours, nearest first, until ``limit`` of them can be held; with those on the way that
+    the target cannot hold."""
+    found: list[Candidate] = []
+    kept = 0
+    for schedule in sorted(_space(kernel), key=lambda s: (_distance(s, kernel.schedule), s)):
+        if kept == limit:
+            break
+        reason = why_not(schedule, kernel, target)
+        kept += not reason
+        found.append(Candidate(schedule, reason))
+    return found
+
+
+def _space(kernel: Kernel) -> list[Schedule]:
+    rows: tuple[int, ...] = _ROWS
+    columns: tuple[int, ...] = _COLUMNS
+    if kernel.window_tokens:  # tiles are cut from the window, and where that is one tile it is its own keys
+        rows = (kernel.schedule[0],)
+        columns = (kernel.schedule[1],)
+    space = list(itertools.product(rows, columns, _WARPS, _STAGES))
+    return space if kernel.schedule in space else [kernel.schedule, *space]
+
+
+def _distance(schedule: Schedule, default: Schedule) -> int:
+    """How many doublings or halvings lie between two schedules; a stage counts as one."""
+    doublings = sum(abs(a.bit_length() - b.bit_length()) for a, b in zip(schedule[:3], default[:3], strict=True))
+    return doublings + abs(schedule[3] - default[3])
+
+
+def why_not(schedule: Schedule, kernel: Kernel, target: Target) -> str:
+    """Why a target cannot hold a schedule, from below: what is certain before it is compiled. Empty where it may."""
+    rows, _, warps, _ = schedule
+    if warps > target.max_warps:
+        return f"{warps} warps: a block has at most {target.max_warps}"
+    least = target.rows_of_mma()
+    if rows < least * warps:
+        return f"{rows} rows leave {warps} warps fewer than the {least} of a matrix instruction each"
+    registers = _BEYOND + _accumulators(schedule, kernel) // (warps * target.warp_size)
+    if registers > target.registers_per_thread:
+        return f"its sums take {registers} registers of a thread, which has {target.registers_per_thread}"
+    if registers * warps * target.warp_size > target.registers_per_processor:
+        return f"a block takes more than the {target.registers_per_processor} registers of a multiprocessor"
+    shared = _shared(schedule, kernel)
+    if shared > target.shared_bytes_per_block:
+        return f"its tiles take {shared} bytes of shared memory, and a block has {target.shared_bytes_per_block}"
+    return ""
+
+
+def _accumulators(schedule: Schedule, kernel: Kernel) -> int:
+    """Registers of a block that sums and scores take at once, f32 each."""
+    rows, columns, _, _ = schedule
+    match kernel.role:
+        case "forward":
+            return rows * (kernel.value_size + columns)
+        case "backward.query":
+            return rows * (kernel.head_size + columns)
+        case _:
+            return rows * (kernel.head_size + kernel.value_size + columns)
+
+
+def _shared(schedule: Schedule, kernel: Kernel) -> int:
+    """Bytes of the rings that the walked side's tiles go through."""
+    _, columns, _, stages = schedule
+    return stages * columns * (kernel.head_size + kernel.value_size) * kernel.element_bits // 8 if stages > 1 else 0

@@ -1,0 +1,84 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""A tuning run as a table for a terminal."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from .result import Result, Row
+from .space import spelled
+
+
+def text(result: Result, width: int = 160) -> str:
+    """The table as text."""
+    from rich.console import Console
+
+    stream = io.StringIO()
+    show(result, Console(file=stream, width=width))
+    return stream.getvalue()
+
+
+def show(result: Result, console: Any) -> None:
+    """Print the table on a rich console: the chosen first in each kernel, then by time, then what never ran."""
+    from rich.table import Table
+
+    sizes = ", ".join(f"{name} = {size}" for name, size in result.sizes.items())
+    console.print(f"{result.program} for {result.target}, {sizes} (bucket: {result.bucket})", highlight=False)
+    for place in dict.fromkeys(row.place for row in result.rows):
+        table = Table("schedule", "", title=_title(place), title_justify="left")
+        for name in ("µs", "registers", "spills", "shared", "resident", "instructions"):
+            table.add_column(name, justify="right")
+        table.add_column("bound by")
+        table.add_column("why not")
+        rows = [row for row in result.rows if row.place == place]
+        for row in sorted(rows, key=_order):
+            table.add_row(*_cells(row))
+        console.print(table)
+    for note in result.notes:
+        console.print(note, highlight=False, markup=False)
+    console.print(_summary(result), highlight=False, markup=False)
+
+
+def _title(place: str) -> str:
+    number, _, role = place.partition(".")
+    return "all kernels together" if place == "together" else f"attention {number}, {role}"
+
+
+def _order(row: Row) -> tuple[int, float]:
+    place = ("chosen", "lost", "refused", "dropped").index(row.status)
+    return place, row.seconds if row.seconds is not None else 0.0
+
+
+def _cells(row: Row) -> list[str]:
+    def number(value: float | None) -> str:
+        return "" if value is None else f"{value:,.0f}"
+
+    marks = ("chosen " if row.status == "chosen" else "") + ("default" if row.default else "")
+    longest = max(row.estimates, key=lambda each: each.seconds).limit if row.estimates else ""
+    reason = f"{row.status}: {row.reason}" if row.status in ("dropped", "refused") else row.reason
+    return [
+        spelled(row.schedule) if row.schedule else "as chosen above",
+        marks.strip(),
+        "" if row.seconds is None else f"{row.seconds * 1e6:,.1f}",
+        number(row.registers) or "",
+        number(row.spill_bytes),
+        number(row.shared_bytes),
+        number(row.resident),
+        number(row.instructions),
+        longest,
+        reason,
+    ]
+
+
+def _summary(result: Result) -> str:
+    if result.schedules:
+        chosen = ", ".join(f"{place} = {spelled(schedule)}" for place, schedule in result.schedules.items())
+        gain = result.default_seconds / result.seconds if result.seconds else 1.0
+        head = f"chosen: {chosen}; {gain:.2f} × as fast as the default"
+    else:
+        head = "chosen: the default schedules"
+    return (
+        f"{head} ({result.device}). {result.measured} candidates measured, {result.reused} known from before, in "
+        f"{result.elapsed:.1f} s; seed {result.seed}"
+    )

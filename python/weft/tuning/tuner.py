@@ -1,0 +1,328 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Tuning one program for one bucket of sizes: each kernel's candidates are measured by themselves, the best of each are
+run together once more, and what is right and fastest is kept.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from . import store
+from .cases import COUNTED, Bucket, Symbols, count_sizes
+from .cost import Estimate, estimate, figures_of, gpu_of
+from .evaluate import Job, compile_module
+from .pool import Inline, Processes, plain
+from .references import write_cases
+from .result import Result, Row, why_lost
+from .space import Candidate, Kernel, Schedule, candidates, spelled, target_named, why_not
+
+#: what a candidate must be faster by than the default
+_TELLING = 0.01
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A program as the tuner sees it: its IR, which names it, and whether its backward counts."""
+
+    name: str
+    text: str
+    plain: str
+    differentiate: bool = True
+
+
+class Progress(Protocol):
+    """Who is told how far a run is."""
+
+    def begin(self, total: int, what: str) -> None: ...
+    def advance(self, what: str) -> None: ...
+
+
+class Silent:
+    """Tells nobody."""
+
+    def begin(self, total: int, what: str) -> None: ...
+    def advance(self, what: str) -> None: ...
+
+
+@dataclass
+class Options:
+    """How to tune. ``candidates`` gives schedules to try by place or role in the place of those generated; ``limit`` is
+    how many are generated for a kernel; ``gpu`` names whose rates the cost model takes; ``compile`` replaces the
+    compiler, and keeps all work in this process; ``time`` times a compiled candidate on a GPU."""
+
+    candidates: Mapping[str, Sequence[Schedule]] | None = None
+    limit: int = 16
+    gpu: str | None = None
+    jobs: int | None = None
+    longest: int = COUNTED
+    inputs: Mapping[str, np.ndarray] = field(default_factory=dict)
+    compile: Callable[..., Any] | None = None
+    time: Any = None
+    progress: Progress = field(default_factory=Silent)
+
+
+@dataclass
+class _Trial:
+    """A candidate of a kernel, and what became of it."""
+
+    place: str
+    schedules: dict[str, list[int]]
+    counted: list[str]
+    checked: list[str]
+    candidate: Candidate
+    default: bool
+    record: dict[str, Any] | None = None
+    reused: bool = False
+
+
+def tune_subject(subject: Subject, target: str, sizes: Mapping[str, int], options: Options) -> Result:
+    """Tune; see ``weft.tuning.tune``."""
+    return _Run(subject, target, sizes, options).result()
+
+
+class _Run:
+    def __init__(self, subject: Subject, target: str, sizes: Mapping[str, int], options: Options) -> None:
+        self.subject, self.target, self.options = subject, target_named(target), options
+        self.started = time.perf_counter()
+        self.seed = secrets.randbits(32)
+        self.gpu = gpu_of(target, options.gpu)
+        self.base = {"target": target, "differentiate": subject.differentiate}
+        self.compile = options.compile or compile_module
+        _, self.info = compile_module(subject.text, subject.name, self.base)
+        self.kernels = [Kernel.of(facts) for facts in self.info["schedules"]]
+        inputs = next(each for each in self.info["programs"] if each["name"] == subject.name)["inputs"]
+        self.symbols = Symbols.of(inputs)
+        missing = [name for name in self.symbols.all() if name not in sizes]
+        if missing:
+            raise ValueError(f"expected the sizes {', '.join(missing)} of '{subject.name}'")
+        if not self.kernels:
+            raise ValueError(f"expected a program with attention, but '{subject.name}' has none to tune")
+        self.sizes = {name: int(sizes[name]) for name in self.symbols.all()}
+        self.bucket = Bucket.of(self.symbols, self.sizes)
+        self.measured = self.reused = 0
+
+    def result(self) -> Result:
+        folder = tempfile.mkdtemp(prefix="weft-tune-")
+        pool = Inline(self.options.compile) if self.options.compile else Processes(self.options.jobs)
+        self.cases, self.pool, self.written = folder, pool, False
+        try:
+            trials = [trial for kernel in self.kernels for trial in self._trials(kernel)]
+            self._measure(trials, "candidates")
+            rows, schedules = self._rank(trials)
+            together, seconds, default_seconds = self._together(rows, schedules)
+        finally:
+            pool.close()
+            shutil.rmtree(folder, ignore_errors=True)
+        if together and together[0].status != "chosen":
+            schedules = {}
+        return Result(
+            program=self.subject.name,
+            target=self.target.name,
+            device=self._device(),
+            sizes=self.sizes,
+            bucket=str(self.bucket),
+            guards=self.bucket.manifest(),
+            seed=self.seed,
+            rows=tuple(rows + together),
+            schedules=schedules,
+            seconds=seconds,
+            default_seconds=default_seconds,
+            measured=self.measured,
+            reused=self.reused,
+            elapsed=time.perf_counter() - self.started,
+            notes=tuple(self._notes()),
+        )
+
+    # ---- Candidates
+
+    def _trials(self, kernel: Kernel) -> list[_Trial]:
+        part = "" if kernel.role == "forward" else ".backward"
+        return [
+            _Trial(
+                place=kernel.place,
+                schedules={} if each.schedule == kernel.schedule else {kernel.place: list(each.schedule)},
+                counted=[part],
+                checked=[part],
+                candidate=each,
+                default=each.schedule == kernel.schedule,
+            )
+            for each in self._candidates(kernel)
+        ]
+
+    def _candidates(self, kernel: Kernel) -> list[Candidate]:
+        given = self.options.candidates
+        if given is None:
+            return candidates(kernel, self.target, self.options.limit)
+        wanted = given.get(kernel.place, given.get(kernel.role, ()))
+        # the default is always among them: the others are held against it
+        schedules = dict.fromkeys([kernel.schedule, *wanted])
+        return [Candidate(each, why_not(each, kernel, self.target)) for each in schedules]
+
+    # ---- Measuring
+
+    def _key(self, trial: _Trial) -> str:
+        count = self.sizes if self.options.inputs else count_sizes(self.symbols, self.sizes, self.options.longest)
+        return store.measurement(
+            {
+                "program": store.program_hash(self.subject.plain),
+                "differentiate": self.subject.differentiate,
+                "target": self.target.name,
+                "schedules": trial.schedules,
+                "functions": trial.counted,
+                "sizes": self.sizes,
+                "counted": count,
+                "device": self.options.time.name if self.options.time else "simulator",
+            }
+        )
+
+    def _measure(self, trials: Sequence[_Trial], what: str) -> None:
+        """Fill in the trials' records: from the store, or by measuring, each stored as soon as it is there."""
+        waiting = []
+        for trial in trials:
+            if trial.candidate.dropped:
+                trial.record = {"status": "dropped", "reason": trial.candidate.dropped, "launches": []}
+                continue
+            trial.record = store.read(self._key(trial)) if self.options.compile is None else None
+            trial.reused = trial.record is not None
+            self.reused += trial.reused and what == "candidates"
+            if not trial.reused:
+                waiting.append(trial)
+        self.options.progress.begin(len(waiting), what)
+        if not waiting:
+            return
+        self._write_cases()
+        for number, record in self.pool.run([self._job(trial) for trial in waiting]):
+            trial = waiting[number]
+            if self.options.time and record["status"] == "right":
+                record = self.options.time.measure(record, self._job(trial))
+            trial.record = plain(record)
+            self.measured += what == "candidates"
+            # (what failed for a reason outside of the candidate is tried again the next time)
+            if record["status"] != "failed" and self.options.compile is None:
+                store.write(self._key(trial), trial.record)
+            self.options.progress.advance(f"{trial.place} {spelled(trial.candidate.schedule)}")
+
+    def _job(self, trial: _Trial) -> Job:
+        return Job(
+            text=self.subject.text,
+            name=self.subject.name,
+            target=self.target.name,
+            differentiate=self.subject.differentiate and trial.checked != [""],
+            schedules=trial.schedules,
+            checked=trial.checked,
+            counted=trial.counted,
+            sizes=self.sizes,
+            cases=self.cases,
+            simulate=self.options.time is None,
+        )
+
+    def _write_cases(self) -> None:
+        if not self.written:
+            subject, options = self.subject, self.options
+            write_cases(
+                compile_module, subject.text, subject.name, self.base, self.sizes, options.inputs, options.longest,
+                self.seed, self.cases,
+            )  # fmt: skip
+            self.written = True
+
+    # ---- Ranking
+
+    def _row(self, trial: _Trial) -> Row:
+        record = trial.record or {"status": "failed", "reason": "not measured"}
+        launches = tuple(figures_of(each) for each in record.get("launches", ()))
+        estimates = tuple(estimate(each, self.target, self.gpu) for each in launches)
+        seconds = record.get("seconds", _sum(estimates)) if record["status"] == "right" else None
+        status = {"right": "lost", "failed": "refused"}.get(record["status"], record["status"])
+        return Row(
+            place=trial.place,
+            schedule=trial.candidate.schedule,
+            status=status,
+            reason=record.get("reason", ""),
+            seconds=seconds,
+            default=trial.default,
+            reused=trial.reused,
+            launches=launches,
+            estimates=estimates,
+        )
+
+    def _rank(self, trials: Iterable[_Trial]) -> tuple[list[Row], dict[str, Schedule]]:
+        """Rows in the candidates' order, and the winners that are not the default."""
+        rows: list[Row] = []
+        schedules: dict[str, Schedule] = {}
+        by_place: dict[str, list[Row]] = {}
+        for trial in trials:
+            by_place.setdefault(trial.place, []).append(self._row(trial))
+        for place, found in by_place.items():
+            default = next(row for row in found if row.default)
+            if default.seconds is None:
+                raise ValueError(f"the default schedule {spelled(default.schedule)} of {place}: {default.reason}")
+            # the default stays where nothing is faster by more than the model can tell
+            winner = min(found, key=lambda row: row.seconds if row.seconds is not None else np.inf)
+            if winner.seconds is not None and winner.seconds > (1 - _TELLING) * default.seconds:
+                winner = default
+            if not winner.default:
+                schedules[place] = winner.schedule
+            for row in found:
+                if row is winner:
+                    rows.append(dataclasses.replace(row, status="chosen"))
+                elif row.status == "lost":
+                    rows.append(dataclasses.replace(row, reason=why_lost(row, winner)))
+                else:
+                    rows.append(row)
+        return rows, schedules
+
+    def _together(self, rows: Sequence[Row], schedules: Mapping[str, Schedule]) -> tuple[list[Row], float, float]:
+        """The winners in one program, run whole: (rows of it, its seconds, the default's)."""
+        parts = ["", ".forward", ".backward"] if self._differentiated() else [""]
+        counted = [part for part in parts if part != ".forward"]
+
+        def trial(chosen: dict[str, list[int]], default: bool) -> _Trial:
+            return _Trial("together", chosen, counted, parts, Candidate((0, 0, 0, 0)), default)
+
+        both = [trial({}, True)]
+        if schedules:
+            both.append(trial({place: list(schedule) for place, schedule in schedules.items()}, False))
+        self._measure(both, "the choice")
+        default, *others = (dataclasses.replace(self._row(each), schedule=()) for each in both)  # type: ignore[arg-type]
+        if default.seconds is None:
+            raise ValueError(f"the default schedules of '{self.subject.name}': {default.reason}")
+        if not others:
+            return [], default.seconds, default.seconds
+        chosen = others[0]
+        if chosen.seconds is None:
+            return [dataclasses.replace(default, status="chosen"), chosen], default.seconds, default.seconds
+        if chosen.seconds >= default.seconds:
+            row = dataclasses.replace(chosen, reason=why_lost(chosen, default))
+            return [dataclasses.replace(default, status="chosen"), row], default.seconds, default.seconds
+        winner = dataclasses.replace(chosen, status="chosen")
+        loser = dataclasses.replace(default, reason=why_lost(default, chosen))
+        return [winner, loser], chosen.seconds, default.seconds
+
+    def _differentiated(self) -> bool:
+        return any(each["name"] == f"{self.subject.name}.backward" for each in self.info["programs"])
+
+    # ---- What is said beside
+
+    def _device(self) -> str:
+        return self.options.time.name if self.options.time else f"{self.gpu.name}, by the cost model"
+
+    def _notes(self) -> Iterable[str]:
+        if self.options.time:
+            return
+        counted = self.sizes if self.options.inputs else count_sizes(self.symbols, self.sizes, self.options.longest)
+        if counted != self.sizes:
+            spelt = ", ".join(f"{name} = {size}" for name, size in counted.items())
+            yield f"Counted on the simulator with {spelt}, times the blocks of the whole grid."
+
+
+def _sum(estimates: Iterable[Estimate]) -> float:
+    return sum(each.seconds for each in estimates)
