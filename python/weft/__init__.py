@@ -8,6 +8,7 @@ libraries.
                                   them, weft.draw(pattern, path) draws them
     weft.attention                attend, sema: mechanisms as one call each
     weft.nn                       torch.nn.Modules over these
+    weft.tuning.tune(f, *args)    schedules tried, checked and ranked; the best are kept for calls and libraries
     @weft.jit                     a tile kernel: kernel[grid](*args, BLOCK=64, num_warps=4); weft.language is its
     language
     weft.compile(fn, ...)         a PTX library from a kernel
@@ -139,7 +140,19 @@ _NAMES = {
     "where": "weft.programs.elementwise",
     "window": "weft.patterns",
 }
-_MODULES = ("attention", "cli", "compiler", "demo", "language", "nn", "programs", "runtime", "simulator", "testing")
+_MODULES = (
+    "attention",
+    "cli",
+    "compiler",
+    "demo",
+    "language",
+    "nn",
+    "programs",
+    "runtime",
+    "simulator",
+    "testing",
+    "tuning",
+)
 
 __all__ = [
     "CompilationError",

@@ -12,7 +12,8 @@ from weft.cli.files import load_file, select
 
 DESCRIPTION = """\
 Compiles a program of FILE.py and prints what it became: the launches of its forward and of its backward, with grid,
-warps, shared memory, and the bytes that they read and write at least. Input types come from the annotations or from
+warps, shared memory, and the bytes that they read and write at least, and the schedule of every attention's kernels,
+which 'weft tune' may have chosen for these sizes. Input types come from the annotations or from
 --signature, as for 'weft compile'; --sizes says what the symbols among the sizes are."""
 
 
@@ -39,6 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Compile and print."""
     from weft.programs.compiled import compiled, stages
     from weft.programs.explain import explain
+    from weft.tuning import store
 
     path, _, name = arguments.file.partition(":")
     program, _ = select(load_file(pathlib.Path(path)), path, name, ("__weft_program__",), "program")
@@ -48,7 +50,9 @@ def run(arguments: argparse.Namespace) -> int:
         whole = arguments.stage == "python"
         print(traced.plain if whole else stages(traced, arguments.stage, arguments.target, differentiate))
         return 0
-    found = explain(compiled(traced, arguments.target, differentiate), _sizes(arguments.sizes))
+    sizes = _sizes(arguments.sizes)
+    schedules = store.chosen(traced.plain, arguments.target, sizes)
+    found = explain(compiled(traced, arguments.target, differentiate, schedules), sizes)
     print(json.dumps(found.as_dict(), indent=2) if arguments.json else found)
     return 0
 

@@ -102,14 +102,26 @@ def _print_program(console: Any, program: Any) -> None:
         markup=False,
     )
     names = [each["name"] for each in (*program.inputs, *program.outputs)]
-    table = Table("target", "launch", "grid", "writes", "zeroed")
+    table = Table("target", "sizes", "launch", "grid", "writes", "zeroed")
     for variant in program.variants:
         tensors = [*names, *(f"buffer {number}" for number in range(len(variant["buffers"])))]
         for index, launch in enumerate(variant["launches"]):
             writes, zeroed = (", ".join(tensors[number] for number in launch[key]) for key in ("writes", "zeroed"))
             target = variant["target"] if index == 0 else ""
-            table.add_row(target, launch["kernel"], " x ".join(launch["grid"]), writes, zeroed)
+            sizes = _dispatched(variant) if index == 0 else ""
+            table.add_row(target, sizes, launch["kernel"], " x ".join(launch["grid"]), writes, zeroed)
     console.print(table)
+
+
+def _dispatched(variant: dict[str, Any]) -> str:
+    """The sizes that a plan is taken for: the first that fits is."""
+    guards = variant.get("guards", [])
+    bounds = []
+    for guard in guards:
+        low = f"{guard['at_least']} ≤ " if "at_least" in guard else ""
+        high = f" < {guard['below']}" if "below" in guard else ""
+        bounds.append(f"{low}{guard['size']}{high}")
+    return ", ".join(bounds) or "all others"
 
 
 def _guarded(kind: str, name: str, guards: list[dict[str, Any]]) -> str:

@@ -49,7 +49,7 @@ def add(commands: Any) -> None:
     part.add_argument("--signature", metavar="S", help="types of the inputs, and values of the other arguments")
     part.add_argument("--sizes", action="append", metavar="B=1,N=1024", help="sizes to tune for; repeat for more")
     part.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy",
-                      help="an input that cannot be made up, such as lengths; give all then")  # fmt: skip
+                      help="an input that cannot be made up, such as lengths; no size is reduced then")  # fmt: skip
     part.add_argument("--candidate", action="append", default=[], metavar="[N.]ROLE=RxCxWxS",
                       help="a schedule to try, in the place of those generated: rows, columns, warps, stages of the "
                       "role forward, backward.query or backward.keys (of attention N); repeat for more")  # fmt: skip
@@ -67,35 +67,57 @@ def run(arguments: argparse.Namespace) -> int:
     """Tune, print a table for each target and sizes, and write what is asked for."""
     from weft.tuning.table import show
 
-    if bool(arguments.file) == bool(arguments.library):
-        print("weft tune: expected either FILE.py or --library DIR", file=sys.stderr)
+    if wrong := _wrong_usage(arguments):
+        print(f"weft tune: {wrong}", file=sys.stderr)
         return 2
     results = []
     with _progress() as progress:
-        for result in _results(arguments, progress):
+        for result in (_of_library if arguments.library else _of_program)(arguments, progress):
             results.append(result)
             if not arguments.json:
                 from rich.console import Console
 
-                show(result, Console(soft_wrap=False, width=None if sys.stdout.isatty() else 160))
+                show(result, Console(width=None if sys.stdout.isatty() else 160))
     if arguments.json:
         print(json.dumps([result.as_dict() for result in results], indent=2))
+    elif written := arguments.library or arguments.out:
+        print(f"wrote {written}")
     return 0
 
 
-def _results(arguments: argparse.Namespace, progress: Any) -> Iterator[Any]:
+def _wrong_usage(arguments: argparse.Namespace) -> str:
+    if bool(arguments.file) == bool(arguments.library):
+        return "expected either FILE.py or --library DIR"
+    for option in ("signature", "out", "input"):
+        if arguments.library and getattr(arguments, option):
+            return f"expected no --{option} with --library, which is written anew from what is in it"
+    if arguments.limit < 1 or arguments.longest < 1 or (arguments.jobs is not None and arguments.jobs < 1):
+        return "expected --limit, --longest and --jobs to be at least 1"
+    return ""
+
+
+def _of_program(arguments: argparse.Namespace, progress: Any) -> Iterator[Any]:
+    import numpy as np
+
     from weft.tuning.run import tune
 
     path, _, name = arguments.file.partition(":")
     program, _ = select(load_file(pathlib.Path(path)), path, name, ("__weft_program__",), "program")
-    targets = (arguments.target or "sm_80").split(",")
+    targets = [target.strip() for target in (arguments.target or "sm_80").split(",")]
+    inputs = {}
+    for text in arguments.input:
+        given, sign, file = text.partition("=")
+        if not sign:
+            raise ValueError(f"expected an input such as lengths=lengths.npy, but got '{text}'")
+        inputs[given] = np.load(file)
     for target in targets:
         for sizes in arguments.sizes or [""]:
             yield tune(
                 program,
-                target=target.strip(),
+                target=target,
                 sizes=_sizes(sizes),
                 signature=arguments.signature,
+                inputs=inputs,
                 candidates=_candidates(arguments.candidate),
                 progress=progress,
                 backward=not arguments.forward_only,
@@ -104,6 +126,24 @@ def _results(arguments: argparse.Namespace, progress: Any) -> Iterator[Any]:
                 gpu=arguments.gpu,
                 jobs=arguments.jobs,
             )
+    if arguments.out:
+        program.compile(targets, arguments.signature, arguments.out, differentiate=not arguments.forward_only)
+
+
+def _of_library(arguments: argparse.Namespace, progress: Any) -> Iterator[Any]:
+    from weft.tuning.libraries import tune_library
+    from weft.tuning.tuner import Options
+
+    options = Options(
+        candidates=_candidates(arguments.candidate),
+        limit=arguments.limit,
+        gpu=arguments.gpu,
+        jobs=arguments.jobs,
+        longest=arguments.longest,
+        progress=progress,
+    )
+    targets = [target.strip() for target in arguments.target.split(",")] if arguments.target else []
+    yield from tune_library(arguments.library, [_sizes(each) for each in arguments.sizes or [""]], options, targets)
 
 
 def _candidates(texts: list[str]) -> dict[str, list[Any]] | None:

@@ -8,10 +8,8 @@ from typing import Any
 
 import torch
 
-from ..compiler.jit import _target
-from ..runtime.devices import device_for
-from .compiled import Compiled, compiled
-from .running import Saved, backward, run
+from .compiled import Compiled
+from .running import Saved, backward, run, tuned
 from .trace import Traced
 
 
@@ -40,5 +38,5 @@ class _Program(torch.autograd.Function):
 
 def differentiable(traced: Traced, arrays: Sequence[Any]) -> tuple[Any, ...]:
     """A program's results on torch tensors, with their history."""
-    form = compiled(traced, _target(device_for(tuple(arrays))), True)
+    form = tuned(traced, arrays, True)
     return tuple(_Program.apply(form, *arrays))

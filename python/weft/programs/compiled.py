@@ -6,7 +6,8 @@ from __future__ import annotations
 import functools
 import json
 import threading
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..compiler import cache
@@ -16,16 +17,20 @@ from ..compiler.lower import native_context
 from .trace import Traced
 
 STAGES = ("attn", "launches", "tile", "warp", "pipelined", "llvm")
-_FORMAT = 1  # of a cache entry
+_FORMAT = 2  # of a cache entry
 _lock = threading.RLock()
-_compiled: dict[tuple[str, str, bool], Compiled] = {}
+_compiled: dict[tuple[str, str, bool, str], Compiled] = {}
+
+#: rows, columns, warps and stages by attention and role: {"0.forward": [128, 64, 4, 3]}
+Schedules = Mapping[str, Sequence[int]]
 
 
 @dataclass
 class Compiled:
     """``ptx`` is one module of all kernels; ``info`` is what the compiler reports: "kernels" (entry, num_warps,
-    shared_bytes), "programs" (the plans), "times_ms". With ``differentiate`` there are plans of three functions: the
-    program's name, and that with .forward and .backward.
+    shared_bytes), "programs" (the plans), "schedules", "times_ms". With ``differentiate`` there are plans of three
+    functions: the program's name, and that with .forward and .backward. ``schedules`` are those that were chosen, where
+    they are not the default; ``guards`` the sizes that they were chosen for, as a plan in a library has them.
     """
 
     traced: Traced
@@ -34,6 +39,8 @@ class Compiled:
     ptx: str
     info: dict[str, Any]
     cached: bool = False
+    schedules: Schedules = field(default_factory=dict)
+    guards: tuple[Mapping[str, Any], ...] = ()
 
     @functools.cached_property
     def library(self) -> Any:
@@ -51,24 +58,26 @@ class Compiled:
         raise CompilationError(f"expected a program '{wanted}' of the compiler, but it made none")
 
 
-def compiled(traced: Traced, target: str, differentiate: bool) -> Compiled:
+def compiled(traced: Traced, target: str, differentiate: bool, schedules: Schedules | None = None) -> Compiled:
     """The program compiled, from the caches or by the compiler. Raises CompilationError at the user's line."""
-    known = (traced.text, target, differentiate)
+    chosen = {place: list(schedule) for place, schedule in sorted((schedules or {}).items())}
+    known = (traced.text, target, differentiate, json.dumps(chosen))
     with _lock:
         found = _compiled.get(known)
         if found is None:
-            found = _compiled[known] = _build(traced, target, differentiate)
+            found = _compiled[known] = _build(traced, target, differentiate, chosen)
         return found
 
 
-def _build(traced: Traced, target: str, differentiate: bool) -> Compiled:
-    name = cache.key([_FORMAT, "program", traced.text, target, differentiate, _compiler_fingerprint()])
+def _build(traced: Traced, target: str, differentiate: bool, schedules: dict[str, list[int]]) -> Compiled:
+    name = cache.key([_FORMAT, "program", traced.text, target, differentiate, schedules, _compiler_fingerprint()])
     entry = cache.read(name)
     if entry is not None:
-        return Compiled(traced, target, differentiate, entry["ptx"], entry["info"], cached=True)
-    ptx, info = _compile(traced, {"target": target, "differentiate": differentiate})
+        ptx, info = entry["ptx"], entry["info"]
+        return Compiled(traced, target, differentiate, ptx, info, cached=True, schedules=schedules)
+    ptx, info = _compile(traced, {"target": target, "differentiate": differentiate, "schedules": schedules})
     cache.write(name, {"ptx": ptx, "info": info})
-    return Compiled(traced, target, differentiate, ptx, info)
+    return Compiled(traced, target, differentiate, ptx, info, schedules=schedules)
 
 
 def _compile(traced: Traced, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -50,6 +50,10 @@ class Explanation:
     times_ms: Mapping[str, float]
     cached: bool
     parts: tuple[Part, ...]
+    schedules: Mapping[str, str]
+    """rows, columns, warps and stages of every attention's kernels: {"0.forward": "128x64x4x3"}"""
+    tuned: tuple[str, ...]
+    """which of them were chosen by ``weft tune``"""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -57,6 +61,9 @@ class Explanation:
     def __str__(self) -> str:
         made = "taken from the cache" if self.cached else "compiled"
         lines = [f"{self.program} for {self.target}, {made}; the compiler took {self.times_ms.get('total', 0):.0f} ms"]
+        for place, schedule in self.schedules.items():
+            chosen = ", tuned" if place in self.tuned else ""
+            lines.append(f"  attention {place.replace('.', ', ', 1)}: schedule {schedule}{chosen}")
         for part in self.parts:
             lines += ["", f"{part.name}({', '.join(part.inputs)})", f"  -> {', '.join(part.outputs)}"]
             kept = f", {_bytes(part.workspace_bytes)} of workspace" if part.workspace_bytes else ""
@@ -98,7 +105,12 @@ def explain(form: Compiled, sizes: Mapping[str, int]) -> Explanation:
     if symbols - set(sizes):
         raise Error(f"expected the sizes {', '.join(sorted(symbols - set(sizes)))} of '{form.traced.name}'")
     parts = tuple(_part(plan, form, sizes) for plan in form.info["programs"])
-    return Explanation(form.traced.name, form.target, form.info.get("times_ms", {}), form.cached, parts)
+    schedules = {
+        f"{each['attend']}.{each['role']}": "x".join(map(str, each["schedule"]))
+        for each in form.info.get("schedules", [])
+    }
+    times = form.info.get("times_ms", {})
+    return Explanation(form.traced.name, form.target, times, form.cached, parts, schedules, tuple(form.schedules))
 
 
 def _part(plan: Mapping[str, Any], form: Compiled, sizes: Mapping[str, int]) -> Part:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import json
 import os
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,40 +13,62 @@ from typing import Any
 
 from .compiled import Compiled, compiled
 from .program import Program
+from .trace import Traced
 
 _ELEMENTS = {"f16": "fp16", "f32": "fp32", "f64": "fp64"}
 
 
 def parts(forms: Sequence[Compiled]) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, str]]:
-    """Kernels and programs of a manifest, and the PTX files, of one program compiled for several targets.
+    """Kernels and programs of a manifest, and the files, of one program compiled for several targets and buckets.
 
-    Kernels are named after the program, "sema.attend", so that several programs share a library.
+    Kernels are named after the program, "sema.attend", so that several programs share a library. The program's IR goes
+    with it, for those who tune the library. Of each target, forms with guards come before the one without.
     """
     kernels: dict[str, dict[str, Any]] = {}
     programs: dict[str, dict[str, Any]] = {}
     files: dict[str, str] = {}
     # the newest target comes first: it is preferred
     for form in sorted(forms, key=lambda form: form.target, reverse=True):
-        file = f"{form.traced.name}.{form.target}.ptx"
-        files[file] = form.ptx
+        file = f"{form.traced.name}.{form.target}{_tag(form)}.ptx"
+        ir = f"{form.traced.name}.attn.mlir"
+        files[ir] = form.traced.text
         facts = {kernel["entry"]: kernel for kernel in form.info["kernels"]}
         for plan in form.info["programs"]:
+            known = programs.setdefault(plan["name"], {**plan, "variants": []})
+            if plan["name"] == form.traced.name:
+                known["source"] = {"ir": ir, "differentiate": form.differentiate}
+            if form.guards and not _concerns(form, plan["name"]):
+                continue
+            files[file] = form.ptx
             for variant in plan["variants"]:
                 for launch in variant["launches"]:
                     _add_kernel(kernels, form, file, facts[launch["kernel"]])
-            known = programs.setdefault(plan["name"], {**plan, "variants": []})
             known["variants"] += [_renamed(variant, form) for variant in plan["variants"]]
     return list(kernels.values()), list(programs.values()), files
 
 
+def _tag(form: Compiled) -> str:
+    """What tells the names of a tuned form from those of the default."""
+    if not form.schedules:
+        return ""
+    return ".t" + hashlib.sha256(json.dumps(form.schedules, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def _concerns(form: Compiled, name: str) -> bool:
+    """Whether a function's kernels are among those that the form's schedules are for."""
+    backward = name == f"{form.traced.name}.backward"
+    return any((".backward." in place) == backward for place in form.schedules)
+
+
 def _kernel_name(form: Compiled, entry: str) -> str:
     """Of a kernel in the library. Its parameters may differ by target, and so does its name then."""
-    return f"{form.traced.name}.{entry}.{form.target}"
+    return f"{form.traced.name}.{entry}.{form.target}{_tag(form)}"
 
 
 def _renamed(variant: Mapping[str, Any], form: Compiled) -> dict[str, Any]:
     launches = [{**launch, "kernel": _kernel_name(form, launch["kernel"])} for launch in variant["launches"]]
-    return {**variant, "launches": launches}
+    guards = {"guards": list(form.guards)} if form.guards else {}
+    return {**variant, **guards, "launches": launches}
 
 
 def _add_kernel(kernels: dict[str, dict[str, Any]], form: Compiled, file: str, facts: Mapping[str, Any]) -> None:
@@ -81,6 +105,20 @@ def _source(form: Compiled) -> dict[str, Any]:
     return {"file": file, "line": line, "sha256": hashlib.sha256(form.traced.plain.encode()).hexdigest()}
 
 
+def tuned_forms(traced: Traced, target: str, differentiate: bool) -> list[Compiled]:
+    """A program compiled for a target: for each bucket of sizes that ``weft tune`` chose schedules for, and for all
+    others."""
+    from ..tuning import store
+
+    forms = []
+    for choice in store.choices(store.program_hash(traced.plain), target):
+        if choice["schedules"]:
+            guards = tuple({"size": size, "at_least": low, "below": high} for size, low, high in choice["guards"])
+            form = compiled(traced, target, differentiate, choice["schedules"])
+            forms.append(dataclasses.replace(form, guards=guards))
+    return [*forms, compiled(traced, target, differentiate)]
+
+
 def compile_program(
     program: Program,
     target: str | Iterable[str],
@@ -96,9 +134,8 @@ def compile_program(
     traced = program.declare(signature, constants)
     if out is None and len(names) != 1:
         raise TypeError(f"expected 'out', the directory of the library, for {len(names)} targets")
-    forms = [compiled(traced, name, differentiate) for name in names]
     if out is None:
-        return forms[0].library
-    kernels, programs, files = parts(forms)
+        return compiled(traced, names[0], differentiate).library
+    kernels, programs, files = parts([form for name in names for form in tuned_forms(traced, name, differentiate)])
     write_library(out, kernels, files, programs)
     return load(out)

@@ -36,7 +36,7 @@ def call(program: Program, given: Call) -> Any:
 
         results = list(differentiable(traced, arrays))
     else:
-        results = run(compiled(traced, _target(device_for(tuple(arrays))), False), "", arrays)
+        results = run(tuned(traced, arrays, False), "", arrays)
     return rebuild(traced.result, lambda number: results[number] if number >= 0 else arrays[-1 - number])
 
 
@@ -44,7 +44,7 @@ def forward(program: Program, given: Call) -> tuple[Any, Saved]:
     """The results, and what the backward needs."""
     traced = program.trace(given)
     arrays = _alike([*given.arrays, *traced.captured])
-    form = compiled(traced, _target(device_for(tuple(arrays))), True)
+    form = tuned(traced, arrays, True)
     results = run(form, ".forward", arrays)
     count = len(traced.outputs)
     saved = Saved(form, tuple(arrays), tuple(results[count:]))
@@ -80,7 +80,19 @@ def backward(saved: Saved, gradients: Sequence[Any]) -> Mapping[str, Any]:
 
 def form_of(traced: Traced, given: Call, differentiate: bool, target: str | None = None) -> Compiled:
     """The compiled form for a call's arrays."""
-    return compiled(traced, target or _target(device_for((*given.arrays, *traced.captured))), differentiate)
+    return tuned(traced, [*given.arrays, *traced.captured], differentiate, target)
+
+
+def tuned(traced: Traced, arrays: Sequence[Any], differentiate: bool, target: str | None = None) -> Compiled:
+    """The compiled form for arrays: by the schedules that ``weft tune`` chose for their sizes, or by the default."""
+    from ..tuning import store
+    from .plans import bind
+
+    target = target or _target(device_for(tuple(arrays)))
+    if not store.choices(store.program_hash(traced.plain), target):
+        return compiled(traced, target, differentiate)
+    sizes = bind({"inputs": [{"dims": each.dims} for each in traced.inputs]}, arrays)
+    return compiled(traced, target, differentiate, store.chosen(traced.plain, target, sizes))
 
 
 def _alike(arrays: Sequence[Any]) -> list[Any]:
@@ -109,4 +121,4 @@ def run(form: Compiled, part: str, arrays: Sequence[Any]) -> list[Any]:
     return list(form.library.program(form.traced.name + part).run(arrays))
 
 
-__all__ = ["Saved", "Traced", "backward", "call", "forward", "run"]
+__all__ = ["Saved", "Traced", "backward", "call", "forward", "run", "tuned"]

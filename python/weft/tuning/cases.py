@@ -72,7 +72,10 @@ class Bucket:
 
     def holds(self, sizes: Mapping[str, int]) -> bool:
         """Whether the sizes are in the bucket."""
-        return all(low <= evaluate(name, sizes) < high for name, low, high in self.guards)
+        return all(
+            set(symbols_of(name)) <= set(sizes) and low <= evaluate(name, sizes) < high
+            for name, low, high in self.guards
+        )
 
     def __str__(self) -> str:
         return ", ".join(f"{low} ≤ {name} < {high}" for name, low, high in self.guards) or "all sizes"

@@ -58,6 +58,8 @@ class Estimate:
     """seconds that each resource is busy"""
     resident: int
     """blocks on a multiprocessor at once; 0 where none fits"""
+    filled: float = 1.0
+    """how much of the multiprocessors' time the blocks fill, for each has a whole number of them"""
 
     @property
     def limit(self) -> str:
@@ -91,22 +93,25 @@ def estimate(figures: Figures, target: Target, gpu: Gpu) -> Estimate:
     resources = _resources(figures, gpu)
     if resident == 0 or figures.blocks == 0:
         return Estimate(float("inf") if figures.blocks else 0.0, resources, resident)
-    # what a multiprocessor really holds, and how often it is filled anew
-    present = min(resident, ceil(figures.blocks / gpu.multiprocessors))
-    rounds = ceil(figures.blocks / (gpu.multiprocessors * present))
-    filled = figures.blocks / (rounds * gpu.multiprocessors * present)
-    # warps that a scheduler can choose from: with many, resources work side by side; with one, one after another
-    choice = max(1.0, present * figures.warps / 4)
-    longest = max(resources.values())
-    busy = (longest + (sum(resources.values()) - longest) / choice) / filled
+    # what one block costs one multiprocessor, which runs a whole number of them, as many at once as it holds
+    share = gpu.multiprocessors / figures.blocks
+    longest, whole = share * max(resources.values()), share * sum(resources.values())
+    each = ceil(figures.blocks / gpu.multiprocessors)
+    full, rest = divmod(each, resident)
     latency = _LATENCY_CYCLES / (gpu.clock * 1e9)
     steps = figures.barriers / (figures.blocks * figures.warps)
-    if figures.stages > 1:
+
+    def round_of(present: int) -> float:
+        # warps that a scheduler can choose from: with many, resources work side by side; with one, one after another
+        choice = max(1.0, present * figures.warps / 4)
+        busy = present * (longest + (whole - longest) / choice)
+        if figures.stages == 1:
+            return latency + busy + steps * latency
         # stages - 1 tiles are on their way while one is worked on
-        walked = max(busy, rounds * steps * latency / (figures.stages - 1))
-    else:
-        walked = busy + rounds * steps * latency
-    return Estimate(_LAUNCH_SECONDS + rounds * latency + walked, resources, resident)
+        return latency + max(busy, steps * latency / (figures.stages - 1))
+
+    seconds = _LAUNCH_SECONDS + full * round_of(resident) + (round_of(rest) if rest else 0.0)
+    return Estimate(seconds, resources, resident, figures.blocks / (each * gpu.multiprocessors))
 
 
 def _resources(figures: Figures, gpu: Gpu) -> dict[str, float]:

@@ -97,17 +97,15 @@ def why_lost(row: Row, winner: Row) -> str:
     if (row.spill_bytes or 0) > (winner.spill_bytes or 0):
         reasons.append(f"spills {row.spill_bytes} bytes")
     mine, theirs = _resources(row), _resources(winner)
-    more = {
-        name: mine[name] / theirs[name] for name in mine if theirs.get(name) and mine[name] >= 0.05 * max(mine.values())
-    }
-    for name, factor in sorted(more.items(), key=lambda item: -item[1])[:2]:
-        if factor > 1.02:
-            reasons.append(f"{factor:.2f} × {name}")
-    if row.resident is not None and winner.resident is not None and _warps(row) < _warps(winner):
+    # those that cost most more time first
+    more = sorted((name for name in mine if theirs.get(name)), key=lambda name: theirs[name] - mine[name])
+    for name in more[:2]:
+        if mine[name] > 1.02 * theirs[name]:
+            reasons.append(f"{mine[name] / theirs[name]:.2f} × {name}")
+    if _warps(row) < _warps(winner):
         reasons.append(f"{_warps(row)} warps at once, not {_warps(winner)}")
-    rounds = _last_round(row), _last_round(winner)
-    if not reasons and rounds[0] < rounds[1]:
-        reasons.append(f"its last round of blocks fills {rounds[0]:.0%} of the GPU")
+    if _filled(row) < _filled(winner) - 0.05:
+        reasons.append(f"its blocks fill {_filled(row):.0%} of the GPU, not {_filled(winner):.0%}")
     if not reasons:
         reasons.append("waits longer for memory")
     return f"{times:.2f} × the time: {', '.join(reasons)}"
@@ -127,11 +125,7 @@ def _warps(row: Row) -> int:
     return min((figures.warps * estimate.resident for figures, estimate in pairs), default=0)
 
 
-def _last_round(row: Row) -> float:
-    """Of the launch with most instructions, how full its last round of blocks is, taking 108 multiprocessors."""
-    pairs = zip(row.launches, row.estimates, strict=True)
-    figures, estimate = max(pairs, key=lambda pair: pair[0].warp_instructions, default=(None, None))
-    if figures is None or estimate is None or not estimate.resident:
-        return 1.0
-    rounds = figures.blocks / (108 * estimate.resident)
-    return rounds / -(-figures.blocks // (108 * estimate.resident))
+def _filled(row: Row) -> float:
+    """How much of the GPU the blocks of the longest launch fill."""
+    longest = max(row.estimates, key=lambda each: each.seconds, default=None)
+    return longest.filled if longest else 1.0

@@ -46,9 +46,9 @@ def tune(
     candidates: schedules by place ("0.forward") or role ("backward.keys"), "128x64x4x3" or tuples of rows, columns,
     warps and stages; without it ``limit`` neighbours of the default are tried for each kernel. backward: whether the
     gradient's kernels are tuned too. jobs: processes, one a core by default. longest: tokens that counters are taken on
-    at most. inputs: arrays by name (bf16 as uint16) where inputs are declared and some cannot be made up, all of them,
-    of the given sizes; a call's own arrays are taken where some of them hold integers. compile: (text, name, options)
-    -> (PTX, info), in the place of the compiler, all in this process; nothing is kept then.
+    at most. inputs: arrays by name (bf16 as uint16) for what cannot be made up, such as lengths, of the given sizes,
+    which are not reduced then; a call's own arrays are taken where some of them hold integers. compile: (text, name,
+    options) -> (PTX, info), in the place of the compiler, all in this process; nothing is kept then.
     """
     from weft.compiler.jit import _target
     from weft.programs.plans import bind
@@ -74,7 +74,7 @@ def tune(
         longest=longest,
         inputs=given,
         compile=compile,
-        time=_timer(),
+        time=timer() if compile is None else None,
         progress=progress or Silent(),
     )
     result = tune_subject(subject_of(traced, backward), target, sizes or {}, options)
@@ -119,7 +119,7 @@ def _bits(array: Any) -> np.ndarray:
     return found
 
 
-def _timer() -> Any:
+def timer() -> Any:
     """What times candidates: the default device, where that is a GPU."""
     from weft.runtime.devices import device, open_device
 

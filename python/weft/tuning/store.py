@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import json
 import threading
@@ -22,6 +23,7 @@ _lock = threading.RLock()
 _known: dict[tuple[str, str], list[dict[str, Any]]] = {}
 
 
+@functools.lru_cache(maxsize=4096)
 def program_hash(plain: str) -> str:
     """The hash that a program goes by: of its IR without locations."""
     return hashlib.sha256(plain.encode()).hexdigest()

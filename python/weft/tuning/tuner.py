@@ -109,6 +109,7 @@ class _Run:
         self.sizes = {name: int(sizes[name]) for name in self.symbols.all()}
         self.bucket = Bucket.of(self.symbols, self.sizes)
         self.measured = self.reused = 0
+        self.known: dict[str, dict[str, Any]] = {}
 
     def result(self) -> Result:
         folder = tempfile.mkdtemp(prefix="weft-tune-")
@@ -186,30 +187,36 @@ class _Run:
 
     def _measure(self, trials: Sequence[_Trial], what: str) -> None:
         """Fill in the trials' records: from the store, or by measuring, each stored as soon as it is there."""
-        waiting = []
+        waiting: dict[str, list[_Trial]] = {}  # those alike (a default is that of several kernels) wait for one
         for trial in trials:
             if trial.candidate.dropped:
                 trial.record = {"status": "dropped", "reason": trial.candidate.dropped, "launches": []}
                 continue
-            trial.record = store.read(self._key(trial)) if self.options.compile is None else None
+            key = self._key(trial)
+            trial.record = self.known.get(key) or (store.read(key) if self.options.compile is None else None)
             trial.reused = trial.record is not None
-            self.reused += trial.reused and what == "candidates"
             if not trial.reused:
-                waiting.append(trial)
+                waiting.setdefault(key, []).append(trial)
+            elif key not in self.known:
+                self.reused += what == "candidates"
+                self.known[key] = dict(trial.record or {})
         self.options.progress.begin(len(waiting), what)
         if not waiting:
             return
         self._write_cases()
-        for number, record in self.pool.run([self._job(trial) for trial in waiting]):
-            trial = waiting[number]
+        keys = list(waiting)
+        for number, record in self.pool.run([self._job(waiting[key][0]) for key in keys]):
+            key, alike = keys[number], waiting[keys[number]]
             if self.options.time and record["status"] == "right":
-                record = self.options.time.measure(record, self._job(trial))
-            trial.record = plain(record)
+                record = self.options.time.measure(record, self._job(alike[0]))
+            self.known[key] = plain(record)
+            for trial in alike:
+                trial.record = self.known[key]
             self.measured += what == "candidates"
             # (what failed for a reason outside of the candidate is tried again the next time)
             if record["status"] != "failed" and self.options.compile is None:
-                store.write(self._key(trial), trial.record)
-            self.options.progress.advance(f"{trial.place} {spelled(trial.candidate.schedule)}")
+                store.write(key, self.known[key])
+            self.options.progress.advance(f"{alike[0].place} {spelled(alike[0].candidate.schedule)}")
 
     def _job(self, trial: _Trial) -> Job:
         return Job(

@@ -1,0 +1,114 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Tuning a library: its programs' IR lies in it, so that neither their source nor what they were called with is needed.
+The library is written anew with a plan for each bucket.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from weft.compiler.diagnostics import Position
+from weft.programs.compiled import compiled
+from weft.programs.libraries import parts, tuned_forms
+from weft.programs.trace import Traced
+
+from .result import Result
+from .run import keep, timer
+from .tuner import Options, Subject, tune_subject
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A program of a library that can be compiled again."""
+
+    traced: Traced
+    differentiate: bool
+    targets: tuple[str, ...]
+
+
+def sources(library: Any) -> list[Source]:
+    """The programs of a library whose IR it holds."""
+    found = []
+    for program in library.manifest.get("programs", []):
+        kept = program.get("source")
+        if not kept:
+            continue
+        text = pathlib.Path(library.path, kept["ir"]).read_text(encoding="utf-8")
+        targets = tuple(dict.fromkeys(variant["target"] for variant in program["variants"]))
+        found.append(Source(_traced(library, program, text), kept["differentiate"], targets))
+    return found
+
+
+def _traced(library: Any, program: Mapping[str, Any], text: str) -> Traced:
+    from weft.compiler.lower import native_context
+
+    plain = native_context().context.parse(text, program["name"]).text()
+    entry = next((launch["kernel"] for v in program["variants"] for launch in v["launches"]), None)
+    source = next((k.get("source") for k in library.manifest["kernels"] if k["name"] == entry), None)
+    position = Position(source["file"], source["line"], 1) if source else None
+    return Traced(program["name"], position, text, plain, (), (), None, (), ())
+
+
+def tune_library(
+    path: str | os.PathLike[str], sizes: Sequence[Mapping[str, int]], options: Options, targets: Sequence[str] = ()
+) -> Iterator[Result]:
+    """Tune every program of a library that has attention, for its own targets or those given, and for each of the
+    sizes; then write it anew. Raises ValueError where there is nothing to tune."""
+    from weft.runtime.library import load
+
+    library = load(path)
+    known = sources(library)
+    if not known:
+        raise ValueError(
+            f"expected a library with the IR of its programs, but '{library.path}' has none: compile it with this Weft"
+        )
+    options.time = options.time or timer()
+    some = False
+    for source in known:
+        for target in source.targets:
+            if (targets and target not in targets) or not _has_attention(source, target):
+                continue
+            some = True
+            for each in sizes:
+                subject = Subject(source.traced.name, source.traced.text, source.traced.plain, source.differentiate)
+                result = tune_subject(subject, target, each, options)
+                keep(source.traced.plain, result)
+                yield result
+    if not some:
+        raise ValueError(f"expected a program with attention in '{library.path}', but it has none to tune")
+    rewrite(library, known)
+
+
+def _has_attention(source: Source, target: str) -> bool:
+    return bool(compiled(source.traced, target, source.differentiate).info["schedules"])
+
+
+def rewrite(library: Any, known: Sequence[Source]) -> None:
+    """Write a library anew, its programs with all that was chosen for them, and all else as it is."""
+    from weft.runtime.library import write_library
+
+    kernels: list[dict[str, Any]] = []
+    programs: list[dict[str, Any]] = []
+    files: dict[str, str | bytes] = {}
+    for source in known:
+        forms = [form for target in source.targets for form in tuned_forms(source.traced, target, source.differentiate)]
+        mine = parts(forms)
+        kernels += mine[0]
+        programs += mine[1]
+        files |= mine[2]
+    remade = {program["name"] for program in programs}
+    replaced = {launch["kernel"] for each in library.manifest.get("programs", []) if each["name"] in remade
+                for variant in each["variants"] for launch in variant["launches"]}  # fmt: skip
+    for program in library.manifest.get("programs", []):
+        if program["name"] not in remade:
+            programs.append(program)
+    for kernel in library.manifest["kernels"]:
+        if kernel["name"] not in replaced:
+            kernels.append(kernel)
+            for variant in kernel["variants"]:
+                files[variant["ptx"]] = pathlib.Path(library.path, variant["ptx"]).read_bytes()
+    write_library(library.path, kernels, files, programs)
