@@ -14,5 +14,7 @@ void attachMapAdjoint(mlir::MLIRContext &context);
 void attachAttendAdjoint(mlir::MLIRContext &context);
 /// attn.sum, prefix_mean, convolve, rope, rms_norm. (SequenceAdjoints.cpp)
 void attachSequenceAdjoints(mlir::MLIRContext &context);
+/// attn.shift, merge_units. (MergeAdjoints.cpp)
+void attachMergeAdjoints(mlir::MLIRContext &context);
 
 } // namespace weft

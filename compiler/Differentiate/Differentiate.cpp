@@ -5,8 +5,8 @@
 //                                          =>     func @f.backward(q, k, v, saved..., d_y) -> (d_q, d_k, d_v)
 //
 // The backward function visits the program's ops from last to first; each adds, through its DifferentiableOpInterface,
-// to the gradients of what it read. Saved are outputs and logarithms of normalisers of attention, nothing else:
-// whatever else is needed is computed again.
+// to the gradients of what it read. Saved are what merges give, outputs and logarithms of normalisers of attention,
+// nothing else: whatever else is needed is computed again.
 #include "compiler/Differentiate/Differentiate.h"
 #include "compiler/Differentiate/Adjoints.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -94,7 +94,7 @@ LogicalResult ProgramDifferentiation::addAdjoints(Gradients &gradients) {
     auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
     if (!differentiable) {
       auto error = op.emitOpError() << "has no derivative";
-      if (isa<attn::AttendBackwardOp, attn::ConvolveTapsGradOp>(op))
+      if (isa<attn::AttendBackwardOp, attn::ConvolveTapsGradOp, attn::SpreadOp>(op))
         error.attachNote() << "gradients of gradients are not supported: differentiate the program itself once";
       return failure();
     }
@@ -224,6 +224,7 @@ struct DifferentiatePass : PassWrapper<DifferentiatePass, OperationPass<ModuleOp
       attachMapAdjoint(*context);
       attachAttendAdjoint(*context);
       attachSequenceAdjoints(*context);
+      attachMergeAdjoints(*context);
     });
   }
   void runOnOperation() final {

@@ -97,12 +97,19 @@ Value Gradients::get(Value value, Type element) {
   return sum;
 }
 
-Value Gradients::addSavedArgument(OpResult result, attn::AttendOp op) {
+/// Whether what an op gives is kept for the backward rather than computed again.
+static bool isSaved(Operation *op) { return isa<attn::AttendOp, attn::MergeUnitsOp>(op); }
+
+Value Gradients::addSavedArgument(OpResult result) {
   WholeTensorType type = tensorType(result);
-  bool isOut = result == op.getOut();
-  if (isOut)
-    type = type.withElement(tensorType(op.getValues().front()).getElementType());
-  std::string name = (isOut ? "saved_out" : "saved_lse") + std::to_string(savedValues.size());
+  std::string name = "saved_units";
+  if (auto attend = dyn_cast<attn::AttendOp>(result.getOwner())) {
+    bool isOut = result == attend.getOut();
+    if (isOut)
+      type = type.withElement(tensorType(attend.getValues().front()).getElementType());
+    name = isOut ? "saved_out" : "saved_lse";
+  }
+  name += std::to_string(savedValues.size());
   savedValues.push_back({result, type, name});
   return block.insertArgument(programArguments + savedValues.size() - 1, type, result.getLoc());
 }
@@ -112,8 +119,8 @@ Value Gradients::primal(Value value) {
     return known;
   auto result = cast<OpResult>(value);
   Operation *op = result.getOwner();
-  if (auto attend = dyn_cast<attn::AttendOp>(op)) {
-    Value argument = addSavedArgument(result, attend);
+  if (isSaved(op)) {
+    Value argument = addSavedArgument(result);
     primals.map(value, argument);
     return argument;
   }

@@ -70,6 +70,11 @@ if TYPE_CHECKING:
     from weft.programs.elementwise import where as where
     from weft.programs.functions import rms_norm as rms_norm
     from weft.programs.functions import rope as rope
+    from weft.programs.functions import sum as sum
+    from weft.programs.merging import merge_decide as merge_decide
+    from weft.programs.merging import merge_loss as merge_loss
+    from weft.programs.merging import merge_units as merge_units
+    from weft.programs.merging import shift as shift
     from weft.programs.mixers import diag as diag
     from weft.programs.mixers import domain as domain
     from weft.programs.mixers import mean as mean
@@ -116,6 +121,9 @@ _NAMES = {
     "mask": "weft.patterns",
     "maximum": "weft.programs.elementwise",
     "mean": "weft.programs.mixers",
+    "merge_decide": "weft.programs.merging",
+    "merge_loss": "weft.programs.merging",
+    "merge_units": "weft.programs.merging",
     "minimum": "weft.programs.elementwise",
     "neighbourhood": "weft.patterns",
     "next_power_of_2": "weft.integers",
@@ -128,6 +136,7 @@ _NAMES = {
     "rope": "weft.programs.functions",
     "rsqrt": "weft.programs.elementwise",
     "select_blocks": "weft.selection",
+    "shift": "weft.programs.merging",
     "sigmoid": "weft.programs.elementwise",
     "silu": "weft.programs.elementwise",
     "sin": "weft.programs.elementwise",
@@ -135,6 +144,7 @@ _NAMES = {
     "sqrt": "weft.programs.elementwise",
     "span": "weft.patterns",
     "strided": "weft.patterns",
+    "sum": "weft.programs.functions",
     "tanh": "weft.programs.elementwise",
     "toeplitz": "weft.programs.mixers",
     "where": "weft.programs.elementwise",
@@ -187,6 +197,9 @@ __all__ = [
     "mask",
     "maximum",
     "mean",
+    "merge_decide",
+    "merge_loss",
+    "merge_units",
     "minimum",
     "neighbourhood",
     "next_power_of_2",
@@ -199,6 +212,7 @@ __all__ = [
     "rope",
     "rsqrt",
     "select_blocks",
+    "shift",
     "sigmoid",
     "silu",
     "sin",
@@ -206,6 +220,7 @@ __all__ = [
     "span",
     "sqrt",
     "strided",
+    "sum",
     "tanh",
     "toeplitz",
     "where",

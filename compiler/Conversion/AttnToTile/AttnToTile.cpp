@@ -74,9 +74,10 @@ LogicalResult ProgramLowering::makePullable(Value value, Operation *anchor) {
   if (failed(storeCaptured(op, anchor)))
     return failure();
   for (OpOperand &operand : op->getOpOperands()) {
-    // What is read as a whole (taps, gains) has to be there; the first operand of these is what they work on row by
-    // row.
-    bool whole = isa<attn::ConvolveOp, attn::RmsNormOp>(op) && operand.getOperandNumber() > 0;
+    // What is read as a whole (taps, gains, units) has to be there; the first operand of others is what they work on
+    // row by row.
+    bool whole = isa<attn::SpreadOp>(op) ||
+                 (isa<attn::ConvolveOp, attn::RmsNormOp, attn::ShiftOp>(op) && operand.getOperandNumber() > 0);
     if (failed(whole ? store(operand.get(), anchor) : makePullable(operand.get(), anchor)))
       return failure();
   }
@@ -108,15 +109,20 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinRowLocalUsers(Operation *anch
   llvm::SetVector<Value> inside;
   inside.insert(results.begin(), results.end());
   ArrayRef<StringAttr> space = rowSpaceOf(results.front());
-  std::function<bool(Value)> known = [&](Value value) {
-    if (inside.contains(value) || stored.count(value))
+  // What is had at the tile's rows; `apart` from this kernel's results, where other rows of it are asked for.
+  std::function<bool(Value, bool)> isKnown = [&](Value value, bool apart) {
+    if (stored.count(value))
       return true;
+    if (inside.contains(value))
+      return !apart;
     Operation *op = value.getDefiningOp();
-    return op && isRowLocal(op) && llvm::all_of(op->getOperands(), known);
+    return op && isRowLocal(op) &&
+           llvm::all_of(op->getOperands(), [&](Value v) { return isKnown(v, apart || readsOtherRows(op)); });
   };
+  auto known = [&](Value value) { return isKnown(value, /*apart=*/false); };
   SmallVector<Operation *> joined{anchor};
   for (Operation *op = anchor->getNextNode(); op; op = op->getNextNode()) {
-    if (!isRowLocal(op) || isa<attn::ConvolveOp>(op))
+    if (!isRowLocal(op) || readsOtherRows(op))
       continue;
     bool depends = llvm::any_of(op->getOperands(), [&](Value v) { return inside.contains(v); });
     bool sameRows = llvm::all_of(op->getResults(), [&](Value v) { return rowSpaceOf(v) == space; });
@@ -191,6 +197,12 @@ LogicalResult ProgramLowering::lower(Operation *op) {
   }
   if (auto mean = dyn_cast<attn::PrefixMeanOp>(op))
     return failed(store(mean.getSource(), op)) ? failure() : lowerPrefixMean(mean, stored);
+  if (auto merge = dyn_cast<attn::MergeUnitsOp>(op)) {
+    for (Value operand : op->getOperands())
+      if (failed(llvm::is_contained(merge.getSources(), operand) ? makePullable(operand, op) : store(operand, op)))
+        return failure();
+    return lowerMergeUnits(merge, stored);
+  }
   if (auto taps = dyn_cast<attn::ConvolveTapsGradOp>(op)) {
     for (Value operand : op->getOperands())
       if (failed(makePullable(operand, op)))

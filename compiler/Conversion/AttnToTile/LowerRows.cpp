@@ -17,6 +17,8 @@ static int64_t rowsOfTile(int64_t channels) {
 }
 
 void lowerRows(Operation *anchor, ArrayRef<Value> roots, StoredValues &stored) {
+  if (walkRows(anchor, roots, stored))
+    return;
   KernelFrame frame(anchor, "rows");
   TileBuilder &b = frame.b;
   Puller puller(frame, stored);

@@ -13,6 +13,9 @@ using StoredValues = llvm::DenseMap<mlir::Value, mlir::Value>;
 /// `anchor`.
 void lowerRows(mlir::Operation *anchor, llvm::ArrayRef<mlir::Value> roots, StoredValues &stored);
 
+/// The same for roots that need the row before each row, which is then carried along; false where they do not.
+bool walkRows(mlir::Operation *anchor, llvm::ArrayRef<mlir::Value> roots, StoredValues &stored);
+
 /// Stores a map of any shape by a kernel over its elements in row-major order.
 mlir::LogicalResult lowerFlatMap(attn::MapOp op, StoredValues &stored);
 
@@ -24,5 +27,8 @@ bool sumsTokens(attn::SumOp op);
 
 mlir::LogicalResult lowerPrefixMean(attn::PrefixMeanOp op, StoredValues &stored);
 mlir::LogicalResult lowerTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &stored);
+
+/// Merges tokens by a kernel over stretches of them; sources are computed on the way.
+mlir::LogicalResult lowerMergeUnits(attn::MergeUnitsOp op, StoredValues &stored);
 
 } // namespace weft

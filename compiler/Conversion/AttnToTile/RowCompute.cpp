@@ -29,10 +29,12 @@ bool isRowLocal(Operation *op) {
     auto type = cast<attn::WholeTensorType>(value.getType());
     return type.getRank() == 3 || (type.getRank() == 4 && type.staticDim(3));
   };
-  if (isa<attn::MapOp, attn::RopeOp, attn::RmsNormOp, attn::ConvolveOp>(op))
+  if (isa<attn::MapOp, attn::RopeOp, attn::RmsNormOp, attn::ConvolveOp, attn::ShiftOp, attn::SpreadOp>(op))
     return llvm::all_of(op->getResults(), rowSpace);
   return false;
 }
+
+bool readsOtherRows(Operation *op) { return isa<attn::ConvolveOp, attn::ShiftOp, attn::SpreadOp>(op); }
 
 /// A tile of any element type as the scalar type that regions compute on.
 static Value asScalars(TileBuilder &b, Value tile) {
@@ -54,7 +56,7 @@ Value Puller::map(attn::MapOp op, Value value, const RowTile &rows, const Chunk 
     case 1:
       return rows.headOfRow(b, chunk);
     case 2:
-      return chunk ? b.column(rows.token) : rows.token;
+      return chunk ? b.column(rows.position(b)) : rows.position(b);
     default:
       return b.row(b.add(b.range(chunk->width), b.i32(chunk->first)));
     }
@@ -91,29 +93,44 @@ Value Puller::map(attn::MapOp op, Value value, const RowTile &rows, const Chunk 
   return kept;
 }
 
-Value Puller::sumOfChannels(attn::SumOp op, const RowTile &rows, const Chunk *chunk) {
-  auto from = cast<attn::WholeTensorType>(op.getSource().getType());
-  auto to = cast<attn::WholeTensorType>(op.getType());
-  Value sum;
-  for (const Chunk &each : chunksOf(*from.staticDim(3))) {
-    Value term = b.reduceSum(b.cast(part(op.getSource(), rows, &each), b.getF32Type()), 1);
-    sum = sum ? b.add(sum, term) : term;
+Value Puller::sumChannels(Value source, const RowTile &rows, bool squares) {
+  // Chunks of one width are added before their lanes are.
+  Value terms, sum;
+  auto addUp = [&] {
+    Value part = b.reduceSum(terms, 1);
+    sum = sum ? b.add(sum, part) : part;
+  };
+  int64_t channels = *cast<attn::WholeTensorType>(source.getType()).staticDim(3);
+  for (const Chunk &each : chunksOf(channels, widest)) {
+    Value x = b.cast(part(source, rows, &each), b.getF32Type());
+    Value term = squares ? b.mul(x, x) : x;
+    bool fits = terms && TileBuilder::shapeOf(terms) == TileBuilder::shapeOf(term);
+    if (terms && !fits)
+      addUp();
+    terms = fits ? b.add(terms, term) : term;
   }
-  sum = b.cast(sum, to.getElementType());
+  addUp();
+  return sum;
+}
+
+Value Puller::sumOfChannels(attn::SumOp op, const RowTile &rows, const Chunk *chunk) {
+  Value sum = lookup({op.getResult(), rows.token, -1});
+  if (!sum) {
+    sum = b.cast(sumChannels(op.getSource(), rows, /*squares=*/false), wholeType(op.getResult()).getElementType());
+    provide(op.getResult(), rows, -1, sum);
+  }
   return chunk ? b.column(sum) : sum;
 }
 
 Value Puller::rmsNorm(attn::RmsNormOp op, const RowTile &rows, const Chunk &chunk) {
   auto type = cast<attn::WholeTensorType>(op.getType());
   int64_t channels = *type.staticDim(3);
-  Value squares;
-  for (const Chunk &each : chunksOf(channels)) {
-    Value x = b.cast(part(op.getSource(), rows, &each), b.getF32Type());
-    Value term = b.reduceSum(b.mul(x, x), 1);
-    squares = squares ? b.add(squares, term) : term;
+  Value factor = lookup({op.getResult(), rows.token, -1});
+  if (!factor) {
+    Value mean = b.mul(sumChannels(op.getSource(), rows, /*squares=*/true), b.f32(1.0 / channels));
+    factor = b.rsqrt(b.add(mean, b.f32(op.getEps().convertToDouble())));
+    provide(op.getResult(), rows, -1, factor);
   }
-  Value mean = b.mul(squares, b.f32(1.0 / channels));
-  Value factor = b.rsqrt(b.add(mean, b.f32(op.getEps().convertToDouble())));
   Value x = b.mul(b.cast(part(op.getSource(), rows, &chunk), b.getF32Type()), b.column(factor));
   if (Value gain = op.getGain()) {
     // [H, D]: the tile's head, shared as heads are.
@@ -131,7 +148,7 @@ Value Puller::rmsNorm(attn::RmsNormOp op, const RowTile &rows, const Chunk &chun
 
 /// The position that turns each pair of channels of a chunk, as a tile [count, pairs] or [count, 1] of i32.
 static Value ropePositions(TileBuilder &b, attn::RopeOp op, const RowTile &rows, const Chunk &chunk) {
-  Value token = rows.token;
+  Value token = rows.position(b);
   if (!op.getWindow())
     return b.column(token);
   ArrayRef<int64_t> window = *op.getWindow();

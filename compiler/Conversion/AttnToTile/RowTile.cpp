@@ -186,6 +186,10 @@ Value Puller::part(Value value, const RowTile &rows, const Chunk *chunk) {
     return this->rope(rope, rows, *chunk);
   if (auto norm = dyn_cast<attn::RmsNormOp>(op))
     return rmsNorm(norm, rows, *chunk);
+  if (auto shift = dyn_cast<attn::ShiftOp>(op))
+    return this->shift(shift, rows, chunk);
+  if (auto spread = dyn_cast<attn::SpreadOp>(op))
+    return this->spread(spread, rows, *chunk);
   return convolve(cast<attn::ConvolveOp>(op), rows, *chunk);
 }
 

@@ -23,6 +23,9 @@ struct RowTile {
   /// One line: tokens that follow one another. No columns: rows in an order that nothing is known of.
   int64_t lines = 1, columns = 0;
 
+  /// The rows' positions on the axis N of stored tensors: tokens count from a packed sequence's start.
+  mlir::Value position(TileBuilder &b) const { return base ? b.add(token, base) : token; }
+
   /// The head of each row, for arithmetic with tiles [count, ...] where `asColumn`: a scalar, or one for each row.
   mlir::Value headOfRow(TileBuilder &b, bool asColumn) const {
     if (!member)
@@ -46,9 +49,9 @@ llvm::SmallVector<Chunk> chunksOf(int64_t size, int64_t most = 256);
 class Puller {
 public:
   /// `stored`: what a value of the program is outside the kernel, where it has been stored (a program's argument, a
-  /// launch's result).
-  Puller(KernelFrame &frame, llvm::DenseMap<mlir::Value, mlir::Value> &stored)
-      : frame(frame), b(frame.b), stored(&stored) {}
+  /// launch's result). Sums over channels go through chunks of at most `widest`.
+  Puller(KernelFrame &frame, llvm::DenseMap<mlir::Value, mlir::Value> &stored, int64_t widest = 256)
+      : frame(frame), b(frame.b), stored(&stored), widest(widest) {}
 
   /// A value computed in this kernel, at a tile and chunk: [count, width], or [count] for values of rank 3.
   void provide(mlir::Value value, const RowTile &rows, int64_t firstChannel, mlir::Value tile);
@@ -79,6 +82,10 @@ private:
   mlir::Value neighbours(mlir::Value source, attn::ConvolveOp op, const RowTile &rows, const Chunk &chunk, int64_t down,
                          int64_t right);
   mlir::Value sumOfChannels(attn::SumOp op, const RowTile &rows, const Chunk *chunk);
+  mlir::Value shift(attn::ShiftOp op, const RowTile &rows, const Chunk *chunk);
+  mlir::Value spread(attn::SpreadOp op, const RowTile &rows, const Chunk &chunk);
+  /// The sum of squares, or of the values, of a source's channels: f32 [count].
+  mlir::Value sumChannels(mlir::Value source, const RowTile &rows, bool squares);
 
   struct Key {
     mlir::Value value, token;
@@ -97,8 +104,17 @@ private:
   KernelFrame &frame;
   TileBuilder &b;
   llvm::DenseMap<mlir::Value, mlir::Value> *stored;
+  int64_t widest;
   llvm::SmallVector<Entry> made;
 };
+
+/// The sequence that each row's token belongs to: first token and one past the last, both tensor<count x i32>.
+struct SequenceOfRows {
+  mlir::Value first, past;
+};
+/// Looked up in `cu` ([S+1] i32, stored); one sequence of `length` tokens where it is null. Tokens are numbered over
+/// all sequences.
+SequenceOfRows sequenceOfRows(KernelFrame &frame, mlir::Value cu, mlir::Value tokens, mlir::Value length);
 
 /// Where the taps of a convolution lie: tap j of a line is direction (j - centre) tokens back, tap (i, j) of a grid as
 /// much in each coordinate.
@@ -119,5 +135,7 @@ struct TapGeometry {
 
 /// Whether a puller can compute `op` on a tile of rows.
 bool isRowLocal(mlir::Operation *op);
+/// Whether it takes other rows of its operands than the tile's for that.
+bool readsOtherRows(mlir::Operation *op);
 
 } // namespace weft

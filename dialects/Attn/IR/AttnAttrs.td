@@ -32,6 +32,14 @@ def Attn_RopeForm : I32Enum<"RopeForm", "which position turns which pair of chan
 }
 def Attn_RopeFormAttr : EnumAttr<Attn_Dialect, Attn_RopeForm, "rope">;
 
+def Attn_MergeMode : I32Enum<"MergeMode", "how the rows of a unit become one", [
+    I32EnumCase<"Sum", 0, "sum">,
+    I32EnumCase<"Last", 1, "last">,     // the survivor's
+    I32EnumCase<"Mean", 2, "mean">]> {
+  let cppNamespace = "::weft::attn";
+}
+def Attn_MergeAttr : EnumAttr<Attn_Dialect, Attn_MergeMode, "merge">;
+
 /// A list of patterns, one for each domain.
 def Attn_PatternArray : ArrayAttrBase<CPred<"::llvm::isa<::mlir::ArrayAttr>($_self) && ::llvm::all_of(::llvm::cast<::mlir::ArrayAttr>($_self), ::weft::attn::isPattern)">, "array of patterns"> {
   let storageType = "::mlir::ArrayAttr";

@@ -16,5 +16,6 @@ include "dialects/Attn/IR/AttnMixerOps.td"
 include "dialects/Attn/IR/AttnTensorOps.td"
 include "dialects/Attn/IR/AttnHeadOps.td"
 include "dialects/Attn/IR/AttnAttendOps.td"
+include "dialects/Attn/IR/AttnMergeOps.td"
 
 #endif // WEFT_DIALECTS_ATTN_IR_ATTNOPS_TD

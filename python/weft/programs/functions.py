@@ -1,14 +1,15 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""weft.rope and weft.rms_norm."""
+"""weft.rope, weft.rms_norm and weft.sum."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from ..language.types import float32
 from . import graph, places
 from .eager import operation
-from .graph import agreeing
+from .graph import TensorType, agreeing
 from .mixers import four_axes, grid_text, real_text
 from .sizes import Size, unify
 from .tensors import Tensor
@@ -80,3 +81,20 @@ def rms_norm(x: Any, gain: Any = None, eps: float = 1e-6) -> Any:
         operands.append(gain.value)
     attributes: dict[str, Any] = {"eps": real_text(float(eps), "f64")}
     return Tensor(graph.tracing().one("attn.rms_norm", operands, x.type, attributes))
+
+
+@operation
+def sum(x: Any, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Any:
+    """The sum, in float32, over an axis, several, or all; with ``keepdims`` they stay, of size 1."""
+    if not isinstance(x, Tensor):
+        raise places.error(f"expected a tensor to sum, but got '{type(x).__name__}'")
+    given = range(x.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
+    axes = sorted({a + x.ndim if a < 0 else a for a in given})
+    if axes and not 0 <= axes[0] <= axes[-1] < x.ndim:
+        raise places.error(f"expected axes of a tensor of {x.ndim}, but got {axis!r}")
+    if keepdims:
+        sizes = tuple(Size(1) if i in axes else size for i, size in enumerate(x.sizes))
+    else:
+        sizes = tuple(size for i, size in enumerate(x.sizes) if i not in axes)
+    attributes: dict[str, Any] = {} if keepdims else {"away": f"array<i64: {', '.join(map(str, axes))}>"}
+    return Tensor(graph.tracing().one("attn.sum", [x.value], TensorType(sizes, float32), attributes))

@@ -3,8 +3,8 @@
 
 ``accuracy`` judges a result by a float64 reference and the same formula in plain framework operations, ``hold``
 raises where it is wrong; ``judge`` runs a program and its backward and judges every result and gradient.
-``masks``, ``attention``, ``mixers``, ``gau`` and ``sema`` are those references, written from the definitions and
-sharing nothing with the compiler. All of it needs PyTorch.
+``masks``, ``attention``, ``mixers``, ``gau``, ``sema`` and ``sfa`` are those references, written from the definitions
+and sharing nothing with the compiler. All of it needs PyTorch.
 """
 
 from weft.testing import masks, mixers
@@ -13,6 +13,7 @@ from weft.testing.attention import FORMS, Domain, attention, plain_attention, re
 from weft.testing.gau import convolved_gau, gau
 from weft.testing.judge import demonstrate, drawn, judge, poisoned
 from weft.testing.sema import sema
+from weft.testing.sfa import sfa
 
 __all__ = [
     "FORMS",
@@ -32,4 +33,5 @@ __all__ = [
     "poisoned",
     "reference_attention",
     "sema",
+    "sfa",
 ]

@@ -1,0 +1,86 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Rows taken from elsewhere in the sequence: shifts, and units' rows spread over their tokens.
+#include "compiler/Conversion/AttnToTile/RowTile.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace weft {
+
+SequenceOfRows sequenceOfRows(KernelFrame &frame, Value cu, Value tokens, Value length) {
+  TileBuilder &b = frame.b;
+  Value zero = b.broadcastLike(b.i32(0), tokens), end = b.broadcastLike(length, tokens);
+  if (!cu)
+    return {zero, end};
+  // Starts ascend: the last one at or before a token is its sequence's, the first one after it the next's.
+  const TensorParameter bounds = frame.input(cu);
+  Value count = frame.size(bounds.type.dim(0));
+  auto loop = scf::ForOp::create(b, b.i32(0), count, b.i32(1), ValueRange{zero, end});
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value bound = b.load(b.addPtr(bounds.pointer, b.cast(loop.getInductionVar(), b.getI64Type())), {});
+  Value after = b.less(tokens, bound);
+  Value first = b.select(after, loop.getRegionIterArg(0), bound);
+  Value past = b.select(after, b.min(loop.getRegionIterArg(1), bound), loop.getRegionIterArg(1));
+  scf::YieldOp::create(b, ValueRange{first, past});
+  return {loop.getResult(0), loop.getResult(1)};
+}
+
+/// Rows that need not follow one another: `token` on the axis N of stored tensors.
+static RowTile rowsAt(const RowTile &rows, Value token, Value inside) {
+  RowTile moved = rows;
+  moved.token = token;
+  moved.inside = inside;
+  moved.base = moved.scalarStart = moved.offsets = Value();
+  moved.lines = 1;
+  moved.columns = 0;
+  return moved;
+}
+
+static Value bothOrEither(TileBuilder &b, Value a, Value c) { return a && c ? b.both(a, c) : a ? a : c; }
+
+Value Puller::shift(attn::ShiftOp op, const RowTile &rows, const Chunk *chunk) {
+  Value source = op.getSource();
+  auto by = static_cast<int64_t>(op.getBy());
+  Value position = rows.position(b), token = b.sub(position, b.i32(by));
+  Value cu = op.getCuSeqlens() ? stored->lookup(op.getCuSeqlens()) : Value();
+  SequenceOfRows sequence = sequenceOfRows(frame, cu, position, frame.size(wholeType(op.getResult()).dim(2)));
+  Value within = by > 0 ? b.compareInt(arith::CmpIPredicate::sge, token, sequence.first) : b.less(token, sequence.past);
+  RowTile moved = rowsAt(rows, token, bothOrEither(b, rows.inside, within));
+  if (rows.scalarStart && !rows.base) {
+    moved.scalarStart = b.sub(rows.scalarStart, b.i32(by));
+    moved.offsets = rows.offsets;
+  }
+  Value tile = part(source, moved, chunk);
+  // (What is computed may be other than 0 where there is no row.)
+  Value exists = chunk ? b.column(moved.inside) : moved.inside;
+  Value kept = b.select(exists, tile, b.full(TileBuilder::shapeOf(tile), 0, TileBuilder::elementOf(tile)));
+  return b.cast(kept, wholeType(op.getResult()).getElementType());
+}
+
+Value Puller::spread(attn::SpreadOp op, const RowTile &rows, const Chunk &chunk) {
+  Value unit = pullRow(op.getUnit(), rows), inside = rows.inside, taken = unit;
+  if (op.getOffset()) {
+    inside = bothOrEither(b, inside, b.less(pullRow(op.getLower(), rows), unit));
+    taken = b.sub(unit, b.i32(1));
+  }
+  Value length;
+  if (op.getMode() != attn::MergeMode::Sum) {
+    Value end = pullRow(op.getEnds(), rowsAt(rows, unit, rows.inside));
+    if (op.getMode() == attn::MergeMode::Last) {
+      Value survives = b.compareInt(arith::CmpIPredicate::eq, end, b.add(rows.position(b), b.i32(1)));
+      inside = bothOrEither(b, inside, survives);
+    } else {
+      Value later = bothOrEither(b, rows.inside, b.less(b.i32(0), unit));
+      Value begin = pullRow(op.getEnds(), rowsAt(rows, b.sub(unit, b.i32(1)), later));
+      length = b.cast(b.sub(end, begin), b.getF32Type());
+    }
+  }
+  Value tile = part(op.getSource(), rowsAt(rows, taken, inside), &chunk);
+  if (length)
+    tile = b.div(b.cast(tile, b.getF32Type()), b.column(length));
+  return b.cast(tile, wholeType(op.getResult()).getElementType());
+}
+
+} // namespace weft

@@ -1,0 +1,137 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Rows that are computed from themselves and the row before: a program takes a stretch of tokens, and each of `groups`
+// groups of lanes walks through `steps` of them, carrying what the row before gave. So that every row is computed once,
+// not once for itself and once for the next.
+#include "compiler/Conversion/AttnToTile/Attend.h"
+#include "compiler/Conversion/AttnToTile/Lowerings.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace weft {
+
+namespace {
+constexpr int64_t groups = 8, steps = 32, widest = 32;
+
+/// A part of what a shift takes: channels, or for values of rank 3 the row's number.
+struct Carried {
+  attn::ShiftOp shift;
+  std::optional<Chunk> chunk;
+};
+} // namespace
+
+/// The shifts that row-local `roots` are made of, where each takes the row before and none takes what another gives.
+static SmallVector<attn::ShiftOp> shiftsOf(ArrayRef<Value> roots, const StoredValues &stored) {
+  llvm::SetVector<Value> reached;
+  reached.insert(roots.begin(), roots.end());
+  SmallVector<attn::ShiftOp> shifts;
+  for (size_t i = 0; i < reached.size(); ++i) {
+    Operation *op = reached[i].getDefiningOp();
+    if (!op || stored.count(reached[i]))
+      continue;
+    reached.insert(op->operand_begin(), op->operand_end());
+    auto shift = dyn_cast<attn::ShiftOp>(op);
+    if (readsOtherRows(op) && (!shift || shift.getBy() != 1))
+      return {};
+    if (shift)
+      shifts.push_back(shift);
+  }
+  // (What lies before a shift must not be shifted itself.)
+  for (attn::ShiftOp shift : shifts) {
+    llvm::SetVector<Value> before;
+    before.insert(shift.getSource());
+    for (size_t i = 0; i < before.size(); ++i) {
+      Operation *op = before[i].getDefiningOp();
+      if (!op || stored.count(before[i]))
+        continue;
+      if (isa<attn::ShiftOp>(op))
+        return {};
+      before.insert(op->operand_begin(), op->operand_end());
+    }
+  }
+  return shifts;
+}
+
+static Value pullPart(Puller &puller, Value value, const RowTile &rows, const std::optional<Chunk> &chunk) {
+  return chunk ? puller.pull(value, rows, *chunk) : puller.pullRow(value, rows);
+}
+
+bool walkRows(Operation *anchor, ArrayRef<Value> roots, StoredValues &stored) {
+  SmallVector<attn::ShiftOp> shifts = shiftsOf(roots, stored);
+  if (shifts.empty())
+    return false;
+  KernelFrame frame(anchor, "rows_walked");
+  TileBuilder &b = frame.b;
+  Puller puller(frame, stored, widest);
+  attn::WholeTensorType space = wholeType(roots.front());
+  Value start = b.mul(b.programId(tile::Axis::X), b.i32(groups * steps)), length = frame.size(space.dim(2));
+  auto rowsAt = [&](Value place) {
+    RowTile rows;
+    rows.count = groups;
+    rows.head = b.programId(tile::Axis::Y);
+    rows.batch = b.programId(tile::Axis::Z);
+    rows.heads = space.dim(1).str();
+    rows.scalarStart = b.add(start, place);
+    rows.offsets = b.mul(b.range(groups), b.i32(steps));
+    rows.token = b.add(rows.scalarStart, rows.offsets);
+    rows.inside = b.less(rows.token, length);
+    return rows;
+  };
+
+  SmallVector<Carried> parts;
+  for (attn::ShiftOp shift : shifts) {
+    attn::WholeTensorType type = wholeType(shift.getSource());
+    if (type.getRank() == 3)
+      parts.push_back({shift, std::nullopt});
+    else
+      for (const Chunk &chunk : chunksOf(*type.staticDim(3), widest))
+        parts.push_back({shift, chunk});
+  }
+  RowTile before = rowsAt(b.i32(-1));
+  before.inside = b.both(before.inside, b.compareInt(arith::CmpIPredicate::sge, before.token, b.i32(0)));
+  SmallVector<Value> initial;
+  for (Carried &part : parts)
+    initial.push_back(pullPart(puller, part.shift.getSource(), before, part.chunk));
+
+  SmallVector<TensorParameter> outputs;
+  for (Value root : roots)
+    outputs.push_back(frame.output(wholeType(root)));
+  auto loop = scf::ForOp::create(b, b.i32(0), b.i32(steps), b.i32(1), initial);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    RowTile rows = rowsAt(loop.getInductionVar());
+    llvm::DenseMap<Value, Value> starts; // by cu_seqlens: which rows begin a sequence
+    for (auto [part, tile] : llvm::zip(parts, loop.getRegionIterArgs())) {
+      Value cu = part.shift.getCuSeqlens() ? stored.lookup(part.shift.getCuSeqlens()) : Value();
+      Value &begins = starts[cu];
+      if (!begins)
+        begins =
+            b.compareInt(arith::CmpIPredicate::eq, rows.token, sequenceOfRows(frame, cu, rows.token, length).first);
+      Value none = b.full(TileBuilder::shapeOf(tile), 0, TileBuilder::elementOf(tile));
+      Value kept = b.select(part.chunk ? b.column(begins) : begins, none, tile);
+      puller.provide(part.shift.getResult(), rows, part.chunk ? part.chunk->first : 0,
+                     b.cast(kept, wholeType(part.shift.getResult()).getElementType()));
+    }
+    SmallVector<Value> next;
+    for (Carried &part : parts)
+      next.push_back(pullPart(puller, part.shift.getSource(), rows, part.chunk));
+    for (auto [root, output] : llvm::zip(roots, outputs)) {
+      if (output.type.getRank() == 3) {
+        puller.store(output, rows, nullptr, puller.pullRow(root, rows));
+        continue;
+      }
+      for (const Chunk &chunk : chunksOf(*output.type.staticDim(3), widest))
+        puller.store(output, rows, &chunk, puller.pull(root, rows, chunk));
+    }
+    scf::YieldOp::create(b, next);
+  }
+  auto results = frame.finish({{tilesOf(space, groups * steps), space.dim(1).str(), space.dim(0).str()}, 1, 1});
+  for (auto [root, result] : llvm::zip(roots, results))
+    stored[root] = result;
+  return true;
+}
+
+} // namespace weft

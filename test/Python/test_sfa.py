@@ -1,0 +1,146 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""SFA end to end: results, loss and all gradients against float64, by the accuracy rule."""
+
+import functools
+
+import pytest
+import torch
+import weft
+from weft.testing import drawn, judge, poisoned
+from weft.testing import sfa as formula
+
+DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
+TYPES = ["f16", pytest.param("bf16", marks=pytest.mark.slow)]
+
+
+def inputs(randn, *, tokens, head=64, heads=2, kv_heads=2, batch=1, values=None, gains=True):
+    tensors = {
+        "q": randn(batch, heads, tokens, head),
+        "k": randn(batch, kv_heads, tokens, head),
+        "v": randn(batch, kv_heads, tokens, values or head),
+    }
+    if gains:
+        tensors |= {"q_gain": randn(heads, head) * 0.2 + 1, "k_gain": randn(kv_heads, head) * 0.2 + 1}
+    return tensors
+
+
+def check(seed, held, dtype, sizes, p, **options):
+    generator = torch.Generator().manual_seed(seed)
+    draw = functools.partial(inputs, **sizes)
+    batch, heads, tokens = sizes.get("batch", 1), sizes.get("kv_heads", 2), sizes["tokens"]
+    if p is not None:
+        options["decisions"] = torch.rand(batch, heads, tokens, generator=generator) < p
+    cu = options.pop("cu", None)
+    lengths = {} if cu is None else {"cu_seqlens": torch.tensor(cu, dtype=torch.int32)}
+    names = ("out", "loss") if options.get("return_loss") else ("out",)
+    held(
+        "SFA",
+        lambda: judge(
+            functools.partial(weft.attention.sfa, **options, **lengths),
+            functools.partial(formula, **options, **lengths),
+            drawn(draw, dtype, generator),
+            names=names,
+            generator=generator,
+            products_as_given=False,
+        ),
+    )
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("p", [0.0, 0.3, 0.5, 0.9])
+def test_ratios(p, dtype, seed, held):
+    check(seed, held, DTYPES[dtype], {"tokens": 150, "batch": 2}, p)
+
+
+LENGTHS = [1, 2, 63, 64, 65, 113, pytest.param(799, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("tokens", LENGTHS)
+def test_lengths(tokens, seed, held):
+    check(seed, held, torch.float16, {"tokens": tokens}, 0.5)
+
+
+FORMS = {
+    "grouped heads": ({"tokens": 130, "heads": 4}, 0.5, {}),
+    "one key head": ({"tokens": 130, "heads": 4, "kv_heads": 1}, 0.5, {}),
+    "head of 128": ({"tokens": 150, "head": 128}, 0.5, {}),
+    "head of 80, values of 48": ({"tokens": 100, "head": 80, "values": 48}, 0.5, {}),
+    "all joined": ({"tokens": 200}, 1.0, {}),
+    "cap of 3": ({"tokens": 130}, 0.9, {"max_joins": 3}),
+    "last": ({"tokens": 130}, 0.5, {"value_merge": "last"}),
+    "mean": ({"tokens": 130}, 0.8, {"value_merge": "mean"}),
+    "as printed": ({"tokens": 130}, 0.5, {"value_merge": "last", "value_offset": 1}),
+    "offset": ({"tokens": 130}, 0.5, {"value_offset": 1}),
+    "rope": ({"tokens": 130}, 0.5, {"rope": True}),
+    "no gains": ({"tokens": 130, "gains": False}, 0.5, {}),
+    "scale": ({"tokens": 130}, 0.5, {"scale": 0.05}),
+    "loss": ({"tokens": 130}, 0.5, {"return_loss": True, "loss_factor": 0.7}),
+    "loss of merged pairs": ({"tokens": 130}, 0.5, {"return_loss": True, "loss_pairs": "merged"}),
+    "loss, nothing merged": ({"tokens": 70}, 0.0, {"return_loss": True}),
+    "packed": ({"tokens": 200}, 0.5, {"cu": [0, 0, 1, 64, 64, 150, 200]}),
+    "packed, rope, loss": ({"tokens": 200}, 0.5, {"cu": [0, 37, 37, 200], "rope": True, "return_loss": True}),
+    "packed, as printed": (
+        {"tokens": 150},
+        0.5,
+        {"cu": [0, 37, 38, 150, 150], "value_merge": "last", "value_offset": 1},
+    ),
+    "decided": ({"tokens": 130}, None, {"difference_threshold": 0.05}),
+}
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", FORMS)
+def test_forms(name, dtype, seed, held):
+    sizes, p, options = FORMS[name]
+    check(seed, held, DTYPES[dtype], sizes, p, **options)
+
+
+def test_nothing_merged_is_causal_attention(seed, held):
+    """Rows of the norm that both take are made before: attention proper is the same."""
+    generator = torch.Generator().manual_seed(seed)
+    draw = functools.partial(inputs, tokens=150, gains=False)
+    program = functools.partial(weft.attention.sfa, max_joins=0)
+
+    def causal(q, k, v, form):
+        from weft.testing import Domain, attention, masks, mixers
+        from weft.testing.attention import wide
+
+        q, k = (mixers.rms_norm(wide(x)).to(x.dtype) for x in (q, k))
+        return attention(q, [Domain(k, v, masks.causal(150, 150))], form=form)[0]
+
+    held(
+        "SFA, nothing merged",
+        lambda: judge(
+            program, causal, drawn(draw, torch.float16, generator), generator=generator, products_as_given=False
+        ),
+    )
+
+
+def test_runs_are_the_same_bits(seed):
+    g = torch.Generator().manual_seed(seed)
+    tensors = [torch.randn(1, 2, 200, 64, generator=g).half().requires_grad_() for _ in range(3)]
+    decisions = torch.rand(1, 2, 200, generator=g) < 0.5
+    d_out, runs = torch.randn(1, 2, 200, 64, generator=g).half(), []
+    for _ in range(3):
+        with poisoned():
+            out = weft.attention.sfa(*tensors, decisions=decisions, deterministic=True)
+            runs.append([out.detach(), *torch.autograd.grad(out, tensors, d_out)])
+    assert all(torch.equal(a, b) for run in runs[1:] for a, b in zip(runs[0], run, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"value_merge": "max"}, "expected value_merge to be 'sum', 'last' or 'mean', but got 'max'"),
+        ({"value_offset": 2}, "expected value_offset to be 0 or 1, but got 2"),
+        ({"max_joins": -1}, "expected max_joins to be an integer of at least 0, but got -1"),
+        ({"loss_pairs": "some"}, "expected loss_pairs to be 'all' or 'merged', but got 'some'"),
+        ({"decisions": torch.zeros(1, 2, 9, dtype=torch.bool)}, r"expected decisions of shape \[1, 2, 10\]"),
+        ({"decisions": torch.zeros(1, 2, 10)}, "expected decisions of bool"),
+        ({"cu_seqlens": torch.tensor([0, 10])}, "expected cu_seqlens of int32"),
+    ],
+)
+def test_errors(options, message):
+    q, k, v = (torch.zeros(1, 2, 10, 32) for _ in range(3))
+    with pytest.raises(ValueError, match=message):
+        weft.attention.sfa(q, k, v, **options)
