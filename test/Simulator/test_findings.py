@@ -171,6 +171,10 @@ PLANTS = [
           "mov.u32 %r1, s; setp.eq.u32 %p1, %r0, 0; @%p1 st.shared.u32 [%r1], 0; bar.sync 0; setp.ge.u32 %p2, %r0, 32; @%p2 bra R;\n"
           "@!%p1 bra E; st.shared.u32 [%r1+4], %r0;\n// FENCE\natom.relaxed.cta.shared.exch.b32 %r9, [%r1], 1;\nbra E;\n"
           "R: ld.acquire.cta.shared.u32 %r2, [%r1]; setp.eq.u32 %p3, %r2, 0; @%p3 bra R;\nld.shared.u32 %r3, [%r1+4]; // BUG\nE:", ("// FENCE", "membar.cta;"), shared=16),
+    Plant("more than the stack", "out-of-bounds", "mov.u64 %d2, 16000;\nalloca.u64 %d3, %d2; // BUG\nalloca.u64 %d4, %d2; // BUG\nst.local.u32 [%d3], %r0;",
+          ("%d2, 16000", "%d2, 8000"), mark="%d4, %d2; // BUG"),
+    Plant("memory of the stack never written", "uninitialised", "mov.u64 %d2, 64;\nalloca.u64 %d3, %d2, 16;\nst.local.u32 [%d3+4], %r0;\nld.local.u32 %r7, [%d3]; st.global.u32 [%d1], %r7; // BUG",
+          ("[%d3]", "[%d3+4]")),
     Plant("trap", "trap", "setp.eq.u32 %p1, %r0, 3;\n@%p1 trap; // BUG", ("%r0, 3", "%r0, 99")),
 ]  # fmt: skip
 

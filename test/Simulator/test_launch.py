@@ -32,6 +32,21 @@ def test_path_and_part_of_an_array(tmp_path):
     assert (base[0] == 7).all() and (base[1] == np.arange(64)).all()
 
 
+def test_registers_of_128_bits():
+    text = kernel(
+        """
+        .reg .b128 %q<3>; .shared .align 16 .b8 t[512];
+        mul.wide.u32 %d2, %r0, 16; add.s64 %d2, %d0, %d2; mov.u32 %r1, t; shl.b32 %r2, %r0, 4; add.u32 %r1, %r1, %r2;
+        ld.global.b128 %q0, [%d2]; mov.b128 {%d3, %d4}, %q0; mov.b128 %q1, {%d4, %d3}; st.shared.b128 [%r1], %q1;
+        ld.shared.b128 %q2, [%r1]; mov.b128 %q0, %q2; st.global.b128 [%d2], %q0;"""
+    )
+    x = np.arange(128, dtype=np.uint32).reshape(32, 4)
+    report = simulator.launch(text, "k", 1, 32, [x])
+    assert (x == np.arange(128).reshape(32, 2, 2)[:, ::-1].reshape(32, 4)).all() and not report.findings
+    misplaced = simulator.launch(text.replace("[%d2]; mov", "[%d2+8]; mov"), "k", 1, 16, [x])
+    assert {finding.kind for finding in misplaced.findings} == {"misaligned"}
+
+
 def test_arrays_that_overlap_share_memory():
     text = kernel(
         "ld.param.u64 %d2, [y];\nld.global.u32 %r1, [%d2];\nadd.u32 %r1, %r1, 1;\nst.global.u32 [%d0], %r1;",
@@ -70,6 +85,13 @@ def test_scalars_and_structs_by_value():
         (kernel("add.u32 %r1, %r2;"), "expected at least 3 operands"),
         (kernel("add.u32 %d1, %r2, %r3;"), "expected a 32-bit register, but '%d1' is a .b64"),
         (kernel("add.u32 %r1, %r2, %nosuch;"), "'%nosuch' is none"),
+        (kernel("add.u32 %r1, %r2, -%r3;"), "expected no '-' before '%r3'"),
+        (kernel("vadd.u32.u32.u32 %r1, %r2.b4, %r3;"), "expected '.b0' to '.b3', '.h0' or '.h1', but got '.b4'"),
+        (kernel("vadd4.u32.u32.u32 %r1, %r2.b321, %r3, %r4;"), "expected a selector of 4 elements"),
+        (kernel("vmad.s32.s32.u32.po %r1, -%r2, %r3, %r4;"), "expected one of '.po'"),
+        (kernel("alloca.u64 %d2, %d3, 24;"), "expected an alignment that is a power of two"),
+        (kernel(".reg .b128 %q<2>; ld.global.v2.b128 {%q0, %q1}, [%d0];"), "expected a single .b128"),
+        (kernel(".reg .b128 %q<2>; mov.b128 %q0, %d1;"), "expected a .b128 register or two 64-bit ones"),
         (kernel("bra nowhere;"), "expected a label, but got 'nowhere'"),
         (kernel("wgmma.fence.sync.aligned;"), "'wgmma.fence.sync.aligned' is not supported"),
     ],
@@ -79,10 +101,7 @@ def test_bad_ptx_is_refused_with_its_line(text, words):
         simulator.launch(text or "\n", "k", 1, 32, [np.zeros(1)])
     assert words in str(error.value)
     if text.startswith(HEADER + ".visible"):
-        body = next(
-            line for line in text.splitlines() if any(w in line for w in ("frob", "q32", "add.u32", "nowhere", "wgmma"))
-        )
-        assert f"line {line_of(text, body)}," in str(error.value)
+        assert f"line {line_of(text, '  ret;') - 1}," in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,21 @@ LaneAddresses::LaneAddresses(const Warp &warp, const Record &record, Ref base, b
   }
 }
 
+namespace {
+
+/// Whether all 32 lanes access memory one after another, `bytes` each.
+bool isContiguous(const uint64_t *addresses, uint32_t mask, unsigned bytes) {
+  uint64_t wrong = 0;
+  for (unsigned i = 0; i < laneCount; ++i)
+    wrong |= addresses[i] ^ (addresses[0] + uint64_t(i) * bytes);
+  return mask == ~0u && wrong == 0;
+}
+
+} // namespace
+
 unsigned globalSectors(const uint64_t *addresses, uint32_t mask, unsigned bytes) {
+  if (isContiguous(addresses, mask, bytes))
+    return unsigned(((addresses[laneCount - 1] + bytes - 1) >> 5) - (addresses[0] >> 5)) + 1;
   uint64_t sectors[laneCount * 2];
   unsigned count = 0;
   bool sorted = true;
@@ -116,8 +130,9 @@ Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const ui
   if (!mask)
     return result;
   uint64_t low = ~uint64_t{0}, high = 0;
+  const uint64_t any = addresses[firstLane(mask)];
   for (unsigned i = 0; i < laneCount; ++i) {
-    uint64_t address = (mask >> i & 1) ? addresses[i] : addresses[firstLane(mask)];
+    uint64_t address = (mask >> i & 1) ? addresses[i] : any;
     low = std::min(low, address);
     high = std::max(high, address);
   }
@@ -183,36 +198,30 @@ Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const ui
 
 Wavefronts sharedWavefronts(const uint64_t *offsets, uint32_t mask, unsigned bytes) {
   Wavefronts result;
-  unsigned lanesPerPhase = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8;
-  unsigned words = std::max(1u, bytes / 4);
+  const unsigned lanesPerPhase = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8;
+  const unsigned shift = bytes <= 4 ? 2 : bytes == 8 ? 3 : 4; // of a group of banks that an access takes whole
+  const uint32_t bankMask = (128u >> shift) - 1;
   for (unsigned start = 0; start < laneCount; start += lanesPerPhase) {
     uint32_t phase = mask & (lanesPerPhase == 32 ? ~0u : ((1u << lanesPerPhase) - 1) << start);
     if (!phase)
       continue;
     ++result.ideal;
-    // One owner per group of banks is the rule; anything else is counted exactly.
-    uint32_t owner[32];
+    // A group of banks for each lane is the rule; anything else is counted exactly.
     uint32_t used = 0;
-    bool conflict = false;
-    eachLane(phase, [&](unsigned lane) {
-      uint32_t group = uint32_t(offsets[lane] / (4 * words)), bank = group % (32 / words);
-      if (used >> bank & 1)
-        conflict |= owner[bank] != group;
-      used |= 1u << bank;
-      owner[bank] = group;
-    });
-    if (!conflict) {
+    for (unsigned lane = start; lane < start + lanesPerPhase; ++lane)
+      used |= (phase >> lane & 1) << (uint32_t(offsets[lane] >> shift) & bankMask);
+    if (__builtin_popcount(used) == __builtin_popcount(phase)) {
       ++result.taken;
       continue;
     }
     uint32_t groups[32];
     unsigned count = 0;
-    eachLane(phase, [&](unsigned lane) { groups[count++] = uint32_t(offsets[lane] / (4 * words)); });
+    eachLane(phase, [&](unsigned lane) { groups[count++] = uint32_t(offsets[lane] >> shift); });
     std::sort(groups, groups + count);
     count = unsigned(std::unique(groups, groups + count) - groups);
     unsigned perBank[32] = {}, most = 0;
     for (unsigned i = 0; i < count; ++i)
-      most = std::max(most, ++perBank[groups[i] % (32 / words)]);
+      most = std::max(most, ++perBank[groups[i] & bankMask]);
     result.taken += most;
   }
   return result;

@@ -3,6 +3,7 @@
 #include "runtime/Simulator/Machine/Decode.h"
 #include "runtime/Support/Format.h"
 
+#include <algorithm>
 #include <atomic>
 
 namespace weft::simulator::machine {
@@ -63,7 +64,12 @@ uint32_t Decoder::enter(const ptx::Function &function, int32_t caller) {
   frame.caller = caller;
   frame.registerBase = uint32_t(registers_.size());
   for (const ptx::Register &reg : function.registers)
-    registers_.push_back(reg.type);
+    registers_.push_back(reg.type == ptx::Type::B128 ? ptx::Type::B64 : reg.type);
+  for (uint32_t i = 0; i < function.registers.size(); ++i)
+    if (function.registers[i].type == ptx::Type::B128) {
+      highHalves_[frame.registerBase + i] = uint32_t(registers_.size());
+      registers_.push_back(ptx::Type::B64);
+    }
   if (registers_.size() >= (1u << 24))
     fail(function.at, "expected fewer registers after inlining", StatusCode::Unsupported);
   frame.labels.assign(function.labels.size(), ~0u);
@@ -154,7 +160,24 @@ void Decoder::inlineCall(uint32_t frame, const ptx::Operand &at, const ptx::Func
   };
   bind(results, 0, callee.resultCount, "results");
   bind(arguments, callee.resultCount, callee.parameterCount, "arguments");
+  // What the function allocates ends with it.
+  const bool allocates = std::any_of(callee.body.begin(), callee.body.end(),
+                                     [](const ptx::Instruction &each) { return each.mnemonic == "alloca"; });
+  Record save, release;
+  Site site;
+  site.line = at.at.line;
+  if (allocates) {
+    save.run = runStackSave<uint64_t>;
+    release.run = runStackRestore<uint64_t>;
+    save.hidden = release.hidden = true;
+    save.op[0] = release.op[0] = scratch(ptx::Type::B64);
+    Site saved = site;
+    saved.destinations = 1;
+    emit(save, std::move(saved));
+  }
   flatten(inner);
+  if (allocates)
+    emit(release, std::move(site));
   localTop_ = restore;
   --depth_;
 }
@@ -363,6 +386,9 @@ void Decoder::run() {
   }
   kernel_.info.staticSharedBytes = kernel_.staticShared;
   kernel_.info.localBytes = kernel_.localBytes;
+  kernel_.stackStart = alignUp(kernel_.localBytes, 16);
+  if (kernel_.usesStack)
+    kernel_.localBytes = kernel_.stackStart + stackBytes;
   placeJoins(kernel_);
   assignSlots(kernel_, registers_);
 }

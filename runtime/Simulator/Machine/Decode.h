@@ -5,6 +5,7 @@
 
 #include "runtime/Simulator/Machine/Table.h"
 
+#include <array>
 #include <unordered_map>
 
 namespace weft::simulator::machine {
@@ -52,6 +53,8 @@ public:
   // For binders.
   Ref source(uint32_t frame, const ptx::Operand &operand, ptx::Type type, bool wider);
   Ref destination(uint32_t frame, const ptx::Operand &operand, ptx::Type type, bool wider);
+  /// The two 64-bit halves, low one first, that a .b128 register is kept in; of a vector of two 64-bit registers too.
+  std::array<Ref, 2> halves(uint32_t frame, const ptx::Operand &operand, bool written);
   AddressOperand address(uint32_t frame, const ptx::Operand &operand);
   Ref constant32(uint32_t value);
   Ref constant64(uint64_t value);
@@ -103,6 +106,7 @@ private:
   std::map<const ptx::Variable *, uint32_t> sharedOffsets_;
   uint32_t localTop_ = 0;
   int depth_ = 0;
+  std::unordered_map<uint32_t, uint32_t> highHalves_; ///< of .b128 registers: the number of the other half
   Ref carry_ = noRef;
 
   // State of the instruction being decoded.
@@ -145,6 +149,9 @@ void runNarrow(Warp &warp, const Record &record, uint32_t mask);
 void runWidenUnsigned(Warp &warp, const Record &record, uint32_t mask);
 void runWidenSigned(Warp &warp, const Record &record, uint32_t mask);
 void runTrap(Warp &warp, const Record &record, uint32_t mask);
+/// The stack's top to op[0], and back; T is uint32_t or uint64_t.
+template <typename T> void runStackSave(Warp &warp, const Record &record, uint32_t mask);
+template <typename T> void runStackRestore(Warp &warp, const Record &record, uint32_t mask);
 /// op[0] = op[1] == Record::imm, 64 bits.
 void runCallTest(Warp &warp, const Record &record, uint32_t mask);
 void runDynamicSpecial(Warp &warp, const Record &record, uint32_t mask);

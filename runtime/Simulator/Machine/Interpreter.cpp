@@ -112,6 +112,7 @@ void startWarp(Block &block, Warp &warp, uint32_t index, Worker &worker) {
     std::memset(warp.base[0], 0, kernel.registerBytes);
   warp.base[1] = const_cast<std::byte *>(grid.constants.data());
   warp.local.resize(size_t(kernel.localBytes) * laneCount);
+  warp.stackTop.fill(kernel.stackStart);
   warp.localWritten.assign(grid.options.checks.uninitialised ? warp.local.size() : 0, 0);
   for (const SpecialSlot &slot : kernel.specials) {
     bool wide = slot.name == "%gridid";
@@ -237,6 +238,7 @@ uint64_t stateOf(const Block &block) {
       continue;
     addBytes(warp.base[0], warp.kernel->registerBytes);
     addBytes(warp.local.data(), warp.local.size());
+    addBytes(reinterpret_cast<const std::byte *>(warp.stackTop.data()), sizeof warp.stackTop);
   }
   return hash;
 }

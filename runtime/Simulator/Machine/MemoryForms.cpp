@@ -83,6 +83,23 @@ void carryPoison(Warp &warp, const Record &record, const Resolved &to, unsigned 
     });
 }
 
+/// memcpy of one of the sizes that a store has.
+[[gnu::always_inline]] inline void copyStored(std::byte *to, const void *from, unsigned bytes) {
+  switch (bytes) {
+  case 4:
+    std::memcpy(to, from, 4);
+    break;
+  case 8:
+    std::memcpy(to, from, 8);
+    break;
+  case 16:
+    std::memcpy(to, from, 16);
+    break;
+  default:
+    std::memcpy(to, from, bytes);
+  }
+}
+
 /// st: the vector at op[0] + imm = wide[...].
 template <Space S, typename T> void runStore(Warp &warp, const Record &record, uint32_t mask) {
   LaneAddresses addresses(warp, record, record.op[0], record.wideAddress);
@@ -106,14 +123,22 @@ template <Space S, typename T> void runStore(Warp &warp, const Record &record, u
       accesses.write(lane, addresses.at[lane], bytes, value);
     }
     if (record.order == 0) {
-      std::memcpy(to.at[lane], values, bytes);
+      copyStored(to.at[lane], values, bytes);
       return;
     }
     StrongAccess access(warp, record.order, strongKey<S>(warp, addresses.at[lane]));
-    std::memcpy(to.at[lane], values, bytes);
+    copyStored(to.at[lane], values, bytes);
     access.done(false, true, false);
   };
-  eachLane(to.mask, store);
+  const bool plain = S != Space::Generic && record.order == 0 && !(S == Space::Shared ? tracks : accesses.tracks());
+  if (plain && to.mask == ~0u)
+    for (unsigned element = 0; element < record.vector; ++element)
+      for (unsigned lane = 0; lane < laneCount; ++lane) {
+        const T value = T(from[element][lane]);
+        std::memcpy(to.at[lane] + element * sizeof(T), &value, sizeof(T));
+      }
+  else
+    eachLane(to.mask, store);
   if constexpr (S != Space::Local) // local memory is part of what `stateOf` sees
     warp.worker->changed = true;
   if (warp.anyPoison)
@@ -194,8 +219,25 @@ std::vector<const ptx::Operand *> elementsOf(Binding &b, const ptx::Operand &ope
   return elements;
 }
 
+/// The registers of a load's or store's vector. A .b128 is one of two 64-bit elements.
+std::vector<Ref> accessed(Binding &b, const ptx::Operand &operand, Type type, size_t count, bool written) {
+  if (type == Type::B128) {
+    const std::array<Ref, 2> halves = b.decoder.halves(b.frame, operand, written);
+    return {halves[0], halves[1]};
+  }
+  std::vector<Ref> refs;
+  for (const ptx::Operand *element : elementsOf(b, operand, count))
+    refs.push_back(written ? b.destination(*element, type, true) : b.source(*element, type, true));
+  return refs;
+}
+
 size_t vectorLength(const Binding &b) {
   std::string_view vector = b.modifier("vec");
+  if (b.type() == Type::B128) {
+    if (!vector.empty())
+      b.fail("expected a single .b128, but got a vector");
+    return 2;
+  }
   return vector.empty() ? 1 : size_t(vector[1] - '0');
 }
 
@@ -217,16 +259,13 @@ void setClass(Binding &b, Space space, bool load) {
 }
 
 void bindLoad(Binding &b) {
-  Type type = b.type();
   size_t count = vectorLength(b);
   if (b.operandCount() < 2)
     b.fail("expected a destination and an address");
+  b.setWide(accessed(b, b.operand(0), b.type(), count, true), count);
+  const Type type = b.type() == Type::B128 ? Type::B64 : b.type();
   if (count * ptx::typeBits(type) > 256)
     b.fail("expected a vector of at most 32 bytes");
-  std::vector<Ref> refs;
-  for (const ptx::Operand *element : elementsOf(b, b.operand(0), count))
-    refs.push_back(b.destination(*element, type, true));
-  b.setWide(std::move(refs), count);
   Space space = bindAddress(b, b.operand(1), spaceNamed(b.modifier("space")));
   b.record.vector = uint8_t(count);
   b.record.order = orderOf(b);
@@ -267,14 +306,11 @@ void bindLoad(Binding &b) {
 }
 
 void bindStore(Binding &b) {
-  Type type = b.type();
   size_t count = vectorLength(b);
   if (b.operandCount() < 2)
     b.fail("expected an address and a source");
-  std::vector<Ref> refs;
-  for (const ptx::Operand *element : elementsOf(b, b.operand(1), count))
-    refs.push_back(b.source(*element, type, true));
-  b.setWide(std::move(refs), 0);
+  b.setWide(accessed(b, b.operand(1), b.type(), count, false), 0);
+  const Type type = b.type() == Type::B128 ? Type::B64 : b.type();
   Space space = bindAddress(b, b.operand(0), spaceNamed(b.modifier("space")));
   b.record.vector = uint8_t(count);
   b.record.order = orderOf(b);
@@ -310,7 +346,7 @@ void bindPolicy(Binding &b) {
   b.record.run = lanes<[](uint64_t a) { return a; }, uint64_t, uint64_t>;
 }
 
-#define WEFT_MEMORY_TYPES "type=b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f16|bf16|f32|f64"
+#define WEFT_MEMORY_TYPES "type=b8|b16|b32|b64|b128|u8|u16|u32|u64|s8|s16|s32|s64|f16|bf16|f32|f64"
 #define WEFT_CACHE                                                                                                     \
   "l1=L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate? "                           \
   "l2=L2::evict_normal|L2::evict_first|L2::evict_last? hint=L2::cache_hint? prefetch=L2::64B|L2::128B|L2::256B?"

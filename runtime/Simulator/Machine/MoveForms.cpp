@@ -60,6 +60,15 @@ void runUnpack(Warp &warp, const Record &record, uint32_t mask) {
   }
 }
 
+/// mov.b128: wide = both halves of the destination, then of the source.
+void runMove128(Warp &warp, const Record &record, uint32_t mask) {
+  uint64_t values[2][laneCount]; // both are read before either is written: they may be the same registers
+  for (unsigned half = 0; half < 2; ++half)
+    std::memcpy(values[half], warp.reg<const uint64_t>(record.wide[2 + half]), sizeof values[half]);
+  for (unsigned half = 0; half < 2; ++half)
+    commit(warp.reg<uint64_t>(record.wide[half]), values[half], mask);
+}
+
 Type partType(Binding &b, const ptx::Operand &vector, Type whole) {
   size_t count = vector.elements.size();
   unsigned bits = count ? ptx::typeBits(whole) / unsigned(count) : 0;
@@ -82,6 +91,12 @@ void bindMove(Binding &b) {
     }
     b.record.op[1] = b.predicate(from);
     b.record.run = runMovePredicate;
+    return;
+  }
+  if (type == Type::B128) {
+    const std::array<Ref, 2> halves = b.decoder.halves(b.frame, to, true), of = b.decoder.halves(b.frame, from, false);
+    b.setWide({halves[0], halves[1], of[0], of[1]}, 2);
+    b.record.run = runMove128;
     return;
   }
   bool packs = from.kind == ptx::OperandKind::Vector, unpacks = to.kind == ptx::OperandKind::Vector;
@@ -158,7 +173,7 @@ constexpr auto cls = InstructionClass::Move;
 #define WEFT_SPACES "space=const|global|local|shared|shared::cta|param|param::entry"
 
 const Form forms[] = {
-    {"mov", "type=b8|b16|b32|b64|u16|u32|u64|s16|s32|s64|f16|bf16|f32|f64|f16x2|bf16x2|pred", "*", cls, bindMove},
+    {"mov", "type=b8|b16|b32|b64|b128|u16|u32|u64|s16|s32|s64|f16|bf16|f32|f64|f16x2|bf16x2|pred", "*", cls, bindMove},
     {"cvta", "to? " WEFT_SPACES " type=u64", "d:u64 s:u64", cls, bindCvta},
     {"isspacep", WEFT_SPACES, "D s:u64", cls, bindIsSpace},
 };

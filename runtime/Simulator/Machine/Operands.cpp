@@ -220,6 +220,8 @@ Ref Decoder::addressConstant(uint32_t frame, const ptx::Operand &operand, ptx::T
 
 Ref Decoder::source(uint32_t frame, const ptx::Operand &operand, ptx::Type type, bool wider) {
   unsigned bits = ptx::typeBits(type);
+  if (operand.minus && operand.kind != ptx::OperandKind::Register)
+    fail(operand.at, format("expected a register after '-', but got {}", describe(operand)));
   switch (operand.kind) {
   case ptx::OperandKind::Register: {
     ptx::Type held = registerType(frame, operand);
@@ -227,6 +229,8 @@ Ref Decoder::source(uint32_t frame, const ptx::Operand &operand, ptx::Type type,
     Ref ref = virtualRef | (frames_[frame].registerBase + operand.index);
     if (operand.negated)
       fail(operand.at, format("expected no '!' before '{}'", operand.text));
+    if (operand.minus)
+      fail(operand.at, format("expected no '-' before '{}'", operand.text));
     if (held == ptx::Type::Pred || heldBits == 128 ||
         (wider ? heldBits < std::max(bits, 8u) : heldBits != std::max(bits, 8u)))
       fail(operand.at,
@@ -279,6 +283,18 @@ Ref Decoder::destination(uint32_t frame, const ptx::Operand &operand, ptx::Type 
     return widen.op[1];
   }
   return ref;
+}
+
+std::array<Ref, 2> Decoder::halves(uint32_t frame, const ptx::Operand &operand, bool written) {
+  auto half = [&](const ptx::Operand &each) {
+    return written ? destination(frame, each, ptx::Type::B64, false) : source(frame, each, ptx::Type::B64, false);
+  };
+  if (operand.kind == ptx::OperandKind::Vector && operand.elements.size() == 2)
+    return {half(operand.elements[0]), half(operand.elements[1])};
+  if (operand.kind != ptx::OperandKind::Register || registerType(frame, operand) != ptx::Type::B128)
+    fail(operand.at, format("expected a .b128 register or two 64-bit ones, but got {}", describe(operand)));
+  const uint32_t low = frames_[frame].registerBase + operand.index;
+  return {virtualRef | low, virtualRef | highHalves_.at(low)};
 }
 
 AddressOperand Decoder::address(uint32_t frame, const ptx::Operand &operand) {

@@ -96,12 +96,14 @@ struct Kernel {
   std::vector<uint32_t> maybeUninitialised; ///< slot numbers that may be read before they are written
   uint32_t registerBytes = slotBytes;       ///< of one warp
   uint32_t localBytes = 0;                  ///< of one thread
+  uint32_t stackStart = 0;                  ///< where in them alloca's memory begins
   uint32_t staticShared = 0;
   uint32_t dynamicSharedAlign = 16;
   unsigned sharedGranule = 2; ///< log2 of the smallest shared access: what races are tracked by
   unsigned globalGranule = 2; ///< likewise of global accesses
   bool usesAsync = false;
   bool usesReserved = false;                ///< reads %reserved_smem_offset_*: gets shared memory behind its own
+  bool usesStack = false;                   ///< has alloca
   bool usesHeap = false;                    ///< calls malloc
   std::deque<std::vector<Ref>> wideLists;   ///< owns Record::wide
   std::vector<std::shared_ptr<void>> owned; ///< owns Record::aux
@@ -115,6 +117,9 @@ struct ProgramVariable {
   bool constant = false;
   const ptx::Variable *declaration = nullptr;
 };
+
+/// What alloca may take of a thread's local memory.
+inline constexpr uint32_t stackBytes = 16384;
 
 /// Shared memory that %reserved_smem_offset_begin to _end delimit.
 inline constexpr uint32_t reservedSharedBytes = 1024;

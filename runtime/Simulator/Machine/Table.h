@@ -77,6 +77,7 @@ std::span<const Form> compareForms();
 std::span<const Form> convertForms();
 std::span<const Form> moveForms();
 std::span<const Form> memoryForms();
+std::span<const Form> stackForms();
 std::span<const Form> atomicForms();
 std::span<const Form> asyncForms();
 std::span<const Form> matrixForms();

@@ -91,8 +91,9 @@ struct Warp {
   WarpOrder order;
   std::vector<std::byte> registers;
   std::vector<std::byte> local;
-  std::vector<uint8_t> localWritten; ///< one per byte of `local`, where checked
-  uint32_t starved = 0;              ///< turns in which lanes waited for a spinning fragment
+  std::vector<uint8_t> localWritten;          ///< one per byte of `local`, where checked
+  std::array<uint32_t, laneCount> stackTop{}; ///< end of what alloca gave, in `local`
+  uint32_t starved = 0;                       ///< turns in which lanes waited for a spinning fragment
 
   template <typename T> T *reg(Ref ref) const { return reinterpret_cast<T *>(base[ref >> 31] + (ref & 0x7fff'ffffu)); }
   uint32_t &predicate(Ref ref) const { return *reg<uint32_t>(ref); }

@@ -224,6 +224,12 @@ Operand Parser::operand(Function &function, bool call, int depth) {
     result.negated = !result.negated;
     return result;
   }
+  if (peek().is('-') && peek(1).kind == TokenKind::Word && peek(1).text.starts_with('%')) {
+    next();
+    Operand result = primary();
+    result.minus = true;
+    return result;
+  }
   return primary();
 }
 

@@ -114,6 +114,7 @@ struct Operand {
   Position at;
   std::string_view text;
   bool negated = false; ///< `!%p1`
+  bool minus = false;   ///< `-%r1`, of a scalar video instruction
   bool paired = false;  ///< followed by `|`: the next operand is its second destination
   uint32_t index = 0;
   uint64_t bits = 0;

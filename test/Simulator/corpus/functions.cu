@@ -32,3 +32,25 @@ extern "C" __global__ void call_table(const int *which, const int *a, const int 
   const int i = threadIdx.x;
   y[i] = operations[which[i]](a[i], b[i]);
 }
+
+// Memory of a size that only the run knows, in a function that gives it back each time.
+__device__ __noinline__ int reversed_sum(const int *x, int count) {
+  int *copy = static_cast<int *>(alloca(count * sizeof(int)));
+  for (int i = 0; i < count; ++i)
+    copy[count - 1 - i] = x[i];
+  int sum = 0;
+  for (int i = 0; i < count; ++i)
+    sum = 3 * sum + copy[i];
+  return sum;
+}
+
+extern "C" __global__ void allocate_on_stack(const int *x, int *y, int n) {
+  const int i = threadIdx.x;
+  int sum = 0;
+  for (int round = 0; round < 40; ++round) // 40 rounds of 2 KiB are more than the stack
+    sum += reversed_sum(x + round % 4, n - i % 8);
+  int *own = static_cast<int *>(alloca((i + 1) * sizeof(int)));
+  for (int j = 0; j <= i; ++j)
+    own[j] = x[j] + i;
+  y[i] = sum + own[i / 2];
+}

@@ -28,3 +28,21 @@ def call_table(rng):
         [which, a, b, np.zeros(64, np.int32)],
         {3: np.choose(which, [a + b, a - b, a * b, np.maximum(a, b)])},
     )
+
+
+@case("functions.cu")
+def allocate_on_stack(rng):
+    n = 512
+    x = rng.integers(-1000, 1000, n + 4).astype(np.int32)
+
+    def reversed_sum(values: list[int]) -> int:
+        total = 0
+        for value in reversed(values):
+            total = 3 * total + value & 0xFFFFFFFF
+        return total
+
+    want = []
+    for i in range(40):
+        sums = [reversed_sum([int(v) for v in x[start : start + n - i % 8]]) for start in range(4)]
+        want.append(10 * sum(sums) + int(x[i // 2]) + i & 0xFFFFFFFF)
+    return Launch((1,), (40,), [x, np.zeros(40, np.int32), np.int32(n)], {1: np.array(want, np.uint32).view(np.int32)})
