@@ -224,6 +224,17 @@ def test_calls_take_the_choice_of_their_bucket():
     assert all(x.grad.isfinite().all() for x in leaves)
 
 
+def test_candidates_are_timed_where_a_gpu_is(monkeypatch):
+    from weft.tuning import gpu, run
+
+    monkeypatch.setattr(gpu, "_ROUNDS", 3)
+    monkeypatch.setattr(run, "timer", lambda: gpu.GpuTimer(weft.runtime.devices.open_device("simulator")))
+    result = tuned("32x32x2x2", sizes={"B": 1, "H": 2, "N": 100})
+    assert result.device == "Weft simulator" and not result.notes, "at its own sizes, by the driver's events"
+    assert [row.status for row in result.rows if row.place == "0.forward"].count("chosen") == 1
+    assert all(row.seconds >= 0 and not row.launches for row in result.rows)
+
+
 def test_a_library_dispatches_by_size(tmp_path):
     force({"B": 1, "H": 2, "N": 64}, (32, 32, 2, 2))
     force({"B": 1, "H": 2, "N": 128}, (64, 32, 4, 2))

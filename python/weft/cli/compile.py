@@ -13,7 +13,8 @@ from weft.cli.files import load_file, select
 
 DESCRIPTION = """\
 Compiles a program or a tile kernel of FILE.py to a PTX library: a directory that runs with neither Python nor the
-compiler. Of a program, both forward and backward are compiled. Argument types come from annotations or from
+compiler. Of a program, both forward and backward are compiled, with a plan for each bucket of sizes that 'weft tune' has
+chosen schedules for. Argument types come from annotations or from
 --signature, for a program in the form
 
     q:fp16[B,4*Hkv,N,64]:16, k:fp16[B,Hkv,N,64]:16, w=64
@@ -56,7 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
     what, kind = select(module, path, name, ("__weft_program__", "__weft_jit__"), "program or kernel")
     started = time.perf_counter()
     if kind == "__weft_program__":
-        what.compile(arguments.target, arguments.signature, arguments.out, differentiate=not arguments.forward_only)
+        made = what.compile(
+            arguments.target, arguments.signature, arguments.out, differentiate=not arguments.forward_only
+        )
     else:
         weft.compile(
             what,
@@ -66,10 +69,14 @@ def run(arguments: argparse.Namespace) -> int:
             num_warps=arguments.num_warps,
             num_stages=arguments.num_stages,
         )
+        made = None
     seconds = time.perf_counter() - started
+    plans = [plan for each in made.programs.values() for plan in each.variants] if made else []
+    buckets = len({json.dumps(plan["guards"]) for plan in plans if plan.get("guards")})
     if arguments.json:
         key = "program" if kind == "__weft_program__" else "kernel"
         print(json.dumps({key: what.__name__, "library": arguments.out, "seconds": seconds}))
     else:
-        print(f"compiled '{what.__name__}' for {arguments.target} into {arguments.out} in {seconds:.2f} s")
+        tuned = f", tuned for {buckets} bucket{'s' if buckets != 1 else ''} of sizes" if buckets else ""
+        print(f"compiled '{what.__name__}' for {arguments.target} into {arguments.out} in {seconds:.2f} s{tuned}")
     return 0

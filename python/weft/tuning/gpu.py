@@ -19,12 +19,14 @@ _ROUNDS = 20
 
 
 class GpuTimer:
-    """Times compiled candidates on one device: each alone, one after another, the L2 cache flushed before each run."""
+    """Times compiled candidates on one device: each alone, one after another, the L2 cache flushed before each run. On
+    the simulator, where times mean nothing, it does the same, for tests."""
 
     def __init__(self, device: Any) -> None:
         self.device = device
-        self.name: str = device.properties["name"]
-        self._timer = native.load("_runtime").Timer(device, _FLUSHED_BYTES)
+        self._where = "cpu" if device.simulated else device.name
+        self.name: str = device.properties["model"]
+        self._timer = native.load("_runtime").Timer(device, _FLUSHED_BYTES if not device.simulated else 256)
 
     def measure(self, record: Mapping[str, Any], job: Job) -> dict[str, Any]:
         """The record of a candidate that compiled ("ptx", "info"), with its "seconds": medians, summed over the
@@ -50,10 +52,13 @@ class GpuTimer:
         """The median of a program's runs on arrays that are on the device already."""
         import torch
 
-        tensors = [torch.from_numpy(array).to("cuda") for array in inputs]
+        tensors = [torch.from_numpy(array).to(self._where) for array in inputs]
         bf16 = [each["type"] == "bf16" for each in program.inputs]
         tensors = [t.view(torch.bfloat16) if narrow else t for t, narrow in zip(tensors, bf16, strict=True)]
-        outputs = program.run(tensors)  # (its memory is made once, and its kernels are warm)
-        stream = torch.cuda.current_stream().cuda_stream
-        times = [self._timer.measure(lambda: program.run(tensors, outputs), stream) for _ in range(_ROUNDS)]
+        outputs = program.run(tensors, device=self.device.name)  # (its memory is made once, and its kernels are warm)
+        stream = 0 if self.device.simulated else torch.cuda.current_stream(self._where).cuda_stream
+        times = [
+            self._timer.measure(lambda: program.run(tensors, outputs, device=self.device.name), stream)
+            for _ in range(_ROUNDS)
+        ]
         return median(times) / 1000

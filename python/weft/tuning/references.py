@@ -24,9 +24,10 @@ def write_cases(
     longest: int,
     seed: int,
     folder: str,
+    timed: bool = False,
 ) -> None:
     """Draws inputs, runs the program by its default schedules and in float32, and writes three cases of each function
-    and the inputs to count on into a folder. With arrays ``given`` sizes are theirs."""
+    and the inputs to count on into a folder, or to time on. With arrays ``given`` sizes are theirs."""
     ptx, info = compile(text, name, options)
     wide_ptx, wide_info = compile(text, name, {**options, "widen": True})
     inputs = _program(info, name)["inputs"]
@@ -36,8 +37,8 @@ def write_cases(
     for number in range(3):
         small = dict(sizes) if given else check_sizes(symbols, sizes)
         runs.write(number, make_inputs(inputs, small, given, generator), generator, folder)
-    full = dict(sizes) if given else count_sizes(symbols, sizes, longest)
-    runs.write_inputs(make_inputs(inputs, full, given, generator), generator, folder)
+    full = dict(sizes) if given or timed else count_sizes(symbols, sizes, longest)
+    runs.write_inputs(full, given, generator, folder)
 
 
 def _program(info: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -74,13 +75,20 @@ class _Runs:
         save_case(folder, part, number, case)
         return case
 
-    def write_inputs(self, inputs: list[np.ndarray], generator: np.random.Generator, folder: str) -> None:
-        """The inputs that counters are taken on."""
-        parts = {"": inputs}
-        if self.differentiated:
-            forward = run_plan(self.ptx, self.info, f"{self.name}.forward", inputs, checks="none").outputs
-            parts |= {".forward": inputs, ".backward": [*inputs, *self._behind(inputs, forward, generator)]}
-        for part, arrays in parts.items():
+    def write_inputs(
+        self,
+        sizes: Mapping[str, int],
+        given: Mapping[str, np.ndarray],
+        generator: np.random.Generator,
+        folder: str,
+    ) -> None:
+        """The inputs that counters or times are taken on. What a backward takes besides the program's own is made up:
+        nothing that is counted depends on it."""
+        own = _program(self.info, self.name)["inputs"]
+        made = dict(zip((each["name"] for each in own), make_inputs(own, sizes, given, generator), strict=True))
+        for part in ("", ".forward", ".backward") if self.differentiated else ("",):
+            described = _program(self.info, self.name + part)["inputs"]
+            arrays = make_inputs(described, sizes, made, generator)
             named = {f"input{i}": array for i, array in enumerate(arrays)}
             np.savez(case_file(folder, part, "count"), **named)  # type: ignore[arg-type]
 

@@ -25,7 +25,10 @@ def show(result: Result, console: Any) -> None:
 
     sizes = ", ".join(f"{name} = {size}" for name, size in result.sizes.items())
     console.print(f"{result.program} for {result.target}, {sizes} (bucket: {result.bucket})", highlight=False)
-    for place in dict.fromkeys(row.place for row in result.rows):
+    places = dict.fromkeys(row.place for row in result.rows)
+    if len(places) == 2:  # one kernel, and the whole, which is the same
+        places.pop("together", None)
+    for place in places:
         table = Table("schedule", "", title=_title(place), title_justify="left")
         for name in ("µs", "registers", "spills", "shared", "resident", "instructions"):
             table.add_column(name, justify="right")
@@ -79,6 +82,7 @@ def _summary(result: Result) -> str:
     else:
         head = "chosen: the default schedules"
     return (
-        f"{head} ({result.device}). {result.measured} candidates measured, {result.reused} known from before, in "
-        f"{result.elapsed:.1f} s; seed {result.seed}"
+        f"{head} ({result.device}).\n"
+        f"{result.measured} candidate{'s' if result.measured != 1 else ''} measured, {result.reused} known from before, "
+        f"in {result.elapsed:.1f} s; seed {result.seed}"
     )

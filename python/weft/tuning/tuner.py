@@ -171,7 +171,6 @@ class _Run:
     # ---- Measuring
 
     def _key(self, trial: _Trial) -> str:
-        count = self.sizes if self.options.inputs else count_sizes(self.symbols, self.sizes, self.options.longest)
         return store.measurement(
             {
                 "program": store.program_hash(self.subject.plain),
@@ -180,10 +179,16 @@ class _Run:
                 "schedules": trial.schedules,
                 "functions": trial.counted,
                 "sizes": self.sizes,
-                "counted": count,
+                "counted": self._counted(),
                 "device": self.options.time.name if self.options.time else "simulator",
             }
         )
+
+    def _counted(self) -> dict[str, int]:
+        """The sizes that counters or times are taken at."""
+        if self.options.inputs or self.options.time:
+            return self.sizes
+        return count_sizes(self.symbols, self.sizes, self.options.longest)
 
     def _measure(self, trials: Sequence[_Trial], what: str) -> None:
         """Fill in the trials' records: from the store, or by measuring, each stored as soon as it is there."""
@@ -237,7 +242,7 @@ class _Run:
             subject, options = self.subject, self.options
             write_cases(
                 compile_module, subject.text, subject.name, self.base, self.sizes, options.inputs, options.longest,
-                self.seed, self.cases,
+                self.seed, self.cases, options.time is not None,
             )  # fmt: skip
             self.written = True
 
@@ -325,7 +330,7 @@ class _Run:
     def _notes(self) -> Iterable[str]:
         if self.options.time:
             return
-        counted = self.sizes if self.options.inputs else count_sizes(self.symbols, self.sizes, self.options.longest)
+        counted = self._counted()
         if counted != self.sizes:
             spelt = ", ".join(f"{name} = {size}" for name, size in counted.items())
             yield f"Counted on the simulator with {spelt}, times the blocks of the whole grid."
