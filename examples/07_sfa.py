@@ -13,9 +13,9 @@ from weft.testing import sfa as formula
 
 @weft.program
 def sfa(q, k, v, q_gain, k_gain, *, max_joins=20):
+    joins = weft.merge_decide(k, k_gain)
     q = weft.rms_norm(q.to("fp32"), q_gain)
     k = weft.rms_norm(k.to("fp32"), k_gain)
-    joins = weft.merge_decide(k)
     units = weft.merge_units(joins, k, v, max_joins=max_joins, to=v.dtype)
     keys, values = units.merged
     itself = weft.domain(k.to(v.dtype), weft.window(0, 0))

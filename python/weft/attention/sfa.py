@@ -109,12 +109,12 @@ def _sfa(
 
     # 3.2: rows are normalised, keys in float32 until they enter a product
     q_hat = weft.rms_norm(q.to("fp32"), q_gain, eps)
-    k_hat = plain = weft.rms_norm(k.to("fp32"), k_gain, eps)
-    # 3.1: who joins the token before
+    k_hat = weft.rms_norm(k.to("fp32"), k_gain, eps)
+    # 3.1: who joins the token before, by the cosines of k_hat, which those of k times its gain are
     joins = decisions
     if joins is None:
         joins = weft.merge_decide(
-            k_hat,
+            *(k, k_gain),
             similarity_heads=heads,
             similarity_threshold=thresholds[0],
             difference_threshold=thresholds[1],
@@ -138,5 +138,5 @@ def _sfa(
     if loss is None:
         return out
     return out, loss[0] * weft.merge_loss(
-        plain, units.kept, similarity_heads=heads, pairs=loss[1], cu_seqlens=cu_seqlens
+        *(k, k_gain, units.kept), similarity_heads=heads, pairs=loss[1], cu_seqlens=cu_seqlens
     )

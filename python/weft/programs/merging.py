@@ -15,7 +15,7 @@ from .graph import TensorType, agreeing
 from .mixers import four_axes, segments
 from .scalars import Scalar
 from .sizes import unify
-from .tensors import Tensor, map_tensors
+from .tensors import Tensor, element, map_tensors
 
 MODES = ("sum", "last", "mean")
 
@@ -72,9 +72,9 @@ def starts(cu_seqlens: Any) -> list[Tensor]:
     return [cu_seqlens]
 
 
-def _neighbours(k: Tensor, cu_seqlens: Any) -> list[Tensor]:
-    """For each token the product of its row with the one before, and both rows' squares; in float32."""
-    k = k.to(float32)
+def _neighbours(k: Tensor, gain: Any, cu_seqlens: Any) -> list[Tensor]:
+    """For each token its row, times the gain, by the one before, and both rows' squares; in float32."""
+    k = k.to(float32) if gain is None else _times(k, gain)
     squares = sum(k * k, axis=3)
     return [sum(k * shift(k, 1, cu_seqlens), axis=3), squares, shift(squares, 1, cu_seqlens)]
 
@@ -86,17 +86,29 @@ def _cosine(product: Scalar, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
     return scalars.where(some, product * roots[0] * roots[1], 0.0), some
 
 
+def _times(k: Tensor, gain: Any) -> Tensor:
+    """k [B, H, N, D] times gain [H, D], in float32."""
+    if not isinstance(gain, Tensor) or gain.ndim != 2:
+        raise places.error("expected a gain [H, D]")
+    with agreeing("expected a gain [H, D] of the keys"):
+        unify(k.sizes[1], gain.sizes[0])
+        unify(k.sizes[3], gain.sizes[1])
+    return map_tensors(lambda x: scalars.real(x) * element(gain, (index(1), index(3))), k, to=float32)
+
+
 @operation
 def merge_decide(
     k: Any,
+    gain: Any = None,
     *,
     similarity_heads: int | None = None,
     similarity_threshold: float = 2e-4,
     difference_threshold: float = 0.0175,
     cu_seqlens: Any = None,
 ) -> Any:
-    """Which tokens join the one before: bool [B, Hkv, N], of keys k [B, Hkv, N, D].
+    """Which tokens join the one before: bool [B, Hkv, N], of keys k [B, Hkv, N, D], times ``gain`` [Hkv, D] if given.
 
+    (A norm's factor changes no cosine: keys are the same before it and after.)
     With c the cosine of two neighbours, the first ``similarity_heads`` heads (half of them unless given) join where
     1 - c < similarity_threshold, the others where abs(c) < difference_threshold. Zero rows and first tokens never do.
     """
@@ -106,9 +118,9 @@ def merge_decide(
     def decide(*neighbours: Scalar) -> Scalar:
         c, some = _cosine(*neighbours)
         similar, different = 1.0 - c < similarity_threshold, abs(c) < difference_threshold
-        return some & scalars.where(head_index() < heads, similar, different)
+        return some & scalars.where(index(1) < heads, similar, different)
 
-    return map_tensors(decide, *_neighbours(k, cu_seqlens))
+    return map_tensors(decide, *_neighbours(k, gain, cu_seqlens))
 
 
 def similar_heads(k: Tensor, given: int | None) -> int:
@@ -121,9 +133,9 @@ def similar_heads(k: Tensor, given: int | None) -> int:
     return given
 
 
-def head_index() -> Scalar:
-    """In an elementwise expression on [B, H, N] or [B, H, N, D]: the head."""
-    return Scalar(graph.tracing().one("attn.index", [], scalars.I32, {"axis": "1 : i64"}), natural=True)
+def index(axis: int) -> Scalar:
+    """In an elementwise expression: the position on an axis of the result."""
+    return Scalar(graph.tracing().one("attn.index", [], scalars.I32, {"axis": f"{axis} : i64"}), natural=True)
 
 
 @operation
@@ -194,9 +206,10 @@ def _each(name: str, given: Any, count: int, allowed: Sequence[Any]) -> list[Any
 
 @operation
 def merge_loss(
-    k: Any, kept: Any, *, similarity_heads: int | None = None, pairs: str = "all", cu_seqlens: Any = None
+    k: Any, gain: Any, kept: Any, *, similarity_heads: int | None = None, pairs: str = "all", cu_seqlens: Any = None
 ) -> Any:
-    """The compression loss of keys k [B, Hkv, N, D], of which ``kept`` joins merged: a float32 scalar.
+    """The compression loss of keys k [B, Hkv, N, D] times a gain [Hkv, D] or None, of which the joins ``kept`` merged:
+    a float32 scalar.
 
     Σ l / merged - merged / pairs, where l is (1 - c)² of a similarity head's neighbours and c² of others', summed over
     all ``pairs`` or the "merged" ones; with nothing merged the sum is divided by the number of pairs.
@@ -209,11 +222,11 @@ def merge_loss(
 
     def quality(some: Scalar, *neighbours: Scalar) -> Scalar:
         c, _ = _cosine(*neighbours)
-        return scalars.where(some, scalars.where(head_index() < heads, (1.0 - c) ** 2, c**2), 0.0)
+        return scalars.where(some, scalars.where(index(1) < heads, (1.0 - c) ** 2, c**2), 0.0)
 
     def loss(quality: Scalar, merged: Scalar, present: Scalar) -> Scalar:
         by = scalars.where(merged > 0.0, merged, scalars.maximum(present, 1.0))
         return quality / by - merged / scalars.maximum(present, 1.0)
 
-    terms = map_tensors(quality, some, *_neighbours(k, cu_seqlens))
+    terms = map_tensors(quality, some, *_neighbours(k, gain, cu_seqlens))
     return map_tensors(loss, sum(terms), merged, present)

@@ -183,8 +183,9 @@ def map_tensors(body: Callable[..., Any], *values: Any, to: dtype | None = None)
     for value in values:
         if isinstance(value, Tensor) and not any(value is t for t in tensors):
             tensors.append(value)
+    rank = max((tensor.ndim for tensor in tensors), default=0)
     for tensor in tensors:
-        if tensor.ndim >= 3:  # kernels hold whole rows of such
+        if rank >= 4 and tensor.ndim >= 3:  # kernels hold whole rows of such
             with agreeing("expected a tensor whose last size is known"):
                 int(tensor.sizes[-1])
     sizes = broadcast([t.sizes for t in tensors])
