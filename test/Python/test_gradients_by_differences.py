@@ -31,6 +31,14 @@ def gated(q, k, v, gate, gain):
     return weft.diag(gate) @ (weft.softmax(q, k) + weft.mean(causal=True)) @ v
 
 
+JOINS = torch.tensor([[[False, True, True, False, False] * 4]])
+
+
+def sfa(q, k, v, q_gain, k_gain):
+    """Decisions are given: what is differentiated moves none of them."""
+    return weft.attention.sfa(q, k, v, q_gain, k_gain, decisions=JOINS, rope=True)
+
+
 def differences(f, tensors, d_out, step=2e-2):
     """The gradient of sum(f·d_out) in each tensor by central differences, along a random direction."""
     found = []
@@ -51,6 +59,7 @@ PROGRAMS = {
     "causal": (causal, [(1, 2, 20, 16), (1, 1, 24, 16), (1, 1, 24, 32)]),
     "biased": (biased, [(1, 2, 20, 16), (1, 2, 20, 16), (1, 2, 20, 16), (2, 20, 20), (2,)]),
     "sema": (sema, [(1, 2, 20, 16), (1, 1, 20, 16), (1, 1, 20, 16), (3, 16)]),
+    "sfa": (sfa, [(1, 2, 20, 16), (1, 1, 20, 16), (1, 1, 20, 16), (2, 16), (1, 16)]),
     "gated": (gated, [(1, 2, 20, 16), (1, 2, 20, 16), (1, 2, 20, 16), (1, 2, 20, 1), (2, 16)]),
 }
 
@@ -73,7 +82,7 @@ def test_gradients_by_differences(name, seed):
         assert abs(found - slope) <= 2e-3 * size, (found, slope)
 
 
-@pytest.mark.parametrize("name", ["causal", "sema"])
+@pytest.mark.parametrize("name", ["causal", "sema", "sfa"])
 def test_fifty_runs_are_bit_equal(name, seed):
     program, shapes = PROGRAMS[name]
     generator = torch.Generator().manual_seed(seed)

@@ -216,17 +216,21 @@ def merge_loss(
     """
     four_axes(k, "keys")
     heads = similar_heads(k, similarity_heads)
-    counted = has_predecessor(kept, cu_seqlens)
-    some = kept if pairs == "merged" else counted
-    merged, present = sum(kept), sum(counted)
+    neighbours = _neighbours(k, gain, cu_seqlens)
+    merged = sum(kept)
+    # Pairs are counted where sequences are packed; otherwise every token but the first of a head has one.
+    counted = [has_predecessor(kept, cu_seqlens)] if cu_seqlens is not None else []
+    chosen = [kept] if pairs == "merged" else counted
 
-    def quality(some: Scalar, *neighbours: Scalar) -> Scalar:
-        c, _ = _cosine(*neighbours)
+    def quality(product: Scalar, x: Scalar, y: Scalar, *chosen: Scalar) -> Scalar:
+        c, _ = _cosine(product, x, y)
+        some = chosen[0] if chosen else index(2) > 0
         return scalars.where(some, scalars.where(index(1) < heads, (1.0 - c) ** 2, c**2), 0.0)
 
-    def loss(quality: Scalar, merged: Scalar, present: Scalar) -> Scalar:
-        by = scalars.where(merged > 0.0, merged, scalars.maximum(present, 1.0))
-        return quality / by - merged / scalars.maximum(present, 1.0)
+    def loss(quality: Scalar, merged: Scalar, *counted: Scalar) -> Scalar:
+        B, H, N = map(scalars.real, kept.sizes)
+        present = scalars.maximum(counted[0] if counted else B * H * (N - 1.0), 1.0)
+        return quality / scalars.where(merged > 0.0, merged, present) - merged / present
 
-    terms = map_tensors(quality, some, *_neighbours(k, gain, cu_seqlens))
-    return map_tensors(loss, sum(terms), merged, present)
+    terms = map_tensors(quality, *neighbours, *chosen)
+    return map_tensors(loss, sum(terms), merged, *map(sum, counted))
