@@ -1,22 +1,15 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """SEMA, scalable and efficient Mamba-like attention: softmax inside windows, the mean of everything, and a short
-convolution, on sequences and on grids of tokens. Run it: python examples/06_sema.py
+convolution, on sequences and on grids of tokens; its program is mechanisms/sema.py. Run it: python examples/06_sema.py
 """
 
 import functools
 
 import torch
 import weft
+from mechanisms.sema import sema
 from weft.testing import demonstrate
 from weft.testing import sema as formula
-
-
-@weft.program
-def sema(q, k, v, lepe, *, window, grid=None):
-    """lepe: taps [K, H·Dv] along a sequence, [K·K, H·Dv] over a grid."""
-    q, k = weft.rope(q, k, window=window, grid=grid)
-    local = weft.softmax(q, k, weft.block_window(window, grid=grid))
-    return (local + weft.mean() + weft.toeplitz(lepe, centred=True, grid=grid)) @ v
 
 
 @weft.program

@@ -1,31 +1,15 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""The gated attention unit, and the same with convolutions before queries, keys and gate (composite attention).
-Run it: python examples/09_gau.py
+"""The gated attention unit, and the same with convolutions before queries, keys and gate (composite attention);
+their programs are mechanisms/gau.py. Run it: python examples/09_gau.py
 """
 
 import functools
 
 import torch
 import weft
+from mechanisms.gau import convolution_equipped, gau
 from weft.testing import convolved_gau, demonstrate, masks
 from weft.testing import gau as formula
-
-
-@weft.program
-def gau(u, v, g, kappa_q, mu_q, kappa_k, mu_k):
-    """y = g ⊙ softmax(q kᵀ / √d) v: a gate of as many heads as channels makes one head's attention many-headed."""
-    q = kappa_q * u + mu_q
-    k = kappa_k * u + mu_k
-    return weft.diag(g) @ weft.softmax(q, k, weft.causal()) @ v
-
-
-@weft.program
-def convolution_equipped(x_u, x_v, x_g, taps_0, taps_1, kappa_q, mu_q, kappa_k, mu_k):
-    """y = f_G(T₁ x) · f_A(T₀ x) · v, the convolutions causal and depthwise: taps [K, channels]."""
-    u = weft.silu(weft.toeplitz(taps_0) @ x_u)
-    g = weft.silu(weft.toeplitz(taps_1) @ x_g)
-    q, k = kappa_q * u + mu_q, kappa_k * u + mu_k
-    return weft.diag(g) @ weft.softmax(q, k, weft.causal()) @ weft.silu(x_v)
 
 
 def inputs(randn, *, tokens=150, head=128, values=192, taps=None):

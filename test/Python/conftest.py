@@ -7,6 +7,9 @@ import importlib.util
 import os
 import pathlib
 import secrets
+import subprocess
+import sys
+import types
 
 import pytest
 
@@ -23,6 +26,8 @@ def seed(request):
 
 def load_example(name):
     """The module of examples/NAME.py, not run as a program."""
+    if str(ROOT / "examples") not in sys.path:  # as it is for an example that is run
+        sys.path.append(str(ROOT / "examples"))
     spec = importlib.util.spec_from_file_location(f"example_{name}", ROOT / "examples" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -32,6 +37,29 @@ def load_example(name):
 @pytest.fixture(scope="session")
 def example():
     return load_example
+
+
+def run_python(*arguments):
+    """Run Python with this tree's weft; gives the finished process, which must have succeeded."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    command = [sys.executable, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+@pytest.fixture(scope="session")
+def mechanism_library(tmp_path_factory):
+    """examples/mechanisms compiled for both targets by `weft compile`: its ``path``, and what the command ``said``; and
+    what examples/11_library.py ``reported`` of it and wrote to ``vectors``.
+    """
+    place = tmp_path_factory.mktemp("mechanisms")
+    path, vectors = place / "libmechanisms", place / "vectors"
+    compiled = run_python(
+        *("-m", "weft.cli", "compile", ROOT / "examples" / "mechanisms", "-o", path, "--target", "sm_80,sm_90a")
+    )
+    ran = run_python(ROOT / "examples" / "11_library.py", path, "--vectors", vectors)
+    return types.SimpleNamespace(path=path, said=compiled.stderr, reported=ran.stdout, vectors=vectors)
 
 
 @pytest.fixture

@@ -69,6 +69,29 @@ def test_runs_a_program_without_python(program, tmp_path):
     assert said.count("largest error") == 3
 
 
+def test_runs_all_mechanisms_without_python(program, mechanism_library):
+    """Forward and backward, against float64 and within the rule's bounds."""
+    arguments = (mechanism_library.path, mechanism_library.vectors, "simulator")
+    said = run(program.parent / "mechanisms", *arguments, env={"PATH": "/usr/bin:/bin"})
+    count = len(list(mechanism_library.vectors.glob("*.txt")))
+    assert count >= len(list((ROOT / "examples" / "mechanisms").glob("*.py")))
+    assert f"{count} of {count} mechanisms right" in said
+    assert said.count(" for sm_80 on simulator") == count
+    assert all(f"  d_{name} " in said for name in ("q", "k", "v", "lepe", "kappa_q"))
+
+
+def test_finds_a_wrong_result(program, mechanism_library, tmp_path):
+    for path in mechanism_library.vectors.glob("sema.*"):
+        shutil.copy(path, tmp_path)
+    expected = bytearray((tmp_path / "sema.d_k").read_bytes())
+    expected[3] ^= 0x40  # the first number's exponent
+    (tmp_path / "sema.d_k").write_bytes(expected)
+    command = [program.parent / "mechanisms", mechanism_library.path, tmp_path, "simulator"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "0 of 1 mechanisms right" in done.stdout
+
+
 def test_refuses_with_a_message(program, tmp_path):
     write_vector_add(tmp_path / "libadd")
     (tmp_path / "libadd" / "add.sm_80.ptx").write_text("altered")

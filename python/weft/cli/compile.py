@@ -6,10 +6,11 @@ from __future__ import annotations
 import argparse
 import json
 import pathlib
+import sys
 import time
 from typing import Any
 
-from weft.cli.files import load_file, select
+from weft.cli.files import load_file, programs_of, select
 
 DESCRIPTION = """\
 Compiles a program or a tile kernel of FILE.py to a PTX library: a directory that runs with neither Python nor the
@@ -25,7 +26,10 @@ of 16 bytes, and NAME=VALUE fixes an argument; for a kernel in the form
     x:*fp16:16, n:i32, BLOCK=128
 
 where *fp16 is a pointer to float16, :16 promises a multiple of 16 (bytes, for a pointer), and NAME=VALUE fixes a
-constexpr."""
+constexpr.
+
+Of a directory, every program of its Python files is compiled, for every target, into one library; annotations declare
+their inputs. Progress goes to stderr."""
 
 
 def add(commands: Any) -> None:
@@ -36,7 +40,9 @@ def add(commands: Any) -> None:
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    part.add_argument("file", metavar="FILE.py[:NAME]", help="the file, and what in it when it has several")
+    part.add_argument(
+        "file", metavar="FILE.py[:NAME]|DIR", help="a file, and what in it when it has several; or a folder of files"
+    )
     part.add_argument("-o", "--out", required=True, metavar="DIR", help="where the library is written")
     part.add_argument("--target", default="sm_80", metavar="T[,T...]", help="sm_80, sm_90a, or both (default: sm_80)")
     part.add_argument("--signature", metavar="S", help="argument types and constants")
@@ -51,6 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Compile and write; prints what was written."""
     import weft
 
+    if pathlib.Path(arguments.file).is_dir():
+        return _run_folder(arguments)
     path, _, name = arguments.file.partition(":")
     module = load_file(pathlib.Path(path))
     # a file's one program is what it is about; kernels beside it are its helpers
@@ -79,4 +87,38 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         tuned = f", tuned for {buckets} bucket{'s' if buckets != 1 else ''} of sizes" if buckets else ""
         print(f"compiled '{what.__name__}' for {arguments.target} into {arguments.out} in {seconds:.2f} s{tuned}")
+    return 0
+
+
+def _run_folder(arguments: argparse.Namespace) -> int:
+    """Compile all programs of a folder into one library."""
+    from weft.programs.libraries import Step, compile_programs
+
+    if arguments.signature:
+        raise ValueError(
+            f"expected no --signature with a directory: annotations in {arguments.file} declare the inputs"
+        )
+
+    def show(step: Step) -> None:
+        print(
+            f"[{step.number}/{step.count}] {step.program} for {step.target}, {step.seconds:.2f} s",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    started = time.perf_counter()
+    programs = programs_of(pathlib.Path(arguments.file))
+    library = compile_programs(
+        programs, arguments.target, arguments.out, differentiate=not arguments.forward_only, progress=show
+    )
+    seconds = time.perf_counter() - started
+    names = [program.__name__ for program in programs]
+    if arguments.json:
+        report = {"programs": names, "library": arguments.out, "kernels": len(library.kernels), "seconds": seconds}
+        print(json.dumps(report))
+    else:
+        print(
+            f"compiled {', '.join(names)} for {arguments.target} into {arguments.out} in {seconds:.2f} s: "
+            f"{len(library.programs)} programs of {len(library.kernels)} kernels"
+        )
     return 0

@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.util
 import pathlib
 import sys
+import traceback
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
@@ -25,9 +26,29 @@ def load_file(path: pathlib.Path) -> ModuleType:
         spec.loader.exec_module(module)
     except SyntaxError as error:
         raise ValueError(f"{error.filename}:{error.lineno}: {error.msg}") from error
+    except Exception as error:
+        lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if pathlib.Path(at.filename) == path]
+        place = f"{path}:{lines[-1]}" if lines else str(path)
+        raise ValueError(f"{place}: {type(error).__name__}: {error}") from error
     finally:
         sys.path.pop(0)
     return module
+
+
+def programs_of(folder: pathlib.Path) -> list[Any]:
+    """The programs that the Python files of a folder define, file by file in the order of their names. What a file
+    imports is not its own; files whose name starts with _ are left out. Raises ValueError where there is none."""
+    found = []
+    for path in sorted(folder.glob("*.py")):
+        if path.name.startswith("_"):
+            continue
+        for value in vars(load_file(path)).values():
+            own = getattr(value, "__weft_program__", False) is True and value.position is not None
+            if own and pathlib.Path(value.position.file).resolve() == path.resolve():
+                found.append(value)
+    if not found:
+        raise ValueError(f"expected Python files with programs (@weft.program) in '{folder}', but it has none")
+    return found
 
 
 def select(module: ModuleType, path: str, name: str, kinds: Sequence[str], what: str) -> tuple[Any, str]:

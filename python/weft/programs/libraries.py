@@ -5,12 +5,17 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import os
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
+from ..compiler.diagnostics import CompilationError
 from .compiled import Compiled, compiled
 from .program import Program
 from .trace import Traced
@@ -130,7 +135,7 @@ def compile_program(
     """Compile a program for one or more targets and write the library ``out``; gives it opened. See Program.compile."""
     from ..runtime.library import load, write_library
 
-    names = [t.strip() for t in target.split(",")] if isinstance(target, str) else list(target)
+    names = _targets(target)
     traced = program.declare(signature, constants)
     if out is None and len(names) != 1:
         raise TypeError(f"expected 'out', the directory of the library, for {len(names)} targets")
@@ -139,3 +144,76 @@ def compile_program(
     kernels, programs, files = parts([form for name in names for form in tuned_forms(traced, name, differentiate)])
     write_library(out, kernels, files, programs)
     return load(out)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One program compiled for one target: the ``number``-th of ``count`` to be done."""
+
+    program: str
+    target: str
+    seconds: float
+    number: int
+    count: int
+
+
+def compile_programs(
+    programs: Sequence[Program],
+    target: str | Iterable[str],
+    out: str | os.PathLike[str],
+    *,
+    differentiate: bool = True,
+    workers: int | None = None,
+    progress: Callable[[Step], None] = lambda step: None,
+) -> Any:
+    """Compile programs whose parameters' annotations declare their inputs, each for every target, into one library;
+    gives it opened. ``workers`` threads compile, as many as there are processors unless given; ``progress`` is called
+    after each program and target.
+
+    Raises CompilationError at the program's line: for the first, in order, that cannot be compiled, and for two of one
+    name.
+    """
+    from ..runtime.library import load, write_library
+
+    traced = [_declared(program) for program in programs]
+    known: dict[str, Traced] = {}
+    for each in traced:
+        other = known.setdefault(each.name, each)
+        if other is not each:
+            message = f"expected programs of different names in one library, but got two of '{each.name}'"
+            raise CompilationError(message, each.position, notes=[f"the other is at {other.position}"])
+    jobs = [(each, name) for each in traced for name in _targets(target)]
+    numbers = itertools.count(1)
+
+    def work(job: tuple[Traced, str]) -> list[Compiled]:
+        started = time.perf_counter()
+        found = tuned_forms(*job, differentiate)
+        progress(Step(job[0].name, job[1], time.perf_counter() - started, next(numbers), len(jobs)))
+        return found
+
+    with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
+        forms = list(pool.map(work, jobs))
+    kernels: list[dict[str, Any]] = []
+    plans: list[dict[str, Any]] = []
+    files: dict[str, str] = {}
+    for each in traced:
+        found = parts([form for job, made in zip(jobs, forms, strict=True) if job[0] is each for form in made])
+        kernels += found[0]
+        plans += found[1]
+        files |= found[2]
+    write_library(out, kernels, files, plans)
+    return load(out)
+
+
+def _declared(program: Program) -> Traced:
+    """A program traced for the inputs that its annotations declare. Errors are at its line."""
+    try:
+        return program.declare()
+    except CompilationError as error:
+        if error.position is None:
+            error.position = program.position
+        raise
+
+
+def _targets(target: str | Iterable[str]) -> list[str]:
+    return [name.strip() for name in target.split(",")] if isinstance(target, str) else list(target)

@@ -85,6 +85,14 @@ class Library:
         """Run a program on arrays: ``library.run("sema", q, k, v)``; see ``Program``."""
         return self.program(name)(*inputs, **named)
 
+    def differentiable(self, name: str) -> Any:
+        """The program ``name`` as a function of torch tensors whose results have gradients, by its forward and
+        backward in this library: ``f = library.differentiable("sema"); f(q, k, v, lepe).sum().backward()``. KeyError
+        where the library was compiled without them."""
+        from weft.runtime.autograd import differentiable
+
+        return differentiable(self, name)
+
     def launch(
         self, name: str, grid: Grid, *args: Any, device: str | None = None, stream: int | None = None, **named: Any
     ) -> None:

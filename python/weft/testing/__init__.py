@@ -8,7 +8,7 @@ and sharing nothing with the compiler. All of it needs PyTorch.
 """
 
 from weft.testing import masks, mixers
-from weft.testing.accuracy import Accuracy, accuracy, hold
+from weft.testing.accuracy import Accuracy, accuracy, hold, summed
 from weft.testing.attention import FORMS, Domain, attention, plain_attention, reference_attention
 from weft.testing.gau import convolved_gau, gau
 from weft.testing.judge import demonstrate, drawn, judge, poisoned
@@ -34,4 +34,5 @@ __all__ = [
     "reference_attention",
     "sema",
     "sfa",
+    "summed",
 ]
