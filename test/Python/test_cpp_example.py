@@ -69,14 +69,15 @@ def test_runs_a_program_without_python(program, tmp_path):
     assert said.count("largest error") == 3
 
 
-def test_runs_all_mechanisms_without_python(program, mechanism_library):
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_runs_all_mechanisms_without_python(target, program, mechanism_library):
     """Forward and backward, against float64 and within the rule's bounds."""
-    arguments = (mechanism_library.path, mechanism_library.vectors, "simulator")
+    arguments = (mechanism_library.path, mechanism_library.vectors, f"simulator:{target}")
     said = run(program.parent / "mechanisms", *arguments, env={"PATH": "/usr/bin:/bin"})
     count = len(list(mechanism_library.vectors.glob("*.txt")))
     assert count >= len(list((ROOT / "examples" / "mechanisms").glob("*.py")))
     assert f"{count} of {count} mechanisms right" in said
-    assert said.count(" for sm_80 on simulator") == count
+    assert said.count(f" for {target} on simulator") == count
     assert all(f"  d_{name} " in said for name in ("q", "k", "v", "lepe", "kappa_q"))
 
 

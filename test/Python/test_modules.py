@@ -117,8 +117,8 @@ def test_autocast(sample, dtype, generator):
     assert found["out"].dtype == TYPES[dtype]
     for name, value in found.items():
         assert value.dtype == (TYPES[dtype] if name == "out" else torch.float32), name
-        error, plain_error = ((each[name].float() - exact[name]).norm() for each in (found, expected))
-        assert error <= 1.5 * plain_error + 1e-6 * exact[name].norm(), (name, float(error), float(plain_error))
+        error, plain_error = (float((each[name].float() - exact[name]).abs().max()) for each in (found, expected))
+        assert error <= (2 if name == "out" else 3) * plain_error + 1e-5, (name, error, plain_error)
 
 
 def test_modes(sample, generator):
