@@ -1,26 +1,15 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """SFA, semantic foundation attention: runs of adjacent tokens, alike or orthogonal, are merged head by head and serve
-as one key. Run it: python examples/07_sfa.py
+as one key; its program is mechanisms/sfa.py. Run it: python examples/07_sfa.py
 """
 
 import functools
 
 import torch
 import weft
+from mechanisms.sfa import sfa
 from weft.testing import demonstrate
 from weft.testing import sfa as formula
-
-
-@weft.program
-def sfa(q, k, v, q_gain, k_gain, *, max_joins=20):
-    joins = weft.merge_decide(k, k_gain)
-    q = weft.rms_norm(q.to("fp32"), q_gain)
-    k = weft.rms_norm(k.to("fp32"), k_gain)
-    units = weft.merge_units(joins, k, v, max_joins=max_joins, to=v.dtype)
-    keys, values = units.merged
-    itself = weft.domain(k.to(v.dtype), weft.window(0, 0))
-    before = weft.domain(keys, units.seen)
-    return weft.softmax(q.to(v.dtype), itself, before) @ (v, values)
 
 
 def inputs(randn, *, length, heads, head, share):

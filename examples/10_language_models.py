@@ -46,6 +46,7 @@ MECHANISMS = {
     "sema": Mechanism(
         lambda: weft.nn.SEMA(DIM, HEADS, window=16), lambda: layers.SEMA(DIM, HEADS, window=16), fills=True
     ),
+    "sfa": Mechanism(lambda: weft.nn.SFA(DIM, HEADS), lambda: layers.SFA(DIM, HEADS)),
     "gau": Mechanism(
         lambda: weft.nn.GAU(DIM, size=16, pattern=weft.causal(), kernel=3),
         lambda: layers.GAU(DIM, 16, 2 * DIM, mask=causal, kernel=3),

@@ -19,10 +19,16 @@ class Sample:
     dim: int = 32
     tokens: int = 50
     packs: bool = False  # takes cu_seqlens
+    given: Callable[[int], dict] = lambda batch: {}  # further arguments for so many sequences, where they matter
 
 
 def causal(n):
     return masks.causal(n, n)
+
+
+def joined(batch):
+    """Which tokens join: decisions of their own would jump with a rounding of x."""
+    return {"decisions": (torch.arange(batch * 2 * 50) * 7919 % 101 < 45).view(batch, 2, 50)}
 
 
 SAMPLES = {
@@ -42,6 +48,12 @@ SAMPLES = {
         lambda **at: weft.nn.SEMA(32, 2, kv_heads=1, window=(4, 4), grid=(6, 7), kernel=5, **at),
         lambda: layers.SEMA(32, 2, 1, window=(4, 4), grid=(6, 7), kernel=5),
         tokens=42,
+    ),
+    "sfa": Sample(
+        lambda **at: weft.nn.SFA(32, 4, kv_heads=2, difference_threshold=0.1, **at),
+        lambda: layers.SFA(32, 4, 2, difference_threshold=0.1),
+        packs=True,
+        given=joined,
     ),
     "gau": Sample(
         lambda **at: weft.nn.GAU(32, size=16, pattern=weft.causal(), **at),
@@ -63,6 +75,10 @@ REFUSED_SIZES = {
     "a mask": (lambda: weft.nn.Attention(32, 4, pattern="causal"), "'pattern' to be a pattern such as weft.causal()"),
     "gau's size": (lambda: weft.nn.GAU(32, size=12), "GAU: expected 'size' to be a multiple of 8, but got 12"),
     "gau's pattern": (lambda: weft.nn.GAU(32, pattern=1), "GAU: expected 'pattern' to be a pattern"),
+    "sfa's values": (lambda: weft.nn.SFA(32, 4, value_merge="max"), "'value_merge' to be 'sum', 'last' or 'mean'"),
+    "sfa's offset": (lambda: weft.nn.SFA(32, 4, value_offset=2), "'value_offset' to be 0 or 1, but got 2"),
+    "sfa's pairs": (lambda: weft.nn.SFA(32, 4, loss_pairs="some"), "'loss_pairs' to be 'all' or 'merged'"),
+    "sfa's heads": (lambda: weft.nn.SFA(32, 4, similarity_heads=5), "'similarity_heads' from 0 to 4, the key and"),
     "even kernel": (lambda: weft.nn.SEMA(32, 2, window=8, kernel=4), "'kernel' to be odd, but got 4"),
     "two windows": (lambda: weft.nn.SEMA(32, 2, window=(4, 4)), "'window' to be an integer without 'grid'"),
     "one window": (lambda: weft.nn.SEMA(32, 2, window=4, grid=(6, 7)), "'window' to be two sizes (rows, columns)"),
@@ -83,6 +99,11 @@ REFUSED_TENSORS = {
     "device": ("sema", lambda f: f(torch.zeros(1, 5, 32, device="meta")), "'x' on cpu as the parameters are, but got"),
     "gau": ("gau", lambda f: f(torch.zeros(1, 5, 33)), "GAU: expected 'x' [B, N, 32], but got [1, 5, 33]"),
     "grid": ("sema over a grid, grouped", lambda f: f(torch.zeros(1, 40, 32)), "'x' [B, 42, 32], but got [1, 40, 32]"),
+    "decisions": (
+        "sfa",
+        lambda f: f(torch.zeros(1, 5, 32), decisions=torch.zeros(1, 2, 6, dtype=torch.bool)),
+        "SFA: expected 'decisions' [1, 2, 5] of bool, but got [1, 2, 6] of bool",
+    ),
     "starts": (
         "attention",
         lambda f: f(torch.zeros(1, 5, 32), torch.tensor([0, 5])),

@@ -68,7 +68,7 @@ def test_results_and_gradients(sample, dtype, generator, held):
         names = list(tensors)[1:]
 
         def called(layer, x, values, **options):
-            return functional_call(layer, dict(zip(names, values, strict=True)), (x,), options)
+            return functional_call(layer, dict(zip(names, values, strict=True)), (x,), options | sample.given(2))
 
         judged = judge(
             lambda x, *values: called(module, x, values),
@@ -107,13 +107,13 @@ def test_autocast(sample, dtype, generator):
     def casting(layer):
         def call(x):
             with torch.autocast("cpu", TYPES[dtype]):
-                return layer(x)
+                return layer(x, **sample.given(2))
 
         return call
 
     found = gradients(module, x, d_out, casting(module))
     expected = gradients(plain, x, d_out, casting(plain))
-    exact = gradients(plain, x, d_out)
+    exact = gradients(plain, x, d_out, lambda x: plain(x, **sample.given(2)))
     assert found["out"].dtype == TYPES[dtype]
     for name, value in found.items():
         assert value.dtype == (TYPES[dtype] if name == "out" else torch.float32), name
@@ -188,13 +188,14 @@ def test_gradients_by_differences(sample, generator):
     module = sample.module()
     x, d_out = drawn(sample, generator, 1), drawn(sample, generator, 1)
     tensors = {"x": x} | {name: each.detach() for name, each in module.named_parameters()}
-    slopes = gradients(module, x, d_out)
+    slopes = gradients(module, x, d_out, lambda x: module(x, **sample.given(1)))
     directions = {name: torch.randn(each.shape, generator=generator) for name, each in tensors.items()}
 
     def at(names, step):
         moved = {name: each + step * directions[name] if name in names else each for name, each in tensors.items()}
         with torch.no_grad():
-            out = functional_call(module, {k: v for k, v in moved.items() if k != "x"}, (moved["x"],))
+            parameters = {name: each for name, each in moved.items() if name != "x"}
+            out = functional_call(module, parameters, (moved["x"],), sample.given(1))
         return float((out.double() * d_out).sum())
 
     for names, step in ((["x"], 1e-2), ([name for name in tensors if name != "x"], 2e-3)):

@@ -3,6 +3,7 @@
 
 weft.nn.Attention(dim, heads, pattern=weft.causal())   softmax attention over any pattern
 weft.nn.SEMA(dim, heads, window=64)                    attention inside windows + mean + LePE
+weft.nn.SFA(dim, heads)                                causal attention over merged runs of tokens
 weft.nn.GAU(dim, pattern=weft.causal())                gated attention unit, plain or convolution-equipped
 
 All take x [B, N, dim] and give [B, N, dim] in the type of x. They hold float32, bfloat16 or float16 parameters, run on
@@ -19,15 +20,17 @@ if TYPE_CHECKING:
     from weft.nn.attention import Attention as Attention
     from weft.nn.gau import GAU as GAU
     from weft.nn.sema import SEMA as SEMA
+    from weft.nn.sfa import SFA as SFA
 
 # Public name: the module that defines it.
 _NAMES = {
     "GAU": "weft.nn.gau",
     "SEMA": "weft.nn.sema",
+    "SFA": "weft.nn.sfa",
     "Attention": "weft.nn.attention",
 }
 
-__all__ = ["GAU", "SEMA", "Attention"]
+__all__ = ["GAU", "SEMA", "SFA", "Attention"]
 
 
 def __getattr__(name: str) -> Any:

@@ -80,6 +80,20 @@ def tensor(module: str, name: str, x: Any, shape: str, sizes: tuple[int | None, 
         )
 
 
+def truths(module: str, name: str, given: Any, shape: tuple[int, ...], x: torch.Tensor) -> None:
+    """Refuse what is no bool tensor of this shape on x's device."""
+    if not isinstance(given, torch.Tensor):
+        raise TypeError(
+            f"{module}: expected '{name}' to be a torch.Tensor {list(shape)} of bool, but got '{type(given).__name__}'"
+        )
+    if given.dtype != torch.bool or tuple(given.shape) != shape:
+        raise ValueError(
+            f"{module}: expected '{name}' {list(shape)} of bool, but got {list(given.shape)} of {_name(given.dtype)}"
+        )
+    if given.device != x.device:
+        raise ValueError(f"{module}: expected '{name}' on {x.device} as 'x' is, but got {given.device}")
+
+
 def starts(module: str, cu_seqlens: Any, x: torch.Tensor) -> None:
     """Refuse what does not say where the sequences packed into x [1, total, dim] start."""
     name = "cu_seqlens"

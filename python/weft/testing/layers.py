@@ -15,6 +15,7 @@ from weft.testing import masks, mixers
 from weft.testing.attention import Domain, attention, repeat_heads
 from weft.testing.gau import gau
 from weft.testing.sema import sema
+from weft.testing.sfa import sfa
 
 
 class _Heads(nn.Module):
@@ -29,17 +30,17 @@ class _Heads(nn.Module):
         self.v_proj = nn.Linear(dim, self.kv_heads * head, bias=bias)
         self.out_proj = nn.Linear(heads * head, dim, bias=bias)
 
-    def mix(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: str) -> torch.Tensor:
+    def mix(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: str, **more: Any) -> torch.Tensor:
         raise NotImplementedError
 
-    def forward(self, x: torch.Tensor, form: str = "scaled scores") -> torch.Tensor:
+    def forward(self, x: torch.Tensor, form: str = "scaled scores", **more: Any) -> torch.Tensor:
         batch, tokens, _ = x.shape
 
         def heads(projected: torch.Tensor, count: int) -> torch.Tensor:
             return projected.view(batch, tokens, count, self.head).permute(0, 2, 1, 3)
 
         k, v = heads(self.k_proj(x), self.kv_heads), heads(self.v_proj(x), self.kv_heads)
-        out = self.mix(heads(self.q_proj(x), self.heads), k, v, form)
+        out = self.mix(heads(self.q_proj(x), self.heads), k, v, form, **more)
         return self.out_proj(out.permute(0, 2, 1, 3).reshape(batch, tokens, -1))
 
 
@@ -50,7 +51,7 @@ class Attention(_Heads):
         super().__init__(*sizes, **more)
         self.mask, self.rope = mask, rope
 
-    def mix(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: str) -> torch.Tensor:
+    def mix(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: str, **more: Any) -> torch.Tensor:
         if self.rope:
             q, k = mixers.rope(q), mixers.rope(k)
         tokens = q.shape[2]
@@ -68,12 +69,25 @@ class SEMA(_Heads):
         conv = nn.Conv1d if grid is None else nn.Conv2d
         self.lepe = conv(channels, channels, kernel, padding=kernel // 2, groups=channels)
 
-    def mix(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: str) -> torch.Tensor:
+    def mix(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: str, **more: Any) -> torch.Tensor:
         local = sema(q, k, v, None, window=self.window, grid=self.grid, mean=self.mean, form=form)
         batch, heads, tokens, head = v.shape
         channels = v.transpose(2, 3).reshape(batch, heads * head, *(self.grid or (tokens,)))
         moved = self.lepe(channels).reshape(batch, heads, head, tokens).transpose(2, 3)
         return local + repeat_heads(moved, self.heads)
+
+
+class SFA(_Heads):
+    """``options`` are the formula's."""
+
+    def __init__(self, *sizes: Any, bias: bool = False, **options: Any):
+        super().__init__(*sizes, bias=bias)
+        self.options = options
+        self.q_gain = nn.Parameter(torch.ones(self.heads, self.head))
+        self.k_gain = nn.Parameter(torch.ones(self.kv_heads, self.head))
+
+    def mix(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: str, **more: Any) -> torch.Tensor:
+        return sfa(q, k, v, self.q_gain, self.k_gain, form=form, **self.options, **more)
 
 
 class GAU(nn.Module):
