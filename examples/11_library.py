@@ -52,10 +52,21 @@ def units(randn, *names, taps=0):
     return wide | filters | {name: randn(128) for name in ("kappa_q", "mu_q", "kappa_k", "mu_k")}
 
 
+def neighbours(randn):
+    """Tokens of which every third is like the one before, and every fifth orthogonal to it."""
+    tensors = heads(randn, 8, 8, 8, size=128)
+    k = tensors["k"]
+    k[:, :, 3::3] = k[:, :, 2:-1:3]
+    for n in range(5, TOKENS, 5):
+        k[:, :, n, 0::2], k[:, :, n, 1::2] = -k[:, :, n - 1, 1::2], k[:, :, n - 1, 0::2]
+    return tensors | {name: 1 + 0.1 * randn(8, 128) for name in ("q_gain", "k_gain")}
+
+
 CAUSAL = {"mask": masks.causal(TOKENS, TOKENS)}
 CASES = {
     "attention": Case(lambda randn: heads(randn, 4, 1, 1), attention),
     "sema": Case(lambda randn: heads(randn, 2, 2, 2) | {"lepe": randn(3, 128)}, sema),
+    "sfa": Case(neighbours, testing.sfa),
     "gau": Case(lambda randn: units(randn, "u", "v", "g"), functools.partial(testing.gau, **CAUSAL)),
     "convolution_equipped": Case(
         lambda randn: units(randn, "x_u", "x_v", "x_g", taps=3), functools.partial(testing.convolved_gau, **CAUSAL)

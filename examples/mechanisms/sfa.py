@@ -8,8 +8,8 @@ import weft
 
 @weft.program
 def sfa(
-    q: "fp16[B,H,N,64]:16", k: "fp16[B,H,N,64]:16", v: "fp16[B,H,N,64]:16", q_gain: "fp16[H,64]", k_gain: "fp16[H,64]",
-    *, max_joins=20,
+    q: "fp16[B,8,N,128]:16", k: "fp16[B,8,N,128]:16", v: "fp16[B,8,N,128]:16",
+    q_gain: "fp16[8,128]", k_gain: "fp16[8,128]", *, max_joins=20,
 ):  # fmt: skip
     joins = weft.merge_decide(k, k_gain)
     q = weft.rms_norm(q.to("fp32"), q_gain)

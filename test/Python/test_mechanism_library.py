@@ -110,6 +110,10 @@ FAULTS = {
     "what fails": ({"a": "import weft\n\nweft.nothing\n"}, ["a.py:3: AttributeError: ", "'nothing'"]),
     "no types": ({"a": PROGRAM.format(name="f", k="")}, ["a.py:3:1: error: expected the type of 'k'"]),
     "a wrong type": ({"a": PROGRAM.format(name="f", k="fp16[B,H,N,32]:16")}, ["a.py:5:12: error: ", "64 and 32"]),
+    "a size that must be known": (
+        {"a": PROGRAM.format(name="f", k=GOOD).replace("k) @ k", "k) @ weft.merge_decide(k)")},
+        ["a.py:", "error: expected"],
+    ),
     "two of one name": (
         {"a": PROGRAM.format(name="f", k=GOOD), "b": PROGRAM.format(name="f", k=GOOD)},
         ["b.py:3:1: error: expected programs of different names in one library, but got two of 'f'", "a.py:3:1"],

@@ -14,7 +14,7 @@ from .emit import Emitter
 from .graph import Graph, TensorType
 from .inputs import Facts, Slot, Static, add_input, rebuild
 from .signature import Declared
-from .sizes import Size, spell
+from .sizes import Mismatch, Size, spell
 from .tensors import Tensor
 
 
@@ -85,7 +85,10 @@ def trace(
             for i, (n, f) in enumerate(zip(names, facts, strict=True))
         ]
         args, keywords = arguments(lambda number: tensors[number])
-        given = function(*args, **keywords)
+        try:
+            given = function(*args, **keywords)
+        except Mismatch as error:  # what no operation has put in its own words
+            raise CompilationError(str(error), graph.position) from None
         result = _outputs(graph, given)
     emitter = Emitter(graph)
     module = emitter.emit()
