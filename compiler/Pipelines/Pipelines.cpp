@@ -43,6 +43,7 @@ std::vector<Stage> attnToTileStages(bool differentiate, ArrayRef<ScheduleChoice>
        [](OpPassManager &passes) {
          passes.addPass(createAttnToTilePass());
          passes.addPass(createMergeLaunchesPass());
+         passes.addPass(createShareKernelsPass());
        }},
   };
 }
@@ -81,6 +82,7 @@ void registerPasses() {
   registerSchedulePasses();
   registerAttnToTilePass();
   registerMergeLaunchesPass();
+  registerShareKernelsPass();
   registerTileToWarpPass();
   warp::registerWarpPasses();
   registerPass(createConvertWarpToLLVMPass);

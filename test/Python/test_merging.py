@@ -89,7 +89,11 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("name", FORMS)
+#: in every run of the tests; the others are slow ones
+QUICK = ("f16", "all joined", "offset, mean", "packed", "packed, offset, last")
+
+
+@pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in FORMS])
 def test_forms_of_units(name, seed):
     form = dict(FORMS[name])
     g = torch.Generator().manual_seed(seed)

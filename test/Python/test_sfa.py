@@ -47,12 +47,12 @@ def check(seed, held, dtype, sizes, p, **options):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("p", [0.0, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("p", [0.0, 0.5, 0.9, *(pytest.param(p, marks=pytest.mark.slow) for p in (0.1, 0.3, 0.7))])
 def test_ratios(p, dtype, seed, held):
     check(seed, held, DTYPES[dtype], {"tokens": 150, "batch": 2}, p)
 
 
-LENGTHS = [1, 2, 63, 64, 65, 113, pytest.param(799, marks=pytest.mark.slow)]
+LENGTHS = [1, 2, 65, *(pytest.param(n, marks=pytest.mark.slow) for n in (63, 64, 113, 799))]
 
 
 @pytest.mark.parametrize("tokens", LENGTHS)
@@ -88,8 +88,12 @@ FORMS = {
 }
 
 
+#: in every run of the tests; the others are slow ones
+QUICK = ("grouped heads", "as printed", "packed, rope, loss", "decided")
+
+
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in FORMS])
 def test_forms(name, dtype, seed, held):
     sizes, p, options = FORMS[name]
     check(seed, held, DTYPES[dtype], sizes, p, **options)

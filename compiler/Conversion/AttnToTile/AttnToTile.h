@@ -14,4 +14,8 @@ void registerAttnToTilePass();
 std::unique_ptr<mlir::Pass> createMergeLaunchesPass();
 void registerMergeLaunchesPass();
 
+/// `attn-share-kernels`: kernels that do the same become one.
+std::unique_ptr<mlir::Pass> createShareKernelsPass();
+void registerShareKernelsPass();
+
 } // namespace weft

@@ -18,9 +18,7 @@ using namespace mlir;
 namespace weft {
 namespace {
 
-constexpr int64_t groups = 8, steps = 32, stretch = groups * steps;
-/// Joins of earlier tokens looked at in one step.
-constexpr int64_t lookedAt = 512;
+constexpr int64_t warps = 2, groups = 8 * warps, steps = 32, stretch = groups * steps;
 /// Channels of a chunk: so that a row is few lanes', whose sums are few exchanges.
 constexpr int64_t widest = 32;
 /// Rows of zeros after the units: what a block of keys may reach past them.
@@ -125,22 +123,21 @@ Value MergeKernel::scan(Value tile, bool maximum) {
 }
 
 std::array<Value, 3> MergeKernel::lookBefore() {
-  Value none = b.full({lookedAt}, 0, b.getI32Type());
+  Value none = b.full({stretch}, 0, b.getI32Type());
   SmallVector<Value> initial{b.i32(0), none};
   Value first;
   if (cu) {
     first = sequenceOfRows(frame, cu, start, length).first;
     initial.push_back(none);
   }
-  auto loop = scf::ForOp::create(b, b.i32(0), b.ceilDiv(start, lookedAt), b.i32(1), initial);
+  auto loop = scf::ForOp::create(b, b.i32(0), b.programId(tile::Axis::X), b.i32(1), initial);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    Value tokens = b.add(b.mul(loop.getInductionVar(), b.i32(lookedAt)), b.range(lookedAt));
-    Value inside = b.less(tokens, start), alone = b.select(joinsAt(tokens, inside), b.i32(0), tokens);
-    alone = b.select(inside, alone, b.i32(0));
+    Value tokens = b.add(b.mul(loop.getInductionVar(), b.i32(stretch)), b.range(stretch));
+    Value alone = b.select(joinsAt(tokens, Value()), b.i32(0), tokens);
     Value phase = phaseOf(tokens, b.max(scan(alone, /*maximum=*/true), loop.getRegionIterArg(0)));
-    Value begins = b.both(inside, equals(b, phase, b.i32(0)));
+    Value begins = equals(b, phase, b.i32(0));
     SmallVector<Value> next{b.max(loop.getRegionIterArg(0), b.reduceMax(alone, 0)),
                             b.add(loop.getRegionIterArg(1), b.cast(begins, b.getI32Type()))};
     if (cu)
@@ -219,18 +216,17 @@ Walked MergeKernel::step(Value place, const Walked &at, bool begins) {
   rows.batch = batch;
   rows.head = head;
   rows.heads = wholeType(op.getJoins()).dim(1).str();
-  rows.scalarStart = b.add(start, place);
-  rows.offsets = b.mul(b.range(groups), b.i32(steps));
-  rows.token = b.add(rows.scalarStart, rows.offsets);
-  Value next = b.add(rows.token, b.i32(1));
+  Value token = b.add(b.add(start, place), b.mul(b.range(groups), b.i32(steps))), next = b.add(token, b.i32(1));
+  // (Rows that are no one's are read too, and not stored: loads need no masks and wait for nothing.)
+  rows.token = b.min(token, b.sub(length, b.i32(1)));
   Value first = equals(b, at.phase, b.i32(0));
   Value ours = begins ? b.either(first, at.ours) : b.both(b.negate(first), at.ours);
-  rows.inside = b.both(ours, b.less(rows.token, length));
+  ours = b.both(ours, b.less(token, length));
   Value goesOn = b.both(joinsAt(next, b.less(next, length)), b.negate(equals(b, at.phase, b.i32(op.getMaxJoins()))));
 
-  Walked now{at.phase, at.unit, rows.inside, at.leading, {}};
+  Walked now{at.phase, at.unit, ours, at.leading, {}};
   if (at.leading) {
-    Value leads = equals(b, rows.token, sequenceOfRows(frame, cu, rows.token, length).first);
+    Value leads = equals(b, token, sequenceOfRows(frame, cu, token, length).first);
     now.leading = b.select(first, leads, at.leading);
   }
   unsigned i = 0;
@@ -240,7 +236,7 @@ Walked MergeKernel::step(Value place, const Walked &at, bool begins) {
       bool last = op.modeOf(number) == attn::MergeMode::Last;
       now.sums.push_back(last ? x : b.add(b.select(b.column(first), b.f32(0), sum), x));
     }
-  storeUnits(now, rows, b.both(rows.inside, b.negate(goesOn)));
+  storeUnits(now, rows, b.both(ours, b.negate(goesOn)));
   now.phase = b.select(goesOn, b.add(at.phase, b.i32(1)), b.i32(0));
   now.unit = b.add(at.unit, b.cast(b.negate(goesOn), b.getI32Type()));
   return now;
@@ -253,7 +249,6 @@ void MergeKernel::storeUnits(const Walked &at, const RowTile &rows, Value surviv
     RowTile place = rows;
     place.token = at.unit;
     place.inside = survives;
-    place.scalarStart = place.offsets = Value();
     RowTile last = place; // (the last unit of a sequence, where others lie one earlier)
     int64_t offset = op.getOffsets()[number];
     if (offset) {
@@ -338,7 +333,7 @@ void MergeKernel::lower() {
   walk(numbered);
   clearRest(numbered.units);
   attn::WholeTensorType rows = wholeType(op.getJoins());
-  auto results = frame.finish({{tilesOf(rows, stretch), rows.dim(1).str(), rows.dim(0).str()}, 1, 1});
+  auto results = frame.finish({{tilesOf(rows, stretch), rows.dim(1).str(), rows.dim(0).str()}, warps, 1});
   for (auto [output, result] : llvm::zip(outputs, results))
     stored[output.first] = result;
 }

@@ -84,13 +84,15 @@ static void lowerTokenSum(attn::SumOp op, StoredValues &stored) {
   stored[op.getResult()] = results[0];
 }
 
-/// Any sum: a program adds up 16 elements of the result, over the summed axes in steps of 64 positions.
+/// Any sum: a program adds up 16 elements of the result, over the summed axes in steps of 64 positions. A single number
+/// is one program's.
 static void lowerAnySum(attn::SumOp op, StoredValues &stored) {
   attn::WholeTensorType from = wholeType(op.getSource()), to = wholeType(op.getResult());
   KernelFrame frame(op, "sum");
   TileBuilder &b = frame.b;
   const TensorParameter source = frame.input(stored.lookup(op.getSource()));
-  constexpr int64_t kept = 16, added = 64;
+  bool single = llvm::all_of(to.getDims(), [](StringAttr dim) { return dim.getValue() == "1"; });
+  const int64_t kept = single ? 1 : 16, added = single ? 1024 : 64;
   attn::WholeTensorType aligned = op.resultAtSourceRank();
   // Each axis of the source is one of the result times one that is summed away; either may be 1.
   SmallVector<Value> keptSizes, addedSizes;

@@ -13,7 +13,8 @@ using namespace mlir;
 namespace weft {
 
 namespace {
-constexpr int64_t groups = 8, steps = 32, widest = 32;
+// (As many warps as kernels over tiles of rows have, so that a launch can hold both.)
+constexpr int64_t warps = 4, groups = 8 * warps, steps = 32, widest = 32;
 
 /// A part of what a shift takes: channels, or for values of rank 3 the row's number.
 struct Carried {
@@ -58,6 +59,12 @@ static Value pullPart(Puller &puller, Value value, const RowTile &rows, const st
   return chunk ? puller.pull(value, rows, *chunk) : puller.pullRow(value, rows);
 }
 
+/// A tile's rows where `mask` holds, 0 elsewhere.
+static Value onlyWhere(TileBuilder &b, Value mask, Value tile) {
+  Value none = b.full(TileBuilder::shapeOf(tile), 0, TileBuilder::elementOf(tile));
+  return b.select(TileBuilder::shapeOf(tile).size() == 2 ? b.column(mask) : mask, tile, none);
+}
+
 bool walkRows(Operation *anchor, ArrayRef<Value> roots, StoredValues &stored) {
   SmallVector<attn::ShiftOp> shifts = shiftsOf(roots, stored);
   if (shifts.empty())
@@ -93,7 +100,7 @@ bool walkRows(Operation *anchor, ArrayRef<Value> roots, StoredValues &stored) {
   before.inside = b.both(before.inside, b.compareInt(arith::CmpIPredicate::sge, before.token, b.i32(0)));
   SmallVector<Value> initial;
   for (Carried &part : parts)
-    initial.push_back(pullPart(puller, part.shift.getSource(), before, part.chunk));
+    initial.push_back(onlyWhere(b, before.inside, pullPart(puller, part.shift.getSource(), before, part.chunk)));
 
   SmallVector<TensorParameter> outputs;
   for (Value root : roots)
@@ -102,16 +109,20 @@ bool walkRows(Operation *anchor, ArrayRef<Value> roots, StoredValues &stored) {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    RowTile rows = rowsAt(loop.getInductionVar());
-    llvm::DenseMap<Value, Value> starts; // by cu_seqlens: which rows begin a sequence
+    RowTile places = rowsAt(loop.getInductionVar()), rows = places;
+    // (Past the end the last row is computed again, and not stored: loads need no masks.)
+    rows.token = b.min(rows.token, b.sub(length, b.i32(1)));
+    rows.inside = rows.scalarStart = rows.offsets = Value();
+    llvm::DenseMap<Value, Value> goesOn; // by cu_seqlens: which rows have one before them in their sequence
     for (auto [part, tile] : llvm::zip(parts, loop.getRegionIterArgs())) {
-      Value cu = part.shift.getCuSeqlens() ? stored.lookup(part.shift.getCuSeqlens()) : Value();
-      Value &begins = starts[cu];
-      if (!begins)
-        begins =
-            b.compareInt(arith::CmpIPredicate::eq, rows.token, sequenceOfRows(frame, cu, rows.token, length).first);
-      Value none = b.full(TileBuilder::shapeOf(tile), 0, TileBuilder::elementOf(tile));
-      Value kept = b.select(part.chunk ? b.column(begins) : begins, none, tile);
+      Value kept = tile; // (Token 0 is the first step's, where what is carried is 0 already.)
+      if (part.shift.getCuSeqlens()) {
+        Value cu = stored.lookup(part.shift.getCuSeqlens());
+        Value &within = goesOn[cu];
+        if (!within)
+          within = b.less(sequenceOfRows(frame, cu, rows.token, length).first, rows.token);
+        kept = onlyWhere(b, within, tile);
+      }
       puller.provide(part.shift.getResult(), rows, part.chunk ? part.chunk->first : 0,
                      b.cast(kept, wholeType(part.shift.getResult()).getElementType()));
     }
@@ -120,15 +131,15 @@ bool walkRows(Operation *anchor, ArrayRef<Value> roots, StoredValues &stored) {
       next.push_back(pullPart(puller, part.shift.getSource(), rows, part.chunk));
     for (auto [root, output] : llvm::zip(roots, outputs)) {
       if (output.type.getRank() == 3) {
-        puller.store(output, rows, nullptr, puller.pullRow(root, rows));
+        puller.store(output, places, nullptr, puller.pullRow(root, rows));
         continue;
       }
       for (const Chunk &chunk : chunksOf(*output.type.staticDim(3), widest))
-        puller.store(output, rows, &chunk, puller.pull(root, rows, chunk));
+        puller.store(output, places, &chunk, puller.pull(root, rows, chunk));
     }
     scf::YieldOp::create(b, next);
   }
-  auto results = frame.finish({{tilesOf(space, groups * steps), space.dim(1).str(), space.dim(0).str()}, 1, 1});
+  auto results = frame.finish({{tilesOf(space, groups * steps), space.dim(1).str(), space.dim(0).str()}, warps, 2});
   for (auto [root, result] : llvm::zip(roots, results))
     stored[root] = result;
   return true;

@@ -68,17 +68,23 @@ private:
   }
 
   LogicalResult joinRegisters(unsigned bit) {
+    SmallVector<Tuple> before = totals;
     for (uint32_t first = 0; first < totals.size(); ++first) {
       uint32_t second = first | 1u << bit;
       if (first == second)
         continue;
       uint32_t earlier = op.getReverse() ? second : first, later = op.getReverse() ? first : second;
-      std::optional<Tuple> prefix = join(totals[earlier], prefixes[later]),
-                           total = join(totals[earlier], totals[later]);
+      std::optional<Tuple> prefix = join(before[earlier], prefixes[later]);
+      // Registers of one block have one total, which is joined once (and so exchanged once between lanes).
+      uint32_t same = 0;
+      while (same < first &&
+             ((same & 1u << bit) || before[same] != before[first] || before[same | 1u << bit] != before[second]))
+        ++same;
+      std::optional<Tuple> total = same < first ? std::optional(totals[same]) : join(before[earlier], before[later]);
       if (!prefix || !total)
         return failure();
       prefixes[later] = *prefix;
-      totals[earlier] = totals[later] = *total;
+      totals[first] = totals[second] = *total;
     }
     return success();
   }
@@ -97,10 +103,13 @@ private:
         chosen.push_back(LLVM::SelectOp::create(e.b, e.loc, set, a, b));
       return chosen;
     };
+    const SmallVector<Tuple> before = totals;
     for (uint32_t reg = 0; reg < totals.size(); ++reg) {
       const Tuple &other = (*others)[reg];
       std::optional<Tuple> prefix = join(other, prefixes[reg]);
-      std::optional<Tuple> total = join(choose(other, totals[reg]), choose(totals[reg], other));
+      uint32_t like = firstLike(before, reg);
+      std::optional<Tuple> total =
+          like < reg ? std::optional(totals[like]) : join(choose(other, before[reg]), choose(before[reg], other));
       if (!prefix || !total)
         return failure();
       prefixes[reg] = choose(*prefix, prefixes[reg]);
@@ -109,10 +118,21 @@ private:
     return success();
   }
 
+  /// The first register whose total is that of `reg`.
+  static uint32_t firstLike(ArrayRef<Tuple> totals, uint32_t reg) {
+    return llvm::find(totals, totals[reg]) - totals.begin();
+  }
+
   SmallVector<Tuple> totalsOfLane(unsigned bit) {
-    return llvm::map_to_vector(totals, [&](const Tuple &total) {
-      return llvm::map_to_vector<2>(total, [&](Value value) { return e.shuffleXor(value, 1u << bit); });
-    });
+    SmallVector<Tuple> received;
+    for (auto [reg, total] : llvm::enumerate(totals)) {
+      uint32_t like = firstLike(totals, reg);
+      if (like < reg)
+        received.push_back(received[like]);
+      else
+        received.push_back(llvm::map_to_vector<2>(total, [&](Value value) { return e.shuffleXor(value, 1u << bit); }));
+    }
+    return received;
   }
 
   /// Through scratch memory, [register, thread], one array for each operand.

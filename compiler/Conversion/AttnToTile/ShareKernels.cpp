@@ -1,0 +1,61 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// attn-share-kernels: kernels that do the same become one. A program and its forward, which saves more, begin alike;
+// each kernel that they share is compiled once.
+//
+//   attn.launch @rows(%x) ... attn.launch @rows_2(%x)     ─▶     attn.launch @rows(%x) ... attn.launch @rows(%x)
+#include "compiler/Conversion/AttnToTile/AttnToTile.h"
+#include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Tile/IR/TileOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/OperationSupport.h"
+#include "mlir/Pass/Pass.h"
+
+using namespace mlir;
+
+namespace weft {
+
+/// All of a function's attributes but its name.
+static DictionaryAttr attributesBesideName(func::FuncOp function) {
+  NamedAttrList attributes(function->getAttrDictionary());
+  attributes.erase(SymbolTable::getSymbolAttrName());
+  return attributes.getDictionary(function.getContext());
+}
+
+static bool doTheSame(func::FuncOp a, func::FuncOp b) {
+  return attributesBesideName(a) == attributesBesideName(b) &&
+         OperationEquivalence::isRegionEquivalentTo(&a.getBody(), &b.getBody(), OperationEquivalence::IgnoreLocations);
+}
+
+namespace {
+struct ShareKernels : PassWrapper<ShareKernels, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ShareKernels)
+  StringRef getArgument() const final { return "attn-share-kernels"; }
+  StringRef getDescription() const final { return "kernels that do the same become one"; }
+  void runOnOperation() final {
+    SmallVector<func::FuncOp> kept, dropped;
+    llvm::StringMap<func::FuncOp> insteadOf;
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (!function->hasAttr(tile::kernelAttrName))
+        continue;
+      auto same = llvm::find_if(kept, [&](func::FuncOp other) { return doTheSame(other, function); });
+      if (same == kept.end()) {
+        kept.push_back(function);
+        continue;
+      }
+      insteadOf[function.getName()] = *same;
+      dropped.push_back(function);
+    }
+    getOperation().walk([&](attn::LaunchOp launch) {
+      if (auto found = insteadOf.find(launch.getKernel()); found != insteadOf.end())
+        launch.setKernel(found->second.getName());
+    });
+    for (func::FuncOp function : dropped)
+      function.erase();
+  }
+};
+} // namespace
+
+std::unique_ptr<Pass> createShareKernelsPass() { return std::make_unique<ShareKernels>(); }
+void registerShareKernelsPass() { PassRegistration<ShareKernels>(); }
+
+} // namespace weft

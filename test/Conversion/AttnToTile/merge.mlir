@@ -1,0 +1,95 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt %s --split-input-file --attn-to-tile --canonicalize --cse | FileCheck %s
+// Merging tokens is one kernel, in which what is merged is computed on the way; tables that nobody reads are not written. A unit's gradient is
+// gathered by each of its tokens in whatever kernel needs it. Rows that need the row before are walked, and each is computed once.
+
+!j = !attn.tensor<[B, H, N], i1>
+!t = !attn.tensor<[B, H, N], i32>
+!k = !attn.tensor<[B, H, N, 64], f16>
+!x = !attn.tensor<[B, H, N, 64], f32>
+// CHECK-LABEL: func.func @merge(
+// CHECK: %[[UNITS:.*]]:2 = attn.launch @merge_units(%{{.*}}, %{{.*}}) grid ["cdiv(N, 512)", "H", "B"]
+// CHECK-NOT: attn.launch
+// CHECK: return %[[UNITS]]#0, %[[UNITS]]#1
+// CHECK-LABEL: func.func @merge_units(
+// The units before are counted, the stretch's are numbered, ...
+// CHECK: scf.for
+// CHECK: tile.scan
+// CHECK: arith.remui
+// CHECK: tile.scan
+// CHECK: tile.store
+// ... and rows, normalised as they are read, are added up token by token, to the end of the last unit.
+// CHECK: scf.for
+// CHECK: math.rsqrt
+// CHECK: arith.addf
+// CHECK: tile.store
+// CHECK: scf.while
+// CHECK: math.rsqrt
+// CHECK-NOT: attn.
+func.func @merge(%j: !j, %k: !k) -> (!k, !t) attributes {attn.program} {
+  %n = attn.rms_norm %k : !k -> !x
+  %ku, %u, %l, %up, %e, %f, %p, %kept = attn.merge_units %j (%n) {maxJoins = 20 : i64, modes = [#attn<merge sum>], offsets = array<i64: 0>} : !j (!x) -> (!k), !t, !t, !t, !t, !t, !t, !j
+  return %ku, %u : !k, !t
+}
+
+// -----
+
+!t = !attn.tensor<[B, H, N], i32>
+!x = !attn.tensor<[B, H, N, 64], f32>
+// CHECK-LABEL: func.func @spread(
+// CHECK: attn.launch @rows(
+// CHECK-NOT: attn.launch
+// CHECK-LABEL: func.func @rows(
+// CHECK: %[[UNIT:.*]] = tile.load {{.*}} : tensor<64x!tile.ptr<i32>>
+// CHECK: tile.load {{.*}} : tensor<64x64x!tile.ptr<f32>>
+func.func @spread(%d: !x, %e: !x, %u: !t) -> !x attributes {attn.program} {
+  %s = attn.spread %d by %u {mode = #attn<merge sum>, offset = 0 : i64} : !x, !t -> !x
+  %y = attn.map ins(%s, %e : !x, !x) -> !x {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    attn.yield %c : f32
+  }
+  return %y : !x
+}
+
+// -----
+
+!k = !attn.tensor<[B, H, N, 64], f16>
+!x = !attn.tensor<[B, H, N, 64], f32>
+!r = !attn.tensor<[B, H, N], f32>
+// CHECK-LABEL: func.func @neighbours(
+// CHECK: attn.launch @rows_walked(%{{.*}}) grid ["cdiv(N, 1024)", "H", "B"]
+// CHECK-LABEL: func.func @rows_walked(
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) -> (tensor<32x32xf32>, tensor<32x32xf32>)
+// CHECK-COUNT-2: tile.load {{.*}} : tensor<32x32x!tile.ptr<f16>>
+// CHECK-NOT: tile.load
+// CHECK: tile.reduce
+// CHECK: scf.yield
+func.func @neighbours(%k: !k) -> !r attributes {attn.program} {
+  %w = attn.map ins(%k : !k) -> !x {
+  ^bb0(%a: f32):
+    attn.yield %a : f32
+  }
+  %b = attn.shift %w {by = 1 : i64} : !x -> !x
+  %p = attn.map ins(%w, %b : !x, !x) -> !x {
+  ^bb0(%a: f32, %c: f32):
+    %m = arith.mulf %a, %c : f32
+    attn.yield %m : f32
+  }
+  %s = attn.sum %p away [3] : !x -> !r
+  return %s : !r
+}
+
+// -----
+
+!x = !attn.tensor<[B, H, N, 64], f32>
+// Rows that need a later one are not walked.
+// CHECK-LABEL: func.func @later(
+// CHECK: attn.launch @rows(
+// CHECK-LABEL: func.func @rows(
+// CHECK: tile.load
+// CHECK: arith.select
+func.func @later(%x: !x) -> !x attributes {attn.program} {
+  %y = attn.shift %x {by = -1 : i64} : !x -> !x
+  return %y : !x
+}
