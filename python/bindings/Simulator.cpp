@@ -156,7 +156,7 @@ Result<Report> runOnCopies(const Module &module, const std::string &entry, const
 py::dict launchArguments(const std::shared_ptr<const Module> &module, const std::string &entry,
                          std::array<uint32_t, 3> grid, std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster,
                          uint32_t shared, const py::list &arguments, const std::string &checks, uint64_t seed,
-                         uint32_t schedules, uint32_t threads, uint64_t limit) {
+                         uint32_t schedules, uint32_t threads, uint64_t limit, uint64_t sample) {
   const EntryInfo *info = module->entry(entry);
   LaunchOptions options;
   Result<Checks> parsed = Checks::parse(checks);
@@ -167,6 +167,7 @@ py::dict launchArguments(const std::shared_ptr<const Module> &module, const std:
   options.schedules = schedules;
   options.threads = threads;
   options.maximumInstructions = limit;
+  options.sample = sample;
   LaunchShape shape{dim(grid), dim(block), dim(cluster), shared};
   std::vector<std::byte> parameters(info ? info->parameterBytes : 0);
   std::vector<Buffer> buffers;
@@ -216,13 +217,18 @@ PYBIND11_MODULE(_simulator, m) {
                                  names.push_back(info.name);
                                return names;
                              })
-      .def("launch", [](const std::shared_ptr<Module> &self, const std::string &entry, std::array<uint32_t, 3> grid,
-                        std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster, uint32_t shared,
-                        const py::list &arguments, const std::string &checks, uint64_t seed, uint32_t schedules,
-                        uint32_t threads, uint64_t limit) {
-        return launchArguments(self, entry, grid, block, cluster, shared, arguments, checks, seed, schedules, threads,
-                               limit);
-      });
+      .def(
+          "launch",
+          [](const std::shared_ptr<Module> &self, const std::string &entry, std::array<uint32_t, 3> grid,
+             std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster, uint32_t shared, const py::list &arguments,
+             const std::string &checks, uint64_t seed, uint32_t schedules, uint32_t threads, uint64_t limit,
+             uint64_t sample) {
+            return launchArguments(self, entry, grid, block, cluster, shared, arguments, checks, seed, schedules,
+                                   threads, limit, sample);
+          },
+          py::arg("entry"), py::arg("grid"), py::arg("block"), py::arg("cluster"), py::arg("shared"),
+          py::arg("arguments"), py::arg("checks"), py::arg("seed"), py::arg("schedules"), py::arg("threads"),
+          py::arg("limit"), py::arg("sample") = 0);
   m.def("parse", [](const std::string &text, const std::string &name) {
     Result<std::shared_ptr<const Module>> module = failure(StatusCode::Internal, "");
     {

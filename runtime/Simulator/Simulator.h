@@ -111,6 +111,7 @@ struct LaunchOptions {
   uint32_t schedules = 1; ///< how many interleavings to run and compare
   uint32_t threads = 0;   ///< worker threads; 0 means one per core. Results do not depend on it
   uint32_t maxFindings = 64;
+  uint64_t sample = 0; ///< how many of the grid's blocks run, spread over it; 0: all. For counting what all would cost
   uint64_t maximumInstructions = 0; ///< warp instructions after which a launch counts as stuck; 0: no limit
 };
 

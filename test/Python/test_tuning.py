@@ -21,7 +21,7 @@ from weft.tuning.evaluate import compile_module
 from weft.tuning.pool import Processes
 from weft.tuning.store import forget
 
-INPUT = "fp16[B,H,N,32]:16"
+INPUT = "fp16[B,H,N,16]:16"
 SIGNATURE = f"q:{INPUT}, k:{INPUT}, v:{INPUT}"
 SIZES = {"B": 1, "H": 2, "N": 256}
 
@@ -68,8 +68,25 @@ def row_of(result, schedule: str):
 # ---- Measuring
 
 
+class Recorder:
+    """What a progress bar is told."""
+
+    def __init__(self):
+        self.told = []
+
+    def begin(self, total, what):
+        self.told.append((what, total))
+
+    def advance(self, what):
+        self.told.append(what)
+
+
 def test_candidates_are_ranked_and_kept_and_one_more_is_measured_alone():
-    first = tuned("64x32x4x2")
+    progress = Recorder()
+    first = tuned("64x32x4x2", progress=progress)
+    assert progress.told[0] == ("candidates", 2)
+    assert set(progress.told[1:3]) == {"0.forward 128x64x4x3", "0.forward 64x32x4x2"}
+    assert progress.told[3:] == [("the choice", 0)], "one kernel's choice was measured already"
     assert (first.measured, first.reused) == (2, 0)
     assert {row.status for row in first.rows} == {"chosen", "lost"}
     assert all(row.seconds > 0 and row.launches for row in first.rows)
@@ -80,7 +97,7 @@ def test_candidates_are_ranked_and_kept_and_one_more_is_measured_alone():
     ]
     more = tuned("64x32x4x2", "32x32x2x2")
     assert (more.measured, more.reused) == (1, 2)
-    assert "32x32x2x2" in str(more) and "candidates measured" in str(more)
+    assert "32x32x2x2" in str(more) and "1 candidate measured, 2 known" in str(more)
 
 
 def test_losers_have_their_reason():
@@ -158,6 +175,28 @@ def test_what_does_not_compile_is_refused():
     assert row_of(result, "64x32x4x2").reason == "it does not compile: no such luck"
 
 
+def test_winners_that_are_wrong_together_are_not_chosen(monkeypatch):
+    from weft.tuning import tuner
+    from weft.tuning.cost import Estimate
+
+    # (less shared memory is faster, so that both candidates win by themselves)
+    monkeypatch.setattr(tuner, "estimate", lambda f, target, gpu: Estimate(1.0 + f.shared_bytes, {"memory": 1.0}, 1))
+
+    def compile(text, name, options):
+        ptx, info = compile_module(text, name, options)
+        if len(options["schedules"]) == 2:
+            launch = info["programs"][-1]["variants"][0]["launches"][-1]
+            launch["grid"][0] = f"{launch['grid'][0]} - 1"
+        return ptx, info
+
+    wanted = {"0.forward": ["32x32x2x2"], "0.backward.keys": ["32x32x2x2"]}
+    result = tune(causal, signature=SIGNATURE, sizes={"B": 1, "H": 1, "N": 130}, candidates=wanted, compile=compile)
+    assert [row.schedule for row in result.rows if row.status == "chosen" and not row.default] == [(32, 32, 2, 2)] * 2
+    whole = [row for row in result.rows if row.place == "together"]
+    assert [(row.default, row.status) for row in whole] == [(True, "chosen"), (False, "refused")]
+    assert "NaN" in whole[1].reason and result.schedules == {} and "chosen: the default schedules" in str(result)
+
+
 class Dying(Processes):
     """Processes that die of their first job, or never answer."""
 
@@ -196,7 +235,7 @@ def test_a_candidate_that_kills_its_process_is_refused(code, reason):
 
 def drawn(n: int, seed: int):
     generator = torch.Generator().manual_seed(seed)
-    return [torch.randn(1, 2, n, 32, generator=generator).half() for _ in range(3)]
+    return [torch.randn(1, 2, n, 16, generator=generator).half() for _ in range(3)]
 
 
 def test_calls_take_the_choice_of_their_bucket():

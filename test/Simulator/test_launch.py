@@ -151,6 +151,21 @@ def test_results_and_counters_do_not_depend_on_threads_or_seed():
     assert results[0][1]["divergent_branches"] > 0
 
 
+@pytest.mark.parametrize("sample", [1, 8, 16, 511, 512, 1000])
+def test_a_sample_of_blocks_is_spread_over_the_grid(sample):
+    body = """
+      mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ctaid.y; mad.lo.u32 %r3, %r2, 16, %r1;
+      mul.wide.u32 %d2, %r3, 4; add.s64 %d2, %d0, %d2; add.u32 %r4, %r0, 1; st.global.u32 [%d2], %r4;"""
+    x = np.zeros((32, 16), np.uint32)
+    report = simulator.launch(kernel(body), "k", (16, 32), 1, [x], sample=sample)
+    ran = min(sample, 512)
+    assert not report.findings and x.sum() == ran
+    whole = simulator.launch(kernel(body), "k", (16, 32), 1, [np.zeros_like(x)])
+    assert report.counters["warp_instructions"] * 512 == whole.counters["warp_instructions"] * ran
+    if ran >= 16:  # as many of each column as can be, so that no end of the grid counts for more
+        assert x.sum(0).max() - x.sum(0).min() <= 1
+
+
 def test_import_is_cheap():
     code = "import sys; sys.path.insert(0, sys.argv[1]); import weft.simulator; sys.exit('numpy' in sys.modules)"
     package = pathlib.Path(simulator.__file__).parents[2]

@@ -14,9 +14,8 @@ from weft.cli.files import load_file, programs_of, select
 
 DESCRIPTION = """\
 Compiles a program or a tile kernel of FILE.py to a PTX library: a directory that runs with neither Python nor the
-compiler. Of a program, both forward and backward are compiled, with a plan for each bucket of sizes that 'weft tune' has
-chosen schedules for. Argument types come from annotations or from
---signature, for a program in the form
+compiler. Of a program, both forward and backward are compiled, with a plan for each bucket of sizes that 'weft tune'
+has chosen schedules for. Argument types come from annotations or from --signature, for a program in the form
 
     q:fp16[B,4*Hkv,N,64]:16, k:fp16[B,Hkv,N,64]:16, w=64
 

@@ -41,6 +41,7 @@ def add(commands: Any) -> None:
     part.add_argument(
         "--limit", type=int, default=0, metavar="N", help="end after N warp instructions as a deadlock (default: never)"
     )
+    part.add_argument("--sample", type=int, default=0, metavar="N", help="run N of the grid's blocks (default: all)")
     part.add_argument(
         "--profile",
         nargs="?",
@@ -74,6 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         seed=seed,
         schedules=arguments.schedules,
         limit=arguments.limit,
+        sample=arguments.sample,
     )
     seconds = time.perf_counter() - started
     written = argument_forms.write_outputs(parsed)

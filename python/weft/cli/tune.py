@@ -30,7 +30,7 @@ examples:
   weft tune attention.py --sizes B=2,H=16,N=1024 --candidate forward=64x64x4x3 --candidate forward=128x64x8x2
   weft tune --library libattention --sizes B=1,H=32,N=4096
 
-exit codes: 0 done; 1 it failed, the reason is on stderr; 2 wrong usage"""
+exit codes: 0 done; 1 it failed, the reason is on stderr; 2 wrong usage; 130 interrupted"""
 
 
 def add(commands: Any) -> None:
@@ -54,8 +54,8 @@ def add(commands: Any) -> None:
                       help="a schedule to try, in the place of those generated: rows, columns, warps, stages of the "
                       "role forward, backward.query or backward.keys (of attention N); repeat for more")  # fmt: skip
     part.add_argument("--limit", type=int, default=16, metavar="N", help="candidates for each kernel (default: 16)")
-    part.add_argument("--longest", type=int, default=2048, metavar="N",
-                      help="tokens that are simulated at most; the rest is extrapolated (default: 2048)")  # fmt: skip
+    part.add_argument("--longest", type=int, default=8192, metavar="N",
+                      help="tokens that are simulated at most; the rest is extrapolated (default: 8192)")  # fmt: skip
     part.add_argument("--gpu", metavar="G", help="whose rates the cost model takes: A100, H100, H200")
     part.add_argument("--jobs", type=int, metavar="N", help="processes (default: one a core)")
     part.add_argument("--forward-only", action="store_true", help="leave the backward out")
@@ -71,13 +71,20 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"weft tune: {wrong}", file=sys.stderr)
         return 2
     results = []
-    with _progress() as progress:
-        for result in (_of_library if arguments.library else _of_program)(arguments, progress):
-            results.append(result)
-            if not arguments.json:
-                from rich.console import Console
+    try:
+        with _progress() as progress:
+            for result in (_of_library if arguments.library else _of_program)(arguments, progress):
+                results.append(result)
+                if not arguments.json:
+                    from rich.console import Console
 
-                show(result, Console(width=None if sys.stdout.isatty() else 160))
+                    show(result, Console(width=None if sys.stdout.isatty() else 160))
+    except KeyboardInterrupt:
+        print(
+            "weft tune: interrupted; what was measured is kept: the same command goes on from there",
+            file=sys.stderr,
+        )
+        return 130
     if arguments.json:
         print(json.dumps([result.as_dict() for result in results], indent=2))
     elif written := arguments.library or arguments.out:

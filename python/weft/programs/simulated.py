@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,11 @@ _POISON: dict[str, Any] = {"fp16": np.nan, "bf16": 0x7FFF, "fp32": np.nan, "fp64
 
 @dataclass(frozen=True)
 class Launched:
-    """One launch of a program."""
+    """One launch of a program. ``blocks`` is how many of its grid's ran."""
 
     kernel: str
     grid: tuple[int, ...]
+    blocks: int
     report: weft.simulator.Report
 
 
@@ -60,11 +62,12 @@ def run_plan(
     *,
     checks: str = "all",
     threads: int = 0,
+    sample: int = 0,
 ) -> Run:
     """Run program ``name`` of a compiled module on arrays, in the order of its inputs; bf16 arrays are uint16.
 
-    Outputs and buffers are fresh and full of NaN, but for those that the plan wants zeroed. Raises ValueError where the
-    inputs do not fit.
+    Outputs and buffers are fresh and full of NaN, but for those that the plan wants zeroed. With ``sample`` only so
+    many blocks run of each launch whose results no later one reads. Raises ValueError where the inputs do not fit.
     """
     program = next(each for each in info["programs"] if each["name"] == name)
     (variant,) = program["variants"]
@@ -76,7 +79,7 @@ def run_plan(
         tensors.append(np.full(shape, _POISON.get(fact["type"], 0x55), TYPES[fact["type"]]))
     kernels = {kernel["entry"]: kernel for kernel in info["kernels"]}
     launches = []
-    for launch in variant["launches"]:
+    for index, launch in enumerate(variant["launches"]):
         for number in launch["zeroed"]:
             tensors[number][...] = 0
         grid = tuple(evaluate(extent, sizes) for extent in launch["grid"])
@@ -84,14 +87,21 @@ def run_plan(
             continue
         kernel = kernels[launch["kernel"]]
         arguments = [_argument(each, tensors, sizes) for each in launch["arguments"]]
+        few = 0 if _is_read(launch["writes"], variant["launches"][index + 1 :]) else sample
         report = weft.simulator.launch(
             ptx, kernel["entry"], grid, 32 * kernel["num_warps"], arguments,
-            shared=kernel["shared_bytes"], checks=checks, threads=threads,
+            shared=kernel["shared_bytes"], checks=checks, threads=threads, sample=few,
         )  # fmt: skip
-        launches.append(Launched(kernel["entry"], grid, report))
+        blocks = prod(grid)
+        launches.append(Launched(kernel["entry"], grid, min(few or blocks, blocks), report))
     outputs = tensors[len(inputs) : len(inputs) + len(program["outputs"])]
     names = [output["name"] for output in program["outputs"]]
     return Run(dict(zip(names, outputs, strict=True)), launches)
+
+
+def _is_read(tensors: Sequence[int], launches: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether one of the launches takes one of the tensors."""
+    return any(argument.get("pointer") in tensors for launch in launches for argument in launch["arguments"])
 
 
 def _bind(facts: Sequence[Mapping[str, Any]], arrays: Sequence[np.ndarray]) -> dict[str, int]:

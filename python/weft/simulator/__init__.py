@@ -73,6 +73,7 @@ def launch(
     schedules: int = 1,
     threads: int = 0,
     limit: int = 0,
+    sample: int = 0,
 ) -> Report:
     """Run one entry of PTX, a text or the path of a file.
 
@@ -82,6 +83,7 @@ def launch(
     seed: 0 runs warps in order, others interleave them; schedules: how many interleavings to run and compare.
     threads: CPU threads, 0 for all; results do not depend on it.
     limit: warp instructions after which the launch ends with a deadlock finding, 0 for none.
+    sample: how many of the grid's blocks run, spread over all of it; 0 for all. Counters are theirs alone.
     Raises SimulatorError where the PTX or the launch is no good; a program at fault gives findings instead.
     """
     text, name = _read(ptx)
@@ -104,6 +106,7 @@ def launch(
         schedules,
         threads,
         limit,
+        **({"sample": sample} if sample else {}),
     )
     return Report(
         findings=[Finding(**finding) for finding in raw["findings"]],

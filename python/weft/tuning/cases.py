@@ -5,6 +5,7 @@ the buckets of sizes that share a choice.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -16,7 +17,8 @@ from weft.programs.plans import evaluate
 from weft.programs.simulated import TYPES
 
 CHECKED = 300  # tokens that results are compared on: whole blocks of every size, and a part of one
-COUNTED = 2048  # tokens that counters are taken on at most
+_NAME = re.compile(r"[A-Za-z_]\w*")
+COUNTED = 8192  # tokens that counters are taken on at most
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Symbols:
 
 def symbols_of(expression: str) -> list[str]:
     """The names in a size such as "4*Hkv"."""
-    return [part.strip() for part in expression.split("*") if part.strip().isidentifier()]
+    return [name for name in _NAME.findall(expression) if name not in ("cdiv", "min", "max")]
 
 
 @dataclass(frozen=True)

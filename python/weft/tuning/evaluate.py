@@ -29,6 +29,8 @@ from .space import target_named
 #: (module text, its name, the compiler's options) -> PTX and the compiler's report
 Compile = Callable[[str, str, Mapping[str, Any]], tuple[str, dict[str, Any]]]
 
+SAMPLED = 32  # blocks that are counted of a launch
+
 _BYTES = {"i1": 1, "i8": 1, "i32": 4, "i64": 8, "fp16": 2, "bf16": 2, "fp32": 4}
 
 
@@ -188,7 +190,7 @@ def _count(
 ) -> list[Figures]:
     """Figures of a function's launches at the full sizes: counted on fewer blocks, and as many times more."""
     name = job.name + part
-    run = run_plan(ptx, info, name, load_inputs(job.cases, part), checks="none", threads=job.threads)
+    run = run_plan(ptx, info, name, load_inputs(job.cases, part), checks="none", threads=job.threads, sample=SAMPLED)
     program = next(each for each in info["programs"] if each["name"] == name)
     plan = program["variants"][0]
     described = [*program["inputs"], *program["outputs"], *plan["buffers"]]
@@ -201,7 +203,7 @@ def _count(
             continue
         launched = next(counted)
         report, kernel = launched.report, kernels[launch["kernel"]]
-        times = blocks / prod(launched.grid)
+        times = blocks / launched.blocks
         total = report.profile.total()
         macs: dict[str, float] = {}
         for line in report.profile:

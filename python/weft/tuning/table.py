@@ -81,8 +81,8 @@ def _summary(result: Result) -> str:
         head = f"chosen: {chosen}; {gain:.2f} × as fast as the default"
     else:
         head = "chosen: the default schedules"
+    measured = f"{result.measured} candidate{'s' if result.measured != 1 else ''} measured"
     return (
-        f"{head} ({result.device}).\n"
-        f"{result.measured} candidate{'s' if result.measured != 1 else ''} measured, {result.reused} known from before, "
-        f"in {result.elapsed:.1f} s; seed {result.seed}"
+        f"{head} ({result.device}).\n{measured}, {result.reused} known from before, in {result.elapsed:.1f} s; "
+        f"seed {result.seed}"
     )

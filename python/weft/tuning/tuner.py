@@ -19,7 +19,7 @@ import numpy as np
 from . import store
 from .cases import COUNTED, Bucket, Symbols, count_sizes
 from .cost import Estimate, estimate, figures_of, gpu_of
-from .evaluate import Job, compile_module
+from .evaluate import SAMPLED, Job, compile_module
 from .pool import Inline, Processes, plain
 from .references import write_cases
 from .result import Result, Row, why_lost
@@ -123,7 +123,7 @@ class _Run:
         finally:
             pool.close()
             shutil.rmtree(folder, ignore_errors=True)
-        if together and together[0].status != "chosen":
+        if together and together[0].default:  # as a whole they are wrong, or no faster
             schedules = {}
         return Result(
             program=self.subject.name,
@@ -330,10 +330,11 @@ class _Run:
     def _notes(self) -> Iterable[str]:
         if self.options.time:
             return
+        yield f"Counted on at most {SAMPLED} blocks of each launch that no other waits for, times those of the grid."
         counted = self._counted()
         if counted != self.sizes:
             spelt = ", ".join(f"{name} = {size}" for name, size in counted.items())
-            yield f"Counted on the simulator with {spelt}, times the blocks of the whole grid."
+            yield f"Counted on the simulator with {spelt}."
 
 
 def _sum(estimates: Iterable[Estimate]) -> float:

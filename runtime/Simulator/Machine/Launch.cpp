@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <numeric>
 #include <thread>
 
 namespace weft::simulator {
@@ -132,11 +133,29 @@ private:
   bool joined_ = false;
 };
 
+/// Which blocks of a grid run.
+struct Selection {
+  uint64_t count, volume;
+  uint64_t step = 1; ///< without a common divisor with the volume: no block comes twice, and every axis is gone through
+
+  explicit Selection(const Grid &grid) : count(grid.shape.grid.volume()), volume(count) {
+    if (!grid.options.sample || grid.options.sample >= volume)
+      return;
+    count = grid.options.sample;
+    step = std::max<uint64_t>(1, uint64_t(double(volume) * 0.6180339887));
+    while (std::gcd(step, volume) != 1)
+      ++step;
+  }
+  /// The number of the block that runs in place `index`.
+  uint64_t operator[](uint64_t index) const { return index * step % volume; }
+};
+
 /// Runs blocks until none is left. A block that does not end in its turns, since it waits for others, stays resident
 /// while further ones start.
 void work(Worker &worker, std::atomic<uint64_t> &next, std::atomic<bool> &stop) {
   Grid &grid = *worker.grid;
-  uint64_t total = grid.shape.grid.volume();
+  const Selection selected(grid);
+  const uint64_t total = selected.count;
   std::vector<std::unique_ptr<Block>> resident, idle;
   size_t turn = 0;
   SpinWatch watch;
@@ -158,7 +177,7 @@ void work(Worker &worker, std::atomic<uint64_t> &next, std::atomic<bool> &stop) 
           idle.push_back(std::make_unique<Block>());
         resident.push_back(std::move(idle.back()));
         idle.pop_back();
-        startBlock(*resident.back(), worker, index);
+        startBlock(*resident.back(), worker, selected[index]);
         turn = resident.size() - 1;
       }
     }
@@ -247,7 +266,7 @@ Report collect(const Grid &grid, std::vector<Worker> &workers) {
 
 Report runOnce(Grid &grid) {
   grid.instructionsLeft = int64_t(std::min<uint64_t>(grid.options.maximumInstructions, uint64_t{1} << 62));
-  uint64_t blocks = grid.shape.grid.volume();
+  uint64_t blocks = Selection(grid).count;
   grid.order.clear();
   std::vector<uint64_t> sizes;
   if (grid.options.checks.races && blocks <= GlobalShadow::maximumBlocks)
