@@ -57,7 +57,11 @@ def test_sema():
     assert {row.place for row in result.rows} >= {"0.forward", "0.backward.keys"}
     assert "0.backward.query" not in {row.place for row in result.rows}, "one kernel makes all gradients of a window"
     assert statuses(result) <= {"chosen", "lost", "dropped"}, str(result)
-    assert {row.schedule[:2] for row in result.rows if row.place == "0.forward"} == {(64, 64)}
+    forward = [row for row in result.rows if row.place == "0.forward"]
+    assert {row.schedule[:2] for row in forward} == {(64, 64)}
+    same = [row for row in forward if row.reason.startswith("the same code as 64x64x4x3")]
+    assert {row.schedule for row in same} >= {(64, 64, 4, 2), (64, 64, 4, 4)}, "nothing is walked, in no stages"
+    assert len({row.seconds for row in same}) == 1
 
 
 @pytest.mark.slow

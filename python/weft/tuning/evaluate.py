@@ -8,6 +8,7 @@ runs in processes of its own (worker.py), which a candidate may crash.
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import pathlib
 import re
@@ -66,8 +67,8 @@ def compile_module(text: str, name: str, options: Mapping[str, Any]) -> tuple[st
 
 
 def evaluate(job: Job, compile: Compile = compile_module) -> dict[str, Any]:
-    """What became of a candidate: {"status": "right", "launches": [...]}, or "dropped" (the target cannot hold it) or
-    "refused" (it does not compile, or is wrong), with the "reason"."""
+    """What became of a candidate: {"status": "right", "launches": [...], "code": the hash of its PTX}, or "dropped"
+    (the target cannot hold it) or "refused" (it does not compile, or is wrong), with the "reason"."""
     options = {"target": job.target, "differentiate": job.differentiate, "schedules": dict(job.schedules)}
     try:
         ptx, info = compile(job.text, job.name, options)
@@ -80,13 +81,14 @@ def evaluate(job: Job, compile: Compile = compile_module) -> dict[str, Any]:
         if kernels[entry]["shared_bytes"] > limit:
             reason = f"'{entry}' takes {kernels[entry]['shared_bytes']} bytes of shared memory; a block has {limit}"
             return {"status": "dropped", "reason": reason}
+    code = hashlib.sha256(ptx.encode()).hexdigest()
     if not job.simulate:
-        return {"status": "right", "launches": [], "ptx": ptx, "info": info}
+        return {"status": "right", "launches": [], "code": code, "ptx": ptx, "info": info}
     for part in job.checked:
         if reason := wrong(functools.partial(_run, ptx, info, job.threads), job, part):
             return {"status": "refused", "reason": reason}
     launches = [figures for part in job.counted for figures in _count(ptx, info, kernels, job, part)]
-    return {"status": "right", "reason": "", "launches": [asdict(figures) for figures in launches]}
+    return {"status": "right", "reason": "", "code": code, "launches": [asdict(figures) for figures in launches]}
 
 
 def wrong(run: Callable[[str, list[np.ndarray]], Run], job: Job, part: str) -> str:

@@ -24,6 +24,8 @@ class Row:
     default: bool
     reused: bool
     """taken from an earlier run"""
+    code: str = ""
+    """the hash of its PTX"""
     launches: tuple[Figures, ...] = ()
     estimates: tuple[Estimate, ...] = ()
 
@@ -107,7 +109,10 @@ def why_lost(row: Row, winner: Row) -> str:
     if _filled(row) < _filled(winner) - 0.05:
         reasons.append(f"its blocks fill {_filled(row):.0%} of the GPU, not {_filled(winner):.0%}")
     if not reasons:
-        reasons.append("waits longer for memory")
+        together = sum(mine.values()) / (sum(theirs.values()) or 1.0)
+        reasons.append(
+            f"{together:.2f} × all resources" if together > 1.005 else "resources wait for one another longer"
+        )
     return f"{times:.2f} × the time: {', '.join(reasons)}"
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from weft.compiler import cache
 
-_FORMAT = 1
+_FORMAT = 2
 _lock = threading.RLock()
 _known: dict[tuple[str, str], list[dict[str, Any]]] = {}
 

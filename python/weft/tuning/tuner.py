@@ -262,6 +262,7 @@ class _Run:
             seconds=seconds,
             default=trial.default,
             reused=trial.reused,
+            code=record.get("code", ""),
             launches=launches,
             estimates=estimates,
         )
@@ -274,11 +275,12 @@ class _Run:
         for trial in trials:
             by_place.setdefault(trial.place, []).append(self._row(trial))
         for place, found in by_place.items():
+            found = _alike(found)
             default = next(row for row in found if row.default)
             if default.seconds is None:
                 raise ValueError(f"the default schedule {spelled(default.schedule)} of {place}: {default.reason}")
             # the default stays where nothing is faster by more than the model can tell
-            winner = min(found, key=lambda row: row.seconds if row.seconds is not None else np.inf)
+            winner = min(found, key=lambda row: (row.seconds if row.seconds is not None else np.inf, row.reason != ""))
             if winner.seconds is not None and winner.seconds > (1 - _TELLING) * default.seconds:
                 winner = default
             if not winner.default:
@@ -286,7 +288,7 @@ class _Run:
             for row in found:
                 if row is winner:
                     rows.append(dataclasses.replace(row, status="chosen"))
-                elif row.status == "lost":
+                elif row.status == "lost" and not row.reason:
                     rows.append(dataclasses.replace(row, reason=why_lost(row, winner)))
                 else:
                     rows.append(row)
@@ -335,6 +337,22 @@ class _Run:
         if counted != self.sizes:
             spelt = ", ".join(f"{name} = {size}" for name, size in counted.items())
             yield f"Counted on the simulator with {spelt}."
+
+
+def _alike(rows: Sequence[Row]) -> list[Row]:
+    """The rows, where those of the same code have one time: the default's, or that of the first."""
+    first: dict[str, Row] = {}
+    for row in sorted(rows, key=lambda row: not row.default):
+        if row.status == "lost" and row.code:
+            first.setdefault(row.code, row)
+    return [
+        row
+        if first.get(row.code, row) is row
+        else dataclasses.replace(
+            row, reason=f"the same code as {spelled(first[row.code].schedule)}", seconds=first[row.code].seconds
+        )
+        for row in rows
+    ]
 
 
 def _sum(estimates: Iterable[Estimate]) -> float:
