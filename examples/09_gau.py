@@ -15,7 +15,8 @@ from weft.testing import gau as formula
 def inputs(randn, *, tokens=150, head=128, values=192, taps=None):
     wide = {"u": randn(1, 1, tokens, head), "v": randn(1, 1, tokens, values), "g": randn(1, 1, tokens, values)}
     filters = {"taps_0": randn(taps, head), "taps_1": randn(taps, values)} if taps else {}
-    return wide | filters | {name: randn(head) for name in ("kappa_q", "mu_q", "kappa_k", "mu_k")}
+    scales = {name: randn(head) / (8 if "mu" in name else 1) for name in ("kappa_q", "mu_q", "kappa_k", "mu_k")}
+    return wide | filters | scales
 
 
 def main():

@@ -77,10 +77,14 @@ static Value findSequence(KernelFrame &frame, const TensorParameter &cu, int64_t
 }
 
 Standing findStanding(KernelFrame &frame, const Attend &attend, DenseMap<Value, Value> &stored, int64_t rows,
-                      bool tileKeys, int64_t packed) {
+                      bool tileKeys, int64_t packed, int64_t parts) {
   TileBuilder &b = frame.b;
   Standing standing;
   standing.tile = b.programId(tile::Axis::X);
+  if (parts > 1) {
+    standing.part = b.rem(standing.tile, b.i32(parts));
+    standing.tile = b.div(standing.tile, b.i32(parts));
+  }
   standing.head = b.mul(b.programId(tile::Axis::Y), b.i32(packed));
   standing.batch = b.programId(tile::Axis::Z);
   standing.queryLength = frame.size(attend.queryType().dim(2));

@@ -37,6 +37,7 @@ struct Attend {
 /// Where one program of a kernel over row tiles stands.
 struct Standing {
   mlir::Value tile;                          ///< i32: number of its tile within its sequence
+  mlir::Value part;                          ///< i32: which part of the channels it has, or null
   mlir::Value batch, head;                   ///< i32, on the axes of the tiled tensor
   mlir::Value sequence;                      ///< i32: which packed sequence, or null
   mlir::Value queryBase, keyBase;            ///< i32: first token of the packed sequence, or null
@@ -50,9 +51,9 @@ std::array<std::string, 3> attendGrid(const Attend &attend, attn::WholeTensorTyp
                                       int64_t packed = 1);
 
 /// Finds out where the program stands. `tileKeys` where the tiled side is that of the keys; otherwise the queries'.
-/// `stored` as Puller's.
+/// `stored` as Puller's. With `parts`, as many programs after one another stand at the same tile.
 Standing findStanding(KernelFrame &frame, const Attend &attend, llvm::DenseMap<mlir::Value, mlir::Value> &stored,
-                      int64_t rows, bool tileKeys, int64_t packed = 1);
+                      int64_t rows, bool tileKeys, int64_t packed = 1, int64_t parts = 1);
 
 inline constexpr double log2OfE = 1.4426950408889634;
 

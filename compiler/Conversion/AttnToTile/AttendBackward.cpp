@@ -34,6 +34,8 @@ static attn::ScheduleAttr defaultSchedule(attn::AttendBackwardOp op, std::array<
   Attend attend = Attend::of(op);
   int64_t size = std::max(attend.headSize(), attend.valueSize());
   std::array<int64_t, 4> chosen{64, 16, 4, 2};
+  if (splitOverGrid(attend) && !attend.storage().isF32() && attend.headSize() <= 128)
+    chosen = {128, 32, 8, 2};
   if (!attend.storage().isF32() && size <= 128)
     chosen = size <= 64 ? upTo64 : upTo128;
   return scheduleOf(op, chosen[0], chosen[1], chosen[2], chosen[3]);
@@ -54,11 +56,18 @@ SmallVector<BackwardPart> backwardParts(attn::AttendBackwardOp op) {
   ValueRange gradients = op.getGradients();
   std::optional<WindowTiling> windows = windowTiling(attend);
   bool captures = gradients.size() > 2 * domains;
-  if (windows && !captures && attend.group() == 1 && windows->tokens <= keyGradientSchedule(op).getRows())
+  bool wide = splitOverGrid(attend).has_value();
+  if (windows && !captures && !wide && attend.group() == 1 && windows->tokens <= keyGradientSchedule(op).getRows())
     return {{Kind::Window, 0, {op.getDQuery(), gradients[0], gradients[1]}}};
   SmallVector<BackwardPart> parts{{Kind::Query, 0, {op.getDQuery()}}};
-  for (unsigned i = 0; i < domains; ++i)
-    parts.push_back({Kind::Keys, i, {gradients[2 * i], gradients[2 * i + 1]}});
+  for (unsigned i = 0; i < domains; ++i) {
+    if (wide) {
+      parts.push_back({Kind::Keys, i, {gradients[2 * i]}});
+      parts.push_back({Kind::Values, i, {gradients[2 * i + 1]}});
+    } else {
+      parts.push_back({Kind::Keys, i, {gradients[2 * i], gradients[2 * i + 1]}});
+    }
+  }
   return parts;
 }
 
@@ -135,17 +144,7 @@ static LogicalResult lowerKeyGradients(attn::AttendBackwardOp op, const SoftmaxN
     captures.leave(ValueRange(carried).drop_front(count), kernel.asQueries(keys.rows, head));
     return SmallVector<Value>(ValueRange(carried).take_front(count));
   };
-  int64_t group = kernel.attend.group();
-  if (group == 1) {
-    sums = walkHead(kernel.standing.head, sums);
-  } else {
-    auto loop = scf::ForOp::create(b, b.i32(0), b.i32(group), b.i32(1), sums);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    Value head = b.add(b.mul(kernel.standing.head, b.i32(group)), loop.getInductionVar());
-    scf::YieldOp::create(b, walkHead(head, loop.getRegionIterArgs()));
-    sums.assign(loop.getResults().begin(), loop.getResults().end());
-  }
+  sums = kernel.overHeads(sums, walkHead);
   ValueRange gradients = op.getGradients();
   kernel.provide(gradients[2 * domain], keys.rows, kernel.queryChunks, ValueRange(sums).take_front(dkCount),
                  kernel.attend.scale);
@@ -207,6 +206,8 @@ LogicalResult lowerBackwardPart(attn::AttendBackwardOp op, const BackwardPart &p
     return lowerQueryGradient(op, numbers, roots, stored);
   case BackwardPart::Kind::Keys:
     return lowerKeyGradients(op, numbers, part.domain, roots, stored);
+  case BackwardPart::Kind::Values:
+    return lowerValueGradients(op, numbers, part.domain, roots, stored);
   case BackwardPart::Kind::Window:
     return lowerWindowGradients(op, numbers, roots, stored);
   }

@@ -9,9 +9,9 @@ namespace weft {
 
 /// One kernel of a backward: the results of the op that it makes. Their rows are those of one side.
 struct BackwardPart {
-  enum class Kind { Query, Keys, Window } kind;
-  unsigned domain = 0;                    ///< of Keys
-  llvm::SmallVector<mlir::Value> results; ///< dq; dk and dv of the domain; or all three
+  enum class Kind { Query, Keys, Values, Window } kind;
+  unsigned domain = 0;                    ///< of Keys and Values
+  llvm::SmallVector<mlir::Value> results; ///< dq; dk and dv of the domain, or each by itself; or all three
 };
 
 /// Numbers of each query that the kernels begin from, stored by a launch as f32 [B, H, cdiv(N, 4), 4], so that heads
@@ -24,8 +24,8 @@ struct SoftmaxNumbers {
 /// has a part of its column.)
 SoftmaxNumbers lowerSoftmaxNumbers(attn::AttendBackwardOp op, StoredValues &stored);
 
-/// The kernels that `op` becomes: one for dq and one for each domain's dk and dv; or one for all where each program's
-/// keys are its queries' own tokens, a window of them.
+/// The kernels that `op` becomes: one for dq and one for each domain's dk and dv, or one for each of these where values
+/// are wide; or one for all where each program's keys are its queries' own tokens, a window of them.
 llvm::SmallVector<BackwardPart> backwardParts(attn::AttendBackwardOp op);
 
 /// Writes the kernel of a part and of what is computed from its results row by row, and its launch before `op`. `roots`
@@ -34,6 +34,10 @@ llvm::SmallVector<BackwardPart> backwardParts(attn::AttendBackwardOp op);
 mlir::LogicalResult lowerBackwardPart(attn::AttendBackwardOp op, const BackwardPart &part,
                                       const SoftmaxNumbers &numbers, llvm::ArrayRef<mlir::Value> roots,
                                       StoredValues &stored);
+
+/// The part that makes dv alone; as lowerBackwardPart.
+mlir::LogicalResult lowerValueGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, unsigned domain,
+                                        llvm::ArrayRef<mlir::Value> roots, StoredValues &stored);
 
 /// The schedules where the op has none: of dq (rows are queries), and of dk and dv (rows are keys).
 attn::ScheduleAttr queryGradientSchedule(attn::AttendBackwardOp op);

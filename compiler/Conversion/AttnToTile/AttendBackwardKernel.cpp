@@ -31,7 +31,9 @@ static Value minusShiftOf(TileBuilder &b, Value lse) {
 
 SoftmaxNumbers lowerSoftmaxNumbers(attn::AttendBackwardOp op, StoredValues &stored) {
   // Few warps with many rows each: what a program begins with is shared by more.
-  constexpr int64_t count = 128, warps = 2;
+  Attend attend = Attend::of(op);
+  bool wide = splitInLoop(attend).has_value();
+  const int64_t count = wide ? 32 : 128, warps = wide ? 4 : 2;
   auto type = cast<attn::WholeTensorType>(op.getLse().getType());
   KernelFrame frame(op, "attend_backward_rows");
   TileBuilder &b = frame.b;
@@ -56,15 +58,23 @@ BackwardKernel::BackwardKernel(attn::AttendBackwardOp op, const SoftmaxNumbers &
     : op(op), attend(Attend::of(op)), numbers(numbers), stored(stored), schedule(schedule), queriesDown(queriesDown),
       windows(windowTiling(attend)), frame(op, name), b(frame.b), puller(frame, stored),
       arithmetic(EmitArithmetic::of(frame, attend, stored)), lists(std::move(lists)),
-      queryChunks(chunksOf(attend.headSize())), valueChunks(chunksOf(attend.valueSize())) {}
+      queryChunks(chunksOf(attend.headSize())), valueChunks(chunksOf(attend.valueSize())), pieces(splitInLoop(attend)) {
+  if (pieces)
+    valueChunks.clear();
+}
 
 RowTile BackwardKernel::begin(unsigned domain) {
   tiledDomain = domain;
-  standing = findStanding(frame, attend, stored, schedule.getRows(), /*tileKeys=*/!queriesDown);
+  standing = findStanding(frame, attend, stored, schedule.getRows(), /*tileKeys=*/!queriesDown, /*packed=*/1,
+                          split ? split->parts : 1);
+  if (split) {
+    part = partOf(b, *split, standing);
+    valueChunks = part->chunks;
+  }
   Value length = queriesDown ? standing.queryLength : standing.keyLengths[domain];
   if (!windows)
     return rowsFrom(b, b.mul(standing.tile, b.i32(schedule.getRows())), schedule.getRows(), length, /*bounded=*/true);
-  windowStanding = weft::windowStanding(b, *windows, schedule.getRows(), standing.queryLength);
+  windowStanding = weft::windowStanding(b, *windows, schedule.getRows(), standing.queryLength, standing.tile);
   return windowRows(b, *windows, windowStanding.window, windowStanding.tile, schedule.getRows(), standing.queryLength);
 }
 
@@ -108,6 +118,8 @@ KeySide BackwardKernel::pullKeys(unsigned domain, const RowTile &rows) {
   KeySide side{rows, {}, {}};
   for (const Chunk &chunk : queryChunks)
     side.k.push_back(puller.pull(attend.keys[domain], rows, chunk));
+  if (split) // (dv needs none.)
+    return side;
   for (const Chunk &chunk : valueChunks)
     side.v.push_back(puller.pull(attend.values[domain], rows, chunk));
   return side;
@@ -149,6 +161,31 @@ Value BackwardKernel::belongs(unsigned domain, const RowTile &queries, const Row
 
 Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const KeySide &keys, bool full,
                             Accumulate accumulate) {
+  return pairs(domain, queries, keys, full, accumulate, /*weightsOnly=*/false);
+}
+
+Pairs BackwardKernel::weights(unsigned domain, const QuerySide &queries, const KeySide &keys, bool full) {
+  return pairs(domain, queries, keys, full, [](const Accumulation &) {}, /*weightsOnly=*/true);
+}
+
+Value BackwardKernel::weightGradients(unsigned domain, const QuerySide &queries, const KeySide &keys, Value sum) {
+  auto add = [&](ValueRange g, ValueRange v, Value sum) { return queriesDown ? outer(g, v, sum) : outer(v, g, sum); };
+  if (!pieces)
+    return add(queries.g, keys.v, sum);
+  auto loop = scf::ForOp::create(b, b.i32(0), b.i32(pieces->parts), b.i32(1), sum);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  SmallVector<Value> g, v;
+  for (const Chunk &chunk : pieces->chunksAt(b.mul(loop.getInductionVar(), b.i32(pieces->width)))) {
+    g.push_back(puller.pull(op.getDOut(), queries.rows, chunk));
+    v.push_back(puller.pull(attend.values[domain], keys.rows, chunk));
+  }
+  scf::YieldOp::create(b, add(g, v, loop.getRegionIterArg(0)));
+  return loop.getResult(0);
+}
+
+Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const KeySide &keys, bool full,
+                            Accumulate accumulate, bool weightsOnly) {
   const RowTile &rows = queriesDown ? queries.rows : keys.rows, &columns = queriesDown ? keys.rows : queries.rows;
   SmallVector<int64_t> shape{rows.count, columns.count};
   Value product = b.zeros(shape);
@@ -179,10 +216,11 @@ Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const Key
   made.weights = b.exp2(b.add(score, minusShift));
   if (exists)
     made.weights = b.select(exists, made.weights, b.f32(0));
+  if (weightsOnly)
+    return made;
   // dP - delta: the sum of the product begins at -delta.
   Value dWeights = b.broadcast(downOrAcross(queries.minusDelta, true), shape);
-  dWeights = queriesDown ? outer(queries.g, keys.v, dWeights) : outer(keys.v, queries.g, dWeights);
-  made.dScores = b.mul(made.weights, dWeights);
+  made.dScores = b.mul(made.weights, weightGradients(domain, queries, keys, dWeights));
   if (!attend.scoreMod)
     return made;
   auto add = [&](int64_t target, Value value, ValueRange indices) { accumulate({target, value, indices, there}); };
@@ -230,18 +268,32 @@ SmallVector<Value> BackwardKernel::walk(unsigned domain, const RowTile &rows, Va
   return *walkBlocks(blocks, initial, atBlock);
 }
 
+SmallVector<Value> BackwardKernel::overHeads(ValueRange initial,
+                                             llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+  int64_t group = attend.group();
+  if (group == 1)
+    return body(standing.head, initial);
+  auto loop = scf::ForOp::create(b, b.i32(0), b.i32(group), b.i32(1), initial);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value head = b.add(b.mul(standing.head, b.i32(group)), loop.getInductionVar());
+  scf::YieldOp::create(b, body(head, loop.getRegionIterArgs()));
+  return SmallVector<Value>(loop.getResults());
+}
+
 void BackwardKernel::provide(Value result, const RowTile &rows, ArrayRef<Chunk> chunks, ValueRange sums,
                              double factor) {
   Type element = cast<attn::WholeTensorType>(result.getType()).getElementType();
   for (auto [chunk, sum] : llvm::zip_equal(chunks, sums))
-    puller.provide(result, rows, chunk.first, b.cast(factor == 1 ? sum : b.mul(sum, b.f32(factor)), element));
+    puller.provide(result, rows, chunk.first, b.cast(factor == 1 ? sum : b.mul(sum, b.f32(factor)), element),
+                   chunk.base);
 }
 
 SmallVector<Value> BackwardKernel::finish(ArrayRef<Value> roots, const RowTile &rows) {
-  puller.storeAll(roots, rows);
+  puller.storeAll(roots, rows, part ? &*part : nullptr);
   attn::WholeTensorType tiled = queriesDown ? attend.queryType() : attend.keyType(tiledDomain);
   auto grid = windows ? windowGrid(*windows, tiled, schedule.getRows()) : attendGrid(attend, tiled, schedule.getRows());
-  SmallVector<Value> results = frame.finish({grid, schedule.getWarps(), schedule.getStages()});
+  SmallVector<Value> results = frame.finish({overParts(grid, split), schedule.getWarps(), schedule.getStages()});
   for (auto [root, result] : llvm::zip(llvm::reverse(roots), llvm::reverse(results)))
     stored[root] = result;
   return results;

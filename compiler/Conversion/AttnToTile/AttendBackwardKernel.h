@@ -5,6 +5,7 @@
 
 #include "compiler/Conversion/AttnToTile/AttendBackward.h"
 #include "compiler/Conversion/AttnToTile/BlockLists.h"
+#include "compiler/Conversion/AttnToTile/WideValues.h"
 #include "compiler/Conversion/AttnToTile/Windows.h"
 
 namespace weft {
@@ -12,19 +13,19 @@ namespace weft {
 /// What the queries of a tile bring: chunks of channels in the storage type, and a number each of their softmax.
 struct QuerySide {
   RowTile rows;
-  llvm::SmallVector<mlir::Value> q, g; ///< queries, and the gradient of their outputs
+  llvm::SmallVector<mlir::Value> q, g; ///< queries, and the gradient of their outputs (none where values are wide)
   mlir::Value minusShift, minusDelta;  ///< [count] f32: SoftmaxNumbers
 };
 
 struct KeySide {
   RowTile rows;
-  llvm::SmallVector<mlir::Value> k, v;
+  llvm::SmallVector<mlir::Value> k, v; ///< keys, and values (none where they are wide)
 };
 
 /// A block of pairs, [queries, keys] or [keys, queries], f32.
 struct Pairs {
   mlir::Value weights; ///< P
-  mlir::Value dScores; ///< gradient in scale · q k
+  mlir::Value dScores; ///< gradient in scale · q k; null where it was not asked for
 };
 
 /// What `attn.accumulate` says of a block: `value` (scalar, or broadcasts to the block) is added at `indices`.
@@ -55,6 +56,9 @@ public:
   EmitArithmetic arithmetic;
   llvm::SmallVector<BlockLists> lists; ///< as listsForDomains gives them
   llvm::SmallVector<Chunk> queryChunks, valueChunks;
+  std::optional<WideValues> pieces; ///< of wide values, contracted one after another
+  std::optional<WideValues> split;  ///< of wide values, over the grid; set before `begin` by kernels that make dv
+  std::optional<ChannelPart> part;  ///< of `split`; then valueChunks are its chunks
   Standing standing;
   WindowStanding windowStanding;
   /// Pairs of rows that do not exist have no weight. (Only sums over rows ask for it, where they are computed: what is
@@ -73,12 +77,19 @@ public:
   using Accumulate = llvm::function_ref<void(const Accumulation &)>;
   /// P and the score gradients of a block; `full` where every pair belongs and every column exists.
   Pairs pairs(unsigned domain, const QuerySide &queries, const KeySide &keys, bool full, Accumulate accumulate);
+  /// P alone.
+  Pairs weights(unsigned domain, const QuerySide &queries, const KeySide &keys, bool full);
 
   using Body =
       llvm::function_ref<llvm::SmallVector<mlir::Value>(const RowTile &columns, bool full, mlir::ValueRange carried)>;
   /// Walks the blocks of the other side that the tile `rows` touches under query head `head`.
   llvm::SmallVector<mlir::Value> walk(unsigned domain, const RowTile &rows, mlir::Value head, mlir::ValueRange initial,
                                       Body body);
+
+  /// Of a tile of keys: goes through the query heads that share its head, one after another.
+  llvm::SmallVector<mlir::Value>
+  overHeads(mlir::ValueRange initial,
+            llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value head, mlir::ValueRange carried)> body);
 
   /// The sum over channels of a product of two sides, a bᵀ, onto `sum`.
   mlir::Value outer(mlir::ValueRange a, mlir::ValueRange c, mlir::Value sum);
@@ -97,6 +108,10 @@ private:
   /// [count] of one of the SoftmaxNumbers.
   mlir::Value loadNumber(mlir::Value number, const RowTile &rows);
   unsigned tiledDomain = 0;
+  Pairs pairs(unsigned domain, const QuerySide &queries, const KeySide &keys, bool full, Accumulate accumulate,
+              bool weightsOnly);
+  /// dP, onto `sum`.
+  mlir::Value weightGradients(unsigned domain, const QuerySide &queries, const KeySide &keys, mlir::Value sum);
   mlir::Value belongs(unsigned domain, const RowTile &queries, const RowTile &keys);
   llvm::SmallVector<mlir::Value> walkWindow(mlir::ValueRange initial, Body body);
   mlir::Value downOrAcross(mlir::Value vector, bool ofQueries) {

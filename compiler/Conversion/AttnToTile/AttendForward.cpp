@@ -14,6 +14,7 @@
 // score_mod, or a scale that is not positive, takes c = 1 of scaled scores.
 #include "compiler/Conversion/AttnToTile/AttendForward.h"
 #include "compiler/Conversion/AttnToTile/BlockLists.h"
+#include "compiler/Conversion/AttnToTile/WideValues.h"
 #include "compiler/Conversion/AttnToTile/Windows.h"
 #include "dialects/Attn/Pattern/Membership.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -32,6 +33,8 @@ attn::ScheduleAttr forwardSchedule(attn::AttendOp op) {
   Attend attend = Attend::of(op);
   int64_t size = std::max(attend.headSize(), attend.valueSize());
   int64_t rows = 128, columns = 64, warps = size > 64 ? 8 : 4, stages = size > 128 ? 2 : 3;
+  if (splitOverGrid(attend))
+    columns = 32;
   if (attend.storage().isF32()) {
     rows = 64;
     columns = 32;
@@ -81,7 +84,7 @@ public:
       : op(op), attend(Attend::of(op)), stored(stored), schedule(forwardSchedule(op)), windows(windowTiling(attend)),
         packed(packedHeads(attend, schedule)), scaledLate(!attend.scoreMod && attend.scale > 0), frame(op, "attend"),
         b(frame.b), puller(frame, stored), lists(lists), queryChunks(chunksOf(attend.headSize())),
-        valueChunks(chunksOf(attend.valueSize())) {}
+        valueChunks(chunksOf(attend.valueSize())), wide(splitOverGrid(attend)) {}
 
   void write(ArrayRef<Value> roots);
 
@@ -110,8 +113,10 @@ private:
   TileBuilder &b;
   Puller puller;
   EmitArithmetic arithmetic = EmitArithmetic::of(frame, attend, stored);
-  ArrayRef<BlockLists> lists; // empty ones where a domain needs none
-  SmallVector<Chunk> queryChunks, valueChunks;
+  ArrayRef<BlockLists> lists;                  // empty ones where a domain needs none
+  SmallVector<Chunk> queryChunks, valueChunks; // valueChunks: those of the program's part
+  std::optional<WideValues> wide;
+  std::optional<ChannelPart> part;
   Standing standing;
   WindowStanding windowStanding;
   RowTile rows;
@@ -121,7 +126,12 @@ private:
 } // namespace
 
 void ForwardKernel::begin() {
-  standing = findStanding(frame, attend, stored, schedule.getRows(), /*tileKeys=*/false, packed);
+  standing =
+      findStanding(frame, attend, stored, schedule.getRows(), /*tileKeys=*/false, packed, wide ? wide->parts : 1);
+  if (wide) {
+    part = partOf(b, *wide, standing);
+    valueChunks = part->chunks;
+  }
   if (packed > 1) {
     // Row by row the heads of one token, then those of the next.
     Value index = b.add(b.mul(standing.tile, b.i32(schedule.getRows())), b.range(schedule.getRows()));
@@ -130,7 +140,7 @@ void ForwardKernel::begin() {
     rows.member = b.sub(index, b.mul(rows.token, b.i32(packed)));
     rows.inside = b.less(rows.token, standing.queryLength);
   } else if (windows) {
-    windowStanding = weft::windowStanding(b, *windows, schedule.getRows(), standing.queryLength);
+    windowStanding = weft::windowStanding(b, *windows, schedule.getRows(), standing.queryLength, standing.tile);
     rows =
         windowRows(b, *windows, windowStanding.window, windowStanding.tile, schedule.getRows(), standing.queryLength);
   } else {
@@ -244,7 +254,7 @@ State ForwardKernel::walkWindow(const State &state) {
   for (const Chunk &chunk : queryChunks)
     puller.provide(attend.keys[0], keys, chunk.first, puller.pull(attend.keys[0], keys, chunk));
   for (const Chunk &chunk : valueChunks)
-    puller.provide(attend.values[0], keys, chunk.first, puller.pull(attend.values[0], keys, chunk));
+    puller.provide(attend.values[0], keys, chunk.first, puller.pull(attend.values[0], keys, chunk), chunk.base);
   if (!windows->exact || windows->tokens != columns)
     return step(0, keys, /*full=*/false, state);
   SmallVector<Type> types(ValueRange(state.packed()).getTypes());
@@ -297,7 +307,7 @@ void ForwardKernel::end(State state) {
   Value inverse = b.select(seen, b.div(b.f32(1), b.select(seen, state.total, b.f32(1))), b.f32(0));
   Type element = cast<attn::WholeTensorType>(op.getOut().getType()).getElementType();
   for (auto [chunk, sum] : llvm::zip(valueChunks, state.sums))
-    puller.provide(op.getOut(), rows, chunk.first, b.cast(b.mul(sum, b.column(inverse)), element));
+    puller.provide(op.getOut(), rows, chunk.first, b.cast(b.mul(sum, b.column(inverse)), element), chunk.base);
   Value logarithm = b.mul(b.add(maximum, b.log2(state.total)), b.f32(ln2));
   puller.provide(op.getLse(), rows, 0, b.select(seen, logarithm, b.f32(-std::numeric_limits<double>::infinity())));
 }
@@ -308,10 +318,10 @@ void ForwardKernel::write(ArrayRef<Value> roots) {
   for (unsigned domain = 0; domain < attend.keys.size(); ++domain)
     state = walkDomain(domain, state);
   end(state);
-  puller.storeAll(roots, rows);
+  puller.storeAll(roots, rows, part ? &*part : nullptr);
   auto grid = windows ? windowGrid(*windows, attend.queryType(), schedule.getRows())
                       : attendGrid(attend, attend.queryType(), schedule.getRows(), packed);
-  SmallVector<Value> results = frame.finish({grid, schedule.getWarps(), schedule.getStages()});
+  SmallVector<Value> results = frame.finish({overParts(grid, wide), schedule.getWarps(), schedule.getStages()});
   for (auto [root, result] : llvm::zip(roots, results))
     stored[root] = result;
 }

@@ -12,6 +12,7 @@
 #include "compiler/Conversion/AttnToTile/AttendBackward.h"
 #include "compiler/Conversion/AttnToTile/AttendForward.h"
 #include "compiler/Conversion/AttnToTile/Lowerings.h"
+#include "compiler/Conversion/AttnToTile/WideValues.h"
 #include "compiler/Conversion/AttnToTile/Windows.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -41,8 +42,8 @@ private:
   LogicalResult makePullable(Value value, Operation *anchor);
   LogicalResult storeCaptured(Operation *op, Operation *anchor);
   /// The results of `anchor` and what is computed from them row by row that others need; sees to it that all they take
-  /// can be had.
-  FailureOr<SmallVector<Value>> joinRowLocalUsers(Operation *anchor, ValueRange results);
+  /// can be had. `channelsSplit` where each program has a part of the results' channels alone.
+  FailureOr<SmallVector<Value>> joinRowLocalUsers(Operation *anchor, ValueRange results, bool channelsSplit = false);
 
   func::FuncOp program;
   StoredValues stored;
@@ -105,7 +106,8 @@ LogicalResult ProgramLowering::store(Value value, Operation *anchor) {
   return lowerFlatMap(map, stored);
 }
 
-FailureOr<SmallVector<Value>> ProgramLowering::joinRowLocalUsers(Operation *anchor, ValueRange results) {
+FailureOr<SmallVector<Value>> ProgramLowering::joinRowLocalUsers(Operation *anchor, ValueRange results,
+                                                                 bool channelsSplit) {
   llvm::SetVector<Value> inside;
   inside.insert(results.begin(), results.end());
   ArrayRef<StringAttr> space = rowSpaceOf(results.front());
@@ -122,7 +124,7 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinRowLocalUsers(Operation *anch
   auto known = [&](Value value) { return isKnown(value, /*apart=*/false); };
   SmallVector<Operation *> joined{anchor};
   for (Operation *op = anchor->getNextNode(); op; op = op->getNextNode()) {
-    if (!isRowLocal(op) || readsOtherRows(op))
+    if (!isRowLocal(op) || readsOtherRows(op) || (channelsSplit && isa<attn::SumOp, attn::RmsNormOp>(op)))
       continue;
     bool depends = llvm::any_of(op->getOperands(), [&](Value v) { return inside.contains(v); });
     bool sameRows = llvm::all_of(op->getResults(), [&](Value v) { return rowSpaceOf(v) == space; });
@@ -158,7 +160,8 @@ LogicalResult ProgramLowering::lower(attn::AttendOp op) {
       return failure();
   if (failed(storeCaptured(op, op)))
     return failure();
-  FailureOr<SmallVector<Value>> roots = joinRowLocalUsers(op, op.getResults());
+  FailureOr<SmallVector<Value>> roots =
+      joinRowLocalUsers(op, op.getResults(), splitOverGrid(Attend::of(op)).has_value());
   if (failed(roots))
     return failure();
   return lowerAttend(op, *roots, stored);
@@ -178,7 +181,7 @@ LogicalResult ProgramLowering::lower(attn::AttendBackwardOp op) {
   if (!once)
     numbers = lowerSoftmaxNumbers(op, stored);
   for (const BackwardPart &part : parts) {
-    FailureOr<SmallVector<Value>> roots = joinRowLocalUsers(op, part.results);
+    FailureOr<SmallVector<Value>> roots = joinRowLocalUsers(op, part.results, part.kind == BackwardPart::Kind::Values);
     if (failed(roots) || failed(lowerBackwardPart(op, part, numbers, *roots, stored)))
       return failure();
   }
@@ -203,11 +206,16 @@ LogicalResult ProgramLowering::lower(Operation *op) {
         return failure();
     return lowerMergeUnits(merge, stored);
   }
+  if (auto convolve = dyn_cast<attn::ConvolveOp>(op)) // (A long one; the others are row-local.)
+    return failed(makePullable(convolve.getSource(), op)) || failed(store(convolve.getTaps(), op))
+               ? failure()
+               : lowerLongConvolve(convolve, stored);
   if (auto taps = dyn_cast<attn::ConvolveTapsGradOp>(op)) {
     for (Value operand : op->getOperands())
       if (failed(makePullable(operand, op)))
         return failure();
-    return lowerTapsGrad(taps, stored);
+    bool isLong = isLongConvolution(taps, wholeType(taps.getResult()));
+    return isLong ? lowerLongTapsGrad(taps, stored) : lowerTapsGrad(taps, stored);
   }
   return success(); // (Maps wait until someone needs them.)
 }

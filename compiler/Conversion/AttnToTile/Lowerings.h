@@ -31,4 +31,8 @@ mlir::LogicalResult lowerTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &sto
 /// Merges tokens by a kernel over stretches of them; sources are computed on the way.
 mlir::LogicalResult lowerMergeUnits(attn::MergeUnitsOp op, StoredValues &stored);
 
+/// Stores a convolution whose taps are many, and the gradient of such taps.
+mlir::LogicalResult lowerLongConvolve(attn::ConvolveOp op, StoredValues &stored);
+mlir::LogicalResult lowerLongTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &stored);
+
 } // namespace weft

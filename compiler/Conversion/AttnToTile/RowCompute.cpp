@@ -25,6 +25,9 @@ static bool sumsChannelsOnly(attn::SumOp op) {
 bool isRowLocal(Operation *op) {
   if (auto sum = dyn_cast<attn::SumOp>(op))
     return sumsChannelsOnly(sum);
+  if (auto convolve = dyn_cast<attn::ConvolveOp>(op))
+    if (isLongConvolution(convolve, wholeType(convolve.getTaps())))
+      return false;
   auto rowSpace = [](Value value) {
     auto type = cast<attn::WholeTensorType>(value.getType());
     return type.getRank() == 3 || (type.getRank() == 4 && type.staticDim(3));
@@ -58,7 +61,7 @@ Value Puller::map(attn::MapOp op, Value value, const RowTile &rows, const Chunk 
     case 2:
       return chunk ? b.column(rows.position(b)) : rows.position(b);
     default:
-      return b.row(b.add(b.range(chunk->width), b.i32(chunk->first)));
+      return b.row(b.add(b.range(chunk->width), chunk->start(b)));
     }
   };
   // Elements are read for the rows and channels that exist, as far as the indices tell them apart.
@@ -72,10 +75,8 @@ Value Puller::map(attn::MapOp op, Value value, const RowTile &rows, const Chunk 
     Value inside;
     if (byRow && rows.inside)
       inside = chunk ? b.column(rows.inside) : rows.inside;
-    if (byChannel && chunk->valid < chunk->width) {
-      Value channels = b.row(b.less(b.range(chunk->width), b.i32(chunk->valid)));
-      inside = inside ? b.both(inside, channels) : channels;
-    }
+    if (Value channels = byChannel ? chunk->inside(b) : Value())
+      inside = inside ? b.both(inside, b.row(channels)) : b.row(channels);
     return loadElement(frame, stored->lookup(tensor), indices, inside);
   };
   SmallVector<Value> results = evaluateRegion(op.getBody(), arguments, {frame, element, index, nullptr});
@@ -86,7 +87,7 @@ Value Puller::map(attn::MapOp op, Value value, const RowTile &rows, const Chunk 
     if (chunk)
       shape.push_back(type.dim(type.getRank() - 1) == "1" ? 1 : chunk->width);
     Value rounded = b.cast(b.broadcast(tile, shape), type.getElementType());
-    provide(result, rows, chunk ? chunk->first : 0, rounded);
+    provide(result, rows, chunk ? chunk->first : 0, rounded, chunk ? chunk->base : Value());
     if (result == value)
       kept = rounded;
   }
@@ -137,10 +138,11 @@ Value Puller::rmsNorm(attn::RmsNormOp op, const RowTile &rows, const Chunk &chun
     const TensorParameter &tensor = frame.input(stored->lookup(gain));
     int64_t group = attn::headGroup(rows.heads, tensor.type.dim(0)).value_or(1);
     Value head = group == 1 ? rows.headOfRow(b, true) : b.div(rows.head, b.i32(group));
-    Value offset = b.add(b.mul(b.cast(head, b.getI64Type()), tensor.strides[0]), b.i64(chunk.first));
+    Value offset =
+        b.add(b.mul(b.cast(head, b.getI64Type()), tensor.strides[0]), b.cast(chunk.start(b), b.getI64Type()));
     Value channels = b.row(b.range(chunk.width));
     Value pointers = b.addPtr(b.addPtr(tensor.pointer, offset), channels);
-    Value mask = chunk.valid < chunk.width ? b.less(channels, b.i32(chunk.valid)) : Value();
+    Value inside = chunk.inside(b), mask = inside ? b.row(inside) : Value();
     x = b.mul(x, b.cast(b.load(pointers, mask), b.getF32Type()));
   }
   return b.cast(x, type.getElementType());
@@ -159,7 +161,7 @@ static Value ropePositions(TileBuilder &b, attn::RopeOp op, const RowTile &rows,
   if (op.getForm() == attn::RopeForm::Line)
     return b.column(b.add(b.mul(y, b.i32(window[1])), x));
   int64_t channels = *cast<attn::WholeTensorType>(op.getType()).staticDim(3);
-  Value pair = b.row(b.add(b.range(chunk.width / 2), b.i32(chunk.first / 2)));
+  Value pair = b.row(b.add(b.range(chunk.width / 2), b.div(chunk.start(b), b.i32(2))));
   return b.select(b.less(pair, b.i32(channels / 4)), b.column(y), b.column(x));
 }
 
@@ -169,7 +171,7 @@ Value Puller::rope(attn::RopeOp op, const RowTile &rows, const Chunk &chunk) {
   bool axial = op.getForm() == attn::RopeForm::Axial;
   Value x = b.cast(part(op.getSource(), rows, &chunk), b.getF32Type());
   // The frequency of pair i is base^(-2i/D); in the axial form each half counts its pairs from 0 and has D/4 of them.
-  Value pair = b.add(b.range(pairs), b.i32(chunk.first / 2));
+  Value pair = b.add(b.range(pairs), b.div(chunk.start(b), b.i32(2)));
   if (axial)
     pair = b.select(b.less(pair, b.i32(channels / 4)), pair, b.sub(pair, b.i32(channels / 4)));
   double step = -std::log2(op.getBase().convertToDouble()) / (axial ? channels / 4 : channels / 2);
@@ -218,7 +220,7 @@ Value Puller::neighbours(Value source, attn::ConvolveOp op, const RowTile &rows,
   if (!down && !right)
     return part(source, rows, &chunk);
   RowTile moved = movedRows(b, op, rows, frame.size(cast<attn::WholeTensorType>(op.getType()).dim(2)), down, right);
-  Value tile = rows.columns ? lookup({source, rows.token, chunk.first}) : Value();
+  Value tile = rows.columns ? lookup(keyOf(source, rows, &chunk)) : Value();
   if (!tile)
     return part(source, moved, &chunk);
   Value columns = b.i32(rows.columns), row = b.range(rows.count), zero = b.i32(0);
@@ -247,9 +249,10 @@ Value Puller::convolve(attn::ConvolveOp op, const RowTile &rows, const Chunk &ch
   // taps[j, h·C + c]: heads as the value has them.
   int64_t group = attn::headGroup(rows.heads, type.dim(1)).value_or(1);
   Value head = group == 1 ? rows.headOfRow(b, true) : b.div(rows.head, b.i32(group));
-  Value channel = b.add(b.mul(head, b.i32(channels)), b.i32(chunk.first));
-  Value lane = b.row(b.range(chunk.width));
-  Value mask = chunk.valid < chunk.width ? b.less(lane, b.i32(chunk.valid)) : Value();
+  Value channel = b.add(b.mul(head, b.i32(channels)), chunk.start(b));
+  // (One channel is a tile of one column.)
+  Value lane = b.row(b.range(channels == 1 ? 1 : chunk.width));
+  Value inside = channels == 1 ? Value() : chunk.inside(b), mask = inside ? b.row(inside) : Value();
   Value sum;
   for (int64_t j = 0; j < count; ++j) {
     int64_t down = grid ? direction * (j / side - centre) : 0;

@@ -2,6 +2,7 @@
 // Tiles of stored tensors: addresses, masks, loads and stores. What is computed on tiles is in RowCompute.cpp.
 #include "compiler/Conversion/AttnToTile/RowTile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 
@@ -16,6 +17,12 @@ SmallVector<Chunk> chunksOf(int64_t size, int64_t most) {
     first += width;
   }
   return chunks;
+}
+
+Value Chunk::inside(TileBuilder &b) const {
+  if (limit)
+    return b.less(b.add(start(b), b.range(width)), b.i32(limit));
+  return valid < width ? b.less(b.range(width), b.i32(valid)) : Value();
 }
 
 namespace {
@@ -83,6 +90,8 @@ Value Puller::pointers(const TensorParameter &tensor, const RowTile &rows, const
       break;
     }
     case channelAxis:
+      if (chunk->base)
+        scalar = b.addPtr(scalar, b.cast(chunk->base, b.getI64Type()));
       if (chunk->first)
         scalar = b.addPtr(scalar, b.i64(chunk->first));
       moveTile(b.row(b.range(chunk->width)));
@@ -103,10 +112,9 @@ static Value existing(TileBuilder &b, attn::WholeTensorType type, const RowTile 
   Value mask;
   if (rows.inside && hasAxis(type, tokenAxis, chunk))
     mask = chunk ? b.column(rows.inside) : rows.inside;
-  if (chunk && chunk->valid < chunk->width && hasAxis(type, channelAxis, chunk)) {
-    Value channels = b.row(b.less(b.range(chunk->width), b.i32(chunk->valid)));
-    mask = mask ? b.both(mask, channels) : channels;
-  }
+  Value channels = chunk && hasAxis(type, channelAxis, chunk) ? chunk->inside(b) : Value();
+  if (channels)
+    mask = mask ? b.both(mask, b.row(channels)) : b.row(channels);
   return mask;
 }
 
@@ -130,20 +138,34 @@ void Puller::store(const TensorParameter &tensor, const RowTile &rows, const Chu
   b.store(address, value, existing(b, tensor.type, rows, chunk));
 }
 
-void Puller::storeAll(ValueRange values, const RowTile &rows) {
+void Puller::storeRows(const TensorParameter &output, Value value, const RowTile &rows, ArrayRef<Chunk> chunks) {
+  if (output.type.getRank() == 3)
+    store(output, rows, nullptr, pullRow(value, rows));
+  for (const Chunk &chunk : chunks)
+    store(output, rows, &chunk, pull(value, rows, chunk));
+}
+
+void Puller::storeAll(ValueRange values, const RowTile &rows, const ChannelPart *part) {
   for (Value value : values) {
     TensorParameter output = frame.output(wholeType(value));
-    if (output.type.getRank() == 3) {
-      store(output, rows, nullptr, pullRow(value, rows));
-      continue;
+    SmallVector<Chunk> whole;
+    if (output.type.getRank() == 4)
+      whole = chunksOf(*output.type.staticDim(3));
+    if (!part) {
+      storeRows(output, value, rows, whole);
+    } else if (!whole.empty() && output.type.staticDim(3) == part->channels) {
+      storeRows(output, value, rows, part->chunks);
+    } else {
+      auto once = scf::IfOp::create(b, part->isFirst, /*withElseRegion=*/false);
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(once.thenBlock());
+      storeRows(output, value, rows, whole);
     }
-    for (const Chunk &chunk : chunksOf(*output.type.staticDim(3)))
-      store(output, rows, &chunk, pull(value, rows, chunk));
   }
 }
 
-void Puller::provide(Value value, const RowTile &rows, int64_t firstChannel, Value tile) {
-  made.push_back({{value, rows.token, firstChannel}, tile, b.getInsertionBlock()});
+void Puller::provide(Value value, const RowTile &rows, int64_t firstChannel, Value tile, Value base) {
+  made.push_back({{value, rows.token, firstChannel, base}, tile, b.getInsertionBlock()});
 }
 
 Value Puller::lookup(const Key &key) const {
@@ -168,7 +190,7 @@ static RowTile singleRow(TileBuilder &b, const RowTile &rows) {
 }
 
 Value Puller::part(Value value, const RowTile &rows, const Chunk *chunk) {
-  if (Value tile = lookup({value, rows.token, chunk ? chunk->first : 0}))
+  if (Value tile = lookup(keyOf(value, rows, chunk)))
     return tile;
   auto type = cast<attn::WholeTensorType>(value.getType());
   Operation *op = value.getDefiningOp();

@@ -35,9 +35,25 @@ struct RowTile {
   }
 };
 
-/// Channels [first, first + width) of the last axis; the last `width - valid` do not exist and count as 0.
+/// Channels [first, first + width) of the last axis; the last `width - valid` do not exist and count as 0. They count
+/// from `base` (i32 scalar) where a program has a part of the channels; of those only the first `limit` exist, where
+/// that is not 0.
 struct Chunk {
   int64_t first, width, valid;
+  mlir::Value base = {};
+  int64_t limit = 0;
+
+  /// i32: the first channel on the axis.
+  mlir::Value start(TileBuilder &b) const { return base ? b.add(base, b.i32(first)) : b.i32(first); }
+  /// [width] i1: which channels exist; null for all.
+  mlir::Value inside(TileBuilder &b) const;
+};
+
+/// The channels that a program has of values of `channels` in all, where programs share them.
+struct ChannelPart {
+  int64_t channels;
+  llvm::SmallVector<Chunk> chunks;
+  mlir::Value isFirst; ///< i1: of one program for all parts, which stores what does not have these channels
 };
 
 /// Splits `size` channels into chunks of powers of two of at least 16 and at most `most`: 96 = 64 + 32, 72 = 64 + 16 (8
@@ -54,15 +70,16 @@ public:
       : frame(frame), b(frame.b), stored(&stored), widest(widest) {}
 
   /// A value computed in this kernel, at a tile and chunk: [count, width], or [count] for values of rank 3.
-  void provide(mlir::Value value, const RowTile &rows, int64_t firstChannel, mlir::Value tile);
+  void provide(mlir::Value value, const RowTile &rows, int64_t firstChannel, mlir::Value tile, mlir::Value base = {});
 
   /// [count, width] of a value of rank 4 ([B, H, N, D] or what broadcasts to it), in its element type; an axis of size
   /// 1 stays 1.
   mlir::Value pull(mlir::Value value, const RowTile &rows, const Chunk &chunk) { return part(value, rows, &chunk); }
   /// [count] of a value [B, H, N], in its element type.
   mlir::Value pullRow(mlir::Value value, const RowTile &rows) { return part(value, rows, nullptr); }
-  /// Makes an output of the kernel for each value, and stores its part at the rows.
-  void storeAll(mlir::ValueRange values, const RowTile &rows);
+  /// Makes an output of the kernel for each value, and stores its part at the rows: all channels, or those of `part`
+  /// (may be null).
+  void storeAll(mlir::ValueRange values, const RowTile &rows, const ChannelPart *part = nullptr);
   /// Stores a tile at the rows and channels that exist.
   void store(const TensorParameter &tensor, const RowTile &rows, const Chunk *chunk, mlir::Value tile);
 
@@ -90,10 +107,15 @@ private:
   struct Key {
     mlir::Value value, token;
     int64_t channel;
+    mlir::Value base = {};
     bool operator==(const Key &other) const {
-      return value == other.value && token == other.token && channel == other.channel;
+      return value == other.value && token == other.token && channel == other.channel && base == other.base;
     }
   };
+  static Key keyOf(mlir::Value value, const RowTile &rows, const Chunk *chunk) {
+    return {value, rows.token, chunk ? chunk->first : 0, chunk ? chunk->base : mlir::Value()};
+  }
+  void storeRows(const TensorParameter &output, mlir::Value value, const RowTile &rows, llvm::ArrayRef<Chunk> chunks);
   struct Entry {
     Key key;
     mlir::Value tile;
@@ -132,6 +154,11 @@ struct TapGeometry {
             (op.getTransposed() ? -1 : 1) * int64_t(op.getDilation())};
   }
 };
+
+/// Whether a convolution is one of products of chunks: causal, with a number of taps that is not known, or many.
+template <typename Op> bool isLongConvolution(Op op, attn::WholeTensorType taps) {
+  return !op.getCentred() && !op.getGrid() && op.getDilation() == 1 && taps.staticDim(0).value_or(33) > 32;
+}
 
 /// Whether a puller can compute `op` on a tile of rows.
 bool isRowLocal(mlir::Operation *op);

@@ -40,9 +40,8 @@ int64_t windowRowCount(const WindowTiling &tiling) {
   return best;
 }
 
-WindowStanding windowStanding(TileBuilder &b, const WindowTiling &tiling, int64_t rows, Value length) {
+WindowStanding windowStanding(TileBuilder &b, const WindowTiling &tiling, int64_t rows, Value length, Value program) {
   int64_t tiles = tiling.tilesOf(rows);
-  Value program = b.programId(tile::Axis::X);
   WindowStanding standing{b.div(program, b.i32(tiles)), b.rem(program, b.i32(tiles)), {}};
   if (tiling.grid.empty()) {
     Value end = b.mul(b.add(standing.window, b.i32(1)), b.i32(tiling.window[0]));

@@ -30,7 +30,8 @@ struct WindowStanding {
   mlir::Value tile;   ///< i32: tile of rows in it
   mlir::Value whole;  ///< i1: the window has all its tokens
 };
-WindowStanding windowStanding(TileBuilder &b, const WindowTiling &tiling, int64_t rows, mlir::Value length);
+WindowStanding windowStanding(TileBuilder &b, const WindowTiling &tiling, int64_t rows, mlir::Value length,
+                              mlir::Value program);
 std::array<std::string, 3> windowGrid(const WindowTiling &tiling, attn::WholeTensorType tiled, int64_t rows);
 
 /// Tile `tile` (i32) of the window's tokens. Batch, head, heads are left to the caller.

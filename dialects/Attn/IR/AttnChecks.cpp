@@ -34,12 +34,17 @@ LogicalResult weft::attn::checkIndices(Operation *op, StringRef what, WholeTenso
 
 LogicalResult weft::attn::checkTaps(Operation *op, WholeTensorType taps, bool centred, int64_t dilation,
                                     std::optional<ArrayRef<int64_t>> grid, WholeTensorType source) {
-  std::optional<int64_t> count = taps.getRank() == 2 ? taps.staticDim(0) : std::nullopt;
-  if (!count || *count < 1)
-    return op->emitOpError() << "expected taps [K, H*C] with K an integer of at least 1, but got " << taps;
+  std::optional<int64_t> count = taps.getRank() == 2 ? taps.staticDim(0) : 0;
+  if (count && *count < 1)
+    return op->emitOpError() << "expected taps [K, H*C] with K of at least 1, but got " << taps;
   if (dilation < 1)
     return op->emitOpError() << "expected a dilation of at least 1, but got " << dilation;
-  int64_t side = *count;
+  if (!count && (centred || grid || dilation != 1))
+    return op->emitOpError()
+           << "expected taps [K, H*C] with K an integer where they are centred, dilated or on a grid, "
+              "but got "
+           << taps;
+  int64_t side = count.value_or(1);
   if (grid) {
     if (grid->size() != 2 || (*grid)[0] < 1 || (*grid)[1] < 1)
       return op->emitOpError() << "expected a grid of two sizes of at least 1";

@@ -114,7 +114,9 @@ def Attn_ConvolveOp : Attn_Op<"convolve", [Pure]> {
     result[b, h, n, c] = Σ_j taps[j, h·C + c] · x[b, h, n - dilation (j - centre), c], zero outside. With `grid` as `attn.toeplitz`. `transposed` is the transpose:
     n + dilation (j - centre).
 
-    C1: x is [B, H, N, C]; taps [K, H·C] with static K. C2: the result has x's shape. C3: centred taps have odd K.
+    K may be a symbol, such as N: then the taps are neither centred nor dilated, there is no grid, and the products of a convolution with as many taps as tokens are those of matrices.
+
+    C1: x is [B, H, N, C]; taps [K, H·C], with static K where they are centred, dilated or on a grid. C2: the result has x's shape. C3: centred taps have odd K.
   }];
   let arguments = (ins Attn_Tensor:$source, Attn_Tensor:$taps, UnitAttr:$centred, DefaultValuedAttr<I64Attr, "1">:$dilation,
                        OptionalAttr<DenseI64ArrayAttr>:$grid, UnitAttr:$transposed);

@@ -21,6 +21,7 @@ from .sizes import Size, group, larger, unify
 from .tensors import Tensor, lift
 
 MIXER = "!attn.mixer"
+_DIRECT_TAPS = 16
 Shape = tuple[Size, ...]
 
 
@@ -250,12 +251,18 @@ def toeplitz(taps: Any, *, centred: bool = False, dilation: int = 1, grid: tuple
     """The mixer A[n, m] = taps[j] where n - m = dilation·(j - c), for each channel: a depthwise convolution.
 
     taps [K, H·D], channel h·D + d; c is 0, or (K-1)/2 where ``centred`` (K odd). With ``grid`` = (h, w) the
-    sequence is a grid of tokens, taps are [K·K, H·D], centred.
+    sequence is a grid of tokens, taps are [K·K, H·D], centred. Causal taps may be as many as there are tokens.
     """
     if not isinstance(taps, Tensor) or taps.ndim != 2:
         raise places.error("expected taps [K, H·D]")
-    with agreeing("expected taps of a known number"):
-        count = int(taps.sizes[0])
+    taps.sizes[0].called(2, "K")
+    if centred or grid or dilation != 1 or _few(taps.sizes[0]):
+        with agreeing("expected taps of a known number"):
+            count = int(taps.sizes[0])
+    else:
+        if taps.sizes[0].value is not None:  # (Fewer are better off in a form of their own.)
+            taps.sizes[0].at_least(_DIRECT_TAPS + 1)
+        count = 1  # (of any number)
     side = math.isqrt(count) if grid else count
     if grid and side * side != count:
         raise places.error(f"expected K·K taps over a grid, but got {count}")
@@ -277,6 +284,11 @@ def toeplitz(taps: Any, *, centred: bool = False, dilation: int = 1, grid: tuple
         return shape
 
     return Mixer(graph.tracing().one("attn.toeplitz", [taps.value], MIXER, attributes), 1, result)
+
+
+def _few(taps: Size) -> bool:
+    """Whether so many taps are added one by one, in a form of their own, and not as products of matrices."""
+    return taps.static is not None or (taps.value is not None and taps.value <= _DIRECT_TAPS)
 
 
 def grid_text(grid: Sequence[int]) -> str:

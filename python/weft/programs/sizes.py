@@ -20,12 +20,14 @@ class Mismatch(Exception):
 class Symbol:
     """A size with a name. ``value`` is what it is in the present call; ``bound`` what it turned out to be.
 
-    ``names`` are what it may be called, each with a rank: the lowest wins.
+    ``names`` are what it may be called, each with a rank: the lowest wins. ``least`` is the smallest number for which
+    the compiled form is meant.
     """
 
     value: int | None = None
     names: list[tuple[int, str]] = field(default_factory=list)
     bound: Size | None = None
+    least: int = 0
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,12 @@ class Size:
         found = self.resolved
         if found.symbol is not None and found.factor == 1:
             found.symbol.names.append((rank, name))
+
+    def at_least(self, number: int) -> None:
+        """Keep the compiled form for sizes from ``number`` on."""
+        found = self.resolved
+        if found.symbol is not None:
+            found.symbol.least = max(found.symbol.least, -(-number // found.factor))
 
     # A size as Python sees it: asking for its number fixes it for this compiled form.
     def __index__(self) -> int:
@@ -129,6 +137,7 @@ def unify(a: Size, b: Size) -> None:
             target.symbol.names.extend(a.symbol.names)
         if target.symbol.value is None and a.symbol.value is not None:
             target.symbol.value = a.symbol.value // target.factor
+        target.symbol.least = max(target.symbol.least, -(-a.symbol.least // target.factor))
     a.symbol.bound = target
 
 

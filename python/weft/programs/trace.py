@@ -45,9 +45,9 @@ class Traced:
                 if found.symbol is None:
                     if found.factor != given:
                         return False
-                elif given % found.factor or bound.setdefault(id(found.symbol), given // found.factor) != (
-                    given // found.factor
-                ):
+                    continue
+                number, rest = divmod(given, found.factor)
+                if rest or number < found.symbol.least or bound.setdefault(id(found.symbol), number) != number:
                     return False
         return True
 

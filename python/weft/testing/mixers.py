@@ -27,13 +27,12 @@ def causal_mean(x: torch.Tensor) -> torch.Tensor:
 
 def toeplitz_matrix(taps: torch.Tensor, n: int, *, centred: bool = False, dilation: int = 1) -> torch.Tensor:
     """A [C, N, N] from taps [K, C]: A[n, m] = taps[j] where n - m = dilation·(j - c)."""
-    size, channels = taps.shape
+    size = taps.shape[0]
     centre = (size - 1) // 2 if centred else 0
     distance = torch.arange(n)[:, None] - torch.arange(n)[None, :]
-    matrix = torch.zeros(channels, n, n, dtype=taps.dtype)
-    for j in range(size):
-        matrix = matrix + taps[j][:, None, None] * (distance == dilation * (j - centre))
-    return matrix
+    j = torch.div(distance, dilation, rounding_mode="floor") + centre
+    there = (distance % dilation == 0) & (j >= 0) & (j < size)
+    return torch.where(there, taps.mT[:, j.clamp(0, size - 1)], 0.0)
 
 
 def toeplitz(x: torch.Tensor, taps: torch.Tensor, *, centred: bool = False, dilation: int = 1) -> torch.Tensor:

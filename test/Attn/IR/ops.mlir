@@ -51,7 +51,7 @@ func.func @mixers(%taps: !attn.tensor<[3, "H*64"], f16>, %plane: !attn.tensor<[9
 
 // CHECK-LABEL: func.func @tensors
 func.func @tensors(%x: !attn.tensor<[B, "2*G", N, 64], f16>, %y: !attn.tensor<[B, G, 1, 64], f16>, %ids: !attn.tensor<[N, 1], i32>, %bits: !attn.tensor<[1, 1], i1>,
-                   %taps: !attn.tensor<[3, "G*128"], f16>, %gain: !attn.tensor<["2*G", 64], f32>) {
+                   %taps: !attn.tensor<[3, "G*128"], f16>, %filter: !attn.tensor<[N, "G*128"], f16>, %gain: !attn.tensor<["2*G", 64], f32>) {
   // CHECK: %{{.*}}:2 = attn.map ins(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : {{.*}}) -> !attn.tensor<[B, "2*G", N, 64], f16>, !attn.tensor<[B, "2*G", N, 64], i32> {
   // CHECK: ^bb0(%{{.*}}: f32, %{{.*}}: f32, %{{.*}}: i32, %{{.*}}: i1):
   // CHECK: attn.index 3 : i32
@@ -81,6 +81,8 @@ func.func @tensors(%x: !attn.tensor<[B, "2*G", N, 64], f16>, %y: !attn.tensor<[B
   // CHECK: attn.convolve_taps_grad %{{.*}}, %{{.*}} {centred} :
   %5 = attn.convolve %x, %taps {centred, transposed} : !attn.tensor<[B, "2*G", N, 64], f16>, !attn.tensor<[3, "G*128"], f16> -> !attn.tensor<[B, "2*G", N, 64], f16>
   %6 = attn.convolve_taps_grad %x, %5 {centred} : !attn.tensor<[B, "2*G", N, 64], f16>, !attn.tensor<[B, "2*G", N, 64], f16> -> !attn.tensor<[3, "G*128"], f16>
+  // CHECK: attn.convolve %{{.*}}, %{{.*}} : {{.*}}, !attn.tensor<[N, "G*128"], f16>
+  %long = attn.convolve %x, %filter : !attn.tensor<[B, "2*G", N, 64], f16>, !attn.tensor<[N, "G*128"], f16> -> !attn.tensor<[B, "2*G", N, 64], f16>
   // CHECK: attn.rope %{{.*}} {form = #attn<rope axial>, grid = array<i64: 8, 8>, window = array<i64: 4, 4>} :
   %7 = attn.rope %x {form = #attn<rope axial>, grid = array<i64: 8, 8>, window = array<i64: 4, 4>} : !attn.tensor<[B, "2*G", N, 64], f16> -> !attn.tensor<[B, "2*G", N, 64], f16>
   // CHECK: attn.rms_norm %{{.*}}, %{{.*}} : {{.*}}, {{.*}} -> {{.*}}

@@ -1,0 +1,39 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// dv of values that are too wide for one program: tiles of keys by parts of the channels,
+//
+//   for each block of queries of each head:  Pᵀ = 2^(scale k qᵀ - lse);  dv += Pᵀ dOut
+//
+// in a kernel of its own, as every part computes the probabilities again; dk, which needs all channels, is not split.
+#include "compiler/Conversion/AttnToTile/AttendBackwardKernel.h"
+
+using namespace mlir;
+
+namespace weft {
+
+LogicalResult lowerValueGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, unsigned domain,
+                                  ArrayRef<Value> roots, StoredValues &stored) {
+  attn::ScheduleAttr schedule = keyGradientSchedule(op);
+  FailureOr<SmallVector<BlockLists>> lists =
+      listsForDomains(Attend::of(op), /*tileKeys=*/true, schedule.getRows(), schedule.getColumns(), stored);
+  if (failed(lists))
+    return failure();
+  BackwardKernel kernel(op, numbers, stored, "attend_backward_values", schedule, /*queriesDown=*/false,
+                        std::move(*lists));
+  kernel.split = splitOverGrid(kernel.attend);
+  TileBuilder &b = kernel.b;
+  RowTile rows = kernel.begin(domain);
+  KeySide keys = kernel.pullKeys(domain, kernel.asKeys(domain, rows, kernel.standing.head));
+  auto walkHead = [&](Value head, ValueRange initial) {
+    return kernel.walk(domain, keys.rows, head, initial, [&](const RowTile &columns, bool full, ValueRange sums) {
+      QuerySide queries = kernel.pullQueries(kernel.asQueries(columns, head));
+      Value weights = b.cast(kernel.weights(domain, queries, keys, full).weights, kernel.attend.storage());
+      return kernel.accumulateProducts(weights, queries.g, sums);
+    });
+  };
+  SmallVector<Value> sums = kernel.overHeads(kernel.zeroSums(kernel.valueChunks), walkHead);
+  kernel.provide(op.getGradients()[2 * domain + 1], keys.rows, kernel.valueChunks, sums, 1);
+  kernel.finish(roots, keys.rows);
+  return success();
+}
+
+} // namespace weft

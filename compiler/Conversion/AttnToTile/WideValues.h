@@ -1,0 +1,35 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Values of more channels than one program of an attention kernel can sum in registers (gated attention units have one
+// head of 1,536 and more). Where a kernel's result has these channels, they are split over the grid, and each program
+// computes the scores again for its part; where it only contracts them, a loop takes them piece by piece.
+#pragma once
+
+#include "compiler/Conversion/AttnToTile/Attend.h"
+
+namespace weft {
+
+/// How `channels` of values are split: into `parts` of `width` each, the last perhaps ragged.
+struct WideValues {
+  int64_t channels, width, parts;
+
+  /// The chunks of the part that begins at channel `base` (i32).
+  llvm::SmallVector<Chunk> chunksAt(mlir::Value base) const;
+};
+
+/// The split for values wider than `most` channels, nothing for others.
+std::optional<WideValues> splitValues(const Attend &attend, int64_t most);
+
+/// The split of the kernels whose results have the values' channels. (256 channels of 64 queries are 128 registers of
+/// 128 threads. Halves of that would compute scores twice as often.)
+std::optional<WideValues> splitOverGrid(const Attend &attend);
+
+/// The pieces in which other kernels contract the channels: nothing where splitOverGrid gives nothing.
+std::optional<WideValues> splitInLoop(const Attend &attend);
+
+/// The part of program `standing`, with what it stores.
+ChannelPart partOf(TileBuilder &b, const WideValues &wide, const Standing &standing);
+
+/// The grid of kernels that split their values, from the one of those that do not.
+std::array<std::string, 3> overParts(std::array<std::string, 3> grid, const std::optional<WideValues> &wide);
+
+} // namespace weft

@@ -1,0 +1,73 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt %s --split-input-file --attn-to-tile --canonicalize --cse | FileCheck %s
+
+// Values of 1,536 channels: six programs a tile, of 256 channels each, of which the first stores the log-sum-exp. What is computed from the output
+// channel by channel (the gate) ends each; what needs a row of it waits.
+
+!q = !attn.tensor<[B, 1, N, 128], f16>
+!v = !attn.tensor<[B, 1, N, 1536], f16>
+!l = !attn.tensor<[B, 1, N], f32>
+// CHECK-LABEL: func.func @forward(
+// CHECK: %[[OUT:.*]]:2 = attn.launch @attend({{.*}}) grid ["(cdiv(N, 128)) * 6", "1", "B"]
+// CHECK: attn.launch @rows(%[[OUT]]#1)
+// CHECK-LABEL: func.func @attend(
+// CHECK: arith.divsi %{{.*}}, %c6_i32
+// CHECK: tile.dot {{.*}} -> tensor<128x32xf32>
+// CHECK: tile.dot {{.*}} -> tensor<128x256xf32>
+// CHECK: scf.if
+// CHECK: tile.store {{.*}} tensor<128x!tile.ptr<f32>>
+// CHECK: tile.store {{.*}} tensor<128x256x!tile.ptr<f16>>
+func.func @forward(%q: !q, %k: !q, %v: !v, %g: !v) -> (!l, !v) attributes {attn.program} {
+  %out, %lse = attn.attend %q keys(%k : !q) values(%v : !v) {patterns = [#attn.full], scale = 0.125 : f32} : !q -> !v, !l
+  %y = attn.map ins(%out, %g : !v, !v) -> !v {
+  ^bb0(%a: f32, %b: f32):
+    %r = arith.mulf %a, %b : f32
+    attn.yield %r : f32
+  }
+  %z = attn.rms_norm %y : !v -> !v
+  return %lse, %z : !l, !v
+}
+
+// -----
+
+// The backward: dq and dk contract dOut vᵀ piece by piece in a loop inside the walk; dv has the channels split over the grid, as the forward.
+
+!q = !attn.tensor<[B, 1, N, 128], f16>
+!v = !attn.tensor<[B, 1, N, 1536], f16>
+!l = !attn.tensor<[B, 1, N], f32>
+// CHECK-LABEL: func.func @backward(
+// CHECK: attn.launch @attend_backward_rows({{.*}}) grid ["cdiv(N, 32)", "1", "B"]
+// CHECK: %[[DQ:.*]] = attn.launch @attend_backward_query({{.*}}) grid ["cdiv(N, 128)", "1", "B"]
+// CHECK: %[[DK:.*]] = attn.launch @attend_backward_keys({{.*}}) grid ["cdiv(N, 128)", "1", "B"]
+// CHECK: %[[DV:.*]] = attn.launch @attend_backward_values({{.*}}) grid ["(cdiv(N, 128)) * 6", "1", "B"]
+// CHECK: return %[[DQ]], %[[DK]], %[[DV]]
+// CHECK-LABEL: func.func @attend_backward_query(
+// CHECK: scf.for
+// CHECK: scf.for %{{.*}} = %c0_i32 to %c24_i32
+// CHECK: tile.dot {{.*}} tensor<128x64xf16>
+// CHECK-LABEL: func.func @attend_backward_values(
+// CHECK: scf.for
+// CHECK: tile.dot {{.*}} -> tensor<128x32xf32>
+// CHECK: tile.dot {{.*}} -> tensor<128x256xf32>
+// CHECK-NEXT: scf.yield
+func.func @backward(%q: !q, %k: !q, %v: !v, %lse: !l, %delta: !l, %g: !v) -> (!q, !q, !v) attributes {attn.program} {
+  %dq, %d:2 = attn.attend_backward %q keys(%k : !q) values(%v : !v) lse(%lse : !l) delta(%delta : !l) gradient(%g : !v)
+      {patterns = [#attn.full], scale = 0.125 : f32} : !q -> !q, !q, !v
+  return %dq, %d#0, %d#1 : !q, !q, !v
+}
+
+// -----
+
+// Channels that the parts do not divide: 520 in three parts of 176, masked where there are none.
+
+!q = !attn.tensor<[B, 1, N, 64], f16>
+!v = !attn.tensor<[B, 1, N, 520], f16>
+!l = !attn.tensor<[B, 1, N], f32>
+// CHECK-LABEL: func.func @ragged(
+// CHECK: grid ["(cdiv(N, 128)) * 3", "1", "B"]
+// CHECK-LABEL: func.func @attend(
+// CHECK: arith.cmpi slt, %{{.*}}, %{{.*}} : tensor<16xi32>
+func.func @ragged(%q: !q, %k: !q, %v: !v) -> !v attributes {attn.program} {
+  %out, %lse = attn.attend %q keys(%k : !q) values(%v : !v) {patterns = [#attn.full], scale = 0.125 : f32} : !q -> !v, !l
+  return %out : !v
+}
