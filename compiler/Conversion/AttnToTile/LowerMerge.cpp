@@ -18,7 +18,8 @@ using namespace mlir;
 namespace weft {
 namespace {
 
-constexpr int64_t warps = 2, groups = 8 * warps, steps = 32, stretch = groups * steps;
+// (One warp, so that what a group knows of itself passes between lanes.)
+constexpr int64_t warps = 1, groups = 8, steps = 64, stretch = groups * steps;
 /// Channels of a chunk: so that a row is few lanes', whose sums are few exchanges.
 constexpr int64_t widest = 32;
 /// Rows of zeros after the units: what a block of keys may reach past them.
@@ -197,9 +198,9 @@ Numbered MergeKernel::number() {
 }
 
 Walked MergeKernel::begin(const Numbered &numbered) {
-  Value isFirst = b.row(equals(b, b.range(steps), b.i32(0)));
-  auto ofGroups = [&](Value tokens) {
-    return b.reduceSum(b.select(isFirst, b.reshape(tokens, {groups, steps}), b.i32(0)), 1);
+  Value places = b.mul(b.range(groups), b.i32(steps));
+  auto ofGroups = [&](Value tokens) -> Value {
+    return tile::GatherOp::create(b, places.getType(), tokens, places, b.getI32IntegerAttr(0));
   };
   Value no = b.full({groups}, 0, b.getI1Type());
   Walked at{ofGroups(numbered.phase), ofGroups(numbered.unit), no, op.hasOffset() ? no : Value(), {}};
@@ -229,12 +230,16 @@ Walked MergeKernel::step(Value place, const Walked &at, bool begins) {
     Value leads = equals(b, token, sequenceOfRows(frame, cu, token, length).first);
     now.leading = b.select(first, leads, at.leading);
   }
+  // A unit's first row begins its sum anew. A factor of 0 or 1 takes part in the addition; but what is not finite would
+  // outlast it, from one packed sequence to the next.
+  Value factor = b.column(b.select(first, b.f32(0), b.f32(1)));
+  auto keep = [&](Value sum) { return cu ? b.select(b.column(first), b.f32(0), sum) : b.mul(sum, factor); };
   unsigned i = 0;
   for (auto [number, source] : llvm::enumerate(op.getSources()))
     for (const Chunk &chunk : chunksOf(*wholeType(source).staticDim(3), widest)) {
       Value x = b.cast(puller.pull(source, rows, chunk), b.getF32Type()), sum = at.sums[i++];
       bool last = op.modeOf(number) == attn::MergeMode::Last;
-      now.sums.push_back(last ? x : b.add(b.select(b.column(first), b.f32(0), sum), x));
+      now.sums.push_back(last ? x : b.add(keep(sum), x));
     }
   storeUnits(now, rows, b.both(ours, b.negate(goesOn)));
   now.phase = b.select(goesOn, b.add(at.phase, b.i32(1)), b.i32(0));
