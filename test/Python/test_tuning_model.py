@@ -226,9 +226,10 @@ def test_buckets_are_powers_of_two():
 
 def test_sizes_are_reduced():
     symbols = Symbols.of(INPUTS)
-    sizes = {"B": 8, "Hkv": 4, "N": 8192, "M": 100}
+    sizes = {"B": 8, "Hkv": 4, "N": 65536, "M": 100}
     assert check_sizes(symbols, sizes) == {"B": 2, "Hkv": 2, "N": 300, "M": 100}
-    assert count_sizes(symbols, sizes) == {"B": 1, "Hkv": 1, "N": 2048, "M": 100}
+    assert count_sizes(symbols, sizes) == {"B": 1, "Hkv": 1, "N": 8192, "M": 100}
+    assert count_sizes(symbols, sizes, 512) == {"B": 1, "Hkv": 1, "N": 512, "M": 100}
 
 
 def test_inputs_are_made_or_taken():
