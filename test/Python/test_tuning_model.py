@@ -129,6 +129,13 @@ def test_every_target_bounds_the_space():
     assert (64, 64, 4, 3) not in dropped["sm_90a"], "and less than 232,448"
 
 
+def test_the_default_is_never_dropped():
+    wide = dataclasses.replace(KERNEL, head_size=128, value_size=1536, schedule=(128, 32, 8, 2))
+    found = candidates(wide, SM80, 4)
+    assert found[0].schedule == wide.schedule and not found[0].dropped
+    assert sum(not each.dropped for each in found) == 4, "values that wide are taken in parts"
+
+
 def test_windows_keep_their_tiles():
     window = dataclasses.replace(KERNEL, window_tokens=64, schedule=(64, 64, 4, 3))
     assert {each.schedule[:2] for each in candidates(window, SM80, 100)} == {(64, 64)}

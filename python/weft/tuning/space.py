@@ -19,6 +19,8 @@ from weft import native
 Schedule = tuple[int, int, int, int]
 
 _ROWS, _COLUMNS, _WARPS, _STAGES = (16, 32, 64, 128, 256), (16, 32, 64, 128), (1, 2, 4, 8), (1, 2, 3, 4)
+_WIDE = 256  # channels of values beyond which kernels take them in parts, and one at least of so many:
+_PART = 64
 _BEYOND = 40  # registers that addresses, masks and the softmax's state take at the very least
 
 
@@ -111,7 +113,7 @@ def candidates(kernel: Kernel, target: Target, limit: int = 16) -> list[Candidat
     for schedule in sorted(_space(kernel), key=lambda s: (_distance(s, kernel.schedule), s)):
         if kept == limit:
             break
-        reason = why_not(schedule, kernel, target)
+        reason = "" if schedule == kernel.schedule else why_not(schedule, kernel, target)
         kept += not reason
         found.append(Candidate(schedule, reason))
     return found
@@ -155,16 +157,22 @@ def why_not(schedule: Schedule, kernel: Kernel, target: Target) -> str:
 def _accumulators(schedule: Schedule, kernel: Kernel) -> int:
     """Registers of a block that sums and scores take at once, f32 each."""
     rows, columns, _, _ = schedule
+    values = _values(kernel)
     match kernel.role:
         case "forward":
-            return rows * (kernel.value_size + columns)
+            return rows * (values + columns)
         case "backward.query":
             return rows * (kernel.head_size + columns)
         case _:
-            return rows * (kernel.head_size + kernel.value_size + columns)
+            return rows * (kernel.head_size + values + columns)
+
+
+def _values(kernel: Kernel) -> int:
+    """Channels of values that a program holds at least."""
+    return kernel.value_size if kernel.value_size <= _WIDE else _PART
 
 
 def _shared(schedule: Schedule, kernel: Kernel) -> int:
     """Bytes of the rings that the walked side's tiles go through."""
     _, columns, _, stages = schedule
-    return stages * columns * (kernel.head_size + kernel.value_size) * kernel.element_bits // 8 if stages > 1 else 0
+    return stages * columns * (kernel.head_size + _values(kernel)) * kernel.element_bits // 8 if stages > 1 else 0

@@ -166,7 +166,8 @@ class _Run:
         wanted = given.get(kernel.place, given.get(kernel.role, ()))
         # the default is always among them: the others are held against it
         schedules = dict.fromkeys([kernel.schedule, *wanted])
-        return [Candidate(each, why_not(each, kernel, self.target)) for each in schedules]
+        default = [Candidate(kernel.schedule)]
+        return default + [Candidate(each, why_not(each, kernel, self.target)) for each in list(schedules)[1:]]
 
     # ---- Measuring
 
