@@ -104,6 +104,22 @@ def test_folder_as_json(tmp_path):
     assert "[2/2] " in done.stderr
 
 
+WEIGHTS = {"linear.weight": "fp16[64]", "linear.bias": "fp16[64]"}
+
+
+def test_annotation_of_a_dict():
+    """Each key is an input, named as in a call."""
+
+    @weft.program
+    def scaled(x: "fp16[B,1,N,64]:16", w: WEIGHTS, *, factor=2.0):  # noqa: F722
+        return factor * x * w["linear.weight"] + w["linear.bias"]
+
+    declared = scaled.declare()
+    assert [each.name for each in declared.inputs] == ["x", "w_linear.weight", "w_linear.bias"]
+    constant = scaled.declare(constants={"w": {"linear.weight": 2.0, "linear.bias": 1.0}})
+    assert [each.name for each in constant.inputs] == ["x"]
+
+
 FAULTS = {
     "nothing in it": ({"a": "import weft\n"}, ["expected Python files with programs (@weft.program) in"]),
     "no Python": ({"a": "import weft\ndef ("}, ["a.py:2: "]),

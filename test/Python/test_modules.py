@@ -64,7 +64,9 @@ def test_results_and_gradients(sample, dtype, generator, held):
 
     def draw():
         tensors = {"x": drawn(sample, generator)}
-        tensors |= {name: each.detach() + 0.1 for name, each in module.named_parameters()}
+        for name, each in module.named_parameters():  # what begins as 0 or 1 is something else
+            moved = 0.1 * torch.randn(each.shape, generator=generator) if each.dim() == 1 else 0
+            tensors[name] = each.detach() + moved
         names = list(tensors)[1:]
 
         def called(layer, x, values, **options):

@@ -108,11 +108,13 @@ class Program:
         of the parameters, and by ``constants`` for what is no array."""
         from .signature import arguments_of
 
-        inputs, values = arguments_of(self.signature, signature, constants or {})
+        inputs, values, dicts = arguments_of(self.signature, signature, constants or {})
         names = list(inputs)
 
         def arguments(tensor: Callable[[int], Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-            given = {**values, **{name: tensor(i) for i, name in enumerate(names)}}
+            tensors = {name: tensor(i) for i, name in enumerate(names)}
+            made = {name: {key: tensors.pop(each) for key, each in keys.items()} for name, keys in dicts.items()}
+            given = {**values, **tensors, **made}
             bound = self.signature.bind(**given)
             bound.apply_defaults()
             return bound.args, bound.kwargs

@@ -3,7 +3,8 @@
 
 An input is ``name:type[sizes]``; a size is an integer, a symbol, or an integer times a symbol; the same symbol is the
 same size. ``:16`` promises that the address and all strides are multiples of 16 bytes. ``name=value`` fixes a keyword.
-An annotation of a parameter may hold what follows its colon: ``q: "fp16[B, H, N, 64]:16"``.
+An annotation of a parameter may hold what follows its colon: ``q: "fp16[B, H, N, 64]:16"``; that of a dict of tensors
+is a dict of such texts.
 """
 
 from __future__ import annotations
@@ -69,17 +70,22 @@ def _size(text: str, symbols: dict[str, Symbol]) -> Size:
 
 def arguments_of(
     function: inspect.Signature, text: str | None, constants: Mapping[str, Any]
-) -> tuple[dict[str, Declared], dict[str, Any]]:
-    """The declared inputs and the static arguments of a program, from annotations, ``text`` and ``constants``."""
+) -> tuple[dict[str, Declared], dict[str, Any], dict[str, dict[str, str]]]:
+    """The declared inputs and the static arguments of a program, from annotations, ``text`` and ``constants``; and of
+    parameters that are dicts the input of each key."""
     symbols: dict[str, Symbol] = {}
     inputs: dict[str, Declared] = {}
     values: dict[str, Any] = {}
+    dicts: dict[str, dict[str, str]] = {}
     for name, parameter in function.parameters.items():
         note = parameter.annotation
         if isinstance(note, str):
             note = note.strip("\"'") if note[:1] in "\"'" else note
             if _INPUT.match(note) and _known(note):
                 inputs[name] = declared(note, symbols)
+        elif isinstance(note, Mapping):
+            dicts[name] = {key: f"{name}_{key}" for key in note}
+            inputs |= {dicts[name][key]: declared(each, symbols) for key, each in note.items()}
     for part in _split(text or ""):
         name, sign, rest = _parted(part)
         if name not in function.parameters:
@@ -91,13 +97,15 @@ def arguments_of(
     values.update(constants)
     for name in values:
         inputs.pop(name, None)
+        for key in dicts.pop(name, {}).values():
+            inputs.pop(key)
     for name, parameter in function.parameters.items():
-        if name not in inputs and name not in values and parameter.default is inspect.Parameter.empty:
+        if name not in {*inputs, *values, *dicts} and parameter.default is inspect.Parameter.empty:
             raise CompilationError(
                 f"expected the type of '{name}', or its value",
                 remedy=f'signature="{name}:fp16[B,H,N,64], ...", or constants={{"{name}": ...}}',
             )
-    return inputs, values
+    return inputs, values, dicts
 
 
 def _known(note: str) -> bool:

@@ -41,7 +41,10 @@ class _Heads(nn.Module):
 
         k, v = heads(self.k_proj(x), self.kv_heads), heads(self.v_proj(x), self.kv_heads)
         out = self.mix(heads(self.q_proj(x), self.heads), k, v, form, **more)
-        return self.out_proj(out.permute(0, 2, 1, 3).reshape(batch, tokens, -1))
+        return self.out_proj(self.joined(out))
+
+    def joined(self, out: torch.Tensor) -> torch.Tensor:
+        return out.permute(0, 2, 1, 3).flatten(2)
 
 
 class Attention(_Heads):
@@ -80,14 +83,74 @@ class SEMA(_Heads):
 class SFA(_Heads):
     """``options`` are the formula's."""
 
-    def __init__(self, *sizes: Any, bias: bool = False, **options: Any):
-        super().__init__(*sizes, bias=bias)
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        kv_heads: int | None = None,
+        head: int | None = None,
+        bias: bool = False,
+        **options: Any,
+    ):
+        super().__init__(dim, heads, kv_heads, head, bias)
         self.options = options
         self.q_gain = nn.Parameter(torch.ones(self.heads, self.head))
         self.k_gain = nn.Parameter(torch.ones(self.kv_heads, self.head))
 
     def mix(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: str, **more: Any) -> torch.Tensor:
         return sfa(q, k, v, self.q_gain, self.k_gain, form=form, **self.options, **more)
+
+
+class _Expansion(nn.Module):
+    """The paper's appendix L: convolutions of [B·T, H, D] over the heads, linear maps of [B, T, Ĥ, D]."""
+
+    def __init__(self, heads: int, many: int, kernel: int, head: int, wide: int | None):
+        super().__init__()
+        self.conv1 = nn.Conv1d(heads, many, kernel, 1, (kernel - 1) // 2)
+        self.conv2 = nn.Conv1d(many, many, kernel, 1, (kernel - 1) // 2)
+        if wide is not None:
+            self.linear1, self.linear2 = nn.Linear(head, wide), nn.Linear(wide, wide)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, heads, tokens, head = x.shape
+        first = self.conv1(x.transpose(1, 2).reshape(batch * tokens, heads, head))
+        y = self.conv2(first.relu()) + first
+        if hasattr(self, "linear1"):
+            wide = self.linear1(y)
+            y = self.linear2(wide.relu()) + wide
+        return y.view(batch, tokens, y.shape[1], -1).transpose(1, 2)
+
+
+class SAS(_Heads):
+    """``many`` heads of ``wide`` channels; PEAA after it, by the mean of the linear maps of each group."""
+
+    def __init__(self, *sizes: Any, many: int, wide: int, kernel: int, causal: bool = True, **more: Any):
+        super().__init__(*sizes, **more)
+        self.causal = causal
+        self.q_expand = _Expansion(self.heads, many, kernel, self.head, wide)
+        self.k_expand = _Expansion(self.kv_heads, many, kernel, self.head, wide)
+        self.v_expand = _Expansion(self.kv_heads, many, kernel, self.head, None)
+        self.out_proj = PEAA(self.heads, self.head, self.q_proj.in_features)
+
+    def joined(self, out: torch.Tensor) -> torch.Tensor:
+        return out  # PEAA takes heads
+
+    def mix(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: str, **more: Any) -> torch.Tensor:
+        tokens = q.shape[2]
+        mask = masks.causal(tokens, tokens) if self.causal else None
+        return attention(self.q_expand(q), [Domain(self.k_expand(k), self.v_expand(v), mask)], form=form)[0]
+
+
+class PEAA(nn.Linear):
+    """Each group of heads through the linear map, then their mean."""
+
+    def __init__(self, heads: int, head: int, out: int):
+        super().__init__(heads * head, out)
+        self.heads = heads
+
+    def forward(self, y: torch.Tensor) -> torch.Tensor:
+        groups = y.split(self.heads, 1)
+        return torch.stack([super(PEAA, self).forward(g.transpose(1, 2).flatten(2)) for g in groups]).mean(0)
 
 
 class GAU(nn.Module):
