@@ -217,3 +217,17 @@ func.func @ids(%x: !attn.tensor<[N], i32>) -> !attn.tensor<[N], i32> attributes 
 func.func @other(%x: !attn.tensor<[N], f32>) -> !attn.tensor<[N], f32> {
   return %x : !attn.tensor<[N], f32>
 }
+
+// -----
+
+// As many taps as tokens: the transposed convolution by the same taps, and their gradient, as many.
+// CHECK-LABEL: func.func @long(
+// CHECK-LABEL: func.func @long.forward(
+// CHECK-LABEL: func.func @long.backward(
+// CHECK-DAG: attn.convolve %{{.*}}, %{{.*}} {transposed} : !attn.tensor<[B, 1, N, 64], f16>, !attn.tensor<[K, 64], f16> -> !attn.tensor<[B, 1, N, 64], f16>
+// CHECK-DAG: attn.convolve_taps_grad %{{.*}}, %{{.*}} : {{.*}} -> !attn.tensor<[K, 64], f16>
+func.func @long(%x: !attn.tensor<[B, 1, N, 64], f16> {attn.name = "x"}, %taps: !attn.tensor<[K, 64], f16> {attn.name = "taps"})
+    -> !attn.tensor<[B, 1, N, 64], f16> attributes {attn.program} {
+  %y = attn.convolve %x, %taps : !attn.tensor<[B, 1, N, 64], f16>, !attn.tensor<[K, 64], f16> -> !attn.tensor<[B, 1, N, 64], f16>
+  return %y : !attn.tensor<[B, 1, N, 64], f16>
+}
