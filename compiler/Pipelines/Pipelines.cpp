@@ -61,6 +61,7 @@ std::vector<Stage> tileToLLVMStages() {
        [](OpPassManager &passes) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpDeferReduction());
          passes.addNestedPass<func::FuncOp>(warp::createWarpStageOperands());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpStageValues());
          passes.addNestedPass<func::FuncOp>(warp::createWarpReloadOperands());
          passes.addNestedPass<func::FuncOp>(warp::createWarpPipeline());
          simplify(passes);

@@ -14,7 +14,8 @@ namespace {
 constexpr MmaInstruction ampereMma[] = {
     {MmaElement::F16, MmaAccumulator::F32, {16, 8, 16}},  {MmaElement::F16, MmaAccumulator::F16, {16, 8, 16}},
     {MmaElement::BF16, MmaAccumulator::F32, {16, 8, 16}}, {MmaElement::TF32, MmaAccumulator::F32, {16, 8, 8}},
-    {MmaElement::S8, MmaAccumulator::S32, {16, 8, 32}},
+    {MmaElement::S8, MmaAccumulator::S32, {16, 8, 32}},   {MmaElement::F16, MmaAccumulator::F32, {16, 8, 8}},
+    {MmaElement::F16, MmaAccumulator::F16, {16, 8, 8}},   {MmaElement::BF16, MmaAccumulator::F32, {16, 8, 8}},
 };
 constexpr int asyncSizes[] = {4, 8, 16};
 
@@ -112,15 +113,21 @@ const TargetInfo *TargetInfo::of(Operation *op) {
   return nullptr;
 }
 
-std::optional<MmaInstruction> TargetInfo::mmaFor(Type element, Type accumulator) const {
+std::optional<MmaInstruction> TargetInfo::mmaFor(Type element, Type accumulator, int64_t inner) const {
   auto elementKind = mmaElement(element);
   auto accumulatorKind = mmaAccumulator(accumulator);
   if (!elementKind || !accumulatorKind)
     return std::nullopt;
-  for (const MmaInstruction &instruction : mma)
-    if (instruction.element == *elementKind && instruction.accumulator == *accumulatorKind)
-      return instruction;
-  return std::nullopt;
+  std::optional<MmaInstruction> best;
+  for (const MmaInstruction &instruction : mma) {
+    if (instruction.element != *elementKind || instruction.accumulator != *accumulatorKind)
+      continue;
+    bool fits = instruction.shape[2] <= inner;
+    if (!best || (fits ? best->shape[2] > inner || instruction.shape[2] > best->shape[2]
+                       : instruction.shape[2] < best->shape[2]))
+      best = instruction;
+  }
+  return best;
 }
 
 } // namespace weft

@@ -59,8 +59,8 @@ struct TargetInfo {
   static const TargetInfo *of(mlir::Operation *op);
 
   /// The matrix instruction for operands of `element` (f32 stands for tf32) and an accumulator type, if the target has
-  /// one.
-  std::optional<MmaInstruction> mmaFor(mlir::Type element, mlir::Type accumulator) const;
+  /// one: of those, the one with the largest k that `inner`, the product's inner size, fills; else the smallest.
+  std::optional<MmaInstruction> mmaFor(mlir::Type element, mlir::Type accumulator, int64_t inner) const;
   /// Whether cp.async can copy pieces of `bytes` bytes.
   bool canCopyAsync(int64_t bytes) const { return llvm::is_contained(asyncCopyBytes, bytes); }
 };

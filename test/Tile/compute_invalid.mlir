@@ -25,9 +25,9 @@ func.func @dot_c1_accumulator(%a: tensor<16x16xf16>, %b: tensor<16x32xf16>, %c: 
 
 // -----
 
-func.func @dot_c2(%a: tensor<16x8xf16>, %b: tensor<8x16xf16>, %c: tensor<16x16xf32>) {
-  // expected-error@+1 {{expected sizes of at least 16, but got M = 16, N = 16, K = 8}}
-  %0 = tile.dot %a, %b, %c : tensor<16x8xf16> * tensor<8x16xf16> -> tensor<16x16xf32>
+func.func @dot_c2(%a: tensor<16x4xf16>, %b: tensor<4x16xf16>, %c: tensor<16x16xf32>) {
+  // expected-error@+1 {{expected M of at least 16, and N and K of at least 8, but got M = 16, N = 16, K = 4}}
+  %0 = tile.dot %a, %b, %c : tensor<16x4xf16> * tensor<4x16xf16> -> tensor<16x16xf32>
   return
 }
 

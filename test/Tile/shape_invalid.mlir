@@ -238,3 +238,27 @@ func.func @gather_c3_element(%x: tensor<8x16xf32>, %i: tensor<4x16xi32>) {
   %0 = tile.gather %x[%i] {axis = 0 : i32} : tensor<8x16xf32>[tensor<4x16xi32>] -> tensor<4x16xf16>
   return
 }
+
+// -----
+
+func.func @shift_c1(%x: tensor<8x16xf32>) {
+  // expected-error@+1 {{expected 'axis' between 0 and 1, but got 2}}
+  %0 = tile.shift %x {axis = 2 : i32, offset = 1 : i32} : tensor<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @shift_c2(%x: tensor<8x16xf32>) {
+  // expected-error@+1 {{expected an 'offset' of a magnitude below 8, the size along axis 0, but got -8}}
+  %0 = tile.shift %x {axis = 0 : i32, offset = -8 : i32} : tensor<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @shift_c3(%x: tensor<8x!tile.ptr<f32>>) {
+  // expected-error@+1 {{expected elements that are integers or floats, but got '!tile.ptr<f32>'}}
+  %0 = tile.shift %x {axis = 0 : i32, offset = 1 : i32} : tensor<8x!tile.ptr<f32>>
+  return
+}

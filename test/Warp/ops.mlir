@@ -35,6 +35,7 @@ func.func @exchange(%x: tensor<32x16xf16, #a>, %y: tensor<16x16xf16, #p>, %z: te
 // CHECK: warp.barrier
 // CHECK: warp.permute_shared %[[S0]] {order = array<i32: 1, 0>} : <16x16xf16, #[[$S]]> -> <16x16xf16, #[[$T]]>
 // CHECK: warp.load_shared %{{.*}} : <16x16xf16, #[[$T]]> -> tensor<16x16xf16, #[[$B]]>
+// CHECK: warp.load_shifted %{{.*}} {axis = 0 : i32, offset = 1 : i32} : <16x16xf16, #[[$T]]> -> tensor<16x16xf16, #[[$B]]>
 // CHECK: warp.store_shared %{{.*}}, %[[S0]] : tensor<16x16xf16, #[[$B]]> -> <16x16xf16, #[[$S]]>
 // CHECK: warp.dealloc %[[R]] : <stages = 2, 16x16xf16, #[[$S]]>
 func.func @memory(%q: tensor<16x16x!tile.ptr<f16>, #p>, %m: tensor<16x16xi1, #p>, %i: i32) {
@@ -47,6 +48,7 @@ func.func @memory(%q: tensor<16x16x!tile.ptr<f16>, #p>, %m: tensor<16x16xi1, #p>
   warp.barrier
   %t = warp.permute_shared %s {order = array<i32: 1, 0>} : !warp.shared<16x16xf16, #s> -> !warp.shared<16x16xf16, #t>
   %v = warp.load_shared %t : !warp.shared<16x16xf16, #t> -> tensor<16x16xf16, #b>
+  %moved = warp.load_shifted %t {axis = 0 : i32, offset = 1 : i32} : !warp.shared<16x16xf16, #t> -> tensor<16x16xf16, #b>
   warp.store_shared %v, %s : tensor<16x16xf16, #b> -> !warp.shared<16x16xf16, #s>
   warp.dealloc %r : !warp.shared<stages = 2, 16x16xf16, #s>
   return

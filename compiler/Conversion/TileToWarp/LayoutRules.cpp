@@ -37,7 +37,7 @@ OpKind kindOf(Operation *op) {
   if (isa<tile::StoreOp, tile::AssertOp>(op))
     return OpKind::Effect;
   bool elementwise = OpTrait::hasElementwiseMappableTraits(op) ||
-                     isa<tile::AddPtrOp, tile::PtrCastOp, tile::PtrToIntOp, tile::IntToPtrOp>(op);
+                     isa<tile::AddPtrOp, tile::PtrCastOp, tile::PtrToIntOp, tile::IntToPtrOp, tile::ShiftOp>(op);
   return elementwise && op->getNumRegions() == 0 ? OpKind::Elementwise : OpKind::Unknown;
 }
 

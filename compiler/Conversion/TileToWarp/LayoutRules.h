@@ -14,7 +14,7 @@ namespace weft {
 enum class OpKind : uint8_t {
   Scalar,      // no tensor operand or result: emitted as it is
   Source,      // makes a tensor from scalars or nothing, in any layout for free: splat, constant, make_range
-  Elementwise, // operands and results share one layout
+  Elementwise, // operands and results share one layout: arithmetic, and shifts along an axis
   View,        // renames elements in a way that a result's layout gives the operand's: expand_dims, broadcast
   Reorder,     // renames elements one to one, either layout gives the other: permute, reshape
   Fixed,  // computes something worth computing once, in a layout of its own: load, atomics, dot, reduce, scan, join,

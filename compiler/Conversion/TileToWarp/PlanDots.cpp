@@ -59,11 +59,11 @@ FailureOr<DotPlan> planDot(tile::DotOp dot, bool chained, const TargetInfo &targ
   bool exact = element.isF64() || (element.isF32() && dot.getPrecision() == tile::Precision::IEEE);
   if (exact && element == accumulator)
     return DotPlan{};
-  std::optional<MmaInstruction> instruction = target.mmaFor(element, accumulator);
+  int64_t K = a.getDimSize(1);
+  std::optional<MmaInstruction> instruction = target.mmaFor(element, accumulator, K);
   if (!instruction)
     return dot.emitError("target '") << target.name << "' has no product of " << element << " operands with an "
                                      << accumulator << " accumulator";
-  int64_t K = a.getDimSize(1);
   if (K < instruction->shape[2]) {
     InFlightDiagnostic diagnostic = dot.emitError("expected a product of ")
                                     << element << " operands to have an inner size of at least "

@@ -187,5 +187,6 @@ void addConvertLayoutLowerings(LoweringTable &table); // warp.convert_layout    
 void addReduceLowerings(LoweringTable &table);        // tile.reduce                           (ReduceToLLVM.cpp)
 void addScanLowerings(LoweringTable &table);          // tile.scan                             (ScanToLLVM.cpp)
 void addGatherLowerings(LoweringTable &table);        // tile.gather                           (GatherToLLVM.cpp)
+void addShiftLowerings(LoweringTable &table);         // warp.load_shifted                     (ShiftToLLVM.cpp)
 
 } // namespace weft

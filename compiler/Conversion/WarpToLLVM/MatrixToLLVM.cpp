@@ -13,11 +13,13 @@ using namespace weft::warp;
 namespace weft {
 namespace {
 
-/// One kind of matrix instruction: its intrinsic and the types of its operands.
+/// One kind of matrix instruction: its intrinsic, the types of its operands, and how many words a lane gives of a and
+/// b.
 struct Instruction {
   StringRef intrinsic;
   Type word;        // of a and b
   Type accumulator; // of c and d
+  unsigned aWords = 4, bWords = 2;
 };
 
 /// How an f32 operand goes into tf32: the part that is kept, and, for three products, what that part lost.
@@ -29,6 +31,14 @@ std::optional<Instruction> instructionFor(MmaOp op, OpBuilder &b) {
   Type element = cast<RankedTensorType>(op.getA().getType()).getElementType();
   Type accumulator = cast<RankedTensorType>(op.getAcc().getType()).getElementType();
   Type halves = VectorType::get(2, b.getF16Type()), word = b.getI32Type(), f32 = b.getF32Type();
+  if (cast<RankedTensorType>(op.getA().getType()).getDimSize(1) == 8 && element.getIntOrFloatBitWidth() == 16) {
+    if (element.isF16() && accumulator.isF32())
+      return Instruction{"llvm.nvvm.mma.m16n8k8.row.col.f32.f32", halves, f32, 2, 1};
+    if (element.isF16() && accumulator.isF16())
+      return Instruction{"llvm.nvvm.mma.m16n8k8.row.col.f16.f16", halves, halves, 2, 1};
+    if (element.isBF16() && accumulator.isF32())
+      return Instruction{"llvm.nvvm.mma.m16n8k8.row.col.bf16", word, f32, 2, 1};
+  }
   if (element.isF16() && accumulator.isF32())
     return Instruction{"llvm.nvvm.mma.m16n8k16.row.col.f32.f32", halves, f32};
   if (element.isF16() && accumulator.isF16())
@@ -78,7 +88,7 @@ struct Extents {
 /// Accumulates a · b onto `acc`, whose registers are four for each instruction tile.
 void emitProduct(Emitter &e, const Instruction &instruction, Extents extents, ArrayRef<Value> a, ArrayRef<Value> b,
                  SmallVectorImpl<Value> &acc) {
-  constexpr unsigned aWords = 4, bWords = 2;
+  unsigned aWords = instruction.aWords, bWords = instruction.bWords;
   unsigned perTile = acc.size() / (extents.m * extents.n);
   Type result = LLVM::LLVMStructType::getLiteral(e.b.getContext(), SmallVector<Type>(perTile, instruction.accumulator));
   for (unsigned k = 0; k < extents.k; ++k)
@@ -103,9 +113,11 @@ LogicalResult lowerMma(MmaOp op, Emitter &e) {
   bool halves = instruction->accumulator == instruction->word && isa<VectorType>(instruction->word);
   SmallVector<Value> acc(e.registers(op.getAcc()));
   unsigned packed = 32 / aRegisters.front().getType().getIntOrFloatBitWidth();
-  unsigned k = cast<RankedTensorType>(op.getA().getType()).getDimSize(1) / (8 * packed);
-  unsigned m = aRegisters.size() / packed / 4 / k, n = bRegisters.size() / packed / 2 / k;
-  if (k * m * 4 * packed != aRegisters.size() || k * n * 2 * packed != bRegisters.size() || acc.size() != 4 * m * n)
+  unsigned aWords = instruction->aWords, bWords = instruction->bWords;
+  unsigned k = cast<RankedTensorType>(op.getA().getType()).getDimSize(1) / (4 * bWords * packed);
+  unsigned m = aRegisters.size() / packed / aWords / k, n = bRegisters.size() / packed / bWords / k;
+  if (k * m * aWords * packed != aRegisters.size() || k * n * bWords * packed != bRegisters.size() ||
+      acc.size() != 4 * m * n)
     return op.emitOpError("expected operands that fill whole matrix instructions, but got ")
            << op.getA().getType() << ", " << op.getB().getType() << " and " << op.getAcc().getType();
   Extents extents{m, n, k};

@@ -32,8 +32,8 @@ static Type storedType(Emitter &emitter, Type element) {
   return emitter.b.getIntegerType(8 * warp::elementBytes(element));
 }
 
-static SmallVector<uint32_t> scaled(ArrayRef<uint32_t> offsets, unsigned bytes) {
-  return llvm::map_to_vector(offsets, [&](uint32_t offset) { return offset * bytes; });
+SmallVector<uint32_t> inBytes(ArrayRef<uint32_t> offsets, unsigned elementBytes) {
+  return llvm::map_to_vector(offsets, [&](uint32_t offset) { return offset * elementBytes; });
 }
 
 namespace {
@@ -65,8 +65,8 @@ static SmallVector<Piece> piecesOf(const SharedAccess &access) {
 }
 
 static TileAddress addressesOf(Emitter &emitter, Value base, const SharedAccess &access, unsigned bytes) {
-  return TileAddress(emitter, base, scaled(access.offsets.bases(InDim::Lane), bytes),
-                     scaled(access.offsets.bases(InDim::Warp), bytes));
+  return TileAddress(emitter, base, inBytes(access.offsets.bases(InDim::Lane), bytes),
+                     inBytes(access.offsets.bases(InDim::Warp), bytes));
 }
 
 void shareRepeated(const warp::LinearLayout &offsets, MutableArrayRef<Value> registers) {
@@ -135,18 +135,23 @@ void emitSharedStore(Emitter &emitter, Value base, const SharedAccess &access, A
 }
 
 Registers emitSharedLoad(Emitter &emitter, Value base, const SharedAccess &access, Type element) {
+  unsigned bytes = isa<LLVM::LLVMPointerType>(element) ? 8 : warp::elementBytes(element);
+  TileAddress addresses = addressesOf(emitter, base, access, bytes);
+  return emitSharedLoad(emitter, access, element, [&](uint32_t offset) { return addresses.at(offset * bytes); });
+}
+
+Registers emitSharedLoad(Emitter &emitter, const SharedAccess &access, Type element, AddressAt addressAt) {
   OpBuilder &b = emitter.b;
   bool narrows = element.isInteger() && element.getIntOrFloatBitWidth() < 8;
   Type stored = narrows                               ? storedType(emitter, element)
                 : isa<LLVM::LLVMPointerType>(element) ? Type(b.getI64Type())
                                                       : element;
   unsigned bytes = stored.getIntOrFloatBitWidth() / 8;
-  TileAddress addresses = addressesOf(emitter, base, access, bytes);
   Registers registers(access.offsets.size(InDim::Register));
   for (const Piece &piece : piecesOf(access)) {
     unsigned count = piece.registers.size();
     Type type = count > 1 ? Type(VectorType::get(count, stored)) : stored;
-    Value value = LLVM::LoadOp::create(b, emitter.loc, type, addresses.at(piece.offset * bytes), bytes * count);
+    Value value = LLVM::LoadOp::create(b, emitter.loc, type, addressAt(piece.offset), bytes * count);
     for (auto [index, reg] : llvm::enumerate(piece.registers)) {
       Value part =
           count > 1 ? LLVM::ExtractElementOp::create(b, emitter.loc, value, emitter.i32(index)).getResult() : value;
@@ -155,6 +160,27 @@ Registers emitSharedLoad(Emitter &emitter, Value base, const SharedAccess &acces
     }
   }
   shareRepeated(access.offsets, registers);
+  return registers;
+}
+
+Registers emitMatrixLoad(Emitter &e, const warp::MatrixAccess &access, const warp::LinearLayout &offsets, Type element,
+                         AddressAt addressAt, llvm::function_ref<Value(Value, uint32_t)> finish) {
+  unsigned count = access.matrices();
+  std::string name =
+      ("llvm.nvvm.ldmatrix.sync.aligned.m8n8.x" + Twine(count) + (access.transposed ? ".trans" : "") + ".b16.p3").str();
+  Type word = e.b.getI32Type();
+  Type result =
+      count == 1 ? word : Type(LLVM::LLVMStructType::getLiteral(e.b.getContext(), SmallVector<Type>(count, word)));
+  Registers registers(offsets.size(InDim::Register));
+  for (uint32_t first : access.first) {
+    Value words = e.intrinsic(name, result, {addressAt(offsets.apply(InDim::Register, first))});
+    for (unsigned matrix = 0; matrix < count; ++matrix) {
+      Value one = count == 1 ? words : LLVM::ExtractValueOp::create(e.b, e.loc, words, matrix).getResult();
+      uint32_t reg = access.registerAt(first, matrix);
+      llvm::copy(e.unpack(finish ? finish(one, reg) : one, element), registers.begin() + reg);
+    }
+  }
+  shareRepeated(offsets, registers);
   return registers;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
+#include "dialects/Warp/Layout/MatrixAccess.h"
 #include "dialects/Warp/Layout/ScratchLayout.h"
 
 namespace weft {
@@ -33,5 +34,17 @@ void shareRepeated(const warp::LinearLayout &offsets, llvm::MutableArrayRef<mlir
 void emitSharedStore(Emitter &emitter, mlir::Value base, const warp::SharedAccess &access,
                      llvm::ArrayRef<mlir::Value> registers);
 Registers emitSharedLoad(Emitter &emitter, mlir::Value base, const warp::SharedAccess &access, mlir::Type element);
+
+/// The address for the constant part of an offset, in elements.
+using AddressAt = llvm::function_ref<mlir::Value(uint32_t)>;
+/// As `emitSharedLoad`, from addresses that the caller makes.
+Registers emitSharedLoad(Emitter &emitter, const warp::SharedAccess &access, mlir::Type element, AddressAt addressAt);
+/// Reads a tensor's registers by `ldmatrix` from addresses that the caller makes, to which each lane contributes
+/// `access.laneOffsets`. `finish` may replace the word that holds the registers from a number on, in order.
+Registers emitMatrixLoad(Emitter &emitter, const warp::MatrixAccess &access, const warp::LinearLayout &offsets,
+                         mlir::Type element, AddressAt addressAt,
+                         llvm::function_ref<mlir::Value(mlir::Value word, uint32_t firstRegister)> finish = nullptr);
+/// Offsets or sizes in elements, in bytes.
+llvm::SmallVector<uint32_t> inBytes(llvm::ArrayRef<uint32_t> offsets, unsigned elementBytes);
 
 } // namespace weft

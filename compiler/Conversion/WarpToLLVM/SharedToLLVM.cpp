@@ -15,31 +15,6 @@ using namespace weft::warp;
 namespace weft {
 namespace {
 
-SmallVector<uint32_t> inBytes(ArrayRef<uint32_t> offsets, unsigned elementBytes) {
-  return llvm::map_to_vector(offsets, [&](uint32_t offset) { return offset * elementBytes; });
-}
-
-Registers emitMatrixLoad(Emitter &e, Value base, const MatrixAccess &access, const LinearLayout &offsets,
-                         Type element) {
-  unsigned bytes = element.getIntOrFloatBitWidth() / 8, count = access.matrices();
-  TileAddress addresses(e, base, inBytes(access.laneOffsets, bytes), inBytes(offsets.bases(InDim::Warp), bytes));
-  std::string name =
-      ("llvm.nvvm.ldmatrix.sync.aligned.m8n8.x" + Twine(count) + (access.transposed ? ".trans" : "") + ".b16.p3").str();
-  Type word = e.b.getI32Type();
-  Type result =
-      count == 1 ? word : Type(LLVM::LLVMStructType::getLiteral(e.b.getContext(), SmallVector<Type>(count, word)));
-  Registers registers(offsets.size(InDim::Register));
-  for (uint32_t first : access.first) {
-    Value words = e.intrinsic(name, result, {addresses.at(offsets.apply(InDim::Register, first) * bytes)});
-    for (unsigned matrix = 0; matrix < count; ++matrix) {
-      Value one = count == 1 ? words : LLVM::ExtractValueOp::create(e.b, e.loc, words, matrix).getResult();
-      llvm::copy(e.unpack(one, element), registers.begin() + access.registerAt(first, matrix));
-    }
-  }
-  shareRepeated(offsets, registers);
-  return registers;
-}
-
 /// How many register bits tell apart the words that a matrix instruction takes as one operand, for what the tile is
 /// read for.
 unsigned operandBits(LoadSharedOp op) {
@@ -56,10 +31,15 @@ LogicalResult lowerLoadShared(LoadSharedOp op, Emitter &e) {
   unsigned bits = shared.getElementType().getIntOrFloatBitWidth();
   SharedAccess access = accessOf(layoutOf(op.getResult().getType()), shared.linear(), llvm::divideCeil(bits, 8));
   Value base = e.scalar(op.getShared());
-  if (std::optional<MatrixAccess> matrices = matrixAccess(access.offsets, bits, operandBits(op)))
-    e.bind(op.getResult(), emitMatrixLoad(e, base, *matrices, access.offsets, element));
-  else
+  if (std::optional<MatrixAccess> matrices = matrixAccess(access.offsets, bits, operandBits(op))) {
+    unsigned bytes = bits / 8;
+    TileAddress addresses(e, base, inBytes(matrices->laneOffsets, bytes),
+                          inBytes(access.offsets.bases(InDim::Warp), bytes));
+    e.bind(op.getResult(), emitMatrixLoad(e, *matrices, access.offsets, element,
+                                          [&](uint32_t offset) { return addresses.at(offset * bytes); }));
+  } else {
     e.bind(op.getResult(), emitSharedLoad(e, base, access, element));
+  }
   return success();
 }
 

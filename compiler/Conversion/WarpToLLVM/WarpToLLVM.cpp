@@ -38,6 +38,7 @@ LoweringTable makeTable() {
   addReduceLowerings(table);
   addScanLowerings(table);
   addGatherLowerings(table);
+  addShiftLowerings(table);
   return table;
 }
 

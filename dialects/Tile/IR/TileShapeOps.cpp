@@ -125,3 +125,16 @@ LogicalResult GatherOp::verify() {
     return failure();
   return verifySameElement(*this, source, getResult().getType());
 }
+
+LogicalResult ShiftOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  int64_t axis = getAxisAttr().getInt(), offset = getOffsetAttr().getInt();
+  if (axis < 0 || axis >= source.getRank())
+    return emitOpError() << "expected 'axis' between 0 and " << source.getRank() - 1 << ", but got " << axis;
+  if (std::abs(offset) >= source.getDimSize(axis))
+    return emitOpError() << "expected an 'offset' of a magnitude below " << source.getDimSize(axis)
+                         << ", the size along axis " << axis << ", but got " << offset;
+  if (!source.getElementType().isIntOrFloat())
+    return emitOpError() << "expected elements that are integers or floats, but got " << source.getElementType();
+  return success();
+}

@@ -164,6 +164,23 @@ def Tile_GatherOp : Tile_Op<"gather", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_ShiftOp : Tile_Op<"shift", [Pure, AllTypesMatch<["source", "result"]>]> {
+  let summary = "elements moved along an axis, zeros where none come from: result[.., i, ..] = source[.., i - offset, ..]";
+  let description = [{
+    An element whose place along `axis` would be outside of the source is 0. What a convolution's taps read of its signal are shifts of it, one for each tap.
+
+    C1: 0 <= axis < rank. C2: the magnitude of `offset` is less than the size along `axis`. C3: elements are integers or floats.
+
+    ```mlir
+    %left = tile.shift %x {axis = 1 : i32, offset = -1 : i32} : tensor<4x64x16xf16>
+    ```
+  }];
+  let arguments = (ins Tile_Tensor:$source, I32Attr:$axis, I32Attr:$offset);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source)";
+  let hasVerifier = 1;
+}
+
 def Tile_SplitOp : Tile_Op<"split", [Pure]> {
   let summary = "the two halves of a tensor whose last axis has size 2";
   let description = [{

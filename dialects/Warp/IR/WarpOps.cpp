@@ -99,6 +99,19 @@ LogicalResult LoadSharedOp::verify() {
   return verifyTile(*this, getResult().getType(), elementTypeOf(getResult().getType()), getShared().getType());
 }
 
+LogicalResult LoadShiftedOp::verify() {
+  if (failed(verifyTile(*this, getResult().getType(), elementTypeOf(getResult().getType()), getShared().getType())))
+    return failure();
+  ArrayRef<int64_t> shape = getShared().getType().getShape();
+  int64_t axis = getAxisAttr().getInt(), offset = getOffsetAttr().getInt();
+  if (axis < 0 || axis >= static_cast<int64_t>(shape.size()))
+    return emitOpError() << "expected 'axis' between 0 and " << shape.size() - 1 << ", but got " << axis;
+  if (std::abs(offset) >= shape[axis])
+    return emitOpError() << "expected an 'offset' of a magnitude below " << shape[axis] << ", the size along axis "
+                         << axis << ", but got " << offset;
+  return success();
+}
+
 LogicalResult StoreSharedOp::verify() {
   return verifyTile(*this, getValue().getType(), elementTypeOf(getValue().getType()), getShared().getType());
 }

@@ -26,8 +26,8 @@ def Warp_ConvertLayoutOp : Warp_Op<"convert_layout", [Pure]> {
 def Warp_MmaOp : Warp_Op<"mma", [Pure, AllTypesMatch<["acc", "result"]>]> {
   let summary = "matrix product by matrix instructions";
   let description = [{
-    result = a · b + acc, all in the fragment layouts of the matrix instruction `shape` = [m, n, k], tiled over registers and warps. PTX: `mma.sync.aligned.m16n8k16` for f16 and bf16,
-    `m16n8k8` for tf32, `m16n8k32` for i8 (ISA 9.7.14.5). With precision tf32x3 each product is three.
+    result = a · b + acc, all in the fragment layouts of the matrix instruction `shape` = [m, n, k], tiled over registers and warps. PTX: `mma.sync.aligned.m16n8k16` for f16 and bf16
+    (`m16n8k8` where the inner size is 8), `m16n8k8` for tf32, `m16n8k32` for i8 (ISA 9.7.14.5). With precision tf32x3 each product is three.
 
     C1: shapes as `tile.dot`. C2: each operand's layout is one that `mmaOperandLayout` makes for the shape and warps of the accumulator's.
   }];
@@ -73,6 +73,18 @@ def Warp_LoadSharedOp : Warp_Op<"load_shared", [MemoryEffects<[MemRead]>]> {
   let summary = "read a tile from shared memory into registers";
   let description = "C1: equal shape and element type, one stage. PTX: `ldmatrix` (ISA 9.7.14.5.15), with or without `.trans`, where the two layouts allow it, else `ld.shared` as wide as they allow.";
   let arguments = (ins Warp_SharedType:$shared);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$shared attr-dict `:` type($shared) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Warp_LoadShiftedOp : Warp_Op<"load_shifted", [MemoryEffects<[MemRead]>]> {
+  let summary = "read a tile from shared memory moved along an axis, zeros where nothing comes from";
+  let description = [{
+    As `tile.shift` of the tile: element i along `axis` is the tile's element i - offset. No data moves: lanes read other addresses, and what lies outside is replaced by zero.
+    C1: as `warp.load_shared`. C2: axis and offset as `tile.shift`. PTX: `ldmatrix` where rows of 16 bytes stay whole, else `ld.shared`.
+  }];
+  let arguments = (ins Warp_SharedType:$shared, I32Attr:$axis, I32Attr:$offset);
   let results = (outs Tile_Tensor:$result);
   let assemblyFormat = "$shared attr-dict `:` type($shared) `->` type($result)";
   let hasVerifier = 1;

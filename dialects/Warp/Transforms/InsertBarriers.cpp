@@ -93,6 +93,8 @@ static Accesses accessesOf(Operation *op) {
   Accesses accesses;
   if (auto load = dyn_cast<LoadSharedOp>(op))
     addTile(accesses, load.getShared(), /*isWrite=*/false);
+  else if (auto shifted = dyn_cast<LoadShiftedOp>(op))
+    addTile(accesses, shifted.getShared(), /*isWrite=*/false);
   else if (auto store = dyn_cast<StoreSharedOp>(op))
     addTile(accesses, store.getShared(), /*isWrite=*/true);
   else if (auto copy = dyn_cast<AsyncCopyOp>(op))

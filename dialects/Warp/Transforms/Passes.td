@@ -41,6 +41,16 @@ def WarpStageOperands : Pass<"warp-stage-operands", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::warp::WarpDialect"];
 }
 
+def WarpStageValues : Pass<"warp-stage-values", "::mlir::func::FuncOp"> {
+  let summary = "bring computed values through shared memory where they are shifted, turned or too many for registers";
+  let description = [{
+    A `tile.shift` becomes a `warp.load_shifted` from a tile that its source is stored to once, in the layout that its users convert it to. Operands of products whose neighbours
+    in registers are along the other axis, behind a change of shape, are stored and read by `warp.load_shared`; so are those that are computed before a loop whose products take
+    more than a third of a thread's registers from before it, and vectors that such a loop repeats along rows.
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect", "::weft::tile::TileDialect"];
+}
+
 def WarpReloadOperands : Pass<"warp-reload-operands", "::mlir::func::FuncOp"> {
   let summary = "read operands in the loop that uses them where registers would not hold them";
   let description = [{

@@ -10,14 +10,15 @@
 //   }                                             warp.dealloc %s
 //
 // A read costs an instruction for four registers; a register that is spilt costs two for one. Where shared memory would
-// not hold the tile beside the loop's rings, it stays in registers.
+// not hold the tile beside the loop's rings, it stays in registers. A loop of many products in a row (see
+// OperandsOfLoops.h) reads all of them.
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Transforms/OperandsOfLoops.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
-#include "llvm/ADT/SetVector.h"
 
 namespace weft::warp {
 #define GEN_PASS_DEF_WARPRELOADOPERANDS
@@ -40,21 +41,10 @@ struct ReloadOperands : weft::warp::impl::WarpReloadOperandsBase<ReloadOperands>
 };
 } // namespace
 
-/// 32-bit registers of a thread that hold a value.
-static int64_t registersOf(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  auto layout = type ? dyn_cast_or_null<LayoutAttr>(type.getEncoding()) : LayoutAttr();
-  if (!layout)
-    return 0;
-  unsigned bits = type.getElementType().isIntOrFloat() ? type.getElementType().getIntOrFloatBitWidth() : 64;
-  return (int64_t(layout.getLayout().size(InDim::Register)) * bits + 31) / 32;
-}
-
 /// What lives in a loop at once, roughly: what it carries, what its products take from outside, and its largest result
 /// on the way.
 static int64_t pressureOf(scf::ForOp loop) {
-  llvm::SetVector<Value> outside;
-  int64_t total = forTheRest, largest = 0;
+  int64_t total = forTheRest + registersHeldBy(loop), largest = 0;
   for (Value carried : loop.getRegionIterArgs())
     total += registersOf(carried);
   loop.walk([&](Operation *op) {
@@ -66,14 +56,9 @@ static int64_t pressureOf(scf::ForOp loop) {
     auto mma = dyn_cast<MmaOp>(op);
     if (!mma)
       return;
-    for (Value operand : {mma.getA(), mma.getB()})
-      if (!loop->isAncestor(operand.getParentBlock()->getParentOp()))
-        outside.insert(operand);
     if (!llvm::all_of(mma->getUsers(), llvm::IsaPred<scf::YieldOp>))
       largest = std::max(largest, registersOf(mma.getResult()));
   });
-  for (Value value : outside)
-    total += registersOf(value);
   return total + largest + largest / 2; // (half of it again, as an operand of the next product)
 }
 
@@ -84,9 +69,17 @@ static int64_t ringBytes(scf::ForOp loop, int stages) {
   return total;
 }
 
+/// The tile that a read reads, maybe the other way round.
+static AllocOp tileOf(LoadSharedOp load) {
+  Value shared = load.getShared();
+  while (auto permute = shared.getDefiningOp<PermuteSharedOp>())
+    shared = permute.getSource();
+  return shared.getDefiningOp<AllocOp>();
+}
+
 /// A read before a loop whose value only products inside of loops take.
 static bool canReload(LoadSharedOp load) {
-  auto alloc = load.getShared().getDefiningOp<AllocOp>();
+  AllocOp alloc = tileOf(load);
   return alloc && alloc->getBlock() == load->getBlock() && alloc.getResult().getType().getStages() == 1 &&
          llvm::all_of(load->getUsers(), [&](Operation *user) {
            return isa<MmaOp>(user) && user->getParentOfType<scf::ForOp>() && user->getBlock() != load->getBlock();
@@ -95,7 +88,7 @@ static bool canReload(LoadSharedOp load) {
 
 /// Reads the tile where it is used; it lives until the last of those loops.
 static void reload(LoadSharedOp load) {
-  auto alloc = load.getShared().getDefiningOp<AllocOp>();
+  AllocOp alloc = tileOf(load);
   Operation *last = nullptr;
   for (OpOperand &use : llvm::make_early_inc_range(load->getUses())) {
     Operation *user = use.getOwner();
@@ -133,13 +126,17 @@ void ReloadOperands::runOnOperation() {
   auto schedule = getOperation()->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
   int stages = schedule ? schedule.getStages() : 3;
   int64_t kept = scratchRoom;
+  llvm::DenseSet<Operation *> full;
+  for (scf::ForOp loop : loops)
+    if (takesManyOperands(loop, *target))
+      full.insert(loop);
   for (auto [negated, index] : order) {
     LoadSharedOp load = loads[index];
     bool tooMuch = false, fits = true;
     int64_t bytes = load.getShared().getType().getBytes();
     for (scf::ForOp loop : loops)
       if (llvm::any_of(load->getUsers(), [&](Operation *user) { return loop->isProperAncestor(user); })) {
-        tooMuch |= pressureOf(loop) > target->registersPerThread;
+        tooMuch |= full.contains(loop) || pressureOf(loop) > target->registersPerThread;
         fits &= kept + bytes + ringBytes(loop, stages) <= target->sharedBytesPerBlock;
       }
     if (!tooMuch || !fits)

@@ -120,3 +120,27 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+#acc = #warp.layout<[16, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+#a = #warp.layout<[16, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+#b = #warp.layout<[8, 8], register = [[1, 0]], lane = [[2, 0], [4, 0], [0, 1], [0, 2], [0, 4]]>
+
+// Halves with an inner size of 8 have an instruction of their own.
+// CHECK-LABEL: llvm.func @inner_of_8
+// CHECK: "llvm.nvvm.mma.m16n8k8.row.col.f32.f32"({{.*}}) : (vector<2xf16>, vector<2xf16>, vector<2xf16>, f32, f32, f32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
+// CHECK: "llvm.nvvm.mma.m16n8k8.row.col.bf16"({{.*}}) : (i32, i32, i32, f32, f32, f32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
+// CHECK-NOT: llvm.nvvm.mma
+module attributes {warp.target = "sm_80"} {
+  func.func @inner_of_8(%x: f16, %z: bf16, %y: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %a = tile.splat %x : f16 -> tensor<16x8xf16, #a>
+    %b = tile.splat %x : f16 -> tensor<8x8xf16, #b>
+    %c = tile.splat %y : f32 -> tensor<16x8xf32, #acc>
+    %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 8>} : tensor<16x8xf16, #a> * tensor<8x8xf16, #b> -> tensor<16x8xf32, #acc>
+    %e = tile.splat %z : bf16 -> tensor<16x8xbf16, #a>
+    %f = tile.splat %z : bf16 -> tensor<8x8xbf16, #b>
+    %g = warp.mma %e, %f, %d {shape = array<i32: 16, 8, 8>} : tensor<16x8xbf16, #a> * tensor<8x8xbf16, #b> -> tensor<16x8xf32, #acc>
+    return
+  }
+}

@@ -1,0 +1,23 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// What products in a loop take from before it.
+#pragma once
+
+#include "compiler/Target/TargetInfo.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace weft::warp {
+
+/// 32-bit registers of a thread that hold a value; 0 for what has no layout.
+int64_t registersOf(mlir::Value value);
+
+/// Operands of products in a loop that are computed before it, each once.
+llvm::SmallVector<mlir::Value> operandsFromBefore(mlir::scf::ForOp loop);
+
+/// Registers of a thread that hold those operands.
+int64_t registersHeldBy(mlir::scf::ForOp loop);
+
+/// Whether a loop has many products (a dozen), which do not need their operands all at once, and those from before it
+/// would take more than a third of a thread's registers.
+bool takesManyOperands(mlir::scf::ForOp loop, const TargetInfo &target);
+
+} // namespace weft::warp

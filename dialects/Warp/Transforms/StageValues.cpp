@@ -1,0 +1,313 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// warp-stage-values: what was computed goes through a tile of shared memory where that is how it gets where it is
+// needed.
+//
+//   %s = tile.shift %x {axis, offset}         %t = warp.alloc
+//   %r = tile.reshape %s                      warp.store_shared %x, %t             (once for all shifts of %x)
+//   %y = warp.convert_layout %r        ─▶     %s = warp.load_shifted %t {axis, offset}
+//   warp.mma %y, ...                          %y = tile.reshape %s
+//                                             warp.dealloc %t
+//
+// A shift is read from the tile in the layout of whoever takes it, through changes of shape. So are operands of
+// products that are there the other way round in registers, behind a change of shape: `ldmatrix` turns them. And so are
+// operands that a loop's products take from before it where those would fill a good part of a thread's registers (see
+// OperandsOfLoops.h): `warp-reload-operands` then reads them where they are used. Vectors that such a loop repeats
+// along rows (biases) are read where they are used, too. Barriers are inserted later.
+#include "compiler/Target/TargetInfo.h"
+#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Transforms/OperandsOfLoops.h"
+#include "dialects/Warp/Transforms/Passes.h"
+#include "dialects/Warp/Transforms/SwizzledLayout.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace weft::warp {
+#define GEN_PASS_DEF_WARPSTAGEVALUES
+#include "dialects/Warp/Transforms/Passes.h.inc"
+} // namespace weft::warp
+
+using namespace mlir;
+using namespace weft;
+using namespace weft::warp;
+
+namespace {
+struct StageValues : weft::warp::impl::WarpStageValuesBase<StageValues> {
+  void runOnOperation() override;
+};
+
+/// A value's tile in shared memory.
+class Tile {
+public:
+  Tile(Value value, unsigned contiguousAxis) : value(value), b(value.getContext()) {
+    auto type = cast<RankedTensorType>(value.getType());
+    unsigned bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+    auto layout = LayoutAttr::get(b.getContext(), tileLayout(type.getShape(), contiguousAxis, bytes));
+    shared = SharedType::get(b.getContext(), 1, type.getShape(), type.getElementType(), layout);
+    b.setInsertionPointAfterValue(value);
+    memory = AllocOp::create(b, value.getLoc(), shared, IntegerAttr());
+    StoreSharedOp::create(b, value.getLoc(), value, memory);
+  }
+  /// To be called before an op that reads the tile is replaced.
+  void readAt(Operation *op) {
+    Operation *here = value.getParentBlock()->findAncestorOpInBlock(*op);
+    if (!last || last->isBeforeInBlock(here))
+      last = here;
+  }
+  /// The tile's life ends after its last reader, which must still be there.
+  void end() {
+    b.setInsertionPointAfter(last);
+    DeallocOp::create(b, value.getLoc(), memory);
+  }
+
+  Value value;
+  Value memory;
+  SharedType shared;
+
+private:
+  static LinearLayout tileLayout(ArrayRef<int64_t> shape, unsigned contiguousAxis, unsigned bytes) {
+    if (shape.size() < 2 || contiguousAxis + 1 != shape.size())
+      return swizzledLayout(shape, contiguousAxis, bytes);
+    int64_t lines = 1;
+    for (int64_t size : shape.drop_back())
+      lines *= size;
+    return swizzledLayout({lines, shape.back()}, 1, bytes).reshape(shape);
+  }
+
+  OpBuilder b;
+  Operation *last = nullptr;
+};
+} // namespace
+
+static LayoutAttr layoutAttr(const LinearLayout &layout, MLIRContext *context) {
+  return LayoutAttr::get(context, layout);
+}
+
+static bool isProductOperand(OpOperand &use) { return isa<MmaOp>(use.getOwner()) && use.getOperandNumber() < 2; }
+
+// --- shifts ---
+
+/// The conversions of a shift's result behind changes of shape; false when something else uses it, too.
+static bool conversionsBehind(Value value, SmallVectorImpl<ConvertLayoutOp> &conversions) {
+  bool all = true;
+  for (OpOperand &use : value.getUses()) {
+    if (auto convert = dyn_cast<ConvertLayoutOp>(use.getOwner()))
+      conversions.push_back(convert);
+    else if (auto reshape = dyn_cast<tile::ReshapeOp>(use.getOwner()))
+      all &= conversionsBehind(reshape.getResult(), conversions);
+    else
+      all = false;
+  }
+  return all;
+}
+
+/// Reads the shifted tile in a layout of its shape.
+static Value readShifted(OpBuilder &b, const Tile &from, tile::ShiftOp shift, const LinearLayout &layout) {
+  auto type = cast<RankedTensorType>(shift.getType());
+  auto wanted = RankedTensorType::get(type.getShape(), type.getElementType(), layoutAttr(layout, b.getContext()));
+  return LoadShiftedOp::create(b, shift.getLoc(), wanted, from.memory, shift.getAxisAttr(), shift.getOffsetAttr());
+}
+
+/// Erases ops that nothing uses any more, from `op` back to, but for, `end`.
+static void eraseUnused(Operation *op, Operation *end) {
+  while (op != end && op->use_empty()) {
+    Operation *before = op->getOperand(0).getDefiningOp();
+    op->erase();
+    op = before;
+  }
+}
+
+static void replaceShift(Tile &from, tile::ShiftOp shift) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(shift.getType()).getShape();
+  SmallVector<ConvertLayoutOp> conversions;
+  bool all = conversionsBehind(shift.getResult(), conversions);
+  for (ConvertLayoutOp convert : conversions) {
+    OpBuilder b(convert);
+    auto type = cast<RankedTensorType>(convert.getType());
+    Value read = readShifted(b, from, shift, cast<LayoutAttr>(type.getEncoding()).getLayout().reshape(shape));
+    if (read.getType() != type)
+      read = tile::ReshapeOp::create(b, convert.getLoc(), type, read);
+    from.readAt(read.getDefiningOp());
+    Operation *source = convert.getSource().getDefiningOp();
+    convert.getResult().replaceAllUsesWith(read);
+    convert->erase();
+    eraseUnused(source, shift);
+  }
+  if (!all) {
+    OpBuilder b(shift);
+    auto encoding = cast<LayoutAttr>(cast<RankedTensorType>(shift.getType()).getEncoding());
+    Value read = readShifted(b, from, shift, encoding.getLayout());
+    from.readAt(read.getDefiningOp());
+    shift.getResult().replaceAllUsesWith(read);
+  }
+  shift->erase();
+}
+
+/// Neighbours in memory are along the last axis that no shift moves along.
+static unsigned unshiftedAxis(ArrayRef<tile::ShiftOp> shifts) {
+  tile::ShiftOp first = shifts.front();
+  unsigned rank = cast<RankedTensorType>(first.getType()).getRank();
+  for (unsigned axis = rank; axis-- > 0;)
+    if (llvm::none_of(shifts, [&](tile::ShiftOp shift) { return shift.getAxis() == axis; }))
+      return axis;
+  return rank - 1;
+}
+
+static void stageShifts(func::FuncOp kernel) {
+  llvm::MapVector<Value, SmallVector<tile::ShiftOp>> shifted;
+  kernel.walk([&](tile::ShiftOp shift) {
+    if (!shift->use_empty())
+      shifted[shift.getSource()].push_back(shift);
+  });
+  for (auto &[value, shifts] : shifted) {
+    Tile tile(value, unshiftedAxis(shifts));
+    for (tile::ShiftOp shift : shifts)
+      replaceShift(tile, shift);
+    tile.end();
+  }
+}
+
+// --- operands of products ---
+
+/// The value behind the transpositions before `convert`.
+static Value rootOf(ConvertLayoutOp convert) {
+  Value value = convert.getSource();
+  while (auto permute = value.getDefiningOp<tile::PermuteOp>())
+    value = permute.getSource();
+  return value;
+}
+
+/// The axis along which the registers of a layout count up first; the last axis when none do.
+static unsigned contiguousAxis(const LinearLayout &layout) {
+  ArrayRef<uint32_t> registers = layout.bases(InDim::Register);
+  if (!registers.empty())
+    for (auto [axis, at] : llvm::enumerate(layout.delinearize(registers.front())))
+      if (at == 1)
+        return axis;
+  return layout.rank() - 1;
+}
+
+static const LinearLayout &layoutOf(Value value) { return layoutAttrOf(value.getType()).getLayout(); }
+
+/// Whether an operand is there the other way round: its neighbours in registers are not along the products' inner axis.
+static bool isTurned(ConvertLayoutOp convert) {
+  if (!rootOf(convert).getDefiningOp<tile::ReshapeOp>())
+    return false;
+  unsigned own = contiguousAxis(layoutOf(convert.getSource())), wanted = contiguousAxis(layoutOf(convert.getResult()));
+  return own != wanted;
+}
+
+static void stageOperand(Value value, ArrayRef<ConvertLayoutOp> conversions) {
+  Tile tile(value, contiguousAxis(layoutOf(value)));
+  for (ConvertLayoutOp convert : conversions) {
+    OpBuilder b(convert);
+    Value view = tile.memory;
+    SmallVector<tile::PermuteOp> permutes;
+    for (Value at = convert.getSource(); at != value; at = permutes.back().getSource())
+      permutes.push_back(at.getDefiningOp<tile::PermuteOp>());
+    for (tile::PermuteOp permute : llvm::reverse(permutes)) {
+      auto from = cast<SharedType>(view.getType());
+      LinearLayout layout = from.linear().permute(permute.getOrder());
+      auto type =
+          SharedType::get(b.getContext(), 1, layout.shape(), from.getElementType(), layoutAttr(layout, b.getContext()));
+      view = PermuteSharedOp::create(b, permute.getLoc(), type, view, permute.getOrder());
+    }
+    Value read = LoadSharedOp::create(b, convert.getLoc(), convert.getType(), view);
+    tile.readAt(read.getDefiningOp());
+    Operation *source = convert.getSource().getDefiningOp();
+    convert.getResult().replaceAllUsesWith(read);
+    convert->erase();
+    eraseUnused(source, value.getDefiningOp());
+  }
+  tile.end();
+}
+
+static void stageOperandsOfProducts(func::FuncOp kernel, const llvm::SetVector<Operation *> &full) {
+  llvm::MapVector<Value, SmallVector<ConvertLayoutOp>> staged;
+  kernel.walk([&](ConvertLayoutOp convert) {
+    auto type = cast<RankedTensorType>(convert.getType());
+    if (type.getRank() != 2 || convert->use_empty() || !llvm::all_of(convert->getUses(), isProductOperand))
+      return;
+    bool heldByFull = llvm::any_of(convert->getUsers(), [&](Operation *user) {
+      auto loop = user->getParentOfType<scf::ForOp>();
+      return loop && !loop->isAncestor(convert) && full.contains(loop);
+    });
+    if (heldByFull || isTurned(convert))
+      staged[rootOf(convert)].push_back(convert);
+  });
+  for (auto &[value, conversions] : staged)
+    stageOperand(value, conversions);
+}
+
+// --- vectors ---
+
+/// A loaded vector that an operand repeats along rows, through ops that cost next to nothing; null where it does not.
+static Value repeatedVector(Value value) {
+  bool repeated = false;
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<tile::BroadcastOp, tile::ExpandDimsOp, arith::ExtFOp>(op))
+      break;
+    repeated |= isa<tile::BroadcastOp>(op);
+    value = op->getOperand(0);
+  }
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  bool vector = repeated && type && type.getRank() == 1 && isa<FloatType>(type.getElementType());
+  return vector && isa_and_nonnull<tile::LoadOp, ConvertLayoutOp>(value.getDefiningOp()) ? value : Value();
+}
+
+/// `value` computed anew from `read`, in place of what it was computed from.
+static Value recomputed(OpBuilder &b, Value value, Value vector, Value read) {
+  if (value == vector)
+    return read;
+  Operation *op = value.getDefiningOp();
+  IRMapping mapping;
+  mapping.map(op->getOperand(0), recomputed(b, op->getOperand(0), vector, read));
+  return b.clone(*op, mapping)->getResult(0);
+}
+
+static void stageVectors(scf::ForOp loop) {
+  llvm::MapVector<Value, SmallVector<OpOperand *>> uses;
+  loop.walk([&](Operation *op) {
+    for (OpOperand &operand : op->getOpOperands())
+      if (Value vector = repeatedVector(operand.get());
+          vector && !loop->isAncestor(operand.get().getParentBlock()->getParentOp()))
+        uses[vector].push_back(&operand);
+  });
+  for (auto &[vector, operands] : uses) {
+    Tile tile(vector, 0);
+    for (OpOperand *operand : operands) {
+      OpBuilder b(operand->getOwner());
+      Value read = LoadSharedOp::create(b, vector.getLoc(), vector.getType(), tile.memory);
+      tile.readAt(read.getDefiningOp());
+      operand->set(recomputed(b, operand->get(), vector, read));
+    }
+    tile.end();
+  }
+}
+
+void StageValues::runOnOperation() {
+  const TargetInfo *target = nullptr;
+  bool any = getOperation()
+                 .walk([](Operation *op) {
+                   return isa<tile::ShiftOp, MmaOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+                 })
+                 .wasInterrupted();
+  if (!any)
+    return;
+  target = TargetInfo::of(getOperation());
+  if (!target)
+    return signalPassFailure();
+  stageShifts(getOperation());
+  llvm::SetVector<Operation *> full;
+  getOperation().walk([&](scf::ForOp loop) {
+    if (takesManyOperands(loop, *target))
+      full.insert(loop);
+  });
+  stageOperandsOfProducts(getOperation(), full);
+  for (Operation *loop : full)
+    stageVectors(cast<scf::ForOp>(loop));
+}
