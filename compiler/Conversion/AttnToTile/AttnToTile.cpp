@@ -11,6 +11,7 @@
 #include "compiler/Conversion/AttnToTile/AttnToTile.h"
 #include "compiler/Conversion/AttnToTile/AttendBackward.h"
 #include "compiler/Conversion/AttnToTile/AttendForward.h"
+#include "compiler/Conversion/AttnToTile/Expansion.h"
 #include "compiler/Conversion/AttnToTile/Lowerings.h"
 #include "compiler/Conversion/AttnToTile/WideValues.h"
 #include "compiler/Conversion/AttnToTile/Windows.h"
@@ -36,6 +37,7 @@ private:
   LogicalResult lower(Operation *op);
   LogicalResult lower(attn::AttendOp op);
   LogicalResult lower(attn::AttendBackwardOp op);
+  LogicalResult lower(const Expansion &expansion);
   /// Sees to it that `value` is stored.
   LogicalResult store(Value value, Operation *anchor);
   /// Sees to it that a tile of `value` can be had in a kernel at `anchor`: stored, or row-local on what can be had.
@@ -188,6 +190,19 @@ LogicalResult ProgramLowering::lower(attn::AttendBackwardOp op) {
   return success();
 }
 
+LogicalResult ProgramLowering::lower(const Expansion &expansion) {
+  Operation *anchor = expansion.ops.back();
+  if (failed(store(expansion.source, anchor)))
+    return failure();
+  for (Operation *op : expansion.ops)
+    if (!isa<attn::MapOp>(op))
+      for (Value weight : op->getOperands().drop_front())
+        if (failed(store(weight, anchor)))
+          return failure();
+  lowerExpansion(expansion, stored);
+  return success();
+}
+
 LogicalResult ProgramLowering::lower(Operation *op) {
   if (auto backward = dyn_cast<attn::AttendBackwardOp>(op))
     return lower(backward);
@@ -248,9 +263,18 @@ LogicalResult ProgramLowering::run() {
   SmallVector<Operation *> ops;
   for (Operation &op : program.front().without_terminator())
     ops.push_back(&op);
-  for (Operation *op : ops)
-    if (!isRowLocal(op) && failed(lower(op)))
+  llvm::DenseMap<Operation *, const Expansion *> expansions; // by each of their ops
+  SmallVector<Expansion> found = findExpansions(program.front());
+  for (const Expansion &expansion : found)
+    for (Operation *op : expansion.ops)
+      expansions[op] = &expansion;
+  for (Operation *op : ops) {
+    const Expansion *expansion = expansions.lookup(op);
+    if (expansion && op != expansion->ops.back())
+      continue;
+    if (expansion ? failed(lower(*expansion)) : !isRowLocal(op) && failed(lower(op)))
       return failure();
+  }
   Operation *end = program.front().getTerminator();
   llvm::DenseSet<Value> returned;
   for (OpOperand &operand : end->getOpOperands()) {
