@@ -189,8 +189,14 @@ def test_winners_that_are_wrong_together_are_not_chosen(monkeypatch):
             launch["grid"][0] = f"{launch['grid'][0]} - 1"
         return ptx, info
 
-    wanted = {"0.forward": ["32x32x2x2"], "0.backward.keys": ["32x32x2x2"]}
-    result = tune(causal, signature=SIGNATURE, sizes={"B": 1, "H": 1, "N": 130}, candidates=wanted, compile=compile)
+    @weft.program
+    def twice(q, k, v):
+        once = weft.softmax(q, k, weft.causal()) @ v
+        return weft.softmax(once, k, weft.causal()) @ v
+
+    options = {"candidates": {"forward": ["32x32x2x2"]}, "compile": compile, "backward": False}
+    result = tune(twice, signature=SIGNATURE, sizes={"B": 1, "H": 1, "N": 130}, **options)
+    assert {row.place for row in result.rows} == {"0.forward", "1.forward", "together"}
     assert [row.schedule for row in result.rows if row.status == "chosen" and not row.default] == [(32, 32, 2, 2)] * 2
     whole = [row for row in result.rows if row.place == "together"]
     assert [(row.default, row.status) for row in whole] == [(True, "chosen"), (False, "refused")]

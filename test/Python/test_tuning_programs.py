@@ -84,6 +84,7 @@ def test_integers_are_the_callers():
     assert "counted at" not in str(result)
 
 
+@pytest.mark.slow
 def test_a_library_of_two_programs(tmp_path):
     """One is tuned for two targets, the other has no attention; both run as before."""
 
