@@ -93,6 +93,15 @@ func.func @stage_c1(%r: !warp.shared<stages = 2, 4xf32, #s>, %i: i32) {
 
 // -----
 
+#s = #warp.layout<[4], offset = [[1], [2]]>
+func.func @stage_step(%r: !warp.shared<stages = 2, 4xf32, #s>, %i: i32) {
+  // expected-error @below {{expected a step of at least 1, but got 0}}
+  %t = warp.stage %r[%i] {step = 0 : i64} : !warp.shared<stages = 2, 4xf32, #s> -> !warp.shared<4xf32, #s>
+  return
+}
+
+// -----
+
 #s = #warp.layout<[4, 2], offset = [[0, 1], [1, 0], [2, 0]]>
 func.func @permute_shared_c1_order(%x: !warp.shared<4x2xf32, #s>) {
   // expected-error @below {{expected 'order' to be a permutation of the 2 axes, but got [0, 0]}}

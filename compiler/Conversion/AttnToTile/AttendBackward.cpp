@@ -12,6 +12,7 @@
 // from one P.
 #include "compiler/Conversion/AttnToTile/AttendBackward.h"
 #include "compiler/Conversion/AttnToTile/AttendBackwardCaptures.h"
+#include "dialects/Attn/Pattern/Membership.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -28,12 +29,21 @@ static attn::ScheduleAttr scheduleOf(attn::AttendBackwardOp op, int64_t rows, in
   return attn::ScheduleAttr::get(op.getContext(), rows, columns, warps, stages);
 }
 
+/// Whether the walks of an op are along a diagonal, whose blocks masks cut.
+static bool hasDiagonal(attn::AttendBackwardOp op) {
+  return llvm::any_of(op.getPatterns(), [](Attribute pattern) {
+    std::optional<attn::WindowAttr> window = attn::patterns::asWindow(pattern);
+    return window && (window->getLeft() || window->getRight());
+  });
+}
+
+using Sizes = std::array<int64_t, 4>; // rows, columns, warps, stages
+
 /// The default for a head size, where heads of at most 64 and of at most 128 channels differ from side to side.
-static attn::ScheduleAttr defaultSchedule(attn::AttendBackwardOp op, std::array<int64_t, 4> upTo64,
-                                          std::array<int64_t, 4> upTo128) {
+static attn::ScheduleAttr defaultSchedule(attn::AttendBackwardOp op, Sizes upTo64, Sizes upTo128) {
   Attend attend = Attend::of(op);
   int64_t size = std::max(attend.headSize(), attend.valueSize());
-  std::array<int64_t, 4> chosen{64, 16, 4, 2};
+  Sizes chosen{64, 16, 4, 2};
   if (splitOverGrid(attend) && !attend.storage().isF32() && attend.headSize() <= 128)
     chosen = {128, 32, 8, 2};
   if (!attend.storage().isF32() && size <= 128)
@@ -41,12 +51,19 @@ static attn::ScheduleAttr defaultSchedule(attn::AttendBackwardOp op, std::array<
   return scheduleOf(op, chosen[0], chosen[1], chosen[2], chosen[3]);
 }
 
+// Along a diagonal smaller tiles have fewer pairs that do not belong.
 attn::ScheduleAttr queryGradientSchedule(attn::AttendBackwardOp op) {
-  return op.getScheduleQuery() ? *op.getScheduleQuery() : defaultSchedule(op, {128, 32, 4, 3}, {128, 64, 8, 2});
+  if (op.getScheduleQuery())
+    return *op.getScheduleQuery();
+  return defaultSchedule(op, {128, 32, 4, 3}, hasDiagonal(op) ? Sizes{64, 64, 4, 2} : Sizes{128, 64, 8, 2});
 }
 
 attn::ScheduleAttr keyGradientSchedule(attn::AttendBackwardOp op) {
-  return op.getScheduleKeys() ? *op.getScheduleKeys() : defaultSchedule(op, {128, 64, 8, 3}, {128, 32, 8, 2});
+  if (op.getScheduleKeys())
+    return *op.getScheduleKeys();
+  if (hasDiagonal(op))
+    return defaultSchedule(op, {64, 64, 4, 3}, {64, 64, 4, 2});
+  return defaultSchedule(op, {128, 64, 8, 3}, {128, 32, 8, 2});
 }
 
 SmallVector<BackwardPart> backwardParts(attn::AttendBackwardOp op) {

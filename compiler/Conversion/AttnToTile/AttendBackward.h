@@ -14,10 +14,13 @@ struct BackwardPart {
   llvm::SmallVector<mlir::Value> results; ///< dq; dk and dv of the domain, or each by itself; or all three
 };
 
-/// Numbers of each query that the kernels begin from, stored by a launch as f32 [B, H, cdiv(N, 4), 4], so that heads
-/// are aligned. Null where a kernel finds them itself.
+/// Queries are padded to a multiple of this in SoftmaxNumbers.
+inline constexpr int64_t numbersTile = 128;
+
+/// Numbers of each query that the kernels begin from, stored by a launch as f32 [B, H, tiles, numbersTile], so that
+/// heads are aligned. Null where a kernel finds them itself.
 struct SoftmaxNumbers {
-  mlir::Value minusShift; ///< -lse · log2 e; -inf, which makes every weight 0, where lse is -inf
+  mlir::Value minusShift; ///< -lse · log2 e; -inf, which makes every weight 0, where lse is -inf or there is no query
   mlir::Value minusDelta; ///< where sums of dOut · v begin
 };
 /// Writes their kernel. (In a walk over queries each would else be computed for every tile of keys, in every lane that

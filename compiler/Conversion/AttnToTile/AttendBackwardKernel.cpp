@@ -33,22 +33,32 @@ SoftmaxNumbers lowerSoftmaxNumbers(attn::AttendBackwardOp op, StoredValues &stor
   // Few warps with many rows each: what a program begins with is shared by more.
   Attend attend = Attend::of(op);
   bool wide = splitInLoop(attend).has_value();
-  const int64_t count = wide ? 32 : 128, warps = wide ? 4 : 2;
+  const int64_t count = wide ? 32 : numbersTile, warps = wide ? 4 : 2;
   auto type = cast<attn::WholeTensorType>(op.getLse().getType());
   KernelFrame frame(op, "attend_backward_rows");
   TileBuilder &b = frame.b;
   Puller puller(frame, stored);
   Value start = b.mul(b.programId(tile::Axis::X), b.i32(count));
-  RowTile rows = programRows(b, type, start, count, frame.size(type.dim(2)));
-  auto stride = b.getStringAttr("cdiv(" + type.dim(2).str() + ", 4)");
-  auto padded =
-      attn::WholeTensorType::get({type.getDims()[0], type.getDims()[1], stride, b.getStringAttr("4")}, b.getF32Type());
+  Value length = frame.size(type.dim(2));
+  RowTile rows = programRows(b, type, start, count, length), places = rows;
+  // Where there is no query the last one is read again, so that nothing is loaded under a mask.
+  rows.offsets = b.min(rows.offsets, b.sub(b.sub(length, b.i32(1)), start));
+  rows.token = b.add(start, rows.offsets);
+  rows.inside = Value();
+  rows.columns = 0;
+  std::string tiles = tilesOf(type, numbersTile);
+  auto padded = attn::WholeTensorType::get(
+      {type.getDims()[0], type.getDims()[1], b.getStringAttr(tiles), b.getStringAttr(std::to_string(numbersTile))},
+      b.getF32Type());
+  double infinity = std::numeric_limits<double>::infinity();
+  Value minusShift = minusShiftOf(b, puller.pullRow(op.getLse(), rows));
+  Value minusDelta = b.mul(puller.pullRow(op.getDelta(), rows), b.f32(-1));
   for (Value number :
-       {minusShiftOf(b, puller.pullRow(op.getLse(), rows)), b.mul(puller.pullRow(op.getDelta(), rows), b.f32(-1))}) {
-    TensorParameter output = frame.output(padded);
-    b.store(numberPointers(b, output, rows), number, rows.inside);
-  }
-  SmallVector<Value> results = frame.finish({{tilesOf(type, count), type.dim(1).str(), type.dim(0).str()}, warps, 2});
+       {b.select(places.inside, minusShift, b.f32(-infinity)), b.select(places.inside, minusDelta, b.f32(0))})
+    b.store(numberPointers(b, frame.output(padded), places), number, {});
+  if (count != numbersTile)
+    tiles += " * " + std::to_string(numbersTile / count);
+  SmallVector<Value> results = frame.finish({{tiles, type.dim(1).str(), type.dim(0).str()}, warps, 2});
   return {results[0], results[1]};
 }
 
@@ -110,8 +120,12 @@ QuerySide BackwardKernel::pullQueries(const RowTile &rows) {
   return side;
 }
 
+bool BackwardKernel::numbersArePadded(const RowTile &rows) const {
+  return numbers.minusShift && rows.scalarStart && !rows.base && !windows && numbersTile % rows.count == 0;
+}
+
 Value BackwardKernel::loadNumber(Value number, const RowTile &rows) {
-  return b.load(numberPointers(b, frame.input(number), rows), rows.inside);
+  return b.load(numberPointers(b, frame.input(number), rows), numbersArePadded(rows) ? Value() : rows.inside);
 }
 
 KeySide BackwardKernel::pullKeys(unsigned domain, const RowTile &rows) {
@@ -150,13 +164,18 @@ Value BackwardKernel::belongs(unsigned domain, const RowTile &queries, const Row
     inside = b.both(inside, b.column(rows.inside));
   if (windows && windows->exact)
     return inside;
+  Attribute pattern = op.getPatterns()[domain];
   attn::Place<EmitArithmetic> place{queries.batch,
                                     queries.head,
                                     downOrAcross(queries.token, true),
                                     downOrAcross(keys.token, false),
                                     standing.queryLength,
                                     standing.keyLengths[domain]};
-  return b.both(inside, attn::contains(arithmetic, op.getPatterns()[domain], place));
+  Value contained = attn::contains(arithmetic, pattern, place);
+  // Keys past the end are in no such pattern, and queries past it have weights of 0.
+  bool exist = queriesDown ? attn::patterns::keysExist(pattern) && attend.counts.empty()
+                           : numbersArePadded(queries) && !attend.scoreMod;
+  return exist ? contained : b.both(inside, contained);
 }
 
 Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const KeySide &keys, bool full,

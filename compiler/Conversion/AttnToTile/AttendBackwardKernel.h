@@ -105,6 +105,8 @@ public:
   llvm::SmallVector<mlir::Value> finish(llvm::ArrayRef<mlir::Value> roots, const RowTile &rows);
 
 private:
+  /// Whether the SoftmaxNumbers of a tile are there for all its rows, as weights of 0 for those that do not exist.
+  bool numbersArePadded(const RowTile &rows) const;
   /// [count] of one of the SoftmaxNumbers.
   mlir::Value loadNumber(mlir::Value number, const RowTile &rows);
   unsigned tiledDomain = 0;

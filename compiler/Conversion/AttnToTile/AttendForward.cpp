@@ -43,8 +43,14 @@ attn::ScheduleAttr forwardSchedule(attn::AttendOp op) {
   }
   // A window is one block of its own where it can be.
   if (std::optional<WindowTiling> windows = windowTiling(attend)) {
-    rows = windowRowCount(*windows);
-    columns = windows->tokens <= rows ? rows : std::min<int64_t>(rows, columns);
+    bool narrow = !attend.storage().isF32() && size <= 64;
+    rows = std::min<int64_t>(windowRowCount(*windows), attend.storage().isF32() || size > 128 ? 64 : 128);
+    if (narrow && windows->tokens == 256)
+      rows = 256;
+    columns = windows->tokens <= rows && rows <= 128 ? rows : std::min<int64_t>(rows, columns);
+    // A warp holds 32 rows of 64 scores, or 16 of 128.
+    if (narrow && rows * columns > 128 * 64)
+      warps = 8;
     warps = std::min<int64_t>(warps, rows / 16);
   }
   return attn::ScheduleAttr::get(op.getContext(), rows, columns, warps, stages);
@@ -192,8 +198,12 @@ Value ForwardKernel::scores(unsigned domain, const RowTile &keys, bool full) {
     attn::Place<EmitArithmetic> place{rows.batch,        rows.headOfRow(b, true), b.column(rows.token),
                                       b.row(keys.token), standing.queryLength,    standing.keyLengths[domain]};
     belongs = b.row(keys.inside);
-    if (!windows || !windows->exact)
-      belongs = b.both(belongs, attn::contains(arithmetic, op.getPatterns()[domain], place));
+    Attribute pattern = op.getPatterns()[domain];
+    // (A count of keys may end them before the pattern does.)
+    if (attn::patterns::keysExist(pattern) && attend.counts.empty())
+      belongs = attn::contains(arithmetic, pattern, place);
+    else if (!windows || !windows->exact)
+      belongs = b.both(belongs, attn::contains(arithmetic, pattern, place));
   }
   Value score;
   if (attend.scoreMod)
@@ -318,6 +328,12 @@ void ForwardKernel::write(ArrayRef<Value> roots) {
   for (unsigned domain = 0; domain < attend.keys.size(); ++domain)
     state = walkDomain(domain, state);
   end(state);
+  // A convolution takes its neighbours from the rows' tile of values.
+  Value values = attend.values[0];
+  if (windows && windows->tilesOf(schedule.getColumns()) > 1 && rows.columns && !part &&
+      llvm::any_of(values.getUsers(), llvm::IsaPred<attn::ConvolveOp>))
+    for (const Chunk &chunk : valueChunks)
+      puller.provide(values, rows, chunk.first, puller.pull(values, rows, chunk));
   puller.storeAll(roots, rows, part ? &*part : nullptr);
   auto grid = windows ? windowGrid(*windows, attend.queryType(), schedule.getRows())
                       : attendGrid(attend, attend.queryType(), schedule.getRows(), packed);

@@ -33,10 +33,14 @@ std::optional<WindowTiling> windowTiling(const Attend &attend) {
 }
 
 int64_t windowRowCount(const WindowTiling &tiling) {
-  int64_t best = 64;
-  for (int64_t rows : {128, 64, 32, 16})
-    if (tiling.tilesOf(rows) * rows <= tiling.tilesOf(best) * best && (rows >= tiling.tokens || rows >= 64))
+  // Of the sizes with the fewest rows that are no token's, the smallest that holds the window: its keys are then read
+  // once.
+  int64_t best = 128;
+  for (int64_t rows : {64, 32, 16}) {
+    bool fewer = tiling.tilesOf(rows) * rows < tiling.tilesOf(best) * best;
+    if ((fewer && rows >= 64) || rows >= tiling.tokens)
       best = rows;
+  }
   return best;
 }
 

@@ -10,6 +10,12 @@ namespace weft {
 
 TileAddress::TileAddress(Emitter &emitter, Value base, ArrayRef<uint32_t> laneBases, ArrayRef<uint32_t> warpBases)
     : emitter(emitter), base(base), variable(emitter.xorOfBits(laneBases, warpBases)) {
+  // A constant at the end of the base goes to the end of every address.
+  if (auto step = base.getDefiningOp<LLVM::GEPOp>())
+    if (auto index = dyn_cast<IntegerAttr>(step.getIndices()[0])) {
+      this->base = step.getBase();
+      constantBytes = index.getInt();
+    }
   for (ArrayRef<uint32_t> bases : {laneBases, warpBases})
     for (uint32_t bits : bases)
       variableBits |= bits;
@@ -24,7 +30,7 @@ Value TileAddress::at(uint32_t constant) {
       bytes = LLVM::XOrOp::create(emitter.b, emitter.loc, bytes, emitter.i32(mixed));
     pointer = variableBits ? emitter.offset(base, bytes) : base;
   }
-  return emitter.offset(pointer, static_cast<int64_t>(constant & ~variableBits));
+  return emitter.offset(pointer, constantBytes + static_cast<int64_t>(constant & ~variableBits));
 }
 
 /// The type that an element has in shared memory: an integer of whole bytes.

@@ -23,6 +23,7 @@ private:
   Emitter &emitter;
   mlir::Value base, variable;
   uint32_t variableBits = 0;
+  int64_t constantBytes = 0;
   llvm::DenseMap<uint32_t, mlir::Value> pointers;
 };
 

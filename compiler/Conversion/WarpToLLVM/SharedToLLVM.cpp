@@ -114,10 +114,21 @@ void addSharedLowerings(LoweringTable &table) {
     return success();
   });
   table.add<DeallocOp>([](DeallocOp, Emitter &) { return success(); });
-  table.add<StageOp>([](StageOp op, Emitter &e) {
-    Value bytes =
-        LLVM::MulOp::create(e.b, e.loc, e.scalar(op.getIndex()), e.i32(op.getResult().getType().getTileBytes()));
-    e.bind(op.getResult(), e.offset(e.scalar(op.getRing()), bytes));
+  table.add<StageOp>([](StageOp op, Emitter &e) -> LogicalResult {
+    auto alloc = op.getRing().getDefiningOp<AllocOp>();
+    std::optional<int64_t> pitch = alloc ? alloc.getPitch() : std::nullopt;
+    int64_t each = pitch.value_or(op.getResult().getType().getTileBytes()), step = op.getStep();
+    if (each % step != 0)
+      return op.emitOpError("expected a step that divides the ")
+             << each << " bytes between tiles of the ring, but got " << step;
+    Value bytes = e.scalar(op.getIndex());
+    if (each != step)
+      bytes = LLVM::MulOp::create(e.b, e.loc, bytes, e.i32(each / step));
+    // The ring's own place goes last, where it becomes part of accesses: what is before it, rings of a pitch share.
+    if (alloc)
+      e.bind(op.getResult(), e.offset(e.offset(e.sharedPointer(0), bytes), *alloc.getOffset()));
+    else
+      e.bind(op.getResult(), e.offset(e.scalar(op.getRing()), bytes));
     return success();
   });
   table.add<PermuteSharedOp>([](PermuteSharedOp op, Emitter &e) {

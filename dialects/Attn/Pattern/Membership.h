@@ -138,6 +138,15 @@ inline std::optional<WindowAttr> asWindow(mlir::Attribute pattern) {
   return std::nullopt;
 }
 
+/// Whether every key that belongs to one of the queries exists: then nobody has to ask whether it does.
+inline bool keysExist(mlir::Attribute pattern) {
+  if (auto window = asWindow(pattern))
+    return window->getRight() && *window->getRight() <= 0;
+  if (auto both = llvm::dyn_cast<AndAttr>(pattern))
+    return llvm::any_of(both.getPatterns(), [](mlir::Attribute each) { return keysExist(each); });
+  return false;
+}
+
 /// Windows of every head as one, whose sides are chosen by the head: no more work per pair than one window.
 template <class A>
 typename A::Bool holdsWindows(A &a, llvm::ArrayRef<HeadGroup> groups, llvm::ArrayRef<typename A::Bool> isGroup,

@@ -77,6 +77,8 @@ LogicalResult StageOp::verify() {
   auto expected = SharedType::get(getContext(), 1, ring.getShape(), ring.getElementType(), ring.getLayout());
   if (getResult().getType() != expected)
     return emitOpError() << "expected a result of type " << expected << ", but got " << getResult().getType();
+  if (getStep() <= 0)
+    return emitOpError() << "expected a step of at least 1, but got " << getStep();
   return success();
 }
 

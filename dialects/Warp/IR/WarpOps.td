@@ -40,7 +40,11 @@ def Warp_MmaOp : Warp_Op<"mma", [Pure, AllTypesMatch<["acc", "result"]>]> {
 
 def Warp_AllocOp : Warp_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
   let summary = "shared memory for a tile, or a ring of tiles";
-  let arguments = (ins OptionalAttr<I64Attr>:$offset);
+  let description = [{
+    `warp-allocate-shared` sets `offset`, where the first tile begins in the block's shared memory, and `pitch`, the bytes from one tile of a ring to the next, where they
+    do not follow one another because tiles of other rings lie between them.
+  }];
+  let arguments = (ins OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$pitch);
   let results = (outs Warp_SharedType:$result);
   let assemblyFormat = "attr-dict `:` type($result)";
 }
@@ -53,8 +57,11 @@ def Warp_DeallocOp : Warp_Op<"dealloc", [MemoryEffects<[MemFree]>]> {
 
 def Warp_StageOp : Warp_Op<"stage", [Pure]> {
   let summary = "one tile of a ring";
-  let description = "C1: the result is the operand's type with one stage. The index is 0 <= index < stages, else the behaviour is undefined.";
-  let arguments = (ins Warp_SharedType:$ring, I32:$index);
+  let description = [{
+    C1: the result is the operand's type with one stage. The index is a multiple of `step`, index / step the tile's number: 0 <= number < stages, else the behaviour is
+    undefined. A step that is the bytes from one tile to the next makes the index an offset, which costs nothing.
+  }];
+  let arguments = (ins Warp_SharedType:$ring, I32:$index, DefaultValuedAttr<I64Attr, "1">:$step);
   let results = (outs Warp_SharedType:$result);
   let assemblyFormat = "$ring `[` $index `]` attr-dict `:` type($ring) `->` type($result)";
   let hasVerifier = 1;

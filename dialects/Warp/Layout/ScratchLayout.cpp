@@ -100,9 +100,14 @@ static LinearLayout layoutAbove(const LinearLayout &source, const LinearLayout &
         kept.push_back(vector);
     return kept;
   };
-  unsigned pieceBytes = elementBytes << piece.size();
-  Vectors writes = independentOf(lanesOfOneWavefront(source, pieceBytes));
-  Vectors reads = independentOf(lanesOfOneWavefront(result, pieceBytes));
+  // Each side accesses as much of a piece as its lanes hold.
+  auto bytesAtOnce = [&](const LinearLayout &layout) {
+    ArrayRef<uint32_t> held = layout.bases(InDim::Register);
+    return elementBytes << (find_if(piece, [&](uint32_t vector) { return !is_contained(held, vector); }) -
+                            piece.begin());
+  };
+  Vectors writes = independentOf(lanesOfOneWavefront(source, bytesAtOnce(source)));
+  Vectors reads = independentOf(lanesOfOneWavefront(result, bytesAtOnce(result)));
   Span writeSpan(piece), readSpan(piece), both(piece);
   for (uint32_t vector : writes)
     writeSpan.insert(vector), both.insert(vector);

@@ -6,6 +6,9 @@
 // placed first, each at the lowest offset where nothing lives at the same time.
 //
 //   %0 = warp.alloc : !warp.shared<64x64xf16, #s>     ─▶   %0 = warp.alloc {offset = 0 : i64} : ...
+//
+// Rings of as many tiles that are allocated one right after another, those of one loop, are one: their first tiles lie
+// side by side, then their second ones. One number then says where all tiles of a stage begin.
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Passes.h"
@@ -22,18 +25,46 @@ using namespace mlir;
 using namespace weft::warp;
 
 namespace {
-/// Tiles start where a line of 32 banks starts, so that their swizzles mean what they say.
-constexpr int64_t alignment = 128;
+constexpr int64_t alignment = tileAlignment;
 
 /// Something that needs bytes from the op numbered `first` to the one numbered `last`.
 struct Need {
-  Operation *op;
+  Operation *op; // of rings that are one, the first
   int64_t bytes;
   unsigned first, last;
   int64_t offset = 0;
 
   bool livesWith(const Need &other) const { return first <= other.last && other.first <= last; }
 };
+
+SharedType typeOf(AllocOp alloc) { return alloc.getResult().getType(); }
+
+/// Whether two allocations are rings of as many tiles each.
+bool areAlike(AllocOp a, AllocOp b) {
+  return typeOf(a).getStages() > 1 && typeOf(a).getStages() == typeOf(b).getStages();
+}
+
+/// The rings right before an allocation that are one with it, the last first.
+SmallVector<AllocOp> ringsBefore(AllocOp alloc) {
+  SmallVector<AllocOp> rings;
+  for (auto each = dyn_cast_or_null<AllocOp>(alloc->getPrevNode()); each && areAlike(each, alloc);
+       each = dyn_cast_or_null<AllocOp>(each->getPrevNode()))
+    rings.push_back(each);
+  return rings;
+}
+
+/// An allocation, and the rings behind it that are one with it.
+SmallVector<AllocOp> ringsFrom(AllocOp alloc) {
+  SmallVector<AllocOp> rings{alloc};
+  for (auto each = dyn_cast<AllocOp>(alloc->getNextNode()); each && areAlike(each, alloc);
+       each = dyn_cast<AllocOp>(each->getNextNode()))
+    rings.push_back(each);
+  return rings;
+}
+
+/// Bytes of one tile of each, and of all their tiles.
+int64_t pitchOf(ArrayRef<AllocOp> rings) { return ringPitch(llvm::map_to_vector(rings, typeOf)); }
+int64_t bytesOf(ArrayRef<AllocOp> rings) { return typeOf(rings.front()).getStages() * pitchOf(rings); }
 
 /// Numbers the ops of a kernel and collects what needs shared memory.
 class Liveness {
@@ -48,8 +79,10 @@ private:
       for (Operation &op : block) {
         unsigned now = ++clock;
         if (auto alloc = dyn_cast<AllocOp>(op)) {
-          open.push_back(needs.size());
-          needs.push_back({&op, alloc.getResult().getType().getBytes(), now, 0});
+          if (ringsBefore(alloc).empty()) {
+            open.push_back(needs.size());
+            needs.push_back({&op, bytesOf(ringsFrom(alloc)), now, 0});
+          }
         } else if (auto dealloc = dyn_cast<DeallocOp>(op)) {
           end(dealloc.getShared(), now);
         } else if (int64_t bytes = scratchBytes(&op)) {
@@ -66,8 +99,12 @@ private:
   }
 
   void end(Value shared, unsigned now) {
+    auto alloc = shared.getDefiningOp<AllocOp>();
+    Operation *first = alloc;
+    for (AllocOp before : ringsBefore(alloc))
+      first = before;
     for (Need &need : needs)
-      if (need.op == shared.getDefiningOp())
+      if (need.op == first)
         need.last = now;
   }
 
@@ -111,6 +148,18 @@ static void reportTooMuch(func::FuncOp kernel, ArrayRef<Need> needs, int64_t tot
   diagnostic.attachNote() << "use smaller tiles or fewer stages";
 }
 
+/// Notes where a tile lies, or where those of rings do that are one.
+static void setPlace(AllocOp alloc, int64_t offset) {
+  SmallVector<AllocOp> rings = ringsFrom(alloc);
+  int64_t pitch = pitchOf(rings);
+  for (AllocOp ring : rings) {
+    ring.setOffset(offset);
+    if (rings.size() > 1)
+      ring.setPitch(pitch);
+    offset += llvm::alignTo(typeOf(ring).getTileBytes(), alignment);
+  }
+}
+
 void AllocateShared::runOnOperation() {
   func::FuncOp kernel = getOperation();
   SmallVector<Need> needs = Liveness(kernel).needs;
@@ -126,7 +175,7 @@ void AllocateShared::runOnOperation() {
   Builder builder(kernel.getContext());
   for (const Need &need : needs) {
     if (auto alloc = dyn_cast<AllocOp>(need.op))
-      alloc.setOffset(need.offset);
+      setPlace(alloc, need.offset);
     else
       need.op->setAttr(scratchAttrName, builder.getI64IntegerAttr(need.offset));
   }

@@ -4,10 +4,10 @@
 //
 //   scf.for %i = ... {                          %r = warp.alloc : ring of S tiles
 //     %s = warp.alloc                           copies of iterations 0 .. S-2, a group each
-//     warp.async_copy f(%i) to %s               scf.for %i = ... iter_args(.., %stage = 0) {
+//     warp.async_copy f(%i) to %s               scf.for %i = ... iter_args(.., %stage = 0, %freed = S-1) {
 //     warp.async_commit                ─▶         warp.async_wait {pending = S-2}
 //     warp.async_wait {pending = 0}               warp.barrier
-//     %x = warp.load_shared %s                    warp.async_copy f(%i + (S-1)·step) to %r[%stage - 1];
+//     %x = warp.load_shared %s                    warp.async_copy f(%i + (S-1)·step) to %r[%freed];
 //     warp.async_commit warp.dealloc %s                             %x = warp.load_shared %r[%stage] use(%x) use(%x)
 //   }                                           }
 //                                               warp.async_wait {pending = 0}; warp.barrier
@@ -24,6 +24,7 @@
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/LoopCarried.h"
 #include "dialects/Warp/Transforms/Passes.h"
+#include "dialects/Warp/Transforms/Scratch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
@@ -91,6 +92,7 @@ private:
   OpBuilder b;
   Location loc;
   SmallVector<Value> rings;
+  int64_t pitch = 0; // bytes from the tiles of a stage to those of the next
   SmallVector<Operation *> orderedSlice;
   SmallVector<Value> ahead; // the carried values of the slice, `depth` iterations ahead
 };
@@ -189,7 +191,7 @@ void LoopPipeliner::copyAhead(IRMapping &mapping, Value stage, Value isInside) {
   for (auto [tile, ring] : llvm::zip_equal(tiles, rings)) {
     AsyncCopyOp copy = tile.copy;
     Value mask = copy.getMask() ? mapping.lookupOrDefault(copy.getMask()) : Value();
-    Value target = StageOp::create(b, copy.getLoc(), copy.getShared().getType(), ring, stage);
+    Value target = StageOp::create(b, copy.getLoc(), copy.getShared().getType(), ring, stage, pitch);
     AsyncCopyOp::create(b, copy.getLoc(), mapping.lookupOrDefault(copy.getPtr()),
                         masked(copy.getPtr().getType(), mask, isInside), target, copy.getContiguityAttr());
   }
@@ -201,8 +203,9 @@ void LoopPipeliner::startCopies() {
   for (const StagedTile &tile : tiles) {
     auto type = cast<SharedType>(tile.alloc->getResult(0).getType());
     auto ring = SharedType::get(b.getContext(), stages, type.getShape(), type.getElementType(), type.getLayout());
-    rings.push_back(AllocOp::create(b, tile.copy->getLoc(), ring, IntegerAttr()));
+    rings.push_back(AllocOp::create(b, tile.copy->getLoc(), ring, IntegerAttr(), IntegerAttr()));
   }
+  pitch = ringPitch(llvm::map_to_vector(rings, [](Value ring) { return cast<SharedType>(ring.getType()); }));
   // The rings may take the place of tiles that other threads still read.
   BarrierOp::create(b, loc);
   for (unsigned index : slice.carried)
@@ -214,7 +217,7 @@ void LoopPipeliner::startCopies() {
     for (auto [index, value] : llvm::zip_equal(slice.carried, ahead))
       mapping.map(loop.getRegionIterArg(index), value);
     Value isInside = isLess(loop.getLowerBound(), arith::SubIOp::create(b, loc, loop.getUpperBound(), before));
-    copyAhead(mapping, i32(iteration), isInside);
+    copyAhead(mapping, i32(iteration * pitch), isInside);
     for (auto [index, value] : llvm::zip_equal(slice.carried, ahead))
       value = mapping.lookupOrDefault(loop.getYieldedValues()[index]);
   }
@@ -225,7 +228,7 @@ void LoopPipeliner::readFromRing(Value stage) {
   for (auto [tile, ring] : llvm::zip_equal(tiles, rings)) {
     AllocOp alloc = tile.alloc;
     b.setInsertionPoint(alloc); // where the builder stands may be an op that goes
-    Value read = StageOp::create(b, loc, alloc.getResult().getType(), ring, stage);
+    Value read = StageOp::create(b, loc, alloc.getResult().getType(), ring, stage, pitch);
     tile.copy->erase();
     tile.commit->erase();
     tile.wait->erase();
@@ -238,11 +241,15 @@ void LoopPipeliner::readFromRing(Value stage) {
 void LoopPipeliner::rewriteLoop() {
   Value distance = arith::MulIOp::create(b, loc, loop.getStep(), ofLoopType(depth));
   Value lastStart = arith::SubIOp::create(b, loc, loop.getUpperBound(), distance);
-  Value zero = i32(0), one = i32(1), last = i32(depth);
+  // (Tiles are numbered by the bytes that lie before them.)
+  Value zero = i32(0), one = i32(pitch), last = i32(depth * pitch);
+  bool two = stages == 2; // then the tile that is not read is the freed one and the next
   SmallVector<Value> inits(loop.getInitArgs());
   unsigned oldCount = inits.size();
   inits.append(ahead);
   inits.push_back(zero);
+  if (!two)
+    inits.push_back(last);
   auto pipelined = scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), inits);
   pipelined->setAttrs(loop->getAttrs());
 
@@ -252,7 +259,7 @@ void LoopPipeliner::rewriteLoop() {
   for (auto [old, argument] : llvm::zip(loop.getBody()->getArguments(), body->getArguments()))
     old.replaceAllUsesWith(argument);
   ValueRange extra = pipelined.getRegionIterArgs().drop_front(oldCount);
-  Value stage = extra.back();
+  Value stage = extra[slice.carried.size()];
 
   b.setInsertionPointToStart(body);
   AsyncWaitOp::create(b, loc, b.getI32IntegerAttr(depth - 1));
@@ -262,8 +269,7 @@ void LoopPipeliner::rewriteLoop() {
               arith::AddIOp::create(b, loc, pipelined.getInductionVar(), distance).getResult());
   for (auto [index, value] : llvm::zip(slice.carried, extra))
     mapping.map(pipelined.getRegionIterArg(index), value);
-  Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, stage, zero);
-  Value freed = arith::SelectOp::create(b, loc, isFirst, last, arith::SubIOp::create(b, loc, stage, one));
+  Value freed = two ? arith::XOrIOp::create(b, loc, stage, one).getResult() : extra.back();
   copyAhead(mapping, freed, isLess(pipelined.getInductionVar(), lastStart));
   readFromRing(stage);
 
@@ -272,8 +278,13 @@ void LoopPipeliner::rewriteLoop() {
   SmallVector<Value> yielded(yield.getOperands());
   for (unsigned index : slice.carried)
     yielded.push_back(mapping.lookupOrDefault(yield.getOperand(index)));
-  Value isLast = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, stage, last);
-  yielded.push_back(arith::SelectOp::create(b, loc, isLast, zero, arith::AddIOp::create(b, loc, stage, one)));
+  if (two) {
+    yielded.push_back(freed);
+  } else {
+    Value isLast = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, stage, last);
+    yielded.push_back(arith::SelectOp::create(b, loc, isLast, zero, arith::AddIOp::create(b, loc, stage, one)));
+    yielded.push_back(stage);
+  }
   yield->setOperands(yielded);
 
   b.setInsertionPointAfter(pipelined);

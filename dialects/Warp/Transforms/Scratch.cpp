@@ -21,6 +21,15 @@ unsigned weft::warp::warpsAlongAxis(Type tensor, unsigned axis) {
   return count;
 }
 
+int64_t weft::warp::ringPitch(ArrayRef<SharedType> rings) {
+  if (rings.size() == 1)
+    return SharedType(rings.front()).getTileBytes();
+  int64_t pitch = 0;
+  for (SharedType ring : rings)
+    pitch += llvm::alignTo(ring.getTileBytes(), tileAlignment);
+  return pitch;
+}
+
 /// One partial result of each operand for each warp along the axis and each element of the result.
 static int64_t reductionBytes(ValueRange sources, unsigned axis) {
   int64_t bytes = 0;

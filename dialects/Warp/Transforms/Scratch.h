@@ -1,7 +1,8 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// How much shared memory an op needs for itself while it exchanges data between lanes.
+// How much shared memory an op needs for itself while it exchanges data between lanes, and how rings lie in it.
 #pragma once
 
+#include "dialects/Warp/IR/WarpDialect.h"
 #include "mlir/IR/Operation.h"
 
 namespace weft::warp {
@@ -18,5 +19,11 @@ int64_t scanBytes(mlir::Type tensor, unsigned warps);
 
 /// Bytes that a value of an element type takes in shared memory.
 unsigned elementBytes(mlir::Type element);
+
+/// Tiles start where a line of 32 banks starts, so that their swizzles mean what they say.
+inline constexpr int64_t tileAlignment = 128;
+
+/// Bytes from the tiles of a stage to those of the next, of rings that lie together: side by side, a tile of each.
+int64_t ringPitch(llvm::ArrayRef<SharedType> rings);
 
 } // namespace weft::warp

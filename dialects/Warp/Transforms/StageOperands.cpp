@@ -159,7 +159,7 @@ static void stage(const Staged &staged, const TargetInfo &target) {
                      type.getElementTypeBitWidth() / 8);
   auto sharedType = SharedType::get(b.getContext(), 1, type.getShape(), type.getElementType(),
                                     LayoutAttr::get(b.getContext(), layout));
-  Value shared = AllocOp::create(b, loc, sharedType, IntegerAttr());
+  Value shared = AllocOp::create(b, loc, sharedType, IntegerAttr(), IntegerAttr());
   bool async = canCopyAsync(load, target);
   if (async) {
     AsyncCopyOp::create(b, loc, load.getPtr(), load.getMask(), shared, b.getI32IntegerAttr(contiguityOf(load)));

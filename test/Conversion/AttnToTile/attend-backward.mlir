@@ -9,7 +9,7 @@
 // CHECK-LABEL: func.func @window(
 // CHECK: %[[ROWS:.*]]:2 = attn.launch @attend_backward_rows({{.*}}) grid ["cdiv(N, 128)", "H", "B"]
 // CHECK: %[[DQ:.*]] = attn.launch @attend_backward_query({{.*}}) grid ["cdiv(N, 128)", "H", "B"]
-// CHECK: %[[DKV:.*]]:2 = attn.launch @attend_backward_keys({{.*}}) grid ["cdiv(N, 128)", "H", "B"]
+// CHECK: %[[DKV:.*]]:2 = attn.launch @attend_backward_keys({{.*}}) grid ["cdiv(N, 64)", "H", "B"]
 // CHECK: return %[[DQ]], %[[DKV]]#0, %[[DKV]]#1
 // CHECK-LABEL: func.func @attend_backward_query(
 // CHECK: %[[ENTERING:.*]] = scf.if
@@ -29,12 +29,12 @@
 // CHECK-LABEL: func.func @attend_backward_keys(
 // CHECK: %[[ENTERING:.*]]:2 = scf.if
 // CHECK: scf.for
-// CHECK: arith.select {{.*}} tensor<128x64xi1>
+// CHECK: arith.select {{.*}} tensor<64x64xi1>
 // CHECK: %[[INSIDE:.*]]:2 = scf.if
 // CHECK: scf.for {{.*}} = %[[ENTERING]]#0
 // CHECK-NOT: arith.cmp
 // CHECK-NOT: arith.select
-// CHECK: %[[S:.*]] = tile.dot %{{.*}}, %{{.*}}, %{{.*}} : tensor<128x64xf16> * tensor<64x64xf16>
+// CHECK: %[[S:.*]] = tile.dot %{{.*}}, %{{.*}}, %{{.*}} : tensor<64x64xf16> * tensor<64x64xf16>
 // CHECK: %[[P:.*]] = math.exp2
 // CHECK: %[[DP:.*]] = tile.dot
 // CHECK: %[[DS:.*]] = arith.mulf %[[P]], %[[DP]]
@@ -62,7 +62,7 @@ func.func @window(%q: !t, %k: !t, %v: !t, %lse: !l, %delta: !l, %g: !t) -> (!t, 
 !l = !attn.tensor<[B, "4*H", N], f32>
 // CHECK-LABEL: func.func @group(
 // CHECK-NOT: @attend_backward_query
-// CHECK: attn.launch @attend_backward_keys({{.*}}) grid ["cdiv(M, 128)", "H", "B"]
+// CHECK: attn.launch @attend_backward_keys({{.*}}) grid ["cdiv(M, 64)", "H", "B"]
 // CHECK-LABEL: func.func @attend_backward_keys(
 // CHECK: %[[HEAD:.*]] = tile.program_id y
 // CHECK: scf.for %[[MEMBER:.*]] = %c0_i32 to %c4_i32

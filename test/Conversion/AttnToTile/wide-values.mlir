@@ -36,7 +36,7 @@ func.func @forward(%q: !q, %k: !q, %v: !v, %g: !v) -> (!l, !v) attributes {attn.
 !v = !attn.tensor<[B, 1, N, 1536], f16>
 !l = !attn.tensor<[B, 1, N], f32>
 // CHECK-LABEL: func.func @backward(
-// CHECK: attn.launch @attend_backward_rows({{.*}}) grid ["cdiv(N, 32)", "1", "B"]
+// CHECK: attn.launch @attend_backward_rows({{.*}}) grid ["cdiv(N, 128) * 4", "1", "B"]
 // CHECK: %[[DQ:.*]] = attn.launch @attend_backward_query({{.*}}) grid ["cdiv(N, 128)", "1", "B"]
 // CHECK: %[[DK:.*]] = attn.launch @attend_backward_keys({{.*}}) grid ["cdiv(N, 128)", "1", "B"]
 // CHECK: %[[DV:.*]] = attn.launch @attend_backward_values({{.*}}) grid ["(cdiv(N, 128)) * 6", "1", "B"]

@@ -45,11 +45,11 @@ module attributes {warp.target = "sm_80"} {
 #acc = #warp.layout<[32, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0]]>
 #rows = #warp.layout<[32, 16], register = [[0, 1], [0, 2], [0, 4]], lane = [[0, 8], [1, 0], [2, 0], [4, 0], [8, 0]], warp = [[16, 0]]>
 
-// Through shared memory otherwise: pairs are written, pieces of 8 bytes are read without a bank conflict, a barrier lies between.
+// Through shared memory otherwise: pairs are written, pieces of 16 bytes are read without a bank conflict, a barrier lies between.
 // CHECK-LABEL: llvm.func @memory
 // CHECK-COUNT-4: llvm.store %{{.*}} {alignment = 4 : i64} : vector<2xf16>, !llvm.ptr<3>
 // CHECK-NEXT: nvvm.barrier
-// CHECK-COUNT-2: llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr<3> -> vector<4xf16>
+// CHECK-COUNT-1: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<8xf16>
 // CHECK-NOT: llvm.load
 // CHECK: llvm.return
 module attributes {warp.target = "sm_80"} {

@@ -122,6 +122,36 @@ module attributes {warp.target = "sm_80"} {
 
 // -----
 
+#s = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
+#r = #warp.layout<[16, 16], register = [[0, 1], [0, 2], [0, 4]], lane = [[0, 8], [1, 0], [2, 0], [4, 0], [8, 0]], warp = [[0, 0]]>
+!ring = !warp.shared<stages = 2, 16x16xf16, #s>
+!shared = !warp.shared<16x16xf16, #s>
+
+// An index that counts bytes is an offset as it is, before the ring's own place; one that counts half a pitch is doubled; one that counts tiles is multiplied.
+// CHECK-LABEL: llvm.func @stages
+// CHECK-SAME: i32
+// CHECK: %[[BYTES:.*]] = llvm.getelementptr %[[BASE:.*]][%[[I:arg[0-9]+]]]
+// CHECK: llvm.getelementptr %[[BYTES]][512]
+// CHECK: %[[DOUBLE:.*]] = llvm.mul %[[I]], %{{.*}}
+// CHECK: llvm.getelementptr %[[BASE]][%[[DOUBLE]]]
+// CHECK: %[[WHOLE:.*]] = llvm.mul %[[I]], %{{.*}}
+// CHECK: llvm.getelementptr %[[BASE]][%[[WHOLE]]]
+module attributes {warp.target = "sm_80"} {
+  func.func @stages(%x: f16, %i: i32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 2, stages = 1>} {
+    %v = tile.splat %x : f16 -> tensor<16x16xf16, #r>
+    %r = warp.alloc {offset = 512 : i64, pitch = 1024 : i64} : !ring
+    %a = warp.stage %r[%i] {step = 1024 : i64} : !ring -> !shared
+    warp.store_shared %v, %a : tensor<16x16xf16, #r> -> !shared
+    %b = warp.stage %r[%i] {step = 512 : i64} : !ring -> !shared
+    warp.store_shared %v, %b : tensor<16x16xf16, #r> -> !shared
+    %c = warp.stage %r[%i] : !ring -> !shared
+    warp.store_shared %v, %c : tensor<16x16xf16, #r> -> !shared
+    return
+  }
+}
+
+// -----
+
 #p = #warp.layout<[16, 16], register = [[0, 1], [0, 2], [0, 4]], lane = [[0, 8], [1, 0], [2, 0], [4, 0], [8, 0]], warp = [[0, 0]]>
 #s = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
 !pointers = tensor<16x16x!tile.ptr<f16>, #p>

@@ -52,6 +52,29 @@ module attributes {warp.target = "sm_80"} {
 
 // -----
 
+#s = #warp.layout<[32, 32], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]>
+#big = #warp.layout<[64, 32], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0]]>
+
+// Rings of a loop are one: their first tiles side by side, then their second ones. A ring of other stages is not of them.
+// CHECK-LABEL: func.func @rings
+// CHECK-SAME: warp.shared_bytes = 18432 : i64
+// CHECK: warp.alloc {offset = 0 : i64, pitch = 6144 : i64}
+// CHECK: warp.alloc {offset = 2048 : i64, pitch = 6144 : i64}
+// CHECK: warp.alloc {offset = 12288 : i64} : <stages = 3
+module attributes {warp.target = "sm_80"} {
+  func.func @rings() {
+    %a = warp.alloc : !warp.shared<stages = 2, 32x32xf16, #s>
+    %b = warp.alloc : !warp.shared<stages = 2, 64x32xf16, #big>
+    %c = warp.alloc : !warp.shared<stages = 3, 32x32xf16, #s>
+    warp.dealloc %c : !warp.shared<stages = 3, 32x32xf16, #s>
+    warp.dealloc %a : !warp.shared<stages = 2, 32x32xf16, #s>
+    warp.dealloc %b : !warp.shared<stages = 2, 64x32xf16, #big>
+    return
+  }
+}
+
+// -----
+
 #rows = #warp.layout<[32, 32], register = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]>
 #columns = #warp.layout<[32, 32], register = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]]>
 #reversed = #warp.layout<[32, 32], register = [[0, 16], [0, 8], [0, 4], [0, 2], [0, 1]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]>

@@ -15,21 +15,22 @@
 // CHECK: %[[T0:.*]] = warp.stage %[[RING]][%c0
 // CHECK: warp.async_copy %[[P]] masked %{{.*}} to %[[T0]]
 // CHECK: warp.async_commit
-// CHECK: %[[T1:.*]] = warp.stage %[[RING]][%c1
+// CHECK: %[[T1:.*]] = warp.stage %[[RING]][%c8192{{.*}}] {step = 8192 : i64}
 // CHECK: warp.async_copy %{{.*}} to %[[T1]]
 // CHECK: warp.async_commit
-// CHECK: scf.for %[[I:[a-z0-9_]+]] = {{.*}} iter_args(%[[ACC:.*]] = %{{.*}}, %[[AHEAD:.*]] = %{{.*}}, %[[STAGE:.*]] = %{{.*}}) ->
+// CHECK: scf.for %[[I:[a-z0-9_]+]] = {{.*}} iter_args(%[[ACC:.*]] = %{{.*}}, %[[AHEAD:.*]] = %{{.*}}, %[[STAGE:.*]] = %{{.*}}, %[[FREED:.*]] = %c16384{{.*}}) ->
 // CHECK-NEXT: warp.async_wait {pending = 1 : i32}
 // CHECK-NEXT: warp.barrier
 // CHECK: %[[INSIDE:.*]] = arith.cmpi slt, %[[I]],
 // CHECK: %[[NEXT:.*]] = tile.addptr %[[AHEAD]], %[[STEP]]
+// CHECK: %[[TARGET:.*]] = warp.stage %[[RING]][%[[FREED]]]
 // CHECK: %[[MASK:.*]] = tile.splat %[[INSIDE]]
-// CHECK: warp.async_copy %[[AHEAD]] masked %[[MASK]]
+// CHECK: warp.async_copy %[[AHEAD]] masked %[[MASK]] to %[[TARGET]]
 // CHECK-NEXT: warp.async_commit
 // CHECK: %[[READ:.*]] = warp.stage %[[RING]][%[[STAGE]]]
 // CHECK: warp.load_shared %[[READ]]
 // CHECK-NOT: warp.barrier
-// CHECK: scf.yield %{{.*}}, %[[NEXT]], %{{.*}}
+// CHECK: scf.yield %{{.*}}, %[[NEXT]], %{{.*}}, %[[STAGE]]
 // CHECK: warp.async_wait {pending = 0 : i32}
 // CHECK-NEXT: warp.barrier
 // CHECK-NEXT: warp.dealloc %[[RING]]
