@@ -16,5 +16,7 @@ void attachAttendAdjoint(mlir::MLIRContext &context);
 void attachSequenceAdjoints(mlir::MLIRContext &context);
 /// attn.shift, merge_units. (MergeAdjoints.cpp)
 void attachMergeAdjoints(mlir::MLIRContext &context);
+/// attn.head_conv, linear, mean_heads. (HeadAdjoints.cpp)
+void attachHeadAdjoints(mlir::MLIRContext &context);
 
 } // namespace weft

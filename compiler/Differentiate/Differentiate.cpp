@@ -94,7 +94,8 @@ LogicalResult ProgramDifferentiation::addAdjoints(Gradients &gradients) {
     auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
     if (!differentiable) {
       auto error = op.emitOpError() << "has no derivative";
-      if (isa<attn::AttendBackwardOp, attn::ConvolveTapsGradOp, attn::SpreadOp>(op))
+      if (isa<attn::AttendBackwardOp, attn::ConvolveTapsGradOp, attn::HeadConvWeightGradOp, attn::LinearWeightGradOp,
+              attn::SpreadOp>(op))
         error.attachNote() << "gradients of gradients are not supported: differentiate the program itself once";
       return failure();
     }
@@ -225,6 +226,7 @@ struct DifferentiatePass : PassWrapper<DifferentiatePass, OperationPass<ModuleOp
       attachAttendAdjoint(*context);
       attachSequenceAdjoints(*context);
       attachMergeAdjoints(*context);
+      attachHeadAdjoints(*context);
     });
   }
   void runOnOperation() final {

@@ -3,7 +3,8 @@
 libraries.
 
     @weft.program                 a mechanism over whole tensors: f(q, k, v); made of weft.softmax, weft.mean,
-                                  weft.toeplitz, weft.diag, weft.rope, weft.rms_norm and functions of elements
+                                  weft.toeplitz, weft.diag, weft.rope, weft.rms_norm, weft.head_conv, weft.linear
+                                  and functions of elements
     weft.causal(), weft.window(left, right), ...   patterns: which pairs attend; & | ~ combine them; weft.patterns lists
                                   them, weft.draw(pattern, path) draws them
     weft.attention                attend, sema: mechanisms as one call each
@@ -75,6 +76,9 @@ if TYPE_CHECKING:
     from weft.programs.merging import merge_loss as merge_loss
     from weft.programs.merging import merge_units as merge_units
     from weft.programs.merging import shift as shift
+    from weft.programs.heads import head_conv as head_conv
+    from weft.programs.heads import linear as linear
+    from weft.programs.heads import mean_heads as mean_heads
     from weft.programs.mixers import diag as diag
     from weft.programs.mixers import domain as domain
     from weft.programs.mixers import mean as mean
@@ -115,12 +119,15 @@ _NAMES = {
     "full": "weft.patterns",
     "gelu": "weft.programs.elementwise",
     "global_tokens": "weft.patterns",
+    "head_conv": "weft.programs.heads",
     "jit": "weft.compiler.jit",
+    "linear": "weft.programs.heads",
     "load": "weft.runtime.library",
     "log": "weft.programs.elementwise",
     "mask": "weft.patterns",
     "maximum": "weft.programs.elementwise",
     "mean": "weft.programs.mixers",
+    "mean_heads": "weft.programs.heads",
     "merge_decide": "weft.programs.merging",
     "merge_loss": "weft.programs.merging",
     "merge_units": "weft.programs.merging",
@@ -191,12 +198,15 @@ __all__ = [
     "full",
     "gelu",
     "global_tokens",
+    "head_conv",
     "jit",
+    "linear",
     "load",
     "log",
     "mask",
     "maximum",
     "mean",
+    "mean_heads",
     "merge_decide",
     "merge_loss",
     "merge_units",

@@ -11,6 +11,7 @@
 #include "compiler/Conversion/AttnToTile/AttnToTile.h"
 #include "compiler/Conversion/AttnToTile/AttendBackward.h"
 #include "compiler/Conversion/AttnToTile/AttendForward.h"
+#include "compiler/Conversion/AttnToTile/ElementTile.h"
 #include "compiler/Conversion/AttnToTile/Expansion.h"
 #include "compiler/Conversion/AttnToTile/Lowerings.h"
 #include "compiler/Conversion/AttnToTile/WideValues.h"
@@ -42,10 +43,18 @@ private:
   LogicalResult store(Value value, Operation *anchor);
   /// Sees to it that a tile of `value` can be had in a kernel at `anchor`: stored, or row-local on what can be had.
   LogicalResult makePullable(Value value, Operation *anchor);
+  /// Sees to it that any element of `value` can be had in a kernel at `anchor`: stored, or computed from elements.
+  LogicalResult makeElementwise(Value value, Operation *anchor);
+  /// A product with a weight: its source is computed element by element on the way.
+  template <typename Op>
+  LogicalResult lowerProduct(Op op, LogicalResult (*lowering)(Op, ArrayRef<Value>, StoredValues &));
+  template <typename Op> LogicalResult lowerWeightGrad(Op op, LogicalResult (*lowering)(Op, StoredValues &));
   LogicalResult storeCaptured(Operation *op, Operation *anchor);
   /// The results of `anchor` and what is computed from them row by row that others need; sees to it that all they take
   /// can be had. `channelsSplit` where each program has a part of the results' channels alone.
   FailureOr<SmallVector<Value>> joinRowLocalUsers(Operation *anchor, ValueRange results, bool channelsSplit = false);
+  /// The same of maps of the result of a product.
+  FailureOr<SmallVector<Value>> joinMaps(Operation *anchor);
 
   func::FuncOp program;
   StoredValues stored;
@@ -97,6 +106,8 @@ LogicalResult ProgramLowering::store(Value value, Operation *anchor) {
     lowerRows(anchor, value, stored);
     return success();
   }
+  if (auto mean = dyn_cast<attn::MeanHeadsOp>(op))
+    return failed(makeElementwise(mean.getSource(), anchor)) ? failure() : lowerMeanHeads(mean, stored);
   auto map = dyn_cast<attn::MapOp>(op);
   if (!map)
     return op->emitOpError() << "has no kernel of its own";
@@ -147,6 +158,90 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinRowLocalUsers(Operation *anch
     if (llvm::any_of(value.getUsers(), [&](Operation *user) { return !llvm::is_contained(joined, user); }))
       roots.push_back(value);
   return roots;
+}
+
+LogicalResult ProgramLowering::makeElementwise(Value value, Operation *anchor) {
+  Operation *op = value.getDefiningOp();
+  if (stored.count(value))
+    return success();
+  if (!isElementwise(op))
+    return store(value, anchor);
+  if (failed(storeCaptured(op, anchor)))
+    return failure();
+  for (Value operand : op->getOperands())
+    if (failed(makeElementwise(operand, anchor)))
+      return failure();
+  return success();
+}
+
+/// Whether an op computes what it reads element by element, and so needs no map of stored values stored.
+static bool pullsElements(Operation *op) {
+  return isa<attn::MapOp, attn::HeadConvOp, attn::LinearOp, attn::HeadConvWeightGradOp, attn::LinearWeightGradOp>(op);
+}
+
+FailureOr<SmallVector<Value>> ProgramLowering::joinMaps(Operation *anchor) {
+  llvm::SetVector<Value> inside;
+  inside.insert(anchor->getResult(0));
+  ArrayRef<StringAttr> shape = cast<attn::WholeTensorType>(anchor->getResult(0).getType()).getDims();
+  std::function<bool(Value)> known = [&](Value value) {
+    if (inside.contains(value) || stored.count(value))
+      return true;
+    Operation *op = value.getDefiningOp();
+    return isElementwise(op) && llvm::all_of(op->getOperands(), known);
+  };
+  llvm::SetVector<Operation *> joined;
+  joined.insert(anchor);
+  for (Operation *op = anchor->getNextNode(); op; op = op->getNextNode()) {
+    auto map = dyn_cast<attn::MapOp>(op);
+    if (!map || cast<attn::WholeTensorType>(map.getResult(0).getType()).getDims() != shape)
+      continue;
+    if (llvm::any_of(map.getInputs(), [&](Value v) { return inside.contains(v); }) &&
+        llvm::all_of(map.getInputs(), known)) {
+      joined.insert(map);
+      inside.insert(map.getResults().begin(), map.getResults().end());
+    }
+  }
+  auto readOutside = [&](Value value) {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) { return !joined.contains(user); });
+  };
+  // A map of what is stored anyway, for those who compute it as well: left to them.
+  for (Operation *op : llvm::reverse(llvm::to_vector(llvm::drop_begin(joined)))) {
+    bool needed = llvm::any_of(op->getOperands(), [&](Value v) { return inside.contains(v) && !readOutside(v); });
+    if (needed || !llvm::all_of(op->getUsers(), pullsElements))
+      continue;
+    joined.remove(op);
+    for (Value result : op->getResults())
+      inside.remove(result);
+  }
+  for (Operation *op : llvm::drop_begin(joined)) {
+    if (failed(storeCaptured(op, anchor)))
+      return failure();
+    for (Value operand : op->getOperands())
+      if (!inside.contains(operand) && failed(makeElementwise(operand, anchor)))
+        return failure();
+  }
+  SmallVector<Value> roots;
+  for (Value value : inside)
+    if (readOutside(value))
+      roots.push_back(value);
+  return roots;
+}
+
+template <typename Op>
+LogicalResult ProgramLowering::lowerProduct(Op op, LogicalResult (*lowering)(Op, ArrayRef<Value>, StoredValues &)) {
+  for (Value operand : op->getOperands())
+    if (failed(operand == op.getSource() ? makeElementwise(operand, op) : store(operand, op)))
+      return failure();
+  FailureOr<SmallVector<Value>> roots = joinMaps(op);
+  return failed(roots) ? failure() : lowering(op, *roots, stored);
+}
+
+template <typename Op>
+LogicalResult ProgramLowering::lowerWeightGrad(Op op, LogicalResult (*lowering)(Op, StoredValues &)) {
+  for (Value operand : op->getOperands())
+    if (failed(makeElementwise(operand, op)))
+      return failure();
+  return lowering(op, stored);
 }
 
 LogicalResult ProgramLowering::lower(attn::AttendOp op) {
@@ -232,6 +327,14 @@ LogicalResult ProgramLowering::lower(Operation *op) {
     bool isLong = isLongConvolution(taps, wholeType(taps.getResult()));
     return isLong ? lowerLongTapsGrad(taps, stored) : lowerTapsGrad(taps, stored);
   }
+  if (auto conv = dyn_cast<attn::HeadConvOp>(op))
+    return lowerProduct(conv, lowerHeadConv);
+  if (auto linear = dyn_cast<attn::LinearOp>(op))
+    return lowerProduct(linear, lowerLinear);
+  if (auto grad = dyn_cast<attn::HeadConvWeightGradOp>(op))
+    return lowerWeightGrad(grad, lowerHeadConvWeightGrad);
+  if (auto grad = dyn_cast<attn::LinearWeightGradOp>(op))
+    return lowerWeightGrad(grad, lowerLinearWeightGrad);
   return success(); // (Maps wait until someone needs them.)
 }
 

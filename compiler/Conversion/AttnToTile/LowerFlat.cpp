@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Kernels over tensors of any shape, element by element in row-major order.
-#include "compiler/Conversion/AttnToTile/Lowerings.h"
+#include "compiler/Conversion/AttnToTile/ElementTile.h"
 #include "compiler/Conversion/AttnToTile/ScalarRegion.h"
 
 using namespace mlir;
@@ -57,6 +57,30 @@ LogicalResult lowerFlatMap(attn::MapOp op, StoredValues &stored) {
   auto launched = frame.finish({{"cdiv(" + total + ", " + std::to_string(block) + ")", "1", "1"}, 4, 1});
   for (auto [result, value] : llvm::zip(op.getResults(), launched))
     stored[result] = value;
+  return success();
+}
+
+LogicalResult lowerMeanHeads(attn::MeanHeadsOp op, StoredValues &stored) {
+  KernelFrame frame(op, "mean_heads");
+  TileBuilder &b = frame.b;
+  constexpr int64_t block = 512;
+  auto shape = wholeType(op.getResult());
+  Value rest = b.add(b.mul(b.programId(tile::Axis::X), b.i32(block)), b.range(block)), count = b.i32(1);
+  for (StringAttr dim : shape.getDims())
+    count = b.mul(count, frame.size(dim.getValue()));
+  Place place{SmallVector<AxisIndex>(shape.getRank()), {block}, b.less(rest, count)};
+  for (int64_t axis = shape.getRank() - 1; axis >= 0; --axis) {
+    Value size = frame.size(shape.dim(axis));
+    place.axes[axis].offsets = axis == 0 ? rest : b.rem(rest, size);
+    rest = axis == 0 ? rest : b.div(rest, size);
+  }
+  ElementPuller puller(frame, stored);
+  puller.makeOutputs(op->getResults());
+  puller.storeAt(op->getResults(), place);
+  std::string total = "1";
+  for (StringAttr dim : shape.getDims())
+    total += " * (" + dim.getValue().str() + ")";
+  stored[op.getResult()] = frame.finish({{"cdiv(" + total + ", " + std::to_string(block) + ")", "1", "1"}, 4, 1})[0];
   return success();
 }
 

@@ -35,4 +35,14 @@ mlir::LogicalResult lowerMergeUnits(attn::MergeUnitsOp op, StoredValues &stored)
 mlir::LogicalResult lowerLongConvolve(attn::ConvolveOp op, StoredValues &stored);
 mlir::LogicalResult lowerLongTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &stored);
 
+/// A product with a weight (LowerHeadConv.cpp, LowerLinear.cpp): stores `roots`, its result or what is computed from it
+/// element by element. Its source is pulled element by element.
+mlir::LogicalResult lowerHeadConv(attn::HeadConvOp op, llvm::ArrayRef<mlir::Value> roots, StoredValues &stored);
+mlir::LogicalResult lowerLinear(attn::LinearOp op, llvm::ArrayRef<mlir::Value> roots, StoredValues &stored);
+/// The gradients of their weights; both operands are pulled element by element.
+mlir::LogicalResult lowerHeadConvWeightGrad(attn::HeadConvWeightGradOp op, StoredValues &stored);
+mlir::LogicalResult lowerLinearWeightGrad(attn::LinearWeightGradOp op, StoredValues &stored);
+/// Stores means over heads, by a kernel over elements.
+mlir::LogicalResult lowerMeanHeads(attn::MeanHeadsOp op, StoredValues &stored);
+
 } // namespace weft

@@ -3,6 +3,8 @@
 
 weft.attention.attend(q, k, v, pattern)   softmax attention, with bias, sink, score_mod, packed sequences
 weft.attention.gau(u, v, g, kappa_q, mu_q, kappa_k, mu_k)   the gated attention unit
+weft.attention.sas(q, k, v, q_expand, k_expand, v_expand, kernel=3)   attention over heads made of those given
+weft.attention.peaa(y, weight, bias, heads)   its output projection
 weft.attention.sema(q, k, v, lepe_weight, window=64)   window attention + mean + LePE
 weft.attention.sfa(q, k, v, q_gain, k_gain)   causal attention to runs of tokens merged by what they say
 """
@@ -11,7 +13,8 @@ from __future__ import annotations
 
 from weft.attention.attend import attend
 from weft.attention.gau import gau
+from weft.attention.sas import peaa, sas
 from weft.attention.sema import sema
 from weft.attention.sfa import sfa
 
-__all__ = ["attend", "gau", "sema", "sfa"]
+__all__ = ["attend", "gau", "peaa", "sas", "sema", "sfa"]

@@ -1,0 +1,51 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// See Products.h.
+#include "compiler/Conversion/AttnToTile/Products.h"
+
+using namespace mlir;
+
+namespace weft {
+
+Type factorType(Value one, Value other) {
+  Type a = wholeType(one).getElementType(), b = wholeType(other).getElementType();
+  return a.getIntOrFloatBitWidth() < b.getIntOrFloatBitWidth() ? a : b;
+}
+
+Sums zeroSums(TileBuilder &b, ArrayRef<Chunk> rows, ArrayRef<Chunk> columns) {
+  Sums sums;
+  for (const Chunk &row : rows)
+    for (const Chunk &column : columns)
+      sums.push_back(b.zeros({row.width, column.width}));
+  return sums;
+}
+
+Sums addProducts(TileBuilder &b, ValueRange sums, ArrayRef<Value> lefts, ArrayRef<Value> rights) {
+  Sums next;
+  for (Value left : lefts)
+    for (Value right : rights)
+      next.push_back(b.dot(left, right, sums[next.size()], factorPrecision));
+  return next;
+}
+
+Value below(TileBuilder &b, Value index, Value size, bool whole) { return whole ? Value() : b.less(index, size); }
+
+std::string partsOf(StringRef tiles, int64_t elements) {
+  int64_t most = 64;
+  while (most > 4 && most * elements > (int64_t(1) << 19))
+    most /= 2;
+  return "max(1, min(" + std::to_string(most) + ", " + tiles.str() + "))";
+}
+
+LogicalResult addParts(Operation *op, Value parts, StoredValues &stored) {
+  Value result = op->getResult(0);
+  OpBuilder builder(op);
+  auto sum = attn::SumOp::create(builder, op->getLoc(), result.getType(), parts);
+  stored[parts] = parts;
+  LogicalResult lowered = lowerSum(sum, stored);
+  stored[result] = stored[sum.getResult()];
+  stored.erase(sum.getResult());
+  sum.erase();
+  return lowered;
+}
+
+} // namespace weft

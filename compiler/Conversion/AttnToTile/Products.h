@@ -1,0 +1,32 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// What the kernels of products with weights (LowerLinear.cpp, LowerHeadConv.cpp) share.
+#pragma once
+
+#include "compiler/Conversion/AttnToTile/ElementTile.h"
+
+namespace weft {
+
+/// The type in which a product multiplies: the narrower of its operands' element types.
+mlir::Type factorType(mlir::Value one, mlir::Value other);
+/// How it multiplies: f32 with f32's accuracy.
+inline constexpr tile::Precision factorPrecision = tile::Precision::TF32x3;
+
+/// Accumulators of one product, a tile for each pair of chunks, row by row.
+using Sums = llvm::SmallVector<mlir::Value>;
+
+/// Zeros for every pair of chunks.
+Sums zeroSums(TileBuilder &b, llvm::ArrayRef<Chunk> rows, llvm::ArrayRef<Chunk> columns);
+/// `sums` with the products of `lefts` [rows, K] and `rights` [K, columns] added.
+Sums addProducts(TileBuilder &b, mlir::ValueRange sums, llvm::ArrayRef<mlir::Value> lefts,
+                 llvm::ArrayRef<mlir::Value> rights);
+
+/// index < size along an axis: null where the chunk ends there anyway (`whole` of them exist).
+mlir::Value below(TileBuilder &b, mlir::Value index, mlir::Value size, bool whole);
+
+/// At most so many partial sums of a weight's gradient, as an expression: `tiles` of work there are, and each partial
+/// sum has `elements`.
+std::string partsOf(llvm::StringRef tiles, int64_t elements);
+/// Stores the gradient of `op`'s weight: partial sums [parts, ...] added as any sum is, in the order of the parts.
+mlir::LogicalResult addParts(mlir::Operation *op, mlir::Value parts, StoredValues &stored);
+
+} // namespace weft

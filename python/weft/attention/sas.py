@@ -1,0 +1,140 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""weft.attention.sas and peaa: attention over more, wider heads that small convolutions and linear maps make of those
+given, and the output projection that goes with it."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from typing import Any
+
+import weft
+from weft.programs.program import program
+
+CONVOLUTIONS = ("conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias")
+PERCEPTRON = ("linear1.weight", "linear1.bias", "linear2.weight", "linear2.bias")
+
+
+def sas(
+    q: Any,
+    k: Any,
+    v: Any,
+    q_expand: Mapping[str, Any],
+    k_expand: Mapping[str, Any],
+    v_expand: Mapping[str, Any],
+    *,
+    kernel: int,
+    causal: bool = True,
+    scale: float | None = None,
+) -> Any:
+    """Simulated attention score: softmax attention over Ĥ heads of D̂ channels that are made of the heads of q, k and v;
+    gives [B, Ĥ, N, D].
+
+    ``*_expand``  the weights of one operand's expansion, torch.nn.Conv1d's and torch.nn.Linear's: conv1.weight
+                  [Ĥ, H, kernel], conv1.bias [Ĥ], conv2.weight [Ĥ, Ĥ, kernel], conv2.bias [Ĥ]; for q and k, unless D̂ is
+                  to be D, linear1.weight [D̂, D], linear1.bias [D̂], linear2.weight [D̂, D̂], linear2.bias [D̂] too
+    ``kernel``    taps of the convolutions along the channels of a head, odd; 1 mixes heads alone
+    ``scale``     of the scores, 1/sqrt(D̂) unless given
+
+    k and v may have fewer heads than q, and may expand to fewer: each then serves a group of query heads.
+    """
+    if kernel < 1 or kernel % 2 == 0:
+        raise ValueError(f"expected an odd kernel of at least 1, but got {kernel}")
+    expansions = [
+        _weights(name, weights, x, kernel, perceptron=name != "v_expand")
+        for name, weights, x in (("q_expand", q_expand, q), ("k_expand", k_expand, k), ("v_expand", v_expand, v))
+    ]
+    widths = [w["linear2.weight"].shape[0] if "linear2.weight" in w else q.shape[3] for w in expansions[:2]]
+    if int(widths[0]) != int(widths[1]):
+        raise ValueError(f"expected q_expand and k_expand to one head size, but got {widths[0]} and {widths[1]}")
+    return _sas(q, k, v, *expansions, causal=causal, scale=scale)
+
+
+@program
+def _sas(q: Any, k: Any, v: Any, q_expand: Any, k_expand: Any, v_expand: Any, *, causal: bool, scale: Any) -> Any:
+    q, k, v = expand(q, q_expand), expand(k, k_expand), expand(v, v_expand)
+    return weft.softmax(q, k, weft.causal() if causal else None, scale=scale) @ v
+
+
+@program
+def expand(x: Any, w: Mapping[str, Any]) -> Any:
+    """The expansion of one operand: a residual network of two convolutions over its heads, then one of two linear maps
+    over its channels, where ``w`` has them."""
+    x1 = weft.head_conv(x, w["conv1.weight"], w["conv1.bias"])
+    x2 = weft.head_conv(weft.relu(x1), w["conv2.weight"], w["conv2.bias"]) + x1
+    if "linear1.weight" not in w:
+        return x2
+    x3 = weft.linear(x2, w["linear1.weight"], w["linear1.bias"])
+    return weft.linear(weft.relu(x3), w["linear2.weight"], w["linear2.bias"]) + x3
+
+
+def peaa(y: Any, weight: Any, bias: Any, heads: int) -> Any:
+    """Parameter-efficient attention aggregation of y [B, Ĥ, N, D]: the mean over the Ĥ/heads groups of the linear map
+    of each group's heads side by side; gives [B, N, out].
+
+    ``weight``  [out, heads·D] and ``bias`` [out] (or None), torch.nn.Linear's
+    """
+    if len(y.shape) != 4:
+        raise ValueError(f"expected y [B, H, N, D], but got {list(y.shape)}")
+    if heads < 1 or int(y.shape[1]) % heads:
+        raise ValueError(f"expected heads to divide the {y.shape[1]} heads of y, but got {heads}")
+    row = heads * int(y.shape[3])
+    if len(weight.shape) != 2 or int(weight.shape[1]) != row:
+        raise ValueError(f"expected weight [out, heads*D] = [out, {row}], but got {list(weight.shape)}")
+    if bias is not None and (len(bias.shape) != 1 or int(bias.shape[0]) != int(weight.shape[0])):
+        raise ValueError(f"expected bias [out] = [{weight.shape[0]}], but got {list(bias.shape)}")
+    return _peaa(y, weight, bias, heads=heads)
+
+
+@program
+def _peaa(y: Any, weight: Any, bias: Any, *, heads: int) -> Any:
+    return weft.mean_heads(weft.linear(y, weight, bias, heads=heads))
+
+
+def _weights(name: str, given: Mapping[str, Any], x: Any, kernel: int, perceptron: bool) -> dict[str, Any]:
+    """The weights in order; an error names a key that is missing, not known, or not of the shape it should have."""
+    if len(x.shape) != 4:
+        raise ValueError(f"expected {name[0]} [B, H, N, D], but got {list(x.shape)}")
+    if not isinstance(given, Mapping):
+        raise TypeError(f"expected {name} to be a dict of tensors, but got '{type(given).__name__}'")
+    wide = perceptron and any(key in given for key in PERCEPTRON)
+    wanted = CONVOLUTIONS + (PERCEPTRON if wide else ())
+    for key in wanted:
+        if given.get(key) is None:
+            raise ValueError(f"expected {name} to have '{key}', but it has {', '.join(map(repr, given)) or 'nothing'}")
+    for key in given:
+        if key not in wanted:
+            raise ValueError(f"expected {name} to have {', '.join(wanted)} only, but it has '{key}'")
+    shapes = _shapes(given, int(x.shape[1]), int(x.shape[3]), kernel)
+    for key in wanted:
+        shape, found = shapes[key], [int(size) for size in given[key].shape]
+        if found != shape:
+            raise ValueError(f"expected {name}['{key}'] of shape {shape}, but got {found}")
+    return {key: given[key] for key in wanted}
+
+
+def _shapes(given: Mapping[str, Any], heads: int, channels: int, kernel: int) -> dict[str, list[int]]:
+    """What shapes weights have. Those of Ĥ and D̂ are what most of the weights say."""
+
+    def usual(*sizes: tuple[str, int]) -> int:
+        found = [int(given[key].shape[axis]) for key, axis in sizes if axis < len(given[key].shape)]
+        return statistics.mode(found) if found else 0
+
+    many = usual(("conv1.weight", 0), ("conv1.bias", 0), ("conv2.weight", 0), ("conv2.weight", 1), ("conv2.bias", 0))
+    shapes = {
+        "conv1.weight": [many, heads, kernel],
+        "conv1.bias": [many],
+        "conv2.weight": [many, many, kernel],
+        "conv2.bias": [many],
+    }
+    if "linear1.weight" not in given:
+        return shapes
+    wide = usual(
+        ("linear1.weight", 0), ("linear1.bias", 0), ("linear2.weight", 0), ("linear2.weight", 1), ("linear2.bias", 0)
+    )
+    return shapes | {
+        "linear1.weight": [wide, channels],
+        "linear1.bias": [wide],
+        "linear2.weight": [wide, wide],
+        "linear2.bias": [wide],
+    }

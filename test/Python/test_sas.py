@@ -1,0 +1,283 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""SAS and PEAA end to end, and the ops they are made of: results and all gradients against float64, by the accuracy
+rule; the reference itself against PyTorch's own layers."""
+
+import functools
+import math
+
+import pytest
+import torch
+import weft
+from weft.testing import drawn, judge, sas
+from weft.testing.sas import drawn_weights, expansion_shapes, with_dicts
+
+DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
+TYPES = ["f16", pytest.param("bf16", marks=pytest.mark.slow), pytest.param("f32", marks=pytest.mark.slow)]
+OPERANDS = ("q", "k", "v")
+
+
+def inputs(randn, *, tokens, head=32, wide=48, heads=2, many=6, kv_heads=None, kv_many=None, kernel=3, batch=1):
+    """q, k, v, and their weights by names such as "q conv1.weight"."""
+    kv_heads, kv_many = kv_heads or heads, kv_many or many
+    tensors = {name: randn(batch, heads if name == "q" else kv_heads, tokens, head) for name in OPERANDS}
+    for name in OPERANDS:
+        sizes = (heads, many) if name == "q" else (kv_heads, kv_many)
+        shapes = expansion_shapes(*sizes, head, wide if name != "v" else None, kernel)
+        tensors |= {f"{name} {key}": x for key, x in drawn_weights(randn, shapes).items()}
+    return tensors
+
+
+def check(seed, held, dtype, causal=True, **sizes):
+    generator = torch.Generator().manual_seed(seed)
+    draw = functools.partial(inputs, **sizes)
+    names = list(drawn(draw, dtype, generator))
+    options = {"causal": causal}
+    mine = functools.partial(weft.attention.sas, kernel=sizes.get("kernel", 3), **options)
+    held(
+        "SAS",
+        lambda: judge(
+            with_dicts(mine, names),
+            with_dicts(functools.partial(sas.sas, **options), names),
+            drawn(draw, dtype, generator),
+            generator=generator,
+            products_as_given=False,
+        ),
+    )
+
+
+CASES = {
+    "kernel 1": {"tokens": 63, "kernel": 1},
+    "kernel 3": {"tokens": 65},
+    "kernel 5": {"tokens": 40, "kernel": 5},
+    "kernel 7": {"tokens": 24, "kernel": 7, "batch": 2},
+    "grouped heads": {"tokens": 48, "heads": 4, "many": 12, "kv_heads": 2, "kv_many": 6},
+    "one key head": {"tokens": 48, "heads": 4, "many": 12, "kv_heads": 1, "kv_many": 3},
+    "fewer key heads, as many made": {"tokens": 33, "heads": 2, "many": 6, "kv_heads": 1},
+    "one token": {"tokens": 1},
+    "two tokens, width kept": {"tokens": 2, "wide": None},
+    "not causal": {"tokens": 40, "causal": False},
+    "the paper's sizes": {"tokens": 20, "heads": 12, "many": 36, "head": 64, "wide": 96},
+}
+LARGE = {
+    "113 tokens": {"tokens": 113, "heads": 4, "many": 12},
+    "the paper's sizes, kernel 5": {"tokens": 65, "heads": 12, "many": 36, "head": 64, "wide": 96, "kernel": 5},
+    "the larger model's": {"tokens": 33, "heads": 16, "many": 48, "head": 64, "wide": 96, "kernel": 7},
+    "one head": {"tokens": 63, "heads": 1, "many": 3, "kernel": 1},
+}
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", CASES)
+def test_sas(name, dtype, seed, held):
+    check(seed, held, DTYPES[dtype], **CASES[name])
+
+
+def test_sas_in_float32(seed, held):
+    check(seed, held, torch.float32, tokens=17, heads=2, many=4, head=16, wide=24)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", LARGE)
+def test_sas_larger(name, dtype, seed, held):
+    check(seed, held, DTYPES[dtype], **LARGE[name])
+
+
+# ---- PEAA
+
+
+def aggregation(randn, *, tokens, groups, heads=2, head=32, out=40, batch=1, bias=True):
+    tensors = {
+        "y": randn(batch, groups * heads, tokens, head),
+        "weight": randn(out, heads * head) / math.sqrt(heads * head),
+    }
+    return tensors | ({"bias": randn(out)} if bias else {})
+
+
+def check_peaa(seed, held, dtype, heads=2, **sizes):
+    generator = torch.Generator().manual_seed(seed)
+    draw = functools.partial(aggregation, heads=heads, **sizes)
+
+    def formula(y, weight, bias=None, form=None):
+        return sas.peaa(y, weight, bias, heads)
+
+    def program(y, weight, bias=None):
+        return weft.attention.peaa(y, weight, bias, heads)
+
+    held(
+        "PEAA",
+        lambda: judge(program, formula, drawn(draw, dtype, generator), generator=generator, products_as_given=False),
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("groups", [1, 2, 3, 4])
+def test_peaa(groups, dtype, seed, held):
+    """The weight is [40, 64], and so neither square nor transposed."""
+    check_peaa(seed, held, DTYPES[dtype], tokens=70, groups=groups, bias=groups != 2)
+
+
+def test_peaa_square_and_large(seed, held):
+    check_peaa(seed, held, torch.float16, tokens=33, groups=3, heads=12, head=64, out=768)
+
+
+# ---- The ops alone
+
+
+@weft.program
+def convolved(x, weight, bias):
+    return weft.head_conv(x, weight, bias)
+
+
+@weft.program
+def mapped(x, weight, bias):
+    return weft.linear(x, weight, bias)
+
+
+def check_op(seed, held, program, formula, dtype, draw):
+    generator = torch.Generator().manual_seed(seed)
+    held(
+        program.__name__,
+        lambda: judge(
+            program,
+            lambda *tensors, form: formula(*tensors),
+            drawn(draw, dtype, generator),
+            generator=generator,
+            products_as_given=False,
+        ),
+    )
+
+
+def layer(randn, *, x, weight):
+    return {"x": randn(*x), "weight": randn(*weight) / math.sqrt(math.prod(weight[1:])), "bias": randn(weight[0])}
+
+
+@pytest.mark.parametrize(
+    "x, weight",
+    [
+        ((2, 3, 5, 16), (7, 3, 3)),
+        ((1, 1, 9, 32), (1, 1, 1)),
+        ((1, 20, 3, 80), (5, 20, 5)),
+        ((1, 5, 4, 72), (70, 5, 3)),
+        ((1, 4, 1, 8), (4, 4, 7)),
+    ],
+    ids=str,
+)
+def test_head_conv(x, weight, seed, held):
+    draw = functools.partial(layer, x=x, weight=weight)
+    check_op(seed, held, convolved, sas.head_conv, torch.float16, draw)
+
+
+@pytest.mark.parametrize(
+    "x, weight",
+    [
+        ((2, 3, 67, 64), (96, 64)),
+        ((3, 40, 16), (5, 16)),
+        ((100, 24), (130, 24)),
+        ((2, 1, 2, 3, 300), (20, 300)),
+    ],
+    ids=str,
+)
+def test_linear(x, weight, seed, held):
+    draw = functools.partial(layer, x=x, weight=weight)
+    check_op(seed, held, mapped, sas.linear, torch.float16, draw)
+
+
+# ---- The reference
+
+
+def test_the_reference_is_pytorchs_layers(seed):
+    generator = torch.Generator().manual_seed(seed)
+
+    def randn(*shape):
+        return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+    for kernel in (1, 3, 5, 7):
+        x, w = randn(2, 4, 9, 16), drawn_weights(randn, expansion_shapes(4, 12, 16, 24, kernel))
+        flat = x.transpose(1, 2).flatten(0, 1)  # [B·N, H, D]
+        x1 = torch.nn.functional.conv1d(flat, w["conv1.weight"], w["conv1.bias"], padding=kernel // 2)
+        x2 = torch.nn.functional.conv1d(x1.relu(), w["conv2.weight"], w["conv2.bias"], padding=kernel // 2) + x1
+        x3 = torch.nn.functional.linear(x2, w["linear1.weight"], w["linear1.bias"])
+        x4 = torch.nn.functional.linear(x3.relu(), w["linear2.weight"], w["linear2.bias"]) + x3
+        expected = x4.unflatten(0, (2, 9)).transpose(1, 2)
+        torch.testing.assert_close(sas.expand(x, w), expected, rtol=1e-10, atol=1e-10)
+    y, weight, bias = randn(2, 6, 5, 16), randn(20, 32), randn(20)
+    groups = y.transpose(1, 2).reshape(2, 5, 3, 32)
+    expected = torch.nn.functional.linear(groups, weight, bias).mean(2)
+    torch.testing.assert_close(sas.peaa(y, weight, bias, 2), expected, rtol=1e-10, atol=1e-10)
+
+
+# ---- What cannot be taken
+
+
+def given(seed, **sizes):
+    generator = torch.Generator().manual_seed(seed)
+    tensors = drawn(functools.partial(inputs, tokens=8, **sizes), torch.float32, generator)
+    named = {}
+    with_dicts(lambda *arguments: named.update(zip(("q", "k", "v", *NAMES), arguments, strict=True)), list(tensors))(
+        *tensors.values()
+    )
+    return named
+
+
+NAMES = ("q_expand", "k_expand", "v_expand")
+
+
+def test_every_weight_is_named_when_it_is_missing_or_wrong(seed):
+    for name in NAMES:
+        for key in given(seed)[name]:
+            arguments = given(seed)
+            del arguments[name][key]
+            if not (key.startswith("linear") and name == "v_expand"):
+                with pytest.raises(ValueError, match=f"expected {name} to have '{key}'"):
+                    weft.attention.sas(**arguments, kernel=3)
+            arguments = given(seed)
+            arguments[name][key] = arguments[name][key][:-1]
+            with pytest.raises(ValueError, match=f"expected {name}\\['{key}'\\] of shape .* but got"):
+                weft.attention.sas(**arguments, kernel=3)
+        arguments = given(seed)
+        arguments[name]["linear3.weight"] = arguments[name]["conv1.weight"]
+        with pytest.raises(ValueError, match=f"expected {name} to have .* only, but it has 'linear3.weight'"):
+            weft.attention.sas(**arguments, kernel=3)
+
+
+def test_what_else_is_wrong(seed):
+    arguments = given(seed)
+    with pytest.raises(ValueError, match="odd kernel of at least 1, but got 4"):
+        weft.attention.sas(**arguments, kernel=4)
+    with pytest.raises(ValueError, match=r"q_expand\['conv1.weight'\] of shape \[6, 2, 5\], but got \[6, 2, 3\]"):
+        weft.attention.sas(**arguments, kernel=5)
+    narrow = given(seed, wide=None)
+    with pytest.raises(ValueError, match="q_expand and k_expand to one head size, but got 48 and 32"):
+        weft.attention.sas(**arguments | {"k_expand": narrow["k_expand"]}, kernel=3)
+    y, weight = torch.zeros(1, 6, 4, 16), torch.zeros(20, 32)
+    with pytest.raises(ValueError, match="expected heads to divide the 6 heads of y, but got 4"):
+        weft.attention.peaa(y, weight, None, 4)
+    with pytest.raises(ValueError, match=r"expected weight \[out, heads\*D\] = \[out, 48\], but got \[20, 32\]"):
+        weft.attention.peaa(y, weight, None, 3)
+    with pytest.raises(weft.CompilationError, match="weight of the operand's type fp16, or fp32, but got bf16"):
+        mapped(torch.zeros(3, 16).half(), torch.zeros(4, 16).bfloat16(), torch.zeros(4).half())
+
+
+def test_finite_differences(seed):
+    """fp32: directional derivatives of every input agree with differences of the forward alone."""
+    generator = torch.Generator().manual_seed(seed)
+    tensors = drawn(functools.partial(inputs, tokens=5, heads=2, many=4, head=16, wide=24), torch.float32, generator)
+    function = with_dicts(functools.partial(weft.attention.sas, kernel=3), list(tensors))
+    leaves = [x.requires_grad_() for x in tensors.values()]
+    out = function(*leaves)
+    d_out = torch.randn(out.shape, generator=generator)
+    gradients = torch.autograd.grad(out, leaves, d_out)
+    step = 1e-3
+    for name, x, gradient in zip(tensors, leaves, gradients, strict=True):
+        direction = torch.randn(x.shape, generator=generator)
+
+        def at(t, name=name, direction=direction):
+            moved = [y.detach() + t * direction if key == name else y.detach() for key, y in tensors.items()]
+            return (function(*moved).double() * d_out).sum()
+
+        slope = float((at(step) - at(-step)) / (2 * step))
+        found = float((gradient.double() * direction).sum())
+        # ReLU bends where it is 0, and few values are near; a slope is judged by the size of its terms.
+        size = float((gradient.double() * direction).norm()) + float(gradient.norm())
+        assert abs(found - slope) <= 2e-2 * size, (name, found, slope)
