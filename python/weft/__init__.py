@@ -72,13 +72,13 @@ if TYPE_CHECKING:
     from weft.programs.functions import rms_norm as rms_norm
     from weft.programs.functions import rope as rope
     from weft.programs.functions import sum as sum
+    from weft.programs.heads import head_conv as head_conv
+    from weft.programs.heads import linear as linear
+    from weft.programs.heads import mean_heads as mean_heads
     from weft.programs.merging import merge_decide as merge_decide
     from weft.programs.merging import merge_loss as merge_loss
     from weft.programs.merging import merge_units as merge_units
     from weft.programs.merging import shift as shift
-    from weft.programs.heads import head_conv as head_conv
-    from weft.programs.heads import linear as linear
-    from weft.programs.heads import mean_heads as mean_heads
     from weft.programs.mixers import diag as diag
     from weft.programs.mixers import domain as domain
     from weft.programs.mixers import mean as mean
