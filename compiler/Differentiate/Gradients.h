@@ -32,6 +32,8 @@ public:
   /// The element type in which a contribution to a gradient should be made: the value's own where it is an argument's
   /// only contribution, and so stored as it is; f32 where it is added to others or goes on.
   mlir::Type elementFor(mlir::Value value) const;
+  /// Whether one use alone contributes to the gradient of `value`.
+  bool isReadOnce(mlir::Value value) const { return uses.lookup(value) == 1; }
   /// Adds to the gradient of `value` a tensor whose shape broadcasts to the value's.
   void add(mlir::Value value, mlir::Value contribution);
   /// As `add`, for a tensor of a shape to which the value's broadcasts: it is summed first.

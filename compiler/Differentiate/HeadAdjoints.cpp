@@ -2,7 +2,7 @@
 // Adjoints of the ops that mix heads and channels: products with weights, and means over groups of heads.
 //
 //   %y = attn.linear %x, %w bias %b   =>   %dx = attn.linear %dy, %w {transposed}
-//                                          %dw = attn.linear_weight_grad %x, %dy      %db = attn.sum %dy
+//                                          %dw, %db = attn.linear_weight_grad %x, %dy
 #include "compiler/Differentiate/Adjoints.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -15,17 +15,37 @@ static Type contributionType(const Gradients &gradients, Value value) {
   return tensorType(value).withElement(gradients.elementFor(value));
 }
 
-/// Adds to the gradient of a product's bias the sum of its result's over all axes but `axis`.
-static void addBiasGradient(Gradients &gradients, Value bias, Value gradient, int64_t axis) {
-  if (!bias || !gradients.wants(bias))
-    return;
-  SmallVector<int64_t> away;
-  for (int64_t i = 0; i < tensorType(gradient).getRank(); ++i)
-    if (i != axis)
-      away.push_back(i);
-  ImplicitLocOpBuilder &b = gradients.b;
-  gradients.add(bias,
-                attn::SumOp::create(b, contributionType(gradients, bias), gradient, b.getDenseI64ArrayAttr(away)));
+/// The type of the gradient of a product's source. Where nothing else reads the source, it is rounded as the source is:
+/// what comes next is most often another product, which would round it.
+static Type sourceType(const Gradients &gradients, Value source) {
+  return gradients.isReadOnce(source) ? tensorType(source) : contributionType(gradients, source);
+}
+
+/// The gradient of a product's result as the factor that it becomes: in the narrower of its and the weight's types.
+static Value gradientAsFactor(Gradients &gradients, Value result, Value weight) {
+  Type own = tensorType(result).getElementType(), other = tensorType(weight).getElementType();
+  return gradients.get(result, other.getIntOrFloatBitWidth() < own.getIntOrFloatBitWidth() ? other : own);
+}
+
+/// The gradients of a product's weight and bias. `make(weight, bias)` makes the op with results of these types; the
+/// bias' may be null. `axis` is the bias' among those of the gradient.
+static void addWeightGradients(Gradients &gradients, Value weight, Value bias, Value gradient, int64_t axis,
+                               llvm::function_ref<Operation *(Type, Type)> make) {
+  bool wantsBias = bias && gradients.wants(bias);
+  Type biasType = wantsBias ? contributionType(gradients, bias) : Type();
+  if (gradients.wants(weight)) {
+    Operation *op = make(contributionType(gradients, weight), biasType);
+    gradients.add(weight, op->getResult(0));
+    if (wantsBias)
+      gradients.add(bias, op->getResult(1));
+  } else if (wantsBias) {
+    SmallVector<int64_t> away;
+    for (int64_t i = 0; i < tensorType(gradient).getRank(); ++i)
+      if (i != axis)
+        away.push_back(i);
+    ImplicitLocOpBuilder &b = gradients.b;
+    gradients.add(bias, attn::SumOp::create(b, biasType, gradient, b.getDenseI64ArrayAttr(away)));
+  }
 }
 
 namespace {
@@ -33,21 +53,21 @@ namespace {
 struct HeadConvAdjoint : DifferentiableOpInterface::ExternalModel<HeadConvAdjoint, attn::HeadConvOp> {
   LogicalResult addAdjoint(Operation *op, Gradients &gradients) const {
     auto conv = cast<attn::HeadConvOp>(op);
-    Value gradient = gradients.get(conv.getResult()), source = conv.getSource(), weight = conv.getWeight();
+    Value source = conv.getSource(), weight = conv.getWeight();
+    Value gradient = gradientAsFactor(gradients, conv.getResult(), weight);
     if (!gradient)
       return success();
     ImplicitLocOpBuilder &b = gradients.b;
     if (gradients.wants(source))
-      gradients.add(source, attn::HeadConvOp::create(b, contributionType(gradients, source), gradient,
+      gradients.add(source, attn::HeadConvOp::create(b, sourceType(gradients, source), gradient,
                                                      gradients.primal(weight), Value(), !conv.getTransposed()));
-    if (gradients.wants(weight)) {
+    addWeightGradients(gradients, weight, conv.getBias(), gradient, 1, [&](Type weightType, Type biasType) {
       // Of the transpose, x and the gradient change places.
       Value x = gradients.primal(source), g = gradient;
       if (conv.getTransposed())
         std::swap(x, g);
-      gradients.add(weight, attn::HeadConvWeightGradOp::create(b, contributionType(gradients, weight), x, g));
-    }
-    addBiasGradient(gradients, conv.getBias(), gradient, 1);
+      return attn::HeadConvWeightGradOp::create(b, weightType, biasType, x, g);
+    });
     return success();
   }
 };
@@ -55,22 +75,21 @@ struct HeadConvAdjoint : DifferentiableOpInterface::ExternalModel<HeadConvAdjoin
 struct LinearAdjoint : DifferentiableOpInterface::ExternalModel<LinearAdjoint, attn::LinearOp> {
   LogicalResult addAdjoint(Operation *op, Gradients &gradients) const {
     auto linear = cast<attn::LinearOp>(op);
-    Value gradient = gradients.get(linear.getResult()), source = linear.getSource(), weight = linear.getWeight();
+    Value source = linear.getSource(), weight = linear.getWeight();
+    Value gradient = gradientAsFactor(gradients, linear.getResult(), weight);
     if (!gradient)
       return success();
     ImplicitLocOpBuilder &b = gradients.b;
     if (gradients.wants(source))
-      gradients.add(source,
-                    attn::LinearOp::create(b, contributionType(gradients, source), gradient, gradients.primal(weight),
-                                           Value(), !linear.getTransposed(), linear.getConcatenated()));
-    if (gradients.wants(weight)) {
+      gradients.add(source, attn::LinearOp::create(b, sourceType(gradients, source), gradient, gradients.primal(weight),
+                                                   Value(), !linear.getTransposed(), linear.getConcatenated()));
+    int64_t last = tensorType(gradient).getRank() - 1;
+    addWeightGradients(gradients, weight, linear.getBias(), gradient, last, [&](Type weightType, Type biasType) {
       Value x = gradients.primal(source), g = gradient;
       if (linear.getTransposed())
         std::swap(x, g);
-      gradients.add(weight, attn::LinearWeightGradOp::create(b, contributionType(gradients, weight), x, g,
-                                                             linear.getConcatenated()));
-    }
-    addBiasGradient(gradients, linear.getBias(), gradient, tensorType(gradient).getRank() - 1);
+      return attn::LinearWeightGradOp::create(b, weightType, biasType, x, g, linear.getConcatenated());
+    });
     return success();
   }
 };

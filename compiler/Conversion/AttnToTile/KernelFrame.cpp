@@ -21,6 +21,34 @@ bool isAligned(Value tensor) {
   return last && *last * bytes % 16 == 0;
 }
 
+/// The product of an integer and sizes that are none.
+static std::string productOf(int64_t factor, ArrayRef<StringRef> sizes) {
+  std::string product = factor == 1 && !sizes.empty() ? "" : std::to_string(factor);
+  for (StringRef size : sizes)
+    product += (product.empty() ? "(" : " * (") + size.str() + ")";
+  return product;
+}
+
+/// The integers among a tensor's sizes multiplied, and the others.
+static std::pair<int64_t, SmallVector<StringRef>> factorsOf(attn::WholeTensorType type) {
+  int64_t known = 1;
+  SmallVector<StringRef> others;
+  for (int64_t axis = 0; axis < type.getRank(); ++axis)
+    if (std::optional<int64_t> size = type.staticDim(axis))
+      known *= *size;
+    else
+      others.push_back(type.dim(axis));
+  return {known, others};
+}
+
+std::string blocksOf(attn::WholeTensorType type, int64_t each) {
+  auto [known, others] = factorsOf(type);
+  if (others.empty())
+    return std::to_string(llvm::divideCeil(known, each));
+  return known % each == 0 ? productOf(known / each, others)
+                           : "cdiv(" + productOf(known, others) + ", " + std::to_string(each) + ")";
+}
+
 static func::FuncOp createKernel(Operation *anchor, StringRef name) {
   auto module = anchor->getParentOfType<ModuleOp>();
   std::string unique = name.str();

@@ -60,6 +60,9 @@ private:
 /// The type of a value of a program.
 inline attn::WholeTensorType wholeType(mlir::Value value) { return mlir::cast<attn::WholeTensorType>(value.getType()); }
 
+/// How many blocks of `each` elements hold a tensor, as an expression; an integer where all sizes are.
+std::string blocksOf(attn::WholeTensorType type, int64_t each);
+
 /// Whether a whole tensor's address and strides are multiples of 16 bytes, as far as the program says.
 bool isAligned(mlir::Value tensor);
 

@@ -51,10 +51,7 @@ LogicalResult lowerFlatMap(attn::MapOp op, StoredValues &stored) {
     Value rounded = b.cast(b.broadcast(tile, {block}), output.type.getElementType());
     b.store(b.addPtr(output.pointer, flat), rounded, inside);
   }
-  std::string total = "1";
-  for (StringAttr dim : shape.getDims())
-    total += " * (" + dim.getValue().str() + ")";
-  auto launched = frame.finish({{"cdiv(" + total + ", " + std::to_string(block) + ")", "1", "1"}, 4, 1});
+  auto launched = frame.finish({{blocksOf(shape, block), "1", "1"}, 4, 1});
   for (auto [result, value] : llvm::zip(op.getResults(), launched))
     stored[result] = value;
   return success();
@@ -77,10 +74,7 @@ LogicalResult lowerMeanHeads(attn::MeanHeadsOp op, StoredValues &stored) {
   ElementPuller puller(frame, stored);
   puller.makeOutputs(op->getResults());
   puller.storeAt(op->getResults(), place);
-  std::string total = "1";
-  for (StringAttr dim : shape.getDims())
-    total += " * (" + dim.getValue().str() + ")";
-  stored[op.getResult()] = frame.finish({{"cdiv(" + total + ", " + std::to_string(block) + ")", "1", "1"}, 4, 1})[0];
+  stored[op.getResult()] = frame.finish({{blocksOf(shape, block), "1", "1"}, 4, 1})[0];
   return success();
 }
 

@@ -169,8 +169,12 @@ LogicalResult lowerHeadConvWeightGrad(attn::HeadConvWeightGradOp op, StoredValue
 
   Value tap = taps == 1 ? Value() : b.programId(tile::Axis::Y);
   Value offset = tap ? b.sub(tap, b.i32((taps - 1) / 2)) : Value();
-  auto loop =
-      scf::ForOp::create(b, b.programId(tile::Axis::X), frame.size(tiles), frame.size(parts), zeroSums(b, outs, ins));
+  // The bias' gradient is one more column of sums.
+  SmallVector<Chunk> columnChunks = ins;
+  if (op.getBias())
+    columnChunks.push_back(onesChunk);
+  auto loop = scf::ForOp::create(b, b.programId(tile::Axis::X), frame.size(tiles), frame.size(parts),
+                                 zeroSums(b, outs, columnChunks));
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
@@ -180,19 +184,34 @@ LogicalResult lowerHeadConvWeightGrad(attn::HeadConvWeightGradOp op, StoredValue
       lefts.push_back(columns.pull(b, puller, op.getGradient(), heads, {}, factor));
     for (const Chunk &heads : ins)
       rights.push_back(b.transpose(columns.pull(b, puller, op.getSource(), heads, offset, factor)));
+    if (op.getBias())
+      rights.push_back(ones(b, 128, factor));
     scf::YieldOp::create(b, addProducts(b, loop.getRegionIterArgs(), lefts, rights));
   }
-  auto partial = attn::WholeTensorType::get(
-      {b.getStringAttr(parts), weight.getDims()[0], weight.getDims()[1], weight.getDims()[2]}, b.getF32Type());
-  TensorParameter output = frame.output(partial);
+  TensorParameter output = frame.output(partsType(op.getResult(), parts)), bias;
+  if (op.getBias())
+    bias = frame.output(partsType(op.getBias(), parts));
+  AxisIndex part{b.programId(tile::Axis::X), {}};
   auto sum = loop.getResults().begin();
-  for (const Chunk &out : outs)
+  for (const Chunk &out : outs) {
     for (const Chunk &in : ins) {
       Place at = placeOfWeight(b, /*transposed=*/false, out, in, tap);
-      at.axes.insert(at.axes.begin(), AxisIndex{b.programId(tile::Axis::X), {}});
+      at.axes.insert(at.axes.begin(), part);
       puller.store(output, at, *sum++);
     }
-  return addParts(op, frame.finish({{parts, std::to_string(taps), "1"}, 4, 1})[0], stored);
+    if (op.getBias()) {
+      Place at = placeOfWeight(b, /*transposed=*/false, out, onesChunk, tap);
+      at.axes = {part, at.axes[0]};
+      if (tap) // (Every tap's programs have it.)
+        at.exists = b.both(at.exists, b.compareInt(arith::CmpIPredicate::eq, b.broadcast(tap, {1, 1}), b.i32(0)));
+      puller.store(bias, at, *sum++);
+    }
+  }
+  auto launched = frame.finish({{parts, std::to_string(taps), "1"}, 4, 1});
+  for (auto [result, partial] : llvm::zip(op->getResults(), launched))
+    if (failed(addParts(op, result, partial, stored)))
+      return failure();
+  return success();
 }
 
 } // namespace weft

@@ -3,6 +3,7 @@
 // and of a group of heads; on one side of the weight it has H·D channels (H is 1 without), on the other E.
 #include "compiler/Conversion/AttnToTile/Attend.h"
 #include "compiler/Conversion/AttnToTile/Products.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -220,8 +221,12 @@ LogicalResult lowerLinearWeightGrad(attn::LinearWeightGradOp op, StoredValues &s
   for (const Chunk &chunk : chunksOfD)
     inner.push_back(columnsFrom(b, b.div(z, b.i32(groupsOfD)), groupStart(z, groupsOfD), chunk, shape.channels));
 
+  // The bias' gradient is one more column of sums.
+  SmallVector<Chunk> columnChunks = chunksOfD;
+  if (op.getBias())
+    columnChunks.push_back(onesChunk);
   auto loop = scf::ForOp::create(b, b.programId(tile::Axis::X), frame.size(tiles), frame.size(parts),
-                                 zeroSums(b, chunksOfE, chunksOfD));
+                                 zeroSums(b, chunksOfE, columnChunks));
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
@@ -231,21 +236,37 @@ LogicalResult lowerLinearWeightGrad(attn::LinearWeightGradOp op, StoredValues &s
       lefts.push_back(b.transpose(b.cast(puller.pull(op.getGradient(), placeOfFew(b, rows, columns)), factor)));
     for (const LinearColumns &columns : inner)
       rights.push_back(b.cast(puller.pull(op.getSource(), placeOfMany(b, shape, rows, columns)), factor));
+    if (op.getBias())
+      rights.push_back(ones(b, count, factor));
     scf::YieldOp::create(b, addProducts(b, loop.getRegionIterArgs(), lefts, rights));
   }
-  attn::WholeTensorType partial =
-      attn::WholeTensorType::get({b.getStringAttr(parts), weight.getDims()[0], weight.getDims()[1]}, b.getF32Type());
-  TensorParameter output = frame.output(partial);
+  TensorParameter output = frame.output(partsType(op.getResult(), parts)), bias;
+  if (op.getBias())
+    bias = frame.output(partsType(op.getBias(), parts));
+  AxisIndex part{b.programId(tile::Axis::X), {}};
   auto sum = loop.getResults().begin();
-  for (const LinearColumns &rowsOfWeight : outer)
+  for (const LinearColumns &rowsOfWeight : outer) {
     for (const LinearColumns &columns : inner) {
       Place at = placeOfWeight(b, shape, rowsOfWeight, columns);
-      at.axes.insert(at.axes.begin(), AxisIndex{b.programId(tile::Axis::X), {}});
+      at.axes.insert(at.axes.begin(), part);
       puller.store(output, at, *sum++);
     }
+    if (op.getBias()) {
+      // (All programs of these rows have it; those of the first columns store it.)
+      Place at = placeOfWeight(b, shape, rowsOfWeight, columnsFrom(b, {}, {}, onesChunk, 1));
+      at.axes = {part, at.axes[0]};
+      Value first = b.compareInt(arith::CmpIPredicate::eq, b.broadcast(z, {1, 1}), b.i32(0));
+      at.exists = b.both(at.exists, first);
+      puller.store(bias, at, *sum++);
+    }
+  }
   std::string rows = std::to_string(groupsOfE), columns = std::to_string(shape.heads * groupsOfD);
   int64_t accumulators = std::min(shape.outer, most) * std::min(shape.channels, most);
-  return addParts(op, frame.finish({{parts, rows, columns}, accumulators > 8192 ? 8 : 4, 2})[0], stored);
+  auto launched = frame.finish({{parts, rows, columns}, accumulators > 8192 ? 8 : 4, 2});
+  for (auto [result, partial] : llvm::zip(op->getResults(), launched))
+    if (failed(addParts(op, result, partial, stored)))
+      return failure();
+  return success();
 }
 
 } // namespace weft

@@ -144,10 +144,7 @@ static void lowerAnySum(attn::SumOp op, StoredValues &stored) {
   Value sum = b.cast(b.reduceSum(loop.getResult(0), 1), to.getElementType());
   TensorParameter output = frame.output(to);
   b.store(b.addPtr(output.pointer, keptIndex), sum, keptInside);
-  std::string count = "1";
-  for (StringAttr dim : to.getDims())
-    count += " * (" + dim.getValue().str() + ")";
-  stored[op.getResult()] = frame.finish({{"cdiv(" + count + ", " + std::to_string(kept) + ")", "1", "1"}, 4, 2})[0];
+  stored[op.getResult()] = frame.finish({{blocksOf(to, kept), "1", "1"}, 4, 2})[0];
 }
 
 LogicalResult lowerSum(attn::SumOp op, StoredValues &stored) {

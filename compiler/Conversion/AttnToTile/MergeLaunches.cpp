@@ -48,9 +48,20 @@ bool waitsFor(Operation *later, Operation *earlier) {
 }
 
 std::string productOf(ArrayAttr grid) {
-  auto extent = [&](int i) { return "(" + cast<StringAttr>(grid[i]).getValue().str() + ")"; };
-  return extent(0) + " * " + extent(1) + " * " + extent(2);
+  std::string product;
+  for (auto extent : grid.getAsRange<StringAttr>())
+    if (extent.getValue() != "1")
+      product += (product.empty() ? "(" : " * (") + extent.getValue().str() + ")";
+  return product.empty() ? "1" : product;
 }
+
+/// The grid of two launches as one: all programs of the first, then those of the second.
+std::string gridOfBoth(attn::LaunchOp first, attn::LaunchOp second) {
+  return productOf(first.getGrid()) + " + " + productOf(second.getGrid());
+}
+
+/// What a library's expressions may be long (docs/LibraryFormat.md), less what surrounds this one.
+constexpr size_t longestGrid = 900;
 
 /// Merges two launches, `first` before `second`, at the place of `second`.
 class Merger {
@@ -180,7 +191,7 @@ attn::LaunchOp Merger::merge() {
     results.append(launch.getResults().begin(), launch.getResults().end());
   }
   SmallVector<StringRef> sizeNames(sizes.begin(), sizes.end());
-  std::string grid = productOf(launches[0].getGrid()) + " + " + productOf(launches[1].getGrid());
+  std::string grid = gridOfBoth(launches[0], launches[1]);
   auto launch = attn::LaunchOp::create(b, launches[1].getLoc(), types, merged.getName(), inputs,
                                        b.getStrArrayAttr({grid, "1", "1"}), b.getStrArrayAttr(sizeNames),
                                        b.getF64ArrayAttr({}), b.getDenseI64ArrayAttr(zeroed));
@@ -200,6 +211,8 @@ static bool canMerge(attn::LaunchOp first, attn::LaunchOp second) {
   if (!kernels[0] || !kernels[1] || !first.getReals().empty() || !second.getReals().empty())
     return false;
   if (scheduleOf(kernels[0]).getWarps() != scheduleOf(kernels[1]).getWarps())
+    return false;
+  if (gridOfBoth(first, second).size() > longestGrid)
     return false;
   return !hasProducts(kernels[0]) && !hasProducts(kernels[1]) && !waitsFor(second, first);
 }

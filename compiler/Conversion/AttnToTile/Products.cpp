@@ -36,8 +36,16 @@ std::string partsOf(StringRef tiles, int64_t elements) {
   return "max(1, min(" + std::to_string(most) + ", " + tiles.str() + "))";
 }
 
-LogicalResult addParts(Operation *op, Value parts, StoredValues &stored) {
-  Value result = op->getResult(0);
+attn::WholeTensorType partsType(Value result, StringRef parts) {
+  attn::WholeTensorType type = wholeType(result);
+  SmallVector<StringAttr> dims{StringAttr::get(type.getContext(), parts)};
+  dims.append(type.getDims().begin(), type.getDims().end());
+  return attn::WholeTensorType::get(dims, Float32Type::get(type.getContext()));
+}
+
+Value ones(TileBuilder &b, int64_t rows, Type factor) { return b.full({rows, 16}, 1, factor); }
+
+LogicalResult addParts(Operation *op, Value result, Value parts, StoredValues &stored) {
   OpBuilder builder(op);
   auto sum = attn::SumOp::create(builder, op->getLoc(), result.getType(), parts);
   stored[parts] = parts;

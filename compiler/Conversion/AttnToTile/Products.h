@@ -26,7 +26,14 @@ mlir::Value below(TileBuilder &b, mlir::Value index, mlir::Value size, bool whol
 /// At most so many partial sums of a weight's gradient, as an expression: `tiles` of work there are, and each partial
 /// sum has `elements`.
 std::string partsOf(llvm::StringRef tiles, int64_t elements);
-/// Stores the gradient of `op`'s weight: partial sums [parts, ...] added as any sum is, in the order of the parts.
-mlir::LogicalResult addParts(mlir::Operation *op, mlir::Value parts, StoredValues &stored);
+/// Stores a gradient of a weight or a bias, a result of `op`: partial sums [parts, ...] added as any sum is, in the
+/// order of the parts.
+mlir::LogicalResult addParts(mlir::Operation *op, mlir::Value result, mlir::Value parts, StoredValues &stored);
+/// The type of its partial sums.
+attn::WholeTensorType partsType(mlir::Value result, llvm::StringRef parts);
+
+/// A right factor [rows, 16] whose products are sums: of a gradient, the bias' gradient, in each of 16 columns.
+mlir::Value ones(TileBuilder &b, int64_t rows, mlir::Type factor);
+inline constexpr Chunk onesChunk{0, 16, 1};
 
 } // namespace weft

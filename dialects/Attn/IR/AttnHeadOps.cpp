@@ -70,7 +70,10 @@ LogicalResult HeadConvOp::verify() {
 LogicalResult HeadConvWeightGradOp::verify() {
   if (failed(checkFactors(*this, {getSource(), getGradient()}, getResult())))
     return failure();
-  return checkHeadConv(*this, tensorTypeOf(getSource()), tensorTypeOf(getGradient()), tensorTypeOf(getResult()));
+  WholeTensorType weight = tensorTypeOf(getResult());
+  if (failed(checkHeadConv(*this, tensorTypeOf(getSource()), tensorTypeOf(getGradient()), weight)))
+    return failure();
+  return checkBias(*this, getBias(), false, weight.dim(0));
 }
 
 /// `x` [B, G·H, N, D] and `y` [B, G, N, E] or [B, N, E] fit a weight [E, H·D]; messages call them so.
@@ -119,8 +122,11 @@ LogicalResult LinearOp::verify() {
 LogicalResult LinearWeightGradOp::verify() {
   if (failed(checkFactors(*this, {getSource(), getGradient()}, getResult())))
     return failure();
-  return checkLinear(*this, tensorTypeOf(getSource()), tensorTypeOf(getGradient()), tensorTypeOf(getResult()),
-                     "a source", "a gradient", getConcatenated());
+  WholeTensorType weight = tensorTypeOf(getResult());
+  if (failed(checkLinear(*this, tensorTypeOf(getSource()), tensorTypeOf(getGradient()), weight, "a source",
+                         "a gradient", getConcatenated())))
+    return failure();
+  return checkBias(*this, getBias(), false, weight.dim(0));
 }
 
 LogicalResult MeanHeadsOp::verify() {

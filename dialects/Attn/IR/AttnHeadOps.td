@@ -27,13 +27,13 @@ def Attn_HeadConvWeightGradOp : Attn_Op<"head_conv_weight_grad", [Pure]> {
   let summary = "gradient of `attn.head_conv` in its weight: Σ_{b, n, d} gradient[b, o, n, d] · x[b, h, n, d + j - (K-1)/2] at [o, h, j]";
   let description = [{
     That of the transposed op, whose source is s and whose result's gradient is g, is the same with x = g and gradient = s.
-    Sums are in f32 and in an order that is the same in every run.
+    Sums are in f32 and in an order that is the same in every run. The second result, if asked for, is the gradient of the bias, Σ_{b, n, d} gradient[b, o, n, d] at [o].
 
-    C1: source [B, H, N, D], gradient [B, Ho, N, D], D static. C2: the result is [Ho, H, K], static, K odd. C3: as `attn.head_conv` C4.
+    C1: source [B, H, N, D], gradient [B, Ho, N, D], D static. C2: the result is [Ho, H, K], static, K odd. C3: as `attn.head_conv` C4. C4: the bias' gradient is [Ho].
   }];
   let arguments = (ins Attn_Tensor:$source, Attn_Tensor:$gradient);
-  let results = (outs Attn_Tensor:$result);
-  let assemblyFormat = "$source `,` $gradient attr-dict `:` type($source) `,` type($gradient) `->` type($result)";
+  let results = (outs Attn_Tensor:$result, Optional<Attn_Tensor>:$bias);
+  let assemblyFormat = "$source `,` $gradient attr-dict `:` type($source) `,` type($gradient) `->` type($result) (`,` type($bias)^)?";
   let hasVerifier = 1;
 }
 
@@ -63,13 +63,13 @@ def Attn_LinearWeightGradOp : Attn_Op<"linear_weight_grad", [Pure]> {
   let summary = "gradient of `attn.linear` in its weight: Σ gradient[..., e] · x[..., d] at [e, d], over all other axes";
   let description = [{
     With `concatenated`, of that form: d counts the channels of H neighbouring heads. That of the transposed op is the same with source and gradient exchanged.
-    Sums are in f32 and in an order that is the same in every run.
+    Sums are in f32 and in an order that is the same in every run. The second result, if asked for, is the gradient of the bias, Σ gradient[..., e] at [e].
 
-    C1: as `attn.linear` C1, C2 and C4, with x the source, the gradient in place of the result and the result in place of the weight.
+    C1: as `attn.linear` C1, C2 and C4, with x the source, the gradient in place of the result and the result in place of the weight. C2: the bias' gradient is [E].
   }];
   let arguments = (ins Attn_Tensor:$source, Attn_Tensor:$gradient, UnitAttr:$concatenated);
-  let results = (outs Attn_Tensor:$result);
-  let assemblyFormat = "$source `,` $gradient attr-dict `:` type($source) `,` type($gradient) `->` type($result)";
+  let results = (outs Attn_Tensor:$result, Optional<Attn_Tensor>:$bias);
+  let assemblyFormat = "$source `,` $gradient attr-dict `:` type($source) `,` type($gradient) `->` type($result) (`,` type($bias)^)?";
   let hasVerifier = 1;
 }
 

@@ -10,6 +10,8 @@ func.func @head_conv(%x: !attn.tensor<[B, 12, N, 64], f16>, %w: !attn.tensor<[36
   %z = attn.head_conv %y, %w {transposed} : !attn.tensor<[B, 36, N, 64], f32>, !attn.tensor<[36, 12, 3], f16> -> !attn.tensor<[B, 12, N, 64], f16>
   // CHECK: attn.head_conv_weight_grad %{{.*}}, %[[Y]] : !attn.tensor<[B, 12, N, 64], f16>, !attn.tensor<[B, 36, N, 64], f32> -> !attn.tensor<[36, 12, 3], f16>
   %g = attn.head_conv_weight_grad %x, %y : !attn.tensor<[B, 12, N, 64], f16>, !attn.tensor<[B, 36, N, 64], f32> -> !attn.tensor<[36, 12, 3], f16>
+  // CHECK: %{{.*}}, %{{.*}} = attn.head_conv_weight_grad {{.*}} -> !attn.tensor<[36, 12, 3], f16>, !attn.tensor<[36], f32>
+  %h, %d = attn.head_conv_weight_grad %x, %y : !attn.tensor<[B, 12, N, 64], f16>, !attn.tensor<[B, 36, N, 64], f32> -> !attn.tensor<[36, 12, 3], f16>, !attn.tensor<[36], f32>
   return
 }
 

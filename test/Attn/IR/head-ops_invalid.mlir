@@ -73,6 +73,14 @@ func.func @head_conv_weight_grad_c1(%x: !attn.tensor<[B, 12, N, 64], f16>, %g: !
 
 // -----
 
+func.func @head_conv_weight_grad_c4(%x: !attn.tensor<[B, 12, N, 64], f16>, %g: !attn.tensor<[B, 36, N, 64], f16>) {
+  // expected-error@+1 {{expected a bias of shape [36], but got '!attn.tensor<[12], f16>'}}
+  %0, %1 = attn.head_conv_weight_grad %x, %g : !attn.tensor<[B, 12, N, 64], f16>, !attn.tensor<[B, 36, N, 64], f16> -> !attn.tensor<[36, 12, 3], f16>, !attn.tensor<[12], f16>
+  return
+}
+
+// -----
+
 func.func @linear_c1(%x: !attn.tensor<[B, 12, N, 64], f16>, %w: !attn.tensor<[96, 32], f16>) {
   // expected-error@+1 {{expected a source of shape [B, 12, N, 32], but got '!attn.tensor<[B, 12, N, 64], f16>'}}
   %0 = attn.linear %x, %w : !attn.tensor<[B, 12, N, 64], f16>, !attn.tensor<[96, 32], f16> -> !attn.tensor<[B, 12, N, 96], f16>

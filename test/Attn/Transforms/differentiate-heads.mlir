@@ -4,8 +4,7 @@
 // CHECK-LABEL: func.func @head_conv.backward(
 // CHECK-SAME: %[[X:[^:]*]]: !attn.tensor<[B, 4, N, 32], f16>, %[[W:[^:]*]]: !attn.tensor<[12, 4, 3], f16>, %{{[^:]*}}: !attn.tensor<[12], f32>, %[[DY:[^:]*]]: !attn.tensor<[B, 12, N, 32], f16>
 // CHECK: %[[DX:.*]] = attn.head_conv %[[DY]], %[[W]] {transposed} : {{.*}} -> !attn.tensor<[B, 4, N, 32], f16>
-// CHECK: %[[DW:.*]] = attn.head_conv_weight_grad %[[X]], %[[DY]] : {{.*}} -> !attn.tensor<[12, 4, 3], f16>
-// CHECK: %[[DB:.*]] = attn.sum %[[DY]] away [0, 2, 3] : {{.*}} -> !attn.tensor<[12], f32>
+// CHECK: %[[DW:.*]], %[[DB:.*]] = attn.head_conv_weight_grad %[[X]], %[[DY]] : {{.*}} -> !attn.tensor<[12, 4, 3], f16>, !attn.tensor<[12], f32>
 // CHECK: return %[[DX]], %[[DW]], %[[DB]]
 func.func @head_conv(%x: !attn.tensor<[B, 4, N, 32], f16>, %w: !attn.tensor<[12, 4, 3], f16>, %b: !attn.tensor<[12], f32>) -> !attn.tensor<[B, 12, N, 32], f16> attributes {attn.program} {
   %y = attn.head_conv %x, %w bias %b : !attn.tensor<[B, 4, N, 32], f16>, !attn.tensor<[12, 4, 3], f16>, !attn.tensor<[12], f32> -> !attn.tensor<[B, 12, N, 32], f16>
@@ -29,8 +28,7 @@ func.func @transposed(%x: !attn.tensor<[B, 12, N, 32], f16>, %w: !attn.tensor<[1
 // CHECK-LABEL: func.func @linear.backward(
 // CHECK-SAME: %[[X:[^:]*]]: !attn.tensor<[B, H, N, 64], f16>, %[[W:[^:]*]]: !attn.tensor<[96, 64], f16>, %{{[^:]*}}: !attn.tensor<[96], f16>, %[[DY:[^:]*]]: !attn.tensor<[B, H, N, 96], f16>
 // CHECK: attn.linear %[[DY]], %[[W]] {transposed} : {{.*}} -> !attn.tensor<[B, H, N, 64], f16>
-// CHECK: attn.linear_weight_grad %[[X]], %[[DY]] : {{.*}} -> !attn.tensor<[96, 64], f16>
-// CHECK: attn.sum %[[DY]] away [0, 1, 2] : {{.*}} -> !attn.tensor<[96], f16>
+// CHECK: attn.linear_weight_grad %[[X]], %[[DY]] : {{.*}} -> !attn.tensor<[96, 64], f16>, !attn.tensor<[96], f16>
 func.func @linear(%x: !attn.tensor<[B, H, N, 64], f16>, %w: !attn.tensor<[96, 64], f16>, %b: !attn.tensor<[96], f16>) -> !attn.tensor<[B, H, N, 96], f16> attributes {attn.program} {
   %y = attn.linear %x, %w bias %b : !attn.tensor<[B, H, N, 64], f16>, !attn.tensor<[96, 64], f16>, !attn.tensor<[96], f16> -> !attn.tensor<[B, H, N, 96], f16>
   return %y : !attn.tensor<[B, H, N, 96], f16>
@@ -38,10 +36,47 @@ func.func @linear(%x: !attn.tensor<[B, H, N, 64], f16>, %w: !attn.tensor<[96, 64
 
 // -----
 
+// A constant weight: the bias' gradient is a sum.
+// CHECK-LABEL: func.func @constant_weight.backward(
+// CHECK-SAME: %[[DY:[^:]*]]: !attn.tensor<[B, H, N, 96], f16> {attn.name = "d_result0"}
+// CHECK: attn.sum %[[DY]] away [0, 1, 2] : {{.*}} -> !attn.tensor<[96], f16>
+// CHECK-NOT: linear_weight_grad
+// CHECK: return
+func.func @constant_weight(%x: !attn.tensor<[B, H, N, 64], f16>, %w: !attn.tensor<[96, 64], f16> {attn.constant}, %b: !attn.tensor<[96], f16>) -> !attn.tensor<[B, H, N, 96], f16> attributes {attn.program} {
+  %y = attn.linear %x, %w bias %b : !attn.tensor<[B, H, N, 64], f16>, !attn.tensor<[96, 64], f16>, !attn.tensor<[96], f16> -> !attn.tensor<[B, H, N, 96], f16>
+  return %y : !attn.tensor<[B, H, N, 96], f16>
+}
+
+// -----
+
+// A gradient that goes on to a product is rounded once as a factor, and stored so: that of relu(x) by its only reader's type, and the sum of x's.
+// CHECK-LABEL: func.func @residual.backward(
+// CHECK: %[[DR:.*]] = attn.head_conv %{{.*}}, %{{.*}} {transposed} : {{.*}} -> !attn.tensor<[B, 4, N, 32], f16>
+// CHECK: %[[SUM:.*]] = attn.map ins({{.*}}) -> !attn.tensor<[B, 4, N, 32], f16> {
+// CHECK: attn.head_conv %[[SUM]], %{{.*}} {transposed}
+func.func @residual(%x: !attn.tensor<[B, 4, N, 32], f16>, %w: !attn.tensor<[4, 4, 3], f16>, %w2: !attn.tensor<[4, 4, 3], f16>) -> !attn.tensor<[B, 4, N, 32], f16> attributes {attn.program} {
+  %y = attn.head_conv %x, %w : !attn.tensor<[B, 4, N, 32], f16>, !attn.tensor<[4, 4, 3], f16> -> !attn.tensor<[B, 4, N, 32], f16>
+  %r = attn.map ins(%y : !attn.tensor<[B, 4, N, 32], f16>) -> !attn.tensor<[B, 4, N, 32], f16> {
+  ^bb0(%a: f32):
+    %zero = arith.constant 0.0 : f32
+    %m = arith.maximumf %a, %zero : f32
+    attn.yield %m : f32
+  }
+  %c = attn.head_conv %r, %w2 : !attn.tensor<[B, 4, N, 32], f16>, !attn.tensor<[4, 4, 3], f16> -> !attn.tensor<[B, 4, N, 32], f16>
+  %s = attn.map ins(%c, %y : !attn.tensor<[B, 4, N, 32], f16>, !attn.tensor<[B, 4, N, 32], f16>) -> !attn.tensor<[B, 4, N, 32], f16> {
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.addf %a, %b : f32
+    attn.yield %t : f32
+  }
+  return %s : !attn.tensor<[B, 4, N, 32], f16>
+}
+
+// -----
+
 // PEAA after its rewrite: the mean's gradient is shared among the groups.
 // CHECK-LABEL: func.func @peaa.backward(
 // CHECK-SAME: %[[Y:[^:]*]]: !attn.tensor<[B, 6, N, 64], f16>, %[[W:[^:]*]]: !attn.tensor<[100, 128], f16>, %[[DZ:[^:]*]]: !attn.tensor<[B, N, 100], f16>
-// CHECK: %[[DM:.*]] = attn.linear %[[DZ]], %[[W]] {concatenated, transposed} : {{.*}} -> !attn.tensor<[B, 2, N, 64], f32>
+// CHECK: %[[DM:.*]] = attn.linear %[[DZ]], %[[W]] {concatenated, transposed} : {{.*}} -> !attn.tensor<[B, 2, N, 64], f16>
 // CHECK: %[[M:.*]] = attn.mean_heads %[[Y]]
 // CHECK: attn.linear_weight_grad %[[M]], %[[DZ]] {concatenated} : {{.*}} -> !attn.tensor<[100, 128], f16>
 // CHECK: attn.map -> !attn.tensor<[B, 6, N, 64], f16> {

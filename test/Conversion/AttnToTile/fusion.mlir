@@ -88,7 +88,7 @@ func.func @gate(%q: !t, %k: !t, %v: !t, %g: !t) -> (!t, !t) attributes {attn.pro
 
 !t = !attn.tensor<[A, C], f32>
 // CHECK-LABEL: func.func @weights(
-// CHECK: attn.launch @map({{.*}}) grid ["cdiv(1 * (A) * (C), 512)", "1", "1"]
+// CHECK: attn.launch @map({{.*}}) grid ["cdiv((A) * (C), 512)", "1", "1"]
 func.func @weights(%x: !t) -> !t attributes {attn.program} {
   %y = attn.map ins(%x : !t) -> !t {
   ^bb0(%a: f32):
