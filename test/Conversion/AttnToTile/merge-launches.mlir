@@ -5,7 +5,7 @@
 
 !t = !attn.tensor<[N], f32>
 // CHECK-LABEL: func.func @three(
-// CHECK-NEXT: %[[BOTH:.*]]:2 = attn.launch @f_g(%{{.*}}, %{{.*}}) grid ["(cdiv(N, 64)) * (1) * (1) + (N) * (2) * (1)", "1", "1"] {sizes = ["N", "cdiv(N, 64)", "1", "2"]}
+// CHECK-NEXT: %[[BOTH:.*]]:2 = attn.launch @f_g(%{{.*}}, %{{.*}}) grid ["(cdiv(N, 64)) + (N) * (2)", "1", "1"] {sizes = ["N", "cdiv(N, 64)", "1", "2"]}
 // CHECK-NEXT: attn.launch @h(%[[BOTH]]#0)
 // CHECK-LABEL: func.func @f_g(
 // CHECK: %[[PROGRAM:.*]] = tile.program_id x
