@@ -16,33 +16,42 @@ TYPES = ["f16", pytest.param("bf16", marks=pytest.mark.slow), pytest.param("f32"
 OPERANDS = ("q", "k", "v")
 
 
-def inputs(randn, *, tokens, head=32, wide=48, heads=2, many=6, kv_heads=None, kv_many=None, kernel=3, batch=1):
+def inputs(
+    randn, *, tokens, steady=True, head=32, wide=48, heads=2, many=6, kv_heads=None, kv_many=None, kernel=3, batch=1
+):
     """q, k, v, and their weights by names such as "q conv1.weight"."""
     kv_heads, kv_many = kv_heads or heads, kv_many or many
     tensors = {name: randn(batch, heads if name == "q" else kv_heads, tokens, head) for name in OPERANDS}
     for name in OPERANDS:
         sizes = (heads, many) if name == "q" else (kv_heads, kv_many)
         shapes = expansion_shapes(*sizes, head, wide if name != "v" else None, kernel)
-        tensors |= {f"{name} {key}": x for key, x in drawn_weights(randn, shapes).items()}
+        tensors |= {f"{name} {key}": x for key, x in drawn_weights(randn, shapes, steady=steady).items()}
     return tensors
 
 
-def check(seed, held, dtype, causal=True, **sizes):
+# A constant added to every key moves all scores of a row alike, which the softmax does not see: these gradients are 0,
+# and in any arithmetic what is left of large terms. (test_linear judges gradients of biases.)
+UNSEEN = ("d_k linear1.bias", "d_k linear2.bias")
+
+
+def check(seed, held, dtype, causal=True, gradients=True, **sizes):
     generator = torch.Generator().manual_seed(seed)
     draw = functools.partial(inputs, **sizes)
     names = list(drawn(draw, dtype, generator))
-    options = {"causal": causal}
-    mine = functools.partial(weft.attention.sas, kernel=sizes.get("kernel", 3), **options)
-    held(
-        "SAS",
-        lambda: judge(
+    mine = functools.partial(weft.attention.sas, kernel=sizes.get("kernel", 3), causal=causal)
+
+    def judged():
+        found = judge(
             with_dicts(mine, names),
-            with_dicts(functools.partial(sas.sas, **options), names),
+            with_dicts(functools.partial(sas.sas, causal=causal), names),
             drawn(draw, dtype, generator),
             generator=generator,
+            gradients=gradients,
             products_as_given=False,
-        ),
-    )
+        )
+        return {name: result for name, result in found.items() if name not in UNSEEN}
+
+    held("SAS", judged)
 
 
 CASES = {
@@ -70,6 +79,12 @@ LARGE = {
 @pytest.mark.parametrize("name", CASES)
 def test_sas(name, dtype, seed, held):
     check(seed, held, DTYPES[dtype], **CASES[name])
+
+
+@pytest.mark.parametrize("name", ["kernel 5", "grouped heads"])
+def test_results_with_weights_of_any_kind(name, seed, held):
+    """Results do not jump where a ReLU's derivative does."""
+    check(seed, held, torch.float16, steady=False, gradients=False, **CASES[name])
 
 
 def test_sas_in_float32(seed, held):
@@ -193,7 +208,7 @@ def test_the_reference_is_pytorchs_layers(seed):
         return torch.randn(shape, generator=generator, dtype=torch.float64)
 
     for kernel in (1, 3, 5, 7):
-        x, w = randn(2, 4, 9, 16), drawn_weights(randn, expansion_shapes(4, 12, 16, 24, kernel))
+        x, w = randn(2, 4, 9, 16), drawn_weights(randn, expansion_shapes(4, 12, 16, 24, kernel), steady=False)
         flat = x.transpose(1, 2).flatten(0, 1)  # [B·N, H, D]
         x1 = torch.nn.functional.conv1d(flat, w["conv1.weight"], w["conv1.bias"], padding=kernel // 2)
         x2 = torch.nn.functional.conv1d(x1.relu(), w["conv2.weight"], w["conv2.bias"], padding=kernel // 2) + x1
@@ -268,7 +283,7 @@ def test_finite_differences(seed):
     out = function(*leaves)
     d_out = torch.randn(out.shape, generator=generator)
     gradients = torch.autograd.grad(out, leaves, d_out)
-    step = 1e-3
+    step = 2e-2
     for name, x, gradient in zip(tensors, leaves, gradients, strict=True):
         direction = torch.randn(x.shape, generator=generator)
 
@@ -276,8 +291,9 @@ def test_finite_differences(seed):
             moved = [y.detach() + t * direction if key == name else y.detach() for key, y in tensors.items()]
             return (function(*moved).double() * d_out).sum()
 
-        slope = float((at(step) - at(-step)) / (2 * step))
+        # Fifth-order differences: fp32 leaves little room for a small step.
+        slope = float((8 * (at(step) - at(-step)) - (at(2 * step) - at(-2 * step))) / (12 * step))
         found = float((gradient.double() * direction).sum())
-        # ReLU bends where it is 0, and few values are near; a slope is judged by the size of its terms.
-        size = float((gradient.double() * direction).norm()) + float(gradient.norm())
-        assert abs(found - slope) <= 2e-2 * size, (name, found, slope)
+        # A direction's derivative may be small by chance; its terms are not.
+        size = float((gradient.double() * direction).norm())
+        assert abs(found - slope) <= 5e-3 * size + 1e-3, (name, found, slope)

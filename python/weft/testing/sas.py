@@ -89,10 +89,23 @@ def expansion_shapes(heads: int, many: int, channels: int, wide: int | None, ker
 Draw = Callable[..., torch.Tensor]
 
 
-def drawn_weights(randn: Draw, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, torch.Tensor]:
-    """Weights that keep the size of what they multiply, as layers are initialised."""
+def drawn_weights(
+    randn: Draw, shapes: Mapping[str, tuple[int, ...]], *, steady: bool = True
+) -> dict[str, torch.Tensor]:
+    """Weights that keep the size of what they multiply, as layers are initialised.
+
+    ``steady`` ones have biases that keep what goes into a ReLU away from 0, every second head and channel below: at 0
+    its derivative jumps, and a gradient in a storage type is then any of two, whoever computes it.
+    """
     fans = {name: math.prod(shapes[name.replace("bias", "weight")][1:]) for name in shapes}
-    return {name: randn(*shape) / math.sqrt(fans[name]) for name, shape in shapes.items()}
+    made = {name: randn(*shape) / math.sqrt(fans[name]) for name, shape in shapes.items()}
+    if steady:
+        made["conv1.weight"] = made["conv1.weight"] / 8
+        for name, size in (("conv1.bias", 1.0), ("linear1.bias", 8.0)):
+            if name in made:
+                signs = torch.tensor([1.0, -1.0]).repeat(len(made[name]))[: len(made[name])]
+                made[name] = (size * signs).to(made[name].dtype)
+    return made
 
 
 def with_dicts(function: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
