@@ -47,6 +47,10 @@ MECHANISMS = {
         lambda: weft.nn.SEMA(DIM, HEADS, window=16), lambda: layers.SEMA(DIM, HEADS, window=16), fills=True
     ),
     "sfa": Mechanism(lambda: weft.nn.SFA(DIM, HEADS), lambda: layers.SFA(DIM, HEADS)),
+    "sas": Mechanism(
+        lambda: weft.nn.SAS(DIM, HEADS, kernel=3, expanded_heads=4),
+        lambda: layers.SAS(DIM, HEADS, many=4, wide=24, kernel=3),
+    ),
     "gau": Mechanism(
         lambda: weft.nn.GAU(DIM, size=16, pattern=weft.causal(), kernel=3),
         lambda: layers.GAU(DIM, 16, 2 * DIM, mask=causal, kernel=3),

@@ -20,6 +20,7 @@ import torch
 import weft
 from weft import testing
 from weft.testing import FORMS, Domain, accuracy, drawn, hold, judge, masks, summed
+from weft.testing import sas as formulas
 
 FOLDER = pathlib.Path(__file__).parent / "mechanisms"
 TOKENS = 100
@@ -62,11 +63,30 @@ def neighbours(randn):
     return tensors | {name: 1 + 0.1 * randn(8, 128) for name in ("q_gain", "k_gain")}
 
 
+def expanded(randn):
+    tensors = {name: randn(1, 4, TOKENS, 64) for name in "qkv"}
+    for name in "qkv":
+        shapes = formulas.expansion_shapes(4, 12, 64, None if name == "v" else 96, 3)
+        tensors |= {f"{name}_expand_{key}": x for key, x in formulas.drawn_weights(randn, shapes).items()}
+    return tensors | {"weight": randn(256, 256) / 16, "bias": randn(256)}
+
+
+def sas(*tensors, form):
+    given = dict(zip(expanded(torch.empty), tensors, strict=True))
+    weights = [
+        {key.removeprefix(f"{name}_expand_"): x for key, x in given.items() if key.startswith(f"{name}_expand_")}
+        for name in "qkv"
+    ]
+    y = formulas.sas(*tensors[:3], *weights, form=form)
+    return formulas.peaa(y, given["weight"], given["bias"], 4)
+
+
 CAUSAL = {"mask": masks.causal(TOKENS, TOKENS)}
 CASES = {
     "attention": Case(lambda randn: heads(randn, 4, 1, 1), attention),
     "sema": Case(lambda randn: heads(randn, 2, 2, 2) | {"lepe": randn(3, 128)}, sema),
     "sfa": Case(neighbours, testing.sfa),
+    "sas": Case(expanded, sas),
     "gau": Case(lambda randn: units(randn, "u", "v", "g"), functools.partial(testing.gau, **CAUSAL)),
     "convolution_equipped": Case(
         lambda randn: units(randn, "x_u", "x_v", "x_g", taps=3), functools.partial(testing.convolved_gau, **CAUSAL)

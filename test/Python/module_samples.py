@@ -55,6 +55,16 @@ SAMPLES = {
         packs=True,
         given=joined,
     ),
+    "sas": Sample(
+        lambda **at: weft.nn.SAS(32, 2, kernel=3, expanded_heads=4, **at),
+        lambda: layers.SAS(32, 2, many=4, wide=24, kernel=3),
+        tokens=24,
+    ),
+    "sas, perceptrons, grouped, both ways": Sample(
+        lambda **at: weft.nn.SAS(32, 2, kv_heads=1, kernel=1, expanded_size=16, causal=False, **at),
+        lambda: layers.SAS(32, 2, 1, many=6, wide=16, kernel=1, causal=False),
+        tokens=24,
+    ),
     "gau": Sample(
         lambda **at: weft.nn.GAU(32, size=16, pattern=weft.causal(), **at),
         lambda: layers.GAU(32, 16, 64, mask=causal),
@@ -79,6 +89,9 @@ REFUSED_SIZES = {
     "sfa's offset": (lambda: weft.nn.SFA(32, 4, value_offset=2), "'value_offset' to be 0 or 1, but got 2"),
     "sfa's pairs": (lambda: weft.nn.SFA(32, 4, loss_pairs="some"), "'loss_pairs' to be 'all' or 'merged'"),
     "sfa's heads": (lambda: weft.nn.SFA(32, 4, similarity_heads=5), "'similarity_heads' from 0 to 4, the key and"),
+    "sas's kernel": (lambda: weft.nn.SAS(32, 2, kernel=2), "SAS: expected 'kernel' to be odd, but got 2"),
+    "sas's heads": (lambda: weft.nn.SAS(32, 2, expanded_heads=5), "'heads' to divide 'expanded_heads' = 5, but got 2"),
+    "sas's size": (lambda: weft.nn.SAS(32, 4), "SAS: expected 'expanded_size' to be a multiple of 8, but got 12"),
     "even kernel": (lambda: weft.nn.SEMA(32, 2, window=8, kernel=4), "'kernel' to be odd, but got 4"),
     "two windows": (lambda: weft.nn.SEMA(32, 2, window=(4, 4)), "'window' to be an integer without 'grid'"),
     "one window": (lambda: weft.nn.SEMA(32, 2, window=4, grid=(6, 7)), "'window' to be two sizes (rows, columns)"),
@@ -103,6 +116,11 @@ REFUSED_TENSORS = {
         "sfa",
         lambda f: f(torch.zeros(1, 5, 32), decisions=torch.zeros(1, 2, 6, dtype=torch.bool)),
         "SFA: expected 'decisions' [1, 2, 5] of bool, but got [1, 2, 6] of bool",
+    ),
+    "heads of y": (
+        "sas",
+        lambda f: f.out_proj(torch.zeros(1, 3, 5, 16)),
+        "PEAA: expected 'heads' to divide 'the heads of y' = 3, but got 2",
     ),
     "starts": (
         "attention",
