@@ -2,20 +2,20 @@
 // RUN: weft-opt %s --split-input-file --attn-to-tile --canonicalize --cse | FileCheck %s
 // Products with weights, each a kernel: maps of stored values are computed on the way in, maps of the result on the way out.
 
-!x = !attn.tensor<[B, 4, N, 32], f16>
-!y = !attn.tensor<[B, 12, N, 32], f16>
-// relu(x1) is computed by the second convolution; the sum with x1 is stored in the place of its result.
+!x = !attn.tensor<[B, 4, N, 32], f32>
+!y = !attn.tensor<[B, 12, N, 32], f32>
+// (In halves this would be one kernel: expansion.mlir.) relu(x1) is computed by the second convolution; the sum with x1 is stored in the place of its result.
 // CHECK-LABEL: func.func @expand(
-// CHECK-SAME: %[[X:.*]]: !attn.tensor<[B, 4, N, 32], f16>, %[[W1:.*]]: !attn.tensor<[12, 4, 3], f16>, %[[B1:.*]]: !attn.tensor<[12], f16>, %[[W2:.*]]: !attn.tensor<[12, 12, 3], f16>
+// CHECK-SAME: %[[X:.*]]: !attn.tensor<[B, 4, N, 32], f32>, %[[W1:.*]]: !attn.tensor<[12, 4, 3], f32>, %[[B1:.*]]: !attn.tensor<[12], f32>, %[[W2:.*]]: !attn.tensor<[12, 12, 3], f32>
 // CHECK-NEXT: %[[X1:.*]] = attn.launch @head_conv(%[[W1]], %[[X]], %[[B1]]) grid ["(B) * cdiv(N, 4)", "1", "1"] {sizes = ["N"]}
 // CHECK-NEXT: %[[X2:.*]] = attn.launch @head_conv_2(%[[W2]], %[[X1]]) grid ["(B) * cdiv(N, 4)", "1", "1"] {sizes = ["N"]}
 // CHECK-NEXT: return %[[X2]]
 // One product for each tap: 12 heads, in a tile of 16, times four tokens' 32 channels.
 // CHECK-LABEL: func.func @head_conv(
 // CHECK: scf.for
-// CHECK: tile.load {{.*}} tensor<16x16x!tile.ptr<f16>>
-// CHECK: tile.load {{.*}} tensor<16x4x32x!tile.ptr<f16>>
-// CHECK: tile.dot {{.*}} : tensor<16x16xf16> * tensor<16x128xf16> -> tensor<16x128xf32>
+// CHECK: tile.load {{.*}} tensor<16x16x!tile.ptr<f32>>
+// CHECK: tile.load {{.*}} tensor<16x4x32x!tile.ptr<f32>>
+// CHECK: tile.dot {{.*}} : tensor<16x16xf32> * tensor<16x128xf32> -> tensor<16x128xf32>
 // CHECK: tile.store
 // CHECK-LABEL: func.func @head_conv_2(
 // CHECK: scf.for
@@ -25,15 +25,15 @@
 // CHECK: tile.store
 // CHECK-NOT: tile.store
 // CHECK: return
-func.func @expand(%x: !x, %w1: !attn.tensor<[12, 4, 3], f16>, %b1: !attn.tensor<[12], f16>, %w2: !attn.tensor<[12, 12, 3], f16>) -> !y attributes {attn.program} {
-  %x1 = attn.head_conv %x, %w1 bias %b1 : !x, !attn.tensor<[12, 4, 3], f16>, !attn.tensor<[12], f16> -> !y
+func.func @expand(%x: !x, %w1: !attn.tensor<[12, 4, 3], f32>, %b1: !attn.tensor<[12], f32>, %w2: !attn.tensor<[12, 12, 3], f32>) -> !y attributes {attn.program} {
+  %x1 = attn.head_conv %x, %w1 bias %b1 : !x, !attn.tensor<[12, 4, 3], f32>, !attn.tensor<[12], f32> -> !y
   %relu = attn.map ins(%x1 : !y) -> !y {
   ^bb0(%a: f32):
     %zero = arith.constant 0.0 : f32
     %r = arith.maximumf %a, %zero : f32
     attn.yield %r : f32
   }
-  %c = attn.head_conv %relu, %w2 : !y, !attn.tensor<[12, 12, 3], f16> -> !y
+  %c = attn.head_conv %relu, %w2 : !y, !attn.tensor<[12, 12, 3], f32> -> !y
   %x2 = attn.map ins(%c, %x1 : !y, !y) -> !y {
   ^bb0(%a: f32, %b: f32):
     %r = arith.addf %a, %b : f32
