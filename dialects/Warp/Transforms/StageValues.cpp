@@ -49,7 +49,7 @@ public:
     auto layout = LayoutAttr::get(b.getContext(), tileLayout(type.getShape(), contiguousAxis, bytes));
     shared = SharedType::get(b.getContext(), 1, type.getShape(), type.getElementType(), layout);
     b.setInsertionPointAfterValue(value);
-    memory = AllocOp::create(b, value.getLoc(), shared, IntegerAttr());
+    memory = AllocOp::create(b, value.getLoc(), shared, IntegerAttr(), IntegerAttr());
     StoreSharedOp::create(b, value.getLoc(), value, memory);
   }
   /// To be called before an op that reads the tile is replaced.
