@@ -275,25 +275,24 @@ def test_what_else_is_wrong(seed):
 
 
 def test_finite_differences(seed):
-    """fp32: directional derivatives of every input agree with differences of the forward alone."""
+    """fp32: directional derivatives of every input agree with differences of the formula in float64."""
     generator = torch.Generator().manual_seed(seed)
     tensors = drawn(functools.partial(inputs, tokens=5, heads=2, many=4, head=16, wide=24), torch.float32, generator)
-    function = with_dicts(functools.partial(weft.attention.sas, kernel=3), list(tensors))
     leaves = [x.requires_grad_() for x in tensors.values()]
-    out = function(*leaves)
+    out = with_dicts(functools.partial(weft.attention.sas, kernel=3), list(tensors))(*leaves)
     d_out = torch.randn(out.shape, generator=generator)
     gradients = torch.autograd.grad(out, leaves, d_out)
-    step = 2e-2
-    for name, x, gradient in zip(tensors, leaves, gradients, strict=True):
-        direction = torch.randn(x.shape, generator=generator)
+    formula = with_dicts(sas.sas, list(tensors))
+    exact, step = [x.detach().double() for x in leaves], 1e-5
+    for i, (name, gradient) in enumerate(zip(tensors, gradients, strict=True)):
+        direction = torch.randn(gradient.shape, generator=generator).double()
 
-        def at(t, name=name, direction=direction):
-            moved = [y.detach() + t * direction if key == name else y.detach() for key, y in tensors.items()]
-            return (function(*moved).double() * d_out).sum()
+        def at(t, i=i, direction=direction):
+            return (formula(*(x + t * direction if i == j else x for j, x in enumerate(exact))) * d_out.double()).sum()
 
-        # Fifth-order differences: fp32 leaves little room for a small step.
-        slope = float((8 * (at(step) - at(-step)) - (at(2 * step) - at(-2 * step))) / (12 * step))
-        found = float((gradient.double() * direction).sum())
+        slope = float((at(step) - at(-step)) / (2 * step))
         # A direction's derivative may be small by chance; its terms are not.
         size = float((gradient.double() * direction).norm())
-        assert abs(found - slope) <= 5e-3 * size + 1e-3, (name, found, slope)
+        found = float((gradient.double() * direction).sum())
+        left = 1e-2 if f"d_{name}" in UNSEEN else 1e-4
+        assert abs(found - slope) <= 2e-3 * size + left, (name, found, slope)
