@@ -97,12 +97,37 @@ Value Gradients::get(Value value, Type element) {
   return sum;
 }
 
-/// Whether what an op gives is kept for the backward rather than computed again.
-static bool isSaved(Operation *op) { return isa<attn::AttendOp, attn::MergeUnitsOp>(op); }
+/// Whether products with weights lead to a value within its kernel chain.
+static bool comesFromProducts(Value value) {
+  llvm::SetVector<Value> reached;
+  reached.insert(value);
+  for (size_t i = 0; i < reached.size(); ++i) {
+    Operation *op = reached[i].getDefiningOp();
+    if (isa_and_nonnull<attn::HeadConvOp, attn::LinearOp>(op))
+      return true;
+    if (op && !isa<attn::AttendOp>(op))
+      reached.insert(op->operand_begin(), op->operand_end());
+  }
+  return false;
+}
+
+/// Whether a value is kept for the backward rather than computed again. Operands of attention that products made are
+/// stored in any case, and must be the same bits in the backward: the forward may round them once where a chain that is
+/// computed again rounds each link, and probabilities of other scores do not sum to 1.
+static bool isSaved(OpResult value) {
+  if (isa<attn::AttendOp, attn::MergeUnitsOp>(value.getOwner()))
+    return true;
+  bool enters = llvm::any_of(value.getUses(), [](OpOperand &use) {
+    auto attend = dyn_cast<attn::AttendOp>(use.getOwner());
+    return attend && (use.get() == attend.getQuery() || llvm::is_contained(attend.getKeys(), use.get()) ||
+                      llvm::is_contained(attend.getValues(), use.get()));
+  });
+  return enters && comesFromProducts(value);
+}
 
 Value Gradients::addSavedArgument(OpResult result) {
   WholeTensorType type = tensorType(result);
-  std::string name = "saved_units";
+  std::string name = isa<attn::MergeUnitsOp>(result.getOwner()) ? "saved_units" : "saved_operand";
   if (auto attend = dyn_cast<attn::AttendOp>(result.getOwner())) {
     bool isOut = result == attend.getOut();
     if (isOut)
@@ -119,7 +144,7 @@ Value Gradients::primal(Value value) {
     return known;
   auto result = cast<OpResult>(value);
   Operation *op = result.getOwner();
-  if (isSaved(op)) {
+  if (isSaved(result)) {
     Value argument = addSavedArgument(result);
     primals.map(value, argument);
     return argument;
