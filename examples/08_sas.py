@@ -32,4 +32,5 @@ if __name__ == "__main__":
     names = list(inputs(torch.randn))
     title = f"SAS, {MANY} heads made of {H}, {weft.device()}"
     program, formula = (formulas.with_dicts(function, names) for function in (sas, expected))
-    demonstrate(program, formula, inputs, title=title, products_as_given=False)
+    weights = [name for name in names if name not in "qkv"]
+    demonstrate(program, formula, inputs, title=title, parameters=weights, products_as_given=False)

@@ -191,6 +191,8 @@ def test_packed_sequences(name, generator):
 def test_gradients_by_differences(sample, generator):
     """Along random directions of x and of all parameters, by differences of the forward alone."""
     module = sample.module()
+    if isinstance(module, weft.nn.SAS):
+        pytest.skip("steps over the bends of its ReLUs: test_sas.py keeps away from them")
     x, d_out = drawn(sample, generator, 1), drawn(sample, generator, 1)
     tensors = {"x": x} | {name: each.detach() for name, each in module.named_parameters()}
     slopes = gradients(module, x, d_out, lambda x: module(x, **sample.given(1)))

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
 import weft.runtime.program as runtime
-from weft.testing.accuracy import Accuracy, accuracy, hold
+from weft.testing.accuracy import Accuracy, accuracy, hold, summed
 from weft.testing.attention import FORMS
 
 #: tensors -> a result or several
@@ -77,14 +77,18 @@ def demonstrate(
     *,
     title: str,
     dtypes: Sequence[torch.dtype] = (torch.float16, torch.bfloat16),
+    parameters: Collection[str] = (),
     **options: Any,
 ) -> None:
-    """Hold a program and its backward against its formula on fresh inputs, and print the errors; raises where wrong."""
+    """Hold a program and its backward against its formula on fresh inputs, and print the errors; raises where wrong.
+    Gradients of ``parameters`` are judged as sums (``summed``).
+    """
     for dtype in dtypes:
         judged: dict[str, Accuracy] = {}
 
         def draw(dtype: torch.dtype = dtype, judged: dict[str, Accuracy] = judged) -> dict[str, Accuracy]:
-            judged.update(judge(program, formula, drawn(inputs, dtype), **options))
+            found = judge(program, formula, drawn(inputs, dtype), **options)
+            judged.update(found | {f"d_{name}": summed(found[f"d_{name}"]) for name in parameters})
             return judged
 
         hold(draw)
