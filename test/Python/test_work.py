@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from weft import native
-from weft.testing import masks
+from weft.testing import masks, spans
 from weft.testing.plans import run_plan
 
 ROWS, COLUMNS = 64, 32
@@ -141,3 +141,56 @@ def test_windows_are_tiles_of_their_own(length, windows, seed):
     run = run_plan(*compiled(backward(pattern)), "f", [q, k, v, lse, delta, d_out])
     assert run.findings == []
     assert run.total("mma_macs") <= 7 * tiles
+
+
+TABLE = "!attn.tensor<[B, H, N], i32>"
+TABLES = "".join(f', %{name}: {TABLE} {{attn.name = "{name}"}}' for name in spans.Span._fields)
+OWN_AND_SPAN = """over(%lower, %upper, %first, %past : {0}, {0}, {0}, {0})
+      {{patterns = [#attn.window<left = 0, right = 0>, #attn.span<lower = 0, upper = 1, first = 2, past = 3>],
+       scale = 0.125 : f32, {1}}}"""
+
+
+def own_and_units(gradients):
+    """Attention to itself and to a span of units, as many as tokens; its output and LSE, or its gradients."""
+    given = "".join(f', %{x}: {TENSOR} {{attn.name = "{x}"}}' for x in ("k", "v", "units", "values"))
+    keys = f"keys(%k, %units : {TENSOR}, {TENSOR}) values(%v, %values : {TENSOR}, {TENSOR})"
+    if not gradients:
+        results, names = (TENSOR, ROW), ("out", "lse")
+        op = f"attn.attend %q {keys} {OWN_AND_SPAN.format(TABLE, f'schedule = {SCHEDULE}')}"
+        rows = ""
+    else:
+        results, names = (TENSOR,) * 5, ("d_q", "d_k", "d_v", "d_units", "d_values")
+        schedules = f"scheduleQuery = {SCHEDULE}, scheduleKeys = {SCHEDULE}"
+        op = f"""attn.attend_backward %q {keys} lse(%lse : {ROW}) delta(%delta : {ROW}) gradient(%d_out : {TENSOR})
+      {OWN_AND_SPAN.format(TABLE, schedules)}"""
+        rows = f', %lse: {ROW} {{attn.name = "lse"}}, %delta: {ROW} {{attn.name = "delta"}}'
+        rows += f', %d_out: {TENSOR} {{attn.name = "d_out"}}'
+    types, values = ", ".join(results), ", ".join(f"%{name}" for name in names)
+    named = ", ".join(f'{type} {{attn.name = "{name}"}}' for type, name in zip(results, names, strict=True))
+    return f"""
+func.func @f(%q: {TENSOR} {{attn.name = "q"}}{given}{TABLES}{rows}) -> ({named}) attributes {{attn.program}} {{
+  {values} = {op} : {TENSOR} -> {types}
+  func.return {values} : {types}
+}}
+"""
+
+
+@pytest.mark.parametrize("merged", [0.0, 0.5, 0.9])
+def test_spans_products_are_those_of_blocks_that_some_row_sees(merged, seed):
+    """And of the tokens' own pairs, 16 times a row's channels: once in the forward, twice in each of two gradients."""
+    generator = torch.Generator().manual_seed(seed)
+    joins = torch.rand(1, HEADS, LENGTH, generator=generator) < merged
+    span = spans.units_span(joins)
+    tables = [x.numpy() for x in span]
+    q, k, v, units, values, d_out = randoms(seed, *[(1, HEADS, LENGTH, D)] * 6)
+    run = run_plan(*compiled(own_and_units(False)), "f", [q, k, v, units, values, *tables])
+    assert run.findings == []
+    seen = [blocks(span.mask[0, h], ROWS, COLUMNS) for h in range(HEADS)]
+    own = HEADS * -(-LENGTH // ROWS) * ROWS * 16 * D
+    assert run.total("mma_macs") == sum(seen) * ROWS * COLUMNS * 2 * D + own, f"{seen} blocks hold a pair"
+    lse, delta = np.full((2, 1, HEADS, LENGTH), 5, np.float32)
+    run = run_plan(*compiled(own_and_units(True)), "f", [q, k, v, units, values, *tables, lse, delta, d_out])
+    assert run.findings == [] and len(run.launches) == 2
+    across = [blocks(span.mask[0, h].mT, ROWS, COLUMNS) for h in range(HEADS)]
+    products = 3 * sum(seen) + 4 * sum(across)
+    assert run.total("mma_macs") == products * ROWS * COLUMNS * D + 4 * own

@@ -1,6 +1,30 @@
 // RUN: weft-opt %s --split-input-file --verify-diagnostics
 // The constraints of TileComputeOps.td, one a case, named after them.
 
+func.func @row_dot_c1(%a: tensor<16x16xf32>) {
+  // expected-error@+1 {{expected matrices of f16 or bf16, but got 'tensor<16x16xf32>'}}
+  %0 = tile.row_dot %a, %a : tensor<16x16xf32> -> tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func @row_dot_c2(%a: tensor<16x8xbf16>) {
+  // expected-error@+1 {{expected sizes of at least 16, but got 'tensor<16x8xbf16>'}}
+  %0 = tile.row_dot %a, %a : tensor<16x8xbf16> -> tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func @row_dot_c3(%a: tensor<16x32xbf16>) {
+  // expected-error@+1 {{expected 16 results of f32, but got 'tensor<32xf32>'}}
+  %0 = tile.row_dot %a, %a : tensor<16x32xbf16> -> tensor<32xf32>
+  return
+}
+
+// -----
+
 func.func @dot_c1_rank(%a: tensor<16xf16>, %b: tensor<16x16xf16>, %c: tensor<16x16xf32>) {
   // expected-error@+1 {{expected matrices, but got 'tensor<16xf16>', 'tensor<16x16xf16>' and 'tensor<16x16xf32>'}}
   %0 = tile.dot %a, %b, %c : tensor<16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>

@@ -94,6 +94,8 @@ func.func @products(%a: tensor<64x32xf16>, %b: tensor<32x64xf16>, %c: tensor<64x
   %0 = tile.dot %a, %b, %c : tensor<64x32xf16> * tensor<32x64xf16> -> tensor<64x64xf32>
   // CHECK: tile.dot %{{.*}}, %{{.*}}, %{{.*}} {precision = #tile<precision ieee>} : tensor<16x16xf32> * tensor<16x16xf32> -> tensor<16x16xf32>
   %1 = tile.dot %x, %x, %x {precision = #tile<precision ieee>} : tensor<16x16xf32> * tensor<16x16xf32> -> tensor<16x16xf32>
+  // CHECK: tile.row_dot %{{.*}}, %{{.*}} : tensor<64x32xf16> -> tensor<64xf32>
+  %2 = tile.row_dot %a, %a : tensor<64x32xf16> -> tensor<64xf32>
   return
 }
 

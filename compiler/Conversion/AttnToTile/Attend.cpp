@@ -105,6 +105,7 @@ Standing findStanding(KernelFrame &frame, const Attend &attend, DenseMap<Value, 
     standing.queryLength = length(queries, standing.queryBase);
     standing.keyLengths = {length(keys, standing.keyBase)};
   }
+  standing.keyExtents = standing.keyLengths;
   Value keyHead = tileKeys ? standing.head : b.div(standing.head, b.i32(attend.group()));
   for (unsigned i = 0; i < attend.counts.size(); ++i) {
     Value count = loadElement(frame, stored.lookup(attend.counts[i]), {standing.batch, keyHead});
@@ -136,6 +137,8 @@ RowTile rowsFrom(TileBuilder &b, Value start, int64_t count, Value length, bool 
     rows.inside = b.less(rows.token, length);
   return rows;
 }
+
+bool keepsInside(const Attend &attend, Attribute pattern) { return attend.counts.empty() && attn::asSpan(pattern); }
 
 Value loadAtPairs(KernelFrame &frame, Value tensor, ValueRange indices, ValueRange places, Value exists) {
   bool inside = llvm::all_of(indices, [&](Value index) {

@@ -43,6 +43,7 @@ struct Standing {
   mlir::Value queryBase, keyBase;            ///< i32: first token of the packed sequence, or null
   mlir::Value queryLength;                   ///< i32: N
   llvm::SmallVector<mlir::Value> keyLengths; ///< i32: M of each domain, clipped to its count
+  llvm::SmallVector<mlir::Value> keyExtents; ///< i32: M of each domain
 };
 
 /// The kernel's grid: tiles of `rows` on the tiled side ("cdiv(N, rows)", more for packed sequences), heads, batch.
@@ -65,6 +66,9 @@ RowTile programRows(TileBuilder &b, attn::WholeTensorType type, mlir::Value star
 
 /// `count` rows from `start` (i32) on, of `length`. Where `bounded`, `inside` says which exist.
 RowTile rowsFrom(TileBuilder &b, mlir::Value start, int64_t count, mlir::Value length, bool bounded);
+
+/// Whether a pattern has no pair of a column that does not exist, so that nobody need ask: a span's tables say so.
+bool keepsInside(const Attend &attend, mlir::Attribute pattern);
 
 /// An element of a stored tensor that a score_mod captures, at a block of pairs. `places` are what the region is given:
 /// such indices are inside, or past the end of a ragged block. Any others are read only where `exists` (i1 of the

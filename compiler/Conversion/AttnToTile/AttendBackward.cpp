@@ -12,6 +12,7 @@
 // from one P.
 #include "compiler/Conversion/AttnToTile/AttendBackward.h"
 #include "compiler/Conversion/AttnToTile/AttendBackwardCaptures.h"
+#include "compiler/Conversion/AttnToTile/AttendDiagonal.h"
 #include "dialects/Attn/Pattern/Membership.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -43,7 +44,7 @@ using Sizes = std::array<int64_t, 4>; // rows, columns, warps, stages
 static attn::ScheduleAttr defaultSchedule(attn::AttendBackwardOp op, Sizes upTo64, Sizes upTo128) {
   Attend attend = Attend::of(op);
   int64_t size = std::max(attend.headSize(), attend.valueSize());
-  Sizes chosen{64, 16, 4, 2};
+  Sizes chosen{64, 16, attend.storage().isF32() ? 4 : 8, 2};
   if (splitOverGrid(attend) && !attend.storage().isF32() && attend.headSize() <= 128)
     chosen = {128, 32, 8, 2};
   if (!attend.storage().isF32() && size <= 128)
@@ -82,7 +83,8 @@ SmallVector<BackwardPart> backwardParts(attn::AttendBackwardOp op) {
       parts.push_back({Kind::Keys, i, {gradients[2 * i]}});
       parts.push_back({Kind::Values, i, {gradients[2 * i + 1]}});
     } else {
-      parts.push_back({Kind::Keys, i, {gradients[2 * i], gradients[2 * i + 1]}});
+      Kind kind = i == diagonalDomain(op) ? Kind::Diagonal : Kind::Keys;
+      parts.push_back({kind, i, {gradients[2 * i], gradients[2 * i + 1]}});
     }
   }
   return parts;
@@ -102,11 +104,14 @@ static LogicalResult lowerQueryGradient(attn::AttendBackwardOp op, const Softmax
   RowTile rows = kernel.begin(0);
   QuerySide queries = kernel.pullQueries(kernel.asQueries(rows, kernel.standing.head));
   CaptureGradients captures(kernel, planCaptures(op));
-  SmallVector<Value> carried = kernel.zeroSums(kernel.queryChunks);
+  std::optional<unsigned> own = diagonalDomain(op);
+  SmallVector<Value> carried = own ? diagonalQuerySums(kernel, *own, queries) : kernel.zeroSums(kernel.queryChunks);
   unsigned sums = carried.size();
   carried.append(captures.initial());
   Value keyHead = b.div(kernel.standing.head, b.i32(kernel.attend.group()));
-  for (unsigned domain = 0; domain < kernel.attend.keys.size(); ++domain)
+  for (unsigned domain = 0; domain < kernel.attend.keys.size(); ++domain) {
+    if (domain == own)
+      continue;
     carried = kernel.walk(
         domain, queries.rows, kernel.standing.head, carried, [&](const RowTile &columns, bool full, ValueRange values) {
           KeySide keys = kernel.pullKeys(domain, kernel.asKeys(domain, columns, keyHead));
@@ -117,6 +122,7 @@ static LogicalResult lowerQueryGradient(attn::AttendBackwardOp op, const Softmax
           next.append(captures.carried());
           return next;
         });
+  }
   captures.leave(ValueRange(carried).drop_front(sums), queries.rows);
   kernel.provide(op.getDQuery(), queries.rows, kernel.queryChunks, ValueRange(carried).take_front(sums),
                  kernel.attend.scale);
@@ -158,7 +164,7 @@ static LogicalResult lowerKeyGradients(attn::AttendBackwardOp op, const SoftmaxN
       next.append(captures.carried());
       return next;
     });
-    captures.leave(ValueRange(carried).drop_front(count), kernel.asQueries(keys.rows, head));
+    captures.leave(ValueRange(carried).drop_front(count), kernel.storedRows(kernel.asQueries(keys.rows, head)));
     return SmallVector<Value>(ValueRange(carried).take_front(count));
   };
   sums = kernel.overHeads(sums, walkHead);
@@ -225,6 +231,9 @@ LogicalResult lowerBackwardPart(attn::AttendBackwardOp op, const BackwardPart &p
     return lowerKeyGradients(op, numbers, part.domain, roots, stored);
   case BackwardPart::Kind::Values:
     return lowerValueGradients(op, numbers, part.domain, roots, stored);
+  case BackwardPart::Kind::Diagonal:
+    lowerDiagonalGradients(op, numbers, part.domain, roots, stored);
+    return success();
   case BackwardPart::Kind::Window:
     return lowerWindowGradients(op, numbers, roots, stored);
   }

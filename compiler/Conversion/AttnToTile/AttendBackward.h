@@ -9,8 +9,9 @@ namespace weft {
 
 /// One kernel of a backward: the results of the op that it makes. Their rows are those of one side.
 struct BackwardPart {
-  enum class Kind { Query, Keys, Values, Window } kind;
-  unsigned domain = 0;                    ///< of Keys and Values
+  /// Diagonal: keys too, of a domain that is the diagonal.
+  enum class Kind { Query, Keys, Values, Diagonal, Window } kind;
+  unsigned domain = 0;                    ///< of Keys, Values and Diagonal
   llvm::SmallVector<mlir::Value> results; ///< dq; dk and dv of the domain, or each by itself; or all three
 };
 

@@ -1,7 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See AttendBackwardKernel.h.
 #include "compiler/Conversion/AttnToTile/AttendBackwardKernel.h"
+#include "compiler/Conversion/AttnToTile/AttendDiagonal.h"
 #include "dialects/Attn/Pattern/Membership.h"
+#include "dialects/Attn/Pattern/Segments.h"
 #include "dialects/Attn/Pattern/Transpose.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -171,11 +173,14 @@ Value BackwardKernel::belongs(unsigned domain, const RowTile &queries, const Row
                                     downOrAcross(keys.token, false),
                                     standing.queryLength,
                                     standing.keyLengths[domain]};
-  Value contained = attn::contains(arithmetic, pattern, place);
+  // (Of spans by the tables of the rows, which are at hand.)
+  bool turned = !queriesDown && attn::hasSpan(pattern);
+  Value contained = turned ? attn::contains(arithmetic, attn::transposePattern(pattern), place.transposed())
+                           : attn::contains(arithmetic, pattern, place);
   // Keys past the end are in no such pattern, and queries past it have weights of 0.
   bool exist = queriesDown ? attn::patterns::keysExist(pattern) && attend.counts.empty()
                            : numbersArePadded(queries) && !attend.scoreMod;
-  return exist ? contained : b.both(inside, contained);
+  return exist || keepsInside(attend, pattern) ? contained : b.both(inside, contained);
 }
 
 Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const KeySide &keys, bool full,
@@ -273,6 +278,7 @@ SmallVector<Value> BackwardKernel::walk(unsigned domain, const RowTile &rows, Va
   Attribute pattern = op.getPatterns()[domain];
   if (!queriesDown)
     pattern = attn::transposePattern(pattern);
+  arithmetic.holdSpans(pattern, standing.batch, head, rows);
   Value rowEnd = b.min(b.add(rows.scalarStart, b.i32(rows.count)), rowLength);
   Walk blocks{pattern, arithmetic, rows.scalarStart, rowEnd, head, rowLength, columnLength, standing.batch, columns};
   // Programs past the last packed sequence, and keys past a count.
@@ -303,16 +309,27 @@ SmallVector<Value> BackwardKernel::overHeads(ValueRange initial,
 void BackwardKernel::provide(Value result, const RowTile &rows, ArrayRef<Chunk> chunks, ValueRange sums,
                              double factor) {
   Type element = cast<attn::WholeTensorType>(result.getType()).getElementType();
-  for (auto [chunk, sum] : llvm::zip_equal(chunks, sums))
-    puller.provide(result, rows, chunk.first, b.cast(factor == 1 ? sum : b.mul(sum, b.f32(factor)), element),
-                   chunk.base);
+  for (auto [chunk, sum] : llvm::zip_equal(chunks, sums)) {
+    Value gradient = factor == 1 ? sum : b.mul(sum, b.f32(factor));
+    if (hasUnusedKeys())
+      gradient = b.select(b.column(rows.inside), gradient, b.f32(0));
+    puller.provide(result, rows, chunk.first, b.cast(gradient, element), chunk.base);
+  }
+}
+
+RowTile BackwardKernel::storedRows(RowTile rows) {
+  if (hasUnusedKeys())
+    rows.inside = b.less(rows.token, standing.keyExtents[tiledDomain]);
+  return rows;
 }
 
 SmallVector<Value> BackwardKernel::finish(ArrayRef<Value> roots, const RowTile &rows) {
-  puller.storeAll(roots, rows, part ? &*part : nullptr);
+  puller.storeAll(roots, storedRows(rows), part ? &*part : nullptr);
   attn::WholeTensorType tiled = queriesDown ? attend.queryType() : attend.keyType(tiledDomain);
   auto grid = windows ? windowGrid(*windows, tiled, schedule.getRows()) : attendGrid(attend, tiled, schedule.getRows());
-  SmallVector<Value> results = frame.finish({overParts(grid, split), schedule.getWarps(), schedule.getStages()});
+  bool shares = diagonalDomain(op).has_value();
+  SmallVector<Value> results =
+      frame.finish({overParts(grid, split), schedule.getWarps(), schedule.getStages(), shares});
   for (auto [root, result] : llvm::zip(llvm::reverse(roots), llvm::reverse(results)))
     stored[root] = result;
   return results;

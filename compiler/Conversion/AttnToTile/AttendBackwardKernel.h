@@ -100,6 +100,8 @@ public:
   /// Makes a gradient known to the puller, in the type of the result.
   void provide(mlir::Value result, const RowTile &rows, llvm::ArrayRef<Chunk> chunks, mlir::ValueRange sums,
                double factor);
+  /// The rows of which gradients are stored: all that exist, where `rows` are keys in use.
+  RowTile storedRows(RowTile rows);
   /// Stores the roots at `rows`, ends the kernel, and notes what is stored. Gives the launch's results, those of the
   /// roots last.
   llvm::SmallVector<mlir::Value> finish(llvm::ArrayRef<mlir::Value> roots, const RowTile &rows);
@@ -107,6 +109,8 @@ public:
 private:
   /// Whether the SoftmaxNumbers of a tile are there for all its rows, as weights of 0 for those that do not exist.
   bool numbersArePadded(const RowTile &rows) const;
+  /// Whether rows may be keys past their count: they have gradients, of zero.
+  bool hasUnusedKeys() const { return !queriesDown && !attend.counts.empty(); }
   /// [count] of one of the SoftmaxNumbers.
   mlir::Value loadNumber(mlir::Value number, const RowTile &rows);
   unsigned tiledDomain = 0;

@@ -13,6 +13,7 @@
 // for the product, and l, which is not, differ where a row has one weight alone. So l ends with the rounding of 2^r. A
 // score_mod, or a scale that is not positive, takes c = 1 of scaled scores.
 #include "compiler/Conversion/AttnToTile/AttendForward.h"
+#include "compiler/Conversion/AttnToTile/AttendDiagonal.h"
 #include "compiler/Conversion/AttnToTile/BlockLists.h"
 #include "compiler/Conversion/AttnToTile/WideValues.h"
 #include "compiler/Conversion/AttnToTile/Windows.h"
@@ -32,12 +33,13 @@ attn::ScheduleAttr forwardSchedule(attn::AttendOp op) {
     return *op.getSchedule();
   Attend attend = Attend::of(op);
   int64_t size = std::max(attend.headSize(), attend.valueSize());
-  int64_t rows = 128, columns = 64, warps = size > 64 ? 8 : 4, stages = size > 128 ? 2 : 3;
+  // (Larger heads and f32 operands, which enter as two parts, leave registers for few keys.)
+  int64_t rows = 128, columns = size > 128 ? 32 : 64, warps = size > 64 ? 8 : 4, stages = size > 128 ? 2 : 3;
   if (splitOverGrid(attend))
     columns = 32;
   if (attend.storage().isF32()) {
     rows = 64;
-    columns = 32;
+    columns = 16;
     warps = 4;
     stages = 2;
   }
@@ -97,6 +99,7 @@ public:
 private:
   void begin();
   State initial();
+  State meetOwnKeys(unsigned domain, State state);
   State walkDomain(unsigned domain, const State &state);
   State walkWindow(const State &state);
   RowTile keysOf(unsigned domain, RowTile tokens);
@@ -127,6 +130,7 @@ private:
   WindowStanding windowStanding;
   RowTile rows;
   SmallVector<Value> queries; // a chunk of channels each, in the storage type
+  Value ownScore;             // where the state started from the diagonal: its maximum then
 };
 
 } // namespace
@@ -177,6 +181,42 @@ State ForwardKernel::initial() {
   return state;
 }
 
+/// The state with the diagonal's pairs, before any block. Without a sink and a score_mod it starts there: the pair's
+/// weight is 1.
+State ForwardKernel::meetOwnKeys(unsigned domain, State state) {
+  RowTile own = rows;
+  own.member = Value();
+  own = keysOf(domain, own);
+  Value score = rowProduct(frame, puller, stored, {attend.query, rows, queryChunks, queries},
+                           {attend.keys[domain], own, queryChunks});
+  if (attend.scoreMod) {
+    score = evaluateAtDiagonal(frame, stored, *attend.scoreMod, rows, b.mul(score, b.f32(attend.scale)));
+    score = b.mul(score, b.f32(log2OfE));
+  } else if (!scaledLate) {
+    score = b.mul(score, b.f32(attend.scale * log2OfE));
+  }
+  bool starts = !op.getSink() && !attend.scoreMod;
+  Value weight;
+  if (starts) {
+    state.maximum = ownScore = score;
+    state.total = b.full({rows.count}, 1, b.getF32Type());
+  } else {
+    double infinity = std::numeric_limits<double>::infinity();
+    Value before = state.maximum;
+    state.maximum = b.max(before, score);
+    Value none = b.compareFloat(arith::CmpFPredicate::OEQ, state.maximum, b.f32(-infinity));
+    Value shift = b.select(none, b.f32(0), state.maximum);
+    weight = b.exp2(scaled(b.sub(score, shift)));
+    state.total = b.add(b.mul(state.total, b.exp2(scaled(b.sub(before, shift)))), weight);
+  }
+  state.sums.clear();
+  for (const Chunk &chunk : valueChunks) {
+    Value v = b.cast(puller.pull(attend.values[domain], own, chunk), b.getF32Type());
+    state.sums.push_back(starts ? v : b.mul(v, b.column(weight)));
+  }
+  return state;
+}
+
 /// score_mod of the scaled product, natural. `belongs` is null where every pair does.
 Value ForwardKernel::modified(Value product, const RowTile &keys, Value belongs) {
   SmallVector<Value> arguments{product, rows.batch, rows.headOfRow(b, true), b.column(rows.token), b.row(keys.token)};
@@ -200,7 +240,7 @@ Value ForwardKernel::scores(unsigned domain, const RowTile &keys, bool full) {
     belongs = b.row(keys.inside);
     Attribute pattern = op.getPatterns()[domain];
     // (A count of keys may end them before the pattern does.)
-    if (attn::patterns::keysExist(pattern) && attend.counts.empty())
+    if ((attn::patterns::keysExist(pattern) && attend.counts.empty()) || keepsInside(attend, pattern))
       belongs = attn::contains(arithmetic, pattern, place);
     else if (!windows || !windows->exact)
       belongs = b.both(belongs, attn::contains(arithmetic, pattern, place));
@@ -280,6 +320,7 @@ State ForwardKernel::walkWindow(const State &state) {
 State ForwardKernel::walkDomain(unsigned domain, const State &state) {
   if (windows)
     return walkWindow(state);
+  arithmetic.holdSpans(op.getPatterns()[domain], standing.batch, standing.head, rows);
   Value first = b.mul(standing.tile, b.i32(schedule.getRows())), end = b.add(first, b.i32(schedule.getRows()));
   Value rowBegin = b.div(first, b.i32(packed)), rowEnd = b.min(b.ceilDiv(end, packed), standing.queryLength);
   Walk walk{op.getPatterns()[domain],
@@ -311,6 +352,9 @@ void ForwardKernel::end(State state) {
     Value largest = b.exp2(residue), rounded = b.cast(largest, attend.valueType(0).getElementType());
     Value correction = b.sub(b.cast(rounded, b.getF32Type()), largest);
     Value any = b.compareFloat(arith::CmpFPredicate::OGT, state.total, b.f32(0));
+    // (The diagonal's weight is 1 without any rounding.)
+    if (ownScore)
+      any = b.compareFloat(arith::CmpFPredicate::OGT, state.maximum, ownScore);
     state.total = b.add(state.total, b.select(any, correction, b.f32(0)));
   }
   Value seen = b.compareFloat(arith::CmpFPredicate::OGT, state.total, b.f32(0));
@@ -325,8 +369,12 @@ void ForwardKernel::end(State state) {
 void ForwardKernel::write(ArrayRef<Value> roots) {
   begin();
   State state = initial();
+  std::optional<unsigned> own = diagonalDomain(attend);
+  if (own)
+    state = meetOwnKeys(*own, state);
   for (unsigned domain = 0; domain < attend.keys.size(); ++domain)
-    state = walkDomain(domain, state);
+    if (domain != own)
+      state = walkDomain(domain, state);
   end(state);
   // A convolution takes its neighbours from the rows' tile of values.
   Value values = attend.values[0];

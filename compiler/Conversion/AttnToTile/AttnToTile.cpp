@@ -10,6 +10,7 @@
 //   return %y                                                 %y = attn.launch @attend(%q, ..., %t) grid [...]
 #include "compiler/Conversion/AttnToTile/AttnToTile.h"
 #include "compiler/Conversion/AttnToTile/AttendBackward.h"
+#include "compiler/Conversion/AttnToTile/AttendDiagonal.h"
 #include "compiler/Conversion/AttnToTile/AttendForward.h"
 #include "compiler/Conversion/AttnToTile/ElementTile.h"
 #include "compiler/Conversion/AttnToTile/Expansion.h"
@@ -244,12 +245,26 @@ LogicalResult ProgramLowering::lowerWeightGrad(Op op, LogicalResult (*lowering)(
   return lowering(op, stored);
 }
 
+/// Whether keys or values are those of the diagonal and of nothing else: their own tokens' programs meet them.
+template <typename Op> static bool isMetOnDiagonalOnly(Op op, Value value) {
+  std::optional<unsigned> own;
+  if constexpr (std::is_same_v<Op, attn::AttendOp>)
+    own = diagonalDomain(Attend::of(op));
+  else
+    own = diagonalDomain(op);
+  bool met = false, walked = value == op.getQuery();
+  for (auto [i, key, its] : llvm::enumerate(op.getKeys(), op.getValues()))
+    if (key == value || its == value)
+      (i == own ? met : walked) = true;
+  return met && !walked;
+}
+
 LogicalResult ProgramLowering::lower(attn::AttendOp op) {
   // Keys and values that each program meets once are computed on the way; others would be computed for every tile of
   // queries.
   bool once = windowTiling(Attend::of(op)).has_value();
   auto onTheWay = [&](Value value) {
-    return value == op.getQuery() ||
+    return value == op.getQuery() || isMetOnDiagonalOnly(op, value) ||
            (once && (llvm::is_contained(op.getKeys(), value) || llvm::is_contained(op.getValues(), value)));
   };
   for (Value value : op->getOperands())
@@ -268,7 +283,9 @@ LogicalResult ProgramLowering::lower(attn::AttendBackwardOp op) {
   SmallVector<BackwardPart> parts = backwardParts(op);
   // Of several kernels, each walks what another holds: only the numbers of a query can be computed on the way.
   bool once = parts.front().kind == BackwardPart::Kind::Window;
-  auto onTheWay = [&](Value value) { return once || value == op.getLse() || value == op.getDelta(); };
+  auto onTheWay = [&](Value value) {
+    return once || value == op.getLse() || value == op.getDelta() || isMetOnDiagonalOnly(op, value);
+  };
   for (Value value : op->getOperands())
     if (failed(onTheWay(value) ? makePullable(value, op) : store(value, op)))
       return failure();

@@ -31,7 +31,20 @@ Value EmitArithmetic::mulHigh32(Value x, Value y) {
   return b.cast(b.createOrFold<arith::ShRUIOp>(product, shift), b.getI32Type());
 }
 
+void EmitArithmetic::holdSpans(Attribute pattern, Value batch, Value head, const RowTile &rows) {
+  pattern.walk([&](attn::SpanAttr span) {
+    for (int64_t table : {span.getLower(), span.getUpper()}) {
+      Value bounds = operand(table, {batch, tableHead(table, head), rows.token}, rows.inside);
+      held.push_back({table, rows.token, bounds});
+    }
+  });
+}
+
 Value EmitArithmetic::operand(int64_t index, ArrayRef<Value> indices, Value inside) {
+  if (auto expanded = indices.back().getDefiningOp<tile::ExpandDimsOp>())
+    for (const HeldTable &table : llvm::reverse(held))
+      if (table.operand == index && table.token == expanded.getSource())
+        return frame.b.expand(table.bounds, expanded.getAxis());
   int64_t rank = cast<attn::WholeTensorType>(operands[index].getType()).getRank();
   return frame.b.cast(loadElement(frame, operands[index], indices.take_back(rank), inside), frame.b.getI32Type());
 }

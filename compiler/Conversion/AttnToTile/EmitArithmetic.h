@@ -7,6 +7,7 @@
 namespace weft {
 
 struct Attend;
+struct RowTile;
 
 /// Integers are i32 scalars or tiles of them, truths i1; they broadcast. Constants fold.
 struct EmitArithmetic {
@@ -23,6 +24,16 @@ struct EmitArithmetic {
 
   static EmitArithmetic of(KernelFrame &frame, const Attend &attend, llvm::DenseMap<mlir::Value, mlir::Value> &stored);
 
+  /// A table of a span at a tile's rows.
+  struct HeldTable {
+    int64_t operand;
+    mlir::Value token, bounds; ///< [count] i32
+  };
+  llvm::SmallVector<HeldTable> held = {};
+  /// Loads the tables of the spans in `pattern` at `rows` (of queries as the pattern has them), here, for all masks of
+  /// these rows to come: within walks each block would load them again. `head` is a query head.
+  void holdSpans(mlir::Attribute pattern, mlir::Value batch, mlir::Value head, const RowTile &rows);
+
   Int constant(int64_t value) { return frame.b.i32(value); }
   Int add(Int a, Int b) { return frame.b.add(a, b); }
   Int sub(Int a, Int b) { return frame.b.sub(a, b); }
@@ -34,6 +45,11 @@ struct EmitArithmetic {
   Bool lt(Int a, Int b) { return frame.b.compareInt(mlir::arith::CmpIPredicate::slt, a, b); }
   Bool le(Int a, Int b) { return frame.b.compareInt(mlir::arith::CmpIPredicate::sle, a, b); }
   Bool eq(Int a, Int b) { return frame.b.compareInt(mlir::arith::CmpIPredicate::eq, a, b); }
+  /// Of rows' bounds, one subtraction and one comparison a pair.
+  Bool isBetween(Int x, Int begin, Int end) {
+    Int count = frame.b.max(frame.b.sub(end, begin), frame.b.i32(0));
+    return frame.b.compareInt(mlir::arith::CmpIPredicate::ult, frame.b.sub(x, begin), count);
+  }
   Bool both(Bool a, Bool b) { return frame.b.both(a, b); }
   Bool either(Bool a, Bool b) { return frame.b.either(a, b); }
   Bool negate(Bool a) { return frame.b.negate(a); }

@@ -149,6 +149,9 @@ SmallVector<Value> KernelFrame::finish(const KernelShape &shape) {
   kernel->setAttr(tile::kernelAttrName, b.getUnitAttr());
   kernel->setAttr(tile::scheduleAttrName, tile::ScheduleAttr::get(b.getContext(), shape.warps, shape.stages));
 
+  if (shape.shares)
+    kernel->setAttr(attn::sharesLaunchAttrName, b.getUnitAttr());
+
   b.setInsertionPoint(anchor);
   SmallVector<Type> results;
   for (const TensorParameter &tensor : outputs)

@@ -24,6 +24,7 @@ struct TensorParameter {
 struct KernelShape {
   std::array<std::string, 3> grid;
   int64_t warps = 4, stages = 3;
+  bool shares = false; ///< may share a launch with others that may, matrix products or not
 };
 
 /// A kernel and its launch. Use: make one; write its body with `b`, asking for inputs, outputs and sizes; `finish`.

@@ -8,7 +8,8 @@
 //
 // A launch costs microseconds and a wait for the last program of the one before; small kernels (sums over tokens, taps'
 // gradients, sums of parts) spend their time so. Kernels merge that run on as many warps and hold no matrix products: a
-// program is given the registers and the shared memory of the larger, and those with products need them.
+// program is given the registers and the shared memory of the larger, and those with products need them. Kernels that
+// say that they share (`attn.shares_launch`) merge with one another whatever they hold.
 #include "compiler/Conversion/AttnToTile/AttnToTile.h"
 #include "compiler/Conversion/AttnToTile/KernelFrame.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -140,6 +141,8 @@ func::FuncOp Merger::createKernel() {
   int64_t stages = std::max(scheduleOf(kernels[0]).getStages(), scheduleOf(kernels[1]).getStages());
   merged->setAttr(tile::scheduleAttrName,
                   tile::ScheduleAttr::get(b.getContext(), scheduleOf(kernels[0]).getWarps(), stages));
+  if (kernels[0]->hasAttr(attn::sharesLaunchAttrName))
+    merged->setAttr(attn::sharesLaunchAttrName, b.getUnitAttr());
   return merged;
 }
 
@@ -205,6 +208,54 @@ attn::LaunchOp Merger::merge() {
   return launch;
 }
 
+/// The symbols of a size.
+static SmallVector<StringRef> symbolsOf(StringRef size) {
+  SmallVector<StringRef> symbols;
+  while (!size.empty()) {
+    StringRef word = size.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
+    if (!word.empty() && !llvm::isDigit(word.front()) && word != "cdiv" && word != "min" && word != "max")
+      symbols.push_back(word);
+    size = size.drop_front(std::max<size_t>(word.size(), 1));
+  }
+  return symbols;
+}
+
+/// Whether a tensor has no elements where `symbol` is 0: one of its sizes is a multiple of it, or a number of its
+/// parts.
+static bool isEmptyWithout(attn::WholeTensorType type, StringRef symbol) {
+  return llvm::any_of(type.getDims(), [&](StringAttr size) {
+    return size.getValue().find_first_of("+-") == StringRef::npos && llvm::is_contained(symbolsOf(size), symbol);
+  });
+}
+
+/// Whether one of a sum's terms is a positive number.
+static bool isNeverZero(StringRef extent) {
+  SmallVector<StringRef> terms;
+  extent.split(terms, '+');
+  return llvm::any_of(terms, [](StringRef term) {
+    int64_t number;
+    return !term.trim().getAsInteger(10, number) && number > 0;
+  });
+}
+
+/// Whether a launch without blocks has results without elements. (What it would have written is zero else, which a
+/// launch sees to that has no block at all, not one that has another's.)
+static bool writesNothingWithoutBlocks(attn::LaunchOp launch) {
+  return llvm::all_of(launch.getResultTypes(), [&](Type result) {
+    return llvm::all_of(launch.getGrid().getAsRange<StringAttr>(), [&](StringAttr extent) {
+      auto covers = [&](StringRef symbol) { return isEmptyWithout(cast<attn::WholeTensorType>(result), symbol); };
+      if (isNeverZero(extent))
+        return true;
+      if (extent.getValue().contains('-'))
+        return false;
+      // A sum is 0 where all its terms are, a product where one factor is.
+      bool isSum = extent.getValue().contains('+');
+      SmallVector<StringRef> symbols = symbolsOf(extent);
+      return symbols.empty() || (isSum ? llvm::any_of(symbols, covers) : llvm::all_of(symbols, covers));
+    });
+  });
+}
+
 /// Whether the two may share a kernel.
 static bool canMerge(attn::LaunchOp first, attn::LaunchOp second) {
   func::FuncOp kernels[2] = {kernelOf(first), kernelOf(second)};
@@ -214,7 +265,11 @@ static bool canMerge(attn::LaunchOp first, attn::LaunchOp second) {
     return false;
   if (gridOfBoth(first, second).size() > longestGrid)
     return false;
-  return !hasProducts(kernels[0]) && !hasProducts(kernels[1]) && !waitsFor(second, first);
+  auto shares = [](func::FuncOp kernel) { return kernel->hasAttr(attn::sharesLaunchAttrName); };
+  bool fit = shares(kernels[0]) ? shares(kernels[1]) : !hasProducts(kernels[0]) && !hasProducts(kernels[1]);
+  if (!writesNothingWithoutBlocks(first) || !writesNothingWithoutBlocks(second))
+    return false;
+  return fit && !waitsFor(second, first);
 }
 
 /// Whether `first` may be launched as late as `second`: nothing between them waits for it.

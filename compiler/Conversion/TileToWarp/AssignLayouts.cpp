@@ -126,6 +126,13 @@ Choice Planner::fixedChoice(Operation *op) {
       return {attr(fmaLayout(type.getShape(), warps)), Strength::Product};
     return {attr(warp::mmaAccLayout(type.getShape(), dotPlan.warps)), Strength::Product};
   }
+  if (auto dot = dyn_cast<tile::RowDotOp>(op)) {
+    auto type = cast<RankedTensorType>(dot.getA().getType());
+    unsigned rows = std::min<int64_t>(warps, type.getDimSize(0) / 16);
+    return {attr(warp::mmaOperandLayout(warp::MmaOperand::A, type.getShape(), {rows, warps / rows},
+                                        type.getElementTypeBitWidth())),
+            Strength::Product};
+  }
   // A gather's indices come to its source, not the other way round.
   Choice operand = isa<tile::GatherOp>(op) ? choiceOf(op->getOperand(0)) : strongest(op->getOperands());
   if (operand.layout)
@@ -286,8 +293,8 @@ Preferred betterLoads(func::FuncOp function, const LayoutPlan &plan, const AxisA
         !plan.isFree(load.getPtr()))
       return;
     LayoutAttr only = needed->second.front();
-    if (only == plan.own.lookup(load.getResult()) || llvm::any_of(load->getUsers(), llvm::IsaPred<tile::DotOp>) ||
-        isCopiedAhead(load, target))
+    if (only == plan.own.lookup(load.getResult()) ||
+        llvm::any_of(load->getUsers(), llvm::IsaPred<tile::DotOp, tile::RowDotOp>) || isCopiedAhead(load, target))
       return;
     Access access = accessOf(load, axes);
     int64_t run = bytesPerRun(only.getLayout(), access, target);

@@ -31,8 +31,8 @@ OpKind kindOf(Operation *op) {
     return OpKind::View;
   if (isa<tile::PermuteOp, tile::ReshapeOp>(op))
     return OpKind::Reorder;
-  if (isa<tile::LoadOp, tile::AtomicRMWOp, tile::AtomicCASOp, tile::DotOp, tile::ReduceOp, tile::ScanOp, tile::JoinOp,
-          tile::SplitOp, tile::GatherOp>(op))
+  if (isa<tile::LoadOp, tile::AtomicRMWOp, tile::AtomicCASOp, tile::DotOp, tile::RowDotOp, tile::ReduceOp, tile::ScanOp,
+          tile::JoinOp, tile::SplitOp, tile::GatherOp>(op))
     return OpKind::Fixed;
   if (isa<tile::StoreOp, tile::AssertOp>(op))
     return OpKind::Effect;
@@ -121,6 +121,7 @@ LayoutAttr LayoutRules::resultLayout(Operation *op, LayoutAttr layout, unsigned 
     return {};
   return TypeSwitch<Operation *, LayoutAttr>(op)
       .Case([&](tile::ReduceOp reduce) { return attr(layout.getLayout().dropAxis(reduce.getAxis())); })
+      .Case([&](tile::RowDotOp) { return attr(layout.getLayout().dropAxis(1)); })
       .Case([&](tile::SplitOp) { return attr(*splitLayout(layout.getLayout())); })
       .Case([&](tile::GatherOp gather) { return attr(gatheredLayout(gather, layout.getLayout())); })
       .Default(layout);

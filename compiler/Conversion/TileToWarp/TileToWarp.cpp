@@ -67,7 +67,19 @@ private:
       return;
     for (LayoutAttr other : plan.layoutsOf(old))
       if (other != layout)
-        made[Key(old, other)] = warp::ConvertLayoutOp::create(b, old.getLoc(), typeIn(old, other), value);
+        made[Key(old, other)] = converted(old, value, other);
+  }
+
+  /// `value`, which stands for `old`, in another layout. What was widened travels as narrow as it was.
+  Value converted(Value old, Value value, LayoutAttr layout) {
+    auto widened = value.getDefiningOp<arith::ExtFOp>();
+    if (!widened)
+      return warp::ConvertLayoutOp::create(b, old.getLoc(), typeIn(old, layout), value);
+    Value narrow = widened.getIn();
+    Type type =
+        cast<RankedTensorType>(typeIn(old, layout)).clone(cast<RankedTensorType>(narrow.getType()).getElementType());
+    narrow = warp::ConvertLayoutOp::create(b, old.getLoc(), type, narrow);
+    return arith::ExtFOp::create(b, old.getLoc(), typeIn(old, layout), narrow);
   }
 
   static Type typeIn(Value old, LayoutAttr layout) {

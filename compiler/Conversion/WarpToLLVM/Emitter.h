@@ -181,6 +181,7 @@ void addAtomicLowerings(LoweringTable &table);        // tile: atomic_rmw, atomi
 void addProgramLowerings(LoweringTable &table);       // tile: program_id, num_programs, assert; tile.barrier
 void addControlFlowLowerings(LoweringTable &table);   // scf
 void addFmaDotLowerings(LoweringTable &table);        // tile.dot of precision ieee
+void addRowDotLowerings(LoweringTable &table);        // tile.row_dot                          (RowDotToLLVM.cpp)
 void addMatrixLowerings(LoweringTable &table);        // warp.mma                              (MatrixToLLVM.cpp)
 void addSharedLowerings(LoweringTable &table);        // warp: alloc ... async_wait            (SharedToLLVM.cpp)
 void addConvertLayoutLowerings(LoweringTable &table); // warp.convert_layout                   (ConvertLayoutToLLVM.cpp)

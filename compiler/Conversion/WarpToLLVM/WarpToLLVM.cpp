@@ -32,6 +32,7 @@ LoweringTable makeTable() {
   addProgramLowerings(table);
   addControlFlowLowerings(table);
   addFmaDotLowerings(table);
+  addRowDotLowerings(table);
   addMatrixLowerings(table);
   addSharedLowerings(table);
   addConvertLayoutLowerings(table);

@@ -90,6 +90,8 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op, NamedAttribut
                              << "' to be an i64 of at least 0 on an attention, but got " << attribute.getValue()
                              << " on '" << op->getName() << "'";
   }
+  if (attribute.getName() == sharesLaunchAttrName && isa<UnitAttr>(attribute.getValue()))
+    return success();
   if (attribute.getName() != programAttrName)
     return op->emitOpError() << "expected an attribute that the attn dialect knows, but got '" << attribute.getName()
                              << "'";

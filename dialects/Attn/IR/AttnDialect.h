@@ -31,6 +31,10 @@ inline constexpr llvm::StringLiteral gradientsOfAttrName = "attn.gradients_of";
 /// On an `attn.attend` and the `attn.attend_backward` that it gave rise to: which attention of the program it is, i64.
 inline constexpr llvm::StringLiteral numberAttrName = "attn.number";
 
+/// On a kernel, from attn-to-tile to attn-merge-launches: it may share a launch with others that may, whatever they
+/// hold.
+inline constexpr llvm::StringLiteral sharesLaunchAttrName = "attn.shares_launch";
+
 /// Whether an attribute is a pattern of this dialect.
 bool isPattern(mlir::Attribute attribute);
 

@@ -56,6 +56,8 @@ public:
   Bool lt(Int x, Int y) { return x < y; }
   Bool le(Int x, Int y) { return x <= y; }
   Bool eq(Int x, Int y) { return x == y; }
+  /// begin <= x < end, where end - begin and x - begin are small enough to be Ints.
+  Bool isBetween(Int x, Int begin, Int end) { return begin <= x && x < end; }
   Bool both(Bool x, Bool y) { return x && y; }
   Bool either(Bool x, Bool y) { return x || y; }
   Bool negate(Bool x) { return !x; }
@@ -64,7 +66,7 @@ public:
   Bool selectBool(Bool which, Bool x, Bool y) { return which ? x : y; }
 
   /// An element of pattern operand `index`; booleans come as 0 and 1. The operand's rank may be less than that of
-  /// `indices`: leading ones are dropped. An axis of size 1 is read at 0. Any number where `valid` is false.
+  /// `indices`: leading ones are dropped. An axis of size 1 is read at 0. 0 where `valid` is false.
   Int operand(int64_t index, llvm::ArrayRef<Int> indices, Bool valid) {
     return valid ? element(operands[index], indices).value_or(0) : 0;
   }

@@ -119,12 +119,11 @@ template <class A> typename A::Bool holds(A &a, RandomBlocksAttr pattern, const 
   return a.both(result, isInside(a, at));
 }
 
-/// Rows past the end have no keys; the bounds are made rows' own before they meet the key.
+/// (Outside the table both bounds are 0.)
 template <class A> typename A::Bool holds(A &a, SpanAttr pattern, const Place<A> &at) {
   auto isQuery = isWithin(a, at.n, at.N);
   auto bound = [&](int64_t table) { return a.operand(table, {at.b, a.tableHead(table, at.h), at.n}, isQuery); };
-  auto lower = bound(pattern.getLower()), upper = a.select(isQuery, bound(pattern.getUpper()), a.constant(0));
-  return a.both(a.le(lower, at.m), a.lt(at.m, upper));
+  return a.isBetween(at.m, bound(pattern.getLower()), bound(pattern.getUpper()));
 }
 
 /// A pattern as a window, where it is one.

@@ -12,6 +12,12 @@ SpanAttr weft::attn::asSpan(Attribute pattern) {
   return dyn_cast<SpanAttr>(pattern);
 }
 
+bool weft::attn::hasSpan(Attribute pattern) {
+  bool found = false;
+  pattern.walk([&](SpanAttr) { found = true; });
+  return found;
+}
+
 bool weft::attn::hasSegments(Attribute pattern, const Lengths &lengths) {
   for (int64_t head = 0, heads = std::max<int64_t>(headCount(pattern), 1); head < heads; ++head) {
     Attribute own = patternOfHead(pattern, head);

@@ -38,6 +38,8 @@ bool hasSegments(mlir::Attribute pattern, const Lengths &lengths = {});
 
 /// A pattern as a span, which a transposed one is too; null where it is none.
 SpanAttr asSpan(mlir::Attribute pattern);
+/// Whether there is a span in the pattern.
+bool hasSpan(mlir::Attribute pattern);
 
 /// Segments of one kind walked as one: steps 0 .. count - 1, and the block of each step.
 template <class A> class Walk {

@@ -38,6 +38,17 @@ LogicalResult DotOp::verify() {
   return success();
 }
 
+LogicalResult RowDotOp::verify() {
+  auto a = cast<RankedTensorType>(getA().getType()), result = cast<RankedTensorType>(getType());
+  if (a.getRank() != 2 || !(a.getElementType().isF16() || a.getElementType().isBF16()))
+    return emitOpError() << "expected matrices of f16 or bf16, but got " << a;
+  if (a.getDimSize(0) < 16 || a.getDimSize(1) < 16)
+    return emitOpError() << "expected sizes of at least 16, but got " << a;
+  if (result.getShape() != a.getShape().take_front() || !result.getElementType().isF32())
+    return emitOpError() << "expected " << a.getDimSize(0) << " results of f32, but got " << result;
+  return success();
+}
+
 /// Checks what a reduction and a scan share: a result for each source, one shape, an axis inside it, a combiner over
 /// the element types.
 static LogicalResult verifyCombining(Operation *op, ValueRange sources, int64_t axis, Region &combiner) {

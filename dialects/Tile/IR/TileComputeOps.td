@@ -20,6 +20,22 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
   let hasVerifier = 1;
 }
 
+def Tile_RowDotOp : Tile_Op<"row_dot", [Pure, SameTypeOperands]> {
+  let summary = "products of rows: result[i] = sum over k of a[i, k] * b[i, k]";
+  let description = [{
+    C1: a and b are [M, K] of f16 or bf16. C2: M and K are at least 16. C3: result is [M] of f32. Products are exact and sums are kept in f32. PTX: `mma.sync`
+    (ISA 9.7.14) on pieces of rows, of whose products the diagonal is taken.
+
+    ```mlir
+    %s = tile.row_dot %q, %k : tensor<128x64xf16> -> tensor<128xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tensor:$a, Tile_Tensor:$b);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$a `,` $b attr-dict `:` type($a) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 def Tile_ReduceOp : Tile_Op<"reduce", [Pure, SingleBlock]> {
   let summary = "combine the elements along an axis";
   let description = [{

@@ -77,13 +77,16 @@ static AllocOp tileOf(LoadSharedOp load) {
   return shared.getDefiningOp<AllocOp>();
 }
 
-/// A read before a loop whose value only products inside of loops take.
+/// A read before a loop whose value only products take, some of them inside of loops.
 static bool canReload(LoadSharedOp load) {
   AllocOp alloc = tileOf(load);
   return alloc && alloc->getBlock() == load->getBlock() && alloc.getResult().getType().getStages() == 1 &&
-         llvm::all_of(load->getUsers(), [&](Operation *user) {
-           return isa<MmaOp>(user) && user->getParentOfType<scf::ForOp>() && user->getBlock() != load->getBlock();
-         });
+         llvm::all_of(load->getUsers(),
+                      [&](Operation *user) {
+                        return isa<tile::RowDotOp>(user) || (isa<MmaOp>(user) && user->getParentOfType<scf::ForOp>() &&
+                                                             user->getBlock() != load->getBlock());
+                      }) &&
+         llvm::any_of(load->getUsers(), llvm::IsaPred<MmaOp>);
 }
 
 /// Reads the tile where it is used; it lives until the last of those loops.

@@ -48,7 +48,7 @@ struct StageOperands : weft::warp::impl::WarpStageOperandsBase<StageOperands> {
 } // namespace
 
 static bool isProductOperand(OpOperand &use) {
-  return isa<MmaOp, tile::DotOp>(use.getOwner()) && use.getOperandNumber() < 2;
+  return isa<MmaOp, tile::DotOp, tile::RowDotOp>(use.getOwner()) && use.getOperandNumber() < 2;
 }
 
 /// Collects the conversions behind `value`; false when something else uses it.

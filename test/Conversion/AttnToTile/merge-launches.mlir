@@ -58,3 +58,28 @@ func.func @f(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>) attributes {tile.kernel, ti
 func.func @g(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 8, stages = 1>} {
   return
 }
+
+// -----
+
+// Without a batch the first has no block, and a result to be filled with zero: it keeps a launch of its own. The second's result has no elements then.
+
+!x = !attn.tensor<[B, N], f32>
+!t = !attn.tensor<[N], f32>
+// CHECK-LABEL: func.func @empty(
+// CHECK-NEXT: attn.launch @f(
+// CHECK-NEXT: attn.launch @g_h(
+func.func @empty(%x: !x, %y: !x) -> (!t, !x, !t) attributes {attn.program} {
+  %a = attn.launch @f(%x) grid ["N", "B", "1"] : (!x) -> !t
+  %b = attn.launch @g(%y) grid ["cdiv(N, 64)", "B", "1"] : (!x) -> !x
+  %c = attn.launch @h(%y) grid ["cdiv(N, 64) + 1", "1", "1"] : (!x) -> !t
+  return %a, %b, %c : !t, !x, !t
+}
+func.func @f(%x: !tile.ptr<f32>, %x0: i64, %y: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  return
+}
+func.func @g(%x: !tile.ptr<f32>, %x0: i64, %y: !tile.ptr<f32>, %y0: i64) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  return
+}
+func.func @h(%x: !tile.ptr<f32>, %x0: i64, %y: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  return
+}

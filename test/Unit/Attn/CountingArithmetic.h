@@ -44,6 +44,7 @@ public:
   Bool lt(Int x, Int y) { return asked(x, y, x.value < y.value); }
   Bool le(Int x, Int y) { return asked(x, y, x.value <= y.value); }
   Bool eq(Int x, Int y) { return asked(x, y, x.value == y.value); }
+  Bool isBetween(Int x, Int begin, Int end) { return both(le(begin, x), lt(x, end)); }
   Bool both(Bool x, Bool y) {
     if (x.known || y.known)
       return x.known ? (x.value ? y : x) : (y.value ? x : y);
