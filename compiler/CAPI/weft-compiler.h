@@ -51,7 +51,8 @@ WEFTC_API const char *weftc_version(void);
 
 /** The targets and what bounds a kernel on each, as a JSON array of objects: "name", "warp_size", "max_warps",
  * "registers_per_thread", "registers_per_processor", "shared_bytes_per_block", "shared_bytes_per_processor",
- * "reserved_shared_bytes", "max_warps_per_processor", "max_blocks_per_processor", "vector_bytes", and "mma", an array of
+ * "reserved_shared_bytes", "max_warps_per_processor", "max_blocks_per_processor", "vector_bytes", and "mma", an array
+ * of
  * {"element", "accumulator", "shape": [m, n, k]}. Goes to `weftc_string_free`. */
 WEFTC_API char *weftc_targets(void);
 

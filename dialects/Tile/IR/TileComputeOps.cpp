@@ -28,7 +28,8 @@ LogicalResult DotOp::verify() {
   if (acc.getDimSize(0) != m || acc.getDimSize(1) != n)
     return emitOpError() << "expected an accumulator of shape [" << m << ", " << n << "], but got " << acc;
   if (m < 16 || n < 8 || k < 8)
-    return emitOpError() << "expected M of at least 16, and N and K of at least 8, but got M = " << m << ", N = " << n << ", K = " << k;
+    return emitOpError() << "expected M of at least 16, and N and K of at least 8, but got M = " << m << ", N = " << n
+                         << ", K = " << k;
   if (a.getElementType() != b.getElementType())
     return emitOpError() << "expected operands of one element type, but got " << a.getElementType() << " and "
                          << b.getElementType();
