@@ -73,6 +73,11 @@ CASES = {
         "wl.arange(0, 64)[:, None]",
         ["but along axis 0, but got [64, 1] for [64, 32]", "wl.broadcast_to"],
     ),
+    "type of a sum": (
+        ["a = wl.sum(wl.zeros((4, 8), wl.int32), 0, dtype=1)"],
+        None,
+        ["expected a type for 'dtype' of 'sum', but got 1", "wl.float32"],
+    ),
     "dot shapes": (
         ["a = wl.zeros((64, 32), wl.float16)", "c = wl.dot(a, a)"],
         "wl.dot(a, a)",

@@ -168,6 +168,8 @@ def _sum_type(value: tensor, wanted: Any) -> dtype:
     """Integers narrower than 32 bits are summed in 32."""
     wanted = unwrap(wanted)
     if wanted is not None:
+        if not isinstance(wanted, dtype):
+            raise errors.expected_dtype("sum", wanted)
         return wanted
     if value.dtype.is_int() and value.dtype.primitive_bitwidth < 32:
         return int32 if value.dtype.is_int_signed() else uint32
