@@ -33,4 +33,5 @@ if __name__ == "__main__":
     title = f"SAS, {MANY} heads made of {H}, {weft.device()}"
     program, formula = (formulas.with_dicts(function, names) for function in (sas, expected))
     weights = [name for name in names if name not in "qkv"]
-    demonstrate(program, formula, inputs, title=title, parameters=weights, products_as_given=False)
+    rule = {"parameters": weights, "unseen": formulas.unseen(names), "products_as_given": False}
+    demonstrate(program, formula, inputs, title=title, **rule)

@@ -106,7 +106,7 @@ Value AttendAdjointWriter::makeDelta(Value dOut, Value dLse) {
 }
 
 attn::AttendBackwardOp AttendAdjointWriter::makeBackward(Value delta, Value dOut) {
-  auto typeOf = [&](Value value) -> Type { return tensorType(value).withElement(gradients.elementFor(value)); };
+  auto typeOf = [&](Value value) -> Type { return gradients.contributionType(value); };
   SmallVector<Type> types;
   for (auto [key, value] : llvm::zip(op.getKeys(), op.getValues()))
     types.append({typeOf(key), typeOf(value)});
@@ -192,7 +192,7 @@ void AttendAdjointWriter::addSinkGradient(Value delta) {
     return {arith::SelectOp::create(b, isNothing, zero, product)};
   };
   Value rows = attn::MapOp::create(b, tensorType(op.getLse()), {lse, delta}, body).getResult(0);
-  Type type = tensorType(op.getSink()).withElement(gradients.elementFor(op.getSink()));
+  Type type = gradients.contributionType(op.getSink());
   gradients.add(op.getSink(), attn::SumOp::create(b, type, rows, b.getDenseI64ArrayAttr({0, 2})));
 }
 

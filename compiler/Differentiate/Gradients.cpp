@@ -60,6 +60,10 @@ Type Gradients::elementFor(Value value) const {
   return Float32Type::get(value.getContext());
 }
 
+WholeTensorType Gradients::contributionType(Value value) const {
+  return tensorType(value).withElement(elementFor(value));
+}
+
 void Gradients::add(Value value, Value contribution) {
   if (wants(value))
     terms[value].push_back(contribution);
@@ -70,7 +74,7 @@ void Gradients::addSummed(Value value, Value contribution) {
     return;
   WholeTensorType type = tensorType(value);
   if (type.getDims() != tensorType(contribution).getDims())
-    contribution = attn::SumOp::create(b, type.withElement(elementFor(value)), contribution);
+    contribution = attn::SumOp::create(b, contributionType(value), contribution);
   add(value, contribution);
 }
 

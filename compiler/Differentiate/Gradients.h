@@ -34,6 +34,8 @@ public:
   mlir::Type elementFor(mlir::Value value) const;
   /// Whether one use alone contributes to the gradient of `value`.
   bool isReadOnce(mlir::Value value) const { return uses.lookup(value) == 1; }
+  /// The type of such a contribution: the value's shape, and that element.
+  attn::WholeTensorType contributionType(mlir::Value value) const;
   /// Adds to the gradient of `value` a tensor whose shape broadcasts to the value's.
   void add(mlir::Value value, mlir::Value contribution);
   /// As `add`, for a tensor of a shape to which the value's broadcasts: it is summed first.

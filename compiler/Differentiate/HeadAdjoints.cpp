@@ -10,15 +10,10 @@ using namespace mlir;
 using namespace weft;
 using attn::WholeTensorType;
 
-/// The type of a contribution to the gradient of `value`.
-static Type contributionType(const Gradients &gradients, Value value) {
-  return tensorType(value).withElement(gradients.elementFor(value));
-}
-
 /// The type of the gradient of a product's source. Where nothing else reads the source, it is rounded as the source is:
 /// what comes next is most often another product, which would round it.
 static Type sourceType(const Gradients &gradients, Value source) {
-  return gradients.isReadOnce(source) ? tensorType(source) : contributionType(gradients, source);
+  return gradients.isReadOnce(source) ? tensorType(source) : gradients.contributionType(source);
 }
 
 /// The gradient of a product's result as the factor that it becomes: in the narrower of its and the weight's types.
@@ -32,9 +27,9 @@ static Value gradientAsFactor(Gradients &gradients, Value result, Value weight) 
 static void addWeightGradients(Gradients &gradients, Value weight, Value bias, Value gradient, int64_t axis,
                                llvm::function_ref<Operation *(Type, Type)> make) {
   bool wantsBias = bias && gradients.wants(bias);
-  Type biasType = wantsBias ? contributionType(gradients, bias) : Type();
+  Type biasType = wantsBias ? gradients.contributionType(bias) : Type();
   if (gradients.wants(weight)) {
-    Operation *op = make(contributionType(gradients, weight), biasType);
+    Operation *op = make(gradients.contributionType(weight), biasType);
     gradients.add(weight, op->getResult(0));
     if (wantsBias)
       gradients.add(bias, op->getResult(1));
@@ -113,7 +108,7 @@ struct MeanHeadsAdjoint : DifferentiableOpInterface::ExternalModel<MeanHeadsAdjo
       Value share = arith::ConstantOp::create(b, b.getF32FloatAttr(1.0f / groups));
       return {arith::MulFOp::create(b, attn::ElementOp::create(b, b.getF32Type(), gradient, indices), share)};
     };
-    auto map = attn::MapOp::create(gradients.b, contributionType(gradients, mean.getSource()), ValueRange(), body);
+    auto map = attn::MapOp::create(gradients.b, gradients.contributionType(mean.getSource()), ValueRange(), body);
     gradients.add(mean.getSource(), map.getResult(0));
     return success();
   }

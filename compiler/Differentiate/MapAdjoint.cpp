@@ -175,7 +175,7 @@ void MapAdjointWriter::contribute(const Output &output, Value gradient) {
   ImplicitLocOpBuilder &end = gradients.b;
   Value sum = gradient;
   if (type.getDims() != tensorType(gradient).getDims())
-    sum = attn::SumOp::create(end, type.withElement(gradients.elementFor(output.tensor)), gradient,
+    sum = attn::SumOp::create(end, gradients.contributionType(output.tensor), gradient,
                               away.empty() ? DenseI64ArrayAttr() : end.getDenseI64ArrayAttr(away));
   gradients.add(output.tensor, sum);
 }

@@ -8,11 +8,6 @@
 using namespace mlir;
 using namespace weft;
 
-/// The type of a contribution to the gradient of `value`.
-static Type contributionType(const Gradients &gradients, Value value) {
-  return tensorType(value).withElement(gradients.elementFor(value));
-}
-
 namespace {
 
 struct ShiftAdjoint : DifferentiableOpInterface::ExternalModel<ShiftAdjoint, attn::ShiftOp> {
@@ -22,7 +17,7 @@ struct ShiftAdjoint : DifferentiableOpInterface::ExternalModel<ShiftAdjoint, att
     if (!gradient)
       return success();
     Value lengths = shift.getCuSeqlens() ? gradients.primal(shift.getCuSeqlens()) : Value();
-    Type type = contributionType(gradients, shift.getSource());
+    Type type = gradients.contributionType(shift.getSource());
     gradients.add(shift.getSource(), attn::ShiftOp::create(gradients.b, type, gradient, lengths, -shift.getBy()));
     return success();
   }
@@ -40,7 +35,7 @@ struct MergeUnitsAdjoint : DifferentiableOpInterface::ExternalModel<MergeUnitsAd
       Value unit = gradients.primal(merge.getUnit());
       Value lower = offset ? gradients.primal(merge.getLower()) : Value();
       Value ends = mode != attn::MergeMode::Sum ? gradients.primal(merge.getEnds()) : Value();
-      gradients.add(source, attn::SpreadOp::create(gradients.b, contributionType(gradients, source), gradient, unit,
+      gradients.add(source, attn::SpreadOp::create(gradients.b, gradients.contributionType(source), gradient, unit,
                                                    lower, ends, mode, offset));
     }
     return success();

@@ -9,11 +9,6 @@ using namespace weft;
 using attn::WholeTensorType;
 using Scalars = SmallVector<Value>;
 
-/// The type of a contribution to the gradient of `value`.
-static Type contributionType(const Gradients &gradients, Value value) {
-  return tensorType(value).withElement(gradients.elementFor(value));
-}
-
 namespace {
 
 /// The transpose of a sum repeats: what broadcasts in `attn.map` is handed on as it is.
@@ -36,7 +31,7 @@ struct SumAdjoint : DifferentiableOpInterface::ExternalModel<SumAdjoint, attn::S
           indices.push_back(attn::IndexOp::create(b, b.getI32Type(), axis));
       return {attn::ElementOp::create(b, b.getF32Type(), gradient, indices)};
     };
-    auto map = attn::MapOp::create(gradients.b, contributionType(gradients, sum.getSource()), ValueRange(), body);
+    auto map = attn::MapOp::create(gradients.b, gradients.contributionType(sum.getSource()), ValueRange(), body);
     gradients.add(sum.getSource(), map.getResult(0));
     return success();
   }
@@ -47,7 +42,7 @@ struct PrefixMeanAdjoint : DifferentiableOpInterface::ExternalModel<PrefixMeanAd
     auto mean = cast<attn::PrefixMeanOp>(op);
     if (Value gradient = gradients.get(mean.getResult()))
       gradients.add(mean.getSource(),
-                    attn::PrefixMeanOp::create(gradients.b, contributionType(gradients, mean.getSource()), gradient,
+                    attn::PrefixMeanOp::create(gradients.b, gradients.contributionType(mean.getSource()), gradient,
                                                !mean.getTransposed()));
     return success();
   }
@@ -60,11 +55,11 @@ struct ConvolveAdjoint : DifferentiableOpInterface::ExternalModel<ConvolveAdjoin
     Value source = convolve.getSource(), taps = convolve.getTaps();
     if (gradient && gradients.wants(source))
       gradients.add(source,
-                    attn::ConvolveOp::create(gradients.b, contributionType(gradients, source), gradient,
+                    attn::ConvolveOp::create(gradients.b, gradients.contributionType(source), gradient,
                                              gradients.primal(taps), convolve.getCentred(), convolve.getDilation(),
                                              convolve.getGridAttr(), !convolve.getTransposed()));
     if (gradient && gradients.wants(taps))
-      gradients.add(taps, attn::ConvolveTapsGradOp::create(gradients.b, contributionType(gradients, taps),
+      gradients.add(taps, attn::ConvolveTapsGradOp::create(gradients.b, gradients.contributionType(taps),
                                                            gradients.primal(source), gradient, convolve.getCentred(),
                                                            convolve.getDilation(), convolve.getGridAttr(),
                                                            convolve.getTransposed()));
@@ -76,7 +71,7 @@ struct RopeAdjoint : DifferentiableOpInterface::ExternalModel<RopeAdjoint, attn:
   LogicalResult addAdjoint(Operation *op, Gradients &gradients) const {
     auto rope = cast<attn::RopeOp>(op);
     if (Value gradient = gradients.get(rope.getResult()))
-      gradients.add(rope.getSource(), attn::RopeOp::create(gradients.b, contributionType(gradients, rope.getSource()),
+      gradients.add(rope.getSource(), attn::RopeOp::create(gradients.b, gradients.contributionType(rope.getSource()),
                                                            gradient, rope.getBaseAttr(), rope.getWindowAttr(),
                                                            rope.getGridAttr(), rope.getFormAttr(),
                                                            rope.getInverse() ? UnitAttr() : gradients.b.getUnitAttr()));
@@ -134,7 +129,7 @@ LogicalResult RmsNormAdjoint::addAdjoint(Operation *op, Gradients &gradients) co
       Value along = mulElements(b, s[2], timesGain(b, gain, s[1]));
       return {arith::SubFOp::create(b, along, mulElements(b, s[0], s[3]))};
     };
-    Type type = contributionType(gradients, norm.getSource());
+    Type type = gradients.contributionType(norm.getSource());
     gradients.add(norm.getSource(), attn::MapOp::create(b, type, {x, dy, r, part}, body).getResult(0));
   }
   if (gain && gradients.wants(norm.getGain())) {
@@ -142,7 +137,7 @@ LogicalResult RmsNormAdjoint::addAdjoint(Operation *op, Gradients &gradients) co
       return {mulElements(b, s[1], mulElements(b, s[0], s[2]))};
     };
     Value terms = attn::MapOp::create(b, whole, {x, dy, r}, body).getResult(0);
-    gradients.add(norm.getGain(), attn::SumOp::create(b, contributionType(gradients, norm.getGain()), terms,
+    gradients.add(norm.getGain(), attn::SumOp::create(b, gradients.contributionType(norm.getGain()), terms,
                                                       b.getDenseI64ArrayAttr({0, 2})));
   }
   return success();

@@ -7,8 +7,8 @@ import functools
 import pytest
 import torch
 import weft
-from weft.testing import Domain, attention, convolved_gau, drawn, judge, masks, mixers, summed
-from weft.testing.gau import silu
+from weft.testing import Domain, attention, convolved_gau, drawn, judge, masks, mixers
+from weft.testing.gau import VECTORS, silu
 
 CAUSAL = weft.causal()
 
@@ -16,13 +16,8 @@ CAUSAL = weft.causal()
 def judged(program, formula, inputs, seed, dtype=torch.float16):
     generator = torch.Generator().manual_seed(seed)
     draw = functools.partial(drawn, inputs, dtype, generator)
-    vectors = ("d_kappa_q", "d_mu_q", "d_kappa_k", "d_mu_k")
-
-    def run():
-        results = judge(program, formula, draw(), generator=generator, products_as_given=False)
-        return {name: summed(result) if name in vectors else result for name, result in results.items()}
-
-    return run
+    options = {"generator": generator, "products_as_given": False, "parameters": VECTORS}
+    return lambda: judge(program, formula, draw(), **options)
 
 
 def attended(q, k, v, form, mask=None):

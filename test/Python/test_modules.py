@@ -15,7 +15,7 @@ import weft
 from module_samples import REFUSED_SIZES, REFUSED_TENSORS, SAMPLES
 from torch.func import functional_call
 from torch.utils.checkpoint import checkpoint
-from weft.testing import judge, summed
+from weft.testing import judge
 
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
@@ -72,17 +72,15 @@ def test_results_and_gradients(sample, dtype, generator, held):
         def called(layer, x, values, **options):
             return functional_call(layer, dict(zip(names, values, strict=True)), (x,), options | sample.given(2))
 
-        judged = judge(
+        return judge(
             lambda x, *values: called(module, x, values),
             lambda x, *values, form: called(plain, x, values, form=form),
             {name: each.to(TYPES[dtype]) for name, each in tensors.items()},
             generator=generator,
             products_as_given=False,
             gradients=dtype == "f32" or not sample.bends,
+            parameters=names,
         )
-        for name in names if len(judged) > 1 else ():
-            judged[f"d_{name}"] = summed(judged[f"d_{name}"])
-        return judged
 
     held("modules", draw)
 

@@ -27,6 +27,8 @@ def judge(
     *,
     names: Sequence[str] = ("out",),
     gradients: bool = True,
+    parameters: Collection[str] = (),
+    unseen: Collection[str] = (),
     input_scale: float = 1.0,
     products_as_given: bool = True,
     generator: torch.Generator | None = None,
@@ -35,7 +37,8 @@ def judge(
 
     ``program`` takes the tensors in order, ``formula`` too, and ``form=``; ``names`` are their results'. The
     gradients of the results are drawn at random; memory that is allocated while the program runs is full of NaN.
-    Integer tensors go through as they are.
+    Integer tensors go through as they are. Gradients of ``parameters`` are judged as sums (``summed``); those of
+    ``unseen``, tensors that no result depends on, are 0 in the formula and chance in any arithmetic: left out.
     """
     leaves = [name for name, x in tensors.items() if x.dtype.is_floating_point] if gradients else []
     with poisoned():
@@ -59,7 +62,9 @@ def judge(
     judged = {}
     everything = [*names, *(f"d_{name}" for name in leaves)]
     for i, (name, out) in enumerate(zip(everything, [*results, *mine_grads], strict=True)):
-        judged[name] = accuracy(
+        if name.removeprefix("d_") in unseen:
+            continue
+        found = accuracy(
             out,
             exact[i].detach(),
             [form[i].detach() for form in plain],
@@ -67,6 +72,7 @@ def judge(
             input_scale=input_scale,
             products_as_given=products_as_given,
         )
+        judged[name] = summed(found) if name.removeprefix("d_") in parameters else found
     return judged
 
 
@@ -77,18 +83,16 @@ def demonstrate(
     *,
     title: str,
     dtypes: Sequence[torch.dtype] = (torch.float16, torch.bfloat16),
-    parameters: Collection[str] = (),
     **options: Any,
 ) -> None:
     """Hold a program and its backward against its formula on fresh inputs, and print the errors; raises where wrong.
-    Gradients of ``parameters`` are judged as sums (``summed``).
+    ``options`` are ``judge``'s.
     """
     for dtype in dtypes:
         judged: dict[str, Accuracy] = {}
 
         def draw(dtype: torch.dtype = dtype, judged: dict[str, Accuracy] = judged) -> dict[str, Accuracy]:
-            found = judge(program, formula, drawn(inputs, dtype), **options)
-            judged.update(found | {f"d_{name}": summed(found[f"d_{name}"]) for name in parameters})
+            judged.update(judge(program, formula, drawn(inputs, dtype), **options))
             return judged
 
         hold(draw)

@@ -7,7 +7,7 @@ Weights are dicts as weft.attention.sas takes them. Each operation rounds to the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -83,6 +83,13 @@ def expansion_shapes(heads: int, many: int, channels: int, wide: int | None, ker
             "linear2.bias": (wide,),
         }
     return shapes
+
+
+def unseen(names: Iterable[str]) -> list[str]:
+    """Which of ``names``, as "k linear1.bias" or "k_expand_linear1.bias", no result depends on: a constant added to
+    every key moves all scores of a row alike, which the softmax does not see. What is left of its gradient is chance.
+    """
+    return [name for name in names if name[0] == "k" and name.endswith(("linear1.bias", "linear2.bias"))]
 
 
 #: draws a tensor of a shape
