@@ -2,8 +2,10 @@
 """``@weft.jit`` between the call and the PTX: specialisation, the caches in memory and on disk, options, dumps."""
 
 import json
+import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import types
@@ -213,6 +215,48 @@ def test_the_key_covers_helpers_and_constants(tmp_path, change):
     before = module_with(tmp_path / "before.py").kernel.cache_key
     assert module_with(tmp_path / "same.py").kernel.cache_key == before
     assert module_with(tmp_path / "after.py", **change).kernel.cache_key != before
+
+
+def test_code_elsewhere_is_compiled_anew(tmp_path):
+    """PTX names lines, so that of the same text in another place is not taken from the disk."""
+    text = MODULE.format(factor=2, operator="+", size=1)
+    for name, moved in (
+        ("a", text),
+        ("b", text),
+        ("a", "\n" + text),
+        ("a", text.replace("@wl.constexpr", "\n@wl.constexpr")),
+    ):
+        path = tmp_path / f"{name}.py"
+        path.write_text(moved)
+        for cached in (False, True):
+            module = types.ModuleType(path.stem)
+            exec(compile(moved, str(path), "exec"), vars(module))
+            kernel = module.kernel.compile("x:*i32")
+            assert kernel.cached == cached
+            assert str(path) in kernel.ptx
+
+
+def test_the_fingerprint_is_of_contents(tmp_path, monkeypatch):
+    """Of the compiler's library and of the front end's sources, whatever their times."""
+    package = pathlib.Path(weft.__file__).parent
+    native = pathlib.Path(weft.native.load("_compiler").__file__).parent
+    other = tmp_path / "weft"
+    shutil.copytree(package / "language", other / "language")
+    shutil.copytree(package / "compiler", other / "compiler")
+    shutil.copytree(native, other / "_native")
+    monkeypatch.setattr(weft.compiler.kernel, "__file__", str(other / "compiler" / "kernel.py"))
+    loaded = types.SimpleNamespace(__file__=str(other / "_native" / "_compiler.so"), version=lambda: "1")
+    monkeypatch.setattr(weft.compiler.kernel.native, "load", lambda name: loaded)
+    found = {weft.compiler.kernel._compiler_fingerprint.__wrapped__()}
+    for changed in ("_native/libweft-compiler.so", "language/maths.py", "compiler/loops.py"):
+        path = other / changed
+        times = path.stat()
+        contents = bytearray(path.read_bytes())
+        contents[len(contents) // 2] ^= 1
+        path.write_bytes(contents)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        found.add(weft.compiler.kernel._compiler_fingerprint.__wrapped__())
+    assert len(found) == 4
 
 
 def test_a_changed_global_is_seen(tmp_path):

@@ -81,6 +81,13 @@ class JITFunction:
             self._key = self._digest(self._reads, [])
         return self._key
 
+    @property
+    def places(self) -> list[tuple[str, int, int]]:
+        """File, first line and indent of the source and of the helpers that it calls."""
+        _ = self.cache_key  # finds what is read
+        helpers = [value for _, _, value in self._reads if is_jit(value)]
+        return [(each.source.file, each.source.first_line, each.source.indent) for each in (self, *helpers)]
+
     def _digest(self, reads: list[tuple[Mapping[str, Any], str, Any]], within: list[JITFunction]) -> str:
         parts = [self.source.text]
         for path in scope.global_reads(self.source.tree):

@@ -6,6 +6,7 @@ cache.
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import os
 import pathlib
@@ -81,17 +82,26 @@ class Kernel:
 
 @functools.cache
 def _compiler_fingerprint() -> str:
-    """What changes when the compiler does: its version, and the size and time of its library."""
+    """What changes when the compiler does: its version, and a digest of its library and of the front end's sources.
+
+    Of contents: sizes and times may be those of another build, where an installer has set them.
+    """
     compiler = native.load("_compiler")
-    file = pathlib.Path(str(compiler.__file__))
-    library = file.parent / "libweft-compiler.so"
-    facts = library.stat() if library.exists() else file.stat()
-    return f"{compiler.version()} {facts.st_size} {facts.st_mtime_ns}"
+    binding = pathlib.Path(str(compiler.__file__))
+    package = pathlib.Path(__file__).parents[1]
+    sources = [file for part in ("compiler", "language") for file in sorted((package / part).glob("*.py"))]
+    digest = hashlib.sha256()
+    for file in (binding, binding.parent / "libweft-compiler.so", *sources):
+        if file.exists():  # a binding may hold the compiler in itself
+            contents = file.read_bytes()
+            digest.update(f"{file.name} {len(contents)}\n".encode())
+            digest.update(contents)
+    return f"{compiler.version()} {digest.hexdigest()}"
 
 
 def _constant_key(value: Any) -> Any:
     if getattr(value, "__weft_jit__", False):
-        return ["function", value.cache_key]
+        return ["function", value.cache_key, value.places]
     if isinstance(value, dtype):
         return ["type", str(value)]
     if isinstance(value, (tuple, list)):
@@ -100,14 +110,13 @@ def _constant_key(value: Any) -> Any:
 
 
 def cache_key(function: JITFunction, signature: Signature, options: Options, target: str) -> str:
-    """The name of the cache entry: source with all it reads, argument types, constants, options, target and
-    compiler.
+    """The name of the cache entry: source with all it reads, where it stands (PTX names its lines), argument types,
+    constants, options, target and compiler.
     """
     arguments = [[name, short_name(a.type), a.divisibility] for name, a in signature.arguments.items()]
     constants = [[name, _constant_key(value)] for name, value in signature.constants.items()]
-    return cache.key(
-        [_FORMAT, function.cache_key, arguments, constants, asdict(options), target, _compiler_fingerprint()]
-    )
+    source = [function.cache_key, function.places]
+    return cache.key([_FORMAT, source, arguments, constants, asdict(options), target, _compiler_fingerprint()])
 
 
 def build(function: JITFunction, signature: Signature, options: Options, target: str) -> Kernel:
