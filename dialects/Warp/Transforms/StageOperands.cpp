@@ -62,17 +62,6 @@ static bool collectConversions(Value value, SmallVectorImpl<ConvertLayoutOp> &co
     return permute && collectConversions(permute.getResult(), conversions);
   });
 }
-
-/// The axis along which the registers of a layout count up first; the last axis when none do.
-static unsigned contiguousAxis(const LinearLayout &layout) {
-  ArrayRef<uint32_t> registers = layout.bases(InDim::Register);
-  if (!registers.empty())
-    for (auto [axis, at] : llvm::enumerate(layout.delinearize(registers.front())))
-      if (at == 1)
-        return axis;
-  return layout.rank() - 1;
-}
-
 static int64_t contiguityOf(tile::LoadOp load) {
   auto contiguity = load->getAttrOfType<IntegerAttr>(contiguityAttrName);
   return contiguity ? contiguity.getInt() : 1;

@@ -180,17 +180,6 @@ static Value rootOf(ConvertLayoutOp convert) {
     value = permute.getSource();
   return value;
 }
-
-/// The axis along which the registers of a layout count up first; the last axis when none do.
-static unsigned contiguousAxis(const LinearLayout &layout) {
-  ArrayRef<uint32_t> registers = layout.bases(InDim::Register);
-  if (!registers.empty())
-    for (auto [axis, at] : llvm::enumerate(layout.delinearize(registers.front())))
-      if (at == 1)
-        return axis;
-  return layout.rank() - 1;
-}
-
 static const LinearLayout &layoutOf(Value value) { return layoutAttrOf(value.getType()).getLayout(); }
 
 /// Whether an operand is there the other way round: its neighbours in registers are not along the products' inner axis.

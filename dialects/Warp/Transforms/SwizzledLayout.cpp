@@ -44,3 +44,12 @@ LinearLayout weft::warp::swizzledLayout(ArrayRef<int64_t> shape, unsigned contig
   }
   return layout;
 }
+
+unsigned weft::warp::contiguousAxis(const LinearLayout &layout) {
+  ArrayRef<uint32_t> registers = layout.bases(InDim::Register);
+  if (!registers.empty())
+    for (auto [axis, at] : enumerate(layout.delinearize(registers.front())))
+      if (at == 1)
+        return axis;
+  return layout.rank() - 1;
+}

@@ -17,4 +17,7 @@ namespace weft::warp {
 /// other than 2 are not swizzled.
 LinearLayout swizzledLayout(llvm::ArrayRef<int64_t> shape, unsigned contiguousAxis, unsigned elementBytes);
 
+/// The axis along which the registers of `layout` count up first; the last axis when none do.
+unsigned contiguousAxis(const LinearLayout &layout);
+
 } // namespace weft::warp

@@ -2,7 +2,8 @@
 #include "runtime/Simulator/Machine/Order.h"
 #include "runtime/Simulator/Machine/Warp.h"
 
-#include <unordered_set>
+#include <algorithm>
+#include <utility>
 
 namespace weft::simulator::machine {
 namespace {
@@ -24,6 +25,7 @@ Moment snapshot(Warp &warp) {
 void OrderGraph::clear() {
   nodes_.clear();
   nodes_.push_back({});
+  seen_.clear();
   for (Stripe &stripe : stripes_)
     stripe.released.clear();
 }
@@ -56,16 +58,20 @@ bool OrderGraph::knows(Moment from, uint32_t block, uint32_t warp, uint32_t cloc
   std::lock_guard lock(mutex_);
   if (nodes_.size() >= maximumMoments)
     return true;
-  // Newer moments first: they know most.
-  std::vector<Moment> open{from};
-  std::unordered_set<Moment> seen{from};
-  for (size_t i = 0; i < open.size(); ++i) {
-    const Node &node = nodes_[open[i]];
+  // Every question marks the moments that it has seen with a number of its own.
+  seen_.resize(nodes_.size());
+  if (++question_ == 0) {
+    std::fill(seen_.begin(), seen_.end(), 0);
+    question_ = 1;
+  }
+  open_.assign(1, from);
+  for (size_t i = 0; i < open_.size(); ++i) {
+    const Node &node = nodes_[open_[i]];
     if (!node.clocks.empty() && node.block == block && node.clocks[warp] >= clock)
       return true;
     for (Moment next : {node.first, node.second})
-      if (next && seen.insert(next).second)
-        open.push_back(next);
+      if (next && std::exchange(seen_[next], question_) != question_)
+        open_.push_back(next);
   }
   return false;
 }

@@ -77,6 +77,10 @@ private:
   };
   mutable std::mutex mutex_;
   std::deque<Node> nodes_;
+  // Of a question's walk; kept for the next.
+  mutable std::vector<Moment> open_;
+  mutable std::vector<uint32_t> seen_;
+  mutable uint32_t question_ = 0;
   std::array<Stripe, 64> stripes_;
 };
 

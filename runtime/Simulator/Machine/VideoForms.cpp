@@ -25,12 +25,13 @@ template <unsigned N> void runVideo(Warp &warp, const Record &record, uint32_t m
 
 constexpr std::string_view comparisons[] = {"eq", "ne", "lt", "le", "gt", "ge"};
 
-/// The comparison's place among the last six of an enumeration whose first comparison is `first`.
-template <typename Op> Op comparisonOf(const Binding &b, Op first) {
-  for (unsigned i = 0; i < 6; ++i)
-    if (comparisons[i] == b.modifier("cmp"))
-      return Op(unsigned(first) + i);
-  return first;
+/// `op`; for the first of the comparisons, the one that the instruction names.
+sem::VideoOp named(const Binding &b, sem::VideoOp op) {
+  if (op == sem::VideoOp::Eq)
+    for (unsigned i = 0; i < 6; ++i)
+      if (comparisons[i] == b.modifier("cmp"))
+        return sem::VideoOp(unsigned(op) + i);
+  return op;
 }
 
 /// The digits of an element selector, the lowest element's first: `.h32` gives 2, 3. Empty where there is none.
@@ -59,7 +60,7 @@ template <unsigned N> void select(Binding &b, const ptx::Operand &operand, std::
 
 template <unsigned N, sem::VideoOp op> void bindVideo(Binding &b) {
   sem::VideoForm<N> form;
-  form.op = op == sem::VideoOp::Eq ? comparisonOf(b, op) : op;
+  form.op = named(b, op);
   form.dSigned = b.modifier("dt") == "s32";
   form.aSigned = b.modifier("at") == "s32";
   form.bSigned = b.modifier("bt") == "s32";
@@ -120,10 +121,10 @@ Ref negatedSource(Binding &b, ptx::Operand operand, bool &negated) {
   return b.source(operand, ptx::Type::B32);
 }
 
-template <sem::ScalarVideoOp op> void bindScalarVideo(Binding &b) {
-  constexpr bool mad = op == sem::ScalarVideoOp::Mad;
+template <sem::VideoOp op> void bindScalarVideo(Binding &b) {
+  constexpr bool mad = op == sem::VideoOp::Mad;
   sem::ScalarVideoForm form;
-  form.op = op == sem::ScalarVideoOp::Eq ? comparisonOf(b, op) : op;
+  form.op = named(b, op);
   form.dSigned = b.modifier("dt") == "s32";
   form.aSigned = b.modifier("at") == "s32";
   form.bSigned = b.modifier("bt") == "s32";
@@ -165,9 +166,9 @@ constexpr auto cls = InstructionClass::Integer;
   }
 
 #define WEFT_SCALAR(name, op)                                                                                          \
-  {name, WEFT_TYPES " sat? second=add|min|max?", "*", cls, bindScalarVideo<sem::ScalarVideoOp::op>}
+  {name, WEFT_TYPES " sat? second=add|min|max?", "*", cls, bindScalarVideo<sem::VideoOp::op>}
 #define WEFT_SHIFT(name, op)                                                                                           \
-  {name, WEFT_TYPES " sat? mode=clamp|wrap second=add|min|max?", "*", cls, bindScalarVideo<sem::ScalarVideoOp::op>}
+  {name, WEFT_TYPES " sat? mode=clamp|wrap second=add|min|max?", "*", cls, bindScalarVideo<sem::VideoOp::op>}
 
 const Form forms[] = {
     WEFT_BOTH("vadd", Add),
@@ -185,9 +186,9 @@ const Form forms[] = {
     WEFT_SCALAR("vmax", Max),
     WEFT_SHIFT("vshl", Shl),
     WEFT_SHIFT("vshr", Shr),
-    {"vmad", WEFT_TYPES " po? sat? scale=shr7|shr15?", "*", cls, bindScalarVideo<sem::ScalarVideoOp::Mad>},
+    {"vmad", WEFT_TYPES " po? sat? scale=shr7|shr15?", "*", cls, bindScalarVideo<sem::VideoOp::Mad>},
     {"vset", "at=u32|s32 bt=u32|s32 cmp=eq|ne|lt|le|gt|ge second=add|min|max?", "*", cls,
-     bindScalarVideo<sem::ScalarVideoOp::Eq>},
+     bindScalarVideo<sem::VideoOp::Eq>},
 };
 
 } // namespace

@@ -2,13 +2,11 @@
 // Scalar video instructions (PTX ISA 9.7.17 "vadd, vsub, vabsdiff, vmin, vmax, vshl, vshr, vmad, vset") for one lane.
 #pragma once
 
-#include "runtime/Simulator/Semantics/Lane.h"
+#include "runtime/Simulator/Semantics/Video.h"
 
 #include <cstdint>
 
 namespace weft::simulator::semantics {
-
-enum class ScalarVideoOp : uint8_t { Add, Sub, AbsDiff, Min, Max, Shl, Shr, Mad, Eq, Ne, Lt, Le, Gt, Ge };
 
 /// What becomes of the first operation's value: the result; or the result of a second one with c; or a part of c.
 enum class VideoSecond : uint8_t { None, Add, Min, Max, Merge };
@@ -20,7 +18,7 @@ struct WordPart {
 
 /// The qualifiers of one scalar video instruction.
 struct ScalarVideoForm {
-  ScalarVideoOp op = ScalarVideoOp::Add;
+  VideoOp op = VideoOp::Add;
   bool dSigned = false, aSigned = false, bSigned = false; ///< .s32, else .u32
   bool saturate = false;
   bool wraps = false; ///< shifts: .wrap, else .clamp
@@ -44,37 +42,15 @@ WEFT_LANE int64_t clampTo(__int128 value, unsigned bits, bool isSigned) {
 
 /// The first operation, before saturation; shifted values have up to 64 bits.
 WEFT_LANE __int128 scalarVideoValue(const ScalarVideoForm &form, int64_t a, int64_t b) {
+  const int64_t by = form.wraps ? b & 31 : b > 32 ? 32 : b;
   switch (form.op) {
-  case ScalarVideoOp::Add:
-    return a + b;
-  case ScalarVideoOp::Sub:
-    return a - b;
-  case ScalarVideoOp::AbsDiff:
-    return a < b ? b - a : a - b;
-  case ScalarVideoOp::Min:
-    return a < b ? a : b;
-  case ScalarVideoOp::Max:
-    return a < b ? b : a;
-  case ScalarVideoOp::Shl:
-    return __int128(a) * (__int128{1} << (form.wraps ? b & 31 : b > 32 ? 32 : b));
-  case ScalarVideoOp::Shr:
-    return a >> (form.wraps ? b & 31 : b > 32 ? 32 : b);
-  case ScalarVideoOp::Eq:
-    return a == b;
-  case ScalarVideoOp::Ne:
-    return a != b;
-  case ScalarVideoOp::Lt:
-    return a < b;
-  case ScalarVideoOp::Le:
-    return a <= b;
-  case ScalarVideoOp::Gt:
-    return a > b;
-  case ScalarVideoOp::Ge:
-    return a >= b;
-  case ScalarVideoOp::Mad:
-    break;
+  case VideoOp::Shl:
+    return __int128(a) * (__int128{1} << by);
+  case VideoOp::Shr:
+    return a >> by;
+  default:
+    return videoElement(form.op, a, b);
   }
-  return 0;
 }
 
 /// vmad: ±(a·b) ± c (+ 1), shifted right, in 64 bits of which the low 32 are the result.
@@ -93,7 +69,7 @@ WEFT_LANE uint32_t videoMad(const ScalarVideoForm &form, int64_t a, int64_t b, u
 
 WEFT_LANE uint32_t scalarVideo(const ScalarVideoForm &form, uint32_t aWord, uint32_t bWord, uint32_t c) {
   const int64_t a = partOf(aWord, form.a, form.aSigned), b = partOf(bWord, form.b, form.bSigned);
-  if (form.op == ScalarVideoOp::Mad)
+  if (form.op == VideoOp::Mad)
     return videoMad(form, a, b, c);
   const __int128 value = scalarVideoValue(form, a, b);
   const uint32_t first = form.saturate ? uint32_t(clampTo(value, form.d.bits, form.dSigned)) : uint32_t(value);

@@ -9,8 +9,8 @@
 
 namespace weft::simulator::semantics {
 
-/// What a SIMD video instruction does to each pair of elements; the last six are vset2's and vset4's comparisons.
-enum class VideoOp : uint8_t { Add, Sub, Average, AbsDiff, Min, Max, Eq, Ne, Lt, Le, Gt, Ge };
+/// What a video instruction does to a pair of elements; Eq to Ge are vset's comparisons.
+enum class VideoOp : uint8_t { Add, Sub, Average, AbsDiff, Min, Max, Eq, Ne, Lt, Le, Gt, Ge, Shl, Shr, Mad };
 
 /// The qualifiers of one SIMD video instruction with N elements (2 halfwords or 4 bytes).
 template <unsigned N> struct VideoForm {
@@ -29,8 +29,8 @@ template <unsigned N> struct VideoForm {
   }
 };
 
-/// One element's result before it is clamped.
-WEFT_LANE int32_t videoElement(VideoOp op, int32_t a, int32_t b) {
+/// One element's result before it is clamped, of the ops that SIMD and scalar instructions have; `Integer` holds it.
+template <typename Integer> WEFT_LANE Integer videoElement(VideoOp op, Integer a, Integer b) {
   switch (op) {
   case VideoOp::Add:
     return a + b;
@@ -56,6 +56,10 @@ WEFT_LANE int32_t videoElement(VideoOp op, int32_t a, int32_t b) {
     return a > b;
   case VideoOp::Ge:
     return a >= b;
+  case VideoOp::Shl:
+  case VideoOp::Shr:
+  case VideoOp::Mad:
+    break; // of scalar instructions only
   }
   return 0;
 }
