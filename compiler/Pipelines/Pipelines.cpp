@@ -42,6 +42,7 @@ std::vector<Stage> attnToTileStages(bool differentiate, ArrayRef<ScheduleChoice>
       {"launches",
        [](OpPassManager &passes) {
          passes.addPass(createAttnToTilePass());
+         passes.addPass(createBatchLaunchesPass());
          passes.addPass(createMergeLaunchesPass());
          passes.addPass(createShareKernelsPass());
        }},
@@ -82,6 +83,7 @@ void registerPasses() {
   registerDifferentiatePass();
   registerSchedulePasses();
   registerAttnToTilePass();
+  registerBatchLaunchesPass();
   registerMergeLaunchesPass();
   registerShareKernelsPass();
   registerTileToWarpPass();

@@ -8,6 +8,8 @@ import math
 import pytest
 import torch
 import weft
+from weft.attention.sas import _sas
+from weft.programs.compiled import compiled
 from weft.testing import drawn, judge, sas
 from weft.testing.sas import drawn_weights, expansion_shapes, with_dicts
 
@@ -102,6 +104,19 @@ def test_results_in_float32(seed, held):
 @CANCELS
 def test_gradients_in_float32(seed, held):
     check(seed, held, torch.float32, tokens=17, heads=2, many=4, head=16, wide=24)
+
+
+def test_queries_and_keys_share_their_launches():
+    """Expansions of one shape are one launch, and so is every step of their backward; v's join where they can."""
+    tensors = drawn(functools.partial(inputs, tokens=8), torch.float16)
+    named = arguments_of(tensors)
+    bound = _sas.bind([*named.values()], {"causal": True, "scale": None})
+    form = compiled(_sas.trace(bound), "sm_80", True)
+    launches = {each["name"]: each["variants"][0]["launches"] for each in form.info["programs"]}
+    assert len(launches["_sas.forward"]) == 3
+    assert len(launches["_sas.backward"]) <= 17
+    used = {launch["kernel"] for program in launches.values() for launch in program}
+    assert len(used) == len(form.info["kernels"]) <= 21
 
 
 @pytest.mark.slow
@@ -240,7 +255,11 @@ def test_the_reference_is_pytorchs_layers(seed):
 
 def given(seed, **sizes):
     generator = torch.Generator().manual_seed(seed)
-    tensors = drawn(functools.partial(inputs, tokens=8, **sizes), torch.float32, generator)
+    return arguments_of(drawn(functools.partial(inputs, tokens=8, **sizes), torch.float32, generator))
+
+
+def arguments_of(tensors):
+    """sas's, by name."""
     named = {}
     with_dicts(lambda *arguments: named.update(zip(("q", "k", "v", *NAMES), arguments, strict=True)), list(tensors))(
         *tensors.values()

@@ -10,6 +10,10 @@ namespace weft {
 std::unique_ptr<mlir::Pass> createAttnToTilePass();
 void registerAttnToTilePass();
 
+/// `attn-batch-launches`: launches of kernels that do the same, and do not wait for one another, become one.
+std::unique_ptr<mlir::Pass> createBatchLaunchesPass();
+void registerBatchLaunchesPass();
+
 /// `attn-merge-launches`: launches that do not wait for one another become one.
 std::unique_ptr<mlir::Pass> createMergeLaunchesPass();
 void registerMergeLaunchesPass();

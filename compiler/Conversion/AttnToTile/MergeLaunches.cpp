@@ -11,20 +11,16 @@
 // program is given the registers and the shared memory of the larger, and those with products need them. Kernels that
 // say that they share (`attn.shares_launch`) merge with one another whatever they hold.
 #include "compiler/Conversion/AttnToTile/AttnToTile.h"
-#include "compiler/Conversion/AttnToTile/KernelFrame.h"
+#include "compiler/Conversion/AttnToTile/LaunchOrder.h"
+#include "compiler/Conversion/AttnToTile/TileBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
 namespace weft {
 namespace {
-
-func::FuncOp kernelOf(attn::LaunchOp launch) {
-  return launch->getParentOfType<ModuleOp>().lookupSymbol<func::FuncOp>(launch.getKernel());
-}
 
 tile::ScheduleAttr scheduleOf(func::FuncOp kernel) {
   return kernel->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
@@ -33,36 +29,6 @@ tile::ScheduleAttr scheduleOf(func::FuncOp kernel) {
 bool hasProducts(func::FuncOp kernel) {
   return kernel.walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
-
-/// Whether `later` uses, directly or through other ops of the block, what `earlier` makes.
-bool waitsFor(Operation *later, Operation *earlier) {
-  llvm::SetVector<Operation *> reached;
-  reached.insert(later);
-  for (size_t i = 0; i < reached.size(); ++i)
-    for (Value operand : reached[i]->getOperands())
-      if (Operation *made = operand.getDefiningOp()) {
-        if (made == earlier)
-          return true;
-        reached.insert(made);
-      }
-  return false;
-}
-
-std::string productOf(ArrayAttr grid) {
-  std::string product;
-  for (auto extent : grid.getAsRange<StringAttr>())
-    if (extent.getValue() != "1")
-      product += (product.empty() ? "(" : " * (") + extent.getValue().str() + ")";
-  return product.empty() ? "1" : product;
-}
-
-/// The grid of two launches as one: all programs of the first, then those of the second.
-std::string gridOfBoth(attn::LaunchOp first, attn::LaunchOp second) {
-  return productOf(first.getGrid()) + " + " + productOf(second.getGrid());
-}
-
-/// What a library's expressions may be long (docs/LibraryFormat.md), less what surrounds this one.
-constexpr size_t longestGrid = 900;
 
 /// Merges two launches, `first` before `second`, at the place of `second`.
 class Merger {
@@ -86,8 +52,6 @@ private:
 };
 
 } // namespace
-
-static int64_t parametersOf(attn::WholeTensorType type) { return std::max<int64_t>(1, type.getRank()); }
 
 func::FuncOp Merger::createKernel() {
   OpBuilder b(launches[0].getContext());
@@ -182,78 +146,10 @@ void Merger::inlinePrograms(func::FuncOp merged) {
 attn::LaunchOp Merger::merge() {
   func::FuncOp merged = createKernel();
   inlinePrograms(merged);
-  OpBuilder b(launches[1]);
-  SmallVector<Value> inputs, results;
-  SmallVector<Type> types;
-  SmallVector<int64_t> zeroed;
-  for (attn::LaunchOp launch : launches) {
+  SmallVector<Value> inputs;
+  for (attn::LaunchOp launch : launches)
     inputs.append(launch.getInputs().begin(), launch.getInputs().end());
-    for (int64_t i : launch.getZeroed())
-      zeroed.push_back(types.size() + i);
-    types.append(launch.getResultTypes().begin(), launch.getResultTypes().end());
-    results.append(launch.getResults().begin(), launch.getResults().end());
-  }
-  SmallVector<StringRef> sizeNames(sizes.begin(), sizes.end());
-  std::string grid = gridOfBoth(launches[0], launches[1]);
-  auto launch = attn::LaunchOp::create(b, launches[1].getLoc(), types, merged.getName(), inputs,
-                                       b.getStrArrayAttr({grid, "1", "1"}), b.getStrArrayAttr(sizeNames),
-                                       b.getF64ArrayAttr({}), b.getDenseI64ArrayAttr(zeroed));
-  for (auto [from, to] : llvm::zip(results, launch.getResults()))
-    from.replaceAllUsesWith(to);
-  for (attn::LaunchOp old : {launches[1], launches[0]}) {
-    func::FuncOp kernel = kernelOf(old);
-    old.erase();
-    kernel.erase();
-  }
-  return launch;
-}
-
-/// The symbols of a size.
-static SmallVector<StringRef> symbolsOf(StringRef size) {
-  SmallVector<StringRef> symbols;
-  while (!size.empty()) {
-    StringRef word = size.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
-    if (!word.empty() && !llvm::isDigit(word.front()) && word != "cdiv" && word != "min" && word != "max")
-      symbols.push_back(word);
-    size = size.drop_front(std::max<size_t>(word.size(), 1));
-  }
-  return symbols;
-}
-
-/// Whether a tensor has no elements where `symbol` is 0: one of its sizes is a multiple of it, or a number of its
-/// parts.
-static bool isEmptyWithout(attn::WholeTensorType type, StringRef symbol) {
-  return llvm::any_of(type.getDims(), [&](StringAttr size) {
-    return size.getValue().find_first_of("+-") == StringRef::npos && llvm::is_contained(symbolsOf(size), symbol);
-  });
-}
-
-/// Whether one of a sum's terms is a positive number.
-static bool isNeverZero(StringRef extent) {
-  SmallVector<StringRef> terms;
-  extent.split(terms, '+');
-  return llvm::any_of(terms, [](StringRef term) {
-    int64_t number;
-    return !term.trim().getAsInteger(10, number) && number > 0;
-  });
-}
-
-/// Whether a launch without blocks has results without elements. (What it would have written is zero else, which a
-/// launch sees to that has no block at all, not one that has another's.)
-static bool writesNothingWithoutBlocks(attn::LaunchOp launch) {
-  return llvm::all_of(launch.getResultTypes(), [&](Type result) {
-    return llvm::all_of(launch.getGrid().getAsRange<StringAttr>(), [&](StringAttr extent) {
-      auto covers = [&](StringRef symbol) { return isEmptyWithout(cast<attn::WholeTensorType>(result), symbol); };
-      if (isNeverZero(extent))
-        return true;
-      if (extent.getValue().contains('-'))
-        return false;
-      // A sum is 0 where all its terms are, a product where one factor is.
-      bool isSum = extent.getValue().contains('+');
-      SmallVector<StringRef> symbols = symbolsOf(extent);
-      return symbols.empty() || (isSum ? llvm::any_of(symbols, covers) : llvm::all_of(symbols, covers));
-    });
-  });
+  return replaceLaunches(launches, merged.getName(), inputs, sizes);
 }
 
 /// Whether the two may share a kernel.
@@ -263,29 +159,13 @@ static bool canMerge(attn::LaunchOp first, attn::LaunchOp second) {
     return false;
   if (scheduleOf(kernels[0]).getWarps() != scheduleOf(kernels[1]).getWarps())
     return false;
-  if (gridOfBoth(first, second).size() > longestGrid)
+  if (gridOfAll({first, second}).size() > longestGrid)
     return false;
   auto shares = [](func::FuncOp kernel) { return kernel->hasAttr(attn::sharesLaunchAttrName); };
   bool fit = shares(kernels[0]) ? shares(kernels[1]) : !hasProducts(kernels[0]) && !hasProducts(kernels[1]);
   if (!writesNothingWithoutBlocks(first) || !writesNothingWithoutBlocks(second))
     return false;
   return fit && !waitsFor(second, first);
-}
-
-/// Whether `first` may be launched as late as `second`: nothing between them waits for it.
-static bool canPostpone(attn::LaunchOp first, attn::LaunchOp second) {
-  for (Operation *op = first->getNextNode(); op != second; op = op->getNextNode())
-    if (waitsFor(op, first))
-      return false;
-  return true;
-}
-
-/// Whether `second` may be launched as early as `first`: it waits for nothing between them.
-static bool canAdvance(attn::LaunchOp first, attn::LaunchOp second) {
-  for (Operation *op = first->getNextNode(); op != second; op = op->getNextNode())
-    if (waitsFor(second, op))
-      return false;
-  return true;
 }
 
 namespace {
@@ -297,11 +177,7 @@ struct MergeLaunches : PassWrapper<MergeLaunches, OperationPass<ModuleOp>> {
     registry.insert<tile::TileDialect, scf::SCFDialect, arith::ArithDialect>();
   }
   void runOnOperation() final {
-    SmallVector<func::FuncOp> programs; // (Kernels come and go meanwhile.)
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function->hasAttr(attn::programAttrName))
-        programs.push_back(function);
-    for (func::FuncOp program : programs)
+    for (func::FuncOp program : programsOf(getOperation())) // (Kernels come and go meanwhile.)
       while (mergeOne(program)) {
       }
   }

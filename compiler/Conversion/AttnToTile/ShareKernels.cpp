@@ -4,27 +4,12 @@
 //
 //   attn.launch @rows(%x) ... attn.launch @rows_2(%x)     ─▶     attn.launch @rows(%x) ... attn.launch @rows(%x)
 #include "compiler/Conversion/AttnToTile/AttnToTile.h"
-#include "dialects/Attn/IR/AttnOps.h"
-#include "dialects/Tile/IR/TileOps.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/OperationSupport.h"
+#include "compiler/Conversion/AttnToTile/LaunchOrder.h"
 #include "mlir/Pass/Pass.h"
 
 using namespace mlir;
 
 namespace weft {
-
-/// All of a function's attributes but its name.
-static DictionaryAttr attributesBesideName(func::FuncOp function) {
-  NamedAttrList attributes(function->getAttrDictionary());
-  attributes.erase(SymbolTable::getSymbolAttrName());
-  return attributes.getDictionary(function.getContext());
-}
-
-static bool doTheSame(func::FuncOp a, func::FuncOp b) {
-  return attributesBesideName(a) == attributesBesideName(b) &&
-         OperationEquivalence::isRegionEquivalentTo(&a.getBody(), &b.getBody(), OperationEquivalence::IgnoreLocations);
-}
 
 namespace {
 struct ShareKernels : PassWrapper<ShareKernels, OperationPass<ModuleOp>> {
