@@ -70,10 +70,11 @@ LogicalResult lowerConvertLayout(ConvertLayoutOp op, Emitter &e) {
     return op.emitOpError("has no scratch memory; run 'warp-allocate-shared' before");
   LinearLayout shared = scratchLayout(source, result, bytes);
   Value base = e.sharedPointer(scratch.getInt());
-  emitSharedStore(e, base, accessOf(source, shared, bytes), registers);
+  bool here = isInLoopOfManyStores(op);
+  emitSharedStore(e, base, accessOf(source, shared, bytes), registers, here);
   e.barrier();
   e.bind(op.getResult(),
-         emitSharedLoad(e, base, accessOf(result, shared, bytes), registerType(op.getResult().getType())));
+         emitSharedLoad(e, base, accessOf(result, shared, bytes), registerType(op.getResult().getType()), here));
   return success();
 }
 

@@ -1,6 +1,8 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "compiler/Conversion/WarpToLLVM/SharedAccess.h"
+#include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Scratch.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using weft::warp::InDim;
@@ -31,6 +33,18 @@ Value TileAddress::at(uint32_t constant) {
     pointer = variableBits ? emitter.offset(base, bytes) : base;
   }
   return emitter.offset(pointer, constantBytes + static_cast<int64_t>(constant & ~variableBits));
+}
+
+Value computedHere(Emitter &emitter, Value value) {
+  // (Nothing moves what may have effects.)
+  Type type = emitter.b.getI32Type();
+  return emitter.inlineAsm("mov.b32 $0, $1;", "=r,r", {type}, {value}, /*sideEffects=*/true)[0];
+}
+
+void TileAddress::computeHere() {
+  if (variableBits)
+    variable = computedHere(emitter, variable);
+  pointers.clear();
 }
 
 /// The type that an element has in shared memory: an integer of whole bytes.
@@ -112,7 +126,7 @@ static void predicatedStore(Emitter &emitter, Value value, Value pointer, unsign
   emitter.inlineAsm(code, constraints + "r,b,~{memory}", {}, operands, /*sideEffects=*/true);
 }
 
-void emitSharedStore(Emitter &emitter, Value base, const SharedAccess &access, ArrayRef<Value> registers) {
+void emitSharedStore(Emitter &emitter, Value base, const SharedAccess &access, ArrayRef<Value> registers, bool here) {
   OpBuilder &b = emitter.b;
   Type element = registers.front().getType(), stored = element;
   bool widens = element.isInteger() && element.getIntOrFloatBitWidth() < 8;
@@ -120,6 +134,8 @@ void emitSharedStore(Emitter &emitter, Value base, const SharedAccess &access, A
     stored = isa<LLVM::LLVMPointerType>(element) ? Type(b.getI64Type()) : storedType(emitter, element);
   unsigned bytes = stored.getIntOrFloatBitWidth() / 8;
   TileAddress addresses = addressesOf(emitter, base, access, bytes);
+  if (here)
+    addresses.computeHere();
   Value owner = emitter.isOwner(access.offsets);
   for (const Piece &piece : piecesOf(access)) {
     SmallVector<Value> values;
@@ -140,9 +156,21 @@ void emitSharedStore(Emitter &emitter, Value base, const SharedAccess &access, A
   }
 }
 
-Registers emitSharedLoad(Emitter &emitter, Value base, const SharedAccess &access, Type element) {
+bool isInLoopOfManyStores(Operation *op) {
+  constexpr int64_t many = 8;
+  auto loop = op->getParentOfType<scf::ForOp>();
+  int64_t stores = 0;
+  if (loop)
+    loop.walk(
+        [&](Operation *each) { stores += isa<warp::StoreSharedOp>(each) || each->hasAttr(warp::scratchAttrName); });
+  return stores >= many;
+}
+
+Registers emitSharedLoad(Emitter &emitter, Value base, const SharedAccess &access, Type element, bool here) {
   unsigned bytes = isa<LLVM::LLVMPointerType>(element) ? 8 : warp::elementBytes(element);
   TileAddress addresses = addressesOf(emitter, base, access, bytes);
+  if (here)
+    addresses.computeHere();
   return emitSharedLoad(emitter, access, element, [&](uint32_t offset) { return addresses.at(offset * bytes); });
 }
 

@@ -18,6 +18,8 @@ public:
   /// The address for a constant part. The bits of it that no lane or warp touches become an immediate offset; the
   /// others cost one xor and one addition, shared by equal ones.
   mlir::Value at(uint32_t constant);
+  /// From here on, addresses are computed where they are asked for, and not before a loop around it.
+  void computeHere();
 
 private:
   Emitter &emitter;
@@ -32,9 +34,16 @@ void shareRepeated(const warp::LinearLayout &offsets, llvm::MutableArrayRef<mlir
 
 /// Writes a tensor's registers to a tile, or reads them, in the widest pieces that the access allows. Elements narrower
 /// than a byte, and pointers, travel as integers. Where several lanes or warps hold an element, one of them writes it.
+/// `here`: by addresses that are computed where it happens.
 void emitSharedStore(Emitter &emitter, mlir::Value base, const warp::SharedAccess &access,
-                     llvm::ArrayRef<mlir::Value> registers);
-Registers emitSharedLoad(Emitter &emitter, mlir::Value base, const warp::SharedAccess &access, mlir::Type element);
+                     llvm::ArrayRef<mlir::Value> registers, bool here = false);
+/// `value` (i32) as something that nobody knows before: what is computed from it is computed here.
+mlir::Value computedHere(Emitter &emitter, mlir::Value value);
+/// Whether a loop around an op writes so many tiles that the addresses of them all, which are the same in every round,
+/// would take registers that its values need (a tile takes up to a dozen): they are better computed anew.
+bool isInLoopOfManyStores(mlir::Operation *op);
+Registers emitSharedLoad(Emitter &emitter, mlir::Value base, const warp::SharedAccess &access, mlir::Type element,
+                         bool here = false);
 
 /// The address for the constant part of an offset, in elements.
 using AddressAt = llvm::function_ref<mlir::Value(uint32_t)>;

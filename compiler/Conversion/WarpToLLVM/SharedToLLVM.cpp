@@ -38,7 +38,7 @@ LogicalResult lowerLoadShared(LoadSharedOp op, Emitter &e) {
     e.bind(op.getResult(), emitMatrixLoad(e, *matrices, access.offsets, element,
                                           [&](uint32_t offset) { return addresses.at(offset * bytes); }));
   } else {
-    e.bind(op.getResult(), emitSharedLoad(e, base, access, element));
+    e.bind(op.getResult(), emitSharedLoad(e, base, access, element, isInLoopOfManyStores(op)));
   }
   return success();
 }
@@ -47,7 +47,7 @@ LogicalResult lowerStoreShared(StoreSharedOp op, Emitter &e) {
   SharedType shared = op.getShared().getType();
   unsigned bytes = llvm::divideCeil(shared.getElementType().getIntOrFloatBitWidth(), 8);
   emitSharedStore(e, e.scalar(op.getShared()), accessOf(layoutOf(op.getValue().getType()), shared.linear(), bytes),
-                  e.registers(op.getValue()));
+                  e.registers(op.getValue()), isInLoopOfManyStores(op));
   return success();
 }
 

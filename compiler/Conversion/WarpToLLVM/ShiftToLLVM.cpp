@@ -35,8 +35,10 @@ struct Part {
 /// Addresses in a shifted tile.
 class ShiftedAddress {
 public:
-  ShiftedAddress(Emitter &e, Value base, const LinearLayout &shared, unsigned axis, int64_t shift, unsigned bytes)
-      : e(e), base(base), shared(shared), axisNumber(axis), shift(shift), bytes(bytes), offsets(shared.shape()) {
+  ShiftedAddress(Emitter &e, Value base, const LinearLayout &shared, unsigned axis, int64_t shift, unsigned bytes,
+                 bool here)
+      : e(e), base(base), shared(shared), axisNumber(axis), shift(shift), bytes(bytes), here(here),
+        offsets(shared.shape()) {
     LinearLayout elements(shared.shape());
     for (uint32_t bit = 1; bit < shared.numElements(); bit <<= 1)
       elements.append(InDim::Register, bit);
@@ -102,6 +104,8 @@ private:
 
   Value laneAlong() { return e.xorOfBits(lanesAlong, warpsAlong); }
   Value laneBeside() { return e.xorOfBits(lanesBeside, warpsBeside); }
+  /// What a constant is added to, by xor: no longer known from before where a loop has too many of such sums.
+  Value beforeSum(Value value, uint32_t constant) { return here && constant ? computedHere(e, value) : value; }
 
   Value evenAddress(const Part &part) {
     uint32_t mixed = part.beside & besideBits;
@@ -114,7 +118,7 @@ private:
         variable = LLVM::XOrOp::create(e.b, e.loc, variable, e.xorOfBases(low, axis.swizzle));
       }
       if (mixed)
-        variable = LLVM::XOrOp::create(e.b, e.loc, variable, e.i32(mixed * bytes));
+        variable = LLVM::XOrOp::create(e.b, e.loc, beforeSum(variable, mixed), e.i32(mixed * bytes));
       Value steps = LLVM::MulOp::create(e.b, e.loc, source, e.i32(axis.stride * bytes));
       pointer = e.offset(base, LLVM::AddOp::create(e.b, e.loc, variable, steps));
     }
@@ -136,7 +140,8 @@ private:
       SmallVector<uint32_t> scaled = inBytes(axis.bases, bytes);
       named = LLVM::XOrOp::create(e.b, e.loc, e.xorOfBases(source, scaled), laneBeside());
     }
-    return e.offset(base, LLVM::XOrOp::create(e.b, e.loc, named, e.i32(part.beside * bytes)));
+    Value known = beforeSum(named, part.beside);
+    return e.offset(base, LLVM::XOrOp::create(e.b, e.loc, known, e.i32(part.beside * bytes)));
   }
 
   Emitter &e;
@@ -145,6 +150,7 @@ private:
   unsigned axisNumber;
   int64_t shift;
   unsigned bytes;
+  bool here;            // what is added to addresses is added where they are needed
   LinearLayout offsets; // from an element, as a register's index, to its offset
   Axis axis;
   SmallVector<uint32_t> lanesAlong, warpsAlong, lanesBeside, warpsBeside;
@@ -207,7 +213,7 @@ LogicalResult lowerLoadShifted(LoadShiftedOp op, Emitter &e) {
   unsigned axis = op.getAxis();
   int64_t shift = op.getOffsetAttr().getInt();
   SharedAccess access = accessOf(layout, shared.linear(), bytes);
-  ShiftedAddress addresses(e, e.scalar(op.getShared()), shared.linear(), axis, shift, bytes);
+  ShiftedAddress addresses(e, e.scalar(op.getShared()), shared.linear(), axis, shift, bytes, isInLoopOfManyStores(op));
   Outside outside(e, layout, axis, shift);
   auto crossesAxis = [&](unsigned bit) { return addresses.partOf(1u << bit).along != 0; };
   auto addressAt = [&](uint32_t offset) { return addresses.at(offset); };
