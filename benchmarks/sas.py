@@ -1,17 +1,16 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """What SAS costs beside multi-head attention, counted by the simulator.
 
-    python benchmarks/sas.py [--json] [--taps 3] [--gpu A100]
+    python benchmarks/sas.py [--json] [--taps 3] [--sample 48] [--lengths 512,1024] [--gpu A100]
 
-Three tables. The expansion kernels: multiply-adds by matrix instructions over the algorithm's; bytes between
+Two tables. The expansion kernels: multiply-adds by matrix instructions over the algorithm's; bytes between
 multiprocessors and memory (global sectors) over input + weights + output, as counted, where every program reads the
 weights anew, and with the weights' repeated reads taken off, which L2 serves; and registers and spills as ptxas reports
-them. Limit: 1.15. Then SAS's forward (the expansions of q, k and v, and causal attention over 36 heads of 96 and 64)
-against multi-head attention (12 heads of 64) at the paper's 125M sizes, one sequence; projections, which both have, are
-left out.
+them. Limit: 1.15. All programs of an expansion do the same: they are counted over 128 tokens.
 
-All programs of an expansion do the same, so it is counted over 128 tokens and multiplied; all heads of an attention
-do the same, so one is counted, over all its tokens.
+Then SAS, forward and backward (the expansions of q, k and v, and causal attention over 36 heads of 96 and 64), against
+multi-head attention (12 heads of 64) at the paper's 125M sizes, one sequence; projections, which both have, are left
+out. Of each launch at most `--sample` blocks run, spread over its grid, and what they cost is scaled to all of them.
 """
 
 from __future__ import annotations
@@ -23,10 +22,11 @@ from typing import Any
 import numpy as np
 import torch
 import weft
+from weft.attention.sas import _sas
 from weft.compiler import ptxas
-from weft.programs import compiled as programs
 from weft.testing.expansion import Expansion, compiled
-from weft.testing.plans import Run, run_plan
+from weft.testing.plans import Launched, counted, run_plan
+from weft.testing.sas import expansion_shapes
 
 SECTOR_BYTES = 32
 COUNTED_TOKENS = 128
@@ -45,17 +45,20 @@ def operand(sizes: tuple[int, int, int, int], taps: int, values: bool) -> Expans
     return Expansion(heads, wide, d, 0 if values else e, taps)
 
 
-def cost(run: Run, times: float, gpu: str) -> dict[str, float]:
-    """Of all launches together, ``times`` over."""
-    sectors = run.total("global_sectors_read") + run.total("global_sectors_written")
-    seconds = sum(launched.report.profile.roofline(gpu).limit.seconds for launched in run.launches)
-    counts = {
-        "multiply-adds": run.total("mma_macs"),
-        "bytes": SECTOR_BYTES * sectors,
-        "instructions": run.total("warp_instructions"),
+def cost(launches: list[Launched], gpu: str) -> dict[str, float]:
+    """Of launches together; of all their blocks, where only some ran."""
+
+    def total(counter: str) -> float:
+        return sum(launched.report.counters[counter] * launched.scale for launched in launches)
+
+    seconds = sum(launched.report.profile.roofline(gpu).limit.seconds * launched.scale for launched in launches)
+    return {
+        "multiply-adds": total("mma_macs"),
+        "bytes": SECTOR_BYTES * (total("global_sectors_read") + total("global_sectors_written")),
+        "instructions": total("warp_instructions"),
         "seconds": seconds,
+        "launches": len(launches),
     }
-    return {name: value * times for name, value in counts.items()}
 
 
 def count_expansion(expansion: Expansion, gpu: str) -> dict[str, Any]:
@@ -63,13 +66,12 @@ def count_expansion(expansion: Expansion, gpu: str) -> dict[str, Any]:
     ptx, info = compiled(expansion.text())
     inputs = expansion.inputs(torch.Generator().manual_seed(0), 1, COUNTED_TOKENS)
     run = run_plan(ptx, info, "f", [x.numpy() for x in inputs], checks="none")
-    found = cost(run, 1, gpu)
+    found = cost(run.launches, gpu)
     moved, weights = expansion.bytes(1, COUNTED_TOKENS)
     programs = int(np.prod(run.launches[0].grid))
     resources = ptxas.assemble(ptx, "sm_80", run.launches[0].kernel)
     return {
         **found,
-        "launches": len(run.launches),
         "products": found["multiply-adds"] / expansion.multiply_adds(1, COUNTED_TOKENS),
         "all sectors": found["bytes"] / (moved + weights),
         "weights once": (found["bytes"] - (programs - 1) * weights) / (moved + weights),
@@ -80,31 +82,36 @@ def count_expansion(expansion: Expansion, gpu: str) -> dict[str, Any]:
     }
 
 
-def count_attention(tokens: int, heads: int, d: int, e: int, gpu: str) -> dict[str, float]:
-    q, k, v = (torch.randn(1, 1, tokens, size).half() for size in (e, e, d))
-    traced = causal.trace(causal.bind([q, k, v], {}))
-    form = programs.compiled(traced, "sm_80", False)
-    run = run_plan(form.ptx, form.info, traced.name, [q.numpy(), k.numpy(), v.numpy()], checks="none")
-    return cost(run, heads, gpu)
+def weights(sizes: tuple[int, int, int, int], taps: int, values: bool) -> dict[str, torch.Tensor]:
+    """Of one operand, as weft.attention.sas takes them."""
+    heads, wide, d, e = sizes
+    shapes = expansion_shapes(heads, wide, d, None if values else e, taps)
+    return {name: torch.randn(shape).half() for name, shape in shapes.items()}
 
 
-def against_attention(taps: int, gpu: str) -> dict[int, dict[str, dict[str, float]]]:
-    heads, wide, d, e = SMALL
-    keys, values = (count_expansion(operand(SMALL, taps, v), gpu) for v in (False, True))
-    table = {}
-    for tokens in LENGTHS:
-        plain = count_attention(tokens, heads, d, d, gpu)
-        expanded = {n: (2 * keys[n] + values[n]) * tokens / COUNTED_TOKENS for n in plain}
-        attended = count_attention(tokens, wide, d, e, gpu)
-        both = {n: expanded[n] + attended[n] for n in plain}
-        table[tokens] = {"attention": plain, "SAS": both, "of it expansion": expanded}
-    return table
+def against_attention(tokens: int, taps: int, sample: int, gpu: str) -> dict[str, dict[str, dict[str, float]]]:
+    """Forward and backward: of multi-head attention, of SAS, and of SAS what is not attention."""
+    heads, _, d, _ = SMALL
+    q, k, v = (torch.randn(1, heads, tokens, d).half() for _ in range(3))
+    plain = counted(causal, q, k, v, sample=sample)
+    expanded = [weights(SMALL, taps, values) for values in (False, False, True)]
+    runs = counted(_sas, q, k, v, *expanded, sample=sample, causal=True, scale=None)
+    return {
+        part: {
+            "attention": cost(plain[part].launches, gpu),
+            "SAS": cost(run.launches, gpu),
+            "of it expansions": cost([each for each in run.launches if "attend" not in each.kernel], gpu),
+        }
+        for part, run in runs.items()
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--taps", type=int, default=3, help="taps of the convolutions in the second table")
+    parser.add_argument("--sample", type=int, default=48, help="blocks of each launch that run in the second table")
+    parser.add_argument("--lengths", default=",".join(map(str, LENGTHS)), help="tokens of the second table")
     parser.add_argument("--gpu", default="A100", help="whose roofline")
     options = parser.parse_args()
     kernels = {
@@ -115,25 +122,39 @@ def main() -> None:
         for taps in (1, 3, 5, 7)
         for values in (False, True)
     }
-    table = against_attention(options.taps, options.gpu)
+    if not options.json:
+        show_kernels(kernels)
+        print(
+            f"\nSAS and multi-head attention at the 125M sizes, {options.taps} taps, at most {options.sample} blocks of"
+            f" each launch counted; least time on {options.gpu}"
+        )
+        columns = f"{'multiply-adds':>16} {'bytes':>16} {'instructions':>14} {'roofline':>11}"
+        print(f"  {'tokens':>6} {'':9} {'':17} {'launches':>8} {columns}")
+    table = {}
+    for tokens in map(int, options.lengths.split(",")):
+        table[tokens] = against_attention(tokens, options.taps, options.sample, options.gpu)
+        if not options.json:
+            show_costs(tokens, table[tokens])
     if options.json:
         print(json.dumps({"kernels": kernels, "against attention": table}, indent=2))
-        return
+
+
+def show_kernels(kernels: dict[str, dict[str, Any]]) -> None:
     print(f"expansion kernels over {COUNTED_TOKENS} tokens, over the algorithm's (limit 1.15)")
     columns = ("launches", "products", "all sectors", "weights once", "registers", "spilled", "shared")
     print(f"  {'':32}" + "".join(f"{name:>14}" for name in columns))
     for name, found in kernels.items():
         cells = (f"{found[c]:14.3f}" if isinstance(found[c], float) else f"{found[c]!s:>14}" for c in columns)
-        print(f"  {name:32}" + "".join(cells))
-    print(
-        f"\nSAS and multi-head attention at the 125M sizes, {options.taps} taps, forward; least time on {options.gpu}"
-    )
-    print(f"  {'tokens':>8} {'':16} {'multiply-adds':>16} {'bytes':>16} {'instructions':>14} {'roofline':>11}")
-    for tokens, rows in table.items():
+        print(f"  {name:32}" + "".join(cells), flush=True)
+
+
+def show_costs(tokens: int, parts: dict[str, dict[str, dict[str, float]]]) -> None:
+    for part, rows in parts.items():
         for name, found in rows.items():
             print(
-                f"  {tokens:8} {name:16} {found['multiply-adds']:16,.0f} {found['bytes']:16,.0f}"
-                f" {found['instructions']:14,.0f} {found['seconds'] * 1e6:8.1f} us"
+                f"  {tokens:6} {part:9} {name:17} {found['launches']:8} {found['multiply-adds']:16,.0f}"
+                f" {found['bytes']:16,.0f} {found['instructions']:14,.0f} {found['seconds'] * 1e6:8.1f} us",
+                flush=True,
             )
 
 

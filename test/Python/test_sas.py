@@ -32,8 +32,11 @@ def inputs(
 
 
 def check(seed, held, dtype, causal=True, gradients=True, **sizes):
+    """In float32 a ReLU's operand that is within an error of 0 is next to impossible, and biases that keep it from
+    there make scores near 300, whose LSE is right to 1.5e-5: weights recomputed from it do not sum to 1 as plain ones
+    do."""
     generator = torch.Generator().manual_seed(seed)
-    draw = functools.partial(inputs, **sizes)
+    draw = functools.partial(inputs, **{"steady": dtype != torch.float32} | sizes)
     names = list(drawn(draw, dtype, generator))
     mine = functools.partial(weft.attention.sas, kernel=sizes.get("kernel", 3), causal=causal)
 
@@ -61,7 +64,8 @@ CASES = {
     "one key head": {"tokens": 48, "heads": 4, "many": 12, "kv_heads": 1, "kv_many": 3},
     "fewer key heads, as many made": {"tokens": 33, "heads": 2, "many": 6, "kv_heads": 1},
     "one token": {"tokens": 1},
-    "two tokens, width kept": {"tokens": 2, "wide": None},
+    # (Of two tokens one has a choice: a few such pairs are too few numbers for bounds relative to plain operations'.)
+    "two tokens, width kept": {"tokens": 2, "wide": None, "batch": 32},
     "not causal": {"tokens": 40, "causal": False},
     "the paper's sizes": {"tokens": 20, "heads": 12, "many": 36, "head": 64, "wide": 96},
 }
@@ -73,12 +77,6 @@ LARGE = {
 }
 
 
-#: Steady biases leave keys and values with large parts that all tokens share, which must cancel in the gradients on the
-#: queries' side: of two tokens' nothing is left in halves, and in float32 the recomputed weights, whose scores are
-#: large, sum to 1 within 1e-5 only.
-CANCELS = pytest.mark.xfail(strict=False, reason="sums that cancel: errors of up to 4 times the limit")
-
-
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", CASES)
 def test_results(name, dtype, seed, held):
@@ -86,7 +84,7 @@ def test_results(name, dtype, seed, held):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("name", [pytest.param(name, marks=CANCELS if "two" in name else []) for name in CASES])
+@pytest.mark.parametrize("name", CASES)
 def test_gradients(name, dtype, seed, held):
     check(seed, held, DTYPES[dtype], **CASES[name])
 
@@ -101,7 +99,6 @@ def test_results_in_float32(seed, held):
     check(seed, held, torch.float32, gradients=False, tokens=17, heads=2, many=4, head=16, wide=24)
 
 
-@CANCELS
 def test_gradients_in_float32(seed, held):
     check(seed, held, torch.float32, tokens=17, heads=2, many=4, head=16, wide=24)
 

@@ -36,6 +36,11 @@ class Launched:
     blocks: int
     report: weft.simulator.Report
 
+    @property
+    def scale(self) -> float:
+        """The grid's blocks over those that ran."""
+        return prod(self.grid) / self.blocks
+
 
 @dataclass(frozen=True)
 class Run:
@@ -47,6 +52,10 @@ class Run:
     def total(self, counter: str) -> int:
         """A counter summed over the launches."""
         return sum(launched.report.counters[counter] for launched in self.launches)
+
+    def scaled(self, counter: str) -> float:
+        """The same of all blocks, where only some ran: each launch's times its blocks over those that ran."""
+        return sum(launched.report.counters[counter] * launched.scale for launched in self.launches)
 
     @property
     def findings(self) -> list[str]:
@@ -63,11 +72,14 @@ def run_plan(
     checks: str = "all",
     threads: int = 0,
     sample: int = 0,
+    counts_only: bool = False,
 ) -> Run:
     """Run program ``name`` of a compiled module on arrays, in the order of its inputs; bf16 arrays are uint16.
 
     Outputs and buffers are fresh and full of NaN, but for those that the plan wants zeroed. With ``sample`` only so
-    many blocks run of each launch whose results no later one reads. Raises ValueError where the inputs do not fit.
+    many blocks run of each launch whose results no later one reads; with ``counts_only`` of every launch, for programs
+    whose work does not depend on numbers: what they give is then no result. Raises ValueError where the inputs do not
+    fit.
     """
     program = next(each for each in info["programs"] if each["name"] == name)
     (variant,) = program["variants"]
@@ -87,7 +99,8 @@ def run_plan(
             continue
         kernel = kernels[launch["kernel"]]
         arguments = [_argument(each, tensors, sizes) for each in launch["arguments"]]
-        few = 0 if _is_read(launch["writes"], variant["launches"][index + 1 :]) else sample
+        needed = not counts_only and _is_read(launch["writes"], variant["launches"][index + 1 :])
+        few = 0 if needed else sample
         report = weft.simulator.launch(
             ptx, kernel["entry"], grid, 32 * kernel["num_warps"], arguments,
             shared=kernel["shared_bytes"], checks=checks, threads=threads, sample=few,

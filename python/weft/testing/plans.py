@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,21 @@ from weft.programs.simulated import Launched, Run, run_plan
 __all__ = ["Launched", "Run", "counted", "run_plan"]
 
 
-def counted(program: Any, *arrays: Any, target: str = "sm_80", checks: str = "none", **static: Any) -> dict[str, Run]:
+def counted(
+    program: Any, *arrays: Any, target: str = "sm_80", checks: str = "none", sample: int = 0, **static: Any
+) -> dict[str, Run]:
     """A weft.program's forward and backward run on torch tensors, each with its reports: {"forward": ..., "backward":
-    ...}. The gradients of the results are random."""
+    ...}. The gradients of the results are random.
+
+    With ``sample`` only so many blocks of each launch run, and their counts alone mean something (``Run.scaled``).
+    """
     from weft.programs.compiled import compiled
 
+    options: dict[str, Any] = {"checks": checks, "sample": sample, "counts_only": bool(sample)}
     traced = program.trace(program.bind(arrays, static))
     form = compiled(traced, target, True)
-    inputs = [_bits(array) for array in arrays]
-    forward = run_plan(form.ptx, form.info, f"{traced.name}.forward", inputs, checks=checks)
+    inputs = [_bits(array) for array in _tensors(arrays)]
+    forward = run_plan(form.ptx, form.info, f"{traced.name}.forward", inputs, **options)
     given = [*inputs, *forward.outputs.values()]
     saved = given[: len(inputs)] + given[len(inputs) + len(traced.outputs) :]
     results = given[len(inputs) : len(inputs) + len(traced.outputs)]
@@ -29,8 +36,16 @@ def counted(program: Any, *arrays: Any, target: str = "sm_80", checks: str = "no
         (g.view(np.uint32) >> 16).astype(np.uint16) if x.dtype == np.uint16 else g.astype(x.dtype)
         for g, x in zip(gradients, results, strict=True)
     ]
-    backward = run_plan(form.ptx, form.info, f"{traced.name}.backward", [*saved, *rounded], checks=checks)
+    backward = run_plan(form.ptx, form.info, f"{traced.name}.backward", [*saved, *rounded], **options)
     return {"forward": forward, "backward": backward}
+
+
+def _tensors(values: Any) -> list[Any]:
+    """The tensors among arguments, those of dicts in their order."""
+    found: list[Any] = []
+    for value in values:
+        found += _tensors(value.values()) if isinstance(value, Mapping) else [value]
+    return found
 
 
 def _bits(array: Any) -> np.ndarray:
