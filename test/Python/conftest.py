@@ -4,6 +4,7 @@ near to their limits the judged results came.
 """
 
 import importlib.util
+import json
 import os
 import pathlib
 import secrets
@@ -49,17 +50,21 @@ def run_python(*arguments):
 
 
 @pytest.fixture(scope="session")
-def mechanism_library(tmp_path_factory):
+def mechanism_library(once):
     """examples/mechanisms compiled for both targets by `weft compile`: its ``path``, and what the command ``said``; and
     what examples/11_library.py ``reported`` of it and wrote to ``vectors``.
     """
-    place = tmp_path_factory.mktemp("mechanisms")
-    path, vectors = place / "libmechanisms", place / "vectors"
-    compiled = run_python(
-        *("-m", "weft.cli", "compile", ROOT / "examples" / "mechanisms", "-o", path, "--target", "sm_80,sm_90a")
-    )
-    ran = run_python(ROOT / "examples" / "11_library.py", path, "--vectors", vectors)
-    return types.SimpleNamespace(path=path, said=compiled.stderr, reported=ran.stdout, vectors=vectors)
+
+    def make(place):
+        command = ("-m", "weft.cli", "compile", ROOT / "examples" / "mechanisms", "--target", "sm_80,sm_90a")
+        said = run_python(*command, "-o", place / "library").stderr
+        script = ROOT / "examples" / "11_library.py"
+        reported = run_python(script, place / "library", "--vectors", place / "vectors").stdout
+        (place / "texts.json").write_text(json.dumps({"said": said, "reported": reported}))
+
+    place = once("mechanisms", make)
+    texts = json.loads((place / "texts.json").read_text())
+    return types.SimpleNamespace(path=place / "library", vectors=place / "vectors", **texts)
 
 
 @pytest.fixture

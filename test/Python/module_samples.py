@@ -113,6 +113,16 @@ REFUSED_TENSORS = {
     ),
     "double": ("sema", lambda f: f.double()(torch.zeros(1, 5, 32).double()), "parameters of float32, bfloat16 or"),
     "device": ("sema", lambda f: f(torch.zeros(1, 5, 32, device="meta")), "'x' on cpu as the parameters are, but got"),
+    "sparse": (
+        "sema",
+        lambda f: f(torch.zeros(1, 5, 32).to_sparse()),
+        "to be a tensor with strides, but got one of lay",
+    ),
+    "nested": (
+        "sema",
+        lambda f: f(torch.nested.nested_tensor([torch.zeros(5, 32)])),
+        "to be a tensor with strides, but got a nested one",
+    ),
     "gau": ("gau", lambda f: f(torch.zeros(1, 5, 33)), "GAU: expected 'x' [B, N, 32], but got [1, 5, 33]"),
     "grid": ("sema over a grid, grouped", lambda f: f(torch.zeros(1, 40, 32)), "'x' [B, 42, 32], but got [1, 40, 32]"),
     "decisions": (

@@ -30,22 +30,24 @@ def run(*command, **options):
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory):
+@pytest.fixture(scope="session")
+def program(once):
     build = build_folder()
     if build is None:
         pytest.skip("the extension modules under test do not come from a build folder that can be installed from")
-    place = tmp_path_factory.mktemp("cpp")
-    run("cmake", "--install", build, "--component", "runtime", "--prefix", place / "prefix")
-    # A copy, so that nothing beside the project's own files can be reached by a relative path.
-    shutil.copytree(ROOT / "examples" / "cpp", place / "project")
-    compiler = shutil.which("clang++-22") or "c++"
-    run(
-        *("cmake", "-S", place / "project", "-B", place / "out", f"-DCMAKE_CXX_COMPILER={compiler}"),
-        *(f"-DCMAKE_PREFIX_PATH={place / 'prefix'}", "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Werror"),
-    )
-    run("cmake", "--build", place / "out")
-    return place / "out" / "vector_add"
+
+    def make(place):
+        run("cmake", "--install", build, "--component", "runtime", "--prefix", place / "prefix")
+        # A copy, so that nothing beside the project's own files can be reached by a relative path.
+        shutil.copytree(ROOT / "examples" / "cpp", place / "project")
+        compiler = shutil.which("clang++-22") or "c++"
+        run(
+            *("cmake", "-S", place / "project", "-B", place / "out", f"-DCMAKE_CXX_COMPILER={compiler}"),
+            *(f"-DCMAKE_PREFIX_PATH={place / 'prefix'}", "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Werror"),
+        )
+        run("cmake", "--build", place / "out")
+
+    return once("cpp", make) / "out" / "vector_add"
 
 
 def test_adds_without_python(program, tmp_path):

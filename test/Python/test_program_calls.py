@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 import weft
-from weft.programs import compiled
+from weft.programs import compiled, running
 from weft.testing import mixers
 from weft.testing.accuracy import hold
 from weft.testing.attention import Domain, attention
@@ -230,6 +230,26 @@ def test_compiled_forms_are_kept_on_disk(draw):
     again = compiled.compiled(traced, "sm_80", False)
     assert again.cached
     assert torch.equal(first, causal(q, q, q))
+
+
+def test_inference_after_training_compiles_nothing(draw, monkeypatch):
+    """The form with the backward serves; its kernels of the program itself are those of the forward alone."""
+    q, k, v, gate = (draw(1, 2, 40, 32).requires_grad_() for _ in range(4))
+    gain = torch.ones(2, 32).requires_grad_()
+    program = weft.program(gated.fn)
+    program(q, k, v, gain, gate).sum().backward()
+    with monkeypatch.context() as without, torch.no_grad():
+        without.setattr(compiled, "_compile", None)
+        without.setenv("WEFT_CACHE", "0")
+        found = program(q, k, v, gain, gate)
+    arrays = [q, k, v, gain, gate]
+    traced = program.trace(program.bind(tuple(arrays), {}))
+    alone = compiled.compiled(traced, running._target(running.device_for(tuple(arrays))), False)
+    assert [plan["name"] for plan in alone.info["programs"]] == ["gated"]
+    assert torch.equal(found, running.run(alone, "", [each.detach() for each in arrays])[0])
+    both = compiled.compiled(traced, alone.target, True)
+    grids = [[each["grid"] for each in form.plan()["variants"][0]["launches"]] for form in (alone, both)]
+    assert grids[0] == grids[1]
 
 
 def test_explain(draw):

@@ -24,19 +24,16 @@ MODES = {"O3": ["-O3", "-lineinfo"], "G": ["-G"]}
 
 
 @pytest.fixture(scope="session")
-def compiled(tmp_path_factory):
+def compiled(once):
     """PTX of a file of the corpus in a mode, compiled once."""
-    directory = tmp_path_factory.mktemp("ptx")
-    made: dict[tuple[str, str], Path] = {}
 
     def compile_file(source: str, mode: str) -> Path:
-        if (source, mode) not in made:
-            ptx = directory / f"{source}.{mode}.ptx"
-            command = [NVCC, "-arch=sm_80", "-std=c++17", *MODES[mode], "-ptx", str(CORPUS / source), "-o", str(ptx)]
-            result = subprocess.run(command, capture_output=True, text=True)
+        def make(place: Path) -> None:
+            command = [NVCC, "-arch=sm_80", "-std=c++17", *MODES[mode], "-ptx", str(CORPUS / source)]
+            result = subprocess.run([*command, "-o", str(place / "made.ptx")], capture_output=True, text=True)
             assert result.returncode == 0, result.stderr
-            made[source, mode] = ptx
-        return made[source, mode]
+
+        return once(f"{source}.{mode}", make) / "made.ptx"
 
     return compile_file
 

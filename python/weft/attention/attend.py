@@ -44,7 +44,7 @@ def attend(
     ``cu_seqlens_*``  [S+1] int32, where each of S sequences packed into N and M starts; then B is 1
     ``precision``     "tf32" multiplies float32 operands so; otherwise they keep float32's accuracy
     """
-    _check(q, v, bias, precision)
+    _check(q, k, v, bias, precision)
     lengths = _lengths(q, cu_seqlens_q, cu_seqlens_k)
     given, lowered = attention(q, [Domain(k, pattern)], scale, sink, score_mod, bias)
     with agreeing("expected values as long as the keys"):
@@ -65,25 +65,39 @@ def attend(
     return (out, lse) if return_lse else out
 
 
-def _check(q: Any, v: Any, bias: Any, precision: Any) -> None:
+def _check(q: Any, k: Any, v: Any, bias: Any, precision: Any) -> None:
     four_axes(q, "queries")
+    four_axes(k, "keys")
     four_axes(v, "values")
     if v.dtype != q.dtype:
         raise places.error(f"expected values of the queries' type {q.dtype}, but got {v.dtype}", "use .to(dtype)")
     if precision not in PRECISIONS:
         raise places.error(f"expected precision='f32' or 'tf32', but got {precision!r}")
-    if bias is not None and (not isinstance(bias, Tensor) or not 1 <= bias.ndim <= 4):
-        raise places.error("expected a bias [B, H, N, M], or the last axes of it")
+    if bias is None:
+        return
+    if not isinstance(bias, Tensor) or not 1 <= bias.ndim <= 4:
+        raise places.error(f"expected 'bias' [B, H, N, M] or the last axes of it, but got {_spelled(bias)}")
+    extents = (*q.sizes[:3], k.sizes[2])[4 - bias.ndim :]
+    if any(x.value not in (None, 1, y.value) and y.value is not None for x, y in zip(bias.sizes, extents, strict=True)):
+        wanted = ", ".join(str(size.value) for size in extents)
+        raise places.error(f"expected 'bias' [{wanted}], or 1 where it repeats, but got {_spelled(bias)}")
+
+
+def _spelled(given: Any) -> str:
+    """What came in the place of a tensor."""
+    if not isinstance(given, Tensor):
+        return f"'{type(given).__name__}'"
+    return f"[{', '.join(str(size.value or size) for size in given.sizes)}] of {given.dtype}"
 
 
 def _lengths(q: Tensor, cu_q: Any, cu_k: Any) -> list[Tensor]:
     """The starts of packed sequences, none or two tensors."""
     if cu_q is None and cu_k is None:
         return []
-    for each in (cu_q, cu_k):
+    for name, each in (("cu_seqlens_q", cu_q), ("cu_seqlens_k", cu_k)):
         if not isinstance(each, Tensor) or each.ndim != 1 or each.dtype.name != "int32":
-            raise places.error("expected both cu_seqlens_q and cu_seqlens_k, [S+1] of int32")
-    with agreeing("expected packed sequences in a batch of 1, and as many of queries as of keys"):
+            raise places.error(f"expected '{name}' [S+1] of int32 with the other one, but got {_spelled(each)}")
+    with agreeing("expected 'cu_seqlens_q' and 'cu_seqlens_k' [S+1] of as many sequences"):
         if int(q.sizes[0]) != 1:
             raise places.error(f"expected packed sequences in a batch of 1, but got a batch of {q.sizes[0]!r}")
         unify(cu_q.sizes[0], cu_k.sizes[0])

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import weft
+from weft.attention import checks
 from weft.programs.program import program
 
 CONVOLUTIONS = ("conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias")
@@ -74,15 +75,15 @@ def peaa(y: Any, weight: Any, bias: Any, heads: int) -> Any:
 
     ``weight``  [out, heads·D] and ``bias`` [out] (or None), torch.nn.Linear's
     """
-    if len(y.shape) != 4:
-        raise ValueError(f"expected y [B, H, N, D], but got {list(y.shape)}")
+    checks.tensor("y", y, "[B, Ĥ, N, D]")
     if heads < 1 or int(y.shape[1]) % heads:
         raise ValueError(f"expected heads to divide the {y.shape[1]} heads of y, but got {heads}")
     row = heads * int(y.shape[3])
-    if len(weight.shape) != 2 or int(weight.shape[1]) != row:
+    checks.tensor("weight", weight, "[out, heads·D]")
+    if int(weight.shape[1]) != row:
         raise ValueError(f"expected weight [out, heads*D] = [out, {row}], but got {list(weight.shape)}")
-    if bias is not None and (len(bias.shape) != 1 or int(bias.shape[0]) != int(weight.shape[0])):
-        raise ValueError(f"expected bias [out] = [{weight.shape[0]}], but got {list(bias.shape)}")
+    if bias is not None:
+        checks.tensor("bias", bias, "[out]", (int(weight.shape[0]),))
     return _peaa(y, weight, bias, heads=heads)
 
 
@@ -93,24 +94,36 @@ def _peaa(y: Any, weight: Any, bias: Any, *, heads: int) -> Any:
 
 def _weights(name: str, given: Mapping[str, Any], x: Any, kernel: int, perceptron: bool) -> dict[str, Any]:
     """The weights in order; an error names a key that is missing, not known, or not of the shape it should have."""
-    if len(x.shape) != 4:
-        raise ValueError(f"expected {name[0]} [B, H, N, D], but got {list(x.shape)}")
+    checks.tensor(name[0], x, "[B, H, N, D]")
+    kind = checks.floating(name[0], x)
     if not isinstance(given, Mapping):
         raise TypeError(f"expected {name} to be a dict of tensors, but got '{type(given).__name__}'")
     wide = perceptron and any(key in given for key in PERCEPTRON)
     wanted = CONVOLUTIONS + (PERCEPTRON if wide else ())
     for key in wanted:
         if given.get(key) is None:
-            raise ValueError(f"expected {name} to have '{key}', but it has {', '.join(map(repr, given)) or 'nothing'}")
+            there = ", ".join(repr(each) for each in given if given[each] is not None)
+            raise ValueError(f"expected {name} to have '{key}', but it has {there or 'nothing'}")
     for key in given:
         if key not in wanted:
             raise ValueError(f"expected {name} to have {', '.join(wanted)} only, but it has '{key}'")
+    for key in wanted:
+        _check_type(f"{name}['{key}']", given[key], name[0], kind)
     shapes = _shapes(given, int(x.shape[1]), int(x.shape[3]), kernel)
     for key in wanted:
         shape, found = shapes[key], [int(size) for size in given[key].shape]
         if found != shape:
             raise ValueError(f"expected {name}['{key}'] of shape {shape}, but got {found}")
     return {key: given[key] for key in wanted}
+
+
+def _check_type(name: str, weight: Any, operand: str, kind: str) -> None:
+    """Refuse what is no tensor of floating-point numbers; one that multiplies is of the operand's type, or float32."""
+    if not hasattr(weight, "shape") or not hasattr(weight, "dtype"):
+        raise TypeError(f"expected {name} to be a tensor, but got '{type(weight).__name__}'")
+    found = checks.floating(name, weight)
+    if "weight" in name and found not in (kind, "fp32"):
+        raise TypeError(f"expected {name} of the type of '{operand}', {kind}, or fp32, but got {found}")
 
 
 def _shapes(given: Mapping[str, Any], heads: int, channels: int, kernel: int) -> dict[str, list[int]]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from weft.attention import checks
 from weft.programs.program import program
 
 Window = int | tuple[int, int]
@@ -37,7 +38,8 @@ def sema(
                      row·columns + column
     ``mean``         add the mean; ``scale`` of the scores is 1/sqrt(D) unless given
     """
-    _check(lepe_weight, lepe_bias, grid, rope_2d)
+    checks.operands(q, k, v)
+    _check(lepe_weight, lepe_bias, v, grid, rope_2d)
     size = window if isinstance(window, int) else (int(window[0]), int(window[1]))
     where = None if grid is None else (int(grid[0]), int(grid[1]))
     taps = None if lepe_weight is None else _taps(lepe_weight, where)
@@ -47,17 +49,24 @@ def sema(
     return _sema(q, k, v, taps, bias, rope_values=rope and rope_values, **options)
 
 
-def _check(weight: Any, bias: Any, grid: Any, rope_2d: str) -> None:
+def _check(weight: Any, bias: Any, v: Any, grid: Any, rope_2d: str) -> None:
     if rope_2d not in ("axial", "flat"):
         raise ValueError(f"expected rope_2d='axial' or 'flat', but got {rope_2d!r}")
     if weight is None:
         if bias is not None:
-            raise ValueError("expected a lepe_weight with a lepe_bias")
+            raise ValueError("expected a 'lepe_weight' with 'lepe_bias', but got None")
         return
-    wanted = 3 if grid is None else 4
-    if len(weight.shape) != wanted or weight.shape[1] != 1:
-        shape = "[Hkv·Dv, 1, K]" if grid is None else "[Hkv·Dv, 1, K, K]"
-        raise ValueError(f"expected a lepe_weight {shape}, but got {list(weight.shape)}")
+    heads, size = v.shape[1], v.shape[3]
+    channels = heads * size if isinstance(heads, int) and isinstance(size, int) else None
+    shape = "[Hkv·Dv, 1, K]" if grid is None else "[Hkv·Dv, 1, K, K]"
+    checks.tensor("lepe_weight", weight, shape, (channels, 1, None) if grid is None else (channels, 1, None, None))
+    checks.floating("lepe_weight", weight)
+    taps = weight.shape[2:]
+    if any(isinstance(size, int) and (size % 2 == 0 or size != taps[0]) for size in taps):
+        raise ValueError(f"expected 'lepe_weight' {shape} with an odd K, but got {list(weight.shape)}")
+    if bias is not None:
+        checks.tensor("lepe_bias", bias, "[Hkv·Dv]", (channels,))
+        checks.floating("lepe_bias", bias)
 
 
 def _taps(weight: Any, grid: tuple[int, int] | None) -> Any:

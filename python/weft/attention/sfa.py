@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft.attention import checks
 from weft.programs.merging import MODES
 from weft.programs.program import program
 
@@ -49,6 +50,7 @@ def sfa(
     ``return_loss``         (out, loss): the compression loss, a float32 scalar, times ``loss_factor``; its sum is over
                             "all" pairs of neighbours or the "merged" ones of ``loss_pairs``
     """
+    _check_tensors(q, k, v, q_gain, k_gain)
     _check(q, k, decisions, cu_seqlens, value_merge, value_offset, loss_pairs, max_joins)
     return _sfa(
         *(q, k, v, q_gain, k_gain, decisions, cu_seqlens),
@@ -63,25 +65,34 @@ def sfa(
     )
 
 
+def _check_tensors(q: Any, k: Any, v: Any, q_gain: Any, k_gain: Any) -> None:
+    checks.operands(q, k, v)
+    if (kind := checks.floating("q", q)) != checks.floating("v", v):
+        raise TypeError(f"expected 'v' of the type of 'q', {kind}, but got {checks.floating('v', v)}")
+    for name, gain, shape, x in (("q_gain", q_gain, "[H, D]", q), ("k_gain", k_gain, "[Hkv, D]", k)):
+        if gain is not None:
+            checks.tensor(name, gain, shape, (x.shape[1], x.shape[3]))
+            checks.floating(name, gain)
+
+
 def _check(q: Any, k: Any, decisions: Any, cu_seqlens: Any, merge: Any, offset: Any, pairs: Any, joins: Any) -> None:
     def expect(holds: bool, name: str, wanted: str, given: Any) -> None:
         if not holds:
             raise ValueError(f"expected {name} {wanted}, but got {given!r}")
 
-    for name, x in (("q", q), ("k", k)):
-        expect(len(x.shape) == 4, name, "of 4 axes [B, H, N, D]", list(x.shape))
     expect(merge in MODES, "value_merge", "to be 'sum', 'last' or 'mean'", merge)
     expect(offset in (0, 1), "value_offset", "to be 0 or 1", offset)
     expect(pairs in ("all", "merged"), "loss_pairs", "to be 'all' or 'merged'", pairs)
     expect(isinstance(joins, int) and joins >= 0, "max_joins", "to be an integer of at least 0", joins)
     if decisions is not None:
+        checks.tensor("decisions", decisions, "[B, Hkv, N]")
         shape = tuple(k.shape[:3])
         expect(tuple(decisions.shape) == shape, "decisions", f"of shape {list(shape)}", list(decisions.shape))
         expect(
             "bool" in str(decisions.dtype) or str(decisions.dtype) == "int1", "decisions", "of bool", decisions.dtype
         )
     if cu_seqlens is not None:
-        expect(len(cu_seqlens.shape) == 1, "cu_seqlens", "[S+1]", list(cu_seqlens.shape))
+        checks.tensor("cu_seqlens", cu_seqlens, "[S+1]")
         expect("int32" in str(cu_seqlens.dtype), "cu_seqlens", "of int32", cu_seqlens.dtype)
         expect(q.shape[0] == 1, "a batch", "of 1 with cu_seqlens", q.shape[0])
 

@@ -60,11 +60,15 @@ def tensor(module: str, name: str, x: Any, shape: str, sizes: tuple[int | None, 
     """
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"{module}: expected '{name}' to be a torch.Tensor {shape}, but got '{type(x).__name__}'")
-    fits = x.dim() == len(sizes) and all(
-        wanted is None or size == wanted for size, wanted in zip(x.shape, sizes, strict=True)
+    fits = x.is_nested or (
+        x.dim() == len(sizes)
+        and all(wanted is None or size == wanted for size, wanted in zip(x.shape, sizes, strict=True))
     )
     if not fits:
         raise ValueError(f"{module}: expected '{name}' {shape}, but got {list(x.shape)}")
+    if x.layout != torch.strided or x.is_nested:
+        given = "a nested one" if x.is_nested else f"one of layout {_name(x.layout)}"
+        raise ValueError(f"{module}: expected '{name}' to be a tensor with strides, but got {given}")
     if x.device != like.device:
         raise ValueError(f"{module}: expected '{name}' on {like.device} as the parameters are, but got {x.device}")
     if torch.is_autocast_enabled(x.device.type):
@@ -122,5 +126,5 @@ def cast(*operands: Any) -> tuple[Any, ...]:
     return tuple(x.to(wanted) if x is not None and x.is_floating_point() else x for x in operands)
 
 
-def _name(dtype: torch.dtype) -> str:
+def _name(dtype: torch.dtype | torch.layout) -> str:
     return str(dtype).removeprefix("torch.")

@@ -69,6 +69,15 @@ def compiled(traced: Traced, target: str, differentiate: bool, schedules: Schedu
         return found
 
 
+def runnable(traced: Traced, target: str, differentiate: bool, schedules: Schedules | None = None) -> Compiled:
+    """``compiled``, or where that is in this process already, as after training, the form with the backward too: it
+    has the same kernels of the program itself."""
+    chosen = {place: list(schedule) for place, schedule in sorted((schedules or {}).items())}
+    with _lock:
+        found = _compiled.get((traced.text, target, True, json.dumps(chosen)))
+        return found or compiled(traced, target, differentiate, schedules)
+
+
 def _build(traced: Traced, target: str, differentiate: bool, schedules: dict[str, list[int]]) -> Compiled:
     name = cache.key([_FORMAT, "program", traced.text, target, differentiate, schedules, _compiler_fingerprint()])
     entry = cache.read(name)

@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..compiler.diagnostics import CompilationError
 from ..compiler.specialise import array_type
 from ..language.types import dtype
 from . import places
-from .dtypes import dtype_of
+from .dtypes import NAMES, dtype_of
 from .graph import Graph, Input, TensorType, Value
 from .sizes import Size, Symbol
 from .tensors import Tensor, is_array
@@ -30,12 +31,18 @@ class Facts:
     constant: bool = False
 
 
-def facts_of(array: Any, selective: bool = False) -> Facts:
-    """The facts of a NumPy array or a torch tensor. CompilationError where programs take no such array."""
+def facts_of(array: Any, selective: bool = False, name: str = "") -> Facts:
+    """The facts of a NumPy array or a torch tensor. CompilationError where programs take no such array, with the
+    argument's name."""
+    what = f"'{name}' " if name else "an array "
     try:
         element = dtype_of(array_type(array.dtype))
-    except TypeError as error:
-        raise places.error(str(error)) from None
+    except (TypeError, CompilationError):
+        given = str(array.dtype).removeprefix("torch.")
+        raise places.error(f"expected {what}of {', '.join(NAMES)}, but got {given}") from None
+    layout = str(getattr(array, "layout", "torch.strided")).removeprefix("torch.")
+    if layout != "strided" or getattr(array, "is_nested", False):
+        raise places.error(f"expected {what}with strides, but got a tensor of layout {layout}", "use .to_dense()")
     shape = tuple(int(size) for size in array.shape)
     if hasattr(array, "data_ptr"):
         address, strides = array.data_ptr(), [s * element.itemsize for s in array.stride()]

@@ -134,8 +134,9 @@ def attention(
         _check_domain(q, domain, number)
     if sink is not None:
         if not isinstance(sink, Tensor) or sink.ndim != 1:
-            raise places.error("expected a sink [H]")
-        with agreeing("expected a sink [H], one number for each query head"):
+            given = list(sink.shape) if isinstance(sink, Tensor) else f"'{type(sink).__name__}'"
+            raise places.error(f"expected 'sink' [H], but got {given}")
+        with agreeing("expected 'sink' [H], one number for each query head"):
             unify(q.sizes[1], sink.sizes[0])
     lowered = lower_patterns(q, domains)
     # one score_mod serves every domain: m runs over the keys of each

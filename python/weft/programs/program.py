@@ -83,7 +83,7 @@ class Program:
             structure.append((name, flatten(value, label or name, found)))
         arrays = tuple(array for _, array in found)
         selective = selective and wants_gradients(arrays)
-        facts = tuple(facts_of(array, selective) for array in arrays)
+        facts = tuple(facts_of(array, selective, name) for name, array in found)
         return Call(tuple(name for name, _ in found), arrays, facts, tuple(structure), selective)
 
     def trace(self, call: Call) -> Traced:

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..compiler.jit import _target
 from ..runtime.devices import device_for
 from ..runtime.program import empty
-from .compiled import Compiled, compiled
+from .compiled import Compiled, compiled, runnable
 from .inputs import facts_of, rebuild, wants_gradients
 from .trace import Traced
 
@@ -36,7 +36,7 @@ def call(program: Program, given: Call) -> Any:
 
         results = list(differentiable(traced, arrays))
     else:
-        results = run(tuned(traced, arrays, False), "", arrays)
+        results = run(tuned(traced, arrays, False, form=runnable), "", arrays)
     return rebuild(traced.result, lambda number: results[number] if number >= 0 else arrays[-1 - number])
 
 
@@ -83,16 +83,23 @@ def form_of(traced: Traced, given: Call, differentiate: bool, target: str | None
     return tuned(traced, [*given.arrays, *traced.captured], differentiate, target)
 
 
-def tuned(traced: Traced, arrays: Sequence[Any], differentiate: bool, target: str | None = None) -> Compiled:
-    """The compiled form for arrays: by the schedules that ``weft tune`` chose for their sizes, or by the default."""
+def tuned(
+    traced: Traced,
+    arrays: Sequence[Any],
+    differentiate: bool,
+    target: str | None = None,
+    form: Callable[..., Compiled] = compiled,
+) -> Compiled:
+    """The compiled form for arrays: by the schedules that ``weft tune`` chose for their sizes, or by the default. That
+    of the forward alone may be one with more, where ``form`` is ``runnable``."""
     from ..tuning import store
     from .plans import bind
 
     target = target or _target(device_for(tuple(arrays)))
     if not store.choices(store.program_hash(traced.plain), target):
-        return compiled(traced, target, differentiate)
+        return form(traced, target, differentiate)
     sizes = bind({"inputs": [{"dims": each.dims} for each in traced.inputs]}, arrays)
-    return compiled(traced, target, differentiate, store.chosen(traced.plain, target, sizes))
+    return form(traced, target, differentiate, store.chosen(traced.plain, target, sizes))
 
 
 def _alike(arrays: Sequence[Any]) -> list[Any]:

@@ -1,0 +1,55 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""What the functions of weft.attention ask of tensors before they are traced: an error names the argument, what was
+expected and what came."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.compiler.diagnostics import CompilationError
+from weft.programs.dtypes import dtype_of
+
+
+def tensor(name: str, x: Any, shape: str, sizes: tuple[Any, ...] = ()) -> None:
+    """Refuse what is no tensor with data, of the axes that ``shape`` spells ("[B, H, N, D]") and the integers of
+    ``sizes``.
+
+    None is any size; sizes that are symbols, in a program, are the program's to compare.
+    """
+    if not hasattr(x, "shape") or not hasattr(x, "dtype"):
+        raise TypeError(f"expected '{name}' to be a tensor {shape}, but got '{type(x).__name__}'")
+    layout = str(getattr(x, "layout", "torch.strided")).removeprefix("torch.")
+    if layout != "strided" or getattr(x, "is_nested", False):
+        raise ValueError(f"expected '{name}' {shape} with strides, but got a tensor of layout {layout}")
+    if getattr(getattr(x, "device", None), "type", None) == "meta":
+        raise ValueError(f"expected '{name}' on the CPU or a CUDA device, but got one on 'meta'")
+    if len(x.shape) != shape.count(",") + 1:
+        raise ValueError(f"expected '{name}' {shape}, but got {list(x.shape)}")
+    pairs = zip(x.shape, sizes or x.shape, strict=True)
+    if any(isinstance(size, int) and isinstance(wanted, int) and size != wanted for size, wanted in pairs):
+        spelled = ", ".join("any" if wanted is None else str(wanted) for wanted in sizes)
+        raise ValueError(f"expected '{name}' {shape} = [{spelled}], but got {list(x.shape)}")
+
+
+def operands(q: Any, k: Any, v: Any) -> None:
+    """Refuse queries [B, H, N, D], keys [B, Hkv, N, D] and values [B, Hkv, N, Dv] of one sequence that do not agree."""
+    tensor("q", q, "[B, H, N, D]")
+    tensor("k", k, "[B, Hkv, N, D]", (q.shape[0], None, q.shape[2], q.shape[3]))
+    tensor("v", v, "[B, Hkv, N, Dv]", (q.shape[0], k.shape[1], q.shape[2], None))
+    heads, groups = q.shape[1], k.shape[1]
+    if isinstance(heads, int) and isinstance(groups, int) and (groups == 0 or heads % groups):
+        raise ValueError(f"expected the heads of 'k' and 'v' to divide those of 'q', {heads}, but got {groups}")
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        floating(name, x)
+
+
+def floating(name: str, x: Any) -> str:
+    """The tensor's type; refuse one that is no floating-point type of programs."""
+    try:
+        found = dtype_of(x.dtype)
+    except CompilationError:
+        found = None
+    if found is None or not found.is_floating():
+        given = str(x.dtype).removeprefix("torch.")
+        raise TypeError(f"expected '{name}' of float16, bfloat16 or float32, but got {given}")
+    return str(found)
