@@ -67,6 +67,11 @@ def mechanism_library(once):
     return types.SimpleNamespace(path=place / "library", vectors=place / "vectors", **texts)
 
 
+def pytest_collection_modifyitems(items):
+    """What asks for the library of all mechanisms comes first: the first tests are one worker's, others would wait."""
+    items.sort(key=lambda item: "mechanism_library" not in getattr(item, "fixturenames", ()))
+
+
 @pytest.fixture
 def held(record_property):
     """held(group, draw): weft.testing.hold, and a row of the table that the run ends with."""
