@@ -6,8 +6,10 @@ import functools
 import pytest
 import torch
 import weft
+from weft.attention.sfa import _sfa
 from weft.testing import drawn, judge
 from weft.testing import sfa as formula
+from weft.testing.plans import counted, instructions, launches
 
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
 TYPES = ["f16", pytest.param("bf16", marks=pytest.mark.slow)]
@@ -118,6 +120,63 @@ def test_nothing_merged_is_causal_attention(seed, held):
             program, causal, drawn(draw, torch.float16, generator), generator=generator, products_as_given=False
         ),
     )
+
+
+def as_program(**options):
+    """weft.attention.sfa's program, without gains unless given."""
+    static = {"eps": 1e-6, "heads": None, "thresholds": (2e-4, 0.0175), "max_joins": 20, "values": ("sum", 0)}
+    static |= {"rope": False, "scale": None, "loss": None, **options}
+
+    @weft.program
+    def sfa_of(q, k, v, q_gain=None, k_gain=None, decisions=None, cu_seqlens=None):
+        return _sfa(q, k, v, q_gain, k_gain, decisions, cu_seqlens, **static)
+
+    return sfa_of
+
+
+GAINS = {name: torch.ones(2, 128) for name in ("q_gain", "k_gain")}
+LAUNCHED = {
+    "plain": ({}, {}),
+    "gains": (GAINS, {}),
+    "decided": ({**GAINS, "decisions": torch.zeros(1, 2, 64, dtype=torch.bool)}, {}),
+    "packed": ({**GAINS, "cu_seqlens": torch.tensor([0, 20, 64], dtype=torch.int32)}, {}),
+    "mean": (GAINS, {"values": ("mean", 0)}),
+}
+
+
+@pytest.mark.parametrize("name", LAUNCHED)
+def test_launches(name):
+    """Decide; units and merge; attend. Queries and numbers of rows; attention; rows; the last sums."""
+    tensors, options = LAUNCHED[name]
+    q, k, v = (torch.zeros(1, 2, 64, 128, dtype=torch.float16) for _ in range(3))
+    found = launches(as_program(**options), q, k, v, **tensors)
+    assert len(found["forward"]) <= 3 and len(found["backward"]) <= 4, found
+
+
+def test_instructions_beside_causal_attention(seed):
+    """With nothing merged beside the attention that it equals, with half the tokens beside causal attention of rows as
+    they are, at 8,192 tokens; of attention 20 of 64 blocks run."""
+    generator = torch.Generator().manual_seed(seed)
+
+    @weft.program
+    def causal(q, k, v):
+        return weft.softmax(q, k, weft.causal()) @ v
+
+    @weft.program
+    def normalised(q, k, v):
+        return weft.softmax(weft.rms_norm(q), weft.rms_norm(k), weft.causal()) @ v
+
+    q, k, v = (torch.randn(1, 1, 8192, 128, generator=generator).half() for _ in range(3))
+    cost = functools.partial(counted, sample=20, backward=False)
+    dense, equal = (sum(instructions(cost(f, q, k, v)["forward"]).values()) for f in (causal, normalised))
+    for merged, most in ((0.0, 1.05 * equal), (0.5, 0.62 * dense)):
+        joins = torch.rand(8192, generator=generator) < merged
+        joins[0] = False
+        last = torch.cummax(torch.arange(8192) * ~joins, 0).values
+        found = instructions(cost(as_program(heads=1), q, k[:, :, last].contiguous(), v)["forward"])
+        deciding = sum(count for kernel, count in found.items() if "attend" not in kernel)
+        assert deciding <= 0.04 * dense, (merged, found, dense)
+        assert sum(found.values()) <= most, (merged, found, dense, equal)
 
 
 @pytest.mark.parametrize(

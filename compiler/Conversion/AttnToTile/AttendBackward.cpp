@@ -83,8 +83,9 @@ SmallVector<BackwardPart> backwardParts(attn::AttendBackwardOp op) {
       parts.push_back({Kind::Keys, i, {gradients[2 * i]}});
       parts.push_back({Kind::Values, i, {gradients[2 * i + 1]}});
     } else {
-      Kind kind = i == diagonalDomain(op) ? Kind::Diagonal : Kind::Keys;
-      parts.push_back({kind, i, {gradients[2 * i], gradients[2 * i + 1]}});
+      bool own = i == diagonalDomain(op);
+      if (!own || !diagonalGradientsAreTerms(op, i))
+        parts.push_back({own ? Kind::Diagonal : Kind::Keys, i, {gradients[2 * i], gradients[2 * i + 1]}});
     }
   }
   return parts;
@@ -105,7 +106,16 @@ static LogicalResult lowerQueryGradient(attn::AttendBackwardOp op, const Softmax
   QuerySide queries = kernel.pullQueries(kernel.asQueries(rows, kernel.standing.head));
   CaptureGradients captures(kernel, planCaptures(op));
   std::optional<unsigned> own = diagonalDomain(op);
-  SmallVector<Value> carried = own ? diagonalQuerySums(kernel, *own, queries) : kernel.zeroSums(kernel.queryChunks);
+  bool terms = own && diagonalGradientsAreTerms(op, *own);
+  SmallVector<Value> carried;
+  if (own) {
+    DiagonalPairs pairs = pairsAtDiagonal(kernel, *own, queries);
+    carried = diagonalQuerySums(kernel, *own, queries, pairs);
+    if (terms)
+      storeDiagonalPairs(kernel, queries, pairs);
+  } else {
+    carried = kernel.zeroSums(kernel.queryChunks);
+  }
   unsigned sums = carried.size();
   carried.append(captures.initial());
   Value keyHead = b.div(kernel.standing.head, b.i32(kernel.attend.group()));
@@ -127,7 +137,10 @@ static LogicalResult lowerQueryGradient(attn::AttendBackwardOp op, const Softmax
   kernel.provide(op.getDQuery(), queries.rows, kernel.queryChunks, ValueRange(carried).take_front(sums),
                  kernel.attend.scale);
   SmallVector<Value> launched = kernel.finish(roots, queries.rows);
-  return captures.sum(ValueRange(launched).drop_back(roots.size()));
+  ValueRange others = ValueRange(launched).drop_back(roots.size());
+  if (terms) // (Captured gradients and these do not come together.)
+    return makeDiagonalTerms(op, *own, others, stored), success();
+  return captures.sum(others);
 }
 
 /// dk and dv of a domain, from all query heads that share its key head, and captured gradients of keys.
@@ -222,7 +235,10 @@ static LogicalResult lowerWindowGradients(attn::AttendBackwardOp op, const Softm
 LogicalResult lowerBackwardPart(attn::AttendBackwardOp op, const BackwardPart &part, const SoftmaxNumbers &numbers,
                                 ArrayRef<Value> roots, StoredValues &stored) {
   // What nobody uses is not made.
-  if (roots.empty() && planCaptures(op).empty())
+  bool others = !planCaptures(op).empty();
+  if (part.kind == BackwardPart::Kind::Query && diagonalDomain(op))
+    others |= diagonalGradientsAreTerms(op, *diagonalDomain(op));
+  if (roots.empty() && !others)
     return success();
   switch (part.kind) {
   case BackwardPart::Kind::Query:

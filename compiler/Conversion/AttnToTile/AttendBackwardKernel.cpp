@@ -32,22 +32,17 @@ static Value minusShiftOf(TileBuilder &b, Value lse) {
 }
 
 SoftmaxNumbers lowerSoftmaxNumbers(attn::AttendBackwardOp op, StoredValues &stored) {
-  // Few warps with many rows each: what a program begins with is shared by more.
   Attend attend = Attend::of(op);
   bool wide = splitInLoop(attend).has_value();
-  const int64_t count = wide ? 32 : numbersTile, warps = wide ? 4 : 2;
+  const int64_t count = wide ? 32 : numbersTile;
   auto type = cast<attn::WholeTensorType>(op.getLse().getType());
   KernelFrame frame(op, "attend_backward_rows");
   TileBuilder &b = frame.b;
-  Puller puller(frame, stored);
+  RowNeeds needs = needsOf({op.getLse(), op.getDelta()}, stored);
+  Puller puller(frame, stored, needs.widest);
   Value start = b.mul(b.programId(tile::Axis::X), b.i32(count));
   Value length = frame.size(type.dim(2));
-  RowTile rows = programRows(b, type, start, count, length), places = rows;
-  // Where there is no query the last one is read again, so that nothing is loaded under a mask.
-  rows.offsets = b.min(rows.offsets, b.sub(b.sub(length, b.i32(1)), start));
-  rows.token = b.add(start, rows.offsets);
-  rows.inside = Value();
-  rows.columns = 0;
+  RowTile places = programRows(b, type, start, count, length), rows = clampedRows(b, places, length);
   std::string tiles = tilesOf(type, numbersTile);
   auto padded = attn::WholeTensorType::get(
       {type.getDims()[0], type.getDims()[1], b.getStringAttr(tiles), b.getStringAttr(std::to_string(numbersTile))},
@@ -60,7 +55,8 @@ SoftmaxNumbers lowerSoftmaxNumbers(attn::AttendBackwardOp op, StoredValues &stor
     b.store(numberPointers(b, frame.output(padded), places), number, {});
   if (count != numbersTile)
     tiles += " * " + std::to_string(numbersTile / count);
-  SmallVector<Value> results = frame.finish({{tiles, type.dim(1).str(), type.dim(0).str()}, warps, 2});
+  // (As many warps as kernels of rows have, which may share the launch.)
+  SmallVector<Value> results = frame.finish({{tiles, type.dim(1).str(), type.dim(0).str()}, 4, 2});
   return {results[0], results[1]};
 }
 

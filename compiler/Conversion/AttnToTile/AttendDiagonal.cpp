@@ -6,6 +6,7 @@
 #include "dialects/Attn/Pattern/Simplify.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -90,15 +91,7 @@ Value evaluateAtDiagonal(KernelFrame &frame, StoredValues &stored, Region &regio
   return b.reshape(b.broadcast(result, {queries.count, 1}), {queries.count});
 }
 
-namespace {
-/// P and the gradient of scale · q k at the diagonal, [count] f32 each.
-struct DiagonalPairs {
-  Value weights, dScores;
-};
-} // namespace
-
-static DiagonalPairs pairsAtDiagonal(BackwardKernel &kernel, unsigned domain, const QuerySide &queries,
-                                     const RowTile &keys) {
+DiagonalPairs pairsAtDiagonal(BackwardKernel &kernel, unsigned domain, const QuerySide &queries, const RowTile &keys) {
   TileBuilder &b = kernel.b;
   const Attend &attend = kernel.attend;
   auto product = [&](Value ofQuery, const SmallVector<Value> &tiles, Value ofKey, ArrayRef<Chunk> chunks) {
@@ -125,15 +118,85 @@ static DiagonalPairs pairsAtDiagonal(BackwardKernel &kernel, unsigned domain, co
   return made;
 }
 
-SmallVector<Value> diagonalQuerySums(BackwardKernel &kernel, unsigned domain, const QuerySide &queries) {
+/// The rows of queries as keys of a domain.
+static RowTile ownKeys(BackwardKernel &kernel, unsigned domain, const QuerySide &queries) {
+  Value keyHead = kernel.b.div(queries.rows.head, kernel.b.i32(kernel.attend.group()));
+  return kernel.asKeys(domain, queries.rows, keyHead);
+}
+
+DiagonalPairs pairsAtDiagonal(BackwardKernel &kernel, unsigned domain, const QuerySide &queries) {
+  return pairsAtDiagonal(kernel, domain, queries, ownKeys(kernel, domain, queries));
+}
+
+SmallVector<Value> diagonalQuerySums(BackwardKernel &kernel, unsigned domain, const QuerySide &queries,
+                                     const DiagonalPairs &pairs) {
   TileBuilder &b = kernel.b;
-  Value keyHead = b.div(queries.rows.head, b.i32(kernel.attend.group()));
-  RowTile keys = kernel.asKeys(domain, queries.rows, keyHead);
-  Value dScores = b.column(pairsAtDiagonal(kernel, domain, queries, keys).dScores);
+  RowTile keys = ownKeys(kernel, domain, queries);
   return llvm::map_to_vector(kernel.queryChunks, [&](const Chunk &chunk) {
     Value k = b.cast(kernel.puller.pull(kernel.attend.keys[domain], keys, chunk), b.getF32Type());
-    return b.mul(k, dScores);
+    return b.mul(k, b.column(pairs.dScores));
   });
+}
+
+/// Whether a value is made of gradients of other domains.
+static bool needsOtherGradients(Value value, attn::AttendBackwardOp op, unsigned domain, DenseSet<Operation *> &known) {
+  Operation *made = value.getDefiningOp();
+  if (made == op) {
+    ValueRange gradients = op.getGradients();
+    return value != op.getDQuery() && value != gradients[2 * domain] && value != gradients[2 * domain + 1];
+  }
+  return made && known.insert(made).second && llvm::any_of(made->getOperands(), [&](Value operand) {
+           return needsOtherGradients(operand, op, domain, known);
+         });
+}
+
+bool diagonalGradientsAreTerms(attn::AttendBackwardOp op, unsigned domain) {
+  if (Attend::of(op).group() != 1)
+    return false;
+  for (Value gradient : op.getGradients().slice(2 * domain, 2)) {
+    llvm::SetVector<Value> made;
+    made.insert(gradient);
+    bool meets = gradient.use_empty();
+    for (size_t i = 0; i < made.size() && !meets; ++i)
+      for (Operation *user : made[i].getUsers()) {
+        DenseSet<Operation *> known;
+        meets |= isRowLocal(user) && llvm::any_of(user->getOperands(), [&](Value operand) {
+                   return needsOtherGradients(operand, op, domain, known);
+                 });
+        if (isRowLocal(user) && !readsOtherRows(user))
+          made.insert(user->result_begin(), user->result_end());
+      }
+    if (!meets)
+      return false;
+  }
+  return true;
+}
+
+/// factors ⊙ rows, for a gradient.
+static void replaceByProduct(attn::AttendBackwardOp op, Value gradient, Value rows, Value factors, double scale) {
+  OpBuilder builder(op);
+  auto body = [&](ImplicitLocOpBuilder &b, ValueRange x) -> SmallVector<Value> {
+    Value product = arith::MulFOp::create(b, x[0], x[1]);
+    if (scale == 1)
+      return {product};
+    return {arith::MulFOp::create(b, product, arith::ConstantOp::create(b, b.getF32FloatAttr(scale)))};
+  };
+  auto map = attn::MapOp::create(builder, op.getLoc(), gradient.getType(), ValueRange{rows, factors}, body);
+  gradient.replaceAllUsesWith(map.getResult(0));
+}
+
+void storeDiagonalPairs(BackwardKernel &kernel, const QuerySide &queries, const DiagonalPairs &pairs) {
+  attn::WholeTensorType rows = kernel.attend.queryType().withDim(3, "1").withElement(kernel.b.getF32Type());
+  Chunk one{0, 1, 1};
+  for (Value numbers : {pairs.weights, pairs.dScores})
+    kernel.puller.store(kernel.frame.output(rows), queries.rows, &one, kernel.b.column(numbers));
+}
+
+void makeDiagonalTerms(attn::AttendBackwardOp op, unsigned domain, ValueRange numbers, StoredValues &stored) {
+  for (Value each : numbers)
+    stored[each] = each;
+  replaceByProduct(op, op.getGradients()[2 * domain], op.getQuery(), numbers[1], Attend::of(op).scale);
+  replaceByProduct(op, op.getGradients()[2 * domain + 1], op.getDOut(), numbers[0], 1);
 }
 
 /// Rows of a tile: a matrix instruction's for each warp; fewer where a thread would hold too much of long ones.

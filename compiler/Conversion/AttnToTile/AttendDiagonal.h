@@ -33,10 +33,26 @@ mlir::Value rowProduct(KernelFrame &frame, Puller &puller, StoredValues &stored,
 mlir::Value evaluateAtDiagonal(KernelFrame &frame, StoredValues &stored, mlir::Region &region, const RowTile &queries,
                                mlir::Value score, mlir::ValueRange more = {});
 
-/// The diagonal's part of the sums of a kernel of dq: ds k, a chunk each.
-llvm::SmallVector<mlir::Value> diagonalQuerySums(BackwardKernel &kernel, unsigned domain, const QuerySide &queries);
+/// P and the gradient of scale · q k at the diagonal, [count] f32 each.
+struct DiagonalPairs {
+  mlir::Value weights, dScores;
+};
+/// Of the tile of a kernel of dq.
+DiagonalPairs pairsAtDiagonal(BackwardKernel &kernel, unsigned domain, const QuerySide &queries);
+/// The diagonal's part of that kernel's sums: ds k, a chunk each.
+llvm::SmallVector<mlir::Value> diagonalQuerySums(BackwardKernel &kernel, unsigned domain, const QuerySide &queries,
+                                                 const DiagonalPairs &pairs);
 
-/// Writes the kernel of dk and dv of the diagonal's keys, from all query heads that share them; as lowerBackwardPart.
+/// Whether the gradients of the diagonal's keys and values are terms of what a later kernel of rows makes: a product of
+/// rows each, for which that kernel needs two numbers a row, those of the pairs.
+bool diagonalGradientsAreTerms(attn::AttendBackwardOp op, unsigned domain);
+/// Stores the numbers, from the kernel of dq, before all else that it stores.
+void storeDiagonalPairs(BackwardKernel &kernel, const QuerySide &queries, const DiagonalPairs &pairs);
+/// Puts products of rows with them in the place of the gradients.
+void makeDiagonalTerms(attn::AttendBackwardOp op, unsigned domain, mlir::ValueRange numbers, StoredValues &stored);
+
+/// Otherwise: writes the kernel of dk and dv of the diagonal's keys, from all query heads that share them; as
+/// lowerBackwardPart.
 void lowerDiagonalGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, unsigned domain,
                             llvm::ArrayRef<mlir::Value> roots, StoredValues &stored);
 

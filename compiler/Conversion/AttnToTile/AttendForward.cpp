@@ -128,7 +128,7 @@ private:
   std::optional<ChannelPart> part;
   Standing standing;
   WindowStanding windowStanding;
-  RowTile rows;
+  RowTile rows, read;         // the tile's tokens, and what is read for them
   SmallVector<Value> queries; // a chunk of channels each, in the storage type
   Value ownScore;             // where the state started from the diagonal: its maximum then
 };
@@ -161,8 +161,11 @@ void ForwardKernel::begin() {
   rows.head = standing.head;
   rows.heads = attend.queryType().dim(1).str();
   rows.base = standing.queryBase;
+  // (A packed sequence may have no row to read again.)
+  bool clamps = rows.scalarStart && !rows.base && !windows && !needsOf(attend.query, stored).neighbours;
+  read = clamps ? clampedRows(b, rows, standing.queryLength) : rows;
   for (const Chunk &chunk : queryChunks)
-    queries.push_back(puller.pull(attend.query, rows, chunk));
+    queries.push_back(puller.pull(attend.query, read, chunk));
 }
 
 State ForwardKernel::initial() {
@@ -184,10 +187,10 @@ State ForwardKernel::initial() {
 /// The state with the diagonal's pairs, before any block. Without a sink and a score_mod it starts there: the pair's
 /// weight is 1.
 State ForwardKernel::meetOwnKeys(unsigned domain, State state) {
-  RowTile own = rows;
+  RowTile own = read;
   own.member = Value();
   own = keysOf(domain, own);
-  Value score = rowProduct(frame, puller, stored, {attend.query, rows, queryChunks, queries},
+  Value score = rowProduct(frame, puller, stored, {attend.query, read, queryChunks, queries},
                            {attend.keys[domain], own, queryChunks});
   if (attend.scoreMod) {
     score = evaluateAtDiagonal(frame, stored, *attend.scoreMod, rows, b.mul(score, b.f32(attend.scale)));

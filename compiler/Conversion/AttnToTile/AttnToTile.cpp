@@ -39,6 +39,7 @@ private:
   LogicalResult lower(Operation *op);
   LogicalResult lower(attn::AttendOp op);
   LogicalResult lower(attn::AttendBackwardOp op);
+  LogicalResult lower(attn::MergeUnitsOp op);
   LogicalResult lower(const Expansion &expansion);
   /// Sees to it that `value` is stored.
   LogicalResult store(Value value, Operation *anchor);
@@ -302,6 +303,34 @@ LogicalResult ProgramLowering::lower(attn::AttendBackwardOp op) {
   return success();
 }
 
+/// Maps of a merge's computed sources that attention takes: the merge has their rows at hand.
+static SmallVector<Value> attendedAlong(attn::MergeUnitsOp merge, const StoredValues &stored) {
+  llvm::SetVector<Value> along;
+  auto isSource = [&](Value value) { return llvm::is_contained(merge.getSources(), value); };
+  for (Value source : merge.getSources())
+    for (Operation *user : source.getUsers()) {
+      auto map = dyn_cast<attn::MapOp>(user);
+      if (!map || stored.count(source) || map.getNumResults() != 1 || !llvm::all_of(map.getInputs(), isSource))
+        continue;
+      Value result = map.getResult(0);
+      if (wholeType(result).getDims() == wholeType(source).getDims() && !stored.count(result) &&
+          llvm::any_of(result.getUsers(), llvm::IsaPred<attn::AttendOp>))
+        along.insert(result);
+    }
+  return along.takeVector();
+}
+
+LogicalResult ProgramLowering::lower(attn::MergeUnitsOp op) {
+  for (Value operand : op->getOperands())
+    if (failed(llvm::is_contained(op.getSources(), operand) ? makePullable(operand, op) : store(operand, op)))
+      return failure();
+  SmallVector<Value> along = attendedAlong(op, stored);
+  for (Value value : along)
+    if (failed(makePullable(value, op)))
+      return failure();
+  return lowerMergeUnits(op, along, stored);
+}
+
 LogicalResult ProgramLowering::lower(const Expansion &expansion) {
   Operation *anchor = expansion.ops.back();
   if (failed(store(expansion.source, anchor)))
@@ -321,18 +350,15 @@ LogicalResult ProgramLowering::lower(Operation *op) {
   if (auto attend = dyn_cast<attn::AttendOp>(op))
     return lower(attend);
   if (auto sum = dyn_cast<attn::SumOp>(op)) {
-    if (failed(sumsTokens(sum) ? makePullable(sum.getSource(), op) : store(sum.getSource(), op)))
+    if (failed(sumsTokens(sum) || sumsTokensOfBatches(sum) ? makePullable(sum.getSource(), op)
+                                                           : store(sum.getSource(), op)))
       return failure();
     return lowerSum(sum, stored);
   }
   if (auto mean = dyn_cast<attn::PrefixMeanOp>(op))
     return failed(store(mean.getSource(), op)) ? failure() : lowerPrefixMean(mean, stored);
-  if (auto merge = dyn_cast<attn::MergeUnitsOp>(op)) {
-    for (Value operand : op->getOperands())
-      if (failed(llvm::is_contained(merge.getSources(), operand) ? makePullable(operand, op) : store(operand, op)))
-        return failure();
-    return lowerMergeUnits(merge, stored);
-  }
+  if (auto merge = dyn_cast<attn::MergeUnitsOp>(op))
+    return lower(merge);
   if (auto convolve = dyn_cast<attn::ConvolveOp>(op)) // (A long one; the others are row-local.)
     return failed(makePullable(convolve.getSource(), op)) || failed(store(convolve.getTaps(), op))
                ? failure()
@@ -406,14 +432,18 @@ LogicalResult ProgramLowering::run() {
       auto same = [](ImplicitLocOpBuilder &, ValueRange x) -> SmallVector<Value> { return {x[0]}; };
       OpBuilder builder(end);
       auto copy = attn::MapOp::create(builder, end->getLoc(), operand.get().getType(), operand.get(), same);
-      ops.push_back(copy);
       if (failed(store(copy.getResult(0), end)))
         return failure();
       tensor = stored.lookup(copy.getResult(0));
     }
     operand.set(tensor);
   }
-  for (Operation *op : llvm::reverse(ops))
+  // (With what lowering made beside them.)
+  SmallVector<Operation *> done;
+  for (Operation &op : program.front().without_terminator())
+    if (!isa<attn::LaunchOp>(op))
+      done.push_back(&op);
+  for (Operation *op : llvm::reverse(done))
     op->erase();
   return success();
 }

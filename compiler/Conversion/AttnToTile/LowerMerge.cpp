@@ -55,7 +55,7 @@ struct Walked {
 
 class MergeKernel {
 public:
-  MergeKernel(attn::MergeUnitsOp op, StoredValues &stored);
+  MergeKernel(attn::MergeUnitsOp op, ArrayRef<Value> along, StoredValues &stored);
   void lower();
 
 private:
@@ -70,10 +70,12 @@ private:
   Walked begin(const Numbered &numbered);
   Walked step(Value place, const Walked &at, bool begins);
   void storeUnits(const Walked &at, const RowTile &rows, Value survives);
+  void storeAlong(const RowTile &rows, Value token);
   void walk(const Numbered &numbered);
   void clearRest(Value units);
 
   attn::MergeUnitsOp op;
+  SmallVector<Value> along;
   StoredValues &stored;
   KernelFrame frame;
   TileBuilder &b;
@@ -87,8 +89,8 @@ private:
 
 static Value equals(TileBuilder &b, Value x, Value y) { return b.compareInt(arith::CmpIPredicate::eq, x, y); }
 
-MergeKernel::MergeKernel(attn::MergeUnitsOp op, StoredValues &stored)
-    : op(op), stored(stored), frame(op, "merge_units"), b(frame.b), puller(frame, stored, widest) {
+MergeKernel::MergeKernel(attn::MergeUnitsOp op, ArrayRef<Value> along, StoredValues &stored)
+    : op(op), along(along), stored(stored), frame(op, "merge_units"), b(frame.b), puller(frame, stored, widest) {
   cu = op.getCuSeqlens() ? stored.lookup(op.getCuSeqlens()) : Value();
   start = b.mul(b.programId(tile::Axis::X), b.i32(stretch));
   head = b.programId(tile::Axis::Y);
@@ -98,6 +100,8 @@ MergeKernel::MergeKernel(attn::MergeUnitsOp op, StoredValues &stored)
   for (Value result : op.getResults())
     if (!result.use_empty())
       outputs[result] = frame.output(wholeType(result));
+  for (Value value : along)
+    outputs[value] = frame.output(wholeType(value));
 }
 
 /// The address of a head's first element, of [B, H, N].
@@ -137,9 +141,10 @@ std::array<Value, 3> MergeKernel::lookBefore() {
     b.setInsertionPointToStart(loop.getBody());
     Value tokens = b.add(b.mul(loop.getInductionVar(), b.i32(stretch)), b.range(stretch));
     Value alone = b.select(joinsAt(tokens, Value()), b.i32(0), tokens);
-    Value phase = phaseOf(tokens, b.max(scan(alone, /*maximum=*/true), loop.getRegionIterArg(0)));
+    Value last = scan(alone, /*maximum=*/true);
+    Value phase = phaseOf(tokens, b.max(last, loop.getRegionIterArg(0)));
     Value begins = equals(b, phase, b.i32(0));
-    SmallVector<Value> next{b.max(loop.getRegionIterArg(0), b.reduceMax(alone, 0)),
+    SmallVector<Value> next{b.max(loop.getRegionIterArg(0), b.reduceMax(last, 0)),
                             b.add(loop.getRegionIterArg(1), b.cast(begins, b.getI32Type()))};
     if (cu)
       next.push_back(b.add(loop.getRegionIterArg(2), b.cast(b.both(begins, b.less(tokens, first)), b.getI32Type())));
@@ -242,6 +247,8 @@ Walked MergeKernel::step(Value place, const Walked &at, bool begins) {
       now.sums.push_back(last ? x : b.add(keep(sum), x));
     }
   storeUnits(now, rows, b.both(ours, b.negate(goesOn)));
+  if (begins)
+    storeAlong(rows, token);
   now.phase = b.select(goesOn, b.add(at.phase, b.i32(1)), b.i32(0));
   now.unit = b.add(at.unit, b.cast(b.negate(goesOn), b.getI32Type()));
   return now;
@@ -275,6 +282,16 @@ void MergeKernel::storeUnits(const Walked &at, const RowTile &rows, Value surviv
         puller.store(output->second, last, &chunk, b.zeros({groups, chunk.width}));
     }
   }
+}
+
+/// Stores what others take that is made of the rows.
+void MergeKernel::storeAlong(const RowTile &rows, Value token) {
+  RowTile places = rows;
+  places.token = token;
+  places.inside = b.less(token, length);
+  for (Value value : along)
+    for (const Chunk &chunk : chunksOf(*wholeType(value).staticDim(3), widest))
+      puller.store(outputs[value], places, &chunk, puller.pull(value, rows, chunk));
 }
 
 void MergeKernel::walk(const Numbered &numbered) {
@@ -343,8 +360,8 @@ void MergeKernel::lower() {
     stored[output.first] = result;
 }
 
-LogicalResult lowerMergeUnits(attn::MergeUnitsOp op, StoredValues &stored) {
-  MergeKernel(op, stored).lower();
+LogicalResult lowerMergeUnits(attn::MergeUnitsOp op, ArrayRef<Value> along, StoredValues &stored) {
+  MergeKernel(op, along, stored).lower();
   return success();
 }
 

@@ -3,6 +3,7 @@
 #include "compiler/Conversion/AttnToTile/Attend.h"
 #include "compiler/Conversion/AttnToTile/Lowerings.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -16,41 +17,77 @@ static int64_t rowsOfTile(int64_t channels) {
   return rows;
 }
 
+RowNeeds needsOf(ValueRange roots, const StoredValues &stored) {
+  llvm::SetVector<Value> reached;
+  reached.insert(roots.begin(), roots.end());
+  bool sums = false, pairs = false, neighbours = false;
+  for (size_t i = 0; i < reached.size(); ++i) {
+    Operation *op = reached[i].getDefiningOp();
+    if (!op || stored.count(reached[i]))
+      continue;
+    sums |= isa<attn::SumOp, attn::RmsNormOp>(op);
+    pairs |= isa<attn::RopeOp>(op);
+    neighbours |= isa<attn::ConvolveOp, attn::ShiftOp>(op);
+    reached.insert(op->operand_begin(), op->operand_end());
+  }
+  return {sums && !pairs && !neighbours ? 32 : 256, neighbours};
+}
+
+RowTile clampedRows(TileBuilder &b, RowTile rows, Value length) {
+  rows.offsets = b.min(rows.offsets, b.sub(b.sub(length, b.i32(1)), rows.scalarStart));
+  rows.token = b.add(rows.scalarStart, rows.offsets);
+  rows.inside = Value();
+  rows.columns = 0;
+  return rows;
+}
+
 void lowerRows(Operation *anchor, ArrayRef<Value> roots, StoredValues &stored) {
   if (walkRows(anchor, roots, stored))
     return;
   KernelFrame frame(anchor, "rows");
   TileBuilder &b = frame.b;
-  Puller puller(frame, stored);
+  RowNeeds needs = needsOf(roots, stored);
+  Puller puller(frame, stored, needs.widest);
   int64_t channels = 1;
   for (Value root : roots)
     if (wholeType(root).getRank() == 4)
       channels = std::max(channels, *wholeType(root).staticDim(3));
   int64_t count = rowsOfTile(channels);
   attn::WholeTensorType space = wholeType(roots.front());
-  Value start = b.mul(b.programId(tile::Axis::X), b.i32(count));
-  RowTile rows = programRows(b, space, start, count, frame.size(space.dim(2)));
-  puller.storeAll(roots, rows);
+  Value start = b.mul(b.programId(tile::Axis::X), b.i32(count)), length = frame.size(space.dim(2));
+  RowTile rows = programRows(b, space, start, count, length);
+  RowTile read = needs.neighbours ? rows : clampedRows(b, rows, length);
+  puller.storeAll(roots, read, nullptr, &rows);
   auto results = frame.finish({{tilesOf(space, count), space.dim(1).str(), space.dim(0).str()}, 4, 2});
   for (auto [root, result] : llvm::zip(roots, results))
     stored[root] = result;
 }
 
-bool sumsTokens(attn::SumOp op) {
-  attn::WholeTensorType from = wholeType(op.getSource()), to = wholeType(op.getResult());
-  return from.getRank() == 4 && to.getRank() == 4 && from.staticDim(3) && to.dim(2) == "1" &&
-         to.dim(3) == from.dim(3) && to.dim(0) == from.dim(0) && attn::headGroup(from.dim(1), to.dim(1));
+/// Whether a sum leaves heads and channels: of all tokens, and of all batches or of each.
+static bool leavesHeadsAndChannels(attn::SumOp op) {
+  attn::WholeTensorType from = wholeType(op.getSource()), to = op.resultAtSourceRank();
+  return from.getRank() == 4 && from.staticDim(3) && to.dim(2) == "1" && to.dim(3) == from.dim(3) &&
+         attn::headGroup(from.dim(1), to.dim(1));
 }
 
+bool sumsTokens(attn::SumOp op) {
+  return leavesHeadsAndChannels(op) && wholeType(op.getResult()).getRank() == 4 &&
+         wholeType(op.getResult()).dim(0) == wholeType(op.getSource()).dim(0);
+}
+
+bool sumsTokensOfBatches(attn::SumOp op) { return leavesHeadsAndChannels(op) && !sumsTokens(op); }
+
 /// [B, H, N, D] to [B, H', parts, D]: part i has the rows from i cdiv(N, parts) on, of every head that shares.
-static void lowerTokenSum(attn::SumOp op, StoredValues &stored) {
-  attn::WholeTensorType from = wholeType(op.getSource()), to = wholeType(op.getResult());
+static Value tokenSums(attn::SumOp op, StoredValues &stored) {
+  attn::WholeTensorType from = wholeType(op.getSource());
+  attn::WholeTensorType to = op.resultAtSourceRank().withDim(0, from.dim(0));
   KernelFrame frame(op, "sum_tokens");
   TileBuilder &b = frame.b;
-  Puller puller(frame, stored);
+  RowNeeds needs = needsOf(op.getSource(), stored);
+  Puller puller(frame, stored, needs.widest);
   int64_t channels = *from.staticDim(3), group = *attn::headGroup(from.dim(1), to.dim(1));
   int64_t count = rowsOfTile(channels);
-  SmallVector<Chunk> chunks = chunksOf(channels);
+  SmallVector<Chunk> chunks = chunksOf(channels, needs.widest);
   Value length = frame.size(from.dim(2)), part = b.programId(tile::Axis::X);
   Value partLength = b.ceilDiv(length, sumParts);
   Value begin = b.mul(part, partLength), end = b.min(b.add(begin, partLength), length);
@@ -80,8 +117,7 @@ static void lowerTokenSum(attn::SumOp op, StoredValues &stored) {
   one.inside = Value();
   for (auto [chunk, sum] : llvm::zip(chunks, loop.getResults()))
     puller.store(output, one, &chunk, b.row(b.reduceSum(sum, 0)));
-  auto results = frame.finish({{std::to_string(sumParts), to.dim(1).str(), to.dim(0).str()}, 4, 2});
-  stored[op.getResult()] = results[0];
+  return frame.finish({{std::to_string(sumParts), to.dim(1).str(), to.dim(0).str()}, 4, 2})[0];
 }
 
 /// Any sum: a program adds up 16 elements of the result, over the summed axes in steps of 64 positions. A single number
@@ -147,9 +183,23 @@ static void lowerAnySum(attn::SumOp op, StoredValues &stored) {
   stored[op.getResult()] = frame.finish({{blocksOf(to, kept), "1", "1"}, 4, 2})[0];
 }
 
+/// Sums over batches and tokens: of each batch first, in parts, which an ordinary sum adds.
+static void lowerSumOfBatches(attn::SumOp op, StoredValues &stored) {
+  Value parts = tokenSums(op, stored);
+  OpBuilder builder(op);
+  auto sum = attn::SumOp::create(builder, op.getLoc(), op.getType(), parts, op.getAwayAttr());
+  stored[parts] = parts;
+  lowerAnySum(sum, stored);
+  stored[op.getResult()] = stored[sum.getResult()];
+  stored.erase(sum.getResult());
+  sum.erase();
+}
+
 LogicalResult lowerSum(attn::SumOp op, StoredValues &stored) {
   if (sumsTokens(op))
-    lowerTokenSum(op, stored);
+    stored[op.getResult()] = tokenSums(op, stored);
+  else if (sumsTokensOfBatches(op))
+    lowerSumOfBatches(op, stored);
   else
     lowerAnySum(op, stored);
   return success();

@@ -16,20 +16,34 @@ void lowerRows(mlir::Operation *anchor, llvm::ArrayRef<mlir::Value> roots, Store
 /// The same for roots that need the row before each row, which is then carried along; false where they do not.
 bool walkRows(mlir::Operation *anchor, llvm::ArrayRef<mlir::Value> roots, StoredValues &stored);
 
+/// What a kernel of row-local values needs of its tiles.
+struct RowNeeds {
+  int64_t widest;  ///< channels of a chunk: few where rows are summed up, so that a row is few lanes'
+  bool neighbours; ///< other rows than the tile's, next to it
+};
+RowNeeds needsOf(mlir::ValueRange roots, const StoredValues &stored);
+
+/// Rows that follow one another, the last one of `length` again in the place of those past it, so that nothing is
+/// loaded under a mask.
+RowTile clampedRows(TileBuilder &b, RowTile rows, mlir::Value length);
+
 /// Stores a map of any shape by a kernel over its elements in row-major order.
 mlir::LogicalResult lowerFlatMap(attn::MapOp op, StoredValues &stored);
 
 /// Stores a sum. That of all tokens of [B, H, N, D] is kept as `sumParts` partial sums, which whoever reads it adds.
 mlir::LogicalResult lowerSum(attn::SumOp op, StoredValues &stored);
 inline constexpr int64_t sumParts = 8;
-/// Whether the sum is one over all tokens, row-local sources allowed; any other needs its source stored.
+/// Whether the sum is one over all tokens of each batch, or of all; row-local sources allowed. Any other needs its
+/// source stored.
 bool sumsTokens(attn::SumOp op);
+bool sumsTokensOfBatches(attn::SumOp op);
 
 mlir::LogicalResult lowerPrefixMean(attn::PrefixMeanOp op, StoredValues &stored);
 mlir::LogicalResult lowerTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &stored);
 
-/// Merges tokens by a kernel over stretches of them; sources are computed on the way.
-mlir::LogicalResult lowerMergeUnits(attn::MergeUnitsOp op, StoredValues &stored);
+/// Merges tokens by a kernel over stretches of them; sources are computed on the way, and stored what of them is
+/// `along`: maps of sources.
+mlir::LogicalResult lowerMergeUnits(attn::MergeUnitsOp op, llvm::ArrayRef<mlir::Value> along, StoredValues &stored);
 
 /// Stores a convolution whose taps are many, and the gradient of such taps.
 mlir::LogicalResult lowerLongConvolve(attn::ConvolveOp op, StoredValues &stored);

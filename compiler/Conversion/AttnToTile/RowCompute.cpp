@@ -94,7 +94,35 @@ Value Puller::map(attn::MapOp op, Value value, const RowTile &rows, const Chunk 
   return kept;
 }
 
+/// A value of 16 bits that lies in memory and that `source` is, whatever its type; null where there is none.
+static Value storedHalves(Value source, const DenseMap<Value, Value> &stored) {
+  while (!stored.count(source)) {
+    auto map = source.getDefiningOp<attn::MapOp>();
+    if (!map || map.getInputs().size() != 1 || !llvm::hasSingleElement(map.getBody().front()) ||
+        map.getBody().front().getTerminator()->getOperand(0) != map.getBody().getArgument(0) ||
+        wholeType(map.getInputs()[0]).getDims() != wholeType(source).getDims())
+      return {};
+    source = map.getInputs()[0];
+  }
+  Type element = wholeType(source).getElementType();
+  return element.isF16() || element.isBF16() ? source : Value();
+}
+
+/// Rows' products with themselves, by matrix instructions: those of 16-bit elements are exact.
+Value Puller::sumSquaresOfHalves(Value source, const RowTile &rows) {
+  Value sum;
+  for (const Chunk &chunk : chunksOf(*wholeType(source).staticDim(3), widest)) {
+    Value x = part(source, rows, &chunk);
+    Value term = tile::RowDotOp::create(b, RankedTensorType::get({rows.count}, b.getF32Type()), x, x);
+    sum = sum ? b.add(sum, term) : term;
+  }
+  return sum;
+}
+
 Value Puller::sumChannels(Value source, const RowTile &rows, bool squares) {
+  // (Tiles of fewer rows are fewer than a matrix instruction's for each warp.)
+  if (Value halves = squares && rows.count >= 64 ? storedHalves(source, *stored) : Value())
+    return sumSquaresOfHalves(halves, rows);
   // Chunks of one width are added before their lanes are.
   Value terms, sum;
   auto addUp = [&] {

@@ -138,28 +138,30 @@ void Puller::store(const TensorParameter &tensor, const RowTile &rows, const Chu
   b.store(address, value, existing(b, tensor.type, rows, chunk));
 }
 
-void Puller::storeRows(const TensorParameter &output, Value value, const RowTile &rows, ArrayRef<Chunk> chunks) {
+void Puller::storeRows(const TensorParameter &output, Value value, const RowTile &rows, ArrayRef<Chunk> chunks,
+                       const RowTile &places) {
   if (output.type.getRank() == 3)
-    store(output, rows, nullptr, pullRow(value, rows));
+    store(output, places, nullptr, pullRow(value, rows));
   for (const Chunk &chunk : chunks)
-    store(output, rows, &chunk, pull(value, rows, chunk));
+    store(output, places, &chunk, pull(value, rows, chunk));
 }
 
-void Puller::storeAll(ValueRange values, const RowTile &rows, const ChannelPart *part) {
+void Puller::storeAll(ValueRange values, const RowTile &rows, const ChannelPart *part, const RowTile *places) {
+  const RowTile &stored = places ? *places : rows;
   for (Value value : values) {
     TensorParameter output = frame.output(wholeType(value));
     SmallVector<Chunk> whole;
     if (output.type.getRank() == 4)
-      whole = chunksOf(*output.type.staticDim(3));
+      whole = chunksOf(*output.type.staticDim(3), widest);
     if (!part) {
-      storeRows(output, value, rows, whole);
+      storeRows(output, value, rows, whole, stored);
     } else if (!whole.empty() && output.type.staticDim(3) == part->channels) {
-      storeRows(output, value, rows, part->chunks);
+      storeRows(output, value, rows, part->chunks, stored);
     } else {
       auto once = scf::IfOp::create(b, part->isFirst, /*withElseRegion=*/false);
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(once.thenBlock());
-      storeRows(output, value, rows, whole);
+      storeRows(output, value, rows, whole, stored);
     }
   }
 }

@@ -78,8 +78,9 @@ public:
   /// [count] of a value [B, H, N], in its element type.
   mlir::Value pullRow(mlir::Value value, const RowTile &rows) { return part(value, rows, nullptr); }
   /// Makes an output of the kernel for each value, and stores its part at the rows: all channels, or those of `part`
-  /// (may be null).
-  void storeAll(mlir::ValueRange values, const RowTile &rows, const ChannelPart *part = nullptr);
+  /// (may be null). `places`, if given, are the rows that they are stored at.
+  void storeAll(mlir::ValueRange values, const RowTile &rows, const ChannelPart *part = nullptr,
+                const RowTile *places = nullptr);
   /// Stores a tile at the rows and channels that exist.
   void store(const TensorParameter &tensor, const RowTile &rows, const Chunk *chunk, mlir::Value tile);
 
@@ -103,6 +104,7 @@ private:
   mlir::Value spread(attn::SpreadOp op, const RowTile &rows, const Chunk &chunk);
   /// The sum of squares, or of the values, of a source's channels: f32 [count].
   mlir::Value sumChannels(mlir::Value source, const RowTile &rows, bool squares);
+  mlir::Value sumSquaresOfHalves(mlir::Value source, const RowTile &rows);
 
   struct Key {
     mlir::Value value, token;
@@ -115,7 +117,8 @@ private:
   static Key keyOf(mlir::Value value, const RowTile &rows, const Chunk *chunk) {
     return {value, rows.token, chunk ? chunk->first : 0, chunk ? chunk->base : mlir::Value()};
   }
-  void storeRows(const TensorParameter &output, mlir::Value value, const RowTile &rows, llvm::ArrayRef<Chunk> chunks);
+  void storeRows(const TensorParameter &output, mlir::Value value, const RowTile &rows, llvm::ArrayRef<Chunk> chunks,
+                 const RowTile &places);
   struct Entry {
     Key key;
     mlir::Value tile;

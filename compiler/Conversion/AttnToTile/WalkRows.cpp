@@ -105,16 +105,13 @@ bool walkRows(Operation *anchor, ArrayRef<Value> roots, StoredValues &stored) {
   SmallVector<TensorParameter> outputs;
   for (Value root : roots)
     outputs.push_back(frame.output(wholeType(root)));
-  auto loop = scf::ForOp::create(b, b.i32(0), b.i32(steps), b.i32(1), initial);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    RowTile places = rowsAt(loop.getInductionVar()), rows = places;
+  auto step = [&](Value place, ValueRange carried) {
+    RowTile places = rowsAt(place), rows = places;
     // (Past the end the last row is computed again, and not stored: loads need no masks.)
     rows.token = b.min(rows.token, b.sub(length, b.i32(1)));
     rows.inside = rows.scalarStart = rows.offsets = Value();
     llvm::DenseMap<Value, Value> goesOn; // by cu_seqlens: which rows have one before them in their sequence
-    for (auto [part, tile] : llvm::zip(parts, loop.getRegionIterArgs())) {
+    for (auto [part, tile] : llvm::zip(parts, carried)) {
       Value kept = tile; // (Token 0 is the first step's, where what is carried is 0 already.)
       if (part.shift.getCuSeqlens()) {
         Value cu = stored.lookup(part.shift.getCuSeqlens());
@@ -137,7 +134,15 @@ bool walkRows(Operation *anchor, ArrayRef<Value> roots, StoredValues &stored) {
       for (const Chunk &chunk : chunksOf(*output.type.staticDim(3), widest))
         puller.store(output, places, &chunk, puller.pull(root, rows, chunk));
     }
-    scf::YieldOp::create(b, next);
+    return next;
+  };
+  // Two rows in a turn: what is carried then need not be moved to where it was.
+  auto loop = scf::ForOp::create(b, b.i32(0), b.i32(steps), b.i32(2), initial);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    SmallVector<Value> first = step(loop.getInductionVar(), loop.getRegionIterArgs());
+    scf::YieldOp::create(b, step(b.add(loop.getInductionVar(), b.i32(1)), first));
   }
   auto results = frame.finish({{tilesOf(space, groups * steps), space.dim(1).str(), space.dim(0).str()}, warps, 2});
   for (auto [root, result] : llvm::zip(roots, results))

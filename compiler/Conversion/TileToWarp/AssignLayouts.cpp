@@ -7,6 +7,7 @@
 #include "dialects/Warp/Layout/MmaLayouts.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -105,6 +106,20 @@ bool Planner::adopt(Operation *op, Choice choice) {
   return true;
 }
 
+/// Whether what is computed of a value element by element is reduced along an axis.
+static bool isReducedAlong(Value value, unsigned axis) {
+  SetVector<Value> made;
+  made.insert(value);
+  for (size_t i = 0; i < made.size(); ++i)
+    for (Operation *user : made[i].getUsers()) {
+      if (auto reduce = dyn_cast<tile::ReduceOp>(user); reduce && static_cast<unsigned>(reduce.getAxis()) == axis)
+        return true;
+      if (kindOf(user) == OpKind::Elementwise)
+        made.insert(user->result_begin(), user->result_end());
+    }
+  return false;
+}
+
 LayoutAttr Planner::accessLayout(Operation *op) const {
   if (LayoutAttr given = preferred.lookup(op))
     return given;
@@ -113,7 +128,9 @@ LayoutAttr Planner::accessLayout(Operation *op) const {
   if (LayoutAttr pointers = plan.own.lookup(op->getOperand(0));
       pointers && access.pointer.contiguity[fastestFirst(access.pointer).front()] == 1)
     return pointers;
-  return attr(coalescedLayout(access, warps, target));
+  bool summed = isa<tile::LoadOp>(op) && access.shape.size() == 2 &&
+                isReducedAlong(op->getResult(0), fastestFirst(access.pointer).front());
+  return attr(coalescedLayout(access, warps, target, summed));
 }
 
 Choice Planner::fixedChoice(Operation *op) {
@@ -132,6 +149,13 @@ Choice Planner::fixedChoice(Operation *op) {
     return {attr(warp::mmaOperandLayout(warp::MmaOperand::A, type.getShape(), {rows, warps / rows},
                                         type.getElementTypeBitWidth())),
             Strength::Product};
+  }
+  // A lane that holds neighbours joins them without its fellows.
+  if (auto scan = dyn_cast<tile::ScanOp>(op)) {
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(scan.getSources().front().getType()).getShape();
+    int64_t each = shape.size() == 1 ? shape[0] / (int64_t(target.warpSize) * warps) : 0;
+    if (each >= 8)
+      return {attr(blockedLayout(shape, {0}, each, warps)), Strength::Memory};
   }
   // A gather's indices come to its source, not the other way round.
   Choice operand = isa<tile::GatherOp>(op) ? choiceOf(op->getOperand(0)) : strongest(op->getOperands());
@@ -305,6 +329,38 @@ Preferred betterLoads(func::FuncOp function, const LayoutPlan &plan, const AxisA
   return better;
 }
 
+/// Loads of wide elements that meet narrow ones in arithmetic, in the layout of those: a lane's share of a row is as
+/// many elements of each then, several vectors of the wide ones, and nothing is exchanged.
+void meetNarrowLoads(func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes, const TargetInfo &target,
+                     Preferred &better) {
+  SmallVector<tile::LoadOp> loads;
+  function.walk([&](tile::LoadOp load) {
+    if (RankedTensorType type = tensorOf(load.getResult());
+        type && type.getRank() == 2 && plan.isFree(load.getPtr()) &&
+        !llvm::any_of(load->getUsers(), llvm::IsaPred<tile::DotOp, tile::RowDotOp>))
+      loads.push_back(load);
+  });
+  auto bytesOf = [](tile::LoadOp load) { return unitOf(load.getPtr().getType()); };
+  llvm::DenseMap<Attribute, LayoutAttr> instead; // of a layout: that of narrow elements which meet it
+  for (tile::LoadOp narrow : loads)
+    for (tile::LoadOp wide : loads) {
+      LayoutAttr its = plan.own.lookup(narrow.getResult()), other = plan.own.lookup(wide.getResult());
+      if (bytesOf(narrow) >= bytesOf(wide) || !its || !other || its == other)
+        continue;
+      if (llvm::is_contained(plan.layoutsOf(narrow.getResult()), other) ||
+          llvm::is_contained(plan.layoutsOf(wide.getResult()), its))
+        instead.try_emplace(other, its);
+    }
+  for (tile::LoadOp load : loads) {
+    LayoutAttr chosen = instead.lookup(plan.own.lookup(load.getResult()));
+    if (!chosen || better.count(load))
+      continue;
+    Access access = accessOf(load, axes);
+    if (accessWidth(chosen.getLayout(), access, target) * access.elementBytes >= target.vectorBytes)
+      better[load] = chosen;
+  }
+}
+
 /// Whether there is a rule for an op, apart from its operands: its kind, and control flow that can be written anew.
 LogicalResult checkOp(Operation *op) {
   OpKind kind = kindOf(op);
@@ -362,6 +418,7 @@ FailureOr<LayoutPlan> assignLayouts(func::FuncOp function, const AxisAnalysis &a
   LayoutRules rules(function.getContext(), std::move(*dots));
   LayoutPlan plan = Planner(function, rules, axes, target, warps).run(Preferred());
   Preferred better = betterLoads(function, plan, axes, target);
+  meetNarrowLoads(function, plan, axes, target, better);
   if (better.empty())
     return plan;
   return Planner(function, rules, axes, target, warps).run(std::move(better));

@@ -17,6 +17,9 @@ using weft::warp::WarpGrid;
 
 namespace weft {
 namespace {
+/// What a cache fetches from at once.
+constexpr int64_t lineBytes = 128;
+
 /// Hands out the bits of a tensor's axes, each once, lowest first.
 class AxisBits {
 public:
@@ -97,11 +100,19 @@ SmallVector<unsigned> fastestFirst(const AxisInfo &pointer) {
   return order;
 }
 
-LinearLayout blockedLayout(ArrayRef<int64_t> shape, ArrayRef<unsigned> order, int64_t vector, int warps) {
+LinearLayout blockedLayout(ArrayRef<int64_t> shape, ArrayRef<unsigned> order, int64_t vector, int warps,
+                           unsigned lanesAlong) {
   AxisBits bits(shape);
   if (!order.empty())
     bits.take(InDim::Register, order.front(), Log2_64(vector));
-  bits.fill(InDim::Lane, order, 5);
+  unsigned lanes = 5;
+  if (!order.empty() && lanesAlong < 32) {
+    SmallVector<unsigned> others(order.drop_front());
+    lanes -= bits.take(InDim::Lane, order.front(), Log2_64(lanesAlong));
+    for (unsigned axis : others)
+      lanes -= bits.take(InDim::Lane, axis, lanes);
+  }
+  bits.fill(InDim::Lane, order, lanes);
   SmallVector<unsigned> slowestFirst(llvm::reverse(order));
   bits.fill(InDim::Warp, slowestFirst, Log2_64(warps));
   return bits.finish(order);
@@ -113,7 +124,7 @@ LinearLayout defaultLayout(ArrayRef<int64_t> shape, int warps) {
   return blockedLayout(shape, order, 1, warps);
 }
 
-LinearLayout coalescedLayout(const Access &access, int warps, const TargetInfo &target) {
+LinearLayout coalescedLayout(const Access &access, int warps, const TargetInfo &target, bool summed) {
   SmallVector<unsigned> order = fastestFirst(access.pointer);
   int64_t elements = 1;
   for (int64_t size : access.shape)
@@ -121,7 +132,15 @@ LinearLayout coalescedLayout(const Access &access, int warps, const TargetInfo &
   // A tensor too small to give every lane a full vector is better spread over all lanes.
   int64_t fairShare = std::max<int64_t>(1, elements / (int64_t(target.warpSize) * warps));
   int64_t vector = order.empty() ? 1 : std::min(widthAllowed(access, order.front(), target), fairShare);
-  return blockedLayout(access.shape, order, vector, warps);
+  if (!summed || order.empty())
+    return blockedLayout(access.shape, order, vector, warps);
+  // Of what is summed along its rows a lane takes more, as long as a row's lanes fill lines of memory and there are
+  // rows for all.
+  int64_t along = std::max<int64_t>(1, lineBytes / (vector * access.elementBytes));
+  int64_t rows = elements / access.shape[order.front()];
+  while (along < target.warpSize && rows * along < int64_t(target.warpSize) * warps)
+    along *= 2;
+  return blockedLayout(access.shape, order, vector, warps, along);
 }
 
 int64_t accessWidth(const LinearLayout &layout, const Access &access, const TargetInfo &target) {

@@ -18,9 +18,9 @@ llvm::SmallVector<unsigned> fastestFirst(const AxisInfo &pointer);
 
 /// A layout in which each lane holds `vector` neighbours along `order[0]` (powers of two), lanes follow along the axes
 /// in `order`, then warps from the slowest axis on, and registers cover the rest. Lanes and warps that are left over
-/// repeat the tensor.
+/// repeat the tensor. At most `lanesAlong` lanes follow the fastest axis before the others are walked.
 warp::LinearLayout blockedLayout(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<unsigned> order, int64_t vector,
-                                 int warps);
+                                 int warps, unsigned lanesAlong = 32);
 
 /// The blocked layout of a tensor that nothing is known about: row-major, one element a lane at a time.
 warp::LinearLayout defaultLayout(llvm::ArrayRef<int64_t> shape, int warps);
@@ -35,8 +35,8 @@ struct Access {
 };
 
 /// The layout with the fewest, widest and best coalesced accesses: up to `target.vectorBytes` a lane along the fastest
-/// axis.
-warp::LinearLayout coalescedLayout(const Access &access, int warps, const TargetInfo &target);
+/// axis. `summed` where the fastest axis is summed up: few lanes along it have few to exchange.
+warp::LinearLayout coalescedLayout(const Access &access, int warps, const TargetInfo &target, bool summed = false);
 
 /// How many elements one instruction of a lane can access at once in `layout`: every aligned group of that many
 /// registers holds neighbours in memory, begins at a multiple of its own size, and has one mask. 1 when nothing can be

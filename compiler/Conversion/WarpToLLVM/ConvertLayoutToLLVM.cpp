@@ -6,6 +6,7 @@
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/ShuffleExchange.h"
 #include "dialects/Warp/Transforms/Scratch.h"
+#include "dialects/Warp/Transforms/SwizzledLayout.h"
 
 using namespace mlir;
 using namespace weft::warp;
@@ -53,6 +54,35 @@ Registers emitShuffles(Emitter &e, const ShuffleExchange &exchange, ArrayRef<Val
   return results;
 }
 
+/// A way through shared memory that ends in `ldmatrix`.
+struct MatrixExchange {
+  SharedAccess write;
+  LinearLayout read;
+  MatrixAccess matrices;
+};
+
+/// Rows that lanes hold in pieces of 16 bytes, as loads from device memory leave them, are written as such, and
+/// operands of matrix instructions are read by `ldmatrix`: where that takes fewer instructions than plain accesses.
+std::optional<MatrixExchange> matrixExchange(ConvertLayoutOp op, const SharedAccess &plainWrite,
+                                             const SharedAccess &plainRead) {
+  auto type = cast<RankedTensorType>(op.getSource().getType());
+  const LinearLayout &source = layoutOf(type), &result = layoutOf(op.getResult().getType());
+  if (type.getRank() != 2 || elementBytes(type.getElementType()) != 2)
+    return std::nullopt;
+  auto accesses = [](const SharedAccess &access) {
+    return access.offsets.size(InDim::Register) / access.pieceElements();
+  };
+  for (unsigned axis : {1u, 0u}) {
+    LinearLayout shared = swizzledLayout(type.getShape(), axis, 2);
+    SharedAccess write = accessOf(source, shared, 2);
+    LinearLayout read = accessOf(result, shared, 2).offsets;
+    std::optional<MatrixAccess> matrices = matrixAccess(read, 16, operandBits(op.getResult()));
+    if (matrices && accesses(write) + matrices->first.size() < accesses(plainWrite) + accesses(plainRead))
+      return MatrixExchange{write, read, *matrices};
+  }
+  return std::nullopt;
+}
+
 LogicalResult lowerConvertLayout(ConvertLayoutOp op, Emitter &e) {
   const LinearLayout &source = layoutOf(op.getSource().getType()), &result = layoutOf(op.getResult().getType());
   ArrayRef<Value> registers = e.registers(op.getSource());
@@ -69,12 +99,24 @@ LogicalResult lowerConvertLayout(ConvertLayoutOp op, Emitter &e) {
   if (!scratch)
     return op.emitOpError("has no scratch memory; run 'warp-allocate-shared' before");
   LinearLayout shared = scratchLayout(source, result, bytes);
+  SharedAccess write = accessOf(source, shared, bytes), read = accessOf(result, shared, bytes);
   Value base = e.sharedPointer(scratch.getInt());
+  Type element = registerType(op.getResult().getType());
   bool here = isInLoopOfManyStores(op);
-  emitSharedStore(e, base, accessOf(source, shared, bytes), registers, here);
+  if (std::optional<MatrixExchange> exchange = matrixExchange(op, write, read)) {
+    emitSharedStore(e, base, exchange->write, registers, here);
+    e.barrier();
+    TileAddress addresses(e, base, inBytes(exchange->matrices.laneOffsets, bytes),
+                          inBytes(exchange->read.bases(InDim::Warp), bytes));
+    if (here)
+      addresses.computeHere();
+    e.bind(op.getResult(), emitMatrixLoad(e, exchange->matrices, exchange->read, element,
+                                          [&](uint32_t offset) { return addresses.at(offset * bytes); }));
+    return success();
+  }
+  emitSharedStore(e, base, write, registers, here);
   e.barrier();
-  e.bind(op.getResult(),
-         emitSharedLoad(e, base, accessOf(result, shared, bytes), registerType(op.getResult().getType()), here));
+  e.bind(op.getResult(), emitSharedLoad(e, base, read, element, here));
   return success();
 }
 

@@ -53,9 +53,11 @@ public:
       if (!input)
         return op.emitOpError("cannot be scanned in a layout that does not walk along axis ")
                << axis << " by single bits: " << layout.str();
-      if (failed(input->dim == InDim::Register ? joinRegisters(input->index) : joinThreads(*input)))
+      if (failed(joinBit(*input)))
         return failure();
     }
+    if (failed(takeInCarry()))
+      return failure();
     for (OpResult result : op.getResults())
       e.bind(result,
              llvm::map_to_vector(prefixes, [&](const Tuple &prefix) { return prefix[result.getResultNumber()]; }));
@@ -65,6 +67,64 @@ public:
 private:
   std::optional<Tuple> join(const Tuple &earlier, const Tuple &later) {
     return combine(e, op.getCombiner(), earlier, later);
+  }
+
+  LogicalResult joinBit(InputBit bit) {
+    bool one = totals.size() > 1 && llvm::all_of(totals, [&](const Tuple &total) { return total == totals.front(); });
+    if (bit.dim == InDim::Lane && one)
+      return carryFromLane(bit.index);
+    if (failed(takeInCarry()))
+      return failure();
+    return bit.dim == InDim::Register ? joinRegisters(bit.index) : joinThreads(bit);
+  }
+
+  Tuple choose(Value condition, const Tuple &yes, const Tuple &no) {
+    Tuple chosen;
+    for (auto [a, b] : llvm::zip_equal(yes, no))
+      chosen.push_back(LLVM::SelectOp::create(e.b, e.loc, condition, a, b));
+    return chosen;
+  }
+
+  /// Whether a thread's block is the later one of the two that a bit joins.
+  Value isLater(InputBit bit) {
+    Value position = bit.dim == InDim::Lane ? e.lane() : e.warp();
+    return LLVM::ICmpOp::create(e.b, e.loc, op.getReverse() ? LLVM::ICmpPredicate::eq : LLVM::ICmpPredicate::ne,
+                                LLVM::AndOp::create(e.b, e.loc, position, e.i32(1u << bit.index)), e.i32(0));
+  }
+
+  /// Joins blocks in two lanes where all registers of a lane are one block: what comes before it is kept aside, and
+  /// joined to the registers once.
+  LogicalResult carryFromLane(unsigned bit) {
+    Value later = isLater({InDim::Lane, bit});
+    Tuple own = totals.front(), other = totalsOfLane(bit).front();
+    if (!carried) {
+      carry = other;
+      carried = later;
+    } else {
+      std::optional<Tuple> both = join(other, carry);
+      if (!both)
+        return failure();
+      carry = choose(later, choose(carried, *both, other), carry);
+      carried = LLVM::OrOp::create(e.b, e.loc, carried, later);
+    }
+    std::optional<Tuple> total = join(choose(later, other, own), choose(later, own, other));
+    if (!total)
+      return failure();
+    totals.assign(totals.size(), *total);
+    return success();
+  }
+
+  LogicalResult takeInCarry() {
+    if (!carried)
+      return success();
+    for (Tuple &prefix : prefixes) {
+      std::optional<Tuple> whole = join(carry, prefix);
+      if (!whole)
+        return failure();
+      prefix = choose(carried, *whole, prefix);
+    }
+    carried = Value();
+    return success();
   }
 
   LogicalResult joinRegisters(unsigned bit) {
@@ -91,28 +151,20 @@ private:
 
   /// Joins blocks in two lanes or two warps: each thread sees the other's total.
   LogicalResult joinThreads(InputBit bit) {
-    Value position = bit.dim == InDim::Lane ? e.lane() : e.warp();
-    Value set = LLVM::ICmpOp::create(e.b, e.loc, op.getReverse() ? LLVM::ICmpPredicate::eq : LLVM::ICmpPredicate::ne,
-                                     LLVM::AndOp::create(e.b, e.loc, position, e.i32(1u << bit.index)), e.i32(0));
+    Value set = isLater(bit);
     FailureOr<SmallVector<Tuple>> others = bit.dim == InDim::Lane ? totalsOfLane(bit.index) : totalsOfWarp(bit.index);
     if (failed(others))
       return failure();
-    auto choose = [&](const Tuple &ifSet, const Tuple &otherwise) {
-      Tuple chosen;
-      for (auto [a, b] : llvm::zip_equal(ifSet, otherwise))
-        chosen.push_back(LLVM::SelectOp::create(e.b, e.loc, set, a, b));
-      return chosen;
-    };
     const SmallVector<Tuple> before = totals;
     for (uint32_t reg = 0; reg < totals.size(); ++reg) {
       const Tuple &other = (*others)[reg];
       std::optional<Tuple> prefix = join(other, prefixes[reg]);
       uint32_t like = firstLike(before, reg);
-      std::optional<Tuple> total =
-          like < reg ? std::optional(totals[like]) : join(choose(other, before[reg]), choose(before[reg], other));
+      std::optional<Tuple> total = like < reg ? std::optional(totals[like])
+                                              : join(choose(set, other, before[reg]), choose(set, before[reg], other));
       if (!prefix || !total)
         return failure();
-      prefixes[reg] = choose(*prefix, prefixes[reg]);
+      prefixes[reg] = choose(set, *prefix, prefixes[reg]);
       totals[reg] = *total;
     }
     return success();
@@ -169,6 +221,8 @@ private:
   Emitter &e;
   const LinearLayout &layout;
   SmallVector<Tuple> prefixes, totals; // one for each register
+  Tuple carry;                         // what comes before all of a lane's registers,
+  Value carried = {};                  // where something does; null before any bit of the lane
   bool scratchWasRead = false;         // by the exchange over another bit
 };
 

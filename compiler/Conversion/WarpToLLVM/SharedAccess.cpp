@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "compiler/Conversion/WarpToLLVM/SharedAccess.h"
+#include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Scratch.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -195,6 +196,16 @@ Registers emitSharedLoad(Emitter &emitter, const SharedAccess &access, Type elem
   }
   shareRepeated(access.offsets, registers);
   return registers;
+}
+
+unsigned operandBits(Value tensor) {
+  unsigned bits = 0;
+  for (OpOperand &use : tensor.getUses()) {
+    bool takesTwo = isa<warp::MmaOp, tile::RowDotOp>(use.getOwner());
+    if (takesTwo && use.getOperandNumber() < 2)
+      bits = std::max(bits, use.getOperandNumber() == 0 ? 2u : 1u);
+  }
+  return bits;
 }
 
 Registers emitMatrixLoad(Emitter &e, const warp::MatrixAccess &access, const warp::LinearLayout &offsets, Type element,

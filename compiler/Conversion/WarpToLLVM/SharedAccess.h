@@ -49,6 +49,8 @@ Registers emitSharedLoad(Emitter &emitter, mlir::Value base, const warp::SharedA
 using AddressAt = llvm::function_ref<mlir::Value(uint32_t)>;
 /// As `emitSharedLoad`, from addresses that the caller makes.
 Registers emitSharedLoad(Emitter &emitter, const warp::SharedAccess &access, mlir::Type element, AddressAt addressAt);
+/// How many register bits tell apart the words that a matrix instruction takes as one operand, for what takes a tensor.
+unsigned operandBits(mlir::Value tensor);
 /// Reads a tensor's registers by `ldmatrix` from addresses that the caller makes, to which each lane contributes
 /// `access.laneOffsets`. `finish` may replace the word that holds the registers from a number on, in order.
 Registers emitMatrixLoad(Emitter &emitter, const warp::MatrixAccess &access, const warp::LinearLayout &offsets,

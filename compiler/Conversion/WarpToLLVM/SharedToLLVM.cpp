@@ -15,23 +15,13 @@ using namespace weft::warp;
 namespace weft {
 namespace {
 
-/// How many register bits tell apart the words that a matrix instruction takes as one operand, for what the tile is
-/// read for.
-unsigned operandBits(LoadSharedOp op) {
-  unsigned bits = 0;
-  for (OpOperand &use : op->getUses())
-    if (isa<MmaOp>(use.getOwner()) && use.getOperandNumber() < 2)
-      bits = std::max(bits, use.getOperandNumber() == 0 ? 2u : 1u);
-  return bits;
-}
-
 LogicalResult lowerLoadShared(LoadSharedOp op, Emitter &e) {
   Type element = registerType(op.getResult().getType());
   SharedType shared = op.getShared().getType();
   unsigned bits = shared.getElementType().getIntOrFloatBitWidth();
   SharedAccess access = accessOf(layoutOf(op.getResult().getType()), shared.linear(), llvm::divideCeil(bits, 8));
   Value base = e.scalar(op.getShared());
-  if (std::optional<MatrixAccess> matrices = matrixAccess(access.offsets, bits, operandBits(op))) {
+  if (std::optional<MatrixAccess> matrices = matrixAccess(access.offsets, bits, operandBits(op.getResult()))) {
     unsigned bytes = bits / 8;
     TileAddress addresses(e, base, inBytes(matrices->laneOffsets, bytes),
                           inBytes(access.offsets.bases(InDim::Warp), bytes));

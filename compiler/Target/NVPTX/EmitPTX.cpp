@@ -73,11 +73,12 @@ const llvm::Target *findBackEnd(std::string &error) {
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
-    // Shared memory is addressed by 32 bits, as the hardware does. (LLVM has only an option of its command line for
-    // it.)
+    // Shared memory is addressed by 32 bits, as the hardware does; a row's offset and its addition to an address are
+    // one instruction. (LLVM has only options of its command line for them.)
     auto &options = llvm::cl::getRegisteredOptions();
-    if (auto found = options.find("nvptx-short-ptr"); found != options.end())
-      found->second->addOccurrence(0, found->second->ArgStr, "true");
+    for (llvm::StringRef name : {"nvptx-short-ptr", "nvptx-mad-wide-opt"})
+      if (auto found = options.find(name); found != options.end())
+        found->second->addOccurrence(0, found->second->ArgStr, "true");
     return true;
   }();
   (void)initialised;

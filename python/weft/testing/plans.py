@@ -4,30 +4,63 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from weft.programs.simulated import Launched, Run, run_plan
 
-__all__ = ["Launched", "Run", "counted", "run_plan"]
+__all__ = ["Launched", "Run", "counted", "instructions", "launches", "run_plan"]
+
+
+def launches(program: Any, *arrays: Any, target: str = "sm_80", **static: Any) -> dict[str, list[str]]:
+    """The kernels that a weft.program launches, one after another: {"forward": ..., "backward": ...}."""
+    from weft.programs.compiled import compiled
+
+    traced = program.trace(program.bind(arrays, static))
+    found = {}
+    for each in compiled(traced, target, True).info["programs"]:
+        (variant,) = each["variants"]
+        found[each["name"].removeprefix(f"{traced.name}.")] = [launch["kernel"] for launch in variant["launches"]]
+    return {part: found[part] for part in ("forward", "backward")}
+
+
+def instructions(run: Run) -> dict[str, int]:
+    """Warp instructions by kernel; where a sample of its blocks ran, as many times more."""
+    found: dict[str, int] = {}
+    for launched in run.launches:
+        count = launched.report.counters["warp_instructions"] * prod(launched.grid) // launched.blocks
+        found[launched.kernel] = found.get(launched.kernel, 0) + count
+    return found
 
 
 def counted(
-    program: Any, *arrays: Any, target: str = "sm_80", checks: str = "none", sample: int = 0, **static: Any
+    program: Any,
+    *arrays: Any,
+    target: str = "sm_80",
+    checks: str = "none",
+    sample: int = 0,
+    counts_only: bool = True,
+    backward: bool = True,
+    **static: Any,
 ) -> dict[str, Run]:
     """A weft.program's forward and backward run on torch tensors, each with its reports: {"forward": ..., "backward":
     ...}. The gradients of the results are random.
 
-    With ``sample`` only so many blocks of each launch run, and their counts alone mean something (``Run.scaled``).
+    With ``sample`` only so many blocks of each launch run, and their counts alone mean something (``Run.scaled``); or,
+    without ``counts_only``, of each launch whose results no later one reads. ``backward`` may be left out.
     """
     from weft.programs.compiled import compiled
 
-    options: dict[str, Any] = {"checks": checks, "sample": sample, "counts_only": bool(sample)}
+    options: dict[str, Any] = {"checks": checks, "sample": sample, "counts_only": bool(sample) and counts_only}
     traced = program.trace(program.bind(arrays, static))
-    form = compiled(traced, target, True)
+    form = compiled(traced, target, backward)
     inputs = [_bits(array) for array in _tensors(arrays)]
-    forward = run_plan(form.ptx, form.info, f"{traced.name}.forward", inputs, **options)
+    name = f"{traced.name}.forward" if backward else traced.name
+    forward = run_plan(form.ptx, form.info, name, inputs, **options)
+    if not backward:
+        return {"forward": forward}
     given = [*inputs, *forward.outputs.values()]
     saved = given[: len(inputs)] + given[len(inputs) + len(traced.outputs) :]
     results = given[len(inputs) : len(inputs) + len(traced.outputs)]
@@ -36,8 +69,9 @@ def counted(
         (g.view(np.uint32) >> 16).astype(np.uint16) if x.dtype == np.uint16 else g.astype(x.dtype)
         for g, x in zip(gradients, results, strict=True)
     ]
-    backward = run_plan(form.ptx, form.info, f"{traced.name}.backward", [*saved, *rounded], **options)
-    return {"forward": forward, "backward": backward}
+    given = [*saved, *rounded]
+    gradients_run = run_plan(form.ptx, form.info, f"{traced.name}.backward", given, **options)
+    return {"forward": forward, "backward": gradients_run}
 
 
 def _tensors(values: Any) -> list[Any]:

@@ -89,3 +89,40 @@ func.func @counts(%q: !t, %k: !t, %v: !t, %c: !c) -> !t attributes {attn.program
   %o, %lse = attn.attend %q keys(%k : !t) values(%v : !t) counts(%c : !c) {patterns = [#attn.window<left = 0, right = 0>], scale = 0.125 : f32} : !t -> !t, !l
   return %o : !t
 }
+
+// -----
+
+// Where gradients of the diagonal's rows are terms of what waits for the units' anyway, the kernel of queries stores two numbers a row, and
+// the kernel of rows multiplies.
+
+!t = !attn.tensor<[B, H, N, 64], f16>
+!x = !attn.tensor<[B, H, N, 64], f32>
+!l = !attn.tensor<[B, H, N], f32>
+!i = !attn.tensor<[B, H, N], i32>
+// CHECK-LABEL: func.func @terms(
+// TILE: attn.launch @attend_backward_rows
+// TILE-NEXT: %[[Q:.*]]:3 = attn.launch @attend_backward_query
+// TILE-NEXT: %[[K:.*]]:2 = attn.launch @attend_backward_keys
+// TILE-DAG: attn.launch @rows{{[_0-9]*}}({{.*}}%[[Q]]#1
+// TILE-DAG: attn.launch @rows{{[_0-9]*}}({{.*}}%[[Q]]#0
+// TILE-NOT: attn.launch
+// TILE: return
+func.func @terms(%q: !t, %k: !t, %v: !t, %u: !t, %w: !t, %lse: !l, %delta: !l, %g: !t, %unit: !i, %lower: !i, %first: !i, %past: !i)
+    -> (!t, !t, !t) attributes {attn.program} {
+  %dq, %dk, %dv, %du, %dw = attn.attend_backward %q keys(%k, %u : !t, !t) values(%v, %w : !t, !t) lse(%lse : !l) delta(%delta : !l) gradient(%g : !t)
+    over(%lower, %unit, %first, %past : !i, !i, !i, !i)
+    {patterns = [#attn.window<left = 0, right = 0>, #attn.span<lower = 0, upper = 1, first = 2, past = 3>], scale = 0.125 : f32} : !t -> !t, !x, !x, !x, !x
+  %sk = attn.spread %du by %unit {mode = #attn<merge sum>, offset = 0 : i64} : !x, !i -> !x
+  %sv = attn.spread %dw by %unit {mode = #attn<merge sum>, offset = 0 : i64} : !x, !i -> !x
+  %ok = attn.map ins(%dk, %sk : !x, !x) -> !t {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    attn.yield %c : f32
+  }
+  %ov = attn.map ins(%dv, %sv : !x, !x) -> !t {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    attn.yield %c : f32
+  }
+  return %dq, %ok, %ov : !t, !t, !t
+}

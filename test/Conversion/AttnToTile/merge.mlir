@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // RUN: weft-opt %s --split-input-file --attn-to-tile --canonicalize --cse | FileCheck %s
 // Merging tokens is one kernel, in which what is merged is computed on the way; tables that nobody reads are not written. A unit's gradient is
-// gathered by each of its tokens in whatever kernel needs it. Rows that need the row before are walked, and each is computed once.
+// gathered by each of its tokens in whatever kernel needs it. Rows that need the row before are walked, two in a turn, and each is computed once.
 
 !j = !attn.tensor<[B, H, N], i1>
 !t = !attn.tensor<[B, H, N], i32>
@@ -64,6 +64,9 @@ func.func @spread(%d: !x, %e: !x, %u: !t) -> !x attributes {attn.program} {
 // CHECK-COUNT-2: tile.load {{.*}} : tensor<32x32x!tile.ptr<f16>>
 // CHECK-NOT: tile.load
 // CHECK: tile.reduce
+// CHECK-COUNT-2: tile.load {{.*}} : tensor<32x32x!tile.ptr<f16>>
+// CHECK-NOT: tile.load
+// CHECK: tile.reduce
 // CHECK: scf.yield
 func.func @neighbours(%k: !k) -> !r attributes {attn.program} {
   %w = attn.map ins(%k : !k) -> !x {
@@ -92,4 +95,51 @@ func.func @neighbours(%k: !k) -> !r attributes {attn.program} {
 func.func @later(%x: !x) -> !x attributes {attn.program} {
   %y = attn.shift %x {by = -1 : i64} : !x -> !x
   return %y : !x
+}
+
+// -----
+
+// What attention takes of the rows that are merged, the merge stores as it passes them; only queries are normalised again.
+
+!j = !attn.tensor<[B, H, N], i1>
+!t = !attn.tensor<[B, H, N], i32>
+!k = !attn.tensor<[B, H, N, 64], f16>
+!x = !attn.tensor<[B, H, N, 64], f32>
+!l = !attn.tensor<[B, H, N], f32>
+// CHECK-LABEL: func.func @along(
+// CHECK: %{{.*}}:6 = attn.launch @merge_units(
+// CHECK-NEXT: attn.launch @attend(
+// CHECK-NOT: attn.launch
+// CHECK-LABEL: func.func @attend(
+// CHECK-NOT: math.rsqrt
+func.func @along(%j: !j, %k: !k, %q: !k, %v: !k) -> !k attributes {attn.program} {
+  %n = attn.rms_norm %k : !k -> !x
+  %h = attn.map ins(%n : !x) -> !k {
+  ^bb0(%a: f32):
+    attn.yield %a : f32
+  }
+  %ku, %u, %l, %up, %e, %f, %p, %kept = attn.merge_units %j (%n) {maxJoins = 20 : i64, modes = [#attn<merge sum>], offsets = array<i64: 0>} : !j (!x) -> (!k), !t, !t, !t, !t, !t, !t, !j
+  %o, %lse = attn.attend %q keys(%h, %ku : !k, !k) values(%v, %v : !k, !k) over(%l, %u, %e, %p : !t, !t, !t, !t)
+    {patterns = [#attn.window<left = 0, right = 0>, #attn.span<lower = 0, upper = 1, first = 2, past = 3>], scale = 0.125 : f32} : !k -> !k, !l
+  return %o : !k
+}
+
+// -----
+
+// Sums over batches and tokens add up parts of each batch first, of rows that are computed on the way.
+
+!x = !attn.tensor<[B, H, N, 64], f32>
+!g = !attn.tensor<[H, 64], f32>
+// CHECK-LABEL: func.func @gain(
+// CHECK: %[[PARTS:.*]] = attn.launch @sum_tokens(%{{.*}}) grid ["8", "H", "B"] {{.*}} -> !attn.tensor<[B, H, 8, 64], f32>
+// CHECK-NEXT: attn.launch @sum(%[[PARTS]])
+// CHECK-NOT: attn.launch
+func.func @gain(%x: !x) -> !g attributes {attn.program} {
+  %y = attn.map ins(%x : !x) -> !x {
+  ^bb0(%a: f32):
+    %b = arith.mulf %a, %a : f32
+    attn.yield %b : f32
+  }
+  %s = attn.sum %y away [0, 2] : !x -> !g
+  return %s : !g
 }

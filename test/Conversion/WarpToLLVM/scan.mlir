@@ -82,3 +82,25 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+#neighbours = #warp.layout<[128], register = [[1], [2]], lane = [[4], [8], [16], [32], [64]]>
+
+// A lane's neighbours are one block once they are joined: lanes exchange its total, five times, and join what comes before it at the end.
+// CHECK-LABEL: llvm.func @carried
+// CHECK-COUNT-5: nvvm.shfl.sync bfly
+// CHECK-NOT: nvvm.shfl
+// CHECK-COUNT-4: llvm.select
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @carried(%p: !tile.ptr<i32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %x = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #neighbours>
+    %m = tile.scan %x {axis = 0 : i32} : (tensor<128xi32, #neighbours>) -> tensor<128xi32, #neighbours> {
+    ^bb0(%s: i32, %t: i32):
+      %u = arith.addi %s, %t : i32
+      tile.yield %u : i32
+    }
+    return
+  }
+}
