@@ -144,7 +144,9 @@ LAUNCHED = {
 }
 
 
-@pytest.mark.parametrize("name", LAUNCHED)
+@pytest.mark.parametrize(
+    "name", [n if n in ("gains", "packed") else pytest.param(n, marks=pytest.mark.slow) for n in LAUNCHED]
+)
 def test_launches(name):
     """Decide; units and merge; attend. Queries and numbers of rows; attention; rows; the last sums."""
     tensors, options = LAUNCHED[name]
@@ -154,8 +156,10 @@ def test_launches(name):
 
 
 def test_instructions_beside_causal_attention(seed):
-    """With nothing merged beside the attention that it equals, with half the tokens beside causal attention of rows as
-    they are, at 8,192 tokens; of attention 20 of 64 blocks run."""
+    """At 8,192 tokens: with nothing merged beside the attention that SFA then equals, of normalised rows, and with half
+    the tokens merged beside causal attention of rows as they are. Of attention 42 of 64 blocks run, whose mean tile is
+    the middle one.
+    """
     generator = torch.Generator().manual_seed(seed)
 
     @weft.program
@@ -167,7 +171,7 @@ def test_instructions_beside_causal_attention(seed):
         return weft.softmax(weft.rms_norm(q), weft.rms_norm(k), weft.causal()) @ v
 
     q, k, v = (torch.randn(1, 1, 8192, 128, generator=generator).half() for _ in range(3))
-    cost = functools.partial(counted, sample=20, backward=False)
+    cost = functools.partial(counted, sample=42, counts_only=False, backward=False)
     dense, equal = (sum(instructions(cost(f, q, k, v)["forward"]).values()) for f in (causal, normalised))
     for merged, most in ((0.0, 1.05 * equal), (0.5, 0.62 * dense)):
         joins = torch.rand(8192, generator=generator) < merged

@@ -62,6 +62,7 @@ private:
   Value joinsAt(Value tokens, Value inside) { return b.load(b.addPtr(joinRow, tokens), inside); }
   Value firstOf(const TensorParameter &tensor);
   Value phaseOf(Value tokens, Value alone);
+  Value beginsUnit(Value distance);
   Value scan(Value tile, bool maximum);
   /// Carries of a stretch's start: the last token without a join, units begun, units begun before the sequence.
   std::array<Value, 3> lookBefore();
@@ -117,6 +118,22 @@ Value MergeKernel::phaseOf(Value tokens, Value alone) {
   return arith::RemUIOp::create(b, distance, b.broadcastLike(b.i32(op.getMaxJoins() + 1), distance));
 }
 
+/// Whether the phase of tokens so far from the last one without a join is 0: whether max_joins + 1 divides the
+/// distance. (A multiple times the divisor's inverse modulo 2^32 is the quotient, and nothing else gives a number as
+/// small.)
+Value MergeKernel::beginsUnit(Value distance) {
+  uint32_t divisor = op.getMaxJoins() + 1, odd = divisor >> llvm::countr_zero(divisor), inverse = odd;
+  for (int step = 0; step < 4; ++step) // (Each doubles the bits that are right, three at first.)
+    inverse *= 2 - odd * inverse;
+  Value quotient = b.mul(distance, b.i32(static_cast<int32_t>(inverse)));
+  if (unsigned twos = llvm::countr_zero(divisor)) {
+    auto by = [&](unsigned bits) { return b.broadcastLike(b.i32(bits), quotient); };
+    Value low = arith::ShRUIOp::create(b, quotient, by(twos)), high = arith::ShLIOp::create(b, quotient, by(32 - twos));
+    quotient = arith::OrIOp::create(b, low, high);
+  }
+  return b.compareInt(arith::CmpIPredicate::ule, quotient, b.i32(static_cast<int32_t>(UINT32_MAX / divisor)));
+}
+
 Value MergeKernel::scan(Value tile, bool maximum) {
   auto scanned =
       tile::ScanOp::create(b, TypeRange(tile.getType()), ValueRange(tile), b.getI32IntegerAttr(0), UnitAttr());
@@ -142,8 +159,7 @@ std::array<Value, 3> MergeKernel::lookBefore() {
     Value tokens = b.add(b.mul(loop.getInductionVar(), b.i32(stretch)), b.range(stretch));
     Value alone = b.select(joinsAt(tokens, Value()), b.i32(0), tokens);
     Value last = scan(alone, /*maximum=*/true);
-    Value phase = phaseOf(tokens, b.max(last, loop.getRegionIterArg(0)));
-    Value begins = equals(b, phase, b.i32(0));
+    Value begins = beginsUnit(b.sub(tokens, b.max(last, loop.getRegionIterArg(0))));
     SmallVector<Value> next{b.max(loop.getRegionIterArg(0), b.reduceMax(last, 0)),
                             b.add(loop.getRegionIterArg(1), b.cast(begins, b.getI32Type()))};
     if (cu)
