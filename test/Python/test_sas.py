@@ -11,6 +11,7 @@ import weft
 from weft.attention.sas import _sas
 from weft.programs.compiled import compiled
 from weft.testing import drawn, judge, sas
+from weft.testing.plans import counted
 from weft.testing.sas import drawn_weights, expansion_shapes, with_dicts
 
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
@@ -221,6 +222,23 @@ def test_head_conv(x, weight, seed, held):
 def test_linear(x, weight, seed, held):
     draw = functools.partial(layer, x=x, weight=weight)
     check_op(seed, held, mapped, sas.linear, torch.float16, draw)
+
+
+def sectors(launches):
+    """What launches read and write of memory, over what their accesses need."""
+    totals = [launched.report.profile.total() for launched in launches]
+    return sum(each.global_sectors_read + each.global_sectors_written for each in totals) / sum(
+        each.global_sectors_ideal for each in totals
+    )
+
+
+def test_gradients_read_neighbours():
+    """Parts of a weight's gradient are added up, and a weight is read the other way round, by whole sectors."""
+    x, weight, bias = (torch.randn(shape).half() for shape in ((1, 36, 16, 64), (36, 36, 3), (36,)))
+    launches = counted(convolved, x, weight, bias)["backward"].launches
+    assert sectors([each for each in launches if each.kernel.startswith("sum")]) <= 1.25
+    turned = [each for each in launches if each.kernel.startswith("head_conv") and "weight" not in each.kernel]
+    assert sectors(turned) <= 2
 
 
 # ---- The reference

@@ -80,8 +80,8 @@ static std::string tilesOf(attn::WholeTensorType type, const ColumnTile &tile) {
   return tile.groups == 1 ? tiles : std::to_string(tile.groups) + " * " + tiles;
 }
 
-/// The tile of weight [Ho, H, K] at tap `tap`: a chunk of result heads by one of source heads, whichever axis is which.
-static Place placeOfWeight(TileBuilder &b, bool transposed, const Chunk &to, const Chunk &from, Value tap) {
+/// The tile of weight [Ho, H, K] at tap `tap`: a chunk of Ho by one of H.
+static Place placeOfWeight(TileBuilder &b, const Chunk &to, const Chunk &from, Value tap) {
   auto index = [&](const Chunk &chunk, int64_t axis) {
     return AxisIndex{chunk.first ? b.i32(chunk.first) : Value(), axisRange(b, chunk.width, axis, 2)};
   };
@@ -89,8 +89,6 @@ static Place placeOfWeight(TileBuilder &b, bool transposed, const Chunk &to, con
     return chunk.valid == chunk.width ? Value() : b.less(axisRange(b, chunk.width, axis, 2), b.i32(chunk.valid));
   };
   Place place{{index(to, 0), index(from, 1), {tap, {}}}, {to.width, from.width}, {}};
-  if (transposed)
-    std::swap(place.axes[0], place.axes[1]);
   place.exists = andAlso(b, exists(to, 0), exists(from, 1));
   return place;
 }
@@ -117,8 +115,12 @@ LogicalResult lowerHeadConv(attn::HeadConvOp op, ArrayRef<Value> roots, StoredVa
     Sums next(carried);
     for (const Chunk &heads : sources) {
       SmallVector<Value> weights;
-      for (const Chunk &chunk : results)
-        weights.push_back(b.cast(puller.pull(op.getWeight(), placeOfWeight(b, transposed, chunk, heads, tap)), factor));
+      for (const Chunk &chunk : results) {
+        // (Read as it is stored, whichever way round it multiplies.)
+        Place at = transposed ? placeOfWeight(b, heads, chunk, tap) : placeOfWeight(b, chunk, heads, tap);
+        Value weight = b.cast(puller.pull(op.getWeight(), at), factor);
+        weights.push_back(transposed ? b.transpose(weight) : weight);
+      }
       next = addProducts(b, next, weights, columns.pull(b, puller, op.getSource(), heads, offset, factor));
     }
     return next;
@@ -195,12 +197,12 @@ LogicalResult lowerHeadConvWeightGrad(attn::HeadConvWeightGradOp op, StoredValue
   auto sum = loop.getResults().begin();
   for (const Chunk &out : outs) {
     for (const Chunk &in : ins) {
-      Place at = placeOfWeight(b, /*transposed=*/false, out, in, tap);
+      Place at = placeOfWeight(b, out, in, tap);
       at.axes.insert(at.axes.begin(), part);
       puller.store(output, at, *sum++);
     }
     if (op.getBias()) {
-      Place at = placeOfWeight(b, /*transposed=*/false, out, onesChunk, tap);
+      Place at = placeOfWeight(b, out, onesChunk, tap);
       at.axes = {part, at.axes[0]};
       if (tap) // (Every tap's programs have it.)
         at.exists = b.both(at.exists, b.compareInt(arith::CmpIPredicate::eq, b.broadcast(tap, {1, 1}), b.i32(0)));

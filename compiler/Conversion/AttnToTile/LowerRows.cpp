@@ -121,7 +121,8 @@ static Value tokenSums(attn::SumOp op, StoredValues &stored) {
 }
 
 /// Any sum: a program adds up 16 elements of the result, over the summed axes in steps of 64 positions. A single number
-/// is one program's.
+/// is one program's. Neighbours in memory are neighbours in a tile: elements of the result where they have the last
+/// axis (of parts, and of gradients repeated over a batch), else what is summed.
 static void lowerAnySum(attn::SumOp op, StoredValues &stored) {
   attn::WholeTensorType from = wholeType(op.getSource()), to = wholeType(op.getResult());
   KernelFrame frame(op, "sum");
@@ -130,6 +131,11 @@ static void lowerAnySum(attn::SumOp op, StoredValues &stored) {
   bool single = llvm::all_of(to.getDims(), [](StringAttr dim) { return dim.getValue() == "1"; });
   const int64_t kept = single ? 1 : 16, added = single ? 1024 : 64;
   attn::WholeTensorType aligned = op.resultAtSourceRank();
+  int64_t last = from.getRank() - 1;
+  const bool keptLast = from.dim(last) == aligned.dim(last) && from.dim(last) != "1";
+  auto alongKept = [&](Value vector) { return keptLast ? b.row(vector) : b.column(vector); };
+  auto alongAdded = [&](Value vector) { return keptLast ? b.column(vector) : b.row(vector); };
+  const int64_t keptAxis = keptLast ? 1 : 0, shape[] = {keptLast ? added : kept, keptLast ? kept : added};
   // Each axis of the source is one of the result times one that is summed away; either may be 1.
   SmallVector<Value> keptSizes, addedSizes;
   Value keptCount = b.i32(1), addedCount = b.i32(1);
@@ -167,17 +173,17 @@ static void lowerAnySum(attn::SumOp op, StoredValues &stored) {
     return offset ? offset : b.i64(0);
   };
   Value keptOffset = b.broadcast(offsets(keptIndex, keptSizes, true), {kept});
-  auto loop = scf::ForOp::create(b, b.i32(0), b.ceilDiv(addedCount, added), b.i32(1), b.zeros({kept, added}));
+  auto loop = scf::ForOp::create(b, b.i32(0), b.ceilDiv(addedCount, added), b.i32(1), b.zeros(shape));
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value index = b.add(b.mul(loop.getInductionVar(), b.i32(added)), b.range(added));
-    Value inside = b.both(b.column(keptInside), b.row(b.less(index, addedCount)));
-    Value offset = b.add(b.column(keptOffset), b.row(b.broadcast(offsets(index, addedSizes, false), {added})));
+    Value inside = b.both(alongKept(keptInside), alongAdded(b.less(index, addedCount)));
+    Value offset = b.add(alongKept(keptOffset), alongAdded(b.broadcast(offsets(index, addedSizes, false), {added})));
     Value terms = b.load(b.addPtr(source.pointer, offset), inside);
     scf::YieldOp::create(b, b.add(loop.getRegionIterArg(0), b.cast(terms, b.getF32Type())));
   }
-  Value sum = b.cast(b.reduceSum(loop.getResult(0), 1), to.getElementType());
+  Value sum = b.cast(b.reduceSum(loop.getResult(0), 1 - keptAxis), to.getElementType());
   TensorParameter output = frame.output(to);
   b.store(b.addPtr(output.pointer, keptIndex), sum, keptInside);
   stored[op.getResult()] = frame.finish({{blocksOf(to, kept), "1", "1"}, 4, 2})[0];
