@@ -190,30 +190,16 @@ LogicalResult lowerHeadConvWeightGrad(attn::HeadConvWeightGradOp op, StoredValue
       rights.push_back(ones(b, 128, factor));
     scf::YieldOp::create(b, addProducts(b, loop.getRegionIterArgs(), lefts, rights));
   }
-  TensorParameter output = frame.output(partsType(op.getResult(), parts)), bias;
-  if (op.getBias())
-    bias = frame.output(partsType(op.getBias(), parts));
-  AxisIndex part{b.programId(tile::Axis::X), {}};
-  auto sum = loop.getResults().begin();
-  for (const Chunk &out : outs) {
-    for (const Chunk &in : ins) {
-      Place at = placeOfWeight(b, out, in, tap);
-      at.axes.insert(at.axes.begin(), part);
-      puller.store(output, at, *sum++);
-    }
-    if (op.getBias()) {
-      Place at = placeOfWeight(b, out, onesChunk, tap);
-      at.axes = {part, at.axes[0]};
-      if (tap) // (Every tap's programs have it.)
-        at.exists = b.both(at.exists, b.compareInt(arith::CmpIPredicate::eq, b.broadcast(tap, {1, 1}), b.i32(0)));
-      puller.store(bias, at, *sum++);
-    }
-  }
-  auto launched = frame.finish({{parts, std::to_string(taps), "1"}, 4, 1});
-  for (auto [result, partial] : llvm::zip(op->getResults(), launched))
-    if (failed(addParts(op, result, partial, stored)))
-      return failure();
-  return success();
+  auto placeOfSums = [&](int64_t row, int64_t column) { return placeOfWeight(b, outs[row], ins[column], tap); };
+  auto placeOfBias = [&](int64_t row) {
+    Place at = placeOfWeight(b, outs[row], onesChunk, tap);
+    at.axes = {at.axes[0]};
+    if (tap) // (Every tap's programs have it.)
+      at.exists = b.both(at.exists, b.compareInt(arith::CmpIPredicate::eq, b.broadcast(tap, {1, 1}), b.i32(0)));
+    return at;
+  };
+  return finishParts(frame, puller, op, loop.getResults(), {outs.size(), ins.size()}, placeOfSums, placeOfBias,
+                     {{parts, std::to_string(taps), "1"}, 4, 1}, stored);
 }
 
 } // namespace weft

@@ -240,33 +240,18 @@ LogicalResult lowerLinearWeightGrad(attn::LinearWeightGradOp op, StoredValues &s
       rights.push_back(ones(b, count, factor));
     scf::YieldOp::create(b, addProducts(b, loop.getRegionIterArgs(), lefts, rights));
   }
-  TensorParameter output = frame.output(partsType(op.getResult(), parts)), bias;
-  if (op.getBias())
-    bias = frame.output(partsType(op.getBias(), parts));
-  AxisIndex part{b.programId(tile::Axis::X), {}};
-  auto sum = loop.getResults().begin();
-  for (const LinearColumns &rowsOfWeight : outer) {
-    for (const LinearColumns &columns : inner) {
-      Place at = placeOfWeight(b, shape, rowsOfWeight, columns);
-      at.axes.insert(at.axes.begin(), part);
-      puller.store(output, at, *sum++);
-    }
-    if (op.getBias()) {
-      // (All programs of these rows have it; those of the first columns store it.)
-      Place at = placeOfWeight(b, shape, rowsOfWeight, columnsFrom(b, {}, {}, onesChunk, 1));
-      at.axes = {part, at.axes[0]};
-      Value first = b.compareInt(arith::CmpIPredicate::eq, b.broadcast(z, {1, 1}), b.i32(0));
-      at.exists = b.both(at.exists, first);
-      puller.store(bias, at, *sum++);
-    }
-  }
+  auto placeOfSums = [&](int64_t row, int64_t column) { return placeOfWeight(b, shape, outer[row], inner[column]); };
+  auto placeOfBias = [&](int64_t row) {
+    Place at = placeOfWeight(b, shape, outer[row], columnsFrom(b, {}, {}, onesChunk, 1));
+    at.axes = {at.axes[0]};
+    // (All programs of these rows have it; those of the first columns store it.)
+    at.exists = b.both(at.exists, b.compareInt(arith::CmpIPredicate::eq, b.broadcast(z, {1, 1}), b.i32(0)));
+    return at;
+  };
   std::string rows = std::to_string(groupsOfE), columns = std::to_string(shape.heads * groupsOfD);
   int64_t accumulators = std::min(shape.outer, most) * std::min(shape.channels, most);
-  auto launched = frame.finish({{parts, rows, columns}, accumulators > 8192 ? 8 : 4, 2});
-  for (auto [result, partial] : llvm::zip(op->getResults(), launched))
-    if (failed(addParts(op, result, partial, stored)))
-      return failure();
-  return success();
+  return finishParts(frame, puller, op, loop.getResults(), {outer.size(), inner.size()}, placeOfSums, placeOfBias,
+                     {{parts, rows, columns}, accumulators > 8192 ? 8 : 4, 2}, stored);
 }
 
 } // namespace weft

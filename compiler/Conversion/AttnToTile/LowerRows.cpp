@@ -63,11 +63,12 @@ void lowerRows(Operation *anchor, ArrayRef<Value> roots, StoredValues &stored) {
     stored[root] = result;
 }
 
-/// Whether a sum leaves heads and channels: of all tokens, and of all batches or of each.
+/// Whether a sum leaves heads and channels: of all tokens, and of all batches or of each. (What has one token by its
+/// type, as parts of a weight's gradient may, has none to add.)
 static bool leavesHeadsAndChannels(attn::SumOp op) {
   attn::WholeTensorType from = wholeType(op.getSource()), to = op.resultAtSourceRank();
-  return from.getRank() == 4 && from.staticDim(3) && to.dim(2) == "1" && to.dim(3) == from.dim(3) &&
-         attn::headGroup(from.dim(1), to.dim(1));
+  return from.getRank() == 4 && from.staticDim(3) && from.dim(2) != "1" && to.dim(2) == "1" &&
+         to.dim(3) == from.dim(3) && attn::headGroup(from.dim(1), to.dim(1));
 }
 
 bool sumsTokens(attn::SumOp op) {

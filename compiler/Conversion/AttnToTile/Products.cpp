@@ -36,7 +36,8 @@ std::string partsOf(StringRef tiles, int64_t elements) {
   return "max(1, min(" + std::to_string(most) + ", " + tiles.str() + "))";
 }
 
-attn::WholeTensorType partsType(Value result, StringRef parts) {
+/// The type of a gradient's partial sums.
+static attn::WholeTensorType partsType(Value result, StringRef parts) {
   attn::WholeTensorType type = wholeType(result);
   SmallVector<StringAttr> dims{StringAttr::get(type.getContext(), parts)};
   dims.append(type.getDims().begin(), type.getDims().end());
@@ -45,7 +46,8 @@ attn::WholeTensorType partsType(Value result, StringRef parts) {
 
 Value ones(TileBuilder &b, int64_t rows, Type factor) { return b.full({rows, 16}, 1, factor); }
 
-LogicalResult addParts(Operation *op, Value result, Value parts, StoredValues &stored) {
+/// Stores a gradient, a result of `op`: partial sums [parts, ...] added as any sum is, in the order of the parts.
+static LogicalResult addParts(Operation *op, Value result, Value parts, StoredValues &stored) {
   OpBuilder builder(op);
   auto sum = attn::SumOp::create(builder, op->getLoc(), result.getType(), parts);
   stored[parts] = parts;
@@ -54,6 +56,31 @@ LogicalResult addParts(Operation *op, Value result, Value parts, StoredValues &s
   stored.erase(sum.getResult());
   sum.erase();
   return lowered;
+}
+
+LogicalResult finishParts(KernelFrame &frame, ElementPuller &puller, Operation *op, ValueRange sums,
+                          std::pair<int64_t, int64_t> chunks, PlaceOfSums placeOfSums, PlaceOfBias placeOfBias,
+                          const KernelShape &shape, StoredValues &stored) {
+  SmallVector<TensorParameter> outputs;
+  for (Value result : op->getResults())
+    outputs.push_back(frame.output(partsType(result, shape.grid[0])));
+  AxisIndex part{frame.b.programId(tile::Axis::X), {}};
+  auto sum = sums.begin();
+  auto store = [&](const TensorParameter &output, Place at) {
+    at.axes.insert(at.axes.begin(), part);
+    puller.store(output, at, *sum++);
+  };
+  for (int64_t row = 0; row < chunks.first; ++row) {
+    for (int64_t column = 0; column < chunks.second; ++column)
+      store(outputs[0], placeOfSums(row, column));
+    if (outputs.size() > 1)
+      store(outputs[1], placeOfBias(row));
+  }
+  auto launched = frame.finish(shape);
+  for (auto [result, partial] : llvm::zip(op->getResults(), launched))
+    if (failed(addParts(op, result, partial, stored)))
+      return failure();
+  return success();
 }
 
 } // namespace weft
