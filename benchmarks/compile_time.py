@@ -1,14 +1,11 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""How long the compiler takes on the flash-attention kernel of examples/04, and on the mechanisms.
+"""How long the compiler takes on the flash-attention kernel of examples/04; compile_mechanisms.py is of programs.
 
-    python benchmarks/compile_time.py [--runs N] [--json] [--mechanisms]
+    python benchmarks/compile_time.py [--runs N] [--json]
 
 Each figure is the median over fresh processes with empty caches. "call to PTX" begins when an interpreter whose imports
 are done first asks for the kernel, and ends with its PTX; Triton's, where it is installed, is the same for the same
 source. Limits: 400 ms to PTX, 150 ms for `import weft`, 1 ms for a call of a kernel that is compiled.
-
-With --mechanisms the figures are of the programs of examples/mechanisms instead: from the annotated function to the PTX
-of its forward and its backward, for sm_80; the limit is 4 s.
 """
 
 from __future__ import annotations
@@ -24,10 +21,8 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MECHANISMS = ROOT / "examples" / "mechanisms"
 EXAMPLE = ROOT / "examples" / "04_flash_attention.py"
 LIMITS_MS = {"import weft": 150.0, "call to PTX": 400.0, "compiled call": 1.0}
-MECHANISM_LIMIT_MS = 4000.0
 
 STRIDES = [f"stride_{t}{axis}" for t, axes in (("q", "bhn"), ("k", "bhm"), ("v", "bhm"), ("o", "bhn")) for axis in axes]
 POINTERS = {"q": "fp16", "k": "fp16", "v": "fp16", "out": "fp16", "lse": "fp32"}
@@ -116,33 +111,6 @@ def child_triton() -> dict[str, float]:
     return figures
 
 
-def child_mechanism(name: str) -> dict[str, float]:
-    """A program's forward and backward, the first compilation in a process."""
-    import time
-
-    from weft import native
-    from weft.cli.files import programs_of
-    from weft.programs.compiled import compiled
-
-    (program,) = (each for each in programs_of(MECHANISMS) if each.__name__ == name)
-    native.load("_compiler")
-    start = time.perf_counter()
-    form = compiled(program.declare(), "sm_80", True)
-    total = 1e3 * (time.perf_counter() - start)
-    assert not form.cached, "expected an empty cache"
-    return {name: total}
-
-
-def measure_mechanisms(runs: int) -> dict[str, float]:
-    """Medians by program."""
-    from weft.cli.files import programs_of
-
-    figures: dict[str, float] = {}
-    for program in programs_of(MECHANISMS):
-        figures |= measure(f"mechanism:{program.__name__}", runs)
-    return figures
-
-
 CHILDREN = {"import": child_import, "weft": child_weft, "triton": child_triton}
 
 
@@ -164,24 +132,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measure the compiler on the flash-attention kernel.")
     parser.add_argument("--runs", type=int, default=5, help="fresh processes for each figure")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
-    parser.add_argument("--mechanisms", action="store_true", help="the mechanisms, forward and backward, instead")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        kind, _, name = options.child.partition(":")
-        print(json.dumps(child_mechanism(name) if name else CHILDREN[kind]()))
+        print(json.dumps(CHILDREN[options.child]()))
         return 0
-    if options.mechanisms:
-        figures = measure_mechanisms(options.runs)
-    else:
-        figures = measure("import", options.runs) | measure("weft", options.runs)
-    if not options.mechanisms and importlib.util.find_spec("triton"):
+    figures = measure("import", options.runs) | measure("weft", options.runs)
+    if importlib.util.find_spec("triton"):
         figures |= measure("triton", options.runs)
     if options.json:
         print(json.dumps(figures))
         return 0
     for name, ms in figures.items():
-        limit = MECHANISM_LIMIT_MS if options.mechanisms else LIMITS_MS.get(name)
+        limit = LIMITS_MS.get(name)
         verdict = "" if limit is None else f"   limit {limit:g} ms: {'met' if ms <= limit else 'MISSED'}"
         print(f"{name:30}{ms:10.2f} ms{verdict}")
     return 0

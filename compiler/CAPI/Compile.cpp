@@ -5,6 +5,7 @@
 #include "compiler/CAPI/Programs.h"
 #include "compiler/CAPI/Schedules.h"
 #include "compiler/Pipelines/Pipelines.h"
+#include "compiler/Support/ProcessorTime.h"
 #include "compiler/Target/NVPTX/EmitPTX.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileDialect.h"
@@ -15,7 +16,6 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
-#include <chrono>
 #include <variant>
 
 using namespace mlir;
@@ -47,10 +47,6 @@ struct Record {
   llvm::json::Object timesMs, ir;
   llvm::json::Array kernels, programs, schedules;
 };
-
-double nowMs() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 Outcome<Options> parseOptions(StringRef text) {
   Options options;
@@ -136,13 +132,13 @@ void addLoweredFacts(ModuleOp module, llvm::json::Array &kernels) {
 /// Runs stages on the module; false after reported diagnostics.
 bool run(const std::vector<Stage> &stages, ModuleOp module, const Options &options, Record &record) {
   for (const Stage &stage : stages) {
-    double start = nowMs();
+    double start = processorMs();
     PassManager passes(module.getContext());
     passes.enableVerifier(false);
     stage.addPasses(passes);
     if (failed(passes.run(module)))
       return false;
-    record.timesMs[stage.name] = nowMs() - start;
+    record.timesMs[stage.name] = processorMs() - start;
     if (options.wants(stage.name))
       record.ir[stage.name] = printed(module);
   }
@@ -164,12 +160,12 @@ std::optional<Failure> takePrograms(ModuleOp module, const Options &options, Rec
     if (!run({stages.begin() + 1, stages.end()}, module, options, record))
       return failed;
   }
-  double start = nowMs();
+  double start = processorMs();
   FailureOr<llvm::json::Array> programs = capi::takePrograms(module, options.target);
   if (mlir::failed(programs))
     return failed;
   record.programs = std::move(*programs);
-  record.timesMs["programs"] = nowMs() - start;
+  record.timesMs["programs"] = processorMs() - start;
   return std::nullopt;
 }
 
@@ -228,7 +224,7 @@ weftc_status weftc_compile(weftc_module *module, const char *options_json, char 
     *error = capi::copyText(failure.message);
     return failure.status;
   };
-  double start = nowMs();
+  double start = processorMs();
   auto options = parseOptions(options_json ? options_json : "");
   if (auto *failure = std::get_if<Failure>(&options))
     return fail(*failure);
@@ -238,6 +234,6 @@ weftc_status weftc_compile(weftc_module *module, const char *options_json, char 
     return fail(*failure);
   *ptx = capi::copyText(std::get<EmittedPTX>(emitted).text);
   *info_json = capi::copyText(
-      infoText(*TargetInfo::find(std::get<Options>(options).target), std::move(record), nowMs() - start));
+      infoText(*TargetInfo::find(std::get<Options>(options).target), std::move(record), processorMs() - start));
   return WEFTC_OK;
 }

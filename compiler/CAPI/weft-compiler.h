@@ -209,9 +209,9 @@ WEFTC_API weftc_status weftc_pattern_summary(weftc_context *context, const weftc
  * "dump" names the stages whose IR is wanted ("all" stands for every stage); with "differentiate" each program @f also
  * gives @f.forward and @f.backward. On success `*ptx` is the PTX text and `*info_json` an object: "target",
  * "ptx_version", "kernels": [{"entry", "num_warps", "num_stages", "shared_bytes", "arguments": [{"type",
- * "divisibility"}]}], "programs": plans as a library has them (docs/LibraryFormat.md), "times_ms": {stage: ms}, "ir":
- * {stage: text} for the stages asked for. On failure both are NULL, `*error` says what failed in one line, and the
- * context's diagnostics say where. */
+ * "divisibility"}]}], "programs": plans as a library has them (docs/LibraryFormat.md), "times_ms": {stage: processor
+ * time}, "ir": {stage: text} for the stages asked for. On failure both are NULL, `*error` says what failed in one
+ * line, and the context's diagnostics say where. */
 WEFTC_API weftc_status weftc_compile(weftc_module *module, const char *options_json, char **ptx, char **info_json,
                                      char **error);
 

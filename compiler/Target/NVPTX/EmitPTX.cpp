@@ -2,6 +2,8 @@
 // See EmitPTX.h. The order: debug scopes in MLIR, translation, the optimiser (Optimise.cpp), instruction selection.
 
 #include "compiler/Target/NVPTX/EmitPTX.h"
+#include "compiler/Support/ProcessorTime.h"
+#include "compiler/Target/NVPTX/BackEnd.h"
 #include "compiler/Target/NVPTX/Optimise.h"
 #include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
 #include "mlir/IR/DialectRegistry.h"
@@ -20,7 +22,6 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
-#include <chrono>
 
 using namespace mlir;
 
@@ -29,18 +30,17 @@ namespace {
 
 constexpr llvm::StringLiteral tripleText = "nvptx64-nvidia-cuda";
 
-/// Milliseconds since it was made, or last asked.
+/// Processor milliseconds of this thread since it was made, or last asked.
 class Stopwatch {
 public:
   double lap() {
-    auto now = std::chrono::steady_clock::now();
-    double ms = std::chrono::duration<double, std::milli>(now - last).count();
-    last = now;
-    return ms;
+    double start = last;
+    last = processorMs();
+    return last - start;
   }
 
 private:
-  std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
+  double last = processorMs();
 };
 
 /// Turns what LLVM reports into MLIR diagnostics instead of an exit.
@@ -67,6 +67,13 @@ private:
   bool *failed;
 };
 
+/// Sets an option of LLVM's command line, where this LLVM has it.
+void setOption(StringRef name, StringRef value) {
+  auto &options = llvm::cl::getRegisteredOptions();
+  if (auto found = options.find(name); found != options.end())
+    found->second->addOccurrence(0, found->second->ArgStr, value);
+}
+
 const llvm::Target *findBackEnd(std::string &error) {
   static const bool initialised = [] {
     LLVMInitializeNVPTXTargetInfo();
@@ -75,10 +82,11 @@ const llvm::Target *findBackEnd(std::string &error) {
     LLVMInitializeNVPTXAsmPrinter();
     // Shared memory is addressed by 32 bits, as the hardware does; a row's offset and its addition to an address are
     // one instruction. (LLVM has only options of its command line for them.)
-    auto &options = llvm::cl::getRegisteredOptions();
-    for (llvm::StringRef name : {"nvptx-short-ptr", "nvptx-mad-wide-opt"})
-      if (auto found = options.find(name); found != options.end())
-        found->second->addOccurrence(0, found->second->ArgStr, "true");
+    setOption("nvptx-short-ptr", "true");
+    setOption("nvptx-mad-wide-opt", "true");
+    // Sums of sums stay nested: of counts over a loop, hundreds of terms in one sum took the reduction of its strength
+    // seconds.
+    setOption("scev-addops-inline-threshold", "4");
     return true;
   }();
   (void)initialised;
@@ -144,7 +152,8 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream stream(text);
   llvm::legacy::PassManager passes;
-  if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile,
+  ChosenPasses chosen(passes);
+  if (machine->addPassesToEmitFile(chosen, stream, nullptr, llvm::CodeGenFileType::AssemblyFile,
                                    /*DisableVerify=*/true))
     return module.emitError("LLVM's back end for '") << target.name << "' cannot emit PTX", failure();
   passes.run(*llvmModule);

@@ -17,7 +17,7 @@ namespace weft {
 struct EmittedPTX {
   std::string text;
   std::string llvmIR;                                              // after optimisation, when asked for
-  double translateMs = 0, optimiseMs = 0, instructionSelectMs = 0; // wall time of the three steps
+  double translateMs = 0, optimiseMs = 0, instructionSelectMs = 0; // processor time of the three steps
 };
 
 /// What to emit besides the code.
