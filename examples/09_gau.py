@@ -11,7 +11,6 @@ from mechanisms.gau import convolution_equipped, gau
 from weft.testing import convolved_gau, demonstrate, masks
 from weft.testing import gau as formula
 
-
 PARAMETERS = ("kappa_q", "mu_q", "kappa_k", "mu_k", "taps_0", "taps_1")  # few numbers, each the sum of many
 
 
