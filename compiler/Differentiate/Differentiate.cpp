@@ -35,6 +35,7 @@ private:
   void writeForward(ArrayRef<SavedValue> saved);
   /// A name given to an argument or a result of the program, or one made of its number.
   std::string nameOf(bool result, unsigned index);
+  std::optional<unsigned> resultThatIs(const SavedValue &saved);
 
   func::FuncOp program;
   bool fast;
@@ -58,6 +59,19 @@ std::string ProgramDifferentiation::nameOf(bool result, unsigned index) {
     if (auto name = attributes.getAs<StringAttr>(attn::nameAttrName))
       return name.str();
   return (result ? "result" : "argument") + std::to_string(index);
+}
+
+/// The result of the program that a saved value is: given once, and taken by the backward under the result's name.
+std::optional<unsigned> ProgramDifferentiation::resultThatIs(const SavedValue &saved) {
+  Operation *end = program.front().getTerminator();
+  auto arguments = llvm::seq(program.getNumArguments());
+  for (auto [i, value] : llvm::enumerate(end->getOperands())) {
+    std::string name = nameOf(true, i);
+    bool taken = llvm::any_of(arguments, [&](unsigned argument) { return nameOf(false, argument) == name; });
+    if (value == saved.value && value.getType() == saved.type && !taken)
+      return i;
+  }
+  return std::nullopt;
 }
 
 func::FuncOp ProgramDifferentiation::makeFunction(StringRef suffix) {
@@ -153,8 +167,10 @@ LogicalResult ProgramDifferentiation::writeBackward() {
       attributes.set(attn::alignedAttrName, builder.getUnitAttr());
     return attributes.getDictionary(builder.getContext());
   };
-  for (const SavedValue &saved : gradients.saved())
-    argumentAttributes.push_back(taken(saved.name, saved.type));
+  for (const SavedValue &saved : gradients.saved()) {
+    std::optional<unsigned> result = resultThatIs(saved);
+    argumentAttributes.push_back(taken(result ? nameOf(true, *result) : saved.name, saved.type));
+  }
   for (unsigned i : results)
     argumentAttributes.push_back(taken("d_" + nameOf(true, i), cast<WholeTensorType>(program.getResultTypes()[i])));
   backward.setFunctionType(builder.getFunctionType(block->getArgumentTypes(), ValueRange(returned).getTypes()));
@@ -177,6 +193,8 @@ void ProgramDifferentiation::writeForward(ArrayRef<SavedValue> saved) {
   for (unsigned i = 0; i < program.getNumResults(); ++i)
     attributes.push_back(program.getResultAttrDict(i));
   for (const SavedValue &each : saved) {
+    if (resultThatIs(each))
+      continue;
     Value value = mapping.lookup(each.value);
     if (value.getType() != each.type || llvm::is_contained(returned, value))
       value = copy(b, value, each.type);

@@ -138,8 +138,7 @@ static bool check(const weft::Program &program, const std::vector<Tensor> &outpu
 /// Runs NAME.forward on what is given and NAME.backward on that, what forward saved and the results' gradients.
 static bool runMechanism(const weft::Library &library, const weft::Device &device, const std::string &name,
                          const Vectors &vectors) {
-  weft::Program plain(library, device, name), forward(library, device, name + ".forward"),
-      backward(library, device, name + ".backward");
+  weft::Program forward(library, device, name + ".forward"), backward(library, device, name + ".backward");
   std::cout << name << " for " << forward.target() << " on " << device.name() << ", largest errors:\n";
   weft::Stream stream(device);
   std::vector<weft::Buffer> memory;
@@ -153,12 +152,15 @@ static bool runMechanism(const weft::Library &library, const weft::Device &devic
   for (const weft_tensor_info &fact : forward.inputs())
     inputs.push_back(given(fact));
   std::vector<Tensor> results = run(forward, device, stream, inputs);
-  size_t count = plain.outputs().size(); // forward gives these, and then what backward needs
-  for (size_t i = count; i < results.size(); ++i)
-    inputs.push_back(results[i].tensor);
+  // Of what forward gives, results and more, backward takes what it names.
+  std::map<std::string, weft_tensor> outputs;
+  for (size_t i = 0; i < results.size(); ++i)
+    outputs[forward.outputs()[i].name] = results[i].tensor;
   std::vector<weft_tensor_info> facts = backward.inputs();
-  for (size_t i = inputs.size(); i < facts.size(); ++i)
-    inputs.push_back(given(facts[i]));
+  for (size_t i = inputs.size(); i < facts.size(); ++i) {
+    auto output = outputs.find(facts[i].name);
+    inputs.push_back(output != outputs.end() ? output->second : given(facts[i]));
+  }
   std::vector<Tensor> gradients = run(backward, device, stream, inputs);
   std::set<std::string> checked;
   bool right = check(forward, results, vectors, checked, stream);

@@ -21,7 +21,7 @@ class _Program(torch.autograd.Function):
         ctx.form = form
         ctx.inputs = len(arrays)
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*arrays, *results[count:])
+        ctx.save_for_backward(*arrays, *(results[number] for number in form.saved_outputs))
         ctx.mark_non_differentiable(*(r for r in results[:count] if not r.dtype.is_floating_point))
         return tuple(results[:count])
 

@@ -14,6 +14,7 @@ from ..compiler import cache
 from ..compiler.diagnostics import CompilationError, from_native
 from ..compiler.kernel import _compiler_fingerprint
 from ..compiler.lower import native_context
+from .plans import saved_outputs
 from .trace import Traced
 
 STAGES = ("attn", "launches", "tile", "warp", "pipelined", "llvm")
@@ -56,6 +57,12 @@ class Compiled:
             if plan["name"] == wanted:
                 return dict(plan)
         raise CompilationError(f"expected a program '{wanted}' of the compiler, but it made none")
+
+    @functools.cached_property
+    def saved_outputs(self) -> list[int]:
+        """The numbers of the forward's outputs that the backward takes after the inputs."""
+        forward, backward = self.plan(".forward")["outputs"], self.plan(".backward")["inputs"]
+        return saved_outputs(len(self.traced.inputs), len(self.traced.outputs), forward, backward)
 
 
 def compiled(traced: Traced, target: str, differentiate: bool, schedules: Schedules | None = None) -> Compiled:

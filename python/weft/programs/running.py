@@ -46,8 +46,7 @@ def forward(program: Program, given: Call) -> tuple[Any, Saved]:
     arrays = _alike([*given.arrays, *traced.captured])
     form = tuned(traced, arrays, True)
     results = run(form, ".forward", arrays)
-    count = len(traced.outputs)
-    saved = Saved(form, tuple(arrays), tuple(results[count:]))
+    saved = Saved(form, tuple(arrays), tuple(results[number] for number in form.saved_outputs))
     result = rebuild(traced.result, lambda number: results[number] if number >= 0 else arrays[-1 - number])
     return result, saved
 

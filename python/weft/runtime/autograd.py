@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
+
+from weft.programs.plans import saved_outputs
 
 if TYPE_CHECKING:
     from weft.runtime.library import Library
@@ -15,11 +17,11 @@ if TYPE_CHECKING:
 
 class _FromLibrary(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, forward: Program, backward: Program, count: int, *inputs: Any) -> Any:
+    def forward(ctx: Any, forward: Program, backward: Program, count: int, saved: Sequence[int], *inputs: Any) -> Any:
         results = forward.run(inputs)
         ctx.program, ctx.inputs, ctx.results = backward, len(inputs), [(r.shape, r.dtype) for r in results[:count]]
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*inputs, *results[count:])
+        ctx.save_for_backward(*inputs, *(results[number] for number in saved))
         ctx.mark_non_differentiable(*(r for r in results[:count] if not r.dtype.is_floating_point))
         return results[:count]
 
@@ -35,7 +37,7 @@ class _FromLibrary(torch.autograd.Function):
         ]
         found = ctx.program.run([*saved, *given])
         numbered = dict(zip(ctx.program.gradients_of, found, strict=True))
-        return (None, None, None, *(numbered.get(number) for number in range(ctx.inputs)))
+        return (None, None, None, None, *(numbered.get(number) for number in range(ctx.inputs)))
 
 
 def _readable(gradient: torch.Tensor) -> torch.Tensor:
@@ -48,9 +50,12 @@ def _readable(gradient: torch.Tensor) -> torch.Tensor:
 def differentiable(library: Library, name: str) -> Callable[..., Any]:
     """See Library.differentiable."""
     plain, forward, backward = (library.program(name + part) for part in ("", ".forward", ".backward"))
+    count = len(plain.outputs)
+    saved = saved_outputs(len(plain.inputs), count, forward.outputs, backward.inputs)
 
     def call(*inputs: Any, **named: Any) -> Any:
-        results = _FromLibrary.apply(forward, backward, len(plain.outputs), *plain._positional(inputs, named))
+        given = plain._positional(inputs, named)
+        results = _FromLibrary.apply(forward, backward, count, saved, *given)
         return results[0] if len(results) == 1 else results
 
     return call

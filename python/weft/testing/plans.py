@@ -61,9 +61,9 @@ def counted(
     forward = run_plan(form.ptx, form.info, name, inputs, **options)
     if not backward:
         return {"forward": forward}
-    given = [*inputs, *forward.outputs.values()]
-    saved = given[: len(inputs)] + given[len(inputs) + len(traced.outputs) :]
-    results = given[len(inputs) : len(inputs) + len(traced.outputs)]
+    outputs = list(forward.outputs.values())
+    saved = [*inputs, *(outputs[number] for number in form.saved_outputs)]
+    results = outputs[: len(traced.outputs)]
     gradients = [np.random.default_rng().standard_normal(x.shape).astype(np.float32) for x in results]
     rounded = [
         (g.view(np.uint32) >> 16).astype(np.uint16) if x.dtype == np.uint16 else g.astype(x.dtype)

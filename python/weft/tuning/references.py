@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.programs.plans import saved_outputs
 from weft.programs.simulated import run_plan
 
 from .cases import Symbols, _rounded, check_sizes, count_sizes, make_inputs, widened
@@ -64,7 +65,7 @@ class _Runs:
         behind = self._behind(inputs, forward.plain, generator)
         backward = _program(self.info, f"{self.name}.backward")["inputs"][len(inputs) + self._saved() :]
         gradients = [widened(g, each["type"]) for g, each in zip(behind[self._saved() :], backward, strict=True)]
-        saved = [forward.exact[name] for name in self._saved_names()]
+        saved = [forward.exact[name] for name in self._saved_names(wide=True)]
         self._write(".backward", number, [*inputs, *behind], [*wide, *saved, *gradients], folder)
 
     def _write(self, part: str, number: int, inputs: list[Any], wide: list[Any], folder: str) -> Case:
@@ -92,9 +93,11 @@ class _Runs:
             named = {f"input{i}": array for i, array in enumerate(arrays)}
             np.savez(case_file(folder, part, "count"), **named)  # type: ignore[arg-type]
 
-    def _saved_names(self) -> Sequence[str]:
-        results = len(_program(self.info, self.name)["outputs"])
-        return [each["name"] for each in _program(self.info, f"{self.name}.forward")["outputs"][results:]]
+    def _saved_names(self, wide: bool = False) -> Sequence[str]:
+        info = self.wide_info if wide else self.info
+        plain, forward, backward = (_program(info, self.name + part) for part in ("", ".forward", ".backward"))
+        numbers = saved_outputs(len(plain["inputs"]), len(plain["outputs"]), forward["outputs"], backward["inputs"])
+        return [forward["outputs"][number]["name"] for number in numbers]
 
     def _saved(self) -> int:
         return len(self._saved_names())
