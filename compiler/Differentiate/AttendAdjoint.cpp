@@ -8,6 +8,7 @@
 
 #include "compiler/Differentiate/Adjoints.h"
 #include "compiler/Differentiate/ScalarDerivative.h"
+#include "dialects/Attn/IR/FastAttribute.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/SetVector.h"
@@ -127,9 +128,10 @@ attn::AttendBackwardOp AttendAdjointWriter::makeBackward(Value delta, Value dOut
     mask.cloneInto(masks.back().get(), mapping);
     gradients.usePrimals(*masks.back());
   }
+  bool fast = gradients.fast || op->hasAttr(attn::fastAttrName);
   auto backward = attn::AttendBackwardOp::create(
       b, typeOf(op.getQuery()), types, query, keys, values, counts, lse, delta, dOut, lengths, patternOperands,
-      op.getPatternsAttr(), op.getScaleAttr(), op.getPrecisionAttr(), gradients.fast ? b.getUnitAttr() : UnitAttr(),
+      op.getPatternsAttr(), op.getScaleAttr(), op.getPrecisionAttr(), fast ? b.getUnitAttr() : UnitAttr(),
       /*scheduleQuery=*/attn::ScheduleAttr(), /*scheduleKeys=*/attn::ScheduleAttr(), masks.size());
   if (Attribute number = op->getDiscardableAttr(attn::numberAttrName))
     backward->setDiscardableAttr(attn::numberAttrName, number);

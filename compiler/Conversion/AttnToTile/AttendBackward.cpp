@@ -20,12 +20,18 @@ using namespace mlir;
 
 namespace weft {
 
+/// Whether one kernel can hold the operands and the three sums of a window of so many tokens in registers.
+static bool fitsOneKernel(const Attend &attend, const WindowTiling &windows) {
+  bool small = !attend.storage().isF32() && std::max(attend.headSize(), attend.valueSize()) <= 64;
+  return windows.tokens <= (small ? 64 : 32);
+}
+
 static attn::ScheduleAttr scheduleOf(attn::AttendBackwardOp op, int64_t rows, int64_t columns, int64_t warps,
                                      int64_t stages) {
   if (std::optional<WindowTiling> windows = windowTiling(Attend::of(op))) {
     rows = std::min<int64_t>(windowRowCount(*windows), 64);
-    columns = windows->tokens <= rows ? rows : std::min<int64_t>(rows, columns);
-    warps = std::min<int64_t>(warps, rows / 16);
+    columns = fitsOneKernel(Attend::of(op), *windows) ? rows : std::min<int64_t>(rows, columns);
+    warps = std::min<int64_t>(8, rows / 8); // (Of one kernel for everything, each warp has 16 rows of half the sums.)
   }
   return attn::ScheduleAttr::get(op.getContext(), rows, columns, warps, stages);
 }
@@ -44,7 +50,9 @@ using Sizes = std::array<int64_t, 4>; // rows, columns, warps, stages
 static attn::ScheduleAttr defaultSchedule(attn::AttendBackwardOp op, Sizes upTo64, Sizes upTo128) {
   Attend attend = Attend::of(op);
   int64_t size = std::max(attend.headSize(), attend.valueSize());
-  Sizes chosen{64, 16, attend.storage().isF32() ? 4 : 8, 2};
+  Sizes chosen{64, 16, 8, 2};
+  if (attend.storage().isF32())
+    chosen = {size <= 64 ? 64 : 32, 16, 4, 2};
   if (splitOverGrid(attend) && !attend.storage().isF32() && attend.headSize() <= 128)
     chosen = {128, 32, 8, 2};
   if (!attend.storage().isF32() && size <= 128)
@@ -62,6 +70,8 @@ attn::ScheduleAttr queryGradientSchedule(attn::AttendBackwardOp op) {
 attn::ScheduleAttr keyGradientSchedule(attn::AttendBackwardOp op) {
   if (op.getScheduleKeys())
     return *op.getScheduleKeys();
+  if (takesOnePass(op))
+    return scheduleOf(op, 128, 32, 8, 2);
   if (hasDiagonal(op))
     return defaultSchedule(op, {64, 64, 4, 3}, {64, 64, 4, 2});
   return defaultSchedule(op, {128, 64, 8, 3}, {128, 32, 8, 2});
@@ -75,8 +85,11 @@ SmallVector<BackwardPart> backwardParts(attn::AttendBackwardOp op) {
   std::optional<WindowTiling> windows = windowTiling(attend);
   bool captures = gradients.size() > 2 * domains;
   bool wide = splitOverGrid(attend).has_value();
-  if (windows && !captures && !wide && attend.group() == 1 && windows->tokens <= keyGradientSchedule(op).getRows())
+  if (windows && !captures && !wide && attend.group() == 1 && fitsOneKernel(attend, *windows) &&
+      windows->tokens <= keyGradientSchedule(op).getRows())
     return {{Kind::Window, 0, {op.getDQuery(), gradients[0], gradients[1]}}};
+  if (takesOnePass(op))
+    return {{Kind::OnePass, 0, {gradients[0], gradients[1]}}};
   SmallVector<BackwardPart> parts{{Kind::Query, 0, {op.getDQuery()}}};
   for (unsigned i = 0; i < domains; ++i) {
     if (wide) {
@@ -252,6 +265,8 @@ LogicalResult lowerBackwardPart(attn::AttendBackwardOp op, const BackwardPart &p
     return success();
   case BackwardPart::Kind::Window:
     return lowerWindowGradients(op, numbers, roots, stored);
+  case BackwardPart::Kind::OnePass:
+    break; // (By lowerOnePass.)
   }
   llvm_unreachable("all kinds are handled");
 }

@@ -10,7 +10,8 @@ namespace weft {
 /// One kernel of a backward: the results of the op that it makes. Their rows are those of one side.
 struct BackwardPart {
   /// Diagonal: keys too, of a domain that is the diagonal.
-  enum class Kind { Query, Keys, Values, Diagonal, Window } kind;
+  /// OnePass: dk and dv, and dq by sums in device memory.
+  enum class Kind { Query, Keys, Values, Diagonal, Window, OnePass } kind;
   unsigned domain = 0;                    ///< of Keys, Values and Diagonal
   llvm::SmallVector<mlir::Value> results; ///< dq; dk and dv of the domain, or each by itself; or all three
 };
@@ -42,6 +43,17 @@ mlir::LogicalResult lowerBackwardPart(attn::AttendBackwardOp op, const BackwardP
 /// The part that makes dv alone; as lowerBackwardPart.
 mlir::LogicalResult lowerValueGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, unsigned domain,
                                         llvm::ArrayRef<mlir::Value> roots, StoredValues &stored);
+
+/// The part that makes all gradients in one pass over the keys: dq is added up in device memory, in f32 and in any
+/// order. `sums` is that tensor, which has to be scaled and rounded; null where nobody asks for any of the results.
+struct OnePass {
+  mlir::LogicalResult lowered;
+  mlir::Value sums;
+};
+OnePass lowerOnePass(attn::AttendBackwardOp op, const BackwardPart &part, const SoftmaxNumbers &numbers,
+                     llvm::ArrayRef<mlir::Value> roots, StoredValues &stored);
+/// Whether `op` becomes that part: it is `fast`, and of a form that the one pass is faster for.
+bool takesOnePass(attn::AttendBackwardOp op);
 
 /// The schedules where the op has none: of dq (rows are queries), and of dk and dv (rows are keys).
 attn::ScheduleAttr queryGradientSchedule(attn::AttendBackwardOp op);

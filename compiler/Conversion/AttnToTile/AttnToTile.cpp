@@ -17,6 +17,7 @@
 #include "compiler/Conversion/AttnToTile/Lowerings.h"
 #include "compiler/Conversion/AttnToTile/WideValues.h"
 #include "compiler/Conversion/AttnToTile/Windows.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
@@ -58,8 +59,12 @@ private:
   /// The same of maps of the result of a product.
   FailureOr<SmallVector<Value>> joinMaps(Operation *anchor);
 
+  /// dq in the place of its sums in memory: scaled, and rounded, by whoever takes it.
+  void takeSums(attn::AttendBackwardOp op, Value sums);
+
   func::FuncOp program;
   StoredValues stored;
+  SmallVector<Operation *> made; ///< ops that were added, to be erased last
 };
 
 /// [B, H, N] of a type of the row space.
@@ -297,6 +302,13 @@ LogicalResult ProgramLowering::lower(attn::AttendBackwardOp op) {
     numbers = lowerSoftmaxNumbers(op, stored);
   for (const BackwardPart &part : parts) {
     FailureOr<SmallVector<Value>> roots = joinRowLocalUsers(op, part.results, part.kind == BackwardPart::Kind::Values);
+    if (succeeded(roots) && part.kind == BackwardPart::Kind::OnePass) {
+      OnePass done = lowerOnePass(op, part, numbers, *roots, stored);
+      if (failed(done.lowered))
+        return failure();
+      takeSums(op, done.sums);
+      continue;
+    }
     if (failed(roots) || failed(lowerBackwardPart(op, part, numbers, *roots, stored)))
       return failure();
   }
@@ -329,6 +341,18 @@ LogicalResult ProgramLowering::lower(attn::MergeUnitsOp op) {
     if (failed(makePullable(value, op)))
       return failure();
   return lowerMergeUnits(op, along, stored);
+}
+
+void ProgramLowering::takeSums(attn::AttendBackwardOp op, Value sums) {
+  stored[sums] = sums;
+  double scale = op.getScale().convertToDouble();
+  auto scaled = [&](ImplicitLocOpBuilder &b, ValueRange x) -> SmallVector<Value> {
+    return {arith::MulFOp::create(b, x[0], arith::ConstantOp::create(b, b.getF32FloatAttr(scale)))};
+  };
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  auto map = attn::MapOp::create(b, op.getDQuery().getType(), sums, scaled);
+  op.getDQuery().replaceAllUsesWith(map.getResult(0));
+  made.push_back(map);
 }
 
 LogicalResult ProgramLowering::lower(const Expansion &expansion) {
@@ -444,6 +468,8 @@ LogicalResult ProgramLowering::run() {
     if (!isa<attn::LaunchOp>(op))
       done.push_back(&op);
   for (Operation *op : llvm::reverse(done))
+    op->erase();
+  for (Operation *op : made)
     op->erase();
   return success();
 }

@@ -118,6 +118,14 @@ static Value existing(TileBuilder &b, attn::WholeTensorType type, const RowTile 
   return mask;
 }
 
+Value Puller::exists(const RowTile &rows, const Chunk *chunk) {
+  Value mask = rows.inside && chunk ? b.column(rows.inside) : rows.inside;
+  Value channels = chunk ? chunk->inside(b) : Value();
+  if (!channels)
+    return mask;
+  return mask ? b.both(mask, b.row(channels)) : b.row(channels);
+}
+
 Value Puller::load(Value outside, attn::WholeTensorType type, const RowTile &rows, const Chunk *chunk) {
   const TensorParameter &tensor = frame.input(outside);
   if (chunk && tensor.type.getRank() == 4 && type.dim(2) == "1" && tensor.type.dim(2) != "1") {

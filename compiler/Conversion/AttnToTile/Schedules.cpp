@@ -46,9 +46,11 @@ std::optional<ScheduleChoice> parseChoice(StringRef text) {
   return choice;
 }
 
-/// The kernels that a gradient becomes: one where a window is a tile, else one of dq and one of dk and dv.
+/// The kernels that a gradient becomes: one where a window is a tile or in one pass, else one of dq and one of dk and
+/// dv.
 static SmallVector<ScheduleRole> rolesOf(attn::AttendBackwardOp op) {
-  if (backwardParts(op).front().kind == BackwardPart::Kind::Window)
+  BackwardPart::Kind first = backwardParts(op).front().kind;
+  if (first == BackwardPart::Kind::Window || first == BackwardPart::Kind::OnePass)
     return {ScheduleRole::Keys};
   return {ScheduleRole::Query, ScheduleRole::Keys};
 }

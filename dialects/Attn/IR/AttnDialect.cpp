@@ -2,6 +2,7 @@
 // Registration of the attn dialect and the checks of the discardable attributes it defines.
 #include "dialects/Attn/IR/AttnDialect.h"
 #include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Attn/IR/FastAttribute.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -89,6 +90,12 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return op->emitOpError() << "expected '" << numberAttrName
                              << "' to be an i64 of at least 0 on an attention, but got " << attribute.getValue()
                              << " on '" << op->getName() << "'";
+  }
+  if (attribute.getName() == fastAttrName) {
+    if (isa<SoftmaxOp, AttendOp>(op) && isa<UnitAttr>(attribute.getValue()))
+      return success();
+    return op->emitOpError() << "expected '" << fastAttrName << "' to be a unit on an attention or its mixer, but got "
+                             << attribute.getValue() << " on '" << op->getName() << "'";
   }
   if (attribute.getName() == sharesLaunchAttrName && isa<UnitAttr>(attribute.getValue()))
     return success();

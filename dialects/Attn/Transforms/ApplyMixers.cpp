@@ -11,6 +11,7 @@
 // element type of the values.
 
 #include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Attn/IR/FastAttribute.h"
 #include "dialects/Attn/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -138,6 +139,8 @@ Value Application::attend(SoftmaxOp softmax, ArrayRef<Value> values, WholeTensor
                                  softmax.getSink(), /*cuSeqlens=*/ValueRange(), softmax.getPatternOperands(),
                                  softmax.getPatternsAttr(), softmax.getScaleAttr(), softmax.getPrecisionAttr(),
                                  softmax.getScheduleAttr(), softmax.getMasks().size());
+  if (softmax->hasAttr(fastAttrName))
+    attend->setDiscardableAttr(fastAttrName, b.getUnitAttr());
   // (Copied, not moved: a mixer may be applied more than once.)
   IRMapping mapping;
   softmax.getScoreMod().cloneInto(&attend.getScoreMod(), mapping);

@@ -10,7 +10,7 @@ from weft.language.types import float32
 from weft.programs import graph, places
 from weft.programs.eager import operation
 from weft.programs.graph import TensorType, agreeing
-from weft.programs.mixers import attention, four_axes, segments
+from weft.programs.mixers import attention, fast_attribute, four_axes, segments
 from weft.programs.patterns import Domain
 from weft.programs.sizes import unify
 from weft.programs.tensors import Tensor
@@ -33,6 +33,7 @@ def attend(
     cu_seqlens_q: Any = None,
     cu_seqlens_k: Any = None,
     precision: str | None = None,
+    deterministic: bool = True,
 ) -> Any:
     """Softmax attention of q [B, H, N, D] over k [B, Hkv, M, D] and v [B, Hkv, M, Dv]; gives [B, H, N, Dv].
 
@@ -43,6 +44,8 @@ def attend(
     ``return_lse``    (out, lse): lse [B, H, N] float32, the natural log of the normaliser; differentiable
     ``cu_seqlens_*``  [S+1] int32, where each of S sequences packed into N and M starts; then B is 1
     ``precision``     "tf32" multiplies float32 operands so; otherwise they keep float32's accuracy
+    ``deterministic`` False allows gradients whose last bits differ from run to run, where that takes less: the queries'
+                      are then added up in memory. Under torch.use_deterministic_algorithms(True) it changes nothing.
     """
     _check(q, k, v, bias, precision)
     lengths = _lengths(q, cu_seqlens_q, cu_seqlens_k)
@@ -55,6 +58,7 @@ def attend(
     attributes["operandSegmentSizes"] = segments(1, 1, 1, 0, int(sink is not None), len(lengths), len(lowered.operands))
     if precision == "tf32":
         attributes["precision"] = "#attn<precision tf32>"
+    attributes.update(fast_attribute(deterministic))
     operands = [q, k, v, *([sink] if sink is not None else []), *lengths, *lowered.operands]
     results = [
         TensorType((*q.sizes[:3], v.sizes[3]), q.dtype),

@@ -6,6 +6,7 @@ Arrays are looked for in tuples, lists, dicts and mixers too; their names follow
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -63,6 +64,14 @@ def wants_gradients(arrays: Sequence[Any]) -> bool:
     import torch
 
     return torch.is_grad_enabled()
+
+
+def must_be_deterministic() -> bool:
+    """Whether torch.use_deterministic_algorithms(True) holds; where it only warns, what a program says counts."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.are_deterministic_algorithms_enabled():
+        return False
+    return not torch.is_deterministic_algorithms_warn_only_enabled()
 
 
 def _same_function(a: types.FunctionType, b: types.FunctionType) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 from . import graph, places
 from .eager import operation
 from .graph import TensorType, Value, agreeing
+from .inputs import must_be_deterministic
 from .patterns import Domain, Lowered, lower_patterns
 from .regions import score_region
 from .sizes import Size, group, larger, unify
@@ -175,6 +176,13 @@ def _check_domain(q: Tensor, domain: Domain, number: int) -> None:
             unify(k.sizes[1], domain.count.sizes[1])
 
 
+def fast_attribute(deterministic: bool) -> dict[str, str]:
+    """What allows gradients to be added up in any order, unless torch has been told otherwise."""
+    if not isinstance(deterministic, bool):
+        raise places.error(f"expected deterministic=True or False, but got {deterministic!r}")
+    return {} if deterministic or must_be_deterministic() else {"attn.fast": "unit"}
+
+
 def segments(*counts: int) -> str:
     return f"array<i32: {', '.join(map(str, counts))}>"
 
@@ -193,17 +201,20 @@ def softmax(
     score_mod: Callable[..., Any] | None = None,
     scale: float | None = None,
     sink: Any = None,
+    deterministic: bool = True,
 ) -> Any:
     """The mixer of softmax attention: softmax(q, k, pattern), or softmax(q, domain, domain, ...) under one softmax.
 
     q [B, H, N, D], k [B, Hkv, M, D], Hkv a divisor of H. ``score_mod(score, b, h, n, m)`` changes a score;
     ``scale`` is 1/sqrt(D) unless given; ``sink`` [H] is a logit in the normaliser without a value.
+    Without ``deterministic`` the last bits of gradients may differ from run to run, where that takes less.
     """
     domains = [Domain(lift(d.keys), d.pattern, lift(d.count)) for d in _domains(k, pattern, more)]
     given, lowered = attention(q, domains, scale, sink, score_mod)
     given.attributes["operandSegmentSizes"] = segments(
         1, len(domains), len([d for d in domains if d.count is not None]), int(sink is not None), len(lowered.operands)
     )
+    given.attributes.update(fast_attribute(deterministic))
     operands = [*given.operands, *(t.value for t in lowered.operands)]
 
     def result(values: Sequence[Shape]) -> Shape:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..compiler.diagnostics import Position
 from . import graph, places
-from .inputs import Facts, facts_of, flatten, rebuild, wants_gradients
+from .inputs import Facts, facts_of, flatten, must_be_deterministic, rebuild, wants_gradients
 from .trace import Traced, trace
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ class Call:
     @property
     def key(self) -> Any:
         """What two calls of one compiled form agree in, beside sizes."""
-        return self.structure, tuple((f.element.name, len(f.shape), f.aligned, f.constant) for f in self.facts)
+        facts = tuple((f.element.name, len(f.shape), f.aligned, f.constant) for f in self.facts)
+        return self.structure, facts, must_be_deterministic()
 
 
 class Program:

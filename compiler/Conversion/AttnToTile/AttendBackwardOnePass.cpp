@@ -1,0 +1,78 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// All gradients of attention in one pass, where their sums need not be the same bits every time:
+//
+//   dk and dv, a tile of keys down, for each block of queries of each head:
+//     Pᵀ = 2^(scale k qᵀ - lse);  dSᵀ = Pᵀ ⊙ (v dOutᵀ - delta);  dv += Pᵀ dOut;  dk += dSᵀ q
+//     memory[dq] += dS k                                                           (red.global.add.f32)
+//
+// Scores and their gradients are computed once, not a second time for dq: five products where two passes have seven.
+// dq is scaled and rounded by whoever takes it. Additions in memory make up for the instructions that are saved; matrix
+// units, which bound attention, have five sevenths to do. (Larger heads would spill.)
+#include "compiler/Conversion/AttnToTile/AttendBackwardCaptures.h"
+#include "compiler/Conversion/AttnToTile/AttendBackwardKernel.h"
+#include "compiler/Conversion/AttnToTile/AttendDiagonal.h"
+
+using namespace mlir;
+
+namespace weft {
+
+bool takesOnePass(attn::AttendBackwardOp op) {
+  Attend attend = Attend::of(op);
+  bool simple = attend.keys.size() == 1 && op.getGradients().size() == 2 && !diagonalDomain(op) &&
+                !splitOverGrid(attend) && !windowTiling(attend);
+  return op.getFast() && simple && !attend.storage().isF32() && std::max(attend.headSize(), attend.valueSize()) <= 64;
+}
+
+/// Adds dS k to the sums at a block of queries.
+static void addToQueries(BackwardKernel &kernel, const TensorParameter &sums, const QuerySide &queries,
+                         const KeySide &keys, Value dScores) {
+  TileBuilder &b = kernel.b;
+  Value factors = b.transpose(dScores);
+  for (auto [chunk, k] : llvm::zip_equal(kernel.queryChunks, keys.k)) {
+    SmallVector<int64_t> shape{queries.rows.count, chunk.width};
+    Value product = b.dot(factors, k, b.zeros(shape), kernel.attend.precision());
+    Value mask = kernel.puller.exists(queries.rows, &chunk);
+    tile::AtomicRMWOp::create(b, product.getType(), tile::AtomicKind::FAdd,
+                              kernel.puller.pointers(sums, queries.rows, &chunk), product,
+                              mask ? b.broadcast(mask, shape) : mask, tile::MemoryOrder::Relaxed);
+  }
+}
+
+OnePass lowerOnePass(attn::AttendBackwardOp op, const BackwardPart &part, const SoftmaxNumbers &numbers,
+                     ArrayRef<Value> roots, StoredValues &stored) {
+  attn::ScheduleAttr schedule = keyGradientSchedule(op);
+  FailureOr<SmallVector<BlockLists>> lists =
+      listsForDomains(Attend::of(op), /*tileKeys=*/true, schedule.getRows(), schedule.getColumns(), stored);
+  if (failed(lists))
+    return {failure(), {}};
+  BackwardKernel kernel(op, numbers, stored, "attend_backward", schedule, /*queriesDown=*/false, std::move(*lists));
+  TileBuilder &b = kernel.b;
+  RowTile rows = kernel.begin(0);
+  KeySide keys = kernel.pullKeys(0, kernel.asKeys(0, rows, kernel.standing.head));
+  TensorParameter queryGradient =
+      kernel.frame.output(kernel.attend.queryType().withElement(b.getF32Type()), /*zeroed=*/true);
+  SmallVector<Value> sums = kernel.zeroSums(kernel.queryChunks);
+  unsigned ofKeys = sums.size();
+  sums.append(kernel.zeroSums(kernel.valueChunks));
+  auto walkHead = [&](Value head, ValueRange initial) {
+    return kernel.walk(0, keys.rows, head, initial, [&](const RowTile &columns, bool full, ValueRange values) {
+      QuerySide queries = kernel.pullQueries(kernel.asQueries(columns, head));
+      Pairs pairs = kernel.pairs(0, queries, keys, full, [](const Accumulation &) {});
+      Value weights = b.cast(pairs.weights, kernel.attend.storage());
+      SmallVector<Value> dv = kernel.accumulateProducts(weights, queries.g, values.drop_front(ofKeys));
+      Value dScores = b.cast(pairs.dScores, kernel.attend.storage());
+      SmallVector<Value> next = kernel.accumulateProducts(dScores, queries.q, values.take_front(ofKeys));
+      addToQueries(kernel, queryGradient, queries, keys, dScores);
+      next.append(dv);
+      return next;
+    });
+  };
+  sums = kernel.overHeads(sums, walkHead);
+  kernel.provide(part.results[0], keys.rows, kernel.queryChunks, ValueRange(sums).take_front(ofKeys),
+                 kernel.attend.scale);
+  kernel.provide(part.results[1], keys.rows, kernel.valueChunks, ValueRange(sums).drop_front(ofKeys), 1);
+  SmallVector<Value> launched = kernel.finish(roots, keys.rows);
+  return {success(), launched.front()};
+}
+
+} // namespace weft
