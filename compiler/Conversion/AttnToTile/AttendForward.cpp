@@ -28,6 +28,19 @@ namespace weft {
 
 static constexpr double ln2 = 0.6931471805599453;
 
+/// Whether a convolution takes the values of an attention too.
+static bool isConvolved(Value values) { return llvm::any_of(values.getUsers(), llvm::IsaPred<attn::ConvolveOp>); }
+
+/// The largest block of keys of a window whose scores fit into registers, beside the values that may be held.
+static int64_t largestBlock(const Attend &attend, int64_t size, int64_t tokens) {
+  if (attend.storage().isF32())
+    return size > 64 ? 16 : tokens <= 64 ? 64 : 32;
+  bool holds = tokens > 64 && isConvolved(attend.values[0]);
+  if (size <= 64)
+    return holds ? 64 : 128;
+  return size > 128 || holds ? 32 : 64;
+}
+
 attn::ScheduleAttr forwardSchedule(attn::AttendOp op) {
   if (op.getSchedule())
     return *op.getSchedule();
@@ -40,20 +53,22 @@ attn::ScheduleAttr forwardSchedule(attn::AttendOp op) {
   if (attend.storage().isF32()) {
     rows = 64;
     columns = 16;
-    warps = 4;
     stages = 2;
   }
-  // A window is one block of its own where it can be.
+  // A window is one block of its own where it can be: scores and sums have to fit into registers.
   if (std::optional<WindowTiling> windows = windowTiling(attend)) {
-    bool narrow = !attend.storage().isF32() && size <= 64;
-    rows = std::min<int64_t>(windowRowCount(*windows), attend.storage().isF32() || size > 128 ? 64 : 128);
-    if (narrow && windows->tokens == 256)
+    bool wide = attend.storage().isF32(), narrow = !wide && size <= 64;
+    rows = std::min<int64_t>(windowRowCount(*windows), wide || size > 128 ? 64 : 128);
+    if (narrow && windows->tokens > 128 && windows->tokens <= 256)
       rows = 256;
-    columns = windows->tokens <= rows && rows <= 128 ? rows : std::min<int64_t>(rows, columns);
-    // A warp holds 32 rows of 64 scores, or 16 of 128.
-    if (narrow && rows * columns > 128 * 64)
+    int64_t block = largestBlock(attend, size, windows->tokens);
+    columns = windows->tokens <= rows && rows <= block ? rows : std::min<int64_t>(rows, std::min<int64_t>(block, 64));
+    // A warp holds 32 rows of 64 scores, or 16 of 128; of larger heads, and with what is around a window, 8 rows.
+    bool more = isConvolved(attend.values[0]) && (windows->tokens > 64 || (size > 32 && !windows->grid.empty()));
+    bool few = !narrow || more;
+    if (few || rows * columns > 128 * 64)
       warps = 8;
-    warps = std::min<int64_t>(warps, rows / 16);
+    warps = std::min<int64_t>(warps, rows / (few ? 8 : 16));
   }
   return attn::ScheduleAttr::get(op.getContext(), rows, columns, warps, stages);
 }
@@ -97,11 +112,16 @@ public:
   void write(ArrayRef<Value> roots);
 
 private:
+  void stand();
   void begin();
+  void writeTile(ArrayRef<Value> roots);
+  void writeWindows(int64_t each, ArrayRef<Value> roots);
   State initial();
   State meetOwnKeys(unsigned domain, State state);
   State walkDomain(unsigned domain, const State &state);
   State walkWindow(const State &state);
+  bool holdValues();
+  void takeHeldValues(const RowTile &keys, Value tile);
   RowTile keysOf(unsigned domain, RowTile tokens);
   State step(unsigned domain, const RowTile &keys, bool full, const State &state);
   Value scores(unsigned domain, const RowTile &keys, bool full);
@@ -135,13 +155,18 @@ private:
 
 } // namespace
 
-void ForwardKernel::begin() {
+void ForwardKernel::stand() {
   standing =
       findStanding(frame, attend, stored, schedule.getRows(), /*tileKeys=*/false, packed, wide ? wide->parts : 1);
   if (wide) {
     part = partOf(b, *wide, standing);
     valueChunks = part->chunks;
   }
+}
+
+/// The rows of the tile where the program stands, and their queries.
+void ForwardKernel::begin() {
+  queries.clear();
   if (packed > 1) {
     // Row by row the heads of one token, then those of the next.
     Value index = b.add(b.mul(standing.tile, b.i32(schedule.getRows())), b.range(schedule.getRows()));
@@ -289,17 +314,45 @@ State ForwardKernel::step(unsigned domain, const RowTile &keys, bool full, const
   return next;
 }
 
+/// Where the rows are the whole window, and a convolution takes their values too: reads these, for it and for the
+/// products. Gives whether it did.
+bool ForwardKernel::holdValues() {
+  Value values = attend.values[0];
+  // (Those of wide f32 heads leave no registers for the products.)
+  bool fit = !attend.storage().isF32() || attend.valueSize() <= 64;
+  if (!rows.columns || part || !isConvolved(values) || !fit)
+    return false;
+  for (const Chunk &chunk : valueChunks)
+    puller.provide(values, rows, chunk.first, puller.pull(values, rows, chunk));
+  return true;
+}
+
+/// The values of a tile of the window, picked from those of all its rows.
+void ForwardKernel::takeHeldValues(const RowTile &keys, Value tile) {
+  Value values = attend.values[0];
+  Value place = b.add(b.mul(tile, b.i32(keys.count)), b.range(keys.count));
+  for (const Chunk &chunk : valueChunks) {
+    Value all = puller.pull(values, rows, chunk);
+    Type type = RankedTensorType::get({keys.count, chunk.width}, TileBuilder::elementOf(all));
+    Value index = b.broadcast(b.column(place), {keys.count, chunk.width});
+    puller.provide(values, keys, chunk.first, tile::GatherOp::create(b, type, all, index, b.getI32IntegerAttr(0)));
+  }
+}
+
 /// The window's keys: tiles of it one after another, or all at once where it is no more than a tile. Then the tokens of
 /// rows and keys are the same, and what has been read of them serves to the kernel's end.
 State ForwardKernel::walkWindow(const State &state) {
   int64_t columns = schedule.getColumns();
   if (windows->tilesOf(columns) > 1) {
+    bool held = holdValues();
     auto loop = scf::ForOp::create(b, b.i32(0), b.i32(windows->tilesOf(columns)), b.i32(1), state.packed());
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    RowTile keys =
-        windowRows(b, *windows, windowStanding.window, loop.getInductionVar(), columns, standing.queryLength);
-    State next = step(0, keysOf(0, keys), /*full=*/false, State::unpack(loop.getRegionIterArgs()));
+    RowTile keys = keysOf(
+        0, windowRows(b, *windows, windowStanding.window, loop.getInductionVar(), columns, standing.queryLength));
+    if (held)
+      takeHeldValues(keys, loop.getInductionVar());
+    State next = step(0, keys, /*full=*/false, State::unpack(loop.getRegionIterArgs()));
     scf::YieldOp::create(b, next.packed());
     return State::unpack(loop.getResults());
   }
@@ -369,7 +422,8 @@ void ForwardKernel::end(State state) {
   puller.provide(op.getLse(), rows, 0, b.select(seen, logarithm, b.f32(-std::numeric_limits<double>::infinity())));
 }
 
-void ForwardKernel::write(ArrayRef<Value> roots) {
+/// Everything for the tile where the program stands.
+void ForwardKernel::writeTile(ArrayRef<Value> roots) {
   begin();
   State state = initial();
   std::optional<unsigned> own = diagonalDomain(attend);
@@ -379,14 +433,41 @@ void ForwardKernel::write(ArrayRef<Value> roots) {
     if (domain != own)
       state = walkDomain(domain, state);
   end(state);
-  // A convolution takes its neighbours from the rows' tile of values.
-  Value values = attend.values[0];
-  if (windows && windows->tilesOf(schedule.getColumns()) > 1 && rows.columns && !part &&
-      llvm::any_of(values.getUsers(), llvm::IsaPred<attn::ConvolveOp>))
-    for (const Chunk &chunk : valueChunks)
-      puller.provide(values, rows, chunk.first, puller.pull(values, rows, chunk));
   puller.storeAll(roots, rows, part ? &*part : nullptr);
-  auto grid = windows ? windowGrid(*windows, attend.queryType(), schedule.getRows())
+}
+
+/// Window after window, `each` to a program: what does not change from one to the next is read before them.
+void ForwardKernel::writeWindows(int64_t each, ArrayRef<Value> roots) {
+  Value count = windowCount(b, *windows, standing.queryLength);
+  Value first = b.mul(standing.tile, b.i32(each)), end = b.min(b.add(first, b.i32(each)), count);
+  auto loop = scf::ForOp::create(b, first, end, b.i32(1));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    standing.tile = loop.getInductionVar();
+    writeTile(roots);
+  }
+  hoistLoads(loop);
+}
+
+/// How many windows a program takes: several small ones, where its end reads what is the same for all of them (taps of
+/// convolutions, means), which would else be a good part of all that it reads.
+static int64_t windowsEach(attn::AttendOp op, const WindowTiling &windows, attn::ScheduleAttr schedule,
+                           ArrayRef<Value> roots) {
+  bool more = llvm::any_of(roots, [&](Value root) { return root.getDefiningOp() != op; });
+  // (Over a grid taps are many.)
+  bool small = windows.tokens < (windows.grid.empty() ? 64 : 65) && windows.tilesOf(schedule.getRows()) == 1;
+  return more && small ? std::max<int64_t>(llvm::bit_floor(uint64_t(512 / windows.tokens)), 1) : 1;
+}
+
+void ForwardKernel::write(ArrayRef<Value> roots) {
+  stand();
+  int64_t each = windows ? windowsEach(op, *windows, schedule, roots) : 1;
+  if (each > 1)
+    writeWindows(each, roots);
+  else
+    writeTile(roots);
+  auto grid = windows ? windowGrid(*windows, attend.queryType(), schedule.getRows(), each)
                       : attendGrid(attend, attend.queryType(), schedule.getRows(), packed);
   SmallVector<Value> results = frame.finish({overParts(grid, wide), schedule.getWarps(), schedule.getStages()});
   for (auto [root, result] : llvm::zip(roots, results))

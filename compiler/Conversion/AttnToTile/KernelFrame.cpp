@@ -2,6 +2,7 @@
 // See KernelFrame.h.
 #include "compiler/Conversion/AttnToTile/KernelFrame.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 
@@ -47,6 +48,16 @@ std::string blocksOf(attn::WholeTensorType type, int64_t each) {
     return std::to_string(llvm::divideCeil(known, each));
   return known % each == 0 ? productOf(known / each, others)
                            : "cdiv(" + productOf(known, others) + ", " + std::to_string(each) + ")";
+}
+
+void hoistLoads(scf::ForOp loop) {
+  // In the order of the loop: what an op is computed from has been moved before it.
+  for (Operation &op : llvm::make_early_inc_range(loop.getBody()->without_terminator())) {
+    bool movable = isa<tile::LoadOp>(op) || (isMemoryEffectFree(&op) && op.getNumRegions() == 0);
+    bool fixed = llvm::all_of(op.getOperands(), [&](Value value) { return loop.isDefinedOutsideOfLoop(value); });
+    if (movable && fixed)
+      op.moveBefore(loop);
+  }
 }
 
 static func::FuncOp createKernel(Operation *anchor, StringRef name) {

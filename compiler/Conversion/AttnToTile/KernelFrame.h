@@ -6,6 +6,7 @@
 #include "compiler/Conversion/AttnToTile/TileBuilder.h"
 #include "dialects/Attn/IR/AttnOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -60,6 +61,10 @@ private:
 
 /// The type of a value of a program.
 inline attn::WholeTensorType wholeType(mlir::Value value) { return mlir::cast<attn::WholeTensorType>(value.getType()); }
+
+/// Moves loads whose places do not change in a loop, with what these are computed from, before it. For kernels that
+/// read nothing they write, and loops that run at least once.
+void hoistLoads(mlir::scf::ForOp loop);
 
 /// How many blocks of `each` elements hold a tensor, as an expression; an integer where all sizes are.
 std::string blocksOf(attn::WholeTensorType type, int64_t each);

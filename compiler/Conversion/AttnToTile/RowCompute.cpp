@@ -269,6 +269,37 @@ Value Puller::neighbours(Value source, attn::ConvolveOp op, const RowTile &rows,
   return b.select(b.column(moved.inside), outside, kept);
 }
 
+Value Puller::withSurroundings(attn::ConvolveOp op, const RowTile &rows, const Chunk &chunk, int64_t reach) {
+  Value own = rows.top ? lookup(keyOf(op.getSource(), rows, &chunk)) : Value();
+  int64_t lines = rows.lines + 2 * reach, columns = rows.columns + 2 * reach;
+  int64_t count = llvm::PowerOf2Ceil(lines * columns);
+  if (!own || count > 4 * rows.count || count * chunk.width > 256 * 64)
+    return {};
+  Value index = b.range(count), zero = b.i32(0);
+  // Lines and columns from the rectangle's first.
+  Value down = b.sub(b.div(index, b.i32(columns)), b.i32(reach));
+  Value right = b.sub(b.rem(index, b.i32(columns)), b.i32(reach));
+  auto within = [&](Value place, Value end) {
+    return b.both(b.compareInt(arith::CmpIPredicate::sge, place, zero), b.less(place, end));
+  };
+  Value y = b.add(rows.top, down), x = b.add(rows.left, right);
+  Value gridLines = b.i32((*op.getGrid())[0]), gridColumns = b.i32((*op.getGrid())[1]);
+  Value inGrid = b.both(within(y, gridLines), within(x, gridColumns));
+  Value inside = b.both(within(down, b.i32(rows.lines)), within(right, b.i32(rows.columns)));
+  RowTile around = rows;
+  around.count = count;
+  around.token = b.add(b.mul(y, gridColumns), x);
+  around.inside = b.both(b.both(inGrid, b.negate(inside)), b.less(index, b.i32(lines * columns)));
+  around.scalarStart = around.offsets = around.top = around.left = Value();
+  around.columns = 0;
+  Value loaded = part(op.getSource(), around, &chunk);
+  Value place = b.both(b.add(b.mul(down, b.i32(rows.columns)), right), b.i32(rows.count - 1));
+  Value picked = tile::GatherOp::create(b, loaded.getType(), own, b.broadcast(b.column(place), {count, chunk.width}),
+                                        b.getI32IntegerAttr(0));
+  Value none = b.cast(b.f32(0), TileBuilder::elementOf(own));
+  return b.select(b.column(around.inside), loaded, b.select(b.column(b.both(inside, inGrid)), picked, none));
+}
+
 Value Puller::convolve(attn::ConvolveOp op, const RowTile &rows, const Chunk &chunk) {
   auto type = cast<attn::WholeTensorType>(op.getType());
   const TensorParameter taps = frame.input(stored->lookup(op.getTaps()));
@@ -282,15 +313,34 @@ Value Puller::convolve(attn::ConvolveOp op, const RowTile &rows, const Chunk &ch
   Value lane = b.row(b.range(channels == 1 ? 1 : chunk.width));
   Value inside = channels == 1 ? Value() : chunk.inside(b), mask = inside ? b.row(inside) : Value();
   Value sum;
+  int64_t reach = std::abs(direction) * centre;
+  Value surrounded = grid && reach ? withSurroundings(op, rows, chunk, reach) : Value();
+  // The row's place there, for the tap of the token itself.
+  Value place;
+  if (surrounded) {
+    Value row = b.range(rows.count), line = b.div(row, b.i32(rows.columns));
+    place = b.add(b.mul(line, b.i32(2 * reach)), b.add(row, b.i32(reach * (rows.columns + 2 * reach) + reach)));
+  }
+  auto tap = [&](int64_t down, int64_t right) -> Value {
+    if (!surrounded || (!down && !right))
+      return neighbours(op.getSource(), op, rows, chunk, down, right);
+    Value at = b.sub(place, b.i32(down * (rows.columns + 2 * reach) + right));
+    at = b.both(at, b.i32(TileBuilder::shapeOf(surrounded)[0] - 1));
+    Value index = b.broadcast(b.column(at), {rows.count, chunk.width});
+    Type type = RankedTensorType::get({rows.count, chunk.width}, TileBuilder::elementOf(surrounded));
+    return tile::GatherOp::create(b, type, surrounded, index, b.getI32IntegerAttr(0));
+  };
   for (int64_t j = 0; j < count; ++j) {
     int64_t down = grid ? direction * (j / side - centre) : 0;
     int64_t right = direction * ((grid ? j % side : j) - centre);
     Value start = b.add(b.cast(channel, b.getI64Type()), b.mul(taps.strides[0], b.i64(j)));
     Value weight = b.load(b.addPtr(b.addPtr(taps.pointer, start), lane), mask);
-    Value x = b.cast(neighbours(op.getSource(), op, rows, chunk, down, right), b.getF32Type());
+    Value x = b.cast(tap(down, right), b.getF32Type());
     Value term = b.mul(x, b.cast(weight, b.getF32Type()));
     sum = sum ? b.add(sum, term) : term;
   }
+  if (surrounded && rows.inside) // (Rows past the rectangle took anything.)
+    sum = b.select(b.column(rows.inside), sum, b.f32(0));
   return b.cast(sum, type.getElementType());
 }
 

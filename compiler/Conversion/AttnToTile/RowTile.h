@@ -22,6 +22,7 @@ struct RowTile {
   /// Row r is the token at line r / columns, column r % columns of a rectangle of tokens; rows past it are not inside.
   /// One line: tokens that follow one another. No columns: rows in an order that nothing is known of.
   int64_t lines = 1, columns = 0;
+  mlir::Value top, left; ///< i32 scalars: where a rectangle over a grid begins
 
   /// The rows' positions on the axis N of stored tensors: tokens count from a packed sequence's start.
   mlir::Value position(TileBuilder &b) const { return base ? b.add(token, base) : token; }
@@ -99,6 +100,9 @@ private:
   mlir::Value convolve(attn::ConvolveOp op, const RowTile &rows, const Chunk &chunk);
   mlir::Value neighbours(mlir::Value source, attn::ConvolveOp op, const RowTile &rows, const Chunk &chunk, int64_t down,
                          int64_t right);
+  /// A rectangle's tokens and those `reach` lines and columns around it as one tile, in lines of columns + 2 reach:
+  /// what is around it is loaded, once for all taps. Null where it would be too large, or the tile is not at hand.
+  mlir::Value withSurroundings(attn::ConvolveOp op, const RowTile &rows, const Chunk &chunk, int64_t reach);
   mlir::Value sumOfChannels(attn::SumOp op, const RowTile &rows, const Chunk *chunk);
   mlir::Value shift(attn::ShiftOp op, const RowTile &rows, const Chunk *chunk);
   mlir::Value spread(attn::SpreadOp op, const RowTile &rows, const Chunk &chunk);

@@ -64,14 +64,23 @@ WindowStanding windowStanding(TileBuilder &b, const WindowTiling &tiling, int64_
   return standing;
 }
 
-std::array<std::string, 3> windowGrid(const WindowTiling &tiling, attn::WholeTensorType tiled, int64_t rows) {
+/// The number of windows over a grid.
+static int64_t windowsOfGrid(const WindowTiling &tiling) {
+  return llvm::divideCeil(tiling.grid[0], tiling.window[0]) * llvm::divideCeil(tiling.grid[1], tiling.window[1]);
+}
+
+std::array<std::string, 3> windowGrid(const WindowTiling &tiling, attn::WholeTensorType tiled, int64_t rows,
+                                      int64_t each) {
   std::string windows;
   if (tiling.grid.empty())
-    windows = "cdiv(" + tiled.dim(2).str() + ", " + std::to_string(tiling.window[0]) + ")";
+    windows = "cdiv(" + tiled.dim(2).str() + ", " + std::to_string(tiling.window[0] * each) + ")";
   else
-    windows = std::to_string(llvm::divideCeil(tiling.grid[0], tiling.window[0]) *
-                             llvm::divideCeil(tiling.grid[1], tiling.window[1]));
+    windows = std::to_string(llvm::divideCeil(windowsOfGrid(tiling), each));
   return {windows + " * " + std::to_string(tiling.tilesOf(rows)), tiled.dim(1).str(), tiled.dim(0).str()};
+}
+
+Value windowCount(TileBuilder &b, const WindowTiling &tiling, Value length) {
+  return tiling.grid.empty() ? b.ceilDiv(length, tiling.window[0]) : b.i32(windowsOfGrid(tiling));
 }
 
 RowTile windowRows(TileBuilder &b, const WindowTiling &tiling, Value window, Value tile, int64_t count, Value length) {
@@ -95,6 +104,10 @@ RowTile windowRows(TileBuilder &b, const WindowTiling &tiling, Value window, Val
   Value columns = b.i32(tiling.window[1]);
   Value top = b.mul(b.div(window, b.i32(across)), b.i32(tiling.window[0]));
   Value left = b.mul(b.rem(window, b.i32(across)), columns);
+  if (rows.columns) {
+    rows.top = top;
+    rows.left = left;
+  }
   Value y = b.add(top, b.div(index, columns)), x = b.add(left, b.rem(index, columns));
   rows.token = b.add(b.mul(y, b.i32(tiling.grid[1])), x);
   rows.inside = b.both(b.less(index, b.i32(tiling.tokens)),

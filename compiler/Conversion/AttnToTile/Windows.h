@@ -32,7 +32,11 @@ struct WindowStanding {
 };
 WindowStanding windowStanding(TileBuilder &b, const WindowTiling &tiling, int64_t rows, mlir::Value length,
                               mlir::Value program);
-std::array<std::string, 3> windowGrid(const WindowTiling &tiling, attn::WholeTensorType tiled, int64_t rows);
+/// The grid where a program takes `each` windows, more than one only where a window is one tile.
+std::array<std::string, 3> windowGrid(const WindowTiling &tiling, attn::WholeTensorType tiled, int64_t rows,
+                                      int64_t each = 1);
+/// i32: how many windows `length` tokens have.
+mlir::Value windowCount(TileBuilder &b, const WindowTiling &tiling, mlir::Value length);
 
 /// Tile `tile` (i32) of the window's tokens. Batch, head, heads are left to the caller.
 RowTile windowRows(TileBuilder &b, const WindowTiling &tiling, mlir::Value window, mlir::Value tile, int64_t count,

@@ -27,10 +27,19 @@ SmallVector<Value> operandsFromBefore(scf::ForOp loop) {
   return before.takeVector();
 }
 
+int64_t registersAsOperand(Value value) {
+  // Of the sum of two of fewer bits that a product takes in the place of an f32, both are held.
+  bool two = llvm::any_of(value.getUsers(), [](Operation *user) {
+    auto mma = dyn_cast<MmaOp>(user);
+    return mma && mma.getPrecision() == tile::Precision::TF32x3 && isa<Float32Type>(getElementTypeOrSelf(mma.getA()));
+  });
+  return registersOf(value) * (two ? 2 : 1);
+}
+
 int64_t registersHeldBy(scf::ForOp loop) {
   int64_t total = 0;
   for (Value value : operandsFromBefore(loop))
-    total += registersOf(value);
+    total += registersAsOperand(value);
   return total;
 }
 

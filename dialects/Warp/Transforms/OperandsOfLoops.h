@@ -10,6 +10,9 @@ namespace weft::warp {
 /// 32-bit registers of a thread that hold a value; 0 for what has no layout.
 int64_t registersOf(mlir::Value value);
 
+/// The same of an operand of products.
+int64_t registersAsOperand(mlir::Value value);
+
 /// Operands of products in a loop that are computed before it, each once.
 llvm::SmallVector<mlir::Value> operandsFromBefore(mlir::scf::ForOp loop);
 

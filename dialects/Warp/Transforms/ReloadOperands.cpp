@@ -44,7 +44,7 @@ struct ReloadOperands : weft::warp::impl::WarpReloadOperandsBase<ReloadOperands>
 /// What lives in a loop at once, roughly: what it carries, what its products take from outside, and its largest result
 /// on the way.
 static int64_t pressureOf(scf::ForOp loop) {
-  int64_t total = forTheRest + registersHeldBy(loop), largest = 0;
+  int64_t total = forTheRest + registersHeldBy(loop), largest = 0, streamed = 0;
   for (Value carried : loop.getRegionIterArgs())
     total += registersOf(carried);
   loop.walk([&](Operation *op) {
@@ -53,13 +53,20 @@ static int64_t pressureOf(scf::ForOp loop) {
           cast<LayoutAttr>(cast<RankedTensorType>(copy.getPtr().getType()).getEncoding()).getLayout();
       total += forReads + forPiece * (layout.size(InDim::Register) / copy.getContiguity());
     }
+    if (auto gather = dyn_cast<tile::GatherOp>(op); gather && loop.isDefinedOutsideOfLoop(gather.getSource()))
+      total += registersOf(gather.getSource());
     auto mma = dyn_cast<MmaOp>(op);
     if (!mma)
       return;
+    // (What enters in two parts is had as a whole: it is split before the first product, and reads are not put off.)
+    for (Value operand : {mma.getA(), mma.getB()})
+      if (loop->isAncestor(operand.getParentBlock()->getParentOp()) &&
+          registersAsOperand(operand) > registersOf(operand))
+        streamed += registersAsOperand(operand);
     if (!llvm::all_of(mma->getUsers(), llvm::IsaPred<scf::YieldOp>))
       largest = std::max(largest, registersOf(mma.getResult()));
   });
-  return total + largest + largest / 2; // (half of it again, as an operand of the next product)
+  return total + streamed + largest + largest / 2; // (half of it again, as an operand of the next product)
 }
 
 /// Bytes of shared memory that a loop's tiles take once they are rings.

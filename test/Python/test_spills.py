@@ -1,0 +1,93 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Attention's kernels at their default schedules: no registers are spilled, forward and backward."""
+
+import pytest
+import torch
+import weft
+from weft.compiler.ptxas import assemble, find_tool
+from weft.programs.compiled import compiled
+
+pytestmark = pytest.mark.skipif(find_tool("ptxas") is None, reason="ptxas was not found")
+HALF, BFLOAT, SINGLE = torch.float16, torch.bfloat16, torch.float32
+
+
+@weft.program
+def attention(q, k, v, *, pattern):
+    return weft.softmax(q, k, pattern) @ v
+
+
+@weft.program
+def one_pass(q, k, v, *, pattern):
+    return weft.softmax(q, k, pattern, deterministic=False) @ v
+
+
+@weft.program
+def sema(q, k, v, lepe, *, window, grid=None):
+    q, k = weft.rope(q, k, window=window, grid=grid)
+    local = weft.softmax(q, k, weft.block_window(window, grid=grid))
+    return (local + weft.mean() + weft.toeplitz(lepe, centred=True, grid=grid)) @ v
+
+
+def spilled(program, D, dtype, taps=0, **static):
+    """Bytes that each kernel spills, of those that spill any."""
+    arrays = [torch.zeros(1, 1, 196, D, dtype=dtype) for _ in range(3)]
+    if taps:
+        arrays.append(torch.zeros(taps, D, dtype=dtype))
+    form = compiled(program.trace(program.bind(arrays, static)), "sm_80", True)
+    found = {each["entry"]: assemble(form.ptx, "sm_80", each["entry"]) for each in form.info["kernels"]}
+    bytes_of = {name: each.spill_store_bytes + each.spill_load_bytes for name, each in found.items()}
+    return {name: count for name, count in bytes_of.items() if count}
+
+
+PATTERNS = {"full": weft.full(), "causal": weft.causal(), "window": weft.window(256, 0)}
+
+
+def slow(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    "name, D, dtype",
+    [
+        ("causal", 64, HALF),
+        ("causal", 64, SINGLE),
+        *(slow(name, D, dtype) for name in PATTERNS for D in (64, 128) for dtype in (HALF, BFLOAT, SINGLE)),
+    ],
+)
+def test_dense_patterns(name, D, dtype):
+    assert not spilled(attention, D, dtype, pattern=PATTERNS[name])
+
+
+@pytest.mark.parametrize("D, dtype", [(64, HALF), slow(64, BFLOAT)])
+def test_one_pass(D, dtype):
+    assert not spilled(one_pass, D, dtype, pattern=weft.causal())
+
+
+@pytest.mark.parametrize(
+    "window, D, dtype",
+    [
+        (64, 64, HALF),
+        *(slow(64, D, dtype) for D in (64, 128) for dtype in (HALF, BFLOAT)),
+        *(slow(window, 64, dtype) for window in (64, 128) for dtype in (HALF, BFLOAT, SINGLE)),
+    ],
+)
+def test_sema(window, D, dtype):
+    assert not spilled(sema, D, dtype, taps=3, window=window)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "window, D, dtype, taps, grid",
+    [
+        (128, 128, HALF, 3, None),
+        (128, 128, BFLOAT, 3, None),
+        (64, 128, SINGLE, 3, None),
+        (128, 128, SINGLE, 3, None),
+        ((7, 7), 32, HALF, 9, (14, 14)),
+        ((7, 7), 64, HALF, 9, (14, 14)),
+    ],
+)
+def test_what_still_spills_spills_little(window, D, dtype, taps, grid):
+    """Forward only, where the values of a whole window stay beside the products for the convolution."""
+    found = spilled(sema, D, dtype, taps=taps, window=window, grid=grid)
+    assert all("backward" not in name and count <= 256 for name, count in found.items())
