@@ -14,7 +14,6 @@ from ..compiler import cache
 from ..compiler.diagnostics import CompilationError, from_native
 from ..compiler.kernel import _compiler_fingerprint
 from ..compiler.lower import native_context
-from .plans import saved_outputs
 from .trace import Traced
 
 STAGES = ("attn", "launches", "tile", "warp", "pipelined", "llvm")
@@ -61,6 +60,8 @@ class Compiled:
     @functools.cached_property
     def saved_outputs(self) -> list[int]:
         """The numbers of the forward's outputs that the backward takes after the inputs."""
+        from ..runtime.program import saved_outputs
+
         forward, backward = self.plan(".forward")["outputs"], self.plan(".backward")["inputs"]
         return saved_outputs(len(self.traced.inputs), len(self.traced.outputs), forward, backward)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from weft.programs.plans import saved_outputs
+from weft.runtime.program import saved_outputs
 
 if TYPE_CHECKING:
     from weft.runtime.library import Library

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from weft.programs.plans import saved_outputs
 from weft.programs.simulated import run_plan
+from weft.runtime.program import saved_outputs
 
 from .cases import Symbols, _rounded, check_sizes, count_sizes, make_inputs, widened
 from .evaluate import Case, Compile, case_file, save_case
