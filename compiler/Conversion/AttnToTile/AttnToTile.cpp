@@ -64,7 +64,6 @@ private:
 
   func::FuncOp program;
   StoredValues stored;
-  SmallVector<Operation *> made; ///< ops that were added, to be erased last
 };
 
 /// [B, H, N] of a type of the row space.
@@ -352,7 +351,6 @@ void ProgramLowering::takeSums(attn::AttendBackwardOp op, Value sums) {
   ImplicitLocOpBuilder b(op.getLoc(), op);
   auto map = attn::MapOp::create(b, op.getDQuery().getType(), sums, scaled);
   op.getDQuery().replaceAllUsesWith(map.getResult(0));
-  made.push_back(map);
 }
 
 LogicalResult ProgramLowering::lower(const Expansion &expansion) {
@@ -468,8 +466,6 @@ LogicalResult ProgramLowering::run() {
     if (!isa<attn::LaunchOp>(op))
       done.push_back(&op);
   for (Operation *op : llvm::reverse(done))
-    op->erase();
-  for (Operation *op : made)
     op->erase();
   return success();
 }
