@@ -1,9 +1,8 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See BackEnd.h. Straight line strength reduction looks for addresses that differ from earlier ones by a known value.
 // For each it asks of every candidate whether reusing it could carry poison further, which walks what the candidate was
-// computed from: of a kernel with thousands of addresses that is half of the time to compile it, up to four fifths.
-// Addresses are shared by our own layouts before that, so the pass changes instructions by a percent, up as often as
-// down.
+// computed from: of kernels with thousands of addresses that was a quarter to four fifths of the back end's time.
+// Machine instructions differ by about a percent without it, in either direction (docs/Benchmarks.md).
 
 #include "compiler/Target/NVPTX/BackEnd.h"
 #include "llvm/Pass.h"
