@@ -2,6 +2,7 @@
 // Kernels that walk the whole sequence: causal means, and the gradient of a convolution's taps.
 #include "compiler/Conversion/AttnToTile/Attend.h"
 #include "compiler/Conversion/AttnToTile/Lowerings.h"
+#include "compiler/Conversion/AttnToTile/WideValues.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -74,13 +75,20 @@ LogicalResult lowerTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &stored) {
   attn::WholeTensorType from = wholeType(op.getSource()), to = wholeType(op.getResult());
   int64_t taps = *to.staticDim(0), channels = *from.staticDim(3);
   auto [grid, side, centre, direction] = TapGeometry::of(op, taps);
-  constexpr int64_t count = 64, parts = 8;
+  constexpr int64_t count = 64, parts = 8, widest = 128;
   KernelFrame frame(op, "taps_grad");
   TileBuilder &b = frame.b;
   Puller puller(frame, stored);
   Value length = frame.size(from.dim(2)), part = b.programId(tile::Axis::X), tap = b.programId(tile::Axis::Z);
-  Value tiles = b.ceilDiv(length, count), batches = frame.size(from.dim(0));
+  // A program holds a product and a sum of every channel: wide rows are shared among programs.
   SmallVector<Chunk> chunks = chunksOf(channels);
+  std::optional<WideValues> wide = splitChannels(channels, widest);
+  if (wide) {
+    Value program = part, pieces = b.i32(wide->parts);
+    part = b.div(program, pieces);
+    chunks = wide->chunksAt(b.mul(b.rem(program, pieces), b.i32(wide->width)));
+  }
+  Value tiles = b.ceilDiv(length, count), batches = frame.size(from.dim(0));
   SmallVector<Value> sums;
   for (const Chunk &chunk : chunks)
     sums.push_back(b.zeros({count, chunk.width}));
@@ -127,11 +135,11 @@ LogicalResult lowerTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &stored) {
                        b.mul(b.cast(tap, b.getI64Type()), output.strides[1]));
   offset = b.add(offset, b.cast(b.mul(b.programId(tile::Axis::Y), b.i32(channels)), b.getI64Type()));
   for (auto [chunk, sum] : llvm::zip(chunks, loop.getResults())) {
-    Value pointers = b.addPtr(b.addPtr(output.pointer, offset), b.add(b.range(chunk.width), b.i32(chunk.first)));
-    Value mask = chunk.valid < chunk.width ? b.less(b.range(chunk.width), b.i32(chunk.valid)) : Value();
-    b.store(pointers, b.reduceSum(sum, 0), mask);
+    Value pointers = b.addPtr(b.addPtr(output.pointer, offset), b.add(b.range(chunk.width), chunk.start(b)));
+    b.store(pointers, b.reduceSum(sum, 0), chunk.inside(b));
   }
-  auto results = frame.finish({{std::to_string(parts), from.dim(1).str(), std::to_string(taps)}, 4, 1});
+  auto programs = overParts({std::to_string(parts), from.dim(1).str(), std::to_string(taps)}, wide);
+  auto results = frame.finish({programs, 4, 1});
   // The parts are added as any sum is.
   OpBuilder builder(op);
   auto sum = attn::SumOp::create(builder, op.getLoc(), to, results[0]);

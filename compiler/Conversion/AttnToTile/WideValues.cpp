@@ -16,12 +16,15 @@ SmallVector<Chunk> WideValues::chunksAt(Value base) const {
   return chunks;
 }
 
-std::optional<WideValues> splitValues(const Attend &attend, int64_t most) {
-  int64_t channels = attend.valueSize();
+std::optional<WideValues> splitChannels(int64_t channels, int64_t most) {
   if (channels <= most)
     return std::nullopt;
   int64_t parts = (channels + most - 1) / most, each = (channels + parts - 1) / parts;
   return WideValues{channels, (each + 15) / 16 * 16, parts};
+}
+
+std::optional<WideValues> splitValues(const Attend &attend, int64_t most) {
+  return splitChannels(attend.valueSize(), most);
 }
 
 static constexpr int64_t widest = 256;

@@ -16,7 +16,10 @@ struct WideValues {
   llvm::SmallVector<Chunk> chunksAt(mlir::Value base) const;
 };
 
-/// The split for values wider than `most` channels, nothing for others.
+/// The split of `channels` into parts of at most `most`; nothing where they are no more than that.
+std::optional<WideValues> splitChannels(int64_t channels, int64_t most);
+
+/// The same for values wider than `most` channels, nothing for others.
 std::optional<WideValues> splitValues(const Attend &attend, int64_t most);
 
 /// The split of the kernels whose results have the values' channels. (256 channels of 64 queries are 128 registers of
