@@ -1,9 +1,11 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """The rule that says when a kernel is right: what it lets pass, and each kind of wrong that it must catch."""
 
+from dataclasses import replace
+
 import pytest
 import torch
-from weft.testing import Domain, accuracy, attention, hold, judge, poisoned
+from weft.testing import Domain, accuracy, attention, hold, judge, poisoned, summed
 
 
 @pytest.fixture
@@ -109,6 +111,15 @@ def test_hold_never_forgives_much():
     draws = iter([{"out": wrong_by(4)}])
     with pytest.raises(AssertionError, match="out: largest error"):
         hold(lambda: next(draws))
+
+
+def test_hold_compares_the_worst_of_three_draws_of_what_shares_its_errors():
+    """What is beyond chance in every draw is wrong, however little; the largest error of three may be by chance."""
+    same = summed(wrong_by(2))
+    hold(iter([[same], [summed(wrong_by(0.5))], [replace(same, worst_limit=3 * same.worst_limit)]]).__next__)
+    for factors in [[2, 0.5, 0.5], [4, 4, 4], [2, float("nan"), 0.5]]:
+        with pytest.raises(AssertionError, match=r"largest error: .* in three draws"):
+            hold(iter([[summed(wrong_by(factor))] for factor in factors]).__next__)
 
 
 def formula(q, k, v, form="delta"):

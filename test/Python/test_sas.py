@@ -37,7 +37,8 @@ def check(seed, held, dtype, causal=True, gradients=True, **sizes):
     there make scores near 300, whose LSE is right to 1.5e-5: weights recomputed from it do not sum to 1 as plain ones
     do."""
     generator = torch.Generator().manual_seed(seed)
-    draw = functools.partial(inputs, **{"steady": dtype != torch.float32} | sizes)
+    sizes = {"steady": dtype != torch.float32} | sizes
+    draw = functools.partial(inputs, **sizes)
     names = list(drawn(draw, dtype, generator))
     mine = functools.partial(weft.attention.sas, kernel=sizes.get("kernel", 3), causal=causal)
 
@@ -50,7 +51,7 @@ def check(seed, held, dtype, causal=True, gradients=True, **sizes):
             gradients=gradients,
             products_as_given=False,
             parameters=[name for name in names if name not in OPERANDS],
-            unseen=sas.unseen(names),
+            unseen=sas.unseen(names, steady=sizes["steady"]),
         )
 
     held("SAS", judged)

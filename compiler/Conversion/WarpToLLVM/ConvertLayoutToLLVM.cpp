@@ -62,7 +62,8 @@ struct MatrixExchange {
 };
 
 /// Rows that lanes hold in pieces of 16 bytes, as loads from device memory leave them, are written as such, and
-/// operands of matrix instructions are read by `ldmatrix`: where that takes fewer instructions than plain accesses.
+/// operands of matrix instructions are read by `ldmatrix`: where that takes fewer instructions than plain accesses, and
+/// no bank conflicts.
 std::optional<MatrixExchange> matrixExchange(ConvertLayoutOp op, const SharedAccess &plainWrite,
                                              const SharedAccess &plainRead) {
   auto type = cast<RankedTensorType>(op.getSource().getType());
@@ -77,7 +78,10 @@ std::optional<MatrixExchange> matrixExchange(ConvertLayoutOp op, const SharedAcc
     SharedAccess write = accessOf(source, shared, 2);
     LinearLayout read = accessOf(result, shared, 2).offsets;
     std::optional<MatrixAccess> matrices = matrixAccess(read, 16, operandBits(op.getResult()));
-    if (matrices && accesses(write) + matrices->first.size() < accesses(plainWrite) + accesses(plainRead))
+    if (!matrices || accesses(write) + matrices->first.size() >= accesses(plainWrite) + accesses(plainRead))
+      continue;
+    Wavefronts written = wavefrontsOf(write, 2), loaded = wavefrontsOf(*matrices, read, 2);
+    if (written.needed == written.ideal && loaded.needed == loaded.ideal)
       return MatrixExchange{write, read, *matrices};
   }
   return std::nullopt;

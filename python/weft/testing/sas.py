@@ -85,11 +85,13 @@ def expansion_shapes(heads: int, many: int, channels: int, wide: int | None, ker
     return shapes
 
 
-def unseen(names: Iterable[str]) -> list[str]:
+def unseen(names: Iterable[str], *, steady: bool = True) -> list[str]:
     """Which of ``names``, as "k linear1.bias" or "k_expand_linear1.bias", no result depends on: a constant added to
     every key moves all scores of a row alike, which the softmax does not see. What is left of its gradient is chance.
+    Where no ReLU's input changes its sign (``steady`` weights), the convolutions' biases are such constants too.
     """
-    return [name for name in names if name[0] == "k" and name.endswith(("linear1.bias", "linear2.bias"))]
+    ends = ("linear2.bias", "linear1.bias", "conv1.bias", "conv2.bias") if steady else ("linear2.bias", "linear1.bias")
+    return [name for name in names if name[0] == "k" and name.endswith(ends)]
 
 
 #: draws a tensor of a shape
