@@ -11,13 +11,11 @@ from mechanisms.gau import convolution_equipped, gau
 from weft.testing import convolved_gau, demonstrate, masks
 from weft.testing import gau as formula
 
-PARAMETERS = ("kappa_q", "mu_q", "kappa_k", "mu_k", "taps_0", "taps_1")  # few numbers, each the sum of many
-
 
 def inputs(randn, *, tokens=150, head=128, values=192, taps=None):
     wide = {"u": randn(1, 1, tokens, head), "v": randn(1, 1, tokens, values), "g": randn(1, 1, tokens, values)}
     filters = {"taps_0": randn(taps, head), "taps_1": randn(taps, values)} if taps else {}
-    scales = {name: randn(head) / (8 if "mu" in name else 1) for name in ("kappa_q", "mu_q", "kappa_k", "mu_k")}
+    scales = {name: randn(head) / 8 + ("kappa" in name) for name in ("kappa_q", "mu_q", "kappa_k", "mu_k")}
     return wide | filters | scales
 
 
@@ -33,7 +31,7 @@ def main():
             functools.partial(inputs, taps=taps),
             title=f"{title}, {weft.device()}",
             dtypes=(torch.float16,),
-            parameters=PARAMETERS,
+            parameters=("taps_0", "taps_1"),
             products_as_given=False,
         )
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 import weft
 from weft.testing import Domain, attention, convolved_gau, drawn, judge, masks, mixers
-from weft.testing.gau import VECTORS, silu
+from weft.testing.gau import silu
 
 CAUSAL = weft.causal()
 
@@ -16,8 +16,7 @@ CAUSAL = weft.causal()
 def judged(program, formula, inputs, seed, dtype=torch.float16):
     generator = torch.Generator().manual_seed(seed)
     draw = functools.partial(drawn, inputs, dtype, generator)
-    options = {"generator": generator, "products_as_given": False, "parameters": VECTORS}
-    return lambda: judge(program, formula, draw(), **options)
+    return lambda: judge(program, formula, draw(), generator=generator, products_as_given=False)
 
 
 def attended(q, k, v, form, mask=None):

@@ -97,7 +97,7 @@ def test_score_mod_and_sink(learned, seed):
         tensors["sink"] = torch.randn(heads, generator=generator)
         if learned:
             tensors["slopes"] = torch.randn(heads, generator=generator)
-        return judge(changed_scores, plain, tensors, generator=generator, parameters=("sink", "slopes"))
+        return judge(changed_scores, plain, tensors, generator=generator)
 
     hold(draw)
 

@@ -14,10 +14,6 @@ def silu(x: torch.Tensor) -> torch.Tensor:
     return (wide(x) * torch.sigmoid(wide(x))).to(x.dtype)
 
 
-#: the unit's parameters, one number a channel
-VECTORS = ("kappa_q", "mu_q", "kappa_k", "mu_k")
-
-
 def gau(
     u: torch.Tensor,
     v: torch.Tensor,

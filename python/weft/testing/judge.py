@@ -37,8 +37,9 @@ def judge(
 
     ``program`` takes the tensors in order, ``formula`` too, and ``form=``; ``names`` are their results'. The
     gradients of the results are drawn at random; memory that is allocated while the program runs is full of NaN.
-    Integer tensors go through as they are. Gradients of ``parameters`` are judged as sums (``summed``); those of
-    ``unseen``, tensors that no result depends on, are 0 in the formula and chance in any arithmetic: left out.
+    Integer tensors go through as they are. Gradients of ``parameters``, and of all vectors, which are such, are judged
+    as sums over tokens (``summed``); those of ``unseen``, tensors that no result depends on, are 0 in the formula and
+    chance in any arithmetic: left out.
     """
     leaves = [name for name, x in tensors.items() if x.dtype.is_floating_point] if gradients else []
     with poisoned():
@@ -61,6 +62,7 @@ def judge(
     plain = [by_formula(None, form) for form in FORMS]
     judged = {}
     everything = [*names, *(f"d_{name}" for name in leaves)]
+    sums = {*parameters, *(name for name in leaves if tensors[name].dim() < 2)}
     for i, (name, out) in enumerate(zip(everything, [*results, *mine_grads], strict=True)):
         if name.removeprefix("d_") in unseen:
             continue
@@ -72,7 +74,7 @@ def judge(
             input_scale=input_scale,
             products_as_given=products_as_given,
         )
-        judged[name] = summed(found) if name.removeprefix("d_") in parameters else found
+        judged[name] = summed(found) if i >= len(names) and name[2:] in sums else found
     return judged
 
 
