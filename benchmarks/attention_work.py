@@ -1,23 +1,17 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""What generated attention kernels cost: compile time, bytes, and work against length, counted by the simulator.
+"""What generated attention kernels cost: bytes, and work against length, counted by the simulator.
 
     python benchmarks/attention_work.py [--json]
 
-Three tables. SEMA compiled cold, forward and backward, for one target: limit 3 s. Bytes that SEMA's forward moves over
-those of reading q and k once, v twice and writing the output once: limit 1.15 of inference; training also stores the
-attention's own output. A window's forward and backward over
-growing lengths: instructions, products and bytes a token, which stay as they are.
+Two tables. Bytes that SEMA's forward moves over those of reading q and k once, v twice and writing the output once:
+limit 1.15 of inference; training also stores the attention's own output. A window's forward and backward over growing
+lengths: instructions, products and bytes a token, which stay as they are.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import statistics
-import subprocess
-import sys
-import tempfile
 
 import torch
 import weft
@@ -37,7 +31,6 @@ SEMA_SIZES = [
     (784, 64, (8, 8), (28, 28)),
     (784, 32, (14, 14), (28, 28)),
 ]
-COMPILED = (0, 1, 5)
 LENGTHS = [1024, 2048, 4096, 8192]
 
 
@@ -55,30 +48,6 @@ def sliding(q, k, v):
 
 def operands(tokens, head, taps):
     return [*(torch.randn(1, 2, tokens, head).half() for _ in range(3)), torch.randn(taps, 2 * head).half()]
-
-
-def child_compile(case: int) -> dict[str, float]:
-    """Seconds from the first call's arrays to PTX of forward and backward, in a process with empty caches."""
-    import time
-
-    tokens, head, window, grid = SEMA_SIZES[case]
-    arrays = operands(tokens, head, 9 if grid else 3)
-    start = time.perf_counter()
-    traced = sema.trace(sema.bind(arrays, {"window": window, "grid": grid}))
-    compiled(traced, "sm_80", True)
-    return {"seconds": time.perf_counter() - start}
-
-
-def cold_compile(case: int, runs: int = 3) -> float:
-    found = []
-    for _ in range(runs):
-        with tempfile.TemporaryDirectory() as cache:
-            command = [sys.executable, __file__, "--child", str(case)]
-            done = subprocess.run(
-                command, env={**os.environ, "WEFT_CACHE_DIR": cache}, capture_output=True, text=True, check=True
-            )
-            found.append(json.loads(done.stdout)["seconds"])
-    return statistics.median(found)
 
 
 def sema_bytes(case: int) -> dict[str, float]:
@@ -120,24 +89,16 @@ def work(tokens: int) -> dict[str, dict[str, float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.child is not None:
-        print(json.dumps(child_compile(options.child)))
-        return
     names = [f"{n} tokens, head {d}, window {w}" + (f" of {g}" if g else "") for n, d, w, g in SEMA_SIZES]
     result = {
-        "compile SEMA cold, s": {names[case]: cold_compile(case) for case in COMPILED},
         "bytes of SEMA's forward / least": {name: sema_bytes(case) for case, name in enumerate(names)},
         "window of 256, a token": {tokens: work(tokens) for tokens in LENGTHS},
     }
     if options.json:
         print(json.dumps(result, indent=2))
         return
-    print("SEMA, forward and backward compiled cold for one target (limit 3 s)")
-    for name, seconds in result["compile SEMA cold, s"].items():
-        print(f"  {name:45} {seconds:6.2f} s")
-    print("\nSEMA's forward: bytes moved / least (limit 1.15)")
+    print("SEMA's forward: bytes moved / least (limit 1.15)")
     for name, parts in result["bytes of SEMA's forward / least"].items():
         kernels = ", ".join(f"{name} {value:.2f}" for name, value in parts.items() if name not in ("all", "training"))
         print(f"  {name:45} {parts['all']:6.2f}   ({kernels}; training {parts['training']:.2f})")
