@@ -22,14 +22,20 @@ static Value gradientAsFactor(Gradients &gradients, Value result, Value weight) 
   return gradients.get(result, other.getIntOrFloatBitWidth() < own.getIntOrFloatBitWidth() ? other : own);
 }
 
-/// The gradients of a product's weight and bias. `make(weight, bias)` makes the op with results of these types; the
-/// bias' may be null. `axis` is the bias' among those of the gradient.
-static void addWeightGradients(Gradients &gradients, Value weight, Value bias, Value gradient, int64_t axis,
-                               llvm::function_ref<Operation *(Type, Type)> make) {
+/// The gradients of a product's weight and bias. `make(weight, bias, x, gradient)` makes the op with results of these
+/// types; the bias' may be null. `axis` is the bias' among those of the gradient.
+template <typename ProductOp>
+static void addWeightGradients(Gradients &gradients, ProductOp product, Value gradient, int64_t axis,
+                               llvm::function_ref<Operation *(Type, Type, Value, Value)> make) {
+  Value weight = product.getWeight(), bias = product.getBias();
   bool wantsBias = bias && gradients.wants(bias);
   Type biasType = wantsBias ? gradients.contributionType(bias) : Type();
   if (gradients.wants(weight)) {
-    Operation *op = make(gradients.contributionType(weight), biasType);
+    // Of the transpose, x and the gradient change places.
+    Value x = gradients.primal(product.getSource()), g = gradient;
+    if (product.getTransposed())
+      std::swap(x, g);
+    Operation *op = make(gradients.contributionType(weight), biasType, x, g);
     gradients.add(weight, op->getResult(0));
     if (wantsBias)
       gradients.add(bias, op->getResult(1));
@@ -56,11 +62,7 @@ struct HeadConvAdjoint : DifferentiableOpInterface::ExternalModel<HeadConvAdjoin
     if (gradients.wants(source))
       gradients.add(source, attn::HeadConvOp::create(b, sourceType(gradients, source), gradient,
                                                      gradients.primal(weight), Value(), !conv.getTransposed()));
-    addWeightGradients(gradients, weight, conv.getBias(), gradient, 1, [&](Type weightType, Type biasType) {
-      // Of the transpose, x and the gradient change places.
-      Value x = gradients.primal(source), g = gradient;
-      if (conv.getTransposed())
-        std::swap(x, g);
+    addWeightGradients(gradients, conv, gradient, 1, [&](Type weightType, Type biasType, Value x, Value g) {
       return attn::HeadConvWeightGradOp::create(b, weightType, biasType, x, g);
     });
     return success();
@@ -79,10 +81,7 @@ struct LinearAdjoint : DifferentiableOpInterface::ExternalModel<LinearAdjoint, a
       gradients.add(source, attn::LinearOp::create(b, sourceType(gradients, source), gradient, gradients.primal(weight),
                                                    Value(), !linear.getTransposed(), linear.getConcatenated()));
     int64_t last = tensorType(gradient).getRank() - 1;
-    addWeightGradients(gradients, weight, linear.getBias(), gradient, last, [&](Type weightType, Type biasType) {
-      Value x = gradients.primal(source), g = gradient;
-      if (linear.getTransposed())
-        std::swap(x, g);
+    addWeightGradients(gradients, linear, gradient, last, [&](Type weightType, Type biasType, Value x, Value g) {
       return attn::LinearWeightGradOp::create(b, weightType, biasType, x, g, linear.getConcatenated());
     });
     return success();

@@ -128,19 +128,20 @@ def accuracy(
         mean_limit = math.inf
     if got.count < _SMALL:
         bias_limit = math.inf
-    checks = [
-        ("largest error", got.worst, worst_limit),
-        ("mean error", got.mean, mean_limit),
-        ("bias", got.bias, bias_limit),
-        ("relative error", got.relative, relative_limit),
-    ]
-    for name, value, limit in checks:
-        if not value <= limit:  # NaN fails too
-            failures.append(f"{name}: expected at most {limit:.3g}, but got {value:.3g}")
-    return Accuracy(
+    result = Accuracy(
         got.worst, worst_plain, worst_limit, got.mean, mean_plain, mean_limit,
-        got.bias, bias_plain, bias_limit, got.relative, relative_limit, tuple(failures),
+        got.bias, bias_plain, bias_limit, got.relative, relative_limit,
     )  # fmt: skip
+    return replace(result, failures=(*failures, *_broken(result.bounds)))
+
+
+def _broken(bounds: Mapping[str, tuple[float, float]]) -> list[str]:
+    """In words, each error that exceeds its limit; NaN does."""
+    return [
+        f"{name}: expected at most {limit:.3g}, but got {error:.3g}"
+        for name, (error, limit) in bounds.items()
+        if not error <= limit
+    ]
 
 
 @dataclass(frozen=True)
@@ -185,10 +186,8 @@ def summed(result: Accuracy) -> Accuracy:
     wide = replace(
         result, relative_limit=math.inf, bias_limit=result.bias_limit + 2 * result.bias_plain, shares_errors=True
     )
-    kept = {name for name, (error, limit) in wide.bounds.items() if not error <= limit}
-    others = {text for text in result.failures if text.split(":")[0] not in wide.bounds}
-    failures = tuple(text for text in result.failures if text in others or text.split(":")[0] in kept)
-    return replace(wide, failures=failures)
+    others = [text for text in result.failures if text.split(":")[0] not in wide.bounds]
+    return replace(wide, failures=(*others, *_broken(wide.bounds)))
 
 
 def hold(draw: Callable[[], Sequence[Accuracy] | Mapping[str, Accuracy]]) -> None:
