@@ -115,11 +115,14 @@ static bool comesFromProducts(Value value) {
   return false;
 }
 
-/// Whether a value is kept for the backward rather than computed again. Operands of attention that products made are
+/// Whether a value is kept for the backward rather than computed again. A number that sums up a tensor costs nothing to
+/// keep, and a walk through everything to compute. Operands of attention that products made are
 /// stored in any case, and must be the same bits in the backward: the forward may round them once where a chain that is
 /// computed again rounds each link, and probabilities of other scores do not sum to 1.
 static bool isSaved(OpResult value) {
   if (isa<attn::AttendOp, attn::MergeUnitsOp>(value.getOwner()))
+    return true;
+  if (isa<attn::SumOp>(value.getOwner()) && tensorType(value).getRank() == 0)
     return true;
   bool enters = llvm::any_of(value.getUses(), [](OpOperand &use) {
     auto attend = dyn_cast<attn::AttendOp>(use.getOwner());
@@ -131,7 +134,10 @@ static bool isSaved(OpResult value) {
 
 Value Gradients::addSavedArgument(OpResult result) {
   WholeTensorType type = tensorType(result);
-  std::string name = isa<attn::MergeUnitsOp>(result.getOwner()) ? "saved_units" : "saved_operand";
+  Operation *owner = result.getOwner();
+  std::string name = isa<attn::MergeUnitsOp>(owner) ? "saved_units"
+                     : isa<attn::SumOp>(owner)      ? "saved_sum"
+                                                    : "saved_operand";
   if (auto attend = dyn_cast<attn::AttendOp>(result.getOwner())) {
     bool isOut = result == attend.getOut();
     if (isOut)

@@ -141,14 +141,30 @@ LAUNCHED = {
     "decided": ({**GAINS, "decisions": torch.zeros(1, 2, 64, dtype=torch.bool)}, {}),
     "packed": ({**GAINS, "cu_seqlens": torch.tensor([0, 20, 64], dtype=torch.int32)}, {}),
     "mean": (GAINS, {"values": ("mean", 0)}),
+    "loss": (GAINS, {"loss": (0.5, "all")}),
+    "loss, no gains": ({}, {"loss": (1.0, "all")}),
+    "loss of merged pairs": (GAINS, {"loss": (1.0, "merged")}),
+    "loss, packed": (
+        {**GAINS, "cu_seqlens": torch.tensor([0, 20, 64], dtype=torch.int32)},
+        {"loss": (1.0, "all"), "rope": True},
+    ),
+    "loss, decided": (
+        {**GAINS, "decisions": torch.zeros(1, 2, 64, dtype=torch.bool)},
+        {"loss": (1.0, "merged"), "values": ("last", 1)},
+    ),
 }
 
 
 @pytest.mark.parametrize(
-    "name", [n if n in ("gains", "packed") else pytest.param(n, marks=pytest.mark.slow) for n in LAUNCHED]
+    "name",
+    [
+        n if n in ("packed", "loss", "loss of merged pairs") else pytest.param(n, marks=pytest.mark.slow)
+        for n in LAUNCHED
+    ],
 )
 def test_launches(name):
-    """Decide; units and merge; attend. Queries and numbers of rows; attention; rows; the last sums."""
+    """Decide; units and merge; attend, and the loss. Queries, numbers of rows and of pairs; attention; rows; the last
+    sums."""
     tensors, options = LAUNCHED[name]
     q, k, v = (torch.zeros(1, 2, 64, 128, dtype=torch.float16) for _ in range(3))
     found = launches(as_program(**options), q, k, v, **tensors)

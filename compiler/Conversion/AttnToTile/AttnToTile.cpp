@@ -12,9 +12,9 @@
 #include "compiler/Conversion/AttnToTile/AttendBackward.h"
 #include "compiler/Conversion/AttnToTile/AttendDiagonal.h"
 #include "compiler/Conversion/AttnToTile/AttendForward.h"
-#include "compiler/Conversion/AttnToTile/ElementTile.h"
-#include "compiler/Conversion/AttnToTile/Expansion.h"
-#include "compiler/Conversion/AttnToTile/Lowerings.h"
+#include "compiler/Conversion/AttnToTile/Numbers.h"
+#include "compiler/Conversion/AttnToTile/ProgramLowering.h"
+#include "compiler/Conversion/AttnToTile/RowSums.h"
 #include "compiler/Conversion/AttnToTile/WideValues.h"
 #include "compiler/Conversion/AttnToTile/Windows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -25,213 +25,6 @@
 using namespace mlir;
 
 namespace weft {
-namespace {
-
-/// The lowering of one program.
-class ProgramLowering {
-public:
-  explicit ProgramLowering(func::FuncOp program) : program(program) {
-    for (Value argument : program.getArguments())
-      stored[argument] = argument;
-  }
-  LogicalResult run();
-
-private:
-  LogicalResult lower(Operation *op);
-  LogicalResult lower(attn::AttendOp op);
-  LogicalResult lower(attn::AttendBackwardOp op);
-  LogicalResult lower(attn::MergeUnitsOp op);
-  LogicalResult lower(const Expansion &expansion);
-  /// Sees to it that `value` is stored.
-  LogicalResult store(Value value, Operation *anchor);
-  /// Sees to it that a tile of `value` can be had in a kernel at `anchor`: stored, or row-local on what can be had.
-  LogicalResult makePullable(Value value, Operation *anchor);
-  /// Sees to it that any element of `value` can be had in a kernel at `anchor`: stored, or computed from elements.
-  LogicalResult makeElementwise(Value value, Operation *anchor);
-  /// A product with a weight: its source is computed element by element on the way.
-  template <typename Op>
-  LogicalResult lowerProduct(Op op, LogicalResult (*lowering)(Op, ArrayRef<Value>, StoredValues &));
-  template <typename Op> LogicalResult lowerWeightGrad(Op op, LogicalResult (*lowering)(Op, StoredValues &));
-  LogicalResult storeCaptured(Operation *op, Operation *anchor);
-  /// The results of `anchor` and what is computed from them row by row that others need; sees to it that all they take
-  /// can be had. `channelsSplit` where each program has a part of the results' channels alone.
-  FailureOr<SmallVector<Value>> joinRowLocalUsers(Operation *anchor, ValueRange results, bool channelsSplit = false);
-  /// The same of maps of the result of a product.
-  FailureOr<SmallVector<Value>> joinMaps(Operation *anchor);
-
-  /// dq in the place of its sums in memory: scaled, and rounded, by whoever takes it.
-  void takeSums(attn::AttendBackwardOp op, Value sums);
-
-  func::FuncOp program;
-  StoredValues stored;
-};
-
-/// [B, H, N] of a type of the row space.
-ArrayRef<StringAttr> rowSpaceOf(Value value) {
-  return cast<attn::WholeTensorType>(value.getType()).getDims().take_front(3);
-}
-
-} // namespace
-
-LogicalResult ProgramLowering::storeCaptured(Operation *op, Operation *anchor) {
-  llvm::SetVector<Value> captured;
-  for (Region &region : op->getRegions())
-    getUsedValuesDefinedAbove(region, captured);
-  for (Value value : captured)
-    if (isa<attn::WholeTensorType>(value.getType()) && failed(store(value, anchor)))
-      return failure();
-  return success();
-}
-
-LogicalResult ProgramLowering::makePullable(Value value, Operation *anchor) {
-  if (stored.count(value))
-    return success();
-  Operation *op = value.getDefiningOp();
-  if (!isRowLocal(op))
-    return store(value, anchor);
-  if (failed(storeCaptured(op, anchor)))
-    return failure();
-  for (OpOperand &operand : op->getOpOperands()) {
-    // What is read as a whole (taps, gains, units) has to be there; the first operand of others is what they work on
-    // row by row.
-    bool whole = isa<attn::SpreadOp>(op) ||
-                 (isa<attn::ConvolveOp, attn::RmsNormOp, attn::ShiftOp>(op) && operand.getOperandNumber() > 0);
-    if (failed(whole ? store(operand.get(), anchor) : makePullable(operand.get(), anchor)))
-      return failure();
-  }
-  return success();
-}
-
-LogicalResult ProgramLowering::store(Value value, Operation *anchor) {
-  if (stored.count(value))
-    return success();
-  Operation *op = value.getDefiningOp();
-  if (isRowLocal(op)) {
-    if (failed(makePullable(value, anchor)))
-      return failure();
-    lowerRows(anchor, value, stored);
-    return success();
-  }
-  if (auto mean = dyn_cast<attn::MeanHeadsOp>(op))
-    return failed(makeElementwise(mean.getSource(), anchor)) ? failure() : lowerMeanHeads(mean, stored);
-  auto map = dyn_cast<attn::MapOp>(op);
-  if (!map)
-    return op->emitOpError() << "has no kernel of its own";
-  for (Value input : map.getInputs())
-    if (failed(store(input, anchor)))
-      return failure();
-  if (failed(storeCaptured(map, anchor)))
-    return failure();
-  return lowerFlatMap(map, stored);
-}
-
-FailureOr<SmallVector<Value>> ProgramLowering::joinRowLocalUsers(Operation *anchor, ValueRange results,
-                                                                 bool channelsSplit) {
-  llvm::SetVector<Value> inside;
-  inside.insert(results.begin(), results.end());
-  ArrayRef<StringAttr> space = rowSpaceOf(results.front());
-  // What is had at the tile's rows; `apart` from this kernel's results, where other rows of it are asked for.
-  std::function<bool(Value, bool)> isKnown = [&](Value value, bool apart) {
-    if (stored.count(value))
-      return true;
-    if (inside.contains(value))
-      return !apart;
-    Operation *op = value.getDefiningOp();
-    return op && isRowLocal(op) &&
-           llvm::all_of(op->getOperands(), [&](Value v) { return isKnown(v, apart || readsOtherRows(op)); });
-  };
-  auto known = [&](Value value) { return isKnown(value, /*apart=*/false); };
-  SmallVector<Operation *> joined{anchor};
-  for (Operation *op = anchor->getNextNode(); op; op = op->getNextNode()) {
-    if (!isRowLocal(op) || readsOtherRows(op) || (channelsSplit && isa<attn::SumOp, attn::RmsNormOp>(op)))
-      continue;
-    bool depends = llvm::any_of(op->getOperands(), [&](Value v) { return inside.contains(v); });
-    bool sameRows = llvm::all_of(op->getResults(), [&](Value v) { return rowSpaceOf(v) == space; });
-    if (!depends || !sameRows || !llvm::all_of(op->getOperands(), known))
-      continue;
-    joined.push_back(op);
-    inside.insert(op->getResults().begin(), op->getResults().end());
-  }
-  for (Operation *op : llvm::drop_begin(joined)) {
-    if (failed(storeCaptured(op, anchor)))
-      return failure();
-    for (Value operand : op->getOperands())
-      if (!inside.contains(operand) && failed(makePullable(operand, anchor)))
-        return failure();
-  }
-  SmallVector<Value> roots;
-  for (Value value : inside)
-    if (llvm::any_of(value.getUsers(), [&](Operation *user) { return !llvm::is_contained(joined, user); }))
-      roots.push_back(value);
-  return roots;
-}
-
-LogicalResult ProgramLowering::makeElementwise(Value value, Operation *anchor) {
-  Operation *op = value.getDefiningOp();
-  if (stored.count(value))
-    return success();
-  if (!isElementwise(op))
-    return store(value, anchor);
-  if (failed(storeCaptured(op, anchor)))
-    return failure();
-  for (Value operand : op->getOperands())
-    if (failed(makeElementwise(operand, anchor)))
-      return failure();
-  return success();
-}
-
-/// Whether an op computes what it reads element by element, and so needs no map of stored values stored.
-static bool pullsElements(Operation *op) {
-  return isa<attn::MapOp, attn::HeadConvOp, attn::LinearOp, attn::HeadConvWeightGradOp, attn::LinearWeightGradOp>(op);
-}
-
-FailureOr<SmallVector<Value>> ProgramLowering::joinMaps(Operation *anchor) {
-  llvm::SetVector<Value> inside;
-  inside.insert(anchor->getResult(0));
-  ArrayRef<StringAttr> shape = cast<attn::WholeTensorType>(anchor->getResult(0).getType()).getDims();
-  std::function<bool(Value)> known = [&](Value value) {
-    if (inside.contains(value) || stored.count(value))
-      return true;
-    Operation *op = value.getDefiningOp();
-    return isElementwise(op) && llvm::all_of(op->getOperands(), known);
-  };
-  llvm::SetVector<Operation *> joined;
-  joined.insert(anchor);
-  for (Operation *op = anchor->getNextNode(); op; op = op->getNextNode()) {
-    auto map = dyn_cast<attn::MapOp>(op);
-    if (!map || cast<attn::WholeTensorType>(map.getResult(0).getType()).getDims() != shape)
-      continue;
-    if (llvm::any_of(map.getInputs(), [&](Value v) { return inside.contains(v); }) &&
-        llvm::all_of(map.getInputs(), known)) {
-      joined.insert(map);
-      inside.insert(map.getResults().begin(), map.getResults().end());
-    }
-  }
-  auto readOutside = [&](Value value) {
-    return llvm::any_of(value.getUsers(), [&](Operation *user) { return !joined.contains(user); });
-  };
-  // A map of what is stored anyway, for those who compute it as well: left to them.
-  for (Operation *op : llvm::reverse(llvm::to_vector(llvm::drop_begin(joined)))) {
-    bool needed = llvm::any_of(op->getOperands(), [&](Value v) { return inside.contains(v) && !readOutside(v); });
-    if (needed || !llvm::all_of(op->getUsers(), pullsElements))
-      continue;
-    joined.remove(op);
-    for (Value result : op->getResults())
-      inside.remove(result);
-  }
-  for (Operation *op : llvm::drop_begin(joined)) {
-    if (failed(storeCaptured(op, anchor)))
-      return failure();
-    for (Value operand : op->getOperands())
-      if (!inside.contains(operand) && failed(makeElementwise(operand, anchor)))
-        return failure();
-  }
-  SmallVector<Value> roots;
-  for (Value value : inside)
-    if (readOutside(value))
-      roots.push_back(value);
-  return roots;
-}
 
 template <typename Op>
 LogicalResult ProgramLowering::lowerProduct(Op op, LogicalResult (*lowering)(Op, ArrayRef<Value>, StoredValues &)) {
@@ -332,6 +125,20 @@ static SmallVector<Value> attendedAlong(attn::MergeUnitsOp merge, const StoredVa
 }
 
 LogicalResult ProgramLowering::lower(attn::MergeUnitsOp op) {
+  // Sums to numbers of what the merge says of tokens; what else they take is stored together with the joins, which are
+  // often of the same rows.
+  SmallVector<attn::SumOp> sums;
+  SmallVector<Value> rows{op.getJoins()};
+  for (auto sum : program.front().getOps<attn::SumOp>()) {
+    if (!sumsRows(sum) || rowSpaceOf(sum.getSource()) != rowSpaceOf(op.getUnit()))
+      continue;
+    if (std::optional<SmallVector<Value>> taken = takenBeside(sum.getSource(), tokenTablesOf(op))) {
+      sums.push_back(sum);
+      rows.append(*taken);
+    }
+  }
+  if (failed(storeRows(rows, op)))
+    return failure();
   for (Value operand : op->getOperands())
     if (failed(llvm::is_contained(op.getSources(), operand) ? makePullable(operand, op) : store(operand, op)))
       return failure();
@@ -339,7 +146,7 @@ LogicalResult ProgramLowering::lower(attn::MergeUnitsOp op) {
   for (Value value : along)
     if (failed(makePullable(value, op)))
       return failure();
-  return lowerMergeUnits(op, along, stored);
+  return lowerMergeUnits(op, along, sums, stored);
 }
 
 void ProgramLowering::takeSums(attn::AttendBackwardOp op, Value sums) {
@@ -372,6 +179,8 @@ LogicalResult ProgramLowering::lower(Operation *op) {
   if (auto attend = dyn_cast<attn::AttendOp>(op))
     return lower(attend);
   if (auto sum = dyn_cast<attn::SumOp>(op)) {
+    if (isNumber(sum.getResult())) // (Waits until someone needs it, or has what it sums up at hand.)
+      return success();
     if (failed(sumsTokens(sum) || sumsTokensOfBatches(sum) ? makePullable(sum.getSource(), op)
                                                            : store(sum.getSource(), op)))
       return failure();
@@ -427,6 +236,7 @@ static void hoistAllButAttention(Block &block) {
 LogicalResult ProgramLowering::run() {
   if (!llvm::hasSingleElement(program.getBody()))
     return program.emitOpError() << "expected a program of one block";
+  addBeforeSumming(program.front());
   hoistAllButAttention(program.front());
   SmallVector<Operation *> ops;
   for (Operation &op : program.front().without_terminator())
@@ -444,10 +254,13 @@ LogicalResult ProgramLowering::run() {
       return failure();
   }
   Operation *end = program.front().getTerminator();
+  for (Value value : end->getOperands())
+    if (!isNumber(value) && failed(store(value, end)))
+      return failure();
+  if (failed(storeNumbers(end)))
+    return failure();
   llvm::DenseSet<Value> returned;
   for (OpOperand &operand : end->getOpOperands()) {
-    if (failed(store(operand.get(), end)))
-      return failure();
     Value tensor = stored.lookup(operand.get());
     if (isa<BlockArgument>(tensor) || !returned.insert(tensor).second) {
       // Every output is a tensor of its own.

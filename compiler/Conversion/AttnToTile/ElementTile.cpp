@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See ElementTile.h.
 #include "compiler/Conversion/AttnToTile/ElementTile.h"
+#include "compiler/Conversion/AttnToTile/Numbers.h"
 #include "compiler/Conversion/AttnToTile/ScalarRegion.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -93,7 +94,7 @@ Value ElementPuller::map(attn::MapOp op, Value value, const Place &place) {
     arguments.push_back(b.cast(pull(input, inputPlace(b, type, shape, place)), attn::scalarTypeOf(type)));
   }
   auto element = [&](Value tensor, ValueRange indices) {
-    return loadElement(frame, stored.lookup(tensor), indices, place.exists);
+    return elementOf(frame, stored, tensor, indices, place.exists);
   };
   auto position = [&](int64_t axis) { return place.axes[axis].whole(b); };
   SmallVector<Value> results = evaluateRegion(op.getBody(), arguments, {frame, element, position, nullptr});
@@ -126,6 +127,8 @@ Value ElementPuller::pull(Value value, const Place &place) {
   auto outside = stored.find(value);
   if (outside != stored.end())
     return load(value, outside->second, place);
+  if (isNumber(value))
+    return b.broadcast(b.cast(numberOf(frame, stored, value), wholeType(value).getElementType()), place.shape);
   Operation *op = value.getDefiningOp();
   if (auto map = dyn_cast<attn::MapOp>(op))
     return this->map(map, value, place);

@@ -114,6 +114,15 @@ Value KernelFrame::size(StringRef expression) {
   return it->second;
 }
 
+Value KernelFrame::once(Value value, llvm::function_ref<Value()> compute) {
+  if (Value found = known.lookup(value))
+    return found;
+  OpBuilder::InsertionGuard guard(b);
+  if (b.getInsertionBlock() != body)
+    b.setInsertionPoint(body->findAncestorOpInBlock(*b.getInsertionBlock()->getParentOp()));
+  return known[value] = compute();
+}
+
 /// The promise that a tensor's address, and its strides, are multiples of 16 bytes.
 static void promiseAlignment(func::FuncOp kernel, unsigned first, const TensorParameter &tensor) {
   OpBuilder b(kernel.getContext());

@@ -43,6 +43,10 @@ public:
   /// The value of a size as i32: a constant, or a parameter.
   mlir::Value size(llvm::StringRef expression);
 
+  /// What `compute` gives, computed once for `value`: here, or before what surrounds this place (loops), for whoever
+  /// asks again.
+  mlir::Value once(mlir::Value value, llvm::function_ref<mlir::Value()> compute);
+
   /// Ends the kernel: orders the parameters, sets the schedule, and makes the launch. Gives the launch's results, one
   /// for each output.
   llvm::SmallVector<mlir::Value> finish(const KernelShape &shape);
@@ -57,6 +61,7 @@ private:
   llvm::SmallVector<TensorParameter> outputs;
   llvm::SmallVector<int64_t> zeroedOutputs;
   llvm::MapVector<mlir::StringAttr, mlir::Value> sizes;
+  llvm::DenseMap<mlir::Value, mlir::Value> known;
 };
 
 /// The type of a value of a program.

@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Kernels over tensors of any shape, element by element in row-major order.
 #include "compiler/Conversion/AttnToTile/ElementTile.h"
+#include "compiler/Conversion/AttnToTile/Numbers.h"
 #include "compiler/Conversion/AttnToTile/ScalarRegion.h"
 
 using namespace mlir;
@@ -26,6 +27,10 @@ LogicalResult lowerFlatMap(attn::MapOp op, StoredValues &stored) {
   }
   SmallVector<Value> arguments;
   for (Value input : op.getInputs()) {
+    if (isNumber(input)) {
+      arguments.push_back(numberOf(frame, stored, input));
+      continue;
+    }
     const TensorParameter tensor = frame.input(stored.lookup(input));
     int64_t lead = shape.getRank() - tensor.type.getRank();
     Value offset = b.full({block}, 0, b.getI64Type());
@@ -43,7 +48,7 @@ LogicalResult lowerFlatMap(attn::MapOp op, StoredValues &stored) {
     Value loaded = b.load(b.addPtr(tensor.pointer, offset), inside);
     arguments.push_back(b.cast(loaded, attn::scalarTypeOf(tensor.type)));
   }
-  auto element = [&](Value tensor, ValueRange indices) { return loadElement(frame, stored.lookup(tensor), indices); };
+  auto element = [&](Value tensor, ValueRange indices) { return elementOf(frame, stored, tensor, indices); };
   auto position = [&](int64_t axis) { return index[axis]; };
   SmallVector<Value> results = evaluateRegion(op.getBody(), arguments, {frame, element, position, nullptr});
   for (auto [result, tile] : llvm::zip(op.getResults(), results)) {

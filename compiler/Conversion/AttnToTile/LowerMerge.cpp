@@ -9,7 +9,7 @@
 // A token's phase is its place in its unit: its distance from the last token without a join, modulo max_joins + 1.
 // Programs share nothing but the joins, so they need no order, and lengths stay on the device.
 #include "compiler/Conversion/AttnToTile/Attend.h"
-#include "compiler/Conversion/AttnToTile/Lowerings.h"
+#include "compiler/Conversion/AttnToTile/RowSums.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -55,7 +55,7 @@ struct Walked {
 
 class MergeKernel {
 public:
-  MergeKernel(attn::MergeUnitsOp op, ArrayRef<Value> along, StoredValues &stored);
+  MergeKernel(attn::MergeUnitsOp op, ArrayRef<Value> along, ArrayRef<attn::SumOp> sums, StoredValues &stored);
   void lower();
 
 private:
@@ -68,6 +68,7 @@ private:
   std::array<Value, 3> lookBefore();
   Numbered number();
   void store(Value table, Value places, Value values, Value mask);
+  void addUp(Value tokens, Value inside, ValueRange tables);
   Walked begin(const Numbered &numbered);
   Walked step(Value place, const Walked &at, bool begins);
   void storeUnits(const Walked &at, const RowTile &rows, Value survives);
@@ -84,13 +85,14 @@ private:
   Value cu; ///< where sequences start, or null
   Value start, length, head, batch, joinRow;
   llvm::MapVector<Value, TensorParameter> outputs; ///< of the results that someone uses
+  std::optional<RowSums> sums;
 };
 
 } // namespace
 
 static Value equals(TileBuilder &b, Value x, Value y) { return b.compareInt(arith::CmpIPredicate::eq, x, y); }
 
-MergeKernel::MergeKernel(attn::MergeUnitsOp op, ArrayRef<Value> along, StoredValues &stored)
+MergeKernel::MergeKernel(attn::MergeUnitsOp op, ArrayRef<Value> along, ArrayRef<attn::SumOp> sums, StoredValues &stored)
     : op(op), along(along), stored(stored), frame(op, "merge_units"), b(frame.b), puller(frame, stored, widest) {
   cu = op.getCuSeqlens() ? stored.lookup(op.getCuSeqlens()) : Value();
   start = b.mul(b.programId(tile::Axis::X), b.i32(stretch));
@@ -98,11 +100,16 @@ MergeKernel::MergeKernel(attn::MergeUnitsOp op, ArrayRef<Value> along, StoredVal
   batch = b.programId(tile::Axis::Z);
   length = frame.size(wholeType(op.getJoins()).dim(2));
   joinRow = firstOf(frame.input(stored.lookup(op.getJoins())));
+  // (Sums, and what nothing else is computed for, take their tables in the kernel.)
+  std::function<bool(Operation *)> isMade = [&](Operation *user) {
+    return llvm::is_contained(sums, user) || (isa<attn::MapOp>(user) && llvm::all_of(user->getUsers(), isMade));
+  };
   for (Value result : op.getResults())
-    if (!result.use_empty())
+    if (!llvm::all_of(result.getUsers(), isMade))
       outputs[result] = frame.output(wholeType(result));
   for (Value value : along)
     outputs[value] = frame.output(wholeType(value));
+  this->sums.emplace(frame, puller, sums, stretch);
 }
 
 /// The address of a head's first element, of [B, H, N].
@@ -202,7 +209,9 @@ Numbered MergeKernel::number() {
   store(op.getUnit(), tokens, unit, inside);
   store(op.getLower(), tokens, lower, inside);
   store(op.getUpper(), tokens, upper, inside);
-  store(op.getKept(), tokens, b.both(inside, b.negate(equals(b, phase, zero))), inside);
+  Value kept = b.both(inside, b.negate(equals(b, phase, zero)));
+  store(op.getKept(), tokens, kept, inside);
+  addUp(tokens, inside, {unit, lower, upper, kept});
   store(op.getEnds(), unit, next, survives);
   if (op.hasOffset()) {
     Value carried = b.both(survives, b.less(lower, unit)), before = b.sub(unit, one);
@@ -216,6 +225,24 @@ Numbered MergeKernel::number() {
     store(op.getPast(), unit, sequence.past, survives);
   }
   return {phase, unit, b.add(unitsBefore, b.reduceSum(counted, 0))};
+}
+
+/// Stores the program's parts of sums over tokens, whose tables are at hand.
+void MergeKernel::addUp(Value tokens, Value inside, ValueRange tables) {
+  RowTile rows;
+  rows.count = stretch;
+  rows.batch = batch;
+  rows.head = head;
+  rows.heads = wholeType(op.getJoins()).dim(1).str();
+  rows.token = tokens;
+  rows.inside = inside;
+  rows.scalarStart = start;
+  rows.offsets = b.range(stretch);
+  if (!sums->empty())
+    for (auto [table, tile] : llvm::zip(tokenTablesOf(op), tables))
+      puller.provide(table, rows, 0, tile);
+  for (unsigned i = 0; i < sums->size(); ++i)
+    sums->store(i, sums->terms(i, rows, inside));
 }
 
 Walked MergeKernel::begin(const Numbered &numbered) {
@@ -374,10 +401,16 @@ void MergeKernel::lower() {
   auto results = frame.finish({{tilesOf(rows, stretch), rows.dim(1).str(), rows.dim(0).str()}, warps, 1});
   for (auto [output, result] : llvm::zip(outputs, results))
     stored[output.first] = result;
+  sums->replace(ArrayRef(results).take_back(sums->size()), stored);
 }
 
-LogicalResult lowerMergeUnits(attn::MergeUnitsOp op, ArrayRef<Value> along, StoredValues &stored) {
-  MergeKernel(op, along, stored).lower();
+SmallVector<Value, 4> tokenTablesOf(attn::MergeUnitsOp op) {
+  return {op.getUnit(), op.getLower(), op.getUpper(), op.getKept()};
+}
+
+LogicalResult lowerMergeUnits(attn::MergeUnitsOp op, ArrayRef<Value> along, ArrayRef<attn::SumOp> sums,
+                              StoredValues &stored) {
+  MergeKernel(op, along, sums, stored).lower();
   return success();
 }
 

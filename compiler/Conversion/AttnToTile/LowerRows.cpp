@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Kernels over tiles of rows, and sums over tokens.
 #include "compiler/Conversion/AttnToTile/Attend.h"
-#include "compiler/Conversion/AttnToTile/Lowerings.h"
+#include "compiler/Conversion/AttnToTile/RowSums.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -41,26 +41,31 @@ RowTile clampedRows(TileBuilder &b, RowTile rows, Value length) {
   return rows;
 }
 
-void lowerRows(Operation *anchor, ArrayRef<Value> roots, StoredValues &stored) {
+void lowerRows(Operation *anchor, const RowRoots &roots, StoredValues &stored) {
   if (walkRows(anchor, roots, stored))
     return;
   KernelFrame frame(anchor, "rows");
   TileBuilder &b = frame.b;
-  RowNeeds needs = needsOf(roots, stored);
+  SmallVector<Value> pulled = roots.pulled();
+  RowNeeds needs = needsOf(pulled, stored);
   Puller puller(frame, stored, needs.widest);
   int64_t channels = 1;
-  for (Value root : roots)
+  for (Value root : pulled)
     if (wholeType(root).getRank() == 4)
       channels = std::max(channels, *wholeType(root).staticDim(3));
   int64_t count = rowsOfTile(channels);
-  attn::WholeTensorType space = wholeType(roots.front());
+  attn::WholeTensorType space = wholeType(pulled.front());
   Value start = b.mul(b.programId(tile::Axis::X), b.i32(count)), length = frame.size(space.dim(2));
   RowTile rows = programRows(b, space, start, count, length);
   RowTile read = needs.neighbours ? rows : clampedRows(b, rows, length);
-  puller.storeAll(roots, read, nullptr, &rows);
+  puller.storeAll(roots.values, read, nullptr, &rows);
+  RowSums sums(frame, puller, roots.sums, count);
+  for (unsigned i = 0; i < sums.size(); ++i)
+    sums.store(i, sums.terms(i, read, rows.inside));
   auto results = frame.finish({{tilesOf(space, count), space.dim(1).str(), space.dim(0).str()}, 4, 2});
-  for (auto [root, result] : llvm::zip(roots, results))
+  for (auto [root, result] : llvm::zip(roots.values, results))
     stored[root] = result;
+  sums.replace(ArrayRef(results).take_back(sums.size()), stored);
 }
 
 /// Whether a sum leaves heads and channels: of all tokens, and of all batches or of each. (What has one token by its

@@ -9,12 +9,26 @@ namespace weft {
 /// Where values of a program are, once stored: arguments as they are, others in results of launches.
 using StoredValues = llvm::DenseMap<mlir::Value, mlir::Value>;
 
-/// Stores row-local values of one row space ([B, H, N, ...]) by one kernel over tiles of rows, launched before
-/// `anchor`.
-void lowerRows(mlir::Operation *anchor, llvm::ArrayRef<mlir::Value> roots, StoredValues &stored);
+/// What a kernel over rows of one row space ([B, H, N, ...]) makes: row-local values, and parts of sums of such to
+/// single numbers (RowSums.h).
+struct RowRoots {
+  llvm::SmallVector<mlir::Value> values;
+  llvm::SmallVector<attn::SumOp> sums;
+
+  /// The values, and what is summed up.
+  llvm::SmallVector<mlir::Value> pulled() const {
+    llvm::SmallVector<mlir::Value> all(values);
+    for (attn::SumOp sum : sums)
+      all.push_back(sum.getSource());
+    return all;
+  }
+};
+
+/// Makes `roots` by one kernel over tiles of rows, launched before `anchor`.
+void lowerRows(mlir::Operation *anchor, const RowRoots &roots, StoredValues &stored);
 
 /// The same for roots that need the row before each row, which is then carried along; false where they do not.
-bool walkRows(mlir::Operation *anchor, llvm::ArrayRef<mlir::Value> roots, StoredValues &stored);
+bool walkRows(mlir::Operation *anchor, const RowRoots &roots, StoredValues &stored);
 
 /// What a kernel of row-local values needs of its tiles.
 struct RowNeeds {
@@ -42,8 +56,11 @@ mlir::LogicalResult lowerPrefixMean(attn::PrefixMeanOp op, StoredValues &stored)
 mlir::LogicalResult lowerTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &stored);
 
 /// Merges tokens by a kernel over stretches of them; sources are computed on the way, and stored what of them is
-/// `along`: maps of sources.
-mlir::LogicalResult lowerMergeUnits(attn::MergeUnitsOp op, llvm::ArrayRef<mlir::Value> along, StoredValues &stored);
+/// `along`: maps of sources. `sums` are of what is known of tokens once they are numbered.
+mlir::LogicalResult lowerMergeUnits(attn::MergeUnitsOp op, llvm::ArrayRef<mlir::Value> along,
+                                    llvm::ArrayRef<attn::SumOp> sums, StoredValues &stored);
+/// What a merge says of each token: its unit, the units it sees, and whether it is joined.
+llvm::SmallVector<mlir::Value, 4> tokenTablesOf(attn::MergeUnitsOp op);
 
 /// Stores a convolution whose taps are many, and the gradient of such taps.
 mlir::LogicalResult lowerLongConvolve(attn::ConvolveOp op, StoredValues &stored);

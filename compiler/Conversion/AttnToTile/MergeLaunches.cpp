@@ -9,7 +9,8 @@
 // A launch costs microseconds and a wait for the last program of the one before; small kernels (sums over tokens, taps'
 // gradients, sums of parts) spend their time so. Kernels merge that run on as many warps and hold no matrix products: a
 // program is given the registers and the shared memory of the larger, and those with products need them. Kernels that
-// say that they share (`attn.shares_launch`) merge with one another whatever they hold.
+// say that they share (`attn.shares_launch`) merge with one another whatever they hold. One program that gives numbers
+// alone, such as the last sum of a loss, goes along with any kernel, on as many warps as that has.
 #include "compiler/Conversion/AttnToTile/AttnToTile.h"
 #include "compiler/Conversion/AttnToTile/LaunchOrder.h"
 #include "compiler/Conversion/AttnToTile/TileBuilder.h"
@@ -28,6 +29,24 @@ tile::ScheduleAttr scheduleOf(func::FuncOp kernel) {
 
 bool hasProducts(func::FuncOp kernel) {
   return kernel.walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
+bool sharesLaunch(func::FuncOp kernel) { return kernel->hasAttr(attn::sharesLaunchAttrName); }
+
+/// Whether a launch gives numbers alone, by one program: it goes along with any other.
+bool givesNumbers(attn::LaunchOp launch) {
+  auto isNumber = [](Type type) { return cast<attn::WholeTensorType>(type).getRank() == 0; };
+  auto isOne = [](StringAttr extent) { return extent.getValue() == "1"; };
+  return llvm::all_of(launch.getResultTypes(), isNumber) &&
+         llvm::all_of(launch.getGrid().getAsRange<StringAttr>(), isOne) && !hasProducts(kernelOf(launch));
+}
+
+/// How many warps run the kernel of both launches: as many as each alone, numbers on any. Nothing where they differ.
+std::optional<int64_t> warpsOfBoth(attn::LaunchOp first, attn::LaunchOp second) {
+  int64_t warps[] = {scheduleOf(kernelOf(first)).getWarps(), scheduleOf(kernelOf(second)).getWarps()};
+  if (warps[0] == warps[1] || givesNumbers(second))
+    return warps[0];
+  return givesNumbers(first) ? std::optional(warps[1]) : std::nullopt;
 }
 
 /// Merges two launches, `first` before `second`, at the place of `second`.
@@ -102,10 +121,10 @@ func::FuncOp Merger::createKernel() {
   merged.addEntryBlock();
   merged.setAllArgAttrs(attributes);
   merged->setAttr(tile::kernelAttrName, b.getUnitAttr());
+  int64_t warps = warpsOfBoth(launches[0], launches[1]).value();
   int64_t stages = std::max(scheduleOf(kernels[0]).getStages(), scheduleOf(kernels[1]).getStages());
-  merged->setAttr(tile::scheduleAttrName,
-                  tile::ScheduleAttr::get(b.getContext(), scheduleOf(kernels[0]).getWarps(), stages));
-  if (kernels[0]->hasAttr(attn::sharesLaunchAttrName))
+  merged->setAttr(tile::scheduleAttrName, tile::ScheduleAttr::get(b.getContext(), warps, stages));
+  if (llvm::any_of(kernels, sharesLaunch))
     merged->setAttr(attn::sharesLaunchAttrName, b.getUnitAttr());
   return merged;
 }
@@ -157,12 +176,13 @@ static bool canMerge(attn::LaunchOp first, attn::LaunchOp second) {
   func::FuncOp kernels[2] = {kernelOf(first), kernelOf(second)};
   if (!kernels[0] || !kernels[1] || !first.getReals().empty() || !second.getReals().empty())
     return false;
-  if (scheduleOf(kernels[0]).getWarps() != scheduleOf(kernels[1]).getWarps())
+  if (!warpsOfBoth(first, second))
     return false;
   if (gridOfAll({first, second}).size() > longestGrid)
     return false;
-  auto shares = [](func::FuncOp kernel) { return kernel->hasAttr(attn::sharesLaunchAttrName); };
-  bool fit = shares(kernels[0]) ? shares(kernels[1]) : !hasProducts(kernels[0]) && !hasProducts(kernels[1]);
+  bool fit =
+      givesNumbers(first) || givesNumbers(second) ||
+      (sharesLaunch(kernels[0]) ? sharesLaunch(kernels[1]) : !hasProducts(kernels[0]) && !hasProducts(kernels[1]));
   if (!writesNothingWithoutBlocks(first) || !writesNothingWithoutBlocks(second))
     return false;
   return fit && !waitsFor(second, first);

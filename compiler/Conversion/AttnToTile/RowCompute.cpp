@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // What a kernel computes on a tile of rows instead of loading it: maps, rotations, norms, sums over channels,
 // convolutions.
+#include "compiler/Conversion/AttnToTile/Numbers.h"
 #include "compiler/Conversion/AttnToTile/RowTile.h"
 #include "compiler/Conversion/AttnToTile/ScalarRegion.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -77,7 +78,7 @@ Value Puller::map(attn::MapOp op, Value value, const RowTile &rows, const Chunk 
       inside = chunk ? b.column(rows.inside) : rows.inside;
     if (Value channels = byChannel ? chunk->inside(b) : Value())
       inside = inside ? b.both(inside, b.row(channels)) : b.row(channels);
-    return loadElement(frame, stored->lookup(tensor), indices, inside);
+    return elementOf(frame, *stored, tensor, indices, inside);
   };
   SmallVector<Value> results = evaluateRegion(op.getBody(), arguments, {frame, element, index, nullptr});
   Value kept;

@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Tiles of stored tensors: addresses, masks, loads and stores. What is computed on tiles is in RowCompute.cpp.
 #include "compiler/Conversion/AttnToTile/RowTile.h"
+#include "compiler/Conversion/AttnToTile/Numbers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -207,6 +208,10 @@ Value Puller::part(Value value, const RowTile &rows, const Chunk *chunk) {
   auto outside = stored->find(value);
   if (outside != stored->end())
     return load(outside->second, type, rows, chunk);
+  if (isNumber(value)) {
+    Value tile = b.broadcast(b.cast(numberOf(frame, *stored, value), type.getElementType()), {1});
+    return chunk ? b.column(tile) : tile;
+  }
   assert(op && "an argument of the program is stored");
   if (rows.count != 1 && !hasAxis(type, tokenAxis, chunk))
     return part(value, singleRow(b, rows), chunk);

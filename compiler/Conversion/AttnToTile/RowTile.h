@@ -85,6 +85,9 @@ public:
   /// Stores a tile at the rows and channels that exist.
   void store(const TensorParameter &tensor, const RowTile &rows, const Chunk *chunk, mlir::Value tile);
 
+  /// What chunks of channels have at most.
+  int64_t widestChunk() const { return widest; }
+
   /// Pointers to [count, width] of a tensor of rank 4, or to [count] of one of rank 3; sizes 1 repeat, heads are shared
   /// as in `attn.map`.
   mlir::Value pointers(const TensorParameter &tensor, const RowTile &rows, const Chunk *chunk);

@@ -3,7 +3,7 @@
 // groups of lanes walks through `steps` of them, carrying what the row before gave. So that every row is computed once,
 // not once for itself and once for the next.
 #include "compiler/Conversion/AttnToTile/Attend.h"
-#include "compiler/Conversion/AttnToTile/Lowerings.h"
+#include "compiler/Conversion/AttnToTile/RowSums.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SetVector.h"
@@ -65,14 +65,15 @@ static Value onlyWhere(TileBuilder &b, Value mask, Value tile) {
   return b.select(TileBuilder::shapeOf(tile).size() == 2 ? b.column(mask) : mask, tile, none);
 }
 
-bool walkRows(Operation *anchor, ArrayRef<Value> roots, StoredValues &stored) {
-  SmallVector<attn::ShiftOp> shifts = shiftsOf(roots, stored);
+bool walkRows(Operation *anchor, const RowRoots &roots, StoredValues &stored) {
+  SmallVector<Value> pulled = roots.pulled();
+  SmallVector<attn::ShiftOp> shifts = shiftsOf(pulled, stored);
   if (shifts.empty())
     return false;
   KernelFrame frame(anchor, "rows_walked");
   TileBuilder &b = frame.b;
   Puller puller(frame, stored, widest);
-  attn::WholeTensorType space = wholeType(roots.front());
+  attn::WholeTensorType space = wholeType(pulled.front());
   Value start = b.mul(b.programId(tile::Axis::X), b.i32(groups * steps)), length = frame.size(space.dim(2));
   auto rowsAt = [&](Value place) {
     RowTile rows;
@@ -103,8 +104,10 @@ bool walkRows(Operation *anchor, ArrayRef<Value> roots, StoredValues &stored) {
     initial.push_back(onlyWhere(b, before.inside, pullPart(puller, part.shift.getSource(), before, part.chunk)));
 
   SmallVector<TensorParameter> outputs;
-  for (Value root : roots)
+  for (Value root : roots.values)
     outputs.push_back(frame.output(wholeType(root)));
+  RowSums sums(frame, puller, roots.sums, groups * steps);
+  initial.append(sums.size(), b.zeros({groups}));
   auto step = [&](Value place, ValueRange carried) {
     RowTile places = rowsAt(place), rows = places;
     // (Past the end the last row is computed again, and not stored: loads need no masks.)
@@ -126,7 +129,7 @@ bool walkRows(Operation *anchor, ArrayRef<Value> roots, StoredValues &stored) {
     SmallVector<Value> next;
     for (Carried &part : parts)
       next.push_back(pullPart(puller, part.shift.getSource(), rows, part.chunk));
-    for (auto [root, output] : llvm::zip(roots, outputs)) {
+    for (auto [root, output] : llvm::zip(roots.values, outputs)) {
       if (output.type.getRank() == 3) {
         puller.store(output, places, nullptr, puller.pullRow(root, rows));
         continue;
@@ -134,6 +137,8 @@ bool walkRows(Operation *anchor, ArrayRef<Value> roots, StoredValues &stored) {
       for (const Chunk &chunk : chunksOf(*output.type.staticDim(3), widest))
         puller.store(output, places, &chunk, puller.pull(root, rows, chunk));
     }
+    for (unsigned i = 0; i < sums.size(); ++i)
+      next.push_back(b.add(carried[parts.size() + i], sums.terms(i, rows, places.inside)));
     return next;
   };
   // Two rows in a turn: what is carried then need not be moved to where it was.
@@ -144,9 +149,12 @@ bool walkRows(Operation *anchor, ArrayRef<Value> roots, StoredValues &stored) {
     SmallVector<Value> first = step(loop.getInductionVar(), loop.getRegionIterArgs());
     scf::YieldOp::create(b, step(b.add(loop.getInductionVar(), b.i32(1)), first));
   }
+  for (unsigned i = 0; i < sums.size(); ++i)
+    sums.store(i, loop.getResult(parts.size() + i));
   auto results = frame.finish({{tilesOf(space, groups * steps), space.dim(1).str(), space.dim(0).str()}, warps, 2});
-  for (auto [root, result] : llvm::zip(roots, results))
+  for (auto [root, result] : llvm::zip(roots.values, results))
     stored[root] = result;
+  sums.replace(ArrayRef(results).take_back(sums.size()), stored);
   return true;
 }
 

@@ -83,3 +83,33 @@ func.func @g(%x: !tile.ptr<f32>, %x0: i64, %y: !tile.ptr<f32>, %y0: i64) attribu
 func.func @h(%x: !tile.ptr<f32>, %x0: i64, %y: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
   return
 }
+
+// -----
+
+// One program that gives numbers alone goes along with any kernel, on its warps, and with its products; with what it
+// waits for it does not.
+
+!t = !attn.tensor<[N], f32>
+!n = !attn.tensor<[], f32>
+// CHECK-LABEL: func.func @numbers(
+// CHECK-NEXT: %[[F:.*]] = attn.launch @f(
+// CHECK-NEXT: attn.launch @g_h(%{{.*}}, %[[F]]) grid ["(N) + 1", "1", "1"]
+// CHECK: func.func @g_h({{.*}} #tile.schedule<warps = 8, stages = 3>
+func.func @numbers(%x: !t) -> (!t, !n) attributes {attn.program} {
+  %a = attn.launch @f(%x) grid ["N", "1", "1"] : (!t) -> !t
+  %b = attn.launch @g(%x) grid ["N", "1", "1"] : (!t) -> !t
+  %c = attn.launch @h(%a) grid ["1", "1", "1"] : (!t) -> !n
+  return %b, %c : !t, !n
+}
+func.func @f(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 2, stages = 1>} {
+  return
+}
+func.func @g(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 8, stages = 3>} {
+  %a = arith.constant dense<0.0> : tensor<64x64xf16>
+  %c = arith.constant dense<0.0> : tensor<64x64xf32>
+  %d = tile.dot %a, %a, %c : tensor<64x64xf16> * tensor<64x64xf16> -> tensor<64x64xf32>
+  return
+}
+func.func @h(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  return
+}

@@ -143,3 +143,37 @@ func.func @gain(%x: !x) -> !g attributes {attn.program} {
   %s = attn.sum %y away [0, 2] : !x -> !g
   return %s : !g
 }
+
+// -----
+
+// Sums to one number of what a merge says of tokens are its kernel's; what they take beside is made with the joins.
+
+!k = !attn.tensor<[B, H, N, 64], f16>
+!r = !attn.tensor<[B, H, N], f32>
+!j = !attn.tensor<[B, H, N], i1>
+!t = !attn.tensor<[B, H, N], i32>
+!n = !attn.tensor<[], f32>
+// CHECK-LABEL: func.func @counted(
+// CHECK-NEXT: %[[ROWS:.*]]:2 = attn.launch @rows(%{{.*}}) {{.*}} -> (!attn.tensor<[B, H, N], i1>, !attn.tensor<[B, H, N], f32>)
+// CHECK-NEXT: %[[MERGED:.*]]:3 = attn.launch @merge_units({{.*}}!attn.tensor<[B, H, "cdiv(N, 512)"], f32>, !attn.tensor<[B, H, "cdiv(N, 512)"], f32>)
+// CHECK-NEXT: attn.launch @numbers(%[[MERGED]]#2, %[[MERGED]]#1)
+// CHECK-NEXT: return
+func.func @counted(%k: !k) -> (!t, !n, !n) attributes {attn.program} {
+  %s = attn.sum %k away [3] : !k -> !r
+  %j = attn.map ins(%s : !r) -> !j {
+  ^bb0(%a: f32):
+    %zero = arith.constant 0.0 : f32
+    %b = arith.cmpf ogt, %a, %zero : f32
+    attn.yield %b : i1
+  }
+  %ku, %u, %l, %up, %e, %f, %p, %kept = attn.merge_units %j (%k) {maxJoins = 20 : i64, modes = [#attn<merge sum>], offsets = array<i64: 0>} : !j (!k) -> (!k), !t, !t, !t, !t, !t, !t, !j
+  %c = attn.sum %kept away [0, 1, 2] : !j -> !n
+  %w = attn.map ins(%s, %kept : !r, !j) -> !r {
+  ^bb0(%a: f32, %b: i1):
+    %zero = arith.constant 0.0 : f32
+    %x = arith.select %b, %a, %zero : f32
+    attn.yield %x : f32
+  }
+  %d = attn.sum %w away [0, 1, 2] : !r -> !n
+  return %u, %c, %d : !t, !n, !n
+}

@@ -49,3 +49,122 @@ func.func @channels(%x: !t) -> !r attributes {attn.program} {
   }
   return %y : !r
 }
+
+// -----
+
+// Everything to one number: each program that has the rows at hand adds up its own, with what it stores of them, and
+// who gives the number adds the parts. The gate's map is computed from the number where it is read.
+
+!k = !attn.tensor<[B, H, N, 64], f16>
+!x = !attn.tensor<[B, H, N, 64], f32>
+!r = !attn.tensor<[B, H, N], f32>
+!n = !attn.tensor<[], f32>
+// CHECK-LABEL: func.func @number(
+// CHECK-NEXT: %[[ROWS:.*]]:2 = attn.launch @rows({{.*}} -> (!attn.tensor<[B, H, N], f32>, !attn.tensor<[B, H, "cdiv(N, 64)"], f32>)
+// CHECK-NEXT: %[[NUMBERS:.*]]:2 = attn.launch @numbers(%[[ROWS]]#1) grid ["1", "1", "1"]
+// CHECK-NEXT: return %[[ROWS]]#0, %[[NUMBERS]]#0, %[[NUMBERS]]#1
+// CHECK-LABEL: func.func @rows(
+// CHECK: %[[ROW:.*]] = tile.reduce
+// CHECK: tile.store
+// CHECK: tile.reduce
+// CHECK: tile.store {{.*}} : tensor<1x!tile.ptr<f32>>
+// CHECK-LABEL: func.func @numbers(
+// CHECK: scf.for
+// CHECK: tile.reduce
+// CHECK: tile.store {{.*}} : tensor<1x!tile.ptr<f32>>
+// CHECK-NOT: scf.for
+// CHECK: tile.store {{.*}} : tensor<1x!tile.ptr<f32>>
+func.func @number(%k: !k) -> (!r, !n, !n) attributes {attn.program} {
+  %s = attn.sum %k away [3] : !k -> !r
+  %e = attn.map ins(%s : !r) -> !r {
+  ^bb0(%a: f32):
+    %b = math.exp %a : f32
+    attn.yield %b : f32
+  }
+  %t = attn.sum %e away [0, 1, 2] : !r -> !n
+  %h = attn.map ins(%t : !n) -> !n {
+  ^bb0(%a: f32):
+    %b = math.rsqrt %a : f32
+    attn.yield %b : f32
+  }
+  return %s, %t, %h : !r, !n, !n
+}
+
+// -----
+
+// A map of numbers has no kernel: who reads it computes it, before its loops.
+
+!x = !attn.tensor<[B, H, N, 64], f32>
+!n = !attn.tensor<[], f32>
+// CHECK-LABEL: func.func @pulled(
+// CHECK-NEXT: attn.launch @rows(%{{.*}}, %{{.*}})
+// CHECK-NEXT: return
+// CHECK-LABEL: func.func @rows(
+// CHECK: tile.load %{{.*}} : !tile.ptr<f32>
+// CHECK: math.exp %{{.*}} : f32
+func.func @pulled(%x: !x, %n: !n) -> !x attributes {attn.program} {
+  %h = attn.map ins(%n : !n) -> !n {
+  ^bb0(%a: f32):
+    %b = math.exp %a : f32
+    attn.yield %b : f32
+  }
+  %y = attn.map ins(%x : !x) -> !x {
+  ^bb0(%a: f32):
+    %e = attn.element %h[] : !n -> f32
+    %b = arith.mulf %a, %e : f32
+    attn.yield %b : f32
+  }
+  return %y : !x
+}
+
+// -----
+
+// Two sums over tokens that are only added are one.
+
+!x = !attn.tensor<[B, H, N, 64], f32>
+!g = !attn.tensor<[H, 64], f32>
+// CHECK-LABEL: func.func @added(
+// CHECK-NEXT: %[[PARTS:.*]] = attn.launch @sum_tokens(%{{.*}}, %{{.*}})
+// CHECK-NEXT: attn.launch @sum(%[[PARTS]])
+// CHECK-NEXT: return
+func.func @added(%x: !x, %y: !x) -> !g attributes {attn.program} {
+  %s = attn.sum %x away [0, 2] : !x -> !g
+  %t = attn.sum %y away [0, 2] : !x -> !g
+  %a = attn.map ins(%s, %t : !g, !g) -> !g {
+  ^bb0(%p: f32, %q: f32):
+    %b = arith.addf %p, %q : f32
+    attn.yield %b : f32
+  }
+  return %a : !g
+}
+
+// -----
+
+// What else is done with them, or with one of them, leaves them two.
+
+!x = !attn.tensor<[B, H, N, 64], f32>
+!g = !attn.tensor<[H, 64], f32>
+// CHECK-LABEL: func.func @multiplied(
+// CHECK-COUNT-2: attn.launch @sum_tokens
+// CHECK-LABEL: func.func @shared(
+// CHECK-COUNT-2: attn.launch @sum_tokens
+func.func @multiplied(%x: !x, %y: !x) -> !g attributes {attn.program} {
+  %s = attn.sum %x away [0, 2] : !x -> !g
+  %t = attn.sum %y away [0, 2] : !x -> !g
+  %a = attn.map ins(%s, %t : !g, !g) -> !g {
+  ^bb0(%p: f32, %q: f32):
+    %b = arith.mulf %p, %q : f32
+    attn.yield %b : f32
+  }
+  return %a : !g
+}
+func.func @shared(%x: !x, %y: !x) -> (!g, !g) attributes {attn.program} {
+  %s = attn.sum %x away [0, 2] : !x -> !g
+  %t = attn.sum %y away [0, 2] : !x -> !g
+  %a = attn.map ins(%s, %t : !g, !g) -> !g {
+  ^bb0(%p: f32, %q: f32):
+    %b = arith.addf %p, %q : f32
+    attn.yield %b : f32
+  }
+  return %a, %s : !g, !g
+}

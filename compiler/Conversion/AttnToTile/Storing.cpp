@@ -1,0 +1,298 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// What is stored, and what is computed on the way in kernels that need it. See ProgramLowering.h.
+#include "compiler/Conversion/AttnToTile/ElementTile.h"
+#include "compiler/Conversion/AttnToTile/Numbers.h"
+#include "compiler/Conversion/AttnToTile/ProgramLowering.h"
+#include "compiler/Conversion/AttnToTile/RowSums.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace weft {
+
+/// The tensors that an op's regions read elements of.
+static SmallVector<Value> capturedBy(Operation *op) {
+  llvm::SetVector<Value> captured;
+  for (Region &region : op->getRegions())
+    getUsedValuesDefinedAbove(region, captured);
+  captured.remove_if([](Value value) { return !isa<attn::WholeTensorType>(value.getType()); });
+  return captured.takeVector();
+}
+
+LogicalResult ProgramLowering::storeCaptured(Operation *op, Operation *anchor) {
+  for (Value value : capturedBy(op)) {
+    bool computed = isNumber(value) && isa<attn::MapOp>(op);
+    if (failed(computed ? makeNumber(value, anchor, /*sums=*/false) : store(value, anchor)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult ProgramLowering::makeNumber(Value value, Operation *anchor, bool sums) {
+  if (stored.count(value))
+    return success();
+  Operation *op = value.getDefiningOp();
+  if (auto sum = dyn_cast<attn::SumOp>(op); sum && sums)
+    return sumsRows(sum) ? lowerRowSum(sum, anchor) : store(sum.getSource(), anchor);
+  if (!isa<attn::MapOp>(op))
+    return store(value, anchor);
+  SmallVector<Value> read(op->getOperands());
+  read.append(capturedBy(op));
+  for (Value each : read)
+    if (failed(isNumber(each) ? makeNumber(each, anchor, sums) : store(each, anchor)))
+      return failure();
+  return success();
+}
+
+LogicalResult ProgramLowering::makePullable(Value value, Operation *anchor) {
+  if (stored.count(value))
+    return success();
+  Operation *op = value.getDefiningOp();
+  if (isNumber(value))
+    return makeNumber(value, anchor, /*sums=*/false);
+  if (!isRowLocal(op))
+    return store(value, anchor);
+  if (failed(storeCaptured(op, anchor)))
+    return failure();
+  for (OpOperand &operand : op->getOpOperands()) {
+    // What is read as a whole (taps, gains, units) has to be there; the first operand of others is what they work on
+    // row by row.
+    bool whole = isa<attn::SpreadOp>(op) ||
+                 (isa<attn::ConvolveOp, attn::RmsNormOp, attn::ShiftOp>(op) && operand.getOperandNumber() > 0);
+    if (failed(whole ? store(operand.get(), anchor) : makePullable(operand.get(), anchor)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult ProgramLowering::store(Value value, Operation *anchor) {
+  if (stored.count(value))
+    return success();
+  Operation *op = value.getDefiningOp();
+  if (isRowLocal(op))
+    return storeRows(value, anchor);
+  if (isNumber(value) && isa<attn::MapOp, attn::SumOp>(op)) {
+    if (failed(makeNumber(value, anchor, /*sums=*/true)))
+      return failure();
+    lowerNumbers(anchor, value, stored);
+    return success();
+  }
+  if (auto mean = dyn_cast<attn::MeanHeadsOp>(op))
+    return failed(makeElementwise(mean.getSource(), anchor)) ? failure() : lowerMeanHeads(mean, stored);
+  auto map = dyn_cast<attn::MapOp>(op);
+  if (!map)
+    return op->emitOpError() << "has no kernel of its own";
+  for (Value input : map.getInputs())
+    if (failed(isNumber(input) ? makeNumber(input, anchor, /*sums=*/false) : store(input, anchor)))
+      return failure();
+  if (failed(storeCaptured(map, anchor)))
+    return failure();
+  return lowerFlatMap(map, stored);
+}
+
+LogicalResult ProgramLowering::storeRows(ArrayRef<Value> values, Operation *anchor) {
+  RowRoots roots;
+  for (Value value : values) {
+    if (stored.count(value))
+      continue;
+    bool together = isRowLocal(value.getDefiningOp()) && rowSpaceOf(value) == rowSpaceOf(values.front());
+    if (failed(together ? makePullable(value, anchor) : store(value, anchor)))
+      return failure();
+    if (together)
+      roots.values.push_back(value);
+  }
+  if (roots.values.empty())
+    return success();
+  roots.sums = sumsAlong(roots.values);
+  for (attn::SumOp sum : roots.sums)
+    if (failed(makePullable(sum.getSource(), anchor)))
+      return failure();
+  lowerRows(anchor, roots, stored);
+  return success();
+}
+
+bool ProgramLowering::isAtHand(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (stored.count(value))
+    return true;
+  if (!isRowLocal(op) && !(isNumber(value) && isa<attn::MapOp>(op)))
+    return false;
+  auto atHand = [&](Value each) { return isAtHand(each); };
+  return llvm::all_of(op->getOperands(), atHand) && llvm::all_of(capturedBy(op), atHand);
+}
+
+SmallVector<attn::SumOp> ProgramLowering::sumsAlong(ArrayRef<Value> values) {
+  // What kernels of `roots` compute: all but what is stored.
+  auto computedFor = [&](ArrayRef<Value> roots) {
+    llvm::SetVector<Value> reached(roots.begin(), roots.end());
+    for (size_t i = 0; i < reached.size(); ++i)
+      if (Operation *op = reached[i].getDefiningOp(); !stored.count(reached[i]) && isRowLocal(op))
+        reached.insert(op->operand_begin(), op->operand_end());
+    reached.remove_if([&](Value value) { return stored.count(value) || isNumber(value); });
+    return reached;
+  };
+  llvm::SetVector<Value> computed = computedFor(values);
+  SmallVector<attn::SumOp> sums;
+  for (auto sum : program.front().getOps<attn::SumOp>()) {
+    Value source = sum.getSource();
+    if (sumsRows(sum) && rowSpaceOf(source) == rowSpaceOf(values.front()) && isAtHand(source) &&
+        llvm::any_of(computedFor(source), [&](Value value) { return computed.contains(value); }))
+      sums.push_back(sum);
+  }
+  return sums;
+}
+
+std::optional<SmallVector<Value>> ProgramLowering::takenBeside(Value value, ArrayRef<Value> tables) {
+  if (llvm::is_contained(tables, value))
+    return SmallVector<Value>();
+  auto map = stored.count(value) ? attn::MapOp() : value.getDefiningOp<attn::MapOp>();
+  if (!map || wholeType(value).getRank() != 3 ||
+      !llvm::all_of(capturedBy(map), [&](Value each) { return isAtHand(each); }))
+    return std::nullopt;
+  SmallVector<Value> taken;
+  bool some = false;
+  for (Value input : map.getInputs()) {
+    std::optional<SmallVector<Value>> its = takenBeside(input, tables);
+    if (!its && !isAtHand(input))
+      return std::nullopt;
+    some |= its.has_value();
+    taken.append(its ? *its : SmallVector<Value>{input});
+  }
+  return some ? std::optional(taken) : std::nullopt;
+}
+
+LogicalResult ProgramLowering::lowerRowSum(attn::SumOp sum, Operation *anchor) {
+  RowRoots roots;
+  roots.sums = sumsAlong(sum.getSource());
+  if (!llvm::is_contained(roots.sums, sum))
+    roots.sums.push_back(sum);
+  for (attn::SumOp each : roots.sums)
+    if (failed(makePullable(each.getSource(), anchor)))
+      return failure();
+  lowerRows(anchor, roots, stored);
+  return success();
+}
+
+FailureOr<SmallVector<Value>> ProgramLowering::joinRowLocalUsers(Operation *anchor, ValueRange results,
+                                                                 bool channelsSplit) {
+  llvm::SetVector<Value> inside;
+  inside.insert(results.begin(), results.end());
+  ArrayRef<StringAttr> space = rowSpaceOf(results.front());
+  // What is had at the tile's rows; `apart` from this kernel's results, where other rows of it are asked for.
+  std::function<bool(Value, bool)> isKnown = [&](Value value, bool apart) {
+    if (stored.count(value))
+      return true;
+    if (inside.contains(value))
+      return !apart;
+    Operation *op = value.getDefiningOp();
+    return op && isRowLocal(op) &&
+           llvm::all_of(op->getOperands(), [&](Value v) { return isKnown(v, apart || readsOtherRows(op)); });
+  };
+  auto known = [&](Value value) { return isKnown(value, /*apart=*/false); };
+  SmallVector<Operation *> joined{anchor};
+  for (Operation *op = anchor->getNextNode(); op; op = op->getNextNode()) {
+    if (!isRowLocal(op) || readsOtherRows(op) || (channelsSplit && isa<attn::SumOp, attn::RmsNormOp>(op)))
+      continue;
+    bool depends = llvm::any_of(op->getOperands(), [&](Value v) { return inside.contains(v); });
+    bool sameRows = llvm::all_of(op->getResults(), [&](Value v) { return rowSpaceOf(v) == space; });
+    if (!depends || !sameRows || !llvm::all_of(op->getOperands(), known))
+      continue;
+    joined.push_back(op);
+    inside.insert(op->getResults().begin(), op->getResults().end());
+  }
+  for (Operation *op : llvm::drop_begin(joined)) {
+    if (failed(storeCaptured(op, anchor)))
+      return failure();
+    for (Value operand : op->getOperands())
+      if (!inside.contains(operand) && failed(makePullable(operand, anchor)))
+        return failure();
+  }
+  SmallVector<Value> roots;
+  for (Value value : inside)
+    if (llvm::any_of(value.getUsers(), [&](Operation *user) { return !llvm::is_contained(joined, user); }))
+      roots.push_back(value);
+  return roots;
+}
+
+LogicalResult ProgramLowering::makeElementwise(Value value, Operation *anchor) {
+  Operation *op = value.getDefiningOp();
+  if (stored.count(value))
+    return success();
+  if (!isElementwise(op))
+    return store(value, anchor);
+  if (failed(storeCaptured(op, anchor)))
+    return failure();
+  for (Value operand : op->getOperands())
+    if (failed(makeElementwise(operand, anchor)))
+      return failure();
+  return success();
+}
+
+/// Whether an op computes what it reads element by element, and so needs no map of stored values stored.
+static bool pullsElements(Operation *op) {
+  return isa<attn::MapOp, attn::HeadConvOp, attn::LinearOp, attn::HeadConvWeightGradOp, attn::LinearWeightGradOp>(op);
+}
+
+FailureOr<SmallVector<Value>> ProgramLowering::joinMaps(Operation *anchor) {
+  llvm::SetVector<Value> inside;
+  inside.insert(anchor->getResult(0));
+  ArrayRef<StringAttr> shape = cast<attn::WholeTensorType>(anchor->getResult(0).getType()).getDims();
+  std::function<bool(Value)> known = [&](Value value) {
+    if (inside.contains(value) || stored.count(value))
+      return true;
+    Operation *op = value.getDefiningOp();
+    return isElementwise(op) && llvm::all_of(op->getOperands(), known);
+  };
+  llvm::SetVector<Operation *> joined;
+  joined.insert(anchor);
+  for (Operation *op = anchor->getNextNode(); op; op = op->getNextNode()) {
+    auto map = dyn_cast<attn::MapOp>(op);
+    if (!map || cast<attn::WholeTensorType>(map.getResult(0).getType()).getDims() != shape)
+      continue;
+    if (llvm::any_of(map.getInputs(), [&](Value v) { return inside.contains(v); }) &&
+        llvm::all_of(map.getInputs(), known)) {
+      joined.insert(map);
+      inside.insert(map.getResults().begin(), map.getResults().end());
+    }
+  }
+  auto readOutside = [&](Value value) {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) { return !joined.contains(user); });
+  };
+  // A map of what is stored anyway, for those who compute it as well: left to them.
+  for (Operation *op : llvm::reverse(llvm::to_vector(llvm::drop_begin(joined)))) {
+    bool needed = llvm::any_of(op->getOperands(), [&](Value v) { return inside.contains(v) && !readOutside(v); });
+    if (needed || !llvm::all_of(op->getUsers(), pullsElements))
+      continue;
+    joined.remove(op);
+    for (Value result : op->getResults())
+      inside.remove(result);
+  }
+  for (Operation *op : llvm::drop_begin(joined)) {
+    if (failed(storeCaptured(op, anchor)))
+      return failure();
+    for (Value operand : op->getOperands())
+      if (!inside.contains(operand) && failed(makeElementwise(operand, anchor)))
+        return failure();
+  }
+  SmallVector<Value> roots;
+  for (Value value : inside)
+    if (readOutside(value))
+      roots.push_back(value);
+  return roots;
+}
+
+LogicalResult ProgramLowering::storeNumbers(Operation *end) {
+  llvm::SetVector<Value> numbers;
+  for (Value value : end->getOperands())
+    if (isNumber(value) && !stored.count(value) && isa<attn::MapOp, attn::SumOp>(value.getDefiningOp()))
+      numbers.insert(value);
+  for (Value number : numbers)
+    if (failed(makeNumber(number, end, /*sums=*/true)))
+      return failure();
+  if (!numbers.empty())
+    lowerNumbers(end, numbers.getArrayRef(), stored);
+  return success();
+}
+
+} // namespace weft
