@@ -180,3 +180,57 @@ def test_schedules_show_what_depends_on_order():
         x = np.zeros(64, np.uint32)
         report = simulator.launch(text, "k", 1, 64, [x], schedules=8, seed=3, threads=1)
         assert {finding.kind for finding in report.findings} == kinds
+
+
+def test_a_kernel_that_is_refused_leaves_the_others():
+    refused = kernel("elect.sync %r1|%p1, 0xffffffff;", name="other").removeprefix(HEADER)
+    x = np.zeros(64, np.uint32)
+    assert not simulator.launch(STORE_ID + refused, "k", 1, 64, [x]).findings
+    assert (x == np.arange(64)).all()
+    line = line_of(STORE_ID + refused, "elect")
+    with pytest.raises(simulator.SimulatorError, match=f"line {line}, .*'elect.sync'"):
+        simulator.launch(STORE_ID + refused, "other", 1, 64, [x])
+    with pytest.raises(simulator.SimulatorError, match=r"'elect.sync'"):
+        simulator.launch(HEADER + refused, "other", 1, 64, [x])
+
+
+def test_grid_workspace():
+    """%envreg1 and 2: where a cooperative launch's barrier lies, at 4 bytes behind the workspace's size."""
+    body = """
+      mov.b32 %r1, %envreg1; mov.b32 %r2, %envreg2; mov.b64 %d2, {%r2, %r1};
+      atom.add.acq_rel.gpu.u32 %r3, [%d2+4], 1;
+    L: ld.acquire.gpu.u32 %r4, [%d2+4]; setp.lt.u32 %p1, %r4, 400; @%p1 bra L;
+      ld.u32 %r5, [%d2]; setp.eq.u32 %p2, %r5, 0; @%p2 trap;"""
+    # More blocks than run at once unless they wait for each other.
+    report = simulator.launch(kernel(body), "k", 400, 1, [np.zeros(1, np.uint32)], threads=1)
+    assert not report.findings
+
+
+def test_blocks_beyond_what_a_gpu_holds_wait_for_ever():
+    body = """
+      atom.add.u32 %r3, [%d0], 1;
+    L: ld.volatile.u32 %r4, [%d0]; setp.lt.u32 %p1, %r4, 150; @%p1 bra L;"""
+    given = {"threads": 1, "checks": "none", "shared": 160 << 10}  # one block for each multiprocessor
+    report = simulator.launch(kernel(body), "k", 150, 1, [np.zeros(1, np.uint32)], **given)
+    assert {finding.kind for finding in report.findings} == {"deadlock"}
+
+
+@pytest.mark.parametrize("schedules", [1, 3])
+def test_heap_blocks_come_in_any_order(schedules):
+    body = """
+      { .param .b64 n; st.param.b64 [n], 16; .param .b64 m; call.uni (m), malloc, (n); ld.param.b64 %d5, [m]; }
+      st.u32 [%d5], %r0; ld.u32 %r1, [%d5]; st.global.u32 [%d1], %r1;
+      { .param .b64 m; st.param.b64 [m], %d5; call.uni free, (m); }"""
+    heap = ".extern .func (.param .b64 m) malloc(.param .b64 n);\n.extern .func free(.param .b64 m);\n"
+    x = np.zeros(64, np.uint32)
+    text = kernel(body).replace(".visible", heap + ".visible")
+    report = simulator.launch(text, "k", 1, 64, [x], seed=7, schedules=schedules)
+    assert not report.findings and (x == np.arange(64)).all()
+
+
+def test_spinning_with_stores_to_local_memory_ends():
+    body = """
+      .local .align 4 .b8 own[4]; mov.u64 %d2, own; cvta.local.u64 %d2, %d2;
+    L: st.u32 [%d2], %r0; ld.volatile.global.u32 %r1, [%d0]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L;"""
+    report = simulator.launch(kernel(body), "k", 1, 32, [np.zeros(1, np.uint32)], limit=10**8)
+    assert "spins for ever" in report.findings[0].message

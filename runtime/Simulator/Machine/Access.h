@@ -57,6 +57,12 @@ bool shadowRead(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, bool
 void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, const std::byte *value,
                  bool atomic = false);
 
+/// Which of the bytes that a lane reads at a resolved place nothing wrote: bit i for byte i.
+uint32_t unwrittenBytes(Warp &warp, const std::byte *at, unsigned bytes);
+/// Marks the bytes of `unwritten` among those stored at a resolved place. False where all of them are unwritten and
+/// reach memory that others read.
+bool markUnwritten(Warp &warp, const std::byte *at, unsigned bytes, uint32_t unwritten);
+
 /// After a store of `bytes` from `value`: called by stores to shared memory before they write, lane by lane.
 inline bool tracksShared(const Warp &warp) {
   const Checks &checks = warp.block->grid->options.checks;

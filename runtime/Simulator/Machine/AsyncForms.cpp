@@ -6,6 +6,8 @@
 #include "runtime/Simulator/Machine/Decode.h"
 #include "runtime/Support/Format.h"
 
+#include <algorithm>
+
 namespace weft::simulator::machine {
 namespace {
 
@@ -16,8 +18,40 @@ struct CopyForm {
   bool destinationWide = false, ignoreNegated = false;
 };
 
+/// Whether the copy of a lane is another lane's too: of one instruction, from the same place to the same place.
+bool isTwin(const AsyncCopy &copy, unsigned lane, const AsyncCopy &other, unsigned otherLane) {
+  return other.pc == copy.pc && (other.mask >> otherLane & 1) && other.bytes == copy.bytes &&
+         other.to[otherLane] == copy.to[lane] && other.from[otherLane] == copy.from[lane] &&
+         other.count[otherLane] == copy.count[lane];
+}
+
+/// Whether the thread that has a copy on its way to where `lane` copies brings the same bytes. Copies by groups of
+/// threads let those that have nothing to do repeat the last one.
+bool repeatsCopy(const Warp &warp, const AsyncCopy &copy, unsigned lane) {
+  const Granule &granule = warp.block->shadow.at(copy.to[lane]);
+  if (!(granule.flags & Granule::Pending))
+    return false;
+  const unsigned thread = granule.writeThread, otherLane = thread % laneCount;
+  if (thread == warp.index * laneCount + lane)
+    return false;
+  if (thread / laneCount == warp.index && otherLane < lane && isTwin(copy, lane, copy, otherLane))
+    return true;
+  const auto &copies = warp.block->warps[thread / laneCount].async.copies;
+  return std::any_of(copies.begin(), copies.end(),
+                     [&](const AsyncCopy &other) { return isTwin(copy, lane, other, otherLane); });
+}
+
 /// Marks a destination as on its way, after checking it like a write.
-void markPending(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes) {
+void markPending(Warp &warp, const AsyncCopy &copy, unsigned lane) {
+  const uint32_t offset = copy.to[lane];
+  const unsigned bytes = copy.bytes;
+  if (repeatsCopy(warp, copy, lane)) {
+    report(warp, FindingKind::AsyncOverwrite, lane,
+           format("copies {} bytes to byte {} of shared memory, as another thread does from the same place", bytes,
+                  offset),
+           {}, true);
+    return;
+  }
   shadowWrite(warp, lane, offset, bytes, nullptr);
   SharedShadow &shadow = warp.block->shadow;
   for (Granule *g = &shadow.at(offset), *end = &shadow.at(offset + bytes - 1) + 1; g != end; ++g)
@@ -64,7 +98,7 @@ void runCopy(Warp &warp, const Record &record, uint32_t mask) {
     copy.from[lane] = from.at[lane];
     copy.group[lane] = warp.async.committed[lane];
     if (tracks)
-      markPending(warp, lane, copy.to[lane], bytes);
+      markPending(warp, copy, lane);
   });
   copy.sequence = warp.async.issued++;
   if (copy.mask)
@@ -84,6 +118,8 @@ void complete(Warp &warp, const AsyncCopy &copy, unsigned lane) {
   for (Granule *g = &shadow.at(copy.to[lane]), *end = &shadow.at(copy.to[lane] + copy.bytes - 1) + 1; g != end; ++g) {
     g->flags &= uint8_t(~Granule::Pending);
     g->writeClock = now;
+    g->writePc = copy.pc;
+    g->writeThread = uint16_t(warp.index * laneCount + lane);
   }
 }
 

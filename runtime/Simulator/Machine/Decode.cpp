@@ -412,17 +412,25 @@ Result<std::unique_ptr<const Program>> decodeProgram(ptx::Module syntax, std::st
       for (const ptx::Operand &operand : instruction.operands)
         if (operand.kind == ptx::OperandKind::Symbol && instruction.mnemonic != "call")
           program->addressTaken.insert(operand.text);
-  try {
-    for (const ptx::Function &function : program->syntax.functions) {
-      if (!function.isEntry || !function.hasBody)
-        continue;
-      Kernel &kernel = program->kernels[std::string(function.name)];
+  const Kernel *refused = nullptr;
+  bool runs = false;
+  for (const ptx::Function &function : program->syntax.functions) {
+    if (!function.isEntry || !function.hasBody)
+      continue;
+    Kernel &kernel = program->kernels[std::string(function.name)];
+    try {
       Decoder(*program, function, kernel).run();
-      program->entries.push_back(kernel.info);
+      runs = true;
+    } catch (DecodeFailure &failure) {
+      if (failure.error.code != StatusCode::Unsupported)
+        return std::unexpected(std::move(failure.error));
+      kernel.refusal = std::move(failure.error);
+      refused = refused ? refused : &kernel;
     }
-  } catch (DecodeFailure &failure) {
-    return std::unexpected(std::move(failure.error));
+    program->entries.push_back(kernel.info);
   }
+  if (refused && !runs)
+    return std::unexpected(*refused->refusal);
   return program;
 }
 

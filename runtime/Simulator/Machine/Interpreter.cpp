@@ -83,6 +83,10 @@ uint32_t special(const std::string &name, const Warp &warp, uint32_t lane) {
     return grid.shape.sharedBytes;
   if (name.starts_with("%reserved_smem_offset"))
     return grid.sharedBytes - (name.ends_with("end") || name.ends_with("cap") ? 0 : reservedSharedBytes);
+  if (name == "%envreg1")
+    return uint32_t(grid.workspace >> 32);
+  if (name == "%envreg2")
+    return uint32_t(grid.workspace);
   if (name == "%total_smem_size" || name == "%aggr_smem_size")
     return grid.sharedBytes;
   return 0;
@@ -101,6 +105,7 @@ void startWarp(Block &block, Warp &warp, uint32_t index, Worker &worker) {
   warp.pc = 0;
   warp.join = -1;
   warp.starved = 0;
+  warp.meetings = 0;
   warp.order = {};
   warp.fragments.clear();
   warp.joins.clear();
@@ -352,7 +357,7 @@ BlockState runBlock(Block &block, uint64_t turns) {
         break;
       }
     }
-    if (block.liveWarps && ++block.turns % std::max<uint64_t>(turns, 1) == 0)
+    if (block.liveWarps && (++block.turns % std::max<uint64_t>(turns, 1) == 0 || block.idle))
       return BlockState::Running;
   }
   return BlockState::Done;

@@ -11,7 +11,8 @@ void startBlock(Block &block, Worker &worker, uint64_t index);
 
 enum class BlockState : uint8_t { Done, Running };
 
-/// Gives every warp turns until the block is done, is stuck (reported, then aborted), or has used up `turns` turns.
+/// Gives every warp turns until the block is done, is stuck (reported, then aborted), has used up `turns` turns, or
+/// does nothing but wait for other blocks.
 BlockState runBlock(Block &block, uint64_t turns);
 
 /// Arrives at a barrier for the current fragment (PTX ISA 9.7.13.1). `threads` 0 means all. `waits`: bar.sync and

@@ -14,8 +14,10 @@ namespace {
 
 constexpr uint32_t maximumThreads = 1024;
 constexpr uint32_t maximumShared = 232448;
-/// Blocks that a worker holds at once when they wait for each other.
+/// Blocks that a worker holds at once when they may wait for each other.
 constexpr size_t residentBlocks = 128;
+/// What a GPU of the target holds at once: multiprocessors, and the threads, blocks and shared memory of each.
+constexpr uint64_t processors = 108, processorThreads = 2048, processorBlocks = 32, processorShared = 164u << 10;
 /// Turns of a block before others get one.
 constexpr uint64_t turnsPerVisit = 64;
 
@@ -84,6 +86,13 @@ Status checkShape(const Kernel &kernel, const LaunchShape &shape, size_t paramet
     return refuse(format("the kernel '{}' takes {} bytes of parameters, but got {}", info.name, info.parameterBytes,
                          parameterBytes));
   return {};
+}
+
+/// How many blocks of the grid a GPU may hold at once.
+uint64_t heldAtOnce(const Grid &grid) {
+  const uint64_t byThreads = processorThreads / (uint64_t{grid.warpsPerBlock} * laneCount);
+  const uint64_t byShared = processorShared / (grid.sharedBytes + 1024);
+  return processors * std::max<uint64_t>(1, std::min({byThreads, byShared, processorBlocks}));
 }
 
 /// Finds workers whose blocks do nothing but spin, in a state that comes again and again while memory stays as it is.
@@ -157,7 +166,7 @@ void work(Worker &worker, std::atomic<uint64_t> &next, std::atomic<bool> &stop) 
   const Selection selected(grid);
   const uint64_t total = selected.count;
   std::vector<std::unique_ptr<Block>> resident, idle;
-  size_t turn = 0;
+  size_t turn = 0, room = residentBlocks;
   SpinWatch watch;
   struct Leave {
     Grid &grid;
@@ -168,7 +177,7 @@ void work(Worker &worker, std::atomic<uint64_t> &next, std::atomic<bool> &stop) 
     }
   } leave{grid, watch};
   while (!stop.load(std::memory_order_relaxed)) {
-    if (resident.size() < residentBlocks && turn >= resident.size()) {
+    if (resident.size() < room && turn >= resident.size()) {
       uint64_t index = next.load();
       while (index < total && !next.compare_exchange_weak(index, index + 1)) {
       }
@@ -188,8 +197,14 @@ void work(Worker &worker, std::atomic<uint64_t> &next, std::atomic<bool> &stop) 
     BlockState state = runBlock(*resident[turn], turnsPerVisit);
     aborted = resident[turn]->aborted;
     if (state == BlockState::Running) {
-      bool more = resident.size() < residentBlocks && next.load() < total;
-      if (++turn >= resident.size() && watch.visited(grid, resident, more)) {
+      const bool waiting = next.load() < total;
+      if (++turn < resident.size())
+        continue;
+      // All may wait for blocks that a GPU would hold besides them.
+      if (waiting && resident.size() >= room && room * grid.workers < heldAtOnce(grid) &&
+          std::all_of(resident.begin(), resident.end(), [](const auto &block) { return block->idle; }))
+        room *= 2;
+      if (watch.visited(grid, resident, waiting && resident.size() < room)) {
         reportSpinning(*resident.front());
         stop = true;
       }
@@ -286,7 +301,7 @@ Report runOnce(Grid &grid) {
   }
   std::atomic<uint64_t> next{0};
   std::atomic<bool> stop{false};
-  grid.working = uint32_t(count);
+  grid.working = grid.workers = uint32_t(count);
   std::vector<std::thread> threads;
   for (size_t i = 1; i < count; ++i)
     threads.emplace_back([&, i] { work(workers[i], next, stop); });
@@ -299,7 +314,10 @@ Report runOnce(Grid &grid) {
 /// The bytes that kernels may write, to go back to and to compare.
 class Snapshot {
 public:
-  explicit Snapshot(const MemoryView &view) {
+  explicit Snapshot(const Grid &grid) : heap_(grid.heap.get()) {
+    if (heap_)
+      blocks_ = heap_->state();
+    const MemoryView &view = *grid.view;
     for (const Allocation &allocation : view.allocations())
       if (allocation.live && !allocation.constant && allocation.host) {
         Part part{&allocation, {allocation.host, allocation.host + allocation.size}, {}};
@@ -314,10 +332,14 @@ public:
       if (part.allocation->written)
         std::copy(part.written.begin(), part.written.end(), part.allocation->written->data());
     }
+    if (heap_)
+      heap_->restore(blocks_);
   }
   /// Where memory differs from the snapshot, as "byte 12 of 'x'"; empty where it does not.
   std::string difference() const {
     for (const Part &part : parts_) {
+      if (heap_ && heap_->contains(part.allocation->base)) // which thread gets which of its blocks is nobody's result
+        continue;
       auto [mine, now] = std::mismatch(part.bytes.begin(), part.bytes.end(), part.allocation->host);
       if (mine != part.bytes.end())
         return format("byte {} of '{}'", mine - part.bytes.begin(), part.allocation->name);
@@ -332,15 +354,44 @@ private:
     std::vector<uint8_t> written;
   };
   std::vector<Part> parts_;
+  DeviceHeap *heap_;
+  DeviceHeap::State blocks_;
+};
+
+/// Memory for the barrier of a whole grid, as the driver gives it to a cooperative launch: its size, and zeros.
+class Workspace {
+public:
+  explicit Workspace(Memory &memory) : memory_(memory) {}
+  ~Workspace() {
+    if (base_)
+      static_cast<void>(memory_.free(base_));
+  }
+  Workspace(const Workspace &) = delete;
+  Workspace &operator=(const Workspace &) = delete;
+  Result<Address> make() {
+    constexpr uint32_t bytes = 64;
+    Result<Address> base = memory_.allocate(bytes, "grid workspace");
+    if (!base)
+      return base;
+    base_ = *base;
+    std::array<uint32_t, bytes / 4> words{bytes};
+    if (Status written = memory_.write(base_, std::as_bytes(std::span(words))); !written)
+      return std::unexpected(written.error());
+    return base_;
+  }
+
+private:
+  Memory &memory_;
+  Address base_ = 0;
 };
 
 /// Runs the first schedule, whose results stay, and the others, which must agree with it.
 Report runSchedules(Grid &grid) {
   if (grid.options.schedules <= 1)
     return runOnce(grid);
-  Snapshot before(*grid.view);
+  Snapshot before(grid);
   Report first = runOnce(grid);
-  Snapshot after(*grid.view);
+  Snapshot after(grid);
   uint64_t seed = grid.options.seed;
   for (uint32_t schedule = 1; schedule < grid.options.schedules && first.findings.empty(); ++schedule) {
     before.restore();
@@ -378,6 +429,8 @@ Result<Report> launch(const Module &module, std::string_view entry, Memory &memo
                    format("no entry '{}' in {}: expected {}", entry, program.name, names.empty() ? "one" : names));
   }
   const Kernel &kernel = found->second;
+  if (kernel.refusal)
+    return failure(kernel.refusal->code, format("{}: {}", program.name, kernel.refusal->message));
   if (Status good = checkShape(kernel, shape, parameters.size()); !good)
     return std::unexpected(good.error());
   Result<std::vector<Address>> addresses =
@@ -401,6 +454,13 @@ Result<Report> launch(const Module &module, std::string_view entry, Memory &memo
     if (!heap)
       return std::unexpected(heap.error());
     grid.heap = *heap;
+  }
+  Workspace workspace(memory);
+  if (kernel.usesWorkspace) {
+    Result<Address> made = workspace.make();
+    if (!made)
+      return std::unexpected(made.error());
+    grid.workspace = *made;
   }
   grid.view = memory.view();
   grid.parameters.assign(parameters.begin(), parameters.end());

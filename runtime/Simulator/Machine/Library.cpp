@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 
 namespace weft::simulator::machine {
 namespace {
@@ -54,6 +55,27 @@ std::string textAt(Warp &warp, unsigned lane, uint64_t address) {
   return text;
 }
 
+/// A text in a field of the flags, width and precision of a conversion.
+std::string inField(const std::string &plain, std::string text) {
+  size_t point = plain.find('.'), start = std::min(plain.find_first_not_of("%-+ #0"), plain.size());
+  if (point != std::string::npos)
+    text.resize(std::min(text.size(), size_t(std::strtoul(plain.c_str() + point + 1, nullptr, 10))));
+  size_t width = std::min<size_t>(std::strtoul(plain.c_str() + start, nullptr, 10), 4096);
+  if (text.size() < width)
+    text.insert(plain.find('-') < start ? text.size() : 0, width - text.size(), ' ');
+  return text;
+}
+
+/// What `h` and `hh` leave of an integer.
+int64_t shortened(const std::string &spec, int64_t value, bool isSigned) {
+  const auto count = std::count(spec.begin(), spec.end(), 'h');
+  if (count == 0)
+    return value;
+  if (isSigned)
+    return count == 1 ? int64_t(int16_t(value)) : int64_t(int8_t(value));
+  return count == 1 ? int64_t(uint16_t(value)) : int64_t(uint8_t(value));
+}
+
 /// One conversion of a printf format, with its value taken from the arguments' buffer.
 std::string formatOne(Warp &warp, unsigned lane, std::string spec, std::span<const std::byte> &values, size_t &at) {
   auto take = [&](size_t bytes) {
@@ -81,7 +103,7 @@ std::string formatOne(Warp &warp, unsigned lane, std::string spec, std::span<con
   switch (kind) {
   case 'd':
   case 'i': {
-    int64_t value = isLong ? int64_t(take(8)) : int64_t(int32_t(take(4)));
+    int64_t value = isLong ? int64_t(take(8)) : shortened(spec, int32_t(take(4)), true);
     std::snprintf(buffer, sizeof buffer, (plain + "lld").c_str(), static_cast<long long>(value));
     return buffer;
   }
@@ -90,10 +112,10 @@ std::string formatOne(Warp &warp, unsigned lane, std::string spec, std::span<con
   case 'X':
   case 'o':
     std::snprintf(buffer, sizeof buffer, (plain + "ll" + kind).c_str(),
-                  static_cast<unsigned long long>(take(isLong ? 8 : 4)));
+                  static_cast<unsigned long long>(isLong ? take(8) : shortened(spec, int64_t(take(4)), false)));
     return buffer;
   case 'c':
-    return std::string(1, char(take(4)));
+    return inField(plain, std::string(1, char(take(4))));
   case 'e':
   case 'E':
   case 'f':
@@ -105,9 +127,9 @@ std::string formatOne(Warp &warp, unsigned lane, std::string spec, std::span<con
     std::snprintf(buffer, sizeof buffer, (plain + kind).c_str(), std::bit_cast<double>(take(8)));
     return buffer;
   case 'p':
-    return format("{:#x}", take(8));
+    return inField(plain, format("{:#x}", take(8)));
   case 's':
-    return textAt(warp, lane, take(8));
+    return inField(plain, textAt(warp, lane, take(8)));
   default:
     return spec;
   }
@@ -234,6 +256,18 @@ void DeviceHeap::reuse() {
       at = after;
     }
   }
+}
+
+DeviceHeap::State DeviceHeap::state() const {
+  std::lock_guard lock(mutex_);
+  return {free_, used_, quarantine_};
+}
+
+void DeviceHeap::restore(State state) {
+  std::lock_guard lock(mutex_);
+  free_ = std::move(state.free);
+  used_ = std::move(state.used);
+  quarantine_ = std::move(state.quarantine);
 }
 
 bool DeviceHeap::release(Address address) {

@@ -125,8 +125,13 @@ void runLoadMatrix(Warp &warp, const Record &record, uint32_t mask) {
     uint32_t results[laneCount];
     sem::loadMatrix(rows, record.target != 0, results);
     commit(warp.reg<uint32_t>(record.wide[matrix]), results, mask);
-    if (from.poison >> (8 * matrix) & 0xff)
-      poisonRegister(warp, record.wide[matrix], ~0u);
+    // A lane gets two elements of row lane / 4; transposed, one each of rows lane % 4 * 2 and the next.
+    uint32_t poison = 0;
+    for (unsigned row = 0; row < 8; ++row)
+      if (from.poison >> (8 * matrix + row) & 1)
+        poison |= record.target ? 0x11111111u << row / 2 : 0xfu << 4 * row;
+    if (poison & mask)
+      poisonRegister(warp, record.wide[matrix], poison & mask);
   }
 }
 

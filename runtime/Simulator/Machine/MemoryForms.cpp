@@ -18,6 +18,19 @@ template <Space S> uint64_t strongKey(const Warp &warp, uint64_t address) {
   return orderKey(warp, address, S == Space::Shared || (S == Space::Generic && isShared(address)));
 }
 
+/// Marks what a load took from bytes that nothing wrote.
+void poisonLoaded(Warp &warp, const Record &record, const Resolved &from, unsigned elementBytes) {
+  for (unsigned element = 0; element < record.vector; ++element) {
+    BytePoison bytes{};
+    eachLane(from.poison, [&](unsigned lane) {
+      const uint32_t unwritten = unwrittenBytes(warp, from.at[lane] + element * elementBytes, elementBytes);
+      for (unsigned i = 0; i < elementBytes; ++i)
+        bytes[i] |= (unwritten >> i & 1) << lane;
+    });
+    poisonBytes(warp, record.wide[element], bytes);
+  }
+}
+
 /// ld: wide[i] = element i of the vector at op[0] + imm.
 template <Space S, typename T> void runLoad(Warp &warp, const Record &record, uint32_t mask) {
   LaneAddresses addresses(warp, record, record.op[0], record.wideAddress);
@@ -50,8 +63,7 @@ template <Space S, typename T> void runLoad(Warp &warp, const Record &record, ui
     commit(warp.reg<SlotOf<T>>(record.wide[element]), results, mask);
   }
   if (from.poison)
-    for (unsigned element = 0; element < record.vector; ++element)
-      poisonRegister(warp, record.wide[element], from.poison);
+    poisonLoaded(warp, record, from, sizeof(T));
 }
 
 /// A parameter that all lanes read alike.
@@ -66,21 +78,22 @@ template <typename T> void runLoadUniform(Warp &warp, const Record &record, uint
   }
 }
 
-/// Poisoned values on their way to memory that the thread or block can read back.
+/// Poisoned values on their way to memory. What only the thread or block can read back is marked there; so are single
+/// bytes of a word, which are padding as a rule. A whole element that reaches others is reported.
 void carryPoison(Warp &warp, const Record &record, const Resolved &to, unsigned elementBytes) {
-  for (unsigned element = 0; element < record.vector; ++element)
-    eachLane(poisonOf(warp, record.wide[element]) & to.mask, [&](unsigned lane) {
-      std::byte *at = to.at[lane] + element * elementBytes;
-      std::vector<std::byte> &shared = warp.block->shared, &local = warp.local;
-      if (at >= shared.data() && at < shared.data() + shared.size() && tracksShared(warp)) {
-        for (unsigned i = 0; i < elementBytes; ++i)
-          warp.block->shadow.at(uint32_t(at - shared.data()) + i).flags |= Granule::Poisoned;
-      } else if (at >= local.data() && at < local.data() + local.size() && !warp.localWritten.empty()) {
-        std::memset(warp.localWritten.data() + (at - local.data()), 0, elementBytes);
-      } else if (!warp.kernel->sites[warp.here()].storesGlobal) {
+  for (unsigned element = 0; element < record.vector; ++element) {
+    const uint32_t lanes = poisonOf(warp, record.wide[element]) & to.mask;
+    if (!lanes)
+      continue;
+    const BytePoison bytes = bytePoisonOf(warp, record.wide[element]);
+    eachLane(lanes, [&](unsigned lane) {
+      uint32_t unwritten = 0;
+      for (unsigned i = 0; i < elementBytes; ++i)
+        unwritten |= (bytes[i] >> lane & 1) << i;
+      if (unwritten && !markUnwritten(warp, to.at[lane] + element * elementBytes, elementBytes, unwritten))
         report(warp, FindingKind::Uninitialised, lane, "writes to memory a value that nothing wrote");
-      }
     });
+  }
 }
 
 /// memcpy of one of the sizes that a store has.
@@ -139,8 +152,14 @@ template <Space S, typename T> void runStore(Warp &warp, const Record &record, u
       }
   else
     eachLane(to.mask, store);
-  if constexpr (S != Space::Local) // local memory is part of what `stateOf` sees
-    warp.worker->changed = true;
+  // Local memory is part of what `stateOf` sees.
+  bool outside = S != Space::Local;
+  if constexpr (S == Space::Generic) {
+    outside = false;
+    eachLane(to.mask,
+             [&](unsigned lane) { outside |= addresses.at[lane] >> windowShift != localWindow >> windowShift; });
+  }
+  warp.worker->changed |= outside;
   if (warp.anyPoison)
     carryPoison(warp, record, to, sizeof(T));
 }

@@ -4,6 +4,7 @@
 #include "runtime/Support/Format.h"
 
 #include <bit>
+#include <charconv>
 
 namespace weft::simulator::machine {
 namespace {
@@ -27,6 +28,16 @@ std::string describe(const ptx::Operand &operand) {
 bool isDynamic(std::string_view name) {
   return name == "%clock" || name == "%clock_hi" || name == "%clock64" || name == "%globaltimer" ||
          name == "%globaltimer_lo" || name == "%globaltimer_hi";
+}
+
+/// %envreg0 to 31: the driver puts the grid's workspace into 1 and 2, and nothing that is documented into the others.
+bool isEnvironment(std::string_view name) {
+  if (!name.starts_with("%envreg"))
+    return false;
+  name.remove_prefix(7);
+  unsigned number = 0;
+  auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  return error == std::errc() && end == name.data() + name.size() && number < 32;
 }
 
 constexpr std::string_view specialNames[] = {"%tid.x",
@@ -135,9 +146,12 @@ void Decoder::before(Record record, uint8_t destinations) { before_.emplace_back
 void Decoder::after(Record record, uint8_t destinations) { after_.emplace_back(record, destinations); }
 
 Ref Decoder::special(const ptx::Operand &operand, ptx::Type type) {
-  if (std::find(std::begin(specialNames), std::end(specialNames), operand.text) == std::end(specialNames))
+  const bool known =
+      std::find(std::begin(specialNames), std::end(specialNames), operand.text) != std::end(specialNames);
+  if (!known && !isEnvironment(operand.text))
     fail(operand.at, format("expected a register, but '{}' is none", operand.text));
   kernel_.usesReserved |= operand.text.starts_with("%reserved");
+  kernel_.usesWorkspace |= operand.text == "%envreg1" || operand.text == "%envreg2";
   bool wide = operand.text == "%clock64" || operand.text == "%globaltimer" || operand.text == "%gridid";
   Ref ref;
   if (isDynamic(operand.text)) {

@@ -12,6 +12,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -95,6 +96,7 @@ struct Kernel {
   std::vector<SpecialSlot> specials;
   std::vector<uint32_t> maybeUninitialised; ///< slot numbers that may be read before they are written
   uint32_t registerBytes = slotBytes;       ///< of one warp
+  uint32_t vectorStart = 0;                 ///< where in them predicates end and values per lane begin
   uint32_t localBytes = 0;                  ///< of one thread
   uint32_t stackStart = 0;                  ///< where in them alloca's memory begins
   uint32_t staticShared = 0;
@@ -105,8 +107,11 @@ struct Kernel {
   bool usesReserved = false;                ///< reads %reserved_smem_offset_*: gets shared memory behind its own
   bool usesStack = false;                   ///< has alloca
   bool usesHeap = false;                    ///< calls malloc
+  bool usesWorkspace = false;               ///< reads %envreg1 or 2: gets a workspace for its grid's barrier
   std::deque<std::vector<Ref>> wideLists;   ///< owns Record::wide
   std::vector<std::shared_ptr<void>> owned; ///< owns Record::aux
+  /// Why it cannot run, where it holds what this machine does not have; the module's other kernels can.
+  std::optional<Error> refusal;
 };
 
 /// A module-level variable in global or constant memory.

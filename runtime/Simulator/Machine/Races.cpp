@@ -48,6 +48,7 @@ bool shadowRead(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, bool
       g->flags &= uint8_t(~Granule::AtomicReads);
     else if (g->readWarps == 0)
       g->flags |= Granule::AtomicReads;
+    g->readMeeting = warp.meetings;
     if (g->readWarps == 0 || (g->readClock != now && readersOrdered(warp, *g))) {
       g->readWarps = 1u << (warp.index & 31);
       g->readThread = me;
@@ -93,9 +94,11 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
         bool another = reader != warp.index || (g->readThread / laneCount == warp.index &&
                                                 (g->readThread != me || (g->flags & Granule::ReadByLanes)));
         if (another && !happenedBefore(warp, reader, g->readClock) && !(atomic && (g->flags & Granule::AtomicReads))) {
+          // The lanes have met since at a shuffle or a vote, which widely used code takes for the end of their reads.
+          const bool met = reader == warp.index && g->readMeeting != warp.meetings;
           report(warp, FindingKind::SharedRace, lane,
                  "writes " + place(offset, bytes) + ", and no barrier orders that after a read",
-                 otherSide(warp, "read", g->readThread, g->readPc));
+                 otherSide(warp, "read", g->readThread, g->readPc), met);
           break;
         }
       }

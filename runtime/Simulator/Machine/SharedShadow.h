@@ -22,6 +22,7 @@ struct Granule {
   uint32_t readWarps = 0;   ///< warps that read it at readClock or later, none of them ordered before another
   uint16_t writeThread = 0; ///< warp * 32 + lane
   uint16_t readThread = 0;
+  uint16_t readMeeting = 0; ///< Warp::meetings of the reader when it read
   uint8_t flags = 0;
 
   enum : uint8_t {

@@ -147,6 +147,7 @@ void assignSlots(Kernel &kernel, const std::vector<ptx::Type> &registers) {
     if (registers[reg] == ptx::Type::Pred)
       slots[reg] = predicates.take(intervals[reg].first, intervals[reg].last);
   top = (top + slotBytes - 1) / slotBytes * slotBytes;
+  kernel.vectorStart = top;
   SlotPool words(slotBytes, top), doubles(2 * slotBytes, top);
   for (uint32_t reg : byStart)
     if (registers[reg] != ptx::Type::Pred)

@@ -93,6 +93,7 @@ struct Warp {
   std::vector<std::byte> local;
   std::vector<uint8_t> localWritten;          ///< one per byte of `local`, where checked
   std::array<uint32_t, laneCount> stackTop{}; ///< end of what alloca gave, in `local`
+  uint16_t meetings = 0;                      ///< shuffles, votes and the like that all live lanes took part in
   uint32_t starved = 0;                       ///< turns in which lanes waited for a spinning fragment
 
   template <typename T> T *reg(Ref ref) const { return reinterpret_cast<T *>(base[ref >> 31] + (ref & 0x7fff'ffffu)); }
@@ -188,6 +189,13 @@ public:
   Range rangeAt(Address address, uint64_t size) const;
   bool contains(Address address) const { return address >= base_ && address - base_ < bytes; }
 
+  /// Which blocks there are, to go back to.
+  struct State {
+    std::map<Address, uint64_t> free, used, quarantine;
+  };
+  State state() const;
+  void restore(State state);
+
 private:
   void reuse();
 
@@ -210,10 +218,12 @@ struct Grid {
   std::shared_ptr<DeviceHeap> heap;
   OrderGraph order;
   GlobalShadow globalShadow;
+  Address workspace = 0; ///< of the grid's barrier, where the kernel asks for it
   uint32_t sharedBytes = 0;
   uint32_t threadsPerBlock = 0, warpsPerBlock = 0;
   std::atomic<uint64_t> changes{0}; ///< rounds in which something happened that others may wait for
   std::atomic<uint32_t> working{0}; ///< workers that have blocks to run
+  uint32_t workers = 0;             ///< all of them
   std::mutex spinMutex;
   std::map<const void *, uint64_t> spinning; ///< workers found to spin for ever unless `changes` goes on from there
   std::atomic<int64_t> instructionsLeft{0};  ///< where options.maximumInstructions sets a limit

@@ -17,7 +17,10 @@ using ptx::Type;
 bool gatherMembers(Warp &warp, uint32_t mask, const uint32_t *members) {
   uint32_t needed = 0;
   eachLane(mask, [&](unsigned lane) { needed |= members[lane]; });
-  return gather(warp, mask, needed);
+  if (!gather(warp, mask, needed))
+    return false;
+  warp.meetings = uint16_t(warp.meetings + (mask == warp.live));
+  return true;
 }
 
 /// op: result, value, b, c, members, predicate result or noRef. Record::imm: mode.

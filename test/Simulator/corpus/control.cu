@@ -104,6 +104,6 @@ extern "C" __global__ void count_votes(const int *x, int *counts, unsigned *mask
 
 extern "C" __global__ void print_lines(int value) {
   if (threadIdx.x < 2)
-    printf("thread %d of block %d: %5.2f %s %llx\n", threadIdx.x, blockIdx.x, value * 0.5, "done",
-           0x123456789abull + value);
+    printf("thread %d of block %d: %5.2f %s %llx|%-6.3s|%3c|%hhu\n", threadIdx.x, blockIdx.x, value * 0.5, "done",
+           0x123456789abull + value, "field", 'c', value + 256);
 }

@@ -70,5 +70,9 @@ def count_votes(rng):
 
 @case("control.cu")
 def print_lines(rng):
-    lines = [f"thread {t} of block {b}: {7 * 0.5:5.2f} done {0x123456789AB + 7:x}" for t in range(2) for b in range(2)]
+    lines = [
+        f"thread {t} of block {b}: {7 * 0.5:5.2f} done {0x123456789AB + 7:x}|fie   |  c|7"
+        for t in range(2)
+        for b in range(2)
+    ]
     return Launch((2,), (32,), [np.int32(7)], output=lines)
