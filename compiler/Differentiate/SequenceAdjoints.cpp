@@ -9,6 +9,9 @@ using namespace weft;
 using attn::WholeTensorType;
 using Scalars = SmallVector<Value>;
 
+/// What the backward has of an optional operand.
+static Value primalOrNone(Gradients &gradients, Value operand) { return operand ? gradients.primal(operand) : Value(); }
+
 namespace {
 
 /// The transpose of a sum repeats: what broadcasts in `attn.map` is handed on as it is.
@@ -48,21 +51,33 @@ struct PrefixMeanAdjoint : DifferentiableOpInterface::ExternalModel<PrefixMeanAd
   }
 };
 
+struct SequenceMeanAdjoint : DifferentiableOpInterface::ExternalModel<SequenceMeanAdjoint, attn::SequenceMeanOp> {
+  LogicalResult addAdjoint(Operation *op, Gradients &gradients) const {
+    auto mean = cast<attn::SequenceMeanOp>(op);
+    if (Value gradient = gradients.get(mean.getResult()))
+      gradients.add(mean.getSource(),
+                    attn::SequenceMeanOp::create(gradients.b, gradients.contributionType(mean.getSource()), gradient,
+                                                 gradients.primal(mean.getCuSeqlens())));
+    return success();
+  }
+};
+
 struct ConvolveAdjoint : DifferentiableOpInterface::ExternalModel<ConvolveAdjoint, attn::ConvolveOp> {
   LogicalResult addAdjoint(Operation *op, Gradients &gradients) const {
     auto convolve = cast<attn::ConvolveOp>(op);
     Value gradient = gradients.get(convolve.getResult());
     Value source = convolve.getSource(), taps = convolve.getTaps();
+    Value starts = primalOrNone(gradients, convolve.getCuSeqlens());
     if (gradient && gradients.wants(source))
-      gradients.add(source,
-                    attn::ConvolveOp::create(gradients.b, gradients.contributionType(source), gradient,
-                                             gradients.primal(taps), convolve.getCentred(), convolve.getDilation(),
-                                             convolve.getGridAttr(), !convolve.getTransposed()));
+      gradients.add(source, attn::ConvolveOp::create(gradients.b, gradients.contributionType(source), gradient,
+                                                     gradients.primal(taps), starts, convolve.getCentred(),
+                                                     convolve.getDilation(), convolve.getGridAttr(),
+                                                     !convolve.getTransposed()));
     if (gradient && gradients.wants(taps))
       gradients.add(taps, attn::ConvolveTapsGradOp::create(gradients.b, gradients.contributionType(taps),
-                                                           gradients.primal(source), gradient, convolve.getCentred(),
-                                                           convolve.getDilation(), convolve.getGridAttr(),
-                                                           convolve.getTransposed()));
+                                                           gradients.primal(source), gradient, starts,
+                                                           convolve.getCentred(), convolve.getDilation(),
+                                                           convolve.getGridAttr(), convolve.getTransposed()));
     return success();
   }
 };
@@ -71,10 +86,11 @@ struct RopeAdjoint : DifferentiableOpInterface::ExternalModel<RopeAdjoint, attn:
   LogicalResult addAdjoint(Operation *op, Gradients &gradients) const {
     auto rope = cast<attn::RopeOp>(op);
     if (Value gradient = gradients.get(rope.getResult()))
-      gradients.add(rope.getSource(), attn::RopeOp::create(gradients.b, gradients.contributionType(rope.getSource()),
-                                                           gradient, rope.getBaseAttr(), rope.getWindowAttr(),
-                                                           rope.getGridAttr(), rope.getFormAttr(),
-                                                           rope.getInverse() ? UnitAttr() : gradients.b.getUnitAttr()));
+      gradients.add(rope.getSource(),
+                    attn::RopeOp::create(gradients.b, gradients.contributionType(rope.getSource()), gradient,
+                                         primalOrNone(gradients, rope.getCuSeqlens()), rope.getBaseAttr(),
+                                         rope.getWindowAttr(), rope.getGridAttr(), rope.getFormAttr(),
+                                         rope.getInverse() ? UnitAttr() : gradients.b.getUnitAttr()));
     return success();
   }
 };
@@ -146,6 +162,7 @@ LogicalResult RmsNormAdjoint::addAdjoint(Operation *op, Gradients &gradients) co
 void weft::attachSequenceAdjoints(MLIRContext &context) {
   attn::SumOp::attachInterface<SumAdjoint>(context);
   attn::PrefixMeanOp::attachInterface<PrefixMeanAdjoint>(context);
+  attn::SequenceMeanOp::attachInterface<SequenceMeanAdjoint>(context);
   attn::ConvolveOp::attachInterface<ConvolveAdjoint>(context);
   attn::RopeOp::attachInterface<RopeAdjoint>(context);
   attn::RmsNormOp::attachInterface<RmsNormAdjoint>(context);

@@ -43,7 +43,7 @@ SAMPLES = {
         lambda: layers.Attention(32, 2, None, 24, False, rope=True),
     ),
     "sema": Sample(
-        lambda **at: weft.nn.SEMA(32, 2, window=16, **at), lambda: layers.SEMA(32, 2, window=16)
+        lambda **at: weft.nn.SEMA(32, 2, window=16, **at), lambda: layers.SEMA(32, 2, window=16), packs=True
     ),
     "sema over a grid, grouped": Sample(
         lambda **at: weft.nn.SEMA(32, 2, kv_heads=1, window=(4, 4), grid=(6, 7), kernel=5, **at),
@@ -60,6 +60,7 @@ SAMPLES = {
         lambda **at: weft.nn.SAS(32, 2, kernel=3, expanded_heads=4, **at),
         lambda: layers.SAS(32, 2, many=4, wide=24, kernel=3),
         tokens=24,
+        packs=True,
         bends=True,
     ),
     "sas, perceptrons, grouped, both ways": Sample(
@@ -71,10 +72,12 @@ SAMPLES = {
     "gau": Sample(
         lambda **at: weft.nn.GAU(32, size=16, pattern=weft.causal(), **at),
         lambda: layers.GAU(32, 16, 64, mask=causal),
+        packs=True,
     ),
     "gau with convolutions": Sample(
         lambda **at: weft.nn.GAU(32, size=16, value_size=40, pattern=weft.causal(), kernel=3, **at),
         lambda: layers.GAU(32, 16, 40, mask=causal, kernel=3),
+        packs=True,
     ),
 }  # fmt: skip
 

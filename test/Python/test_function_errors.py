@@ -41,11 +41,17 @@ CALLS = {
         {**heads(), "lepe_weight": zeros(H * D, 1, 3, 3), "lepe_bias": zeros(H * D)},
         {"window": (2, 2), "grid": (4, 5)},
     ),
+    "sema, packed": (weft.attention.sema, {**heads(1), "cu_seqlens": STARTS}, {"window": 8}),
     "sfa": (weft.attention.sfa, {**heads(), **GAINS, "decisions": zeros(B, H, N).bool()}, {}),
     "sfa, packed": (weft.attention.sfa, {**heads(1), **GAINS, "cu_seqlens": STARTS}, {}),
     "sas": (
         weft.attention.sas,
         {**heads(), "q_expand": expansion(4, 24), "k_expand": expansion(4, 24), "v_expand": expansion(4)},
+        {"kernel": 3},
+    ),
+    "sas, packed": (
+        weft.attention.sas,
+        {**heads(1), **{f"{name}_expand": expansion(4) for name in "qkv"}, "cu_seqlens": STARTS},
         {"kernel": 3},
     ),
     "peaa": (
@@ -57,6 +63,13 @@ CALLS = {
         weft.attention.gau,
         {name: zeros(B, 1, N, D) for name in "uvg"}
         | {name: zeros(D) for name in ("kappa_q", "mu_q", "kappa_k", "mu_k")},
+        {},
+    ),
+    "gau, packed": (
+        weft.attention.gau,
+        {name: zeros(1, 1, N, D) for name in "uvg"}
+        | {name: zeros(D) for name in ("kappa_q", "mu_q", "kappa_k", "mu_k")}
+        | {"cu_seqlens": STARTS},
         {},
     ),
 }

@@ -188,6 +188,10 @@ LogicalResult ProgramLowering::lower(Operation *op) {
   }
   if (auto mean = dyn_cast<attn::PrefixMeanOp>(op))
     return failed(store(mean.getSource(), op)) ? failure() : lowerPrefixMean(mean, stored);
+  if (auto mean = dyn_cast<attn::SequenceMeanOp>(op))
+    return failed(makePullable(mean.getSource(), op)) || failed(store(mean.getCuSeqlens(), op))
+               ? failure()
+               : lowerSequenceMean(mean, stored);
   if (auto merge = dyn_cast<attn::MergeUnitsOp>(op))
     return lower(merge);
   if (auto convolve = dyn_cast<attn::ConvolveOp>(op)) // (A long one; the others are row-local.)
@@ -195,9 +199,11 @@ LogicalResult ProgramLowering::lower(Operation *op) {
                ? failure()
                : lowerLongConvolve(convolve, stored);
   if (auto taps = dyn_cast<attn::ConvolveTapsGradOp>(op)) {
-    for (Value operand : op->getOperands())
+    for (Value operand : {taps.getSource(), taps.getGradient()})
       if (failed(makePullable(operand, op)))
         return failure();
+    if (taps.getCuSeqlens() && failed(store(taps.getCuSeqlens(), op)))
+      return failure();
     bool isLong = isLongConvolution(taps, wholeType(taps.getResult()));
     return isLong ? lowerLongTapsGrad(taps, stored) : lowerTapsGrad(taps, stored);
   }

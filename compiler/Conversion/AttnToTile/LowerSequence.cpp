@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Kernels that walk the whole sequence: causal means, and the gradient of a convolution's taps.
+// Kernels that walk the whole sequence: means, causal and of packed sequences, and the gradient of a convolution's
+// taps.
 #include "compiler/Conversion/AttnToTile/Attend.h"
 #include "compiler/Conversion/AttnToTile/Lowerings.h"
 #include "compiler/Conversion/AttnToTile/WideValues.h"
@@ -69,6 +70,52 @@ LogicalResult lowerPrefixMean(attn::PrefixMeanOp op, StoredValues &stored) {
   return success();
 }
 
+// A program takes 16 channels of one head and one sequence, goes through its rows for their sum, and again to store the
+// mean at each.
+LogicalResult lowerSequenceMean(attn::SequenceMeanOp op, StoredValues &stored) {
+  attn::WholeTensorType type = wholeType(op.getResult());
+  constexpr int64_t count = 64, width = 16;
+  KernelFrame frame(op, "sequence_mean");
+  TileBuilder &b = frame.b;
+  Puller puller(frame, stored);
+  const TensorParameter starts = frame.input(stored.lookup(op.getCuSeqlens()));
+  TensorParameter output = frame.output(type);
+  int64_t channels = *type.staticDim(3);
+  Value slot = b.programId(tile::Axis::X), sequence = b.programId(tile::Axis::Z);
+  Value length = frame.size(type.dim(2)), zero = b.i32(0);
+  auto startOf = [&](Value which) {
+    return b.min(b.load(b.addPtr(starts.pointer, b.cast(which, b.getI64Type())), {}), length);
+  };
+  Value first = startOf(sequence), past = startOf(b.add(sequence, b.i32(1)));
+  Value begin = b.mul(slot, b.i32(width));
+  Chunk chunk{0, width, width, begin, channels % width ? channels : 0};
+  // Each tile of the sequence's rows, in turn.
+  auto overRows = [&](ValueRange initial, auto body) {
+    auto loop = scf::ForOp::create(b, first, past, b.i32(count), initial);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    RowTile rows = programRows(b, type, loop.getInductionVar(), count, past);
+    rows.batch = zero;
+    SmallVector<Value> next = body(rows, loop.getRegionIterArgs());
+    if (!next.empty()) // (Otherwise the loop has its end already.)
+      scf::YieldOp::create(b, next);
+    return loop;
+  };
+  auto sums = overRows(b.zeros({count, width}), [&](const RowTile &rows, ValueRange sum) -> SmallVector<Value> {
+    return {b.add(sum[0], b.cast(puller.pull(op.getSource(), rows, chunk), b.getF32Type()))};
+  });
+  Value size = b.cast(b.sub(past, first), b.getF32Type());
+  Value mean = b.div(b.reduceSum(sums.getResult(0), 0), size);
+  Value tile = b.cast(b.broadcast(b.row(mean), {count, width}), type.getElementType());
+  overRows({}, [&](const RowTile &rows, ValueRange) -> SmallVector<Value> {
+    puller.store(output, rows, &chunk, tile);
+    return {};
+  });
+  std::string chunks = std::to_string(llvm::divideCeil(channels, width));
+  stored[op.getResult()] = frame.finish({{chunks, type.dim(1).str(), starts.type.dim(0).str() + "-1"}, 4, 1})[0];
+  return success();
+}
+
 // taps' gradient [K, H·C]: parts of the tokens of all batches are summed by a program each, per head and tap, into
 // [parts, K, H·C]; an ordinary sum adds the parts.
 LogicalResult lowerTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &stored) {
@@ -116,7 +163,10 @@ LogicalResult lowerTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &stored) {
       moved.token = b.add(b.mul(y, columns), x);
     } else {
       moved.token = b.sub(rows.token, offsetOf(tap));
-      inside = within(moved.token, length);
+      Value starts = op.getCuSeqlens() ? stored.lookup(op.getCuSeqlens()) : Value();
+      SequenceOfRows sequence = sequenceOfRows(frame, starts, rows.token, length);
+      inside = b.both(b.compareInt(arith::CmpIPredicate::sge, moved.token, sequence.first),
+                      b.less(moved.token, sequence.past));
     }
     moved.scalarStart = moved.offsets = Value();
     moved.inside = b.both(rows.inside, inside);

@@ -53,6 +53,7 @@ bool sumsTokens(attn::SumOp op);
 bool sumsTokensOfBatches(attn::SumOp op);
 
 mlir::LogicalResult lowerPrefixMean(attn::PrefixMeanOp op, StoredValues &stored);
+mlir::LogicalResult lowerSequenceMean(attn::SequenceMeanOp op, StoredValues &stored);
 mlir::LogicalResult lowerTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &stored);
 
 /// Merges tokens by a kernel over stretches of them; sources are computed on the way, and stored what of them is

@@ -178,8 +178,10 @@ Value Puller::rmsNorm(attn::RmsNormOp op, const RowTile &rows, const Chunk &chun
 }
 
 /// The position that turns each pair of channels of a chunk, as a tile [count, pairs] or [count, 1] of i32.
-static Value ropePositions(TileBuilder &b, attn::RopeOp op, const RowTile &rows, const Chunk &chunk) {
+Value Puller::ropePositions(attn::RopeOp op, const RowTile &rows, const Chunk &chunk) {
   Value token = rows.position(b);
+  if (op.getCuSeqlens())
+    token = b.sub(token, sequences(op.getCuSeqlens(), rows, frame.size(wholeType(op.getResult()).dim(2))).first);
   if (!op.getWindow())
     return b.column(token);
   ArrayRef<int64_t> window = *op.getWindow();
@@ -205,7 +207,7 @@ Value Puller::rope(attn::RopeOp op, const RowTile &rows, const Chunk &chunk) {
     pair = b.select(b.less(pair, b.i32(channels / 4)), pair, b.sub(pair, b.i32(channels / 4)));
   double step = -std::log2(op.getBase().convertToDouble()) / (axial ? channels / 4 : channels / 2);
   Value frequency = b.exp2(b.mul(b.cast(pair, b.getF32Type()), b.f32(step)));
-  Value angle = b.mul(b.cast(ropePositions(b, op, rows, chunk), b.getF32Type()), b.row(frequency));
+  Value angle = b.mul(b.cast(ropePositions(op, rows, chunk), b.getF32Type()), b.row(frequency));
   Value cosine = math::CosOp::create(b, angle), sine = math::SinOp::create(b, angle);
   if (op.getInverse())
     sine = b.sub(b.zeros({1, 1}), sine);
@@ -219,18 +221,20 @@ Value Puller::rope(attn::RopeOp op, const RowTile &rows, const Chunk &chunk) {
 }
 
 /// The rows from which tap `offset` of a convolution takes: moved back by it along the sequence, or over a grid.
-static RowTile movedRows(TileBuilder &b, attn::ConvolveOp op, const RowTile &rows, Value length, int64_t down,
-                         int64_t right) {
+RowTile Puller::movedRows(attn::ConvolveOp op, const RowTile &rows, int64_t down, int64_t right) {
   RowTile moved = rows;
-  Value inside;
+  Value inside, position = rows.position(b);
   if (!op.getGrid()) {
     moved.token = b.sub(rows.token, b.i32(right));
     if (rows.offsets)
       moved.offsets = b.sub(rows.offsets, b.i32(right));
-    inside = right > 0 ? b.compareInt(arith::CmpIPredicate::sge, moved.token, b.i32(0)) : b.less(moved.token, length);
+    // (The tile's rows may be of a packed sequence while the convolution is of all of them.)
+    SequenceOfRows sequence = sequences(op.getCuSeqlens(), rows, frame.size(wholeType(op.getResult()).dim(2)));
+    Value there = moved.position(b);
+    inside = right > 0 ? b.compareInt(arith::CmpIPredicate::sge, there, sequence.first) : b.less(there, sequence.past);
   } else {
     Value columns = b.i32((*op.getGrid())[1]), lines = b.i32((*op.getGrid())[0]);
-    Value y = b.sub(b.div(rows.token, columns), b.i32(down)), x = b.sub(b.rem(rows.token, columns), b.i32(right));
+    Value y = b.sub(b.div(position, columns), b.i32(down)), x = b.sub(b.rem(position, columns), b.i32(right));
     Value zero = b.i32(0);
     inside = b.both(b.both(b.compareInt(arith::CmpIPredicate::sge, y, zero), b.less(y, lines)),
                     b.both(b.compareInt(arith::CmpIPredicate::sge, x, zero), b.less(x, columns)));
@@ -248,8 +252,9 @@ Value Puller::neighbours(Value source, attn::ConvolveOp op, const RowTile &rows,
                          int64_t right) {
   if (!down && !right)
     return part(source, rows, &chunk);
-  RowTile moved = movedRows(b, op, rows, frame.size(cast<attn::WholeTensorType>(op.getType()).dim(2)), down, right);
-  Value tile = rows.columns ? lookup(keyOf(source, rows, &chunk)) : Value();
+  RowTile moved = movedRows(op, rows, down, right);
+  // (A packed sequence's tile lacks rows of the next one, which a convolution may take.)
+  Value tile = rows.columns && !rows.base ? lookup(keyOf(source, rows, &chunk)) : Value();
   if (!tile)
     return part(source, moved, &chunk);
   Value columns = b.i32(rows.columns), row = b.range(rows.count), zero = b.i32(0);

@@ -27,6 +27,20 @@ SequenceOfRows sequenceOfRows(KernelFrame &frame, Value cu, Value tokens, Value 
   return {loop.getResult(0), loop.getResult(1)};
 }
 
+SequenceOfRows Puller::sequences(Value starts, const RowTile &rows, Value length) {
+  // (A value of one axis has no channels: -1 and -2 stand for its bounds at the rows.)
+  constexpr int64_t first = -1, past = -2;
+  if (starts)
+    if (Value found = lookup({starts, rows.token, first}))
+      return {found, lookup({starts, rows.token, past})};
+  SequenceOfRows sequence = sequenceOfRows(frame, starts ? stored->lookup(starts) : Value(), rows.position(b), length);
+  if (starts) {
+    provide(starts, rows, first, sequence.first);
+    provide(starts, rows, past, sequence.past);
+  }
+  return sequence;
+}
+
 /// Rows that need not follow one another: `token` on the axis N of stored tensors.
 static RowTile rowsAt(const RowTile &rows, Value token, Value inside) {
   RowTile moved = rows;
@@ -44,8 +58,7 @@ Value Puller::shift(attn::ShiftOp op, const RowTile &rows, const Chunk *chunk) {
   Value source = op.getSource();
   auto by = static_cast<int64_t>(op.getBy());
   Value position = rows.position(b), token = b.sub(position, b.i32(by));
-  Value cu = op.getCuSeqlens() ? stored->lookup(op.getCuSeqlens()) : Value();
-  SequenceOfRows sequence = sequenceOfRows(frame, cu, position, frame.size(wholeType(op.getResult()).dim(2)));
+  SequenceOfRows sequence = sequences(op.getCuSeqlens(), rows, frame.size(wholeType(op.getResult()).dim(2)));
   Value within = by > 0 ? b.compareInt(arith::CmpIPredicate::sge, token, sequence.first) : b.less(token, sequence.past);
   RowTile moved = rowsAt(rows, token, bothOrEither(b, rows.inside, within));
   if (rows.scalarStart && !rows.base) {

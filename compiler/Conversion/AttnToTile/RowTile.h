@@ -61,6 +61,11 @@ struct ChannelPart {
 /// valid).
 llvm::SmallVector<Chunk> chunksOf(int64_t size, int64_t most = 256);
 
+/// The sequence that each row's token belongs to: first token and one past the last, both tensor<count x i32>.
+struct SequenceOfRows {
+  mlir::Value first, past;
+};
+
 /// Gives the parts of values inside one kernel. Values that are operands of the launch are loaded; a map, a rotation, a
 /// norm, a sum over channels or a convolution of others is computed on the tile.
 class Puller {
@@ -108,6 +113,10 @@ private:
   mlir::Value withSurroundings(attn::ConvolveOp op, const RowTile &rows, const Chunk &chunk, int64_t reach);
   mlir::Value sumOfChannels(attn::SumOp op, const RowTile &rows, const Chunk *chunk);
   mlir::Value shift(attn::ShiftOp op, const RowTile &rows, const Chunk *chunk);
+  /// The sequences that the rows' tokens belong to, of those packed by `starts` (may be null).
+  SequenceOfRows sequences(mlir::Value starts, const RowTile &rows, mlir::Value length);
+  mlir::Value ropePositions(attn::RopeOp op, const RowTile &rows, const Chunk &chunk);
+  RowTile movedRows(attn::ConvolveOp op, const RowTile &rows, int64_t down, int64_t right);
   mlir::Value spread(attn::SpreadOp op, const RowTile &rows, const Chunk &chunk);
   /// The sum of squares, or of the values, of a source's channels: f32 [count].
   mlir::Value sumChannels(mlir::Value source, const RowTile &rows, bool squares);
@@ -140,10 +149,6 @@ private:
   llvm::SmallVector<Entry> made;
 };
 
-/// The sequence that each row's token belongs to: first token and one past the last, both tensor<count x i32>.
-struct SequenceOfRows {
-  mlir::Value first, past;
-};
 /// Looked up in `cu` ([S+1] i32, stored); one sequence of `length` tokens where it is null. Tokens are numbered over
 /// all sequences.
 SequenceOfRows sequenceOfRows(KernelFrame &frame, mlir::Value cu, mlir::Value tokens, mlir::Value length);
@@ -167,7 +172,8 @@ struct TapGeometry {
 
 /// Whether a convolution is one of products of chunks: causal, with a number of taps that is not known, or many.
 template <typename Op> bool isLongConvolution(Op op, attn::WholeTensorType taps) {
-  return !op.getCentred() && !op.getGrid() && op.getDilation() == 1 && taps.staticDim(0).value_or(33) > 32;
+  return !op.getCuSeqlens() && !op.getCentred() && !op.getGrid() && op.getDilation() == 1 &&
+         taps.staticDim(0).value_or(33) > 32;
 }
 
 /// Whether a puller can compute `op` on a tile of rows.

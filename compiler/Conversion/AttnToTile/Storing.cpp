@@ -58,8 +58,8 @@ LogicalResult ProgramLowering::makePullable(Value value, Operation *anchor) {
   for (OpOperand &operand : op->getOpOperands()) {
     // What is read as a whole (taps, gains, units) has to be there; the first operand of others is what they work on
     // row by row.
-    bool whole = isa<attn::SpreadOp>(op) ||
-                 (isa<attn::ConvolveOp, attn::RmsNormOp, attn::ShiftOp>(op) && operand.getOperandNumber() > 0);
+    bool whole = isa<attn::SpreadOp>(op) || (isa<attn::ConvolveOp, attn::RmsNormOp, attn::RopeOp, attn::ShiftOp>(op) &&
+                                             operand.getOperandNumber() > 0);
     if (failed(whole ? store(operand.get(), anchor) : makePullable(operand.get(), anchor)))
       return failure();
   }

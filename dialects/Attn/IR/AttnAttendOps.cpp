@@ -43,7 +43,7 @@ template <typename Op> static LogicalResult verifySink(Op op) {
   return checkSizes(op, "the sink", tensorTypeOf(op.getSink()), {tensorTypeOf(op.getQuery()).dim(1)});
 }
 
-/// Values fit keys, C1; packed sequences, C5. Gives the shape of the outputs.
+/// Values fit keys, C1.
 template <typename Op> static LogicalResult verifyValues(Op op) {
   if (op.getValues().size() != op.getKeys().size())
     return op.emitOpError() << "expected as many values as keys, " << op.getKeys().size() << ", but got "
@@ -56,6 +56,11 @@ template <typename Op> static LogicalResult verifyValues(Op op) {
     if (failed(checkSizes(op, "values", tensorTypeOf(value), {its.dim(0), its.dim(1), its.dim(2), first.dim(3)})))
       return failure();
   }
+  return success();
+}
+
+/// Packed sequences, C5.
+template <typename Op> static LogicalResult verifyPacked(Op op) {
   if (op.getCuSeqlens().empty())
     return success();
   if (op.getCuSeqlens().size() != 2)
@@ -107,20 +112,23 @@ template <typename Op> static LogicalResult verifyScoreRegions(Op op) {
   return success();
 }
 
-LogicalResult SoftmaxOp::verify() { return success(succeeded(verifyDomains(*this)) && succeeded(verifySink(*this))); }
+LogicalResult SoftmaxOp::verify() {
+  return success(succeeded(verifyDomains(*this)) && succeeded(verifySink(*this)) && succeeded(verifyPacked(*this)));
+}
 LogicalResult SoftmaxOp::verifyRegions() { return verifyScoreRegions(*this); }
 
 LogicalResult AttendOp::verify() {
-  if (failed(verifyDomains(*this)) || failed(verifyValues(*this)) || failed(verifySink(*this)) ||
-      failed(verifyOut(*this, "outputs", getOut())))
+  if (failed(verifyDomains(*this)) || failed(verifyValues(*this)) || failed(verifyPacked(*this)) ||
+      failed(verifySink(*this)) || failed(verifyOut(*this, "outputs", getOut())))
     return failure();
   return verifyRows(*this, "lse", getLse());
 }
 LogicalResult AttendOp::verifyRegions() { return verifyScoreRegions(*this); }
 
 LogicalResult AttendBackwardOp::verify() {
-  if (failed(verifyDomains(*this)) || failed(verifyValues(*this)) || failed(verifyRows(*this, "lse", getLse())) ||
-      failed(verifyRows(*this, "delta", getDelta())) || failed(verifyOut(*this, "the outputs' gradient", getDOut())))
+  if (failed(verifyDomains(*this)) || failed(verifyValues(*this)) || failed(verifyPacked(*this)) ||
+      failed(verifyRows(*this, "lse", getLse())) || failed(verifyRows(*this, "delta", getDelta())) ||
+      failed(verifyOut(*this, "the outputs' gradient", getDOut())))
     return failure();
   auto like = [&](StringRef what, Value result, Value of) {
     SmallVector<StringRef> sizes;

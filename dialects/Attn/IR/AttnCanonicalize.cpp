@@ -30,9 +30,8 @@ template <typename Op> struct SimplifyPatterns : OpRewritePattern<Op> {
     SmallVector<Attribute> simpler;
     for (auto [pattern, key] : llvm::zip(op.getPatterns(), op.getKeys())) {
       Lengths lengths = lengthsOf(op, key);
-      if constexpr (!std::is_same_v<Op, SoftmaxOp>)
-        if (!op.getCuSeqlens().empty())
-          lengths = {};
+      if (!op.getCuSeqlens().empty())
+        lengths = {};
       simpler.push_back(simplifyPattern(pattern, lengths));
     }
     ArrayAttr patterns = rewriter.getArrayAttr(simpler);

@@ -5,9 +5,13 @@
 using namespace mlir;
 using namespace weft::attn;
 
-LogicalResult ToeplitzOp::verify() {
-  return checkTaps(*this, tensorTypeOf(getTaps()), getCentred(), getDilation(), getGrid());
+LogicalResult MeanOp::verify() {
+  if (getCuSeqlens() && getCausal())
+    return emitOpError() << "expected a mean of packed sequences that is not causal";
+  return checkStarts(*this, getCuSeqlens());
 }
+
+LogicalResult ToeplitzOp::verify() { return checkTaps(*this, tensorTypeOf(getTaps())); }
 
 LogicalResult DiagOp::verify() { return checkRank(*this, "a gate", tensorTypeOf(getGate()), 4); }
 
@@ -26,7 +30,7 @@ LogicalResult ApplyOp::verify() {
 
 OpFoldResult ComposeOp::fold(FoldAdaptor) {
   auto lhs = getLhs().getDefiningOp<MeanOp>(), rhs = getRhs().getDefiningOp<MeanOp>();
-  if (lhs && rhs && !lhs.getCausal() && !rhs.getCausal())
+  if (lhs && rhs && !lhs.getCausal() && !rhs.getCausal() && lhs.getCuSeqlens() == rhs.getCuSeqlens())
     return getRhs();
   return {};
 }

@@ -101,21 +101,31 @@ static LogicalResult verifySequence(Operation *op, Value source, Value result) {
 
 LogicalResult PrefixMeanOp::verify() { return verifySequence(*this, getSource(), getResult()); }
 
+LogicalResult SequenceMeanOp::verify() {
+  if (failed(verifySequence(*this, getSource(), getResult())))
+    return failure();
+  if (!tensorTypeOf(getSource()).staticDim(3))
+    return emitOpError() << "expected a source [B, H, N, D] with a static D, but got " << tensorTypeOf(getSource());
+  return checkStarts(*this, getCuSeqlens());
+}
+
 LogicalResult ConvolveOp::verify() {
   if (failed(verifySequence(*this, getSource(), getResult())))
     return failure();
-  return checkTaps(*this, tensorTypeOf(getTaps()), getCentred(), getDilation(), getGrid(), tensorTypeOf(getSource()));
+  return checkTaps(*this, tensorTypeOf(getTaps()), tensorTypeOf(getSource()));
 }
 
 LogicalResult ConvolveTapsGradOp::verify() {
   if (failed(verifySequence(*this, getSource(), getGradient())))
     return failure();
-  return checkTaps(*this, tensorTypeOf(getResult()), getCentred(), getDilation(), getGrid(), tensorTypeOf(getSource()));
+  return checkTaps(*this, tensorTypeOf(getResult()), tensorTypeOf(getSource()));
 }
 
 LogicalResult RopeOp::verify() {
-  if (failed(verifySequence(*this, getSource(), getResult())))
+  if (failed(verifySequence(*this, getSource(), getResult())) || failed(checkStarts(*this, getCuSeqlens())))
     return failure();
+  if (getCuSeqlens() && getGrid())
+    return emitOpError() << "expected no grid with cu_seqlens";
   bool axial = getForm() == RopeForm::Axial;
   std::optional<int64_t> channels = tensorTypeOf(getSource()).staticDim(3);
   if (!channels || *channels % (axial ? 4 : 2))

@@ -108,6 +108,23 @@ def Attn_PrefixMeanOp : Attn_Op<"prefix_mean", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Attn_SequenceMeanOp : Attn_Op<"sequence_mean", [Pure]> {
+  let summary = "the mean over each of the sequences packed in [B, H, N, D]: row n is the mean, in f32, of the rows of its sequence";
+  let description = [{
+    It is its own transpose.
+
+    C1: the source has rank 4 and static D, and the result its shape. C2: cu_seqlens ([S+1], where each sequence starts) has rank 1 and i32 elements.
+
+    ```mlir
+    %mean = attn.sequence_mean %v cu_seqlens %starts : !attn.tensor<[B, H, N, 64], f16>, !attn.tensor<[S+1], i32> -> !attn.tensor<[B, H, N, 64], f32>
+    ```
+  }];
+  let arguments = (ins Attn_Tensor:$source, Attn_Tensor:$cuSeqlens);
+  let results = (outs Attn_Tensor:$result);
+  let assemblyFormat = "$source `cu_seqlens` $cuSeqlens attr-dict `:` type($source) `,` type($cuSeqlens) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 def Attn_ConvolveOp : Attn_Op<"convolve", [Pure]> {
   let summary = "a Toeplitz mixer applied: depthwise convolution along the sequence, or over a grid of tokens";
   let description = [{
@@ -115,23 +132,25 @@ def Attn_ConvolveOp : Attn_Op<"convolve", [Pure]> {
     n + dilation (j - centre).
 
     K may be a symbol, such as N: then the taps are neither centred nor dilated, there is no grid, and the products of a convolution with as many taps as tokens are those of matrices.
+    With `cu_seqlens` ([S+1] i32) rows outside of row n's sequence count as 0.
 
-    C1: x is [B, H, N, C]; taps [K, H·C], with static K where they are centred, dilated or on a grid. C2: the result has x's shape. C3: centred taps have odd K.
+    C1: x is [B, H, N, C]; taps [K, H·C], with static K where they are centred, dilated, on a grid or of packed sequences. C2: the result has x's shape. C3: centred taps have odd K.
+    C4: cu_seqlens has rank 1 and i32 elements, and there is no grid with it.
   }];
-  let arguments = (ins Attn_Tensor:$source, Attn_Tensor:$taps, UnitAttr:$centred, DefaultValuedAttr<I64Attr, "1">:$dilation,
+  let arguments = (ins Attn_Tensor:$source, Attn_Tensor:$taps, Optional<Attn_Tensor>:$cuSeqlens, UnitAttr:$centred, DefaultValuedAttr<I64Attr, "1">:$dilation,
                        OptionalAttr<DenseI64ArrayAttr>:$grid, UnitAttr:$transposed);
   let results = (outs Attn_Tensor:$result);
-  let assemblyFormat = "$source `,` $taps attr-dict `:` type($source) `,` type($taps) `->` type($result)";
+  let assemblyFormat = "$source `,` $taps (`cu_seqlens` $cuSeqlens^)? attr-dict `:` type($source) `,` type($taps) (`,` type($cuSeqlens)^)? `->` type($result)";
   let hasVerifier = 1;
 }
 
 def Attn_ConvolveTapsGradOp : Attn_Op<"convolve_taps_grad", [Pure]> {
   let summary = "gradient of `attn.convolve` in its taps: Σ_{b, n} gradient[b, h, n, c] · x[b, h, n - dilation (j - centre), c] at tap j, channel h·C + c";
-  let description = "`transposed`: of the transposed convolution, x[b, h, n + dilation (j - centre), c]. C1: as `attn.convolve` C1 and C3, the result in place of the taps. C2: source and gradient have one shape.";
-  let arguments = (ins Attn_Tensor:$source, Attn_Tensor:$gradient, UnitAttr:$centred, DefaultValuedAttr<I64Attr, "1">:$dilation,
+  let description = "`transposed`: of the transposed convolution, x[b, h, n + dilation (j - centre), c]. C1: as `attn.convolve` C1, C3 and C4, the result in place of the taps. C2: source and gradient have one shape.";
+  let arguments = (ins Attn_Tensor:$source, Attn_Tensor:$gradient, Optional<Attn_Tensor>:$cuSeqlens, UnitAttr:$centred, DefaultValuedAttr<I64Attr, "1">:$dilation,
                        OptionalAttr<DenseI64ArrayAttr>:$grid, UnitAttr:$transposed);
   let results = (outs Attn_Tensor:$result);
-  let assemblyFormat = "$source `,` $gradient attr-dict `:` type($source) `,` type($gradient) `->` type($result)";
+  let assemblyFormat = "$source `,` $gradient (`cu_seqlens` $cuSeqlens^)? attr-dict `:` type($source) `,` type($gradient) (`,` type($cuSeqlens)^)? `->` type($result)";
   let hasVerifier = 1;
 }
 
@@ -140,14 +159,14 @@ def Attn_RopeOp : Attn_Op<"rope", [Pure]> {
   let description = [{
     The position is n, or the index in the query's window where `window` = [w] is given; with `window` = [wr, wc] and `grid` = [h, w], tokens are those of a grid: form `axial` turns
     pairs 0 .. D/4-1 with the row in the window and the rest with the column, pair j of each half by base^(-j/(D/4)); form `line` takes the one position r·wc + c.
-    `inverse` turns back (the transpose).
+    `inverse` turns back (the transpose). With `cu_seqlens` ([S+1] i32) positions count from the start of the row's sequence.
 
-    C1: D is static and even; for `axial` 4 divides it. C2: `axial` needs window and grid of two.
+    C1: D is static and even; for `axial` 4 divides it. C2: `axial` needs window and grid of two. C3: cu_seqlens has rank 1 and i32 elements, and there is no grid with it.
   }];
-  let arguments = (ins Attn_Tensor:$source, DefaultValuedAttr<F64Attr, "10000.0">:$base, OptionalAttr<DenseI64ArrayAttr>:$window,
+  let arguments = (ins Attn_Tensor:$source, Optional<Attn_Tensor>:$cuSeqlens, DefaultValuedAttr<F64Attr, "10000.0">:$base, OptionalAttr<DenseI64ArrayAttr>:$window,
                        OptionalAttr<DenseI64ArrayAttr>:$grid, DefaultValuedAttr<Attn_RopeFormAttr, "::weft::attn::RopeForm::Line">:$form, UnitAttr:$inverse);
   let results = (outs Attn_Tensor:$result);
-  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let assemblyFormat = "$source (`cu_seqlens` $cuSeqlens^)? attr-dict `:` type($source) (`,` type($cuSeqlens)^)? `->` type($result)";
   let hasVerifier = 1;
 }
 

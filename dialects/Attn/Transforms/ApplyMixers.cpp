@@ -129,14 +129,15 @@ FailureOr<Value> Application::applyPrimitive(Operation *mixer, ArrayRef<Value> v
     return this->mean(mean, values.front(), type.getElementType());
   auto toeplitz = cast<ToeplitzOp>(mixer);
   Type its = typeOf(values.front()).withElement(type.getElementType());
-  return Value(ConvolveOp::create(b, its, values.front(), toeplitz.getTaps(), toeplitz.getCentredAttr(),
-                                  toeplitz.getDilationAttr(), toeplitz.getGridAttr(), /*transposed=*/nullptr));
+  return Value(ConvolveOp::create(b, its, values.front(), toeplitz.getTaps(), toeplitz.getCuSeqlens(),
+                                  toeplitz.getCentredAttr(), toeplitz.getDilationAttr(), toeplitz.getGridAttr(),
+                                  /*transposed=*/nullptr));
 }
 
 Value Application::attend(SoftmaxOp softmax, ArrayRef<Value> values, WholeTensorType type) {
   auto lse = WholeTensorType::get(typeOf(softmax.getQuery()).getDims().drop_back(), b.getF32Type());
   auto attend = AttendOp::create(b, type, lse, softmax.getQuery(), softmax.getKeys(), values, softmax.getCounts(),
-                                 softmax.getSink(), /*cuSeqlens=*/ValueRange(), softmax.getPatternOperands(),
+                                 softmax.getSink(), softmax.getCuSeqlens(), softmax.getPatternOperands(),
                                  softmax.getPatternsAttr(), softmax.getScaleAttr(), softmax.getPrecisionAttr(),
                                  softmax.getScheduleAttr(), softmax.getMasks().size());
   if (softmax->hasAttr(fastAttrName))
@@ -153,6 +154,8 @@ Value Application::mean(MeanOp mean, Value values, Type element) {
   WholeTensorType type = typeOf(values);
   if (mean.getCausal())
     return PrefixMeanOp::create(b, type.withElement(element), values, /*transposed=*/nullptr);
+  if (mean.getCuSeqlens())
+    return SequenceMeanOp::create(b, type.withElement(b.getF32Type()), values, mean.getCuSeqlens());
   WholeTensorType row = type.withDim(2, "1").withElement(b.getF32Type());
   Value sum = SumOp::create(b, row, values);
   auto body = [&](ImplicitLocOpBuilder &b, ValueRange scalars) -> SmallVector<Value> {

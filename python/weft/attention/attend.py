@@ -10,7 +10,7 @@ from weft.language.types import float32
 from weft.programs import graph, places
 from weft.programs.eager import operation
 from weft.programs.graph import TensorType, agreeing
-from weft.programs.mixers import attention, fast_attribute, four_axes, segments
+from weft.programs.mixers import attention, fast_attribute, four_axes, segments, spelled
 from weft.programs.patterns import Domain
 from weft.programs.sizes import unify
 from weft.programs.tensors import Tensor
@@ -80,18 +80,11 @@ def _check(q: Any, k: Any, v: Any, bias: Any, precision: Any) -> None:
     if bias is None:
         return
     if not isinstance(bias, Tensor) or not 1 <= bias.ndim <= 4:
-        raise places.error(f"expected 'bias' [B, H, N, M] or the last axes of it, but got {_spelled(bias)}")
+        raise places.error(f"expected 'bias' [B, H, N, M] or the last axes of it, but got {spelled(bias)}")
     extents = (*q.sizes[:3], k.sizes[2])[4 - bias.ndim :]
     if any(x.value not in (None, 1, y.value) and y.value is not None for x, y in zip(bias.sizes, extents, strict=True)):
         wanted = ", ".join(str(size.value) for size in extents)
-        raise places.error(f"expected 'bias' [{wanted}], or 1 where it repeats, but got {_spelled(bias)}")
-
-
-def _spelled(given: Any) -> str:
-    """What came in the place of a tensor."""
-    if not isinstance(given, Tensor):
-        return f"'{type(given).__name__}'"
-    return f"[{', '.join(str(size.value or size) for size in given.sizes)}] of {given.dtype}"
+        raise places.error(f"expected 'bias' [{wanted}], or 1 where it repeats, but got {spelled(bias)}")
 
 
 def _lengths(q: Tensor, cu_q: Any, cu_k: Any) -> list[Tensor]:
@@ -100,7 +93,7 @@ def _lengths(q: Tensor, cu_q: Any, cu_k: Any) -> list[Tensor]:
         return []
     for name, each in (("cu_seqlens_q", cu_q), ("cu_seqlens_k", cu_k)):
         if not isinstance(each, Tensor) or each.ndim != 1 or each.dtype.name != "int32":
-            raise places.error(f"expected '{name}' [S+1] of int32 with the other one, but got {_spelled(each)}")
+            raise places.error(f"expected '{name}' [S+1] of int32 with the other one, but got {spelled(each)}")
     with agreeing("expected 'cu_seqlens_q' and 'cu_seqlens_k' [S+1] of as many sequences"):
         if int(q.sizes[0]) != 1:
             raise places.error(f"expected packed sequences in a batch of 1, but got a batch of {q.sizes[0]!r}")

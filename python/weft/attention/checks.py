@@ -43,6 +43,17 @@ def operands(q: Any, k: Any, v: Any) -> None:
         floating(name, x)
 
 
+def starts(cu_seqlens: Any, q: Any) -> None:
+    """Refuse what does not say where the sequences packed into q [1, H, N, D] start; None does not."""
+    if cu_seqlens is None:
+        return
+    tensor("cu_seqlens", cu_seqlens, "[S+1]")
+    if "int32" not in str(cu_seqlens.dtype):
+        raise ValueError(f"expected cu_seqlens of int32, but got {cu_seqlens.dtype}")
+    if isinstance(q.shape[0], int) and q.shape[0] != 1:
+        raise ValueError(f"expected a batch of 1 with cu_seqlens, but got {q.shape[0]}")
+
+
 def floating(name: str, x: Any) -> str:
     """The tensor's type; refuse one that is no floating-point type of programs."""
     try:

@@ -25,6 +25,7 @@ def gau(
     pattern: Any = None,
     *,
     scale: float | None = None,
+    cu_seqlens: Any = None,
 ) -> Any:
     """The gated attention unit, y = g ⊙ softmax(scale · q kᵀ) v with q = κ_q ⊙ u + μ_q and k = κ_k ⊙ u + μ_k.
 
@@ -33,11 +34,12 @@ def gau(
     ``kappa``, ``mu`` [d], of queries and of keys
     ``pattern``       which pairs attend (weft.causal(), ...); None is every pair
     ``scale``         1/sqrt(d) unless given
+    ``cu_seqlens``    [S+1] int32, where each of S sequences packed into N starts; then B is 1
     """
     _check(u, v, g, {"kappa_q": kappa_q, "mu_q": mu_q, "kappa_k": kappa_k, "mu_k": mu_k})
     q = (kappa_q * u + mu_q).to(u.dtype)
     k = (kappa_k * u + mu_k).to(u.dtype)
-    return diag(g) @ softmax(q, k, pattern, scale=scale) @ v
+    return diag(g) @ softmax(q, k, pattern, scale=scale, cu_seqlens=cu_seqlens) @ v
 
 
 def _check(u: Any, v: Any, g: Any, vectors: dict[str, Any]) -> None:

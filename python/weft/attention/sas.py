@@ -27,6 +27,7 @@ def sas(
     kernel: int,
     causal: bool = True,
     scale: float | None = None,
+    cu_seqlens: Any = None,
 ) -> Any:
     """Simulated attention score: softmax attention over Ĥ heads of D̂ channels that are made of the heads of q, k and v;
     gives [B, Ĥ, N, D].
@@ -36,6 +37,7 @@ def sas(
                   to be D, linear1.weight [D̂, D], linear1.bias [D̂], linear2.weight [D̂, D̂], linear2.bias [D̂] too
     ``kernel``    taps of the convolutions along the channels of a head, odd; 1 mixes heads alone
     ``scale``     of the scores, 1/sqrt(D̂) unless given
+    ``cu_seqlens``  [S+1] int32, where each of S sequences packed into N starts; then B is 1
 
     k and v may have fewer heads than q, and may expand to fewer: each then serves a group of query heads.
     """
@@ -48,13 +50,25 @@ def sas(
     widths = [w["linear2.weight"].shape[0] if "linear2.weight" in w else q.shape[3] for w in expansions[:2]]
     if int(widths[0]) != int(widths[1]):
         raise ValueError(f"expected q_expand and k_expand to one head size, but got {widths[0]} and {widths[1]}")
-    return _sas(q, k, v, *expansions, causal=causal, scale=scale)
+    checks.starts(cu_seqlens, q)
+    return _sas(q, k, v, *expansions, cu_seqlens, causal=causal, scale=scale)
 
 
 @program
-def _sas(q: Any, k: Any, v: Any, q_expand: Any, k_expand: Any, v_expand: Any, *, causal: bool, scale: Any) -> Any:
+def _sas(
+    q: Any,
+    k: Any,
+    v: Any,
+    q_expand: Any,
+    k_expand: Any,
+    v_expand: Any,
+    cu_seqlens: Any = None,
+    *,
+    causal: bool,
+    scale: Any,
+) -> Any:
     q, k, v = expand(q, q_expand), expand(k, k_expand), expand(v, v_expand)
-    return weft.softmax(q, k, weft.causal() if causal else None, scale=scale) @ v
+    return weft.softmax(q, k, weft.causal() if causal else None, scale=scale, cu_seqlens=cu_seqlens) @ v
 
 
 @program

@@ -26,6 +26,7 @@ def sema(
     scale: float | None = None,
     rope_values: bool = False,
     rope_2d: str = "axial",
+    cu_seqlens: Any = None,
 ) -> Any:
     """SEMA: softmax attention inside windows of v, plus the mean of v over the sequence, plus LePE(v).
 
@@ -37,16 +38,20 @@ def sema(
     ``rope_2d``      "axial": half of the channels turn with the row, half with the column; "flat": all with
                      row·columns + column
     ``mean``         add the mean; ``scale`` of the scores is 1/sqrt(D) unless given
+    ``cu_seqlens``   [S+1] int32, where each of S sequences packed into N starts; then B is 1, and there is no grid
     """
     checks.operands(q, k, v)
     _check(lepe_weight, lepe_bias, v, grid, rope_2d)
+    checks.starts(cu_seqlens, q)
+    if grid is not None and cu_seqlens is not None:
+        raise ValueError("expected no grid with cu_seqlens: a grid's tokens are one sequence")
     size = window if isinstance(window, int) else (int(window[0]), int(window[1]))
     where = None if grid is None else (int(grid[0]), int(grid[1]))
     taps = None if lepe_weight is None else _taps(lepe_weight, where)
     bias = None if lepe_bias is None else lepe_bias.reshape(1, v.shape[1], 1, v.shape[3])
     form = None if where is None else "axial" if rope_2d == "axial" else "line"
     options = {"window": size, "grid": where, "rope": rope, "form": form, "mean": mean, "scale": scale}
-    return _sema(q, k, v, taps, bias, rope_values=rope and rope_values, **options)
+    return _sema(q, k, v, taps, bias, cu_seqlens, rope_values=rope and rope_values, **options)
 
 
 def _check(weight: Any, bias: Any, v: Any, grid: Any, rope_2d: str) -> None:
@@ -85,6 +90,7 @@ def _sema(
     v: Any,
     taps: Any,
     bias: Any,
+    cu_seqlens: Any = None,
     *,
     window: Window,
     grid: tuple[int, int] | None,
@@ -98,13 +104,13 @@ def _sema(
 
     values = v
     if rope:
-        turn = {"window": window, "grid": grid, "form": form}
+        turn = {"window": window, "grid": grid, "form": form, "cu_seqlens": cu_seqlens}
         q, k = weft.rope(q, k, **turn)
         values = weft.rope(v, **turn) if rope_values else v
-    local = weft.softmax(q, k, weft.block_window(window, grid=grid), scale=scale)
-    rest = [weft.mean()] if mean else []
+    local = weft.softmax(q, k, weft.block_window(window, grid=grid), scale=scale, cu_seqlens=cu_seqlens)
+    rest = [weft.mean(cu_seqlens=cu_seqlens)] if mean else []
     if taps is not None:
-        rest.append(weft.toeplitz(taps, centred=True, grid=grid))
+        rest.append(weft.toeplitz(taps, centred=True, grid=grid, cu_seqlens=cu_seqlens))
     if values is v:
         out = sum(rest, local) @ v
     else:

@@ -51,7 +51,8 @@ def sfa(
                             "all" pairs of neighbours or the "merged" ones of ``loss_pairs``
     """
     _check_tensors(q, k, v, q_gain, k_gain)
-    _check(q, k, decisions, cu_seqlens, value_merge, value_offset, loss_pairs, max_joins)
+    _check(k, decisions, value_merge, value_offset, loss_pairs, max_joins)
+    checks.starts(cu_seqlens, q)
     return _sfa(
         *(q, k, v, q_gain, k_gain, decisions, cu_seqlens),
         eps=float(eps),
@@ -75,7 +76,7 @@ def _check_tensors(q: Any, k: Any, v: Any, q_gain: Any, k_gain: Any) -> None:
             checks.floating(name, gain)
 
 
-def _check(q: Any, k: Any, decisions: Any, cu_seqlens: Any, merge: Any, offset: Any, pairs: Any, joins: Any) -> None:
+def _check(k: Any, decisions: Any, merge: Any, offset: Any, pairs: Any, joins: Any) -> None:
     def expect(holds: bool, name: str, wanted: str, given: Any) -> None:
         if not holds:
             raise ValueError(f"expected {name} {wanted}, but got {given!r}")
@@ -91,10 +92,6 @@ def _check(q: Any, k: Any, decisions: Any, cu_seqlens: Any, merge: Any, offset: 
         expect(
             "bool" in str(decisions.dtype) or str(decisions.dtype) == "int1", "decisions", "of bool", decisions.dtype
         )
-    if cu_seqlens is not None:
-        checks.tensor("cu_seqlens", cu_seqlens, "[S+1]")
-        expect("int32" in str(cu_seqlens.dtype), "cu_seqlens", "of int32", cu_seqlens.dtype)
-        expect(q.shape[0] == 1, "a batch", "of 1 with cu_seqlens", q.shape[0])
 
 
 @program

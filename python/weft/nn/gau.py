@@ -25,6 +25,9 @@ class GAU(torch.nn.Module):
                    depthwise convolutions of so many taps, v of x
     ``scale``      of the scores, 1/√d unless given
 
+    ``forward(x, cu_seqlens=None)``: with cu_seqlens int32 [S+1], x is [1, total, dim], S sequences one after another,
+    and no token sees another sequence.
+
     Parameters: the linear maps u_proj, v_proj, g_proj, out_proj, without bias unless ``bias``, and the convolutions
     conv_u and conv_g, initialised as torch.nn.Linear and Conv1d are; kappa_q, kappa_k drawn from N(0, 0.02²) and mu_q,
     mu_k zero. The paper says nothing of how they begin; that is how the unit's first paper has it (Hua et al., 2022).
@@ -78,16 +81,17 @@ class GAU(torch.nn.Module):
         for name in ("mu_q", "mu_k"):
             torch.nn.init.zeros_(getattr(self, name))
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, cu_seqlens: torch.Tensor | None = None) -> torch.Tensor:
         """See the class."""
         checks.tensor("GAU", "x", x, f"[B, N, {self.dim}]", (None, None, self.dim), self.u_proj.weight)
-        x_u, x_g = (_convolved(x, self.conv_u), _convolved(x, self.conv_g)) if self.kernel else (x, x)
+        if cu_seqlens is not None:
+            checks.starts("GAU", cu_seqlens, x)
+        x_u, x_g = (_convolved(x, each, cu_seqlens) for each in (self.conv_u, self.conv_g)) if self.kernel else (x, x)
         u, v, g = silu(self.u_proj(x_u)), silu(self.v_proj(x)), silu(self.g_proj(x_g))
         u, v, g = (each.unsqueeze(1) for each in checks.cast(u, v, g))
         # κ and μ are of their own type: q and k are rounded once
-        y = weft.attention.gau(
-            u, v, g, self.kappa_q, self.mu_q, self.kappa_k, self.mu_k, self.pattern, scale=self.scale
-        )
+        vectors = (self.kappa_q, self.mu_q, self.kappa_k, self.mu_k)
+        y = weft.attention.gau(u, v, g, *vectors, self.pattern, scale=self.scale, cu_seqlens=cu_seqlens)
         return self.out_proj(y.squeeze(1))
 
     def extra_repr(self) -> str:
@@ -96,14 +100,14 @@ class GAU(torch.nn.Module):
         return f"{self.dim}, size={self.size}, value_size={self.value_size}, pattern={self.pattern}{kernel}"
 
 
-def _convolved(x: torch.Tensor, conv: Any) -> torch.Tensor:
+def _convolved(x: torch.Tensor, conv: Any, cu_seqlens: torch.Tensor | None) -> torch.Tensor:
     """x [B, N, dim] under a causal depthwise convolution, whose weight torch reads as a correlation."""
     x, weight, bias = checks.cast(x, conv.weight, conv.bias)
     taps = weight[:, 0].flip(-1).t().contiguous()
-    out = _along(x.unsqueeze(1), taps).squeeze(1)
+    out = _along(x.unsqueeze(1), taps, cu_seqlens).squeeze(1)
     return out if bias is None else out + bias
 
 
 @weft.program
-def _along(x: Any, taps: Any) -> Any:
-    return weft.toeplitz(taps) @ x
+def _along(x: Any, taps: Any, cu_seqlens: Any) -> Any:
+    return weft.toeplitz(taps, cu_seqlens=cu_seqlens) @ x

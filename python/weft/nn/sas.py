@@ -48,6 +48,9 @@ class SAS(Projections):
     ``causal``          whether a token sees none after it
     ``scale``           of the scores, 1/√D̂ unless given
 
+    ``forward(x, cu_seqlens=None)``: with cu_seqlens int32 [S+1], x is [1, total, dim], S sequences one after another,
+    and no token sees another sequence.
+
     Parameters: the linear maps q_proj, k_proj, v_proj, the expansions q_expand, k_expand, v_expand of conv1, conv2,
     linear1, linear2, and PEAA's out_proj: initialised as torch.nn.Linear and Conv1d are, as in the paper's own code.
 
@@ -87,11 +90,14 @@ class SAS(Projections):
         self.v_expand = Expansion(self.kv_heads, many, kernel, self.head_size, None, **place)
         self.out_proj = PEAA(heads, self.head_size, dim, bias=bias, **place)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, cu_seqlens: torch.Tensor | None = None) -> torch.Tensor:
         """See the class."""
         q, k, v = checks.cast(*self.split(x))
+        if cu_seqlens is not None:
+            checks.starts("SAS", cu_seqlens, x)
         expansions = (self.q_expand.weights(), self.k_expand.weights(), self.v_expand.weights())
-        y = weft.attention.sas(q, k, v, *expansions, kernel=self.kernel, causal=self.causal, scale=self.scale)
+        options: dict[str, Any] = {"kernel": self.kernel, "causal": self.causal, "scale": self.scale}
+        y = weft.attention.sas(q, k, v, *expansions, cu_seqlens=cu_seqlens, **options)
         return self.out_proj(y)
 
     def extra_repr(self) -> str:

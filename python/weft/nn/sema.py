@@ -27,6 +27,9 @@ class SEMA(Projections):
     ``mean``      without it the module is algorithm 1, window attention
     ``rope``, ``rope_values``, ``rope_2d``, ``scale``  as weft.attention.sema has them
 
+    ``forward(x, cu_seqlens=None)``: with cu_seqlens int32 [S+1], x is [1, total, dim], S sequences one after another,
+    each with windows and a mean of its own; not over a grid.
+
     Parameters: the linear maps q_proj, k_proj, v_proj, out_proj, and ``lepe``, a torch.nn.Conv1d or Conv2d of one group
     per channel. The paper says nothing of how they begin: they are initialised as torch.nn.Linear and Conv are.
 
@@ -74,12 +77,17 @@ class SEMA(Projections):
                 channels, channels, kernel, padding=kernel // 2, groups=channels, device=device, dtype=dtype
             )
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, cu_seqlens: torch.Tensor | None = None) -> torch.Tensor:
         """See the class."""
         q, k, v = self.split(x, self.grid and self.grid[0] * self.grid[1])
         weight, bias = (None, None) if self.lepe is None else (self.lepe.weight, self.lepe.bias)
+        if cu_seqlens is not None:
+            checks.starts("SEMA", cu_seqlens, x)
+            if self.grid is not None:
+                raise ValueError("SEMA: expected no 'cu_seqlens' with 'grid', whose tokens are one sequence")
         q, k, v, weight, bias = checks.cast(q, k, v, weight, bias)
-        out = weft.attention.sema(q, k, v, weight, bias, window=self.window, grid=self.grid, **self.options)
+        where: dict[str, Any] = {"window": self.window, "grid": self.grid, "cu_seqlens": cu_seqlens}
+        out = weft.attention.sema(q, k, v, weight, bias, **where, **self.options)
         return self.out_proj(join_heads(out))
 
     def extra_repr(self) -> str:

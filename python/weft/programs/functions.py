@@ -10,7 +10,7 @@ from ..language.types import float32
 from . import graph, places
 from .eager import operation
 from .graph import TensorType, agreeing
-from .mixers import four_axes, grid_text, real_text
+from .mixers import four_axes, grid_text, one_batch, real_text, starts
 from .sizes import Size, unify
 from .tensors import Tensor
 
@@ -23,14 +23,19 @@ def rope(
     base: float = 10000.0,
     grid: Sequence[int] | None = None,
     form: str | None = None,
+    cu_seqlens: Any = None,
 ) -> Any:
     """Rotary positions on [B, H, N, D]: pair (2i, 2i+1) of channels turned by position · base^(-2i/D). Given several
     tensors, gives as many.
 
     The position is n, or the index in the window of ``window`` tokens. With ``grid`` = (h, w) and ``window`` = (rows,
     columns) tokens are those of a grid; ``form`` "axial", the default there, turns the first half of the pairs with the
-    row in the window and the rest with the column, "line" all of them with row·columns + column.
+    row in the window and the rest with the column, "line" all of them with row·columns + column. With ``cu_seqlens``
+    [S+1] int32 positions count from the start of each of S sequences packed into a batch of 1.
     """
+    lengths = starts(cu_seqlens)
+    if grid is not None and lengths:
+        raise places.error("expected no grid with cu_seqlens", "a grid's tokens are one sequence")
     sizes = None if window is None else [int(w) for w in (window if isinstance(window, Sequence) else [window])]
     if form not in (None, "line", "axial"):
         raise places.error(f"expected form='line' or 'axial', but got {form!r}")
@@ -49,12 +54,16 @@ def rope(
         attributes["window"] = grid_text(sizes)
     if grid is not None:
         attributes["grid"] = grid_text(grid)
-    results = tuple(_turned(t, attributes, grid, 4 if axial else 2) for t in (x, *more))
+    results = tuple(_turned(t, attributes, grid, 4 if axial else 2, lengths) for t in (x, *more))
     return results if more else results[0]
 
 
-def _turned(x: Any, attributes: dict[str, Any], grid: Sequence[int] | None, multiple: int) -> Tensor:
+def _turned(
+    x: Any, attributes: dict[str, Any], grid: Sequence[int] | None, multiple: int, lengths: Sequence[Tensor]
+) -> Tensor:
     four_axes(x, "queries or keys")
+    if lengths:
+        one_batch(x.sizes[0])
     with agreeing("expected a head size that is known"):
         head = int(x.sizes[3])
     if head % multiple:
@@ -62,7 +71,7 @@ def _turned(x: Any, attributes: dict[str, Any], grid: Sequence[int] | None, mult
     if grid is not None:
         with agreeing("expected as many tokens as the grid has"):
             unify(x.sizes[2], Size(int(grid[0]) * int(grid[1])))
-    return Tensor(graph.tracing().one("attn.rope", [x.value], x.type, attributes))
+    return Tensor(graph.tracing().one("attn.rope", [x.value, *(t.value for t in lengths)], x.type, attributes))
 
 
 @operation

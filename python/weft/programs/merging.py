@@ -12,7 +12,7 @@ from .dtypes import dtype_of
 from .eager import operation
 from .functions import sum
 from .graph import TensorType, agreeing
-from .mixers import four_axes, segments
+from .mixers import four_axes, segments, starts
 from .scalars import Scalar
 from .sizes import unify
 from .tensors import Tensor, element, map_tensors
@@ -61,15 +61,6 @@ def shift(x: Any, by: int = 1, cu_seqlens: Any = None) -> Any:
             int(x.sizes[3])
     operands = [x.value, *(t.value for t in starts(cu_seqlens))]
     return Tensor(graph.tracing().one("attn.shift", operands, x.type, {"by": f"{by} : i64"}))
-
-
-def starts(cu_seqlens: Any) -> list[Tensor]:
-    """The operand that says where packed sequences start, or none."""
-    if cu_seqlens is None:
-        return []
-    if not isinstance(cu_seqlens, Tensor) or cu_seqlens.ndim != 1 or cu_seqlens.dtype.name != "int32":
-        raise places.error("expected cu_seqlens [S+1] of int32")
-    return [cu_seqlens]
 
 
 def _neighbours(k: Tensor, gain: Any, cu_seqlens: Any) -> list[Tensor]:

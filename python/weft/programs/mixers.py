@@ -183,6 +183,28 @@ def fast_attribute(deterministic: bool) -> dict[str, str]:
     return {} if deterministic or must_be_deterministic() else {"attn.fast": "unit"}
 
 
+def spelled(given: Any) -> str:
+    """What came in the place of a tensor."""
+    if not isinstance(given, Tensor):
+        return f"'{type(given).__name__}'"
+    return f"[{', '.join(str(size.value or size) for size in given.sizes)}] of {given.dtype}"
+
+
+def starts(cu_seqlens: Any) -> list[Tensor]:
+    """The operand that says where packed sequences start, or none."""
+    if cu_seqlens is None:
+        return []
+    if not isinstance(cu_seqlens, Tensor) or cu_seqlens.ndim != 1 or cu_seqlens.dtype.name != "int32":
+        raise places.error(f"expected cu_seqlens [S+1] of int32, but got {spelled(cu_seqlens)}")
+    return [cu_seqlens]
+
+
+def one_batch(batch: Size) -> None:
+    """Packed sequences lie in a batch of 1."""
+    with agreeing("expected packed sequences in a batch of 1"):
+        unify(batch, Size(1))
+
+
 def segments(*counts: int) -> str:
     return f"array<i32: {', '.join(map(str, counts))}>"
 
@@ -202,20 +224,27 @@ def softmax(
     scale: float | None = None,
     sink: Any = None,
     deterministic: bool = True,
+    cu_seqlens: Any = None,
 ) -> Any:
     """The mixer of softmax attention: softmax(q, k, pattern), or softmax(q, domain, domain, ...) under one softmax.
 
     q [B, H, N, D], k [B, Hkv, M, D], Hkv a divisor of H. ``score_mod(score, b, h, n, m)`` changes a score;
     ``scale`` is 1/sqrt(D) unless given; ``sink`` [H] is a logit in the normaliser without a value.
     Without ``deterministic`` the last bits of gradients may differ from run to run, where that takes less.
+    ``cu_seqlens`` [S+1] int32 is where each of S sequences packed into N starts, B being 1: none sees another.
     """
+    lengths = 2 * starts(cu_seqlens)
+    if lengths:
+        four_axes(q, "queries")
+        one_batch(q.sizes[0])
     domains = [Domain(lift(d.keys), d.pattern, lift(d.count)) for d in _domains(k, pattern, more)]
     given, lowered = attention(q, domains, scale, sink, score_mod)
     given.attributes["operandSegmentSizes"] = segments(
-        1, len(domains), len([d for d in domains if d.count is not None]), int(sink is not None), len(lowered.operands)
+        *(1, len(domains), len([d for d in domains if d.count is not None]), int(sink is not None)),
+        *(len(lengths), len(lowered.operands)),
     )
     given.attributes.update(fast_attribute(deterministic))
-    operands = [*given.operands, *(t.value for t in lowered.operands)]
+    operands = [*given.operands, *(t.value for t in (*lengths, *lowered.operands))]
 
     def result(values: Sequence[Shape]) -> Shape:
         for keys, value in zip(given.keys, values, strict=True):
@@ -250,25 +279,47 @@ def domain(k: Any, pattern: Any = None, *, count: Any = None) -> Domain:
 
 
 @operation
-def mean(causal: bool = False) -> Any:
-    """The mixer (1/N)·1·1ᵀ; causal: row n is the mean of rows 0 to n."""
+def mean(causal: bool = False, *, cu_seqlens: Any = None) -> Any:
+    """The mixer (1/N)·1·1ᵀ; causal: row n is the mean of rows 0 to n. With ``cu_seqlens`` [S+1] int32, row n is the
+    mean of the rows of its own sequence, of S packed into a batch of 1."""
     if not isinstance(causal, bool):
         raise places.error(f"expected causal to be True or False, but got {causal!r}")
-    made = graph.tracing().add("attn.mean", [], [MIXER], {"causal": "unit"} if causal else {})
-    return Mixer(made.results[0], 1, lambda values: values[0])
+    lengths = starts(cu_seqlens)
+    if causal and lengths:
+        raise places.error("expected a mean of packed sequences that is not causal, but got causal=True")
+    operands = [t.value for t in lengths]
+    made = graph.tracing().add("attn.mean", operands, [MIXER], {"causal": "unit"} if causal else {})
+
+    def result(values: Sequence[Shape]) -> Shape:
+        if lengths:
+            one_batch(values[0][0])
+        return values[0]
+
+    return Mixer(made.results[0], 1, result)
 
 
 @operation
-def toeplitz(taps: Any, *, centred: bool = False, dilation: int = 1, grid: tuple[int, int] | None = None) -> Any:
+def toeplitz(
+    taps: Any,
+    *,
+    centred: bool = False,
+    dilation: int = 1,
+    grid: tuple[int, int] | None = None,
+    cu_seqlens: Any = None,
+) -> Any:
     """The mixer A[n, m] = taps[j] where n - m = dilation·(j - c), for each channel: a depthwise convolution.
 
     taps [K, H·D], channel h·D + d; c is 0, or (K-1)/2 where ``centred`` (K odd). With ``grid`` = (h, w) the
     sequence is a grid of tokens, taps are [K·K, H·D], centred. Causal taps may be as many as there are tokens.
+    With ``cu_seqlens`` [S+1] int32 no row takes of another sequence, of S packed into a batch of 1.
     """
+    lengths = starts(cu_seqlens)
+    if grid and lengths:
+        raise places.error("expected no grid with cu_seqlens", "a grid's tokens are one sequence")
     if not isinstance(taps, Tensor) or taps.ndim != 2:
         raise places.error("expected taps [K, H·D]")
     taps.sizes[0].called(2, "K")
-    if centred or grid or dilation != 1 or _few(taps.sizes[0]):
+    if centred or grid or lengths or dilation != 1 or _few(taps.sizes[0]):
         with agreeing("expected taps of a known number"):
             count = int(taps.sizes[0])
     else:
@@ -290,12 +341,15 @@ def toeplitz(taps: Any, *, centred: bool = False, dilation: int = 1, grid: tuple
 
     def result(values: Sequence[Shape]) -> Shape:
         shape = values[0]
+        if lengths:
+            one_batch(shape[0])
         unify(shape[1].times(int(shape[3])), taps.sizes[1])
         if grid:
             unify(shape[2], Size(int(grid[0]) * int(grid[1])))
         return shape
 
-    return Mixer(graph.tracing().one("attn.toeplitz", [taps.value], MIXER, attributes), 1, result)
+    operands = [taps.value, *(t.value for t in lengths)]
+    return Mixer(graph.tracing().one("attn.toeplitz", operands, MIXER, attributes), 1, result)
 
 
 def _few(taps: Size) -> bool:

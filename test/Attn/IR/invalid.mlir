@@ -18,7 +18,7 @@ func.func @toeplitz_taps(%taps: !attn.tensor<[64], f16>) {
 // -----
 
 func.func @convolve_c1(%x: !attn.tensor<[B, 1, N, 64], f16>, %taps: !attn.tensor<[K, 64], f16>) {
-  // expected-error@+1 {{expected taps [K, H*C] with K an integer where they are centred, dilated or on a grid, but got '!attn.tensor<[K, 64], f16>'}}
+  // expected-error@+1 {{expected taps [K, H*C] with K an integer where they are centred, dilated, on a grid or of packed sequences, but got '!attn.tensor<[K, 64], f16>'}}
   %0 = attn.convolve %x, %taps {dilation = 2 : i64} : !attn.tensor<[B, 1, N, 64], f16>, !attn.tensor<[K, 64], f16> -> !attn.tensor<[B, 1, N, 64], f16>
   return
 }
