@@ -2,8 +2,6 @@
 """The gated attention unit: results and all gradients against float64, by the accuracy rule."""
 
 import functools
-import pathlib
-import re
 
 import pytest
 import torch
@@ -134,16 +132,3 @@ def test_gradients_by_differences():
             ends.append((formula(*moved, mask=mask) * weights).sum())
         expected = (ends[0] - ends[1]) / (2 * step)
         assert abs((x.grad.double() * direction).sum() - expected) < 1e-4 * (1 + abs(expected)), i
-
-
-def test_documentation():
-    """The examples of docs/Mechanisms.md run as they stand."""
-    page = pathlib.Path(__file__).parents[2] / "docs" / "Mechanisms.md"
-    section = page.read_text().split("## GAU and composite attention")[1].split("\n## ")[0]
-    names = {}
-    for block in re.findall(r"```python\n(.*?)```", section, re.DOTALL):
-        exec(compile(block, str(page), "exec"), names)
-    assert names["y"].isfinite().all() and names["kappa_q"].grad.any()
-    u, v, taps = names["u"].detach(), names["v"].detach(), torch.full((2, 64), 0.5).half()
-    scales = [names[name].detach() for name in ("kappa_q", "mu_q", "kappa_k", "mu_k")]
-    assert names["equipped"](u, v, v, taps, torch.ones(1, 320).half(), *scales).isfinite().all()
