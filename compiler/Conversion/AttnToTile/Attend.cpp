@@ -77,10 +77,10 @@ static Value findSequence(KernelFrame &frame, const TensorParameter &cu, int64_t
 }
 
 Standing findStanding(KernelFrame &frame, const Attend &attend, DenseMap<Value, Value> &stored, int64_t rows,
-                      bool tileKeys, int64_t packed, int64_t parts) {
+                      bool tileKeys, int64_t packed, int64_t parts, Value place) {
   TileBuilder &b = frame.b;
   Standing standing;
-  standing.tile = b.programId(tile::Axis::X);
+  standing.tile = place ? place : b.programId(tile::Axis::X);
   if (parts > 1) {
     standing.part = b.rem(standing.tile, b.i32(parts));
     standing.tile = b.div(standing.tile, b.i32(parts));
@@ -157,6 +157,8 @@ walkBlocks(const Walk &walk, ValueRange initial,
   if (!segments)
     return std::nullopt;
   SmallVector<Value> carried(initial);
+  if (walk.descending)
+    std::reverse(segments->begin(), segments->end());
   for (const auto &segment : *segments) {
     std::optional<int64_t> begin = TileBuilder::constantOf(segment.begin), end = TileBuilder::constantOf(segment.end);
     if (segment.begin == segment.end || (begin && end && *begin >= *end))
@@ -168,7 +170,10 @@ walkBlocks(const Walk &walk, ValueRange initial,
       auto loop = scf::ForOp::create(b, segment.begin, stop, b.i32(1), carried);
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(loop.getBody());
-      scf::YieldOp::create(b, body({loop.getInductionVar(), segment.full}, loop.getRegionIterArgs()));
+      Value number = loop.getInductionVar();
+      if (walk.descending)
+        number = b.sub(b.add(segment.begin, b.sub(stop, b.i32(1))), number);
+      scf::YieldOp::create(b, body({number, segment.full}, loop.getRegionIterArgs()));
       return loop.getResults();
     };
     // What a loop begins with, its first copies, is not for nothing where it has no blocks.

@@ -52,9 +52,10 @@ std::array<std::string, 3> attendGrid(const Attend &attend, attn::WholeTensorTyp
                                       int64_t packed = 1);
 
 /// Finds out where the program stands. `tileKeys` where the tiled side is that of the keys; otherwise the queries'.
-/// `stored` as Puller's. With `parts`, as many programs after one another stand at the same tile.
+/// `stored` as Puller's. With `parts`, as many programs after one another stand at the same tile. `place` (i32): the
+/// program's number among those of its head and batch, where that is not its x.
 Standing findStanding(KernelFrame &frame, const Attend &attend, llvm::DenseMap<mlir::Value, mlir::Value> &stored,
-                      int64_t rows, bool tileKeys, int64_t packed = 1, int64_t parts = 1);
+                      int64_t rows, bool tileKeys, int64_t packed = 1, int64_t parts = 1, mlir::Value place = {});
 
 inline constexpr double log2OfE = 1.4426950408889634;
 
@@ -84,6 +85,7 @@ struct Walk {
   mlir::Value rowLength, columnLength, batch;
   int64_t columns;            ///< block size
   mlir::Value rowsExist = {}; ///< i1, or null where every program has rows: without any there is nothing to walk
+  bool descending = false;    ///< the last block first
 };
 
 /// What a body is given of one block: its number, and whether every pair in it belongs.

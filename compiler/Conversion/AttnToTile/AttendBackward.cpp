@@ -88,6 +88,8 @@ SmallVector<BackwardPart> backwardParts(attn::AttendBackwardOp op) {
   if (windows && !captures && !wide && attend.group() == 1 && fitsOneKernel(attend, *windows) &&
       windows->tokens <= keyGradientSchedule(op).getRows())
     return {{Kind::Window, 0, {op.getDQuery(), gradients[0], gradients[1]}}};
+  if (takesOnePass(op) && wide)
+    return {{Kind::OnePass, 0, {gradients[0]}}, {Kind::Values, 0, {gradients[1]}}};
   if (takesOnePass(op))
     return {{Kind::OnePass, 0, {gradients[0], gradients[1]}}};
   SmallVector<BackwardPart> parts{{Kind::Query, 0, {op.getDQuery()}}};

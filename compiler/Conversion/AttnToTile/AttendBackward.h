@@ -10,7 +10,7 @@ namespace weft {
 /// One kernel of a backward: the results of the op that it makes. Their rows are those of one side.
 struct BackwardPart {
   /// Diagonal: keys too, of a domain that is the diagonal.
-  /// OnePass: dk and dv, and dq by sums in device memory.
+  /// OnePass: dk and dv (of wide values dk alone), and dq by sums in device memory.
   enum class Kind { Query, Keys, Values, Diagonal, Window, OnePass } kind;
   unsigned domain = 0;                    ///< of Keys, Values and Diagonal
   llvm::SmallVector<mlir::Value> results; ///< dq; dk and dv of the domain, or each by itself; or all three
@@ -52,7 +52,7 @@ struct OnePass {
 };
 OnePass lowerOnePass(attn::AttendBackwardOp op, const BackwardPart &part, const SoftmaxNumbers &numbers,
                      llvm::ArrayRef<mlir::Value> roots, StoredValues &stored);
-/// Whether `op` becomes that part: it is `fast`, and of a form that the one pass is faster for.
+/// Whether `op` becomes that part: it is of a form that the one pass is faster for, and `fast` or able to take turns.
 bool takesOnePass(attn::AttendBackwardOp op);
 
 /// The schedules where the op has none: of dq (rows are queries), and of dk and dv (rows are keys).

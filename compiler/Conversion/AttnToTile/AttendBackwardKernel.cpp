@@ -71,10 +71,10 @@ BackwardKernel::BackwardKernel(attn::AttendBackwardOp op, const SoftmaxNumbers &
     valueChunks.clear();
 }
 
-RowTile BackwardKernel::begin(unsigned domain) {
+RowTile BackwardKernel::begin(unsigned domain, Value place) {
   tiledDomain = domain;
   standing = findStanding(frame, attend, stored, schedule.getRows(), /*tileKeys=*/!queriesDown, /*packed=*/1,
-                          split ? split->parts : 1);
+                          split ? split->parts : 1, place);
   if (split) {
     part = partOf(b, *split, standing);
     valueChunks = part->chunks;
@@ -277,6 +277,7 @@ SmallVector<Value> BackwardKernel::walk(unsigned domain, const RowTile &rows, Va
   arithmetic.holdSpans(pattern, standing.batch, head, rows);
   Value rowEnd = b.min(b.add(rows.scalarStart, b.i32(rows.count)), rowLength);
   Walk blocks{pattern, arithmetic, rows.scalarStart, rowEnd, head, rowLength, columnLength, standing.batch, columns};
+  blocks.descending = descending;
   // Programs past the last packed sequence, and keys past a count.
   if (!attend.cuSeqlens.empty() || !attend.counts.empty())
     blocks.rowsExist = b.less(rows.scalarStart, rowEnd);

@@ -64,10 +64,11 @@ public:
   /// Pairs of rows that do not exist have no weight. (Only sums over rows ask for it, where they are computed: what is
   /// loaded for such rows is 0.)
   bool maskRows = false;
+  bool descending = false; ///< walks go from the last block to the first (not those over lists)
 
   /// Finds out where the program stands, and gives the tile of its rows: queries, or keys of `domain`. Batch and heads
-  /// are left to the sides.
-  RowTile begin(unsigned domain);
+  /// are left to the sides. `place` as findStanding's.
+  RowTile begin(unsigned domain, mlir::Value place = {});
   /// Tokens as queries of a head, and as keys of a domain.
   RowTile asQueries(RowTile tokens, mlir::Value head);
   RowTile asKeys(unsigned domain, RowTile tokens, mlir::Value head);

@@ -1,16 +1,20 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// All gradients of attention in one pass, where their sums need not be the same bits every time:
+// All gradients of attention in one pass, where their sums need not be the same bits every time, or programs add to
+// them in turns:
 //
 //   dk and dv, a tile of keys down, for each block of queries of each head:
 //     Pᵀ = 2^(scale k qᵀ - lse);  dSᵀ = Pᵀ ⊙ (v dOutᵀ - delta);  dv += Pᵀ dOut;  dk += dSᵀ q
 //     memory[dq] += dS k                                                           (red.global.add.f32)
 //
 // Scores and their gradients are computed once, not a second time for dq: five products where two passes have seven.
-// dq is scaled and rounded by whoever takes it. Additions in memory make up for the instructions that are saved; matrix
-// units, which bound attention, have five sevenths to do. (Larger heads would spill.)
+// dq is scaled and rounded by whoever takes it. Of heads of 64, additions in memory make up for the instructions that
+// are saved; matrix units, which bound attention, have five sevenths to do. (Larger heads would spill.) Wide values,
+// whose dv has a kernel of its own, gain more, as dP is most of the work: the channels are contracted once, not for dq
+// and for dk each. Then it is the default too, by turns (Turns.h), wherever the pattern says who comes before whom.
 #include "compiler/Conversion/AttnToTile/AttendBackwardCaptures.h"
 #include "compiler/Conversion/AttnToTile/AttendBackwardKernel.h"
 #include "compiler/Conversion/AttnToTile/AttendDiagonal.h"
+#include "compiler/Conversion/AttnToTile/Turns.h"
 
 using namespace mlir;
 
@@ -18,9 +22,13 @@ namespace weft {
 
 bool takesOnePass(attn::AttendBackwardOp op) {
   Attend attend = Attend::of(op);
-  bool simple = attend.keys.size() == 1 && op.getGradients().size() == 2 && !diagonalDomain(op) &&
-                !splitOverGrid(attend) && !windowTiling(attend);
-  return op.getFast() && simple && !attend.storage().isF32() && std::max(attend.headSize(), attend.valueSize()) <= 64;
+  bool wide = splitOverGrid(attend).has_value();
+  if (attend.keys.size() != 1 || op.getGradients().size() != 2 || diagonalDomain(op) || windowTiling(attend) ||
+      attend.storage().isF32())
+    return false;
+  if (wide)
+    return attend.headSize() <= 128 && (op.getFast() || canTakeTurns(attend));
+  return op.getFast() && std::max(attend.headSize(), attend.valueSize()) <= 64;
 }
 
 /// Adds dS k to the sums at a block of queries.
@@ -47,13 +55,16 @@ OnePass lowerOnePass(attn::AttendBackwardOp op, const BackwardPart &part, const 
     return {failure(), {}};
   BackwardKernel kernel(op, numbers, stored, "attend_backward", schedule, /*queriesDown=*/false, std::move(*lists));
   TileBuilder &b = kernel.b;
-  RowTile rows = kernel.begin(0);
-  KeySide keys = kernel.pullKeys(0, kernel.asKeys(0, rows, kernel.standing.head));
   TensorParameter queryGradient =
       kernel.frame.output(kernel.attend.queryType().withElement(b.getF32Type()), /*zeroed=*/true);
+  std::optional<Turns> turns;
+  if (!op.getFast())
+    turns.emplace(kernel);
+  RowTile rows = kernel.begin(0, turns ? turns->place : Value());
+  KeySide keys = kernel.pullKeys(0, kernel.asKeys(0, rows, kernel.standing.head));
   SmallVector<Value> sums = kernel.zeroSums(kernel.queryChunks);
   unsigned ofKeys = sums.size();
-  sums.append(kernel.zeroSums(kernel.valueChunks));
+  sums.append(kernel.zeroSums(kernel.valueChunks)); // (None of wide values, which have a part of their own.)
   auto walkHead = [&](Value head, ValueRange initial) {
     return kernel.walk(0, keys.rows, head, initial, [&](const RowTile &columns, bool full, ValueRange values) {
       QuerySide queries = kernel.pullQueries(kernel.asQueries(columns, head));
@@ -62,7 +73,11 @@ OnePass lowerOnePass(attn::AttendBackwardOp op, const BackwardPart &part, const 
       SmallVector<Value> dv = kernel.accumulateProducts(weights, queries.g, values.drop_front(ofKeys));
       Value dScores = b.cast(pairs.dScores, kernel.attend.storage());
       SmallVector<Value> next = kernel.accumulateProducts(dScores, queries.q, values.take_front(ofKeys));
+      if (turns)
+        turns->wait(queries.rows);
       addToQueries(kernel, queryGradient, queries, keys, dScores);
+      if (turns)
+        turns->pass(queries.rows);
       next.append(dv);
       return next;
     });
@@ -70,7 +85,8 @@ OnePass lowerOnePass(attn::AttendBackwardOp op, const BackwardPart &part, const 
   sums = kernel.overHeads(sums, walkHead);
   kernel.provide(part.results[0], keys.rows, kernel.queryChunks, ValueRange(sums).take_front(ofKeys),
                  kernel.attend.scale);
-  kernel.provide(part.results[1], keys.rows, kernel.valueChunks, ValueRange(sums).drop_front(ofKeys), 1);
+  if (part.results.size() > 1)
+    kernel.provide(part.results[1], keys.rows, kernel.valueChunks, ValueRange(sums).drop_front(ofKeys), 1);
   SmallVector<Value> launched = kernel.finish(roots, keys.rows);
   return {success(), launched.front()};
 }

@@ -128,6 +128,11 @@ LayoutAttr Planner::accessLayout(Operation *op) const {
   if (LayoutAttr pointers = plan.own.lookup(op->getOperand(0));
       pointers && access.pointer.contiguity[fastestFirst(access.pointer).front()] == 1)
     return pointers;
+  // Additions go to memory one by one: from where they are, if neighbours fill sectors.
+  if (auto atomic = dyn_cast<tile::AtomicRMWOp>(op); atomic && atomic->use_empty())
+    if (LayoutAttr value = plan.own.lookup(atomic.getValue());
+        value && bytesPerRun(value.getLayout(), access, target) >= target.sectorBytes)
+      return value;
   bool summed = isa<tile::LoadOp>(op) && access.shape.size() == 2 &&
                 isReducedAlong(op->getResult(0), fastestFirst(access.pointer).front());
   return attr(coalescedLayout(access, warps, target, summed));

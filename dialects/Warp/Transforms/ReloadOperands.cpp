@@ -45,9 +45,10 @@ struct ReloadOperands : weft::warp::impl::WarpReloadOperandsBase<ReloadOperands>
 /// on the way.
 static int64_t pressureOf(scf::ForOp loop) {
   int64_t total = forTheRest + registersHeldBy(loop), largest = 0, streamed = 0;
-  for (Value carried : loop.getRegionIterArgs())
-    total += registersOf(carried);
   loop.walk([&](Operation *op) {
+    if (auto each = dyn_cast<scf::ForOp>(op)) // (Itself, and loops in it.)
+      for (Value carried : each.getRegionIterArgs())
+        total += registersOf(carried);
     if (auto copy = dyn_cast<AsyncCopyOp>(op); copy && copy.getShared().getType().getShape().size() > 1) {
       const LinearLayout &layout =
           cast<LayoutAttr>(cast<RankedTensorType>(copy.getPtr().getType()).getEncoding()).getLayout();
@@ -55,6 +56,9 @@ static int64_t pressureOf(scf::ForOp loop) {
     }
     if (auto gather = dyn_cast<tile::GatherOp>(op); gather && loop.isDefinedOutsideOfLoop(gather.getSource()))
       total += registersOf(gather.getSource());
+    // What is added in memory is there as a whole, beside the addresses of its rows.
+    if (auto atomic = dyn_cast<tile::AtomicRMWOp>(op))
+      total += registersOf(atomic.getValue());
     auto mma = dyn_cast<MmaOp>(op);
     if (!mma)
       return;
@@ -67,6 +71,15 @@ static int64_t pressureOf(scf::ForOp loop) {
       largest = std::max(largest, registersOf(mma.getResult()));
   });
   return total + streamed + largest + largest / 2; // (half of it again, as an operand of the next product)
+}
+
+/// The pressure from which on operands are read where they are used. Beside a loop of products within the loop a few
+/// reads more are nothing, and what is held lives across it.
+static int64_t mostPressure(scf::ForOp loop, const TargetInfo &target) {
+  WalkResult inner = loop.walk([&](MmaOp mma) {
+    return mma->getParentOfType<scf::ForOp>() == loop ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return inner.wasInterrupted() ? target.registersPerThread * 3 / 4 : target.registersPerThread;
 }
 
 /// Bytes of shared memory that a loop's tiles take once they are rings.
@@ -146,7 +159,7 @@ void ReloadOperands::runOnOperation() {
     int64_t bytes = load.getShared().getType().getBytes();
     for (scf::ForOp loop : loops)
       if (llvm::any_of(load->getUsers(), [&](Operation *user) { return loop->isProperAncestor(user); })) {
-        tooMuch |= full.contains(loop) || pressureOf(loop) > target->registersPerThread;
+        tooMuch |= full.contains(loop) || pressureOf(loop) > mostPressure(loop, *target);
         fits &= kept + bytes + ringBytes(loop, stages) <= target->sharedBytesPerBlock;
       }
     if (!tooMuch || !fits)

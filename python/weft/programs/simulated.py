@@ -73,13 +73,14 @@ def run_plan(
     threads: int = 0,
     sample: int = 0,
     counts_only: bool = False,
+    seed: int = 0,
 ) -> Run:
     """Run program ``name`` of a compiled module on arrays, in the order of its inputs; bf16 arrays are uint16.
 
     Outputs and buffers are fresh and full of NaN, but for those that the plan wants zeroed. With ``sample`` only so
     many blocks run of each launch whose results no later one reads; with ``counts_only`` of every launch, for programs
-    whose work does not depend on numbers: what they give is then no result. Raises ValueError where the inputs do not
-    fit.
+    whose work does not depend on numbers: what they give is then no result. ``seed`` is that of the interleaving of
+    warps. Raises ValueError where the inputs do not fit.
     """
     program = next(each for each in info["programs"] if each["name"] == name)
     (variant,) = program["variants"]
@@ -103,7 +104,8 @@ def run_plan(
         few = 0 if needed else sample
         report = weft.simulator.launch(
             ptx, kernel["entry"], grid, 32 * kernel["num_warps"], arguments,
-            shared=kernel["shared_bytes"], checks=checks, threads=threads, sample=few,
+            shared=kernel["shared_bytes"], checks=checks, seed=seed, threads=threads,
+            sample=few,
         )  # fmt: skip
         blocks = prod(grid)
         launches.append(Launched(kernel["entry"], grid, min(few or blocks, blocks), report))

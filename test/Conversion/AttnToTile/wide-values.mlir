@@ -30,21 +30,29 @@ func.func @forward(%q: !q, %k: !q, %v: !v, %g: !v) -> (!l, !v) attributes {attn.
 
 // -----
 
-// The backward: dq and dk contract dOut vᵀ piece by piece in a loop inside the walk; dv has the channels split over the grid, as the forward.
+// The backward: dk and dq in one pass, which contracts dOut vᵀ piece by piece in a loop inside the walk; dv has the channels split over the grid, as the
+// forward. Programs take places, and add to a block's dq in their order: the same bits every time.
 
 !q = !attn.tensor<[B, 1, N, 128], f16>
 !v = !attn.tensor<[B, 1, N, 1536], f16>
 !l = !attn.tensor<[B, 1, N], f32>
 // CHECK-LABEL: func.func @backward(
 // CHECK: attn.launch @attend_backward_rows({{.*}}) grid ["cdiv(N, 128) * 4", "1", "B"]
-// CHECK: %[[DQ:.*]] = attn.launch @attend_backward_query({{.*}}) grid ["cdiv(N, 128)", "1", "B"]
-// CHECK: %[[DK:.*]] = attn.launch @attend_backward_keys({{.*}}) grid ["cdiv(N, 128)", "1", "B"]
+// CHECK: %[[ALL:.*]]:4 = attn.launch @attend_backward({{.*}}) grid ["cdiv(N, 128)", "1", "B"] {sizes = ["N"], zeroed = array<i64: 0, 1, 2>}
+// CHECK-SAME: -> (!attn.tensor<[B, 1, N, 128], f32>, !attn.tensor<[B, 1], i32>, !attn.tensor<[B, 1, "cdiv(N, 32)"], i32>, !attn.tensor<[B, 1, N, 128], f16>)
 // CHECK: %[[DV:.*]] = attn.launch @attend_backward_values({{.*}}) grid ["(cdiv(N, 128)) * 6", "1", "B"]
-// CHECK: return %[[DQ]], %[[DK]], %[[DV]]
-// CHECK-LABEL: func.func @attend_backward_query(
+// CHECK: %[[DQ:.*]] = attn.launch @rows(%[[ALL]]#0)
+// CHECK: return %[[DQ]], %[[ALL]]#3, %[[DV]]
+// CHECK-LABEL: func.func @attend_backward(
+// CHECK: tile.atomic_rmw  add {{.*}}, %c1_i32 {order = #tile<order relaxed>}
 // CHECK: scf.for
 // CHECK: scf.for %{{.*}} = %c0_i32 to %c24_i32
 // CHECK: tile.dot {{.*}} tensor<128x64xf16>
+// CHECK: scf.while
+// CHECK: tile.atomic_rmw  add {{.*}}, %c0_i32 {order = #tile<order acquire>}
+// CHECK: tile.atomic_rmw  fadd {{.*}}tensor<32x128xf32>
+// CHECK: tile.barrier
+// CHECK: tile.atomic_rmw  add {{.*}}, %c1_i32 {order = #tile<order release>}
 // CHECK-LABEL: func.func @attend_backward_values(
 // CHECK: scf.for
 // CHECK: tile.dot {{.*}} -> tensor<128x32xf32>
@@ -53,6 +61,44 @@ func.func @forward(%q: !q, %k: !q, %v: !v, %g: !v) -> (!l, !v) attributes {attn.
 func.func @backward(%q: !q, %k: !q, %v: !v, %lse: !l, %delta: !l, %g: !v) -> (!q, !q, !v) attributes {attn.program} {
   %dq, %d:2 = attn.attend_backward %q keys(%k : !q) values(%v : !v) lse(%lse : !l) delta(%delta : !l) gradient(%g : !v)
       {patterns = [#attn.full], scale = 0.125 : f32} : !q -> !q, !q, !v
+  return %dq, %d#0, %d#1 : !q, !q, !v
+}
+
+// -----
+
+// In any order: nobody waits.
+
+!q = !attn.tensor<[B, 1, N, 128], f16>
+!v = !attn.tensor<[B, 1, N, 1536], f16>
+!l = !attn.tensor<[B, 1, N], f32>
+// CHECK-LABEL: func.func @fast(
+// CHECK: attn.launch @attend_backward({{.*}}) grid ["cdiv(N, 128)", "1", "B"] {sizes = ["N"], zeroed = array<i64: 0>}
+// CHECK-LABEL: func.func @attend_backward(
+// CHECK-NOT: scf.while
+// CHECK: tile.atomic_rmw  fadd {{.*}}tensor<32x128xf32>
+func.func @fast(%q: !q, %k: !q, %v: !v, %lse: !l, %delta: !l, %g: !v) -> (!q, !q, !v) attributes {attn.program} {
+  %dq, %d:2 = attn.attend_backward %q keys(%k : !q) values(%v : !v) lse(%lse : !l) delta(%delta : !l) gradient(%g : !v)
+      {patterns = [#attn.full], scale = 0.125 : f32, fast} : !q -> !q, !q, !v
+  return %dq, %d#0, %d#1 : !q, !q, !v
+}
+
+// -----
+
+// Pairs in lists of blocks: nobody knows how many programs meet a block, so dq and dk have a kernel each.
+
+!q = !attn.tensor<[B, 1, N, 128], f16>
+!v = !attn.tensor<[B, 1, N, 1536], f16>
+!l = !attn.tensor<[B, 1, N], f32>
+// CHECK-LABEL: func.func @listed(
+// CHECK: attn.launch @attend_backward_query(
+// CHECK: attn.launch @attend_backward_keys(
+// CHECK: attn.launch @attend_backward_values(
+// CHECK-LABEL: func.func @attend_backward_query(
+// CHECK: scf.for %{{.*}} = %c0_i32 to %c24_i32
+// CHECK: tile.dot {{.*}} tensor<128x64xf16>
+func.func @listed(%q: !q, %k: !q, %v: !v, %lse: !l, %delta: !l, %g: !v) -> (!q, !q, !v) attributes {attn.program} {
+  %dq, %d:2 = attn.attend_backward %q keys(%k : !q) values(%v : !v) lse(%lse : !l) delta(%delta : !l) gradient(%g : !v)
+      {patterns = [#attn.strided<4>], scale = 0.125 : f32} : !q -> !q, !q, !v
   return %dq, %d#0, %d#1 : !q, !q, !v
 }
 

@@ -1,0 +1,96 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Gradients of queries that programs add up in memory one after another: the same bits whatever the interleaving."""
+
+import numpy as np
+import pytest
+import torch
+import weft
+from weft.programs.compiled import compiled
+from weft.testing.plans import run_plan
+
+#: tiles of 16 keys by 16 queries: many programs, which meet at many blocks
+SMALL = {"0.backward.keys": [16, 16, 1, 2]}
+PATTERNS = {
+    "full": lambda: weft.full(),
+    "causal": lambda: weft.causal(),
+    "window": lambda: weft.window(20, 3),
+    "two bands": lambda: weft.prefix(20) | weft.window(17, 0),
+    "block window": lambda: weft.block_window(24),
+    "global": lambda: weft.global_tokens(5) | weft.window(8, 0),
+}
+
+
+def gradients(pattern, arrays, *, deterministic=True, seeds=(0,)):
+    """The three gradients, run once for each seed on the same output gradient; and what the runs were given."""
+    program = weft.program(lambda q, k, v: weft.softmax(q, k, pattern, deterministic=deterministic) @ v)
+    traced = program.trace(program.bind(tuple(arrays), {}))
+    form = compiled(traced, "sm_80", True, SMALL)
+    inputs = [array.numpy() for array in arrays]
+    forward = run_plan(form.ptx, form.info, f"{traced.name}.forward", inputs)
+    outputs = list(forward.outputs.values())
+    saved = [*inputs, *(outputs[number] for number in form.saved_outputs)]
+    given = torch.randn(outputs[0].shape).half().numpy()
+    found = []
+    for seed in seeds:
+        run = run_plan(form.ptx, form.info, f"{traced.name}.backward", [*saved, given], seed=seed)
+        assert not [finding for launched in run.launches for finding in launched.report.findings]
+        found.append(list(run.outputs.values()))
+    return found, saved, given
+
+
+def reference(saved, given, mask):
+    """dq, dk and dv in float64, of one query head for each head of keys or several."""
+    q, k, v = (torch.tensor(x, dtype=torch.float64, requires_grad=True) for x in saved[:3])
+    group = q.shape[1] // k.shape[1]
+    scores = q @ k.repeat_interleave(group, 1).mT / q.shape[3] ** 0.5
+    weights = scores.masked_fill(~mask, -torch.inf).softmax(-1).nan_to_num()
+    (weights @ v.repeat_interleave(group, 1)).backward(torch.tensor(given, dtype=torch.float64))
+    return [x.grad.numpy() for x in (q, k, v)]
+
+
+def operands(N, M, H=1, Hkv=1, batch=1):
+    """Heads of 16 and values of 272 channels, which are wide."""
+    sizes = ((batch, H, N, 16), (batch, Hkv, M, 16), (batch, Hkv, M, 272))
+    return [torch.randn(size).half() for size in sizes]
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.parametrize(("N", "M"), [(49, 83), (83, 35)])
+def test_patterns(name, N, M, seed):
+    torch.manual_seed(seed)
+    pattern = PATTERNS[name]()
+    found, saved, given = gradients(pattern, operands(N, M))
+    for gradient, expected in zip(found[0], reference(saved, given, torch.tensor(pattern.matrix(N, M))), strict=True):
+        assert np.abs(gradient - expected).max() <= 4e-3 * np.abs(expected).max()
+
+
+def test_heads_that_share_keys(seed):
+    torch.manual_seed(seed)
+    pattern = weft.per_head([weft.causal(), weft.window(9, 0)] * 2)
+    found, saved, given = gradients(pattern, operands(40, 40, H=4, Hkv=2, batch=2))
+    for gradient, expected in zip(found[0], reference(saved, given, torch.tensor(pattern.matrix(40, 40))), strict=True):
+        assert np.abs(gradient - expected).max() <= 4e-3 * np.abs(expected).max()
+
+
+def test_every_interleaving_ends_with_the_same_bits(seed):
+    torch.manual_seed(seed)
+    arrays = operands(130, 130)
+    found, _, _ = gradients(weft.causal(), arrays, seeds=range(6))
+    for each in found[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(each, found[0], strict=True))
+
+
+def test_who_takes_turns():
+    arrays = operands(40, 40)
+
+    def launched(pattern, **options):
+        program = weft.program(lambda q, k, v: weft.softmax(q, k, pattern, **options) @ v)
+        return program.ir(*arrays, stage="launches")
+
+    for options, turns in (({}, True), ({"deterministic": False}, False)):
+        text = launched(weft.causal(), **options)
+        assert "attend_backward_query" not in text
+        assert ("scf.while" in text) == turns
+    text = launched(weft.causal() & weft.strided(3))
+    assert "attend_backward_query" in text
+    assert "scf.while" not in text
