@@ -179,18 +179,18 @@ void bindAtomic(Binding &b) {
 constexpr auto cls = InstructionClass::Atomic;
 
 const Form forms[] = {
-    {"atom", WEFT_ATOMIC "op=cas type=b16|b32|b64", "*", cls, bindAtomic},
-    {"atom", WEFT_ATOMIC "op=exch type=b32|b64", "*", cls, bindAtomic},
-    {"atom", WEFT_ATOMIC "op=and|or|xor type=b32|b64", "*", cls, bindAtomic},
-    {"atom", WEFT_ATOMIC "op=inc|dec type=u32", "*", cls, bindAtomic},
-    {"atom", WEFT_ATOMIC "op=add|min|max type=u32|s32|u64|s64", "*", cls, bindAtomic},
-    {"atom", WEFT_ATOMIC "op=add type=f32|f64", "*", cls, bindAtomic},
-    {"atom", WEFT_ATOMIC "op=add noftz type=f16|bf16|f16x2|bf16x2", "*", cls, bindAtomic},
-    {"red", WEFT_ATOMIC "op=and|or|xor type=b32|b64", "*", cls, bindAtomic},
-    {"red", WEFT_ATOMIC "op=inc|dec type=u32", "*", cls, bindAtomic},
-    {"red", WEFT_ATOMIC "op=add|min|max type=u32|s32|u64|s64", "*", cls, bindAtomic},
-    {"red", WEFT_ATOMIC "op=add type=f32|f64", "*", cls, bindAtomic},
-    {"red", WEFT_ATOMIC "op=add noftz type=f16|bf16|f16x2|bf16x2", "*", cls, bindAtomic},
+    {"atom", WEFT_ATOMIC "op=cas hint=L2::cache_hint? type=b16|b32|b64", "*", cls, bindAtomic},
+    {"atom", WEFT_ATOMIC "op=exch hint=L2::cache_hint? type=b32|b64", "*", cls, bindAtomic},
+    {"atom", WEFT_ATOMIC "op=and|or|xor hint=L2::cache_hint? type=b32|b64", "*", cls, bindAtomic},
+    {"atom", WEFT_ATOMIC "op=inc|dec hint=L2::cache_hint? type=u32", "*", cls, bindAtomic},
+    {"atom", WEFT_ATOMIC "op=add|min|max hint=L2::cache_hint? type=u32|s32|u64|s64", "*", cls, bindAtomic},
+    {"atom", WEFT_ATOMIC "op=add hint=L2::cache_hint? type=f32|f64", "*", cls, bindAtomic},
+    {"atom", WEFT_ATOMIC "op=add noftz hint=L2::cache_hint? type=f16|bf16|f16x2|bf16x2", "*", cls, bindAtomic},
+    {"red", WEFT_ATOMIC "op=and|or|xor hint=L2::cache_hint? type=b32|b64", "*", cls, bindAtomic},
+    {"red", WEFT_ATOMIC "op=inc|dec hint=L2::cache_hint? type=u32", "*", cls, bindAtomic},
+    {"red", WEFT_ATOMIC "op=add|min|max hint=L2::cache_hint? type=u32|s32|u64|s64", "*", cls, bindAtomic},
+    {"red", WEFT_ATOMIC "op=add hint=L2::cache_hint? type=f32|f64", "*", cls, bindAtomic},
+    {"red", WEFT_ATOMIC "op=add noftz hint=L2::cache_hint? type=f16|bf16|f16x2|bf16x2", "*", cls, bindAtomic},
 };
 
 } // namespace

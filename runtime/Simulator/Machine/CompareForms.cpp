@@ -219,11 +219,11 @@ void bindSet(Binding &b) {
   b.record.run = comparison<true>(comparisonNamed(b, type), type);
 }
 
-/// setp.f16x2 compares both halves: two results.
-template <typename F> void runSetpPacked(Warp &warp, const Record &record, uint32_t mask) {
-  const uint32_t *a = warp.reg<uint32_t>(record.op[1]), *b = warp.reg<uint32_t>(record.op[2]);
-  auto which = C(record.imm >> 8);
+/// Lanes in which a half of two pairs compares as Record::imm says, combined; halves 0 and 1.
+template <typename F> std::array<uint32_t, 2> comparePairs(Warp &warp, const Record &record, C which) {
+  const uint32_t *a = warp.reg<const uint32_t>(record.op[1]), *b = warp.reg<const uint32_t>(record.op[2]);
   bool flush = record.imm & FlushBit;
+  std::array<uint32_t, 2> lanes{};
   for (unsigned half = 0; half < 2; ++half) {
     uint32_t bits = 0;
     for (unsigned i = 0; i < laneCount; ++i) {
@@ -232,8 +232,36 @@ template <typename F> void runSetpPacked(Warp &warp, const Record &record, uint3
       bool value = forComparison(which, [&]<C c>() -> bool { return sem::compare<c>(x, y); });
       bits |= uint32_t(value) << i;
     }
-    commitPredicate(warp.predicate(record.op[half ? 4 : 0]), combine(warp, record, bits), mask);
+    lanes[half] = combine(warp, record, bits);
   }
+  return lanes;
+}
+
+/// setp.f16x2 compares both halves: two results.
+template <typename F> void runSetpPacked(Warp &warp, const Record &record, uint32_t mask) {
+  const std::array<uint32_t, 2> lanes = comparePairs<F>(warp, record, C(record.imm >> 8));
+  commitPredicate(warp.predicate(record.op[0]), lanes[0], mask);
+  commitPredicate(warp.predicate(record.op[4]), lanes[1], mask);
+}
+
+/// set.f16x2: Record::target holds the 16 bits that stand for true in a half.
+template <typename F> void runSetPacked(Warp &warp, const Record &record, uint32_t mask) {
+  const std::array<uint32_t, 2> lanes = comparePairs<F>(warp, record, C(record.imm >> 8));
+  uint32_t results[laneCount];
+  for (unsigned i = 0; i < laneCount; ++i)
+    results[i] = ((lanes[0] >> i & 1) ? record.target : 0) | ((lanes[1] >> i & 1) ? record.target << 16 : 0);
+  commit(warp.reg<uint32_t>(record.op[0]), results, mask);
+}
+
+void bindSetPacked(Binding &b) {
+  const ptx::Type to = b.type("to");
+  b.record.imm = modifierBits(b) | uint32_t(comparisonNamed(b, ptx::Type::F16)) << 8;
+  b.record.target = to == ptx::Type::F16x2 ? 0x3c00 : to == ptx::Type::BF16x2 ? 0x3f80 : 0xffff;
+  b.setDestination(0, b.destination(b.operand(0), ptx::Type::B32));
+  b.record.op[1] = b.source(b.operand(1), ptx::Type::B32);
+  b.record.op[2] = b.source(b.operand(2), ptx::Type::B32);
+  bindCombination(b, 3);
+  b.record.run = b.type("from") == ptx::Type::F16x2 ? runSetPacked<sem::HalfFormat> : runSetPacked<sem::BfloatFormat>;
 }
 
 void bindSetpPacked(Binding &b) {
@@ -289,6 +317,8 @@ const Form forms[] = {
     {"setp", WEFT_CMP " type=" WEFT_COMPARED, "*", cls, bindSetp},
     {"setp", WEFT_CMP " type=f16x2|bf16x2", "*", cls, bindSetpPacked},
     {"set", WEFT_CMP " to=u16|s16|u32|s32|f16|bf16|f32 from=" WEFT_COMPARED, "*", cls, bindSet},
+    {"set", WEFT_CMP " to=f16x2|u32|s32 from=f16x2", "*", cls, bindSetPacked},
+    {"set", WEFT_CMP " to=bf16x2|u32|s32 from=bf16x2", "*", cls, bindSetPacked},
     {"selp", WEFT_SELECTED, "*", cls, bindSelp},
     {"slct", "ftz? " WEFT_SELECTED " by=s32|f32", "d:type s:type s:type s:b32", cls, bindSlct},
 };

@@ -146,9 +146,12 @@ void GlobalAccesses::write(unsigned lane, uint64_t address, unsigned bytes, cons
     for (unsigned i = 0; i < 2; ++i) {
       const Stamp reader = g.read[i];
       const bool otherLanes = reader.sameThread(me) && (g.readLanes >> i & 1);
-      const bool unordered = otherLanes ? !warp_.block->shadow.ordered(warp_.index, reader.warp(), reader.clock()) &&
-                                              !(g.readOrder[i] & order_ & orderStrong)
-                                        : conflicts(me, reader, g.readOrder[i], true);
+      // A weak read before a compare-and-swap only guesses what it will find.
+      const bool guess = (order_ & orderSwap) && !(g.readOrder[i] & orderStrong);
+      const bool unordered = otherLanes
+                                 ? !guess && !warp_.block->shadow.ordered(warp_.index, reader.warp(), reader.clock()) &&
+                                       !(g.readOrder[i] & order_ & orderStrong)
+                                 : conflicts(me, reader, g.readOrder[i], true);
       if (!unordered)
         continue;
       const bool scalar = (g.readOrder[i] & orderUniform) && reader.block() == me.block();

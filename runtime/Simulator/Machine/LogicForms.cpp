@@ -71,6 +71,35 @@ void bindLop3(Binding &b) {
   b.record.run = lanesWith<lop3, uint32_t, uint32_t, uint32_t, uint32_t>;
 }
 
+/// lop3.and|or d|p, a, b, c, table, q: p says whether d is not 0, combined with q. op[4]: p; op[5]: q.
+/// Record::imm: the table, 256 for .or, 512 for a negated q.
+void runLop3Predicate(Warp &warp, const Record &record, uint32_t mask) {
+  const uint32_t *x = warp.reg<const uint32_t>(record.op[1]), *y = warp.reg<const uint32_t>(record.op[2]),
+                 *z = warp.reg<const uint32_t>(record.op[3]);
+  uint32_t results[laneCount], set = 0, other = warp.predicate(record.op[5]) ^ ((record.imm & 512) ? ~0u : 0u);
+  for (unsigned i = 0; i < laneCount; ++i) {
+    results[i] = sem::lop3(x[i], y[i], z[i], uint8_t(record.imm));
+    set |= uint32_t(results[i] != 0) << i;
+  }
+  if (record.op[0] != noRef)
+    commit(warp.reg<uint32_t>(record.op[0]), results, mask);
+  commitPredicate(warp.predicate(record.op[4]), (record.imm & 256) ? set | other : set & other, mask);
+}
+
+void bindLop3Predicate(Binding &b) {
+  if (!b.operand(0).paired || b.operandCount() != 7 || b.operand(5).kind != ptx::OperandKind::Integer)
+    b.fail("expected the operands d|p, a, b, c, a table and q");
+  if (b.operand(0).kind != ptx::OperandKind::Sink)
+    b.setDestination(0, b.destination(b.operand(0), ptx::Type::B32));
+  b.setDestination(4, b.predicateDestination(b.operand(1)));
+  for (size_t i = 1; i < 4; ++i)
+    b.record.op[i] = b.source(b.operand(i + 1), ptx::Type::B32);
+  b.record.op[5] = b.predicate(b.operand(6));
+  b.record.imm =
+      int64_t((b.operand(5).bits & 255) | (b.modifier("bool") == "or" ? 256 : 0) | (b.operand(6).negated ? 512 : 0));
+  b.record.run = runLop3Predicate;
+}
+
 void bindBfe(Binding &b) {
   constexpr auto bfe = [](auto a, uint32_t position, uint32_t length) { return sem::bfe(a, position, length); };
   switch (b.type()) {
@@ -136,6 +165,7 @@ const Form forms[] = {
     {"xor", "pred", "D p p", predicate, bindPredicate<[](uint32_t a, uint32_t b) { return a ^ b; }>},
     {"not", "pred", "D p", predicate, bindPredicateNot},
     {"lop3", "type=b32", "*", integer, bindLop3},
+    {"lop3", "bool=and|or type=b32", "*", integer, bindLop3Predicate},
     {"shl", WEFT_BITS, "d:type s:type s:u32", integer,
      bindShift<[](auto a, uint32_t by) { return sem::shl(std::make_unsigned_t<decltype(a)>(a), by); }>},
     {"shr", "type=b16|b32|b64|u16|u32|u64|s16|s32|s64", "d:type s:type s:u32", integer,

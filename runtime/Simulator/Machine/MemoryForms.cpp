@@ -265,7 +265,7 @@ uint8_t orderOf(const Binding &b) {
   std::string_view order = b.modifier("order"), scope = b.modifier("scope");
   if (order.empty() || order == "weak")
     return 0;
-  const bool wide = order == "volatile" || order == "mmio" || scope == "gpu" || scope == "sys";
+  const bool wide = order == "volatile" || scope == "gpu" || scope == "sys";
   return uint8_t(orderStrong | (order == "acquire" ? orderAcquire : 0) | (order == "release" ? orderRelease : 0) |
                  (wide ? orderWide : 0));
 }
@@ -373,12 +373,12 @@ void bindPolicy(Binding &b) {
 
 const Form forms[] = {
     {"ld",
-     "order=volatile|relaxed|acquire|mmio|weak? scope=cta|cluster|gpu|sys? " WEFT_LOAD_SPACES
+     "mmio? order=volatile|relaxed|acquire|weak? scope=cta|cluster|gpu|sys? " WEFT_LOAD_SPACES
      " nc? cop=ca|cg|cs|lu|cv? " WEFT_CACHE " vec=v2|v4|v8? " WEFT_MEMORY_TYPES,
      "*", InstructionClass::GlobalLoad, bindLoad},
     {"ldu", "global? vec=v2|v4? " WEFT_MEMORY_TYPES, "*", InstructionClass::GlobalLoad, bindLoad},
     {"st",
-     "order=volatile|relaxed|release|mmio|weak? scope=cta|cluster|gpu|sys? "
+     "mmio? order=volatile|relaxed|release|weak? scope=cta|cluster|gpu|sys? "
      "space=global|local|shared|shared::cta|param|param::func?"
      " cop=wb|cg|cs|wt? " WEFT_CACHE " vec=v2|v4|v8? " WEFT_MEMORY_TYPES,
      "*", InstructionClass::GlobalStore, bindStore},
@@ -387,9 +387,10 @@ const Form forms[] = {
     {"prefetchu", "L1", "*", InstructionClass::Other, bindNothing},
     {"applypriority", "global? L2::evict_normal", "*", InstructionClass::Other, bindNothing},
     {"createpolicy",
-     "kind=fractional|range L2::evict_last? l2=L2::evict_first|L2::evict_normal|L2::evict_unchanged? "
+     "kind=fractional|range global? first=L2::evict_last|L2::evict_first|L2::evict_normal|L2::evict_unchanged "
      "second=L2::evict_first|L2::evict_unchanged? b64",
      "*", InstructionClass::Move, bindPolicy},
+    {"createpolicy", "cvt L2 b64", "*", InstructionClass::Move, bindPolicy},
 };
 
 } // namespace
