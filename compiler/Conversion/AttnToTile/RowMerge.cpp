@@ -13,18 +13,26 @@ SequenceOfRows sequenceOfRows(KernelFrame &frame, Value cu, Value tokens, Value 
   Value zero = b.broadcastLike(b.i32(0), tokens), end = b.broadcastLike(length, tokens);
   if (!cu)
     return {zero, end};
-  // Starts ascend: the last one at or before a token is its sequence's, the first one after it the next's.
+  // Starts ascend: the last one at or before a token is its sequence's, the next one that sequence's end. Halved until
+  // they are neighbours: `apart` is how far they are at most.
   const TensorParameter bounds = frame.input(cu);
-  Value count = frame.size(bounds.type.dim(0));
-  auto loop = scf::ForOp::create(b, b.i32(0), count, b.i32(1), ValueRange{zero, end});
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  Value bound = b.load(b.addPtr(bounds.pointer, b.cast(loop.getInductionVar(), b.getI64Type())), {});
-  Value after = b.less(tokens, bound);
-  Value first = b.select(after, loop.getRegionIterArg(0), bound);
-  Value past = b.select(after, b.min(loop.getRegionIterArg(1), bound), loop.getRegionIterArg(1));
-  scf::YieldOp::create(b, ValueRange{first, past});
-  return {loop.getResult(0), loop.getResult(1)};
+  auto boundAt = [&](Value index) { return b.load(b.addPtr(bounds.pointer, b.cast(index, b.getI64Type())), {}); };
+  Value last = b.sub(frame.size(bounds.type.dim(0)), b.i32(1));
+  SmallVector<Value> whole{zero, b.broadcastLike(last, tokens), last};
+  SmallVector<Type> types(ValueRange(whole).getTypes());
+  SmallVector<Location> locations(types.size(), b.getLoc());
+  auto search = scf::WhileOp::create(b, types, whole);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    Block *condition = b.createBlock(&search.getBefore(), {}, types, locations);
+    scf::ConditionOp::create(b, b.less(b.i32(1), condition->getArgument(2)), condition->getArguments());
+    Block *body = b.createBlock(&search.getAfter(), {}, types, locations);
+    Value low = body->getArgument(0), high = body->getArgument(1), apart = body->getArgument(2);
+    Value middle = b.div(b.add(low, high), b.i32(2)), after = b.less(tokens, boundAt(middle));
+    scf::YieldOp::create(b, ValueRange{b.select(after, low, middle), b.select(after, middle, high),
+                                       b.div(b.add(apart, b.i32(1)), b.i32(2))});
+  }
+  return {boundAt(search.getResult(0)), b.min(boundAt(search.getResult(1)), end)};
 }
 
 SequenceOfRows Puller::sequences(Value starts, const RowTile &rows, Value length) {

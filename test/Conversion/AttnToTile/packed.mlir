@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // RUN: weft-opt %s --attn-to-tile --split-input-file | FileCheck %s
-// The mean of each packed sequence is one launch, a program for 16 channels of a head of a sequence. A convolution looks its row's sequence up once, whatever the number of taps.
+// The mean of each packed sequence is one launch, a program for 16 channels of a head of a sequence. A convolution looks its rows' sequences up once, by halving, whatever the number of taps.
 
 !x = !attn.tensor<[1, H, N, 40], f16>
 !s = !attn.tensor<[S], i32>
@@ -21,8 +21,8 @@ func.func @mean(%x: !x {attn.name = "x"}, %s: !s {attn.name = "starts"}) -> (!x 
 !x = !attn.tensor<[1, H, N, 64], f16>
 !s = !attn.tensor<[S], i32>
 // CHECK-LABEL: func.func @rows
-// CHECK: scf.for
-// CHECK-NOT: scf.for
+// CHECK: scf.while
+// CHECK-NOT: scf.while
 // CHECK: return
 func.func @convolve(%x: !x {attn.name = "x"}, %taps: !attn.tensor<[5, "H*64"], f16> {attn.name = "taps"}, %s: !s {attn.name = "starts"}) -> (!x {attn.name = "y"}) attributes {attn.program} {
   %y = attn.convolve %x, %taps cu_seqlens %s {centred} : !x, !attn.tensor<[5, "H*64"], f16>, !s -> !x
