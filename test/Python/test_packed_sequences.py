@@ -9,6 +9,7 @@ import torch
 import weft
 from weft.testing import drawn, gau, judge, masks, mixers, sas, sema
 from weft.testing.attention import Domain, attention
+from weft.testing.plans import counted
 from weft.testing.sas import drawn_weights, expansion_shapes, with_dicts
 
 BOUNDS = (0, 41, 41, 42, 150, 150, 217)
@@ -166,3 +167,19 @@ def test_mechanisms(name, seed, held):
 def test_errors(make, message):
     with pytest.raises(weft.CompilationError, match=message):
         make(torch.zeros(1, 2, TOKENS, 32))
+
+
+def test_programs_find_their_sequence():
+    """Among many, 32 at a time: what a program spends on it grows with one 32nd of their number."""
+
+    @weft.program
+    def packed(q, k, v, starts):
+        return weft.softmax(q, k, weft.causal(), cu_seqlens=starts) @ v
+
+    def spent(count):
+        starts = torch.arange(0, 8 * count + 1, 8, dtype=torch.int32)
+        q, k, v = (torch.randn(1, 1, 8 * count, 64).half() for _ in range(3))
+        return counted(packed, q, k, v, starts, backward=False)["forward"].scaled("warp_instructions") / count
+
+    # (Each sequence has one program that works; as many find nothing to do, or fewer.)
+    assert spent(192) - spent(64) <= 4 * 2 * (192 - 64) / 32 * 160

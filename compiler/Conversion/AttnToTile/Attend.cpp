@@ -59,17 +59,24 @@ std::array<std::string, 3> attendGrid(const Attend &attend, attn::WholeTensorTyp
 static Value findSequence(KernelFrame &frame, const TensorParameter &cu, int64_t rows, int64_t packed,
                           Standing &standing) {
   TileBuilder &b = frame.b;
-  auto bound = [&](Value index) { return b.load(b.addPtr(cu.pointer, b.cast(index, b.getI64Type())), {}); };
-  Value count = b.sub(frame.size(cu.type.dim(0)), b.i32(1)), none = b.i32(-1);
-  auto loop = scf::ForOp::create(b, b.i32(0), count, b.i32(1), ValueRange{standing.tile, none, b.i32(0)});
+  constexpr int64_t together = 32; // sequences looked at in a turn, one a lane
+  Value count = b.sub(frame.size(cu.type.dim(0)), b.i32(1)), none = b.i32(-1), tile = standing.tile;
+  auto loop = scf::ForOp::create(b, b.i32(0), count, b.i32(together), ValueRange{b.i32(0), none, b.i32(0)});
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    Value s = loop.getInductionVar(), left = loop.getRegionIterArg(0), found = loop.getRegionIterArg(1);
-    Value within = loop.getRegionIterArg(2);
+    Value s = b.add(b.range(together), loop.getInductionVar());
+    auto bound = [&](Value index) {
+      return b.load(b.addPtr(cu.pointer, b.cast(b.min(index, count), b.getI64Type())), {});
+    };
     Value tiles = b.ceilDiv(b.mul(b.sub(bound(b.add(s, b.i32(1))), bound(s)), b.i32(packed)), rows);
-    Value here = b.both(b.less(found, b.i32(0)), b.less(left, tiles));
-    scf::YieldOp::create(b, ValueRange{b.sub(left, tiles), b.select(here, s, found), b.select(here, left, within)});
+    Value ends = b.add(b.prefixSum(tiles), loop.getRegionIterArg(0)), begins = b.sub(ends, tiles);
+    Value here = b.both(b.less(begins, b.add(tile, b.i32(1))), b.less(tile, ends));
+    auto best = [&](Value found, Value otherwise) {
+      return b.max(b.reduceMax(b.select(here, found, b.broadcastLike(none, found)), 0), otherwise);
+    };
+    scf::YieldOp::create(b, ValueRange{b.reduceMax(ends, 0), best(s, loop.getRegionIterArg(1)),
+                                       best(b.sub(tile, begins), loop.getRegionIterArg(2))});
   }
   standing.sequence = b.max(loop.getResult(1), b.i32(0));
   standing.tile = loop.getResult(2);

@@ -63,7 +63,6 @@ private:
   Value firstOf(const TensorParameter &tensor);
   Value phaseOf(Value tokens, Value alone);
   Value beginsUnit(Value distance);
-  Value scan(Value tile, bool maximum);
   /// Carries of a stretch's start: the last token without a join, units begun, units begun before the sequence.
   std::array<Value, 3> lookBefore();
   Numbered number();
@@ -141,16 +140,6 @@ Value MergeKernel::beginsUnit(Value distance) {
   return b.compareInt(arith::CmpIPredicate::ule, quotient, b.i32(static_cast<int32_t>(UINT32_MAX / divisor)));
 }
 
-Value MergeKernel::scan(Value tile, bool maximum) {
-  auto scanned =
-      tile::ScanOp::create(b, TypeRange(tile.getType()), ValueRange(tile), b.getI32IntegerAttr(0), UnitAttr());
-  OpBuilder::InsertionGuard guard(b);
-  Block *block = b.createBlock(&scanned.getCombiner(), {}, {b.getI32Type(), b.getI32Type()}, {b.getLoc(), b.getLoc()});
-  Value x = block->getArgument(0), y = block->getArgument(1);
-  tile::YieldOp::create(b, ValueRange(maximum ? b.max(x, y) : b.add(x, y)));
-  return scanned.getResult(0);
-}
-
 std::array<Value, 3> MergeKernel::lookBefore() {
   Value none = b.full({stretch}, 0, b.getI32Type());
   SmallVector<Value> initial{b.i32(0), none};
@@ -165,7 +154,7 @@ std::array<Value, 3> MergeKernel::lookBefore() {
     b.setInsertionPointToStart(loop.getBody());
     Value tokens = b.add(b.mul(loop.getInductionVar(), b.i32(stretch)), b.range(stretch));
     Value alone = b.select(joinsAt(tokens, Value()), b.i32(0), tokens);
-    Value last = scan(alone, /*maximum=*/true);
+    Value last = b.prefixMax(alone);
     Value begins = beginsUnit(b.sub(tokens, b.max(last, loop.getRegionIterArg(0))));
     SmallVector<Value> next{b.max(loop.getRegionIterArg(0), b.reduceMax(last, 0)),
                             b.add(loop.getRegionIterArg(1), b.cast(begins, b.getI32Type()))};
@@ -191,9 +180,9 @@ Numbered MergeKernel::number() {
   Value tokens = b.add(start, b.range(stretch)), next = b.add(tokens, b.i32(1)), zero = b.i32(0), one = b.i32(1);
   Value inside = b.less(tokens, length), joined = joinsAt(tokens, inside);
   Value alone = b.select(b.both(inside, b.negate(joined)), tokens, zero);
-  Value phase = phaseOf(tokens, b.max(scan(alone, /*maximum=*/true), lastAlone));
+  Value phase = phaseOf(tokens, b.max(b.prefixMax(alone), lastAlone));
   Value begins = b.both(inside, equals(b, phase, zero)), counted = b.cast(begins, b.getI32Type());
-  Value unit = b.sub(b.add(scan(counted, /*maximum=*/false), unitsBefore), one);
+  Value unit = b.sub(b.add(b.prefixSum(counted), unitsBefore), one);
   Value joinedNext = joinsAt(next, b.less(next, length));
   Value goesOn = b.both(joinedNext, b.negate(equals(b, phase, b.i32(op.getMaxJoins()))));
   Value survives = b.both(inside, b.negate(goesOn));
@@ -201,7 +190,7 @@ Numbered MergeKernel::number() {
   SequenceOfRows sequence = sequenceOfRows(frame, cu, tokens, length);
   Value lower = b.broadcastLike(zero, tokens);
   if (cu)
-    lower = b.max(scan(b.select(equals(b, tokens, sequence.first), unit, zero), /*maximum=*/true), lowerBefore);
+    lower = b.max(b.prefixMax(b.select(equals(b, tokens, sequence.first), unit, zero)), lowerBefore);
   Value upper = unit;
   if (op.hasOffset())
     upper = b.add(lower, b.max(b.sub(b.sub(b.add(unit, b.cast(survives, b.getI32Type())), lower), one), zero));

@@ -11,15 +11,6 @@ using namespace mlir;
 
 namespace weft {
 
-/// Sums along axis 0 up to and including each row.
-static Value prefixSum(TileBuilder &b, Value tile) {
-  auto scan = tile::ScanOp::create(b, TypeRange(tile.getType()), ValueRange(tile), b.getI32IntegerAttr(0), UnitAttr());
-  OpBuilder::InsertionGuard guard(b);
-  Block *block = b.createBlock(&scan.getCombiner(), {}, {b.getF32Type(), b.getF32Type()}, {b.getLoc(), b.getLoc()});
-  tile::YieldOp::create(b, ValueRange(b.add(block->getArgument(0), block->getArgument(1))));
-  return scan.getResult(0);
-}
-
 // A program takes 16 or more channels of one head and goes through the sequence tile by tile with the running sum;
 // transposed, from the end.
 LogicalResult lowerPrefixMean(attn::PrefixMeanOp op, StoredValues &stored) {
@@ -61,7 +52,7 @@ LogicalResult lowerPrefixMean(attn::PrefixMeanOp op, StoredValues &stored) {
     Value weight = b.div(b.f32(1), b.cast(b.add(rows.token, b.i32(1)), b.getF32Type()));
     if (op.getTransposed())
       x = b.mul(x, b.column(weight));
-    Value sums = b.add(prefixSum(b, x), b.row(loop.getRegionIterArg(0)));
+    Value sums = b.add(b.prefixSum(x), b.row(loop.getRegionIterArg(0)));
     Value mean = op.getTransposed() ? sums : b.mul(sums, b.column(weight));
     b.store(at(output), b.cast(mean, type.getElementType()), mask);
     scf::YieldOp::create(b, b.add(loop.getRegionIterArg(0), b.reduceSum(x, 0)));

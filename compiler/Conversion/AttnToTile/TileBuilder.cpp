@@ -228,6 +228,23 @@ Value TileBuilder::reduceMax(Value value, int64_t axis) {
   return reduce(value, axis, [](TileBuilder &b, Value x, Value y) { return b.max(x, y); });
 }
 
+Value TileBuilder::scan(Value value, llvm::function_ref<Value(TileBuilder &, Value, Value)> combine) {
+  auto scanned =
+      tile::ScanOp::create(*this, TypeRange(value.getType()), ValueRange(value), getI32IntegerAttr(0), UnitAttr());
+  OpBuilder::InsertionGuard guard(*this);
+  Type element = elementOf(value);
+  Block *block = createBlock(&scanned.getCombiner(), {}, {element, element}, {getLoc(), getLoc()});
+  tile::YieldOp::create(*this, ValueRange(combine(*this, block->getArgument(0), block->getArgument(1))));
+  return scanned.getResult(0);
+}
+
+Value TileBuilder::prefixSum(Value value) {
+  return scan(value, [](TileBuilder &b, Value x, Value y) { return b.add(x, y); });
+}
+Value TileBuilder::prefixMax(Value value) {
+  return scan(value, [](TileBuilder &b, Value x, Value y) { return b.max(x, y); });
+}
+
 Value TileBuilder::programId(tile::Axis axis) { return tile::ProgramIdOp::create(*this, getI32Type(), axis); }
 
 } // namespace weft

@@ -79,6 +79,9 @@ public:
   Value dot(Value a, Value b, Value acc, tile::Precision precision);
   Value reduceSum(Value value, int64_t axis);
   Value reduceMax(Value value, int64_t axis);
+  /// Along axis 0, up to and including each row.
+  Value prefixSum(Value value);
+  Value prefixMax(Value value);
 
   Value programId(tile::Axis axis);
 
@@ -89,6 +92,7 @@ private:
   std::pair<Value, Value> together(Value a, Value b);
   template <typename IntOp, typename FloatOp> Value binary(Value a, Value b);
   Value reduce(Value value, int64_t axis, llvm::function_ref<Value(TileBuilder &, Value, Value)> combine);
+  Value scan(Value value, llvm::function_ref<Value(TileBuilder &, Value, Value)> combine);
 };
 
 } // namespace weft

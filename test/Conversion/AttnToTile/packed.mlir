@@ -28,3 +28,18 @@ func.func @convolve(%x: !x {attn.name = "x"}, %taps: !attn.tensor<[5, "H*64"], f
   %y = attn.convolve %x, %taps cu_seqlens %s {centred} : !x, !attn.tensor<[5, "H*64"], f16>, !s -> !x
   return %y : !x
 }
+
+// -----
+
+// Programs look for their sequence among 32 at a time.
+!x = !attn.tensor<[1, H, N, 64], f16>
+!s = !attn.tensor<[S], i32>
+// CHECK-LABEL: func.func @attention
+// CHECK: attn.launch @attend({{.*}}) grid ["cdiv(N, 128) + S", "H", "1"]
+// CHECK-LABEL: func.func @attend
+// CHECK: scf.for {{.*}} step %c32_i32
+// CHECK: tile.scan {{.*}} (tensor<32xi32>)
+func.func @attention(%q: !x {attn.name = "q"}, %s: !s {attn.name = "starts"}) -> (!x {attn.name = "y"}) attributes {attn.program} {
+  %y, %lse = attn.attend %q keys(%q : !x) values(%q : !x) cu_seqlens(%s, %s : !s, !s) {patterns = [#attn.causal], scale = 0.125 : f32} : !x -> !x, !attn.tensor<[1, H, N], f32>
+  return %y : !x
+}
