@@ -1,7 +1,7 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """What SAS costs beside multi-head attention, counted by the simulator.
 
-    python benchmarks/sas.py [--json] [--taps 3] [--sample 48] [--lengths 512,1024] [--gpu A100]
+    python benchmarks/sas.py [--json] [--taps 3] [--sample 48] [--lengths 512,1024] [--gpu A100] [--launches]
 
 Two tables. The expansion kernels: multiply-adds by matrix instructions over the algorithm's; bytes between
 multiprocessors and memory (global sectors) over input + weights + output, as counted, where every program reads the
@@ -11,6 +11,9 @@ them. Limit: 1.15. All programs of an expansion do the same: they are counted ov
 Then SAS, forward and backward (the expansions of q, k and v, and causal attention over 36 heads of 96 and 64), against
 multi-head attention (12 heads of 64) at the paper's 125M sizes, one sequence; projections, which both have, are left
 out. Of each launch at most `--sample` blocks run, spread over its grid, and what they cost is scaled to all of them.
+`--launches` leaves out the first table, and prints every launch of SAS under the second one's rows, with what bounds
+it; and multiply-adds of the expansions over the algorithm's (backward: of gradients of inputs and weights, and of what
+they need computed once more).
 """
 
 from __future__ import annotations
@@ -61,6 +64,15 @@ def cost(launches: list[Launched], gpu: str) -> dict[str, float]:
     }
 
 
+def needed(tokens: int, taps: int) -> dict[str, int]:
+    """The multiply-adds of q's, k's and v's expansions. Their backward computes again what activations and weights'
+    gradients need: all of an operand's products but the last one."""
+    operands = [operand(SMALL, taps, values) for values in (False, False, True)]
+    forward = [each.multiply_adds(1, tokens) for each in operands]
+    last = [tokens * each.wide * (each.e**2 if each.e else each.d * taps * each.wide) for each in operands]
+    return {"forward": sum(forward), "backward": 3 * sum(forward) - sum(last)}
+
+
 def count_expansion(expansion: Expansion, gpu: str) -> dict[str, Any]:
     """Cost of ``COUNTED_TOKENS``, and how that compares."""
     ptx, info = compiled(expansion.text())
@@ -89,8 +101,10 @@ def weights(sizes: tuple[int, int, int, int], taps: int, values: bool) -> dict[s
     return {name: torch.randn(shape).half() for name, shape in shapes.items()}
 
 
-def against_attention(tokens: int, taps: int, sample: int, gpu: str) -> dict[str, dict[str, dict[str, float]]]:
-    """Forward and backward: of multi-head attention, of SAS, and of SAS what is not attention."""
+def against_attention(
+    tokens: int, taps: int, sample: int, gpu: str, launches: bool
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Forward and backward: of multi-head attention, of SAS, and of SAS what is not attention; and each launch."""
     heads, _, d, _ = SMALL
     q, k, v = (torch.randn(1, heads, tokens, d).half() for _ in range(3))
     plain = counted(causal, q, k, v, sample=sample)
@@ -101,9 +115,18 @@ def against_attention(tokens: int, taps: int, sample: int, gpu: str) -> dict[str
             "attention": cost(plain[part].launches, gpu),
             "SAS": cost(run.launches, gpu),
             "of it expansions": cost([each for each in run.launches if "attend" not in each.kernel], gpu),
+            **({name_of(each): cost([each], gpu) | bound(each, gpu) for each in run.launches} if launches else {}),
         }
         for part, run in runs.items()
     }
+
+
+def name_of(launched: Launched) -> str:
+    return f"{launched.kernel.split('_batch')[0]} {'x'.join(map(str, launched.grid))}"
+
+
+def bound(launched: Launched, gpu: str) -> dict[str, Any]:
+    return {"bound": launched.report.profile.roofline(gpu).limit.resource}
 
 
 def main() -> None:
@@ -113,6 +136,7 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=48, help="blocks of each launch that run in the second table")
     parser.add_argument("--lengths", default=",".join(map(str, LENGTHS)), help="tokens of the second table")
     parser.add_argument("--gpu", default="A100", help="whose roofline")
+    parser.add_argument("--launches", action="store_true", help="the second table alone, with every launch of SAS")
     options = parser.parse_args()
     kernels = {
         f"H {sizes[0]} to {sizes[1]}, {taps} taps, {'v' if values else 'q and k'}": count_expansion(
@@ -121,9 +145,11 @@ def main() -> None:
         for sizes in (SMALL, MEDIUM)
         for taps in (1, 3, 5, 7)
         for values in (False, True)
+        if not options.launches
     }
     if not options.json:
-        show_kernels(kernels)
+        if kernels:
+            show_kernels(kernels)
         print(
             f"\nSAS and multi-head attention at the 125M sizes, {options.taps} taps, at most {options.sample} blocks of"
             f" each launch counted; least time on {options.gpu}"
@@ -132,9 +158,13 @@ def main() -> None:
         print(f"  {'tokens':>6} {'':9} {'':17} {'launches':>8} {columns}")
     table = {}
     for tokens in map(int, options.lengths.split(",")):
-        table[tokens] = against_attention(tokens, options.taps, options.sample, options.gpu)
-        if not options.json:
-            show_costs(tokens, table[tokens])
+        table[tokens] = against_attention(tokens, options.taps, options.sample, options.gpu, options.launches)
+        if options.json:
+            continue
+        show_costs(tokens, table[tokens])
+        for part, least in needed(tokens, options.taps).items():
+            over = table[tokens][part]["of it expansions"]["multiply-adds"] / least
+            print(f"  {tokens:6} {part:9} multiply-adds of the expansions over the algorithm's: {over:.3f}", flush=True)
     if options.json:
         print(json.dumps({"kernels": kernels, "against attention": table}, indent=2))
 
@@ -152,8 +182,9 @@ def show_costs(tokens: int, parts: dict[str, dict[str, dict[str, float]]]) -> No
     for part, rows in parts.items():
         for name, found in rows.items():
             print(
-                f"  {tokens:6} {part:9} {name:17} {found['launches']:8} {found['multiply-adds']:16,.0f}"
-                f" {found['bytes']:16,.0f} {found['instructions']:14,.0f} {found['seconds'] * 1e6:8.1f} us",
+                f"  {tokens:6} {part:9} {name:32} {found['launches']:8} {found['multiply-adds']:16,.0f}"
+                f" {found['bytes']:16,.0f} {found['instructions']:14,.0f} {found['seconds'] * 1e6:8.1f} us"
+                f" {found.get('bound', '')}",
                 flush=True,
             )
 

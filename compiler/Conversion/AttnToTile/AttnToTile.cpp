@@ -162,15 +162,14 @@ void ProgramLowering::takeSums(attn::AttendBackwardOp op, Value sums) {
 
 LogicalResult ProgramLowering::lower(const Expansion &expansion) {
   Operation *anchor = expansion.ops.back();
-  if (failed(store(expansion.source, anchor)))
-    return failure();
+  for (Value source : expansion.sources)
+    if (failed(store(source, anchor)))
+      return failure();
   for (Operation *op : expansion.ops)
-    if (!isa<attn::MapOp>(op))
-      for (Value weight : op->getOperands().drop_front())
-        if (failed(store(weight, anchor)))
-          return failure();
-  lowerExpansion(expansion, stored);
-  return success();
+    for (Value weight : op->getOperands().drop_front(sourcesOf(op).size()))
+      if (failed(store(weight, anchor)))
+        return failure();
+  return lowerExpansion(expansion, stored);
 }
 
 LogicalResult ProgramLowering::lower(Operation *op) {
@@ -244,14 +243,19 @@ LogicalResult ProgramLowering::run() {
     return program.emitOpError() << "expected a program of one block";
   addBeforeSumming(program.front());
   hoistAllButAttention(program.front());
+  SmallVector<Expansion> found = findGradientExpansions(program.front());
+  for (const Expansion &expansion : found)
+    inExpansions.insert(expansion.ops.begin(), expansion.ops.end());
+  found.append(findExpansions(program.front(), inExpansions));
   SmallVector<Operation *> ops;
   for (Operation &op : program.front().without_terminator())
     ops.push_back(&op);
   llvm::DenseMap<Operation *, const Expansion *> expansions; // by each of their ops
-  SmallVector<Expansion> found = findExpansions(program.front());
   for (const Expansion &expansion : found)
-    for (Operation *op : expansion.ops)
+    for (Operation *op : expansion.ops) {
       expansions[op] = &expansion;
+      inExpansions.insert(op);
+    }
   for (Operation *op : ops) {
     const Expansion *expansion = expansions.lookup(op);
     if (expansion && op != expansion->ops.back())

@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // What an expansion is, and how its kernel is spread. The kernel itself is in ExpansionKernel.cpp.
-#include "compiler/Conversion/AttnToTile/Expansion.h"
+#include "compiler/Conversion/AttnToTile/ExpansionKernel.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -8,18 +8,21 @@ using namespace mlir;
 
 namespace weft {
 
-static std::optional<int64_t> headsOf(attn::WholeTensorType type) { return type.staticDim(1); }
+static bool isHalf(Type element) { return element.isF16() || element.isBF16(); }
 
-/// Whether a value is [B, H, N, D] in halves, with H and D that tiles can hold: D a multiple of 8.
+/// Whether a value is [B, H, N, D] with H and D that tiles can hold: D a multiple of 8.
 static bool isTokens(Value value) {
   auto type = dyn_cast<attn::WholeTensorType>(value.getType());
-  return type && type.getRank() == 4 && headsOf(type) && type.staticDim(3) && *type.staticDim(3) % 8 == 0 &&
-         (type.getElementType().isF16() || type.getElementType().isBF16());
+  return type && type.getRank() == 4 && type.staticDim(1) && type.staticDim(3) && *type.staticDim(3) % 8 == 0 &&
+         (isHalf(type.getElementType()) || type.getElementType().isF32());
 }
+
+/// The same in halves: what can be a product's operand.
+static bool isOperand(Value value) { return isTokens(value) && isHalf(wholeType(value).getElementType()); }
 
 /// Arithmetic on the elements of values of one shape, and nothing else.
 static bool isPlainMap(attn::MapOp map) {
-  if (map->getNumResults() != 1 || map.getInputs().empty())
+  if (map->getNumResults() != 1 || map.getInputs().empty() || !isOperand(map.getResult(0)))
     return false;
   auto shape = wholeType(map.getResult(0)).getDims();
   bool sameShapes = llvm::all_of(map.getInputs(),
@@ -30,32 +33,47 @@ static bool isPlainMap(attn::MapOp map) {
 }
 
 /// Convolutions shift rows of D channels: a power of two, so that tokens and channels make whole tiles.
-static bool isPlainConv(attn::HeadConvOp conv) {
-  int64_t channels = isTokens(conv.getSource()) ? *wholeType(conv.getSource()).staticDim(3) : 0;
-  int64_t taps = *wholeType(conv.getWeight()).staticDim(2);
-  return !conv.getTransposed() && channels >= 16 && channels <= 128 && llvm::isPowerOf2_64(channels) && taps <= 15;
+static bool canShift(Value signal, int64_t taps) {
+  int64_t channels = isOperand(signal) ? *wholeType(signal).staticDim(3) : 0;
+  return channels >= 16 && channels <= 128 && llvm::isPowerOf2_64(channels) && taps <= 15;
 }
 
-static bool isPart(Operation *op) {
-  if (op->getNumResults() != 1 || !isTokens(op->getResult(0)))
-    return false;
+bool isExpansionPart(Operation *op) {
   if (auto conv = dyn_cast<attn::HeadConvOp>(op))
-    return isPlainConv(conv);
+    return isOperand(conv.getResult()) && canShift(conv.getSource(), *wholeType(conv.getWeight()).staticDim(2));
+  if (auto grad = dyn_cast<attn::HeadConvWeightGradOp>(op))
+    return isOperand(grad.getGradient()) && canShift(grad.getSource(), *wholeType(grad.getResult()).staticDim(2));
   if (auto linear = dyn_cast<attn::LinearOp>(op))
-    return isTokens(linear.getSource()) && !linear.getTransposed() && !linear.getConcatenated();
+    return isOperand(linear.getResult()) && isOperand(linear.getSource()) && !linear.getConcatenated();
+  if (auto grad = dyn_cast<attn::LinearWeightGradOp>(op)) // (Channels of the gradient are rows of instructions.)
+    return isOperand(grad.getGradient()) && isOperand(grad.getSource()) && !grad.getConcatenated() &&
+           *wholeType(grad.getGradient()).staticDim(3) % 16 == 0;
   auto map = dyn_cast<attn::MapOp>(op);
   return map && isPlainMap(map);
 }
 
 static bool isProduct(Operation *op) { return isa<attn::HeadConvOp, attn::LinearOp>(op); }
+static bool isGradient(Operation *op) { return isa<attn::HeadConvWeightGradOp, attn::LinearWeightGradOp>(op); }
 
-/// What an op computes from, weights apart.
-static ValueRange sourcesOf(Operation *op) {
+ValueRange sourcesOf(Operation *op) {
   return isProduct(op) ? op->getOperands().take_front(1) : ValueRange(op->getOperands());
 }
 
+bool Expansion::sums() const { return llvm::any_of(ops, isGradient); }
+
+bool Expansion::byHead() const {
+  return llvm::none_of(ops, llvm::IsaPred<attn::HeadConvOp, attn::HeadConvWeightGradOp>);
+}
+
+Type Expansion::element() const {
+  for (Operation *op : ops)
+    if (!isa<attn::MapOp>(op))
+      return wholeType(op->getOperand(0)).getElementType();
+  return {};
+}
+
 /// The last value that is computed from `op` alone in a row of parts, each the only user of the one before.
-static Operation *endOf(Operation *op) {
+static Operation *endOf(Operation *op, llvm::function_ref<bool(Operation *)> isPart) {
   for (;;) {
     Operation *next = op->getResult(0).hasOneUse() ? *op->getResult(0).user_begin() : nullptr;
     if (!next || next->getBlock() != op->getBlock() || !isPart(next) ||
@@ -66,7 +84,7 @@ static Operation *endOf(Operation *op) {
 }
 
 /// All that only `end` is computed from.
-static std::optional<Expansion> expansionEndingIn(Operation *end) {
+static std::optional<Expansion> expansionEndingIn(Operation *end, llvm::function_ref<bool(Operation *)> isPart) {
   llvm::SmallSetVector<Operation *, 8> inside;
   inside.insert(end);
   for (Operation *op = end->getPrevNode(); op; op = op->getPrevNode())
@@ -75,7 +93,7 @@ static std::optional<Expansion> expansionEndingIn(Operation *end) {
         }))
       inside.insert(op);
   Expansion expansion;
-  expansion.root = end->getResult(0);
+  expansion.roots = {end->getResult(0)};
   for (Operation *op : llvm::reverse(inside))
     expansion.ops.push_back(op);
   llvm::SmallSetVector<Value, 2> sources;
@@ -83,22 +101,23 @@ static std::optional<Expansion> expansionEndingIn(Operation *end) {
     for (Value value : sourcesOf(op))
       if (!inside.contains(value.getDefiningOp()))
         sources.insert(value);
-  if (sources.size() != 1 || llvm::count_if(expansion.ops, isProduct) < 2)
+  if (sources.size() != 1 || !isOperand(sources.front()) || llvm::count_if(expansion.ops, isProduct) < 2)
     return std::nullopt;
-  expansion.source = sources.front();
+  expansion.sources = {sources.front()};
   return expansion;
 }
 
-SmallVector<Expansion> findExpansions(Block &program) {
+SmallVector<Expansion> findExpansions(Block &program, const llvm::DenseSet<Operation *> &taken) {
   SmallVector<Expansion> found;
-  llvm::DenseSet<Operation *> taken;
+  llvm::DenseSet<Operation *> used = taken;
+  auto isPart = [&](Operation *op) { return !isGradient(op) && !taken.contains(op) && isExpansionPart(op); };
   for (Operation &op : llvm::reverse(program.without_terminator())) {
-    if (!isProduct(&op) || !isPart(&op) || taken.contains(&op))
+    if (!isProduct(&op) || !isPart(&op) || used.contains(&op))
       continue;
-    std::optional<Expansion> expansion = expansionEndingIn(endOf(&op));
-    if (!expansion || llvm::any_of(expansion->ops, [&](Operation *each) { return taken.contains(each); }))
+    std::optional<Expansion> expansion = expansionEndingIn(endOf(&op, isPart), isPart);
+    if (!expansion || llvm::any_of(expansion->ops, [&](Operation *each) { return used.contains(each); }))
       continue;
-    taken.insert(expansion->ops.begin(), expansion->ops.end());
+    used.insert(expansion->ops.begin(), expansion->ops.end());
     found.push_back(std::move(*expansion));
   }
   return found;
@@ -137,31 +156,46 @@ SmallVector<ConvTerm> convTerms(ArrayRef<HeadPiece> pieces, int64_t taps) {
   return terms;
 }
 
-ExpansionTiling expansionTiling(const Expansion &expansion) {
-  constexpr int64_t warps = 8, tokensOfProgram = 64;
-  // Beside a linear map's sums there are those it starts from, and the next one's operand.
-  bool chained = llvm::any_of(expansion.ops, llvm::IsaPred<attn::LinearOp>);
-  int64_t mostSums = chained ? 48 : 96;
-  int64_t least = 1;
-  auto sums = [&](int64_t tokens) { // registers of a thread that hold a product's sums
-    int64_t most = 0;
-    for (Operation *op : llvm::make_filter_range(expansion.ops, isProduct)) {
-      attn::WholeTensorType type = wholeType(op->getResult(0));
-      SmallVector<HeadPiece> pieces = headPieces(*type.staticDim(1));
-      int64_t columns = 0, widest = 0;
-      for (const HeadPiece &piece : pieces) {
-        columns += piece.columns();
-        widest = std::max(widest, piece.width);
-        if (isa<attn::LinearOp>(op))
-          least = std::max(least, 16 / piece.width);
-      }
-      int64_t elements = isa<attn::LinearOp>(op) ? widest * *type.staticDim(3) : columns * *type.staticDim(3);
-      most = std::max(most, tokens * elements / (32 * warps));
+/// Registers of a thread that hold sums: of the largest product, for one token and one warp.
+static int64_t sumsOfToken(const Expansion &expansion) {
+  int64_t most = 0;
+  for (Operation *op : llvm::make_filter_range(expansion.ops, isProduct)) {
+    attn::WholeTensorType type = wholeType(op->getResult(0));
+    int64_t columns = 0, widest = 0;
+    for (const HeadPiece &piece : headPieces(*type.staticDim(1))) {
+      columns += piece.columns();
+      widest = std::max(widest, piece.width);
     }
-    return most;
-  };
-  int64_t tokens = 16;
-  while (sums(tokens) > mostSums && tokens > least)
+    int64_t heads = expansion.byHead() ? 1 : isa<attn::LinearOp>(op) ? widest : columns;
+    most = std::max(most, heads * *type.staticDim(3) / 32);
+  }
+  return most;
+}
+
+/// Tokens that make whole tiles of every linear map.
+static int64_t leastTokens(const Expansion &expansion) {
+  int64_t least = 1;
+  for (Operation *op : expansion.ops)
+    if (isa<attn::LinearOp>(op))
+      for (const HeadPiece &piece : headPieces(*wholeType(op->getResult(0)).staticDim(1)))
+        least = std::max(least, 16 / piece.width);
+  return least;
+}
+
+ExpansionTiling expansionTiling(const Expansion &expansion) {
+  constexpr int64_t tokensOfProgram = 64, rowsOfHead = 64;
+  int64_t sums = 0; // of gradients
+  for (Operation *op : expansion.ops)
+    for (const GradientTile &tile : gradientTiles(op))
+      sums += tile.rows * tile.columns / 32;
+  // Few warps share small products of gradients better.
+  int64_t warps = sums && !expansion.byHead() && sums / 4 <= 72 ? 4 : 8;
+  if (expansion.byHead())
+    return {rowsOfHead, 1, warps};
+  // Beside a linear map's sums there are those it starts from, and the next one's operand; or gradients' sums.
+  bool chained = llvm::any_of(expansion.ops, llvm::IsaPred<attn::LinearOp>);
+  int64_t mostSums = chained || sums ? 48 : 96, tokens = 16, least = leastTokens(expansion);
+  while (tokens * sumsOfToken(expansion) / warps > mostSums && tokens > least)
     tokens /= 2;
   return {tokens, std::max<int64_t>(1, tokensOfProgram / tokens), warps};
 }

@@ -1,24 +1,44 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Expansions: trees of head convolutions, linear maps and element-wise maps over one operand, as one kernel.
+// Expansions: head convolutions, linear maps and element-wise maps that belong together, as one kernel; with gradients
+// of their weights.
 #pragma once
 
 #include "compiler/Conversion/AttnToTile/Lowerings.h"
 
 namespace weft {
 
-/// Ops that compute `root` from `source`, [B, H, N, D], and weights, and whose values nothing else takes:
-/// `attn.head_conv`, `attn.linear` (neither transposed nor concatenated) and maps of values of one shape; two or more
-/// of the first two. Everything in them is of one token: a kernel takes some tokens with all their heads.
+/// Ops that compute `roots` from `sources`, [B, H, N, D], and weights: `attn.head_conv`, `attn.linear` (not
+/// concatenated), maps of values of one shape, and gradients of weights. Everything in them but those is of one token:
+/// a kernel takes some tokens with all their heads.
 struct Expansion {
-  mlir::Value root, source;
-  llvm::SmallVector<mlir::Operation *> ops; ///< in the order of the program; the last one makes `root`
+  llvm::SmallVector<mlir::Value> roots;     ///< what others take, gradients of weights apart
+  llvm::SmallVector<mlir::Value> sources;   ///< stored, all of the same batches and tokens
+  llvm::SmallVector<mlir::Operation *> ops; ///< in the order of the program; the kernel is launched before the last
+
+  bool has(mlir::Operation *op) const { return op && llvm::is_contained(ops, op); }
+  /// Whether it sums up gradients of weights.
+  bool sums() const;
+  /// Whether heads are all treated alike and apart: a program has one of them.
+  bool byHead() const;
+  /// The type that its products multiply in.
+  mlir::Type element() const;
 };
 
-/// The expansions of a program, none of which share an op.
-llvm::SmallVector<Expansion> findExpansions(mlir::Block &program);
+/// Expansions of one root and one source, without gradients of weights, of ops that are not `taken`; none share an op.
+llvm::SmallVector<Expansion> findExpansions(mlir::Block &program, const llvm::DenseSet<mlir::Operation *> &taken);
 
-/// Stores the root of an expansion by one kernel, launched before it; source and weights have been stored.
-void lowerExpansion(const Expansion &expansion, StoredValues &stored);
+/// Those that sum up gradients of weights. Ops of the program may be cloned, where computing a value once more costs
+/// less than keeping it, and are put in an order in which each expansion's sources come before it and what takes its
+/// roots after it.
+llvm::SmallVector<Expansion> findGradientExpansions(mlir::Block &program);
+
+/// Whether an op can be one of an expansion's.
+bool isExpansionPart(mlir::Operation *op);
+/// What it computes from, weights apart.
+mlir::ValueRange sourcesOf(mlir::Operation *op);
+
+/// Stores the roots of an expansion, and its gradients of weights, by one kernel; sources and weights have been stored.
+mlir::LogicalResult lowerExpansion(const Expansion &expansion, StoredValues &stored);
 
 /// Heads [first, first + width) of which `valid` exist; width is 4, 8, 16 or 32. As columns of a product they take at
 /// least 8.

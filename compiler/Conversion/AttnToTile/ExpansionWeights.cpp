@@ -69,31 +69,46 @@ Value loadBias(KernelFrame &frame, const StoredValues &stored, Value bias, Span 
 
 } // namespace
 
-// Taps are neighbours in memory: all of a block's are read at once, and taken apart once.
+// Taps are neighbours in memory: all of a block's are read at once, and taken apart once. A weight is read as it is
+// stored, from [to, from] heads or channels; transposed, [from, to].
 ProductWeights loadWeights(KernelFrame &frame, const StoredValues &stored, attn::HeadConvOp op, Type element) {
   TileBuilder &b = frame.b;
   const TensorParameter weight = frame.input(stored.lookup(op.getWeight()));
+  bool turned = op.getTransposed();
   int64_t taps = *weight.type.staticDim(2), allTaps = llvm::PowerOf2Ceil(taps);
-  SmallVector<HeadPiece> from = headPieces(*weight.type.staticDim(1)), to = headPieces(*weight.type.staticDim(0));
+  SmallVector<HeadPiece> from = headPieces(*weight.type.staticDim(turned ? 0 : 1)),
+                         to = headPieces(*weight.type.staticDim(turned ? 1 : 0));
   SmallVector<ConvTerm> terms = convTerms(from, taps);
   ProductWeights weights;
   weights.parts.resize(terms.size());
   for (const HeadPiece &out : to) {
-    Span rows{out.first, out.columns(), out.valid};
-    weights.bias.push_back(loadBias(frame, stored, op.getBias(), rows));
+    Span columns{out.first, out.columns(), out.valid};
+    weights.bias.push_back(loadBias(frame, stored, op.getBias(), columns));
+    auto block = [&](Span heads, Span taps) {
+      SmallVector<Span> spans{columns, heads, taps};
+      if (turned)
+        std::swap(spans[0], spans[1]);
+      return loadBlock(b, weight, spans, element);
+    };
     SmallVector<Value> apart; // of the piece that single taps are taken from
     for (auto [term, parts] : llvm::zip(terms, weights.parts)) {
       const HeadPiece &in = from[term.piece];
       Span heads{in.first, in.width, in.valid};
       if (term.taps == 1) {
         if (term.firstTap == 0)
-          apart = slices(b, loadBlock(b, weight, {rows, heads, {0, allTaps, taps}}, element));
-        parts.push_back(b.transpose(apart[term.firstTap]));
+          apart = slices(b, block(heads, {0, allTaps, taps}));
+        Value part = apart[term.firstTap];
+        parts.push_back(turned ? part : b.transpose(part));
         continue;
       }
-      int64_t valid = std::min(term.taps, taps - term.firstTap);
-      Value block = loadBlock(b, weight, {rows, heads, {term.firstTap, term.taps, valid}}, element);
-      parts.push_back(b.transpose(b.reshape(block, {rows.size, heads.size * term.taps})));
+      Value part = block(heads, {term.firstTap, term.taps, std::min(term.taps, taps - term.firstTap)});
+      if (turned) {
+        auto order = tile::PermuteOp::create(b, RankedTensorType::get({heads.size, term.taps, columns.size}, element),
+                                             part, ArrayRef<int32_t>{0, 2, 1});
+        parts.push_back(b.reshape(order, {heads.size * term.taps, columns.size}));
+      } else {
+        parts.push_back(b.transpose(b.reshape(part, {columns.size, heads.size * term.taps})));
+      }
     }
   }
   return weights;
@@ -103,15 +118,18 @@ ProductWeights loadWeights(KernelFrame &frame, const StoredValues &stored, attn:
                            Type element) {
   TileBuilder &b = frame.b;
   const TensorParameter weight = frame.input(stored.lookup(op.getWeight()));
+  bool turned = op.getTransposed();
   ProductWeights weights;
-  SmallVector<Chunk> to = channelChunks(*weight.type.staticDim(0));
+  SmallVector<Chunk> to = channelChunks(*weight.type.staticDim(turned ? 1 : 0));
   for (const Chunk &out : to)
     weights.bias.push_back(loadBias(frame, stored, op.getBias(), {out.first, out.width, out.valid}));
   for (const Chunk &in : inner) {
     SmallVector<Value> &parts = weights.parts.emplace_back();
-    for (const Chunk &out : to)
-      parts.push_back(b.transpose(
-          loadBlock(b, weight, {{out.first, out.width, out.valid}, {in.first, in.width, in.valid}}, element)));
+    for (const Chunk &out : to) {
+      Span columns{out.first, out.width, out.valid}, rows{in.first, in.width, in.valid};
+      parts.push_back(turned ? loadBlock(b, weight, {rows, columns}, element)
+                             : b.transpose(loadBlock(b, weight, {columns, rows}, element)));
+    }
   }
   return weights;
 }

@@ -36,8 +36,7 @@ std::string partsOf(StringRef tiles, int64_t elements) {
   return "max(1, min(" + std::to_string(most) + ", " + tiles.str() + "))";
 }
 
-/// The type of a gradient's partial sums.
-static attn::WholeTensorType partsType(Value result, StringRef parts) {
+attn::WholeTensorType partsType(Value result, StringRef parts) {
   attn::WholeTensorType type = wholeType(result);
   SmallVector<StringAttr> dims{StringAttr::get(type.getContext(), parts)};
   dims.append(type.getDims().begin(), type.getDims().end());
@@ -46,8 +45,7 @@ static attn::WholeTensorType partsType(Value result, StringRef parts) {
 
 Value ones(TileBuilder &b, int64_t rows, Type factor) { return b.full({rows, 16}, 1, factor); }
 
-/// Stores a gradient, a result of `op`: partial sums [parts, ...] added as any sum is, in the order of the parts.
-static LogicalResult addParts(Operation *op, Value result, Value parts, StoredValues &stored) {
+LogicalResult addParts(Operation *op, Value result, Value parts, StoredValues &stored) {
   OpBuilder builder(op);
   auto sum = attn::SumOp::create(builder, op->getLoc(), result.getType(), parts);
   stored[parts] = parts;

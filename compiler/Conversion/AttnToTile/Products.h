@@ -26,6 +26,11 @@ mlir::Value below(TileBuilder &b, mlir::Value index, mlir::Value size, bool whol
 /// At most so many partial sums of a weight's gradient, as an expression: `tiles` of work there are, and each partial
 /// sum has `elements`.
 std::string partsOf(llvm::StringRef tiles, int64_t elements);
+/// The type of the partial sums of a gradient, an op's result.
+attn::WholeTensorType partsType(mlir::Value result, llvm::StringRef parts);
+/// Stores a gradient, a result of `op`: partial sums [parts, ...] added as any sum is, in the order of the parts.
+mlir::LogicalResult addParts(mlir::Operation *op, mlir::Value result, mlir::Value parts, StoredValues &stored);
+
 /// Where the partial sums of a weight's gradient go: of a chunk of its rows by one of its columns; and of its bias'.
 using PlaceOfSums = llvm::function_ref<Place(int64_t row, int64_t column)>;
 using PlaceOfBias = llvm::function_ref<Place(int64_t row)>;

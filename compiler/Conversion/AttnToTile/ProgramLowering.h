@@ -64,6 +64,7 @@ private:
 
   mlir::func::FuncOp program;
   StoredValues stored;
+  llvm::DenseSet<mlir::Operation *> inExpansions; ///< what their kernels compute, nobody else does
 };
 
 /// [B, H, N] of a type of the row space.

@@ -192,7 +192,8 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinRowLocalUsers(Operation *anch
   auto known = [&](Value value) { return isKnown(value, /*apart=*/false); };
   SmallVector<Operation *> joined{anchor};
   for (Operation *op = anchor->getNextNode(); op; op = op->getNextNode()) {
-    if (!isRowLocal(op) || readsOtherRows(op) || (channelsSplit && isa<attn::SumOp, attn::RmsNormOp>(op)))
+    if (!isRowLocal(op) || readsOtherRows(op) || inExpansions.contains(op) ||
+        (channelsSplit && isa<attn::SumOp, attn::RmsNormOp>(op)))
       continue;
     bool depends = llvm::any_of(op->getOperands(), [&](Value v) { return inside.contains(v); });
     bool sameRows = llvm::all_of(op->getResults(), [&](Value v) { return rowSpaceOf(v) == space; });
@@ -248,7 +249,8 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinMaps(Operation *anchor) {
   joined.insert(anchor);
   for (Operation *op = anchor->getNextNode(); op; op = op->getNextNode()) {
     auto map = dyn_cast<attn::MapOp>(op);
-    if (!map || cast<attn::WholeTensorType>(map.getResult(0).getType()).getDims() != shape)
+    if (!map || inExpansions.contains(map) ||
+        cast<attn::WholeTensorType>(map.getResult(0).getType()).getDims() != shape)
       continue;
     if (llvm::any_of(map.getInputs(), [&](Value v) { return inside.contains(v); }) &&
         llvm::all_of(map.getInputs(), known)) {

@@ -173,19 +173,38 @@ public:
   int64_t along(uint32_t reg) const { return layout.delinearize(layout.apply(InDim::Register, reg))[axis]; }
   /// `value`, which register `reg` takes part in, or zero.
   Value clear(Value value, uint32_t reg) {
+    Value within = inside(reg);
+    return within ? Value(LLVM::SelectOp::create(e.b, e.loc, within, value, e.zero(value.getType()))) : value;
+  }
+  /// `word` (i32) of the registers `reg` and the next: each of them or zero.
+  Value clearHalves(Value word, uint32_t reg) {
+    if (along(reg) == along(reg + 1))
+      return clear(word, reg);
+    Value low = inside(reg), high = inside(reg + 1);
+    if (!low && !high)
+      return word;
+    auto half = [&](Value within, int64_t mask) -> Value {
+      return within ? Value(LLVM::SelectOp::create(e.b, e.loc, within, e.i32(mask), e.i32(0))) : e.i32(mask);
+    };
+    Value mask = LLVM::OrOp::create(e.b, e.loc, half(low, 0xffff), half(high, -0x10000));
+    return LLVM::AndOp::create(e.b, e.loc, word, mask);
+  }
+
+private:
+  /// Whether a register's element is one of the tile's; null where it is in every lane.
+  Value inside(uint32_t reg) {
     int64_t own = along(reg), size = layout.shape()[axis];
     int64_t least = own & ~lanes, most = own | lanes;
     if (least - shift >= 0 && most - shift < size)
-      return value;
+      return {};
     Value &inside = known[own];
     if (!inside) {
       Value source = LLVM::SubOp::create(e.b, e.loc, e.coordinate(layout, axis, reg), e.i32(shift));
       inside = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::ult, source, e.i32(size));
     }
-    return LLVM::SelectOp::create(e.b, e.loc, inside, value, e.zero(value.getType()));
+    return inside;
   }
 
-private:
   Emitter &e;
   const LinearLayout &layout;
   unsigned axis;
@@ -197,8 +216,8 @@ private:
 unsigned operandBits(Value value) {
   unsigned bits = 0;
   for (OpOperand &use : value.getUses()) {
-    if (auto reshape = dyn_cast<tile::ReshapeOp>(use.getOwner()))
-      bits = std::max(bits, operandBits(reshape.getResult()));
+    if (isa<tile::ReshapeOp, tile::PermuteOp>(use.getOwner()))
+      bits = std::max(bits, operandBits(use.getOwner()->getResult(0)));
     if (isa<MmaOp>(use.getOwner()) && use.getOperandNumber() < 2)
       bits = std::max(bits, use.getOperandNumber() == 0 ? 2u : 1u);
   }
@@ -220,10 +239,13 @@ LogicalResult lowerLoadShifted(LoadShiftedOp op, Emitter &e) {
 
   std::optional<MatrixAccess> matrices = matrixAccess(access.offsets, bits, operandBits(op.getResult()));
   unsigned rowBits = llvm::Log2_32(std::max(1u, 16 / bytes));
-  if (matrices && llvm::none_of(llvm::seq(0u, rowBits), crossesAxis) && !matrices->transposed) {
+  if (matrices && llvm::none_of(llvm::seq(0u, rowBits), crossesAxis)) {
     addresses.setLanes(matrices->laneOffsets, access.offsets.bases(InDim::Warp));
-    e.bind(op.getResult(), emitMatrixLoad(e, *matrices, access.offsets, element, addressAt,
-                                          [&](Value word, uint32_t reg) { return outside.clear(word, reg); }));
+    // Transposed, the two elements of a word are of two rows.
+    auto clear = [&](Value word, uint32_t reg) {
+      return matrices->transposed ? outside.clearHalves(word, reg) : outside.clear(word, reg);
+    };
+    e.bind(op.getResult(), emitMatrixLoad(e, *matrices, access.offsets, element, addressAt, clear));
     return success();
   }
   // A piece is what stays together: along the other axes only.

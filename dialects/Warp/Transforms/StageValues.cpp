@@ -91,14 +91,15 @@ static bool isProductOperand(OpOperand &use) { return isa<MmaOp>(use.getOwner())
 
 // --- shifts ---
 
-/// The conversions of a shift's result behind changes of shape; false when something else uses it, too.
+/// The conversions of a shift's result behind changes of shape and of the axes' order; false when something else uses
+/// it, too.
 static bool conversionsBehind(Value value, SmallVectorImpl<ConvertLayoutOp> &conversions) {
   bool all = true;
   for (OpOperand &use : value.getUses()) {
     if (auto convert = dyn_cast<ConvertLayoutOp>(use.getOwner()))
       conversions.push_back(convert);
-    else if (auto reshape = dyn_cast<tile::ReshapeOp>(use.getOwner()))
-      all &= conversionsBehind(reshape.getResult(), conversions);
+    else if (isa<tile::ReshapeOp, tile::PermuteOp>(use.getOwner()))
+      all &= conversionsBehind(use.getOwner()->getResult(0), conversions);
     else
       all = false;
   }
@@ -112,6 +113,38 @@ static Value readShifted(OpBuilder &b, const Tile &from, tile::ShiftOp shift, co
   return LoadShiftedOp::create(b, shift.getLoc(), wanted, from.memory, shift.getAxisAttr(), shift.getOffsetAttr());
 }
 
+static SmallVector<int32_t> inverseOf(ArrayRef<int32_t> order) {
+  SmallVector<int32_t> inverse(order.size());
+  for (auto [to, from] : llvm::enumerate(order))
+    inverse[from] = to;
+  return inverse;
+}
+
+/// The shifted tile in the layout that `convert` asks for, behind the same changes of shape and order.
+static Value readFor(ConvertLayoutOp convert, Tile &from, tile::ShiftOp shift) {
+  OpBuilder b(convert);
+  SmallVector<Operation *> changes;
+  LinearLayout layout = layoutAttrOf(convert.getType()).getLayout();
+  for (Value at = convert.getSource(); at != shift.getResult(); at = changes.back()->getOperand(0)) {
+    changes.push_back(at.getDefiningOp());
+    if (auto permute = dyn_cast<tile::PermuteOp>(changes.back()))
+      layout = layout.permute(inverseOf(permute.getOrder()));
+    else
+      layout = layout.reshape(cast<RankedTensorType>(changes.back()->getOperand(0).getType()).getShape());
+  }
+  Value read = readShifted(b, from, shift, layout);
+  from.readAt(read.getDefiningOp());
+  for (Operation *change : llvm::reverse(changes)) {
+    auto type = cast<RankedTensorType>(change->getResult(0).getType());
+    auto permute = dyn_cast<tile::PermuteOp>(change);
+    layout = permute ? layout.permute(permute.getOrder()) : layout.reshape(type.getShape());
+    type = RankedTensorType::get(type.getShape(), type.getElementType(), layoutAttr(layout, b.getContext()));
+    read = permute ? tile::PermuteOp::create(b, change->getLoc(), type, read, permute.getOrder()).getResult()
+                   : tile::ReshapeOp::create(b, change->getLoc(), type, read).getResult();
+  }
+  return read;
+}
+
 /// Erases ops that nothing uses any more, from `op` back to, but for, `end`.
 static void eraseUnused(Operation *op, Operation *end) {
   while (op != end && op->use_empty()) {
@@ -122,16 +155,10 @@ static void eraseUnused(Operation *op, Operation *end) {
 }
 
 static void replaceShift(Tile &from, tile::ShiftOp shift) {
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(shift.getType()).getShape();
   SmallVector<ConvertLayoutOp> conversions;
   bool all = conversionsBehind(shift.getResult(), conversions);
   for (ConvertLayoutOp convert : conversions) {
-    OpBuilder b(convert);
-    auto type = cast<RankedTensorType>(convert.getType());
-    Value read = readShifted(b, from, shift, cast<LayoutAttr>(type.getEncoding()).getLayout().reshape(shape));
-    if (read.getType() != type)
-      read = tile::ReshapeOp::create(b, convert.getLoc(), type, read);
-    from.readAt(read.getDefiningOp());
+    Value read = readFor(convert, from, shift);
     Operation *source = convert.getSource().getDefiningOp();
     convert.getResult().replaceAllUsesWith(read);
     convert->erase();

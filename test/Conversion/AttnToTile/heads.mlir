@@ -73,9 +73,9 @@ func.func @peaa(%y: !attn.tensor<[B, 6, N, 64], f16>, %w: !attn.tensor<[100, 128
 
 // -----
 
-!x = !attn.tensor<[B, 4, N, 32], f16>
-!y = !attn.tensor<[B, 12, N, 32], f16>
-// Gradients of weights: partial sums of tiles of tokens, as many as there are tiles but no more than 64, then added.
+!x = !attn.tensor<[B, 4, N, 32], f32>
+!y = !attn.tensor<[B, 12, N, 32], f32>
+// Gradients of weights in f32 (in halves they are expansions' kernels: expansion-backward.mlir): partial sums of tiles of tokens, as many as there are tiles but no more than 64, then added.
 // The bias' gradient is a column of the products.
 // CHECK-LABEL: func.func @weight_grads(
 // CHECK-NEXT: %[[Q:.*]]:2 = attn.launch @linear_weight_grad(%{{.*}}, %{{.*}}) grid ["max(1, min(64, (B) * (4) * cdiv(N, 64)))", "1", "1"]
@@ -83,11 +83,11 @@ func.func @peaa(%y: !attn.tensor<[B, 6, N, 64], f16>, %w: !attn.tensor<[100, 128
 // CHECK-NEXT: attn.launch @sum_2(%[[Q]]#1){{.*}} -> !attn.tensor<[48], f32>
 // CHECK-NEXT: %[[P:.*]] = attn.launch @head_conv_weight_grad(%{{.*}}, %{{.*}}) grid ["max(1, min(64, (B) * cdiv(N, 4)))", "3", "1"]
 // CHECK-SAME: -> !attn.tensor<["max(1, min(64, (B) * cdiv(N, 4)))", 12, 4, 3], f32>
-// CHECK-NEXT: attn.launch @sum_3(%[[P]]) grid ["9", "1", "1"] {{.*}} -> !attn.tensor<[12, 4, 3], f16>
+// CHECK-NEXT: attn.launch @sum_3(%[[P]]) grid ["9", "1", "1"] {{.*}} -> !attn.tensor<[12, 4, 3], f32>
 // CHECK-LABEL: func.func @linear_weight_grad(
-// CHECK-COUNT-2: tile.dot {{.*}} : tensor<32x64xf16> * tensor<64x{{32|16}}xf16>
-func.func @weight_grads(%x: !x, %g: !y, %e: !attn.tensor<[B, 4, N, 48], f16>) -> (!attn.tensor<[12, 4, 3], f16>, !attn.tensor<[48, 32], f32>, !attn.tensor<[48], f32>) attributes {attn.program} {
-  %c = attn.head_conv_weight_grad %x, %g : !x, !y -> !attn.tensor<[12, 4, 3], f16>
-  %l, %b = attn.linear_weight_grad %x, %e : !x, !attn.tensor<[B, 4, N, 48], f16> -> !attn.tensor<[48, 32], f32>, !attn.tensor<[48], f32>
-  return %c, %l, %b : !attn.tensor<[12, 4, 3], f16>, !attn.tensor<[48, 32], f32>, !attn.tensor<[48], f32>
+// CHECK-COUNT-2: tile.dot {{.*}} : tensor<32x64xf32> * tensor<64x{{32|16}}xf32>
+func.func @weight_grads(%x: !x, %g: !y, %e: !attn.tensor<[B, 4, N, 48], f32>) -> (!attn.tensor<[12, 4, 3], f32>, !attn.tensor<[48, 32], f32>, !attn.tensor<[48], f32>) attributes {attn.program} {
+  %c = attn.head_conv_weight_grad %x, %g : !x, !y -> !attn.tensor<[12, 4, 3], f32>
+  %l, %b = attn.linear_weight_grad %x, %e : !x, !attn.tensor<[B, 4, N, 48], f32> -> !attn.tensor<[48, 32], f32>, !attn.tensor<[48], f32>
+  return %c, %l, %b : !attn.tensor<[12, 4, 3], f32>, !attn.tensor<[48, 32], f32>, !attn.tensor<[48], f32>
 }
