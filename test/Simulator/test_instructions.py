@@ -67,3 +67,14 @@ def test_a_loop_around_compare_and_swap_may_start_from_a_weak_read():
         x = np.zeros(1, np.uint32)
         report = simulator.launch(kernel(body), "k", 2, 64, [x], seed=seed)
         assert not report.findings and x[0] == 3 * 128, list(map(str, report.findings))
+
+
+def test_atomics_after_a_barrier_after_a_plain_read():
+    body = """
+      mov.u32 %r1, s; setp.ne.u32 %p1, %r0, 0; @!%p1 st.shared.u32 [%r1], %r0; bar.sync 0;
+      ld.shared.u32 %r2, [%r1]; bar.sync 0;
+      atom.shared.add.u32 %r3, [%r1], 1; bar.sync 0;
+      ld.shared.u32 %r4, [%r1]; st.global.u32 [%d1], %r4;"""
+    x = np.zeros(64, np.uint32)
+    report = simulator.launch(kernel(body, shared=16), "k", 1, 64, [x])
+    assert not report.findings and (x == 64).all(), list(map(str, report.findings))

@@ -44,12 +44,13 @@ bool shadowRead(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, bool
              "reads " + place(offset, bytes) + ", and no barrier orders that after a write",
              otherSide(warp, "wrote", g->writeThread, g->writePc));
     }
+    g->readMeeting = warp.meetings;
+    const bool first = g->readWarps == 0 || (g->readClock != now && readersOrdered(warp, *g));
     if (!atomic)
       g->flags &= uint8_t(~Granule::AtomicReads);
-    else if (g->readWarps == 0)
+    else if (first)
       g->flags |= Granule::AtomicReads;
-    g->readMeeting = warp.meetings;
-    if (g->readWarps == 0 || (g->readClock != now && readersOrdered(warp, *g))) {
+    if (first) {
       g->readWarps = 1u << (warp.index & 31);
       g->readThread = me;
       g->readClock = now;
