@@ -113,8 +113,7 @@ void runDynamicSpecial(Warp &warp, const Record &record, uint32_t mask) {
 namespace {
 
 void runWarpBarrier(Warp &warp, const Record &record, uint32_t mask) {
-  uint32_t members = warp.reg<uint32_t>(record.op[0])[firstLane(mask)];
-  if (!gather(warp, mask, members))
+  if (!gatherGroups(warp, mask, warp.reg<const uint32_t>(record.op[0])))
     return;
   if (warp.block->grid->options.checks.races) {
     fenceReads(warp);
@@ -202,6 +201,11 @@ void bindFence(Binding &b) {
 
 template <Executor run> void bindTo(Binding &b) { b.record.run = run; }
 
+void bindWarpBarrier(Binding &b) {
+  b.record.members = 0;
+  b.record.run = runWarpBarrier;
+}
+
 const Form forms[] = {
     {"bra", "uni?", "*", InstructionClass::Branch, bindBranch},
     {"brx", "idx uni?", "*", InstructionClass::Branch, bindBranchTable},
@@ -213,7 +217,7 @@ const Form forms[] = {
     {"pmevent", "mask?", "*", InstructionClass::Other, bindTo<runNothing>},
     {"nanosleep", "u32", "s:u32", InstructionClass::Other, bindTo<runYield>},
     {"activemask", "b32", "d:b32", InstructionClass::Vote, bindTo<runActiveMask>},
-    {"bar", "warp sync", "s:b32", InstructionClass::Barrier, bindTo<runWarpBarrier>},
+    {"bar", "warp sync", "s:b32", InstructionClass::Barrier, bindWarpBarrier},
     {"bar", "cta? what=sync|arrive|red op=popc|and|or? type=u32|pred?", "*", InstructionClass::Barrier, bindBarrier},
     {"barrier", "cta? what=sync|arrive|red op=popc|and|or? aligned? type=u32|pred?", "*", InstructionClass::Barrier,
      bindBarrier},

@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "runtime/Simulator/Machine/Divergence.h"
+#include "runtime/Simulator/Machine/Decode.h"
 
 #include <algorithm>
 
@@ -42,6 +43,44 @@ int32_t commonAncestor(const Warp &warp, int32_t a, int32_t b) {
       if (x == y)
         return x;
   return -1;
+}
+
+/// Whether lanes at a record end without doing anything else.
+bool endsHere(const Kernel &kernel, uint32_t pc) {
+  for (unsigned steps = 0; steps < 16 && pc < kernel.code.size(); ++steps) {
+    const Record &record = kernel.code[pc];
+    if (record.run == runExit)
+      return true;
+    if (record.run == runBranch && record.guard == noRef)
+      pc = record.target;
+    else if (record.run == runJoin)
+      ++pc;
+    else
+      return false;
+  }
+  return false;
+}
+
+/// Lanes at a shuffle or its like may wait for lanes that wait at a join for them: those go on; true if any do.
+bool callToMeeting(Warp &warp) {
+  for (const Fragment &fragment : warp.fragments) {
+    const Record &record = warp.kernel->code[fragment.pc];
+    if (fragment.state != FragmentState::AtSync || record.members < 0)
+      continue;
+    uint32_t needed = 0;
+    eachLane(fragment.mask,
+             [&](unsigned lane) { needed |= warp.reg<const uint32_t>(record.op[record.members])[lane]; });
+    for (Join &join : warp.joins) {
+      if (!join.used || !(join.arrived & needed & ~fragment.mask) || endsHere(*warp.kernel, join.pc))
+        continue;
+      const Fragment freed{join.pc, join.arrived, join.parent, FragmentState::Ready, 0};
+      join.mask &= ~join.arrived;
+      join.arrived = 0;
+      warp.fragments.push_back(freed);
+      return true;
+    }
+  }
+  return false;
 }
 
 /// Merges fragments that wait at one record; true if any did.
@@ -123,6 +162,23 @@ bool gather(Warp &warp, uint32_t mask, uint32_t needed) {
   return false;
 }
 
+uint32_t gatherGroups(Warp &warp, uint32_t mask, const uint32_t *members) {
+  uint32_t complete = 0;
+  eachLane(mask, [&](unsigned lane) { complete |= uint32_t((members[lane] & warp.live & ~mask) == 0) << lane; });
+  const uint32_t rest = mask & ~complete;
+  if (rest == 0)
+    return mask;
+  warp.worker->executedThreads[warp.here()] -= unsigned(__builtin_popcount(rest)); // they will run it again
+  if (complete) {
+    warp.fragments.push_back({warp.here(), rest, warp.join, FragmentState::AtSync, 0});
+    warp.mask &= ~rest;
+    return complete;
+  }
+  --warp.worker->executed[warp.here()];
+  suspend(warp, FragmentState::AtSync, warp.here());
+  return 0;
+}
+
 bool resume(Warp &warp) {
   do {
     auto &fragments = warp.fragments;
@@ -135,7 +191,7 @@ bool resume(Warp &warp) {
       fragments.erase(ready);
       return true;
     }
-  } while (mergeWaiting(warp));
+  } while (mergeWaiting(warp) || meetApart(warp) || callToMeeting(warp));
   return false;
 }
 

@@ -23,6 +23,14 @@ void exitLanes(Warp &warp, uint32_t mask);
 /// takes the current fragment off, to come back to this record when they are here too, and returns false.
 bool gather(Warp &warp, uint32_t mask, uint32_t needed);
 
+/// The same where each lane names the lanes that it waits for: returns those of `mask` that wait for nobody and go on.
+/// The others are taken off; 0 where that is all.
+uint32_t gatherGroups(Warp &warp, uint32_t mask, const uint32_t *members);
+
+/// Lets fragments that wait for each other's lanes at different instructions of one kind execute it together; true
+/// where any did (see Meetings.cpp).
+bool meetApart(Warp &warp);
+
 /// Takes the current fragment off in the given state; it will go on at `pc`.
 void suspend(Warp &warp, FragmentState state, uint32_t pc, uint8_t barrier = 0);
 

@@ -92,7 +92,9 @@ bool copiesBytes(Warp &warp, const Record &record, const Site &site, std::vector
 
 /// Lanes whose result of a vote, match or reduction depends on a lane of `tainted`.
 uint32_t reachedByMembers(const Warp &warp, const Record &record, uint32_t mask, uint32_t tainted) {
-  const uint32_t *members = warp.reg<const uint32_t>(record.op[2]);
+  if (record.members < 0)
+    return mask;
+  const uint32_t *members = warp.reg<const uint32_t>(record.op[record.members]);
   uint32_t reached = 0;
   eachLane(mask, [&](unsigned lane) { reached |= uint32_t((members[lane] & tainted) != 0) << lane; });
   return reached;

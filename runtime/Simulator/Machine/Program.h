@@ -59,6 +59,7 @@ struct Record {
   bool hidden = false;      ///< made by the decoder, not written in the PTX: not counted
   uint8_t vector = 1;       ///< elements of a vector access
   bool wideAddress = false; ///< the address operand is a 64-bit register
+  int8_t members = -1;      ///< which op names the lanes that the instruction waits for, or -1
   uint8_t order = 0;        ///< OrderBits of a volatile, relaxed, acquiring, releasing or atomic access; 0: a weak one
 };
 
@@ -96,6 +97,7 @@ struct Kernel {
   std::vector<SpecialSlot> specials;
   std::vector<uint32_t> maybeUninitialised; ///< slot numbers that may be read before they are written
   uint32_t registerBytes = slotBytes;       ///< of one warp
+  uint32_t meetingStart = 0;                ///< where in them a meeting of fragments keeps operands, see Meetings.cpp
   uint32_t vectorStart = 0;                 ///< where in them predicates end and values per lane begin
   uint32_t localBytes = 0;                  ///< of one thread
   uint32_t stackStart = 0;                  ///< where in them alloca's memory begins
@@ -122,6 +124,9 @@ struct ProgramVariable {
   bool constant = false;
   const ptx::Variable *declaration = nullptr;
 };
+
+/// Room for the operands of an instruction that fragments of a warp execute together.
+inline constexpr uint32_t meetingBytes = 7 * 2 * slotBytes;
 
 /// What alloca may take of a thread's local memory.
 inline constexpr uint32_t stackBytes = 16384;

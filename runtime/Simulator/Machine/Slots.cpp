@@ -153,6 +153,9 @@ void assignSlots(Kernel &kernel, const std::vector<ptx::Type> &registers) {
     if (registers[reg] != ptx::Type::Pred)
       slots[reg] =
           (ptx::typeBits(registers[reg]) == 64 ? doubles : words).take(intervals[reg].first, intervals[reg].last);
+  kernel.meetingStart = top;
+  if (std::any_of(kernel.code.begin(), kernel.code.end(), [](const Record &record) { return record.members >= 0; }))
+    top += meetingBytes;
   kernel.registerBytes = top;
 
   auto place = [&](Ref &ref) {

@@ -13,14 +13,11 @@ namespace {
 namespace sem = semantics;
 using ptx::Type;
 
-/// All lanes that any lane of `mask` names: they must be here.
-bool gatherMembers(Warp &warp, uint32_t mask, const uint32_t *members) {
-  uint32_t needed = 0;
-  eachLane(mask, [&](unsigned lane) { needed |= members[lane]; });
-  if (!gather(warp, mask, needed))
-    return false;
+/// Keeps in `mask` the lanes whose members are all here; false where there are none.
+bool gatherMembers(Warp &warp, uint32_t &mask, const uint32_t *members) {
+  mask = gatherGroups(warp, mask, members);
   warp.meetings = uint16_t(warp.meetings + (mask == warp.live));
-  return true;
+  return mask != 0;
 }
 
 /// op: result, value, b, c, members, predicate result or noRef. Record::imm: mode.
@@ -97,6 +94,7 @@ template <typename T> void runRedux(Warp &warp, const Record &record, uint32_t m
 }
 
 void bindShuffle(Binding &b) {
+  b.record.members = 4;
   std::string_view mode = b.modifier("mode");
   b.record.imm = int64_t(mode == "up"     ? sem::ShuffleMode::Up
                          : mode == "down" ? sem::ShuffleMode::Down
@@ -112,6 +110,7 @@ void bindShuffle(Binding &b) {
 }
 
 void bindVote(Binding &b) {
+  b.record.members = 2;
   std::string_view mode = b.modifier("mode");
   Vote vote = mode == "all" ? Vote::All : mode == "any" ? Vote::Any : mode == "uni" ? Vote::Uni : Vote::Ballot;
   b.record.imm = int64_t(vote);
@@ -125,6 +124,7 @@ void bindVote(Binding &b) {
 }
 
 void bindMatch(Binding &b) {
+  b.record.members = 2;
   size_t at = 1;
   b.setDestination(0, b.destination(b.operand(0), Type::B32));
   if (b.operand(0).paired)
@@ -136,6 +136,7 @@ void bindMatch(Binding &b) {
 }
 
 void bindRedux(Binding &b) {
+  b.record.members = 2;
   static constexpr std::string_view names[] = {"add", "min", "max", "and", "or", "xor"};
   for (int64_t i = 0; i < 6; ++i)
     if (names[i] == b.modifier("op"))

@@ -1,0 +1,115 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Lanes that meet at shuffles, votes and warp barriers, each at its own copy of the instruction or in groups."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import weft.simulator as simulator
+from snippets import kernel
+
+# Even and odd lanes come to different copies, with operands in other registers.
+APART = """
+  and.b32 %r1, %r0, 1; setp.eq.u32 %p1, %r1, 1; mul.lo.u32 %r2, %r0, 3; mov.u32 %r20, 31; cvt.u64.u32 %d5, %r1;
+  setp.lt.u32 %p5, %r0, 9;
+  @%p1 bra O;
+  EVEN
+  bra.uni J;
+O: add.u32 %r4, %r0, 100; xor.b32 %r5, %r0, 7; mov.u32 %r6, -1; not.pred %p6, %p5;
+  ODD
+J: st.global.u32 [%d1], %r3;
+"""
+LANES = np.arange(32)
+VALUES = np.where(LANES % 2, LANES + 100, LANES * 3)
+
+CASES = {
+    "shuffle": (
+        "xor.b32 %r7, %r0, 5; shfl.sync.idx.b32 %r3|%p2, %r2, %r7, %r20, 0xffffffff;",
+        "shfl.sync.idx.b32 %r3|%p3, %r4, %r5, 31, %r6; @!%p3 mov.u32 %r3, 0;",
+        np.where(LANES % 2, VALUES[LANES ^ 7], VALUES[LANES ^ 5]),
+    ),
+    "vote": (
+        "vote.sync.ballot.b32 %r3, %p5, 0xffffffff;",
+        "vote.sync.ballot.b32 %r3, !%p6, %r6;",
+        np.full(32, 0x1FF),
+    ),
+    "match": (
+        "match.any.sync.b64 %r3, %d5, -1;",
+        "mov.u64 %d6, 0; match.any.sync.b64 %r3, %d6, -1;",
+        np.full(32, 0xFFFFFFFF),
+    ),
+    "reduction": (
+        "redux.sync.add.s32 %r3, %r2, -1;",
+        "redux.sync.add.s32 %r3, %r4, %r6;",
+        np.full(32, VALUES.sum()),
+    ),
+    "guarded": (
+        "setp.ne.u32 %p4, %r0, 4; mov.u32 %r3, 1; @%p4 redux.sync.add.s32 %r3, %r2, 0xffffffef;",
+        "redux.sync.add.s32 %r3, %r4, 0xffffffef;",
+        np.where(LANES == 4, 1, VALUES.sum() - VALUES[4]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("seed", [0, 3])
+def test_copies_of_an_instruction(name, seed):
+    even, odd, want = CASES[name]
+    x = np.zeros(32, np.uint32)
+    text = kernel(APART.replace("EVEN", even).replace("ODD", odd))
+    report = simulator.launch(text, "k", 1, 32, [x], seed=seed)
+    assert not report.findings, list(map(str, report.findings))
+    np.testing.assert_array_equal(x, want.astype(np.uint32))
+
+
+def test_other_qualifiers_do_not_meet():
+    text = kernel(
+        APART.replace("EVEN", "redux.sync.add.s32 %r3, %r2, -1;").replace("ODD", "redux.sync.min.s32 %r3, %r4, %r6;")
+    )
+    report = simulator.launch(text, "k", 1, 32, [np.zeros(32, np.uint32)])
+    assert {finding.kind for finding in report.findings} == {"divergent-aligned"}
+
+
+UNROLLED = """
+  ld.global.u32 %r1, [%d1]; mov.u32 %r2, 0; setp.gt.s32 %p1, %r1, 0; vote.sync.ballot.b32 %r3, %p1, -1;
+  @!%p1 bra E;
+  setp.lt.s32 %p2, %r1, 2; @%p2 bra R;
+M: redux.sync.add.s32 %r4, %r1, %r3; add.u32 %r2, %r2, %r4; sub.u32 %r1, %r1, 1; setp.gt.s32 %p1, %r1, 0;
+  vote.sync.ballot.b32 %r3, %p1, %r3;
+  redux.sync.add.s32 %r5, %r1, %r3; add.u32 %r2, %r2, %r5; sub.u32 %r1, %r1, 1; setp.gt.s32 %p1, %r1, 0;
+  vote.sync.ballot.b32 %r3, %p1, %r3;
+  setp.gt.s32 %p3, %r1, 1; @%p3 bra M;
+R: setp.lt.s32 %p2, %r1, 1; @%p2 bra E;
+  redux.sync.add.s32 %r4, %r1, %r3; add.u32 %r2, %r2, %r4; sub.u32 %r1, %r1, 1; setp.gt.s32 %p1, %r1, 0;
+  vote.sync.ballot.b32 %r3, %p1, %r3;
+E: bar.warp.sync -1; st.global.u32 [%d1], %r2;
+"""
+
+
+def test_a_loop_unrolled_around_them():
+    x = np.random.default_rng(5).integers(0, 8, 32).astype(np.uint32)
+    # Each turn adds the sum of what the lanes that still run have left.
+    want = [sum(np.maximum(x.astype(int) - turn, 0).sum() for turn in range(count)) for count in x]
+    report = simulator.launch(kernel(UNROLLED), "k", 1, 32, [x])
+    assert not report.findings, list(map(str, report.findings))
+    np.testing.assert_array_equal(x, want)
+
+
+def test_groups_wait_for_their_own_lanes():
+    """Groups of eight at one bar.warp.sync: the second's other half is late, and waits for the first group's word."""
+    body = """
+      .shared .align 4 .b8 flag[4]; mov.u32 %r1, s; mov.u32 %r9, flag; shl.b32 %r2, %r0, 2; add.u32 %r3, %r1, %r2;
+      setp.eq.u32 %p1, %r0, 0; @%p1 st.shared.u32 [%r9], 0; bar.warp.sync -1;
+      and.b32 %r4, %r0, 24; mov.u32 %r5, 255; shl.b32 %r5, %r5, %r4;
+      sub.u32 %r6, %r0, 12; setp.lt.u32 %p2, %r6, 4; @!%p2 bra S;
+    W: ld.acquire.cta.shared.u32 %r7, [%r9]; setp.eq.u32 %p3, %r7, 0; @%p3 bra W;
+    S: st.shared.u32 [%r3], %r0;
+      bar.warp.sync %r5;
+      xor.b32 %r6, %r2, 28; add.u32 %r6, %r1, %r6; ld.shared.u32 %r8, [%r6];
+      @%p1 st.release.cta.shared.u32 [%r9], 1;
+      st.global.u32 [%d1], %r8;"""
+    for seed in (0, 4):
+        x = np.zeros(32, np.uint32)
+        report = simulator.launch(kernel(body, shared=128), "k", 1, 32, [x], seed=seed, limit=10**7)
+        assert not report.findings, list(map(str, report.findings))
+        np.testing.assert_array_equal(x, LANES ^ 7)
