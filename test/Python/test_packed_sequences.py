@@ -152,6 +152,17 @@ def test_mechanisms(name, seed, held):
     held("packed", judged)
 
 
+def test_matrices():
+    """Blocks of sequences along the diagonal."""
+    starts = torch.tensor([0, 3, 3, 8], dtype=torch.int32)
+    block = masks.packed(starts, starts, masks.full).float()
+    torch.testing.assert_close(weft.mean(cu_seqlens=starts).matrix(8)[0, 0], block / block.sum(1, keepdim=True))
+    assert (weft.mean(cu_seqlens=starts.numpy()).matrix(8)[0, 0] > 0).tolist() == block.bool().tolist()
+    q = torch.randn(1, 1, 8, 16)
+    seen = (weft.softmax(q, q, weft.causal(), cu_seqlens=starts).matrix()[0, 0] > 0).tolist()
+    assert seen == masks.packed(starts, starts, masks.causal).tolist()
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

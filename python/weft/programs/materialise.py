@@ -61,6 +61,8 @@ def _look(mixer: Any, extent: Extent) -> None:
                 _look(part, extent)
         return
     if mixer.make.__name__ == "mean":
+        if extent.like is None:
+            extent.like = mixer.keywords.get("cu_seqlens")
         return
     first = mixer.args[0]
     if extent.like is None or mixer.make.__name__ == "softmax":
@@ -98,10 +100,12 @@ class _Values:
         if self.torch:
             import torch
 
-            return torch.zeros(shape, dtype=self.like.dtype, device=self.like.device)
+            dtype = self.like.dtype if self.like.dtype.is_floating_point else torch.float32
+            return torch.zeros(shape, dtype=dtype, device=self.like.device)
         import numpy as np
 
-        return np.zeros(shape, np.float32 if self.like is None else self.like.dtype)
+        starts = self.like is None or self.like.dtype == np.int32
+        return np.zeros(shape, np.float32 if starts else self.like.dtype)
 
     def split(self, value: Any, domain: int, lengths: tuple[int, ...]) -> Any:
         """The values of every domain, zero but for one."""
