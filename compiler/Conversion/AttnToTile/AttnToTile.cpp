@@ -137,6 +137,8 @@ LogicalResult ProgramLowering::lower(attn::MergeUnitsOp op) {
       rows.append(*taken);
     }
   }
+  if (!stored.count(op.getJoins()))
+    rows.append(squaresFor(op.getSources(), rows));
   if (failed(storeRows(rows, op)))
     return failure();
   for (Value operand : op->getOperands())

@@ -63,6 +63,7 @@ private:
   Value firstOf(const TensorParameter &tensor);
   Value phaseOf(Value tokens, Value alone);
   Value beginsUnit(Value distance);
+  Value endOf(Value scanned);
   /// Carries of a stretch's start: the last token without a join, units begun, units begun before the sequence.
   std::array<Value, 3> lookBefore();
   Numbered number();
@@ -140,6 +141,13 @@ Value MergeKernel::beginsUnit(Value distance) {
   return b.compareInt(arith::CmpIPredicate::ule, quotient, b.i32(static_cast<int32_t>(UINT32_MAX / divisor)));
 }
 
+/// The last element of a stretch.
+Value MergeKernel::endOf(Value scanned) {
+  Value place = b.full({1}, stretch - 1, b.getI32Type());
+  Value end = tile::GatherOp::create(b, place.getType(), scanned, place, b.getI32IntegerAttr(0));
+  return b.reduceMax(end, 0);
+}
+
 std::array<Value, 3> MergeKernel::lookBefore() {
   Value none = b.full({stretch}, 0, b.getI32Type());
   SmallVector<Value> initial{b.i32(0), none};
@@ -156,7 +164,7 @@ std::array<Value, 3> MergeKernel::lookBefore() {
     Value alone = b.select(joinsAt(tokens, Value()), b.i32(0), tokens);
     Value last = b.prefixMax(alone);
     Value begins = beginsUnit(b.sub(tokens, b.max(last, loop.getRegionIterArg(0))));
-    SmallVector<Value> next{b.max(loop.getRegionIterArg(0), b.reduceMax(last, 0)),
+    SmallVector<Value> next{b.max(loop.getRegionIterArg(0), endOf(last)),
                             b.add(loop.getRegionIterArg(1), b.cast(begins, b.getI32Type()))};
     if (cu)
       next.push_back(b.add(loop.getRegionIterArg(2), b.cast(b.both(begins, b.less(tokens, first)), b.getI32Type())));
@@ -269,12 +277,16 @@ Walked MergeKernel::step(Value place, const Walked &at, bool begins) {
   }
   // A unit's first row begins its sum anew. A factor of 0 or 1 takes part in the addition; but what is not finite would
   // outlast it, from one packed sequence to the next.
+  // (Units that are walked to their end have begun: those of others, whatever their sums are, are not stored.)
   Value factor = b.column(b.select(first, b.f32(0), b.f32(1)));
-  auto keep = [&](Value sum) { return cu ? b.select(b.column(first), b.f32(0), sum) : b.mul(sum, factor); };
+  auto keep = [&](Value sum) {
+    return !begins ? sum : cu ? b.select(b.column(first), b.f32(0), sum) : b.mul(sum, factor);
+  };
   unsigned i = 0;
   for (auto [number, source] : llvm::enumerate(op.getSources()))
     for (const Chunk &chunk : chunksOf(*wholeType(source).staticDim(3), widest)) {
-      Value x = b.cast(puller.pull(source, rows, chunk), b.getF32Type()), sum = at.sums[i++];
+      Value row = puller.pull(source, rows, chunk), x = b.cast(row, b.getF32Type()), sum = at.sums[i++];
+      puller.provide(source, rows, chunk.first, row); // (for what is stored of it as well)
       bool last = op.modeOf(number) == attn::MergeMode::Last;
       now.sums.push_back(last ? x : b.add(keep(sum), x));
     }

@@ -5,6 +5,7 @@
 
 #include "compiler/Conversion/AttnToTile/Expansion.h"
 #include "compiler/Conversion/AttnToTile/Lowerings.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace weft {
 
@@ -49,6 +50,10 @@ private:
   llvm::SmallVector<attn::SumOp> sumsAlong(llvm::ArrayRef<mlir::Value> values);
   /// A sum to a number, by a kernel of its own.
   mlir::LogicalResult lowerRowSum(attn::SumOp sum, mlir::Operation *anchor);
+  /// Sums of squares that norms within `values` need, where a kernel that makes `others` computes them anyway.
+  llvm::SmallVector<mlir::Value> squaresFor(mlir::ValueRange values, llvm::ArrayRef<mlir::Value> others);
+  /// What a kernel of `roots` computes: all but what is stored.
+  llvm::SetVector<mlir::Value> computedFor(llvm::ArrayRef<mlir::Value> roots);
   /// What a value of tokens is computed from beside `tables`, by maps. Nothing where it is not, or not of what is at
   /// hand.
   std::optional<llvm::SmallVector<mlir::Value>> takenBeside(mlir::Value value, llvm::ArrayRef<mlir::Value> tables);

@@ -23,6 +23,25 @@ static bool sumsChannelsOnly(attn::SumOp op) {
   return true;
 }
 
+/// Whether a map is the square of its only input.
+static bool squares(attn::MapOp map) {
+  Block &body = map.getBody().front();
+  auto product = dyn_cast<arith::MulFOp>(body.front());
+  return map.getInputs().size() == 1 && product && product.getLhs() == body.getArgument(0) &&
+         product.getRhs() == body.getArgument(0) && body.getTerminator()->getOperands() == product->getResults();
+}
+
+attn::SumOp sumOfSquares(Value value) {
+  for (Operation *user : value.getUsers())
+    if (auto map = dyn_cast<attn::MapOp>(user);
+        map && squares(map) && wholeType(map.getResult(0)).getElementType().isF32())
+      for (Operation *sum : map.getResult(0).getUsers())
+        if (auto found = dyn_cast<attn::SumOp>(sum);
+            found && sumsChannelsOnly(found) && wholeType(found.getResult()).getElementType().isF32())
+          return found;
+  return {};
+}
+
 bool isRowLocal(Operation *op) {
   if (auto sum = dyn_cast<attn::SumOp>(op))
     return sumsChannelsOnly(sum);
@@ -121,6 +140,12 @@ Value Puller::sumSquaresOfHalves(Value source, const RowTile &rows) {
 }
 
 Value Puller::sumChannels(Value source, const RowTile &rows, bool squares) {
+  if (attn::SumOp same = squares ? sumOfSquares(source) : attn::SumOp(); same && stored->count(same.getResult())) {
+    bool lastIsThere = wholeType(same.getResult()).getRank() == 4; // (of size 1)
+    Chunk only{0, 1, 1};
+    Value sum = part(same.getResult(), rows, lastIsThere ? &only : nullptr);
+    return lastIsThere ? b.reduceSum(sum, 1) : sum;
+  }
   // (Tiles of fewer rows are fewer than a matrix instruction's for each warp.)
   if (Value halves = squares && rows.count >= 64 ? storedHalves(source, *stored) : Value())
     return sumSquaresOfHalves(halves, rows);

@@ -176,6 +176,9 @@ template <typename Op> bool isLongConvolution(Op op, attn::WholeTensorType taps)
          taps.staticDim(0).value_or(33) > 32;
 }
 
+/// The sum of a value's squares over its channels, [B, H, N], where the program has one by itself; null else.
+attn::SumOp sumOfSquares(mlir::Value value);
+
 /// Whether a puller can compute `op` on a tile of rows.
 bool isRowLocal(mlir::Operation *op);
 /// Whether it takes other rows of its operands than the tile's for that.

@@ -9,6 +9,26 @@ using namespace mlir;
 
 namespace weft {
 
+/// Whether all positions of a tile are known to be below a size: channels mostly are.
+static bool isBelow(Value position, int64_t size) {
+  // The largest position, as far as sums of ranges and constants tell.
+  std::function<std::optional<int64_t>(Value)> largest = [&](Value value) -> std::optional<int64_t> {
+    if (std::optional<int64_t> constant = TileBuilder::constantOf(value))
+      return constant;
+    Operation *op = value.getDefiningOp();
+    if (auto range = dyn_cast_or_null<tile::MakeRangeOp>(op))
+      return int64_t(range.getEnd()) - 1;
+    if (isa_and_nonnull<tile::ExpandDimsOp, tile::BroadcastOp, tile::SplatOp>(op))
+      return largest(op->getOperand(0));
+    if (!isa_and_nonnull<arith::AddIOp>(op))
+      return std::nullopt;
+    std::optional<int64_t> a = largest(op->getOperand(0)), b = largest(op->getOperand(1));
+    return a && b ? std::optional(*a + *b) : std::nullopt;
+  };
+  std::optional<int64_t> most = largest(position);
+  return most && *most < size;
+}
+
 Value loadElement(KernelFrame &frame, Value tensor, ValueRange indices, Value inside) {
   TileBuilder &b = frame.b;
   const TensorParameter parameter = frame.input(tensor);
@@ -18,7 +38,8 @@ Value loadElement(KernelFrame &frame, Value tensor, ValueRange indices, Value in
       continue;
     // The positions of a tile at an end of the sequence lie past it; what is computed for them is not used.
     Value place = index;
-    if (isa<RankedTensorType>(place.getType()))
+    std::optional<int64_t> known = parameter.type.staticDim(axis);
+    if (isa<RankedTensorType>(place.getType()) && !(known && isBelow(place, *known)))
       place = b.min(place, b.sub(frame.size(parameter.type.dim(axis)), b.i32(1)));
     Value step = b.cast(place, b.getI64Type());
     if (axis < parameter.strides.size())

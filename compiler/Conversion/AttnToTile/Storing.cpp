@@ -122,16 +122,26 @@ bool ProgramLowering::isAtHand(Value value) {
   return llvm::all_of(op->getOperands(), atHand) && llvm::all_of(capturedBy(op), atHand);
 }
 
+llvm::SetVector<Value> ProgramLowering::computedFor(ArrayRef<Value> roots) {
+  llvm::SetVector<Value> reached(roots.begin(), roots.end());
+  for (size_t i = 0; i < reached.size(); ++i)
+    if (Operation *op = reached[i].getDefiningOp(); !stored.count(reached[i]) && isRowLocal(op))
+      reached.insert(op->operand_begin(), op->operand_end());
+  reached.remove_if([&](Value value) { return stored.count(value) || isNumber(value); });
+  return reached;
+}
+
+SmallVector<Value> ProgramLowering::squaresFor(ValueRange values, ArrayRef<Value> others) {
+  llvm::SetVector<Value> elsewhere = computedFor(others);
+  SmallVector<Value> found;
+  for (Value value : computedFor(SmallVector<Value>(values)))
+    if (auto norm = value.getDefiningOp<attn::RmsNormOp>())
+      if (attn::SumOp sum = sumOfSquares(norm.getSource()); sum && elsewhere.contains(sum.getResult()))
+        found.push_back(sum.getResult());
+  return found;
+}
+
 SmallVector<attn::SumOp> ProgramLowering::sumsAlong(ArrayRef<Value> values) {
-  // What kernels of `roots` compute: all but what is stored.
-  auto computedFor = [&](ArrayRef<Value> roots) {
-    llvm::SetVector<Value> reached(roots.begin(), roots.end());
-    for (size_t i = 0; i < reached.size(); ++i)
-      if (Operation *op = reached[i].getDefiningOp(); !stored.count(reached[i]) && isRowLocal(op))
-        reached.insert(op->operand_begin(), op->operand_end());
-    reached.remove_if([&](Value value) { return stored.count(value) || isNumber(value); });
-    return reached;
-  };
   llvm::SetVector<Value> computed = computedFor(values);
   SmallVector<attn::SumOp> sums;
   for (auto sum : program.front().getOps<attn::SumOp>()) {

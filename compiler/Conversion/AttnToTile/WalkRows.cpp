@@ -149,6 +149,7 @@ bool walkRows(Operation *anchor, const RowRoots &roots, StoredValues &stored) {
     SmallVector<Value> first = step(loop.getInductionVar(), loop.getRegionIterArgs());
     scf::YieldOp::create(b, step(b.add(loop.getInductionVar(), b.i32(1)), first));
   }
+  hoistLoads(loop);
   for (unsigned i = 0; i < sums.size(); ++i)
     sums.store(i, loop.getResult(parts.size() + i));
   auto results = frame.finish({{tilesOf(space, groups * steps), space.dim(1).str(), space.dim(0).str()}, warps, 2});

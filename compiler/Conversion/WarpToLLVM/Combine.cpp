@@ -30,6 +30,19 @@ std::optional<Tuple> combineTree(Emitter &emitter, Region &combiner, SmallVector
   return terms.front();
 }
 
+std::optional<Tuple> combineChains(Emitter &emitter, Region &combiner, ArrayRef<Tuple> terms) {
+  constexpr size_t most = 2;
+  SmallVector<Tuple> chains(terms.take_front(most));
+  for (auto [i, term] : llvm::enumerate(terms.drop_front(chains.size()))) {
+    Tuple &chain = chains[i % chains.size()];
+    std::optional<Tuple> sum = combine(emitter, combiner, chain, term);
+    if (!sum)
+      return std::nullopt;
+    chain = *sum;
+  }
+  return combineTree(emitter, combiner, chains);
+}
+
 ScratchArray::ScratchArray(Emitter &emitter, int64_t offset, Type type, unsigned bytes)
     : emitter(emitter), base(emitter.sharedPointer(offset)), type(type), stored(emitter.b.getIntegerType(8 * bytes)),
       bytes(bytes) {}

@@ -15,6 +15,10 @@ std::optional<Tuple> combine(Emitter &emitter, mlir::Region &combiner, const Tup
 /// All terms combined, neighbours first: as few steps in a row as there can be. The order of the terms is kept.
 std::optional<Tuple> combineTree(Emitter &emitter, mlir::Region &combiner, llvm::SmallVector<Tuple> terms);
 
+/// All terms combined by a combiner that asks for no order, in two chains: each step takes in one term, so that
+/// products become fused multiply-adds.
+std::optional<Tuple> combineChains(Emitter &emitter, mlir::Region &combiner, llvm::ArrayRef<Tuple> terms);
+
 /// An array of scalars in the block's shared memory.
 class ScratchArray {
 public:

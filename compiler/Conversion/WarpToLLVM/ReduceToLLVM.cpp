@@ -5,6 +5,7 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpDialect.h"
 #include "dialects/Warp/Transforms/Scratch.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 using namespace weft::warp;
@@ -43,22 +44,49 @@ private:
     for (uint32_t reg = 0; reg < result.size(InDim::Register); ++reg)
       registerOf.try_emplace(result.apply(InDim::Register, reg), reg);
     SmallVector<SmallVector<Tuple>> terms(result.size(InDim::Register));
+    const SmallVector<Value> products = addedProducts();
     const uint32_t repeated = source.freeBits()[InDim::Register];
     for (uint32_t reg = 0; reg < source.size(InDim::Register); ++reg) {
       if (reg & repeated)
         continue; // an element counts once
+      SmallVector<Tuple> &list = terms[registerOf.at(project(source.apply(InDim::Register, reg)))];
       Tuple term;
       for (Value operand : op.getSources())
         term.push_back(e.registers(operand)[reg]);
-      terms[registerOf.at(project(source.apply(InDim::Register, reg)))].push_back(term);
+      if (products.empty())
+        list.push_back(term);
+      for (Value product : products)
+        list.push_back({e.registers(product)[reg]});
     }
     for (SmallVector<Tuple> &list : terms) {
-      std::optional<Tuple> total = combineTree(e, op.getCombiner(), list);
+      std::optional<Tuple> total =
+          products.empty() ? combineTree(e, op.getCombiner(), list) : combineChains(e, op.getCombiner(), list);
       if (!total)
         return failure();
       totals.push_back(*total);
     }
     return success();
+  }
+
+  /// The products that a sum adds, where it is one of products and of nothing else: each then is one instruction with
+  /// an addition. Empty where it is not, or where someone else asks for what is added.
+  SmallVector<Value> addedProducts() {
+    Block &body = op.getCombiner().front();
+    if (op.getSources().size() != 1 || !isa<arith::AddFOp>(body.front()) || !llvm::hasNItems(body, 2))
+      return {};
+    SmallVector<Value> products, waiting{op.getSources().front()};
+    while (!waiting.empty()) {
+      Value value = waiting.pop_back_val();
+      Operation *made = value.getDefiningOp();
+      if (!value.hasOneUse() || !isa_and_nonnull<arith::AddFOp, arith::MulFOp>(made) ||
+          made->getBlock() != op->getBlock())
+        return {};
+      if (isa<arith::MulFOp>(made))
+        products.push_back(value);
+      else
+        waiting.append({made->getOperand(1), made->getOperand(0)});
+    }
+    return products;
   }
 
   LogicalResult overLanes() {

@@ -4,12 +4,14 @@
 // After the bits below k, each element holds its prefix within its block of 2^k neighbours, and the block's total. Bit
 // k joins two blocks: the second one's prefixes and the total take in the first one's total. Whether the two blocks are
 // in two registers, two lanes or two warps is what the layout says of that bit, so that any layout that walks along the
-// axis by single bits is scanned where it is.
+// axis by single bits is scanned where it is. Neighbours that a thread holds are joined before, one after another.
 
 #include "compiler/Conversion/WarpToLLVM/Combine.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpDialect.h"
 #include "dialects/Warp/Transforms/Scratch.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -47,8 +49,17 @@ public:
       prefixes.push_back(own);
     }
     totals = prefixes;
-    unsigned axis = op.getAxis();
-    for (unsigned bit = 0; bit < llvm::Log2_64(layout.shape()[axis]); ++bit) {
+    unsigned axis = op.getAxis(), bits = llvm::Log2_64(layout.shape()[axis]), bit = 0;
+    SmallVector<uint32_t> steps; // neighbours that a thread holds: the registers' bits that are the lowest
+    for (std::optional<InputBit> input; bit < bits; ++bit) {
+      input = findBit(layout, axis, bit);
+      if (!input || input->dim != InDim::Register)
+        break;
+      steps.push_back(1u << input->index);
+    }
+    if (failed(joinNeighbours(steps)))
+      return failure();
+    for (; bit < bits; ++bit) {
       std::optional<InputBit> input = findBit(layout, axis, bit);
       if (!input)
         return op.emitOpError("cannot be scanned in a layout that does not walk along axis ")
@@ -67,6 +78,60 @@ public:
 private:
   std::optional<Tuple> join(const Tuple &earlier, const Tuple &later) {
     return combine(e, op.getCombiner(), earlier, later);
+  }
+
+  /// Joins what a thread holds of neighbours, one after another: each prefix is one step from the one before.
+  LogicalResult joinNeighbours(ArrayRef<uint32_t> steps) {
+    uint32_t mask = 0, count = 1u << steps.size();
+    for (uint32_t step : steps)
+      mask |= step;
+    auto at = [&](uint32_t first, uint32_t place) { // the register so many places on
+      if (op.getReverse())
+        place = count - 1 - place;
+      for (auto [bit, step] : llvm::enumerate(steps))
+        first |= place >> bit & 1 ? step : 0;
+      return first;
+    };
+    const SmallVector<Tuple> own = prefixes;
+    for (uint32_t first = 0; first < own.size(); ++first) {
+      if (first & mask)
+        continue;
+      // Registers that hold the same have the same prefixes (whose totals are exchanged once).
+      uint32_t like = 0;
+      auto holdsTheSame = [&](uint32_t place) { return own[at(like, place)] == own[at(first, place)]; };
+      while (like < first && ((like & mask) || !llvm::all_of(llvm::seq(count), holdsTheSame)))
+        ++like;
+      for (uint32_t place = 1; place < count; ++place) {
+        std::optional<Tuple> prefix = like < first ? std::optional(prefixes[at(like, place)])
+                                                   : join(prefixes[at(first, place - 1)], own[at(first, place)]);
+        if (!prefix)
+          return failure();
+        prefixes[at(first, place)] = *prefix;
+      }
+      for (uint32_t place = 0; place < count; ++place)
+        totals[at(first, place)] = prefixes[at(first, count - 1)];
+    }
+    return success();
+  }
+
+  /// What changes nothing where it comes before; null where nothing is known that does not.
+  Value identity() {
+    Block &body = op.getCombiner().front();
+    auto type = dyn_cast<IntegerType>(cast<RankedTensorType>(op.getSources().front().getType()).getElementType());
+    if (!type || op.getSources().size() != 1 || !llvm::hasNItems(body, 2))
+      return {};
+    unsigned width = type.getWidth();
+    std::optional<APInt> number =
+        llvm::TypeSwitch<Operation *, std::optional<APInt>>(&body.front())
+            .Case<arith::AddIOp, arith::OrIOp, arith::XOrIOp, arith::MaxUIOp>(
+                [&](auto) { return APInt::getZero(width); })
+            .Case([&](arith::MaxSIOp) { return APInt::getSignedMinValue(width); })
+            .Case([&](arith::MinSIOp) { return APInt::getSignedMaxValue(width); })
+            .Case<arith::MinUIOp, arith::AndIOp>([&](auto) { return APInt::getAllOnes(width); })
+            .Default([](Operation *) { return std::nullopt; });
+    if (!number)
+      return {};
+    return LLVM::ConstantOp::create(e.b, e.loc, type, IntegerAttr::get(type, *number));
   }
 
   LogicalResult joinBit(InputBit bit) {
@@ -98,8 +163,15 @@ private:
     Value later = isLater({InDim::Lane, bit});
     Tuple own = totals.front(), other = totalsOfLane(bit).front();
     if (!carried) {
-      carry = other;
+      Value none = identity();
+      carriesAnyway = bool(none);
+      carry = none ? choose(later, other, {none}) : other;
       carried = later;
+    } else if (carriesAnyway) {
+      std::optional<Tuple> both = join(other, carry);
+      if (!both)
+        return failure();
+      carry = choose(later, *both, carry);
     } else {
       std::optional<Tuple> both = join(other, carry);
       if (!both)
@@ -121,7 +193,7 @@ private:
       std::optional<Tuple> whole = join(carry, prefix);
       if (!whole)
         return failure();
-      prefix = choose(carried, *whole, prefix);
+      prefix = carriesAnyway ? *whole : choose(carried, *whole, prefix);
     }
     carried = Value();
     return success();
@@ -223,6 +295,7 @@ private:
   SmallVector<Tuple> prefixes, totals; // one for each register
   Tuple carry;                         // what comes before all of a lane's registers,
   Value carried = {};                  // where something does; null before any bit of the lane
+  bool carriesAnyway = false;          // where nothing does, `carry` changes nothing
   bool scratchWasRead = false;         // by the exchange over another bit
 };
 

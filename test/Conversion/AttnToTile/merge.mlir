@@ -177,3 +177,40 @@ func.func @counted(%k: !k) -> (!t, !n, !n) attributes {attn.program} {
   %d = attn.sum %w away [0, 1, 2] : !r -> !n
   return %u, %c, %d : !t, !n, !n
 }
+
+// -----
+
+// A norm of rows to merge takes the sum of their squares that the joins are made with: it is stored beside them.
+
+!k = !attn.tensor<[B, H, N, 64], f16>
+!x = !attn.tensor<[B, H, N, 64], f32>
+!r = !attn.tensor<[B, H, N], f32>
+!j = !attn.tensor<[B, H, N], i1>
+!t = !attn.tensor<[B, H, N], i32>
+// CHECK-LABEL: func.func @squares(
+// CHECK-NEXT: %[[ROWS:.*]]:2 = attn.launch @rows(%{{.*}}) {{.*}} -> (!attn.tensor<[B, H, N], i1>, !attn.tensor<[B, H, N], f32>)
+// CHECK-NEXT: attn.launch @merge_units(%[[ROWS]]#0, %[[ROWS]]#1, %{{.*}})
+// CHECK-LABEL: func.func @merge_units(
+// CHECK: math.rsqrt
+// CHECK-NOT: tile.reduce {{.*}} -> tensor<8xf32>
+func.func @squares(%k: !k) -> (!k, !t) attributes {attn.program} {
+  %f = attn.map ins(%k : !k) -> !x {
+  ^bb0(%a: f32):
+    attn.yield %a : f32
+  }
+  %q = attn.map ins(%f : !x) -> !x {
+  ^bb0(%a: f32):
+    %b = arith.mulf %a, %a : f32
+    attn.yield %b : f32
+  }
+  %s = attn.sum %q away [3] : !x -> !r
+  %j = attn.map ins(%s : !r) -> !j {
+  ^bb0(%a: f32):
+    %one = arith.constant 1.0 : f32
+    %b = arith.cmpf ogt, %a, %one : f32
+    attn.yield %b : i1
+  }
+  %n = attn.rms_norm %f : !x -> !x
+  %ku, %u, %l, %up, %e, %fi, %p, %kept = attn.merge_units %j (%n) {maxJoins = 20 : i64, modes = [#attn<merge sum>], offsets = array<i64: 0>} : !j (!x) -> (!k), !t, !t, !t, !t, !t, !t, !j
+  return %ku, %u : !k, !t
+}

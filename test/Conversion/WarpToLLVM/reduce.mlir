@@ -81,3 +81,57 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+#two = #warp.layout<[64], register = [[1]], lane = [[2], [4], [8], [16], [32]]>
+
+// Products that are only added join the sum one by one, in two chains, so that each is part of an addition. Where
+// someone else asks for what is added, that is what the lanes' sums are of.
+// CHECK-LABEL: llvm.func @products
+// CHECK: %[[X0:.*]] = llvm.fmul
+// CHECK: %[[X1:.*]] = llvm.fmul
+// CHECK: %[[Y0:.*]] = llvm.fmul
+// CHECK: %[[Y1:.*]] = llvm.fmul
+// CHECK: %[[A:.*]] = llvm.fadd %[[X0]], %[[X1]] : f32
+// CHECK-NEXT: %[[B:.*]] = llvm.fadd %[[Y0]], %[[Y1]] : f32
+// CHECK-NEXT: llvm.fadd %[[A]], %[[B]] : f32
+// CHECK-COUNT-5: nvvm.shfl.sync bfly
+// CHECK-LABEL: llvm.func @asked
+// CHECK: %[[S0:.*]] = llvm.fadd
+// CHECK-NEXT: %[[S1:.*]] = llvm.fadd
+// CHECK-NEXT: llvm.fadd %[[S0]], %[[S1]] : f32
+// CHECK-COUNT-5: nvvm.shfl.sync bfly
+module attributes {warp.target = "sm_80"} {
+  func.func @products(%p: !tile.ptr<f32>, %q: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %b = tile.splat %p : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>, #two>
+    %x = tile.load %b : tensor<64x!tile.ptr<f32>, #two>
+    %d = tile.splat %q : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>, #two>
+    %y = tile.load %d : tensor<64x!tile.ptr<f32>, #two>
+    %xx = arith.mulf %x, %x : tensor<64xf32, #two>
+    %xy = arith.mulf %x, %y : tensor<64xf32, #two>
+    %z = arith.addf %xx, %xy : tensor<64xf32, #two>
+    %m = tile.reduce %z {axis = 0 : i32} : (tensor<64xf32, #two>) -> f32 {
+    ^bb0(%s: f32, %t: f32):
+      %u = arith.addf %s, %t : f32
+      tile.yield %u : f32
+    }
+    return
+  }
+  func.func @asked(%p: !tile.ptr<f32>, %q: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %b = tile.splat %p : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>, #two>
+    %x = tile.load %b : tensor<64x!tile.ptr<f32>, #two>
+    %d = tile.splat %q : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>, #two>
+    %y = tile.load %d : tensor<64x!tile.ptr<f32>, #two>
+    %xx = arith.mulf %x, %x : tensor<64xf32, #two>
+    %xy = arith.mulf %x, %y : tensor<64xf32, #two>
+    %z = arith.addf %xx, %xy : tensor<64xf32, #two>
+    %m = tile.reduce %z {axis = 0 : i32} : (tensor<64xf32, #two>) -> f32 {
+    ^bb0(%s: f32, %t: f32):
+      %u = arith.addf %s, %t : f32
+      tile.yield %u : f32
+    }
+    tile.store %d, %z : tensor<64x!tile.ptr<f32>, #two>
+    return
+  }
+}

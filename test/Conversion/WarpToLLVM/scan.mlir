@@ -87,16 +87,57 @@ module attributes {warp.target = "sm_80"} {
 
 #neighbours = #warp.layout<[128], register = [[1], [2]], lane = [[4], [8], [16], [32], [64]]>
 
-// A lane's neighbours are one block once they are joined: lanes exchange its total, five times, and join what comes before it at the end.
+// A lane's neighbours are one block once they are joined: lanes exchange its total, five times, and join what comes before it at the end: nothing is chosen where 0
+// before a sum changes nothing, and a sum of floats is chosen or left.
 // CHECK-LABEL: llvm.func @carried
 // CHECK-COUNT-5: nvvm.shfl.sync bfly
 // CHECK-NOT: nvvm.shfl
+// CHECK-COUNT-3: llvm.select
+// CHECK-NOT: llvm.select
+// CHECK: llvm.return
+// CHECK-LABEL: llvm.func @chosen
+// CHECK-COUNT-5: nvvm.shfl.sync bfly
+// CHECK: llvm.or
 // CHECK-COUNT-4: llvm.select
 // CHECK: llvm.return
 module attributes {warp.target = "sm_80"} {
   func.func @carried(%p: !tile.ptr<i32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
     %x = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #neighbours>
     %m = tile.scan %x {axis = 0 : i32} : (tensor<128xi32, #neighbours>) -> tensor<128xi32, #neighbours> {
+    ^bb0(%s: i32, %t: i32):
+      %u = arith.addi %s, %t : i32
+      tile.yield %u : i32
+    }
+    return
+  }
+  func.func @chosen(%p: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %x = arith.constant dense<1.0> : tensor<128xf32, #neighbours>
+    %m = tile.scan %x {axis = 0 : i32} : (tensor<128xf32, #neighbours>) -> tensor<128xf32, #neighbours> {
+    ^bb0(%s: f32, %t: f32):
+      %u = arith.addf %s, %t : f32
+      tile.yield %u : f32
+    }
+    return
+  }
+}
+
+// -----
+
+#four = #warp.layout<[128], register = [[1], [2]], lane = [[4], [8], [16], [32], [64]]>
+
+// What a lane holds is joined one after another: three sums of four.
+// CHECK-LABEL: llvm.func @neighbours
+// CHECK: %[[A:.*]] = llvm.add %[[X0:.*]], %[[X1:.*]] : i32
+// CHECK-NEXT: %[[B:.*]] = llvm.add %[[A]], %{{.*}} : i32
+// CHECK-NEXT: llvm.add %[[B]], %{{.*}} : i32
+// CHECK-NOT: llvm.add
+// CHECK: nvvm.shfl.sync
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @neighbours(%p: !tile.ptr<i32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %b = tile.splat %p : !tile.ptr<i32> -> tensor<128x!tile.ptr<i32>, #four>
+    %x = tile.load %b : tensor<128x!tile.ptr<i32>, #four>
+    %m = tile.scan %x {axis = 0 : i32} : (tensor<128xi32, #four>) -> tensor<128xi32, #four> {
     ^bb0(%s: i32, %t: i32):
       %u = arith.addi %s, %t : i32
       tile.yield %u : i32
