@@ -20,6 +20,12 @@ Moment snapshot(Warp &warp) {
   return now;
 }
 
+/// The later of each two clocks.
+void takeLater(std::vector<uint32_t> &clocks, const std::vector<uint32_t> &others) {
+  for (size_t i = 0; i < clocks.size(); ++i)
+    clocks[i] = std::max(clocks[i], others[i]);
+}
+
 } // namespace
 
 void OrderGraph::clear() {
@@ -37,6 +43,12 @@ Moment OrderGraph::add(uint32_t block, const uint32_t *clocks, uint32_t warps, u
   std::lock_guard lock(mutex_);
   if (nodes_.size() >= maximumMoments)
     return Moment(nodes_.size() - 1);
+  if (known) {
+    const Node &before = nodes_[known];
+    node.foreign = before.foreign || !isOf(before, block);
+    if (isOf(before, block))
+      takeLater(node.clocks, before.clocks);
+  }
   nodes_.push_back(std::move(node));
   return Moment(nodes_.size() - 1);
 }
@@ -48,7 +60,13 @@ Moment OrderGraph::join(Moment a, Moment b) {
   const Moment newer = std::max(a, b), older = std::min(a, b);
   if (nodes_[newer].first == older || nodes_[newer].second == older || nodes_.size() >= maximumMoments)
     return newer;
-  nodes_.push_back({0, {}, newer, older});
+  const Node &x = nodes_[newer], &y = nodes_[older];
+  Node node{0, {}, newer, older, true};
+  if (!x.clocks.empty() && isOf(y, x.block)) {
+    node = {x.block, x.clocks, newer, older, x.foreign || y.foreign};
+    takeLater(node.clocks, y.clocks);
+  }
+  nodes_.push_back(std::move(node));
   return Moment(nodes_.size() - 1);
 }
 
@@ -58,6 +76,11 @@ bool OrderGraph::knows(Moment from, uint32_t block, uint32_t warp, uint32_t cloc
   std::lock_guard lock(mutex_);
   if (nodes_.size() >= maximumMoments)
     return true;
+  // Of one block's moments, the newest knows all.
+  if (const Node &node = nodes_[from]; isOf(node, block) && node.clocks[warp] >= clock)
+    return true;
+  else if (!node.foreign)
+    return false;
   // Every question marks the moments that it has seen with a number of its own.
   seen_.resize(nodes_.size());
   if (++question_ == 0) {
@@ -67,8 +90,10 @@ bool OrderGraph::knows(Moment from, uint32_t block, uint32_t warp, uint32_t cloc
   open_.assign(1, from);
   for (size_t i = 0; i < open_.size(); ++i) {
     const Node &node = nodes_[open_[i]];
-    if (!node.clocks.empty() && node.block == block && node.clocks[warp] >= clock)
+    if (isOf(node, block) && node.clocks[warp] >= clock)
       return true;
+    if (!node.foreign)
+      continue;
     for (Moment next : {node.first, node.second})
       if (next && std::exchange(seen_[next], question_) != question_)
         open_.push_back(next);

@@ -70,11 +70,15 @@ public:
   Stripe &stripeOf(uint64_t key) { return stripes_[(key >> 2) * 0x9E3779B97F4A7C15u >> 58]; }
 
 private:
+  /// A moment of one block has that block's clocks, with those of all its moments that it comes from by way of the
+  /// block alone; a joint of moments of several blocks has none.
   struct Node {
     uint32_t block;
-    std::vector<uint32_t> clocks; ///< empty in a node that only joins
+    std::vector<uint32_t> clocks;
     Moment first = 0, second = 0;
+    bool foreign = false; ///< comes from other blocks' moments too
   };
+  bool isOf(const Node &node, uint32_t block) const { return !node.clocks.empty() && node.block == block; }
   mutable std::mutex mutex_;
   std::deque<Node> nodes_;
   // Of a question's walk; kept for the next.

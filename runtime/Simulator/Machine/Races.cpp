@@ -38,14 +38,16 @@ bool shadowRead(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, bool
                "reads " + place(offset, bytes) + ", which a cp.async may still write",
                otherSide(warp, "copies to", g->writeThread, g->writePc));
     } else if (checks.races && g->writeClock && g->writeThread != me &&
-               !happenedBefore(warp, g->writeThread / laneCount, g->writeClock) &&
-               !(g->flags & (atomic ? Granule::Atomic : Granule::Swapped))) {
+               !(g->flags & (atomic ? Granule::Atomic : Granule::Swapped)) &&
+               !happenedBefore(warp, g->writeThread / laneCount, g->writeClock)) {
       report(warp, FindingKind::SharedRace, lane,
              "reads " + place(offset, bytes) + ", and no barrier orders that after a write",
              otherSide(warp, "wrote", g->writeThread, g->writePc));
     }
     g->readMeeting = warp.meetings;
-    const bool first = g->readWarps == 0 || (g->readClock != now && readersOrdered(warp, *g));
+    // Atomic reads are merged: whether one comes after another matters to nobody.
+    const bool merged = atomic && (g->flags & Granule::AtomicReads);
+    const bool first = g->readWarps == 0 || (g->readClock != now && !merged && readersOrdered(warp, *g));
     if (!atomic)
       g->flags &= uint8_t(~Granule::AtomicReads);
     else if (first)
@@ -80,8 +82,8 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
              otherSide(warp, "copies to", g->writeThread, g->writePc));
     if (checks.races) {
       if (g->writeClock && g->writeThread != me && !(g->flags & Granule::Pending) &&
-          !happenedBefore(warp, g->writeThread / laneCount, g->writeClock) &&
-          !(atomic && (g->flags & Granule::Atomic))) {
+          !(atomic && (g->flags & Granule::Atomic)) &&
+          !happenedBefore(warp, g->writeThread / laneCount, g->writeClock)) {
         bool same = value && std::memcmp(warp.block->shared.data() + offset, value, bytes) == 0;
         report(warp, FindingKind::SharedRace, lane,
                "writes " + place(offset, bytes) +
@@ -90,11 +92,12 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
                otherSide(warp, "wrote", g->writeThread, g->writePc), same);
       }
       // A weak read before a compare-and-swap only guesses what it will find.
-      for (uint32_t rest = swap ? 0 : g->readWarps; rest; rest &= rest - 1) {
+      const bool harmless = swap || (atomic && (g->flags & Granule::AtomicReads));
+      for (uint32_t rest = harmless ? 0 : g->readWarps; rest; rest &= rest - 1) {
         auto reader = uint32_t(__builtin_ctz(rest));
         bool another = reader != warp.index || (g->readThread / laneCount == warp.index &&
                                                 (g->readThread != me || (g->flags & Granule::ReadByLanes)));
-        if (another && !happenedBefore(warp, reader, g->readClock) && !(atomic && (g->flags & Granule::AtomicReads))) {
+        if (another && !happenedBefore(warp, reader, g->readClock)) {
           // The lanes have met since at a shuffle or a vote, which widely used code takes for the end of their reads.
           const bool met = reader == warp.index && g->readMeeting != warp.meetings;
           report(warp, FindingKind::SharedRace, lane,
