@@ -47,8 +47,8 @@ def sema(q, k, v, lepe, form):
     return testing.sema(q, k, v, weight, window=64, form=form)
 
 
-def units(randn, *names, taps=0):
-    wide = {name: randn(1, 1, TOKENS, 256 if name[-1] in "vg" else 128) for name in names}
+def units(randn, *names, taps=0, values=256):
+    wide = {name: randn(1, 1, TOKENS, values if name[-1] in "vg" else 128) for name in names}
     filters = {"taps_0": randn(taps, 128), "taps_1": randn(taps, 256)} if taps else {}
     return wide | filters | {name: randn(128) for name in ("kappa_q", "mu_q", "kappa_k", "mu_k")}
 
@@ -88,6 +88,7 @@ CASES = {
     "sfa": Case(neighbours, testing.sfa),
     "sas": Case(expanded, sas),
     "gau": Case(lambda randn: units(randn, "u", "v", "g"), functools.partial(testing.gau, **CAUSAL)),
+    "large_gau": Case(lambda randn: units(randn, "u", "v", "g", values=1536), functools.partial(testing.gau, **CAUSAL)),
     "convolution_equipped": Case(
         lambda randn: units(randn, "x_u", "x_v", "x_g", taps=3), functools.partial(testing.convolved_gau, **CAUSAL)
     ),

@@ -132,7 +132,8 @@ attn::AttendBackwardOp AttendAdjointWriter::makeBackward(Value delta, Value dOut
   auto backward = attn::AttendBackwardOp::create(
       b, typeOf(op.getQuery()), types, query, keys, values, counts, lse, delta, dOut, lengths, patternOperands,
       op.getPatternsAttr(), op.getScaleAttr(), op.getPrecisionAttr(), fast ? b.getUnitAttr() : UnitAttr(),
-      /*scheduleQuery=*/attn::ScheduleAttr(), /*scheduleKeys=*/attn::ScheduleAttr(), masks.size());
+      /*scheduleQuery=*/attn::ScheduleAttr(), /*scheduleKeys=*/attn::ScheduleAttr(),
+      /*scheduleValues=*/attn::ScheduleAttr(), masks.size());
   if (Attribute number = op->getDiscardableAttr(attn::numberAttrName))
     backward->setDiscardableAttr(attn::numberAttrName, number);
   backward.getScoreMod().takeBody(scoreMod);

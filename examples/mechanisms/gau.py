@@ -18,6 +18,17 @@ def gau(
 
 
 @weft.program
+def large_gau(
+    u: "fp16[B,1,N,128]:16", v: "fp16[B,1,N,1536]:16", g: "fp16[B,1,N,1536]:16",
+    kappa_q: "fp16[128]", mu_q: "fp16[128]", kappa_k: "fp16[128]", mu_k: "fp16[128]",
+):  # fmt: skip
+    """The same with values as wide as the paper's large models have them: no program holds all of their channels."""
+    q = kappa_q * u + mu_q
+    k = kappa_k * u + mu_k
+    return weft.diag(g) @ weft.softmax(q, k, weft.causal()) @ v
+
+
+@weft.program
 def convolution_equipped(
     x_u: "fp16[B,1,N,128]:16", x_v: "fp16[B,1,N,256]:16", x_g: "fp16[B,1,N,256]:16",
     taps_0: "fp16[3,128]:16", taps_1: "fp16[3,256]:16",

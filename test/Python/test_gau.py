@@ -84,14 +84,14 @@ def test_wide_values_in_float32(seed, held):
 
 
 def test_the_work_of_wide_values(seed):
-    """Scores once for each of six parts of the values' channels; in the backward once more for dk and dq together."""
+    """Scores once for each of six parts of the values' channels; backward for each of three, and for dk with dq."""
     torch.manual_seed(seed)
     tokens, d, Dv = 128, 128, 1536
     runs = counted(weft.program(lambda *given: weft.attention.gau(*given)), *inputs_of(tokens, d, Dv))
     assert runs["forward"].total("mma_macs") == tokens**2 * (6 * d + Dv) <= 1.5 * tokens**2 * (d + Dv)
     keys_and_queries = 3 * d + Dv
     multiplied = runs["backward"].total("mma_macs")
-    assert multiplied == tokens**2 * (keys_and_queries + 6 * d + Dv) <= 1.5 * tokens**2 * (3 * d + 2 * Dv)
+    assert multiplied == tokens**2 * (keys_and_queries + 3 * d + Dv) <= 1.12 * tokens**2 * (3 * d + 2 * Dv)
 
 
 def inputs_of(tokens, head, values):

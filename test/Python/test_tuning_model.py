@@ -130,10 +130,21 @@ def test_every_target_bounds_the_space():
 
 
 def test_the_default_is_never_dropped():
-    wide = dataclasses.replace(KERNEL, head_size=128, value_size=1536, schedule=(128, 32, 8, 2))
+    wide = dataclasses.replace(KERNEL, head_size=128, value_size=1536, schedule=(128, 32, 8, 2, 256))
     found = candidates(wide, SM80, 4)
     assert found[0].schedule == wide.schedule and not found[0].dropped
     assert sum(not each.dropped for each in found) == 4, "values that wide are taken in parts"
+
+
+def test_channels_of_wide_values_are_a_choice():
+    wide = dataclasses.replace(KERNEL, head_size=128, value_size=768, schedule=(128, 32, 8, 2, 256))
+    found = candidates(wide, SM80, 10**6)
+    assert {each.schedule[4] for each in found} == {128, 256, 384, 512, 768}, "to all of them"
+    reasons = {each.schedule: each.dropped for each in found}
+    assert reasons[128, 32, 8, 2, 384] == "" and "328 registers" in reasons[128, 32, 4, 2, 256]
+    keys = dataclasses.replace(wide, role="backward.keys", schedule=(128, 32, 8, 2, 64))
+    assert {each.schedule[4] for each in candidates(keys, SM80, 10**6)} == {32, 64, 128}
+    assert "values of 64 are not taken in parts" in why_not((128, 64, 4, 3, 64), KERNEL, SM80)
 
 
 def test_windows_keep_their_tiles():
@@ -141,7 +152,7 @@ def test_windows_keep_their_tiles():
     assert {each.schedule[:2] for each in candidates(window, SM80, 100)} == {(64, 64)}
 
 
-@pytest.mark.parametrize("text", ["128x64x4", "128x64x4x3x2", "ax64x4x3", "", "128x64x4x-3"])
+@pytest.mark.parametrize("text", ["128x64x4", "128x64x4x3x64x2", "ax64x4x3", "", "128x64x4x-3"])
 def test_what_spells_no_schedule(text):
     with pytest.raises(ValueError, match="expected a schedule ROWSxCOLUMNSxWARPSxSTAGES"):
         parse(text)

@@ -71,6 +71,29 @@ def test_grouped_heads():
     assert {"0.forward", "0.backward.query", "0.backward.keys"} <= {row.place for row in result.rows}
 
 
+def test_channels_of_wide_values():
+    """Parts of other widths are right, measured, and lose or win for a reason; what no target holds is dropped."""
+
+    @weft.program
+    def wide(q, k, v):
+        return weft.softmax(q, k) @ v
+
+    generator = np.random.default_rng()
+    q, k, v = (generator.standard_normal((1, 1, 40, c)).astype(np.float16) for c in (16, 16, 272))
+    tried = {"forward": ["64x32x1x2x272"], "backward.values": ["32x16x2x2x64"]}
+    result = tune(wide, q, k, v, candidates=tried)
+    rows = {(row.place, row.schedule): row for row in result.rows}
+    assert rows["0.forward", (64, 32, 1, 2, 272)].reason.startswith("its sums take 648 registers of a thread")
+    narrow = rows["0.backward.values", (32, 16, 2, 2, 64)]
+    assert narrow.status in ("chosen", "lost") and narrow.seconds, str(result)
+    assert narrow.status == "chosen" or narrow.reason, str(result)
+    assert "0.backward.query" not in {row.place for row in result.rows}, "dq comes with dk"
+    default = next(row for row in result.rows if row.place == "0.backward.values" and row.default)
+    assert default.schedule == (64, 32, 8, 2, 512)
+    work = [sum(sum(each.mma_macs.values()) for each in row.launches) for row in (default, narrow)]
+    assert work[0] < work[1], "scores are computed again for every part"
+
+
 def test_integers_are_the_callers():
     @weft.program
     def documents(q, k, v, ids):

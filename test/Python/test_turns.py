@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 import weft
+from weft.attention import attend
 from weft.programs.compiled import compiled
 from weft.testing.plans import run_plan
 
@@ -20,12 +21,13 @@ PATTERNS = {
 }
 
 
-def gradients(pattern, arrays, *, deterministic=True, seeds=(0,)):
+def gradients(pattern, arrays, *, deterministic=True, starts=None, seeds=(0,)):
     """The three gradients, run once for each seed on the same output gradient; and what the runs were given."""
-    program = weft.program(lambda q, k, v: weft.softmax(q, k, pattern, deterministic=deterministic) @ v)
+    packed = {} if starts is None else {"cu_seqlens_q": starts, "cu_seqlens_k": starts}
+    program = weft.program(lambda q, k, v: attend(q, k, v, pattern, deterministic=deterministic, **packed))
     traced = program.trace(program.bind(tuple(arrays), {}))
     form = compiled(traced, "sm_80", True, SMALL)
-    inputs = [array.numpy() for array in arrays]
+    inputs = [np.asarray(array) for array in (*arrays, *traced.captured)]
     forward = run_plan(form.ptx, form.info, f"{traced.name}.forward", inputs)
     outputs = list(forward.outputs.values())
     saved = [*inputs, *(outputs[number] for number in form.saved_outputs)]
@@ -72,6 +74,18 @@ def test_heads_that_share_keys(seed):
         assert np.abs(gradient - expected).max() <= 4e-3 * np.abs(expected).max()
 
 
+@pytest.mark.parametrize("name", ["full", "causal", "window"])
+def test_packed_sequences(name, seed):
+    torch.manual_seed(seed)
+    starts = torch.tensor([0, 37, 37, 41, 90], dtype=torch.int32)
+    which = torch.searchsorted(starts[1:], torch.arange(90), right=True)
+    pattern = PATTERNS[name]()
+    mask = torch.tensor(pattern.matrix(90, 90)) & (which[:, None] == which[None, :])
+    found, saved, given = gradients(pattern, operands(90, 90), starts=starts)
+    for gradient, expected in zip(found[0], reference(saved, given, mask), strict=True):
+        assert np.abs(gradient - expected).max() <= 4e-3 * np.abs(expected).max()
+
+
 def test_every_interleaving_ends_with_the_same_bits(seed):
     torch.manual_seed(seed)
     arrays = operands(130, 130)
@@ -84,10 +98,12 @@ def test_who_takes_turns():
     arrays = operands(40, 40)
 
     def launched(pattern, **options):
-        program = weft.program(lambda q, k, v: weft.softmax(q, k, pattern, **options) @ v)
+        program = weft.program(lambda q, k, v: attend(q, k, v, pattern, **options))
         return program.ir(*arrays, stage="launches")
 
-    for options, turns in (({}, True), ({"deterministic": False}, False)):
+    starts = torch.tensor([0, 11, 40], dtype=torch.int32)
+    packed = {"cu_seqlens_q": starts, "cu_seqlens_k": starts}
+    for options, turns in (({}, True), ({"deterministic": False}, False), (packed, True)):
         text = launched(weft.causal(), **options)
         assert "attend_backward_query" not in text
         assert ("scf.while" in text) == turns

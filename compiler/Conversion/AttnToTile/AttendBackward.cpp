@@ -26,6 +26,9 @@ static bool fitsOneKernel(const Attend &attend, const WindowTiling &windows) {
   return windows.tokens <= (small ? 64 : 32);
 }
 
+/// Channels of wide values that dq and dk take at once.
+static constexpr int64_t pieceChannels = 64;
+
 static attn::ScheduleAttr scheduleOf(attn::AttendBackwardOp op, int64_t rows, int64_t columns, int64_t warps,
                                      int64_t stages) {
   if (std::optional<WindowTiling> windows = windowTiling(Attend::of(op))) {
@@ -33,7 +36,8 @@ static attn::ScheduleAttr scheduleOf(attn::AttendBackwardOp op, int64_t rows, in
     columns = fitsOneKernel(Attend::of(op), *windows) ? rows : std::min<int64_t>(rows, columns);
     warps = std::min<int64_t>(8, rows / 8); // (Of one kernel for everything, each warp has 16 rows of half the sums.)
   }
-  return attn::ScheduleAttr::get(op.getContext(), rows, columns, warps, stages);
+  auto schedule = attn::ScheduleAttr::get(op.getContext(), rows, columns, warps, stages);
+  return withChannels(Attend::of(op), schedule, pieceChannels);
 }
 
 /// Whether the walks of an op are along a diagonal, whose blocks masks cut.
@@ -53,7 +57,7 @@ static attn::ScheduleAttr defaultSchedule(attn::AttendBackwardOp op, Sizes upTo6
   Sizes chosen{64, 16, 8, 2};
   if (attend.storage().isF32())
     chosen = {size <= 64 ? 64 : 32, 16, 4, 2};
-  if (splitOverGrid(attend) && !attend.storage().isF32() && attend.headSize() <= 128)
+  if (hasWideValues(attend) && !attend.storage().isF32() && attend.headSize() <= 128)
     chosen = {128, 32, 8, 2};
   if (!attend.storage().isF32() && size <= 128)
     chosen = size <= 64 ? upTo64 : upTo128;
@@ -63,18 +67,31 @@ static attn::ScheduleAttr defaultSchedule(attn::AttendBackwardOp op, Sizes upTo6
 // Along a diagonal smaller tiles have fewer pairs that do not belong.
 attn::ScheduleAttr queryGradientSchedule(attn::AttendBackwardOp op) {
   if (op.getScheduleQuery())
-    return *op.getScheduleQuery();
+    return withChannels(Attend::of(op), *op.getScheduleQuery(), pieceChannels);
   return defaultSchedule(op, {128, 32, 4, 3}, hasDiagonal(op) ? Sizes{64, 64, 4, 2} : Sizes{128, 64, 8, 2});
 }
 
 attn::ScheduleAttr keyGradientSchedule(attn::AttendBackwardOp op) {
   if (op.getScheduleKeys())
-    return *op.getScheduleKeys();
+    return withChannels(Attend::of(op), *op.getScheduleKeys(), pieceChannels);
   if (takesOnePass(op))
     return scheduleOf(op, 128, 32, 8, 2);
   if (hasDiagonal(op))
     return defaultSchedule(op, {64, 64, 4, 3}, {64, 64, 4, 2});
   return defaultSchedule(op, {128, 64, 8, 3}, {128, 32, 8, 2});
+}
+
+// In tiles of fewer keys a program holds more channels, and scores are computed again for fewer parts.
+attn::ScheduleAttr valueGradientSchedule(attn::AttendBackwardOp op) {
+  Attend attend = Attend::of(op);
+  bool isF32 = attend.storage().isF32(), more = !isF32 && !windowTiling(attend) && attend.headSize() <= 128;
+  int64_t channels = more ? 512 : isF32 ? 128 : 256;
+  if (op.getScheduleValues())
+    return withChannels(attend, *op.getScheduleValues(), channels);
+  attn::ScheduleAttr keys = keyGradientSchedule(op);
+  int64_t rows = more ? 64 : keys.getRows(), columns = more ? 32 : keys.getColumns();
+  return attn::ScheduleAttr::get(op.getContext(), rows, columns, more ? 8 : keys.getWarps(),
+                                 more ? 2 : keys.getStages(), hasWideValues(attend) ? channels : 0);
 }
 
 SmallVector<BackwardPart> backwardParts(attn::AttendBackwardOp op) {
@@ -84,7 +101,7 @@ SmallVector<BackwardPart> backwardParts(attn::AttendBackwardOp op) {
   ValueRange gradients = op.getGradients();
   std::optional<WindowTiling> windows = windowTiling(attend);
   bool captures = gradients.size() > 2 * domains;
-  bool wide = splitOverGrid(attend).has_value();
+  bool wide = hasWideValues(attend);
   if (windows && !captures && !wide && attend.group() == 1 && fitsOneKernel(attend, *windows) &&
       windows->tokens <= keyGradientSchedule(op).getRows())
     return {{Kind::Window, 0, {op.getDQuery(), gradients[0], gradients[1]}}};

@@ -58,5 +58,6 @@ bool takesOnePass(attn::AttendBackwardOp op);
 /// The schedules where the op has none: of dq (rows are queries), and of dk and dv (rows are keys).
 attn::ScheduleAttr queryGradientSchedule(attn::AttendBackwardOp op);
 attn::ScheduleAttr keyGradientSchedule(attn::AttendBackwardOp op);
+attn::ScheduleAttr valueGradientSchedule(attn::AttendBackwardOp op); ///< of dv alone, where values are wide
 
 } // namespace weft

@@ -33,7 +33,7 @@ static Value minusShiftOf(TileBuilder &b, Value lse) {
 
 SoftmaxNumbers lowerSoftmaxNumbers(attn::AttendBackwardOp op, StoredValues &stored) {
   Attend attend = Attend::of(op);
-  bool wide = splitInLoop(attend).has_value();
+  bool wide = hasWideValues(attend);
   const int64_t count = wide ? 32 : numbersTile;
   auto type = cast<attn::WholeTensorType>(op.getLse().getType());
   KernelFrame frame(op, "attend_backward_rows");
@@ -66,7 +66,8 @@ BackwardKernel::BackwardKernel(attn::AttendBackwardOp op, const SoftmaxNumbers &
     : op(op), attend(Attend::of(op)), numbers(numbers), stored(stored), schedule(schedule), queriesDown(queriesDown),
       windows(windowTiling(attend)), frame(op, name), b(frame.b), puller(frame, stored),
       arithmetic(EmitArithmetic::of(frame, attend, stored)), lists(std::move(lists)),
-      queryChunks(chunksOf(attend.headSize())), valueChunks(chunksOf(attend.valueSize())), pieces(splitInLoop(attend)) {
+      queryChunks(chunksOf(attend.headSize())), valueChunks(chunksOf(attend.valueSize())),
+      pieces(splitInLoop(attend, schedule)) {
   if (pieces)
     valueChunks.clear();
 }

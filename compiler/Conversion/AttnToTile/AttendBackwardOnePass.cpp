@@ -22,7 +22,7 @@ namespace weft {
 
 bool takesOnePass(attn::AttendBackwardOp op) {
   Attend attend = Attend::of(op);
-  bool wide = splitOverGrid(attend).has_value();
+  bool wide = hasWideValues(attend);
   if (attend.keys.size() != 1 || op.getGradients().size() != 2 || diagonalDomain(op) || windowTiling(attend) ||
       attend.storage().isF32())
     return false;

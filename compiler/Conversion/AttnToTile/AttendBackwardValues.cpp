@@ -12,14 +12,14 @@ namespace weft {
 
 LogicalResult lowerValueGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, unsigned domain,
                                   ArrayRef<Value> roots, StoredValues &stored) {
-  attn::ScheduleAttr schedule = keyGradientSchedule(op);
+  attn::ScheduleAttr schedule = valueGradientSchedule(op);
   FailureOr<SmallVector<BlockLists>> lists =
       listsForDomains(Attend::of(op), /*tileKeys=*/true, schedule.getRows(), schedule.getColumns(), stored);
   if (failed(lists))
     return failure();
   BackwardKernel kernel(op, numbers, stored, "attend_backward_values", schedule, /*queriesDown=*/false,
                         std::move(*lists));
-  kernel.split = splitOverGrid(kernel.attend);
+  kernel.split = splitOverGrid(kernel.attend, schedule);
   TileBuilder &b = kernel.b;
   RowTile rows = kernel.begin(domain);
   KeySide keys = kernel.pullKeys(domain, kernel.asKeys(domain, rows, kernel.standing.head));

@@ -13,7 +13,7 @@ using namespace mlir;
 namespace weft {
 
 std::optional<unsigned> diagonalDomain(const Attend &attend) {
-  if (splitOverGrid(attend) || !attend.counts.empty() ||
+  if (hasWideValues(attend) || !attend.counts.empty() ||
       (!attend.cuSeqlens.empty() && attend.cuSeqlens[0] != attend.cuSeqlens[1]))
     return std::nullopt;
   attn::Lengths square;

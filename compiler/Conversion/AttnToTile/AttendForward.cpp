@@ -42,13 +42,15 @@ static int64_t largestBlock(const Attend &attend, int64_t size, int64_t tokens) 
 }
 
 attn::ScheduleAttr forwardSchedule(attn::AttendOp op) {
-  if (op.getSchedule())
-    return *op.getSchedule();
   Attend attend = Attend::of(op);
+  // (Half the channels would compute scores twice as often.)
+  int64_t channels = attend.storage().isF32() ? 128 : 256;
+  if (op.getSchedule())
+    return withChannels(attend, *op.getSchedule(), channels);
   int64_t size = std::max(attend.headSize(), attend.valueSize());
   // (Larger heads and f32 operands, which enter as two parts, leave registers for few keys.)
   int64_t rows = 128, columns = size > 128 ? 32 : 64, warps = size > 64 ? 8 : 4, stages = size > 128 ? 2 : 3;
-  if (splitOverGrid(attend))
+  if (hasWideValues(attend))
     columns = 32;
   if (attend.storage().isF32()) {
     rows = 64;
@@ -70,7 +72,7 @@ attn::ScheduleAttr forwardSchedule(attn::AttendOp op) {
       warps = 8;
     warps = std::min<int64_t>(warps, rows / (few ? 8 : 16));
   }
-  return attn::ScheduleAttr::get(op.getContext(), rows, columns, warps, stages);
+  return withChannels(attend, attn::ScheduleAttr::get(op.getContext(), rows, columns, warps, stages), channels);
 }
 
 /// How many query heads a tile holds: all that share keys, so that keys are read once for them; 1 where heads differ in
@@ -107,7 +109,7 @@ public:
       : op(op), attend(Attend::of(op)), stored(stored), schedule(forwardSchedule(op)), windows(windowTiling(attend)),
         packed(packedHeads(attend, schedule)), scaledLate(!attend.scoreMod && attend.scale > 0), frame(op, "attend"),
         b(frame.b), puller(frame, stored), lists(lists), queryChunks(chunksOf(attend.headSize())),
-        valueChunks(chunksOf(attend.valueSize())), wide(splitOverGrid(attend)) {}
+        valueChunks(chunksOf(attend.valueSize())), wide(splitOverGrid(attend, schedule)) {}
 
   void write(ArrayRef<Value> roots);
 

@@ -70,8 +70,7 @@ LogicalResult ProgramLowering::lower(attn::AttendOp op) {
       return failure();
   if (failed(storeCaptured(op, op)))
     return failure();
-  FailureOr<SmallVector<Value>> roots =
-      joinRowLocalUsers(op, op.getResults(), splitOverGrid(Attend::of(op)).has_value());
+  FailureOr<SmallVector<Value>> roots = joinRowLocalUsers(op, op.getResults(), hasWideValues(Attend::of(op)));
   if (failed(roots))
     return failure();
   return lowerAttend(op, *roots, stored);

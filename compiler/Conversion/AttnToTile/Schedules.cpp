@@ -9,14 +9,18 @@
 #include "compiler/Conversion/AttnToTile/Schedules.h"
 #include "compiler/Conversion/AttnToTile/AttendBackward.h"
 #include "compiler/Conversion/AttnToTile/AttendForward.h"
+#include "compiler/Conversion/AttnToTile/WideValues.h"
 #include "compiler/Conversion/AttnToTile/Windows.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
 namespace weft {
 
-static constexpr std::pair<ScheduleRole, StringLiteral> roleNames[] = {
-    {ScheduleRole::Forward, "forward"}, {ScheduleRole::Query, "backward.query"}, {ScheduleRole::Keys, "backward.keys"}};
+static constexpr std::pair<ScheduleRole, StringLiteral> roleNames[] = {{ScheduleRole::Forward, "forward"},
+                                                                       {ScheduleRole::Query, "backward.query"},
+                                                                       {ScheduleRole::Keys, "backward.keys"},
+                                                                       {ScheduleRole::Values, "backward.values"}};
 
 StringRef roleName(ScheduleRole role) { return roleNames[static_cast<size_t>(role)].second; }
 
@@ -37,8 +41,8 @@ std::optional<ScheduleChoice> parseChoice(StringRef text) {
   choice.role = *role;
   SmallVector<StringRef> parts;
   numbers.split(parts, 'x');
-  int64_t *fields[] = {&choice.rows, &choice.columns, &choice.warps, &choice.stages};
-  if (parts.size() != std::size(fields))
+  int64_t *fields[] = {&choice.rows, &choice.columns, &choice.warps, &choice.stages, &choice.channels};
+  if (parts.size() != std::size(fields) && parts.size() != std::size(fields) - 1)
     return std::nullopt;
   for (auto [part, field] : llvm::zip(parts, fields))
     if (part.getAsInteger(10, *field))
@@ -46,13 +50,40 @@ std::optional<ScheduleChoice> parseChoice(StringRef text) {
   return choice;
 }
 
-/// The kernels that a gradient becomes: one where a window is a tile or in one pass, else one of dq and one of dk and
-/// dv.
-static SmallVector<ScheduleRole> rolesOf(attn::AttendBackwardOp op) {
-  BackwardPart::Kind first = backwardParts(op).front().kind;
-  if (first == BackwardPart::Kind::Window || first == BackwardPart::Kind::OnePass)
-    return {ScheduleRole::Keys};
-  return {ScheduleRole::Query, ScheduleRole::Keys};
+static ScheduleRole roleOf(BackwardPart::Kind kind) {
+  switch (kind) {
+  case BackwardPart::Kind::Query:
+    return ScheduleRole::Query;
+  case BackwardPart::Kind::Values:
+    return ScheduleRole::Values;
+  case BackwardPart::Kind::Keys:
+  case BackwardPart::Kind::Diagonal:
+  case BackwardPart::Kind::Window:
+  case BackwardPart::Kind::OnePass:
+    return ScheduleRole::Keys;
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+/// The schedules that a gradient's kernels run by.
+static llvm::SmallSetVector<ScheduleRole, 3> rolesOf(attn::AttendBackwardOp op) {
+  llvm::SmallSetVector<ScheduleRole, 3> roles;
+  for (const BackwardPart &part : backwardParts(op))
+    roles.insert(roleOf(part.kind));
+  return roles;
+}
+
+static attn::ScheduleAttr scheduleOf(attn::AttendBackwardOp op, ScheduleRole role) {
+  switch (role) {
+  case ScheduleRole::Query:
+    return queryGradientSchedule(op);
+  case ScheduleRole::Values:
+    return valueGradientSchedule(op);
+  case ScheduleRole::Keys:
+  case ScheduleRole::Forward:
+    return keyGradientSchedule(op);
+  }
+  llvm_unreachable("all roles are handled");
 }
 
 static std::optional<int64_t> numberOf(Operation *op) {
@@ -91,8 +122,7 @@ SmallVector<ScheduleFacts> scheduleFacts(ModuleOp module) {
       return add(number, ScheduleRole::Forward, forwardSchedule(attend), Attend::of(attend));
     auto backward = cast<attn::AttendBackwardOp>(op);
     for (ScheduleRole role : rolesOf(backward))
-      add(number, role, role == ScheduleRole::Query ? queryGradientSchedule(backward) : keyGradientSchedule(backward),
-          Attend::of(backward));
+      add(number, role, scheduleOf(backward, role), Attend::of(backward));
   });
   return llvm::map_to_vector(found, [](const auto &entry) { return entry.second; });
 }
@@ -139,6 +169,11 @@ struct ChooseSchedules : PassWrapper<ChooseSchedules, OperationPass<ModuleOp>> {
       fine &=
           set(op, number, ScheduleRole::Query, backward.getScheduleQueryAttrName(), queryGradientSchedule(backward));
       fine &= set(op, number, ScheduleRole::Keys, backward.getScheduleKeysAttrName(), keyGradientSchedule(backward));
+      if (hasWideValues(Attend::of(backward)))
+        fine &= set(op, number, ScheduleRole::Values, backward.getScheduleValuesAttrName(),
+                    valueGradientSchedule(backward));
+      else
+        fine &= refuseValues(op, number);
     });
     if (!fine)
       signalPassFailure();
@@ -167,10 +202,26 @@ private:
     return success();
   }
 
-  bool set(Operation *op, int64_t number, ScheduleRole role, StringAttr name, attn::ScheduleAttr otherwise) {
+  const ScheduleChoice *chosenFor(int64_t number, ScheduleRole role) const {
     auto chosen = llvm::find_if(
         choices, [&](const ScheduleChoice &choice) { return choice.attend == number && choice.role == role; });
-    if (chosen == choices.end()) {
+    return chosen == choices.end() ? nullptr : &*chosen;
+  }
+
+  /// Refuses a choice for a kernel that values make only where they are wide.
+  bool refuseValues(Operation *op, int64_t number) {
+    if (!chosenFor(number, ScheduleRole::Values))
+      return true;
+    InFlightDiagnostic diagnostic = op->emitOpError() << "has no kernel for the schedule of '" << number << "."
+                                                      << roleName(ScheduleRole::Values) << "'";
+    diagnostic.attachNote() << "values of at most 256 channels have their gradient made by '" << number << "."
+                            << roleName(ScheduleRole::Keys) << "'";
+    return false;
+  }
+
+  bool set(Operation *op, int64_t number, ScheduleRole role, StringAttr name, attn::ScheduleAttr otherwise) {
+    const ScheduleChoice *chosen = chosenFor(number, role);
+    if (!chosen) {
       op->setAttr(name, otherwise);
       return true;
     }
@@ -178,10 +229,19 @@ private:
       return op->emitOpError() << "cannot take the schedule of '" << number << "." << roleName(role) << "': ";
     };
     auto schedule = attn::ScheduleAttr::getChecked(refuse, op->getContext(), chosen->rows, chosen->columns,
-                                                   chosen->warps, chosen->stages);
-    if (schedule)
-      op->setAttr(name, schedule);
-    return bool(schedule);
+                                                   chosen->warps, chosen->stages, chosen->channels);
+    if (!schedule)
+      return false;
+    auto forward = dyn_cast<attn::AttendOp>(op);
+    Attend attend = forward ? Attend::of(forward) : Attend::of(cast<attn::AttendBackwardOp>(op));
+    if (chosen->channels && !hasWideValues(attend)) {
+      refuse() << "expected no 'channels' for values of " << attend.valueSize() << " channels, but got "
+               << chosen->channels;
+      return false;
+    }
+    // (What it does not say of wide values is as by default.)
+    op->setAttr(name, withChannels(attend, schedule, otherwise.getChannels()));
+    return true;
   }
 
   SmallVector<ScheduleChoice> choices;

@@ -10,10 +10,11 @@
 namespace weft {
 
 /// The kernel of an attention that a schedule is for.
-enum class ScheduleRole : uint8_t { Forward, Query, Keys };
+enum class ScheduleRole : uint8_t { Forward, Query, Keys, Values };
 
-/// "forward", "backward.query" or "backward.keys": the output, dq, and dk with dv. Where one kernel makes all three
-/// gradients (a window that is one tile) it goes by "backward.keys".
+/// "forward", "backward.query", "backward.keys" or "backward.values": the output, dq, dk with dv, and dv where values
+/// are wide. Where one kernel makes several gradients (all of a window that is one tile; dq and dk of wide values) it
+/// goes by "backward.keys".
 llvm::StringRef roleName(ScheduleRole role);
 /// The role of that name.
 std::optional<ScheduleRole> roleNamed(llvm::StringRef name);
@@ -22,10 +23,10 @@ std::optional<ScheduleRole> roleNamed(llvm::StringRef name);
 struct ScheduleChoice {
   int64_t attend = 0;
   ScheduleRole role = ScheduleRole::Forward;
-  int64_t rows = 0, columns = 0, warps = 0, stages = 0;
+  int64_t rows = 0, columns = 0, warps = 0, stages = 0, channels = 0;
 };
 
-/// Reads "0.forward=128x64x4x3": rows, columns, warps, stages. Nothing where it is something else.
+/// Reads "0.forward=128x64x4x3": rows, columns, warps, stages, and maybe channels. Nothing where it is something else.
 std::optional<ScheduleChoice> parseChoice(llvm::StringRef text);
 
 /// What an attention's kernel runs by, and what bounds its choice.

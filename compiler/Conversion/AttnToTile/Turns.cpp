@@ -12,8 +12,8 @@ namespace weft {
 
 bool canTakeTurns(const Attend &attend) {
   Attribute pattern = attend.patterns[0];
-  return attend.keys.size() == 1 && attend.cuSeqlens.empty() && attend.counts.empty() && !attn::hasSpan(pattern) &&
-         attn::hasSegments(pattern) && attn::hasSegments(attn::transposePattern(pattern));
+  return attend.keys.size() == 1 && attend.counts.empty() && !attn::hasSpan(pattern) && attn::hasSegments(pattern) &&
+         attn::hasSegments(attn::transposePattern(pattern));
 }
 
 static Value addAtomically(TileBuilder &b, Value pointer, int64_t number, tile::MemoryOrder order) {
@@ -32,7 +32,10 @@ Turns::Turns(BackwardKernel &kernel) : kernel(kernel), b(kernel.b) {
   attn::WholeTensorType queries = kernel.attend.queryType(), keys = kernel.attend.keyType(0);
   auto tickets = attn::WholeTensorType::get(keys.getDims().take_front(2), b.getI32Type());
   SmallVector<StringAttr> dims(queries.getDims().take_front(2));
-  dims.push_back(b.getStringAttr(tilesOf(queries, kernel.schedule.getColumns())));
+  std::string blocks = tilesOf(queries, kernel.schedule.getColumns());
+  if (!kernel.attend.cuSeqlens.empty()) // (Each packed sequence may begin one block more than the whole has.)
+    blocks += " + " + wholeType(kernel.attend.cuSeqlens[0]).dim(0).str();
+  dims.push_back(b.getStringAttr(blocks));
   TensorParameter next = kernel.frame.output(tickets, /*zeroed=*/true);
   turns = kernel.frame.output(attn::WholeTensorType::get(dims, b.getI32Type()), /*zeroed=*/true);
   Value pointer = elementPointer(b, next, {b.programId(tile::Axis::Z), b.programId(tile::Axis::Y)});
@@ -42,6 +45,8 @@ Turns::Turns(BackwardKernel &kernel) : kernel(kernel), b(kernel.b) {
 
 Value Turns::pointerTo(const RowTile &queries) {
   Value block = b.div(queries.scalarStart, b.i32(queries.count));
+  if (queries.base)
+    block = b.add(block, b.add(b.div(queries.base, b.i32(queries.count)), kernel.standing.sequence));
   return elementPointer(b, turns, {queries.batch, queries.head, block});
 }
 
@@ -54,7 +59,7 @@ Value Turns::countBefore(const RowTile &queries) {
   auto segments = attn::rowSegments(kernel.arithmetic, kernel.attend.patterns[0], block, kernel.schedule.getRows());
   Value count = b.i32(0);
   for (const auto &segment : *segments)
-    count = b.add(count, b.max(b.sub(b.min(segment.end, place), segment.begin), b.i32(0)));
+    count = b.add(count, b.max(b.sub(b.min(segment.end, standing.tile), segment.begin), b.i32(0)));
   return count;
 }
 

@@ -19,7 +19,7 @@ namespace weft {
 /// Whether every program can say how many of those before it meet a block: the pattern's blocks are exactly known.
 bool canTakeTurns(const Attend &attend);
 
-/// The turns of the programs of one kernel whose rows are keys; of one domain, neither packed nor counted.
+/// The turns of the programs of one kernel whose rows are keys, of one domain that is not counted.
 class Turns {
 public:
   /// Asks for the tensors of tickets and turns, and takes a place: what BackwardKernel::begin is given.

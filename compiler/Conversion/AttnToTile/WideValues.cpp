@@ -23,28 +23,35 @@ std::optional<WideValues> splitChannels(int64_t channels, int64_t most) {
   return WideValues{channels, (each + 15) / 16 * 16, parts};
 }
 
-std::optional<WideValues> splitValues(const Attend &attend, int64_t most) {
-  return splitChannels(attend.valueSize(), most);
-}
-
 static constexpr int64_t widest = 256;
 
-std::optional<WideValues> splitOverGrid(const Attend &attend) {
-  if (attend.valueSize() <= widest)
+bool hasWideValues(const Attend &attend) { return attend.valueSize() > widest; }
+
+std::optional<WideValues> splitOverGrid(const Attend &attend, attn::ScheduleAttr schedule) {
+  int64_t channels = attend.valueSize();
+  if (!hasWideValues(attend))
     return std::nullopt;
-  return splitValues(attend, attend.storage().isF32() ? widest / 2 : widest);
+  return splitChannels(channels, schedule.getChannels()).value_or(WideValues{channels, (channels + 15) / 16 * 16, 1});
 }
 
-std::optional<WideValues> splitInLoop(const Attend &attend) {
-  if (attend.valueSize() <= widest)
+std::optional<WideValues> splitInLoop(const Attend &attend, attn::ScheduleAttr schedule) {
+  int64_t channels = attend.valueSize(), width = schedule.getChannels();
+  if (!hasWideValues(attend))
     return std::nullopt;
-  constexpr int64_t width = 64;
-  return WideValues{attend.valueSize(), width, (attend.valueSize() + width - 1) / width};
+  return WideValues{channels, width, (channels + width - 1) / width};
+}
+
+attn::ScheduleAttr withChannels(const Attend &attend, attn::ScheduleAttr schedule, int64_t channels) {
+  if (schedule.getChannels() || !hasWideValues(attend))
+    return schedule;
+  return attn::ScheduleAttr::get(schedule.getContext(), schedule.getRows(), schedule.getColumns(), schedule.getWarps(),
+                                 schedule.getStages(), channels);
 }
 
 ChannelPart partOf(TileBuilder &b, const WideValues &wide, const Standing &standing) {
-  return {wide.channels, wide.chunksAt(b.mul(standing.part, b.i32(wide.width))),
-          b.compareInt(arith::CmpIPredicate::eq, standing.part, b.i32(0))};
+  Value number = standing.part ? standing.part : b.i32(0); // (One part is all.)
+  return {wide.channels, wide.chunksAt(b.mul(number, b.i32(wide.width))),
+          b.compareInt(arith::CmpIPredicate::eq, number, b.i32(0))};
 }
 
 std::array<std::string, 3> overParts(std::array<std::string, 3> grid, const std::optional<WideValues> &wide) {

@@ -19,15 +19,17 @@ struct WideValues {
 /// The split of `channels` into parts of at most `most`; nothing where they are no more than that.
 std::optional<WideValues> splitChannels(int64_t channels, int64_t most);
 
-/// The same for values wider than `most` channels, nothing for others.
-std::optional<WideValues> splitValues(const Attend &attend, int64_t most);
+/// Whether values are wide: of more channels than 256, which of 64 queries are 128 registers of 128 threads.
+bool hasWideValues(const Attend &attend);
 
-/// The split of the kernels whose results have the values' channels. (256 channels of 64 queries are 128 registers of
-/// 128 threads. Halves of that would compute scores twice as often.)
-std::optional<WideValues> splitOverGrid(const Attend &attend);
+/// The split of a kernel whose results have the values' channels, by its schedule; nothing where they are not wide.
+std::optional<WideValues> splitOverGrid(const Attend &attend, attn::ScheduleAttr schedule);
 
-/// The pieces in which other kernels contract the channels: nothing where splitOverGrid gives nothing.
-std::optional<WideValues> splitInLoop(const Attend &attend);
+/// The pieces in which another kernel contracts the channels, by its schedule; nothing where they are not wide.
+std::optional<WideValues> splitInLoop(const Attend &attend, attn::ScheduleAttr schedule);
+
+/// A schedule with `channels` of wide values where it says nothing of them.
+attn::ScheduleAttr withChannels(const Attend &attend, attn::ScheduleAttr schedule, int64_t channels);
 
 /// The part of program `standing`, with what it stores.
 ChannelPart partOf(TileBuilder &b, const WideValues &wide, const Standing &standing);

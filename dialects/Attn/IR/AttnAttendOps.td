@@ -45,13 +45,16 @@ def Attn_AttendBackwardOp : Attn_Op<"attend_backward", [Pure, AttrSizedOperandSe
 
     `fast` allows sums in an order that changes from run to run (atomics); without it results are the same bits every time.
 
+    The schedules are those of the kernels that make dq, dk with dv, and dv where values are wide; one kernel that makes several runs by that of the keys.
+
     C1: as `attn.attend` C1-C5. C2: lse and delta are [B, H, N] f32; dOut has the shape of out. C3: results are dq, then dk and dv of each domain, in the shapes of query, keys and values,
     then the gradients of captures.
   }];
   let arguments = (ins Attn_Tensor:$query, Variadic<Attn_Tensor>:$keys, Variadic<Attn_Tensor>:$values, Variadic<Attn_Tensor>:$counts, Attn_Tensor:$lse, Attn_Tensor:$delta, Attn_Tensor:$dOut,
                        Variadic<Attn_Tensor>:$cuSeqlens, Variadic<Attn_Tensor>:$patternOperands, Attn_PatternArray:$patterns, F32Attr:$scale,
                        DefaultValuedAttr<Attn_PrecisionAttr, "::weft::attn::Precision::F32">:$precision, UnitAttr:$fast,
-                       OptionalAttr<Attn_ScheduleAttr>:$scheduleQuery, OptionalAttr<Attn_ScheduleAttr>:$scheduleKeys);
+                       OptionalAttr<Attn_ScheduleAttr>:$scheduleQuery, OptionalAttr<Attn_ScheduleAttr>:$scheduleKeys,
+                       OptionalAttr<Attn_ScheduleAttr>:$scheduleValues);
   let results = (outs Attn_Tensor:$dQuery, Variadic<Attn_Tensor>:$gradients);
   let regions = (region AnyRegion:$scoreMod, AnyRegion:$scoreModGrad, VariadicRegion<SizedRegion<1>>:$masks);
   let assemblyFormat = [{

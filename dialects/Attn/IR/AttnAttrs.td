@@ -12,8 +12,15 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
   let description = [{
     `#attn.schedule<rows = 128, columns = 64, warps = 4, stages = 3>`: a program of the kernel holds `rows` rows (queries; in the key and value gradient,
     keys) and walks the other side in steps of `columns`. Powers of two, at least 16; warps 1 to 32, stages at least 1.
+
+    `#attn.schedule<rows = 64, columns = 32, warps = 8, stages = 2, channels = 512>`: of values that are too wide for one program (more than 256 channels), a program holds
+    at most so many channels (output, gradient of values), or takes so many at once (the other gradients). A multiple of 16 up to 4096; left out where the default is meant, or values are not wide.
   }];
-  let parameters = (ins "int64_t":$rows, "int64_t":$columns, "int64_t":$warps, "int64_t":$stages);
+  let parameters = (ins "int64_t":$rows, "int64_t":$columns, "int64_t":$warps, "int64_t":$stages, DefaultValuedParameter<"int64_t", "0">:$channels);
+  let builders = [AttrBuilder<(ins "int64_t":$rows, "int64_t":$columns, "int64_t":$warps, "int64_t":$stages, CArg<"int64_t", "0">:$channels), [{
+    return $_get($_ctxt, rows, columns, warps, stages, channels);
+  }]>];
+  let skipDefaultBuilders = 1;
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -48,7 +48,7 @@ void AttnDialect::initialize() {
 }
 
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t columns,
-                                   int64_t warps, int64_t stages) {
+                                   int64_t warps, int64_t stages, int64_t channels) {
   for (auto [name, size] : {std::pair("rows", rows), std::pair("columns", columns)})
     if (size < 16 || size > 1024 || !llvm::isPowerOf2_64(size))
       return emitError() << "expected '" << name << "' to be a power of two from 16 to 1024, but got " << size;
@@ -56,6 +56,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expected 'warps' to be a power of two from 1 to 32, but got " << warps;
   if (stages < 1)
     return emitError() << "expected 'stages' to be at least 1, but got " << stages;
+  if (channels != 0 && (channels < 16 || channels > 4096 || channels % 16 != 0))
+    return emitError() << "expected 'channels' to be a multiple of 16 from 16 to 4096, but got " << channels;
   return success();
 }
 

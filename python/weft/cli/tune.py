@@ -50,9 +50,10 @@ def add(commands: Any) -> None:
     part.add_argument("--sizes", action="append", metavar="B=1,N=1024", help="sizes to tune for; repeat for more")
     part.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy",
                       help="an input that cannot be made up, such as lengths; no size is reduced then")  # fmt: skip
-    part.add_argument("--candidate", action="append", default=[], metavar="[N.]ROLE=RxCxWxS",
-                      help="a schedule to try, in the place of those generated: rows, columns, warps, stages of the "
-                      "role forward, backward.query or backward.keys (of attention N); repeat for more")  # fmt: skip
+    part.add_argument("--candidate", action="append", default=[], metavar="[N.]ROLE=RxCxWxS[xK]",
+                      help="a schedule to try, in the place of those generated: rows, columns, warps, stages, and "
+                      "channels of wide values, of the role forward, backward.query, backward.keys or "
+                      "backward.values (of attention N); repeat for more")  # fmt: skip
     part.add_argument("--limit", type=int, default=16, metavar="N", help="candidates for each kernel (default: 16)")
     part.add_argument("--longest", type=int, default=8192, metavar="N",
                       help="tokens that are simulated at most; the rest is extrapolated (default: 8192)")  # fmt: skip

@@ -44,11 +44,12 @@ def tune(
     sizes' bucket, and later calls, compilations and libraries of the program take it.
 
     candidates: schedules by place ("0.forward") or role ("backward.keys"), "128x64x4x3" or tuples of rows, columns,
-    warps and stages; without it ``limit`` neighbours of the default are tried for each kernel. backward: whether the
-    gradient's kernels are tuned too. jobs: processes, one a core by default. longest: tokens that counters are taken on
-    at most. inputs: arrays by name (bf16 as uint16) for what cannot be made up, such as lengths, of the given sizes,
-    which are not reduced then; a call's own arrays are taken where some of them hold integers. compile: (text, name,
-    options) -> (PTX, info), in the place of the compiler, all in this process; nothing is kept then.
+    warps and stages, and channels where values are wide; without it ``limit`` neighbours of the default are tried for
+    each kernel. backward: whether the gradient's kernels are tuned too. jobs: processes, one a core by default.
+    longest: tokens that counters are taken on at most. inputs: arrays by name (bf16 as uint16) for what cannot be made
+    up, such as lengths, of the given sizes, which are not reduced then; a call's own arrays are taken where some of
+    them hold integers. compile: (text, name, options) -> (PTX, info), in the place of the compiler, all in
+    this process; nothing is kept then.
     """
     from weft.compiler.jit import _target
     from weft.programs.plans import bind

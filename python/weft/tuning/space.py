@@ -2,7 +2,8 @@
 """The schedules that a kernel of an attention may run by, and which of them a target cannot hold.
 
 A schedule is (rows, columns, warps, stages): a program of the kernel holds ``rows`` rows and walks the other side in
-steps of ``columns``, on ``warps`` warps, with ``stages`` tiles of it in flight (docs/Tuning.md).
+steps of ``columns``, on ``warps`` warps, with ``stages`` tiles of it in flight (docs/Tuning.md). Of wide values it has
+a fifth number, the channels that a program holds, or takes at once.
 """
 
 from __future__ import annotations
@@ -16,11 +17,10 @@ from typing import Any
 
 from weft import native
 
-Schedule = tuple[int, int, int, int]
+Schedule = tuple[int, ...]
 
 _ROWS, _COLUMNS, _WARPS, _STAGES = (16, 32, 64, 128, 256), (16, 32, 64, 128), (1, 2, 4, 8), (1, 2, 3, 4)
-_WIDE = 256  # channels of values beyond which kernels take them in parts, and one at least of so many:
-_PART = 64
+_PARTS, _PIECES = (128, 256, 384, 512, 768, 1024), (32, 64, 128)  # channels of wide values: held, or taken at once
 _BEYOND = 40  # registers that addresses, masks and the softmax's state take at the very least
 
 
@@ -78,6 +78,11 @@ class Kernel:
         """ "0.forward", "0.backward.query" or "0.backward.keys": the name that choices go by."""
         return f"{self.attend}.{self.role}"
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether its values are taken in parts."""
+        return len(self.schedule) == 5
+
     @staticmethod
     def of(facts: Mapping[str, Any]) -> Kernel:
         return Kernel(**{**facts, "schedule": tuple(facts["schedule"])})
@@ -92,17 +97,19 @@ class Candidate:
 
 
 def spelled(schedule: Sequence[int]) -> str:
-    """ "128x64x4x3": rows, columns, warps, stages."""
+    """ "128x64x4x3": rows, columns, warps, stages; "64x32x8x2x512": and channels."""
     return "x".join(map(str, schedule))
 
 
 def parse(text: str) -> Schedule:
     """The schedule that a text spells. Raises ValueError."""
     parts = text.split("x")
-    if len(parts) != 4 or not all(part.isdigit() for part in parts):
-        raise ValueError(f"expected a schedule ROWSxCOLUMNSxWARPSxSTAGES such as 128x64x4x3, but got '{text}'")
-    rows, columns, warps, stages = map(int, parts)
-    return rows, columns, warps, stages
+    if len(parts) not in (4, 5) or not all(part.isdigit() for part in parts):
+        raise ValueError(
+            f"expected a schedule ROWSxCOLUMNSxWARPSxSTAGES such as 128x64x4x3, or with xCHANNELS of wide values, "
+            f"but got '{text}'"
+        )
+    return tuple(map(int, parts))
 
 
 def candidates(kernel: Kernel, target: Target, limit: int = 16) -> list[Candidate]:
@@ -125,19 +132,27 @@ def _space(kernel: Kernel) -> list[Schedule]:
     if kernel.window_tokens:  # tiles are cut from the window, and where that is one tile it is its own keys
         rows = (kernel.schedule[0],)
         columns = (kernel.schedule[1],)
-    space = list(itertools.product(rows, columns, _WARPS, _STAGES))
+    axes: list[tuple[int, ...]] = [rows, columns, _WARPS, _STAGES]
+    if kernel.is_wide:
+        channels = _PARTS if kernel.role in ("forward", "backward.values") else _PIECES
+        whole = (kernel.value_size + 15) // 16 * 16
+        axes.append(tuple(sorted({min(each, whole) for each in channels})))
+    space = list(itertools.product(*axes))
     return space if kernel.schedule in space else [kernel.schedule, *space]
 
 
 def _distance(schedule: Schedule, default: Schedule) -> int:
     """How many doublings or halvings lie between two schedules; a stage counts as one."""
-    doublings = sum(abs(a.bit_length() - b.bit_length()) for a, b in zip(schedule[:3], default[:3], strict=True))
+    sizes, others = (each[:3] + each[4:] for each in (schedule, default))
+    doublings = sum(abs(a.bit_length() - b.bit_length()) for a, b in zip(sizes, others, strict=True))
     return doublings + abs(schedule[3] - default[3])
 
 
 def why_not(schedule: Schedule, kernel: Kernel, target: Target) -> str:
     """Why a target cannot hold a schedule, from below: what is certain before it is compiled. Empty where it may."""
-    rows, _, warps, _ = schedule
+    if len(schedule) == 5 and not kernel.is_wide:
+        return f"{schedule[4]} channels: its values of {kernel.value_size} are not taken in parts"
+    rows, warps = schedule[0], schedule[2]
     if warps > target.max_warps:
         return f"{warps} warps: a block has at most {target.max_warps}"
     least = target.rows_of_mma()
@@ -156,23 +171,31 @@ def why_not(schedule: Schedule, kernel: Kernel, target: Target) -> str:
 
 def _accumulators(schedule: Schedule, kernel: Kernel) -> int:
     """Registers of a block that sums and scores take at once, f32 each."""
-    rows, columns, _, _ = schedule
-    values = _values(kernel)
+    rows, columns = schedule[:2]
+    values = _values(schedule, kernel)
     match kernel.role:
-        case "forward":
+        case "forward" | "backward.values":
             return rows * (values + columns)
         case "backward.query":
             return rows * (kernel.head_size + columns)
         case _:
-            return rows * (kernel.head_size + values + columns)
+            return rows * (kernel.head_size + (0 if kernel.is_wide else values) + columns)
 
 
-def _values(kernel: Kernel) -> int:
-    """Channels of values that a program holds at least."""
-    return kernel.value_size if kernel.value_size <= _WIDE else _PART
+def _values(schedule: Schedule, kernel: Kernel) -> int:
+    """Channels of values that a program holds or takes at once: where it does not say, the least."""
+    if not kernel.is_wide:
+        return kernel.value_size
+    return min(kernel.value_size, schedule[4] if len(schedule) == 5 else min(_PARTS + _PIECES))
 
 
 def _shared(schedule: Schedule, kernel: Kernel) -> int:
     """Bytes of the rings that the walked side's tiles go through."""
-    _, columns, _, stages = schedule
-    return stages * columns * (kernel.head_size + _values(kernel)) * kernel.element_bits // 8 if stages > 1 else 0
+    rows, columns, _, stages = schedule[:4]
+    if stages == 1:
+        return 0
+    if kernel.is_wide and kernel.role in ("backward.query", "backward.keys"):  # (of both sides, in the inner loop)
+        elements = (rows + columns) * _values(schedule, kernel)
+    else:
+        elements = columns * (kernel.head_size + _values(schedule, kernel))
+    return stages * elements * kernel.element_bits // 8

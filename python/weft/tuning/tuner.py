@@ -307,7 +307,7 @@ class _Run:
         if schedules:
             both.append(trial({place: list(schedule) for place, schedule in schedules.items()}, False))
         self._measure(both, "the choice")
-        default, *others = (dataclasses.replace(self._row(each), schedule=()) for each in both)  # type: ignore[arg-type]
+        default, *others = (dataclasses.replace(self._row(each), schedule=()) for each in both)
         if default.seconds is None:
             raise ValueError(f"the default schedules of '{self.subject.name}': {default.reason}")
         if not others:

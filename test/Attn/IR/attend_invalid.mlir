@@ -150,3 +150,13 @@ func.func @backward_c3(%q: !attn.tensor<[B, H, N, 64], f16>, %row: !attn.tensor<
     {patterns = [#attn.causal], scale = 0.125 : f32} : !attn.tensor<[B, H, N, 64], f16> -> !attn.tensor<[B, H, N, 64], f16>, !attn.tensor<[B, H, N, 64], f16>
   return
 }
+
+// -----
+
+// expected-error@+1 {{expected 'channels' to be a multiple of 16 from 16 to 4096, but got 200}}
+#channels = #attn.schedule<rows = 64, columns = 32, warps = 8, stages = 2, channels = 200>
+
+// -----
+
+// expected-error@+1 {{expected 'channels' to be a multiple of 16 from 16 to 4096, but got 8192}}
+#channels = #attn.schedule<rows = 64, columns = 32, warps = 8, stages = 2, channels = 8192>

@@ -99,6 +99,10 @@ func.func @attend(%q: !attn.tensor<[1, H, N, 64], f16>, %k: !attn.tensor<[1, H, 
   %o, %l = attn.attend %q keys(%k : !attn.tensor<[1, H, M, 64], f16>) values(%v : !attn.tensor<[1, H, M, 32], f16>) cu_seqlens(%starts, %starts : !attn.tensor<[S], i32>, !attn.tensor<[S], i32>)
     {patterns = [#attn.causal], scale = 1.0 : f32, schedule = #attn.schedule<rows = 128, columns = 64, warps = 4, stages = 3>}
     : !attn.tensor<[1, H, N, 64], f16> -> !attn.tensor<[1, H, N, 32], f16>, !attn.tensor<[1, H, N], f32>
+  // CHECK: attn.attend {{.*}} schedule = #attn.schedule<rows = 64, columns = 32, warps = 8, stages = 2, channels = 384>}
+  %o2, %l2 = attn.attend %q keys(%k : !attn.tensor<[1, H, M, 64], f16>) values(%v : !attn.tensor<[1, H, M, 32], f16>)
+    {patterns = [#attn.causal], scale = 1.0 : f32, schedule = #attn.schedule<rows = 64, columns = 32, warps = 8, stages = 2, channels = 384>}
+    : !attn.tensor<[1, H, N, 64], f16> -> !attn.tensor<[1, H, N, 32], f16>, !attn.tensor<[1, H, N], f32>
   // CHECK: attn.attend_backward {{.*}} lse(%{{.*}}) delta(%{{.*}}) gradient(%{{.*}}) {fast, patterns = [#attn.causal]
   // CHECK-SAME: score_mod {
   // CHECK: } grad {

@@ -3,6 +3,8 @@
 // RUN: not weft-opt %s --attn-number-attends --attn-choose-schedules="choices=2.forward=64x64x4x2" 2>&1 | FileCheck %s --check-prefix=PLACE
 // RUN: not weft-opt %s --attn-number-attends --attn-choose-schedules="choices=0.forward=64x64x4" 2>&1 | FileCheck %s --check-prefix=SPELLING
 // RUN: not weft-opt %s --attn-number-attends --attn-choose-schedules="choices=0.forward=64x48x4x2" 2>&1 | FileCheck %s --check-prefix=SIZE
+// RUN: not weft-opt %s --attn-number-attends --attn-choose-schedules="choices=0.forward=64x64x4x2x128" 2>&1 | FileCheck %s --check-prefix=NARROW
+// RUN: not weft-opt %s --attn-number-attends --attn-differentiate --attn-choose-schedules="choices=0.backward.values=64x64x4x2x128" 2>&1 | FileCheck %s --check-prefix=NONE
 
 // Two attentions, of which one has a schedule of its own: it stays where nothing is chosen, and the gradients, whose
 // order is the reverse, are found by number.
@@ -18,6 +20,9 @@
 // PLACE: error: expected schedules for the program's 2 attentions, counted from 0, but got one for 2
 // SPELLING: error: expected a choice such as '0.forward=128x64x4x3', but got '0.forward=64x64x4'
 // SIZE: error: 'attn.attend' op cannot take the schedule of '0.forward': expected 'columns' to be a power of two from 16 to 1024, but got 48
+// NARROW: error: 'attn.attend' op cannot take the schedule of '0.forward': expected no 'channels' for values of 64 channels, but got 128
+// NONE: error: 'attn.attend_backward' op has no kernel for the schedule of '0.backward.values'
+// NONE: note: {{.*}}values of at most 256 channels have their gradient made by '0.backward.keys'
 func.func @two(%x: !attn.tensor<[B, H, N, 64], f16>, %y: !attn.tensor<[B, H, N, 64], f16>) -> !attn.tensor<[B, H, N, 64], f16> attributes {attn.program} {
   %a, %la = attn.attend %x keys(%y : !attn.tensor<[B, H, N, 64], f16>) values(%y : !attn.tensor<[B, H, N, 64], f16>)
     {patterns = [#attn.causal], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 64], f16> -> !attn.tensor<[B, H, N, 64], f16>, !attn.tensor<[B, H, N], f32>

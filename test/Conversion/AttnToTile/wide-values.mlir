@@ -40,7 +40,7 @@ func.func @forward(%q: !q, %k: !q, %v: !v, %g: !v) -> (!l, !v) attributes {attn.
 // CHECK: attn.launch @attend_backward_rows({{.*}}) grid ["cdiv(N, 128) * 4", "1", "B"]
 // CHECK: %[[ALL:.*]]:4 = attn.launch @attend_backward({{.*}}) grid ["cdiv(N, 128)", "1", "B"] {sizes = ["N"], zeroed = array<i64: 0, 1, 2>}
 // CHECK-SAME: -> (!attn.tensor<[B, 1, N, 128], f32>, !attn.tensor<[B, 1], i32>, !attn.tensor<[B, 1, "cdiv(N, 32)"], i32>, !attn.tensor<[B, 1, N, 128], f16>)
-// CHECK: %[[DV:.*]] = attn.launch @attend_backward_values({{.*}}) grid ["(cdiv(N, 128)) * 6", "1", "B"]
+// CHECK: %[[DV:.*]] = attn.launch @attend_backward_values({{.*}}) grid ["(cdiv(N, 64)) * 3", "1", "B"]
 // CHECK: %[[DQ:.*]] = attn.launch @rows(%[[ALL]]#0)
 // CHECK: return %[[DQ]], %[[ALL]]#3, %[[DV]]
 // CHECK-LABEL: func.func @attend_backward(
@@ -55,8 +55,8 @@ func.func @forward(%q: !q, %k: !q, %v: !v, %g: !v) -> (!l, !v) attributes {attn.
 // CHECK: tile.atomic_rmw  add {{.*}}, %c1_i32 {order = #tile<order release>}
 // CHECK-LABEL: func.func @attend_backward_values(
 // CHECK: scf.for
-// CHECK: tile.dot {{.*}} -> tensor<128x32xf32>
-// CHECK: tile.dot {{.*}} -> tensor<128x256xf32>
+// CHECK: tile.dot {{.*}} -> tensor<64x32xf32>
+// CHECK-COUNT-2: tile.dot {{.*}} -> tensor<64x256xf32>
 // CHECK-NEXT: scf.yield
 func.func @backward(%q: !q, %k: !q, %v: !v, %lse: !l, %delta: !l, %g: !v) -> (!q, !q, !v) attributes {attn.program} {
   %dq, %d:2 = attn.attend_backward %q keys(%k : !q) values(%v : !v) lse(%lse : !l) delta(%delta : !l) gradient(%g : !v)
@@ -116,4 +116,28 @@ func.func @listed(%q: !q, %k: !q, %v: !v, %lse: !l, %delta: !l, %g: !v) -> (!q, 
 func.func @ragged(%q: !q, %k: !q, %v: !v) -> !v attributes {attn.program} {
   %out, %lse = attn.attend %q keys(%k : !q) values(%v : !v) {patterns = [#attn.full], scale = 0.125 : f32} : !q -> !v, !l
   return %out : !v
+}
+
+// -----
+
+// Channels that a schedule says: two programs a tile forward, pieces of 32 for dk and dq, and all channels at once for dv.
+
+!q = !attn.tensor<[B, 1, N, 64], f16>
+!v = !attn.tensor<[B, 1, N, 512], f16>
+!l = !attn.tensor<[B, 1, N], f32>
+// CHECK-LABEL: func.func @scheduled(
+// CHECK: attn.launch @attend({{.*}}) grid ["(cdiv(N, 64)) * 4", "1", "B"]
+// CHECK: attn.launch @attend_backward({{.*}}) grid ["cdiv(N, 32)", "1", "B"]
+// CHECK: attn.launch @attend_backward_values({{.*}}) grid ["(cdiv(N, 16)) * 1", "1", "B"]
+// CHECK-LABEL: func.func @attend(
+// CHECK: tile.dot {{.*}} -> tensor<64x128xf32>
+// CHECK-LABEL: func.func @attend_backward(
+// CHECK: scf.for %{{.*}} = %c0_i32 to %c16_i32
+func.func @scheduled(%q: !q, %k: !q, %v: !v, %delta: !l, %g: !v) -> (!v, !q, !q, !v) attributes {attn.program} {
+  %out, %lse = attn.attend %q keys(%k : !q) values(%v : !v) {patterns = [#attn.full], scale = 0.125 : f32,
+      schedule = #attn.schedule<rows = 64, columns = 32, warps = 4, stages = 2, channels = 128>} : !q -> !v, !l
+  %dq, %d:2 = attn.attend_backward %q keys(%k : !q) values(%v : !v) lse(%lse : !l) delta(%delta : !l) gradient(%g : !v)
+      {patterns = [#attn.full], scale = 0.125 : f32, scheduleKeys = #attn.schedule<rows = 32, columns = 32, warps = 2, stages = 2, channels = 32>,
+       scheduleValues = #attn.schedule<rows = 16, columns = 32, warps = 4, stages = 2, channels = 1024>} : !q -> !q, !q, !v
+  return %out, %dq, %d#0, %d#1 : !v, !q, !q, !v
 }
