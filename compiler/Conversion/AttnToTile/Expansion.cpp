@@ -195,6 +195,9 @@ ExpansionTiling expansionTiling(const Expansion &expansion) {
   // Beside a linear map's sums there are those it starts from, and the next one's operand; or gradients' sums.
   bool chained = llvm::any_of(expansion.ops, llvm::IsaPred<attn::LinearOp>);
   int64_t mostSums = chained || sums ? 48 : 96, tokens = 16, least = leastTokens(expansion);
+  // (All channels of the tokens are the inner size of gradients' products, whose operands take registers.)
+  if (sums)
+    tokens = std::max<int64_t>(1, 64 / *wholeType(expansion.sources.front()).staticDim(3));
   while (tokens * sumsOfToken(expansion) / warps > mostSums && tokens > least)
     tokens /= 2;
   return {tokens, std::max<int64_t>(1, tokensOfProgram / tokens), warps};

@@ -99,7 +99,7 @@ Levels levelsOf(Block &block) {
 }
 
 /// Sums of gradients that a thread of a program holds, at most: what is computed beside them needs as much again.
-constexpr int64_t mostSums = 96, threads = 256;
+constexpr int64_t mostSums = 72, threads = 256;
 
 int64_t sumsOf(Operation *op) {
   int64_t sums = 0;
@@ -202,16 +202,22 @@ SmallVector<Members> groupsOf(Block &block, Levels &levels) {
       groups[together.getLeaderValue(&op)].push_back(&op);
   SmallVector<Members> found;
   for (auto &[leader, group] : groups) {
+    // The largest first: small ones are the cheaper to leave out.
+    Members gradients = llvm::to_vector(llvm::make_filter_range(group, isGradient));
+    llvm::sort(gradients, [&](Operation *one, Operation *other) {
+      int64_t a = sumsOf(one), b = sumsOf(other);
+      return a != b ? a > b : one != other && one->isBeforeInBlock(other);
+    });
     int64_t sums = 0;
-    llvm::erase_if(group, [&](Operation *op) {
+    for (Operation *op : gradients) {
       int64_t own = sumsOf(op);
       if (sums + own <= mostSums) {
         sums += own;
-        return false;
+        continue;
       }
       levels[op] = {levels[op].stage + 1, Kind::None, false}; // (a kernel of its own)
-      return true;
-    });
+      llvm::erase(group, op);
+    }
     if (llvm::any_of(group, isGradient))
       found.push_back(std::move(group));
   }

@@ -150,18 +150,30 @@ void ExpansionKernel::loadAllWeights() {
   }
 }
 
+// Of signals gradients of weights come last: their operands wait in shared memory, when what they were computed beside
+// has left the registers. Rows are operands where they are.
 SmallVector<Value> ExpansionKernel::computeTokens(ArrayRef<TensorParameter> outputs, ValueRange sums) {
   known.clear();
   loaded.clear();
   signal.clear();
+  SmallVector<Operation *> last;
   SmallVector<Value> next;
   const TensorParameter *output = outputs.begin();
+  auto isSum = [&](Operation *op) { return expansion.has(op) && !gradientTiles(op).empty(); };
+  auto add = [&](Operation *op) { next.append(addGradients(op, sums.drop_front(next.size()))); };
   for (Operation *op : expansion.ops) {
-    SmallVector<Value> added = addGradients(op, sums.drop_front(next.size()));
-    next.append(added);
-    if (added.empty() && llvm::is_contained(expansion.roots, op->getResult(0)))
-      store(*output++, op->getResult(0));
+    if (isSum(op)) {
+      expansion.byHead() ? add(op) : last.push_back(op);
+      continue;
+    }
+    Value value = op->getResult(0);
+    if (!expansion.byHead() && llvm::any_of(op->getUsers(), isSum))
+      signals(value);
+    if (llvm::is_contained(expansion.roots, value))
+      store(*output++, value);
   }
+  for (Operation *op : last)
+    add(op);
   return next;
 }
 
