@@ -8,9 +8,10 @@ import math
 import pytest
 import torch
 import weft
-from weft.attention.sas import _sas
+from weft.attention.sas import _sas, expand
 from weft.programs.compiled import compiled
 from weft.testing import drawn, judge, sas
+from weft.testing.expansion import Expansion
 from weft.testing.plans import counted
 from weft.testing.sas import drawn_weights, expansion_shapes, with_dicts
 
@@ -117,6 +118,29 @@ def test_queries_and_keys_share_their_launches():
     assert len(launches["_sas.backward"]) <= 8
     used = {launch["kernel"] for program in launches.values() for launch in program}
     assert len(used) == len(form.info["kernels"]) <= 12
+
+
+def test_the_backward_reads_each_value_once():
+    """Of an expansion at the paper's sizes, for each token more: the activations again (x to the middle), the linear
+    maps (the middle and the gradient to the middle's), the convolutions (that and x to dx). Nothing else is in memory,
+    and matrix instructions do little but what gradients of inputs and weights, and activations, take."""
+    heads, many, head, wide, kernel = 12, 36, 64, 96, 3
+    shapes = expansion_shapes(heads, many, head, wide, kernel)
+    weights = {name: torch.randn(shape).half() for name, shape in shapes.items()}
+    found = {}
+    for tokens in (512, 1024):
+        ran = counted(expand, torch.randn(1, heads, tokens, head).half(), weights, sample=2)["backward"]
+        assert len(ran.launches) == 4
+        found[tokens] = [
+            sum(each.report.counters[name] * each.scale for each in ran.launches)
+            for name in ("global_sectors_read", "global_sectors_written", "mma_macs")
+        ]
+    read, written, products = (after - before for before, after in zip(found[512], found[1024], strict=True))
+    least = 512 * 2 * (3 * heads * head + 4 * many * head + many * wide)
+    assert least <= 32 * (read + written) <= 1.05 * least
+    done = Expansion(heads, many, head, wide, kernel).multiply_adds(1, 512)
+    needed = 3 * done - 512 * many * wide * wide
+    assert needed <= products <= 1.25 * needed
 
 
 @pytest.mark.slow
