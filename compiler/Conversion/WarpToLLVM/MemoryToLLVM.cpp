@@ -80,9 +80,9 @@ Registers predicatedLoad(tile::LoadOp op, Value pointer, Value mask, ArrayRef<Va
     code += "@" + operand(mask, "b") + " ";
   }
   code += std::string("ld") + (op.getIsVolatile() ? ".volatile" : "") + ".global" + qualifiers(op) + "." +
-          words.accessType() + " " + registerList(0, words.count) + ", [" + operand(pointer, "l") + "]; }";
-  Registers loaded =
-      e.inlineAsm(code, constraints, SmallVector<Type>(words.count, words.type(e)), operands, /*sideEffects=*/true);
+          words.accessType() + " " + registerList(0, words.count) + ", " + operand(pointer, "*m") + "; }";
+  Registers loaded = e.inlineAsm(code, constraints, SmallVector<Type>(words.count, words.type(e)), operands,
+                                 /*sideEffects=*/true);
   return fromWords(loaded, words, width, memory, e);
 }
 
@@ -144,10 +144,10 @@ void predicatedStore(tile::StoreOp op, Value pointer, ArrayRef<Value> elements, 
   std::string constraints;
   for (unsigned w = 0; w < words.count; ++w)
     constraints += words.constraint().str() + ",";
-  constraints += "l";
+  constraints += "*m";
   operands.push_back(pointer);
-  std::string code = "st.global" + qualifiers(op) + "." + words.accessType() + " [$" + std::to_string(words.count) +
-                     "], " + registerList(0, words.count) + ";";
+  std::string code = "st.global" + qualifiers(op) + "." + words.accessType() + " $" + std::to_string(words.count) +
+                     ", " + registerList(0, words.count) + ";";
   if (mask) {
     code = "@$" + std::to_string(words.count + 1) + " " + code;
     constraints += ",b";

@@ -15,6 +15,8 @@
 #include "llvm/IR/DiagnosticHandler.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -115,6 +117,26 @@ LogicalResult addDebugScopes(ModuleOp module) {
 
 } // namespace
 
+/// Inline assembly's operands that are places in memory ("*m") say of what type that is, which the translation cannot
+/// for calls without results. (The back end then makes what is added to an address part of the access.)
+static void completeAddresses(llvm::Module &module) {
+  for (llvm::Function &function : module)
+    for (llvm::BasicBlock &block : function)
+      for (llvm::Instruction &instruction : block) {
+        auto *call = dyn_cast<llvm::CallInst>(&instruction);
+        auto *assembly = call ? dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
+        if (!assembly)
+          continue;
+        unsigned argument = 0;
+        for (const llvm::InlineAsm::ConstraintInfo &constraint : assembly->ParseConstraints()) {
+          if (constraint.isIndirect)
+            call->addParamAttr(argument, llvm::Attribute::get(module.getContext(), llvm::Attribute::ElementType,
+                                                              llvm::Type::getInt8Ty(module.getContext())));
+          argument += constraint.hasArg();
+        }
+      }
+}
+
 void registerPTXTranslations(DialectRegistry &registry) {
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
@@ -133,6 +155,7 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
       translateModuleToLLVMIR(module, context, "weft", /*disableVerification=*/true);
   if (!llvmModule)
     return module.emitError("cannot be translated to LLVM IR"), failure();
+  completeAddresses(*llvmModule);
   result.translateMs = watch.lap();
 
   std::string error;

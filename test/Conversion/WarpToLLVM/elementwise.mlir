@@ -92,7 +92,7 @@ module attributes {warp.target = "sm_80"} {
 
 // CHECK-LABEL: llvm.func @poison
 // CHECK: %[[ZERO:.*]] = llvm.mlir.constant(0 : i32)
-// CHECK: "@$2 st.global.b32 [$1], $0;", "r,l,b" %[[ZERO]]
+// CHECK: "@$2 st.global.b32 $1, $0;", "r,*m,b" %[[ZERO]]
 module attributes {warp.target = "sm_80"} {
   func.func @poison(%x: !tile.ptr<i32>) attributes {tile.kernel} {
     %p = ub.poison : i32

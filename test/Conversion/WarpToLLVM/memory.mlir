@@ -30,8 +30,8 @@ module attributes {warp.target = "sm_80"} {
 
 // A masked vector is one predicated access; where the mask is false a load gives `other`.
 // CHECK-LABEL: llvm.func @masked
-// CHECK: llvm.inline_asm has_side_effects {{.*}}"{ mov.b32 $0, $4; mov.b32 $1, $5; mov.b32 $2, $6; mov.b32 $3, $7; @$8 ld.global.v4.b32 {$0, $1, $2, $3}, [$9]; }", "=r,=r,=r,=r,r,r,r,r,b,l"
-// CHECK: llvm.inline_asm has_side_effects {{.*}}"@$5 st.global.v4.b32 [$4], {$0, $1, $2, $3};", "r,r,r,r,l,b"
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"{ mov.b32 $0, $4; mov.b32 $1, $5; mov.b32 $2, $6; mov.b32 $3, $7; @$8 ld.global.v4.b32 {$0, $1, $2, $3}, $9; }", "=r,=r,=r,=r,r,r,r,r,b,*m"
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"@$5 st.global.v4.b32 $4, {$0, $1, $2, $3};", "r,r,r,r,*m,b"
 module attributes {warp.target = "sm_80"} {
   func.func @masked(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %n: i32 {tile.divisibility = 16 : i32}, %other: f32)
       attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
@@ -56,9 +56,9 @@ module attributes {warp.target = "sm_80"} {
 // CHECK-DAG: %[[MASK:.*]] = llvm.mlir.constant(112 : i32)
 // CHECK: %[[BITS:.*]] = llvm.and %[[TID:.*]], %[[MASK]]
 // CHECK: %[[OWNER:.*]] = llvm.icmp "eq" %[[BITS]]
-// CHECK: llvm.inline_asm has_side_effects {{.*}}"@$2 st.global.b16 [$1], $0;", "h,l,b" %{{.*}}, %{{.*}}, %[[OWNER]]
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"@$2 st.global.b16 $1, $0;", "h,*m,b" %{{.*}}, %{{.*}}, %[[OWNER]]
 // CHECK: %[[FIRST:.*]] = llvm.icmp "eq" %[[TID]]
-// CHECK: llvm.inline_asm {{.*}}"@$2 st.global.b16 [$1], $0;", "h,l,b" %{{.*}}, %{{.*}}, %[[FIRST]]
+// CHECK: llvm.inline_asm {{.*}}"@$2 st.global.b16 $1, $0;", "h,*m,b" %{{.*}}, %{{.*}}, %[[FIRST]]
 module attributes {warp.target = "sm_80"} {
   func.func @repeated(%x: !tile.ptr<f16>, %s: f16) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
     %r = tile.make_range {start = 0 : i32, end = 16 : i32} : tensor<16xi32, #half>
@@ -75,8 +75,8 @@ module attributes {warp.target = "sm_80"} {
 
 // Cache operators and priorities are PTX qualifiers.
 // CHECK-LABEL: llvm.func @modifiers
-// CHECK: "{ ld.global.cg.L1::evict_last.b32 $0, [$1]; }", "=r,l"
-// CHECK: "@$2 st.global.cs.b32 [$1], $0;"
+// CHECK: "{ ld.global.cg.L1::evict_last.b32 $0, $1; }", "=r,*m"
+// CHECK: "@$2 st.global.cs.b32 $1, $0;"
 module attributes {warp.target = "sm_80"} {
   func.func @modifiers(%x: !tile.ptr<f32>) attributes {tile.kernel} {
     %v = tile.load %x {cache = #tile<cache cg>, eviction = #tile<eviction evict_last>} : !tile.ptr<f32>
