@@ -78,3 +78,21 @@ def test_atomics_after_a_barrier_after_a_plain_read():
     x = np.zeros(64, np.uint32)
     report = simulator.launch(kernel(body, shared=16), "k", 1, 64, [x])
     assert not report.findings and (x == 64).all(), list(map(str, report.findings))
+
+
+@pytest.mark.parametrize("byte", range(4))
+def test_a_flag_of_one_byte_publishes(byte):
+    """As cuda::atomic_ref<unsigned char>: stored by a compare-and-swap of the word, read as a half."""
+    body = f"""
+      mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 1; @%p1 bra R;
+      st.global.u32 [%d0+8], 42; ld.relaxed.gpu.global.u32 %r2, [%d0];
+    C: or.b32 %r3, %r2, {1 << 8 * byte}; atom.cas.release.gpu.global.b32 %r4, [%d0], %r2, %r3;
+      setp.eq.u32 %p2, %r4, %r2; mov.u32 %r2, %r4; @!%p2 bra C;
+      st.release.gpu.global.b16 [%d0+4], 1; st.relaxed.gpu.global.b16 [%d0+6], 1; bra E;
+    R: ld.acquire.gpu.global.b16 %h1, [%d0+{byte // 2 * 2}]; setp.eq.u16 %p2, %h1, 0; @%p2 bra R;
+      ld.global.u32 %r5, [%d0+8]; st.global.u32 [%d0+12], %r5;
+    E:"""
+    for seed in (0, 3):
+        x = np.zeros(4, np.uint32)
+        report = simulator.launch(kernel(body), "k", 2, 1, [x], seed=seed)
+        assert not report.findings and x[3] == 42, list(map(str, report.findings))

@@ -79,8 +79,10 @@ Wavefronts sharedWavefronts(const uint64_t *offsets, uint32_t mask, unsigned byt
 /// Different 32-byte sectors that the lanes touch.
 unsigned globalSectors(const uint64_t *addresses, uint32_t mask, unsigned bytes);
 
-/// The key under which a strong access at a lane's address orders threads.
+/// The key under which a strong access at a lane's address orders threads: a word's, since CUDA's headers make atomics
+/// of bytes out of compare-and-swaps of words and of loads of halves.
 inline uint64_t orderKey(const Warp &warp, uint64_t address, bool shared) {
+  address &= ~uint64_t{3};
   return shared ? sharedKey(*warp.block, uint32_t(address & windowOffsetMask)) : address;
 }
 

@@ -141,7 +141,7 @@ template <Space S, typename T> void runStore(Warp &warp, const Record &record, u
     }
     StrongAccess access(warp, record.order, strongKey<S>(warp, addresses.at[lane]));
     copyStored(to.at[lane], values, bytes);
-    access.done(false, true, false);
+    access.done(false, true, sizeof(T) < 4); // what is released under the rest of the word stays
   };
   const bool plain = S != Space::Generic && record.order == 0 && !(S == Space::Shared ? tracks : accesses.tracks());
   if (plain && to.mask == ~0u)
