@@ -95,6 +95,21 @@ PLANTS = [
     Plant("lanes without bar.warp.sync", "shared-race",
           EXCHANGE + LANE + "st.shared.u32 [%r3], %r4;\nld.shared.u32 %r7, [%r6]; // BUG\nst.global.u32 [%d1], %r7;",
           ("%r4;\n", "%r4; bar.warp.sync -1;\n"), shared=256, block=32, elements=32),
+    Plant("next phase before the readers are done", "shared-race",
+          "mov.u32 %r1, s; shl.b32 %r2, %r0, 2; add.u32 %r3, %r1, %r2; setp.eq.u32 %p1, %r0, 0; @%p1 mbarrier.init.shared.b64 [%r1], 64; mov.u32 %r5, 0; bar.sync 0;\n"
+          "T: add.u32 %r6, %r0, %r5; and.b32 %r7, %r5, 1;\nst.shared.u32 [%r3+64], %r6; // BUG\nmbarrier.arrive.shared.b64 %d3, [%r1];\n"
+          "W: mbarrier.test_wait.parity.shared.b64 %p2, [%r1], %r7; @!%p2 bra W;\nxor.b32 %r8, %r2, 128; add.u32 %r8, %r8, %r1; ld.shared.u32 %r9, [%r8+64]; add.u32 %r5, %r5, 1;\n"
+          "setp.lt.u32 %p3, %r5, 3; @%p3 bra T;", ("add.u32 %r5, %r5, 1;", "add.u32 %r5, %r5, 1; bar.sync 0;"), shared=512),
+    Plant("chain of three with one block's scope", "global-race",
+          "mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 1; @%p1 bra B; setp.eq.u32 %p1, %r1, 2; @%p1 bra C;\nst.global.u32 [%d0+64], 5; st.release.gpu.global.u32 [%d0], 1; bra E;\n"
+          "B: ld.relaxed.gpu.global.u32 %r2, [%d0]; setp.ne.u32 %p2, %r2, 1; @%p2 bra B; fence.acq_rel.cta; st.relaxed.gpu.global.u32 [%d0+32], 1; bra E;\n"
+          "C: ld.acquire.gpu.global.u32 %r2, [%d0+32]; setp.ne.u32 %p2, %r2, 1; @%p2 bra C;\nld.global.u32 %r3, [%d0+64]; // BUG\nE:", ("acq_rel.cta", "acq_rel.gpu"), grid=3, block=1),
+    Plant("warp sync without the writers", "shared-race",
+          EXCHANGE + "st.shared.u32 [%r3], %r4;\nsetp.lt.u32 %p1, %r0, 16; @!%p1 bra E;\nbar.warp.sync 0xffff;\nxor.b32 %r5, %r2, 64; add.u32 %r6, %r1, %r5; ld.shared.u32 %r7, [%r6]; // BUG\nst.global.u32 [%d1], %r7;\nE:",
+          ("xor.b32 %r5, %r2, 64", "xor.b32 %r5, %r2, 60"), shared=256, block=32, elements=32),
+    Plant("word of another group", "global-race",
+          "st.global.u32 [%d1], %r0; mov.u32 %r5, 0xffff; setp.ge.u32 %p1, %r0, 16; @%p1 mov.u32 %r5, 0xffff0000;\nbar.warp.sync %r5;\nxor.b32 %r6, %r0, 16; mul.wide.u32 %d2, %r6, 4; add.s64 %d2, %d0, %d2; ld.global.u32 %r7, [%d2]; // BUG",
+          ("%r6, %r0, 16", "%r6, %r0, 15"), block=32, elements=32),
     Plant("warp sync where a block sync is due", "shared-race",
           EXCHANGE + NEIGHBOUR + "st.shared.u32 [%r3], %r4;\nbar.warp.sync -1;\nld.shared.u32 %r7, [%r6]; // BUG",
           ("bar.warp.sync -1", "bar.sync 0"), shared=256),

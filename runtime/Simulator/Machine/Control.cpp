@@ -113,11 +113,19 @@ void runDynamicSpecial(Warp &warp, const Record &record, uint32_t mask) {
 namespace {
 
 void runWarpBarrier(Warp &warp, const Record &record, uint32_t mask) {
-  if (!gatherGroups(warp, mask, warp.reg<const uint32_t>(record.op[0])))
+  const uint32_t *members = warp.reg<const uint32_t>(record.op[0]);
+  mask = gatherGroups(warp, mask, members);
+  if (!mask || !warp.block->grid->options.checks.races)
     return;
-  if (warp.block->grid->options.checks.races) {
-    fenceReads(warp);
-    warp.block->shadow.syncWarp(warp.index);
+  fenceReads(warp);
+  for (uint32_t rest = mask; rest;) {
+    const unsigned lane = firstLane(rest);
+    const uint32_t group = members[lane] & warp.live;
+    if (group == warp.live)
+      warp.block->shadow.syncWarp(warp.index);
+    else
+      warp.block->shadow.syncLanes(warp.index, group);
+    rest &= ~(group | 1u << lane);
   }
 }
 

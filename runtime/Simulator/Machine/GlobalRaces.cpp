@@ -73,6 +73,9 @@ bool GlobalAccesses::conflicts(Stamp me, Stamp other, uint8_t order, bool reads)
   const bool sameBlock = other.block() == me.block();
   if ((order & order_ & orderStrong) && (sameBlock || (order & order_ & orderWide)))
     return false;
+  if (sameBlock && other.warp() == me.warp() &&
+      warp_.block->shadow.lanesOrdered(warp_.index, me.lane(), other.lane(), other.clock()))
+    return false;
   return !happenedBefore(warp_, other.block(), other.warp(), other.clock());
 }
 
@@ -148,10 +151,10 @@ void GlobalAccesses::write(unsigned lane, uint64_t address, unsigned bytes, cons
       const bool otherLanes = reader.sameThread(me) && (g.readLanes >> i & 1);
       // A weak read before a compare-and-swap only guesses what it will find.
       const bool guess = (order_ & orderSwap) && !(g.readOrder[i] & orderStrong);
-      const bool unordered = otherLanes
-                                 ? !guess && !warp_.block->shadow.ordered(warp_.index, reader.warp(), reader.clock()) &&
-                                       !(g.readOrder[i] & order_ & orderStrong)
-                                 : conflicts(me, reader, g.readOrder[i], true);
+      const bool unordered =
+          otherLanes ? !guess && !warp_.block->shadow.lanesOrdered(warp_.index, lane, lane, reader.clock()) &&
+                           !(g.readOrder[i] & order_ & orderStrong)
+                     : conflicts(me, reader, g.readOrder[i], true);
       if (!unordered)
         continue;
       const bool scalar = (g.readOrder[i] & orderUniform) && reader.block() == me.block();

@@ -42,6 +42,11 @@ uint64_t arrivals(uint64_t object, uint64_t count, bool drop) {
   return left ? make(want, left, phase(object)) : make(want, want, phase(object) + 1);
 }
 
+/// The key of what is released when a phase ends: those who wait for it learn of its arrivals, not of the next phase's.
+uint64_t phaseKey(const Block &block, uint64_t object, uint64_t ended) {
+  return sharedKey(block, uint32_t(object)) + 1 + (ended & 1);
+}
+
 /// Lets the copies be done that arrive at an mbarrier when they are, now that somebody waits for it: the latest moment
 /// that a program can tell. True where any arrived.
 bool arriveWithCopies(Block &block, uint64_t object) {
@@ -56,10 +61,13 @@ bool arriveWithCopies(Block &block, uint64_t object) {
     std::memcpy(&now, at, 8);
     if ((now & markMask) != mark || pending(now) == 0)
       return true;
+    const uint64_t before = phase(now);
     now = arrivals(now, 1, false);
     StrongAccess access(warp, orderStrong | orderRelease, sharedKey(block, uint32_t(object)));
     std::memcpy(at, &now, 8);
     access.done(false, true, true);
+    if (phase(now) != before)
+      access.copyTo(phaseKey(block, object, before));
     return any = true;
   });
   if (any)
@@ -75,8 +83,9 @@ void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
                                             : resolveGeneric(warp, record, mask, addresses.at, 8, kind);
   uint64_t results[laneCount] = {};
   uint32_t bits = 0;
-  auto passed = [&](unsigned lane) {
-    StrongAccess access(warp, orderStrong | orderAcquire, orderKey(warp, addresses.at[lane], true));
+  auto passed = [&](unsigned lane, uint64_t ended) {
+    const uint64_t object = addresses.at[lane] & windowOffsetMask;
+    StrongAccess access(warp, orderStrong | orderAcquire, phaseKey(*warp.block, object, ended));
     access.done(true, false, false);
     bits |= 1u << lane;
   };
@@ -128,13 +137,13 @@ void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
                    ? "waits for a state that no mbarrier.arrive gave"
                    : format("waits for phase {} of an mbarrier that is in phase {}", phase(operand), phase(object)));
       if (phase(object) != phase(operand))
-        passed(lane);
+        passed(lane, phase(operand));
       return;
     case What::TestParity:
       if ((phase(object) & 1) == (operand & 1) && arriveWithCopies(*warp.block, addresses.at[lane] & windowOffsetMask))
         std::memcpy(&object, at.at[lane], 8);
       if ((phase(object) & 1) != (operand & 1))
-        passed(lane);
+        passed(lane, operand);
       return;
     }
     warp.worker->changed = true;
@@ -144,6 +153,8 @@ void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
                         orderKey(warp, addresses.at[lane], true));
     std::memcpy(at.at[lane], &next, 8);
     access.done(false, form.what == What::Arrive || form.what == What::ArriveDrop, true);
+    if (phase(next) != phase(object) && form.what != What::Init && form.what != What::Inval)
+      access.copyTo(phaseKey(*warp.block, addresses.at[lane] & windowOffsetMask, phase(object)));
   });
   if (form.what == What::TestWait || form.what == What::TestParity) {
     commitPredicate(warp.predicate(record.op[0]), bits, mask);

@@ -107,6 +107,11 @@ bool happenedBefore(const Warp &warp, uint32_t owner, uint32_t clock) {
           warp.block->grid->order.knows(warp.order.known, uint32_t(warp.block->index), owner, clock));
 }
 
+bool happenedBefore(const Warp &warp, unsigned lane, uint32_t owner, unsigned ownerLane, uint32_t clock) {
+  return (owner == warp.index && warp.block->shadow.lanesOrdered(warp.index, lane, ownerLane, clock)) ||
+         happenedBefore(warp, owner, clock);
+}
+
 bool happenedBefore(const Warp &warp, uint32_t block, uint32_t owner, uint32_t clock) {
   return block == uint32_t(warp.block->index) ? happenedBefore(warp, owner, clock)
                                               : warp.block->grid->order.knows(warp.order.known, block, owner, clock);
@@ -179,6 +184,15 @@ void StrongAccess::done(bool reads, bool writes, bool modifies) {
     released = {wideNow, narrowNow, block};
   else
     released = {graph.join(released.wide, wideNow), graph.join(same ? released.narrow : 0, narrowNow), block};
+}
+
+void StrongAccess::copyTo(uint64_t key) {
+  if (!stripe_)
+    return;
+  if (auto found = stripe_->released.find(key_); found != stripe_->released.end()) {
+    const OrderGraph::Released released = found->second;
+    stripe_->released[key] = released;
+  }
 }
 
 uint64_t sharedKey(const Block &block, uint32_t offset) { return uint64_t{3} << 62 | block.index << 20 | offset; }

@@ -90,6 +90,8 @@ private:
 
 /// Whether an access of a warp of the same block, stamped with its clock, happened before what `warp` does now.
 bool happenedBefore(const Warp &warp, uint32_t owner, uint32_t clock);
+/// The same for lanes, which of one warp need not have met.
+bool happenedBefore(const Warp &warp, unsigned lane, uint32_t owner, unsigned ownerLane, uint32_t clock);
 /// The same for a warp of any block.
 bool happenedBefore(const Warp &warp, uint32_t block, uint32_t owner, uint32_t clock);
 
@@ -106,6 +108,8 @@ public:
   StrongAccess(Warp &warp, uint8_t order, uint64_t key);
   /// After the access: what it read from and whether it wrote.
   void done(bool reads, bool writes, bool modifies);
+  /// What is released here now is released under another key of the same word too.
+  void copyTo(uint64_t key);
 
 private:
   Warp &warp_;

@@ -39,7 +39,7 @@ bool shadowRead(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, bool
                otherSide(warp, "copies to", g->writeThread, g->writePc));
     } else if (checks.races && g->writeClock && g->writeThread != me &&
                !(g->flags & (atomic ? Granule::Atomic : Granule::Swapped)) &&
-               !happenedBefore(warp, g->writeThread / laneCount, g->writeClock)) {
+               !happenedBefore(warp, lane, g->writeThread / laneCount, g->writeThread % laneCount, g->writeClock)) {
       report(warp, FindingKind::SharedRace, lane,
              "reads " + place(offset, bytes) + ", and no barrier orders that after a write",
              otherSide(warp, "wrote", g->writeThread, g->writePc));
@@ -83,7 +83,7 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
     if (checks.races) {
       if (g->writeClock && g->writeThread != me && !(g->flags & Granule::Pending) &&
           !(atomic && (g->flags & Granule::Atomic)) &&
-          !happenedBefore(warp, g->writeThread / laneCount, g->writeClock)) {
+          !happenedBefore(warp, lane, g->writeThread / laneCount, g->writeThread % laneCount, g->writeClock)) {
         bool same = value && std::memcmp(warp.block->shared.data() + offset, value, bytes) == 0;
         report(warp, FindingKind::SharedRace, lane,
                "writes " + place(offset, bytes) +
@@ -97,7 +97,7 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
         auto reader = uint32_t(__builtin_ctz(rest));
         bool another = reader != warp.index || (g->readThread / laneCount == warp.index &&
                                                 (g->readThread != me || (g->flags & Granule::ReadByLanes)));
-        if (another && !happenedBefore(warp, reader, g->readClock)) {
+        if (another && !happenedBefore(warp, lane, reader, g->readThread % laneCount, g->readClock)) {
           // The lanes have met since at a shuffle or a vote, which widely used code takes for the end of their reads.
           const bool met = reader == warp.index && g->readMeeting != warp.meetings;
           report(warp, FindingKind::SharedRace, lane,

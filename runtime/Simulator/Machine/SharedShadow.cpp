@@ -11,6 +11,24 @@ void SharedShadow::reset(uint32_t bytes, unsigned shift, uint32_t warps) {
   granules_.assign((bytes >> shift) + 1, Granule{});
   clocks_.assign(size_t(warps) * warps, 0);
   own_.assign(warps, 1);
+  lanes_.assign(warps, {});
+}
+
+void SharedShadow::syncLanes(uint32_t warp, uint32_t mask) {
+  constexpr unsigned lanes = 32;
+  std::vector<uint32_t> &known = lanes_[warp];
+  known.resize(lanes * lanes);
+  uint32_t joined[lanes] = {};
+  for (unsigned lane = 0; lane < lanes; ++lane)
+    for (unsigned other = 0; other < lanes && (mask >> lane & 1); ++other)
+      joined[other] = std::max(joined[other], known[lane * lanes + other]);
+  const uint32_t now = own_[warp]++;
+  for (unsigned lane = 0; lane < lanes; ++lane)
+    if (mask >> lane & 1)
+      joined[lane] = now;
+  for (unsigned lane = 0; lane < lanes; ++lane)
+    if (mask >> lane & 1)
+      std::copy_n(joined, lanes, known.begin() + lane * lanes);
 }
 
 void SharedShadow::release(uint32_t warp, std::vector<uint32_t> &joined) {

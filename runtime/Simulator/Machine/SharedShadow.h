@@ -4,7 +4,8 @@
 // Order is by vector clocks over warps: an access is stamped (warp, clock of that warp); it happened before an access
 // by warp w where w's clock vector has reached the stamp. A barrier joins the vectors of all that took part, then every
 // participant's own clock advances. Lanes of one warp are ordered among themselves by the same rule, the warp's own
-// entry advancing at bar.warp.sync and at barriers; the same lane is always ordered. What goes by atomics and fences is
+// entry advancing at barriers and where all lanes are at bar.warp.sync; where only some are, each of them remembers the
+// others' clocks. The same lane is always ordered. What goes by atomics and fences is
 // in Order.h.
 #pragma once
 
@@ -53,8 +54,15 @@ public:
   bool ordered(uint32_t warp, uint32_t owner, uint32_t clock) const { return clocks_[warp * warps_ + owner] >= clock; }
   const uint32_t *clocksOf(uint32_t warp) const { return &clocks_[warp * warps_]; }
 
-  /// Lanes of one warp met.
+  /// All lanes of a warp met.
   void syncWarp(uint32_t warp) { clocks_[warp * warps_ + warp] = own_[warp]++; }
+  /// Some of them did.
+  void syncLanes(uint32_t warp, uint32_t mask);
+  /// Whether an access of lane `other`, stamped with a clock of the warp, happened before what `lane` does now. Of a
+  /// lane with itself: whether it has met any lanes since.
+  bool lanesOrdered(uint32_t warp, unsigned lane, unsigned other, uint32_t clock) const {
+    return ordered(warp, warp, clock) || (!lanes_[warp].empty() && lanes_[warp][lane * 32 + other] >= clock);
+  }
   /// What `warp` has done so far is handed to `joined`, a clock per warp (empty at first).
   void release(uint32_t warp, std::vector<uint32_t> &joined);
   /// All that was handed to `joined` happened before what `warp` does from now on. `stamp` is its own new clock, at
@@ -65,8 +73,9 @@ private:
   unsigned shift_ = 2;
   uint32_t warps_ = 0;
   std::vector<Granule> granules_;
-  std::vector<uint32_t> clocks_; ///< warps x warps
-  std::vector<uint32_t> own_;    ///< each warp's stamp
+  std::vector<uint32_t> clocks_;             ///< warps x warps
+  std::vector<uint32_t> own_;                ///< each warp's stamp
+  std::vector<std::vector<uint32_t>> lanes_; ///< per warp, what each lane knows of each; empty until some meet
 };
 
 } // namespace weft::simulator::machine
