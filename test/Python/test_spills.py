@@ -28,9 +28,9 @@ def sema(q, k, v, lepe, *, window, grid=None):
     return (local + weft.mean() + weft.toeplitz(lepe, centred=True, grid=grid)) @ v
 
 
-def spilled(program, D, dtype, taps=0, **static):
+def spilled(program, D, dtype, taps=0, Dv=None, **static):
     """Bytes that each kernel spills, of those that spill any."""
-    arrays = [torch.zeros(1, 1, 196, D, dtype=dtype) for _ in range(3)]
+    arrays = [torch.zeros(1, 1, 196, channels, dtype=dtype) for channels in (D, D, Dv or D)]
     if taps:
         arrays.append(torch.zeros(taps, D, dtype=dtype))
     form = compiled(program.trace(program.bind(arrays, static)), "sm_80", True)
@@ -64,6 +64,15 @@ def test_dense_patterns(name, D, dtype):
 @pytest.mark.parametrize("D, dtype", [(64, HALF), slow(64, BFLOAT)])
 def test_one_pass(D, dtype):
     assert not spilled(one_pass, D, dtype, pattern=weft.causal())
+
+
+@pytest.mark.parametrize(
+    "pattern, known", [(weft.full(), {}), slow(weft.causal(), {"attend_backward": 64})], ids=["full", "causal"]
+)
+def test_wide_values(pattern, known):
+    """What a causal backward spills is stored before its loops and loaded between them."""
+    found = spilled(attention, 128, HALF, Dv=1536, pattern=pattern)
+    assert all(count <= known.get(name, 0) for name, count in found.items()), found
 
 
 @pytest.mark.parametrize(

@@ -45,19 +45,22 @@ private:
       registerOf.try_emplace(result.apply(InDim::Register, reg), reg);
     SmallVector<SmallVector<Tuple>> terms(result.size(InDim::Register));
     const SmallVector<Value> products = addedProducts();
+    // (Product by product: those of a chunk of channels are done with before the next chunk is needed.)
+    SmallVector<SmallVector<Value>> added;
+    for (Value product : products)
+      added.push_back({product});
+    if (products.empty())
+      added.push_back(llvm::to_vector(op.getSources()));
     const uint32_t repeated = source.freeBits()[InDim::Register];
-    for (uint32_t reg = 0; reg < source.size(InDim::Register); ++reg) {
-      if (reg & repeated)
-        continue; // an element counts once
-      SmallVector<Tuple> &list = terms[registerOf.at(project(source.apply(InDim::Register, reg)))];
-      Tuple term;
-      for (Value operand : op.getSources())
-        term.push_back(e.registers(operand)[reg]);
-      if (products.empty())
-        list.push_back(term);
-      for (Value product : products)
-        list.push_back({e.registers(product)[reg]});
-    }
+    for (ArrayRef<Value> operands : added)
+      for (uint32_t reg = 0; reg < source.size(InDim::Register); ++reg) {
+        if (reg & repeated)
+          continue; // an element counts once
+        Tuple term;
+        for (Value operand : operands)
+          term.push_back(e.registers(operand)[reg]);
+        terms[registerOf.at(project(source.apply(InDim::Register, reg)))].push_back(term);
+      }
     for (SmallVector<Tuple> &list : terms) {
       std::optional<Tuple> total =
           products.empty() ? combineTree(e, op.getCombiner(), list) : combineChains(e, op.getCombiner(), list);

@@ -86,15 +86,18 @@ module attributes {warp.target = "sm_80"} {
 
 #two = #warp.layout<[64], register = [[1]], lane = [[2], [4], [8], [16], [32]]>
 
-// Products that are only added join the sum one by one, in two chains, so that each is part of an addition. Where
+// Products that are only added join the sum one by one, a tensor of them after another, in two chains, so that each is
+// part of an addition; what nobody asks for goes. Where
 // someone else asks for what is added, that is what the lanes' sums are of.
 // CHECK-LABEL: llvm.func @products
 // CHECK: %[[X0:.*]] = llvm.fmul
 // CHECK: %[[X1:.*]] = llvm.fmul
 // CHECK: %[[Y0:.*]] = llvm.fmul
 // CHECK: %[[Y1:.*]] = llvm.fmul
-// CHECK: %[[A:.*]] = llvm.fadd %[[X0]], %[[X1]] : f32
-// CHECK-NEXT: %[[B:.*]] = llvm.fadd %[[Y0]], %[[Y1]] : f32
+// CHECK: llvm.fadd %[[X0]], %[[Y0]] : f32
+// CHECK-NEXT: llvm.fadd %[[X1]], %[[Y1]] : f32
+// CHECK-NEXT: %[[A:.*]] = llvm.fadd %[[X0]], %[[Y0]] : f32
+// CHECK-NEXT: %[[B:.*]] = llvm.fadd %[[X1]], %[[Y1]] : f32
 // CHECK-NEXT: llvm.fadd %[[A]], %[[B]] : f32
 // CHECK-COUNT-5: nvvm.shfl.sync bfly
 // CHECK-LABEL: llvm.func @asked
