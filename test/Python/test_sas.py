@@ -250,6 +250,42 @@ def test_linear(x, weight, seed, held):
     check_op(seed, held, mapped, sas.linear, torch.float16, draw)
 
 
+@weft.program
+def mapped_inverses(x, weight, bias):
+    return weft.linear(1.0 / x, weight, bias)
+
+
+@weft.program
+def convolved_inverses(x, weight, bias):
+    return weft.head_conv(1.0 / x, weight, bias)
+
+
+def test_tokens_that_do_not_exist_add_nothing(seed, held):
+    """Gradients of weights are sums over tiles of tokens, of which the last is not whole: past the end 1/x is no
+    number."""
+
+    def draw(randn, **sizes):
+        drawn_layer = layer(randn, **sizes)
+        return drawn_layer | {"x": drawn_layer["x"].abs() + 1}
+
+    check_op(
+        seed,
+        held,
+        mapped_inverses,
+        lambda x, *rest: sas.linear(1 / x, *rest),
+        torch.float16,
+        functools.partial(draw, x=(1, 2, 19, 16), weight=(16, 16)),
+    )
+    check_op(
+        seed,
+        held,
+        convolved_inverses,
+        lambda x, *rest: sas.head_conv(1 / x, *rest),
+        torch.float16,
+        functools.partial(draw, x=(1, 4, 3, 16), weight=(4, 4, 3)),
+    )
+
+
 def sectors(launches):
     """What launches read and write of memory, over what their accesses need."""
     totals = [launched.report.profile.total() for launched in launches]
