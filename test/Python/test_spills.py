@@ -103,3 +103,21 @@ def test_what_still_spills_spills_little(window, D, dtype, taps, grid):
     """Forward only, where the values of a whole window stay beside the products for the convolution."""
     found = spilled(sema, D, dtype, taps=taps, window=window, grid=grid)
     assert all("backward" not in name and count <= 256 for name, count in found.items())
+
+
+@pytest.mark.slow
+def test_sfa_with_its_loss():
+    """All kernels but that of attention's backward: gains' gradients have everything of a row at hand."""
+    from weft.attention.sfa import _sfa
+
+    static = {"eps": 1e-6, "heads": 4, "thresholds": (2e-4, 0.0175), "max_joins": 20, "values": ("sum", 0)}
+
+    @weft.program
+    def sfa(q, k, v, q_gain, k_gain):
+        return _sfa(q, k, v, q_gain, k_gain, None, None, rope=False, scale=None, loss=(1.0, "all"), **static)
+
+    arrays = [*(torch.zeros(1, 8, 256, 128, dtype=HALF) for _ in range(3)), *(torch.ones(8, 128) for _ in range(2))]
+    form = compiled(sfa.trace(sfa.bind(arrays, {})), "sm_80", True)
+    names = [each["entry"] for each in form.info["kernels"] if "attend_backward_keys" not in each["entry"]]
+    found = {name: assemble(form.ptx, "sm_80", name) for name in names}
+    assert sum(each.spill_store_bytes + each.spill_load_bytes for each in found.values()) <= 16, found.keys()

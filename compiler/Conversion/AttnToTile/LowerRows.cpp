@@ -20,17 +20,18 @@ static int64_t rowsOfTile(int64_t channels) {
 RowNeeds needsOf(ValueRange roots, const StoredValues &stored) {
   llvm::SetVector<Value> reached;
   reached.insert(roots.begin(), roots.end());
-  bool sums = false, pairs = false, neighbours = false;
+  bool sums = false, pairs = false, neighbours = false, taps = false;
   for (size_t i = 0; i < reached.size(); ++i) {
     Operation *op = reached[i].getDefiningOp();
     if (!op || stored.count(reached[i]))
       continue;
     sums |= isa<attn::SumOp, attn::RmsNormOp>(op);
     pairs |= isa<attn::RopeOp>(op);
+    taps |= isa<attn::ConvolveOp>(op);
     neighbours |= isa<attn::ConvolveOp, attn::ShiftOp>(op);
     reached.insert(op->operand_begin(), op->operand_end());
   }
-  return {sums && !pairs && !neighbours ? 32 : 256, neighbours};
+  return {sums && !pairs && !taps ? 32 : 256, neighbours};
 }
 
 RowTile clampedRows(TileBuilder &b, RowTile rows, Value length) {
