@@ -108,6 +108,33 @@ int64_t sumsOf(Operation *op) {
   return sums / threads;
 }
 
+/// Whether a kernel can hold a group: its weights and values in shared memory, and any one product's sums in registers.
+bool fits(ArrayRef<Operation *> group) {
+  constexpr int64_t sharedBytes = 160 << 10, mostProduct = 64, rows = 64;
+  int64_t bytes = 0, largest = 0;
+  llvm::SmallSetVector<Value, 16> values;
+  for (Operation *op : group) {
+    values.insert(sourcesOf(op).begin(), sourcesOf(op).end());
+    if (isGradient(op))
+      continue;
+    values.insert(op->getResult(0));
+    for (Value weight : op->getOperands().drop_front(sourcesOf(op).size()).take_front(1)) {
+      int64_t elements = 1;
+      for (int64_t axis = 0; axis < wholeType(weight).getRank(); ++axis)
+        elements *= *wholeType(weight).staticDim(axis);
+      bytes += 2 * elements;
+    }
+  }
+  bool signals = llvm::any_of(group, [](Operation *op) { return ownKind(op) == Kind::Signals; });
+  for (Value value : values) {
+    int64_t channels = *wholeType(value).staticDim(3), heads = *wholeType(value).staticDim(1);
+    int64_t elements = signals ? heads * std::max(channels, rows) : rows * channels;
+    bytes += 2 * elements;
+    largest = std::max(largest, elements / threads);
+  }
+  return bytes <= sharedBytes && largest <= mostProduct;
+}
+
 /// Where convolving or mapping once more costs less than keeping a value: so many multiply-adds for each byte that is
 /// neither written nor read.
 constexpr int64_t productsForByte = 32;
@@ -218,7 +245,7 @@ SmallVector<Members> groupsOf(Block &block, Levels &levels) {
       levels[op] = {levels[op].stage + 1, Kind::None, false}; // (a kernel of its own)
       llvm::erase(group, op);
     }
-    if (llvm::any_of(group, isGradient))
+    if (llvm::any_of(group, isGradient) && fits(group))
       found.push_back(std::move(group));
   }
   return found;

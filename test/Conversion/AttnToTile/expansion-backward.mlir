@@ -80,3 +80,19 @@ func.func @linear(%x: !y, %g: !z, %w: !l) -> (!y, !l, !attn.tensor<[96], f16>) a
   %dw, %db = attn.linear_weight_grad %x, %e : !y, !z -> !l, !attn.tensor<[96], f16>
   return %dx, %dw, %db : !y, !l, !attn.tensor<[96], f16>
 }
+
+// -----
+
+!x = !attn.tensor<[B, 4, N, 64], f16>
+!y = !attn.tensor<[B, 4, N, 512], f16>
+!l = !attn.tensor<[512, 64], f16>
+// What one kernel cannot hold has kernels of its own.
+// CHECK-LABEL: func.func @wide(
+// CHECK-NOT: @expand_backward
+// CHECK: attn.launch @linear(
+// CHECK: attn.launch @linear_weight_grad(
+func.func @wide(%x: !x, %g: !y, %w: !l) -> (!l, !x) attributes {attn.program} {
+  %dw = attn.linear_weight_grad %x, %g : !x, !y -> !l
+  %dx = attn.linear %g, %w {transposed} : !y, !l -> !x
+  return %dw, %dx : !l, !x
+}
