@@ -173,8 +173,8 @@ def test_launches(name):
 
 def test_instructions_beside_causal_attention(seed):
     """At 8,192 tokens: with nothing merged beside the attention that SFA then equals, of normalised rows, and with half
-    the tokens merged beside causal attention of rows as they are. Of attention 42 of 64 blocks run, whose mean tile is
-    the middle one.
+    and nine tenths of the tokens merged beside causal attention of rows as they are. Of attention 42 of 64 blocks run,
+    whose mean tile is the middle one.
     """
     generator = torch.Generator().manual_seed(seed)
 
@@ -189,7 +189,7 @@ def test_instructions_beside_causal_attention(seed):
     q, k, v = (torch.randn(1, 1, 8192, 128, generator=generator).half() for _ in range(3))
     cost = functools.partial(counted, sample=42, counts_only=False, backward=False)
     dense, equal = (sum(instructions(cost(f, q, k, v)["forward"]).values()) for f in (causal, normalised))
-    for merged, most in ((0.0, 1.05 * equal), (0.5, 0.62 * dense)):
+    for merged, most in ((0.0, 1.05 * equal), (0.5, 0.62 * dense), (0.9, 0.25 * dense)):
         joins = torch.rand(8192, generator=generator) < merged
         joins[0] = False
         last = torch.cummax(torch.arange(8192) * ~joins, 0).values
