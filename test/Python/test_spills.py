@@ -61,7 +61,7 @@ def test_dense_patterns(name, D, dtype):
     assert sum(found.values()) <= KNOWN.get((name, D, dtype), 0), found
 
 
-@pytest.mark.parametrize("D, dtype", [(64, HALF), slow(64, BFLOAT)])
+@pytest.mark.parametrize("D, dtype", [(64, HALF), slow(64, BFLOAT), slow(128, HALF)])
 def test_one_pass(D, dtype):
     assert not spilled(one_pass, D, dtype, pattern=weft.causal())
 

@@ -7,8 +7,8 @@
 //     memory[dq] += dS k                                                           (red.global.add.f32)
 //
 // Scores and their gradients are computed once, not a second time for dq: five products where two passes have seven.
-// dq is scaled and rounded by whoever takes it. Of heads of 64, additions in memory make up for the instructions that
-// are saved; matrix units, which bound attention, have five sevenths to do. (Larger heads would spill.) Wide values,
+// dq is scaled and rounded by whoever takes it. Additions in memory outweigh most of the instructions that are saved;
+// matrix units, which bound attention, have five sevenths to do. (Heads of more than 128 would spill.) Wide values,
 // whose dv has a kernel of its own, gain more, as dP is most of the work: the channels are contracted once, not for dq
 // and for dk each. Then it is the default too, by turns (Turns.h), wherever the pattern says who comes before whom.
 #include "compiler/Conversion/AttnToTile/AttendBackwardCaptures.h"
@@ -28,7 +28,7 @@ bool takesOnePass(attn::AttendBackwardOp op) {
     return false;
   if (wide)
     return attend.headSize() <= 128 && (op.getFast() || canTakeTurns(attend));
-  return op.getFast() && std::max(attend.headSize(), attend.valueSize()) <= 64;
+  return op.getFast() && std::max(attend.headSize(), attend.valueSize()) <= 128;
 }
 
 /// Adds dS k to the sums at a block of queries.
