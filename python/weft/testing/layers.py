@@ -41,10 +41,10 @@ class _Heads(nn.Module):
 
         k, v = heads(self.k_proj(x), self.kv_heads), heads(self.v_proj(x), self.kv_heads)
         out = self.mix(heads(self.q_proj(x), self.heads), k, v, form, **more)
-        return self.out_proj(self.joined(out))
+        return self.projected(out, form)
 
-    def joined(self, out: torch.Tensor) -> torch.Tensor:
-        return out.permute(0, 2, 1, 3).flatten(2)
+    def projected(self, out: torch.Tensor, form: str) -> torch.Tensor:
+        return self.out_proj(out.permute(0, 2, 1, 3).flatten(2))
 
 
 class Attention(_Heads):
@@ -132,8 +132,8 @@ class SAS(_Heads):
         self.v_expand = _Expansion(self.kv_heads, many, kernel, self.head, None)
         self.out_proj = PEAA(self.heads, self.head, self.q_proj.in_features)
 
-    def joined(self, out: torch.Tensor) -> torch.Tensor:
-        return out  # PEAA takes heads
+    def projected(self, out: torch.Tensor, form: str) -> torch.Tensor:
+        return self.out_proj(out, form)  # PEAA takes heads
 
     def mix(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: str, **more: Any) -> torch.Tensor:
         tokens = q.shape[2]
@@ -142,15 +142,18 @@ class SAS(_Heads):
 
 
 class PEAA(nn.Linear):
-    """Each group of heads through the linear map, then their mean."""
+    """Each group of heads through the linear map, then their mean; in the form "scaled query" the mean goes through it,
+    which is the same but for where 16-bit operations round."""
 
     def __init__(self, heads: int, head: int, out: int):
         super().__init__(heads * head, out)
         self.heads = heads
 
-    def forward(self, y: torch.Tensor) -> torch.Tensor:
-        groups = y.split(self.heads, 1)
-        return torch.stack([super(PEAA, self).forward(g.transpose(1, 2).flatten(2)) for g in groups]).mean(0)
+    def forward(self, y: torch.Tensor, form: str = "scaled scores") -> torch.Tensor:
+        groups = torch.stack([group.transpose(1, 2).flatten(2) for group in y.split(self.heads, 1)])
+        if form == "scaled query":
+            return super().forward(groups.mean(0))
+        return super().forward(groups).mean(0)
 
 
 class GAU(nn.Module):
