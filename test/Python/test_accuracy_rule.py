@@ -113,12 +113,14 @@ def test_hold_never_forgives_much():
         hold(lambda: next(draws))
 
 
-def test_hold_compares_the_worst_of_three_draws_of_what_shares_its_errors():
-    """What is beyond chance in every draw is wrong, however little; the largest error of three may be by chance."""
+def test_hold_compares_the_worst_of_several_draws_of_what_shares_its_errors():
+    """What is beyond chance in every draw is wrong, however little; the largest of a few may be by chance."""
     same = summed(wrong_by(2))
     hold(iter([[same], [summed(wrong_by(0.5))], [replace(same, worst_limit=3 * same.worst_limit)]]).__next__)
-    for factors in [[2, 0.5, 0.5], [4, 4, 4], [2, float("nan"), 0.5]]:
-        with pytest.raises(AssertionError, match=r"largest error: .* in three draws"):
+    wide = replace(same, worst_limit=3 * same.worst_limit)
+    hold(iter([[same], *[[summed(wrong_by(0.5))]] * 6, [wide], [summed(wrong_by(0.5))]]).__next__)
+    for factors in [[2, *[0.5] * 8], [4] * 9, [2, float("nan"), *[0.5] * 7]]:
+        with pytest.raises(AssertionError, match=r"largest error: .* in 9 draws"):
             hold(iter([[summed(wrong_by(factor))] for factor in factors]).__next__)
 
 
