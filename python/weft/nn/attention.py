@@ -60,8 +60,7 @@ class Attention(Projections):
     def forward(self, x: torch.Tensor, cu_seqlens: torch.Tensor | None = None) -> torch.Tensor:
         """See the class."""
         q, k, v = checks.cast(*self.split(x))
-        if cu_seqlens is not None:
-            checks.starts("Attention", cu_seqlens, x)
+        checks.starts("Attention", cu_seqlens, x)
         out = _attention(q, k, v, cu_seqlens, pattern=self.pattern, rope=self.rope, scale=self.scale)
         return self.out_proj(join_heads(out))
 

@@ -99,7 +99,9 @@ def truths(module: str, name: str, given: Any, shape: tuple[int, ...], x: torch.
 
 
 def starts(module: str, cu_seqlens: Any, x: torch.Tensor) -> None:
-    """Refuse what does not say where the sequences packed into x [1, total, dim] start."""
+    """Refuse what does not say where the sequences packed into x [1, total, dim] start; None does not."""
+    if cu_seqlens is None:
+        return
     name = "cu_seqlens"
     if not isinstance(cu_seqlens, torch.Tensor):
         raise TypeError(

@@ -84,8 +84,7 @@ class GAU(torch.nn.Module):
     def forward(self, x: torch.Tensor, cu_seqlens: torch.Tensor | None = None) -> torch.Tensor:
         """See the class."""
         checks.tensor("GAU", "x", x, f"[B, N, {self.dim}]", (None, None, self.dim), self.u_proj.weight)
-        if cu_seqlens is not None:
-            checks.starts("GAU", cu_seqlens, x)
+        checks.starts("GAU", cu_seqlens, x)
         x_u, x_g = (_convolved(x, each, cu_seqlens) for each in (self.conv_u, self.conv_g)) if self.kernel else (x, x)
         u, v, g = silu(self.u_proj(x_u)), silu(self.v_proj(x)), silu(self.g_proj(x_g))
         u, v, g = (each.unsqueeze(1) for each in checks.cast(u, v, g))

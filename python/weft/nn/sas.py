@@ -93,8 +93,7 @@ class SAS(Projections):
     def forward(self, x: torch.Tensor, cu_seqlens: torch.Tensor | None = None) -> torch.Tensor:
         """See the class."""
         q, k, v = checks.cast(*self.split(x))
-        if cu_seqlens is not None:
-            checks.starts("SAS", cu_seqlens, x)
+        checks.starts("SAS", cu_seqlens, x)
         expansions = (self.q_expand.weights(), self.k_expand.weights(), self.v_expand.weights())
         options: dict[str, Any] = {"kernel": self.kernel, "causal": self.causal, "scale": self.scale}
         y = weft.attention.sas(q, k, v, *expansions, cu_seqlens=cu_seqlens, **options)

@@ -81,10 +81,9 @@ class SEMA(Projections):
         """See the class."""
         q, k, v = self.split(x, self.grid and self.grid[0] * self.grid[1])
         weight, bias = (None, None) if self.lepe is None else (self.lepe.weight, self.lepe.bias)
-        if cu_seqlens is not None:
-            checks.starts("SEMA", cu_seqlens, x)
-            if self.grid is not None:
-                raise ValueError("SEMA: expected no 'cu_seqlens' with 'grid', whose tokens are one sequence")
+        checks.starts("SEMA", cu_seqlens, x)
+        if cu_seqlens is not None and self.grid is not None:
+            raise ValueError("SEMA: expected no 'cu_seqlens' with 'grid', whose tokens are one sequence")
         q, k, v, weight, bias = checks.cast(q, k, v, weight, bias)
         where: dict[str, Any] = {"window": self.window, "grid": self.grid, "cu_seqlens": cu_seqlens}
         out = weft.attention.sema(q, k, v, weight, bias, **where, **self.options)

@@ -87,8 +87,7 @@ class SFA(Projections):
     ) -> Any:
         """See the class."""
         q, k, v = checks.cast(*self.split(x))
-        if cu_seqlens is not None:
-            checks.starts("SFA", cu_seqlens, x)
+        checks.starts("SFA", cu_seqlens, x)
         if decisions is not None:
             checks.truths("SFA", "decisions", decisions, (x.shape[0], self.kv_heads, x.shape[1]), x)
         result = weft.attention.sfa(

@@ -33,9 +33,7 @@ def rope(
     row in the window and the rest with the column, "line" all of them with row·columns + column. With ``cu_seqlens``
     [S+1] int32 positions count from the start of each of S sequences packed into a batch of 1.
     """
-    lengths = starts(cu_seqlens)
-    if grid is not None and lengths:
-        raise places.error("expected no grid with cu_seqlens", "a grid's tokens are one sequence")
+    lengths = starts(cu_seqlens, grid)
     sizes = None if window is None else [int(w) for w in (window if isinstance(window, Sequence) else [window])]
     if form not in (None, "line", "axial"):
         raise places.error(f"expected form='line' or 'axial', but got {form!r}")

@@ -190,10 +190,12 @@ def spelled(given: Any) -> str:
     return f"[{', '.join(str(size.value or size) for size in given.sizes)}] of {given.dtype}"
 
 
-def starts(cu_seqlens: Any) -> list[Tensor]:
-    """The operand that says where packed sequences start, or none."""
+def starts(cu_seqlens: Any, grid: Any = None) -> list[Tensor]:
+    """The operand that says where packed sequences start, or none; with a grid of tokens there is none."""
     if cu_seqlens is None:
         return []
+    if grid:
+        raise places.error("expected no grid with cu_seqlens", "a grid's tokens are one sequence")
     if not isinstance(cu_seqlens, Tensor) or cu_seqlens.ndim != 1 or cu_seqlens.dtype.name != "int32":
         raise places.error(f"expected cu_seqlens [S+1] of int32, but got {spelled(cu_seqlens)}")
     return [cu_seqlens]
@@ -313,9 +315,7 @@ def toeplitz(
     sequence is a grid of tokens, taps are [K·K, H·D], centred. Causal taps may be as many as there are tokens.
     With ``cu_seqlens`` [S+1] int32 no row takes of another sequence, of S packed into a batch of 1.
     """
-    lengths = starts(cu_seqlens)
-    if grid and lengths:
-        raise places.error("expected no grid with cu_seqlens", "a grid's tokens are one sequence")
+    lengths = starts(cu_seqlens, grid)
     if not isinstance(taps, Tensor) or taps.ndim != 2:
         raise places.error("expected taps [K, H·D]")
     taps.sizes[0].called(2, "K")
