@@ -15,6 +15,7 @@
 #include "compiler/Conversion/AttnToTile/AttendForward.h"
 #include "compiler/Conversion/AttnToTile/AttendDiagonal.h"
 #include "compiler/Conversion/AttnToTile/BlockLists.h"
+#include "compiler/Conversion/AttnToTile/PatternDependence.h"
 #include "compiler/Conversion/AttnToTile/WideValues.h"
 #include "compiler/Conversion/AttnToTile/Windows.h"
 #include "dialects/Attn/Pattern/Membership.h"
@@ -75,14 +76,14 @@ attn::ScheduleAttr forwardSchedule(attn::AttendOp op) {
   return withChannels(attend, attn::ScheduleAttr::get(op.getContext(), rows, columns, warps, stages), channels);
 }
 
-/// How many query heads a tile holds: all that share keys, so that keys are read once for them; 1 where heads differ in
-/// their pattern.
+/// How many query heads a tile holds: all that share keys, so that keys are read once for them; 1 where their patterns
+/// tell them apart. (Whatever else depends on the head, rows find by their own.)
 static int64_t packedHeads(const Attend &attend, attn::ScheduleAttr schedule) {
   int64_t group = attend.group();
   if (group > schedule.getRows() || windowTiling(attend))
     return 1;
   for (Attribute pattern : attend.patterns)
-    if (attn::headCount(pattern) > 1 || (!hasSegments(pattern) && schedule.getRows() % group))
+    if (tellsHeadsApart(pattern, attend, group) || (!hasSegments(pattern) && schedule.getRows() % group))
       return 1;
   return group;
 }
@@ -175,6 +176,7 @@ void ForwardKernel::begin() {
     rows.count = schedule.getRows();
     rows.token = b.div(index, b.i32(packed));
     rows.member = b.sub(index, b.mul(rows.token, b.i32(packed)));
+    rows.packed = packed;
     rows.inside = b.less(rows.token, standing.queryLength);
   } else if (windows) {
     windowStanding = weft::windowStanding(b, *windows, schedule.getRows(), standing.queryLength, standing.tile);
@@ -479,8 +481,9 @@ void ForwardKernel::write(ArrayRef<Value> roots) {
 LogicalResult lowerAttend(attn::AttendOp op, ArrayRef<Value> roots, DenseMap<Value, Value> &stored) {
   Attend attend = Attend::of(op);
   attn::ScheduleAttr schedule = forwardSchedule(op);
-  FailureOr<SmallVector<BlockLists>> lists = listsForDomains(
-      attend, /*tileKeys=*/false, schedule.getRows() / packedHeads(attend, schedule), schedule.getColumns(), stored);
+  int64_t packed = packedHeads(attend, schedule);
+  FailureOr<SmallVector<BlockLists>> lists =
+      listsForDomains(attend, /*tileKeys=*/false, schedule.getRows() / packed, schedule.getColumns(), stored, packed);
   if (failed(lists))
     return failure();
   ForwardKernel(op, stored, *lists).write(roots);

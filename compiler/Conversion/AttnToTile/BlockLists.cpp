@@ -3,6 +3,7 @@
 // appends the block's number to one list or the other: the cost of a mask, without products. Patterns that are the same
 // in every pair of a block (lists and bitmaps of blocks at least as large) are asked once a block.
 #include "compiler/Conversion/AttnToTile/BlockLists.h"
+#include "compiler/Conversion/AttnToTile/PatternDependence.h"
 #include "compiler/Conversion/AttnToTile/Windows.h"
 #include "dialects/Attn/Pattern/Membership.h"
 #include "dialects/Attn/Pattern/Segments.h"
@@ -14,77 +15,6 @@ using namespace mlir;
 namespace weft {
 
 bool hasSegments(Attribute pattern) { return attn::hasSegments(pattern); }
-
-namespace {
-/// What of its place a pattern depends on, and in how large steps.
-struct Dependence {
-  bool batch = false, head = false;
-  int64_t rowStep = 0,
-          columnStep = 0; ///< the pattern is one value in aligned cells of so many queries and keys; 0: everywhere
-};
-} // namespace
-
-static bool isOne(Value tensor, unsigned axis) {
-  return cast<attn::WholeTensorType>(tensor.getType()).dim(axis) == "1";
-}
-
-static Dependence together(const Dependence &a, const Dependence &b) {
-  return {a.batch || b.batch, a.head || b.head, std::gcd(a.rowStep, b.rowStep), std::gcd(a.columnStep, b.columnStep)};
-}
-
-static Dependence dependenceOf(Attribute pattern, const Attend &attend) {
-  auto all = [&](ArrayRef<Attribute> parts) {
-    Dependence sum;
-    for (Attribute part : parts)
-      sum = together(sum, dependenceOf(part, attend));
-    return sum;
-  };
-  auto blocks = [&](int64_t operand, int64_t rows, int64_t columns) {
-    Value tensor = attend.patternOperands[operand];
-    return Dependence{!isOne(tensor, 0), !isOne(tensor, 1), rows, columns};
-  };
-  if (isa<attn::FullAttr, attn::EmptyAttr>(pattern))
-    return {};
-  if (auto listed = dyn_cast<attn::BlocksAttr>(pattern))
-    return together(blocks(listed.getIndex(), listed.getBlockM(), listed.getBlockN()),
-                    blocks(listed.getCount(), listed.getBlockM(), listed.getBlockN()));
-  if (auto bitmap = dyn_cast<attn::BlockBitmapAttr>(pattern))
-    return blocks(bitmap.getBits(), bitmap.getBlockM(), bitmap.getBlockN());
-  if (auto random = dyn_cast<attn::RandomBlocksAttr>(pattern))
-    return {false, false, random.getBlock(), random.getBlock()};
-  if (auto both = dyn_cast<attn::AndAttr>(pattern))
-    return all(both.getPatterns());
-  if (auto either = dyn_cast<attn::OrAttr>(pattern))
-    return all(either.getPatterns());
-  if (auto inner = dyn_cast<attn::NotAttr>(pattern))
-    return dependenceOf(inner.getPattern(), attend);
-  Dependence one{false, false, 1, 1};
-  if (auto heads = dyn_cast<attn::PerHeadAttr>(pattern)) {
-    Dependence sum = all(heads.getPatterns());
-    sum.head = true;
-    return sum;
-  }
-  if (auto shift = dyn_cast<attn::ShiftAttr>(pattern))
-    return together(one, dependenceOf(shift.getPattern(), attend));
-  if (auto transpose = dyn_cast<attn::TransposeAttr>(pattern))
-    return together(one, dependenceOf(transpose.getPattern(), attend));
-  if (auto document = dyn_cast<attn::DocumentAttr>(pattern)) {
-    for (int64_t ids : {document.getQueryIds(), document.getKeyIds()}) {
-      auto type = cast<attn::WholeTensorType>(attend.patternOperands[ids].getType());
-      one.batch |= type.getRank() == 2 && type.dim(0) != "1";
-    }
-  } else if (auto span = dyn_cast<attn::SpanAttr>(pattern)) {
-    for (int64_t table : {span.getLower(), span.getUpper(), span.getFirst(), span.getPast()}) {
-      one.batch |= !isOne(attend.patternOperands[table], 0);
-      one.head |= !isOne(attend.patternOperands[table], 1);
-    }
-  } else if (auto mask = dyn_cast<attn::MaskAttr>(pattern)) {
-    Block &body = attend.masks[mask.getRegion()]->front();
-    one.batch = !body.getArgument(0).use_empty();
-    one.head = !body.getArgument(1).use_empty();
-  }
-  return one;
-}
 
 /// How many pairs of a tile and a block belong (i32), and how many pairs they have (f the first's type); scalars.
 static std::pair<Value, Value> countPairs(TileBuilder &b, EmitArithmetic &arithmetic, Attribute pattern,
@@ -112,8 +42,21 @@ static std::pair<Value, Value> countPairs(TileBuilder &b, EmitArithmetic &arithm
   return {b.reduceSum(b.reduceSum(counted, 1), 0), pairs};
 }
 
+/// What `count` gives of each of `heads` heads from the queries' on, added up.
+static std::pair<Value, Value> countOfHeads(TileBuilder &b, const RowTile &queries, int64_t heads,
+                                            llvm::function_ref<std::pair<Value, Value>(const RowTile &)> count) {
+  auto loop = scf::ForOp::create(b, b.i32(0), b.i32(heads), b.i32(1), ValueRange{b.i32(0), b.i32(0)});
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  RowTile one = queries;
+  one.head = b.add(queries.head, loop.getInductionVar());
+  auto [belong, pairs] = count(one);
+  scf::YieldOp::create(b, ValueRange{b.add(loop.getRegionIterArg(0), belong), b.add(loop.getRegionIterArg(1), pairs)});
+  return {loop.getResult(0), loop.getResult(1)};
+}
+
 BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys, int64_t rows, int64_t columns,
-                           StoredValues &stored) {
+                           StoredValues &stored, int64_t packed) {
   Attribute pattern = attend.patterns[domain];
   Dependence depends = dependenceOf(pattern, attend);
   int64_t queryCount = tileKeys ? columns : rows, keyCount = tileKeys ? rows : columns;
@@ -125,7 +68,7 @@ BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys,
   attn::WholeTensorType query = attend.queryType(), key = attend.keyType(domain);
   std::string tiles = tilesOf(tileKeys ? key : query, rows), blocks = tilesOf(tileKeys ? query : key, columns);
   std::string batches = depends.batch || !attend.counts.empty() ? query.dim(0).str() : "1";
-  std::string heads = depends.head || !attend.counts.empty() ? query.dim(1).str() : "1";
+  std::string heads = depends.head || !attend.counts.empty() ? attn::dividedSize(query.dim(1), packed) : "1";
   auto listType = [&](StringRef last) {
     SmallVector<StringAttr> dims;
     for (StringRef dim : {StringRef(batches), StringRef(heads), StringRef(tiles), last})
@@ -133,12 +76,12 @@ BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys,
     return attn::WholeTensorType::get(dims, b.getI32Type());
   };
 
-  Standing standing = findStanding(frame, attend, stored, rows, /*tileKeys=*/false);
+  Standing standing = findStanding(frame, attend, stored, rows, /*tileKeys=*/false, packed);
   TensorParameter list = frame.output(listType(blocks)), counts = frame.output(listType("2"));
   auto rowOf = [&](const TensorParameter &tensor) {
     Value offset = b.mul(b.cast(standing.tile, b.getI64Type()), tensor.strides[2]);
     offset = b.add(offset, b.mul(b.cast(standing.batch, b.getI64Type()), tensor.strides[0]));
-    offset = b.add(offset, b.mul(b.cast(standing.head, b.getI64Type()), tensor.strides[1]));
+    offset = b.add(offset, b.mul(b.cast(b.programId(tile::Axis::Y), b.getI64Type()), tensor.strides[1]));
     return b.addPtr(tensor.pointer, offset);
   };
   Value listRow = rowOf(list), countRow = rowOf(counts), blockCount = frame.size(blocks);
@@ -156,7 +99,10 @@ BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys,
     b.setInsertionPointToStart(loop.getBody());
     RowTile block = sideOf(loop.getInductionVar(), columns, !tileKeys);
     const RowTile &queries = tileKeys ? block : tile, &keys = tileKeys ? tile : block;
-    auto [belong, pairs] = countPairs(b, arithmetic, pattern, queries, keys, standing, domain, tileKeys, coarse);
+    auto count = [&](const RowTile &queries) {
+      return countPairs(b, arithmetic, pattern, queries, keys, standing, domain, tileKeys, coarse);
+    };
+    auto [belong, pairs] = depends.head && packed > 1 ? countOfHeads(b, queries, packed, count) : count(queries);
     Value some = b.less(b.i32(0), belong), all = b.both(some, b.compareInt(arith::CmpIPredicate::eq, belong, pairs));
     Value partial = loop.getRegionIterArg(0), whole = loop.getRegionIterArg(1);
     Value place = b.select(all, b.sub(b.sub(blockCount, b.i32(1)), whole), partial);
@@ -170,11 +116,11 @@ BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys,
   auto results = frame.finish({{tiles, heads, batches}, 4, 1});
   for (Value result : results)
     stored[result] = result;
-  return {results[0], results[1]};
+  return {results[0], results[1], packed};
 }
 
 FailureOr<SmallVector<BlockLists>> listsForDomains(const Attend &attend, bool tileKeys, int64_t rows, int64_t columns,
-                                                   StoredValues &stored) {
+                                                   StoredValues &stored, int64_t packed) {
   SmallVector<BlockLists> lists(attend.keys.size());
   if (windowTiling(attend))
     return lists;
@@ -189,7 +135,7 @@ FailureOr<SmallVector<BlockLists>> listsForDomains(const Attend &attend, bool ti
           << "pad the sequences to one length, or say which tokens belong together by a document pattern";
       return diagnostic;
     }
-    lists[domain] = buildBlockLists(attend, domain, tileKeys, rows, columns, stored);
+    lists[domain] = buildBlockLists(attend, domain, tileKeys, rows, columns, stored, packed);
   }
   return lists;
 }
@@ -201,7 +147,8 @@ SmallVector<Value> walkListed(KernelFrame &frame, const BlockLists &lists, Value
   auto rowOf = [&](Value tensor) {
     const TensorParameter &parameter = frame.input(tensor);
     Value offset = b.mul(b.cast(tile, b.getI64Type()), parameter.strides[2]);
-    for (auto [axis, index] : {std::pair(0, batch), std::pair(1, head)})
+    Value first = lists.packed == 1 ? head : b.div(head, b.i32(lists.packed));
+    for (auto [axis, index] : {std::pair(0, batch), std::pair(1, first)})
       if (parameter.type.dim(axis) != "1")
         offset = b.add(offset, b.mul(b.cast(index, b.getI64Type()), parameter.strides[axis]));
     return b.addPtr(parameter.pointer, offset);

@@ -13,20 +13,23 @@ struct BlockLists {
   mlir::Value
       blocks; ///< [B', H', tiles, blocks] i32; B' and H' are 1 where the pattern is the same for every batch, or head
   mlir::Value counts; ///< [B', H', tiles, 2] i32: how many of each
+  int64_t packed = 1; ///< how many neighbouring heads a tile has, which walk what one of them needs: H' is H / packed
 };
 
 /// Whether the pattern's blocks are given by formulas (`attn::rowSegments`), so that no lists are needed.
 bool hasSegments(mlir::Attribute pattern);
 
 /// Writes the kernel that builds the lists of one domain, and its launch before `attend.op`. `tileKeys`: tiles are of
-/// `rows` keys and blocks of `columns` queries; otherwise the other way round.
+/// `rows` keys and blocks of `columns` queries; otherwise the other way round. A tile is of `packed` heads, `rows`
+/// tokens each: a block is in its list where one of them has a pair there, and lacks none where none does.
 BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys, int64_t rows, int64_t columns,
-                           StoredValues &stored);
+                           StoredValues &stored, int64_t packed = 1);
 
 /// The lists of every domain, empty where a domain needs none (formulas, or windows that the kernel is tiled by). Fails
 /// with a diagnostic for what lists cannot serve: packed sequences.
 mlir::FailureOr<llvm::SmallVector<BlockLists>> listsForDomains(const Attend &attend, bool tileKeys, int64_t rows,
-                                                               int64_t columns, StoredValues &stored);
+                                                               int64_t columns, StoredValues &stored,
+                                                               int64_t packed = 1);
 
 /// As walkBlocks, by lists. `tile`, `batch` and `head` (of queries) are i32.
 llvm::SmallVector<mlir::Value>

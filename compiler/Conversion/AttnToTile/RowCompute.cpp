@@ -72,12 +72,12 @@ Value Puller::map(attn::MapOp op, Value value, const RowTile &rows, const Chunk 
   for (Value input : op.getInputs())
     arguments.push_back(asScalars(b, part(input, rows, chunk)));
   auto index = [&](int64_t axis) -> Value {
-    int64_t rank = cast<attn::WholeTensorType>(value.getType()).getRank();
-    switch (axis + (chunk ? 4 : 3) - rank) {
+    auto type = cast<attn::WholeTensorType>(value.getType());
+    switch (axis + (chunk ? 4 : 3) - type.getRank()) {
     case 0:
-      return rows.batch;
+      return type.dim(axis) == "1" ? b.i32(0) : rows.batch;
     case 1:
-      return rows.headOfRow(b, chunk);
+      return rows.headIn(b, type.dim(axis), chunk);
     case 2:
       return chunk ? b.column(rows.position(b)) : rows.position(b);
     default:
@@ -190,8 +190,7 @@ Value Puller::rmsNorm(attn::RmsNormOp op, const RowTile &rows, const Chunk &chun
   if (Value gain = op.getGain()) {
     // [H, D]: the tile's head, shared as heads are.
     const TensorParameter &tensor = frame.input(stored->lookup(gain));
-    int64_t group = attn::headGroup(rows.heads, tensor.type.dim(0)).value_or(1);
-    Value head = group == 1 ? rows.headOfRow(b, true) : b.div(rows.head, b.i32(group));
+    Value head = rows.headIn(b, tensor.type.dim(0), /*asColumn=*/true);
     Value offset =
         b.add(b.mul(b.cast(head, b.getI64Type()), tensor.strides[0]), b.cast(chunk.start(b), b.getI64Type()));
     Value channels = b.row(b.range(chunk.width));
@@ -337,8 +336,7 @@ Value Puller::convolve(attn::ConvolveOp op, const RowTile &rows, const Chunk &ch
   int64_t count = *taps.type.staticDim(0), channels = *type.staticDim(3);
   auto [grid, side, centre, direction] = TapGeometry::of(op, count);
   // taps[j, h·C + c]: heads as the value has them.
-  int64_t group = attn::headGroup(rows.heads, type.dim(1)).value_or(1);
-  Value head = group == 1 ? rows.headOfRow(b, true) : b.div(rows.head, b.i32(group));
+  Value head = rows.headIn(b, type.dim(1), /*asColumn=*/true);
   Value channel = b.add(b.mul(head, b.i32(channels)), chunk.start(b));
   // (One channel is a tile of one column.)
   Value lane = b.row(b.range(channels == 1 ? 1 : chunk.width));

@@ -45,15 +45,39 @@ static bool hasAxis(attn::WholeTensorType type, Axis axis, bool channels) {
   return false;
 }
 
-/// Whether a tensor with `heads` heads has one of its own for each head that a tile packs.
-static bool packsHeads(const RowTile &rows, StringRef heads) {
-  return attn::headGroup(rows.heads, heads).value_or(1) == 1;
+/// How many of the tile's heads share one of a tensor with `heads` heads.
+static int64_t sharing(const RowTile &rows, StringRef heads) { return attn::headGroup(rows.heads, heads).value_or(1); }
+
+bool RowTile::tellsApart(StringRef heads) const { return member && heads != "1" && sharing(*this, heads) % packed; }
+
+Value RowTile::firstHeadIn(TileBuilder &b, StringRef heads) const {
+  int64_t group = sharing(*this, heads);
+  if (heads == "1")
+    return b.i32(0);
+  return group == 1 ? head : b.div(head, b.i32(group));
 }
 
-/// The head of a tensor with `heads` heads that the tile's head shares.
-static Value sharedHead(TileBuilder &b, const RowTile &rows, StringRef heads) {
-  int64_t group = attn::headGroup(rows.heads, heads).value_or(1);
-  return group == 1 ? rows.head : b.div(rows.head, b.i32(group));
+Value RowTile::headsBeyond(TileBuilder &b, StringRef heads) const {
+  if (!tellsApart(heads))
+    return {};
+  int64_t group = sharing(*this, heads);
+  return group == 1 ? member : b.sub(b.div(b.add(member, head), b.i32(group)), firstHeadIn(b, heads));
+}
+
+Value RowTile::headIn(TileBuilder &b, StringRef heads, bool asColumn) const {
+  if (!tellsApart(heads))
+    return firstHeadIn(b, heads);
+  Value each = headOfRow(b, asColumn);
+  int64_t group = sharing(*this, heads);
+  return group == 1 ? each : b.div(each, b.i32(group));
+}
+
+/// Whether a tile's rows have different heads of a tensor.
+static bool tellsHeadsApart(attn::WholeTensorType type, const RowTile &rows, bool channels) {
+  for (unsigned i = 0; i < type.getRank(); ++i)
+    if (rowSpaceAxis(type, i, channels) == headAxis)
+      return rows.tellsApart(type.dim(i));
+  return false;
 }
 
 Value Puller::pointers(const TensorParameter &tensor, const RowTile &rows, const Chunk *chunk) {
@@ -74,9 +98,9 @@ Value Puller::pointers(const TensorParameter &tensor, const RowTile &rows, const
       moveScalar(rows.batch, stride);
       break;
     case headAxis:
-      moveScalar(sharedHead(b, rows, type.dim(i)), stride);
-      if (rows.member && packsHeads(rows, type.dim(i))) {
-        Value offset = b.mul(rows.member, b.cast(stride, b.getI32Type()));
+      moveScalar(rows.firstHeadIn(b, type.dim(i)), stride);
+      if (Value beyond = rows.headsBeyond(b, type.dim(i))) {
+        Value offset = b.mul(beyond, b.cast(stride, b.getI32Type()));
         moveTile(chunk ? b.column(offset) : offset);
       }
       break;
@@ -99,7 +123,7 @@ Value Puller::pointers(const TensorParameter &tensor, const RowTile &rows, const
       break;
     }
   }
-  bool byRow = hasAxis(type, tokenAxis, chunk) || (tile && TileBuilder::shapeOf(tile)[0] == rows.count);
+  bool byRow = hasAxis(type, tokenAxis, chunk) || tellsHeadsApart(type, rows, chunk);
   SmallVector<int64_t> shape{byRow ? rows.count : 1};
   if (chunk)
     shape.push_back(hasAxis(type, channelAxis, chunk) ? chunk->width : 1);
@@ -132,7 +156,19 @@ Value Puller::load(Value outside, attn::WholeTensorType type, const RowTile &row
   if (chunk && tensor.type.getRank() == 4 && type.dim(2) == "1" && tensor.type.dim(2) != "1") {
     // Partial sums of what has one row: added here.
     RowTile parts = rows;
-    parts.count = *tensor.type.staticDim(2);
+    int64_t count = *tensor.type.staticDim(2);
+    if (tellsHeadsApart(tensor.type, rows, chunk)) {
+      parts.inside = parts.base = parts.scalarStart = parts.offsets = Value();
+      Value sum;
+      for (int64_t i = 0; i < count; ++i) {
+        parts.token = b.full({rows.count}, i, b.getI32Type());
+        Value term = b.load(pointers(tensor, parts, chunk), existing(b, tensor.type, parts, chunk));
+        sum = sum ? b.add(sum, term) : term;
+      }
+      return b.cast(sum, type.getElementType());
+    }
+    parts.count = count;
+    parts.member = Value();
     parts.token = b.range(parts.count);
     parts.inside = parts.base = parts.scalarStart = parts.offsets = Value();
     Value terms = b.load(pointers(tensor, parts, chunk), existing(b, tensor.type, parts, chunk));
@@ -191,11 +227,16 @@ Value Puller::lookup(const Key &key) const {
   return {};
 }
 
-/// The one row that a value of a single row has, whatever the rows of the tile are.
-static RowTile singleRow(TileBuilder &b, const RowTile &rows) {
+/// The one row that a value of a single row has, whatever the rows of the tile are: once for each of them where these
+/// have different heads of it (`byHead`).
+static RowTile singleRow(TileBuilder &b, const RowTile &rows, bool byHead) {
   RowTile one = rows;
-  one.count = 1;
-  one.token = b.full({1}, 0, b.getI32Type());
+  one.single = true;
+  if (!byHead) {
+    one.count = 1;
+    one.member = Value();
+  }
+  one.token = b.full({one.count}, 0, b.getI32Type());
   one.inside = one.base = one.scalarStart = one.offsets = Value();
   return one;
 }
@@ -213,8 +254,9 @@ Value Puller::part(Value value, const RowTile &rows, const Chunk *chunk) {
     return chunk ? b.column(tile) : tile;
   }
   assert(op && "an argument of the program is stored");
-  if (rows.count != 1 && !hasAxis(type, tokenAxis, chunk))
-    return part(value, singleRow(b, rows), chunk);
+  bool byHead = tellsHeadsApart(type, rows, chunk);
+  if (!hasAxis(type, tokenAxis, chunk) && (byHead ? !rows.single : rows.count != 1))
+    return part(value, singleRow(b, rows, byHead), chunk);
   if (auto map = dyn_cast<attn::MapOp>(op))
     return this->map(map, value, rows, chunk);
   if (auto sum = dyn_cast<attn::SumOp>(op))

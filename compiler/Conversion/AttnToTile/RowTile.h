@@ -13,9 +13,11 @@ struct RowTile {
   std::string heads;       ///< the size of the axis that `head` counts on, as types spell it
   mlir::Value
       member; ///< tensor<count x i32>, or null: added to `head` row by row, where a tile packs heads that share keys
-  mlir::Value token;  ///< tensor<count x i32>: position on the axis N
-  mlir::Value inside; ///< tensor<count x i1>, or null where every row exists
-  mlir::Value base;   ///< i32 scalar, or null: added to every token for addresses (a packed sequence's start)
+  int64_t packed = 1;  ///< how many heads it packs, of which `head` is the first
+  bool single = false; ///< all rows are of the one token that a value has
+  mlir::Value token;   ///< tensor<count x i32>: position on the axis N
+  mlir::Value inside;  ///< tensor<count x i1>, or null where every row exists
+  mlir::Value base;    ///< i32 scalar, or null: added to every token for addresses (a packed sequence's start)
   mlir::Value
       scalarStart;     ///< i32 scalar, or null: token = scalarStart + offsets, where offsets do not change in a loop
   mlir::Value offsets; ///< tensor<count x i32>, with scalarStart
@@ -34,6 +36,15 @@ struct RowTile {
     mlir::Value each = b.add(member, head);
     return asColumn ? b.column(each) : each;
   }
+
+  /// Whether the tile's rows have different heads of a tensor with `heads` heads, which are shared as in `attn.map`.
+  bool tellsApart(llvm::StringRef heads) const;
+  /// The head of such a tensor that the tile's first head has: a scalar.
+  mlir::Value firstHeadIn(TileBuilder &b, llvm::StringRef heads) const;
+  /// How far each row's head of such a tensor is from there: tensor<count x i32>, or null where all have the same.
+  mlir::Value headsBeyond(TileBuilder &b, llvm::StringRef heads) const;
+  /// The head of such a tensor that each row has, as `headOfRow` gives it.
+  mlir::Value headIn(TileBuilder &b, llvm::StringRef heads, bool asColumn) const;
 };
 
 /// Channels [first, first + width) of the last axis; the last `width - valid` do not exist and count as 0. They count

@@ -8,7 +8,10 @@ using namespace weft::attn;
 
 bool weft::attn::differ(StringRef a, StringRef b) {
   auto plain = [](StringRef size) { return llvm::all_of(size, [](char c) { return llvm::isAlnum(c) || c == '_'; }); };
-  return a != b && plain(a) && plain(b);
+  auto [factorOfA, ofA] = factorsOf(a);
+  auto [factorOfB, ofB] = factorsOf(b);
+  bool multiples = ofA == ofB && factorOfA != factorOfB;
+  return a != b && (multiples || (plain(a) && plain(b)));
 }
 
 LogicalResult weft::attn::checkRank(Operation *op, StringRef what, WholeTensorType type, int64_t rank) {

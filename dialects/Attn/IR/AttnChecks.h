@@ -8,8 +8,8 @@ namespace weft::attn {
 
 inline WholeTensorType tensorTypeOf(mlir::Value value) { return mlir::cast<WholeTensorType>(value.getType()); }
 
-/// Whether two sizes are known to be different: both plain (an integer or a symbol) and spelled unlike. Of an
-/// expression nothing is known until its symbols have values.
+/// Whether two sizes are known to be different: both plain (an integer or a symbol) and spelled unlike, or unlike
+/// multiples of one symbol. Of any other expression nothing is known until its symbols have values.
 bool differ(llvm::StringRef a, llvm::StringRef b);
 
 /// `what` has rank `rank`.

@@ -38,9 +38,16 @@ inline constexpr llvm::StringLiteral sharesLaunchAttrName = "attn.shares_launch"
 /// Whether an attribute is a pattern of this dialect.
 bool isPattern(mlir::Attribute attribute);
 
-/// How many heads of `result` share one of `operand`: 1 where the sizes are spelled alike, k where `result` is
-/// "k*operand" or both are integers of that ratio; nothing otherwise.
+/// A size as an integer times a symbol: "4*H" is (4, "H"), "H" (1, "H"), "12" (12, ""). Any other expression is a symbol
+/// of its own.
+std::pair<int64_t, llvm::StringRef> factorsOf(llvm::StringRef size);
+
+/// How many heads of `result` share one of `operand`: 1 where the sizes are spelled alike, the ratio where it is an
+/// integer: of "4*H" and "2*H", or of two integers; nothing otherwise.
 std::optional<int64_t> headGroup(llvm::StringRef result, llvm::StringRef operand);
+
+/// A size divided by what divides it: "12*H" by 4 is "3*H".
+std::string dividedSize(llvm::StringRef size, int64_t by);
 
 /// Whether a tensor of type `from` stands where one of `to`'s shape is expected in `attn.map`: aligned at the last
 /// axis, with sizes of 1 repeated, and, on axis 1 of 4, heads shared by groups.

@@ -83,16 +83,33 @@ WholeTensorType WholeTensorType::withDim(unsigned axis, StringRef size) const {
   return get(dims, getElementType());
 }
 
+std::pair<int64_t, StringRef> weft::attn::factorsOf(StringRef size) {
+  int64_t factor;
+  if (!size.getAsInteger(10, factor))
+    return {factor, StringRef()};
+  auto [first, rest] = size.split('*');
+  if (isPlain(rest.trim()) && !first.trim().getAsInteger(10, factor))
+    return {factor, rest.trim()};
+  return {1, size};
+}
+
 std::optional<int64_t> weft::attn::headGroup(StringRef result, StringRef operand) {
   if (result == operand)
     return 1;
-  int64_t many, few;
-  if (!result.getAsInteger(10, many) && !operand.getAsInteger(10, few))
-    return few > 0 && many % few == 0 ? std::optional(many / few) : std::nullopt;
-  auto [factor, rest] = result.split('*');
-  if (factor.trim().getAsInteger(10, many) || rest.trim() != operand)
-    return std::nullopt;
-  return many;
+  auto [many, ofMany] = factorsOf(result);
+  auto [few, ofFew] = factorsOf(operand);
+  return ofMany == ofFew && few > 0 && many % few == 0 ? std::optional(many / few) : std::nullopt;
+}
+
+std::string weft::attn::dividedSize(StringRef size, int64_t by) {
+  if (by == 1)
+    return size.str();
+  auto [factor, symbol] = factorsOf(size);
+  if (factor % by)
+    return "(" + size.str() + ") / " + std::to_string(by);
+  if (symbol.empty())
+    return std::to_string(factor / by);
+  return factor == by ? symbol.str() : std::to_string(factor / by) + "*" + symbol.str();
 }
 
 bool weft::attn::broadcastsTo(WholeTensorType from, WholeTensorType to) {

@@ -66,7 +66,7 @@ private:
   /// broadcasts.
   FailureOr<Value> applyPrimitive(Operation *mixer, ArrayRef<Value> values, WholeTensorType type);
 
-  Value attend(SoftmaxOp softmax, ArrayRef<Value> values, WholeTensorType type);
+  Value attend(SoftmaxOp softmax, ArrayRef<Value> values, Type element);
   Value mean(MeanOp mean, Value values, Type element);
   Value gate(DiagOp diag, Value values, WholeTensorType type);
   /// One map that adds terms in f32 and rounds once.
@@ -110,7 +110,7 @@ LogicalResult Application::addTerms(Value mixer, ArrayRef<Value> values, WholeTe
 FailureOr<Value> Application::applyPrimitive(Operation *mixer, ArrayRef<Value> values, WholeTensorType type) {
   if (auto softmax = dyn_cast_or_null<SoftmaxOp>(mixer)) {
     if (values.size() == softmax.getKeys().size())
-      return attend(softmax, values, type);
+      return attend(softmax, values, type.getElementType());
     op.emitOpError() << "expected one tensor of values for each of the softmax's " << softmax.getKeys().size()
                      << " domains, but got " << values.size();
     return failure();
@@ -134,7 +134,9 @@ FailureOr<Value> Application::applyPrimitive(Operation *mixer, ArrayRef<Value> v
                                   /*transposed=*/nullptr));
 }
 
-Value Application::attend(SoftmaxOp softmax, ArrayRef<Value> values, WholeTensorType type) {
+/// The result has the softmax's own heads: where a sum has more, each serves a group of them.
+Value Application::attend(SoftmaxOp softmax, ArrayRef<Value> values, Type element) {
+  WholeTensorType type = resultShape(softmax.getResult(), typeOf(values.front())).withElement(element);
   auto lse = WholeTensorType::get(typeOf(softmax.getQuery()).getDims().drop_back(), b.getF32Type());
   auto attend = AttendOp::create(b, type, lse, softmax.getQuery(), softmax.getKeys(), values, softmax.getCounts(),
                                  softmax.getSink(), softmax.getCuSeqlens(), softmax.getPatternOperands(),

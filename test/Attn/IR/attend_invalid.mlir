@@ -26,6 +26,26 @@ func.func @attend_c1_values(%q: !attn.tensor<[B, H, N, 64], f16>, %v: !attn.tens
 
 // -----
 
+// The heads of a sum with something else are not those of the softmax.
+func.func @attend_c3_heads(%q: !attn.tensor<[B, H, N, 64], f16>) {
+  // expected-error@+1 {{expected outputs of shape [B, H, N, 64], but got '!attn.tensor<[B, "2*H", N, 64], f16>'}}
+  %o, %l = attn.attend %q keys(%q : !attn.tensor<[B, H, N, 64], f16>) values(%q : !attn.tensor<[B, H, N, 64], f16>) {patterns = [#attn.full], scale = 1.0 : f32}
+    : !attn.tensor<[B, H, N, 64], f16> -> !attn.tensor<[B, "2*H", N, 64], f16>, !attn.tensor<[B, H, N], f32>
+  return
+}
+
+// -----
+
+// Groups of one symbol's multiples: 4 of 4*H share one of H, 2 one of 2*H, and none one of 3*H.
+func.func @attend_c1_multiples(%q: !attn.tensor<[B, "4*H", N, 64], f16>, %k: !attn.tensor<[B, "2*H", M, 64], f16>, %l: !attn.tensor<[B, "3*H", M, 64], f16>) {
+  %0 = attn.softmax %q keys(%k : !attn.tensor<[B, "2*H", M, 64], f16>) {patterns = [#attn.full], scale = 1.0 : f32} : !attn.tensor<[B, "4*H", N, 64], f16>
+  // expected-error@+1 {{expected the heads of the queries to be the keys' '3*H' or "k*3*H", but got '4*H'}}
+  %1 = attn.softmax %q keys(%l : !attn.tensor<[B, "3*H", M, 64], f16>) {patterns = [#attn.full], scale = 1.0 : f32} : !attn.tensor<[B, "4*H", N, 64], f16>
+  return
+}
+
+// -----
+
 func.func @attend_c2_count(%q: !attn.tensor<[B, H, N, 64], f16>) {
   // expected-error@+1 {{expected one pattern for each of 1 domains, but got 2}}
   %0 = attn.softmax %q keys(%q : !attn.tensor<[B, H, N, 64], f16>) {patterns = [#attn.full, #attn.full], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 64], f16>

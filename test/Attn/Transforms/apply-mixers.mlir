@@ -128,3 +128,19 @@ func.func @untouched(%x: !attn.tensor<[B, H, N, 32], f16>) -> !attn.tensor<[B, H
   %0 = attn.rope %x : !attn.tensor<[B, H, N, 32], f16> -> !attn.tensor<[B, H, N, 32], f16>
   return %0 : !attn.tensor<[B, H, N, 32], f16>
 }
+
+// -----
+
+// A softmax of fewer heads than the sum that it is a term of has its own: the sum repeats them.
+// CHECK-LABEL: func.func @more_heads_in_the_sum
+func.func @more_heads_in_the_sum(%q: !attn.tensor<[B, H, N, 64], f16>, %v: !attn.tensor<[B, H, N, 64], f16>, %g: !attn.tensor<[B, "2*H", N, 1], f16>)
+    -> !attn.tensor<[B, "2*H", N, 64], f16> attributes {attn.program} {
+  // CHECK: %[[O:.*]], %{{.*}} = attn.attend {{.*}} -> !attn.tensor<[B, H, N, 64], f32>, !attn.tensor<[B, H, N], f32>
+  // CHECK: %[[G:.*]] = attn.map {{.*}} -> !attn.tensor<[B, "2*H", N, 64], f32>
+  // CHECK: attn.map ins(%[[O]], %[[G]] : {{.*}}) -> !attn.tensor<[B, "2*H", N, 64], f16>
+  %s = attn.softmax %q keys(%v : !attn.tensor<[B, H, N, 64], f16>) {patterns = [#attn.causal], scale = 0.125 : f32} : !attn.tensor<[B, H, N, 64], f16>
+  %d = attn.diag %g : !attn.tensor<[B, "2*H", N, 1], f16>
+  %a = attn.add %s, %d
+  %y = attn.apply %a, %v : (!attn.tensor<[B, H, N, 64], f16>) -> !attn.tensor<[B, "2*H", N, 64], f16>
+  return %y : !attn.tensor<[B, "2*H", N, 64], f16>
+}

@@ -39,3 +39,44 @@ func.func @bitmap(%q: !t, %k: !t, %v: !t, %bits: !b) -> !t attributes {attn.prog
     {patterns = [#attn.block_bitmap<bits = 0, blockM = 128, blockN = 128>], scale = 0.125 : f32} : !t -> !t, !l
   return %o : !t
 }
+
+// -----
+
+// Heads that share keys are one tile, whose list has what one of them needs: the bitmap is asked for each.
+
+!t = !attn.tensor<[B, "4*H", N, 64], f16>
+!k = !attn.tensor<[B, H, N, 64], f16>
+!l = !attn.tensor<[B, "4*H", N], f32>
+!b = !attn.tensor<[B, "4*H", R, C], i1>
+// CHECK: attn.launch @blocks_of_queries({{.*}}) grid ["cdiv(N, 32)", "H", "B"] {{.*}}(!attn.tensor<[B, H, "cdiv(N, 32)", "cdiv(N, 64)"], i32>
+// CHECK: attn.launch @attend({{.*}}) grid ["cdiv((N) * 4, 128)", "H", "B"]
+// CHECK-LABEL: func.func @blocks_of_queries(
+// CHECK: scf.for
+// CHECK: scf.for {{.*}} %c0{{.*}} to %c4
+// CHECK: tile.load {{.*}} : !tile.ptr<i1>
+func.func @bitmap_of_groups(%q: !t, %k: !k, %v: !k, %bits: !b) -> !t attributes {attn.program} {
+  %o, %lse = attn.attend %q keys(%k : !k) values(%v : !k) over(%bits : !b)
+    {patterns = [#attn.block_bitmap<bits = 0, blockM = 128, blockN = 128>], scale = 0.125 : f32} : !t -> !t, !l
+  return %o : !t
+}
+
+// -----
+
+// A mask that reads the head tells them apart: each has tiles and lists of its own.
+
+!t = !attn.tensor<[B, "4*H", N, 64], f16>
+!k = !attn.tensor<[B, H, N, 64], f16>
+!l = !attn.tensor<[B, "4*H", N], f32>
+!m = !attn.tensor<["4*H"], i32>
+// CHECK: attn.launch @blocks_of_queries({{.*}}) grid ["cdiv(N, 128)", "4*H", "1"]
+// CHECK: attn.launch @attend({{.*}}) grid ["cdiv(N, 128)", "4*H", "B"]
+func.func @mask_of_the_head(%q: !t, %k: !k, %v: !k, %limit: !m) -> !t attributes {attn.program} {
+  %o, %lse = attn.attend %q keys(%k : !k) values(%v : !k) {patterns = [#attn.mask<0>], scale = 0.125 : f32} : !t -> !t, !l
+    masks ({
+    ^bb0(%b: i32, %h: i32, %n: i32, %m: i32):
+      %last = attn.element %limit[%h] : !m -> i32
+      %c = arith.cmpi sle, %m, %last : i32
+      attn.yield %c : i1
+    })
+  return %o : !t
+}

@@ -1,0 +1,91 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// See PatternDependence.h.
+#include "compiler/Conversion/AttnToTile/PatternDependence.h"
+#include "dialects/Attn/Pattern/Heads.h"
+
+using namespace mlir;
+
+namespace weft {
+
+static bool isOne(Value tensor, unsigned axis) {
+  return cast<attn::WholeTensorType>(tensor.getType()).dim(axis) == "1";
+}
+
+static Dependence together(const Dependence &a, const Dependence &b) {
+  return {a.batch || b.batch, a.head || b.head, std::gcd(a.rowStep, b.rowStep), std::gcd(a.columnStep, b.columnStep)};
+}
+
+Dependence dependenceOf(Attribute pattern, const Attend &attend) {
+  auto all = [&](ArrayRef<Attribute> parts) {
+    Dependence sum;
+    for (Attribute part : parts)
+      sum = together(sum, dependenceOf(part, attend));
+    return sum;
+  };
+  auto blocks = [&](int64_t operand, int64_t rows, int64_t columns) {
+    Value tensor = attend.patternOperands[operand];
+    return Dependence{!isOne(tensor, 0), !isOne(tensor, 1), rows, columns};
+  };
+  if (isa<attn::FullAttr, attn::EmptyAttr>(pattern))
+    return {};
+  if (auto listed = dyn_cast<attn::BlocksAttr>(pattern))
+    return together(blocks(listed.getIndex(), listed.getBlockM(), listed.getBlockN()),
+                    blocks(listed.getCount(), listed.getBlockM(), listed.getBlockN()));
+  if (auto bitmap = dyn_cast<attn::BlockBitmapAttr>(pattern))
+    return blocks(bitmap.getBits(), bitmap.getBlockM(), bitmap.getBlockN());
+  if (auto random = dyn_cast<attn::RandomBlocksAttr>(pattern))
+    return {false, false, random.getBlock(), random.getBlock()};
+  if (auto both = dyn_cast<attn::AndAttr>(pattern))
+    return all(both.getPatterns());
+  if (auto either = dyn_cast<attn::OrAttr>(pattern))
+    return all(either.getPatterns());
+  if (auto inner = dyn_cast<attn::NotAttr>(pattern))
+    return dependenceOf(inner.getPattern(), attend);
+  Dependence one{false, false, 1, 1};
+  if (auto heads = dyn_cast<attn::PerHeadAttr>(pattern)) {
+    Dependence sum = all(heads.getPatterns());
+    sum.head = true;
+    return sum;
+  }
+  if (auto shift = dyn_cast<attn::ShiftAttr>(pattern))
+    return together(one, dependenceOf(shift.getPattern(), attend));
+  if (auto transpose = dyn_cast<attn::TransposeAttr>(pattern))
+    return together(one, dependenceOf(transpose.getPattern(), attend));
+  if (auto document = dyn_cast<attn::DocumentAttr>(pattern)) {
+    for (int64_t ids : {document.getQueryIds(), document.getKeyIds()}) {
+      auto type = cast<attn::WholeTensorType>(attend.patternOperands[ids].getType());
+      one.batch |= type.getRank() == 2 && type.dim(0) != "1";
+    }
+  } else if (auto span = dyn_cast<attn::SpanAttr>(pattern)) {
+    for (int64_t table : {span.getLower(), span.getUpper(), span.getFirst(), span.getPast()}) {
+      one.batch |= !isOne(attend.patternOperands[table], 0);
+      one.head |= !isOne(attend.patternOperands[table], 1);
+    }
+  } else if (auto mask = dyn_cast<attn::MaskAttr>(pattern)) {
+    Block &body = attend.masks[mask.getRegion()]->front();
+    one.batch = !body.getArgument(0).use_empty();
+    one.head = !body.getArgument(1).use_empty();
+  }
+  return one;
+}
+
+bool tellsHeadsApart(Attribute pattern, const Attend &attend, int64_t packed) {
+  StringRef heads = attend.queryType().dim(1);
+  if (attn::headCount(pattern) > 1)
+    return true;
+  return pattern
+      .walk([&](Attribute part) {
+        bool apart = false;
+        if (auto mask = dyn_cast<attn::MaskAttr>(part))
+          apart = !attend.masks[mask.getRegion()]->front().getArgument(1).use_empty();
+        if (auto span = dyn_cast<attn::SpanAttr>(part))
+          for (int64_t table : {span.getLower(), span.getUpper(), span.getFirst(), span.getPast()}) {
+            StringRef own = wholeType(attend.patternOperands[table]).dim(1);
+            apart |= own != "1" && attn::headGroup(heads, own).value_or(1) % packed != 0;
+          }
+        return apart ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+} // namespace weft
