@@ -88,6 +88,11 @@ class Pattern:
 
         return blocks_summary(self, n, m, bm, bn, batch, heads)
 
+    def heads(self) -> set[int]:
+        """How many patterns each weft.per_head in this one has: as many as there are query heads."""
+        own = {len(self._parts)} if self._spelling == "per_head" else set()
+        return own.union(*(part.heads() for part in self._parts))
+
     def _key(self) -> tuple[Any, ...]:
         values = tuple(v if isinstance(v, (int, tuple, type(None))) else id(v) for v in self._values)
         return (self._spelling, values, *(part._key() for part in self._parts))
@@ -201,6 +206,8 @@ def _leaf_text(name: str, values: tuple[Any, ...], operands: list[Any]) -> str:
 
 def _integer(where: str, name: str, value: Any, least: int = -_LARGEST) -> int:
     try:
+        if isinstance(value, bool):
+            raise TypeError
         number = operator.index(value)
     except TypeError:
         raise places.error(
@@ -321,20 +328,21 @@ def random_blocks(seed: int, per_row: int, block: int) -> Pattern:
 
 
 def document(q_ids: Any, k_ids: Any) -> Pattern:
-    """Equal ids: integer arrays [N] or [B, N], and [M] or [B, M]."""
+    """Equal ids: int32 arrays [N] or [B, N], and [M] or [B, M]."""
     arrays = [_array("document", name, a, (1, 2)) for name, a in (("q_ids", q_ids), ("k_ids", k_ids))]
     return Pattern("document", arrays)
 
 
 def blocks(index: Any, count: Any, *, block: int | tuple[int, int]) -> Pattern:
-    """Block row r of ``block[0]`` queries has the blocks of ``block[1]`` keys index[b, h, r, :count[b, h, r]]."""
+    """Block row r of ``block[0]`` queries has the blocks of ``block[1]`` keys index[b, h, r, :count[b, h, r]]; both of
+    int32."""
     sizes = _sizes("blocks", "block", block, (2,))
     arrays = [_array("blocks", "index", index, (4,)), _array("blocks", "count", count, (3,))]
     return Pattern("blocks", (*arrays, sizes * 2 if len(sizes) == 1 else sizes))
 
 
 def block_bitmap(bits: Any, *, block: int | tuple[int, int]) -> Pattern:
-    """Blocks of ``block[0]`` queries and ``block[1]`` keys that are set in ``bits`` [B, H, R, C]."""
+    """Blocks of ``block[0]`` queries and ``block[1]`` keys that are set in ``bits`` [B, H, R, C], bool."""
     sizes = _sizes("block_bitmap", "block", block, (2,))
     array = _array("block_bitmap", "bits", bits, (4,))
     return Pattern("block_bitmap", (array, sizes * 2 if len(sizes) == 1 else sizes))
@@ -344,8 +352,8 @@ def span(lower: Any, upper: Any, first: Any, past: Any) -> Pattern:
     """lower[b, h, n] <= m < upper[b, h, n]: each query's keys follow one another, and neither bound ever falls from a
     query to the next. The same of each key: first[b, h, m] <= n < past[b, h, m]; where no query has it, first >= past.
 
-    Integer arrays, [B, Hkv, N] twice and [B, Hkv, M] twice, of as many heads as keys have, or 1. What they say is taken
-    as promised: bounds from 0 to M and to N that never fall, the same pairs in both."""
+    Arrays of int32, [B, Hkv, N] twice and [B, Hkv, M] twice, of as many heads as keys have, or 1. What they say is
+    taken as promised: bounds from 0 to M and to N that never fall, the same pairs in both."""
     arrays = [_array("span", name, a, (3,)) for name, a in zip(_SPAN, (lower, upper, first, past), strict=True)]
     return Pattern("span", arrays)
 

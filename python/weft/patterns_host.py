@@ -111,6 +111,10 @@ def _integers(array: Any) -> Any:
     found = to_numpy(array)
     if found.dtype.kind not in "iub":
         raise places.error(f"expected integers or truths in a pattern's arrays, but got {found.dtype}")
+    if found.size and not -(2**31) <= int(found.min()) <= int(found.max()) < 2**31:
+        raise places.error(
+            f"expected integers of 32 bits in a pattern's arrays, but got {found.min()} to {found.max()}"
+        )
     return np.ascontiguousarray(found, dtype=np.int32)
 
 

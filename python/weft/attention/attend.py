@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.language.types import float32
-from weft.programs import graph, places
+from weft.patterns import Pattern, mask
+from weft.programs import graph, places, static
 from weft.programs.eager import operation
 from weft.programs.graph import TensorType, agreeing
 from weft.programs.mixers import attention, fast_attribute, four_axes, segments, spelled
@@ -39,7 +40,8 @@ def attend(
 
     ``pattern``       which pairs attend (weft.causal(), ...); None is every pair
     ``score_mod``     score_mod(score, b, h, n, m), of scale · q·k
-    ``bias``          [B, H, N, M] or the last axes of it, 1 where it repeats; added after score_mod
+    ``bias``          [B, H, N, M] or the last axes of it, 1 where it repeats; added after score_mod. One of bool says
+                      which pairs attend, as torch's attn_mask does: those of the pattern where it is true
     ``sink``          [H], a logit in the normaliser without a value
     ``return_lse``    (out, lse): lse [B, H, N] float32, the natural log of the normaliser; differentiable
     ``cu_seqlens_*``  [S+1] int32, where each of S sequences packed into N and M starts; then B is 1
@@ -48,7 +50,10 @@ def attend(
                       are then added up in memory. Under torch.use_deterministic_algorithms(True) it changes nothing.
     """
     _check(q, k, v, bias, precision)
+    return_lse = static.truth("return_lse", return_lse)
     lengths = _lengths(q, cu_seqlens_q, cu_seqlens_k)
+    if bias is not None and bias.dtype.is_bool():  # who attends, as torch's attn_mask says it
+        pattern, bias = _where(bias, pattern), None
     given, lowered = attention(q, [Domain(k, pattern)], scale, sink, score_mod, bias)
     with agreeing("expected values as long as the keys"):
         for axis in (0, 1, 2):
@@ -81,10 +86,23 @@ def _check(q: Any, k: Any, v: Any, bias: Any, precision: Any) -> None:
         return
     if not isinstance(bias, Tensor) or not 1 <= bias.ndim <= 4:
         raise places.error(f"expected 'bias' [B, H, N, M] or the last axes of it, but got {spelled(bias)}")
+    if not bias.dtype.is_floating() and not bias.dtype.is_bool():
+        raise places.error(
+            "expected 'bias' of fp16, bf16 or fp32, which is added, or of bool, which says who attends, but got "
+            f"{bias.dtype}",
+            "use .bool() for a mask, .to(q.dtype) for numbers",
+        )
     extents = (*q.sizes[:3], k.sizes[2])[4 - bias.ndim :]
     if any(x.value not in (None, 1, y.value) and y.value is not None for x, y in zip(bias.sizes, extents, strict=True)):
         wanted = ", ".join(str(size.value) for size in extents)
         raise places.error(f"expected 'bias' [{wanted}], or 1 where it repeats, but got {spelled(bias)}")
+
+
+def _where(truths: Tensor, pattern: Any) -> Any:
+    """The pairs of a pattern, or of None, for which a tensor [B, H, N, M], or of the last axes, is true."""
+    said = mask(lambda *place: truths[place[4 - truths.ndim :]])
+    # (What is no pattern is refused where patterns are.)
+    return said if pattern is None else pattern & said if isinstance(pattern, Pattern) else pattern
 
 
 def _lengths(q: Tensor, cu_q: Any, cu_k: Any) -> list[Tensor]:

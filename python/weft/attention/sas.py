@@ -10,6 +10,7 @@ from typing import Any
 
 import weft
 from weft.attention import checks
+from weft.programs import static
 from weft.programs.program import program
 
 CONVOLUTIONS = ("conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias")
@@ -41,6 +42,7 @@ def sas(
 
     k and v may have fewer heads than q, and may expand to fewer: each then serves a group of query heads.
     """
+    kernel, causal = static.integer("kernel", kernel), static.truth("causal", causal)
     if kernel < 1 or kernel % 2 == 0:
         raise ValueError(f"expected an odd kernel of at least 1, but got {kernel}")
     expansions = [
@@ -90,6 +92,7 @@ def peaa(y: Any, weight: Any, bias: Any, heads: int) -> Any:
     ``weight``  [out, heads·D] and ``bias`` [out] (or None), torch.nn.Linear's
     """
     checks.tensor("y", y, "[B, Ĥ, N, D]")
+    heads = static.integer("heads", heads)
     if heads < 1 or int(y.shape[1]) % heads:
         raise ValueError(f"expected heads to divide the {y.shape[1]} heads of y, but got {heads}")
     row = heads * int(y.shape[3])

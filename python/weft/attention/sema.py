@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.attention import checks
+from weft.programs import static
 from weft.programs.program import program
 
 Window = int | tuple[int, int]
@@ -45,13 +46,22 @@ def sema(
     checks.starts(cu_seqlens, q)
     if grid is not None and cu_seqlens is not None:
         raise ValueError("expected no grid with cu_seqlens: a grid's tokens are one sequence")
-    size = window if isinstance(window, int) else (int(window[0]), int(window[1]))
-    where = None if grid is None else (int(grid[0]), int(grid[1]))
+    size = _pair("window", window) if isinstance(window, Sequence) else static.integer("window", window, 1)
+    where = None if grid is None else _pair("grid", grid)
+    rope, mean, rope_values = (
+        static.truth(name, given) for name, given in (("rope", rope), ("mean", mean), ("rope_values", rope_values))
+    )
     taps = None if lepe_weight is None else _taps(lepe_weight, where)
     bias = None if lepe_bias is None else lepe_bias.reshape(1, v.shape[1], 1, v.shape[3])
     form = None if where is None else "axial" if rope_2d == "axial" else "line"
     options = {"window": size, "grid": where, "rope": rope, "form": form, "mean": mean, "scale": scale}
     return _sema(q, k, v, taps, bias, cu_seqlens, rope_values=rope and rope_values, **options)
+
+
+def _pair(name: str, given: Any) -> tuple[int, int]:
+    if not isinstance(given, Sequence) or len(given) != 2:
+        raise ValueError(f"expected '{name}' to be two sizes (rows, columns), but got {given!r}")
+    return static.integer(name, given[0], 1), static.integer(name, given[1], 1)
 
 
 def _check(weight: Any, bias: Any, v: Any, grid: Any, rope_2d: str) -> None:

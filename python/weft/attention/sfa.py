@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.attention import checks
+from weft.programs import static
 from weft.programs.merging import MODES
 from weft.programs.program import program
 
@@ -51,18 +52,25 @@ def sfa(
                             "all" pairs of neighbours or the "merged" ones of ``loss_pairs``
     """
     _check_tensors(q, k, v, q_gain, k_gain)
-    _check(k, decisions, value_merge, value_offset, loss_pairs, max_joins)
+    max_joins = static.integer("max_joins", max_joins, 0)
+    _check(k, decisions, value_merge, static.integer("value_offset", value_offset), loss_pairs)
+    static.truth("deterministic", deterministic)
     checks.starts(cu_seqlens, q)
     return _sfa(
         *(q, k, v, q_gain, k_gain, decisions, cu_seqlens),
-        eps=float(eps),
+        eps=static.real("eps", eps),
         heads=similarity_heads,
-        thresholds=(float(similarity_threshold), float(difference_threshold)),
+        thresholds=(
+            static.real("similarity_threshold", similarity_threshold),
+            static.real("difference_threshold", difference_threshold),
+        ),
         max_joins=max_joins,
         values=(value_merge, value_offset),
-        rope=bool(rope),
+        rope=static.truth("rope", rope),
         scale=scale,
-        loss=(float(loss_factor), loss_pairs) if return_loss else None,
+        loss=(static.real("loss_factor", loss_factor), loss_pairs)
+        if static.truth("return_loss", return_loss)
+        else None,
     )
 
 
@@ -76,7 +84,7 @@ def _check_tensors(q: Any, k: Any, v: Any, q_gain: Any, k_gain: Any) -> None:
             checks.floating(name, gain)
 
 
-def _check(k: Any, decisions: Any, merge: Any, offset: Any, pairs: Any, joins: Any) -> None:
+def _check(k: Any, decisions: Any, merge: Any, offset: Any, pairs: Any) -> None:
     def expect(holds: bool, name: str, wanted: str, given: Any) -> None:
         if not holds:
             raise ValueError(f"expected {name} {wanted}, but got {given!r}")
@@ -84,7 +92,6 @@ def _check(k: Any, decisions: Any, merge: Any, offset: Any, pairs: Any, joins: A
     expect(merge in MODES, "value_merge", "to be 'sum', 'last' or 'mean'", merge)
     expect(offset in (0, 1), "value_offset", "to be 0 or 1", offset)
     expect(pairs in ("all", "merged"), "loss_pairs", "to be 'all' or 'merged'", pairs)
-    expect(isinstance(joins, int) and joins >= 0, "max_joins", "to be an integer of at least 0", joins)
     if decisions is not None:
         checks.tensor("decisions", decisions, "[B, Hkv, N]")
         shape = tuple(k.shape[:3])

@@ -13,44 +13,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ..language.types import constexpr, dtype, pointer_type
+from ..runtime.elements import array_type, holds
+from ..runtime.plain import NEGATED, negated, objection
 from .parameters import Parameter
 from .signature import short_name
 
 CONSTANT = "constant"
 Token = tuple[Any, ...]
-
-_NUMPY = {
-    "bool": "i1",
-    "int8": "i8",
-    "int16": "i16",
-    "int32": "i32",
-    "int64": "i64",
-    "uint8": "u8",
-    "uint16": "u16",
-    "uint32": "u32",
-    "uint64": "u64",
-    "float16": "fp16",
-    "float32": "fp32",
-    "float64": "fp64",
-    "bfloat16": "bf16",
-    "float8_e4m3fn": "fp8e4nv",
-    "float8_e5m2": "fp8e5",
-}
-# Arrays of NumPy hold these types as integers of as many bits.
-_BITS_OF = {"bf16": ("u16", "i16"), "fp8e4nv": ("u8", "i8"), "fp8e5": ("u8", "i8"), "fp16": ("u16", "i16")}
-
-_names: dict[Any, str] = {}
-
-
-def array_type(element: Any) -> str:
-    """The short name of a NumPy or torch dtype; TypeError when kernels have no such type."""
-    name = _names.get(element)
-    if name is None:
-        name = _NUMPY.get(str(element).removeprefix("torch."))
-        if name is None:
-            raise TypeError(f"expected an array of a type that kernels have, but got {element}")
-        _names[element] = name
-    return name
 
 
 def constant_token(value: Any) -> Token:
@@ -71,7 +40,7 @@ def _array(parameter: Parameter, element: Any, address: int) -> Token:
 def _annotated(parameter: Parameter, wanted: dtype, name: str) -> str:
     """The element type that an annotation promises for an array of another one: bits travel as integers."""
     promised = short_name(wanted.element_ty) if isinstance(wanted, pointer_type) else None
-    if promised == name or (promised is not None and name in _BITS_OF.get(promised, ())):
+    if promised is not None and holds(name, promised):
         return promised
     raise TypeError(f"'{parameter.name}': expected {short_name(wanted)}, but got an array of {name}")
 
@@ -93,6 +62,8 @@ def _integer(parameter: Parameter, value: int) -> Token:
 
 
 def _torch(parameter: Parameter, value: Any) -> Token:
+    if wrong := objection(value) or (NEGATED if negated(value) else None):
+        raise TypeError(f"{wrong.text(repr(parameter.name))}; {wrong.remedy}")
     return _array(parameter, value.dtype, value.data_ptr())
 
 

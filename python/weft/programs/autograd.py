@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from ..runtime.first_order import first_order
 from .compiled import Compiled
 from .running import Saved, backward, run, tuned
 from .trace import Traced
@@ -26,14 +27,17 @@ class _Program(torch.autograd.Function):
         return tuple(results[:count])
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Any) -> Any:
         tensors = ctx.saved_tensors
         saved = Saved(ctx.form, tuple(tensors[: ctx.inputs]), tuple(tensors[ctx.inputs :]))
-        found = backward(saved, gradients)
         names = [signature.name for signature in ctx.form.traced.inputs]
         wanted = ctx.needs_input_grad[1:]
-        return (None, *(found.get(name) if wants else None for name, wants in zip(names, wanted, strict=True)))
+
+        def compute() -> list[Any]:
+            found = backward(saved, gradients)
+            return [found.get(name) if wants else None for name, wants in zip(names, wanted, strict=True)]
+
+        return (None, *first_order(ctx.form.traced.name, compute, [*tensors, *gradients]))
 
 
 def differentiable(traced: Traced, arrays: Sequence[Any]) -> tuple[Any, ...]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from . import graph
 from .program import Program
 
 _programs: dict[Any, Program] = {}
@@ -16,6 +17,8 @@ def run(call: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any
     """An operation on arrays: what it computes, or the mixer that it makes."""
     name = call.__name__
     if name in _MIXERS:
+        with graph.tracing_into(graph.Graph(name)):
+            call(*args, **keywords)  # what is wrong with it is said here, not where it is applied
         return ConcreteMixer(call, args, keywords)
     if name == "domain":
         return call.__wrapped__(*args, **keywords)  # type: ignore[attr-defined]

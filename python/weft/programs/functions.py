@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..language.types import float32
-from . import graph, places
+from . import graph, places, static
 from .eager import operation
 from .graph import TensorType, agreeing
 from .mixers import four_axes, grid_text, one_batch, real_text, starts
@@ -34,7 +34,7 @@ def rope(
     [S+1] int32 positions count from the start of each of S sequences packed into a batch of 1.
     """
     lengths = starts(cu_seqlens, grid)
-    sizes = None if window is None else [int(w) for w in (window if isinstance(window, Sequence) else [window])]
+    sizes = None if window is None else _window(window)
     if form not in (None, "line", "axial"):
         raise places.error(f"expected form='line' or 'axial', but got {form!r}")
     if (grid is not None) != (sizes is not None and len(sizes) == 2):
@@ -45,7 +45,7 @@ def rope(
     if axial and grid is None:
         raise places.error("expected grid=(h, w) and window=(rows, columns) for form='axial'")
     attributes: dict[str, Any] = {
-        "base": real_text(float(base), "f64"),
+        "base": real_text(static.real("base", base), "f64"),
         "form": f"#attn<rope {'axial' if axial else 'line'}>",
     }
     if sizes is not None:
@@ -56,10 +56,15 @@ def rope(
     return results if more else results[0]
 
 
+def _window(given: Any) -> list[int]:
+    return [static.integer("window", size) for size in (given if isinstance(given, Sequence) else [given])]
+
+
 def _turned(
     x: Any, attributes: dict[str, Any], grid: Sequence[int] | None, multiple: int, lengths: Sequence[Tensor]
 ) -> Tensor:
     four_axes(x, "queries or keys")
+    static.floating("queries or keys", x)
     if lengths:
         one_batch(x.sizes[0])
     with agreeing("expected a head size that is known"):
@@ -76,17 +81,19 @@ def _turned(
 def rms_norm(x: Any, gain: Any = None, eps: float = 1e-6) -> Any:
     """x · gain / sqrt(mean(x²) + eps) over the last axis; gain [H, D], or None for 1."""
     four_axes(x, "the operand")
+    static.floating("the operand", x)
     with agreeing("expected a last size that is known"):
         int(x.sizes[3])
     operands = [x.value]
     if gain is not None:
         if not isinstance(gain, Tensor) or gain.ndim != 2:
             raise places.error("expected a gain [H, D]")
+        static.floating("a gain", gain)
         with agreeing("expected a gain [H, D]"):
             unify(x.sizes[1], gain.sizes[0])
             unify(x.sizes[3], gain.sizes[1])
         operands.append(gain.value)
-    attributes: dict[str, Any] = {"eps": real_text(float(eps), "f64")}
+    attributes: dict[str, Any] = {"eps": real_text(static.real("eps", eps), "f64")}
     return Tensor(graph.tracing().one("attn.rms_norm", operands, x.type, attributes))
 
 
@@ -95,8 +102,9 @@ def sum(x: Any, axis: int | Sequence[int] | None = None, keepdims: bool = False)
     """The sum, in float32, over an axis, several, or all; with ``keepdims`` they stay, of size 1."""
     if not isinstance(x, Tensor):
         raise places.error(f"expected a tensor to sum, but got '{type(x).__name__}'")
-    given = range(x.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
-    axes = sorted({a + x.ndim if a < 0 else a for a in given})
+    given = range(x.ndim) if axis is None else axis if isinstance(axis, Sequence) else [axis]
+    keepdims = static.truth("keepdims", keepdims)
+    axes = sorted({a + x.ndim if a < 0 else a for a in (static.integer("axis", a) for a in given)})
     if axes and not 0 <= axes[0] <= axes[-1] < x.ndim:
         raise places.error(f"expected axes of a tensor of {x.ndim}, but got {axis!r}")
     if keepdims:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..language.types import float32
-from . import graph, places
+from . import graph, places, static
 from .eager import operation
 from .graph import TensorType, agreeing
 from .mixers import four_axes
@@ -49,6 +49,7 @@ def linear(x: Any, weight: Any, bias: Any = None, *, heads: int | None = None) -
     with agreeing("expected channels and weights of known sizes"):
         channels = int(x.sizes[-1])
         out, row = (int(size) for size in weight.sizes)
+    heads = None if heads is None else static.integer("heads", heads, 1)
     wanted = channels if heads is None else heads * channels
     if row != wanted:
         what = "D" if heads is None else f"{heads}*D"
@@ -58,7 +59,7 @@ def linear(x: Any, weight: Any, bias: Any = None, *, heads: int | None = None) -
         four_axes(x, "the operand")
         with agreeing("expected a known number of heads"):
             given = int(x.sizes[1])
-        if heads < 1 or given % heads:
+        if given % heads:
             raise places.error(f"expected groups of {heads} heads, but got {given} heads")
         sizes = (x.sizes[0], Size(given // heads), *x.sizes[2:])
         attributes["concatenated"] = "unit"
@@ -76,7 +77,9 @@ def mean_heads(x: Any, heads: int | None = None) -> Any:
     four_axes(x, "the operand")
     with agreeing("expected a known number of heads"):
         given = int(x.sizes[1])
-    if heads is not None and (heads < 1 or given % heads):
+    static.floating("the operand", x)
+    heads = None if heads is None else static.integer("heads", heads, 1)
+    if heads is not None and given % heads:
         raise places.error(f"expected groups of {heads} heads, but got {given} heads")
     kept = () if heads is None else (Size(heads),)
     result = TensorType((x.sizes[0], *kept, *x.sizes[2:]), x.dtype)
@@ -100,6 +103,7 @@ def _bias(bias: Any, shape: str, size: int) -> list[Tensor]:
     if bias is None:
         return []
     _expect("bias", bias, shape, 1)
+    static.floating("a bias", bias)
     with agreeing(f"expected a bias {shape} of the weight's first size"):
         unify(Size(size), bias.sizes[0])
     return [bias]

@@ -15,6 +15,7 @@ from typing import Any
 from ..compiler.diagnostics import CompilationError
 from ..compiler.specialise import array_type
 from ..language.types import dtype
+from ..runtime.plain import negated, objection, recording
 from . import places
 from .dtypes import NAMES, dtype_of
 from .graph import Graph, Input, TensorType, Value
@@ -35,15 +36,12 @@ class Facts:
 def facts_of(array: Any, selective: bool = False, name: str = "") -> Facts:
     """The facts of a NumPy array or a torch tensor. CompilationError where programs take no such array, with the
     argument's name."""
-    what = f"'{name}' " if name else "an array "
+    what = f"'{name}'" if name else "an array"
     try:
         element = dtype_of(array_type(array.dtype))
     except (TypeError, CompilationError):
         given = str(array.dtype).removeprefix("torch.")
-        raise places.error(f"expected {what}of {', '.join(NAMES)}, but got {given}") from None
-    layout = str(getattr(array, "layout", "torch.strided")).removeprefix("torch.")
-    if layout != "strided" or getattr(array, "is_nested", False):
-        raise places.error(f"expected {what}with strides, but got a tensor of layout {layout}", "use .to_dense()")
+        raise places.error(f"expected {what} of {', '.join(NAMES)}, but got {given}") from None
     shape = tuple(int(size) for size in array.shape)
     if hasattr(array, "data_ptr"):
         address, strides = array.data_ptr(), [s * element.itemsize for s in array.stride()]
@@ -55,6 +53,20 @@ def facts_of(array: Any, selective: bool = False, name: str = "") -> Facts:
     aligned = all(number % 16 == 0 for number in [address, *along])
     constant = selective and element.is_floating() and not getattr(array, "requires_grad", False)
     return Facts(element, shape, aligned, constant)
+
+
+def readable(arrays: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """A call's arrays by name, as kernels read them. CompilationError where one of them has other values than its
+    memory holds, or where something records torch's operations and would not see the call."""
+    if recorder := recording():
+        raise places.error(
+            f"expected a call outside of {recorder}, which does not see what kernels compute",
+            "record the rest of the model, and call the program beside it",
+        )
+    for name, array in arrays:
+        if wrong := objection(array):
+            raise places.error(wrong.text(f"'{name}'"), wrong.remedy)
+    return [(name, array.resolve_neg() if negated(array) else array) for name, array in arrays]
 
 
 def wants_gradients(arrays: Sequence[Any]) -> bool:
@@ -182,6 +194,14 @@ def capture(graph: Graph, array: Any) -> Tensor:
     found = graph.captured.get(id(array))
     if found is None:
         name = f"captured{len(graph.captured)}"
+        if wrong := objection(array):
+            raise places.error(wrong.text("an array from around the program"), wrong.remedy)
+        if negated(array):
+            raise places.error(
+                "expected an array from around the program to be in memory as it is, but got a view that is negated "
+                "when it is read",
+                "use .resolve_neg()",
+            )
         outer, graph.block = graph.block, graph.body
         found = graph.captured[id(array)] = (array, add_input(graph, name, facts_of(array, graph.selective)))
         graph.block = outer

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..language.types import float32, int1, int32
-from . import graph, places, scalars
+from . import graph, places, scalars, static
 from .dtypes import dtype_of
 from .eager import operation
 from .functions import sum
@@ -54,8 +54,9 @@ def shift(x: Any, by: int = 1, cu_seqlens: Any = None) -> Any:
     With ``cu_seqlens`` [S+1] int32 rows stay within their sequence."""
     if not isinstance(x, Tensor) or x.ndim not in (3, 4):
         raise places.error("expected a tensor [B, H, N, D] or [B, H, N] to shift")
-    if not isinstance(by, int) or by == 0:
-        raise places.error(f"expected by to be an integer other than 0, but got {by!r}")
+    by = static.integer("by", by)
+    if by == 0:
+        raise places.error("expected by to be an integer other than 0, but got 0")
     if x.ndim == 4:
         with agreeing("expected a last size that is known"):
             int(x.sizes[3])
@@ -105,6 +106,8 @@ def merge_decide(
     """
     four_axes(k, "keys")
     heads = similar_heads(k, similarity_heads)
+    similarity_threshold = static.real("similarity_threshold", similarity_threshold)
+    difference_threshold = static.real("difference_threshold", difference_threshold)
 
     def decide(*neighbours: Scalar) -> Scalar:
         c, some = _cosine(*neighbours)
@@ -119,7 +122,7 @@ def similar_heads(k: Tensor, given: int | None) -> int:
     count = int(k.sizes[1])
     if given is None:
         return (count + 1) // 2
-    if not isinstance(given, int) or not 0 <= given <= count:
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= count:
         raise places.error(f"expected similarity_heads from 0 to {count}, the number of key heads, but got {given!r}")
     return given
 
@@ -149,12 +152,12 @@ def merge_units(
     """
     if not isinstance(joins, Tensor) or joins.ndim != 3 or not joins.dtype.is_bool():
         raise places.error("expected joins [B, Hkv, N] of bool")
-    if not isinstance(max_joins, int) or max_joins < 0:
-        raise places.error(f"expected max_joins to be an integer of at least 0, but got {max_joins!r}")
+    max_joins = static.integer("max_joins", max_joins, 0)
     given_modes = _each("modes", modes, len(sources), MODES)
     given_offsets = _each("offsets", offsets, len(sources), (0, 1))
     for source in sources:
         four_axes(source, "a tensor to merge")
+        static.floating("a tensor to merge", source)
         with agreeing("expected tensors to merge of the joins' batch, heads and length"):
             for axis in (0, 1, 2):
                 unify(joins.sizes[axis], source.sizes[axis])
@@ -187,7 +190,8 @@ def has_predecessor(like: Tensor, cu_seqlens: Any) -> Tensor:
 
 def _each(name: str, given: Any, count: int, allowed: Sequence[Any]) -> list[Any]:
     values = [given] * count if isinstance(given, (str, int)) else list(given)
-    if len(values) != count or any(value not in allowed for value in values):
+    kinds = {type(each) for each in allowed}
+    if len(values) != count or any(type(value) not in kinds or value not in allowed for value in values):
         wanted = " or ".join(map(repr, allowed))
         raise places.error(
             f"expected {name} to be {wanted}, or one such for each of {count} tensors, but got {given!r}"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from . import graph, places
+from . import graph, places, static
 from .eager import operation
 from .graph import TensorType, Value, agreeing
 from .inputs import must_be_deterministic
@@ -80,6 +80,7 @@ def apply(mixer: Mixer, values: Any) -> Tensor:
         if not isinstance(value, Tensor):
             raise places.error(f"expected values [B, H, M, D], but got '{type(value).__name__}'")
         four_axes(value, "values")
+        static.floating("values", value)
     if len(given) != mixer.domains:
         raise places.error(f"expected {mixer.domains} tensors of values, one for each domain, but got {len(given)}")
     if len({v.dtype.name for v in given}) > 1:
@@ -127,6 +128,7 @@ def attention(
 ) -> tuple[Attention, Lowered]:
     """Check queries, domains and sink against each other, and lower the patterns."""
     four_axes(q, "queries")
+    static.floating("queries", q)
     for rank, name, size in zip((0, 0, 0), ("B", "H", "N"), q.sizes, strict=False):
         size.called(rank, name)
     with agreeing("expected queries whose last size is known"):
@@ -137,6 +139,7 @@ def attention(
         if not isinstance(sink, Tensor) or sink.ndim != 1:
             given = list(sink.shape) if isinstance(sink, Tensor) else f"'{type(sink).__name__}'"
             raise places.error(f"expected 'sink' [H], but got {given}")
+        static.floating("'sink'", sink)
         with agreeing("expected 'sink' [H], one number for each query head"):
             unify(q.sizes[1], sink.sizes[0])
     lowered = lower_patterns(q, domains)
@@ -146,9 +149,9 @@ def attention(
     counts = [d.count for d in domains if d.count is not None]
     if counts and len(counts) != len(domains):
         raise places.error("expected a count for each domain, or for none")
-    factor = 1 / math.sqrt(head) if scale is None else float(scale)
-    if not math.isfinite(factor):
-        raise places.error(f"expected a finite scale, but got {factor}")
+    if head < 1:
+        raise places.error(f"expected a head size of at least 1, but got {head}")
+    factor = 1 / math.sqrt(head) if scale is None else static.real("scale", scale)
     attributes = {"patterns": f"[{', '.join(lowered.texts)}]", "scale": real_text(factor, "f32")}
     keys = [d.keys for d in domains]
     operands = [q, *keys, *counts, *([sink] if sink is not None else [])]
@@ -178,9 +181,7 @@ def _check_domain(q: Tensor, domain: Domain, number: int) -> None:
 
 def fast_attribute(deterministic: bool) -> dict[str, str]:
     """What allows gradients to be added up in any order, unless torch has been told otherwise."""
-    if not isinstance(deterministic, bool):
-        raise places.error(f"expected deterministic=True or False, but got {deterministic!r}")
-    return {} if deterministic or must_be_deterministic() else {"attn.fast": "unit"}
+    return {} if static.truth("deterministic", deterministic) or must_be_deterministic() else {"attn.fast": "unit"}
 
 
 def spelled(given: Any) -> str:
@@ -284,8 +285,7 @@ def domain(k: Any, pattern: Any = None, *, count: Any = None) -> Domain:
 def mean(causal: bool = False, *, cu_seqlens: Any = None) -> Any:
     """The mixer (1/N)·1·1ᵀ; causal: row n is the mean of rows 0 to n. With ``cu_seqlens`` [S+1] int32, row n is the
     mean of the rows of its own sequence, of S packed into a batch of 1."""
-    if not isinstance(causal, bool):
-        raise places.error(f"expected causal to be True or False, but got {causal!r}")
+    causal = static.truth("causal", causal)
     lengths = starts(cu_seqlens)
     if causal and lengths:
         raise places.error("expected a mean of packed sequences that is not causal, but got causal=True")
@@ -316,8 +316,10 @@ def toeplitz(
     With ``cu_seqlens`` [S+1] int32 no row takes of another sequence, of S packed into a batch of 1.
     """
     lengths = starts(cu_seqlens, grid)
+    centred, dilation = static.truth("centred", centred), static.integer("dilation", dilation, 1)
     if not isinstance(taps, Tensor) or taps.ndim != 2:
         raise places.error("expected taps [K, H·D]")
+    static.floating("taps", taps)
     taps.sizes[0].called(2, "K")
     if centred or grid or lengths or dilation != 1 or _few(taps.sizes[0]):
         with agreeing("expected taps of a known number"):
@@ -331,9 +333,7 @@ def toeplitz(
         raise places.error(f"expected K·K taps over a grid, but got {count}")
     if (centred or grid) and side % 2 == 0:
         raise places.error(f"expected an odd number of centred taps, but got {side}")
-    if dilation < 1:
-        raise places.error(f"expected a dilation of at least 1, but got {dilation}")
-    attributes: dict[str, Any] = {"dilation": f"{int(dilation)} : i64"}
+    attributes: dict[str, Any] = {"dilation": f"{dilation} : i64"}
     if centred or grid:
         attributes["centred"] = "unit"
     if grid:
@@ -358,13 +358,14 @@ def _few(taps: Size) -> bool:
 
 
 def grid_text(grid: Sequence[int]) -> str:
-    return f"array<i64: {', '.join(str(int(side)) for side in grid)}>"
+    return f"array<i64: {', '.join(str(static.integer('grid', side, 1)) for side in grid)}>"
 
 
 @operation
 def diag(g: Any) -> Any:
     """The mixer diag(g), a gate: g [B, H, N, 1] is one number a head, [B, H, N, D] one a channel."""
     four_axes(g, "a gate")
+    static.floating("a gate", g)
     with agreeing("expected a gate whose last size is known"):
         channels = int(g.sizes[3])
 

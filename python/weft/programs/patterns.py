@@ -47,6 +47,7 @@ def lower_patterns(q: Tensor, domains: Sequence[Domain]) -> Lowered:
         operands: list[Any] = list(found.operands)
         masks: list[Any] = list(found.masks)
         text = _text(domain.pattern, operands, masks)
+        _fit_heads(domain.pattern, q)
         found.operands[:] = [lift(each) for each in operands]
         extents = (*q.sizes[:3], domain.keys.sizes[2])
         found.masks.extend(mask_region(each, extents) for each in masks[len(found.masks) :])
@@ -67,6 +68,15 @@ def _text(pattern: Any, operands: list[Any], masks: list[Any]) -> str:
     return str(pattern.lower(operands, masks))
 
 
+def _fit_heads(pattern: Any, q: Tensor) -> None:
+    """Patterns by head are as many as queries have heads."""
+    from ..patterns import Pattern
+
+    for count in pattern.heads() if isinstance(pattern, Pattern) else ():
+        with agreeing(f"expected as many patterns in weft.per_head, {count}, as queries have heads"):
+            unify(q.sizes[1], Size(count))
+
+
 def _fit_operands(text: str, q: Tensor, keys: Tensor, operands: Sequence[Any]) -> None:
     """The tensors that a pattern names by number have the sizes of queries and keys."""
     for names in re.findall(r"#attn\.(?:document|blocks|block_bitmap|span)<([^>]*)>", text):
@@ -76,6 +86,12 @@ def _fit_operands(text: str, q: Tensor, keys: Tensor, operands: Sequence[Any]) -
             tensor = operands[int(number)]
             if not isinstance(tensor, Tensor):
                 raise places.error(f"expected a tensor of the pattern, but got '{type(tensor).__name__}'")
+            wanted = "int1" if name == "bits" else "int32"
+            if tensor.dtype.name != wanted:
+                spelled = "bool" if name == "bits" else wanted
+                raise places.error(
+                    f"expected {_SPELLED[name]} of {spelled}, but got {tensor.dtype}", f"use .to(torch.{spelled})"
+                )
             sizes = tensor.sizes
             along = (
                 q.sizes[2]
@@ -96,6 +112,17 @@ def _fit_operands(text: str, q: Tensor, keys: Tensor, operands: Sequence[Any]) -
                 elif len(sizes) >= 2:
                     unify(sizes[0], q.sizes[0])
                     unify(sizes[1], q.sizes[1])
+
+
+# The tensors of patterns by their names in attributes, as those who make a pattern call them.
+_SPELLED = {
+    "queryIds": "'q_ids' of weft.document",
+    "keyIds": "'k_ids' of weft.document",
+    "index": "'index' of weft.blocks",
+    "count": "'count' of weft.blocks",
+    "bits": "'bits' of weft.block_bitmap",
+    **{name: f"'{name}' of weft.span" for name in ("lower", "upper", "first", "past")},
+}
 
 
 def _fit_grid(text: str, keys: Tensor) -> None:

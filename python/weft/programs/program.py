@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..compiler.diagnostics import Position
 from . import graph, places
-from .inputs import Facts, facts_of, flatten, must_be_deterministic, rebuild, wants_gradients
+from .inputs import Facts, facts_of, flatten, must_be_deterministic, readable, rebuild, wants_gradients
 from .trace import Traced, trace
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ class Program:
             kind = self.signature.parameters[name].kind
             label = "" if kind in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL) else name
             structure.append((name, flatten(value, label or name, found)))
+        found = readable(found)
         arrays = tuple(array for _, array in found)
         selective = selective and wants_gradients(arrays)
         facts = tuple(facts_of(array, selective, name) for name, array in found)

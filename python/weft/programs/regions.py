@@ -51,6 +51,11 @@ def _traced(
         except places.CompilationError:
             raise places.error(f"expected '{what}' to give a number, but got '{type(given).__name__}'") from None
         if wanted == F32:
+            if result.type == I1:
+                raise places.error(
+                    f"expected '{what}' to give a score, but got a truth",
+                    "who attends is a pattern: weft.mask(lambda b, h, n, m: ...)",
+                )
             result = scalars.real(result)
         elif result.type != I1:
             raise places.error(f"expected '{what}' to give a truth, but got {result.type}", "compare, as in m <= n")

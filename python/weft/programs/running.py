@@ -11,7 +11,7 @@ from ..compiler.jit import _target
 from ..runtime.devices import device_for
 from ..runtime.program import empty
 from .compiled import Compiled, compiled, runnable
-from .inputs import facts_of, rebuild, wants_gradients
+from .inputs import facts_of, readable, rebuild, wants_gradients
 from .trace import Traced
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def forward(program: Program, given: Call) -> tuple[Any, Saved]:
 def backward(saved: Saved, gradients: Sequence[Any]) -> Mapping[str, Any]:
     """The gradients of the inputs by name, given those of the results; None is zero."""
     traced = saved.compiled.traced
+    gradients = [array for _, array in readable([(f"a gradient of {traced.name}", each) for each in gradients])]
     if len(gradients) != len(traced.outputs):
         raise TypeError(f"expected {len(traced.outputs)} gradients, one for each result, but got {len(gradients)}")
     plan = saved.compiled.plan(".backward")
@@ -124,7 +125,7 @@ def _as_described(array: Any, described: Mapping[str, Any]) -> Any:
 
 def run(form: Compiled, part: str, arrays: Sequence[Any]) -> list[Any]:
     """Run one of a compiled program's functions; gives its outputs, fresh."""
-    return list(form.library.program(form.traced.name + part).run(arrays))
+    return list(form.library.program(form.traced.name + part).queue(arrays))
 
 
 __all__ = ["Saved", "Traced", "backward", "call", "forward", "run", "tuned"]

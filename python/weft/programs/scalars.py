@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from . import graph, places
+from . import graph, places, static
 from .graph import Value
 from .sizes import Size, spell
 
@@ -166,15 +166,15 @@ def scalar(value: Any) -> Scalar:
         size = value
         text = {"size": lambda emitter: emitter.string(spell(size, emitter.names))}
         return Scalar(_op("attn.size", [], I32, text), natural=True)
+    value = static.known(value)
     if isinstance(value, (bool, int, float)):
         return constant(value)
-    if hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
-        return constant(value.item())
     raise places.error(f"expected a number, but got '{type(value).__name__}'")
 
 
 def real(value: Any) -> Scalar:
     """A number as f32."""
+    value = static.known(value)
     if isinstance(value, (bool, int, float)):
         return constant(float(value))
     value = scalar(value)
@@ -192,6 +192,7 @@ def _integer(value: Scalar) -> Scalar:
 
 def _same(a: Any, b: Any) -> tuple[Scalar, Scalar]:
     """Two numbers as one type, truths as integers."""
+    a, b = static.known(a), static.known(b)
     kinds = [x.type if isinstance(x, Scalar) else F32 if isinstance(x, float) else I32 for x in (a, b)]
     if F32 in kinds:
         return real(a), real(b)
@@ -253,6 +254,7 @@ def truth(value: Any) -> Scalar:
 
 
 def where(condition: Any, a: Any, b: Any) -> Scalar:
+    a, b = static.known(a), static.known(b)
     if all(isinstance(x, bool) or (isinstance(x, Scalar) and x.type == I1) for x in (a, b)):
         x, y = scalar(a), scalar(b)
     else:
@@ -277,6 +279,7 @@ def function(name: str, value: Any) -> Scalar:
 
 def power(base: Any, exponent: Any) -> Scalar:
     """``base ** exponent``: small whole exponents by products, others through the logarithm (of base > 0)."""
+    base, exponent = static.known(base), static.known(exponent)
     if isinstance(exponent, int) and 0 <= exponent <= 8:
         result: Any = 1.0
         for _ in range(exponent):

@@ -147,6 +147,8 @@ class Tensor:
 
 def is_array(value: Any) -> bool:
     """Whether a value is a concrete array: NumPy's, torch's, or like them."""
+    if getattr(value, "is_nested", False):  # which has no shape
+        return True
     return hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, Tensor) and value.shape != ()
 
 
@@ -179,6 +181,9 @@ def map_tensors(body: Callable[..., Any], *values: Any, to: dtype | None = None)
             "index it, as in bias[b, h, n, m]",
         )
     values = tuple(map(lift, values))
+    for value in values:
+        if isinstance(value, Tensor):
+            _thirty_two_bits(value)
     tensors: list[Tensor] = []
     for value in values:
         if isinstance(value, Tensor) and not any(value is t for t in tensors):
@@ -197,6 +202,12 @@ def map_tensors(body: Callable[..., Any], *values: Any, to: dtype | None = None)
         tracing.add("attn.yield", [given.value])
     operation = tracing.add("attn.map", [t.value for t in tensors], [TensorType(sizes, element)], {}, [region])
     return Tensor(operation.results[0])
+
+
+def _thirty_two_bits(tensor: Tensor) -> None:
+    """Regions compute integers in 32 bits: refuse those of 64, whose upper half would be lost."""
+    if tensor.dtype.name == "int64":
+        raise places.error("expected integers of 32 bits to compute with, but got int64", "use .to(torch.int32)")
 
 
 def _element(result: Scalar, types: Sequence[dtype]) -> dtype:
@@ -251,6 +262,7 @@ def element(tensor: Tensor, index: Sequence[Any]) -> Scalar:
             "expected a whole tensor, but got an element of one",
             "elements are read in a score_mod or a mask only, with their indices: bias[b, h, n, m]",
         )
+    _thirty_two_bits(tensor)
     if len(index) != tensor.ndim:
         raise places.error(f"expected {tensor.ndim} indices of a tensor of {tensor.ndim} axes, but got {len(index)}")
     indices: list[Scalar] = []

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from weft.runtime.first_order import first_order
+from weft.runtime.plain import refuse
 from weft.runtime.program import saved_outputs
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 class _FromLibrary(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, forward: Program, backward: Program, count: int, saved: Sequence[int], *inputs: Any) -> Any:
-        results = forward.run(inputs)
+        results = forward.queue(inputs)
         ctx.program, ctx.inputs, ctx.results = backward, len(inputs), [(r.shape, r.dtype) for r in results[:count]]
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*inputs, *(results[number] for number in saved))
@@ -26,18 +28,21 @@ class _FromLibrary(torch.autograd.Function):
         return results[:count]
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Any) -> Any:
-        saved = ctx.saved_tensors
-        where = saved[0].device
-        given = [
-            torch.zeros(shape, dtype=dtype, device=where) if gradient is None else _readable(gradient)
-            for gradient, (shape, dtype) in zip(gradients, ctx.results, strict=True)
-            if dtype.is_floating_point
-        ]
-        found = ctx.program.run([*saved, *given])
-        numbered = dict(zip(ctx.program.gradients_of, found, strict=True))
-        return (None, None, None, None, *(numbered.get(number) for number in range(ctx.inputs)))
+        saved, name = ctx.saved_tensors, ctx.program.name.removesuffix(".backward")
+
+        def compute() -> list[Any]:
+            refuse((f"a gradient of {name}", gradient) for gradient in gradients)
+            given = [
+                torch.zeros(shape, dtype=dtype, device=saved[0].device) if gradient is None else _readable(gradient)
+                for gradient, (shape, dtype) in zip(gradients, ctx.results, strict=True)
+                if dtype.is_floating_point
+            ]
+            found = ctx.program.queue([*saved, *given])
+            numbered = dict(zip(ctx.program.gradients_of, found, strict=True))
+            return [numbered.get(number) for number in range(ctx.inputs)]
+
+        return (None, None, None, None, *first_order(name, compute, [*saved, *gradients]))
 
 
 def _readable(gradient: torch.Tensor) -> torch.Tensor:
@@ -55,6 +60,7 @@ def differentiable(library: Library, name: str) -> Callable[..., Any]:
 
     def call(*inputs: Any, **named: Any) -> Any:
         given = plain._positional(inputs, named)
+        refuse(zip((each["name"] for each in plain.inputs), given, strict=False))
         results = _FromLibrary.apply(forward, backward, count, saved, *given)
         return results[0] if len(results) == 1 else results
 

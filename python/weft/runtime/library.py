@@ -11,6 +11,8 @@ from typing import Any
 
 from weft import native
 from weft.runtime.devices import device_for, open_device
+from weft.runtime.elements import array_type, same_bytes
+from weft.runtime.plain import refuse, refused
 from weft.runtime.program import Program, describe
 
 Grid = int | tuple[int, ...] | None
@@ -105,8 +107,27 @@ class Library:
         """
         if named:
             args = self._positional(name, args, named)
+        self._check(name, args)
         on = open_device(device) if device else device_for(args)
         self.handle.launch(on, name, grid, args, stream)
+
+    def _check(self, name: str, args: tuple[Any, ...]) -> None:
+        """Refuse arrays of other elements than the kernel's, which would read and write past the end of them. (How many
+        arguments there are, and numbers, are checked where they are packed.)"""
+        kernel = self.kernels.get(name)
+        given = [(each, *pair) for each, pair in zip(args, kernel.arguments.items() if kernel else (), strict=False)]
+        refuse((argument, array) for array, argument, _ in given)
+        for array, argument, kind in given:
+            if not hasattr(array, "dtype") or getattr(array, "shape", ()) == ():
+                continue
+            if not kind.startswith("*"):
+                raise refused(f"'{name}': expected a number, {kind}, for '{argument}', but got an array")
+            try:
+                found = array_type(array.dtype)
+            except TypeError:
+                found = str(array.dtype)
+            if not same_bytes(found, kind[1:]):
+                raise refused(f"'{name}': expected an array of {kind[1:]} for '{argument}', but got one of {found}")
 
     def _positional(self, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         if name not in self.kernels:

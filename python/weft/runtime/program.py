@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft import native
 from weft.runtime.devices import device_for, open_device
+from weft.runtime.plain import refuse, refused
 
 if TYPE_CHECKING:
     from weft.runtime.library import Library
@@ -88,6 +89,26 @@ class Program:
         fresh outputs and all memory in between hold NaN before. Raises ``weft.runtime.Error``, naming the argument,
         what was expected and what came.
         """
+        refuse(zip((each["name"] for each in self.inputs), inputs, strict=False))
+        if any(getattr(each, "requires_grad", False) for each in inputs) and _torch_types()[0].is_grad_enabled():
+            raise refused(
+                f"'{self.name}': expected inputs without gradients, but got some that require them, which the results "
+                "would not pass on: call library.differentiable(NAME), or run under torch.no_grad()"
+            )
+        if outputs is not None:
+            refuse(zip((each["name"] for each in self.outputs), outputs, strict=False))
+        return self.queue(inputs, outputs, stream=stream, device=device, poison=poison)
+
+    def queue(
+        self,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any] | None = None,
+        *,
+        stream: int | None = None,
+        device: str | None = None,
+        poison: bool = False,
+    ) -> tuple[Any, ...]:
+        """``run`` on arrays that are known to be plain, by one who answers for their gradients."""
         inputs = tuple(inputs)
         on = open_device(device) if device else device_for(inputs)
         call = self._on(on).prepare(inputs)

@@ -1,0 +1,128 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Arrays whose memory holds their values and nothing besides: kernels read memory, so others are refused by name.
+
+A tensor of torch may be more than its memory: a batch of torch.vmap, a value with a tangent, a view that is negated
+when it is read, a description without data. A kernel would compute on the bytes that are there, and a recorder of
+torch's operations would miss the kernel; both give wrong numbers without a word.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from weft import native
+
+
+class Objection(NamedTuple):
+    """Why no kernel can read an array: what was expected of it ("with strides"), what came, and what to do."""
+
+    expected: str
+    given: str
+    remedy: str
+
+    def text(self, name: str) -> str:
+        """One line for an array of that name, without the remedy."""
+        return f"expected {name} {self.expected}, but got {self.given}"
+
+
+#: what kernels, which use arrays where they are, say of one that ``negated`` tells
+NEGATED = Objection("to be in memory as it is", "a view that is negated when it is read", "use .resolve_neg()")
+
+
+def objection(array: Any) -> Objection | None:
+    """Why kernels cannot read an array of torch or NumPy; None where they can."""
+    torch: Any = sys.modules.get("torch")
+    if torch is not None and isinstance(array, torch.Tensor):
+        return _of_tensor(torch, array)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(array, numpy.ma.MaskedArray):
+        return Objection("to be a plain array", "a masked one", "use .filled(value)")
+    return None
+
+
+def refuse(arrays: Iterable[tuple[str, Any]]) -> None:
+    """Raise weft.runtime.Error, with the array's name, where kernels cannot read or write one of them in its memory."""
+    if recorder := recording():
+        raise refused(f"expected a call outside of {recorder}, which does not see what kernels compute")
+    for name, array in arrays:
+        wrong = objection(array)
+        if wrong is None and negated(array):
+            wrong = NEGATED
+        if wrong is not None:
+            raise refused(f"{wrong.text(repr(name))}: {wrong.remedy}")
+
+
+def refused(message: str) -> Exception:
+    """A weft.runtime.Error with the status "invalid argument"."""
+    error: Exception = native.load("_runtime").Error(message)
+    error.status = "invalid argument"  # type: ignore[attr-defined]
+    return error
+
+
+def negated(array: Any) -> bool:
+    """Whether a tensor's values are the negatives of what its memory holds, as those of ``z.conj().imag`` are."""
+    return hasattr(array, "is_neg") and bool(array.is_neg())
+
+
+def recording() -> str:
+    """What records or replaces torch's operations around a call and would miss a kernel; "" where nothing does."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return ""
+    if torch.jit.is_tracing():
+        return "torch.jit.trace"
+    if torch._ops._len_torch_dispatch_stack_pre_dispatch():
+        return "make_fx or torch.export"
+    for level in range(torch._C._len_torch_dispatch_stack()):
+        kind = type(torch._C._get_dispatch_stack_at(level)).__name__
+        if kind in _MODES:  # others, which count or print, let operations pass
+            return _MODES[kind]
+    return ""
+
+
+_MODES = {
+    "FakeTensorMode": "FakeTensorMode",
+    "ProxyTorchDispatchMode": "make_fx or torch.export",
+    "FunctionalTensorMode": "functionalization",
+}
+_plain_types: set[type] = set()
+_REVERSE = "use torch.autograd.grad or .backward(), outside of torch.func"
+
+
+def _of_tensor(torch: Any, tensor: Any) -> Objection | None:
+    kind = type(tensor)
+    if tensor.is_nested or tensor.layout is not torch.strided:
+        layout = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
+        remedy = "use .to_padded_tensor(0), or pack the sequences and give cu_seqlens" if tensor.is_nested else ""
+        return Objection("with strides", f"a tensor of layout {layout}", remedy or "use .to_dense()")
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        if torch._C._functorch.is_batchedtensor(tensor):
+            return Objection("to be a plain tensor", "a batch of torch.vmap", "give programs the batch as an axis")
+        if torch._C._functorch.is_gradtrackingtensor(tensor):
+            return Objection("to be a plain tensor", "one of torch.func's grad, vjp or jvp", _REVERSE)
+        return Objection("to be a plain tensor", "one of a torch.func transform", "call it outside of torch.func")
+    if kind not in _plain_types:
+        if _has_own_operations(torch, kind):
+            given = f"a '{kind.__name__}', whose operations are its own"
+            return Objection("to be a plain tensor", given, "give the tensors that it is made of")
+        _plain_types.add(kind)
+    if not tensor.is_cpu and not tensor.is_cuda:
+        return Objection(
+            "on the CPU or a CUDA device", f"one on '{tensor.device.type}'", "use .to('cpu') or .to('cuda')"
+        )
+    if not torch._C._has_storage(tensor):  # as those of is_grads_batched=True and jacobian(vectorize=True)
+        return Objection("to be a plain tensor", "one without memory, as torch.vmap makes them", _REVERSE)
+    forward = sys.modules.get("torch.autograd.forward_ad")
+    if forward is not None and forward._current_level >= 0 and forward.unpack_dual(tensor).tangent is not None:
+        return Objection("without a tangent", "a dual tensor of forward-mode differentiation", _REVERSE)
+    return None
+
+
+def _has_own_operations(torch: Any, kind: Any) -> bool:
+    """Whether a class of tensors changes what operations do, so that its memory is not all there is to it."""
+    disabled = (torch._C._disabled_torch_function_impl, torch._C._disabled_torch_dispatch_impl)
+    function = getattr(kind.__torch_function__, "__func__", kind.__torch_function__)
+    own_function = function is not torch.Tensor.__torch_function__.__func__ and function not in disabled
+    return own_function or kind.__torch_dispatch__ not in disabled

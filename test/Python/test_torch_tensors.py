@@ -1,0 +1,338 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""What torch's tensors may be beside memory with strides: each kind comes out right, or is refused by name."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+import torch.autograd.forward_ad as forward_ad
+import weft
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.testing._internal.two_tensor import TwoTensor
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+SHAPE = (1, 2, 24, 16)
+
+
+@weft.program
+def attention(q, k, v):
+    return weft.softmax(q, k, weft.causal()) @ v
+
+
+def reference(q, k, v):
+    return torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=True)
+
+
+@pytest.fixture
+def qkv(seed):
+    torch.manual_seed(seed)
+    return [torch.randn(SHAPE) for _ in range(3)]
+
+
+def close(found, wanted):
+    return torch.testing.assert_close(found.double(), wanted.double(), atol=2e-5, rtol=2e-5)
+
+
+# ---- Second order
+
+
+def second_order(f, q):
+    q = q.clone().requires_grad_()
+    gradient, *_ = torch.autograd.grad(f(q).sum(), q, create_graph=True)  # an incoming gradient without a history
+    return gradient, q
+
+
+def forms(qkv):
+    """The same attention as a program, a function, a module and an opened library."""
+    _, k, v = qkv
+    signature = ", ".join(f"{name}:fp32[B,H,N,16]:16" for name in "qkv")
+    library = attention.compile("sm_80", signature)
+    module = weft.nn.Attention(32, 2, pattern=weft.causal())
+    return {
+        "program": lambda q: attention(q, k, v),
+        "function": lambda q: weft.attention.attend(q, k, v, weft.causal()),
+        "module": lambda q: module(q.reshape(1, 24, 32)),
+        "library": lambda q: library.differentiable("attention")(q, k, v),
+    }
+
+
+@pytest.mark.parametrize("form", ("program", "function", "module", "library"))
+def test_second_order_is_refused(qkv, form):
+    gradient, q = second_order(forms(qkv)[form], qkv[0])
+    with pytest.raises(NotImplementedError, match=r"expected gradients of first order.*\n?.*create_graph=True"):
+        gradient.pow(2).sum().backward(retain_graph=True)
+    with pytest.raises(NotImplementedError, match="differentiated once"):
+        torch.autograd.grad(gradient.sum(), q, allow_unused=True)
+
+
+def test_first_order_under_create_graph(qkv):
+    """Who asks for a graph and never goes through it twice gets the same gradient, and others' second order."""
+    q, k, v = qkv
+    gradient, leaf = second_order(lambda q: attention(q, k, v), q)
+    plain = torch.autograd.grad(attention(leaf, k, v).sum(), leaf)[0]
+    assert torch.equal(gradient, plain) and gradient.requires_grad and not plain.requires_grad
+    x = torch.randn(SHAPE, requires_grad=True)
+    cubed, *_ = torch.autograd.grad(x.pow(3).sum() + attention(leaf, k, v).sum(), x, create_graph=True)
+    close(torch.autograd.grad(cubed.sum(), x)[0], 6 * x)
+
+
+def test_gradients_of_some_inputs_under_create_graph(qkv):
+    q, k, v = (x.clone() for x in qkv)
+    k.requires_grad_()
+    gradient, *_ = torch.autograd.grad(attention(q, k, v).sum(), k, create_graph=True)
+    with pytest.raises(NotImplementedError, match="'attention': expected gradients of first order"):
+        gradient.sum().backward()
+
+
+# ---- What is recorded or transformed around a call
+
+
+def traced(q, k, v):
+    return torch.jit.trace(lambda *x: attention(*x), (q, k, v), check_trace=False)
+
+
+def dual(q, k, v):
+    with forward_ad.dual_level():
+        return attention(forward_ad.make_dual(q, k), k, v)
+
+
+def fake(q, k, v):
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        return attention(q, k, v)
+
+
+def fake_operands(q, k, v):
+    mode = FakeTensorMode()
+    return attention(*(mode.from_tensor(x) for x in (q, k, v)))
+
+
+class Model(torch.nn.Module):
+    def forward(self, q, k, v):
+        return attention(q, k, v)
+
+
+def loss(q, k, v):
+    return attention(q, k, v).sum()
+
+
+REFUSED = {
+    "torch.jit.trace": (traced, "a call outside of torch.jit.trace"),
+    "make_fx": (lambda q, k, v: make_fx(attention)(q, k, v), "a call outside of make_fx"),
+    "pre_dispatch": (lambda q, k, v: make_fx(attention, pre_dispatch=True)(q, k, v), "a call outside of make_fx"),
+    "torch.export": (lambda q, k, v: torch.export.export(Model(), (q, k, v)), "a call outside of make_fx or torch.exp"),
+    "FakeTensorMode": (fake, "a call outside of FakeTensorMode"),
+    "FakeTensor": (fake_operands, "to be a plain tensor, but got a 'FakeTensor'"),
+    "torch.func.grad": (lambda q, k, v: torch.func.grad(loss)(q, k, v), "but got one of torch.func's grad"),
+    "torch.func.vjp": (lambda q, k, v: torch.func.vjp(attention, q, k, v), "but got one of torch.func's grad"),
+    "torch.func.jvp": (
+        lambda q, k, v: torch.func.jvp(lambda q: attention(q, k, v), (q,), (k,)),
+        "but got one of torch.func's grad, vjp or jvp",
+    ),
+    "torch.func.jacrev": (
+        lambda q, k, v: torch.func.jacrev(lambda q: attention(q, k, v).sum())(q),
+        "but got one of torch.func's grad",
+    ),
+    "functionalize": (lambda q, k, v: torch.func.functionalize(attention)(q, k, v), "but got one of a torch.func"),
+    "torch.vmap": (
+        lambda q, k, v: torch.vmap(attention, in_dims=(0, None, None))(torch.stack([q, k]), k, v),
+        "but got a batch of torch.vmap",
+    ),
+    "forward mode": (dual, "'q' without a tangent, but got a dual tensor"),
+    "nested": (lambda q, k, v: attention(torch.nested.nested_tensor([q[0], k[0]]), k, v), "of layout nested"),
+    "jagged": (
+        lambda q, k, v: attention(torch.nested.nested_tensor([q[0], k[0]], layout=torch.jagged), k, v),
+        "of layout nested",
+    ),
+    "sparse": (
+        lambda q, k, v: attention(q.to_sparse(), k, v),
+        "'q' with strides, but got a tensor of layout sparse_coo",
+    ),
+    "sparse values": (lambda q, k, v: attention(q, k, v.to_sparse()), "'v' with strides"),
+    "mkldnn": (lambda q, k, v: attention(q.to_mkldnn(), k, v), "of layout _mkldnn"),
+    "meta": (lambda q, k, v: attention(q.to("meta"), k, v), "'q' on the CPU or a CUDA device, but got one on 'meta'"),
+    "meta keys": (lambda q, k, v: attention(q, k.to("meta"), v), "'k' on the CPU or a CUDA device"),
+    "quantised": (
+        lambda q, k, v: attention(torch.quantize_per_tensor(q, 0.1, 0, torch.qint8), k, v),
+        "but got qint8",
+    ),
+    "complex": (lambda q, k, v: attention(q + 0j, k, v), "but got complex64"),
+    "conjugate": (lambda q, k, v: attention((q + 0j).conj(), k, v), "but got complex64"),
+    "float64": (lambda q, k, v: attention(q.double(), k, v), "but got float64"),
+    "subclass": (lambda q, k, v: attention(TwoTensor(q, q), k, v), "but got a 'TwoTensor', whose operations"),
+    "masked": (
+        lambda q, k, v: attention(torch.masked.masked_tensor(q, q > 0), k, v),
+        "but got a 'MaskedTensor', whose operations are its own",
+    ),
+    "masked array": (
+        lambda q, k, v: attention(np.ma.masked_array(q.numpy(), q.numpy() > 0), k.numpy(), v.numpy()),
+        "'q' to be a plain array, but got a masked one",
+    ),
+    "byte order": (lambda q, k, v: attention(q.numpy().astype(">f4"), k.numpy(), v.numpy()), "but got >f4"),
+    "head size 0": (lambda q, k, v: attention(q[..., :0], k[..., :0], v), "expected a head size of at least 1"),
+}
+
+
+SLOW = ("torch.export",)  # torch takes its time
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind in SLOW)) for kind in REFUSED])
+def test_refused_by_name(qkv, kind):
+    call, expected = REFUSED[kind]
+    with pytest.raises(Exception, match=re.escape(expected)):
+        call(*qkv)
+
+
+@pytest.mark.parametrize(
+    "kind", ["FakeTensor", "torch.func.grad", "torch.vmap", "forward mode", "nested", "meta", "masked"]
+)
+def test_functions_refuse_them_too(qkv, kind, monkeypatch):
+    """Not only programs: what is given to a function of weft.attention, or is captured by a score_mod."""
+    call, expected = REFUSED[kind]
+    monkeypatch.setitem(globals(), "attention", lambda q, k, v: weft.attention.attend(q, k, v, weft.causal()))
+    with pytest.raises(Exception, match=re.escape(expected)):
+        call(*qkv)
+    monkeypatch.setitem(globals(), "attention", lambda q, k, v: weft.attention.sema(q, k, v, window=8))
+    with pytest.raises(Exception, match="expected"):
+        call(*qkv)
+
+
+def test_captured_tensors_are_asked_too(qkv):
+    @weft.program
+    def scaled(q, k, v):
+        return weft.softmax(q, k, score_mod=lambda s, b, h, n, m: s * slopes[h]) @ v
+
+    slopes = torch.ones(2).to_sparse()
+    with pytest.raises(weft.CompilationError, match="with strides, but got a tensor of layout sparse_coo"):
+        scaled(*qkv)
+    slopes = torch._neg_view(torch.ones(2))
+    with pytest.raises(weft.CompilationError, match="a view that is negated"):
+        scaled(*qkv)
+
+
+# ---- Right
+
+
+class Labelled(torch.Tensor):
+    pass
+
+
+def overlapping(x):
+    return x.flatten().as_strided(SHAPE, (0, 7, 3, 1))
+
+
+def spread(x):
+    return x.flatten()[:700].as_strided(SHAPE, (0, 7, 3, 5))
+
+
+RIGHT = {
+    "as they are": lambda x: x,
+    "expanded": lambda x: x[:, :1, :1].expand(SHAPE),
+    "overlapping": overlapping,
+    "overlapping, last axis spread": spread,
+    "transposed": lambda x: x.transpose(2, 3).contiguous().transpose(2, 3),
+    "flipped": lambda x: x.flip(2),
+    "offset": lambda x: torch.cat([x.flatten(), x.flatten()])[3 : 3 + x.numel()].reshape(SHAPE),
+    "negated view": lambda x: torch._neg_view(x),
+    "imaginary part of a conjugate": lambda x: torch.complex(x, x).conj().imag,
+    "plain subclass": lambda x: x.as_subclass(Labelled),
+    "parameter": lambda x: torch.nn.Parameter(x.detach()),
+}
+
+
+@pytest.mark.parametrize("kind", RIGHT)
+def test_right(qkv, kind):
+    q, k, v = (RIGHT[kind](x) for x in qkv)
+    with torch.no_grad():
+        close(attention(q, k, v), reference(q, k, v))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in RIGHT if kind not in ("parameter", "as they are")])
+def test_gradients_through(qkv, kind):
+    q, k, v = qkv
+    found, wanted = (q.clone().requires_grad_() for _ in range(2))
+    weights = torch.randn(SHAPE)
+    (attention(RIGHT[kind](found), k, v) * weights).sum().backward()
+    (reference(RIGHT[kind](wanted), k, v) * weights).sum().backward()
+    close(found.grad, wanted.grad)
+
+
+GRADIENTS = {
+    "expanded": lambda y, w: y.sum(),
+    "negated": lambda y, w: (torch._neg_view(y) * w).sum(),
+    "transposed": lambda y, w: (y.transpose(2, 3) * w.transpose(2, 3)).sum(),
+    "of some rows": lambda y, w: (y * w)[:, :, 3:7].sum(),
+}
+
+
+@pytest.mark.parametrize("kind", GRADIENTS)
+def test_incoming_gradients(qkv, kind):
+    q, k, v = qkv
+    found, wanted = (q.clone().requires_grad_() for _ in range(2))
+    weights = torch.randn(SHAPE)
+    GRADIENTS[kind](attention(found, k, v), weights).backward()
+    GRADIENTS[kind](reference(wanted, k, v), weights).backward()
+    close(found.grad, wanted.grad)
+
+
+def test_incoming_gradients_refused(qkv):
+    q, k, v = qkv
+    y = attention(q.clone().requires_grad_(), k, v)
+    with pytest.raises(weft.CompilationError, match=r"'a gradient of attention'.*as torch.vmap makes them"):
+        torch.autograd.grad(y, y.grad_fn.next_functions[0][0].variable, torch.stack([q, q]), is_grads_batched=True)
+
+
+@pytest.mark.parametrize("shape", [(0, 2, 24, 16), (1, 0, 24, 16), (1, 2, 0, 16)])
+def test_nothing_of_nothing(shape):
+    x = torch.zeros(shape, requires_grad=True)
+    y = attention(x, x, x)
+    y.sum().backward()
+    assert y.shape == x.grad.shape == shape
+
+
+def test_no_keys(qkv):
+    q, k, v = qkv
+    assert not weft.attention.attend(q, k[:, :, :0], v[:, :, :0]).any()
+    assert weft.attention.attend(q[:, :, :0], k, v).shape == (1, 2, 0, 16)
+
+
+@pytest.mark.slow  # torch's compiler takes its time
+def test_compiled_around(qkv):
+    """torch.compile breaks its graph at a call."""
+    q, k, v = qkv
+    found, wanted = (q.clone().requires_grad_() for _ in range(2))
+    torch.compile(lambda q: attention(q * 2, k, v) * 2, backend="aot_eager")(found).sum().backward()
+    (reference(wanted * 2, k, v) * 2).sum().backward()
+    close(found.grad, wanted.grad)
+
+
+def test_functional_call(qkv):
+    module = weft.nn.Attention(32, 2)
+    x = qkv[0].reshape(1, 24, 32)
+    doubled = {name: 2 * p.detach() for name, p in module.named_parameters()}
+    with torch.no_grad():
+        found = torch.func.functional_call(module, doubled, (x,))
+        module.load_state_dict(doubled)
+        assert torch.equal(found, module(x))
+
+
+def test_checkpoints_and_hooks_on_saved_tensors(qkv):
+    q, k, v = qkv
+    plain, kept, again = (q.clone().requires_grad_() for _ in range(3))
+    attention(plain, k, v).sum().backward()
+    with torch.autograd.graph.save_on_cpu():
+        y = attention(kept, k, v)
+    y.sum().backward()
+    torch.utils.checkpoint.checkpoint(lambda q: attention(q, k, v), again, use_reentrant=False).sum().backward()
+    assert torch.equal(plain.grad, kept.grad) and torch.equal(plain.grad, again.grad)
+
+
+@pytest.mark.parametrize("changed", ["input", "result"])
+def test_what_is_saved_may_not_change(qkv, changed):
+    q, k, v = qkv
+    x = q.clone().requires_grad_() * 1
+    y = attention(x, k, v)
+    (x if changed == "input" else y).mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
