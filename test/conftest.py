@@ -4,6 +4,8 @@ all workers.
 
 References are small and as many tests run at once as there are cores: with as many threads each, they wait for one
 another, spinning, which takes four times the processor's time. Set before either is imported.
+
+The compiler verifies its IR after each pass (WEFT_VERIFY): what an op does not allow is no program, even where it runs.
 """
 
 import fcntl
@@ -13,6 +15,7 @@ import shutil
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("WEFT_VERIFY", "1")
 
 
 @pytest.fixture(scope="session")

@@ -129,12 +129,19 @@ void addLoweredFacts(ModuleOp module, llvm::json::Array &kernels) {
   }
 }
 
+/// Whether the IR is verified after each pass, as tests do: what an op does not allow is found where it is made, not
+/// where a later pass stumbles, or makes another program of it.
+bool verifiesPasses() {
+  const char *asked = std::getenv("WEFT_VERIFY");
+  return asked && StringRef(asked) == "1";
+}
+
 /// Runs stages on the module; false after reported diagnostics.
 bool run(const std::vector<Stage> &stages, ModuleOp module, const Options &options, Record &record) {
   for (const Stage &stage : stages) {
     double start = processorMs();
     PassManager passes(module.getContext());
-    passes.enableVerifier(false);
+    passes.enableVerifier(verifiesPasses());
     stage.addPasses(passes);
     if (failed(passes.run(module)))
       return false;

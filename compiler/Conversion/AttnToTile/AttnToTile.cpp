@@ -163,7 +163,7 @@ void ProgramLowering::takeSums(attn::AttendBackwardOp op, Value sums) {
 
 LogicalResult ProgramLowering::lower(const Expansion &expansion) {
   Operation *anchor = expansion.ops.back();
-  for (Value source : expansion.sources)
+  for (Value source : expansion.sources())
     if (failed(store(source, anchor)))
       return failure();
   for (Operation *op : expansion.ops)

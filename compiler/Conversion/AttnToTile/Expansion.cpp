@@ -61,6 +61,15 @@ ValueRange sourcesOf(Operation *op) {
 
 bool Expansion::sums() const { return llvm::any_of(ops, isGradient); }
 
+SmallVector<Value> Expansion::sources() const {
+  llvm::SmallSetVector<Value, 2> sources;
+  for (Operation *op : ops)
+    for (Value value : sourcesOf(op))
+      if (!has(value.getDefiningOp()))
+        sources.insert(value);
+  return sources.takeVector();
+}
+
 bool Expansion::byHead() const {
   return llvm::none_of(ops, llvm::IsaPred<attn::HeadConvOp, attn::HeadConvWeightGradOp>);
 }
@@ -96,14 +105,9 @@ static std::optional<Expansion> expansionEndingIn(Operation *end, llvm::function
   expansion.roots = {end->getResult(0)};
   for (Operation *op : llvm::reverse(inside))
     expansion.ops.push_back(op);
-  llvm::SmallSetVector<Value, 2> sources;
-  for (Operation *op : expansion.ops)
-    for (Value value : sourcesOf(op))
-      if (!inside.contains(value.getDefiningOp()))
-        sources.insert(value);
+  SmallVector<Value> sources = expansion.sources();
   if (sources.size() != 1 || !isOperand(sources.front()) || llvm::count_if(expansion.ops, isProduct) < 2)
     return std::nullopt;
-  expansion.sources = {sources.front()};
   return expansion;
 }
 
@@ -197,7 +201,7 @@ ExpansionTiling expansionTiling(const Expansion &expansion) {
   int64_t mostSums = chained || sums ? 48 : 96, tokens = 16, least = leastTokens(expansion);
   // (All channels of the tokens are the inner size of gradients' products, whose operands take registers.)
   if (sums)
-    tokens = std::max<int64_t>(1, 64 / *wholeType(expansion.sources.front()).staticDim(3));
+    tokens = std::max<int64_t>(1, 64 / *wholeType(expansion.sources().front()).staticDim(3));
   while (tokens * sumsOfToken(expansion) / warps > mostSums && tokens > least)
     tokens /= 2;
   return {tokens, std::max<int64_t>(1, tokensOfProgram / tokens), warps};

@@ -12,9 +12,11 @@ namespace weft {
 /// a kernel takes some tokens with all their heads.
 struct Expansion {
   llvm::SmallVector<mlir::Value> roots;     ///< what others take, gradients of weights apart
-  llvm::SmallVector<mlir::Value> sources;   ///< stored, all of the same batches and tokens
   llvm::SmallVector<mlir::Operation *> ops; ///< in the order of the program; the kernel is launched before the last
 
+  /// What they compute from: to be stored, all of the same batches and tokens. (Not kept: what is lowered before an
+  /// expansion may put another value in the place of one of its operands.)
+  llvm::SmallVector<mlir::Value> sources() const;
   bool has(mlir::Operation *op) const { return op && llvm::is_contained(ops, op); }
   /// Whether it sums up gradients of weights.
   bool sums() const;

@@ -266,15 +266,9 @@ Expansion expansionOf(const Members &group) {
   Expansion expansion;
   expansion.ops = group;
   llvm::sort(expansion.ops, [](Operation *one, Operation *other) { return one->isBeforeInBlock(other); });
-  llvm::SetVector<Value> sources;
-  for (Operation *op : expansion.ops) {
-    for (Value value : sourcesOf(op))
-      if (!expansion.has(value.getDefiningOp()))
-        sources.insert(value);
+  for (Operation *op : expansion.ops)
     if (!isGradient(op) && llvm::any_of(op->getUsers(), [&](Operation *user) { return !expansion.has(user); }))
       expansion.roots.push_back(op->getResult(0));
-  }
-  expansion.sources = sources.takeVector();
   return expansion;
 }
 

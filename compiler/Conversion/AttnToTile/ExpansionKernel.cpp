@@ -14,7 +14,7 @@ namespace weft {
 ExpansionKernel::ExpansionKernel(const Expansion &expansion, StoredValues &stored)
     : expansion(expansion), stored(stored), tiling(expansionTiling(expansion)),
       frame(expansion.ops.back(), expansion.sums() ? "expand_backward" : "expand"), b(frame.b),
-      type(wholeType(expansion.sources.front())), element(expansion.element()) {}
+      type(wholeType(expansion.sources().front())), element(expansion.element()) {}
 
 // --- products ---
 
