@@ -112,3 +112,21 @@ def test_deterministic_is_the_default():
 def test_float32_and_wide_heads_take_two_passes():
     for D, dtype in ((64, torch.float32), (256, HALF)):
         assert "attend_backward" not in kernels(one_pass, *operands(32, D, dtype), pattern=weft.full())
+
+
+def test_gradients_go_on_into_expansions():
+    """Sums of dq that other programs add to are read by whatever takes dq, kernels of convolutions over heads too."""
+    q, k, v = (torch.randn(2, 1, 64, 32).half() for _ in range(3))
+    w = torch.randn(3, 1, 3).half()
+
+    @weft.program
+    def convolved(q, k, v, w, deterministic):
+        q, k, v = (weft.head_conv(x, w) for x in (q, k, v))
+        return weft.softmax(q, k, deterministic=deterministic) @ v
+
+    found = []
+    for deterministic in (True, False):
+        leaves = [x.clone().requires_grad_() for x in (q, k, v, w)]
+        found.append(torch.autograd.grad(convolved(*leaves, deterministic).float().sum(), leaves))
+    for a, b in zip(*found, strict=True):
+        assert (a - b).abs().max() <= 4e-3 * a.abs().max()
