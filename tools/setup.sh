@@ -18,6 +18,25 @@ missing_packages() {
     sort | comm -13 - <(printf '%s\n' "${packages[@]}" | sort)
 }
 
+# What the packages hold and is not there, one a line. It is looked for as the build does, under /usr.
+missing_things() {
+  local file name
+  for name in c++ ccache cmake git ld ninja; do
+    command -v "$name" > /dev/null || echo "the command $name"
+  done
+  for name in clang++ clang-format clang-tidy ld.lld llvm-config mlir-tblgen FileCheck; do
+    [ -x "/usr/lib/llvm-22/bin/$name" ] || echo "LLVM 22's /usr/lib/llvm-22/bin/$name"
+  done
+  for file in lib/llvm-22/lib/cmake/mlir/MLIRConfig.cmake include/fmt/format.h include/gmock/gmock.h include/gtest/gtest.h \
+    include/sha2.h include/zstd.h include/zlib.h include/nlohmann/json.hpp; do
+    [ -e "/usr/$file" ] || echo "the file /usr/$file"
+  done
+  ls /usr/lib/llvm-22/lib/clang/22/lib/*/*asan* > /dev/null 2>&1 || echo "LLVM 22's sanitizers (compiler-rt)"
+  [ -x /usr/bin/python3 ] || echo "/usr/bin/python3"
+  /usr/bin/python3 -c 'import ensurepip, sysconfig, os; assert os.path.exists(sysconfig.get_path("include") + "/Python.h")' \
+    2> /dev/null || echo "Python's headers and its venv module, of /usr/bin/python3"
+}
+
 as_root() {
   if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
 }
@@ -36,24 +55,26 @@ make_environment() {
   local site
   site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
   echo "$root/python" > "$site/weft.pth"
-  cat > .venv/bin/weft <<END
-#!$root/.venv/bin/python
-import sys
-
-from weft.cli.__main__ import main
-
-sys.exit(main())
+  # A script whose first line names the interpreter breaks where the folder's name has a space in it.
+  cat > .venv/bin/weft <<'END'
+#!/bin/sh
+exec "$(dirname "$(readlink -f "$0")")/python" -P -m weft.cli "$@"
 END
   chmod +x .venv/bin/weft
 }
 
-if ! command -v apt-get > /dev/null; then
-  echo "setup: expected Debian 12 with apt-get; elsewhere install by hand: ${packages[*]}" >&2
-  exit 1
-fi
-mapfile -t missing < <(missing_packages)
-if [ "${#missing[@]}" -gt 0 ]; then
-  install_packages "${missing[@]}"
+# Without apt-get, packages are somebody else's work: what they hold is looked for, and what is not found is said.
+if command -v apt-get > /dev/null && command -v dpkg-query > /dev/null; then
+  mapfile -t missing < <(missing_packages)
+  if [ "${#missing[@]}" -gt 0 ]; then
+    install_packages "${missing[@]}"
+  fi
+else
+  mapfile -t missing < <(missing_things)
+  if [ "${#missing[@]}" -gt 0 ]; then
+    printf 'setup: expected, since there is no apt-get to install it: %s\n' "${missing[@]}" >&2
+    exit 1
+  fi
 fi
 
 # The stamp names what the environment was made from, the folder included: paths in it are absolute.

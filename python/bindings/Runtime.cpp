@@ -3,6 +3,7 @@
 // python/weft/runtime/__init__.py documents it for those who call it.
 #include "python/bindings/RuntimeArguments.h"
 #include "python/bindings/RuntimePrograms.h"
+#include "python/bindings/Text.h"
 
 #include <pybind11/stl.h>
 
@@ -14,7 +15,7 @@ namespace {
 
 /// Raises `_runtime.Error` with the text and, as `status`, the name of the code.
 void raise(const weft::Exception &failed, const py::object &type) {
-  py::object error = type(failed.what());
+  py::object error = type(text(failed.what()));
   error.attr("status") = weft_status_name(failed.status());
   PyErr_SetObject(type.ptr(), error.ptr());
 }
@@ -233,7 +234,7 @@ void bindLibrary(py::module_ &m) {
            [](const weft::Library &self, const std::string &kernel, size_t variant) {
              weft_variant_info info{};
              call(weft_library_get_variant, self.get(), self.find(kernel), variant, &info);
-             return std::string(info.ptx);
+             return text(info.ptx);
            })
       .def("launch", &launchFromLibrary, py::arg("device"), py::arg("kernel"), py::arg("grid"), py::arg("args"),
            py::arg("stream") = py::none());

@@ -3,6 +3,8 @@
 // size; each is copied into memory with guards around it, so that a small overrun hits nothing else, and copied back.
 #include "runtime/Simulator/Simulator.h"
 
+#include "python/bindings/Text.h"
+
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -19,7 +21,7 @@ constexpr size_t guardBytes = 4096;
 
 [[noreturn]] void raise(const Error &error) {
   py::object type = py::module_::import("weft.simulator").attr("SimulatorError");
-  py::object value = type(error.message);
+  py::object value = type(weft::python::text(error.message));
   value.attr("code") = std::string(statusName(error.code));
   PyErr_SetObject(type.ptr(), value.ptr());
   throw py::error_already_set();
@@ -70,7 +72,7 @@ std::vector<DeviceRange> mergeRanges(const std::vector<Buffer> &buffers) {
 py::dict findingDict(const Finding &finding) {
   py::dict result;
   result["kind"] = std::string(findingName(finding.kind));
-  result["message"] = finding.message;
+  result["message"] = weft::python::text(finding.message);
   result["kernel"] = finding.kernel;
   result["line"] = finding.line;
   result["source"] = finding.source;
@@ -120,7 +122,7 @@ py::dict reportDict(const Report &report) {
   result["advisories"] = advisories;
   result["counters"] = counters;
   result["profile"] = profile;
-  result["output"] = report.output;
+  result["output"] = weft::python::text(report.output);
   return result;
 }
 

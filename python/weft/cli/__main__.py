@@ -2,12 +2,13 @@
 """``weft``:
 
 One sub-command a file, each with its own help. Exit code 0: done; 1: it failed, the reason is on stderr; 2: wrong
-usage.
+usage; 130: interrupted; 141: who read the output has gone.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from weft.cli import compile as compile_command
@@ -46,10 +47,29 @@ def main(argv: list[str] | None = None) -> int:
 
     arguments = parser().parse_args(argv)
     try:
-        return int(arguments.function(arguments) or 0)
-    except (weft.Error, ValueError, OSError) as error:
-        print(f"weft {arguments.command}: {error}", file=sys.stderr)
+        code = int(arguments.function(arguments) or 0)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # as `weft inspect LIBRARY | head`: nobody is left to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for Python's own last flush
+        return 141
+    except KeyboardInterrupt:
+        print(f"weft {arguments.command}: interrupted", file=sys.stderr)
+        return 130
+    except MemoryError as error:
+        print(f"weft {arguments.command}: out of memory{f': {error}' if str(error) else ''}", file=sys.stderr)
         return 1
+    except (weft.Error, ValueError, TypeError, OSError, ImportError) as error:
+        print(f"weft {arguments.command}: {_words(error)}", file=sys.stderr)
+        return 1
+
+
+def _words(error: Exception) -> str:
+    """What an error says, the system's without their numbers; a file's name may hold bytes that no text has."""
+    words = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        words = f"cannot use '{error.filename}': {error.strerror}" if error.filename else error.strerror
+    return words.encode(errors="backslashreplace").decode()
 
 
 if __name__ == "__main__":

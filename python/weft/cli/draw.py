@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import linecache
 import pathlib
 from typing import Any
 
@@ -14,6 +15,9 @@ Draws a pattern: which pairs of a query and a key attend, and which blocks of th
 Python expression over the names of weft, or FILE.py:NAME for a pattern or a mixer that a file defines.
 
     weft draw "causal() & window(64, 0)" -n 512 --block 64 -o pattern.svg"""
+
+
+_EXPRESSION = "<WHAT>"
 
 
 def add(commands: Any) -> None:
@@ -36,10 +40,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Draw, and say where."""
     import weft
 
+    for name, size in (("-n", arguments.n), ("-m", arguments.m)):
+        if size is not None and size < 1:
+            raise ValueError(f"expected {name} to be at least 1, but got {size}")
     what = _named(arguments.what) if ".py:" in arguments.what else _evaluated(arguments.what)
     options: dict[str, Any] = {"n": arguments.n, "m": arguments.m}
     if arguments.block:
-        sides = [int(side) for side in arguments.block.split(",")]
+        sides = [int(side) if side.strip().isdigit() else 0 for side in arguments.block.split(",")]
+        if len(sides) > 2 or min(sides) < 1:
+            raise ValueError(f"expected --block to be one or two positive sizes, BN[,BM], but got '{arguments.block}'")
         options["block"] = sides[0] if len(sides) == 1 else (sides[0], sides[1])
     weft.draw(what, arguments.out, **{name: value for name, value in options.items() if value is not None})
     print(f"drew {arguments.what} into {arguments.out}")
@@ -58,7 +67,11 @@ def _evaluated(text: str) -> Any:
     import weft
 
     names = {name: getattr(weft, name) for name in weft.__all__}
+    linecache.cache[_EXPRESSION] = (len(text), None, [text], _EXPRESSION)  # for errors that show where
     try:
-        return eval(text, {"weft": weft, **names})
-    except (SyntaxError, NameError, TypeError, AttributeError) as error:
-        raise ValueError(f"expected an expression over weft's names, but got '{text}': {error}") from error
+        return eval(compile(text, _EXPRESSION, "eval"), {"weft": weft, **names})
+    except weft.Error:
+        raise
+    except Exception as error:  # whatever the expression does
+        why = error.msg if isinstance(error, SyntaxError) else error
+        raise ValueError(f"expected an expression over weft's names, but got '{text}': {why}") from error

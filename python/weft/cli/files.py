@@ -26,7 +26,7 @@ def load_file(path: pathlib.Path) -> ModuleType:
         spec.loader.exec_module(module)
     except SyntaxError as error:
         raise ValueError(f"{error.filename}:{error.lineno}: {error.msg}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if pathlib.Path(at.filename) == path]
         place = f"{path}:{lines[-1]}" if lines else str(path)
         raise ValueError(f"{place}: {type(error).__name__}: {error}") from error

@@ -5,7 +5,15 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from weft.cli import output
+
+if TYPE_CHECKING:
+    from weft.compiler.ptxas import Figures
 
 
 def add(commands: Any) -> None:
@@ -19,6 +27,7 @@ def add(commands: Any) -> None:
     )
     part.add_argument("library", metavar="DIR")
     part.add_argument("--ptx", metavar="KERNEL[:VARIANT]", help="print the PTX of a kernel instead")
+    part.add_argument("--quick", action="store_true", help="leave out what ptxas says, which takes seconds a program")
     part.add_argument("--json", action="store_true", help="report as JSON")
     part.set_defaults(function=run)
 
@@ -34,21 +43,47 @@ def run(arguments: argparse.Namespace) -> int:
             raise ValueError(
                 f"expected a kernel of {arguments.library}, but got '{name}'; it has {', '.join(library.kernels)}"
             )
+        count = len(library.kernels[name].variants)
+        if not (variant or "0").isdigit() or int(variant or 0) >= count:
+            raise ValueError(f"expected a variant of '{name}' from 0 to {count - 1}, but got '{variant}'")
         print(library.kernels[name].ptx(int(variant or 0)))
         return 0
-    rows = [_row(kernel, index) for kernel in library.kernels.values() for index in range(len(kernel.variants))]
+    resources = {} if arguments.quick else _resources(library)
+    rows = [
+        _row(kernel, index, resources) for kernel in library.kernels.values() for index in range(len(kernel.variants))
+    ]
     if arguments.json:
         print(json.dumps({"library": library.path, "manifest": library.manifest, "variants": rows}, indent=2))
     else:
-        _print(library, rows)
+        _print(library, rows, arguments.quick)
     return 0
 
 
-def _row(kernel: Any, index: int) -> dict[str, Any]:
-    from weft.compiler.ptxas import assemble
+def _resources(library: Any) -> dict[tuple[str, str], dict[str, Figures]]:
+    """What ptxas says of each part for each target, by entry. Parts are assembled side by side; what is known of them
+    is kept on disk."""
+    from weft.compiler import ptxas
 
+    if ptxas.find_tool("ptxas") is None:
+        return {}
+    texts = {
+        (variant["ptx"], variant["target"]): kernel.ptx(index)
+        for kernel in library.kernels.values()
+        for index, variant in enumerate(kernel.variants)
+    }
+    with output.progress(len(texts), "ptxas") as done, ThreadPoolExecutor(os.cpu_count()) as pool:
+
+        def assembled(place: tuple[str, str]) -> dict[str, Figures]:
+            found = ptxas.entries(texts[place], place[1])
+            done()
+            return found
+
+        return dict(zip(texts, pool.map(assembled, texts), strict=True))
+
+
+def _row(kernel: Any, index: int, known: Mapping[tuple[str, str], Mapping[str, Figures]]) -> dict[str, Any]:
     variant = kernel.variants[index]
-    resources = assemble(kernel.ptx(index), variant["target"], variant["entry"])
+    figures = known.get((variant["ptx"], variant["target"]), {}).get(variant["entry"])
     return {
         "kernel": kernel.name,
         "target": variant["target"],
@@ -58,17 +93,16 @@ def _row(kernel: Any, index: int) -> dict[str, Any]:
         "guards": variant.get("guards", []),
         "warps": variant["num_warps"],
         "shared_bytes": variant["shared_bytes"],
-        "registers": resources and resources.registers,
-        "spill_bytes": resources and resources.spill_store_bytes + resources.spill_load_bytes,
-        "instructions": resources and resources.instruction_count,
+        "registers": figures and figures.registers,
+        "spill_bytes": figures and figures.spill_bytes,
+        "instructions": figures and figures.instructions,
     }
 
 
-def _print(library: Any, rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
+def _print(library: Any, rows: list[dict[str, Any]], quick: bool) -> None:
     from rich.table import Table
 
-    console = Console()
+    console = output.console()
     console.print(f"library {library.path}", highlight=False)
     for program in library.programs.values():
         _print_program(console, program)
@@ -85,7 +119,9 @@ def _print(library: Any, rows: list[dict[str, Any]]) -> None:
             table.add_row(row["target"], constants, *("-" if n is None else f"{n:,}" for n in numbers))
         console.print(table)
     console.print("shared memory and spills in bytes", highlight=False)
-    if any(row["registers"] is None for row in rows):
+    if quick:
+        console.print("registers, spills and instructions were not asked for: leave out --quick")
+    elif any(row["registers"] is None for row in rows):
         console.print("registers, spills and instructions are unknown: ptxas was not found")
 
 

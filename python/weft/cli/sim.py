@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 from weft.cli import arguments as argument_forms
+from weft.cli import output
 from weft.cli.shapes import triple
 
 
@@ -106,10 +107,9 @@ def _as_dict(finding: Any) -> dict[str, Any]:
 
 
 def _print_report(report: Any, seed: int, seconds: float, written: list[pathlib.Path]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    console = output.console()
     table = Table("counter", "value", title=f"simulated in {seconds:.2f} s, seed {seed}")
     for name, value in report.counters.items():
         for key, count in value.items() if isinstance(value, dict) else ((name, value),):

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from weft.cli import output
+from weft.cli.arguments import read
 from weft.cli.explain import _sizes
 from weft.cli.files import load_file, select
 
@@ -77,9 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
             for result in (_of_library if arguments.library else _of_program)(arguments, progress):
                 results.append(result)
                 if not arguments.json:
-                    from rich.console import Console
-
-                    show(result, Console(width=None if sys.stdout.isatty() else 160))
+                    show(result, output.console())
     except KeyboardInterrupt:
         print(
             "weft tune: interrupted; what was measured is kept: the same command goes on from there",
@@ -105,8 +105,6 @@ def _wrong_usage(arguments: argparse.Namespace) -> str:
 
 
 def _of_program(arguments: argparse.Namespace, progress: Any) -> Iterator[Any]:
-    import numpy as np
-
     from weft.tuning.run import tune
 
     path, _, name = arguments.file.partition(":")
@@ -117,7 +115,7 @@ def _of_program(arguments: argparse.Namespace, progress: Any) -> Iterator[Any]:
         given, sign, file = text.partition("=")
         if not sign:
             raise ValueError(f"expected an input such as lengths=lengths.npy, but got '{text}'")
-        inputs[given] = np.load(file)
+        inputs[given] = read(file)
     for target in targets:
         for sizes in arguments.sizes or [""]:
             yield tune(

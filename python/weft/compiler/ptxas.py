@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib.util
 import os
 import pathlib
@@ -13,10 +14,11 @@ import subprocess
 import tempfile
 from collections import Counter
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from weft.errors import Error
 
-from . import sass
+from . import cache, sass
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,40 @@ def assemble(ptx: str, target: str, entry: str | None = None) -> Resources | Non
         return None
     report, code = _assembled(ptx, target)
     if entry is not None:
-        report = _section(report, r"Compiling entry function '([^']+)'", entry)
-        code = None if code is None else _section(code, r"Function : (\S+)", entry)
+        report = _sections(report, r"Compiling entry function '([^']+)'").get(entry, "")
+        code = None if code is None else _sections(code, r"Function : (\S+)").get(entry, "")
     return _resources(report, code)
+
+
+class Figures(NamedTuple):
+    """What ``entries`` keeps of a kernel's Resources; instructions are None without cuobjdump."""
+
+    registers: int
+    spill_bytes: int
+    instructions: int | None
+
+
+def entries(ptx: str, target: str) -> dict[str, Figures]:
+    """The figures of each entry of PTX, from the cache on disk where they are known. Raises weft.Error as ``assemble``
+    does."""
+    name = cache.key(["figures", _version(), hashlib.sha256(ptx.encode()).hexdigest(), target])
+    known = cache.read(name)
+    if known is None:
+        report, code = _assembled.__wrapped__(ptx, target)
+        codes = {} if code is None else _sections(code, r"Function : (\S+)")
+        known = {}
+        for entry, part in _sections(report, r"Compiling entry function '([^']+)'").items():
+            found = _resources(part, None if code is None else codes.get(entry, ""))
+            known[entry] = [found.registers, found.spill_store_bytes + found.spill_load_bytes, found.instruction_count]
+        cache.write(name, known)
+    return {entry: Figures(*figures) for entry, figures in known.items()}
+
+
+@functools.cache
+def _version() -> str:
+    """What tells one ptxas, and one cuobjdump, from another."""
+    tools = [pathlib.Path(path) for path in map(find_tool, ("ptxas", "cuobjdump")) if path]
+    return " ".join(f"{tool} {tool.stat().st_size} {tool.stat().st_mtime_ns}" for tool in tools)
 
 
 @functools.lru_cache(maxsize=4)
@@ -88,10 +121,13 @@ def _assembled(ptx: str, target: str) -> tuple[str, str | None]:
         return run.stderr, _machine_code(cubin)
 
 
-def _section(text: str, heading: str, name: str) -> str:
-    """The part of a text under the heading that names ``name``, up to the next heading."""
+def _sections(text: str, heading: str) -> dict[str, str]:
+    """The parts of a text under the headings, by the name in each."""
     parts = re.split(heading, text)
-    return "".join(body for head, body in zip(parts[1::2], parts[2::2], strict=True) if head == name)
+    found: dict[str, str] = {}
+    for head, body in zip(parts[1::2], parts[2::2], strict=True):
+        found[head] = found.get(head, "") + body
+    return found
 
 
 def _resources(report: str, code: str | None) -> Resources:

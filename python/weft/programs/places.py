@@ -10,6 +10,7 @@ from types import FrameType
 
 from ..compiler.diagnostics import CompilationError, Position
 
+_COMMAND = str(pathlib.Path(__file__).resolve().parents[1] / "cli" / "__main__.py")
 _PACKAGE = str(pathlib.Path(__file__).resolve().parents[1]) + "/"
 
 
@@ -28,7 +29,8 @@ def user_position() -> Position | None:
     """Where the innermost frame that is not this package's own stands; None without one."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _inside(frame):
-        frame = frame.f_back
+        # Who calls the command line wrote none of what it is given.
+        frame = None if frame.f_code.co_filename == _COMMAND else frame.f_back
     return None if frame is None else _position(frame)
 
 

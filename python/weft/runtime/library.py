@@ -49,7 +49,7 @@ class Library:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._set(os.fspath(path), native.load("_runtime").Library(os.fspath(path)))
+        self._set(os.fspath(path), native.load("_runtime").Library(_encoded(path)))
 
     @classmethod
     def from_compiled(cls, info: Mapping[str, Any], ptx: str, target: str | None = None) -> Library:
@@ -145,6 +145,14 @@ class Library:
         return f"<library '{self.path}': {', '.join([*self.programs, *self.kernels]) or 'no kernels'}>"
 
 
+def _encoded(path: str | os.PathLike[str]) -> bytes:
+    """A path as the system has it. ValueError for one that no file can have."""
+    encoded = os.fsencode(path)
+    if b"\0" in encoded:
+        raise ValueError(f"expected a path, but got {path!r}, which holds a null character")
+    return encoded
+
+
 def load(path: str | os.PathLike[str]) -> Library:
     """Open the PTX library in directory ``path``. See Library for what it raises."""
     return Library(path)
@@ -162,4 +170,4 @@ def write_library(
     not make a manifest, or where something that is no library is at ``path``.
     """
     manifest = {"kernels": kernels, "programs": programs} if programs else {"kernels": kernels}
-    native.load("_runtime").write_library(os.fspath(path), json.dumps(manifest), dict(files))
+    native.load("_runtime").write_library(_encoded(path), json.dumps(manifest), dict(files))
