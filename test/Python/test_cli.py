@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import torch
 import weft
-from conftest import ROOT
 from runtime_samples import write_vector_add
 from weft.cli.__main__ import main
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
 PROGRAM = """
 import weft
