@@ -93,6 +93,9 @@ class Pattern:
         own = {len(self._parts)} if self._spelling == "per_head" else set()
         return own.union(*(part.heads() for part in self._parts))
 
+    def __weft_reads__(self, reads: Any) -> Any:
+        return reads.values((self._spelling, self._values, self._parts))
+
     def _key(self) -> tuple[Any, ...]:
         values = tuple(v if isinstance(v, (int, tuple, type(None))) else id(v) for v in self._values)
         return (self._spelling, values, *(part._key() for part in self._parts))

@@ -48,8 +48,9 @@ class Frame:
             if isinstance(value, Missing):
                 raise value.error()
             return value
-        found, value = find_global(self.function.fn, name)
-        if found:
+        function = self.function.fn
+        found, value = find_global(function, name)
+        if found and name not in function.__code__.co_varnames:  # as in Python, one that is assigned is no global
             return usable_global(name, value)
         if name in PYTHON_FUNCTIONS:
             return getattr(builtins, name)

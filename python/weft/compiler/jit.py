@@ -6,18 +6,18 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import json
 import os
 import threading
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
-from ..language.types import constexpr
 from . import parameters, scope
 from .diagnostics import CompilationError
-from .frame import find_global, is_jit
 from .kernel import Kernel, build, signature_of
 from .lower import Options
+from .reads import Names, Place, Reads, Unknown, spelled
 from .signature import for_function, parse
 from .source import Source, file_lines, read
 from .specialise import CONSTANT, token
@@ -52,8 +52,7 @@ class JITFunction:
         self.params = parameters.of(fn, self.signature, do_not_specialize, do_not_specialize_on_alignment)
         self._index = {p.name: i for i, p in enumerate(self.params)}
         self._kernels: dict[Any, tuple[Kernel, tuple[int, ...]]] = {}
-        self._reads: list[tuple[Mapping[str, Any], str, Any]] = []
-        self._key: str | None = None
+        self._read: tuple[Reads, Hashable] | None = None
         self.__name__ = fn.__name__
         functools.update_wrapper(self, fn)
 
@@ -73,46 +72,36 @@ class JITFunction:
         """The function's source, as it was when the function was defined."""
         return read(self.fn, self._lines)
 
+    @functools.cached_property
+    def names(self) -> Names:
+        """The names in the source that are no variables of the function."""
+        return scope.names(self.source.tree, self.fn.__code__.co_varnames)
+
+    def __weft_reads__(self, reads: Reads) -> Hashable:
+        """This function by value: its source, where it stands, and what it reads."""
+        source = self.source
+        place = Place(source.file, source.first_line, source.indent)
+        parameters = tuple((p.name, p.is_constexpr, str(p.type), p.divisibility) for p in self.params)
+        return (source.text, place, parameters, *reads.function(self.fn, self.names, python=False))
+
+    def reads(self) -> Hashable | None:
+        """All that the compiler reads for this function now, by value: helpers, constants, attributes. None where
+        something of it cannot be compared."""
+        with _lock:
+            if self._read is None or not self._read[0].unchanged():
+                reads = Reads()
+                try:
+                    self._read = (reads, reads.key(self))
+                except Unknown:
+                    self._read = None
+            return self._read and self._read[1]
+
     @property
     def cache_key(self) -> str:
-        """A digest of the source and of everything of it that the compiler reads: helpers, constants, by value."""
-        if self._key is None:
-            self._reads = []
-            self._key = self._digest(self._reads, [])
-        return self._key
-
-    @property
-    def places(self) -> list[tuple[str, int, int]]:
-        """File, first line and indent of the source and of the helpers that it calls."""
-        _ = self.cache_key  # finds what is read
-        helpers = [value for _, _, value in self._reads if is_jit(value)]
-        return [(each.source.file, each.source.first_line, each.source.indent) for each in (self, *helpers)]
-
-    def _digest(self, reads: list[tuple[Mapping[str, Any], str, Any]], within: list[JITFunction]) -> str:
-        parts = [self.source.text]
-        for path in scope.global_reads(self.source.tree):
-            found = _resolve(self.fn, path)
-            if found is None:
-                continue
-            value = found[2]
-            if is_jit(value) and value not in within and value is not self:
-                reads.append(found)
-                parts.append(f"{'.'.join(path)}: {value._digest(reads, [*within, self])}")
-            elif isinstance(value, constexpr):
-                reads.append(found)
-                parts.append(f"{'.'.join(path)} = {value.value!r}")
-            elif getattr(value, "__weft_constexpr__", False) and hasattr(value, "__code__"):
-                reads.append(found)
-                parts.append(f"{'.'.join(path)}: {value.__code__.co_code!r} {value.__code__.co_consts!r}")
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-    def _refresh(self) -> None:
-        """Forget kernels that were compiled from globals that have changed since."""
-        for namespace, name, value in self._reads:
-            if namespace.get(name) is not value:
-                self._key = None
-                self._kernels.clear()
-                return
+        """A digest of the source and of everything of it that the compiler reads, wherever it stands."""
+        found = self.reads()
+        text = self.source.text if found is None else spelled(found, places=False)
+        return hashlib.sha256(json.dumps(text).encode()).hexdigest()
 
     # ---- Compiling
 
@@ -133,7 +122,6 @@ class JITFunction:
         options = _options(num_warps, num_stages, debug or self.debug)
         wanted = for_function(self, parse(signature) if signature else None, constants or {})
         with _lock:
-            self._refresh()
             return build(self, wanted, options, target)
 
     def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> Kernel:
@@ -144,21 +132,17 @@ class JITFunction:
 
     def _kernel(self, values: list[Any], options: tuple[Any, ...], target: str) -> tuple[Kernel, tuple[int, ...]]:
         """The kernel for these arguments, and which of them it is launched with."""
-        if self._reads:
-            self._refresh()
         tokens = tuple(map(token, self.params, values))
-        key = (tokens, options, target)
-        try:
-            found = self._kernels.get(key)
-        except TypeError:
-            raise TypeError(
-                f"'{self.__name__}': expected hashable constants, such as numbers, text or tuples of them"
-            ) from None
+        read = self.reads()
+        key = (read, tokens, options, target)
+        found = self._kernels.get(key) if read is not None else None
         if found is None:
             with _lock:
                 kernel = build(self, signature_of(self, tokens), _options(*options), target)
             runtime = tuple(i for i, t in enumerate(tokens) if t[0] is not CONSTANT)
-            found = self._kernels[key] = (kernel, runtime)
+            found = (kernel, runtime)
+            if read is not None:
+                self._kernels[key] = found
         return found
 
     # ---- Launching
@@ -223,25 +207,6 @@ class JITFunction:
 
     def _spelling(self) -> str:
         return ", ".join(p.name for p in self.params)
-
-
-def _resolve(function: types.FunctionType, path: tuple[str, ...]) -> tuple[Mapping[str, Any], str, Any] | None:
-    """Where a dotted name of a function leads: the namespace it is in, its name there and its value; None when nowhere
-    that counts.
-    """
-    found, value = find_global(function, path[0])
-    if not found:
-        return None
-    if path[0] in function.__globals__:
-        namespace: Mapping[str, Any] = function.__globals__
-    else:
-        namespace = {path[0]: value}  # a closure's cell
-    name = path[0]
-    for part in path[1:]:
-        if not isinstance(value, types.ModuleType) or not hasattr(value, part):
-            return None
-        namespace, name, value = vars(value), part, getattr(value, part)
-    return namespace, name, value
 
 
 def _options(num_warps: Any, num_stages: Any, debug: Any) -> Options:

@@ -16,17 +16,18 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .. import native
-from ..language.types import dtype
 from . import cache
 from .diagnostics import CompilationError, from_native
 from .lower import Options, lower, native_context
+from .reads import key_of, spelled
 from .signature import Argument, Signature, short_name
 
 if TYPE_CHECKING:
     from .jit import JITFunction
 
 STAGES = ("tile", "warp", "pipelined", "llvm")
-_FORMAT = 1  # of a cache entry
+_FORMAT = 2  # of a cache entry
+_lowered: dict[str, Kernel] = {}  # those of which only what the front end makes can be compared
 
 
 @dataclass
@@ -99,35 +100,49 @@ def _compiler_fingerprint() -> str:
     return f"{compiler.version()} {digest.hexdigest()}"
 
 
-def _constant_key(value: Any) -> Any:
-    if getattr(value, "__weft_jit__", False):
-        return ["function", value.cache_key, value.places]
-    if isinstance(value, dtype):
-        return ["type", str(value)]
-    if isinstance(value, (tuple, list)):
-        return [_constant_key(v) for v in value]
-    return [type(value).__name__, repr(value)]
-
-
-def cache_key(function: JITFunction, signature: Signature, options: Options, target: str) -> str:
+def cache_key(function: JITFunction, signature: Signature, options: Options, target: str) -> str | None:
     """The name of the cache entry: source with all it reads, where it stands (PTX names its lines), argument types,
-    constants, options, target and compiler.
+    constants, options, target and compiler. None where something that is read cannot be compared by value.
     """
+    read = key_of(function, *signature.constants.items())
+    if read is None:
+        return None
     arguments = [[name, short_name(a.type), a.divisibility] for name, a in signature.arguments.items()]
-    constants = [[name, _constant_key(value)] for name, value in signature.constants.items()]
-    source = [function.cache_key, function.places]
-    return cache.key([_FORMAT, source, arguments, constants, asdict(options), target, _compiler_fingerprint()])
+    return cache.key([_FORMAT, spelled(read), arguments, asdict(options), target, _compiler_fingerprint()])
 
 
 def build(function: JITFunction, signature: Signature, options: Options, target: str) -> Kernel:
-    """The kernel, from the cache or compiled. Raises CompilationError."""
+    """The kernel, from the cache or compiled. Raises CompilationError.
+
+    Where what the source reads cannot be compared by value, the front end runs, and the cache knows what it made.
+    """
     dumps = _wanted_dumps()
     name = cache_key(function, signature, options, target)
+    started = time.perf_counter()
+    if name is None:
+        module = lower(function, signature, options, target)
+        name = cache.key([_FORMAT, "lowered", module.text(locations=True), target, _compiler_fingerprint()])
+        if name not in _lowered:
+            _lowered[name] = _build(function, signature, options, target, name, dumps, started, module)
+        return _lowered[name]
+    return _build(function, signature, options, target, name, dumps, started)
+
+
+def _build(
+    function: JITFunction,
+    signature: Signature,
+    options: Options,
+    target: str,
+    name: str,
+    dumps: list[str],
+    started: float,
+    module: Any = None,
+) -> Kernel:
+    """The kernel of that name in the cache, or compiled, from its module where there is one already."""
     entry = None if dumps else cache.read(name)
     if entry is not None:
         return Kernel(function, signature, options, target, entry["ptx"], entry["info"], cached=True)
-    started = time.perf_counter()
-    module = lower(function, signature, options, target)
+    module = module or lower(function, signature, options, target)
     lowered = time.perf_counter()
     python = module.text() if dumps else ""
     ptx, info = _to_ptx(module, target, [stage for stage in STAGES if stage in dumps])
@@ -174,13 +189,13 @@ def _dump(name: str, wanted: list[str], texts: dict[str, str]) -> None:
 def signature_of(function: JITFunction, tokens: tuple[tuple[Any, ...], ...]) -> Signature:
     """The signature that the tokens of a call's arguments stand for."""
     from .signature import type_named
-    from .specialise import CONSTANT
+    from .specialise import CONSTANT, held
 
     arguments: dict[str, Argument] = {}
     constants: dict[str, Any] = {}
-    for parameter, (kind, *rest) in zip(function.params, tokens, strict=True):
-        if kind is CONSTANT:
-            constants[parameter.name] = rest[0]
+    for parameter, token in zip(function.params, tokens, strict=True):
+        if token[0] is CONSTANT:
+            constants[parameter.name] = held(token)
         else:
-            arguments[parameter.name] = Argument(type_named(kind), rest[0])
+            arguments[parameter.name] = Argument(type_named(token[0]), token[1])
     return Signature(arguments, constants)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ..language.errors import KernelError
+from .reads import Names
 
 
 class Missing:
@@ -63,22 +64,22 @@ def returns(statements: Iterable[ast.stmt]) -> bool:
     return any(isinstance(node, ast.Return) for statement in statements for node in ast.walk(statement))
 
 
-def global_reads(tree: ast.FunctionDef) -> list[tuple[str, ...]]:
-    """Names and dotted names that a function's body and defaults read: ("helper",), ("module", "helper")."""
-    reads: dict[tuple[str, ...], None] = {}
+def names(tree: ast.FunctionDef, variables: Iterable[str]) -> Names:
+    """The names that a function's source reads and that are none of its variables, and those of attributes: also text,
+    for getattr."""
+    own = set(variables)
+    found: dict[str, None] = {}
+    attributes: set[str] = set()
+    looked_at: set[ast.AST] = set()
+    bare: set[str] = set()
     for node in ast.walk(tree):
-        path = dotted(node)
-        if path:
-            reads[path] = None
-    return list(reads)
-
-
-def dotted(node: Any) -> tuple[str, ...]:
-    """A name, or a chain of attributes of one, as its parts; () for other expressions."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
-        return ()
-    return (node.id, *reversed(parts))
+        if isinstance(node, ast.Attribute):
+            attributes.add(node.attr)
+            looked_at.add(node.value)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+            attributes.add(node.value)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in own:
+            found[node.id] = None
+            if node not in looked_at:  # (ast.walk comes to what holds a node before it comes to the node)
+                bare.add(node.id)
+    return Names(tuple(found), frozenset(attributes), frozenset(bare), imports=False)

@@ -16,17 +16,47 @@ from ..language.types import constexpr, dtype, pointer_type
 from ..runtime.elements import array_type, holds
 from ..runtime.plain import NEGATED, negated, objection
 from .parameters import Parameter
+from .reads import Reads, Unknown
 from .signature import short_name
 
 CONSTANT = "constant"
 Token = tuple[Any, ...]
 
 
-def constant_token(value: Any) -> Token:
-    """The token of a constant: 1, 1.0 and True are different ones."""
+class Held:
+    """A constant in its token, which compares by the copy beside it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Held)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+def constant_token(value: Any, name: str = "") -> Token:
+    """The token of a constant, by value: 1, 1.0 and True are different ones, and so are 0.0 and -0.0."""
     if isinstance(value, constexpr):
         value = value.value
-    return (CONSTANT, value, type(value))
+    if type(value) in (int, bool, str, type(None)):
+        return (CONSTANT, value, type(value))
+    try:
+        return (CONSTANT, Held(value), Reads().key(value))
+    except Unknown as unknown:
+        what = f"'{name}': " if name else ""
+        raise TypeError(
+            f"{what}expected a constant that can be compared by value, such as a number, text or a tuple of them, but "
+            f"got '{type(value).__name__}', with {unknown}"
+        ) from None
+
+
+def held(token: Token) -> Any:
+    """The constant of a token."""
+    return token[1].value if isinstance(token[1], Held) else token[1]
 
 
 def _array(parameter: Parameter, element: Any, address: int) -> Token:
@@ -91,14 +121,14 @@ _tokens: dict[type, Callable[[Parameter, Any], Token]] = {
     int: _integer,
     float: _number("fp32"),
     type(None): lambda parameter, value: (CONSTANT, None, type(None)),
-    constexpr: lambda parameter, value: constant_token(value),
+    constexpr: lambda parameter, value: constant_token(value, parameter.name),
 }
 
 
 def _handler(value: Any) -> Callable[[Parameter, Any], Token] | None:
     """How to tokenise values of this one's class."""
     if getattr(value, "__weft_jit__", False):
-        return lambda parameter, function: constant_token(function)
+        return lambda parameter, function: constant_token(function, parameter.name)
     if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
         return _torch
     if hasattr(value, "ctypes") and hasattr(value, "dtype"):
@@ -113,7 +143,7 @@ def _handler(value: Any) -> Callable[[Parameter, Any], Token] | None:
 def token(parameter: Parameter, value: Any) -> Token:
     """The token of one argument. TypeError when kernels take no such argument."""
     if parameter.is_constexpr:
-        return constant_token(value)
+        return constant_token(value, parameter.name)
     handler = _tokens.get(type(value))
     if handler is None:
         handler = _handler(value)
@@ -130,12 +160,13 @@ def token(parameter: Parameter, value: Any) -> Token:
 def describe(parameters: list[Parameter], tokens: tuple[Token, ...]) -> str:
     """The signature that tokens stand for, as :func:`weft.compiler.signature.parse` reads it."""
     parts = []
-    for parameter, (kind, *rest) in zip(parameters, tokens, strict=True):
+    for parameter, token in zip(parameters, tokens, strict=True):
+        kind, *rest = token
         if kind is CONSTANT:
-            parts.append(f"{parameter.name}={rest[0]!r}")
+            parts.append(f"{parameter.name}={held(token)!r}")
         else:
             parts.append(f"{parameter.name}:{kind}" + (f":{rest[0]}" if rest[0] > 1 else ""))
     return ", ".join(parts)
 
 
-__all__ = ["CONSTANT", "array_type", "constant_token", "describe", "token"]
+__all__ = ["CONSTANT", "array_type", "constant_token", "describe", "held", "token"]

@@ -52,6 +52,9 @@ class dtype:
     def __reduce__(self) -> Any:
         return dtype, (self.name,)
 
+    def __weft_reads__(self, reads: Any) -> Any:
+        return str(self)
+
     @property
     def scalar(self) -> dtype:
         return self
@@ -302,6 +305,9 @@ class constexpr:
 
     def __hash__(self) -> int:
         return hash(self.value)
+
+    def __weft_reads__(self, reads: Any) -> Any:
+        return reads.attribute(self, "value")
 
     def __bool__(self) -> bool:
         return bool(self.value)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import threading
@@ -87,6 +88,7 @@ def runnable(traced: Traced, target: str, differentiate: bool, schedules: Schedu
 
 
 def _build(traced: Traced, target: str, differentiate: bool, schedules: dict[str, list[int]]) -> Compiled:
+    traced = dataclasses.replace(traced, captured=())  # which differ from call to call, and are not to be kept alive
     name = cache.key([_FORMAT, "program", traced.text, target, differentiate, schedules, _compiler_fingerprint()])
     entry = cache.read(name)
     if entry is not None:

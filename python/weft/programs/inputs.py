@@ -7,7 +7,6 @@ Arrays are looked for in tuples, lists, dicts and mixers too; their names follow
 from __future__ import annotations
 
 import sys
-import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -86,21 +85,6 @@ def must_be_deterministic() -> bool:
     return not torch.is_deterministic_algorithms_warn_only_enabled()
 
 
-def _same_function(a: types.FunctionType, b: types.FunctionType) -> bool:
-    """Whether two functions are one piece of code with the same values around it: a lambda made anew at each call."""
-
-    def around(function: types.FunctionType) -> list[Any]:
-        return [cell.cell_contents for cell in function.__closure__ or ()]
-
-    if a.__code__ is not b.__code__ or a.__defaults__ != b.__defaults__ or a.__globals__ is not b.__globals__:
-        return False
-    try:
-        pairs = zip(around(a), around(b), strict=True)
-        return all(x is y or (not is_array(x) and not is_array(y) and Static(x) == Static(y)) for x, y in pairs)
-    except ValueError:  # a cell that is empty yet
-        return False
-
-
 # What stands in a structure for the input of that number.
 @dataclass(frozen=True)
 class Slot:
@@ -112,42 +96,36 @@ class Node:
     """A container among the arguments: how it is made again, of its parts by name."""
 
     kind: Any
-    parts: tuple[tuple[str, Any], ...]
+    parts: tuple[tuple[Any, Any], ...]
 
 
 @dataclass(frozen=True)
 class Static:
-    """A value that is part of the compiled form. Two of them are the same if type and value are."""
+    """A value that is part of the compiled form."""
 
     value: Any
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Static) or type(self.value) is not type(other.value):
-            return False
-        if self.value is other.value:
-            return True
-        if isinstance(self.value, types.FunctionType):
-            return _same_function(self.value, other.value)
-        return bool(self.value == other.value)
 
-    def __hash__(self) -> int:
-        if isinstance(self.value, types.FunctionType):
-            return hash(self.value.__code__)
-        try:
-            return hash((type(self.value), self.value))
-        except TypeError:
-            return hash(type(self.value))
+def spelling(structure: Any) -> Any:
+    """A structure as plain containers, of which a key can be made."""
+    if isinstance(structure, Slot):
+        return ("array", structure.number)
+    if isinstance(structure, Static):
+        return structure.value
+    if isinstance(structure, Node):
+        return (structure.kind, tuple((name, spelling(part)) for name, part in structure.parts))
+    return tuple((name, spelling(part)) for name, part in structure)
 
 
 def flatten(value: Any, name: str, found: list[tuple[str, Any]]) -> Any:
-    """The structure of an argument, hashable; its arrays go to ``found`` with their names."""
+    """The structure of an argument; its arrays go to ``found`` with their names."""
     if is_array(value):
         found.append((name, value))
         return Slot(len(found) - 1)
     if isinstance(value, (tuple, list)):
         return Node(type(value), tuple((str(i), flatten(v, f"{name}_{i}", found)) for i, v in enumerate(value)))
     if isinstance(value, dict):
-        return Node(dict, tuple((str(k), flatten(v, f"{name}_{k}", found)) for k, v in value.items()))
+        return Node(dict, tuple((k, flatten(v, f"{name}_{k}", found)) for k, v in value.items()))
     if hasattr(value, "__weft_parts__"):
         parts = tuple((k, flatten(v, f"{name}_{k}" if name else k, found)) for k, v in value.__weft_parts__())
         return Node(type(value), parts)
@@ -163,10 +141,9 @@ def rebuild(structure: Any, tensor: Callable[[int], Any]) -> Any:
     parts = [(name, rebuild(part, tensor)) for name, part in structure.parts]
     if structure.kind is dict:
         return dict(parts)
-    if structure.kind in (tuple, list):
-        return structure.kind(value for _, value in parts)
-    if issubclass(structure.kind, tuple):  # a named one
-        return structure.kind(*(value for _, value in parts))
+    if issubclass(structure.kind, (tuple, list)):
+        values = [value for _, value in parts]
+        return structure.kind(*values) if hasattr(structure.kind, "_fields") else structure.kind(values)
     return structure.kind.__weft_rebuild__(dict(parts))
 
 

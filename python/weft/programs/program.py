@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..compiler.diagnostics import Position
+from ..compiler.reads import key_of
 from . import graph, places
-from .inputs import Facts, facts_of, flatten, must_be_deterministic, readable, rebuild, wants_gradients
+from .inputs import Facts, facts_of, flatten, must_be_deterministic, readable, rebuild, spelling, wants_gradients
 from .trace import Traced, trace
 
 if TYPE_CHECKING:
@@ -36,11 +37,14 @@ class Call:
     structure: Any
     selective: bool = False  # gradients are asked for of those inputs only that require them
 
-    @property
-    def key(self) -> Any:
-        """What two calls of one compiled form agree in, beside sizes."""
+    def key(self, function: Callable[..., Any]) -> Any:
+        """What two calls of one compiled form agree in, beside sizes: all that the function and what it is called with
+        read, by value, now. None where something of it cannot be compared."""
+        found = key_of(function, spelling(self.structure))
+        if found is None:
+            return None
         facts = tuple((f.element.name, len(f.shape), f.aligned, f.constant) for f in self.facts)
-        return self.structure, facts, must_be_deterministic()
+        return found, facts, must_be_deterministic()
 
 
 class Program:
@@ -63,6 +67,9 @@ class Program:
         self._traced: dict[Any, list[Traced]] = {}
         functools.update_wrapper(self, function)
         self.__name__: str = getattr(function, "__name__", "program").strip("<>")
+
+    def __weft_reads__(self, reads: Any) -> Any:
+        return reads.value(self.fn)
 
     def __repr__(self) -> str:
         return f"<@weft.program {self.__name__}>"
@@ -89,20 +96,20 @@ class Program:
         return Call(tuple(name for name, _ in found), arrays, facts, tuple(structure), selective)
 
     def trace(self, call: Call) -> Traced:
-        """The program for such a call: one that was traced before, or a new one."""
+        """The program for such a call: one that was traced before from equal values, or a new one."""
         shapes = [facts.shape for facts in call.facts]
-        key = call.key
+        key = call.key(self.fn)
         with _lock:
-            known = self._traced.setdefault(key, [])
-            for each in known:
-                if not each.captured and each.accepts(shapes):
+            for each in self._traced.get(key, ()) if key is not None else ():
+                if each.accepts(shapes):
                     return each
             arguments = functools.partial(self._arguments, call)
             traced = trace(
                 self.fn, self.__name__, call.names, call.facts, arguments, self.position, selective=call.selective
             )
-            if not traced.captured:
-                known.append(traced)
+            # (A function that changed what it reads is traced each time.)
+            if key is not None and not traced.captured and call.key(self.fn) == key:
+                self._traced.setdefault(key, []).append(traced)
             return traced
 
     def declare(self, signature: str | None = None, constants: Mapping[str, Any] | None = None) -> Traced:

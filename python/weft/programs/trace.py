@@ -132,7 +132,7 @@ def _outputs(graph: Graph, given: Any) -> Any:
         if isinstance(value, (tuple, list)):
             return Node(type(value), tuple((str(i), walk(v, f"{name}{i}")) for i, v in enumerate(value)))
         if isinstance(value, dict):
-            return Node(dict, tuple((str(k), walk(v, str(k))) for k, v in value.items()))
+            return Node(dict, tuple((k, walk(v, str(k))) for k, v in value.items()))
         if value is None:
             return Static(None)
         remedy = "apply it to values: A @ v" if type(value).__name__ == "Mixer" else None
