@@ -391,7 +391,7 @@ class Reads:
         return _foreign(base.__module__)
 
     def _instance(self, kind: type, value: Any) -> Hashable:
-        if hasattr(value, "shape") and hasattr(value, "dtype"):
+        if hasattr(kind, "shape") and hasattr(kind, "dtype"):
             raise Unknown(f"an array of type '{kind.__name__}', whose contents may change")
         if kind is types.SimpleNamespace:
             return self._opened(value)

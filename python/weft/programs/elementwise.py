@@ -10,15 +10,15 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from . import scalars
+from . import graph, scalars
 from .eager import operation
 from .scalars import Scalar
 from .tensors import Tensor, map_tensors
 
 
-def _apply(body: Callable[..., Any], *values: Any) -> Any:
+def applied(body: Callable[..., Any], *values: Any) -> Any:
     """The body on scalars, or mapped over tensors where there is one among the values."""
-    if any(isinstance(value, Tensor) for value in values):
+    if any(isinstance(value, Tensor) for value in values) and not graph.in_region():
         return map_tensors(body, *values)
     return body(*values)
 
@@ -26,49 +26,49 @@ def _apply(body: Callable[..., Any], *values: Any) -> Any:
 @operation
 def exp(x: Any) -> Any:
     """e to the power of x."""
-    return _apply(lambda a: scalars.function("exp", a), x)
+    return applied(lambda a: scalars.function("exp", a), x)
 
 
 @operation
 def log(x: Any) -> Any:
     """The natural logarithm."""
-    return _apply(lambda a: scalars.function("log", a), x)
+    return applied(lambda a: scalars.function("log", a), x)
 
 
 @operation
 def sqrt(x: Any) -> Any:
-    return _apply(lambda a: scalars.function("sqrt", a), x)
+    return applied(lambda a: scalars.function("sqrt", a), x)
 
 
 @operation
 def rsqrt(x: Any) -> Any:
     """1 / sqrt(x)."""
-    return _apply(lambda a: scalars.function("rsqrt", a), x)
+    return applied(lambda a: scalars.function("rsqrt", a), x)
 
 
 @operation
 def sin(x: Any) -> Any:
-    return _apply(lambda a: scalars.function("sin", a), x)
+    return applied(lambda a: scalars.function("sin", a), x)
 
 
 @operation
 def cos(x: Any) -> Any:
-    return _apply(lambda a: scalars.function("cos", a), x)
+    return applied(lambda a: scalars.function("cos", a), x)
 
 
 @operation
 def tanh(x: Any) -> Any:
-    return _apply(lambda a: scalars.function("tanh", a), x)
+    return applied(lambda a: scalars.function("tanh", a), x)
 
 
 @operation
 def erf(x: Any) -> Any:
-    return _apply(lambda a: scalars.function("erf", a), x)
+    return applied(lambda a: scalars.function("erf", a), x)
 
 
 @operation
 def abs(x: Any) -> Any:
-    return _apply(lambda a: scalars.scalar(a).__abs__(), x)
+    return applied(lambda a: scalars.scalar(a).__abs__(), x)
 
 
 def _sigmoid(a: Any) -> Scalar:
@@ -78,19 +78,19 @@ def _sigmoid(a: Any) -> Scalar:
 @operation
 def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x))."""
-    return _apply(_sigmoid, x)
+    return applied(_sigmoid, x)
 
 
 @operation
 def silu(x: Any) -> Any:
     """x · sigmoid(x)."""
-    return _apply(lambda a: scalars.real(a) * _sigmoid(a), x)
+    return applied(lambda a: scalars.real(a) * _sigmoid(a), x)
 
 
 @operation
 def relu(x: Any) -> Any:
     """max(x, 0)."""
-    return _apply(lambda a: scalars.maximum(scalars.real(a), 0.0), x)
+    return applied(lambda a: scalars.maximum(scalars.real(a), 0.0), x)
 
 
 @operation
@@ -107,20 +107,20 @@ def gelu(x: Any, approximate: str = "none") -> Any:
         a = scalars.real(a)
         return 0.5 * a * (1.0 + scalars.function("tanh", math.sqrt(2 / math.pi) * (a + 0.044715 * a * a * a)))
 
-    return _apply(exact if approximate == "none" else approximated, x)
+    return applied(exact if approximate == "none" else approximated, x)
 
 
 @operation
 def maximum(x: Any, y: Any) -> Any:
-    return _apply(scalars.maximum, x, y)
+    return applied(scalars.maximum, x, y)
 
 
 @operation
 def minimum(x: Any, y: Any) -> Any:
-    return _apply(scalars.minimum, x, y)
+    return applied(scalars.minimum, x, y)
 
 
 @operation
 def where(condition: Any, x: Any, y: Any) -> Any:
     """x where the condition holds, else y."""
-    return _apply(scalars.where, condition, x, y)
+    return applied(scalars.where, condition, x, y)

@@ -131,6 +131,12 @@ def tracing() -> Graph:
     return graph
 
 
+def in_region() -> bool:
+    """Whether scalars of a region are being traced, not whole tensors."""
+    graph = present()
+    return graph is not None and graph.block is not graph.body
+
+
 @contextlib.contextmanager
 def tracing_into(graph: Graph | None) -> Iterator[None]:
     outer, _state.graph = present(), graph
@@ -159,6 +165,7 @@ __all__ = [
     "Type",
     "Value",
     "agreeing",
+    "in_region",
     "present",
     "tracing",
     "tracing_into",

@@ -126,7 +126,7 @@ def flatten(value: Any, name: str, found: list[tuple[str, Any]]) -> Any:
         return Node(type(value), tuple((str(i), flatten(v, f"{name}_{i}", found)) for i, v in enumerate(value)))
     if isinstance(value, dict):
         return Node(dict, tuple((k, flatten(v, f"{name}_{k}", found)) for k, v in value.items()))
-    if hasattr(value, "__weft_parts__"):
+    if hasattr(type(value), "__weft_parts__"):
         parts = tuple((k, flatten(v, f"{name}_{k}" if name else k, found)) for k, v in value.__weft_parts__())
         return Node(type(value), parts)
     return Static(value)

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import graph, places, scalars
+from .around import with_views
 from .graph import Region
 from .scalars import F32, I1, I32, Scalar
 from .sizes import Size
-from .tensors import Tensor, is_array, lift
+from .tensors import Tensor
 
 # How far b, h, n and m run; m of several domains is not said.
 Extents = tuple[Size, Size, Size, Size | None]
@@ -23,7 +23,7 @@ def score_region(function: Callable[..., Any] | None, extents: Extents, bias: Te
         return Region()
 
     def body(score: Scalar, *place: Scalar) -> Any:
-        changed = score if function is None else with_tensors(function)(score, *place)
+        changed = score if function is None else with_views(function)(score, *place)
         return changed if bias is None else scalars.real(changed) + _at(bias, place)
 
     return _traced(body, [F32, I32, I32, I32, I32], (None, *extents), "score_mod", F32)
@@ -36,7 +36,7 @@ def _at(bias: Tensor, place: tuple[Scalar, ...]) -> Scalar:
 
 def mask_region(function: Callable[..., Any], extents: Extents) -> Region:
     """The region of a mask(b, h, n, m)."""
-    return _traced(with_tensors(function), [I32, I32, I32, I32], extents, "mask", I1)
+    return _traced(with_views(function), [I32, I32, I32, I32], extents, "mask", I1)
 
 
 def _traced(
@@ -61,31 +61,3 @@ def _traced(
             raise places.error(f"expected '{what}' to give a truth, but got {result.type}", "compare, as in m <= n")
         tracing.add("attn.yield", [result.value])
     return region
-
-
-def with_tensors(function: Callable[..., Any], change: Callable[[Any], Any] = lift) -> Callable[..., Any]:
-    """The function with the arrays of its closure and its globals changed: into tensors of the program being traced."""
-    if not isinstance(function, types.FunctionType):
-        return function
-    cells = [_lifted(cell, change) for cell in function.__closure__ or ()]
-    names = {
-        name: change(value) for name in function.__code__.co_names if is_array(value := function.__globals__.get(name))
-    }
-    if not names and not any(cell[1] for cell in cells):
-        return function
-    return types.FunctionType(
-        function.__code__,
-        {**function.__globals__, **names} if names else function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        tuple(cell for cell, _ in cells),
-    )
-
-
-def _lifted(cell: Any, change: Callable[[Any], Any]) -> tuple[Any, bool]:
-    """A closure's cell, or one of the tensor where it holds an array; and whether it did."""
-    try:
-        value = cell.cell_contents
-    except ValueError:
-        return cell, False
-    return (types.CellType(change(value)), True) if is_array(value) else (cell, False)

@@ -10,19 +10,21 @@ from typing import Any
 
 from . import graph, places, static
 from .graph import Value
+from .overloads import Overloads
 from .sizes import Size, spell
 
 F32, I32, I1 = "f32", "i32", "i1"
 _ORDER = {I1: 0, I32: 1, F32: 2}
 
 
-class Scalar:
+class Scalar(Overloads):
     """A number that the kernel computes for each element.
 
     ``natural`` says that it is known not to be negative, ``extent`` that it runs over the positions of an axis.
     """
 
     __slots__ = ("extent", "natural", "value")
+    _what = "a scalar"
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, value: Value, natural: bool = False, extent: Size | None = None):
@@ -72,6 +74,9 @@ class Scalar:
 
     def __floordiv__(self, other: Any) -> Scalar:
         return quotient(self, scalar(other))
+
+    def __rpow__(self, other: Any) -> Scalar:
+        return power(other, self)
 
     def __rfloordiv__(self, other: Any) -> Scalar:
         return quotient(scalar(other), self)
@@ -132,7 +137,11 @@ class Scalar:
             return real(self)
         if type is int:
             return self if self.type == I32 else _integer(self)
-        raise places.error(f"expected float or int, but got {type!r}")
+        if type is bool:
+            return truth(self)
+        from .foreign import as_scalar
+
+        return as_scalar(self, type)
 
 
 def _op(name: str, operands: Sequence[Scalar], result: str, attributes: dict[str, Any] | None = None) -> Value:
@@ -166,9 +175,18 @@ def scalar(value: Any) -> Scalar:
         size = value
         text = {"size": lambda emitter: emitter.string(spell(size, emitter.names))}
         return Scalar(_op("attn.size", [], I32, text), natural=True)
-    value = static.known(value)
     if isinstance(value, (bool, int, float)):
         return constant(value)
+    from .tensors import Tensor, element, is_array, lift
+
+    whole = is_array(value) or isinstance(value, Tensor)
+    if whole and value.ndim == 0:
+        return element(lift(value), ())
+    if hasattr(type(value), "item") and hasattr(type(value), "dtype") and not whole:
+        return constant(value.item())
+    if whole:
+        given = f"an array of shape {list(value.shape)}"
+        raise places.error(f"expected a number, but got {given}", "index it, as in slopes[h]")
     raise places.error(f"expected a number, but got '{type(value).__name__}'")
 
 

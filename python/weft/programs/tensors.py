@@ -13,18 +13,19 @@ from ..language.types import dtype, float32, int1, int32
 from . import graph, places, scalars
 from .dtypes import dtype_of
 from .graph import TensorType, Value, agreeing
+from .overloads import Overloads
 from .scalars import Scalar
 from .sizes import Mismatch, Size, group, larger, unify
 
 
-class Tensor:
+class Tensor(Overloads):
     """A tensor that the program will compute on: ``shape`` (sizes; the head size is an int), ``dtype``, operators,
     ``.to(dtype)``, and in a score_mod or a mask ``t[b, h]``, one element.
     """
 
     __slots__ = ("value",)
     __hash__ = None  # type: ignore[assignment]
-    __array_ufunc__ = None  # NumPy's operators leave theirs to ours
+    _what = "a tensor"
 
     def __init__(self, value: Value):
         self.value = value
@@ -52,6 +53,13 @@ class Tensor:
     @property
     def ndim(self) -> int:
         return len(self.sizes)
+
+    def dim(self) -> int:
+        return self.ndim
+
+    def size(self, axis: int | None = None) -> Any:
+        """The sizes, or that of one axis."""
+        return self.shape if axis is None else self.shape[axis]
 
     def __repr__(self) -> str:
         return f"<tensor [{', '.join(map(repr, self.sizes))}] {self.dtype}>"
@@ -103,7 +111,33 @@ class Tensor:
         return map_tensors(operator.truediv, other, self)
 
     def __pow__(self, other: Any) -> Tensor:
-        return map_tensors(lambda x: scalars.power(x, other), self)
+        return map_tensors(scalars.power, self, other)
+
+    def __rpow__(self, other: Any) -> Tensor:
+        return map_tensors(scalars.power, other, self)
+
+    def __floordiv__(self, other: Any) -> Tensor:
+        return map_tensors(operator.floordiv, self, other)
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        return map_tensors(operator.floordiv, other, self)
+
+    def __mod__(self, other: Any) -> Tensor:
+        return map_tensors(operator.mod, self, other)
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return map_tensors(operator.mod, other, self)
+
+    def __and__(self, other: Any) -> Tensor:
+        return map_tensors(operator.and_, self, other)
+
+    def __or__(self, other: Any) -> Tensor:
+        return map_tensors(operator.or_, self, other)
+
+    def __xor__(self, other: Any) -> Tensor:
+        return map_tensors(operator.xor, self, other)
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
     def __neg__(self) -> Tensor:
         return map_tensors(operator.neg, self)
@@ -129,12 +163,6 @@ class Tensor:
     def __ne__(self, other: object) -> Any:
         return map_tensors(operator.ne, self, other)
 
-    def __and__(self, other: Any) -> Tensor:
-        return map_tensors(operator.and_, self, other)
-
-    def __or__(self, other: Any) -> Tensor:
-        return map_tensors(operator.or_, self, other)
-
     def __invert__(self) -> Tensor:
         return map_tensors(operator.invert, self)
 
@@ -146,10 +174,14 @@ class Tensor:
 
 
 def is_array(value: Any) -> bool:
-    """Whether a value is a concrete array: NumPy's, torch's, or like them."""
-    if getattr(value, "is_nested", False):  # which has no shape
+    """Whether a value is a concrete array: NumPy's, torch's, or like them. (A number of NumPy's is none.)"""
+    kind = type(value)  # (Of objects that make up their attributes nothing is asked.)
+    if isinstance(value, (Tensor, Scalar)) or not hasattr(kind, "dtype") or not hasattr(kind, "shape"):
+        return False
+    if hasattr(kind, "is_nested") and value.is_nested:  # which has no shape
         return True
-    return hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, Tensor) and value.shape != ()
+    shape = value.shape
+    return isinstance(shape, tuple) and (len(shape) > 0 or hasattr(kind, "data_ptr") or hasattr(kind, "__setitem__"))
 
 
 def scalar_type(element: dtype) -> str:
@@ -172,10 +204,12 @@ def lift(value: Any) -> Any:
     return capture(graph.tracing(), value)
 
 
-def map_tensors(body: Callable[..., Any], *values: Any, to: dtype | None = None) -> Tensor:
+def map_tensors(body: Callable[..., Any], *values: Any, to: dtype | None = None) -> Any:
     """attn.map: ``body`` of every element. ``values`` are tensors, and numbers that the body gets as they are."""
     tracing = graph.tracing()
-    if tracing.block is not tracing.body:
+    if graph.in_region():
+        if all(value.ndim == 0 for value in values if isinstance(value, Tensor)):
+            return body(*(scalars.scalar(value) if isinstance(value, Tensor) else value for value in values))
         raise places.error(
             "expected scalars in a score_mod, a mask or an elementwise expression, but got a whole tensor",
             "index it, as in bias[b, h, n, m]",
@@ -257,10 +291,10 @@ def _common(sizes: Sequence[Size], heads: bool) -> Size:
 def element(tensor: Tensor, index: Sequence[Any]) -> Scalar:
     """attn.element: one element, in a region of scalars."""
     tracing = graph.tracing()
-    if tracing.block is tracing.body:
+    if not graph.in_region():
         raise places.error(
-            "expected a whole tensor, but got an element of one",
-            "elements are read in a score_mod or a mask only, with their indices: bias[b, h, n, m]",
+            "expected a whole tensor, but got a part of one",
+            "elements are read in a score_mod or a mask only, bias[b, h, n, m]; take slices before the call",
         )
     _thirty_two_bits(tensor)
     if len(index) != tensor.ndim:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..compiler.diagnostics import CompilationError, Position
+from . import foreign, places
 from . import graph as graphs
-from . import places
 from .emit import Emitter
 from .graph import Graph, TensorType
 from .inputs import Facts, Slot, Static, add_input, rebuild
@@ -79,7 +79,7 @@ def trace(
     graph = Graph(name)
     graph.position = position or places.user_position()
     graph.selective = selective
-    with graphs.tracing_into(graph):
+    with graphs.tracing_into(graph), foreign.tracing():
         tensors = [
             add_input(graph, n, f, sizes[i] if sizes else None)
             for i, (n, f) in enumerate(zip(names, facts, strict=True))
