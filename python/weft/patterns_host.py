@@ -119,13 +119,15 @@ def _integers(array: Any) -> Any:
 
 
 def _evaluated(function: Callable[..., Any], place: Any, sizes: tuple[int, int, int, int]) -> Any:
-    """A mask at every pair, computed by NumPy."""
-    from .programs.regions import with_tensors
+    """A mask at every pair, computed by NumPy, and by torch where it calls torch."""
+    from .programs.grids import indices, on_host
 
     remedy = "compare, and combine by & | ~: b, h, n and m are arrays of indices here"
     try:
-        found = with_tensors(function, to_numpy)(*place)
-    except (IndexError, TypeError, ValueError) as error:
+        with on_host():
+            found = function(*map(indices, place))
+        found = to_numpy(found) if hasattr(found, "detach") else found
+    except (IndexError, TypeError, ValueError, RuntimeError) as error:
         raise places.error(
             f"expected a truth from the mask, but it raised {type(error).__name__}: {error}", remedy
         ) from None

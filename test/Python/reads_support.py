@@ -175,9 +175,9 @@ THROUGH = {
 }  # fmt: skip
 
 
-def random_code(random):
-    """Code that reads a number, and the words for what was drawn."""
-    kept = random.choice(list(KEPT))
+def random_code(random, without=""):
+    """Code that reads a number, and the words for what was drawn; never kept as ``without`` says."""
+    kept = random.choice([name for name in KEPT if name != without])
     top, read, change = KEPT[kept]
     words, inner = [kept], ""
     in_make = False  # from a layer inside of make() on, all others must be there

@@ -76,10 +76,11 @@ def formula(position, x):
     return scores.softmax(-1) @ (v * x if position == "a program's argument" else v)
 
 
-def case(seed, number):
+def case(seed, number, repeats=False):
     """A random module with a program, its position, and what it is in words."""
     chosen = random.Random(seed + number)
-    code, words = reads_support.random_code(chosen)
+    # an iterator gives another number each time that it is asked, also without a call
+    code, words = reads_support.random_code(chosen, without="an iterator" if repeats else "")
     position = chosen.choice(list(POSITIONS))
     made = POSITIONS[position].replace("READ", code.read)
     if position.startswith("a program") and position != "a program's argument":
@@ -95,8 +96,8 @@ VALUES = (0.5, 0.75, 0.875, 0.5, 0.625)
 def test_what_is_traced_is_what_is_read(seed):
     """The form for a call is, to the letter, that of a program that has never been called."""
     fresh = 0
-    for number in range(250):
-        module, position, words = case(seed, number)
+    for number in range(100):
+        module, position, words = case(seed, number, repeats=True)
         made = None
         for at, x in enumerate(VALUES):
             if at:
@@ -105,13 +106,11 @@ def test_what_is_traced_is_what_is_read(seed):
             made = module.make() if anew else made
             program, args = called(position, made)
             other = weft.Program(program.fn)
-            if "an iterator" in words:  # which gives another number each time that it is asked
-                continue
             found = program.trace(program.bind(args, {}))
             right = other.trace(other.bind(args, {}))
             assert found.plain == right.plain, f"{words}, changed to {x}\n{module.TEXT}"
             fresh += found is program.trace(program.bind(args, {}))
-    assert fresh > 250, "most calls with what did not change take the form that is there"
+    assert fresh > 100, "most calls with what did not change take the form that is there"
 
 
 @pytest.mark.parametrize("number", range(12))

@@ -17,10 +17,10 @@ from . import parameters, scope
 from .diagnostics import CompilationError
 from .kernel import Kernel, build, signature_of
 from .lower import Options
-from .reads import Names, Place, Reads, Unknown, spelled
+from .reads import Names, Place, Reads, Unknown, key_of, spelled
 from .signature import for_function, parse
 from .source import Source, file_lines, read
-from .specialise import CONSTANT, token
+from .specialise import CONSTANT, compared, refused, token
 
 _lock = threading.RLock()
 _OPTIONS = ("num_warps", "num_stages", "debug")
@@ -133,7 +133,10 @@ class JITFunction:
     def _kernel(self, values: list[Any], options: tuple[Any, ...], target: str) -> tuple[Kernel, tuple[int, ...]]:
         """The kernel for these arguments, and which of them it is launched with."""
         tokens = tuple(map(token, self.params, values))
-        read = self.reads()
+        more = compared(tokens)
+        read = key_of(self, *more) if more else self.reads()
+        if read is None and more and (error := refused(self.params, tokens)):
+            raise error
         key = (read, tokens, options, target)
         found = self._kernels.get(key) if read is not None else None
         if found is None:

@@ -496,8 +496,10 @@ def spelled(key: Any, places: bool = True) -> Any:
         return [key.co_code.hex(), *(spelled(part, places) for part in parts)]
     if isinstance(key, (*_ATOMS, float, complex)):
         return f"{type(key).__name__} {key!r}"
-    names = [getattr(key, name, None) for name in ("__module__", "__qualname__", "__name__")]
-    return [type(key).__qualname__, *(name for name in names if isinstance(name, str))]
+    kind = type(key)
+    if not isinstance(key, (type, types.ModuleType, types.FunctionType)) and kind.__module__ != "builtins":
+        return [kind.__module__, kind.__qualname__, getattr(key, "__name__", "") if id(key) in _pure else ""]
+    return [kind.__qualname__, *(getattr(key, name, "") for name in ("__module__", "__qualname__", "__name__"))]
 
 
 def key_of(*values: Any) -> Hashable | None:

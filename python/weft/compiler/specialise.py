@@ -24,7 +24,8 @@ Token = tuple[Any, ...]
 
 
 class Held:
-    """A constant in its token, which compares by the copy beside it."""
+    """A constant in its token that does not compare by itself: what is beside it tells it apart, or a copy by value of
+    it with all that the kernel reads."""
 
     __slots__ = ("value",)
 
@@ -38,20 +39,32 @@ class Held:
         return 0
 
 
-def constant_token(value: Any, name: str = "") -> Token:
-    """The token of a constant, by value: 1, 1.0 and True are different ones, and so are 0.0 and -0.0."""
+def constant_token(value: Any) -> Token:
+    """The token of a constant: 1, 1.0 and True are different ones, and so are 0.0 and -0.0."""
     if isinstance(value, constexpr):
         value = value.value
-    if type(value) in (int, bool, str, type(None)):
-        return (CONSTANT, value, type(value))
-    try:
-        return (CONSTANT, Held(value), Reads().key(value))
-    except Unknown as unknown:
-        what = f"'{name}': " if name else ""
-        raise TypeError(
-            f"{what}expected a constant that can be compared by value, such as a number, text or a tuple of them, but "
-            f"got '{type(value).__name__}', with {unknown}"
-        ) from None
+    kind = type(value)
+    if kind in (int, bool, str, type(None)):
+        return (CONSTANT, value, kind)
+    return (CONSTANT, Held(value), value.hex() if kind is float else kind)
+
+
+def compared(tokens: tuple[Token, ...]) -> list[Any]:
+    """The constants among tokens that these do not tell apart."""
+    return [t[1].value for t in tokens if t[0] is CONSTANT and type(t[1]) is Held and type(t[1].value) is not float]
+
+
+def refused(parameters: list[Parameter], tokens: tuple[Token, ...]) -> TypeError | None:
+    """What is wrong with the first constant that cannot be compared by value."""
+    for parameter, token in zip(parameters, tokens, strict=True):
+        try:
+            Reads().key(*compared((token,)))
+        except Unknown as unknown:
+            return TypeError(
+                f"'{parameter.name}': expected a constant that can be compared by value, such as a number, text or a "
+                f"tuple of them, but got '{type(held(token)).__name__}', with {unknown}"
+            )
+    return None
 
 
 def held(token: Token) -> Any:
@@ -121,14 +134,14 @@ _tokens: dict[type, Callable[[Parameter, Any], Token]] = {
     int: _integer,
     float: _number("fp32"),
     type(None): lambda parameter, value: (CONSTANT, None, type(None)),
-    constexpr: lambda parameter, value: constant_token(value, parameter.name),
+    constexpr: lambda parameter, value: constant_token(value),
 }
 
 
 def _handler(value: Any) -> Callable[[Parameter, Any], Token] | None:
     """How to tokenise values of this one's class."""
     if getattr(value, "__weft_jit__", False):
-        return lambda parameter, function: constant_token(function, parameter.name)
+        return lambda parameter, function: constant_token(function)
     if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
         return _torch
     if hasattr(value, "ctypes") and hasattr(value, "dtype"):
@@ -143,7 +156,7 @@ def _handler(value: Any) -> Callable[[Parameter, Any], Token] | None:
 def token(parameter: Parameter, value: Any) -> Token:
     """The token of one argument. TypeError when kernels take no such argument."""
     if parameter.is_constexpr:
-        return constant_token(value, parameter.name)
+        return constant_token(value)
     handler = _tokens.get(type(value))
     if handler is None:
         handler = _handler(value)
@@ -169,4 +182,4 @@ def describe(parameters: list[Parameter], tokens: tuple[Token, ...]) -> str:
     return ", ".join(parts)
 
 
-__all__ = ["CONSTANT", "array_type", "constant_token", "describe", "held", "token"]
+__all__ = ["CONSTANT", "array_type", "compared", "constant_token", "describe", "held", "refused", "token"]

@@ -293,8 +293,8 @@ def element(tensor: Tensor, index: Sequence[Any]) -> Scalar:
     tracing = graph.tracing()
     if not graph.in_region():
         raise places.error(
-            "expected a whole tensor, but got a part of one",
-            "elements are read in a score_mod or a mask only, bias[b, h, n, m]; take slices before the call",
+            "expected a whole tensor, but got an element of one",
+            "elements are read in a score_mod or a mask only, as bias[b, h, n, m]; take slices before the call",
         )
     _thirty_two_bits(tensor)
     if len(index) != tensor.ndim:

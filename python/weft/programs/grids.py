@@ -1,0 +1,79 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Indices of all pairs as arrays, for masks that are evaluated on the host: NumPy's, that torch's functions take too."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from typing import Any
+
+import numpy as np
+
+
+class Indices(np.ndarray):
+    """An array of indices, or what was computed from them."""
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return _called(function, args, kwargs or {})
+
+    def __getattr__(self, name: str) -> Any:
+        torch = sys.modules.get("torch")
+        if torch is None or name.startswith("_") or not hasattr(torch.Tensor, name):
+            raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'")
+        found = getattr(torch.Tensor, name)
+        if not callable(found):
+            return getattr(_tensor(self, None), name)
+        return lambda *args, **keywords: _called(found, (self, *args), keywords)
+
+
+def indices(array: Any) -> Any:
+    """An array as one that torch's functions take."""
+    return np.asarray(array).view(Indices)
+
+
+def _tensor(value: Any, device: Any) -> Any:
+    import torch
+
+    if isinstance(value, (tuple, list)):
+        return type(value)(_tensor(each, device) for each in value)
+    return torch.from_numpy(np.array(value)).to(device) if isinstance(value, np.ndarray) else value
+
+
+def _called(function: Any, args: Any, keywords: Any) -> Any:
+    """What torch's function gives, as an array of NumPy's; it runs on the device of its tensors."""
+    import torch
+
+    device = next((each.device for each in args if isinstance(each, torch.Tensor)), None)
+    with torch._C.DisableTorchFunction():
+        named = {name: _tensor(each, device) for name, each in (keywords or {}).items()}
+        found = function(*(_tensor(each, device) for each in args), **named)
+        if not isinstance(found, torch.Tensor):
+            return found
+        found = found.detach().cpu()
+        return indices(found.float() if found.dtype == torch.bfloat16 else found)
+
+
+@functools.cache
+def _mode() -> Any:
+    import torch
+
+    class Host(torch.overrides.TorchFunctionMode):
+        """torch's functions of tensors and of indices together."""
+
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if any(map(_concerns, (*args, *(kwargs or {}).values()))):
+                return _called(function, args, kwargs)
+            return function(*args, **(kwargs or {}))
+
+    return Host
+
+
+def _concerns(value: Any) -> bool:
+    return any(map(_concerns, value)) if isinstance(value, (tuple, list)) else isinstance(value, Indices)
+
+
+def on_host() -> Any:
+    """A ``with`` in which torch's tensors are indexed by arrays of indices."""
+    return _mode()() if "torch" in sys.modules else contextlib.nullcontext()
