@@ -23,7 +23,11 @@ def own_cache(tmp_path_factory, monkeypatch):
 KEPT = {
     "a constant": ("A = wl.constexpr(0.5)", "A", "global A; A = wl.constexpr(x)"),
     "a constant that is changed in place": ("A = wl.constexpr(0.5)", "A", "A.value = x"),
-    "a tuple of constants": ("A = (wl.constexpr(1), wl.constexpr(0.5))", "A[1]", "global A; A = (A[0], wl.constexpr(x))"),
+    "a tuple of constants": (
+        "A = (wl.constexpr(1), wl.constexpr(0.5))",
+        "A[1]",
+        "global A; A = (A[0], wl.constexpr(x))",
+    ),
     "an attribute of a class": ("class A:\n    a = 0.5", "A.a", "A.a = x"),
     "an inherited attribute": ("class B:\n    a = 0.5\nclass A(B): pass", "A.a", "B.a = x"),
     "an enumeration": (
@@ -39,24 +43,31 @@ KEPT = {
     ),
     "getattr": ("class A:\n    a = 0.5", "getattr(A, 'a')", "A.a = x"),
     "a property of an object in a constant": (
-        "class C:\n    def __init__(self): self.b = 0.5\n    @property\n    def a(self): return self.b\nA = wl.constexpr(C())",
+        "class C:\n    def __init__(self): self.b = 0.5\n"
+        "    @property\n    def a(self): return self.b\nA = wl.constexpr(C())",
         "A.a",
         "A.value.b = x",
     ),
     "a list in a constant": ("A = wl.constexpr([0.5])", "A[0]", "A.value[0] = x"),
     "a name that may be None": ("A = None", "(0.5 if A is None else A)", "global A; A = wl.constexpr(x)"),
     "a default of a helper": (
-        "def _helper(a):\n    @weft.jit\n    def helper(f: wl.constexpr = a):\n        return f\n    return helper\nA = _helper(0.5)",
+        "def _helper(a):\n    @weft.jit\n    def helper(f: wl.constexpr = a):\n        return f\n    return helper\n"
+        "A = _helper(0.5)",
         "A()",
         "global A; A = _helper(x)",
     ),
     "a closure of a helper": (
         "def _helper():\n    a = wl.constexpr(0.5)\n    @weft.jit\n    def helper():\n        return a\n"
-        "    def write(x):\n        nonlocal a\n        a = wl.constexpr(x)\n    return helper, write\nA, _write = _helper()",
+        "    def write(x):\n        nonlocal a\n        a = wl.constexpr(x)\n    return helper, write\n"
+        "A, _write = _helper()",
         "A()",
         "_write(x)",
     ),
-    "a type": ("A = wl.float32", "(0.5 if A == wl.float32 else 0.75)", "global A; A = wl.float32 if x == 0.5 else wl.float16"),
+    "a type": (
+        "A = wl.float32",
+        "(0.5 if A == wl.float32 else 0.75)",
+        "global A; A = wl.float32 if x == 0.5 else wl.float16",
+    ),
 }  # fmt: skip
 
 
@@ -64,7 +75,7 @@ def kernel_case(seed, number):
     """A random module with a kernel that reads a number, and what it is in words."""
     chosen = random.Random(seed + number)
     if chosen.random() < 0.5:
-        code, words = reads_support.random_code(chosen, without='an iterator')
+        code, words = reads_support.random_code(chosen, without="an iterator")
         code.inner += f"@wl.constexpr_function\ndef number(): return float({code.read})\n"
         code.read, words = "number()", f"a function of constants that reads {words}"
     else:

@@ -128,15 +128,17 @@ _PURE_BUILTINS = frozenset(
 )
 # Modules of Python whose functions compute from their arguments alone.
 _PURE_MODULES = frozenset(
-    ("abc", "cmath", "collections", "dataclasses", "enum", "functools", "itertools", "math", "numbers", "operator")
-    + ("_abc", "_collections", "_functools", "_operator", "collections.abc", "typing", "types")
+    "abc cmath collections dataclasses enum functools itertools math numbers operator typing types collections.abc "
+    "_abc _collections _functools _operator".split()
 )
 # Classes of Python from which a user's class inherits nothing that reads.
 _BASES = ("builtins.object", "builtins.tuple", "abc.ABC", "typing.Generic", "typing.Protocol", "enum.Enum")
 _MUTABLE = (list, dict, types.MappingProxyType, set, functools.partial)
 _MISSING = object()
 # What Python calls by itself to print an object, and to make one.
-_PRINTS = frozenset(("__repr__", "__str__", "__format__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__"))
+_PRINTS = frozenset(
+    ("__repr__", "__str__", "__format__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
+)
 _MAKES = frozenset(("__init__", "__new__", "__post_init__", "__init_subclass__", "__class_getitem__", "__set_name__"))
 _METACLASSES = (type, abc.ABCMeta, enum.EnumMeta)
 _ATOMS = (int, bool, str, bytes, type(None), type(Ellipsis), type(NotImplemented), range)

@@ -2,8 +2,8 @@
 """Functions of torch and NumPy on what a program computes: ``torch.tanh(s)``, ``s.abs()``, ``np.where(c, s, 0)`` and
 ``slopes[h]`` of a torch tensor from around, as operations of the program.
 
-torch hands calls over by ``__torch_function__``, those that index its own tensors by a mode that holds while a program is
-traced (``tracing()``); NumPy by ``__array_ufunc__`` and ``__array_function__``.
+torch hands calls over by ``__torch_function__``, those that index its own tensors by a mode that holds while a program
+is traced (``tracing()``); NumPy by ``__array_ufunc__`` and ``__array_function__``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from ..compiler.diagnostics import CompilationError
 from ..compiler.reads import trust
-from . import elementwise, graph, places, scalars
+from . import elementwise, places, scalars
 from .scalars import Scalar
 from .sizes import Size
 from .tensors import Tensor, lift, map_tensors
@@ -265,11 +265,13 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "bool": lambda x: _apply(scalars.truth, x),
 }
 # What methods of tensors and scalars are called, beside those that they have.
-_METHODS = sorted(name for name in _TABLE if not name.startswith("_") and name not in ("where", "linear", "gelu", "silu"))
+_METHODS = sorted(
+    name for name in _TABLE if not name.startswith("_") and name not in ("where", "linear", "gelu", "silu")
+)
 _REMEDIES = {
     **dict.fromkeys(
         ("transpose", "swapaxes", "mT", "T", "permute", "movedim"),
-        "axes keep their order [B, H, N, D] in a program: transpose the array before the call; weft.softmax(q, k) is of q kᵀ",
+        "axes keep their order [B, H, N, D] in a program: transpose arrays before the call; weft.softmax(q, k) is of q kᵀ",
     ),
     **dict.fromkeys(
         ("matmul", "mm", "bmm", "einsum", "__matmul__", "__rmatmul__", "scaled_dot_product_attention", "softmax"),

@@ -1,5 +1,5 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Indices of all pairs as arrays, for masks that are evaluated on the host: NumPy's, that torch's functions take too."""
+"""Indices of all pairs, for masks that are evaluated on the host: arrays of NumPy's that torch's functions take too."""
 
 from __future__ import annotations
 
