@@ -1,8 +1,8 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """Random Python code that reads one number: where the number is kept, through what it is read, and who changes it.
 
-``random_code(random)`` draws it; ``module_of`` makes a module of it, whose ``change(x)`` gives the number another value and
-whose ``make()`` builds what reads it: a score_mod, a mask, a program, a kernel.
+``random_code(random)`` draws it; ``module_of`` makes a module of it, whose ``change(x)`` gives the number another value
+and whose ``make()`` builds what reads it: a score_mod, a mask, a program, a kernel.
 """
 
 import dataclasses

@@ -85,6 +85,14 @@ def test_bool_bias_is_attn_mask(qkv):
 # ---- Numbers from around
 
 
+def test_a_learnt_number_of_a_score_mod(qkv):
+    learnt = torch.tensor(0.5, requires_grad=True)
+    found = attend(*qkv, score_mod=lambda s, b, h, n, m: s * learnt)
+    wanted = (((qkv[0] @ qkv[1].mT).double() / D**0.5 * learnt.double()).softmax(-1)) @ qkv[2].double()
+    close(found, wanted)
+    close(*(torch.autograd.grad((each**2).sum(), learnt)[0] for each in (found, wanted)))
+
+
 @pytest.mark.parametrize("number", [0.5, np.float32(0.5), np.float64(0.5), np.float16(0.5), torch.tensor(0.5)])
 def test_numbers_of_every_kind(qkv, number):
     """NumPy's scalars and 0-d tensors are numbers: 0.5 of an index is no 0."""
@@ -129,10 +137,6 @@ REFUSED = {
         "'scale' to be a number, but got 'Tensor'",
     ),
     "scale learnt": (lambda q, k, v: attend(q, k, v, scale=LEARNT), "'scale' .* requires gradients"),
-    "score_mod learnt": (
-        lambda q, k, v: attend(q, k, v, score_mod=lambda s, b, h, n, m: s * LEARNT),
-        "known now, but got a tensor that requires gradients",
-    ),
     "eps learnt": (lambda q, k, v: weft.rms_norm(q, eps=LEARNT), "'eps' .* requires gradients"),
     "threshold learnt": (lambda q, k, v: sfa(q, k, v, similarity_threshold=LEARNT), "requires gradients"),
     "score_mod gives truths": (

@@ -128,8 +128,10 @@ _PURE_BUILTINS = frozenset(
 )
 # Modules of Python whose functions compute from their arguments alone.
 _PURE_MODULES = frozenset(
-    "abc cmath collections dataclasses enum functools itertools math numbers operator typing types collections.abc "
-    "_abc _collections _functools _operator".split()
+    (
+        *("abc", "cmath", "collections", "collections.abc", "dataclasses", "enum", "functools", "itertools", "math"),
+        *("numbers", "operator", "types", "typing", "_abc", "_collections", "_functools", "_operator"),
+    )
 )
 # Classes of Python from which a user's class inherits nothing that reads.
 _BASES = ("builtins.object", "builtins.tuple", "abc.ABC", "typing.Generic", "typing.Protocol", "enum.Enum")

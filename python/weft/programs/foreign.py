@@ -271,7 +271,7 @@ _METHODS = sorted(
 _REMEDIES = {
     **dict.fromkeys(
         ("transpose", "swapaxes", "mT", "T", "permute", "movedim"),
-        "axes keep their order [B, H, N, D] in a program: transpose arrays before the call; weft.softmax(q, k) is of q kᵀ",
+        "axes keep their order in a program: transpose arrays before the call; weft.softmax(q, k) is of q kᵀ",
     ),
     **dict.fromkeys(
         ("matmul", "mm", "bmm", "einsum", "__matmul__", "__rmatmul__", "scaled_dot_product_attention", "softmax"),

@@ -83,6 +83,9 @@ class Graph:
         # Whether gradients are asked for, of some inputs only: then others are constants of the backward.
         self.selective = False
         self.position: Position | None = None
+        # Arrays of one number, by the inputs that they are; and whether what one holds is part of the compiled form.
+        self.numbers: dict[int, Any] = {}
+        self.looked_into = False
 
     def add(
         self,
@@ -137,6 +140,17 @@ def in_region() -> bool:
     return graph is not None and graph.block is not graph.body
 
 
+def looked_into(value: Any) -> Any:
+    """The array of one number that an input of the program being traced is, or the value itself; what it holds is then
+    part of the compiled form."""
+    graph = present()
+    if graph is None:
+        return value
+    array = graph.numbers.get(id(getattr(value, "value", None)), value)
+    graph.looked_into |= array is not value or getattr(type(value), "__setitem__", None) is not None
+    return array
+
+
 @contextlib.contextmanager
 def tracing_into(graph: Graph | None) -> Iterator[None]:
     outer, _state.graph = present(), graph
@@ -166,6 +180,7 @@ __all__ = [
     "Value",
     "agreeing",
     "in_region",
+    "looked_into",
     "present",
     "tracing",
     "tracing_into",

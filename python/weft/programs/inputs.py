@@ -150,8 +150,9 @@ def rebuild(structure: Any, tensor: Callable[[int], Any]) -> Any:
 _ROLES = {4: ("B", "H", "N", "D"), 3: ("B", "N", "D"), 2: ("R", "C"), 1: ("L",)}
 
 
-def add_input(graph: Graph, name: str, facts: Any, sizes: tuple[Size, ...] | None = None) -> Tensor:
-    """A new input of the program, of fresh sizes where none are given; ``facts`` are Facts, or Declared."""
+def add_input(graph: Graph, name: str, facts: Any, sizes: tuple[Size, ...] | None = None, array: Any = None) -> Tensor:
+    """A new input of the program, of fresh sizes where none are given; ``facts`` are Facts, or Declared. The ``array``
+    that it is in the present call may be looked into where it is one number."""
     if sizes is None:
         if len(facts.shape) > 6:
             raise places.error(f"expected '{name}' to have at most 6 axes, but got {len(facts.shape)}")
@@ -163,6 +164,8 @@ def add_input(graph: Graph, name: str, facts: Any, sizes: tuple[Size, ...] | Non
         sizes = tuple(made)
     value = Value(TensorType(sizes, facts.element))
     graph.inputs.append(Input(name, value, facts.aligned, facts.constant))
+    if array is not None and not sizes:
+        graph.numbers[id(value)] = array
     return Tensor(value)
 
 
@@ -180,7 +183,10 @@ def capture(graph: Graph, array: Any) -> Tensor:
                 "use .resolve_neg()",
             )
         outer, graph.block = graph.block, graph.body
-        found = graph.captured[id(array)] = (array, add_input(graph, name, facts_of(array, graph.selective)))
+        found = graph.captured[id(array)] = (
+            array,
+            add_input(graph, name, facts_of(array, graph.selective), None, array),
+        )
         graph.block = outer
     tensor = found[1]
     assert isinstance(tensor, Tensor)

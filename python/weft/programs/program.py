@@ -106,10 +106,12 @@ class Program:
                     return each
             arguments = functools.partial(self._arguments, call)
             traced = trace(
-                self.fn, self.__name__, call.names, call.facts, arguments, self.position, selective=call.selective
+                *(self.fn, self.__name__, call.names, call.facts, arguments, self.position),
+                selective=call.selective,
+                arrays=call.arrays,
             )
             # (A function that changed what it reads is traced each time.)
-            if key is not None and not traced.captured and call.key(self.fn) == key:
+            if key is not None and traced.general and call.key(self.fn) == key:
                 self._traced.setdefault(key, []).append(traced)
             return traced
 

@@ -190,9 +190,16 @@ def scalar(value: Any) -> Scalar:
     raise places.error(f"expected a number, but got '{type(value).__name__}'")
 
 
+def _known(value: Any) -> Any:
+    """An operand as a Python number or a scalar; an array of one number is what it holds when the kernel runs."""
+    from .tensors import Tensor, is_array
+
+    return scalar(value) if is_array(value) or isinstance(value, Tensor) else static.known(value)
+
+
 def real(value: Any) -> Scalar:
     """A number as f32."""
-    value = static.known(value)
+    value = _known(value)
     if isinstance(value, (bool, int, float)):
         return constant(float(value))
     value = scalar(value)
@@ -210,7 +217,7 @@ def _integer(value: Scalar) -> Scalar:
 
 def _same(a: Any, b: Any) -> tuple[Scalar, Scalar]:
     """Two numbers as one type, truths as integers."""
-    a, b = static.known(a), static.known(b)
+    a, b = _known(a), _known(b)
     kinds = [x.type if isinstance(x, Scalar) else F32 if isinstance(x, float) else I32 for x in (a, b)]
     if F32 in kinds:
         return real(a), real(b)
@@ -272,7 +279,7 @@ def truth(value: Any) -> Scalar:
 
 
 def where(condition: Any, a: Any, b: Any) -> Scalar:
-    a, b = static.known(a), static.known(b)
+    a, b = _known(a), _known(b)
     if all(isinstance(x, bool) or (isinstance(x, Scalar) and x.type == I1) for x in (a, b)):
         x, y = scalar(a), scalar(b)
     else:
@@ -297,12 +304,12 @@ def function(name: str, value: Any) -> Scalar:
 
 def power(base: Any, exponent: Any) -> Scalar:
     """``base ** exponent``: small whole exponents by products, others through the logarithm (of base > 0)."""
-    base, exponent = static.known(base), static.known(exponent)
-    if isinstance(exponent, int) and 0 <= exponent <= 8:
+    base, exponent = _known(base), _known(exponent)
+    if not isinstance(exponent, Scalar) and -8 <= exponent <= 8 and exponent == int(exponent):
         result: Any = 1.0
-        for _ in range(exponent):
+        for _ in range(abs(int(exponent))):
             result = base if isinstance(result, float) else result * base
-        return real(result)
+        return real(result) if exponent >= 0 else 1.0 / real(result)
     if not isinstance(exponent, Scalar) and float(exponent) == 0.5:
         return function("sqrt", base)
     if not isinstance(exponent, Scalar) and float(exponent) == -0.5:

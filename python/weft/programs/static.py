@@ -9,7 +9,7 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any
 
-from . import places
+from . import graph, places
 
 if TYPE_CHECKING:
     from .tensors import Tensor
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 def known(value: Any, what: str = "a number") -> Any:
     """The Python number of a 0-d array or of NumPy's scalars, and every other value as it is."""
-    if not hasattr(value, "item") or getattr(value, "ndim", 1) != 0:
+    value = graph.looked_into(value)
+    if not hasattr(type(value), "item") or getattr(value, "ndim", 1) != 0:
         return value
     if getattr(value, "requires_grad", False):
         raise places.error(
             f"expected {what} that is known now, but got a tensor that requires gradients: as a number it has none",
-            "make it a tensor of one axis, x.reshape(1), or a number by x.item()",
+            "make it a number by x.item(); in products and in a score_mod tensors have gradients",
         )
     return value.item()
 

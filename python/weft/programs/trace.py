@@ -35,6 +35,7 @@ class Traced:
     result: Any
     captured: tuple[Any, ...]
     sizes: tuple[tuple[Size, ...], ...]
+    general: bool = True  # it is for other arrays too: none was met on the way, and none looked into
 
     def accepts(self, shapes: Sequence[tuple[int, ...]]) -> bool:
         """Whether this form is for arrays of these shapes: static sizes are met, and symbols have one value each."""
@@ -71,8 +72,10 @@ def trace(
     position: Position | None = None,
     sizes: Sequence[tuple[Size, ...]] | None = None,
     selective: bool = False,
+    arrays: Sequence[Any] = (),
 ) -> Traced:
-    """Run a function over symbolic tensors. ``arguments`` makes its arguments, given the tensor of each number.
+    """Run a function over symbolic tensors. ``arguments`` makes its arguments, given the tensor of each number;
+    ``arrays`` are those of the call, where there is one.
 
     Raises CompilationError at the user's line.
     """
@@ -81,7 +84,7 @@ def trace(
     graph.selective = selective
     with graphs.tracing_into(graph), foreign.tracing():
         tensors = [
-            add_input(graph, n, f, sizes[i] if sizes else None)
+            add_input(graph, n, f, sizes[i] if sizes else None, arrays[i] if arrays else None)
             for i, (n, f) in enumerate(zip(names, facts, strict=True))
         ]
         args, keywords = arguments(lambda number: tensors[number])
@@ -107,6 +110,7 @@ def trace(
         result,
         tuple(array for array, _ in graph.captured.values()),
         tuple(i.value.type.sizes for i in graph.inputs if isinstance(i.value.type, TensorType)),
+        not graph.captured and not graph.looked_into,
     )
 
 
