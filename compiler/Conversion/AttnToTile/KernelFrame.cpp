@@ -60,14 +60,18 @@ void hoistLoads(scf::ForOp loop) {
   }
 }
 
-static func::FuncOp createKernel(Operation *anchor, StringRef name) {
-  auto module = anchor->getParentOfType<ModuleOp>();
+std::string freeName(ModuleOp module, StringRef name) {
   std::string unique = name.str();
   for (int i = 2; module.lookupSymbol(unique); ++i)
     unique = (name + "_" + Twine(i)).str();
+  return unique;
+}
+
+static func::FuncOp createKernel(Operation *anchor, StringRef name) {
+  auto module = anchor->getParentOfType<ModuleOp>();
   OpBuilder b(anchor->getContext());
   b.setInsertionPointToEnd(module.getBody());
-  auto kernel = func::FuncOp::create(b, anchor->getLoc(), unique, b.getFunctionType({}, {}));
+  auto kernel = func::FuncOp::create(b, anchor->getLoc(), freeName(module, name), b.getFunctionType({}, {}));
   kernel.addEntryBlock();
   return kernel;
 }

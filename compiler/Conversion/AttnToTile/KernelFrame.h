@@ -21,6 +21,9 @@ struct TensorParameter {
   bool aligned = false;
 };
 
+/// The name, or where the module has it already, the name with the first free number from 2.
+std::string freeName(mlir::ModuleOp module, llvm::StringRef name);
+
 /// How many blocks run a kernel, as expressions over the program's symbols, and on how many warps.
 struct KernelShape {
   std::array<std::string, 3> grid;

@@ -12,6 +12,7 @@
 // say that they share (`attn.shares_launch`) merge with one another whatever they hold. One program that gives numbers
 // alone, such as the last sum of a loss, goes along with any kernel, on as many warps as that has.
 #include "compiler/Conversion/AttnToTile/AttnToTile.h"
+#include "compiler/Conversion/AttnToTile/KernelFrame.h"
 #include "compiler/Conversion/AttnToTile/LaunchOrder.h"
 #include "compiler/Conversion/AttnToTile/TileBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -72,6 +73,16 @@ private:
 
 } // namespace
 
+/// Both names, or where that is longer than a library takes, the first and that there are others.
+static std::string nameOfBoth(StringRef first, StringRef second) {
+  constexpr size_t longest = 128; // (The manifest has names of 255 bytes; a number may follow.)
+  if (first.size() + 1 + second.size() <= longest)
+    return (first + "_" + second).str();
+  constexpr StringRef others = "_and_others";
+  first.consume_back(others);
+  return (first.take_front(longest - others.size()) + others).str();
+}
+
 func::FuncOp Merger::createKernel() {
   OpBuilder b(launches[0].getContext());
   auto module = launches[0]->getParentOfType<ModuleOp>();
@@ -113,9 +124,7 @@ func::FuncOp Merger::createKernel() {
     for (auto extent : launches[which].getGrid().getAsRange<StringAttr>())
       placeOfSize(extent.getValue());
   }
-  std::string name = (kernels[0].getName() + "_" + kernels[1].getName()).str();
-  while (module.lookupSymbol(name))
-    name += "_2";
+  std::string name = freeName(module, nameOfBoth(kernels[0].getName(), kernels[1].getName()));
   b.setInsertionPointAfter(kernels[1]);
   auto merged = func::FuncOp::create(b, launches[1].getLoc(), name, b.getFunctionType(types, {}));
   merged.addEntryBlock();

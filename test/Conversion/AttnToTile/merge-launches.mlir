@@ -113,3 +113,27 @@ func.func @g(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>) attributes {tile.kernel, ti
 func.func @h(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
   return
 }
+
+// -----
+
+// A library takes names of 255 bytes: of kernels with long names the merged one has the first's alone, however many
+// there are.
+
+!t = !attn.tensor<[N], f32>
+// CHECK-LABEL: func.func @long_names(
+// CHECK-NEXT: attn.launch @a_kernel_whose_name_is_long_enough_that_two_of_them_do_not_fit_the_name_of_one_and_others_2(
+func.func @long_names(%x: !t) -> (!t, !t, !t) attributes {attn.program} {
+  %a = attn.launch @a_kernel_whose_name_is_long_enough_that_two_of_them_do_not_fit_the_name_of_one(%x) grid ["N", "1", "1"] : (!t) -> !t
+  %b = attn.launch @a_kernel_whose_name_is_long_enough_that_two_of_them_do_not_fit_the_name_of_one_2(%x) grid ["N", "1", "1"] : (!t) -> !t
+  %c = attn.launch @a_kernel_whose_name_is_long_enough_that_two_of_them_do_not_fit_the_name_of_one_3(%x) grid ["N", "1", "1"] : (!t) -> !t
+  return %a, %b, %c : !t, !t, !t
+}
+func.func @a_kernel_whose_name_is_long_enough_that_two_of_them_do_not_fit_the_name_of_one(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  return
+}
+func.func @a_kernel_whose_name_is_long_enough_that_two_of_them_do_not_fit_the_name_of_one_2(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  return
+}
+func.func @a_kernel_whose_name_is_long_enough_that_two_of_them_do_not_fit_the_name_of_one_3(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  return
+}
