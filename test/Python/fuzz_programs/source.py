@@ -1,0 +1,136 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""A description as the Python text of a program, as a user would write it."""
+
+from __future__ import annotations
+
+from . import mixers, patterns, scalars
+
+_TYPES = {"f16": "fp16", "bf16": "bf16", "f32": "fp32"}
+
+
+def arguments(description):
+    """The names of a program's arguments in order: the inputs and tables that a step reads, or that are results."""
+    read = set(description["results"]).union(*(mixers.step_reads(step) for step in description["steps"]))
+    names = [name for name in description["inputs"] if name in read]
+    return names + [name for name in expanded(description["tables"]) if name in read]
+
+
+def expanded(tables):
+    """The names of all arrays that tables stand for: a span has four."""
+    found = []
+    for name, table in tables.items():
+        found.append(name)
+        if table["kind"] == "span":
+            found += [f"{name}_{part}" for part in ("upper", "first", "past")]
+    return found
+
+
+def program(description):
+    """The program's text: a function `f`."""
+    lines = [f"def f({', '.join(arguments(description))}):"]
+    for step in description["steps"]:
+        target = f"{step['name']}, {step['lse']}" if step.get("lse") else step["name"]
+        lines.append(f"    {target} = {expression(step)}")
+    lines.append(f"    return {', '.join(description['results'])}")
+    return "@weft.program\n" + "\n".join(lines) + "\n"
+
+
+def call(name, operands, **options):
+    """A call's text, without options that are None."""
+    given = [str(each) for each in operands if each is not None]
+    given += [f"{key}={value}" for key, value in options.items() if value is not None]
+    return f"weft.{name}({', '.join(given)})"
+
+
+def expression(step):
+    of = step["of"]
+    match step["op"]:
+        case "map":
+            return scalars.text(step["tree"])
+        case "to":
+            return f'{of[0]}.to("{_TYPES[step["to"]]}")'
+        case "rope":
+            grid = tuple(step["grid"]) if step["grid"] else None
+            window = tuple(step["window"]) if grid else step["window"]
+            form = f'"{step["form"]}"' if step["form"] else None
+            base = step["base"] if step["base"] != 10000.0 else None
+            return call("rope", of, window=window, base=base, grid=grid, form=form, cu_seqlens=step["cu"])
+        case "rms_norm":
+            return call("rms_norm", [of[0], str(of[1])], eps=step["eps"])
+        case "head_conv":
+            return call("head_conv", of)
+        case "linear":
+            return call("linear", of, heads=step["heads"])
+        case "mean_heads":
+            return call("mean_heads", of, heads=step["heads"])
+        case "shift":
+            return call("shift", [of[0], step["by"]], cu_seqlens=step["cu"])
+        case "sum":
+            axes = step["axes"][0] if len(step["axes"]) == 1 else tuple(step["axes"])
+            return call("sum", [of[0], axes], keepdims=True if step["keepdims"] else None)
+        case "apply":
+            values = of[0] if len(of) == 1 else f"({', '.join(of)})"
+            text = mixer(step["mixer"])
+            return f"{text} @ {values}" if step["mixer"][0] != "add" else f"({text}) @ {values}"
+        case "attend":
+            cu = step["cu"] or [None, None]
+            return call(
+                "attention.attend",
+                of,
+                pattern=pattern(step["pattern"]),
+                score_mod=score(step["score"]),
+                bias=step["bias"],
+                sink=step["sink"],
+                scale=step["scale"],
+                return_lse=True if step["lse"] else None,
+                cu_seqlens_q=cu[0],
+                cu_seqlens_k=cu[1],
+                deterministic=None if step["deterministic"] else False,
+            )
+    raise ValueError(f"expected a step, but got {step!r}")
+
+
+def pattern(tree):
+    return None if tree is None else patterns.text(tree)
+
+
+def score(tree):
+    return None if tree is None else f"lambda s, b, h, n, m: {scalars.text(tree)}"
+
+
+def mixer(tree):
+    match tree:
+        case ["add", a, b]:
+            return f"{mixer(a)} + {mixer(b)}"
+        case ["compose", a, b]:
+            return " @ ".join(f"({mixer(x)})" if x[0] in ("add", "compose") else mixer(x) for x in (a, b))
+        case ["softmax", given]:
+            if len(given["domains"]) == 1 and given["domains"][0][2] is None:
+                keys, where, _ = given["domains"][0]
+                operands = [given["q"], keys, pattern(where)]
+            else:
+                parts = [call("domain", [k, pattern(p)], count=count) for k, p, count in given["domains"]]
+                operands = [given["q"], *parts]
+            return call(
+                "softmax",
+                operands,
+                score_mod=score(given["score"]),
+                scale=given["scale"],
+                sink=given["sink"],
+                deterministic=None if given["deterministic"] else False,
+                cu_seqlens=given["cu"],
+            )
+        case ["mean", given]:
+            return call("mean", [], causal=True if given["causal"] else None, cu_seqlens=given["cu"])
+        case ["toeplitz", given]:
+            return call(
+                "toeplitz",
+                [given["taps"]],
+                centred=True if given["centred"] else None,
+                dilation=given["dilation"] if given["dilation"] != 1 else None,
+                grid=tuple(given["grid"]) if given["grid"] else None,
+                cu_seqlens=given["cu"],
+            )
+        case ["diag", given]:
+            return call("diag", [given["g"]])
+    raise ValueError(f"expected a mixer, but got {tree!r}")
