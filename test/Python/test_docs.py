@@ -1,0 +1,72 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Every block of every page runs as it stands; tables name all that there is."""
+
+import re
+
+import pytest
+import torch
+import weft
+from doc_blocks import LANGUAGES, PAGES, ROOT, Page, blocks, differs
+from test_cpp_example import build_folder
+from weft import patterns
+
+
+def run(path, folder, capture, slow, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("WEFT_DEVICE", "simulator")
+    page = Page(path, folder, build_folder(), capture)
+    for block in blocks(path):
+        if not block.left_out and (slow or not block.slow):
+            page.run(block)
+    return page.names
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_page(path, tmp_path, capsys, monkeypatch):
+    names = run(path, tmp_path, capsys, False, monkeypatch)
+    for name, value in names.items():
+        if isinstance(value, torch.Tensor) and value.is_floating_point():
+            assert value.isfinite().all(), name
+            assert value.grad is None or (value.grad.isfinite().all() and value.grad.any()), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "path", [path for path in PAGES if any(block.slow for block in blocks(path))], ids=lambda path: path.stem
+)
+def test_page_whole(path, tmp_path, capsys, monkeypatch):
+    run(path, tmp_path, capsys, True, monkeypatch)
+
+
+def test_blocks_say_what_they_are():
+    """A language that is run, or why not; commands are in console blocks, not in indented ones."""
+    left_out = []
+    for path in PAGES:
+        for block in blocks(path):
+            assert block.language in LANGUAGES, f"{path.name}:{block.line}: ```{block.language}"
+            assert block.note == "" or block.left_out or block.slow or block.language == "ptx", (path.name, block.line)
+            left_out += [(path.name, block.line)] * block.left_out
+            assert block.language != "console" or block.text.startswith("$ "), (path.name, block.line)
+        rest = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+        assert not re.findall(r"^    (?:\$ |weft |make |python |\.venv/).*$", rest, re.MULTILINE), path.name
+    assert len(left_out) <= 8, left_out
+
+
+def test_what_is_compared():
+    assert not differs("a 0x12345678\n  ...\nb in 1.5 s", "x a 0x99999999 y\n b in 3 s")
+    assert differs("a ... b", "b a") and differs("1.25", "1.26") and differs("line 16", "line 17")
+
+
+def test_every_pattern_is_listed():
+    text = (ROOT / "docs" / "Patterns.md").read_text()
+    made = {name for name, value in vars(patterns).items() if not name.startswith("_") and callable(value)}
+    made = {name for name in made if getattr(getattr(patterns, name), "__module__", "") == "weft.patterns"}
+    for name in made - {"Pattern"}:
+        assert f"`weft.{name}(" in text, name
+        assert hasattr(weft, name)
+
+
+def test_every_module_is_listed():
+    text = (ROOT / "docs" / "Modules.md").read_text()
+    for name in weft.nn.__all__:
+        assert f"`weft.nn.{name}(" in text, name
