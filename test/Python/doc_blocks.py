@@ -68,7 +68,7 @@ def differs(wanted, said):
     """What of the wanted output is not in what was said, in order; "" where all is."""
     said = normalised(said)
     for part in re.split(r"(?<![.\w])\.\.\.(?![.\w])", wanted):
-        head, found, rest = said.partition(normalised(part) or "\0")
+        _, found, rest = said.partition(normalised(part) or "\0")
         said = rest if found else said
         if not found and normalised(part):
             return f"expected\n{normalised(part)}\nin\n{said[-3000:]}"
