@@ -46,6 +46,7 @@ SEQUENCES = {
     "ragged window": ({"tokens": 150, "head": 64}, {"window": 64}),
     "narrow window": ({"tokens": 100, "head": 32}, {"window": 16}),
     "window of everything": ({"tokens": 70, "head": 64}, {"window": 1024}),
+    "head of 72, no rope": ({"tokens": 40, "head": 72}, {"window": 32, "rope": False}),
     "head of 96": ({"tokens": 96, "head": 96}, {"window": 48}),
     "head of 128": ({"tokens": 96, "head": 128}, {"window": 64}),
     "grouped heads": ({"tokens": 130, "head": 64, "heads": 4}, {"window": 50}),

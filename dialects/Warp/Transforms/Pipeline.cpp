@@ -30,6 +30,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace weft::warp {
 #define GEN_PASS_DEF_WARPPIPELINE
@@ -41,7 +42,8 @@ using namespace weft;
 using namespace weft::warp;
 
 namespace {
-/// A tile that one iteration fills and reads.
+/// A tile that one iteration fills and reads. Tiles that are read in one place share their wait; the other ops are a
+/// tile's own.
 struct StagedTile {
   AllocOp alloc;
   AsyncCopyOp copy;
@@ -63,8 +65,10 @@ struct Pipeline : weft::warp::impl::WarpPipelineBase<Pipeline> {
 /// Rewrites one loop.
 class LoopPipeliner {
 public:
-  LoopPipeliner(scf::ForOp loop, ArrayRef<StagedTile> tiles, const Slice &slice, int stages)
-      : loop(loop), tiles(tiles), slice(slice), stages(stages), depth(stages - 1), b(loop), loc(loop.getLoc()) {}
+  LoopPipeliner(scf::ForOp loop, ArrayRef<StagedTile> tiles, ArrayRef<AsyncWaitOp> waits, const Slice &slice,
+                int stages)
+      : loop(loop), tiles(tiles), waits(waits), slice(slice), stages(stages), depth(stages - 1), b(loop),
+        loc(loop.getLoc()) {}
   void run();
 
 private:
@@ -87,6 +91,7 @@ private:
 
   scf::ForOp loop;
   ArrayRef<StagedTile> tiles;
+  ArrayRef<AsyncWaitOp> waits; // that the tiles no longer need, nor anything else
   const Slice &slice;
   int stages, depth;
   OpBuilder b;
@@ -106,6 +111,8 @@ static std::optional<StagedTile> stagedTile(AsyncCopyOp copy) {
   auto alloc = copy.getShared().getDefiningOp<AllocOp>();
   auto commit = dyn_cast_or_null<AsyncCommitOp>(copy->getNextNode());
   if (!alloc || alloc->getBlock() != copy->getBlock() || !commit)
+    return std::nullopt;
+  if (llvm::count_if(alloc->getUsers(), llvm::IsaPred<AsyncCopyOp>) != 1)
     return std::nullopt;
   StagedTile tile{alloc, copy, commit, {}, {}};
   for (Operation *user : alloc->getUsers())
@@ -231,11 +238,12 @@ void LoopPipeliner::readFromRing(Value stage) {
     Value read = StageOp::create(b, loc, alloc.getResult().getType(), ring, stage, pitch);
     tile.copy->erase();
     tile.commit->erase();
-    tile.wait->erase();
     tile.dealloc->erase();
     alloc.getResult().replaceAllUsesWith(read);
     alloc->erase();
   }
+  for (AsyncWaitOp wait : waits)
+    wait->erase();
 }
 
 void LoopPipeliner::rewriteLoop() {
@@ -309,7 +317,29 @@ void LoopPipeliner::run() {
   removeUnusedCarriedValues(loop);
 }
 
+/// The waits of `tiles` that no other copy of the loop needs.
+static SmallVector<AsyncWaitOp> ownWaits(scf::ForOp loop, ArrayRef<StagedTile> tiles) {
+  llvm::SetVector<AsyncWaitOp> waits;
+  llvm::DenseSet<AsyncCopyOp> ahead;
+  for (const StagedTile &tile : tiles) {
+    waits.insert(tile.wait);
+    ahead.insert(tile.copy);
+  }
+  for (auto copy : loop.getBody()->getOps<AsyncCopyOp>()) {
+    if (ahead.contains(copy))
+      continue;
+    // A copy that stays needs its own wait or, where that is not known, any that comes after it.
+    std::optional<StagedTile> staying = stagedTile(copy);
+    waits.remove_if([&](AsyncWaitOp wait) { return staying ? wait == staying->wait : copy->isBeforeInBlock(wait); });
+  }
+  return waits.takeVector();
+}
+
 static void pipelineLoop(scf::ForOp loop, int stages) {
+  // Copies that share a commit would lose it with the first that goes ahead.
+  for (auto copy : loop.getBody()->getOps<AsyncCopyOp>())
+    if (!isa_and_nonnull<AsyncCommitOp>(copy->getNextNode()))
+      return;
   bool mayLoad = !writesMemory(loop);
   SmallVector<StagedTile> tiles;
   Slice slice;
@@ -322,7 +352,7 @@ static void pipelineLoop(scf::ForOp loop, int stages) {
     slice = std::move(withCopy);
   }
   if (!tiles.empty())
-    LoopPipeliner(loop, tiles, slice, stages).run();
+    LoopPipeliner(loop, tiles, ownWaits(loop, tiles), slice, stages).run();
 }
 
 void Pipeline::runOnOperation() {

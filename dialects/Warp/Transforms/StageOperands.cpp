@@ -159,8 +159,11 @@ static void stage(const Staged &staged, const TargetInfo &target) {
   }
   Block *block = load->getBlock();
   if (async) {
-    b.setInsertionPoint(outermost(block, staged.conversions, /*first=*/true));
-    AsyncWaitOp::create(b, loc, b.getI32IntegerAttr(0));
+    // (Tiles that are read in one place, such as both branches of an `scf.if`, are awaited once.)
+    Operation *reader = outermost(block, staged.conversions, /*first=*/true);
+    b.setInsertionPoint(reader);
+    if (auto wait = dyn_cast_or_null<AsyncWaitOp>(reader->getPrevNode()); !wait || wait.getPending() != 0)
+      AsyncWaitOp::create(b, loc, b.getI32IntegerAttr(0));
   }
   b.setInsertionPointAfter(outermost(block, staged.conversions, /*first=*/false));
   DeallocOp::create(b, loc, shared);

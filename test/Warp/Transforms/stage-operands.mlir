@@ -118,4 +118,28 @@ func.func @vector(%p: tensor<64x!tile.ptr<f32>, #line>, %a: tensor<64x64xf16, #a
   }
   func.return %d, %outside : tensor<64x64xf32, #a>, tensor<64xf32, #across>
 }
+
+// Tiles that are read in one place are awaited once.
+
+// CHECK-LABEL: func.func @both_in_a_branch
+// CHECK-COUNT-2: warp.async_commit
+// CHECK: warp.async_wait {pending = 0 : i32}
+// CHECK-NEXT: scf.if
+// CHECK-COUNT-2: warp.load_shared
+// CHECK-NOT: warp.async_wait
+// CHECK: return
+func.func @both_in_a_branch(%p: tensor<64x64x!tile.ptr<f16>, #load>, %q: tensor<64x64x!tile.ptr<f16>, #load>, %x: i1,
+                            %c: tensor<64x64xf32, #a>) -> tensor<64x64xf32, #a> {
+  %l = tile.load %p {warp.contiguity = 8 : i32} : tensor<64x64x!tile.ptr<f16>, #load>
+  %r = tile.load %q {warp.contiguity = 8 : i32} : tensor<64x64x!tile.ptr<f16>, #load>
+  %y = scf.if %x -> tensor<64x64xf32, #a> {
+    %a = warp.convert_layout %l : tensor<64x64xf16, #load> -> tensor<64x64xf16, #a>
+    %b = warp.convert_layout %r : tensor<64x64xf16, #load> -> tensor<64x64xf16, #b>
+    %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 16>} : tensor<64x64xf16, #a> * tensor<64x64xf16, #b> -> tensor<64x64xf32, #a>
+    scf.yield %d : tensor<64x64xf32, #a>
+  } else {
+    scf.yield %c : tensor<64x64xf32, #a>
+  }
+  func.return %y : tensor<64x64xf32, #a>
+}
 }
