@@ -144,6 +144,24 @@ def test_soft_cap():
     held(program, formula, qkv(1, 2, N, 64))
 
 
+def test_score_mod_of_wide_heads():
+    """Heads of 160 channels are two tiles, whose rows are selected by a sum of many terms."""
+    N = 7
+
+    def fn(q, k, v):
+        def mod(s, b, h, n, m):
+            t = s - 0.1 * s**2
+            return weft.where((n + m) % 3 == 0, t, 0.5 * t)
+
+        return attend(q, k, v, score_mod=mod)
+
+    def mod(s, b, h, n, m):
+        t = s - 0.1 * s**2
+        return torch.where((n + m) % 3 == 0, t, 0.5 * t)
+
+    held(fn, plain(score_mod=mod), qkv(1, 1, N, 160, Dv=128))
+
+
 def test_sink():
     def formula(q, k, v, x, form):
         return attention(q, [Domain(k, v, masks.causal(N, N))], sink=x, form=form)[0]

@@ -86,9 +86,11 @@ const llvm::Target *findBackEnd(std::string &error) {
     // one instruction. (LLVM has only options of its command line for them.)
     setOption("nvptx-short-ptr", "true");
     setOption("nvptx-mad-wide-opt", "true");
-    // Sums of sums stay nested: of counts over a loop, hundreds of terms in one sum took the reduction of its strength
-    // seconds.
-    setOption("scev-addops-inline-threshold", "4");
+    // Sums of many terms are not simplified further: of counts over a loop, hundreds of terms in one sum took the
+    // reduction of its strength seconds. It must be less than the terms from which on LLVM leaves a sum within a sum
+    // (scev-addops-inline-threshold, 500): of zext(c + such a sum) LLVM splits part of c off, and then, as the two
+    // constants do not meet in one sum, puts it back, for ever.
+    setOption("scalar-evolution-huge-expr-threshold", "96");
     return true;
   }();
   (void)initialised;
