@@ -235,7 +235,7 @@ LogicalResult CaptureGradients::sum(ValueRange launched) {
     auto sum = attn::SumOp::create(builder, kernel.op.getLoc(), result.getType(), value);
     kernel.stored[value] = value;
     LogicalResult lowered = lowerSum(sum, kernel.stored);
-    kernel.stored[result] = kernel.stored[sum.getResult()];
+    kernel.stored[result] = kernel.stored.lookup(sum.getResult());
     kernel.stored.erase(sum.getResult());
     sum.erase();
     if (failed(lowered))

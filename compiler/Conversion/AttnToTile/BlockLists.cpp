@@ -145,7 +145,7 @@ SmallVector<Value> walkListed(KernelFrame &frame, const BlockLists &lists, Value
                               llvm::function_ref<SmallVector<Value>(const WalkedBlock &, ValueRange)> body) {
   TileBuilder &b = frame.b;
   auto rowOf = [&](Value tensor) {
-    const TensorParameter &parameter = frame.input(tensor);
+    TensorParameter parameter = frame.input(tensor);
     Value offset = b.mul(b.cast(tile, b.getI64Type()), parameter.strides[2]);
     Value first = lists.packed == 1 ? head : b.div(head, b.i32(lists.packed));
     for (auto [axis, index] : {std::pair(0, batch), std::pair(1, first)})

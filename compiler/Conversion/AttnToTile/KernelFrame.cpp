@@ -90,7 +90,7 @@ TensorParameter KernelFrame::parameter(attn::WholeTensorType type, bool aligned)
   return made;
 }
 
-const TensorParameter &KernelFrame::input(Value tensor) {
+TensorParameter KernelFrame::input(Value tensor) {
   auto [it, inserted] = inputs.try_emplace(tensor);
   if (inserted)
     it->second = parameter(cast<attn::WholeTensorType>(tensor.getType()), isAligned(tensor));

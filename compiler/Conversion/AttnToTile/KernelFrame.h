@@ -40,7 +40,7 @@ public:
   TileBuilder b;
 
   /// The parameter for an operand of the launch.
-  const TensorParameter &input(mlir::Value tensor);
+  TensorParameter input(mlir::Value tensor);
   /// The parameter for a fresh result of the launch; zero-filled before when asked for. Numbered in order.
   TensorParameter output(attn::WholeTensorType type, bool zeroed = false);
   /// The value of a size as i32: a constant, or a parameter.

@@ -203,7 +203,7 @@ static void lowerSumOfBatches(attn::SumOp op, StoredValues &stored) {
   auto sum = attn::SumOp::create(builder, op.getLoc(), op.getType(), parts, op.getAwayAttr());
   stored[parts] = parts;
   lowerAnySum(sum, stored);
-  stored[op.getResult()] = stored[sum.getResult()];
+  stored[op.getResult()] = stored.lookup(sum.getResult());
   stored.erase(sum.getResult());
   sum.erase();
 }

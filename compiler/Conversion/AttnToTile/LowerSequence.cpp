@@ -186,7 +186,7 @@ LogicalResult lowerTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &stored) {
   auto sum = attn::SumOp::create(builder, op.getLoc(), to, results[0]);
   stored[results[0]] = results[0];
   LogicalResult lowered = lowerSum(sum, stored);
-  stored[op.getResult()] = stored[sum.getResult()];
+  stored[op.getResult()] = stored.lookup(sum.getResult());
   stored.erase(sum.getResult());
   sum.erase();
   return lowered;

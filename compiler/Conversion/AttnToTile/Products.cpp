@@ -50,7 +50,7 @@ LogicalResult addParts(Operation *op, Value result, Value parts, StoredValues &s
   auto sum = attn::SumOp::create(builder, op->getLoc(), result.getType(), parts);
   stored[parts] = parts;
   LogicalResult lowered = lowerSum(sum, stored);
-  stored[result] = stored[sum.getResult()];
+  stored[result] = stored.lookup(sum.getResult());
   stored.erase(sum.getResult());
   sum.erase();
   return lowered;

@@ -189,7 +189,7 @@ Value Puller::rmsNorm(attn::RmsNormOp op, const RowTile &rows, const Chunk &chun
   Value x = b.mul(b.cast(part(op.getSource(), rows, &chunk), b.getF32Type()), b.column(factor));
   if (Value gain = op.getGain()) {
     // [H, D]: the tile's head, shared as heads are.
-    const TensorParameter &tensor = frame.input(stored->lookup(gain));
+    TensorParameter tensor = frame.input(stored->lookup(gain));
     Value head = rows.headIn(b, tensor.type.dim(0), /*asColumn=*/true);
     Value offset =
         b.add(b.mul(b.cast(head, b.getI64Type()), tensor.strides[0]), b.cast(chunk.start(b), b.getI64Type()));

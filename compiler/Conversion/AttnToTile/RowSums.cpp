@@ -74,6 +74,8 @@ void addBeforeSumming(Block &block) {
     if (!addsInputs(map))
       continue;
     auto first = map.getInputs().front().getDefiningOp<attn::SumOp>();
+    if (!first)
+      continue;
     SmallVector<Value> sources;
     for (Value input : map.getInputs()) {
       auto sum = input.getDefiningOp<attn::SumOp>();

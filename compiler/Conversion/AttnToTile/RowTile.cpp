@@ -152,7 +152,7 @@ Value Puller::exists(const RowTile &rows, const Chunk *chunk) {
 }
 
 Value Puller::load(Value outside, attn::WholeTensorType type, const RowTile &rows, const Chunk *chunk) {
-  const TensorParameter &tensor = frame.input(outside);
+  TensorParameter tensor = frame.input(outside);
   if (chunk && tensor.type.getRank() == 4 && type.dim(2) == "1" && tensor.type.dim(2) != "1") {
     // Partial sums of what has one row: added here.
     RowTile parts = rows;

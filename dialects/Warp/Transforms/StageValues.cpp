@@ -190,8 +190,9 @@ static void stageShifts(func::FuncOp kernel) {
     if (!shift->use_empty())
       shifted[shift.getSource()].push_back(shift);
   });
-  for (auto &[value, shifts] : shifted) {
-    Tile tile(value, unshiftedAxis(shifts));
+  for (auto &[key, shifts] : shifted) {
+    // (What was a shift's own result has been replaced by now.)
+    Tile tile(shifts.front().getSource(), unshiftedAxis(shifts));
     for (tile::ShiftOp shift : shifts)
       replaceShift(tile, shift);
     tile.end();

@@ -168,3 +168,22 @@ func.func @shared(%x: !x, %y: !x) -> (!g, !g) attributes {attn.program} {
   }
   return %a, %s : !g, !g
 }
+
+// -----
+
+// A sum over tokens that something else is added to, before it or after it.
+
+!t = !attn.tensor<[B, H, N, 64], f16>
+!m = !attn.tensor<[B, H, 1, 64], f32>
+// CHECK-LABEL: func.func @added(
+// CHECK: %[[PARTS:.*]] = attn.launch @sum_tokens(%{{.*}})
+// CHECK: attn.launch @rows(%{{.*}}, %[[PARTS]])
+func.func @added(%x: !t, %b: !m) -> !m attributes {attn.program} {
+  %s = attn.sum %x : !t -> !m
+  %y = attn.map ins(%b, %s : !m, !m) -> !m {
+  ^bb0(%p: f32, %q: f32):
+    %r = arith.addf %p, %q : f32
+    attn.yield %r : f32
+  }
+  return %y : !m
+}

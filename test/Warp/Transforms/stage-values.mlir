@@ -53,3 +53,24 @@ func.func @turned(%x: tensor<8x2x16xf16, #sums>, %y: tensor<16x16xf16, #turned>,
   return %d : tensor<16x16xf32, #acc>
 }
 }
+
+// -----
+
+#x = #warp.layout<[2, 8, 8], register = [[0, 0, 1], [1, 0, 0]], lane = [[0, 0, 2], [0, 0, 4], [0, 1, 0], [0, 2, 0], [0, 4, 0]]>
+
+// A shift of a shift: what the first one reads goes through a tile of its own.
+// CHECK-LABEL: func.func @shift_of_shift
+// CHECK-SAME: (%[[X:.*]]: tensor<2x8x8xf16,
+// CHECK: warp.store_shared %[[X]], %[[T:[0-9]+]]
+// CHECK: %[[ONCE:.*]] = warp.load_shifted %[[T]] {axis = 1 : i32, offset = 1 : i32}
+// CHECK: warp.store_shared %[[ONCE]], %[[U:[0-9]+]]
+// CHECK: %[[TWICE:.*]] = warp.load_shifted %[[U]] {axis = 0 : i32, offset = 1 : i32}
+// CHECK-NOT: tile.shift
+// CHECK: return %[[ONCE]], %[[TWICE]]
+module attributes {warp.target = "sm_80"} {
+func.func @shift_of_shift(%x: tensor<2x8x8xf16, #x>) -> (tensor<2x8x8xf16, #x>, tensor<2x8x8xf16, #x>) {
+  %once = tile.shift %x {axis = 1 : i32, offset = 1 : i32} : tensor<2x8x8xf16, #x>
+  %twice = tile.shift %once {axis = 0 : i32, offset = 1 : i32} : tensor<2x8x8xf16, #x>
+  return %once, %twice : tensor<2x8x8xf16, #x>, tensor<2x8x8xf16, #x>
+}
+}
