@@ -120,12 +120,13 @@ def _integers(array: Any) -> Any:
 
 def _evaluated(function: Callable[..., Any], place: Any, sizes: tuple[int, int, int, int]) -> Any:
     """A mask at every pair, computed by NumPy, and by torch where it calls torch."""
+    from .programs.around import with_views
     from .programs.grids import indices, on_host
 
     remedy = "compare, and combine by & | ~: b, h, n and m are arrays of indices here"
     try:
         with on_host():
-            found = function(*map(indices, place))
+            found = with_views(function, indices)(*map(indices, place))
         found = to_numpy(found) if hasattr(found, "detach") else found
     except (IndexError, TypeError, ValueError, RuntimeError) as error:
         raise places.error(

@@ -19,7 +19,7 @@ from .tensors import lift
 
 
 @functools.cache
-def _view() -> Any:
+def _elements() -> Any:
     import numpy as np
 
     class View(np.ndarray):
@@ -35,10 +35,18 @@ def _view() -> Any:
     return View
 
 
+def _of_elements(array: Any) -> Any:
+    """A view whose elements the kernel reads."""
+    view = array.view(_elements())
+    view.original = array
+    return view
+
+
 class Around:
     """Makes functions over, with what is around them. ``changed`` of anything without arrays is that thing itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, view: Callable[[Any], Any]) -> None:
+        self._view = view
         self._made: dict[int, Any] = {}
         self._kept: list[Any] = []
 
@@ -46,9 +54,7 @@ class Around:
         """The value with views in the place of arrays, wherever a function finds them."""
         kind = type(value)
         if kind is sys.modules["numpy"].ndarray:
-            view = value.view(_view())
-            view.original = value
-            return view
+            return self._view(value)
         if id(value) in self._made:
             return self._made[id(value)]
         make = self._maker(kind)
@@ -68,6 +74,8 @@ class Around:
             return self._partial
         if kind in (tuple, list, dict):
             return self._container
+        if kind is types.SimpleNamespace:
+            return lambda value: types.SimpleNamespace(**self._container(vars(value)))
         plain = kind.__flags__ & (1 << 9) and isinstance(getattr(kind, "__dict__", None), types.MappingProxyType)
         return self._object if plain and kind.__module__.partition(".")[0] not in ("torch", "numpy", "weft") else None
 
@@ -133,6 +141,6 @@ def _root(function: Any) -> str:
     return str(function.__module__ or "").partition(".")[0]
 
 
-def with_views(function: Callable[..., Any]) -> Callable[..., Any]:
+def with_views(function: Callable[..., Any], view: Callable[[Any], Any] = _of_elements) -> Callable[..., Any]:
     """The function, called over views of the arrays of NumPy that it finds around itself."""
-    return Around().changed(function) if "numpy" in sys.modules else function
+    return Around(view).changed(function) if "numpy" in sys.modules else function

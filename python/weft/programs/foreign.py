@@ -64,13 +64,11 @@ def _divide(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
 
 
 def _floor_divide(a: Any, b: Any) -> Scalar:
-    a, b = scalars.scalar(a), scalars.scalar(b)
-    return scalars.function("floor", a / b) if scalars.F32 in (a.type, b.type) else a // b
+    return scalars.quotient(scalars.scalar(a), scalars.scalar(b))
 
 
 def _remainder(a: Any, b: Any) -> Scalar:
-    a, b = scalars.scalar(a), scalars.scalar(b)
-    return a - b * _floor_divide(a, b) if scalars.F32 in (a.type, b.type) else a % b
+    return scalars.remainder(scalars.scalar(a), scalars.scalar(b))
 
 
 def _clamp(x: Any, min: Any = None, max: Any = None) -> Any:
@@ -199,7 +197,7 @@ def _bits(body: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _TABLE: dict[str, Callable[..., Any]] = {
-    **{name: _function(name) for name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt")},
+    **{name: _function(name) for name in ("exp", "exp2", "log", "log2", "sqrt", "rsqrt")},
     **{name: _function(name) for name in ("sin", "cos", "tanh", "erf")},
     **{name: _whole(name) for name in ("floor", "ceil", "trunc")},
     "round": _whole("roundeven"),

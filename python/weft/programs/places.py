@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import pathlib
 import sys
@@ -22,7 +23,20 @@ def is_own(file: str) -> bool:
 def _inside(frame: FrameType) -> bool:
     """Whether a frame is this package's own, or Python's machinery in between."""
     file = frame.f_code.co_filename
-    return is_own(file) or file.startswith("<frozen") or file.endswith(("contextlib.py", "functools.py"))
+    return (
+        is_own(file) or file.startswith(("<frozen", *_libraries())) or file.endswith(("contextlib.py", "functools.py"))
+    )
+
+
+def _libraries() -> tuple[str, ...]:
+    """Where torch and NumPy are, whose own lines a user has not written."""
+    loaded = tuple(name for name in ("torch", "numpy") if name in sys.modules)
+    return _folders(loaded)
+
+
+@functools.cache
+def _folders(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(str(pathlib.Path(str(sys.modules[name].__file__)).parent) + "/" for name in names)
 
 
 def user_position() -> Position | None:
@@ -32,6 +46,16 @@ def user_position() -> Position | None:
         # Who calls the command line wrote none of what it is given.
         frame = None if frame.f_code.co_filename == _COMMAND else frame.f_back
     return None if frame is None else _position(frame)
+
+
+def raised_at(error: BaseException) -> Position | None:
+    """Where in the user's source an exception came from."""
+    last, trace = None, error.__traceback__
+    while trace is not None:
+        if not _inside(trace.tb_frame):
+            last = Position(trace.tb_frame.f_code.co_filename, trace.tb_lineno, 1)
+        trace = trace.tb_next
+    return last
 
 
 def _position(frame: FrameType) -> Position:

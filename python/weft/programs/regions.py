@@ -39,13 +39,26 @@ def mask_region(function: Callable[..., Any], extents: Extents) -> Region:
     return _traced(with_views(function), [I32, I32, I32, I32], extents, "mask", I1)
 
 
+def _index_error(error: IndexError) -> places.CompilationError | None:
+    """An array of NumPy's that was indexed by a scalar of the kernel, which it does not know."""
+    if "valid indices" not in str(error):
+        return None
+    remedy = "give it a name around the function, as table = ..., then table[h]; or take torch.from_numpy of it"
+    found = places.error("expected an array that a name leads to, but got one of NumPy's from elsewhere", remedy)
+    found.position = places.raised_at(error) or found.position
+    return found
+
+
 def _traced(
     function: Callable[..., Any], arguments: list[str], extents: Sequence[Size | None], what: str, wanted: str
 ) -> Region:
     tracing = graph.tracing()
     with tracing.region(arguments) as region:
         where = zip(region.arguments, extents, strict=True)
-        given = function(*(Scalar(a, a.type == I32, extent) for a, extent in where))
+        try:
+            given = function(*(Scalar(a, a.type == I32, extent) for a, extent in where))
+        except IndexError as error:
+            raise _index_error(error) or error from None
         try:
             result = scalars.scalar(given)
         except places.CompilationError:

@@ -232,9 +232,7 @@ def binary(name: str, a: Any, b: Any) -> Scalar:
 
 
 def _divided(a: Scalar, b: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar | None]:
-    """The operands, the remainder as the machine has it, and where its sign is not the divisor's as Python wants it."""
-    if F32 in (a.type, b.type):
-        raise places.error("expected integers for // and %, but got a real number")
+    """Two integers, the remainder as the machine has it, and where its sign is not the divisor's as Python wants it."""
     a, b = _same(a, b)
     rest = Scalar(_op("arith.remsi", [a, b], I32), a.natural and b.natural)
     if a.natural and b.natural:
@@ -243,14 +241,18 @@ def _divided(a: Scalar, b: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar | Non
 
 
 def quotient(a: Scalar, b: Scalar) -> Scalar:
-    """``a // b`` of integers, rounded down."""
+    """``a // b``, rounded down."""
+    if F32 in (a.type, b.type):
+        return function("floor", real(a) / b)
     a, b, _, wrong = _divided(a, b)
     found = Scalar(_op("arith.divsi", [a, b], I32), wrong is None)
     return found if wrong is None else where(wrong, found - 1, found)
 
 
 def remainder(a: Scalar, b: Scalar) -> Scalar:
-    """``a % b`` of integers, with the divisor's sign."""
+    """``a % b``, with the divisor's sign."""
+    if F32 in (a.type, b.type):
+        return real(a) - real(b) * quotient(a, b)
     a, b, rest, wrong = _divided(a, b)
     return rest if wrong is None else where(wrong, rest + b, rest)
 
