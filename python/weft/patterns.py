@@ -356,7 +356,8 @@ def span(lower: Any, upper: Any, first: Any, past: Any) -> Pattern:
     query to the next. The same of each key: first[b, h, m] <= n < past[b, h, m]; where no query has it, first >= past.
 
     Arrays of int32, [B, Hkv, N] twice and [B, Hkv, M] twice, of as many heads as keys have, or 1. What they say is
-    taken as promised: bounds from 0 to M and to N that never fall, the same pairs in both."""
+    taken as promised: bounds from 0 to M and to N that never fall, the same pairs in both. Results of others are
+    wrong, but nothing outside of the tensors is read or written."""
     arrays = [_array("span", name, a, (3,)) for name, a in zip(_SPAN, (lower, upper, first, past), strict=True)]
     return Pattern("span", arrays)
 

@@ -54,33 +54,61 @@ std::array<std::string, 3> attendGrid(const Attend &attend, attn::WholeTensorTyp
   return {tiles, (packed == 1 ? tiled.dim(1) : attend.keyType(0).dim(1)).str(), tiled.dim(0).str()};
 }
 
+/// The tokens of a packed sequence: where it begins, and one past its end.
+struct SequenceBounds {
+  Value begin, end;
+};
+
 /// Which packed sequence has tile `tile` of all sequences' tiles: its number, the tile within it, and where it begins
-/// and ends. Gives whether there is none: programs past the last tile, whose sequence is to be taken as empty.
-static Value findSequence(KernelFrame &frame, const TensorParameter &cu, int64_t rows, int64_t packed,
-                          Standing &standing) {
+/// and ends. Programs past the last tile have an empty one.
+///
+/// Starts are what memory says, and it may say anything: a sequence begins at the largest of the starts so far, and
+/// none leaves the tokens. So sequences never overlap, and of starts that rise from 0 to the length each is what it
+/// says.
+static SequenceBounds findSequence(KernelFrame &frame, const TensorParameter &cu, Value length, int64_t rows,
+                                   int64_t packed, Standing &standing) {
   TileBuilder &b = frame.b;
   constexpr int64_t together = 32; // sequences looked at in a turn, one a lane
-  Value count = b.sub(frame.size(cu.type.dim(0)), b.i32(1)), none = b.i32(-1), tile = standing.tile;
-  auto loop = scf::ForOp::create(b, b.i32(0), count, b.i32(together), ValueRange{b.i32(0), none, b.i32(0)});
+  Value count = b.sub(frame.size(cu.type.dim(0)), b.i32(1)), none = b.i32(-1), tile = standing.tile, zero = b.i32(0);
+  auto boundAt = [&](Value index) {
+    Value bound = b.load(b.addPtr(cu.pointer, b.cast(b.min(index, count), b.getI64Type())), {});
+    return b.max(b.min(bound, length), zero);
+  };
+  // tiles so far, the sequence, the tile in it, its bounds, the largest start so far
+  SmallVector<Value> initial{zero, none, zero, zero, zero, boundAt(zero)};
+  auto loop = scf::ForOp::create(b, zero, count, b.i32(together), initial);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    Value s = b.add(b.range(together), loop.getInductionVar());
-    auto bound = [&](Value index) {
-      return b.load(b.addPtr(cu.pointer, b.cast(b.min(index, count), b.getI64Type())), {});
-    };
-    Value tiles = b.ceilDiv(b.mul(b.sub(bound(b.add(s, b.i32(1))), bound(s)), b.i32(packed)), rows);
+    Value s = b.add(b.range(together), loop.getInductionVar()), largest = loop.getRegionIterArg(5);
+    Value begin = b.max(b.prefixMax(boundAt(s)), largest);
+    Value end = b.max(b.prefixMax(boundAt(b.add(s, b.i32(1)))), largest);
+    Value tiles = b.ceilDiv(b.mul(b.sub(end, begin), b.i32(packed)), rows);
     Value ends = b.add(b.prefixSum(tiles), loop.getRegionIterArg(0)), begins = b.sub(ends, tiles);
     Value here = b.both(b.less(begins, b.add(tile, b.i32(1))), b.less(tile, ends));
     auto best = [&](Value found, Value otherwise) {
       return b.max(b.reduceMax(b.select(here, found, b.broadcastLike(none, found)), 0), otherwise);
     };
     scf::YieldOp::create(b, ValueRange{b.reduceMax(ends, 0), best(s, loop.getRegionIterArg(1)),
-                                       best(b.sub(tile, begins), loop.getRegionIterArg(2))});
+                                       best(b.sub(tile, begins), loop.getRegionIterArg(2)),
+                                       best(begin, loop.getRegionIterArg(3)), best(end, loop.getRegionIterArg(4)),
+                                       b.reduceMax(end, 0)});
   }
-  standing.sequence = b.max(loop.getResult(1), b.i32(0));
+  standing.sequence = b.max(loop.getResult(1), zero);
   standing.tile = loop.getResult(2);
-  return b.less(loop.getResult(1), b.i32(0));
+  return {loop.getResult(3), loop.getResult(4)};
+}
+
+/// Where the other side's packed sequence of that number begins and ends, for one who only reads it: within the tokens.
+static SequenceBounds sequenceRead(KernelFrame &frame, const TensorParameter &cu, Value length,
+                                   const Standing &standing) {
+  TileBuilder &b = frame.b;
+  auto boundAt = [&](int64_t plus, Value least) {
+    Value place = b.cast(b.add(standing.sequence, b.i32(plus)), b.getI64Type());
+    return b.max(b.min(b.load(b.addPtr(cu.pointer, place), {}), length), least);
+  };
+  Value begin = boundAt(0, b.i32(0));
+  return {begin, boundAt(1, begin)};
 }
 
 Standing findStanding(KernelFrame &frame, const Attend &attend, DenseMap<Value, Value> &stored, int64_t rows,
@@ -100,23 +128,26 @@ Standing findStanding(KernelFrame &frame, const Attend &attend, DenseMap<Value, 
   if (!attend.cuSeqlens.empty()) {
     const TensorParameter queries = frame.input(stored.lookup(attend.cuSeqlens[0]));
     const TensorParameter keys = frame.input(stored.lookup(attend.cuSeqlens[1]));
-    Value missing = findSequence(frame, tileKeys ? keys : queries, rows, packed, standing);
-    auto bound = [&](const TensorParameter &cu, int64_t plus) {
-      return b.load(b.addPtr(cu.pointer, b.cast(b.add(standing.sequence, b.i32(plus)), b.getI64Type())), {});
-    };
-    standing.queryBase = bound(queries, 0);
-    standing.keyBase = bound(keys, 0);
-    auto length = [&](const TensorParameter &cu, Value base) {
-      return b.select(missing, b.i32(0), b.sub(bound(cu, 1), base));
-    };
-    standing.queryLength = length(queries, standing.queryBase);
-    standing.keyLengths = {length(keys, standing.keyBase)};
+    auto [tiled, other] = tileKeys ? std::pair(keys, queries) : std::pair(queries, keys);
+    Value lengths[] = {standing.queryLength, standing.keyLengths[0]};
+    SequenceBounds own = findSequence(frame, tiled, lengths[tileKeys], rows, packed, standing);
+    SequenceBounds read = own;
+    if (attend.cuSeqlens[0] != attend.cuSeqlens[1]) {
+      read = sequenceRead(frame, other, lengths[!tileKeys], standing);
+      // (Where there is no tile, there is nothing to read.)
+      read.end = b.select(b.less(own.begin, own.end), read.end, read.begin);
+    }
+    const SequenceBounds &query = tileKeys ? read : own, &key = tileKeys ? own : read;
+    standing.queryBase = query.begin;
+    standing.keyBase = key.begin;
+    standing.queryLength = b.sub(query.end, query.begin);
+    standing.keyLengths = {b.sub(key.end, key.begin)};
   }
   standing.keyExtents = standing.keyLengths;
   Value keyHead = tileKeys ? standing.head : b.div(standing.head, b.i32(attend.group()));
   for (unsigned i = 0; i < attend.counts.size(); ++i) {
     Value count = loadElement(frame, stored.lookup(attend.counts[i]), {standing.batch, keyHead});
-    standing.keyLengths[i] = b.min(standing.keyLengths[i], count);
+    standing.keyLengths[i] = b.min(standing.keyLengths[i], b.max(count, b.i32(0)));
   }
   return standing;
 }

@@ -32,7 +32,8 @@ SequenceOfRows sequenceOfRows(KernelFrame &frame, Value cu, Value tokens, Value 
     scf::YieldOp::create(b, ValueRange{b.select(after, low, middle), b.select(after, middle, high),
                                        b.div(b.add(apart, b.i32(1)), b.i32(2))});
   }
-  return {boundAt(search.getResult(0)), b.min(boundAt(search.getResult(1)), end)};
+  // Whatever starts say, a sequence lies among the tokens.
+  return {b.max(boundAt(search.getResult(0)), zero), b.min(boundAt(search.getResult(1)), end)};
 }
 
 SequenceOfRows Puller::sequences(Value starts, const RowTile &rows, Value length) {

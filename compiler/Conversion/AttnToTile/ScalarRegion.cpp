@@ -75,6 +75,40 @@ static SmallVector<Value> cloneBroadcast(TileBuilder &b, Operation &op, ArrayRef
   return SmallVector<Value>(clone->getResults());
 }
 
+/// Whether an integer of a region is known not to be negative.
+static bool isNatural(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || isa<attn::IndexOp, attn::SizeOp>(op)) // positions are arguments
+    return true;
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant)))
+    return constant.isNonNegative();
+  if (isa<arith::MaxSIOp>(op))
+    return isNatural(op->getOperand(0)) || isNatural(op->getOperand(1));
+  if (isa<arith::SelectOp>(op))
+    return isNatural(op->getOperand(1)) && isNatural(op->getOperand(2));
+  return isa<arith::AddIOp, arith::MulIOp, arith::DivSIOp, arith::RemSIOp, arith::MinSIOp>(op) &&
+         llvm::all_of(op->getOperands(), isNatural);
+}
+
+/// The indices of an element as a region computes them, kept inside of the tensor: `mapped` are those of the kernel.
+/// Positions are inside; what is computed of them, or read from memory, may be any number. `loaded`: by loadElement,
+/// which keeps tiles of positions below the size itself.
+static SmallVector<Value> keptInside(const RegionContext &context, attn::WholeTensorType type, ValueRange indices,
+                                     SmallVector<Value> mapped, bool loaded) {
+  TileBuilder &b = context.frame.b;
+  for (auto [axis, index] : llvm::enumerate(indices)) {
+    if (!index.getDefiningOp() || isa<attn::IndexOp>(index.getDefiningOp()) || type.dim(axis) == "1")
+      continue;
+    Value &place = mapped[axis];
+    if (!isNatural(index))
+      place = b.max(place, b.i32(0));
+    if (!(loaded && isa<RankedTensorType>(place.getType())) && !matchPattern(place, m_Constant()))
+      place = b.min(place, b.sub(context.frame.size(type.dim(axis)), b.i32(1)));
+  }
+  return mapped;
+}
+
 SmallVector<Value> evaluateRegion(Region &region, ValueRange arguments, const RegionContext &context) {
   TileBuilder &b = context.frame.b;
   IRMapping mapping;
@@ -90,13 +124,21 @@ SmallVector<Value> evaluateRegion(Region &region, ValueRange arguments, const Re
   for (Operation &op : region.front().without_terminator()) {
     SmallVector<Value> results;
     if (auto element = dyn_cast<attn::ElementOp>(op)) {
-      results = {context.element(element.getTensor(), mapped(element.getIndices()))};
+      auto type = cast<attn::WholeTensorType>(element.getTensor().getType());
+      results = {context.element(element.getTensor(),
+                                 keptInside(context, type, element.getIndices(), mapped(element.getIndices()),
+                                            /*loaded=*/true))};
     } else if (auto index = dyn_cast<attn::IndexOp>(op)) {
       results = {context.index(index.getAxis())};
     } else if (auto size = dyn_cast<attn::SizeOp>(op)) {
       results = {context.frame.size(size.getSize())};
     } else if (auto accumulate = dyn_cast<attn::AccumulateOp>(op)) {
-      context.accumulate(accumulate.getTarget(), inKernel(accumulate.getValue()), mapped(accumulate.getIndices()));
+      auto backward = cast<attn::AttendBackwardOp>(region.getParentOp());
+      Value gradient = backward.getGradients()[2 * backward.getKeys().size() + accumulate.getTarget()];
+      auto type = cast<attn::WholeTensorType>(gradient.getType());
+      context.accumulate(accumulate.getTarget(), inKernel(accumulate.getValue()),
+                         keptInside(context, type, accumulate.getIndices(), mapped(accumulate.getIndices()),
+                                    /*loaded=*/false));
     } else {
       // Constants stay scalars; they are splat where they meet tiles.
       results = cloneBroadcast(b, op, mapped(op.getOperands()));

@@ -11,7 +11,7 @@ from weft.patterns import Pattern, mask
 from weft.programs import graph, places, static
 from weft.programs.eager import operation
 from weft.programs.graph import TensorType, agreeing
-from weft.programs.mixers import attention, fast_attribute, four_axes, segments, spelled
+from weft.programs.mixers import attention, fast_attribute, four_axes, packs, segments, spelled
 from weft.programs.patterns import Domain
 from weft.programs.sizes import unify
 from weft.programs.tensors import Tensor
@@ -52,6 +52,8 @@ def attend(
     _check(q, k, v, bias, precision)
     return_lse = static.truth("return_lse", return_lse)
     lengths = _lengths(q, cu_seqlens_q, cu_seqlens_k)
+    for each, tokens in zip(lengths, (q.sizes[2], k.sizes[2]), strict=False):
+        packs(each, tokens)
     if bias is not None and bias.dtype.is_bool():  # who attends, as torch's attn_mask says it
         pattern, bias = _where(bias, pattern), None
     given, lowered = attention(q, [Domain(k, pattern)], scale, sink, score_mod, bias)

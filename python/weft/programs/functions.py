@@ -10,7 +10,7 @@ from ..language.types import float32
 from . import graph, places, static
 from .eager import operation
 from .graph import TensorType, agreeing
-from .mixers import four_axes, grid_text, one_batch, real_text, starts
+from .mixers import four_axes, grid_text, one_batch, packs, real_text, starts
 from .sizes import Size, unify
 from .tensors import Tensor
 
@@ -65,8 +65,9 @@ def _turned(
 ) -> Tensor:
     four_axes(x, "queries or keys")
     static.floating("queries or keys", x)
-    if lengths:
+    for each in lengths:
         one_batch(x.sizes[0])
+        packs(each, x.sizes[2])
     with agreeing("expected a head size that is known"):
         head = int(x.sizes[3])
     if head % multiple:

@@ -83,6 +83,8 @@ class Graph:
         # Whether gradients are asked for, of some inputs only: then others are constants of the backward.
         self.selective = False
         self.position: Position | None = None
+        # Tensors that say where packed sequences start, each with the number of tokens.
+        self.starts: list[tuple[Value, Any]] = []
         # Arrays of one number, by the inputs that they are; and whether what one holds is part of the compiled form.
         self.numbers: dict[int, Any] = {}
         self.looked_into = False

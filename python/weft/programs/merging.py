@@ -60,7 +60,7 @@ def shift(x: Any, by: int = 1, cu_seqlens: Any = None) -> Any:
     if x.ndim == 4:
         with agreeing("expected a last size that is known"):
             int(x.sizes[3])
-    operands = [x.value, *(t.value for t in starts(cu_seqlens))]
+    operands = [x.value, *(t.value for t in starts(cu_seqlens, tokens=x.sizes[2]))]
     return Tensor(graph.tracing().one("attn.shift", operands, x.type, {"by": f"{by} : i64"}))
 
 
@@ -163,7 +163,7 @@ def merge_units(
                 unify(joins.sizes[axis], source.sizes[axis])
         with agreeing("expected a last size that is known"):
             int(source.sizes[3])
-    lengths = starts(cu_seqlens)
+    lengths = starts(cu_seqlens, tokens=joins.sizes[2])
     if lengths:  # no join crosses from one sequence to the next
         joins = joins & has_predecessor(joins, cu_seqlens)
     attributes: dict[str, Any] = {

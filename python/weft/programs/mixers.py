@@ -191,15 +191,23 @@ def spelled(given: Any) -> str:
     return f"[{', '.join(str(size.value or size) for size in given.sizes)}] of {given.dtype}"
 
 
-def starts(cu_seqlens: Any, grid: Any = None) -> list[Tensor]:
-    """The operand that says where packed sequences start, or none; with a grid of tokens there is none."""
+def starts(cu_seqlens: Any, grid: Any = None, tokens: Size | None = None) -> list[Tensor]:
+    """The operand that says where packed sequences start, or none; with a grid of tokens there is none. Of how many
+    ``tokens``, for who checks the numbers when they are there; None is said later."""
     if cu_seqlens is None:
         return []
     if grid:
         raise places.error("expected no grid with cu_seqlens", "a grid's tokens are one sequence")
     if not isinstance(cu_seqlens, Tensor) or cu_seqlens.ndim != 1 or cu_seqlens.dtype.name != "int32":
         raise places.error(f"expected cu_seqlens [S+1] of int32, but got {spelled(cu_seqlens)}")
+    if tokens is not None:
+        packs(cu_seqlens, tokens)
     return [cu_seqlens]
+
+
+def packs(cu_seqlens: Tensor, tokens: Size) -> None:
+    """Note that these starts are of so many tokens: numbers that the host has are checked against it at every call."""
+    graph.tracing().starts.append((cu_seqlens.value, tokens))
 
 
 def one_batch(batch: Size) -> None:
@@ -240,6 +248,7 @@ def softmax(
     if lengths:
         four_axes(q, "queries")
         one_batch(q.sizes[0])
+        packs(cu_seqlens, q.sizes[2])
     domains = [Domain(lift(d.keys), d.pattern, lift(d.count)) for d in _domains(k, pattern, more)]
     given, lowered = attention(q, domains, scale, sink, score_mod)
     given.attributes["operandSegmentSizes"] = segments(
@@ -295,6 +304,7 @@ def mean(causal: bool = False, *, cu_seqlens: Any = None) -> Any:
     def result(values: Sequence[Shape]) -> Shape:
         if lengths:
             one_batch(values[0][0])
+            packs(cu_seqlens, values[0][2])
         return values[0]
 
     return Mixer(made.results[0], 1, result)
@@ -343,6 +353,7 @@ def toeplitz(
         shape = values[0]
         if lengths:
             one_batch(shape[0])
+            packs(cu_seqlens, shape[2])
         unify(shape[1].times(int(shape[3])), taps.sizes[1])
         if grid:
             unify(shape[2], Size(int(grid[0]) * int(grid[1])))

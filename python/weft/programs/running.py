@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..compiler.jit import _target
 from ..runtime.devices import device_for
 from ..runtime.program import empty
+from . import places
 from .compiled import Compiled, compiled, runnable
 from .inputs import facts_of, readable, rebuild, wants_gradients
 from .trace import Traced
@@ -31,6 +33,7 @@ def call(program: Program, given: Call) -> Any:
     """Run a program on a call's arrays; differentiable where one of them asks for gradients."""
     traced = program.trace(given)
     arrays = _alike([*given.arrays, *traced.captured])
+    _packed_as_said(traced, arrays)
     if wants_gradients(arrays):
         from .autograd import differentiable
 
@@ -44,6 +47,7 @@ def forward(program: Program, given: Call) -> tuple[Any, Saved]:
     """The results, and what the backward needs."""
     traced = program.trace(given)
     arrays = _alike([*given.arrays, *traced.captured])
+    _packed_as_said(traced, arrays)
     form = tuned(traced, arrays, True)
     results = run(form, ".forward", arrays)
     saved = Saved(form, tuple(arrays), tuple(results[number] for number in form.saved_outputs))
@@ -76,6 +80,28 @@ def backward(saved: Saved, gradients: Sequence[Any]) -> Mapping[str, Any]:
     results = run(saved.compiled, ".backward", [*saved.inputs, *saved.saved, *given])
     names = [traced.inputs[number].name for number in plan["gradients_of"]]
     return dict(zip(names, results, strict=True))
+
+
+def _packed_as_said(traced: Traced, arrays: Sequence[Any]) -> None:
+    """Refuse starts of packed sequences that do not rise from 0 to the number of tokens. Those on a GPU are not looked
+    at, which would wait for it: kernels keep them inside of the tokens."""
+    from .plans import bind, evaluate
+
+    sizes = None
+    for number, tokens in traced.starts:
+        given = arrays[number]
+        if getattr(given, "is_cuda", False):
+            continue
+        values = [int(value) for value in given]
+        sizes = sizes or bind({"inputs": [{"dims": each.dims} for each in traced.inputs]}, arrays)
+        length = evaluate(tokens, sizes)
+        rises = all(a <= b for a, b in itertools.pairwise(values))
+        if not values or values[0] != 0 or values[-1] != length or not rises:
+            spelled = ", ".join(map(str, values[:8])) + (", ..." if len(values) > 8 else "")
+            raise places.error(
+                f"expected '{traced.inputs[number].name}' to rise from 0 to the number of tokens, {length}, "
+                f"but got [{spelled}]"
+            )
 
 
 def form_of(traced: Traced, given: Call, differentiate: bool, target: str | None = None) -> Compiled:

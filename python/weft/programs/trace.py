@@ -36,6 +36,7 @@ class Traced:
     captured: tuple[Any, ...]
     sizes: tuple[tuple[Size, ...], ...]
     general: bool = True  # it is for other arrays too: none was met on the way, and none looked into
+    starts: tuple[tuple[int, str], ...] = ()  # inputs that say where packed sequences start, of how many tokens
 
     def accepts(self, shapes: Sequence[tuple[int, ...]]) -> bool:
         """Whether this form is for arrays of these shapes: static sizes are met, and symbols have one value each."""
@@ -100,6 +101,7 @@ def trace(
         dims = tuple(spell(size, emitter.names) for size in type.sizes)
         return Signature(name, _manifest_name(type), dims, aligned)
 
+    numbers = {id(each.value): number for number, each in enumerate(graph.inputs)}
     return Traced(
         name,
         graph.position,
@@ -111,6 +113,13 @@ def trace(
         tuple(array for array, _ in graph.captured.values()),
         tuple(i.value.type.sizes for i in graph.inputs if isinstance(i.value.type, TensorType)),
         not graph.captured and not graph.looked_into,
+        tuple(
+            {
+                (numbers[id(value)], spell(size, emitter.names)): None
+                for value, size in graph.starts
+                if id(value) in numbers
+            }
+        ),
     )
 
 
