@@ -19,7 +19,7 @@ import numpy as np
 
 from .patterns import Pattern, _sizes
 from .patterns_host import to_numpy
-from .programs import places
+from .programs import places, static
 
 EMPTY, PARTIAL, FULL = (240, 240, 240), (146, 186, 222), (8, 81, 156)
 _FRAME, _INK = (120, 120, 120), (40, 40, 40)
@@ -57,6 +57,11 @@ def draw(
     ``block`` is the size of the blocks of the second panel, (queries, keys); by default an eighth of the lengths.
     ``batch`` and ``head`` choose among the matrices where these differ.
     """
+    for name, number in (("n", n), ("m", m)):
+        if number is not None:
+            static.integer(name, number, 1)
+    static.integer("batch", batch)
+    static.integer("head", head)
     target = pathlib.Path(path)
     if target.suffix.lower() not in (".svg", ".png"):
         raise places.error(f"expected a path that ends in .svg or .png, but got '{target.name}'")
@@ -110,7 +115,10 @@ def _heat(x: Any, n: int | None, batch: int, head: int) -> _Panel:
             f"expected a pattern, a mixer or a matrix to draw, but got '{type(x).__name__}'",
             "a mixer of a program's symbols has no numbers: build it from arrays",
         )
-    values = _chosen(to_numpy(found[0] if isinstance(found, tuple) else found), batch, head).astype(np.float64)
+    array = to_numpy(found[0] if isinstance(found, tuple) else found)
+    if array.dtype.kind not in "biuf":
+        raise places.error(f"expected a matrix of real numbers to draw, but got one of {array.dtype}")
+    values = _chosen(array, batch, head).astype(np.float64)
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
     if low < 0:

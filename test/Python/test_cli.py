@@ -5,6 +5,7 @@ wrong files and options too, that say what was expected, without a traceback."""
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -313,7 +314,15 @@ def test_wrong_files(weft_says, folder, name, tmp_path, monkeypatch):
         (["compile", "scores.py", "-o", "made", "--num-warps", "3"], 0, ""),
         (["tune"], 2, "expected either FILE.py or --library DIR"),
         (["tune", "scores.py", "--candidate", "forward=1"], 1, "expected"),
-        (["tune", "scores.py", "--candidate", "sideways=1x1x1x1"], 1, "expected a candidate such as"),
+        (["tune", "scores.py", "--candidate", "sideways=1x1x1x1"], 1, "expected a role among forward, backward.query"),
+        (["tune", "scores.py", "--candidate", "backward.values=1x1x1x1"], 1, "expected the sizes B, H, N of"),
+        (
+            ["sim", "binary.ptx", "--entry", "k", "--block", "1", "--shared", "-1"],
+            1,
+            "expected 'shared' to be from 0 to",
+        ),
+        (["sim", "binary.ptx", "--entry", "k", "--block", "1", "--limit", "-1"], 1, "expected 'limit' to be from 0 to"),
+        (["sim", "binary.ptx", "--entry", "k", "--block", "1", "--schedules", "0"], 1, "'schedules' to be from 1 to"),
         (["tune", "scores.py", "--input", "q"], 1, "expected an input such as lengths=lengths.npy, but got 'q'"),
         (["sim", "binary.ptx", "--entry", "k", "--block", "0"], 2, "expected one to three positive sizes"),
         (["sim", "binary.ptx", "--entry", "k", "--block", "1", "--gpu", "x"], 1, "expected"),
@@ -322,6 +331,32 @@ def test_wrong_files(weft_says, folder, name, tmp_path, monkeypatch):
 def test_wrong_options(weft_says, arguments, code, expected):
     found, _, wrong = weft_says(*arguments)
     assert found == code and expected in wrong, (found, wrong)
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda launch: launch(1.5, 1), "expected one to three integers, but got 1.5"),
+        (lambda launch: launch(None, 1), "expected one to three integers, but got None"),
+        (lambda launch: launch(1, 1, shared=-1), "expected 'shared' to be from 0 to 4294967295, but got -1"),
+        (lambda launch: launch(1, 1, checks=3), "expected 'checks' to be text, such as 'all', but got 3"),
+        (lambda launch: launch(1, 1, seed="x"), "expected 'seed' to be an integer, but got 'x'"),
+        (lambda launch: launch(1, 1, sample=2**40), "expected 'sample' to be from 0 to"),
+        (lambda launch: weft.draw(weft.causal(), "a.svg", n="x"), "expected 'n' to be an integer, but got 'x'"),
+        (lambda launch: weft.draw(weft.causal(), "a.svg", head="x"), "expected 'head' to be an integer, but got 'x'"),
+        (lambda launch: weft.draw(np.ones((3, 3)) * 1j, "a.svg"), "expected a matrix of real numbers to draw, but got"),
+        (lambda launch: weft.tuning.tune(None, candidates=3), "expected 'candidates' to be a dict"),
+        (lambda launch: weft.tuning.tune(None, candidates={"x": []}), "expected a role among forward, backward.query"),
+        (lambda launch: weft.tuning.tune(None, limit=0), "expected 'limit' to be an integer of at least 1, but got 0"),
+    ],
+)
+def test_wrong_arguments_from_python(call, expected):
+    import weft.simulator
+    import weft.tuning
+
+    text = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(){ret;}\n"
+    with pytest.raises((weft.Error, TypeError, ValueError), match=re.escape(expected)):
+        call(lambda grid, block, **options: weft.simulator.launch(text, "k", grid, block, [], **options))
 
 
 # ---- Set-up

@@ -154,16 +154,15 @@ def _of_library(arguments: argparse.Namespace, progress: Any) -> Iterator[Any]:
 
 def _candidates(texts: list[str]) -> dict[str, list[Any]] | None:
     """Schedules by place or role; None where there are none."""
-    from weft.tuning.space import parse
+    from weft.tuning.space import parse, role_of
 
     found: dict[str, list[Any]] = {}
     for text in texts:
         place, _, schedule = text.partition("=")
-        role = place.partition(".")[2] if place[:1].isdigit() else place
-        if role not in ("forward", "backward.query", "backward.keys"):
-            raise ValueError(
-                f"expected a candidate such as forward=128x64x4x3 or 0.backward.keys=64x64x4x2, but got '{text}'"
-            )
+        try:
+            role_of(place)
+        except ValueError as error:
+            raise ValueError(f"expected a candidate such as forward=128x64x4x3, but got '{text}': {error}") from None
         found.setdefault(place, []).append(parse(schedule))
     return found or None
 

@@ -86,6 +86,14 @@ def launch(
     sample: how many of the grid's blocks run, spread over all of it; 0 for all. Counters are theirs alone.
     Raises SimulatorError where the PTX or the launch is no good; a program at fault gives findings instead.
     """
+    if not isinstance(checks, str):
+        raise SimulatorError(f"expected 'checks' to be text, such as 'all', but got {checks!r}")
+    _whole("seed", seed, None)
+    for option, value, least in (
+        *(("shared", shared, 0), ("schedules", schedules, 1), ("threads", threads, 0)),
+        *(("limit", limit, 0), ("sample", sample, 0)),
+    ):
+        _whole(option, value, least)
     text, name = _read(ptx)
     module = _module(text, name)
     parameters = module.parameters(entry)
@@ -132,8 +140,19 @@ def _read(ptx: str | os.PathLike[str]) -> tuple[str, str]:
         raise SimulatorError(f"cannot read PTX from '{path}': {error.strerror}") from error
 
 
+def _whole(option: str, value: Any, least: int | None) -> None:
+    """Refuse an option that is no integer of at least ``least``, of as many bits as the simulator has for it."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise SimulatorError(f"expected '{option}' to be an integer, but got {value!r}")
+    if least is not None and not least <= value < 2**32:
+        raise SimulatorError(f"expected '{option}' to be from {least} to {2**32 - 1}, but got {value}")
+
+
 def _three(counts: int | Sequence[int]) -> list[int]:
-    given = [counts] if isinstance(counts, int) else [int(count) for count in counts]
+    whole = [counts] if hasattr(counts, "__index__") else counts
+    if not isinstance(whole, Sequence) or not all(hasattr(count, "__index__") for count in whole):
+        raise SimulatorError(f"expected one to three integers, but got {counts!r}")
+    given = [int(count) for count in whole]
     if not 1 <= len(given) <= 3 or any(not 0 <= count < 2**32 for count in given):
         raise SimulatorError(f"expected one to three counts, but got {counts!r}")
     return given + [1] * (3 - len(given))

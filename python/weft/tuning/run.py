@@ -11,7 +11,7 @@ import numpy as np
 from . import store
 from .cases import COUNTED
 from .result import Result
-from .space import Schedule, parse
+from .space import Schedule, parse, role_of
 from .tuner import Options, Progress, Silent, Subject, tune_subject
 
 if TYPE_CHECKING:
@@ -56,6 +56,10 @@ def tune(
     from weft.runtime.devices import device_for
 
     given: dict[str, np.ndarray] = dict(inputs or {})
+    for name, number in (("limit", limit), ("longest", longest), ("jobs", 1 if jobs is None else jobs)):
+        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+            raise ValueError(f"expected '{name}' to be an integer of at least 1, but got {number!r}")
+    parsed = None if candidates is None else _parsed(candidates)
     if args:
         call = program.bind(args, static)
         traced = program.trace(call)
@@ -68,7 +72,7 @@ def tune(
         traced = program.declare(signature, static)
         target = target or "sm_80"
     options = Options(
-        candidates=None if candidates is None else _parsed(candidates),
+        candidates=parsed,
         limit=limit,
         gpu=gpu,
         jobs=jobs,
@@ -106,6 +110,10 @@ def _parsed(candidates: Mapping[str, Sequence[Schedule | str]]) -> dict[str, lis
     def one(schedule: Schedule | str) -> Schedule:
         return parse(schedule) if isinstance(schedule, str) else parse("x".join(map(str, schedule)))
 
+    if not isinstance(candidates, Mapping):
+        raise TypeError(f"expected 'candidates' to be a dict of schedules by role, but got {candidates!r}")
+    for place in candidates:
+        role_of(place)
     return {place: [one(schedule) for schedule in each] for place, each in candidates.items()}
 
 

@@ -112,6 +112,20 @@ def parse(text: str) -> Schedule:
     return tuple(map(int, parts))
 
 
+ROLES = ("forward", "backward.query", "backward.keys", "backward.values")
+
+
+def role_of(place: str) -> str:
+    """The role in "0.backward.keys" or "backward.keys". ValueError where there is none of the kind."""
+    number, _, rest = place.partition(".")
+    role = rest if number.isdigit() else place
+    if role not in ROLES:
+        raise ValueError(
+            f"expected a role among {', '.join(ROLES)}, or one of attention N as N.ROLE, but got '{place}'"
+        )
+    return role
+
+
 def candidates(kernel: Kernel, target: Target, limit: int = 16) -> list[Candidate]:
     """The default and its neighbours, nearest first, until ``limit`` of them can be held; with those on the way that
     the target cannot hold."""
