@@ -132,7 +132,12 @@ def survives(program, *given):
         assert kinds and set(kinds) == {"uninitialised"}, error
 
 
-@pytest.mark.parametrize("numbers", STARTS)
+MOST = ("beyond the tokens", "below 0", "overlapping")  # the others take as long again
+
+
+@pytest.mark.parametrize(
+    "numbers", [*MOST, *(pytest.param(n, marks=pytest.mark.slow) for n in STARTS if n not in MOST)]
+)
 @pytest.mark.parametrize("name", PACKED)
 def test_starts_that_kernels_meet(operands, unchecked, name, numbers):
     program, given = PACKED[name](*operands, starts_of(numbers))
