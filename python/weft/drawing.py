@@ -62,6 +62,8 @@ def draw(
             static.integer(name, number, 1)
     static.integer("batch", batch)
     static.integer("head", head)
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"expected 'path' to be the name of a file, but got {places.described(path)}")
     target = pathlib.Path(path)
     if target.suffix.lower() not in (".svg", ".png"):
         raise places.error(f"expected a path that ends in .svg or .png, but got '{target.name}'")

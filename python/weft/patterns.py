@@ -50,11 +50,15 @@ class Pattern:
     def __reduce__(self) -> Any:
         return Pattern, (self._spelling, self._values, self._parts)
 
+    __array_ufunc__ = None  # NumPy's operators leave theirs to ours
+
     def __and__(self, other: Any) -> Pattern:
-        return _joined("and", self, other) if isinstance(other, Pattern) else NotImplemented
+        return _joined("and", self, _other(other, "&"))
 
     def __or__(self, other: Any) -> Pattern:
-        return _joined("or", self, other) if isinstance(other, Pattern) else NotImplemented
+        return _joined("or", self, _other(other, "|"))
+
+    __rand__, __ror__ = __and__, __or__  # whose other operand is no pattern
 
     def __invert__(self) -> Pattern:
         return self._parts[0] if self._spelling == "not" else Pattern("not", (), (self,))
@@ -118,6 +122,15 @@ class Pattern:
         if self._spelling == "per_head":
             return f"weft.per_head([{', '.join(map(repr, self._parts))}])"
         return f"weft.{self._spelling}({values})"
+
+
+def _other(value: Any, sign: str) -> Pattern:
+    if not isinstance(value, Pattern):
+        raise places.error(
+            f"expected a pattern on both sides of '{sign}', but got {places.described(value)}",
+            "weft.causal(), weft.window(left, right), weft.mask(f), ... make patterns",
+        )
+    return value
 
 
 def _spelled(value: Any) -> str:
@@ -232,7 +245,8 @@ def _sizes(where: str, name: str, value: Any, counts: Sequence[int]) -> tuple[in
 
 
 def _array(where: str, name: str, value: Any, ranks: Sequence[int]) -> Any:
-    rank = len(getattr(value, "shape", ())) if hasattr(value, "shape") else None
+    shape = getattr(value, "shape", None)
+    rank = len(shape) if isinstance(shape, tuple) else None
     if rank is None:
         raise places.error(
             f"expected '{name}' of weft.{where} to be an array, but got '{type(value).__name__}'",
@@ -323,7 +337,11 @@ def neighbourhood(
 def random_blocks(seed: int, per_row: int, block: int) -> Pattern:
     """``per_row`` distinct blocks of ``block`` keys for each block of ``block`` queries, the same for every batch and
     head, drawn by Philox-2x32-10 from the seed and the row."""
-    number = operator.index(seed)
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        given = places.described(seed)
+        raise places.error(f"expected 'seed' of weft.random_blocks to be an integer, but got {given}") from None
     if not -(2**63) <= number < 2**63:
         raise places.error(f"expected 'seed' of weft.random_blocks to have 64 bits, but got {number}")
     count = _integer("random_blocks", "per_row", per_row, 0)
@@ -372,7 +390,11 @@ def mask(f: Callable[[Any, Any, Any, Any], Any]) -> Pattern:
 
 def per_head(patterns: Sequence[Pattern]) -> Pattern:
     """Query head h has patterns[h]."""
-    parts = list(patterns)
+    try:
+        parts = list(patterns)
+    except TypeError:
+        given = places.described(patterns)
+        raise places.error(f"expected a list of patterns for weft.per_head, but got {given}") from None
     if not parts:
         raise places.error("expected at least one pattern for weft.per_head")
     for part in parts:

@@ -9,11 +9,12 @@ comes back to the host.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import weft.language as wl
 from weft.compiler.jit import jit
 from weft.integers import cdiv, next_power_of_2
+from weft.programs import static
 
 if TYPE_CHECKING:
     import torch
@@ -135,8 +136,15 @@ def select_blocks(
     """
     import torch
 
+    _check(q, k)
+    top, causal = static.integer("top", top, 1), static.truth("causal", causal)
+    sides = block if isinstance(block, (tuple, list)) else ()
+    if len(sides) != 2:
+        raise TypeError(f"expected 'block' to be (queries, keys), but got {block!r}")
+    block = (static.integer("block", sides[0], 1), static.integer("block", sides[1], 1))
+    scale = None if scale is None else static.real("scale", scale)
     (B, H, N, D), (_, heads, M, _) = q.shape, k.shape
-    if H % heads or k.shape[0] != B or k.shape[3] != D:
+    if not heads or H % heads or k.shape[0] != B or k.shape[3] != D:
         raise ValueError(f"expected keys [{B}, a divisor of {H}, M, {D}], but got {list(k.shape)}")
     least = 1 + _most_own_blocks(N, M, *block)
     if top < least:
@@ -165,6 +173,20 @@ def select_blocks(
         COLUMNS=max(32, next_power_of_2(C)), CAUSAL=causal, num_warps=1,
     )  # fmt: skip
     return index, count
+
+
+def _check(q: Any, k: Any) -> None:
+    """Refuse what are no floating-point tensors of torch of four axes."""
+    import torch
+
+    for name, x, shape in (("q", q, "[B, H, N, D]"), ("k", k, "[B, Hkv, M, D]")):
+        if not isinstance(x, torch.Tensor):
+            raise TypeError(f"expected '{name}' to be a torch.Tensor {shape}, but got '{type(x).__name__}'")
+        if x.dim() != 4:
+            raise ValueError(f"expected '{name}' {shape}, but got {list(x.shape)}")
+        if x.dtype not in (torch.float16, torch.bfloat16, torch.float32):
+            given = str(x.dtype).removeprefix("torch.")
+            raise TypeError(f"expected '{name}' of float16, bfloat16 or float32, but got {given}")
 
 
 def _most_own_blocks(N: int, M: int, rows: int, columns: int) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 from weft.compiler.diagnostics import CompilationError
 from weft.programs.dtypes import dtype_of
+from weft.programs.tensors import Tensor, is_array
 from weft.runtime.plain import objection
 
 
@@ -20,7 +21,7 @@ def tensor(name: str, x: Any, shape: str, sizes: tuple[Any, ...] = ()) -> None:
     spelled = f"'{name}' {shape}"
     if wrong := objection(x):
         raise ValueError(f"{wrong.text(spelled)}; {wrong.remedy}")
-    if not hasattr(x, "shape") or not hasattr(x, "dtype"):
+    if not is_array(x) and not isinstance(x, Tensor):
         raise TypeError(f"expected '{name}' to be a tensor {shape}, but got '{type(x).__name__}'")
     if len(x.shape) != shape.count(",") + 1:
         raise ValueError(f"expected {spelled}, but got {list(x.shape)}")

@@ -12,6 +12,7 @@ import weft
 from weft.attention import checks
 from weft.programs import static
 from weft.programs.program import program
+from weft.programs.tensors import Tensor, is_array
 
 CONVOLUTIONS = ("conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias")
 PERCEPTRON = ("linear1.weight", "linear1.bias", "linear2.weight", "linear2.bias")
@@ -136,7 +137,7 @@ def _weights(name: str, given: Mapping[str, Any], x: Any, kernel: int, perceptro
 
 def _check_type(name: str, weight: Any, operand: str, kind: str) -> None:
     """Refuse what is no tensor of floating-point numbers; one that multiplies is of the operand's type, or float32."""
-    if not hasattr(weight, "shape") or not hasattr(weight, "dtype"):
+    if not is_array(weight) and not isinstance(weight, Tensor):
         raise TypeError(f"expected {name} to be a tensor, but got '{type(weight).__name__}'")
     found = checks.floating(name, weight)
     if "weight" in name and found not in (kind, "fp32"):

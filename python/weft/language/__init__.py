@@ -226,3 +226,10 @@ def constexpr_function(function: Any) -> Any:
     """Mark a plain Python function as one that kernels may call with constants; its result is a constant."""
     function.__weft_constexpr__ = True
     return function
+
+
+def __getattr__(name: str) -> Any:
+    from .errors import ABSENT
+
+    known = ", which only Triton's language has" if name in ABSENT else ""
+    raise AttributeError(f"module 'weft.language' has no attribute '{name}'{known}")

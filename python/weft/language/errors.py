@@ -66,7 +66,21 @@ def unknown_name(name: str, candidates: Iterable[str]) -> KernelError:
     )
 
 
+# What Triton's language has and this one has not: no other name is meant by one of these.
+ABSENT = frozenset(
+    (
+        *("atomic_load", "atomic_poll", "atomic_store", "bitonic_merge", "device_print", "dot_scaled", "flip"),
+        *("histogram", "inline_asm_elementwise", "load_tensor_descriptor", "make_block_ptr", "make_tensor_descriptor"),
+        *("map_elementwise", "philox", "rand", "rand4x", "randint", "randint4x", "randn", "randn4x", "sort", "squeeze"),
+        *("store_tensor_descriptor", "swizzle2d", "topk", "unsqueeze"),
+    )
+)
+
+
 def unknown_attribute(owner: str, name: str, candidates: Iterable[str]) -> KernelError:
+    if name in ABSENT:
+        message = f"expected a function of weft.language, but got '{name}', which only Triton's language has"
+        return KernelError(message, "see docs/Language.md for the functions there are")
     close = _closest(name, (c for c in candidates if not c.startswith("_")))
     return KernelError(f"{owner} has no attribute '{name}'", close or "see docs/Language.md for the names there are")
 

@@ -21,6 +21,31 @@ def positive(module: str, **sizes: int | None) -> None:
             raise TypeError(f"{module}: expected '{name}' to be an integer, but got {size!r}")
         if size < 1:
             raise ValueError(f"{module}: expected '{name}' to be at least 1, but got {size}")
+        if size >= 2**31:
+            raise ValueError(f"{module}: expected '{name}' to be an integer of 32 bits, but got {size}")
+
+
+def given(module: str, **sizes: Any) -> None:
+    """Refuse a size that is no positive integer; there is no default."""
+    for name, size in sizes.items():
+        if size is None:
+            raise TypeError(f"{module}: expected '{name}' to be an integer, but got None")
+    positive(module, **sizes)
+
+
+def truth(module: str, **flags: Any) -> None:
+    """Refuse what is neither True nor False."""
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            spelled = repr(flag) if isinstance(flag, (int, float, str, type(None))) else f"'{type(flag).__name__}'"
+            raise TypeError(f"{module}: expected '{name}' to be True or False, but got {spelled}")
+
+
+def among(module: str, name: str, value: Any, *allowed: Any) -> None:
+    """Refuse what is none of these."""
+    if not any(type(value) is type(each) and value == each for each in allowed):
+        wanted = " or ".join([", ".join(map(repr, allowed[:-1])), repr(allowed[-1])])
+        raise ValueError(f"{module}: expected '{name}' to be {wanted}, but got {value!r}")
 
 
 def divides(module: str, **pair: int) -> None:
@@ -32,24 +57,24 @@ def divides(module: str, **pair: int) -> None:
 
 def head_size(module: str, name: str, size: int) -> None:
     """Refuse a head size that kernels cannot have."""
-    positive(module, **{name: size})
+    given(module, **{name: size})
     if size % 8:
         raise ValueError(f"{module}: expected '{name}' to be a multiple of 8, but got {size}")
 
 
 def odd(module: str, **kernel: int) -> None:
     """Refuse a kernel that has no middle."""
-    positive(module, **kernel)
+    given(module, **kernel)
     for name, size in kernel.items():
         if size % 2 == 0:
             raise ValueError(f"{module}: expected '{name}' to be odd, but got {size}")
 
 
-def pattern(module: str, given: Any) -> None:
+def pattern(module: str, value: Any) -> None:
     """Refuse what is neither a pattern nor None."""
-    if given is not None and not isinstance(given, weft.Pattern):
+    if value is not None and not isinstance(value, weft.Pattern):
         raise TypeError(
-            f"{module}: expected 'pattern' to be a pattern such as weft.causal(), or None, but got {given!r}"
+            f"{module}: expected 'pattern' to be a pattern such as weft.causal(), or None, but got {value!r}"
         )
 
 

@@ -55,13 +55,14 @@ class GAU(torch.nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        checks.positive("GAU", dim=dim, expansion=expansion)
+        checks.given("GAU", dim=dim, expansion=expansion)
+        checks.truth("GAU", bias=bias)
         checks.head_size("GAU", "size", size)
         self.value_size = expansion * dim if value_size is None else value_size
         checks.head_size("GAU", "value_size", self.value_size)
         checks.pattern("GAU", pattern)
-        if kernel:
-            checks.positive("GAU", kernel=kernel)
+        if not isinstance(kernel, int) or isinstance(kernel, bool) or kernel != 0:
+            checks.given("GAU", kernel=kernel)
         self.dim, self.size, self.pattern, self.kernel, self.scale = dim, size, pattern, kernel, scale
         place: dict[str, Any] = {"device": device, "dtype": dtype}
         self.u_proj = torch.nn.Linear(dim, size, bias=bias, **place)

@@ -37,7 +37,8 @@ class PEAA(torch.nn.Linear):
         device: Any = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        checks.positive("PEAA", heads=heads, head_size=head_size, out=out)
+        checks.given("PEAA", heads=heads, head_size=head_size, out=out)
+        checks.truth("PEAA", bias=bias)
         super().__init__(heads * head_size, out, bias=bias, device=device, dtype=dtype)
         self.heads, self.head_size = heads, head_size
 

@@ -19,7 +19,9 @@ class Projections(torch.nn.Module):
     ) -> None:
         super().__init__()
         name = type(self).__name__
-        checks.positive(name, dim=dim, heads=heads, kv_heads=kv_heads)
+        checks.given(name, dim=dim, heads=heads)
+        checks.positive(name, kv_heads=kv_heads)
+        checks.truth(name, bias=bias)
         if head_size is None:
             checks.divides(name, dim=dim, heads=heads)
         self.dim, self.heads = dim, heads

@@ -69,7 +69,7 @@ class SEMA(Projections):
         if rope_2d not in ("axial", "flat"):
             raise ValueError(f"SEMA: expected 'rope_2d' to be 'axial' or 'flat', but got {rope_2d!r}")
         self.lepe: torch.nn.Module | None = None
-        if kernel:
+        if not isinstance(kernel, int) or isinstance(kernel, bool) or kernel != 0:
             checks.odd("SEMA", kernel=kernel)
             conv: Any = torch.nn.Conv1d if grid is None else torch.nn.Conv2d
             channels = self.kv_heads * self.head_size

@@ -63,13 +63,11 @@ class SFA(Projections):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(dim, heads, kv_heads, head_size, bias, device, dtype)
-        if value_merge not in ("sum", "last", "mean"):
-            raise ValueError(f"SFA: expected 'value_merge' to be 'sum', 'last' or 'mean', but got {value_merge!r}")
-        if value_offset not in (0, 1):
-            raise ValueError(f"SFA: expected 'value_offset' to be 0 or 1, but got {value_offset!r}")
-        if loss_pairs not in ("all", "merged"):
-            raise ValueError(f"SFA: expected 'loss_pairs' to be 'all' or 'merged', but got {loss_pairs!r}")
-        if similarity_heads is not None and not 0 <= similarity_heads <= self.kv_heads:
+        checks.among("SFA", "value_merge", value_merge, "sum", "last", "mean")
+        checks.among("SFA", "value_offset", value_offset, 0, 1)
+        checks.among("SFA", "loss_pairs", loss_pairs, "all", "merged")
+        whole = isinstance(similarity_heads, int) and not isinstance(similarity_heads, bool)
+        if similarity_heads is not None and not (whole and 0 <= similarity_heads <= self.kv_heads):
             wanted = f"0 to {self.kv_heads}, the key and value heads"
             raise ValueError(f"SFA: expected 'similarity_heads' from {wanted}, but got {similarity_heads!r}")
         self.options: dict[str, Any] = {

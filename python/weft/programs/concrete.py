@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import graph
+from . import graph, places, static
 from .program import Program
 
 _programs: dict[Any, Program] = {}
@@ -45,13 +45,20 @@ class ConcreteMixer:
 
     def __add__(self, other: Any) -> ConcreteMixer:
         if not isinstance(other, ConcreteMixer):
-            return NotImplemented
+            raise places.error(f"expected a mixer on the right of '+', but got {places.described(other)}")
         return ConcreteMixer(_add, (self, other), {})
 
     def __matmul__(self, other: Any) -> Any:
         if isinstance(other, ConcreteMixer):
             return ConcreteMixer(_compose, (self, other), {})
         return _apply(self, other)
+
+    def __radd__(self, other: Any) -> ConcreteMixer:
+        raise places.error(f"expected a mixer on the left of '+', but got {places.described(other)}")
+
+    def __rmatmul__(self, other: Any) -> ConcreteMixer:
+        given = places.described(other)
+        raise places.error(f"expected a mixer on the left of '@', but got {given}", "A @ v applies a mixer to values")
 
     def matrix(self, n: int | None = None, *, heads: int | None = None) -> Any:
         """The matrix, float32 [B, H, N, M]; [B, H, C, N, M] where it differs by channel; a tuple for several domains.
@@ -60,6 +67,8 @@ class ConcreteMixer:
         """
         from .materialise import matrix
 
+        n = None if n is None else static.integer("n", n, 1)
+        heads = None if heads is None else static.integer("heads", heads, 1)
         return matrix(self, n, heads, _apply)
 
     def __repr__(self) -> str:

@@ -23,8 +23,9 @@ def dtype_of(given: Any) -> dtype:
         found = (
             given if isinstance(given, dtype) else type_named(given if isinstance(given, str) else array_type(given))
         )
-    except (TypeError, ValueError) as error:
-        raise places.error(str(error)) from None
+    except (TypeError, ValueError):
+        given = str(given).removeprefix("torch.") if hasattr(given, "itemsize") else places.described(given)
+        raise places.error(f"expected elements of {', '.join(NAMES)}, but got {given}") from None
     if found.name not in NAMES:
         raise places.error(f"expected elements of {', '.join(NAMES)}, but got {found}")
     return found

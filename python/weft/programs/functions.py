@@ -57,7 +57,10 @@ def rope(
 
 
 def _window(given: Any) -> list[int]:
-    return [static.integer("window", size) for size in (given if isinstance(given, Sequence) else [given])]
+    sizes = [static.integer("window", size) for size in (given if isinstance(given, Sequence) else [given])]
+    if not sizes:
+        raise places.error(f"expected a window of one or two positive sizes, but got {given!r}")
+    return sizes
 
 
 def _turned(

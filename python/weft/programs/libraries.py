@@ -10,12 +10,14 @@ import json
 import os
 import pathlib
 import time
+import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from ..compiler.diagnostics import CompilationError
+from . import places, static
 from .compiled import Compiled, compiled
 from .program import Program
 from .trace import Traced
@@ -135,7 +137,12 @@ def compile_program(
     """Compile a program for one or more targets and write the library ``out``; gives it opened. See Program.compile."""
     from ..runtime.library import load, write_library
 
-    names = _targets(target)
+    names = targets(target)
+    differentiate = static.truth("differentiate", differentiate)
+    if not isinstance(signature, (str, type(None))):
+        raise TypeError(f"expected 'signature' to be a text, but got {places.described(signature)}")
+    if not isinstance(constants, (Mapping, type(None))):
+        raise TypeError(f"expected 'constants' to be a dict of values by name, but got {places.described(constants)}")
     traced = program.declare(signature, constants)
     if out is None and len(names) != 1:
         raise TypeError(f"expected 'out', the directory of the library, for {len(names)} targets")
@@ -182,7 +189,7 @@ def compile_programs(
         if other is not each:
             message = f"expected programs of different names in one library, but got two of '{each.name}'"
             raise CompilationError(message, each.position, notes=[f"the other is at {other.position}"])
-    jobs = [(each, name) for each in traced for name in _targets(target)]
+    jobs = [(each, name) for each in traced for name in targets(target)]
     numbers = itertools.count(1)
 
     def work(job: tuple[Traced, str]) -> list[Compiled]:
@@ -215,5 +222,11 @@ def _declared(program: Program) -> Traced:
         raise
 
 
-def _targets(target: str | Iterable[str]) -> list[str]:
-    return [name.strip() for name in target.split(",")] if isinstance(target, str) else list(target)
+def targets(target: str | Iterable[str]) -> list[str]:
+    """The names of targets, given as a text or as several."""
+    several = isinstance(target, (list, tuple, set, frozenset, dict, types.GeneratorType, map, filter))
+    names = list(target) if several else target.split(",") if isinstance(target, str) else []
+    if not names or not all(isinstance(name, str) for name in names):
+        given = places.described(target)
+        raise TypeError(f"expected the name of a target, such as 'sm_80', or several, but got {given}")
+    return [name.strip() for name in names]

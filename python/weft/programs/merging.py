@@ -189,7 +189,8 @@ def has_predecessor(like: Tensor, cu_seqlens: Any) -> Tensor:
 
 
 def _each(name: str, given: Any, count: int, allowed: Sequence[Any]) -> list[Any]:
-    values = [given] * count if isinstance(given, (str, int)) else list(given)
+    single = isinstance(given, str) or not isinstance(given, Sequence)
+    values = [given] * count if single else list(given)
     kinds = {type(each) for each in allowed}
     if len(values) != count or any(type(value) not in kinds or value not in allowed for value in values):
         wanted = " or ".join(map(repr, allowed))

@@ -56,6 +56,13 @@ class Mixer:
 
         return Mixer(graph.tracing().one("attn.compose", [self.value, other.value], MIXER), other.domains, result)
 
+    def __radd__(self, other: Any) -> Mixer:
+        raise places.error(f"expected a mixer on the left of '+', but got {places.described(other)}")
+
+    def __rmatmul__(self, other: Any) -> Mixer:
+        given = places.described(other)
+        raise places.error(f"expected a mixer on the left of '@', but got {given}", "A @ v applies a mixer to values")
+
     def _other(self, other: Any, sign: str) -> Mixer:
         if not isinstance(other, Mixer):
             raise places.error(f"expected a mixer on the right of '{sign}', but got '{type(other).__name__}'")

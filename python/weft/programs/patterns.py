@@ -60,7 +60,9 @@ def lower_patterns(q: Tensor, domains: Sequence[Domain]) -> Lowered:
 def _text(pattern: Any, operands: list[Any], masks: list[Any]) -> str:
     if pattern is None:
         return "#attn.full"
-    if not hasattr(pattern, "lower"):
+    from ..patterns import Pattern
+
+    if not isinstance(pattern, Pattern):
         raise places.error(
             f"expected a pattern, but got '{type(pattern).__name__}'",
             "weft.causal(), weft.window(left, right), ... make patterns",

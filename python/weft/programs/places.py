@@ -8,6 +8,7 @@ import itertools
 import pathlib
 import sys
 from types import FrameType
+from typing import Any
 
 from ..compiler.diagnostics import CompilationError, Position
 
@@ -65,6 +66,13 @@ def _position(frame: FrameType) -> Position:
     if line is None or column is None:
         return Position(code.co_filename, frame.f_lineno, 1)
     return Position(code.co_filename, line, column + 1, end + 1 if end is not None and end_line == line else None)
+
+
+def described(given: Any) -> str:
+    """What came, in the words of a message: a number or a text as it is spelled, anything else by its type."""
+    if given is None or isinstance(given, (bool, int, float, complex, str, bytes)):
+        return repr(given)
+    return f"the class '{given.__name__}'" if isinstance(given, type) else f"'{type(given).__name__}'"
 
 
 def error(message: str, remedy: str | None = None) -> CompilationError:

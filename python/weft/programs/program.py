@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..compiler.diagnostics import Position
 from ..compiler.reads import key_of
-from . import foreign, graph, places
+from . import foreign, graph, places, static
 from .inputs import Facts, facts_of, flatten, must_be_deterministic, readable, rebuild, spelling, wants_gradients
 from .trace import Traced, trace
 
@@ -71,6 +71,24 @@ class Program:
 
     def __weft_reads__(self, reads: Any) -> Any:
         return reads.value(self.fn)
+
+    def __get__(self, owner: Any, kind: type | None = None) -> Program:
+        """Of a class' program that of an object: a call has the object first, and reads its attributes then."""
+        if owner is None:
+            return self
+        bound = Program.__new__(type(self))
+        bound.__dict__.update(self.__dict__)
+        bound.fn = types.MethodType(self.fn, owner)
+        bound.signature = self._bound_signature
+        return bound
+
+    @functools.cached_property
+    def _bound_signature(self) -> inspect.Signature:
+        parameters = list(self.signature.parameters.values())
+        if not parameters or parameters[0].kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD):
+            raise TypeError(f"expected '{self.__name__}', a program in a class, to take the object first, as 'self'")
+        rest = parameters if parameters[0].kind is inspect.Parameter.VAR_POSITIONAL else parameters[1:]
+        return self.signature.replace(parameters=rest)
 
     def __repr__(self) -> str:
         return f"<@weft.program {self.__name__}>"
@@ -153,9 +171,13 @@ class Program:
     def explain(self, *args: Any, target: str | None = None, backward: bool = True, **keywords: Any) -> Explanation:
         """What such a call becomes: launches, their kernels and the bytes that they move; print it."""
         from .explain import explain
+        from .libraries import targets
         from .plans import bind
         from .running import form_of
 
+        backward = static.truth("backward", backward)
+        if target is not None:
+            (target,) = targets(target)
         call = self.bind(args, keywords)
         traced = self.trace(call)
         form = form_of(traced, call, backward, target)

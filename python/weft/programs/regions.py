@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ def score_region(function: Callable[..., Any] | None, extents: Extents, bias: Te
     """The region of a score_mod(score, b, h, n, m), to which a bias is added; one with neither is empty."""
     if function is None and bias is None:
         return Region()
+    if function is not None:
+        callable_with("score_mod", function, ("score", "b", "h", "n", "m"))
 
     def body(score: Scalar, *place: Scalar) -> Any:
         changed = score if function is None else with_views(function)(score, *place)
@@ -36,7 +39,23 @@ def _at(bias: Tensor, place: tuple[Scalar, ...]) -> Scalar:
 
 def mask_region(function: Callable[..., Any], extents: Extents) -> Region:
     """The region of a mask(b, h, n, m)."""
+    callable_with("mask", function, ("b", "h", "n", "m"))
     return _traced(with_views(function), [I32, I32, I32, I32], extents, "mask", I1)
+
+
+def callable_with(name: str, function: Any, arguments: Sequence[str]) -> None:
+    """Refuse what is no function of as many arguments."""
+    wanted = f"'{name}' to be a function of ({', '.join(arguments)})"
+    if not callable(function) or isinstance(function, type):
+        raise places.error(f"expected {wanted}, but got {places.described(function)}")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # one that does not say what it takes
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        raise places.error(f"expected {wanted}, but got one of {signature}") from None
 
 
 def _index_error(error: IndexError) -> places.CompilationError | None:

@@ -47,6 +47,8 @@ def integer(name: str, value: Any, least: int | None = None) -> int:
         found = operator.index(number)
     except TypeError:
         raise places.error(f"expected '{name}' to be an integer, but got {_spelled(number)}") from None
+    if not -(2**31) <= found < 2**31:
+        raise places.error(f"expected '{name}' to be an integer of 32 bits, but got {found}")
     if least is not None and found < least:
         raise places.error(f"expected '{name}' to be at least {least}, but got {found}")
     return found
