@@ -60,9 +60,7 @@ def lower_patterns(q: Tensor, domains: Sequence[Domain]) -> Lowered:
 def _text(pattern: Any, operands: list[Any], masks: list[Any]) -> str:
     if pattern is None:
         return "#attn.full"
-    from ..patterns import Pattern
-
-    if not isinstance(pattern, Pattern):
+    if isinstance(pattern, (str, bytes)) or not hasattr(type(pattern), "lower"):
         raise places.error(
             f"expected a pattern, but got '{type(pattern).__name__}'",
             "weft.causal(), weft.window(left, right), ... make patterns",
