@@ -78,7 +78,14 @@ def test_descriptions_repeat():
 
 
 def attention_description(**changes):
-    shape = {"dims": ["B", "H", "N", "D"], "role": "data", "dtype": "f16", "layout": "contiguous", "grad": True}
+    shape = {
+        "dims": ["B", "H", "N", "D"],
+        "role": "data",
+        "dtype": "f16",
+        "layout": "contiguous",
+        "grad": True,
+        "capture": False,
+    }
     softmax = {"q": "x0", "domains": [["x1", ["causal"], None]], "score": None, "sink": None, "scale": None, "cu": None,
                "deterministic": True}  # fmt: skip
     step = {

@@ -13,11 +13,12 @@ from . import generate, shrink, worker
 
 
 def examined(seed):
-    """(seed, verdict, description's text) of one seed."""
+    """What became of a seed; failed descriptions are kept, as seeds mean others once the fuzzer has changed."""
     description = generate.describe(seed)
     start = time.monotonic()
     verdict = worker.isolated(description)
-    return {
+    kept = {"description": description} if verdict.failed else {}
+    return kept | {
         "seed": seed, "kind": verdict.kind, "message": verdict.message, "seconds": round(time.monotonic() - start, 2),
         "cause": shrink.generic(verdict.message) if verdict.kind not in ("right", "wrong") else verdict.kind,
     }  # fmt: skip

@@ -30,7 +30,7 @@ class _Draw:
         self.packed = rng.random() < 0.15
         self.grid = None
         self.sizes = self._sizes()
-        self.budget = 9  # steps
+        self.budget = self.rng.choice([1, 2, 2, 3, 4, 6])  # steps, about
 
     # ---- Sizes
 
@@ -99,10 +99,12 @@ class _Draw:
 
     # ---- Names
 
-    def input(self, dims, role="data", dtype=None, reuse=0.35):
+    def input(self, dims, role="data", dtype=None, reuse=0.35, capture=False):
+        """An input; one that is captured is no argument, but a tensor that the program finds around it."""
         rng = self.rng
         dtype = dtype or self.dtype
-        known = [n for n, x in self.inputs.items() if x["dims"] == dims and x["role"] == role and x["dtype"] == dtype]
+        kind = {"dims": dims, "role": role, "dtype": dtype, "capture": capture}
+        known = [n for n, x in self.inputs.items() if kind.items() <= x.items()]
         if known and rng.random() < reuse:
             return rng.choice(known)
         name = f"x{len(self.inputs)}"
@@ -110,13 +112,14 @@ class _Draw:
         if len(dims) < 4:
             layout = rng.choice(["contiguous"] * 4 + ["sliced", "unaligned"])
         grad = rng.random() < 0.85
-        self.inputs[name] = {"dims": dims, "role": role, "dtype": dtype, "layout": layout, "grad": grad}
+        self.inputs[name] = {**kind, "layout": layout, "grad": grad}
         self.dims[name], self.types[name] = dims, dtype
         return name
 
     def table(self, kind, dims, along=None):
         name = f"t{len(self.tables)}"
-        self.tables[name] = {"kind": kind, "dims": dims, "along": along, "capture": False}
+        capture = kind not in ("starts", "joins") and self.rng.random() < 0.3
+        self.tables[name] = {"kind": kind, "dims": dims, "along": along, "capture": capture}
         return name
 
     def starts(self, tokens):
@@ -149,7 +152,7 @@ class _Draw:
         rng = self.rng
         self.budget -= 1
         kinds = ["apply"] * 9 + ["attend"] * 3 + ["map"] * 3 + ["rope", "rms_norm", "linear", "linear", "head_conv"]
-        kinds += ["shift", "heads", "centre", "concatenated"]
+        kinds += ["shift", "heads", "centre", "concatenated", "merged"]
         return getattr(self, f"_{rng.choice(kinds)}")(dims, depth)
 
     def _map(self, dims, depth):
@@ -289,6 +292,19 @@ class _Draw:
             more["lse"] = f"{name}_lse"
         return self.step("attend", dims, [q, k, value], **more)
 
+    def _merged(self, dims, depth):
+        """Attention of each token to itself and to the runs of joined tokens before it."""
+        rng = self.rng
+        b, h, n, v = dims
+        heads, channels = self.key_heads(h), rng.choice(["D", "C"])
+        q = self.want([b, h, n, channels], depth - 1)
+        k = self.want([b, heads, n, channels], depth - 1)
+        value = self.want([b, heads, n, v], depth - 1)
+        joins = self.table("joins", [b, heads, n])
+        mode, offset = rng.choice(["sum", "last", "mean"]), rng.choice([0, 0, 1])
+        return self.step("merged", dims, [q, k, value], joins=joins, most=rng.choice([0, 1, 2, 20]), mode=mode,
+                         offset=offset, cu=self.cu(n))  # fmt: skip
+
     def key_heads(self, heads):
         """Heads that keys of queries with ``heads`` may have."""
         rng = self.rng
@@ -312,13 +328,10 @@ class _Draw:
         rng = self.rng
 
         def tensor(kind):
-            dtype = rng.choice([None, "f32"])
-            if kind == "head":
-                return self.input([heads], "small", dtype)
-            if kind == "relative":
-                return self.input([7], "small", dtype)
-            if m is None:
+            if kind == "bias" and m is None:
                 return None
-            return self.input([d if rng.random() < 0.6 else 1 for d in ("B", heads, n, m)], "small", dtype)
+            shapes = {"head": [heads], "relative": [7]}
+            dims = shapes.get(kind) or [d if rng.random() < 0.6 else 1 for d in ("B", heads, n, m)]
+            return self.input(dims, "small", rng.choice([None, "f32"]), capture=rng.random() < 0.4)
 
         return scalars.score(rng, tensor, rng.choice([1, 1, 2, 3]))

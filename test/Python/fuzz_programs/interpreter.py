@@ -211,6 +211,34 @@ class Interpreter:
         out, lse = self.attention(q, [k], [v], [(step["pattern"], None)], step, step["cu"])
         return (out, lse) if step["lse"] else out
 
+    def merged(self, step, q, k, v):
+        B, heads, N, _ = k.shape
+        need(q.shape[2] == N and v.shape[:3] == k.shape[:3], "other keys")
+        number = self.sequences(step["cu"], N)[1].tolist() if step["cu"] else [0] * N
+        joins = self.tables[step["joins"]].tolist()
+        of_keys, of_values = (torch.zeros(B, heads, N, N, dtype=self.real) for _ in range(2))
+        seen = torch.zeros(B, heads, N, N, dtype=torch.bool)
+        for b in range(B):
+            for h in range(heads):
+                runs = units(joins[b][h], number, step["most"])
+                for j, tokens in enumerate(runs):
+                    later = runs[j + 1] if j + 1 < len(runs) and number[runs[j + 1][0]] == number[tokens[0]] else None
+                    carried = later if step["offset"] else tokens
+                    of_keys[b, h, j, tokens] = 1
+                    if carried is None:
+                        continue
+                    weights = {"sum": (carried, 1), "last": (carried[-1:], 1), "mean": (carried, 1 / len(carried))}
+                    rows, weight = weights[step["mode"]]
+                    of_values[b, h, j, rows] = weight
+                    first = carried[-1] + (0 if step["offset"] else 1)
+                    rows = [i for i in range(first, N) if number[i] == number[tokens[0]]]
+                    seen[b, h, rows, j] = True
+        keys, values = self.round(of_keys @ k, step["dtype"]), self.round(of_values @ v, step["dtype"])
+        plain = {"score": None, "sink": None, "scale": None}
+        group = q.shape[1] // max(heads, 1)
+        masks = [torch.eye(N, dtype=torch.bool), seen.repeat_interleave(group, 1)]
+        return self.attention(q, [k, keys], [v, values], [(m, None) for m in masks], plain, None)[0]
+
     def attention(self, q, keys, values, places, given, cu):
         """(out, lse) under one softmax over all domains."""
         B, H, N, D = q.shape
@@ -229,7 +257,9 @@ class Interpreter:
                     s = s + self.values[given["bias"]]
                 except RuntimeError as error:
                     raise Invalid(str(error)) from None
-            mask = patterns.member(pattern or ["full"], at, self.tables).expand(B, H, N, M)
+            given_mask = isinstance(pattern, torch.Tensor)
+            mask = pattern if given_mask else patterns.member(pattern or ["full"], at, self.tables)
+            mask = mask.expand(B, H, N, M)
             if cu:
                 _, rows, _ = self.sequences(cu[0], N)
                 _, columns, _ = self.sequences(cu[1], M)
@@ -294,6 +324,20 @@ class Flash(torch.autograd.Function):
         ds = p * (dp - delta)
         ds = torch.cat([ds[..., :values].to(ctx.dtype).to(p.dtype), ds[..., values:]], -1)
         return ds, None, p[..., :values].to(ctx.dtype).to(p.dtype).mT @ d_out, None
+
+
+def units(joins, number, most):
+    """Runs of tokens in which each joins the one before, in its sequence; of a chain's joins every (most + 1)st is
+    dropped."""
+    runs, chain = [], 0
+    for token, joined in enumerate(joins):
+        inside = token > 0 and number[token] == number[token - 1]
+        chain = chain + 1 if joined and inside else 0
+        if chain and chain % (most + 1):
+            runs[-1].append(token)
+        else:
+            runs.append([token])
+    return runs
 
 
 def repeated(x, heads):

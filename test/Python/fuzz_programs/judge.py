@@ -44,7 +44,7 @@ class Wrong(Exception):
 
 def leaves_of(description):
     """The inputs whose gradients are compared."""
-    read = set(source.arguments(description))
+    read = set(source.read(description))
     return [n for n, x in description["inputs"].items() if n in read and x["grad"]] if description["backward"] else []
 
 
@@ -110,6 +110,7 @@ def drawn(description, program, sizes, draw):
     plain = [evaluated(description, sizes, inputs, tables, cotangents, rounded=True, moved=each) for each in moved]
 
     given = {name: x.detach().requires_grad_(name in names) for name, x in inputs.items()} | tables
+    program.fn.__globals__.update({name: given[name] for name in source.captured(description)})
     results = program(*(given[name] for name in source.arguments(description)))
     results = list(results) if isinstance(results, (tuple, list)) else [results]
     if len(results) != len(exact):

@@ -150,5 +150,5 @@ def step_reads(step):
     elif step["op"] == "map":
         found |= scalars.names(step["tree"])
     elif "cu" in step:
-        found |= {step["cu"]}
+        found |= {step["cu"], step.get("joins")}
     return found - {None}

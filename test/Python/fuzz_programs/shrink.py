@@ -152,6 +152,7 @@ def without_step(description, number):
         free = max((int(n[1:]) for n in made["inputs"]), default=-1) + 1
         made["inputs"][f"x{free}"] = {
             "dims": step["dims"], "role": "data", "dtype": step["dtype"], "layout": "contiguous", "grad": True,
+            "capture": False,
         }  # fmt: skip
         yield replaced(made, number, f"x{free}")
 
@@ -191,6 +192,10 @@ def smaller_steps(step):
         case "linear" | "head_conv" | "rms_norm":
             if step["of"][-1] is not None and (step["op"] == "rms_norm" or len(step["of"]) == 3):
                 yield {**step, "of": [*step["of"][:-1], None]}
+        case "merged":
+            for key, plain in (("cu", None), ("offset", 0), ("mode", "sum"), ("most", 20)):
+                if step[key] != plain:
+                    yield {**step, key: plain}
         case "shift":
             for key, plain in (("cu", None), ("by", 1)):
                 if step[key] != plain:
@@ -283,14 +288,20 @@ def smaller_scores(tree):
 def smaller_inputs(description):
     inputs = description["inputs"]
     for name, given in inputs.items():
-        for key, plain in (("layout", "contiguous"), ("dtype", description["dtype"]), ("grad", False)):
-            if given[key] != plain:
+        plains = {"layout": "contiguous", "dtype": description["dtype"], "grad": False, "capture": False}
+        for key, plain in plains.items():
+            if given.get(key, plain) != plain:
                 made = copy.deepcopy(description)
                 made["inputs"][name][key] = plain
                 yield made
+    for name, table in description["tables"].items():
+        if table["capture"]:
+            made = copy.deepcopy(description)
+            made["tables"][name]["capture"] = False
+            yield made
     for name, given in inputs.items():
         for other in inputs:
-            if other < name and inputs[other]["dims"] == given["dims"]:
+            if other < name and all(inputs[other][key] == given[key] for key in ("dims", "capture")):
                 made = copy.deepcopy(description)
                 made["steps"] = [{**renamed(s, name, other), "dims": s["dims"]} for s in made["steps"]]
                 yield made

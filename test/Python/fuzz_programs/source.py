@@ -3,16 +3,30 @@
 
 from __future__ import annotations
 
+import re
+
 from . import mixers, patterns, scalars
 
 _TYPES = {"f16": "fp16", "bf16": "bf16", "f32": "fp32"}
 
 
 def arguments(description):
-    """The names of a program's arguments in order: the inputs and tables that a step reads, or that are results."""
-    read = set(description["results"]).union(*(mixers.step_reads(step) for step in description["steps"]))
-    names = [name for name in description["inputs"] if name in read]
-    return names + [name for name in expanded(description["tables"]) if name in read]
+    """The names of a program's arguments in order: the inputs and tables that it reads and that are not captured."""
+    around = set(captured(description))
+    return [name for name in read(description) if name not in around]
+
+
+def captured(description):
+    """The names of the tensors that a program finds around it."""
+    both = {**description["inputs"], **description["tables"]}
+    around = {name for name, each in both.items() if each.get("capture")}
+    return [name for name in read(description) if name in around or re.sub("_(upper|first|past)$", "", name) in around]
+
+
+def read(description):
+    """The names of all inputs and tables that a step reads, or that are results, in order."""
+    found = set(description["results"]).union(*(mixers.step_reads(step) for step in description["steps"]))
+    return [name for name in [*description["inputs"], *expanded(description["tables"])] if name in found]
 
 
 def expanded(tables):
@@ -29,10 +43,25 @@ def program(description):
     """The program's text: a function `f`."""
     lines = [f"def f({', '.join(arguments(description))}):"]
     for step in description["steps"]:
+        if step["op"] == "merged":
+            lines += [f"    {line}" for line in units(step)]
         target = f"{step['name']}, {step['lse']}" if step.get("lse") else step["name"]
         lines.append(f"    {target} = {expression(step)}")
     lines.append(f"    return {', '.join(description['results'])}")
-    return "@weft.program\n" + "\n".join(lines) + "\n"
+    around = captured(description)
+    note = [f"# captured: {', '.join(around)}"] if around else []
+    return "\n".join([*note, "@weft.program", *lines]) + "\n"
+
+
+def units(step):
+    """The line that merges tokens."""
+    _, k, v = step["of"]
+    operands = [step["joins"], k, v]
+    modes = ("sum", step["mode"])
+    name = f"{step['name']}_units"
+    return [
+        f"{name} = {call('merge_units', operands, max_joins=step['most'], modes=modes, offsets=(0, step['offset']), cu_seqlens=step['cu'])}"
+    ]
 
 
 def call(name, operands, **options):
@@ -72,6 +101,12 @@ def expression(step):
             values = of[0] if len(of) == 1 else f"({', '.join(of)})"
             text = mixer(step["mixer"])
             return f"{text} @ {values}" if step["mixer"][0] != "add" else f"({text}) @ {values}"
+        case "merged":
+            q, k, v = of
+            merged = f"{step['name']}_units"
+            seen = call("domain", [f"{merged}.merged[0]", f"{merged}.seen"])
+            own = call("domain", [k, "weft.window(0, 0)"])
+            return f"{call('softmax', [q, own, seen])} @ ({v}, {merged}.merged[1])"
         case "attend":
             cu = step["cu"] or [None, None]
             return call(
