@@ -2,6 +2,7 @@
 """Random programs against an interpreter of their descriptions (fuzz_programs), and checks of that fuzzer itself."""
 
 import copy
+import json
 import os
 import secrets
 import subprocess
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 import weft
-from fuzz_programs import campaign, generate, judge, patterns, shrink, tensors, worker
+from fuzz_programs import campaign, generate, judge, patterns, shrink, source, tensors, worker
 
 COUNT, BATCHES = 60, 6
 FRESH = secrets.randbelow(10**9)  # of each process that runs tests; its batches print their seeds
@@ -45,6 +46,17 @@ def test_random_programs(batch):
     failed = [r for r in records if r["kind"] not in ("right", "skipped", "refused")]
     assert not failed, explained(failed[0]["seed"])
     assert sum(r["kind"] == "right" for r in records) >= each // 2
+
+
+FOUND = sorted((Path(__file__).parent / "fuzz_programs" / "found").glob("*.json"))
+
+
+@pytest.mark.parametrize("file", FOUND, ids=[file.stem for file in FOUND])
+def test_found(file):
+    """What once failed, shrunk."""
+    description = json.loads(file.read_text())
+    verdict = worker.isolated(description)
+    assert verdict.kind == "right", f"{verdict.kind}: {verdict.message}\n{source.program(description)}"
 
 
 # ---- The fuzzer

@@ -8,8 +8,8 @@ using namespace mlir;
 
 namespace weft {
 
-LogicalResult lowerFlatMap(attn::MapOp op, StoredValues &stored) {
-  KernelFrame frame(op, "map");
+LogicalResult lowerFlatMap(attn::MapOp op, Operation *anchor, StoredValues &stored) {
+  KernelFrame frame(anchor, "map");
   TileBuilder &b = frame.b;
   constexpr int64_t block = 512;
   auto shape = cast<attn::WholeTensorType>(op.getResult(0).getType());
@@ -62,8 +62,8 @@ LogicalResult lowerFlatMap(attn::MapOp op, StoredValues &stored) {
   return success();
 }
 
-LogicalResult lowerMeanHeads(attn::MeanHeadsOp op, StoredValues &stored) {
-  KernelFrame frame(op, "mean_heads");
+LogicalResult lowerMeanHeads(attn::MeanHeadsOp op, Operation *anchor, StoredValues &stored) {
+  KernelFrame frame(anchor, "mean_heads");
   TileBuilder &b = frame.b;
   constexpr int64_t block = 512;
   auto shape = wholeType(op.getResult());

@@ -41,8 +41,9 @@ RowNeeds needsOf(mlir::ValueRange roots, const StoredValues &stored);
 /// loaded under a mask.
 RowTile clampedRows(TileBuilder &b, RowTile rows, mlir::Value length);
 
-/// Stores a map of any shape by a kernel over its elements in row-major order.
-mlir::LogicalResult lowerFlatMap(attn::MapOp op, StoredValues &stored);
+/// Stores a map of any shape by a kernel over its elements in row-major order. It is launched before `anchor`, where
+/// what it reads is stored.
+mlir::LogicalResult lowerFlatMap(attn::MapOp op, mlir::Operation *anchor, StoredValues &stored);
 
 /// Stores a sum. That of all tokens of [B, H, N, D] is kept as `sumParts` partial sums, which whoever reads it adds.
 mlir::LogicalResult lowerSum(attn::SumOp op, StoredValues &stored);
@@ -74,7 +75,8 @@ mlir::LogicalResult lowerLinear(attn::LinearOp op, llvm::ArrayRef<mlir::Value> r
 /// The gradients of their weights; both operands are pulled element by element.
 mlir::LogicalResult lowerHeadConvWeightGrad(attn::HeadConvWeightGradOp op, StoredValues &stored);
 mlir::LogicalResult lowerLinearWeightGrad(attn::LinearWeightGradOp op, StoredValues &stored);
-/// Stores means over heads, by a kernel over elements.
-mlir::LogicalResult lowerMeanHeads(attn::MeanHeadsOp op, StoredValues &stored);
+/// Stores means over heads, by a kernel over elements, which is launched before `anchor`, where what it reads is
+/// stored.
+mlir::LogicalResult lowerMeanHeads(attn::MeanHeadsOp op, mlir::Operation *anchor, StoredValues &stored);
 
 } // namespace weft

@@ -79,7 +79,7 @@ LogicalResult ProgramLowering::store(Value value, Operation *anchor) {
     return success();
   }
   if (auto mean = dyn_cast<attn::MeanHeadsOp>(op))
-    return failed(makeElementwise(mean.getSource(), anchor)) ? failure() : lowerMeanHeads(mean, stored);
+    return failed(makeElementwise(mean.getSource(), anchor)) ? failure() : lowerMeanHeads(mean, anchor, stored);
   auto map = dyn_cast<attn::MapOp>(op);
   if (!map)
     return op->emitOpError() << "has no kernel of its own";
@@ -88,7 +88,7 @@ LogicalResult ProgramLowering::store(Value value, Operation *anchor) {
       return failure();
   if (failed(storeCaptured(map, anchor)))
     return failure();
-  return lowerFlatMap(map, stored);
+  return lowerFlatMap(map, anchor, stored);
 }
 
 LogicalResult ProgramLowering::storeRows(ArrayRef<Value> values, Operation *anchor) {

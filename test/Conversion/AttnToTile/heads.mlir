@@ -91,3 +91,17 @@ func.func @weight_grads(%x: !x, %g: !y, %e: !attn.tensor<[B, 4, N, 48], f32>) ->
   %l, %b = attn.linear_weight_grad %x, %e : !x, !attn.tensor<[B, 4, N, 48], f32> -> !attn.tensor<[48, 32], f32>, !attn.tensor<[48], f32>
   return %c, %l, %b : !attn.tensor<[12, 4, 3], f32>, !attn.tensor<[48, 32], f32>, !attn.tensor<[48], f32>
 }
+
+// -----
+
+!x = !attn.tensor<[B, 6, N, 64], f16>
+// What a mean over heads reads is stored before it.
+// CHECK-LABEL: func.func @mean_of_a_norm(
+// CHECK-NEXT: %[[ROWS:.*]] = attn.launch @rows(
+// CHECK-NEXT: %[[MEAN:.*]] = attn.launch @mean_heads(%[[ROWS]])
+// CHECK-NEXT: return %[[MEAN]]
+func.func @mean_of_a_norm(%x: !x) -> !attn.tensor<[B, 2, N, 64], f16> attributes {attn.program} {
+  %y = attn.rms_norm %x : !x -> !x
+  %m = attn.mean_heads %y : !x -> !attn.tensor<[B, 2, N, 64], f16>
+  return %m : !attn.tensor<[B, 2, N, 64], f16>
+}

@@ -56,12 +56,9 @@ def program(description):
 def units(step):
     """The line that merges tokens."""
     _, k, v = step["of"]
-    operands = [step["joins"], k, v]
-    modes = ("sum", step["mode"])
-    name = f"{step['name']}_units"
-    return [
-        f"{name} = {call('merge_units', operands, max_joins=step['most'], modes=modes, offsets=(0, step['offset']), cu_seqlens=step['cu'])}"
-    ]
+    options = {"max_joins": step["most"], "modes": ("sum", step["mode"]), "offsets": (0, step["offset"])}
+    merged = call("merge_units", [step["joins"], k, v], **options, cu_seqlens=step["cu"])
+    return [f"{step['name']}_units = {merged}"]
 
 
 def call(name, operands, **options):
