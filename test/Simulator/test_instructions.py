@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 import pytest
 import weft.simulator as simulator
-from snippets import kernel
+from snippets import kernel, line_of
 
 
 def halves(words: np.ndarray) -> np.ndarray:
@@ -23,6 +23,18 @@ def pairs(which: np.ndarray, yes: int) -> np.ndarray:
     return np.where(which, yes, 0).astype(np.uint16).view(np.uint32)
 
 
+def low24(words: np.ndarray, signed: bool) -> np.ndarray:
+    """The low 24 bits, as int64."""
+    low = (words & 0xFFFFFF).astype(np.int64)
+    return np.where(low >> 23 & signed, low - (1 << 24), low)
+
+
+def product24(a: np.ndarray, b: np.ndarray, signed: bool) -> np.ndarray:
+    """Bits 47:16 of the product of the low 24 bits, as int64."""
+    high = low24(a, signed) * low24(b, signed) >> 16
+    return high if signed else high & 0xFFFFFFFF
+
+
 # %r1, %r2 and %r3 are random words; the result is %r4.
 CASES = {
     "set.gt.f16x2.f16x2 %r4, %r1, %r2;": lambda a, b, c: pairs(halves(a) > halves(b), 0x3C00),
@@ -35,6 +47,11 @@ CASES = {
     ),
     "setp.lt.u32 %p1, %r1, %r2; lop3.and.b32 _|%p2, %r1, %r2, %r3, 0x01, !%p1; selp.u32 %r4, 7, 1, %p2;": (
         lambda a, b, c: np.where((~(a | b | c) != 0) & (a >= b), 7, 1)
+    ),
+    "mad24.hi.u32 %r4, %r1, %r2, %r3;": lambda a, b, c: product24(a, b, False) + c & 0xFFFFFFFF,
+    "mad24.hi.s32 %r4, %r1, %r2, %r3;": lambda a, b, c: product24(a, b, True) + c & 0xFFFFFFFF,
+    "mad24.hi.sat.s32 %r4, %r1, %r2, %r3;": (
+        lambda a, b, c: np.clip(product24(a, b, True) + c.view(np.int32), -(2**31), 2**31 - 1) & 0xFFFFFFFF
     ),
     """createpolicy.range.global.L2::evict_last.L2::evict_unchanged.b64 %d3, [%d0], 64, 64;
        createpolicy.cvt.L2.b64 %d4, 3;
@@ -56,6 +73,48 @@ def test_instruction(text):
     assert not report.findings, list(map(str, report.findings))
     with np.errstate(invalid="ignore"):
         np.testing.assert_array_equal(x[0], CASES[text](*words))
+
+
+CARRIES = {  # what gives d and the next CC.CF from a, b, c and CC.CF
+    "add.cc": lambda a, b, c, f: a + b,
+    "addc.cc": lambda a, b, c, f: a + b + f,
+    "sub.cc": lambda a, b, c, f: a + (b ^ 0xFFFFFFFF) + 1,
+    "subc.cc": lambda a, b, c, f: a + (b ^ 0xFFFFFFFF) + f,
+    "mad.lo.cc": lambda a, b, c, f: (a * b & 0xFFFFFFFF) + c,
+    "mad.hi.cc": lambda a, b, c, f: (a * b >> 32) + c,
+    "madc.lo.cc": lambda a, b, c, f: (a * b & 0xFFFFFFFF) + c + f,
+    "madc.hi.cc": lambda a, b, c, f: (a * b >> 32) + c + f,
+}
+
+
+def test_carry_flags_pass_between_sums_differences_and_products():
+    """In any order: a difference leaves 1 where it borrowed nothing, and takes 1 as "nothing borrowed before"."""
+    rng = np.random.default_rng(24)
+    for _ in range(12):
+        names = [str(rng.choice(["add.cc", "sub.cc", "mad.lo.cc"])), *rng.choice(list(CARRIES), 15)]
+        words = rng.choice([0, 1, 2**31, 2**32 - 1, *rng.integers(0, 2**32, 4)], (3, 32)).astype(np.uint32)
+        code, want = [], []
+        a, b, c = (row.astype(object) for row in words)
+        flag = np.zeros(32, object)
+        for i, name in enumerate(names):
+            third = ", %r3" if name.startswith("mad") else ""
+            code.append(f"{name}.u32 %r1, %r1, %r2{third}; st.global.u32 [%d1+{128 * (3 + i)}], %r1;")
+            total = CARRIES[name](a, b, c, flag)
+            a, flag = total & 0xFFFFFFFF, total >> 32
+            want.append(a.astype(np.uint32))
+        load = "ld.global.u32 %r1, [%d1]; ld.global.u32 %r2, [%d1+128]; ld.global.u32 %r3, [%d1+256];\n"
+        x = np.concatenate([words, np.zeros((16, 32), np.uint32)])
+        report = simulator.launch(kernel(load + "\n".join(code)), "k", 1, 32, [x])
+        assert not report.findings, list(map(str, report.findings))
+        np.testing.assert_array_equal(x[3:], want, err_msg=" ".join(names))
+
+
+def test_a_carry_that_nothing_set():
+    text = kernel("addc.u32 %r4, %r0, %r0;\nst.global.u32 [%d1], %r4; // BUG")
+    report = simulator.launch(text, "k", 1, 32, [np.zeros(64, np.uint32)])
+    assert [(found.kind, found.line) for found in report.findings] == [("uninitialised", line_of(text, "// BUG"))]
+    twin = kernel("add.cc.u32 %r4, %r0, %r0; addc.u32 %r4, %r0, %r0; st.global.u32 [%d1], %r4;")
+    assert not simulator.launch(twin, "k", 1, 32, [np.zeros(64, np.uint32)]).findings
 
 
 def test_a_loop_around_compare_and_swap_may_start_from_a_weak_read():

@@ -67,15 +67,10 @@ template <auto F, size_t N> void bindPacked(Binding &b) {
     each(uint16_t());
 }
 
-/// Carry chains: the flag CC.CF is one more register of the thread, shared by all instructions of the frame.
-struct CarryUse {
-  bool in, out;
-};
-
+/// Carry chains. The flag CC.CF is one more register of the thread: op[4] where it is read, op[5] where it is written.
+/// Record::imm: what stands for it in sub.cc, which reads none.
 template <typename T, auto F, size_t N> void runCarry(Warp &warp, const Record &record, uint32_t mask) {
-  const auto &use = *static_cast<const CarryUse *>(record.aux);
-  uint32_t &flags = warp.predicate(record.op[5]);
-  uint32_t before = use.in ? flags : 0, after = 0;
+  uint32_t before = record.op[4] == noRef ? uint32_t(record.imm) : warp.predicate(record.op[4]), after = 0;
   using S = SlotOf<T>;
   S results[laneCount];
   const S *a = warp.reg<S>(record.op[1]), *b = warp.reg<S>(record.op[2]), *c = N == 3 ? warp.reg<S>(record.op[3]) : b;
@@ -85,8 +80,8 @@ template <typename T, auto F, size_t N> void runCarry(Warp &warp, const Record &
     after |= uint32_t(result.carry) << i;
   }
   commit(warp.reg<S>(record.op[0]), results, mask);
-  if (use.out)
-    commitPredicate(flags, after, mask);
+  if (record.op[5] != noRef)
+    commitPredicate(warp.predicate(record.op[5]), after, mask);
 }
 
 template <auto F, size_t N> void bindCarry(Binding &b) {
@@ -104,20 +99,20 @@ template <auto F, size_t N> void bindCarry(Binding &b) {
     b.record.run = runCarry<int64_t, F, N>;
     break;
   }
-  std::string_view name = b.instruction.mnemonic;
-  b.keep(CarryUse{name.ends_with('c'), b.has("cc")});
-  b.record.op[5] = b.decoder.carryFlag();
+  b.record.imm = b.instruction.mnemonic == "sub" ? ~uint32_t{0} : 0;
+  if (b.instruction.mnemonic.ends_with('c')) // addc, subc, madc
+    b.record.op[4] = b.decoder.carryFlag();
   if (b.has("cc"))
-    b.site.destinations |= 1u << 5;
+    b.setDestination(5, b.decoder.carryFlag());
 }
 
 constexpr auto addCarry = [](auto a, auto b, auto, bool c) {
   using U = std::make_unsigned_t<decltype(a)>;
   return sem::addCarry<U>(U(a), U(b), c);
 };
-constexpr auto subBorrow = [](auto a, auto b, auto, bool c) {
+constexpr auto subCarry = [](auto a, auto b, auto, bool c) {
   using U = std::make_unsigned_t<decltype(a)>;
-  return sem::subBorrow<U>(U(a), U(b), c);
+  return sem::subCarry<U>(U(a), U(b), c);
 };
 constexpr auto madLoCarry = [](auto a, auto b, auto c, bool f) {
   return sem::madCarry<decltype(a), false>(a, b, c, f);
@@ -155,8 +150,8 @@ const Form forms[] = {
      bindPacked<[](auto a, auto b) { return sem::add(a, b); }, 2>},
     {"add", "cc type=u32|s32|u64|s64", "d:type s:type s:type", integer, bindCarry<addCarry, 2>},
     {"addc", WEFT_CARRIED, "d:type s:type s:type", integer, bindCarry<addCarry, 2>},
-    {"sub", "cc type=u32|s32|u64|s64", "d:type s:type s:type", integer, bindCarry<subBorrow, 2>},
-    {"subc", WEFT_CARRIED, "d:type s:type s:type", integer, bindCarry<subBorrow, 2>},
+    {"sub", "cc type=u32|s32|u64|s64", "d:type s:type s:type", integer, bindCarry<subCarry, 2>},
+    {"subc", WEFT_CARRIED, "d:type s:type s:type", integer, bindCarry<subCarry, 2>},
     {"mad", "lo cc type=u32|s32|u64|s64", "d:type s:type s:type s:type", integer, bindCarry<madLoCarry, 3>},
     {"mad", "hi cc type=u32|s32|u64|s64", "d:type s:type s:type s:type", integer, bindCarry<madHiCarry, 3>},
     {"madc", "lo " WEFT_CARRIED, "d:type s:type s:type s:type", integer, bindCarry<madLoCarry, 3>},
@@ -189,6 +184,15 @@ const Form forms[] = {
                uint32_t>},
     {"mad24", "lo type=s32", "d:type s:type s:type s:type", integer,
      bindLanes<[](int32_t a, int32_t b, int32_t c) { return sem::mad24Lo(a, b, c); }, int32_t, int32_t, int32_t,
+               int32_t>},
+    {"mad24", "hi sat type=s32", "d:type s:type s:type s:type", integer,
+     bindLanes<[](int32_t a, int32_t b, int32_t c) { return sem::mad24Hi(a, b, c, true); }, int32_t, int32_t, int32_t,
+               int32_t>},
+    {"mad24", "hi type=u32", "d:type s:type s:type s:type", integer,
+     bindLanes<[](uint32_t a, uint32_t b, uint32_t c) { return sem::mad24Hi(a, b, c); }, uint32_t, uint32_t, uint32_t,
+               uint32_t>},
+    {"mad24", "hi type=s32", "d:type s:type s:type s:type", integer,
+     bindLanes<[](int32_t a, int32_t b, int32_t c) { return sem::mad24Hi(a, b, c); }, int32_t, int32_t, int32_t,
                int32_t>},
     {"sad", WEFT_INTEGERS, "d:type s:type s:type s:type", integer,
      bindInteger<[](auto a, auto b, auto c) { return sem::sad(a, b, c); }, 3>},

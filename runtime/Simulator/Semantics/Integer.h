@@ -128,10 +128,10 @@ template <std::unsigned_integral T> WEFT_LANE Carried<T> addCarry(T a, T b, bool
   return {sum, partial < a || sum < partial};
 }
 
-/// PTX ISA 9.7.2 "sub.cc", "subc": the flag is the borrow.
-template <std::unsigned_integral T> WEFT_LANE Carried<T> subBorrow(T a, T b, bool borrow) {
-  const T partial = a - b;
-  return {T(partial - T(borrow)), a < b || partial < T(borrow)};
+/// PTX ISA 9.7.2 "sub.cc", "subc": a + ~b + 1, or + CC.CF. GPUs leave the carry of that sum in CC.CF: 1 where nothing
+/// was borrowed. nvcc's 128-bit division reads it by "addc" after "subc.cc".
+template <std::unsigned_integral T> WEFT_LANE Carried<T> subCarry(T a, T b, bool carry) {
+  return addCarry<T>(a, T(~b), carry);
 }
 
 /// PTX ISA 9.7.2 "mad.cc", "madc": the low or high half of the product (signed or not) plus c plus the flag.

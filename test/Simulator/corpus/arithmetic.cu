@@ -93,6 +93,23 @@ extern "C" __global__ void wide_integers(const unsigned long long *x, unsigned l
   y[i * 6 + 5] = (unsigned long long)(product >> 64);
 }
 
+template <typename T> __device__ void divide_wide(const unsigned long long *x, unsigned long long *y) {
+  const T a = (T)((unsigned __int128)x[1] << 64 | x[0]), b = (T)((unsigned __int128)x[3] << 64 | x[2]);
+  const T quotient = a / b, rest = a % b;
+  y[0] = (unsigned long long)quotient;
+  y[1] = (unsigned long long)(quotient >> 64);
+  y[2] = (unsigned long long)rest;
+  y[3] = (unsigned long long)(rest >> 64);
+}
+
+extern "C" __global__ void wide_quotients(const unsigned long long *x, unsigned long long *y, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) {
+    divide_wide<unsigned __int128>(x + 4 * i, y + 8 * i);
+    divide_wide<__int128>(x + 4 * i, y + 8 * i + 4);
+  }
+}
+
 extern "C" __global__ void halves(const half2 *x, half2 *y, int n) {
   const int i = threadIdx.x;
   if (i >= n)

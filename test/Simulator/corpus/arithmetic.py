@@ -130,6 +130,25 @@ def wide_integers(rng):
 
 
 @case("arithmetic.cu")
+def wide_quotients(rng):
+    """Of numbers of all lengths, with runs of ones and zeros, where estimates of digits are off by one or two."""
+    n, pairs, want = 160, [], []
+    word = lambda: int(rng.choice([0, 1, M64, 1 << 63, M64 >> 1, M32, int(rng.integers(0, 2**64, dtype=np.uint64))]))  # noqa: E731
+    for _ in range(n):
+        a, b = (((word() << 64 | word()) >> int(rng.integers(0, 128))) for _ in range(2))
+        pairs.append((a, b or 1))
+    pairs[0] = (1 << 127, M64 << 64 | M64)  # the most negative number by -1 wraps
+    for a, b in pairs:
+        x, y = signed(a, 128), signed(b, 128)
+        q = quotient(x, y)
+        for value in (a // b, a % b, q, x - q * y):
+            want += [value & M64, value >> 64 & M64]
+    words = [v >> s & M64 for pair in pairs for v in pair for s in (0, 64)]
+    args = [np.array(words, np.uint64), np.zeros(8 * n, np.uint64), np.int32(n)]
+    return Launch((3,), (64,), args, {1: np.array(want, np.uint64)})
+
+
+@case("arithmetic.cu")
 def halves(rng):
     x = rng.standard_normal((60, 2)).astype(np.float16)
     a, b = x.astype(np.float64), x[::-1].astype(np.float64)

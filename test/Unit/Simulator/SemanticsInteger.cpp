@@ -89,10 +89,10 @@ TEST(IntegerEdges, CarriesChainToAnyWidth) {
     const unsigned __int128 sum = (unsigned __int128)a + b;
     EXPECT_EQ(uint64_t(high.value) << 32 | low.value, uint64_t(sum));
     EXPECT_EQ(high.carry, bool(sum >> 64));
-    const auto lowDifference = subBorrow(uint32_t(a), uint32_t(b), false);
-    const auto highDifference = subBorrow(uint32_t(a >> 32), uint32_t(b >> 32), lowDifference.carry);
+    const auto lowDifference = subCarry(uint32_t(a), uint32_t(b), true);
+    const auto highDifference = subCarry(uint32_t(a >> 32), uint32_t(b >> 32), lowDifference.carry);
     EXPECT_EQ(uint64_t(highDifference.value) << 32 | lowDifference.value, a - b);
-    EXPECT_EQ(highDifference.carry, a < b);
+    EXPECT_EQ(highDifference.carry, a >= b); // the flag of a difference says that nothing was borrowed
     const auto product = madCarry<uint64_t, false>(a, b, a, true);
     const auto productHigh = madCarry<uint64_t, true>(a, b, b, product.carry);
     const unsigned __int128 square = (unsigned __int128)a * b;
@@ -102,8 +102,9 @@ TEST(IntegerEdges, CarriesChainToAnyWidth) {
   }
   EXPECT_EQ(addCarry(~0u, 0u, true), (Carried<uint32_t>{0, true}));
   EXPECT_EQ(addCarry(~0u, ~0u, true), (Carried<uint32_t>{~0u, true}));
-  EXPECT_EQ(subBorrow(0u, 0u, true), (Carried<uint32_t>{~0u, true}));
-  EXPECT_EQ(subBorrow(0u, ~0u, true), (Carried<uint32_t>{0, true}));
+  EXPECT_EQ(subCarry(0u, 0u, false), (Carried<uint32_t>{~0u, false}));
+  EXPECT_EQ(subCarry(0u, ~0u, false), (Carried<uint32_t>{0, false}));
+  EXPECT_EQ(subCarry(5u, 5u, true), (Carried<uint32_t>{0, true}));
 }
 
 TEST(IntegerEdges, DotProducts) {
