@@ -168,7 +168,7 @@ Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const ui
       if (kind != AccessKind::Write && tracks &&
           isUnwritten(allocation->written->data() + (addresses[lane] - allocation->base), bytes))
         result.poison |= 1u << lane;
-      if (kind != AccessKind::Read)
+      if (kind == AccessKind::Write || (kind == AccessKind::Atomic && !tracks))
         markGlobal(*allocation, addresses[lane], bytes);
     });
   }

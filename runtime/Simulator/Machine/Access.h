@@ -59,6 +59,8 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
 
 /// Which of the bytes that a lane reads at a resolved place nothing wrote: bit i for byte i.
 uint32_t unwrittenBytes(Warp &warp, const std::byte *at, unsigned bytes);
+/// What an atomic wrote, which resolveGlobal leaves unmarked, since it reads before it writes.
+void markWritten(Warp &warp, const std::byte *at, unsigned bytes);
 /// Marks the bytes of `unwritten` among those stored at a resolved place. False where all of them are unwritten and
 /// reach memory that others read.
 bool markUnwritten(Warp &warp, const std::byte *at, unsigned bytes, uint32_t unwritten);

@@ -4,9 +4,11 @@
 #include "runtime/Simulator/Machine/Access.h"
 #include "runtime/Simulator/Machine/AsyncCopies.h"
 #include "runtime/Simulator/Machine/Decode.h"
+#include "runtime/Simulator/Machine/GlobalRaces.h"
 #include "runtime/Support/Format.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace weft::simulator::machine {
 namespace {
@@ -111,6 +113,10 @@ void complete(Warp &warp, const AsyncCopy &copy, unsigned lane) {
   if (count)
     std::memcpy(to, reinterpret_cast<const std::byte *>(copy.from[lane]), count);
   std::memset(to + count, 0, copy.bytes - count);
+  const uint32_t here = std::exchange(warp.pc, copy.pc + 1); // what is remembered is the copy's
+  if (GlobalAccesses accesses(warp, warp.kernel->code[copy.pc]); count && accesses.tracks())
+    accesses.land(lane, copy.from[lane], count);
+  warp.pc = here;
   if (!tracksShared(warp))
     return;
   SharedShadow &shadow = warp.block->shadow;
@@ -173,6 +179,7 @@ void bindCopy(Binding &b) {
   b.record.op[1] = from.base;
   b.record.imm = from.offset;
   b.record.wideAddress = from.wide;
+  b.record.order = orderCopy;
   b.site.addressOperand = 1;
   const ptx::Operand &size = b.operand(2);
   if (size.kind != ptx::OperandKind::Integer || (size.bits != 4 && size.bits != 8 && size.bits != 16))

@@ -7,6 +7,8 @@
 #include "runtime/Simulator/Semantics/Atomic.h"
 #include "runtime/Support/Format.h"
 
+#include <optional>
+
 namespace weft::simulator::machine {
 namespace {
 
@@ -22,6 +24,8 @@ struct AtomicForm {
   Space space = Space::Generic;
   NewValue compute = nullptr;
   bool swaps = false; ///< cas
+  /// Which bytes of the result are unwritten where a byte of what they are made of is.
+  enum Mixing : uint8_t { None, Bytes, All } mixing = All; ///< exch; cas and bitwise operations; arithmetic
 };
 
 /// Exchanges the T at `at` by compute's result; returns what was there.
@@ -36,6 +40,39 @@ template <typename T> T change(std::byte *at, const AtomicForm &form, T b, T c, 
   return old;
 }
 
+/// The bytes of an operand that nothing wrote.
+uint32_t unwrittenOf(const Warp &warp, Ref ref, unsigned lane, unsigned bytes) {
+  uint32_t unwritten = 0;
+  if (ref == noRef || !(poisonOf(warp, ref) >> lane & 1))
+    return 0;
+  const BytePoison poison = bytePoisonOf(warp, ref);
+  for (unsigned i = 0; i < bytes; ++i)
+    unwritten |= (poison[i] >> lane & 1) << i;
+  return unwritten;
+}
+
+/// What a lane's atomic reads and leaves unwritten: `before`, of its `bytes`, nothing wrote.
+struct Unwritten {
+  uint32_t before = 0, after = 0, origin = 0;
+
+  Unwritten(Warp &warp, const Record &record, const AtomicForm &form, unsigned lane, const Resolved &to, unsigned bytes) {
+    const uint32_t whole = (1u << bytes) - 1;
+    if (to.poison >> lane & 1)
+      before = unwrittenBytes(warp, to.at[lane], bytes);
+    const Ref value = form.swaps ? record.op[3] : record.op[2];
+    const uint32_t operand = unwrittenOf(warp, value, lane, bytes);
+    if (before)
+      origin = originAt(warp, to.at[lane], bytes, before);
+    else if (operand)
+      origin = readNow(warp, originOf(warp, value, lane));
+    // A compare-and-swap of a word that nothing wrote leaves what nobody knows; of a part of one, what it was given.
+    after = form.mixing == AtomicForm::None    ? operand
+            : form.mixing == AtomicForm::Bytes ? (form.swaps && before != whole ? operand : before | operand)
+            : before | operand                 ? whole
+                                               : 0;
+  }
+};
+
 template <typename T> void runAtomic(Warp &warp, const Record &record, uint32_t mask) {
   const auto &form = *static_cast<const AtomicForm *>(record.aux);
   LaneAddresses addresses(warp, record, record.op[1], record.wideAddress);
@@ -47,7 +84,12 @@ template <typename T> void runAtomic(Warp &warp, const Record &record, uint32_t 
   const SlotOf<T> *b = warp.reg<const SlotOf<T>>(record.op[2]);
   const SlotOf<T> *c = record.op[3] == noRef ? b : warp.reg<const SlotOf<T>>(record.op[3]);
   SlotOf<T> results[laneCount] = {};
+  BytePoison unread{};
+  uint32_t origins[laneCount];
+  const bool tracks = to.poison || (warp.anyPoison && warp.block->grid->options.checks.uninitialised);
   eachLane(to.mask, [&](unsigned lane) {
+    const auto unwritten = tracks ? std::optional<Unwritten>(std::in_place, warp, record, form, lane, to, unsigned(sizeof(T)))
+                                  : std::nullopt;
     bool shared = form.space == Space::Shared || addresses.at[lane] >> windowShift == sharedWindow >> windowShift;
     auto offset = uint32_t(addresses.at[lane] & windowOffsetMask);
     if (shared && tracksShared(warp))
@@ -57,12 +99,29 @@ template <typename T> void runAtomic(Warp &warp, const Record &record, uint32_t 
     results[lane] = change<T>(to.at[lane], form, T(b[lane]), T(c[lane]), !shared, changed);
     warp.worker->changed |= changed;
     // A compare-and-swap that does not swap only reads.
-    access.done(true, changed || !form.swaps || results[lane] == SlotOf<T>(T(b[lane])), true);
+    const bool writes = changed || !form.swaps || results[lane] == SlotOf<T>(T(b[lane]));
+    access.done(true, writes, true);
+    if (!unwritten)
+      return;
+    if (unwritten->before && !shared)
+      markWritten(warp, to.at[lane], sizeof(T));
+    const uint32_t left = writes ? unwritten->after : unwritten->before;
+    for (unsigned i = 0; i < sizeof(T); ++i)
+      unread[i] |= (unwritten->before >> i & 1) << lane;
+    origins[lane] = unwritten->origin;
+    if (!left)
+      return;
+    rememberOrigin(warp, to.at[lane], sizeof(T), left, unwritten->origin);
+    if (!markUnwritten(warp, to.at[lane], sizeof(T), left))
+      report(warp, FindingKind::Uninitialised, lane,
+             unwritten->before ? "atomically changes memory that nothing wrote" : "writes to memory a value that nothing wrote",
+             describeOrigin(warp, unwritten->origin));
   });
   if (record.op[0] != noRef) {
     commit(warp.reg<SlotOf<T>>(record.op[0]), results, mask);
-    if (to.poison)
-      poisonRegister(warp, record.op[0], to.poison);
+    poisonBytes(warp, record.op[0], unread);
+    for (uint32_t byte : unread)
+      eachLane(byte, [&](unsigned lane) { setOrigin(warp, record.op[0], 1u << lane, origins[lane]); });
   }
 }
 
@@ -153,10 +212,10 @@ void bindAtomic(Binding &b) {
                            (both || order == "release" ? orderRelease : 0) |
                            (scope == "cta" || scope == "cluster" ? 0 : orderWide)); // .gpu where it is not given
   b.site.addressOperand = 1;
-  b.site.storesGlobal = form.space == Space::Global;
   b.record.op[2] = b.source(b.operand(at++), type);
   if (name == "cas") {
     form.swaps = true;
+    form.mixing = AtomicForm::Bytes;
     b.record.order |= orderSwap;
     b.record.op[3] = b.source(b.operand(at++), type);
     form.compute = [](uint64_t old, uint64_t compare, uint64_t value, bool) { return old == compare ? value : old; };
@@ -165,6 +224,8 @@ void bindAtomic(Binding &b) {
     for (unsigned i = 0; i < 9; ++i)
       if (names[i] == name)
         form.compute = operation(Op(i), type);
+    if (name == "exch" || name == "and" || name == "or" || name == "xor")
+      form.mixing = name == "exch" ? AtomicForm::None : AtomicForm::Bytes;
   }
   if (!form.compute)
     b.unsupported(format("'{}'", b.instruction.spelling()));

@@ -23,6 +23,16 @@ bool isComplete(const Block &block, const Barrier &barrier) {
   return true;
 }
 
+const char *kindName(uint8_t reduction) {
+  static constexpr const char *names[] = {"no reduction", "'.red.popc'", "'.red.and'", "'.red.or'"};
+  return names[reduction];
+}
+
+/// A count that is not given is the whole block's, in whole warps.
+uint32_t countOf(const Block &block, uint32_t threads) {
+  return threads ? threads : uint32_t(block.warps.size()) * laneCount;
+}
+
 void writeReduction(Warp &warp, const Record &record, uint32_t mask, const Barrier &barrier) {
   const auto &form = *static_cast<const BarrierForm *>(record.aux);
   if (form.reduction == BarrierForm::Popc) {
@@ -100,9 +110,16 @@ void runBarrier(Warp &warp, const Record &record, uint32_t mask) {
   Barrier &barrier = block.barriers[number];
   if (barrier.arrivedThreads == 0) {
     barrier.expected = threads;
+    barrier.reduction = form.reduction;
     barrier.firstPc = warp.here();
     barrier.lanes.assign(block.warps.size(), 0);
-  } else if (barrier.expected != threads) {
+  } else if (barrier.reduction != form.reduction) {
+    report(warp, FindingKind::BarrierMismatch, lane,
+           format("arrives at barrier {} with {}, while others wait there with {}", number, kindName(form.reduction),
+                  kindName(barrier.reduction)),
+           siteName(warp, barrier.firstPc));
+    return abortBlock(block);
+  } else if (countOf(block, barrier.expected) != countOf(block, threads)) {
     report(warp, FindingKind::BarrierMismatch, lane,
            format("arrives at barrier {} for {} threads, while others wait for {}", number,
                   threads ? std::to_string(threads) : "all",

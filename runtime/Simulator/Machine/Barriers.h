@@ -12,7 +12,7 @@ namespace weft::simulator::machine {
 struct BarrierForm {
   bool waits = true;
   bool aligned = true;
-  enum : uint8_t { None, Popc, And, Or } reduction = None;
+  enum Reduction : uint8_t { None, Popc, And, Or } reduction = None;
   bool negated = false; ///< `!p`
 };
 

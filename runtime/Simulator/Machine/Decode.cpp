@@ -317,7 +317,6 @@ void Decoder::decode(uint32_t frame, const ptx::Instruction &instruction) {
     site.destinations = extra.second;
     site.wideCount = site.wideDestinations = 0;
     site.addressOperand = -1;
-    site.storesGlobal = false;
     emit(record, std::move(site));
   };
   for (const auto &extra : before_)
@@ -390,7 +389,28 @@ void Decoder::run() {
   if (kernel_.usesStack)
     kernel_.localBytes = kernel_.stackStart + stackBytes;
   placeJoins(kernel_);
-  assignSlots(kernel_, registers_);
+  for (const auto &[variable, offset] : sharedOffsets_)
+    kernel_.sharedNames.push_back({std::string(variable->name), offset, variable->size()});
+  for (const ptx::Variable *variable : dynamicShared_)
+    kernel_.sharedNames.push_back({std::string(variable->name), dynamicStart, ~uint64_t{0}});
+  std::sort(kernel_.sharedNames.begin(), kernel_.sharedNames.end(), [](const SharedName &a, const SharedName &b) {
+    return std::tie(a.offset, a.name) < std::tie(b.offset, b.name);
+  });
+  assignSlots(kernel_, registers_, [this](uint32_t number) { return nameOf(number); });
+}
+
+std::string Decoder::nameOf(uint32_t number) const {
+  if ((carry_ & ~virtualRef) == number)
+    return "CC.CF";
+  auto after = std::find_if(frames_.begin(), frames_.end(),
+                            [&](const Frame &frame) { return frame.registerBase > number; });
+  if (after == frames_.begin())
+    return {};
+  const Frame &frame = *std::prev(after);
+  if (number - frame.registerBase >= frame.function->registers.size())
+    return {};
+  const ptx::Register &reg = frame.function->registers[number - frame.registerBase];
+  return std::string(reg.name) + (reg.number < 0 ? "" : std::to_string(reg.number));
 }
 
 Result<std::unique_ptr<const Program>> decodeProgram(ptx::Module syntax, std::string_view name) {

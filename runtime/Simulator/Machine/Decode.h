@@ -6,6 +6,7 @@
 #include "runtime/Simulator/Machine/Table.h"
 
 #include <array>
+#include <functional>
 #include <unordered_map>
 
 namespace weft::simulator::machine {
@@ -93,6 +94,7 @@ private:
   void flatten(uint32_t frame);
   void decode(uint32_t frame, const ptx::Instruction &instruction);
   void bindOperands(Binding &binding, std::string_view pattern);
+  std::string nameOf(uint32_t number) const; ///< of a register; empty for scratch ones
   void emit(Record record, Site site);
   void resolveBranches();
 
@@ -132,8 +134,9 @@ private:
 void placeJoins(Kernel &kernel);
 
 /// Gives every register a slot, sharing slots between registers that are never live together, and finds those that may
-/// be read before they are written.
-void assignSlots(Kernel &kernel, const std::vector<ptx::Type> &registers);
+/// be read before they are written, which `nameOf` names.
+void assignSlots(Kernel &kernel, const std::vector<ptx::Type> &registers,
+                 const std::function<std::string(uint32_t)> &nameOf);
 
 /// What a branch with a table may do; Record::aux.
 struct BranchTable {

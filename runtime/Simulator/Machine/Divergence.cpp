@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "runtime/Simulator/Machine/Divergence.h"
 #include "runtime/Simulator/Machine/Decode.h"
+#include "runtime/Support/Format.h"
 
 #include <algorithm>
 
@@ -162,10 +163,42 @@ bool gather(Warp &warp, uint32_t mask, uint32_t needed) {
   return false;
 }
 
+namespace {
+
+/// Reports lanes that meet though their masks leave them out, or differ from those of lanes that they name.
+void checkMembers(Warp &warp, uint32_t mask, const uint32_t *members) {
+  eachLane(mask, [&](unsigned lane) {
+    if (!(members[lane] >> lane & 1))
+      report(warp, FindingKind::BarrierMismatch, lane,
+             format("executes it with lanes {:#x}, of which it is none", members[lane]));
+    else
+      eachLane(members[lane] & mask, [&](unsigned other) {
+        if ((members[other] ^ members[lane]) & warp.live)
+          report(warp, FindingKind::BarrierMismatch, lane,
+                 format("executes it with lanes {:#x}, one of which executes it with other lanes", members[lane]),
+                 format("lane {} names lanes {:#x}", other, members[other]));
+      });
+  });
+}
+
+} // namespace
+
 uint32_t gatherGroups(Warp &warp, uint32_t mask, const uint32_t *members) {
+  const bool checks = warp.block->grid->options.checks.barriers;
+  const uint32_t first = members[firstLane(mask)];
+  uint32_t differ = 0;
+  for (unsigned lane = 0; lane < laneCount; ++lane)
+    differ |= (mask >> lane & 1) ? members[lane] ^ first : 0;
+  if (!differ && (first & warp.live & ~mask) == 0) { // the rule: all name the same lanes, and these are here
+    if (checks && (mask & ~first))
+      checkMembers(warp, mask, members);
+    return mask;
+  }
   uint32_t complete = 0;
   eachLane(mask, [&](unsigned lane) { complete |= uint32_t((members[lane] & warp.live & ~mask) == 0) << lane; });
   const uint32_t rest = mask & ~complete;
+  if (checks)
+    checkMembers(warp, complete, members);
   if (rest == 0)
     return mask;
   warp.worker->executedThreads[warp.here()] -= unsigned(__builtin_popcount(rest)); // they will run it again

@@ -8,12 +8,16 @@ namespace {
 /// Races at one instruction after which it is not looked at any more.
 constexpr uint8_t enoughRaces = 64;
 
+/// The order of two reads that are remembered as one: the weaker, in flight while either is.
+uint8_t bothOrders(uint8_t a, uint8_t b) { return uint8_t((a & b) | ((a | b) & orderCopy)); }
+
 std::string place(uint64_t address, unsigned bytes) { return format("{} bytes at {:#x}", bytes, address); }
 
 } // namespace
 
 GlobalAccesses::GlobalAccesses(Warp &warp, const Record &record)
-    : warp_(warp), shadow_(warp.block->grid->globalShadow), order_(record.order),
+    : warp_(warp), shadow_(warp.block->grid->globalShadow),
+      order_(warp.block->grid->options.checks.async ? record.order : uint8_t(record.order & ~orderCopy)),
       tracks_(shadow_.tracks() && warp.worker->raced[warp.here()] < enoughRaces),
       allocation_(warp.worker->lastAllocation[warp.here()]) {}
 
@@ -92,7 +96,8 @@ void GlobalAccesses::read(unsigned lane, uint64_t address, unsigned bytes) {
   each(address, bytes, [&](GlobalGranule &g) {
     if ((!g.write || g.write.sameThread(me)) && (!g.read[0] || g.read[0].sameThread(me)) && !g.readLanes) {
       // A thread's own memory: the common case.
-      g.readOrder[0] = g.read[0].bits == me.bits ? g.readOrder[0] & order_ : order_;
+      const auto before = uint8_t(g.read[0] ? g.readOrder[0] : 0);
+      g.readOrder[0] = g.read[0].bits == me.bits ? bothOrders(before, order_) : order_ | (before & orderCopy);
       g.read[0] = me;
       g.readPc[0] = pc;
       return;
@@ -110,17 +115,34 @@ void GlobalAccesses::read(unsigned lane, uint64_t address, unsigned bytes) {
       const bool mine = before.sameWarp(me);
       const bool replace =
           !before || mine ||
-          (before.block() == me.block() && warp_.block->shadow.ordered(warp_.index, before.warp(), before.clock()));
+          (!(g.readOrder[i] & orderCopy) && before.block() == me.block() &&
+           warp_.block->shadow.ordered(warp_.index, before.warp(), before.clock()));
       if (!replace)
         continue;
       const auto bit = uint8_t(1u << i);
       const bool lanes = mine && before.clock() == me.clock() && ((g.readLanes & bit) || before.lane() != me.lane());
       g.readLanes = uint8_t((g.readLanes & ~bit) | (lanes ? bit : 0));
       // Of a strong and a weak read by one warp the weak one is remembered.
-      g.readOrder[i] = mine && before.clock() == me.clock() ? g.readOrder[i] & order_ : order_;
+      g.readOrder[i] = !mine                            ? order_
+                       : before.clock() == me.clock() ? bothOrders(g.readOrder[i], order_)
+                                                      : order_ | (g.readOrder[i] & orderCopy);
       g.read[i] = me;
       g.readPc[i] = pc;
       break;
+    }
+  });
+}
+
+void GlobalAccesses::land(unsigned lane, uint64_t address, unsigned bytes) {
+  const Stamp me(warp_.block->index, warp_.index, lane, warp_.block->shadow.now(warp_.index));
+  each(address, bytes, [&](GlobalGranule &g) {
+    for (unsigned i = 0; i < 2; ++i) {
+      // A write in between has been reported, and left no reader. Of several copies of a warp the first that is done
+      // speaks for all.
+      if (!g.read[i].sameWarp(me) || !(g.readOrder[i] & orderCopy))
+        continue;
+      g.readOrder[i] &= uint8_t(~orderCopy);
+      g.read[i] = me;
     }
   });
 }
@@ -130,7 +152,7 @@ void GlobalAccesses::write(unsigned lane, uint64_t address, unsigned bytes, cons
   const uint32_t pc = warp_.here();
   each(address, bytes, [&](GlobalGranule &g) {
     if ((!g.write || g.write.sameThread(me)) && (!g.read[0] || g.read[0].sameThread(me)) && !g.read[1] &&
-        !g.readLanes) {
+        !g.readLanes && !(g.read[0] && (g.readOrder[0] & orderCopy))) {
       g.read[0] = {};
       g.write = me;
       g.writePc = pc;
@@ -148,6 +170,12 @@ void GlobalAccesses::write(unsigned lane, uint64_t address, unsigned bytes, cons
     }
     for (unsigned i = 0; i < 2; ++i) {
       const Stamp reader = g.read[i];
+      if (reader && (g.readOrder[i] & orderCopy)) {
+        report(warp_, FindingKind::AsyncOverwrite, lane,
+               "writes " + place(address, bytes) + ", which a cp.async in flight reads",
+               other("copies", reader, g.readPc[i]));
+        break;
+      }
       const bool otherLanes = reader.sameThread(me) && (g.readLanes >> i & 1);
       // A weak read before a compare-and-swap only guesses what it will find.
       const bool guess = (order_ & orderSwap) && !(g.readOrder[i] & orderStrong);

@@ -20,6 +20,8 @@ public:
   /// All lanes access one address.
   void setUniform() { order_ |= orderUniform; }
   void read(unsigned lane, uint64_t address, unsigned bytes);
+  /// A copy in flight is done: its reads are over now.
+  void land(unsigned lane, uint64_t address, unsigned bytes);
   /// Before the bytes are written; `value`, where known, tells a race from equal values.
   void write(unsigned lane, uint64_t address, unsigned bytes, const std::byte *value);
 

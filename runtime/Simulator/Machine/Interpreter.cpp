@@ -40,7 +40,7 @@ void runTurn(Warp &warp) {
     ++executed[at];
     threads[at] += unsigned(__builtin_popcount(mask));
     if (warp.anyPoison)
-      mask = trackPoison(warp, record, mask);
+      trackPoison(warp, record, mask);
     if (mask)
       record.run(warp, record, mask);
   }
@@ -129,8 +129,9 @@ void startWarp(Block &block, Warp &warp, uint32_t index, Worker &worker) {
   }
   warp.anyPoison = false;
   if (grid.options.checks.uninitialised && !kernel.maybeUninitialised.empty())
-    for (uint32_t slot : kernel.maybeUninitialised)
-      poisonRegister(warp, slot, ~0u);
+    for (uint32_t i = 0; i < kernel.maybeUninitialised.size(); ++i)
+      poisonRegister(warp, kernel.maybeUninitialised[i].slot, ~0u,
+                     block.origins.add({Origin::Register, Origin::nowhere, Origin::nowhere, i}));
 }
 
 bool canRun(const Warp &warp) {
@@ -291,6 +292,7 @@ void startBlock(Block &block, Worker &worker, uint64_t index) {
   const Dim3 &extent = grid.shape.grid;
   block.coordinates = {uint32_t(index % extent.x), uint32_t(index / extent.x % extent.y),
                        uint32_t(index / extent.x / extent.y)};
+  block.origins.clear();
   block.shared.assign(grid.sharedBytes, std::byte{0xA5});
   const Checks &checks = grid.options.checks;
   if (checks.races || checks.async || checks.uninitialised)
@@ -304,6 +306,7 @@ void startBlock(Block &block, Worker &worker, uint64_t index) {
   block.aborted = false;
   block.turns = 0;
   block.arrivals.clear();
+  block.mbarriers.clear();
   worker.random = grid.options.seed ^ (index * 0x9E3779B97F4A7C15u);
 }
 

@@ -126,12 +126,12 @@ void runLoadMatrix(Warp &warp, const Record &record, uint32_t mask) {
     sem::loadMatrix(rows, record.target != 0, results);
     commit(warp.reg<uint32_t>(record.wide[matrix]), results, mask);
     // A lane gets two elements of row lane / 4; transposed, one each of rows lane % 4 * 2 and the next.
-    uint32_t poison = 0;
     for (unsigned row = 0; row < 8; ++row)
-      if (from.poison >> (8 * matrix + row) & 1)
-        poison |= record.target ? 0x11111111u << row / 2 : 0xfu << 4 * row;
-    if (poison & mask)
-      poisonRegister(warp, record.wide[matrix], poison & mask);
+      if (const unsigned lane = 8 * matrix + row; from.poison >> lane & 1) {
+        const uint32_t reached = record.target ? 0x11111111u << row / 2 : 0xfu << 4 * row;
+        poisonRegister(warp, record.wide[matrix], reached & mask,
+                       originAt(warp, from.at[lane], 16, unwrittenBytes(warp, from.at[lane], 16)));
+      }
   }
 }
 

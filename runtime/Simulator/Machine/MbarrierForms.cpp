@@ -42,6 +42,38 @@ uint64_t arrivals(uint64_t object, uint64_t count, bool drop) {
   return left ? make(want, left, phase(object)) : make(want, want, phase(object) + 1);
 }
 
+/// Remembers what an instruction made of an mbarrier, and who ended its phase if it did.
+void remember(Warp &warp, uint32_t lane, uint32_t pc, uint32_t offset, uint64_t before, uint64_t after) {
+  auto known = warp.block->mbarriers.find(offset);
+  if (known == warp.block->mbarriers.end())
+    return;
+  MbarrierHistory &history = known->second;
+  history.object = after;
+  if (phase(after) == phase(before))
+    return;
+  history.ended = true;
+  history.warp = warp.index;
+  history.lane = lane;
+  history.clock = tracksShared(warp) ? warp.block->shadow.now(warp.index) : 0;
+  history.pc = pc;
+}
+
+/// Every arrival must know that the phase before its own is over, or it may count in that one.
+void checkArrival(Warp &warp, unsigned lane, uint32_t offset, uint64_t object) {
+  auto known = warp.block->mbarriers.find(offset);
+  if (known == warp.block->mbarriers.end() || !known->second.ended || !warp.block->grid->options.checks.races)
+    return;
+  const MbarrierHistory &last = known->second;
+  if ((last.warp == warp.index && last.lane == lane) ||
+      happenedBefore(warp, lane, last.warp, last.lane, last.clock))
+    return;
+  report(warp, FindingKind::MbarrierMisuse, lane,
+         format("arrives in phase {} of an mbarrier that counts {} arrivals, and nothing orders that after the end of "
+                "phase {}: either phase may end early",
+                phase(object), expected(object), phase(object) - 1),
+         format("warp {}, lane {} ended it at {}", last.warp, last.lane, siteName(warp, last.pc)));
+}
+
 /// The key of what is released when a phase ends: those who wait for it learn of its arrivals, not of the next phase's.
 uint64_t phaseKey(const Block &block, uint64_t object, uint64_t ended) {
   return sharedKey(block, uint32_t(object)) + 1 + (ended & 1);
@@ -62,7 +94,9 @@ bool arriveWithCopies(Block &block, uint64_t object) {
     if ((now & markMask) != mark || pending(now) == 0)
       return true;
     const uint64_t before = phase(now);
+    const uint64_t old = now;
     now = arrivals(now, 1, false);
+    remember(warp, arrival.lane, arrival.pc, uint32_t(object), old, now);
     StrongAccess access(warp, orderStrong | orderRelease, sharedKey(block, uint32_t(object)));
     std::memcpy(at, &now, 8);
     access.done(false, true, true);
@@ -92,6 +126,7 @@ void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
   eachLane(at.mask, [&](unsigned lane) {
     uint64_t object;
     std::memcpy(&object, at.at[lane], 8);
+    const auto offset = uint32_t(addresses.at[lane] & windowOffsetMask);
     uint64_t operand = record.op[2] == noRef         ? 1
                        : form.what == What::TestWait ? warp.reg<const uint64_t>(record.op[2])[lane]
                                                      : warp.reg<const uint32_t>(record.op[2])[lane];
@@ -104,12 +139,18 @@ void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
     uint64_t next = object;
     switch (form.what) {
     case What::Init:
+      if (auto known = warp.block->mbarriers.find(offset);
+          known != warp.block->mbarriers.end() && known->second.object == object)
+        misuse(format("initialises an mbarrier that {} initialised and that nothing invalidated",
+                      siteName(warp, known->second.initPc)));
       if (operand == 0 || operand > countMask)
         misuse(format("expected a count from 1 to {}, but got {}", countMask, operand));
       next = make(operand & countMask, operand & countMask, 0);
+      warp.block->mbarriers[offset] = {next, warp.here()};
       break;
     case What::Inval:
       next = 0;
+      warp.block->mbarriers.erase(offset);
       break;
     case What::Arrive:
     case What::ArriveDrop:
@@ -117,6 +158,7 @@ void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
       if (operand == 0 || operand > pending(object))
         return misuse(
             format("arrives {} times at an mbarrier that waits for {} in this phase", operand, pending(object)));
+      checkArrival(warp, lane, offset, object);
       if (form.noComplete && operand == pending(object))
         return misuse("completes the phase with '.noComplete'");
       next = arrivals(object, operand, form.what == What::ArriveDrop);
@@ -125,8 +167,8 @@ void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
       // The arrival itself comes when the copies are done, see `arriveWithCopies`.
       if (form.noIncrement ? pending(object) == 0 : pending(object) == countMask)
         return misuse("arrives at an mbarrier that cannot wait for it");
-      warp.block->arrivals.push_back(
-          {warp.index, lane, uint32_t(addresses.at[lane] & windowOffsetMask), warp.async.issued});
+      checkArrival(warp, lane, offset, object);
+      warp.block->arrivals.push_back({warp.index, lane, offset, warp.async.issued, warp.here()});
       next = form.noIncrement ? object : make(expected(object), pending(object) + 1, phase(object));
       break;
     case What::TestWait:
@@ -147,8 +189,10 @@ void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
       return;
     }
     warp.worker->changed = true;
+    if (form.what != What::Init && form.what != What::Inval)
+      remember(warp, lane, warp.here(), offset, object, next);
     if (tracksShared(warp))
-      shadowWrite(warp, lane, uint32_t(addresses.at[lane] & windowOffsetMask), 8, nullptr, form.what != What::Init);
+      shadowWrite(warp, lane, offset, 8, nullptr, form.what != What::Init);
     StrongAccess access(warp, form.what == What::Init ? 0 : orderStrong | orderRelease,
                         orderKey(warp, addresses.at[lane], true));
     std::memcpy(at.at[lane], &next, 8);

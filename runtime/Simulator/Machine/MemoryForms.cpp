@@ -22,12 +22,15 @@ template <Space S> uint64_t strongKey(const Warp &warp, uint64_t address) {
 void poisonLoaded(Warp &warp, const Record &record, const Resolved &from, unsigned elementBytes) {
   for (unsigned element = 0; element < record.vector; ++element) {
     BytePoison bytes{};
+    uint32_t origins[laneCount];
     eachLane(from.poison, [&](unsigned lane) {
       const uint32_t unwritten = unwrittenBytes(warp, from.at[lane] + element * elementBytes, elementBytes);
       for (unsigned i = 0; i < elementBytes; ++i)
         bytes[i] |= (unwritten >> i & 1) << lane;
+      origins[lane] = originAt(warp, from.at[lane] + element * elementBytes, elementBytes, unwritten);
     });
     poisonBytes(warp, record.wide[element], bytes);
+    eachLane(from.poison, [&](unsigned lane) { setOrigin(warp, record.wide[element], 1u << lane, origins[lane]); });
   }
 }
 
@@ -78,8 +81,7 @@ template <typename T> void runLoadUniform(Warp &warp, const Record &record, uint
   }
 }
 
-/// Poisoned values on their way to memory. What only the thread or block can read back is marked there; so are single
-/// bytes of a word, which are padding as a rule. A whole element that reaches others is reported.
+/// Poisoned values on their way to memory.
 void carryPoison(Warp &warp, const Record &record, const Resolved &to, unsigned elementBytes) {
   for (unsigned element = 0; element < record.vector; ++element) {
     const uint32_t lanes = poisonOf(warp, record.wide[element]) & to.mask;
@@ -90,8 +92,8 @@ void carryPoison(Warp &warp, const Record &record, const Resolved &to, unsigned 
       uint32_t unwritten = 0;
       for (unsigned i = 0; i < elementBytes; ++i)
         unwritten |= (bytes[i] >> lane & 1) << i;
-      if (unwritten && !markUnwritten(warp, to.at[lane] + element * elementBytes, elementBytes, unwritten))
-        report(warp, FindingKind::Uninitialised, lane, "writes to memory a value that nothing wrote");
+      if (unwritten)
+        storeUnwritten(warp, lane, record.wide[element], to.at[lane] + element * elementBytes, elementBytes, unwritten);
     });
   }
 }
@@ -333,7 +335,6 @@ void bindStore(Binding &b) {
   Space space = bindAddress(b, b.operand(0), spaceNamed(b.modifier("space")));
   b.record.vector = uint8_t(count);
   b.record.order = orderOf(b);
-  b.site.storesGlobal = space == Space::Global;
   setClass(b, space, false);
   if (space == Space::Param)
     b.fail(b.operand(0), "expected memory that can be written, but an entry's parameters cannot");

@@ -37,6 +37,7 @@ enum OrderBits : uint8_t {
   orderWide = 8,     ///< scope .gpu or .sys, else .cta
   orderSwap = 16,    ///< a compare-and-swap: may follow a weak read that only guesses what it will find
   orderUniform = 32, ///< a read of one address by all lanes, as of a scalar that a compiler keeps in every thread
+  orderCopy = 64,    ///< a read by a cp.async that is in flight
 };
 
 /// What a warp knows of others and has prepared for them.

@@ -102,17 +102,26 @@ uint32_t reachedByMembers(const Warp &warp, const Record &record, uint32_t mask,
 
 } // namespace
 
-void poisonRegister(Warp &warp, Ref ref, uint32_t mask) {
-  if (warp.poison.empty())
-    warp.poison.resize(warp.kernel->registerBytes / 4);
-  else if (!warp.anyPoison)
-    std::fill(warp.poison.begin(), warp.poison.end(), 0);
-  warp.poison.resize(warp.kernel->registerBytes / 4);
+namespace {
+
+/// Makes room for the poison of all registers.
+void startPoison(Warp &warp) {
+  if (warp.anyPoison)
+    return;
+  warp.poison.assign(warp.kernel->registerBytes / 4, 0);
+  warp.origins.assign(warp.poison.size(), 0);
+  warp.anyPoison = true;
+}
+
+} // namespace
+
+void poisonRegister(Warp &warp, Ref ref, uint32_t mask, uint32_t origin) {
+  startPoison(warp);
   warp.poison[ref >> 2] |= mask;
   if (hasBytes(warp, ref))
     for (uint32_t &byte : bytesOf(warp, ref))
       byte |= mask;
-  warp.anyPoison = true;
+  setOrigin(warp, ref, mask, origin);
 }
 
 void poisonBytes(Warp &warp, Ref ref, const BytePoison &bytes) {
@@ -121,7 +130,7 @@ void poisonBytes(Warp &warp, Ref ref, const BytePoison &bytes) {
     any |= byte;
   if (!any)
     return;
-  poisonRegister(warp, ref, 0);
+  startPoison(warp);
   warp.poison[ref >> 2] |= any;
   std::span<uint32_t> known = bytesOf(warp, ref);
   for (unsigned i = 0; i < bytes.size(); ++i)
@@ -135,80 +144,161 @@ BytePoison bytePoisonOf(const Warp &warp, Ref ref) {
   return bytes;
 }
 
-uint32_t trackPoison(Warp &warp, const Record &record, uint32_t mask) {
+namespace {
+
+/// Whether a record does something that registers do not show.
+bool reachesOut(const Record &record) {
+  switch (record.cls) {
+  case InstructionClass::Integer:
+  case InstructionClass::Float:
+  case InstructionClass::Half:
+  case InstructionClass::Double:
+  case InstructionClass::Convert:
+  case InstructionClass::Special:
+  case InstructionClass::Move:
+  case InstructionClass::Compare:
+  case InstructionClass::Predicate:
+  case InstructionClass::ParameterMemory:
+    return false;
+  default:
+    return !record.hidden || record.run == runBranch;
+  }
+}
+
+template <typename Visit> void eachDestination(const Record &record, const Site &site, Visit visit) {
+  for (int i = 0; i < 6; ++i)
+    if ((site.destinations >> i & 1) && isRegister(record.op[i]))
+      visit(record.op[i]);
+  for (int i = 0; i < site.wideDestinations; ++i)
+    if (isRegister(record.wide[i]))
+      visit(record.wide[i]);
+}
+
+/// The unwritten values that a record reads.
+class Tainted {
+public:
+  explicit Tainted(Warp &warp) : warp_(warp) {}
+  uint32_t lanes = 0; ///< that read any
+
+  void add(Ref ref, uint32_t mask) {
+    if (!mask)
+      return;
+    lanes |= mask;
+    if (count_ < sources_.size())
+      sources_[count_++] = {ref, mask};
+  }
+  /// Results in `to` come from what was read, in their own lane or, where instructions mix lanes, in any.
+  void passOrigins(Ref to, uint32_t mask) {
+    for (unsigned i = 0; i < count_ && mask; ++i)
+      eachLane(sources_[i].second & mask, [&](unsigned lane) {
+        setOrigin(warp_, to, 1u << lane, readNow(warp_, originOf(warp_, sources_[i].first, lane)));
+        mask &= ~(1u << lane);
+      });
+    if (mask && count_)
+      setOrigin(warp_, to, mask, readNow(warp_, originOf(warp_, sources_[0].first, firstLane(sources_[0].second))));
+  }
+  /// The first register of which a lane is unwritten.
+  std::string describe(Ref ref, unsigned lane) {
+    return describeOrigin(warp_, readNow(warp_, originOf(warp_, ref, lane)));
+  }
+
+private:
+  Warp &warp_;
+  std::array<std::pair<Ref, uint32_t>, 8> sources_;
+  unsigned count_ = 0;
+};
+
+/// Lanes whose guard is false keep what nothing wrote: from now on this record is what left it so.
+void noteSkipped(Warp &warp, const Record &record, const Site &site, uint32_t skipped) {
+  eachDestination(record, site, [&](Ref ref) {
+    eachLane(warp.poison[ref >> 2] & skipped, [&](unsigned lane) {
+      const uint32_t number = originOf(warp, ref, lane);
+      if (!number)
+        return;
+      Origin origin = warp.block->origins[number];
+      if (origin.cause > Origin::Guard || origin.read != Origin::nowhere)
+        return;
+      origin.cause = Origin::Guard;
+      origin.pc = warp.here();
+      setOrigin(warp, ref, 1u << lane, warp.block->origins.add(origin));
+    });
+  });
+}
+
+} // namespace
+
+void trackPoison(Warp &warp, const Record &record, uint32_t mask) {
   const Site &site = warp.kernel->sites[warp.here()];
-  uint32_t guard = isRegister(record.guard) ? poisonOf(warp, record.guard) & warp.mask : 0;
-  uint32_t tainted = guard;
-  auto complain = [&](uint32_t lanes, const char *what) {
-    report(warp, FindingKind::Uninitialised, firstLane(lanes), format("{} a value that nothing wrote", what));
+  Tainted tainted(warp);
+  const uint32_t guard = isRegister(record.guard) ? poisonOf(warp, record.guard) & warp.mask : 0;
+  tainted.add(record.guard, guard);
+  auto complain = [&](Ref ref, uint32_t lanes, const char *what) {
+    report(warp, FindingKind::Uninitialised, firstLane(lanes), format("{} a value that nothing wrote", what),
+           tainted.describe(ref, firstLane(lanes)));
   };
-  if (guard && (record.run == runBranch || record.run == runExit))
-    complain(guard, "decides a branch by");
+  if (guard && reachesOut(record))
+    complain(record.guard, guard,
+             record.run == runBranch || record.run == runExit ? "decides a branch by" : "is guarded by");
+  if (record.guard != noRef && !record.hidden && (warp.mask & ~mask))
+    noteSkipped(warp, record, site, warp.mask & ~mask);
   for (int i = 0; i < 6; ++i) {
     if ((site.destinations >> i & 1) || !isRegister(record.op[i]))
       continue;
-    uint32_t lanes = poisonOf(warp, record.op[i]) & mask;
-    tainted |= lanes;
+    const uint32_t lanes = poisonOf(warp, record.op[i]) & mask;
+    tainted.add(record.op[i], lanes);
     if (!lanes)
       continue;
     if (i == site.addressOperand)
-      complain(lanes, "uses as an address");
-    else if (site.storesGlobal)
-      complain(lanes, "writes to memory");
+      complain(record.op[i], lanes, "uses as an address");
     else if (record.run == runBranchTable)
-      complain(lanes, "decides a branch by");
+      complain(record.op[i], lanes, "decides a branch by");
   }
-  for (int i = site.wideDestinations; i < site.wideCount; ++i) {
-    uint32_t lanes = isRegister(record.wide[i]) ? poisonOf(warp, record.wide[i]) & mask : 0;
-    tainted |= lanes;
-    // What a store writes is looked at where it is carried, byte by byte.
-  }
+  for (int i = site.wideDestinations; i < site.wideCount; ++i) // what a store writes is looked at byte by byte there
+    if (isRegister(record.wide[i]))
+      tainted.add(record.wide[i], poisonOf(warp, record.wide[i]) & mask);
   // A shuffle, vote or matrix product mixes lanes: any poisoned lane may reach all.
-  bool mixes = record.cls == InstructionClass::Matrix || record.cls == InstructionClass::Shuffle ||
-               record.cls == InstructionClass::Vote;
-  if (mixes && record.cls == InstructionClass::Matrix && tainted && poisonProduct(warp, record, mask))
-    return mask;
-  if (mixes && record.cls != InstructionClass::Shuffle && tainted)
-    tainted = record.cls == InstructionClass::Vote ? guard | reachedByMembers(warp, record, mask, tainted) : ~0u;
+  uint32_t reached = tainted.lanes;
+  if (reached && record.cls == InstructionClass::Matrix) {
+    if (poisonProduct(warp, record, mask))
+      return;
+    reached = ~0u;
+  } else if (reached && record.cls == InstructionClass::Vote) {
+    reached = guard | reachedByMembers(warp, record, mask, reached);
+  }
   // What is not selected does not matter.
-  if (tainted && site.instruction && site.instruction->mnemonic == "selp") {
+  if (reached && site.instruction && site.instruction->mnemonic == "selp") {
     const uint32_t first = warp.predicate(record.op[3]) ^ (site.instruction->operands[3].negated ? ~0u : 0u);
     const uint32_t chosen = (first & poisonOf(warp, record.op[1])) | (~first & poisonOf(warp, record.op[2]));
-    tainted = guard | poisonOf(warp, record.op[3]) | chosen;
+    reached = guard | poisonOf(warp, record.op[3]) | chosen;
   }
   // Bit fields are written piece by piece over what nothing wrote: masking is taken to leave only written bits.
-  if (tainted && site.instruction) {
+  if (reached && site.instruction) {
     static constexpr std::string_view masking[] = {"and", "or", "bfi", "bfe", "lop3", "prmt"};
     bool masks = std::find(std::begin(masking), std::end(masking), site.instruction->mnemonic) != std::end(masking);
     for (int i = 1; i < 6 && masks; ++i)
       if (!(site.destinations >> i & 1) && record.op[i] != noRef && !(poisonOf(warp, record.op[i]) & mask))
-        tainted = guard;
+        reached = guard;
   }
   if (record.cls == InstructionClass::Shuffle)
-    tainted = guard; // its executor knows which lanes come from where
+    reached = guard; // its executor knows which lanes come from where
   std::vector<std::pair<Ref, BytePoison>> copies;
-  const bool copied = tainted && !guard && site.instruction && copiesBytes(warp, record, site, copies);
-  auto mark = [&](Ref ref) {
-    if (!isRegister(ref))
-      return;
-    const uint32_t marked = copied ? 0 : tainted & (mask | guard);
-    warp.poison[ref >> 2] = (warp.poison[ref >> 2] & ~mask) | marked;
+  const bool copied = reached && !guard && site.instruction && copiesBytes(warp, record, site, copies);
+  const uint32_t marked = reached & (mask | guard);
+  if (marked) // before the marks, since a record may write what it reads
+    eachDestination(record, site, [&](Ref ref) { tainted.passOrigins(ref, marked); });
+  eachDestination(record, site, [&](Ref ref) {
+    const uint32_t whole = copied ? 0 : marked;
+    warp.poison[ref >> 2] = (warp.poison[ref >> 2] & ~mask) | whole;
     if (hasBytes(warp, ref))
       for (uint32_t &byte : bytesOf(warp, ref))
-        byte = (byte & ~mask) | marked;
-  };
-  for (int i = 0; i < 6; ++i)
-    if (site.destinations >> i & 1)
-      mark(record.op[i]);
-  for (int i = 0; i < site.wideDestinations; ++i)
-    mark(record.wide[i]);
+        byte = (byte & ~mask) | whole;
+  });
   for (auto &[ref, bytes] : copies) {
     for (uint32_t &byte : bytes)
       byte &= mask;
     if (isRegister(ref))
       poisonBytes(warp, ref, bytes);
   }
-  return mask;
 }
 
 } // namespace weft::simulator::machine

@@ -5,6 +5,7 @@
 #include "runtime/Simulator/Machine/Poison.h"
 
 #include <algorithm>
+#include <span>
 
 namespace weft::simulator::machine {
 namespace {
@@ -21,6 +22,14 @@ ElementPlace accumulatorPlace(unsigned m, unsigned registers, unsigned index, un
   if (registers == 2) // two halves in one register
     return {group + 8 * index, pair, 2};
   return {group + 8 * (index / 2), pair + index % 2, 1};
+}
+
+/// What left one of the operands unwritten.
+uint32_t anyOrigin(Warp &warp, std::span<const Ref> operands) {
+  for (Ref ref : operands)
+    if (const uint32_t lanes = poisonOf(warp, ref))
+      return readNow(warp, originOf(warp, ref, firstLane(lanes)));
+  return 0;
 }
 
 } // namespace
@@ -51,10 +60,11 @@ bool poisonProduct(Warp &warp, const Record &record, uint32_t mask) {
       results[i] |= uint32_t(reached) << lane;
     }
   }
+  const uint32_t origin = anyOrigin(warp, {a, size_t(p.aCount + p.bCount + p.cCount)});
   for (unsigned i = 0; i < p.dCount; ++i) {
     std::fill_n(&warp.poison[d[i] >> 2], 9, 0); // the whole warp executes it
     if (results[i] & mask)
-      poisonRegister(warp, d[i], results[i] & mask);
+      poisonRegister(warp, d[i], results[i] & mask, origin);
   }
   return true;
 }

@@ -71,7 +71,6 @@ struct Site {
   uint8_t destinations = 0; ///< bit i: op[i] is written
   uint16_t wideCount = 0, wideDestinations = 0;
   int8_t addressOperand = -1; ///< which op is an address, or -1
-  bool storesGlobal = false;  ///< its other operands reach memory others can see
   bool aligned = false;       ///< `.aligned`: the whole warp must execute it together
 };
 
@@ -88,6 +87,18 @@ struct SpecialSlot {
   Ref ref = noRef;
 };
 
+/// A register that may be read before it is written.
+struct MaybeUninitialised {
+  Ref slot = noRef;
+  std::string name; ///< as the PTX has it; empty for one of the decoder's own
+};
+
+/// Where a shared variable lies, for messages.
+struct SharedName {
+  std::string name;
+  uint64_t offset = 0, bytes = 0;
+};
+
 struct Kernel {
   EntryInfo info;
   std::vector<Record> code;
@@ -95,7 +106,8 @@ struct Kernel {
   std::vector<std::byte> constants; ///< 32 equal lanes per immediate
   std::vector<Relocation> relocations;
   std::vector<SpecialSlot> specials;
-  std::vector<uint32_t> maybeUninitialised; ///< slot numbers that may be read before they are written
+  std::vector<MaybeUninitialised> maybeUninitialised;
+  std::vector<SharedName> sharedNames;
   uint32_t registerBytes = slotBytes;       ///< of one warp
   uint32_t meetingStart = 0;                ///< where in them a meeting of fragments keeps operands, see Meetings.cpp
   uint32_t vectorStart = 0;                 ///< where in them predicates end and values per lane begin

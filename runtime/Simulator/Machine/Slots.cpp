@@ -97,7 +97,8 @@ private:
 
 } // namespace
 
-void assignSlots(Kernel &kernel, const std::vector<ptx::Type> &registers) {
+void assignSlots(Kernel &kernel, const std::vector<ptx::Type> &registers,
+                 const std::function<std::string(uint32_t)> &nameOf) {
   std::vector<BasicBlock> blocks = basicBlocks(kernel);
   std::vector<Interval> intervals(registers.size());
   for (uint32_t i = 0; i < kernel.code.size(); ++i)
@@ -173,7 +174,7 @@ void assignSlots(Kernel &kernel, const std::vector<ptx::Type> &registers) {
   for (SpecialSlot &slot : kernel.specials)
     place(slot.ref);
   for (uint32_t reg : uninitialised)
-    kernel.maybeUninitialised.push_back(slots[reg]);
+    kernel.maybeUninitialised.push_back({slots[reg], nameOf(reg)});
 }
 
 } // namespace weft::simulator::machine

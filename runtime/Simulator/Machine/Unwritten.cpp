@@ -2,6 +2,8 @@
 // Memory that nothing wrote, byte by byte.
 #include "runtime/Simulator/Machine/Access.h"
 
+#include <cstring>
+
 namespace weft::simulator::machine {
 namespace {
 
@@ -38,6 +40,11 @@ uint32_t unwrittenBytes(Warp &warp, const std::byte *at, unsigned bytes) {
   return unwritten;
 }
 
+void markWritten(Warp &warp, const std::byte *at, unsigned bytes) {
+  if (uint8_t *marks = globalMarks(warp, at, bytes))
+    std::memset(marks, 1, bytes);
+}
+
 bool markUnwritten(Warp &warp, const std::byte *at, unsigned bytes, uint32_t unwritten) {
   if (isIn(warp.block->shared, at)) {
     if (!tracksShared(warp))
@@ -65,6 +72,14 @@ bool markUnwritten(Warp &warp, const std::byte *at, unsigned bytes, uint32_t unw
     if (unwritten >> i & 1)
       marks[i] = 0;
   return true;
+}
+
+void storeUnwritten(Warp &warp, unsigned lane, Ref ref, const std::byte *at, unsigned bytes, uint32_t unwritten) {
+  const uint32_t origin = readNow(warp, originOf(warp, ref, lane));
+  rememberOrigin(warp, at, bytes, unwritten, origin);
+  if (!markUnwritten(warp, at, bytes, unwritten))
+    report(warp, FindingKind::Uninitialised, lane, "writes to memory a value that nothing wrote",
+           describeOrigin(warp, origin));
 }
 
 } // namespace weft::simulator::machine

@@ -5,6 +5,7 @@
 #include "runtime/Simulator/Machine/Findings.h"
 #include "runtime/Simulator/Machine/GlobalShadow.h"
 #include "runtime/Simulator/Machine/Order.h"
+#include "runtime/Simulator/Machine/Origins.h"
 #include "runtime/Simulator/Machine/Program.h"
 #include "runtime/Simulator/Machine/SharedShadow.h"
 #include "runtime/Simulator/Memory.h"
@@ -85,6 +86,7 @@ struct Warp {
   uint32_t live = 0;               ///< lanes that have not exited
   bool anyPoison = false;          ///< some register may hold what nothing wrote
   std::vector<uint32_t> poison;    ///< per slot, a bit per lane; empty while nothing can be poisoned
+  std::vector<uint32_t> origins;   ///< per slot, what left a lane of it unwritten; as long as `poison`
   std::vector<Fragment> fragments; ///< all but the current one while it runs
   std::vector<Join> joins;
   AsyncQueue async;
@@ -112,6 +114,7 @@ struct Barrier {
   uint32_t arrivedThreads = 0;
   uint32_t expected = 0; ///< threads; 0: every live thread of the block
   uint32_t firstPc = 0;
+  uint8_t reduction = 0; ///< what bar.red makes of its predicates, 0 for bar.sync and bar.arrive
   std::vector<uint32_t> lanes;  ///< per warp, lanes that arrived
   std::vector<uint32_t> joined; ///< clocks of all that arrived
   WarpOrder order;              ///< and what they knew
@@ -124,6 +127,15 @@ struct AsyncArrival {
   uint32_t warp, lane;
   uint32_t object;   ///< byte of shared memory
   uint64_t sequence; ///< copies that the lane issued before
+  uint32_t pc;
+};
+
+/// What is known of an mbarrier besides its 64 bits, from mbarrier.init to mbarrier.inval.
+struct MbarrierHistory {
+  uint64_t object = 0; ///< as mbarrier instructions left it: other bits mean that something else was stored there
+  uint32_t initPc = 0;
+  bool ended = false; ///< some phase did, by an arrival of this lane, at this clock of its warp:
+  uint32_t warp = 0, lane = 0, clock = 0, pc = 0;
 };
 
 /// What one record cost, in the units of Counters.
@@ -159,6 +171,8 @@ struct Block {
   uint64_t turns = 0;
   bool idle = false;                  ///< in its last round every warp spun and nothing changed
   std::vector<AsyncArrival> arrivals; ///< at mbarriers, when copies are done
+  OriginTable origins;                ///< of values that nothing wrote
+  std::map<uint32_t, MbarrierHistory> mbarriers; ///< by their byte of shared memory
 };
 
 /// What one worker thread counts and remembers.

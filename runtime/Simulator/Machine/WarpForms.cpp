@@ -26,18 +26,29 @@ void runShuffle(Warp &warp, const Record &record, uint32_t mask) {
     return;
   const uint32_t *value = warp.reg<const uint32_t>(record.op[1]);
   const uint32_t *b = warp.reg<const uint32_t>(record.op[2]), *c = warp.reg<const uint32_t>(record.op[3]);
-  uint32_t results[laneCount], inRange = 0, poison = 0, poisoned = poisonOf(warp, record.op[1]);
+  const uint32_t *members = warp.reg<const uint32_t>(record.op[4]);
+  uint32_t results[laneCount], inRange = 0, poison = 0, absent = 0, poisoned = poisonOf(warp, record.op[1]);
+  uint8_t from[laneCount];
   for (unsigned lane = 0; lane < laneCount; ++lane) {
     sem::ShuffleSource source = sem::shuffleSource(sem::ShuffleMode(record.imm), lane, b[lane], c[lane]);
     results[lane] = value[source.lane];
+    from[lane] = source.lane;
     inRange |= uint32_t(source.inRange) << lane;
     poison |= (poisoned >> source.lane & 1) << lane;
+    absent |= (~(members[lane] & mask) >> source.lane & 1) << lane;
   }
+  uint32_t origins[laneCount]; // before the results are written, which may be the values' registers
+  eachLane(poison & mask,
+           [&](unsigned lane) { origins[lane] = readNow(warp, originOf(warp, record.op[1], from[lane])); });
   commit(warp.reg<uint32_t>(record.op[0]), results, mask);
   if (Ref predicate = warp.kernel->sites[warp.here()].wideCount ? record.wide[0] : noRef; predicate != noRef)
     commitPredicate(warp.predicate(predicate), inRange, mask);
-  if (poison & mask)
-    poisonRegister(warp, record.op[0], poison & mask);
+  eachLane(poison & mask & ~absent,
+           [&](unsigned lane) { poisonRegister(warp, record.op[0], 1u << lane, origins[lane]); });
+  if (warp.block->grid->options.checks.uninitialised)
+    eachLane(absent & mask, [&](unsigned lane) { // what a lane that is not there would give is undefined
+      poisonRegister(warp, record.op[0], 1u << lane, readFirst(warp, Origin::Lane, from[lane]));
+    });
 }
 
 /// op: result, predicate, members. Record::imm: mode; Record::target: negated.

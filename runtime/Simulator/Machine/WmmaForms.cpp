@@ -71,8 +71,15 @@ void transfer(Warp &warp, const Record &record, const Fragment &fragment, uint32
     std::memcpy(at.at[lane], &value, bytes);
     warp.worker->changed = true;
   });
+  if (!fragment.load)
+    eachLane(poisonOf(warp, reg) & at.mask, [&](unsigned lane) {
+      storeUnwritten(warp, lane, reg, at.at[lane], bytes, (1u << bytes) - 1);
+    });
   if (fragment.load && at.poison)
-    poisonRegister(warp, reg, at.poison);
+    eachLane(at.poison, [&](unsigned lane) {
+      poisonRegister(warp, reg, 1u << lane,
+                     originAt(warp, at.at[lane], bytes, unwrittenBytes(warp, at.at[lane], bytes)));
+    });
 }
 
 void runFragment(Warp &warp, const Record &record, uint32_t mask) {
