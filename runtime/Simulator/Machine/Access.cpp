@@ -77,6 +77,29 @@ bool isUnwritten(const uint8_t *marks, unsigned bytes) {
 
 } // namespace
 
+namespace {
+
+/// Why an access to the stack is to what it does not hold any more, or null.
+const char *goneFromStack(const Warp &warp, unsigned lane, uint64_t offset, unsigned bytes) {
+  if (!warp.kernel->usesStack || offset < warp.kernel->stackStart || offset + bytes <= warp.stackTop[lane])
+    return nullptr;
+  return offset + bytes <= warp.stackMost[lane] ? "which the stack has taken back" : "beyond what the stack holds";
+}
+
+/// The function whose variable lies at a byte of local memory, where there is only one.
+std::string frameName(const Kernel &kernel, uint64_t offset) {
+  std::string name;
+  for (const FrameName &frame : kernel.frameNames)
+    if (offset >= frame.begin && offset < frame.end) {
+      if (!name.empty() && name != "'" + frame.name + "'")
+        return "a function";
+      name = "'" + frame.name + "'";
+    }
+  return name.empty() ? "a function" : name;
+}
+
+} // namespace
+
 LaneAddresses::LaneAddresses(const Warp &warp, const Record &record, Ref base, bool wide) {
   if (wide) {
     const uint64_t *from = warp.reg<const uint64_t>(base);
@@ -281,9 +304,20 @@ Resolved resolveLocal(Warp &warp, const Record &, uint32_t mask, const uint64_t 
     }
     result.mask |= 1u << lane;
     result.at[lane] = warp.local.data() + lane * size + offset;
+    if (const char *gone = goneFromStack(warp, lane, offset, bytes)) {
+      result.mask &= ~(1u << lane);
+      return report(warp, FindingKind::UseAfterFree, lane,
+                    format("{} {} bytes at byte {} of local memory, {}", verb(kind), bytes, offset, gone));
+    }
     if (warp.localWritten.empty())
       return;
     uint8_t *marks = warp.localWritten.data() + lane * size + offset;
+    if (std::find(marks, marks + bytes, uint8_t(localReturned)) != marks + bytes) {
+      result.mask &= ~(1u << lane);
+      return report(warp, FindingKind::UseAfterFree, lane,
+                    format("{} {} bytes at byte {} of local memory, a variable of {}, which has returned", verb(kind),
+                           bytes, offset, frameName(*warp.kernel, offset)));
+    }
     if (kind != AccessKind::Write && isUnwritten(marks, bytes))
       result.poison |= 1u << lane;
     if (kind != AccessKind::Read)

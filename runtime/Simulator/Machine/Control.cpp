@@ -2,6 +2,7 @@
 // Control flow (PTX ISA 9.7.12): bra, brx, call, ret, exit; barriers and fences (9.7.13); trap and other leftovers.
 #include "runtime/Simulator/Machine/AsyncCopies.h"
 #include "runtime/Simulator/Machine/Barriers.h"
+#include "runtime/Simulator/Machine/Calls.h"
 #include "runtime/Simulator/Machine/Divergence.h"
 #include "runtime/Simulator/Machine/Interpreter.h"
 #include "runtime/Simulator/Machine/Lanes.h"
@@ -170,6 +171,10 @@ void bindReturn(Binding &b) {
   if (b.instruction.mnemonic == "ret" && b.decoder.frame(b.frame).caller >= 0) {
     b.decoder.branchToEnd();
     b.record.run = runBranch;
+    return;
+  }
+  if (b.instruction.mnemonic == "ret" && !b.decoder.frame(b.frame).function->isEntry) {
+    b.record.run = runReturn;
     return;
   }
   b.record.run = runExit;

@@ -5,6 +5,7 @@
 //   add ...           add ...
 //   L: sub ...        J: (join)  L: sub ...
 #include "runtime/Simulator/Machine/Blocks.h"
+#include "runtime/Simulator/Machine/Calls.h"
 
 namespace weft::simulator::machine {
 namespace {
@@ -86,6 +87,8 @@ std::vector<BasicBlock> basicBlocks(const Kernel &kernel) {
   const std::vector<Record> &code = kernel.code;
   std::vector<bool> leads(code.size() + 1);
   leads[0] = true;
+  for (const CalledFunction &called : kernel.called)
+    leads[called.begin] = true;
   auto each = [&](const Record &record, auto visit) {
     if (record.run == runBranch)
       visit(record.target);
@@ -94,7 +97,7 @@ std::vector<BasicBlock> basicBlocks(const Kernel &kernel) {
         visit(target);
   };
   auto ends = [&](const Record &record) {
-    return record.run == runBranch || record.run == runBranchTable || record.run == runExit;
+    return record.run == runBranch || record.run == runBranchTable || record.run == runExit || record.run == runReturn;
   };
   for (size_t i = 0; i < code.size(); ++i) {
     each(code[i], [&](uint32_t target) { leads[target] = true; });
@@ -117,7 +120,7 @@ std::vector<BasicBlock> basicBlocks(const Kernel &kernel) {
       falls = true;
     if (falls && block.end < code.size())
       block.successors.push_back(blockOf[block.end]);
-    block.exits = last.run == runExit || block.end == code.size();
+    block.exits = last.run == runExit || last.run == runReturn || block.end == code.size();
   }
   return blocks;
 }
@@ -155,13 +158,17 @@ void placeJoins(Kernel &kernel) {
   }
   moved[kernel.code.size()] = uint32_t(code.size());
   for (Record &record : code) {
-    if (record.run == runBranch)
+    if (record.run == runBranch || record.run == runCall)
       record.target = moved[record.target];
     if (record.run == runBranchTable)
       for (uint32_t &target : const_cast<BranchTable *>(static_cast<const BranchTable *>(record.aux))->targets)
         target = moved[target];
     if (record.join != none)
       record.join = moved[record.join];
+  }
+  for (CalledFunction &called : kernel.called) {
+    called.begin = moved[called.begin];
+    called.end = moved[called.end];
   }
   kernel.code = std::move(code);
   kernel.sites = std::move(sites);

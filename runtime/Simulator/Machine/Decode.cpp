@@ -1,10 +1,12 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Walks a kernel and the functions it calls, and binds each instruction to a record.
 #include "runtime/Simulator/Machine/Decode.h"
+#include "runtime/Simulator/Machine/Calls.h"
 #include "runtime/Support/Format.h"
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 namespace weft::simulator::machine {
 namespace {
@@ -15,6 +17,58 @@ constexpr uint32_t maximumLocalBytes = 1u << 20;
 constexpr uint32_t maximumSharedBytes = 256u << 10;
 
 uint32_t alignUp(uint64_t value, uint64_t align) { return uint32_t((value + align - 1) / align * align); }
+
+/// Where the `.local` variables of an inlined function lie.
+FrameName variablesOf(const Frame &frame) {
+  FrameName range{std::string(frame.function->name), ~0u, 0};
+  for (size_t i = 0; i < frame.places.size(); ++i)
+    if (const ptx::Variable &variable = frame.function->variables[i]; variable.space == ptx::Space::Local) {
+      range.begin = std::min(range.begin, frame.places[i].offset);
+      range.end = std::max(range.end, frame.places[i].offset + uint32_t(variable.size()));
+    }
+  return range;
+}
+
+/// The functions with a body that an instruction may call.
+std::vector<const ptx::Function *> calleesOf(const Program &program, const ptx::Function &caller,
+                                             const ptx::Instruction &call) {
+  std::vector<const ptx::Function *> callees;
+  for (const ptx::Operand &operand : call.operands) {
+    if (operand.kind == ptx::OperandKind::Symbol)
+      if (const ptx::Function *callee = program.syntax.function(operand.text); callee && callee->hasBody)
+        callees.push_back(callee);
+    if (operand.kind == ptx::OperandKind::Register)
+      for (const ptx::Function &callee : program.syntax.functions)
+        if (!callee.isEntry && callee.hasBody && program.addressTaken.contains(callee.name))
+          callees.push_back(&callee);
+  }
+  static_cast<void>(caller);
+  return callees;
+}
+
+/// The functions from which calls lead back to them.
+std::set<const ptx::Function *> recursiveFunctions(const Program &program) {
+  std::map<const ptx::Function *, std::set<const ptx::Function *>> calls;
+  for (const ptx::Function &function : program.syntax.functions)
+    for (const ptx::Instruction &instruction : function.body)
+      if (instruction.mnemonic == "call")
+        for (const ptx::Function *callee : calleesOf(program, function, instruction))
+          calls[&function].insert(callee);
+  std::set<const ptx::Function *> recursive;
+  for (const auto &[function, direct] : calls) {
+    std::set<const ptx::Function *> seen;
+    std::vector<const ptx::Function *> open(direct.begin(), direct.end());
+    while (!open.empty() && !seen.contains(function)) {
+      const ptx::Function *next = open.back();
+      open.pop_back();
+      if (auto further = calls.find(next); seen.insert(next).second && further != calls.end())
+        open.insert(open.end(), further->second.begin(), further->second.end());
+    }
+    if (seen.contains(function))
+      recursive.insert(function);
+  }
+  return recursive;
+}
 
 } // namespace
 
@@ -58,8 +112,9 @@ void Decoder::layoutShared(const ptx::Variable &variable, Place &place) {
   kernel_.staticShared = uint32_t(at + variable.size());
 }
 
-uint32_t Decoder::enter(const ptx::Function &function, int32_t caller) {
+uint32_t Decoder::enter(const ptx::Function &function, int32_t caller, Ref base) {
   Frame frame;
+  frame.base = base;
   frame.function = &function;
   frame.caller = caller;
   frame.registerBase = uint32_t(registers_.size());
@@ -89,7 +144,7 @@ uint32_t Decoder::enter(const ptx::Function &function, int32_t caller) {
       localTop_ = uint32_t(at + variable.size());
     }
   }
-  kernel_.localBytes = std::max(kernel_.localBytes, localTop_);
+  localMost_ = std::max(localMost_, localTop_);
   frames_.push_back(std::move(frame));
   return uint32_t(frames_.size() - 1);
 }
@@ -129,19 +184,17 @@ void Decoder::call(uint32_t frame, const ptx::Instruction &instruction) {
     fail(target->at,
          format("the function '{}' is declared, but not defined, and not supported by the simulator", target->text),
          StatusCode::Unsupported);
+  if (program_.recursive.contains(callee))
+    return callOutOfLine(frame, instruction, *target, *callee, results, arguments);
   inlineCall(frame, *target, *callee, results, arguments);
 }
 
 void Decoder::inlineCall(uint32_t frame, const ptx::Operand &at, const ptx::Function &callee,
                          const ptx::Operand *results, const ptx::Operand *arguments) {
-  for (int32_t outer = int32_t(frame); outer >= 0; outer = frames_[size_t(outer)].caller)
-    if (frames_[size_t(outer)].function == &callee)
-      fail(at.at, format("the recursive call of '{}' is not supported by the simulator", callee.name),
-           StatusCode::Unsupported);
   if (++depth_ > maximumCallDepth)
     fail(at.at, "expected calls less deep", StatusCode::Unsupported);
   uint32_t restore = localTop_;
-  uint32_t inner = enter(callee, int32_t(frame));
+  uint32_t inner = enter(callee, int32_t(frame), frames_[frame].base);
   auto bind = [&](const ptx::Operand *list, size_t first, size_t count, const char *what) {
     size_t given = list ? list->elements.size() : 0;
     if (given != count)
@@ -175,11 +228,100 @@ void Decoder::inlineCall(uint32_t frame, const ptx::Operand &at, const ptx::Func
     saved.destinations = 1;
     emit(save, std::move(saved));
   }
+  const FrameName own = variablesOf(frames_[inner]);
+  auto mark = [&](Executor run) {
+    Record record;
+    record.run = run;
+    record.hidden = true;
+    record.op[0] = frames_[inner].base;
+    record.imm = own.begin;
+    record.target = own.end;
+    if (own.begin < own.end)
+      emit(record, site);
+  };
+  mark(runEnterFrame);
+  if (frames_[inner].base == noRef)
+    kernel_.frameNames.push_back(own);
   flatten(inner);
+  mark(runLeaveFrame);
   if (allocates)
     emit(release, std::move(site));
   localTop_ = restore;
   --depth_;
+}
+
+uint32_t Decoder::calledFunction(const ptx::Function &function) {
+  auto [known, fresh] = called_.try_emplace(&function, uint32_t(kernel_.called.size()));
+  if (!fresh)
+    return known->second;
+  CalledFunction &called = kernel_.called.emplace_back();
+  called.name = std::string(function.name);
+  called.frame = scratch(ptx::Type::B64);
+  for (const ptx::Variable &variable : function.variables)
+    called.align = std::max(called.align, variable.align);
+  const uint32_t top = std::exchange(localTop_, 0), most = std::exchange(localMost_, 0);
+  calledFrames_.push_back(enter(function, -1, called.frame));
+  called.bytes = localTop_;
+  localTop_ = top;
+  localMost_ = most;
+  kernel_.usesStack = true;
+  return known->second;
+}
+
+void Decoder::decodeCalled() {
+  for (size_t i = 0; i < kernel_.called.size(); ++i) { // bodies may call for more
+    localTop_ = localMost_ = kernel_.called[i].bytes;
+    kernel_.called[i].begin = uint32_t(kernel_.code.size());
+    flatten(calledFrames_[i]);
+    Record back; // the end of a body returns
+    back.run = runReturn;
+    back.hidden = true;
+    Site site;
+    site.line = kernel_.sites.back().line;
+    emit(back, std::move(site));
+    kernel_.called[i].end = uint32_t(kernel_.code.size());
+    kernel_.called[i].bytes = alignUp(localMost_, 16);
+  }
+  for (Record &record : kernel_.code)
+    if (record.run == runCall)
+      record.target = kernel_.called[static_cast<const CallForm *>(record.aux)->function].begin;
+}
+
+void Decoder::callOutOfLine(uint32_t frame, const ptx::Instruction &instruction, const ptx::Operand &at,
+                            const ptx::Function &callee, const ptx::Operand *results, const ptx::Operand *arguments) {
+  auto form = std::make_shared<CallForm>();
+  form->function = calledFunction(callee);
+  const Frame &own = frames_[frame], &other = frames_[calledFrames_[form->function]];
+  auto bind = [&](const ptx::Operand *list, size_t first, size_t count, const char *what,
+                  std::vector<ParameterCopy> &copies) {
+    const size_t given = list ? list->elements.size() : 0;
+    if (given != count)
+      fail(at.at, format("expected {} {} in the call of '{}', but got {}", count, what, callee.name, given));
+    for (size_t i = 0; i < count; ++i) {
+      const ptx::Operand &operand = list->elements[i];
+      const auto bytes = uint32_t(callee.variables[first + i].size());
+      if (operand.kind != ptx::OperandKind::Variable || own.function->variables[operand.index].size() < bytes ||
+          own.places[operand.index].space != ptx::Space::Local)
+        fail(operand.at, format("expected a '.param' variable of {} bytes, but '{}' is no such variable", bytes,
+                                operand.text));
+      copies.push_back({own.places[operand.index].offset, other.places[first + i].offset, bytes});
+    }
+  };
+  bind(results, 0, callee.resultCount, "results", form->results);
+  bind(arguments, callee.resultCount, callee.parameterCount, "arguments", form->arguments);
+  Record call, join;
+  call.run = runCall;
+  call.cls = InstructionClass::Branch;
+  call.op[0] = baseOf(frame);
+  call.aux = form.get();
+  kernel_.owned.push_back(std::move(form));
+  Site site;
+  site.line = instruction.at.line;
+  site.instruction = &instruction;
+  emit(call, site);
+  join.run = runJoin;
+  join.hidden = true;
+  emit(join, std::move(site));
 }
 
 void Decoder::callIndirect(uint32_t frame, const ptx::Instruction &instruction, const ptx::Operand &target,
@@ -211,10 +353,7 @@ void Decoder::callIndirect(uint32_t frame, const ptx::Instruction &instruction, 
     return uint32_t(kernel_.code.size() - 1);
   };
   for (const ptx::Function &callee : program_.syntax.functions) {
-    bool open = true;
-    for (int32_t outer = int32_t(frame); outer >= 0; outer = frames_[size_t(outer)].caller)
-      open &= frames_[size_t(outer)].function != &callee;
-    if (!open || callee.isEntry || !callee.hasBody || !program_.addressTaken.contains(callee.name) ||
+    if (callee.isEntry || !callee.hasBody || !program_.addressTaken.contains(callee.name) ||
         !sizesFit(results, callee, 0, callee.resultCount) ||
         !sizesFit(arguments, callee, callee.resultCount, callee.parameterCount))
       continue;
@@ -228,7 +367,10 @@ void Decoder::callIndirect(uint32_t frame, const ptx::Instruction &instruction, 
     testSite.destinations = 1;
     emit(test, testSite);
     uint32_t skip = hiddenBranch(test.op[0], true);
-    inlineCall(frame, target, callee, results, arguments);
+    if (program_.recursive.contains(&callee))
+      callOutOfLine(frame, instruction, target, callee, results, arguments);
+    else
+      inlineCall(frame, target, callee, results, arguments);
     toEnd.push_back(hiddenBranch(noRef, false));
     kernel_.code[skip].target = uint32_t(kernel_.code.size());
   }
@@ -354,13 +496,15 @@ void Decoder::run() {
   registers_.push_back(ptx::Type::None);             // number 0 is nobody's
   kernel_.sharedGranule = kernel_.globalGranule = 4; // 16 bytes, or what the smallest access takes
   layoutParameters();
-  flatten(enter(entry_, -1));
+  flatten(enter(entry_, -1, noRef));
+  kernel_.localBytes = localMost_;
   Record exit; // the end of the text ends the threads
   exit.run = runExit;
   exit.hidden = true;
   Site site;
   site.line = kernel_.sites.empty() ? entry_.at.line : kernel_.sites.back().line;
   emit(exit, site);
+  decodeCalled();
   resolveBranches();
   // Dynamic shared memory starts where the static part ends; its size is known at launch.
   uint32_t dynamicStart = alignUp(kernel_.staticShared, kernel_.dynamicSharedAlign);
@@ -432,6 +576,7 @@ Result<std::unique_ptr<const Program>> decodeProgram(ptx::Module syntax, std::st
       for (const ptx::Operand &operand : instruction.operands)
         if (operand.kind == ptx::OperandKind::Symbol && instruction.mnemonic != "call")
           program->addressTaken.insert(operand.text);
+  program->recursive = recursiveFunctions(*program);
   const Kernel *refused = nullptr;
   bool runs = false;
   for (const ptx::Function &function : program->syntax.functions) {

@@ -34,6 +34,7 @@ struct Frame {
   std::vector<uint32_t> labels; ///< per label: record it stands before; ~0 until reached
   uint32_t end = ~0u;           ///< record after the function's last
   int32_t caller = -1;
+  Ref base = noRef; ///< where its variables begin in local memory; noRef: where the kernel's do
 };
 
 /// An address operand: base + offset in a space that is fixed, or found per lane.
@@ -76,6 +77,8 @@ public:
   void callIndirect(uint32_t frame, const ptx::Instruction &instruction, const ptx::Operand &target,
                     const ptx::Operand *results, const ptx::Operand *arguments);
   const Frame &frame(uint32_t index) const { return frames_[index]; }
+  /// Where the variables of a frame begin, as a register or constant.
+  Ref baseOf(uint32_t frame) { return frames_[frame].base == noRef ? constant64(0) : frames_[frame].base; }
   Kernel &kernel() { return kernel_; }
   const Program &program() const { return program_; }
   /// Accesses of so many bytes go to a space, or, if it is generic, to any.
@@ -90,7 +93,12 @@ public:
 private:
   void layoutParameters();
   void layoutShared(const ptx::Variable &variable, Place &place);
-  uint32_t enter(const ptx::Function &function, int32_t caller);
+  uint32_t enter(const ptx::Function &function, int32_t caller, Ref base);
+  /// The copy of a function that is not inlined: its place in Kernel::called.
+  uint32_t calledFunction(const ptx::Function &function);
+  void callOutOfLine(uint32_t frame, const ptx::Instruction &instruction, const ptx::Operand &at,
+                     const ptx::Function &callee, const ptx::Operand *results, const ptx::Operand *arguments);
+  void decodeCalled();
   void flatten(uint32_t frame);
   void decode(uint32_t frame, const ptx::Instruction &instruction);
   void bindOperands(Binding &binding, std::string_view pattern);
@@ -106,7 +114,9 @@ private:
   std::unordered_map<uint64_t, Ref> constants32_, constants64_;
   std::map<std::string, Ref, std::less<>> specials_;
   std::map<const ptx::Variable *, uint32_t> sharedOffsets_;
-  uint32_t localTop_ = 0;
+  uint32_t localTop_ = 0, localMost_ = 0; ///< bytes of variables in the kernel, or in the function outside of it
+  std::map<const ptx::Function *, uint32_t> called_;
+  std::vector<uint32_t> calledFrames_; ///< frames of Kernel::called
   int depth_ = 0;
   std::unordered_map<uint32_t, uint32_t> highHalves_; ///< of .b128 registers: the number of the other half
   Ref carry_ = noRef;

@@ -120,6 +120,8 @@ void divide(Warp &warp, uint32_t taken, uint32_t target, uint32_t join) {
   }
 }
 
+void divideInto(Warp &warp, uint32_t join) { warp.join = newJoin(warp, join, warp.mask, warp.join); }
+
 void suspend(Warp &warp, FragmentState state, uint32_t pc, uint8_t barrier) {
   warp.fragments.push_back({pc, warp.mask, warp.join, state, barrier});
   warp.mask = 0;

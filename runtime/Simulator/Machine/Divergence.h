@@ -13,6 +13,9 @@ namespace weft::simulator::machine {
 /// Divides the current fragment: lanes of `taken` go on at `target`, the rest at the next record.
 void divide(Warp &warp, uint32_t taken, uint32_t target, uint32_t join);
 
+/// The current fragment enters a region that its lanes leave at `join` each by itself.
+void divideInto(Warp &warp, uint32_t join);
+
 /// The current fragment has reached the join record at `pc`: waits there unless it is nobody's join.
 void arrive(Warp &warp, uint32_t pc);
 

@@ -118,6 +118,9 @@ void startWarp(Block &block, Warp &warp, uint32_t index, Worker &worker) {
   warp.base[1] = const_cast<std::byte *>(grid.constants.data());
   warp.local.resize(size_t(kernel.localBytes) * laneCount);
   warp.stackTop.fill(kernel.stackStart);
+  warp.stackMost.fill(kernel.stackStart);
+  for (std::vector<uint32_t> &saved : warp.calls)
+    saved.clear();
   warp.localWritten.assign(grid.options.checks.uninitialised ? warp.local.size() : 0, 0);
   for (const SpecialSlot &slot : kernel.specials) {
     bool wide = slot.name == "%gridid";
@@ -128,8 +131,8 @@ void startWarp(Block &block, Warp &warp, uint32_t index, Worker &worker) {
         warp.reg<uint32_t>(slot.ref)[lane] = special(slot.name, warp, lane);
   }
   warp.anyPoison = false;
-  if (grid.options.checks.uninitialised && !kernel.maybeUninitialised.empty())
-    for (uint32_t i = 0; i < kernel.maybeUninitialised.size(); ++i)
+  if (grid.options.checks.uninitialised)
+    for (uint32_t i = 0; i < kernel.entryUninitialised; ++i)
       poisonRegister(warp, kernel.maybeUninitialised[i].slot, ~0u,
                      block.origins.add({Origin::Register, Origin::nowhere, Origin::nowhere, i}));
 }
@@ -245,6 +248,9 @@ uint64_t stateOf(const Block &block) {
     addBytes(warp.base[0], warp.kernel->registerBytes);
     addBytes(warp.local.data(), warp.local.size());
     addBytes(reinterpret_cast<const std::byte *>(warp.stackTop.data()), sizeof warp.stackTop);
+    for (const std::vector<uint32_t> &saved : warp.calls)
+      for (uint32_t word : saved)
+        add(word);
   }
   return hash;
 }

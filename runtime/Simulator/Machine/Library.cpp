@@ -12,7 +12,7 @@
 namespace weft::simulator::machine {
 namespace {
 
-/// Record::aux: where the arguments and the result lie in local memory.
+/// Record::aux: where the arguments and the result lie in the caller's frame, which begins at op[0].
 struct LibraryCall {
   std::vector<uint32_t> arguments;
   uint32_t result = 0;
@@ -23,10 +23,25 @@ std::byte *localBytes(Warp &warp, unsigned lane, uint32_t offset) {
   return warp.local.data() + size_t(lane) * warp.kernel->localBytes + offset;
 }
 
-template <typename T> T argument(Warp &warp, unsigned lane, const LibraryCall &call, size_t index) {
+uint32_t frameOf(const Warp &warp, const Record &record, unsigned lane) {
+  return uint32_t(warp.reg<const uint64_t>(record.op[0])[lane]);
+}
+
+template <typename T> T argument(Warp &warp, const Record &record, unsigned lane, size_t index) {
+  const auto &call = *static_cast<const LibraryCall *>(record.aux);
   T value;
-  std::memcpy(&value, localBytes(warp, lane, call.arguments[index]), sizeof(T));
+  std::memcpy(&value, localBytes(warp, lane, frameOf(warp, record, lane) + call.arguments[index]), sizeof(T));
   return value;
+}
+
+void writeResult(Warp &warp, const Record &record, unsigned lane, uint64_t value, unsigned bytes) {
+  const auto &call = *static_cast<const LibraryCall *>(record.aux);
+  if (!call.hasResult)
+    return;
+  const uint32_t at = frameOf(warp, record, lane) + call.result;
+  std::memcpy(localBytes(warp, lane, at), &value, bytes);
+  if (!warp.localWritten.empty())
+    std::memset(warp.localWritten.data() + size_t(lane) * warp.kernel->localBytes + at, localWritten, bytes);
 }
 
 /// The host bytes at a generic address, as far as the memory around it goes.
@@ -136,12 +151,11 @@ std::string formatOne(Warp &warp, unsigned lane, std::string spec, std::span<con
 }
 
 void runPrint(Warp &warp, const Record &record, uint32_t mask) {
-  const auto &call = *static_cast<const LibraryCall *>(record.aux);
   std::string &output = warp.worker->output[warp.block->index];
   warp.worker->changed = true;
   eachLane(mask, [&](unsigned lane) {
-    std::string pattern = textAt(warp, lane, argument<uint64_t>(warp, lane, call, 0));
-    std::span<const std::byte> values = bytesAt(warp, lane, argument<uint64_t>(warp, lane, call, 1));
+    std::string pattern = textAt(warp, lane, argument<uint64_t>(warp, record, lane, 0));
+    std::span<const std::byte> values = bytesAt(warp, lane, argument<uint64_t>(warp, record, lane, 1));
     size_t at = 0;
     for (size_t i = 0; i < pattern.size() && output.size() < (64u << 20); ++i) {
       if (pattern[i] != '%') {
@@ -157,42 +171,25 @@ void runPrint(Warp &warp, const Record &record, uint32_t mask) {
         i = end;
       }
     }
-    if (call.hasResult) {
-      int32_t one = 1;
-      std::memcpy(localBytes(warp, lane, call.result), &one, 4);
-    }
+    writeResult(warp, record, lane, 1, 4);
   });
-  if (call.hasResult && !warp.localWritten.empty())
-    eachLane(mask, [&](unsigned lane) {
-      std::memset(warp.localWritten.data() + size_t(lane) * warp.kernel->localBytes + call.result, 1, 4);
-    });
 }
 
 /// __assertfail(message, file, line, function, characterSize)
 void runAssert(Warp &warp, const Record &record, uint32_t mask) {
-  const auto &call = *static_cast<const LibraryCall *>(record.aux);
   unsigned lane = firstLane(mask);
   report(warp, FindingKind::Trap, lane,
          format("the assertion '{}' of {}:{} in '{}' does not hold",
-                textAt(warp, lane, argument<uint64_t>(warp, lane, call, 0)),
-                textAt(warp, lane, argument<uint64_t>(warp, lane, call, 1)), argument<uint32_t>(warp, lane, call, 2),
-                textAt(warp, lane, argument<uint64_t>(warp, lane, call, 3))));
+                textAt(warp, lane, argument<uint64_t>(warp, record, lane, 0)),
+                textAt(warp, lane, argument<uint64_t>(warp, record, lane, 1)), argument<uint32_t>(warp, record, lane, 2),
+                textAt(warp, lane, argument<uint64_t>(warp, record, lane, 3))));
   abortBlock(*warp.block);
-}
-
-void writeResult(Warp &warp, unsigned lane, const LibraryCall &call, uint64_t value, unsigned bytes) {
-  if (!call.hasResult)
-    return;
-  std::memcpy(localBytes(warp, lane, call.result), &value, bytes);
-  if (!warp.localWritten.empty())
-    std::memset(warp.localWritten.data() + size_t(lane) * warp.kernel->localBytes + call.result, 1, bytes);
 }
 
 void runMalloc(Warp &warp, const Record &record, uint32_t mask) {
   warp.worker->changed = true;
-  const auto &call = *static_cast<const LibraryCall *>(record.aux);
   eachLane(mask, [&](unsigned lane) {
-    auto size = argument<uint64_t>(warp, lane, call, 0);
+    auto size = argument<uint64_t>(warp, record, lane, 0);
     Address address = warp.block->grid->heap->allocate(size);
     if (const Allocation *heap = address ? warp.block->grid->view->find(address, size) : nullptr) {
       std::memset(heap->host + (address - heap->base), 0xA5, size);
@@ -201,15 +198,14 @@ void runMalloc(Warp &warp, const Record &record, uint32_t mask) {
       if (heap->written)
         std::memset(heap->written->data() + (address - heap->base), 0, size);
     }
-    writeResult(warp, lane, call, address, 8);
+    writeResult(warp, record, lane, address, 8);
   });
 }
 
 void runFree(Warp &warp, const Record &record, uint32_t mask) {
   warp.worker->changed = true;
-  const auto &call = *static_cast<const LibraryCall *>(record.aux);
   eachLane(mask, [&](unsigned lane) {
-    auto address = argument<uint64_t>(warp, lane, call, 0);
+    auto address = argument<uint64_t>(warp, record, lane, 0);
     if (address && !(warp.block->grid->heap && warp.block->grid->heap->release(address)))
       report(warp, FindingKind::UseAfterFree, lane,
              format("frees {:#x}, which is no live allocation of malloc", address));
@@ -335,6 +331,7 @@ void bindLibraryCall(Binding &b) {
   }
   b.record.cls = InstructionClass::Other;
   b.record.run = found->run;
+  b.record.op[0] = b.decoder.baseOf(b.frame);
   b.keep(std::move(call));
 }
 

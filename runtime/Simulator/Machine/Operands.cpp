@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Operands to references: registers, immediates, special registers, addresses.
+#include "runtime/Simulator/Machine/Calls.h"
 #include "runtime/Simulator/Machine/Decode.h"
 #include "runtime/Support/Format.h"
 
@@ -208,6 +209,22 @@ Ref Decoder::addressConstant(uint32_t frame, const ptx::Operand &operand, ptx::T
       *space = place.space;
     if (place.space == ptx::Space::Shared && isDynamicShared(frames_[frame].function->variables[operand.index]))
       return dynamicShared(operand.offset);
+    if (const Ref base = frames_[frame].base; place.space == ptx::Space::Local && base != noRef) {
+      Record address;
+      address.run = runFrameAddress;
+      address.op[0] = scratch(ptx::Type::B64);
+      address.op[1] = base;
+      address.imm = int64_t(place.offset) + operand.offset;
+      before(address, 1);
+      if (wide)
+        return address.op[0];
+      Record narrow;
+      narrow.run = runNarrow;
+      narrow.op[0] = scratch(ptx::Type::B32);
+      narrow.op[1] = address.op[0];
+      before(narrow, 1);
+      return narrow.op[0];
+    }
     uint64_t window = place.space == ptx::Space::Param && wide ? paramWindow : 0;
     return plain(window + place.offset + uint64_t(operand.offset));
   }
@@ -328,6 +345,13 @@ AddressOperand Decoder::address(uint32_t frame, const ptx::Operand &operand) {
   }
   if (base.kind == ptx::OperandKind::Integer) {
     result.base = constant64(base.bits);
+    return result;
+  }
+  if (const Ref start = frames_[frame].base; base.kind == ptx::OperandKind::Variable && start != noRef &&
+                                             frames_[frame].places[base.index].space == ptx::Space::Local) {
+    result.base = start;
+    result.offset = int64_t(frames_[frame].places[base.index].offset) + base.offset;
+    result.space = ptx::Space::Local;
     return result;
   }
   if (base.kind == ptx::OperandKind::Variable || base.kind == ptx::OperandKind::Symbol) {

@@ -99,6 +99,28 @@ struct SharedName {
   uint64_t offset = 0, bytes = 0;
 };
 
+/// A register that a function saves.
+struct SavedSlot {
+  enum Kind : uint8_t { Predicate, Word, Double } kind = Word;
+  Ref ref = noRef;
+};
+
+/// A function that may call itself (see Calls.h).
+struct CalledFunction {
+  std::string name;
+  uint32_t begin = 0, end = 0;         ///< its records
+  Ref frame = noRef;                   ///< the register that says where its variables begin in local memory
+  uint32_t bytes = 0, align = 16;      ///< of its variables
+  std::vector<SavedSlot> saved;        ///< that it writes
+  uint32_t firstUninitialised = 0, lastUninitialised = 0; ///< its part of Kernel::maybeUninitialised
+};
+
+/// Variables of an inlined function, for messages.
+struct FrameName {
+  std::string name;
+  uint32_t begin = 0, end = 0; ///< bytes of local memory
+};
+
 struct Kernel {
   EntryInfo info;
   std::vector<Record> code;
@@ -106,7 +128,10 @@ struct Kernel {
   std::vector<std::byte> constants; ///< 32 equal lanes per immediate
   std::vector<Relocation> relocations;
   std::vector<SpecialSlot> specials;
-  std::vector<MaybeUninitialised> maybeUninitialised;
+  std::vector<MaybeUninitialised> maybeUninitialised; ///< of the kernel itself first
+  uint32_t entryUninitialised = 0;                    ///< how many these are
+  std::deque<CalledFunction> called;
+  std::vector<FrameName> frameNames;
   std::vector<SharedName> sharedNames;
   uint32_t registerBytes = slotBytes;       ///< of one warp
   uint32_t meetingStart = 0;                ///< where in them a meeting of fragments keeps operands, see Meetings.cpp
@@ -159,6 +184,7 @@ public:
   std::vector<EntryInfo> entries;
   std::map<std::string, Kernel, std::less<>> kernels;
   std::vector<ProgramVariable> variables;  ///< of the module, in the order of the text
+  std::set<const ptx::Function *> recursive; ///< functions that may call themselves, through others too
   std::set<std::string_view> addressTaken; ///< names that stand where an address is wanted
   uint64_t key = 0;                        ///< unique per parsed module
 };

@@ -4,6 +4,7 @@
 #include "runtime/Simulator/Machine/Blocks.h"
 
 #include <algorithm>
+#include <map>
 #include <queue>
 
 namespace weft::simulator::machine {
@@ -95,6 +96,29 @@ private:
   std::priority_queue<std::pair<uint32_t, uint32_t>, std::vector<std::pair<uint32_t, uint32_t>>, std::greater<>> busy_;
 };
 
+/// The slots that a function writes, and the register of its frame.
+std::vector<SavedSlot> savedBy(const Kernel &kernel, const CalledFunction &called,
+                               const std::vector<ptx::Type> &registers, const std::vector<uint32_t> &slots) {
+  std::map<Ref, SavedSlot::Kind> saved;
+  auto add = [&](uint32_t reg) {
+    const ptx::Type type = registers[reg];
+    if (slots[reg] != noRef)
+      saved[slots[reg]] = type == ptx::Type::Pred          ? SavedSlot::Predicate
+                          : ptx::typeBits(type) == 64 ? SavedSlot::Double
+                                                      : SavedSlot::Word;
+  };
+  add(called.frame & ~virtualRef);
+  for (uint32_t i = called.begin; i < called.end; ++i)
+    eachRegister(kernel.code[i], kernel.sites[i], [&](uint32_t reg, bool written) {
+      if (written)
+        add(reg);
+    });
+  std::vector<SavedSlot> list;
+  for (const auto &[ref, kind] : saved)
+    list.push_back({kind, ref});
+  return list;
+}
+
 } // namespace
 
 void assignSlots(Kernel &kernel, const std::vector<ptx::Type> &registers,
@@ -110,7 +134,8 @@ void assignSlots(Kernel &kernel, const std::vector<ptx::Type> &registers,
   std::vector<uint32_t> special;
   for (const SpecialSlot &slot : kernel.specials)
     special.push_back(slot.ref & ~virtualRef);
-  std::vector<uint32_t> uninitialised;
+  std::vector<uint32_t> uninitialised; // of the kernel, then of the functions that it calls
+  std::vector<uint32_t> until(kernel.called.size() + 1);
   uint64_t cost = uint64_t(blocks.size()) * registers.size();
   if (cost < uint64_t{1} << 31) {
     std::vector<Bits> in = liveIn(kernel, blocks, registers.size());
@@ -120,9 +145,17 @@ void assignSlots(Kernel &kernel, const std::vector<ptx::Type> &registers,
           uint32_t reg = w * 64 + uint32_t(__builtin_ctzll(bits));
           intervals[reg].include(blocks[b].begin);
           // Live out of every predecessor: their ends are inside the interval too.
-          if (b == 0 && std::find(special.begin(), special.end(), reg) == special.end())
-            uninitialised.push_back(reg);
         }
+    for (size_t i = 0; i <= kernel.called.size(); ++i) {
+      const uint32_t start = i == 0 ? 0 : kernel.called[i - 1].begin;
+      const auto first = std::find_if(blocks.begin(), blocks.end(), [&](const auto &b) { return b.begin == start; });
+      const uint32_t frame = i == 0 ? 0 : kernel.called[i - 1].frame & ~virtualRef;
+      for (uint32_t reg = 1; reg < registers.size(); ++reg)
+        if (test(in[size_t(first - blocks.begin())], reg) && reg != frame &&
+            std::find(special.begin(), special.end(), reg) == special.end())
+          uninitialised.push_back(reg);
+      until[i] = uint32_t(uninitialised.size());
+    }
     for (size_t b = 0; b < blocks.size(); ++b)
       for (uint32_t next : blocks[b].successors)
         for (uint32_t w = 0; w < in[next].size(); ++w)
@@ -159,6 +192,8 @@ void assignSlots(Kernel &kernel, const std::vector<ptx::Type> &registers,
     top += meetingBytes;
   kernel.registerBytes = top;
 
+  for (CalledFunction &called : kernel.called)
+    called.saved = savedBy(kernel, called, registers, slots);
   auto place = [&](Ref &ref) {
     if (!(ref & constantRef) && (ref & virtualRef))
       ref = slots[ref & ~virtualRef];
@@ -173,6 +208,13 @@ void assignSlots(Kernel &kernel, const std::vector<ptx::Type> &registers,
       place(ref);
   for (SpecialSlot &slot : kernel.specials)
     place(slot.ref);
+  kernel.entryUninitialised = until[0];
+  for (size_t i = 0; i < kernel.called.size(); ++i) {
+    CalledFunction &called = kernel.called[i];
+    called.firstUninitialised = until[i];
+    called.lastUninitialised = until[i + 1];
+    called.frame = slots[called.frame & ~virtualRef];
+  }
   for (uint32_t reg : uninitialised)
     kernel.maybeUninitialised.push_back({slots[reg], nameOf(reg)});
 }

@@ -6,6 +6,7 @@
 #include "runtime/Simulator/Machine/Lanes.h"
 #include "runtime/Support/Format.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace weft::simulator::machine {
@@ -27,6 +28,7 @@ template <typename T> void runAlloca(Warp &warp, const Record &record, uint32_t 
                     format("allocates {} bytes of the stack, of which {} bytes are left", uint64_t(sizes[lane]),
                            start > end ? 0 : end - start));
     top = uint32_t(start + sizes[lane]);
+    warp.stackMost[lane] = std::max(warp.stackMost[lane], top);
     if (!warp.localWritten.empty())
       std::memset(warp.localWritten.data() + lane * end + start, 0, sizes[lane]);
   });

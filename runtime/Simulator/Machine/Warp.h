@@ -68,6 +68,13 @@ struct AsyncQueue {
   uint64_t issued = 0;
 };
 
+/// What is known of a byte of local memory.
+enum LocalMark : uint8_t {
+  localUnwritten,
+  localWritten,
+  localReturned, ///< of a function that has returned
+};
+
 struct Warp {
   std::byte *base[2] = {}; ///< registers, constant pool
   Block *block = nullptr;
@@ -93,8 +100,10 @@ struct Warp {
   WarpOrder order;
   std::vector<std::byte> registers;
   std::vector<std::byte> local;
-  std::vector<uint8_t> localWritten;          ///< one per byte of `local`, where checked
-  std::array<uint32_t, laneCount> stackTop{}; ///< end of what alloca gave, in `local`
+  std::vector<uint8_t> localWritten;                   ///< a LocalMark per byte of `local`, where checked
+  std::array<uint32_t, laneCount> stackTop{};          ///< end of what calls and alloca took, in `local`
+  std::array<uint32_t, laneCount> stackMost{};         ///< the furthest that it ever was
+  std::array<std::vector<uint32_t>, laneCount> calls{}; ///< what called functions saved
   uint16_t meetings = 0;                      ///< shuffles, votes and the like that all live lanes took part in
   uint32_t starved = 0;                       ///< turns in which lanes waited for a spinning fragment
 
