@@ -1,6 +1,6 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Planted bugs in what nvcc made of planted/planted.cu, each reported as what it is at its source line, and each beside a
-corrected twin that is clean."""
+"""Planted bugs in what nvcc made of planted/planted.cu, each reported as what it is at its source line, and each beside
+a corrected twin that is clean."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def test_compiled_bug_is_found_and_its_twin_is_clean(plant, text):
     report = run(text, plant, "bug")
     assert {finding.kind for finding in report.findings} == {plant.kind}, list(map(str, report.findings))
     if plant.line:
-        assert f"planted.cu:{plant.line}" in {found.source for found in report.findings}, list(map(str, report.findings))
+        assert f"planted.cu:{plant.line}" in {found.source for found in report.findings}, list(
+            map(str, report.findings)
+        )
     for seed in (0, 5):
         clean = run(text, plant, "fixed", seed)
         assert not clean.findings, list(map(str, clean.findings))
