@@ -289,7 +289,7 @@ Resolved resolveShared(Warp &warp, const Record &record, uint32_t mask, const ui
   return result;
 }
 
-Resolved resolveLocal(Warp &warp, const Record &, uint32_t mask, const uint64_t *addresses, unsigned bytes,
+Resolved resolveLocal(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes,
                       AccessKind kind) {
   Resolved result;
   uint64_t size = warp.kernel->localBytes;
@@ -312,7 +312,8 @@ Resolved resolveLocal(Warp &warp, const Record &, uint32_t mask, const uint64_t 
     if (warp.localWritten.empty())
       return;
     uint8_t *marks = warp.localWritten.data() + lane * size + offset;
-    if (std::find(marks, marks + bytes, uint8_t(localReturned)) != marks + bytes) {
+    // Other functions' variables take the place of those that are gone; they are reached by name first.
+    if (!record.named && std::find(marks, marks + bytes, uint8_t(localReturned)) != marks + bytes) {
       result.mask &= ~(1u << lane);
       return report(warp, FindingKind::UseAfterFree, lane,
                     format("{} {} bytes at byte {} of local memory, a variable of {}, which has returned", verb(kind),

@@ -55,7 +55,8 @@ uint32_t unwrittenOf(const Warp &warp, Ref ref, unsigned lane, unsigned bytes) {
 struct Unwritten {
   uint32_t before = 0, after = 0, origin = 0;
 
-  Unwritten(Warp &warp, const Record &record, const AtomicForm &form, unsigned lane, const Resolved &to, unsigned bytes) {
+  Unwritten(Warp &warp, const Record &record, const AtomicForm &form, unsigned lane, const Resolved &to,
+            unsigned bytes) {
     const uint32_t whole = (1u << bytes) - 1;
     if (to.poison >> lane & 1)
       before = unwrittenBytes(warp, to.at[lane], bytes);
@@ -88,8 +89,9 @@ template <typename T> void runAtomic(Warp &warp, const Record &record, uint32_t 
   uint32_t origins[laneCount];
   const bool tracks = to.poison || (warp.anyPoison && warp.block->grid->options.checks.uninitialised);
   eachLane(to.mask, [&](unsigned lane) {
-    const auto unwritten = tracks ? std::optional<Unwritten>(std::in_place, warp, record, form, lane, to, unsigned(sizeof(T)))
-                                  : std::nullopt;
+    const auto unwritten =
+        tracks ? std::optional<Unwritten>(std::in_place, warp, record, form, lane, to, unsigned(sizeof(T)))
+               : std::nullopt;
     bool shared = form.space == Space::Shared || addresses.at[lane] >> windowShift == sharedWindow >> windowShift;
     auto offset = uint32_t(addresses.at[lane] & windowOffsetMask);
     if (shared && tracksShared(warp))
@@ -114,7 +116,8 @@ template <typename T> void runAtomic(Warp &warp, const Record &record, uint32_t 
     rememberOrigin(warp, to.at[lane], sizeof(T), left, unwritten->origin);
     if (!markUnwritten(warp, to.at[lane], sizeof(T), left))
       report(warp, FindingKind::Uninitialised, lane,
-             unwritten->before ? "atomically changes memory that nothing wrote" : "writes to memory a value that nothing wrote",
+             unwritten->before ? "atomically changes memory that nothing wrote"
+                               : "writes to memory a value that nothing wrote",
              describeOrigin(warp, unwritten->origin));
   });
   if (record.op[0] != noRef) {

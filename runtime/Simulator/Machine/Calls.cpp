@@ -77,8 +77,9 @@ void markFrame(Warp &warp, const Record &record, uint32_t mask, LocalMark mark) 
     return;
   const uint64_t *base = record.op[0] == noRef ? nullptr : warp.reg<const uint64_t>(record.op[0]);
   eachLane(mask, [&](unsigned lane) {
-    std::memset(&warp.localWritten[size_t(lane) * warp.kernel->localBytes + (base ? base[lane] : 0) + uint64_t(record.imm)],
-                mark, record.target - uint64_t(record.imm));
+    std::memset(
+        &warp.localWritten[size_t(lane) * warp.kernel->localBytes + (base ? base[lane] : 0) + uint64_t(record.imm)],
+        mark, record.target - uint64_t(record.imm));
   });
 }
 

@@ -30,8 +30,7 @@ FrameName variablesOf(const Frame &frame) {
 }
 
 /// The functions with a body that an instruction may call.
-std::vector<const ptx::Function *> calleesOf(const Program &program, const ptx::Function &caller,
-                                             const ptx::Instruction &call) {
+std::vector<const ptx::Function *> calleesOf(const Program &program, const ptx::Instruction &call) {
   std::vector<const ptx::Function *> callees;
   for (const ptx::Operand &operand : call.operands) {
     if (operand.kind == ptx::OperandKind::Symbol)
@@ -42,7 +41,6 @@ std::vector<const ptx::Function *> calleesOf(const Program &program, const ptx::
         if (!callee.isEntry && callee.hasBody && program.addressTaken.contains(callee.name))
           callees.push_back(&callee);
   }
-  static_cast<void>(caller);
   return callees;
 }
 
@@ -52,7 +50,7 @@ std::set<const ptx::Function *> recursiveFunctions(const Program &program) {
   for (const ptx::Function &function : program.syntax.functions)
     for (const ptx::Instruction &instruction : function.body)
       if (instruction.mnemonic == "call")
-        for (const ptx::Function *callee : calleesOf(program, function, instruction))
+        for (const ptx::Function *callee : calleesOf(program, instruction))
           calls[&function].insert(callee);
   std::set<const ptx::Function *> recursive;
   for (const auto &[function, direct] : calls) {
@@ -302,8 +300,8 @@ void Decoder::callOutOfLine(uint32_t frame, const ptx::Instruction &instruction,
       const auto bytes = uint32_t(callee.variables[first + i].size());
       if (operand.kind != ptx::OperandKind::Variable || own.function->variables[operand.index].size() < bytes ||
           own.places[operand.index].space != ptx::Space::Local)
-        fail(operand.at, format("expected a '.param' variable of {} bytes, but '{}' is no such variable", bytes,
-                                operand.text));
+        fail(operand.at,
+             format("expected a '.param' variable of {} bytes, but '{}' is no such variable", bytes, operand.text));
       copies.push_back({own.places[operand.index].offset, other.places[first + i].offset, bytes});
     }
   };
@@ -317,6 +315,7 @@ void Decoder::callOutOfLine(uint32_t frame, const ptx::Instruction &instruction,
   kernel_.owned.push_back(std::move(form));
   Site site;
   site.line = instruction.at.line;
+  site.source = sourceOf(instruction);
   site.instruction = &instruction;
   emit(call, site);
   join.run = runJoin;
@@ -388,6 +387,14 @@ void Decoder::emit(Record record, Site site) {
   kernel_.sites.push_back(std::move(site));
 }
 
+std::string Decoder::sourceOf(const ptx::Instruction &instruction) const {
+  if (!instruction.source.line)
+    return {};
+  auto file = program_.syntax.files.find(instruction.source.file);
+  return file == program_.syntax.files.end() ? format("file {}:{}", instruction.source.file, instruction.source.line)
+                                             : format("{}:{}", file->second, instruction.source.line);
+}
+
 void Decoder::decode(uint32_t frame, const ptx::Instruction &instruction) {
   std::span<const Form *const> forms = formsOf(instruction.mnemonic);
   if (forms.empty())
@@ -435,12 +442,7 @@ void Decoder::decode(uint32_t frame, const ptx::Instruction &instruction) {
   binding.record.cls = form->cls;
   binding.site.line = instruction.at.line;
   binding.site.instruction = &instruction;
-  if (instruction.source.line) {
-    auto file = program_.syntax.files.find(instruction.source.file);
-    binding.site.source = file == program_.syntax.files.end()
-                              ? format("file {}:{}", instruction.source.file, instruction.source.line)
-                              : format("{}:{}", file->second, instruction.source.line);
-  }
+  binding.site.source = sourceOf(instruction);
   if (instruction.guard >= 0) {
     binding.record.guard = virtualRef | (frames_[frame].registerBase + uint32_t(instruction.guard));
     binding.record.guardNegated = instruction.guardNegated;
@@ -546,8 +548,8 @@ void Decoder::run() {
 std::string Decoder::nameOf(uint32_t number) const {
   if ((carry_ & ~virtualRef) == number)
     return "CC.CF";
-  auto after = std::find_if(frames_.begin(), frames_.end(),
-                            [&](const Frame &frame) { return frame.registerBase > number; });
+  auto after =
+      std::find_if(frames_.begin(), frames_.end(), [&](const Frame &frame) { return frame.registerBase > number; });
   if (after == frames_.begin())
     return {};
   const Frame &frame = *std::prev(after);

@@ -41,7 +41,8 @@ struct Frame {
 struct AddressOperand {
   ptx::Space space = ptx::Space::None; ///< None where the instruction or the address itself decides
   Ref base = noRef;
-  bool wide = true; ///< base is 64 bits
+  bool wide = true;   ///< base is 64 bits
+  bool named = false; ///< a variable's name
   int64_t offset = 0;
 };
 
@@ -102,7 +103,8 @@ private:
   void flatten(uint32_t frame);
   void decode(uint32_t frame, const ptx::Instruction &instruction);
   void bindOperands(Binding &binding, std::string_view pattern);
-  std::string nameOf(uint32_t number) const; ///< of a register; empty for scratch ones
+  std::string sourceOf(const ptx::Instruction &instruction) const; ///< "file:line" by its `.loc`, or empty
+  std::string nameOf(uint32_t number) const;                       ///< of a register; empty for scratch ones
   void emit(Record record, Site site);
   void resolveBranches();
 

@@ -113,17 +113,16 @@ void GlobalAccesses::read(unsigned lane, uint64_t address, unsigned bytes) {
     for (unsigned i = 0; i < 2; ++i) {
       const Stamp before = g.read[i];
       const bool mine = before.sameWarp(me);
-      const bool replace =
-          !before || mine ||
-          (!(g.readOrder[i] & orderCopy) && before.block() == me.block() &&
-           warp_.block->shadow.ordered(warp_.index, before.warp(), before.clock()));
+      const bool replace = !before || mine ||
+                           (!(g.readOrder[i] & orderCopy) && before.block() == me.block() &&
+                            warp_.block->shadow.ordered(warp_.index, before.warp(), before.clock()));
       if (!replace)
         continue;
       const auto bit = uint8_t(1u << i);
       const bool lanes = mine && before.clock() == me.clock() && ((g.readLanes & bit) || before.lane() != me.lane());
       g.readLanes = uint8_t((g.readLanes & ~bit) | (lanes ? bit : 0));
       // Of a strong and a weak read by one warp the weak one is remembered.
-      g.readOrder[i] = !mine                            ? order_
+      g.readOrder[i] = !mine                          ? order_
                        : before.clock() == me.clock() ? bothOrders(g.readOrder[i], order_)
                                                       : order_ | (g.readOrder[i] & orderCopy);
       g.read[i] = me;

@@ -181,7 +181,8 @@ void runAssert(Warp &warp, const Record &record, uint32_t mask) {
   report(warp, FindingKind::Trap, lane,
          format("the assertion '{}' of {}:{} in '{}' does not hold",
                 textAt(warp, lane, argument<uint64_t>(warp, record, lane, 0)),
-                textAt(warp, lane, argument<uint64_t>(warp, record, lane, 1)), argument<uint32_t>(warp, record, lane, 2),
+                textAt(warp, lane, argument<uint64_t>(warp, record, lane, 1)),
+                argument<uint32_t>(warp, record, lane, 2),
                 textAt(warp, lane, argument<uint64_t>(warp, record, lane, 3))));
   abortBlock(*warp.block);
 }

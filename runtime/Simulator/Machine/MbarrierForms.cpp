@@ -64,8 +64,7 @@ void checkArrival(Warp &warp, unsigned lane, uint32_t offset, uint64_t object) {
   if (known == warp.block->mbarriers.end() || !known->second.ended || !warp.block->grid->options.checks.races)
     return;
   const MbarrierHistory &last = known->second;
-  if ((last.warp == warp.index && last.lane == lane) ||
-      happenedBefore(warp, lane, last.warp, last.lane, last.clock))
+  if ((last.warp == warp.index && last.lane == lane) || happenedBefore(warp, lane, last.warp, last.lane, last.clock))
     return;
   report(warp, FindingKind::MbarrierMisuse, lane,
          format("arrives in phase {} of an mbarrier that counts {} arrivals, and nothing orders that after the end of "

@@ -215,6 +215,7 @@ Space bindAddress(Binding &b, const ptx::Operand &operand, Space named) {
   b.record.op[0] = address.base;
   b.record.imm = address.offset;
   b.record.wideAddress = address.wide;
+  b.record.named = address.named;
   b.site.addressOperand = 0;
   if (named == Space::Param) {
     // A function's parameters lie in local memory once it is inlined; an address in a register may mean either.

@@ -349,12 +349,14 @@ AddressOperand Decoder::address(uint32_t frame, const ptx::Operand &operand) {
   }
   if (const Ref start = frames_[frame].base; base.kind == ptx::OperandKind::Variable && start != noRef &&
                                              frames_[frame].places[base.index].space == ptx::Space::Local) {
+    result.named = true;
     result.base = start;
     result.offset = int64_t(frames_[frame].places[base.index].offset) + base.offset;
     result.space = ptx::Space::Local;
     return result;
   }
   if (base.kind == ptx::OperandKind::Variable || base.kind == ptx::OperandKind::Symbol) {
+    result.named = true;
     result.base = addressConstant(frame, base, ptx::Type::B64, &result.space);
     return result;
   }

@@ -17,8 +17,7 @@ bool isIn(const auto &memory, const std::byte *at) {
 /// "'ld.global.f32' at line 9 (f.cu:3)".
 std::string instructionAt(const Warp &warp, uint32_t pc) {
   const Site &site = warp.kernel->sites[std::min<size_t>(pc, warp.kernel->sites.size() - 1)];
-  return site.instruction ? format("'{}' at {}", site.instruction->spelling(), siteName(warp, pc))
-                          : siteName(warp, pc);
+  return site.instruction ? format("'{}' at {}", site.instruction->spelling(), siteName(warp, pc)) : siteName(warp, pc);
 }
 
 /// "byte 16 of shared memory ('tile' + 16)".

@@ -23,13 +23,13 @@ inline uint32_t poisonOf(const Warp &warp, Ref ref) {
 /// The same by bytes; not for predicates.
 BytePoison bytePoisonOf(const Warp &warp, Ref ref);
 
-/// A lane stores a register of which bytes are unwritten at a resolved place: what only the thread or block can read back
-/// is marked there; so are single bytes of a word, which are padding as a rule. A whole element that reaches others is
-/// reported.
+/// A lane stores a register of which bytes are unwritten at a resolved place: what only the thread or block can read
+/// back is marked there; so are single bytes of a word, which are padding as a rule. A whole element that reaches
+/// others is reported.
 void storeUnwritten(Warp &warp, unsigned lane, Ref ref, const std::byte *at, unsigned bytes, uint32_t unwritten);
 
-/// Before a record runs on a warp that has poisoned registers: reports a poisoned guard of what reaches beyond registers,
-/// a poisoned address, or value on its way to global memory, and marks the destinations.
+/// Before a record runs on a warp that has poisoned registers: reports a poisoned guard of what reaches beyond
+/// registers, a poisoned address, or value on its way to global memory, and marks the destinations.
 void trackPoison(Warp &warp, const Record &record, uint32_t mask);
 
 /// Marks the elements of mma.sync's result that an unwritten row, column or accumulator reaches; false where the shape

@@ -59,6 +59,7 @@ struct Record {
   bool hidden = false;      ///< made by the decoder, not written in the PTX: not counted
   uint8_t vector = 1;       ///< elements of a vector access
   bool wideAddress = false; ///< the address operand is a 64-bit register
+  bool named = false;       ///< the address operand is a variable's name: it cannot dangle
   int8_t members = -1;      ///< which op names the lanes that the instruction waits for, or -1
   uint8_t order = 0;        ///< OrderBits of a volatile, relaxed, acquiring, releasing or atomic access; 0: a weak one
 };
@@ -108,10 +109,10 @@ struct SavedSlot {
 /// A function that may call itself (see Calls.h).
 struct CalledFunction {
   std::string name;
-  uint32_t begin = 0, end = 0;         ///< its records
-  Ref frame = noRef;                   ///< the register that says where its variables begin in local memory
-  uint32_t bytes = 0, align = 16;      ///< of its variables
-  std::vector<SavedSlot> saved;        ///< that it writes
+  uint32_t begin = 0, end = 0;    ///< its records
+  Ref frame = noRef;              ///< the register that says where its variables begin in local memory
+  uint32_t bytes = 0, align = 16; ///< of its variables
+  std::vector<SavedSlot> saved;   ///< that it writes
   uint32_t firstUninitialised = 0, lastUninitialised = 0; ///< its part of Kernel::maybeUninitialised
 };
 
@@ -133,11 +134,11 @@ struct Kernel {
   std::deque<CalledFunction> called;
   std::vector<FrameName> frameNames;
   std::vector<SharedName> sharedNames;
-  uint32_t registerBytes = slotBytes;       ///< of one warp
-  uint32_t meetingStart = 0;                ///< where in them a meeting of fragments keeps operands, see Meetings.cpp
-  uint32_t vectorStart = 0;                 ///< where in them predicates end and values per lane begin
-  uint32_t localBytes = 0;                  ///< of one thread
-  uint32_t stackStart = 0;                  ///< where in them alloca's memory begins
+  uint32_t registerBytes = slotBytes; ///< of one warp
+  uint32_t meetingStart = 0;          ///< where in them a meeting of fragments keeps operands, see Meetings.cpp
+  uint32_t vectorStart = 0;           ///< where in them predicates end and values per lane begin
+  uint32_t localBytes = 0;            ///< of one thread
+  uint32_t stackStart = 0;            ///< where in them alloca's memory begins
   uint32_t staticShared = 0;
   uint32_t dynamicSharedAlign = 16;
   unsigned sharedGranule = 2; ///< log2 of the smallest shared access: what races are tracked by
@@ -183,10 +184,10 @@ public:
   std::string target;
   std::vector<EntryInfo> entries;
   std::map<std::string, Kernel, std::less<>> kernels;
-  std::vector<ProgramVariable> variables;  ///< of the module, in the order of the text
+  std::vector<ProgramVariable> variables;    ///< of the module, in the order of the text
   std::set<const ptx::Function *> recursive; ///< functions that may call themselves, through others too
-  std::set<std::string_view> addressTaken; ///< names that stand where an address is wanted
-  uint64_t key = 0;                        ///< unique per parsed module
+  std::set<std::string_view> addressTaken;   ///< names that stand where an address is wanted
+  uint64_t key = 0;                          ///< unique per parsed module
 };
 
 } // namespace weft::simulator::machine

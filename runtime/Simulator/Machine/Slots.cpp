@@ -103,7 +103,7 @@ std::vector<SavedSlot> savedBy(const Kernel &kernel, const CalledFunction &calle
   auto add = [&](uint32_t reg) {
     const ptx::Type type = registers[reg];
     if (slots[reg] != noRef)
-      saved[slots[reg]] = type == ptx::Type::Pred          ? SavedSlot::Predicate
+      saved[slots[reg]] = type == ptx::Type::Pred     ? SavedSlot::Predicate
                           : ptx::typeBits(type) == 64 ? SavedSlot::Double
                                                       : SavedSlot::Word;
   };

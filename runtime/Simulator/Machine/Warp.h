@@ -100,12 +100,12 @@ struct Warp {
   WarpOrder order;
   std::vector<std::byte> registers;
   std::vector<std::byte> local;
-  std::vector<uint8_t> localWritten;                   ///< a LocalMark per byte of `local`, where checked
-  std::array<uint32_t, laneCount> stackTop{};          ///< end of what calls and alloca took, in `local`
-  std::array<uint32_t, laneCount> stackMost{};         ///< the furthest that it ever was
+  std::vector<uint8_t> localWritten;                    ///< a LocalMark per byte of `local`, where checked
+  std::array<uint32_t, laneCount> stackTop{};           ///< end of what calls and alloca took, in `local`
+  std::array<uint32_t, laneCount> stackMost{};          ///< the furthest that it ever was
   std::array<std::vector<uint32_t>, laneCount> calls{}; ///< what called functions saved
-  uint16_t meetings = 0;                      ///< shuffles, votes and the like that all live lanes took part in
-  uint32_t starved = 0;                       ///< turns in which lanes waited for a spinning fragment
+  uint16_t meetings = 0; ///< shuffles, votes and the like that all live lanes took part in
+  uint32_t starved = 0;  ///< turns in which lanes waited for a spinning fragment
 
   template <typename T> T *reg(Ref ref) const { return reinterpret_cast<T *>(base[ref >> 31] + (ref & 0x7fff'ffffu)); }
   uint32_t &predicate(Ref ref) const { return *reg<uint32_t>(ref); }
@@ -123,7 +123,7 @@ struct Barrier {
   uint32_t arrivedThreads = 0;
   uint32_t expected = 0; ///< threads; 0: every live thread of the block
   uint32_t firstPc = 0;
-  uint8_t reduction = 0; ///< what bar.red makes of its predicates, 0 for bar.sync and bar.arrive
+  uint8_t reduction = 0;        ///< what bar.red makes of its predicates, 0 for bar.sync and bar.arrive
   std::vector<uint32_t> lanes;  ///< per warp, lanes that arrived
   std::vector<uint32_t> joined; ///< clocks of all that arrived
   WarpOrder order;              ///< and what they knew
@@ -178,9 +178,9 @@ struct Block {
   uint32_t liveWarps = 0;
   bool aborted = false;
   uint64_t turns = 0;
-  bool idle = false;                  ///< in its last round every warp spun and nothing changed
-  std::vector<AsyncArrival> arrivals; ///< at mbarriers, when copies are done
-  OriginTable origins;                ///< of values that nothing wrote
+  bool idle = false;                             ///< in its last round every warp spun and nothing changed
+  std::vector<AsyncArrival> arrivals;            ///< at mbarriers, when copies are done
+  OriginTable origins;                           ///< of values that nothing wrote
   std::map<uint32_t, MbarrierHistory> mbarriers; ///< by their byte of shared memory
 };
 

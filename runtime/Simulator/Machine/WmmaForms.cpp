@@ -72,9 +72,8 @@ void transfer(Warp &warp, const Record &record, const Fragment &fragment, uint32
     warp.worker->changed = true;
   });
   if (!fragment.load)
-    eachLane(poisonOf(warp, reg) & at.mask, [&](unsigned lane) {
-      storeUnwritten(warp, lane, reg, at.at[lane], bytes, (1u << bytes) - 1);
-    });
+    eachLane(poisonOf(warp, reg) & at.mask,
+             [&](unsigned lane) { storeUnwritten(warp, lane, reg, at.at[lane], bytes, (1u << bytes) - 1); });
   if (fragment.load && at.poison)
     eachLane(at.poison, [&](unsigned lane) {
       poisonRegister(warp, reg, 1u << lane,

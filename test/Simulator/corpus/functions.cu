@@ -54,3 +54,51 @@ extern "C" __global__ void allocate_on_stack(const int *x, int *y, int n) {
     own[j] = x[j] + i;
   y[i] = sum + own[i / 2];
 }
+
+// Functions that call themselves: as deep as the run says, through each other, and with pointers to callers' variables.
+__device__ __noinline__ int fibonacci(int n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
+__device__ int is_odd(int n);
+__device__ __noinline__ int is_even(int n) { return n == 0 ? 1 : is_odd(n - 1); }
+__device__ __noinline__ int is_odd(int n) { return n == 0 ? 0 : is_even(n - 1); }
+
+__device__ void quicksort(int *x, int low, int high) {
+  if (low >= high)
+    return;
+  const int middle = x[(low + high) / 2];
+  int i = low, j = high;
+  while (i <= j) {
+    while (x[i] < middle)
+      ++i;
+    while (x[j] > middle)
+      --j;
+    if (i <= j) {
+      const int other = x[i];
+      x[i++] = x[j];
+      x[j--] = other;
+    }
+  }
+  quicksort(x, low, j);
+  quicksort(x, i, high);
+}
+
+struct Link {
+  int value;
+  const Link *up;
+};
+__device__ __noinline__ int chain(const Link *up, int depth, int n) {
+  const Link own{depth * depth + n, up};
+  if (depth < n)
+    return chain(&own, depth + 1, n) - own.value;
+  int sum = 0;
+  for (const Link *at = &own; at; at = at->up)
+    sum = 3 * sum + at->value;
+  return sum;
+}
+
+extern "C" __global__ void recurse(int *x, int n, int *y) {
+  const int i = threadIdx.x;
+  quicksort(x + n * i, 0, n - 1);
+  y[3 * i] = fibonacci(i % 11);
+  y[3 * i + 1] = is_even(i);
+  y[3 * i + 2] = chain(nullptr, 0, i % 9);
+}

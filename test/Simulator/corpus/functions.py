@@ -46,3 +46,25 @@ def allocate_on_stack(rng):
         sums = [reversed_sum([int(v) for v in x[start : start + n - i % 8]]) for start in range(4)]
         want.append(10 * sum(sums) + int(x[i // 2]) + i & 0xFFFFFFFF)
     return Launch((1,), (40,), [x, np.zeros(40, np.int32), np.int32(n)], {1: np.array(want, np.uint32).view(np.int32)})
+
+
+@case("functions.cu")
+def recurse(rng):
+    n, threads = 29, 48
+    x = rng.integers(-50, 50, (threads, n)).astype(np.int32)
+
+    def fibonacci(k: int) -> int:
+        return k if k < 2 else fibonacci(k - 1) + fibonacci(k - 2)
+
+    def chain(values: list[int], depth: int, k: int) -> int:
+        own = [depth * depth + k, *values]
+        if depth < k:
+            return chain(own, depth + 1, k) - own[0]
+        total = 0
+        for value in own:
+            total = 3 * total + value
+        return total
+
+    want = [[fibonacci(i % 11), 1 - i % 2, chain([], 0, i % 9)] for i in range(threads)]
+    args = [x, np.int32(n), np.zeros((threads, 3), np.int32)]
+    return Launch((1,), (threads,), args, {0: np.sort(x, 1), 2: np.array(want, np.int32)})

@@ -22,6 +22,16 @@ PLANT(out_of_bounds__shared) {
   x[i] = s[i / 2];
 }
 
+__device__ __noinline__ int sum_to(int n, bool ends) {
+  volatile int own[8];
+  own[n & 7] = n;
+  return ends && n == 0 ? 0 : sum_to(n - 1, ends) + own[n & 7]; // BUG out_of_bounds__recursion
+}
+
+PLANT(out_of_bounds__recursion) {
+  x[i] = sum_to(i, !bug);
+}
+
 PLANT(misaligned__pair) {
   const int2 pair = *reinterpret_cast<int2 *>(x + 2 * i + (bug ? 1 : 0)); // BUG misaligned__pair
   x[128 + i] = pair.x + pair.y;
