@@ -107,16 +107,24 @@ void runCopy(Warp &warp, const Record &record, uint32_t mask) {
     warp.async.copies.push_back(copy);
 }
 
-void complete(Warp &warp, const AsyncCopy &copy, unsigned lane) {
+/// What a copy reads in global memory, as of the instruction that issued it.
+GlobalAccesses accessesOf(Warp &warp, const AsyncCopy &copy) {
+  struct AtCopy {
+    Warp &warp;
+    uint32_t here;
+    ~AtCopy() { warp.pc = here; }
+  } at{warp, std::exchange(warp.pc, copy.pc + 1)};
+  return GlobalAccesses(warp, warp.kernel->code[copy.pc]);
+}
+
+void complete(Warp &warp, const AsyncCopy &copy, unsigned lane, GlobalAccesses &accesses) {
   std::byte *to = warp.block->shared.data() + copy.to[lane];
   unsigned count = copy.count[lane];
   if (count)
     std::memcpy(to, reinterpret_cast<const std::byte *>(copy.from[lane]), count);
   std::memset(to + count, 0, copy.bytes - count);
-  const uint32_t here = std::exchange(warp.pc, copy.pc + 1); // what is remembered is the copy's
-  if (GlobalAccesses accesses(warp, warp.kernel->code[copy.pc]); count && accesses.tracks())
+  if (count && accesses.tracks())
     accesses.land(lane, copy.from[lane], count);
-  warp.pc = here;
   if (!tracksShared(warp))
     return;
   SharedShadow &shadow = warp.block->shadow;
@@ -135,10 +143,11 @@ void awaitCopies(Warp &warp, uint32_t mask, uint32_t pending) {
   warp.worker->changed |= !warp.async.copies.empty();
   AsyncQueue &queue = warp.async;
   for (AsyncCopy &copy : queue.copies) {
+    GlobalAccesses accesses = accessesOf(warp, copy);
     eachLane(copy.mask & mask, [&](unsigned lane) {
       if (pending != ~0u && uint64_t(copy.group[lane]) + pending >= queue.committed[lane])
         return;
-      complete(warp, copy, lane);
+      complete(warp, copy, lane, accesses);
       copy.mask &= ~(1u << lane);
     });
   }
@@ -148,7 +157,8 @@ void awaitCopies(Warp &warp, uint32_t mask, uint32_t pending) {
 void completeIssued(Warp &warp, unsigned lane, uint64_t sequence) {
   for (AsyncCopy &copy : warp.async.copies)
     if ((copy.mask >> lane & 1) && copy.sequence < sequence) {
-      complete(warp, copy, lane);
+      GlobalAccesses accesses = accessesOf(warp, copy);
+      complete(warp, copy, lane, accesses);
       copy.mask &= ~(1u << lane);
     }
   std::erase_if(warp.async.copies, [](const AsyncCopy &copy) { return copy.mask == 0; });

@@ -184,27 +184,31 @@ public:
     if (!mask)
       return;
     lanes |= mask;
-    if (count_ < sources_.size())
-      sources_[count_++] = {ref, mask};
+    if (count_ == most)
+      return;
+    refs_[count_] = ref;
+    masks_[count_++] = mask;
   }
   /// Results in `to` come from what was read, in their own lane or, where instructions mix lanes, in any.
   void passOrigins(Ref to, uint32_t mask) {
     for (unsigned i = 0; i < count_ && mask; ++i)
-      eachLane(sources_[i].second & mask, [&](unsigned lane) {
-        setOrigin(warp_, to, 1u << lane, readNow(warp_, originOf(warp_, sources_[i].first, lane)));
+      eachLane(masks_[i] & mask, [&](unsigned lane) {
+        setOrigin(warp_, to, 1u << lane, readNow(warp_, originOf(warp_, refs_[i], lane)));
         mask &= ~(1u << lane);
       });
     if (mask && count_)
-      setOrigin(warp_, to, mask, readNow(warp_, originOf(warp_, sources_[0].first, firstLane(sources_[0].second))));
+      setOrigin(warp_, to, mask, readNow(warp_, originOf(warp_, refs_[0], firstLane(masks_[0]))));
   }
-  /// The first register of which a lane is unwritten.
+  /// What left a lane of a register unwritten.
   std::string describe(Ref ref, unsigned lane) {
     return describeOrigin(warp_, readNow(warp_, originOf(warp_, ref, lane)));
   }
 
 private:
   Warp &warp_;
-  std::array<std::pair<Ref, uint32_t>, 8> sources_;
+  static constexpr unsigned most = 8;
+  Ref refs_[most];
+  uint32_t masks_[most];
   unsigned count_ = 0;
 };
 
