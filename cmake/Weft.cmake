@@ -22,8 +22,7 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   add_link_options(-fuse-ld=lld)
 endif()
 if(WEFT_SANITIZE)
-  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
-  add_link_options(-fsanitize=address,undefined)
+  include(Sanitizers)
 endif()
 
 # Warnings are errors in our own code only; third-party headers come in as system headers.

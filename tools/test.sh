@@ -19,13 +19,10 @@ run() {
   "$@" 2>&1 | tee "$logs/$name.log" || failed=1
 }
 
-run lit .venv/bin/lit -j "$jobs" -s "$build/test"
-run ctest ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error
-# (A build with sanitizers cannot be loaded by an ordinary Python.)
-if ! grep -q '^WEFT_SANITIZE:BOOL=ON' "$build/CMakeCache.txt"; then
-  native=$(sed -n 's/^WEFT_NATIVE_DIR:PATH=//p' "$build/CMakeCache.txt")
-  run pytest env WEFT_NATIVE_DIR="$native" .venv/bin/python -m pytest -n "$jobs" "$@"
-fi
+# (Of a build with sanitizers every process has their options, and Python their runtime.)
+run lit tools/sanitized.sh "$build" .venv/bin/lit -j "$jobs" -s "$build/test"
+run ctest tools/sanitized.sh "$build" ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error
+run pytest tools/sanitized.sh "$build" .venv/bin/python -m pytest -n "$jobs" "$@"
 
 echo
 echo "== summaries"

@@ -4,6 +4,7 @@
 #include "compiler/CAPI/Internal.h"
 #include "compiler/CAPI/Programs.h"
 #include "compiler/CAPI/Schedules.h"
+#include "compiler/Pipelines/Checks.h"
 #include "compiler/Pipelines/Pipelines.h"
 #include "compiler/Support/ProcessorTime.h"
 #include "compiler/Target/NVPTX/EmitPTX.h"
@@ -13,7 +14,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Verifier.h"
-#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
 #include <variant>
@@ -129,21 +129,11 @@ void addLoweredFacts(ModuleOp module, llvm::json::Array &kernels) {
   }
 }
 
-/// Whether the IR is verified after each pass, as tests do: what an op does not allow is found where it is made, not
-/// where a later pass stumbles, or makes another program of it.
-bool verifiesPasses() {
-  const char *asked = std::getenv("WEFT_VERIFY");
-  return asked && StringRef(asked) == "1";
-}
-
 /// Runs stages on the module; false after reported diagnostics.
 bool run(const std::vector<Stage> &stages, ModuleOp module, const Options &options, Record &record) {
   for (const Stage &stage : stages) {
     double start = processorMs();
-    PassManager passes(module.getContext());
-    passes.enableVerifier(verifiesPasses());
-    stage.addPasses(passes);
-    if (failed(passes.run(module)))
+    if (failed(runStage(stage, module, checksAsked())))
       return false;
     record.timesMs[stage.name] = processorMs() - start;
     if (options.wants(stage.name))
@@ -196,7 +186,10 @@ Outcome<EmittedPTX> compile(ModuleOp module, const Options &options, Record &rec
   if (!run(tileToLLVMStages(), module, options, record))
     return Failure{WEFTC_UNSUPPORTED, "the kernel cannot be lowered to target '" + options.target + "'"};
   addLoweredFacts(module, record.kernels);
-  auto emitted = emitPTX(module, *target, {.lineInfo = options.lineInfo, .keepLLVM = options.wants("llvmir")});
+  auto emitted = emitPTX(module, *target,
+                         {.lineInfo = options.lineInfo,
+                          .keepLLVM = options.wants("llvmir"),
+                          .verify = checksAsked() == Checks::Expensive});
   if (failed(emitted))
     return Failure{WEFTC_INTERNAL, "LLVM cannot compile the lowered module"};
   record.timesMs["translate"] = emitted->translateMs;

@@ -6,6 +6,7 @@
 #include "compiler/Conversion/TileToWarp/TileToWarp.h"
 #include "compiler/Conversion/WarpToLLVM/WarpToLLVM.h"
 #include "compiler/Differentiate/Differentiate.h"
+#include "compiler/Pipelines/Checks.h"
 #include "dialects/Attn/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -21,7 +22,11 @@ namespace weft {
 
 /// Folding, common subexpressions, and loop invariants out of loops.
 static void simplify(OpPassManager &passes) {
-  passes.addPass(createCanonicalizerPass());
+  static thread_local PatternChecks checks;
+  GreedyRewriteConfig config;
+  if (checksAsked() == Checks::Expensive)
+    config.setListener(&checks);
+  passes.addPass(createCanonicalizerPass(config));
   passes.addPass(createCSEPass());
   passes.addPass(createLoopInvariantCodeMotionPass());
 }

@@ -20,6 +20,7 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/TargetSelect.h"
@@ -139,6 +140,15 @@ static void completeAddresses(llvm::Module &module) {
       }
 }
 
+/// Holds a module to LLVM's rules. (The translation's own check comes before `completeAddresses`.)
+static LogicalResult verify(const llvm::Module &llvmModule, ModuleOp module, StringRef which) {
+  std::string faults;
+  llvm::raw_string_ostream stream(faults);
+  if (llvm::verifyModule(llvmModule, &stream))
+    return module.emitError("the ") << which << " LLVM IR is not valid: " << faults;
+  return success();
+}
+
 void registerPTXTranslations(DialectRegistry &registry) {
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
@@ -159,6 +169,8 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
     return module.emitError("cannot be translated to LLVM IR"), failure();
   completeAddresses(*llvmModule);
   result.translateMs = watch.lap();
+  if (options.verify && mlir::failed(verify(*llvmModule, module, "translated")))
+    return failure();
 
   std::string error;
   std::unique_ptr<llvm::TargetMachine> machine = makeMachine(target, error);
@@ -168,6 +180,8 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
   llvmModule->setDataLayout(machine->createDataLayout());
   optimise(*llvmModule, *machine);
   result.optimiseMs = watch.lap();
+  if (options.verify && mlir::failed(verify(*llvmModule, module, "optimised")))
+    return failure();
   if (options.keepLLVM) {
     llvm::raw_string_ostream stream(result.llvmIR);
     llvmModule->print(stream, nullptr);
@@ -179,7 +193,7 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
   llvm::legacy::PassManager passes;
   ChosenPasses chosen(passes);
   if (machine->addPassesToEmitFile(chosen, stream, nullptr, llvm::CodeGenFileType::AssemblyFile,
-                                   /*DisableVerify=*/true))
+                                   /*DisableVerify=*/!options.verify))
     return module.emitError("LLVM's back end for '") << target.name << "' cannot emit PTX", failure();
   passes.run(*llvmModule);
   result.text = text.str().str();

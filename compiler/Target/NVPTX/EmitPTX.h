@@ -24,6 +24,7 @@ struct EmittedPTX {
 struct EmitOptions {
   bool lineInfo = true;  // .file and .loc directives from MLIR's locations (PTX ISA 11.5)
   bool keepLLVM = false; // fill `EmittedPTX::llvmIR`
+  bool verify = false;   // LLVM's verifier after the translation, the optimiser and each pass of the back end
 };
 
 /// Makes the translations to LLVM IR available to contexts of this registry; needed before `emitPTX`.
