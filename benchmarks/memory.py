@@ -3,10 +3,9 @@
 
     python benchmarks/memory.py [--count N] [--json]
 
-Each case runs in a process of its own: a tenth of its steps first, then the rest, over which resident memory may grow by
-the limit. "compilations": other programs, one context. "threads": each of them compiles once and ends. "programs": other
-programs of the front end, compiled and run, which the process keeps for the next call. "runs": one program. Of
-compilations and threads, nothing is to be kept; of programs, their PTX and their plans.
+Each case runs in a process of its own: half of its steps first, then the rest, over which resident memory may grow by
+the limit. "compilations": other programs, in one context. "threads": each of them compiles once and ends. "programs":
+other programs of the front end, compiled and run, of which the process keeps the last 256. "runs": one program.
 """
 
 from __future__ import annotations
@@ -68,16 +67,16 @@ def run(_: int) -> None:
 
 #: by name: a step, how many, the most bytes that one may leave
 CASES: dict[str, tuple[Callable[[int], None], int, int]] = {
-    "compilations": (compile_one, 1000, 2048),
+    "compilations": (compile_one, 2000, 2048),
     "threads": (in_a_thread, 400, 2048),
-    "programs": (program, 100, 400 * 1024),
+    "programs": (program, 600, 64 * 1024),
     "runs": (run, 2000, 512),
 }
 
 
 def child(name: str, count: int) -> dict[str, float]:
     step, _, _ = CASES[name]
-    warm = max(1, count // 10)
+    warm = max(1, count // 2)
     for i in range(warm):
         step(i)
     before = resident()
@@ -111,7 +110,9 @@ def main() -> int:
         _, count, limit = CASES[name]
         grown = figures["bytes a step"]
         missed = "" if grown <= limit else " (missed)"
-        print(f"| {name} | {options.count or count} | {figures['resident MB']:.0f} | {grown:,.0f} | {limit:,}{missed} |")
+        print(
+            f"| {name} | {options.count or count} | {figures['resident MB']:.0f} | {grown:,.0f} | {limit:,}{missed} |"
+        )
     return 0
 
 

@@ -8,14 +8,20 @@ import importlib.util
 import os
 import pathlib
 import sys
+import threading
 from types import ModuleType
+
+_lock = threading.RLock()
 
 
 def load(name: str) -> ModuleType:
     """The extension module ``weft._native.NAME``, loaded on first use. Raises ImportError, saying how to build it."""
+    with _lock:  # (A module is known before it is filled.)
+        return sys.modules.get(f"weft._native.{name}") or _load(name)
+
+
+def _load(name: str) -> ModuleType:
     full = f"weft._native.{name}"
-    if full in sys.modules:
-        return sys.modules[full]
     folder = pathlib.Path(os.environ.get("WEFT_NATIVE_DIR") or pathlib.Path(__file__).parent / "_native")
     for suffix in importlib.machinery.EXTENSION_SUFFIXES:
         path = folder / (name + suffix)

@@ -13,6 +13,7 @@ import types
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
+from ..recent import Recent
 from . import parameters, scope
 from .diagnostics import CompilationError
 from .kernel import Kernel, build, signature_of
@@ -51,7 +52,7 @@ class JITFunction:
         self.signature = inspect.signature(fn)
         self.params = parameters.of(fn, self.signature, do_not_specialize, do_not_specialize_on_alignment)
         self._index = {p.name: i for i, p in enumerate(self.params)}
-        self._kernels: dict[Any, tuple[Kernel, tuple[int, ...]]] = {}
+        self._kernels: Recent[Any, tuple[Kernel, tuple[int, ...]]] = Recent(512)
         self._read: tuple[Reads, Hashable] | None = None
         self.__name__ = fn.__name__
         functools.update_wrapper(self, fn)
@@ -145,7 +146,7 @@ class JITFunction:
             runtime = tuple(i for i, t in enumerate(tokens) if t[0] is not CONSTANT)
             found = (kernel, runtime)
             if read is not None:
-                self._kernels[key] = found
+                self._kernels.keep(key, found)
         return found
 
     # ---- Launching

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .. import native
+from ..recent import Recent
 from . import cache
 from .diagnostics import CompilationError, from_native
 from .lower import Options, lower, native_context
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 STAGES = ("tile", "warp", "pipelined", "llvm")
 _FORMAT = 2  # of a cache entry
-_lowered: dict[str, Kernel] = {}  # those of which only what the front end makes can be compared
+_lowered: Recent[str, Kernel] = Recent(512)  # those of which only what the front end makes can be compared
 
 
 @dataclass
@@ -122,9 +123,11 @@ def build(function: JITFunction, signature: Signature, options: Options, target:
     if name is None:
         module = lower(function, signature, options, target)
         name = cache.key([_FORMAT, "lowered", module.text(locations=True), target, _compiler_fingerprint()])
-        if name not in _lowered:
-            _lowered[name] = _build(function, signature, options, target, name, dumps, started, module)
-        return _lowered[name]
+        found = _lowered.get(name)
+        if found is None:
+            made = _build(function, signature, options, target, name, dumps, started, module)
+            found = _lowered.keep(name, made)
+        return found
     return _build(function, signature, options, target, name, dumps, started)
 
 

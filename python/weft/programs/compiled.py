@@ -15,12 +15,14 @@ from ..compiler import cache
 from ..compiler.diagnostics import CompilationError, from_native
 from ..compiler.kernel import _compiler_fingerprint
 from ..compiler.lower import native_context
+from ..recent import Recent
 from .trace import Traced
 
 STAGES = ("attn", "launches", "tile", "warp", "pipelined", "llvm")
 _FORMAT = 2  # of a cache entry
 _lock = threading.RLock()
-_compiled: dict[tuple[str, str, bool, str], Compiled] = {}
+# (A form is most of a megabyte: PTX, plans, and the simulator's own of both.)
+_compiled: Recent[tuple[str, str, bool, str], Compiled] = Recent(256)
 
 #: rows, columns, warps and stages by attention and role: {"0.forward": [128, 64, 4, 3]}
 Schedules = Mapping[str, Sequence[int]]
@@ -74,7 +76,7 @@ def compiled(traced: Traced, target: str, differentiate: bool, schedules: Schedu
     with _lock:
         found = _compiled.get(known)
         if found is None:
-            found = _compiled[known] = _build(traced, target, differentiate, chosen)
+            found = _compiled.keep(known, _build(traced, target, differentiate, chosen))
         return found
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..compiler.diagnostics import Position
 from ..compiler.reads import key_of
+from ..recent import Recent
 from . import foreign, graph, places, static
 from .inputs import Facts, facts_of, flatten, must_be_deterministic, readable, rebuild, spelling, wants_gradients
 from .trace import Traced, trace
@@ -65,7 +66,7 @@ class Program:
         self.position: Position | None = None
         if code is not None and not places.is_own(code.co_filename):  # else errors are at the line of the call
             self.position = Position(code.co_filename, code.co_firstlineno, 1)
-        self._traced: dict[Any, list[Traced]] = {}
+        self._traced: Recent[Any, list[Traced]] = Recent(256)
         functools.update_wrapper(self, function)
         self.__name__: str = getattr(function, "__name__", "program").strip("<>")
 
@@ -119,7 +120,8 @@ class Program:
         shapes = [facts.shape for facts in call.facts]
         key = call.key(self.fn)
         with _lock:
-            for each in self._traced.get(key, ()) if key is not None else ():
+            before = (self._traced.get(key) or []) if key is not None else []
+            for each in before:
                 if each.accepts(shapes):
                     return each
             arguments = functools.partial(self._arguments, call)
@@ -130,7 +132,7 @@ class Program:
             )
             # (A function that changed what it reads is traced each time.)
             if key is not None and traced.general and call.key(self.fn) == key:
-                self._traced.setdefault(key, []).append(traced)
+                self._traced.keep(key, [*before, traced])
             return traced
 
     def declare(self, signature: str | None = None, constants: Mapping[str, Any] | None = None) -> Traced:
