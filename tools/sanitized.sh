@@ -12,7 +12,7 @@ cached() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
 native=$(cached WEFT_NATIVE_DIR)
 export WEFT_NATIVE_DIR=$native
 runtime=$(cached WEFT_SANITIZER_RUNTIME)
-if [ -n "$(cached WEFT_SANITIZE)" ]; then
+if [ -n "$runtime" ]; then
   # libstdc++ comes along, or the runtime finds no `__cxa_throw` to stand before: Python loads it later.
   preloaded="$runtime $(${CXX:-clang++-22} -print-file-name=libstdc++.so.6)"
   # CPython and PyTorch keep what they allocate until the process ends, so leaks are not looked for here:
