@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import importlib
 import json
 import linecache
 import os
@@ -33,15 +34,18 @@ def prepare():
     """Load, in the parent of all, what every child would load."""
     os.environ["WEFT_CACHE"] = "0"
     import torch
+    import weft
     from weft import native
     from weft.testing import poisoned
 
     torch.set_num_threads(1)
     for name in ("_compiler", "_runtime"):
         native.load(name)
+    for name in weft.__all__:
+        getattr(weft, name)
+    importlib.import_module("weft.programs.autograd")
     with poisoned():  # (torch loads its compiler at the first)
-        import weft.programs.libraries
-        import weft.programs.running  # noqa: F401
+        pass
 
 
 def compiled(description):
