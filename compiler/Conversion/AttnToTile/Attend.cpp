@@ -161,6 +161,7 @@ RowTile programRows(TileBuilder &b, attn::WholeTensorType type, Value start, int
   rows.head = b.programId(tile::Axis::Y);
   rows.batch = b.programId(tile::Axis::Z);
   rows.heads = type.dim(1).str();
+  rows.tokens = type.dim(2).str();
   return rows;
 }
 

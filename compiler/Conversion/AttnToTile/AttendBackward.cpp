@@ -221,17 +221,6 @@ static LogicalResult lowerKeyGradients(attn::AttendBackwardOp op, const SoftmaxN
   return captures.sum(ValueRange(launched).drop_back(roots.size()));
 }
 
-/// Whether a tile of a value is 0 at rows that do not exist: loaded, or what of zeros makes zeros.
-static bool isZeroWithoutRows(Value value, const StoredValues &stored) {
-  while (!stored.count(value)) {
-    Operation *op = value.getDefiningOp();
-    if (!isa<attn::RopeOp, attn::RmsNormOp, attn::ConvolveOp>(op))
-      return false;
-    value = op->getOperand(0);
-  }
-  return true;
-}
-
 /// All gradients of a window's tokens, which are queries and keys alike. dS is turned once, for dq.
 static LogicalResult lowerWindowGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers,
                                           ArrayRef<Value> roots, StoredValues &stored) {
@@ -242,7 +231,6 @@ static LogicalResult lowerWindowGradients(attn::AttendBackwardOp op, const Softm
     return failure();
   BackwardKernel kernel(op, numbers, stored, "attend_backward_window", schedule, /*queriesDown=*/false,
                         std::move(*lists));
-  kernel.maskRows = !isZeroWithoutRows(kernel.attend.keys[0], stored);
   TileBuilder &b = kernel.b;
   RowTile rows = kernel.begin(0);
   RowTile tokens = kernel.asKeys(0, rows, kernel.standing.head);

@@ -91,6 +91,7 @@ RowTile BackwardKernel::asQueries(RowTile tokens, Value head) {
   tokens.batch = standing.batch;
   tokens.head = head;
   tokens.heads = attend.queryType().dim(1).str();
+  tokens.tokens = attend.queryType().dim(2).str();
   tokens.base = standing.queryBase;
   return tokens;
 }
@@ -99,6 +100,7 @@ RowTile BackwardKernel::asKeys(unsigned domain, RowTile tokens, Value head) {
   tokens.batch = standing.batch;
   tokens.head = head;
   tokens.heads = attend.keyType(domain).dim(1).str();
+  tokens.tokens = attend.keyType(domain).dim(2).str();
   tokens.base = standing.keyBase;
   return tokens;
 }
@@ -159,8 +161,6 @@ SmallVector<Value> BackwardKernel::zeroSums(ArrayRef<Chunk> chunks) {
 Value BackwardKernel::belongs(unsigned domain, const RowTile &queries, const RowTile &keys) {
   const RowTile &columns = queriesDown ? keys : queries;
   Value inside = b.row(columns.inside);
-  if (const RowTile &rows = queriesDown ? queries : keys; maskRows && rows.inside)
-    inside = b.both(inside, b.column(rows.inside));
   if (windows && windows->exact)
     return inside;
   Attribute pattern = op.getPatterns()[domain];
@@ -313,6 +313,7 @@ void BackwardKernel::provide(Value result, const RowTile &rows, ArrayRef<Chunk> 
       gradient = b.select(b.column(rows.inside), gradient, b.f32(0));
     puller.provide(result, rows, chunk.first, b.cast(gradient, element), chunk.base);
   }
+  puller.promise(result, attn::Padding::Zero); // (What was multiplied is 0 there.)
 }
 
 RowTile BackwardKernel::storedRows(RowTile rows) {

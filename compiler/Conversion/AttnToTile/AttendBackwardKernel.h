@@ -61,9 +61,6 @@ public:
   std::optional<ChannelPart> part;  ///< of `split`; then valueChunks are its chunks
   Standing standing;
   WindowStanding windowStanding;
-  /// Pairs of rows that do not exist have no weight. (Only sums over rows ask for it, where they are computed: what is
-  /// loaded for such rows is 0.)
-  bool maskRows = false;
   bool descending = false; ///< walks go from the last block to the first (not those over lists)
 
   /// Finds out where the program stands, and gives the tile of its rows: queries, or keys of `domain`. Batch and heads

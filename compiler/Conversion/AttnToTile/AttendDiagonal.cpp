@@ -42,7 +42,9 @@ static Value productOfPieces(KernelFrame &frame, StoredValues &stored, const Row
   Value sum;
   const Chunk &last = a.chunks.back();
   for (const Chunk &piece : chunksOf(last.first + last.valid, pieceWidth)) {
-    auto part = [&](const RowSide &side) { return b.cast(pieces.pull(side.value, side.rows, piece), b.getF32Type()); };
+    auto part = [&](const RowSide &side) {
+      return b.cast(pieces.pull(side.value, side.rows, piece, Zeros::Channels), b.getF32Type());
+    };
     Value left = part(a), right = part(c);
     sum = sum ? Value(math::FmaOp::create(b, left, right, sum)) : b.mul(left, right);
   }
@@ -53,7 +55,7 @@ static SmallVector<Value> tilesOf(Puller &puller, const RowSide &side) {
   if (!side.tiles.empty())
     return side.tiles;
   return llvm::map_to_vector(side.chunks,
-                             [&](const Chunk &chunk) { return puller.pull(side.value, side.rows, chunk); });
+                             [&](const Chunk &chunk) { return puller.pull(side.value, side.rows, chunk, Zeros::Channels); });
 }
 
 Value rowProduct(KernelFrame &frame, Puller &puller, StoredValues &stored, const RowSide &a, const RowSide &c) {
@@ -133,7 +135,7 @@ SmallVector<Value> diagonalQuerySums(BackwardKernel &kernel, unsigned domain, co
   TileBuilder &b = kernel.b;
   RowTile keys = ownKeys(kernel, domain, queries);
   return llvm::map_to_vector(kernel.queryChunks, [&](const Chunk &chunk) {
-    Value k = b.cast(kernel.puller.pull(kernel.attend.keys[domain], keys, chunk), b.getF32Type());
+    Value k = b.cast(kernel.puller.pull(kernel.attend.keys[domain], keys, chunk, Zeros::Channels), b.getF32Type());
     return b.mul(k, b.column(pairs.dScores));
   });
 }

@@ -189,12 +189,13 @@ void ForwardKernel::begin() {
   rows.batch = standing.batch;
   rows.head = standing.head;
   rows.heads = attend.queryType().dim(1).str();
+  rows.tokens = attend.queryType().dim(2).str();
   rows.base = standing.queryBase;
   // (A packed sequence may have no row to read again.)
   bool clamps = rows.scalarStart && !rows.base && !windows && !needsOf(attend.query, stored).neighbours;
   read = clamps ? clampedRows(b, rows, standing.queryLength) : rows;
   for (const Chunk &chunk : queryChunks)
-    queries.push_back(puller.pull(attend.query, read, chunk));
+    queries.push_back(puller.pull(attend.query, read, chunk, Zeros::Channels));
 }
 
 State ForwardKernel::initial() {
@@ -243,7 +244,7 @@ State ForwardKernel::meetOwnKeys(unsigned domain, State state) {
   }
   state.sums.clear();
   for (const Chunk &chunk : valueChunks) {
-    Value v = b.cast(puller.pull(attend.values[domain], own, chunk), b.getF32Type());
+    Value v = b.cast(puller.pull(attend.values[domain], own, chunk, Zeros::Nowhere), b.getF32Type());
     state.sums.push_back(starts ? v : b.mul(v, b.column(weight)));
   }
   return state;
@@ -263,8 +264,10 @@ Value ForwardKernel::modified(Value product, const RowTile &keys, Value belongs)
 /// [rows, columns], exponents of 2 but for exponentScale(); -inf where a pair does not belong.
 Value ForwardKernel::scores(unsigned domain, const RowTile &keys, bool full) {
   Value product = b.zeros({rows.count, keys.count});
-  for (auto [chunk, query] : llvm::zip(queryChunks, queries))
-    product = b.dot(query, b.transpose(puller.pull(attend.keys[domain], keys, chunk)), product, attend.precision());
+  for (auto [chunk, query] : llvm::zip(queryChunks, queries)) {
+    Value key = puller.pull(attend.keys[domain], keys, chunk, Zeros::Channels);
+    product = b.dot(query, b.transpose(key), product, attend.precision());
+  }
   Value belongs;
   if (!full) {
     attn::Place<EmitArithmetic> place{rows.batch,        rows.headOfRow(b, true), b.column(rows.token),
@@ -293,6 +296,7 @@ RowTile ForwardKernel::keysOf(unsigned domain, RowTile tokens) {
   tokens.batch = standing.batch;
   tokens.head = b.div(standing.head, b.i32(attend.group()));
   tokens.heads = attend.keyType(domain).dim(1).str();
+  tokens.tokens = attend.keyType(domain).dim(2).str();
   tokens.base = standing.keyBase;
   return tokens;
 }
@@ -312,9 +316,11 @@ State ForwardKernel::step(unsigned domain, const RowTile &keys, bool full, const
   Value decay = b.exp2(scaled(b.sub(state.maximum, shift)));
   next.total = b.add(b.mul(state.total, decay), b.reduceSum(weights, 1));
   Value factors = b.cast(weights, attend.valueType(domain).getElementType());
-  for (auto [chunk, sum] : llvm::zip(valueChunks, state.sums))
-    next.sums.push_back(b.dot(factors, puller.pull(attend.values[domain], keys, chunk), b.mul(sum, b.column(decay)),
-                              attend.precision()));
+  // (A key that does not exist has weight 0, which what is no number would outlast.)
+  for (auto [chunk, sum] : llvm::zip(valueChunks, state.sums)) {
+    Value v = puller.pull(attend.values[domain], keys, chunk, Zeros::Rows);
+    next.sums.push_back(b.dot(factors, v, b.mul(sum, b.column(decay)), attend.precision()));
+  }
   return next;
 }
 
@@ -327,7 +333,7 @@ bool ForwardKernel::holdValues() {
   if (!rows.columns || part || !isConvolved(values) || !fit)
     return false;
   for (const Chunk &chunk : valueChunks)
-    puller.provide(values, rows, chunk.first, puller.pull(values, rows, chunk));
+    puller.provide(values, rows, chunk.first, puller.pull(values, rows, chunk, Zeros::Nowhere));
   return true;
 }
 
@@ -336,7 +342,7 @@ void ForwardKernel::takeHeldValues(const RowTile &keys, Value tile) {
   Value values = attend.values[0];
   Value place = b.add(b.mul(tile, b.i32(keys.count)), b.range(keys.count));
   for (const Chunk &chunk : valueChunks) {
-    Value all = puller.pull(values, rows, chunk);
+    Value all = puller.pull(values, rows, chunk, Zeros::Nowhere);
     Type type = RankedTensorType::get({keys.count, chunk.width}, TileBuilder::elementOf(all));
     Value index = b.broadcast(b.column(place), {keys.count, chunk.width});
     puller.provide(values, keys, chunk.first, tile::GatherOp::create(b, type, all, index, b.getI32IntegerAttr(0)));
@@ -362,9 +368,10 @@ State ForwardKernel::walkWindow(const State &state) {
   }
   RowTile keys = keysOf(0, rows);
   for (const Chunk &chunk : queryChunks)
-    puller.provide(attend.keys[0], keys, chunk.first, puller.pull(attend.keys[0], keys, chunk));
+    puller.provide(attend.keys[0], keys, chunk.first, puller.pull(attend.keys[0], keys, chunk, Zeros::Nowhere));
   for (const Chunk &chunk : valueChunks)
-    puller.provide(attend.values[0], keys, chunk.first, puller.pull(attend.values[0], keys, chunk), chunk.base);
+    puller.provide(attend.values[0], keys, chunk.first, puller.pull(attend.values[0], keys, chunk, Zeros::Nowhere),
+                   chunk.base);
   if (!windows->exact || windows->tokens != columns)
     return step(0, keys, /*full=*/false, state);
   SmallVector<Type> types(ValueRange(state.packed()).getTypes());
@@ -422,6 +429,8 @@ void ForwardKernel::end(State state) {
   Type element = cast<attn::WholeTensorType>(op.getOut().getType()).getElementType();
   for (auto [chunk, sum] : llvm::zip(valueChunks, state.sums))
     puller.provide(op.getOut(), rows, chunk.first, b.cast(b.mul(sum, b.column(inverse)), element), chunk.base);
+  bool zero = llvm::all_of(attend.values, [&](Value v) { return puller.channelPadding(v) == attn::Padding::Zero; });
+  puller.promise(op.getOut(), zero ? attn::Padding::Zero : attn::Padding::Unknown);
   Value logarithm = b.mul(b.add(maximum, b.log2(state.total)), b.f32(ln2));
   puller.provide(op.getLse(), rows, 0, b.select(seen, logarithm, b.f32(-std::numeric_limits<double>::infinity())));
 }

@@ -310,6 +310,9 @@ struct AttnToTile : PassWrapper<AttnToTile, OperationPass<ModuleOp>> {
     for (func::FuncOp program : programs)
       if (failed(ProgramLowering(program).run()))
         return signalPassFailure();
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function->hasAttr(refusedAttrName)) // (It has been reported.)
+        return signalPassFailure();
   }
 };
 } // namespace

@@ -130,9 +130,12 @@ Value ElementPuller::pull(Value value, const Place &place) {
   if (isNumber(value))
     return b.broadcast(b.cast(numberOf(frame, stored, value), wholeType(value).getElementType()), place.shape);
   Operation *op = value.getDefiningOp();
-  if (auto map = dyn_cast<attn::MapOp>(op))
+  if (auto map = dyn_cast_if_present<attn::MapOp>(op))
     return this->map(map, value, place);
-  return meanHeads(cast<attn::MeanHeadsOp>(op), place);
+  if (auto mean = dyn_cast_if_present<attn::MeanHeadsOp>(op))
+    return meanHeads(mean, place);
+  frame.refuse(value);
+  return b.full(place.shape, 0, wholeType(value).getElementType());
 }
 
 void ElementPuller::makeOutputs(ValueRange values) {

@@ -133,7 +133,8 @@ SmallVector<Value> ExpansionKernel::addGradients(Operation *op, ValueRange sums)
   bool asRows = isa<attn::LinearWeightGradOp>(op);
   Value source = op->getOperand(0), gradient = op->getOperand(1);
   // Of tokens that do not exist one factor has to be zero and the other a number.
-  Absent absentGradient = absentOf(expansion, gradient), absentSource = absentOf(expansion, source);
+  attn::Padding gradientThere = paddingOf(expansion, gradient, tokenAxis),
+                sourceThere = paddingOf(expansion, source, tokenAxis);
   auto partsOf = [&](Value value, bool mask) {
     SmallVector<Value> parts = asRows ? rowsOf(value).tiles : signals(value);
     for (Value &part : parts) {
@@ -142,8 +143,8 @@ SmallVector<Value> ExpansionKernel::addGradients(Operation *op, ValueRange sums)
     }
     return parts;
   };
-  SmallVector<Value> lefts = partsOf(gradient, absentGradient != Absent::Zero),
-                     rights = partsOf(source, absentSource == Absent::Any), next;
+  SmallVector<Value> lefts = partsOf(gradient, gradientThere != attn::Padding::Zero),
+                     rights = partsOf(source, sourceThere == attn::Padding::Unknown), next;
   for (const GradientTile &tile : tiles) {
     Value left = asRows ? lefts[tile.left] : operandOf(lefts[tile.left], tile.leftMoves, 1);
     Value right;

@@ -121,8 +121,7 @@ struct GradientTile {
 /// Of an `attn.head_conv_weight_grad` or an `attn.linear_weight_grad`.
 llvm::SmallVector<GradientTile> gradientTiles(mlir::Operation *op);
 
-/// What a value of an expansion is where tokens do not exist, whose sources are read as zeros.
-enum class Absent : uint8_t { Zero, Finite, Any };
-Absent absentOf(const Expansion &expansion, mlir::Value value);
+/// What a value of an expansion, whose sources are read as zeros, holds past the end of an axis of [B, H, N, D].
+attn::Padding paddingOf(const Expansion &expansion, mlir::Value value, int64_t axis);
 
 } // namespace weft

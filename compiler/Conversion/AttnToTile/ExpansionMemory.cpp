@@ -159,8 +159,8 @@ SmallVector<Value> ExpansionKernel::signals(Value value) {
     int64_t heads = TileBuilder::shapeOf(tile)[1];
     Value signal = b.reshape(b.cast(tile, element), {tiling.tokens, channels(value), heads});
     signal = firstHeads(signal, piece);
-    if (piece.valid < piece.width && isInside(value)) {
-      // A map of a head that does not exist may be anything.
+    // A map of a head that does not exist may be anything.
+    if (piece.valid < piece.width && paddingOf(expansion, value, headAxis) != attn::Padding::Zero) {
       Value heads = along(b.less(b.range(piece.width), b.i32(piece.valid)), 2, 3);
       signal = b.select(b.broadcast(heads, TileBuilder::shapeOf(signal)), signal,
                         b.full(TileBuilder::shapeOf(signal), 0, element));

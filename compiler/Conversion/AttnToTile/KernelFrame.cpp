@@ -127,6 +127,15 @@ Value KernelFrame::once(Value value, llvm::function_ref<Value()> compute) {
   return known[value] = compute();
 }
 
+void KernelFrame::refuse(Value value) {
+  Operation *made = value.getDefiningOp();
+  InFlightDiagnostic error = emitError(value.getLoc(), "expected a value that is stored, or computed row by row or "
+                                                       "element by element, but got ");
+  error << (made ? "the result of '" + made->getName().getStringRef() + "'" : Twine("an argument")).str() << ", "
+        << value.getType() << ", in the kernel '" << kernel.getName() << "'";
+  kernel->setAttr(refusedAttrName, b.getUnitAttr());
+}
+
 /// The promise that a tensor's address, and its strides, are multiples of 16 bytes.
 static void promiseAlignment(func::FuncOp kernel, unsigned first, const TensorParameter &tensor) {
   OpBuilder b(kernel.getContext());

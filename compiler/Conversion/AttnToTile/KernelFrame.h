@@ -50,6 +50,9 @@ public:
   /// asks again.
   mlir::Value once(mlir::Value value, llvm::function_ref<mlir::Value()> compute);
 
+  /// Reports that the kernel cannot have a value's tiles; the pass fails once the program has been gone through.
+  void refuse(mlir::Value value);
+
   /// Ends the kernel: orders the parameters, sets the schedule, and makes the launch. Gives the launch's results, one
   /// for each output.
   llvm::SmallVector<mlir::Value> finish(const KernelShape &shape);
@@ -76,6 +79,9 @@ void hoistLoads(mlir::scf::ForOp loop);
 
 /// How many blocks of `each` elements hold a tensor, as an expression; an integer where all sizes are.
 std::string blocksOf(attn::WholeTensorType type, int64_t each);
+
+/// On a kernel that was refused something.
+inline constexpr llvm::StringLiteral refusedAttrName = "refused";
 
 /// Whether a whole tensor's address and strides are multiples of 16 bytes, as far as the program says.
 bool isAligned(mlir::Value tensor);

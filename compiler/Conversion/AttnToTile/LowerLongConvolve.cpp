@@ -119,9 +119,7 @@ Value LongConvolution::toChunks(Value sequence, bool reversed, Type element) {
   int64_t channels = *from.staticDim(3);
   CopyPlace place(b, channels);
   RowTile rows = chunkRows(b, from, place.chunk, frame.size(sizes.length), reversed);
-  Value tile = b.cast(puller.pull(sequence, rows, place.channels), element);
-  // (What is computed of nothing need not be 0.)
-  tile = b.select(b.column(rows.inside), b.broadcast(tile, {side, across}), b.full({side, across}, 0, element));
+  Value tile = b.broadcast(b.cast(puller.pull(sequence, rows, place.channels, Zeros::Rows), element), {side, across});
   TensorParameter output = frame.output(typeOf(context(), {sizes.batch, sizes.all, sizes.chunks, "64"}, element));
   Value first = b.add(b.mul(rows.head, b.i32(channels)), place.firstChannel);
   Value pointers =

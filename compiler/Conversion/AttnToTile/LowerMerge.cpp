@@ -231,6 +231,7 @@ void MergeKernel::addUp(Value tokens, Value inside, ValueRange tables) {
   rows.batch = batch;
   rows.head = head;
   rows.heads = wholeType(op.getJoins()).dim(1).str();
+  rows.tokens = wholeType(op.getJoins()).dim(2).str();
   rows.token = tokens;
   rows.inside = inside;
   rows.scalarStart = start;
@@ -262,6 +263,7 @@ Walked MergeKernel::step(Value place, const Walked &at, bool begins) {
   rows.batch = batch;
   rows.head = head;
   rows.heads = wholeType(op.getJoins()).dim(1).str();
+  rows.tokens = wholeType(op.getJoins()).dim(2).str();
   Value token = b.add(b.add(start, place), b.mul(b.range(groups), b.i32(steps))), next = b.add(token, b.i32(1));
   // (Rows that are no one's are read too, and not stored: loads need no masks and wait for nothing.)
   rows.token = b.min(token, b.sub(length, b.i32(1)));
@@ -285,7 +287,7 @@ Walked MergeKernel::step(Value place, const Walked &at, bool begins) {
   unsigned i = 0;
   for (auto [number, source] : llvm::enumerate(op.getSources()))
     for (const Chunk &chunk : chunksOf(*wholeType(source).staticDim(3), widest)) {
-      Value row = puller.pull(source, rows, chunk), x = b.cast(row, b.getF32Type()), sum = at.sums[i++];
+      Value row = puller.pull(source, rows, chunk, Zeros::Nowhere), x = b.cast(row, b.getF32Type()), sum = at.sums[i++];
       puller.provide(source, rows, chunk.first, row); // (for what is stored of it as well)
       bool last = op.modeOf(number) == attn::MergeMode::Last;
       now.sums.push_back(last ? x : b.add(keep(sum), x));
@@ -335,7 +337,7 @@ void MergeKernel::storeAlong(const RowTile &rows, Value token) {
   places.inside = b.less(token, length);
   for (Value value : along)
     for (const Chunk &chunk : chunksOf(*wholeType(value).staticDim(3), widest))
-      puller.store(outputs[value], places, &chunk, puller.pull(value, rows, chunk));
+      puller.store(outputs[value], places, &chunk, puller.pull(value, rows, chunk, Zeros::Nowhere));
 }
 
 void MergeKernel::walk(const Numbered &numbered) {
@@ -388,6 +390,7 @@ void MergeKernel::clearRest(Value units) {
   rows.head = head;
   rows.batch = batch;
   rows.heads = wholeType(op.getJoins()).dim(1).str();
+  rows.tokens = wholeType(op.getJoins()).dim(2).str();
   for (Value merged : op.getMerged())
     if (auto output = outputs.find(merged); output != outputs.end())
       for (const Chunk &chunk : chunksOf(*wholeType(merged).staticDim(3), widest))

@@ -116,7 +116,7 @@ static Value tokenSums(attn::SumOp op, StoredValues &stored) {
     rows.head = b.add(b.mul(rows.head, b.i32(group)), member);
     SmallVector<Value> next;
     for (auto [chunk, sum] : llvm::zip(chunks, loop.getRegionIterArgs()))
-      next.push_back(b.add(sum, b.cast(puller.pull(op.getSource(), rows, chunk), b.getF32Type())));
+      next.push_back(b.add(sum, b.cast(puller.pull(op.getSource(), rows, chunk, Zeros::Rows), b.getF32Type())));
     scf::YieldOp::create(b, next);
   }
   TensorParameter output = frame.output(to.withDim(2, std::to_string(sumParts)).withElement(b.getF32Type()));
@@ -196,23 +196,26 @@ static void lowerAnySum(attn::SumOp op, StoredValues &stored) {
   stored[op.getResult()] = frame.finish({{blocksOf(to, kept), "1", "1"}, 4, 2})[0];
 }
 
-/// Sums over batches and tokens: of each batch first, in parts, which an ordinary sum adds.
-static void lowerSumOfBatches(attn::SumOp op, StoredValues &stored) {
-  Value parts = tokenSums(op, stored);
-  OpBuilder builder(op);
-  auto sum = attn::SumOp::create(builder, op.getLoc(), op.getType(), parts, op.getAwayAttr());
+/// Stores `result` as the sum of parts, over `away` too.
+static void addUp(Operation *anchor, Value result, Value parts, DenseI64ArrayAttr away, StoredValues &stored) {
+  OpBuilder builder(anchor);
+  auto sum = attn::SumOp::create(builder, result.getLoc(), result.getType(), parts, away);
   stored[parts] = parts;
   lowerAnySum(sum, stored);
-  stored[op.getResult()] = stored.lookup(sum.getResult());
+  stored[result] = stored.lookup(sum.getResult());
   stored.erase(sum.getResult());
   sum.erase();
+}
+
+void addTokenParts(Operation *anchor, Value sum, StoredValues &stored) {
+  addUp(anchor, sum, stored.lookup(sum), {}, stored);
 }
 
 LogicalResult lowerSum(attn::SumOp op, StoredValues &stored) {
   if (sumsTokens(op))
     stored[op.getResult()] = tokenSums(op, stored);
   else if (sumsTokensOfBatches(op))
-    lowerSumOfBatches(op, stored);
+    addUp(op, op.getResult(), tokenSums(op, stored), op.getAwayAttr(), stored); // (Of each batch first, in parts.)
   else
     lowerAnySum(op, stored);
   return success();

@@ -101,7 +101,7 @@ LogicalResult lowerSequenceMean(attn::SequenceMeanOp op, StoredValues &stored) {
     return loop;
   };
   auto sums = overRows(b.zeros({count, width}), [&](const RowTile &rows, ValueRange sum) -> SmallVector<Value> {
-    return {b.add(sum[0], b.cast(puller.pull(op.getSource(), rows, chunk), b.getF32Type()))};
+    return {b.add(sum[0], b.cast(puller.pull(op.getSource(), rows, chunk, Zeros::Rows), b.getF32Type()))};
   });
   Value size = b.cast(b.sub(past, first), b.getF32Type());
   Value mean = b.div(b.reduceSum(sums.getResult(0), 0), size);
@@ -171,8 +171,9 @@ LogicalResult lowerTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &stored) {
     moved.inside = b.both(rows.inside, inside);
     SmallVector<Value> next;
     for (auto [chunk, sum] : llvm::zip(chunks, loop.getRegionIterArgs())) {
-      Value x = b.cast(puller.pull(op.getSource(), moved, chunk), b.getF32Type());
-      Value g = b.cast(puller.pull(op.getGradient(), rows, chunk), b.getF32Type());
+      // (Both are 0 where they do not exist: 0 times what is no number is none either.)
+      Value x = b.cast(puller.pull(op.getSource(), moved, chunk, Zeros::Rows), b.getF32Type());
+      Value g = b.cast(puller.pull(op.getGradient(), rows, chunk, Zeros::Rows), b.getF32Type());
       next.push_back(b.add(sum, b.mul(x, g)));
     }
     scf::YieldOp::create(b, next);

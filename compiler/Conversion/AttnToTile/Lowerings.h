@@ -48,6 +48,8 @@ mlir::LogicalResult lowerFlatMap(attn::MapOp op, mlir::Operation *anchor, Stored
 /// Stores a sum. That of all tokens of [B, H, N, D] is kept as `sumParts` partial sums, which whoever reads it adds.
 mlir::LogicalResult lowerSum(attn::SumOp op, StoredValues &stored);
 inline constexpr int64_t sumParts = 8;
+/// Adds these, for readers that would not, before `anchor`.
+void addTokenParts(mlir::Operation *anchor, mlir::Value sum, StoredValues &stored);
 /// Whether the sum is one over all tokens of each batch, or of all; row-local sources allowed. Any other needs its
 /// source stored.
 bool sumsTokens(attn::SumOp op);

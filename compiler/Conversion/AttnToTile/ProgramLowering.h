@@ -24,12 +24,15 @@ private:
   mlir::LogicalResult lower(attn::AttendBackwardOp op);
   mlir::LogicalResult lower(attn::MergeUnitsOp op);
   mlir::LogicalResult lower(const Expansion &expansion);
-  /// Sees to it that `value` is stored.
+  /// Sees to it that `value` is stored, as its type says: partial sums are added.
   mlir::LogicalResult store(mlir::Value value, mlir::Operation *anchor);
-  /// Sees to it that a tile of `value` can be had in a kernel at `anchor`: stored, or row-local on what can be had.
+  /// Sees to it that a tile of `value` can be had in a kernel at `anchor`: stored, if only as partial sums, or row-local
+  /// on what can be had.
   mlir::LogicalResult makePullable(mlir::Value value, mlir::Operation *anchor);
   /// Sees to it that any element of `value` can be had in a kernel at `anchor`: stored, or computed from elements.
-  mlir::LogicalResult makeElementwise(mlir::Value value, mlir::Operation *anchor);
+  /// `inside` are values that the kernel makes.
+  mlir::LogicalResult makeElementwise(mlir::Value value, mlir::Operation *anchor,
+                                      const llvm::SetVector<mlir::Value> &inside = {});
   /// A product with a weight: its source is computed element by element on the way.
   template <typename Op>
   mlir::LogicalResult lowerProduct(Op op,

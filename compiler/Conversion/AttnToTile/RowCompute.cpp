@@ -11,18 +11,6 @@ using namespace mlir;
 
 namespace weft {
 
-/// Whether a sum is over channels alone: its result is [B, H, N, 1] or [B, H, N].
-static bool sumsChannelsOnly(attn::SumOp op) {
-  auto from = cast<attn::WholeTensorType>(op.getSource().getType());
-  attn::WholeTensorType to = op.resultAtSourceRank();
-  if (from.getRank() != 4 || !from.staticDim(3) || to.dim(3) != "1")
-    return false;
-  for (unsigned i = 0; i < 3; ++i)
-    if (from.dim(i) != to.dim(i))
-      return false;
-  return true;
-}
-
 /// Whether a map is the square of its only input.
 static bool squares(attn::MapOp map) {
   Block &body = map.getBody().front();
@@ -37,27 +25,27 @@ attn::SumOp sumOfSquares(Value value) {
         map && squares(map) && wholeType(map.getResult(0)).getElementType().isF32())
       for (Operation *sum : map.getResult(0).getUsers())
         if (auto found = dyn_cast<attn::SumOp>(sum);
-            found && sumsChannelsOnly(found) && wholeType(found.getResult()).getElementType().isF32())
+            found && found.isRowLocal() && wholeType(found.getResult()).getElementType().isF32())
           return found;
   return {};
 }
 
 bool isRowLocal(Operation *op) {
-  if (auto sum = dyn_cast<attn::SumOp>(op))
-    return sumsChannelsOnly(sum);
-  if (auto convolve = dyn_cast<attn::ConvolveOp>(op))
-    if (isLongConvolution(convolve, wholeType(convolve.getTaps())))
-      return false;
+  auto local = dyn_cast_if_present<attn::RowLocalOpInterface>(op);
+  auto convolve = dyn_cast_if_present<attn::ConvolveOp>(op);
+  if (!local || !local.isRowLocal() || (convolve && isLongConvolution(convolve, wholeType(convolve.getTaps()))))
+    return false;
   auto rowSpace = [](Value value) {
     auto type = cast<attn::WholeTensorType>(value.getType());
     return type.getRank() == 3 || (type.getRank() == 4 && type.staticDim(3));
   };
-  if (isa<attn::MapOp, attn::RopeOp, attn::RmsNormOp, attn::ConvolveOp, attn::ShiftOp, attn::SpreadOp>(op))
-    return llvm::all_of(op->getResults(), rowSpace);
-  return false;
+  return llvm::all_of(op->getResults(), rowSpace);
 }
 
-bool readsOtherRows(Operation *op) { return isa<attn::ConvolveOp, attn::ShiftOp, attn::SpreadOp>(op); }
+bool readsOtherRows(Operation *op) {
+  auto local = dyn_cast_if_present<attn::RowLocalOpInterface>(op);
+  return local && local.readsOtherRows();
+}
 
 /// A tile of any element type as the scalar type that regions compute on.
 static Value asScalars(TileBuilder &b, Value tile) {
@@ -132,7 +120,7 @@ static Value storedHalves(Value source, const DenseMap<Value, Value> &stored) {
 Value Puller::sumSquaresOfHalves(Value source, const RowTile &rows) {
   Value sum;
   for (const Chunk &chunk : chunksOf(*wholeType(source).staticDim(3), widest)) {
-    Value x = part(source, rows, &chunk);
+    Value x = pull(source, rows, chunk, Zeros::Channels);
     Value term = tile::RowDotOp::create(b, RankedTensorType::get({rows.count}, b.getF32Type()), x, x);
     sum = sum ? b.add(sum, term) : term;
   }
@@ -157,7 +145,7 @@ Value Puller::sumChannels(Value source, const RowTile &rows, bool squares) {
   };
   int64_t channels = *cast<attn::WholeTensorType>(source.getType()).staticDim(3);
   for (const Chunk &each : chunksOf(channels, widest)) {
-    Value x = b.cast(part(source, rows, &each), b.getF32Type());
+    Value x = b.cast(pull(source, rows, each, Zeros::Channels), b.getF32Type());
     Value term = squares ? b.mul(x, x) : x;
     bool fits = terms && TileBuilder::shapeOf(terms) == TileBuilder::shapeOf(term);
     if (terms && !fits)
@@ -280,7 +268,7 @@ Value Puller::neighbours(Value source, attn::ConvolveOp op, const RowTile &rows,
   // (A packed sequence's tile lacks rows of the next one, which a convolution may take.)
   Value tile = rows.columns && !rows.base ? lookup(keyOf(source, rows, &chunk)) : Value();
   if (!tile)
-    return part(source, moved, &chunk);
+    return pull(source, moved, chunk, Zeros::Rows);
   Value columns = b.i32(rows.columns), row = b.range(rows.count), zero = b.i32(0);
   Value x = b.sub(rows.lines == 1 ? row : b.rem(row, columns), b.i32(right));
   Value within = b.both(b.compareInt(arith::CmpIPredicate::sge, x, zero), b.less(x, columns));

@@ -74,15 +74,12 @@ Value Puller::shift(attn::ShiftOp op, const RowTile &rows, const Chunk *chunk) {
     moved.scalarStart = b.sub(rows.scalarStart, b.i32(by));
     moved.offsets = rows.offsets;
   }
-  Value tile = part(source, moved, chunk);
-  // (What is computed may be other than 0 where there is no row.)
-  Value exists = chunk ? b.column(moved.inside) : moved.inside;
-  Value kept = b.select(exists, tile, b.full(TileBuilder::shapeOf(tile), 0, TileBuilder::elementOf(tile)));
-  return b.cast(kept, wholeType(op.getResult()).getElementType());
+  Value tile = chunk ? pull(source, moved, *chunk, Zeros::Rows) : pullRow(source, moved);
+  return b.cast(tile, wholeType(op.getResult()).getElementType());
 }
 
 Value Puller::spread(attn::SpreadOp op, const RowTile &rows, const Chunk &chunk) {
-  Value unit = pullRow(op.getUnit(), rows), inside = rows.inside, taken = unit;
+  Value unit = pullRow(op.getUnit(), rows, Zeros::Nowhere), inside = rows.inside, taken = unit;
   if (op.getOffset()) {
     inside = bothOrEither(b, inside, b.less(pullRow(op.getLower(), rows), unit));
     taken = b.sub(unit, b.i32(1));
@@ -99,7 +96,7 @@ Value Puller::spread(attn::SpreadOp op, const RowTile &rows, const Chunk &chunk)
       length = b.cast(b.sub(end, begin), b.getF32Type());
     }
   }
-  Value tile = part(op.getSource(), rowsAt(rows, taken, inside), &chunk);
+  Value tile = pull(op.getSource(), rowsAt(rows, taken, inside), chunk, Zeros::Rows);
   if (length)
     tile = b.div(b.cast(tile, b.getF32Type()), b.column(length));
   return b.cast(tile, wholeType(op.getResult()).getElementType());

@@ -30,12 +30,10 @@ Value RowSums::terms(unsigned sum, const RowTile &rows, Value inside) {
   Value source = sums[sum].getSource(), all;
   attn::WholeTensorType type = wholeType(source);
   if (type.getRank() == 3)
-    all = b.cast(puller.pullRow(source, rows), b.getF32Type());
+    all = b.cast(puller.pullRow(source, rows, Zeros::Nowhere), b.getF32Type());
   else
     for (const Chunk &chunk : chunksOf(*type.staticDim(3), puller.widestChunk())) {
-      Value x = b.broadcast(b.cast(puller.pull(source, rows, chunk), b.getF32Type()), {rows.count, chunk.width});
-      if (Value channels = chunk.inside(b))
-        x = b.select(b.row(channels), x, b.zeros({rows.count, chunk.width}));
+      Value x = b.cast(puller.pull(source, rows, chunk, Zeros::Channels), b.getF32Type());
       Value part = b.reduceSum(x, 1);
       all = all ? b.add(all, part) : part;
     }

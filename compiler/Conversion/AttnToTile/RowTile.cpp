@@ -4,6 +4,7 @@
 #include "compiler/Conversion/AttnToTile/Numbers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -26,21 +27,17 @@ Value Chunk::inside(TileBuilder &b) const {
   return valid < width ? b.less(b.range(width), b.i32(valid)) : Value();
 }
 
-namespace {
-/// Where a tensor's axes lie in the row space [B, H, N, D] (or [B, H, N]).
-enum Axis { batchAxis, headAxis, tokenAxis, channelAxis };
-} // namespace
-
-/// The axis of the row space that axis `i` of a tensor stands for, or nothing where its size is 1.
-static std::optional<Axis> rowSpaceAxis(attn::WholeTensorType type, unsigned i, bool channels) {
-  if (type.dim(i) == "1")
+/// The axis of the row space that axis `i` of a tensor stands for, or nothing where it is repeated along it.
+static std::optional<RowAxis> rowSpaceAxis(attn::WholeTensorType type, unsigned i, bool channels, bool oneToken) {
+  auto axis = static_cast<RowAxis>(i + (channels ? 4 : 3) - type.getRank());
+  if (type.dim(i) == "1" && !(axis == tokenAxis && oneToken))
     return std::nullopt;
-  return static_cast<Axis>(i + (channels ? 4 : 3) - type.getRank());
+  return axis;
 }
 
-static bool hasAxis(attn::WholeTensorType type, Axis axis, bool channels) {
+bool hasAxis(attn::WholeTensorType type, RowAxis axis, bool channels, bool oneToken) {
   for (unsigned i = 0; i < type.getRank(); ++i)
-    if (rowSpaceAxis(type, i, channels) == axis)
+    if (rowSpaceAxis(type, i, channels, oneToken) == axis)
       return true;
   return false;
 }
@@ -75,7 +72,7 @@ Value RowTile::headIn(TileBuilder &b, StringRef heads, bool asColumn) const {
 /// Whether a tile's rows have different heads of a tensor.
 static bool tellsHeadsApart(attn::WholeTensorType type, const RowTile &rows, bool channels) {
   for (unsigned i = 0; i < type.getRank(); ++i)
-    if (rowSpaceAxis(type, i, channels) == headAxis)
+    if (rowSpaceAxis(type, i, channels, /*oneToken=*/false) == headAxis)
       return rows.tellsApart(type.dim(i));
   return false;
 }
@@ -90,7 +87,7 @@ Value Puller::pointers(const TensorParameter &tensor, const RowTile &rows, const
   auto moveTile = [&](Value offset) { tile = tile ? b.add(tile, offset) : offset; };
   for (unsigned i = 0; i < type.getRank(); ++i) {
     Value stride = i < tensor.strides.size() ? tensor.strides[i] : Value();
-    std::optional<Axis> axis = rowSpaceAxis(type, i, chunk);
+    std::optional<RowAxis> axis = rowSpaceAxis(type, i, chunk, rows.isOneToken());
     if (!axis)
       continue;
     switch (*axis) {
@@ -123,10 +120,10 @@ Value Puller::pointers(const TensorParameter &tensor, const RowTile &rows, const
       break;
     }
   }
-  bool byRow = hasAxis(type, tokenAxis, chunk) || tellsHeadsApart(type, rows, chunk);
+  bool byRow = hasAxis(type, tokenAxis, chunk, rows.isOneToken()) || tellsHeadsApart(type, rows, chunk);
   SmallVector<int64_t> shape{byRow ? rows.count : 1};
   if (chunk)
-    shape.push_back(hasAxis(type, channelAxis, chunk) ? chunk->width : 1);
+    shape.push_back(hasAxis(type, channelAxis, chunk, rows.isOneToken()) ? chunk->width : 1);
   if (!tile)
     return b.broadcast(scalar, shape);
   return b.addPtr(b.broadcast(scalar, shape), b.broadcast(tile, shape));
@@ -135,9 +132,9 @@ Value Puller::pointers(const TensorParameter &tensor, const RowTile &rows, const
 /// Which elements of a tile exist, [count or 1, width or 1] with channels and [count] without; null for all.
 static Value existing(TileBuilder &b, attn::WholeTensorType type, const RowTile &rows, const Chunk *chunk) {
   Value mask;
-  if (rows.inside && hasAxis(type, tokenAxis, chunk))
+  if (rows.inside && hasAxis(type, tokenAxis, chunk, rows.isOneToken()))
     mask = chunk ? b.column(rows.inside) : rows.inside;
-  Value channels = chunk && hasAxis(type, channelAxis, chunk) ? chunk->inside(b) : Value();
+  Value channels = chunk && hasAxis(type, channelAxis, chunk, rows.isOneToken()) ? chunk->inside(b) : Value();
   if (channels)
     mask = mask ? b.both(mask, b.row(channels)) : b.row(channels);
   return mask;
@@ -156,6 +153,7 @@ Value Puller::load(Value outside, attn::WholeTensorType type, const RowTile &row
   if (chunk && tensor.type.getRank() == 4 && type.dim(2) == "1" && tensor.type.dim(2) != "1") {
     // Partial sums of what has one row: added here.
     RowTile parts = rows;
+    parts.tokens.clear();
     int64_t count = *tensor.type.staticDim(2);
     if (tellsHeadsApart(tensor.type, rows, chunk)) {
       parts.inside = parts.base = parts.scalarStart = parts.offsets = Value();
@@ -177,8 +175,17 @@ Value Puller::load(Value outside, attn::WholeTensorType type, const RowTile &row
   return b.load(pointers(tensor, rows, chunk), existing(b, tensor.type, rows, chunk));
 }
 
+/// Of a tile of a value with one channel, that channel.
+static Value onlyChannel(TileBuilder &b, Value tile) {
+  auto shape = TileBuilder::shapeOf(tile);
+  Value first = b.row(b.less(b.range(shape[1]), b.i32(1)));
+  return b.column(b.reduceSum(b.select(first, tile, b.full(shape, 0, TileBuilder::elementOf(tile))), 1));
+}
+
 void Puller::store(const TensorParameter &tensor, const RowTile &rows, const Chunk *chunk, Value tile) {
   Value address = pointers(tensor, rows, chunk);
+  if (chunk && TileBuilder::shapeOf(address)[1] < TileBuilder::shapeOf(tile)[1])
+    tile = onlyChannel(b, tile);
   Value value = b.broadcast(b.cast(tile, tensor.type.getElementType()), TileBuilder::shapeOf(address));
   b.store(address, value, existing(b, tensor.type, rows, chunk));
 }
@@ -186,9 +193,9 @@ void Puller::store(const TensorParameter &tensor, const RowTile &rows, const Chu
 void Puller::storeRows(const TensorParameter &output, Value value, const RowTile &rows, ArrayRef<Chunk> chunks,
                        const RowTile &places) {
   if (output.type.getRank() == 3)
-    store(output, places, nullptr, pullRow(value, rows));
+    store(output, places, nullptr, pullRow(value, rows, Zeros::Nowhere));
   for (const Chunk &chunk : chunks)
-    store(output, places, &chunk, pull(value, rows, chunk));
+    store(output, places, &chunk, pull(value, rows, chunk, Zeros::Nowhere));
 }
 
 void Puller::storeAll(ValueRange values, const RowTile &rows, const ChannelPart *part, const RowTile *places) {
@@ -212,6 +219,10 @@ void Puller::storeAll(ValueRange values, const RowTile &rows, const ChannelPart 
 }
 
 void Puller::provide(Value value, const RowTile &rows, int64_t firstChannel, Value tile, Value base) {
+  attn::WholeTensorType type = wholeType(value);
+  if (type.getRank() == 4 && type.dim(3) == "1" && TileBuilder::shapeOf(tile).size() == 2 &&
+      TileBuilder::shapeOf(tile)[1] > 1)
+    tile = onlyChannel(b, tile);
   made.push_back({{value, rows.token, firstChannel, base}, tile, b.getInsertionBlock()});
 }
 
@@ -238,6 +249,7 @@ static RowTile singleRow(TileBuilder &b, const RowTile &rows, bool byHead) {
   }
   one.token = b.full({one.count}, 0, b.getI32Type());
   one.inside = one.base = one.scalarStart = one.offsets = Value();
+  one.tokens.clear();
   return one;
 }
 
@@ -245,7 +257,6 @@ Value Puller::part(Value value, const RowTile &rows, const Chunk *chunk) {
   if (Value tile = lookup(keyOf(value, rows, chunk)))
     return tile;
   auto type = cast<attn::WholeTensorType>(value.getType());
-  Operation *op = value.getDefiningOp();
   auto outside = stored->find(value);
   if (outside != stored->end())
     return load(outside->second, type, rows, chunk);
@@ -253,23 +264,32 @@ Value Puller::part(Value value, const RowTile &rows, const Chunk *chunk) {
     Value tile = b.broadcast(b.cast(numberOf(frame, *stored, value), type.getElementType()), {1});
     return chunk ? b.column(tile) : tile;
   }
-  assert(op && "an argument of the program is stored");
   bool byHead = tellsHeadsApart(type, rows, chunk);
-  if (!hasAxis(type, tokenAxis, chunk) && (byHead ? !rows.single : rows.count != 1))
+  if (!hasAxis(type, tokenAxis, chunk, rows.isOneToken()) && (byHead ? !rows.single : rows.count != 1))
     return part(value, singleRow(b, rows, byHead), chunk);
-  if (auto map = dyn_cast<attn::MapOp>(op))
-    return this->map(map, value, rows, chunk);
-  if (auto sum = dyn_cast<attn::SumOp>(op))
-    return sumOfChannels(sum, rows, chunk);
-  if (auto rope = dyn_cast<attn::RopeOp>(op))
-    return this->rope(rope, rows, *chunk);
-  if (auto norm = dyn_cast<attn::RmsNormOp>(op))
-    return rmsNorm(norm, rows, *chunk);
-  if (auto shift = dyn_cast<attn::ShiftOp>(op))
-    return this->shift(shift, rows, chunk);
-  if (auto spread = dyn_cast<attn::SpreadOp>(op))
-    return this->spread(spread, rows, *chunk);
-  return convolve(cast<attn::ConvolveOp>(op), rows, *chunk);
+  return compute(value, rows, chunk);
+}
+
+Value Puller::compute(Value value, const RowTile &rows, const Chunk *chunk) {
+  auto refused = [&]() -> Value {
+    frame.refuse(value);
+    SmallVector<int64_t> shape{rows.count};
+    if (chunk)
+      shape.push_back(chunk->width);
+    return b.full(shape, 0, wholeType(value).getElementType());
+  };
+  Operation *op = value.getDefiningOp();
+  if (!isRowLocal(op))
+    return refused();
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case([&](attn::MapOp map) { return this->map(map, value, rows, chunk); })
+      .Case([&](attn::SumOp sum) { return sumOfChannels(sum, rows, chunk); })
+      .Case([&](attn::RopeOp rope) { return this->rope(rope, rows, *chunk); })
+      .Case([&](attn::RmsNormOp norm) { return rmsNorm(norm, rows, *chunk); })
+      .Case([&](attn::ShiftOp shift) { return this->shift(shift, rows, chunk); })
+      .Case([&](attn::SpreadOp spread) { return this->spread(spread, rows, *chunk); })
+      .Case([&](attn::ConvolveOp convolve) { return this->convolve(convolve, rows, *chunk); })
+      .Default([&](Operation *) { return refused(); });
 }
 
 } // namespace weft

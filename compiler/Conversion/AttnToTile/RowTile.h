@@ -11,6 +11,7 @@ struct RowTile {
   int64_t count;
   mlir::Value batch, head; ///< i32 scalars
   std::string heads;       ///< the size of the axis that `head` counts on, as types spell it
+  std::string tokens;      ///< the same of the axis N: where it is "1", a size of 1 there is that axis, not a repetition
   mlir::Value
       member; ///< tensor<count x i32>, or null: added to `head` row by row, where a tile packs heads that share keys
   int64_t packed = 1;  ///< how many heads it packs, of which `head` is the first
@@ -28,6 +29,9 @@ struct RowTile {
 
   /// The rows' positions on the axis N of stored tensors: tokens count from a packed sequence's start.
   mlir::Value position(TileBuilder &b) const { return base ? b.add(token, base) : token; }
+
+  /// Whether the axis N has one token, by its type.
+  bool isOneToken() const { return tokens == "1"; }
 
   /// The head of each row, for arithmetic with tiles [count, ...] where `asColumn`: a scalar, or one for each row.
   mlir::Value headOfRow(TileBuilder &b, bool asColumn) const {
@@ -47,6 +51,13 @@ struct RowTile {
   mlir::Value headIn(TileBuilder &b, llvm::StringRef heads, bool asColumn) const;
 };
 
+/// The axes of the row space [B, H, N, D] (or [B, H, N]).
+enum RowAxis { batchAxis, headAxis, tokenAxis, channelAxis };
+
+/// Whether a tensor has an axis of the row space, of [B, H, N, D] where `channels`, and is not repeated along it.
+/// `oneToken`: a size of 1 is the axis N.
+bool hasAxis(attn::WholeTensorType type, RowAxis axis, bool channels, bool oneToken);
+
 /// Channels [first, first + width) of the last axis; the last `width - valid` do not exist and count as 0. They count
 /// from `base` (i32 scalar) where a program has a part of the channels; of those only the first `limit` exist, where
 /// that is not 0.
@@ -59,6 +70,8 @@ struct Chunk {
   mlir::Value start(TileBuilder &b) const { return base ? b.add(base, b.i32(first)) : b.i32(first); }
   /// [width] i1: which channels exist; null for all.
   mlir::Value inside(TileBuilder &b) const;
+  /// Whether all of them do.
+  bool isWhole() const { return !limit && valid == width; }
 };
 
 /// The channels that a program has of values of `channels` in all, where programs share them.
@@ -71,6 +84,10 @@ struct ChannelPart {
 /// Splits `size` channels into chunks of powers of two of at least 16 and at most `most`: 96 = 64 + 32, 72 = 64 + 16 (8
 /// valid).
 llvm::SmallVector<Chunk> chunksOf(int64_t size, int64_t most = 256);
+
+/// Where a puller sees to it that a tile is 0: at rows and channels that do not exist, at those of one axis, or nowhere,
+/// for those who throw away what is there, or select it away, before it meets anything else.
+enum class Zeros : uint8_t { Everywhere, Rows, Channels, Nowhere };
 
 /// The sequence that each row's token belongs to: first token and one past the last, both tensor<count x i32>.
 struct SequenceOfRows {
@@ -88,12 +105,16 @@ public:
 
   /// A value computed in this kernel, at a tile and chunk: [count, width], or [count] for values of rank 3.
   void provide(mlir::Value value, const RowTile &rows, int64_t firstChannel, mlir::Value tile, mlir::Value base = {});
+  /// Says what all tiles of a provided value hold at channels past the last; nothing is known of it else.
+  void promise(mlir::Value value, attn::Padding channels) { promised[value] = channels; }
 
-  /// [count, width] of a value of rank 4 ([B, H, N, D] or what broadcasts to it), in its element type; an axis of size
-  /// 1 stays 1.
-  mlir::Value pull(mlir::Value value, const RowTile &rows, const Chunk &chunk) { return part(value, rows, &chunk); }
-  /// [count] of a value [B, H, N], in its element type.
-  mlir::Value pullRow(mlir::Value value, const RowTile &rows) { return part(value, rows, nullptr); }
+  /// [count, width] of a value of rank 4 ([B, H, N, D] or what broadcasts to it), in its element type. An axis of size
+  /// 1 stays 1, unless the value would be repeated past the end of it where there are to be zeros.
+  mlir::Value pull(mlir::Value value, const RowTile &rows, const Chunk &chunk, Zeros zeros = Zeros::Everywhere);
+  /// [count] of a value [B, H, N], in its element type; Zeros::Everywhere is Zeros::Rows.
+  mlir::Value pullRow(mlir::Value value, const RowTile &rows, Zeros zeros = Zeros::Everywhere);
+  /// What a value's tile holds at channels past the last.
+  attn::Padding channelPadding(mlir::Value value);
   /// Makes an output of the kernel for each value, and stores its part at the rows: all channels, or those of `part`
   /// (may be null). `places`, if given, are the rows that they are stored at.
   void storeAll(mlir::ValueRange values, const RowTile &rows, const ChannelPart *part = nullptr,
@@ -111,7 +132,11 @@ public:
   mlir::Value exists(const RowTile &rows, const Chunk *chunk);
 
 private:
+  /// A tile as it is loaded or computed, whatever that is at rows and channels that do not exist.
   mlir::Value part(mlir::Value value, const RowTile &rows, const Chunk *chunk);
+  mlir::Value compute(mlir::Value value, const RowTile &rows, const Chunk *chunk);
+  /// What a tile holds at rows that do not exist.
+  attn::Padding rowPadding(mlir::Value value, const RowTile &rows, bool channels);
   mlir::Value load(mlir::Value outside, attn::WholeTensorType type, const RowTile &rows, const Chunk *chunk);
   mlir::Value map(attn::MapOp op, mlir::Value value, const RowTile &rows, const Chunk *chunk);
   mlir::Value rope(attn::RopeOp op, const RowTile &rows, const Chunk &chunk);
@@ -158,6 +183,7 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> *stored;
   int64_t widest;
   llvm::SmallVector<Entry> made;
+  llvm::DenseMap<mlir::Value, attn::Padding> promised;
 };
 
 /// Looked up in `cu` ([S+1] i32, stored); one sequence of `length` tokens where it is null. Tokens are numbered over
@@ -190,7 +216,7 @@ template <typename Op> bool isLongConvolution(Op op, attn::WholeTensorType taps)
 /// The sum of a value's squares over its channels, [B, H, N], where the program has one by itself; null else.
 attn::SumOp sumOfSquares(mlir::Value value);
 
-/// Whether a puller can compute `op` on a tile of rows.
+/// Whether a puller can compute `op` (may be null) on a tile of rows.
 bool isRowLocal(mlir::Operation *op);
 /// Whether it takes other rows of its operands than the tile's for that.
 bool readsOtherRows(mlir::Operation *op);

@@ -55,20 +55,27 @@ LogicalResult ProgramLowering::makePullable(Value value, Operation *anchor) {
     return store(value, anchor);
   if (failed(storeCaptured(op, anchor)))
     return failure();
+  // What is read as a whole (taps, gains, units) has to be there.
+  auto local = cast<attn::RowLocalOpInterface>(op);
   for (OpOperand &operand : op->getOpOperands()) {
-    // What is read as a whole (taps, gains, units) has to be there; the first operand of others is what they work on
-    // row by row.
-    bool whole = isa<attn::SpreadOp>(op) || (isa<attn::ConvolveOp, attn::RmsNormOp, attn::RopeOp, attn::ShiftOp>(op) &&
-                                             operand.getOperandNumber() > 0);
-    if (failed(whole ? store(operand.get(), anchor) : makePullable(operand.get(), anchor)))
+    bool byRow = local.readsByRow(operand.getOperandNumber());
+    if (failed(byRow ? makePullable(operand.get(), anchor) : store(operand.get(), anchor)))
       return failure();
   }
   return success();
 }
 
+/// Whether a value is stored as partial sums, which its readers would have to add.
+static bool isInParts(Value value, const StoredValues &stored) {
+  return wholeType(stored.lookup(value)).getDims() != wholeType(value).getDims();
+}
+
 LogicalResult ProgramLowering::store(Value value, Operation *anchor) {
-  if (stored.count(value))
+  if (stored.count(value)) {
+    if (isInParts(value, stored))
+      addTokenParts(anchor, value, stored);
     return success();
+  }
   Operation *op = value.getDefiningOp();
   if (isRowLocal(op))
     return storeRows(value, anchor);
@@ -189,17 +196,14 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinRowLocalUsers(Operation *anch
   llvm::SetVector<Value> inside;
   inside.insert(results.begin(), results.end());
   ArrayRef<StringAttr> space = rowSpaceOf(results.front());
-  // What is had at the tile's rows; `apart` from this kernel's results, where other rows of it are asked for.
-  std::function<bool(Value, bool)> isKnown = [&](Value value, bool apart) {
-    if (stored.count(value))
-      return true;
-    if (inside.contains(value))
-      return !apart;
+  // What is had apart from this kernel's results: an op that takes these, and has not joined, takes other rows or
+  // channels of them.
+  std::function<bool(Value)> isApart = [&](Value value) {
     Operation *op = value.getDefiningOp();
-    return op && isRowLocal(op) &&
-           llvm::all_of(op->getOperands(), [&](Value v) { return isKnown(v, apart || readsOtherRows(op)); });
+    return stored.count(value) ||
+           (!inside.contains(value) && isRowLocal(op) && llvm::all_of(op->getOperands(), isApart));
   };
-  auto known = [&](Value value) { return isKnown(value, /*apart=*/false); };
+  auto known = [&](Value value) { return inside.contains(value) || isApart(value); };
   SmallVector<Operation *> joined{anchor};
   for (Operation *op = anchor->getNextNode(); op; op = op->getNextNode()) {
     if (!isRowLocal(op) || readsOtherRows(op) || inExpansions.contains(op) ||
@@ -226,16 +230,17 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinRowLocalUsers(Operation *anch
   return roots;
 }
 
-LogicalResult ProgramLowering::makeElementwise(Value value, Operation *anchor) {
+LogicalResult ProgramLowering::makeElementwise(Value value, Operation *anchor,
+                                               const llvm::SetVector<Value> &inside) {
   Operation *op = value.getDefiningOp();
-  if (stored.count(value))
+  if (stored.count(value) || inside.contains(value))
     return success();
   if (!isElementwise(op))
     return store(value, anchor);
   if (failed(storeCaptured(op, anchor)))
     return failure();
   for (Value operand : op->getOperands())
-    if (failed(makeElementwise(operand, anchor)))
+    if (failed(makeElementwise(operand, anchor, inside)))
       return failure();
   return success();
 }
@@ -249,12 +254,13 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinMaps(Operation *anchor) {
   llvm::SetVector<Value> inside;
   inside.insert(anchor->getResult(0));
   ArrayRef<StringAttr> shape = cast<attn::WholeTensorType>(anchor->getResult(0).getType()).getDims();
-  std::function<bool(Value)> known = [&](Value value) {
-    if (inside.contains(value) || stored.count(value))
-      return true;
+  // (What takes the product's elements, and has not joined, takes others than those at hand: means over heads.)
+  std::function<bool(Value)> isApart = [&](Value value) {
     Operation *op = value.getDefiningOp();
-    return isElementwise(op) && llvm::all_of(op->getOperands(), known);
+    return stored.count(value) ||
+           (!inside.contains(value) && isElementwise(op) && llvm::all_of(op->getOperands(), isApart));
   };
+  auto known = [&](Value value) { return inside.contains(value) || isApart(value); };
   llvm::SetVector<Operation *> joined;
   joined.insert(anchor);
   for (Operation *op = anchor->getNextNode(); op; op = op->getNextNode()) {
@@ -272,7 +278,9 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinMaps(Operation *anchor) {
     return llvm::any_of(value.getUsers(), [&](Operation *user) { return !joined.contains(user); });
   };
   // A map of what is stored anyway, for those who compute it as well: left to them.
-  for (Operation *op : llvm::reverse(llvm::to_vector(llvm::drop_begin(joined)))) {
+  // (A copy with a name: it shrinks what it goes through, and an adaptor would not keep a temporary alive.)
+  SmallVector<Operation *> maps(llvm::drop_begin(joined));
+  for (Operation *op : llvm::reverse(maps)) {
     bool needed = llvm::any_of(op->getOperands(), [&](Value v) { return inside.contains(v) && !readOutside(v); });
     if (needed || !llvm::all_of(op->getUsers(), pullsElements))
       continue;
@@ -284,7 +292,7 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinMaps(Operation *anchor) {
     if (failed(storeCaptured(op, anchor)))
       return failure();
     for (Value operand : op->getOperands())
-      if (!inside.contains(operand) && failed(makeElementwise(operand, anchor)))
+      if (failed(makeElementwise(operand, anchor, inside)))
         return failure();
   }
   SmallVector<Value> roots;

@@ -56,7 +56,7 @@ static SmallVector<attn::ShiftOp> shiftsOf(ArrayRef<Value> roots, const StoredVa
 }
 
 static Value pullPart(Puller &puller, Value value, const RowTile &rows, const std::optional<Chunk> &chunk) {
-  return chunk ? puller.pull(value, rows, *chunk) : puller.pullRow(value, rows);
+  return chunk ? puller.pull(value, rows, *chunk, Zeros::Rows) : puller.pullRow(value, rows);
 }
 
 /// A tile's rows where `mask` holds, 0 elsewhere.
@@ -81,6 +81,7 @@ bool walkRows(Operation *anchor, const RowRoots &roots, StoredValues &stored) {
     rows.head = b.programId(tile::Axis::Y);
     rows.batch = b.programId(tile::Axis::Z);
     rows.heads = space.dim(1).str();
+    rows.tokens = space.dim(2).str();
     rows.scalarStart = b.add(start, place);
     rows.offsets = b.mul(b.range(groups), b.i32(steps));
     rows.token = b.add(rows.scalarStart, rows.offsets);
@@ -101,7 +102,7 @@ bool walkRows(Operation *anchor, const RowRoots &roots, StoredValues &stored) {
   before.inside = b.both(before.inside, b.compareInt(arith::CmpIPredicate::sge, before.token, b.i32(0)));
   SmallVector<Value> initial;
   for (Carried &part : parts)
-    initial.push_back(onlyWhere(b, before.inside, pullPart(puller, part.shift.getSource(), before, part.chunk)));
+    initial.push_back(pullPart(puller, part.shift.getSource(), before, part.chunk));
 
   SmallVector<TensorParameter> outputs;
   for (Value root : roots.values)
@@ -131,11 +132,11 @@ bool walkRows(Operation *anchor, const RowRoots &roots, StoredValues &stored) {
       next.push_back(pullPart(puller, part.shift.getSource(), rows, part.chunk));
     for (auto [root, output] : llvm::zip(roots.values, outputs)) {
       if (output.type.getRank() == 3) {
-        puller.store(output, places, nullptr, puller.pullRow(root, rows));
+        puller.store(output, places, nullptr, puller.pullRow(root, rows, Zeros::Nowhere));
         continue;
       }
       for (const Chunk &chunk : chunksOf(*output.type.staticDim(3), widest))
-        puller.store(output, places, &chunk, puller.pull(root, rows, chunk));
+        puller.store(output, places, &chunk, puller.pull(root, rows, chunk, Zeros::Nowhere));
     }
     for (unsigned i = 0; i < sums.size(); ++i)
       next.push_back(b.add(carried[parts.size() + i], sums.terms(i, rows, places.inside)));

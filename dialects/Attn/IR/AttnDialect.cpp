@@ -20,6 +20,7 @@ using namespace weft::attn;
 #include "dialects/Attn/IR/AttnAttrs.cpp.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dialects/Attn/IR/AttnTypes.cpp.inc"
+#include "dialects/Attn/IR/AttnInterfaces.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialects/Attn/IR/AttnOps.cpp.inc"
 

@@ -4,7 +4,7 @@
 // All multiply on matrix instructions: operands are rounded to the narrower of the two element types (f32 keeps f32's accuracy), products are added in f32, and the result
 // is rounded once.
 
-def Attn_HeadConvOp : Attn_Op<"head_conv", [Pure]> {
+def Attn_HeadConvOp : Attn_Op<"head_conv", [Pure, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>]> {
   let summary = "a convolution along the channels of each token, with heads as its channels";
   let description = [{
     result[b, o, n, d] = bias[o] + Σ_{h, j} weight[o, h, j] · x[b, h, n, d + j - (K-1)/2], zero outside of the token's D channels: torch.nn.Conv1d over [B·N, H, D] with padding
@@ -37,7 +37,7 @@ def Attn_HeadConvWeightGradOp : Attn_Op<"head_conv_weight_grad", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Attn_LinearOp : Attn_Op<"linear", [Pure]> {
+def Attn_LinearOp : Attn_Op<"linear", [Pure, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>]> {
   let summary = "a linear map of the last axis, shared by all heads; or of heads side by side";
   let description = [{
     result[..., e] = bias[e] + Σ_d weight[e, d] · x[..., d], torch.nn.Linear. `transposed` is the transpose, from E channels to D: result[..., d] = Σ_e weight[e, d] · x[..., e].
@@ -73,7 +73,7 @@ def Attn_LinearWeightGradOp : Attn_Op<"linear_weight_grad", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Attn_MeanHeadsOp : Attn_Op<"mean_heads", [Pure]> {
+def Attn_MeanHeadsOp : Attn_Op<"mean_heads", [Pure, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>]> {
   let summary = "the mean over groups of heads: head h of the result is the mean of heads h, H + h, 2 H + h, ...";
   let description = [{
     From [B, G·H, N, D] to [B, H, N, D]; where H is 1 the result may be [B, N, D]. The mean is taken in f32.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "dialects/Attn/IR/AttnDialect.h"
+#include "dialects/Attn/IR/AttnPadding.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/OpDefinition.h"
@@ -11,6 +12,8 @@
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialects/Attn/IR/AttnInterfaces.h.inc"
 
 #define GET_OP_CLASSES
 #include "dialects/Attn/IR/AttnOps.h.inc"

@@ -4,6 +4,7 @@
 #define WEFT_DIALECTS_ATTN_IR_ATTNOPS_TD
 
 include "dialects/Attn/IR/AttnAttrs.td"
+include "dialects/Attn/IR/AttnInterfaces.td"
 include "mlir/IR/BuiltinAttributes.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"

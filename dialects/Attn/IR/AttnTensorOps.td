@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Ops on whole tensors that are no softmax: maps, sums, convolutions, rope, rmsnorm. Included by AttnOps.td.
 
-def Attn_MapOp : Attn_Op<"map", [Pure, SingleBlock]> {
+def Attn_MapOp : Attn_Op<"map", [Pure, SingleBlock, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>, Attn_RowLocal<["readsByRow"]>]> {
   let summary = "a scalar function of every element";
   let description = [{
     The region (arith and math ops on scalars, ends in `attn.yield`) takes one scalar for each input (floats as f32 whatever their storage, i1 as i1, other integers as i32) and
@@ -72,7 +72,7 @@ def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator]> {
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 
-def Attn_SumOp : Attn_Op<"sum", [Pure]> {
+def Attn_SumOp : Attn_Op<"sum", [Pure, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>, Attn_RowLocal<["isRowLocal"]>]> {
   let summary = "sum, in f32, over the axes at which the result has size 1, or fewer heads";
   let description = [{
     The transpose of a broadcast (`attn.map`): where the source has "k*X" heads and the result X, groups of k neighbouring heads are summed; a rank lower than the source's
@@ -125,7 +125,7 @@ def Attn_SequenceMeanOp : Attn_Op<"sequence_mean", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Attn_ConvolveOp : Attn_Op<"convolve", [Pure]> {
+def Attn_ConvolveOp : Attn_Op<"convolve", [Pure, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>, Attn_RowLocal<["readsOtherRows"]>]> {
   let summary = "a Toeplitz mixer applied: depthwise convolution along the sequence, or over a grid of tokens";
   let description = [{
     result[b, h, n, c] = Σ_j taps[j, h·C + c] · x[b, h, n - dilation (j - centre), c], zero outside. With `grid` as `attn.toeplitz`. `transposed` is the transpose:
@@ -154,7 +154,7 @@ def Attn_ConvolveTapsGradOp : Attn_Op<"convolve_taps_grad", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Attn_RopeOp : Attn_Op<"rope", [Pure]> {
+def Attn_RopeOp : Attn_Op<"rope", [Pure, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>, Attn_RowLocal<>]> {
   let summary = "rotary positions on [B, H, N, D]: pair (2i, 2i+1) turned by position · base^(-2i/D)";
   let description = [{
     The position is n, or the index in the query's window where `window` = [w] is given; with `window` = [wr, wc] and `grid` = [h, w], tokens are those of a grid: form `axial` turns
@@ -170,7 +170,7 @@ def Attn_RopeOp : Attn_Op<"rope", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Attn_RmsNormOp : Attn_Op<"rms_norm", [Pure]> {
+def Attn_RmsNormOp : Attn_Op<"rms_norm", [Pure, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>, Attn_RowLocal<>]> {
   let summary = "x · gain / sqrt(mean(x²) + eps) over the last axis; gain [H, D], or none";
   let description = "C1: the source has rank 4, and the result its shape. C2: the gain is [H, D] of the source.";
   let arguments = (ins Attn_Tensor:$source, Optional<Attn_Tensor>:$gain, DefaultValuedAttr<F64Attr, "1e-6">:$eps);

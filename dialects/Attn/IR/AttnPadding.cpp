@@ -1,0 +1,179 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Padding: scalar regions folded with zeros, and what ops say of theirs.
+#include "dialects/Attn/IR/AttnOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace weft::attn;
+
+namespace {
+
+/// A scalar of a region at padding.
+struct Known {
+  bool finite = false;     ///< it is a number
+  bool repeated = false;   ///< it is what it is elsewhere
+  Attribute constant = {}; ///< its value, where that is known
+
+  bool isZero() const {
+    if (auto number = dyn_cast_or_null<FloatAttr>(constant))
+      return number.getValue().isZero();
+    auto integer = dyn_cast_or_null<IntegerAttr>(constant);
+    return integer && integer.getValue().isZero();
+  }
+  /// Whether a quotient by it is finite, where that of the elements that exist is.
+  bool divides() const { return constant ? finite && !isZero() : repeated; }
+  Padding asPadding() const {
+    if (!finite)
+      return Padding::Unknown;
+    return isZero() ? Padding::Zero : repeated ? Padding::Repeated : Padding::Finite;
+  }
+
+  static Known of(Attribute constant, bool repeated) {
+    auto number = dyn_cast<FloatAttr>(constant);
+    return {!number || number.getValue().isFinite(), repeated, constant};
+  }
+  static Known of(Padding padding, Type type) {
+    if (padding == Padding::Zero)
+      return of(Builder(type.getContext()).getZeroAttr(type), /*repeated=*/false);
+    return {padding != Padding::Unknown, padding == Padding::Repeated};
+  }
+};
+
+using Operands = ArrayRef<Known>;
+
+} // namespace
+
+/// The result of an op on constants; null where nobody knows it.
+static Attribute folded(Operation &op, ArrayRef<Attribute> constants) {
+  SmallVector<OpFoldResult> results;
+  Operation *copy = op.clone(); // (Folding may change an op in place.)
+  bool folds = succeeded(copy->fold(constants, results)) && results.size() == 1;
+  Attribute found = folds ? dyn_cast<Attribute>(results.front()) : Attribute();
+  copy->destroy();
+  return found;
+}
+
+/// Whether an op makes a number of numbers, whatever they are. (None is so large that it overflows here alone.)
+static bool keepsFinite(Operation &op) {
+  return isa<arith::AddFOp, arith::SubFOp, arith::NegFOp, arith::MulFOp, arith::MaximumFOp, arith::MinimumFOp,
+             arith::MaxNumFOp, arith::MinNumFOp, arith::ExtFOp, arith::TruncFOp, math::AbsFOp, math::SinOp, math::CosOp,
+             math::TanhOp, math::ErfOp, math::AtanOp, math::FloorOp, math::CeilOp, math::RoundOp, math::RoundEvenOp,
+             math::TruncOp, math::CopySignOp, math::FmaOp>(op);
+}
+
+/// What an op makes of operands of which not all are known.
+static Padding paddingOfScalar(Operation &op, Operands operands) {
+  bool finite = llvm::all_of(operands, [](const Known &each) { return each.finite; });
+  auto zero = [&](unsigned i) { return operands[i].isZero(); };
+  if (isa<arith::MulFOp, arith::MulIOp, arith::AndIOp>(op) && finite && (zero(0) || zero(1)))
+    return Padding::Zero;
+  if (isa<arith::DivFOp>(op) && operands[0].finite && operands[1].divides())
+    return zero(0) ? Padding::Zero : Padding::Finite;
+  if (isa<math::FmaOp>(op) && finite && (zero(0) || zero(1)) && zero(2))
+    return Padding::Zero;
+  if (isa<arith::SelectOp>(op)) {
+    if (auto condition = dyn_cast_or_null<IntegerAttr>(operands[0].constant))
+      return operands[condition.getValue().isZero() ? 2 : 1].asPadding();
+    if (zero(1) && zero(2))
+      return Padding::Zero;
+    return operands[1].finite && operands[2].finite ? Padding::Finite : Padding::Unknown;
+  }
+  // (Integers and booleans are numbers.)
+  if (!isa<FloatType>(op.getResult(0).getType()) || isa<arith::SIToFPOp, arith::UIToFPOp>(op))
+    return Padding::Finite;
+  return finite && keepsFinite(op) ? Padding::Finite : Padding::Unknown;
+}
+
+static Known evaluate(Operation &op, Operands operands, std::optional<int64_t> axis) {
+  Type type = op.getResult(0).getType();
+  bool repeated = llvm::all_of(operands, [](const Known &each) { return each.repeated; });
+  if (auto index = dyn_cast<IndexOp>(op))
+    repeated = axis && static_cast<int64_t>(index.getAxis()) != *axis;
+  if (isa<IndexOp, ElementOp>(op)) // (Past the end another element is read.)
+    return {true, repeated};
+  auto constants = llvm::map_to_vector(operands, [](const Known &each) { return each.constant; });
+  if (!llvm::is_contained(constants, Attribute()))
+    if (Attribute found = folded(op, constants))
+      return Known::of(found, repeated);
+  return repeated ? Known{true, true} : Known::of(paddingOfScalar(op, operands), type);
+}
+
+Padding weft::attn::paddingOfRegion(Region &region, ArrayRef<Padding> arguments, unsigned result,
+                                    std::optional<int64_t> axis) {
+  llvm::DenseMap<Value, Known> known;
+  for (auto [argument, padding] : llvm::zip_equal(region.getArguments(), arguments))
+    known[argument] = Known::of(padding, argument.getType());
+  auto lookup = [&](Value value) {
+    Attribute constant; // (Folding may move constants out of the region.)
+    return matchPattern(value, m_Constant(&constant)) ? Known::of(constant, /*repeated=*/true) : known.lookup(value);
+  };
+  for (Operation &op : region.front().without_terminator()) {
+    auto element = dyn_cast<ElementOp>(op); // (The tensor that it reads is no scalar.)
+    ValueRange scalars = element ? ValueRange(element.getIndices()) : ValueRange(op.getOperands());
+    Known made = evaluate(op, llvm::map_to_vector(scalars, lookup), axis);
+    for (Value each : op.getResults())
+      known[each] = made;
+  }
+  return lookup(region.front().getTerminator()->getOperand(result)).asPadding();
+}
+
+// --- what ops say ---
+
+/// Of what is multiplied by weights, which are repeated or 0 there, and added up.
+static Padding weighted(Padding source) { return source == Padding::Repeated ? Padding::Finite : source; }
+
+/// The same with a bias, which is repeated.
+static Padding weighted(Padding source, bool bias) {
+  return bias && source == Padding::Zero ? Padding::Finite : weighted(source);
+}
+
+Padding MapOp::paddingOf(unsigned result, int64_t axis, ArrayRef<Padding> operands) {
+  return paddingOfRegion(getBody(), operands, result, axis);
+}
+
+Padding SumOp::paddingOf(unsigned, int64_t, ArrayRef<Padding> operands) { return weighted(operands[0]); }
+
+Padding RopeOp::paddingOf(unsigned, int64_t, ArrayRef<Padding> operands) { return weighted(operands[0]); }
+
+// A row of zeros is divided by sqrt(eps). (Channels past the last are multiplied by a number that their row has.)
+Padding RmsNormOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands) {
+  if (axis == 3 && getGain() && operands[0] != Padding::Unknown) // (The gain is 0 there.)
+    return Padding::Zero;
+  bool divides = axis == 3 || static_cast<float>(getEps().convertToDouble()) > 0;
+  return divides && operands[0] == Padding::Zero ? Padding::Zero : Padding::Unknown;
+}
+
+// Rows past the end take none of the rows that exist, but themselves; taps past the last channel are 0.
+Padding ConvolveOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands) {
+  return axis == 3 && operands[0] != Padding::Unknown ? Padding::Zero : weighted(operands[0]);
+}
+
+Padding ShiftOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands) {
+  return axis == 2 ? Padding::Zero : operands[0];
+}
+
+// Rows past the end have no unit: 0, divided by a length of 0.
+Padding SpreadOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands) {
+  if (axis != 2)
+    return operands[0];
+  return getMode() == MergeMode::Mean ? Padding::Unknown : Padding::Zero;
+}
+
+// (Weights and the bias of heads past the last are 0.)
+Padding HeadConvOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands) {
+  if (axis == 1)
+    return Padding::Zero;
+  return axis == 2 ? weighted(operands[0], static_cast<bool>(getBias())) : Padding::Unknown;
+}
+
+Padding LinearOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands) {
+  int64_t last = cast<WholeTensorType>(getType()).getRank() - 1;
+  bool alike = axis != last && !(getConcatenated() && axis != last - 1);
+  return alike ? weighted(operands[0], static_cast<bool>(getBias())) : Padding::Unknown;
+}
+
+Padding MeanHeadsOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands) {
+  return axis == cast<WholeTensorType>(getType()).getRank() - 3 ? Padding::Unknown : weighted(operands[0]);
+}
