@@ -318,7 +318,9 @@ State ForwardKernel::step(unsigned domain, const RowTile &keys, bool full, const
   Value factors = b.cast(weights, attend.valueType(domain).getElementType());
   // (A key that does not exist has weight 0, which what is no number would outlast.)
   for (auto [chunk, sum] : llvm::zip(valueChunks, state.sums)) {
-    Value v = puller.pull(attend.values[domain], keys, chunk, Zeros::Rows);
+    // (One channel is repeated along a product's columns, unless those that do not exist are 0.)
+    Zeros zeros = attend.valueSize() == 1 ? Zeros::Everywhere : Zeros::Rows;
+    Value v = puller.pull(attend.values[domain], keys, chunk, zeros);
     next.sums.push_back(b.dot(factors, v, b.mul(sum, b.column(decay)), attend.precision()));
   }
   return next;

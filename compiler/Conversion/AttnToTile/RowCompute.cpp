@@ -258,6 +258,11 @@ RowTile Puller::movedRows(attn::ConvolveOp op, const RowTile &rows, int64_t down
   return moved;
 }
 
+/// Whether a tile's rows are neighbours as a convolution has them: any of a line, a rectangle of the same grid.
+static bool liesAlong(attn::ConvolveOp op, const RowTile &rows) {
+  return rows.columns && (!op.getGrid() || rows.gridColumns == (*op.getGrid())[1]);
+}
+
 /// [count, width] of the rows that lie `down` lines and `right` columns before the tile's. Where the kernel has the
 /// source's tile already, rows of it are picked from there, and only those that lie outside it are loaded.
 Value Puller::neighbours(Value source, attn::ConvolveOp op, const RowTile &rows, const Chunk &chunk, int64_t down,
@@ -266,13 +271,13 @@ Value Puller::neighbours(Value source, attn::ConvolveOp op, const RowTile &rows,
     return part(source, rows, &chunk);
   RowTile moved = movedRows(op, rows, down, right);
   // (A packed sequence's tile lacks rows of the next one, which a convolution may take.)
-  Value tile = rows.columns && !rows.base ? lookup(keyOf(source, rows, &chunk)) : Value();
+  Value tile = liesAlong(op, rows) && !rows.base ? lookup(keyOf(source, rows, &chunk)) : Value();
   if (!tile)
     return pull(source, moved, chunk, Zeros::Rows);
   Value columns = b.i32(rows.columns), row = b.range(rows.count), zero = b.i32(0);
   Value x = b.sub(rows.lines == 1 ? row : b.rem(row, columns), b.i32(right));
   Value within = b.both(b.compareInt(arith::CmpIPredicate::sge, x, zero), b.less(x, columns));
-  if (rows.lines > 1) {
+  if (rows.lines > 1 || down) {
     Value y = b.sub(b.div(row, columns), b.i32(down));
     within = b.both(within, b.both(b.compareInt(arith::CmpIPredicate::sge, y, zero), b.less(y, b.i32(rows.lines))));
   }
@@ -288,7 +293,7 @@ Value Puller::neighbours(Value source, attn::ConvolveOp op, const RowTile &rows,
 }
 
 Value Puller::withSurroundings(attn::ConvolveOp op, const RowTile &rows, const Chunk &chunk, int64_t reach) {
-  Value own = rows.top ? lookup(keyOf(op.getSource(), rows, &chunk)) : Value();
+  Value own = rows.top && liesAlong(op, rows) ? lookup(keyOf(op.getSource(), rows, &chunk)) : Value();
   int64_t lines = rows.lines + 2 * reach, columns = rows.columns + 2 * reach;
   int64_t count = llvm::PowerOf2Ceil(lines * columns);
   if (!own || count > 4 * rows.count || count * chunk.width > 256 * 64)

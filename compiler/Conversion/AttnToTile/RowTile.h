@@ -25,7 +25,8 @@ struct RowTile {
   /// Row r is the token at line r / columns, column r % columns of a rectangle of tokens; rows past it are not inside.
   /// One line: tokens that follow one another. No columns: rows in an order that nothing is known of.
   int64_t lines = 1, columns = 0;
-  mlir::Value top, left; ///< i32 scalars: where a rectangle over a grid begins
+  mlir::Value top, left;   ///< i32 scalars: where a rectangle over a grid begins
+  int64_t gridColumns = 0; ///< of that grid; 0 for tokens on a line
 
   /// The rows' positions on the axis N of stored tensors: tokens count from a packed sequence's start.
   mlir::Value position(TileBuilder &b) const { return base ? b.add(token, base) : token; }

@@ -107,6 +107,7 @@ RowTile windowRows(TileBuilder &b, const WindowTiling &tiling, Value window, Val
   if (rows.columns) {
     rows.top = top;
     rows.left = left;
+    rows.gridColumns = tiling.grid[1];
   }
   Value y = b.add(top, b.div(index, columns)), x = b.add(left, b.rem(index, columns));
   rows.token = b.add(b.mul(y, b.i32(tiling.grid[1])), x);
