@@ -1,9 +1,10 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Random programs whose padding is not 0: functions with f(0) != 0 before whatever adds up rows, channels or heads, each
-beside the same in float64. A tile has rows past the end of the sequence and channels past the head size, which must not
-count.
+"""Random programs whose padding is not 0: functions with f(0) != 0 before whatever adds up rows, channels or heads,
+each beside the same in float64. A tile has rows past the end of the sequence and channels past the head size, which
+must not count.
 """
 
+import itertools
 import random
 from dataclasses import dataclass, field
 
@@ -39,7 +40,7 @@ def packed(n):
 def blocks(n, cu):
     """[n, n]: 1 / length where two tokens are of one sequence."""
     a = torch.zeros(n, n, dtype=torch.float64)
-    for first, past in zip(cu, cu[1:], strict=False):
+    for first, past in itertools.pairwise(cu):
         a[first:past, first:past] = 1 / max(past - first, 1)
     return a
 
@@ -108,7 +109,11 @@ CONSUMERS = {
     "sum of tokens, kept": (lambda y, a: weft.sum(y, 2, keepdims=True), lambda y, a: y.sum(2, keepdim=True), ()),
     "sum of batches and tokens": (lambda y, a: weft.sum(y, (0, 2)), lambda y, a: y.sum((0, 2)), ()),
     "sum of channels": (lambda y, a: weft.sum(y, 3), lambda y, a: y.sum(3), ()),
-    "sum of channels, kept": (lambda y, a: y - weft.sum(y, 3, keepdims=True), lambda y, a: y - y.sum(3, keepdim=True), ()),
+    "sum of channels, kept": (
+        lambda y, a: y - weft.sum(y, 3, keepdims=True),
+        lambda y, a: y - y.sum(3, keepdim=True),
+        (),
+    ),
     "sum of all": (lambda y, a: weft.sum(y), lambda y, a: y.sum(), ()),
     "mean": (lambda y, a: weft.mean() @ y, lambda y, a: y.mean(2, keepdim=True).expand_as(y), ()),
     "causal mean": (lambda y, a: weft.mean(causal=True) @ y, lambda y, a: causal_mean(y), ()),

@@ -54,8 +54,8 @@ static Value productOfPieces(KernelFrame &frame, StoredValues &stored, const Row
 static SmallVector<Value> tilesOf(Puller &puller, const RowSide &side) {
   if (!side.tiles.empty())
     return side.tiles;
-  return llvm::map_to_vector(side.chunks,
-                             [&](const Chunk &chunk) { return puller.pull(side.value, side.rows, chunk, Zeros::Channels); });
+  return llvm::map_to_vector(
+      side.chunks, [&](const Chunk &chunk) { return puller.pull(side.value, side.rows, chunk, Zeros::Channels); });
 }
 
 Value rowProduct(KernelFrame &frame, Puller &puller, StoredValues &stored, const RowSide &a, const RowSide &c) {

@@ -95,6 +95,8 @@ static Value tokenSums(attn::SumOp op, StoredValues &stored) {
   int64_t channels = *from.staticDim(3), group = *attn::headGroup(from.dim(1), to.dim(1));
   int64_t count = rowsOfTile(channels);
   SmallVector<Chunk> chunks = chunksOf(channels, needs.widest);
+  if (channels == 1) // (A tile of one column.)
+    chunks = {{0, 1, 1}};
   Value length = frame.size(from.dim(2)), part = b.programId(tile::Axis::X);
   Value partLength = b.ceilDiv(length, sumParts);
   Value begin = b.mul(part, partLength), end = b.min(b.add(begin, partLength), length);

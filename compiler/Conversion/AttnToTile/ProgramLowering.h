@@ -26,8 +26,8 @@ private:
   mlir::LogicalResult lower(const Expansion &expansion);
   /// Sees to it that `value` is stored, as its type says: partial sums are added.
   mlir::LogicalResult store(mlir::Value value, mlir::Operation *anchor);
-  /// Sees to it that a tile of `value` can be had in a kernel at `anchor`: stored, if only as partial sums, or row-local
-  /// on what can be had.
+  /// Sees to it that a tile of `value` can be had in a kernel at `anchor`: stored, if only as partial sums, or
+  /// row-local on what can be had.
   mlir::LogicalResult makePullable(mlir::Value value, mlir::Operation *anchor);
   /// Sees to it that any element of `value` can be had in a kernel at `anchor`: stored, or computed from elements.
   /// `inside` are values that the kernel makes.

@@ -59,6 +59,9 @@ Value Puller::map(attn::MapOp op, Value value, const RowTile &rows, const Chunk 
   SmallVector<Value> arguments;
   for (Value input : op.getInputs())
     arguments.push_back(asScalars(b, part(input, rows, chunk)));
+  // (One channel is a tile of one column.)
+  attn::WholeTensorType made = wholeType(op.getResult(0));
+  int64_t width = !chunk ? 0 : made.dim(made.getRank() - 1) == "1" ? 1 : chunk->width;
   auto index = [&](int64_t axis) -> Value {
     auto type = cast<attn::WholeTensorType>(value.getType());
     switch (axis + (chunk ? 4 : 3) - type.getRank()) {
@@ -69,7 +72,7 @@ Value Puller::map(attn::MapOp op, Value value, const RowTile &rows, const Chunk 
     case 2:
       return chunk ? b.column(rows.position(b)) : rows.position(b);
     default:
-      return b.row(b.add(b.range(chunk->width), chunk->start(b)));
+      return b.row(b.add(b.range(width), chunk->start(b)));
     }
   };
   // Elements are read for the rows and channels that exist, as far as the indices tell them apart.
@@ -78,7 +81,7 @@ Value Puller::map(attn::MapOp op, Value value, const RowTile &rows, const Chunk 
     for (Value each : indices) {
       auto shape = TileBuilder::shapeOf(each);
       byRow |= !shape.empty() && shape[0] == rows.count && rows.count > 1;
-      byChannel |= chunk && shape.size() == 2 && shape[1] == chunk->width;
+      byChannel |= width > 1 && shape.size() == 2 && shape[1] == width;
     }
     Value inside;
     if (byRow && rows.inside)
@@ -93,7 +96,7 @@ Value Puller::map(attn::MapOp op, Value value, const RowTile &rows, const Chunk 
     auto type = cast<attn::WholeTensorType>(result.getType());
     SmallVector<int64_t> shape{rows.count};
     if (chunk)
-      shape.push_back(type.dim(type.getRank() - 1) == "1" ? 1 : chunk->width);
+      shape.push_back(width);
     Value rounded = b.cast(b.broadcast(tile, shape), type.getElementType());
     provide(result, rows, chunk ? chunk->first : 0, rounded, chunk ? chunk->base : Value());
     if (result == value)
@@ -181,9 +184,9 @@ Value Puller::rmsNorm(attn::RmsNormOp op, const RowTile &rows, const Chunk &chun
     Value head = rows.headIn(b, tensor.type.dim(0), /*asColumn=*/true);
     Value offset =
         b.add(b.mul(b.cast(head, b.getI64Type()), tensor.strides[0]), b.cast(chunk.start(b), b.getI64Type()));
-    Value channels = b.row(b.range(chunk.width));
-    Value pointers = b.addPtr(b.addPtr(tensor.pointer, offset), channels);
-    Value inside = chunk.inside(b), mask = inside ? b.row(inside) : Value();
+    Value lane = b.row(b.range(channels == 1 ? 1 : chunk.width)); // (One channel is a tile of one column.)
+    Value pointers = b.addPtr(b.addPtr(tensor.pointer, offset), lane);
+    Value inside = channels == 1 ? Value() : chunk.inside(b), mask = inside ? b.row(inside) : Value();
     x = b.mul(x, b.cast(b.load(pointers, mask), b.getF32Type()));
   }
   return b.cast(x, type.getElementType());
@@ -283,7 +286,7 @@ Value Puller::neighbours(Value source, attn::ConvolveOp op, const RowTile &rows,
   }
   // (Picked within the tile whatever the row; those that are not of it are replaced.)
   Value place = b.both(b.sub(row, b.i32(down * rows.columns + right)), b.i32(rows.count - 1));
-  Value index = b.broadcast(b.column(place), {rows.count, chunk.width});
+  Value index = b.broadcast(b.column(place), TileBuilder::shapeOf(tile));
   Value picked = tile::GatherOp::create(b, tile.getType(), tile, index, b.getI32IntegerAttr(0));
   Value exists = moved.inside;
   moved.inside = b.both(exists, b.negate(within));
@@ -317,8 +320,8 @@ Value Puller::withSurroundings(attn::ConvolveOp op, const RowTile &rows, const C
   around.columns = 0;
   Value loaded = part(op.getSource(), around, &chunk);
   Value place = b.both(b.add(b.mul(down, b.i32(rows.columns)), right), b.i32(rows.count - 1));
-  Value picked = tile::GatherOp::create(b, loaded.getType(), own, b.broadcast(b.column(place), {count, chunk.width}),
-                                        b.getI32IntegerAttr(0));
+  Value from = b.broadcast(b.column(place), TileBuilder::shapeOf(loaded));
+  Value picked = tile::GatherOp::create(b, loaded.getType(), own, from, b.getI32IntegerAttr(0));
   Value none = b.cast(b.f32(0), TileBuilder::elementOf(own));
   return b.select(b.column(around.inside), loaded, b.select(b.column(b.both(inside, inGrid)), picked, none));
 }
@@ -348,8 +351,9 @@ Value Puller::convolve(attn::ConvolveOp op, const RowTile &rows, const Chunk &ch
       return neighbours(op.getSource(), op, rows, chunk, down, right);
     Value at = b.sub(place, b.i32(down * (rows.columns + 2 * reach) + right));
     at = b.both(at, b.i32(TileBuilder::shapeOf(surrounded)[0] - 1));
-    Value index = b.broadcast(b.column(at), {rows.count, chunk.width});
-    Type type = RankedTensorType::get({rows.count, chunk.width}, TileBuilder::elementOf(surrounded));
+    SmallVector<int64_t> shape{rows.count, TileBuilder::shapeOf(surrounded)[1]};
+    Value index = b.broadcast(b.column(at), shape);
+    Type type = RankedTensorType::get(shape, TileBuilder::elementOf(surrounded));
     return tile::GatherOp::create(b, type, surrounded, index, b.getI32IntegerAttr(0));
   };
   for (int64_t j = 0; j < count; ++j) {

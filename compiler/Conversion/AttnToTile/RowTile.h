@@ -11,7 +11,7 @@ struct RowTile {
   int64_t count;
   mlir::Value batch, head; ///< i32 scalars
   std::string heads;       ///< the size of the axis that `head` counts on, as types spell it
-  std::string tokens;      ///< the same of the axis N: where it is "1", a size of 1 there is that axis, not a repetition
+  std::string tokens; ///< the same of the axis N: where it is "1", a size of 1 there is that axis, not a repetition
   mlir::Value
       member; ///< tensor<count x i32>, or null: added to `head` row by row, where a tile packs heads that share keys
   int64_t packed = 1;  ///< how many heads it packs, of which `head` is the first
@@ -86,8 +86,8 @@ struct ChannelPart {
 /// valid).
 llvm::SmallVector<Chunk> chunksOf(int64_t size, int64_t most = 256);
 
-/// Where a puller sees to it that a tile is 0: at rows and channels that do not exist, at those of one axis, or nowhere,
-/// for those who throw away what is there, or select it away, before it meets anything else.
+/// Where a puller sees to it that a tile is 0: at rows and channels that do not exist, at those of one axis, or
+/// nowhere, for those who throw away what is there, or select it away, before it meets anything else.
 enum class Zeros : uint8_t { Everywhere, Rows, Channels, Nowhere };
 
 /// The sequence that each row's token belongs to: first token and one past the last, both tensor<count x i32>.

@@ -230,8 +230,7 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinRowLocalUsers(Operation *anch
   return roots;
 }
 
-LogicalResult ProgramLowering::makeElementwise(Value value, Operation *anchor,
-                                               const llvm::SetVector<Value> &inside) {
+LogicalResult ProgramLowering::makeElementwise(Value value, Operation *anchor, const llvm::SetVector<Value> &inside) {
   Operation *op = value.getDefiningOp();
   if (stored.count(value) || inside.contains(value))
     return success();

@@ -15,8 +15,8 @@ enum class Padding : uint8_t {
   Unknown,  ///< anything, infinity and NaN too
 };
 
-/// Of what a scalar region yields as `result`, from its arguments': the region is folded with zeros. Positions on `axis`
-/// of the map's results (on any where there is none) are numbers there, those on others are repeated.
+/// Of what a scalar region yields as `result`, from its arguments': the region is folded with zeros. Positions on
+/// `axis` of the map's results (on any where there is none) are numbers there, those on others are repeated.
 ///
 /// A factor that is repeated counts as finite: where it is not, neither is what it makes of the elements that exist.
 Padding paddingOfRegion(mlir::Region &region, llvm::ArrayRef<Padding> arguments, unsigned result,
