@@ -73,6 +73,7 @@ std::vector<Stage> tileToLLVMStages() {
          simplify(passes);
          passes.addNestedPass<func::FuncOp>(warp::createWarpAllocateShared());
          passes.addNestedPass<func::FuncOp>(warp::createWarpInsertBarriers());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpOrderAccesses());
        }},
       {"llvm", [](OpPassManager &passes) { passes.addPass(createConvertWarpToLLVMPass()); }},
   };

@@ -247,6 +247,11 @@ CASES = {
         "x.to(wl.pointer_type(wl.int8))",
         ["'atomic_add' takes, but got int8"],
     ),
+    "two policies": (
+        ['a = wl.load(x, cache_modifier=".cg", volatile=True)'],
+        'wl.load(x, cache_modifier=".cg", volatile=True)',
+        ["expected one of", "but got 'cache_modifier' and 'volatile'"],
+    ),
     "constant expression": (["a: wl.constexpr = BLOCK // 0"], "BLOCK // 0", ["ZeroDivisionError"]),
     "reassigned constexpr": (
         ["a: wl.constexpr = 1", "a: wl.constexpr = 2"],

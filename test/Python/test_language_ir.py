@@ -308,7 +308,9 @@ def test_memory_options():
     @weft.jit
     def kernel(x, flags, n):
         at = wl.arange(0, 16)
-        a = wl.load(x + at, mask=at < n, other=7, cache_modifier=".cg", eviction_policy="evict_first", volatile=True)
+        a = wl.load(x + at, mask=at < n, other=7, cache_modifier=".cg")
+        a += wl.load(x + at, mask=at < n, other=7, eviction_policy="evict_first")
+        a += wl.load(x + at, volatile=True)
         wl.store(x + at, a, cache_modifier=".wt")
         wl.store(flags + at, wl.load(flags + at) & (a > 2))
 
@@ -316,6 +318,8 @@ def test_memory_options():
         tile_ir(kernel, "x:*i64, flags:*i1, n:i32"),
         "dense<7> : tensor<16xi64>",
         "tile.load ...cg",
+        "tile.load ...evict_first",
+        "tile.load ...isVolatile",
         "tile.store ...wt",
         "tile.load ...!tile.ptr<i8>",
         "arith.cmpi ne",
@@ -343,13 +347,13 @@ def test_atomics():
     def kernel(x, y):
         at = wl.arange(0, 16)
         wl.atomic_add(x + at, 1.0)
-        wl.atomic_max(y + at, at, mask=at < 3, sem="relaxed")
+        wl.atomic_max(y + at, at, mask=at < 3, sem="relaxed", scope="cta")
         wl.atomic_xchg(y, wl.atomic_cas(y, 0, 1))
 
     matches(
         tile_ir(kernel, "x:*fp32, y:*u32"),
         "tile.atomic_rmw  fadd",
-        "tile.atomic_rmw  umax ...relaxed",
+        "tile.atomic_rmw  umax ...relaxed...scope cta",
         "tile.atomic_cas",
         "tile.atomic_rmw  exchange",
     )

@@ -198,3 +198,27 @@ func.func @store_attribute(%p: !tile.ptr<f32>, %v: f32) {
   tile.store %p, %v {eviction = 1 : i32} : !tile.ptr<f32>
   return
 }
+
+// -----
+
+func.func @load_c4_both(%p: !tile.ptr<f32>) {
+  // expected-error@+1 {{expected one of a cache operator, an eviction priority and 'isVolatile', but got 2}}
+  %0 = tile.load %p {cache = #tile<cache cg>, isVolatile} : !tile.ptr<f32>
+  return
+}
+
+// -----
+
+func.func @load_c4_operator(%p: !tile.ptr<f32>) {
+  // expected-error@+1 {{expected a cache operator of loads, but got 'wt'}}
+  %0 = tile.load %p {cache = #tile<cache wt>} : !tile.ptr<f32>
+  return
+}
+
+// -----
+
+func.func @store_c3(%p: !tile.ptr<f32>, %v: f32) {
+  // expected-error@+1 {{expected one of a cache operator, an eviction priority and 'isVolatile', but got 2}}
+  tile.store %p, %v {cache = #tile<cache wt>, eviction = #tile<eviction evict_last>} : !tile.ptr<f32>
+  return
+}

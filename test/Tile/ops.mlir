@@ -64,14 +64,14 @@ func.func @memory(%p: tensor<8x!tile.ptr<f32>>, %m: tensor<8xi1>, %v: tensor<8xf
   %0 = tile.load %p : tensor<8x!tile.ptr<f32>>
   // CHECK: tile.load %{{[^,]*}}, %{{[^,]*}} {cache = #tile<cache cg>} : tensor<8x!tile.ptr<f32>>
   %1 = tile.load %p, %m {cache = #tile<cache cg>} : tensor<8x!tile.ptr<f32>>
-  // CHECK: tile.load %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}} {eviction = #tile<eviction evict_last>, isVolatile} : tensor<8x!tile.ptr<f32>>
-  %2 = tile.load %p, %m, %v {eviction = #tile<eviction evict_last>, isVolatile} : tensor<8x!tile.ptr<f32>>
+  // CHECK: tile.load %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}} {isVolatile} : tensor<8x!tile.ptr<f32>>
+  %2 = tile.load %p, %m, %v {isVolatile} : tensor<8x!tile.ptr<f32>>
   // CHECK: tile.load %{{.*}} : !tile.ptr<i64>
   %3 = tile.load %q : !tile.ptr<i64>
   // CHECK: tile.store %{{[^,]*}}, %{{[^,]*}} : tensor<8x!tile.ptr<f32>>
   tile.store %p, %0 : tensor<8x!tile.ptr<f32>>
-  // CHECK: tile.store %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}} {cache = #tile<cache wt>, eviction = #tile<eviction evict_first>} : tensor<8x!tile.ptr<f32>>
-  tile.store %p, %1, %m {cache = #tile<cache wt>, eviction = #tile<eviction evict_first>} : tensor<8x!tile.ptr<f32>>
+  // CHECK: tile.store %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}} {eviction = #tile<eviction evict_first>} : tensor<8x!tile.ptr<f32>>
+  tile.store %p, %1, %m {eviction = #tile<eviction evict_first>} : tensor<8x!tile.ptr<f32>>
   // CHECK: tile.store %{{[^,]*}}, %{{[^,]*}} : !tile.ptr<i64>
   tile.store %q, %3 : !tile.ptr<i64>
   return
@@ -83,8 +83,8 @@ func.func @atomics(%p: tensor<8x!tile.ptr<f32>>, %m: tensor<8xi1>, %v: tensor<8x
   %0 = tile.atomic_rmw fadd %p, %v, %m : (tensor<8x!tile.ptr<f32>>, tensor<8xf32>, tensor<8xi1>) -> tensor<8xf32>
   // CHECK: tile.atomic_rmw umax %{{[^,]*}}, %{{[^ ]*}} {order = #tile<order relaxed>} : (!tile.ptr<i32>, i32) -> i32
   %1 = tile.atomic_rmw umax %q, %i {order = #tile<order relaxed>} : (!tile.ptr<i32>, i32) -> i32
-  // CHECK: tile.atomic_cas %{{[^,]*}}, %{{[^,]*}}, %{{[^ ]*}} {order = #tile<order acquire>} : (!tile.ptr<i32>, i32, i32) -> i32
-  %2 = tile.atomic_cas %q, %i, %1 {order = #tile<order acquire>} : (!tile.ptr<i32>, i32, i32) -> i32
+  // CHECK: tile.atomic_cas %{{[^,]*}}, %{{[^,]*}}, %{{[^ ]*}} {order = #tile<order acquire>, scope = #tile<scope sys>} : (!tile.ptr<i32>, i32, i32) -> i32
+  %2 = tile.atomic_cas %q, %i, %1 {order = #tile<order acquire>, scope = #tile<scope sys>} : (!tile.ptr<i32>, i32, i32) -> i32
   return
 }
 

@@ -180,6 +180,7 @@ SmallVector<Value> KernelFrame::finish(const KernelShape &shape) {
   for (auto [first, tensor] : llvm::zip(firsts, tensors))
     promiseAlignment(kernel, first, tensor);
   kernel->setAttr(tile::kernelAttrName, b.getUnitAttr());
+  kernel->setAttr(tile::ordersAccessesAttrName, b.getUnitAttr());
   kernel->setAttr(tile::scheduleAttrName, tile::ScheduleAttr::get(b.getContext(), shape.warps, shape.stages));
 
   if (shape.shares)

@@ -130,6 +130,7 @@ func::FuncOp Merger::createKernel() {
   merged.addEntryBlock();
   merged.setAllArgAttrs(attributes);
   merged->setAttr(tile::kernelAttrName, b.getUnitAttr());
+  merged->setAttr(tile::ordersAccessesAttrName, b.getUnitAttr());
   int64_t warps = warpsOfBoth(launches[0], launches[1]).value();
   int64_t stages = std::max(scheduleOf(kernels[0]).getStages(), scheduleOf(kernels[1]).getStages());
   merged->setAttr(tile::scheduleAttrName, tile::ScheduleAttr::get(b.getContext(), warps, stages));

@@ -1,71 +1,132 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Atomics on device memory: one thread acts for each element, under its mask; where others hold the same element, they
-// get the old value through a piece of shared memory of the op's own.
+// Atomics on device memory: one thread acts for each element, under its mask, and hands the old value to the others that
+// hold the element.
 //
-// LLVM's atomics are used, so that types the target lacks (f16 and bf16 addition on sm_80) become loops of
-// compare-and-swap.
+//     { .reg .b32 undefined; mul.lo.s32 $0, undefined, 0; @$3 atom.acq_rel.gpu.global.add.u32 $0, [$1], $2; }
+//
+// They are PTX, since LLVM's back end leaves out the order of `atomicrmw`. What the target lacks (bf16 addition on
+// sm_80) is LLVM's loop of compare-and-swap, between fences that make the order.
+//
+// That a whole program is ordered by one thread's atomic is the business of `warp-order-accesses`.
 
+#include "compiler/Conversion/WarpToLLVM/HandRound.h"
 #include "compiler/Conversion/WarpToLLVM/VectorAccess.h"
 #include "dialects/Tile/IR/TileOps.h"
-#include "mlir/IR/BuiltinOps.h"
 
 using namespace mlir;
-using weft::warp::InDim;
 
 namespace weft {
 namespace {
 
-/// The scope of atomics: the device, `.gpu`.
-constexpr StringLiteral deviceScope = "device";
-
-LLVM::AtomicOrdering orderingOf(tile::MemoryOrder order) {
-  switch (order) {
-  case tile::MemoryOrder::Relaxed:
-    return LLVM::AtomicOrdering::monotonic;
-  case tile::MemoryOrder::Acquire:
-    return LLVM::AtomicOrdering::acquire;
-  case tile::MemoryOrder::Release:
-    return LLVM::AtomicOrdering::release;
-  case tile::MemoryOrder::AcqRel:
-    return LLVM::AtomicOrdering::acq_rel;
-  }
-  llvm_unreachable("every order has its LLVM ordering");
+bool acquires(tile::MemoryOrder order) {
+  return order == tile::MemoryOrder::Acquire || order == tile::MemoryOrder::AcqRel;
+}
+bool releases(tile::MemoryOrder order) {
+  return order == tile::MemoryOrder::Release || order == tile::MemoryOrder::AcqRel;
 }
 
-LLVM::AtomicBinOp operationOf(tile::AtomicKind kind) {
+/// The operation and type of PTX's `atom` and `red` (PTX ISA 9.7.13.5) for values of `type`; empty where the target has
+/// none.
+std::string nativeOperation(tile::AtomicKind kind, Type type, const TargetInfo &target) {
+  std::string bits = std::to_string(type.getIntOrFloatBitWidth());
   switch (kind) {
   case tile::AtomicKind::Add:
-    return LLVM::AtomicBinOp::add;
+    return "add.u" + bits;
   case tile::AtomicKind::FAdd:
-    return LLVM::AtomicBinOp::fadd;
+    if (type.isBF16())
+      return target.bf16Arithmetic ? "add.noftz.bf16" : "";
+    return type.isF16() ? "add.noftz.f16" : "add.f" + bits;
   case tile::AtomicKind::Max:
-    return LLVM::AtomicBinOp::max;
+    return "max.s" + bits;
   case tile::AtomicKind::Min:
-    return LLVM::AtomicBinOp::min;
+    return "min.s" + bits;
   case tile::AtomicKind::UMax:
-    return LLVM::AtomicBinOp::umax;
+    return "max.u" + bits;
   case tile::AtomicKind::UMin:
-    return LLVM::AtomicBinOp::umin;
+    return "min.u" + bits;
   case tile::AtomicKind::And:
-    return LLVM::AtomicBinOp::_and;
+    return "and.b" + bits;
   case tile::AtomicKind::Or:
-    return LLVM::AtomicBinOp::_or;
+    return "or.b" + bits;
   case tile::AtomicKind::Xor:
-    return LLVM::AtomicBinOp::_xor;
+    return "xor.b" + bits;
   case tile::AtomicKind::Exchange:
-    return LLVM::AtomicBinOp::xchg;
+    return "exch.b" + bits;
   }
-  llvm_unreachable("every kind has its LLVM operation");
+  llvm_unreachable("every kind has its operation");
 }
 
-/// What `emit` gives where `condition` holds (null: everywhere), zero elsewhere.
-Value emitWhere(Value condition, Type type, Emitter &e, llvm::function_ref<Value()> emit) {
+/// What an atomic is to do, but for where and with which numbers.
+struct Atomic {
+  std::string operation; // "add.u32"
+  tile::MemoryOrder order;
+  tile::MemoryScope scope;
+  bool isRead;   // whether anything takes the old value
+  bool isMasked; // whether the old value is asked for where nothing happens; it is undefined there
+};
+
+/// One PTX instruction where `condition` (null: everywhere) holds: the old value, or null when nothing reads it.
+Value emitNative(const Atomic &atomic, Value pointer, ArrayRef<Value> values, Value condition, Emitter &e) {
+  Type type = values.front().getType();
+  Words words = wordsOf(bytesOf(type), bytesOf(type));
+  std::string constraints, code;
+  Registers operands;
+  auto operand = [&](Value value, StringRef constraint) {
+    constraints += (constraints.empty() ? "" : ",") + constraint.str();
+    operands.push_back(value);
+    return "$" + std::to_string(operands.size() - 1 + atomic.isRead);
+  };
+  if (atomic.isRead) {
+    constraints = "=" + words.constraint().str();
+    if (atomic.isMasked)
+      code += words.undefinedCode();
+  }
+  std::string guard;
+  // `red` neither acquires nor exchanges (PTX ISA 9.7.13.6).
+  bool exchanges = StringRef(atomic.operation).starts_with("exch") || StringRef(atomic.operation).starts_with("cas");
+  bool reduces = !atomic.isRead && !acquires(atomic.order) && !exchanges;
+  std::string name = ((reduces ? "red." : "atom.") + stringifyMemoryOrder(atomic.order) + "." +
+                      stringifyMemoryScope(atomic.scope) + ".global." + atomic.operation)
+                         .str();
+  std::string arguments = reduces ? "" : atomic.isRead ? "$0, " : "_, ";
+  arguments += operand(pointer, "*m");
+  for (Value value : toWords(values, {static_cast<unsigned>(values.size()), words.bits}, e))
+    arguments += ", " + operand(value, words.constraint());
+  if (condition)
+    guard = "@" + operand(condition, "b") + " ";
+  constraints += ",~{memory}";
+  code = "{ " + code + guard + name + " " + arguments + "; }";
+  SmallVector<Type, 1> results(atomic.isRead, words.type(e));
+  Registers old = e.inlineAsm(code, constraints, results, operands, /*sideEffects=*/true);
+  return atomic.isRead ? fromWords(old, words, 1, type, e).front() : Value();
+}
+
+/// LLVM's name of a scope.
+StringRef syncScope(tile::MemoryScope scope) {
+  return scope == tile::MemoryScope::CTA ? "block" : scope == tile::MemoryScope::GPU ? "device" : "";
+}
+
+/// What the target has no instruction for, as LLVM expands it, where `condition` holds; undefined elsewhere.
+Value emitExpanded(const Atomic &atomic, LLVM::AtomicBinOp operation, Value pointer, Value value, Value condition,
+                   Emitter &e) {
+  auto fence = [&](bool wanted) {
+    if (wanted)
+      LLVM::FenceOp::create(e.b, e.loc, LLVM::AtomicOrdering::acq_rel, syncScope(atomic.scope));
+  };
+  auto emit = [&]() -> Value {
+    fence(releases(atomic.order));
+    Value old = LLVM::AtomicRMWOp::create(e.b, e.loc, operation, pointer, value, LLVM::AtomicOrdering::monotonic,
+                                          syncScope(atomic.scope));
+    fence(acquires(atomic.order));
+    return old;
+  };
   if (!condition)
     return emit();
-  Value nothing = e.zero(type);
+  Value nothing = atomic.isRead && atomic.isMasked ? undefinedValue(value.getType(), e) : e.zero(value.getType());
   Region &body = e.function().getBody();
   OpBuilder::InsertPoint here = e.b.saveInsertionPoint();
-  Block *acts = e.b.createBlock(&body, body.end()), *joins = e.b.createBlock(&body, body.end(), type, e.loc);
+  Block *acts = e.b.createBlock(&body, body.end()),
+        *joins = e.b.createBlock(&body, body.end(), value.getType(), e.loc);
   e.b.restoreInsertionPoint(here);
   LLVM::CondBrOp::create(e.b, e.loc, condition, acts, ValueRange(), joins, nothing);
   e.b.setInsertionPointToStart(acts);
@@ -74,52 +135,13 @@ Value emitWhere(Value condition, Type type, Emitter &e, llvm::function_ref<Value
   return joins->getArgument(0);
 }
 
-/// Shared memory of the module that atomics hand old values round in: eight bytes a thread of the largest block.
-Value exchangePointer(Emitter &e) {
-  constexpr StringLiteral name = "weft_atomic_exchange";
-  auto module = e.function()->getParentOfType<ModuleOp>();
-  if (!module.lookupSymbol<LLVM::GlobalOp>(name)) {
-    OpBuilder b(module.getBodyRegion());
-    auto type = LLVM::LLVMArrayType::get(b.getI64Type(), e.target.maxWarps * e.target.warpSize);
-    LLVM::GlobalOp::create(b, module.getLoc(), type, /*isConstant=*/false, LLVM::Linkage::Internal, name, Attribute(),
-                           /*alignment=*/8, /*addrSpace=*/3);
-  }
-  return LLVM::AddressOfOp::create(e.b, e.loc, LLVM::LLVMPointerType::get(e.b.getContext(), 3), name);
-}
-
-/// The threads that hold the same element as this one differ from it in these bits of the thread index.
-uint32_t sharedThreadBits(Type type, Emitter &e) {
-  uint32_t all = 32 * e.warps - 1;
-  if (!isa<RankedTensorType>(type))
-    return all;
-  const warp::LinearLayout &layout = layoutOf(type);
-  warp::Place free = layout.freeBits();
-  uint32_t missingWarps = (e.warps - 1) & ~(layout.size(InDim::Warp) - 1);
-  return free[InDim::Lane] | (free[InDim::Warp] | missingWarps) << 5;
-}
-
-/// The value that the acting thread got, in every thread that holds the element.
-Value handRound(Value value, uint32_t threadBits, Emitter &e) {
-  if (threadBits == 0)
-    return value;
-  Value actor = LLVM::AndOp::create(e.b, e.loc, e.thread(), e.i32(~threadBits));
-  if (threadBits < 32)
-    return e.shuffleIndex(value, LLVM::AndOp::create(e.b, e.loc, actor, e.i32(31)));
-  Value base = exchangePointer(e);
-  auto slot = [&](Value thread) { return e.offset(base, LLVM::ShlOp::create(e.b, e.loc, thread, e.i32(3))); };
-  e.barrier(); // the last exchange has been read
-  LLVM::StoreOp::create(e.b, e.loc, value, slot(e.thread()));
-  e.barrier();
-  return LLVM::LoadOp::create(e.b, e.loc, value.getType(), slot(actor));
-}
-
-/// One atomic for each element: `emit(register)` under mask and ownership; binds the result of `op`.
+/// One atomic for each element: `emit(register, condition)` under mask and ownership; binds the result of `op`.
 LogicalResult lowerAtomic(Operation *op, Type pointerType, ArrayRef<Value> masks, Emitter &e,
-                          llvm::function_ref<Value(unsigned)> emit) {
-  Type type = registerType(op->getResult(0).getType());
+                          llvm::function_ref<Value(unsigned, Value)> emit) {
   SmallVector<unsigned> holders =
       isa<RankedTensorType>(pointerType) ? firstHolders(layoutOf(pointerType)) : SmallVector<unsigned>{0};
-  uint32_t threadBits = sharedThreadBits(pointerType, e);
+  bool isRead = !op->getResult(0).use_empty();
+  uint32_t threadBits = isRead ? sharedThreadBits(pointerType, e) : 0;
   Value owner = ownerOf(pointerType, e);
   Registers results;
   for (unsigned r = 0, n = *registerCount(pointerType); r < n; ++r) {
@@ -130,8 +152,9 @@ LogicalResult lowerAtomic(Operation *op, Type pointerType, ArrayRef<Value> masks
     Value condition = masks.empty() ? owner
                       : !owner      ? masks[r]
                                     : Value(LLVM::AndOp::create(e.b, e.loc, masks[r], owner));
-    Value old = emitWhere(condition, type, e, [&] { return emit(r); });
-    results.push_back(op->getResult(0).use_empty() ? old : handRound(old, threadBits, e));
+    beforeHandingRound(threadBits, e);
+    Value old = emit(r, condition);
+    results.push_back(isRead ? handRound(old, threadBits, e) : e.zero(registerType(op->getResult(0).getType())));
   }
   e.bind(op->getResult(0), results);
   return success();
@@ -140,26 +163,22 @@ LogicalResult lowerAtomic(Operation *op, Type pointerType, ArrayRef<Value> masks
 LogicalResult lowerRMW(tile::AtomicRMWOp op, Emitter &e) {
   ArrayRef<Value> pointers = e.registers(op.getPtr()), values = e.registers(op.getValue());
   ArrayRef<Value> masks = op.getMask() ? e.registers(op.getMask()) : ArrayRef<Value>();
-  return lowerAtomic(op, op.getPtr().getType(), masks, e, [&](unsigned r) -> Value {
-    return LLVM::AtomicRMWOp::create(e.b, e.loc, operationOf(op.getKind()), pointers[r], values[r],
-                                     orderingOf(op.getOrder()), deviceScope);
+  Atomic atomic{nativeOperation(op.getKind(), registerType(op.getType()), e.target), op.getOrder(), op.getScope(),
+                !op.use_empty(), !masks.empty()};
+  return lowerAtomic(op, op.getPtr().getType(), masks, e, [&](unsigned r, Value condition) {
+    return atomic.operation.empty()
+               ? emitExpanded(atomic, LLVM::AtomicBinOp::fadd, pointers[r], values[r], condition, e)
+               : emitNative(atomic, pointers[r], values[r], condition, e);
   });
 }
 
 LogicalResult lowerCAS(tile::AtomicCASOp op, Emitter &e) {
   ArrayRef<Value> pointers = e.registers(op.getPtr()), values = e.registers(op.getValue()),
                   expected = e.registers(op.getCompare());
-  Type type = registerType(op.getType());
-  bool isFloat = !isa<IntegerType, LLVM::LLVMPointerType>(type);
-  Type bits = isFloat ? Type(e.b.getIntegerType(type.getIntOrFloatBitWidth())) : type;
-  // A failed exchange reads only: it cannot release.
-  bool acquires = op.getOrder() == tile::MemoryOrder::Acquire || op.getOrder() == tile::MemoryOrder::AcqRel;
-  auto onFailure = acquires ? LLVM::AtomicOrdering::acquire : LLVM::AtomicOrdering::monotonic;
-  return lowerAtomic(op, op.getPtr().getType(), {}, e, [&](unsigned r) -> Value {
-    Value pair =
-        LLVM::AtomicCmpXchgOp::create(e.b, e.loc, pointers[r], e.bitcast(expected[r], bits), e.bitcast(values[r], bits),
-                                      orderingOf(op.getOrder()), onFailure, deviceScope);
-    return e.bitcast(LLVM::ExtractValueOp::create(e.b, e.loc, pair, 0), type);
+  std::string bits = std::to_string(8 * bytesOf(registerType(op.getType())));
+  Atomic atomic{"cas.b" + bits, op.getOrder(), op.getScope(), !op.use_empty(), /*isMasked=*/false};
+  return lowerAtomic(op, op.getPtr().getType(), {}, e, [&](unsigned r, Value condition) {
+    return emitNative(atomic, pointers[r], {expected[r], values[r]}, condition, e);
   });
 }
 

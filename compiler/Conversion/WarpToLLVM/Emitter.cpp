@@ -200,9 +200,7 @@ Value Emitter::coordinate(const LinearLayout &layout, unsigned axis, uint32_t re
 }
 
 Value Emitter::isOwner(const LinearLayout &layout) {
-  warp::Place free = layout.freeBits();
-  uint32_t missingWarps = (warps - 1) & ~(layout.size(InDim::Warp) - 1);
-  uint32_t mask = free[InDim::Lane] | (free[InDim::Warp] | missingWarps) << 5;
+  uint32_t mask = warp::repeatedThreadBits(layout, warps);
   if (mask == 0)
     return {};
   Value bits = LLVM::AndOp::create(b, loc, thread(), i32(mask));

@@ -5,10 +5,12 @@
 // promises (consecutive elements, an aligned first address and one mask for all of them). Unmasked accesses are LLVM's,
 // masked ones predicated PTX:
 //
-//     { mov.b32 $0, 0; ... @$4 ld.global.v4.b32 {$0, $1, $2, $3}, [$5]; }
+//     { mov.b32 $0, $4; ... @$8 ld.global.v4.b32 {$0, $1, $2, $3}, [$9]; }
 //
-// Where several threads hold one element, one of them stores it.
+// Where several threads hold one element, one of them stores it, and one of them reads it where it is volatile: threads
+// that read for themselves could find different values.
 
+#include "compiler/Conversion/WarpToLLVM/HandRound.h"
 #include "compiler/Conversion/WarpToLLVM/VectorAccess.h"
 #include "dialects/Tile/IR/TileOps.h"
 
@@ -41,6 +43,11 @@ bool isTrue(Value mask) {
   return value && value.getValue().isOne();
 }
 
+/// The conjunction of two conditions, either of which may be null.
+Value both(Value lhs, Value rhs, Emitter &e) {
+  return !lhs ? rhs : !rhs ? lhs : Value(LLVM::AndOp::create(e.b, e.loc, lhs, rhs));
+}
+
 Value alignedLoad(Type type, Value pointer, unsigned bytes, bool isVolatile, Emitter &e) {
   return LLVM::LoadOp::create(e.b, e.loc, type, pointer, bytes, isVolatile);
 }
@@ -59,7 +66,7 @@ Registers plainLoad(Value pointer, unsigned width, Type memory, bool isVolatile,
   return result;
 }
 
-/// One vector loaded where `mask` (null: always) is true; `other` (empty: zeros) elsewhere.
+/// One vector loaded where `mask` (null: always) is true; `other` (empty: undefined) elsewhere.
 Registers predicatedLoad(tile::LoadOp op, Value pointer, Value mask, ArrayRef<Value> other, unsigned width, Type memory,
                          Emitter &e) {
   Words words = wordsOf(width * bytesOf(memory), bytesOf(memory));
@@ -73,10 +80,11 @@ Registers predicatedLoad(tile::LoadOp op, Value pointer, Value mask, ArrayRef<Va
     return "$" + std::to_string(words.count + operands.size() - 1);
   };
   if (mask) {
-    Registers start = other.empty() ? Registers() : toWords(other, words, e);
-    for (unsigned w = 0; w < words.count; ++w)
+    if (other.empty() && op.getMask()) // (What does not act for others is given their value.)
+      code += words.undefinedCode();
+    for (auto [w, start] : llvm::enumerate(other.empty() ? Registers() : toWords(other, words, e)))
       code += "mov.b" + std::to_string(std::max(16u, words.bits)) + " $" + std::to_string(w) + ", " +
-              (start.empty() ? "0" : operand(start[w], words.constraint())) + "; ";
+              operand(start, words.constraint()) + "; ";
     code += "@" + operand(mask, "b") + " ";
   }
   code += std::string("ld") + (op.getIsVolatile() ? ".volatile" : "") + ".global" + qualifiers(op) + "." +
@@ -104,18 +112,22 @@ LogicalResult lowerLoad(tile::LoadOp op, Emitter &e) {
   ArrayRef<Value> others = op.getOther() ? e.registers(op.getOther()) : ArrayRef<Value>();
   Vectors vectors = cutIntoVectors(op, op.getPtr(), e);
   bool plain = qualifiers(op).empty();
+  uint32_t repeated = op.getIsVolatile() ? sharedThreadBits(op.getPtr().getType(), e) : 0;
+  Value owner = repeated ? ownerOf(op.getPtr().getType(), e) : Value();
 
   Registers results(pointers.size());
   for (unsigned first : vectors.firstRegister) {
-    Value mask = masks.empty() || isTrue(masks[first]) ? Value() : masks[first];
+    Value mask = both(masks.empty() || isTrue(masks[first]) ? Value() : masks[first], owner, e);
     Registers other;
     if (mask && !others.empty())
       for (Value value : others.slice(first, vectors.width))
         other.push_back(toMemory(value, memory, e));
     Registers loaded = !mask && plain ? plainLoad(pointers[first], vectors.width, memory, op.getIsVolatile(), e)
                                       : predicatedLoad(op, pointers[first], mask, other, vectors.width, memory, e);
-    for (auto [i, value] : llvm::enumerate(loaded))
-      results[first + i] = fromMemory(value, type, e);
+    for (auto [i, value] : llvm::enumerate(loaded)) {
+      beforeHandingRound(repeated, e);
+      results[first + i] = fromMemory(handRound(value, repeated, e), type, e);
+    }
   }
   for (auto [r, value] : llvm::enumerate(results))
     if (!value)
@@ -154,11 +166,6 @@ void predicatedStore(tile::StoreOp op, Value pointer, ArrayRef<Value> elements, 
     operands.push_back(mask);
   }
   e.inlineAsm(code, constraints, {}, operands, /*sideEffects=*/true);
-}
-
-/// The conjunction of two conditions, either of which may be null.
-Value both(Value lhs, Value rhs, Emitter &e) {
-  return !lhs ? rhs : !rhs ? lhs : Value(LLVM::AndOp::create(e.b, e.loc, lhs, rhs));
 }
 
 LogicalResult lowerStore(tile::StoreOp op, Emitter &e) {

@@ -5,6 +5,7 @@
 // Where several lanes or warps hold one element, one of them writes it.
 
 #include "compiler/Conversion/WarpToLLVM/SharedAccess.h"
+#include "compiler/Conversion/WarpToLLVM/VectorAccess.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/MatrixAccess.h"
 #include "llvm/Support/MathExtras.h"
@@ -47,10 +48,11 @@ struct Copy {
   unsigned bytes; // 4, 8 or 16
   Value filled;   // bytes that are read, the others become zero; null: all
   Value owner;    // only where this is true; null: everywhere
+  bool throughL1; // .ca, which copies of fewer than 16 bytes are in any case
 };
 
 void copyPiece(Emitter &e, const Copy &copy) {
-  std::string name = ("cp.async." + Twine(copy.bytes == 16 ? "cg" : "ca") + ".shared.global").str();
+  std::string name = ("cp.async." + Twine(copy.bytes == 16 && !copy.throughL1 ? "cg" : "ca") + ".shared.global").str();
   SmallVector<Value, 4> operands{copy.to, copy.from};
   if (copy.filled)
     operands.push_back(copy.filled);
@@ -85,11 +87,17 @@ LogicalResult lowerAsyncCopy(AsyncCopyOp op, Emitter &e) {
   ArrayRef<Value> mask = op.getMask() ? e.registers(op.getMask()) : ArrayRef<Value>();
   Value owner = e.isOwner(*offsets);
   uint32_t repeated = offsets->freeBits()[InDim::Register];
+  // Bytes that nobody asked to be zero: cp.async makes them so, of a count that nothing wrote.
+  Value none = mask.empty() ? Value() : op.getUndefined() ? e.atEntry([&] {
+    return undefinedValue(e.b.getI32Type(), e);
+  })
+                                                          : e.i32(0);
   for (unsigned reg = 0; reg < pointers.size(); reg += contiguity)
     if (!(reg & repeated)) {
       Value filled =
-          mask.empty() ? Value() : LLVM::SelectOp::create(e.b, e.loc, mask[reg], e.i32(size), e.i32(0)).getResult();
-      copyPiece(e, {addresses.at(offsets->apply(InDim::Register, reg) * bytes), pointers[reg], size, filled, owner});
+          mask.empty() ? Value() : LLVM::SelectOp::create(e.b, e.loc, mask[reg], e.i32(size), none).getResult();
+      copyPiece(e, {addresses.at(offsets->apply(InDim::Register, reg) * bytes), pointers[reg], size, filled, owner,
+                    op.getThroughL1()});
     }
   return success();
 }
@@ -130,6 +138,10 @@ void addSharedLowerings(LoweringTable &table) {
   table.add<AsyncCopyOp>(lowerAsyncCopy);
   table.add<AsyncCommitOp>([](AsyncCommitOp, Emitter &e) {
     LLVM::CallIntrinsicOp::create(e.b, e.loc, e.b.getStringAttr("llvm.nvvm.cp.async.commit.group"), ValueRange());
+    return success();
+  });
+  table.add<FenceOp>([](FenceOp, Emitter &e) {
+    LLVM::FenceOp::create(e.b, e.loc, LLVM::AtomicOrdering::acq_rel, "device");
     return success();
   });
   table.add<BarrierOp>([](BarrierOp, Emitter &e) {

@@ -69,6 +69,15 @@ std::string Words::accessType() const {
   return (count > 1 ? "v" + std::to_string(count) + "." : "") + "b" + std::to_string(bits);
 }
 
+std::string Words::undefinedCode() const {
+  // The product of a register that nothing writes and 0: ptxas makes it a zero, which costs nothing.
+  std::string width = std::to_string(std::max(16u, bits));
+  std::string code = ".reg .b" + width + " undefined; mul.lo.s" + width + " $0, undefined, 0; ";
+  for (unsigned w = 1; w < count; ++w)
+    code += "mov.b" + width + " $" + std::to_string(w) + ", $0; ";
+  return code;
+}
+
 static Value vectorOf(ArrayRef<Value> parts, Emitter &e) {
   Value vector = LLVM::PoisonOp::create(e.b, e.loc, VectorType::get(parts.size(), parts[0].getType()));
   for (auto [i, part] : llvm::enumerate(parts))
@@ -93,6 +102,13 @@ Registers toWords(ArrayRef<Value> elements, Words words, Emitter &e) {
       result.push_back(LLVM::ZExtOp::create(e.b, e.loc, words.type(e), part[0]));
   }
   return result;
+}
+
+Value undefinedValue(Type type, Emitter &e) {
+  Words words = wordsOf(bytesOf(type), bytesOf(type));
+  Registers made = e.inlineAsm("{ " + words.undefinedCode() + "}", ("=" + words.constraint()).str(), words.type(e), {},
+                               /*sideEffects=*/false);
+  return fromWords(made, words, 1, type, e).front();
 }
 
 Registers fromWords(ArrayRef<Value> values, Words words, unsigned elements, Type memory, Emitter &e) {

@@ -34,8 +34,14 @@ struct Words {
   mlir::Type type(Emitter &e) const { return e.b.getIntegerType(std::max(16u, bits)); }
   /// "v4.b32", "b16": the type of the access (PTX ISA 9.7.9.8).
   std::string accessType() const;
+  /// PTX that makes $0, $1, ... undefined: 0 to the machine, and to the simulator numbers that nothing wrote, which it
+  /// reports where they matter. As many instructions as there are words; to be put in braces.
+  std::string undefinedCode() const;
 };
 Words wordsOf(unsigned bytes, unsigned elementBytes);
+
+/// A value of an integer or float type of 16 to 64 bits that is undefined, as `Words::undefinedCode` has it.
+mlir::Value undefinedValue(mlir::Type type, Emitter &e);
 
 /// Values of a memory type as words, and back.
 Registers toWords(llvm::ArrayRef<mlir::Value> elements, Words words, Emitter &e);

@@ -61,4 +61,12 @@ def Tile_MemoryOrder : I32Enum<"MemoryOrder", "memory order of an atomic", [
 }
 def Tile_MemoryOrderAttr : EnumAttr<Tile_Dialect, Tile_MemoryOrder, "order">;
 
+def Tile_MemoryScope : I32Enum<"MemoryScope", "the threads that an atomic's order holds for (PTX ISA 8.5)", [
+    I32EnumCase<"CTA", 0, "cta">,   // the program's own
+    I32EnumCase<"GPU", 1, "gpu">,   // every program of the device
+    I32EnumCase<"Sys", 2, "sys">]> { // other devices and the host too
+  let cppNamespace = "::weft::tile";
+}
+def Tile_MemoryScopeAttr : EnumAttr<Tile_Dialect, Tile_MemoryScope, "scope">;
+
 #endif // WEFT_DIALECTS_TILE_IR_TILEATTRS_TD

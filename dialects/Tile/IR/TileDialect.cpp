@@ -108,11 +108,11 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return op->emitOpError() << "expected '" << name << "' on an 'scf.for' to be a positive i32, but got "
                              << attribute.getValue();
   }
-  if (name != kernelAttrName && name != scheduleAttrName) {
+  if (name != kernelAttrName && name != scheduleAttrName && name != ordersAccessesAttrName) {
     InFlightDiagnostic diagnostic = op->emitOpError()
                                     << "expected an attribute that the tile dialect knows, but got '" << name << "'";
     diagnostic.attachNote() << "it knows '" << kernelAttrName << "', '" << scheduleAttrName << "', '"
-                            << numStagesAttrName << "', '" << divisibilityAttrName << "', '" << contiguityAttrName
+                            << ordersAccessesAttrName << "', '" << numStagesAttrName << "', '" << divisibilityAttrName << "', '" << contiguityAttrName
                             << "' and '" << constancyAttrName << "'";
     return diagnostic;
   }
@@ -126,7 +126,7 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   }
   if (!isa<UnitAttr>(attribute.getValue()))
     return op->emitOpError() << "expected '" << name << "' to be a unit attribute, but got " << attribute.getValue();
-  return verifyKernel(function);
+  return name == kernelAttrName ? verifyKernel(function) : success();
 }
 
 LogicalResult TileDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index, NamedAttribute attribute) {

@@ -20,6 +20,8 @@ namespace weft::tile {
 /// The names of the discardable attributes that the dialect gives a meaning to.
 inline constexpr llvm::StringLiteral kernelAttrName = "tile.kernel";
 inline constexpr llvm::StringLiteral scheduleAttrName = "tile.schedule";
+/// On a kernel of the compiler's own: its threads' accesses to device memory meet nowhere, but where it has a barrier.
+inline constexpr llvm::StringLiteral ordersAccessesAttrName = "tile.orders_accesses";
 /// On an `scf.for`: how many iterations of its loads are in flight at once, instead of the schedule's number.
 inline constexpr llvm::StringLiteral numStagesAttrName = "tile.num_stages";
 /// Promises about a kernel's argument or an op's result, one number, or one for each axis.

@@ -15,6 +15,9 @@ def Tile_Dialect : Dialect {
     is `scf`; this dialect adds what those lack: program indices, shapes, pointers, loads and stores, matrix products,
     reductions, scans and atomics.
 
+    What a kernel does to device memory takes place in its order. A kernel that carries `tile.orders_accesses` promises that its
+    threads' accesses meet nowhere but where it has a `tile.barrier`.
+
     A kernel takes pointers and scalars, and gives nothing back. It may carry `tile.schedule = #tile.schedule<warps = 4, stages = 3>`,
     the choices that the lowering reads; an `scf.for` in it may carry `tile.num_stages = 2 : i32` instead of the schedule's number.
 

@@ -88,7 +88,23 @@ template <typename Op> static void printAccess(Op op, OpAsmPrinter &printer, Sma
 
 void LoadOp::print(OpAsmPrinter &printer) { printAccess(*this, printer, {getOperandSegmentSizesAttrName()}); }
 
+/// What PTX lets one access say (PTX ISA 9.7.9.8, 9.7.9.11): a cache operator that it has, an eviction priority, or
+/// that it is volatile.
+template <typename Op>
+static LogicalResult verifyPolicy(Op op, bool isVolatile, StringRef access, ArrayRef<CacheModifier> operators) {
+  bool cached = op.getCache() != CacheModifier::None, evicted = op.getEviction() != Eviction::Normal;
+  if (cached && !llvm::is_contained(operators, op.getCache()))
+    return op.emitOpError() << "expected a cache operator of " << access << ", but got '"
+                            << stringifyCacheModifier(op.getCache()) << "'";
+  if (cached + evicted + isVolatile > 1)
+    return op.emitOpError() << "expected one of a cache operator, an eviction priority and 'isVolatile', but got "
+                            << cached + evicted + isVolatile;
+  return success();
+}
+
 LogicalResult LoadOp::verify() {
+  if (failed(verifyPolicy(*this, getIsVolatile(), "loads", {CacheModifier::CA, CacheModifier::CG, CacheModifier::CS, CacheModifier::CV})))
+    return failure();
   Type pointers = getPtr().getType();
   if (failed(verifyLikePointers(*this, "a result", getResult().getType(), pointers, pointeeTypeOf(pointers))) ||
       failed(verifyMask(*this, getMask(), pointers)))
@@ -123,6 +139,8 @@ ParseResult StoreOp::parse(OpAsmParser &parser, OperationState &state) {
 void StoreOp::print(OpAsmPrinter &printer) { printAccess(*this, printer, {}); }
 
 LogicalResult StoreOp::verify() {
+  if (failed(verifyPolicy(*this, /*isVolatile=*/false, "stores", {CacheModifier::WB, CacheModifier::CG, CacheModifier::CS, CacheModifier::WT})))
+    return failure();
   Type pointers = getPtr().getType();
   if (failed(verifyLikePointers(*this, "a value", getValue().getType(), pointers, pointeeTypeOf(pointers))))
     return failure();

@@ -72,8 +72,12 @@ def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments, DeclareOpInterfaceM
     Reads the pointee of each pointer whose mask is true; elsewhere the result is `other`, or undefined without it, and memory is
     not touched.
 
+    A volatile load is of memory that others change: each element is read once, whatever the layout, and what the program accesses
+    after it is ordered after it, at the device's scope.
+
     C1: the result is the pointee, or a tensor of it in the pointers' shape. C2: a mask has the pointers' shape. C3: `other` needs a
-    mask and has the result's type. PTX: `ld.global`, vectorised where the layout and alignment allow it.
+    mask and has the result's type. C4: at most one of a cache operator, an eviction priority and `isVolatile`; the operator is one
+    of loads. PTX: `ld.global`, `ld.volatile.global`, vectorised where the layout and alignment allow it.
 
     ```mlir
     %x = tile.load %p, %m, %zero : tensor<64x!tile.ptr<f16>>
@@ -92,7 +96,8 @@ def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments, DeclareOpInterfaceM
 def Tile_StoreOp : Tile_Op<"store", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "write to device memory where the mask is true";
   let description = [{
-    C1: the value is the pointee, or a tensor of it in the pointers' shape. C2: a mask has the pointers' shape. PTX: `st.global`.
+    C1: the value is the pointee, or a tensor of it in the pointers' shape. C2: a mask has the pointers' shape. C3: a cache operator or
+    an eviction priority, not both; the operator is one of stores. PTX: `st.global`.
 
     ```mlir
     tile.store %p, %x, %m : tensor<64x!tile.ptr<f16>>
@@ -109,16 +114,20 @@ def Tile_StoreOp : Tile_Op<"store", [DeclareOpInterfaceMethods<MemoryEffectsOpIn
 def Tile_AtomicRMWOp : Tile_Op<"atomic_rmw", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "read, combine and write back, as one step; gives the old value";
   let description = [{
+    A release orders everything that the program did before, an acquire everything that it does after, whichever threads do it.
+
     C1: value and result are the pointee in the pointers' shape. C2: a mask has the pointers' shape; where it is false nothing
     happens and the result is undefined. C3: `fadd` takes f16, bf16, f32 and f64, `exchange` integers and floats of 32 or 64 bits,
-    the others integers of 32 or 64 bits. PTX: `atom.global`, `red.global` when the result is not used.
+    the others integers of 32 or 64 bits. PTX: `atom` with the
+    order and scope, `red` when the result is not used and nothing is acquired.
 
     ```mlir
     %old = tile.atomic_rmw fadd %p, %x, %m : (tensor<64x!tile.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> tensor<64xf32>
     ```
   }];
   let arguments = (ins Tile_AtomicKindAttr:$kind, Tile_PointerLike:$ptr, Tile_Value:$value, Optional<Tile_BoolLike>:$mask,
-                       DefaultValuedAttr<Tile_MemoryOrderAttr, "::weft::tile::MemoryOrder::AcqRel">:$order);
+                       DefaultValuedAttr<Tile_MemoryOrderAttr, "::weft::tile::MemoryOrder::AcqRel">:$order,
+                       DefaultValuedAttr<Tile_MemoryScopeAttr, "::weft::tile::MemoryScope::GPU">:$scope);
   let results = (outs Tile_Value:$result);
   let assemblyFormat = "$kind $ptr `,` $value (`,` $mask^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
@@ -127,14 +136,16 @@ def Tile_AtomicRMWOp : Tile_Op<"atomic_rmw", [DeclareOpInterfaceMethods<MemoryEf
 def Tile_AtomicCASOp : Tile_Op<"atomic_cas", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "write a value where memory holds the expected one, as one step; gives the old value";
   let description = [{
-    C1: compare, value and result are the pointee in the pointers' shape. C2: it is an integer or float of 16, 32 or 64 bits. PTX: `atom.global.cas`.
+    C1: compare, value and result are the pointee in the pointers' shape. C2: it is an integer or float of 16, 32 or 64 bits. 
+    PTX: `atom.cas` with the order and scope, which are as in `tile.atomic_rmw`.
 
     ```mlir
     %old = tile.atomic_cas %lock, %free, %taken {order = #tile<order acquire>} : (!tile.ptr<i32>, i32, i32) -> i32
     ```
   }];
   let arguments = (ins Tile_PointerLike:$ptr, Tile_Value:$compare, Tile_Value:$value,
-                       DefaultValuedAttr<Tile_MemoryOrderAttr, "::weft::tile::MemoryOrder::AcqRel">:$order);
+                       DefaultValuedAttr<Tile_MemoryOrderAttr, "::weft::tile::MemoryOrder::AcqRel">:$order,
+                       DefaultValuedAttr<Tile_MemoryScopeAttr, "::weft::tile::MemoryScope::GPU">:$scope);
   let results = (outs Tile_Value:$result);
   let assemblyFormat = "$ptr `,` $compare `,` $value attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;

@@ -147,6 +147,17 @@ LayoutAttr weft::warp::layoutAttrOf(Type type) {
   return tensor ? dyn_cast_or_null<LayoutAttr>(tensor.getEncoding()) : LayoutAttr();
 }
 
+uint32_t weft::warp::repeatedThreadBits(const LinearLayout &layout, unsigned warps) {
+  Place free = layout.freeBits();
+  uint32_t missingWarps = (warps - 1) & ~(layout.size(InDim::Warp) - 1);
+  return free[InDim::Lane] | (free[InDim::Warp] | missingWarps) << 5;
+}
+
+uint32_t weft::warp::repeatedThreadBits(Type type, unsigned warps) {
+  LayoutAttr layout = layoutAttrOf(type);
+  return layout ? repeatedThreadBits(layout.getLayout(), warps) : 32 * warps - 1;
+}
+
 RankedTensorType weft::warp::withLayout(RankedTensorType type, const LinearLayout &layout) {
   return RankedTensorType::get(type.getShape(), type.getElementType(), LayoutAttr::get(type.getContext(), layout));
 }

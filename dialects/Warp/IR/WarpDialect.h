@@ -28,6 +28,10 @@ inline constexpr llvm::StringLiteral contiguityAttrName = "warp.contiguity";
 
 /// The layout of a tensor type, or null when it has none.
 LayoutAttr layoutAttrOf(mlir::Type type);
+/// Which bits of a thread's number may differ in the threads that hold one element: those that the layout gives nothing
+/// to, and those of warps that it does not have, in a block of `warps` warps. All of them for what is no tensor.
+uint32_t repeatedThreadBits(const LinearLayout &layout, unsigned warps);
+uint32_t repeatedThreadBits(mlir::Type type, unsigned warps);
 /// A tensor type with another layout.
 mlir::RankedTensorType withLayout(mlir::RankedTensorType type, const LinearLayout &layout);
 

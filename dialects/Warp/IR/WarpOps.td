@@ -108,11 +108,13 @@ def Warp_StoreSharedOp : Warp_Op<"store_shared", [MemoryEffects<[MemWrite]>]> {
 def Warp_AsyncCopyOp : Warp_Op<"async_copy", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "start copying from device memory into a tile in shared memory";
   let description = [{
-    Element i of the tile is filled from pointer i, or with zero where the mask is false. Belongs to the group that the next `warp.async_commit`
+    Element i of the tile is filled from pointer i, or with zero where the mask is false, which is `undefined` where nobody asked for it (PTX has a zero, and the simulator a
+    number that nothing wrote). `throughL1` is what `#tile<cache ca>` asks for. Belongs to the group that the next `warp.async_commit`
     closes. C1: pointers (with a layout), mask and tile have one shape; the tile's element is the pointee. C2: each lane's contiguous pieces (`contiguity` elements,
-    promised by the pointer analysis) are 4, 8 or 16 bytes. PTX: `cp.async.ca`, `.cg` for 16 bytes (ISA 9.7.9.25.3).
+    promised by the pointer analysis) are 4, 8 or 16 bytes. PTX: `cp.async.ca`, `.cg` for 16 bytes that do not go through L1 (ISA 9.7.9.25.3).
   }];
-  let arguments = (ins Tile_PointerTensor:$ptr, Optional<Tile_BoolTensor>:$mask, Warp_SharedType:$shared, I32Attr:$contiguity);
+  let arguments = (ins Tile_PointerTensor:$ptr, Optional<Tile_BoolTensor>:$mask, Warp_SharedType:$shared, I32Attr:$contiguity,
+                       UnitAttr:$undefined, UnitAttr:$throughL1);
   let assemblyFormat = "$ptr (`masked` $mask^)? `to` $shared attr-dict `:` type($ptr) (`,` type($mask)^)? `->` type($shared)";
   let hasVerifier = 1;
 }
@@ -126,6 +128,12 @@ def Warp_AsyncWaitOp : Warp_Op<"async_wait", [MemoryEffects<[MemRead, MemWrite]>
   let summary = "wait until at most `pending` of this thread's groups are unfinished. PTX: cp.async.wait_group";
   let description = "Other threads' copies are visible only after a `warp.barrier` that follows.";
   let arguments = (ins I32Attr:$pending);
+  let assemblyFormat = "attr-dict";
+}
+
+def Warp_FenceOp : Warp_Op<"fence", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "what this thread read and wrote of device memory before comes before what it does after, for the device";
+  let description = "PTX: `fence.acq_rel.gpu` (ISA 9.7.13.4).";
   let assemblyFormat = "attr-dict";
 }
 

@@ -86,4 +86,14 @@ def WarpInsertBarriers : Pass<"warp-insert-barriers", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::warp::WarpDialect"];
 }
 
+def WarpOrderAccesses : Pass<"warp-order-accesses", "::mlir::func::FuncOp"> {
+  let summary = "insert a barrier wherever one thread's access to device memory must come after another's of the program";
+  let description = [{
+    A program's accesses take place in its order: a barrier goes before an access that may touch, in another thread, what an earlier one touched, one of the two a write;
+    before an atomic that releases, for which one thread acts; and between what acquires and the next access, with a fence after volatile loads. Runs last, since barriers
+    that are there serve. Kernels that carry `tile.orders_accesses` are given barriers for releases and acquires only.
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect"];
+}
+
 #endif // WEFT_DIALECTS_WARP_TRANSFORMS_PASSES_TD

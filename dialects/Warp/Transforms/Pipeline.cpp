@@ -22,6 +22,7 @@
 // stay as they are. Only loops without loops inside are pipelined.
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Transforms/DeviceMemory.h"
 #include "dialects/Warp/Transforms/LoopCarried.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/Scratch.h"
@@ -142,6 +143,23 @@ static bool writesMemory(scf::ForOp loop) {
       .wasInterrupted();
 }
 
+/// Whether a copy may read before what the iterations before its own do: nothing of the loop writes there, and nothing
+/// acquires what others wrote. (Of atomics whose old value nobody reads, nobody learns what they acquired.)
+static bool mayReadAhead(AsyncCopyOp copy, scf::ForOp loop) {
+  auto kernel = loop->getParentOfType<func::FuncOp>();
+  if (kernel->hasAttr(tile::ordersAccessesAttrName))
+    return true;
+  DeviceAccess read = *deviceAccessOf(copy, /*warps=*/1);
+  bool hindered = loop.walk([&](Operation *op) {
+                        std::optional<DeviceAccess> access = deviceAccessOf(op, /*warps=*/1);
+                        bool writes = access && access->writes && mayShareBase(*access, read);
+                        bool acquires = access && orderingOf(op, /*warps=*/1).acquires && !op->use_empty();
+                        return writes || acquires ? WalkResult::interrupt() : WalkResult::advance();
+                      })
+                      .wasInterrupted();
+  return !hindered;
+}
+
 /// Adds to `slice` what `value` is computed from inside the loop; false when that cannot be computed ahead.
 static bool addToSlice(Value value, scf::ForOp loop, bool mayLoad, Slice &slice) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
@@ -180,12 +198,20 @@ Value LoopPipeliner::masked(Type pointers, Value mask, Value isInside) {
 
 void LoopPipeliner::cloneLoad(tile::LoadOp load, IRMapping &mapping, Value isInside) {
   Value mask = load.getMask() ? mapping.lookupOrDefault(load.getMask()) : Value();
-  Value other = load.getOther() ? mapping.lookupOrDefault(load.getOther()) : Value();
+  // Past the loop's end it gives zeros, with which addresses that nobody reads are computed.
+  auto zeros = [&]() -> Value {
+    return arith::ConstantOp::create(b, load.getLoc(), cast<TypedAttr>(b.getZeroAttr(load.getType())));
+  };
+  Value other = load.getOther() ? mapping.lookupOrDefault(load.getOther()) : load.getMask() ? Value() : zeros();
   auto clone = tile::LoadOp::create(b, load.getLoc(), load.getType(), mapping.lookupOrDefault(load.getPtr()),
                                     masked(load.getPtr().getType(), mask, isInside), other, load.getCacheAttr(),
                                     load.getEvictionAttr(), UnitAttr());
   clone->setDiscardableAttrs(load->getDiscardableAttrDictionary());
-  mapping.map(load.getResult(), clone.getResult());
+  Value loaded = clone.getResult();
+  if (!other)
+    loaded = arith::SelectOp::create(b, load.getLoc(), masked(load.getPtr().getType(), Value(), isInside), loaded,
+                                     zeros());
+  mapping.map(load.getResult(), loaded);
 }
 
 void LoopPipeliner::copyAhead(IRMapping &mapping, Value stage, Value isInside) {
@@ -200,7 +226,8 @@ void LoopPipeliner::copyAhead(IRMapping &mapping, Value stage, Value isInside) {
     Value mask = copy.getMask() ? mapping.lookupOrDefault(copy.getMask()) : Value();
     Value target = StageOp::create(b, copy.getLoc(), copy.getShared().getType(), ring, stage, pitch);
     AsyncCopyOp::create(b, copy.getLoc(), mapping.lookupOrDefault(copy.getPtr()),
-                        masked(copy.getPtr().getType(), mask, isInside), target, copy.getContiguityAttr());
+                        masked(copy.getPtr().getType(), mask, isInside), target, copy.getContiguity(),
+                        copy.getUndefined(), copy.getThroughL1());
   }
   AsyncCommitOp::create(b, loc);
 }
@@ -346,7 +373,7 @@ static void pipelineLoop(scf::ForOp loop, int stages) {
   for (auto copy : loop.getBody()->getOps<AsyncCopyOp>()) {
     std::optional<StagedTile> tile = stagedTile(copy);
     Slice withCopy = slice;
-    if (!tile || !addToSlice(copy, loop, mayLoad, withCopy))
+    if (!tile || !mayReadAhead(copy, loop) || !addToSlice(copy, loop, mayLoad, withCopy))
       continue;
     tiles.push_back(*tile);
     slice = std::move(withCopy);

@@ -67,13 +67,15 @@ static int64_t contiguityOf(tile::LoadOp load) {
   return contiguity ? contiguity.getInt() : 1;
 }
 
-/// Whether `cp.async` does what the load does: pieces of a size it has, and zeros where the mask is false.
+/// Whether `cp.async` does what the load does: pieces of a size it has, zeros where the mask is false, and the caches
+/// asked for. (`.cg` is of 16 bytes, which then pass by L1, so that a priority there says nothing.)
 static bool canCopyAsync(tile::LoadOp load, const TargetInfo &target) {
   int64_t bytes = contiguityOf(load) * (tile::elementTypeOf(load.getType()).getIntOrFloatBitWidth() / 8);
   if (load.getIsVolatile() || !target.canCopyAsync(bytes))
     return false;
-  if (load.getCache() != tile::CacheModifier::None && load.getCache() != tile::CacheModifier::CG &&
-      load.getCache() != tile::CacheModifier::CA)
+  bool passesL1 = load.getCache() == tile::CacheModifier::CG || load.getEviction() != tile::Eviction::Normal;
+  if (passesL1 ? bytes != 16
+               : load.getCache() != tile::CacheModifier::None && load.getCache() != tile::CacheModifier::CA)
     return false;
   // The bits have to be zero: -0.0 is not.
   DenseElementsAttr other;
@@ -151,7 +153,8 @@ static void stage(const Staged &staged, const TargetInfo &target) {
   Value shared = AllocOp::create(b, loc, sharedType, IntegerAttr(), IntegerAttr());
   bool async = canCopyAsync(load, target);
   if (async) {
-    AsyncCopyOp::create(b, loc, load.getPtr(), load.getMask(), shared, b.getI32IntegerAttr(contiguityOf(load)));
+    bool undefined = load.getMask() && !load.getOther(), throughL1 = load.getCache() == tile::CacheModifier::CA;
+    AsyncCopyOp::create(b, loc, load.getPtr(), load.getMask(), shared, contiguityOf(load), undefined, throughL1);
     AsyncCommitOp::create(b, loc);
   } else {
     b.setInsertionPointAfter(load);

@@ -19,19 +19,21 @@ _ORDERS = ("relaxed", "acquire", "release", "acq_rel")
 _SCOPES = ("gpu", "cta", "sys")
 
 
-def _order(sem: Any, scope: Any) -> Any:
+def _order(sem: Any, scope: Any) -> dict[str, Any]:
+    """The attributes of an order and of the threads that it holds for."""
     sem, scope = unwrap(sem) or "acq_rel", unwrap(scope) or "gpu"
     if sem not in _ORDERS:
         raise errors.unsupported_option("sem", sem, " ".join(repr(o) for o in _ORDERS))
     if scope not in _SCOPES:
         raise errors.unsupported_option("scope", scope, " ".join(repr(s) for s in _SCOPES))
-    return current().attribute(f"#tile<order {sem}>")
+    builder = current()
+    return {"order": builder.attribute(f"#tile<order {sem}>"), "scope": builder.attribute(f"#tile<scope {scope}>")}
 
 
-def _emit(kind: str, address: tensor, value: tensor, mask: tensor | None, order: Any) -> tensor:
+def _emit(kind: str, address: tensor, value: tensor, mask: tensor | None, order: dict[str, Any]) -> tensor:
     builder = current()
     operands = [address.handle, value.handle] + ([mask.handle] if mask is not None else [])
-    attributes = {"kind": builder.attribute(f"#tile<atomic {kind}>"), "order": order}
+    attributes = {"kind": builder.attribute(f"#tile<atomic {kind}>"), **order}
     return tensor(builder.op("tile.atomic_rmw", operands, [value.type], attributes), value.type)
 
 
@@ -137,9 +139,7 @@ def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: str | None = None, scope: 
     expected = element_operand(address, cmp, element, "atomic_cas", "cmp")
     value = element_operand(address, val, element, "atomic_cas", "val")
     return tensor(
-        current().op(
-            "tile.atomic_cas", [address.handle, expected.handle, value.handle], [value.type], {"order": order}
-        ),
+        current().op("tile.atomic_cas", [address.handle, expected.handle, value.handle], [value.type], order),
         value.type,
     )
 

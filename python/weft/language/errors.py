@@ -201,6 +201,15 @@ def unsupported_option(name: str, value: Any, allowed: str) -> KernelError:
     return KernelError(f"expected '{name}' to be one of {allowed}, but got {value!r}", "use one of these", name)
 
 
+def options_exclude(operation: str, given: list[str]) -> KernelError:
+    names = " and ".join(f"'{name}'" for name in given)
+    return KernelError(
+        f"expected one of 'cache_modifier', 'eviction_policy' and 'volatile' of '{operation}', but got {names}",
+        "an access of the machine has one of these",
+        given[-1],
+    )
+
+
 # ---- Shapes
 # ---------------------------------------------------------------------------------------------------------------
 

@@ -80,14 +80,31 @@ def mask_operand(pointer: tensor, mask: Any, operation: str) -> tensor:
     return value
 
 
-def _policy(builder: Builder, operation: str, cache: Any, caches: tuple[str, ...], eviction: Any) -> dict[str, Any]:
-    """The attributes for a cache operator and an eviction priority; none for the usual ones."""
+def _policy(
+    builder: Builder, operation: str, cache: Any, caches: tuple[str, ...], eviction: Any, volatile: Any = False
+) -> dict[str, Any]:
+    """The attributes for a cache operator, an eviction priority or a volatile access, of which PTX takes one; none for
+    the usual ones.
+    """
     cache, eviction = unwrap(cache) or "", unwrap(eviction) or ""
     if cache not in caches:
         raise errors.unsupported_option("cache_modifier", cache, " ".join(repr(c) for c in caches[1:]))
     if eviction not in _EVICTIONS:
         raise errors.unsupported_option("eviction_policy", eviction, " ".join(repr(e) for e in _EVICTIONS[1:]))
+    given = [
+        name
+        for name, value in (
+            ("cache_modifier", cache),
+            ("eviction_policy", eviction not in ("", "evict_normal")),
+            ("volatile", unwrap(volatile)),
+        )
+        if value
+    ]
+    if len(given) > 1:
+        raise errors.options_exclude(operation, given)
     attributes = {}
+    if unwrap(volatile):
+        attributes["isVolatile"] = builder.native.unit
     if cache:
         attributes["cache"] = builder.attribute(f"#tile<cache {cache[1:]}>")
     if eviction in ("evict_first", "evict_last"):
@@ -108,8 +125,9 @@ def load(
 ) -> tensor:
     """Read what ``pointer`` points to; a block of pointers gives a block of their shape.
 
-    Where ``mask`` is false memory is not touched, and the result is ``other``, or undefined without it; both broadcast
-    to the pointers' shape.
+    Where ``mask`` is false memory is not touched, and the result is ``other``, or undefined without it (the simulator
+    reports where that matters); both broadcast to the pointers' shape. A ``volatile`` load is of what other programs
+    change: what this one accesses afterwards comes after it.
     """
     mask, other = unwrap(mask), unwrap(other)
     if unwrap(boundary_check) or unwrap(padding_option):
@@ -124,10 +142,8 @@ def load(
         operands.append(mask_operand(address, mask, "load").handle)
     if other is not None:
         operands.append(element_operand(address, other, element, "load", "other").handle)
-    attributes = _policy(builder, "load", cache_modifier, _LOAD_CACHES, eviction_policy)
+    attributes = _policy(builder, "load", cache_modifier, _LOAD_CACHES, eviction_policy, volatile)
     attributes["operandSegmentSizes"] = builder.i32_array([1, int(mask is not None), int(other is not None)])
-    if unwrap(volatile):
-        attributes["isVolatile"] = builder.native.unit
     result = element.with_shape(address.shape)
     value = tensor(builder.op("tile.load", operands, [result], attributes), result)
     return convert(value, int1) if source.dtype.element_ty.is_bool() else value

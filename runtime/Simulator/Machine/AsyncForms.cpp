@@ -5,6 +5,7 @@
 #include "runtime/Simulator/Machine/AsyncCopies.h"
 #include "runtime/Simulator/Machine/Decode.h"
 #include "runtime/Simulator/Machine/GlobalRaces.h"
+#include "runtime/Simulator/Machine/Poison.h"
 #include "runtime/Support/Format.h"
 
 #include <algorithm>
@@ -72,6 +73,7 @@ void runCopy(Warp &warp, const Record &record, uint32_t mask) {
   AsyncCopy copy;
   copy.pc = warp.here();
   copy.bytes = uint8_t(bytes);
+  copy.unwritten = record.op[2] == noRef ? 0 : poisonOf(warp, record.op[2]);
   uint32_t whole = 0;
   eachLane(mask, [&](unsigned lane) {
     uint32_t wanted = record.op[2] == noRef ? bytes : std::min(warp.reg<const uint32_t>(record.op[2])[lane], bytes);
@@ -135,6 +137,8 @@ void complete(Warp &warp, const AsyncCopy &copy, unsigned lane, GlobalAccesses &
     g->writePc = copy.pc;
     g->writeThread = uint16_t(warp.index * laneCount + lane);
   }
+  if (copy.unwritten >> lane & 1) // of how many bytes, nothing wrote
+    markUnwritten(warp, to, copy.bytes, (1u << copy.bytes) - 1);
 }
 
 } // namespace

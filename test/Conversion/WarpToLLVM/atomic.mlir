@@ -5,8 +5,7 @@
 
 // Every thread holds its own elements: no condition, and no exchange.
 // CHECK-LABEL: llvm.func @own
-// CHECK-NOT: llvm.cond_br
-// CHECK-COUNT-2: llvm.atomicrmw fadd %{{.*}}, %{{.*}} syncscope("device") acq_rel : !llvm.ptr<1>, f32
+// CHECK-COUNT-2: "{ atom.acq_rel.gpu.global.add.f32 $0, $1, $2; }", "=r,*m,r,~{memory}"
 // CHECK-NOT: nvvm.barrier0
 module attributes {warp.target = "sm_80"} {
   func.func @own(%x: !tile.ptr<f32>, %s: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
@@ -22,14 +21,13 @@ module attributes {warp.target = "sm_80"} {
 
 // -----
 
-// One thread acts for a scalar; the old value goes round through shared memory, between two barriers.
+// One thread acts for a scalar, and hands the old value round through shared memory: the barrier before it acts also
+// orders what the program did before, the one after it what it does after.
 // CHECK-LABEL: llvm.func @scalar
 // CHECK: %[[FIRST:.*]] = llvm.icmp "eq" %{{.*}}, %{{.*}} : i32
-// CHECK: llvm.cond_br %[[FIRST]], ^[[ACTS:.*]], ^[[JOINS:.*]](%{{.*}} : i32)
-// CHECK: ^[[ACTS]]:
-// CHECK: llvm.atomicrmw add %{{.*}} syncscope("device") monotonic
-// CHECK: ^[[JOINS]](%[[OLD:.*]]: i32):
 // CHECK: nvvm.barrier0
+// CHECK: %[[OLD:.*]] = llvm.inline_asm has_side_effects {{.*}}"{ @$3 atom.relaxed.gpu.global.add.u32 $0, $1, $2; }", "=r,*m,r,b,~{memory}" %{{.*}}, %{{.*}}, %[[FIRST]]
+// CHECK-NEXT: llvm.and
 // CHECK: llvm.store %[[OLD]], %{{.*}} : i32, !llvm.ptr<3>
 // CHECK: nvvm.barrier0
 // CHECK: llvm.load %{{.*}} : !llvm.ptr<3> -> i32
@@ -43,13 +41,62 @@ module attributes {warp.target = "sm_80"} {
 
 // -----
 
-// A result that nobody reads is not handed round; a failed exchange only acquires.
+// A result that nobody reads is not handed round. What releases only is a reduction; what acquires is none.
 // CHECK-LABEL: llvm.func @unread
-// CHECK: llvm.cmpxchg %{{.*}} syncscope("device") acq_rel acquire
+// CHECK: "{ @$3 atom.acq_rel.gpu.global.cas.b32 _, $0, $1, $2; }", "*m,r,r,b,~{memory}"
+// CHECK: "{ @$2 red.release.sys.global.max.u32 $0, $1; }", "*m,r,b,~{memory}"
+// CHECK: "{ @$2 atom.acquire.cta.global.exch.b32 _, $0, $1; }", "*m,r,b,~{memory}"
 // CHECK-NOT: nvvm.barrier0
 module attributes {warp.target = "sm_80"} {
   func.func @unread(%x: !tile.ptr<i32>, %s: i32) attributes {tile.kernel} {
-    %old = tile.atomic_cas %x, %s, %s : (!tile.ptr<i32>, i32, i32) -> i32
+    %0 = tile.atomic_cas %x, %s, %s : (!tile.ptr<i32>, i32, i32) -> i32
+    %1 = tile.atomic_rmw umax %x, %s {order = #tile<order release>, scope = #tile<scope sys>} : (!tile.ptr<i32>, i32) -> i32
+    %2 = tile.atomic_rmw exchange %x, %s {order = #tile<order acquire>, scope = #tile<scope cta>} : (!tile.ptr<i32>, i32) -> i32
+    return
+  }
+}
+
+// -----
+
+#one = #warp.layout<[32], register = [], lane = [[1], [2], [4], [8], [16]], warp = []>
+
+// Where the mask is false the old value is undefined.
+// CHECK-LABEL: llvm.func @masked
+// CHECK: "{ .reg .b64 undefined; mul.lo.s64 $0, undefined, 0; @$3 atom.acq_rel.gpu.global.and.b64 $0, $1, $2; }", "=l,*m,l,b,~{memory}"
+module attributes {warp.target = "sm_80"} {
+  func.func @masked(%x: !tile.ptr<i64>, %s: i64, %c: i1) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %r = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32, #one>
+    %b = tile.splat %x : !tile.ptr<i64> -> tensor<32x!tile.ptr<i64>, #one>
+    %p = tile.addptr %b, %r : tensor<32x!tile.ptr<i64>, #one>, tensor<32xi32, #one>
+    %v = tile.splat %s : i64 -> tensor<32xi64, #one>
+    %m = tile.splat %c : i1 -> tensor<32xi1, #one>
+    %old = tile.atomic_rmw and %p, %v, %m : (tensor<32x!tile.ptr<i64>, #one>, tensor<32xi64, #one>, tensor<32xi1, #one>) -> tensor<32xi64, #one>
+    tile.store %p, %old : tensor<32x!tile.ptr<i64>, #one>
+    return
+  }
+}
+
+// -----
+
+// What the target has no instruction for is a loop of compare-and-swap, between fences.
+// CHECK-LABEL: llvm.func @expanded
+// CHECK: llvm.fence syncscope("device") acq_rel
+// CHECK-NEXT: llvm.atomicrmw fadd %{{.*}} syncscope("device") monotonic : !llvm.ptr<1>, bf16
+// CHECK-NEXT: llvm.fence syncscope("device") acq_rel
+module attributes {warp.target = "sm_80"} {
+  func.func @expanded(%x: !tile.ptr<bf16>, %s: bf16) attributes {tile.kernel} {
+    %0 = tile.atomic_rmw fadd %x, %s : (!tile.ptr<bf16>, bf16) -> bf16
+    return
+  }
+}
+
+// -----
+
+// CHECK-LABEL: llvm.func @native
+// CHECK: red.relaxed.gpu.global.add.noftz.bf16
+module attributes {warp.target = "sm_90a"} {
+  func.func @native(%x: !tile.ptr<bf16>, %s: bf16) attributes {tile.kernel} {
+    %0 = tile.atomic_rmw fadd %x, %s {order = #tile<order relaxed>} : (!tile.ptr<bf16>, bf16) -> bf16
     return
   }
 }

@@ -73,13 +73,54 @@ module attributes {warp.target = "sm_80"} {
 
 // -----
 
+// Where the mask is false and there is no other value, the value is one that nothing wrote.
+// CHECK-LABEL: llvm.func @undefined
+// CHECK: "{ .reg .b32 undefined; mul.lo.s32 $0, undefined, 0; mov.b32 $1, $0; @$2 ld.global.v2.b32 {$0, $1}, $3; }", "=r,=r,b,*m"
+// CHECK: "{ .reg .b16 undefined; mul.lo.s16 $0, undefined, 0; @$1 ld.global.b8 $0, $2; }", "=h,b,*m"
+#two = #warp.layout<[64], register = [[1]], lane = [[2], [4], [8], [16], [32]]>
+module attributes {warp.target = "sm_80"} {
+  func.func @undefined(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %q: !tile.ptr<i8>, %n: i32, %c: i1)
+      attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %r = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #two>
+    %b = tile.splat %x : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>, #two>
+    %ns = tile.splat %n : i32 -> tensor<64xi32, #two>
+    %m = arith.cmpi slt, %r, %ns : tensor<64xi32, #two>
+    %p = tile.addptr %b, %r : tensor<64x!tile.ptr<f32>, #two>, tensor<64xi32, #two>
+    %v = tile.load %p, %m {warp.contiguity = 2 : i32} : tensor<64x!tile.ptr<f32>, #two>
+    %w = tile.load %q, %c : !tile.ptr<i8>
+    return
+  }
+}
+
+// -----
+
+// Of the threads that hold an element, one reads it where it is volatile, and hands it round.
+// CHECK-LABEL: llvm.func @volatile
+// CHECK: %[[FIRST:.*]] = llvm.icmp "eq"
+// CHECK: "{ @$1 ld.volatile.global.b32 $0, $2; }", "=r,b,*m" %[[FIRST]]
+// CHECK: nvvm.barrier0
+// CHECK: llvm.store
+// CHECK: nvvm.barrier0
+// CHECK: llvm.load
+module attributes {warp.target = "sm_80"} {
+  func.func @volatile(%x: !tile.ptr<i32>) attributes {tile.kernel} {
+    %v = tile.load %x {isVolatile} : !tile.ptr<i32>
+    tile.store %x, %v : !tile.ptr<i32>
+    return
+  }
+}
+
+// -----
+
 // Cache operators and priorities are PTX qualifiers.
 // CHECK-LABEL: llvm.func @modifiers
-// CHECK: "{ ld.global.cg.L1::evict_last.b32 $0, $1; }", "=r,*m"
+// CHECK: "{ ld.global.cg.b32 $0, $1; }", "=r,*m"
+// CHECK: "{ ld.global.L1::evict_last.b32 $0, $1; }", "=r,*m"
 // CHECK: "@$2 st.global.cs.b32 $1, $0;"
 module attributes {warp.target = "sm_80"} {
   func.func @modifiers(%x: !tile.ptr<f32>) attributes {tile.kernel} {
-    %v = tile.load %x {cache = #tile<cache cg>, eviction = #tile<eviction evict_last>} : !tile.ptr<f32>
+    %v = tile.load %x {cache = #tile<cache cg>} : !tile.ptr<f32>
+    %w = tile.load %x {eviction = #tile<eviction evict_last>} : !tile.ptr<f32>
     tile.store %x, %v {cache = #tile<cache cs>} : !tile.ptr<f32>
     return
   }

@@ -31,6 +31,31 @@ func.func @async(%p: tensor<64x64x!tile.ptr<f16>, #load>, %m: tensor<64x64xi1, #
   func.return %d : tensor<64x64xf32, #a>
 }
 
+// Where nobody says what lies outside of the mask, it is undefined; through L1 where that is asked for.
+
+// CHECK-LABEL: func.func @undefined
+// CHECK: warp.async_copy %{{.*}} masked %{{.*}} to %{{.*}} {contiguity = 8 : i32, throughL1, undefined}
+func.func @undefined(%p: tensor<64x64x!tile.ptr<f16>, #load>, %m: tensor<64x64xi1, #load>, %b: tensor<64x64xf16, #b>, %c: tensor<64x64xf32, #a>)
+    -> tensor<64x64xf32, #a> {
+  %x = tile.load %p, %m {cache = #tile<cache ca>, warp.contiguity = 8 : i32} : tensor<64x64x!tile.ptr<f16>, #load>
+  %a = warp.convert_layout %x : tensor<64x64xf16, #load> -> tensor<64x64xf16, #a>
+  %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 16>} : tensor<64x64xf16, #a> * tensor<64x64xf16, #b> -> tensor<64x64xf32, #a>
+  func.return %d : tensor<64x64xf32, #a>
+}
+
+// Copies of fewer than 16 bytes go through L1, where they have no priority.
+
+// CHECK-LABEL: func.func @priority
+// CHECK: tile.load
+// CHECK-NOT: warp.async
+func.func @priority(%p: tensor<64x64x!tile.ptr<f16>, #load>, %b: tensor<64x64xf16, #b>, %c: tensor<64x64xf32, #a>)
+    -> tensor<64x64xf32, #a> {
+  %x = tile.load %p {eviction = #tile<eviction evict_last>, warp.contiguity = 4 : i32} : tensor<64x64x!tile.ptr<f16>, #load>
+  %a = warp.convert_layout %x : tensor<64x64xf16, #load> -> tensor<64x64xf16, #a>
+  %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 16>} : tensor<64x64xf16, #a> * tensor<64x64xf16, #b> -> tensor<64x64xf32, #a>
+  func.return %d : tensor<64x64xf32, #a>
+}
+
 // cp.async fills with zeros only, and copies at least 4 bytes: these are loaded, and stored to the tile.
 
 // CHECK-LABEL: func.func @other_is_one

@@ -1,0 +1,144 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// See DeviceMemory.h.
+#include "dialects/Warp/Transforms/DeviceMemory.h"
+#include "dialects/Warp/IR/WarpOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace weft;
+using namespace weft::warp;
+
+/// The arguments behind a pointer, and whether they are all.
+static bool collectArguments(Value pointer, llvm::DenseSet<Value> &seen, llvm::DenseSet<Value> &arguments) {
+  if (!seen.insert(pointer).second)
+    return true;
+  auto all = [&](ValueRange values) {
+    return llvm::all_of(values, [&](Value value) { return collectArguments(value, seen, arguments); });
+  };
+  if (auto argument = dyn_cast<BlockArgument>(pointer)) {
+    Operation *owner = argument.getOwner()->getParentOp();
+    if (isa<func::FuncOp>(owner))
+      return arguments.insert(argument), true;
+    auto loop = dyn_cast<scf::ForOp>(owner);
+    if (!loop || argument == loop.getInductionVar())
+      return false;
+    unsigned index = argument.getArgNumber() - 1;
+    return all({loop.getInitArgs()[index], loop.getYieldedValues()[index]});
+  }
+  return TypeSwitch<Operation *, bool>(pointer.getDefiningOp())
+      .Case([&](tile::AddPtrOp op) { return all(op.getPtr()); })
+      .Case<tile::SplatOp, tile::BroadcastOp, tile::ExpandDimsOp, tile::ReshapeOp, tile::PermuteOp, tile::PtrCastOp,
+            ConvertLayoutOp>([&](Operation *op) { return all(op->getOperand(0)); })
+      .Case([&](arith::SelectOp op) { return all({op.getTrueValue(), op.getFalseValue()}); })
+      .Case([&](scf::ForOp loop) {
+        unsigned index = cast<OpResult>(pointer).getResultNumber();
+        return all({loop.getInitArgs()[index], loop.getYieldedValues()[index]});
+      })
+      .Case([&](scf::IfOp branch) {
+        unsigned index = cast<OpResult>(pointer).getResultNumber();
+        return all({branch.thenYield().getOperand(index), branch.elseYield().getOperand(index)});
+      })
+      .Default(false);
+}
+
+BlockArgument weft::warp::argumentBehind(Value pointer) {
+  llvm::DenseSet<Value> seen, arguments;
+  if (!collectArguments(pointer, seen, arguments) || arguments.size() != 1)
+    return {};
+  return cast<BlockArgument>(*arguments.begin());
+}
+
+std::optional<DeviceAccess> weft::warp::deviceAccessOf(Operation *op, unsigned warps) {
+  auto access = [&](Value pointer, bool reads, bool writes) {
+    return DeviceAccess{op, pointer, argumentBehind(pointer), reads, writes};
+  };
+  return TypeSwitch<Operation *, std::optional<DeviceAccess>>(op)
+      .Case([&](tile::LoadOp load) {
+        DeviceAccess made = access(load.getPtr(), true, false);
+        made.isMadeByAll = !load.getIsVolatile() && repeatedThreadBits(load.getPtr().getType(), warps) != 0;
+        return made;
+      })
+      .Case([&](tile::StoreOp store) { return access(store.getPtr(), false, true); })
+      .Case<tile::AtomicRMWOp, tile::AtomicCASOp>([&](auto atomic) {
+        DeviceAccess made = access(atomic.getPtr(), true, true);
+        made.isAtomic = true;
+        return made;
+      })
+      .Case([&](AsyncCopyOp copy) {
+        DeviceAccess made = access(copy.getPtr(), true, false);
+        made.isAsync = true;
+        return made;
+      })
+      .Default(std::nullopt);
+}
+
+Ordering weft::warp::orderingOf(Operation *op, unsigned warps) {
+  Ordering ordering;
+  auto ofAtomic = [&](auto atomic) {
+    tile::MemoryOrder order = atomic.getOrder();
+    ordering.releases = order == tile::MemoryOrder::Release || order == tile::MemoryOrder::AcqRel;
+    ordering.acquires = order == tile::MemoryOrder::Acquire || order == tile::MemoryOrder::AcqRel;
+    ordering.hasBarriers = !atomic->use_empty() && repeatedThreadBits(atomic.getPtr().getType(), warps) >= 32;
+  };
+  if (auto atomic = dyn_cast<tile::AtomicRMWOp>(op))
+    ofAtomic(atomic);
+  else if (auto atomic = dyn_cast<tile::AtomicCASOp>(op))
+    ofAtomic(atomic);
+  else if (auto load = dyn_cast<tile::LoadOp>(op); load && load.getIsVolatile())
+    ordering.acquires = ordering.needsFence = true;
+  return ordering;
+}
+
+bool weft::warp::mayShareBase(const DeviceAccess &a, const DeviceAccess &b) {
+  return !a.base || !b.base || a.base == b.base;
+}
+
+static bool isUniform(Value value) {
+  return !isa<RankedTensorType>(value.getType()) || isa_and_nonnull<tile::SplatOp>(value.getDefiningOp()) ||
+         matchPattern(value, m_Constant());
+}
+
+/// Whether the elements of a tensor of integers or pointers are known to differ from one another.
+static bool areDistinct(Value value) {
+  if (!isa<RankedTensorType>(value.getType()))
+    return true;
+  return TypeSwitch<Operation *, bool>(value.getDefiningOp())
+      .Case([](tile::MakeRangeOp) { return true; })
+      .Case<tile::ExpandDimsOp, tile::ReshapeOp, tile::PermuteOp, ConvertLayoutOp, arith::ExtSIOp, arith::ExtUIOp>(
+          [](Operation *op) { return areDistinct(op->getOperand(0)); })
+      .Case<tile::AddPtrOp, arith::AddIOp>([](Operation *op) {
+        Value x = op->getOperand(0), y = op->getOperand(1);
+        return (isUniform(x) && areDistinct(y)) || (isUniform(y) && areDistinct(x));
+      })
+      .Default(false);
+}
+
+/// Whether a thread that makes one access to an address makes the other one to it, and no other thread does: the same
+/// pointers, all different, held by the same threads.
+static bool isSameThread(const DeviceAccess &a, const DeviceAccess &b, bool sameIteration) {
+  if (a.pointer != b.pointer || isa<AsyncCopyOp>(a.op) || isa<AsyncCopyOp>(b.op) || a.isMadeByAll || b.isMadeByAll)
+    return false;
+  Operation *maker = a.pointer.getDefiningOp();
+  bool isLasting = sameIteration || !maker || isa<func::FuncOp>(maker->getParentOp());
+  return isLasting && areDistinct(a.pointer);
+}
+
+/// Whether two atomics may change places: they combine alike, and nobody looks at what was there before.
+static bool commute(const DeviceAccess &a, const DeviceAccess &b) {
+  auto first = dyn_cast<tile::AtomicRMWOp>(a.op), second = dyn_cast<tile::AtomicRMWOp>(b.op);
+  return first && second && first.getKind() == second.getKind() && first.getKind() != tile::AtomicKind::Exchange &&
+         first.use_empty() && second.use_empty();
+}
+
+bool weft::warp::needsOrder(const DeviceAccess &earlier, const DeviceAccess &later, bool sameIteration) {
+  if ((!earlier.writes && !later.writes) || isSameThread(earlier, later, sameIteration) || commute(earlier, later))
+    return false;
+  if (mayShareBase(earlier, later))
+    return true;
+  return earlier.isMadeByAll && later.writes && !later.isAtomic &&
+         tile::pointeeTypeOf(earlier.pointer.getType()) == tile::pointeeTypeOf(later.pointer.getType());
+}

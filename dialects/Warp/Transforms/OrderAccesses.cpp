@@ -1,0 +1,222 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// warp-order-accesses: a program's accesses to device memory happen in the order in which it makes them, though several
+// threads make them.
+//
+// The walk follows the structured control flow and carries the accesses that no barrier has ordered yet. A barrier goes
+//   - before an access that may touch, in another thread, what an earlier one touched, one of the two a write;
+//   - before an atomic that releases, since one thread does that for all;
+//   - between what acquires, in one thread, and the next access. After a volatile load, which acquires nothing by
+//     itself, a fence goes first.
+//
+//   %x = tile.load %p                                     %x = tile.load %p
+//   tile.store %p, %y                                     warp.barrier
+//   tile.atomic_rmw exchange %lock, %zero        ─▶       tile.store %p, %y
+//     {order = release}                                   warp.barrier
+//                                                         tile.atomic_rmw exchange %lock, %zero ...
+//
+// Barriers that are there serve, and so do those of ops that hand values round through shared memory. The compiler's own
+// kernels (`tile.orders_accesses`) place the first kind of barrier themselves.
+#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Transforms/DeviceMemory.h"
+#include "dialects/Warp/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include <map>
+
+namespace weft::warp {
+#define GEN_PASS_DEF_WARPORDERACCESSES
+#include "dialects/Warp/Transforms/Passes.h.inc"
+} // namespace weft::warp
+
+using namespace mlir;
+using namespace weft;
+using namespace weft::warp;
+
+namespace {
+/// An access, and whether a back edge of a loop lies behind it.
+using Key = std::pair<Operation *, bool>;
+
+/// What no barrier has ordered yet.
+struct State {
+  std::map<Key, DeviceAccess> pending;
+  bool acquired = false; // one thread has acquired
+  bool unfenced = false; // what was read volatile has not become an acquire
+
+  void join(const State &other) {
+    for (auto &[key, access] : other.pending)
+      pending.try_emplace(key, access).first->second.isAsync |= access.isAsync;
+    acquired |= other.acquired;
+    unfenced |= other.unfenced;
+  }
+  bool operator==(const State &other) const {
+    return pending.size() == other.pending.size() && acquired == other.acquired && unfenced == other.unfenced;
+  }
+};
+
+/// Walks one kernel.
+class Orderer {
+public:
+  Orderer(unsigned warps, bool ordersAccesses) : warps(warps), ordersAccesses(ordersAccesses) {}
+  void walk(Region &region, State &state);
+
+private:
+  void visit(Operation &op, State &state);
+  void visitAccess(const DeviceAccess &access, State &state);
+  void visitIf(scf::IfOp op, State &state);
+  void visitFor(scf::ForOp op, State &state);
+  void visitWhile(scf::WhileOp op, State &state);
+  bool needsBarrier(const DeviceAccess &access, const Ordering &ordering, const State &state) const;
+
+  unsigned warps;
+  bool ordersAccesses;
+};
+
+struct OrderAccesses : weft::warp::impl::WarpOrderAccessesBase<OrderAccesses> {
+  void runOnOperation() override;
+};
+} // namespace
+
+/// What is left after a barrier, before `op`: copies under way.
+static void passBarrier(State &state) {
+  State left;
+  for (auto &[key, access] : state.pending)
+    if (access.isAsync)
+      left.pending.insert({key, access});
+  state = std::move(left);
+}
+
+static void makeFence(Operation *op, State &state) {
+  if (!state.unfenced)
+    return;
+  OpBuilder builder(op);
+  FenceOp::create(builder, op->getLoc());
+  state.unfenced = false;
+}
+
+/// The state at a loop's start, seen from its end.
+static State carried(const State &state) {
+  State next = state;
+  next.pending.clear();
+  for (auto &[key, access] : state.pending)
+    next.pending.insert({Key{key.first, true}, access});
+  return next;
+}
+
+bool Orderer::needsBarrier(const DeviceAccess &access, const Ordering &ordering, const State &state) const {
+  if (ordering.releases && !state.pending.empty())
+    return true;
+  // A volatile load that follows another is ordered with what comes after both.
+  if (state.acquired && !ordering.needsFence)
+    return true;
+  return !ordersAccesses && llvm::any_of(state.pending, [&](const auto &earlier) {
+    return needsOrder(earlier.second, access, /*sameIteration=*/!earlier.first.second);
+  });
+}
+
+void Orderer::visitAccess(const DeviceAccess &access, State &state) {
+  Operation *op = access.op;
+  Ordering ordering = orderingOf(op, warps);
+  OpBuilder builder(op);
+  if (!ordersAccesses && (access.writes || ordering.releases)) {
+    // A copy reads its source until it is waited for.
+    bool overwrites = llvm::any_of(state.pending, [&](const auto &earlier) {
+      return earlier.second.isAsync && (ordering.releases || mayShareBase(earlier.second, access));
+    });
+    if (overwrites) {
+      AsyncWaitOp::create(builder, op->getLoc(), builder.getI32IntegerAttr(0));
+      for (auto &[key, earlier] : state.pending)
+        earlier.isAsync = false;
+    }
+  }
+  if (needsBarrier(access, ordering, state)) {
+    makeFence(op, state);
+    if (!ordering.hasBarriers)
+      BarrierOp::create(builder, op->getLoc());
+    passBarrier(state);
+  }
+  if (ordering.hasBarriers) { // all that is before it and it itself are ordered
+    passBarrier(state);
+    return;
+  }
+  // (What goes to a ring is of later iterations: `warp-pipeline` has seen to it that it may be read ahead.)
+  if (auto copy = dyn_cast<AsyncCopyOp>(op); !copy || !copy.getShared().getDefiningOp<StageOp>())
+    state.pending.insert({Key{op, false}, access});
+  state.acquired |= ordering.acquires;
+  state.unfenced |= ordering.needsFence;
+}
+
+void Orderer::visitIf(scf::IfOp op, State &state) {
+  State after;
+  for (Region &branch : op->getRegions()) {
+    State inner = state; // an empty region is a missing else
+    walk(branch, inner);
+    after.join(inner);
+  }
+  state = std::move(after);
+}
+
+void Orderer::visitFor(scf::ForOp op, State &state) {
+  for (State start = state;;) { // inserted barriers stay, so that this ends
+    State inner = start;
+    walk(op.getRegion(), inner);
+    State next = start;
+    next.join(carried(inner));
+    state.join(inner);
+    if (next == start)
+      return;
+    start = std::move(next);
+  }
+}
+
+void Orderer::visitWhile(scf::WhileOp op, State &state) {
+  for (State start = state;;) {
+    State tested = start;
+    walk(op.getBefore(), tested);
+    State inner = tested;
+    walk(op.getAfter(), inner);
+    State next = start;
+    next.join(carried(inner));
+    if (next == start) {
+      state = std::move(tested); // a while loop is left after its test
+      return;
+    }
+    start = std::move(next);
+  }
+}
+
+void Orderer::visit(Operation &op, State &state) {
+  if (isa<BarrierOp, tile::BarrierOp>(op) || op.hasAttr(scratchAttrName)) {
+    makeFence(&op, state);
+    passBarrier(state);
+    return;
+  }
+  if (auto wait = dyn_cast<AsyncWaitOp>(op)) {
+    // Which copies a wait for some leaves is the business of the pass that placed it; what they read was copied then.
+    for (auto &[key, access] : state.pending)
+      access.isAsync = false;
+    return;
+  }
+  if (std::optional<DeviceAccess> access = deviceAccessOf(&op, warps))
+    visitAccess(*access, state);
+  else if (auto branch = dyn_cast<scf::IfOp>(op))
+    visitIf(branch, state);
+  else if (auto loop = dyn_cast<scf::ForOp>(op))
+    visitFor(loop, state);
+  else if (auto loop = dyn_cast<scf::WhileOp>(op))
+    visitWhile(loop, state);
+}
+
+void Orderer::walk(Region &region, State &state) {
+  for (Block &block : region)
+    for (Operation &op : llvm::make_early_inc_range(block))
+      visit(op, state);
+}
+
+void OrderAccesses::runOnOperation() {
+  func::FuncOp kernel = getOperation();
+  auto schedule = kernel->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
+  State state;
+  Orderer(schedule ? schedule.getWarps() : 4, kernel->hasAttr(tile::ordersAccessesAttrName))
+      .walk(kernel.getBody(), state);
+}

@@ -1,0 +1,295 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""What kernels ask of memory is what their PTX says: every atomic with every order, scope and type, volatile accesses,
+cache operators and eviction priorities. And what programs tell one another through locks, counters and flags arrives,
+under every interleaving that is tried.
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+import weft
+import weft.language as wl
+from kernel_support import instructions, ptx_of, simulate
+
+ORDERS = ("relaxed", "acquire", "release", "acq_rel")
+SCOPES = ("cta", "gpu", "sys")
+
+
+def assembles(ptx, folder, target="sm_80"):
+    """ptxas, where it is, takes the text."""
+    if shutil.which("ptxas"):
+        file = pathlib.Path(folder) / "kernel.ptx"
+        file.write_text(ptx)
+        command = ["ptxas", f"-arch={target}", str(file), "-o", "/dev/null"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+# ---- Orders and scopes
+
+#: what a type's atomics are in PTX: the name of the language's function, and the instruction's operation and type
+INTEGER = ("add.u{0}", "and.b{0}", "or.b{0}", "xor.b{0}", "exch.b{0}", "cas.b{0}")
+NAMES = ("atomic_add", "atomic_and", "atomic_or", "atomic_xor", "atomic_xchg", "atomic_cas")
+OPERATIONS = {
+    "int32": dict(zip(NAMES, (o.format(32) for o in INTEGER), strict=True))
+    | {"atomic_max": "max.s32", "atomic_min": "min.s32"},
+    "uint32": dict(zip(NAMES, (o.format(32) for o in INTEGER), strict=True))
+    | {"atomic_max": "max.u32", "atomic_min": "min.u32"},
+    "int64": dict(zip(NAMES, (o.format(64) for o in INTEGER), strict=True))
+    | {"atomic_max": "max.s64", "atomic_min": "min.s64"},
+    "uint64": dict(zip(NAMES, (o.format(64) for o in INTEGER), strict=True))
+    | {"atomic_max": "max.u64", "atomic_min": "min.u64"},
+    "float32": {"atomic_add": "add.f32", "atomic_xchg": "exch.b32", "atomic_cas": "cas.b32"},
+    "float64": {"atomic_add": "add.f64", "atomic_xchg": "exch.b64", "atomic_cas": "cas.b64"},
+    "float16": {"atomic_add": "add.noftz.f16", "atomic_cas": "cas.b16"},
+}
+#: atomic_max and atomic_min of floats are two atomics on their bits
+EXTREMA = {
+    ("float32", "atomic_max"): ("max.s32", "min.u32"),
+    ("float32", "atomic_min"): ("min.s32", "max.u32"),
+    ("float64", "atomic_max"): ("max.s64", "min.u64"),
+    ("float64", "atomic_min"): ("min.s64", "max.u64"),
+}
+CASES = [(kind, name, (text,)) for kind, names in OPERATIONS.items() for name, text in names.items()]
+CASES += [(kind, name, texts) for (kind, name), texts in EXTREMA.items()]
+
+
+def kernel_from(folder, source, name="kernel"):
+    """The kernel of a module's text."""
+    file = pathlib.Path(folder) / f"{name}.py"
+    file.write_text(f"import weft\nimport weft.language as wl\n\n\n{source}")
+    namespace = {"__name__": name}
+    exec(compile(file.read_text(), str(file), "exec"), namespace)
+    return namespace[name]
+
+
+@pytest.mark.parametrize("is_read", [True, False], ids=["read", "unread"])
+@pytest.mark.parametrize("shape", ["scalar", "block"])
+@pytest.mark.parametrize(("kind", "name", "texts"), CASES, ids=lambda v: v if isinstance(v, str) else "")
+def test_atomics_say_their_order(kind, name, texts, shape, is_read, tmp_path):
+    lines = ["@weft.jit", "def kernel(x, y):", "    at = 0" if shape == "scalar" else "    at = wl.arange(0, 256)"]
+    wanted = []
+    for order in ORDERS:
+        for scope in SCOPES:
+            values = "1, 2" if name == "atomic_cas" else "1"
+            call = f'wl.{name}(x + at, {values}, sem="{order}", scope="{scope}")'
+            lines.append(f"    wl.store(y + at, {call})" if is_read else f"    {call}")
+            # (What only releases is a `red`, which has no acquire.)
+            reduces = not is_read and order in ("relaxed", "release")
+            bare = reduces and name != "atomic_cas" and name != "atomic_xchg"
+            count = 1 if shape == "scalar" else 2
+            wanted += [
+                f"{'red' if bare else 'atom'}.{order}.{scope}.global.{text}" for text in texts for _ in range(count)
+            ]
+    kernel = kernel_from(tmp_path, "\n".join(lines) + "\n")
+    x = np.zeros(256, kind)
+    ptx = ptx_of(kernel, x, x)
+    found = re.findall(r"\b((?:atom|red)\.[a-z_0-9.]+)", ptx)
+    assert sorted(found) == sorted(wanted)
+    assembles(ptx, tmp_path)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("scope", SCOPES)
+def test_additions_that_the_target_lacks_have_fences(order, scope, tmp_path):
+    """bf16 on sm_80: a loop of compare-and-swap, between a fence that releases and one that acquires."""
+    kernel = kernel_from(
+        tmp_path, f'@weft.jit\ndef kernel(x: "*bf16"):\n    wl.atomic_add(x, 1.0, sem="{order}", scope="{scope}")\n'
+    )
+    ptx = ptx_of(kernel, np.zeros(16, np.uint16))
+    lines = instructions(ptx)
+    swaps = [i for i, line in enumerate(lines) if re.search(r"\batom\..*\bcas\.b(16|32)\b", line)]
+    fences = [i for i, line in enumerate(lines) if re.match(rf"fence\.acq_rel\.{scope}$", line)]
+    assert swaps
+    assert len(fences) == {"relaxed": 0, "acquire": 1, "release": 1, "acq_rel": 2}[order]
+    assert (fences[:1] < swaps[:1]) == (order in ("release", "acq_rel")) or order == "relaxed"
+    assert (fences[-1:] > swaps[-1:]) == (order in ("acquire", "acq_rel")) or order == "relaxed"
+    assembles(ptx, tmp_path)
+
+
+@pytest.mark.parametrize("shape", ["scalar", "block"])
+@pytest.mark.parametrize("mask", ["", ", mask=at < n"])
+@pytest.mark.parametrize("kind", ["uint8", "float16", "float32", "int64"])
+def test_loads_and_stores_say_what_was_asked_for(kind, mask, shape, tmp_path):
+    policies = [""]
+    policies += [f', cache_modifier="{c}"' for c in (".ca", ".cg", ".cs")]
+    policies += [f', eviction_policy="evict_{p}"' for p in ("first", "last")]
+    lines = ["@weft.jit", "def kernel(x, y, n):", "    at = 0" if shape == "scalar" else "    at = wl.arange(0, 128)"]
+    lines += [f"    wl.store(y + at, wl.load(x + at{mask}{policy}){mask})" for policy in (*policies, ", volatile=True")]
+    lines += ["    v = wl.load(x + at)"]
+    stores = [""] + [f', cache_modifier="{c}"' for c in (".wb", ".cg", ".cs", ".wt")] + policies[-2:]
+    lines += [f"    wl.store(y + at, v{mask}{policy})" for policy in stores]
+    kernel = kernel_from(tmp_path, "\n".join(lines) + "\n")
+    x = np.zeros(128, kind)
+    ptx = ptx_of(kernel, x, x, 100)
+    loads = [re.sub(r"\.(v\d\.)?[bfus]\d+$", "", text) for text in re.findall(r"\b(ld\.(?:volatile\.)?global[\w.:]*)", ptx)]
+    stores = [re.sub(r"\.(v\d\.)?[bfus]\d+$", "", text) for text in re.findall(r"\b(st\.global[\w.:]*)", ptx)]
+    asked = ["", ".ca", ".cg", ".cs", ".L1::evict_first", ".L1::evict_last"]
+    wanted = [f"ld.global{text}" for text in asked] + ["ld.volatile.global", "ld.global"]
+    assert [text for i, text in enumerate(loads) if i == 0 or text != loads[i - 1]] == wanted
+    assert sorted({*stores}) == sorted(
+        f"st.global{text}" for text in ("", ".wb", ".cg", ".cs", ".wt", ".L1::evict_first", ".L1::evict_last")
+    )
+    assembles(ptx, tmp_path)
+
+
+# ---- What programs tell one another
+
+
+@weft.jit
+def last_block_sums(x, partial, count, out, N: wl.constexpr, PROGRAMS: wl.constexpr):
+    """Every program sums its part; the last one to finish adds up the parts."""
+    program = wl.program_id(0)
+    at = wl.arange(0, N)
+    wl.store(partial + program * N + at, wl.load(x + program * N + at) * 2)
+    before = wl.atomic_add(count, 1)
+    if before == PROGRAMS - 1:
+        total = wl.zeros((N,), wl.float32)
+        for i in range(PROGRAMS):
+            total += wl.load(partial + i * N + (N - 1 - at))
+        wl.store(out + at, total)
+
+
+@pytest.mark.parametrize("warps", [1, 2, 4, 8])
+@pytest.mark.parametrize("n", [16, 64, 256])
+def test_the_last_block_reduces(n, warps, seed):
+    random = np.random.default_rng(seed)
+    for interleaving in range(3):
+        x = random.integers(-9, 9, 5 * n).astype(np.float32)
+        partial, count, out = np.full(5 * n, np.nan, np.float32), np.zeros(1, np.int32), np.full(n, np.nan, np.float32)
+        report = simulate(
+            last_block_sums, 5, x, partial, count, out, N=n, PROGRAMS=5, num_warps=warps, seed=seed + interleaving
+        )
+        assert not report.findings, report.findings[0]
+        assert np.array_equal(out, 2 * x.reshape(5, n).sum(0)[::-1])
+
+
+@weft.jit
+def hand_on_by_exchange(x, flag, out, N: wl.constexpr):
+    """Each program waits for the one before, adds its number to what that left, and lets the next one go on."""
+    program = wl.program_id(0)
+    at = wl.arange(0, N)
+    while wl.load(flag + program, volatile=True) == 0:
+        pass
+    wl.store(x + at, wl.load(x + (at + 1) % N) + program)
+    wl.atomic_xchg(flag + program + 1, 1)
+    wl.store(out + program * N + at, at)
+
+
+@weft.jit
+def hand_on_by_addition(x, flag, out, N: wl.constexpr):
+    program = wl.program_id(0)
+    at = wl.arange(0, N)
+    while wl.atomic_add(flag, 0, sem="acquire") < program + 1:
+        pass
+    wl.store(x + at, wl.load(x + (at + 1) % N) + program)
+    wl.atomic_add(flag, 1, sem="release")
+    wl.store(out + program * N + at, at)
+
+
+@pytest.mark.parametrize("warps", [1, 4])
+@pytest.mark.parametrize("n", [16, 64, 256])
+@pytest.mark.parametrize("kernel", [hand_on_by_exchange, hand_on_by_addition], ids=["volatile", "atomic"])
+def test_flags_hand_on(kernel, n, warps, seed):
+    random = np.random.default_rng(seed)
+    for interleaving in range(3):
+        x = random.integers(-9, 9, n).astype(np.float32)
+        expected = x.copy()
+        for program in range(4):
+            expected = np.roll(expected, -1) + program
+        flag, out = np.zeros(8, np.int32), np.zeros(4 * n, np.int32)
+        flag[0] = 1
+        report = simulate(kernel, 4, x, flag, out, N=n, num_warps=warps, seed=seed + interleaving)
+        assert not report.findings, report.findings[0]
+        assert np.array_equal(x, expected)
+
+
+@weft.jit
+def norm_backward(dx, dy, dw, db, x, w, mean, rstd, lock, n, GROUPS: wl.constexpr, BLOCK: wl.constexpr):
+    """Gradients of a row's normalisation; those of the weights are summed in groups of rows, each under a lock. The
+    first of a group stores, and counts.
+    """
+    row = wl.program_id(0)
+    at = wl.arange(0, BLOCK)
+    mask = at < n
+    group = row % GROUPS
+    a = wl.load(x + row * n + at, mask=mask, other=0.0)
+    g = wl.load(dy + row * n + at, mask=mask, other=0.0)
+    scale = wl.load(w + at, mask=mask)
+    r = wl.load(rstd + row)
+    normal = wl.where(mask, (a - wl.load(mean + row)) * r, 0.0)
+    wg = wl.where(mask, scale * g, 0.0)
+    c1 = wl.sum(normal * wg, 0) / n
+    c2 = wl.sum(wg, 0) / n
+    wl.store(dx + row * n + at, (wg - (normal * c1 + c2)) * r, mask=mask)
+    part_w, part_b = g * normal, g
+    to_w, to_b = dw + group * n + at, db + group * n + at
+    while wl.atomic_cas(lock + group, 0, 1) == 1:
+        pass
+    count = wl.load(lock + GROUPS + group)
+    if count == 0:
+        wl.atomic_xchg(lock + GROUPS + group, 1)
+    else:
+        part_w += wl.load(to_w, mask=mask)
+        part_b += wl.load(to_b, mask=mask)
+    wl.store(to_w, part_w, mask=mask)
+    wl.store(to_b, part_b, mask=mask)
+    wl.atomic_xchg(lock + group, 0)
+
+
+@pytest.mark.parametrize("warps", [1, 4, 8])
+@pytest.mark.parametrize("n", [13, 64, 200])
+def test_locks_guard_sums(n, warps, seed):
+    random = np.random.default_rng(seed)
+    rows, groups, block = 9, 2, 1 << (n - 1).bit_length()
+    x, dy = random.standard_normal((2, rows, n)).astype(np.float32)
+    w = random.standard_normal(n).astype(np.float32)
+    mean, rstd = x.mean(1), 1 / np.sqrt(x.astype(np.float64).var(1) + 1e-5)
+    normal = (x - mean[:, None]) * rstd[:, None]
+    wg = w * dy.astype(np.float64)
+    expected = (wg - normal * (normal * wg).mean(1, keepdims=True) - wg.mean(1, keepdims=True)) * rstd[:, None]
+    for interleaving in range(3):
+        dx = np.full((rows, n), np.nan, np.float32)
+        dw, db = np.full((2, groups, n), np.nan, np.float32)
+        lock = np.zeros(2 * groups, np.int32)
+        report = simulate(
+            norm_backward, rows, dx, dy, dw, db, x, w, mean, rstd.astype(np.float32), lock, n,
+            GROUPS=groups, BLOCK=block, num_warps=warps, seed=seed + interleaving,
+        )  # fmt: skip
+        assert not report.findings, report.findings[0]
+        np.testing.assert_allclose(dx, expected, atol=2e-5)
+        np.testing.assert_allclose(dw.sum(0), (dy * normal).sum(0), atol=2e-5)
+        np.testing.assert_allclose(db.sum(0), dy.sum(0), atol=2e-5)
+        assert not lock[:groups].any()
+
+
+# ---- And it would not, without its orders
+
+
+def weakened(ptx):
+    """The PTX without one of its orders at a time: an acquire or release made relaxed, a fence or barrier gone."""
+    for found in re.finditer(r"\b(atom|red)\.(acq_rel|acquire|release)\.", ptx):
+        yield found.group(), ptx[: found.start()] + f"{found.group(1)}.relaxed." + ptx[found.end() :]
+    for found in re.finditer(r"\b(fence\.acq_rel\.gpu|bar(?:rier)?\.(?:cta\.)?sync(?:\.aligned)?\s+0);", ptx):
+        yield found.group(), ptx[: found.start()] + ptx[found.end() :]
+
+
+@pytest.mark.parametrize("kernel", [hand_on_by_exchange, hand_on_by_addition], ids=["volatile", "atomic"])
+def test_each_order_is_needed(kernel):
+    """What hands on needs all that orders it: its acquire or fence, its release, and the barriers of its block."""
+
+    def run(ptx, interleaving):
+        flag = np.zeros(8, np.int32)
+        flag[0] = 1
+        arrays = np.zeros(256, np.float32), flag, np.zeros(4 * 256, np.int32)
+        return simulate(kernel, 4, *arrays, N=256, num_warps=4, seed=interleaving, ptx=ptx, limit=200_000).findings
+
+    arrays = np.zeros(256, np.float32), np.zeros(8, np.int32), np.zeros(4 * 256, np.int32)
+    ptx = ptx_of(kernel, *arrays, N=256)
+    assert not run(ptx, 1)
+    missed = [what for what, text in weakened(ptx) if not any(run(text, i) for i in range(4))]
+    assert not missed

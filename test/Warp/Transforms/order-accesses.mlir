@@ -1,0 +1,186 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt --pass-pipeline='builtin.module(func.func(warp-order-accesses))' %s | FileCheck %s
+
+#own = #warp.layout<[128], lane = [[1], [2], [4], [8], [16]], warp = [[32], [64]]>
+#few = #warp.layout<[64], lane = [[1], [2], [4], [8], [16]], warp = [[32], [0]]>
+!f32 = !tile.ptr<f32>
+!i32 = !tile.ptr<i32>
+
+module attributes {warp.target = "sm_80"} {
+
+// Each thread reads and writes its own elements.
+// CHECK-LABEL: func.func @own
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @own(%x: !f32) {
+  %r = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #own>
+  %b = tile.splat %x : !f32 -> tensor<128x!f32, #own>
+  %p = tile.addptr %b, %r : tensor<128x!f32, #own>, tensor<128xi32, #own>
+  %v = tile.load %p : tensor<128x!f32, #own>
+  tile.store %p, %v : tensor<128x!f32, #own>
+  return
+}
+
+// Two warps read each element, and one of them writes it. So it is under another name for the memory.
+// CHECK-LABEL: func.func @repeated
+// CHECK: tile.load
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: tile.store
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @repeated(%x: !f32) {
+  %r = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #few>
+  %b = tile.splat %x : !f32 -> tensor<64x!f32, #few>
+  %p = tile.addptr %b, %r : tensor<64x!f32, #few>, tensor<64xi32, #few>
+  %v = tile.load %p : tensor<64x!f32, #few>
+  tile.store %p, %v : tensor<64x!f32, #few>
+  return
+}
+
+// CHECK-LABEL: func.func @two_names
+// CHECK: tile.load
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: tile.store
+func.func @two_names(%x: !f32, %y: !f32) {
+  %v = tile.load %x : !f32
+  tile.store %y, %v : !f32
+  return
+}
+
+// What is read is of another type than what is written.
+// CHECK-LABEL: func.func @two_types
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @two_types(%x: !i32, %y: !f32, %v: f32) {
+  %n = tile.load %x : !i32
+  tile.store %y, %v : !f32
+  return
+}
+
+// The compiler's own kernels know better.
+// CHECK-LABEL: func.func @trusted
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @trusted(%x: !f32) attributes {tile.orders_accesses} {
+  %v = tile.load %x : !f32
+  tile.store %x, %v : !f32
+  return
+}
+
+// Elements that other threads wrote before are read.
+// CHECK-LABEL: func.func @scattered
+// CHECK: tile.store
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: tile.load
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: tile.store
+func.func @scattered(%x: !f32, %v: tensor<128xf32, #own>, %at: tensor<128xi32, #own>) {
+  %r = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #own>
+  %b = tile.splat %x : !f32 -> tensor<128x!f32, #own>
+  %p = tile.addptr %b, %r : tensor<128x!f32, #own>, tensor<128xi32, #own>
+  %q = tile.addptr %b, %at : tensor<128x!f32, #own>, tensor<128xi32, #own>
+  tile.store %p, %v : tensor<128x!f32, #own>
+  %w = tile.load %q : tensor<128x!f32, #own>
+  tile.store %q, %w : tensor<128x!f32, #own>
+  return
+}
+
+// In a loop, an iteration reads what the one before wrote elsewhere.
+// CHECK-LABEL: func.func @iterations
+// CHECK: scf.for
+// CHECK: warp.barrier
+// CHECK-NEXT: tile.load
+// CHECK-NEXT: tile.store
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @iterations(%x: !f32, %n: i32) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %r = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #own>
+  %b = tile.splat %x : !f32 -> tensor<128x!f32, #own>
+  scf.for %i = %zero to %n step %one : i32 {
+    %s = tile.splat %i : i32 -> tensor<128xi32, #own>
+    %o = arith.addi %r, %s : tensor<128xi32, #own>
+    %p = tile.addptr %b, %o : tensor<128x!f32, #own>, tensor<128xi32, #own>
+    %v = tile.load %p : tensor<128x!f32, #own>
+    tile.store %p, %v : tensor<128x!f32, #own>
+  }
+  return
+}
+
+// One thread releases for all: after what they have done. A barrier that is there serves; without accesses none is
+// needed.
+// CHECK-LABEL: func.func @release
+// CHECK: tile.atomic_rmw exchange
+// CHECK: tile.store
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: tile.atomic_rmw exchange
+// CHECK: tile.store
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: tile.atomic_rmw exchange
+func.func @release(%x: !f32, %l: !i32, %v: f32, %i: i32) attributes {tile.orders_accesses} {
+  %0 = tile.atomic_rmw exchange %l, %i {order = #tile<order release>} : (!i32, i32) -> i32
+  tile.store %x, %v : !f32
+  %1 = tile.atomic_rmw exchange %l, %i {order = #tile<order release>} : (!i32, i32) -> i32
+  tile.store %x, %v : !f32
+  warp.barrier
+  %2 = tile.atomic_rmw exchange %l, %i {order = #tile<order release>} : (!i32, i32) -> i32
+  return
+}
+
+// What one thread acquires is for all. An old value that goes round brings the barriers along.
+// CHECK-LABEL: func.func @acquire
+// CHECK: tile.atomic_rmw exchange
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: tile.load
+// CHECK-NEXT: tile.atomic_cas
+// CHECK-NEXT: tile.load
+// CHECK-NEXT: tile.store
+func.func @acquire(%x: !f32, %l: !i32, %v: f32, %i: i32) attributes {tile.orders_accesses} {
+  %0 = tile.atomic_rmw exchange %l, %i {order = #tile<order acquire>} : (!i32, i32) -> i32
+  %a = tile.load %x : !f32
+  %1 = tile.atomic_cas %l, %i, %i {order = #tile<order acq_rel>} : (!i32, i32, i32) -> i32
+  %b = tile.load %x : !f32
+  tile.store %l, %1 : !i32
+  return
+}
+
+// A loop that looks at a flag, and the fence and barrier once behind it.
+// CHECK-LABEL: func.func @flag
+// CHECK: scf.while
+// CHECK-NEXT: tile.load {{.*}}isVolatile
+// CHECK-NEXT: arith.cmpi
+// CHECK-NEXT: scf.condition
+// CHECK: scf.yield
+// CHECK-NEXT: }
+// CHECK-NEXT: warp.fence
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: tile.load
+func.func @flag(%x: !f32, %l: !i32, %i: i32) {
+  scf.while : () -> () {
+    %seen = tile.load %l {isVolatile} : !i32
+    %waits = arith.cmpi ne, %seen, %i : i32
+    scf.condition(%waits)
+  } do {
+    scf.yield
+  }
+  %a = tile.load %x : !f32
+  return
+}
+
+// Additions that nobody reads may change places; an exchange of what was added may not.
+// CHECK-LABEL: func.func @atomics
+// CHECK: tile.atomic_rmw add
+// CHECK-NEXT: tile.atomic_rmw add
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: tile.atomic_rmw exchange
+func.func @atomics(%l: !i32, %v: tensor<128xi32, #own>, %at: tensor<128xi32, #own>, %to: tensor<128xi32, #own>) {
+  %b = tile.splat %l : !i32 -> tensor<128x!i32, #own>
+  %p = tile.addptr %b, %at : tensor<128x!i32, #own>, tensor<128xi32, #own>
+  %q = tile.addptr %b, %to : tensor<128x!i32, #own>, tensor<128xi32, #own>
+  %0 = tile.atomic_rmw add %p, %v {order = #tile<order relaxed>} : (tensor<128x!i32, #own>, tensor<128xi32, #own>) -> tensor<128xi32, #own>
+  %1 = tile.atomic_rmw add %q, %v {order = #tile<order relaxed>} : (tensor<128x!i32, #own>, tensor<128xi32, #own>) -> tensor<128xi32, #own>
+  %2 = tile.atomic_rmw exchange %q, %v {order = #tile<order relaxed>} : (tensor<128x!i32, #own>, tensor<128xi32, #own>) -> tensor<128xi32, #own>
+  return
+}
+}
