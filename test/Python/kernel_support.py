@@ -9,7 +9,7 @@ def compiled(kernel, *args, **options):
     """The kernel as a call with these arguments would compile it, and those that it is launched with."""
     made = kernel.warmup(*args, **options)
     values = dict(zip(kernel.fn.__code__.co_varnames, args, strict=False)) | options
-    numbers = {"i32": np.int32, "i64": np.int64, "fp32": np.float32}
+    numbers = {"int32": np.int32, "int64": np.int64, "fp32": np.float32}
     launched = []
     for name, argument in made.signature.arguments.items():
         value = values[name]

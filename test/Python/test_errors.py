@@ -249,7 +249,7 @@ CASES = {
     ),
     "two policies": (
         ['a = wl.load(x, cache_modifier=".cg", volatile=True)'],
-        'wl.load(x, cache_modifier=".cg", volatile=True)',
+        "True",
         ["expected one of", "but got 'cache_modifier' and 'volatile'"],
     ),
     "constant expression": (["a: wl.constexpr = BLOCK // 0"], "BLOCK // 0", ["ZeroDivisionError"]),

@@ -72,10 +72,11 @@ def kernel_from(folder, source, name="kernel"):
 @pytest.mark.parametrize(("kind", "name", "texts"), CASES, ids=lambda v: v if isinstance(v, str) else "")
 def test_atomics_say_their_order(kind, name, texts, shape, is_read, tmp_path):
     lines = ["@weft.jit", "def kernel(x, y):", "    at = 0" if shape == "scalar" else "    at = wl.arange(0, 256)"]
+    lines.append("    v = wl.load(y + at)")
     wanted = []
     for order in ORDERS:
         for scope in SCOPES:
-            values = "1, 2" if name == "atomic_cas" else "1"
+            values = "v, 2" if name == "atomic_cas" else "v"
             call = f'wl.{name}(x + at, {values}, sem="{order}", scope="{scope}")'
             lines.append(f"    wl.store(y + at, {call})" if is_read else f"    {call}")
             # (What only releases is a `red`, which has no acquire.)

@@ -106,6 +106,8 @@ static bool isUniform(Value value) {
 static bool areDistinct(Value value) {
   if (!isa<RankedTensorType>(value.getType()))
     return true;
+  if (!value.getDefiningOp())
+    return false;
   return TypeSwitch<Operation *, bool>(value.getDefiningOp())
       .Case([](tile::MakeRangeOp) { return true; })
       .Case<tile::ExpandDimsOp, tile::ReshapeOp, tile::PermuteOp, ConvertLayoutOp, arith::ExtSIOp, arith::ExtUIOp>(

@@ -4,6 +4,7 @@
 #include "runtime/Support/Format.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -37,8 +38,56 @@ BytePoison resized(const BytePoison &from, unsigned fromBits, bool isSigned, uns
   return to;
 }
 
+/// A constant operand's number.
+std::optional<uint64_t> constantOf(const Warp &warp, Ref ref, unsigned bits) {
+  if (ref == noRef || !(ref & constantRef))
+    return std::nullopt;
+  return bits == 64 ? *warp.reg<const uint64_t>(ref) : *warp.reg<const uint32_t>(ref);
+}
+
+/// What an instruction that picks bytes out of words leaves unwritten: and with a mask of bytes, bfe and prmt of whole
+/// bytes. (Of a byte that is masked in part, only written bits are taken to be left.) None for any other instruction.
+std::optional<BytePoison> pickedBytes(Warp &warp, const Record &record, const Site &site) {
+  const std::string_view mnemonic = site.instruction->mnemonic;
+  const auto &modifiers = site.instruction->modifiers;
+  const unsigned bits = modifiers.size() == 1 ? integerType(modifiers[0]).first : 0;
+  BytePoison to{};
+  if (mnemonic == "and" && bits) {
+    const int constant = constantOf(warp, record.op[1], bits) ? 1 : 2;
+    const std::optional<uint64_t> kept = constantOf(warp, record.op[constant], bits);
+    if (!kept)
+      return std::nullopt;
+    const BytePoison from = bytePoisonOf(warp, record.op[3 - constant]);
+    for (unsigned i = 0; i < bits / 8; ++i)
+      to[i] = (*kept >> 8 * i & 255) == 255 ? from[i] : 0;
+    return to;
+  }
+  if (mnemonic == "bfe" && modifiers.size() == 1 && modifiers[0] == "u32") {
+    const std::optional<uint64_t> first = constantOf(warp, record.op[2], 32),
+                                  count = constantOf(warp, record.op[3], 32);
+    if (!first || !count || *first % 8 || *count % 8)
+      return std::nullopt;
+    const BytePoison from = bytePoisonOf(warp, record.op[1]);
+    for (unsigned i = 0; i < *count / 8 && *first / 8 + i < 4; ++i)
+      to[i] = from[*first / 8 + i];
+    return to;
+  }
+  if (mnemonic == "prmt" && modifiers.size() == 1) {
+    const std::optional<uint64_t> selector = constantOf(warp, record.op[3], 32);
+    if (!selector)
+      return std::nullopt;
+    const BytePoison words[] = {bytePoisonOf(warp, record.op[1]), bytePoisonOf(warp, record.op[2])};
+    for (unsigned i = 0; i < 4; ++i) {
+      const unsigned byte = *selector >> 4 * i & 7;
+      to[i] = words[byte / 4][byte % 4];
+    }
+    return to;
+  }
+  return std::nullopt;
+}
+
 /// What an instruction that only moves bytes leaves unwritten in its destinations, by bytes: mov, with packing and
-/// unpacking, cvt between integers, and shifts by whole bytes. False for any other instruction.
+/// unpacking, cvt between integers, shifts by whole bytes, and what picks bytes. False for any other instruction.
 bool copiesBytes(Warp &warp, const Record &record, const Site &site, std::vector<std::pair<Ref, BytePoison>> &results) {
   const std::string_view mnemonic = site.instruction->mnemonic;
   const auto &modifiers = site.instruction->modifiers;
@@ -85,6 +134,10 @@ bool copiesBytes(Warp &warp, const Record &record, const Site &site, std::vector
         to[i] = i + step < bytes ? from[i + step] : isSigned ? from[bytes - 1] : 0;
     }
     results.emplace_back(record.op[0], to);
+    return true;
+  }
+  if (std::optional<BytePoison> picked = pickedBytes(warp, record, site)) {
+    results.emplace_back(record.op[0], *picked);
     return true;
   }
   return false;
@@ -275,8 +328,10 @@ void trackPoison(Warp &warp, const Record &record, uint32_t mask) {
     const uint32_t chosen = (first & poisonOf(warp, record.op[1])) | (~first & poisonOf(warp, record.op[2]));
     reached = guard | poisonOf(warp, record.op[3]) | chosen;
   }
+  std::vector<std::pair<Ref, BytePoison>> copies;
+  const bool copied = reached && !guard && site.instruction && copiesBytes(warp, record, site, copies);
   // Bit fields are written piece by piece over what nothing wrote: masking is taken to leave only written bits.
-  if (reached && site.instruction) {
+  if (reached && !copied && site.instruction) {
     static constexpr std::string_view masking[] = {"and", "or", "bfi", "bfe", "lop3", "prmt"};
     bool masks = std::find(std::begin(masking), std::end(masking), site.instruction->mnemonic) != std::end(masking);
     for (int i = 1; i < 6 && masks; ++i)
@@ -285,8 +340,6 @@ void trackPoison(Warp &warp, const Record &record, uint32_t mask) {
   }
   if (record.cls == InstructionClass::Shuffle)
     reached = guard; // its executor knows which lanes come from where
-  std::vector<std::pair<Ref, BytePoison>> copies;
-  const bool copied = reached && !guard && site.instruction && copiesBytes(warp, record, site, copies);
   const uint32_t marked = reached & (mask | guard);
   if (marked) // before the marks, since a record may write what it reads
     eachDestination(record, site, [&](Ref ref) { tainted.passOrigins(ref, marked); });

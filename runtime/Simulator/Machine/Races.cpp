@@ -31,7 +31,7 @@ bool shadowRead(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, bool
   bool unwritten = false;
   Granule *g = &shadow.at(offset), *end = &shadow.at(offset + bytes - 1) + 1;
   for (; g != end; ++g) {
-    unwritten |= (g->writeClock == 0 && !(g->flags & Granule::Pending)) || (g->flags & Granule::Poisoned);
+    unwritten |= (g->writeClock == 0 && !(g->flags & Granule::Pending)) || g->poisoned;
     if (g->flags & Granule::Pending) {
       if (checks.async)
         report(warp, FindingKind::AsyncUnwaited, lane,
@@ -111,6 +111,7 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
     g->writePc = pc;
     g->writeThread = me;
     g->readWarps = 0;
+    g->poisoned = 0;
     g->flags = uint8_t((atomic ? Granule::Atomic : 0) | (swap ? Granule::Swapped : 0));
   }
 }

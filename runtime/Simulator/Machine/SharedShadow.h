@@ -24,13 +24,13 @@ struct Granule {
   uint16_t writeThread = 0; ///< warp * 32 + lane
   uint16_t readThread = 0;
   uint16_t readMeeting = 0; ///< Warp::meetings of the reader when it read
+  uint16_t poisoned = 0;    ///< bytes written with a value that nothing wrote
   uint8_t flags = 0;
 
   enum : uint8_t {
     ReadByLanes = 1,  ///< several lanes read it
     Pending = 4,      ///< a cp.async by writeThread is on its way here
     Atomic = 8,       ///< the last write was an atomic
-    Poisoned = 16,    ///< written with a value that nothing wrote
     AtomicReads = 32, ///< all reads since the last write were atomic
     Swapped = 64,     ///< the last write was a compare-and-swap
   };

@@ -18,8 +18,14 @@ uint8_t *globalMarks(const Warp &warp, const std::byte *at, unsigned bytes) {
   return allocation && allocation->written ? allocation->written->data() + (address - allocation->base) : nullptr;
 }
 
-bool isUnwritten(const Granule &granule) {
-  return (granule.writeClock == 0 && !(granule.flags & Granule::Pending)) || (granule.flags & Granule::Poisoned);
+/// The bit of a byte in its granule's `poisoned`.
+uint16_t bitOf(const SharedShadow &shadow, uint32_t offset) {
+  return uint16_t(1u << (offset & ((1u << shadow.shift()) - 1)));
+}
+
+bool isUnwritten(SharedShadow &shadow, uint32_t offset) {
+  const Granule &granule = shadow.at(offset);
+  return (granule.writeClock == 0 && !(granule.flags & Granule::Pending)) || (granule.poisoned & bitOf(shadow, offset));
 }
 
 } // namespace
@@ -29,7 +35,7 @@ uint32_t unwrittenBytes(Warp &warp, const std::byte *at, unsigned bytes) {
   if (isIn(warp.block->shared, at)) {
     const auto offset = uint32_t(at - warp.block->shared.data());
     for (unsigned i = 0; i < bytes; ++i)
-      unwritten |= uint32_t(isUnwritten(warp.block->shadow.at(offset + i))) << i;
+      unwritten |= uint32_t(isUnwritten(warp.block->shadow, offset + i)) << i;
     return unwritten;
   }
   const uint8_t *marks =
@@ -49,17 +55,11 @@ bool markUnwritten(Warp &warp, const std::byte *at, unsigned bytes, uint32_t unw
   if (isIn(warp.block->shared, at)) {
     if (!tracksShared(warp))
       return true;
-    // A granule is marked where all that was stored of it is unwritten.
     SharedShadow &shadow = warp.block->shadow;
     const auto offset = uint32_t(at - warp.block->shared.data());
-    for (unsigned i = 0, next; i < bytes; i = next) {
-      Granule &granule = shadow.at(offset + i);
-      bool all = true;
-      for (next = i; next < bytes && &shadow.at(offset + next) == &granule; ++next)
-        all &= (unwritten >> next & 1) != 0;
-      if (all)
-        granule.flags |= Granule::Poisoned;
-    }
+    for (unsigned i = 0; i < bytes; ++i)
+      if (unwritten >> i & 1)
+        shadow.at(offset + i).poisoned |= bitOf(shadow, offset + i);
     return true;
   }
   const bool local = isIn(warp.local, at);

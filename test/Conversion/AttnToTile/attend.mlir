@@ -8,7 +8,7 @@
 // CHECK-LABEL: func.func @window(
 // CHECK: attn.launch @attend(%{{.*}}) grid ["cdiv(N, 128)", "H", "B"] {sizes = ["N"]}
 // CHECK-LABEL: func.func @attend(
-// CHECK-SAME: tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 3>
+// CHECK-SAME: tile.kernel, tile.orders_accesses, tile.schedule = #tile.schedule<warps = 4, stages = 3>
 // CHECK: scf.for
 // CHECK: arith.select {{.*}} tensor<128x64xi1>
 // CHECK: scf.for
