@@ -1,6 +1,6 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Random tile kernels beside a NumPy interpreter of the same description; WEFT_FUZZ_KERNELS says how many. A failing one
-is printed as small as it could be made, with the seed that draws it.
+"""Random tile kernels beside a NumPy interpreter of the same description; WEFT_FUZZ_KERNELS says how many. A failing
+one is printed as small as it could be made, with the seed that draws it.
 """
 
 import os
@@ -26,6 +26,5 @@ def test_random_kernels(seed):
         kernel = drawn(number)
         if fault(kernel) is not None:
             small = shrink(kernel, fails)
-            pytest.fail(
-                f"seed {number}: {fault(small)}\n{small.programs} programs of {small.warps} warps\n{small}\n{source(small)}"
-            )
+            launched = f"{small.programs} programs of {small.warps} warps"
+            pytest.fail(f"seed {number}: {fault(small)}\n{launched}\n{small}\n{source(small)}")

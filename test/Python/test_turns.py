@@ -1,6 +1,8 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """Gradients of queries that programs add up in memory one after another: the same bits whatever the interleaving."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -21,8 +23,10 @@ PATTERNS = {
 }
 
 
-def gradients(pattern, arrays, *, deterministic=True, starts=None, seeds=(0,)):
-    """The three gradients, run once for each seed on the same output gradient; and what the runs were given."""
+def gradients(pattern, arrays, *, deterministic=True, starts=None, seeds=(0,), change=None):
+    """The three gradients, run once for each seed on the same output gradient; and what the runs were given. With
+    `change`, of PTX, what the runs find in their place.
+    """
     packed = {} if starts is None else {"cu_seqlens_q": starts, "cu_seqlens_k": starts}
     program = weft.program(lambda q, k, v: attend(q, k, v, pattern, deterministic=deterministic, **packed))
     traced = program.trace(program.bind(tuple(arrays), {}))
@@ -34,7 +38,11 @@ def gradients(pattern, arrays, *, deterministic=True, starts=None, seeds=(0,)):
     given = torch.randn(outputs[0].shape).half().numpy()
     found = []
     for seed in seeds:
-        run = run_plan(form.ptx, form.info, f"{traced.name}.backward", [*saved, given], seed=seed)
+        ptx = change(form.ptx) if change else form.ptx
+        run = run_plan(ptx, form.info, f"{traced.name}.backward", [*saved, given], seed=seed)
+        if change:
+            found += [finding.kind for launched in run.launches for finding in launched.report.findings]
+            continue
         assert not [finding for launched in run.launches for finding in launched.report.findings]
         found.append(list(run.outputs.values()))
     return found, saved, given
@@ -92,6 +100,44 @@ def test_every_interleaving_ends_with_the_same_bits(seed):
     found, _, _ = gradients(weft.causal(), arrays, seeds=range(6))
     for each in found[1:]:
         assert all(np.array_equal(a, b) for a, b in zip(each, found[0], strict=True))
+
+
+def relaxed(order):
+    """Takes the order of a turn's atomics away."""
+
+    def change(ptx):
+        changed = re.sub(rf"\b(atom|red)\.{order}\.gpu", r"\1.relaxed.gpu", ptx)
+        assert changed != ptx
+        return changed
+
+    return change
+
+
+def without_barrier(ptx):
+    """Takes away the barrier before a turn is passed on."""
+    release = ptx.index("red.release.gpu")
+    barrier = ptx.rindex("bar.sync", 0, release)
+    return ptx[:barrier] + ptx[ptx.index(";", barrier) + 1 :]
+
+
+@pytest.mark.parametrize(
+    "change", [relaxed("release"), relaxed("(?:release|acquire)"), without_barrier], ids=["release", "both", "barrier"]
+)
+def test_turns_need_their_order(change, seed):
+    """Without it, programs race. (An acquire alone is not missed: the barrier behind it serves the simulator.)"""
+    torch.manual_seed(seed)
+    found, _, _ = gradients(weft.full(), operands(49, 83), seeds=range(3), change=change)
+    assert "global-race" in found
+
+
+def test_turns_say_their_order():
+    """Tickets are drawn relaxed; a turn is awaited with an acquire and passed on with a release."""
+    program = weft.program(lambda q, k, v: attend(q, k, v, weft.full()))
+    traced = program.trace(program.bind(tuple(operands(49, 83)), {}))
+    ptx = compiled(traced, "sm_80", True, SMALL).ptx
+    assert sorted(re.findall(r"\b(?:atom|red)\.\w+\.\w+\.global\.add\.u32", ptx)) == [
+        "atom.acquire.gpu.global.add.u32", "atom.relaxed.gpu.global.add.u32", "red.release.gpu.global.add.u32",
+    ]  # fmt: skip
 
 
 def test_who_takes_turns():

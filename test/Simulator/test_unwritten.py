@@ -51,6 +51,33 @@ CASES = {
         + "add.u64 %d5, %d4, OTHER; cvt.u32.u64 %r4, %d5; add.u32 %r4, %r4, %r0;\nst.global.u32 [%d1], %r4; // BUG",
         ("%d4, OTHER", "%d4, 1", "%d1, 1"),
     ),
+    "masked to a byte": (
+        HALF_WRITTEN + "mov.b64 {%r4, %r5}, %d4; and.b32 %r6, HALF, 255;\nst.global.u32 [%d1], %r6; // BUG",
+        ("HALF", "%r5", "%r4"),
+    ),
+    "bit field": (
+        HALF_WRITTEN + "mov.b64 {%r4, %r5}, %d4; bfe.u32 %r6, HALF, 8, 16;\nst.global.u32 [%d1], %r6; // BUG",
+        ("HALF", "%r5", "%r4"),
+    ),
+    "bytes picked": (
+        HALF_WRITTEN + "mov.b64 {%r4, %r5}, %d4; prmt.b32 %r6, %r4, %r5, PICK;\nst.global.u32 [%d1], %r6; // BUG",
+        ("PICK", "0x7654", "0x3120"),
+    ),
+    "half of a vector in shared memory": (
+        "mov.u32 %r1, s; shl.b32 %r2, %r0, 3; add.u32 %r2, %r1, %r2; st.shared.v2.b32 [%r2], {%r0, %r9};\n"
+        "ld.shared.v2.b32 {%r4, %r5}, [%r2];\nst.global.u32 [%d1], HALF; // BUG",
+        ("HALF", "%r5", "%r4"),
+    ),
+    "zero times what nothing wrote": (
+        "mul.lo.s32 %r4, FACTOR, 0;\nst.global.u32 [%d1], %r4; // BUG",
+        ("FACTOR", "%r9", "%r0"),
+    ),
+    "how many bytes are copied": (
+        "mov.u32 %r1, s; shl.b32 %r2, %r0, 2; add.u32 %r2, %r1, %r2; mul.lo.s32 %r4, COUNT, 0;\n"
+        "cp.async.ca.shared.global [%r2], [%d1], 4, %r4; cp.async.wait_all; ld.shared.u32 %r5, [%r2];\n"
+        "st.global.u32 [%d1], %r5; // BUG",
+        ("COUNT", "%r9", "%r0"),
+    ),
     "selected": (
         "setp.eq.u32 %p1, %r0, %r0; selp.b32 %r4, FIRST, %r9, %p1;\nst.global.u32 [%d1], %r4; // BUG",
         ("FIRST", "%r8", "%r0"),

@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Atomics on device memory: one thread acts for each element, under its mask, and hands the old value to the others that
-// hold the element.
+// Atomics on device memory: one thread acts for each element, under its mask, and hands the old value to the others
+// that hold the element.
 //
 //     { .reg .b32 undefined; mul.lo.s32 $0, undefined, 0; @$3 atom.acq_rel.gpu.global.add.u32 $0, [$1], $2; }
 //
@@ -125,8 +125,7 @@ Value emitExpanded(const Atomic &atomic, LLVM::AtomicBinOp operation, Value poin
   Value nothing = atomic.isRead && atomic.isMasked ? undefinedValue(value.getType(), e) : e.zero(value.getType());
   Region &body = e.function().getBody();
   OpBuilder::InsertPoint here = e.b.saveInsertionPoint();
-  Block *acts = e.b.createBlock(&body, body.end()),
-        *joins = e.b.createBlock(&body, body.end(), value.getType(), e.loc);
+  Block *acts = e.b.createBlock(&body, body.end()), *joins = e.b.createBlock(&body, body.end(), value.getType(), e.loc);
   e.b.restoreInsertionPoint(here);
   LLVM::CondBrOp::create(e.b, e.loc, condition, acts, ValueRange(), joins, nothing);
   e.b.setInsertionPointToStart(acts);

@@ -88,10 +88,9 @@ LogicalResult lowerAsyncCopy(AsyncCopyOp op, Emitter &e) {
   Value owner = e.isOwner(*offsets);
   uint32_t repeated = offsets->freeBits()[InDim::Register];
   // Bytes that nobody asked to be zero: cp.async makes them so, of a count that nothing wrote.
-  Value none = mask.empty() ? Value() : op.getUndefined() ? e.atEntry([&] {
-    return undefinedValue(e.b.getI32Type(), e);
-  })
-                                                          : e.i32(0);
+  Value none = mask.empty()        ? Value()
+               : op.getUndefined() ? e.atEntry([&] { return undefinedValue(e.b.getI32Type(), e); })
+                                   : e.i32(0);
   for (unsigned reg = 0; reg < pointers.size(); reg += contiguity)
     if (!(reg & repeated)) {
       Value filled =

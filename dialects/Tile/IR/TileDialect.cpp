@@ -112,8 +112,8 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     InFlightDiagnostic diagnostic = op->emitOpError()
                                     << "expected an attribute that the tile dialect knows, but got '" << name << "'";
     diagnostic.attachNote() << "it knows '" << kernelAttrName << "', '" << scheduleAttrName << "', '"
-                            << ordersAccessesAttrName << "', '" << numStagesAttrName << "', '" << divisibilityAttrName << "', '" << contiguityAttrName
-                            << "' and '" << constancyAttrName << "'";
+                            << ordersAccessesAttrName << "', '" << numStagesAttrName << "', '" << divisibilityAttrName
+                            << "', '" << contiguityAttrName << "' and '" << constancyAttrName << "'";
     return diagnostic;
   }
   auto function = dyn_cast<func::FuncOp>(op);

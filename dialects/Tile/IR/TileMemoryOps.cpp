@@ -103,7 +103,8 @@ static LogicalResult verifyPolicy(Op op, bool isVolatile, StringRef access, Arra
 }
 
 LogicalResult LoadOp::verify() {
-  if (failed(verifyPolicy(*this, getIsVolatile(), "loads", {CacheModifier::CA, CacheModifier::CG, CacheModifier::CS, CacheModifier::CV})))
+  if (failed(verifyPolicy(*this, getIsVolatile(), "loads",
+                          {CacheModifier::CA, CacheModifier::CG, CacheModifier::CS, CacheModifier::CV})))
     return failure();
   Type pointers = getPtr().getType();
   if (failed(verifyLikePointers(*this, "a result", getResult().getType(), pointers, pointeeTypeOf(pointers))) ||
@@ -139,7 +140,8 @@ ParseResult StoreOp::parse(OpAsmParser &parser, OperationState &state) {
 void StoreOp::print(OpAsmPrinter &printer) { printAccess(*this, printer, {}); }
 
 LogicalResult StoreOp::verify() {
-  if (failed(verifyPolicy(*this, /*isVolatile=*/false, "stores", {CacheModifier::WB, CacheModifier::CG, CacheModifier::CS, CacheModifier::WT})))
+  if (failed(verifyPolicy(*this, /*isVolatile=*/false, "stores",
+                          {CacheModifier::WB, CacheModifier::CG, CacheModifier::CS, CacheModifier::WT})))
     return failure();
   Type pointers = getPtr().getType();
   if (failed(verifyLikePointers(*this, "a value", getValue().getType(), pointers, pointeeTypeOf(pointers))))

@@ -14,8 +14,8 @@
 //     {order = release}                                   warp.barrier
 //                                                         tile.atomic_rmw exchange %lock, %zero ...
 //
-// Barriers that are there serve, and so do those of ops that hand values round through shared memory. The compiler's own
-// kernels (`tile.orders_accesses`) place the first kind of barrier themselves.
+// Barriers that are there serve, and so do those of ops that hand values round through shared memory. The compiler's
+// own kernels (`tile.orders_accesses`) place the first kind of barrier themselves.
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/DeviceMemory.h"

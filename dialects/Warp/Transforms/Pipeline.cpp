@@ -209,8 +209,8 @@ void LoopPipeliner::cloneLoad(tile::LoadOp load, IRMapping &mapping, Value isIns
   clone->setDiscardableAttrs(load->getDiscardableAttrDictionary());
   Value loaded = clone.getResult();
   if (!other)
-    loaded = arith::SelectOp::create(b, load.getLoc(), masked(load.getPtr().getType(), Value(), isInside), loaded,
-                                     zeros());
+    loaded =
+        arith::SelectOp::create(b, load.getLoc(), masked(load.getPtr().getType(), Value(), isInside), loaded, zeros());
   mapping.map(load.getResult(), loaded);
 }
 

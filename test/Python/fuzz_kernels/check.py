@@ -62,7 +62,7 @@ def fault(kernel: d.Kernel, interleavings: int = 2) -> str | None:
 
 
 def must_be_found(kernel: d.Kernel, undefined: bool) -> bool:
-    """Whether an undefined value certainly reaches memory: differences of equal numbers may be zeros to the compiler."""
+    """Whether an undefined value surely reaches memory: differences of equal numbers may be zeros to the compiler."""
     return undefined and not any(
         (isinstance(s, d.Binary) and s.op == "-") or (isinstance(s, d.Scale) and s.by < 0) for s in every(kernel.body)
     )

@@ -8,7 +8,7 @@ Indices and masks are formulas in ``e`` (the number of an element in its block),
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 #: types of values, and of memory that they may be kept in
 VALUE_TYPES = ("int32", "int64", "float32")
@@ -142,7 +142,7 @@ class AtomicOld:
 
 @dataclass(frozen=True)
 class ScalarInPlace:
-    """One number of memory, changed in place by a load and a store, or an atomic whose old value is added to a block."""
+    """A number in memory, changed in place by a load and a store, or an atomic; a block plus what it was before."""
 
     to: str
     buffer: str
@@ -309,7 +309,9 @@ class Draw:
         value = self.value()
         if value is None:
             return self.load(loop=loop)
-        buffer = self.memory(role or self.pick(("private", "private", "out")), self.pick(MEMORY_TYPES[self.values[value]]))
+        buffer = self.memory(
+            role or self.pick(("private", "private", "out")), self.pick(MEMORY_TYPES[self.values[value]])
+        )
         return [Store(buffer.name, self.permutation(loop), value, self.mask(0.4), self.policy(False))]
 
     def in_place(self) -> list:
@@ -391,9 +393,7 @@ class Draw:
             return self.load()
         buffer, at = self.memory("private", dtype), self.number(0, self.size - 1)
         return [
-            ScalarInPlace(
-                self.bind(dtype), buffer.name, at, a, self.number(1, 4), self.pick(SEMS), self.chance(0.5)
-            )
+            ScalarInPlace(self.bind(dtype), buffer.name, at, a, self.number(1, 4), self.pick(SEMS), self.chance(0.5))
         ]
 
     def loop(self) -> list:

@@ -262,7 +262,10 @@ def _last(p, s):
     everywhere = np.ones(p.kernel.shape, bool)
     total, defined = np.zeros(p.kernel.shape, memory.numbers.dtype), everywhere
     for q in range(p.kernel.programs):
-        total, defined = fit(total + memory.numbers[q * size + at], dtype, defined), defined & memory.defined[q * size + at]
+        total, defined = (
+            fit(total + memory.numbers[q * size + at], dtype, defined),
+            defined & memory.defined[q * size + at],
+        )
     p.write(p.outcome.memory[s.out], p.formula("e"), total, defined, everywhere, dtype)
 
 

@@ -1,0 +1,116 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""A masked load without `other` is undefined where its mask is false: the simulator reports where that matters, through
+reductions, products and copies past registers, and nothing where it does not.
+"""
+
+import numpy as np
+import pytest
+import weft
+import weft.language as wl
+from kernel_support import simulate
+
+
+@weft.jit
+def greatest(x, y, n, OTHER: wl.constexpr, N: wl.constexpr):
+    at = wl.arange(0, N)
+    wl.store(y, wl.max(wl.load(x + at, mask=at < n, other=OTHER), 0))
+
+
+@pytest.mark.parametrize("warps", [1, 4])
+@pytest.mark.parametrize("kind", ["int8", "uint8", "float16", "int32", "float32", "int64"])
+@pytest.mark.parametrize("n", [16, 256])
+def test_reductions_see_what_is_undefined(kind, n, warps):
+    x = np.full(n, 1 if kind == "uint8" else -1, kind)
+    least = 0 if kind == "uint8" else -9
+    for other, count, kinds in ((None, n - 3, {"uninitialised"}), (least, n - 3, set()), (None, n, set())):
+        y = np.zeros(1, kind)
+        report = simulate(greatest, 1, x, y, count, OTHER=other, N=n, num_warps=warps)
+        assert {finding.kind for finding in report.findings} == kinds
+        assert kinds or y[0] == x[0]
+
+
+@weft.jit
+def copied(x, y, n, N: wl.constexpr):
+    at = wl.arange(0, N)
+    value = wl.load(x + at, mask=at < n)
+    value = value + wl.max(wl.where(at < n, value, 0), 0)
+    wl.store(y + at, value, mask=at < n)
+
+
+@pytest.mark.parametrize("kind", ["int8", "float16", "float32", "int64"])
+def test_what_nobody_uses_is_no_fault(kind):
+    x, y = np.arange(64).astype(kind), np.zeros(64, kind)
+    assert not simulate(copied, 1, x, y, 50, N=64).findings
+    assert np.array_equal(y[:50], x[:50] + 49)
+
+
+@weft.jit
+def stale(x, y, n, N: wl.constexpr):
+    """The second iteration reads less than the first, whose numbers are still in the registers."""
+    at = wl.arange(0, N)
+    for i in range(2):
+        wl.store(y + i * N + at, wl.load(x + at, mask=at < n - i))
+
+
+def test_iterations_do_not_inherit():
+    x, y = np.arange(64, dtype=np.float32), np.zeros(128, np.float32)
+    assert {finding.kind for finding in simulate(stale, 1, x, y, 64, N=64).findings} == {"uninitialised"}
+    assert not simulate(stale, 1, x, y, 65, N=64).findings
+
+
+@weft.jit
+def branches(x, y, n, N: wl.constexpr):
+    flag = wl.load(x + n, mask=n < N)
+    if flag:
+        wl.store(y, 1)
+
+
+@pytest.mark.parametrize("kind", ["bool", "int8", "int32"])
+def test_branches_are_not_decided_by_it(kind):
+    x, y = np.ones(8, kind), np.zeros(1, np.int32)
+    assert {finding.kind for finding in simulate(branches, 1, x, y, 9, N=8).findings} == {"uninitialised"}
+    assert not simulate(branches, 1, x, y, 7, N=8).findings
+
+
+@weft.jit
+def old_values(x, y, n, N: wl.constexpr):
+    at = wl.arange(0, N)
+    old = wl.atomic_add(x + at, 1, mask=at < n)
+    wl.store(y + at, old, mask=at < N - 2)
+
+
+@pytest.mark.parametrize("kind", ["int32", "float32", "float64", "float16"])
+def test_old_values_of_nothing(kind):
+    x, y = np.zeros(64, kind), np.zeros(64, kind)
+    assert {finding.kind for finding in simulate(old_values, 1, x, y, 60, N=64).findings} == {"uninitialised"}
+    assert not simulate(old_values, 1, x, y, 62, N=64).findings
+
+
+@weft.jit
+def product(a, b, c, m, n, k, OTHER: wl.constexpr, BLOCK: wl.constexpr):
+    """c = a b of [m, k] by [k, n]."""
+    i, j = wl.arange(0, BLOCK)[:, None], wl.arange(0, BLOCK)[None, :]
+    total = wl.zeros((BLOCK, BLOCK), wl.float32)
+    for start in range(0, k, BLOCK):
+        left = wl.load(a + i * k + start + j, mask=(i < m) & (start + j < k), other=OTHER)
+        right = wl.load(b + (start + i) * n + j, mask=(start + i < k) & (j < n), other=OTHER)
+        total = wl.dot(left, right, acc=total)
+    wl.store(c + i * n + j, total, mask=(i < m) & (j < n))
+
+
+@pytest.mark.parametrize("stages", [1, 3])
+@pytest.mark.parametrize("block", [16, 32])
+def test_products_follow_rows_and_columns(block, stages, seed):
+    """Rows and columns that are not stored may be undefined; what is summed over may not."""
+    random = np.random.default_rng(seed)
+
+    def run(m, n, k, other):
+        a, b = random.integers(-3, 4, (m, k)).astype(np.float16), random.integers(-3, 4, (k, n)).astype(np.float16)
+        c = np.full((m, n), np.nan, np.float32)
+        report = simulate(product, 1, a, b, c, m, n, k, OTHER=other, BLOCK=block, num_stages=stages)
+        return {finding.kind for finding in report.findings}, np.array_equal(c, a.astype(np.float32) @ b)
+
+    few = block - 8
+    assert run(few, few, 3 * block, None) == (set(), True)
+    assert run(few, few, 2 * block + 8, 0.0) == (set(), True)
+    assert run(few, few, 2 * block + 8, None)[0] == {"uninitialised"}
