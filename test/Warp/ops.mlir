@@ -32,6 +32,8 @@ func.func @exchange(%x: tensor<32x16xf16, #a>, %y: tensor<16x16xf16, #p>, %z: te
 // CHECK: warp.async_copy %{{.*}} masked %{{.*}} to %[[S0]] {contiguity = 2 : i32} : tensor<16x16x!tile.ptr<f16>, #[[$P]]>, tensor<16x16xi1, #[[$P]]> -> <16x16xf16, #[[$S]]>
 // CHECK: warp.async_commit
 // CHECK: warp.async_wait {pending = 1 : i32}
+// CHECK: warp.async_copy %{{.*}} masked %{{.*}} to %[[S0]] {contiguity = 8 : i32, throughL1, undefined} :
+// CHECK: warp.fence
 // CHECK: warp.barrier
 // CHECK: warp.permute_shared %[[S0]] {order = array<i32: 1, 0>} : <16x16xf16, #[[$S]]> -> <16x16xf16, #[[$T]]>
 // CHECK: warp.load_shared %{{.*}} : <16x16xf16, #[[$T]]> -> tensor<16x16xf16, #[[$B]]>
@@ -45,6 +47,8 @@ func.func @memory(%q: tensor<16x16x!tile.ptr<f16>, #p>, %m: tensor<16x16xi1, #p>
   warp.async_copy %q masked %m to %s {contiguity = 2 : i32} : tensor<16x16x!tile.ptr<f16>, #p>, tensor<16x16xi1, #p> -> !warp.shared<16x16xf16, #s>
   warp.async_commit
   warp.async_wait {pending = 1 : i32}
+  warp.async_copy %q masked %m to %s {contiguity = 8 : i32, throughL1, undefined} : tensor<16x16x!tile.ptr<f16>, #p>, tensor<16x16xi1, #p> -> !warp.shared<16x16xf16, #s>
+  warp.fence
   warp.barrier
   %t = warp.permute_shared %s {order = array<i32: 1, 0>} : !warp.shared<16x16xf16, #s> -> !warp.shared<16x16xf16, #t>
   %v = warp.load_shared %t : !warp.shared<16x16xf16, #t> -> tensor<16x16xf16, #b>

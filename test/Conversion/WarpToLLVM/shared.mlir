@@ -97,13 +97,16 @@ module attributes {warp.target = "sm_80"} {
 
 // Copies of 16 bytes, past level 1; where the mask is false none of them are read.
 // CHECK-LABEL: llvm.func @copy
+// CHECK: llvm.inline_asm {{.*}}"{ .reg .b32 undefined; mul.lo.s32 $0, undefined, 0; }", "=r"
 // CHECK: %[[STAGE:.*]] = llvm.mul %{{.*}}, %{{.*}} : i32
 // CHECK: %[[TILE:.*]] = llvm.getelementptr %{{.*}}[%[[STAGE]]]
 // CHECK-COUNT-2: llvm.call_intrinsic "llvm.nvvm.cp.async.cg.shared.global.16"(%{{.*}}, %{{.*}}) : (!llvm.ptr<3>, !llvm.ptr<1>) -> ()
 // CHECK: llvm.call_intrinsic "llvm.nvvm.cp.async.commit.group"
 // CHECK: %[[BYTES:.*]] = llvm.select %{{.*}}, %{{.*}}, %{{.*}} : i1, i32
 // CHECK: llvm.call_intrinsic "llvm.nvvm.cp.async.cg.shared.global.16.s"(%{{.*}}, %{{.*}}, %[[BYTES]])
+// CHECK: llvm.call_intrinsic "llvm.nvvm.cp.async.ca.shared.global.16.s"
 // CHECK: llvm.call_intrinsic "llvm.nvvm.cp.async.wait.group"(%{{.*}}) : (i32) -> ()
+// CHECK: llvm.fence syncscope("device") acq_rel
 // CHECK: nvvm.barrier
 module attributes {warp.target = "sm_80"} {
   func.func @copy(%x: !tile.ptr<f16>, %i: i32, %m: i1) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 2, stages = 1>} {
@@ -114,7 +117,9 @@ module attributes {warp.target = "sm_80"} {
     warp.async_copy %q to %s {contiguity = 8 : i32} : !pointers -> !shared
     warp.async_commit
     warp.async_copy %q masked %mask to %s {contiguity = 8 : i32} : !pointers, tensor<32x32xi1, #p> -> !shared
+    warp.async_copy %q masked %mask to %s {contiguity = 8 : i32, throughL1, undefined} : !pointers, tensor<32x32xi1, #p> -> !shared
     warp.async_wait {pending = 0 : i32}
+    warp.fence
     warp.barrier
     return
   }
