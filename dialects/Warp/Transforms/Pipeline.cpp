@@ -200,7 +200,11 @@ void LoopPipeliner::cloneLoad(tile::LoadOp load, IRMapping &mapping, Value isIns
   Value mask = load.getMask() ? mapping.lookupOrDefault(load.getMask()) : Value();
   // Past the loop's end it gives zeros, with which addresses that nobody reads are computed.
   auto zeros = [&]() -> Value {
-    return arith::ConstantOp::create(b, load.getLoc(), cast<TypedAttr>(b.getZeroAttr(load.getType())));
+    Type type = load.getType();
+    bool isPointer = isa<tile::PointerType>(tile::elementTypeOf(type));
+    Type numbers = isPointer ? tile::withElementType(type, b.getI64Type()) : type;
+    Value zero = arith::ConstantOp::create(b, load.getLoc(), cast<TypedAttr>(b.getZeroAttr(numbers)));
+    return isPointer ? tile::IntToPtrOp::create(b, load.getLoc(), type, zero).getResult() : zero;
   };
   Value other = load.getOther() ? mapping.lookupOrDefault(load.getOther()) : load.getMask() ? Value() : zeros();
   auto clone = tile::LoadOp::create(b, load.getLoc(), load.getType(), mapping.lookupOrDefault(load.getPtr()),
