@@ -1,5 +1,5 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-# Every target sets up what it needs first. PRESET=dev or PRESET=asan chooses another build than release.
+# Every target sets up what it needs first. PRESET=dev, asan or tsan chooses another build than release.
 PRESET ?= release
 BUILD := build/$(PRESET)
 PYTHON := .venv/bin/python
