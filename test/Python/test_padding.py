@@ -83,3 +83,34 @@ def test_maps_of_a_product_that_readers_compute_again(seed):
     gradients = torch.autograd.grad(made, ours, direction)
     for got, want in zip(gradients, torch.autograd.grad(wanted, exact, direction.double()), strict=True):
         torch.testing.assert_close(got.double(), want, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("pattern", [weft.full(), weft.block_window(24)], ids=str)
+def test_keys_past_the_end_have_no_weight_in_sums_over_keys(pattern):
+    """Scores far below 0 make a key of zeros heavier than any number: infinity, which 0 does not take back."""
+
+    @weft.program
+    def attended(q, k, v):
+        return weft.softmax(q, k, pattern, deterministic=False) @ v
+
+    tokens = 33
+    q, k = torch.full((1, 1, tokens, 64), 5.0).half(), torch.full((1, 1, tokens, 64), -5.0).half()
+    inputs = [x.requires_grad_() for x in (q, k, torch.randn(1, 1, tokens, 64).half())]
+    made = attended(*inputs)
+    for gradient in torch.autograd.grad(made, inputs, torch.ones_like(made)):
+        assert gradient.isfinite().all()
+
+
+def test_a_sum_that_leaves_out_a_batch_of_one(seed):
+    """[H, N, 1] of [1, H, N, D] is no [B, H, N], though its axes are as many."""
+
+    @weft.program
+    def biased(x, w, cu):
+        return weft.mean(cu_seqlens=cu) @ (x + w)
+
+    torch.manual_seed(seed)
+    x, w = torch.randn(1, 3, 33, 24), torch.randn(3, 33, 1, requires_grad=True)
+    direction = torch.randn(1, 3, 33, 24)
+    (got,) = torch.autograd.grad(biased(x, w, torch.tensor([0, 33], dtype=torch.int32)), w, direction)
+    want = direction.double().sum((2, 3), keepdim=True)[0].expand(3, 33, 1) / 33
+    torch.testing.assert_close(got.double(), want, rtol=1e-4, atol=1e-5)

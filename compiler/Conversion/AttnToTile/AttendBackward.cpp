@@ -231,6 +231,7 @@ static LogicalResult lowerWindowGradients(attn::AttendBackwardOp op, const Softm
     return failure();
   BackwardKernel kernel(op, numbers, stored, "attend_backward_window", schedule, /*queriesDown=*/false,
                         std::move(*lists));
+  kernel.sumsRows = true;
   TileBuilder &b = kernel.b;
   RowTile rows = kernel.begin(0);
   RowTile tokens = kernel.asKeys(0, rows, kernel.standing.head);

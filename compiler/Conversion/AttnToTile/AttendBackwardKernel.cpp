@@ -205,14 +205,23 @@ Value BackwardKernel::weightGradients(unsigned domain, const QuerySide &queries,
   return loop.getResult(0);
 }
 
+Value BackwardKernel::productStart(const RowTile &rows, ArrayRef<int64_t> shape) {
+  if (!sumsRows || !rows.inside || masksRows())
+    return b.zeros(shape);
+  double none = attend.scale > 0 ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+  return b.broadcast(b.column(b.select(rows.inside, b.f32(0), b.f32(none))), shape);
+}
+
 Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const KeySide &keys, bool full,
                             Accumulate accumulate, bool weightsOnly) {
   const RowTile &rows = queriesDown ? queries.rows : keys.rows, &columns = queriesDown ? keys.rows : queries.rows;
   SmallVector<int64_t> shape{rows.count, columns.count};
-  Value product = b.zeros(shape);
+  Value product = productStart(rows, shape);
   product = queriesDown ? outer(queries.q, keys.k, product) : outer(keys.k, queries.q, product);
   Value minusShift = downOrAcross(queries.minusShift, true),
         exists = full ? Value() : belongs(domain, queries.rows, keys.rows);
+  if (sumsRows && masksRows() && rows.inside)
+    exists = exists ? b.both(exists, b.column(rows.inside)) : b.column(rows.inside);
   Value there = exists;
   if (attend.scoreMod && rows.inside)
     there = there ? b.both(there, b.column(rows.inside)) : b.column(rows.inside);

@@ -61,6 +61,9 @@ public:
   std::optional<ChannelPart> part;  ///< of `split`; then valueChunks are its chunks
   Standing standing;
   WindowStanding windowStanding;
+  /// Sums go over the kernel's rows: pairs of rows that do not exist have no weight. (Their scores are 0, and what
+  /// makes them weights may be infinite, which the zeros that it is multiplied by do not take back.)
+  bool sumsRows = false;
   bool descending = false; ///< walks go from the last block to the first (not those over lists)
 
   /// Finds out where the program stands, and gives the tile of its rows: queries, or keys of `domain`. Batch and heads
@@ -114,6 +117,10 @@ private:
   unsigned tiledDomain = 0;
   Pairs pairs(unsigned domain, const QuerySide &queries, const KeySide &keys, bool full, Accumulate accumulate,
               bool weightsOnly);
+  /// Whether weights of rows that do not exist are selected away: what a score_mod makes of a score is not known.
+  bool masksRows() const { return attend.scoreMod || attend.scale == 0; }
+  /// What the sums of a block's products begin at: 0; of rows that do not exist what no score comes back from.
+  mlir::Value productStart(const RowTile &rows, llvm::ArrayRef<int64_t> shape);
   /// dP, onto `sum`.
   mlir::Value weightGradients(unsigned domain, const QuerySide &queries, const KeySide &keys, mlir::Value sum);
   mlir::Value belongs(unsigned domain, const RowTile &queries, const RowTile &keys);

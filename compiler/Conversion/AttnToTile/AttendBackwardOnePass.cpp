@@ -54,6 +54,7 @@ OnePass lowerOnePass(attn::AttendBackwardOp op, const BackwardPart &part, const 
   if (failed(lists))
     return {failure(), {}};
   BackwardKernel kernel(op, numbers, stored, "attend_backward", schedule, /*queriesDown=*/false, std::move(*lists));
+  kernel.sumsRows = true;
   TileBuilder &b = kernel.b;
   TensorParameter queryGradient =
       kernel.frame.output(kernel.attend.queryType().withElement(b.getF32Type()), /*zeroed=*/true);

@@ -7,11 +7,12 @@ using namespace weft::attn;
 
 bool MapOp::readsByRow(unsigned) { return true; }
 
-// Over channels alone: the result is [B, H, N, 1] or [B, H, N].
+// Over channels alone: the result is [B, H, N, 1] or [B, H, N]. (Without a batch of 1, [H, N, 1] is neither.)
 bool SumOp::isRowLocal() {
-  auto from = cast<WholeTensorType>(getSource().getType());
+  auto from = cast<WholeTensorType>(getSource().getType()), result = cast<WholeTensorType>(getType());
   WholeTensorType to = resultAtSourceRank();
-  return from.getRank() == 4 && from.staticDim(3) && to.dim(3) == "1" &&
+  bool rows = result.getRank() == 4 || (result.getRank() == 3 && getAway() == ArrayRef<int64_t>{3});
+  return rows && from.getRank() == 4 && from.staticDim(3) && to.dim(3) == "1" &&
          from.getDims().take_front(3) == to.getDims().take_front(3);
 }
 
