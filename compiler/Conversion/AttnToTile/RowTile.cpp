@@ -281,6 +281,11 @@ Value Puller::compute(Value value, const RowTile &rows, const Chunk *chunk) {
   Operation *op = value.getDefiningOp();
   if (!isRowLocal(op))
     return refused();
+  // One channel is a tile of one column whichever channels are asked for: what goes with it (a gain, taps) has no
+  // others.
+  const Chunk only{0, 1, 1};
+  if (auto type = wholeType(value); chunk && type.getRank() == 4 && type.dim(3) == "1")
+    chunk = &only;
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case([&](attn::MapOp map) { return this->map(map, value, rows, chunk); })
       .Case([&](attn::SumOp sum) { return sumOfChannels(sum, rows, chunk); })

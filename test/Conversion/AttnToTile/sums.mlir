@@ -187,3 +187,16 @@ func.func @added(%x: !t, %b: !m) -> !m attributes {attn.program} {
   }
   return %y : !m
 }
+
+// -----
+
+// A result of three axes is [B, H, N] where the channels are away; where a batch of 1 is, it is [H, N, 1], and no rows' sum.
+// CHECK-LABEL: func.func @without_batch(
+// CHECK-NEXT: %[[SUM:.*]] = attn.launch @sum(
+// CHECK-NEXT: %[[ROWS:.*]] = attn.launch @rows(%{{.*}}) grid ["cdiv(N, 64)", "H", "1"]
+// CHECK-NEXT: return %[[ROWS]], %[[SUM]]
+func.func @without_batch(%x: !attn.tensor<[1, H, N, 64], f32>) -> (!attn.tensor<[1, H, N], f32>, !attn.tensor<[H, N, 1], f32>) attributes {attn.program} {
+  %rows = attn.sum %x away [3] : !attn.tensor<[1, H, N, 64], f32> -> !attn.tensor<[1, H, N], f32>
+  %sum = attn.sum %x : !attn.tensor<[1, H, N, 64], f32> -> !attn.tensor<[H, N, 1], f32>
+  return %rows, %sum : !attn.tensor<[1, H, N], f32>, !attn.tensor<[H, N, 1], f32>
+}
