@@ -97,7 +97,10 @@ REFUSED_SIZES = {
     "sfa's heads": (lambda: weft.nn.SFA(32, 4, similarity_heads=5), "'similarity_heads' from 0 to 4, the key and"),
     "sas's kernel": (lambda: weft.nn.SAS(32, 2, kernel=2), "SAS: expected 'kernel' to be odd, but got 2"),
     "sas's heads": (lambda: weft.nn.SAS(32, 2, expanded_heads=5), "'heads' to divide 'expanded_heads' = 5, but got 2"),
-    "sas's size": (lambda: weft.nn.SAS(32, 4), "SAS: expected 'expanded_size' to be a multiple of 8, but got 12"),
+    "sas's size": (
+        lambda: weft.nn.SAS(32, 4, expanded_size=12),
+        "SAS: expected 'expanded_size' to be a multiple of 8, but got 12",
+    ),
     "even kernel": (lambda: weft.nn.SEMA(32, 2, window=8, kernel=4), "'kernel' to be odd, but got 4"),
     "two windows": (lambda: weft.nn.SEMA(32, 2, window=(4, 4)), "'window' to be an integer without 'grid'"),
     "one window": (lambda: weft.nn.SEMA(32, 2, window=4, grid=(6, 7)), "'window' to be two sizes (rows, columns)"),

@@ -233,3 +233,101 @@ def test_two_group_sizes(rng):
 
     shapes = {"q": heads, "k": few, "v": few, "k2": fewer, "v2": fewer}
     agree(twice, formula, {x: torch.randn(1, h, n, D) for x, h in shapes.items()}, (heads, n))
+
+
+@pytest.mark.parametrize("captures", [False, True])
+def test_domains_of_different_groups(rng, captures):
+    """Keys of one softmax that serve groups of different sizes: with counts, a bias by head, and what has lists."""
+    heads, groups = 12, [int(h) for h in rng.choice([1, 2, 3, 4, 6, 12], 3)]
+    n = int(choose(rng, (9, 40, 70)))
+    sizes = [n, int(choose(rng, (1, 7, 33))), int(choose(rng, (5, 20)))]
+    patterns = [choose(rng, [weft.causal(), weft.full()]), weft.full(), choose(rng, [weft.full(), weft.strided(2)])]
+    counts = [
+        torch.tensor(rng.integers(0, m + 1, (1, g)), dtype=torch.int32) for m, g in zip(sizes, groups, strict=True)
+    ]
+    allowed = torch.zeros(1, heads, n, sum(sizes), dtype=torch.bool)
+    for domain, (pattern, count) in enumerate(zip(patterns, counts, strict=True)):
+        begin = sum(sizes[:domain])
+        for h, c in enumerate(over(count, heads)[0].tolist()):  # (As many keys as are counted are all that there are.)
+            allowed[0, h, :, begin : begin + c] = torch.tensor(pattern.matrix(n, c))
+
+    @weft.program
+    def attend(q, k1, k2, k3, v1, v2, v3, slopes, counted):
+        domains = [weft.domain(k, p, count=c) for k, p, c in zip((k1, k2, k3), patterns, counted, strict=True)]
+        mod = (lambda s, b, h, n, m: s * slopes[h]) if captures else None
+        return weft.softmax(q, *domains, score_mod=mod) @ (v1, v2, v3)
+
+    def formula(q, k1, k2, k3, v1, v2, v3, slopes, counted):
+        keys, values = (torch.cat([over(x, heads) for x in each], 2) for each in ((k1, k2, k3), (v1, v2, v3)))
+        return softmax(q, keys, allowed, lambda s: s * slopes[:, None, None] if captures else s) @ values
+
+    tensors = {"q": torch.randn(1, heads, n, D)}
+    for name in "kv":
+        tensors |= {f"{name}{i + 1}": torch.randn(1, groups[i], sizes[i], D) for i in range(3)}
+    tensors["slopes"] = torch.rand(heads) + 0.5
+    agree(
+        lambda **x: attend(**x, counted=tuple(counts)),
+        lambda **x: formula(**x, counted=None),
+        tensors,
+        (groups, n, sizes),
+    )
+
+
+def of_positions(kind, n, m, heads, limits):
+    """A pattern of a sequence's own positions, on tensors of rows and columns."""
+    ranks = torch.arange(n)[:, None] + m - n, torch.arange(m)
+    p, key = ranks
+    each = torch.arange(heads)[:, None, None]
+    return {
+        "strided": (p - key) % 3 == 0,
+        "dilated or window": (((p - key) % 2 == 0) & ((p - key).abs() <= 6)) | (key == p),
+        "strides below": ((p - key) % 3 != 0) & (key <= p),
+        "windows, shifted": (p // 5 == (key - 2) // 5) | ((p - key) % 4 == 0),
+        "mask": ((torch.arange(n)[:, None] + 2 * key) % 5 < 3) & (key <= p),
+        "mask of a table": (key <= limits[:, None, None]) | (p == key) | (each < 0),
+    }[kind]
+
+
+PACKED = {
+    "strided": weft.strided(3),
+    "dilated or window": weft.dilated(2, 3) | weft.window(0, 0),
+    "strides below": ~weft.strided(3) & weft.causal(),
+    "windows, shifted": (weft.block_window(5) | weft.strided(4).shift(-2)).shift(2),
+    "mask": weft.mask(lambda b, h, n, m: (n + 2 * m) % 5 < 3) & weft.causal(),
+    "mask of a table": None,
+}
+
+
+@pytest.mark.parametrize("kind", PACKED)
+def test_packed_sequences_without_formulas(rng, kind):
+    """Each sequence has the pattern of its own positions, and masks are given those."""
+    heads, groups = choose(rng, [*GROUPED, (2, 2)])
+    lengths = [int(x) for x in rng.choice([0, 1, 7, 31, 64, 90], 4)]
+    starts = torch.tensor(np.concatenate([[0], np.cumsum(lengths)]), dtype=torch.int32)
+    total = int(starts[-1])
+    limits = torch.tensor(rng.integers(0, 60, heads), dtype=torch.int32)
+    pattern = PACKED[kind]
+    if kind == "mask of a table":
+        pattern = weft.mask(lambda b, h, n, m: m <= limits[h]) | weft.window(0, 0)
+    allowed = torch.zeros(heads, total, total, dtype=torch.bool)
+    for begin, length in zip(starts.tolist(), lengths, strict=False):
+        place = slice(begin, begin + length)
+        allowed[:, place, place] = of_positions(kind, length, length, heads, limits)
+
+    @weft.program
+    def attend(q, k, v, starts):
+        return weft.softmax(q, k, pattern, cu_seqlens=starts) @ v
+
+    def formula(q, k, v, starts):
+        return softmax(q, k, allowed) @ over(v, heads)
+
+    tensors = {"q": torch.randn(1, heads, total, D)}
+    tensors |= {name: torch.randn(1, groups, total, D) for name in "kv"}
+    agree(attend, formula, tensors | {"starts": starts}, (kind, heads, groups, lengths))
+
+
+def test_tables_of_all_tokens_are_refused_beside_starts():
+    ids, starts = torch.zeros(8, dtype=torch.int32), torch.tensor([0, 3, 8], dtype=torch.int32)
+    q = torch.randn(1, 1, 8, D)
+    with pytest.raises(weft.Error, match=r"no document with sequence starts(.|\n)*leave out the starts"):
+        weft.softmax(q, q, weft.document(ids, ids), cu_seqlens=starts) @ q

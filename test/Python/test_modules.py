@@ -261,3 +261,9 @@ def test_nothing_needs_torch_before_it_is_used():
 def test_unknown_name():
     with pytest.raises(AttributeError, match=r"weft\.nn.*Sema"):
         _ = weft.nn.Sema
+
+
+def test_sas_expands_to_a_size_that_kernels_have():
+    """By half, and to a multiple of 8."""
+    assert [weft.nn.SAS(size, 1).expanded_size for size in (8, 16, 24, 40, 64)] == [16, 24, 40, 64, 96]
+    assert weft.nn.SAS(48, 2, kernel=1)(torch.randn(1, 5, 48)).isfinite().all()

@@ -105,7 +105,7 @@ def test_torch_may_forbid_it():
 
 def test_deterministic_is_the_default():
     assert "attend_backward" not in kernels(two_passes, *operands(64), pattern=weft.causal())
-    with pytest.raises(weft.Error, match="expected deterministic=True or False, but got 'no'"):
+    with pytest.raises(weft.Error, match="expected 'deterministic' to be True or False, but got 'no'"):
         attend(*operands(16), deterministic="no")
 
 

@@ -39,7 +39,15 @@ attn::WholeTensorType Attend::keyType(unsigned domain) const {
 attn::WholeTensorType Attend::valueType(unsigned domain) const {
   return cast<attn::WholeTensorType>(values[domain].getType());
 }
-int64_t Attend::group() const { return attn::headGroup(queryType().dim(1), keyType(0).dim(1)).value_or(1); }
+int64_t Attend::group(unsigned domain) const {
+  return attn::headGroup(queryType().dim(1), keyType(domain).dim(1)).value_or(1);
+}
+int64_t Attend::sharedGroup() const {
+  int64_t shared = 0;
+  for (unsigned domain = 0; domain < keys.size(); ++domain)
+    shared = std::gcd(shared, group(domain));
+  return shared;
+}
 
 tile::Precision Attend::precision() const {
   return attnPrecision == attn::Precision::TF32 ? tile::Precision::TF32 : tile::Precision::TF32x3;
@@ -51,7 +59,7 @@ std::array<std::string, 3> attendGrid(const Attend &attend, attn::WholeTensorTyp
   // Each packed sequence may begin one tile more than the whole has.
   if (!attend.cuSeqlens.empty())
     tiles += " + " + cast<attn::WholeTensorType>(attend.cuSeqlens[0].getType()).dim(0).str();
-  return {tiles, (packed == 1 ? tiled.dim(1) : attend.keyType(0).dim(1)).str(), tiled.dim(0).str()};
+  return {tiles, attn::dividedSize(tiled.dim(1), packed), tiled.dim(0).str()};
 }
 
 /// The tokens of a packed sequence: where it begins, and one past its end.
@@ -112,7 +120,7 @@ static SequenceBounds sequenceRead(KernelFrame &frame, const TensorParameter &cu
 }
 
 Standing findStanding(KernelFrame &frame, const Attend &attend, DenseMap<Value, Value> &stored, int64_t rows,
-                      bool tileKeys, int64_t packed, int64_t parts, Value place) {
+                      bool tileKeys, std::optional<unsigned> headsOf, int64_t packed, int64_t parts, Value place) {
   TileBuilder &b = frame.b;
   Standing standing;
   standing.tile = place ? place : b.programId(tile::Axis::X);
@@ -120,6 +128,7 @@ Standing findStanding(KernelFrame &frame, const Attend &attend, DenseMap<Value, 
     standing.part = b.rem(standing.tile, b.i32(parts));
     standing.tile = b.div(standing.tile, b.i32(parts));
   }
+  standing.number = standing.tile;
   standing.head = b.mul(b.programId(tile::Axis::Y), b.i32(packed));
   standing.batch = b.programId(tile::Axis::Z);
   standing.queryLength = frame.size(attend.queryType().dim(2));
@@ -144,8 +153,10 @@ Standing findStanding(KernelFrame &frame, const Attend &attend, DenseMap<Value, 
     standing.keyLengths = {b.sub(key.end, key.begin)};
   }
   standing.keyExtents = standing.keyLengths;
-  Value keyHead = tileKeys ? standing.head : b.div(standing.head, b.i32(attend.group()));
   for (unsigned i = 0; i < attend.counts.size(); ++i) {
+    if (headsOf.value_or(i) != i) // (Of a domain that the program does not meet.)
+      continue;
+    Value keyHead = headsOf ? standing.head : b.div(standing.head, b.i32(attend.group(i)));
     Value count = loadElement(frame, stored.lookup(attend.counts[i]), {standing.batch, keyHead});
     standing.keyLengths[i] = b.min(standing.keyLengths[i], b.max(count, b.i32(0)));
   }

@@ -27,8 +27,10 @@ struct Attend {
   attn::WholeTensorType valueType(unsigned domain) const;
   int64_t headSize() const { return *queryType().staticDim(3); }
   int64_t valueSize() const { return *valueType(0).staticDim(3); }
-  /// Query heads that share a key head.
-  int64_t group() const;
+  /// Query heads that share a key head of a domain.
+  int64_t group(unsigned domain) const;
+  /// Neighbouring query heads that share a key head in every domain.
+  int64_t sharedGroup() const;
   /// How the products of these operands are multiplied: `tf32x3` for f32 unless TF32 is asked for.
   tile::Precision precision() const;
   mlir::Type storage() const { return queryType().getElementType(); }
@@ -36,6 +38,7 @@ struct Attend {
 
 /// Where one program of a kernel over row tiles stands.
 struct Standing {
+  mlir::Value number;                        ///< i32: number of its tile among those of all sequences
   mlir::Value tile;                          ///< i32: number of its tile within its sequence
   mlir::Value part;                          ///< i32: which part of the channels it has, or null
   mlir::Value batch, head;                   ///< i32, on the axes of the tiled tensor
@@ -52,10 +55,12 @@ std::array<std::string, 3> attendGrid(const Attend &attend, attn::WholeTensorTyp
                                       int64_t packed = 1);
 
 /// Finds out where the program stands. `tileKeys` where the tiled side is that of the keys; otherwise the queries'.
-/// `stored` as Puller's. With `parts`, as many programs after one another stand at the same tile. `place` (i32): the
-/// program's number among those of its head and batch, where that is not its x.
+/// `headsOf`: the domain whose key heads the program's y counts; the queries' where there is none. `stored` as
+/// Puller's. With `parts`, as many programs after one another stand at the same tile. `place` (i32): the program's
+/// number among those of its head and batch, where that is not its x.
 Standing findStanding(KernelFrame &frame, const Attend &attend, llvm::DenseMap<mlir::Value, mlir::Value> &stored,
-                      int64_t rows, bool tileKeys, int64_t packed = 1, int64_t parts = 1, mlir::Value place = {});
+                      int64_t rows, bool tileKeys, std::optional<unsigned> headsOf, int64_t packed = 1,
+                      int64_t parts = 1, mlir::Value place = {});
 
 inline constexpr double log2OfE = 1.4426950408889634;
 

@@ -102,7 +102,7 @@ SmallVector<BackwardPart> backwardParts(attn::AttendBackwardOp op) {
   std::optional<WindowTiling> windows = windowTiling(attend);
   bool captures = gradients.size() > 2 * domains;
   bool wide = hasWideValues(attend);
-  if (windows && !captures && !wide && attend.group() == 1 && fitsOneKernel(attend, *windows) &&
+  if (windows && !captures && !wide && attend.group(0) == 1 && fitsOneKernel(attend, *windows) &&
       windows->tokens <= keyGradientSchedule(op).getRows())
     return {{Kind::Window, 0, {op.getDQuery(), gradients[0], gradients[1]}}};
   if (takesOnePass(op) && wide)
@@ -150,12 +150,12 @@ static LogicalResult lowerQueryGradient(attn::AttendBackwardOp op, const Softmax
   }
   unsigned sums = carried.size();
   carried.append(captures.initial());
-  Value keyHead = b.div(kernel.standing.head, b.i32(kernel.attend.group()));
   for (unsigned domain = 0; domain < kernel.attend.keys.size(); ++domain) {
     if (domain == own)
       continue;
     carried = kernel.walk(
         domain, queries.rows, kernel.standing.head, carried, [&](const RowTile &columns, bool full, ValueRange values) {
+          Value keyHead = b.div(kernel.standing.head, b.i32(kernel.attend.group(domain)));
           KeySide keys = kernel.pullKeys(domain, kernel.asKeys(domain, columns, keyHead));
           captures.enter(values.drop_front(sums));
           Pairs pairs = kernel.pairs(domain, queries, keys, full, [&](const Accumulation &a) { captures.add(a); });

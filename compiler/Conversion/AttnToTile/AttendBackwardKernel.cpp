@@ -74,8 +74,9 @@ BackwardKernel::BackwardKernel(attn::AttendBackwardOp op, const SoftmaxNumbers &
 
 RowTile BackwardKernel::begin(unsigned domain, Value place) {
   tiledDomain = domain;
-  standing = findStanding(frame, attend, stored, schedule.getRows(), /*tileKeys=*/!queriesDown, /*packed=*/1,
-                          split ? split->parts : 1, place);
+  standing =
+      findStanding(frame, attend, stored, schedule.getRows(), /*tileKeys=*/!queriesDown,
+                   queriesDown ? std::nullopt : std::optional(domain), /*packed=*/1, split ? split->parts : 1, place);
   if (split) {
     part = partOf(b, *split, standing);
     valueChunks = part->chunks;
@@ -296,13 +297,13 @@ SmallVector<Value> BackwardKernel::walk(unsigned domain, const RowTile &rows, Va
     return body(rowsFrom(b, start, columns, columnLength, !block.full), block.full, carried);
   };
   if (lists[domain].blocks)
-    return walkListed(frame, lists[domain], standing.tile, standing.batch, head, initial, atBlock);
+    return walkListed(frame, lists[domain], standing.number, standing.batch, head, initial, atBlock);
   return *walkBlocks(blocks, initial, atBlock);
 }
 
 SmallVector<Value> BackwardKernel::overHeads(ValueRange initial,
                                              llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
-  int64_t group = attend.group();
+  int64_t group = attend.group(tiledDomain);
   if (group == 1)
     return body(standing.head, initial);
   auto loop = scf::ForOp::create(b, b.i32(0), b.i32(group), b.i32(1), initial);

@@ -24,7 +24,7 @@ bool takesOnePass(attn::AttendBackwardOp op) {
   Attend attend = Attend::of(op);
   bool wide = hasWideValues(attend);
   if (attend.keys.size() != 1 || op.getGradients().size() != 2 || diagonalDomain(op) || windowTiling(attend) ||
-      attend.storage().isF32())
+      attend.storage().isF32() || attend.headSize() == 1)
     return false;
   if (wide)
     return attend.headSize() <= 128 && (op.getFast() || canTakeTurns(attend));

@@ -122,7 +122,7 @@ DiagonalPairs pairsAtDiagonal(BackwardKernel &kernel, unsigned domain, const Que
 
 /// The rows of queries as keys of a domain.
 static RowTile ownKeys(BackwardKernel &kernel, unsigned domain, const QuerySide &queries) {
-  Value keyHead = kernel.b.div(queries.rows.head, kernel.b.i32(kernel.attend.group()));
+  Value keyHead = kernel.b.div(queries.rows.head, kernel.b.i32(kernel.attend.group(domain)));
   return kernel.asKeys(domain, queries.rows, keyHead);
 }
 
@@ -153,7 +153,7 @@ static bool needsOtherGradients(Value value, attn::AttendBackwardOp op, unsigned
 }
 
 bool diagonalGradientsAreTerms(attn::AttendBackwardOp op, unsigned domain) {
-  if (Attend::of(op).group() != 1)
+  if (Attend::of(op).group(domain) != 1)
     return false;
   for (Value gradient : op.getGradients().slice(2 * domain, 2)) {
     llvm::SetVector<Value> made;
@@ -234,7 +234,7 @@ void lowerDiagonalGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &num
     return next;
   };
   SmallVector<Value> sums;
-  if (int64_t group = kernel.attend.group(); group == 1) {
+  if (int64_t group = kernel.attend.group(domain); group == 1) {
     sums = addHead(kernel.standing.head, {});
   } else {
     sums = kernel.zeroSums(kernel.queryChunks);

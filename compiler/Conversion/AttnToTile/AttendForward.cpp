@@ -79,7 +79,7 @@ attn::ScheduleAttr forwardSchedule(attn::AttendOp op) {
 /// How many query heads a tile holds: all that share keys, so that keys are read once for them; 1 where their patterns
 /// tell them apart. (Whatever else depends on the head, rows find by their own.)
 static int64_t packedHeads(const Attend &attend, attn::ScheduleAttr schedule) {
-  int64_t group = attend.group();
+  int64_t group = attend.sharedGroup();
   if (group > schedule.getRows() || windowTiling(attend))
     return 1;
   for (Attribute pattern : attend.patterns)
@@ -159,8 +159,8 @@ private:
 } // namespace
 
 void ForwardKernel::stand() {
-  standing =
-      findStanding(frame, attend, stored, schedule.getRows(), /*tileKeys=*/false, packed, wide ? wide->parts : 1);
+  standing = findStanding(frame, attend, stored, schedule.getRows(), /*tileKeys=*/false, std::nullopt, packed,
+                          wide ? wide->parts : 1);
   if (wide) {
     part = partOf(b, *wide, standing);
     valueChunks = part->chunks;
@@ -294,7 +294,7 @@ Value ForwardKernel::scores(unsigned domain, const RowTile &keys, bool full) {
 /// Tokens as keys of a domain.
 RowTile ForwardKernel::keysOf(unsigned domain, RowTile tokens) {
   tokens.batch = standing.batch;
-  tokens.head = b.div(standing.head, b.i32(attend.group()));
+  tokens.head = b.div(standing.head, b.i32(attend.group(domain)));
   tokens.heads = attend.keyType(domain).dim(1).str();
   tokens.tokens = attend.keyType(domain).dim(2).str();
   tokens.base = standing.keyBase;
@@ -331,7 +331,7 @@ State ForwardKernel::step(unsigned domain, const RowTile &keys, bool full, const
 bool ForwardKernel::holdValues() {
   Value values = attend.values[0];
   // (Those of wide f32 heads leave no registers for the products.)
-  bool fit = !attend.storage().isF32() || attend.valueSize() <= 64;
+  bool fit = (!attend.storage().isF32() || attend.valueSize() <= 64) && attend.valueSize() > 1;
   if (!rows.columns || part || !isConvolved(values) || !fit)
     return false;
   for (const Chunk &chunk : valueChunks)
@@ -408,7 +408,7 @@ State ForwardKernel::walkDomain(unsigned domain, const State &state) {
   };
   if (lists[domain].blocks)
     return State::unpack(
-        walkListed(frame, lists[domain], standing.tile, standing.batch, standing.head, state.packed(), body));
+        walkListed(frame, lists[domain], standing.number, standing.batch, standing.head, state.packed(), body));
   return State::unpack(*walkBlocks(walk, state.packed(), body));
 }
 

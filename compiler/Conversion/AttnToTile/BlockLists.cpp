@@ -66,7 +66,11 @@ BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys,
   EmitArithmetic arithmetic = EmitArithmetic::of(frame, attend, stored);
 
   attn::WholeTensorType query = attend.queryType(), key = attend.keyType(domain);
-  std::string tiles = tilesOf(tileKeys ? key : query, rows), blocks = tilesOf(tileKeys ? query : key, columns);
+  // (Of packed sequences every one has tiles of its own, and blocks from its start on.)
+  bool isPacked = !attend.cuSeqlens.empty();
+  attn::WholeTensorType tiled = tileKeys ? key : query;
+  std::string tiles = isPacked ? attendGrid(attend, tiled, rows * packed, packed)[0] : tilesOf(tiled, rows);
+  std::string blocks = tilesOf(tileKeys ? query : key, columns);
   std::string batches = depends.batch || !attend.counts.empty() ? query.dim(0).str() : "1";
   std::string heads = depends.head || !attend.counts.empty() ? attn::dividedSize(query.dim(1), packed) : "1";
   auto listType = [&](StringRef last) {
@@ -76,10 +80,10 @@ BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys,
     return attn::WholeTensorType::get(dims, b.getI32Type());
   };
 
-  Standing standing = findStanding(frame, attend, stored, rows, /*tileKeys=*/false, packed);
+  Standing standing = findStanding(frame, attend, stored, rows * packed, tileKeys, /*headsOf=*/std::nullopt, packed);
   TensorParameter list = frame.output(listType(blocks)), counts = frame.output(listType("2"));
   auto rowOf = [&](const TensorParameter &tensor) {
-    Value offset = b.mul(b.cast(standing.tile, b.getI64Type()), tensor.strides[2]);
+    Value offset = b.mul(b.cast(standing.number, b.getI64Type()), tensor.strides[2]);
     offset = b.add(offset, b.mul(b.cast(standing.batch, b.getI64Type()), tensor.strides[0]));
     offset = b.add(offset, b.mul(b.cast(b.programId(tile::Axis::Y), b.getI64Type()), tensor.strides[1]));
     return b.addPtr(tensor.pointer, offset);
@@ -93,7 +97,10 @@ BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys,
     return side;
   };
   RowTile tile = sideOf(standing.tile, rows, tileKeys);
-  auto loop = scf::ForOp::create(b, b.i32(0), blockCount, b.i32(1), ValueRange{b.i32(0), b.i32(0)});
+  Value end = blockCount;
+  if (isPacked)
+    end = b.ceilDiv(tileKeys ? standing.queryLength : standing.keyLengths[domain], columns);
+  auto loop = scf::ForOp::create(b, b.i32(0), end, b.i32(1), ValueRange{b.i32(0), b.i32(0)});
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
@@ -128,13 +135,6 @@ FailureOr<SmallVector<BlockLists>> listsForDomains(const Attend &attend, bool ti
     Attribute pattern = attend.patterns[domain];
     if (hasSegments(pattern))
       continue;
-    if (!attend.cuSeqlens.empty()) {
-      InFlightDiagnostic diagnostic = attend.op->emitOpError()
-                                      << "expected a pattern of intervals for packed sequences, but got " << pattern;
-      diagnostic.attachNote()
-          << "pad the sequences to one length, or say which tokens belong together by a document pattern";
-      return diagnostic;
-    }
     lists[domain] = buildBlockLists(attend, domain, tileKeys, rows, columns, stored, packed);
   }
   return lists;

@@ -25,13 +25,12 @@ bool hasSegments(mlir::Attribute pattern);
 BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys, int64_t rows, int64_t columns,
                            StoredValues &stored, int64_t packed = 1);
 
-/// The lists of every domain, empty where a domain needs none (formulas, or windows that the kernel is tiled by). Fails
-/// with a diagnostic for what lists cannot serve: packed sequences.
+/// The lists of every domain, empty where a domain needs none (formulas, or windows that the kernel is tiled by).
 mlir::FailureOr<llvm::SmallVector<BlockLists>> listsForDomains(const Attend &attend, bool tileKeys, int64_t rows,
                                                                int64_t columns, StoredValues &stored,
                                                                int64_t packed = 1);
 
-/// As walkBlocks, by lists. `tile`, `batch` and `head` (of queries) are i32.
+/// As walkBlocks, by lists. `tile` (among those of all packed sequences), `batch` and `head` (of queries) are i32.
 llvm::SmallVector<mlir::Value>
 walkListed(KernelFrame &frame, const BlockLists &lists, mlir::Value tile, mlir::Value batch, mlir::Value head,
            mlir::ValueRange initial,

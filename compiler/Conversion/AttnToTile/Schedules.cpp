@@ -114,7 +114,7 @@ SmallVector<ScheduleFacts> scheduleFacts(ModuleOp module) {
   auto add = [&](int64_t number, ScheduleRole role, attn::ScheduleAttr schedule, const Attend &attend) {
     std::optional<WindowTiling> windows = windowTiling(attend);
     found.try_emplace({number, role}, ScheduleFacts{number, role, schedule, attend.headSize(), attend.valueSize(),
-                                                    attend.storage().getIntOrFloatBitWidth(), attend.group(),
+                                                    attend.storage().getIntOrFloatBitWidth(), attend.group(0),
                                                     windows ? windows->tokens : 0});
   };
   visitNumbered(module, [&](Operation *op, int64_t number) {

@@ -22,9 +22,6 @@ template <typename Op> static LogicalResult verifyDomains(Op op) {
                                     << "' or \"k*" << type.dim(1) << "\", but got '" << query.dim(1) << "'";
       return error;
     }
-    if (tensorTypeOf(op.getKeys().front()).dim(1) != type.dim(1))
-      return op.emitOpError() << "expected all keys to have as many heads, but got "
-                              << tensorTypeOf(op.getKeys().front()) << " and " << type;
   }
   if (!op.getCounts().empty() && op.getCounts().size() != op.getKeys().size())
     return op.emitOpError() << "expected no counts or one for each of " << op.getKeys().size() << " domains, but got "
@@ -69,12 +66,14 @@ template <typename Op> static LogicalResult verifyPacked(Op op) {
   for (Value starts : op.getCuSeqlens())
     if (failed(checkIndices(op, "sequence starts", tensorTypeOf(starts), 1)))
       return failure();
-  WalkResult spans = op.getPatterns().walk(
-      [](Attribute part) { return isa<SpanAttr>(part) ? WalkResult::interrupt() : WalkResult::advance(); });
-  if (spans.wasInterrupted()) {
+  // What is said of each token of the whole, and not of positions in a sequence.
+  WalkResult tables = op.getPatterns().walk([](Attribute part) {
+    return isa<SpanAttr, DocumentAttr>(part) ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  if (tables.wasInterrupted()) {
     InFlightDiagnostic error = op.emitOpError()
-                               << "expected no span with sequence starts, but got " << op.getPatterns();
-    error.attachNote() << "the tables of a span keep packed sequences apart by themselves: leave out the starts";
+                               << "expected no span and no document with sequence starts, but got " << op.getPatterns();
+    error.attachNote() << "their tables keep packed sequences apart by themselves: leave out the starts";
     return error;
   }
   if (differ(tensorTypeOf(op.getQuery()).dim(0), "1"))

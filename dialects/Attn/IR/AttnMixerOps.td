@@ -48,7 +48,7 @@ def Attn_ToeplitzOp : Attn_Op<"toeplitz", [Pure]> {
 }
 
 def Attn_DiagOp : Attn_Op<"diag", [Pure]> {
-  let summary = "the mixer diag(g): a gate. g is [B, H, N, 1], one a head, or [B, H, N, Dv], one a channel";
+  let summary = "the mixer diag(g): a gate. g is [B, H, N] or [B, H, N, 1], one a head, or [B, H, N, Dv], one a channel";
   let arguments = (ins Attn_Tensor:$gate);
   let results = (outs Attn_MixerType:$result);
   let assemblyFormat = "$gate attr-dict `:` type($gate)";

@@ -167,11 +167,28 @@ Value Application::mean(MeanOp mean, Value values, Type element) {
   return MapOp::create(b, row, sum, body).getResult(0);
 }
 
+/// A gate [B, H, N] as [B, H, N, 1]: each element is looked for.
+static Value withChannelAxis(ImplicitLocOpBuilder &b, Value gate) {
+  WholeTensorType type = typeOf(gate);
+  SmallVector<StringAttr> dims(type.getDims());
+  dims.push_back(b.getStringAttr("1"));
+  auto body = [&](ImplicitLocOpBuilder &b, ValueRange) -> SmallVector<Value> {
+    SmallVector<Value> indices;
+    for (int64_t axis = 0; axis < type.getRank(); ++axis)
+      indices.push_back(IndexOp::create(b, b.getI32Type(), axis));
+    return {ElementOp::create(b, scalarTypeOf(type), gate, indices)};
+  };
+  return MapOp::create(b, WholeTensorType::get(dims, type.getElementType()), ValueRange(), body).getResult(0);
+}
+
 Value Application::gate(DiagOp diag, Value values, WholeTensorType type) {
+  Value gate = diag.getGate();
+  if (typeOf(gate).getRank() == 3)
+    gate = withChannelAxis(b, gate);
   auto body = [](ImplicitLocOpBuilder &b, ValueRange scalars) -> SmallVector<Value> {
     return {arith::MulFOp::create(b, scalars[0], scalars[1])};
   };
-  return MapOp::create(b, type, {diag.getGate(), values}, body).getResult(0);
+  return MapOp::create(b, type, {gate, values}, body).getResult(0);
 }
 
 Value Application::sum(ArrayRef<Value> terms, WholeTensorType type) {

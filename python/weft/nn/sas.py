@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 import weft
+from weft.integers import cdiv
 from weft.nn import checks
 from weft.nn.peaa import PEAA
 from weft.nn.projections import Projections
@@ -41,7 +42,7 @@ class SAS(Projections):
     over all expanded heads, and PEAA.
 
     ``expanded_heads``  Ĥ, 3 · heads unless given; a multiple of heads
-    ``expanded_size``   D̂ of queries and keys, 3/2 · head_size unless given; a multiple of 8
+    ``expanded_size``   D̂ of queries and keys, a multiple of 8; unless given the least that is 3/2 · head_size or more
     ``kernel``          κ of the convolutions, odd; 1 is the perceptron form (equations 2 to 4)
     ``kv_heads``        keys and values are expanded from fewer heads (grouped and multi-query forms)
     ``head_size``       dim / heads unless given; a multiple of 8
@@ -80,7 +81,7 @@ class SAS(Projections):
         many = 3 * heads if expanded_heads is None else expanded_heads
         checks.positive("SAS", expanded_heads=many)
         checks.divides("SAS", expanded_heads=many, heads=heads)
-        wide = 3 * self.head_size // 2 if expanded_size is None else expanded_size
+        wide = 8 * cdiv(3 * self.head_size, 16) if expanded_size is None else expanded_size
         checks.head_size("SAS", "expanded_size", wide)
         self.expanded_heads, self.expanded_size, self.kernel = many, wide, kernel
         self.causal, self.scale = causal, scale

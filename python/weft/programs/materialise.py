@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,72 +16,90 @@ _COLUMNS = 64  # of the identity at a time
 
 @dataclass
 class Extent:
-    """What a mixer's operands say of the values that it takes: batch, heads, length for each domain, channels."""
+    """What a mixer's operands say of the values that it takes: batch, heads and length for each domain."""
 
     batch: int | None = None
-    heads: int | None = None
+    heads: tuple[int, ...] | None = None
+    exact: bool = False  # whether heads are those of keys: any other number is a multiple of the values'
     lengths: tuple[int, ...] | None = None
-    channels: int | None = None
-    taps: int | None = None  # heads · channels of a convolution
     like: Any = None  # an array whose framework, device and type the values take
 
 
 def matrix(mixer: Any, n: int | None, heads: int | None, apply: Callable[[Any, Any], Any]) -> Any:
     """The matrix [B, H, N, M]; [B, H, C, N, M] where it differs by channel. A tuple of them for several domains."""
-    extent = Extent(heads=heads)
-    _look(mixer, extent)
+    extent = Extent()
+    _look(mixer, extent, takes=True)
     if extent.lengths is None:
         if n is None:
             raise Error("expected the length n: nothing in the mixer says it")
         extent.lengths = (n,)
-    batch, of_heads = extent.batch or 1, extent.heads or 1
-    if extent.taps is not None:
-        channels = extent.taps // of_heads
-        if extent.channels not in (None, channels):
-            raise Error(f"expected taps for {extent.channels} channels, but got them for {channels}")
-        extent.channels = channels
-    make = _Values(extent.like, batch, of_heads)
+    if heads is not None and not extent.exact:
+        extent.heads = (heads,)
+    of_heads = extent.heads or (1,) * len(extent.lengths)
+    found = _channels(mixer, max(of_heads))[1]
+    if len(found) > 1:
+        several = " and ".join(map(str, sorted(found)))
+        raise Error(f"expected taps and gates for one number of channels, but got them for {several}")
+    channels = found.pop() if found else None
+    make = _Values(extent.like, extent.batch or 1, of_heads, extent.lengths)
     parts = []
     for domain in range(len(extent.lengths)):
-        columns = _channelwise if extent.channels else _plain
-        found = [
-            make.wide(apply(mixer, make.split(value, domain, extent.lengths)))
-            for value in columns(make, extent.lengths[domain], extent.channels or 0)
-        ]
-        parts.append(make.stack(found) if extent.channels else make.join(found, extent.lengths[domain]))
+        columns = _channelwise(make, domain, channels) if channels else _plain(make, domain)
+        results = [make.wide(apply(mixer, make.split(value, domain))) for value in columns]
+        parts.append(make.stack(results) if channels else make.join(results, extent.lengths[domain]))
     return parts[0] if len(parts) == 1 else tuple(parts)
 
 
-def _look(mixer: Any, extent: Extent) -> None:
-    """Collect what the mixers of a sum or a product say, from right to left: the rightmost takes the values."""
-    from .concrete import ConcreteMixer
-
-    if mixer.make.__name__ in ("_add", "_compose"):
+def _look(mixer: Any, extent: Extent, takes: bool) -> None:
+    """Collect what the mixers of a sum or a product say, from right to left. ``takes``: whether it takes the values, as
+    the rightmost mixer of a product does and all of a sum do."""
+    name, first = mixer.make.__name__, next(iter(mixer.args), None)
+    if name in ("_add", "_compose"):
+        last = mixer.args[-1]
         for part in reversed(mixer.args):
-            if isinstance(part, ConcreteMixer):
-                _look(part, extent)
-        return
-    if mixer.make.__name__ == "mean":
+            _look(part, extent, takes and (name == "_add" or part is last))
+    elif name == "mean":
         if extent.like is None:
             extent.like = mixer.keywords.get("cu_seqlens")
-        return
-    first = mixer.args[0]
-    if extent.like is None or mixer.make.__name__ == "softmax":
-        extent.like = first
-    if mixer.make.__name__ == "toeplitz":
-        extent.taps = int(first.shape[1])
-        return
-    if mixer.make.__name__ == "diag":
-        keys = first
-        if first.shape[3] != 1:
-            extent.channels = int(first.shape[3])
+    elif name == "toeplitz":
+        extent.like = first if extent.like is None else extent.like
+    elif name == "diag":
+        extent.like = first if extent.like is None else extent.like
+        extent.batch = int(first.shape[0])
+        extent.lengths = extent.lengths or (int(first.shape[2]),)
+        if takes and not extent.exact:
+            own = int(first.shape[1])
+            extent.heads = (math.gcd(own, *(extent.heads or (own,))),)
     else:
-        domains = [d for d in mixer.args[1:] if isinstance(d, Domain)] or [Domain(mixer.args[1])]
-        keys = domains[0].keys
-        extent.lengths = extent.lengths or tuple(int(d.keys.shape[2]) for d in domains)
-    extent.batch = int(keys.shape[0])
-    extent.heads = extent.heads or int(keys.shape[1])
-    extent.lengths = extent.lengths or (int(keys.shape[2]),)
+        extent.like = first
+        extent.batch = int(first.shape[0])
+        keys = [d.keys for d in _domains(mixer)]
+        if takes:
+            extent.heads, extent.exact = tuple(int(k.shape[1]) for k in keys), True
+        if takes or not extent.lengths:
+            extent.lengths = tuple(int(k.shape[2]) for k in keys)
+
+
+def _domains(softmax: Any) -> list[Domain]:
+    return [d for d in softmax.args[1:] if isinstance(d, Domain)] or [Domain(softmax.args[1])]
+
+
+def _channels(mixer: Any, heads: int) -> tuple[int, set[int]]:
+    """How many heads a mixer makes of so many, and the numbers of channels that taps and gates are for."""
+    name, first = mixer.make.__name__, next(iter(mixer.args), None)
+    if name == "_compose":
+        heads, right = _channels(mixer.args[1], heads)
+        heads, left = _channels(mixer.args[0], heads)
+        return heads, left | right
+    if name == "_add":
+        both = [_channels(part, heads) for part in mixer.args]
+        return max(h for h, _ in both), both[0][1] | both[1][1]
+    if name == "toeplitz":
+        return heads, {int(first.shape[1]) // heads}
+    if name == "diag":
+        by_channel = len(first.shape) == 4 and first.shape[3] != 1
+        return int(first.shape[1]), {int(first.shape[3])} if by_channel else set()
+    return (int(first.shape[1]) if name == "softmax" else heads), set()
 
 
 @dataclass(frozen=True)
@@ -89,14 +108,15 @@ class _Values:
 
     like: Any
     batch: int
-    heads: int
+    heads: tuple[int, ...]
+    lengths: tuple[int, ...]
 
     @property
     def torch(self) -> bool:
         return hasattr(self.like, "data_ptr")
 
-    def zeros(self, length: int, channels: int) -> Any:
-        shape = (self.batch, self.heads, length, channels)
+    def zeros(self, domain: int, channels: int) -> Any:
+        shape = (self.batch, self.heads[domain], self.lengths[domain], channels)
         if self.torch:
             import torch
 
@@ -107,11 +127,11 @@ class _Values:
         starts = self.like is None or self.like.dtype == np.int32
         return np.zeros(shape, np.float32 if starts else self.like.dtype)
 
-    def split(self, value: Any, domain: int, lengths: tuple[int, ...]) -> Any:
+    def split(self, value: Any, domain: int) -> Any:
         """The values of every domain, zero but for one."""
-        if len(lengths) == 1:
+        if len(self.lengths) == 1:
             return value
-        return tuple(value if i == domain else self.zeros(m, value.shape[3]) for i, m in enumerate(lengths))
+        return tuple(value if i == domain else self.zeros(i, value.shape[3]) for i in range(len(self.lengths)))
 
     def wide(self, array: Any) -> Any:
         return array.detach().float() if self.torch else array.astype("float32")
@@ -136,18 +156,19 @@ class _Values:
         return np.stack(columns, 4).swapaxes(2, 3)
 
 
-def _plain(make: _Values, length: int, channels: int) -> Iterator[Any]:
+def _plain(make: _Values, domain: int) -> Iterator[Any]:
     """The identity, some columns at a time, one in each channel."""
+    length = make.lengths[domain]
     for start in range(0, length, _COLUMNS):
-        value = make.zeros(length, _COLUMNS)
+        value = make.zeros(domain, _COLUMNS)
         for column in range(min(_COLUMNS, length - start)):
             value[:, :, start + column, column] = 1
         yield value
 
 
-def _channelwise(make: _Values, length: int, channels: int) -> Iterator[Any]:
+def _channelwise(make: _Values, domain: int, channels: int) -> Iterator[Any]:
     """Each column of the identity, in every channel."""
-    for column in range(length):
-        value = make.zeros(length, channels)
+    for column in range(make.lengths[domain]):
+        value = make.zeros(domain, channels)
         value[:, :, column] = 1
         yield value

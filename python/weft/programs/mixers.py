@@ -381,11 +381,13 @@ def grid_text(grid: Sequence[int]) -> str:
 
 @operation
 def diag(g: Any) -> Any:
-    """The mixer diag(g), a gate: g [B, H, N, 1] is one number a head, [B, H, N, D] one a channel."""
-    four_axes(g, "a gate")
+    """The mixer diag(g), a gate: g [B, H, N] or [B, H, N, 1] is one number a head, [B, H, N, D] one a channel."""
+    channels = 1
+    if not isinstance(g, Tensor) or g.ndim != 3:
+        four_axes(g, "a gate")
+        with agreeing("expected a gate whose last size is known"):
+            channels = int(g.sizes[3])
     static.floating("a gate", g)
-    with agreeing("expected a gate whose last size is known"):
-        channels = int(g.sizes[3])
 
     def result(values: Sequence[Shape]) -> Shape:
         shape = values[0]

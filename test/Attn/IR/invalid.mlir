@@ -33,9 +33,9 @@ func.func @toeplitz_grid(%taps: !attn.tensor<[8, 64], f16>) {
 
 // -----
 
-func.func @diag_rank(%g: !attn.tensor<[H, N, 1], f16>) {
-  // expected-error@+1 {{expected a gate of rank 4, but got '!attn.tensor<[H, N, 1], f16>'}}
-  %0 = attn.diag %g : !attn.tensor<[H, N, 1], f16>
+func.func @diag_rank(%g: !attn.tensor<[H, N], f16>) {
+  // expected-error@+1 {{expected a gate of rank 4, but got '!attn.tensor<[H, N], f16>'}}
+  %0 = attn.diag %g : !attn.tensor<[H, N], f16>
   return
 }
 

@@ -144,3 +144,17 @@ func.func @more_heads_in_the_sum(%q: !attn.tensor<[B, H, N, 64], f16>, %v: !attn
   %y = attn.apply %a, %v : (!attn.tensor<[B, H, N, 64], f16>) -> !attn.tensor<[B, "2*H", N, 64], f16>
   return %y : !attn.tensor<[B, "2*H", N, 64], f16>
 }
+
+// -----
+
+// A gate without channels is looked up: one number a token.
+// CHECK-LABEL: func.func @gate_of_tokens
+// CHECK-SAME: (%[[G:.*]]: !attn.tensor<[B, H, N], f16>
+func.func @gate_of_tokens(%g: !attn.tensor<[B, H, N], f16>, %v: !attn.tensor<[B, H, N, 64], f16>) -> !attn.tensor<[B, H, N, 64], f16> attributes {attn.program} {
+  // CHECK: %[[COLUMN:.*]] = attn.map {{.*}} -> !attn.tensor<[B, H, N, 1], f16>
+  // CHECK: attn.element %[[G]]
+  // CHECK: attn.map ins(%[[COLUMN]], %{{.*}} : {{.*}}) -> !attn.tensor<[B, H, N, 64], f16>
+  %d = attn.diag %g : !attn.tensor<[B, H, N], f16>
+  %y = attn.apply %d, %v : (!attn.tensor<[B, H, N, 64], f16>) -> !attn.tensor<[B, H, N, 64], f16>
+  return %y : !attn.tensor<[B, H, N, 64], f16>
+}

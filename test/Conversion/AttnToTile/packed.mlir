@@ -43,3 +43,16 @@ func.func @attention(%q: !x {attn.name = "q"}, %s: !s {attn.name = "starts"}) ->
   %y, %lse = attn.attend %q keys(%q : !x) values(%q : !x) cu_seqlens(%s, %s : !s, !s) {patterns = [#attn.causal], scale = 0.125 : f32} : !x -> !x, !attn.tensor<[1, H, N], f32>
   return %y : !x
 }
+
+// -----
+
+// A pattern without formulas has lists for the tiles of every packed sequence, of blocks from its start on.
+!x = !attn.tensor<[1, H, N, 64], f16>
+!s = !attn.tensor<[S], i32>
+// CHECK-LABEL: func.func @strided
+// CHECK: %[[LISTS:.*]]:2 = attn.launch @blocks_of_queries({{.*}}) grid ["cdiv(N, 128) + S", "1", "1"] {{.*}} -> (!attn.tensor<[1, 1, "cdiv(N, 128) + S", "cdiv(N, 64)"], i32>,
+// CHECK: attn.launch @attend({{.*}}%[[LISTS]]#{{.*}}) grid ["cdiv(N, 128) + S", "H", "1"]
+func.func @strided(%q: !x {attn.name = "q"}, %s: !s {attn.name = "starts"}) -> (!x {attn.name = "y"}) attributes {attn.program} {
+  %o, %l = attn.attend %q keys(%q : !x) values(%q : !x) cu_seqlens(%s, %s : !s, !s) {patterns = [#attn.strided<3>], scale = 0.125 : f32} : !x -> !x, !attn.tensor<[1, H, N], f32>
+  return %o : !x
+}
