@@ -273,8 +273,9 @@ LogicalResult ProgramLowering::run() {
   llvm::DenseSet<Value> returned;
   for (OpOperand &operand : end->getOpOperands()) {
     Value tensor = stored.lookup(operand.get());
-    if (isa<BlockArgument>(tensor) || !returned.insert(tensor).second) {
-      // Every output is a tensor of its own.
+    bool inParts = tensor.getType() != operand.get().getType();
+    if (isa<BlockArgument>(tensor) || inParts || !returned.insert(tensor).second) {
+      // Every output is a tensor of its own, and whole: sums over tokens are stored in parts, which readers add.
       auto same = [](ImplicitLocOpBuilder &, ValueRange x) -> SmallVector<Value> { return {x[0]}; };
       OpBuilder builder(end);
       auto copy = attn::MapOp::create(builder, end->getLoc(), operand.get().getType(), operand.get(), same);
