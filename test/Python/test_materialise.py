@@ -56,7 +56,7 @@ def drawn(rng, kind, heads, groups, n, channels, dtype):
 
 
 def agree(mixer, exact, n, heads, dtype, what):
-    found, many = mixer.matrix(n, heads=heads), exact.shape[2] > 1
+    found, many = torch.as_tensor(mixer.matrix(n, heads=heads)), exact.shape[2] > 1
     wanted = exact if found.dim() == 5 else exact[:, :, 0]
     assert found.dim() == 5 or not many, what
     error = (found.double() - wanted).abs().max() if wanted.numel() else 0
