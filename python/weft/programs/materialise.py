@@ -53,7 +53,8 @@ def matrix(mixer: Any, n: int | None, heads: int | None, apply: Callable[[Any, A
 def _look(mixer: Any, extent: Extent, takes: bool) -> None:
     """Collect what the mixers of a sum or a product say, from right to left. ``takes``: whether it takes the values, as
     the rightmost mixer of a product does and all of a sum do."""
-    name, first = mixer.make.__name__, next(iter(mixer.args), None)
+    name = mixer.make.__name__
+    first: Any = next(iter(mixer.args), None)
     if name in ("_add", "_compose"):
         last = mixer.args[-1]
         for part in reversed(mixer.args):
@@ -86,7 +87,8 @@ def _domains(softmax: Any) -> list[Domain]:
 
 def _channels(mixer: Any, heads: int) -> tuple[int, set[int]]:
     """How many heads a mixer makes of so many, and the numbers of channels that taps and gates are for."""
-    name, first = mixer.make.__name__, next(iter(mixer.args), None)
+    name = mixer.make.__name__
+    first: Any = next(iter(mixer.args), None)
     if name == "_compose":
         heads, right = _channels(mixer.args[1], heads)
         heads, left = _channels(mixer.args[0], heads)
