@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 LLVM := /usr/lib/llvm-22/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build test test-full demo bench docs format lint clean
+.PHONY: help setup build python test test-full demo bench docs format lint clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -18,7 +18,10 @@ $(BUILD)/build.ninja: | setup
 	cmake --preset $(PRESET)
 
 build: setup $(BUILD)/build.ninja ## compile everything
-	cmake --build $(BUILD)
+	@tools/build.sh $(BUILD) all
+
+python: setup $(BUILD)/build.ninja ## compile what the Python package loads: no tools, no tests
+	@tools/build.sh $(BUILD) weft-python
 
 test: build ## lit, GoogleTest and pytest, on all cores
 	@tools/test.sh $(BUILD)
@@ -26,10 +29,10 @@ test: build ## lit, GoogleTest and pytest, on all cores
 test-full: build ## also the tests marked slow
 	@tools/test.sh $(BUILD) -m "slow or not slow"
 
-demo: build ## compile, run and check flash attention, beside PyTorch and Triton
-	@$(PYTHON) -m weft.demo
+demo: python ## compile, run and check kernels and the papers' mechanisms, beside PyTorch and Triton; writes a page
+	@$(PYTHON) -m weft.demo --page $(BUILD)/demo.html
 
-bench: build ## compile times, call overhead, simulator speed
+bench: python ## compile times, call overhead, simulator speed
 	@for file in benchmarks/*.py; do echo "== $$file"; $(PYTHON) $$file || exit 1; done
 
 docs: setup $(BUILD)/build.ninja ## write docs/reference from the op definitions

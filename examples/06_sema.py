@@ -5,10 +5,9 @@ convolution, on sequences and on grids of tokens; its program is mechanisms/sema
 
 import functools
 
-import torch
 import weft
 from mechanisms.sema import sema
-from weft.testing import demonstrate
+from weft.testing import Demonstration
 from weft.testing import sema as formula
 
 
@@ -31,21 +30,22 @@ def inputs(randn, *, length, head, taps):
     return {name: randn(1, 2, length, head) for name in ("q", "k", "v")} | {"lepe": randn(taps, 2 * head)}
 
 
-def main():
+def demonstrations():
     for title, sizes, place in (
         ("a sequence", {"length": 200, "head": 64, "taps": 3}, {"window": 32}),
         ("a grid", {"length": 12 * 14, "head": 32, "taps": 9}, {"window": (7, 7), "grid": (12, 14)}),
     ):
         for name, program, mean in (("SEMA", sema, True), ("algorithm 1", local_attention, False)):
-            demonstrate(
+            yield Demonstration(
+                f"{name} on {title}",
                 functools.partial(program, **place),
                 functools.partial(expected, **place, mean=mean),
                 functools.partial(inputs, **sizes),
-                title=f"{name} on {title}, {weft.device()}",
-                dtypes=(torch.float16,),
-                products_as_given=False,
+                {"products_as_given": False},
             )
 
 
 if __name__ == "__main__":
-    main()
+    print(weft.device())
+    for each in demonstrations():
+        each.show()

@@ -8,7 +8,7 @@ import functools
 import torch
 import weft
 from mechanisms.sfa import sfa
-from weft.testing import demonstrate
+from weft.testing import Demonstration
 from weft.testing import sfa as formula
 
 
@@ -23,17 +23,18 @@ def inputs(randn, *, length, heads, head, share):
     return {"q": q, "k": k, "v": v} | {name: randn(heads, head) * 0.1 + 1 for name in ("q_gain", "k_gain")}
 
 
-def main():
+def demonstrations():
     for share in (0.0, 0.5, 0.9):
-        demonstrate(
+        yield Demonstration(
+            f"SFA, {share:.0%} of the tokens like the one before",
             sfa,
             formula,
             functools.partial(inputs, length=200, heads=2, head=64, share=share),
-            title=f"SFA, {share:.0%} of the tokens like the one before, {weft.device()}",
-            dtypes=(torch.float16,),
-            products_as_given=False,
+            {"products_as_given": False},
         )
 
 
 if __name__ == "__main__":
-    main()
+    print(weft.device())
+    for each in demonstrations():
+        each.show()

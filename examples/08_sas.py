@@ -9,7 +9,7 @@ import math
 import torch
 import weft
 from mechanisms.sas import KERNEL, MANY, H, sas
-from weft.testing import demonstrate
+from weft.testing import Demonstration
 from weft.testing import sas as formulas
 
 D, WIDE, OUT = 32, 48, 96
@@ -28,10 +28,15 @@ def inputs(randn):
     return tensors | {"weight": randn(OUT, H * D) / math.sqrt(H * D), "bias": randn(OUT)}
 
 
-if __name__ == "__main__":
+def demonstrations():
     names = list(inputs(torch.randn))
-    title = f"SAS, {MANY} heads made of {H}, {weft.device()}"
     program, formula = (formulas.with_dicts(function, names) for function in (sas, expected))
     weights = [name for name in names if name not in "qkv"]
     rule = {"parameters": weights, "unseen": formulas.unseen(names), "products_as_given": False}
-    demonstrate(program, formula, inputs, title=title, **rule)
+    yield Demonstration(f"SAS, {MANY} heads made of {H}", program, formula, inputs, rule)
+
+
+if __name__ == "__main__":
+    print(weft.device())
+    for each in demonstrations():
+        each.show((torch.float16, torch.bfloat16))

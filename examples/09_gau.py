@@ -5,10 +5,9 @@ their programs are mechanisms/gau.py. Run it: python examples/09_gau.py
 
 import functools
 
-import torch
 import weft
 from mechanisms.gau import convolution_equipped, gau
-from weft.testing import convolved_gau, demonstrate, masks
+from weft.testing import Demonstration, convolved_gau, masks
 from weft.testing import gau as formula
 
 
@@ -19,22 +18,22 @@ def inputs(randn, *, tokens=150, head=128, values=192, taps=None):
     return wide | filters | scales
 
 
-def main():
+def demonstrations():
     mask = masks.causal(150, 150)
     for title, program, expected, taps in (
         ("GAU", gau, formula, None),
         ("convolution-equipped GAU", convolution_equipped, convolved_gau, 3),
     ):
-        demonstrate(
+        yield Demonstration(
+            title,
             program,
             functools.partial(expected, mask=mask),
             functools.partial(inputs, taps=taps),
-            title=f"{title}, {weft.device()}",
-            dtypes=(torch.float16,),
-            parameters=("taps_0", "taps_1"),
-            products_as_given=False,
+            {"parameters": ("taps_0", "taps_1"), "products_as_given": False},
         )
 
 
 if __name__ == "__main__":
-    main()
+    print(weft.device())
+    for each in demonstrations():
+        each.show()

@@ -1,16 +1,18 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Runs the demo:
+"""The examples' kernels and the papers' mechanisms, compiled, run, judged, tabulated, and shown on a page.
 
-Compiles every case for every target, runs and judges it, prints the tables and a verdict. Exit code 1 when something
-is wrong.
+Exit code 1 when something is wrong.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
+import pathlib
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -59,9 +61,13 @@ def run_case(case: Case) -> Ran:
     return Ran(case, weft.device(), case.judge())
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """The whole demo; returns the process's exit code."""
-    console = Console(width=None if sys.stdout.isatty() else 150)
+    parser = argparse.ArgumentParser(prog="python -m weft.demo", description=__doc__.splitlines()[0])
+    parser.add_argument("--page", default="weft-demo.html", help="the HTML page to write (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of the inputs (default: %(default)s)")
+    options = parser.parse_args(arguments)
+    console = Console(width=None if sys.stdout.isatty() else 170)
     with tempfile.TemporaryDirectory() as cache:
         # Compile times are those of cold caches. Triton asks to be told whether it may fuse multiply and add: as ever,
         # it may.
@@ -69,12 +75,17 @@ def main() -> int:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=Console(stderr=True)) as progress:
             task = progress.add_task("loading PyTorch", total=None)
-            from weft.demo.cases import all_cases
+            import torch
 
-            cases = list(all_cases())
+            from weft.demo.cases import all_cases
+            from weft.demo.mechanisms import demonstrations, mechanism_table, run_mechanism
+            from weft.demo.page import write
+
+            torch.manual_seed(options.seed)
+            cases, papers = list(all_cases()), list(demonstrations())
             peers = report.peers_of(cases)
-            progress.update(task, total=len(cases) * (1 + len(TARGETS)) + len(peers))
-            compiled, ran, beside = [], [], []
+            progress.update(task, total=len(cases) * (1 + len(TARGETS)) + len(peers) + len(papers))
+            compiled, ran, beside, mechanisms = [], [], [], []
             for case in cases:
                 for target in TARGETS:
                     progress.update(task, description=f"compiling {case.name} for {target}")
@@ -83,16 +94,24 @@ def main() -> int:
                 progress.update(task, description=f"running {case.name}")
                 ran.append(run_case(case))
                 progress.advance(task)
+            for name, each in papers:
+                progress.update(task, description=f"{each.title}: forward and backward")
+                mechanisms.append(run_mechanism(name, each))
+                progress.advance(task)
             for case in peers:
                 progress.update(task, description=f"compiling {case.name} with Triton")
                 beside.append(report.beside_triton(case))
                 progress.advance(task)
             progress.update(task, description="done")
-    console.print(report.main_table(compiled, ran))
-    if beside:
-        console.print(report.peer_table(beside))
-    failures = report.failures(compiled, ran)
-    console.print(report.verdict(failures, ran), highlight=False)
+    grids = [report.main_table(compiled, ran), mechanism_table(mechanisms)]
+    grids += [report.peer_table(beside)] if beside else []
+    failures = report.failures(compiled, ran) + [text for each in mechanisms for text in each.failures]
+    verdict = report.verdict(failures, ran, len(mechanisms))
+    for grid in grids:
+        console.print(grid.rich())
+    write(options.page, verdict, grids, mechanisms)
+    console.print(verdict, highlight=False)
+    console.print(f"The page: {pathlib.Path(options.page).resolve()}", highlight=False, soft_wrap=True)
     return 1 if failures else 0
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import pathlib
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -52,7 +53,11 @@ def example(name: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise FileNotFoundError(f"expected the examples beside the package, but there is no {path}")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.path.insert(0, str(EXAMPLES))  # examples import examples/mechanisms
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(EXAMPLES))
     return module
 
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
 from weft.compiler.ptxas import Resources as PtxasResources
 from weft.compiler.ptxas import assemble
+from weft.demo.tables import Grid
 
 if TYPE_CHECKING:
     from weft.demo.__main__ import Compiled, Ran
@@ -59,28 +58,27 @@ def beside_triton(case: Case) -> Beside:
     return Beside(case, our_resources, their_resources, ours.info["times_ms"]["total"] / 1e3, theirs.seconds)
 
 
-def main_table(compiled: Sequence[Compiled], ran: Sequence[Ran]) -> Table:
+def main_table(compiled: Sequence[Compiled], ran: Sequence[Ran]) -> Grid:
     """A row for each case and target."""
-    table = Table(title="Weft: compiled from Python, run, and held against float64")
-    table.add_column("case")
-    table.add_column("target")
-    table.add_column("device")
-    for name in ("error", "plain PyTorch's", "registers", "spills", "instructions", "mma", "compile s", "run s"):
-        table.add_column(name, justify="right")
     results = {id(result.case): result for result in ran}
+    numbers = ("error", "plain PyTorch's", "registers", "spills", "instructions", "mma", "compile s", "run s")
+    rows = []
     for each in compiled:
         result = results[id(each.case)]
-        table.add_row(
-            each.case.name,
-            each.target,
-            result.device,
-            f"{result.judgement.error:.1e}",
-            f"{result.judgement.plain_error:.1e}",
-            *_resource_cells(each.resources),
-            "as above" if each.seconds is None else f"{each.seconds:.2f}",
-            f"{result.judgement.seconds:.2f}",
+        rows.append(
+            (
+                each.case.name,
+                each.target,
+                result.device,
+                f"{result.judgement.error:.1e}",
+                f"{result.judgement.plain_error:.1e}",
+                *_resource_cells(each.resources),
+                "as above" if each.seconds is None else f"{each.seconds:.2f}",
+                f"{result.judgement.seconds:.2f}",
+            )
         )
-    return table
+    title = "Kernels: compiled from Python, run, and held against float64"
+    return Grid(title, ("case", "target", "device", *numbers), rows, left=3)
 
 
 def _resource_cells(resources: Resources) -> tuple[str, ...]:
@@ -92,24 +90,24 @@ def _resource_cells(resources: Resources) -> tuple[str, ...]:
     return (str(resources.registers), str(spills), "-" if count is None else f"{count:,}", share)
 
 
-def peer_table(rows: Sequence[Beside]) -> Table:
+def peer_table(beside: Sequence[Beside]) -> Grid:
     """Weft's code beside Triton's, with the ratios."""
-    table = Table(title="The same source, tiling, warps and stages for sm_80: Weft beside Triton")
-    table.add_column("case")
-    for name in ("registers", "spill bytes", "instructions", "ratio", "Python to PTX s"):
-        table.add_column(name, justify="right")
-    for row in rows:
-        ours, theirs = row.ours, row.theirs
+    rows = []
+    for each in beside:
+        ours, theirs = each.ours, each.theirs
         ratio = (ours.instruction_count or 0) / (theirs.instruction_count or 1)
-        table.add_row(
-            row.case.name,
-            f"{ours.registers} / {theirs.registers}",
-            f"{_spills(ours)} / {_spills(theirs)}",
-            f"{ours.instruction_count:,} / {theirs.instruction_count:,}",
-            f"{ratio:.2f}",
-            f"{row.our_seconds:.2f} / {row.their_seconds:.2f}",
+        rows.append(
+            (
+                each.case.name,
+                f"{ours.registers} / {theirs.registers}",
+                f"{_spills(ours)} / {_spills(theirs)}",
+                f"{ours.instruction_count:,} / {theirs.instruction_count:,}",
+                f"{ratio:.2f}",
+                f"{each.our_seconds:.2f} / {each.their_seconds:.2f}",
+            )
         )
-    return table
+    columns = ("case", "registers", "spill bytes", "instructions", "ratio", "Python to PTX s")
+    return Grid("The same source, tiling, warps and stages for sm_80: Weft beside Triton", columns, rows)
 
 
 def _spills(resources: PtxasResources) -> int:
@@ -127,9 +125,11 @@ def failures(compiled: Sequence[Compiled], ran: Sequence[Ran]) -> list[str]:
     return wrong
 
 
-def verdict(wrong: Sequence[str], ran: Sequence[Ran]) -> str:
+def verdict(wrong: Sequence[str], ran: Sequence[Ran], mechanisms: int) -> str:
     """One line when all is well; what is wrong, a line each, when not."""
     if not wrong:
-        right = f"All {len(ran)} cases are right on {ran[0].device}"
-        return f"{right}: within twice plain PyTorch's error of float64, no spills."
+        return (
+            f"All {len(ran)} kernels and {mechanisms} mechanisms, forward and backward, are right on {ran[0].device}: "
+            "at most twice as far from float64 as plain PyTorch (gradients: three times), and no kernel spills."
+        )
     return "\n".join([f"{len(wrong)} of the demo's checks failed:", *(f"  {text}" for text in wrong)])

@@ -11,13 +11,14 @@ from weft.testing import masks, mixers
 from weft.testing.accuracy import Accuracy, accuracy, hold, summed
 from weft.testing.attention import FORMS, Domain, attention, plain_attention, reference_attention
 from weft.testing.gau import convolved_gau, gau
-from weft.testing.judge import demonstrate, drawn, judge, poisoned
+from weft.testing.judge import Demonstration, demonstrate, drawn, judge, poisoned
 from weft.testing.sema import sema
 from weft.testing.sfa import sfa
 
 __all__ = [
     "FORMS",
     "Accuracy",
+    "Demonstration",
     "Domain",
     "accuracy",
     "attention",

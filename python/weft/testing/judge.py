@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -78,6 +79,38 @@ def judge(
     return judged
 
 
+@dataclass(frozen=True)
+class Demonstration:
+    """A program beside its formula on fresh inputs: what the examples show and the demo tabulates."""
+
+    title: str
+    program: Program
+    formula: Program
+    inputs: Inputs
+    #: ``judge``'s options
+    rule: Mapping[str, Any] = field(default_factory=dict)
+
+    def judged(self, dtype: torch.dtype) -> dict[str, Accuracy]:
+        """The errors of the results and of every gradient, by name. Raises AssertionError where one is wrong."""
+        judged: dict[str, Accuracy] = {}
+
+        def draw() -> dict[str, Accuracy]:
+            judged.update(judge(self.program, self.formula, drawn(self.inputs, dtype), **self.rule))
+            return judged
+
+        hold(draw)
+        return judged
+
+    def show(self, dtypes: Sequence[torch.dtype] = (torch.float16,)) -> None:
+        """Print the errors. Raises AssertionError where one is wrong."""
+        for dtype in dtypes:
+            errors = ", ".join(
+                f"{name} {result.worst:.1e} ({result.worst_plain:.1e})" for name, result in self.judged(dtype).items()
+            )
+            kind = str(dtype).removeprefix("torch.")
+            print(f"{self.title}, {kind}: largest errors (and plain PyTorch's): {errors}")
+
+
 def demonstrate(
     program: Program,
     formula: Program,
@@ -85,21 +118,12 @@ def demonstrate(
     *,
     title: str,
     dtypes: Sequence[torch.dtype] = (torch.float16, torch.bfloat16),
-    **options: Any,
+    **rule: Any,
 ) -> None:
     """Hold a program and its backward against its formula on fresh inputs, and print the errors; raises where wrong.
-    ``options`` are ``judge``'s.
+    ``rule`` is ``judge``'s options.
     """
-    for dtype in dtypes:
-        judged: dict[str, Accuracy] = {}
-
-        def draw(dtype: torch.dtype = dtype, judged: dict[str, Accuracy] = judged) -> dict[str, Accuracy]:
-            judged.update(judge(program, formula, drawn(inputs, dtype), **options))
-            return judged
-
-        hold(draw)
-        errors = ", ".join(f"{name} {result.worst:.1e} ({result.worst_plain:.1e})" for name, result in judged.items())
-        print(f"{title}, {str(dtype).removeprefix('torch.')}: largest errors (and plain PyTorch's): {errors}")
+    Demonstration(title, program, formula, inputs, rule).show(dtypes)
 
 
 def drawn(
