@@ -11,7 +11,10 @@ import argparse
 import os
 import sys
 
+import weft
+from weft.cli import cache as cache_command
 from weft.cli import compile as compile_command
+from weft.cli import doctor as doctor_command
 from weft.cli import draw as draw_command
 from weft.cli import explain as explain_command
 from weft.cli import inspect as inspect_command
@@ -20,7 +23,9 @@ from weft.cli import sim as sim_command
 from weft.cli import tune as tune_command
 
 COMMANDS = (
+    cache_command,
     compile_command,
+    doctor_command,
     draw_command,
     explain_command,
     inspect_command,
@@ -35,6 +40,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="weft", description="A compiler for attention: Python programs and kernels to PTX libraries."
     )
+    top.add_argument("--version", action="version", version=f"weft {weft.__version__} (weft-attention)")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in COMMANDS:
         module.add(commands)
@@ -43,8 +49,6 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the process's exit code."""
-    import weft
-
     arguments = parser().parse_args(argv)
     try:
         code = int(arguments.function(arguments) or 0)

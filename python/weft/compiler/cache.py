@@ -2,17 +2,23 @@
 """The cache of compiled kernels on disk: ~/.cache/weft, or WEFT_CACHE_DIR; WEFT_CACHE=0 turns it off.
 
 One file an entry. An entry is written beside and renamed, so that readers see all of it or none; one that does not read
-back whole is ignored and replaced.
+back whole is ignored and replaced. Entries together take at most WEFT_CACHE_BYTES (1 GiB): those that were not used for
+longest go first.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import itertools
 import json
 import os
 import pathlib
 import threading
+from dataclasses import dataclass
 from typing import Any
+
+from weft.errors import Error
 
 
 def directory() -> pathlib.Path | None:
@@ -39,6 +45,60 @@ def _digest(name: str, payload: str) -> str:
     return hashlib.sha256(f"{name}\n{payload}".encode()).hexdigest()
 
 
+@dataclass(frozen=True)
+class Usage:
+    """What the cache holds."""
+
+    entries: int
+    bytes: int
+    limit: int
+
+
+_PRUNE_EVERY = 64  # writes of a process between two looks at the whole folder
+_writes = itertools.count()
+
+
+def limit() -> int:
+    """The most bytes that entries may take. Raises Error where WEFT_CACHE_BYTES is no number of bytes."""
+    given = os.environ.get("WEFT_CACHE_BYTES")
+    if given is None:
+        return 1 << 30
+    if not given.isdecimal():
+        raise Error(f"expected WEFT_CACHE_BYTES to be a number of bytes, but got '{given}'")
+    return int(given)
+
+
+def _entries() -> list[tuple[float, int, pathlib.Path]]:
+    """When each entry was last used, its bytes and its path, the oldest first. Other processes may delete meanwhile."""
+    root = directory()
+    found = []
+    for path in root.glob("[0-9a-f][0-9a-f]/*.json") if root is not None else ():
+        with contextlib.suppress(OSError):
+            state = path.stat()
+            found.append((state.st_mtime, state.st_size, path))
+    return sorted(found)
+
+
+def usage() -> Usage:
+    """How many entries there are, and what they take."""
+    sizes = [size for _, size, _ in _entries()]
+    return Usage(len(sizes), sum(sizes), limit())
+
+
+def prune(most: int) -> int:
+    """Delete the entries that were not used for longest until the rest take at most ``most`` bytes; how many went."""
+    entries = _entries()
+    total, gone = sum(size for _, size, _ in entries), 0
+    for _, size, path in entries:
+        if total <= most:
+            break
+        with contextlib.suppress(OSError):
+            path.unlink()
+            gone += 1
+        total -= size
+    return gone
+
+
 def read(name: str) -> dict[str, Any] | None:
     """The entry of that name, or None when there is none that is whole."""
     path = _path(name)
@@ -49,6 +109,8 @@ def read(name: str) -> dict[str, Any] | None:
         payload = entry["payload"]
         if entry["sha256"] != _digest(name, payload):
             return None
+        with contextlib.suppress(OSError):
+            os.utime(path)  # it was used
         return json.loads(payload)
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -67,3 +129,5 @@ def write(name: str, value: dict[str, Any]) -> None:
         beside.replace(path)
     except OSError:
         return
+    if next(_writes) % _PRUNE_EVERY == _PRUNE_EVERY - 1:
+        prune(limit())
