@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 LLVM := /usr/lib/llvm-22/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build python test test-full demo bench docs format lint clean
+.PHONY: help setup build python test test-full demo bench docs wheel format lint clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -37,6 +37,9 @@ bench: python ## compile times, call overhead, simulator speed
 
 docs: setup $(BUILD)/build.ninja ## write docs/reference from the op definitions
 	cmake --build $(BUILD) --target weft-docs
+
+wheel: setup ## dist/: a wheel for each CPython that is found
+	@tools/wheel.sh
 
 format: setup ## format C++ and Python in place
 	git ls-files '*.h' '*.cpp' '*.hpp' | xargs $(LLVM)/clang-format -i

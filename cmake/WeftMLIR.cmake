@@ -20,7 +20,10 @@ add_library(weft_mlir INTERFACE)
 # The binary tree holds what tablegen writes.
 target_include_directories(weft_mlir SYSTEM INTERFACE ${PROJECT_BINARY_DIR} ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
 target_compile_options(weft_mlir INTERFACE -fno-rtti -fno-exceptions $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
-target_link_libraries(weft_mlir INTERFACE weft_options MLIR LLVM)
+target_link_libraries(weft_mlir INTERFACE weft_options)
+if(NOT WEFT_STATIC_MLIR) # else libweft-compiler alone links the archives
+  target_link_libraries(weft_mlir INTERFACE MLIR LLVM)
+endif()
 
 # MLIR's headers cost 10 seconds a file; compiled once, with their templates instantiated, a file costs 0.2 to 2.
 add_library(WeftPCH OBJECT "${PROJECT_SOURCE_DIR}/cmake/Precompiled.cpp")
