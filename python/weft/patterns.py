@@ -126,10 +126,11 @@ class Pattern:
 
 def _other(value: Any, sign: str) -> Pattern:
     if not isinstance(value, Pattern):
-        raise places.error(
+        wrong = places.error(
             f"expected a pattern on both sides of '{sign}', but got {places.described(value)}",
             "weft.causal(), weft.window(left, right), weft.mask(f), ... make patterns",
         )
+        raise TypeError(str(wrong))  # as Python's own operators
     return value
 
 

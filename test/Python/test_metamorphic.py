@@ -271,6 +271,11 @@ def test_tokens_appended(mechanism, dtype, seed):
             close(others[name], grad, name, dtype)
 
 
+def normal(x):
+    """Subnormal numbers, and those that scaling makes so, as zeros: only normal ones are scaled without rounding."""
+    return None if x is None else torch.where(x.abs() < 2.0**-120, 0.0, x)
+
+
 @parametrized(lambda mechanism: mechanism.linear, dtypes=("bf16", "f32"))
 @pytest.mark.parametrize("power", [-3, pytest.param(5, marks=pytest.mark.slow)])
 def test_values_scaled(mechanism, dtype, power, seed):
@@ -279,10 +284,10 @@ def test_values_scaled(mechanism, dtype, power, seed):
     out, grads = run(mechanism, tensors, d_out)
     scaled = {name: x * factor if name in mechanism.linear else x for name, x in tensors.items()}
     again, others = run(mechanism, scaled, d_out)
-    same(again, out * factor, "result")
+    same(normal(again), normal(out * factor), "result")
     for name, grad in grads.items():
         if grad is not None:
-            same(others[name], grad if name in mechanism.linear else grad * factor, name)
+            same(normal(others[name]), normal(grad if name in mechanism.linear else grad * factor), name)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=["bf16", "f32"])
@@ -292,9 +297,9 @@ def test_queries_scaled(name, dtype, seed):
     tensors, d_out = drawn(mechanism, dtype, seed)
     out, grads = run(mechanism, tensors, d_out, scale=0.25)
     again, others = run(mechanism, {**tensors, "q": tensors["q"] * 8}, d_out, scale=0.25 / 8)
-    same(again, out, "result")
+    same(normal(again), normal(out), "result")
     for tensor, grad in grads.items():
-        same(others[tensor] * (8 if tensor == "q" else 1), grad, tensor)
+        same(normal(others[tensor] * (8 if tensor == "q" else 1)), normal(grad), tensor)
 
 
 @parametrized(lambda mechanism: mechanism.packed)

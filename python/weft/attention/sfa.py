@@ -52,8 +52,8 @@ def sfa(
                             "all" pairs of neighbours or the "merged" ones of ``loss_pairs``
     """
     _check_tensors(q, k, v, q_gain, k_gain)
-    max_joins = static.integer("max_joins", max_joins, 0)
-    _check(k, decisions, value_merge, static.integer("value_offset", value_offset), loss_pairs)
+    max_joins = static.integer("max_joins", max_joins)
+    _check(k, decisions, value_merge, static.integer("value_offset", value_offset), loss_pairs, max_joins)
     static.truth("deterministic", deterministic)
     checks.starts(cu_seqlens, q)
     return _sfa(
@@ -84,13 +84,14 @@ def _check_tensors(q: Any, k: Any, v: Any, q_gain: Any, k_gain: Any) -> None:
             checks.floating(name, gain)
 
 
-def _check(k: Any, decisions: Any, merge: Any, offset: Any, pairs: Any) -> None:
+def _check(k: Any, decisions: Any, merge: Any, offset: Any, pairs: Any, joins: int) -> None:
     def expect(holds: bool, name: str, wanted: str, given: Any) -> None:
         if not holds:
             raise ValueError(f"expected {name} {wanted}, but got {given!r}")
 
     expect(merge in MODES, "value_merge", "to be 'sum', 'last' or 'mean'", merge)
     expect(offset in (0, 1), "value_offset", "to be 0 or 1", offset)
+    expect(joins >= 0, "max_joins", "to be an integer of at least 0", joins)
     expect(pairs in ("all", "merged"), "loss_pairs", "to be 'all' or 'merged'", pairs)
     if decisions is not None:
         checks.tensor("decisions", decisions, "[B, Hkv, N]")
