@@ -52,11 +52,13 @@ CASES = {
         ("%d4, OTHER", "%d4, 1", "%d1, 1"),
     ),
     "masked to a byte": (
-        HALF_WRITTEN + "mov.b64 {%r4, %r5}, %d4; and.b32 %r6, HALF, 255; add.u32 %r6, %r6, %r0;\nst.global.u32 [%d1], %r6; // BUG",
+        HALF_WRITTEN
+        + "mov.b64 {%r4, %r5}, %d4; and.b32 %r6, HALF, 255; add.u32 %r6, %r6, %r0;\nst.global.u32 [%d1], %r6; // BUG",
         ("HALF", "%r5", "%r4"),
     ),
     "bit field": (
-        HALF_WRITTEN + "mov.b64 {%r4, %r5}, %d4; bfe.u32 %r6, HALF, 8, 16; add.u32 %r6, %r6, %r0;\nst.global.u32 [%d1], %r6; // BUG",
+        HALF_WRITTEN
+        + "mov.b64 {%r4, %r5}, %d4; bfe.u32 %r6, HALF, 8, 16; add.u32 %r6, %r6, %r0;\nst.global.u32 [%d1], %r6; // BUG",
         ("HALF", "%r5", "%r4"),
     ),
     "bytes picked": (

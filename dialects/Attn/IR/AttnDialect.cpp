@@ -19,8 +19,8 @@ using namespace weft::attn;
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Attn/IR/AttnAttrs.cpp.inc"
 #define GET_TYPEDEF_CLASSES
-#include "dialects/Attn/IR/AttnTypes.cpp.inc"
 #include "dialects/Attn/IR/AttnInterfaces.cpp.inc"
+#include "dialects/Attn/IR/AttnTypes.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialects/Attn/IR/AttnOps.cpp.inc"
 

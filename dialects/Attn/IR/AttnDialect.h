@@ -38,8 +38,8 @@ inline constexpr llvm::StringLiteral sharesLaunchAttrName = "attn.shares_launch"
 /// Whether an attribute is a pattern of this dialect.
 bool isPattern(mlir::Attribute attribute);
 
-/// A size as an integer times a symbol: "4*H" is (4, "H"), "H" (1, "H"), "12" (12, ""). Any other expression is a symbol
-/// of its own.
+/// A size as an integer times a symbol: "4*H" is (4, "H"), "H" (1, "H"), "12" (12, ""). Any other expression is a
+/// symbol of its own.
 std::pair<int64_t, llvm::StringRef> factorsOf(llvm::StringRef size);
 
 /// How many heads of `result` share one of `operand`: 1 where the sizes are spelled alike, the ratio where it is an

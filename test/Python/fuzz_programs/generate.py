@@ -275,7 +275,7 @@ class _Draw:
         packed = self.packed and rng.random() < 0.85
         more = {
             "pattern": self.pattern(h, heads, n, tokens, packed),
-            "score": self.score(h, n, tokens) if rng.random() < 0.35 and not packed else None,
+            "score": self.score(h, n, tokens) if rng.random() < 0.35 else None,
             "bias": None,
             "sink": self.input([h], "data") if rng.random() < 0.2 else None,
             "scale": rng.choice([None, None, 0.3, 1.0]),

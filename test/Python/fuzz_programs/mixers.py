@@ -53,7 +53,7 @@ def _softmax(draw, h, hv, n, m, v, depth):
     return ["softmax", {
         "q": draw.want(["B", h, n, channels], depth - 1),
         "domains": [[draw.want(["B", hv, m, channels], depth - 1), draw.pattern(h, hv, n, m, packed), None]],
-        "score": draw.score(h, n, m) if rng.random() < 0.3 and not packed else None,
+        "score": draw.score(h, n, m) if rng.random() < 0.3 else None,
         "sink": draw.input([h], "data") if rng.random() < 0.15 else None,
         "scale": rng.choice([None, None, None, 0.3, 1.0]),
         "cu": draw.starts(n) if packed else None,

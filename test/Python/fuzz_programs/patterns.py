@@ -290,9 +290,9 @@ def leaf(rng, where):
         lambda: ["dilated", number(1, 3), number(0, 5)],
         lambda: ["random_blocks", rng.choice([0, 5, 2**33 + 7]), number(0, 3), rng.choice([4, 8, 16])],
     ]
-    if not where.packed:
-        plain += [lambda: documents(rng, where), lambda: bitmap(rng, where), lambda: listed(rng, where)]
-        plain += [lambda: mask(rng, where)] * 2
+    plain += [lambda: bitmap(rng, where), lambda: listed(rng, where), *[lambda: mask(rng, where)] * 2]
+    if not where.packed:  # (documents and spans keep sequences apart by themselves)
+        plain.append(lambda: documents(rng, where))
         if where.raw:
             plain.append(lambda: span(where))
     if where.grid and where.n == where.m:
