@@ -30,6 +30,13 @@ add_library(weft_options INTERFACE)
 target_compile_options(weft_options INTERFACE -Wall -Wextra -Werror)
 target_include_directories(weft_options INTERFACE "${PROJECT_SOURCE_DIR}")
 
+# weft_make_portable(NAME): what a shared library needs in it to run beside older C libraries; in wheels only.
+function(weft_make_portable name)
+  if(TARGET WeftArc4Random)
+    target_sources(${name} PRIVATE $<TARGET_OBJECTS:WeftArc4Random>)
+  endif()
+endfunction()
+
 # weft_add_library(NAME [SHARED] SOURCES ... [LINK ...]): one library for one room of the tree.
 function(weft_add_library name)
   cmake_parse_arguments(ARG "SHARED" "" "SOURCES;LINK" ${ARGN})

@@ -15,8 +15,7 @@ set(WEFT_BUILD_TOOLS OFF)
 # What is there on every Linux since glibc 2.34: C++'s library comes along. (libgcc_s stays the system's: the static one
 # asks for glibc 2.35.)
 add_link_options(-static-libstdc++ -s)
-add_library(WeftArc4Random STATIC "${PROJECT_SOURCE_DIR}/cmake/Arc4Random.c")
-link_libraries(WeftArc4Random)
+add_library(WeftArc4Random OBJECT "${PROJECT_SOURCE_DIR}/cmake/Arc4Random.c")
 
 # Licences and bill of materials of what is linked in, into the wheel's own metadata.
 find_package(Python3 COMPONENTS Interpreter REQUIRED)
