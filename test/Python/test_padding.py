@@ -114,3 +114,15 @@ def test_a_sum_that_leaves_out_a_batch_of_one(seed):
     (got,) = torch.autograd.grad(biased(x, w, torch.tensor([0, 33], dtype=torch.int32)), w, direction)
     want = direction.double().sum((2, 3), keepdim=True)[0].expand(3, 33, 1) / 33
     torch.testing.assert_close(got.double(), want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("consumer", ["mean", "packed mean", "sum of tokens", "convolution", "convolution over a grid"])
+@pytest.mark.parametrize(
+    "inner", ["convolution", "centred convolution", "packed convolution", "convolution over a grid"]
+)
+def test_convolutions_within_what_is_added_up(inner, consumer, seed):
+    """A tile of a part of the tokens, or of those that a tap meets, has rows that exist and are not its own: neighbours
+    that a convolution takes are not found there."""
+    draw = Draw.of(random.Random(seed), [("cos", inner), ("sigmoid", consumer)])
+    print(draw)
+    assert draw.check() < LIMIT

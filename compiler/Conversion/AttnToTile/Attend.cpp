@@ -176,6 +176,12 @@ RowTile programRows(TileBuilder &b, attn::WholeTensorType type, Value start, int
   return rows;
 }
 
+RowTile partRows(TileBuilder &b, attn::WholeTensorType type, Value start, int64_t count, Value end) {
+  RowTile rows = programRows(b, type, start, count, end);
+  rows.columns = 0;
+  return rows;
+}
+
 RowTile rowsFrom(TileBuilder &b, Value start, int64_t count, Value length, bool bounded) {
   RowTile rows;
   rows.count = count;

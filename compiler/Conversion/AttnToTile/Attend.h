@@ -70,6 +70,10 @@ std::string tilesOf(attn::WholeTensorType type, int64_t rows);
 /// Rows [start, start + count) below `end` of a value of `type`, for the head and batch that the program's y and z are.
 RowTile programRows(TileBuilder &b, attn::WholeTensorType type, mlir::Value start, int64_t count, mlir::Value end);
 
+/// The same of a part of the tokens, which goes on past `end`: a convolution's neighbours there are not found in the
+/// tile.
+RowTile partRows(TileBuilder &b, attn::WholeTensorType type, mlir::Value start, int64_t count, mlir::Value end);
+
 /// `count` rows from `start` (i32) on, of `length`. Where `bounded`, `inside` says which exist.
 RowTile rowsFrom(TileBuilder &b, mlir::Value start, int64_t count, mlir::Value length, bool bounded);
 

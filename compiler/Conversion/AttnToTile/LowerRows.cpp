@@ -114,7 +114,7 @@ static Value tokenSums(attn::SumOp op, StoredValues &stored) {
       member = b.div(i, tiles);
       tile = b.sub(i, b.mul(member, tiles));
     }
-    RowTile rows = programRows(b, from, b.add(begin, b.mul(tile, b.i32(count))), count, end);
+    RowTile rows = partRows(b, from, b.add(begin, b.mul(tile, b.i32(count))), count, end);
     rows.head = b.add(b.mul(rows.head, b.i32(group)), member);
     SmallVector<Value> next;
     for (auto [chunk, sum] : llvm::zip(chunks, loop.getRegionIterArgs()))

@@ -93,7 +93,7 @@ LogicalResult lowerSequenceMean(attn::SequenceMeanOp op, StoredValues &stored) {
     auto loop = scf::ForOp::create(b, first, past, b.i32(count), initial);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    RowTile rows = programRows(b, type, loop.getInductionVar(), count, past);
+    RowTile rows = partRows(b, type, loop.getInductionVar(), count, past);
     rows.batch = zero;
     SmallVector<Value> next = body(rows, loop.getRegionIterArgs());
     if (!next.empty()) // (Otherwise the loop has its end already.)
@@ -167,7 +167,9 @@ LogicalResult lowerTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &stored) {
       inside = b.both(b.compareInt(arith::CmpIPredicate::sge, moved.token, sequence.first),
                       b.less(moved.token, sequence.past));
     }
+    // (Rows that the tap does not meet are not loaded: no convolution within the source finds neighbours among them.)
     moved.scalarStart = moved.offsets = Value();
+    moved.columns = 0;
     moved.inside = b.both(rows.inside, inside);
     SmallVector<Value> next;
     for (auto [chunk, sum] : llvm::zip(chunks, loop.getRegionIterArgs())) {

@@ -20,6 +20,24 @@ static SmallVector<Value> capturedBy(Operation *op) {
   return captured.takeVector();
 }
 
+/// Whether what an op's regions read is computed from results of `anchor`, which the op would join: elements are read
+/// of what is stored before.
+static bool capturesResultsOf(Operation *anchor, Operation *op) {
+  llvm::SetVector<Value> reached;
+  auto reach = [&](ArrayRef<Value> values) { reached.insert(values.begin(), values.end()); };
+  reach(capturedBy(op));
+  for (size_t i = 0; i < reached.size(); ++i) {
+    Operation *made = reached[i].getDefiningOp();
+    if (made == anchor)
+      return true;
+    if (!made || made->isBeforeInBlock(anchor))
+      continue;
+    reach(SmallVector<Value>(made->getOperands()));
+    reach(capturedBy(made));
+  }
+  return false;
+}
+
 LogicalResult ProgramLowering::storeCaptured(Operation *op, Operation *anchor) {
   for (Value value : capturedBy(op)) {
     bool computed = isNumber(value) && isa<attn::MapOp>(op);
@@ -211,7 +229,7 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinRowLocalUsers(Operation *anch
       continue;
     bool depends = llvm::any_of(op->getOperands(), [&](Value v) { return inside.contains(v); });
     bool sameRows = llvm::all_of(op->getResults(), [&](Value v) { return rowSpaceOf(v) == space; });
-    if (!depends || !sameRows || !llvm::all_of(op->getOperands(), known))
+    if (!depends || !sameRows || !llvm::all_of(op->getOperands(), known) || capturesResultsOf(anchor, op))
       continue;
     joined.push_back(op);
     inside.insert(op->getResults().begin(), op->getResults().end());
@@ -268,7 +286,7 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinMaps(Operation *anchor) {
         cast<attn::WholeTensorType>(map.getResult(0).getType()).getDims() != shape)
       continue;
     if (llvm::any_of(map.getInputs(), [&](Value v) { return inside.contains(v); }) &&
-        llvm::all_of(map.getInputs(), known)) {
+        llvm::all_of(map.getInputs(), known) && !capturesResultsOf(anchor, map)) {
       joined.insert(map);
       inside.insert(map.getResults().begin(), map.getResults().end());
     }
