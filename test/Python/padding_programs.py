@@ -32,8 +32,8 @@ FUNCTIONS = {
 }
 
 
-# Those that are smooth at 0, where what is computed before may lie.
-SMOOTH = [name for name in FUNCTIONS if name not in ("inverse", "log", "rsqrt", "where")]
+# Those that are smooth at 0, where what is computed before may lie, and do not make large numbers of it.
+SMOOTH = [name for name in FUNCTIONS if name not in ("inverse", "log", "rsqrt", "where", "exp")]
 
 
 def packed(n):
