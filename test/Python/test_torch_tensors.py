@@ -170,7 +170,7 @@ REFUSED = {
         "'q' to be a plain array, but got a masked one",
     ),
     "byte order": (lambda q, k, v: attention(q.numpy().astype(">f4"), k.numpy(), v.numpy()), "but got >f4"),
-    "head size 0": (lambda q, k, v: attention(q[..., :0], k[..., :0], v), "expected a head size of at least 1"),
+    "head size 0": (lambda q, k, v: attention(q[..., :0], k[..., :0], v), "expected a size of at least 1"),
 }
 
 
@@ -283,12 +283,47 @@ def test_incoming_gradients_refused(qkv):
         torch.autograd.grad(y, y.grad_fn.next_functions[0][0].variable, torch.stack([q, q]), is_grads_batched=True)
 
 
-@pytest.mark.parametrize("shape", [(0, 2, 24, 16), (1, 0, 24, 16), (1, 2, 0, 16)])
-def test_nothing_of_nothing(shape):
-    x = torch.zeros(shape, requires_grad=True)
-    y = attention(x, x, x)
+def of_nothing():
+    """Programs that no test has compiled before, and the shapes that they take of [B, H, N, D]."""
+    same = [lambda *s: s] * 3
+    grouped = [lambda b, h, n, d: (b, 2 * h, n, d), *same[:2]]
+    per_channel = [same[0], lambda b, h, n, d: (h, d)]
+    return {
+        "attention": (lambda q, k, v: weft.softmax(q, k, weft.causal()) @ v, same),
+        "groups": (lambda q, k, v: weft.softmax(q, k) @ v, grouped),
+        "score_mod": (lambda q, k, v: weft.softmax(q, k, score_mod=lambda s, b, h, n, m: 2 * s) @ v, same),
+        "window": (lambda q, k, v: weft.softmax(q, k, weft.window(3, 3)) @ v, same),
+        "sum of mixers": (lambda q, k, v: (weft.softmax(q, k) + weft.mean()) @ v, same),
+        "mean": (lambda v: weft.mean() @ v, same[:1]),
+        "prefix mean": (lambda v: weft.mean(causal=True) @ v, same[:1]),
+        "gate": (lambda g, v: weft.diag(g) @ v, same[:2]),
+        "taps": (lambda w, v: weft.toeplitz(w) @ v, [lambda b, h, n, d: (3, h * d), same[0]]),
+        "norm": (lambda x, g: weft.rms_norm(x, g, eps=1e-3), per_channel),
+        "sum": (lambda x: weft.sum(x, 2), same[:1]),
+        "linear": (lambda x, w: weft.linear(x, w), [same[0], lambda b, h, n, d: (8, d)]),
+        "heads": (lambda x: weft.mean_heads(x, heads=1), same[:1]),
+        "rope": (lambda x: weft.rope(x), same[:1]),
+        "elements": (lambda x, y: weft.tanh(x) * y + x, same[:2]),
+    }
+
+
+@pytest.mark.parametrize("axis", range(4), ids="BHND")
+@pytest.mark.parametrize("name", of_nothing())
+def test_nothing_of_nothing(name, axis):
+    """A program whose first call is one of empty tensors runs, or says what must not be empty."""
+    function, shapes = of_nothing()[name]
+    sizes = [1, 2, 24, 16]
+    sizes[axis] = 0
+    operands = [torch.zeros(shape(*sizes), requires_grad=True) for shape in shapes]
+    try:
+        y = weft.Program(function)(*operands)
+    except weft.CompilationError as error:
+        assert axis == 3 or (name, axis) == ("heads", 1)
+        assert re.search("expected a size of at least 1 .* but got 0", str(error))
+        return
     y.sum().backward()
-    assert y.shape == x.grad.shape == shape
+    assert not y.isnan().any()
+    assert all(x.grad is not None and x.grad.shape == x.shape and not x.grad.any() for x in operands if not y.numel())
 
 
 def test_no_keys(qkv):

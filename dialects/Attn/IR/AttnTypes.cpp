@@ -59,8 +59,8 @@ LogicalResult WholeTensorType::verify(function_ref<InFlightDiagnostic()> emitErr
     return emitError() << "expected at most 6 axes, but got " << dims.size();
   for (StringAttr dim : dims) {
     int64_t value;
-    if (dim.empty() || (!dim.getValue().getAsInteger(10, value) && value < 0))
-      return emitError() << "expected a size of at least 0, but got " << dim;
+    if (dim.empty() || (!dim.getValue().getAsInteger(10, value) && value < 1))
+      return emitError() << "expected a size of at least 1, but got " << dim;
   }
   if (element.isInteger(1) || element.isInteger(8) || element.isInteger(32) || element.isInteger(64) ||
       element.isF16() || element.isBF16() || element.isF32())

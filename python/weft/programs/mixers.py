@@ -156,8 +156,6 @@ def attention(
     counts = [d.count for d in domains if d.count is not None]
     if counts and len(counts) != len(domains):
         raise places.error("expected a count for each domain, or for none")
-    if head < 1:
-        raise places.error(f"expected a head size of at least 1, but got {head}")
     factor = 1 / math.sqrt(head) if scale is None else static.real("scale", scale)
     attributes = {"patterns": f"[{', '.join(lowered.texts)}]", "scale": real_text(factor, "f32")}
     keys = [d.keys for d in domains]

@@ -104,12 +104,15 @@ class Size:
 
 
 def fix(size: Size) -> int:
-    """Make a size static, and give it. Mismatch where the call's sizes are not known."""
+    """Make a size static, and give it. Mismatch where the call's sizes are not known, or the size is 0: no kernel is
+    compiled for nothing."""
     found = size.resolved
     if found.symbol is not None:
         if found.symbol.value is None:
             raise Mismatch(f"expected the size '{size!r}' to be an integer")
         found.symbol.bound = Size(found.symbol.value)
+    if not found.value:
+        raise Mismatch("expected a size of at least 1 where the compiled form has an integer, but got 0")
     return size.resolved.factor
 
 
@@ -149,6 +152,9 @@ def group(many: Size, few: Size) -> int:
     if a.value is None or b.value is None:
         if a.symbol is not None and b.symbol is not None and a.factor == b.factor == 1:
             raise Mismatch(f"expected the ratio of '{a!r}' and '{b!r}' to be known; write the larger one as a multiple")
+        unify(a, b)
+        return 1
+    if a.value == b.value == 0:  # any ratio: none is the simplest
         unify(a, b)
         return 1
     if b.value == 0 or a.value % b.value:

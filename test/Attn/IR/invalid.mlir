@@ -198,3 +198,24 @@ func.func @gradients_of(%x: !attn.tensor<[N], f16>) -> !attn.tensor<[N], f16> at
 
 // expected-error @below {{expected 'attn.number' to be an i64 of at least 0 on an attention, but got 1 : i32 on 'func.func'}}
 func.func @number() attributes {attn.number = 1 : i32} { return }
+
+// -----
+
+// expected-error@+1 {{expected a size of at least 1, but got "0"}}
+func.func @tensor_size(%x: !attn.tensor<[B, H, N, 0], f16>) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected elements of i1, i8, i32, i64, f16, bf16 or f32, but got 'f64'}}
+func.func @tensor_element(%x: !attn.tensor<[B, H, N, 16], f64>) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected at most 6 axes, but got 7}}
+func.func @tensor_axes(%x: !attn.tensor<[A, B, C, D, E, F, G], f16>) {
+  return
+}
