@@ -18,13 +18,6 @@ using namespace mlir;
 namespace weft {
 namespace {
 
-bool acquires(tile::MemoryOrder order) {
-  return order == tile::MemoryOrder::Acquire || order == tile::MemoryOrder::AcqRel;
-}
-bool releases(tile::MemoryOrder order) {
-  return order == tile::MemoryOrder::Release || order == tile::MemoryOrder::AcqRel;
-}
-
 /// The operation and type of PTX's `atom` and `red` (PTX ISA 9.7.13.5) for values of `type`; empty where the target has
 /// none.
 std::string nativeOperation(tile::AtomicKind kind, Type type, const TargetInfo &target) {

@@ -17,6 +17,10 @@
 
 namespace weft::tile {
 
+/// Whether what follows an atomic of this order in its thread, or what precedes it, stays there.
+inline bool acquires(MemoryOrder order) { return order == MemoryOrder::Acquire || order == MemoryOrder::AcqRel; }
+inline bool releases(MemoryOrder order) { return order == MemoryOrder::Release || order == MemoryOrder::AcqRel; }
+
 /// The names of the discardable attributes that the dialect gives a meaning to.
 inline constexpr llvm::StringLiteral kernelAttrName = "tile.kernel";
 inline constexpr llvm::StringLiteral scheduleAttrName = "tile.schedule";

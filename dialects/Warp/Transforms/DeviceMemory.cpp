@@ -79,9 +79,8 @@ std::optional<DeviceAccess> weft::warp::deviceAccessOf(Operation *op, unsigned w
 Ordering weft::warp::orderingOf(Operation *op, unsigned warps) {
   Ordering ordering;
   auto ofAtomic = [&](auto atomic) {
-    tile::MemoryOrder order = atomic.getOrder();
-    ordering.releases = order == tile::MemoryOrder::Release || order == tile::MemoryOrder::AcqRel;
-    ordering.acquires = order == tile::MemoryOrder::Acquire || order == tile::MemoryOrder::AcqRel;
+    ordering.releases = tile::releases(atomic.getOrder());
+    ordering.acquires = tile::acquires(atomic.getOrder());
     ordering.hasBarriers = !atomic->use_empty() && repeatedThreadBits(atomic.getPtr().getType(), warps) >= 32;
   };
   if (auto atomic = dyn_cast<tile::AtomicRMWOp>(op))
