@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See AttendBackwardCaptures.h.
 #include "compiler/Conversion/AttnToTile/AttendBackwardCaptures.h"
+#include "compiler/Conversion/AttnToTile/Products.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -231,14 +232,7 @@ LogicalResult CaptureGradients::sum(ValueRange launched) {
         return failure();
       continue;
     }
-    OpBuilder builder(kernel.op);
-    auto sum = attn::SumOp::create(builder, kernel.op.getLoc(), result.getType(), value);
-    kernel.stored[value] = value;
-    LogicalResult lowered = lowerSum(sum, kernel.stored);
-    kernel.stored[result] = kernel.stored.lookup(sum.getResult());
-    kernel.stored.erase(sum.getResult());
-    sum.erase();
-    if (failed(lowered))
+    if (failed(addParts(kernel.op, result, value, kernel.stored)))
       return failure();
   }
   return success();

@@ -3,6 +3,7 @@
 // taps.
 #include "compiler/Conversion/AttnToTile/Attend.h"
 #include "compiler/Conversion/AttnToTile/Lowerings.h"
+#include "compiler/Conversion/AttnToTile/Products.h"
 #include "compiler/Conversion/AttnToTile/WideValues.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -192,15 +193,7 @@ LogicalResult lowerTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &stored) {
   }
   auto programs = overParts({std::to_string(parts), from.dim(1).str(), std::to_string(taps)}, wide);
   auto results = frame.finish({programs, 4, 1});
-  // The parts are added as any sum is.
-  OpBuilder builder(op);
-  auto sum = attn::SumOp::create(builder, op.getLoc(), to, results[0]);
-  stored[results[0]] = results[0];
-  LogicalResult lowered = lowerSum(sum, stored);
-  stored[op.getResult()] = stored.lookup(sum.getResult());
-  stored.erase(sum.getResult());
-  sum.erase();
-  return lowered;
+  return addParts(op, op.getResult(), results[0], stored);
 }
 
 } // namespace weft

@@ -209,6 +209,17 @@ LogicalResult ProgramLowering::lowerRowSum(attn::SumOp sum, Operation *anchor) {
   return success();
 }
 
+/// Whether a value is had apart from `inside`, the values that a kernel makes: stored, or computed of such by ops that
+/// `computes` accepts.
+static bool isApart(Value value, const llvm::SetVector<Value> &inside, const StoredValues &stored,
+                    llvm::function_ref<bool(Operation *)> computes) {
+  if (stored.count(value))
+    return true;
+  Operation *op = value.getDefiningOp();
+  return !inside.contains(value) && computes(op) &&
+         llvm::all_of(op->getOperands(), [&](Value v) { return isApart(v, inside, stored, computes); });
+}
+
 FailureOr<SmallVector<Value>> ProgramLowering::joinRowLocalUsers(Operation *anchor, ValueRange results,
                                                                  bool channelsSplit) {
   llvm::SetVector<Value> inside;
@@ -216,12 +227,7 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinRowLocalUsers(Operation *anch
   ArrayRef<StringAttr> space = rowSpaceOf(results.front());
   // What is had apart from this kernel's results: an op that takes these, and has not joined, takes other rows or
   // channels of them.
-  std::function<bool(Value)> isApart = [&](Value value) {
-    Operation *op = value.getDefiningOp();
-    return stored.count(value) ||
-           (!inside.contains(value) && isRowLocal(op) && llvm::all_of(op->getOperands(), isApart));
-  };
-  auto known = [&](Value value) { return inside.contains(value) || isApart(value); };
+  auto known = [&](Value value) { return inside.contains(value) || isApart(value, inside, stored, isRowLocal); };
   SmallVector<Operation *> joined{anchor};
   for (Operation *op = anchor->getNextNode(); op; op = op->getNextNode()) {
     if (!isRowLocal(op) || readsOtherRows(op) || inExpansions.contains(op) ||
@@ -272,12 +278,7 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinMaps(Operation *anchor) {
   inside.insert(anchor->getResult(0));
   ArrayRef<StringAttr> shape = cast<attn::WholeTensorType>(anchor->getResult(0).getType()).getDims();
   // (What takes the product's elements, and has not joined, takes others than those at hand: means over heads.)
-  std::function<bool(Value)> isApart = [&](Value value) {
-    Operation *op = value.getDefiningOp();
-    return stored.count(value) ||
-           (!inside.contains(value) && isElementwise(op) && llvm::all_of(op->getOperands(), isApart));
-  };
-  auto known = [&](Value value) { return inside.contains(value) || isApart(value); };
+  auto known = [&](Value value) { return inside.contains(value) || isApart(value, inside, stored, isElementwise); };
   llvm::SetVector<Operation *> joined;
   joined.insert(anchor);
   for (Operation *op = anchor->getNextNode(); op; op = op->getNextNode()) {
