@@ -2,7 +2,7 @@
 // Schedules as compile options spell them, and as a compilation reports them.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/Schedules.h"
+#include "compiler/Conversion/AttnToTile/Attention/Schedules.h"
 #include "llvm/Support/JSON.h"
 #include <variant>
 #include <vector>

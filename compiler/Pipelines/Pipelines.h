@@ -2,7 +2,7 @@
 // The order of passes from tile IR to the LLVM dialect.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/Schedules.h"
+#include "compiler/Conversion/AttnToTile/Attention/Schedules.h"
 #include "mlir/Pass/PassManager.h"
 #include <string>
 #include <vector>

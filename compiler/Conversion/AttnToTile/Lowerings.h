@@ -2,7 +2,7 @@
 // The kernels that attn-to-tile knows how to write, beside those of attention.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/RowTile.h"
+#include "compiler/Conversion/AttnToTile/Rows/RowTile.h"
 
 namespace weft {
 

@@ -3,7 +3,7 @@
 // stored, by which kernel (Storing.cpp).
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/Expansion.h"
+#include "compiler/Conversion/AttnToTile/Expansions/Expansion.h"
 #include "compiler/Conversion/AttnToTile/Lowerings.h"
 #include "llvm/ADT/SetVector.h"
 

@@ -1,9 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // What is stored, and what is computed on the way in kernels that need it. See ProgramLowering.h.
-#include "compiler/Conversion/AttnToTile/ElementTile.h"
-#include "compiler/Conversion/AttnToTile/Numbers.h"
+#include "compiler/Conversion/AttnToTile/Elements/ElementTile.h"
+#include "compiler/Conversion/AttnToTile/Kernel/Numbers.h"
 #include "compiler/Conversion/AttnToTile/ProgramLowering.h"
-#include "compiler/Conversion/AttnToTile/RowSums.h"
+#include "compiler/Conversion/AttnToTile/Rows/RowSums.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
 

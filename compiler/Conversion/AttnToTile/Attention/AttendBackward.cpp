@@ -10,9 +10,9 @@
 // Either way, what an exponential gives is the left operand of the next product as it lies in registers. Sums are owned
 // by one program each, so results are the same every time. In a window that is one tile, one kernel makes all three
 // from one P.
-#include "compiler/Conversion/AttnToTile/AttendBackward.h"
-#include "compiler/Conversion/AttnToTile/AttendBackwardCaptures.h"
-#include "compiler/Conversion/AttnToTile/AttendDiagonal.h"
+#include "compiler/Conversion/AttnToTile/Attention/AttendBackward.h"
+#include "compiler/Conversion/AttnToTile/Attention/AttendBackwardCaptures.h"
+#include "compiler/Conversion/AttnToTile/Attention/AttendDiagonal.h"
 #include "dialects/Attn/Pattern/Membership.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

@@ -2,8 +2,8 @@
 // The backward kernels of attention.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/Attend.h"
 #include "compiler/Conversion/AttnToTile/Lowerings.h"
+#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
 
 namespace weft {
 

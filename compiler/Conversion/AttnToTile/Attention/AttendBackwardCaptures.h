@@ -10,7 +10,7 @@
 // All but fast atomics give the same bits every time.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/AttendBackwardKernel.h"
+#include "compiler/Conversion/AttnToTile/Attention/AttendBackwardKernel.h"
 
 namespace weft {
 

@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See AttendBackwardKernel.h.
-#include "compiler/Conversion/AttnToTile/AttendBackwardKernel.h"
-#include "compiler/Conversion/AttnToTile/AttendDiagonal.h"
+#include "compiler/Conversion/AttnToTile/Attention/AttendBackwardKernel.h"
+#include "compiler/Conversion/AttnToTile/Attention/AttendDiagonal.h"
 #include "dialects/Attn/Pattern/Membership.h"
 #include "dialects/Attn/Pattern/Segments.h"
 #include "dialects/Attn/Pattern/Transpose.h"

@@ -3,10 +3,10 @@
 // probabilities and the score gradients of a block of pairs, and walks over blocks.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/AttendBackward.h"
-#include "compiler/Conversion/AttnToTile/BlockLists.h"
-#include "compiler/Conversion/AttnToTile/WideValues.h"
-#include "compiler/Conversion/AttnToTile/Windows.h"
+#include "compiler/Conversion/AttnToTile/Attention/AttendBackward.h"
+#include "compiler/Conversion/AttnToTile/Patterns/BlockLists.h"
+#include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
+#include "compiler/Conversion/AttnToTile/Patterns/Windows.h"
 
 namespace weft {
 

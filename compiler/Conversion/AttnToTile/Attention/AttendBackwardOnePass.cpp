@@ -11,10 +11,10 @@
 // matrix units, which bound attention, have five sevenths to do. (Heads of more than 128 would spill.) Wide values,
 // whose dv has a kernel of its own, gain more, as dP is most of the work: the channels are contracted once, not for dq
 // and for dk each. Then it is the default too, by turns (Turns.h), wherever the pattern says who comes before whom.
-#include "compiler/Conversion/AttnToTile/AttendBackwardCaptures.h"
-#include "compiler/Conversion/AttnToTile/AttendBackwardKernel.h"
-#include "compiler/Conversion/AttnToTile/AttendDiagonal.h"
-#include "compiler/Conversion/AttnToTile/Turns.h"
+#include "compiler/Conversion/AttnToTile/Attention/AttendBackwardCaptures.h"
+#include "compiler/Conversion/AttnToTile/Attention/AttendBackwardKernel.h"
+#include "compiler/Conversion/AttnToTile/Attention/AttendDiagonal.h"
+#include "compiler/Conversion/AttnToTile/Attention/Turns.h"
 
 using namespace mlir;
 

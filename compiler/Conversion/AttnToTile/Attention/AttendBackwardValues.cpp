@@ -4,7 +4,7 @@
 //   for each block of queries of each head:  Pᵀ = 2^(scale k qᵀ - lse);  dv += Pᵀ dOut
 //
 // in a kernel of its own, as every part computes the probabilities again; dk, which needs all channels, is not split.
-#include "compiler/Conversion/AttnToTile/AttendBackwardKernel.h"
+#include "compiler/Conversion/AttnToTile/Attention/AttendBackwardKernel.h"
 
 using namespace mlir;
 

@@ -1,8 +1,8 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See AttendDiagonal.h.
-#include "compiler/Conversion/AttnToTile/AttendDiagonal.h"
-#include "compiler/Conversion/AttnToTile/AttendBackwardCaptures.h"
-#include "compiler/Conversion/AttnToTile/WideValues.h"
+#include "compiler/Conversion/AttnToTile/Attention/AttendDiagonal.h"
+#include "compiler/Conversion/AttnToTile/Attention/AttendBackwardCaptures.h"
+#include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
 #include "dialects/Attn/Pattern/Simplify.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -5,7 +5,7 @@
 //   p = exp(s - lse);  ds = p (dO · v - delta);  dq = scale ds k;  dk = scale ds q;  dv = p dO
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/AttendBackwardKernel.h"
+#include "compiler/Conversion/AttnToTile/Attention/AttendBackwardKernel.h"
 
 namespace weft {
 

@@ -12,12 +12,12 @@
 // largest weight is 2^r for the residue r of m c, which scores in the thousands make as large as 2^-10: then p, rounded
 // for the product, and l, which is not, differ where a row has one weight alone. So l ends with the rounding of 2^r. A
 // score_mod, or a scale that is not positive, takes c = 1 of scaled scores.
-#include "compiler/Conversion/AttnToTile/AttendForward.h"
-#include "compiler/Conversion/AttnToTile/AttendDiagonal.h"
-#include "compiler/Conversion/AttnToTile/BlockLists.h"
-#include "compiler/Conversion/AttnToTile/PatternDependence.h"
-#include "compiler/Conversion/AttnToTile/WideValues.h"
-#include "compiler/Conversion/AttnToTile/Windows.h"
+#include "compiler/Conversion/AttnToTile/Attention/AttendForward.h"
+#include "compiler/Conversion/AttnToTile/Attention/AttendDiagonal.h"
+#include "compiler/Conversion/AttnToTile/Patterns/BlockLists.h"
+#include "compiler/Conversion/AttnToTile/Patterns/PatternDependence.h"
+#include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
+#include "compiler/Conversion/AttnToTile/Patterns/Windows.h"
 #include "dialects/Attn/Pattern/Membership.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

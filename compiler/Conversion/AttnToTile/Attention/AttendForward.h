@@ -2,7 +2,7 @@
 // The forward kernel of attention.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/Attend.h"
+#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
 
 namespace weft {
 

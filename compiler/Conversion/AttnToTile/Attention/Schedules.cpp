@@ -6,11 +6,11 @@
 //
 // Attentions are numbered before they are differentiated, so that a gradient's kernels are found by the number of the
 // attention that they belong to, however the ops were moved, merged or dropped.
-#include "compiler/Conversion/AttnToTile/Schedules.h"
-#include "compiler/Conversion/AttnToTile/AttendBackward.h"
-#include "compiler/Conversion/AttnToTile/AttendForward.h"
-#include "compiler/Conversion/AttnToTile/WideValues.h"
-#include "compiler/Conversion/AttnToTile/Windows.h"
+#include "compiler/Conversion/AttnToTile/Attention/Schedules.h"
+#include "compiler/Conversion/AttnToTile/Attention/AttendBackward.h"
+#include "compiler/Conversion/AttnToTile/Attention/AttendForward.h"
+#include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
+#include "compiler/Conversion/AttnToTile/Patterns/Windows.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;

@@ -3,7 +3,7 @@
 // the choice into the ops, where attn-to-tile reads it.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/Attend.h"
+#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 

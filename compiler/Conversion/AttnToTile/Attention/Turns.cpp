@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See Turns.h.
-#include "compiler/Conversion/AttnToTile/Turns.h"
+#include "compiler/Conversion/AttnToTile/Attention/Turns.h"
 #include "dialects/Attn/Pattern/Segments.h"
 #include "dialects/Attn/Pattern/Transpose.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -12,7 +12,7 @@
 // each would else begin at a block that all before it reach last.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/AttendBackwardKernel.h"
+#include "compiler/Conversion/AttnToTile/Attention/AttendBackwardKernel.h"
 
 namespace weft {
 

@@ -1,8 +1,8 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See ElementTile.h.
-#include "compiler/Conversion/AttnToTile/ElementTile.h"
-#include "compiler/Conversion/AttnToTile/Numbers.h"
-#include "compiler/Conversion/AttnToTile/ScalarRegion.h"
+#include "compiler/Conversion/AttnToTile/Elements/ElementTile.h"
+#include "compiler/Conversion/AttnToTile/Kernel/Numbers.h"
+#include "compiler/Conversion/AttnToTile/Kernel/ScalarRegion.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;

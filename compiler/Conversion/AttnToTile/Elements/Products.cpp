@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See Products.h.
-#include "compiler/Conversion/AttnToTile/Products.h"
+#include "compiler/Conversion/AttnToTile/Elements/Products.h"
 
 using namespace mlir;
 

@@ -2,7 +2,7 @@
 // What the kernels of products with weights (LowerLinear.cpp, LowerHeadConv.cpp) share.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/ElementTile.h"
+#include "compiler/Conversion/AttnToTile/Elements/ElementTile.h"
 
 namespace weft {
 

@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // What an expansion is, and how its kernel is spread. The kernel itself is in ExpansionKernel.cpp.
-#include "compiler/Conversion/AttnToTile/ExpansionKernel.h"
+#include "compiler/Conversion/AttnToTile/Expansions/ExpansionKernel.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 

@@ -7,9 +7,9 @@
 //
 // Pieces of fewer heads than an instruction has rows make up a tile's rows with several taps: then the gradient is the
 // one that is moved.
-#include "compiler/Conversion/AttnToTile/Attend.h"
-#include "compiler/Conversion/AttnToTile/ExpansionKernel.h"
-#include "compiler/Conversion/AttnToTile/Products.h"
+#include "compiler/Conversion/AttnToTile/Elements/Products.h"
+#include "compiler/Conversion/AttnToTile/Expansions/ExpansionKernel.h"
+#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

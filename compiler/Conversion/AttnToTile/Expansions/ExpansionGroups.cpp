@@ -14,7 +14,7 @@
 // Convolutions and linear maps are in kernels of their own: the former take all heads of a token, the latter tokens of
 // one head, and the sums of both would not fit registers. Stages say what may be together: a value that crosses from
 // one kind to the other, or through an op that is neither, is of a later stage than what it is computed from.
-#include "compiler/Conversion/AttnToTile/ExpansionKernel.h"
+#include "compiler/Conversion/AttnToTile/Expansions/ExpansionKernel.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/EquivalenceClasses.h"

@@ -1,9 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See ExpansionKernel.h.
-#include "compiler/Conversion/AttnToTile/ExpansionKernel.h"
-#include "compiler/Conversion/AttnToTile/Attend.h"
-#include "compiler/Conversion/AttnToTile/Products.h"
-#include "compiler/Conversion/AttnToTile/ScalarRegion.h"
+#include "compiler/Conversion/AttnToTile/Expansions/ExpansionKernel.h"
+#include "compiler/Conversion/AttnToTile/Elements/Products.h"
+#include "compiler/Conversion/AttnToTile/Kernel/ScalarRegion.h"
+#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

@@ -18,7 +18,7 @@
 // ExpansionGradients.cpp gradients of weights, ExpansionWeights.cpp the weights.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/Expansion.h"
+#include "compiler/Conversion/AttnToTile/Expansions/Expansion.h"
 
 namespace weft {
 

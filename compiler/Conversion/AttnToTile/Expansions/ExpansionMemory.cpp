@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // How an expansion's values come to its kernel, change their form there, and leave it (see ExpansionKernel.h).
-#include "compiler/Conversion/AttnToTile/ExpansionKernel.h"
+#include "compiler/Conversion/AttnToTile/Expansions/ExpansionKernel.h"
 
 using namespace mlir;
 

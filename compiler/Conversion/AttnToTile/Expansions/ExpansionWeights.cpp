@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // The weights of an expansion's products, as operands of matrix instructions.
-#include "compiler/Conversion/AttnToTile/Expansion.h"
+#include "compiler/Conversion/AttnToTile/Expansions/Expansion.h"
 
 using namespace mlir;
 

@@ -2,7 +2,7 @@
 // What an expansion's values are where tokens, or heads of a piece, do not exist. A tile's last tokens may be past the
 // end; sources are read as zeros there, and what adds up tokens must not see what is made of them. Adjoints are linear
 // in the gradient: they stay zero, and then it is enough that what they are multiplied by is a number.
-#include "compiler/Conversion/AttnToTile/ExpansionKernel.h"
+#include "compiler/Conversion/AttnToTile/Expansions/ExpansionKernel.h"
 
 using namespace mlir;
 

@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See KernelFrame.h.
-#include "compiler/Conversion/AttnToTile/KernelFrame.h"
+#include "compiler/Conversion/AttnToTile/Kernel/KernelFrame.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 

@@ -3,7 +3,7 @@
 // are needed.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/TileBuilder.h"
+#include "compiler/Conversion/AttnToTile/Kernel/TileBuilder.h"
 #include "dialects/Attn/IR/AttnOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

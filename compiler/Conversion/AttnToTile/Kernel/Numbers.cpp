@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See Numbers.h.
-#include "compiler/Conversion/AttnToTile/Numbers.h"
-#include "compiler/Conversion/AttnToTile/ScalarRegion.h"
+#include "compiler/Conversion/AttnToTile/Kernel/Numbers.h"
+#include "compiler/Conversion/AttnToTile/Kernel/ScalarRegion.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;

@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See ScalarRegion.h.
-#include "compiler/Conversion/AttnToTile/ScalarRegion.h"
+#include "compiler/Conversion/AttnToTile/Kernel/ScalarRegion.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"

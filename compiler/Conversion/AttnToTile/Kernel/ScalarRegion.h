@@ -2,7 +2,7 @@
 // A scalar region (arith, math, attn.element ...) evaluated on tiles.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/KernelFrame.h"
+#include "compiler/Conversion/AttnToTile/Kernel/KernelFrame.h"
 
 namespace weft {
 

@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See TileBuilder.h.
-#include "compiler/Conversion/AttnToTile/TileBuilder.h"
+#include "compiler/Conversion/AttnToTile/Kernel/TileBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"

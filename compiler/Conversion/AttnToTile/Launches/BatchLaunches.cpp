@@ -9,8 +9,8 @@
 // launches, whose grids fill a GPU that one would not, and code as long as one's. (attn-merge-launches is for kernels
 // that differ.)
 #include "compiler/Conversion/AttnToTile/AttnToTile.h"
-#include "compiler/Conversion/AttnToTile/LaunchOrder.h"
-#include "compiler/Conversion/AttnToTile/TileBuilder.h"
+#include "compiler/Conversion/AttnToTile/Kernel/TileBuilder.h"
+#include "compiler/Conversion/AttnToTile/Launches/LaunchOrder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 

@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See LaunchOrder.h.
-#include "compiler/Conversion/AttnToTile/LaunchOrder.h"
+#include "compiler/Conversion/AttnToTile/Launches/LaunchOrder.h"
 #include "mlir/IR/OperationSupport.h"
 #include "llvm/ADT/SetVector.h"
 

@@ -12,9 +12,9 @@
 // say that they share (`attn.shares_launch`) merge with one another whatever they hold. One program that gives numbers
 // alone, such as the last sum of a loss, goes along with any kernel, on as many warps as that has.
 #include "compiler/Conversion/AttnToTile/AttnToTile.h"
-#include "compiler/Conversion/AttnToTile/KernelFrame.h"
-#include "compiler/Conversion/AttnToTile/LaunchOrder.h"
-#include "compiler/Conversion/AttnToTile/TileBuilder.h"
+#include "compiler/Conversion/AttnToTile/Kernel/KernelFrame.h"
+#include "compiler/Conversion/AttnToTile/Kernel/TileBuilder.h"
+#include "compiler/Conversion/AttnToTile/Launches/LaunchOrder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"

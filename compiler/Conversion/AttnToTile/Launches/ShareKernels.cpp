@@ -4,7 +4,7 @@
 //
 //   attn.launch @rows(%x) ... attn.launch @rows_2(%x)     ─▶     attn.launch @rows(%x) ... attn.launch @rows(%x)
 #include "compiler/Conversion/AttnToTile/AttnToTile.h"
-#include "compiler/Conversion/AttnToTile/LaunchOrder.h"
+#include "compiler/Conversion/AttnToTile/Launches/LaunchOrder.h"
 #include "mlir/Pass/Pass.h"
 
 using namespace mlir;

@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See Attend.h.
-#include "compiler/Conversion/AttnToTile/Attend.h"
+#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
 #include "dialects/Attn/Pattern/Segments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

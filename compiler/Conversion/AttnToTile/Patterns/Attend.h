@@ -3,8 +3,8 @@
 // walks over blocks.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/EmitArithmetic.h"
-#include "compiler/Conversion/AttnToTile/RowTile.h"
+#include "compiler/Conversion/AttnToTile/Patterns/EmitArithmetic.h"
+#include "compiler/Conversion/AttnToTile/Rows/RowTile.h"
 
 namespace weft {
 

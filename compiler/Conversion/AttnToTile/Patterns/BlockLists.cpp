@@ -2,9 +2,9 @@
 // See BlockLists.h. A program goes through all blocks of its tile's row, counts the pairs that belong in each, and
 // appends the block's number to one list or the other: the cost of a mask, without products. Patterns that are the same
 // in every pair of a block (lists and bitmaps of blocks at least as large) are asked once a block.
-#include "compiler/Conversion/AttnToTile/BlockLists.h"
-#include "compiler/Conversion/AttnToTile/PatternDependence.h"
-#include "compiler/Conversion/AttnToTile/Windows.h"
+#include "compiler/Conversion/AttnToTile/Patterns/BlockLists.h"
+#include "compiler/Conversion/AttnToTile/Patterns/PatternDependence.h"
+#include "compiler/Conversion/AttnToTile/Patterns/Windows.h"
 #include "dialects/Attn/Pattern/Membership.h"
 #include "dialects/Attn/Pattern/Segments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -2,8 +2,8 @@
 // Lists of blocks, built on the device, for patterns whose blocks no formula gives.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/Attend.h"
 #include "compiler/Conversion/AttnToTile/Lowerings.h"
+#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
 
 namespace weft {
 

@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See EmitArithmetic.h.
-#include "compiler/Conversion/AttnToTile/EmitArithmetic.h"
-#include "compiler/Conversion/AttnToTile/Attend.h"
+#include "compiler/Conversion/AttnToTile/Patterns/EmitArithmetic.h"
+#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

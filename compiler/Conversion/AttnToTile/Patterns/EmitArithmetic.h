@@ -2,7 +2,7 @@
 // The arithmetic of patterns (dialects/Attn/Pattern) that writes tile IR.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/ScalarRegion.h"
+#include "compiler/Conversion/AttnToTile/Kernel/ScalarRegion.h"
 
 namespace weft {
 

@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See PatternDependence.h.
-#include "compiler/Conversion/AttnToTile/PatternDependence.h"
+#include "compiler/Conversion/AttnToTile/Patterns/PatternDependence.h"
 #include "dialects/Attn/Pattern/Heads.h"
 
 using namespace mlir;

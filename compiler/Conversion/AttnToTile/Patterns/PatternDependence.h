@@ -2,7 +2,7 @@
 // What of its place (batch, head, query, key) a pattern depends on.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/Attend.h"
+#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
 
 namespace weft {
 

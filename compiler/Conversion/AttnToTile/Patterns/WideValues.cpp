@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See WideValues.h.
-#include "compiler/Conversion/AttnToTile/WideValues.h"
+#include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;

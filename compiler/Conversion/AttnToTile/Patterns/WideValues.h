@@ -4,7 +4,7 @@
 // computes the scores again for its part; where it only contracts them, a loop takes them piece by piece.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/Attend.h"
+#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
 
 namespace weft {
 

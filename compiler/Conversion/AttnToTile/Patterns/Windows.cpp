@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See Windows.h.
-#include "compiler/Conversion/AttnToTile/Windows.h"
+#include "compiler/Conversion/AttnToTile/Patterns/Windows.h"
 
 using namespace mlir;
 

@@ -4,7 +4,7 @@
 // tokens.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/Attend.h"
+#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
 
 namespace weft {
 

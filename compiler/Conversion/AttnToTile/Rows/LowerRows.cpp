@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Kernels over tiles of rows, and sums over tokens.
-#include "compiler/Conversion/AttnToTile/Attend.h"
-#include "compiler/Conversion/AttnToTile/RowSums.h"
+#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
+#include "compiler/Conversion/AttnToTile/Rows/RowSums.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SetVector.h"
 

@@ -1,9 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // What a kernel computes on a tile of rows instead of loading it: maps, rotations, norms, sums over channels,
 // convolutions.
-#include "compiler/Conversion/AttnToTile/Numbers.h"
-#include "compiler/Conversion/AttnToTile/RowTile.h"
-#include "compiler/Conversion/AttnToTile/ScalarRegion.h"
+#include "compiler/Conversion/AttnToTile/Kernel/Numbers.h"
+#include "compiler/Conversion/AttnToTile/Kernel/ScalarRegion.h"
+#include "compiler/Conversion/AttnToTile/Rows/RowTile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 

@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Rows taken from elsewhere in the sequence: shifts, and units' rows spread over their tokens.
-#include "compiler/Conversion/AttnToTile/RowTile.h"
+#include "compiler/Conversion/AttnToTile/Rows/RowTile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

@@ -2,7 +2,7 @@
 // Where tiles hold zeros: rows past the end of a sequence, and channels past the last, hold f(0) of what is computed,
 // which is not 0 for every f. Here they are selected away, once for all who add them up, where ops do not say that they
 // are 0.
-#include "compiler/Conversion/AttnToTile/RowTile.h"
+#include "compiler/Conversion/AttnToTile/Rows/RowTile.h"
 
 using namespace mlir;
 

@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Tiles of stored tensors: addresses, masks, loads and stores. What is computed on tiles is in RowCompute.cpp.
-#include "compiler/Conversion/AttnToTile/RowTile.h"
-#include "compiler/Conversion/AttnToTile/Numbers.h"
+#include "compiler/Conversion/AttnToTile/Rows/RowTile.h"
+#include "compiler/Conversion/AttnToTile/Kernel/Numbers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/TypeSwitch.h"

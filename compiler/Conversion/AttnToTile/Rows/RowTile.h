@@ -2,7 +2,7 @@
 // Tiles of rows of whole tensors: which tokens they are, and how a value's part at those tokens is had.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/KernelFrame.h"
+#include "compiler/Conversion/AttnToTile/Kernel/KernelFrame.h"
 
 namespace weft {
 

@@ -2,8 +2,8 @@
 // Rows that are computed from themselves and the row before: a program takes a stretch of tokens, and each of `groups`
 // groups of lanes walks through `steps` of them, carrying what the row before gave. So that every row is computed once,
 // not once for itself and once for the next.
-#include "compiler/Conversion/AttnToTile/Attend.h"
-#include "compiler/Conversion/AttnToTile/RowSums.h"
+#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
+#include "compiler/Conversion/AttnToTile/Rows/RowSums.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SetVector.h"

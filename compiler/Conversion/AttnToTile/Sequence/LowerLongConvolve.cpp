@@ -7,8 +7,8 @@
 //
 // A channel's tokens lie apart, one in each row of [B, H, N, C]; they are brought together first, as [B, H·C, chunks,
 // s], and the result is brought back. The transposed convolution is the same on sequences read from their ends.
-#include "compiler/Conversion/AttnToTile/Attend.h"
 #include "compiler/Conversion/AttnToTile/Lowerings.h"
+#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

@@ -8,8 +8,8 @@
 //
 // A token's phase is its place in its unit: its distance from the last token without a join, modulo max_joins + 1.
 // Programs share nothing but the joins, so they need no order, and lengths stay on the device.
-#include "compiler/Conversion/AttnToTile/Attend.h"
-#include "compiler/Conversion/AttnToTile/RowSums.h"
+#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
+#include "compiler/Conversion/AttnToTile/Rows/RowSums.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

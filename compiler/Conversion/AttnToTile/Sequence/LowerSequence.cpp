@@ -1,10 +1,10 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Kernels that walk the whole sequence: means, causal and of packed sequences, and the gradient of a convolution's
 // taps.
-#include "compiler/Conversion/AttnToTile/Attend.h"
+#include "compiler/Conversion/AttnToTile/Elements/Products.h"
 #include "compiler/Conversion/AttnToTile/Lowerings.h"
-#include "compiler/Conversion/AttnToTile/Products.h"
-#include "compiler/Conversion/AttnToTile/WideValues.h"
+#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
+#include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
