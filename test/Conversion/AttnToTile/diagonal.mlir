@@ -126,3 +126,19 @@ func.func @terms(%q: !t, %k: !t, %v: !t, %u: !t, %w: !t, %lse: !l, %delta: !l, %
   }
   return %dq, %ok, %ov : !t, !t, !t
 }
+
+// -----
+
+// The one channel of values is repeated along the sums that the diagonal starts and the walk carries on.
+
+!t = !attn.tensor<[B, H, N, 1], f32>
+!l = !attn.tensor<[B, H, N], f32>
+!i = !attn.tensor<[B, H, N], i32>
+// CHECK-LABEL: func.func @attend(
+// CHECK: scf.for {{.*}} -> (tensor<64xf32>, tensor<64xf32>, tensor<64x16xf32>)
+// CHECK: tile.dot {{.*}} -> tensor<64x16xf32>
+func.func @one_channel(%q: !t, %k: !t, %v: !t, %u: !t, %w: !t, %lower: !i, %upper: !i, %first: !i, %past: !i) -> !t attributes {attn.program} {
+  %o, %lse = attn.attend %q keys(%k, %u : !t, !t) values(%v, %w : !t, !t) over(%lower, %upper, %first, %past : !i, !i, !i, !i)
+    {patterns = [#attn.window<left = 0, right = 0>, #attn.span<lower = 0, upper = 1, first = 2, past = 3>], scale = 0.125 : f32} : !t -> !t, !l
+  return %o : !t
+}

@@ -97,3 +97,26 @@ func.func @weights(%x: !t) -> !t attributes {attn.program} {
   }
   return %y : !t
 }
+
+// -----
+
+// An attention's one channel is one tile for all chunks of what it is multiplied by.
+
+!q = !attn.tensor<[B, H, N, 1], f32>
+!k = !attn.tensor<[B, H, M, 1], f32>
+!x = !attn.tensor<[B, H, N, 48], f32>
+!l = !attn.tensor<[B, H, N], f32>
+// CHECK-LABEL: func.func @gated(
+// CHECK: attn.launch @attend(
+// CHECK-NOT: attn.launch
+// CHECK-LABEL: func.func @attend(
+// CHECK-COUNT-2: arith.mulf {{.*}} : tensor<{{64x32|64x16}}xf32>
+func.func @gated(%q: !q, %k: !k, %v: !k, %x: !x) -> !x attributes {attn.program} {
+  %g, %lse = attn.attend %q keys(%k : !k) values(%v : !k) {patterns = [#attn.full], scale = 1.0 : f32} : !q -> !q, !l
+  %y = attn.map ins(%g, %x : !q, !x) -> !x {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.mulf %a, %b : f32
+    attn.yield %c : f32
+  }
+  return %y : !x
+}

@@ -215,3 +215,17 @@ func.func @squares(%k: !k) -> (!k, !t) attributes {attn.program} {
   %ku, %u, %l, %up, %e, %fi, %p, %kept = attn.merge_units %j (%n) {maxJoins = 20 : i64, modes = [#attn<merge sum>], offsets = array<i64: 0>} : !j (!x) -> (!k), !t, !t, !t, !t, !t, !t, !j
   return %ku, %u : !k, !t
 }
+
+// -----
+
+// The one channel of a unit's last token is repeated along what the walk carries.
+
+!j = !attn.tensor<[B, H, N], i1>
+!t = !attn.tensor<[B, H, N], i32>
+!k = !attn.tensor<[B, H, N, 1], f32>
+// CHECK-LABEL: func.func @merge_units(
+// CHECK: tile.broadcast {{.*}} : tensor<8x1xf32> -> tensor<8x16xf32>
+func.func @last_of_one_channel(%j: !j, %k: !k) -> !k attributes {attn.program} {
+  %ku, %u, %l, %up, %e, %f, %p, %kept = attn.merge_units %j (%k) {maxJoins = 20 : i64, modes = [#attn<merge last>], offsets = array<i64: 0>} : !j (!k) -> (!k), !t, !t, !t, !t, !t, !t, !j
+  return %ku : !k
+}

@@ -245,6 +245,8 @@ State ForwardKernel::meetOwnKeys(unsigned domain, State state) {
   state.sums.clear();
   for (const Chunk &chunk : valueChunks) {
     Value v = b.cast(puller.pull(attend.values[domain], own, chunk, Zeros::Nowhere), b.getF32Type());
+    // (One channel is a tile of one column; a walk carries sums as wide as its products.)
+    v = b.broadcast(v, {rows.count, chunk.width});
     state.sums.push_back(starts ? v : b.mul(v, b.column(weight)));
   }
   return state;

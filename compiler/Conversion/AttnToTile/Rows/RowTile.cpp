@@ -218,6 +218,12 @@ void Puller::storeAll(ValueRange values, const RowTile &rows, const ChannelPart 
   }
 }
 
+Puller::Key Puller::keyOf(Value value, const RowTile &rows, const Chunk *chunk) {
+  if (!chunk || !hasAxis(wholeType(value), channelAxis, /*channels=*/true, rows.isOneToken()))
+    return {value, rows.token, 0};
+  return {value, rows.token, chunk->first, chunk->base};
+}
+
 void Puller::provide(Value value, const RowTile &rows, int64_t firstChannel, Value tile, Value base) {
   attn::WholeTensorType type = wholeType(value);
   if (type.getRank() == 4 && type.dim(3) == "1" && TileBuilder::shapeOf(tile).size() == 2 &&

@@ -167,9 +167,8 @@ private:
       return value == other.value && token == other.token && channel == other.channel && base == other.base;
     }
   };
-  static Key keyOf(mlir::Value value, const RowTile &rows, const Chunk *chunk) {
-    return {value, rows.token, chunk ? chunk->first : 0, chunk ? chunk->base : mlir::Value()};
-  }
+  /// What is repeated along the channels is one tile for all chunks.
+  static Key keyOf(mlir::Value value, const RowTile &rows, const Chunk *chunk);
   void storeRows(const TensorParameter &output, mlir::Value value, const RowTile &rows, llvm::ArrayRef<Chunk> chunks,
                  const RowTile &places);
   struct Entry {

@@ -289,8 +289,9 @@ Walked MergeKernel::step(Value place, const Walked &at, bool begins) {
     for (const Chunk &chunk : chunksOf(*wholeType(source).staticDim(3), widest)) {
       Value row = puller.pull(source, rows, chunk, Zeros::Nowhere), x = b.cast(row, b.getF32Type()), sum = at.sums[i++];
       puller.provide(source, rows, chunk.first, row); // (for what is stored of it as well)
+      // (One channel is a tile of one column.)
       bool last = op.modeOf(number) == attn::MergeMode::Last;
-      now.sums.push_back(last ? x : b.add(keep(sum), x));
+      now.sums.push_back(last ? b.broadcast(x, {groups, chunk.width}) : b.add(keep(sum), x));
     }
   storeUnits(now, rows, b.both(ours, b.negate(goesOn)));
   if (begins)
