@@ -68,13 +68,21 @@ function(weft_tablegen target td)
   add_public_tablegen_target(${target})
 endfunction()
 
-# weft_dialect_page(PAGE TD DIALECT): docs/reference/PAGE.md from a dialect's definitions. Every build generates the page, `weft-docs`
-# copies it into the source tree, and a test says when the copy there is out of date.
+# weft_reference_page(PAGE TD FLAGS...): docs/reference/PAGE.md from definitions, behind PAGE.head.md where there is one. Every build
+# generates the page, `weft-docs` copies it into the source tree, and a test says when the copy there is out of date.
 add_custom_target(weft-docs COMMENT "Writing docs/reference")
-function(weft_dialect_page page td dialect)
+function(weft_reference_page page td)
   set(LLVM_TARGET_DEFINITIONS ${td})
-  mlir_tablegen(${page}.md -gen-dialect-doc -dialect=${dialect} -I ${PROJECT_SOURCE_DIR} -I ${MLIR_INCLUDE_DIRS})
   set(generated "${CMAKE_CURRENT_BINARY_DIR}/${page}.md")
+  set(head "${CMAKE_CURRENT_SOURCE_DIR}/${page}.head.md")
+  if(EXISTS "${head}")
+    set(body "${page}.body.md")
+    add_custom_command(OUTPUT "${generated}" DEPENDS "${head}" "${CMAKE_CURRENT_BINARY_DIR}/${body}"
+      COMMAND ${CMAKE_COMMAND} -E cat "${head}" "${CMAKE_CURRENT_BINARY_DIR}/${body}" > "${generated}")
+  else()
+    set(body "${page}.md")
+  endif()
+  mlir_tablegen(${body} ${ARGN} -I ${PROJECT_SOURCE_DIR} -I ${MLIR_INCLUDE_DIRS})
   set(committed "${PROJECT_SOURCE_DIR}/docs/reference/${page}.md")
   add_custom_target(${page}Page ALL DEPENDS ${generated})
   add_custom_target(${page}PageCopy COMMAND ${CMAKE_COMMAND} -E copy_if_different ${generated} ${committed})

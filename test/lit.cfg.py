@@ -3,6 +3,7 @@
 
 import os
 import shutil
+import sys
 
 import lit.formats
 
@@ -15,6 +16,7 @@ config.test_exec_root = config.weft_build_tests
 
 config.environment["PATH"] = os.pathsep.join([config.weft_tools, config.llvm_tools, os.environ["PATH"]])
 config.environment["FILECHECK_OPTS"] = "--dump-input=fail --enable-var-scope"
+config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%source", config.weft_source))
 config.substitutions.append(("%build", config.weft_build))
 

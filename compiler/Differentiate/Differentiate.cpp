@@ -7,12 +7,17 @@
 // The backward function visits the program's ops from last to first; each adds, through its DifferentiableOpInterface,
 // to the gradients of what it read. Saved are what merges give, outputs and logarithms of normalisers of attention, and
 // single numbers that sum up a tensor, nothing else: whatever else is needed is computed again.
-#include "compiler/Differentiate/Differentiate.h"
 #include "compiler/Differentiate/Adjoints.h"
+#include "compiler/Differentiate/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 #include "compiler/Differentiate/DifferentiableOpInterface.cpp.inc"
+
+namespace weft {
+#define GEN_PASS_DEF_ATTNDIFFERENTIATE
+#include "compiler/Differentiate/Passes.h.inc"
+} // namespace weft
 
 using namespace mlir;
 using namespace weft;
@@ -228,17 +233,11 @@ static bool isWanted(func::FuncOp function, SymbolTable &symbols) {
 }
 
 namespace {
-struct DifferentiatePass : PassWrapper<DifferentiatePass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(DifferentiatePass)
+struct Differentiate : weft::impl::AttnDifferentiateBase<Differentiate> {
+  using Base::Base;
 
-  DifferentiatePass() = default;
-  explicit DifferentiatePass(bool fast) { this->fast = fast; }
-  DifferentiatePass(const DifferentiatePass &other) : PassWrapper(other) { fast = other.fast.getValue(); }
-
-  StringRef getArgument() const final { return "attn-differentiate"; }
-  StringRef getDescription() const final { return "a forward and a backward function for every program"; }
   void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<attn::AttnDialect, arith::ArithDialect, math::MathDialect>();
+    Base::getDependentDialects(registry);
     registry.addExtension(+[](MLIRContext *context, attn::AttnDialect *) {
       attachMapAdjoint(*context);
       attachAttendAdjoint(*context);
@@ -257,11 +256,5 @@ struct DifferentiatePass : PassWrapper<DifferentiatePass, OperationPass<ModuleOp
       if (failed(ProgramDifferentiation(program, fast).run()))
         return signalPassFailure();
   }
-
-  Option<bool> fast{*this, "fast", llvm::cl::desc("let attention gradients be added in any order"),
-                    llvm::cl::init(false)};
 };
 } // namespace
-
-std::unique_ptr<Pass> weft::createDifferentiatePass(bool fast) { return std::make_unique<DifferentiatePass>(fast); }
-void weft::registerDifferentiatePass() { PassRegistration<DifferentiatePass>(); }

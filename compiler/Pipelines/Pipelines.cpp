@@ -2,10 +2,10 @@
 // See Pipelines.h.
 
 #include "compiler/Pipelines/Pipelines.h"
-#include "compiler/Conversion/AttnToTile/AttnToTile.h"
-#include "compiler/Conversion/TileToWarp/TileToWarp.h"
-#include "compiler/Conversion/WarpToLLVM/WarpToLLVM.h"
-#include "compiler/Differentiate/Differentiate.h"
+#include "compiler/Conversion/AttnToTile/Passes.h"
+#include "compiler/Conversion/TileToWarp/Passes.h"
+#include "compiler/Conversion/WarpToLLVM/Passes.h"
+#include "compiler/Differentiate/Passes.h"
 #include "compiler/Pipelines/Checks.h"
 #include "dialects/Attn/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/Passes.h"
@@ -37,19 +37,19 @@ std::vector<Stage> attnToTileStages(bool differentiate, ArrayRef<ScheduleChoice>
        [=, choices = choices.vec()](OpPassManager &passes) {
          passes.addNestedPass<func::FuncOp>(attn::createAttnApplyMixers());
          simplify(passes);
-         passes.addPass(createNumberAttendsPass());
+         passes.addPass(createAttnNumberAttends());
          if (differentiate) {
-           passes.addPass(createDifferentiatePass());
+           passes.addPass(createAttnDifferentiate());
            simplify(passes);
          }
-         passes.addPass(createChooseSchedulesPass(choices));
+         passes.addPass(createAttnChooseSchedules(choices));
        }},
       {"launches",
        [](OpPassManager &passes) {
-         passes.addPass(createAttnToTilePass());
-         passes.addPass(createBatchLaunchesPass());
-         passes.addPass(createMergeLaunchesPass());
-         passes.addPass(createShareKernelsPass());
+         passes.addPass(createAttnToTile());
+         passes.addPass(createAttnBatchLaunches());
+         passes.addPass(createAttnMergeLaunches());
+         passes.addPass(createAttnShareKernels());
        }},
   };
 }
@@ -62,7 +62,7 @@ std::vector<Stage> tileToLLVMStages() {
          simplify(passes);
          passes.addNestedPass<func::FuncOp>(warp::createWarpFoldMaxScale());
        }},
-      {"warp", [](OpPassManager &passes) { passes.addPass(createTileToWarpPass()); }},
+      {"warp", [](OpPassManager &passes) { passes.addPass(createTileToWarp()); }},
       {"pipelined",
        [](OpPassManager &passes) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpDeferReduction());
@@ -75,7 +75,7 @@ std::vector<Stage> tileToLLVMStages() {
          passes.addNestedPass<func::FuncOp>(warp::createWarpInsertBarriers());
          passes.addNestedPass<func::FuncOp>(warp::createWarpOrderAccesses());
        }},
-      {"llvm", [](OpPassManager &passes) { passes.addPass(createConvertWarpToLLVMPass()); }},
+      {"llvm", [](OpPassManager &passes) { passes.addPass(createConvertWarpToLLVM()); }},
   };
 }
 
@@ -86,15 +86,11 @@ void buildTileToLLVM(OpPassManager &passes) {
 
 void registerPasses() {
   attn::registerAttnPasses();
-  registerDifferentiatePass();
-  registerSchedulePasses();
-  registerAttnToTilePass();
-  registerBatchLaunchesPass();
-  registerMergeLaunchesPass();
-  registerShareKernelsPass();
-  registerTileToWarpPass();
+  registerDifferentiatePasses();
+  registerAttnToTilePasses();
+  registerTileToWarpPasses();
   warp::registerWarpPasses();
-  registerPass(createConvertWarpToLLVMPass);
+  registerWarpToLLVMPasses();
   PassPipelineRegistration<>("weft-tile-to-llvm", "from tile IR to the LLVM dialect, all passes", buildTileToLLVM);
 }
 

@@ -8,11 +8,11 @@
 //   %o, %lse = attn.attend %q2 ...                  ─▶           load q, rotate, walk blocks, add t, store y
 //   %y = attn.map ins(%o, %t) { add }                         }
 //   return %y                                                 %y = attn.launch @attend(%q, ..., %t) grid [...]
-#include "compiler/Conversion/AttnToTile/AttnToTile.h"
 #include "compiler/Conversion/AttnToTile/Attention/AttendBackward.h"
 #include "compiler/Conversion/AttnToTile/Attention/AttendDiagonal.h"
 #include "compiler/Conversion/AttnToTile/Attention/AttendForward.h"
 #include "compiler/Conversion/AttnToTile/Kernel/Numbers.h"
+#include "compiler/Conversion/AttnToTile/Passes.h"
 #include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
 #include "compiler/Conversion/AttnToTile/Patterns/Windows.h"
 #include "compiler/Conversion/AttnToTile/ProgramLowering.h"
@@ -25,6 +25,8 @@
 using namespace mlir;
 
 namespace weft {
+#define GEN_PASS_DEF_ATTNTOTILE
+#include "compiler/Conversion/AttnToTile/Passes.h.inc"
 
 template <typename Op>
 LogicalResult ProgramLowering::lowerProduct(Op op, LogicalResult (*lowering)(Op, ArrayRef<Value>, StoredValues &)) {
@@ -296,13 +298,7 @@ LogicalResult ProgramLowering::run() {
 }
 
 namespace {
-struct AttnToTile : PassWrapper<AttnToTile, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(AttnToTile)
-  StringRef getArgument() const final { return "attn-to-tile"; }
-  StringRef getDescription() const final { return "programs on whole tensors become launches of tile kernels"; }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<tile::TileDialect, scf::SCFDialect, arith::ArithDialect, math::MathDialect>();
-  }
+struct AttnToTile : impl::AttnToTileBase<AttnToTile> {
   void runOnOperation() final {
     SmallVector<func::FuncOp> programs;
     for (auto function : getOperation().getOps<func::FuncOp>())
@@ -317,8 +313,5 @@ struct AttnToTile : PassWrapper<AttnToTile, OperationPass<ModuleOp>> {
   }
 };
 } // namespace
-
-std::unique_ptr<Pass> createAttnToTilePass() { return std::make_unique<AttnToTile>(); }
-void registerAttnToTilePass() { PassRegistration<AttnToTile>(); }
 
 } // namespace weft

@@ -12,9 +12,8 @@
 //   %r = tile.make_range ...          : tensor<128xi32, #layout>
 //   %p = tile.addptr %base, %r        : tensor<128x!tile.ptr<f32>, #layout>
 //   %x = tile.load %p {warp.contiguity = 4 : i32} : tensor<128x!tile.ptr<f32>, #layout>
-#include "compiler/Conversion/TileToWarp/TileToWarp.h"
-
 #include "compiler/Conversion/TileToWarp/AssignLayouts.h"
+#include "compiler/Conversion/TileToWarp/Passes.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -27,6 +26,9 @@ using llvm::SmallVector;
 using weft::warp::LayoutAttr;
 
 namespace weft {
+#define GEN_PASS_DEF_TILETOWARP
+#include "compiler/Conversion/TileToWarp/Passes.h.inc"
+
 namespace {
 
 /// One value of the new kernel that stands for an old one: in one layout, or a scalar.
@@ -273,17 +275,18 @@ void eraseDeadOps(func::FuncOp function) {
   });
 }
 
-struct TileToWarpPass : PassWrapper<TileToWarpPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TileToWarpPass)
+/// The schedule of a kernel: its `tile.schedule`, or 4 warps and 3 stages.
+tile::ScheduleAttr scheduleOf(func::FuncOp function) {
+  if (auto schedule = function->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName))
+    return schedule;
+  return tile::ScheduleAttr::get(function.getContext(), /*warps=*/4, /*stages=*/3);
+}
 
-  TileToWarpPass() = default;
-  TileToWarpPass(const TileToWarpPass &other) : PassWrapper(other) {}
+/// Whether a function is a kernel with a body.
+bool isKernel(func::FuncOp function) { return !function.isExternal() && function->hasAttr(tile::kernelAttrName); }
 
-  StringRef getArgument() const final { return "tile-to-warp"; }
-  StringRef getDescription() const final {
-    return "give every tensor of a kernel a layout, and every product its instruction";
-  }
-  void getDependentDialects(DialectRegistry &registry) const final { registry.insert<warp::WarpDialect>(); }
+struct TileToWarp : impl::TileToWarpBase<TileToWarp> {
+  using Base::Base;
 
   LogicalResult convert(func::FuncOp function, const TargetInfo &target) {
     int warps = scheduleOf(function).getWarps();
@@ -301,37 +304,17 @@ struct TileToWarpPass : PassWrapper<TileToWarpPass, OperationPass<ModuleOp>> {
   }
 
   void runOnOperation() final {
-    if (!targetName.empty())
-      getOperation()->setAttr("warp.target", StringAttr::get(&getContext(), targetName));
-    const TargetInfo *target = TargetInfo::of(getOperation());
-    if (!target)
+    if (!target.empty())
+      getOperation()->setAttr("warp.target", StringAttr::get(&getContext(), target));
+    const TargetInfo *info = TargetInfo::of(getOperation());
+    if (!info)
       return signalPassFailure();
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
-      if (isKernel(function) && failed(convert(function, *target)))
+      if (isKernel(function) && failed(convert(function, *info)))
         return signalPassFailure();
   }
-
-  Option<std::string> targetName{*this, "target", llvm::cl::desc("mark the module with this target first")};
 };
 
 } // namespace
-
-tile::ScheduleAttr scheduleOf(func::FuncOp function) {
-  if (auto schedule = function->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName))
-    return schedule;
-  return tile::ScheduleAttr::get(function.getContext(), /*warps=*/4, /*stages=*/3);
-}
-
-bool isKernel(func::FuncOp function) { return !function.isExternal() && function->hasAttr(tile::kernelAttrName); }
-
-std::unique_ptr<Pass> createTileToWarpPass(std::string target) {
-  auto pass = std::make_unique<TileToWarpPass>();
-  pass->targetName = std::move(target);
-  return pass;
-}
-
-void registerTileToWarpPass() {
-  registerPass([] { return createTileToWarpPass(); });
-}
 
 } // namespace weft

@@ -9,17 +9,19 @@
 // Each family of ops is lowered in its own file; this one makes the function and walks over the kernel. See Emitter.h
 // for why this is a walk and not a dialect conversion.
 
-#include "compiler/Conversion/WarpToLLVM/WarpToLLVM.h"
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
+#include "compiler/Conversion/WarpToLLVM/Passes.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/Pass/Pass.h"
 
 using namespace mlir;
 
 namespace weft {
+#define GEN_PASS_DEF_CONVERTWARPTOLLVM
+#include "compiler/Conversion/WarpToLLVM/Passes.h.inc"
+
 namespace {
 
 LoweringTable makeTable() {
@@ -94,17 +96,7 @@ LogicalResult lowerKernel(func::FuncOp source, const TargetInfo &target, const L
   return success();
 }
 
-class ConvertWarpToLLVM : public PassWrapper<ConvertWarpToLLVM, OperationPass<ModuleOp>> {
-public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConvertWarpToLLVM)
-  StringRef getArgument() const override { return "convert-warp-to-llvm"; }
-  StringRef getDescription() const override {
-    return "lower kernels on tensors with layouts to LLVM functions of one thread";
-  }
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<LLVM::LLVMDialect, NVVM::NVVMDialect>();
-  }
-
+struct ConvertWarpToLLVM : impl::ConvertWarpToLLVMBase<ConvertWarpToLLVM> {
   void runOnOperation() override {
     static const LoweringTable table = makeTable();
     const TargetInfo *target = TargetInfo::of(getOperation());
@@ -118,7 +110,5 @@ public:
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createConvertWarpToLLVMPass() { return std::make_unique<ConvertWarpToLLVM>(); }
 
 } // namespace weft

@@ -8,7 +8,27 @@ include "mlir/Pass/PassBase.td"
 def WarpFoldExpScale : Pass<"warp-fold-exp-scale", "::mlir::func::FuncOp"> {
   let summary = "let a product in an exponential's argument take the factor log2 e along";
   let description = [{
-    exp(x · c) becomes exp2(x · (c · log2 e)) where c is a constant or a splat of a scalar: one product less for each element. f32 only.
+    exp(x · c) becomes exp2(x · (c · log2 e)) where c is a constant or a splat of a scalar: one product less for each
+    element. f32 only.
+
+    Needs: nothing. It runs before layouts are assigned, since a splat's scalar is then still at hand.
+
+    Rejects: nothing. An exponential of anything else, or of other elements, is left alone.
+
+    ```mlir
+    func.func @f(%x: tensor<16xf32>) -> tensor<16xf32> {
+      %c = arith.constant dense<0.5> : tensor<16xf32>
+      %y = arith.mulf %x, %c : tensor<16xf32>
+      %e = math.exp %y : tensor<16xf32>
+      return %e : tensor<16xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    %c = arith.constant dense<0.72134751> : tensor<16xf32>
+    %y = arith.mulf %x, %c : tensor<16xf32>
+    %e = math.exp2 %y : tensor<16xf32>
+    ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::weft::tile::TileDialect"];
 }
@@ -16,8 +36,37 @@ def WarpFoldExpScale : Pass<"warp-fold-exp-scale", "::mlir::func::FuncOp"> {
 def WarpFoldMaxScale : Pass<"warp-fold-max-scale", "::mlir::func::FuncOp"> {
   let summary = "take the maximum of what a softmax scales before it is scaled";
   let description = [{
-    max(x · c) becomes max(x) · c for a positive constant c where the product's other uses are differences, x · c - m, which become fused multiply-adds. A mask that puts
-    -inf in place of elements moves to x. f32 only; the same bits but for the rounding that a fused multiply-add saves.
+    max(x · c) becomes max(x) · c for a positive constant c where the product's other uses are differences, x · c - m,
+    which become fused multiply-adds. A mask that puts -inf in place of elements moves to x. f32 only; the same bits but
+    for the rounding that a fused multiply-add saves.
+
+    Needs: nothing. It runs before layouts are assigned.
+
+    Rejects: nothing. A factor that is not a positive constant, or a product that is used as it is, is left alone.
+
+    ```mlir
+    func.func @f(%x: tensor<32xf32>, %m: tensor<32xf32>) -> (f32, tensor<32xf32>) {
+      %c = arith.constant dense<0.125> : tensor<32xf32>
+      %y = arith.mulf %x, %c : tensor<32xf32>
+      %max = tile.reduce %y {axis = 0 : i32} : (tensor<32xf32>) -> f32 {
+      ^bb0(%a: f32, %b: f32):
+        %r = arith.maxnumf %a, %b : f32
+        tile.yield %r : f32
+      }
+      %d = arith.subf %y, %m : tensor<32xf32>
+      return %max, %d : f32, tensor<32xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    %y = arith.mulf %x, %c : tensor<32xf32>
+    %unscaled = tile.reduce %x {axis = 0 : i32} : (tensor<32xf32>) -> f32 {
+    ...
+    }
+    %s = arith.constant 1.250000e-01 : f32
+    %max = arith.mulf %unscaled, %s : f32
+    %d = arith.subf %y, %m : tensor<32xf32>
+    ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
@@ -25,8 +74,46 @@ def WarpFoldMaxScale : Pass<"warp-fold-max-scale", "::mlir::func::FuncOp"> {
 def WarpDeferReduction : Pass<"warp-defer-reduction", "::mlir::func::FuncOp"> {
   let summary = "let a loop add up rows lane by lane, and bring the lanes together after it";
   let description = [{
-    A loop-carried sum, total · a + sum(x) along an axis that lanes or warps share, becomes one of parts, [rows, lanes of a row], with the sum over the parts behind the
-    loop. Runs on tensors with layouts.
+    A loop-carried sum, total · a + sum(x) along an axis that lanes or warps share, becomes one of parts, a tensor
+    [rows, lanes of a row], with the sum over the parts behind the loop.
+
+    Needs: tensors with layouts (`tile-to-warp`).
+
+    Rejects: nothing. A reduction whose axis lies within each thread, or that is not a sum, is left alone.
+
+    ```mlir
+    #x = #warp.layout<[8, 8], register = [[0, 4]], lane = [[0, 1], [0, 2], [1, 0], [2, 0], [4, 0]]>
+    #r = #warp.layout<[8], lane = [[0], [0], [1], [2], [4]]>
+    func.func @f(%x: tensor<8x8xf32, #x>, %n: i32) -> tensor<8xf32, #r> {
+      %zero = arith.constant dense<0.0> : tensor<8xf32, #r>
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      %t = scf.for %i = %c0 to %n step %c1 iter_args(%s = %zero) -> tensor<8xf32, #r> : i32 {
+        %r = tile.reduce %x {axis = 1 : i32} : (tensor<8x8xf32, #x>) -> tensor<8xf32, #r> {
+        ^bb0(%p: f32, %q: f32):
+          %o = arith.addf %p, %q : f32
+          tile.yield %o : f32
+        }
+        %u = arith.addf %s, %r : tensor<8xf32, #r>
+        scf.yield %u : tensor<8xf32, #r>
+      }
+      return %t : tensor<8xf32, #r>
+    }
+    ```
+    becomes, four lanes sharing a row and each holding two of its elements,
+    ```mlir
+    #parts = #warp.layout<[8, 4], lane = [[0, 1], [0, 2], [1, 0], [2, 0], [4, 0]]>
+    ...
+    %zero = arith.constant dense<0.000000e+00> : tensor<8x4xf32, #parts>
+    %t = scf.for %i = %c0 to %n step %c1 iter_args(%s = %zero) -> (tensor<8x4xf32, #parts>) : i32 {
+      %x2 = tile.reshape %x : tensor<8x8xf32, #x> -> tensor<8x2x4xf32, #x2>
+      %own = tile.reduce %x2 {axis = 1 : i32} : (tensor<8x2x4xf32, #x2>) -> tensor<8x4xf32, #parts> {
+      ...
+      %u = arith.addf %s, %part : tensor<8x4xf32, #parts>
+      scf.yield %u : tensor<8x4xf32, #parts>
+    }
+    %total = tile.reduce %t {axis = 1 : i32} : (tensor<8x4xf32, #parts>) -> tensor<8xf32, #r> {
+    ```
   }];
   let dependentDialects = ["::weft::warp::WarpDialect", "::weft::tile::TileDialect", "::mlir::arith::ArithDialect"];
 }
@@ -34,9 +121,40 @@ def WarpDeferReduction : Pass<"warp-defer-reduction", "::mlir::func::FuncOp"> {
 def WarpStageOperands : Pass<"warp-stage-operands", "::mlir::func::FuncOp"> {
   let summary = "bring the operands of products from device memory through swizzled shared memory";
   let description = [{
-    A load whose value is only converted to layouts of product operands, directly or behind transpositions, becomes an asynchronous copy into a tile of shared memory and a
-    `warp.load_shared` where the conversion was. Where `cp.async` cannot do what the load does (pieces under 4 bytes, an `other` that is not zero, a volatile load) the
-    load stays and its value is stored to the tile.
+    A load whose value is only converted to layouts of product operands, directly or behind transpositions, becomes an
+    asynchronous copy into a tile of shared memory and a `warp.load_shared` where the conversion was. Where `cp.async`
+    cannot do what the load does (pieces under 4 bytes, an `other` that is not zero, a volatile load) the load stays and
+    its value is stored to the tile. Barriers are inserted later.
+
+    Needs: tensors with layouts (`tile-to-warp`) in a module with `warp.target`.
+
+    Rejects: a target that is not known.
+
+    ```mlir
+    #load = #warp.layout<[16, 16], register = [[0, 1], [0, 2], [0, 4]], lane = [[0, 8], [1, 0], [2, 0], [4, 0], [8, 0]]>
+    #acc = #warp.layout<[16, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+    #b = #warp.layout<[16, 16], register = [[1, 0], [8, 0], [0, 8]], lane = [[2, 0], [4, 0], [0, 1], [0, 2], [0, 4]]>
+    module attributes {warp.target = "sm_80"} {
+      func.func @f(%p: tensor<16x16x!tile.ptr<f16>, #load>, %b: tensor<16x16xf16, #b>, %c: tensor<16x16xf32, #acc>)
+          -> tensor<16x16xf32, #acc> {
+        %x = tile.load %p {warp.contiguity = 8 : i32} : tensor<16x16x!tile.ptr<f16>, #load>
+        %a = warp.convert_layout %x : tensor<16x16xf16, #load> -> tensor<16x16xf16, #acc>
+        %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 16>}
+          : tensor<16x16xf16, #acc> * tensor<16x16xf16, #b> -> tensor<16x16xf32, #acc>
+        return %d : tensor<16x16xf32, #acc>
+      }
+    }
+    ```
+    becomes, `#s` being swizzled,
+    ```mlir
+    %s = warp.alloc : <16x16xf16, #s>
+    warp.async_copy %p to %s {contiguity = 8 : i32} : tensor<16x16x!tile.ptr<f16>, #load> -> <16x16xf16, #s>
+    warp.async_commit
+    warp.async_wait {pending = 0 : i32}
+    %a = warp.load_shared %s : <16x16xf16, #s> -> tensor<16x16xf16, #acc>
+    warp.dealloc %s : <16x16xf16, #s>
+    %d = warp.mma %a, %b, %c ...
+    ```
   }];
   let dependentDialects = ["::weft::warp::WarpDialect"];
 }
@@ -44,9 +162,36 @@ def WarpStageOperands : Pass<"warp-stage-operands", "::mlir::func::FuncOp"> {
 def WarpStageValues : Pass<"warp-stage-values", "::mlir::func::FuncOp"> {
   let summary = "bring computed values through shared memory where they are shifted, turned or too many for registers";
   let description = [{
-    A `tile.shift` becomes a `warp.load_shifted` from a tile that its source is stored to once, in the layout that its users convert it to. Operands of products whose neighbours
-    in registers are along the other axis, behind a change of shape, are stored and read by `warp.load_shared`; so are those that are computed before a loop whose products take
-    more than a third of a thread's registers from before it, and vectors that such a loop repeats along rows.
+    A `tile.shift` becomes a `warp.load_shifted` from a tile that its source is stored to once, in the layout that its
+    users convert it to. Operands of products whose neighbours in registers are along the other axis, behind a change of
+    shape, are stored and read by `warp.load_shared`; so are those that are computed before a loop whose products take
+    more than a third of a thread's registers from before it, and vectors that such a loop repeats along rows. Barriers
+    are inserted later.
+
+    Needs: tensors with layouts (`tile-to-warp`) in a module with `warp.target`.
+
+    Rejects: a target that is not known.
+
+    ```mlir
+    #x = #warp.layout<[8, 8], register = [[0, 1]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+    module attributes {warp.target = "sm_80"} {
+      func.func @f(%x: tensor<8x8xf16, #x>) -> tensor<8x8xf16, #x> {
+        %above = tile.shift %x {axis = 0 : i32, offset = 1 : i32} : tensor<8x8xf16, #x>
+        %below = tile.shift %x {axis = 0 : i32, offset = -1 : i32} : tensor<8x8xf16, #x>
+        %y = arith.addf %above, %below : tensor<8x8xf16, #x>
+        return %y : tensor<8x8xf16, #x>
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    %s = warp.alloc : <8x8xf16, #s>
+    warp.store_shared %x, %s : tensor<8x8xf16, #x> -> <8x8xf16, #s>
+    %above = warp.load_shifted %s {axis = 0 : i32, offset = 1 : i32} : <8x8xf16, #s> -> tensor<8x8xf16, #x>
+    %below = warp.load_shifted %s {axis = 0 : i32, offset = -1 : i32} : <8x8xf16, #s> -> tensor<8x8xf16, #x>
+    warp.dealloc %s : <8x8xf16, #s>
+    %y = arith.addf %above, %below : tensor<8x8xf16, #x>
+    ```
   }];
   let dependentDialects = ["::weft::warp::WarpDialect", "::weft::tile::TileDialect"];
 }
@@ -54,8 +199,54 @@ def WarpStageValues : Pass<"warp-stage-values", "::mlir::func::FuncOp"> {
 def WarpReloadOperands : Pass<"warp-reload-operands", "::mlir::func::FuncOp"> {
   let summary = "read operands in the loop that uses them where registers would not hold them";
   let description = [{
-    A `warp.load_shared` before a loop, whose value only products in loops take, moves to those products if what lives in the loop would take more registers than a thread
-    has; the largest first, and no more than it takes.
+    A `warp.load_shared` before a loop, whose value only products in loops take, moves to those products if what lives
+    in the loop would take more registers than a thread has; the largest first, and no more than it takes. Where shared
+    memory has no room for the tile beside the loop's rings, the value stays in registers.
+
+    Needs: operands in shared memory (`warp-stage-operands`, `warp-stage-values`) in a module with `warp.target`, and
+    loops that are not pipelined yet.
+
+    Rejects: a target that is not known.
+
+    ```mlir
+    #a = #warp.layout<[16, 512],
+      register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32], [0, 64], [0, 128], [0, 256]],
+      lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+    #b = #warp.layout<[512, 32],
+      register = [[1, 0], [8, 0], [16, 0], [32, 0], [64, 0], [128, 0], [256, 0], [0, 8], [0, 16]],
+      lane = [[2, 0], [4, 0], [0, 1], [0, 2], [0, 4]]>
+    #acc = #warp.layout<[16, 32],
+      register = [[0, 1], [8, 0], [0, 8], [0, 16]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+    #s = #warp.layout<[16, 512],
+      offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [0, 64], [0, 128], [0, 256],
+                [1, 0], [2, 0], [4, 0], [8, 0]]>
+    module attributes {warp.target = "sm_80"} {
+      func.func @f(%b: tensor<512x32xf16, #b>, %zero: tensor<16x32xf32, #acc>, %n: i32) -> tensor<16x32xf32, #acc>
+          attributes {tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+        %c0 = arith.constant 0 : i32
+        %c1 = arith.constant 1 : i32
+        %s = warp.alloc : <16x512xf16, #s>
+        %a = warp.load_shared %s : <16x512xf16, #s> -> tensor<16x512xf16, #a>
+        warp.dealloc %s : <16x512xf16, #s>
+        %r = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %zero) -> tensor<16x32xf32, #acc> : i32 {
+          %d = warp.mma %a, %b, %sum {shape = array<i32: 16, 8, 16>}
+            : tensor<16x512xf16, #a> * tensor<512x32xf16, #b> -> tensor<16x32xf32, #acc>
+          scf.yield %d : tensor<16x32xf32, #acc>
+        }
+        return %r : tensor<16x32xf32, #acc>
+      }
+    }
+    ```
+    becomes, as `%a` takes 128 registers beside the 256 of `%b`,
+    ```mlir
+    %s = warp.alloc : <16x512xf16, #s>
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %zero) -> (tensor<16x32xf32, #acc>) : i32 {
+      %a = warp.load_shared %s : <16x512xf16, #s> -> tensor<16x512xf16, #a>
+      %d = warp.mma %a, %b, %sum ...
+      scf.yield %d : tensor<16x32xf32, #acc>
+    }
+    warp.dealloc %s : <16x512xf16, #s>
+    ```
   }];
   let dependentDialects = ["::weft::warp::WarpDialect"];
 }
@@ -63,8 +254,68 @@ def WarpReloadOperands : Pass<"warp-reload-operands", "::mlir::func::FuncOp"> {
 def WarpPipeline : Pass<"warp-pipeline", "::mlir::func::FuncOp"> {
   let summary = "start the copies of a loop's tiles iterations ahead";
   let description = [{
-    In loops without loops inside, every tile that an asynchronous copy fills and the same iteration reads becomes a ring of as many tiles as the kernel's `tile.schedule` has
-    stages, filled one iteration less ahead. An iteration waits for its group, passes one barrier, starts the copies that take the place of the tiles just read, and computes.
+    In loops without loops inside, every tile that an asynchronous copy fills and the same iteration reads becomes a
+    ring of as many tiles as the kernel's `tile.schedule` has stages, filled one iteration less ahead. An iteration
+    waits for its group, passes one barrier, starts the copies that take the place of the tiles just read, and computes.
+    Copies past the loop's end are masked off.
+
+    Needs: copies of one iteration, each committed and waited for in it (`warp-stage-operands`). A `tile.num_stages` on
+    the loop stands instead of the schedule's number; without either there are 3. With one stage nothing is done.
+
+    Rejects: nothing. A copy whose address depends on more than the loop carries is left alone.
+
+    ```mlir
+    #l = #warp.layout<[128], register = [[1], [2]], lane = [[4], [8], [16], [32], [64]]>
+    #s = #warp.layout<[128], offset = [[1], [2], [4], [8], [16], [32], [64]]>
+    !x = tensor<128xf32, #l>
+    !p = tensor<128x!tile.ptr<f32>, #l>
+    !s = !warp.shared<128xf32, #s>
+    func.func @f(%p: !p, %step: tensor<128xi32, #l>, %n: i32, %zero: !x) -> !x
+        attributes {tile.schedule = #tile.schedule<warps = 1, stages = 2>} {
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      %sum:2 = scf.for %i = %c0 to %n step %c1 iter_args(%total = %zero, %q = %p) -> (!x, !p) : i32 {
+        %t = warp.alloc : !s
+        warp.async_copy %q to %t {contiguity = 4 : i32} : !p -> !s
+        warp.async_commit
+        warp.async_wait {pending = 0 : i32}
+        %x = warp.load_shared %t : !s -> !x
+        warp.dealloc %t : !s
+        %next = arith.addf %total, %x : !x
+        %r = tile.addptr %q, %step : !p, tensor<128xi32, #l>
+        scf.yield %next, %r : !x, !p
+      }
+      return %sum#0 : !x
+    }
+    ```
+    becomes
+    ```mlir
+    !x = tensor<128xf32, #l>
+    !p = tensor<128x!tile.ptr<f32>, #l>
+    !m = tensor<128xi1, #l>
+    %ring = warp.alloc : <stages = 2, 128xf32, #s>
+    ...
+    %t0 = warp.stage %ring[%zero] {step = 512 : i64} : <stages = 2, 128xf32, #s> -> <128xf32, #s>
+    %any = tile.splat ...
+    warp.async_copy %p masked %any to %t0 {contiguity = 4 : i32} : !p, !m -> <128xf32, #s>
+    warp.async_commit
+    ...
+    %sum:3 = scf.for %i = %c0 to %n step %c1 iter_args(%total = %x0, %ahead = %p1, %read = %at) -> (!x, !p, i32) : i32 {
+      warp.async_wait {pending = 0 : i32}
+      warp.barrier
+      %freed = arith.xori %read, %bytes : i32
+      ...
+      warp.async_copy %ahead masked %inside to %t1 {contiguity = 4 : i32} : !p, !m -> <128xf32, #s>
+      warp.async_commit
+      %t = warp.stage %ring[%read] {step = 512 : i64} : <stages = 2, 128xf32, #s> -> <128xf32, #s>
+      %x = warp.load_shared %t : <128xf32, #s> -> !x
+      %next = arith.addf %total, %x : !x
+      scf.yield %next, %p2, %freed : !x, !p, i32
+    }
+    warp.async_wait {pending = 0 : i32}
+    warp.barrier
+    warp.dealloc %ring : <stages = 2, 128xf32, #s>
+    ```
   }];
   let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::arith::ArithDialect"];
 }
@@ -72,26 +323,100 @@ def WarpPipeline : Pass<"warp-pipeline", "::mlir::func::FuncOp"> {
 def WarpAllocateShared : Pass<"warp-allocate-shared", "::mlir::func::FuncOp"> {
   let summary = "give each tile and each exchange its place in shared memory";
   let description = [{
-    Sets `offset` of each `warp.alloc`, `warp.scratch` of each op that exchanges data between lanes through shared memory, and the kernel's
-    `warp.shared_bytes`. Two that are never live at once share bytes. Fails when the kernel needs more than a block of the target has.
+    Sets `offset` of each `warp.alloc`, `warp.scratch` of each op that exchanges data between lanes through shared
+    memory, and the kernel's `warp.shared_bytes`. Two that are never live at once share bytes. Rings of as many stages
+    that are allocated one right after another are one, which `pitch` says.
+
+    Needs: a module with `warp.target`, and all passes that make tiles or exchanges done.
+
+    Rejects: a target that is not known; a kernel that needs more bytes than a block of the target has.
+
+    ```mlir
+    #s = #warp.layout<[256], offset = [[1], [2], [4], [8], [16], [32], [64], [128]]>
+    module attributes {warp.target = "sm_80"} {
+      func.func @f() {
+        %a = warp.alloc : !warp.shared<256xf32, #s>
+        %b = warp.alloc : !warp.shared<256xf32, #s>
+        warp.dealloc %b : !warp.shared<256xf32, #s>
+        %c = warp.alloc : !warp.shared<256xf32, #s>
+        warp.dealloc %c : !warp.shared<256xf32, #s>
+        warp.dealloc %a : !warp.shared<256xf32, #s>
+        return
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f() attributes {warp.shared_bytes = 2048 : i64} {
+      %a = warp.alloc {offset = 0 : i64} : <256xf32, #s>
+      %b = warp.alloc {offset = 1024 : i64} : <256xf32, #s>
+      warp.dealloc %b : <256xf32, #s>
+      %c = warp.alloc {offset = 1024 : i64} : <256xf32, #s>
+      warp.dealloc %c : <256xf32, #s>
+      warp.dealloc %a : <256xf32, #s>
+      return
+    }
+    ```
   }];
 }
 
 def WarpInsertBarriers : Pass<"warp-insert-barriers", "::mlir::func::FuncOp"> {
   let summary = "insert a barrier wherever one thread's access to shared memory must wait for another's";
   let description = [{
-    Reads what `warp-allocate-shared` set. A barrier is inserted before an access that overlaps an earlier one, one of them a write, with no barrier between them on some path.
-    Rings (tiles of several stages) are left alone: `warp-pipeline` orders their accesses itself.
+    A barrier is inserted before an access to shared memory that overlaps an earlier one, one of them a write, with no
+    barrier between them on some path. Rings (tiles of several stages) are left alone: `warp-pipeline` orders their
+    accesses itself.
+
+    Needs: places in shared memory (`warp-allocate-shared`).
+
+    Rejects: nothing.
+
+    ```mlir
+    #r = #warp.layout<[32], lane = [[1], [2], [4], [8], [16]]>
+    #s = #warp.layout<[32], offset = [[1], [2], [4], [8], [16]]>
+    func.func @f(%x: tensor<32xf32, #r>) -> tensor<32xf32, #r> {
+      %s = warp.alloc {offset = 0 : i64} : !warp.shared<32xf32, #s>
+      warp.store_shared %x, %s : tensor<32xf32, #r> -> !warp.shared<32xf32, #s>
+      %y = warp.load_shared %s : !warp.shared<32xf32, #s> -> tensor<32xf32, #r>
+      return %y : tensor<32xf32, #r>
+    }
+    ```
+    becomes
+    ```mlir
+    warp.store_shared %x, %s : tensor<32xf32, #r> -> <32xf32, #s>
+    warp.barrier
+    %y = warp.load_shared %s : <32xf32, #s> -> tensor<32xf32, #r>
+    ```
   }];
   let dependentDialects = ["::weft::warp::WarpDialect"];
 }
 
 def WarpOrderAccesses : Pass<"warp-order-accesses", "::mlir::func::FuncOp"> {
-  let summary = "insert a barrier wherever one thread's access to device memory must come after another's of the program";
+  let summary = "insert a barrier wherever one thread's access to device memory must come after another's";
   let description = [{
-    A program's accesses take place in its order: a barrier goes before an access that may touch, in another thread, what an earlier one touched, one of the two a write;
-    before an atomic that releases, for which one thread acts; and between what acquires and the next access, with a fence after volatile loads. Runs last, since barriers
-    that are there serve. Kernels that carry `tile.orders_accesses` are given barriers for releases and acquires only.
+    A program's accesses take place in its order: a barrier goes before an access that may touch, in another thread,
+    what an earlier one touched, one of the two a write; before an atomic that releases, for which one thread acts; and
+    between what acquires and the next access, with a fence after volatile loads. Kernels that carry
+    `tile.orders_accesses` are given barriers for releases and acquires only.
+
+    Needs: tensors with layouts (`tile-to-warp`), and all other barriers in their places, since those serve: it runs
+    last.
+
+    Rejects: nothing.
+
+    ```mlir
+    func.func @f(%p: !tile.ptr<f32>, %q: !tile.ptr<f32>) {
+      %x = tile.load %p : !tile.ptr<f32>
+      tile.store %q, %x : !tile.ptr<f32>
+      return
+    }
+    ```
+    becomes, as all threads read what one of them writes if the two pointers are equal,
+    ```mlir
+    %x = tile.load %p : !tile.ptr<f32>
+    warp.barrier
+    tile.store %q, %x : !tile.ptr<f32>
+    ```
   }];
   let dependentDialects = ["::weft::warp::WarpDialect"];
 }

@@ -9,6 +9,7 @@
 #include "compiler/Conversion/AttnToTile/Attention/Schedules.h"
 #include "compiler/Conversion/AttnToTile/Attention/AttendBackward.h"
 #include "compiler/Conversion/AttnToTile/Attention/AttendForward.h"
+#include "compiler/Conversion/AttnToTile/Passes.h"
 #include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
 #include "compiler/Conversion/AttnToTile/Patterns/Windows.h"
 #include "llvm/ADT/SetVector.h"
@@ -16,6 +17,9 @@
 using namespace mlir;
 
 namespace weft {
+#define GEN_PASS_DEF_ATTNNUMBERATTENDS
+#define GEN_PASS_DEF_ATTNCHOOSESCHEDULES
+#include "compiler/Conversion/AttnToTile/Passes.h.inc"
 
 static constexpr std::pair<ScheduleRole, StringLiteral> roleNames[] = {{ScheduleRole::Forward, "forward"},
                                                                        {ScheduleRole::Query, "backward.query"},
@@ -129,10 +133,7 @@ SmallVector<ScheduleFacts> scheduleFacts(ModuleOp module) {
 
 namespace {
 
-struct NumberAttends : PassWrapper<NumberAttends, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(NumberAttends)
-  StringRef getArgument() const final { return "attn-number-attends"; }
-  StringRef getDescription() const final { return "attentions get their place in the program as a number"; }
+struct NumberAttends : impl::AttnNumberAttendsBase<NumberAttends> {
   void runOnOperation() final {
     for (auto program : getOperation().getOps<func::FuncOp>()) {
       if (!program->hasAttr(attn::programAttrName))
@@ -145,19 +146,12 @@ struct NumberAttends : PassWrapper<NumberAttends, OperationPass<ModuleOp>> {
   }
 };
 
-struct ChooseSchedules : PassWrapper<ChooseSchedules, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ChooseSchedules)
+struct ChooseSchedules : impl::AttnChooseSchedulesBase<ChooseSchedules> {
+  using Base::Base;
+  explicit ChooseSchedules(ArrayRef<ScheduleChoice> chosen) : chosen(chosen) {}
 
-  ChooseSchedules() = default;
-  explicit ChooseSchedules(ArrayRef<ScheduleChoice> choices) : choices(choices) {}
-  ChooseSchedules(const ChooseSchedules &other) : PassWrapper(other), choices(other.choices) {
-    spelled = ArrayRef<std::string>(other.spelled);
-  }
-
-  StringRef getArgument() const final { return "attn-choose-schedules"; }
-  StringRef getDescription() const final { return "every attention gets its schedule, chosen or by default"; }
   void runOnOperation() final {
-    if (failed(readSpelled()) || failed(checkPlaces()))
+    if (failed(readChoices()) || failed(checkPlaces()))
       return signalPassFailure();
     bool fine = true;
     visitNumbered(getOperation(), [&](Operation *op, int64_t number) {
@@ -180,13 +174,13 @@ struct ChooseSchedules : PassWrapper<ChooseSchedules, OperationPass<ModuleOp>> {
   }
 
 private:
-  LogicalResult readSpelled() {
-    for (const std::string &text : spelled) {
+  LogicalResult readChoices() {
+    for (const std::string &text : choices) {
       std::optional<ScheduleChoice> choice = parseChoice(text);
       if (!choice)
         return getOperation().emitError()
                << "expected a choice such as '0.forward=128x64x4x3', but got '" << text << "'";
-      choices.push_back(*choice);
+      chosen.push_back(*choice);
     }
     return success();
   }
@@ -195,7 +189,7 @@ private:
   LogicalResult checkPlaces() {
     int64_t count = 0;
     visitNumbered(getOperation(), [&](Operation *, int64_t number) { count = std::max(count, number + 1); });
-    for (const ScheduleChoice &choice : choices)
+    for (const ScheduleChoice &choice : chosen)
       if (choice.attend >= count)
         return getOperation().emitError() << "expected schedules for the program's " << count
                                           << " attentions, counted from 0, but got one for " << choice.attend;
@@ -203,9 +197,9 @@ private:
   }
 
   const ScheduleChoice *chosenFor(int64_t number, ScheduleRole role) const {
-    auto chosen = llvm::find_if(
-        choices, [&](const ScheduleChoice &choice) { return choice.attend == number && choice.role == role; });
-    return chosen == choices.end() ? nullptr : &*chosen;
+    auto found = llvm::find_if(
+        chosen, [&](const ScheduleChoice &choice) { return choice.attend == number && choice.role == role; });
+    return found == chosen.end() ? nullptr : &*found;
   }
 
   /// Refuses a choice for a kernel that values make only where they are wide.
@@ -244,21 +238,13 @@ private:
     return true;
   }
 
-  SmallVector<ScheduleChoice> choices;
-  ListOption<std::string> spelled{*this, "choices", llvm::cl::desc("such as 0.forward=128x64x4x3")};
+  SmallVector<ScheduleChoice> chosen;
 };
 
 } // namespace
 
-std::unique_ptr<Pass> createNumberAttendsPass() { return std::make_unique<NumberAttends>(); }
-
-std::unique_ptr<Pass> createChooseSchedulesPass(ArrayRef<ScheduleChoice> choices) {
+std::unique_ptr<Pass> createAttnChooseSchedules(ArrayRef<ScheduleChoice> choices) {
   return std::make_unique<ChooseSchedules>(choices);
-}
-
-void registerSchedulePasses() {
-  PassRegistration<NumberAttends>();
-  PassRegistration<ChooseSchedules>();
 }
 
 } // namespace weft

@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// The schedules of a program's attentions: which attention is which, what is chosen for each, and the passes that write
-// the choice into the ops, where attn-to-tile reads it.
+// The schedules of a program's attentions: which attention is which, what is chosen for each, and the pass that writes
+// the choices into the ops, where attn-to-tile reads them.
 #pragma once
 
 #include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
@@ -42,14 +42,7 @@ struct ScheduleFacts {
 /// The kernels of every attention of a module, in ascending order of number and role. The ops must be numbered.
 llvm::SmallVector<ScheduleFacts> scheduleFacts(mlir::ModuleOp module);
 
-/// `attn-number-attends`: each attention of a program gets its place among them as `attn.number`, which its gradient
-/// takes over.
-std::unique_ptr<mlir::Pass> createNumberAttendsPass();
-
-/// `attn-choose-schedules`: every attention and every gradient of one gets a schedule: the one that `choices` has for
-/// it, else the one it has, else the default. Fails on a choice that no op can take.
-std::unique_ptr<mlir::Pass> createChooseSchedulesPass(llvm::ArrayRef<ScheduleChoice> choices = {});
-
-void registerSchedulePasses();
+/// The pass `attn-choose-schedules` (Passes.td) with choices that are not spelled.
+std::unique_ptr<mlir::Pass> createAttnChooseSchedules(llvm::ArrayRef<ScheduleChoice> choices);
 
 } // namespace weft

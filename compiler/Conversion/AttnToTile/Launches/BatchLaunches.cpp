@@ -8,15 +8,18 @@
 // Queries and keys that are treated alike, gradients of weights of one shape, and sums of their parts come so: half the
 // launches, whose grids fill a GPU that one would not, and code as long as one's. (attn-merge-launches is for kernels
 // that differ.)
-#include "compiler/Conversion/AttnToTile/AttnToTile.h"
 #include "compiler/Conversion/AttnToTile/Kernel/TileBuilder.h"
 #include "compiler/Conversion/AttnToTile/Launches/LaunchOrder.h"
+#include "compiler/Conversion/AttnToTile/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 
 namespace weft {
+#define GEN_PASS_DEF_ATTNBATCHLAUNCHES
+#include "compiler/Conversion/AttnToTile/Passes.h.inc"
+
 namespace {
 
 /// The parameters of a batch's kernel: operands (those that all launches share once), results, then sizes.
@@ -210,13 +213,7 @@ static SmallVector<attn::LaunchOp> gather(attn::LaunchOp first, ArrayRef<attn::L
 }
 
 namespace {
-struct BatchLaunches : PassWrapper<BatchLaunches, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(BatchLaunches)
-  StringRef getArgument() const final { return "attn-batch-launches"; }
-  StringRef getDescription() const final { return "launches of kernels that do the same become one"; }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<tile::TileDialect, arith::ArithDialect>();
-  }
+struct BatchLaunches : impl::AttnBatchLaunchesBase<BatchLaunches> {
   void runOnOperation() final {
     for (func::FuncOp program : programsOf(getOperation()))
       batchLaunches(program);
@@ -235,8 +232,5 @@ struct BatchLaunches : PassWrapper<BatchLaunches, OperationPass<ModuleOp>> {
   }
 };
 } // namespace
-
-std::unique_ptr<Pass> createBatchLaunchesPass() { return std::make_unique<BatchLaunches>(); }
-void registerBatchLaunchesPass() { PassRegistration<BatchLaunches>(); }
 
 } // namespace weft

@@ -11,10 +11,10 @@
 // program is given the registers and the shared memory of the larger, and those with products need them. Kernels that
 // say that they share (`attn.shares_launch`) merge with one another whatever they hold. One program that gives numbers
 // alone, such as the last sum of a loss, goes along with any kernel, on as many warps as that has.
-#include "compiler/Conversion/AttnToTile/AttnToTile.h"
 #include "compiler/Conversion/AttnToTile/Kernel/KernelFrame.h"
 #include "compiler/Conversion/AttnToTile/Kernel/TileBuilder.h"
 #include "compiler/Conversion/AttnToTile/Launches/LaunchOrder.h"
+#include "compiler/Conversion/AttnToTile/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
@@ -22,6 +22,9 @@
 using namespace mlir;
 
 namespace weft {
+#define GEN_PASS_DEF_ATTNMERGELAUNCHES
+#include "compiler/Conversion/AttnToTile/Passes.h.inc"
+
 namespace {
 
 tile::ScheduleAttr scheduleOf(func::FuncOp kernel) {
@@ -199,13 +202,7 @@ static bool canMerge(attn::LaunchOp first, attn::LaunchOp second) {
 }
 
 namespace {
-struct MergeLaunches : PassWrapper<MergeLaunches, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MergeLaunches)
-  StringRef getArgument() const final { return "attn-merge-launches"; }
-  StringRef getDescription() const final { return "launches that do not wait for one another become one"; }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<tile::TileDialect, scf::SCFDialect, arith::ArithDialect>();
-  }
+struct MergeLaunches : impl::AttnMergeLaunchesBase<MergeLaunches> {
   void runOnOperation() final {
     for (func::FuncOp program : programsOf(getOperation())) // (Kernels come and go meanwhile.)
       while (mergeOne(program)) {
@@ -229,8 +226,5 @@ struct MergeLaunches : PassWrapper<MergeLaunches, OperationPass<ModuleOp>> {
   }
 };
 } // namespace
-
-std::unique_ptr<Pass> createMergeLaunchesPass() { return std::make_unique<MergeLaunches>(); }
-void registerMergeLaunchesPass() { PassRegistration<MergeLaunches>(); }
 
 } // namespace weft

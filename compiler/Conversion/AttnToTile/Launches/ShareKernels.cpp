@@ -3,19 +3,17 @@
 // each kernel that they share is compiled once.
 //
 //   attn.launch @rows(%x) ... attn.launch @rows_2(%x)     ─▶     attn.launch @rows(%x) ... attn.launch @rows(%x)
-#include "compiler/Conversion/AttnToTile/AttnToTile.h"
 #include "compiler/Conversion/AttnToTile/Launches/LaunchOrder.h"
-#include "mlir/Pass/Pass.h"
+#include "compiler/Conversion/AttnToTile/Passes.h"
 
 using namespace mlir;
 
 namespace weft {
+#define GEN_PASS_DEF_ATTNSHAREKERNELS
+#include "compiler/Conversion/AttnToTile/Passes.h.inc"
 
 namespace {
-struct ShareKernels : PassWrapper<ShareKernels, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ShareKernels)
-  StringRef getArgument() const final { return "attn-share-kernels"; }
-  StringRef getDescription() const final { return "kernels that do the same become one"; }
+struct ShareKernels : impl::AttnShareKernelsBase<ShareKernels> {
   void runOnOperation() final {
     SmallVector<func::FuncOp> kept, dropped;
     llvm::StringMap<func::FuncOp> insteadOf;
@@ -39,8 +37,5 @@ struct ShareKernels : PassWrapper<ShareKernels, OperationPass<ModuleOp>> {
   }
 };
 } // namespace
-
-std::unique_ptr<Pass> createShareKernelsPass() { return std::make_unique<ShareKernels>(); }
-void registerShareKernelsPass() { PassRegistration<ShareKernels>(); }
 
 } // namespace weft

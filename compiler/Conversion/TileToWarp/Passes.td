@@ -1,0 +1,63 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The pass that assigns layouts.
+#ifndef WEFT_COMPILER_CONVERSION_TILETOWARP_PASSES_TD
+#define WEFT_COMPILER_CONVERSION_TILETOWARP_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def TileToWarp : Pass<"tile-to-warp", "::mlir::ModuleOp"> {
+  let summary = "give every tensor of a kernel a layout, and every product its instruction";
+  let description = [{
+    Matrix products, loads and stores fix layouts; these spread forward through the values computed from them to a fixed
+    point; then each kernel is rewritten by demand. A value that costs nothing (constants, ranges, masks, addresses) is
+    made again in the layout that its user wants, any other is converted once by `warp.convert_layout`. A `tile.dot`
+    that the target has a matrix instruction for becomes `warp.mma`.
+
+    After the pass, loads, stores and atomics on tensors carry `warp.contiguity = c : i32`: every aligned group of c
+    registers of the op's layout holds neighbours in memory, the first at an address that is a multiple of the group's
+    bytes, and all under the same mask.
+
+    Needs: a module with `warp.target`, or the option `target`. A kernel's `tile.schedule` says how many warps it runs
+    on; without one, 4.
+
+    Rejects: a target that is not known; more warps than the target has; a kernel of several blocks, or with control
+    flow other than `scf.for`, `scf.while` and `scf.if`; an op on tensors of a dialect other than tile, arith and math;
+    a product whose operand types, or whose inner size, no instruction of the target takes.
+
+    ```mlir
+    module attributes {warp.target = "sm_80"} {
+      func.func @negate(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32})
+          attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+        %r = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32>
+        %b = tile.splat %p : !tile.ptr<f32> -> tensor<128x!tile.ptr<f32>>
+        %a = tile.addptr %b, %r : tensor<128x!tile.ptr<f32>>, tensor<128xi32>
+        %x = tile.load %a : tensor<128x!tile.ptr<f32>>
+        %y = arith.negf %x : tensor<128xf32>
+        tile.store %a, %y : tensor<128x!tile.ptr<f32>>
+        return
+      }
+    }
+    ```
+    becomes, each lane holding four neighbours in its registers,
+    ```mlir
+    #l = #warp.layout<[128], register = [[1], [2]], lane = [[4], [8], [16], [32], [64]]>
+    module attributes {warp.target = "sm_80"} {
+      func.func @negate(...) ... {
+        %r = tile.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32, #l>
+        %b = tile.splat %p : !tile.ptr<f32> -> tensor<128x!tile.ptr<f32>, #l>
+        %a = tile.addptr %b, %r : tensor<128x!tile.ptr<f32>, #l>, tensor<128xi32, #l>
+        %x = tile.load %a {warp.contiguity = 4 : i32} : tensor<128x!tile.ptr<f32>, #l>
+        %y = arith.negf %x : tensor<128xf32, #l>
+        tile.store %a, %y {warp.contiguity = 4 : i32} : tensor<128x!tile.ptr<f32>, #l>
+        return
+      }
+    }
+    ```
+  }];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"", "mark the module with this target first">,
+  ];
+  let dependentDialects = ["::weft::warp::WarpDialect"];
+}
+
+#endif // WEFT_COMPILER_CONVERSION_TILETOWARP_PASSES_TD

@@ -1,0 +1,15 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The pass `convert-warp-to-llvm`, described in Passes.td.
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace weft {
+
+#define GEN_PASS_DECL
+#include "compiler/Conversion/WarpToLLVM/Passes.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "compiler/Conversion/WarpToLLVM/Passes.h.inc"
+
+} // namespace weft
