@@ -79,8 +79,9 @@ def _fit_heads(pattern: Any, q: Tensor) -> None:
 
 def _fit_operands(text: str, q: Tensor, keys: Tensor, operands: Sequence[Any]) -> None:
     """The tensors that a pattern names by number have the sizes of queries and keys."""
-    for names in re.findall(r"#attn\.(?:document|blocks|block_bitmap|span)<([^>]*)>", text):
-        for name, number in re.findall(r"(\w+) = (\d+)", names):
+    for found in re.finditer(r"#attn\.(?:document|blocks|block_bitmap|span)<([^>]*)>", text):
+        queries, others = (keys, q) if _is_transposed(text, found.start()) else (q, keys)
+        for name, number in re.findall(r"(\w+) = (\d+)", found[1]):
             if name.startswith("block"):
                 continue
             tensor = operands[int(number)]
@@ -94,9 +95,9 @@ def _fit_operands(text: str, q: Tensor, keys: Tensor, operands: Sequence[Any]) -
                 )
             sizes = tensor.sizes
             along = (
-                q.sizes[2]
+                queries.sizes[2]
                 if name in ("queryIds", "lower", "upper")
-                else keys.sizes[2]
+                else others.sizes[2]
                 if name in ("keyIds", "first", "past")
                 else None
             )
@@ -112,6 +113,17 @@ def _fit_operands(text: str, q: Tensor, keys: Tensor, operands: Sequence[Any]) -
                 elif len(sizes) >= 2:
                     unify(sizes[0], q.sizes[0])
                     unify(sizes[1], q.sizes[1])
+
+
+def _is_transposed(text: str, at: int) -> bool:
+    """Whether the pattern at a place in the text sees keys as queries: an odd number of transposes is around it."""
+    around: list[str] = []
+    for bracket in re.finditer(r"(#attn\.\w+)?<|>", text[:at]):
+        if bracket[0] == ">":
+            around.pop()
+        else:
+            around.append(bracket[0])
+    return around.count("#attn.transpose<") % 2 == 1
 
 
 # The tensors of patterns by their names in attributes, as those who make a pattern call them.
