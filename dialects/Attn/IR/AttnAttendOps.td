@@ -16,7 +16,9 @@ def Attn_AttendOp : Attn_Op<"attend", [Pure, AttrSizedOperandSegments]> {
     C3: out is [B, H, N, Dv]; lse is [B, H, N] f32. C4: regions as said. C5: counts, sink and cu_seqlens as said.
 
     ```mlir
-    %out, %lse = attn.attend %q, (%k), (%v) {patterns = [#attn.causal], scale = 0.125 : f32} : ...
+    !x = !attn.tensor<[B, H, N, 64], f16>
+    %out, %lse = attn.attend %q keys(%k : !x) values(%v : !x) {patterns = [#attn.causal], scale = 0.125 : f32}
+      : !x -> !x, !attn.tensor<[B, H, N], f32>
     ```
   }];
   let arguments = (ins Attn_Tensor:$query, Variadic<Attn_Tensor>:$keys, Variadic<Attn_Tensor>:$values, Variadic<Attn_Tensor>:$counts, Optional<Attn_Tensor>:$sink,
@@ -50,6 +52,13 @@ def Attn_AttendBackwardOp : Attn_Op<"attend_backward", [Pure, AttrSizedOperandSe
 
     C1: as `attn.attend` C1-C5. C2: lse and delta are [B, H, N] f32; dOut has the shape of out. C3: results are dq, then dk and dv of each domain, in the shapes of query, keys and values,
     then the gradients of captures.
+
+    ```mlir
+    !x = !attn.tensor<[B, H, N, 64], f16>
+    !n = !attn.tensor<[B, H, N], f32>
+    %dq, %d:2 = attn.attend_backward %q keys(%k : !x) values(%v : !x) lse(%lse : !n) delta(%delta : !n)
+      gradient(%do : !x) {patterns = [#attn.causal], scale = 0.125 : f32} : !x -> !x, !x, !x
+    ```
   }];
   let arguments = (ins Attn_Tensor:$query, Variadic<Attn_Tensor>:$keys, Variadic<Attn_Tensor>:$values, Variadic<Attn_Tensor>:$counts, Attn_Tensor:$lse, Attn_Tensor:$delta, Attn_Tensor:$dOut,
                        Variadic<Attn_Tensor>:$cuSeqlens, Variadic<Attn_Tensor>:$patternOperands, Attn_PatternArray:$patterns, F32Attr:$scale,
@@ -79,7 +88,15 @@ def Attn_LaunchOp : Attn_Op<"launch", []> {
     C1: the kernel is a `tile.kernel` of the module with those parameters. C2: the grid has three extents.
 
     ```mlir
-    %y = attn.launch @scale(%x) grid ["cdiv(N, 128)", "H", "B"] sizes ["N"] reals [2.0] : (!attn.tensor<[B, H, N, 64], f16>) -> !attn.tensor<[B, H, N, 64], f16>
+    func.func @program(%x: !attn.tensor<[N, 64], f16>) -> !attn.tensor<[N, 64], f16> attributes {attn.program} {
+      %y = attn.launch @scale(%x) grid ["N", "1", "1"] {sizes = ["N"], reals = [2.0]}
+        : (!attn.tensor<[N, 64], f16>) -> !attn.tensor<[N, 64], f16>
+      return %y : !attn.tensor<[N, 64], f16>
+    }
+    func.func @scale(%x: !tile.ptr<f16>, %xRow: i64, %y: !tile.ptr<f16>, %yRow: i64, %n: i32, %factor: f32)
+        attributes {tile.kernel} {
+      return
+    }
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Attn_Tensor>:$inputs, StrArrayAttr:$grid, DefaultValuedAttr<StrArrayAttr, "{}">:$sizes,

@@ -30,6 +30,11 @@ def Attn_HeadConvWeightGradOp : Attn_Op<"head_conv_weight_grad", [Pure]> {
     Sums are in f32 and in an order that is the same in every run. The second result, if asked for, is the gradient of the bias, Σ_{b, n, d} gradient[b, o, n, d] at [o].
 
     C1: source [B, H, N, D], gradient [B, Ho, N, D], D static. C2: the result is [Ho, H, K], static, K odd. C3: as `attn.head_conv` C4. C4: the bias' gradient is [Ho].
+
+    ```mlir
+    %dw, %db = attn.head_conv_weight_grad %x, %dy : !attn.tensor<[B, 12, N, 64], f16>, !attn.tensor<[B, 36, N, 64], f16>
+      -> !attn.tensor<[36, 12, 3], f16>, !attn.tensor<[36], f16>
+    ```
   }];
   let arguments = (ins Attn_Tensor:$source, Attn_Tensor:$gradient);
   let results = (outs Attn_Tensor:$result, Optional<Attn_Tensor>:$bias);
@@ -66,6 +71,11 @@ def Attn_LinearWeightGradOp : Attn_Op<"linear_weight_grad", [Pure]> {
     Sums are in f32 and in an order that is the same in every run. The second result, if asked for, is the gradient of the bias, Σ gradient[..., e] at [e].
 
     C1: as `attn.linear` C1, C2 and C4, with x the source, the gradient in place of the result and the result in place of the weight. C2: the bias' gradient is [E].
+
+    ```mlir
+    %dw, %db = attn.linear_weight_grad %x, %dy : !attn.tensor<[B, 36, N, 64], f16>, !attn.tensor<[B, 36, N, 96], f16>
+      -> !attn.tensor<[96, 64], f16>, !attn.tensor<[96], f16>
+    ```
   }];
   let arguments = (ins Attn_Tensor:$source, Attn_Tensor:$gradient, UnitAttr:$concatenated);
   let results = (outs Attn_Tensor:$result, Optional<Attn_Tensor>:$bias);
@@ -81,6 +91,10 @@ def Attn_MeanHeadsOp : Attn_Op<"mean_heads", [Pure, DeclareOpInterfaceMethods<At
     Canonical form: the mean of a linear map of concatenated heads is the linear map of the mean, which multiplies once instead of G times.
 
     C1: heads are static, the result's divide the source's; the other axes are the same.
+
+    ```mlir
+    %y = attn.mean_heads %x : !attn.tensor<[B, 12, N, 64], f16> -> !attn.tensor<[B, 4, N, 64], f16>
+    ```
   }];
   let arguments = (ins Attn_Tensor:$source);
   let results = (outs Attn_Tensor:$result);

@@ -37,7 +37,11 @@ def Attn_MergeUnitsOp : Attn_Op<"merge_units", [Pure, AttrSizedOperandSegments]>
     and offsets are as many, offsets 0 or 1. C3: maxJoins is at least 0. C4: cu_seqlens has rank 1 and i32 elements.
 
     ```mlir
-    %ku, %unit, %lower, %upper, %ends, %first, %past, %kept = attn.merge_units %joins (%k) {maxJoins = 20 : i64, modes = [#attn<merge sum>], offsets = array<i64: 0>} : ...
+    !n = !attn.tensor<[B, H, N], i32>
+    %ku, %unit, %lower, %upper, %ends, %first, %past, %kept = attn.merge_units %joins (%k)
+      {maxJoins = 20 : i64, modes = [#attn<merge sum>], offsets = array<i64: 0>}
+      : !attn.tensor<[B, H, N], i1> (!attn.tensor<[B, H, N, 64], f16>)
+      -> (!attn.tensor<[B, H, N, 64], f16>), !n, !n, !n, !n, !n, !n, !attn.tensor<[B, H, N], i1>
     ```
   }];
   let arguments = (ins Attn_Tensor:$joins, Optional<Attn_Tensor>:$cuSeqlens, Variadic<Attn_Tensor>:$sources, I64Attr:$maxJoins,

@@ -27,7 +27,13 @@ def Attn_SoftmaxOp : Attn_Op<"softmax", [Pure, AttrSizedOperandSegments]> {
 
 def Attn_MeanOp : Attn_Op<"mean", [Pure]> {
   let summary = "the mixer (1/N) 1·1ᵀ; causal: A[n, m] = 1/(n+1) for m <= n; with cu_seqlens ([S+1] i32), of each packed sequence's own rows";
-  let description = "C1: cu_seqlens has rank 1 and i32 elements, and a mean of packed sequences is not causal.";
+  let description = [{
+    C1: cu_seqlens has rank 1 and i32 elements, and a mean of packed sequences is not causal.
+
+    ```mlir
+    %mean = attn.mean {causal}
+    ```
+  }];
   let arguments = (ins Optional<Attn_Tensor>:$cuSeqlens, UnitAttr:$causal);
   let results = (outs Attn_MixerType:$result);
   let assemblyFormat = "(`cu_seqlens` $cuSeqlens^)? attr-dict (`:` type($cuSeqlens)^)?";
@@ -40,6 +46,10 @@ def Attn_ToeplitzOp : Attn_Op<"toeplitz", [Pure]> {
     Taps are [K, H·C], channel h·C + c; c = 0, or (K-1)/2 where `centred`. With `grid` = [h, w] the sequence is a grid of tokens numbered row by row, taps are
     [K·K, H·C], tap i·K + j, centred, and n - m is that of both coordinates. With `cu_seqlens` ([S+1] i32) A[n, m] is 0 where n and m are of different sequences.
     C1: centred taps have odd K. C2: cu_seqlens as `attn.convolve` has them.
+
+    ```mlir
+    %conv = attn.toeplitz %taps {centred} : !attn.tensor<[3, "H*64"], f16>
+    ```
   }];
   let arguments = (ins Attn_Tensor:$taps, Optional<Attn_Tensor>:$cuSeqlens, UnitAttr:$centred, DefaultValuedAttr<I64Attr, "1">:$dilation, OptionalAttr<DenseI64ArrayAttr>:$grid);
   let results = (outs Attn_MixerType:$result);
@@ -49,6 +59,11 @@ def Attn_ToeplitzOp : Attn_Op<"toeplitz", [Pure]> {
 
 def Attn_DiagOp : Attn_Op<"diag", [Pure]> {
   let summary = "the mixer diag(g): a gate. g is [B, H, N] or [B, H, N, 1], one a head, or [B, H, N, Dv], one a channel";
+  let description = [{
+    ```mlir
+    %gate = attn.diag %g : !attn.tensor<[B, H, N, 1], f16>
+    ```
+  }];
   let arguments = (ins Attn_Tensor:$gate);
   let results = (outs Attn_MixerType:$result);
   let assemblyFormat = "$gate attr-dict `:` type($gate)";
@@ -57,6 +72,11 @@ def Attn_DiagOp : Attn_Op<"diag", [Pure]> {
 
 def Attn_AddOp : Attn_Op<"add", [Pure]> {
   let summary = "A + B";
+  let description = [{
+    ```mlir
+    %sum = attn.add %softmax, %mean
+    ```
+  }];
   let arguments = (ins Attn_MixerType:$lhs, Attn_MixerType:$rhs);
   let results = (outs Attn_MixerType:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict";
@@ -64,7 +84,13 @@ def Attn_AddOp : Attn_Op<"add", [Pure]> {
 
 def Attn_ComposeOp : Attn_Op<"compose", [Pure]> {
   let summary = "A · B: B mixes first";
-  let description = "Means of means fold: mean · mean is mean.";
+  let description = [{
+    Means of means fold: mean · mean is mean.
+
+    ```mlir
+    %gated = attn.compose %gate, %softmax
+    ```
+  }];
   let arguments = (ins Attn_MixerType:$lhs, Attn_MixerType:$rhs);
   let results = (outs Attn_MixerType:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict";

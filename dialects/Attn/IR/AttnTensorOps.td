@@ -31,6 +31,14 @@ def Attn_MapOp : Attn_Op<"map", [Pure, SingleBlock, DeclareOpInterfaceMethods<At
 
 def Attn_IndexOp : Attn_Op<"index", [Pure, ParentOneOf<["MapOp"]>]> {
   let summary = "in a map: the element's position on an axis of the results";
+  let description = [{
+    ```mlir
+    %positions = attn.map -> !attn.tensor<[N], i32> {
+      %n = attn.index 0 : i32
+      attn.yield %n : i32
+    }
+    ```
+  }];
   let arguments = (ins I64Attr:$axis);
   let results = (outs I32:$result);
   let assemblyFormat = "$axis attr-dict `:` type($result)";
@@ -38,7 +46,13 @@ def Attn_IndexOp : Attn_Op<"index", [Pure, ParentOneOf<["MapOp"]>]> {
 
 def Attn_SizeOp : Attn_Op<"size", [Pure]> {
   let summary = "in a scalar region: the value of a size";
-  let description = "`attn.size \"N\" : i32`. The expression is over symbols of the program's arguments.";
+  let description = [{
+    `attn.size "N" : i32`. The expression is over symbols of the program's arguments.
+
+    ```mlir
+    %blocks = attn.size "cdiv(N, 64)" : i32
+    ```
+  }];
   let arguments = (ins StrAttr:$size);
   let results = (outs I32:$result);
   let assemblyFormat = "$size attr-dict `:` type($result)";
@@ -61,13 +75,43 @@ def Attn_ElementOp : Attn_Op<"element", [Pure]> {
 
 def Attn_AccumulateOp : Attn_Op<"accumulate", [ParentOneOf<["AttendBackwardOp"]>]> {
   let summary = "in a gradient region: add to an element of a captured tensor's gradient";
-  let description = "`target` numbers the capture gradients among the op's results, from 0.";
+  let description = [{
+    `target` numbers the capture gradients among the op's results, from 0.
+
+    ```mlir
+    !x = !attn.tensor<[B, H, N, 64], f16>
+    !n = !attn.tensor<[B, H, N], f32>
+    %dq, %d:3 = attn.attend_backward %q keys(%k : !x) values(%v : !x) lse(%lse : !n) delta(%delta : !n)
+      gradient(%do : !x) {patterns = [#attn.causal], scale = 0.125 : f32} : !x -> !x, !x, !x, !attn.tensor<[H], f32>
+      score_mod {
+      ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32):
+        %slope = attn.element %slopes[%h] : !attn.tensor<[H], f32> -> f32
+        %r = arith.mulf %s, %slope : f32
+        attn.yield %r : f32
+      } grad {
+      ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %g: f32):
+        %slope = attn.element %slopes[%h] : !attn.tensor<[H], f32> -> f32
+        %ds = arith.mulf %g, %slope : f32
+        %dslope = arith.mulf %g, %s : f32
+        attn.accumulate %dslope into 0[%h]
+        attn.yield %ds : f32
+      }
+    ```
+  }];
   let arguments = (ins F32:$value, I64Attr:$target, Variadic<I32>:$indices);
   let assemblyFormat = "$value `into` $target `[` $indices `]` attr-dict";
 }
 
 def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator]> {
   let summary = "what a scalar region gives";
+  let description = [{
+    ```mlir
+    %y = attn.map ins(%x : !attn.tensor<[N], f16>) -> !attn.tensor<[N], f16> {
+    ^bb0(%a: f32):
+      attn.yield %a : f32
+    }
+    ```
+  }];
   let arguments = (ins Variadic<Attn_Scalar>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
@@ -101,7 +145,13 @@ def Attn_SumOp : Attn_Op<"sum", [Pure, DeclareOpInterfaceMethods<Attn_PaddingOpI
 
 def Attn_PrefixMeanOp : Attn_Op<"prefix_mean", [Pure]> {
   let summary = "the causal mean: row n is the mean of rows 0 .. n of [B, H, N, D]; transposed: row m is the sum over n >= m of x_n / (n+1)";
-  let description = "C1: the source has rank 4, and the result its shape.";
+  let description = [{
+    C1: the source has rank 4, and the result its shape.
+
+    ```mlir
+    %mean = attn.prefix_mean %v : !attn.tensor<[B, H, N, 64], f16> -> !attn.tensor<[B, H, N, 64], f32>
+    ```
+  }];
   let arguments = (ins Attn_Tensor:$source, UnitAttr:$transposed);
   let results = (outs Attn_Tensor:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
@@ -116,7 +166,8 @@ def Attn_SequenceMeanOp : Attn_Op<"sequence_mean", [Pure]> {
     C1: the source has rank 4 and static D, and the result its shape. C2: cu_seqlens ([S+1], where each sequence starts) has rank 1 and i32 elements.
 
     ```mlir
-    %mean = attn.sequence_mean %v cu_seqlens %starts : !attn.tensor<[B, H, N, 64], f16>, !attn.tensor<[S+1], i32> -> !attn.tensor<[B, H, N, 64], f32>
+    %mean = attn.sequence_mean %v cu_seqlens %starts
+      : !attn.tensor<[1, H, N, 64], f16>, !attn.tensor<["S + 1"], i32> -> !attn.tensor<[1, H, N, 64], f32>
     ```
   }];
   let arguments = (ins Attn_Tensor:$source, Attn_Tensor:$cuSeqlens);
@@ -136,6 +187,11 @@ def Attn_ConvolveOp : Attn_Op<"convolve", [Pure, DeclareOpInterfaceMethods<Attn_
 
     C1: x is [B, H, N, C]; taps [K, H·C], with static K where they are centred, dilated, on a grid or of packed sequences. C2: the result has x's shape. C3: centred taps have odd K.
     C4: cu_seqlens has rank 1 and i32 elements, and there is no grid with it.
+
+    ```mlir
+    !x = !attn.tensor<[B, H, N, 64], f16>
+    %y = attn.convolve %x, %taps {centred, dilation = 2 : i64} : !x, !attn.tensor<[3, "H*64"], f16> -> !x
+    ```
   }];
   let arguments = (ins Attn_Tensor:$source, Attn_Tensor:$taps, Optional<Attn_Tensor>:$cuSeqlens, UnitAttr:$centred, DefaultValuedAttr<I64Attr, "1">:$dilation,
                        OptionalAttr<DenseI64ArrayAttr>:$grid, UnitAttr:$transposed);
@@ -146,7 +202,15 @@ def Attn_ConvolveOp : Attn_Op<"convolve", [Pure, DeclareOpInterfaceMethods<Attn_
 
 def Attn_ConvolveTapsGradOp : Attn_Op<"convolve_taps_grad", [Pure]> {
   let summary = "gradient of `attn.convolve` in its taps: Σ_{b, n} gradient[b, h, n, c] · x[b, h, n - dilation (j - centre), c] at tap j, channel h·C + c";
-  let description = "`transposed`: of the transposed convolution, x[b, h, n + dilation (j - centre), c]. C1: as `attn.convolve` C1, C3 and C4, the result in place of the taps. C2: source and gradient have one shape.";
+  let description = [{
+    `transposed`: of the transposed convolution, x[b, h, n + dilation (j - centre), c]. C1: as `attn.convolve` C1, C3
+    and C4, the result in place of the taps. C2: source and gradient have one shape.
+
+    ```mlir
+    !x = !attn.tensor<[B, H, N, 64], f16>
+    %dtaps = attn.convolve_taps_grad %x, %dy {centred, dilation = 2 : i64} : !x, !x -> !attn.tensor<[3, "H*64"], f16>
+    ```
+  }];
   let arguments = (ins Attn_Tensor:$source, Attn_Tensor:$gradient, Optional<Attn_Tensor>:$cuSeqlens, UnitAttr:$centred, DefaultValuedAttr<I64Attr, "1">:$dilation,
                        OptionalAttr<DenseI64ArrayAttr>:$grid, UnitAttr:$transposed);
   let results = (outs Attn_Tensor:$result);
@@ -162,6 +226,12 @@ def Attn_RopeOp : Attn_Op<"rope", [Pure, DeclareOpInterfaceMethods<Attn_PaddingO
     `inverse` turns back (the transpose). With `cu_seqlens` ([S+1] i32) positions count from the start of the row's sequence.
 
     C1: D is static and even; for `axial` 4 divides it. C2: `axial` needs window and grid of two. C3: cu_seqlens has rank 1 and i32 elements, and there is no grid with it.
+
+    ```mlir
+    !x = !attn.tensor<[B, H, N, 64], f16>
+    %q = attn.rope %x : !x -> !x
+    %p = attn.rope %x {form = #attn<rope axial>, grid = array<i64: 56, 56>, window = array<i64: 7, 7>} : !x -> !x
+    ```
   }];
   let arguments = (ins Attn_Tensor:$source, Optional<Attn_Tensor>:$cuSeqlens, DefaultValuedAttr<F64Attr, "10000.0">:$base, OptionalAttr<DenseI64ArrayAttr>:$window,
                        OptionalAttr<DenseI64ArrayAttr>:$grid, DefaultValuedAttr<Attn_RopeFormAttr, "::weft::attn::RopeForm::Line">:$form, UnitAttr:$inverse);
@@ -172,7 +242,14 @@ def Attn_RopeOp : Attn_Op<"rope", [Pure, DeclareOpInterfaceMethods<Attn_PaddingO
 
 def Attn_RmsNormOp : Attn_Op<"rms_norm", [Pure, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>, Attn_RowLocal<>]> {
   let summary = "x · gain / sqrt(mean(x²) + eps) over the last axis; gain [H, D], or none";
-  let description = "C1: the source has rank 4, and the result its shape. C2: the gain is [H, D] of the source.";
+  let description = [{
+    C1: the source has rank 4, and the result its shape. C2: the gain is [H, D] of the source.
+
+    ```mlir
+    !x = !attn.tensor<[B, H, N, 64], f16>
+    %q = attn.rms_norm %x, %gain {eps = 1.0e-5 : f64} : !x, !attn.tensor<[H, 64], f32> -> !x
+    ```
+  }];
   let arguments = (ins Attn_Tensor:$source, Optional<Attn_Tensor>:$gain, DefaultValuedAttr<F64Attr, "1e-6">:$eps);
   let results = (outs Attn_Tensor:$result);
   let assemblyFormat = "$source (`,` $gain^)? attr-dict `:` type($source) (`,` type($gain)^)? `->` type($result)";

@@ -87,14 +87,30 @@ def Tile_ScanOp : Tile_Op<"scan", [Pure, SingleBlock]> {
 
 def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ParentOneOf<["ReduceOp", "ScanOp"]>]> {
   let summary = "what a combiner region gives";
-  let description = "Ends the region of a `tile.reduce` or `tile.scan`, which checks its operands.";
+  let description = [{
+    Ends the region of a `tile.reduce` or `tile.scan`, which checks its operands.
+
+    ```mlir
+    %sum = tile.reduce %x {axis = 0 : i32} : (tensor<64xi32>) -> i32 {
+    ^bb0(%a: i32, %b: i32):
+      %c = arith.addi %a, %b : i32
+      tile.yield %c : i32
+    }
+    ```
+  }];
   let arguments = (ins Variadic<Tile_Element>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 
 def Tile_BarrierOp : Tile_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "wait until every thread of the program arrives";
-  let description = "Memory that any thread wrote before it is visible to all of them after. PTX: `bar.sync`.";
+  let description = [{
+    Memory that any thread wrote before it is visible to all of them after. PTX: `bar.sync`.
+
+    ```mlir
+    tile.barrier
+    ```
+  }];
   let assemblyFormat = "attr-dict";
 }
 

@@ -14,6 +14,12 @@ def Warp_ConvertLayoutOp : Warp_Op<"convert_layout", [Pure]> {
   let description = [{
     C1: source and result differ in their encoding only. Renames registers where every lane keeps its elements, shuffles inside a warp where every warp does,
     and goes through shared memory otherwise.
+
+    ```mlir
+    #pairs = #warp.layout<[64], register = [[1]], lane = [[2], [4], [8], [16], [32]]>
+    #halves = #warp.layout<[64], register = [[32]], lane = [[1], [2], [4], [8], [16]]>
+    %y = warp.convert_layout %x : tensor<64xf32, #pairs> -> tensor<64xf32, #halves>
+    ```
   }];
   let arguments = (ins Tile_Tensor:$source);
   let results = (outs Tile_Tensor:$result);
@@ -30,6 +36,14 @@ def Warp_MmaOp : Warp_Op<"mma", [Pure, AllTypesMatch<["acc", "result"]>]> {
     (`m16n8k8` where the inner size is 8), `m16n8k8` for tf32, `m16n8k32` for i8 (ISA 9.7.14.5). With precision tf32x3 each product is three.
 
     C1: shapes as `tile.dot`. C2: each operand's layout is one that `mmaOperandLayout` makes for the shape and warps of the accumulator's.
+
+    ```mlir
+    #acc = #warp.layout<[16, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+    #a = #warp.layout<[16, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+    #b = #warp.layout<[16, 8], register = [[1, 0], [8, 0]], lane = [[2, 0], [4, 0], [0, 1], [0, 2], [0, 4]]>
+    %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 16>}
+      : tensor<16x16xf16, #a> * tensor<16x8xf16, #b> -> tensor<16x8xf32, #acc>
+    ```
   }];
   let arguments = (ins Tile_Tensor:$a, Tile_Tensor:$b, Tile_Tensor:$acc, DenseI32ArrayAttr:$shape,
                        DefaultValuedAttr<Tile_PrecisionAttr, "::weft::tile::Precision::TF32">:$precision);
@@ -43,6 +57,11 @@ def Warp_AllocOp : Warp_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
   let description = [{
     `warp-allocate-shared` sets `offset`, where the first tile begins in the block's shared memory, and `pitch`, the bytes from one tile of a ring to the next, where they
     do not follow one another because tiles of other rings lie between them.
+
+    ```mlir
+    #s = #warp.layout<[64], offset = [[1], [2], [4], [8], [16], [32]]>
+    %ring = warp.alloc : !warp.shared<stages = 3, 64xf32, #s>
+    ```
   }];
   let arguments = (ins OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$pitch);
   let results = (outs Warp_SharedType:$result);
@@ -51,6 +70,12 @@ def Warp_AllocOp : Warp_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
 
 def Warp_DeallocOp : Warp_Op<"dealloc", [MemoryEffects<[MemFree]>]> {
   let summary = "end of a tile's life: its memory may be given to another";
+  let description = [{
+    ```mlir
+    #s = #warp.layout<[64], offset = [[1], [2], [4], [8], [16], [32]]>
+    warp.dealloc %tile : !warp.shared<64xf32, #s>
+    ```
+  }];
   let arguments = (ins Warp_SharedType:$shared);
   let assemblyFormat = "$shared attr-dict `:` type($shared)";
 }
@@ -60,6 +85,11 @@ def Warp_StageOp : Warp_Op<"stage", [Pure]> {
   let description = [{
     C1: the result is the operand's type with one stage. The index is a multiple of `step`, index / step the tile's number: 0 <= number < stages, else the behaviour is
     undefined. A step that is the bytes from one tile to the next makes the index an offset, which costs nothing.
+
+    ```mlir
+    #s = #warp.layout<[64], offset = [[1], [2], [4], [8], [16], [32]]>
+    %tile = warp.stage %ring[%i] : !warp.shared<stages = 3, 64xf32, #s> -> !warp.shared<64xf32, #s>
+    ```
   }];
   let arguments = (ins Warp_SharedType:$ring, I32:$index, DefaultValuedAttr<I64Attr, "1">:$step);
   let results = (outs Warp_SharedType:$result);
@@ -69,7 +99,16 @@ def Warp_StageOp : Warp_Op<"stage", [Pure]> {
 
 def Warp_PermuteSharedOp : Warp_Op<"permute_shared", [Pure]> {
   let summary = "the same tile with its axes reordered, without moving data";
-  let description = "C1: as tile.permute, on the tile's shape and layout.";
+  let description = [{
+    C1: as tile.permute, on the tile's shape and layout.
+
+    ```mlir
+    #s = #warp.layout<[4, 2], offset = [[0, 1], [1, 0], [2, 0]]>
+    #t = #warp.layout<[2, 4], offset = [[1, 0], [0, 1], [0, 2]]>
+    %turned = warp.permute_shared %tile {order = array<i32: 1, 0>}
+      : !warp.shared<4x2xf32, #s> -> !warp.shared<2x4xf32, #t>
+    ```
+  }];
   let arguments = (ins Warp_SharedType:$source, DenseI32ArrayAttr:$order);
   let results = (outs Warp_SharedType:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
@@ -78,7 +117,16 @@ def Warp_PermuteSharedOp : Warp_Op<"permute_shared", [Pure]> {
 
 def Warp_LoadSharedOp : Warp_Op<"load_shared", [MemoryEffects<[MemRead]>]> {
   let summary = "read a tile from shared memory into registers";
-  let description = "C1: equal shape and element type, one stage. PTX: `ldmatrix` (ISA 9.7.14.5.15), with or without `.trans`, where the two layouts allow it, else `ld.shared` as wide as they allow.";
+  let description = [{
+    C1: equal shape and element type, one stage. PTX: `ldmatrix` (ISA 9.7.14.5.15), with or without `.trans`, where the
+    two layouts allow it, else `ld.shared` as wide as they allow.
+
+    ```mlir
+    #l = #warp.layout<[64], register = [[1]], lane = [[2], [4], [8], [16], [32]]>
+    #s = #warp.layout<[64], offset = [[1], [2], [4], [8], [16], [32]]>
+    %x = warp.load_shared %tile : !warp.shared<64xf32, #s> -> tensor<64xf32, #l>
+    ```
+  }];
   let arguments = (ins Warp_SharedType:$shared);
   let results = (outs Tile_Tensor:$result);
   let assemblyFormat = "$shared attr-dict `:` type($shared) `->` type($result)";
@@ -90,6 +138,13 @@ def Warp_LoadShiftedOp : Warp_Op<"load_shifted", [MemoryEffects<[MemRead]>]> {
   let description = [{
     As `tile.shift` of the tile: element i along `axis` is the tile's element i - offset. No data moves: lanes read other addresses, and what lies outside is replaced by zero.
     C1: as `warp.load_shared`. C2: axis and offset as `tile.shift`. PTX: `ldmatrix` where rows of 16 bytes stay whole, else `ld.shared`.
+
+    ```mlir
+    #l = #warp.layout<[64], register = [[1]], lane = [[2], [4], [8], [16], [32]]>
+    #s = #warp.layout<[64], offset = [[1], [2], [4], [8], [16], [32]]>
+    %before = warp.load_shifted %tile {axis = 0 : i32, offset = 1 : i32}
+      : !warp.shared<64xf32, #s> -> tensor<64xf32, #l>
+    ```
   }];
   let arguments = (ins Warp_SharedType:$shared, I32Attr:$axis, I32Attr:$offset);
   let results = (outs Tile_Tensor:$result);
@@ -99,7 +154,15 @@ def Warp_LoadShiftedOp : Warp_Op<"load_shifted", [MemoryEffects<[MemRead]>]> {
 
 def Warp_StoreSharedOp : Warp_Op<"store_shared", [MemoryEffects<[MemWrite]>]> {
   let summary = "write a tensor into a tile in shared memory";
-  let description = "C1: equal shape and element type, one stage. PTX: `st.shared` as wide as the two layouts allow.";
+  let description = [{
+    C1: equal shape and element type, one stage. PTX: `st.shared` as wide as the two layouts allow.
+
+    ```mlir
+    #l = #warp.layout<[64], register = [[1]], lane = [[2], [4], [8], [16], [32]]>
+    #s = #warp.layout<[64], offset = [[1], [2], [4], [8], [16], [32]]>
+    warp.store_shared %x, %tile : tensor<64xf32, #l> -> !warp.shared<64xf32, #s>
+    ```
+  }];
   let arguments = (ins Tile_Tensor:$value, Warp_SharedType:$shared);
   let assemblyFormat = "$value `,` $shared attr-dict `:` type($value) `->` type($shared)";
   let hasVerifier = 1;
@@ -112,6 +175,13 @@ def Warp_AsyncCopyOp : Warp_Op<"async_copy", [MemoryEffects<[MemRead, MemWrite]>
     number that nothing wrote). `throughL1` is what `#tile<cache ca>` asks for. Belongs to the group that the next `warp.async_commit`
     closes. C1: pointers (with a layout), mask and tile have one shape; the tile's element is the pointee. C2: each lane's contiguous pieces (`contiguity` elements,
     promised by the pointer analysis) are 4, 8 or 16 bytes. PTX: `cp.async.ca`, `.cg` for 16 bytes that do not go through L1 (ISA 9.7.9.25.3).
+
+    ```mlir
+    #l = #warp.layout<[64], register = [[1]], lane = [[2], [4], [8], [16], [32]]>
+    #s = #warp.layout<[64], offset = [[1], [2], [4], [8], [16], [32]]>
+    warp.async_copy %p masked %m to %tile {contiguity = 2 : i32}
+      : tensor<64x!tile.ptr<f32>, #l>, tensor<64xi1, #l> -> !warp.shared<64xf32, #s>
+    ```
   }];
   let arguments = (ins Tile_PointerTensor:$ptr, Optional<Tile_BoolTensor>:$mask, Warp_SharedType:$shared, I32Attr:$contiguity,
                        UnitAttr:$undefined, UnitAttr:$throughL1);
@@ -121,24 +191,46 @@ def Warp_AsyncCopyOp : Warp_Op<"async_copy", [MemoryEffects<[MemRead, MemWrite]>
 
 def Warp_AsyncCommitOp : Warp_Op<"async_commit", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "close the group of asynchronous copies started since the last one. PTX: cp.async.commit_group";
+  let description = [{
+    ```mlir
+    warp.async_commit
+    ```
+  }];
   let assemblyFormat = "attr-dict";
 }
 
 def Warp_AsyncWaitOp : Warp_Op<"async_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "wait until at most `pending` of this thread's groups are unfinished. PTX: cp.async.wait_group";
-  let description = "Other threads' copies are visible only after a `warp.barrier` that follows.";
+  let description = [{
+    Other threads' copies are visible only after a `warp.barrier` that follows.
+
+    ```mlir
+    warp.async_wait {pending = 1 : i32}
+    ```
+  }];
   let arguments = (ins I32Attr:$pending);
   let assemblyFormat = "attr-dict";
 }
 
 def Warp_FenceOp : Warp_Op<"fence", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "what this thread read and wrote of device memory before comes before what it does after, for the device";
-  let description = "PTX: `fence.acq_rel.gpu` (ISA 9.7.13.4).";
+  let description = [{
+    PTX: `fence.acq_rel.gpu` (ISA 9.7.13.4).
+
+    ```mlir
+    warp.fence
+    ```
+  }];
   let assemblyFormat = "attr-dict";
 }
 
 def Warp_BarrierOp : Warp_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "every thread of the block arrives; shared memory written before is visible after. PTX: bar.sync 0";
+  let description = [{
+    ```mlir
+    warp.barrier
+    ```
+  }];
   let assemblyFormat = "attr-dict";
 }
 
