@@ -31,7 +31,7 @@ struct Failure {
 template <typename T> using Outcome = std::variant<T, Failure>;
 
 struct Options {
-  std::string target = "sm_80";
+  std::string target{targets::all().front().name};
   llvm::StringSet<> dumps;
   bool dumpAll = false;
   bool lineInfo = true;
@@ -79,12 +79,6 @@ Outcome<Options> parseOptions(StringRef text) {
       return Failure{WEFTC_INVALID_ARGUMENT, "unknown option '" + key.str() + "', or a value of the wrong kind"};
   }
   return options;
-}
-
-/// The targets' names, for messages.
-std::string knownTargets() {
-  return llvm::join(
-      llvm::map_range(TargetInfo::all(), [](const TargetInfo &target) { return "'" + target.name.str() + "'"; }), ", ");
 }
 
 std::string printed(ModuleOp module) {
@@ -169,7 +163,7 @@ std::optional<Failure> takePrograms(ModuleOp module, const Options &options, Rec
 Outcome<EmittedPTX> compile(ModuleOp module, const Options &options, Record &record) {
   const TargetInfo *target = TargetInfo::find(options.target);
   if (!target)
-    return Failure{WEFTC_INVALID_ARGUMENT, "unknown target '" + options.target + "'; known are " + knownTargets()};
+    return Failure{WEFTC_INVALID_ARGUMENT, "unknown target '" + options.target + "'; known are " + targets::names()};
   if (failed(verify(module)))
     return Failure{WEFTC_UNSUPPORTED, "the module is not valid"};
   MLIRContext *context = module.getContext();
@@ -177,7 +171,7 @@ Outcome<EmittedPTX> compile(ModuleOp module, const Options &options, Record &rec
   registry.insert<warp::WarpDialect, LLVM::LLVMDialect>();
   registerPTXTranslations(registry);
   context->appendDialectRegistry(registry);
-  module->setAttr(warp::targetAttrName, StringAttr::get(context, target->name));
+  module->setAttr(warp::targetAttrName, StringAttr::get(context, StringRef(target->name)));
   if (std::optional<Failure> failure = takePrograms(module, options, record))
     return *failure;
   for (auto kernel : module.getOps<func::FuncOp>())
@@ -203,7 +197,7 @@ Outcome<EmittedPTX> compile(ModuleOp module, const Options &options, Record &rec
 std::string infoText(const TargetInfo &target, Record record, double totalMs) {
   record.timesMs["total"] = totalMs;
   llvm::json::Object info{
-      {"target", target.name},
+      {"target", StringRef(target.name)},
       {"ptx_version", std::to_string(target.ptxVersion / 10) + "." + std::to_string(target.ptxVersion % 10)},
       {"kernels", std::move(record.kernels)},
       {"programs", std::move(record.programs)},

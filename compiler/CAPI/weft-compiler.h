@@ -50,10 +50,8 @@ typedef enum weftc_status {
 WEFTC_API const char *weftc_version(void);
 
 /** The targets and what bounds a kernel on each, as a JSON array of objects: "name", "warp_size", "max_warps",
- * "registers_per_thread", "registers_per_processor", "shared_bytes_per_block", "shared_bytes_per_processor",
- * "reserved_shared_bytes", "max_warps_per_processor", "max_blocks_per_processor", "vector_bytes", and "mma", an array
- * of
- * {"element", "accumulator", "shape": [m, n, k]}. Goes to `weftc_string_free`. */
+ * "registers_per_thread" and the other fields of targets/Target.h, "mma", an array of {"element", "accumulator",
+ * "shape": [m, n, k]}, and "gpus", an array of the GPUs' rates. The first is the default. Goes to `weftc_string_free`. */
 WEFTC_API char *weftc_targets(void);
 
 /** Frees a text given by this interface. NULL is allowed. */

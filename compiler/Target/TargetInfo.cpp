@@ -10,58 +10,6 @@ using namespace mlir;
 namespace weft {
 namespace {
 
-// PTX ISA 9.7.14.5, table of shapes; 9.7.9.25.3 for the sizes of cp.async.
-constexpr MmaInstruction ampereMma[] = {
-    {MmaElement::F16, MmaAccumulator::F32, {16, 8, 16}},  {MmaElement::F16, MmaAccumulator::F16, {16, 8, 16}},
-    {MmaElement::BF16, MmaAccumulator::F32, {16, 8, 16}}, {MmaElement::TF32, MmaAccumulator::F32, {16, 8, 8}},
-    {MmaElement::S8, MmaAccumulator::S32, {16, 8, 32}},   {MmaElement::F16, MmaAccumulator::F32, {16, 8, 8}},
-    {MmaElement::F16, MmaAccumulator::F16, {16, 8, 8}},   {MmaElement::BF16, MmaAccumulator::F32, {16, 8, 8}},
-};
-constexpr int asyncSizes[] = {4, 8, 16};
-
-// CUDA C++ Programming Guide, table of compute capabilities: shared memory per block is 163 KiB and 227 KiB, of
-// a multiprocessor 164 KiB and 228 KiB, of which each block takes 1 KiB beside its own.
-constexpr TargetInfo targets[] = {
-    {.name = "sm_80",
-     .ptxFeature = "+ptx80",
-     .ptxVersion = 80,
-     .warpSize = 32,
-     .maxWarps = 32,
-     .registersPerThread = 255,
-     .registersPerProcessor = 65536,
-     .sharedBytesPerBlock = 163 * 1024,
-     .sharedBytesPerProcessor = 164 * 1024,
-     .reservedSharedBytes = 1024,
-     .maxWarpsPerProcessor = 64,
-     .maxBlocksPerProcessor = 32,
-     .vectorBytes = 16,
-     .sectorBytes = 32,
-     .bankCount = 32,
-     .bankBytes = 4,
-     .asyncCopyBytes = asyncSizes,
-     .bf16Arithmetic = false,
-     .mma = ampereMma},
-    {.name = "sm_90a",
-     .ptxFeature = "+ptx80",
-     .ptxVersion = 80,
-     .warpSize = 32,
-     .maxWarps = 32,
-     .registersPerThread = 255,
-     .registersPerProcessor = 65536,
-     .sharedBytesPerBlock = 227 * 1024,
-     .sharedBytesPerProcessor = 228 * 1024,
-     .reservedSharedBytes = 1024,
-     .maxWarpsPerProcessor = 64,
-     .maxBlocksPerProcessor = 32,
-     .vectorBytes = 16,
-     .sectorBytes = 32,
-     .bankCount = 32,
-     .bankBytes = 4,
-     .asyncCopyBytes = asyncSizes,
-     .bf16Arithmetic = true,
-     .mma = ampereMma},
-};
-
 std::optional<MmaElement> mmaElement(Type type) {
   if (type.isF16())
     return MmaElement::F16;
@@ -86,11 +34,19 @@ std::optional<MmaAccumulator> mmaAccumulator(Type type) {
 
 } // namespace
 
-llvm::ArrayRef<TargetInfo> TargetInfo::all() { return targets; }
+llvm::ArrayRef<TargetInfo> TargetInfo::all() {
+  static const std::vector<TargetInfo> infos = [] {
+    std::vector<TargetInfo> found;
+    for (const targets::Target &target : targets::all())
+      found.push_back({target});
+    return found;
+  }();
+  return infos;
+}
 
 const TargetInfo *TargetInfo::find(llvm::StringRef name) {
-  const auto *found = llvm::find_if(targets, [&](const TargetInfo &target) { return target.name == name; });
-  return found == std::end(targets) ? nullptr : found;
+  const auto *found = llvm::find_if(all(), [&](const TargetInfo &target) { return StringRef(target.name) == name; });
+  return found == all().end() ? nullptr : found;
 }
 
 const TargetInfo *TargetInfo::of(Operation *op) {
@@ -109,7 +65,7 @@ const TargetInfo *TargetInfo::of(Operation *op) {
   InFlightDiagnostic diagnostic = module.emitError("unknown target '") << name.getValue() << "'";
   Diagnostic &note = diagnostic.attachNote() << "the targets are";
   for (const TargetInfo &target : all())
-    note << " '" << target.name << "'";
+    note << " '" << StringRef(target.name) << "'";
   return nullptr;
 }
 

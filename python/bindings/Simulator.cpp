@@ -2,6 +2,7 @@
 // The module `_simulator`: weft.simulator's launch over runtime/Simulator/Simulator.h. Buffers come as address and
 // size; each is copied into memory with guards around it, so that a small overrun hits nothing else, and copied back.
 #include "runtime/Simulator/Simulator.h"
+#include "targets/Target.h"
 
 #include "python/bindings/Text.h"
 
@@ -231,6 +232,8 @@ PYBIND11_MODULE(_simulator, m) {
           py::arg("entry"), py::arg("grid"), py::arg("block"), py::arg("cluster"), py::arg("shared"),
           py::arg("arguments"), py::arg("checks"), py::arg("seed"), py::arg("schedules"), py::arg("threads"),
           py::arg("limit"), py::arg("sample") = 0);
+  m.def("targets", [] { return targets::json(); });
+  m.def("simulated_target", [] { return std::string(targets::simulated().name); });
   m.def("parse", [](const std::string &text, const std::string &name) {
     Result<std::shared_ptr<const Module>> module = failure(StatusCode::Internal, "");
     {

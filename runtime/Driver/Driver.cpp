@@ -7,6 +7,7 @@
 #include "runtime/Driver/Target.h"
 
 #include "runtime/Support/Format.h"
+#include "targets/Target.h"
 #include <charconv>
 #include <cstdlib>
 
@@ -32,7 +33,7 @@ Result<std::shared_ptr<Device>> openDevice(const std::string &requested) {
   if (name == "cuda" || name.starts_with("cuda:"))
     return cudaOrdinal(name).and_then(openCuda);
   if (name == "simulator")
-    return openSimulated(Target{9, 0, 'a'});
+    return parseTarget(targets::simulated().name).and_then(openSimulated);
   if (name.starts_with("simulator:"))
     return parseTarget(name.substr(10)).and_then(openSimulated);
   return failure(StatusCode::InvalidArgument,

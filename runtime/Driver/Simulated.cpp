@@ -5,6 +5,7 @@
 #include "runtime/Simulator/Simulator.h"
 
 #include "runtime/Support/Format.h"
+#include "targets/Target.h"
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +18,7 @@ namespace {
 
 /// What modules, kernels and their device share.
 struct Machine {
+  const targets::Target &limits;
   simulator::Memory memory;
   simulator::Checks checks;
 };
@@ -50,6 +52,7 @@ public:
     simulator::LaunchShape where{dimOf(shape.grid), dimOf(shape.block), dimOf(shape.cluster), shape.sharedBytes};
     simulator::LaunchOptions options;
     options.checks = machine->checks;
+    options.target = &machine->limits;
     return simulator::launch(*module, entry.name, machine->memory, where, parameters, options)
         .and_then([&](const simulator::Report &report) -> Status {
           // what a kernel prints goes where CUDA would put it
@@ -161,14 +164,15 @@ public:
     facts.minor = target.minor;
     facts.memoryBytes = uint64_t(64) << 30;
     facts.multiprocessors = std::max(1u, std::thread::hardware_concurrency());
-    facts.maxThreadsPerBlock = 1024;
-    facts.maxSharedBytes = target.major >= 9 ? 227 * 1024 : 163 * 1024;
+    facts.maxThreadsPerBlock = uint32_t(this->machine->limits.maxThreads());
+    facts.maxSharedBytes = uint32_t(this->machine->limits.sharedBytesPerBlock);
     facts.simulated = true;
   }
 
   const DeviceProperties &properties() const override { return facts; }
   std::string name() const override {
-    return target == Target{9, 0, 'a'} ? "simulator" : weft::format("simulator:{}", targetName(target));
+    std::string name = targetName(target);
+    return name == targets::simulated().name ? "simulator" : "simulator:" + name;
   }
 
   Result<Address> allocate(size_t bytes) override { return machine->memory.allocate(bytes); }
@@ -234,7 +238,7 @@ Result<std::shared_ptr<Device>> openSimulated(Target target) {
   Result<simulator::Checks> checks = simulator::Checks::parse(chosen && *chosen ? chosen : "all");
   if (!checks)
     return failure(checks.error().code, "WEFT_SIMULATOR_CHECKS: " + checks.error().message);
-  auto machine = std::make_shared<Machine>();
+  auto machine = std::make_shared<Machine>(targets::nearest(10 * target.major + target.minor));
   machine->checks = *checks;
   return std::make_shared<SimulatedDevice>(std::move(machine), target);
 }

@@ -2,6 +2,7 @@
 #include "runtime/Driver/Target.h"
 
 #include "runtime/Support/Format.h"
+#include "targets/Target.h"
 #include <charconv>
 #include <utility>
 
@@ -10,7 +11,7 @@ namespace weft::driver {
 Result<Target> parseTarget(std::string_view name) {
   auto refuse = [&] {
     return failure(StatusCode::InvalidArgument,
-                   weft::format("expected a target like 'sm_80' or 'sm_90a', but got '{}'", name));
+                   weft::format("expected a target like {}, but got '{}'", targets::names(), name));
   };
   if (!name.starts_with("sm_"))
     return refuse();

@@ -2,6 +2,7 @@
 #include "runtime/Simulator/Simulator.h"
 #include "runtime/Simulator/Machine/Decode.h"
 #include "runtime/Support/Format.h"
+#include "targets/Target.h"
 
 namespace weft::simulator {
 
@@ -24,6 +25,11 @@ Result<std::shared_ptr<const Module>> Module::parse(std::string_view text, std::
 
 const std::vector<EntryInfo> &Module::entries() const { return program_->entries; }
 const std::string &Module::target() const { return program_->target; }
+
+const targets::Target &limitsOf(const Module &module) {
+  const targets::Target *known = targets::find(module.target());
+  return known ? *known : targets::nearest(targets::capabilityOf(module.target()));
+}
 
 const EntryInfo *Module::entry(std::string_view name) const {
   for (const EntryInfo &info : program_->entries)

@@ -23,6 +23,10 @@
 #include <string_view>
 #include <vector>
 
+namespace weft::targets {
+struct Target;
+}
+
 namespace weft::simulator {
 
 /// Three counts or coordinates, x fastest.
@@ -112,8 +116,12 @@ struct LaunchOptions {
   uint32_t threads = 0;   ///< worker threads; 0 means one per core. Results do not depend on it
   uint32_t maxFindings = 64;
   uint64_t sample = 0; ///< how many of the grid's blocks run, spread over it; 0: all. For counting what all would cost
-  uint64_t maximumInstructions = 0; ///< warp instructions after which a launch counts as stuck; 0: no limit
+  const targets::Target *target = nullptr; ///< whose limits hold; null: those of the module's `.target` (limitsOf)
+  uint64_t maximumInstructions = 0;        ///< warp instructions after which a launch counts as stuck; 0: no limit
 };
+
+/// The target whose limits hold for a module where no device says otherwise: its own, or the nearest that is known.
+const targets::Target &limitsOf(const Module &module);
 
 /// Runs one grid. `parameters` holds the packed parameter bytes (see ParameterInfo::offset).
 /// A program at fault gives a Report with findings, not an Error. Errors: NotFound for an unknown entry;

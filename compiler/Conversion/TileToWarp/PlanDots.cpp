@@ -62,8 +62,8 @@ FailureOr<DotPlan> planDot(tile::DotOp dot, bool chained, const TargetInfo &targ
   int64_t K = a.getDimSize(1);
   std::optional<MmaInstruction> instruction = target.mmaFor(element, accumulator, K);
   if (!instruction)
-    return dot.emitError("target '") << target.name << "' has no product of " << element << " operands with an "
-                                     << accumulator << " accumulator";
+    return dot.emitError("target '") << StringRef(target.name) << "' has no product of " << element
+                                     << " operands with an " << accumulator << " accumulator";
   if (K < instruction->shape[2]) {
     InFlightDiagnostic diagnostic = dot.emitError("expected a product of ")
                                     << element << " operands to have an inner size of at least "

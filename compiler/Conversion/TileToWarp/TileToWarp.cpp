@@ -292,7 +292,7 @@ struct TileToWarp : impl::TileToWarpBase<TileToWarp> {
     int warps = scheduleOf(function).getWarps();
     if (warps > target.maxWarps)
       return function.emitError("expected at most ")
-             << target.maxWarps << " warps on target '" << target.name << "', but got " << warps;
+             << target.maxWarps << " warps on target '" << StringRef(target.name) << "', but got " << warps;
     AxisAnalysis axes(function);
     FailureOr<LayoutPlan> plan = assignLayouts(function, axes, target, warps);
     if (failed(plan))

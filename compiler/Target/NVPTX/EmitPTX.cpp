@@ -105,8 +105,8 @@ std::unique_ptr<llvm::TargetMachine> makeMachine(const TargetInfo &target, std::
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Fast; // products and sums become fma
   return std::unique_ptr<llvm::TargetMachine>(
-      backEnd->createTargetMachine(llvm::Triple(tripleText), target.name, target.ptxFeature, options, std::nullopt,
-                                   std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+      backEnd->createTargetMachine(llvm::Triple(tripleText), StringRef(target.name), target.ptxFeature(), options,
+                                   std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
 /// Gives every function a debug scope, so that locations become line numbers.
@@ -175,7 +175,7 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
   std::string error;
   std::unique_ptr<llvm::TargetMachine> machine = makeMachine(target, error);
   if (!machine)
-    return module.emitError("LLVM has no back end for '") << target.name << "': " << error, failure();
+    return module.emitError("LLVM has no back end for '") << StringRef(target.name) << "': " << error, failure();
   llvmModule->setTargetTriple(llvm::Triple(tripleText));
   llvmModule->setDataLayout(machine->createDataLayout());
   optimise(*llvmModule, *machine);
@@ -194,7 +194,7 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
   ChosenPasses chosen(passes);
   if (machine->addPassesToEmitFile(chosen, stream, nullptr, llvm::CodeGenFileType::AssemblyFile,
                                    /*DisableVerify=*/!options.verify))
-    return module.emitError("LLVM's back end for '") << target.name << "' cannot emit PTX", failure();
+    return module.emitError("LLVM's back end for '") << StringRef(target.name) << "' cannot emit PTX", failure();
   passes.run(*llvmModule);
   result.text = text.str().str();
   result.instructionSelectMs = watch.lap();

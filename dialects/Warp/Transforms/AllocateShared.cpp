@@ -142,7 +142,7 @@ static int64_t place(MutableArrayRef<Need> needs) {
 static void reportTooMuch(func::FuncOp kernel, ArrayRef<Need> needs, int64_t total, const weft::TargetInfo &target) {
   InFlightDiagnostic diagnostic = kernel.emitError() << "expected at most " << target.sharedBytesPerBlock
                                                      << " bytes of shared memory, the limit of a block on '"
-                                                     << target.name << "', but got " << total;
+                                                     << StringRef(target.name) << "', but got " << total;
   for (const Need &need : needs)
     diagnostic.attachNote(need.op->getLoc()) << need.bytes << " bytes for this";
   diagnostic.attachNote() << "use smaller tiles or fewer stages";

@@ -10,6 +10,7 @@ import sys
 import time
 from typing import Any
 
+from weft.cli.choices import described, target_names
 from weft.cli.files import load_file, programs_of, select
 
 DESCRIPTION = """\
@@ -43,7 +44,7 @@ def add(commands: Any) -> None:
         "file", metavar="FILE.py[:NAME]|DIR", help="a file, and what in it when it has several; or a folder of files"
     )
     part.add_argument("-o", "--out", required=True, metavar="DIR", help="where the library is written")
-    part.add_argument("--target", default="sm_80", metavar="T[,T...]", help="sm_80, sm_90a, or both (default: sm_80)")
+    part.add_argument("--target", metavar="T[,T...]", help=f"one or several of {described(target_names())}")
     part.add_argument("--signature", metavar="S", help="argument types and constants")
     part.add_argument("--num-warps", type=int, default=4, metavar="N", help="warps of a kernel (default: 4)")
     part.add_argument("--num-stages", type=int, default=3, metavar="N", help="loads in flight in a loop (default: 3)")
@@ -55,7 +56,9 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compile and write; prints what was written."""
     import weft
+    from weft.targets import default_target
 
+    arguments.target = arguments.target or default_target()
     if pathlib.Path(arguments.file).is_dir():
         return _run_folder(arguments)
     path, _, name = arguments.file.partition(":")

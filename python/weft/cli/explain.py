@@ -8,6 +8,7 @@ import json
 import pathlib
 from typing import Any
 
+from weft.cli.choices import described, target_names
 from weft.cli.files import load_file, select
 
 DESCRIPTION = """\
@@ -26,7 +27,7 @@ def add(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     part.add_argument("file", metavar="FILE.py[:NAME]", help="the file, and the program in it when it has several")
-    part.add_argument("--target", default="sm_80", metavar="T", help="sm_80 or sm_90a (default: sm_80)")
+    part.add_argument("--target", metavar="T", help=described(target_names()))
     part.add_argument("--signature", metavar="S", help="types of the inputs, and values of the other arguments")
     part.add_argument("--sizes", default="", metavar="B=1,N=1024", help="what the symbols among the sizes are")
     part.add_argument("--forward-only", action="store_true", help="leave the backward out")
@@ -40,8 +41,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Compile and print."""
     from weft.programs.compiled import compiled, stages
     from weft.programs.explain import explain
+    from weft.targets import default_target
     from weft.tuning import store
 
+    arguments.target = arguments.target or default_target()
     path, _, name = arguments.file.partition(":")
     program, _ = select(load_file(pathlib.Path(path)), path, name, ("__weft_program__",), "program")
     traced = program.declare(arguments.signature)

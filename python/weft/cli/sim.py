@@ -12,6 +12,7 @@ from typing import Any
 
 from weft.cli import arguments as argument_forms
 from weft.cli import output
+from weft.cli.choices import described, gpu_names
 from weft.cli.shapes import triple
 
 
@@ -51,7 +52,7 @@ def add(commands: Any) -> None:
         help="what each source line cost and what bounds the time: a table, or a picture or JSON where FILE ends in "
         ".svg, .png, .pdf or .json",
     )
-    part.add_argument("--gpu", default="A100", metavar="NAME", help="whose time: A100, H100 or H200 (default: A100)")
+    part.add_argument("--gpu", metavar="NAME", help=f"whose time: {described(gpu_names())}")
     part.add_argument("--json", action="store_true", help="report as JSON")
     part.set_defaults(function=run)
 
@@ -59,7 +60,7 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Simulate; exit code 1 when there are findings."""
     import weft.simulator
-    from weft.simulator.gpus import gpu_named
+    from weft.targets import gpu_named
 
     gpu_named(arguments.gpu)
     seed = secrets.randbits(32) if arguments.seed is None else arguments.seed

@@ -13,6 +13,7 @@ from typing import Any
 
 from weft.cli import output
 from weft.cli.arguments import read
+from weft.cli.choices import described, gpu_names, target_names
 from weft.cli.explain import _sizes
 from weft.cli.files import load_file, select
 
@@ -47,7 +48,11 @@ def add(commands: Any) -> None:
     part.add_argument("file", nargs="?", metavar="FILE.py[:NAME]", help="the file, and the program in it")
     part.add_argument("--library", metavar="DIR", help="tune the programs of a library instead, and write it anew")
     part.add_argument("-o", "--out", metavar="DIR", help="write a library with the choices, and all kept before")
-    part.add_argument("--target", metavar="T[,T...]", help="sm_80, sm_90a, or both (default: sm_80, or the library's)")
+    part.add_argument(
+        "--target",
+        metavar="T[,T...]",
+        help=f"one or several of {described(target_names())}; of a library, its own are the default",
+    )
     part.add_argument("--signature", metavar="S", help="types of the inputs, and values of the other arguments")
     part.add_argument("--sizes", action="append", metavar="B=1,N=1024", help="sizes to tune for; repeat for more")
     part.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy",
@@ -59,7 +64,7 @@ def add(commands: Any) -> None:
     part.add_argument("--limit", type=int, default=16, metavar="N", help="candidates for each kernel (default: 16)")
     part.add_argument("--longest", type=int, default=8192, metavar="N",
                       help="tokens that are simulated at most; the rest is extrapolated (default: 8192)")  # fmt: skip
-    part.add_argument("--gpu", metavar="G", help="whose rates the cost model takes: A100, H100, H200")
+    part.add_argument("--gpu", metavar="G", help=f"whose rates the cost model takes: {', '.join(gpu_names())}")
     part.add_argument("--jobs", type=int, metavar="N", help="processes (default: one a core)")
     part.add_argument("--forward-only", action="store_true", help="leave the backward out")
     part.add_argument("--json", action="store_true", help="report as JSON")
@@ -105,11 +110,12 @@ def _wrong_usage(arguments: argparse.Namespace) -> str:
 
 
 def _of_program(arguments: argparse.Namespace, progress: Any) -> Iterator[Any]:
+    from weft.targets import default_target
     from weft.tuning.run import tune
 
     path, _, name = arguments.file.partition(":")
     program, _ = select(load_file(pathlib.Path(path)), path, name, ("__weft_program__",), "program")
-    targets = [target.strip() for target in (arguments.target or "sm_80").split(",")]
+    targets = [target.strip() for target in (arguments.target or default_target()).split(",")]
     inputs = {}
     for text in arguments.input:
         given, sign, file = text.partition("=")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
 from ..recent import Recent
+from ..targets import default_target, target_for, targets
 from . import parameters, scope
 from .diagnostics import CompilationError
 from .kernel import Kernel, build, signature_of
@@ -110,7 +111,7 @@ class JITFunction:
         self,
         signature: str | None = None,
         constants: Mapping[str, Any] | None = None,
-        target: str = "sm_80",
+        target: str | None = None,
         num_warps: int = 4,
         num_stages: int = 3,
         debug: bool = False,
@@ -123,7 +124,7 @@ class JITFunction:
         options = _options(num_warps, num_stages, debug or self.debug)
         wanted = for_function(self, parse(signature) if signature else None, constants or {})
         with _lock:
-            return build(self, wanted, options, target)
+            return build(self, wanted, options, target or default_target())
 
     def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> Kernel:
         """Compile as a call with these arguments would, without a launch. A dtype stands for an aligned array of it."""
@@ -243,15 +244,17 @@ def _target(device: Any) -> str:
 
 
 def _best_target(device: Any) -> str:
-    if device.simulated:  # "simulator:sm_90a" names one; PTX for sm_80 runs on all of them
-        return device.name.partition(":")[2] or "sm_80"
+    if device.simulated:  # "simulator:TARGET" names one; PTX for the default runs on all of them
+        return device.name.partition(":")[2] or default_target()
     major, minor = device.properties["capability"]
-    if (major, minor) < (8, 0):
+    target = target_for((major, minor), device.properties["max_shared_bytes"])
+    if target is None:
+        oldest = min(each.capability for each in targets().values())
         raise CompilationError(
-            f"expected a device of compute capability 8.0 or more, but '{device.name}' has {major}.{minor}"
+            f"expected a device of compute capability {oldest // 10}.{oldest % 10} or more, "
+            f"but '{device.name}' has {major}.{minor}"
         )
-    # PTX for sm_80 runs on everything since; sm_90a's own instructions run on 9.0 only.
-    return "sm_90a" if (major, minor) == (9, 0) else "sm_80"
+    return target
 
 
 def jit(

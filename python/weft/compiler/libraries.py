@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..language.types import dtype
+from ..targets import default_target, newest_first
 from .jit import JITFunction
 from .kernel import Kernel
 from .signature import short_name
@@ -17,7 +18,7 @@ from .signature import short_name
 
 def compile(
     fn: Any,
-    target: str | Iterable[str] = "sm_80",
+    target: str | Iterable[str] | None = None,
     signature: str | None = None,
     out: str | os.PathLike[str] | None = None,
     *,
@@ -25,8 +26,8 @@ def compile(
     num_warps: int = 4,
     num_stages: int = 3,
 ) -> Any:
-    """Compile a kernel or a program for one or more targets ("sm_80,sm_90a") and write the PTX library ``out``, a
-    directory; gives it opened (weft.runtime.Library).
+    """Compile a kernel or a program for one or more targets ("sm_80,sm_90a"; ``weft doctor`` lists them, the default
+    first) and write the PTX library ``out``, a directory; gives it opened (weft.runtime.Library).
 
     Argument types come from ``signature`` ("x:*fp16:16, n:i32, BLOCK=128", where :16 promises divisibility by 16; of a
     program "q:fp16[B,H,N,64]:16, w=64") or from the annotations of the parameters.
@@ -38,6 +39,7 @@ def compile(
         raise TypeError(f"expected a function decorated with @weft.jit or @weft.program, but got {fn!r}")
     if out is None:
         raise TypeError("expected 'out', the directory of the library; to compile without one, use kernel.compile(...)")
+    target = default_target() if target is None else target
     names = [t.strip() for t in target.split(",")] if isinstance(target, str) else list(target)
     kernels = [fn.compile(signature, constants, name, num_warps, num_stages) for name in names]
     from ..runtime.library import load, write_library
@@ -54,7 +56,7 @@ def _manifest(fn: JITFunction, kernels: list[Kernel]) -> dict[str, Any]:
         "name": fn.__name__,
         "source": {"file": pathlib.Path(fn.source.file).name, "line": fn.source.first_line, "sha256": fn.cache_key},
         "arguments": [{"name": name, "type": short_name(argument.type)} for name, argument in arguments.items()],
-        "variants": [_variant(fn, kernel) for kernel in sorted(kernels, key=lambda k: k.target, reverse=True)],
+        "variants": [_variant(fn, kernel) for kernel in newest_first(kernels)],
     }
 
 

@@ -20,8 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from weft.demo import report
 from weft.demo.cases import Case, Judgement
-
-TARGETS = ("sm_80", "sm_90a")
+from weft.targets import targets
 
 
 @dataclass(frozen=True)
@@ -84,10 +83,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             torch.manual_seed(options.seed)
             cases, papers = list(all_cases()), list(demonstrations())
             peers = report.peers_of(cases)
-            progress.update(task, total=len(cases) * (1 + len(TARGETS)) + len(peers) + len(papers))
+            progress.update(task, total=len(cases) * (1 + len(targets())) + len(peers) + len(papers))
             compiled, ran, beside, mechanisms = [], [], [], []
             for case in cases:
-                for target in TARGETS:
+                for target in targets():
                     progress.update(task, description=f"compiling {case.name} for {target}")
                     compiled.append(compile_case(case, target))
                     progress.advance(task)

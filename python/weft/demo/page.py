@@ -15,7 +15,7 @@ import jinja2
 import weft
 from weft.demo.mechanisms import EXAMPLES, Mechanism
 from weft.demo.tables import Grid
-from weft.simulator.gpus import gpu_named
+from weft.targets import gpu_named
 
 _COLOURS = ("#1f5f8b", "#e0a458", "#8fb996", "#b5718b")
 
@@ -57,7 +57,7 @@ def _patterns() -> Iterator[tuple[str, str]]:
             yield name, picture.read_text(encoding="utf-8")
 
 
-def _roofline(mechanisms: Sequence[Mechanism], gpu: str = "A100") -> str:
+def _roofline(mechanisms: Sequence[Mechanism], gpu: str | None = None) -> str:
     """Every launch by its operations a byte and the rate that its least time allows, under the GPU's own limits."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure

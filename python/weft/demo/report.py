@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from weft.compiler.ptxas import Resources as PtxasResources
 from weft.compiler.ptxas import assemble
 from weft.demo.tables import Grid
+from weft.targets import default_target, target_named
 
 if TYPE_CHECKING:
     from weft.demo.__main__ import Compiled, Ran
@@ -20,7 +21,7 @@ Resources = PtxasResources | None
 
 @dataclass(frozen=True)
 class Beside:
-    """One kernel as Weft and as Triton compile it for sm_80."""
+    """One kernel as Weft and as Triton compile it for the default target."""
 
     case: Case
     ours: PtxasResources
@@ -43,7 +44,8 @@ def beside_triton(case: Case) -> Beside:
     from weft.compiler.signature import parse
     from weft.demo.triton_peer import compile_with_triton
 
-    ours = case.kernel.compile(case.signature, target="sm_80", num_warps=case.warps, num_stages=3)
+    target = target_named(default_target())
+    ours = case.kernel.compile(case.signature, target=target.name, num_warps=case.warps, num_stages=3)
     signature = parse(case.signature)
     theirs = compile_with_triton(
         case.kernel.fn,
@@ -53,7 +55,7 @@ def beside_triton(case: Case) -> Beside:
         warps=case.warps,
         stages=3,
     )
-    our_resources, their_resources = assemble(ours.ptx, "sm_80"), assemble(theirs.ptx, "sm_80")
+    our_resources, their_resources = assemble(ours.ptx, target.name), assemble(theirs.ptx, target.name)
     assert our_resources is not None and their_resources is not None, "peers_of has found ptxas"
     return Beside(case, our_resources, their_resources, ours.info["times_ms"]["total"] / 1e3, theirs.seconds)
 
@@ -107,7 +109,8 @@ def peer_table(beside: Sequence[Beside]) -> Grid:
             )
         )
     columns = ("case", "registers", "spill bytes", "instructions", "ratio", "Python to PTX s")
-    return Grid("The same source, tiling, warps and stages for sm_80: Weft beside Triton", columns, rows)
+    title = f"The same source, tiling, warps and stages for {default_target()}: Weft beside Triton"
+    return Grid(title, columns, rows)
 
 
 def _spills(resources: PtxasResources) -> int:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from weft.targets import default_target, target_named
+
 
 @dataclass(frozen=True)
 class PeerKernel:
@@ -30,7 +32,7 @@ def compile_with_triton(
     constants: Mapping[str, Any],
     *,
     divisible: tuple[str, ...] = (),
-    capability: int = 80,
+    capability: int | None = None,
     warps: int = 4,
     stages: int = 3,
 ) -> PeerKernel:
@@ -57,7 +59,7 @@ def compile_with_triton(
     started = time.perf_counter()
     compiled = triton.compile(
         ASTSource(kernel, full, {(names.index(n),): v for n, v in constants.items()}, attrs),
-        target=GPUTarget("cuda", capability, 32),
+        target=GPUTarget("cuda", capability or target_named(default_target()).capability, 32),
         options={"num_warps": warps, "num_stages": stages},
     )
     return PeerKernel(compiled.asm["ptx"], time.perf_counter() - started)

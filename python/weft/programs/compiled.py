@@ -16,6 +16,7 @@ from ..compiler.diagnostics import CompilationError, from_native
 from ..compiler.kernel import _compiler_fingerprint
 from ..compiler.lower import native_context
 from ..recent import Recent
+from ..targets import default_target
 from .trace import Traced
 
 STAGES = ("attn", "launches", "tile", "warp", "pipelined", "llvm")
@@ -111,9 +112,10 @@ def _compile(traced: Traced, options: dict[str, Any]) -> tuple[str, dict[str, An
     return ptx, json.loads(info)
 
 
-def stages(traced: Traced, stage: str, target: str = "sm_80", differentiate: bool = True) -> str:
+def stages(traced: Traced, stage: str, target: str | None = None, differentiate: bool = True) -> str:
     """The IR after a stage of the compiler, or its "ptx"."""
     if stage not in (*STAGES, "ptx"):
         raise ValueError(f"expected a stage among {', '.join((*STAGES, 'ptx'))}, but got '{stage}'")
+    target = target or default_target()
     ptx, info = _compile(traced, {"target": target, "differentiate": differentiate, "dump": [stage]})
     return ptx if stage == "ptx" else str(info["ir"].get(stage, ""))

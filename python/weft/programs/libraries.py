@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..compiler.diagnostics import CompilationError
+from ..targets import default_target, newest_first
 from . import places, static
 from .compiled import Compiled, compiled
 from .program import Program
@@ -35,7 +36,7 @@ def parts(forms: Sequence[Compiled]) -> tuple[list[dict[str, Any]], list[dict[st
     programs: dict[str, dict[str, Any]] = {}
     files: dict[str, str] = {}
     # the newest target comes first: it is preferred
-    for form in sorted(forms, key=lambda form: form.target, reverse=True):
+    for form in newest_first(forms):
         file = f"{form.traced.name}.{form.target}{_tag(form)}.ptx"
         ir = f"{form.traced.name}.attn.mlir"
         files[ir] = form.traced.text
@@ -128,7 +129,7 @@ def tuned_forms(traced: Traced, target: str, differentiate: bool) -> list[Compil
 
 def compile_program(
     program: Program,
-    target: str | Iterable[str],
+    target: str | Iterable[str] | None,
     signature: str | None,
     out: str | os.PathLike[str] | None,
     constants: Mapping[str, Any] | None = None,
@@ -166,7 +167,7 @@ class Step:
 
 def compile_programs(
     programs: Sequence[Program],
-    target: str | Iterable[str],
+    target: str | Iterable[str] | None,
     out: str | os.PathLike[str],
     *,
     differentiate: bool = True,
@@ -222,11 +223,12 @@ def _declared(program: Program) -> Traced:
         raise
 
 
-def targets(target: str | Iterable[str]) -> list[str]:
-    """The names of targets, given as a text or as several."""
+def targets(target: str | Iterable[str] | None) -> list[str]:
+    """The names of targets, given as a text or as several; that of the default where none is given."""
+    target = default_target() if target is None else target
     several = isinstance(target, (list, tuple, set, frozenset, dict, types.GeneratorType, map, filter))
     names = list(target) if several else target.split(",") if isinstance(target, str) else []
     if not names or not all(isinstance(name, str) for name in names):
         given = places.described(target)
-        raise TypeError(f"expected the name of a target, such as 'sm_80', or several, but got {given}")
+        raise TypeError(f"expected the name of a target, such as '{default_target()}', or several, but got {given}")
     return [name.strip() for name in names]

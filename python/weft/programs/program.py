@@ -187,15 +187,16 @@ class Program:
 
     def compile(
         self,
-        target: str | Iterable[str] = "sm_80",
+        target: str | Iterable[str] | None = None,
         signature: str | None = None,
         out: str | os.PathLike[str] | None = None,
         *,
         constants: Mapping[str, Any] | None = None,
         differentiate: bool = True,
     ) -> Any:
-        """Compile for one or more targets ("sm_80,sm_90a"), forward and backward, and write the PTX library ``out``, a
-        directory; gives it opened (weft.runtime.Library). Without ``out`` the library, of one target, stays in memory.
+        """Compile for one or more targets ("sm_80,sm_90a"; ``weft doctor`` lists them, the default first), forward and
+        backward, and write the PTX library ``out``, a directory; gives it opened (weft.runtime.Library). Without
+        ``out`` the library, of one target, stays in memory.
 
         Input types come from ``signature`` ("q:fp16[B,H,N,64]:16, ..., w=64") or from the annotations of the
         parameters; ``constants`` are further values, such as patterns. Without ``differentiate`` there is no backward.

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
-from weft.simulator.gpus import Gpu, gpu_named
+from weft.targets import Gpu, gpu_named
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Profile(Sequence[Line]):
         """Warp instructions by class, most first."""
         return _kinds(self._lines)
 
-    def roofline(self, gpu: str | Gpu = "A100") -> Roofline:
+    def roofline(self, gpu: str | Gpu | None = None) -> Roofline:
         """The least time on a GPU: what issue, arithmetic, matrix units, memory and shared memory each need.
 
         Traffic is counted where it leaves the multiprocessors, so that what the L2 cache serves counts as memory's:
@@ -165,7 +165,7 @@ class Profile(Sequence[Line]):
         operations = sum(flops.values()) + 2 * sum(macs.values())
         return Roofline(described, bounds or [Bound("nothing", 0.0)], operations, 32 * sectors)
 
-    def as_dict(self, gpu: str | Gpu = "A100") -> dict[str, Any]:
+    def as_dict(self, gpu: str | Gpu | None = None) -> dict[str, Any]:
         """Everything, ready for JSON."""
         roofline = self.roofline(gpu)
         return {
@@ -188,13 +188,13 @@ class Profile(Sequence[Line]):
             },
         }
 
-    def table(self, gpu: str | Gpu = "A100", rows: int = 20) -> str:
+    def table(self, gpu: str | Gpu | None = None, rows: int = 20) -> str:
         """Text for a terminal: the costliest source lines, the whole, and the roofline."""
         from weft.simulator.profile_table import render
 
         return render(self, gpu, rows)
 
-    def draw(self, path: Any, gpu: str | Gpu = "A100", rows: int = 16) -> None:
+    def draw(self, path: Any, gpu: str | Gpu | None = None, rows: int = 16) -> None:
         """A picture: .svg, .png or .pdf by the path's ending. Needs matplotlib."""
         from weft.simulator.profile_picture import draw
 

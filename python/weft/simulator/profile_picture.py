@@ -10,8 +10,8 @@ from weft.errors import Error
 from weft.simulator.profile_table import duration
 
 if TYPE_CHECKING:
-    from weft.simulator.gpus import Gpu
     from weft.simulator.profile import Profile, SourceLine
+    from weft.targets import Gpu
 
 # One colour a family, told apart by people who see no red and green too (Okabe and Ito's palette, softened).
 FAMILIES = {
@@ -28,7 +28,7 @@ FAMILIES = {
 INK, FAINT = "#2b3036", "#8a9199"
 
 
-def draw(profile: Profile, path: str | os.PathLike[str], gpu: str | Gpu, rows: int) -> None:
+def draw(profile: Profile, path: str | os.PathLike[str], gpu: str | Gpu | None, rows: int) -> None:
     """Write the picture. Raises Error where matplotlib is missing or the file's ending is none of its formats."""
     try:
         import matplotlib
@@ -103,7 +103,7 @@ def _excess(axes: Any, ideal: list[int], taken: list[int], title: str, colour: s
     axes.set_title(f"{title}, hatched: in excess", loc="left", fontsize=9)
 
 
-def _roofline(axes: Any, profile: Profile, gpu: str | Gpu) -> None:
+def _roofline(axes: Any, profile: Profile, gpu: str | Gpu | None) -> None:
     """The time that each resource needs at least, the longest on top."""
     roofline = profile.roofline(gpu)
     bounds = roofline.bounds

@@ -7,11 +7,11 @@ import io
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from weft.simulator.gpus import Gpu
     from weft.simulator.profile import Line, Profile
+    from weft.targets import Gpu
 
 
-def render(profile: Profile, gpu: str | Gpu, rows: int) -> str:
+def render(profile: Profile, gpu: str | Gpu | None, rows: int) -> str:
     """The costliest source lines, the whole, and what a GPU needs at least."""
     from rich.console import Console
     from rich.table import Table

@@ -16,7 +16,7 @@ TYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
 def compiled(text: str, **options: Any) -> tuple[str, dict[str, Any]]:
     """PTX of a program in attn IR, and what the compiler reports."""
     context = native.load("_compiler").Context()
-    ptx, info, error = context.parse(text).compile(json.dumps({"target": "sm_80", "differentiate": False, **options}))
+    ptx, info, error = context.parse(text).compile(json.dumps({"differentiate": False, **options}))
     if error is not None:
         raise RuntimeError(f"{error}: {context.take_diagnostics()}")
     return ptx, json.loads(info)

@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 
 from weft.programs.simulated import Launched, Run, run_plan
+from weft.targets import default_target
 
 __all__ = ["Launched", "Run", "counted", "instructions", "launches", "run_plan"]
 
 
-def launches(program: Any, *arrays: Any, target: str = "sm_80", **static: Any) -> dict[str, list[str]]:
+def launches(program: Any, *arrays: Any, target: str | None = None, **static: Any) -> dict[str, list[str]]:
     """The kernels that a weft.program launches, one after another: {"forward": ..., "backward": ...}."""
     from weft.programs.compiled import compiled
 
     traced = program.trace(program.bind(arrays, static))
     found = {}
-    for each in compiled(traced, target, True).info["programs"]:
+    for each in compiled(traced, target or default_target(), True).info["programs"]:
         (variant,) = each["variants"]
         found[each["name"].removeprefix(f"{traced.name}.")] = [launch["kernel"] for launch in variant["launches"]]
     return {part: found[part] for part in ("forward", "backward")}
@@ -38,7 +39,7 @@ def instructions(run: Run) -> dict[str, int]:
 def counted(
     program: Any,
     *arrays: Any,
-    target: str = "sm_80",
+    target: str | None = None,
     checks: str = "none",
     sample: int = 0,
     counts_only: bool = True,
@@ -55,7 +56,7 @@ def counted(
 
     options: dict[str, Any] = {"checks": checks, "sample": sample, "counts_only": bool(sample) and counts_only}
     traced = program.trace(program.bind(arrays, static))
-    form = compiled(traced, target, backward)
+    form = compiled(traced, target or default_target(), backward)
     inputs = [_bits(array) for array in _tensors(arrays)]
     name = f"{traced.name}.forward" if backward else traced.name
     forward = run_plan(form.ptx, form.info, name, inputs, **options)

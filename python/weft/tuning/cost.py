@@ -11,13 +11,9 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from weft.simulator.gpus import GPUS, Gpu
-
-from .space import Target
+from weft.targets import Gpu, Target, gpu_named, target_named, targets
 
 _LATENCY_CYCLES = 500  # of a load from device memory; A100: microbenchmarks give 470 to 570
-_L2_BYTES_PER_CLOCK = 5120  # A100 whitepaper, page 38; H100's is not published and taken to be the same
-_SPECIAL_PER_CLOCK = 16  # lanes of the special-function units of a multiprocessor (CUDA C++ Programming Guide, 5.4.1)
 _LAUNCH_SECONDS = 2.5e-6
 
 
@@ -69,15 +65,14 @@ class Estimate:
 
 def gpu_of(target: str, name: str | None = None) -> Gpu:
     """The GPU whose rates stand for a target: the one named, or the first of that target."""
-    from weft.simulator.gpus import gpu_named
-
-    return gpu_named(name) if name else next((gpu for gpu in GPUS.values() if gpu.target == target), GPUS["A100"])
+    known = targets().get(target)
+    return gpu_named(name) if name or not known else next(iter(known.gpus.values()))
 
 
 def resident_blocks(figures: Figures, target: Target) -> int:
     """How many blocks of a kernel a multiprocessor holds at once."""
     registers = figures.registers or target.registers_per_thread
-    by_warp = ceil(registers * target.warp_size / 256) * 256  # registers are given to warps by 256
+    by_warp = ceil(registers * target.warp_size / target.register_granule) * target.register_granule
     shared = figures.shared_bytes + target.reserved_shared_bytes
     return min(
         target.max_blocks_per_processor,
@@ -103,7 +98,7 @@ def estimate(figures: Figures, target: Target, gpu: Gpu) -> Estimate:
 
     def round_of(present: int) -> float:
         # warps that a scheduler can choose from: with many, resources work side by side; with one, one after another
-        choice = max(1.0, present * figures.warps / 4)
+        choice = max(1.0, present * figures.warps / target.schedulers)
         busy = present * (longest + (whole - longest) / choice)
         if figures.stages == 1:
             return latency + busy + steps * latency
@@ -117,14 +112,15 @@ def estimate(figures: Figures, target: Target, gpu: Gpu) -> Estimate:
 def _resources(figures: Figures, gpu: Gpu) -> dict[str, float]:
     """Seconds that each resource of the GPU is busy."""
     cycles = gpu.clock * 1e9
+    target = target_named(gpu.target)
     # each instruction of the code runs that often on average, and so do those that spill
     executed = figures.warp_instructions / max(figures.code, 1)
     spills = figures.spill_bytes / 4 * executed
     found = {
         "instructions": (figures.warp_instructions + spills) / (gpu.schedulers * cycles),
-        "special functions": figures.special * 32 / (_SPECIAL_PER_CLOCK * gpu.multiprocessors * cycles),
+        "special functions": figures.special * target.warp_size / (target.special_lanes * gpu.multiprocessors * cycles),
         "shared memory": (figures.shared_wavefronts + spills) / (gpu.multiprocessors * cycles),
-        "L2 cache": 32 * figures.sectors / (_L2_BYTES_PER_CLOCK * cycles),
+        "L2 cache": 32 * figures.sectors / (gpu.l2_bytes_per_clock * cycles),
         "device memory": figures.bytes / (gpu.memory_bandwidth * 1e9),
     }
     macs = sum(2 * count / (gpu.matrix.get(kind, gpu.matrix["f16"]) * 1e9) for kind, count in figures.mma_macs.items())

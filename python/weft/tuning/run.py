@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft.targets import default_target
+
 from . import store
 from .cases import COUNTED
 from .result import Result
@@ -70,7 +72,7 @@ def tune(
         target = target or _target(device_for(tuple(arrays)))
     else:
         traced = program.declare(signature, static)
-        target = target or "sm_80"
+        target = target or default_target()
     options = Options(
         candidates=parsed,
         limit=limit,

@@ -8,56 +8,32 @@ a fifth number, the channels that a program holds, or takes at once.
 
 from __future__ import annotations
 
-import functools
 import itertools
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from weft import native
+from weft.targets import Target, target_named, targets
+
+__all__ = [
+    "Candidate",
+    "Kernel",
+    "Schedule",
+    "Target",
+    "candidates",
+    "parse",
+    "role_of",
+    "spelled",
+    "target_named",
+    "targets",
+    "why_not",
+]
 
 Schedule = tuple[int, ...]
 
 _ROWS, _COLUMNS, _WARPS, _STAGES = (16, 32, 64, 128, 256), (16, 32, 64, 128), (1, 2, 4, 8), (1, 2, 3, 4)
 _PARTS, _PIECES = (128, 256, 384, 512, 768, 1024), (32, 64, 128)  # channels of wide values: held, or taken at once
 _BEYOND = 40  # registers that addresses, masks and the softmax's state take at the very least
-
-
-@dataclass(frozen=True)
-class Target:
-    """What bounds a kernel on a target; the compiler's own description (compiler/Target/TargetInfo.h)."""
-
-    name: str
-    warp_size: int
-    max_warps: int
-    registers_per_thread: int
-    registers_per_processor: int
-    shared_bytes_per_block: int
-    shared_bytes_per_processor: int
-    reserved_shared_bytes: int
-    max_warps_per_processor: int
-    max_blocks_per_processor: int
-    vector_bytes: int
-    mma: tuple[Mapping[str, Any], ...]
-
-    def rows_of_mma(self) -> int:
-        """Rows of the smallest matrix instruction: what a warp takes at least."""
-        return min(int(each["shape"][0]) for each in self.mma)
-
-
-@functools.cache
-def targets() -> Mapping[str, Target]:
-    """Every target by name."""
-    described = json.loads(native.load("_compiler").targets())
-    return {each["name"]: Target(**{**each, "mma": tuple(each["mma"])}) for each in described}
-
-
-def target_named(name: str) -> Target:
-    """The target of that name. Raises ValueError with those there are."""
-    if name not in targets():
-        raise ValueError(f"expected a target among {', '.join(targets())}, but got '{name}'")
-    return targets()[name]
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 #include "runtime/Simulator/Machine/Barriers.h"
 #include "runtime/Simulator/Machine/Poison.h"
 #include "runtime/Support/Format.h"
+#include "targets/Target.h"
 
 #include <algorithm>
 #include <bit>
@@ -82,7 +83,8 @@ uint32_t special(const std::string &name, const Warp &warp, uint32_t lane) {
   if (name == "%dynamic_smem_size")
     return grid.shape.sharedBytes;
   if (name.starts_with("%reserved_smem_offset"))
-    return grid.sharedBytes - (name.ends_with("end") || name.ends_with("cap") ? 0 : reservedSharedBytes);
+    return grid.sharedBytes -
+           (name.ends_with("end") || name.ends_with("cap") ? 0 : grid.options.target->reservedSharedBytes);
   if (name == "%envreg1")
     return uint32_t(grid.workspace >> 32);
   if (name == "%envreg2")

@@ -2,6 +2,7 @@
 // A launch: checks of its shape, module variables, worker threads, and the report.
 #include "runtime/Simulator/Machine/Interpreter.h"
 #include "runtime/Support/Format.h"
+#include "targets/Target.h"
 
 #include <algorithm>
 #include <atomic>
@@ -12,12 +13,8 @@ namespace weft::simulator {
 namespace machine {
 namespace {
 
-constexpr uint32_t maximumThreads = 1024;
-constexpr uint32_t maximumShared = 232448;
 /// Blocks that a worker holds at once when they may wait for each other.
 constexpr size_t residentBlocks = 128;
-/// What a GPU of the target holds at once: multiprocessors, and the threads, blocks and shared memory of each.
-constexpr uint64_t processors = 108, processorThreads = 2048, processorBlocks = 32, processorShared = 164u << 10;
 /// Turns of a block before others get one.
 constexpr uint64_t turnsPerVisit = 64;
 
@@ -58,7 +55,9 @@ Result<std::vector<Address>> makeVariables(const Program &program, Memory &memor
   return addresses;
 }
 
-Status checkShape(const Kernel &kernel, const LaunchShape &shape, size_t parameterBytes) {
+Status checkShape(const Kernel &kernel, const LaunchShape &shape, size_t parameterBytes,
+                  const targets::Target &target) {
+  const uint32_t maximumThreads = uint32_t(target.maxThreads());
   uint64_t threads = shape.block.volume();
   auto refuse = [](std::string message) { return failure(StatusCode::InvalidArgument, std::move(message)); };
   const EntryInfo &info = kernel.info;
@@ -79,9 +78,9 @@ Status checkShape(const Kernel &kernel, const LaunchShape &shape, size_t paramet
   if (shape.cluster.volume() != 1)
     return failure(StatusCode::Unsupported, "clusters are not supported by the simulator yet");
   uint64_t shared = uint64_t(kernel.staticShared) + shape.sharedBytes;
-  if (shared > maximumShared)
-    return refuse(format("expected at most {} bytes of shared memory, but got {} ({} of them static)", maximumShared,
-                         shared, kernel.staticShared));
+  if (shared > uint64_t(target.sharedBytesPerBlock))
+    return refuse(format("expected at most {} bytes of shared memory, but got {} ({} of them static)",
+                         target.sharedBytesPerBlock, shared, kernel.staticShared));
   if (parameterBytes < info.parameterBytes)
     return refuse(format("the kernel '{}' takes {} bytes of parameters, but got {}", info.name, info.parameterBytes,
                          parameterBytes));
@@ -90,9 +89,11 @@ Status checkShape(const Kernel &kernel, const LaunchShape &shape, size_t paramet
 
 /// How many blocks of the grid a GPU may hold at once.
 uint64_t heldAtOnce(const Grid &grid) {
-  const uint64_t byThreads = processorThreads / (uint64_t{grid.warpsPerBlock} * laneCount);
-  const uint64_t byShared = processorShared / (grid.sharedBytes + 1024);
-  return processors * std::max<uint64_t>(1, std::min({byThreads, byShared, processorBlocks}));
+  const targets::Target &target = *grid.options.target;
+  const uint64_t byWarps = uint64_t(target.maxWarpsPerProcessor) / grid.warpsPerBlock;
+  const uint64_t byShared = uint64_t(target.sharedBytesPerProcessor / (grid.sharedBytes + target.reservedSharedBytes));
+  return uint64_t(target.gpus.front().multiprocessors) *
+         std::max<uint64_t>(1, std::min({byWarps, byShared, uint64_t(target.maxBlocksPerProcessor)}));
 }
 
 /// Finds workers whose blocks do nothing but spin, in a state that comes again and again while memory stays as it is.
@@ -429,9 +430,10 @@ Result<Report> launch(const Module &module, std::string_view entry, Memory &memo
                    format("no entry '{}' in {}: expected {}", entry, program.name, names.empty() ? "one" : names));
   }
   const Kernel &kernel = found->second;
+  const targets::Target &target = options.target ? *options.target : limitsOf(module);
   if (kernel.refusal)
     return failure(kernel.refusal->code, format("{}: {}", program.name, kernel.refusal->message));
-  if (Status good = checkShape(kernel, shape, parameters.size()); !good)
+  if (Status good = checkShape(kernel, shape, parameters.size(), target); !good)
     return std::unexpected(good.error());
   Result<std::vector<Address>> addresses =
       memory.variablesOf(program.key, [&] { return makeVariables(program, memory); });
@@ -443,6 +445,7 @@ Result<Report> launch(const Module &module, std::string_view entry, Memory &memo
   grid.kernel = &kernel;
   grid.shape = shape;
   grid.options = options;
+  grid.options.target = &target;
   grid.memory = &memory;
   if (kernel.usesHeap) {
     // What kernels leave in the heap stays until the memory goes.
@@ -472,7 +475,7 @@ Result<Report> launch(const Module &module, std::string_view entry, Memory &memo
   }
   grid.sharedBytes = kernel.staticShared + shape.sharedBytes;
   if (kernel.usesReserved)
-    grid.sharedBytes = (grid.sharedBytes + 15) / 16 * 16 + reservedSharedBytes;
+    grid.sharedBytes = (grid.sharedBytes + 15) / 16 * 16 + uint32_t(target.reservedSharedBytes);
   grid.threadsPerBlock = uint32_t(shape.block.volume());
   grid.warpsPerBlock = (grid.threadsPerBlock + laneCount - 1) / laneCount;
   return runSchedules(grid);

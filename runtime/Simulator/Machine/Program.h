@@ -169,9 +169,6 @@ inline constexpr uint32_t meetingBytes = 7 * 2 * slotBytes;
 /// What alloca may take of a thread's local memory.
 inline constexpr uint32_t stackBytes = 16384;
 
-/// Shared memory that %reserved_smem_offset_begin to _end delimit.
-inline constexpr uint32_t reservedSharedBytes = 1024;
-
 /// The value that stands for a function's address: its place in the module.
 inline uint64_t functionAddress(const ptx::Module &module, const ptx::Function &function) {
   return codeWindow | uint64_t(&function - module.functions.data() + 1) * 16;

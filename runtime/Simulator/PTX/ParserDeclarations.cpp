@@ -34,7 +34,7 @@ void Parser::topLevel() {
     return;
   }
   if (directive.is(".target")) {
-    module_.target = expectWord("a target such as 'sm_80'");
+    module_.target = expectWord("a target's name");
     while (accept(','))
       expectWord("a target option");
     return;

@@ -1,0 +1,144 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Targets and their GPUs, as the one table in targets/Targets.cpp describes them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from weft import native
+
+
+class _ForTarget(Protocol):
+    @property
+    def target(self) -> str: ...
+
+
+T = TypeVar("T", bound=_ForTarget)
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU: what it can do at most, in units of 1e9 a second, `matrix` by the type of the factors.
+
+    Peaks are dense ones, without structured sparsity, at boost clock, as the vendor's data sheets give them.
+    """
+
+    name: str
+    target: str
+    multiprocessors: int
+    clock: float
+    """GHz"""
+    memory_bandwidth: float
+    """GB/s of device memory"""
+    float32: float
+    """GFLOP/s, a fused multiply-add counting two"""
+    float64: float
+    l2_bytes_per_clock: int
+    """what the L2 cache gives to all multiprocessors"""
+    matrix: dict[str, float]
+    """GFLOP/s (or GOP/s) of matrix instructions"""
+    source: str
+
+    @property
+    def schedulers(self) -> int:
+        """Warp instructions issued a clock."""
+        return target_named(self.target).schedulers * self.multiprocessors
+
+
+@dataclass(frozen=True)
+class Target:
+    """What bounds a kernel on a target; the fields are those of targets/Target.h."""
+
+    name: str
+    capability: int
+    ptx_version: int
+    warp_size: int
+    max_warps: int
+    registers_per_thread: int
+    registers_per_processor: int
+    register_granule: int
+    shared_bytes_per_block: int
+    shared_bytes_per_processor: int
+    reserved_shared_bytes: int
+    max_warps_per_processor: int
+    max_blocks_per_processor: int
+    schedulers: int
+    special_lanes: int
+    vector_bytes: int
+    mma: tuple[Mapping[str, Any], ...]
+    gpus: Mapping[str, Gpu]
+    """by the name that users give; the first stands for the target"""
+
+    def rows_of_mma(self) -> int:
+        """Rows of the smallest matrix instruction: what a warp takes at least."""
+        return min(int(each["shape"][0]) for each in self.mma)
+
+
+def _target(described: Mapping[str, Any]) -> Target:
+    gpus = {}
+    for gpu in described["gpus"]:
+        facts = {field.name: gpu[field.name] for field in dataclasses.fields(Gpu) if field.name != "target"}
+        gpus[gpu["key"]] = Gpu(target=described["name"], **facts)
+    return Target(**{**described, "mma": tuple(described["mma"]), "gpus": gpus})
+
+
+@functools.cache
+def targets() -> Mapping[str, Target]:
+    """Every target by name; the first is the default."""
+    return {each["name"]: _target(each) for each in json.loads(native.load("_simulator").targets())}
+
+
+def target_named(name: str) -> Target:
+    """The target of that name. Raises ValueError with those there are."""
+    if name not in targets():
+        raise ValueError(f"expected a target among {', '.join(targets())}, but got '{name}'")
+    return targets()[name]
+
+
+def default_target() -> str:
+    """The target that is compiled for where nothing says which: PTX for it runs on every device that is supported."""
+    return next(iter(targets()))
+
+
+def newest_first(compiled: Iterable[T]) -> list[T]:
+    """What was compiled for targets (of a field ``target``), that of the newest devices first: of a library's variants
+    the first that runs is taken."""
+    known = targets()
+    return sorted(compiled, key=lambda each: (-known[each.target].capability, each.target))
+
+
+def target_for(capability: tuple[int, int], shared_bytes: int) -> str | None:
+    """The target to compile for on a device of that compute capability and shared memory of a block: its own; else,
+    of those whose PTX runs on it (names that end in a letter run on one capability alone), the one with the most shared
+    memory that the device has, the newest of equals. None where no target's PTX runs on it."""
+    number = 10 * capability[0] + capability[1]
+    own = [each for each in targets().values() if each.capability == number]
+    if own:
+        return own[0].name
+    runs = [each for each in targets().values() if each.capability < number and each.name[-1].isdigit()]
+    fits = [each for each in runs if each.shared_bytes_per_block <= shared_bytes] or runs
+    best = max(fits, key=lambda each: (each.shared_bytes_per_block, each.capability), default=None)
+    return best.name if best else None
+
+
+@functools.cache
+def gpus() -> Mapping[str, Gpu]:
+    """Every GPU by the name that users give."""
+    return {key: gpu for target in targets().values() for key, gpu in target.gpus.items()}
+
+
+def gpu_named(name: str | None = None) -> Gpu:
+    """A GPU by its short name, in any case and with or without spaces; the default target's without one. Raises
+    ValueError with those there are."""
+    if name is None:
+        return next(iter(gpus().values()))
+    wanted = name.upper().replace(" ", "")
+    for key, gpu in gpus().items():
+        if key.upper().replace(" ", "") == wanted:
+            return gpu
+    raise ValueError(f"expected one of {', '.join(gpus())}, but got '{name}'")
