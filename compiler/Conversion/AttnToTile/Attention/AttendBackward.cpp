@@ -13,86 +13,12 @@
 #include "compiler/Conversion/AttnToTile/Attention/AttendBackward.h"
 #include "compiler/Conversion/AttnToTile/Attention/AttendBackwardCaptures.h"
 #include "compiler/Conversion/AttnToTile/Attention/AttendDiagonal.h"
-#include "dialects/Attn/Pattern/Membership.h"
+#include "compiler/Conversion/AttnToTile/Attention/ScheduleTable.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 
 namespace weft {
-
-/// Whether one kernel can hold the operands and the three sums of a window of so many tokens in registers.
-static bool fitsOneKernel(const Attend &attend, const WindowTiling &windows) {
-  bool small = !attend.storage().isF32() && std::max(attend.headSize(), attend.valueSize()) <= 64;
-  return windows.tokens <= (small ? 64 : 32);
-}
-
-/// Channels of wide values that dq and dk take at once.
-static constexpr int64_t pieceChannels = 64;
-
-static attn::ScheduleAttr scheduleOf(attn::AttendBackwardOp op, int64_t rows, int64_t columns, int64_t warps,
-                                     int64_t stages) {
-  if (std::optional<WindowTiling> windows = windowTiling(Attend::of(op))) {
-    rows = std::min<int64_t>(windowRowCount(*windows), 64);
-    columns = fitsOneKernel(Attend::of(op), *windows) ? rows : std::min<int64_t>(rows, columns);
-    warps = std::min<int64_t>(8, rows / 8); // (Of one kernel for everything, each warp has 16 rows of half the sums.)
-  }
-  auto schedule = attn::ScheduleAttr::get(op.getContext(), rows, columns, warps, stages);
-  return withChannels(Attend::of(op), schedule, pieceChannels);
-}
-
-/// Whether the walks of an op are along a diagonal, whose blocks masks cut.
-static bool hasDiagonal(attn::AttendBackwardOp op) {
-  return llvm::any_of(op.getPatterns(), [](Attribute pattern) {
-    std::optional<attn::WindowAttr> window = attn::patterns::asWindow(pattern);
-    return window && (window->getLeft() || window->getRight());
-  });
-}
-
-using Sizes = std::array<int64_t, 4>; // rows, columns, warps, stages
-
-/// The default for a head size, where heads of at most 64 and of at most 128 channels differ from side to side.
-static attn::ScheduleAttr defaultSchedule(attn::AttendBackwardOp op, Sizes upTo64, Sizes upTo128) {
-  Attend attend = Attend::of(op);
-  int64_t size = std::max(attend.headSize(), attend.valueSize());
-  Sizes chosen{64, 16, 8, 2};
-  if (attend.storage().isF32())
-    chosen = {size <= 64 ? 64 : 32, 16, 4, 2};
-  if (hasWideValues(attend) && !attend.storage().isF32() && attend.headSize() <= 128)
-    chosen = {128, 32, 8, 2};
-  if (!attend.storage().isF32() && size <= 128)
-    chosen = size <= 64 ? upTo64 : upTo128;
-  return scheduleOf(op, chosen[0], chosen[1], chosen[2], chosen[3]);
-}
-
-// Along a diagonal smaller tiles have fewer pairs that do not belong.
-attn::ScheduleAttr queryGradientSchedule(attn::AttendBackwardOp op) {
-  if (op.getScheduleQuery())
-    return withChannels(Attend::of(op), *op.getScheduleQuery(), pieceChannels);
-  return defaultSchedule(op, {128, 32, 4, 3}, hasDiagonal(op) ? Sizes{64, 64, 4, 2} : Sizes{128, 64, 8, 2});
-}
-
-attn::ScheduleAttr keyGradientSchedule(attn::AttendBackwardOp op) {
-  if (op.getScheduleKeys())
-    return withChannels(Attend::of(op), *op.getScheduleKeys(), pieceChannels);
-  if (takesOnePass(op))
-    return scheduleOf(op, 128, 32, 8, 2);
-  if (hasDiagonal(op))
-    return defaultSchedule(op, {64, 64, 4, 3}, {64, 64, 4, 2});
-  return defaultSchedule(op, {128, 64, 8, 3}, {128, 32, 8, 2});
-}
-
-// In tiles of fewer keys a program holds more channels, and scores are computed again for fewer parts.
-attn::ScheduleAttr valueGradientSchedule(attn::AttendBackwardOp op) {
-  Attend attend = Attend::of(op);
-  bool isF32 = attend.storage().isF32(), more = !isF32 && !windowTiling(attend) && attend.headSize() <= 128;
-  int64_t channels = more ? 512 : isF32 ? 128 : 256;
-  if (op.getScheduleValues())
-    return withChannels(attend, *op.getScheduleValues(), channels);
-  attn::ScheduleAttr keys = keyGradientSchedule(op);
-  int64_t rows = more ? 64 : keys.getRows(), columns = more ? 32 : keys.getColumns();
-  return attn::ScheduleAttr::get(op.getContext(), rows, columns, more ? 8 : keys.getWarps(),
-                                 more ? 2 : keys.getStages(), hasWideValues(attend) ? channels : 0);
-}
 
 SmallVector<BackwardPart> backwardParts(attn::AttendBackwardOp op) {
   using Kind = BackwardPart::Kind;

@@ -55,9 +55,4 @@ OnePass lowerOnePass(attn::AttendBackwardOp op, const BackwardPart &part, const 
 /// Whether `op` becomes that part: it is of a form that the one pass is faster for, and `fast` or able to take turns.
 bool takesOnePass(attn::AttendBackwardOp op);
 
-/// The schedules where the op has none: of dq (rows are queries), and of dk and dv (rows are keys).
-attn::ScheduleAttr queryGradientSchedule(attn::AttendBackwardOp op);
-attn::ScheduleAttr keyGradientSchedule(attn::AttendBackwardOp op);
-attn::ScheduleAttr valueGradientSchedule(attn::AttendBackwardOp op); ///< of dv alone, where values are wide
-
 } // namespace weft

@@ -14,6 +14,7 @@
 #include "compiler/Conversion/AttnToTile/Attention/AttendBackwardCaptures.h"
 #include "compiler/Conversion/AttnToTile/Attention/AttendBackwardKernel.h"
 #include "compiler/Conversion/AttnToTile/Attention/AttendDiagonal.h"
+#include "compiler/Conversion/AttnToTile/Attention/ScheduleTable.h"
 #include "compiler/Conversion/AttnToTile/Attention/Turns.h"
 
 using namespace mlir;

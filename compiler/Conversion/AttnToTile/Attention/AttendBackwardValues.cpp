@@ -5,6 +5,7 @@
 //
 // in a kernel of its own, as every part computes the probabilities again; dk, which needs all channels, is not split.
 #include "compiler/Conversion/AttnToTile/Attention/AttendBackwardKernel.h"
+#include "compiler/Conversion/AttnToTile/Attention/ScheduleTable.h"
 
 using namespace mlir;
 

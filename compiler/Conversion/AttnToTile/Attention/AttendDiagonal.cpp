@@ -2,6 +2,7 @@
 // See AttendDiagonal.h.
 #include "compiler/Conversion/AttnToTile/Attention/AttendDiagonal.h"
 #include "compiler/Conversion/AttnToTile/Attention/AttendBackwardCaptures.h"
+#include "compiler/Conversion/AttnToTile/Attention/ScheduleTable.h"
 #include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
 #include "dialects/Attn/Pattern/Simplify.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -201,18 +202,10 @@ void makeDiagonalTerms(attn::AttendBackwardOp op, unsigned domain, ValueRange nu
   replaceByProduct(op, op.getGradients()[2 * domain + 1], op.getDOut(), numbers[0], 1);
 }
 
-/// Rows of a tile: a matrix instruction's for each warp; fewer where a thread would hold too much of long ones.
-static int64_t rowsOfTile(const Attend &attend, int64_t warps) {
-  int64_t rows = 16 * warps, size = std::max(attend.headSize(), attend.valueSize());
-  while (rows > 16 && rows * size > warps * 2048)
-    rows /= 2;
-  return rows;
-}
-
 void lowerDiagonalGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, unsigned domain,
                             ArrayRef<Value> roots, StoredValues &stored) {
   attn::ScheduleAttr beside = keyGradientSchedule(op); // (As many warps: a launch may be shared.)
-  int64_t rowCount = rowsOfTile(Attend::of(op), beside.getWarps());
+  int64_t rowCount = diagonalRows(Attend::of(op), beside.getWarps());
   auto schedule = attn::ScheduleAttr::get(op.getContext(), rowCount, 16, beside.getWarps(), beside.getStages());
   BackwardKernel kernel(op, numbers, stored, "attend_backward_diagonal", schedule, /*queriesDown=*/false, {});
   TileBuilder &b = kernel.b;

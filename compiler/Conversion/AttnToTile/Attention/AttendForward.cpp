@@ -14,6 +14,7 @@
 // score_mod, or a scale that is not positive, takes c = 1 of scaled scores.
 #include "compiler/Conversion/AttnToTile/Attention/AttendForward.h"
 #include "compiler/Conversion/AttnToTile/Attention/AttendDiagonal.h"
+#include "compiler/Conversion/AttnToTile/Attention/ScheduleTable.h"
 #include "compiler/Conversion/AttnToTile/Patterns/BlockLists.h"
 #include "compiler/Conversion/AttnToTile/Patterns/PatternDependence.h"
 #include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
@@ -28,53 +29,6 @@ using namespace mlir;
 namespace weft {
 
 static constexpr double ln2 = 0.6931471805599453;
-
-/// Whether a convolution takes the values of an attention too.
-static bool isConvolved(Value values) { return llvm::any_of(values.getUsers(), llvm::IsaPred<attn::ConvolveOp>); }
-
-/// The largest block of keys of a window whose scores fit into registers, beside the values that may be held.
-static int64_t largestBlock(const Attend &attend, int64_t size, int64_t tokens) {
-  if (attend.storage().isF32())
-    return size > 64 ? 16 : tokens <= 64 ? 64 : 32;
-  bool holds = tokens > 64 && isConvolved(attend.values[0]);
-  if (size <= 64)
-    return holds ? 64 : 128;
-  return size > 128 || holds ? 32 : 64;
-}
-
-attn::ScheduleAttr forwardSchedule(attn::AttendOp op) {
-  Attend attend = Attend::of(op);
-  // (Half the channels would compute scores twice as often.)
-  int64_t channels = attend.storage().isF32() ? 128 : 256;
-  if (op.getSchedule())
-    return withChannels(attend, *op.getSchedule(), channels);
-  int64_t size = std::max(attend.headSize(), attend.valueSize());
-  // (Larger heads and f32 operands, which enter as two parts, leave registers for few keys.)
-  int64_t rows = 128, columns = size > 128 ? 32 : 64, warps = size > 64 ? 8 : 4, stages = size > 128 ? 2 : 3;
-  if (hasWideValues(attend))
-    columns = 32;
-  if (attend.storage().isF32()) {
-    rows = 64;
-    columns = 16;
-    stages = 2;
-  }
-  // A window is one block of its own where it can be: scores and sums have to fit into registers.
-  if (std::optional<WindowTiling> windows = windowTiling(attend)) {
-    bool wide = attend.storage().isF32(), narrow = !wide && size <= 64;
-    rows = std::min<int64_t>(windowRowCount(*windows), wide || size > 128 ? 64 : 128);
-    if (narrow && windows->tokens > 128 && windows->tokens <= 256)
-      rows = 256;
-    int64_t block = largestBlock(attend, size, windows->tokens);
-    columns = windows->tokens <= rows && rows <= block ? rows : std::min<int64_t>(rows, std::min<int64_t>(block, 64));
-    // A warp holds 32 rows of 64 scores, or 16 of 128; of larger heads, and with what is around a window, 8 rows.
-    bool more = isConvolved(attend.values[0]) && (windows->tokens > 64 || (size > 32 && !windows->grid.empty()));
-    bool few = !narrow || more;
-    if (few || rows * columns > 128 * 64)
-      warps = 8;
-    warps = std::min<int64_t>(warps, rows / (few ? 8 : 16));
-  }
-  return withChannels(attend, attn::ScheduleAttr::get(op.getContext(), rows, columns, warps, stages), channels);
-}
 
 /// How many query heads a tile holds: all that share keys, so that keys are read once for them; 1 where their patterns
 /// tell them apart. (Whatever else depends on the head, rows find by their own.)

@@ -12,7 +12,4 @@ namespace weft {
 mlir::LogicalResult lowerAttend(attn::AttendOp op, llvm::ArrayRef<mlir::Value> roots,
                                 llvm::DenseMap<mlir::Value, mlir::Value> &stored);
 
-/// The schedule of a forward kernel where the op has none.
-attn::ScheduleAttr forwardSchedule(attn::AttendOp op);
-
 } // namespace weft

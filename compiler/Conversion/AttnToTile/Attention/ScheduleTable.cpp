@@ -1,0 +1,226 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Default schedules, in two steps:
+//
+//   table            form, element type, head sizes     ─▶   rows, columns, warps, stages, channels
+//   windows          a window's tokens are its tile's rows
+//
+// A row of the table says what a program holds in registers: rows × (value channels + columns) sums over the threads
+// of its warps, beside its own operand. Larger heads, and f32 operands, which enter products as two parts, leave
+// registers for fewer columns.
+#include "compiler/Conversion/AttnToTile/Attention/ScheduleTable.h"
+#include "compiler/Conversion/AttnToTile/Attention/AttendBackward.h"
+#include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
+#include "dialects/Attn/Pattern/Membership.h"
+
+using namespace mlir;
+
+namespace weft {
+namespace {
+
+/// What a kernel computes. A form without a row of its own takes those of the next more general one: along a diagonal,
+/// whose blocks masks cut, as elsewhere; dq and dk with dv as any gradient.
+enum class Form : uint8_t { Forward, Gradient, Query, QueryAlongDiagonal, Keys, KeysAlongDiagonal, OnePass, Values };
+
+std::optional<Form> moreGeneral(Form form) {
+  switch (form) {
+  case Form::QueryAlongDiagonal:
+    return Form::Query;
+  case Form::KeysAlongDiagonal:
+    return Form::Keys;
+  case Form::Query:
+  case Form::Keys:
+  case Form::OnePass:
+    return Form::Gradient;
+  case Form::Forward:
+  case Form::Gradient:
+  case Form::Values:
+    return std::nullopt;
+  }
+  llvm_unreachable("all forms are handled");
+}
+
+enum class Element : uint8_t { Half, Single };  // of 16 bits, of 32
+enum class Channels : uint8_t { Narrow, Wide }; // see WideValues.h
+
+/// Rows, columns, warps, stages, and channels of wide values.
+struct Sizes {
+  int64_t rows, columns, warps, stages, channels = 0;
+};
+
+/// A schedule, and what it is for: heads of at most `upTo` channels, of wide values those of queries and keys alone.
+struct Row {
+  Form form;
+  Element element;
+  Channels values;
+  int64_t upTo;
+  Sizes sizes;
+};
+
+constexpr int64_t any = std::numeric_limits<int64_t>::max();
+
+// Of rows that fit, the first is taken. Along a diagonal smaller tiles have fewer pairs that do not belong. Of wide
+// values, half the channels would compute scores twice as often; dq and dk take few at once; dv, in tiles of fewer
+// keys, holds more.
+constexpr Row table[] = {
+    {Form::Forward, Element::Half, Channels::Narrow, 64, {128, 64, 4, 3}},
+    {Form::Forward, Element::Half, Channels::Narrow, 128, {128, 64, 8, 3}},
+    {Form::Forward, Element::Half, Channels::Narrow, any, {128, 32, 8, 2}},
+    {Form::Forward, Element::Half, Channels::Wide, any, {128, 32, 8, 2, 256}},
+    {Form::Forward, Element::Single, Channels::Narrow, 64, {64, 16, 4, 2}},
+    {Form::Forward, Element::Single, Channels::Narrow, any, {64, 16, 8, 2}},
+    {Form::Forward, Element::Single, Channels::Wide, any, {64, 16, 8, 2, 128}},
+
+    {Form::Query, Element::Half, Channels::Narrow, 64, {128, 32, 4, 3}},
+    {Form::Query, Element::Half, Channels::Narrow, 128, {128, 64, 8, 2}},
+    {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 64, {128, 32, 4, 3}},
+    {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 128, {64, 64, 4, 2}},
+
+    {Form::Keys, Element::Half, Channels::Narrow, 64, {128, 64, 8, 3}},
+    {Form::Keys, Element::Half, Channels::Narrow, 128, {128, 32, 8, 2}},
+    {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 64, {64, 64, 4, 3}},
+    {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 128, {64, 64, 4, 2}},
+    {Form::OnePass, Element::Half, Channels::Narrow, any, {128, 32, 8, 2}},
+    {Form::OnePass, Element::Half, Channels::Wide, any, {128, 32, 8, 2, 64}},
+    {Form::Values, Element::Half, Channels::Wide, 128, {64, 32, 8, 2, 512}},
+
+    {Form::Gradient, Element::Half, Channels::Narrow, any, {64, 16, 8, 2}},
+    {Form::Gradient, Element::Half, Channels::Wide, 128, {128, 32, 8, 2, 64}},
+    {Form::Gradient, Element::Half, Channels::Wide, any, {64, 16, 8, 2, 64}},
+    {Form::Gradient, Element::Single, Channels::Narrow, 64, {64, 16, 4, 2}},
+    {Form::Gradient, Element::Single, Channels::Narrow, any, {32, 16, 4, 2}},
+    {Form::Gradient, Element::Single, Channels::Wide, any, {32, 16, 4, 2, 64}},
+};
+
+Element elementOf(const Attend &attend) { return attend.storage().isF32() ? Element::Single : Element::Half; }
+
+/// The row of a form for an attention; nullptr where neither it nor a more general form has one.
+const Row *findRow(Form form, const Attend &attend) {
+  Channels values = hasWideValues(attend) ? Channels::Wide : Channels::Narrow;
+  int64_t size = attend.headSize();
+  if (values == Channels::Narrow)
+    size = std::max(size, attend.valueSize());
+  for (std::optional<Form> each = form; each; each = moreGeneral(*each))
+    for (const Row &row : table)
+      if (row.form == *each && row.element == elementOf(attend) && row.values == values && size <= row.upTo)
+        return &row;
+  return nullptr;
+}
+
+Sizes lookUp(Form form, const Attend &attend) {
+  const Row *row = findRow(form, attend);
+  assert(row && "every form but that of dv alone has a row for all sizes");
+  return row->sizes;
+}
+
+attn::ScheduleAttr scheduleOf(Operation *op, const Sizes &sizes) {
+  return attn::ScheduleAttr::get(op->getContext(), sizes.rows, sizes.columns, sizes.warps, sizes.stages,
+                                 sizes.channels);
+}
+
+/// The largest block of keys of a window whose scores fit into registers, beside the values that may be held.
+int64_t largestBlock(const Attend &attend, int64_t size, int64_t tokens) {
+  if (attend.storage().isF32())
+    return size > 64 ? 16 : tokens <= 64 ? 64 : 32;
+  bool holds = tokens > 64 && isConvolved(attend.values[0]);
+  if (size <= 64)
+    return holds ? 64 : 128;
+  return size > 128 || holds ? 32 : 64;
+}
+
+/// A forward schedule for a window, which is one block of its own where it can be: scores and sums have to fit into
+/// registers.
+Sizes inWindow(Sizes sizes, const Attend &attend, const WindowTiling &windows) {
+  int64_t size = std::max(attend.headSize(), attend.valueSize());
+  bool wide = attend.storage().isF32(), narrow = !wide && size <= 64;
+  sizes.rows = std::min<int64_t>(windowRowCount(windows), wide || size > 128 ? 64 : 128);
+  if (narrow && windows.tokens > 128 && windows.tokens <= 256)
+    sizes.rows = 256;
+  int64_t block = largestBlock(attend, size, windows.tokens);
+  bool whole = windows.tokens <= sizes.rows && sizes.rows <= block;
+  sizes.columns = whole ? sizes.rows : std::min<int64_t>(sizes.rows, std::min<int64_t>(block, 64));
+  // A warp holds 32 rows of 64 scores, or 16 of 128; of larger heads, and with what is around a window, 8 rows.
+  bool more = isConvolved(attend.values[0]) && (windows.tokens > 64 || (size > 32 && !windows.grid.empty()));
+  bool few = !narrow || more;
+  if (few || sizes.rows * sizes.columns > 128 * 64)
+    sizes.warps = 8;
+  sizes.warps = std::min<int64_t>(sizes.warps, sizes.rows / (few ? 8 : 16));
+  return sizes;
+}
+
+/// Whether the walks of an op are along a diagonal, whose blocks masks cut.
+bool hasDiagonal(attn::AttendBackwardOp op) {
+  return llvm::any_of(op.getPatterns(), [](Attribute pattern) {
+    std::optional<attn::WindowAttr> window = attn::patterns::asWindow(pattern);
+    return window && (window->getLeft() || window->getRight());
+  });
+}
+
+/// The table's schedule of a gradient, in a window if there is one.
+attn::ScheduleAttr gradientSchedule(attn::AttendBackwardOp op, Form form) {
+  Attend attend = Attend::of(op);
+  Sizes sizes = lookUp(form, attend);
+  if (std::optional<WindowTiling> windows = windowTiling(attend)) {
+    sizes.rows = std::min<int64_t>(windowRowCount(*windows), 64);
+    sizes.columns = fitsOneKernel(attend, *windows) ? sizes.rows : std::min(sizes.rows, sizes.columns);
+    // (Of one kernel for everything, each warp has 16 rows of half the sums.)
+    sizes.warps = std::min<int64_t>(8, sizes.rows / 8);
+  }
+  return scheduleOf(op, sizes);
+}
+
+/// Channels of wide values that dq and dk take at once where a chosen schedule does not say.
+constexpr int64_t pieceChannels = 64;
+
+} // namespace
+
+bool isConvolved(Value values) { return llvm::any_of(values.getUsers(), llvm::IsaPred<attn::ConvolveOp>); }
+
+bool fitsOneKernel(const Attend &attend, const WindowTiling &windows) {
+  bool small = !attend.storage().isF32() && std::max(attend.headSize(), attend.valueSize()) <= 64;
+  return windows.tokens <= (small ? 64 : 32);
+}
+
+attn::ScheduleAttr forwardSchedule(attn::AttendOp op) {
+  Attend attend = Attend::of(op);
+  Sizes sizes = lookUp(Form::Forward, attend);
+  if (op.getSchedule())
+    return withChannels(attend, *op.getSchedule(), sizes.channels);
+  if (std::optional<WindowTiling> windows = windowTiling(attend))
+    sizes = inWindow(sizes, attend, *windows);
+  return scheduleOf(op, sizes);
+}
+
+attn::ScheduleAttr queryGradientSchedule(attn::AttendBackwardOp op) {
+  if (op.getScheduleQuery())
+    return withChannels(Attend::of(op), *op.getScheduleQuery(), pieceChannels);
+  return gradientSchedule(op, hasDiagonal(op) ? Form::QueryAlongDiagonal : Form::Query);
+}
+
+attn::ScheduleAttr keyGradientSchedule(attn::AttendBackwardOp op) {
+  if (op.getScheduleKeys())
+    return withChannels(Attend::of(op), *op.getScheduleKeys(), pieceChannels);
+  if (takesOnePass(op))
+    return gradientSchedule(op, Form::OnePass);
+  return gradientSchedule(op, hasDiagonal(op) ? Form::KeysAlongDiagonal : Form::Keys);
+}
+
+attn::ScheduleAttr valueGradientSchedule(attn::AttendBackwardOp op) {
+  Attend attend = Attend::of(op);
+  const Row *own = windowTiling(attend) ? nullptr : findRow(Form::Values, attend);
+  int64_t channels = own ? own->sizes.channels : attend.storage().isF32() ? 128 : 256;
+  if (op.getScheduleValues())
+    return withChannels(attend, *op.getScheduleValues(), channels);
+  if (own)
+    return scheduleOf(op, own->sizes);
+  attn::ScheduleAttr keys = keyGradientSchedule(op);
+  return scheduleOf(op, {keys.getRows(), keys.getColumns(), keys.getWarps(), keys.getStages(), channels});
+}
+
+int64_t diagonalRows(const Attend &attend, int64_t warps) {
+  int64_t rows = 16 * warps, size = std::max(attend.headSize(), attend.valueSize());
+  while (rows > 16 && rows * size > warps * 2048)
+    rows /= 2;
+  return rows;
+}
+
+} // namespace weft
