@@ -51,7 +51,8 @@ WEFTC_API const char *weftc_version(void);
 
 /** The targets and what bounds a kernel on each, as a JSON array of objects: "name", "warp_size", "max_warps",
  * "registers_per_thread" and the other fields of targets/Target.h, "mma", an array of {"element", "accumulator",
- * "shape": [m, n, k]}, and "gpus", an array of the GPUs' rates. The first is the default. Goes to `weftc_string_free`. */
+ * "shape": [m, n, k]}, and "gpus", an array of the GPUs' rates. The first is the default. Goes to `weftc_string_free`.
+ */
 WEFTC_API char *weftc_targets(void);
 
 /** Frees a text given by this interface. NULL is allowed. */
