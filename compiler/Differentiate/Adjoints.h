@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// The op interface of differentiation, and its implementations by family.
+// The op interface of differentiation, and its implementations by family. Ops whose transpose is an op of their kind
+// (attn::TransposableOpInterface) need none.
 #pragma once
 
 #include "compiler/Differentiate/Gradients.h"
@@ -12,9 +13,9 @@ namespace weft {
 void attachMapAdjoint(mlir::MLIRContext &context);
 /// attn.attend: attn.attend_backward, with the row sums it takes. (AttendAdjoint.cpp)
 void attachAttendAdjoint(mlir::MLIRContext &context);
-/// attn.sum, prefix_mean, convolve, rope, rms_norm. (SequenceAdjoints.cpp)
+/// attn.sum, convolve, rms_norm. (SequenceAdjoints.cpp)
 void attachSequenceAdjoints(mlir::MLIRContext &context);
-/// attn.shift, merge_units. (MergeAdjoints.cpp)
+/// attn.merge_units. (MergeAdjoints.cpp)
 void attachMergeAdjoints(mlir::MLIRContext &context);
 /// attn.head_conv, linear, mean_heads. (HeadAdjoints.cpp)
 void attachHeadAdjoints(mlir::MLIRContext &context);

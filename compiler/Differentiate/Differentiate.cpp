@@ -95,6 +95,19 @@ static Value copy(OpBuilder &b, Value value, WholeTensorType type) {
   return attn::MapOp::create(b, value.getLoc(), type, value, body).getResult(0);
 }
 
+/// The adjoint of an op whose transpose is an op of its kind.
+static void addTranspose(Operation &op, Gradients &gradients) {
+  IRMapping operands;
+  Value source = op.getOperand(0);
+  for (Value other : op.getOperands().drop_front())
+    operands.map(other, gradients.primal(other));
+  operands.map(source, gradients.get(op.getResult(0)));
+  Operation *transposed = gradients.b.clone(op, operands);
+  transposed->getResult(0).setType(gradients.contributionType(source));
+  cast<attn::TransposableOpInterface>(transposed).transpose();
+  gradients.add(source, transposed->getResult(0));
+}
+
 LogicalResult ProgramDifferentiation::addAdjoints(Gradients &gradients) {
   Block &body = program.front();
   unsigned first = program.getNumArguments();
@@ -110,6 +123,10 @@ LogicalResult ProgramDifferentiation::addAdjoints(Gradients &gradients) {
     if (!wanted)
       continue;
     gradients.b.setLoc(op.getLoc());
+    if (isa<attn::TransposableOpInterface>(op)) {
+      addTranspose(op, gradients);
+      continue;
+    }
     auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
     if (!differentiable) {
       auto error = op.emitOpError() << "has no derivative";

@@ -10,19 +10,6 @@ using namespace weft;
 
 namespace {
 
-struct ShiftAdjoint : DifferentiableOpInterface::ExternalModel<ShiftAdjoint, attn::ShiftOp> {
-  LogicalResult addAdjoint(Operation *op, Gradients &gradients) const {
-    auto shift = cast<attn::ShiftOp>(op);
-    Value gradient = gradients.get(shift.getResult());
-    if (!gradient)
-      return success();
-    Value lengths = shift.getCuSeqlens() ? gradients.primal(shift.getCuSeqlens()) : Value();
-    Type type = gradients.contributionType(shift.getSource());
-    gradients.add(shift.getSource(), attn::ShiftOp::create(gradients.b, type, gradient, lengths, -shift.getBy()));
-    return success();
-  }
-};
-
 struct MergeUnitsAdjoint : DifferentiableOpInterface::ExternalModel<MergeUnitsAdjoint, attn::MergeUnitsOp> {
   LogicalResult addAdjoint(Operation *op, Gradients &gradients) const {
     auto merge = cast<attn::MergeUnitsOp>(op);
@@ -45,6 +32,5 @@ struct MergeUnitsAdjoint : DifferentiableOpInterface::ExternalModel<MergeUnitsAd
 } // namespace
 
 void weft::attachMergeAdjoints(MLIRContext &context) {
-  attn::ShiftOp::attachInterface<ShiftAdjoint>(context);
   attn::MergeUnitsOp::attachInterface<MergeUnitsAdjoint>(context);
 }

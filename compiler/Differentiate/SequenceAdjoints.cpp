@@ -1,5 +1,5 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Adjoints of the linear ops, each the transpose of its op, and of rms_norm.
+// Adjoints of sums, convolutions and rms_norm.
 #include "compiler/Differentiate/Adjoints.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -40,28 +40,6 @@ struct SumAdjoint : DifferentiableOpInterface::ExternalModel<SumAdjoint, attn::S
   }
 };
 
-struct PrefixMeanAdjoint : DifferentiableOpInterface::ExternalModel<PrefixMeanAdjoint, attn::PrefixMeanOp> {
-  LogicalResult addAdjoint(Operation *op, Gradients &gradients) const {
-    auto mean = cast<attn::PrefixMeanOp>(op);
-    if (Value gradient = gradients.get(mean.getResult()))
-      gradients.add(mean.getSource(),
-                    attn::PrefixMeanOp::create(gradients.b, gradients.contributionType(mean.getSource()), gradient,
-                                               !mean.getTransposed()));
-    return success();
-  }
-};
-
-struct SequenceMeanAdjoint : DifferentiableOpInterface::ExternalModel<SequenceMeanAdjoint, attn::SequenceMeanOp> {
-  LogicalResult addAdjoint(Operation *op, Gradients &gradients) const {
-    auto mean = cast<attn::SequenceMeanOp>(op);
-    if (Value gradient = gradients.get(mean.getResult()))
-      gradients.add(mean.getSource(),
-                    attn::SequenceMeanOp::create(gradients.b, gradients.contributionType(mean.getSource()), gradient,
-                                                 gradients.primal(mean.getCuSeqlens())));
-    return success();
-  }
-};
-
 struct ConvolveAdjoint : DifferentiableOpInterface::ExternalModel<ConvolveAdjoint, attn::ConvolveOp> {
   LogicalResult addAdjoint(Operation *op, Gradients &gradients) const {
     auto convolve = cast<attn::ConvolveOp>(op);
@@ -78,19 +56,6 @@ struct ConvolveAdjoint : DifferentiableOpInterface::ExternalModel<ConvolveAdjoin
                                                            gradients.primal(source), gradient, starts,
                                                            convolve.getCentred(), convolve.getDilation(),
                                                            convolve.getGridAttr(), convolve.getTransposed()));
-    return success();
-  }
-};
-
-struct RopeAdjoint : DifferentiableOpInterface::ExternalModel<RopeAdjoint, attn::RopeOp> {
-  LogicalResult addAdjoint(Operation *op, Gradients &gradients) const {
-    auto rope = cast<attn::RopeOp>(op);
-    if (Value gradient = gradients.get(rope.getResult()))
-      gradients.add(rope.getSource(),
-                    attn::RopeOp::create(gradients.b, gradients.contributionType(rope.getSource()), gradient,
-                                         primalOrNone(gradients, rope.getCuSeqlens()), rope.getBaseAttr(),
-                                         rope.getWindowAttr(), rope.getGridAttr(), rope.getFormAttr(),
-                                         rope.getInverse() ? UnitAttr() : gradients.b.getUnitAttr()));
     return success();
   }
 };
@@ -161,9 +126,6 @@ LogicalResult RmsNormAdjoint::addAdjoint(Operation *op, Gradients &gradients) co
 
 void weft::attachSequenceAdjoints(MLIRContext &context) {
   attn::SumOp::attachInterface<SumAdjoint>(context);
-  attn::PrefixMeanOp::attachInterface<PrefixMeanAdjoint>(context);
-  attn::SequenceMeanOp::attachInterface<SequenceMeanAdjoint>(context);
   attn::ConvolveOp::attachInterface<ConvolveAdjoint>(context);
-  attn::RopeOp::attachInterface<RopeAdjoint>(context);
   attn::RmsNormOp::attachInterface<RmsNormAdjoint>(context);
 }

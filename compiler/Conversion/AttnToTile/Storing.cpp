@@ -1,9 +1,13 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // What is stored, and what is computed on the way in kernels that need it. See ProgramLowering.h.
 #include "compiler/Conversion/AttnToTile/Elements/ElementTile.h"
+#include "compiler/Conversion/AttnToTile/Elements/LowerElements.h"
 #include "compiler/Conversion/AttnToTile/Kernel/Numbers.h"
 #include "compiler/Conversion/AttnToTile/ProgramLowering.h"
-#include "compiler/Conversion/AttnToTile/Rows/RowSums.h"
+#include "compiler/Conversion/AttnToTile/Rows/ChannelSums.h"
+#include "compiler/Conversion/AttnToTile/Rows/RowLocal.h"
+#include "compiler/Conversion/AttnToTile/Sequence/LowerSum.h"
+#include "compiler/Conversion/AttnToTile/Sequence/RowSums.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -74,7 +78,7 @@ LogicalResult ProgramLowering::makePullable(Value value, Operation *anchor) {
   if (failed(storeCaptured(op, anchor)))
     return failure();
   // What is read as a whole (taps, gains, units) has to be there.
-  auto local = cast<attn::RowLocalOpInterface>(op);
+  auto local = cast<RowLocalOpInterface>(op);
   for (OpOperand &operand : op->getOpOperands()) {
     bool byRow = local.readsByRow(operand.getOperandNumber());
     if (failed(byRow ? makePullable(operand.get(), anchor) : store(operand.get(), anchor)))
@@ -230,8 +234,7 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinRowLocalUsers(Operation *anch
   auto known = [&](Value value) { return inside.contains(value) || isApart(value, inside, stored, isRowLocal); };
   SmallVector<Operation *> joined{anchor};
   for (Operation *op = anchor->getNextNode(); op; op = op->getNextNode()) {
-    if (!isRowLocal(op) || readsOtherRows(op) || inExpansions.contains(op) ||
-        (channelsSplit && isa<attn::SumOp, attn::RmsNormOp>(op)))
+    if (!isRowLocal(op) || readsOtherRows(op) || inExpansions.contains(op) || (channelsSplit && sumsChannels(op)))
       continue;
     bool depends = llvm::any_of(op->getOperands(), [&](Value v) { return inside.contains(v); });
     bool sameRows = llvm::all_of(op->getResults(), [&](Value v) { return rowSpaceOf(v) == space; });

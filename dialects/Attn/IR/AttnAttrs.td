@@ -32,13 +32,6 @@ def Attn_Precision : I32Enum<"Precision", "how f32 operands of a product are mul
 }
 def Attn_PrecisionAttr : EnumAttr<Attn_Dialect, Attn_Precision, "precision">;
 
-def Attn_RopeForm : I32Enum<"RopeForm", "which position turns which pair of channels", [
-    I32EnumCase<"Line", 0, "line">,     // one position for all pairs
-    I32EnumCase<"Axial", 1, "axial">]> { // the first half of the pairs turns with the row of the grid, the second with the column
-  let cppNamespace = "::weft::attn";
-}
-def Attn_RopeFormAttr : EnumAttr<Attn_Dialect, Attn_RopeForm, "rope">;
-
 def Attn_MergeMode : I32Enum<"MergeMode", "how the rows of a unit become one", [
     I32EnumCase<"Sum", 0, "sum">,
     I32EnumCase<"Last", 1, "last">,     // the survivor's

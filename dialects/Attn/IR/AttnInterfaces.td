@@ -18,22 +18,12 @@ def Attn_PaddingOpInterface : OpInterface<"PaddingOpInterface"> {
     "::weft::attn::Padding", "paddingOf", (ins "unsigned":$result, "int64_t":$axis, "::llvm::ArrayRef<::weft::attn::Padding>":$operands)>];
 }
 
-def Attn_RowLocalOpInterface : OpInterface<"RowLocalOpInterface"> {
+def Attn_TransposableOpInterface : OpInterface<"TransposableOpInterface"> {
   let cppNamespace = "::weft::attn";
   let description = [{
-    An op whose result at a tile of rows of [B, H, N, D] or [B, H, N] is computed from tiles of rows of its operands, so that a kernel that reads the result need not have it stored.
+    An op that is linear in its first operand, and whose transpose is the same op with other attributes. That is all that differentiation needs to know of it.
   }];
-  let methods = [
-    InterfaceMethod<"Whether this op is one: some are for some types only.",
-      "bool", "isRowLocal", (ins), "", [{ return true; }]>,
-    InterfaceMethod<"Whether operand `operand` is read row by row; others are read as a whole, where they are stored.",
-      "bool", "readsByRow", (ins "unsigned":$operand), "", [{ return operand == 0; }]>,
-    InterfaceMethod<"Whether it takes other rows of its operands than the result's.",
-      "bool", "readsOtherRows", (ins), "", [{ return false; }]>
-  ];
+  let methods = [InterfaceMethod<"Changes the attributes to those of the transpose.", "void", "transpose">];
 }
-
-/// An op that implements it, and those of its methods that the op says otherwise of.
-class Attn_RowLocal<list<string> methods = []> : DeclareOpInterfaceMethods<Attn_RowLocalOpInterface, methods>;
 
 #endif // WEFT_DIALECTS_ATTN_IR_ATTNINTERFACES_TD

@@ -2,7 +2,7 @@
 // Ops that merge runs of adjacent tokens (semantic foundation attention), and the shift that decides which. Included by
 // AttnOps.td.
 
-def Attn_ShiftOp : Attn_Op<"shift", [Pure, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>, Attn_RowLocal<["readsOtherRows"]>]> {
+def Attn_ShiftOp : Attn_Op<"shift", [Pure, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>, DeclareOpInterfaceMethods<Attn_TransposableOpInterface>]> {
   let summary = "rows of [B, H, N, D] or [B, H, N] moved along the sequence: row n is the source's row n - by, 0 where there is none";
   let description = [{
     With `cu_seqlens` ([S+1] i32) rows stay within their sequence: row n is 0 where n - by lies in another. The transpose is the shift by -by.
@@ -17,6 +17,9 @@ def Attn_ShiftOp : Attn_Op<"shift", [Pure, DeclareOpInterfaceMethods<Attn_Paddin
   let results = (outs Attn_Tensor:$result);
   let assemblyFormat = "$source (`cu_seqlens` $cuSeqlens^)? attr-dict `:` type($source) (`,` type($cuSeqlens)^)? `->` type($result)";
   let hasVerifier = 1;
+  let extraClassDefinition = [{
+    void $cppClass::transpose() { setBy(-getBy()); }
+  }];
 }
 
 def Attn_MergeUnitsOp : Attn_Op<"merge_units", [Pure, AttrSizedOperandSegments]> {
@@ -61,7 +64,7 @@ def Attn_MergeUnitsOp : Attn_Op<"merge_units", [Pure, AttrSizedOperandSegments]>
   let hasVerifier = 1;
 }
 
-def Attn_SpreadOp : Attn_Op<"spread", [Pure, AttrSizedOperandSegments, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>, Attn_RowLocal<["readsByRow", "readsOtherRows"]>]> {
+def Attn_SpreadOp : Attn_Op<"spread", [Pure, AttrSizedOperandSegments, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>]> {
   let summary = "the transpose of a merge: each token takes its unit's row";
   let description = [{
     Row n of the result is row unit[n] - offset of the source: `sum`, as it is; `last`, where n is the unit's survivor (ends[unit[n]] = n + 1), else 0; `mean`, over the unit's length.

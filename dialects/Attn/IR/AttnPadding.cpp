@@ -121,11 +121,8 @@ Padding weft::attn::paddingOfRegion(Region &region, ArrayRef<Padding> arguments,
 
 // --- what ops say ---
 
-/// Of what is multiplied by weights, which are repeated or 0 there, and added up.
-static Padding weighted(Padding source) { return source == Padding::Repeated ? Padding::Finite : source; }
-
 /// The same with a bias, which is repeated.
-static Padding weighted(Padding source, bool bias) {
+static Padding weightedWithBias(Padding source, bool bias) {
   return bias && source == Padding::Zero ? Padding::Finite : weighted(source);
 }
 
@@ -134,8 +131,6 @@ Padding MapOp::paddingOf(unsigned result, int64_t axis, ArrayRef<Padding> operan
 }
 
 Padding SumOp::paddingOf(unsigned, int64_t, ArrayRef<Padding> operands) { return weighted(operands[0]); }
-
-Padding RopeOp::paddingOf(unsigned, int64_t, ArrayRef<Padding> operands) { return weighted(operands[0]); }
 
 // A row of zeros is divided by sqrt(eps). (Channels past the last are multiplied by a number that their row has.)
 Padding RmsNormOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands) {
@@ -165,13 +160,13 @@ Padding SpreadOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands) 
 Padding HeadConvOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands) {
   if (axis == 1)
     return Padding::Zero;
-  return axis == 2 ? weighted(operands[0], static_cast<bool>(getBias())) : Padding::Unknown;
+  return axis == 2 ? weightedWithBias(operands[0], static_cast<bool>(getBias())) : Padding::Unknown;
 }
 
 Padding LinearOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands) {
   int64_t last = cast<WholeTensorType>(getType()).getRank() - 1;
   bool alike = axis != last && !(getConcatenated() && axis != last - 1);
-  return alike ? weighted(operands[0], static_cast<bool>(getBias())) : Padding::Unknown;
+  return alike ? weightedWithBias(operands[0], static_cast<bool>(getBias())) : Padding::Unknown;
 }
 
 Padding MeanHeadsOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands) {

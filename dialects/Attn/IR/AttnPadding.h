@@ -15,6 +15,9 @@ enum class Padding : uint8_t {
   Unknown,  ///< anything, infinity and NaN too
 };
 
+/// Of what is multiplied by weights, which are repeated or 0 there, and added up.
+inline Padding weighted(Padding source) { return source == Padding::Repeated ? Padding::Finite : source; }
+
 /// Of what a scalar region yields as `result`, from its arguments': the region is folded with zeros. Positions on
 /// `axis` of the map's results (on any where there is none) are numbers there, those on others are repeated.
 ///

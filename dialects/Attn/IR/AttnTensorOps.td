@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Ops on whole tensors that are no softmax: maps, sums, convolutions, rope, rmsnorm. Included by AttnOps.td.
 
-def Attn_MapOp : Attn_Op<"map", [Pure, SingleBlock, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>, Attn_RowLocal<["readsByRow"]>]> {
+def Attn_MapOp : Attn_Op<"map", [Pure, SingleBlock, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>]> {
   let summary = "a scalar function of every element";
   let description = [{
     The region (arith and math ops on scalars, ends in `attn.yield`) takes one scalar for each input (floats as f32 whatever their storage, i1 as i1, other integers as i32) and
@@ -116,7 +116,7 @@ def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator]> {
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 
-def Attn_SumOp : Attn_Op<"sum", [Pure, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>, Attn_RowLocal<["isRowLocal"]>]> {
+def Attn_SumOp : Attn_Op<"sum", [Pure, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>]> {
   let summary = "sum, in f32, over the axes at which the result has size 1, or fewer heads";
   let description = [{
     The transpose of a broadcast (`attn.map`): where the source has "k*X" heads and the result X, groups of k neighbouring heads are summed; a rank lower than the source's
@@ -143,7 +143,7 @@ def Attn_SumOp : Attn_Op<"sum", [Pure, DeclareOpInterfaceMethods<Attn_PaddingOpI
   let hasCanonicalizer = 1;
 }
 
-def Attn_PrefixMeanOp : Attn_Op<"prefix_mean", [Pure]> {
+def Attn_PrefixMeanOp : Attn_Op<"prefix_mean", [Pure, DeclareOpInterfaceMethods<Attn_TransposableOpInterface>]> {
   let summary = "the causal mean: row n is the mean of rows 0 .. n of [B, H, N, D]; transposed: row m is the sum over n >= m of x_n / (n+1)";
   let description = [{
     C1: the source has rank 4, and the result its shape.
@@ -156,9 +156,12 @@ def Attn_PrefixMeanOp : Attn_Op<"prefix_mean", [Pure]> {
   let results = (outs Attn_Tensor:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
+  let extraClassDefinition = [{
+    void $cppClass::transpose() { setTransposed(!getTransposed()); }
+  }];
 }
 
-def Attn_SequenceMeanOp : Attn_Op<"sequence_mean", [Pure]> {
+def Attn_SequenceMeanOp : Attn_Op<"sequence_mean", [Pure, DeclareOpInterfaceMethods<Attn_TransposableOpInterface>]> {
   let summary = "the mean over each of the sequences packed in [B, H, N, D]: row n is the mean, in f32, of the rows of its sequence";
   let description = [{
     It is its own transpose.
@@ -174,9 +177,12 @@ def Attn_SequenceMeanOp : Attn_Op<"sequence_mean", [Pure]> {
   let results = (outs Attn_Tensor:$result);
   let assemblyFormat = "$source `cu_seqlens` $cuSeqlens attr-dict `:` type($source) `,` type($cuSeqlens) `->` type($result)";
   let hasVerifier = 1;
+  let extraClassDefinition = [{
+    void $cppClass::transpose() {  }
+  }];
 }
 
-def Attn_ConvolveOp : Attn_Op<"convolve", [Pure, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>, Attn_RowLocal<["readsOtherRows"]>]> {
+def Attn_ConvolveOp : Attn_Op<"convolve", [Pure, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>]> {
   let summary = "a Toeplitz mixer applied: depthwise convolution along the sequence, or over a grid of tokens";
   let description = [{
     result[b, h, n, c] = Σ_j taps[j, h·C + c] · x[b, h, n - dilation (j - centre), c], zero outside. With `grid` as `attn.toeplitz`. `transposed` is the transpose:
@@ -218,7 +224,14 @@ def Attn_ConvolveTapsGradOp : Attn_Op<"convolve_taps_grad", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Attn_RopeOp : Attn_Op<"rope", [Pure, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>, Attn_RowLocal<>]> {
+def Attn_RopeForm : I32Enum<"RopeForm", "which position turns which pair of channels", [
+    I32EnumCase<"Line", 0, "line">,     // one position for all pairs
+    I32EnumCase<"Axial", 1, "axial">]> { // the first half of the pairs turns with the row of the grid, the second with the column
+  let cppNamespace = "::weft::attn";
+}
+def Attn_RopeFormAttr : EnumAttr<Attn_Dialect, Attn_RopeForm, "rope">;
+
+def Attn_RopeOp : Attn_Op<"rope", [Pure, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>, DeclareOpInterfaceMethods<Attn_TransposableOpInterface>]> {
   let summary = "rotary positions on [B, H, N, D]: pair (2i, 2i+1) turned by position · base^(-2i/D)";
   let description = [{
     The position is n, or the index in the query's window where `window` = [w] is given; with `window` = [wr, wc] and `grid` = [h, w], tokens are those of a grid: form `axial` turns
@@ -238,9 +251,14 @@ def Attn_RopeOp : Attn_Op<"rope", [Pure, DeclareOpInterfaceMethods<Attn_PaddingO
   let results = (outs Attn_Tensor:$result);
   let assemblyFormat = "$source (`cu_seqlens` $cuSeqlens^)? attr-dict `:` type($source) (`,` type($cuSeqlens)^)? `->` type($result)";
   let hasVerifier = 1;
+  let extraClassDefinition = [{
+    // Pairs of padding are turned with each other.
+    Padding $cppClass::paddingOf(unsigned, int64_t, ::llvm::ArrayRef<Padding> operands) { return weighted(operands[0]); }
+    void $cppClass::transpose() { setInverse(!getInverse()); }
+  }];
 }
 
-def Attn_RmsNormOp : Attn_Op<"rms_norm", [Pure, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>, Attn_RowLocal<>]> {
+def Attn_RmsNormOp : Attn_Op<"rms_norm", [Pure, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>]> {
   let summary = "x · gain / sqrt(mean(x²) + eps) over the last axis; gain [H, D], or none";
   let description = [{
     C1: the source has rank 4, and the result its shape. C2: the gain is [H, D] of the source.

@@ -2,7 +2,6 @@
 // The backward kernels of attention.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/Lowerings.h"
 #include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
 
 namespace weft {

@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See AttendBackwardCaptures.h.
 #include "compiler/Conversion/AttnToTile/Attention/AttendBackwardCaptures.h"
-#include "compiler/Conversion/AttnToTile/Elements/Products.h"
+#include "compiler/Conversion/AttnToTile/Sequence/LowerSum.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;

@@ -2,6 +2,7 @@
 // See AttendBackwardKernel.h.
 #include "compiler/Conversion/AttnToTile/Attention/AttendBackwardKernel.h"
 #include "compiler/Conversion/AttnToTile/Attention/AttendDiagonal.h"
+#include "compiler/Conversion/AttnToTile/Rows/RowLocal.h"
 #include "dialects/Attn/Pattern/Membership.h"
 #include "dialects/Attn/Pattern/Segments.h"
 #include "dialects/Attn/Pattern/Transpose.h"
@@ -42,7 +43,7 @@ SoftmaxNumbers lowerSoftmaxNumbers(attn::AttendBackwardOp op, StoredValues &stor
   Puller puller(frame, stored, needs.widest);
   Value start = b.mul(b.programId(tile::Axis::X), b.i32(count));
   Value length = frame.size(type.dim(2));
-  RowTile places = programRows(b, type, start, count, length), rows = clampedRows(b, places, length);
+  RowTile places = programRows(b, type, start, count, length), rows = places.clamped(b, length);
   std::string tiles = tilesOf(type, numbersTile);
   auto padded = attn::WholeTensorType::get(
       {type.getDims()[0], type.getDims()[1], b.getStringAttr(tiles), b.getStringAttr(std::to_string(numbersTile))},
@@ -89,19 +90,13 @@ RowTile BackwardKernel::begin(unsigned domain, Value place) {
 }
 
 RowTile BackwardKernel::asQueries(RowTile tokens, Value head) {
-  tokens.batch = standing.batch;
-  tokens.head = head;
-  tokens.heads = attend.queryType().dim(1).str();
-  tokens.tokens = attend.queryType().dim(2).str();
+  tokens = tokens.of(attend.queryType(), standing.batch, head);
   tokens.base = standing.queryBase;
   return tokens;
 }
 
 RowTile BackwardKernel::asKeys(unsigned domain, RowTile tokens, Value head) {
-  tokens.batch = standing.batch;
-  tokens.head = head;
-  tokens.heads = attend.keyType(domain).dim(1).str();
-  tokens.tokens = attend.keyType(domain).dim(2).str();
+  tokens = tokens.of(attend.keyType(domain), standing.batch, head);
   tokens.base = standing.keyBase;
   return tokens;
 }

@@ -4,6 +4,7 @@
 #include "compiler/Conversion/AttnToTile/Attention/AttendBackwardCaptures.h"
 #include "compiler/Conversion/AttnToTile/Attention/ScheduleTable.h"
 #include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
+#include "compiler/Conversion/AttnToTile/Rows/RowLocal.h"
 #include "dialects/Attn/Pattern/Simplify.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -19,6 +19,7 @@
 #include "compiler/Conversion/AttnToTile/Patterns/PatternDependence.h"
 #include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
 #include "compiler/Conversion/AttnToTile/Patterns/Windows.h"
+#include "compiler/Conversion/AttnToTile/Rows/RowLocal.h"
 #include "dialects/Attn/Pattern/Membership.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -140,14 +141,11 @@ void ForwardKernel::begin() {
     Value start = b.mul(standing.tile, b.i32(schedule.getRows()));
     rows = rowsFrom(b, start, schedule.getRows(), standing.queryLength, /*bounded=*/true);
   }
-  rows.batch = standing.batch;
-  rows.head = standing.head;
-  rows.heads = attend.queryType().dim(1).str();
-  rows.tokens = attend.queryType().dim(2).str();
+  rows = rows.of(attend.queryType(), standing.batch, standing.head);
   rows.base = standing.queryBase;
   // (A packed sequence may have no row to read again.)
   bool clamps = rows.scalarStart && !rows.base && !windows && !needsOf(attend.query, stored).neighbours;
-  read = clamps ? clampedRows(b, rows, standing.queryLength) : rows;
+  read = clamps ? rows.clamped(b, standing.queryLength) : rows;
   for (const Chunk &chunk : queryChunks)
     queries.push_back(puller.pull(attend.query, read, chunk, Zeros::Channels));
 }

@@ -13,6 +13,7 @@
 #include "compiler/Conversion/AttnToTile/Passes.h"
 #include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
 #include "compiler/Conversion/AttnToTile/Patterns/Windows.h"
+#include "compiler/Conversion/AttnToTile/Rows/RowLocal.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -151,6 +152,10 @@ struct ChooseSchedules : impl::AttnChooseSchedulesBase<ChooseSchedules> {
   using Base::Base;
   explicit ChooseSchedules(ArrayRef<ScheduleChoice> chosen) : chosen(chosen) {}
 
+  void getDependentDialects(DialectRegistry &registry) const final {
+    Base::getDependentDialects(registry);
+    registerRowLocalOps(registry);
+  }
   void runOnOperation() final {
     if (failed(readChoices()) || failed(checkPlaces()))
       return signalPassFailure();

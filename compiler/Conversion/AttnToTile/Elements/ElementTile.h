@@ -3,7 +3,8 @@
 // tiles of rows of one head; here a tile may run over heads, tokens and channels at once.)
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/Lowerings.h"
+#include "compiler/Conversion/AttnToTile/Kernel/KernelFrame.h"
+#include "compiler/Conversion/AttnToTile/Kernel/StoredValues.h"
 
 namespace weft {
 

@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Kernels over tensors of any shape, element by element in row-major order.
 #include "compiler/Conversion/AttnToTile/Elements/ElementTile.h"
+#include "compiler/Conversion/AttnToTile/Elements/LowerElements.h"
 #include "compiler/Conversion/AttnToTile/Kernel/Numbers.h"
 #include "compiler/Conversion/AttnToTile/Kernel/ScalarRegion.h"
 

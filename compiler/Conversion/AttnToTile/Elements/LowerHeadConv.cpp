@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Kernels of attn.head_conv and of its weight's gradient. A tile is some tokens times some channels, all heads of one
 // side its rows: result[o, (n, d)] = Σ_j weight_j[o, h] · x[h, (n, d + j - centre)], one product for each tap.
+#include "compiler/Conversion/AttnToTile/Elements/LowerElements.h"
 #include "compiler/Conversion/AttnToTile/Elements/Products.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

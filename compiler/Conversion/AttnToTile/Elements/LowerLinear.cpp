@@ -1,8 +1,8 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Kernels of attn.linear and of its weight's gradient. With heads side by side or without, a row is a token of a batch
 // and of a group of heads; on one side of the weight it has H·D channels (H is 1 without), on the other E.
+#include "compiler/Conversion/AttnToTile/Elements/LowerElements.h"
 #include "compiler/Conversion/AttnToTile/Elements/Products.h"
-#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

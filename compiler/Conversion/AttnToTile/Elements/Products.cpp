@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See Products.h.
 #include "compiler/Conversion/AttnToTile/Elements/Products.h"
+#include "compiler/Conversion/AttnToTile/Sequence/LowerSum.h"
 
 using namespace mlir;
 
@@ -44,17 +45,6 @@ attn::WholeTensorType partsType(Value result, StringRef parts) {
 }
 
 Value ones(TileBuilder &b, int64_t rows, Type factor) { return b.full({rows, 16}, 1, factor); }
-
-LogicalResult addParts(Operation *op, Value result, Value parts, StoredValues &stored) {
-  OpBuilder builder(op);
-  auto sum = attn::SumOp::create(builder, op->getLoc(), result.getType(), parts);
-  stored[parts] = parts;
-  LogicalResult lowered = lowerSum(sum, stored);
-  stored[result] = stored.lookup(sum.getResult());
-  stored.erase(sum.getResult());
-  sum.erase();
-  return lowered;
-}
 
 LogicalResult finishParts(KernelFrame &frame, ElementPuller &puller, Operation *op, ValueRange sums,
                           std::pair<int64_t, int64_t> chunks, PlaceOfSums placeOfSums, PlaceOfBias placeOfBias,

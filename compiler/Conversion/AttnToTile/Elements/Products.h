@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/Conversion/AttnToTile/Elements/ElementTile.h"
+#include "compiler/Conversion/AttnToTile/Rows/Channels.h"
 
 namespace weft {
 
@@ -28,8 +29,6 @@ mlir::Value below(TileBuilder &b, mlir::Value index, mlir::Value size, bool whol
 std::string partsOf(llvm::StringRef tiles, int64_t elements);
 /// The type of the partial sums of a gradient, an op's result.
 attn::WholeTensorType partsType(mlir::Value result, llvm::StringRef parts);
-/// Stores a gradient, a result of `op`: partial sums [parts, ...] added as any sum is, in the order of the parts.
-mlir::LogicalResult addParts(mlir::Operation *op, mlir::Value result, mlir::Value parts, StoredValues &stored);
 
 /// Where the partial sums of a weight's gradient go: of a chunk of its rows by one of its columns; and of its bias'.
 using PlaceOfSums = llvm::function_ref<Place(int64_t row, int64_t column)>;

@@ -3,7 +3,9 @@
 // of their weights.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/Lowerings.h"
+#include "compiler/Conversion/AttnToTile/Kernel/KernelFrame.h"
+#include "compiler/Conversion/AttnToTile/Kernel/StoredValues.h"
+#include "compiler/Conversion/AttnToTile/Rows/Channels.h"
 
 namespace weft {
 

@@ -9,7 +9,8 @@
 // one that is moved.
 #include "compiler/Conversion/AttnToTile/Elements/Products.h"
 #include "compiler/Conversion/AttnToTile/Expansions/ExpansionKernel.h"
-#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
+#include "compiler/Conversion/AttnToTile/Rows/RowTile.h"
+#include "compiler/Conversion/AttnToTile/Sequence/LowerSum.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

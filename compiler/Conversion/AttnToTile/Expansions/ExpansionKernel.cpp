@@ -3,7 +3,7 @@
 #include "compiler/Conversion/AttnToTile/Expansions/ExpansionKernel.h"
 #include "compiler/Conversion/AttnToTile/Elements/Products.h"
 #include "compiler/Conversion/AttnToTile/Kernel/ScalarRegion.h"
-#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
+#include "compiler/Conversion/AttnToTile/Rows/RowTile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

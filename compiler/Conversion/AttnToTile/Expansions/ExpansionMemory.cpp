@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // How an expansion's values come to its kernel, change their form there, and leave it (see ExpansionKernel.h).
 #include "compiler/Conversion/AttnToTile/Expansions/ExpansionKernel.h"
+#include "compiler/Conversion/AttnToTile/Rows/RowTile.h"
 
 using namespace mlir;
 

@@ -3,7 +3,8 @@
 // kernels that read it repeat; nobody waits for a launch that makes it.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/Lowerings.h"
+#include "compiler/Conversion/AttnToTile/Kernel/KernelFrame.h"
+#include "compiler/Conversion/AttnToTile/Kernel/StoredValues.h"
 
 namespace weft {
 

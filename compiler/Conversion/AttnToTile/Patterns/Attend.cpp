@@ -119,8 +119,8 @@ static SequenceBounds sequenceRead(KernelFrame &frame, const TensorParameter &cu
   return {begin, boundAt(1, begin)};
 }
 
-Standing findStanding(KernelFrame &frame, const Attend &attend, DenseMap<Value, Value> &stored, int64_t rows,
-                      bool tileKeys, std::optional<unsigned> headsOf, int64_t packed, int64_t parts, Value place) {
+Standing findStanding(KernelFrame &frame, const Attend &attend, StoredValues &stored, int64_t rows, bool tileKeys,
+                      std::optional<unsigned> headsOf, int64_t packed, int64_t parts, Value place) {
   TileBuilder &b = frame.b;
   Standing standing;
   standing.tile = place ? place : b.programId(tile::Axis::X);
@@ -161,37 +161,6 @@ Standing findStanding(KernelFrame &frame, const Attend &attend, DenseMap<Value, 
     standing.keyLengths[i] = b.min(standing.keyLengths[i], b.max(count, b.i32(0)));
   }
   return standing;
-}
-
-std::string tilesOf(attn::WholeTensorType type, int64_t rows) {
-  return "cdiv(" + type.dim(2).str() + ", " + std::to_string(rows) + ")";
-}
-
-RowTile programRows(TileBuilder &b, attn::WholeTensorType type, Value start, int64_t count, Value end) {
-  RowTile rows = rowsFrom(b, start, count, end, /*bounded=*/true);
-  rows.head = b.programId(tile::Axis::Y);
-  rows.batch = b.programId(tile::Axis::Z);
-  rows.heads = type.dim(1).str();
-  rows.tokens = type.dim(2).str();
-  return rows;
-}
-
-RowTile partRows(TileBuilder &b, attn::WholeTensorType type, Value start, int64_t count, Value end) {
-  RowTile rows = programRows(b, type, start, count, end);
-  rows.columns = 0;
-  return rows;
-}
-
-RowTile rowsFrom(TileBuilder &b, Value start, int64_t count, Value length, bool bounded) {
-  RowTile rows;
-  rows.count = count;
-  rows.scalarStart = start;
-  rows.offsets = b.range(count);
-  rows.token = b.add(start, rows.offsets);
-  rows.columns = count;
-  if (bounded)
-    rows.inside = b.less(rows.token, length);
-  return rows;
 }
 
 bool keepsInside(const Attend &attend, Attribute pattern) { return attend.counts.empty() && attn::asSpan(pattern); }

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "compiler/Conversion/AttnToTile/Patterns/EmitArithmetic.h"
-#include "compiler/Conversion/AttnToTile/Rows/RowTile.h"
+#include "compiler/Conversion/AttnToTile/Rows/Puller.h"
 
 namespace weft {
 
@@ -58,24 +58,10 @@ std::array<std::string, 3> attendGrid(const Attend &attend, attn::WholeTensorTyp
 /// `headsOf`: the domain whose key heads the program's y counts; the queries' where there is none. `stored` as
 /// Puller's. With `parts`, as many programs after one another stand at the same tile. `place` (i32): the program's
 /// number among those of its head and batch, where that is not its x.
-Standing findStanding(KernelFrame &frame, const Attend &attend, llvm::DenseMap<mlir::Value, mlir::Value> &stored,
-                      int64_t rows, bool tileKeys, std::optional<unsigned> headsOf, int64_t packed = 1,
-                      int64_t parts = 1, mlir::Value place = {});
+Standing findStanding(KernelFrame &frame, const Attend &attend, StoredValues &stored, int64_t rows, bool tileKeys,
+                      std::optional<unsigned> headsOf, int64_t packed = 1, int64_t parts = 1, mlir::Value place = {});
 
 inline constexpr double log2OfE = 1.4426950408889634;
-
-/// "cdiv(N, rows)": tiles of `rows` tokens of [B, H, N, ..], as a grid expression.
-std::string tilesOf(attn::WholeTensorType type, int64_t rows);
-
-/// Rows [start, start + count) below `end` of a value of `type`, for the head and batch that the program's y and z are.
-RowTile programRows(TileBuilder &b, attn::WholeTensorType type, mlir::Value start, int64_t count, mlir::Value end);
-
-/// The same of a part of the tokens, which goes on past `end`: a convolution's neighbours there are not found in the
-/// tile.
-RowTile partRows(TileBuilder &b, attn::WholeTensorType type, mlir::Value start, int64_t count, mlir::Value end);
-
-/// `count` rows from `start` (i32) on, of `length`. Where `bounded`, `inside` says which exist.
-RowTile rowsFrom(TileBuilder &b, mlir::Value start, int64_t count, mlir::Value length, bool bounded);
 
 /// Whether a pattern has no pair of a column that does not exist, so that nobody need ask: a span's tables say so.
 bool keepsInside(const Attend &attend, mlir::Attribute pattern);

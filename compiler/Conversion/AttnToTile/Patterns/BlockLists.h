@@ -2,7 +2,6 @@
 // Lists of blocks, built on the device, for patterns whose blocks no formula gives.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/Lowerings.h"
 #include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
 
 namespace weft {

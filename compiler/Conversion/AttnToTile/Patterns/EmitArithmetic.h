@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/Conversion/AttnToTile/Kernel/ScalarRegion.h"
+#include "compiler/Conversion/AttnToTile/Kernel/StoredValues.h"
 
 namespace weft {
 
@@ -19,10 +20,10 @@ struct EmitArithmetic {
   llvm::SmallVector<mlir::Value> operands;
   llvm::SmallVector<mlir::Region *> masks;
   /// Where values captured by mask regions are stored.
-  llvm::DenseMap<mlir::Value, mlir::Value> *stored = nullptr;
+  StoredValues *stored = nullptr;
   std::string heads = {}; ///< of the queries, as types spell it
 
-  static EmitArithmetic of(KernelFrame &frame, const Attend &attend, llvm::DenseMap<mlir::Value, mlir::Value> &stored);
+  static EmitArithmetic of(KernelFrame &frame, const Attend &attend, StoredValues &stored);
 
   /// A table of a span at a tile's rows.
   struct HeldTable {

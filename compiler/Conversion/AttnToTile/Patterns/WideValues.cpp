@@ -7,22 +7,6 @@ using namespace mlir;
 
 namespace weft {
 
-SmallVector<Chunk> WideValues::chunksAt(Value base) const {
-  SmallVector<Chunk> chunks = chunksOf(width);
-  for (Chunk &chunk : chunks) {
-    chunk.base = base;
-    chunk.limit = parts * width == channels ? 0 : channels;
-  }
-  return chunks;
-}
-
-std::optional<WideValues> splitChannels(int64_t channels, int64_t most) {
-  if (channels <= most)
-    return std::nullopt;
-  int64_t parts = (channels + most - 1) / most, each = (channels + parts - 1) / parts;
-  return WideValues{channels, (each + 15) / 16 * 16, parts};
-}
-
 static constexpr int64_t widest = 256;
 
 bool hasWideValues(const Attend &attend) { return attend.valueSize() > widest; }
@@ -52,12 +36,6 @@ ChannelPart partOf(TileBuilder &b, const WideValues &wide, const Standing &stand
   Value number = standing.part ? standing.part : b.i32(0); // (One part is all.)
   return {wide.channels, wide.chunksAt(b.mul(number, b.i32(wide.width))),
           b.compareInt(arith::CmpIPredicate::eq, number, b.i32(0))};
-}
-
-std::array<std::string, 3> overParts(std::array<std::string, 3> grid, const std::optional<WideValues> &wide) {
-  if (wide)
-    grid[0] = "(" + grid[0] + ") * " + std::to_string(wide->parts);
-  return grid;
 }
 
 } // namespace weft

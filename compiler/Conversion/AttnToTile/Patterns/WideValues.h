@@ -8,17 +8,6 @@
 
 namespace weft {
 
-/// How `channels` of values are split: into `parts` of `width` each, the last perhaps ragged.
-struct WideValues {
-  int64_t channels, width, parts;
-
-  /// The chunks of the part that begins at channel `base` (i32).
-  llvm::SmallVector<Chunk> chunksAt(mlir::Value base) const;
-};
-
-/// The split of `channels` into parts of at most `most`; nothing where they are no more than that.
-std::optional<WideValues> splitChannels(int64_t channels, int64_t most);
-
 /// Whether values are wide: of more channels than 256, which of 64 queries are 128 registers of 128 threads.
 bool hasWideValues(const Attend &attend);
 
@@ -33,8 +22,5 @@ attn::ScheduleAttr withChannels(const Attend &attend, attn::ScheduleAttr schedul
 
 /// The part of program `standing`, with what it stores.
 ChannelPart partOf(TileBuilder &b, const WideValues &wide, const Standing &standing);
-
-/// The grid of kernels that split their values, from the one of those that do not.
-std::array<std::string, 3> overParts(std::array<std::string, 3> grid, const std::optional<WideValues> &wide);
 
 } // namespace weft

@@ -7,8 +7,8 @@
 //
 // A channel's tokens lie apart, one in each row of [B, H, N, C]; they are brought together first, as [B, H·C, chunks,
 // s], and the result is brought back. The transposed convolution is the same on sequences read from their ends.
-#include "compiler/Conversion/AttnToTile/Lowerings.h"
-#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
+#include "compiler/Conversion/AttnToTile/Rows/Puller.h"
+#include "compiler/Conversion/AttnToTile/Sequence/LowerSequence.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -55,12 +55,7 @@ Value steps(TileBuilder &b, int64_t count, Value stride) {
 /// Rows of the chunk `tile` of a sequence, from its end on where `reversed`.
 RowTile chunkRows(TileBuilder &b, attn::WholeTensorType type, Value tile, Value length, bool reversed) {
   RowTile rows = programRows(b, type, b.mul(tile, b.i32(side)), side, length);
-  if (reversed) {
-    rows.token = b.sub(b.sub(length, b.i32(1)), rows.token);
-    rows.scalarStart = rows.offsets = Value();
-    rows.columns = 0;
-  }
-  return rows;
+  return reversed ? rows.anyRows(b.sub(b.sub(length, b.i32(1)), rows.token), rows.inside) : rows;
 }
 
 /// The channels of a copying program: x of the grid counts chunks, and for each its blocks of channels.

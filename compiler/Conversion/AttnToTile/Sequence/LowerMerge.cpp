@@ -8,8 +8,9 @@
 //
 // A token's phase is its place in its unit: its distance from the last token without a join, modulo max_joins + 1.
 // Programs share nothing but the joins, so they need no order, and lengths stay on the device.
-#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
-#include "compiler/Conversion/AttnToTile/Rows/RowSums.h"
+#include "compiler/Conversion/AttnToTile/Rows/Sequences.h"
+#include "compiler/Conversion/AttnToTile/Sequence/LowerSequence.h"
+#include "compiler/Conversion/AttnToTile/Sequence/RowSums.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -224,14 +225,16 @@ Numbered MergeKernel::number() {
   return {phase, unit, b.add(unitsBefore, b.reduceSum(counted, 0))};
 }
 
+/// So many rows that are yet to be said.
+static RowTile withCount(int64_t count) {
+  RowTile rows;
+  rows.count = count;
+  return rows;
+}
+
 /// Stores the program's parts of sums over tokens, whose tables are at hand.
 void MergeKernel::addUp(Value tokens, Value inside, ValueRange tables) {
-  RowTile rows;
-  rows.count = stretch;
-  rows.batch = batch;
-  rows.head = head;
-  rows.heads = wholeType(op.getJoins()).dim(1).str();
-  rows.tokens = wholeType(op.getJoins()).dim(2).str();
+  RowTile rows = withCount(stretch).of(wholeType(op.getJoins()), batch, head);
   rows.token = tokens;
   rows.inside = inside;
   rows.scalarStart = start;
@@ -258,12 +261,7 @@ Walked MergeKernel::begin(const Numbered &numbered) {
 
 /// One token of every group: that at `place` in its stretch. A unit is ours where it begins while `begins`.
 Walked MergeKernel::step(Value place, const Walked &at, bool begins) {
-  RowTile rows;
-  rows.count = groups;
-  rows.batch = batch;
-  rows.head = head;
-  rows.heads = wholeType(op.getJoins()).dim(1).str();
-  rows.tokens = wholeType(op.getJoins()).dim(2).str();
+  RowTile rows = withCount(groups).of(wholeType(op.getJoins()), batch, head);
   Value token = b.add(b.add(start, place), b.mul(b.range(groups), b.i32(steps))), next = b.add(token, b.i32(1));
   // (Rows that are no one's are read too, and not stored: loads need no masks and wait for nothing.)
   rows.token = b.min(token, b.sub(length, b.i32(1)));
@@ -305,9 +303,7 @@ Walked MergeKernel::step(Value place, const Walked &at, bool begins) {
 void MergeKernel::storeUnits(const Walked &at, const RowTile &rows, Value survives) {
   unsigned i = 0;
   for (auto [number, source, merged] : llvm::enumerate(op.getSources(), op.getMerged())) {
-    RowTile place = rows;
-    place.token = at.unit;
-    place.inside = survives;
+    RowTile place = rows.anyRows(at.unit, survives);
     RowTile last = place; // (the last unit of a sequence, where others lie one earlier)
     int64_t offset = op.getOffsets()[number];
     if (offset) {
@@ -333,9 +329,7 @@ void MergeKernel::storeUnits(const Walked &at, const RowTile &rows, Value surviv
 
 /// Stores what others take that is made of the rows.
 void MergeKernel::storeAlong(const RowTile &rows, Value token) {
-  RowTile places = rows;
-  places.token = token;
-  places.inside = b.less(token, length);
+  RowTile places = rows.anyRows(token, b.less(token, length));
   for (Value value : along)
     for (const Chunk &chunk : chunksOf(*wholeType(value).staticDim(3), widest))
       puller.store(outputs[value], places, &chunk, puller.pull(value, rows, chunk, Zeros::Nowhere));
@@ -387,11 +381,7 @@ void MergeKernel::clearRest(Value units) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(zeros.getBody());
   Value first = b.add(units, b.mul(zeros.getInductionVar(), b.i32(groups)));
-  RowTile rows = rowsFrom(b, first, groups, length, /*bounded=*/true);
-  rows.head = head;
-  rows.batch = batch;
-  rows.heads = wholeType(op.getJoins()).dim(1).str();
-  rows.tokens = wholeType(op.getJoins()).dim(2).str();
+  RowTile rows = rowsFrom(b, first, groups, length, /*bounded=*/true).of(wholeType(op.getJoins()), batch, head);
   for (Value merged : op.getMerged())
     if (auto output = outputs.find(merged); output != outputs.end())
       for (const Chunk &chunk : chunksOf(*wholeType(merged).staticDim(3), widest))

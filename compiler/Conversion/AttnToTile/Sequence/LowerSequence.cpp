@@ -1,10 +1,10 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Kernels that walk the whole sequence: means, causal and of packed sequences, and the gradient of a convolution's
 // taps.
-#include "compiler/Conversion/AttnToTile/Elements/Products.h"
-#include "compiler/Conversion/AttnToTile/Lowerings.h"
-#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
-#include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
+#include "compiler/Conversion/AttnToTile/Sequence/LowerSequence.h"
+#include "compiler/Conversion/AttnToTile/Rows/Convolution.h"
+#include "compiler/Conversion/AttnToTile/Rows/Sequences.h"
+#include "compiler/Conversion/AttnToTile/Sequence/LowerSum.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -94,8 +94,7 @@ LogicalResult lowerSequenceMean(attn::SequenceMeanOp op, StoredValues &stored) {
     auto loop = scf::ForOp::create(b, first, past, b.i32(count), initial);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    RowTile rows = partRows(b, type, loop.getInductionVar(), count, past);
-    rows.batch = zero;
+    RowTile rows = partRows(b, type, loop.getInductionVar(), count, past).of(type, zero, b.programId(tile::Axis::Y));
     SmallVector<Value> next = body(rows, loop.getRegionIterArgs());
     if (!next.empty()) // (Otherwise the loop has its end already.)
       scf::YieldOp::create(b, next);

@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See RowSums.h.
-#include "compiler/Conversion/AttnToTile/Rows/RowSums.h"
-#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
+#include "compiler/Conversion/AttnToTile/Sequence/RowSums.h"
+#include "compiler/Conversion/AttnToTile/Sequence/LowerSum.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;

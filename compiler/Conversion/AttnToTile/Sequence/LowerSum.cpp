@@ -1,73 +1,13 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Kernels over tiles of rows, and sums over tokens.
-#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
-#include "compiler/Conversion/AttnToTile/Rows/RowSums.h"
+// See LowerSum.h.
+#include "compiler/Conversion/AttnToTile/Sequence/LowerSum.h"
+#include "compiler/Conversion/AttnToTile/Rows/RowLocal.h"
+#include "compiler/Conversion/AttnToTile/Sequence/LowerRows.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
 namespace weft {
-
-/// Rows of a tile such that it has about 4,096 elements.
-static int64_t rowsOfTile(int64_t channels) {
-  int64_t rows = 64;
-  while (rows > 16 && rows * channels > 8192)
-    rows /= 2;
-  return rows;
-}
-
-RowNeeds needsOf(ValueRange roots, const StoredValues &stored) {
-  llvm::SetVector<Value> reached;
-  reached.insert(roots.begin(), roots.end());
-  bool sums = false, pairs = false, neighbours = false, taps = false;
-  for (size_t i = 0; i < reached.size(); ++i) {
-    Operation *op = reached[i].getDefiningOp();
-    if (!op || stored.count(reached[i]))
-      continue;
-    sums |= isa<attn::SumOp, attn::RmsNormOp>(op);
-    pairs |= isa<attn::RopeOp>(op);
-    taps |= isa<attn::ConvolveOp>(op);
-    neighbours |= isa<attn::ConvolveOp, attn::ShiftOp>(op);
-    reached.insert(op->operand_begin(), op->operand_end());
-  }
-  return {sums && !pairs && !taps ? 32 : 256, neighbours};
-}
-
-RowTile clampedRows(TileBuilder &b, RowTile rows, Value length) {
-  rows.offsets = b.min(rows.offsets, b.sub(b.sub(length, b.i32(1)), rows.scalarStart));
-  rows.token = b.add(rows.scalarStart, rows.offsets);
-  rows.inside = Value();
-  rows.columns = 0;
-  return rows;
-}
-
-void lowerRows(Operation *anchor, const RowRoots &roots, StoredValues &stored) {
-  if (walkRows(anchor, roots, stored))
-    return;
-  KernelFrame frame(anchor, "rows");
-  TileBuilder &b = frame.b;
-  SmallVector<Value> pulled = roots.pulled();
-  RowNeeds needs = needsOf(pulled, stored);
-  Puller puller(frame, stored, needs.widest);
-  int64_t channels = 1;
-  for (Value root : pulled)
-    if (wholeType(root).getRank() == 4)
-      channels = std::max(channels, *wholeType(root).staticDim(3));
-  int64_t count = rowsOfTile(channels);
-  attn::WholeTensorType space = wholeType(pulled.front());
-  Value start = b.mul(b.programId(tile::Axis::X), b.i32(count)), length = frame.size(space.dim(2));
-  RowTile rows = programRows(b, space, start, count, length);
-  RowTile read = needs.neighbours ? rows : clampedRows(b, rows, length);
-  puller.storeAll(roots.values, read, nullptr, &rows);
-  RowSums sums(frame, puller, roots.sums, count);
-  for (unsigned i = 0; i < sums.size(); ++i)
-    sums.store(i, sums.terms(i, read, rows.inside));
-  auto results = frame.finish({{tilesOf(space, count), space.dim(1).str(), space.dim(0).str()}, 4, 2});
-  for (auto [root, result] : llvm::zip(roots.values, results))
-    stored[root] = result;
-  sums.replace(ArrayRef(results).take_back(sums.size()), stored);
-}
 
 /// Whether a sum leaves heads and channels: of all tokens, and of all batches or of each. (What has one token by its
 /// type, as parts of a weight's gradient may, has none to add.)
@@ -221,6 +161,17 @@ LogicalResult lowerSum(attn::SumOp op, StoredValues &stored) {
   else
     lowerAnySum(op, stored);
   return success();
+}
+
+LogicalResult addParts(Operation *op, Value result, Value parts, StoredValues &stored) {
+  OpBuilder builder(op);
+  auto sum = attn::SumOp::create(builder, op->getLoc(), result.getType(), parts);
+  stored[parts] = parts;
+  LogicalResult lowered = lowerSum(sum, stored);
+  stored[result] = stored.lookup(sum.getResult());
+  stored.erase(sum.getResult());
+  sum.erase();
+  return lowered;
 }
 
 } // namespace weft

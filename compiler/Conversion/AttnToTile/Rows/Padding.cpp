@@ -2,7 +2,7 @@
 // Where tiles hold zeros: rows past the end of a sequence, and channels past the last, hold f(0) of what is computed,
 // which is not 0 for every f. Here they are selected away, once for all who add them up, where ops do not say that they
 // are 0.
-#include "compiler/Conversion/AttnToTile/Rows/RowTile.h"
+#include "compiler/Conversion/AttnToTile/Rows/RowLocal.h"
 
 using namespace mlir;
 
@@ -13,8 +13,7 @@ namespace {
 class PaddingQuery {
 public:
   /// `promised`: what values hold at channels.
-  PaddingQuery(const DenseMap<Value, Value> &stored, const DenseMap<Value, attn::Padding> &promised, RowAxis axis,
-               bool oneToken)
+  PaddingQuery(const StoredValues &stored, const DenseMap<Value, attn::Padding> &promised, RowAxis axis, bool oneToken)
       : stored(stored), promised(promised), axis(axis), oneToken(oneToken) {}
 
   attn::Padding of(Value value, bool channels) {
@@ -41,13 +40,13 @@ private:
     auto padded = isRowLocal(op) ? dyn_cast<attn::PaddingOpInterface>(op) : attn::PaddingOpInterface();
     if (!padded)
       return attn::Padding::Unknown;
-    bool inner = channels || isa<attn::SumOp>(op);
+    bool inner = channels || sumsChannels(op);
     auto operands = llvm::map_to_vector(op->getOperands(), [&](Value operand) { return of(operand, inner); });
     return padded.paddingOf(cast<OpResult>(value).getResultNumber(), axis + type.getRank() - (channels ? 4 : 3),
                             operands);
   }
 
-  const DenseMap<Value, Value> &stored;
+  const StoredValues &stored;
   const DenseMap<Value, attn::Padding> &promised;
   RowAxis axis;
   bool oneToken;
@@ -56,11 +55,11 @@ private:
 } // namespace
 
 attn::Padding Puller::rowPadding(Value value, const RowTile &rows, bool channels) {
-  return PaddingQuery(*stored, promised, tokenAxis, rows.isOneToken()).of(value, channels);
+  return PaddingQuery(stored, promised, tokenAxis, rows.isOneToken()).of(value, channels);
 }
 
 attn::Padding Puller::channelPadding(Value value) {
-  return PaddingQuery(*stored, promised, channelAxis, /*oneToken=*/false).of(value, /*channels=*/true);
+  return PaddingQuery(stored, promised, channelAxis, /*oneToken=*/false).of(value, /*channels=*/true);
 }
 
 Value Puller::pull(Value value, const RowTile &rows, const Chunk &chunk, Zeros zeros) {

@@ -2,8 +2,10 @@
 // Rows that are computed from themselves and the row before: a program takes a stretch of tokens, and each of `groups`
 // groups of lanes walks through `steps` of them, carrying what the row before gave. So that every row is computed once,
 // not once for itself and once for the next.
-#include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
-#include "compiler/Conversion/AttnToTile/Rows/RowSums.h"
+#include "compiler/Conversion/AttnToTile/Rows/RowLocal.h"
+#include "compiler/Conversion/AttnToTile/Rows/Sequences.h"
+#include "compiler/Conversion/AttnToTile/Sequence/LowerRows.h"
+#include "compiler/Conversion/AttnToTile/Sequence/RowSums.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SetVector.h"
@@ -75,18 +77,15 @@ bool walkRows(Operation *anchor, const RowRoots &roots, StoredValues &stored) {
   Puller puller(frame, stored, widest);
   attn::WholeTensorType space = wholeType(pulled.front());
   Value start = b.mul(b.programId(tile::Axis::X), b.i32(groups * steps)), length = frame.size(space.dim(2));
+  Value head = b.programId(tile::Axis::Y), batch = b.programId(tile::Axis::Z);
   auto rowsAt = [&](Value place) {
     RowTile rows;
     rows.count = groups;
-    rows.head = b.programId(tile::Axis::Y);
-    rows.batch = b.programId(tile::Axis::Z);
-    rows.heads = space.dim(1).str();
-    rows.tokens = space.dim(2).str();
     rows.scalarStart = b.add(start, place);
     rows.offsets = b.mul(b.range(groups), b.i32(steps));
     rows.token = b.add(rows.scalarStart, rows.offsets);
     rows.inside = b.less(rows.token, length);
-    return rows;
+    return rows.of(space, batch, head);
   };
 
   SmallVector<Carried> parts;
@@ -110,10 +109,9 @@ bool walkRows(Operation *anchor, const RowRoots &roots, StoredValues &stored) {
   RowSums sums(frame, puller, roots.sums, groups * steps);
   initial.append(sums.size(), b.zeros({groups}));
   auto step = [&](Value place, ValueRange carried) {
-    RowTile places = rowsAt(place), rows = places;
+    RowTile places = rowsAt(place);
     // (Past the end the last row is computed again, and not stored: loads need no masks.)
-    rows.token = b.min(rows.token, b.sub(length, b.i32(1)));
-    rows.inside = rows.scalarStart = rows.offsets = Value();
+    RowTile rows = places.anyRows(b.min(places.token, b.sub(length, b.i32(1))), {});
     llvm::DenseMap<Value, Value> goesOn; // by cu_seqlens: which rows have one before them in their sequence
     for (auto [part, tile] : llvm::zip(parts, carried)) {
       Value kept = tile; // (Token 0 is the first step's, where what is carried is 0 already.)

@@ -3,7 +3,7 @@
 // stores the sum of its own, and who wants the number adds these parts in their order.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/Lowerings.h"
+#include "compiler/Conversion/AttnToTile/Rows/Puller.h"
 
 namespace weft {
 

@@ -1,0 +1,103 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// How attention and its gradient become kernels: what of their operands is stored, and what is computed on the way.
+#include "compiler/Conversion/AttnToTile/Attention/AttendBackward.h"
+#include "compiler/Conversion/AttnToTile/Attention/AttendDiagonal.h"
+#include "compiler/Conversion/AttnToTile/Attention/AttendForward.h"
+#include "compiler/Conversion/AttnToTile/Kernel/ProgramKernels.h"
+#include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
+#include "compiler/Conversion/AttnToTile/Patterns/Windows.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace weft {
+
+/// Whether keys or values are those of the diagonal and of nothing else: their own tokens' programs meet them.
+template <typename Op> static bool isMetOnDiagonalOnly(Op op, Value value) {
+  std::optional<unsigned> own;
+  if constexpr (std::is_same_v<Op, attn::AttendOp>)
+    own = diagonalDomain(Attend::of(op));
+  else
+    own = diagonalDomain(op);
+  bool met = false, walked = value == op.getQuery();
+  for (auto [i, key, its] : llvm::enumerate(op.getKeys(), op.getValues()))
+    if (key == value || its == value)
+      (i == own ? met : walked) = true;
+  return met && !walked;
+}
+
+/// dq in the place of its sums in memory: scaled, and rounded, by whoever takes it.
+static void takeSums(attn::AttendBackwardOp op, Value sums, StoredValues &stored) {
+  stored[sums] = sums;
+  double scale = op.getScale().convertToDouble();
+  auto scaled = [&](ImplicitLocOpBuilder &b, ValueRange x) -> SmallVector<Value> {
+    return {arith::MulFOp::create(b, x[0], arith::ConstantOp::create(b, b.getF32FloatAttr(scale)))};
+  };
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  auto map = attn::MapOp::create(b, op.getDQuery().getType(), sums, scaled);
+  op.getDQuery().replaceAllUsesWith(map.getResult(0));
+}
+
+namespace {
+struct AttendKernel : KernelOpInterface::ExternalModel<AttendKernel, attn::AttendOp> {
+  LogicalResult lower(Operation *op, ProgramKernels &program) const {
+    auto attend = cast<attn::AttendOp>(op);
+    // Keys and values that each program meets once are computed on the way; others would be computed for every tile of
+    // queries.
+    bool once = windowTiling(Attend::of(attend)).has_value();
+    auto onTheWay = [&](Value value) {
+      return value == attend.getQuery() || isMetOnDiagonalOnly(attend, value) ||
+             (once && (llvm::is_contained(attend.getKeys(), value) || llvm::is_contained(attend.getValues(), value)));
+    };
+    for (Value value : op->getOperands())
+      if (failed(onTheWay(value) ? program.makePullable(value, op) : program.store(value, op)))
+        return failure();
+    if (failed(program.storeCaptured(op, op)))
+      return failure();
+    auto roots = program.joinRowLocalUsers(op, op->getResults(), hasWideValues(Attend::of(attend)));
+    return failed(roots) ? failure() : lowerAttend(attend, *roots, program.stored);
+  }
+};
+
+struct AttendBackwardKernel : KernelOpInterface::ExternalModel<AttendBackwardKernel, attn::AttendBackwardOp> {
+  LogicalResult lower(Operation *op, ProgramKernels &program) const;
+};
+} // namespace
+
+LogicalResult AttendBackwardKernel::lower(Operation *op, ProgramKernels &program) const {
+  auto attend = cast<attn::AttendBackwardOp>(op);
+  SmallVector<BackwardPart> parts = backwardParts(attend);
+  // Of several kernels, each walks what another holds: only the numbers of a query can be computed on the way.
+  bool once = parts.front().kind == BackwardPart::Kind::Window;
+  auto onTheWay = [&](Value value) {
+    return once || value == attend.getLse() || value == attend.getDelta() || isMetOnDiagonalOnly(attend, value);
+  };
+  for (Value value : op->getOperands())
+    if (failed(onTheWay(value) ? program.makePullable(value, op) : program.store(value, op)))
+      return failure();
+  if (failed(program.storeCaptured(op, op)))
+    return failure();
+  SoftmaxNumbers numbers;
+  if (!once)
+    numbers = lowerSoftmaxNumbers(attend, program.stored);
+  for (const BackwardPart &part : parts) {
+    auto roots = program.joinRowLocalUsers(op, part.results, part.kind == BackwardPart::Kind::Values);
+    if (succeeded(roots) && part.kind == BackwardPart::Kind::OnePass) {
+      OnePass done = lowerOnePass(attend, part, numbers, *roots, program.stored);
+      if (failed(done.lowered))
+        return failure();
+      takeSums(attend, done.sums, program.stored);
+      continue;
+    }
+    if (failed(roots) || failed(lowerBackwardPart(attend, part, numbers, *roots, program.stored)))
+      return failure();
+  }
+  return success();
+}
+
+void attachAttentionKernels(MLIRContext &context) {
+  attn::AttendOp::attachInterface<AttendKernel>(context);
+  attn::AttendBackwardOp::attachInterface<AttendBackwardKernel>(context);
+}
+
+} // namespace weft

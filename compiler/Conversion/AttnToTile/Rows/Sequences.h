@@ -1,0 +1,22 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Packed sequences: which one each row's token belongs to.
+#pragma once
+
+#include "compiler/Conversion/AttnToTile/Rows/Puller.h"
+
+namespace weft {
+
+/// The sequence that each row's token belongs to: first token and one past the last, both tensor<count x i32>.
+struct SequenceOfRows {
+  mlir::Value first, past;
+};
+
+/// Looked up in `cu` ([S+1] i32, stored); one sequence of `length` tokens where it is null. Tokens are numbered over
+/// all sequences.
+SequenceOfRows sequenceOfRows(KernelFrame &frame, mlir::Value cu, mlir::Value tokens, mlir::Value length);
+
+/// The sequences that the rows' tokens belong to, of those that `starts` (a value of the program, may be null) packs
+/// into values of type `space`: looked up once for a tile.
+SequenceOfRows sequencesOf(Puller &puller, mlir::Value starts, const RowTile &rows, attn::WholeTensorType space);
+
+} // namespace weft
