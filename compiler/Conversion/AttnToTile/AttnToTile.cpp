@@ -8,6 +8,7 @@
 //   %o, %lse = attn.attend %q2 ...                  ─▶           load q, rotate, walk blocks, add t, store y
 //   %y = attn.map ins(%o, %t) { add }                         }
 //   return %y                                                 %y = attn.launch @attend(%q, ..., %t) grid [...]
+#include "compiler/Conversion/AttnToTile/Elements/ProductKernels.h"
 #include "compiler/Conversion/AttnToTile/Kernel/Numbers.h"
 #include "compiler/Conversion/AttnToTile/Passes.h"
 #include "compiler/Conversion/AttnToTile/ProgramLowering.h"
@@ -123,8 +124,10 @@ struct AttnToTile : impl::AttnToTileBase<AttnToTile> {
   void getDependentDialects(DialectRegistry &registry) const final {
     Base::getDependentDialects(registry);
     registerRowLocalOps(registry);
+    registerProductKernels(registry);
+    registerProducts(registry);
     registry.addExtension(+[](MLIRContext *context, attn::AttnDialect *) {
-      for (auto attach : {attachAttentionKernels, attachSequenceKernels, attachProductKernels})
+      for (auto attach : {attachAttentionKernels, attachSequenceKernels})
         attach(*context);
     });
   }

@@ -60,6 +60,5 @@ private:
 // The models by which ops become kernels, of each room.
 void attachAttentionKernels(mlir::MLIRContext &context);
 void attachSequenceKernels(mlir::MLIRContext &context);
-void attachProductKernels(mlir::MLIRContext &context);
 
 } // namespace weft

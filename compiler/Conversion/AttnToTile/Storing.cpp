@@ -272,8 +272,9 @@ LogicalResult ProgramLowering::makeElementwise(Value value, Operation *anchor, c
 }
 
 /// Whether an op computes what it reads element by element, and so needs no map of stored values stored.
-static bool pullsElements(Operation *op) {
-  return isa<attn::MapOp, attn::HeadConvOp, attn::LinearOp, attn::HeadConvWeightGradOp, attn::LinearWeightGradOp>(op);
+static bool readsElements(Operation *op) {
+  auto kernel = dyn_cast<KernelOpInterface>(op);
+  return isa<attn::MapOp>(op) || (kernel && kernel.readsElements());
 }
 
 FailureOr<SmallVector<Value>> ProgramLowering::joinMaps(Operation *anchor) {
@@ -303,7 +304,7 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinMaps(Operation *anchor) {
   SmallVector<Operation *> maps(llvm::drop_begin(joined));
   for (Operation *op : llvm::reverse(maps)) {
     bool needed = llvm::any_of(op->getOperands(), [&](Value v) { return inside.contains(v) && !readOutside(v); });
-    if (needed || !llvm::all_of(op->getUsers(), pullsElements))
+    if (needed || !llvm::all_of(op->getUsers(), readsElements))
       continue;
     joined.remove(op);
     for (Value result : op->getResults())

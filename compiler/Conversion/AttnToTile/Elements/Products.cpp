@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See Products.h.
 #include "compiler/Conversion/AttnToTile/Elements/Products.h"
+#include "compiler/Conversion/AttnToTile/Elements/ProductKernels.h"
 #include "compiler/Conversion/AttnToTile/Sequence/LowerSum.h"
 
 using namespace mlir;
@@ -69,6 +70,19 @@ LogicalResult finishParts(KernelFrame &frame, ElementPuller &puller, Operation *
     if (failed(addParts(op, result, partial, stored)))
       return failure();
   return success();
+}
+
+// Each file of Elements/Products defines the function that attaches its ops' models.
+#define WEFT_PRODUCT_KERNELS(name) void attach##name##Kernels(MLIRContext &context);
+#include "compiler/Conversion/AttnToTile/Elements/ProductKernels.inc"
+#undef WEFT_PRODUCT_KERNELS
+
+void registerProductKernels(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, attn::AttnDialect *) {
+#define WEFT_PRODUCT_KERNELS(name) attach##name##Kernels(*context);
+#include "compiler/Conversion/AttnToTile/Elements/ProductKernels.inc"
+#undef WEFT_PRODUCT_KERNELS
+  });
 }
 
 } // namespace weft

@@ -1,5 +1,5 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// What the kernels of products with weights (LowerLinear.cpp, LowerHeadConv.cpp) share.
+// What the kernels of products with weights (Elements/Products) share.
 #pragma once
 
 #include "compiler/Conversion/AttnToTile/Elements/ElementTile.h"

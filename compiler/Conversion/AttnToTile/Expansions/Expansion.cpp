@@ -8,21 +8,16 @@ using namespace mlir;
 
 namespace weft {
 
-static bool isHalf(Type element) { return element.isF16() || element.isBF16(); }
-
-/// Whether a value is [B, H, N, D] with H and D that tiles can hold: D a multiple of 8.
+/// Whether a value can be a map's input: a product's operand, or the same in f32.
 static bool isTokens(Value value) {
   auto type = dyn_cast<attn::WholeTensorType>(value.getType());
-  return type && type.getRank() == 4 && type.staticDim(1) && type.staticDim(3) && *type.staticDim(3) % 8 == 0 &&
-         (isHalf(type.getElementType()) || type.getElementType().isF32());
+  return isProductOperand(value) || (type && type.getRank() == 4 && type.staticDim(1) && type.staticDim(3) &&
+                                     *type.staticDim(3) % 8 == 0 && type.getElementType().isF32());
 }
-
-/// The same in halves: what can be a product's operand.
-static bool isOperand(Value value) { return isTokens(value) && isHalf(wholeType(value).getElementType()); }
 
 /// Arithmetic on the elements of values of one shape, and nothing else.
 static bool isPlainMap(attn::MapOp map) {
-  if (map->getNumResults() != 1 || map.getInputs().empty() || !isOperand(map.getResult(0)))
+  if (map->getNumResults() != 1 || map.getInputs().empty() || !isProductOperand(map.getResult(0)))
     return false;
   auto shape = wholeType(map.getResult(0)).getDims();
   bool sameShapes = llvm::all_of(map.getInputs(),
@@ -32,34 +27,18 @@ static bool isPlainMap(attn::MapOp map) {
          });
 }
 
-/// Convolutions shift rows of D channels: a power of two, so that tokens and channels make whole tiles.
-static bool canShift(Value signal, int64_t taps) {
-  int64_t channels = isOperand(signal) ? *wholeType(signal).staticDim(3) : 0;
-  return channels >= 16 && channels <= 128 && llvm::isPowerOf2_64(channels) && taps <= 15;
-}
-
 bool isExpansionPart(Operation *op) {
-  if (auto conv = dyn_cast<attn::HeadConvOp>(op))
-    return isOperand(conv.getResult()) && canShift(conv.getSource(), *wholeType(conv.getWeight()).staticDim(2));
-  if (auto grad = dyn_cast<attn::HeadConvWeightGradOp>(op))
-    return isOperand(grad.getGradient()) && canShift(grad.getSource(), *wholeType(grad.getResult()).staticDim(2));
-  if (auto linear = dyn_cast<attn::LinearOp>(op))
-    return isOperand(linear.getResult()) && isOperand(linear.getSource()) && !linear.getConcatenated();
-  if (auto grad = dyn_cast<attn::LinearWeightGradOp>(op)) // (Channels of the gradient are rows of instructions.)
-    return isOperand(grad.getGradient()) && isOperand(grad.getSource()) && !grad.getConcatenated() &&
-           *wholeType(grad.getGradient()).staticDim(3) % 16 == 0;
+  if (auto product = dyn_cast<ProductOpInterface>(op))
+    return product.fitsExpansion();
   auto map = dyn_cast<attn::MapOp>(op);
   return map && isPlainMap(map);
 }
-
-static bool isProduct(Operation *op) { return isa<attn::HeadConvOp, attn::LinearOp>(op); }
-static bool isGradient(Operation *op) { return isa<attn::HeadConvWeightGradOp, attn::LinearWeightGradOp>(op); }
 
 ValueRange sourcesOf(Operation *op) {
   return isProduct(op) ? op->getOperands().take_front(1) : ValueRange(op->getOperands());
 }
 
-bool Expansion::sums() const { return llvm::any_of(ops, isGradient); }
+bool Expansion::sums() const { return llvm::any_of(ops, isWeightGradient); }
 
 SmallVector<Value> Expansion::sources() const {
   llvm::SmallSetVector<Value, 2> sources;
@@ -71,7 +50,7 @@ SmallVector<Value> Expansion::sources() const {
 }
 
 bool Expansion::byHead() const {
-  return llvm::none_of(ops, llvm::IsaPred<attn::HeadConvOp, attn::HeadConvWeightGradOp>);
+  return llvm::none_of(ops, [](Operation *op) { return productForm(op) == ProductForm::Signals; });
 }
 
 Type Expansion::element() const {
@@ -106,7 +85,7 @@ static std::optional<Expansion> expansionEndingIn(Operation *end, llvm::function
   for (Operation *op : llvm::reverse(inside))
     expansion.ops.push_back(op);
   SmallVector<Value> sources = expansion.sources();
-  if (sources.size() != 1 || !isOperand(sources.front()) || llvm::count_if(expansion.ops, isProduct) < 2)
+  if (sources.size() != 1 || !isProductOperand(sources.front()) || llvm::count_if(expansion.ops, isProduct) < 2)
     return std::nullopt;
   return expansion;
 }
@@ -114,7 +93,7 @@ static std::optional<Expansion> expansionEndingIn(Operation *end, llvm::function
 SmallVector<Expansion> findExpansions(Block &program, const llvm::DenseSet<Operation *> &taken) {
   SmallVector<Expansion> found;
   llvm::DenseSet<Operation *> used = taken;
-  auto isPart = [&](Operation *op) { return !isGradient(op) && !taken.contains(op) && isExpansionPart(op); };
+  auto isPart = [&](Operation *op) { return !isWeightGradient(op) && !taken.contains(op) && isExpansionPart(op); };
   for (Operation &op : llvm::reverse(program.without_terminator())) {
     if (!isProduct(&op) || !isPart(&op) || used.contains(&op))
       continue;
@@ -127,39 +106,6 @@ SmallVector<Expansion> findExpansions(Block &program, const llvm::DenseSet<Opera
   return found;
 }
 
-SmallVector<HeadPiece> headPieces(int64_t heads) {
-  SmallVector<HeadPiece> pieces;
-  for (int64_t first = 0; first < heads;) {
-    int64_t left = heads - first, width = left > 4 ? 8 : 4;
-    if (left >= 8)
-      width = std::min<int64_t>(32, llvm::bit_floor(uint64_t(left)));
-    pieces.push_back({first, width, std::min(width, left)});
-    first += width;
-  }
-  return pieces;
-}
-
-SmallVector<Chunk> channelChunks(int64_t channels) {
-  SmallVector<Chunk> chunks;
-  for (int64_t first = 0; first < channels; first += chunks.back().width) {
-    int64_t width = std::min<int64_t>(64, llvm::bit_floor(uint64_t(channels - first)));
-    chunks.push_back({first, width, width});
-  }
-  return chunks;
-}
-
-SmallVector<ConvTerm> convTerms(ArrayRef<HeadPiece> pieces, int64_t taps) {
-  SmallVector<ConvTerm> terms;
-  for (auto [index, piece] : llvm::enumerate(pieces))
-    for (int64_t tap = 0; tap < taps; tap += terms.back().taps) {
-      // Two taps of four heads fill an instruction.
-      int64_t left = llvm::alignTo(taps - tap, 2);
-      int64_t together = piece.width >= 8 ? 1 : std::min<int64_t>(8, llvm::bit_floor(uint64_t(left)));
-      terms.push_back({static_cast<unsigned>(index), tap, together});
-    }
-  return terms;
-}
-
 /// Registers of a thread that hold sums: of the largest product, for one token and one warp.
 static int64_t sumsOfToken(const Expansion &expansion) {
   int64_t most = 0;
@@ -170,17 +116,20 @@ static int64_t sumsOfToken(const Expansion &expansion) {
       columns += piece.columns();
       widest = std::max(widest, piece.width);
     }
-    int64_t heads = expansion.byHead() ? 1 : isa<attn::LinearOp>(op) ? widest : columns;
+    int64_t heads = expansion.byHead() ? 1 : productForm(op) == ProductForm::Rows ? widest : columns;
     most = std::max(most, heads * *type.staticDim(3) / 32);
   }
   return most;
 }
 
-/// Tokens that make whole tiles of every linear map.
+/// Whether an op is a product of rows.
+static bool multipliesRows(Operation *op) { return isProduct(op) && productForm(op) == ProductForm::Rows; }
+
+/// Tokens that make whole tiles of every product of rows.
 static int64_t leastTokens(const Expansion &expansion) {
   int64_t least = 1;
   for (Operation *op : expansion.ops)
-    if (isa<attn::LinearOp>(op))
+    if (multipliesRows(op))
       for (const HeadPiece &piece : headPieces(*wholeType(op->getResult(0)).staticDim(1)))
         least = std::max(least, 16 / piece.width);
   return least;
@@ -196,8 +145,9 @@ ExpansionTiling expansionTiling(const Expansion &expansion) {
   int64_t warps = sums && !expansion.byHead() && sums / 4 <= 72 ? 4 : 8;
   if (expansion.byHead())
     return {rowsOfHead, 1, warps};
-  // Beside a linear map's sums there are those it starts from, and the next one's operand; or gradients' sums.
-  bool chained = llvm::any_of(expansion.ops, llvm::IsaPred<attn::LinearOp>);
+  // Beside the sums of a product of rows there are those it starts from, and the next one's operand; or gradients'
+  // sums.
+  bool chained = llvm::any_of(expansion.ops, multipliesRows);
   int64_t mostSums = chained || sums ? 48 : 96, tokens = 16, least = leastTokens(expansion);
   // (All channels of the tokens are the inner size of gradients' products, whose operands take registers.)
   if (sums)

@@ -1,16 +1,14 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Expansions: head convolutions, linear maps and element-wise maps that belong together, as one kernel; with gradients
-// of their weights.
+// Expansions: products with weights (head convolutions, linear maps) and element-wise maps that belong together, as one
+// kernel; with gradients of their weights.
 #pragma once
 
-#include "compiler/Conversion/AttnToTile/Kernel/KernelFrame.h"
-#include "compiler/Conversion/AttnToTile/Kernel/StoredValues.h"
-#include "compiler/Conversion/AttnToTile/Rows/Channels.h"
+#include "compiler/Conversion/AttnToTile/Expansions/Products.h"
 
 namespace weft {
 
-/// Ops that compute `roots` from `sources`, [B, H, N, D], and weights: `attn.head_conv`, `attn.linear` (not
-/// concatenated), maps of values of one shape, and gradients of weights. Everything in them but those is of one token:
+/// Ops that compute `roots` from `sources`, [B, H, N, D], and weights: products (ProductOpInterface), maps of
+/// values of one shape, and gradients of weights. Everything in them but those is of one token:
 /// a kernel takes some tokens with all their heads.
 struct Expansion {
   llvm::SmallVector<mlir::Value> roots;     ///< what others take, gradients of weights apart
@@ -44,43 +42,10 @@ mlir::ValueRange sourcesOf(mlir::Operation *op);
 /// Stores the roots of an expansion, and its gradients of weights, by one kernel; sources and weights have been stored.
 mlir::LogicalResult lowerExpansion(const Expansion &expansion, StoredValues &stored);
 
-/// Heads [first, first + width) of which `valid` exist; width is 4, 8, 16 or 32. As columns of a product they take at
-/// least 8.
-struct HeadPiece {
-  int64_t first, width, valid;
-  int64_t columns() const { return std::max<int64_t>(8, width); }
-};
-llvm::SmallVector<HeadPiece> headPieces(int64_t heads);
-
 /// How a kernel for an expansion is spread: `tokens` at a time, `rounds` times, by `warps` warps.
 struct ExpansionTiling {
   int64_t tokens, rounds, warps;
 };
 ExpansionTiling expansionTiling(const Expansion &expansion);
-
-/// One product of a convolution with a part of its weight: heads of one piece at `taps` taps from `firstTap` on, those
-/// past the last one 0. More than one tap where a piece has fewer heads than a matrix instruction's inner size: index
-/// (head, tap) of the inner axis.
-struct ConvTerm {
-  unsigned piece;
-  int64_t firstTap, taps;
-};
-llvm::SmallVector<ConvTerm> convTerms(llvm::ArrayRef<HeadPiece> pieces, int64_t taps);
-
-/// The parts of weights and biases that products take, read before a kernel's loop.
-struct ProductWeights {
-  /// Of each term of a convolution, or chunk of a linear map's inner axis, for each piece or chunk of its result:
-  /// [inner, columns].
-  llvm::SmallVector<llvm::SmallVector<mlir::Value>> parts;
-  /// For each piece or chunk of the result: [1, columns], f32; null without a bias.
-  llvm::SmallVector<mlir::Value> bias;
-};
-ProductWeights loadWeights(KernelFrame &frame, const StoredValues &stored, attn::HeadConvOp op, mlir::Type element);
-/// `inner`: chunks of the source's channels.
-ProductWeights loadWeights(KernelFrame &frame, const StoredValues &stored, attn::LinearOp op,
-                           llvm::ArrayRef<Chunk> inner, mlir::Type element);
-
-/// Chunks of the last axis of rows, a multiple of 8: powers of two from 64 down.
-llvm::SmallVector<Chunk> channelChunks(int64_t channels);
 
 } // namespace weft

@@ -25,23 +25,15 @@ using namespace mlir;
 namespace weft {
 namespace {
 
-enum class Kind : uint8_t { None, Signals, Rows };
+using Kind = std::optional<ProductForm>; ///< of a map, that of what it goes with
 
 struct Level {
   int64_t stage = 0;
-  Kind kind = Kind::None;
+  Kind kind;
   bool part = false; ///< whether it can be in an expansion
 };
 
 using Levels = llvm::DenseMap<Operation *, Level>;
-
-bool isGradient(Operation *op) { return isa<attn::HeadConvWeightGradOp, attn::LinearWeightGradOp>(op); }
-
-Kind ownKind(Operation *op) {
-  if (isa<attn::HeadConvOp, attn::HeadConvWeightGradOp>(op))
-    return Kind::Signals;
-  return isa<attn::LinearOp, attn::LinearWeightGradOp>(op) ? Kind::Rows : Kind::None;
-}
 
 llvm::SetVector<Value> usedBy(Operation &op) {
   llvm::SetVector<Value> used;
@@ -53,21 +45,21 @@ llvm::SetVector<Value> usedBy(Operation &op) {
 
 /// Of an op of the block, from those of what it is computed from.
 Level levelOf(Operation &op, const Levels &levels) {
-  Level own{0, ownKind(&op), isExpansionPart(&op)};
+  Level own{0, productForm(&op), isExpansionPart(&op)};
   bool mixed = false;
   for (Value value : usedBy(op)) {
     Level from = levels.lookup(value.getDefiningOp());
     int64_t stage = from.stage;
-    if (!own.part || (ownKind(&op) != Kind::None && from.kind != Kind::None && from.kind != own.kind))
+    if (!own.part || (productForm(&op) != std::nullopt && from.kind != std::nullopt && from.kind != own.kind))
       stage += from.part;
-    else if (ownKind(&op) == Kind::None && from.part && stage >= own.stage && from.kind != Kind::None) {
+    else if (productForm(&op) == std::nullopt && from.part && stage >= own.stage && from.kind != std::nullopt) {
       // A map goes with what it takes last.
-      mixed = stage == own.stage && own.kind != Kind::None && own.kind != from.kind;
+      mixed = stage == own.stage && own.kind != std::nullopt && own.kind != from.kind;
       own.kind = from.kind;
     }
     own.stage = std::max(own.stage, stage);
   }
-  return mixed ? Level{own.stage + 1, Kind::None, false} : own;
+  return mixed ? Level{own.stage + 1, std::nullopt, false} : own;
 }
 
 Levels levelsOf(Block &block) {
@@ -77,7 +69,7 @@ Levels levelsOf(Block &block) {
   // As late as what takes it, where that is of one kind with it.
   for (Operation &op : llvm::reverse(block.without_terminator())) {
     Level &own = levels[&op];
-    if (!own.part || isGradient(&op) || op.use_empty())
+    if (!own.part || isWeightGradient(&op) || op.use_empty())
       continue;
     std::optional<int64_t> first;
     bool alike = true;
@@ -89,7 +81,7 @@ Levels levelsOf(Block &block) {
     Kind kind = own.kind;
     for (Operation *user : op.getUsers())
       if (Level its = levels.lookup(user); its.stage == *first) {
-        alike &= kind == Kind::None || its.kind == kind;
+        alike &= kind == std::nullopt || its.kind == kind;
         kind = its.kind;
       }
     if (alike)
@@ -115,7 +107,7 @@ bool fits(ArrayRef<Operation *> group) {
   llvm::SmallSetVector<Value, 16> values;
   for (Operation *op : group) {
     values.insert(sourcesOf(op).begin(), sourcesOf(op).end());
-    if (isGradient(op))
+    if (isWeightGradient(op))
       continue;
     values.insert(op->getResult(0));
     for (Value weight : op->getOperands().drop_front(sourcesOf(op).size()).take_front(1)) {
@@ -125,7 +117,7 @@ bool fits(ArrayRef<Operation *> group) {
       bytes += 2 * elements;
     }
   }
-  bool signals = llvm::any_of(group, [](Operation *op) { return ownKind(op) == Kind::Signals; });
+  bool signals = llvm::any_of(group, [](Operation *op) { return productForm(op) == ProductForm::Signals; });
   for (Value value : values) {
     int64_t channels = *wholeType(value).staticDim(3), heads = *wholeType(value).staticDim(1);
     int64_t elements = signals ? heads * std::max(channels, rows) : rows * channels;
@@ -147,16 +139,10 @@ SmallVector<Operation *> cheapChain(Value value, Kind kind, const Levels &levels
   int64_t products = 0;
   for (unsigned i = 0; i < chain.size(); ++i) {
     Operation *op = chain[i];
-    if (ownKind(op) != Kind::None && ownKind(op) != kind)
+    if (productForm(op) != std::nullopt && productForm(op) != kind)
       return {};
-    attn::WholeTensorType type = wholeType(op->getResult(0));
-    if (auto conv = dyn_cast<attn::HeadConvOp>(op)) {
-      attn::WholeTensorType weight = wholeType(conv.getWeight());
-      products += *type.staticDim(3) * *weight.staticDim(0) * *weight.staticDim(1) * *weight.staticDim(2);
-    } else if (auto linear = dyn_cast<attn::LinearOp>(op)) {
-      attn::WholeTensorType weight = wholeType(linear.getWeight());
-      products += *type.staticDim(1) * *weight.staticDim(0) * *weight.staticDim(1);
-    }
+    if (auto product = dyn_cast<ProductOpInterface>(op))
+      products += product.multiplyAdds();
     for (Value source : sourcesOf(op))
       if (levels.lookup(source.getDefiningOp()).part)
         chain.insert(source.getDefiningOp());
@@ -218,9 +204,9 @@ SmallVector<Members> groupsOf(Block &block, Levels &levels) {
       if (Operation *from = value.getDefiningOp(); from && alike(from, &op))
         together.unionSets(from, &op);
     // What goes on from the gradient is computed from the same tile.
-    if (isGradient(&op))
+    if (isWeightGradient(&op))
       for (Operation *user : op.getOperand(1).getUsers())
-        if (user->getBlock() == &block && alike(user, &op) && !isGradient(user))
+        if (user->getBlock() == &block && alike(user, &op) && !isWeightGradient(user))
           together.unionSets(user, &op);
   }
   llvm::MapVector<Operation *, Members> groups;
@@ -230,7 +216,7 @@ SmallVector<Members> groupsOf(Block &block, Levels &levels) {
   SmallVector<Members> found;
   for (auto &[leader, group] : groups) {
     // The largest first: small ones are the cheaper to leave out.
-    Members gradients = llvm::to_vector(llvm::make_filter_range(group, isGradient));
+    Members gradients = llvm::to_vector(llvm::make_filter_range(group, isWeightGradient));
     llvm::sort(gradients, [&](Operation *one, Operation *other) {
       int64_t a = sumsOf(one), b = sumsOf(other);
       return a != b ? a > b : one != other && one->isBeforeInBlock(other);
@@ -242,10 +228,10 @@ SmallVector<Members> groupsOf(Block &block, Levels &levels) {
         sums += own;
         continue;
       }
-      levels[op] = {levels[op].stage + 1, Kind::None, false}; // (a kernel of its own)
+      levels[op] = {levels[op].stage + 1, std::nullopt, false}; // (a kernel of its own)
       llvm::erase(group, op);
     }
-    if (llvm::any_of(group, isGradient) && fits(group))
+    if (llvm::any_of(group, isWeightGradient) && fits(group))
       found.push_back(std::move(group));
   }
   return found;
@@ -267,7 +253,7 @@ Expansion expansionOf(const Members &group) {
   expansion.ops = group;
   llvm::sort(expansion.ops, [](Operation *one, Operation *other) { return one->isBeforeInBlock(other); });
   for (Operation *op : expansion.ops)
-    if (!isGradient(op) && llvm::any_of(op->getUsers(), [&](Operation *user) { return !expansion.has(user); }))
+    if (!isWeightGradient(op) && llvm::any_of(op->getUsers(), [&](Operation *user) { return !expansion.has(user); }))
       expansion.roots.push_back(op->getResult(0));
   return expansion;
 }
@@ -275,7 +261,7 @@ Expansion expansionOf(const Members &group) {
 } // namespace
 
 SmallVector<Expansion> findGradientExpansions(Block &program) {
-  if (llvm::none_of(program, [](Operation &op) { return isGradient(&op) && isExpansionPart(&op); }))
+  if (llvm::none_of(program, [](Operation &op) { return isWeightGradient(&op) && isExpansionPart(&op); }))
     return {};
   Levels levels = levelsOf(program);
   SmallVector<Members> groups = groupsOf(program, levels);

@@ -12,9 +12,9 @@ using namespace mlir;
 namespace weft {
 
 ExpansionKernel::ExpansionKernel(const Expansion &expansion, StoredValues &stored)
-    : expansion(expansion), stored(stored), tiling(expansionTiling(expansion)),
-      frame(expansion.ops.back(), expansion.sums() ? "expand_backward" : "expand"), b(frame.b),
-      type(wholeType(expansion.sources().front())), element(expansion.element()) {}
+    : expansion(expansion), stored(stored),
+      frame(expansion.ops.back(), expansion.sums() ? "expand_backward" : "expand"), tiling(expansionTiling(expansion)),
+      b(frame.b), element(expansion.element()), type(wholeType(expansion.sources().front())) {}
 
 // --- products ---
 
@@ -26,54 +26,8 @@ Value ExpansionKernel::startOf(const Tiles *start, unsigned index, Value bias, A
   return bias ? b.add(from, sums) : from;
 }
 
-/// Where a convolution reads what it multiplies by its taps from `first` on; nothing past the last one.
-static Moves movesOf(attn::HeadConvOp op, const ConvTerm &term) {
-  int64_t taps = *wholeType(op.getWeight()).staticDim(2), centre = (taps - 1) / 2;
-  Moves moves;
-  for (int64_t tap = term.firstTap; tap < term.firstTap + term.taps; ++tap)
-    moves.push_back(tap >= taps          ? std::nullopt
-                    : op.getTransposed() ? std::optional(centre - tap)
-                                         : std::optional(tap - centre));
-  return moves;
-}
-
-ExpansionTiles ExpansionKernel::convolve(attn::HeadConvOp op, const Tiles *start) {
-  SmallVector<HeadPiece> from = pieces(op.getSource()), to = pieces(op.getResult());
-  int64_t taps = *wholeType(op.getWeight()).staticDim(2);
-  SmallVector<Value> source = signals(op.getSource());
-  const ProductWeights &parts = weights[op];
-  Tiles sums;
-  for (auto [i, piece] : llvm::enumerate(to))
-    sums.tiles.push_back(startOf(start, i, parts.bias[i], {tiling.tokens * channels(op.getResult()), piece.columns()}));
-  for (auto [t, term] : llvm::enumerate(convTerms(from, taps))) {
-    Value operand = operandOf(source[term.piece], movesOf(op, term));
-    for (unsigned i = 0; i < to.size(); ++i)
-      sums.tiles[i] = b.dot(operand, parts.parts[t][i], sums.tiles[i], tile::Precision::TF32);
-  }
-  return sums;
-}
-
-ExpansionTiles ExpansionKernel::multiply(attn::LinearOp op, const Tiles *start) {
-  Tiles source = rowsOf(op.getSource());
-  const ProductWeights &parts = weights[op];
-  SmallVector<Chunk> to = channelChunks(channels(op.getResult()));
-  unsigned chunks = parts.parts.size();
-  Tiles sums{true, {}};
-  for (auto [p, piece] : llvm::enumerate(pieces(op.getResult()))) {
-    for (auto [i, chunk] : llvm::enumerate(to)) {
-      Value sum = startOf(start, p * to.size() + i, parts.bias[i], {tiling.tokens * piece.width, chunk.width});
-      for (unsigned k = 0; k < chunks; ++k)
-        sum = b.dot(b.cast(source.tiles[p * chunks + k], element), parts.parts[k][i], sum, tile::Precision::TF32);
-      sums.tiles.push_back(sum);
-    }
-  }
-  return sums;
-}
-
 ExpansionTiles ExpansionKernel::product(Operation *op, const Tiles *start) {
-  if (auto conv = dyn_cast<attn::HeadConvOp>(op))
-    return convolve(conv, start);
-  return multiply(cast<attn::LinearOp>(op), start);
+  return cast<ProductOpInterface>(op).multiply(*this, start);
 }
 
 // --- maps ---
@@ -89,7 +43,7 @@ Operation *ExpansionKernel::residualOf(attn::MapOp op, Value &added) {
     Value other = op.getInputs()[1 - i];
     if (!isInside(op.getInputs()[i]) || !weights.count(made) || !made->getResult(0).hasOneUse() || !isInside(other))
       continue;
-    if (compute(other).asRows == isa<attn::LinearOp>(made)) {
+    if (compute(other).asRows == (productForm(made) == ProductForm::Rows)) {
       added = other;
       return made;
     }
@@ -142,11 +96,9 @@ const ExpansionTiles &ExpansionKernel::compute(Value value) {
 // --- the whole ---
 
 void ExpansionKernel::loadAllWeights() {
-  for (Operation *op : expansion.ops) {
-    if (auto conv = dyn_cast<attn::HeadConvOp>(op))
-      weights[op] = loadWeights(frame, stored, conv, element);
-    else if (auto linear = dyn_cast<attn::LinearOp>(op))
-      weights[op] = loadWeights(frame, stored, linear, chunksOfRows(linear.getSource()), element);
+  for (Operation *op : llvm::make_filter_range(expansion.ops, isProduct)) {
+    SmallVector<Chunk> inner = chunksOfRows(op->getOperand(0));
+    weights[op] = cast<ProductOpInterface>(op).loadWeights(frame, stored, inner, element);
   }
 }
 

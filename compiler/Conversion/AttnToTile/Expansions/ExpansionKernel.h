@@ -15,56 +15,60 @@
 // added as those of any other gradient are.
 //
 // ExpansionKernel.cpp has what is computed, ExpansionMemory.cpp how values get there and change their form,
-// ExpansionGradients.cpp gradients of weights, ExpansionWeights.cpp the weights.
+// ExpansionGradients.cpp gradients of weights; Products has one file for each kind of product.
 #pragma once
 
 #include "compiler/Conversion/AttnToTile/Expansions/Expansion.h"
 
 namespace weft {
 
-/// A value on the tile: signals, one tile for each piece; or rows, one for each chunk of each piece.
-struct ExpansionTiles {
-  bool asRows = false;
-  llvm::SmallVector<mlir::Value> tiles;
-};
-
-/// A signal moved along its channels, result[d] = signal[d + move], for each of some moves; a number for none.
-using Moves = llvm::SmallVector<std::optional<int64_t>>;
-
 class ExpansionKernel {
 public:
   ExpansionKernel(const Expansion &expansion, StoredValues &stored);
   mlir::LogicalResult run();
 
-private:
+  // What products ask for.
   using Value = mlir::Value;
   using Tiles = ExpansionTiles;
+  /// [tokens, D, width] of each piece, as operands are stored.
+  llvm::SmallVector<Value> signals(Value value);
+  /// [tokens · D, (head, move)], `none` where there is no move.
+  Value operandOf(Value signal, const Moves &moves, double none = 0);
+  /// A value's tiles as rows, those of signals of all channels.
+  Tiles rowsOf(Value value);
+  /// The sums that a product's tile starts from.
+  Value startOf(const Tiles *start, unsigned index, Value bias, llvm::ArrayRef<int64_t> shape);
+  int64_t channels(Value value) const { return *wholeType(value).staticDim(3); }
+  llvm::SmallVector<HeadPiece> pieces(Value value) const;
+  const ProductWeights &weightsOf(mlir::Operation *op) const { return weights.find(op)->second; }
 
+private:
+  const Expansion &expansion;
+  StoredValues &stored;
+  KernelFrame frame;
+
+public:
+  ExpansionTiling tiling;
+  TileBuilder &b;
+  mlir::Type element; ///< that products multiply
+
+private:
   // What is computed.
   void loadAllWeights();
   const Tiles &compute(Value value);
   Tiles product(mlir::Operation *op, const Tiles *start);
-  Tiles convolve(attn::HeadConvOp op, const Tiles *start);
-  Tiles multiply(attn::LinearOp op, const Tiles *start);
   Tiles map(attn::MapOp op);
   /// The product that a map adds something to, if it does nothing else and the product can start from that.
   mlir::Operation *residualOf(attn::MapOp op, Value &added);
-  /// The sums that a product's tile starts from.
-  Value startOf(const Tiles *start, unsigned index, Value bias, llvm::ArrayRef<int64_t> shape);
   /// Everything of the tokens at hand: stores the roots; gives `sums` with the tokens' part of the weights' gradients.
   llvm::SmallVector<Value> computeTokens(llvm::ArrayRef<TensorParameter> outputs, mlir::ValueRange sums);
   void runTokens();
   mlir::LogicalResult runParts();
 
   // Forms.
-  /// [tokens, D, width] of each piece, as operands are stored.
-  llvm::SmallVector<Value> signals(Value value);
-  /// [tokens · D, (head, move)], `none` where there is no move.
-  Value operandOf(Value signal, const Moves &moves, double none = 0);
   Value moved(Value signal, int64_t move);
   Value firstHeads(Value signal, const HeadPiece &piece);
-  /// A value's tiles as rows, those of signals of all channels; or in chunks, as sums of a linear map are.
-  Tiles rowsOf(Value value);
+  /// A value's tiles as rows in chunks, as sums of a linear map are.
   Tiles chunkedRowsOf(Value value);
 
   // Memory.
@@ -82,21 +86,13 @@ private:
   /// A tile whose first axis is tokens, with zeros for those that do not exist.
   Value ofTokens(Value tile);
 
-  int64_t channels(Value value) const { return *wholeType(value).staticDim(3); }
   /// Whether a value's tiles are rows: of a source, for a linear map; else what is computed by one.
   bool comesAsRows(Value value) const;
   /// Chunks of a value's channels as rows: of signals, all at once.
   llvm::SmallVector<Chunk> chunksOfRows(Value value) const;
-  llvm::SmallVector<HeadPiece> pieces(Value value) const;
   bool isInside(Value value) const { return expansion.has(value.getDefiningOp()); }
 
-  const Expansion &expansion;
-  StoredValues &stored;
-  ExpansionTiling tiling;
-  KernelFrame frame;
-  TileBuilder &b;
   attn::WholeTensorType type; // of a source: what all have alike
-  mlir::Type element;
   llvm::DenseMap<mlir::Operation *, ProductWeights> weights;
   std::map<void *, Tiles> known;                     // by value
   std::map<std::pair<void *, bool>, Tiles> loaded;   // by source and form
@@ -107,19 +103,6 @@ private:
 
 /// Axes in another order.
 mlir::Value permuteAxes(TileBuilder &b, mlir::Value value, llvm::ArrayRef<int32_t> order);
-
-/// One product of a weight's gradient: a piece (or chunk) of the gradient times one of the source, where one of the two
-/// is moved by each of some taps. Where a move is none there are ones, whose sums are the bias' gradient.
-struct GradientTile {
-  unsigned left;
-  std::optional<unsigned> right; ///< none for a product with ones alone
-  Moves leftMoves, rightMoves;
-  int64_t firstTap;
-  bool bias; ///< whether it has the bias' gradient, in the last of the source's moves
-  int64_t rows, columns;
-};
-/// Of an `attn.head_conv_weight_grad` or an `attn.linear_weight_grad`.
-llvm::SmallVector<GradientTile> gradientTiles(mlir::Operation *op);
 
 /// What a value of an expansion, whose sources are read as zeros, holds past the end of an axis of [B, H, N, D].
 attn::Padding paddingOf(const Expansion &expansion, mlir::Value value, int64_t axis);

@@ -130,7 +130,7 @@ SmallVector<HeadPiece> ExpansionKernel::pieces(Value value) const {
 }
 
 bool ExpansionKernel::comesAsRows(Value value) const {
-  if (expansion.byHead() || !isInside(value) || value.getDefiningOp<attn::LinearOp>())
+  if (expansion.byHead() || !isInside(value) || productForm(value.getDefiningOp()) == ProductForm::Rows)
     return true;
   auto map = value.getDefiningOp<attn::MapOp>();
   return map && llvm::any_of(map.getInputs(), [&](Value v) { return isInside(v) && comesAsRows(v); });

@@ -11,7 +11,10 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
     An op that walks the sequence, or whatever else needs a kernel of its own: attention, sums, means, products with
     weights. Ops without it (maps, and what is row-local) are computed by the kernels that read them.
   }];
-  let methods = [InterfaceMethod<
+  let methods = [
+    InterfaceMethod<"Whether it computes what it reads element by element, and so needs no map of stored values stored.",
+      "bool", "readsElements", (ins), "", [{ return false; }]>,
+    InterfaceMethod<
     [{
       Sees to it that the operands can be had (`program.store` and the like), writes the op's kernels, and notes in
       `program.stored` where its results are. Reports an error where it cannot.

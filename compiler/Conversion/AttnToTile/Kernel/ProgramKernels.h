@@ -2,7 +2,7 @@
 // What an op that becomes a kernel asks of the program around it, and the interface by which it becomes one.
 //
 // An op declares itself by an external model in its room (Attention/AttendKernels.cpp, Sequence/SequenceKernels.cpp,
-// Elements/ProductKernels.cpp):
+// Elements/Products):
 //
 //   struct PrefixMeanKernel : KernelOpInterface::ExternalModel<PrefixMeanKernel, attn::PrefixMeanOp> {
 //     LogicalResult lower(Operation *op, ProgramKernels &program) const {

@@ -1,8 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Kernels of attn.linear and of its weight's gradient. With heads side by side or without, a row is a token of a batch
 // and of a group of heads; on one side of the weight it has H·D channels (H is 1 without), on the other E.
-#include "compiler/Conversion/AttnToTile/Elements/LowerElements.h"
-#include "compiler/Conversion/AttnToTile/Elements/Products.h"
+#include "compiler/Conversion/AttnToTile/Elements/ProductKernels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -131,7 +130,7 @@ static Place placeOfWeight(TileBuilder &b, const LinearShape &shape, const Linea
   return {{rows, columns}, {outer.width, inner.width}, andAlso(b, exists, inner.exists)};
 }
 
-LogicalResult lowerLinear(attn::LinearOp op, ArrayRef<Value> roots, StoredValues &stored) {
+static LogicalResult lowerLinear(attn::LinearOp op, ArrayRef<Value> roots, StoredValues &stored) {
   constexpr int64_t count = 64, most = 128;
   bool transposed = op.getTransposed();
   LinearShape shape(wholeType(transposed ? op.getResult() : op.getSource()),
@@ -197,7 +196,7 @@ LogicalResult lowerLinear(attn::LinearOp op, ArrayRef<Value> roots, StoredValues
 }
 
 // Program (part, e, h and d) adds gradientᵀ · x over tiles part, part + parts, ... of rows.
-LogicalResult lowerLinearWeightGrad(attn::LinearWeightGradOp op, StoredValues &stored) {
+static LogicalResult lowerLinearWeightGrad(attn::LinearWeightGradOp op, StoredValues &stored) {
   constexpr int64_t count = 64, most = 128;
   attn::WholeTensorType weight = wholeType(op.getResult());
   LinearShape shape(wholeType(op.getSource()), wholeType(op.getGradient()), weight, op.getConcatenated());
@@ -252,6 +251,11 @@ LogicalResult lowerLinearWeightGrad(attn::LinearWeightGradOp op, StoredValues &s
   int64_t accumulators = std::min(shape.outer, most) * std::min(shape.channels, most);
   return finishParts(frame, puller, op, loop.getResults(), {outer.size(), inner.size()}, placeOfSums, placeOfBias,
                      {{parts, rows, columns}, accumulators > 8192 ? 8 : 4, 2}, stored);
+}
+
+void attachLinearKernels(MLIRContext &context) {
+  attn::LinearOp::attachInterface<ProductKernel<attn::LinearOp, lowerLinear>>(context);
+  attn::LinearWeightGradOp::attachInterface<WeightGradKernel<attn::LinearWeightGradOp, lowerLinearWeightGrad>>(context);
 }
 
 } // namespace weft

@@ -1,8 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Kernels of attn.head_conv and of its weight's gradient. A tile is some tokens times some channels, all heads of one
 // side its rows: result[o, (n, d)] = Σ_j weight_j[o, h] · x[h, (n, d + j - centre)], one product for each tap.
-#include "compiler/Conversion/AttnToTile/Elements/LowerElements.h"
-#include "compiler/Conversion/AttnToTile/Elements/Products.h"
+#include "compiler/Conversion/AttnToTile/Elements/ProductKernels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -97,7 +96,7 @@ static Place placeOfWeight(TileBuilder &b, const Chunk &to, const Chunk &from, V
 /// Heads that one program computes.
 static SmallVector<Chunk> headChunks(int64_t heads) { return chunksOf(heads, 64); }
 
-LogicalResult lowerHeadConv(attn::HeadConvOp op, ArrayRef<Value> roots, StoredValues &stored) {
+static LogicalResult lowerHeadConv(attn::HeadConvOp op, ArrayRef<Value> roots, StoredValues &stored) {
   attn::WholeTensorType from = wholeType(op.getSource()), to = wholeType(op.getResult());
   bool transposed = op.getTransposed();
   int64_t taps = *wholeType(op.getWeight()).staticDim(2);
@@ -158,7 +157,7 @@ LogicalResult lowerHeadConv(attn::HeadConvOp op, ArrayRef<Value> roots, StoredVa
 }
 
 // Program (part, tap) adds gradient · xᵀ, moved by the tap, over tiles part, part + parts, ...
-LogicalResult lowerHeadConvWeightGrad(attn::HeadConvWeightGradOp op, StoredValues &stored) {
+static LogicalResult lowerHeadConvWeightGrad(attn::HeadConvWeightGradOp op, StoredValues &stored) {
   attn::WholeTensorType from = wholeType(op.getSource()), weight = wholeType(op.getResult());
   int64_t taps = *weight.staticDim(2);
   KernelFrame frame(op, "head_conv_weight_grad");
@@ -201,6 +200,12 @@ LogicalResult lowerHeadConvWeightGrad(attn::HeadConvWeightGradOp op, StoredValue
   };
   return finishParts(frame, puller, op, loop.getResults(), {outs.size(), ins.size()}, placeOfSums, placeOfBias,
                      {{parts, std::to_string(taps), "1"}, 4, 1}, stored);
+}
+
+void attachHeadConvKernels(MLIRContext &context) {
+  attn::HeadConvOp::attachInterface<ProductKernel<attn::HeadConvOp, lowerHeadConv>>(context);
+  attn::HeadConvWeightGradOp::attachInterface<WeightGradKernel<attn::HeadConvWeightGradOp, lowerHeadConvWeightGrad>>(
+      context);
 }
 
 } // namespace weft
