@@ -17,9 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from .patterns import Pattern, _sizes
-from .patterns_host import to_numpy
-from .programs import places, static
+from .compiler import places
+from .patterns import Pattern
+from .patterns.checks import sizes_of
+from .patterns.host import to_numpy
+from .programs import static
 
 EMPTY, PARTIAL, FULL = (240, 240, 240), (146, 186, 222), (8, 81, 156)
 _FRAME, _INK = (120, 120, 120), (40, 40, 40)
@@ -94,7 +96,7 @@ def _pattern_panels(pattern: Pattern, n: int, m: int, block: Any, batch: int, he
     if block is None:
         rows, columns = max(n // 8, 1), max(m // 8, 1)
     else:
-        given = _sizes("draw", "block", block, (2,))
+        given = sizes_of("draw", "block", block, (2,))
         rows, columns = given if len(given) == 2 else given * 2
     extents = {"batch": max(batch + 1, 1), "heads": max(head + 1, 1)}
     classes = _chosen(pattern.blocks_summary(n, m, rows, columns, **extents), batch, head)

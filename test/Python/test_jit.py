@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import weft
 import weft.language as wl
-from weft.compiler import cache, specialise
+from weft.compiler import cache, fingerprint, specialise
 
 
 @pytest.fixture(autouse=True)
@@ -244,10 +244,10 @@ def test_the_fingerprint_is_of_contents(tmp_path, monkeypatch):
     shutil.copytree(package / "language", other / "language")
     shutil.copytree(package / "compiler", other / "compiler")
     shutil.copytree(native, other / "_native")
-    monkeypatch.setattr(weft.compiler.kernel, "__file__", str(other / "compiler" / "kernel.py"))
+    monkeypatch.setattr(fingerprint, "__file__", str(other / "compiler" / "fingerprint.py"))
     loaded = types.SimpleNamespace(__file__=str(other / "_native" / "_compiler.so"), version=lambda: "1")
-    monkeypatch.setattr(weft.compiler.kernel.native, "load", lambda name: loaded)
-    found = {weft.compiler.kernel._compiler_fingerprint.__wrapped__()}
+    monkeypatch.setattr(fingerprint.native, "load", lambda name: loaded)
+    found = {fingerprint.compiler_fingerprint.__wrapped__()}
     for changed in ("_native/libweft-compiler.so", "language/maths.py", "compiler/loops.py"):
         path = other / changed
         times = path.stat()
@@ -255,7 +255,7 @@ def test_the_fingerprint_is_of_contents(tmp_path, monkeypatch):
         contents[len(contents) // 2] ^= 1
         path.write_bytes(contents)
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-        found.add(weft.compiler.kernel._compiler_fingerprint.__wrapped__())
+        found.add(fingerprint.compiler_fingerprint.__wrapped__())
     assert len(found) == 4
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from language_support import SCALARS, matches, tile_ir
 from weft.compiler import signature
-from weft.language import errors, operators, promotion
+from weft.language import errors, literals, operators, promotion
 from weft.language.value import tensor
 
 NUMBERS = {"bool": True, "small int": 3, "large int": 2**40, "float": 1.5, "double": 1e300}
@@ -39,7 +39,7 @@ def test_promotion_of_every_pair_is_tritons(division):
 @given(st.integers(-(2**63), 2**64 - 1) | st.floats() | st.booleans())
 def test_the_type_of_a_number_is_tritons(value):
     semantic = pytest.importorskip("triton.language.semantic")
-    assert str(promotion.number_type(value)) == str(semantic.TritonSemantic(None).to_tensor_type(value))
+    assert str(literals.number_type(value)) == str(semantic.TritonSemantic(None).to_tensor_type(value))
 
 
 def c_quotient(a, b):

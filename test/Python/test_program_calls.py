@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 import torch
 import weft
+from weft.compiler.targets import target_of
 from weft.programs import compiled, running
+from weft.runtime.devices import device_for
 from weft.testing import mixers
 from weft.testing.accuracy import hold
 from weft.testing.attention import Domain, attention
@@ -244,7 +246,7 @@ def test_inference_after_training_compiles_nothing(draw, monkeypatch):
         found = program(q, k, v, gain, gate)
     arrays = [q, k, v, gain, gate]
     traced = program.trace(program.bind(tuple(arrays), {}))
-    alone = compiled.compiled(traced, running._target(running.device_for(tuple(arrays))), False)
+    alone = compiled.compiled(traced, target_of(device_for(tuple(arrays))), False)
     assert [plan["name"] for plan in alone.info["programs"]] == ["gated"]
     assert torch.equal(found, running.run(alone, "", [each.detach() for each in arrays])[0])
     both = compiled.compiled(traced, alone.target, True)

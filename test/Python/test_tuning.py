@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 import torch
 import weft
+from weft.programs.choices import forget
 from weft.programs.compiled import compiled
 from weft.tuning import tune
 from weft.tuning.evaluate import compile_module
 from weft.tuning.pool import Processes
-from weft.tuning.store import forget
 
 INPUT = "fp16[B,H,N,16]:16"
 SIGNATURE = f"q:{INPUT}, k:{INPUT}, v:{INPUT}"
@@ -308,14 +308,14 @@ def test_a_library_dispatches_by_size(tmp_path):
 
 def force(sizes, schedule) -> None:
     """Choose a schedule for a bucket, whatever the model says."""
-    from weft.tuning import store
-    from weft.tuning.cases import Bucket, Symbols
+    from weft.programs import choices
+    from weft.programs.buckets import Bucket, Symbols
 
     traced = causal.declare(SIGNATURE)
     described = [{"dims": each.dims} for each in traced.inputs]
     guards = Bucket.of(Symbols.of(described), sizes).guards
-    store.choose(
-        store.program_hash(traced.plain), "sm_80", {"guards": guards, "schedules": {"0.forward": list(schedule)}}
+    choices.choose(
+        choices.program_hash(traced.plain), "sm_80", {"guards": guards, "schedules": {"0.forward": list(schedule)}}
     )
 
 

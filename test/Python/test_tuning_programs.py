@@ -12,8 +12,8 @@ import sys
 import numpy as np
 import pytest
 import weft
+from weft.programs.choices import forget
 from weft.tuning import tune, tune_library
-from weft.tuning.store import forget
 from weft.tuning.tuner import Options
 
 

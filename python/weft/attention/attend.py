@@ -6,15 +6,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from weft.compiler import places
 from weft.language.types import float32
 from weft.patterns import Pattern, mask
-from weft.programs import graph, places, static
+from weft.programs import graph, static
 from weft.programs.eager import operation
 from weft.programs.graph import TensorType, agreeing
-from weft.programs.mixers import attention, fast_attribute, four_axes, packs, segments, spelled
+from weft.programs.mixers import attention, fast_attribute, packs, segments, spelled
 from weft.programs.patterns import Domain
 from weft.programs.sizes import unify
-from weft.programs.tensors import Tensor
+from weft.programs.tensors import Tensor, four_axes
 
 PRECISIONS = (None, "f32", "tf32")
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from weft.compiler.diagnostics import CompilationError
 from weft.programs.dtypes import dtype_of
-from weft.programs.tensors import Tensor, is_array
+from weft.programs.facts import is_array
+from weft.programs.tensors import Tensor
 from weft.runtime.plain import objection
 
 

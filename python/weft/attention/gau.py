@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.programs import places
+from weft.compiler import places
 from weft.programs.eager import operation
 from weft.programs.graph import agreeing
 from weft.programs.mixers import diag, softmax

@@ -8,11 +8,13 @@ import statistics
 from collections.abc import Mapping
 from typing import Any
 
-import weft
+from weft import patterns
 from weft.attention import checks
-from weft.programs import static
+from weft.programs import elementwise, mixers, static
+from weft.programs.facts import is_array
+from weft.programs.heads import head_conv, linear, mean_heads
 from weft.programs.program import program
-from weft.programs.tensors import Tensor, is_array
+from weft.programs.tensors import Tensor
 
 CONVOLUTIONS = ("conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias")
 PERCEPTRON = ("linear1.weight", "linear1.bias", "linear2.weight", "linear2.bias")
@@ -71,19 +73,19 @@ def _sas(
     scale: Any,
 ) -> Any:
     q, k, v = expand(q, q_expand), expand(k, k_expand), expand(v, v_expand)
-    return weft.softmax(q, k, weft.causal() if causal else None, scale=scale, cu_seqlens=cu_seqlens) @ v
+    return mixers.softmax(q, k, patterns.causal() if causal else None, scale=scale, cu_seqlens=cu_seqlens) @ v
 
 
 @program
 def expand(x: Any, w: Mapping[str, Any]) -> Any:
     """The expansion of one operand: a residual network of two convolutions over its heads, then one of two linear maps
     over its channels, where ``w`` has them."""
-    x1 = weft.head_conv(x, w["conv1.weight"], w["conv1.bias"])
-    x2 = weft.head_conv(weft.relu(x1), w["conv2.weight"], w["conv2.bias"]) + x1
+    x1 = head_conv(x, w["conv1.weight"], w["conv1.bias"])
+    x2 = head_conv(elementwise.relu(x1), w["conv2.weight"], w["conv2.bias"]) + x1
     if "linear1.weight" not in w:
         return x2
-    x3 = weft.linear(x2, w["linear1.weight"], w["linear1.bias"])
-    return weft.linear(weft.relu(x3), w["linear2.weight"], w["linear2.bias"]) + x3
+    x3 = linear(x2, w["linear1.weight"], w["linear1.bias"])
+    return linear(elementwise.relu(x3), w["linear2.weight"], w["linear2.bias"]) + x3
 
 
 def peaa(y: Any, weight: Any, bias: Any, heads: int) -> Any:
@@ -107,7 +109,7 @@ def peaa(y: Any, weight: Any, bias: Any, heads: int) -> Any:
 
 @program
 def _peaa(y: Any, weight: Any, bias: Any, *, heads: int) -> Any:
-    return weft.mean_heads(weft.linear(y, weight, bias, heads=heads))
+    return mean_heads(linear(y, weight, bias, heads=heads))
 
 
 def _weights(name: str, given: Mapping[str, Any], x: Any, kernel: int, perceptron: bool) -> dict[str, Any]:

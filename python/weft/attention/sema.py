@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from weft import patterns
 from weft.attention import checks
-from weft.programs import static
+from weft.programs import functions, mixers, static
 from weft.programs.program import program
 
 Window = int | tuple[int, int]
@@ -110,17 +111,15 @@ def _sema(
     scale: float | None,
     rope_values: bool,
 ) -> Any:
-    import weft
-
     values = v
     if rope:
         turn = {"window": window, "grid": grid, "form": form, "cu_seqlens": cu_seqlens}
-        q, k = weft.rope(q, k, **turn)
-        values = weft.rope(v, **turn) if rope_values else v
-    local = weft.softmax(q, k, weft.block_window(window, grid=grid), scale=scale, cu_seqlens=cu_seqlens)
-    rest = [weft.mean(cu_seqlens=cu_seqlens)] if mean else []
+        q, k = functions.rope(q, k, **turn)
+        values = functions.rope(v, **turn) if rope_values else v
+    local = mixers.softmax(q, k, patterns.block_window(window, grid=grid), scale=scale, cu_seqlens=cu_seqlens)
+    rest = [mixers.mean(cu_seqlens=cu_seqlens)] if mean else []
     if taps is not None:
-        rest.append(weft.toeplitz(taps, centred=True, grid=grid, cu_seqlens=cu_seqlens))
+        rest.append(mixers.toeplitz(taps, centred=True, grid=grid, cu_seqlens=cu_seqlens))
     if values is v:
         out = sum(rest, local) @ v
     else:

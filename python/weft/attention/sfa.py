@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft import patterns
 from weft.attention import checks
-from weft.programs import static
+from weft.programs import functions, merging, mixers, static
 from weft.programs.merging import MODES
 from weft.programs.program import program
 
@@ -121,15 +122,13 @@ def _sfa(
     scale: float | None,
     loss: tuple[float, str] | None,
 ) -> Any:
-    import weft
-
     # 3.2: rows are normalised, keys in float32 until they enter a product
-    q_hat = weft.rms_norm(q.to("fp32"), q_gain, eps)
-    k_hat = weft.rms_norm(k.to("fp32"), k_gain, eps)
+    q_hat = functions.rms_norm(q.to("fp32"), q_gain, eps)
+    k_hat = functions.rms_norm(k.to("fp32"), k_gain, eps)
     # 3.1: who joins the token before, by the cosines of k_hat, which those of k times its gain are
     joins = decisions
     if joins is None:
-        joins = weft.merge_decide(
+        joins = merging.merge_decide(
             *(k, k_gain),
             similarity_heads=heads,
             similarity_threshold=thresholds[0],
@@ -137,9 +136,9 @@ def _sfa(
             cu_seqlens=cu_seqlens,
         )
     if rope:
-        q_hat, k_hat = weft.rope(q_hat, k_hat)
+        q_hat, k_hat = functions.rope(q_hat, k_hat)
     merge, offset = values
-    units = weft.merge_units(
+    units = merging.merge_units(
         *(joins, k_hat, v),
         max_joins=max_joins,
         modes=("sum", merge),
@@ -149,10 +148,10 @@ def _sfa(
     )
     keys, merged = units.merged
     # 3.3: the token itself and the units before it, under one softmax
-    itself = weft.domain(k_hat.to(q.dtype), weft.window(0, 0))
-    out = weft.softmax(q_hat.to(q.dtype), itself, weft.domain(keys, units.seen), scale=scale) @ (v, merged)
+    itself = mixers.domain(k_hat.to(q.dtype), patterns.window(0, 0))
+    out = mixers.softmax(q_hat.to(q.dtype), itself, mixers.domain(keys, units.seen), scale=scale) @ (v, merged)
     if loss is None:
         return out
-    return out, loss[0] * weft.merge_loss(
+    return out, loss[0] * merging.merge_loss(
         *(k, k_gain, units.kept), similarity_heads=heads, pairs=loss[1], cu_seqlens=cu_seqlens
     )

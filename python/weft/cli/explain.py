@@ -10,6 +10,7 @@ from typing import Any
 
 from weft.cli.choices import described, target_names
 from weft.cli.files import load_file, select
+from weft.cli.shapes import sizes_of
 
 DESCRIPTION = """\
 Compiles a program of FILE.py and prints what it became: the launches of its forward and of its backward, with grid,
@@ -39,10 +40,10 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compile and print."""
+    from weft.programs import choices
     from weft.programs.compiled import compiled, stages
     from weft.programs.explain import explain
     from weft.targets import default_target
-    from weft.tuning import store
 
     arguments.target = arguments.target or default_target()
     path, _, name = arguments.file.partition(":")
@@ -53,18 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
         whole = arguments.stage == "python"
         print(traced.plain if whole else stages(traced, arguments.stage, arguments.target, differentiate))
         return 0
-    sizes = _sizes(arguments.sizes)
-    schedules = store.chosen(traced.plain, arguments.target, sizes)
+    sizes = sizes_of(arguments.sizes)
+    schedules = choices.chosen(traced.plain, arguments.target, sizes)
     found = explain(compiled(traced, arguments.target, differentiate, schedules), sizes)
     print(json.dumps(found.as_dict(), indent=2) if arguments.json else found)
     return 0
-
-
-def _sizes(text: str) -> dict[str, int]:
-    sizes = {}
-    for part in filter(None, (each.strip() for each in text.split(","))):
-        name, _, value = part.partition("=")
-        if not name.isidentifier() or not value.isdigit():
-            raise ValueError(f"expected sizes such as B=1,N=1024, but got '{part}'")
-        sizes[name] = int(value)
-    return sizes

@@ -14,8 +14,8 @@ from typing import Any
 from weft.cli import output
 from weft.cli.arguments import read
 from weft.cli.choices import described, gpu_names, target_names
-from weft.cli.explain import _sizes
 from weft.cli.files import load_file, select
+from weft.cli.shapes import sizes_of
 
 DESCRIPTION = """\
 Tries schedules of every attention kernel of a program, forward and backward: compiles them on all cores, checks each
@@ -127,7 +127,7 @@ def _of_program(arguments: argparse.Namespace, progress: Any) -> Iterator[Any]:
             yield tune(
                 program,
                 target=target,
-                sizes=_sizes(sizes),
+                sizes=sizes_of(sizes),
                 signature=arguments.signature,
                 inputs=inputs,
                 candidates=_candidates(arguments.candidate),
@@ -155,7 +155,7 @@ def _of_library(arguments: argparse.Namespace, progress: Any) -> Iterator[Any]:
         progress=progress,
     )
     targets = [target.strip() for target in arguments.target.split(",")] if arguments.target else []
-    yield from tune_library(arguments.library, [_sizes(each) for each in arguments.sizes or [""]], options, targets)
+    yield from tune_library(arguments.library, [sizes_of(each) for each in arguments.sizes or [""]], options, targets)
 
 
 def _candidates(texts: list[str]) -> dict[str, list[Any]] | None:

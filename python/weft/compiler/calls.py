@@ -15,7 +15,7 @@ from typing import Any
 from ..language import control, errors, maths
 from ..language.emit import builtin
 from ..language.errors import KernelError
-from ..language.promotion import is_number
+from ..language.literals import is_number
 from ..language.types import block_type, constexpr, dtype, pointer_type
 from ..language.value import tensor
 from .diagnostics import CompilationError

@@ -7,14 +7,14 @@ import functools
 import hashlib
 import inspect
 import json
-import os
 import threading
 import types
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
 from ..recent import Recent
-from ..targets import default_target, target_for, targets
+from ..runtime.devices import device_for
+from ..targets import default_target
 from . import parameters, scope
 from .diagnostics import CompilationError
 from .kernel import Kernel, build, signature_of
@@ -23,6 +23,7 @@ from .reads import Names, Place, Reads, Unknown, key_of, spelled
 from .signature import for_function, parse
 from .source import Source, file_lines, read
 from .specialise import CONSTANT, compared, refused, token
+from .targets import target_of
 
 _lock = threading.RLock()
 _OPTIONS = ("num_warps", "num_stages", "debug")
@@ -130,7 +131,7 @@ class JITFunction:
         """Compile as a call with these arguments would, without a launch. A dtype stands for an aligned array of it."""
         options = self._pop_options(kwargs)
         values = self._values(args, kwargs)
-        return self._kernel(values, options, _target(_device(values)))[0]
+        return self._kernel(values, options, target_of(device_for(tuple(values))))[0]
 
     def _kernel(self, values: list[Any], options: tuple[Any, ...], target: str) -> tuple[Kernel, tuple[int, ...]]:
         """The kernel for these arguments, and which of them it is launched with."""
@@ -159,8 +160,8 @@ class JITFunction:
         """Launch: what ``kernel[grid](...)`` does. Gives the compiled kernel, or None for an empty grid."""
         options = self._pop_options(kwargs)
         values = self._values(args, kwargs)
-        device = _device(values)
-        kernel, runtime = self._kernel(values, options, _target(device))
+        device = device_for(tuple(values))
+        kernel, runtime = self._kernel(values, options, target_of(device))
         if callable(grid):
             grid = grid(
                 {
@@ -220,41 +221,6 @@ def _options(num_warps: Any, num_stages: Any, debug: Any) -> Options:
     if not isinstance(num_stages, int) or not 1 <= num_stages <= 16:
         raise ValueError(f"expected num_stages from 1 to 16, but got {num_stages!r}")
     return Options(num_warps, num_stages, bool(debug))
-
-
-def _device(values: list[Any]) -> Any:
-    """The device a launch runs on: that of the first CUDA tensor, else the default one."""
-    from ..runtime.devices import device_for
-
-    return device_for(tuple(values))
-
-
-_targets: dict[int, str] = {}
-
-
-def _target(device: Any) -> str:
-    """The compiler's target for a device; WEFT_TARGET overrides."""
-    override = os.environ.get("WEFT_TARGET")
-    if override:
-        return override
-    target = _targets.get(id(device))
-    if target is None:
-        target = _targets[id(device)] = _best_target(device)
-    return target
-
-
-def _best_target(device: Any) -> str:
-    if device.simulated:  # "simulator:TARGET" names one; PTX for the default runs on all of them
-        return device.name.partition(":")[2] or default_target()
-    major, minor = device.properties["capability"]
-    target = target_for((major, minor), device.properties["max_shared_bytes"])
-    if target is None:
-        oldest = min(each.capability for each in targets().values())
-        raise CompilationError(
-            f"expected a device of compute capability {oldest // 10}.{oldest % 10} or more, "
-            f"but '{device.name}' has {major}.{minor}"
-        )
-    return target
 
 
 def jit(

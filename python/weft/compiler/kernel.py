@@ -6,7 +6,6 @@ cache.
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import os
 import pathlib
@@ -19,9 +18,11 @@ from .. import native
 from ..recent import Recent
 from . import cache
 from .diagnostics import CompilationError, from_native
+from .fingerprint import compiler_fingerprint
 from .lower import Options, lower, native_context
 from .reads import key_of, spelled
-from .signature import Argument, Signature, short_name
+from .signature import Argument, Signature, short_name, type_named
+from .specialise import CONSTANT, held
 
 if TYPE_CHECKING:
     from .jit import JITFunction
@@ -76,29 +77,9 @@ class Kernel:
         """The runtime module of this kernel on a device (weft.runtime.Module), made on first use."""
         module = self._modules.get(id(device))
         if module is None:
-            from ..runtime import Module
-
-            module = self._modules[id(device)] = Module(self.ptx, self.name, self.shared_bytes, device, self.types)
+            made = native.load("_runtime").Module(self.ptx, self.name, self.shared_bytes, device, self.types)
+            module = self._modules[id(device)] = made
         return module
-
-
-@functools.cache
-def _compiler_fingerprint() -> str:
-    """What changes when the compiler does: its version, and a digest of its library and of the front end's sources.
-
-    Of contents: sizes and times may be those of another build, where an installer has set them.
-    """
-    compiler = native.load("_compiler")
-    binding = pathlib.Path(str(compiler.__file__))
-    package = pathlib.Path(__file__).parents[1]
-    sources = [file for part in ("compiler", "language") for file in sorted((package / part).glob("*.py"))]
-    digest = hashlib.sha256()
-    for file in (binding, binding.parent / "libweft-compiler.so", *sources):
-        if file.exists():  # a binding may hold the compiler in itself
-            contents = file.read_bytes()
-            digest.update(f"{file.name} {len(contents)}\n".encode())
-            digest.update(contents)
-    return f"{compiler.version()} {digest.hexdigest()}"
 
 
 def cache_key(function: JITFunction, signature: Signature, options: Options, target: str) -> str | None:
@@ -109,7 +90,7 @@ def cache_key(function: JITFunction, signature: Signature, options: Options, tar
     if read is None:
         return None
     arguments = [[name, short_name(a.type), a.divisibility] for name, a in signature.arguments.items()]
-    return cache.key([_FORMAT, spelled(read), arguments, asdict(options), target, _compiler_fingerprint()])
+    return cache.key([_FORMAT, spelled(read), arguments, asdict(options), target, compiler_fingerprint()])
 
 
 def build(function: JITFunction, signature: Signature, options: Options, target: str) -> Kernel:
@@ -122,7 +103,7 @@ def build(function: JITFunction, signature: Signature, options: Options, target:
     started = time.perf_counter()
     if name is None:
         module = lower(function, signature, options, target)
-        name = cache.key([_FORMAT, "lowered", module.text(locations=True), target, _compiler_fingerprint()])
+        name = cache.key([_FORMAT, "lowered", module.text(locations=True), target, compiler_fingerprint()])
         found = _lowered.get(name)
         if found is None:
             made = _build(function, signature, options, target, name, dumps, started, module)
@@ -191,9 +172,6 @@ def _dump(name: str, wanted: list[str], texts: dict[str, str]) -> None:
 
 def signature_of(function: JITFunction, tokens: tuple[tuple[Any, ...], ...]) -> Signature:
     """The signature that the tokens of a call's arguments stand for."""
-    from .signature import type_named
-    from .specialise import CONSTANT, held
-
     arguments: dict[str, Argument] = {}
     constants: dict[str, Any] = {}
     for parameter, token in zip(function.params, tokens, strict=True):

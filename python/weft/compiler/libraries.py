@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..language.types import dtype
+from ..runtime.library import load, write_library
 from ..targets import default_target, newest_first
 from .jit import JITFunction
 from .kernel import Kernel
@@ -42,8 +43,6 @@ def compile(
     target = default_target() if target is None else target
     names = [t.strip() for t in target.split(",")] if isinstance(target, str) else list(target)
     kernels = [fn.compile(signature, constants, name, num_warps, num_stages) for name in names]
-    from ..runtime.library import load, write_library
-
     files = {f"{fn.__name__}.{kernel.target}.ptx": kernel.ptx for kernel in kernels}
     write_library(out, [_manifest(fn, kernels)], files)
     return load(out)

@@ -12,7 +12,8 @@ from typing import Any
 
 from ..language import control, errors, operators
 from ..language.casts import convert
-from ..language.promotion import is_number, promote_integers, to_tensor
+from ..language.literals import is_number, to_tensor
+from ..language.promotion import promote_integers
 from ..language.types import dtype, int1
 from ..language.value import tensor
 from .diagnostics import CompilationError

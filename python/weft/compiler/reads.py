@@ -25,6 +25,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from .origins import is_foreign, is_own, root
+
 
 class Unknown(Exception):
     """A value of which no copy can be compared; ``str()`` says which."""
@@ -152,22 +154,6 @@ _pure: dict[int, Any] = {}
 def trust(functions: Iterable[Any]) -> None:
     """Declare that these compute from their arguments alone."""
     _pure.update({id(function): function for function in functions})
-
-
-def _root(module: Any) -> str:
-    return str(module or "").partition(".")[0]
-
-
-def _foreign(module: Any) -> bool:
-    """Whether code of a module is Python's or an array library's, whose insides are not followed."""
-    return _root(module) in sys.stdlib_module_names or _root(module) in ("torch", "numpy", "scipy", "triton")
-
-
-@functools.cache
-def _package() -> str:
-    from ..programs.places import _PACKAGE
-
-    return _PACKAGE
 
 
 # ---- The walk --------------------------------------------------------------------------------------------------------
@@ -298,9 +284,9 @@ class Reads:
     # ---- Functions
 
     def _function(self, function: types.FunctionType) -> Hashable:
-        if id(function) in _pure or function.__code__.co_filename.startswith(_package()):
+        if id(function) in _pure or is_own(function.__code__.co_filename):
             return Same(function)
-        if _foreign(function.__module__):
+        if is_foreign(function.__module__):
             if function.__module__ in _PURE_MODULES:
                 return Same(function)
             raise Unknown(f"the function '{function.__module__}.{function.__qualname__}'")
@@ -338,7 +324,7 @@ class Reads:
     def _variable(self, value: Any, bare: bool) -> Hashable:
         """A variable's value. A class, or a module of torch, of which attributes alone are used, is not called: what
         its call would read does not count."""
-        of_class = isinstance(value, type) and not _foreign(value.__module__) and _root(value.__module__) != "weft"
+        of_class = isinstance(value, type) and not is_foreign(value.__module__) and root(value.__module__) != "weft"
         if bare or not (of_class or _is_torch_module(value)):
             return self.value(value)
         if not any(value is each for each in self._open):
@@ -353,21 +339,21 @@ class Reads:
         return Same(value)
 
     def _module(self, value: types.ModuleType) -> Hashable:
-        if _root(value.__name__) == "weft" or value.__name__ in _PURE_MODULES:
+        if root(value.__name__) == "weft" or value.__name__ in _PURE_MODULES:
             return Same(value)
-        if not _foreign(value.__name__) and hasattr(value, "__getattr__"):
+        if not is_foreign(value.__name__) and hasattr(value, "__getattr__"):
             raise Unknown(f"the module '{value.__name__}', which makes up its attributes")
         return self._opened(value)
 
     def _class(self, value: type) -> Hashable:
         if value in _PURE_BUILTINS or (value.__module__ == "builtins" and issubclass(value, BaseException)):
             return Same(value)
-        root = _root(value.__module__)
-        if root == "weft" or (root == "numpy" and _is_number(value)):
+        package = root(value.__module__)
+        if package == "weft" or (package == "numpy" and _is_number(value)):
             return Same(value)
-        if root in sys.stdlib_module_names and value.__module__ in _PURE_MODULES:
+        if package in sys.stdlib_module_names and value.__module__ in _PURE_MODULES:
             return Same(value)
-        if _foreign(value.__module__) or type(value) not in _METACLASSES:
+        if is_foreign(value.__module__) or type(value) not in _METACLASSES:
             raise Unknown(f"the class '{value.__module__}.{value.__qualname__}'")
         found = [self.value(base) for base in value.__mro__[1:] if not self._is_base(base)]
         return (self._opened(value), tuple(found), self._special(value, _PRINTS))
@@ -390,9 +376,13 @@ class Reads:
     def _is_base(self, base: type) -> bool:
         """Whether a class that others inherit from is Python's, without code that counts. Raises Unknown."""
         known = f"{base.__module__}.{base.__qualname__}" in _BASES
-        if not known and _foreign(base.__module__) and not (issubclass(base, enum.Enum) and base.__module__ == "enum"):
+        if (
+            not known
+            and is_foreign(base.__module__)
+            and not (issubclass(base, enum.Enum) and base.__module__ == "enum")
+        ):
             raise Unknown(f"what is inherited from '{base.__module__}.{base.__qualname__}'")
-        return _foreign(base.__module__)
+        return is_foreign(base.__module__)
 
     def _instance(self, kind: type, value: Any) -> Hashable:
         if hasattr(kind, "shape") and hasattr(kind, "dtype"):
@@ -400,7 +390,7 @@ class Reads:
         if kind is types.SimpleNamespace:
             return self._opened(value)
         solid = _is_torch_module(value) or not all(_is_plain(base) for base in kind.__mro__)
-        if solid or _foreign(kind.__module__) or _root(kind.__module__) == "weft":
+        if solid or is_foreign(kind.__module__) or root(kind.__module__) == "weft":
             raise Unknown(f"a value of type '{kind.__name__}'")
         items = self.values(value) if isinstance(value, tuple) else ()
         return (self._kind(kind), items, self._opened(value))
@@ -420,8 +410,8 @@ class Reads:
             if isinstance(value, types.MemberDescriptorType):
                 if not isinstance(owner, type) and hasattr(owner, name):
                     found.append(self.value(getattr(owner, name)))
-            elif not _foreign(base.__module__) or base.__module__ in _PURE_MODULES:
-                found.append(self.value(value) if not _foreign(base.__module__) else Same(value))
+            elif not is_foreign(base.__module__) or base.__module__ in _PURE_MODULES:
+                found.append(self.value(value) if not is_foreign(base.__module__) else Same(value))
             elif not _is_torch_base(base) or _has_code(value):
                 raise Unknown(f"'{name}' of '{base.__qualname__}'")
             break

@@ -68,7 +68,7 @@ def short_name(value_type: dtype) -> str:
     return value_type.name.replace("uint", "u").replace("int", "i") if value_type.is_int() else value_type.name
 
 
-def _split(text: str) -> list[str]:
+def split_parts(text: str) -> list[str]:
     """The parts between commas that stand outside of brackets and quotes."""
     parts, depth, quote, start = [], 0, "", 0
     for index, character in enumerate(text):
@@ -90,7 +90,7 @@ def parse(text: str) -> Signature:
     """The signature that a text spells; CompilationError when it spells none."""
     arguments: dict[str, Argument] = {}
     constants: dict[str, Any] = {}
-    for part in _split(text):
+    for part in split_parts(text):
         name = part.split(":")[0].split("=")[0].strip()
         if not name.isidentifier():
             raise _malformed(part, "expected 'name:type' or 'name=value'")

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..language import control, errors, operators
+from ..language.combine import to_scalar
 from ..language.types import constexpr
 from ..language.value import tensor
 from .calls import Calls
@@ -151,8 +152,6 @@ class Statements(Calls):
             raise self.located(errors.condition_not_scalar(value), node)
         self.at(node)
         if value.shape:
-            from ..language.reduction import to_scalar
-
             value = to_scalar(value)
         return operators.as_bool(value, "the condition")
 

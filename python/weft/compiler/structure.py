@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..language.promotion import is_number, to_tensor
+from ..language.literals import is_number, to_tensor
 from ..language.value import tensor
 
 

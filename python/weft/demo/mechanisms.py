@@ -84,7 +84,7 @@ def _counted(each: Demonstration, gpu: str | None) -> Iterator[Counted]:
     program = weft.program(whole)
     call = program.bind(tuple(drawn(each.inputs, torch.float16).values()), {})
     traced = program.trace(call)
-    form = form_of(traced, call, True, None)
+    form = form_of(traced, call.arrays, True)
     inputs = [x.numpy() for x in (*call.arrays, *traced.captured)]
     forward = run_plan(form.ptx, form.info, f"{traced.name}.forward", inputs)
     outputs = list(forward.outputs.values())

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weft.compiler.ptxas import Resources as PtxasResources
-from weft.compiler.ptxas import assemble
+from weft.compiler.ptxas import assemble, find_tool
+from weft.compiler.signature import parse
+from weft.demo import triton_peer
 from weft.demo.tables import Grid
 from weft.targets import default_target, target_named
 
@@ -32,22 +34,16 @@ class Beside:
 
 def peers_of(cases: Sequence[Case]) -> list[Case]:
     """The cases to compile with Triton: none where Triton, ptxas or cuobjdump is missing."""
-    from weft.compiler.ptxas import find_tool
-    from weft.demo import triton_peer
-
     ready = triton_peer.available() and find_tool("ptxas") and find_tool("cuobjdump")
     return [case for case in cases if case.beside_triton] if ready else []
 
 
 def beside_triton(case: Case) -> Beside:
     """Compile a case with both compilers, at the same tiling, warps and stages."""
-    from weft.compiler.signature import parse
-    from weft.demo.triton_peer import compile_with_triton
-
     target = target_named(default_target())
     ours = case.kernel.compile(case.signature, target=target.name, num_warps=case.warps, num_stages=3)
     signature = parse(case.signature)
-    theirs = compile_with_triton(
+    theirs = triton_peer.compile_with_triton(
         case.kernel.fn,
         dict(zip(signature.arguments, ours.types, strict=True)),
         signature.constants,

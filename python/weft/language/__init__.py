@@ -6,6 +6,7 @@ import weft.language as wl
 
 from typing import Any
 
+from . import errors
 from . import maths as math
 from .atomics import atomic_add, atomic_and, atomic_cas, atomic_max, atomic_min, atomic_or, atomic_xchg, atomic_xor
 from .casts import cast
@@ -229,7 +230,5 @@ def constexpr_function(function: Any) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    from .errors import ABSENT
-
-    known = ", which only Triton's language has" if name in ABSENT else ""
+    known = ", which only Triton's language has" if name in errors.ABSENT else ""
     raise AttributeError(f"module 'weft.language' has no attribute '{name}'{known}")

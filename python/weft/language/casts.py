@@ -7,6 +7,7 @@ from typing import Any
 
 from . import errors
 from .emit import builtin, current
+from .literals import to_tensor
 from .types import dtype, float32, int1, int64, unwrap
 from .value import member, tensor
 
@@ -20,8 +21,6 @@ def cast(input: Any, dtype: dtype, fp_downcast_rounding: str | None = None, bitc
 
     Floats become integers by truncation toward zero, and round to nearest even where they lose precision.
     """
-    from .promotion import to_tensor
-
     value, target, rounding = to_tensor(input, "the argument of 'cast'"), unwrap(dtype), unwrap(fp_downcast_rounding)
     if not _is_type(target):
         raise errors.expected_dtype("cast", target)
@@ -61,7 +60,7 @@ def convert(value: tensor, target: dtype) -> tensor:
     source = value.dtype
     if source == target:
         return value
-    if value._handle is None and source.is_int() and not target.is_ptr():
+    if value.is_constant and source.is_int() and not target.is_ptr():
         return _constant(value, target)
     if source.is_ptr() or target.is_ptr():
         return _convert_pointer(value, target)

@@ -142,10 +142,10 @@ def _hint(input: Any, name: str, values: Any) -> tensor:
         "max_constancy": "tile.constancy",
     }[name]
     text = f"array<i32: {', '.join(map(str, numbers))}>" if input.shape else f"{numbers[0]} : i32"
-    if input._handle is not None and not input._handle.set_attribute(attribute, builder.attribute(text)):
+    if not input.is_constant and not input.handle.set_attribute(attribute, builder.attribute(text)):
         # An argument of a block: of the kernel, then its operation keeps the promise; of a loop, then there is nowhere
         # to keep it.
-        builder.argument_hints.setdefault(input._handle, {})[attribute] = text
+        builder.argument_hints.setdefault(input.handle, {})[attribute] = text
     return input
 
 

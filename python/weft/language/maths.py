@@ -12,8 +12,9 @@ from typing import Any
 from . import errors
 from .casts import convert
 from .emit import builtin, current
+from .literals import is_number, number_type, to_tensor
 from .operators import emit_binary
-from .promotion import broadcast_pair, computation_type, in_type, is_number, number_type, operands, to_tensor
+from .promotion import broadcast_pair, computation_type, in_type, operands
 from .types import float32, int1, unwrap
 from .value import attach, member, tensor
 

@@ -8,7 +8,7 @@ from typing import Any
 from . import errors
 from .casts import convert
 from .emit import builtin, current
-from .promotion import to_tensor
+from .literals import to_tensor
 from .types import dtype, float16, float32, int8, int32, unwrap
 from .value import tensor
 

@@ -9,7 +9,8 @@ from typing import Any
 from . import errors
 from .casts import convert
 from .emit import Builder, builtin, current
-from .promotion import broadcast_shape, broadcast_to_shape, is_number, scalar_constant, to_tensor
+from .literals import is_number, scalar_constant, to_tensor
+from .promotion import broadcast_shape, broadcast_to_shape
 from .types import dtype, int1, int8, pointer_type, unwrap
 from .value import member, tensor
 

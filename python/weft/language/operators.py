@@ -10,7 +10,8 @@ from typing import Any
 from . import errors
 from .casts import convert
 from .emit import builtin, current
-from .promotion import computation_type, is_number, number_type, operands, to_tensor
+from .literals import is_number, number_type, to_tensor
+from .promotion import computation_type, operands
 from .types import dtype, float32, int1, int64, unwrap
 from .value import attach, tensor
 

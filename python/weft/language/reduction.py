@@ -3,38 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import errors
 from .casts import convert
+from .combine import Combine, combiner, reduced
 from .emit import builtin, current
+from .literals import to_tensor
 from .maths import exp, fdiv, maximum, minimum, where
 from .operators import add, and_, compare, mul, or_, xor
-from .promotion import broadcast_to_shape, to_tensor
+from .promotion import broadcast_to_shape
 from .shapes import arange, expand_dims, normalised_axis, ravel
 from .types import dtype, float32, int32, uint32, unwrap
 from .value import member, tensor
-
-Combine = Callable[..., Any]
-
-
-def _combiner(combine: Combine, types: Sequence[dtype], name: str) -> Any:
-    """The region that combines two elements: ``combine`` applied to scalars."""
-    builder = current()
-    count = len(types)
-    with builder.region([*types, *types]) as region:
-        arguments = [tensor(region.argument(i), types[i % count]) for i in range(2 * count)]
-        result = builder.call(combine, arguments, {})
-        results = result if isinstance(result, tuple) else (result,)
-        if len(results) != count:
-            raise errors.combine_count(name, count, len(results))
-        results = tuple(to_tensor(r, f"what the combine function of '{name}' returns") for r in results)
-        for wanted, got in zip(types, results, strict=True):
-            if got.type != wanted:
-                raise errors.combine_type(name, wanted, got)
-        builder.op("tile.yield", [r.handle for r in results])
-    return region
 
 
 def _inputs(values: Any, name: str) -> tuple[tensor, ...]:
@@ -56,12 +37,7 @@ def _reduce(values: Any, axis: Any, combine: Combine, keep_dims: Any, name: str)
         inputs, index = tuple(ravel(v) for v in inputs), 0
     else:
         index = normalised_axis(axis, rank, name)
-    shape = tuple(s for i, s in enumerate(inputs[0].shape) if i != index)
-    region = _combiner(combine, [v.dtype for v in inputs], name)
-    builder = current()
-    types = [v.dtype.with_shape(shape) for v in inputs]
-    made = builder.op("tile.reduce", [v.handle for v in inputs], types, {"axis": builder.i32(index)}, [region])
-    results = tuple(tensor(handle, t) for handle, t in zip(made if len(types) > 1 else (made,), types, strict=True))
+    results = reduced(inputs, index, combine, name)
     if unwrap(keep_dims):
         if unwrap(axis) is None:
             results = tuple(broadcast_to_shape(r, (1,) * rank) for r in results)
@@ -207,19 +183,10 @@ def reduce_or(input: tensor, axis: int | None, keep_dims: bool = False) -> tenso
     return _reduce(_integers(input, "reduce_or"), axis, or_, keep_dims, "reduce_or")
 
 
-def to_scalar(value: tensor) -> tensor:
-    """The one element of a block of one."""
-    flat = ravel(value)
-    if flat.dtype.is_ptr():
-        raise errors.element_count("reshape", value.shape, ())
-    result: tensor = _reduce(flat, 0, or_ if flat.dtype.is_int() else add, False, "reshape")
-    return result
-
-
 def _scan(values: Any, axis: Any, combine: Combine, reverse: Any, name: str) -> Any:
     inputs = _inputs(values, name)
     index = normalised_axis(axis, len(inputs[0].shape), name)
-    region = _combiner(combine, [v.dtype for v in inputs], name)
+    region = combiner(combine, [v.dtype for v in inputs], name)
     builder = current()
     attributes = {"axis": builder.i32(index)}
     if unwrap(reverse):

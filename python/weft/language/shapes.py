@@ -8,8 +8,10 @@ from typing import Any
 
 from . import errors
 from .casts import convert
+from .combine import to_scalar
 from .emit import builtin, current
-from .promotion import broadcast_pair, broadcast_to_shape, is_number, scalar_constant, to_tensor
+from .literals import is_number, scalar_constant, to_tensor
+from .promotion import broadcast_pair, broadcast_to_shape, operands
 from .types import dtype, int32, unwrap
 from .value import attach, member, tensor
 
@@ -174,9 +176,6 @@ def _reshaped(value: tensor, shape: tuple[int, ...]) -> tensor:
         return broadcast_to_shape(value, shape)
     result = value.dtype.with_shape(shape)
     if not shape:
-        # A block of one element becomes a scalar: the sum of that one element.
-        from .reduction import to_scalar
-
         return to_scalar(value)
     return tensor(current().op("tile.reshape", [value.handle], [result]), result)
 
@@ -226,8 +225,6 @@ def trans(input: tensor, *dims: Any) -> tensor:
 @builtin
 def join(a: Any, b: Any) -> tensor:
     """Two blocks of one shape along a new last axis of size 2; they broadcast together."""
-    from .promotion import operands
-
     a, b = operands("join", a, b, pointers=(True, True))
     scalars = not a.shape
     if scalars:

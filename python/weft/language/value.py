@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import emit
+from . import emit, errors
 from .types import block_type, dtype
 
 
@@ -33,6 +33,11 @@ class tensor:
         if self._handle is None:
             return emit.current().constant(self.constant, self.type)
         return self._handle
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether this is a number that is known now: ``constant``, of which no IR has been made."""
+        return self._handle is None
 
     @property
     def dtype(self) -> dtype:
@@ -71,8 +76,6 @@ class tensor:
         return str(self.type)
 
     def __bool__(self) -> bool:
-        from . import errors
-
         raise errors.tensor_as_python_value("bool", self)
 
 

@@ -7,16 +7,19 @@ from typing import Any
 
 import torch
 
-import weft
+from weft import attention
 from weft.nn import checks
 from weft.nn.projections import Projections, join_heads
+from weft.patterns import Pattern
+from weft.programs import functions
+from weft.programs.program import program
 
 
-@weft.program
+@program
 def _attention(q: Any, k: Any, v: Any, starts: Any, *, pattern: Any, rope: bool, scale: float | None) -> Any:
     if rope:
-        q, k = weft.rope(q, k)
-    return weft.attention.attend(q, k, v, pattern, scale=scale, cu_seqlens_q=starts, cu_seqlens_k=starts)
+        q, k = functions.rope(q, k)
+    return attention.attend(q, k, v, pattern, scale=scale, cu_seqlens_q=starts, cu_seqlens_k=starts)
 
 
 class Attention(Projections):
@@ -44,7 +47,7 @@ class Attention(Projections):
         dim: int,
         heads: int,
         *,
-        pattern: weft.Pattern | None = None,
+        pattern: Pattern | None = None,
         kv_heads: int | None = None,
         head_size: int | None = None,
         rope: bool = False,

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-import weft
+from weft.patterns import Pattern
 
 _TYPES = (torch.float32, torch.bfloat16, torch.float16)
 
@@ -72,7 +72,7 @@ def odd(module: str, **kernel: int) -> None:
 
 def pattern(module: str, value: Any) -> None:
     """Refuse what is neither a pattern nor None."""
-    if value is not None and not isinstance(value, weft.Pattern):
+    if value is not None and not isinstance(value, Pattern):
         raise TypeError(
             f"{module}: expected 'pattern' to be a pattern such as weft.causal(), or None, but got {value!r}"
         )

@@ -8,8 +8,11 @@ from typing import Any
 import torch
 from torch.nn.functional import silu
 
-import weft
+from weft import attention
 from weft.nn import checks
+from weft.patterns import Pattern
+from weft.programs import mixers
+from weft.programs.program import program
 
 
 class GAU(torch.nn.Module):
@@ -47,7 +50,7 @@ class GAU(torch.nn.Module):
         size: int = 128,
         expansion: int = 2,
         value_size: int | None = None,
-        pattern: weft.Pattern | None = None,
+        pattern: Pattern | None = None,
         kernel: int = 0,
         scale: float | None = None,
         bias: bool = False,
@@ -91,7 +94,7 @@ class GAU(torch.nn.Module):
         u, v, g = (each.unsqueeze(1) for each in checks.cast(u, v, g))
         # κ and μ are of their own type: q and k are rounded once
         vectors = (self.kappa_q, self.mu_q, self.kappa_k, self.mu_k)
-        y = weft.attention.gau(u, v, g, *vectors, self.pattern, scale=self.scale, cu_seqlens=cu_seqlens)
+        y = attention.gau(u, v, g, *vectors, self.pattern, scale=self.scale, cu_seqlens=cu_seqlens)
         return self.out_proj(y.squeeze(1))
 
     def extra_repr(self) -> str:
@@ -108,6 +111,6 @@ def _convolved(x: torch.Tensor, conv: Any, cu_seqlens: torch.Tensor | None) -> t
     return out if bias is None else out + bias
 
 
-@weft.program
+@program
 def _along(x: Any, taps: Any, cu_seqlens: Any) -> Any:
-    return weft.toeplitz(taps, cu_seqlens=cu_seqlens) @ x
+    return mixers.toeplitz(taps, cu_seqlens=cu_seqlens) @ x

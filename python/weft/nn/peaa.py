@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-import weft
+from weft import attention
 from weft.nn import checks
 
 
@@ -48,7 +48,7 @@ class PEAA(torch.nn.Linear):
         checks.tensor("PEAA", "y", y, f"[B, Ĥ, N, {self.head_size}]", sizes, self.weight)
         checks.divides("PEAA", **{"the heads of y": y.shape[1], "heads": self.heads})
         y, weight, bias = checks.cast(y, self.weight, self.bias)
-        return weft.attention.peaa(y, weight, bias, self.heads)
+        return attention.peaa(y, weight, bias, self.heads)
 
     def extra_repr(self) -> str:
         """The sizes, for printing."""

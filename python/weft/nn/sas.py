@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-import weft
+from weft import attention
 from weft.integers import cdiv
 from weft.nn import checks
 from weft.nn.peaa import PEAA
@@ -97,7 +97,7 @@ class SAS(Projections):
         checks.starts("SAS", cu_seqlens, x)
         expansions = (self.q_expand.weights(), self.k_expand.weights(), self.v_expand.weights())
         options: dict[str, Any] = {"kernel": self.kernel, "causal": self.causal, "scale": self.scale}
-        y = weft.attention.sas(q, k, v, *expansions, cu_seqlens=cu_seqlens, **options)
+        y = attention.sas(q, k, v, *expansions, cu_seqlens=cu_seqlens, **options)
         return self.out_proj(y)
 
     def extra_repr(self) -> str:

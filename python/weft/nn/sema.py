@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-import weft
+from weft import attention
 from weft.nn import checks
 from weft.nn.projections import Projections, join_heads
 
@@ -86,7 +86,7 @@ class SEMA(Projections):
             raise ValueError("SEMA: expected no 'cu_seqlens' with 'grid', whose tokens are one sequence")
         q, k, v, weight, bias = checks.cast(q, k, v, weight, bias)
         where: dict[str, Any] = {"window": self.window, "grid": self.grid, "cu_seqlens": cu_seqlens}
-        out = weft.attention.sema(q, k, v, weight, bias, **where, **self.options)
+        out = attention.sema(q, k, v, weight, bias, **where, **self.options)
         return self.out_proj(join_heads(out))
 
     def extra_repr(self) -> str:

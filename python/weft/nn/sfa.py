@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-import weft
+from weft import attention
 from weft.nn import checks
 from weft.nn.projections import Projections, join_heads
 
@@ -88,7 +88,7 @@ class SFA(Projections):
         checks.starts("SFA", cu_seqlens, x)
         if decisions is not None:
             checks.truths("SFA", "decisions", decisions, (x.shape[0], self.kv_heads, x.shape[1]), x)
-        result = weft.attention.sfa(
+        result = attention.sfa(
             q, k, v, self.q_gain, self.k_gain, cu_seqlens=cu_seqlens, decisions=decisions, **self.options
         )
         y, *loss = result if self.options["return_loss"] else (result,)

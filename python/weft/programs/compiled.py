@@ -13,9 +13,11 @@ from typing import Any
 
 from ..compiler import cache
 from ..compiler.diagnostics import CompilationError, from_native
-from ..compiler.kernel import _compiler_fingerprint
+from ..compiler.fingerprint import compiler_fingerprint
 from ..compiler.lower import native_context
 from ..recent import Recent
+from ..runtime.library import Library
+from ..runtime.program import saved_outputs
 from ..targets import default_target
 from .trace import Traced
 
@@ -49,8 +51,6 @@ class Compiled:
     @functools.cached_property
     def library(self) -> Any:
         """The compiled form as a library in memory (weft.runtime.Library)."""
-        from ..runtime.library import Library
-
         return Library.from_compiled(self.info, self.ptx, self.target)
 
     def plan(self, part: str = "") -> dict[str, Any]:
@@ -64,8 +64,6 @@ class Compiled:
     @functools.cached_property
     def saved_outputs(self) -> list[int]:
         """The numbers of the forward's outputs that the backward takes after the inputs."""
-        from ..runtime.program import saved_outputs
-
         forward, backward = self.plan(".forward")["outputs"], self.plan(".backward")["inputs"]
         return saved_outputs(len(self.traced.inputs), len(self.traced.outputs), forward, backward)
 
@@ -92,7 +90,7 @@ def runnable(traced: Traced, target: str, differentiate: bool, schedules: Schedu
 
 def _build(traced: Traced, target: str, differentiate: bool, schedules: dict[str, list[int]]) -> Compiled:
     traced = dataclasses.replace(traced, captured=())  # which differ from call to call, and are not to be kept alive
-    name = cache.key([_FORMAT, "program", traced.text, target, differentiate, schedules, _compiler_fingerprint()])
+    name = cache.key([_FORMAT, "program", traced.text, target, differentiate, schedules, compiler_fingerprint()])
     entry = cache.read(name)
     if entry is not None:
         ptx, info = entry["ptx"], entry["info"]

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import graph, places, static
+from ..compiler import places
+from . import graph, materialise, static
 from .program import Program
 
 _programs: dict[Any, Program] = {}
@@ -65,11 +66,9 @@ class ConcreteMixer:
 
         ``n`` is the length, and ``heads`` how many heads taps are for, where no operand says it.
         """
-        from .materialise import matrix
-
         n = None if n is None else static.integer("n", n, 1)
         heads = None if heads is None else static.integer("heads", heads, 1)
-        return matrix(self, n, heads, _apply)
+        return materialise.matrix(self, n, heads, _apply)
 
     def __repr__(self) -> str:
         return f"<mixer {self.make.__name__}>"

@@ -9,7 +9,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from . import graph
+from . import concrete, graph
+from .tensors import lift
 
 
 def operation(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -18,17 +19,9 @@ def operation(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
-        from .tensors import lift
-
         if graph.present() is not None:
             return function(*map(lift, args), **{name: lift(value) for name, value in keywords.items()})
-        return eagerly(call, args, keywords)
+        return concrete.run(call, args, keywords)
 
     call.__weft_operation__ = True  # type: ignore[attr-defined]
     return call
-
-
-def eagerly(call: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    from . import concrete
-
-    return concrete.run(call, args, keywords)

@@ -6,21 +6,11 @@ weft.exp log sqrt rsqrt sin cos tanh erf abs   sigmoid silu relu gelu   maximum 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Any
 
-from . import graph, scalars
+from . import bodies, scalars
 from .eager import operation
-from .scalars import Scalar
-from .tensors import Tensor, map_tensors
-
-
-def applied(body: Callable[..., Any], *values: Any) -> Any:
-    """The body on scalars, or mapped over tensors where there is one among the values."""
-    if any(isinstance(value, Tensor) for value in values) and not graph.in_region():
-        return map_tensors(body, *values)
-    return body(*values)
+from .tensors import applied
 
 
 @operation
@@ -68,23 +58,19 @@ def erf(x: Any) -> Any:
 
 @operation
 def abs(x: Any) -> Any:
-    return applied(lambda a: scalars.scalar(a).__abs__(), x)
-
-
-def _sigmoid(a: Any) -> Scalar:
-    return 1.0 / (1.0 + scalars.function("exp", -scalars.real(a)))
+    return applied(bodies.absolute, x)
 
 
 @operation
 def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x))."""
-    return applied(_sigmoid, x)
+    return applied(bodies.sigmoid, x)
 
 
 @operation
 def silu(x: Any) -> Any:
     """x · sigmoid(x)."""
-    return applied(lambda a: scalars.real(a) * _sigmoid(a), x)
+    return applied(bodies.silu, x)
 
 
 @operation
@@ -96,18 +82,7 @@ def relu(x: Any) -> Any:
 @operation
 def gelu(x: Any, approximate: str = "none") -> Any:
     """x · Φ(x); ``approximate="tanh"`` is the usual approximation. As torch.nn.functional.gelu."""
-    if approximate not in ("none", "tanh"):
-        raise scalars.places.error(f"expected approximate='none' or 'tanh', but got {approximate!r}")
-
-    def exact(a: Any) -> Scalar:
-        a = scalars.real(a)
-        return 0.5 * a * (1.0 + scalars.function("erf", a * math.sqrt(0.5)))
-
-    def approximated(a: Any) -> Scalar:
-        a = scalars.real(a)
-        return 0.5 * a * (1.0 + scalars.function("tanh", math.sqrt(2 / math.pi) * (a + 0.044715 * a * a * a)))
-
-    return applied(exact if approximate == "none" else approximated, x)
+    return applied(bodies.gelu(approximate), x)
 
 
 @operation

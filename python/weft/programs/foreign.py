@@ -15,14 +15,15 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ..compiler import places
 from ..compiler.diagnostics import CompilationError
 from ..compiler.reads import trust
-from . import elementwise, places, scalars
+from . import bodies, scalars, weights
+from .dtypes import dtype_of, kind_of
+from .overloads import answer_by
 from .scalars import Scalar
 from .sizes import Size
-from .tensors import Tensor, lift, map_tensors
-
-_apply = elementwise.applied
+from .tensors import Tensor, applied, lift, map_tensors
 
 
 class UnknownAttribute(CompilationError, AttributeError):
@@ -33,7 +34,11 @@ class UnknownAttribute(CompilationError, AttributeError):
 
 
 def _function(name: str) -> Callable[..., Any]:
-    return lambda x: _apply(lambda a: scalars.function(name, a), x)
+    return lambda x: applied(lambda a: scalars.function(name, a), x)
+
+
+def _one(body: Callable[[Any], Any]) -> Callable[..., Any]:
+    return lambda x: applied(body, x)
 
 
 def _whole(name: str) -> Callable[..., Any]:
@@ -43,24 +48,24 @@ def _whole(name: str) -> Callable[..., Any]:
         a = scalars.scalar(a)
         return a if a.type != scalars.F32 else scalars.function(name, a)
 
-    return lambda x: _apply(body, x)
+    return lambda x: applied(body, x)
 
 
 def _two(body: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    return lambda x, y: _apply(body, x, y)
+    return lambda x, y: applied(body, x, y)
 
 
 def _scaled(body: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     """torch.add and torch.sub."""
-    return lambda x, y, *, alpha=1: _apply(body, x, y if alpha == 1 else _apply(operator.mul, y, alpha))
+    return lambda x, y, *, alpha=1: applied(body, x, y if alpha == 1 else applied(operator.mul, y, alpha))
 
 
 def _divide(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
     if rounding_mode is None:
-        return _apply(operator.truediv, x, y)
+        return applied(operator.truediv, x, y)
     if rounding_mode != "floor":
         raise places.error(f"expected rounding_mode=None or 'floor', but got {rounding_mode!r}")
-    return _apply(_floor_divide, x, y)
+    return applied(_floor_divide, x, y)
 
 
 def _floor_divide(a: Any, b: Any) -> Scalar:
@@ -74,8 +79,8 @@ def _remainder(a: Any, b: Any) -> Scalar:
 def _clamp(x: Any, min: Any = None, max: Any = None) -> Any:
     if min is None and max is None:
         raise places.error("expected 'min' or 'max' to clamp to, but got neither")
-    lower = x if min is None else _apply(scalars.maximum, x, min)
-    return lower if max is None else _apply(scalars.minimum, lower, max)
+    lower = x if min is None else applied(scalars.maximum, x, min)
+    return lower if max is None else applied(scalars.minimum, lower, max)
 
 
 def _relu(a: Any) -> Scalar:
@@ -90,7 +95,7 @@ def _sign(a: Any) -> Scalar:
 
 
 def _logical(body: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *x: _apply(lambda *a: body(*map(scalars.truth, a)), *x)
+    return lambda *x: applied(lambda *a: body(*map(scalars.truth, a)), *x)
 
 
 def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -107,8 +112,10 @@ def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
 def _filled(like: Any, value: Any, dtype: Any) -> Any:
     """One number everywhere, of the type of ``like`` unless another is named."""
     if isinstance(like, Tensor):
-        return map_tensors(lambda _, v: scalars.scalar(v), like, value, to=_dtype(dtype) or like.dtype)
-    kind = _kind(dtype) or {scalars.F32: float, scalars.I32: int, scalars.I1: bool}[like.type]
+        return map_tensors(
+            lambda _, v: scalars.scalar(v), like, value, to=like.dtype if dtype is None else dtype_of(dtype)
+        )
+    kind = kind_of(dtype) or {scalars.F32: float, scalars.I32: int, scalars.I1: bool}[like.type]
     return scalars.scalar(value).to(kind)
 
 
@@ -134,31 +141,6 @@ def _new_full(x: Any, size: Any, value: Any, *, dtype: Any = None, device: Any =
     return _filled(x, value, dtype)
 
 
-def _dtype(given: Any) -> Any:
-    from .dtypes import dtype_of
-
-    return None if given is None else dtype_of(given)
-
-
-def _kind(given: Any) -> Any:
-    """float, int or bool for a type of scalars; None for None."""
-    if given is None or given in (float, int, bool):
-        return given
-    if not isinstance(given, str) and type(given).__name__ != "dtype":
-        raise places.error(f"expected float, int or bool, but got {given!r}")
-    name = str(given).removeprefix("torch.")
-    found = {"float32": float, "fp32": float, "int32": int, "int64": int, "bool": bool, "int1": bool}.get(name)
-    if found is None:
-        remedy = "scalars of score_mods and masks are float32, int32 and bool"
-        raise places.error(f"expected torch.float32, torch.int32 or torch.bool, but got {given}", remedy)
-    return found
-
-
-def as_scalar(x: Scalar, kind: Any) -> Scalar:
-    """A scalar as another type of torch's or Weft's, by what it is or what it is called."""
-    return x.to(_kind(kind))
-
-
 def _to(x: Any, *given: Any, dtype: Any = None, device: Any = None, **_: Any) -> Any:
     """Tensor.to: of a type, of a device, or as another tensor."""
     for each in (*given, dtype):
@@ -168,7 +150,7 @@ def _to(x: Any, *given: Any, dtype: Any = None, device: Any = None, **_: Any) ->
             continue
         if isinstance(each, str) and each.partition(":")[0] in ("cpu", "cuda"):
             continue
-        x = x.to(each) if isinstance(x, Tensor) else x.to(_kind(each))
+        x = x.to(each) if isinstance(x, Tensor) else x.to(kind_of(each))
     return x
 
 
@@ -179,21 +161,19 @@ def _index(x: Any, index: Any) -> Any:
 def _where(condition: Any, *values: Any) -> Any:
     if len(values) != 2:
         raise places.error(f"expected where(condition, a, b), but got {1 + len(values)} arguments")
-    return elementwise.where(condition, *values)
+    return applied(scalars.where, condition, *values)
 
 
 def _linear(x: Any, weight: Any, bias: Any = None) -> Any:
-    from .heads import linear
-
-    return linear(x, weight, bias)
+    return weights.linear(lift(x), lift(weight), lift(bias), None)
 
 
 def _reciprocal(x: Any) -> Any:
-    return _apply(lambda a: 1.0 / scalars.real(a), x)
+    return applied(lambda a: 1.0 / scalars.real(a), x)
 
 
 def _bits(body: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *x: _apply(body, *x)
+    return lambda *x: applied(body, *x)
 
 
 _TABLE: dict[str, Callable[..., Any]] = {
@@ -202,17 +182,17 @@ _TABLE: dict[str, Callable[..., Any]] = {
     **{name: _whole(name) for name in ("floor", "ceil", "trunc")},
     "round": _whole("roundeven"),
     "rint": _whole("roundeven"),
-    **dict.fromkeys(("abs", "absolute", "fabs", "__abs__"), elementwise.abs),
-    **dict.fromkeys(("neg", "negative", "__neg__"), lambda x: _apply(operator.neg, x)),
+    **dict.fromkeys(("abs", "absolute", "fabs", "__abs__"), _one(bodies.absolute)),
+    **dict.fromkeys(("neg", "negative", "__neg__"), lambda x: applied(operator.neg, x)),
     **dict.fromkeys(("positive", "__pos__", "clone", "contiguous", "detach_copy"), lambda x: x),
-    "square": lambda x: _apply(lambda a: scalars.scalar(a) * scalars.scalar(a), x),
+    "square": lambda x: applied(lambda a: scalars.scalar(a) * scalars.scalar(a), x),
     "reciprocal": _reciprocal,
-    "sign": lambda x: _apply(_sign, x),
-    "sigmoid": elementwise.sigmoid,
-    "expit": elementwise.sigmoid,
-    "relu": _in_place(lambda x: _apply(_relu, x)),
-    "silu": _in_place(elementwise.silu),
-    "gelu": elementwise.gelu,
+    "sign": lambda x: applied(_sign, x),
+    "sigmoid": _one(bodies.sigmoid),
+    "expit": _one(bodies.sigmoid),
+    "relu": _in_place(lambda x: applied(_relu, x)),
+    "silu": _in_place(_one(bodies.silu)),
+    "gelu": lambda x, approximate="none": applied(bodies.gelu(approximate), x),
     "linear": _linear,
     **dict.fromkeys(("add", "__add__", "__radd__"), _scaled(operator.add)),
     **dict.fromkeys(("sub", "subtract", "__sub__"), _scaled(operator.sub)),
@@ -221,13 +201,13 @@ _TABLE: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("div", "divide", "true_divide", "__truediv__", "__div__"), _divide),
     **dict.fromkeys(("__rtruediv__", "__rdiv__"), lambda x, y: _divide(y, x)),
     **dict.fromkeys(("floor_divide", "__floordiv__"), _two(_floor_divide)),
-    "__rfloordiv__": lambda x, y: _apply(_floor_divide, y, x),
+    "__rfloordiv__": lambda x, y: applied(_floor_divide, y, x),
     **dict.fromkeys(("remainder", "mod", "__mod__"), _two(_remainder)),
-    "__rmod__": lambda x, y: _apply(_remainder, y, x),
-    **dict.fromkeys(("pow", "power", "__pow__"), lambda x, y: _apply(scalars.power, x, y)),
-    "__rpow__": lambda x, y: _apply(scalars.power, y, x),
-    **dict.fromkeys(("maximum", "fmax"), elementwise.maximum),
-    **dict.fromkeys(("minimum", "fmin"), elementwise.minimum),
+    "__rmod__": lambda x, y: applied(_remainder, y, x),
+    **dict.fromkeys(("pow", "power", "__pow__"), lambda x, y: applied(scalars.power, x, y)),
+    "__rpow__": lambda x, y: applied(scalars.power, y, x),
+    **dict.fromkeys(("maximum", "fmax"), _two(scalars.maximum)),
+    **dict.fromkeys(("minimum", "fmin"), _two(scalars.minimum)),
     **dict.fromkeys(("clamp", "clip"), _clamp),
     "clamp_min": lambda x, min: _clamp(x, min),
     "clamp_max": lambda x, max: _clamp(x, None, max),
@@ -260,7 +240,7 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "bfloat16": lambda x: _to(x, "bf16"),
     "int": lambda x: _to(x, "int32"),
     "long": lambda x: _to(x, "int64"),
-    "bool": lambda x: _apply(scalars.truth, x),
+    "bool": lambda x: applied(scalars.truth, x),
 }
 # What methods of tensors and scalars are called, beside those that they have.
 _METHODS = sorted(
@@ -382,3 +362,6 @@ def trust_libraries() -> None:
             _trusted.add(module)
             found = (vars(sys.modules[module]).get(name) for name in _TABLE)
             trust(value for value in found if callable(value))
+
+
+answer_by(call, attribute)

@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..compiler import places
 from ..language.types import float32
-from . import graph, places, static
+from . import graph, static
 from .eager import operation
 from .graph import TensorType, agreeing
-from .mixers import four_axes, grid_text, one_batch, packs, real_text, starts
+from .mixers import grid_text, one_batch, packs, real_text, starts
 from .sizes import Size, unify
-from .tensors import Tensor
+from .tensors import Tensor, four_axes
 
 
 @operation

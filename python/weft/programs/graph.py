@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..compiler import places
 from ..compiler.diagnostics import CompilationError, Position
 from ..language.types import dtype
-from . import places
 from .sizes import Mismatch, Size
 
 

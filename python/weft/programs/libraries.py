@@ -14,13 +14,14 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from ..compiler.diagnostics import CompilationError
+from ..compiler import places
+from ..compiler.diagnostics import CompilationError, Position
+from ..runtime.library import load, write_library
 from ..targets import default_target, newest_first
-from . import places, static
+from . import choices, static
 from .compiled import Compiled, compiled
-from .program import Program
 from .trace import Traced
 
 _ELEMENTS = {"f16": "fp16", "f32": "fp32", "f64": "fp64"}
@@ -116,10 +117,8 @@ def _source(form: Compiled) -> dict[str, Any]:
 def tuned_forms(traced: Traced, target: str, differentiate: bool) -> list[Compiled]:
     """A program compiled for a target: for each bucket of sizes that ``weft tune`` chose schedules for, and for all
     others."""
-    from ..tuning import store
-
     forms = []
-    for choice in store.choices(store.program_hash(traced.plain), target):
+    for choice in choices.choices(choices.program_hash(traced.plain), target):
         if choice["schedules"]:
             guards = tuple({"size": size, "at_least": low, "below": high} for size, low, high in choice["guards"])
             form = compiled(traced, target, differentiate, choice["schedules"])
@@ -128,23 +127,22 @@ def tuned_forms(traced: Traced, target: str, differentiate: bool) -> list[Compil
 
 
 def compile_program(
-    program: Program,
+    declare: Callable[[str | None, Mapping[str, Any] | None], Traced],
     target: str | Iterable[str] | None,
     signature: str | None,
     out: str | os.PathLike[str] | None,
     constants: Mapping[str, Any] | None = None,
     differentiate: bool = True,
 ) -> Any:
-    """Compile a program for one or more targets and write the library ``out``; gives it opened. See Program.compile."""
-    from ..runtime.library import load, write_library
-
+    """Compile a program for one or more targets and write the library ``out``; gives it opened. See Program.compile,
+    whose ``declare`` this takes."""
     names = targets(target)
     differentiate = static.truth("differentiate", differentiate)
     if not isinstance(signature, (str, type(None))):
         raise TypeError(f"expected 'signature' to be a text, but got {places.described(signature)}")
     if not isinstance(constants, (Mapping, type(None))):
         raise TypeError(f"expected 'constants' to be a dict of values by name, but got {places.described(constants)}")
-    traced = program.declare(signature, constants)
+    traced = declare(signature, constants)
     if out is None and len(names) != 1:
         raise TypeError(f"expected 'out', the directory of the library, for {len(names)} targets")
     if out is None:
@@ -152,6 +150,14 @@ def compile_program(
     kernels, programs, files = parts([form for name in names for form in tuned_forms(traced, name, differentiate)])
     write_library(out, kernels, files, programs)
     return load(out)
+
+
+class Declared(Protocol):
+    """What is asked of a program here: to be traced for the inputs that its annotations declare."""
+
+    position: Position | None
+
+    def declare(self) -> Traced: ...
 
 
 @dataclass(frozen=True)
@@ -166,7 +172,7 @@ class Step:
 
 
 def compile_programs(
-    programs: Sequence[Program],
+    programs: Sequence[Declared],
     target: str | Iterable[str] | None,
     out: str | os.PathLike[str],
     *,
@@ -181,8 +187,6 @@ def compile_programs(
     Raises CompilationError at the program's line: for the first, in order, that cannot be compiled, and for two of one
     name.
     """
-    from ..runtime.library import load, write_library
-
     traced = [_declared(program) for program in programs]
     known: dict[str, Traced] = {}
     for each in traced:
@@ -213,7 +217,7 @@ def compile_programs(
     return load(out)
 
 
-def _declared(program: Program) -> Traced:
+def _declared(program: Declared) -> Traced:
     """A program traced for the inputs that its annotations declare. Errors are at its line."""
     try:
         return program.declare()

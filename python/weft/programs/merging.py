@@ -6,16 +6,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ..compiler import places
 from ..language.types import float32, int1, int32
-from . import graph, places, scalars, static
+from ..patterns import span
+from . import graph, scalars, static
 from .dtypes import dtype_of
 from .eager import operation
 from .functions import sum
 from .graph import TensorType, agreeing
-from .mixers import four_axes, segments, starts
+from .mixers import segments, starts
 from .scalars import Scalar
 from .sizes import unify
-from .tensors import Tensor, element, map_tensors
+from .tensors import Tensor, element, four_axes, map_tensors
 
 MODES = ("sum", "last", "mean")
 
@@ -43,8 +45,6 @@ class Units(NamedTuple):
     @property
     def seen(self) -> Any:
         """The pattern: which tokens see which units."""
-        from ..patterns import span
-
         return span(self.lower, self.upper, self.first, self.past)
 
 

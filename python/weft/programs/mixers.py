@@ -12,14 +12,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from . import graph, places, static
+from ..compiler import places
+from . import graph, static
 from .eager import operation
+from .facts import must_be_deterministic
 from .graph import TensorType, Value, agreeing
-from .inputs import must_be_deterministic
 from .patterns import Domain, Lowered, lower_patterns
 from .regions import score_region
 from .sizes import Size, group, larger, unify
-from .tensors import Tensor, lift
+from .tensors import Tensor, four_axes, lift
 
 MIXER = "!attn.mixer"
 _DIRECT_TAPS = 16
@@ -97,13 +98,6 @@ def apply(mixer: Mixer, values: Any) -> Tensor:
         shape = mixer.result([v.sizes for v in given])
     result = TensorType(shape, given[0].dtype)
     return Tensor(graph.tracing().one("attn.apply", [mixer.value, *(v.value for v in given)], result))
-
-
-def four_axes(tensor: Any, what: str) -> None:
-    if not isinstance(tensor, Tensor):
-        raise places.error(f"expected {what} to be a tensor, but got '{type(tensor).__name__}'")
-    if tensor.ndim != 4:
-        raise places.error(f"expected {what} of 4 axes [B, H, N, D], but got {tensor.ndim}")
 
 
 def _joined(a: Shape, b: Shape) -> Shape:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import places
+from ..compiler import places
+from ..patterns import Pattern
 from .graph import Region, agreeing
 from .regions import mask_region
 from .sizes import Size, unify
@@ -70,8 +71,6 @@ def _text(pattern: Any, operands: list[Any], masks: list[Any]) -> str:
 
 def _fit_heads(pattern: Any, q: Tensor) -> None:
     """Patterns by head are as many as queries have heads."""
-    from ..patterns import Pattern
-
     for count in pattern.heads() if isinstance(pattern, Pattern) else ():
         with agreeing(f"expected as many patterns in weft.per_head, {count}, as queries have heads"):
             unify(q.sizes[1], Size(count))

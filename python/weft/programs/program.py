@@ -11,42 +11,24 @@ import os
 import threading
 import types
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..compiler import places
 from ..compiler.diagnostics import Position
-from ..compiler.reads import key_of
 from ..recent import Recent
-from . import foreign, graph, places, static
-from .inputs import Facts, facts_of, flatten, must_be_deterministic, readable, rebuild, spelling, wants_gradients
+from . import calls, graph, running, static
+from .calls import Call
+from .compiled import stages
+from .explain import Explanation, explain
+from .facts import facts_of, readable, wants_gradients
+from .inputs import flatten, rebuild
+from .libraries import compile_program, targets
+from .plans import bind
+from .running import Saved
+from .signature import arguments_of
 from .trace import Traced, trace
 
-if TYPE_CHECKING:
-    from .explain import Explanation
-    from .running import Saved
-
 _lock = threading.RLock()
-
-
-@dataclass(frozen=True)
-class Call:
-    """The arguments of a call, arrays apart from the rest."""
-
-    names: tuple[str, ...]
-    arrays: tuple[Any, ...]
-    facts: tuple[Facts, ...]
-    structure: Any
-    selective: bool = False  # gradients are asked for of those inputs only that require them
-
-    def key(self, function: Callable[..., Any]) -> Any:
-        """What two calls of one compiled form agree in, beside sizes: all that the function and what it is called with
-        read, by value, now. None where something of it cannot be compared."""
-        foreign.trust_libraries()
-        found = key_of(function, spelling(self.structure))
-        if found is None:
-            return None
-        facts = tuple((f.element.name, len(f.shape), f.aligned, f.constant) for f in self.facts)
-        return found, facts, must_be_deterministic()
 
 
 class Program:
@@ -138,8 +120,6 @@ class Program:
     def declare(self, signature: str | None = None, constants: Mapping[str, Any] | None = None) -> Traced:
         """The program for inputs that are declared: by ``signature`` ("q:fp16[B,H,N,64]:16, ..., w=64"), by annotations
         of the parameters, and by ``constants`` for what is no array."""
-        from .signature import arguments_of
-
         inputs, values, dicts = arguments_of(self.signature, signature, constants or {})
         names = list(inputs)
 
@@ -166,23 +146,16 @@ class Program:
         traced = self.trace(self.bind(args, keywords))
         if stage is None:
             return traced.plain
-        from .compiled import stages
-
         return stages(traced, stage)
 
     def explain(self, *args: Any, target: str | None = None, backward: bool = True, **keywords: Any) -> Explanation:
         """What such a call becomes: launches, their kernels and the bytes that they move; print it."""
-        from .explain import explain
-        from .libraries import targets
-        from .plans import bind
-        from .running import form_of
-
         backward = static.truth("backward", backward)
         if target is not None:
             (target,) = targets(target)
         call = self.bind(args, keywords)
         traced = self.trace(call)
-        form = form_of(traced, call, backward, target)
+        form = running.form_of(traced, call.arrays, backward, target)
         return explain(form, bind(form.plan(), [*call.arrays, *traced.captured]))
 
     def compile(
@@ -201,30 +174,24 @@ class Program:
         Input types come from ``signature`` ("q:fp16[B,H,N,64]:16, ..., w=64") or from the annotations of the
         parameters; ``constants`` are further values, such as patterns. Without ``differentiate`` there is no backward.
         """
-        from .libraries import compile_program
-
-        return compile_program(self, target, signature, out, constants, differentiate)
+        return compile_program(self.declare, target, signature, out, constants, differentiate)
 
     # ---- Running
 
     def forward(self, *args: Any, **keywords: Any) -> tuple[Any, Saved]:
         """What a call gives, and what ``backward`` needs of it."""
-        from .running import forward
-
-        return forward(self, self.bind(args, keywords))
+        call = self.bind(args, keywords)
+        return running.forward(self.trace(call), call.arrays)
 
     def backward(self, saved: Saved, *gradients: Any) -> Mapping[str, Any]:
         """The gradients of a call's inputs by their names, given those of its results; None stands for zero."""
-        from .running import backward
-
-        return backward(saved, gradients)
+        return running.backward(saved, gradients)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         if graph.present() is not None:  # a program inside of another is part of it
             return self.fn(*args, **keywords)
-        from .running import call
-
-        return call(self, self.bind(args, keywords, selective=True))
+        given = self.bind(args, keywords, selective=True)
+        return calls.call(self.trace(given), given)
 
 
 def program(function: Callable[..., Any] | None = None) -> Any:

@@ -3,19 +3,46 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import graph, places, scalars
-from .around import with_views
+from ..compiler import places
+from ..compiler.around import with_views
+from . import graph, scalars
+from .foreign import concerns
 from .graph import Region
 from .scalars import F32, I1, I32, Scalar
 from .sizes import Size
-from .tensors import Tensor
+from .tensors import Tensor, lift
 
 # How far b, h, n and m run; m of several domains is not said.
 Extents = tuple[Size, Size, Size, Size | None]
+
+
+@functools.cache
+def _elements() -> Any:
+    import numpy as np
+
+    class View(np.ndarray):
+        """An array, indexed by scalars of a program too."""
+
+        original: Any = None
+
+        def __getitem__(self, index: Any) -> Any:
+            if not concerns(index):
+                return super().__getitem__(index)
+            return lift(np.asarray(self) if self.original is None else self.original)[index]
+
+    return View
+
+
+def _of_elements(array: Any) -> Any:
+    """A view of an array of NumPy's whose elements the kernel reads."""
+    view = array.view(_elements())
+    view.original = array
+    return view
 
 
 def score_region(function: Callable[..., Any] | None, extents: Extents, bias: Tensor | None = None) -> Region:
@@ -26,7 +53,7 @@ def score_region(function: Callable[..., Any] | None, extents: Extents, bias: Te
         callable_with("score_mod", function, ("score", "b", "h", "n", "m"))
 
     def body(score: Scalar, *place: Scalar) -> Any:
-        changed = score if function is None else with_views(function)(score, *place)
+        changed = score if function is None else with_views(function, _of_elements)(score, *place)
         return changed if bias is None else scalars.real(changed) + _at(bias, place)
 
     return _traced(body, [F32, I32, I32, I32, I32], (None, *extents), "score_mod", F32)
@@ -40,7 +67,7 @@ def _at(bias: Tensor, place: tuple[Scalar, ...]) -> Scalar:
 def mask_region(function: Callable[..., Any], extents: Extents) -> Region:
     """The region of a mask(b, h, n, m)."""
     callable_with("mask", function, ("b", "h", "n", "m"))
-    return _traced(with_views(function), [I32, I32, I32, I32], extents, "mask", I1)
+    return _traced(with_views(function, _of_elements), [I32, I32, I32, I32], extents, "mask", I1)
 
 
 def callable_with(name: str, function: Any, arguments: Sequence[str]) -> None:

@@ -6,18 +6,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..compiler.jit import _target
+from ..compiler import places
+from ..compiler.targets import target_of
 from ..runtime.devices import device_for
 from ..runtime.program import empty
-from . import places
-from .compiled import Compiled, compiled, runnable
-from .inputs import facts_of, readable, rebuild, wants_gradients
+from . import choices
+from .compiled import Compiled, compiled
+from .facts import facts_of, readable
+from .inputs import rebuild
+from .plans import bind, evaluate
 from .trace import Traced
-
-if TYPE_CHECKING:
-    from .program import Call, Program
 
 
 @dataclass(frozen=True)
@@ -29,25 +29,16 @@ class Saved:
     saved: tuple[Any, ...]
 
 
-def call(program: Program, given: Call) -> Any:
-    """Run a program on a call's arrays; differentiable where one of them asks for gradients."""
-    traced = program.trace(given)
-    arrays = _alike([*given.arrays, *traced.captured])
+def prepared(traced: Traced, given: Sequence[Any]) -> list[Any]:
+    """The arrays that a program runs on: those of a call and those from around the program, of one framework."""
+    arrays = _alike([*given, *traced.captured])
     _packed_as_said(traced, arrays)
-    if wants_gradients(arrays):
-        from .autograd import differentiable
-
-        results = list(differentiable(traced, arrays))
-    else:
-        results = run(tuned(traced, arrays, False, form=runnable), "", arrays)
-    return rebuild(traced.result, lambda number: results[number] if number >= 0 else arrays[-1 - number])
+    return arrays
 
 
-def forward(program: Program, given: Call) -> tuple[Any, Saved]:
-    """The results, and what the backward needs."""
-    traced = program.trace(given)
-    arrays = _alike([*given.arrays, *traced.captured])
-    _packed_as_said(traced, arrays)
+def forward(traced: Traced, given: Sequence[Any]) -> tuple[Any, Saved]:
+    """The results on a call's arrays, and what the backward needs."""
+    arrays = prepared(traced, given)
     form = tuned(traced, arrays, True)
     results = run(form, ".forward", arrays)
     saved = Saved(form, tuple(arrays), tuple(results[number] for number in form.saved_outputs))
@@ -62,8 +53,6 @@ def backward(saved: Saved, gradients: Sequence[Any]) -> Mapping[str, Any]:
     if len(gradients) != len(traced.outputs):
         raise TypeError(f"expected {len(traced.outputs)} gradients, one for each result, but got {len(gradients)}")
     plan = saved.compiled.plan(".backward")
-    from .plans import bind, evaluate
-
     sizes = bind(plan, [*saved.inputs, *saved.saved])
     where = next((array.device for array in saved.inputs if hasattr(array, "data_ptr")), None)
     given = []
@@ -85,8 +74,6 @@ def backward(saved: Saved, gradients: Sequence[Any]) -> Mapping[str, Any]:
 def _packed_as_said(traced: Traced, arrays: Sequence[Any]) -> None:
     """Refuse starts of packed sequences that do not rise from 0 to the number of tokens. Those on a GPU are not looked
     at, which would wait for it: kernels keep them inside of the tokens."""
-    from .plans import bind, evaluate
-
     sizes = None
     for number, tokens in traced.starts:
         given = arrays[number]
@@ -104,9 +91,9 @@ def _packed_as_said(traced: Traced, arrays: Sequence[Any]) -> None:
             )
 
 
-def form_of(traced: Traced, given: Call, differentiate: bool, target: str | None = None) -> Compiled:
+def form_of(traced: Traced, given: Sequence[Any], differentiate: bool, target: str | None = None) -> Compiled:
     """The compiled form for a call's arrays."""
-    return tuned(traced, [*given.arrays, *traced.captured], differentiate, target)
+    return tuned(traced, [*given, *traced.captured], differentiate, target)
 
 
 def tuned(
@@ -118,14 +105,11 @@ def tuned(
 ) -> Compiled:
     """The compiled form for arrays: by the schedules that ``weft tune`` chose for their sizes, or by the default. That
     of the forward alone may be one with more, where ``form`` is ``runnable``."""
-    from ..tuning import store
-    from .plans import bind
-
-    target = target or _target(device_for(tuple(arrays)))
-    if not store.choices(store.program_hash(traced.plain), target):
+    target = target or target_of(device_for(tuple(arrays)))
+    if not choices.choices(choices.program_hash(traced.plain), target):
         return form(traced, target, differentiate)
     sizes = bind({"inputs": [{"dims": each.dims} for each in traced.inputs]}, arrays)
-    return form(traced, target, differentiate, store.chosen(traced.plain, target, sizes))
+    return form(traced, target, differentiate, choices.chosen(traced.plain, target, sizes))
 
 
 def _alike(arrays: Sequence[Any]) -> list[Any]:
@@ -154,4 +138,4 @@ def run(form: Compiled, part: str, arrays: Sequence[Any]) -> list[Any]:
     return list(form.library.program(form.traced.name + part).queue(arrays))
 
 
-__all__ = ["Saved", "Traced", "backward", "call", "forward", "run", "tuned"]
+__all__ = ["Saved", "Traced", "backward", "form_of", "forward", "prepared", "run", "tuned"]

@@ -5,13 +5,19 @@ the region being traced. Reals are f32, integers i32 (indices), truths i1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
-from . import graph, places, static
-from .graph import Value
+from ..compiler import places
+from ..language.types import dtype
+from . import graph, static
+from .captures import capture
+from .dtypes import kind_of
+from .facts import is_array
+from .graph import TensorType, Value, agreeing
 from .overloads import Overloads
-from .sizes import Size, spell
+from .sizes import Size, spell, unify
 
 F32, I32, I1 = "f32", "i32", "i1"
 _ORDER = {I1: 0, I32: 1, F32: 2}
@@ -139,9 +145,7 @@ class Scalar(Overloads):
             return self if self.type == I32 else _integer(self)
         if type is bool:
             return truth(self)
-        from .foreign import as_scalar
-
-        return as_scalar(self, type)
+        return self.to(kind_of(type))
 
 
 def _op(name: str, operands: Sequence[Scalar], result: str, attributes: dict[str, Any] | None = None) -> Value:
@@ -177,24 +181,30 @@ def scalar(value: Any) -> Scalar:
         return Scalar(_op("attn.size", [], I32, text), natural=True)
     if isinstance(value, (bool, int, float)):
         return constant(value)
-    from .tensors import Tensor, element, is_array, lift
-
-    whole = is_array(value) or isinstance(value, Tensor)
-    if whole and value.ndim == 0:
-        return element(lift(value), ())
-    if hasattr(type(value), "item") and hasattr(type(value), "dtype") and not whole:
+    whole = _whole(value)
+    if whole is not None and not value.shape:
+        return element(whole, ())
+    if whole is not None:
+        raise places.error(
+            f"expected a number, but got an array of shape {list(value.shape)}", "index it, as in slopes[h]"
+        )
+    if hasattr(type(value), "item") and hasattr(type(value), "dtype"):
         return constant(value.item())
-    if whole:
-        given = f"an array of shape {list(value.shape)}"
-        raise places.error(f"expected a number, but got {given}", "index it, as in slopes[h]")
     raise places.error(f"expected a number, but got '{type(value).__name__}'")
+
+
+def _whole(value: Any) -> Value | None:
+    """What the trace knows of a tensor: of one of the program's, or of an array, which becomes an input. None for
+    other values."""
+    if isinstance(value, Overloads):
+        return value.value if isinstance(value.value.type, TensorType) else None
+    return capture(graph.tracing(), value) if is_array(value) else None
 
 
 def _known(value: Any) -> Any:
     """An operand as a Python number or a scalar; an array of one number is what it holds when the kernel runs."""
-    from .tensors import Tensor, is_array
-
-    return scalar(value) if is_array(value) or isinstance(value, Tensor) else static.known(value)
+    array = is_array(value) or (isinstance(value, Overloads) and isinstance(value.value.type, TensorType))
+    return scalar(value) if array else static.known(value)
 
 
 def real(value: Any) -> Scalar:
@@ -317,7 +327,52 @@ def power(base: Any, exponent: Any) -> Scalar:
     if not isinstance(exponent, Scalar) and float(exponent) == -0.5:
         return function("rsqrt", base)
     if not isinstance(base, Scalar) and base > 0:
-        import math
-
         return function("exp2", real(exponent) * math.log2(base))
     return function("exp2", real(exponent) * function("log2", base))
+
+
+# ---- Elements of tensors
+
+
+def type_of(element: dtype) -> str:
+    """The type in which regions compute on elements."""
+    return F32 if element.is_floating() else I1 if element.is_bool() else I32
+
+
+def thirty_two_bits(element: dtype) -> None:
+    """Regions compute integers in 32 bits: refuse those of 64, whose upper half would be lost."""
+    if element.name == "int64":
+        raise places.error("expected integers of 32 bits to compute with, but got int64", "use .to(torch.int32)")
+
+
+def element(tensor: Value, index: Sequence[Any]) -> Scalar:
+    """attn.element: one element, in a region of scalars."""
+    tracing, whole = graph.tracing(), tensor.type
+    assert isinstance(whole, TensorType)
+    if not graph.in_region():
+        raise places.error(
+            "expected a whole tensor, but got an element of one",
+            "elements are read in a score_mod or a mask only, as bias[b, h, n, m]; take slices before the call",
+        )
+    thirty_two_bits(whole.element)
+    if len(index) != len(whole.sizes):
+        axes = len(whole.sizes)
+        raise places.error(f"expected {axes} indices of a tensor of {axes} axes, but got {len(index)}")
+    indices: list[Scalar] = []
+    for i in index:
+        if isinstance(i, (slice, type(None), type(Ellipsis))):
+            raise places.error("expected an index, but got a slice")
+        number = scalar(i)
+        if number.type != I32:
+            raise places.error(f"expected indices that are integers, but got {number.type}")
+        if number.extent is not None:
+            _reach(whole.sizes[len(indices)], number.extent, len(indices))
+        indices.append(number)
+    result = type_of(whole.element)
+    return Scalar(tracing.one("attn.element", [tensor, *(i.value for i in indices)], result))
+
+
+def _reach(size: Size, extent: Size, axis: int) -> None:
+    """An axis that a whole axis of positions indexes is as long as that, or 1."""
+    with agreeing(f"expected axis {axis} of the tensor to be as long as its index runs, or 1"):
+        unify(size, Size(1) if size.value == 1 and extent.value != 1 else extent)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..compiler.diagnostics import CompilationError
-from ..compiler.signature import _split, type_named
+from ..compiler.signature import split_parts, type_named
 from ..language.types import dtype
 from .dtypes import NAMES
 from .sizes import Size, Symbol
@@ -54,7 +54,7 @@ def declared(text: str, symbols: dict[str, Symbol]) -> Declared:
         raise CompilationError(f"expected elements of {', '.join(NAMES)}, but got {name}")
     if multiple not in (None, "1", "16"):
         raise CompilationError(f"expected ':16' or nothing after the sizes, but got ':{multiple}'")
-    return Declared(element, tuple(_size(each, symbols) for each in _split(inside)), multiple == "16")
+    return Declared(element, tuple(_size(each, symbols) for each in split_parts(inside)), multiple == "16")
 
 
 def _size(text: str, symbols: dict[str, Symbol]) -> Size:
@@ -86,7 +86,7 @@ def arguments_of(
         elif isinstance(note, Mapping):
             dicts[name] = {key: f"{name}_{key}" for key in note}
             inputs |= {dicts[name][key]: declared(each, symbols) for key, each in note.items()}
-    for part in _split(text or ""):
+    for part in split_parts(text or ""):
         name, sign, rest = _parted(part)
         if name not in function.parameters:
             raise CompilationError(f"expected a parameter of the program, but got '{name}'; it takes {function}")

@@ -9,7 +9,8 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any
 
-from . import graph, places
+from ..compiler import places
+from . import graph
 
 if TYPE_CHECKING:
     from .tensors import Tensor

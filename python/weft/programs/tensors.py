@@ -9,9 +9,12 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..compiler import places
 from ..language.types import dtype, float32, int1, int32
-from . import graph, places, scalars
+from . import graph, scalars
+from .captures import capture
 from .dtypes import dtype_of
+from .facts import is_array
 from .graph import TensorType, Value, agreeing
 from .overloads import Overloads
 from .scalars import Scalar
@@ -173,22 +176,6 @@ class Tensor(Overloads):
         )
 
 
-def is_array(value: Any) -> bool:
-    """Whether a value is a concrete array: NumPy's, torch's, or like them. (A number of NumPy's is none.)"""
-    kind = type(value)  # (Of objects that make up their attributes nothing is asked.)
-    if isinstance(value, (Tensor, Scalar)) or not hasattr(kind, "dtype") or not hasattr(kind, "shape"):
-        return False
-    if hasattr(kind, "is_nested") and value.is_nested:  # which has no shape
-        return True
-    shape = value.shape
-    return isinstance(shape, tuple) and (len(shape) > 0 or hasattr(kind, "data_ptr") or hasattr(kind, "__setitem__"))
-
-
-def scalar_type(element: dtype) -> str:
-    """The type in which regions compute on elements."""
-    return scalars.F32 if element.is_floating() else scalars.I1 if element.is_bool() else scalars.I32
-
-
 def promoted(types: Sequence[dtype]) -> dtype:
     """The type of a real result: that of the operands where they agree, else f32."""
     floats = {t.name: t for t in types if t.is_floating()}
@@ -199,9 +186,7 @@ def lift(value: Any) -> Any:
     """A concrete array met while tracing as an input of the program; everything else as it is."""
     if isinstance(value, Tensor) or not is_array(value):
         return value
-    from .inputs import capture
-
-    return capture(graph.tracing(), value)
+    return Tensor(capture(graph.tracing(), value))
 
 
 def map_tensors(body: Callable[..., Any], *values: Any, to: dtype | None = None) -> Any:
@@ -217,7 +202,7 @@ def map_tensors(body: Callable[..., Any], *values: Any, to: dtype | None = None)
     values = tuple(map(lift, values))
     for value in values:
         if isinstance(value, Tensor):
-            _thirty_two_bits(value)
+            scalars.thirty_two_bits(value.dtype)
     tensors: list[Tensor] = []
     for value in values:
         if isinstance(value, Tensor) and not any(value is t for t in tensors):
@@ -228,20 +213,28 @@ def map_tensors(body: Callable[..., Any], *values: Any, to: dtype | None = None)
             with agreeing("expected a tensor whose last size is known"):
                 int(tensor.sizes[-1])
     sizes = broadcast([t.sizes for t in tensors])
-    with tracing.region([scalar_type(t.dtype) for t in tensors]) as region:
+    with tracing.region([scalars.type_of(t.dtype) for t in tensors]) as region:
         inner = {id(t): Scalar(region.arguments[i]) for i, t in enumerate(tensors)}
         given = scalars.scalar(body(*(inner[id(v)] if isinstance(v, Tensor) else v for v in values)))
         element = to or _element(given, [t.dtype for t in tensors])
-        given = _as(given, scalar_type(element))
+        given = _as(given, scalars.type_of(element))
         tracing.add("attn.yield", [given.value])
     operation = tracing.add("attn.map", [t.value for t in tensors], [TensorType(sizes, element)], {}, [region])
     return Tensor(operation.results[0])
 
 
-def _thirty_two_bits(tensor: Tensor) -> None:
-    """Regions compute integers in 32 bits: refuse those of 64, whose upper half would be lost."""
-    if tensor.dtype.name == "int64":
-        raise places.error("expected integers of 32 bits to compute with, but got int64", "use .to(torch.int32)")
+def applied(body: Callable[..., Any], *values: Any) -> Any:
+    """The body on scalars, or mapped over tensors where there is one among the values."""
+    if any(isinstance(value, Tensor) for value in values) and not graph.in_region():
+        return map_tensors(body, *values)
+    return body(*values)
+
+
+def four_axes(tensor: Any, what: str) -> None:
+    if not isinstance(tensor, Tensor):
+        raise places.error(f"expected {what} to be a tensor, but got '{type(tensor).__name__}'")
+    if tensor.ndim != 4:
+        raise places.error(f"expected {what} of 4 axes [B, H, N, D], but got {tensor.ndim}")
 
 
 def _element(result: Scalar, types: Sequence[dtype]) -> dtype:
@@ -290,33 +283,7 @@ def _common(sizes: Sequence[Size], heads: bool) -> Size:
 
 def element(tensor: Tensor, index: Sequence[Any]) -> Scalar:
     """attn.element: one element, in a region of scalars."""
-    tracing = graph.tracing()
-    if not graph.in_region():
-        raise places.error(
-            "expected a whole tensor, but got an element of one",
-            "elements are read in a score_mod or a mask only, as bias[b, h, n, m]; take slices before the call",
-        )
-    _thirty_two_bits(tensor)
-    if len(index) != tensor.ndim:
-        raise places.error(f"expected {tensor.ndim} indices of a tensor of {tensor.ndim} axes, but got {len(index)}")
-    indices: list[Scalar] = []
-    for i in index:
-        if isinstance(i, (slice, type(None), type(Ellipsis))):
-            raise places.error("expected an index, but got a slice")
-        number = scalars.scalar(i)
-        if number.type != scalars.I32:
-            raise places.error(f"expected indices that are integers, but got {number.type}")
-        if number.extent is not None:
-            _reach(tensor.sizes[len(indices)], number.extent, len(indices))
-        indices.append(number)
-    result = scalar_type(tensor.dtype)
-    return Scalar(tracing.one("attn.element", [tensor.value, *(i.value for i in indices)], result))
-
-
-def _reach(size: Size, extent: Size, axis: int) -> None:
-    """An axis that a whole axis of positions indexes is as long as that, or 1."""
-    with agreeing(f"expected axis {axis} of the tensor to be as long as its index runs, or 1"):
-        unify(size, Size(1) if size.value == 1 and extent.value != 1 else extent)
+    return scalars.element(tensor.value, index)
 
 
 __all__ = ["Mismatch", "Tensor", "broadcast", "element", "is_array", "lift", "map_tensors", "promoted"]

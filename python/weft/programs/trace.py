@@ -7,12 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..compiler import places
 from ..compiler.diagnostics import CompilationError, Position
-from . import foreign, places
+from ..compiler.signature import short_name
+from . import foreign
 from . import graph as graphs
+from .captures import add_input
 from .emit import Emitter
+from .facts import Facts
 from .graph import Graph, TensorType
-from .inputs import Facts, Slot, Static, add_input, rebuild
+from .inputs import Node, Slot, Static, rebuild
 from .signature import Declared
 from .sizes import Mismatch, Size, spell
 from .tensors import Tensor
@@ -85,7 +89,7 @@ def trace(
     graph.selective = selective
     with graphs.tracing_into(graph), foreign.tracing():
         tensors = [
-            add_input(graph, n, f, sizes[i] if sizes else None, arrays[i] if arrays else None)
+            Tensor(add_input(graph, n, f, sizes[i] if sizes else None, arrays[i] if arrays else None))
             for i, (n, f) in enumerate(zip(names, facts, strict=True))
         ]
         args, keywords = arguments(lambda number: tensors[number])
@@ -124,14 +128,11 @@ def trace(
 
 
 def _manifest_name(type: TensorType) -> str:
-    from ..compiler.signature import short_name
-
     return short_name(type.element)
 
 
 def _outputs(graph: Graph, given: Any) -> Any:
     """The structure of a function's result; its tensors become the program's outputs."""
-    from .inputs import Node
 
     def walk(value: Any, name: str) -> Any:
         if isinstance(value, Tensor):
@@ -159,4 +160,4 @@ def _outputs(graph: Graph, given: Any) -> Any:
     return result
 
 
-__all__ = ["Facts", "Signature", "Traced", "places", "rebuild", "trace"]
+__all__ = ["Facts", "Signature", "Traced", "rebuild", "trace"]

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft import native
 from weft.runtime.devices import device, open_device
 from weft.runtime.library import Library, LibraryKernel, load, write_library
 from weft.runtime.program import Program
@@ -55,7 +56,5 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # The extension module is loaded by the first who needs it, so that importing weft stays quick.
     if name in ("Buffer", "Device", "Error", "Module"):
-        from weft import native
-
         return getattr(native.load("_runtime"), name)
     raise AttributeError(f"module 'weft.runtime' has no attribute '{name}'")

@@ -59,7 +59,7 @@ def differentiable(library: Library, name: str) -> Callable[..., Any]:
     saved = saved_outputs(len(plain.inputs), count, forward.outputs, backward.inputs)
 
     def call(*inputs: Any, **named: Any) -> Any:
-        given = plain._positional(inputs, named)
+        given = plain.positional(inputs, named)
         refuse(zip((each["name"] for each in plain.inputs), given, strict=False))
         results = _FromLibrary.apply(forward, backward, count, saved, *given)
         return results[0] if len(results) == 1 else results

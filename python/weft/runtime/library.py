@@ -13,7 +13,7 @@ from weft import native
 from weft.runtime.devices import device_for, open_device
 from weft.runtime.elements import array_type, same_bytes
 from weft.runtime.plain import refuse, refused
-from weft.runtime.program import Program, describe
+from weft.runtime.program import Program, found_in, open_compiled
 
 Grid = int | tuple[int, ...] | None
 
@@ -57,9 +57,8 @@ class Library:
 
         It is checked as one on disk is.
         """
-        manifest, files = describe(info, ptx, target or info["target"])
         made = cls.__new__(cls)
-        made._set("<memory>", native.load("_runtime").Library.make("<memory>", json.dumps(manifest), files))
+        made._set("<memory>", open_compiled(info, ptx, target))
         return made
 
     def _set(self, path: str, handle: Any) -> None:
@@ -73,15 +72,12 @@ class Library:
         )
         #: the programs by name
         self.programs: Mapping[str, Program] = MappingProxyType(
-            {facts["name"]: Program(self, facts) for facts in self.manifest.get("programs", [])}
+            {facts["name"]: Program(handle, facts) for facts in self.manifest.get("programs", [])}
         )
 
     def program(self, name: str) -> Program:
         """A program by name. KeyError names those that there are."""
-        if name not in self.programs:
-            known = ", ".join(f"'{each}'" for each in self.programs) or "none"
-            raise KeyError(f"the library '{self.path}' has no program '{name}': it has {known}")
-        return self.programs[name]
+        return found_in(self.programs, name, self.path)
 
     def run(self, name: str, *inputs: Any, **named: Any) -> Any:
         """Run a program on arrays: ``library.run("sema", q, k, v)``; see ``Program``."""
@@ -91,7 +87,7 @@ class Library:
         """The program ``name`` as a function of torch tensors whose results have gradients, by its forward and
         backward in this library: ``f = library.differentiable("sema"); f(q, k, v, lepe).sum().backward()``. KeyError
         where the library was compiled without them."""
-        from weft.runtime.autograd import differentiable
+        from weft.runtime.autograd import differentiable  # (PyTorch is loaded by who asks for gradients.)
 
         return differentiable(self, name)
 

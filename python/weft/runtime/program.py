@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from weft import native
 from weft.runtime.devices import device_for, open_device
 from weft.runtime.plain import refuse, refused
 
-if TYPE_CHECKING:
-    from weft.runtime.library import Library
-
+Found = TypeVar("Found")
 _OPTIONS = ("outputs", "stream", "device", "poison")
 _TORCH = {
     "i1": "bool",
@@ -46,7 +45,8 @@ class Program:
     is queued on torch's current stream and returns at once.
     """
 
-    def __init__(self, library: Library, facts: dict[str, Any]) -> None:
+    def __init__(self, library: Any, facts: dict[str, Any]) -> None:
+        """``library`` is the native handle of the library that holds the program, ``facts`` what its manifest says."""
         self._library = library
         self._native: dict[int, Any] = {}
         self.name: str = facts["name"]
@@ -66,12 +66,12 @@ class Program:
 
         To have several of one compilation, take ``Library.from_compiled(info, ptx).programs``.
         """
-        from weft.runtime.library import Library
-
-        library = Library.from_compiled(info, ptx, target)
-        if name is None and len(library.programs) != 1:
-            raise ValueError(f"expected the name of a program, one of {', '.join(library.programs) or 'none'}")
-        return library.program(name) if name is not None else next(iter(library.programs.values()))
+        library = open_compiled(info, ptx, target)
+        programs = {facts["name"]: facts for facts in json.loads(library.manifest).get("programs", [])}
+        if name is None and len(programs) != 1:
+            raise ValueError(f"expected the name of a program, one of {', '.join(programs) or 'none'}")
+        found = found_in(programs, name, "<memory>") if name is not None else next(iter(programs.values()))
+        return cls(library, found)
 
     def run(
         self,
@@ -134,10 +134,10 @@ class Program:
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Run on inputs by position or by name; gives the one output, or a tuple of several. Options as ``run``'s."""
         options = {key: named.pop(key) for key in _OPTIONS if key in named} if named else {}
-        results = self.run(self._positional(inputs, named), **options)
+        results = self.run(self.positional(inputs, named), **options)
         return results[0] if len(results) == 1 else results
 
-    def _positional(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+    def positional(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         if not named and len(inputs) == len(self.inputs):
             return inputs
         missing = [each["name"] for each in self.inputs[len(inputs) :]]
@@ -154,7 +154,7 @@ class Program:
         found = self._native.get(id(device))
         if found is None:
             native_program = native.load("_runtime").Program
-            found = self._native[id(device)] = native_program(self._library.handle, device, self.name)
+            found = self._native[id(device)] = native_program(self._library, device, self.name)
         return found
 
     def __repr__(self) -> str:
@@ -204,6 +204,20 @@ def describe(info: Mapping[str, Any], ptx: str, target: str) -> tuple[dict[str, 
     file = f"module.{target}.ptx"
     kernels = [_kernel(kernel, target, file) for kernel in info["kernels"]]
     return {"kernels": kernels, "programs": info["programs"]}, {file: ptx}
+
+
+def open_compiled(info: Mapping[str, Any], ptx: str, target: str | None = None) -> Any:
+    """The native handle of a library in memory, of what the compiler gave; it is checked as one on disk is."""
+    manifest, files = describe(info, ptx, target or info["target"])
+    return native.load("_runtime").Library.make("<memory>", json.dumps(manifest), files)
+
+
+def found_in(programs: Mapping[str, Found], name: str, path: str) -> Found:
+    """The program of that name in the library at ``path``. KeyError names those that there are."""
+    if name not in programs:
+        known = ", ".join(f"'{each}'" for each in programs) or "none"
+        raise KeyError(f"the library '{path}' has no program '{name}': it has {known}")
+    return programs[name]
 
 
 def _kernel(kernel: Mapping[str, Any], target: str, file: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
+from weft.simulator import profile_picture, profile_table
 from weft.targets import Gpu, gpu_named
 
 
@@ -190,15 +191,11 @@ class Profile(Sequence[Line]):
 
     def table(self, gpu: str | Gpu | None = None, rows: int = 20) -> str:
         """Text for a terminal: the costliest source lines, the whole, and the roofline."""
-        from weft.simulator.profile_table import render
-
-        return render(self, gpu, rows)
+        return profile_table.render(self, gpu, rows)
 
     def draw(self, path: Any, gpu: str | Gpu | None = None, rows: int = 16) -> None:
         """A picture: .svg, .png or .pdf by the path's ending. Needs matplotlib."""
-        from weft.simulator.profile_picture import draw
-
-        draw(self, path, gpu, rows)
+        profile_picture.draw(self, path, gpu, rows)
 
 
 _UNITS: dict[str, tuple[str, ...]] = {"float32": ("float", "half"), "float64": ("double",)}

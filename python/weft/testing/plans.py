@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.programs.compiled import compiled
 from weft.programs.simulated import Launched, Run, run_plan
 from weft.targets import default_target
 
@@ -17,8 +18,6 @@ __all__ = ["Launched", "Run", "counted", "instructions", "launches", "run_plan"]
 
 def launches(program: Any, *arrays: Any, target: str | None = None, **static: Any) -> dict[str, list[str]]:
     """The kernels that a weft.program launches, one after another: {"forward": ..., "backward": ...}."""
-    from weft.programs.compiled import compiled
-
     traced = program.trace(program.bind(arrays, static))
     found = {}
     for each in compiled(traced, target or default_target(), True).info["programs"]:
@@ -52,8 +51,6 @@ def counted(
     With ``sample`` only so many blocks of each launch run, and their counts alone mean something (``Run.scaled``); or,
     without ``counts_only``, of each launch whose results no later one reads. ``backward`` may be left out.
     """
-    from weft.programs.compiled import compiled
-
     options: dict[str, Any] = {"checks": checks, "sample": sample, "counts_only": bool(sample) and counts_only}
     traced = program.trace(program.bind(arrays, static))
     form = compiled(traced, target or default_target(), backward)

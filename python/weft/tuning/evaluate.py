@@ -19,6 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from weft.compiler.diagnostics import from_native
+from weft.compiler.lower import native_context
+from weft.compiler.ptxas import assemble
 from weft.errors import Error
 from weft.programs.plans import evaluate as evaluate_size
 from weft.programs.simulated import Run, run_plan
@@ -55,9 +58,6 @@ class Job:
 
 def compile_module(text: str, name: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Compile a module of IR. Raises weft.Error with what the compiler says."""
-    from weft.compiler.diagnostics import from_native
-    from weft.compiler.lower import native_context
-
     context = native_context().context
     context.take_diagnostics()
     ptx, info, error = context.parse(text, name).compile(json.dumps(options))
@@ -167,8 +167,6 @@ def _plan(info: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _kernels(ptx: str, info: Mapping[str, Any], target: str) -> dict[str, dict[str, Any]]:
     """The kernels by entry with what ptxas says of them, where it is there: None as registers where it is not."""
-    from weft.compiler.ptxas import assemble
-
     found = {}
     for kernel in info["kernels"]:
         resources = assemble(ptx, target, kernel["entry"])

@@ -11,6 +11,7 @@ import numpy as np
 
 from weft import native
 from weft.programs.simulated import Run
+from weft.runtime.library import Library
 
 from .evaluate import Job, load_inputs, wrong
 
@@ -31,8 +32,6 @@ class GpuTimer:
     def measure(self, record: Mapping[str, Any], job: Job) -> dict[str, Any]:
         """The record of a candidate that compiled ("ptx", "info"), with its "seconds": medians, summed over the
         functions. Refused where its results are wrong."""
-        from weft.runtime.library import Library
-
         library = Library.from_compiled(record["info"], record["ptx"], job.target)
 
         def run(name: str, inputs: list[np.ndarray]) -> Run:

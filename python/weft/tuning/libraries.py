@@ -12,9 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from weft.compiler.diagnostics import Position
+from weft.compiler.lower import native_context
 from weft.programs.compiled import compiled
 from weft.programs.libraries import parts, tuned_forms
 from weft.programs.trace import Traced
+from weft.runtime.library import load, write_library
 
 from .result import Result
 from .run import keep, timer
@@ -44,8 +46,6 @@ def sources(library: Any) -> list[Source]:
 
 
 def _traced(library: Any, program: Mapping[str, Any], text: str) -> Traced:
-    from weft.compiler.lower import native_context
-
     plain = native_context().context.parse(text, program["name"]).text()
     entry = next((launch["kernel"] for v in program["variants"] for launch in v["launches"]), None)
     source = next((k.get("source") for k in library.manifest["kernels"] if k["name"] == entry), None)
@@ -58,8 +58,6 @@ def tune_library(
 ) -> Iterator[Result]:
     """Tune every program of a library that has attention, for its own targets or those given, and for each of the
     sizes; then write it anew. Raises ValueError where there is nothing to tune."""
-    from weft.runtime.library import load
-
     library = load(path)
     known = sources(library)
     if not known:
@@ -89,8 +87,6 @@ def _has_attention(source: Source, target: str) -> bool:
 
 def rewrite(library: Any, known: Sequence[Source]) -> None:
     """Write a library anew, its programs with all that was chosen for them, and all else as it is."""
-    from weft.runtime.library import write_library
-
     kernels: list[dict[str, Any]] = []
     programs: list[dict[str, Any]] = []
     files: dict[str, str | bytes] = {}

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from weft.programs.buckets import Symbols
 from weft.programs.simulated import run_plan
 from weft.runtime.program import saved_outputs
 
-from .cases import Symbols, _rounded, check_sizes, count_sizes, make_inputs, widened
+from .cases import check_sizes, count_sizes, make_inputs, rounded, widened
 from .evaluate import Case, Compile, case_file, save_case
 
 
@@ -109,5 +110,5 @@ class _Runs:
         described = _program(self.info, f"{self.name}.backward")["inputs"][len(inputs) + self._saved() :]
         shapes = {f"d_{name}": array.shape for name, array in forward.items()}
         drawn = [generator.standard_normal(shapes[d["name"]]).astype(np.float32) for d in described]
-        gradients = [_rounded(array, each["type"]) for array, each in zip(drawn, described, strict=True)]
+        gradients = [rounded(array, each["type"]) for array, each in zip(drawn, described, strict=True)]
         return [*(forward[name] for name in self._saved_names()), *gradients]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from . import table
 from .cost import Estimate, Figures
 from .space import Schedule, spelled
 
@@ -84,9 +85,7 @@ class Result:
         return whole
 
     def __str__(self) -> str:
-        from .table import text
-
-        return text(self)
+        return table.text(self)
 
 
 def why_lost(row: Row, winner: Row) -> str:

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft.compiler.targets import target_of
+from weft.programs import choices
+from weft.programs.plans import bind
+from weft.runtime.devices import device, device_for, open_device
 from weft.targets import default_target
 
-from . import store
 from .cases import COUNTED
+from .gpu import GpuTimer
 from .result import Result
 from .space import Schedule, parse, role_of
 from .tuner import Options, Progress, Silent, Subject, tune_subject
@@ -53,10 +57,6 @@ def tune(
     them hold integers. compile: (text, name, options) -> (PTX, info), in the place of the compiler, all in
     this process; nothing is kept then.
     """
-    from weft.compiler.jit import _target
-    from weft.programs.plans import bind
-    from weft.runtime.devices import device_for
-
     given: dict[str, np.ndarray] = dict(inputs or {})
     for name, number in (("limit", limit), ("longest", longest), ("jobs", 1 if jobs is None else jobs)):
         if not isinstance(number, int) or isinstance(number, bool) or number < 1:
@@ -69,7 +69,7 @@ def tune(
         sizes = bind({"inputs": [{"dims": each.dims} for each in traced.inputs]}, arrays)
         if any(each.type[0] == "i" for each in traced.inputs):
             given = {each.name: _bits(array) for each, array in zip(traced.inputs, arrays, strict=True)}
-        target = target or _target(device_for(tuple(arrays)))
+        target = target or target_of(device_for(tuple(arrays)))
     else:
         traced = program.declare(signature, static)
         target = target or default_target()
@@ -105,7 +105,7 @@ def keep(plain: str, result: Result) -> None:
         "seconds": result.seconds,
         "default_seconds": result.default_seconds,
     }
-    store.choose(store.program_hash(plain), result.target, choice)
+    choices.choose(choices.program_hash(plain), result.target, choice)
 
 
 def _parsed(candidates: Mapping[str, Sequence[Schedule | str]]) -> dict[str, list[Schedule]]:
@@ -132,11 +132,7 @@ def _bits(array: Any) -> np.ndarray:
 
 def timer() -> Any:
     """What times candidates: the default device, where that is a GPU."""
-    from weft.runtime.devices import device, open_device
-
     name = device()
     if name.startswith("simulator"):
         return None
-    from .gpu import GpuTimer
-
     return GpuTimer(open_device(name))

@@ -1,43 +1,24 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""What was measured and what was chosen, kept on disk beside compiled forms (weft.compiler.cache).
+"""What was measured, kept on disk beside compiled forms (weft.compiler.cache).
 
 A measurement is one file, by program, target, sizes, kernel and schedule: an interrupted run goes on where it was, and
-a candidate more is one measurement more. Choices are one file for each program and target.
+a candidate more is one measurement more. What was chosen is in weft.programs.choices.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import functools
-import hashlib
-import json
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from weft.compiler import cache
+from weft.compiler.fingerprint import compiler_fingerprint
 
 _FORMAT = 2
-_lock = threading.RLock()
-_known: dict[tuple[str, str], list[dict[str, Any]]] = {}
-
-
-@functools.lru_cache(maxsize=4096)
-def program_hash(plain: str) -> str:
-    """The hash that a program goes by: of its IR without locations."""
-    return hashlib.sha256(plain.encode()).hexdigest()
-
-
-def _fingerprint() -> Any:
-    from weft.compiler.kernel import _compiler_fingerprint
-
-    return _compiler_fingerprint()
 
 
 def measurement(parts: Mapping[str, Any]) -> str:
     """The name of a measurement."""
-    return cache.key([_FORMAT, "measurement", dict(parts), _fingerprint()])
+    return cache.key([_FORMAT, "measurement", dict(parts), compiler_fingerprint()])
 
 
 def read(name: str) -> dict[str, Any] | None:
@@ -48,56 +29,3 @@ def read(name: str) -> dict[str, Any] | None:
 def write(name: str, record: Mapping[str, Any]) -> None:
     """Keep a measurement, beside and then renamed."""
     cache.write(name, dict(record))
-
-
-def choices(program: str, target: str) -> list[dict[str, Any]]:
-    """What was chosen for a program on a target, by bucket: {"guards": [["N", 1024, 2048], ...], "sizes": {...},
-    "schedules": {"0.forward": [128, 64, 4, 3]}, "device": ..., "seconds": ..., "default_seconds": ...}."""
-    known = (program, target)
-    with _lock:
-        if known not in _known:
-            _known[known] = (cache.read(_choices(program, target)) or {"choices": []})["choices"]
-        return _known[known]
-
-
-def choose(program: str, target: str, choice: Mapping[str, Any]) -> None:
-    """Keep a choice in the place of an earlier one for the same bucket."""
-    choice = json.loads(json.dumps(choice))
-    with _lock, _exclusively():
-        _known.pop((program, target), None)
-        kept = [each for each in choices(program, target) if each["guards"] != choice["guards"]]
-        _known[program, target] = [*kept, dict(choice)]
-        cache.write(_choices(program, target), {"choices": _known[program, target]})
-
-
-def forget() -> None:
-    """Read choices anew when they are next asked for."""
-    with _lock:
-        _known.clear()
-
-
-def _choices(program: str, target: str) -> str:
-    return cache.key([_FORMAT, "choices", program, target, _fingerprint()])
-
-
-@contextlib.contextmanager
-def _exclusively() -> Iterator[None]:
-    """While it lasts, no other process changes choices."""
-    root = cache.directory()
-    if root is None:
-        yield
-        return
-    root.mkdir(parents=True, exist_ok=True)
-    with (root / "tuning.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def chosen(plain: str, target: str, sizes: Mapping[str, int]) -> dict[str, list[int]]:
-    """The schedules that were chosen for a program at these sizes: {} where none were."""
-    from .cases import Bucket
-
-    for choice in choices(program_hash(plain), target):
-        if Bucket(tuple(map(tuple, choice["guards"]))).holds(sizes):
-            return dict(choice["schedules"])
-    return {}

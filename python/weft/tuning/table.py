@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import io
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .result import Result, Row
 from .space import spelled
+
+if TYPE_CHECKING:
+    from .result import Result, Row
 
 
 def text(result: Result, width: int = 160) -> str:

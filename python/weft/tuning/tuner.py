@@ -16,8 +16,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from weft.programs import choices
+from weft.programs.buckets import Bucket, Symbols
+
 from . import store
-from .cases import COUNTED, Bucket, Symbols, count_sizes
+from .cases import COUNTED, count_sizes
 from .cost import Estimate, estimate, figures_of, gpu_of
 from .evaluate import SAMPLED, Job, compile_module
 from .pool import Inline, Processes, plain
@@ -174,7 +177,7 @@ class _Run:
     def _key(self, trial: _Trial) -> str:
         return store.measurement(
             {
-                "program": store.program_hash(self.subject.plain),
+                "program": choices.program_hash(self.subject.plain),
                 "differentiate": self.subject.differentiate,
                 "target": self.target.name,
                 "schedules": trial.schedules,

@@ -6,13 +6,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import native
-from .patterns import Pattern, _integer, _lowered
-from .programs import places
+from .. import native
+from ..compiler import places
+from ..compiler.around import with_views
+from .checks import integer
+from .indices import indices, on_host
+from .text import lowered
+
+if TYPE_CHECKING:
+    from .pattern import Pattern
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,7 @@ def matrix(pattern: Pattern, n: int, m: int, batch: int, heads: int) -> Any:
 
 def blocks_summary(pattern: Pattern, n: int, m: int, bm: int, bn: int, batch: int, heads: int) -> Any:
     """See Pattern.blocks_summary."""
-    rows, columns = (_integer("blocks_summary", name, v, 1) for name, v in (("bm", bm), ("bn", bn)))
+    rows, columns = (integer("blocks_summary", name, v, 1) for name, v in (("bm", bm), ("bn", bn)))
     made = _instance(pattern, "blocks_summary", n, m, batch, heads)
     return _shaped(_called("pattern_summary", made.text, made.sizes, rows, columns, made.operands, made.masks), made)
 
@@ -57,15 +63,15 @@ def _called(name: str, *arguments: Any) -> Any:
 
 
 def _instance(pattern: Pattern, where: str, n: int, m: int, batch: int, heads: int) -> _Instance:
-    queries, keys = (_integer(where, name, v, 0) for name, v in (("n", n), ("m", m)))
+    queries, keys = (integer(where, name, v, 0) for name, v in (("n", n), ("m", m)))
     batches, of_heads = _extents(pattern)
-    batches = batches or _integer(where, "batch", batch, 1)
-    of_heads = of_heads or _integer(where, "heads", heads, 1)
+    batches = batches or integer(where, "batch", batch, 1)
+    of_heads = of_heads or integer(where, "heads", heads, 1)
     sizes = (batches, of_heads, queries, keys)
     grids = np.ogrid[:batches, :of_heads, :queries, :keys]
     operands: list[Any] = []
     asked: list[Any] = []
-    text, _ = _lowered(pattern, operands, asked.append, 0, (grids[0], grids[1], grids[2], grids[3]))
+    text, _ = lowered(pattern, operands, asked.append, 0, (grids[0], grids[1], grids[2], grids[3]))
     masks = [_evaluated(function, place, sizes) for function, place in asked]
     return _Instance(text, sizes, [_integers(o) for o in operands], masks, _has_four(pattern) or sizes[:2] != (1, 1))
 
@@ -73,25 +79,25 @@ def _instance(pattern: Pattern, where: str, n: int, m: int, batch: int, heads: i
 def _extents(pattern: Pattern) -> tuple[int, int]:
     """The batches and heads that a pattern's arrays and lists have; 0 where nothing says it, or only 1."""
     batches = heads = 0
-    name, values = pattern._spelling, pattern._values
+    name, values = pattern.spelling, pattern.values
     if name == "per_head":
-        heads = len(pattern._parts)
+        heads = len(pattern.parts)
     shapes = [tuple(v.shape) for v in values if hasattr(v, "shape")]
     for shape in shapes:
         if len(shape) != 1:
             batches = max(batches, shape[0])
         if name != "document":
             heads = max(heads, shape[1])
-    found = [(batches, heads), *(_extents(part) for part in pattern._parts)]
+    found = [(batches, heads), *(_extents(part) for part in pattern.parts)]
     several = [tuple(size if size > 1 else 0 for size in each) for each in found]
     return max(b for b, _ in several), max(h for _, h in several)
 
 
 def _has_four(pattern: Pattern) -> bool:
     """Whether something in the pattern has axes for batch and head."""
-    ranks = [len(v.shape) for v in pattern._values if hasattr(v, "shape")]
-    own = pattern._spelling == "per_head" or any(rank > 1 for rank in ranks)
-    return own or any(_has_four(part) for part in pattern._parts)
+    ranks = [len(v.shape) for v in pattern.values if hasattr(v, "shape")]
+    own = pattern.spelling == "per_head" or any(rank > 1 for rank in ranks)
+    return own or any(_has_four(part) for part in pattern.parts)
 
 
 def to_numpy(array: Any) -> Any:
@@ -120,9 +126,6 @@ def _integers(array: Any) -> Any:
 
 def _evaluated(function: Callable[..., Any], place: Any, sizes: tuple[int, int, int, int]) -> Any:
     """A mask at every pair, computed by NumPy, and by torch where it calls torch."""
-    from .programs.around import with_views
-    from .programs.grids import indices, on_host
-
     remedy = "compare, and combine by & | ~: b, h, n and m are arrays of indices here"
     try:
         with on_host():

@@ -10,15 +10,10 @@ import sys
 from types import FrameType
 from typing import Any
 
-from ..compiler.diagnostics import CompilationError, Position
+from .diagnostics import CompilationError, Position
+from .origins import PACKAGE, is_own
 
-_COMMAND = str(pathlib.Path(__file__).resolve().parents[1] / "cli" / "__main__.py")
-_PACKAGE = str(pathlib.Path(__file__).resolve().parents[1]) + "/"
-
-
-def is_own(file: str) -> bool:
-    """Whether a source file is this package's."""
-    return file.startswith(_PACKAGE)
+_COMMAND = PACKAGE + "cli/__main__.py"
 
 
 def _inside(frame: FrameType) -> bool:

@@ -1,8 +1,8 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""NumPy's arrays around a score_mod or a mask: ``table[h]`` must be an element that the kernel reads, but NumPy asks no
-index what it is. So the function is called as one whose arrays are views that ask first.
+"""Functions over views of the arrays of NumPy around them. ``table[h]`` in a score_mod or a mask must be an element
+that the kernel reads, but NumPy asks no index what it is; so the function is called with views that do in their place.
 
-(torch's tensors need none of this: foreign.py.)
+torch's tensors need none of this: torch hands over what is done with them (weft.programs.foreign).
 """
 
 from __future__ import annotations
@@ -13,33 +13,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from .foreign import concerns
-from .places import is_own
-from .tensors import lift
-
-
-@functools.cache
-def _elements() -> Any:
-    import numpy as np
-
-    class View(np.ndarray):
-        """An array, indexed by scalars of a program too."""
-
-        original: Any = None
-
-        def __getitem__(self, index: Any) -> Any:
-            if not concerns(index):
-                return super().__getitem__(index)
-            return lift(np.asarray(self) if self.original is None else self.original)[index]
-
-    return View
-
-
-def _of_elements(array: Any) -> Any:
-    """A view whose elements the kernel reads."""
-    view = array.view(_elements())
-    view.original = array
-    return view
+from .origins import LIBRARIES, is_foreign, is_own, root
 
 
 class Around:
@@ -77,10 +51,10 @@ class Around:
         if kind is types.SimpleNamespace:
             return lambda value: types.SimpleNamespace(**self._container(vars(value)))
         plain = kind.__flags__ & (1 << 9) and isinstance(getattr(kind, "__dict__", None), types.MappingProxyType)
-        return self._object if plain and kind.__module__.partition(".")[0] not in ("torch", "numpy", "weft") else None
+        return self._object if plain and root(kind.__module__) not in (*LIBRARIES, "weft") else None
 
     def _function(self, function: types.FunctionType) -> Any:
-        if is_own(function.__code__.co_filename) or _root(function) in (*sys.stdlib_module_names, "torch", "numpy"):
+        if is_own(function.__code__.co_filename) or is_foreign(function.__module__):
             return function
         cells = [self._cell(cell) for cell in function.__closure__ or ()]
         found = {}
@@ -137,10 +111,6 @@ class Around:
         return made
 
 
-def _root(function: Any) -> str:
-    return str(function.__module__ or "").partition(".")[0]
-
-
-def with_views(function: Callable[..., Any], view: Callable[[Any], Any] = _of_elements) -> Callable[..., Any]:
-    """The function, called over views of the arrays of NumPy that it finds around itself."""
+def with_views(function: Callable[..., Any], view: Callable[[Any], Any]) -> Callable[..., Any]:
+    """The function, called over a ``view`` of each array of NumPy that it finds around itself."""
     return Around(view).changed(function) if "numpy" in sys.modules else function

@@ -1,0 +1,80 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""A pattern as an attribute of the attn dialect: its text, and the arrays and masks that the text names by number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .pattern import Pattern
+
+#: the bounds of weft.span, in the order of its arguments
+SPAN = ("lower", "upper", "first", "past")
+# How a pattern sees a pair (b, h, n, m), in numbers; None while a program is traced.
+Place = tuple[Any, Any, Any, Any]
+
+
+def lowered(
+    pattern: Pattern, operands: list[Any], add_mask: Callable[[Any], None], masks: int, place: Place | None
+) -> tuple[str, int]:
+    """The attribute's text, and how many masks there are then. Masks are added as functions, or, where there is a
+    place, with the place at which they are asked."""
+    name, values = pattern.spelling, pattern.values
+    if name == "mask":
+        add_mask(values[0] if place is None else (values[0], place))
+        return f"#attn.mask<{masks}>", masks + 1
+    if place is not None:
+        b, h, n, m = place
+        if name == "shift":
+            place = (b, h, n, m - values[0])
+        elif name == "transpose":
+            place = (b, h, m, n)
+    parts = []
+    for part in pattern.parts:
+        text, masks = lowered(part, operands, add_mask, masks, place)
+        parts.append(text)
+    if parts:
+        parts += [str(v) for v in values]
+        return f"#attn.{name}<{', '.join(parts)}>", masks
+    return _leaf_text(name, values, operands), masks
+
+
+def _leaf_text(name: str, values: tuple[Any, ...], operands: list[Any]) -> str:
+    def number(array: Any) -> int:
+        for i, other in enumerate(operands):
+            if other is array:
+                return i
+        operands.append(array)
+        return len(operands) - 1
+
+    def listed(sizes: Sequence[int]) -> str:
+        return f"[{', '.join(map(str, sizes))}]"
+
+    def named(**parameters: Any) -> str:
+        return f"#attn.{name}<{', '.join(f'{key} = {value}' for key, value in parameters.items())}>"
+
+    match name:
+        case "window":
+            sides = {side: v for side, v in zip(("left", "right"), values, strict=True) if v is not None}
+            return named(**sides) if sides else "#attn.full"
+        case "block_window":
+            window, grid = values
+            return f"#attn.block_window<{listed(window)}" + (f", grid = {listed(grid)}>" if grid else ">")
+        case "dilated":
+            return named(step=values[0], width=values[1])
+        case "neighbourhood":
+            return named(shape=listed(values[0]), kernel=listed(values[1]), dilation=listed(values[2]))
+        case "random_blocks":
+            return named(seed=values[0], perRow=values[1], block=values[2])
+        case "document":
+            return named(queryIds=number(values[0]), keyIds=number(values[1]))
+        case "blocks":
+            index, count, (rows, columns) = values
+            return named(index=number(index), count=number(count), blockM=rows, blockN=columns)
+        case "block_bitmap":
+            bits, (rows, columns) = values
+            return named(bits=number(bits), blockM=rows, blockN=columns)
+        case "span":
+            return named(**{side: number(v) for side, v in zip(SPAN, values, strict=True)})
+    return f"#attn.{name}<{', '.join(map(str, values))}>" if values else f"#attn.{name}"

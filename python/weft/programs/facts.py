@@ -1,0 +1,91 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Concrete arrays: what counts as one, what of them a compiled form depends on, and whether kernels can read them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..compiler import places
+from ..compiler.diagnostics import CompilationError
+from ..compiler.specialise import array_type
+from ..language.types import dtype
+from ..runtime.plain import negated, objection, recording
+from .dtypes import NAMES, dtype_of
+from .overloads import Overloads
+
+
+def is_array(value: Any) -> bool:
+    """Whether a value is a concrete array: NumPy's, torch's, or like them. (A number of NumPy's is none.)"""
+    kind = type(value)  # (Of objects that make up their attributes nothing is asked.)
+    if isinstance(value, Overloads) or not hasattr(kind, "dtype") or not hasattr(kind, "shape"):
+        return False
+    if hasattr(kind, "is_nested") and value.is_nested:  # which has no shape
+        return True
+    shape = value.shape
+    return isinstance(shape, tuple) and (len(shape) > 0 or hasattr(kind, "data_ptr") or hasattr(kind, "__setitem__"))
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the compiled form depends on of an array: its type, its sizes, whether wide accesses are possible."""
+
+    element: dtype
+    shape: tuple[int, ...]
+    aligned: bool
+    constant: bool = False
+
+
+def facts_of(array: Any, selective: bool = False, name: str = "") -> Facts:
+    """The facts of a NumPy array or a torch tensor. CompilationError where programs take no such array, with the
+    argument's name."""
+    what = f"'{name}'" if name else "an array"
+    try:
+        element = dtype_of(array_type(array.dtype))
+    except (TypeError, CompilationError):
+        given = str(array.dtype).removeprefix("torch.")
+        raise places.error(f"expected {what} of {', '.join(NAMES)}, but got {given}") from None
+    shape = tuple(int(size) for size in array.shape)
+    if hasattr(array, "data_ptr"):
+        address, strides = array.data_ptr(), [s * element.itemsize for s in array.stride()]
+    elif hasattr(array, "ctypes"):
+        address, strides = array.ctypes.data, list(array.strides)
+    else:
+        raise places.error(f"expected a NumPy array or a torch tensor, but got '{type(array).__name__}'")
+    along = [stride for stride, size in zip(strides[:-1], shape[:-1], strict=True) if size > 1]
+    aligned = all(number % 16 == 0 for number in [address, *along])
+    constant = selective and element.is_floating() and not getattr(array, "requires_grad", False)
+    return Facts(element, shape, aligned, constant)
+
+
+def readable(arrays: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """A call's arrays by name, as kernels read them. CompilationError where one of them has other values than its
+    memory holds, or where something records torch's operations and would not see the call."""
+    if recorder := recording():
+        raise places.error(
+            f"expected a call outside of {recorder}, which does not see what kernels compute",
+            "record the rest of the model, and call the program beside it",
+        )
+    for name, array in arrays:
+        if wrong := objection(array):
+            raise places.error(wrong.text(f"'{name}'"), wrong.remedy)
+    return [(name, array.resolve_neg() if negated(array) else array) for name, array in arrays]
+
+
+def wants_gradients(arrays: Sequence[Any]) -> bool:
+    """Whether a call on these arrays is to be differentiable."""
+    if not any(getattr(array, "requires_grad", False) for array in arrays):
+        return False
+    import torch
+
+    return torch.is_grad_enabled()
+
+
+def must_be_deterministic() -> bool:
+    """Whether torch.use_deterministic_algorithms(True) holds; where it only warns, what a program says counts."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.are_deterministic_algorithms_enabled():
+        return False
+    return not torch.is_deterministic_algorithms_warn_only_enabled()

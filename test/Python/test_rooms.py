@@ -1,0 +1,102 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""The Python package keeps to the rooms of docs/Architecture.md: imports go downwards, private names stay at home."""
+
+import ast
+
+import rooms
+
+# What a function may import a module of Weft's for: optional, or slow to load.
+HEAVY = {"torch", "numpy", "matplotlib", "triton", "rich"}
+
+
+def private(name: str) -> bool:
+    return name.startswith("_") and not name.endswith("__")
+
+
+def test_no_circle_among_modules():
+    """Of imports at the top of a file and in functions together."""
+    graph: dict[str, set[str]] = {}
+    for each in rooms.imports():
+        if each.when != "typed" and each.module != each.user:
+            graph.setdefault(each.user, set()).add(each.module)
+    assert rooms.circles(graph) == []
+
+
+def test_every_module_is_in_a_room_and_uses_those_that_its_row_names():
+    table = rooms.read_rooms(under="python/weft/")
+    edges = [(rooms.file_of(each.user), rooms.file_of(each.module)) for each in rooms.imports()]
+    edges += [(path, path) for path in map(rooms.file_of, rooms.modules())]
+    assert sorted(set(rooms.forbidden(edges, table))) == []
+
+
+def test_rooms_are_layers():
+    """No room uses one that uses it, by way of others either, and none is listed in vain."""
+    table = rooms.read_rooms(under="python/weft/")
+    graph = {
+        room.path: {
+            other.path for other in table if other != room and any(rooms.within(other.path, p) for p in room.uses)
+        }
+        for room in table
+    }
+    assert rooms.circles(graph) == []
+    for room in table:
+        assert (rooms.ROOT / room.path).exists(), f"no folder or file '{room.path}'"
+        for path in room.uses:
+            assert any(rooms.within(other.path, path) for other in table), f"'{path}', in the row of '{room.path}'"
+
+
+def test_functions_import_only_what_is_heavy():
+    """A lazy import defers a package that is optional or slow; commands of the command line load what they run."""
+    found = [
+        f"{rooms.file_of(each.user)}:{each.line}: {each.module}"
+        for each in rooms.imports()
+        if each.when == "called"
+        and not rooms.within(rooms.file_of(each.user), "python/weft/cli")
+        and not rooms.within(rooms.file_of(each.user), "python/weft/demo")
+        and not rooms.outside(each.module) & HEAVY
+    ]
+    assert found == []
+
+
+def test_no_private_name_is_imported():
+    found = [
+        f"{rooms.file_of(each.user)}:{each.line}: {each.module}.{each.name or ''}"
+        for each in rooms.imports()
+        if private(each.name or "") or any(map(private, each.module.split(".")))
+    ]
+    assert found == []
+
+
+def test_no_private_attribute_is_reached_from_another_module():
+    """``x._name``, where some other module defines ``_name`` and this one does not."""
+    defined = {module: set(_defined(rooms.tree(module))) for module in rooms.modules()}
+    found = []
+    for module in rooms.modules():
+        elsewhere = set().union(*(names for other, names in defined.items() if other != module))
+        for node in ast.walk(rooms.tree(module)):
+            if isinstance(node, ast.Attribute) and node.attr in elsewhere - defined[module]:
+                own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")  # (inherited)
+                if not own and not _is_foreign(node):
+                    found.append(f"{rooms.file_of(module)}:{node.lineno}: {ast.unparse(node)}")
+    assert found == []
+
+
+def _defined(tree: ast.AST) -> set[str]:
+    """The private names that a module defines, in whatever scope."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            names.add(node.attr)
+    return {name for name in names if private(name)}
+
+
+def _is_foreign(node: ast.Attribute) -> bool:
+    """Whether an attribute is of a module of another package: torch._C, sys._getframe."""
+    owner = node.value
+    while isinstance(owner, ast.Attribute):
+        owner = owner.value
+    return isinstance(owner, ast.Name) and owner.id in ("torch", "sys", "forward")
