@@ -132,8 +132,13 @@ def file_of(module: str) -> str:
 
 @functools.cache
 def imports() -> tuple[Import, ...]:
-    """What the modules of the package import of each other."""
-    return tuple(found for module in modules() for found in _imports(module, tree(module), "first"))
+    """What the modules of the package import of each other; what a package's stub names, it does as if typed."""
+    found = [each for module in modules() for each in _imports(module, tree(module), "first")]
+    for module, path in modules().items():
+        if path.with_suffix(".pyi").exists():
+            stub = ast.parse(path.with_suffix(".pyi").read_text(encoding="utf-8"))
+            found += [each for each in _imports(module, stub, "typed") if not each.module.startswith(f"{module}.")]
+    return tuple(found)
 
 
 def outside(module: str) -> set[str]:

@@ -2,8 +2,12 @@
 """The Python package keeps to the rooms of docs/Architecture.md: imports go downwards, private names stay at home."""
 
 import ast
+import importlib
+import pathlib
 
+import pytest
 import rooms
+import weft
 
 # What a function may import a module of Weft's for: optional, or slow to load.
 HEAVY = {"torch", "numpy", "matplotlib", "triton", "rich"}
@@ -79,6 +83,24 @@ def test_no_private_attribute_is_reached_from_another_module():
                 if not own and not _is_foreign(node):
                     found.append(f"{rooms.file_of(module)}:{node.lineno}: {ast.unparse(node)}")
     assert found == []
+
+
+@pytest.mark.parametrize("package", ["weft", "weft.nn", "weft.tuning"])
+def test_a_stub_is_the_list_of_public_names(package):
+    """All that it names is there, by that name; and it names what there is, in order."""
+    namespace = importlib.import_module(package)
+    known = weft.lazy.names(namespace.__file__)
+    assert known, "the stub has lines of another form"
+    stub = pathlib.Path(namespace.__file__ + "i").read_text(encoding="utf-8")
+    assert len(known) == sum(line.startswith(("from", "import")) for line in stub.splitlines())
+    for name, module in known.items():
+        found = getattr(namespace, name)
+        assert name in dir(namespace)
+        if module != package:
+            assert name in namespace.__all__
+            assert getattr(importlib.import_module(module), name) is found
+    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'nothing'"):
+        namespace.nothing  # noqa: B018
 
 
 def _defined(tree: ast.AST) -> set[str]:

@@ -15,37 +15,6 @@ imported when the first of them is used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from weft import lazy
 
-if TYPE_CHECKING:
-    from weft.nn.attention import Attention as Attention
-    from weft.nn.gau import GAU as GAU
-    from weft.nn.peaa import PEAA as PEAA
-    from weft.nn.sas import SAS as SAS
-    from weft.nn.sema import SEMA as SEMA
-    from weft.nn.sfa import SFA as SFA
-
-# Public name: the module that defines it.
-_NAMES = {
-    "GAU": "weft.nn.gau",
-    "PEAA": "weft.nn.peaa",
-    "SAS": "weft.nn.sas",
-    "SEMA": "weft.nn.sema",
-    "SFA": "weft.nn.sfa",
-    "Attention": "weft.nn.attention",
-}
-
-__all__ = ["GAU", "PEAA", "SAS", "SEMA", "SFA", "Attention"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _NAMES:
-        raise AttributeError(f"module 'weft.nn' has no attribute '{name}'")
-    value = getattr(importlib.import_module(_NAMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_NAMES})
+__getattr__, __dir__, __all__ = lazy.attach(__name__, __file__)

@@ -12,7 +12,6 @@ import pathlib
 import time
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -202,6 +201,8 @@ def compile_programs(
         found = tuned_forms(*job, differentiate)
         progress(Step(job[0].name, job[1], time.perf_counter() - started, next(numbers), len(jobs)))
         return found
+
+    from concurrent.futures import ThreadPoolExecutor  # (Programs that are called need none of it.)
 
     with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
         forms = list(pool.map(work, jobs))

@@ -7,21 +7,6 @@ print(result)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from weft import lazy
 
-if TYPE_CHECKING:
-    from .libraries import tune_library
-    from .result import Result, Row
-    from .run import tune
-
-__all__ = ["Result", "Row", "tune", "tune_library"]
-_FILES = {"Result": "result", "Row": "result", "tune": "run", "tune_library": "libraries"}
-
-
-def __getattr__(name: str) -> Any:
-    # (calls of programs ask for choices here, and need nothing of what makes them)
-    if name not in _FILES:
-        raise AttributeError(f"module 'weft.tuning' has no attribute '{name}'")
-    from importlib import import_module
-
-    return getattr(import_module(f"weft.tuning.{_FILES[name]}"), name)
+__getattr__, __dir__, __all__ = lazy.attach(__name__, __file__)
