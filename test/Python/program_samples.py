@@ -1,9 +1,20 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""A small lowered program, written by hand: what the compiler makes of attn ops, for tests of plans and their runs."""
+"""Small programs for tests: one as its user writes it, and one lowered by hand, as the compiler makes it of attn ops,
+for tests of plans and their runs.
+"""
 
 import json
 
 from weft import native
+
+#: the source of a file of one program
+SCORES = """
+import weft
+
+@weft.program
+def scores(q: "fp16[B,H,N,16]:16", k: "fp16[B,H,N,16]:16", v: "fp16[B,H,N,16]:16"):
+    return weft.softmax(q, k, weft.causal()) @ v
+"""
 
 #: y = f16(2 · x · gain), row sums of it in f32, and their total: three launches, two buffers, one zeroed output.
 MODULE = """

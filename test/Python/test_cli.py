@@ -14,18 +14,12 @@ import numpy as np
 import pytest
 import torch
 import weft
+from program_samples import SCORES
 from runtime_samples import write_vector_add
 from weft.cli.__main__ import main
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
-PROGRAM = """
-import weft
-
-@weft.program
-def scores(q: "fp16[B,H,N,16]:16", k: "fp16[B,H,N,16]:16", v: "fp16[B,H,N,16]:16"):
-    return weft.softmax(q, k, weft.causal()) @ v
-"""
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +27,7 @@ def folder(tmp_path_factory):
     """libadd, a library of one kernel; libscores, of one program; scores.py; and files that are none of these."""
     place = tmp_path_factory.mktemp("cli")
     write_vector_add(place / "libadd")
-    (place / "scores.py").write_text(PROGRAM)
+    (place / "scores.py").write_text(SCORES)
     assert main(["compile", str(place / "scores.py"), "-o", str(place / "libscores")]) == 0
     (place / "empty").touch()
     (place / "empty.py").touch()

@@ -13,15 +13,8 @@ import shutil
 import numpy as np
 import pytest
 import weft
+from program_samples import SCORES
 from weft import runtime
-
-PROGRAM = """
-import weft
-
-@weft.program
-def scores(q: "fp16[B,H,N,16]:16", k: "fp16[B,H,N,16]:16", v: "fp16[B,H,N,16]:16"):
-    return weft.softmax(q, k, weft.causal()) @ v
-"""
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +22,7 @@ def library(tmp_path_factory):
     from weft.cli.__main__ import main
 
     place = tmp_path_factory.mktemp("fuzz")
-    (place / "scores.py").write_text(PROGRAM)
+    (place / "scores.py").write_text(SCORES)
     assert main(["compile", str(place / "scores.py"), "-o", str(place / "libscores"), "--forward-only"]) == 0
     return place / "libscores"
 

@@ -12,10 +12,10 @@ from weft.patterns import Pattern, mask
 from weft.programs import graph, static
 from weft.programs.eager import operation
 from weft.programs.graph import TensorType, agreeing
-from weft.programs.mixers import attention, fast_attribute, packs, segments, spelled
+from weft.programs.mixers import attention, fast_attribute, packs, segments
 from weft.programs.patterns import Domain
 from weft.programs.sizes import unify
-from weft.programs.tensors import Tensor, four_axes
+from weft.programs.tensors import Tensor, described, four_axes
 
 PRECISIONS = (None, "f32", "tf32")
 
@@ -88,7 +88,7 @@ def _check(q: Any, k: Any, v: Any, bias: Any, precision: Any) -> None:
     if bias is None:
         return
     if not isinstance(bias, Tensor) or not 1 <= bias.ndim <= 4:
-        raise places.error(f"expected 'bias' [B, H, N, M] or the last axes of it, but got {spelled(bias)}")
+        raise places.error(f"expected 'bias' [B, H, N, M] or the last axes of it, but got {described(bias)}")
     if not bias.dtype.is_floating() and not bias.dtype.is_bool():
         raise places.error(
             "expected 'bias' of fp16, bf16 or fp32, which is added, or of bool, which says who attends, but got "
@@ -98,7 +98,7 @@ def _check(q: Any, k: Any, v: Any, bias: Any, precision: Any) -> None:
     extents = (*q.sizes[:3], k.sizes[2])[4 - bias.ndim :]
     if any(x.value not in (None, 1, y.value) and y.value is not None for x, y in zip(bias.sizes, extents, strict=True)):
         wanted = ", ".join(str(size.value) for size in extents)
-        raise places.error(f"expected 'bias' [{wanted}], or 1 where it repeats, but got {spelled(bias)}")
+        raise places.error(f"expected 'bias' [{wanted}], or 1 where it repeats, but got {described(bias)}")
 
 
 def _where(truths: Tensor, pattern: Any) -> Any:
@@ -114,7 +114,7 @@ def _lengths(q: Tensor, cu_q: Any, cu_k: Any) -> list[Tensor]:
         return []
     for name, each in (("cu_seqlens_q", cu_q), ("cu_seqlens_k", cu_k)):
         if not isinstance(each, Tensor) or each.ndim != 1 or each.dtype.name != "int32":
-            raise places.error(f"expected '{name}' [S+1] of int32 with the other one, but got {spelled(each)}")
+            raise places.error(f"expected '{name}' [S+1] of int32 with the other one, but got {described(each)}")
     with agreeing("expected 'cu_seqlens_q' and 'cu_seqlens_k' [S+1] of as many sequences"):
         if int(q.sizes[0]) != 1:
             raise places.error(f"expected packed sequences in a batch of 1, but got a batch of {q.sizes[0]!r}")

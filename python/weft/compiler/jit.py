@@ -16,10 +16,12 @@ from ..recent import Recent
 from ..runtime.devices import device_for
 from ..targets import default_target
 from . import parameters, scope
+from .code import Names
 from .diagnostics import CompilationError
 from .kernel import Kernel, build, signature_of
+from .keys import Place, spelled
 from .lower import Options
-from .reads import Names, Place, Reads, Unknown, key_of, spelled
+from .reads import Reads, Unknown, key_of
 from .signature import for_function, parse
 from .source import Source, file_lines, read
 from .specialise import CONSTANT, compared, refused, token

@@ -19,8 +19,9 @@ from ..recent import Recent
 from . import cache
 from .diagnostics import CompilationError, from_native
 from .fingerprint import compiler_fingerprint
+from .keys import spelled
 from .lower import Options, lower, native_context
-from .reads import key_of, spelled
+from .reads import key_of
 from .signature import Argument, Signature, short_name, type_named
 from .specialise import CONSTANT, held
 

@@ -12,151 +12,25 @@ met on the way: code that looks attributes up by a computed name is Unknown.
 
 from __future__ import annotations
 
-import abc
 import builtins
-import dis
 import enum
 import functools
-import math
 import sys
 import types
-import weakref
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable
 from typing import Any
 
+from .code import Names, names_of
+from .keys import Same
+from .objects import by_value, has_code, is_bare, is_number, is_plain, is_torch_base, is_torch_module, namespaces
 from .origins import is_foreign, is_own, root
+from .trusted import ATOMS, BASES, MAKES, METACLASSES, MUTABLE, PRINTS, PURE_BUILTINS, PURE_MODULES, is_trusted
+
+_MISSING = object()
 
 
 class Unknown(Exception):
     """A value of which no copy can be compared; ``str()`` says which."""
-
-
-class Same:
-    """An object that is equal to itself only, and kept alive so that nothing else takes its place."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any):
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.value is other.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __repr__(self) -> str:
-        return f"Same({self.value!r})"
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where source stands: it tells compiled forms apart, which name lines, but not what they compute."""
-
-    file: str
-    line: int
-    indent: int
-
-
-# ---- Code ------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Names:
-    """The names in a function's code and in that of functions inside it.
-
-    ``bare`` are variables that are used otherwise than for an attribute; ``imports`` says that it imports.
-    """
-
-    globals: tuple[str, ...]
-    attributes: frozenset[str]
-    bare: frozenset[str]
-    imports: bool
-
-
-_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME")
-_VARIABLES = (*_GLOBALS, "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_LOAD_FAST")
-_ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "IMPORT_FROM")
-_known: dict[int, tuple[weakref.ref[types.CodeType], Names]] = {}
-
-
-def names_of(code: types.CodeType) -> Names:
-    """The names in a piece of code, found once."""
-    found = _known.get(id(code))
-    if found is not None and found[0]() is code:
-        return found[1]
-    reads: dict[str, None] = {}
-    attributes: set[str] = set()
-    bare: set[str] = set()
-    imports = False
-    for part in _parts(code):
-        instructions = [i for i in dis.get_instructions(part) if i.opname not in ("CACHE", "EXTENDED_ARG")]
-        for at, instruction in enumerate(instructions):
-            name = instruction.opname
-            if name in _GLOBALS:
-                reads[instruction.argval] = None
-            if name in _ATTRIBUTES:
-                attributes.add(instruction.argval)
-            following = instructions[at + 1].opname if at + 1 < len(instructions) else ""
-            # (LOAD_CLOSURE hands a variable to a function inside, whose own uses count.)
-            if name in _VARIABLES and (following not in _ATTRIBUTES or isinstance(instruction.argval, tuple)):
-                bare.update([instruction.argval] if isinstance(instruction.argval, str) else instruction.argval)
-            imports |= name == "IMPORT_NAME"
-    made = Names(tuple(reads), frozenset(attributes), frozenset(bare), imports)
-    key = id(code)
-    _known[key] = (weakref.ref(code, lambda _: _known.pop(key, None)), made)
-    return made
-
-
-def _parts(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _parts(constant)
-
-
-# ---- What is trusted -------------------------------------------------------------------------------------------------
-
-# Python's own functions that compute from their arguments alone. (Not getattr: its attribute has no name in the code.)
-_PURE_BUILTINS = frozenset(
-    vars(builtins)[name]
-    for name in (
-        *("abs", "all", "any", "bool", "bytes", "callable", "chr", "complex", "dict", "divmod", "enumerate", "filter"),
-        *("float", "frozenset", "hash", "int", "isinstance", "issubclass", "iter", "len", "list", "map", "max", "min"),
-        *("next", "object", "ord", "pow", "property", "range", "reversed", "round", "set", "slice", "sorted"),
-        *("staticmethod", "classmethod", "str", "sum", "super", "tuple", "zip"),
-    )
-)
-# Modules of Python whose functions compute from their arguments alone.
-_PURE_MODULES = frozenset(
-    (
-        *("abc", "cmath", "collections", "collections.abc", "dataclasses", "enum", "functools", "itertools", "math"),
-        *("numbers", "operator", "types", "typing", "_abc", "_collections", "_functools", "_operator"),
-    )
-)
-# Classes of Python from which a user's class inherits nothing that reads.
-_BASES = ("builtins.object", "builtins.tuple", "abc.ABC", "typing.Generic", "typing.Protocol", "enum.Enum")
-_MUTABLE = (list, dict, types.MappingProxyType, set, functools.partial)
-_MISSING = object()
-# What Python calls by itself to print an object, and to make one.
-_PRINTS = frozenset(
-    ("__repr__", "__str__", "__format__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
-)
-_MAKES = frozenset(("__init__", "__new__", "__post_init__", "__init_subclass__", "__class_getitem__", "__set_name__"))
-_METACLASSES = (type, abc.ABCMeta, enum.EnumMeta)
-_ATOMS = (int, bool, str, bytes, type(None), type(Ellipsis), type(NotImplemented), range)
-
-# Functions of other libraries that compute from their arguments alone, told by those who know them.
-_pure: dict[int, Any] = {}
-
-
-def trust(functions: Iterable[Any]) -> None:
-    """Declare that these compute from their arguments alone."""
-    _pure.update({id(function): function for function in functions})
-
-
-# ---- The walk --------------------------------------------------------------------------------------------------------
 
 
 class Reads:
@@ -210,7 +84,7 @@ class Reads:
     def value(self, value: Any) -> Hashable:
         """A hashable copy of one value; of objects, only which they are."""
         kind = type(value)
-        if kind in _ATOMS:
+        if kind in ATOMS:
             return (kind, value)
         if kind is float:
             return (kind, value.hex())  # (0.0 and -0.0 are two numbers, and NaN is one.)
@@ -228,7 +102,7 @@ class Reads:
         return tuple(map(self.value, values))
 
     def _containers(self, kind: type, value: Any) -> Hashable | None:
-        self._mutable |= kind in _MUTABLE
+        self._mutable |= kind in MUTABLE
         if kind is tuple or kind is list:
             return (kind, self.values(value))
         if kind is dict or kind is types.MappingProxyType:
@@ -238,7 +112,7 @@ class Reads:
         if kind is types.FunctionType:
             return self._function(value)
         if kind is types.MethodType:
-            return (kind, self.value(value.__func__), self._variable(value.__self__, _is_bare(value.__func__)))
+            return (kind, self.value(value.__func__), self._variable(value.__self__, is_bare(value.__func__)))
         if kind is functools.partial:
             return (kind, *self.values((value.func, value.args, value.keywords)), self.values(vars(value).items()))
         if kind is slice:
@@ -252,7 +126,7 @@ class Reads:
         return None
 
     def _object(self, kind: type, value: Any) -> Hashable:
-        if id(value) in _pure:
+        if is_trusted(value):
             return Same(value)
         own = getattr(kind, "__weft_reads__", None)
         if own is not None:
@@ -267,15 +141,15 @@ class Reads:
             return (self._kind(kind), value.name, self.value(value._value_), self._opened(value))
         if isinstance(value, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)):
             return self._builtin(value)
-        described = _described(kind, value)
-        if described is not None:
-            return described
+        copied = by_value(kind, value)
+        if copied is not None:
+            return copied
         return self._instance(kind, value)
 
     def _builtin(self, value: Any) -> Hashable:
         owner = getattr(value, "__self__", None)
         if isinstance(owner, types.ModuleType) or owner is None:
-            if value in _PURE_BUILTINS or getattr(value, "__module__", None) in _PURE_MODULES:
+            if value in PURE_BUILTINS or getattr(value, "__module__", None) in PURE_MODULES:
                 return Same(value)
         elif not isinstance(owner, type):  # a method of a container or of a number
             return (value.__name__, self.value(owner))
@@ -284,10 +158,10 @@ class Reads:
     # ---- Functions
 
     def _function(self, function: types.FunctionType) -> Hashable:
-        if id(function) in _pure or is_own(function.__code__.co_filename):
+        if is_trusted(function) or is_own(function.__code__.co_filename):
             return Same(function)
         if is_foreign(function.__module__):
-            if function.__module__ in _PURE_MODULES:
+            if function.__module__ in PURE_MODULES:
                 return Same(function)
             raise Unknown(f"the function '{function.__module__}.{function.__qualname__}'")
         return (Same(function.__code__), *self.function(function, names_of(function.__code__)))
@@ -325,7 +199,7 @@ class Reads:
         """A variable's value. A class, or a module of torch, of which attributes alone are used, is not called: what
         its call would read does not count."""
         of_class = isinstance(value, type) and not is_foreign(value.__module__) and root(value.__module__) != "weft"
-        if bare or not (of_class or _is_torch_module(value)):
+        if bare or not (of_class or is_torch_module(value)):
             return self.value(value)
         if not any(value is each for each in self._open):
             self._opened(value)
@@ -339,43 +213,43 @@ class Reads:
         return Same(value)
 
     def _module(self, value: types.ModuleType) -> Hashable:
-        if root(value.__name__) == "weft" or value.__name__ in _PURE_MODULES:
+        if root(value.__name__) == "weft" or value.__name__ in PURE_MODULES:
             return Same(value)
         if not is_foreign(value.__name__) and hasattr(value, "__getattr__"):
             raise Unknown(f"the module '{value.__name__}', which makes up its attributes")
         return self._opened(value)
 
     def _class(self, value: type) -> Hashable:
-        if value in _PURE_BUILTINS or (value.__module__ == "builtins" and issubclass(value, BaseException)):
+        if value in PURE_BUILTINS or (value.__module__ == "builtins" and issubclass(value, BaseException)):
             return Same(value)
         package = root(value.__module__)
-        if package == "weft" or (package == "numpy" and _is_number(value)):
+        if package == "weft" or (package == "numpy" and is_number(value)):
             return Same(value)
-        if package in sys.stdlib_module_names and value.__module__ in _PURE_MODULES:
+        if package in sys.stdlib_module_names and value.__module__ in PURE_MODULES:
             return Same(value)
-        if is_foreign(value.__module__) or type(value) not in _METACLASSES:
+        if is_foreign(value.__module__) or type(value) not in METACLASSES:
             raise Unknown(f"the class '{value.__module__}.{value.__qualname__}'")
         found = [self.value(base) for base in value.__mro__[1:] if not self._is_base(base)]
-        return (self._opened(value), tuple(found), self._special(value, _PRINTS))
+        return (self._opened(value), tuple(found), self._special(value, PRINTS))
 
     def _kind(self, kind: type) -> Hashable:
         """The class of an object that is there already: how one is made does not count."""
-        if type(kind) not in _METACLASSES:
+        if type(kind) not in METACLASSES:
             raise Unknown(f"a value of type '{kind.__name__}'")
         if kind in self._kinds:
             return Same(kind)
         self._kinds.add(kind)
         users = [base for base in kind.__mro__ if not self._is_base(base)]
-        return (Same(kind), tuple((Same(base), self._special(base, _PRINTS | _MAKES)) for base in users))
+        return (Same(kind), tuple((Same(base), self._special(base, PRINTS | MAKES)) for base in users))
 
     def _special(self, kind: type, without: frozenset[str]) -> Hashable:
         """The functions of a class that Python calls by itself."""
-        special = [(n, v) for n, v in vars(kind).items() if n.startswith("__") and n not in without and _has_code(v)]
+        special = [(n, v) for n, v in vars(kind).items() if n.startswith("__") and n not in without and has_code(v)]
         return tuple((n, self.value(v)) for n, v in special)
 
     def _is_base(self, base: type) -> bool:
         """Whether a class that others inherit from is Python's, without code that counts. Raises Unknown."""
-        known = f"{base.__module__}.{base.__qualname__}" in _BASES
+        known = f"{base.__module__}.{base.__qualname__}" in BASES
         if (
             not known
             and is_foreign(base.__module__)
@@ -389,7 +263,7 @@ class Reads:
             raise Unknown(f"an array of type '{kind.__name__}', whose contents may change")
         if kind is types.SimpleNamespace:
             return self._opened(value)
-        solid = _is_torch_module(value) or not all(_is_plain(base) for base in kind.__mro__)
+        solid = is_torch_module(value) or not all(is_plain(base) for base in kind.__mro__)
         if solid or is_foreign(kind.__module__) or root(kind.__module__) == "weft":
             raise Unknown(f"a value of type '{kind.__name__}'")
         items = self.values(value) if isinstance(value, tuple) else ()
@@ -410,90 +284,16 @@ class Reads:
             if isinstance(value, types.MemberDescriptorType):
                 if not isinstance(owner, type) and hasattr(owner, name):
                     found.append(self.value(getattr(owner, name)))
-            elif not is_foreign(base.__module__) or base.__module__ in _PURE_MODULES:
+            elif not is_foreign(base.__module__) or base.__module__ in PURE_MODULES:
                 found.append(self.value(value) if not is_foreign(base.__module__) else Same(value))
-            elif not _is_torch_base(base) or _has_code(value):
+            elif not is_torch_base(base) or has_code(value):
                 raise Unknown(f"'{name}' of '{base.__qualname__}'")
             break
         if not isinstance(owner, type):
-            for namespace in _namespaces(owner):
+            for namespace in namespaces(owner):
                 if name in namespace:
                     found.append(self.value(namespace[name]))
         return tuple(found) or None
-
-
-def _namespaces(owner: Any) -> list[dict[str, Any]]:
-    """Where an object has its attributes: a module of torch in several places."""
-    own = getattr(owner, "__dict__", {})
-    inner = ("_parameters", "_buffers", "_modules") if _is_torch_module(owner) else ()
-    return [own, *(own.get(name, {}) for name in inner)]
-
-
-def _has_code(value: Any) -> bool:
-    return isinstance(value, (types.FunctionType, staticmethod, classmethod, property, functools.cached_property))
-
-
-def _is_torch_base(base: type) -> bool:
-    return base.__module__ == "torch.nn.modules.module" and base.__name__ == "Module"
-
-
-def _is_torch_module(value: Any) -> bool:
-    return not isinstance(value, type) and any(map(_is_torch_base, type(value).__mro__))
-
-
-def _is_bare(function: Any) -> bool:
-    """Whether a method uses its object otherwise than for an attribute."""
-    code = getattr(function, "__code__", None)
-    return code is None or not code.co_varnames or code.co_varnames[0] in names_of(code).bare
-
-
-def _is_plain(base: type) -> bool:
-    """Whether instances of a class keep nothing that Python does not see."""
-    return base in (object, tuple) or bool(base.__flags__ & (1 << 9))  # Py_TPFLAGS_HEAPTYPE
-
-
-def _is_number(value: type) -> bool:
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and issubclass(value, numpy.generic)
-
-
-def _described(kind: type, value: Any) -> Hashable | None:
-    """Numbers and types of array libraries, by value."""
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        if isinstance(value, numpy.generic) and kind is not numpy.object_:
-            return (kind, str(value.dtype), value.tobytes())
-        if isinstance(value, numpy.dtype):
-            return ("dtype", str(value))
-        if isinstance(value, numpy.ufunc):
-            return Same(value)
-    if kind.__module__ == "torch" and kind.__name__ in ("dtype", "device", "layout", "memory_format", "finfo", "iinfo"):
-        return (kind, str(value))
-    if kind is getattr(sys.modules.get("torch"), "Size", None):
-        return (kind, tuple(value))
-    return None
-
-
-def spelled(key: Any, places: bool = True) -> Any:
-    """A key as lists of text, the same in every process: objects that stand for themselves by their names, code by what
-    it is; ``places`` only where asked for."""
-    if isinstance(key, Same):
-        return spelled(key.value, places)
-    if isinstance(key, tuple):
-        return [spelled(part, places) for part in key]
-    if isinstance(key, frozenset):
-        return sorted((spelled(part, places) for part in key), key=str)
-    if isinstance(key, Place):
-        return [key.file, key.line, key.indent] if places else []
-    if isinstance(key, types.CodeType):
-        parts = (key.co_consts, key.co_names, key.co_varnames, key.co_freevars, key.co_cellvars)
-        return [key.co_code.hex(), *(spelled(part, places) for part in parts)]
-    if isinstance(key, (*_ATOMS, float, complex)):
-        return f"{type(key).__name__} {key!r}"
-    kind = type(key)
-    if not isinstance(key, (type, types.ModuleType, types.FunctionType)) and kind.__module__ != "builtins":
-        return [kind.__module__, kind.__qualname__, getattr(key, "__name__", "") if id(key) in _pure else ""]
-    return [kind.__qualname__, *(getattr(key, name, "") for name in ("__module__", "__qualname__", "__name__"))]
 
 
 def key_of(*values: Any) -> Hashable | None:
@@ -502,6 +302,3 @@ def key_of(*values: Any) -> Hashable | None:
         return Reads().key(*values)
     except (Unknown, RecursionError):
         return None
-
-
-trust(value for value in vars(math).values() if isinstance(value, Callable))  # type: ignore[arg-type]

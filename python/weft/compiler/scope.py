@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ..language.errors import KernelError
-from .reads import Names
+from .code import Names
 
 
 class Missing:

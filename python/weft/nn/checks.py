@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from weft.compiler.arguments import Wrong, wrong_integer, wrong_truth
 from weft.patterns import Pattern
 
 _TYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -14,31 +15,24 @@ _TYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 def positive(module: str, **sizes: int | None) -> None:
     """Refuse a size that is no positive integer; None stands for a default."""
-    for name, size in sizes.items():
-        if size is None:
-            continue
-        if not isinstance(size, int) or isinstance(size, bool):
-            raise TypeError(f"{module}: expected '{name}' to be an integer, but got {size!r}")
-        if size < 1:
-            raise ValueError(f"{module}: expected '{name}' to be at least 1, but got {size}")
-        if size >= 2**31:
-            raise ValueError(f"{module}: expected '{name}' to be an integer of 32 bits, but got {size}")
+    given(module, **{name: size for name, size in sizes.items() if size is not None})
 
 
 def given(module: str, **sizes: Any) -> None:
     """Refuse a size that is no positive integer; there is no default."""
     for name, size in sizes.items():
-        if size is None:
-            raise TypeError(f"{module}: expected '{name}' to be an integer, but got None")
-    positive(module, **sizes)
+        _refuse(module, wrong_integer(name, size, 1))
 
 
 def truth(module: str, **flags: Any) -> None:
     """Refuse what is neither True nor False."""
     for name, flag in flags.items():
-        if not isinstance(flag, bool):
-            spelled = repr(flag) if isinstance(flag, (int, float, str, type(None))) else f"'{type(flag).__name__}'"
-            raise TypeError(f"{module}: expected '{name}' to be True or False, but got {spelled}")
+        _refuse(module, wrong_truth(name, flag))
+
+
+def _refuse(module: str, wrong: Wrong | None) -> None:
+    if wrong is not None:
+        raise wrong.kind(f"{module}: {wrong.text}")
 
 
 def among(module: str, name: str, value: Any, *allowed: Any) -> None:

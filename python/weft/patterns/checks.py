@@ -3,25 +3,20 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 from ..compiler import places
+from ..compiler.arguments import index_of
 
 #: no integer of a pattern is further from 0, so that sums of two have 32 bits
 LARGEST = 2**30
 
 
 def integer(where: str, name: str, value: Any, least: int = -LARGEST) -> int:
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        number = operator.index(value)
-    except TypeError:
-        raise places.error(
-            f"expected '{name}' of weft.{where} to be an integer, but got '{type(value).__name__}'"
-        ) from None
+    number = index_of(value)
+    if number is None:
+        raise places.error(f"expected '{name}' of weft.{where} to be an integer, but got '{type(value).__name__}'")
     if not least <= number <= LARGEST:
         raise places.error(f"expected '{name}' of weft.{where} to be from {least} to {LARGEST}, but got {number}")
     return number

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..compiler import places
 from ..compiler.diagnostics import CompilationError
-from ..compiler.reads import trust
+from ..compiler.trusted import trust
 from . import bodies, scalars, weights
 from .dtypes import dtype_of, kind_of
 from .overloads import answer_by

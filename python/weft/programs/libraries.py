@@ -19,11 +19,10 @@ from ..compiler import places
 from ..compiler.diagnostics import CompilationError, Position
 from ..runtime.library import load, write_library
 from ..targets import default_target, newest_first
+from ..runtime.program import describe_kernel
 from . import choices, static
 from .compiled import Compiled, compiled
 from .trace import Traced
-
-_ELEMENTS = {"f16": "fp16", "f32": "fp32", "f64": "fp64"}
 
 
 def parts(forms: Sequence[Compiled]) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, str]]:
@@ -83,28 +82,8 @@ def _add_kernel(kernels: dict[str, dict[str, Any]], form: Compiled, file: str, f
     name = _kernel_name(form, facts["entry"])
     if name in kernels:
         return
-    arguments = [{"name": f"a{i}", "type": _type(a["type"])} for i, a in enumerate(facts["arguments"])]
-    guards = [
-        {"argument": f"a{i}", "divisible_by": a["divisibility"]}
-        for i, a in enumerate(facts["arguments"])
-        if a["divisibility"] > 1
-    ]
-    variant = {
-        "target": form.target,
-        "ptx": file,
-        "entry": facts["entry"],
-        "num_warps": facts["num_warps"],
-        "num_stages": facts["num_stages"],
-        "shared_bytes": facts["shared_bytes"],
-        "guards": guards,
-    }
-    kernels[name] = {"name": name, "source": _source(form), "arguments": arguments, "variants": [variant]}
-
-
-def _type(text: str) -> str:
-    """An argument's type in the library's words."""
-    pointer, name = ("*", text[1:]) if text.startswith("*") else ("", text)
-    return pointer + _ELEMENTS.get(name, name)
+    described = describe_kernel(facts, form.target, file)
+    kernels[name] = {**described, "name": name, "source": _source(form)}
 
 
 def _source(form: Compiled) -> dict[str, Any]:

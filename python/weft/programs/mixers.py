@@ -20,7 +20,7 @@ from .graph import TensorType, Value, agreeing
 from .patterns import Domain, Lowered, lower_patterns
 from .regions import score_region
 from .sizes import Size, group, larger, unify
-from .tensors import Tensor, four_axes, lift
+from .tensors import Tensor, described, four_axes, lift
 
 MIXER = "!attn.mixer"
 _DIRECT_TAPS = 16
@@ -183,13 +183,6 @@ def fast_attribute(deterministic: bool) -> dict[str, str]:
     return {} if static.truth("deterministic", deterministic) or must_be_deterministic() else {"attn.fast": "unit"}
 
 
-def spelled(given: Any) -> str:
-    """What came in the place of a tensor."""
-    if not isinstance(given, Tensor):
-        return f"'{type(given).__name__}'"
-    return f"[{', '.join(str(size.value or size) for size in given.sizes)}] of {given.dtype}"
-
-
 def starts(cu_seqlens: Any, grid: Any = None, tokens: Size | None = None) -> list[Tensor]:
     """The operand that says where packed sequences start, or none; with a grid of tokens there is none. Of how many
     ``tokens``, for who checks the numbers when they are there; None is said later."""
@@ -198,7 +191,7 @@ def starts(cu_seqlens: Any, grid: Any = None, tokens: Size | None = None) -> lis
     if grid:
         raise places.error("expected no grid with cu_seqlens", "a grid's tokens are one sequence")
     if not isinstance(cu_seqlens, Tensor) or cu_seqlens.ndim != 1 or cu_seqlens.dtype.name != "int32":
-        raise places.error(f"expected cu_seqlens [S+1] of int32, but got {spelled(cu_seqlens)}")
+        raise places.error(f"expected cu_seqlens [S+1] of int32, but got {described(cu_seqlens)}")
     if tokens is not None:
         packs(cu_seqlens, tokens)
     return [cu_seqlens]

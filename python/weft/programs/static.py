@@ -1,15 +1,15 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Values that are fixed in a compiled form: numbers, integers and truths, each asked for by name. Python would take
-``True`` for a 1, ``"no"`` for a truth, 8.9 for an 8 and a learnt scale for a constant, each without a word.
+"""Values that are fixed in a compiled form: numbers, integers and truths, each asked for by name. A learnt scale is no
+constant, though Python would make it one without a word.
 """
 
 from __future__ import annotations
 
-import math
 import operator
 from typing import TYPE_CHECKING, Any
 
 from ..compiler import places
+from ..compiler.arguments import Wrong, wrong_integer, wrong_real, wrong_truth
 from . import graph
 
 if TYPE_CHECKING:
@@ -32,44 +32,30 @@ def known(value: Any, what: str = "a number") -> Any:
 def real(name: str, value: Any) -> float:
     """A finite number."""
     number = known(value, f"'{name}' to be a number")
-    if isinstance(number, bool) or not isinstance(number, (int, float)):
-        raise places.error(f"expected '{name}' to be a number, but got {_spelled(number)}")
-    if not math.isfinite(number):
-        raise places.error(f"expected '{name}' to be finite, but got {number}")
+    _refuse(wrong_real(name, number))
     return float(number)
 
 
 def integer(name: str, value: Any, least: int | None = None) -> int:
     """A whole number of at least ``least``."""
     number = known(value, f"'{name}' to be an integer")
-    try:
-        if isinstance(number, bool):
-            raise TypeError
-        found = operator.index(number)
-    except TypeError:
-        raise places.error(f"expected '{name}' to be an integer, but got {_spelled(number)}") from None
-    if not -(2**31) <= found < 2**31:
-        raise places.error(f"expected '{name}' to be an integer of 32 bits, but got {found}")
-    if least is not None and found < least:
-        raise places.error(f"expected '{name}' to be at least {least}, but got {found}")
-    return found
+    _refuse(wrong_integer(name, number, least))
+    return operator.index(number)
 
 
 def truth(name: str, value: Any) -> bool:
     """True or False."""
     found = known(value, f"'{name}' to be True or False")
-    if not isinstance(found, bool):
-        raise places.error(f"expected '{name}' to be True or False, but got {_spelled(found)}")
-    return found
+    _refuse(wrong_truth(name, found))
+    return bool(found)
+
+
+def _refuse(wrong: Wrong | None) -> None:
+    if wrong is not None:
+        raise places.error(wrong.text)
 
 
 def floating(what: str, tensor: Tensor) -> None:
     """Refuse elements that are no floating-point numbers: results have their type, and would be rounded to it."""
     if not tensor.dtype.is_floating():
         raise places.error(f"expected {what} of fp16, bf16 or fp32, but got {tensor.dtype}", "use .to(dtype)")
-
-
-def _spelled(value: Any) -> str:
-    if isinstance(value, (str, bool, int, float, complex, type(None))):
-        return repr(value)
-    return f"'{type(value).__name__}'"

@@ -230,6 +230,14 @@ def applied(body: Callable[..., Any], *values: Any) -> Any:
     return body(*values)
 
 
+def described(given: Any) -> str:
+    """What came in the place of a tensor, in the words of a message: a tensor by its sizes and its elements' type,
+    anything else by its class."""
+    if not isinstance(given, Tensor):
+        return f"'{type(given).__name__}'"
+    return f"[{', '.join(str(size.value or size) for size in given.sizes)}] of {given.dtype}"
+
+
 def four_axes(tensor: Any, what: str) -> None:
     if not isinstance(tensor, Tensor):
         raise places.error(f"expected {what} to be a tensor, but got '{type(tensor).__name__}'")

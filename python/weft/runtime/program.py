@@ -202,7 +202,7 @@ def empty(device: Any, kind: str, shape: tuple[int, ...], poison: bool = False) 
 def describe(info: Mapping[str, Any], ptx: str, target: str) -> tuple[dict[str, Any], dict[str, str]]:
     """What the compiler gave as a manifest's kernels and programs, and the PTX by file name."""
     file = f"module.{target}.ptx"
-    kernels = [_kernel(kernel, target, file) for kernel in info["kernels"]]
+    kernels = [describe_kernel(kernel, target, file) for kernel in info["kernels"]]
     return {"kernels": kernels, "programs": info["programs"]}, {file: ptx}
 
 
@@ -220,7 +220,8 @@ def found_in(programs: Mapping[str, Found], name: str, path: str) -> Found:
     return programs[name]
 
 
-def _kernel(kernel: Mapping[str, Any], target: str, file: str) -> dict[str, Any]:
+def describe_kernel(kernel: Mapping[str, Any], target: str, file: str) -> dict[str, Any]:
+    """What the compiler gave of one kernel as a manifest has it: arguments by number, and one variant."""
     arguments = kernel["arguments"]
     return {
         "name": kernel["entry"],

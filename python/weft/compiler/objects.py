@@ -1,0 +1,65 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""What an object is made of, asked without running code of its own."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections.abc import Hashable
+from typing import Any
+
+from .code import names_of
+from .keys import Same
+
+
+def namespaces(owner: Any) -> list[dict[str, Any]]:
+    """Where an object has its attributes: a module of torch in several places."""
+    own = getattr(owner, "__dict__", {})
+    inner = ("_parameters", "_buffers", "_modules") if is_torch_module(owner) else ()
+    return [own, *(own.get(name, {}) for name in inner)]
+
+
+def has_code(value: Any) -> bool:
+    return isinstance(value, (types.FunctionType, staticmethod, classmethod, property, functools.cached_property))
+
+
+def is_torch_base(base: type) -> bool:
+    return base.__module__ == "torch.nn.modules.module" and base.__name__ == "Module"
+
+
+def is_torch_module(value: Any) -> bool:
+    return not isinstance(value, type) and any(map(is_torch_base, type(value).__mro__))
+
+
+def is_bare(function: Any) -> bool:
+    """Whether a method uses its object otherwise than for an attribute."""
+    code = getattr(function, "__code__", None)
+    return code is None or not code.co_varnames or code.co_varnames[0] in names_of(code).bare
+
+
+def is_plain(base: type) -> bool:
+    """Whether instances of a class keep nothing that Python does not see."""
+    return base in (object, tuple) or bool(base.__flags__ & (1 << 9))  # Py_TPFLAGS_HEAPTYPE
+
+
+def is_number(value: type) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and issubclass(value, numpy.generic)
+
+
+def by_value(kind: type, value: Any) -> Hashable | None:
+    """Numbers and types of array libraries, by value."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        if isinstance(value, numpy.generic) and kind is not numpy.object_:
+            return (kind, str(value.dtype), value.tobytes())
+        if isinstance(value, numpy.dtype):
+            return ("dtype", str(value))
+        if isinstance(value, numpy.ufunc):
+            return Same(value)
+    if kind.__module__ == "torch" and kind.__name__ in ("dtype", "device", "layout", "memory_format", "finfo", "iinfo"):
+        return (kind, str(value))
+    if kind is getattr(sys.modules.get("torch"), "Size", None):
+        return (kind, tuple(value))
+    return None
