@@ -42,5 +42,6 @@ class Recent(Generic[Key, Value]):
         return len(self._entries)
 
     def clear(self) -> None:
+        """Forget all entries."""
         with self._lock:
             self._entries.clear()

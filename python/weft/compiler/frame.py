@@ -71,6 +71,7 @@ def find_global(function: types.FunctionType, name: str) -> tuple[bool, Any]:
 
 
 def is_jit(value: Any) -> bool:
+    """Whether a value is a function decorated with @weft.jit."""
     return getattr(value, "__weft_jit__", False) is True
 
 

@@ -37,6 +37,7 @@ class Loops(Statements):
     """``for`` and ``while``."""
 
     def loop(self, statement: ast.For | ast.While) -> Returned | None:
+        """Visit a loop; gives what a ``return`` in it gave, None without one. Errors are at the loop."""
         self.at(statement)
         try:
             if statement.orelse:

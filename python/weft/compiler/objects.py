@@ -21,14 +21,17 @@ def namespaces(owner: Any) -> list[dict[str, Any]]:
 
 
 def has_code(value: Any) -> bool:
+    """Whether an attribute of a class is Python code: a function, or a descriptor around one."""
     return isinstance(value, (types.FunctionType, staticmethod, classmethod, property, functools.cached_property))
 
 
 def is_torch_base(base: type) -> bool:
+    """Whether a class is torch.nn.Module itself."""
     return base.__module__ == "torch.nn.modules.module" and base.__name__ == "Module"
 
 
 def is_torch_module(value: Any) -> bool:
+    """Whether a value is an object of a subclass of torch.nn.Module."""
     return not isinstance(value, type) and any(map(is_torch_base, type(value).__mro__))
 
 
@@ -44,6 +47,7 @@ def is_plain(base: type) -> bool:
 
 
 def is_number(value: type) -> bool:
+    """Whether a class is one of NumPy's numbers; False where NumPy is not loaded."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and issubclass(value, numpy.generic)
 

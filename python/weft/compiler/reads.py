@@ -99,6 +99,7 @@ class Reads:
         return self._object(kind, value) if made is None else made
 
     def values(self, values: Iterable[Any]) -> tuple[Hashable, ...]:
+        """``value`` of each."""
         return tuple(map(self.value, values))
 
     def _containers(self, kind: type, value: Any) -> Hashable | None:

@@ -36,6 +36,7 @@ class Source:
 
     @functools.cached_property
     def lines(self) -> list[str]:
+        """The source's lines without their ends; the first is the file's ``first_line``."""
         return self.text.splitlines()
 
     def line(self, position: Position) -> str:

@@ -35,6 +35,7 @@ class Statements(Calls):
     """Every statement but loops."""
 
     def body(self, statements: list[ast.stmt]) -> Any:
+        """Visit a function's statements; gives what it returns, None where it returns nothing."""
         outcome = self.block(statements)
         return outcome.value if outcome is not None else None
 
@@ -68,6 +69,7 @@ class Statements(Calls):
     # ---- Assignments
 
     def assign(self, name: str, value: Any) -> None:
+        """Give a variable of the kernel a value; None makes it undefined."""
         self.frame.variables[name] = value
 
     def visit_Assign(self, node: ast.Assign) -> None:

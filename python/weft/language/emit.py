@@ -111,18 +111,23 @@ class Builder:
             self.module.insertion = outer
 
     def i32(self, value: int) -> Any:
+        """An integer attribute of 32 bits."""
         return self.native.native.integer(self.native.i32, value)
 
     def i64(self, value: int) -> Any:
+        """An integer attribute of 64 bits."""
         return self.native.native.integer(self.native.i64, value)
 
     def i32_array(self, values: Sequence[int]) -> Any:
+        """A dense array attribute of integers of 32 bits."""
         return self.native.context.i32_array(values)
 
     def string(self, text: str) -> Any:
+        """A string attribute."""
         return self.native.context.string(text)
 
     def attribute(self, text: str) -> Any:
+        """The attribute that MLIR text spells."""
         return self.native.attribute(text)
 
 
@@ -163,4 +168,5 @@ def builtin(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_dtype(value: Any) -> bool:
+    """Whether a value is a type of elements or of pointers; a block's is not."""
     return isinstance(value, dtype)

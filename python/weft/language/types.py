@@ -57,14 +57,17 @@ class dtype:
 
     @property
     def scalar(self) -> dtype:
+        """The type of one element: this one. A block type has its element type here."""
         return self
 
     @property
     def element_ty(self) -> dtype:
+        """The type of one element: this one. A pointer type has here what it points to."""
         return self
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The sizes of a value: none, as it is one number."""
         return ()
 
     @property
@@ -74,15 +77,19 @@ class dtype:
 
     @property
     def int_bitwidth(self) -> int:
+        """How many bits one value has; an ``int1`` has 1, though it takes a byte in memory."""
         return self.primitive_bitwidth
 
     def kind(self) -> Kind:
+        """Boolean, integral or floating: the order in which types give way to each other."""
         return self._kind
 
     def is_floating(self) -> bool:
+        """Whether this is a floating-point type, those of 8 bits among them."""
         return self._kind is Kind.FLOATING
 
     def is_standard_floating(self) -> bool:
+        """Whether this is a floating-point type of at least 16 bits."""
         return self.is_floating() and not self.is_fp8()
 
     def is_int(self) -> bool:
@@ -90,6 +97,7 @@ class dtype:
         return self._kind is not Kind.FLOATING
 
     def is_int_signed(self) -> bool:
+        """Whether this is a signed integer type."""
         return self.is_int() and self._signed
 
     def is_int_unsigned(self) -> bool:
@@ -97,68 +105,89 @@ class dtype:
         return self.is_int() and not self._signed
 
     def is_bool(self) -> bool:
+        """Whether this is ``int1``, the type of truths."""
         return self.name == "int1"
 
     is_int1 = is_bool
 
     def is_fp8(self) -> bool:
+        """Whether this is one of the floating-point types of 8 bits."""
         return self.is_floating() and self.primitive_bitwidth == 8
 
     def is_fp8e4nv(self) -> bool:
+        """Whether this is ``float8e4nv``."""
         return self.name == "fp8e4nv"
 
     def is_fp8e5(self) -> bool:
+        """Whether this is ``float8e5``."""
         return self.name == "fp8e5"
 
     def is_fp16(self) -> bool:
+        """Whether this is ``float16``."""
         return self.name == "fp16"
 
     def is_bf16(self) -> bool:
+        """Whether this is ``bfloat16``."""
         return self.name == "bf16"
 
     def is_fp32(self) -> bool:
+        """Whether this is ``float32``."""
         return self.name == "fp32"
 
     def is_fp64(self) -> bool:
+        """Whether this is ``float64``."""
         return self.name == "fp64"
 
     def is_int8(self) -> bool:
+        """Whether this is ``int8``."""
         return self.name == "int8"
 
     def is_int16(self) -> bool:
+        """Whether this is ``int16``."""
         return self.name == "int16"
 
     def is_int32(self) -> bool:
+        """Whether this is ``int32``."""
         return self.name == "int32"
 
     def is_int64(self) -> bool:
+        """Whether this is ``int64``."""
         return self.name == "int64"
 
     def is_uint8(self) -> bool:
+        """Whether this is ``uint8``."""
         return self.name == "uint8"
 
     def is_uint16(self) -> bool:
+        """Whether this is ``uint16``."""
         return self.name == "uint16"
 
     def is_uint32(self) -> bool:
+        """Whether this is ``uint32``."""
         return self.name == "uint32"
 
     def is_uint64(self) -> bool:
+        """Whether this is ``uint64``."""
         return self.name == "uint64"
 
     def is_ptr(self) -> bool:
+        """Whether this is a pointer type."""
         return False
 
     def is_const(self) -> bool:
+        """Whether this is a type of pointers that nothing may be stored through."""
         return False
 
     def is_block(self) -> bool:
+        """Whether this is the type of a block."""
         return False
 
     def get_int_max_value(self) -> int:
+        """The largest integer of this type."""
         return 2 ** (self.primitive_bitwidth - self._signed) - 1
 
     def get_int_min_value(self) -> int:
+        """The smallest integer of this type."""
         return -(2 ** (self.primitive_bitwidth - 1)) if self._signed else 0
 
     def with_shape(self, shape: Iterable[int]) -> Any:
@@ -219,25 +248,32 @@ class block_type:
 
     @property
     def scalar(self) -> dtype:
+        """The type of one element."""
         return self.element_ty
 
     @property
     def numel(self) -> int:
+        """How many elements a block has."""
         return functools.reduce(lambda a, b: a * b, self.shape, 1)
 
     def get_block_shapes(self) -> tuple[int, ...]:
+        """The sizes; as ``shape``."""
         return self.shape
 
     def is_block(self) -> bool:
+        """True."""
         return True
 
     def is_ptr(self) -> bool:
+        """False: a block of pointers is a block."""
         return False
 
     def is_floating(self) -> bool:
+        """Whether the elements are floating-point numbers."""
         return self.element_ty.is_floating()
 
     def is_int(self) -> bool:
+        """Whether the elements are integers."""
         return self.element_ty.is_int()
 
 

@@ -14,6 +14,8 @@ LARGEST = 2**30
 
 
 def integer(where: str, name: str, value: Any, least: int = -LARGEST) -> int:
+    """``value`` as an integer from ``least`` to 2**30. An error at the user's line names the argument ``name`` of
+    weft.``where``."""
     number = index_of(value)
     if number is None:
         raise places.error(f"expected '{name}' of weft.{where} to be an integer, but got '{type(value).__name__}'")
@@ -33,6 +35,8 @@ def sizes_of(where: str, name: str, value: Any, counts: Sequence[int]) -> tuple[
 
 
 def array(where: str, name: str, value: Any, ranks: Sequence[int]) -> Any:
+    """``value``, an array with as many axes as one of ``ranks``. An error names the argument ``name`` of
+    weft.``where``."""
     shape = getattr(value, "shape", None)
     rank = len(shape) if isinstance(shape, tuple) else None
     if rank is None:

@@ -36,6 +36,7 @@ class Symbols:
         return Symbols(tuple(batch), whole)
 
     def all(self) -> tuple[str, ...]:
+        """The names of all symbols, those of batch and heads first."""
         return self.batch + self.lengths
 
 
@@ -56,6 +57,7 @@ class Bucket:
 
     @staticmethod
     def of(symbols: Symbols, sizes: Mapping[str, int]) -> Bucket:
+        """The bucket that these sizes are in; ``sizes`` gives each symbol its value."""
         measured = [(name, sizes[name]) for name in symbols.lengths]
         if symbols.batch:
             measured.append(("*".join(symbols.batch), prod(sizes[name] for name in symbols.batch)))

@@ -27,6 +27,7 @@ def log(x: Any) -> Any:
 
 @operation
 def sqrt(x: Any) -> Any:
+    """The square root of every element; NaN below 0. Scalars of a score_mod too."""
     return applied(lambda a: scalars.function("sqrt", a), x)
 
 
@@ -38,26 +39,31 @@ def rsqrt(x: Any) -> Any:
 
 @operation
 def sin(x: Any) -> Any:
+    """The sine of every element, in radians."""
     return applied(lambda a: scalars.function("sin", a), x)
 
 
 @operation
 def cos(x: Any) -> Any:
+    """The cosine of every element, in radians."""
     return applied(lambda a: scalars.function("cos", a), x)
 
 
 @operation
 def tanh(x: Any) -> Any:
+    """The hyperbolic tangent of every element."""
     return applied(lambda a: scalars.function("tanh", a), x)
 
 
 @operation
 def erf(x: Any) -> Any:
+    """The error function of every element, 2/√π · ∫₀ˣ exp(-t²) dt."""
     return applied(lambda a: scalars.function("erf", a), x)
 
 
 @operation
 def abs(x: Any) -> Any:
+    """|x| of every element; integers stay integers."""
     return applied(bodies.absolute, x)
 
 
@@ -87,11 +93,13 @@ def gelu(x: Any, approximate: str = "none") -> Any:
 
 @operation
 def maximum(x: Any, y: Any) -> Any:
+    """The larger of x and y, element by element; shapes broadcast. NaN where one of them is NaN."""
     return applied(scalars.maximum, x, y)
 
 
 @operation
 def minimum(x: Any, y: Any) -> Any:
+    """The smaller of x and y, element by element; shapes broadcast. NaN where one of them is NaN."""
     return applied(scalars.minimum, x, y)
 
 

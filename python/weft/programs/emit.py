@@ -25,6 +25,7 @@ class Emitter:
     # ---- What attributes are made of
 
     def string(self, text: str) -> Any:
+        """A string attribute."""
         return self.context.context.string(text)
 
     def real(self, value: float) -> Any:

@@ -56,6 +56,7 @@ class Explanation:
     """which of them were chosen by ``weft tune``"""
 
     def as_dict(self) -> dict[str, Any]:
+        """Everything as dicts, lists, texts and numbers, ready for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:

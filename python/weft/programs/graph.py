@@ -97,6 +97,8 @@ class Graph:
         attributes: Attributes | None = None,
         regions: Sequence[Region] = (),
     ) -> Operation:
+        """Add an operation of the attn dialect, or of scalars, at the user's line; gives it, with a fresh value for
+        each of the types in ``results``."""
         values = [Value(type) for type in results]
         operation = Operation(name, operands, values, attributes or {}, regions, places.user_position())
         self.block.append(operation)
@@ -155,6 +157,7 @@ def looked_into(value: Any) -> Any:
 
 @contextlib.contextmanager
 def tracing_into(graph: Graph | None) -> Iterator[None]:
+    """A ``with`` in which this thread traces into a graph; None stands for none."""
     outer, _state.graph = present(), graph
     try:
         yield

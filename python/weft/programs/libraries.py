@@ -135,7 +135,8 @@ class Declared(Protocol):
 
     position: Position | None
 
-    def declare(self) -> Traced: ...
+    def declare(self) -> Traced:
+        """See Program.declare."""
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,7 @@ class Mixer:
         return other
 
     def matrix(self, *_: Any, **__: Any) -> Any:
+        """Refused: while a program is traced, no mixer has numbers."""
         raise places.error(
             "expected a mixer of arrays to materialise, but got one of a program being traced",
             "weft.softmax(q, k).matrix() of arrays, outside of a program",
@@ -209,6 +210,7 @@ def one_batch(batch: Size) -> None:
 
 
 def segments(*counts: int) -> str:
+    """An attribute with the numbers of operands of each kind that an op of several kinds has."""
     return f"array<i32: {', '.join(map(str, counts))}>"
 
 
@@ -361,6 +363,7 @@ def _few(taps: Size) -> bool:
 
 
 def grid_text(grid: Sequence[int]) -> str:
+    """An attribute with the sides of a grid of tokens, each at least 1."""
     return f"array<i64: {', '.join(str(static.integer('grid', side, 1)) for side in grid)}>"
 
 

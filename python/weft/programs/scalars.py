@@ -38,6 +38,7 @@ class Scalar(Overloads):
 
     @property
     def type(self) -> str:
+        """ "f32", "i32" or "i1"."""
         return str(self.value.type)
 
     def __repr__(self) -> str:
@@ -159,6 +160,7 @@ def _natural(result: Scalar, a: Any, b: Any) -> Scalar:
 
 
 def constant(value: bool | int | float) -> Scalar:
+    """A constant: a truth as i1, an integer as i32 (CompilationError where it has more bits), a real as f32."""
     if isinstance(value, bool):
         return Scalar(_op("arith.constant", [], I1, {"value": "true" if value else "false"}))
     if isinstance(value, int):
@@ -272,6 +274,7 @@ _INT_ORDER = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5}  # signed
 
 
 def compare(name: str, a: Any, b: Any) -> Scalar:
+    """A comparison by name: "lt", "le", "gt", "ge", "eq" or "ne". Comparisons with NaN are false, "ne" true."""
     x, y = _same(a, b)
     order = _FLOAT_ORDER[name] if x.type == F32 else _INT_ORDER[name]
     kind = "arith.cmpf" if x.type == F32 else "arith.cmpi"
@@ -286,11 +289,13 @@ def _bits(name: str, a: Scalar, b: Any) -> Scalar:
 
 
 def truth(value: Any) -> Scalar:
+    """A number as a truth: whether it is other than 0."""
     value = scalar(value)
     return value if value.type == I1 else value != 0
 
 
 def where(condition: Any, a: Any, b: Any) -> Scalar:
+    """``a`` where the condition holds, else ``b``; two truths give a truth."""
     a, b = _known(a), _known(b)
     if all(isinstance(x, bool) or (isinstance(x, Scalar) and x.type == I1) for x in (a, b)):
         x, y = scalar(a), scalar(b)
@@ -300,11 +305,13 @@ def where(condition: Any, a: Any, b: Any) -> Scalar:
 
 
 def maximum(a: Any, b: Any) -> Scalar:
+    """The larger of two numbers; NaN where one is NaN."""
     x, y = _same(a, b)
     return Scalar(_op("arith.maximumf" if x.type == F32 else "arith.maxsi", [x, y], x.type), x.natural or y.natural)
 
 
 def minimum(a: Any, b: Any) -> Scalar:
+    """The smaller of two numbers; NaN where one is NaN."""
     x, y = _same(a, b)
     return Scalar(_op("arith.minimumf" if x.type == F32 else "arith.minsi", [x, y], x.type), x.natural and y.natural)
 

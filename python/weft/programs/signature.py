@@ -37,6 +37,7 @@ class Declared:
     # what inputs.Facts has, so that tracing takes either
     @property
     def shape(self) -> tuple[int | None, ...]:
+        """The sizes: integers where they are fixed, None elsewhere."""
         return tuple(size.value for size in self.sizes)
 
 

@@ -60,6 +60,7 @@ class Size:
         return None if found.symbol.value is None else found.factor * found.symbol.value
 
     def times(self, factor: int) -> Size:
+        """This size times an integer."""
         return Size(self.factor * factor, self.symbol)
 
     def called(self, rank: int, name: str) -> None:

@@ -35,6 +35,7 @@ class Tensor(Overloads):
 
     @property
     def type(self) -> TensorType:
+        """The sizes, and the type of an element."""
         assert isinstance(self.value.type, TensorType)
         return self.value.type
 
@@ -45,6 +46,7 @@ class Tensor(Overloads):
 
     @property
     def sizes(self) -> tuple[Size, ...]:
+        """The sizes, as symbols where they are not fixed."""
         return self.type.sizes
 
     @property
@@ -55,9 +57,11 @@ class Tensor(Overloads):
 
     @property
     def ndim(self) -> int:
+        """How many axes there are."""
         return len(self.sizes)
 
     def dim(self) -> int:
+        """How many axes there are, as torch asks it."""
         return self.ndim
 
     def size(self, axis: int | None = None) -> Any:
@@ -87,6 +91,7 @@ class Tensor(Overloads):
         return map_tensors(lambda x: x, self, to=wanted)
 
     def float(self) -> Tensor:
+        """The same numbers as float32."""
         return self.to(float32)
 
     def __add__(self, other: Any) -> Tensor:
@@ -239,6 +244,7 @@ def described(given: Any) -> str:
 
 
 def four_axes(tensor: Any, what: str) -> None:
+    """Refuse what is no tensor [B, H, N, D]; ``what`` begins the message."""
     if not isinstance(tensor, Tensor):
         raise places.error(f"expected {what} to be a tensor, but got '{type(tensor).__name__}'")
     if tensor.ndim != 4:

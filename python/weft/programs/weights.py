@@ -42,6 +42,7 @@ def linear(x: Any, weight: Any, bias: Any, heads: int | None) -> Tensor:
 
 
 def expect(name: str, tensor: Any, shape: str, rank: int) -> None:
+    """Refuse what is no tensor of ``rank`` axes; the message says the ``shape`` that was expected."""
     if not isinstance(tensor, Tensor):
         raise places.error(f"expected a {name} {shape}, but got '{type(tensor).__name__}'")
     if tensor.ndim != rank:
@@ -49,6 +50,7 @@ def expect(name: str, tensor: Any, shape: str, rank: int) -> None:
 
 
 def multiplies(x: Tensor, weight: Tensor) -> None:
+    """Refuse a weight whose elements are neither of the operand's type nor float32."""
     if not x.dtype.is_floating() or weight.dtype not in (x.dtype, float32):
         raise places.error(f"expected a weight of the operand's type {x.dtype}, or fp32, but got {weight.dtype}")
 

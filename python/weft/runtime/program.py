@@ -138,6 +138,8 @@ class Program:
         return results[0] if len(results) == 1 else results
 
     def positional(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """The inputs in order, given some by position and the rest by name. TypeError names those that are missing or
+        too many."""
         if not named and len(inputs) == len(self.inputs):
             return inputs
         missing = [each["name"] for each in self.inputs[len(inputs) :]]

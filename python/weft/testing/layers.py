@@ -55,6 +55,7 @@ class Attention(_Heads):
         self.mask, self.rope = mask, rope
 
     def mix(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: str, **more: Any) -> torch.Tensor:
+        """The mechanism's formula on heads: q [B, H, N, D], k and v [B, Hkv, N, D] to [B, H, N, D]."""
         if self.rope:
             q, k = mixers.rope(q), mixers.rope(k)
         tokens = q.shape[2]
@@ -73,6 +74,7 @@ class SEMA(_Heads):
         self.lepe = conv(channels, channels, kernel, padding=kernel // 2, groups=channels)
 
     def mix(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: str, **more: Any) -> torch.Tensor:
+        """The mechanism's formula on heads: q [B, H, N, D], k and v [B, Hkv, N, D] to [B, H, N, D]."""
         local = sema(q, k, v, None, window=self.window, grid=self.grid, mean=self.mean, form=form)
         batch, heads, tokens, head = v.shape
         channels = v.transpose(2, 3).reshape(batch, heads * head, *(self.grid or (tokens,)))
@@ -98,6 +100,7 @@ class SFA(_Heads):
         self.k_gain = nn.Parameter(torch.ones(self.kv_heads, self.head))
 
     def mix(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: str, **more: Any) -> torch.Tensor:
+        """The mechanism's formula on heads: q [B, H, N, D], k and v [B, Hkv, N, D] to [B, H, N, D]."""
         return sfa(q, k, v, self.q_gain, self.k_gain, form=form, **self.options, **more)
 
 
@@ -133,9 +136,11 @@ class SAS(_Heads):
         self.out_proj = PEAA(self.heads, self.head, self.q_proj.in_features)
 
     def projected(self, out: torch.Tensor, form: str) -> torch.Tensor:
+        """PEAA: [B, many, N, D] to [B, N, dim]."""
         return self.out_proj(out, form)  # PEAA takes heads
 
     def mix(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: str, **more: Any) -> torch.Tensor:
+        """Attention over expanded heads: q [B, H, N, D], k and v [B, Hkv, N, D] to [B, many, N, D]."""
         tokens = q.shape[2]
         mask = masks.causal(tokens, tokens) if self.causal else None
         return attention(self.q_expand(q), [Domain(self.k_expand(k), self.v_expand(v), mask)], form=form)[0]
@@ -150,6 +155,7 @@ class PEAA(nn.Linear):
         self.heads = heads
 
     def forward(self, y: torch.Tensor, form: str = "scaled scores") -> torch.Tensor:
+        """[B, many, N, D] to [B, N, out]."""
         groups = torch.stack([group.transpose(1, 2).flatten(2) for group in y.split(self.heads, 1)])
         if form == "scaled query":
             return super().forward(groups.mean(0))
@@ -171,6 +177,8 @@ class GAU(nn.Module):
         )
 
     def forward(self, x: torch.Tensor, form: str = "scaled scores") -> torch.Tensor:
+        """[B, N, dim] to [B, N, dim]."""
+
         def made(linear: nn.Module, conv: nn.Module | None = None) -> torch.Tensor:
             moved = x if conv is None else conv(x.mT)[..., : x.shape[1]].mT
             return nn.functional.silu(linear(moved))[:, None]

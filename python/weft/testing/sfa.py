@@ -128,6 +128,9 @@ def compression_loss(
     pairs: str = "all",
     cu_seqlens: Sequence[int] | None = None,
 ) -> torch.Tensor:
+    """SFA's loss, one number: neighbours in the first ``similarity_heads`` heads (half of them unless given) are to be
+    alike and those in the rest unlike, by the squared distance of their cosines from 1 and from 0, less the share of
+    joins. ``pairs`` "merged" counts the joins in ``kept`` alone; ``factor`` scales it."""
     c, has = cosines(k_hat, cu_seqlens)
     heads = (k_hat.shape[1] + 1) // 2 if similarity_heads is None else similarity_heads
     similar = (torch.arange(k_hat.shape[1]) < heads)[:, None]

@@ -123,10 +123,12 @@ class Case:
 
 
 def case_file(folder: str, part: str, number: int | str) -> pathlib.Path:
+    """The file that a function's case of that number is kept in; ``part`` is "", ".forward" or ".backward"."""
     return pathlib.Path(folder, f"{part.lstrip('.') or 'plain'}.{number}.npz")
 
 
 def save_case(folder: str, part: str, number: int, case: Case) -> None:
+    """Write a case to its file, for the processes that judge candidates."""
     arrays = {f"input{i}": array for i, array in enumerate(case.inputs)}
     arrays |= {f"plain.{name}": array for name, array in case.plain.items()}
     arrays |= {f"exact.{name}": array for name, array in case.exact.items()}
@@ -135,6 +137,7 @@ def save_case(folder: str, part: str, number: int, case: Case) -> None:
 
 @functools.lru_cache(maxsize=16)
 def load_case(folder: str, part: str, number: int) -> Case:
+    """Read a case from its file; the last 16 are kept."""
     with np.load(case_file(folder, part, number)) as file:
         arrays = {name: file[name] for name in file.files}
 

@@ -32,22 +32,27 @@ class Row:
 
     @property
     def registers(self) -> int | None:
+        """The most registers a thread that one of its launches takes; None where nothing ran."""
         return max((each.registers or 0 for each in self.launches), default=None)
 
     @property
     def spill_bytes(self) -> int | None:
+        """Bytes a thread that are spilled, summed over its launches; None where nothing ran."""
         return sum(each.spill_bytes for each in self.launches) if self.launches else None
 
     @property
     def shared_bytes(self) -> int | None:
+        """The most shared memory a block that one of its launches takes, in bytes; None where nothing ran."""
         return max((each.shared_bytes for each in self.launches), default=None)
 
     @property
     def resident(self) -> int | None:
+        """The fewest blocks on a multiprocessor at once among its launches; None without an estimate."""
         return min((each.resident for each in self.estimates), default=None)
 
     @property
     def instructions(self) -> float | None:
+        """Warp instructions, summed over its launches; None where nothing ran."""
         return sum(each.warp_instructions for each in self.launches) if self.launches else None
 
 

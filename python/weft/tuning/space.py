@@ -61,6 +61,7 @@ class Kernel:
 
     @staticmethod
     def of(facts: Mapping[str, Any]) -> Kernel:
+        """From what the compiler reports, a dict of the fields."""
         return Kernel(**{**facts, "schedule": tuple(facts["schedule"])})
 
 

@@ -45,15 +45,21 @@ class Subject:
 class Progress(Protocol):
     """Who is told how far a run is."""
 
-    def begin(self, total: int, what: str) -> None: ...
-    def advance(self, what: str) -> None: ...
+    def begin(self, total: int, what: str) -> None:
+        """``total`` steps of a kind, ``what``, are about to be taken."""
+
+    def advance(self, what: str) -> None:
+        """One step has been taken; ``what`` says which."""
 
 
 class Silent:
     """Tells nobody."""
 
-    def begin(self, total: int, what: str) -> None: ...
-    def advance(self, what: str) -> None: ...
+    def begin(self, total: int, what: str) -> None:
+        """Nothing."""
+
+    def advance(self, what: str) -> None:
+        """Nothing."""
 
 
 @dataclass

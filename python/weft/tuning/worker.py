@@ -16,6 +16,8 @@ from .evaluate import Job, evaluate
 
 
 def main() -> None:
+    """Judge jobs, a line of JSON each on standard input, until it ends; a line with the record of each goes to standard
+    output."""
     # records alone go to the standard output; whatever else prints goes to the standard error
     records = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
