@@ -1,7 +1,9 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """Every block of every page runs as it stands; tables name all that there is."""
 
+import importlib
 import re
+import sys
 
 import pytest
 import torch
@@ -61,7 +63,7 @@ def test_what_is_compared():
 def test_every_pattern_is_listed():
     text = (ROOT / "docs" / "Patterns.md").read_text()
     made = {name for name, value in vars(patterns).items() if not name.startswith("_") and callable(value)}
-    made = {name for name in made if getattr(getattr(patterns, name), "__module__", "") == "weft.patterns"}
+    assert made == set(patterns.__all__)
     for name in made - {"Pattern"}:
         assert f"`weft.{name}(" in text, name
         assert hasattr(weft, name)
@@ -71,3 +73,17 @@ def test_every_module_is_listed():
     text = (ROOT / "docs" / "Modules.md").read_text()
     for name in weft.nn.__all__:
         assert f"`weft.nn.{name}(" in text, name
+
+
+def test_the_page_of_errors_is_that_of_the_catalogue():
+    """`python tools/errors_page.py` writes it anew."""
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        errors_page = importlib.import_module("errors_page")
+    finally:
+        sys.path.remove(str(ROOT / "tools"))
+    page = errors_page.page()
+    assert page == errors_page.PAGE.read_text(encoding="utf-8")
+    numbers = re.findall(r"^### WL(\d{3})$", page, re.M)
+    assert len(numbers) == len(set(numbers)) > 70, "a number is given twice"
+    assert "{remedy" not in page and "\n\n\n" not in page

@@ -2,6 +2,7 @@
 """Mistakes in kernels: each is reported at the user's line with a caret, what was expected, what came, and a remedy."""
 
 import linecache
+import pathlib
 
 import pytest
 import weft
@@ -9,6 +10,7 @@ import weft.language as wl
 from language_support import tile_ir
 
 PLAIN = 3
+PAGE = (pathlib.Path(__file__).parents[2] / "docs" / "reference" / "Errors.md").read_text(encoding="utf-8")
 
 
 @weft.jit
@@ -280,7 +282,9 @@ def test_mistake(case):
     assert caught.value.remedy, report
     header, source, caret = report.splitlines()[:3]
     position = caught.value.position
-    assert header == f"{position.file}:{position.line}:{position.column}: error: {caught.value.message}", report
+    where = f"{position.file}:{position.line}:{position.column}"
+    assert header == f"{where}: error: {caught.value.message} [{caught.value.number}]", report
+    assert f"### {caught.value.number}\n" in PAGE, report
     assert caught.value.message[0].islower() or caught.value.message[0] == "'", report
     assert not caught.value.message.endswith("."), report
     if underlined is not None:

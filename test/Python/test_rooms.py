@@ -4,6 +4,7 @@
 import ast
 import importlib
 import pathlib
+from collections.abc import Iterator
 
 import pytest
 import rooms
@@ -83,6 +84,36 @@ def test_no_private_attribute_is_reached_from_another_module():
                 if not own and not _is_foreign(node):
                     found.append(f"{rooms.file_of(module)}:{node.lineno}: {ast.unparse(node)}")
     assert found == []
+
+
+def test_public_functions_have_docstrings():
+    """All but those named by a protocol: operators, methods of a documented base in the same file, and the
+    visitors of Python's syntax (visit_If)."""
+    found = []
+    for module in rooms.modules():
+        classes = {node.name: node for node in ast.walk(rooms.tree(module)) if isinstance(node, ast.ClassDef)}
+        for name, function in _public(rooms.tree(module)):
+            owner, _, method = name.rpartition(".")
+            bases = [classes.get(ast.unparse(base)) for base in (classes[owner].bases if owner in classes else [])]
+            inherited = any(base and any(_named(each, method) for each in base.body) for base in bases)
+            if not ast.get_docstring(function) and not inherited and not method.startswith("visit_"):
+                found.append(f"{rooms.file_of(module)}:{function.lineno}: {name}")
+    assert found == []
+
+
+def _public(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.FunctionDef]]:
+    """The public functions of a module and the public methods of its public classes."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If):
+            yield from _public(node, prefix)
+        elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield from _public(node, f"{node.name}.")
+        elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            yield prefix + node.name, node
+
+
+def _named(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.FunctionDef) and node.name == name
 
 
 @pytest.mark.parametrize("package", ["weft", "weft.nn", "weft.tuning"])

@@ -14,7 +14,6 @@ from typing import Any
 
 from ..language import control, errors, maths
 from ..language.emit import builtin
-from ..language.errors import KernelError
 from ..language.literals import is_number
 from ..language.types import block_type, constexpr, dtype, pointer_type
 from ..language.value import tensor
@@ -170,7 +169,8 @@ def _number(python: type, remedy: str) -> Callable[..., Any]:
         value = visitor.constant_of(value)
         if isinstance(value, tensor):
             error = errors.tensor_as_python_value(python.__name__, value)
-            raise KernelError(error.message, remedy)
+            error.remedy = remedy
+            raise error
         return constant(python, value)
 
     return convert

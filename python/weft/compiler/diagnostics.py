@@ -30,7 +30,7 @@ class CompilationError(Error):
     """A kernel that cannot be compiled. ``str()`` of it is the whole report; the parts are attributes.
 
     ``message`` is what was expected and what came, ``position`` where (None when unknown), ``remedy`` what to do,
-    ``notes`` further lines.
+    ``notes`` further lines, ``number`` that of docs/reference/Errors.md ("WL102"), "" where there is none.
     """
 
     def __init__(
@@ -40,14 +40,17 @@ class CompilationError(Error):
         remedy: str | None = None,
         notes: Iterable[str] = (),
         line: str | None = None,
+        number: str = "",
     ):
         super().__init__(message)
         self.message, self.position, self.remedy, self.notes = message, position, remedy, list(notes)
+        self.number = number
         self._line = line
 
     def __str__(self) -> str:
         where = f"{self.position}: " if self.position else ""
-        parts = [f"{where}error: {self.message}", *self._excerpt()]
+        number = f" [{self.number}]" if self.number else ""
+        parts = [f"{where}error: {self.message}{number}", *self._excerpt()]
         if self.remedy:
             parts.append(f"  note: {self.remedy}")
         parts += [f"  note: {note}" for note in self.notes]
@@ -67,7 +70,7 @@ class CompilationError(Error):
         return [margin + line, " " * (len(margin) - 2) + "| " + " " * (start - 1) + "^" + "~" * max(0, end - start - 1)]
 
     def __reduce__(self) -> Any:
-        return CompilationError, (self.message, self.position, self.remedy, self.notes, self._line)
+        return CompilationError, (self.message, self.position, self.remedy, self.notes, self._line, self.number)
 
 
 def from_native(headline: str, diagnostics: Iterable[tuple[str, str, str, int, int]]) -> CompilationError:

@@ -100,7 +100,7 @@ class Visitor:
         if error.argument is not None and isinstance(node, ast.Call):
             node = self._argument_node(node, error.argument) or node
         position = source.position(node)
-        return CompilationError(error.message, position, error.remedy, line=source.line(position))
+        return CompilationError(error.message, position, error.remedy, line=source.line(position), number=error.number)
 
     def _argument_node(self, call: ast.Call, name: str) -> ast.AST | None:
         """The expression that a call passes for a parameter."""

@@ -18,8 +18,8 @@ from typing import Any, Protocol
 from ..compiler import places
 from ..compiler.diagnostics import CompilationError, Position
 from ..runtime.library import load, write_library
-from ..targets import default_target, newest_first
 from ..runtime.program import describe_kernel
+from ..targets import default_target, newest_first
 from . import choices, static
 from .compiled import Compiled, compiled
 from .trace import Traced

@@ -1,0 +1,109 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Matrix products, reductions and scans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..types import describe, dtype
+from .entry import KernelError, numbered, shape_of, type_of
+
+
+@numbered(501)
+def dot_rank(what: str, value: Any) -> KernelError:
+    """'dot' multiplies matrices, and got an operand of another number of axes."""
+    return KernelError(
+        f"expected {what} of 'dot' to have two axes, but got {type_of(value)}",
+        "make a matrix of it with [:, None] or wl.reshape",
+    )
+
+
+@numbered(502)
+def dot_type(what: str, value: Any) -> KernelError:
+    """'dot' was given elements that matrix instructions do not multiply."""
+    return KernelError(
+        f"expected {what} of 'dot' to be fp16, bf16, fp32, an 8-bit float or int8, but got {type_of(value)}",
+        "convert it with .to(wl.float16)",
+    )
+
+
+@numbered(503)
+def dot_types_differ(a: Any, b: Any) -> KernelError:
+    """The operands of 'dot' have elements of two types."""
+    return KernelError(
+        f"expected both operands of 'dot' to have one type, but got {type_of(a)} and {type_of(b)}",
+        f"convert one, for example with .to(wl.{b.dtype})"
+        if str(b.dtype).startswith("int")
+        else "convert one with .to(other.dtype)",
+    )
+
+
+@numbered(504)
+def dot_shapes(a: Any, b: Any) -> KernelError:
+    """The inner sizes of the operands of 'dot' differ."""
+    swapped = a.shape[1] == b.shape[1]
+    return KernelError(
+        f"expected [M, K] and [K, N] for 'dot', but got {type_of(a)} and {type_of(b)}",
+        f"K is {a.shape[1]} on the left and {b.shape[0]} on the right"
+        + ("; transpose the second operand with wl.trans" if swapped else ""),
+    )
+
+
+@numbered(505)
+def dot_too_small(a: Any, b: Any, least: int) -> KernelError:
+    """The operands are smaller than one matrix instruction."""
+    return KernelError(
+        f"expected M, N and K of at least {least} for 'dot', but got {type_of(a)} and {type_of(b)}",
+        "use larger blocks and mask them, or multiply and wl.sum",
+    )
+
+
+@numbered(506)
+def dot_accumulator(value: Any, wanted: Any) -> KernelError:
+    """'acc' is what the product is added to, and has its shape and its type."""
+    return KernelError(
+        f"expected 'acc' of 'dot' to be {describe(wanted)}, but got {type_of(value)}",
+        f"start from wl.zeros({shape_of(wanted.shape)}, ...)",
+        "acc",
+    )
+
+
+@numbered(507)
+def dot_result_type(operand: dtype, wanted: dtype, allowed: Iterable[dtype]) -> KernelError:
+    """Matrix instructions add products of these operands up in certain types only."""
+    names = " or ".join(map(str, allowed))
+    return KernelError(
+        f"expected {names} for the result of 'dot' of {operand}, but got {wanted}",
+        "convert the result with .to(...)",
+        "out_dtype",
+    )
+
+
+@numbered(508)
+def input_shapes(operation: str, a: Any, b: Any) -> KernelError:
+    """Blocks that are reduced or scanned together have one shape."""
+    return KernelError(
+        f"expected blocks of one shape for '{operation}', but got {type_of(a)} and {type_of(b)}",
+        "broadcast them first",
+    )
+
+
+@numbered(509)
+def combine_count(operation: str, wanted: int, got: int) -> KernelError:
+    """The combine function of a reduction or scan gives another number of values than there are blocks."""
+    return KernelError(
+        f"expected the combine function of '{operation}' to return {wanted} values, but got {got}",
+        "it takes two elements of each block, and gives one of each",
+        "combine_fn",
+    )
+
+
+@numbered(510)
+def combine_type(operation: str, wanted: dtype, got: Any) -> KernelError:
+    """The combine function of a reduction or scan changes the type of an element."""
+    return KernelError(
+        f"expected the combine function of '{operation}' to return {wanted}, but got {type_of(got)}",
+        "convert inside it with .to(...)",
+        "combine_fn",
+    )
