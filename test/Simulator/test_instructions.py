@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import weft.simulator as simulator
 from snippets import kernel, line_of
+from weft.compiler.ptxas import assemble, find_tool
 
 
 def halves(words: np.ndarray) -> np.ndarray:
@@ -155,3 +156,48 @@ def test_a_flag_of_one_byte_publishes(byte):
         x = np.zeros(4, np.uint32)
         report = simulator.launch(kernel(body), "k", 2, 1, [x], seed=seed)
         assert not report.findings and x[3] == 42, list(map(str, report.findings))
+
+
+MIXED = {
+    "add.rn.f32.{t} %f3, %h1, %f2;": lambda a, b, c: a + c,
+    "add.f32.{t} %f3, %h1, %f2;": lambda a, b, c: a + c,
+    "sub.rn.f32.{t} %f3, %h1, %f2;": lambda a, b, c: a - c,
+    "sub.sat.f32.{t} %f3, %h1, %f2;": lambda a, b, c: np.clip(a - c, 0, 1),
+    "fma.rn.f32.{t} %f3, %h1, %h2, %f2;": lambda a, b, c: a * b + c,
+    "fma.rz.f32.{t} %f3, %h1, %h2, %f2;": lambda a, b, c: toward_zero(a * b + c),
+}
+
+
+def toward_zero(exact: np.ndarray) -> np.ndarray:
+    """float64 to float32 without rounding up."""
+    near = exact.astype(np.float32)
+    return np.where(abs(near) > abs(exact), np.nextafter(near, np.float32(0)), near)
+
+
+@pytest.mark.parametrize("narrow", ["f16", "bf16"])
+@pytest.mark.parametrize("text", MIXED, ids=lambda text: text.split(".{t}")[0])
+def test_mixed_precision(text, narrow):
+    """f32 arithmetic on f16 and bf16 (PTX 8.6): one rounding of the exact result."""
+    random = np.random.default_rng(zlib.crc32(text.encode()))
+    words = random.standard_normal((64, 2)).astype(np.float32)
+    bits = words.astype(np.float16).view(np.uint16) if narrow == "f16" else (words.view(np.uint32) >> 16)
+    bits = bits.astype(np.uint16)
+    wide = bits.view(np.float16).astype(np.float64) if narrow == "f16" else bfloats(bits).astype(np.float64)
+    c = random.standard_normal(64).astype(np.float32)
+    packed = bits.astype(np.uint32)
+    x = np.stack([packed[:, 0] | packed[:, 1] << 16, c.view(np.uint32)], 1)
+    body = f"""
+      mad.wide.u32 %d1, %r0, 8, %d0;
+      ld.global.v2.b32 {{%r1, %r2}}, [%d1];
+      mov.b32 {{%h1, %h2}}, %r1;
+      mov.b32 %f2, %r2;
+      {text.format(t=narrow)}
+      st.global.f32 [%d1], %f3;"""
+    ptx = kernel(body).replace(".version 8.0", ".version 8.7").replace("sm_80", "sm_120")
+    report = simulator.launch(ptx, "k", 1, 64, [x])
+    assert not report.findings
+    # (In float64 sums of two are exact, and so are products; a product's sum is rounded there too, by far less.)
+    expected = MIXED[text](wide[:, 0], wide[:, 1], c.astype(np.float64)).astype(np.float32)
+    np.testing.assert_allclose(x[:, 0].copy().view(np.float32), expected, rtol=1.2e-7 if "fma" in text else 0, atol=0)
+    if find_tool("ptxas"):
+        assemble(ptx, "sm_120")

@@ -45,9 +45,9 @@ struct Table {
   std::unordered_map<const Form *, std::vector<Slot>> slots;
 
   Table() {
-    for (auto family : {integerForms, logicForms, floatForms, halfForms, compareForms, convertForms, moveForms,
-                        memoryForms, stackForms, atomicForms, asyncForms, matrixForms, wmmaForms, mbarrierForms,
-                        videoForms, warpForms, controlForms})
+    for (auto family : {integerForms, logicForms, floatForms, halfForms, mixedForms, compareForms, convertForms,
+                        moveForms, memoryForms, stackForms, atomicForms, asyncForms, matrixForms, wmmaForms,
+                        mbarrierForms, videoForms, warpForms, controlForms})
       for (const Form &form : family()) {
         byMnemonic[form.mnemonic].push_back(&form);
         slots[&form] = parseSlots(form.modifiers);

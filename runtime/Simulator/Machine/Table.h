@@ -73,6 +73,7 @@ std::span<const Form> integerForms();
 std::span<const Form> logicForms();
 std::span<const Form> floatForms();
 std::span<const Form> halfForms();
+std::span<const Form> mixedForms();
 std::span<const Form> compareForms();
 std::span<const Form> convertForms();
 std::span<const Form> moveForms();
