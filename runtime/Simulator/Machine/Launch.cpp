@@ -87,6 +87,22 @@ Status checkShape(const Kernel &kernel, const LaunchShape &shape, size_t paramet
   return {};
 }
 
+/// The kernel of that name. NotFound names those there are; a kernel with an instruction that is not supported is
+/// refused.
+Result<const Kernel *> findKernel(const Program &program, std::string_view entry) {
+  auto found = program.kernels.find(entry);
+  if (found == program.kernels.end()) {
+    std::string names;
+    for (const EntryInfo &info : program.entries)
+      names += (names.empty() ? "'" : ", '") + info.name + "'";
+    return failure(StatusCode::NotFound,
+                   format("no entry '{}' in {}: expected {}", entry, program.name, names.empty() ? "one" : names));
+  }
+  if (found->second.refusal)
+    return failure(found->second.refusal->code, format("{}: {}", program.name, found->second.refusal->message));
+  return &found->second;
+}
+
 /// How many blocks of the grid a GPU may hold at once.
 uint64_t heldAtOnce(const Grid &grid) {
   const targets::Target &target = *grid.options.target;
@@ -421,18 +437,11 @@ Result<Report> launch(const Module &module, std::string_view entry, Memory &memo
                       std::span<const std::byte> parameters, const LaunchOptions &options) {
   using namespace machine;
   const Program &program = module.program();
-  auto found = program.kernels.find(entry);
-  if (found == program.kernels.end()) {
-    std::string names;
-    for (const EntryInfo &info : program.entries)
-      names += (names.empty() ? "'" : ", '") + info.name + "'";
-    return failure(StatusCode::NotFound,
-                   format("no entry '{}' in {}: expected {}", entry, program.name, names.empty() ? "one" : names));
-  }
-  const Kernel &kernel = found->second;
+  Result<const Kernel *> found = findKernel(program, entry);
+  if (!found)
+    return std::unexpected(found.error());
+  const Kernel &kernel = **found;
   const targets::Target &target = options.target ? *options.target : limitsOf(module);
-  if (kernel.refusal)
-    return failure(kernel.refusal->code, format("{}: {}", program.name, kernel.refusal->message));
   if (Status good = checkShape(kernel, shape, parameters.size(), target); !good)
     return std::unexpected(good.error());
   Result<std::vector<Address>> addresses =
