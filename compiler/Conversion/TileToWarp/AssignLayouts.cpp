@@ -146,7 +146,7 @@ Choice Planner::fixedChoice(Operation *op) {
     RankedTensorType type = cast<RankedTensorType>(dot.getType());
     if (!dotPlan.usesMma())
       return {attr(fmaLayout(type.getShape(), warps)), Strength::Product};
-    return {attr(warp::mmaAccLayout(type.getShape(), dotPlan.warps)), Strength::Product};
+    return {attr(warp::mmaAccLayout(type.getShape(), dotPlan.warps, dotPlan.fragments())), Strength::Product};
   }
   if (auto dot = dyn_cast<tile::RowDotOp>(op)) {
     auto type = cast<RankedTensorType>(dot.getA().getType());

@@ -35,6 +35,8 @@ struct DotPlan {
   /// Without meaning for fused multiply-adds.
   warp::WarpGrid warps;
   bool usesMma() const { return instruction[0] != 0; }
+  /// The fragments of that instruction.
+  const warp::MmaFragments &fragments() const { return *warp::fragmentsOf(instruction); }
 };
 
 /// The rules. An op *runs in* a layout: that of its results for Source, Elementwise, View, Reorder and those Fixed ops

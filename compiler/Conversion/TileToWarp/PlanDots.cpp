@@ -61,7 +61,7 @@ FailureOr<DotPlan> planDot(tile::DotOp dot, bool chained, const TargetInfo &targ
     return DotPlan{};
   int64_t K = a.getDimSize(1);
   std::optional<MmaInstruction> instruction = target.mmaFor(element, accumulator, K);
-  if (!instruction)
+  if (!instruction || !warp::fragmentsOf(instruction->shape))
     return dot.emitError("target '") << StringRef(target.name) << "' has no product of " << element
                                      << " operands with an " << accumulator << " accumulator";
   if (K < instruction->shape[2]) {

@@ -55,6 +55,10 @@ LogicalResult MmaOp::verify() {
     return emitOpError() << "expected matrices [M, K], [K, N] and [M, N], but got " << a << ", " << b << " and " << acc;
   if (getShape().size() != 3)
     return emitOpError() << "expected 'shape' to be [m, n, k], but got [" << getShape() << "]";
+  const MmaFragments *fragments = fragmentsOf(getShape());
+  if (!fragments)
+    return emitOpError() << "expected 'shape' to be of instructions with known fragments, but got [" << getShape()
+                         << "]";
   for (Type type : {Type(a), Type(b), Type(acc)})
     if (!layoutAttrOf(type))
       return emitOpError() << "expected operands with layouts, but got " << type;
@@ -63,9 +67,9 @@ LogicalResult MmaOp::verify() {
   unsigned count = layoutAttrOf(acc).getLayout().size(InDim::Warp);
   for (unsigned rows = 1; rows <= count; rows *= 2) {
     WarpGrid grid{rows, count / rows};
-    if (mmaAccLayout(acc.getShape(), grid) == layoutAttrOf(acc).getLayout() &&
-        mmaOperandLayout(MmaOperand::A, a.getShape(), grid, bits) == layoutAttrOf(a).getLayout() &&
-        mmaOperandLayout(MmaOperand::B, b.getShape(), grid, bits) == layoutAttrOf(b).getLayout())
+    if (mmaAccLayout(acc.getShape(), grid, *fragments) == layoutAttrOf(acc).getLayout() &&
+        mmaOperandLayout(MmaOperand::A, a.getShape(), grid, bits, *fragments) == layoutAttrOf(a).getLayout() &&
+        mmaOperandLayout(MmaOperand::B, b.getShape(), grid, bits, *fragments) == layoutAttrOf(b).getLayout())
       return success();
   }
   return emitOpError() << "expected operands in the fragment layouts of one grid of warps, but got " << a << ", " << b

@@ -18,6 +18,12 @@ public:
     reached[axis] <<= count;
     return *this;
   }
+  /// The bits of a fragment, one part after another.
+  Walk &along(ArrayRef<FragmentBits> fragment) {
+    for (const FragmentBits &bits : fragment)
+      along(bits.dim, bits.axis, bits.count);
+    return *this;
+  }
   /// Registers walk on along `axis` up to `end`.
   Walk &registersTo(unsigned axis, int64_t end) {
     if (end > reached[axis])
@@ -38,13 +44,26 @@ private:
 };
 } // namespace
 
-LinearLayout weft::warp::mmaAccLayout(ArrayRef<int64_t> shape, WarpGrid warps) {
+// The bits of PTX ISA 9.7.14.5's figures: a lane is 4 groupID + threadID_in_group.
+static constexpr FragmentBits accumulator16x8[] = {
+    {InDim::Register, 1, 1}, {InDim::Lane, 1, 2}, {InDim::Lane, 0, 3}, {InDim::Register, 0, 1}};
+static constexpr FragmentBits a16x8[] = {{InDim::Lane, 1, 2}, {InDim::Lane, 0, 3}, {InDim::Register, 0, 1}};
+static constexpr FragmentBits b16x8[] = {{InDim::Lane, 0, 2}, {InDim::Lane, 1, 3}};
+
+const MmaFragments &weft::warp::fragments16x8() {
+  static const MmaFragments fragments{accumulator16x8, a16x8, b16x8};
+  return fragments;
+}
+
+const MmaFragments *weft::warp::fragmentsOf(ArrayRef<int32_t> shape) {
+  bool known = shape.size() == 3 && shape[0] == 16 && shape[1] == 8;
+  return known ? &fragments16x8() : nullptr;
+}
+
+LinearLayout weft::warp::mmaAccLayout(ArrayRef<int64_t> shape, WarpGrid warps, const MmaFragments &fragments) {
   constexpr unsigned M = 0, N = 1;
   return Walk(shape)
-      .along(InDim::Register, N, 1)
-      .along(InDim::Lane, N, 2)
-      .along(InDim::Lane, M, 3)
-      .along(InDim::Register, M, 1)
+      .along(fragments.accumulator)
       .registersTo(N, shape[N] / warps.columns)
       .registersTo(M, shape[M] / warps.rows)
       .along(InDim::Warp, M, Log2_32(warps.rows))
@@ -53,16 +72,14 @@ LinearLayout weft::warp::mmaAccLayout(ArrayRef<int64_t> shape, WarpGrid warps) {
 }
 
 LinearLayout weft::warp::mmaOperandLayout(MmaOperand operand, ArrayRef<int64_t> shape, WarpGrid warps,
-                                          unsigned elementBits) {
+                                          unsigned elementBits, const MmaFragments &fragments) {
   // A register of 32 bits holds neighbours along K; lanes walk on along K, then along the other axis.
   const unsigned packed = Log2_32(32 / elementBits);
   if (operand == MmaOperand::A) {
     constexpr unsigned M = 0, K = 1;
     return Walk(shape)
         .along(InDim::Register, K, packed)
-        .along(InDim::Lane, K, 2)
-        .along(InDim::Lane, M, 3)
-        .along(InDim::Register, M, 1)
+        .along(fragments.a)
         .registersTo(K, shape[K])
         .registersTo(M, shape[M] / warps.rows)
         .along(InDim::Warp, M, Log2_32(warps.rows))
@@ -72,8 +89,7 @@ LinearLayout weft::warp::mmaOperandLayout(MmaOperand operand, ArrayRef<int64_t> 
   constexpr unsigned K = 0, N = 1;
   return Walk(shape)
       .along(InDim::Register, K, packed)
-      .along(InDim::Lane, K, 2)
-      .along(InDim::Lane, N, 3)
+      .along(fragments.b)
       .registersTo(K, shape[K])
       .registersTo(N, shape[N] / warps.columns)
       .repeatWarps(Log2_32(warps.rows))

@@ -14,14 +14,34 @@ struct WarpGrid {
 /// Which operand of a product.
 enum class MmaOperand { A, B };
 
-/// The layout of an accumulator [M, N] of `mma.sync.m16n8k*` (PTX ISA 9.7.14.5: C and D fragments), any element type.
-/// Each warp owns a contiguous range of rows and of columns; inside it registers walk along the columns first. Warp
-/// bits: rows first, then columns; a warp past the end of the tensor repeats it.
-LinearLayout mmaAccLayout(llvm::ArrayRef<int64_t> shape, WarpGrid warps);
+/// Part of one instruction's fragment: `count` bits of `dim` (registers or lanes) that walk on along `axis`.
+struct FragmentBits {
+  InDim dim;
+  unsigned axis, count;
+};
 
-/// The layout of operand A [M, K] or B [K, N] of elements of `elementBits` (8, 16 or 32) bits: the instruction's k is
-/// 256 / elementBits. A repeats over the warps that split columns, B over those that split rows. For 16-bit elements
-/// and one warp column, A's layout is the accumulator's of the same shape.
-LinearLayout mmaOperandLayout(MmaOperand operand, llvm::ArrayRef<int64_t> shape, WarpGrid warps, unsigned elementBits);
+/// How a family of matrix instructions spreads its operands over a warp, lowest bits first: the accumulator [M, N], A
+/// [M, K] and B [K, N]. Of A and B these come behind the neighbours along K that share a register of 32 bits. What
+/// registers hold besides is further instructions' fragments.
+struct MmaFragments {
+  llvm::ArrayRef<FragmentBits> accumulator, a, b;
+};
+
+/// The fragments of the instructions of `shape` = [m, n, k], for any k; nullptr for a shape that none has.
+const MmaFragments *fragmentsOf(llvm::ArrayRef<int32_t> shape);
+/// Those of `mma.sync.m16n8k*` (PTX ISA 9.7.14.5).
+const MmaFragments &fragments16x8();
+
+/// The layout of an accumulator [M, N], any element type. Each warp owns a contiguous range of rows and of columns;
+/// inside it registers walk along the columns first. Warp bits: rows first, then columns; a warp past the end of the
+/// tensor repeats it.
+LinearLayout mmaAccLayout(llvm::ArrayRef<int64_t> shape, WarpGrid warps,
+                          const MmaFragments &fragments = fragments16x8());
+
+/// The layout of operand A [M, K] or B [K, N] of elements of `elementBits` (8, 16 or 32) bits: m16n8k* instructions
+/// have k = 256 / elementBits. A repeats over the warps that split columns, B over those that split rows. For 16-bit
+/// elements, m16n8k* and one warp column, A's layout is the accumulator's of the same shape.
+LinearLayout mmaOperandLayout(MmaOperand operand, llvm::ArrayRef<int64_t> shape, WarpGrid warps, unsigned elementBits,
+                              const MmaFragments &fragments = fragments16x8());
 
 } // namespace weft::warp

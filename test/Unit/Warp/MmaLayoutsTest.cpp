@@ -29,6 +29,21 @@ TEST(MmaLayouts, AccumulatorOfOneInstruction) {
     }
 }
 
+TEST(MmaLayouts, FragmentsAreAParameter) {
+  EXPECT_EQ(fragmentsOf({16, 8, 16}), &fragments16x8());
+  EXPECT_EQ(fragmentsOf({16, 8, 32}), &fragments16x8());
+  EXPECT_EQ(fragmentsOf({8, 8, 4}), nullptr);
+  EXPECT_EQ(fragmentsOf({16, 8}), nullptr);
+  // m8n8k4 of f64: a lane has two neighbours of a row, and no second row.
+  constexpr FragmentBits bits[] = {{InDim::Register, 1, 1}, {InDim::Lane, 1, 2}, {InDim::Lane, 0, 3}};
+  LinearLayout layout = mmaAccLayout({16, 8}, {2, 1}, {bits, {}, {}});
+  ASSERT_EQ(layout.size(InDim::Register), 2u);
+  for (uint32_t warp = 0; warp < 2; ++warp)
+    for (uint32_t lane = 0; lane < 32; ++lane)
+      for (uint32_t i = 0; i < 2; ++i)
+        EXPECT_EQ(at(layout, i, lane, warp), (Coordinates{8 * warp + lane / 4, lane % 4 * 2 + i}));
+}
+
 TEST(MmaLayouts, OperandAOf16BitElements) {
   LinearLayout layout = mmaOperandLayout(MmaOperand::A, {16, 16}, {1, 1}, 16);
   ASSERT_EQ(layout.size(InDim::Register), 8u);
