@@ -113,6 +113,15 @@ llvm::json::Object describeKernel(func::FuncOp kernel) {
                             {"arguments", std::move(arguments)}};
 }
 
+/// Fills in what is known after pipelining: stages, which may be fewer than were asked for.
+void addStages(ModuleOp module, llvm::json::Array &kernels) {
+  for (llvm::json::Value &kernel : kernels) {
+    auto function = module.lookupSymbol<func::FuncOp>(*kernel.getAsObject()->getString("entry"));
+    if (auto schedule = function->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName))
+      (*kernel.getAsObject())["num_stages"] = schedule.getStages();
+  }
+}
+
 /// Fills in what is known after lowering: shared memory.
 void addLoweredFacts(ModuleOp module, llvm::json::Array &kernels) {
   for (llvm::json::Value &kernel : kernels) {
@@ -164,7 +173,7 @@ Outcome<EmittedPTX> compile(ModuleOp module, const Options &options, Record &rec
   const TargetInfo *target = TargetInfo::find(options.target);
   if (!target)
     return Failure{WEFTC_INVALID_ARGUMENT, "unknown target '" + options.target + "'; known are " + targets::names()};
-  if (failed(verify(module)))
+  if (mlir::failed(verify(module)))
     return Failure{WEFTC_UNSUPPORTED, "the module is not valid"};
   MLIRContext *context = module.getContext();
   DialectRegistry registry;
@@ -177,14 +186,19 @@ Outcome<EmittedPTX> compile(ModuleOp module, const Options &options, Record &rec
   for (auto kernel : module.getOps<func::FuncOp>())
     if (kernel->hasAttr(tile::kernelAttrName))
       record.kernels.push_back(describeKernel(kernel));
-  if (!run(tileToLLVMStages(), module, options, record))
-    return Failure{WEFTC_UNSUPPORTED, "the kernel cannot be lowered to target '" + options.target + "'"};
+  std::vector<Stage> stages = tileToLLVMStages();
+  Failure failed{WEFTC_UNSUPPORTED, "the kernel cannot be lowered to target '" + options.target + "'"};
+  if (!run({stages.begin(), stages.end() - 1}, module, options, record))
+    return failed;
+  addStages(module, record.kernels);
+  if (!run({stages.back()}, module, options, record))
+    return failed;
   addLoweredFacts(module, record.kernels);
   auto emitted = emitPTX(module, *target,
                          {.lineInfo = options.lineInfo,
                           .keepLLVM = options.wants("llvmir"),
                           .verify = checksAsked() == Checks::Expensive});
-  if (failed(emitted))
+  if (mlir::failed(emitted))
     return Failure{WEFTC_INTERNAL, "LLVM cannot compile the lowered module"};
   record.timesMs["translate"] = emitted->translateMs;
   record.timesMs["optimise"] = emitted->optimiseMs;

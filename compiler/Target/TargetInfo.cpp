@@ -69,6 +69,13 @@ const TargetInfo *TargetInfo::of(Operation *op) {
   return nullptr;
 }
 
+const TargetInfo &TargetInfo::ofOrDefault(Operation *op) {
+  ModuleOp module = isa<ModuleOp>(op) ? cast<ModuleOp>(op) : op->getParentOfType<ModuleOp>();
+  auto name = module ? module->getAttrOfType<StringAttr>("warp.target") : StringAttr();
+  const TargetInfo *target = name ? find(name.getValue()) : nullptr;
+  return target ? *target : all().front();
+}
+
 std::optional<MmaInstruction> TargetInfo::mmaFor(Type element, Type accumulator, int64_t inner) const {
   auto elementKind = mmaElement(element);
   auto accumulatorKind = mmaAccumulator(accumulator);

@@ -28,6 +28,8 @@ struct TargetInfo : targets::Target {
   /// The target that the module around `op` names in `warp.target`. Without that attribute, or with an unknown name, an
   /// error is reported at the module and nullptr returned.
   static const TargetInfo *of(mlir::Operation *op);
+  /// The same where IR may go without a target: the default one then, and for an unknown name.
+  static const TargetInfo &ofOrDefault(mlir::Operation *op);
 
   /// The matrix instruction for operands of `element` (f32 stands for tf32) and an accumulator type, if the target has
   /// one: of those, the one with the largest k that `inner`, the product's inner size, fills; else the smallest.

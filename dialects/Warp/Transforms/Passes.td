@@ -257,7 +257,8 @@ def WarpPipeline : Pass<"warp-pipeline", "::mlir::func::FuncOp"> {
     In loops without loops inside, every tile that an asynchronous copy fills and the same iteration reads becomes a
     ring of as many tiles as the kernel's `tile.schedule` has stages, filled one iteration less ahead. An iteration
     waits for its group, passes one barrier, starts the copies that take the place of the tiles just read, and computes.
-    Copies past the loop's end are masked off.
+    Copies past the loop's end are masked off. Where a block of the target has no
+    shared memory for so many tiles, the kernel gets fewer stages, and its `tile.schedule` says so.
 
     Needs: copies of one iteration, each committed and waited for in it (`warp-stage-operands`). A `tile.num_stages` on
     the loop stands instead of the schedule's number; without either there are 3. With one stage nothing is done.

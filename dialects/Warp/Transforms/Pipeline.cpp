@@ -20,6 +20,10 @@
 // in it (pointers that a loop advances) are carried a second time. Where it includes loads (a table of blocks), these
 // are masked at the loop's end, and run ahead too if the loop writes no memory. Copies that depend on anything else
 // stay as they are. Only loops without loops inside are pipelined.
+//
+// Where a block of the target cannot hold so many tiles beside what lives across the loop, the kernel gets fewer
+// stages, and its schedule says so.
+#include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/DeviceMemory.h"
@@ -57,6 +61,13 @@ struct StagedTile {
 struct Slice {
   llvm::DenseSet<Operation *> ops;           // of the loop's body
   llvm::SmallSetVector<unsigned, 4> carried; // numbers of loop-carried values
+};
+
+/// A loop's tiles that can go ahead, and what has to be computed ahead for them.
+struct Ahead {
+  scf::ForOp loop;
+  SmallVector<StagedTile> tiles;
+  Slice slice;
 };
 
 struct Pipeline : weft::warp::impl::WarpPipelineBase<Pipeline> {
@@ -366,11 +377,12 @@ static SmallVector<AsyncWaitOp> ownWaits(scf::ForOp loop, ArrayRef<StagedTile> t
   return waits.takeVector();
 }
 
-static void pipelineLoop(scf::ForOp loop, int stages) {
+/// What of a loop can go ahead.
+static Ahead findTiles(scf::ForOp loop) {
   // Copies that share a commit would lose it with the first that goes ahead.
   for (auto copy : loop.getBody()->getOps<AsyncCopyOp>())
     if (!isa_and_nonnull<AsyncCommitOp>(copy->getNextNode()))
-      return;
+      return {loop, {}, {}};
   bool mayLoad = !writesMemory(loop);
   SmallVector<StagedTile> tiles;
   Slice slice;
@@ -382,21 +394,66 @@ static void pipelineLoop(scf::ForOp loop, int stages) {
     tiles.push_back(*tile);
     slice = std::move(withCopy);
   }
-  if (!tiles.empty())
-    LoopPipeliner(loop, tiles, ownWaits(loop, tiles), slice, stages).run();
+  return {loop, std::move(tiles), std::move(slice)};
+}
+
+/// Bytes of shared memory that a loop needs beside its rings at the least: of tiles from before it that are freed
+/// behind it or never, and of the largest tile or exchange in it.
+static int64_t bytesBeside(const Ahead &ahead) {
+  scf::ForOp loop = ahead.loop;
+  int64_t across = 0, inside = 0;
+  loop->getParentOfType<func::FuncOp>().walk([&](AllocOp alloc) {
+    Operation *here = alloc->getBlock()->findAncestorOpInBlock(*loop);
+    if (!here || !alloc->isBeforeInBlock(here))
+      return;
+    bool freedBefore = llvm::any_of(alloc->getUsers(), [&](Operation *user) {
+      return isa<DeallocOp>(user) && user->getBlock() == here->getBlock() && user->isBeforeInBlock(here);
+    });
+    if (!freedBefore)
+      across += alloc.getResult().getType().getBytes();
+  });
+  loop.getBody()->walk([&](Operation *op) {
+    auto alloc = dyn_cast<AllocOp>(op);
+    bool ring = alloc && llvm::any_of(ahead.tiles, [&](StagedTile tile) { return tile.alloc == alloc; });
+    inside = std::max(inside, alloc && !ring ? alloc.getResult().getType().getBytes() : scratchBytes(op));
+  });
+  return across + inside;
+}
+
+/// The most stages, up to `stages`, that a block of `target` holds of a loop's tiles.
+static int stagesThatFit(const Ahead &ahead, int stages, const TargetInfo &target) {
+  int64_t pitch =
+      ringPitch(llvm::map_to_vector(ahead.tiles, [](StagedTile tile) { return tile.alloc.getResult().getType(); }));
+  int64_t room = (target.sharedBytesPerBlock - bytesBeside(ahead)) / std::max<int64_t>(pitch, 1);
+  return static_cast<int>(std::clamp<int64_t>(room, 1, stages));
+}
+
+/// The innermost loops that have tiles to start ahead.
+static SmallVector<Ahead> findLoops(func::FuncOp kernel) {
+  SmallVector<Ahead> found;
+  kernel.walk([&](scf::ForOp loop) {
+    bool hasLoop = loop.getBody()->walk([](LoopLikeOpInterface) { return WalkResult::interrupt(); }).wasInterrupted();
+    if (hasLoop)
+      return;
+    if (Ahead ahead = findTiles(loop); !ahead.tiles.empty())
+      found.push_back(std::move(ahead));
+  });
+  return found;
 }
 
 void Pipeline::runOnOperation() {
-  auto schedule = getOperation()->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
-  int stages = schedule ? schedule.getStages() : 3;
+  func::FuncOp kernel = getOperation();
+  auto schedule = kernel->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
+  int wanted = schedule ? schedule.getStages() : 3, stages = wanted;
+  if (wanted < 2)
+    return;
+  SmallVector<Ahead> loops = findLoops(kernel);
+  for (const Ahead &ahead : loops)
+    stages = std::min(stages, stagesThatFit(ahead, stages, TargetInfo::ofOrDefault(kernel)));
+  if (schedule && stages < wanted)
+    kernel->setAttr(tile::scheduleAttrName, tile::ScheduleAttr::get(&getContext(), schedule.getWarps(), stages));
   if (stages < 2)
     return;
-  SmallVector<scf::ForOp> innermost;
-  getOperation().walk([&](scf::ForOp loop) {
-    bool hasLoop = loop.getBody()->walk([](LoopLikeOpInterface) { return WalkResult::interrupt(); }).wasInterrupted();
-    if (!hasLoop)
-      innermost.push_back(loop);
-  });
-  for (scf::ForOp loop : innermost)
-    pipelineLoop(loop, stages);
+  for (const Ahead &ahead : loops)
+    LoopPipeliner(ahead.loop, ahead.tiles, ownWaits(ahead.loop, ahead.tiles), ahead.slice, stages).run();
 }

@@ -1,8 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Default schedules, in two steps:
+// Default schedules, in three steps:
 //
 //   table            form, element type, head sizes     ─▶   rows, columns, warps, stages, channels
 //   windows          a window's tokens are its tile's rows
+//   target           what a block's shared memory does not hold gets fewer stages, then smaller tiles
 //
 // A row of the table says what a program holds in registers: rows × (value channels + columns) sums over the threads
 // of its warps, beside its own operand. Larger heads, and f32 operands, which enter products as two parts, leave
@@ -10,6 +11,7 @@
 #include "compiler/Conversion/AttnToTile/Attention/ScheduleTable.h"
 #include "compiler/Conversion/AttnToTile/Attention/AttendBackward.h"
 #include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
+#include "compiler/Target/TargetInfo.h"
 #include "dialects/Attn/Pattern/Membership.h"
 
 using namespace mlir;
@@ -112,6 +114,76 @@ Sizes lookUp(Form form, const Attend &attend) {
   return row->sizes;
 }
 
+/// What decides how much a kernel holds.
+struct Holding {
+  int64_t sums;   ///< channels of a row's sums
+  int64_t own;    ///< channels of the operands of a program's own rows
+  int64_t ring;   ///< elements of the tiles of a stage
+  bool exchanges; ///< whether warps exchange scores: each has fewer rows than a matrix instruction, or they are turned
+};
+
+Holding holdingOf(Form form, const Sizes &sizes, const Attend &attend) {
+  bool isWide = hasWideValues(attend), oneSum = form == Form::Forward || form == Form::Values;
+  bool isQuery = form == Form::Query || form == Form::QueryAlongDiagonal;
+  bool inPieces = isWide && !oneSum; // (of both sides, in an inner loop)
+  int64_t head = attend.headSize(), values = isWide ? sizes.channels : attend.valueSize();
+  Holding holding;
+  holding.sums = oneSum ? values : isQuery || isWide ? head : head + values;
+  holding.own = oneSum || isWide ? head : head + values;
+  holding.ring = sizes.columns * (head + values) + (inPieces ? sizes.rows * values : 0);
+  holding.exchanges = form == Form::OnePass || sizes.rows < 16 * sizes.warps;
+  return holding;
+}
+
+/// Bytes of shared memory that a kernel takes by a schedule: the rings of the side it walks, with a gradient's numbers
+/// of each of its rows; the program's own operands where registers do not hold them beside sums and scores; and scores
+/// that warps exchange. (f32 operands enter products as two parts, for which registers have no room.)
+int64_t sharedBytes(Form form, const Sizes &sizes, const Attend &attend, const TargetInfo &target) {
+  int64_t bytes = attend.storage().getIntOrFloatBitWidth() / 8, rows = sizes.rows, columns = sizes.columns;
+  Holding holding = holdingOf(form, sizes, attend);
+  int64_t words = rows * (holding.sums + columns) + rows * holding.own * bytes / 4;
+  int64_t room = int64_t(target.registersPerThread) * 3 / 4 * target.warpSize * sizes.warps;
+  int64_t own = attend.storage().isF32() || words > room ? rows * holding.own : 0;
+  int64_t numbers = form == Form::Forward ? 0 : 2 * llvm::alignTo(4 * columns, 128);
+  return bytes * (sizes.stages * holding.ring + own + (holding.exchanges ? rows * columns : 0)) +
+         sizes.stages * numbers;
+}
+
+/// The next smaller schedule: fewer stages than make copies overlap at all cost least; then fewer rows of a warp, which
+/// registers hold with ease; then fewer warps, columns and rows. Nothing where there is none.
+std::optional<Sizes> smaller(Sizes sizes) {
+  if (sizes.stages > 2) {
+    --sizes.stages;
+  } else if (sizes.rows > 16 && sizes.rows >= 16 * sizes.warps) {
+    sizes.rows /= 2;
+  } else if (sizes.rows > 16 && sizes.warps > 4) {
+    sizes.warps /= 2;
+    sizes.rows /= 2;
+  } else if (sizes.columns > 16) {
+    sizes.columns /= 2;
+  } else if (sizes.rows > 16) {
+    sizes.warps = std::max<int64_t>(1, sizes.warps / 2);
+    sizes.rows /= 2;
+  } else if (sizes.stages > 1) {
+    --sizes.stages;
+  } else {
+    return std::nullopt;
+  }
+  return sizes;
+}
+
+/// The schedule itself where a block of the target has the shared memory for it, else the first smaller one. (The
+/// smallest is left to fail, with what takes the memory.)
+Sizes fitted(Form form, Sizes sizes, const Attend &attend) {
+  const TargetInfo &target = TargetInfo::ofOrDefault(attend.op);
+  while (sharedBytes(form, sizes, attend, target) > target.sharedBytesPerBlock)
+    if (std::optional<Sizes> next = smaller(sizes))
+      sizes = *next;
+    else
+      break;
+  return sizes;
+}
+
 attn::ScheduleAttr scheduleOf(Operation *op, const Sizes &sizes) {
   return attn::ScheduleAttr::get(op->getContext(), sizes.rows, sizes.columns, sizes.warps, sizes.stages,
                                  sizes.channels);
@@ -165,7 +237,7 @@ attn::ScheduleAttr gradientSchedule(attn::AttendBackwardOp op, Form form) {
     // (Of one kernel for everything, each warp has 16 rows of half the sums.)
     sizes.warps = std::min<int64_t>(8, sizes.rows / 8);
   }
-  return scheduleOf(op, sizes);
+  return scheduleOf(op, fitted(form, sizes, attend));
 }
 
 /// Channels of wide values that dq and dk take at once where a chosen schedule does not say.
@@ -187,7 +259,7 @@ attn::ScheduleAttr forwardSchedule(attn::AttendOp op) {
     return withChannels(attend, *op.getSchedule(), sizes.channels);
   if (std::optional<WindowTiling> windows = windowTiling(attend))
     sizes = inWindow(sizes, attend, *windows);
-  return scheduleOf(op, sizes);
+  return scheduleOf(op, fitted(Form::Forward, sizes, attend));
 }
 
 attn::ScheduleAttr queryGradientSchedule(attn::AttendBackwardOp op) {
@@ -211,7 +283,7 @@ attn::ScheduleAttr valueGradientSchedule(attn::AttendBackwardOp op) {
   if (op.getScheduleValues())
     return withChannels(attend, *op.getScheduleValues(), channels);
   if (own)
-    return scheduleOf(op, own->sizes);
+    return scheduleOf(op, fitted(Form::Values, own->sizes, attend));
   attn::ScheduleAttr keys = keyGradientSchedule(op);
   return scheduleOf(op, {keys.getRows(), keys.getColumns(), keys.getWarps(), keys.getStages(), channels});
 }

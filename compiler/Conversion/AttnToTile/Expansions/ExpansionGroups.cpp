@@ -15,6 +15,7 @@
 // one head, and the sums of both would not fit registers. Stages say what may be together: a value that crosses from
 // one kind to the other, or through an op that is neither, is of a later stage than what it is computed from.
 #include "compiler/Conversion/AttnToTile/Expansions/ExpansionKernel.h"
+#include "compiler/Target/TargetInfo.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/EquivalenceClasses.h"
@@ -102,7 +103,8 @@ int64_t sumsOf(Operation *op) {
 
 /// Whether a kernel can hold a group: its weights and values in shared memory, and any one product's sums in registers.
 bool fits(ArrayRef<Operation *> group) {
-  constexpr int64_t sharedBytes = 160 << 10, mostProduct = 64, rows = 64;
+  constexpr int64_t forExchanges = 3 << 10, mostProduct = 64, rows = 64;
+  int64_t sharedBytes = TargetInfo::ofOrDefault(group.front()).sharedBytesPerBlock - forExchanges;
   int64_t bytes = 0, largest = 0;
   llvm::SmallSetVector<Value, 16> values;
   for (Operation *op : group) {
