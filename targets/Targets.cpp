@@ -59,6 +59,61 @@ constexpr Gpu hopperGpus[] = {
      .matrix = hopperRates,
      .source = "NVIDIA H200 Tensor Core GPU data sheet (2024); multiprocessors and clock as H100's"}};
 
+constexpr MatrixRate a10Rates[] = {
+    {"f16", 125'000}, {"bf16", 125'000}, {"tf32", 62'500}, {"s8", 250'000}, {"s4", 500'000}};
+constexpr Gpu ga102Gpus[] = {
+    {.key = "A10",
+     .name = "A10",
+     .multiprocessors = 72,
+     .clock = 1.695,
+     .memoryBandwidth = 600,
+     .float32 = 31'200,
+     .float64 = 488,
+     .l2BytesPerClock = 3413,
+     .matrix = a10Rates,
+     .source =
+         "NVIDIA A10 Tensor Core GPU data sheet (2021); float64 at 1/64 of float32 (CUDA C++ Programming Guide)"}};
+
+// GeForce cards multiply f16 at half their rate where they accumulate f32.
+constexpr MatrixRate rtx4090Rates[] = {{"f16", 165'200},  {"bf16", 165'200}, {"tf32", 82'600}, {"s8", 660'600},
+                                       {"s4", 1'321'200}, {"e4m3", 330'300}, {"e5m2", 330'300}};
+constexpr MatrixRate l40sRates[] = {{"f16", 362'050}, {"bf16", 362'050}, {"tf32", 183'000},
+                                    {"s8", 733'000},  {"e4m3", 733'000}, {"e5m2", 733'000}};
+constexpr Gpu ad102Gpus[] = {
+    {.key = "RTX4090",
+     .name = "GeForce RTX 4090",
+     .multiprocessors = 128,
+     .clock = 2.520,
+     .memoryBandwidth = 1008,
+     .float32 = 82'600,
+     .float64 = 1'290,
+     .l2BytesPerClock = 6068,
+     .matrix = rtx4090Rates,
+     .source = "NVIDIA Ada GPU architecture whitepaper (2023), appendix A"},
+    {.key = "L40S",
+     .name = "L40S",
+     .multiprocessors = 142,
+     .clock = 2.520,
+     .memoryBandwidth = 864,
+     .float32 = 91'600,
+     .float64 = 1'430,
+     .l2BytesPerClock = 6732,
+     .matrix = l40sRates,
+     .source = "NVIDIA L40S data sheet (2023); float64 at 1/64 of float32 (CUDA C++ Programming Guide)"}};
+
+constexpr MatrixRate rtx5090Rates[] = {{"f16", 209'500}, {"bf16", 209'500}, {"tf32", 104'800},
+                                       {"s8", 838'000},  {"e4m3", 419'000}, {"e5m2", 419'000}};
+constexpr Gpu gb202Gpus[] = {{.key = "RTX5090",
+                              .name = "GeForce RTX 5090",
+                              .multiprocessors = 170,
+                              .clock = 2.407,
+                              .memoryBandwidth = 1792,
+                              .float32 = 104'800,
+                              .float64 = 1'640,
+                              .l2BytesPerClock = 8059,
+                              .matrix = rtx5090Rates,
+                              .source = "NVIDIA RTX Blackwell GPU architecture whitepaper (2025), appendix A"}};
+
 constexpr Target table[] = {
     {.name = "sm_80",
      .ptxVersion = 80,
@@ -81,6 +136,36 @@ constexpr Target table[] = {
      .asyncCopyBytes = asyncSizes,
      .gpus = hopperGpus,
      .simulated = true},
+    {.name = "sm_86",
+     .ptxVersion = 80,
+     .sharedBytesPerBlock = 99 * 1024,
+     .sharedBytesPerProcessor = 100 * 1024,
+     .maxWarpsPerProcessor = 48,
+     .maxBlocksPerProcessor = 16,
+     .bf16Arithmetic = false,
+     .mma = ampereMma,
+     .asyncCopyBytes = asyncSizes,
+     .gpus = ga102Gpus},
+    {.name = "sm_89",
+     .ptxVersion = 80,
+     .sharedBytesPerBlock = 99 * 1024,
+     .sharedBytesPerProcessor = 100 * 1024,
+     .maxWarpsPerProcessor = 48,
+     .maxBlocksPerProcessor = 24,
+     .bf16Arithmetic = false,
+     .mma = ampereMma,
+     .asyncCopyBytes = asyncSizes,
+     .gpus = ad102Gpus},
+    {.name = "sm_120",
+     .ptxVersion = 87,
+     .sharedBytesPerBlock = 99 * 1024,
+     .sharedBytesPerProcessor = 100 * 1024,
+     .maxWarpsPerProcessor = 48,
+     .maxBlocksPerProcessor = 24,
+     .bf16Arithmetic = true,
+     .mma = ampereMma,
+     .asyncCopyBytes = asyncSizes,
+     .gpus = gb202Gpus},
 };
 
 } // namespace
