@@ -1,6 +1,10 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // The lattice and the walk. What single ops do to the facts is in AxisTransfer.cpp.
 //
+//   %r = tile.make_range 8 .. 72     contiguity 64, divisibility 8, constancy 1
+//   %s = tile.splat %n               contiguity 1, divisibility 16, constancy 64        (%n: tile.divisibility = 16)
+//   %i = arith.addi %r, %s           contiguity 64, divisibility 8, constancy 1
+//
 // A value that the walk has not reached has no entry, which stands for "every fact may hold"; facts are only ever lost,
 // so the walk ends. A loop is gone over until what its body yields takes nothing more away from its arguments.
 #include "compiler/Analysis/AxisInfo.h"

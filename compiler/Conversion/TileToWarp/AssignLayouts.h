@@ -4,8 +4,7 @@
 //
 //   1. Ops that are worth running once (loads, products, reductions) get a layout of their own.
 //   2. Their layouts spread forward through element-wise ops, loops and branches; where several meet, a product's wins.
-//   A value that no
-//      such layout reaches stays *free*: constants, ranges, pointer and mask arithmetic.
+//      A value that no such layout reaches stays *free*: constants, ranges, pointer and mask arithmetic.
 //   3. Needs spread backward: an op needs its operands in certain layouts; a free value is made in each of them, any
 //      other is made once and converted.
 #pragma once

@@ -1,10 +1,10 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // convert-warp-to-llvm: a kernel on tensors with layouts becomes the LLVM function that each thread runs.
 //
-//   func.func @f(%p: !tile.ptr<f32>) attributes {tile.kernel}          llvm.func @f(%p: !llvm.ptr<1>) attributes
-//   {nvvm.kernel, nvvm.reqntid}
-//     %x = tile.load ... tensor<128x!tile.ptr<f32>, #layout>     -->     %x0 = llvm.load ..., one value for each
-//     register of #layout
+//   func.func @f(%p: !tile.ptr<f32>)                    llvm.func @f(%p: !llvm.ptr<1>)
+//       attributes {tile.kernel} {                          attributes {nvvm.kernel, nvvm.reqntid} {
+//     %x = tile.load ...                       -->        %x0 = llvm.load ...    one value for each register
+//       : tensor<128x!tile.ptr<f32>, #layout>             %x1 = llvm.load ...    of #layout
 //
 // Each family of ops is lowered in its own file; this one makes the function and walks over the kernel. See Emitter.h
 // for why this is a walk and not a dialect conversion.

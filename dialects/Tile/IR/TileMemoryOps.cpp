@@ -38,8 +38,7 @@ LogicalResult PtrCastOp::verify() {
                             elementTypeOf(getResult().getType()));
 }
 
-//===-- Load and store
-//------------------------------------------------------------------------------------------------===//
+// Load and store.
 
 /// Parses `attr-dict : type` after the operands; the types of all operands follow from the pointer's.
 template <typename MemoryOp> static ParseResult parseTail(OpAsmParser &parser, OperationState &state, Type &pointers) {
@@ -153,8 +152,7 @@ void StoreOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffec
   effects.emplace_back(MemoryEffects::Write::get(), &getPtrMutable());
 }
 
-//===-- Atomics
-//-------------------------------------------------------------------------------------------------------===//
+// Atomics.
 
 /// C3 of atomic_rmw: whether the hardware combines values of `element` by `kind`.
 static bool isAtomicElement(AtomicKind kind, Type element) {

@@ -52,8 +52,7 @@ Operation *WarpDialect::materializeConstant(OpBuilder &builder, Attribute value,
   return arith::ConstantOp::materialize(builder, value, type, location);
 }
 
-//===-- Layouts
-//---------------------------------------------------------------------------------------------------------===//
+// Layouts.
 
 LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, LinearLayout layout) {
   bool offset = !layout.bases(InDim::Offset).empty();
@@ -162,8 +161,7 @@ RankedTensorType weft::warp::withLayout(RankedTensorType type, const LinearLayou
   return RankedTensorType::get(type.getShape(), type.getElementType(), LayoutAttr::get(type.getContext(), layout));
 }
 
-//===-- Shared memory
-//-----------------------------------------------------------------------------------------------------===//
+// Shared memory.
 
 int64_t SharedType::getTileBytes() {
   int64_t elements = 1;

@@ -14,8 +14,7 @@ StringRef weft::warp::stringify(InDim dim) {
   return names[static_cast<size_t>(dim)];
 }
 
-//===-- Solving over GF(2)
-//---------------------------------------------------------------------------------------------===//
+// Solving over GF(2).
 
 namespace {
 /// The columns of a layout brought into echelon form, each remembering which input bits it is the xor of. Input bits
@@ -78,8 +77,7 @@ Place splitBits(const LinearLayout &layout, uint32_t mask) {
 }
 } // namespace
 
-//===-- Making layouts
-//-------------------------------------------------------------------------------------------------===//
+// Making layouts.
 
 LinearLayout::LinearLayout(ArrayRef<int64_t> shape) : dims(shape) {
   assert(all_of(shape, [](int64_t size) { return size > 0 && isPowerOf2_64(size); }) && "sizes must be powers of two");
@@ -144,8 +142,7 @@ uint32_t LinearLayout::linearize(ArrayRef<int64_t> coordinates) const {
   return element;
 }
 
-//===-- Shape operations
-//-----------------------------------------------------------------------------------------------===//
+// Shape operations.
 
 /// `layout` on a tensor of `shape`, each basis sent through `move`, which takes and gives coordinates.
 template <typename Move> static LinearLayout moveBases(const LinearLayout &layout, ArrayRef<int64_t> shape, Move move) {
@@ -213,8 +210,7 @@ LinearLayout LinearLayout::withoutRepeatedRegisters() const {
   return result;
 }
 
-//===-- Algebra
-//--------------------------------------------------------------------------------------------------------===//
+// Algebra.
 
 bool LinearLayout::isSurjective() const { return 1u << Echelon(*this).rank() == numElements(); }
 bool LinearLayout::isInjective() const { return Echelon(*this).freeBits() == 0; }
@@ -340,8 +336,7 @@ std::string LinearLayout::str() const {
   return text;
 }
 
-//===-- Shared memory
-//--------------------------------------------------------------------------------------------------===//
+// Shared memory.
 
 Wavefronts weft::warp::countWavefronts(ArrayRef<uint32_t> byteOffsets, unsigned bytesPerLane) {
   constexpr unsigned bankBytes = 4, banks = 32;

@@ -3,14 +3,12 @@
 // together in every iteration. Each lane adds up its own part and scales it as the whole would be; what crosses lanes,
 // and warps, is done once, after the loop.
 //
-//   %t = scf.for iter_args(%s = %zero) {                          %p = scf.for iter_args(%s = %zero) { tensor<64x4xf32>
-//     %r = tile.reduce add %x        (lanes)                         %q = tile.reshape %x tensor<64x8x4x2xf32> %m =
-//     arith.mulf %s, %a                             -->         %r = tile.reduce add, add %q (registers)
-//     tensor<64x4xf32> scf.yield %m + %r              tensor<64xf32>                  scf.yield %s · (%a broadcast) +
-//     %r
-//   }                                                             }
-//                                                                 %t = tile.reduce add %p            (lanes)
-//                                                                 tensor<64xf32>
+//   %t = scf.for iter_args(%s = %zero) {               %p = scf.for iter_args(%s = %zero) {     tensor<64x4xf32>
+//     %r = tile.reduce add %x   (across lanes)           %q = tile.reshape %x                   tensor<64x8x4x2xf32>
+//     %m = arith.mulf %s, %a                     -->     %r = tile.reduce add, add %q           (in registers)
+//     scf.yield %m + %r         tensor<64xf32>           scf.yield %s · (%a broadcast) + %r     tensor<64x4xf32>
+//   }                                                  }
+//                                                      %t = tile.reduce add %p                  (across lanes)
 //
 // A total that the loop starts from belongs to the first lane of each row; one that another such loop has left is taken
 // over in parts. Reductions whose axis lies within each thread gain nothing and are left alone.

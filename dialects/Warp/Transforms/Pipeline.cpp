@@ -2,15 +2,19 @@
 // warp-pipeline: copies into shared memory run ahead of the loop that reads them, by one iteration less than the
 // kernel's schedule has stages.
 //
-//   scf.for %i = ... {                          %r = warp.alloc : ring of S tiles
-//     %s = warp.alloc                           copies of iterations 0 .. S-2, a group each
-//     warp.async_copy f(%i) to %s               scf.for %i = ... iter_args(.., %stage = 0, %freed = S-1) {
-//     warp.async_commit                ─▶         warp.async_wait {pending = S-2}
-//     warp.async_wait {pending = 0}               warp.barrier
-//     %x = warp.load_shared %s                    warp.async_copy f(%i + (S-1)·step) to %r[%freed];
-//     warp.async_commit warp.dealloc %s                             %x = warp.load_shared %r[%stage] use(%x) use(%x)
-//   }                                           }
-//                                               warp.async_wait {pending = 0}; warp.barrier
+//   scf.for %i = ... {                        %r = warp.alloc : ring of S tiles
+//     %s = warp.alloc                         copies of iterations 0 .. S-2, a group each
+//     warp.async_copy f(%i) to %s             scf.for %i = ... iter_args(.., %stage = 0, %freed = S-1) {
+//     warp.async_commit                         warp.async_wait {pending = S-2}
+//     warp.async_wait {pending = 0}     ─▶      warp.barrier
+//     %x = warp.load_shared %s                  warp.async_copy f(%i + (S-1)·step) to %r[%freed]
+//     warp.dealloc %s                           warp.async_commit
+//     use(%x)                                   %x = warp.load_shared %r[%stage]
+//   }                                           use(%x)
+//                                             }
+//                                             warp.async_wait {pending = 0}
+//                                             warp.barrier
+//                                             warp.dealloc %r
 //
 // One barrier an iteration does both that it has to: after it, every thread's share of this iteration's tiles has
 // arrived, and every thread has read the tiles of the iteration before, whose place the new copies take. Copies past

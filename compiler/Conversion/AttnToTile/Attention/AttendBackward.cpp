@@ -2,10 +2,12 @@
 // Attention backward (Dao 2023), from the saved log-sum-exp and delta = rowsum(dOut ⊙ out): the probabilities are
 // computed again, block by block.
 //
-//   dq, a tile of queries down, for each block of keys:       dk and dv, a tile of keys down, for each block of queries
-//   of each head:
-//     P = 2^(scale q kᵀ - lse);  dS = P ⊙ (dOut vᵀ - delta)      Pᵀ = 2^(scale k qᵀ - lse);  dSᵀ = Pᵀ ⊙ (v dOutᵀ -
-//     delta) dq += dS k                                                 dv += Pᵀ dOut;  dk += dSᵀ q
+//   dq, a tile of queries down,                       dk and dv, a tile of keys down,
+//   for each block of keys:                           for each block of queries of each head:
+//     P = 2^(scale q kᵀ - lse)                          Pᵀ = 2^(scale k qᵀ - lse)
+//     dS = P ⊙ (dOut vᵀ - delta)                        dSᵀ = Pᵀ ⊙ (v dOutᵀ - delta)
+//     dq += dS k                                        dv += Pᵀ dOut
+//                                                       dk += dSᵀ q
 //
 // Either way, what an exponential gives is the left operand of the next product as it lies in registers. Sums are owned
 // by one program each, so results are the same every time. In a window that is one tile, one kernel makes all three

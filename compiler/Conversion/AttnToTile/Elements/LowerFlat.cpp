@@ -1,5 +1,11 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Kernels over tensors of any shape, element by element in row-major order.
+//
+//   %y = attn.map ins(%x : [N]) { a * a }      ─▶      func.func @map {                  grid [cdiv(N, 512), 1, 1]
+//                                                        %i = 512 · program x + 0 .. 511
+//                                                        %x = tile.load x + %i, %i < N, 0
+//                                                        tile.store y + %i, %x * %x, %i < N
+//                                                      }
 #include "compiler/Conversion/AttnToTile/Elements/ElementTile.h"
 #include "compiler/Conversion/AttnToTile/Elements/LowerElements.h"
 #include "compiler/Conversion/AttnToTile/Kernel/Numbers.h"

@@ -1,5 +1,14 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // What an expansion is, and how its kernel is spread. The kernel itself is in ExpansionKernel.cpp.
+//
+//   %a = attn.head_conv %x, %w             ─▶      func.func @expand {                    grid [cdiv(N, 64), 1, B]
+//   %r = attn.map ins(%a) { max(a, 0) }              load %w and %w2, as operands of products
+//   %y = attn.linear %r, %w2                         for each 4 of 64 tokens {
+//                                                      %x = load 12 heads, as pieces of 8 and 4
+//   x: [B, 12, N, 64]   w: [36, 12, 3]                 %r = max(Σ over taps of shifted %x · %w, 0)
+//   y: [B, 36, N, 64]   w2: [64, 64]                   store %r · %w2ᵀ, 36 heads as pieces of 32 and 4
+//                                                    }
+//                                                  }
 #include "compiler/Conversion/AttnToTile/Expansions/ExpansionKernel.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

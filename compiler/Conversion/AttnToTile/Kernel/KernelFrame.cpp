@@ -1,5 +1,13 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// See KernelFrame.h.
+// See KernelFrame.h. A kernel that asks for an input x : [B, H, N, 64], f16, for an output of that type and for the size
+// N, in this order, and ends as {"cdiv(N, 64)", "H", "B"}, is
+//
+//   func.func @rows(%x: !tile.ptr<f16>, %xB: i64, %xH: i64, %xN: i64,      address, and strides but the last, of x
+//                   %y: !tile.ptr<f16>, %yB: i64, %yH: i64, %yN: i64,      and of the output
+//                   %n: i32) attributes {tile.kernel, ...}                 sizes
+//   %y = attn.launch @rows(%x) grid ["cdiv(N, 64)", "H", "B"] {sizes = ["N"]} : (x's type) -> x's type
+//
+// Parameters are made in the order in which they are asked for; `finish` sorts them as above.
 #include "compiler/Conversion/AttnToTile/Kernel/KernelFrame.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"

@@ -1,5 +1,11 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// See LaunchOrder.h.
+// See LaunchOrder.h. Of
+//
+//   %a = attn.launch @f(%x)
+//   %b = attn.launch @g(%a)
+//   %c = attn.launch @h(%y)
+//
+// @g waits for @f; @h waits for neither, so that its launch may advance to that of @f and become one with it.
 #include "compiler/Conversion/AttnToTile/Launches/LaunchOrder.h"
 #include "mlir/IR/OperationSupport.h"
 #include "llvm/ADT/SetVector.h"

@@ -2,9 +2,11 @@
 // attn-merge-launches: launches that do not wait for one another become one launch of a kernel that runs the one's
 // programs or the other's.
 //
-//   %a = attn.launch @f(%x) grid ["A", "H", "B"]          %a, %b = attn.launch @f_g(%x, %y) grid ["(A)*(H)*(B) +
-//   (C)*(D)*(E)", "1", "1"] %b = attn.launch @g(%y) grid ["C", "D", "E"]    ─▶    func.func @f_g { if program < A·H·B {
-//   f } else { g } }
+//   %a = attn.launch @f(%x) grid ["A", "H", "B"]
+//   %b = attn.launch @g(%y) grid ["C", "D", "E"]
+//     ─▶
+//   %a, %b = attn.launch @f_g(%x, %y) grid ["(A)*(H)*(B) + (C)*(D)*(E)", "1", "1"]
+//   func.func @f_g { if program < A·H·B { f } else { g } }
 //
 // A launch costs microseconds and a wait for the last program of the one before; small kernels (sums over tokens, taps'
 // gradients, sums of parts) spend their time so. Kernels merge that run on as many warps and hold no matrix products: a

@@ -1,5 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// See Attend.h.
+// See Attend.h. A walk has a loop for each segment of blocks. Under #attn.causal, with tiles of 64 queries and blocks
+// of 64 keys, program 2 holds queries 128 .. 191:
+//
+//   scf.for %block = 0 to 2 { body(%block, full) }          %rowBegin / 64: every pair belongs, no mask
+//   scf.for %block = 2 to 3 { body(%block, not full) }      (%rowEnd + 63) / 64: a mask asks each pair
 #include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
 #include "dialects/Attn/Pattern/Segments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

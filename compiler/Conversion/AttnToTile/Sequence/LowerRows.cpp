@@ -1,5 +1,13 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See LowerRows.h.
+//
+//   %y = attn.rms_norm %x : [B, H, N, 64]      ─▶      func.func @rows {                 grid [cdiv(N, 64), H, B]
+//                                                        %rows = 64 · program x + 0 .. 63
+//                                                        %x = load rows of x at (program z, program y)
+//                                                        %s = tile.row_dot %x, %x        sums of squares, 64 numbers
+//                                                        %r = rsqrt(%s / 64 + eps)
+//                                                        store %x · %r, where %rows < N
+//                                                      }
 #include "compiler/Conversion/AttnToTile/Sequence/LowerRows.h"
 #include "compiler/Conversion/AttnToTile/Rows/RowLocal.h"
 #include "compiler/Conversion/AttnToTile/Sequence/RowSums.h"

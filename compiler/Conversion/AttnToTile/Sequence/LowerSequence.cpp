@@ -1,6 +1,14 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Kernels that walk the whole sequence: means, causal and of packed sequences, and the gradient of a convolution's
 // taps.
+//
+//   %y = attn.prefix_mean %x : [B, H, N, 64]   ─▶      func.func @prefix_mean {          grid [4, H, B]: 16 channels each
+//                                                        for each 64 tokens, with %sum of those before {
+//                                                          %x = load 64 tokens × 16 channels
+//                                                          store (tile.scan %x + %sum) / (token + 1)
+//                                                          %sum += sum of %x
+//                                                        }
+//                                                      }
 #include "compiler/Conversion/AttnToTile/Sequence/LowerSequence.h"
 #include "compiler/Conversion/AttnToTile/Rows/Convolution.h"
 #include "compiler/Conversion/AttnToTile/Rows/Sequences.h"
