@@ -234,3 +234,14 @@ func.func @yield_parent(%x: f32) {
   // expected-error@+1 {{'tile.yield' op expects parent op to be one of 'tile.reduce, tile.scan'}}
   tile.yield %x : f32
 }
+
+// -----
+
+func.func @reduce_c3_end(%x: tensor<64xf32>) {
+  // expected-error@+1 {{expected a region that ends in 'tile.yield'}}
+  %0 = tile.reduce %x {axis = 0 : i32} : (tensor<64xf32>) -> f32 {
+  ^bb0(%a: f32, %b: f32):
+    attn.yield %a : f32
+  }
+  return
+}

@@ -168,3 +168,79 @@ func.func @async_copy_c2(%p: tensor<4x!tile.ptr<f16>, #a>, %x: !warp.shared<4xf1
   warp.async_copy %p to %x {contiguity = 1 : i32} : tensor<4x!tile.ptr<f16>, #a> -> !warp.shared<4xf16, #s>
   return
 }
+
+// -----
+
+// expected-error @below {{expected at most 2^30 elements}}
+func.func private @layout_elements(tensor<4xf32, #warp.layout<[1073741824, 2]>>)
+
+// -----
+
+// expected-error @below {{expected at most 30 bases of 'register'}}
+func.func private @layout_bases(tensor<1xf32, #warp.layout<[1], register = [[0], [0], [0], [0], [0], [0], [0], [0], [0], [0], [0], [0], [0], [0], [0], [0], [0], [0], [0], [0], [0], [0], [0], [0], [0], [0], [0], [0], [0], [0], [0]]>>)
+
+// -----
+
+func.func @mma_layouts(%a: tensor<16x16xf16>, %c: tensor<16x16xf32>) {
+  // expected-error @below {{expected operands with layouts, but got 'tensor<16x16xf16>'}}
+  %d = warp.mma %a, %a, %c {shape = array<i32: 16, 8, 16>} : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+  return
+}
+
+// -----
+
+func.func @mma_shape(%a: tensor<16x16xf16>, %c: tensor<16x16xf32>) {
+  // expected-error @below {{expected 'shape' to be [m, n, k], but got [16, 8]}}
+  %d = warp.mma %a, %a, %c {shape = array<i32: 16, 8>} : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+  return
+}
+
+// -----
+
+#a = #warp.layout<[4], lane = [[1], [2], [0], [0], [0]]>
+#s = #warp.layout<[8], offset = [[1], [2], [4]]>
+func.func @load_shifted_c1(%x: !warp.shared<8xf32, #s>) {
+  // expected-error @below {{expected a tile of shape [4], but got [8]}}
+  %t = warp.load_shifted %x {axis = 0 : i32, offset = 1 : i32} : !warp.shared<8xf32, #s> -> tensor<4xf32, #a>
+  return
+}
+
+// -----
+
+#a = #warp.layout<[4], lane = [[1], [2], [0], [0], [0]]>
+#s = #warp.layout<[4], offset = [[1], [2]]>
+func.func @load_shifted_c2_axis(%x: !warp.shared<4xf32, #s>) {
+  // expected-error @below {{expected 'axis' between 0 and 0, but got 1}}
+  %t = warp.load_shifted %x {axis = 1 : i32, offset = 1 : i32} : !warp.shared<4xf32, #s> -> tensor<4xf32, #a>
+  return
+}
+
+// -----
+
+#a = #warp.layout<[4], lane = [[1], [2], [0], [0], [0]]>
+#s = #warp.layout<[4], offset = [[1], [2]]>
+func.func @load_shifted_c2_offset(%x: !warp.shared<4xf32, #s>) {
+  // expected-error @below {{expected an 'offset' of a magnitude below 4, the size along axis 0, but got -4}}
+  %t = warp.load_shifted %x {axis = 0 : i32, offset = -4 : i32} : !warp.shared<4xf32, #s> -> tensor<4xf32, #a>
+  return
+}
+
+// -----
+
+#a = #warp.layout<[4], lane = [[1], [2], [0], [0], [0]]>
+#s = #warp.layout<[4], offset = [[1], [2]]>
+func.func @pointers(%p: tensor<4xf32, #a>, %x: !warp.shared<4xf32, #s>) {
+  // expected-error@+1 {{operand #0 must be tensor of pointers}}
+  warp.async_copy %p to %x {contiguity = 1 : i32} : tensor<4xf32, #a> -> !warp.shared<4xf32, #s>
+  return
+}
+
+// -----
+
+#a = #warp.layout<[4], lane = [[1], [2], [0], [0], [0]]>
+#s = #warp.layout<[4], offset = [[1], [2]]>
+func.func @mask(%p: tensor<4x!tile.ptr<f32>, #a>, %m: tensor<4xi32, #a>, %x: !warp.shared<4xf32, #s>) {
+  // expected-error@+1 {{operand #1 must be tensor of i1}}
+  warp.async_copy %p masked %m to %x {contiguity = 1 : i32} : tensor<4x!tile.ptr<f32>, #a>, tensor<4xi32, #a> -> !warp.shared<4xf32, #s>
+  return
+}

@@ -103,8 +103,8 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (attribute.getName() == sharesLaunchAttrName && isa<UnitAttr>(attribute.getValue()))
     return success();
   if (attribute.getName() != programAttrName)
-    return op->emitOpError() << "expected an attribute that the attn dialect knows, but got '" << attribute.getName()
-                             << "'";
+    return op->emitOpError() << "expected an attribute that the attn dialect knows, but got '"
+                             << attribute.getName().getValue() << "'";
   auto function = dyn_cast<func::FuncOp>(op);
   if (!function)
     return op->emitOpError() << "expected '" << programAttrName << "' on a 'func.func', but got it on '"
@@ -131,5 +131,5 @@ LogicalResult AttnDialect::verifyRegionResultAttribute(Operation *op, unsigned, 
   if (attribute.getName() == nameAttrName && isa<StringAttr>(attribute.getValue()))
     return success();
   return op->emitOpError() << "expected '" << nameAttrName << "', a string, on result " << index << ", but got '"
-                           << attribute.getName() << "' = " << attribute.getValue();
+                           << attribute.getName().getValue() << "' = " << attribute.getValue();
 }

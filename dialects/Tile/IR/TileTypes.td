@@ -22,7 +22,6 @@ def Tile_PointerType : TypeDef<Tile_Dialect, "Pointer"> {
   }]>];
 }
 
-def Tile_Int : TypeConstraint<Or<[I1.predicate, I8.predicate, I16.predicate, I32.predicate, I64.predicate]>, "integer">;
 def Tile_Element : AnyTypeOf<[I1, I8, I16, I32, I64, F8E4M3FN, F8E5M2, F16, BF16, F32, F64, Tile_PointerType],
                              "integer, float or pointer">;
 def Tile_Tensor : RankedTensorOf<[Tile_Element], [HasStaticShapePred], "tensor of static shape">;

@@ -163,7 +163,7 @@ func.func @attend_c5_packed(%q: !attn.tensor<[2, H, N, 64], f16>, %starts: !attn
 
 // -----
 
-func.func @backward_c3(%q: !attn.tensor<[B, H, N, 64], f16>, %row: !attn.tensor<[B, H, N], f32>) {
+func.func @attend_backward_c3(%q: !attn.tensor<[B, H, N, 64], f16>, %row: !attn.tensor<[B, H, N], f32>) {
   // expected-error@+1 {{expected a gradient of keys and one of values for each of 1 domains, but got 1}}
   %dq, %d = attn.attend_backward %q keys(%q : !attn.tensor<[B, H, N, 64], f16>) values(%q : !attn.tensor<[B, H, N, 64], f16>)
     lse(%row : !attn.tensor<[B, H, N], f32>) delta(%row : !attn.tensor<[B, H, N], f32>) gradient(%q : !attn.tensor<[B, H, N, 64], f16>)
@@ -180,3 +180,138 @@ func.func @backward_c3(%q: !attn.tensor<[B, H, N, 64], f16>, %row: !attn.tensor<
 
 // expected-error@+1 {{expected 'channels' to be a multiple of 16 from 16 to 4096, but got 8192}}
 #channels = #attn.schedule<rows = 64, columns = 32, warps = 8, stages = 2, channels = 8192>
+
+// -----
+
+!x = !attn.tensor<[B, H, N, 64], f16>
+func.func @attend_c1_domains(%q: !x) {
+  // expected-error@+1 {{expected at least one domain of keys}}
+  %0 = "attn.softmax"(%q) <{operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0>, patterns = [], scale = 1.0 : f32}> ({}) : (!x) -> !attn.mixer
+  return
+}
+
+// -----
+
+!x = !attn.tensor<[B, H, N, 64], f16>
+func.func @attend_c1_as_many(%q: !x) {
+  // expected-error@+1 {{expected as many values as keys, 1, but got 2}}
+  %o, %l = attn.attend %q keys(%q : !x) values(%q, %q : !x, !x) {patterns = [#attn.full], scale = 1.0 : f32} : !x -> !x, !attn.tensor<[B, H, N], f32>
+  return
+}
+
+// -----
+
+!x = !attn.tensor<[B, H, N, 64], f16>
+func.func @attend_c4_block(%q: !x) {
+  // expected-error@+1 {{expected score_mod to be one block that ends in 'attn.yield'}}
+  %0 = attn.softmax %q keys(%q : !x) {patterns = [#attn.full], scale = 1.0 : f32} : !x
+    score_mod {
+    ^bb0(%s: f32, %b: i32, %h: i32, %n: i32, %m: i32):
+      attn.yield %s : f32
+    ^bb1:
+      attn.yield
+    }
+  return
+}
+
+// -----
+
+!x = !attn.tensor<[B, H, N, 64], f16>
+func.func @attend_c5_count(%q: !x, %count: !attn.tensor<[B, H], i32>) {
+  // expected-error@+1 {{expected no counts or one for each of 2 domains, but got 1}}
+  %0 = attn.softmax %q keys(%q, %q : !x, !x) counts(%count : !attn.tensor<[B, H], i32>) {patterns = [#attn.full, #attn.full], scale = 1.0 : f32} : !x
+  return
+}
+
+// -----
+
+!x = !attn.tensor<[1, H, N, 64], f16>
+func.func @attend_c5_starts(%q: !x, %s: !attn.tensor<[S], i32>) {
+  // expected-error@+1 {{expected no sequence starts, or those of queries and of keys, but got 1}}
+  %0 = attn.softmax %q keys(%q : !x) cu_seqlens(%s : !attn.tensor<[S], i32>) {patterns = [#attn.full], scale = 1.0 : f32} : !x
+  return
+}
+
+// -----
+
+!x = !attn.tensor<[B, H, N, 64], f16>
+!n = !attn.tensor<[B, H, N], f32>
+func.func @attend_backward_c1(%q: !x, %n: !n) {
+  // expected-error@+1 {{expected one pattern for each of 1 domains, but got 0}}
+  %dq, %d:2 = attn.attend_backward %q keys(%q : !x) values(%q : !x) lse(%n : !n) delta(%n : !n) gradient(%q : !x)
+    {patterns = [], scale = 0.125 : f32} : !x -> !x, !x, !x
+  return
+}
+
+// -----
+
+!x = !attn.tensor<[B, H, N, 64], f16>
+!n = !attn.tensor<[B, H, N], f32>
+func.func @attend_backward_c2_delta(%q: !x, %n: !n, %half: !attn.tensor<[B, H, N], f16>) {
+  // expected-error@+1 {{expected delta of f32 elements, but got '!attn.tensor<[B, H, N], f16>'}}
+  %dq, %d:2 = attn.attend_backward %q keys(%q : !x) values(%q : !x) lse(%n : !n) delta(%half : !attn.tensor<[B, H, N], f16>) gradient(%q : !x)
+    {patterns = [#attn.causal], scale = 0.125 : f32} : !x -> !x, !x, !x
+  return
+}
+
+// -----
+
+!x = !attn.tensor<[B, H, N, 64], f16>
+!n = !attn.tensor<[B, H, N], f32>
+func.func @attend_backward_c2_gradient(%q: !x, %n: !n, %g: !attn.tensor<[B, H, M, 64], f16>) {
+  // expected-error@+1 {{expected the outputs' gradient of shape [B, H, N, 64], but got '!attn.tensor<[B, H, M, 64], f16>'}}
+  %dq, %d:2 = attn.attend_backward %q keys(%q : !x) values(%q : !x) lse(%n : !n) delta(%n : !n) gradient(%g : !attn.tensor<[B, H, M, 64], f16>)
+    {patterns = [#attn.causal], scale = 0.125 : f32} : !x -> !x, !x, !x
+  return
+}
+
+// -----
+
+!x = !attn.tensor<[B, H, N, 64], f16>
+!n = !attn.tensor<[B, H, N], f32>
+func.func @attend_backward_c3_keys(%q: !x, %n: !n) {
+  // expected-error@+1 {{expected the keys' gradient of shape [B, H, N, 64], but got '!attn.tensor<[B, H, N], f32>'}}
+  %dq, %d:2 = attn.attend_backward %q keys(%q : !x) values(%q : !x) lse(%n : !n) delta(%n : !n) gradient(%q : !x)
+    {patterns = [#attn.causal], scale = 0.125 : f32} : !x -> !x, !n, !x
+  return
+}
+
+// -----
+
+!x = !attn.tensor<[B, H, N, 64], f16>
+!n = !attn.tensor<[B, H, N], f32>
+func.func @attend_backward_grad(%q: !x, %n: !n) {
+  // expected-error@+1 {{expected both score_mod and its gradient, or neither}}
+  %dq, %d:2 = attn.attend_backward %q keys(%q : !x) values(%q : !x) lse(%n : !n) delta(%n : !n) gradient(%q : !x)
+    {patterns = [#attn.causal], scale = 0.125 : f32} : !x -> !x, !x, !x
+    score_mod {
+    ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32):
+      attn.yield %s : f32
+    } grad {
+    }
+  return
+}
+
+// -----
+
+!x = !attn.tensor<[B, H, N, 64], f16>
+!n = !attn.tensor<[B, H, N], f32>
+func.func @accumulate_target(%q: !x, %n: !n) {
+  %dq, %d:2 = attn.attend_backward %q keys(%q : !x) values(%q : !x) lse(%n : !n) delta(%n : !n) gradient(%q : !x)
+    {patterns = [#attn.causal], scale = 0.125 : f32} : !x -> !x, !x, !x
+    score_mod {
+    ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32):
+      attn.yield %s : f32
+    } grad {
+    ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %g: f32):
+      // expected-error@+1 {{expected one of 0 gradients of captured tensors, but got 0}}
+      attn.accumulate %g into 0[%h]
+      attn.yield %g : f32
+    }
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected 'columns' to be a power of two from 16 to 1024, but got 48}}
+#columns = #attn.schedule<rows = 64, columns = 48, warps = 8, stages = 2>

@@ -142,3 +142,51 @@ func.func @mean_heads_c1(%x: !attn.tensor<[B, 12, N, 64], f16>) {
   %0 = attn.mean_heads %x : !attn.tensor<[B, 12, N, 64], f16> -> !attn.tensor<[B, 5, N, 64], f16>
   return
 }
+
+// -----
+
+func.func @head_conv_c3_type(%x: !attn.tensor<[B, 12, N, 64], f16>, %w: !attn.tensor<[36, 12, 3], f16>, %b: !attn.tensor<[36], i32>) {
+  // expected-error@+1 {{expected a bias of floats, but got '!attn.tensor<[36], i32>'}}
+  %0 = attn.head_conv %x, %w bias %b : !attn.tensor<[B, 12, N, 64], f16>, !attn.tensor<[36, 12, 3], f16>, !attn.tensor<[36], i32> -> !attn.tensor<[B, 36, N, 64], f16>
+  return
+}
+
+// -----
+
+func.func @head_conv_c4_result(%x: !attn.tensor<[B, 12, N, 64], f16>, %w: !attn.tensor<[36, 12, 3], f16>) {
+  // expected-error@+1 {{expected a result of floats, but got '!attn.tensor<[B, 36, N, 64], i32>'}}
+  %0 = attn.head_conv %x, %w : !attn.tensor<[B, 12, N, 64], f16>, !attn.tensor<[36, 12, 3], f16> -> !attn.tensor<[B, 36, N, 64], i32>
+  return
+}
+
+// -----
+
+func.func @head_conv_weight_grad_c2(%x: !attn.tensor<[B, 12, N, 64], f16>, %g: !attn.tensor<[B, 36, N, 64], f16>) {
+  // expected-error@+1 {{expected a weight [Ho, H, K] of integers with odd K, but got '!attn.tensor<[36, 12, 4], f16>'}}
+  %0 = attn.head_conv_weight_grad %x, %g : !attn.tensor<[B, 12, N, 64], f16>, !attn.tensor<[B, 36, N, 64], f16> -> !attn.tensor<[36, 12, 4], f16>
+  return
+}
+
+// -----
+
+func.func @head_conv_weight_grad_c3(%x: !attn.tensor<[B, 12, N, 64], f16>, %g: !attn.tensor<[B, 36, N, 64], bf16>) {
+  // expected-error@+1 {{expected operands of one width to be of one type, but got f16 and bf16}}
+  %0 = attn.head_conv_weight_grad %x, %g : !attn.tensor<[B, 12, N, 64], f16>, !attn.tensor<[B, 36, N, 64], bf16> -> !attn.tensor<[36, 12, 3], f32>
+  return
+}
+
+// -----
+
+func.func @linear_c1_rank(%x: !attn.tensor<[], f16>, %w: !attn.tensor<[96, 64], f16>) {
+  // expected-error@+1 {{expected a source of rank 1 or more, but got '!attn.tensor<[], f16>'}}
+  %0 = attn.linear %x, %w : !attn.tensor<[], f16>, !attn.tensor<[96, 64], f16> -> !attn.tensor<[96], f16>
+  return
+}
+
+// -----
+
+func.func @linear_weight_grad_c2(%x: !attn.tensor<[N, 64], f16>, %g: !attn.tensor<[N, 96], f16>) {
+  // expected-error@+1 {{expected a bias of shape [96], but got '!attn.tensor<[64], f32>'}}
+  %0, %1 = attn.linear_weight_grad %x, %g : !attn.tensor<[N, 64], f16>, !attn.tensor<[N, 96], f16> -> !attn.tensor<[96, 64], f32>, !attn.tensor<[64], f32>
+  return
+}

@@ -202,20 +202,156 @@ func.func @number() attributes {attn.number = 1 : i32} { return }
 // -----
 
 // expected-error@+1 {{expected a size of at least 1, but got "0"}}
-func.func @tensor_size(%x: !attn.tensor<[B, H, N, 0], f16>) {
+func.func @whole_tensor_c3(%x: !attn.tensor<[B, H, N, 0], f16>) {
   return
 }
 
 // -----
 
 // expected-error@+1 {{expected elements of i1, i8, i32, i64, f16, bf16 or f32, but got 'f64'}}
-func.func @tensor_element(%x: !attn.tensor<[B, H, N, 16], f64>) {
+func.func @whole_tensor_c2(%x: !attn.tensor<[B, H, N, 16], f64>) {
   return
 }
 
 // -----
 
 // expected-error@+1 {{expected at most 6 axes, but got 7}}
-func.func @tensor_axes(%x: !attn.tensor<[A, B, C, D, E, F, G], f16>) {
+func.func @whole_tensor_c1(%x: !attn.tensor<[A, B, C, D, E, F, G], f16>) {
   return
 }
+
+// -----
+
+func.func @toeplitz_c2(%taps: !attn.tensor<[3, 64], f16>, %s: !attn.tensor<[S], f32>) {
+  // expected-error@+1 {{expected cu_seqlens of rank 1 and i32 elements, but got '!attn.tensor<[S], f32>'}}
+  %0 = attn.toeplitz %taps cu_seqlens %s : !attn.tensor<[3, 64], f16>, !attn.tensor<[S], f32>
+  return
+}
+
+// -----
+
+func.func @toeplitz_dilation(%taps: !attn.tensor<[3, 64], f16>) {
+  // expected-error@+1 {{expected a dilation of at least 1, but got 0}}
+  %0 = attn.toeplitz %taps {dilation = 0 : i64} : !attn.tensor<[3, 64], f16>
+  return
+}
+
+// -----
+
+func.func @toeplitz_grid_sizes(%taps: !attn.tensor<[9, 64], f16>) {
+  // expected-error@+1 {{expected a grid of two sizes of at least 1}}
+  %0 = attn.toeplitz %taps {grid = array<i64: 4>} : !attn.tensor<[9, 64], f16>
+  return
+}
+
+// -----
+
+!x = !attn.tensor<[B, 1, 60, 64], f16>
+func.func @convolve_grid_tokens(%x: !x, %taps: !attn.tensor<[9, 64], f16>) {
+  // expected-error@+1 {{expected a sequence of 8 * 8 tokens, but got 60}}
+  %0 = attn.convolve %x, %taps {grid = array<i64: 8, 8>} : !x, !attn.tensor<[9, 64], f16> -> !x
+  return
+}
+
+// -----
+
+!x = !attn.tensor<[B, 1, N, 64], f16>
+func.func @convolve_c3(%x: !x, %taps: !attn.tensor<[4, 64], f16>) {
+  // expected-error@+1 {{expected an odd number of centred taps, but got 4}}
+  %0 = attn.convolve %x, %taps {centred} : !x, !attn.tensor<[4, 64], f16> -> !x
+  return
+}
+
+// -----
+
+!x = !attn.tensor<[B, 1, N, 64], f16>
+func.func @convolve_taps_grad_c1(%x: !x) {
+  // expected-error@+1 {{expected an odd number of centred taps, but got 4}}
+  %0 = attn.convolve_taps_grad %x, %x {centred} : !x, !x -> !attn.tensor<[4, 64], f16>
+  return
+}
+
+// -----
+
+!x = !attn.tensor<[B, 1, N, 64], f16>
+func.func @convolve_taps_grad_c2(%x: !x, %g: !attn.tensor<[B, 1, M, 64], f16>) {
+  // expected-error@+1 {{expected a result of shape [B, 1, N, 64], but got '!attn.tensor<[B, 1, M, 64], f16>'}}
+  %0 = attn.convolve_taps_grad %x, %g : !x, !attn.tensor<[B, 1, M, 64], f16> -> !attn.tensor<[3, 64], f16>
+  return
+}
+
+// -----
+
+func.func @rope_sizes(%x: !attn.tensor<[B, H, N, 64], f16>) {
+  // expected-error@+1 {{expected sizes of at least 1, but got 0}}
+  %0 = attn.rope %x {window = array<i64: 0>} : !attn.tensor<[B, H, N, 64], f16> -> !attn.tensor<[B, H, N, 64], f16>
+  return
+}
+
+// -----
+
+func.func @rms_norm_c1(%x: !attn.tensor<[B, H, N, 64], f16>) {
+  // expected-error@+1 {{expected a result of shape [B, H, N, 64], but got '!attn.tensor<[B, H, N, 32], f16>'}}
+  %0 = attn.rms_norm %x : !attn.tensor<[B, H, N, 64], f16> -> !attn.tensor<[B, H, N, 32], f16>
+  return
+}
+
+// -----
+
+func.func @apply_values() {
+  %m = attn.mean
+  // expected-error@+1 {{expected values to apply the mixer to}}
+  %0 = attn.apply %m, : () -> !attn.tensor<[B, H, N, 64], f16>
+  return
+}
+
+// -----
+
+func.func @map_c1_none() {
+  // expected-error@+1 {{expected at least one result}}
+  "attn.map"() ({
+    attn.yield
+  }) : () -> ()
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected 'attn.gradients_of' to be an i64 array on a 'func.func', but got 0 : i64 on 'func.func'}}
+func.func private @gradients_of_type() attributes {attn.gradients_of = 0 : i64}
+
+// -----
+
+!x = !attn.tensor<[N], f16>
+// expected-error@+1 {{expected 'attn.gradients_of' to ascend from 0 to 1, but got array<i64: 1, 0>}}
+func.func private @gradients_of_order(!x, !x) -> (!x, !x) attributes {attn.gradients_of = array<i64: 1, 0>}
+
+// -----
+
+// expected-error@+1 {{expected 'attn.fast' to be a unit on an attention or its mixer, but got unit on 'func.func'}}
+func.func private @fast() attributes {attn.fast}
+
+// -----
+
+// expected-error@+1 {{expected an attribute that the attn dialect knows, but got 'attn.programme'}}
+func.func private @unknown() attributes {attn.programme}
+
+// -----
+
+// expected-error@+1 {{expected a program over attn tensors, but got 'f32'}}
+func.func private @program_types(!attn.tensor<[N], f16>) -> f32 attributes {attn.program}
+
+// -----
+
+// expected-error@+1 {{expected 'attn.name', a string, or the unit 'attn.aligned' or 'attn.constant' on argument 0, but got 'attn.name' = 1 : i32}}
+func.func private @argument_name(!attn.tensor<[N], f16> {attn.name = 1 : i32})
+
+// -----
+
+// expected-error@+1 {{expected 'attn.name', a string, on result 0, but got 'attn.aligned' = unit}}
+func.func private @result_name() -> (!attn.tensor<[N], f16> {attn.aligned})
+
+// -----
+
+// expected-error@+1 {{expected a size: an integer, a symbol or an expression}}
+func.func private @size(!attn.tensor<[?, N], f16>)

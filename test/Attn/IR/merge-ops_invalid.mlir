@@ -135,3 +135,33 @@ func.func @spread_c3_ends(%d: !keys, %unit: !attn.tensor<[B, H, N], i32>) {
   %0 = attn.spread %d by %unit {mode = #attn<merge mean>, offset = 0 : i64} : !keys, !attn.tensor<[B, H, N], i32> -> !keys
   return
 }
+
+// -----
+
+!table = !attn.tensor<[B, H, N], i32>
+!joins = !attn.tensor<[B, H, N], i1>
+!keys = !attn.tensor<[B, H, N, 64], f32>
+!few = !attn.tensor<[B, H, N, 32], f32>
+func.func @merge_units_c2_merged(%j: !joins, %k: !keys) {
+  // expected-error@+1 {{expected a merged tensor of its source's shape '!attn.tensor<[B, H, N, 64], f32>', but got '!attn.tensor<[B, H, N, 32], f32>'}}
+  %m:8 = attn.merge_units %j (%k) {maxJoins = 20 : i64, modes = [#attn<merge sum>], offsets = array<i64: 0>} : !joins (!keys) -> (!few), !table, !table, !table, !table, !table, !table, !joins
+  return
+}
+
+// -----
+
+!keys = !attn.tensor<[B, H, N, 64], f32>
+func.func @spread_c1(%d: !keys, %unit: !attn.tensor<[B, H, N], i32>) {
+  // expected-error@+1 {{expected a result of shape [B, H, N, 64], but got '!attn.tensor<[B, H, M, 64], f32>'}}
+  %0 = attn.spread %d by %unit {mode = #attn<merge sum>, offset = 0 : i64} : !keys, !attn.tensor<[B, H, N], i32> -> !attn.tensor<[B, H, M, 64], f32>
+  return
+}
+
+// -----
+
+!keys = !attn.tensor<[B, H, N, 64], f32>
+func.func @spread_c3_offset(%d: !keys, %unit: !attn.tensor<[B, H, N], i32>) {
+  // expected-error@+1 {{expected an offset of 0 or 1, but got 2}}
+  %0 = attn.spread %d by %unit {mode = #attn<merge sum>, offset = 2 : i64} : !keys, !attn.tensor<[B, H, N], i32> -> !keys
+  return
+}

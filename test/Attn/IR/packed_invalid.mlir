@@ -68,3 +68,11 @@ func.func @softmax_batch(%q: !x, %s: !attn.tensor<[S], i32>) {
   %0 = attn.softmax %q keys(%q : !x) cu_seqlens(%s, %s : !attn.tensor<[S], i32>, !attn.tensor<[S], i32>) {patterns = [#attn.causal], scale = 1.0 : f32} : !x
   return
 }
+
+// -----
+
+func.func @sequence_mean_c2(%x: !attn.tensor<[1, H, N, 64], f16>, %s: !attn.tensor<[S], i64>) {
+  // expected-error@+1 {{expected cu_seqlens of rank 1 and i32 elements, but got '!attn.tensor<[S], i64>'}}
+  %0 = attn.sequence_mean %x cu_seqlens %s : !attn.tensor<[1, H, N, 64], f16>, !attn.tensor<[S], i64> -> !attn.tensor<[1, H, N, 64], f32>
+  return
+}

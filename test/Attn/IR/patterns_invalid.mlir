@@ -12,22 +12,22 @@ func.func private @window_right() attributes {p = #attn.window<right = -42949672
 // -----
 
 // expected-error@+1 {{expected a window of one or two sizes, but got 3}}
-func.func private @block_window_rank() attributes {p = #attn.block_window<[2, 2, 2]>}
+func.func private @block_window_c1() attributes {p = #attn.block_window<[2, 2, 2]>}
 
 // -----
 
 // expected-error@+1 {{expected a grid of 2 sizes, but got 0}}
-func.func private @block_window_grid() attributes {p = #attn.block_window<[2, 2]>}
+func.func private @block_window_c1_grid() attributes {p = #attn.block_window<[2, 2]>}
 
 // -----
 
 // expected-error@+1 {{expected a grid of 0 sizes, but got 2}}
-func.func private @block_window_no_grid() attributes {p = #attn.block_window<[2], grid = [4, 4]>}
+func.func private @block_window_c1_no_grid() attributes {p = #attn.block_window<[2], grid = [4, 4]>}
 
 // -----
 
 // expected-error@+1 {{expected 'window' to be at least 1, but got 0}}
-func.func private @block_window_size() attributes {p = #attn.block_window<[0]>}
+func.func private @block_window_c1_size() attributes {p = #attn.block_window<[0]>}
 
 // -----
 
@@ -57,12 +57,12 @@ func.func private @dilated() attributes {p = #attn.dilated<step = 65536, width =
 // -----
 
 // expected-error@+1 {{expected kernel * dilation to be at most the axis' size 8, but got 5 * 2}}
-func.func private @neighbourhood() attributes {p = #attn.neighbourhood<shape = [8], kernel = [5], dilation = [2]>}
+func.func private @neighbourhood_c2() attributes {p = #attn.neighbourhood<shape = [8], kernel = [5], dilation = [2]>}
 
 // -----
 
 // expected-error@+1 {{expected shape, kernel and dilation of one to three sizes each, as many in all, but got 2, 1 and 2}}
-func.func private @neighbourhood_rank() attributes {p = #attn.neighbourhood<shape = [8, 8], kernel = [5], dilation = [1, 1]>}
+func.func private @neighbourhood_c1() attributes {p = #attn.neighbourhood<shape = [8, 8], kernel = [5], dilation = [1, 1]>}
 
 // -----
 

@@ -41,3 +41,12 @@ func.func @scattered(%x: !attn.tensor<[N], f32>, %ids: !attn.tensor<[N], i32>) -
   }
   return %0 : !attn.tensor<[N], f32>
 }
+
+// -----
+
+// expected-error@+1 {{expected a program of one block}}
+func.func @blocks(%x: !attn.tensor<[N], f32>) -> !attn.tensor<[N], f32> attributes {attn.program} {
+  return %x : !attn.tensor<[N], f32>
+^bb1:
+  return %x : !attn.tensor<[N], f32>
+}

@@ -26,6 +26,15 @@ template <typename Op> static bool isMetOnDiagonalOnly(Op op, Value value) {
   return met && !walked;
 }
 
+/// Head sizes are axes of tiles: they are integers.
+template <typename Op> static LogicalResult checkHeadSizes(Op op) {
+  Attend attend = Attend::of(op);
+  for (attn::WholeTensorType type : {attend.queryType(), attend.valueType(0)})
+    if (!type.staticDim(3))
+      return op.emitOpError() << "expected head sizes that are integers, but got " << type;
+  return success();
+}
+
 /// dq in the place of its sums in memory: scaled, and rounded, by whoever takes it.
 static void takeSums(attn::AttendBackwardOp op, Value sums, StoredValues &stored) {
   stored[sums] = sums;
@@ -42,6 +51,8 @@ namespace {
 struct AttendKernel : KernelOpInterface::ExternalModel<AttendKernel, attn::AttendOp> {
   LogicalResult lower(Operation *op, ProgramKernels &program) const {
     auto attend = cast<attn::AttendOp>(op);
+    if (failed(checkHeadSizes(attend)))
+      return failure();
     // Keys and values that each program meets once are computed on the way; others would be computed for every tile of
     // queries.
     bool once = windowTiling(Attend::of(attend)).has_value();
@@ -66,6 +77,8 @@ struct AttendBackwardKernel : KernelOpInterface::ExternalModel<AttendBackwardKer
 
 LogicalResult AttendBackwardKernel::lower(Operation *op, ProgramKernels &program) const {
   auto attend = cast<attn::AttendBackwardOp>(op);
+  if (failed(checkHeadSizes(attend)))
+    return failure();
   SmallVector<BackwardPart> parts = backwardParts(attend);
   // Of several kernels, each walks what another holds: only the numbers of a query can be computed on the way.
   bool once = parts.front().kind == BackwardPart::Kind::Window;
