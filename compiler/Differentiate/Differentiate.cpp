@@ -130,8 +130,7 @@ LogicalResult ProgramDifferentiation::addAdjoints(Gradients &gradients) {
     auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
     if (!differentiable) {
       auto error = op.emitOpError() << "has no derivative";
-      if (isa<attn::AttendBackwardOp, attn::ConvolveTapsGradOp, attn::HeadConvWeightGradOp, attn::LinearWeightGradOp,
-              attn::SpreadOp>(op))
+      if (op.hasTrait<attn::GradientOnly>())
         error.attachNote() << "gradients of gradients are not supported: differentiate the program itself once";
       return failure();
     }

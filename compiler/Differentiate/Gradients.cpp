@@ -107,7 +107,7 @@ static bool comesFromProducts(Value value) {
   reached.insert(value);
   for (size_t i = 0; i < reached.size(); ++i) {
     Operation *op = reached[i].getDefiningOp();
-    if (isa_and_nonnull<attn::HeadConvOp, attn::LinearOp>(op))
+    if (op && op->hasTrait<attn::WeightProduct>())
       return true;
     if (op && !isa<attn::AttendOp>(op))
       reached.insert(op->operand_begin(), op->operand_end());

@@ -129,14 +129,22 @@ py::dict reportDict(const Report &report) {
 
 Dim3 dim(const std::array<uint32_t, 3> &counts) { return {counts[0], counts[1], counts[2]}; }
 
+/// The values of a launch's parameters, and the buffers that some of them point to.
+struct Arguments {
+  std::vector<std::byte> parameters;
+  std::vector<Buffer> buffers;
+  std::vector<uint32_t> pointers; ///< where in the parameters each buffer's address goes
+};
+
 /// Copies the buffers in, launches, and copies them back.
 Result<Report> runOnCopies(const Module &module, const std::string &entry, const LaunchShape &shape,
-                           std::vector<std::byte> parameters, std::vector<DeviceRange> &ranges,
-                           const std::vector<uint32_t> &pointers, const std::vector<Buffer> &buffers,
-                           const LaunchOptions &options) {
+                           Arguments arguments, const LaunchOptions &options) {
+  auto &[parameters, buffers, pointers] = arguments;
+  std::vector<DeviceRange> ranges = mergeRanges(buffers);
   for (size_t i = 0; i < buffers.size(); ++i) {
+    const Buffer &buffer = buffers[i];
     auto range = std::find_if(ranges.begin(), ranges.end(), [&](const DeviceRange &r) {
-      return buffers[i].host >= r.begin && buffers[i].host + buffers[i].bytes <= r.end;
+      return buffer.host >= r.begin && buffer.host + buffer.bytes <= r.end;
     });
     auto address = reinterpret_cast<uint64_t>(range->device + (buffers[i].host - range->begin) + buffers[i].offset);
     std::memcpy(parameters.data() + pointers[i], &address, 8);
@@ -156,22 +164,22 @@ Result<Report> runOnCopies(const Module &module, const std::string &entry, const
   return report;
 }
 
-py::dict launchArguments(const std::shared_ptr<const Module> &module, const std::string &entry,
-                         std::array<uint32_t, 3> grid, std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster,
-                         uint32_t shared, const py::list &arguments, const std::string &checks, uint64_t seed,
-                         uint32_t schedules, uint32_t threads, uint64_t limit, uint64_t sample) {
-  const EntryInfo *info = module->entry(entry);
-  LaunchOptions options;
-  Result<Checks> parsed = Checks::parse(checks);
+/// `settings`: grid, block, cluster, shared, checks, seed, schedules, threads, limit, sample.
+py::dict launchArguments(const Module &module, const std::string &entry, const py::list &arguments,
+                         const py::kwargs &settings) {
+  const EntryInfo *info = module.entry(entry);
+  Result<Checks> parsed = Checks::parse(settings["checks"].cast<std::string>());
   if (!parsed)
     raise(parsed.error());
+  LaunchOptions options;
   options.checks = *parsed;
-  options.seed = seed;
-  options.schedules = schedules;
-  options.threads = threads;
-  options.maximumInstructions = limit;
-  options.sample = sample;
-  LaunchShape shape{dim(grid), dim(block), dim(cluster), shared};
+  options.seed = settings["seed"].cast<uint64_t>();
+  options.schedules = settings["schedules"].cast<uint32_t>();
+  options.threads = settings["threads"].cast<uint32_t>();
+  options.maximumInstructions = settings["limit"].cast<uint64_t>();
+  options.sample = settings["sample"].cast<uint64_t>();
+  auto counts = [&](const char *name) { return dim(settings[name].cast<std::array<uint32_t, 3>>()); };
+  LaunchShape shape{counts("grid"), counts("block"), counts("cluster"), settings["shared"].cast<uint32_t>()};
   std::vector<std::byte> parameters(info ? info->parameterBytes : 0);
   std::vector<Buffer> buffers;
   std::vector<uint32_t> pointers;
@@ -189,8 +197,8 @@ py::dict launchArguments(const std::shared_ptr<const Module> &module, const std:
   Result<Report> report = failure(StatusCode::Internal, "");
   {
     py::gil_scoped_release release;
-    std::vector<DeviceRange> ranges = mergeRanges(buffers);
-    report = runOnCopies(*module, entry, shape, std::move(parameters), ranges, pointers, buffers, options);
+    report =
+        runOnCopies(module, entry, shape, {std::move(parameters), std::move(buffers), std::move(pointers)}, options);
   }
   if (!report)
     raise(report.error());
@@ -220,18 +228,8 @@ PYBIND11_MODULE(_simulator, m) {
                                  names.push_back(info.name);
                                return names;
                              })
-      .def(
-          "launch",
-          [](const std::shared_ptr<Module> &self, const std::string &entry, std::array<uint32_t, 3> grid,
-             std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster, uint32_t shared, const py::list &arguments,
-             const std::string &checks, uint64_t seed, uint32_t schedules, uint32_t threads, uint64_t limit,
-             uint64_t sample) {
-            return launchArguments(self, entry, grid, block, cluster, shared, arguments, checks, seed, schedules,
-                                   threads, limit, sample);
-          },
-          py::arg("entry"), py::arg("grid"), py::arg("block"), py::arg("cluster"), py::arg("shared"),
-          py::arg("arguments"), py::arg("checks"), py::arg("seed"), py::arg("schedules"), py::arg("threads"),
-          py::arg("limit"), py::arg("sample") = 0);
+      .def("launch", [](const std::shared_ptr<Module> &self, const std::string &entry, const py::list &arguments,
+                        const py::kwargs &settings) { return launchArguments(*self, entry, arguments, settings); });
   m.def("targets", [] { return targets::json(); });
   m.def("simulated_target", [] { return std::string(targets::simulated().name); });
   m.def("parse", [](const std::string &text, const std::string &name) {

@@ -3,6 +3,7 @@
 
 import importlib
 import re
+import subprocess
 import sys
 
 import pytest
@@ -87,3 +88,9 @@ def test_the_page_of_errors_is_that_of_the_catalogue():
     numbers = re.findall(r"^### WL(\d{3})$", page, re.M)
     assert len(numbers) == len(set(numbers)) > 70, "a number is given twice"
     assert "{remedy" not in page and "\n\n\n" not in page
+
+
+def test_files_one_touches():
+    """docs/Extending.md says which files name an op, a pattern, a target and an instruction, and no others do."""
+    found = subprocess.run([sys.executable, ROOT / "tools" / "extending.py", "--check"], capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr

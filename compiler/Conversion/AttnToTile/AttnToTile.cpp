@@ -39,7 +39,7 @@ LogicalResult ProgramLowering::lower(const Expansion &expansion) {
 
 LogicalResult ProgramLowering::lower(Operation *op) {
   auto kernel = dyn_cast<KernelOpInterface>(op);
-  return kernel ? kernel.lower(*this) : success(); // (Maps wait until someone needs them.)
+  return kernel ? kernel.lower(*this) : success(); // Maps are computed where they are read.
 }
 
 /// Moves what is no attention as far up as its operands allow: sums over tokens that an attention's kernel ends with
@@ -109,7 +109,7 @@ LogicalResult ProgramLowering::run() {
     }
     operand.set(tensor);
   }
-  // (With what lowering made beside them.)
+  // The ops that lowering added go as well.
   SmallVector<Operation *> done;
   for (Operation &op : program.front().without_terminator())
     if (!isa<attn::LaunchOp>(op))
@@ -140,7 +140,7 @@ struct AttnToTile : impl::AttnToTileBase<AttnToTile> {
       if (failed(ProgramLowering(program).run()))
         return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function->hasAttr(refusedAttrName)) // (It has been reported.)
+      if (function->hasAttr(refusedAttrName)) // KernelFrame::refuse has reported why.
         return signalPassFailure();
   }
 };

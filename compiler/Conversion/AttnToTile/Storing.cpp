@@ -281,7 +281,7 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinMaps(Operation *anchor) {
   llvm::SetVector<Value> inside;
   inside.insert(anchor->getResult(0));
   ArrayRef<StringAttr> shape = cast<attn::WholeTensorType>(anchor->getResult(0).getType()).getDims();
-  // (What takes the product's elements, and has not joined, takes others than those at hand: means over heads.)
+  // An op that reads the product and has not joined, such as a mean over heads, reads other elements than the tile's.
   auto known = [&](Value value) { return inside.contains(value) || isApart(value, inside, stored, isElementwise); };
   llvm::SetVector<Operation *> joined;
   joined.insert(anchor);
@@ -300,7 +300,7 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinMaps(Operation *anchor) {
     return llvm::any_of(value.getUsers(), [&](Operation *user) { return !joined.contains(user); });
   };
   // A map of what is stored anyway, for those who compute it as well: left to them.
-  // (A copy with a name: it shrinks what it goes through, and an adaptor would not keep a temporary alive.)
+  // A copy, since the loop removes ops from `joined`.
   SmallVector<Operation *> maps(llvm::drop_begin(joined));
   for (Operation *op : llvm::reverse(maps)) {
     bool needed = llvm::any_of(op->getOperands(), [&](Value v) { return inside.contains(v) && !readOutside(v); });

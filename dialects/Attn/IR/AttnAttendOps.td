@@ -37,7 +37,7 @@ def Attn_AttendOp : Attn_Op<"attend", [Pure, AttrSizedOperandSegments]> {
   let hasCanonicalizer = 1;
 }
 
-def Attn_AttendBackwardOp : Attn_Op<"attend_backward", [Pure, AttrSizedOperandSegments]> {
+def Attn_AttendBackwardOp : Attn_Op<"attend_backward", [Pure, Attn_GradientOnly, AttrSizedOperandSegments]> {
   let summary = "gradients of `attn.attend` in queries, keys, values and captured tensors";
   let description = [{
     With P = exp(s - lse): dP = dOut · vᵀ, g = P ⊙ (dP - delta), ds = g · score_mod'(s), dq = scale Σ ds k, dk = scale Σ dsᵀ q, dv = Σ Pᵀ dOut. `delta` [B, H, N] f32 is the row sum of

@@ -181,3 +181,22 @@ struct MeanOfOne : OpRewritePattern<MeanHeadsOp> {
 void MeanHeadsOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
   patterns.add<MeanBeforeLinear, MeanOfOne>(context);
 }
+
+// --- padding ---
+
+// (Weights and the bias of heads past the last are 0.)
+Padding HeadConvOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands) {
+  if (axis == 1)
+    return Padding::Zero;
+  return axis == 2 ? weightedWithBias(operands[0], static_cast<bool>(getBias())) : Padding::Unknown;
+}
+
+Padding LinearOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands) {
+  int64_t last = cast<WholeTensorType>(getType()).getRank() - 1;
+  bool alike = axis != last && !(getConcatenated() && axis != last - 1);
+  return alike ? weightedWithBias(operands[0], static_cast<bool>(getBias())) : Padding::Unknown;
+}
+
+Padding MeanHeadsOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands) {
+  return axis == cast<WholeTensorType>(getType()).getRank() - 3 ? Padding::Unknown : weighted(operands[0]);
+}

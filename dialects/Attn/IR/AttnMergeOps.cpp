@@ -90,3 +90,16 @@ LogicalResult SpreadOp::verify() {
     return emitOpError() << "expected 'ends' where rows are not summed";
   return success();
 }
+
+// --- padding ---
+
+Padding ShiftOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands) {
+  return axis == 2 ? Padding::Zero : operands[0];
+}
+
+// Rows past the end have no unit: 0, divided by a length of 0.
+Padding SpreadOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands) {
+  if (axis != 2)
+    return operands[0];
+  return getMode() == MergeMode::Mean ? Padding::Unknown : Padding::Zero;
+}

@@ -64,7 +64,7 @@ def Attn_MergeUnitsOp : Attn_Op<"merge_units", [Pure, AttrSizedOperandSegments]>
   let hasVerifier = 1;
 }
 
-def Attn_SpreadOp : Attn_Op<"spread", [Pure, AttrSizedOperandSegments, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>]> {
+def Attn_SpreadOp : Attn_Op<"spread", [Pure, Attn_GradientOnly, AttrSizedOperandSegments, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>]> {
   let summary = "the transpose of a merge: each token takes its unit's row";
   let description = [{
     Row n of the result is row unit[n] - offset of the source: `sum`, as it is; `last`, where n is the unit's survivor (ends[unit[n]] = n + 1), else 0; `mean`, over the unit's length.

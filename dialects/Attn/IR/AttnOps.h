@@ -15,5 +15,11 @@
 
 #include "dialects/Attn/IR/AttnInterfaces.h.inc"
 
+namespace weft::attn {
+/// See Attn_WeightProduct and Attn_GradientOnly of AttnOps.td.
+template <typename Op> struct WeightProduct : mlir::OpTrait::TraitBase<Op, WeightProduct> {};
+template <typename Op> struct GradientOnly : mlir::OpTrait::TraitBase<Op, GradientOnly> {};
+} // namespace weft::attn
+
 #define GET_OP_CLASSES
 #include "dialects/Attn/IR/AttnOps.h.inc"

@@ -11,6 +11,11 @@ include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 
+/// A product of a value with a weight.
+def Attn_WeightProduct : NativeOpTrait<"WeightProduct"> { let cppNamespace = "::weft::attn"; }
+/// Written by differentiation alone; it has no derivative itself.
+def Attn_GradientOnly : NativeOpTrait<"GradientOnly"> { let cppNamespace = "::weft::attn"; }
+
 class Attn_Op<string mnemonic, list<Trait> traits = []> : Op<Attn_Dialect, mnemonic, traits>;
 
 include "dialects/Attn/IR/AttnMixerOps.td"

@@ -18,6 +18,11 @@ enum class Padding : uint8_t {
 /// Of what is multiplied by weights, which are repeated or 0 there, and added up.
 inline Padding weighted(Padding source) { return source == Padding::Repeated ? Padding::Finite : source; }
 
+/// The same with a bias, which is repeated.
+inline Padding weightedWithBias(Padding source, bool bias) {
+  return bias && source == Padding::Zero ? Padding::Finite : weighted(source);
+}
+
 /// Of what a scalar region yields as `result`, from its arguments': the region is folded with zeros. Positions on
 /// `axis` of the map's results (on any where there is none) are numbers there, those on others are repeated.
 ///

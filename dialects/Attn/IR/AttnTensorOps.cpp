@@ -152,3 +152,24 @@ LogicalResult RmsNormOp::verify() {
     return success();
   return checkSizes(*this, "a gain", tensorTypeOf(getGain()), {type.dim(1), type.dim(3)});
 }
+
+// --- padding ---
+
+Padding MapOp::paddingOf(unsigned result, int64_t axis, ArrayRef<Padding> operands) {
+  return paddingOfRegion(getBody(), operands, result, axis);
+}
+
+Padding SumOp::paddingOf(unsigned, int64_t, ArrayRef<Padding> operands) { return weighted(operands[0]); }
+
+// A row of zeros is divided by sqrt(eps). (Channels past the last are multiplied by a number that their row has.)
+Padding RmsNormOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands) {
+  if (axis == 3 && getGain() && operands[0] != Padding::Unknown) // (The gain is 0 there.)
+    return Padding::Zero;
+  bool divides = axis == 3 || static_cast<float>(getEps().convertToDouble()) > 0;
+  return divides && operands[0] == Padding::Zero ? Padding::Zero : Padding::Unknown;
+}
+
+// Rows past the end take none of the rows that exist, but themselves; taps past the last channel are 0.
+Padding ConvolveOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands) {
+  return axis == 3 && operands[0] != Padding::Unknown ? Padding::Zero : weighted(operands[0]);
+}

@@ -206,7 +206,7 @@ def Attn_ConvolveOp : Attn_Op<"convolve", [Pure, DeclareOpInterfaceMethods<Attn_
   let hasVerifier = 1;
 }
 
-def Attn_ConvolveTapsGradOp : Attn_Op<"convolve_taps_grad", [Pure]> {
+def Attn_ConvolveTapsGradOp : Attn_Op<"convolve_taps_grad", [Pure, Attn_GradientOnly]> {
   let summary = "gradient of `attn.convolve` in its taps: Σ_{b, n} gradient[b, h, n, c] · x[b, h, n - dilation (j - centre), c] at tap j, channel h·C + c";
   let description = [{
     `transposed`: of the transposed convolution, x[b, h, n + dilation (j - centre), c]. C1: as `attn.convolve` C1, C3

@@ -104,17 +104,17 @@ def launch(
     packed = [_pack(value, *parameter) for value, parameter in zip(args, parameters, strict=True)]
     raw = module.launch(
         entry,
-        _three(grid),
-        _three(block),
-        _three(cluster),
-        shared,
         packed,
-        checks,
-        seed & (2**64 - 1),
-        schedules,
-        threads,
-        limit,
-        **({"sample": sample} if sample else {}),
+        grid=_three(grid),
+        block=_three(block),
+        cluster=_three(cluster),
+        shared=shared,
+        checks=checks,
+        seed=seed & (2**64 - 1),
+        schedules=schedules,
+        threads=threads,
+        limit=limit,
+        sample=sample,
     )
     return Report(
         findings=[Finding(**finding) for finding in raw["findings"]],

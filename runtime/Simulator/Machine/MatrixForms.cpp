@@ -28,7 +28,7 @@ void runProduct(Warp &warp, const Record &record, uint32_t mask) {
   for (unsigned i = 0; i < p.cCount; ++i)
     c[i] = warp.reg<std::byte>(*refs++);
   if (p.quadPairs)
-    sem::multiplyQuadPairs(p.aByColumn, p.bByRow, p.product.c, p.product.d, a, b, c, d);
+    sem::multiplyQuadPairs({p.aByColumn, p.bByRow, p.product.c, p.product.d}, a, b, c, d);
   else
     sem::multiply(p.product, a, b, c, d);
   warp.worker->counters.mmaMacs += p.macs;

@@ -42,9 +42,16 @@ struct Fragment {
   }
 };
 
-/// Reads or writes `bytes` of the register at bit `shift` for every lane.
+/// `bytes` of a register from bit `shift` on.
+struct RegisterPart {
+  Ref reg;
+  unsigned bytes, shift;
+};
+
+/// Reads or writes a part of a register for every lane.
 void transfer(Warp &warp, const Record &record, const Fragment &fragment, uint32_t mask, const uint64_t *addresses,
-              unsigned bytes, Ref reg, unsigned shift) {
+              RegisterPart part) {
+  auto [reg, bytes, shift] = part;
   AccessKind kind = fragment.load ? AccessKind::Read : AccessKind::Write;
   Resolved at = fragment.space == Space::Shared   ? resolveShared(warp, record, mask, addresses, bytes, kind)
                 : fragment.space == Space::Global ? resolveGlobal(warp, record, mask, addresses, bytes, kind)
@@ -106,7 +113,7 @@ void runFragment(Warp &warp, const Record &record, uint32_t mask) {
       uint64_t addresses[laneCount];
       for (unsigned lane = 0; lane < laneCount; ++lane)
         addresses[lane] = base.at[lane] + fragment.index(lane, reg * per + piece, leading(lane)) * fragment.bits / 8;
-      transfer(warp, record, fragment, mask, addresses, bytes, ref, piece * fragment.bits);
+      transfer(warp, record, fragment, mask, addresses, {ref, bytes, piece * fragment.bits});
     }
   }
 }

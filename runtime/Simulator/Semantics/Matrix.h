@@ -50,9 +50,13 @@ void multiply(const MatrixProduct &product, const void *const *a, const void *co
               void *const *d);
 
 /// D = A * B + C for the f16 m8n8k4 of sm_70 (PTX ISA "Matrix Fragments for mma.m8n8k4 with .f16"): four products at
-/// once, one for each quad pair of lanes. `aByColumn` and `bByRow` are the .col of A and the .row of B.
-void multiplyQuadPairs(bool aByColumn, bool bByRow, AccumulatorType c, AccumulatorType d, const void *const *aRegisters,
-                       const void *const *bRegisters, const void *const *cRegisters, void *const *dRegisters);
+/// once, one for each quad pair of lanes.
+struct QuadPairProduct {
+  bool aByColumn, bByRow; ///< the .col of A and the .row of B
+  AccumulatorType c, d;
+};
+void multiplyQuadPairs(const QuadPairProduct &product, const void *const *a, const void *const *b, const void *const *c,
+                       void *const *d);
 
 /// One way to compute `multiply`; all give the same bits.
 struct MatrixKernel {

@@ -20,8 +20,9 @@ Position quadAccumulatorPosition(AccumulatorType type, unsigned rank, unsigned e
   return {uint16_t((lane & 1) + (element & 2) + rank / 4 * 4), uint16_t((element & 4) + (lane & 2) + (element & 1))};
 }
 
-void multiplyQuadPair(unsigned quad, bool aByColumn, bool bByRow, AccumulatorType cType, AccumulatorType dType,
-                      const void *const *a, const void *const *b, const void *const *c, void *const *d) {
+void multiplyQuadPair(unsigned quad, const QuadPairProduct &product, const void *const *a, const void *const *b,
+                      const void *const *c, void *const *d) {
+  const auto [aByColumn, bByRow, cType, dType] = product;
   float left[8][4], right[4][8], sums[8][8];
   for (unsigned rank = 0; rank < 8; ++rank) {
     const unsigned lane = quad * 4 + rank % 4 + rank / 4 * 16, base = rank / 4 * 4;
@@ -59,10 +60,10 @@ void multiplyQuadPair(unsigned quad, bool aByColumn, bool bByRow, AccumulatorTyp
 
 } // namespace
 
-void multiplyQuadPairs(bool aByColumn, bool bByRow, AccumulatorType c, AccumulatorType d, const void *const *aRegisters,
-                       const void *const *bRegisters, const void *const *cRegisters, void *const *dRegisters) {
+void multiplyQuadPairs(const QuadPairProduct &product, const void *const *a, const void *const *b, const void *const *c,
+                       void *const *d) {
   for (unsigned quad = 0; quad < 4; ++quad)
-    multiplyQuadPair(quad, aByColumn, bByRow, c, d, aRegisters, bRegisters, cRegisters, dRegisters);
+    multiplyQuadPair(quad, product, a, b, c, d);
 }
 
 } // namespace weft::simulator::semantics

@@ -308,7 +308,7 @@ TEST(Matrix, QuadPairs) {
         sums.at(quad * 8 + position(lane, i).row, position(lane, i).col) = z;
       }
     }
-    multiplyQuadPairs(aByColumn, bByRow, type, type, a.in(), b.in(), c.in(), d.out());
+    multiplyQuadPairs({aByColumn, bByRow, type, type}, a.in(), b.in(), c.in(), d.out());
     for (unsigned lane = 0; lane < 32; ++lane)
       for (unsigned i = 0; i < 8; ++i) {
         const unsigned quad = lane % 16 / 4;

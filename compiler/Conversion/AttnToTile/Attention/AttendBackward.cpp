@@ -98,7 +98,7 @@ static LogicalResult lowerQueryGradient(attn::AttendBackwardOp op, const Softmax
                  kernel.attend.scale);
   SmallVector<Value> launched = kernel.finish(roots, queries.rows);
   ValueRange others = ValueRange(launched).drop_back(roots.size());
-  if (terms) // (Captured gradients and these do not come together.)
+  if (terms) // Never together with gradients of captured tensors.
     return makeDiagonalTerms(op, *own, others, stored), success();
   return captures.sum(others);
 }
@@ -202,7 +202,7 @@ LogicalResult lowerBackwardPart(attn::AttendBackwardOp op, const BackwardPart &p
   case BackwardPart::Kind::Window:
     return lowerWindowGradients(op, numbers, roots, stored);
   case BackwardPart::Kind::OnePass:
-    break; // (By lowerOnePass.)
+    break; // lowerOnePass does it.
   }
   llvm_unreachable("all kinds are handled");
 }

@@ -37,7 +37,7 @@ static CapturePlan planOf(attn::AttendBackwardOp op, attn::AccumulateOp add, att
     taken[number] = true;
     plan.axes.push_back(number);
   }
-  bool packed = !op.getCuSeqlens().empty(); // (Indices count from each sequence's start.)
+  bool packed = !op.getCuSeqlens().empty(); // Indices count from each sequence's start.
   if ((packed && (taken[queryIndex] || taken[keyIndex])) || (taken[keyIndex] && op.getKeys().size() > 1))
     return scattered;
   if (taken[queryIndex] && taken[keyIndex])

@@ -56,7 +56,7 @@ SoftmaxNumbers lowerSoftmaxNumbers(attn::AttendBackwardOp op, StoredValues &stor
     b.store(numberPointers(b, frame.output(padded), places), number, {});
   if (count != numbersTile)
     tiles += " * " + std::to_string(numbersTile / count);
-  // (As many warps as kernels of rows have, which may share the launch.)
+  // As many warps as kernels of rows have, so that both fit one launch.
   SmallVector<Value> results = frame.finish({{tiles, type.dim(1).str(), type.dim(0).str()}, 4, 2});
   return {results[0], results[1]};
 }
@@ -76,8 +76,9 @@ BackwardKernel::BackwardKernel(attn::AttendBackwardOp op, const SoftmaxNumbers &
 RowTile BackwardKernel::begin(unsigned domain, Value place) {
   tiledDomain = domain;
   standing =
-      findStanding(frame, attend, stored, schedule.getRows(), /*tileKeys=*/!queriesDown,
-                   queriesDown ? std::nullopt : std::optional(domain), /*packed=*/1, split ? split->parts : 1, place);
+      findStanding(frame, attend, stored,
+                   {schedule.getRows(), /*keys=*/!queriesDown, queriesDown ? std::nullopt : std::optional(domain),
+                    /*packed=*/1, split ? split->parts : 1, place});
   if (split) {
     part = partOf(b, *split, standing);
     valueChunks = part->chunks;
@@ -129,7 +130,7 @@ KeySide BackwardKernel::pullKeys(unsigned domain, const RowTile &rows) {
   KeySide side{rows, {}, {}};
   for (const Chunk &chunk : queryChunks)
     side.k.push_back(puller.pull(attend.keys[domain], rows, chunk));
-  if (split) // (dv needs none.)
+  if (split) // dv does not need V.
     return side;
   for (const Chunk &chunk : valueChunks)
     side.v.push_back(puller.pull(attend.values[domain], rows, chunk));
@@ -166,7 +167,7 @@ Value BackwardKernel::belongs(unsigned domain, const RowTile &queries, const Row
                                     downOrAcross(keys.token, false),
                                     standing.queryLength,
                                     standing.keyLengths[domain]};
-  // (Of spans by the tables of the rows, which are at hand.)
+  // A span's bounds come from the tables of the rows, which the kernel holds.
   bool turned = !queriesDown && attn::hasSpan(pattern);
   Value contained = turned ? attn::contains(arithmetic, attn::transposePattern(pattern), place.transposed())
                            : attn::contains(arithmetic, pattern, place);
@@ -253,7 +254,7 @@ Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const Key
   arguments.push_back(made.dScores);
   made.dScores = evaluateRegion(op.getScoreModGrad(), arguments, {frame, element, nullptr, add})[0];
   made.dScores = b.broadcast(made.dScores, shape);
-  if (exists) // (What the derivative says of pairs that do not belong need not be finite.)
+  if (exists) // The derivative of a pair outside the pattern may be infinite or NaN.
     made.dScores = b.select(exists, made.dScores, b.f32(0));
   return made;
 }
@@ -318,7 +319,7 @@ void BackwardKernel::provide(Value result, const RowTile &rows, ArrayRef<Chunk> 
       gradient = b.select(b.column(rows.inside), gradient, b.f32(0));
     puller.provide(result, rows, chunk.first, b.cast(gradient, element), chunk.base);
   }
-  puller.promise(result, attn::Padding::Zero); // (What was multiplied is 0 there.)
+  puller.promise(result, attn::Padding::Zero); // Its operands are 0 at those channels.
 }
 
 RowTile BackwardKernel::storedRows(RowTile rows) {

@@ -66,7 +66,7 @@ OnePass lowerOnePass(attn::AttendBackwardOp op, const BackwardPart &part, const 
   KeySide keys = kernel.pullKeys(0, kernel.asKeys(0, rows, kernel.standing.head));
   SmallVector<Value> sums = kernel.zeroSums(kernel.queryChunks);
   unsigned ofKeys = sums.size();
-  sums.append(kernel.zeroSums(kernel.valueChunks)); // (None of wide values, which have a part of their own.)
+  sums.append(kernel.zeroSums(kernel.valueChunks)); // Wide values have a kernel of their own, and no sums here.
   auto walkHead = [&](Value head, ValueRange initial) {
     return kernel.walk(0, keys.rows, head, initial, [&](const RowTile &columns, bool full, ValueRange values) {
       QuerySide queries = kernel.pullQueries(kernel.asQueries(columns, head));

@@ -40,7 +40,8 @@ static constexpr int64_t pieceWidth = 16;
 
 static Value productOfPieces(KernelFrame &frame, StoredValues &stored, const RowSide &a, const RowSide &c) {
   TileBuilder &b = frame.b;
-  Puller pieces(frame, stored); // (A puller knows a value's chunks by where they begin.)
+  // A puller identifies a chunk by its first channel, so other widths need another puller.
+  Puller pieces(frame, stored);
   Value sum;
   const Chunk &last = a.chunks.back();
   for (const Chunk &piece : chunksOf(last.first + last.valid, pieceWidth)) {
@@ -116,7 +117,7 @@ DiagonalPairs pairsAtDiagonal(BackwardKernel &kernel, unsigned domain, const Que
     return made;
   Value derived =
       evaluateAtDiagonal(kernel.frame, kernel.stored, kernel.op.getScoreModGrad(), queries.rows, scaled, made.dScores);
-  // (What the derivative says of a pair without weight need not be finite.)
+  // The derivative of a pair of weight 0 may be infinite or NaN.
   Value some = b.compareFloat(arith::CmpFPredicate::OGT, made.weights, b.f32(0));
   made.dScores = b.select(some, derived, b.f32(0));
   return made;
@@ -205,7 +206,7 @@ void makeDiagonalTerms(attn::AttendBackwardOp op, unsigned domain, ValueRange nu
 
 void lowerDiagonalGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, unsigned domain,
                             ArrayRef<Value> roots, StoredValues &stored) {
-  attn::ScheduleAttr beside = keyGradientSchedule(op); // (As many warps: a launch may be shared.)
+  attn::ScheduleAttr beside = keyGradientSchedule(op); // As many warps, so that both fit one launch.
   int64_t rowCount = diagonalRows(Attend::of(op), beside.getWarps());
   auto schedule = attn::ScheduleAttr::get(op.getContext(), rowCount, 16, beside.getWarps(), beside.getStages());
   BackwardKernel kernel(op, numbers, stored, "attend_backward_diagonal", schedule, /*queriesDown=*/false, {});

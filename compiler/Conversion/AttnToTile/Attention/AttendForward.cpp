@@ -114,8 +114,9 @@ private:
 } // namespace
 
 void ForwardKernel::stand() {
-  standing = findStanding(frame, attend, stored, schedule.getRows(), /*tileKeys=*/false, std::nullopt, packed,
-                          wide ? wide->parts : 1);
+  standing = findStanding(
+      frame, attend, stored,
+      {schedule.getRows(), /*keys=*/false, /*headsOf=*/std::nullopt, packed, wide ? wide->parts : 1, /*place=*/{}});
   if (wide) {
     part = partOf(b, *wide, standing);
     valueChunks = part->chunks;
@@ -143,7 +144,7 @@ void ForwardKernel::begin() {
   }
   rows = rows.of(attend.queryType(), standing.batch, standing.head);
   rows.base = standing.queryBase;
-  // (A packed sequence may have no row to read again.)
+  // Clamping repeats the last row; an empty packed sequence has none.
   bool clamps = rows.scalarStart && !rows.base && !windows && !needsOf(attend.query, stored).neighbours;
   read = clamps ? rows.clamped(b, standing.queryLength) : rows;
   for (const Chunk &chunk : queryChunks)
@@ -197,7 +198,7 @@ State ForwardKernel::meetOwnKeys(unsigned domain, State state) {
   state.sums.clear();
   for (const Chunk &chunk : valueChunks) {
     Value v = b.cast(puller.pull(attend.values[domain], own, chunk, Zeros::Nowhere), b.getF32Type());
-    // (One channel is a tile of one column; a walk carries sums as wide as its products.)
+    // A value of one channel is a tile of one column, but the loop carries sums as wide as its products.
     v = b.broadcast(v, {rows.count, chunk.width});
     state.sums.push_back(starts ? v : b.mul(v, b.column(weight)));
   }
@@ -228,7 +229,7 @@ Value ForwardKernel::scores(unsigned domain, const RowTile &keys, bool full) {
                                       b.row(keys.token), standing.queryLength,    standing.keyLengths[domain]};
     belongs = b.row(keys.inside);
     Attribute pattern = op.getPatterns()[domain];
-    // (A count of keys may end them before the pattern does.)
+    // A count may end the keys before the pattern does.
     if ((attn::patterns::keysExist(pattern) && attend.counts.empty()) || keepsInside(attend, pattern))
       belongs = attn::contains(arithmetic, pattern, place);
     else if (!windows || !windows->exact)
@@ -270,9 +271,9 @@ State ForwardKernel::step(unsigned domain, const RowTile &keys, bool full, const
   Value decay = b.exp2(scaled(b.sub(state.maximum, shift)));
   next.total = b.add(b.mul(state.total, decay), b.reduceSum(weights, 1));
   Value factors = b.cast(weights, attend.valueType(domain).getElementType());
-  // (A key that does not exist has weight 0, which what is no number would outlast.)
+  // A key past the end has weight 0, but 0 times infinity or NaN is NaN: its value must be 0 as well.
   for (auto [chunk, sum] : llvm::zip(valueChunks, state.sums)) {
-    // (One channel is repeated along a product's columns, unless those that do not exist are 0.)
+    // A single channel is broadcast over the product's columns, unless the other columns are zeroed.
     Zeros zeros = attend.valueSize() == 1 ? Zeros::Everywhere : Zeros::Rows;
     Value v = puller.pull(attend.values[domain], keys, chunk, zeros);
     next.sums.push_back(b.dot(factors, v, b.mul(sum, b.column(decay)), attend.precision()));
@@ -284,7 +285,7 @@ State ForwardKernel::step(unsigned domain, const RowTile &keys, bool full, const
 /// products. Gives whether it did.
 bool ForwardKernel::holdValues() {
   Value values = attend.values[0];
-  // (Those of wide f32 heads leave no registers for the products.)
+  // Operands of wide f32 heads would leave no registers for the products.
   bool fit = (!attend.storage().isF32() || attend.valueSize() <= 64) && attend.valueSize() > 1;
   if (!rows.columns || part || !isConvolved(values) || !fit)
     return false;
@@ -375,7 +376,7 @@ void ForwardKernel::end(State state) {
     Value largest = b.exp2(residue), rounded = b.cast(largest, attend.valueType(0).getElementType());
     Value correction = b.sub(b.cast(rounded, b.getF32Type()), largest);
     Value any = b.compareFloat(arith::CmpFPredicate::OGT, state.total, b.f32(0));
-    // (The diagonal's weight is 1 without any rounding.)
+    // The diagonal's weight is exactly 1.
     if (ownScore)
       any = b.compareFloat(arith::CmpFPredicate::OGT, state.maximum, ownScore);
     state.total = b.add(state.total, b.select(any, correction, b.f32(0)));
@@ -424,7 +425,7 @@ void ForwardKernel::writeWindows(int64_t each, ArrayRef<Value> roots) {
 static int64_t windowsEach(attn::AttendOp op, const WindowTiling &windows, attn::ScheduleAttr schedule,
                            ArrayRef<Value> roots) {
   bool more = llvm::any_of(roots, [&](Value root) { return root.getDefiningOp() != op; });
-  // (Over a grid taps are many.)
+  // A convolution over a grid has many taps.
   bool small = windows.tokens < (windows.grid.empty() ? 64 : 65) && windows.tilesOf(schedule.getRows()) == 1;
   return more && small ? std::max<int64_t>(llvm::bit_floor(uint64_t(512 / windows.tokens)), 1) : 1;
 }

@@ -234,7 +234,7 @@ attn::ScheduleAttr gradientSchedule(attn::AttendBackwardOp op, Form form) {
   if (std::optional<WindowTiling> windows = windowTiling(attend)) {
     sizes.rows = std::min<int64_t>(windowRowCount(*windows), 64);
     sizes.columns = fitsOneKernel(attend, *windows) ? sizes.rows : std::min(sizes.rows, sizes.columns);
-    // (Of one kernel for everything, each warp has 16 rows of half the sums.)
+    // In the kernel for all gradients each warp has 16 rows of half the sums.
     sizes.warps = std::min<int64_t>(8, sizes.rows / 8);
   }
   return scheduleOf(op, fitted(form, sizes, attend));

@@ -239,7 +239,7 @@ private:
                << chosen->channels;
       return false;
     }
-    // (What it does not say of wide values is as by default.)
+    // A choice that does not mention wide values keeps the default for them.
     op->setAttr(name, withChannels(attend, schedule, otherwise.getChannels()));
     return true;
   }

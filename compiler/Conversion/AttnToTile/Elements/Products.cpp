@@ -47,23 +47,22 @@ attn::WholeTensorType partsType(Value result, StringRef parts) {
 
 Value ones(TileBuilder &b, int64_t rows, Type factor) { return b.full({rows, 16}, 1, factor); }
 
-LogicalResult finishParts(KernelFrame &frame, ElementPuller &puller, Operation *op, ValueRange sums,
-                          std::pair<int64_t, int64_t> chunks, PlaceOfSums placeOfSums, PlaceOfBias placeOfBias,
+LogicalResult finishParts(KernelFrame &frame, ElementPuller &puller, Operation *op, const GradientSums &gradient,
                           const KernelShape &shape, StoredValues &stored) {
   SmallVector<TensorParameter> outputs;
   for (Value result : op->getResults())
     outputs.push_back(frame.output(partsType(result, shape.grid[0])));
   AxisIndex part{frame.b.programId(tile::Axis::X), {}};
-  auto sum = sums.begin();
+  auto sum = gradient.sums.begin();
   auto store = [&](const TensorParameter &output, Place at) {
     at.axes.insert(at.axes.begin(), part);
     puller.store(output, at, *sum++);
   };
-  for (int64_t row = 0; row < chunks.first; ++row) {
-    for (int64_t column = 0; column < chunks.second; ++column)
-      store(outputs[0], placeOfSums(row, column));
+  for (int64_t row = 0; row < gradient.rows; ++row) {
+    for (int64_t column = 0; column < gradient.columns; ++column)
+      store(outputs[0], gradient.place(row, column));
     if (outputs.size() > 1)
-      store(outputs[1], placeOfBias(row));
+      store(outputs[1], gradient.placeOfBias(row));
   }
   auto launched = frame.finish(shape);
   for (auto [result, partial] : llvm::zip(op->getResults(), launched))

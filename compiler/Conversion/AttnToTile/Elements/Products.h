@@ -33,12 +33,18 @@ attn::WholeTensorType partsType(mlir::Value result, llvm::StringRef parts);
 /// Where the partial sums of a weight's gradient go: of a chunk of its rows by one of its columns; and of its bias'.
 using PlaceOfSums = llvm::function_ref<Place(int64_t row, int64_t column)>;
 using PlaceOfBias = llvm::function_ref<Place(int64_t row)>;
-/// The end of a weight gradient's kernel, whose program x has made the sums `sums` of part x, for each of `rows` chunks
-/// of the weight's rows those of `columns` chunks of its columns and, where `op` has a bias, the bias': stores them, at
-/// places that the part is put before, launches the kernel, and adds up the parts.
-mlir::LogicalResult finishParts(KernelFrame &frame, ElementPuller &puller, mlir::Operation *op, mlir::ValueRange sums,
-                                std::pair<int64_t, int64_t> chunks, PlaceOfSums placeOfSums, PlaceOfBias placeOfBias,
-                                const KernelShape &shape, StoredValues &stored);
+/// The sums of part x of a weight's gradient, which program x has made: for each of `rows` chunks of the weight's rows
+/// those of `columns` chunks of its columns and, where there is a bias, the bias'; and where they go.
+struct GradientSums {
+  mlir::ValueRange sums;
+  int64_t rows, columns;
+  PlaceOfSums place;
+  PlaceOfBias placeOfBias;
+};
+/// The end of a weight gradient's kernel: stores the sums, at places that the part is put before, launches the kernel,
+/// and adds up the parts.
+mlir::LogicalResult finishParts(KernelFrame &frame, ElementPuller &puller, mlir::Operation *op,
+                                const GradientSums &sums, const KernelShape &shape, StoredValues &stored);
 
 /// A right factor [rows, 16] whose products are sums: of a gradient, the bias' gradient, in each of 16 columns.
 mlir::Value ones(TileBuilder &b, int64_t rows, mlir::Type factor);

@@ -124,14 +124,14 @@ static Programs programsOf(TileBuilder &b, ArrayRef<SmallVector<Value>> extents)
     begins.push_back(begin);
     programs.isLater.push_back(b.compareInt(arith::CmpIPredicate::sge, program, begin));
   }
-  // (It is not negative, which divisions like to know.)
+  // It is never negative, which makes divisions of it cheaper.
   programs.own = b.max(b.sub(program, ownOf(b, programs, begins)), b.i32(0));
   return programs;
 }
 
 /// The coordinates of this program in its launch's grid.
 static std::array<Value, 3> coordinatesOf(TileBuilder &b, const Programs &programs, Value columns, Value rows) {
-  // (All extents are at least 1 where a program runs.)
+  // A program runs only if all extents are at least 1.
   Value row = arith::DivUIOp::create(b, programs.own, columns), z = arith::DivUIOp::create(b, row, rows);
   return {b.sub(programs.own, b.mul(row, columns)), b.sub(row, b.mul(z, rows)), z};
 }

@@ -80,7 +80,7 @@ private:
 
 /// Both names, or where that is longer than a library takes, the first and that there are others.
 static std::string nameOfBoth(StringRef first, StringRef second) {
-  constexpr size_t longest = 128; // (The manifest has names of 255 bytes; a number may follow.)
+  constexpr size_t longest = 128; // A manifest's names have at most 255 bytes, and a number may be appended.
   if (first.size() + 1 + second.size() <= longest)
     return (first + "_" + second).str();
   constexpr StringRef others = "_and_others";
@@ -159,7 +159,7 @@ void Merger::inlinePrograms(func::FuncOp merged) {
   for (int which : {0, 1}) {
     b.setInsertionPointToStart(which == 0 ? choice.thenBlock() : choice.elseBlock());
     Value id = which == 0 ? program : b.sub(program, firstCount);
-    // (All counts are at least 1 where a program runs, and ids are not negative: division as the machine has it.)
+    // A program runs only if all counts are at least 1, and ids are never negative: a plain division is right.
     Value row = arith::DivUIOp::create(b, id, grids[which][0]), x = b.sub(id, b.mul(row, grids[which][0]));
     Value z = arith::DivUIOp::create(b, row, grids[which][1]), y = b.sub(row, b.mul(z, grids[which][1]));
     Value ids[3] = {x, y, z};
@@ -206,7 +206,7 @@ static bool canMerge(attn::LaunchOp first, attn::LaunchOp second) {
 namespace {
 struct MergeLaunches : impl::AttnMergeLaunchesBase<MergeLaunches> {
   void runOnOperation() final {
-    for (func::FuncOp program : programsOf(getOperation())) // (Kernels come and go meanwhile.)
+    for (func::FuncOp program : programsOf(getOperation())) // Kernels are added and erased in the loop.
       while (mergeOne(program)) {
       }
   }

@@ -123,8 +123,8 @@ static SequenceBounds sequenceRead(KernelFrame &frame, const TensorParameter &cu
   return {begin, boundAt(1, begin)};
 }
 
-Standing findStanding(KernelFrame &frame, const Attend &attend, StoredValues &stored, int64_t rows, bool tileKeys,
-                      std::optional<unsigned> headsOf, int64_t packed, int64_t parts, Value place) {
+Standing findStanding(KernelFrame &frame, const Attend &attend, const StoredValues &stored, const TiledSide &side) {
+  auto [rows, tileKeys, headsOf, packed, parts, place] = side;
   TileBuilder &b = frame.b;
   Standing standing;
   standing.tile = place ? place : b.programId(tile::Axis::X);

@@ -54,12 +54,18 @@ struct Standing {
 std::array<std::string, 3> attendGrid(const Attend &attend, attn::WholeTensorType tiled, int64_t rows,
                                       int64_t packed = 1);
 
-/// Finds out where the program stands. `tileKeys` where the tiled side is that of the keys; otherwise the queries'.
-/// `headsOf`: the domain whose key heads the program's y counts; the queries' where there is none. `stored` as
-/// Puller's. With `parts`, as many programs after one another stand at the same tile. `place` (i32): the program's
-/// number among those of its head and batch, where that is not its x.
-Standing findStanding(KernelFrame &frame, const Attend &attend, StoredValues &stored, int64_t rows, bool tileKeys,
-                      std::optional<unsigned> headsOf, int64_t packed = 1, int64_t parts = 1, mlir::Value place = {});
+/// How a kernel's programs are spread over one side of an attention.
+struct TiledSide {
+  int64_t rows;                    ///< of a tile
+  bool keys = false;               ///< the side is that of the keys; otherwise the queries'
+  std::optional<unsigned> headsOf; ///< the domain whose key heads the program's y counts; the queries' without one
+  int64_t packed = 1;              ///< query heads of a tile
+  int64_t parts = 1;               ///< programs after one another that stand at the same tile
+  mlir::Value place = {};          ///< i32: a program's number among those of its head and batch, null for its x
+};
+
+/// Finds out where the program stands.
+Standing findStanding(KernelFrame &frame, const Attend &attend, const StoredValues &stored, const TiledSide &side);
 
 inline constexpr double log2OfE = 1.4426950408889634;
 

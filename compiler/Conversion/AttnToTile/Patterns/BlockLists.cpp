@@ -16,10 +16,17 @@ namespace weft {
 
 bool hasSegments(Attribute pattern) { return attn::hasSegments(pattern); }
 
+/// A tile of queries with a block of keys, or a block with a tile where keys are tiled.
+struct Pairs {
+  const RowTile &queries, &keys;
+  Value queryLength, keyLength; ///< i32
+  bool tileKeys, coarse;
+};
+
 /// How many pairs of a tile and a block belong (i32), and how many pairs they have (f the first's type); scalars.
-static std::pair<Value, Value> countPairs(TileBuilder &b, EmitArithmetic &arithmetic, Attribute pattern,
-                                          const RowTile &queries, const RowTile &keys, const Standing &standing,
-                                          unsigned domain, bool tileKeys, bool coarse) {
+static std::pair<Value, Value> countPairs(EmitArithmetic &arithmetic, Attribute pattern, const Pairs &of) {
+  auto [queries, keys, queryLength, keyLength, tileKeys, coarse] = of;
+  TileBuilder &b = arithmetic.frame.b;
   Value places[2];
   if (coarse) {
     places[0] = queries.scalarStart;
@@ -28,11 +35,10 @@ static std::pair<Value, Value> countPairs(TileBuilder &b, EmitArithmetic &arithm
     places[0] = b.column(queries.token);
     places[1] = b.row(keys.token);
   }
-  attn::Place<EmitArithmetic> place{queries.batch, queries.head,         places[0],
-                                    places[1],     standing.queryLength, standing.keyLengths[domain]};
+  attn::Place<EmitArithmetic> place{queries.batch, queries.head, places[0], places[1], queryLength, keyLength};
   Value belongs = attn::contains(arithmetic, pattern, place);
-  Value rows = b.max(b.i32(0), b.min(b.i32(queries.count), b.sub(standing.queryLength, queries.scalarStart)));
-  Value columns = b.max(b.i32(0), b.min(b.i32(keys.count), b.sub(standing.keyLengths[domain], keys.scalarStart)));
+  Value rows = b.max(b.i32(0), b.min(b.i32(queries.count), b.sub(queryLength, queries.scalarStart)));
+  Value columns = b.max(b.i32(0), b.min(b.i32(keys.count), b.sub(keyLength, keys.scalarStart)));
   // A ragged block lacks pairs; a ragged tile does not.
   Value pairs = tileKeys ? b.mul(columns, b.i32(queries.count)) : b.mul(rows, b.i32(keys.count));
   if (coarse)
@@ -80,7 +86,8 @@ BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys,
     return attn::WholeTensorType::get(dims, b.getI32Type());
   };
 
-  Standing standing = findStanding(frame, attend, stored, rows * packed, tileKeys, /*headsOf=*/std::nullopt, packed);
+  Standing standing = findStanding(
+      frame, attend, stored, {rows * packed, tileKeys, /*headsOf=*/std::nullopt, packed, /*parts=*/1, /*place=*/{}});
   TensorParameter list = frame.output(listType(blocks)), counts = frame.output(listType("2"));
   auto rowOf = [&](const TensorParameter &tensor) {
     Value offset = b.mul(b.cast(standing.number, b.getI64Type()), tensor.strides[2]);
@@ -107,7 +114,8 @@ BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys,
     RowTile block = sideOf(loop.getInductionVar(), columns, !tileKeys);
     const RowTile &queries = tileKeys ? block : tile, &keys = tileKeys ? tile : block;
     auto count = [&](const RowTile &queries) {
-      return countPairs(b, arithmetic, pattern, queries, keys, standing, domain, tileKeys, coarse);
+      return countPairs(arithmetic, pattern,
+                        {queries, keys, standing.queryLength, standing.keyLengths[domain], tileKeys, coarse});
     };
     auto [belong, pairs] = depends.head && packed > 1 ? countOfHeads(b, queries, packed, count) : count(queries);
     Value some = b.less(b.i32(0), belong), all = b.both(some, b.compareInt(arith::CmpIPredicate::eq, belong, pairs));

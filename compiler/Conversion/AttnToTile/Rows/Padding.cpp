@@ -32,7 +32,7 @@ private:
     if (auto found = promised.find(value); found != promised.end() && axis == channelAxis)
       return found->second;
     if (auto outside = stored.find(value); outside != stored.end()) {
-      // (Partial sums are added for every row alike.)
+      // Partial sums are the same for every row.
       bool summed = axis == tokenAxis && wholeType(outside->second).getDims() != type.getDims();
       return summed ? attn::Padding::Repeated : attn::Padding::Zero;
     }

@@ -135,7 +135,7 @@ Value LongConvolution::fromChunks(Value chunks, attn::WholeTensorType type, bool
   Value pointers =
       pointersAt(b, source, {rows.batch, first, place.chunk}, steps(b, across, source.strides[1]), b.range(side));
   Value tile = b.transpose(b.load(pointers, b.broadcast(b.column(place.inside), {across, side})));
-  if (channels == 1) // (A tile of one column; the others are 0.)
+  if (channels == 1) // A tile of one column; the others are 0.
     tile = b.column(b.reduceSum(b.cast(tile, b.getF32Type()), 1));
   puller.store(frame.output(type), rows, &place.channels, tile);
   return frame.finish({copyGrid(channels), 4, 2})[0];

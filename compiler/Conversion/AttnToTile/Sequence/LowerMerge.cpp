@@ -19,7 +19,7 @@ using namespace mlir;
 namespace weft {
 namespace {
 
-// (One warp, so that what a group knows of itself passes between lanes.)
+// One warp, so that a group's state passes between lanes by shuffles.
 constexpr int64_t warps = 1, groups = 8, steps = 64, stretch = groups * steps;
 /// Channels of a chunk: so that a row is few lanes', whose sums are few exchanges.
 constexpr int64_t widest = 32;
@@ -101,7 +101,7 @@ MergeKernel::MergeKernel(attn::MergeUnitsOp op, ArrayRef<Value> along, ArrayRef<
   batch = b.programId(tile::Axis::Z);
   length = frame.size(wholeType(op.getJoins()).dim(2));
   joinRow = firstOf(frame.input(stored.lookup(op.getJoins())));
-  // (Sums, and what nothing else is computed for, take their tables in the kernel.)
+  // Sums read these tables inside the kernel.
   std::function<bool(Operation *)> isMade = [&](Operation *user) {
     return llvm::is_contained(sums, user) || (isa<attn::MapOp>(user) && llvm::all_of(user->getUsers(), isMade));
   };
@@ -131,7 +131,7 @@ Value MergeKernel::phaseOf(Value tokens, Value alone) {
 /// small.)
 Value MergeKernel::beginsUnit(Value distance) {
   uint32_t divisor = op.getMaxJoins() + 1, odd = divisor >> llvm::countr_zero(divisor), inverse = odd;
-  for (int step = 0; step < 4; ++step) // (Each doubles the bits that are right, three at first.)
+  for (int step = 0; step < 4; ++step) // Newton's iteration: 3 correct bits, then 6, 12, 24, 48.
     inverse *= 2 - odd * inverse;
   Value quotient = b.mul(distance, b.i32(static_cast<int32_t>(inverse)));
   if (unsigned twos = llvm::countr_zero(divisor)) {
@@ -215,7 +215,7 @@ Numbered MergeKernel::number() {
     Value carried = b.both(survives, b.less(lower, unit)), before = b.sub(unit, one);
     store(op.getFirst(), before, tokens, carried);
     store(op.getPast(), before, sequence.past, carried);
-    Value last = b.both(inside, equals(b, next, sequence.past)); // (seen by no one)
+    Value last = b.both(inside, equals(b, next, sequence.past)); // no query sees it
     store(op.getFirst(), unit, sequence.past, last);
     store(op.getPast(), unit, sequence.past, last);
   } else {
@@ -263,7 +263,7 @@ Walked MergeKernel::begin(const Numbered &numbered) {
 Walked MergeKernel::step(Value place, const Walked &at, bool begins) {
   RowTile rows = withCount(groups).of(wholeType(op.getJoins()), batch, head);
   Value token = b.add(b.add(start, place), b.mul(b.range(groups), b.i32(steps))), next = b.add(token, b.i32(1));
-  // (Rows that are no one's are read too, and not stored: loads need no masks and wait for nothing.)
+  // Rows past the stretch are read but not stored, so that loads need no mask.
   rows.token = b.min(token, b.sub(length, b.i32(1)));
   Value first = equals(b, at.phase, b.i32(0));
   Value ours = begins ? b.either(first, at.ours) : b.both(b.negate(first), at.ours);
@@ -277,7 +277,7 @@ Walked MergeKernel::step(Value place, const Walked &at, bool begins) {
   }
   // A unit's first row begins its sum anew. A factor of 0 or 1 takes part in the addition; but what is not finite would
   // outlast it, from one packed sequence to the next.
-  // (Units that are walked to their end have begun: those of others, whatever their sums are, are not stored.)
+  // Only units that began in this stretch are stored; the sums of others are discarded.
   Value factor = b.column(b.select(first, b.f32(0), b.f32(1)));
   auto keep = [&](Value sum) {
     return !begins ? sum : cu ? b.select(b.column(first), b.f32(0), sum) : b.mul(sum, factor);
@@ -286,8 +286,8 @@ Walked MergeKernel::step(Value place, const Walked &at, bool begins) {
   for (auto [number, source] : llvm::enumerate(op.getSources()))
     for (const Chunk &chunk : chunksOf(*wholeType(source).staticDim(3), widest)) {
       Value row = puller.pull(source, rows, chunk, Zeros::Nowhere), x = b.cast(row, b.getF32Type()), sum = at.sums[i++];
-      puller.provide(source, rows, chunk.first, row); // (for what is stored of it as well)
-      // (One channel is a tile of one column.)
+      puller.provide(source, rows, chunk.first, row); // also for the maps of it that are stored
+      // A value of one channel is a tile of one column.
       bool last = op.modeOf(number) == attn::MergeMode::Last;
       now.sums.push_back(last ? b.broadcast(x, {groups, chunk.width}) : b.add(keep(sum), x));
     }
@@ -304,7 +304,7 @@ void MergeKernel::storeUnits(const Walked &at, const RowTile &rows, Value surviv
   unsigned i = 0;
   for (auto [number, source, merged] : llvm::enumerate(op.getSources(), op.getMerged())) {
     RowTile place = rows.anyRows(at.unit, survives);
-    RowTile last = place; // (the last unit of a sequence, where others lie one earlier)
+    RowTile last = place; // with an offset the units lie one place earlier, and a sequence's last place is zeroed
     int64_t offset = op.getOffsets()[number];
     if (offset) {
       place.token = b.sub(at.unit, b.i32(1));

@@ -104,7 +104,7 @@ LogicalResult lowerSequenceMean(attn::SequenceMeanOp op, StoredValues &stored) {
     b.setInsertionPointToStart(loop.getBody());
     RowTile rows = partRows(b, type, loop.getInductionVar(), count, past).of(type, zero, b.programId(tile::Axis::Y));
     SmallVector<Value> next = body(rows, loop.getRegionIterArgs());
-    if (!next.empty()) // (Otherwise the loop has its end already.)
+    if (!next.empty()) // A loop that carries nothing has its terminator already.
       scf::YieldOp::create(b, next);
     return loop;
   };
@@ -175,13 +175,13 @@ LogicalResult lowerTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &stored) {
       inside = b.both(b.compareInt(arith::CmpIPredicate::sge, moved.token, sequence.first),
                       b.less(moved.token, sequence.past));
     }
-    // (Rows that the tap does not meet are not loaded: no convolution within the source finds neighbours among them.)
+    // Rows that the tap does not meet are not loaded, so a convolution in the source must not pick neighbours here.
     moved.scalarStart = moved.offsets = Value();
     moved.columns = 0;
     moved.inside = b.both(rows.inside, inside);
     SmallVector<Value> next;
     for (auto [chunk, sum] : llvm::zip(chunks, loop.getRegionIterArgs())) {
-      // (Both are 0 where they do not exist: 0 times what is no number is none either.)
+      // Both factors are zeroed past the end: 0 times infinity or NaN is NaN.
       Value x = b.cast(puller.pull(op.getSource(), moved, chunk, Zeros::Rows), b.getF32Type());
       Value g = b.cast(puller.pull(op.getGradient(), rows, chunk, Zeros::Rows), b.getF32Type());
       next.push_back(b.add(sum, b.mul(x, g)));

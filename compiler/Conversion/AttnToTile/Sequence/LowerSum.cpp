@@ -35,7 +35,7 @@ static Value tokenSums(attn::SumOp op, StoredValues &stored) {
   int64_t channels = *from.staticDim(3), group = *attn::headGroup(from.dim(1), to.dim(1));
   int64_t count = rowsOfTile(channels);
   SmallVector<Chunk> chunks = chunksOf(channels, needs.widest);
-  if (channels == 1) // (A tile of one column.)
+  if (channels == 1) // A tile of one column.
     chunks = {{0, 1, 1}};
   Value length = frame.size(from.dim(2)), part = b.programId(tile::Axis::X);
   Value partLength = b.ceilDiv(length, sumParts);
@@ -156,8 +156,8 @@ void addTokenParts(Operation *anchor, Value sum, StoredValues &stored) {
 LogicalResult lowerSum(attn::SumOp op, StoredValues &stored) {
   if (sumsTokens(op))
     stored[op.getResult()] = tokenSums(op, stored);
-  else if (sumsTokensOfBatches(op))
-    addUp(op, op.getResult(), tokenSums(op, stored), op.getAwayAttr(), stored); // (Of each batch first, in parts.)
+  else if (sumsTokensOfBatches(op)) // First the parts of each batch, then the batches.
+    addUp(op, op.getResult(), tokenSums(op, stored), op.getAwayAttr(), stored);
   else
     lowerAnySum(op, stored);
   return success();

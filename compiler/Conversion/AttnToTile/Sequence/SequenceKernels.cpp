@@ -33,7 +33,7 @@ namespace {
 struct SumKernel : KernelOpInterface::ExternalModel<SumKernel, attn::SumOp> {
   LogicalResult lower(Operation *op, ProgramKernels &program) const {
     auto sum = cast<attn::SumOp>(op);
-    if (isNumber(sum.getResult())) // (Waits until someone needs it, or has what it sums up at hand.)
+    if (isNumber(sum.getResult())) // A single number is computed by whoever reads it, or beside what it sums up.
       return success();
     bool ofRows = sumsTokens(sum) || sumsTokensOfBatches(sum);
     if (failed(ofRows ? program.makePullable(sum.getSource(), op) : program.store(sum.getSource(), op)))

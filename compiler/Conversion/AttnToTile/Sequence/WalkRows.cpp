@@ -15,7 +15,7 @@ using namespace mlir;
 namespace weft {
 
 namespace {
-// (As many warps as kernels over tiles of rows have, so that a launch can hold both.)
+// As many warps as kernels over tiles of rows have, so that both fit one launch.
 constexpr int64_t warps = 4, groups = 8 * warps, steps = 32, widest = 32;
 
 /// A part of what a shift takes: channels, or for values of rank 3 the row's number.
@@ -41,7 +41,7 @@ static SmallVector<attn::ShiftOp> shiftsOf(ArrayRef<Value> roots, const StoredVa
     if (shift)
       shifts.push_back(shift);
   }
-  // (What lies before a shift must not be shifted itself.)
+  // A shift's source must not contain another shift.
   for (attn::ShiftOp shift : shifts) {
     llvm::SetVector<Value> before;
     before.insert(shift.getSource());
@@ -110,11 +110,11 @@ bool walkRows(Operation *anchor, const RowRoots &roots, StoredValues &stored) {
   initial.append(sums.size(), b.zeros({groups}));
   auto step = [&](Value place, ValueRange carried) {
     RowTile places = rowsAt(place);
-    // (Past the end the last row is computed again, and not stored: loads need no masks.)
+    // Past the end the last row is computed again and not stored, so that loads need no mask.
     RowTile rows = places.anyRows(b.min(places.token, b.sub(length, b.i32(1))), {});
     llvm::DenseMap<Value, Value> goesOn; // by cu_seqlens: which rows have one before them in their sequence
     for (auto [part, tile] : llvm::zip(parts, carried)) {
-      Value kept = tile; // (Token 0 is the first step's, where what is carried is 0 already.)
+      Value kept = tile; // Token 0 is in the first step, where the carried tile is 0 already.
       if (part.shift.getCuSeqlens()) {
         Value cu = stored.lookup(part.shift.getCuSeqlens());
         Value &within = goesOn[cu];

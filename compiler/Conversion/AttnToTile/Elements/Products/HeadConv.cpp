@@ -198,7 +198,8 @@ static LogicalResult lowerHeadConvWeightGrad(attn::HeadConvWeightGradOp op, Stor
       at.exists = b.both(at.exists, b.compareInt(arith::CmpIPredicate::eq, b.broadcast(tap, {1, 1}), b.i32(0)));
     return at;
   };
-  return finishParts(frame, puller, op, loop.getResults(), {outs.size(), ins.size()}, placeOfSums, placeOfBias,
+  return finishParts(frame, puller, op,
+                     {loop.getResults(), int64_t(outs.size()), int64_t(ins.size()), placeOfSums, placeOfBias},
                      {{parts, std::to_string(taps), "1"}, 4, 1}, stored);
 }
 

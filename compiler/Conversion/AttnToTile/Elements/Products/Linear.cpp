@@ -249,7 +249,8 @@ static LogicalResult lowerLinearWeightGrad(attn::LinearWeightGradOp op, StoredVa
   };
   std::string rows = std::to_string(groupsOfE), columns = std::to_string(shape.heads * groupsOfD);
   int64_t accumulators = std::min(shape.outer, most) * std::min(shape.channels, most);
-  return finishParts(frame, puller, op, loop.getResults(), {outer.size(), inner.size()}, placeOfSums, placeOfBias,
+  return finishParts(frame, puller, op,
+                     {loop.getResults(), int64_t(outer.size()), int64_t(inner.size()), placeOfSums, placeOfBias},
                      {{parts, rows, columns}, accumulators > 8192 ? 8 : 4, 2}, stored);
 }
 

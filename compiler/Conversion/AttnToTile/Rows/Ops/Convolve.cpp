@@ -16,7 +16,7 @@ static RowTile movedRows(attn::ConvolveOp op, Puller &puller, const RowTile &row
   Value inside, position = rows.position(b);
   if (!op.getGrid()) {
     moved = rows.movedBack(b, right);
-    // (The tile's rows may be of a packed sequence while the convolution is of all of them.)
+    // The tile may be of one packed sequence while the convolution runs over all tokens.
     SequenceOfRows sequence = sequencesOf(puller, op.getCuSeqlens(), rows, wholeType(op.getResult()));
     Value there = moved.position(b);
     inside = right > 0 ? b.compareInt(arith::CmpIPredicate::sge, there, sequence.first) : b.less(there, sequence.past);
@@ -46,7 +46,7 @@ static Value neighbours(attn::ConvolveOp op, Puller &puller, const RowTile &rows
   if (!down && !right)
     return puller.part(source, rows, &chunk);
   RowTile moved = movedRows(op, puller, rows, down, right);
-  // (A packed sequence's tile lacks rows of the next one, which a convolution may take.)
+  // A tile of one packed sequence lacks the rows of the next one, which the convolution may read.
   Value tile = liesAlong(op, rows) && !rows.base ? puller.known(source, rows, &chunk) : Value();
   if (!tile)
     return puller.pull(source, moved, chunk, Zeros::Rows);
@@ -57,7 +57,7 @@ static Value neighbours(attn::ConvolveOp op, Puller &puller, const RowTile &rows
     Value y = b.sub(b.div(row, columns), b.i32(down));
     within = b.both(within, b.both(b.compareInt(arith::CmpIPredicate::sge, y, zero), b.less(y, b.i32(rows.lines))));
   }
-  // (Picked within the tile whatever the row; those that are not of it are replaced.)
+  // Indices wrap within the tile; rows that lie outside are replaced below.
   Value place = b.both(b.sub(row, b.i32(down * rows.columns + right)), b.i32(rows.count - 1));
   Value index = b.broadcast(b.column(place), TileBuilder::shapeOf(tile));
   Value picked = tile::GatherOp::create(b, tile.getType(), tile, index, b.getI32IntegerAttr(0));
@@ -140,7 +140,7 @@ static Value convolve(attn::ConvolveOp op, Puller &puller, const RowTile &rows, 
     Value term = b.mul(x, b.cast(weight, b.getF32Type()));
     sum = sum ? b.add(sum, term) : term;
   }
-  if (surrounded && rows.inside) // (Rows past the rectangle took anything.)
+  if (surrounded && rows.inside) // Rows past the rectangle hold arbitrary sums.
     sum = b.select(b.column(rows.inside), sum, b.f32(0));
   return b.cast(sum, type.getElementType());
 }

@@ -21,7 +21,7 @@ static Value mapRows(attn::MapOp map, Value value, Puller &puller, const RowTile
   SmallVector<Value> arguments;
   for (Value input : map.getInputs())
     arguments.push_back(asScalars(b, puller.part(input, rows, chunk)));
-  // (One channel is a tile of one column.)
+  // A value of one channel is a tile of one column.
   attn::WholeTensorType made = wholeType(map.getResult(0));
   int64_t width = !chunk ? 0 : made.dim(made.getRank() - 1) == "1" ? 1 : chunk->width;
   auto index = [&](int64_t axis) -> Value {

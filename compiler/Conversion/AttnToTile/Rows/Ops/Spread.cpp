@@ -38,7 +38,7 @@ static Value spread(attn::SpreadOp op, Puller &puller, const RowTile &rows, cons
 
 namespace {
 struct SpreadRows : RowLocalOpInterface::ExternalModel<SpreadRows, attn::SpreadOp> {
-  // (Units lie anywhere.)
+  // A table says which unit a token takes.
   bool readsByRow(Operation *, unsigned) const { return false; }
   RowsRead rowsRead(Operation *) const { return RowsRead::Anywhere; }
   Value pull(Operation *op, OpResult, Puller &puller, const RowTile &rows, const Chunk *chunk) const {

@@ -57,12 +57,12 @@ Value sumChannels(Value source, Puller &puller, const RowTile &rows, bool square
   TileBuilder &b = puller.b;
   if (attn::SumOp same = squares ? sumOfSquares(source) : attn::SumOp();
       same && puller.stored.count(same.getResult())) {
-    bool lastIsThere = wholeType(same.getResult()).getRank() == 4; // (of size 1)
+    bool lastIsThere = wholeType(same.getResult()).getRank() == 4; // its size is 1
     Chunk only{0, 1, 1};
     Value sum = puller.part(same.getResult(), rows, lastIsThere ? &only : nullptr);
     return lastIsThere ? b.reduceSum(sum, 1) : sum;
   }
-  // (Tiles of fewer rows are fewer than a matrix instruction's for each warp.)
+  // With fewer rows some warp would not have the 16 of a matrix instruction.
   if (Value halves = squares && rows.count >= 64 ? storedHalves(source, puller.stored) : Value())
     return sumSquaresOfHalves(halves, puller, rows);
   // Chunks of one width are added before their lanes are.
