@@ -7,7 +7,7 @@ libraries.
                                   and functions of elements
     weft.causal(), weft.window(left, right), ...   patterns: which pairs attend; & | ~ combine them; weft.patterns lists
                                   them, weft.draw(pattern, path) draws them
-    weft.attention                attend, sema: mechanisms as one call each
+    weft.attention                attend, sema, sfa, sas, peaa, gau: mechanisms as one call each
     weft.nn                       torch.nn.Modules over these
     weft.tuning.tune(f, *args)    schedules tried, checked and ranked; the best are kept for calls and libraries
     @weft.jit                     a tile kernel: kernel[grid](*args, BLOCK=64, num_warps=4); weft.language is its
