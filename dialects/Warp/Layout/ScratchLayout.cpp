@@ -118,8 +118,11 @@ static LinearLayout layoutAbove(const LinearLayout &source, const LinearLayout &
   Vectors onlyWrites, onlyReads, rows;
   copy_if(writes, std::back_inserter(onlyWrites), [&](uint32_t vector) { return !readSpan.contains(vector); });
   copy_if(reads, std::back_inserter(onlyReads), [&](uint32_t vector) { return !writeSpan.contains(vector); });
+  // Independent ones: sums of directions may meet where the two sides' spans do.
+  Span rowSpan(piece);
   for (auto [write, read] : zip(onlyWrites, onlyReads))
-    rows.push_back(write ^ read);
+    if (rowSpan.insert(write ^ read))
+      rows.push_back(write ^ read);
   for (uint32_t bit = 1; bit < source.numElements(); bit *= 2)
     if (both.insert(bit))
       rows.push_back(bit);

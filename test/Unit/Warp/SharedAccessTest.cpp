@@ -132,14 +132,17 @@ TEST(ScratchLayout, AccessesAreAsWideAsTheLayoutsAllow) {
 }
 
 TEST(ScratchLayout, IsABijectionForAnyLayouts) {
-  RandomLayouts random(seed());
-  SCOPED_TRACE("WEFT_SEED=" + std::to_string(seed()));
-  for (int round = 0; round < 300; ++round) {
-    auto shape = random.shape();
-    LinearLayout source = random.covering(shape, random.below(3)), target = random.covering(shape, random.below(3));
-    LinearLayout shared = scratchLayout(source, target, 1u << random.below(4));
-    EXPECT_EQ(shared.size(InDim::Offset), shared.numElements());
-    EXPECT_TRUE(shared.isSurjective()) << source.str() << "\n" << target.str();
+  // (The first seed has layouts whose lanes' sums are dependent.)
+  for (uint32_t start : {uint32_t(3251520952), uint32_t(seed())}) {
+    RandomLayouts random(start);
+    SCOPED_TRACE("WEFT_SEED=" + std::to_string(start));
+    for (int round = 0; round < 300; ++round) {
+      auto shape = random.shape();
+      LinearLayout source = random.covering(shape, random.below(3)), target = random.covering(shape, random.below(3));
+      LinearLayout shared = scratchLayout(source, target, 1u << random.below(4));
+      EXPECT_EQ(shared.size(InDim::Offset), shared.numElements());
+      EXPECT_TRUE(shared.isSurjective()) << source.str() << "\n" << target.str();
+    }
   }
 }
 
