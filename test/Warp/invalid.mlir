@@ -197,6 +197,14 @@ func.func @mma_shape(%a: tensor<16x16xf16>, %c: tensor<16x16xf32>) {
 
 // -----
 
+func.func @mma_fragments(%a: tensor<16x16xf16>, %c: tensor<16x16xf32>) {
+  // expected-error @below {{expected 'shape' to be of instructions with known fragments, but got [16, 16, 16]}}
+  %d = warp.mma %a, %a, %c {shape = array<i32: 16, 16, 16>} : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+  return
+}
+
+// -----
+
 #a = #warp.layout<[4], lane = [[1], [2], [0], [0], [0]]>
 #s = #warp.layout<[8], offset = [[1], [2], [4]]>
 func.func @load_shifted_c1(%x: !warp.shared<8xf32, #s>) {
