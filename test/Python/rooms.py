@@ -1,6 +1,6 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""The tables of rooms in docs/Architecture.md, and the imports of the Python package, for tests that hold one to the
-other. A table knows nothing of Python: whoever reads #include lines asks it the same questions.
+"""The tables of rooms in docs/Architecture.md, and what files of C++ include and modules of the Python package import,
+for tests that hold one to the other.
 """
 
 import ast
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 ROOT = pathlib.Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "Architecture.md"
 PACKAGE = ROOT / "python" / "weft"
+NATIVE = ("targets", "dialects", "compiler", "runtime", "python/bindings")
 
 
 # ---- Rooms -----------------------------------------------------------------------------------------------------------
@@ -90,6 +91,28 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
     for node in graph:
         if node not in index:
             visit(node)
+    return found
+
+
+# ---- Includes of C++ and of TableGen ---------------------------------------------------------------------------------
+
+
+@functools.cache
+def includes() -> dict[str, set[str]]:
+    """Of each file of the tree in C++ or TableGen, those of the tree that it includes. What TableGen writes counts as
+    the file that it is written from."""
+    files = {
+        path.relative_to(ROOT).as_posix()
+        for folder in NATIVE
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".h", ".hpp", ".cpp", ".td")
+    }
+    found = {}
+    for file in files:
+        named = re.findall(r'^\s*#?include "([^"]+)"', (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
+        sources = [re.sub(r"\.(h|cpp)\.inc$", ".td", name) for name in named]
+        beside = [f"{file.rpartition('/')[0]}/{name}" for name in sources]
+        found[file] = files & {*sources, *beside}
     return found
 
 
