@@ -183,7 +183,9 @@ void recompute(Members &group, Levels &levels) {
       Operation *from = operand.get().getDefiningOp();
       if (!from || inside.contains(from) || !levels.lookup(from).part)
         continue;
-      for (Operation *each : llvm::reverse(cheapChain(operand.get(), level.kind, levels)))
+      // Named: llvm::reverse does not keep a temporary alive.
+      SmallVector<Operation *> chain = cheapChain(operand.get(), level.kind, levels);
+      for (Operation *each : llvm::reverse(chain))
         clone(each);
       if (Value copy = clones.lookupOrNull(operand.get()))
         operand.set(copy);
