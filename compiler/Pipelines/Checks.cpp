@@ -24,7 +24,7 @@ Checks checksAsked() {
 // --- patterns ---
 
 void PatternChecks::report(const Pattern &pattern, StringRef what) {
-  emitError(at) << "the pattern '" << pattern.getDebugName() << "' " << what;
+  emitError(Location(at)) << "the pattern '" << pattern.getDebugName() << "' " << what;
 }
 
 void PatternChecks::notifyPatternBegin(const Pattern &, Operation *op) {

@@ -33,7 +33,7 @@ private:
   void report(const mlir::Pattern &pattern, llvm::StringRef what);
 
   mlir::Operation *root = nullptr; // the function around the op, which no pattern erases
-  mlir::Location at = mlir::Location(mlir::LocationAttr());
+  mlir::LocationAttr at;           // the op, which the pattern may erase
   std::optional<mlir::OperationFingerPrint> before;
 };
 
