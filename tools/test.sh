@@ -19,7 +19,19 @@ run() {
   "$@" 2>&1 | tee "$logs/$name.log" || failed=1
 }
 
-# (Of a build with sanitizers every process has their options, and Python their runtime.)
+# Of a build with sanitizers every process has their options, and Python their runtime. What a process finds goes to a file
+# of its own: a test may keep a process's output, or expect it to fail. The cache of compiled kernels is the run's own: what
+# an earlier run left there would not be compiled.
+reports=$PWD/$logs/reports
+rm -rf "$reports" "$logs/cache"
+if grep -q '^WEFT_SANITIZER_RUNTIME:[A-Z]*=.' "$build/CMakeCache.txt"; then
+  mkdir -p "$reports"
+  export ASAN_OPTIONS="log_path=$reports/report${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
+  export UBSAN_OPTIONS="log_path=$reports/report${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}"
+  export TSAN_OPTIONS="log_path=$reports/report${TSAN_OPTIONS:+:$TSAN_OPTIONS}"
+  export WEFT_CACHE_DIR=$PWD/$logs/cache
+fi
+
 run lit tools/sanitized.sh "$build" .venv/bin/lit -j "$jobs" -s "$build/test"
 run ctest tools/sanitized.sh "$build" ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error
 run pytest tools/sanitized.sh "$build" .venv/bin/python -m pytest -n "$jobs" "$@"
@@ -29,4 +41,10 @@ echo "== summaries"
 sed -n '/^Total Discovered Tests/,$p' "$logs/lit.log"
 sed -n '/tests passed/,$p' "$logs/ctest.log"
 [ -e "$logs/pytest.log" ] && grep -E '^=+ .* in [0-9.]+s.*=+$' "$logs/pytest.log" | tail -n 1
+for report in "$reports"/*; do
+  [ -e "$report" ] || continue
+  echo "== a sanitizer's report: $report"
+  head -n 40 "$report"
+  failed=1
+done
 exit $failed

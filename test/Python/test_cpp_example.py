@@ -24,6 +24,12 @@ def build_folder():
     return None
 
 
+def bare():
+    """Nothing of this process's environment but what a sanitizer, if libweft.so has one, needs of it."""
+    kept = ("LD_PRELOAD", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS")
+    return {"PATH": "/usr/bin:/bin"} | {name: os.environ[name] for name in kept if name in os.environ}
+
+
 def run(*command, **options):
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, **options)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -52,8 +58,7 @@ def program(once):
 
 def test_adds_without_python(program, tmp_path):
     write_vector_add(tmp_path / "libadd")
-    bare = {"PATH": "/usr/bin:/bin", "WEFT_LIBCUDA": "/nonexistent"}
-    said = run(program, tmp_path / "libadd", env=bare)
+    said = run(program, tmp_path / "libadd", env=bare() | {"WEFT_LIBCUDA": "/nonexistent"})
     assert "add(x: *fp32, y: *fp32, z: *fp32, n: i32)" in said
     assert said.count("right, bit for bit") == 3
     needs = run("ldd", program)
@@ -66,7 +71,7 @@ def test_runs_a_program_without_python(program, tmp_path):
     example = ROOT / "examples" / "patterns" / "causal.py"
     weft_compile = [sys.executable, "-m", "weft.cli", "compile", example, "--signature", signature, "--forward-only"]
     run(*weft_compile, "-o", tmp_path / "libcausal", env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
-    said = run(program.parent / "attention", tmp_path / "libcausal", "simulator", env={"PATH": "/usr/bin:/bin"})
+    said = run(program.parent / "attention", tmp_path / "libcausal", "simulator", env=bare())
     assert "q: fp32[B, H, N, 64]" in said
     assert said.count("largest error") == 3
 
@@ -75,7 +80,7 @@ def test_runs_a_program_without_python(program, tmp_path):
 def test_runs_all_mechanisms_without_python(target, program, mechanism_library):
     """Forward and backward, against float64 and within the rule's bounds."""
     arguments = (mechanism_library.path, mechanism_library.vectors, f"simulator:{target}")
-    said = run(program.parent / "mechanisms", *arguments, env={"PATH": "/usr/bin:/bin"})
+    said = run(program.parent / "mechanisms", *arguments, env=bare())
     count = len(list(mechanism_library.vectors.glob("*.txt")))
     assert count >= len(list((ROOT / "examples" / "mechanisms").glob("*.py")))
     assert f"{count} of {count} mechanisms right" in said

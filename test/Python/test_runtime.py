@@ -171,6 +171,7 @@ def test_ptx_that_does_not_load():
         runtime.Module(vector_add_ptx(), "add", 0, device, ["float*"])
 
 
+@pytest.mark.skipif("WEFT_SANITIZED" in os.environ, reason="measures time, which a sanitizer takes")
 def test_launch_overhead(add):
     """What a launch costs beside the kernel: the budget of a whole cached call is 1 ms."""
     x = np.zeros(1 << 20, np.float32)

@@ -5,7 +5,6 @@ with every check on and no finding, in order and interleaved."""
 from __future__ import annotations
 
 import importlib
-import shutil
 import subprocess
 import zlib
 from pathlib import Path
@@ -13,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from corpus.case import CASES, Case, compare
+from planted import ENVIRONMENT, NVCC
 
 simulator = pytest.importorskip("weft.simulator")
 CORPUS = Path(__file__).parent / "corpus"
 for module in sorted(path.stem for path in CORPUS.glob("*.cu")):
     importlib.import_module(f"corpus.{module}")
 
-NVCC = shutil.which("nvcc")
 MODES = {"O3": ["-O3", "-lineinfo"], "G": ["-G"]}
 
 
@@ -30,7 +29,8 @@ def compiled(once):
     def compile_file(source: str, mode: str) -> Path:
         def make(place: Path) -> None:
             command = [NVCC, "-arch=sm_80", "-std=c++17", *MODES[mode], "-ptx", str(CORPUS / source)]
-            result = subprocess.run([*command, "-o", str(place / "made.ptx")], capture_output=True, text=True)
+            command += ["-o", str(place / "made.ptx")]
+            result = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT)
             assert result.returncode == 0, result.stderr
 
         return once(f"{source}.{mode}", make) / "made.ptx"

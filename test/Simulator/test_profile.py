@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -90,14 +91,12 @@ def test_command(tmp_path):
     path.write_text(kernel(BODY, shared=64 * 128))
     command = [sys.executable, "-m", "weft.cli", "sim", str(path), "--entry", "k", "--block", "64"]
     command += ["--arg", "f32[2048]=zeros", "--schedules", "2", "--limit", "100000"]
-    package = str(Path(simulator.__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": str(Path(simulator.__file__).parents[2])}
     for extra in (["--profile"], ["--profile", str(tmp_path / "p.json"), "--gpu", "H100"]):
-        done = subprocess.run(command + extra, capture_output=True, text=True, env={"PYTHONPATH": package}, check=False)
+        done = subprocess.run(command + extra, capture_output=True, text=True, env=environment, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads((tmp_path / "p.json").read_text())["roofline"]["gpu"].startswith("H100")
-    bad = subprocess.run(
-        [*command, "--gpu", "V100"], capture_output=True, text=True, env={"PYTHONPATH": package}, check=False
-    )
+    bad = subprocess.run([*command, "--gpu", "V100"], capture_output=True, text=True, env=environment, check=False)
     assert bad.returncode != 0 and "expected one of A100" in bad.stderr
     stuck = kernel("L: ld.volatile.global.u32 %r1, [%d0]; add.u32 %r2, %r2, 1; setp.eq.u32 %p1, %r1, 9; @!%p1 bra L;")
     report = simulator.launch(stuck, "k", 1, 32, [np.zeros(32, np.uint32)], checks="none", limit=5000)

@@ -9,6 +9,7 @@ makes planted.ptx of planted.cu anew, which needs nvcc.
 from __future__ import annotations
 
 import dataclasses
+import os
 import pathlib
 import re
 import shutil
@@ -17,6 +18,8 @@ import subprocess
 FOLDER = pathlib.Path(__file__).resolve().parent
 SOURCE, TEXT = FOLDER / "planted.cu", FOLDER / "planted.ptx"
 NVCC = shutil.which("nvcc")
+#: What nvcc is run with: it crashes with a sanitizer's runtime in it, which tools/sanitized.sh preloads.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +50,7 @@ COMPILED = [CompiledPlant(name, **LAUNCHES.get(name, {})) for name in NAMES]
 def compiled() -> str:
     """The PTX of planted.cu: without paths of this machine, comments and debug sections, and with plain `.loc`s."""
     command = [NVCC, "-arch=sm_80", "-O3", "-lineinfo", "-std=c++17", "-w", "-ptx", str(SOURCE), "-o", "/dev/stdout"]
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(command, capture_output=True, text=True, check=True, env=ENVIRONMENT).stdout
     text = re.sub(r"\.section\s+\.debug_\w+\s*\{.*?\n\s*\}", "", text, flags=re.S)
     text = re.sub(r'(\.file\s+\d+ )".*/', r'\1"', text)
     text = re.sub(r", function_name [^\n]*", "", re.sub(r"//[^\n]*", "", text))
