@@ -93,15 +93,20 @@ def held(record_property):
     return run
 
 
-def pytest_terminal_summary(terminalreporter):
-    """One line a group: how many cases, and the largest error over its limit, by result."""
+def recorded(terminalreporter, name):
+    """What tests recorded under a name."""
     reports = [report for found in terminalreporter.stats.values() for report in found if hasattr(report, "when")]
+    calls = [report for report in reports if report.when == "call"]
+    return [value for report in calls for key, value in report.user_properties if key == name]
+
+
+def pytest_terminal_summary(terminalreporter):
+    """The seeds of random programs; and one line a group: how many cases, and the largest error over its limit."""
+    for seeds in sorted(recorded(terminalreporter, "random programs")):
+        terminalreporter.write_line(f"random programs: {seeds}")
     groups = {}
-    for report in reports:
-        for name, value in report.user_properties if report.when == "call" else ():
-            if name == "accuracy":
-                group, closeness = value
-                groups.setdefault(group, []).append(closeness)
+    for group, closeness in recorded(terminalreporter, "accuracy"):
+        groups.setdefault(group, []).append(closeness)
     if not groups:
         return
     terminalreporter.section("largest error / its limit (mechanisms of the size grid)")

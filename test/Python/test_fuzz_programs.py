@@ -35,12 +35,13 @@ def explained(seed):
     return shrink.script(smaller, verdict)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("batch", range(BATCHES))
-def test_random_programs(batch):
+def test_random_programs(batch, record_property):
     each = COUNT // BATCHES
     first = int(os.environ.get("WEFT_FUZZ_SEED", FRESH)) + batch * each
-    print(f"seeds {first} to {first + each - 1} (repeat with WEFT_FUZZ_SEED={first - batch * each})")
+    seeds = f"seeds {first} to {first + each - 1} (repeat with WEFT_FUZZ_SEED={first - batch * each})"
+    print(seeds)
+    record_property("random programs", seeds)
     records = list(campaign.verdicts(range(first, first + each), 1))
     print(campaign.table(records))
     failed = [r for r in records if r["kind"] not in ("right", "skipped", "refused")]
