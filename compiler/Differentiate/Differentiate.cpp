@@ -5,8 +5,9 @@
 //                                          =>     func @f.backward(q, k, v, saved..., d_y) -> (d_q, d_k, d_v)
 //
 // The backward function visits the program's ops from last to first; each adds, through its DifferentiableOpInterface,
-// to the gradients of what it read. Saved are what merges give, outputs and logarithms of normalisers of attention, and
-// single numbers that sum up a tensor, nothing else: whatever else is needed is computed again.
+// to the gradients of what it read. Saved are what merges give, outputs and logarithms of normalisers of attention,
+// operands of attention that might have other bits a second time, and single numbers that sum up a tensor: whatever
+// else is needed is computed again.
 #include "compiler/Differentiate/Adjoints.h"
 #include "compiler/Differentiate/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

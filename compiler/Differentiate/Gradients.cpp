@@ -101,13 +101,24 @@ Value Gradients::get(Value value, Type element) {
   return sum;
 }
 
-/// Whether products with weights lead to a value within its kernel chain.
-static bool comesFromProducts(Value value) {
+/// The type in which the backward takes a value that is kept: an output of attention is rounded to its values'.
+static WholeTensorType savedType(OpResult value) {
+  WholeTensorType type = tensorType(value);
+  auto attend = dyn_cast<attn::AttendOp>(value.getOwner());
+  bool isOut = attend && value == attend.getOut();
+  return isOut ? type.withElement(tensorType(attend.getValues().front()).getElementType()) : type;
+}
+
+/// Whether a value that is computed again may have other bits than in the forward: products with weights lead to it
+/// within its kernel chain, or outputs of attention that are kept in a narrower type than the forward computed with.
+static bool mayDifferAgain(Value value) {
   llvm::SetVector<Value> reached;
   reached.insert(value);
   for (size_t i = 0; i < reached.size(); ++i) {
     Operation *op = reached[i].getDefiningOp();
     if (op && op->hasTrait<attn::WeightProduct>())
+      return true;
+    if (isa_and_nonnull<attn::AttendOp>(op) && savedType(cast<OpResult>(reached[i])) != tensorType(reached[i]))
       return true;
     if (op && !isa<attn::AttendOp>(op))
       reached.insert(op->operand_begin(), op->operand_end());
@@ -116,9 +127,10 @@ static bool comesFromProducts(Value value) {
 }
 
 /// Whether a value is kept for the backward rather than computed again. A number that sums up a tensor costs nothing to
-/// keep, and a walk through everything to compute. Operands of attention that products made are
-/// stored in any case, and must be the same bits in the backward: the forward may round them once where a chain that is
-/// computed again rounds each link, and probabilities of other scores do not sum to 1.
+/// keep, and a walk through everything to compute. Operands of attention are stored in any case, and must be the same
+/// bits in the backward as in the forward: probabilities of other scores do not sum to 1, and the products of other
+/// values with the gradient do not meet those of the output, which `delta` has. So they are kept where a chain that is
+/// computed again may give other bits.
 static bool isSaved(OpResult value) {
   if (isa<attn::AttendOp, attn::MergeUnitsOp>(value.getOwner()))
     return true;
@@ -129,21 +141,17 @@ static bool isSaved(OpResult value) {
     return attend && (use.get() == attend.getQuery() || llvm::is_contained(attend.getKeys(), use.get()) ||
                       llvm::is_contained(attend.getValues(), use.get()));
   });
-  return enters && comesFromProducts(value);
+  return enters && mayDifferAgain(value);
 }
 
 Value Gradients::addSavedArgument(OpResult result) {
-  WholeTensorType type = tensorType(result);
+  WholeTensorType type = savedType(result);
   Operation *owner = result.getOwner();
   std::string name = isa<attn::MergeUnitsOp>(owner) ? "saved_units"
                      : isa<attn::SumOp>(owner)      ? "saved_sum"
                                                     : "saved_operand";
-  if (auto attend = dyn_cast<attn::AttendOp>(result.getOwner())) {
-    bool isOut = result == attend.getOut();
-    if (isOut)
-      type = type.withElement(tensorType(attend.getValues().front()).getElementType());
-    name = isOut ? "saved_out" : "saved_lse";
-  }
+  if (auto attend = dyn_cast<attn::AttendOp>(owner))
+    name = result == attend.getOut() ? "saved_out" : "saved_lse";
   name += std::to_string(savedValues.size());
   savedValues.push_back({result, type, name});
   return block.insertArgument(programArguments + savedValues.size() - 1, type, result.getLoc());

@@ -13,7 +13,7 @@ inline constexpr llvm::StringLiteral constantAttrName = "attn.constant";
 
 /// A value of the program that the forward function returns for the backward.
 struct SavedValue {
-  mlir::Value value;          ///< a result of an attend or merge_units op of the program
+  mlir::Value value;          ///< a result of an op of the program
   attn::WholeTensorType type; ///< as it is stored: an output is rounded to its values' element type
   std::string name;           ///< of the backward's argument
 };

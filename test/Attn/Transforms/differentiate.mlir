@@ -246,3 +246,30 @@ func.func @long(%x: !attn.tensor<[B, 1, N, 64], f16> {attn.name = "x"}, %taps: !
   %y = attn.convolve %x, %taps : !attn.tensor<[B, 1, N, 64], f16>, !attn.tensor<[K, 64], f16> -> !attn.tensor<[B, 1, N, 64], f16>
   return %y : !attn.tensor<[B, 1, N, 64], f16>
 }
+
+// -----
+
+// Outputs that are added before they are rounded are kept rounded each. The values made of them, which another
+// attention takes, are kept as well: from the rounded outputs they would have other bits than in the forward.
+
+!t = !attn.tensor<[B, H, N, 64], bf16>
+!w = !attn.tensor<[B, H, N, 64], f32>
+!l = !attn.tensor<[B, H, N], f32>
+// CHECK-LABEL: func.func @added.forward(
+// CHECK: %[[VALUES:.*]] = attn.map
+// CHECK: attn.attend {{.*}} values(%[[VALUES]]
+// CHECK: return %{{.*}}, %[[VALUES]],
+// CHECK-LABEL: func.func @added.backward(
+// CHECK-SAME: %[[KEPT:[^ ]*]]: !attn.tensor<[B, H, N, 64], bf16> {attn.name = "saved_operand
+// CHECK: attn.attend_backward {{.*}} values(%[[KEPT]]
+func.func @added(%q: !t, %k: !t {attn.constant}, %v: !t {attn.constant}) -> !t attributes {attn.program} {
+  %a, %la = attn.attend %k keys(%k : !t) values(%v : !t) {patterns = [#attn.causal], scale = 0.125 : f32} : !t -> !w, !l
+  %c, %lc = attn.attend %v keys(%k : !t) values(%v : !t) {patterns = [#attn.full], scale = 0.125 : f32} : !t -> !w, !l
+  %s = attn.map ins(%a, %c : !w, !w) -> !t {
+  ^bb0(%x: f32, %y: f32):
+    %z = arith.addf %x, %y : f32
+    attn.yield %z : f32
+  }
+  %o, %lo = attn.attend %q keys(%k : !t) values(%s : !t) {patterns = [#attn.full], scale = 0.125 : f32} : !t -> !t, !l
+  return %o : !t
+}
