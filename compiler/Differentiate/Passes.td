@@ -11,8 +11,8 @@ def AttnDifferentiate : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
     Reverse mode over programs on whole tensors. A program `@f` gets two functions beside it: `@f.forward`, which gives
     what `@f` gives and what the backward needs saved, and `@f.backward`, which takes the arguments, the saved values
     and a gradient for each result of floats, and gives a gradient for each argument of floats that has one and is not
-    `attn.constant`. Saved are results of merges, outputs and log-sum-exps of attention, and numbers that sum up a
-    tensor; whatever else the backward needs is computed again. docs/Differentiation.md has the signatures in full. Ops
+    `attn.constant`. Saved are results of merges, outputs and log-sum-exps of attention, its operands where they might
+    have other bits a second time, and numbers that sum up a tensor; whatever else the backward needs is computed again. docs/Differentiation.md has the signatures in full. Ops
     give their adjoints through `DifferentiableOpInterface`.
 
     A program that has its two functions already, those functions themselves, and a program without floats among its
