@@ -65,6 +65,16 @@ CASES = {
         HALF_WRITTEN + "mov.b64 {%r4, %r5}, %d4; prmt.b32 %r6, %r4, %r5, PICK;\nst.global.u32 [%d1], %r6; // BUG",
         ("PICK", "0x7654", "0x3120"),
     ),
+    "converted into a pair": (
+        "mov.f32 %f1, 0f3F800000; cvt.rn.f16x2.f32 %r4, %f9, %f1; fma.rn.f16x2 %r4, %r4, %r4, %r4;\n"
+        "mov.b32 {%h2, %h3}, %r4;\nst.global.b16 [%d1], HALF; // BUG",
+        ("HALF", "%h3", "%h2"),
+    ),
+    "arithmetic on pairs": (
+        "cvt.u16.u32 %h1, %r0; mov.b32 %r4, {%h7, %h1}; neg.f16x2 %r4, %r4; add.f16x2 %r4, %r4, %r0;\n"
+        "mov.b32 {%h2, %h3}, %r4;\nst.global.b16 [%d1], HALF; // BUG",
+        ("HALF", "%h2", "%h3"),
+    ),
     "half of a vector in shared memory": (
         "mov.u32 %r1, s; shl.b32 %r2, %r0, 3; add.u32 %r2, %r1, %r2; st.shared.v2.b32 [%r2], {%r0, %r9};\n"
         "ld.shared.v2.b32 {%r4, %r5}, [%r2];\nst.global.u32 [%d1], HALF; // BUG",

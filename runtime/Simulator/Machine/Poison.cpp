@@ -86,11 +86,53 @@ std::optional<BytePoison> pickedBytes(Warp &warp, const Record &record, const Si
   return std::nullopt;
 }
 
+/// How many bytes each element of a packed type has; 0 for any other.
+unsigned packedElement(std::string_view type) {
+  if (type == "f16x2" || type == "bf16x2" || type == "s16x2" || type == "u16x2")
+    return 2;
+  return type == "e4m3x2" || type == "e5m2x2" ? 1 : 0;
+}
+
+/// Arithmetic on two elements in a word, each by itself, and conversions from and to such words: an element of the
+/// result depends on its own in each source.
+std::optional<BytePoison> packedBytes(const Warp &warp, const Record &record, const Site &site) {
+  static constexpr std::string_view each[] = {"add", "sub", "mul", "fma", "neg", "abs", "min", "max", "ex2", "tanh"};
+  const std::string_view mnemonic = site.instruction->mnemonic;
+  const auto &modifiers = site.instruction->modifiers;
+  const bool converts = mnemonic == "cvt" && modifiers.size() >= 2;
+  if (!converts && (std::find(std::begin(each), std::end(each), mnemonic) == std::end(each) || modifiers.empty()))
+    return std::nullopt;
+  const unsigned to = packedElement(converts ? modifiers[modifiers.size() - 2] : modifiers.back()),
+                 from = packedElement(modifiers.back());
+  if (!to || (!from && (!converts || modifiers.back() != "f32")))
+    return std::nullopt;
+  BytePoison result{};
+  for (unsigned element = 0; element < 2; ++element) {
+    uint32_t lanes = 0;
+    if (!from) // the first source is the upper element
+      lanes = poisonOf(warp, record.op[2 - element]);
+    for (int i = 1; from && i < 6; ++i) {
+      if (record.op[i] == noRef || (site.destinations >> i & 1))
+        continue;
+      const BytePoison bytes = bytePoisonOf(warp, record.op[i]);
+      for (unsigned byte = 0; byte < from; ++byte)
+        lanes |= bytes[element * from + byte];
+    }
+    std::fill_n(result.begin() + element * to, to, lanes);
+  }
+  return result;
+}
+
 /// What an instruction that only moves bytes leaves unwritten in its destinations, by bytes: mov, with packing and
-/// unpacking, cvt between integers, shifts by whole bytes, and what picks bytes. False for any other instruction.
+/// unpacking, cvt between integers, shifts by whole bytes, and what picks bytes; and what computes two elements of a
+/// word apart. False for any other instruction.
 bool copiesBytes(Warp &warp, const Record &record, const Site &site, std::vector<std::pair<Ref, BytePoison>> &results) {
   const std::string_view mnemonic = site.instruction->mnemonic;
   const auto &modifiers = site.instruction->modifiers;
+  if (std::optional<BytePoison> packed = packedBytes(warp, record, site)) {
+    results.emplace_back(record.op[0], *packed);
+    return true;
+  }
   if (mnemonic == "mov" && modifiers.size() == 1 && modifiers[0] != "pred" && modifiers[0] != "b128") {
     if (!site.wideCount) {
       results.emplace_back(record.op[0], bytePoisonOf(warp, record.op[1]));
