@@ -4,6 +4,7 @@
 
 #include "runtime/Simulator/Machine/Lanes.h"
 #include "runtime/Simulator/Machine/Table.h"
+#include "runtime/Simulator/Semantics/Rounded.h"
 
 namespace weft::simulator::machine {
 
@@ -87,6 +88,21 @@ template <auto F, typename R, typename... A> void bindLanes(Binding &b) { b.reco
 template <auto F, typename R, typename... A> void bindLanesWith(Binding &b) {
   b.record.imm = modifierBits(b);
   b.record.run = lanesWith<F, R, A...>;
+}
+
+/// The rounding direction of an instruction, as its binder put it into Record::imm.
+constexpr unsigned roundingShift = 8;
+inline semantics::Rounding rounding(uint32_t bits) { return semantics::Rounding(bits >> roundingShift & 7); }
+
+/// Puts the modifiers and the direction of the slot "rnd" into Record::imm; gives the direction.
+inline semantics::Rounding bindRounding(Binding &b) {
+  std::string_view direction = b.modifier("rnd");
+  semantics::Rounding mode = direction == "rz"   ? semantics::Rounding::Zero
+                             : direction == "rm" ? semantics::Rounding::Down
+                             : direction == "rp" ? semantics::Rounding::Up
+                                                 : semantics::Rounding::NearestEven;
+  b.record.imm = modifierBits(b) | uint32_t(mode) << roundingShift;
+  return mode;
 }
 
 } // namespace weft::simulator::machine

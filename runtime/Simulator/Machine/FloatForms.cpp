@@ -3,14 +3,11 @@
 #include "runtime/Simulator/Machine/Arithmetic.h"
 #include "runtime/Simulator/Semantics/Approximate.h"
 #include "runtime/Simulator/Semantics/Float.h"
-#include "runtime/Simulator/Semantics/Rounded.h"
 
 namespace weft::simulator::machine {
 namespace {
 
 namespace sem = semantics;
-
-constexpr unsigned roundingShift = 8; ///< where the rounding direction lies in Record::imm
 
 [[gnu::always_inline]] inline sem::FloatOptions options(uint32_t bits) {
   return {(bits & FlushBit) != 0, (bits & SaturateBit) != 0};
@@ -18,17 +15,10 @@ constexpr unsigned roundingShift = 8; ///< where the rounding direction lies in 
 [[gnu::always_inline]] inline sem::MinMaxOptions minMaxOptions(uint32_t bits) {
   return {(bits & FlushBit) != 0, (bits & PropagateNaNBit) != 0, (bits & XorSignBit) != 0};
 }
-inline sem::Rounding rounding(uint32_t bits) { return sem::Rounding(bits >> roundingShift & 7); }
 
 /// Binds `Near` for rounding to nearest, else `Directed`, which reads the direction from Record::imm.
 template <auto Near, auto Directed, size_t N> void bindRounded(Binding &b) {
-  std::string_view direction = b.modifier("rnd");
-  sem::Rounding mode = direction == "rz"   ? sem::Rounding::Zero
-                       : direction == "rm" ? sem::Rounding::Down
-                       : direction == "rp" ? sem::Rounding::Up
-                                           : sem::Rounding::NearestEven;
-  bool near = mode == sem::Rounding::NearestEven;
-  b.record.imm = modifierBits(b) | uint32_t(mode) << roundingShift;
+  bool near = bindRounding(b) == sem::Rounding::NearestEven;
   if (b.type() == ptx::Type::F64)
     b.record.run = near ? repeatedWith<Near, double, double, N>() : repeatedWith<Directed, double, double, N>();
   else

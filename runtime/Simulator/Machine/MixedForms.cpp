@@ -4,27 +4,18 @@
 #include "runtime/Simulator/Machine/Arithmetic.h"
 #include "runtime/Simulator/Semantics/Float.h"
 #include "runtime/Simulator/Semantics/Half.h"
-#include "runtime/Simulator/Semantics/Rounded.h"
 
 namespace weft::simulator::machine {
 namespace {
 
 namespace sem = semantics;
 
-constexpr unsigned roundingShift = 8; ///< where the rounding direction lies in Record::imm
-
 [[gnu::always_inline]] inline sem::FloatOptions options(uint32_t bits) { return {false, (bits & SaturateBit) != 0}; }
-inline sem::Rounding rounding(uint32_t bits) { return sem::Rounding(bits >> roundingShift & 7); }
 
 /// Binds `Near` for rounding to nearest, else `Directed`, for the type of the slot "narrow". Both are lane functions of
 /// (modifiers, N narrow values as f32, an f32).
 template <auto Near, auto Directed, size_t N> void bindMixed(Binding &b) {
-  std::string_view direction = b.modifier("rnd");
-  sem::Rounding mode = direction == "rz"   ? sem::Rounding::Zero
-                       : direction == "rm" ? sem::Rounding::Down
-                       : direction == "rp" ? sem::Rounding::Up
-                                           : sem::Rounding::NearestEven;
-  b.record.imm = modifierBits(b) | uint32_t(mode) << roundingShift;
+  bool near = bindRounding(b) == sem::Rounding::NearestEven;
   auto with = [&]<typename Format, auto F>() {
     if constexpr (N == 1) {
       constexpr auto each = [](uint32_t o, uint16_t a, float c) { return F(o, Format::widen(a), c); };
@@ -37,7 +28,7 @@ template <auto Near, auto Directed, size_t N> void bindMixed(Binding &b) {
     }
   };
   auto of = [&]<typename Format>(Format) {
-    if (mode == sem::Rounding::NearestEven)
+    if (near)
       with.template operator()<Format, Near>();
     else
       with.template operator()<Format, Directed>();
