@@ -13,6 +13,7 @@ from weft import runtime as runtime
 from weft import simulator as simulator
 from weft import testing as testing
 from weft import tuning as tuning
+from weft.attention.flex import flex_attention as flex_attention
 from weft.compiler.diagnostics import CompilationError as CompilationError
 from weft.compiler.jit import JITFunction as JITFunction
 from weft.compiler.jit import jit as jit

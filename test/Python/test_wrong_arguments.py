@@ -69,6 +69,11 @@ FUNCTIONS = {
         | {"return_lse": False, "precision": None, "deterministic": True},
     ),
     "attend, packed": (of.attend, QKV | {"cu_seqlens_q": STARTS, "cu_seqlens_k": STARTS}),
+    "flex_attention": (
+        of.flex_attention,
+        {"query": Q, "key": Q, "value": Q, "score_mod": same, "block_mask": CAUSAL, "scale": 1.0, "enable_gqa": False}
+        | {"return_lse": False, "kernel_options": None, "return_aux": None},
+    ),
     "sema": (
         of.sema,
         QKV | {"lepe_weight": zeros(H * D, 1, 3), "lepe_bias": zeros(H * D), "window": 4, "grid": None, "rope": True}

@@ -2,6 +2,7 @@
 """Mechanisms as one call each, on torch tensors (differentiable) or NumPy arrays, and within programs.
 
 weft.attention.attend(q, k, v, pattern)   softmax attention, with bias, sink, score_mod, packed sequences
+weft.attention.flex_attention(q, k, v, score_mod, block_mask)   the same, called as torch's flex_attention
 weft.attention.gau(u, v, g, kappa_q, mu_q, kappa_k, mu_k)   the gated attention unit
 weft.attention.sas(q, k, v, q_expand, k_expand, v_expand, kernel=3)   attention over heads made of those given
 weft.attention.peaa(y, weight, bias, heads)   its output projection
@@ -12,9 +13,10 @@ weft.attention.sfa(q, k, v, q_gain, k_gain)   causal attention to runs of tokens
 from __future__ import annotations
 
 from weft.attention.attend import attend
+from weft.attention.flex import flex_attention
 from weft.attention.gau import gau
 from weft.attention.sas import peaa, sas
 from weft.attention.sema import sema
 from weft.attention.sfa import sfa
 
-__all__ = ["attend", "gau", "peaa", "sas", "sema", "sfa"]
+__all__ = ["attend", "flex_attention", "gau", "peaa", "sas", "sema", "sfa"]

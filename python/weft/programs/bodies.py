@@ -23,6 +23,12 @@ def sigmoid(a: Any) -> Scalar:
     return 1.0 / (1.0 + scalars.function("exp", -scalars.real(a)))
 
 
+def softplus(a: Any) -> Scalar:
+    """log(1 + exp(a)), without overflow."""
+    a = scalars.real(a)
+    return scalars.maximum(a, 0.0) + scalars.function("log1p", scalars.function("exp", -a.__abs__()))
+
+
 def silu(a: Any) -> Scalar:
     """a · sigmoid(a)."""
     return scalars.real(a) * sigmoid(a)

@@ -10,6 +10,7 @@ from ..runtime.plain import negated, objection
 from .facts import facts_of
 from .graph import Graph, Input, TensorType, Value
 from .sizes import Size, Symbol
+from .torch_reads import narrowed
 
 _ROLES = {4: ("B", "H", "N", "D"), 3: ("B", "N", "D"), 2: ("R", "C"), 1: ("L",)}
 
@@ -37,6 +38,10 @@ def capture(graph: Graph, array: Any) -> Value:
     """The input that stands for an array from outside the program's arguments; one for each array."""
     found = graph.captured.get(id(array))
     if found is None:
+        key = id(array)
+        if graph.as_torch:
+            graph.replaced.append(array)
+            array = narrowed(array)
         name = f"captured{len(graph.captured)}"
         if wrong := objection(array):
             raise places.error(wrong.text("an array from around the program"), wrong.remedy)
@@ -47,7 +52,7 @@ def capture(graph: Graph, array: Any) -> Value:
                 "use .resolve_neg()",
             )
         outer, graph.block = graph.block, graph.body
-        found = graph.captured[id(array)] = (
+        found = graph.captured[key] = (
             array,
             add_input(graph, name, facts_of(array, graph.selective), None, array),
         )

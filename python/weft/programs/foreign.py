@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import operator
 import sys
 from collections.abc import Callable, Iterable
@@ -61,15 +62,23 @@ def _scaled(body: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 
 
 def _divide(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
-    if rounding_mode is None:
-        return applied(operator.truediv, x, y)
-    if rounding_mode != "floor":
-        raise places.error(f"expected rounding_mode=None or 'floor', but got {rounding_mode!r}")
-    return applied(_floor_divide, x, y)
+    body = {None: operator.truediv, "floor": _floor_divide, "trunc": _truncated}.get(rounding_mode)
+    if body is None:
+        raise places.error(f"expected rounding_mode=None, 'floor' or 'trunc', but got {rounding_mode!r}")
+    return applied(body, x, y)
 
 
 def _floor_divide(a: Any, b: Any) -> Scalar:
     return scalars.quotient(scalars.scalar(a), scalars.scalar(b))
+
+
+def _truncated(a: Any, b: Any) -> Scalar:
+    return scalars.truncated(scalars.scalar(a), scalars.scalar(b))
+
+
+def _fmod(a: Any, b: Any) -> Scalar:
+    """The remainder with the dividend's sign."""
+    return scalars.scalar(a) - _truncated(a, b) * b
 
 
 def _remainder(a: Any, b: Any) -> Scalar:
@@ -81,6 +90,25 @@ def _clamp(x: Any, min: Any = None, max: Any = None) -> Any:
         raise places.error("expected 'min' or 'max' to clamp to, but got neither")
     lower = x if min is None else applied(scalars.maximum, x, min)
     return lower if max is None else applied(scalars.minimum, lower, max)
+
+
+def _larger(x: Any, *other: Any, **_: Any) -> Any:
+    return _of_two("max", scalars.maximum, x, other)
+
+
+def _smaller(x: Any, *other: Any, **_: Any) -> Any:
+    return _of_two("min", scalars.minimum, x, other)
+
+
+def _of_two(name: str, body: Callable[[Any, Any], Any], x: Any, other: tuple[Any, ...]) -> Any:
+    """torch.max and torch.min of two numbers; those of one tensor are reductions."""
+    if len(other) != 1 or not isinstance(other[0], (Scalar, Tensor)) or not isinstance(x, (Scalar, Tensor)):
+        raise _refusal(name, "torch.")
+    return applied(body, x, other[0])
+
+
+def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
+    return applied(scalars.where, mask, value, x)
 
 
 def _relu(a: Any) -> Scalar:
@@ -164,6 +192,11 @@ def _where(condition: Any, *values: Any) -> Any:
     return applied(scalars.where, condition, *values)
 
 
+def _number(x: Any, value: Any, *, dtype: Any = None, device: Any = None, **_: Any) -> Any:
+    """Tensor.new_tensor of one number."""
+    return _filled(x, value, dtype if dtype is not None else type(value))
+
+
 def _linear(x: Any, weight: Any, bias: Any = None) -> Any:
     return weights.linear(lift(x), lift(weight), lift(bias), None)
 
@@ -179,6 +212,13 @@ def _bits(body: Callable[..., Any]) -> Callable[..., Any]:
 _TABLE: dict[str, Callable[..., Any]] = {
     **{name: _function(name) for name in ("exp", "exp2", "log", "log2", "sqrt", "rsqrt")},
     **{name: _function(name) for name in ("sin", "cos", "tanh", "erf")},
+    "log1p": _function("log1p"),
+    "log10": _one(lambda a: scalars.function("log2", a) * math.log10(2)),
+    "expm1": _one(lambda a: scalars.function("exp", a) - 1.0),
+    "softplus": _one(bodies.softplus),
+    "logsigmoid": _one(lambda a: -bodies.softplus(-scalars.real(a))),
+    "isnan": _one(lambda a: scalars.real(a) != scalars.real(a)),
+    "isinf": _one(lambda a: scalars.real(a).__abs__() == math.inf),
     **{name: _whole(name) for name in ("floor", "ceil", "trunc")},
     "round": _whole("roundeven"),
     "rint": _whole("roundeven"),
@@ -204,11 +244,19 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "__rfloordiv__": lambda x, y: applied(_floor_divide, y, x),
     **dict.fromkeys(("remainder", "mod", "__mod__"), _two(_remainder)),
     "__rmod__": lambda x, y: applied(_remainder, y, x),
+    "fmod": _two(_fmod),
+    **dict.fromkeys(("bitwise_left_shift", "left_shift", "__lshift__"), _two(operator.lshift)),
+    **dict.fromkeys(("bitwise_right_shift", "right_shift", "__rshift__"), _two(operator.rshift)),
+    "__rlshift__": lambda x, y: applied(operator.lshift, y, x),
+    "__rrshift__": lambda x, y: applied(operator.rshift, y, x),
     **dict.fromkeys(("pow", "power", "__pow__"), lambda x, y: applied(scalars.power, x, y)),
     "__rpow__": lambda x, y: applied(scalars.power, y, x),
     **dict.fromkeys(("maximum", "fmax"), _two(scalars.maximum)),
     **dict.fromkeys(("minimum", "fmin"), _two(scalars.minimum)),
     **dict.fromkeys(("clamp", "clip"), _clamp),
+    "max": _larger,
+    "min": _smaller,
+    "masked_fill": _masked_fill,
     "clamp_min": lambda x, min: _clamp(x, min),
     "clamp_max": lambda x, max: _clamp(x, None, max),
     **dict.fromkeys(("eq", "equal", "__eq__"), _two(operator.eq)),
@@ -233,6 +281,7 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "new_zeros": _new(0),
     "new_ones": _new(1),
     "new_full": _new_full,
+    "new_tensor": _number,
     "to": _to,
     "type_as": _to,
     "float": lambda x: _to(x, "fp32" if isinstance(x, Tensor) else float),

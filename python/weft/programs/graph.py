@@ -88,6 +88,10 @@ class Graph:
         # Arrays of one number, by the inputs that they are; and whether what one holds is part of the compiled form.
         self.numbers: dict[int, Any] = {}
         self.looked_into = False
+        # Whether tensors around a function are read as torch reads them (torch_reads.py), and those that were replaced
+        # for it: no other array may take the place of one, by which it is known.
+        self.as_torch = False
+        self.replaced: list[Any] = []
 
     def add(
         self,

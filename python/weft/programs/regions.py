@@ -16,6 +16,7 @@ from .graph import Region
 from .scalars import F32, I1, I32, Scalar
 from .sizes import Size
 from .tensors import Tensor, lift
+from .torch_reads import AsTorch
 
 # How far b, h, n and m run; m of several domains is not said.
 Extents = tuple[Size, Size, Size, Size | None]
@@ -53,7 +54,7 @@ def score_region(function: Callable[..., Any] | None, extents: Extents, bias: Te
         callable_with("score_mod", function, ("score", "b", "h", "n", "m"))
 
     def body(score: Scalar, *place: Scalar) -> Any:
-        changed = score if function is None else with_views(function, _of_elements)(score, *place)
+        changed = score if function is None else _called(function, score, *place)
         return changed if bias is None else scalars.real(changed) + _at(bias, place)
 
     return _traced(body, [F32, I32, I32, I32, I32], (None, *extents), "score_mod", F32)
@@ -67,11 +68,23 @@ def _at(bias: Tensor, place: tuple[Scalar, ...]) -> Scalar:
 def mask_region(function: Callable[..., Any], extents: Extents) -> Region:
     """The region of a mask(b, h, n, m)."""
     callable_with("mask", function, ("b", "h", "n", "m"))
-    return _traced(with_views(function, _of_elements), [I32, I32, I32, I32], extents, "mask", I1)
+    return _traced(functools.partial(_called, function), [I32, I32, I32, I32], extents, "mask", I1)
+
+
+def _called(function: Callable[..., Any], *arguments: Scalar) -> Any:
+    """The user's function of scalars, over what stands around it; as torch has it where it is one of torch's."""
+    tracing = graph.tracing()
+    plain = function.function if isinstance(function, AsTorch) else function
+    outer, tracing.as_torch = tracing.as_torch, plain is not function
+    try:
+        return with_views(plain, _of_elements)(*arguments)
+    finally:
+        tracing.as_torch = outer
 
 
 def callable_with(name: str, function: Any, arguments: Sequence[str]) -> None:
     """Refuse what is no function of as many arguments."""
+    function = function.function if isinstance(function, AsTorch) else function
     wanted = f"'{name}' to be a function of ({', '.join(arguments)})"
     if not callable(function) or isinstance(function, type):
         raise places.error(f"expected {wanted}, but got {places.described(function)}")

@@ -135,6 +135,18 @@ class Scalar(Overloads):
 
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
+    def __lshift__(self, other: Any) -> Scalar:
+        return shifted(self, other, left=True)
+
+    def __rlshift__(self, other: Any) -> Scalar:
+        return shifted(other, self, left=True)
+
+    def __rshift__(self, other: Any) -> Scalar:
+        return shifted(self, other, left=False)
+
+    def __rrshift__(self, other: Any) -> Scalar:
+        return shifted(other, self, left=False)
+
     def __invert__(self) -> Scalar:
         return _bits("arith.xori", self, True if self.type == I1 else -1)
 
@@ -261,6 +273,14 @@ def quotient(a: Scalar, b: Scalar) -> Scalar:
     return found if wrong is None else where(wrong, found - 1, found)
 
 
+def truncated(a: Scalar, b: Scalar) -> Scalar:
+    """``a / b``, rounded towards 0."""
+    if F32 in (a.type, b.type):
+        return function("trunc", real(a) / b)
+    a, b = _same(a, b)
+    return Scalar(_op("arith.divsi", [a, b], I32), a.natural and b.natural)
+
+
 def remainder(a: Scalar, b: Scalar) -> Scalar:
     """``a % b``, with the divisor's sign."""
     if F32 in (a.type, b.type):
@@ -286,6 +306,17 @@ def _bits(name: str, a: Scalar, b: Any) -> Scalar:
     if a.type != y.type or a.type == F32:
         raise places.error(f"expected two truths or two integers, but got {a.type} and {y.type}")
     return Scalar(_op(name, [a, y], a.type))
+
+
+def shifted(a: Any, by: Any, left: bool) -> Scalar:
+    """``a << by`` or ``a >> by`` of integers; the sign is shifted in from the left. Shifted by 32 or more, nothing of
+    the 32 bits is left but the sign."""
+    x, y = scalar(a), scalar(by)
+    if F32 in (x.type, y.type):
+        raise places.error(f"expected two integers to shift, but got {x.type} and {y.type}")
+    x, y = _same(x, y)
+    found = Scalar(_op("arith.shli" if left else "arith.shrsi", [x, minimum(y, 31)], I32), not left and x.natural)
+    return where(y < 32, found, 0) if left else found
 
 
 def truth(value: Any) -> Scalar:
@@ -352,8 +383,21 @@ def thirty_two_bits(element: dtype) -> None:
         raise places.error("expected integers of 32 bits to compute with, but got int64", "use .to(torch.int32)")
 
 
-def element(tensor: Value, index: Sequence[Any]) -> Scalar:
-    """attn.element: one element, in a region of scalars."""
+class Part:
+    """A tensor of which the first axes are indexed, but not all: ``table[h]`` in ``table[h][i]``, as torch has it."""
+
+    __slots__ = ("index", "tensor")
+
+    def __init__(self, tensor: Value, index: tuple[Any, ...]):
+        self.tensor, self.index = tensor, index
+
+    def __getitem__(self, index: Any) -> Any:
+        return element(self.tensor, (*self.index, *(index if isinstance(index, tuple) else (index,))))
+
+
+def element(tensor: Value, index: Sequence[Any]) -> Any:
+    """attn.element: one element, in a region of scalars. A Part where tensors are read as torch reads them and there
+    are fewer indices than axes."""
     tracing, whole = graph.tracing(), tensor.type
     assert isinstance(whole, TensorType)
     if not graph.in_region():
@@ -362,6 +406,8 @@ def element(tensor: Value, index: Sequence[Any]) -> Scalar:
             "elements are read in a score_mod or a mask only, as bias[b, h, n, m]; take slices before the call",
         )
     thirty_two_bits(whole.element)
+    if tracing.as_torch and 0 < len(index) < len(whole.sizes):
+        return Part(tensor, tuple(index))
     if len(index) != len(whole.sizes):
         axes = len(whole.sizes)
         raise places.error(f"expected {axes} indices of a tensor of {axes} axes, but got {len(index)}")
@@ -372,11 +418,21 @@ def element(tensor: Value, index: Sequence[Any]) -> Scalar:
         number = scalar(i)
         if number.type != I32:
             raise places.error(f"expected indices that are integers, but got {number.type}")
-        if number.extent is not None:
-            _reach(whole.sizes[len(indices)], number.extent, len(indices))
-        indices.append(number)
+        indices.append(_placed(number, whole.sizes[len(indices)], len(indices)))
     result = type_of(whole.element)
     return Scalar(tracing.one("attn.element", [tensor, *(i.value for i in indices)], result))
+
+
+def _placed(number: Scalar, size: Size, axis: int) -> Scalar:
+    """An index of an axis of such a size. As torch has it, negative ones count from the end, and positions may end
+    before the axis does."""
+    as_torch = graph.tracing().as_torch
+    if number.extent is None:
+        return where(number < 0, number + size, number) if as_torch and not number.natural else number
+    longer = as_torch and size.value is not None and number.extent.value is not None
+    if not (longer and size.value > number.extent.value):  # type: ignore[operator]
+        _reach(size, number.extent, axis)
+    return number
 
 
 def _reach(size: Size, extent: Size, axis: int) -> None:
