@@ -6,10 +6,10 @@ PYTHON := .venv/bin/python
 LLVM := /usr/lib/llvm-22/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build python test test-full demo bench docs wheel format lint clean
+.PHONY: help setup build python test test-full test-ecosystem demo bench docs wheel format lint clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 setup: ## Debian packages and .venv; quick when nothing is missing
 	@tools/setup.sh
@@ -28,6 +28,10 @@ test: build ## lit, GoogleTest and pytest, on all cores
 
 test-full: build ## also the tests marked slow
 	@tools/test.sh $(BUILD) -m "slow or not slow"
+
+test-ecosystem: python ## Weft as the attention of transformers and others, which are installed into .venv first
+	$(PYTHON) -m pip install --disable-pip-version-check -q -r tools/requirements.txt -r tools/requirements-ecosystem.txt
+	HF_HUB_OFFLINE=1 $(PYTHON) -m pytest -n $$(nproc) -m ecosystem
 
 demo: python ## compile, run and check kernels and the papers' mechanisms, beside PyTorch and Triton; writes a page
 	@$(PYTHON) -m weft.demo --page $(BUILD)/demo.html

@@ -5,6 +5,7 @@ from weft import attention as attention
 from weft import cli as cli
 from weft import compiler as compiler
 from weft import demo as demo
+from weft import integrations as integrations
 from weft import language as language
 from weft import nn as nn
 from weft import patterns as patterns

@@ -67,6 +67,15 @@ def mechanism_library(once):
     return types.SimpleNamespace(path=place / "library", vectors=place / "vectors", **texts)
 
 
+# Tests of other libraries, which take seconds to import.
+ECOSYSTEM = ("test_hf_kernel.py", "test_transformers.py")
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Files of tests marked `ecosystem` are not imported where their tests would not run."""
+    return True if collection_path.name in ECOSYSTEM and "not ecosystem" in config.option.markexpr else None
+
+
 def pytest_collection_modifyitems(items):
     """What asks for the library of all mechanisms comes first: the first tests are one worker's, others would wait."""
     items.sort(key=lambda item: "mechanism_library" not in getattr(item, "fixturenames", ()))

@@ -144,7 +144,7 @@ def _filled(like: Any, value: Any, dtype: Any) -> Any:
             lambda _, v: scalars.scalar(v), like, value, to=like.dtype if dtype is None else dtype_of(dtype)
         )
     kind = kind_of(dtype) or {scalars.F32: float, scalars.I32: int, scalars.I1: bool}[like.type]
-    return scalars.scalar(value).to(kind)
+    return scalars.scalar(value).converted(kind)
 
 
 def _like(value: Any) -> Callable[..., Any]:
@@ -178,7 +178,7 @@ def _to(x: Any, *given: Any, dtype: Any = None, device: Any = None, **_: Any) ->
             continue
         if isinstance(each, str) and each.partition(":")[0] in ("cpu", "cuda"):
             continue
-        x = x.to(each) if isinstance(x, Tensor) else x.to(kind_of(each))
+        x = x.to(each) if isinstance(x, Tensor) else x.converted(kind_of(each))
     return x
 
 

@@ -10,11 +10,14 @@ A mask is traced, and its comparisons are read as bounds on n, m or n - m:
     anything else                no pattern: the mask stays a mask
 
 A pattern counts a query's position p from the last query at the last key, a mask's n counts from 0. So the pattern is
-the mask's where there are as many queries as keys, or where the mask is given p in the place of n.
+the mask's where there are as many queries as keys, and where the mask is given p in the place of n, unless it has
+bounds on n alone.
 """
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -211,13 +214,21 @@ def _bounded(value: _Linear, least: int | None, most: int | None) -> _Meaning:
         case (0, -1):
             return _between(None if high is None else -high, None if low is None else -low)
         case (1, 0):
-            return _between(low, high).transpose()
+            return _of_rows(_between(low, high))
         case (-1, 0):
-            return _between(None if high is None else -high, None if low is None else -low).transpose()
+            return _of_rows(_between(None if high is None else -high, None if low is None else -low))
     return None
 
 
 def _between(low: int | None, high: int | None) -> Pattern:
-    """low <= m <= high."""
-    found = full() if high is None else prefix(max(high + 1, 0))
-    return found if low is None else found & ~prefix(max(low, 0))
+    """low <= m <= high; no position is below 0."""
+    if high is not None and high < max(low or 0, 0):
+        return ~full()
+    parts = [] if high is None else [prefix(high + 1)]
+    parts += [~prefix(low)] if low is not None and low > 0 else []
+    return functools.reduce(operator.and_, parts) if parts else full()
+
+
+def _of_rows(pattern: Pattern) -> Pattern:
+    """What a pattern says of keys, said of queries."""
+    return pattern if pattern in (full(), ~full()) else pattern.transpose()

@@ -13,7 +13,6 @@ from ..compiler import places
 from ..language.types import dtype
 from . import graph, static
 from .captures import capture
-from .dtypes import kind_of
 from .facts import is_array
 from .graph import TensorType, Value, agreeing
 from .overloads import Overloads
@@ -150,15 +149,13 @@ class Scalar(Overloads):
     def __invert__(self) -> Scalar:
         return _bits("arith.xori", self, True if self.type == I1 else -1)
 
-    def to(self, type: Any) -> Scalar:
-        """This as another kind of number: float or int."""
-        if type is float:
+    def converted(self, kind: Any) -> Scalar:
+        """This as another kind of number: float, int or bool, or None, which is none other."""
+        if kind is float:
             return real(self)
-        if type is int:
+        if kind is int:
             return self if self.type == I32 else _integer(self)
-        if type is bool:
-            return truth(self)
-        return self.to(kind_of(type))
+        return self if kind is None else truth(self)
 
 
 def _op(name: str, operands: Sequence[Scalar], result: str, attributes: dict[str, Any] | None = None) -> Value:

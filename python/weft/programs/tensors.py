@@ -260,7 +260,7 @@ def _as(value: Scalar, wanted: str) -> Scalar:
         return value
     if wanted == scalars.F32:
         return scalars.real(value)
-    return scalars.truth(value) if wanted == scalars.I1 else value.to(int)
+    return scalars.truth(value) if wanted == scalars.I1 else value.converted(int)
 
 
 def broadcast(shapes: Sequence[Sequence[Size]]) -> tuple[Size, ...]:
