@@ -10,7 +10,7 @@ from weft.compiler.diagnostics import CompilationError
 from weft.programs.dtypes import dtype_of
 from weft.programs.facts import is_array
 from weft.programs.tensors import Tensor
-from weft.runtime.plain import objection
+from weft.runtime.plain import described, objection, promised
 
 
 def tensor(name: str, x: Any, shape: str, sizes: tuple[Any, ...] = ()) -> None:
@@ -20,7 +20,7 @@ def tensor(name: str, x: Any, shape: str, sizes: tuple[Any, ...] = ()) -> None:
     None is any size; sizes that are symbols, in a program, are the program's to compare.
     """
     spelled = f"'{name}' {shape}"
-    if wrong := objection(x):
+    if not described(x) and not promised(x) and (wrong := objection(x)):
         raise ValueError(f"{wrong.text(spelled)}; {wrong.remedy}")
     if not is_array(x) and not isinstance(x, Tensor):
         raise TypeError(f"expected '{name}' to be a tensor {shape}, but got '{type(x).__name__}'")

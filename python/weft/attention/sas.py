@@ -11,6 +11,7 @@ from typing import Any
 from weft import patterns
 from weft.attention import checks
 from weft.programs import elementwise, mixers, static
+from weft.programs.eager import whole
 from weft.programs.facts import is_array
 from weft.programs.heads import head_conv, linear, mean_heads
 from weft.programs.program import program
@@ -20,6 +21,7 @@ CONVOLUTIONS = ("conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias")
 PERCEPTRON = ("linear1.weight", "linear1.bias", "linear2.weight", "linear2.bias")
 
 
+@whole
 def sas(
     q: Any,
     k: Any,
@@ -88,6 +90,7 @@ def expand(x: Any, w: Mapping[str, Any]) -> Any:
     return linear(elementwise.relu(x3), w["linear2.weight"], w["linear2.bias"]) + x3
 
 
+@whole
 def peaa(y: Any, weight: Any, bias: Any, heads: int) -> Any:
     """Parameter-efficient attention aggregation of y [B, Ĥ, N, D]: the mean over the Ĥ/heads groups of the linear map
     of each group's heads side by side; gives [B, N, out].

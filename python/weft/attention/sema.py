@@ -9,11 +9,13 @@ from typing import Any
 from weft import patterns
 from weft.attention import checks
 from weft.programs import functions, mixers, static
+from weft.programs.eager import whole
 from weft.programs.program import program
 
 Window = int | tuple[int, int]
 
 
+@whole
 def sema(
     q: Any,
     k: Any,

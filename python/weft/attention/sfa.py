@@ -8,10 +8,12 @@ from typing import Any
 from weft import patterns
 from weft.attention import checks
 from weft.programs import functions, merging, mixers, static
+from weft.programs.eager import whole
 from weft.programs.merging import MODES
 from weft.programs.program import program
 
 
+@whole
 def sfa(
     q: Any,
     k: Any,

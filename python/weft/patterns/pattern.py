@@ -15,6 +15,7 @@ class Pattern:
     """A set of pairs of queries and keys. Immutable; two are equal where they are built alike from the same arrays."""
 
     __slots__ = ("parts", "spelling", "values")
+    __weft_fields__ = ("spelling", "values", "parts")  # of which one is made
     spelling: str
     values: tuple[Any, ...]
     parts: tuple[Pattern, ...]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from .plans import evaluate
+from ..runtime.plans import evaluate
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 

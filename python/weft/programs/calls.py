@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..compiler.reads import key_of
+from ..runtime.plain import seen_by_torch
 from . import foreign
 from .compiled import runnable
 from .facts import Facts, must_be_deterministic, wants_gradients
@@ -39,9 +40,15 @@ class Call:
 
 def call(traced: Traced, given: Call) -> Any:
     """Run a program on a call's arrays; differentiable where one of them asks for gradients."""
+    if seen_by_torch([*given.arrays, *traced.captured]):
+        from . import recorded  # (PyTorch is loaded by whoever made the tensors.)
+
+        arrays = [*given.arrays, *traced.captured]
+        results = list(recorded.results(traced, arrays, wants_gradients(arrays)))
+        return rebuild(traced.result, lambda number: results[number] if number >= 0 else arrays[-1 - number])
     arrays = prepared(traced, given.arrays)
     if wants_gradients(arrays):
-        from .autograd import differentiable  # (PyTorch is loaded by whoever made the tensors.)
+        from .autograd import differentiable
 
         results = list(differentiable(traced, arrays))
     else:

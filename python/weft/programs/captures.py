@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..compiler import places
-from ..runtime.plain import negated, objection
+from ..runtime.plain import described, negated, objection
 from .facts import facts_of
 from .graph import Graph, Input, TensorType, Value
 from .sizes import Size, Symbol
@@ -43,7 +43,7 @@ def capture(graph: Graph, array: Any) -> Value:
             graph.replaced.append(array)
             array = narrowed(array)
         name = f"captured{len(graph.captured)}"
-        if wrong := objection(array):
+        if not described(array) and (wrong := objection(array)):
             raise places.error(wrong.text("an array from around the program"), wrong.remedy)
         if negated(array):
             raise places.error(

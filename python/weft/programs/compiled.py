@@ -17,7 +17,7 @@ from ..compiler.fingerprint import compiler_fingerprint
 from ..compiler.lower import native_context
 from ..recent import Recent
 from ..runtime.library import Library
-from ..runtime.program import saved_outputs
+from ..runtime.plans import saved_outputs
 from ..targets import default_target
 from .trace import Traced
 

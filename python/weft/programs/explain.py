@@ -9,8 +9,8 @@ from math import prod
 from typing import Any
 
 from ..errors import Error
+from ..runtime.plans import evaluate
 from .compiled import Compiled
-from .plans import evaluate
 
 _BYTES = {"i1": 1, "i8": 1, "i32": 4, "i64": 8, "fp16": 2, "bf16": 2, "fp32": 4}
 

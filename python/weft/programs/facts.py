@@ -12,7 +12,7 @@ from ..compiler import places
 from ..compiler.diagnostics import CompilationError
 from ..compiler.specialise import array_type
 from ..language.types import dtype
-from ..runtime.plain import negated, objection, recording
+from ..runtime.plain import described, leveled, negated, objection, promised
 from .dtypes import NAMES, dtype_of
 from .overloads import Overloads
 
@@ -47,6 +47,8 @@ def facts_of(array: Any, selective: bool = False, name: str = "") -> Facts:
     except (TypeError, CompilationError):
         given = str(array.dtype).removeprefix("torch.")
         raise places.error(f"expected {what} of {', '.join(NAMES)}, but got {given}") from None
+    if described(array) or promised(array):
+        return _promised(array, element, selective)
     shape = tuple(int(size) for size in array.shape)
     if hasattr(array, "data_ptr"):
         address, strides = array.data_ptr(), [s * element.itemsize for s in array.stride()]
@@ -60,23 +62,32 @@ def facts_of(array: Any, selective: bool = False, name: str = "") -> Facts:
     return Facts(element, shape, aligned, constant)
 
 
+def _promised(array: Any, element: dtype, selective: bool) -> Facts:
+    """The facts of a tensor that stands for others: those of a contiguous one, which its operator makes of any. Sizes
+    may be symbols of torch's."""
+    import torch
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+    shape = tuple(array.shape)
+    aligned = len(shape) > 0 and statically_known_true(shape[-1] * element.itemsize % 16 == 0)
+    transformed = torch._C._functorch.maybe_current_level() is not None  # whose inner tensors say what has a gradient
+    constant = selective and element.is_floating() and not array.requires_grad and not transformed
+    return Facts(element, shape, aligned, constant)
+
+
 def readable(arrays: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """A call's arrays by name, as kernels read them. CompilationError where one of them has other values than its
-    memory holds, or where something records torch's operations and would not see the call."""
-    if recorder := recording():
-        raise places.error(
-            f"expected a call outside of {recorder}, which does not see what kernels compute",
-            "record the rest of the model, and call the program beside it",
-        )
+    memory holds."""
+    without_data = all(promised(array) for _, array in arrays)
     for name, array in arrays:
-        if wrong := objection(array):
+        if not described(array) and not without_data and (wrong := objection(array)):
             raise places.error(wrong.text(f"'{name}'"), wrong.remedy)
     return [(name, array.resolve_neg() if negated(array) else array) for name, array in arrays]
 
 
 def wants_gradients(arrays: Sequence[Any]) -> bool:
     """Whether a call on these arrays is to be differentiable."""
-    if not any(getattr(array, "requires_grad", False) for array in arrays):
+    if not any(getattr(array, "requires_grad", False) for array in arrays) and not any(map(leveled, arrays)):
         return False
     import torch
 

@@ -16,14 +16,15 @@ from typing import Any
 from ..compiler import places
 from ..compiler.diagnostics import Position
 from ..recent import Recent
-from . import calls, graph, running, static
+from ..runtime.compiling import compiling
+from ..runtime.plans import bind
+from . import autocast, calls, graph, running, static
 from .calls import Call
 from .compiled import stages
 from .explain import Explanation, explain
 from .facts import facts_of, readable, wants_gradients
 from .inputs import flatten, rebuild
 from .libraries import compile_program, targets
-from .plans import bind
 from .running import Saved
 from .signature import arguments_of
 from .trace import Traced, trace
@@ -91,7 +92,7 @@ class Program:
             kind = self.signature.parameters[name].kind
             label = "" if kind in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL) else name
             structure.append((name, flatten(value, label or name, found)))
-        found = readable(found)
+        found = readable(autocast.cast(found) if selective else found)
         arrays = tuple(array for _, array in found)
         selective = selective and wants_gradients(arrays)
         facts = tuple(facts_of(array, selective, name) for name, array in found)
@@ -188,6 +189,14 @@ class Program:
         return running.backward(saved, gradients)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
+        if compiling():
+            from . import dynamo  # (PyTorch is there: it reads this.)
+
+            return dynamo.call(Program.call, (self, *args), keywords)
+        return self.call(*args, **keywords)
+
+    def call(self, *args: Any, **keywords: Any) -> Any:
+        """What a call gives, where torch.compile does not read it."""
         if graph.present() is not None:  # a program inside of another is part of it
             return self.fn(*args, **keywords)
         given = self.bind(args, keywords, selective=True)

@@ -11,12 +11,12 @@ from typing import Any
 from ..compiler import places
 from ..compiler.targets import target_of
 from ..runtime.devices import device_for
+from ..runtime.plans import bind, evaluate
 from ..runtime.program import empty
 from . import choices
 from .compiled import Compiled, compiled
 from .facts import facts_of, readable
 from .inputs import rebuild
-from .plans import bind, evaluate
 from .trace import Traced
 
 
@@ -31,8 +31,8 @@ class Saved:
 
 def prepared(traced: Traced, given: Sequence[Any]) -> list[Any]:
     """The arrays that a program runs on: those of a call and those from around the program, of one framework."""
-    arrays = _alike([*given, *traced.captured])
-    _packed_as_said(traced, arrays)
+    arrays = alike([*given, *traced.captured])
+    packed_as_said(traced, arrays)
     return arrays
 
 
@@ -65,13 +65,13 @@ def backward(saved: Saved, gradients: Sequence[Any]) -> Mapping[str, Any]:
             gradient[...] = 0
         given.append(gradient)
     described = plan["inputs"][len(saved.inputs) + len(saved.saved) :]
-    given = [_as_described(gradient, each) for gradient, each in zip(_alike(given), described, strict=True)]
+    given = [as_described(gradient, each) for gradient, each in zip(alike(given), described, strict=True)]
     results = run(saved.compiled, ".backward", [*saved.inputs, *saved.saved, *given])
     names = [traced.inputs[number].name for number in plan["gradients_of"]]
     return dict(zip(names, results, strict=True))
 
 
-def _packed_as_said(traced: Traced, arrays: Sequence[Any]) -> None:
+def packed_as_said(traced: Traced, arrays: Sequence[Any]) -> None:
     """Refuse starts of packed sequences that do not rise from 0 to the number of tokens. Those on a GPU are not looked
     at, which would wait for it: kernels keep them inside of the tokens."""
     sizes = None
@@ -112,7 +112,7 @@ def tuned(
     return form(traced, target, differentiate, choices.chosen(traced.plain, target, sizes))
 
 
-def _alike(arrays: Sequence[Any]) -> list[Any]:
+def alike(arrays: Sequence[Any]) -> list[Any]:
     """The arrays, all of torch where one is; the last axis of each contiguous."""
     if not any(hasattr(array, "data_ptr") for array in arrays):
         import numpy as np
@@ -124,7 +124,7 @@ def _alike(arrays: Sequence[Any]) -> list[Any]:
     return [a if a.dim() == 0 or a.stride(-1) == 1 or a.shape[-1] == 1 else a.contiguous() for a in found]
 
 
-def _as_described(array: Any, described: Mapping[str, Any]) -> Any:
+def as_described(array: Any, described: Mapping[str, Any]) -> Any:
     """The array, or a copy of it where the code counts on an alignment that it lacks."""
     if not described.get("aligned") or facts_of(array).aligned:
         return array
@@ -136,6 +136,3 @@ def _as_described(array: Any, described: Mapping[str, Any]) -> Any:
 def run(form: Compiled, part: str, arrays: Sequence[Any]) -> list[Any]:
     """Run one of a compiled program's functions; gives its outputs, fresh."""
     return list(form.library.program(form.traced.name + part).queue(arrays))
-
-
-__all__ = ["Saved", "Traced", "backward", "form_of", "forward", "prepared", "run", "tuned"]

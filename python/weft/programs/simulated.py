@@ -16,7 +16,7 @@ import numpy as np
 
 import weft.simulator
 
-from .plans import evaluate
+from ..runtime.plans import evaluate
 
 #: NumPy's type for each of a plan's; bf16 and fp8 travel as their bits
 TYPES: dict[str, type] = {

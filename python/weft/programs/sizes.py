@@ -111,10 +111,18 @@ def fix(size: Size) -> int:
     if found.symbol is not None:
         if found.symbol.value is None:
             raise Mismatch(f"expected the size '{size!r}' to be an integer")
-        found.symbol.bound = Size(found.symbol.value)
+        found.symbol.bound = Size(int(found.symbol.value))
     if not found.value:
         raise Mismatch("expected a size of at least 1 where the compiled form has an integer, but got 0")
     return size.resolved.factor
+
+
+def forget(sizes: Iterable[Size]) -> None:
+    """Let go of what sizes are in the present call."""
+    for size in sizes:
+        symbol = size.symbol
+        while symbol is not None:
+            symbol.value, symbol = None, symbol.bound.symbol if symbol.bound is not None else None
 
 
 def unify(a: Size, b: Size) -> None:
@@ -160,7 +168,7 @@ def group(many: Size, few: Size) -> int:
         return 1
     if b.value == 0 or a.value % b.value:
         raise Mismatch(f"expected a multiple of {b.value}, but got {a.value}")
-    ratio = a.value // b.value
+    ratio = int(a.value // b.value)
     unify(many, few.times(ratio))
     return ratio
 

@@ -18,7 +18,7 @@ from .facts import Facts
 from .graph import Graph, TensorType
 from .inputs import Node, Slot, Static, rebuild
 from .signature import Declared
-from .sizes import Mismatch, Size, spell
+from .sizes import Mismatch, Size, forget, spell
 from .tensors import Tensor
 
 
@@ -52,7 +52,7 @@ class Traced:
                     if found.factor != given:
                         return False
                     continue
-                number, rest = divmod(given, found.factor)
+                number, rest = given // found.factor, given % found.factor
                 if rest or number < found.symbol.least or bound.setdefault(id(found.symbol), number) != number:
                     return False
         return True
@@ -106,6 +106,8 @@ def trace(
         return Signature(name, _manifest_name(type), dims, aligned)
 
     numbers = {id(each.value): number for number, each in enumerate(graph.inputs)}
+    for each in graph.inputs:  # the form outlives the call, whose sizes may be symbols of torch's
+        forget(each.value.type.sizes if isinstance(each.value.type, TensorType) else ())
     return Traced(
         name,
         graph.position,

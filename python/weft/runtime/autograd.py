@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from weft.runtime.compiling import compiling
 from weft.runtime.first_order import first_order
-from weft.runtime.plain import refuse
-from weft.runtime.program import saved_outputs
+from weft.runtime.operators import Operators, Plans, operators
+from weft.runtime.plain import refuse, seen_by_torch
+from weft.runtime.plans import saved_outputs
 
 if TYPE_CHECKING:
     from weft.runtime.library import Library
@@ -46,7 +48,7 @@ class _FromLibrary(torch.autograd.Function):
 
 
 def _readable(gradient: torch.Tensor) -> torch.Tensor:
-    """The gradient, or a copy of it in memory that every kernel reads."""
+    """A tensor, or a copy of it in memory that every kernel reads."""
     strided = gradient.dim() == 0 or gradient.stride(-1) == 1
     aligned = gradient.data_ptr() % 16 == 0 and all(s * gradient.itemsize % 16 == 0 for s in gradient.stride()[:-1])
     return gradient if strided and aligned else gradient.clone(memory_format=torch.contiguous_format)
@@ -54,14 +56,48 @@ def _readable(gradient: torch.Tensor) -> torch.Tensor:
 
 def differentiable(library: Library, name: str) -> Callable[..., Any]:
     """See Library.differentiable."""
-    plain, forward, backward = (library.program(name + part) for part in ("", ".forward", ".backward"))
+    parts = {part: library.program(name + part) for part in ("", ".forward", ".backward")}
+    plain, forward, backward = parts.values()
     count = len(plain.outputs)
     saved = saved_outputs(len(plain.inputs), count, forward.outputs, backward.inputs)
+    made = operators_of(parts)
+
+    def one(results: Sequence[Any]) -> Any:
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def operate(*inputs: Any, **named: Any) -> Any:
+        return one(made(plain.positional(inputs, named)))
 
     def call(*inputs: Any, **named: Any) -> Any:
+        if compiling():
+            from weft.runtime import dynamo
+
+            return dynamo.call(operate, inputs, named)
+        if seen_by_torch(inputs):
+            return operate(*inputs, **named)
         given = plain.positional(inputs, named)
         refuse(zip((each["name"] for each in plain.inputs), given, strict=False))
-        results = _FromLibrary.apply(forward, backward, count, saved, *given)
-        return results[0] if len(results) == 1 else results
+        return one(_FromLibrary.apply(forward, backward, count, saved, *given))
 
     return call
+
+
+def operators_of(parts: Mapping[str, Program]) -> Operators:
+    """A program of a library as operators of torch, which are called the same in every process. ``parts`` has "", and
+    ".forward" and ".backward" where it is to be differentiable."""
+    plain = parts[""]
+    differentiate = ".backward" in parts
+
+    def run(part: str, tensors: Sequence[Any]) -> Sequence[Any]:
+        found: Sequence[Any] = parts[part].queue([_readable(each) for each in tensors])
+        return found
+
+    def plans() -> Plans:
+        forward = parts[".forward" if differentiate else ""]
+        return Plans(_plan(forward), _plan(parts[".backward"]) if differentiate else None, len(plain.outputs))
+
+    return operators(plain.name, plain.identity, differentiate, plans, run)
+
+
+def _plan(program: Program) -> dict[str, Any]:
+    return {"inputs": program.inputs, "outputs": program.outputs, "gradients_of": program.gradients_of}

@@ -25,6 +25,8 @@ _NAMES = {
     "float8_e4m3fn": "fp8e4nv",
     "float8_e5m2": "fp8e5",
 }
+#: what torch and NumPy call each type
+TORCH = {ours: theirs for theirs, ours in _NAMES.items()}
 # Arrays of NumPy hold these types as integers of as many bits.
 _BITS_OF = {"bf16": ("u16", "i16"), "fp8e4nv": ("u8", "i8"), "fp8e5": ("u8", "i8"), "fp16": ("u16", "i16")}
 

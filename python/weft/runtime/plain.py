@@ -42,6 +42,49 @@ def objection(array: Any) -> Objection | None:
     return None
 
 
+def described(array: Any) -> bool:
+    """Whether a tensor of torch stands for others: one of a transform of torch.func, a fake or functional one of
+    torch.compile and torch.export, or a meta tensor, which has no data. Programs are operators of torch to those."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None or not isinstance(array, torch.Tensor):
+        return False
+    if type(array).__name__ in ("FakeTensor", "FunctionalTensor"):
+        return True
+    return leveled(array) or torch._is_functional_tensor(array)
+
+
+def leveled(array: Any) -> bool:
+    """Whether an array is a tensor of a transform of torch.func, which may differentiate what is computed of it."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None or torch._C._functorch.maybe_current_level() is None:
+        return False
+    return isinstance(array, torch.Tensor) and torch._C._functorch.is_functorch_wrapped_tensor(array)
+
+
+def observed() -> bool:
+    """Whether something follows torch's operations around a call: a transform of torch.func, or a mode that records,
+    counts or keeps what they give."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None:
+        return False
+    return bool(
+        torch._C._get_tracing_state()
+        or torch._C._len_torch_dispatch_stack()
+        or torch._ops._len_torch_dispatch_stack_pre_dispatch()
+        or torch._C._functorch.maybe_current_level() is not None
+    )
+
+
+def promised(array: Any) -> bool:
+    """Whether an array is a tensor without data, on the device "meta": of what is computed only shapes are asked."""
+    return getattr(array, "is_meta", False) is True and type(array).__name__ != "FakeTensor"
+
+
+def seen_by_torch(arrays: Iterable[Any]) -> bool:
+    """Whether a call of a program on these arrays is to go through operators of torch, and not to run at once."""
+    return observed() or any(described(each) or promised(each) for each in arrays)
+
+
 def refuse(arrays: Iterable[tuple[str, Any]]) -> None:
     """Raise weft.runtime.Error, with the array's name, where kernels cannot read or write one of them in its memory."""
     if recorder := recording():

@@ -4,37 +4,20 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from weft import native
+from weft.runtime.compiling import compiling
 from weft.runtime.devices import device_for, open_device
-from weft.runtime.plain import refuse, refused
+from weft.runtime.elements import TORCH
+from weft.runtime.plain import refuse, refused, seen_by_torch
 
 Found = TypeVar("Found")
 _OPTIONS = ("outputs", "stream", "device", "poison")
-_TORCH = {
-    "i1": "bool",
-    "i8": "int8",
-    "i32": "int32",
-    "i64": "int64",
-    "fp16": "float16",
-    "bf16": "bfloat16",
-    "fp32": "float32",
-}
-_NUMPY = {**_TORCH, "bf16": "uint16"}  # NumPy has no bfloat16: its bits
-
-
-def saved_outputs(
-    inputs: int, results: int, forward: Sequence[Mapping[str, Any]], backward: Sequence[Mapping[str, Any]]
-) -> list[int]:
-    """The numbers of NAME.forward's outputs that NAME.backward takes after the program's ``inputs``, in that order. It
-    knows them by their names: what of the program's ``results`` it needs is not given twice. ``forward`` are the
-    outputs, ``backward`` the inputs, as the plans describe them."""
-    numbers = {each["name"]: number for number, each in enumerate(forward)}
-    gradients = sum(each["type"].startswith(("fp", "bf")) for each in forward[:results])
-    return [numbers[each["name"]] for each in backward[inputs : len(backward) - gradients]]
+_NUMPY = {**TORCH, "bf16": "uint16"}  # NumPy has no bfloat16: its bits
 
 
 class Program:
@@ -133,9 +116,26 @@ class Program:
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Run on inputs by position or by name; gives the one output, or a tuple of several. Options as ``run``'s."""
+        if compiling():
+            from weft.runtime import dynamo  # (PyTorch is there: it reads this.)
+
+            return dynamo.call(Program.operate, (self, *inputs), named)
+        if seen_by_torch(inputs):
+            return self.operate(*inputs, **named)
         options = {key: named.pop(key) for key in _OPTIONS if key in named} if named else {}
         results = self.run(self.positional(inputs, named), **options)
         return results[0] if len(results) == 1 else results
+
+    @functools.cached_property
+    def identity(self) -> str:
+        """What tells this program from all others, the same in every process: of its library's digest, or of all that
+        is in one in memory."""
+        manifest = json.loads(self._library.manifest)
+        digest = manifest.get("digest")
+        kernels = [] if digest else [(each["name"], range(len(each["variants"]))) for each in manifest["kernels"]]
+        texts = [self._library.ptx(name, variant) for name, variants in kernels for variant in variants]
+        whole = json.dumps([digest or manifest, texts, self.name], sort_keys=True)
+        return hashlib.sha256(whole.encode()).hexdigest()[:12]
 
     def positional(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         """The inputs in order, given some by position and the rest by name. TypeError names those that are missing or
@@ -150,6 +150,13 @@ class Program:
                 + (", ".join(f"'{each}'" for each in named) or "none")
             )
         return inputs + tuple(named[each] for each in missing)
+
+    def operate(self, *inputs: Any, **named: Any) -> Any:
+        """A call, without gradients, that torch sees as an operator of its own."""
+        from weft.runtime.autograd import operators_of  # (PyTorch is loaded by whoever made the tensors.)
+
+        results = operators_of({"": self})(self.positional(inputs, named))
+        return results[0] if len(results) == 1 else results
 
     def _on(self, device: Any) -> Any:
         """The native program on a device, made on first use."""
@@ -172,7 +179,7 @@ def _torch_types() -> tuple[Any, dict[str, Any]]:
     """torch, and its dtypes by our names."""
     import torch
 
-    return torch, {ours: getattr(torch, theirs) for ours, theirs in _TORCH.items()}
+    return torch, {ours: getattr(torch, theirs) for ours, theirs in TORCH.items()}
 
 
 def _keep_for(stream: int, tensors: Sequence[Any]) -> None:

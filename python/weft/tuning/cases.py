@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from weft.programs.buckets import Symbols
-from weft.programs.plans import evaluate
 from weft.programs.simulated import TYPES
+from weft.runtime.plans import evaluate
 
 CHECKED = 300  # tokens that results are compared on: whole blocks of every size, and a part of one
 COUNTED = 8192  # tokens that counters are taken on at most

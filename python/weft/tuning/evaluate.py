@@ -23,8 +23,8 @@ from weft.compiler.diagnostics import from_native
 from weft.compiler.lower import native_context
 from weft.compiler.ptxas import assemble
 from weft.errors import Error
-from weft.programs.plans import evaluate as evaluate_size
 from weft.programs.simulated import Run, run_plan
+from weft.runtime.plans import evaluate as evaluate_size
 
 from .agreement import disagreement
 from .cost import Figures

@@ -10,7 +10,7 @@ import numpy as np
 
 from weft.programs.buckets import Symbols
 from weft.programs.simulated import run_plan
-from weft.runtime.program import saved_outputs
+from weft.runtime.plans import saved_outputs
 
 from .cases import check_sizes, count_sizes, make_inputs, rounded, widened
 from .evaluate import Case, Compile, case_file, save_case

@@ -10,8 +10,8 @@ import numpy as np
 
 from weft.compiler.targets import target_of
 from weft.programs import choices
-from weft.programs.plans import bind
 from weft.runtime.devices import device, device_for, open_device
+from weft.runtime.plans import bind
 from weft.targets import default_target
 
 from .cases import COUNTED

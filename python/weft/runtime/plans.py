@@ -40,10 +40,21 @@ def evaluate(expression: str, sizes: Mapping[str, int]) -> int:
 
 
 def bind(plan: Mapping[str, Any], arrays: Sequence[Any]) -> dict[str, int]:
-    """The symbols of a plan, from the shapes of its inputs."""
+    """The symbols of a plan, from the shapes of its inputs: integers, or torch's symbols."""
     sizes: dict[str, int] = {}
     for described, array in zip(plan["inputs"], arrays, strict=False):
         for dim, size in zip(described["dims"], array.shape, strict=True):
             if dim.isidentifier():
-                sizes.setdefault(dim, int(size))
+                sizes.setdefault(dim, size)
     return sizes
+
+
+def saved_outputs(
+    inputs: int, results: int, forward: Sequence[Mapping[str, Any]], backward: Sequence[Mapping[str, Any]]
+) -> list[int]:
+    """The numbers of NAME.forward's outputs that NAME.backward takes after the program's ``inputs``, in that order. It
+    knows them by their names: what of the program's ``results`` it needs is not given twice. ``forward`` are the
+    outputs, ``backward`` the inputs, as the plans describe them."""
+    numbers = {each["name"]: number for number, each in enumerate(forward)}
+    gradients = sum(each["type"].startswith(("fp", "bf")) for each in forward[:results])
+    return [numbers[each["name"]] for each in backward[inputs : len(backward) - gradients]]

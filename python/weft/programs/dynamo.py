@@ -1,0 +1,163 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Calls of traced programs inside of functions that torch.compile compiles (runtime/dynamo.py).
+
+Beside tensors a call has patterns, score_mods and objects that they read. What of it could differ in the next call is
+guarded by value, as a program's own forms are (compiler/reads.py). What cannot be compared breaks the graph.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import torch
+from torch._dynamo import variables
+from torch._dynamo.guards import get_verbose_code_parts, install_guard
+from torch._dynamo.source import AttrSource, CellContentsSource, ClosureSource, GetItemSource
+from torch._dynamo.variables.base import VariableTracker
+
+from ..compiler.origins import is_foreign, is_own
+from ..compiler.reads import Reads, Unknown
+from ..runtime.dynamo import Values, entrance
+from . import autocast
+
+
+class _Values(Values):
+    def __init__(self, tx: Any) -> None:
+        super().__init__(tx)
+        self._around = 0  # how many functions the present value is around
+
+    def tensor(self, variable: Any) -> Any:
+        fake = super().tensor(variable)
+        dtype = None if self._around else autocast.wanted(fake)
+        if dtype is None:
+            return fake
+        return super().tensor(variable.call_method(self.tx, "to", [variables.ConstantVariable.create(dtype)], {}))
+
+    def object(self, variable: Any) -> Any:
+        fields = getattr(type(variable.value), "__weft_fields__", None)
+        if variable.source is None and fields is not None:  # made in the function that is compiled
+            return type(variable.value)(*(self.of(variable.var_getattr(self.tx, name)) for name in fields))
+        if variable.source is None or self.tx.output.side_effects.has_pending_mutation(variable):
+            return super().object(variable)
+        self._guard(variable.source, variable.value)
+        return variable.value
+
+    def other(self, variable: Any) -> Any:
+        if isinstance(variable, variables.UserMethodVariable):
+            return types.MethodType(self._function(variable), self.of(variable.obj))
+        if isinstance(variable, (variables.UserFunctionVariable, variables.NestedUserFunctionVariable)):
+            return self._function(variable)
+        if isinstance(variable, variables.functions.FunctoolsPartialVariable):
+            keywords = {name: self.of(each) for name, each in variable.keywords.items()}
+            return functools.partial(self.of(variable.func), *map(self.of, variable.args), **keywords)
+        return super().other(variable)
+
+    # ---- Functions
+
+    def _function(self, variable: Any) -> Any:
+        """A function, with fake tensors in the places of those around it."""
+        if isinstance(variable, variables.NestedUserFunctionVariable):
+            return self._nested(variable)
+        function = variable.fn
+        if is_own(function.__code__.co_filename) or is_foreign(function.__module__):
+            return function
+        source = variable.get_source()
+        if source is None:
+            raise self.refuse(f"the function '{function.__name__}', which the compiled function makes")
+        self._guard(source, function)
+        contents = self._contents(function, source)
+        made = self._made(function.__code__, function.__globals__, contents)
+        made.__defaults__, made.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+        return made if contents or made.__globals__ is not function.__globals__ else function
+
+    def _nested(self, variable: Any) -> Any:
+        """A function that the compiled function defines."""
+        effects = self.tx.output.side_effects
+        code, names = variable.get_code(), variable.get_globals()
+        contents = [effects.load_cell(cell) for cell in (variable.closure.items if variable.closure else ())]
+        made = self._made(code, names, contents)
+        made.__defaults__ = self.of(variable.defaults) if variable.defaults else None
+        made.__kwdefaults__ = self.of(variable.kwdefaults) if variable.kwdefaults else None
+        for name in sorted(_names(code) & set(names)):
+            value = names[name]
+            imported = isinstance(value, types.ModuleType) or is_foreign(getattr(value, "__module__", None) or "")
+            if not imported and not isinstance(value, torch.Tensor):
+                self._guard(self._place(names, name), value)
+        return made
+
+    def _made(self, code: types.CodeType, names: dict[str, Any], contents: list[Any]) -> Any:
+        self._around += 1
+        cells = tuple(types.CellType(self.of(each)) for each in contents)
+        tensors = [name for name in code.co_names if isinstance(names.get(name), torch.Tensor)]
+        changed = {
+            name: self.of(VariableTracker.build(self.tx, names[name], self._place(names, name))) for name in tensors
+        }
+        self._around -= 1
+        return types.FunctionType(code, {**names, **changed} if changed else names, code.co_name, None, cells)
+
+    def _contents(self, function: Any, source: Any) -> list[Any]:
+        """The variables of a function's closure."""
+        effects = self.tx.output.side_effects
+        found = []
+        for number, cell in enumerate(function.__closure__ or ()):
+            if cell in effects:
+                found.append(effects.load_cell(effects[cell]))
+                continue
+            name = function.__code__.co_freevars[number]
+            place = CellContentsSource(GetItemSource(ClosureSource(source), number), "cell_contents", freevar_name=name)
+            found.append(VariableTracker.build(self.tx, cell.cell_contents, place))
+        return found
+
+    def _place(self, names: dict[str, Any], name: str) -> Any:
+        """The source of a global variable."""
+        return AttrSource(self.tx.import_source(names["__name__"]), name)
+
+    # ---- Guards
+
+    def _guard(self, source: Any, value: Any) -> None:
+        """Compile again where what is at ``source`` is no longer equal to ``value``."""
+        expected = _key(value)
+        if expected is None:
+            raise self.refuse(f"a {type(value).__name__} at '{source.name}' of which no copy can be compared")
+
+        def check(found: Any) -> bool:
+            return _key(found) == expected
+
+        def create(builder: Any, guard: Any) -> None:
+            said = get_verbose_code_parts(f"{source.name} is as it was when a program of Weft was traced", guard)
+            builder.get_guard_manager(guard).add_lambda_guard(check, said, guard.user_stack)
+
+        install_guard(source.make_guard(create))
+
+
+class _Guarded(Reads):
+    """What a guard compares: tensors are Dynamo's to guard."""
+
+    def value(self, value: Any) -> Hashable:
+        if isinstance(value, torch.Tensor):
+            return ("tensor", str(value.dtype), value.dim())
+        return super().value(value)
+
+
+def _key(value: Any) -> Hashable | None:
+    try:
+        return _Guarded().key(value)
+    except (Unknown, RecursionError):
+        return None
+
+
+def _names(code: types.CodeType) -> set[str]:
+    """The names that code reads, that of the functions in it too."""
+    inner = (each for each in code.co_consts if isinstance(each, types.CodeType))
+    return set(code.co_names).union(*map(_names, inner))
+
+
+def call(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """``function(*args, **keywords)``, of a traced program."""
+    return torch.compiler.disable(function)(*args, **keywords)  # (after a graph break: Dynamo is not to come back)
+
+
+entrance(call, _Values)

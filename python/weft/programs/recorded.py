@@ -1,0 +1,69 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Calls that torch must see as operations of its own: of meta and fake tensors, under torch.func, in torch.export, with
+a mode that counts, saves or records what runs. They go through the program's operators (runtime/operators.py); all
+others run at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ..compiler.targets import target_of
+from ..runtime.devices import device_for
+from ..runtime.operators import Operators, Plans, operators
+from ..targets import default_target
+from .compiled import Compiled, compiled
+from .running import alike, as_described, packed_as_said, run, tuned
+from .trace import Traced
+
+
+def results(traced: Traced, arrays: Sequence[Any], differentiate: bool) -> tuple[Any, ...]:
+    """A program's results on a call's arrays, by its operators."""
+    given = [each if isinstance(each, torch.Tensor) else torch.from_numpy(each) for each in arrays]
+    return operators_of(traced, given, differentiate)(given)
+
+
+def operators_of(traced: Traced, arrays: Sequence[Any], differentiate: bool) -> Operators:
+    """The operators of a program for a call's arrays, which need not have memory."""
+    target = _target(arrays)
+    key = hashlib.sha256(f"{traced.plain}\n{target}".encode()).hexdigest()[:12]
+    plain = dataclasses.replace(traced, captured=())  # which this keeps for the life of the process
+
+    def plans() -> Plans:
+        form = compiled(plain, target, differentiate)
+        if not differentiate:
+            return Plans(form.plan(), None, len(traced.outputs))
+        return Plans(form.plan(".forward"), form.plan(".backward"), len(traced.outputs))
+
+    return operators(traced.name, key, differentiate, plans, functools.partial(_run, plain, target, differentiate))
+
+
+def _run(traced: Traced, target: str, differentiate: bool, part: str, tensors: Sequence[Any]) -> Sequence[Any]:
+    """One function of a program on plain tensors; with the schedules that were chosen for their sizes."""
+    default = compiled(traced, target, differentiate)
+    form = tuned(traced, tensors[: len(traced.inputs)], differentiate, target)
+    if differentiate and form is not default and _kept(form) != _kept(default):
+        form = default  # what the operator says that its forward saves, its backward is to find
+    described = form.plan(part)["inputs"]
+    given = [as_described(each, wanted) for each, wanted in zip(alike(tensors), described, strict=True)]
+    if part != ".backward":
+        packed_as_said(traced, given)
+    return run(form, part, given)
+
+
+def _kept(form: Compiled) -> list[str]:
+    outputs = form.plan(".forward")["outputs"]
+    return [outputs[number]["name"] for number in form.saved_outputs]
+
+
+def _target(arrays: Sequence[Any]) -> str:
+    """What kernels for arrays of a device are compiled for; those without one run nowhere."""
+    if all(each.device.type == "meta" for each in arrays):
+        return default_target()
+    return target_of(device_for(tuple(arrays)))

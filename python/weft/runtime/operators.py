@@ -1,0 +1,234 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Programs as custom operators of torch (torch.library), so that whatever records, transforms or compiles torch's
+operations sees them: torch.compile and torch.export, meta and fake tensors, torch.func, checkpointing policies, the
+profiler.
+
+A program that is differentiated is two operators: ``weft::NAME_KEY`` gives its results and what its backward needs,
+``weft::NAME_KEY_backward`` takes the inputs, what was saved and the gradients of the results, and gives gradients. One
+that is not differentiated is ``weft::NAME_KEY_inference``. Their shapes are the plan's own size expressions
+(docs/LibraryFormat.md), so sizes may be torch's symbols.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import keyword
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from . import batching, transforms
+from .elements import TORCH
+from .plans import bind, evaluate, saved_outputs
+
+_LIBRARY = torch.library.Library("weft", "FRAGMENT")
+_lock = threading.RLock()
+_made: dict[str, Operators] = {}
+_recorders = threading.local()
+
+Run = Callable[[str, Sequence[Any]], Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Plans:
+    """What operators need of a program's plans: inputs and outputs as {"name", "type", "dims"}. Without a backward
+    ``forward`` is the program itself and ``backward`` None."""
+
+    forward: Mapping[str, Any]
+    backward: Mapping[str, Any] | None
+    results: int
+    """how many of the forward's outputs are the program's results; the rest is kept for the backward"""
+
+    @functools.cached_property
+    def saved(self) -> list[int]:
+        """The numbers of the forward's outputs that the backward takes after the inputs."""
+        if self.backward is None:
+            return []
+        given = len(self.forward["inputs"])
+        return saved_outputs(given, self.results, self.forward["outputs"], self.backward["inputs"])
+
+    @functools.cached_property
+    def differentiable(self) -> list[int]:
+        """The numbers of the results that have gradients."""
+        outputs = self.forward["outputs"][: self.results]
+        return [number for number, each in enumerate(outputs) if each["type"].startswith(("fp", "bf"))]
+
+
+@dataclass(frozen=True)
+class Operators:
+    """A program's operators, as torch.ops.weft has them; ``backward`` is None of one for inference."""
+
+    name: str
+    called: str
+    plans: Plans
+    forward: Any
+    backward: Any
+
+    def __call__(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """The program's results."""
+        record = getattr(_recorders, "record", None)
+        if record is not None:
+            found = record(self, arrays)
+        elif transforms.transformed():
+            found = transforms.forward(self, arrays)
+        else:
+            found = self.run_forward(arrays)
+        return tuple(found[: self.plans.results])
+
+    def run_forward(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
+        """What the forward operator gives: the results, and what it keeps for the backward."""
+        return _several(self.forward(*tensors))
+
+    def run_backward(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
+        """What the backward operator gives of ``taken``."""
+        return _several(self.backward(*tensors))
+
+    def saved(self, outputs: Sequence[Any]) -> list[Any]:
+        """What of the forward's outputs its backward takes."""
+        return [outputs[number] for number in self.plans.saved]
+
+    def without_gradients(self, outputs: Sequence[Any]) -> list[Any]:
+        """Those of the forward's outputs that have no gradients: integers, truths, and what is no result."""
+        return [each for number, each in enumerate(outputs) if number not in self.plans.differentiable]
+
+    def taken(self, kept: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
+        """The tensors that the backward takes: inputs and saved outputs, and the gradients of the results, given those
+        of all outputs."""
+        return [*kept, *(gradients[number] for number in self.plans.differentiable)]
+
+    def by_input(self, gradients: Sequence[Any]) -> list[Any]:
+        """What the backward gives, for each input; None for one that has no gradient."""
+        assert self.plans.backward is not None
+        found = dict(zip(self.plans.backward["gradients_of"], gradients, strict=True))
+        return [found.get(number) for number in range(len(self.plans.forward["inputs"]))]
+
+    @property
+    def second_order(self) -> str:
+        """What those are told who differentiate gradients."""
+        return (
+            f"'{self.name}': expected gradients of first order, but got a call for those of second order: Weft's "
+            "programs are differentiated once; take the gradient without create_graph=True, or compute this part with "
+            "torch's own operations"
+        )
+
+
+@contextlib.contextmanager
+def recorded_by(record: Callable[[Operators, Sequence[Any]], Sequence[Any]]) -> Iterator[None]:
+    """A ``with`` in which this thread's programs call ``record(operators, tensors)`` in the place of their forward
+    operator."""
+    before = getattr(_recorders, "record", None)
+    _recorders.record = record
+    try:
+        yield
+    finally:
+        _recorders.record = before
+
+
+def transformed(called: str, *tensors: Any) -> tuple[Any, ...]:
+    """The forward of the operators that are called so, under transforms of torch.func: a node of torch's graphs."""
+    return transforms.forward(_made[called], tensors)
+
+
+def operators(name: str, key: str, differentiate: bool, plans: Callable[[], Plans], run: Run) -> Operators:
+    """The operators of the program ``name``, defined when they are first asked for. ``key`` tells apart programs of one
+    name, the same in every process; ``run(part, arrays)`` runs ".forward" and ".backward" on plain tensors, or "",
+    the program itself, where it is not to ``differentiate``."""
+    called = f"{_identifier(name)}_{key}" + ("" if differentiate else "_inference")
+    with _lock:
+        found = _made.get(called)
+        if found is None:
+            found = _made[called] = _define(called, name, plans(), run)
+        return found
+
+
+def _define(called: str, name: str, plans: Plans, run: Run) -> Operators:
+    if plans.backward is None:
+        operator = _operator(called, name, plans.forward, functools.partial(run, ""))
+        message = "expected a form with a backward, but got the one for inference: call it with gradients enabled"
+        _refuse_gradients(operator, f"'{name}': {message}")
+        return Operators(name, called, plans, operator, None)
+    forward = _operator(called, name, plans.forward, functools.partial(run, ".forward"))
+    backward = _operator(f"{called}_backward", f"{name}.backward", plans.backward, functools.partial(run, ".backward"))
+    made = Operators(name, called, plans, forward, backward)
+    _differentiate(made)
+    _refuse_gradients(backward, made.second_order)
+    return made
+
+
+def _operator(called: str, name: str, plan: Mapping[str, Any], run: Callable[[Sequence[Any]], Sequence[Any]]) -> Any:
+    """One operator, with its kernel, its shapes and its rule for torch.vmap."""
+    taken = ", ".join(f"Tensor {each}" for each in _parameters(plan["inputs"]))
+    outputs = plan["outputs"]
+    given = "Tensor" if len(outputs) == 1 else f"({', '.join(['Tensor'] * len(outputs))})"
+    _LIBRARY.define(f"{called}({taken}) -> {given}", tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides))
+
+    def kernel(*tensors: Any) -> Any:
+        with torch.profiler.record_function(f"weft::{name}"):
+            return _one(tuple(run(tensors)))
+
+    def promise(*tensors: Any) -> Any:
+        sizes = bind(plan, tensors)
+        made = [
+            tensors[0].new_empty(
+                [evaluate(dim, sizes) for dim in each["dims"]], dtype=getattr(torch, TORCH[each["type"]])
+            )
+            for each in outputs
+        ]
+        return _one(tuple(made))
+
+    for backend in ("CPU", "CUDA"):
+        _LIBRARY.impl(called, kernel, backend)
+    torch.library.register_fake(f"weft::{called}", promise, lib=_LIBRARY)
+    operator = getattr(torch.ops.weft, called).default
+
+    def batched(info: Any, in_dims: tuple[int | None, ...], *tensors: Any) -> tuple[Any, Any]:
+        return batching.one_by_one(operator, info.batch_size, in_dims, tensors)
+
+    torch.library.register_vmap(operator, batched, lib=_LIBRARY)
+    return operator
+
+
+def _differentiate(made: Operators) -> None:
+    def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        outputs = _several(output)
+        ctx.save_for_backward(*inputs, *made.saved(outputs))
+        ctx.mark_non_differentiable(*made.without_gradients(outputs))
+
+    def gradients(ctx: Any, *given: Any) -> tuple[Any, ...]:
+        return tuple(made.by_input(made.run_backward(made.taken(ctx.saved_tensors, given))))
+
+    torch.library.register_autograd(made.forward, gradients, setup_context=setup, lib=_LIBRARY)
+
+
+def _refuse_gradients(operator: Any, message: str) -> None:
+    def gradients(ctx: Any, *given: Any) -> Any:
+        raise NotImplementedError(message)
+
+    torch.library.register_autograd(operator, gradients, lib=_LIBRARY)
+
+
+def _parameters(inputs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A name for each input that torch's schemas allow, all different."""
+    names: list[str] = []
+    for number, each in enumerate(inputs):
+        name = _identifier(each["name"])
+        names.append(f"{name}_{number}" if name in names or keyword.iskeyword(name) or name == "self" else name)
+    return names
+
+
+def _identifier(name: str) -> str:
+    found = re.sub(r"\W", "_", name, flags=re.ASCII)
+    return found if found[:1].isalpha() else f"p{found}"
+
+
+def _several(given: Any) -> tuple[Any, ...]:
+    return (given,) if isinstance(given, torch.Tensor) else tuple(given)
+
+
+def _one(given: tuple[Any, ...]) -> Any:
+    return given[0] if len(given) == 1 else given
