@@ -58,4 +58,4 @@ lint: build ## check format, types and doubtful code (clang-format, clang-tidy, 
 	$(LLVM)/run-clang-tidy -clang-tidy-binary $(LLVM)/clang-tidy -p $(BUILD) -quiet '/(compiler|dialects|runtime)/.*\.cpp$$'
 
 clean: ## remove what was built; .venv stays
-	rm -rf build python/weft/_native
+	rm -rf build python/weft/_native/*.so*

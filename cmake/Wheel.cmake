@@ -5,6 +5,7 @@
 set(CMAKE_INSTALL_LIBDIR weft/_native)
 set(CMAKE_INSTALL_INCLUDEDIR weft/include)
 set(WEFT_CMAKE_DIR weft/cmake)
+set(WEFT_PKGCONFIG_DIR weft/pkgconfig)
 set(WEFT_PYTHON_DIR weft/_native)
 if(NOT SKBUILD_STATE STREQUAL "editable")
   set(WEFT_NATIVE_DIR "${PROJECT_BINARY_DIR}/native")

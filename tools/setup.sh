@@ -9,7 +9,7 @@ root=$PWD
 packages=(
   build-essential ccache clang-22 clang-format-22 clang-tidy-22 cmake git libclang-rt-22-dev libfmt-dev libgmock-dev libgtest-dev
   libmd-dev libmlir-22-dev libzstd-dev lld-22 llvm-22-dev llvm-22-tools mlir-22-tools ninja-build nlohmann-json3-dev
-  python3-dev python3-venv zlib1g-dev
+  pkgconf python3-dev python3-venv zlib1g-dev
 )
 
 # The packages of the list that are not installed, one a line.
@@ -21,7 +21,7 @@ missing_packages() {
 # What the packages hold and is not there, one a line. It is looked for as the build does, under /usr.
 missing_things() {
   local file name
-  for name in c++ ccache cmake git ld ninja; do
+  for name in c++ ccache cmake git ld ninja pkg-config; do
     command -v "$name" > /dev/null || echo "the command $name"
   done
   for name in clang++ clang-format clang-tidy ld.lld llvm-config mlir-tblgen FileCheck; do

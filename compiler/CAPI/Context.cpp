@@ -82,6 +82,8 @@ char *weft::capi::copyText(StringRef text) {
 
 const char *weftc_version(void) { return WEFT_VERSION; }
 
+int weftc_abi_version(void) { return WEFTC_ABI_VERSION; }
+
 void weftc_string_free(char *text) { std::free(text); }
 
 weftc_context *weftc_context_create(void) { return new (std::nothrow) weftc_context(); }

@@ -48,6 +48,11 @@ typedef enum weftc_status {
 
 /** The compiler's version, for cache keys. Static storage. */
 WEFTC_API const char *weftc_version(void);
+/** The number of this interface, which rises where something that was here changes or goes, and stays where something
+ * joins. compiler/CAPI/weft-compiler.symbols lists the functions. */
+#define WEFTC_ABI_VERSION 1
+/** The WEFTC_ABI_VERSION that the library was built with. */
+WEFTC_API int weftc_abi_version(void);
 
 /** The targets and what bounds a kernel on each, as a JSON array of objects: "name", "warp_size", "max_warps",
  * "registers_per_thread" and the other fields of targets/Target.h, "mma", an array of {"element", "accumulator",

@@ -36,4 +36,11 @@ def _load(name: str) -> ModuleType:
                 del sys.modules[full]
                 raise
             return module
-    raise ImportError(f"no extension module '{name}' in '{folder}': build it with 'make'", name=full)
+    raise ImportError(f"no extension module '{name}' in '{folder}': {_remedy(folder)}", name=full)
+
+
+def _remedy(folder: pathlib.Path) -> str:
+    """What to do where a module is missing: of a wheel, which has its headers beside, it is the compiler's."""
+    if (folder.parent / "cmake").is_dir():
+        return "this is weft-attention-runtime, which has no compiler; install weft-attention instead"
+    return "build it with 'make'"

@@ -29,4 +29,6 @@ const char *weft_status_name(int status) { return weft::statusName(static_cast<w
 
 const char *weft_version(void) { return WEFT_VERSION; }
 
+int weft_abi_version(void) { return WEFT_ABI_VERSION; }
+
 } // extern "C"

@@ -58,6 +58,12 @@ WEFT_API void weft_error_free(weft_error *error);
 WEFT_API const char *weft_status_name(int status);
 /** Weft's version, "0.1.0". */
 WEFT_API const char *weft_version(void);
+/** The number of this interface, the N of libweft.so.N. It rises where something that was here changes or goes, and
+ * stays where something joins: a program compiled with one number runs with every library of that number that is not
+ * older. runtime/CAPI/weft.symbols lists the functions. */
+#define WEFT_ABI_VERSION 1
+/** The WEFT_ABI_VERSION that the library was built with. */
+WEFT_API int weft_abi_version(void);
 
 /* ---- devices --------------------------------------------------------------------------------------------------- */
 

@@ -2,58 +2,22 @@
 """An installed Weft serves a C++ project that knows nothing of the source tree, and no Python is in its process."""
 
 import os
-import pathlib
 import shutil
 import subprocess
 import sys
 
 import pytest
+from installed import ROOT, bare, build_example, install, run
 from runtime_samples import write_vector_add
-from weft import native
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-def build_folder():
-    """The build that the extension modules under test came from."""
-    library = pathlib.Path(native.load("_runtime").__file__).parent / "libweft.so"
-    for cache in [*ROOT.glob("build/*/CMakeCache.txt"), *library.parent.parent.glob("CMakeCache.txt")]:
-        wanted = f"WEFT_NATIVE_DIR:PATH={library.parent}"
-        if wanted in cache.read_text() and (cache.parent / "cmake_install.cmake").exists():
-            return cache.parent
-    return None
-
-
-def bare():
-    """Nothing of this process's environment but what a sanitizer, if libweft.so has one, needs of it."""
-    kept = ("LD_PRELOAD", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS")
-    return {"PATH": "/usr/bin:/bin"} | {name: os.environ[name] for name in kept if name in os.environ}
-
-
-def run(*command, **options):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, **options)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 @pytest.fixture(scope="session")
 def program(once):
-    build = build_folder()
-    if build is None:
-        pytest.skip("the extension modules under test do not come from a build folder that can be installed from")
-
     def make(place):
-        run("cmake", "--install", build, "--component", "runtime", "--prefix", place / "prefix")
-        # A copy, so that nothing beside the project's own files can be reached by a relative path.
-        shutil.copytree(ROOT / "examples" / "cpp", place / "project")
-        compiler = shutil.which("clang++-22") or "c++"
-        run(
-            *("cmake", "-S", place / "project", "-B", place / "out", f"-DCMAKE_CXX_COMPILER={compiler}"),
-            *(f"-DCMAKE_PREFIX_PATH={place / 'prefix'}", "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Werror"),
-        )
-        run("cmake", "--build", place / "out")
+        install(place / "prefix", ("runtime",))
+        build_example("cpp", place / "prefix", place)
 
-    return once("cpp", make) / "out" / "vector_add"
+    return once("cpp", make) / "out-cpp" / "vector_add"
 
 
 def test_adds_without_python(program, tmp_path):
@@ -107,10 +71,3 @@ def test_refuses_with_a_message(program, tmp_path):
     assert done.returncode == 1
     assert "vector_add: corrupt: cannot open the library" in done.stderr
     assert "add.sm_80.ptx: cut short" in done.stderr
-
-
-def test_installed_library_exports_only_its_interface(program):
-    library = program.parents[1] / "prefix"
-    (path,) = [each for each in library.glob("lib*/**/libweft.so") if each.exists()]
-    names = [line.split()[-1] for line in run("nm", "-D", "--defined-only", os.fspath(path)).splitlines()]
-    assert names and all(name.startswith("weft_") for name in names), names

@@ -14,6 +14,7 @@ import sys
 import weft
 from weft.cli import cache as cache_command
 from weft.cli import compile as compile_command
+from weft.cli import config as config_command
 from weft.cli import doctor as doctor_command
 from weft.cli import draw as draw_command
 from weft.cli import explain as explain_command
@@ -25,6 +26,7 @@ from weft.cli import tune as tune_command
 COMMANDS = (
     cache_command,
     compile_command,
+    config_command,
     doctor_command,
     draw_command,
     explain_command,

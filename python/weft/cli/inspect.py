@@ -100,7 +100,7 @@ def _row(kernel: Any, index: int, known: Mapping[tuple[str, str], Mapping[str, F
 
 
 def _print(library: Any, rows: list[dict[str, Any]], quick: bool) -> None:
-    from rich.table import Table
+    from weft.tables import table_class
 
     console = output.console()
     console.print(f"library {library.path}", highlight=False)
@@ -110,7 +110,7 @@ def _print(library: Any, rows: list[dict[str, Any]], quick: bool) -> None:
         variants = [row for row in rows if row["kernel"] == kernel.name]
         listed = (f"{name}: {_guarded(kind, name, variants[0]['guards'])}" for name, kind in kernel.arguments.items())
         console.print(f"\n{kernel.name}({', '.join(listed)})", highlight=False, markup=False)
-        table = Table("target", "constants")
+        table = table_class()("target", "constants")
         for name in ("warps", "shared", "registers", "spills", "instructions"):
             table.add_column(name, justify="right")
         for row in variants:
@@ -127,7 +127,7 @@ def _print(library: Any, rows: list[dict[str, Any]], quick: bool) -> None:
 
 def _print_program(console: Any, program: Any) -> None:
     """What a program takes and gives, and the launches of each of its plans."""
-    from rich.table import Table
+    from weft.tables import table_class
 
     def spell(tensors: list[dict[str, Any]]) -> str:
         return ", ".join(f"{each['name']}: {each['type']}[{', '.join(each['dims'])}]" for each in tensors)
@@ -138,7 +138,7 @@ def _print_program(console: Any, program: Any) -> None:
         markup=False,
     )
     names = [each["name"] for each in (*program.inputs, *program.outputs)]
-    table = Table("target", "sizes", "launch", "grid", "writes", "zeroed")
+    table = table_class()("target", "sizes", "launch", "grid", "writes", "zeroed")
     for variant in program.variants:
         tensors = [*names, *(f"buffer {number}" for number in range(len(variant["buffers"])))]
         for index, launch in enumerate(variant["launches"]):

@@ -8,19 +8,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from rich.console import Console
+from weft.tables import console_class, has_rich
 
 _UNCUT = 100_000  # columns: nothing that is printed is wider
 
 
-def console() -> Console:
+def console() -> Any:
     """Standard output. Output that goes to a file or to another program is never cut or wrapped."""
-    from rich.console import Console
 
-    class Output(Console):
+    class Output(console_class()):  # type: ignore[misc]  # rich's or the plain one, as is installed
         def on_broken_pipe(self) -> None:  # left to main, which ends as other tools do
             raise BrokenPipeError
 
@@ -30,6 +28,9 @@ def console() -> Console:
 @contextmanager
 def progress(total: int, what: str) -> Iterator[Any]:
     """A bar on a terminal's standard error, and nothing elsewhere: gives a function that counts one piece done."""
+    if not has_rich():
+        yield lambda: None
+        return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

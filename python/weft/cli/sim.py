@@ -108,10 +108,10 @@ def _as_dict(finding: Any) -> dict[str, Any]:
 
 
 def _print_report(report: Any, seed: int, seconds: float, written: list[pathlib.Path]) -> None:
-    from rich.table import Table
+    from weft.tables import table_class
 
     console = output.console()
-    table = Table("counter", "value", title=f"simulated in {seconds:.2f} s, seed {seed}")
+    table = table_class()("counter", "value", title=f"simulated in {seconds:.2f} s, seed {seed}")
     for name, value in report.counters.items():
         for key, count in value.items() if isinstance(value, dict) else ((name, value),):
             table.add_row(key, f"{count:,}")

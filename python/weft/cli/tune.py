@@ -16,6 +16,7 @@ from weft.cli.arguments import read
 from weft.cli.choices import described, gpu_names, target_names
 from weft.cli.files import load_file, select
 from weft.cli.shapes import sizes_of
+from weft.tables import has_rich
 
 DESCRIPTION = """\
 Tries schedules of every attention kernel of a program, forward and backward: compiles them on all cores, checks each
@@ -176,6 +177,11 @@ def _candidates(texts: list[str]) -> dict[str, list[Any]] | None:
 @contextmanager
 def _progress() -> Iterator[Any]:
     """A bar with the remaining time on a terminal's standard error; nothing elsewhere."""
+    if not has_rich():
+        from weft.tuning.tuner import Silent
+
+        yield Silent()
+        return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

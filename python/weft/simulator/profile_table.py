@@ -6,6 +6,8 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
+from weft.tables import console_class, table_class
+
 if TYPE_CHECKING:
     from weft.simulator.profile import Line, Profile
     from weft.targets import Gpu
@@ -13,13 +15,10 @@ if TYPE_CHECKING:
 
 def render(profile: Profile, gpu: str | Gpu | None, rows: int) -> str:
     """The costliest source lines, the whole, and what a GPU needs at least."""
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(file=io.StringIO(), width=150, highlight=False)
+    console = console_class()(file=io.StringIO(), width=150, highlight=False)
     lines = profile.by_source()
     total = profile.total()
-    table = Table(title=f"kernel '{profile.kernel}'", title_justify="left")
+    table = table_class()(title=f"kernel '{profile.kernel}'", title_justify="left")
     for heading in ("source line", "mostly"):
         table.add_column(heading, no_wrap=True)
     for heading in (
@@ -45,7 +44,7 @@ def render(profile: Profile, gpu: str | Gpu | None, rows: int) -> str:
     console.print(table)
 
     roofline = profile.roofline(gpu)
-    bounds = Table(title=f"least time on {roofline.gpu.name}", title_justify="left")
+    bounds = table_class()(title=f"least time on {roofline.gpu.name}", title_justify="left")
     bounds.add_column("resource")
     bounds.add_column("time", justify="right")
     for bound in roofline.bounds:

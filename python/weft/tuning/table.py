@@ -6,6 +6,8 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
+from weft.tables import console_class, table_class
+
 from .space import spelled
 
 if TYPE_CHECKING:
@@ -14,24 +16,20 @@ if TYPE_CHECKING:
 
 def text(result: Result, width: int = 160) -> str:
     """The table as text."""
-    from rich.console import Console
-
     stream = io.StringIO()
-    show(result, Console(file=stream, width=width))
+    show(result, console_class()(file=stream, width=width))
     return stream.getvalue()
 
 
 def show(result: Result, console: Any) -> None:
-    """Print the table on a rich console: the chosen first in each kernel, then by time, then what never ran."""
-    from rich.table import Table
-
+    """Print the table on a console: the chosen first in each kernel, then by time, then what never ran."""
     sizes = ", ".join(f"{name} = {size}" for name, size in result.sizes.items())
     console.print(f"{result.program} for {result.target}, {sizes} (bucket: {result.bucket})", highlight=False)
     places = dict.fromkeys(row.place for row in result.rows)
     if len(places) == 2:  # one kernel, and the whole, which is the same
         places.pop("together", None)
     for place in places:
-        table = Table("schedule", "", title=_title(place), title_justify="left")
+        table = table_class()("schedule", "", title=_title(place), title_justify="left")
         for name in ("µs", "registers", "spills", "shared", "resident", "instructions"):
             table.add_column(name, justify="right")
         table.add_column("bound by")
