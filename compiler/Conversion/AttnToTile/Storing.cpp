@@ -213,15 +213,15 @@ LogicalResult ProgramLowering::lowerRowSum(attn::SumOp sum, Operation *anchor) {
   return success();
 }
 
-/// Whether a value is had apart from `inside`, the values that a kernel makes: stored, or computed of such by ops that
-/// `computes` accepts.
-static bool isApart(Value value, const llvm::SetVector<Value> &inside, const StoredValues &stored,
+/// Whether a value is had apart from `inside`, the values that the kernel of `anchor` makes: stored, or computed of such
+/// by ops that `computes` accepts and whose regions read nothing of the kernel's results.
+static bool isApart(Value value, Operation *anchor, const llvm::SetVector<Value> &inside, const StoredValues &stored,
                     llvm::function_ref<bool(Operation *)> computes) {
   if (stored.count(value))
     return true;
   Operation *op = value.getDefiningOp();
-  return !inside.contains(value) && computes(op) &&
-         llvm::all_of(op->getOperands(), [&](Value v) { return isApart(v, inside, stored, computes); });
+  return !inside.contains(value) && computes(op) && !capturesResultsOf(anchor, op) &&
+         llvm::all_of(op->getOperands(), [&](Value v) { return isApart(v, anchor, inside, stored, computes); });
 }
 
 FailureOr<SmallVector<Value>> ProgramLowering::joinRowLocalUsers(Operation *anchor, ValueRange results,
@@ -231,7 +231,9 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinRowLocalUsers(Operation *anch
   ArrayRef<StringAttr> space = rowSpaceOf(results.front());
   // What is had apart from this kernel's results: an op that takes these, and has not joined, takes other rows or
   // channels of them.
-  auto known = [&](Value value) { return inside.contains(value) || isApart(value, inside, stored, isRowLocal); };
+  auto known = [&](Value value) {
+    return inside.contains(value) || isApart(value, anchor, inside, stored, isRowLocal);
+  };
   SmallVector<Operation *> joined{anchor};
   for (Operation *op = anchor->getNextNode(); op; op = op->getNextNode()) {
     if (!isRowLocal(op) || readsOtherRows(op) || inExpansions.contains(op) || (channelsSplit && sumsChannels(op)))
@@ -282,7 +284,9 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinMaps(Operation *anchor) {
   inside.insert(anchor->getResult(0));
   ArrayRef<StringAttr> shape = cast<attn::WholeTensorType>(anchor->getResult(0).getType()).getDims();
   // An op that reads the product and has not joined, such as a mean over heads, reads other elements than the tile's.
-  auto known = [&](Value value) { return inside.contains(value) || isApart(value, inside, stored, isElementwise); };
+  auto known = [&](Value value) {
+    return inside.contains(value) || isApart(value, anchor, inside, stored, isElementwise);
+  };
   llvm::SetVector<Operation *> joined;
   joined.insert(anchor);
   for (Operation *op = anchor->getNextNode(); op; op = op->getNextNode()) {

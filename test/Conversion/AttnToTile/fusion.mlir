@@ -120,3 +120,36 @@ func.func @gated(%q: !q, %k: !k, %v: !k, %x: !x) -> !x attributes {attn.program}
   }
   return %y : !x
 }
+
+// -----
+
+// An attention gated by its own log-sum-exp: the gate reads elements of what the attention stores, and is no part of its
+// kernel.
+
+!t = !attn.tensor<[B, H, N, 64], f32>
+!g = !attn.tensor<[B, H, N, 1], f32>
+!l = !attn.tensor<[B, H, N], f32>
+// CHECK-LABEL: func.func @by_its_own_sum(
+// CHECK: %[[BOTH:.*]]:2 = attn.launch @attend(
+// CHECK: attn.launch @{{.*}}(%[[BOTH]]#
+func.func @by_its_own_sum(%q: !t, %k: !t, %v: !t) -> !t attributes {attn.program} {
+  %o, %lse = attn.attend %q keys(%k : !t) values(%v : !t) {patterns = [#attn.causal], scale = 0.125 : f32} : !t -> !t, !l
+  %e = attn.map ins(%lse : !l) -> !l {
+  ^bb0(%a: f32):
+    %r = math.exp %a : f32
+    attn.yield %r : f32
+  }
+  %gate = attn.map -> !g {
+    %b = attn.index 0 : i32
+    %h = attn.index 1 : i32
+    %n = attn.index 2 : i32
+    %r = attn.element %e[%b, %h, %n] : !l -> f32
+    attn.yield %r : f32
+  }
+  %y = attn.map ins(%gate, %o : !g, !t) -> !t {
+  ^bb0(%a: f32, %c: f32):
+    %r = arith.mulf %a, %c : f32
+    attn.yield %r : f32
+  }
+  return %y : !t
+}
