@@ -68,6 +68,7 @@ FUNCTIONS = {
         QKV | {"pattern": CAUSAL, "score_mod": same, "bias": zeros(N, N), "sink": zeros(H), "scale": 1.0}
         | {"return_lse": False, "precision": None, "deterministic": True},
     ),
+    "attend, dropout": (of.attend, QKV | {"dropout_p": 0.5, "dropout_seed": STARTS}),
     "attend, packed": (of.attend, QKV | {"cu_seqlens_q": STARTS, "cu_seqlens_k": STARTS}),
     "flex_attention": (
         of.flex_attention,

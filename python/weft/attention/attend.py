@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from weft.attention.dropout import kept, probability, scaled
 from weft.compiler import places
 from weft.language.types import float32
 from weft.patterns import Pattern, mask
@@ -36,6 +37,8 @@ def attend(
     cu_seqlens_k: Any = None,
     precision: str | None = None,
     deterministic: bool = True,
+    dropout_p: float = 0.0,
+    dropout_seed: Any = None,
 ) -> Any:
     """Softmax attention of q [B, H, N, D] over k [B, Hkv, M, D] and v [B, Hkv, M, Dv]; gives [B, H, N, Dv].
 
@@ -49,6 +52,9 @@ def attend(
     ``precision``     "tf32" multiplies float32 operands so; otherwise they keep float32's accuracy
     ``deterministic`` False allows gradients whose last bits differ from run to run, where that takes less: the queries'
                       are then added up in memory. Under torch.use_deterministic_algorithms(True) it changes nothing.
+    ``dropout_p``     each weight is 0 with this probability, and the others are divided by 1 - dropout_p; the
+                      log-sum-exp is that of all weights. It takes two attentions
+    ``dropout_seed``  [2] int32: with a weight's place it decides whether the weight stays, in the backward too
     """
     _check(q, k, v, bias, precision)
     return_lse = static.truth("return_lse", return_lse)
@@ -57,6 +63,18 @@ def attend(
         packs(each, tokens)
     if bias is not None and bias.dtype.is_bool():  # who attends, as torch's attn_mask says it
         pattern, bias = _where(bias, pattern), None
+    share = probability(dropout_p)
+    if share:
+        if lengths:
+            raise places.error(
+                f"expected no dropout of packed sequences, whose pairs would share numbers, but got dropout_p={share}"
+            )
+        options = {"score_mod": score_mod, "bias": bias, "sink": sink, "scale": scale, "return_lse": True}
+        options |= {"precision": precision, "deterministic": deterministic}
+        some, some_lse = attend(q, k, v, kept(pattern, dropout_seed, share), **options)
+        _, lse = attend(q, k, v, pattern, **options)
+        out = scaled(some, some_lse, lse, share)
+        return (out, lse) if return_lse else out
     given, lowered = attention(q, [Domain(k, pattern)], scale, sink, score_mod, bias)
     with agreeing("expected values as long as the keys"):
         for axis in (0, 1, 2):

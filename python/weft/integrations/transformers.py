@@ -136,15 +136,18 @@ def attention(
     [B, Hkv, M, D] to ([B, N, H, D], None).
 
     ``softcap`` caps the scores by tanh, ``s_aux`` [H] are sinks, ``position_bias`` [B, H, N, M] is added to the scores.
-    Dropout, the weights themselves (output_attentions), head masks and paged caches are refused.
+    ``dropout`` draws a seed from torch's generator. The weights themselves (output_attentions), head masks and paged
+    caches are refused.
     """
-    _refuse(dropout, more)
+    _refuse(more)
     pattern, bias = _allowed(module, query, key, attention_mask, is_causal, sliding_window)
     if position_bias is not None:
         bias = _added(position_bias[..., : key.shape[2]].to(query.dtype), bias)
     cap = None if softcap is None else (lambda s, b, h, n, m: softcap * torch.tanh(s / softcap))
     sink = None if s_aux is None else s_aux.to(query.dtype)
-    out = attend(query, key, value, pattern, score_mod=cap, bias=bias, sink=sink, scale=scaling)
+    seed = torch.randint(-(2**31), 2**31 - 1, (2,), device=query.device).int() if dropout else None
+    dropped = {"dropout_p": dropout, "dropout_seed": seed}
+    out = attend(query, key, value, pattern, score_mod=cap, bias=bias, sink=sink, scale=scaling, **dropped)
     return out.transpose(1, 2).contiguous(), None
 
 
@@ -155,12 +158,7 @@ def _added(numbers: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
     return numbers.masked_fill(~bias, -torch.inf) if bias.dtype == torch.bool else numbers + bias
 
 
-def _refuse(dropout: float, more: dict[str, Any]) -> None:
-    if dropout:
-        raise places.error(
-            f"expected no dropout of attention weights, but got dropout={dropout}",
-            "set the config's attention dropout to 0, or call model.eval()",
-        )
+def _refuse(more: dict[str, Any]) -> None:
     for name in ("head_mask", "output_attentions", "cache", "layer_head_mask"):
         given = more.get(name)
         if given is not None and given is not False:

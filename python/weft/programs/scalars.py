@@ -316,6 +316,13 @@ def shifted(a: Any, by: Any, left: bool) -> Scalar:
     return where(y < 32, found, 0) if left else found
 
 
+def wide_product(a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
+    """The lower and the upper 32 bits of the product of two integers without sign."""
+    made = graph.tracing().add("arith.mului_extended", [a.value, b.value], [I32, I32])
+    low, high = made.results
+    return Scalar(low), Scalar(high)
+
+
 def truth(value: Any) -> Scalar:
     """A number as a truth: whether it is other than 0."""
     value = scalar(value)
