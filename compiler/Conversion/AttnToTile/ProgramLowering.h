@@ -53,6 +53,9 @@ private:
   /// What a kernel of `roots` computes: all but what is stored.
   llvm::SetVector<mlir::Value> computedFor(llvm::ArrayRef<mlir::Value> roots);
 
+  /// How many taps of convolutions a kernel applies that computes a tile of `value` on the way.
+  int64_t tapsApplied(mlir::Value value, llvm::DenseMap<mlir::Value, int64_t> &known);
+
   mlir::func::FuncOp program;
   llvm::DenseSet<mlir::Operation *> inExpansions; ///< what their kernels compute, nobody else does
 };

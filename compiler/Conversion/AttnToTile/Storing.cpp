@@ -67,6 +67,27 @@ LogicalResult ProgramLowering::makeNumber(Value value, Operation *anchor, bool s
   return success();
 }
 
+/// The most taps that a kernel applies for one tile of a convolution of what is computed on the way. Each level of
+/// nested convolutions multiplies them, and the code that computes them.
+static constexpr int64_t mostTaps = 256;
+
+int64_t ProgramLowering::tapsApplied(Value value, llvm::DenseMap<Value, int64_t> &known) {
+  Operation *op = value.getDefiningOp();
+  if (stored.count(value) || !isRowLocal(op))
+    return 0;
+  if (auto found = known.find(value); found != known.end())
+    return found->second;
+  auto local = cast<RowLocalOpInterface>(op);
+  int64_t taps = 0;
+  for (OpOperand &operand : op->getOpOperands())
+    if (local.readsByRow(operand.getOperandNumber()))
+      taps += tapsApplied(operand.get(), known);
+  if (local.tilesRead() > 1)
+    taps = local.tilesRead() * std::max<int64_t>(taps, 1);
+  // Beyond the most the source is stored, and the number counts no more.
+  return known[value] = std::min(taps, mostTaps + 1);
+}
+
 LogicalResult ProgramLowering::makePullable(Value value, Operation *anchor) {
   if (stored.count(value))
     return success();
@@ -79,8 +100,10 @@ LogicalResult ProgramLowering::makePullable(Value value, Operation *anchor) {
     return failure();
   // What is read as a whole (taps, gains, units) has to be there.
   auto local = cast<RowLocalOpInterface>(op);
+  llvm::DenseMap<Value, int64_t> known;
+  bool tooMany = local.tilesRead() > 1 && tapsApplied(value, known) > mostTaps;
   for (OpOperand &operand : op->getOpOperands()) {
-    bool byRow = local.readsByRow(operand.getOperandNumber());
+    bool byRow = local.readsByRow(operand.getOperandNumber()) && !(tooMany && operand.getOperandNumber() == 0);
     if (failed(byRow ? makePullable(operand.get(), anchor) : store(operand.get(), anchor)))
       return failure();
   }

@@ -72,6 +72,11 @@ class Pattern:
 
         return host.blocks_summary(self, n, m, bm, bn, batch, heads)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether there are no arrays and functions in it."""
+        return all(isinstance(v, (int, tuple, type(None))) for v in self.values) and all(p.is_plain for p in self.parts)
+
     def heads(self) -> set[int]:
         """How many patterns each weft.per_head in this one has: as many as there are query heads."""
         own = {len(self.parts)} if self.spelling == "per_head" else set()

@@ -10,8 +10,7 @@ import torch
 
 from ..runtime.first_order import first_order
 from .compiled import Compiled
-from .running import Saved, backward, run, tuned
-from .trace import Traced
+from .running import Saved, backward, run
 
 
 class _Program(torch.autograd.Function):
@@ -40,7 +39,6 @@ class _Program(torch.autograd.Function):
         return (None, *first_order(ctx.form.traced.name, compute, [*tensors, *gradients]))
 
 
-def differentiable(traced: Traced, arrays: Sequence[Any]) -> tuple[Any, ...]:
+def differentiable(form: Compiled, arrays: Sequence[Any]) -> tuple[Any, ...]:
     """A program's results on torch tensors, with their history."""
-    form = tuned(traced, arrays, True)
     return tuple(_Program.apply(form, *arrays))

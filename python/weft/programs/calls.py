@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,19 +38,30 @@ class Call:
         return found, facts, must_be_deterministic()
 
 
-def call(traced: Traced, given: Call) -> Any:
-    """Run a program on a call's arrays; differentiable where one of them asks for gradients."""
-    if seen_by_torch([*given.arrays, *traced.captured]):
+def ready(traced: Traced, arrays: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:
+    """What runs a program on a call's arrays, and on others of the same facts; differentiable where one of them asks
+    for gradients."""
+    compute = _computed(traced, arrays)
+
+    def run_on(given: Sequence[Any]) -> Any:
+        given = [*given, *traced.captured]
+        results = compute(given)
+        return rebuild(traced.result, lambda number: results[number] if number >= 0 else given[-1 - number])
+
+    return run_on
+
+
+def _computed(traced: Traced, arrays: Sequence[Any]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    whole = [*arrays, *traced.captured]
+    wants = wants_gradients(whole)
+    if seen_by_torch(whole):
         from . import recorded  # (PyTorch is loaded by whoever made the tensors.)
 
-        arrays = [*given.arrays, *traced.captured]
-        results = list(recorded.results(traced, arrays, wants_gradients(arrays)))
-        return rebuild(traced.result, lambda number: results[number] if number >= 0 else arrays[-1 - number])
-    arrays = prepared(traced, given.arrays)
-    if wants_gradients(arrays):
+        return lambda given: recorded.results(traced, given, wants)
+    if wants:
         from .autograd import differentiable
 
-        results = list(differentiable(traced, arrays))
-    else:
-        results = run(tuned(traced, arrays, False, form=runnable), "", arrays)
-    return rebuild(traced.result, lambda number: results[number] if number >= 0 else arrays[-1 - number])
+        form = tuned(traced, whole, True)
+        return lambda given: differentiable(form, prepared(traced, given))
+    form = tuned(traced, whole, False, form=runnable)
+    return lambda given: run(form, "", prepared(traced, given))

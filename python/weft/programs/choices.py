@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import functools
 import hashlib
+import itertools
 import json
 import threading
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,8 @@ from .buckets import Bucket
 _FORMAT = 2
 _lock = threading.RLock()
 _known: dict[tuple[str, str], list[dict[str, Any]]] = {}
+_changes = itertools.count()
+_last = next(_changes)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -39,11 +42,22 @@ def choices(program: str, target: str) -> list[dict[str, Any]]:
         return _known[known]
 
 
+def changes() -> int:
+    """Another number after every change."""
+    return _last
+
+
+def _changed() -> None:
+    global _last
+    _last = next(_changes)
+
+
 def choose(program: str, target: str, choice: Mapping[str, Any]) -> None:
     """Keep a choice in the place of an earlier one for the same bucket."""
     choice = json.loads(json.dumps(choice))
     with _lock, _exclusively():
         _known.pop((program, target), None)
+        _changed()
         kept = [each for each in choices(program, target) if each["guards"] != choice["guards"]]
         _known[program, target] = [*kept, dict(choice)]
         cache.write(_choices(program, target), {"choices": _known[program, target]})
@@ -53,6 +67,7 @@ def forget() -> None:
     """Read choices anew when they are next asked for."""
     with _lock:
         _known.clear()
+        _changed()
 
 
 def _choices(program: str, target: str) -> str:

@@ -18,7 +18,7 @@ from ..compiler.diagnostics import Position
 from ..recent import Recent
 from ..runtime.compiling import compiling
 from ..runtime.plans import bind
-from . import autocast, calls, graph, running, static
+from . import autocast, calls, graph, known, running, static
 from .calls import Call
 from .compiled import stages
 from .explain import Explanation, explain
@@ -50,6 +50,7 @@ class Program:
         if code is not None and not places.is_own(code.co_filename):  # else errors are at the line of the call
             self.position = Position(code.co_filename, code.co_firstlineno, 1)
         self._traced: Recent[Any, list[Traced]] = Recent(256)
+        self._known: Recent[Any, known.Known] | None = Recent(256)
         functools.update_wrapper(self, function)
         self.__name__: str = getattr(function, "__name__", "program").strip("<>")
 
@@ -64,6 +65,7 @@ class Program:
         bound.__dict__.update(self.__dict__)
         bound.fn = types.MethodType(self.fn, owner)
         bound.signature = self._bound_signature
+        bound._known = None  # what it reads is the object's
         return bound
 
     @functools.cached_property
@@ -199,8 +201,21 @@ class Program:
         """What a call gives, where torch.compile does not read it."""
         if graph.present() is not None:  # a program inside of another is part of it
             return self.fn(*args, **keywords)
-        given = self.bind(args, keywords, selective=True)
-        return calls.call(self.trace(given), given)
+        facts = known.facts_of(args, keywords) if self._known is not None else None
+        if facts is None or self._known is None:
+            given = self.bind(args, keywords, selective=True)
+            return calls.ready(self.trace(given), given.arrays)(given.arrays)
+        key, tensors = facts
+        found = self._known.get(key)
+        if found is None or not found.holds(tensors):
+            given = self.bind(args, keywords, selective=True)
+            traced = self.trace(given)
+            run = calls.ready(traced, given.arrays)
+            made = known.known(tensors, given.arrays, self.fn, run) if traced.general else None
+            if made is None:
+                return run(given.arrays)
+            found = self._known.keep(key, made)
+        return found.run([tensors[number] for number in found.order])
 
 
 def program(function: Callable[..., Any] | None = None) -> Any:

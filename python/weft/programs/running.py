@@ -29,16 +29,16 @@ class Saved:
     saved: tuple[Any, ...]
 
 
-def prepared(traced: Traced, given: Sequence[Any]) -> list[Any]:
-    """The arrays that a program runs on: those of a call and those from around the program, of one framework."""
-    arrays = alike([*given, *traced.captured])
+def prepared(traced: Traced, arrays: Sequence[Any]) -> list[Any]:
+    """The arrays that a program runs on, of one framework: those of a call and those from around the program."""
+    arrays = alike(arrays)
     packed_as_said(traced, arrays)
     return arrays
 
 
 def forward(traced: Traced, given: Sequence[Any]) -> tuple[Any, Saved]:
     """The results on a call's arrays, and what the backward needs."""
-    arrays = prepared(traced, given)
+    arrays = prepared(traced, [*given, *traced.captured])
     form = tuned(traced, arrays, True)
     results = run(form, ".forward", arrays)
     saved = Saved(form, tuple(arrays), tuple(results[number] for number in form.saved_outputs))

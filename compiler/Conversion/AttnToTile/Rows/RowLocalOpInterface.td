@@ -20,6 +20,11 @@ def RowLocalOpInterface : OpInterface<"RowLocalOpInterface"> {
       "bool", "readsByRow", (ins "unsigned":$operand), "", [{ return operand == 0; }]>,
     InterfaceMethod<"Which rows of its operands it takes.",
       "::weft::RowsRead", "rowsRead", (ins), "", [{ return ::weft::RowsRead::Own; }]>,
+    InterfaceMethod<[{
+        How many tiles of rows of its first operand, at other tokens, it takes for one of its result: what computes that
+        operand on the way is computed as often.
+      }],
+      "int64_t", "tilesRead", (ins), "", [{ return 1; }]>,
     InterfaceMethod<"How it goes about the channels of a row.",
       "::weft::ChannelUse", "channelUse", (ins), "", [{ return ::weft::ChannelUse::Each; }]>,
     InterfaceMethod<[{

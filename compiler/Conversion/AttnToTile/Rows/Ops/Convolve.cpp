@@ -152,6 +152,9 @@ struct ConvolveRows : RowLocalOpInterface::ExternalModel<ConvolveRows, attn::Con
     return !isLongConvolution(convolve, wholeType(convolve.getTaps()));
   }
   RowsRead rowsRead(Operation *) const { return RowsRead::Neighbours; }
+  int64_t tilesRead(Operation *op) const {
+    return wholeType(cast<attn::ConvolveOp>(op).getTaps()).staticDim(0).value_or(1);
+  }
   ChannelUse channelUse(Operation *) const { return ChannelUse::Neighbours; }
   Value pull(Operation *op, OpResult, Puller &puller, const RowTile &rows, const Chunk *chunk) const {
     return convolve(cast<attn::ConvolveOp>(op), puller, rows, *chunk);
