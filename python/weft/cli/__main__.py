@@ -18,6 +18,7 @@ from weft.cli import config as config_command
 from weft.cli import doctor as doctor_command
 from weft.cli import draw as draw_command
 from weft.cli import explain as explain_command
+from weft.cli import export as export_command
 from weft.cli import inspect as inspect_command
 from weft.cli import run as run_command
 from weft.cli import sim as sim_command
@@ -30,6 +31,7 @@ COMMANDS = (
     doctor_command,
     draw_command,
     explain_command,
+    export_command,
     inspect_command,
     run_command,
     sim_command,
