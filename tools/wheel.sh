@@ -27,6 +27,16 @@ found_pythons() {
   done
 }
 
+# The build's own tools, which are all Python, in one folder for every CPython: scikit-build-core configures anew where it
+# lies in another folder than before, as it does where pip isolates a build, and all would be compiled again.
+tools=$root/build/wheel/tools
+pins=$(grep -E '^(scikit-build-core|pybind11)==' tools/requirements.txt)
+if [ "$(cat "$tools/pins" 2> /dev/null)" != "$pins" ]; then
+  rm -rf "$tools"
+  xargs .venv/bin/python -m pip install --disable-pip-version-check -q --target "$tools" <<< "$pins"
+  echo "$pins" > "$tools/pins"
+fi
+
 pythons=("$@")
 [ "${#pythons[@]}" -gt 0 ] || mapfile -t pythons < <(found_pythons)
 mkdir -p dist
@@ -37,8 +47,10 @@ for python in "${pythons[@]}"; do
   [ -x "build/wheel/$tag/bin/python" ] || "$python" -m venv "build/wheel/$tag"
   for project in . packaging/runtime; do
     rm -rf build/wheel/raw
-    "build/wheel/$tag/bin/python" -m pip wheel --disable-pip-version-check -q --no-deps -w build/wheel/raw "./$project"
-    PATH="$root/.venv/bin:$PATH" .venv/bin/auditwheel -q repair --plat manylinux_2_34_x86_64 -w dist build/wheel/raw/*.whl
+    PYTHONPATH=$tools "build/wheel/$tag/bin/python" -m pip wheel --disable-pip-version-check -q --no-deps --no-build-isolation \
+      -w build/wheel/raw "./$project"
+    PATH="$root/.venv/bin:$PATH" .venv/bin/auditwheel repair --zip-compression-level 9 --plat manylinux_2_34_x86_64 \
+      -w dist build/wheel/raw/*.whl
   done
 done
 ls -l dist/*.whl

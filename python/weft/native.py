@@ -40,7 +40,7 @@ def _load(name: str) -> ModuleType:
 
 
 def _remedy(folder: pathlib.Path) -> str:
-    """What to do where a module is missing: of a wheel, which has its headers beside, it is the compiler's."""
+    """What to do where a module is missing: of a wheel, which has its headers beside, it is one that runs libraries."""
     if (folder.parent / "cmake").is_dir():
-        return "this is weft-attention-runtime, which has no compiler; install weft-attention instead"
+        return "this is weft-attention-runtime, which runs libraries and no more; install weft-attention instead"
     return "build it with 'make'"

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import weft
+from weft.cli import driver
 from weft.compiler import cache
 
 
@@ -70,3 +71,62 @@ def test_commands(folder):
     assert found["runs on"]["found"].startswith("simulator: WEFT_DEVICE=simulator")
     broken = command("doctor", WEFT_NATIVE_DIR=str(folder))
     assert broken.returncode == 1 and "BAD" in broken.stdout and "build it with 'make'" in broken.stdout
+
+
+def fake_driver(folder, version, code):
+    """A libcuda that has a version and answers cuInit with a code."""
+    source = (
+        f"int cuInit(unsigned f) {{ return {code}; }}\nint cuDriverGetVersion(int *v) {{ *v = {version}; return 0; }}\n"
+    )
+    library = folder / f"libcuda{version}-{code}.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library], input=source, text=True, check=True)
+    return str(library)
+
+
+def test_what_the_doctor_says_of_the_driver(tmp_path, monkeypatch):
+    monkeypatch.setenv("WEFT_LIBCUDA", "/nonexistent")
+    assert driver.driver().startswith("none (/nonexistent: ")
+    monkeypatch.setenv("WEFT_LIBCUDA", fake_driver(tmp_path, 12080, 0))
+    assert driver.driver().endswith(" of CUDA 12.8")
+    monkeypatch.setenv("WEFT_LIBCUDA", fake_driver(tmp_path, 12000, 100))
+    assert driver.driver().endswith("of CUDA 12.0, which finds no GPU (cuInit gives 100)")
+    monkeypatch.setenv("WEFT_LIBCUDA", fake_driver(tmp_path, 11080, 0))
+    with pytest.raises(weft.Error, match=r"expected a driver of CUDA 12\.0 \(R525\) or newer, but got one of 11\.8"):
+        driver.driver()
+
+
+def test_which_targets_a_gpu_runs():
+    names = ["sm_80", "sm_90a", "sm_86", "sm_89", "sm_120"]
+    assert driver.fitting(names, (9, 0)) == ["sm_80", "sm_90a", "sm_86", "sm_89"]
+    assert driver.fitting(names, (12, 0)) == ["sm_80", "sm_86", "sm_89", "sm_120"]
+    assert driver.fitting(names, (8, 0)) == ["sm_80"] and driver.fitting(names, (7, 5)) == []
+
+
+def test_what_a_process_that_was_ended_left(folder):
+    """Files beside entries, from writers that never came to rename them, go with time."""
+    (name,) = fill(1)
+    left = [folder / name[:2] / f".{name}.{number}.1.partial" for number in (1, 2)]
+    for path in left:
+        path.touch()
+    os.utime(left[0], (0, 0))
+    cache.prune(cache.limit())
+    assert not left[0].exists() and left[1].exists() and cache.usage().entries == 1
+
+
+def test_several_processes_share_a_folder(folder, monkeypatch):
+    """While some write and some delete, what is read is whole, or nothing."""
+    monkeypatch.setenv("WEFT_CACHE_BYTES", "20000")
+    work = (
+        "from weft.compiler import cache\n"
+        "for i in range(400):\n"
+        "    name = cache.key(['shared', i % 40])\n"
+        "    found = cache.read(name)\n"
+        "    assert found is None or found == {'text': 'y' * 1000 + str(i % 40)}, found\n"
+        "    cache.write(name, {'text': 'y' * 1000 + str(i % 40)})\n"
+        "    i % 50 or cache.prune(cache.limit())\n"
+    )
+    several = [subprocess.Popen([sys.executable, "-c", work], stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    for each in several:
+        assert not each.communicate(timeout=120)[1] and each.returncode == 0
+    cache.prune(cache.limit())
+    assert cache.usage().bytes <= 20000

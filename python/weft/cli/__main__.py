@@ -44,7 +44,9 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="weft", description="A compiler for attention: Python programs and kernels to PTX libraries."
     )
-    top.add_argument("--version", action="version", version=f"weft {weft.__version__} (weft-attention)")
+    top.add_argument(
+        "--version", action="version", version=f"weft {weft.__version__} ({doctor_command.distribution()})"
+    )
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in COMMANDS:
         module.add(commands)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.metadata
 import importlib.util
 import json
@@ -15,6 +16,8 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from weft.cli import driver
 
 
 @dataclass(frozen=True)
@@ -55,11 +58,12 @@ def _checks() -> Iterator[Check]:
     """Everything, in the order of what depends on what."""
     import weft
 
-    yield Check("weft", f"{weft.__version__}, {pathlib.Path(weft.__file__).parent}")
+    yield Check("weft", f"{weft.__version__} ({distribution()}), {pathlib.Path(weft.__file__).parent}")
     yield Check("Python", f"{platform.python_version()} ({sys.executable}), {platform.platform()}")
     yield _tried("compiler", _compiler, optional=True)
     yield _tried("runtime", _runtime)
-    yield _tried("driver", _driver)
+    yield _tried("driver", driver.driver)
+    yield from _gpus()
     yield _tried("runs on", _device)
     yield _tried("ptxas", _ptxas)
     yield _tried("cache", _cache)
@@ -84,6 +88,26 @@ def _tried(name: str, look: Callable[[], str], optional: bool = False) -> Check:
         return Check(name, str(error), ok=False)
 
 
+def distribution() -> str:
+    """Which distribution the package was installed from. Both at once overwrite each other's files."""
+    names = [each for each in ("weft-attention", "weft-attention-runtime") if _installed(each)]
+    return " and ".join(names) or "a source tree"
+
+
+def _installed(name: str) -> bool:
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        return bool(importlib.metadata.version(name))
+    return False
+
+
+def _gpus() -> Iterator[Check]:
+    """A line for each GPU; one that says what is wrong where the runtime cannot tell."""
+    try:
+        yield from (Check(name, found) for name, found in driver.gpus())
+    except (ImportError, RuntimeError, OSError) as error:
+        yield Check("GPUs", str(error), ok=False)
+
+
 def _compiler() -> str:
     from weft import native
 
@@ -96,15 +120,6 @@ def _runtime() -> str:
     from weft import native
 
     return str(pathlib.Path(str(native.load("_runtime").__file__)).parent)
-
-
-def _driver() -> str:
-    from weft import native
-
-    count = native.load("_runtime").cuda_device_count()
-    if not count:
-        return "no CUDA driver with a GPU: libcuda.so.1 was not found, or it has no device"
-    return f"{count} CUDA device{'s' if count > 1 else ''}"
 
 
 def _device() -> str:

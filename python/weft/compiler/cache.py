@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import threading
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +55,7 @@ class Usage:
 
 
 _PRUNE_EVERY = 64  # about so many writes, of all processes together, for a look at the whole folder
+_ABANDONED_SECONDS = 3600
 
 
 def limit() -> int:
@@ -85,6 +87,7 @@ def usage() -> Usage:
 
 def prune(most: int) -> int:
     """Delete the entries that were not used for longest until the rest take at most ``most`` bytes; how many went."""
+    _sweep()
     entries = _entries()
     total, gone = sum(size for _, size, _ in entries), 0
     for _, size, path in entries:
@@ -95,6 +98,15 @@ def prune(most: int) -> int:
             gone += 1
         total -= size
     return gone
+
+
+def _sweep() -> None:
+    """Delete what writers that were ended left beside entries; a writer takes milliseconds, so hours mean that."""
+    root, now = directory(), time.time()
+    for path in root.glob("[0-9a-f][0-9a-f]/.*.partial") if root is not None else ():
+        with contextlib.suppress(OSError):
+            if now - path.stat().st_mtime > _ABANDONED_SECONDS:
+                path.unlink()
 
 
 def read(name: str) -> dict[str, Any] | None:
