@@ -353,6 +353,15 @@ def test_checkpoints():
     assert (True, False) in seen
 
 
+def test_the_profiler_names_programs():
+    q, k, v = (each.detach() for each in qkv(24))
+    compiled = torch.compile(attention, backend="eager", fullgraph=True)
+    compiled(q, k, v)
+    with torch.profiler.profile() as profile:
+        compiled(q, k, v)
+    assert "weft::attention" in {each.name for each in profile.events()}
+
+
 # ---- Libraries
 
 

@@ -47,6 +47,7 @@ class Compiled:
     cached: bool = False
     schedules: Schedules = field(default_factory=dict)
     guards: tuple[Mapping[str, Any], ...] = ()
+    _inputs: dict[str, list[dict[str, Any]]] = field(default_factory=dict, repr=False)
 
     @functools.cached_property
     def library(self) -> Any:
@@ -60,6 +61,13 @@ class Compiled:
             if plan["name"] == wanted:
                 return dict(plan)
         raise CompilationError(f"expected a program '{wanted}' of the compiler, but it made none")
+
+    def inputs(self, part: str) -> list[dict[str, Any]]:
+        """What the plan of a part takes, in order: "name", "type", "dims", "aligned"."""
+        found = self._inputs.get(part)
+        if found is None:
+            found = self._inputs[part] = self.plan(part)["inputs"]
+        return found
 
     @functools.cached_property
     def saved_outputs(self) -> list[int]:

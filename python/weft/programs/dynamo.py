@@ -119,12 +119,13 @@ class _Values(Values):
 
     def _guard(self, source: Any, value: Any) -> None:
         """Compile again where what is at ``source`` is no longer equal to ``value``."""
-        expected = _key(value)
+        reads = _Guarded()
+        expected = _key(value, reads)
         if expected is None:
             raise self.refuse(f"a {type(value).__name__} at '{source.name}' of which no copy can be compared")
 
         def check(found: Any) -> bool:
-            return _key(found) == expected
+            return (found is value and reads.unchanged()) or _key(found) == expected
 
         def create(builder: Any, guard: Any) -> None:
             said = get_verbose_code_parts(f"{source.name} is as it was when a program of Weft was traced", guard)
@@ -142,9 +143,9 @@ class _Guarded(Reads):
         return super().value(value)
 
 
-def _key(value: Any) -> Hashable | None:
+def _key(value: Any, reads: Reads | None = None) -> Hashable | None:
     try:
-        return _Guarded().key(value)
+        return (reads or _Guarded()).key(value)
     except (Unknown, RecursionError):
         return None
 

@@ -49,17 +49,24 @@ def facts_of(array: Any, selective: bool = False, name: str = "") -> Facts:
         raise places.error(f"expected {what} of {', '.join(NAMES)}, but got {given}") from None
     if described(array) or promised(array):
         return _promised(array, element, selective)
-    shape = tuple(int(size) for size in array.shape)
-    if hasattr(array, "data_ptr"):
-        address, strides = array.data_ptr(), [s * element.itemsize for s in array.stride()]
-    elif hasattr(array, "ctypes"):
-        address, strides = array.ctypes.data, list(array.strides)
-    else:
+    if not hasattr(array, "data_ptr") and not hasattr(array, "ctypes"):
         raise places.error(f"expected a NumPy array or a torch tensor, but got '{type(array).__name__}'")
-    along = [stride for stride, size in zip(strides[:-1], shape[:-1], strict=True) if size > 1]
-    aligned = all(number % 16 == 0 for number in [address, *along])
+    shape = tuple(int(size) for size in array.shape)
+    aligned = is_aligned(array)
     constant = selective and element.is_floating() and not getattr(array, "requires_grad", False)
     return Facts(element, shape, aligned, constant)
+
+
+def is_aligned(array: Any) -> bool:
+    """Whether every row of an array starts at a multiple of 16 bytes, so that wide accesses are possible."""
+    if hasattr(array, "data_ptr"):
+        address, size = array.data_ptr(), array.element_size()
+        strides = [stride * size for stride in array.stride()]
+    else:
+        address, strides = array.ctypes.data, array.strides
+    if address % 16:
+        return False
+    return all(stride % 16 == 0 or extent <= 1 for stride, extent in zip(strides[:-1], array.shape, strict=False))
 
 
 def _promised(array: Any, element: dtype, selective: bool) -> Facts:

@@ -26,8 +26,8 @@ _ATOMS = (int, bool, str, type(None))
 
 @dataclass(frozen=True)
 class Known:
-    """What one call became. ``order`` says which of a call's tensors, in the order that ``facts_of`` meets them, each of
-    the program's is; ``run`` gives the result of those."""
+    """What one call became. ``order`` says which of a call's tensors each of the program's is, in the order that
+    ``facts_of`` meets them; ``run`` gives the result of those."""
 
     order: tuple[int, ...]
     run: Callable[[list[Any]], Any]

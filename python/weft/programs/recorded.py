@@ -7,9 +7,9 @@ others run at once.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from ..compiler.targets import target_of
 from ..runtime.devices import device_for
 from ..runtime.operators import Operators, Plans, operators
 from ..targets import default_target
+from . import choices
 from .compiled import Compiled, compiled
 from .running import alike, as_described, packed_as_said, run, tuned
 from .trace import Traced
@@ -41,20 +42,39 @@ def operators_of(traced: Traced, arrays: Sequence[Any], differentiate: bool) -> 
             return Plans(form.plan(), None, len(traced.outputs))
         return Plans(form.plan(".forward"), form.plan(".backward"), len(traced.outputs))
 
-    return operators(traced.name, key, differentiate, plans, functools.partial(_run, plain, target, differentiate))
+    return operators(traced.name, key, differentiate, plans, _Runs(plain, target, differentiate))
 
 
-def _run(traced: Traced, target: str, differentiate: bool, part: str, tensors: Sequence[Any]) -> Sequence[Any]:
-    """One function of a program on plain tensors; with the schedules that were chosen for their sizes."""
-    default = compiled(traced, target, differentiate)
-    form = tuned(traced, tensors[: len(traced.inputs)], differentiate, target)
-    if differentiate and form is not default and _kept(form) != _kept(default):
-        form = default  # what the operator says that its forward saves, its backward is to find
-    described = form.plan(part)["inputs"]
-    given = [as_described(each, wanted) for each, wanted in zip(alike(tensors), described, strict=True)]
-    if part != ".backward":
-        packed_as_said(traced, given)
-    return run(form, part, given)
+@dataclass
+class _Runs:
+    """The functions of a program on plain tensors; with the schedules that were chosen for their sizes."""
+
+    traced: Traced
+    target: str
+    differentiate: bool
+    form: Compiled | None = None  # where nothing was chosen, known again until something is
+    changes: int = -1
+
+    def __call__(self, part: str, tensors: Sequence[Any]) -> Sequence[Any]:
+        form = self._form(tensors)
+        described = form.inputs(part)
+        given = [as_described(each, wanted) for each, wanted in zip(alike(tensors), described, strict=True)]
+        if part != ".backward":
+            packed_as_said(self.traced, given)
+        return run(form, part, given)
+
+    def _form(self, tensors: Sequence[Any]) -> Compiled:
+        changes = choices.changes()
+        if self.form is not None and self.changes == changes:
+            return self.form
+        default = compiled(self.traced, self.target, self.differentiate)
+        if not choices.choices(choices.program_hash(self.traced.plain), self.target):
+            self.form, self.changes = default, changes
+            return default
+        self.form = None
+        form = tuned(self.traced, tensors[: len(self.traced.inputs)], self.differentiate, self.target)
+        # What the operator says that its forward saves, its backward is to find.
+        return form if not self.differentiate or _kept(form) == _kept(default) else default
 
 
 def _kept(form: Compiled) -> list[str]:

@@ -15,7 +15,7 @@ from ..runtime.plans import bind, evaluate
 from ..runtime.program import empty
 from . import choices
 from .compiled import Compiled, compiled
-from .facts import facts_of, readable
+from .facts import is_aligned, readable
 from .inputs import rebuild
 from .trace import Traced
 
@@ -126,7 +126,7 @@ def alike(arrays: Sequence[Any]) -> list[Any]:
 
 def as_described(array: Any, described: Mapping[str, Any]) -> Any:
     """The array, or a copy of it where the code counts on an alignment that it lacks."""
-    if not described.get("aligned") or facts_of(array).aligned:
+    if not described.get("aligned") or is_aligned(array):
         return array
     if hasattr(array, "data_ptr"):
         return array.contiguous().clone()

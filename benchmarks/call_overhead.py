@@ -1,0 +1,100 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""What a call of a compiled program costs from Python beside the kernels themselves, and beside torch's own attention.
+
+    .venv/bin/python benchmarks/call_overhead.py
+
+The simulator's own time is taken off by running the same calls once more without their last step, which queues the
+launches: arguments are checked, forms found and results made as ever.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import torch
+import weft
+from weft.attention import attend
+from weft.runtime import program
+
+
+@weft.program
+def causal(q: Any, k: Any, v: Any) -> Any:
+    return weft.softmax(q, k, weft.causal()) @ v
+
+
+def best(call: Callable[[], Any], calls: int, rounds: int) -> float:
+    """Microseconds a call, the best of several rounds."""
+    for _ in range(10):
+        call()
+    found = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        for _ in range(calls):
+            call()
+        found.append((time.perf_counter() - started) / calls)
+    return 1e6 * min(found)
+
+
+class Unqueued:
+    """A prepared run whose launches are left out."""
+
+    def __init__(self, run: Any) -> None:
+        self.outputs, self.workspace_bytes = run.outputs, run.workspace_bytes
+
+    def run(self, *arguments: Any) -> None:
+        """Nothing."""
+
+
+@contextlib.contextmanager
+def without_launches() -> Iterator[None]:
+    """While it lasts, programs do all but their launches."""
+    on = program.Program._on
+
+    class Native:
+        def __init__(self, native: Any) -> None:
+            self._native = native
+
+        def prepare(self, inputs: Any) -> Unqueued:
+            return Unqueued(self._native.prepare(inputs))
+
+    made: dict[int, Native] = {}
+
+    def wrapped(self: Any, device: Any) -> Native:
+        native = on(self, device)
+        return made.setdefault(id(native), Native(native))
+
+    with mock.patch.object(program.Program, "_on", wrapped):
+        yield
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--calls", type=int, default=500, help="calls of a round")
+    parser.add_argument("--rounds", type=int, default=7)
+    options = parser.parse_args()
+    q, k, v = (torch.randn(1, 1, 16, 16) for _ in range(3))
+    leaves = [each.clone().requires_grad_() for each in (q, k, v)]
+    pattern = weft.causal()
+    compiled = torch.compile(lambda q, k, v: causal(q, k, v), fullgraph=True, backend="eager")
+    theirs = torch.nn.functional.scaled_dot_product_attention
+    rows = {
+        "torch's scaled_dot_product_attention": lambda: theirs(q, k, v, is_causal=True),
+        "a program": lambda: causal(q, k, v),
+        "a program, tensors that require gradients": lambda: causal(*leaves),
+        "weft.attention.attend": lambda: attend(q, k, v, pattern),
+        "a program, in a compiled function": lambda: compiled(q, k, v),
+    }
+    print("float32, B 1, H 1, N 16, D 16; microseconds a call, the simulator's own time taken off")
+    for name, call in rows.items():
+        call()
+        with without_launches():
+            print(f"{name:45} {best(call, options.calls, options.rounds):8.1f}")
+
+
+if __name__ == "__main__":
+    main()
