@@ -22,10 +22,9 @@ from weft.compiler import places
 from weft.patterns import Pattern, causal, full, mask, window
 from weft.programs.torch_reads import AsTorch
 
-# Patterns of which only the distance from the query to the key counts, and those of positions besides, which are the
-# mask function's where the first key is at position 0.
+# Patterns of which only the distance from the query to the key counts. Others without arrays and functions are of
+# positions, which are the mask function's where the first key is at position 0.
 _DISTANCES = frozenset(("full", "causal", "window", "and", "or", "not"))
-_POSITIONS = _DISTANCES | {"prefix", "block_window"}
 
 
 def register(name: str = "weft") -> None:
@@ -95,7 +94,7 @@ def _placed(function: Callable[..., Any], queries: Any, keys: int, longer: int) 
     """
     if isinstance(queries, int) and queries - keys == longer:
         found = mask_pattern(function, True)
-        if queries == keys == 0 or _spellings(found) <= (_DISTANCES if keys else _POSITIONS):
+        if queries == keys == 0 or (_spellings(found) <= _DISTANCES if keys else found.is_plain):
             return found
     n0, m0 = (None if isinstance(x, int) and x == 0 else torch.as_tensor(x).clone() for x in (queries, keys))
 
