@@ -9,8 +9,9 @@ A page's blocks run in order, in one folder and in one Python namespace:
     ```ptx NAME.ptx      a file: the block in the place of "..." in the page's first ```ptx block
     ```json, cpp, c      json is parsed; the others are parts of examples/cpp, which the tests build
 
-After the language may stand "slow" (run by the tests marked so), or "not run: REASON", for which few have one. "..." in
-what is printed stands for anything; white space, long hexadecimal numbers, seconds and seeds are not compared.
+After the language may stand "slow" or "ecosystem" (run by the tests marked so), or "not run: REASON", for which few
+have one. "..." in what is printed stands for anything; white space, long hexadecimal numbers, seconds and seeds are not
+compared.
 """
 
 import json
@@ -40,6 +41,10 @@ class Block:
     @property
     def left_out(self):
         return self.note.startswith("not run: ")
+
+    @property
+    def ecosystem(self):
+        return self.note == "ecosystem"
 
     @property
     def slow(self):

@@ -14,12 +14,12 @@ from installed import build_folder
 from weft import patterns
 
 
-def run(path, folder, capture, slow, monkeypatch):
+def run(path, folder, capture, slow, monkeypatch, ecosystem=False):
     monkeypatch.chdir(folder)
     monkeypatch.setenv("WEFT_DEVICE", "simulator")
     page = Page(path, folder, build_folder(), capture)
     for block in blocks(path):
-        if not block.left_out and (slow or not block.slow):
+        if not block.left_out and (slow or not block.slow) and (ecosystem or not block.ecosystem):
             page.run(block)
     return page.names
 
@@ -42,13 +42,24 @@ def test_page_whole(path, tmp_path, capsys, monkeypatch):
     run(path, tmp_path, capsys, True, monkeypatch)
 
 
+@pytest.mark.ecosystem
+@pytest.mark.parametrize(
+    "path", [path for path in PAGES if any(block.ecosystem for block in blocks(path))], ids=lambda path: path.stem
+)
+def test_page_with_others(path, tmp_path, capsys, monkeypatch):
+    pytest.importorskip("transformers")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    run(path, tmp_path, capsys, False, monkeypatch, ecosystem=True)
+
+
 def test_blocks_say_what_they_are():
     """A language that is run, or why not; commands are in console blocks, not in indented ones."""
     left_out = []
     for path in PAGES:
         for block in blocks(path):
             assert block.language in LANGUAGES, f"{path.name}:{block.line}: ```{block.language}"
-            assert block.note == "" or block.left_out or block.slow or block.language == "ptx", (path.name, block.line)
+            known = block.left_out or block.slow or block.ecosystem or block.language == "ptx"
+            assert block.note == "" or known, (path.name, block.line)
             left_out += [(path.name, block.line)] * block.left_out
             assert block.language != "console" or block.text.startswith("$ "), (path.name, block.line)
         rest = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
