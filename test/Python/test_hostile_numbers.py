@@ -118,7 +118,7 @@ def test_functions_check_them(operands, make):
 @pytest.fixture
 def unchecked(monkeypatch):
     """Calls without the host's look at the numbers, as those on a GPU are."""
-    monkeypatch.setattr("weft.programs.running._packed_as_said", lambda traced, arrays: None)
+    monkeypatch.setattr("weft.programs.running.packed_as_said", lambda traced, arrays: None)
 
 
 def survives(program, *given):
@@ -240,3 +240,31 @@ def test_indices_outside_are_the_nearest_inside(operands):
     (wanted * weights.double()).sum().backward()
     torch.testing.assert_close(out.double(), wanted, atol=2e-5, rtol=2e-5)
     torch.testing.assert_close(found.double(), table.grad.double(), atol=1e-4, rtol=1e-4)
+
+
+PLACES = {
+    "a product that wraps": lambda n, m, zero: n * m * 70000,
+    "its remainder": lambda n, m, zero: (n * m * 70000 + m) % 8,
+    "a sum that wraps": lambda n, m, zero: n + 2147483640,
+    "a sum of sums": lambda n, m, zero: (n + 2147483600) + (m + 3),
+    "a square of a square": lambda n, m, zero: (n * n * 50) * (n * n * 50),
+    "a quotient by 0": lambda n, m, zero: 7 // (n * 0),
+    "a remainder by 0": lambda n, m, zero: m % (n * 0),
+    "by a 0 from memory": lambda n, m, zero: m // zero[0] + m % zero[0],
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_arithmetic_of_indices_stays_inside(operands, name):
+    """Integers of 32 bits wrap, and are divided by what may be 0: neither leads out of the tensor, also backward."""
+    place, zero = PLACES[name], torch.zeros(1, dtype=torch.int32)
+    table = torch.ones(8, requires_grad=True)
+    q, k, v = (x.repeat(1, 1, 4, 1).requires_grad_() for x in operands)  # 160 tokens
+    for call in (
+        lambda mod: weft.attention.attend(q, k, v, score_mod=mod),
+        lambda mod: weft.flex_attention(q, k, v, mod),
+    ):
+        out = call(lambda s, b, h, n, m: s + table[place(n, m, zero)])
+        torch.testing.assert_close(out, weft.attention.attend(q, k, v), rtol=1e-4, atol=1e-4)  # each of table is 1
+        grads = torch.autograd.grad(out.square().sum(), (q, k, v, table))
+        assert all(bool(grad.isfinite().all()) for grad in grads)

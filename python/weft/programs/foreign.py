@@ -69,11 +69,11 @@ def _divide(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
 
 
 def _floor_divide(a: Any, b: Any) -> Scalar:
-    return scalars.quotient(scalars.scalar(a), scalars.scalar(b))
+    return scalars.quotient(a, b)
 
 
 def _truncated(a: Any, b: Any) -> Scalar:
-    return scalars.truncated(scalars.scalar(a), scalars.scalar(b))
+    return scalars.truncated(a, b)
 
 
 def _fmod(a: Any, b: Any) -> Scalar:
@@ -82,7 +82,7 @@ def _fmod(a: Any, b: Any) -> Scalar:
 
 
 def _remainder(a: Any, b: Any) -> Scalar:
-    return scalars.remainder(scalars.scalar(a), scalars.scalar(b))
+    return scalars.remainder(a, b)
 
 
 def _clamp(x: Any, min: Any = None, max: Any = None) -> Any:

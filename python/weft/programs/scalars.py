@@ -79,19 +79,19 @@ class Scalar(Overloads):
         return binary("div", other, real(self))
 
     def __floordiv__(self, other: Any) -> Scalar:
-        return quotient(self, scalar(other))
+        return quotient(self, other)
 
     def __rpow__(self, other: Any) -> Scalar:
         return power(other, self)
 
     def __rfloordiv__(self, other: Any) -> Scalar:
-        return quotient(scalar(other), self)
+        return quotient(other, self)
 
     def __mod__(self, other: Any) -> Scalar:
-        return remainder(self, scalar(other))
+        return remainder(self, other)
 
     def __rmod__(self, other: Any) -> Scalar:
-        return remainder(scalar(other), self)
+        return remainder(other, self)
 
     def __neg__(self) -> Scalar:
         return Scalar(_op("arith.negf", [self], F32)) if self.type == F32 else binary("sub", 0, self)
@@ -261,8 +261,21 @@ def _divided(a: Scalar, b: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar | Non
     return a, b, rest, (rest < 0) if b.natural else (rest != 0) & ((rest < 0) ^ (b < 0))
 
 
-def quotient(a: Scalar, b: Scalar) -> Scalar:
-    """``a // b``, rounded down."""
+def _operands(a: Any, b: Any) -> tuple[Scalar, Scalar]:
+    """A dividend and a divisor. An integer divisor that the kernel finds to be 0 becomes 1: what machines make of a
+    division by 0 is no number that may go on to be an index."""
+    known = _known(b)
+    x, y = scalar(a), scalar(known)
+    if F32 in (x.type, y.type) or isinstance(b, Size):
+        return x, y
+    if isinstance(known, int) and known == 0:
+        raise places.error("expected an integer other than 0 to divide by, but got 0")
+    return x, y if isinstance(known, int) else Scalar(where(y == 0, 1, y).value, y.natural)
+
+
+def quotient(a: Any, b: Any) -> Scalar:
+    """``a // b``, rounded down; ``a`` of integers where b is 0."""
+    a, b = _operands(a, b)
     if F32 in (a.type, b.type):
         return function("floor", real(a) / b)
     a, b, _, wrong = _divided(a, b)
@@ -270,16 +283,18 @@ def quotient(a: Scalar, b: Scalar) -> Scalar:
     return found if wrong is None else where(wrong, found - 1, found)
 
 
-def truncated(a: Scalar, b: Scalar) -> Scalar:
-    """``a / b``, rounded towards 0."""
+def truncated(a: Any, b: Any) -> Scalar:
+    """``a / b``, rounded towards 0; ``a`` of integers where b is 0."""
+    a, b = _operands(a, b)
     if F32 in (a.type, b.type):
         return function("trunc", real(a) / b)
     a, b = _same(a, b)
     return Scalar(_op("arith.divsi", [a, b], I32), a.natural and b.natural)
 
 
-def remainder(a: Scalar, b: Scalar) -> Scalar:
-    """``a % b``, with the divisor's sign."""
+def remainder(a: Any, b: Any) -> Scalar:
+    """``a % b``, with the divisor's sign; 0 of integers where b is 0."""
+    a, b = _operands(a, b)
     if F32 in (a.type, b.type):
         return real(a) - real(b) * quotient(a, b)
     a, b, rest, wrong = _divided(a, b)

@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -75,20 +76,37 @@ static SmallVector<Value> cloneBroadcast(TileBuilder &b, Operation &op, ArrayRef
   return SmallVector<Value>(clone->getResults());
 }
 
-/// Whether an integer of a region is known not to be negative.
-static bool isNatural(Value value) {
+/// What an integer of a region is known to be less than, where it is known not to be negative; arithmetic of 32 bits
+/// wraps, so a sum or a product of such numbers is one only where it fits. Division by 0 gives any number. `depth` ops
+/// are looked at, one below the other.
+static std::optional<int64_t> naturalBelow(Value value, int depth = 10) {
+  constexpr int64_t positions = int64_t(1) << 30, numbers = int64_t(1) << 31;
   Operation *op = value.getDefiningOp();
   if (!op || isa<attn::IndexOp, attn::SizeOp>(op)) // positions are arguments
-    return true;
+    return positions;
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)))
-    return constant.isNonNegative();
-  if (isa<arith::MaxSIOp>(op))
-    return isNatural(op->getOperand(0)) || isNatural(op->getOperand(1));
-  if (isa<arith::SelectOp>(op))
-    return isNatural(op->getOperand(1)) && isNatural(op->getOperand(2));
-  return isa<arith::AddIOp, arith::MulIOp, arith::DivSIOp, arith::RemSIOp, arith::MinSIOp>(op) &&
-         llvm::all_of(op->getOperands(), isNatural);
+    return constant.isNonNegative() ? std::optional(constant.getSExtValue() + 1) : std::nullopt;
+  bool select = isa<arith::SelectOp>(op);
+  if (!select && !isa<arith::AddIOp, arith::MulIOp, arith::DivSIOp, arith::RemSIOp, arith::MinSIOp, arith::MaxSIOp>(op))
+    return std::nullopt;
+  if (depth == 0)
+    return std::nullopt;
+  std::optional<int64_t> a = naturalBelow(op->getOperand(select ? 1 : 0), depth - 1);
+  std::optional<int64_t> b = naturalBelow(op->getOperand(select ? 2 : 1), depth - 1);
+  if (isa<arith::MaxSIOp>(op) && (a || b))
+    return a && b ? std::max(*a, *b) : numbers;
+  if (!a || !b)
+    return std::nullopt;
+  auto fits = [](int64_t most) { return most < numbers ? std::optional(most + 1) : std::nullopt; };
+  bool divides = matchPattern(op->getOperand(1), m_ConstantInt(&constant)) && constant.isStrictlyPositive();
+  return TypeSwitch<Operation *, std::optional<int64_t>>(op)
+      .Case<arith::AddIOp>([&](auto) { return fits((*a - 1) + (*b - 1)); })
+      .Case<arith::MulIOp>([&](auto) { return fits((*a - 1) * (*b - 1)); })
+      .Case<arith::DivSIOp>([&](auto) { return divides ? a : std::nullopt; })
+      .Case<arith::RemSIOp>([&](auto) { return divides ? std::optional(std::min(*a, *b)) : std::nullopt; })
+      .Case<arith::MinSIOp>([&](auto) { return std::min(*a, *b); })
+      .Default([&](Operation *) { return std::max(*a, *b); });
 }
 
 /// The indices of an element as a region computes them, kept inside of the tensor: `mapped` are those of the kernel.
@@ -101,7 +119,7 @@ static SmallVector<Value> keptInside(const RegionContext &context, attn::WholeTe
     if (!index.getDefiningOp() || isa<attn::IndexOp>(index.getDefiningOp()) || type.dim(axis) == "1")
       continue;
     Value &place = mapped[axis];
-    if (!isNatural(index))
+    if (!naturalBelow(index))
       place = b.max(place, b.i32(0));
     if (!(loaded && isa<RankedTensorType>(place.getType())) && !matchPattern(place, m_Constant()))
       place = b.min(place, b.sub(context.frame.size(type.dim(axis)), b.i32(1)));
