@@ -12,8 +12,9 @@ dist=$(realpath "${1:-dist}")
 if [ "${WEFT_TRY_WHEEL:-}" != hidden ]; then
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
-  cp -r README.md examples tools/try_wheel.py tools/try_wheel.sh "$work"
-  mkdir "$work/empty" "$work/venv-of-tree" "$work/dist"
+  mkdir "$work/empty" "$work/venv-of-tree" "$work/dist" "$work/tools"
+  cp -r README.md examples "$work"
+  cp tools/try_wheel.* "$work/tools"
   tag=$(/usr/bin/python3 -c 'import sys; print(f"cp3{sys.version_info.minor}")')
   cp "$dist"/weft_attention{,_runtime}-*-"$tag-$tag"-*.whl "$work/dist"
   user=()
@@ -22,7 +23,7 @@ if [ "${WEFT_TRY_WHEEL:-}" != hidden ]; then
     mount --bind "$1/.venv" "$0/venv-of-tree"
     mount --bind "$0/empty" /usr/lib/llvm-22
     mount --bind "$0/empty" "$1"
-    cd "$0" && exec bash "$0/try_wheel.sh"' "$work" "$root"
+    exec bash "$0/tools/try_wheel.sh"' "$work" "$root"
   exit
 fi
 
@@ -56,7 +57,7 @@ say "attention with NumPy alone, an empty cache each time: seconds"
 python -c 'import weft' # so that .pyc files are there, as after the first use
 for _ in 1 2 3 4 5; do
   rm -rf "$WEFT_CACHE_DIR"
-  python try_wheel.py
+  python tools/try_wheel.py
 done
 
 say "commands with NumPy alone"
@@ -101,7 +102,7 @@ for i, text in enumerate(re.findall(r"^```python\n(.*?)^```$", pathlib.Path("REA
     pathlib.Path(f"readme{i}.py").write_text(text)
 END
 for each in readme*.py; do python "$each"; done
-python -c 'import weft, pathlib; print("weft of", pathlib.Path(weft.__file__).parent)'
-weft tune examples/mechanisms/attention.py --target sm_80 --sizes B=1,H=1,N=64 --limit 2 --forward-only --jobs 1
+python tools/try_wheel.py # where PyTorch can be found, too
+weft tune examples/mechanisms/attention.py --target sm_80 --sizes B=1,Hkv=1,N=64 --limit 2 --forward-only --jobs 1
 
 say "all of it went well"
