@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import keyword
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -162,7 +161,8 @@ def _define(called: str, name: str, plans: Plans, run: Run) -> Operators:
 
 def _operator(called: str, name: str, plan: Mapping[str, Any], run: Callable[[Sequence[Any]], Sequence[Any]]) -> Any:
     """One operator, with its kernel, its shapes and its rule for torch.vmap."""
-    taken = ", ".join(f"Tensor {each}" for each in _parameters(plan["inputs"]))
+    # (Names with their number are all different, and no words of Python's.)
+    taken = ", ".join(f"Tensor {_identifier(each['name'])}_{number}" for number, each in enumerate(plan["inputs"]))
     outputs = plan["outputs"]
     given = "Tensor" if len(outputs) == 1 else f"({', '.join(['Tensor'] * len(outputs))})"
     _LIBRARY.define(f"{called}({taken}) -> {given}", tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides))
@@ -212,15 +212,6 @@ def _refuse_gradients(operator: Any, message: str) -> None:
         raise NotImplementedError(message)
 
     torch.library.register_autograd(operator, gradients, lib=_LIBRARY)
-
-
-def _parameters(inputs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A name for each input that torch's schemas allow, all different."""
-    names: list[str] = []
-    for number, each in enumerate(inputs):
-        name = _identifier(each["name"])
-        names.append(f"{name}_{number}" if name in names or keyword.iskeyword(name) or name == "self" else name)
-    return names
 
 
 def _identifier(name: str) -> str:

@@ -128,14 +128,14 @@ class Program:
 
     @functools.cached_property
     def identity(self) -> str:
-        """What tells this program from all others, the same in every process: of its library's digest, or of all that
-        is in one in memory."""
+        """What tells the programs of this library from those of others, the same in every process: twelve digits of
+        the library's digest, or of one of all that is in a library in memory."""
         manifest = json.loads(self._library.manifest)
-        digest = manifest.get("digest")
-        kernels = [] if digest else [(each["name"], range(len(each["variants"]))) for each in manifest["kernels"]]
+        if "digest" in manifest:
+            return str(manifest["digest"]).removeprefix("sha256:")[:12]
+        kernels = ((each["name"], range(len(each["variants"]))) for each in manifest["kernels"])
         texts = [self._library.ptx(name, variant) for name, variants in kernels for variant in variants]
-        whole = json.dumps([digest or manifest, texts, self.name], sort_keys=True)
-        return hashlib.sha256(whole.encode()).hexdigest()[:12]
+        return hashlib.sha256(json.dumps([manifest, texts], sort_keys=True).encode()).hexdigest()[:12]
 
     def positional(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         """The inputs in order, given some by position and the rest by name. TypeError names those that are missing or
