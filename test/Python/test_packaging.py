@@ -32,8 +32,8 @@ def test_metadata(folder):
     assert about["name"] == {".": "weft-attention"}.get(folder, "weft-attention-runtime")
     assert [each.split(">")[0] for each in about["dependencies"]] == ["numpy"]
     assert about["scripts"] == {"weft": "weft.cli.__main__:main"} and about["license"] == "Apache-2.0"
-    version = settings["metadata"]["version"]["input"]
-    text = (ROOT / folder / version).read_text()
+    (version,) = found["tool"]["dynamic-metadata"]
+    text = (ROOT / folder / version["input"]).read_text()
     assert re.search(rf'^__version__ = "{re.escape(weft.__version__)}"$', text, re.MULTILINE)
     for package in settings["wheel"]["packages"]:
         assert (ROOT / folder / package / "py.typed").exists()

@@ -108,7 +108,7 @@ static void test_memory(void) {
 int main(void) {
   char name[4];
   CHECK(weft_default_device(NULL, 0) > 3 && weft_default_device(name, sizeof name) > 3 && strlen(name) == 3);
-  CHECK(strlen(weft_version()) > 0);
+  CHECK(strlen(weft_version()) > 0 && weft_abi_version() == WEFT_ABI_VERSION);
   test_null();
   test_refusals();
   test_memory();
