@@ -44,7 +44,7 @@ for python in "${pythons[@]}"; do
   tag=$("$python" -c 'import sys; print(sys.implementation.cache_tag)')
   echo "wheel: $("$python" --version), $python"
   # Debian's own Python has no pip outside of an environment.
-  [ -x "build/wheel/$tag/bin/python" ] || "$python" -m venv "build/wheel/$tag"
+  [ -x "build/wheel/$tag/bin/pip" ] || "$python" -m venv --clear "build/wheel/$tag"
   for project in . packaging/runtime; do
     rm -rf build/wheel/raw
     PYTHONPATH=$tools "build/wheel/$tag/bin/python" -m pip wheel --disable-pip-version-check -q --no-deps --no-build-isolation \
