@@ -274,6 +274,29 @@ def test_a_mask_of_formulas_keeps_its_blocks():
     assert block_masks.pattern(given, n, n) != pattern
 
 
+@pytest.mark.slow
+def test_within_torchs_compiler(seed):
+    """torch.compile(weft.flex_attention), as users of torch's write it: the same numbers, and one graph but for
+    BlockMasks, of which torch's compiler has no copy to compare."""
+    slopes = torch.rand(2, requires_grad=True)
+
+    def mod(score, b, h, q_idx, kv_idx):
+        return score - slopes[h] * (q_idx - kv_idx)
+
+    made = torch_flex.create_block_mask(causal_mask, None, None, 70, 70, "cpu", BLOCK_SIZE=16)
+    q, k, v = drawn_qkv(seed)
+    for mask, whole in ((weft.causal(), True), (None, True), (made, False)):
+        torch.compiler.reset()
+        call = torch.compile(weft.flex_attention, fullgraph=whole, backend="aot_eager")
+        found, wanted = (each(q, k, v, mod, mask) for each in (call, weft.flex_attention))
+        assert torch.equal(found, wanted)
+        gradients = [torch.autograd.grad(out.square().sum(), slopes)[0] for out in (found, wanted)]
+        assert torch.equal(*gradients) and bool(gradients[0].any())
+    torch.compiler.reset()
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="a BlockMask"):
+        torch.compile(weft.flex_attention, fullgraph=True, backend="aot_eager")(q, k, v, mod, made)
+
+
 # ---- What is refused -----------------------------------------------------------------------------------------------
 
 

@@ -110,6 +110,58 @@ def test_an_encoder(padded, seed, record_property):
     compared(model, lambda model: model(ids, attention_mask=seen).logits[seen.bool()], record_property, "Bert")
 
 
+SEQ2SEQ = {
+    "vocab_size": 61, "d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "pad_token_id": 0, "bos_token_id": 1,
+    "eos_token_id": 2, "decoder_start_token_id": 1,
+}  # fmt: skip
+# What is not as those above, such as learnt position biases, crossed attention, images, chunks: configuration and kind.
+OTHERS = {
+    "T5": (
+        {"vocab_size": 61, "d_model": 32, "d_kv": 16, "d_ff": 48, "num_layers": 2, "num_heads": 2, "dropout_rate": 0.0}
+        | {"decoder_start_token_id": 0},
+        "ForConditionalGeneration",
+    ),
+    "Bart": (SEQ2SEQ, "ForConditionalGeneration"),
+    "Whisper": ({**SEQ2SEQ, "num_mel_bins": 8, "max_source_positions": 32}, "ForConditionalGeneration"),
+    "ViT": (
+        {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
+        | {"image_size": 32, "patch_size": 8},
+        "ForImageClassification",
+    ),
+    "Llama4": (
+        {**GROUPED, "num_hidden_layers": 4, "intermediate_size_mlp": 48, "attention_chunk_size": 6}
+        | {"num_local_experts": 2, "num_experts_per_tok": 1},
+        "ForCausalLM",
+    ),
+    "Gemma3": ({**GROUPED, "sliding_window": 5}, "ForCausalLM"),
+    "GPT2": (
+        {"vocab_size": 61, "n_embd": 32, "n_layer": 2, "n_head": 2, "bos_token_id": 1, "eos_token_id": 2},
+        "LMHeadModel",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", OTHERS)
+def test_other_families(family, seed, record_property):
+    config, kind = OTHERS[family]
+    torch.manual_seed(seed)
+    of_text = f"{family}TextConfig" if family in ("Llama4", "Gemma3") else f"{family}Config"
+    config = getattr(transformers, of_text)(**config)
+    config._attn_implementation = "eager"
+    model = getattr(transformers, f"{family}{kind}")(config).eval()
+    ids = torch.randint(3, 61, (2, 17))
+    seen = (torch.arange(17) < torch.tensor([[17], [11]])).long()
+    pictures, sounds = torch.randn(2, 3, 32, 32), torch.randn(2, 8, 64)
+    run = {
+        "T5": lambda m: m(input_ids=ids, attention_mask=seen, decoder_input_ids=ids[:, :9]).logits,
+        "Bart": lambda m: m(input_ids=ids, attention_mask=seen, decoder_input_ids=ids[:, :9]).logits,
+        "Whisper": lambda m: m(sounds, decoder_input_ids=ids).logits,
+        "ViT": lambda m: m(pictures).logits,
+    }.get(family, lambda m: m(ids).logits)
+    compared(model, run, record_property, family)
+
+
 @pytest.mark.parametrize("family", ["Llama", "Mistral", "Gemma2"])
 def test_packed_sequences(family, seed, record_property):
     """position_ids that start again are sequences of their own, by causal and window masks."""

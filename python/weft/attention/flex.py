@@ -10,6 +10,7 @@ from weft.attention.attend import attend
 from weft.attention.block_masks import pattern
 from weft.compiler import places
 from weft.programs import static
+from weft.programs.eager import whole
 from weft.programs.torch_reads import AsTorch
 
 # What torch's FlexKernelOptions holds: how its own kernels are scheduled. Weft's schedules are weft.tuning's.
@@ -41,6 +42,7 @@ _KERNEL_OPTIONS = frozenset(
 )
 
 
+@whole
 def flex_attention(
     query: Any,
     key: Any,
