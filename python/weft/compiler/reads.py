@@ -172,7 +172,7 @@ class Reads:
         if names.imports:
             raise Unknown(f"the import in '{function.__name__}'")
         self._names |= names.attributes
-        found: list[Hashable] = [self.attribute(function, name) for name in ("__defaults__", "__kwdefaults__")]
+        found: list[Hashable] = [self.attribute(function, "__defaults__"), self._keyword_defaults(function)]
         self._attributes.append((function, "__code__", function.__code__))
         self._mutable |= bool(function.__dict__) and python
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -195,6 +195,15 @@ class Reads:
         if python and function.__dict__:
             found.append(self.value(function.__dict__))
         return tuple(found)
+
+    def _keyword_defaults(self, function: types.FunctionType) -> Hashable:
+        """The defaults of keyword arguments. Their dict may change, so ``unchanged`` looks at each."""
+        defaults = function.__kwdefaults__
+        self._attributes.append((function, "__kwdefaults__", defaults))
+        if defaults is None:
+            return None
+        self._globals += [(defaults, name, value) for name, value in defaults.items()]
+        return tuple((name, self.value(value)) for name, value in defaults.items())
 
     def _variable(self, value: Any, bare: bool) -> Hashable:
         """A variable's value. A class, or a module of torch, of which attributes alone are used, is not called: what
