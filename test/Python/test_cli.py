@@ -213,7 +213,7 @@ def test_figures_are_kept(weft_says, folder, monkeypatch, tmp_path):
     if ptxas.find_tool("ptxas") is None:
         pytest.skip("ptxas is not here")
     monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
-    code, first, _ = weft_says("inspect", "libscores", "--json")
+    code, first, _ = weft_says("inspect", "libscores", "--json", "--resources")
     monkeypatch.setattr(ptxas, "_assembled", None)  # not asked again
     code, second, _ = weft_says("inspect", "libscores", "--json")
     assert code == 0 and first == second
@@ -226,6 +226,10 @@ def test_figures_are_kept(weft_says, folder, monkeypatch, tmp_path):
     monkeypatch.chdir(folder)
     quick = json.loads(weft_says("inspect", "libscores", "--json", "--quick")[1])["variants"]
     assert all(row["registers"] is None for row in quick)
+    monkeypatch.setattr("weft.cli.inspect._IN_A_MOMENT", 0)
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "empty"))
+    code, said, _ = weft_says("inspect", "libscores")
+    assert code == 0 and "--resources asks ptxas" in said
 
 
 # ---- Wrong files and wrong options

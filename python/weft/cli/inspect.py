@@ -23,11 +23,13 @@ def add(commands: Any) -> None:
         help="print what is inside a PTX library",
         description="Opens a library, which checks every part of it, and prints its programs with their plans, and its "
         "kernels with their variants; with the registers, spills and machine instructions that ptxas reports, where "
-        "ptxas is found.",
+        "ptxas is found and they are known, or found out in a moment.",
     )
     part.add_argument("library", metavar="DIR")
     part.add_argument("--ptx", metavar="KERNEL[:VARIANT]", help="print the PTX of a kernel instead")
-    part.add_argument("--quick", action="store_true", help="leave out what ptxas says, which takes seconds a program")
+    asked = part.add_mutually_exclusive_group()
+    asked.add_argument("--resources", action="store_true", help="ask ptxas about all kernels, which may take minutes")
+    asked.add_argument("--quick", action="store_true", help="leave out what ptxas says")
     part.add_argument("--json", action="store_true", help="report as JSON")
     part.set_defaults(function=run)
 
@@ -48,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise ValueError(f"expected a variant of '{name}' from 0 to {count - 1}, but got '{variant}'")
         print(library.kernels[name].ptx(int(variant or 0)))
         return 0
-    resources = {} if arguments.quick else _resources(library)
+    resources = {} if arguments.quick else _resources(library, arguments.resources)
     rows = [
         _row(kernel, index, resources) for kernel in library.kernels.values() for index in range(len(kernel.variants))
     ]
@@ -59,9 +61,13 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _resources(library: Any) -> dict[tuple[str, str], dict[str, Figures]]:
-    """What ptxas says of each part for each target, by entry. Parts are assembled side by side; what is known of them
-    is kept on disk."""
+# Of PTX that ptxas has not seen, so many characters take it about a second.
+_IN_A_MOMENT = 200_000
+
+
+def _resources(library: Any, everything: bool) -> dict[tuple[str, str], dict[str, Figures]]:
+    """What ptxas says of each part for each target, by entry: of all, or where it is known or takes a moment. Parts are
+    assembled side by side, and what is found out is kept on disk."""
     from weft.compiler import ptxas
 
     if ptxas.find_tool("ptxas") is None:
@@ -71,14 +77,19 @@ def _resources(library: Any) -> dict[tuple[str, str], dict[str, Figures]]:
         for kernel in library.kernels.values()
         for index, variant in enumerate(kernel.variants)
     }
-    with output.progress(len(texts), "ptxas") as done, ThreadPoolExecutor(os.cpu_count()) as pool:
+    found = {place: ptxas.known_entries(text, place[1]) for place, text in texts.items()}
+    known = {place: figures for place, figures in found.items() if figures is not None}
+    asked = {place: text for place, text in texts.items() if place not in known}
+    if not asked or (not everything and sum(map(len, asked.values())) > _IN_A_MOMENT):
+        return known
+    with output.progress(len(asked), "ptxas") as done, ThreadPoolExecutor(os.cpu_count()) as pool:
 
         def assembled(place: tuple[str, str]) -> dict[str, Figures]:
-            found = ptxas.entries(texts[place], place[1])
+            found = ptxas.entries(asked[place], place[1])
             done()
             return found
 
-        return dict(zip(texts, pool.map(assembled, texts), strict=True))
+        return known | dict(zip(asked, pool.map(assembled, asked), strict=True))
 
 
 def _row(kernel: Any, index: int, known: Mapping[tuple[str, str], Mapping[str, Figures]]) -> dict[str, Any]:
@@ -121,8 +132,11 @@ def _print(library: Any, rows: list[dict[str, Any]], quick: bool) -> None:
     console.print("shared memory and spills in bytes", highlight=False)
     if quick:
         console.print("registers, spills and instructions were not asked for: leave out --quick")
-    elif any(row["registers"] is None for row in rows):
-        console.print("registers, spills and instructions are unknown: ptxas was not found")
+    elif unknown := sum(row["registers"] is None for row in rows):
+        from weft.compiler import ptxas
+
+        said = "ptxas was not found" if ptxas.find_tool("ptxas") is None else "--resources asks ptxas, and keeps them"
+        console.print(f"registers, spills and instructions of {unknown} variants are unknown: {said}", highlight=False)
 
 
 def _print_program(console: Any, program: Any) -> None:

@@ -85,10 +85,20 @@ class Figures(NamedTuple):
     instructions: int | None
 
 
+def known_entries(ptx: str, target: str) -> dict[str, Figures] | None:
+    """The figures of each entry of PTX, where the cache on disk has them."""
+    known = cache.read(_name_of(ptx, target))
+    return None if known is None else {entry: Figures(*figures) for entry, figures in known.items()}
+
+
+def _name_of(ptx: str, target: str) -> str:
+    return cache.key(["figures", _version(), hashlib.sha256(ptx.encode()).hexdigest(), target])
+
+
 def entries(ptx: str, target: str) -> dict[str, Figures]:
     """The figures of each entry of PTX, from the cache on disk where they are known. Raises weft.Error as ``assemble``
     does."""
-    name = cache.key(["figures", _version(), hashlib.sha256(ptx.encode()).hexdigest(), target])
+    name = _name_of(ptx, target)
     known = cache.read(name)
     if known is None:
         report, code = _assembled.__wrapped__(ptx, target)
