@@ -61,8 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-# Of PTX that ptxas has not seen, so many characters take it about a second.
-_IN_A_MOMENT = 200_000
+# Of PTX that ptxas has not seen, so many characters take it about two seconds.
+_IN_A_MOMENT = 400_000
 
 
 def _resources(library: Any, everything: bool) -> dict[tuple[str, str], dict[str, Figures]]:
