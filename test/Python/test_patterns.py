@@ -6,6 +6,7 @@ import itertools
 import numpy as np
 import pytest
 import weft
+from weft.patterns.text import PAIR
 
 RNG_SEED = int(np.random.SeedSequence().generate_state(1)[0])
 RNG = np.random.default_rng(RNG_SEED)
@@ -231,7 +232,26 @@ def test_text_and_operands():
         "#attn.document<queryIds = 2, keyIds = 1>>, #attn.block_window<[7, 7], grid = [14, 14]>>"
     )
     assert operands[0] == "first" and operands[1] is q and operands[2] is k and len(operands) == 3
-    assert masks == [None, ask]
+    assert masks == [None, (ask, PAIR)]
+
+
+def test_what_masks_are_given():
+    """By shifts and transposes around it, whose indices a mask is given, and which may lie outside of the sequence."""
+    _, _, n, m = PAIR
+    mask = weft.mask(lambda b, h, n, m: n >= m)
+    seen = {
+        mask.transpose(): (m, n),
+        mask.shift(3): (n, m - 3),
+        mask.transpose().shift(3): (m - 3, n),
+        mask.shift(3).transpose(): (m, n - 3),
+        (~mask & weft.causal()).shift(-2): (n, m - 2),
+        weft.per_head([mask.shift(1)]): (n, m - 1),
+    }
+    for pattern, expected in seen.items():
+        masks = []
+        pattern.lower([], masks)
+        assert masks[0][1][2:] == expected
+    assert [index.moved for index in (n, n - 1)] == [False, True] and (m - 1).axis == 3
 
 
 def test_values():

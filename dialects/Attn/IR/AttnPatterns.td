@@ -103,6 +103,9 @@ def Attn_SpanAttr : Attn_Pattern<"Span", "span"> {
 }
 def Attn_MaskAttr : Attn_Pattern<"Mask", "mask"> {
   let summary = "what a mask region of the op says of (b, h, n, m), raw indices";
+  let description = [{
+    Under `#attn.shift` the indices are any integers, negative ones too: positions of a sequence only where no shift is around.
+  }];
   let parameters = (ins "int64_t":$region);
   let assemblyFormat = "`<` $region `>`";
 }

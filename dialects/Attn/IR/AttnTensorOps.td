@@ -61,7 +61,7 @@ def Attn_SizeOp : Attn_Op<"size", [Pure]> {
 def Attn_ElementOp : Attn_Op<"element", [Pure]> {
   let summary = "in a scalar region: an element of a tensor from outside";
   let description = [{
-    Floats come as f32, i1 as i1, other integers as i32. An index on an axis of size 1 is taken as 0; others are in range. Differentiable in the tensor.
+    Floats come as f32, i1 as i1, other integers as i32. An index on an axis of size 1 is taken as 0; one outside of another axis as the nearest inside. Differentiable in the tensor.
 
     ```mlir
     %slope = attn.element %slopes[%h] : !attn.tensor<[H], f32> -> f32

@@ -84,7 +84,10 @@ public:
         return true;
     return false;
   }
-  Bool maskRegion(int64_t region, Int b, Int h, Int n, Int m) { return mask(region, b, h, n, m); }
+  /// What mask `region` says at a Place.
+  template <class Where> Bool maskRegion(int64_t region, const Where &at) {
+    return mask(region, at.b, at.h, at.n, at.m);
+  }
 
 private:
   static uint64_t word(uint64_t x) { return x & 0xffffffffu; }

@@ -14,9 +14,11 @@ template <class A> struct Place {
   typename A::Int b, h; ///< batch, query head
   typename A::Int n, m; ///< raw indices of query and key
   typename A::Int N, M; ///< lengths
+  /// Whether a shift has moved an index, so that it may lie outside of its sequence.
+  bool isMovedN = false, isMovedM = false;
 
   /// The same pair as the transposed pattern sees it.
-  Place transposed() const { return {b, h, m, n, M, N}; }
+  Place transposed() const { return {b, h, m, n, M, N, isMovedM, isMovedN}; }
 };
 
 /// Whether the pair belongs to the pattern (mechanisms: Patterns). `A` is an arithmetic backend as HostArithmetic.h
@@ -218,7 +220,7 @@ template <class A> typename A::Bool contains(A &a, mlir::Attribute pattern, cons
         auto bit = a.operand(bitmap.getBits(), {at.b, at.h, row, column}, inside);
         return a.both(inside, a.negate(a.eq(bit, a.constant(0))));
       })
-      .Case([&](MaskAttr mask) { return a.maskRegion(mask.getRegion(), at.b, at.h, at.n, at.m); })
+      .Case([&](MaskAttr mask) { return a.maskRegion(mask.getRegion(), at); })
       .Case([&](AndAttr both) {
         Bool result = a.truth(true);
         for (mlir::Attribute part : both.getPatterns())
@@ -235,6 +237,7 @@ template <class A> typename A::Bool contains(A &a, mlir::Attribute pattern, cons
       .Case([&](ShiftAttr shift) {
         Place<A> moved = at;
         moved.m = a.sub(at.m, a.constant(shift.getBy()));
+        moved.isMovedM = true;
         return contains(a, shift.getPattern(), moved);
       })
       .Case([&](TransposeAttr transpose) { return contains(a, transpose.getPattern(), at.transposed()); })

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..compiler import places
 from .checks import integer
-from .text import lowered
+from .text import PAIR, lowered
 
 
 class Pattern:
@@ -55,8 +55,9 @@ class Pattern:
         return self.parts[0] if self.spelling == "transpose" else Pattern("transpose", (), (self,))
 
     def lower(self, operands: list[Any], masks: list[Any]) -> str:
-        """The attribute's text. Arrays and mask functions it names are appended to the lists, unless there already."""
-        return lowered(self, operands, masks.append, len(masks), None)[0]
+        """The attribute's text. Arrays it names are appended to the list, unless there already, and its masks as pairs
+        of a function and the PairIndex that each argument is."""
+        return lowered(self, operands, masks.append, len(masks), PAIR)[0]
 
     def matrix(self, n: int, m: int | None = None, *, batch: int = 1, heads: int = 1) -> Any:
         """Which pairs of ``n`` queries and ``m`` keys (None: as many) belong: bool [N, M], or [B, H, N, M] where that

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,25 +12,40 @@ if TYPE_CHECKING:
 
 #: the bounds of weft.span, in the order of its arguments
 SPAN = ("lower", "upper", "first", "past")
-# How a pattern sees a pair (b, h, n, m), in numbers; None while a program is traced.
+# How a pattern sees a pair (b, h, n, m): in numbers, or, while a program is traced, by the indices that these are.
 Place = tuple[Any, Any, Any, Any]
 
 
+@dataclass(frozen=True)
+class PairIndex:
+    """What a mask is given for an index of a pair: which of b, h, n, m it is, by number, and whether a shift has moved
+    it, so that it may be any integer."""
+
+    axis: int
+    moved: bool = False
+
+    def __sub__(self, by: int) -> PairIndex:
+        return PairIndex(self.axis, moved=True)
+
+
+#: a pair as a pattern at the top sees it
+PAIR: Place = (PairIndex(0), PairIndex(1), PairIndex(2), PairIndex(3))
+
+
 def lowered(
-    pattern: Pattern, operands: list[Any], add_mask: Callable[[Any], None], masks: int, place: Place | None
+    pattern: Pattern, operands: list[Any], add_mask: Callable[[Any], None], masks: int, place: Place
 ) -> tuple[str, int]:
-    """The attribute's text, and how many masks there are then. Masks are added as functions, or, where there is a
-    place, with the place at which they are asked."""
+    """The attribute's text, and how many masks there are then. Masks are added as functions, with the place at which
+    they are asked."""
     name, values = pattern.spelling, pattern.values
     if name == "mask":
-        add_mask(values[0] if place is None else (values[0], place))
+        add_mask((values[0], place))
         return f"#attn.mask<{masks}>", masks + 1
-    if place is not None:
-        b, h, n, m = place
-        if name == "shift":
-            place = (b, h, n, m - values[0])
-        elif name == "transpose":
-            place = (b, h, m, n)
+    b, h, n, m = place
+    if name == "shift":
+        place = (b, h, n, m - values[0])
+    elif name == "transpose":
+        place = (b, h, m, n)
     parts = []
     for part in pattern.parts:
         text, masks = lowered(part, operands, add_mask, masks, place)

@@ -51,7 +51,9 @@ def lower_patterns(q: Tensor, domains: Sequence[Domain]) -> Lowered:
         _fit_heads(domain.pattern, q)
         found.operands[:] = [lift(each) for each in operands]
         extents = (*q.sizes[:3], domain.keys.sizes[2])
-        found.masks.extend(mask_region(each, extents) for each in masks[len(found.masks) :])
+        for function, place in masks[len(found.masks) :]:
+            runs = [None if index.moved else extents[index.axis] for index in place]
+            found.masks.append(mask_region(function, runs, moved=[index.moved for index in place]))
         found.texts.append(text)
         _fit_grid(text, domain.keys)
         _fit_operands(text, q, domain.keys, found.operands)

@@ -88,7 +88,7 @@ def _traced(function: Callable[..., Any]) -> Pattern | None:
     unknown = (Size(1, Symbol()), Size(1, Symbol()), Size(1, Symbol()), Size(1, Symbol()))
     with graph.tracing_into(Graph("mask")), tracing():
         try:
-            region = mask_region(function, unknown)
+            region = mask_region(function, unknown, moved=[False] * 4)
         except (CompilationError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             return None
     return _meaning_of(region)

@@ -18,8 +18,8 @@ from .sizes import Size
 from .tensors import Tensor, lift
 from .torch_reads import AsTorch
 
-# How far b, h, n and m run; m of several domains is not said.
-Extents = tuple[Size, Size, Size, Size | None]
+# How far b, h, n and m run; not said of m of several domains, and of what a pattern's shift has moved.
+Extents = Sequence[Size | None]
 
 
 @functools.cache
@@ -57,7 +57,8 @@ def score_region(function: Callable[..., Any] | None, extents: Extents, bias: Te
         changed = score if function is None else _called(function, score, *place)
         return changed if bias is None else scalars.real(changed) + _at(bias, place)
 
-    return _traced(body, [F32, I32, I32, I32, I32], (None, *extents), "score_mod", F32)
+    natural = [False, True, True, True, True]
+    return _traced(body, [F32, I32, I32, I32, I32], natural, (None, *extents), "score_mod", F32)
 
 
 def _at(bias: Tensor, place: tuple[Scalar, ...]) -> Scalar:
@@ -65,10 +66,11 @@ def _at(bias: Tensor, place: tuple[Scalar, ...]) -> Scalar:
     return bias[place[4 - bias.ndim :]]
 
 
-def mask_region(function: Callable[..., Any], extents: Extents) -> Region:
-    """The region of a mask(b, h, n, m)."""
+def mask_region(function: Callable[..., Any], extents: Extents, moved: Sequence[bool]) -> Region:
+    """The region of a mask(b, h, n, m). What a shift has ``moved`` may be negative."""
     callable_with("mask", function, ("b", "h", "n", "m"))
-    return _traced(functools.partial(_called, function), [I32, I32, I32, I32], extents, "mask", I1)
+    natural = [not each for each in moved]
+    return _traced(functools.partial(_called, function), [I32, I32, I32, I32], natural, extents, "mask", I1)
 
 
 def _called(function: Callable[..., Any], *arguments: Scalar) -> Any:
@@ -109,13 +111,19 @@ def _index_error(error: IndexError) -> places.CompilationError | None:
 
 
 def _traced(
-    function: Callable[..., Any], arguments: list[str], extents: Sequence[Size | None], what: str, wanted: str
+    function: Callable[..., Any],
+    arguments: list[str],
+    natural: Sequence[bool],
+    extents: Extents,
+    what: str,
+    wanted: str,
 ) -> Region:
+    """The region of a function; which of its arguments are never negative, and how far each runs."""
     tracing = graph.tracing()
     with tracing.region(arguments) as region:
-        where = zip(region.arguments, extents, strict=True)
+        where = zip(region.arguments, natural, extents, strict=True)
         try:
-            given = function(*(Scalar(a, a.type == I32, extent) for a, extent in where))
+            given = function(*(Scalar(*each) for each in where))
         except IndexError as error:
             raise _index_error(error) or error from None
         try:

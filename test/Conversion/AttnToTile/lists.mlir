@@ -80,3 +80,30 @@ func.func @mask_of_the_head(%q: !t, %k: !k, %v: !k, %limit: !m) -> !t attributes
     })
   return %o : !t
 }
+
+// -----
+
+// A mask's indices are positions, below a size and not negative, but for those that a shift has moved: these are brought inside of what they index from both sides.
+
+!t = !attn.tensor<[B, H, N, 64], f16>
+!l = !attn.tensor<[B, H, N], f32>
+!ids = !attn.tensor<[N], i32>
+// CHECK-LABEL: func.func @blocks_of_queries(
+// CHECK: scf.for
+// CHECK: %[[M:.*]] = arith.subi %{{.*}}, %{{.*}} : tensor<1x64xi32>
+// CHECK-NOT: arith.maxsi
+// CHECK: arith.minsi %{{.*}} : tensor<128x1xi32>
+// CHECK: tile.load %{{.*}} : tensor<128x1x!tile.ptr<i32>>
+// CHECK: %[[NATURAL:.*]] = arith.maxsi %[[M]], %{{.*}} : tensor<1x64xi32>
+// CHECK: arith.minsi %[[NATURAL]], %{{.*}} : tensor<1x64xi32>
+// CHECK: tile.load %{{.*}} : tensor<1x64x!tile.ptr<i32>>
+func.func @shifted(%q: !t, %k: !t, %v: !t, %ids: !ids) -> !t attributes {attn.program} {
+  %o, %lse = attn.attend %q keys(%k : !t) values(%v : !t) {patterns = [#attn.shift<#attn.mask<0>, 16>], scale = 0.125 : f32} : !t -> !t, !l masks({
+  ^bb0(%b: i32, %h: i32, %n: i32, %m: i32):
+    %query = attn.element %ids[%n] : !ids -> i32
+    %key = attn.element %ids[%m] : !ids -> i32
+    %same = arith.cmpi eq, %query, %key : i32
+    attn.yield %same : i1
+  })
+  return %o : !t
+}

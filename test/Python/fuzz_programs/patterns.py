@@ -333,6 +333,8 @@ def mask(rng, where):
     def table(kind):
         if kind == "limit":
             return where.table("limit", [where.query_heads])
-        return where.table("ids", [where.n]) if where.raw and where.n == where.m else None
+        if kind == "key":
+            return where.table("ids", [where.m])
+        return where.table("ids", [where.n]) if where.n == where.m else None
 
     return ["mask", scalars.index_condition(rng, table)]

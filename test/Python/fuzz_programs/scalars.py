@@ -74,8 +74,8 @@ def value(tree, values, real):
         case ["at", table, indices]:
             source = values[table]
             where = [value(index, values, real) for index in indices]
-            # an axis of length 1 repeats
-            kept = [i if size != 1 else torch.zeros_like(i) for i, size in zip(where, source.shape, strict=True)]
+            # an axis of length 1 repeats; outside of another there is the nearest element
+            kept = [i.clamp(0, max(size - 1, 0)) for i, size in zip(where, source.shape, strict=True)]
             return source[torch.broadcast_tensors(*kept)] if len(kept) > 1 else source[kept[0]]
         case [name, *parts]:
             given = [value(part, values, real) for part in parts]
@@ -136,10 +136,12 @@ def index_condition(rng, tables=None):
     ]
     found = rng.choice(some)
     if tables and rng.random() < 0.4:
-        kind = rng.choice(["limit", "token"])
+        kind = rng.choice(["limit", "token", "key"])
         table = tables(kind)
         if table is not None and kind == "limit":  # one number a head
             found = ["le", m, ["at", table, [h]]]
+        elif table is not None and kind == "key":
+            found = ["ne", ["at", table, [m]], ["mod", n, k(2, 4)]]
         elif table is not None:
             found = ["eq", ["at", table, [n]], ["at", table, [m]]]
     if rng.random() < 0.35:

@@ -73,7 +73,7 @@ public:
   }
   Int tableHead(int64_t, Int h) { return h; }
   Bool listed(int64_t, int64_t, Int, Int, Int, Int, Bool) { std::abort(); }
-  Bool maskRegion(int64_t, Int, Int, Int, Int) { std::abort(); }
+  template <class Where> Bool maskRegion(int64_t, const Where &) { std::abort(); }
 
 private:
   static bool isNumber(Int x, int64_t value) { return x.known && x.value == value; }

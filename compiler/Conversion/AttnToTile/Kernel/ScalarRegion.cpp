@@ -76,14 +76,23 @@ static SmallVector<Value> cloneBroadcast(TileBuilder &b, Operation &op, ArrayRef
   return SmallVector<Value>(clone->getResults());
 }
 
+/// Whether an integer of a region is a position of an axis.
+static bool isPosition(const RegionContext &context, Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return context.moved.empty() || !context.moved[argument.getArgNumber()];
+  return isa<attn::IndexOp>(value.getDefiningOp());
+}
+
 /// What an integer of a region is known to be less than, where it is known not to be negative; arithmetic of 32 bits
 /// wraps, so a sum or a product of such numbers is one only where it fits. Division by 0 gives any number. `depth` ops
 /// are looked at, one below the other.
-static std::optional<int64_t> naturalBelow(Value value, int depth = 10) {
+static std::optional<int64_t> naturalBelow(const RegionContext &context, Value value, int depth = 10) {
   constexpr int64_t positions = int64_t(1) << 30, numbers = int64_t(1) << 31;
   Operation *op = value.getDefiningOp();
-  if (!op || isa<attn::IndexOp, attn::SizeOp>(op)) // positions are arguments
+  if (isPosition(context, value) || isa_and_nonnull<attn::SizeOp>(op))
     return positions;
+  if (!op)
+    return std::nullopt;
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)))
     return constant.isNonNegative() ? std::optional(constant.getSExtValue() + 1) : std::nullopt;
@@ -92,8 +101,8 @@ static std::optional<int64_t> naturalBelow(Value value, int depth = 10) {
     return std::nullopt;
   if (depth == 0)
     return std::nullopt;
-  std::optional<int64_t> a = naturalBelow(op->getOperand(select ? 1 : 0), depth - 1);
-  std::optional<int64_t> b = naturalBelow(op->getOperand(select ? 2 : 1), depth - 1);
+  std::optional<int64_t> a = naturalBelow(context, op->getOperand(select ? 1 : 0), depth - 1);
+  std::optional<int64_t> b = naturalBelow(context, op->getOperand(select ? 2 : 1), depth - 1);
   if (isa<arith::MaxSIOp>(op) && (a || b))
     return a && b ? std::max(*a, *b) : numbers;
   if (!a || !b)
@@ -116,10 +125,10 @@ static SmallVector<Value> keptInside(const RegionContext &context, attn::WholeTe
                                      SmallVector<Value> mapped, bool loaded) {
   TileBuilder &b = context.frame.b;
   for (auto [axis, index] : llvm::enumerate(indices)) {
-    if (!index.getDefiningOp() || isa<attn::IndexOp>(index.getDefiningOp()) || type.dim(axis) == "1")
+    if (isPosition(context, index) || type.dim(axis) == "1")
       continue;
     Value &place = mapped[axis];
-    if (!naturalBelow(index))
+    if (!naturalBelow(context, index))
       place = b.max(place, b.i32(0));
     if (!(loaded && isa<RankedTensorType>(place.getType())) && !matchPattern(place, m_Constant()))
       place = b.min(place, b.sub(context.frame.size(type.dim(axis)), b.i32(1)));

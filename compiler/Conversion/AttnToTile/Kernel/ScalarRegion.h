@@ -15,6 +15,9 @@ struct RegionContext {
   llvm::function_ref<mlir::Value(int64_t axis)> index;
   /// `attn.accumulate`; may be null where the region has none.
   llvm::function_ref<void(int64_t target, mlir::Value value, mlir::ValueRange indices)> accumulate;
+  /// For each of the region's arguments, whether it may be any number, as an index that a pattern's shift has moved;
+  /// others that are integers are positions of an axis. Empty: all are.
+  llvm::ArrayRef<bool> moved = {};
 };
 
 /// Evaluates `region` with its block's arguments standing for `arguments` (scalars, or tiles that broadcast together).

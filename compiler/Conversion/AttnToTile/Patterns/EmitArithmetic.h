@@ -70,11 +70,12 @@ struct EmitArithmetic {
   /// Whether `column` is among the first count[b, h, row] of index[b, h, row, :].
   Bool rowMask(Bool inside, Int row);
   Bool listed(int64_t index, int64_t count, Int b, Int h, Int row, Int column, Bool inside);
-  Bool maskRegion(int64_t index, Int b, Int h, Int n, Int m) {
+  template <class Where> Bool maskRegion(int64_t index, const Where &at) {
     auto element = [&](mlir::Value tensor, mlir::ValueRange indices) {
       return loadElement(frame, stored->lookup(tensor), indices);
     };
-    return evaluateRegion(*masks[index], {b, h, n, m}, {frame, element, nullptr, nullptr})[0];
+    const bool moved[] = {false, false, at.isMovedN, at.isMovedM};
+    return evaluateRegion(*masks[index], {at.b, at.h, at.n, at.m}, {frame, element, nullptr, nullptr, moved})[0];
   }
 };
 
