@@ -1,9 +1,12 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """SAS's expansions: one kernel each, right by the rule, and with next to no work but the algorithm's; counted."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
+from fuzz_programs import judge, worker
 from weft.compiler.ptxas import assemble, find_tool
 from weft.testing.accuracy import accuracy, hold
 from weft.testing.expansion import Expansion, compiled, head_conv
@@ -148,3 +151,58 @@ FIT = [
 def test_no_spills(heads, taps, e):
     found = assemble(compiled(Expansion(heads, 3 * heads, 64, e, taps).text())[0], "sm_80")
     assert (found.spill_store_bytes, found.spill_load_bytes) == (0, 0)
+
+
+# ---- Products in any order
+
+
+SHAPES = {"heads as channels": (32, 32, 32), "few heads": (5, 16, 64), "a piece and a half": (12, 64, 24)}
+
+
+def chain(kinds, shape):
+    """A program of products in this order, and maps between: linear maps go from one width to the other and back."""
+    heads, channels, other = SHAPES[shape]
+    sizes = {"B": 1, "H": heads, "N": 19, "D": channels, "C": other}
+    form = {"role": "weight", "dtype": "f16", "layout": "contiguous", "grad": True, "capture": False}
+    inputs = {"x0": {**form, "dims": ["B", "H", "N", "D"], "role": "data"}}
+    dims, steps = ["B", "H", "N", "D"], []
+    for kind in kinds:
+        x = steps[-1]["name"] if steps else "x0"
+        step = {"name": f"y{len(steps)}", "op": kind, "dtype": "f16"}
+        weight = f"x{len(inputs)}"
+        if kind == "linear":
+            width, dims = dims[3], [*dims[:3], "C" if dims[3] == "D" else "D"]
+            inputs[weight] = {**form, "dims": [dims[3], width]}
+            step |= {"of": [x, weight, None], "heads": None}
+        elif kind == "head_conv":
+            inputs[weight] = {**form, "dims": ["H", "H", 3]}
+            step |= {"of": [x, weight, None]}
+        elif kind == "map":
+            step |= {"of": [x], "tree": ["tanh", ["x", x]]}
+        else:  # of two values, which may come in two forms
+            earlier = next(
+                s["name"] for s in [{"name": "x0", "dims": ["B", "H", "N", "D"]}, *steps] if s["dims"] == dims
+            )
+            step |= {"op": "map", "of": [x, earlier], "tree": ["mul", ["x", x], ["x", earlier]]}
+        steps.append(step | {"dims": dims})
+    return {"seed": 1, "dtype": "f16", "sizes": sizes, "variants": [], "inputs": inputs, "tables": {}, "steps": steps,
+            "results": [steps[-1]["name"]], "backward": True}  # fmt: skip
+
+
+PRODUCTS = ("linear", "head_conv")
+CHAINS = [
+    *itertools.product(PRODUCTS, repeat=2),
+    *((one, "map", two) for one, two in itertools.product(PRODUCTS, repeat=2)),
+    *itertools.product(PRODUCTS, repeat=3),
+    ("linear", "linear", "product", "head_conv"),
+    ("head_conv", "linear", "linear", "product", "head_conv"),
+    ("map", "head_conv", "product", "linear"),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kinds", CHAINS, ids="-".join)
+def test_products_in_any_order(kinds, shape):
+    """A linear map's rows are no convolution's signals, whatever comes between them; with all gradients."""
+    description = chain(kinds, shape)
+    assert judge.judged(description, worker.compiled(description)) == "right"

@@ -61,3 +61,27 @@ func.func @all(%x: !x, %w1: !w1, %b1: !attn.tensor<[36], f16>, %w2: !w2, %l1: !l
   }
   return %q4 : !z
 }
+
+// -----
+
+// Rows do not become signals: a convolution after a linear map, or after a map of one, is in another kernel. What comes after the convolution goes with it.
+
+!x = !attn.tensor<[B, 12, N, 64], f16>
+!w = !attn.tensor<[12, 12, 3], f16>
+!l = !attn.tensor<[64, 64], f16>
+// CHECK-LABEL: func.func @turned(
+// CHECK: %[[ROWS:.*]] = attn.launch @linear(
+// CHECK: %[[ALL:.*]] = attn.launch @expand({{.*}}%[[ROWS]]{{.*}}) grid ["cdiv(N, 64)", "1", "B"]
+// CHECK-NOT: attn.launch
+// CHECK: return %[[ALL]]
+func.func @turned(%x: !x, %l: !l, %w: !w) -> !x attributes {attn.program} {
+  %a = attn.linear %x, %l : !x, !l -> !x
+  %m = attn.map ins(%a : !x) -> !x {
+  ^bb0(%e: f32):
+    %t = math.tanh %e : f32
+    attn.yield %t : f32
+  }
+  %c = attn.head_conv %m, %w : !x, !w -> !x
+  %o = attn.linear %c, %l : !x, !l -> !x
+  return %o : !x
+}

@@ -152,7 +152,7 @@ class _Draw:
         rng = self.rng
         self.budget -= 1
         kinds = ["apply"] * 9 + ["attend"] * 3 + ["map"] * 3 + ["rope", "rms_norm", "linear", "linear", "head_conv"]
-        kinds += ["shift", "heads", "centre", "concatenated", "merged"]
+        kinds += ["shift", "heads", "centre", "concatenated", "merged", "chain"]
         return getattr(self, f"_{rng.choice(kinds)}")(dims, depth)
 
     def _map(self, dims, depth):
@@ -236,6 +236,32 @@ class _Draw:
         weight = self.input([dims[1], heads, rng.choice([1, 3, 5])], "weight")
         bias = self.input([dims[1]], "small") if rng.random() < 0.5 else None
         return self.step("head_conv", dims, [x, weight, bias])
+
+    def _chain(self, dims, depth):
+        """Products with weights in a row, in any order, with maps and residuals between."""
+        self.budget -= 1
+        return self.chained(dims, depth, self.rng.choice([2, 2, 3, 4]))
+
+    def chained(self, dims, depth, length):
+        rng = self.rng
+        if not length:
+            return self.want(dims, depth - 1)
+        b, h, n, d = dims
+        kind = rng.choice(["linear", "linear", "head_conv", "head_conv", "map", "residual"])
+        if kind == "map":
+            x = self.chained(dims, depth, length - 1)
+            return self.step("map", dims, [x], tree=scalars.mapped(rng, ["x", x], False))
+        heads = rng.choice(["E", "K", h]) if kind == "head_conv" else h
+        width = rng.choice(["C", "D", "V"]) if kind == "linear" else d
+        x = self.chained([b, heads, n, width], depth, length - 1)
+        if kind == "head_conv" or (kind == "residual" and rng.random() < 0.5):
+            weight = self.input([h, heads, rng.choice([1, 3, 5])], "weight")
+            made = self.step("head_conv", dims, [x, weight, None])
+        else:
+            made = self.step("linear", dims, [x, self.input([d, width], "weight"), None], heads=None)
+        if kind != "residual":
+            return made
+        return self.step("map", dims, [x, made], tree=["add", ["x", x], ["x", made]])
 
     def _shift(self, dims, depth):
         x = self.want(dims, depth - 1)

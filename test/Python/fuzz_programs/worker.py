@@ -33,6 +33,7 @@ _FINDING = re.compile(r"at fault|the simulator found|uninitialised|out-of-bounds
 def prepare():
     """Load, in the parent of all, what every child would load."""
     os.environ["WEFT_CACHE"] = "0"
+    os.environ.setdefault("WEFT_VERIFY", "1")  # IR that no op allows is found where it arises
     import torch
     import weft
     from weft import native

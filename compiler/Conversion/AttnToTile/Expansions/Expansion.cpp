@@ -17,6 +17,9 @@ using namespace mlir;
 
 namespace weft {
 
+/// Whether an op is a product of rows.
+static bool multipliesRows(Operation *op) { return isProduct(op) && productForm(op) == ProductForm::Rows; }
+
 /// Whether a value can be a map's input: a product's operand, or the same in f32.
 static bool isTokens(Value value) {
   auto type = dyn_cast<attn::WholeTensorType>(value.getType());
@@ -62,6 +65,21 @@ bool Expansion::byHead() const {
   return llvm::none_of(ops, [](Operation *op) { return productForm(op) == ProductForm::Signals; });
 }
 
+bool Expansion::comesAsRows(Value value) const {
+  if (byHead() || !has(value.getDefiningOp()) || productForm(value.getDefiningOp()) == ProductForm::Rows)
+    return true;
+  auto map = value.getDefiningOp<attn::MapOp>();
+  return map && llvm::any_of(map.getInputs(), [&](Value v) { return has(v.getDefiningOp()) && comesAsRows(v); });
+}
+
+Operation *Expansion::takesRowsAsSignals() const {
+  for (Operation *op : ops)
+    if (productForm(op) == ProductForm::Signals &&
+        llvm::any_of(sourcesOf(op), [&](Value source) { return has(source.getDefiningOp()) && comesAsRows(source); }))
+      return op;
+  return nullptr;
+}
+
 Type Expansion::element() const {
   for (Operation *op : ops)
     if (!isa<attn::MapOp>(op))
@@ -69,26 +87,41 @@ Type Expansion::element() const {
   return {};
 }
 
-/// The last value that is computed from `op` alone in a row of parts, each the only user of the one before.
+/// The last value that is computed from `op` alone in a row of parts, each the only user of the one before. Rows are
+/// not turned into signals, so that a convolution after a linear map begins another row.
 static Operation *endOf(Operation *op, llvm::function_ref<bool(Operation *)> isPart) {
-  for (;;) {
+  for (bool asRows = false;;) {
     Operation *next = op->getResult(0).hasOneUse() ? *op->getResult(0).user_begin() : nullptr;
     if (!next || next->getBlock() != op->getBlock() || !isPart(next) ||
         !llvm::is_contained(sourcesOf(next), op->getResult(0)))
+      return op;
+    asRows |= multipliesRows(op);
+    if (asRows && productForm(next) == ProductForm::Signals)
       return op;
     op = next;
   }
 }
 
-/// All that only `end` is computed from.
+/// All that only `end` is computed from, up to where rows would have to become signals.
 static std::optional<Expansion> expansionEndingIn(Operation *end, llvm::function_ref<bool(Operation *)> isPart) {
   llvm::SmallSetVector<Operation *, 8> inside;
+  llvm::SmallPtrSet<Operation *, 8> signals; // maps inside that convolutions take, by themselves or through others
+  auto becomesSignal = [&](Operation *op) {
+    return llvm::any_of(op->getUsers(), [&](Operation *user) {
+      return productForm(user) == ProductForm::Signals || signals.contains(user);
+    });
+  };
   inside.insert(end);
-  for (Operation *op = end->getPrevNode(); op; op = op->getPrevNode())
-    if (isPart(op) && !op->use_empty() && llvm::all_of(op->getUsers(), [&](Operation *user) {
-          return inside.contains(user) && llvm::is_contained(sourcesOf(user), op->getResult(0));
-        }))
-      inside.insert(op);
+  for (Operation *op = end->getPrevNode(); op; op = op->getPrevNode()) {
+    bool onlyInside = !op->use_empty() && llvm::all_of(op->getUsers(), [&](Operation *user) {
+      return inside.contains(user) && llvm::is_contained(sourcesOf(user), op->getResult(0));
+    });
+    if (!isPart(op) || !onlyInside || (multipliesRows(op) && becomesSignal(op)))
+      continue;
+    inside.insert(op);
+    if (isa<attn::MapOp>(op) && becomesSignal(op))
+      signals.insert(op);
+  }
   Expansion expansion;
   expansion.roots = {end->getResult(0)};
   for (Operation *op : llvm::reverse(inside))
@@ -130,9 +163,6 @@ static int64_t sumsOfToken(const Expansion &expansion) {
   }
   return most;
 }
-
-/// Whether an op is a product of rows.
-static bool multipliesRows(Operation *op) { return isProduct(op) && productForm(op) == ProductForm::Rows; }
 
 /// Tokens that make whole tiles of every product of rows.
 static int64_t leastTokens(const Expansion &expansion) {

@@ -22,6 +22,11 @@ struct Expansion {
   bool sums() const;
   /// Whether heads are all treated alike and apart: a program has one of them.
   bool byHead() const;
+  /// Whether a value's tiles are rows (see ExpansionKernel.h): of a source, for a linear map; else what is computed by
+  /// one.
+  bool comesAsRows(mlir::Value value) const;
+  /// An op that multiplies signals where its operand comes as rows, which no kernel turns; null where there is none.
+  mlir::Operation *takesRowsAsSignals() const;
   /// The type that its products multiply in.
   mlir::Type element() const;
 };

@@ -58,7 +58,7 @@ ExpansionTiles ExpansionKernel::map(attn::MapOp op) {
     return product(made, &start);
   }
   SmallVector<Tiles> inputs;
-  bool asRows = comesAsRows(op.getResult(0));
+  bool asRows = expansion.comesAsRows(op.getResult(0));
   for (Value input : op.getInputs()) {
     inputs.push_back(asRows ? chunkedRowsOf(input) : compute(input));
   }
@@ -163,6 +163,8 @@ LogicalResult ExpansionKernel::run() {
 }
 
 LogicalResult lowerExpansion(const Expansion &expansion, StoredValues &stored) {
+  if (Operation *op = expansion.takesRowsAsSignals())
+    return op->emitOpError("expected signals of an expansion, but its source comes as rows");
   return ExpansionKernel(expansion, stored).run();
 }
 

@@ -86,8 +86,6 @@ private:
   /// A tile whose first axis is tokens, with zeros for those that do not exist.
   Value ofTokens(Value tile);
 
-  /// Whether a value's tiles are rows: of a source, for a linear map; else what is computed by one.
-  bool comesAsRows(Value value) const;
   /// Chunks of a value's channels as rows: of signals, all at once.
   llvm::SmallVector<Chunk> chunksOfRows(Value value) const;
   bool isInside(Value value) const { return expansion.has(value.getDefiningOp()); }

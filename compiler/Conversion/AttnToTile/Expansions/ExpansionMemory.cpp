@@ -129,16 +129,9 @@ SmallVector<HeadPiece> ExpansionKernel::pieces(Value value) const {
   return expansion.byHead() ? SmallVector<HeadPiece>{{0, 1, 1}} : headPieces(*wholeType(value).staticDim(1));
 }
 
-bool ExpansionKernel::comesAsRows(Value value) const {
-  if (expansion.byHead() || !isInside(value) || productForm(value.getDefiningOp()) == ProductForm::Rows)
-    return true;
-  auto map = value.getDefiningOp<attn::MapOp>();
-  return map && llvm::any_of(map.getInputs(), [&](Value v) { return isInside(v) && comesAsRows(v); });
-}
-
 SmallVector<Chunk> ExpansionKernel::chunksOfRows(Value value) const {
   int64_t size = channels(value);
-  return comesAsRows(value) ? channelChunks(size) : SmallVector<Chunk>{{0, size, size}};
+  return expansion.comesAsRows(value) ? channelChunks(size) : SmallVector<Chunk>{{0, size, size}};
 }
 
 /// The heads of a piece out of the columns of a product's sums.
@@ -199,7 +192,7 @@ static void cut(TileBuilder &b, Value tile, int64_t width, SmallVector<Value> &c
 
 ExpansionTiles ExpansionKernel::chunkedRowsOf(Value value) {
   Tiles rows = rowsOf(value);
-  if (comesAsRows(value))
+  if (expansion.comesAsRows(value))
     return rows;
   Tiles chunked{true, {}};
   for (Value tile : rows.tiles)
