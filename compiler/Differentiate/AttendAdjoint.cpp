@@ -69,8 +69,12 @@ LogicalResult AttendAdjointWriter::run() {
     gradients.add(key, rest[2 * i]);
     gradients.add(value, rest[2 * i + 1]);
   }
+  // What is only compared has no gradient, and no sum of pairs' shares.
+  llvm::DenseSet<int64_t> added;
+  backward.getScoreModGrad().walk([&](attn::AccumulateOp share) { added.insert(share.getTarget()); });
   for (auto [i, tensor] : llvm::enumerate(captured))
-    gradients.add(tensor, rest[2 * op.getKeys().size() + i]);
+    if (added.contains(i))
+      gradients.add(tensor, rest[2 * op.getKeys().size() + i]);
   if (op.getSink() && gradients.wants(op.getSink()))
     addSinkGradient(delta);
   return success();

@@ -173,6 +173,30 @@ def test_in_a_program_and_its_mask(qkv, seed):
             ids.copy_(ids.flip(1).max() - ids.flip(1))
 
 
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside another"])
+def test_what_is_only_compared_has_no_gradient(qkv, seed, beside):
+    """A tensor that decides, and enters no number, beside one that does."""
+    gate, slope = (torch.randn(2).requires_grad_() for _ in range(2))
+
+    def mod(score, b, h, n, m):
+        return torch.where(gate[h] > 0.1, score * 2, score) + (slope[h] * (n - m) if beside else 0.0)
+
+    ours = [x.clone().requires_grad_() for x in qkv]
+    out = weft.attention.attend(*ours, score_mod=mod)
+    found = torch.autograd.grad(out.square().sum(), (*ours, gate, slope), allow_unused=True)
+    q, k, v, exact = (x.detach().double().requires_grad_() for x in (*qkv, slope))
+    score = q @ k.mT / q.shape[3] ** 0.5
+    score = torch.where(gate[:, None, None] > 0.1, score * 2, score)
+    distance = torch.arange(q.shape[2])[:, None] - torch.arange(k.shape[2])
+    score = score + exact[:, None, None] * distance if beside else score
+    wanted = torch.autograd.grad((score.softmax(-1) @ v).square().sum(), (q, k, v, exact), allow_unused=True)
+    assert found[3] is None
+    for grad, right in zip((*found[:3], found[4]), wanted, strict=True):
+        assert (grad is None) == (right is None)
+        if right is not None:
+            torch.testing.assert_close(grad.double(), right, rtol=1e-4, atol=1e-4)
+
+
 def test_a_number_among_the_arguments(qkv, seed):
     """A tensor without axes is an input with a gradient; as an option it is a number, at the time of the call."""
 
