@@ -7,6 +7,7 @@ import importlib
 import pathlib
 from collections.abc import Iterator
 
+import cpp_functions
 import pytest
 import rooms
 import weft
@@ -38,6 +39,13 @@ def test_no_room_is_crowded():
     crowded = {"compiler/Conversion/WarpToLLVM": 36, "dialects/Attn/IR": 28, "runtime/Simulator/Machine": 64}
     files = collections.Counter(file.rpartition("/")[0] for file in rooms.includes())
     assert {room: count for room, count in files.items() if count > crowded.get(room, 25)} == {}
+
+
+def test_functions_fit_a_screen():
+    """No function of C++ is longer than 60 lines."""
+    functions = list(cpp_functions.functions())
+    assert len(functions) > 3000
+    assert [f"{each.file}:{each.line}: {each.lines} lines" for each in functions if each.lines > 60] == []
 
 
 def test_no_circle_among_modules():

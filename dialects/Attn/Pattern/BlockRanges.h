@@ -69,6 +69,11 @@ template <class A> typename A::Int valueOf(A &a, const Staircase &stairs, typena
   return a.add(x, valueOf(a, stairs.after, rows));
 }
 
+/// Whether a staircase is known to give no negative key at any position.
+template <class A> bool isNonNegative(const Staircase &bound, const BlockRows<A> &rows) {
+  return rows.known.difference && *rows.known.difference + bound.offset() - (bound.step - 1) >= 0;
+}
+
 /// Whether a bound is the edge of a block.
 inline bool isAligned(Linear bound, int64_t blockN) { return bound.difference == 0 && bound.constant % blockN == 0; }
 
@@ -89,74 +94,74 @@ inline bool needsGuard(const Band &band, Sought sought, int64_t blockN) {
   return looseFrom || llvm::any_of(band.stairsFrom, [](const Staircase &bound) { return bound.offset() > 0; });
 }
 
-/// Adds to the cover the blocks that the rows meet in a band.
-template <class A> void addBand(A &a, Cover<A> &cover, const Band &band, const BlockRows<A> &rows, Sought sought) {
-  using Int = typename A::Int;
-  const Int zero = a.constant(0);
-  Int first = rows.first, last = rows.last;
-  for (Linear bound : band.rowsFrom)
-    first = a.max(first, valueOf(a, bound, rows));
-  for (Linear bound : band.rowsTo)
-    last = a.min(last, a.sub(valueOf(a, bound, rows), a.constant(1)));
-  std::optional<typename A::Bool> met;
-  if (!band.rowsFrom.empty() || !band.rowsTo.empty())
-    met = a.le(first, last);
+/// A band's keys from .. to - 1 for a run of rows; where a bound is missing, the sequence's end is one.
+template <class A> struct KeyBounds {
+  std::optional<typename A::Int> from, to;
+  bool fromZero = false; ///< `from` is known to be no less than 0
+  bool belowM = false;   ///< `to` is known to be at most M
+};
 
-  // Keys from .. to - 1, not below 0, not from M on.
-  std::optional<Int> from, to;
-  auto raise = [&](Int bound) { from = from ? a.max(*from, bound) : bound; };
-  auto lower = [&](Int bound) { to = to ? a.min(*to, bound) : bound; };
-  bool positive = false, belowM = false, nonNegative = false;
+/// Bounds for positions first .. last, as the band has them: they may lie outside of the sequence.
+template <class A>
+KeyBounds<A> keyBounds(A &a, const Band &band, typename A::Int first, typename A::Int last, const BlockRows<A> &rows) {
+  using Int = typename A::Int;
+  KeyBounds<A> keys;
+  auto raise = [&](Int bound) { keys.from = keys.from ? a.max(*keys.from, bound) : bound; };
+  auto lower = [&](Int bound) { keys.to = keys.to ? a.min(*keys.to, bound) : bound; };
   for (Linear bound : band.keysFrom) {
     raise(valueOf(a, bound, rows));
-    positive |= bound.difference == 0 && bound.constant >= 0;
+    keys.fromZero |= bound.difference == 0 && bound.constant >= 0;
   }
   for (const Staircase &bound : band.stairsFrom) {
     raise(valueOf(a, bound, first, rows));
-    positive |= rows.known.difference && *rows.known.difference + bound.offset() - (bound.step - 1) >= 0;
+    keys.fromZero |= isNonNegative(bound, rows);
   }
   for (Linear bound : band.keysTo) {
     lower(valueOf(a, bound, rows));
-    belowM |= bound.difference == 0 && rows.known.M && bound.constant <= *rows.known.M;
+    keys.belowM |= bound.difference == 0 && rows.known.M && bound.constant <= *rows.known.M;
   }
   for (const Staircase &bound : band.stairsTo) {
     lower(valueOf(a, bound, last, rows));
-    belowM |= bound.offset() <= 1;
+    keys.belowM |= bound.offset() <= 1;
   }
-  if (from && !positive)
-    from = a.max(*from, zero);
-  if (to) {
-    auto least = [&](const Staircase &bound) {
-      return rows.known.difference && *rows.known.difference + bound.offset() - (bound.step - 1) >= 0;
-    };
-    nonNegative = llvm::all_of(band.stairsTo, least) &&
-                  llvm::all_of(band.keysTo, [](Linear bound) { return bound.difference == 0; });
-    if (!nonNegative)
-      to = a.max(*to, zero);
-    if (!belowM)
-      to = a.min(*to, rows.M);
-  }
-  if (from && needsGuard(band, sought, rows.blockN)) {
-    auto some = a.lt(*from, to ? *to : rows.M);
-    met = met ? a.both(*met, some) : some;
-  }
+  return keys;
+}
 
+/// Moves bounds into 0 .. M, where they are not known to lie there.
+template <class A> void clampToSequence(A &a, KeyBounds<A> &keys, const Band &band, const BlockRows<A> &rows) {
+  if (keys.from && !keys.fromZero)
+    keys.from = a.max(*keys.from, a.constant(0));
+  if (!keys.to)
+    return;
+  const bool toZero = llvm::all_of(band.stairsTo, [&](const Staircase &bound) { return isNonNegative(bound, rows); }) &&
+                      llvm::all_of(band.keysTo, [](Linear bound) { return bound.difference == 0; });
+  if (!toZero)
+    keys.to = a.max(*keys.to, a.constant(0));
+  if (!keys.belowM)
+    keys.to = a.min(*keys.to, rows.M);
+}
+
+/// Adds the blocks of keys from .. to - 1 to the cover, where `met`, which may be missing, holds.
+template <class A>
+void addKeys(A &a, Cover<A> &cover, const KeyBounds<A> &keys, std::optional<typename A::Bool> met, const Band &band,
+             const BlockRows<A> &rows) {
+  using Int = typename A::Int;
   const Int size = a.constant(rows.blockN);
   auto floorOf = [&](Int key) { return a.floorDiv(key, size); };
   auto ceilOf = [&](Int key) { return a.floorDiv(a.add(key, a.constant(rows.blockN - 1)), size); };
   auto addLeft = [&](Int end) {
-    end = met ? a.select(*met, end, zero) : end;
+    end = met ? a.select(*met, end, a.constant(0)) : end;
     cover.left = cover.left ? a.max(*cover.left, end) : end;
   };
-  if (!from && !to) {
+  if (!keys.from && !keys.to) {
     if (met)
       addLeft(rows.blocks);
     else
       cover.all = true;
-  } else if (!from) {
-    addLeft(ceilOf(*to));
-  } else if (!to) {
-    Int begin = floorOf(*from);
+  } else if (!keys.from) {
+    addLeft(ceilOf(*keys.to));
+  } else if (!keys.to) {
+    Int begin = floorOf(*keys.from);
     if (met)
       begin = a.select(*met, begin, rows.blocks);
     cover.right = cover.right ? a.min(*cover.right, begin) : begin;
@@ -164,9 +169,28 @@ template <class A> void addBand(A &a, Cover<A> &cover, const Band &band, const B
                    band.keysFrom.empty() && !met;
     cover.rightBelowWhole &= atMostM;
   } else {
-    Int begin = floorOf(*from), end = a.max(ceilOf(*to), begin);
+    Int begin = floorOf(*keys.from), end = a.max(ceilOf(*keys.to), begin);
     cover.middle.push_back({begin, met ? a.select(*met, end, begin) : end});
   }
+}
+
+/// Adds to the cover the blocks that the rows meet in a band.
+template <class A> void addBand(A &a, Cover<A> &cover, const Band &band, const BlockRows<A> &rows, Sought sought) {
+  typename A::Int first = rows.first, last = rows.last;
+  for (Linear bound : band.rowsFrom)
+    first = a.max(first, valueOf(a, bound, rows));
+  for (Linear bound : band.rowsTo)
+    last = a.min(last, a.sub(valueOf(a, bound, rows), a.constant(1)));
+  std::optional<typename A::Bool> met;
+  if (!band.rowsFrom.empty() || !band.rowsTo.empty())
+    met = a.le(first, last);
+  KeyBounds<A> keys = keyBounds(a, band, first, last, rows);
+  clampToSequence(a, keys, band, rows);
+  if (keys.from && needsGuard(band, sought, rows.blockN)) {
+    auto some = a.lt(*keys.from, keys.to ? *keys.to : rows.M);
+    met = met ? a.both(*met, some) : some;
+  }
+  addKeys(a, cover, keys, met, band, rows);
 }
 
 template <class A> Cover<A> coverOf(A &a, llvm::ArrayRef<Band> bands, const BlockRows<A> &rows, Sought sought) {

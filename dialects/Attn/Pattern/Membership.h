@@ -67,6 +67,34 @@ template <class A> typename A::Bool holds(A &a, BlockWindowAttr window, const Pl
   return a.both(a.both(rows, columns), a.both(isWithin(a, p, tokens), isWithin(a, at.m, tokens)));
 }
 
+template <class A> typename A::Bool holds(A &a, DilatedAttr dilated, const Place<A> &at) {
+  auto distance = a.sub(positionOf(a, at), at.m);
+  int64_t reach = dilated.getStep() * dilated.getWidth();
+  auto near = a.both(a.le(distance, a.constant(reach)), a.le(a.constant(-reach), distance));
+  return a.both(divides(a, dilated.getStep(), distance), near);
+}
+
+template <class A> typename A::Bool holds(A &a, DocumentAttr document, const Place<A> &at) {
+  auto isQuery = isWithin(a, at.n, at.N), isKey = isWithin(a, at.m, at.M);
+  auto query = a.operand(document.getQueryIds(), {at.b, at.n}, isQuery);
+  auto key = a.operand(document.getKeyIds(), {at.b, at.m}, isKey);
+  return a.both(a.eq(query, key), a.both(isQuery, isKey));
+}
+
+template <class A> typename A::Bool holds(A &a, BlocksAttr blocks, const Place<A> &at) {
+  auto row = a.floorDiv(at.n, a.constant(blocks.getBlockM())),
+       column = a.floorDiv(at.m, a.constant(blocks.getBlockN()));
+  return a.listed(blocks.getIndex(), blocks.getCount(), at.b, at.h, row, column, isInside(a, at));
+}
+
+template <class A> typename A::Bool holds(A &a, BlockBitmapAttr bitmap, const Place<A> &at) {
+  auto row = a.floorDiv(at.n, a.constant(bitmap.getBlockM())),
+       column = a.floorDiv(at.m, a.constant(bitmap.getBlockN()));
+  auto inside = isInside(a, at);
+  auto bit = a.operand(bitmap.getBits(), {at.b, at.h, row, column}, inside);
+  return a.both(inside, a.negate(a.eq(bit, a.constant(0))));
+}
+
 template <class A> typename A::Bool holds(A &a, NeighbourhoodAttr pattern, const Place<A> &at) {
   // As NATTEN: on each axis the keys of the query's residue form a line; of it the kernel, centred, moved inwards at
   // the ends.
@@ -188,7 +216,8 @@ template <class A> typename A::Bool contains(A &a, mlir::Attribute pattern, cons
       .Case([&](FullAttr) { return a.truth(true); })
       .Case([&](EmptyAttr) { return a.truth(false); })
       .Case([&](CausalAttr) { return a.le(at.m, positionOf(a, at)); })
-      .template Case<WindowAttr, BlockWindowAttr, NeighbourhoodAttr, RandomBlocksAttr, SpanAttr, PerHeadAttr>(
+      .template Case<WindowAttr, BlockWindowAttr, DilatedAttr, NeighbourhoodAttr, RandomBlocksAttr, DocumentAttr,
+                     SpanAttr, BlocksAttr, BlockBitmapAttr, PerHeadAttr>(
           [&](auto known) { return holds(a, known, at); })
       .Case([&](PrefixAttr prefix) { return a.lt(at.m, a.constant(prefix.getSize())); })
       .Case([&](GlobalTokensAttr tokens) {
@@ -196,30 +225,6 @@ template <class A> typename A::Bool contains(A &a, mlir::Attribute pattern, cons
         return a.either(a.lt(positionOf(a, at), size), a.lt(at.m, size));
       })
       .Case([&](StridedAttr strided) { return divides(a, strided.getStep(), a.sub(positionOf(a, at), at.m)); })
-      .Case([&](DilatedAttr dilated) {
-        auto distance = a.sub(positionOf(a, at), at.m);
-        int64_t reach = dilated.getStep() * dilated.getWidth();
-        auto near = a.both(a.le(distance, a.constant(reach)), a.le(a.constant(-reach), distance));
-        return a.both(divides(a, dilated.getStep(), distance), near);
-      })
-      .Case([&](DocumentAttr document) {
-        auto isQuery = isWithin(a, at.n, at.N), isKey = isWithin(a, at.m, at.M);
-        auto query = a.operand(document.getQueryIds(), {at.b, at.n}, isQuery);
-        auto key = a.operand(document.getKeyIds(), {at.b, at.m}, isKey);
-        return a.both(a.eq(query, key), a.both(isQuery, isKey));
-      })
-      .Case([&](BlocksAttr blocks) {
-        auto row = a.floorDiv(at.n, a.constant(blocks.getBlockM())),
-             column = a.floorDiv(at.m, a.constant(blocks.getBlockN()));
-        return a.listed(blocks.getIndex(), blocks.getCount(), at.b, at.h, row, column, isInside(a, at));
-      })
-      .Case([&](BlockBitmapAttr bitmap) {
-        auto row = a.floorDiv(at.n, a.constant(bitmap.getBlockM())),
-             column = a.floorDiv(at.m, a.constant(bitmap.getBlockN()));
-        auto inside = isInside(a, at);
-        auto bit = a.operand(bitmap.getBits(), {at.b, at.h, row, column}, inside);
-        return a.both(inside, a.negate(a.eq(bit, a.constant(0))));
-      })
       .Case([&](MaskAttr mask) { return a.maskRegion(mask.getRegion(), at); })
       .Case([&](AndAttr both) {
         Bool result = a.truth(true);

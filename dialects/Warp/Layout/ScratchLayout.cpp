@@ -89,32 +89,29 @@ static Vectors lanesOfOneWavefront(const LinearLayout &layout, unsigned pieceByt
   return Vectors(bases.take_front(std::min<size_t>(bases.size(), Log2_32(lanes))));
 }
 
-/// A scratch layout whose lowest offsets are `piece`.
-static LinearLayout layoutAbove(const LinearLayout &source, const LinearLayout &result, ArrayRef<uint32_t> piece,
-                                unsigned elementBytes) {
-  auto independentOf = [&](ArrayRef<uint32_t> candidates) {
-    Span span(piece);
-    Vectors kept;
-    for (uint32_t vector : candidates)
-      if (span.insert(vector))
-        kept.push_back(vector);
-    return kept;
-  };
-  // Each side accesses as much of a piece as its lanes hold.
-  auto bytesAtOnce = [&](const LinearLayout &layout) {
-    ArrayRef<uint32_t> held = layout.bases(InDim::Register);
-    return elementBytes << (find_if(piece, [&](uint32_t vector) { return !is_contained(held, vector); }) -
-                            piece.begin());
-  };
-  Vectors writes = independentOf(lanesOfOneWavefront(source, bytesAtOnce(source)));
-  Vectors reads = independentOf(lanesOfOneWavefront(result, bytesAtOnce(result)));
+/// Those of the lane directions of one wavefront that are independent of each other and of `piece`. A side accesses as
+/// much of a piece as its lanes hold.
+static Vectors lanesBeside(ArrayRef<uint32_t> piece, const LinearLayout &side, unsigned elementBytes) {
+  ArrayRef<uint32_t> held = side.bases(InDim::Register);
+  const unsigned bytes =
+      elementBytes << (find_if(piece, [&](uint32_t vector) { return !is_contained(held, vector); }) - piece.begin());
+  Span span(piece);
+  Vectors kept;
+  for (uint32_t vector : lanesOfOneWavefront(side, bytes))
+    if (span.insert(vector))
+      kept.push_back(vector);
+  return kept;
+}
+
+/// The directions along which rows may share banks, as neither side's lanes walk along them; the complement of both
+/// sides' lanes first, as sums of lanes are needed only when that does not fill the rows.
+static Vectors rowsOf(ArrayRef<uint32_t> piece, ArrayRef<uint32_t> writes, ArrayRef<uint32_t> reads,
+                      uint32_t numElements) {
   Span writeSpan(piece), readSpan(piece), both(piece);
   for (uint32_t vector : writes)
     writeSpan.insert(vector), both.insert(vector);
   for (uint32_t vector : reads)
     readSpan.insert(vector), both.insert(vector);
-
-  // Directions along which rows may share banks: neither side's lanes walk along them.
   Vectors onlyWrites, onlyReads, rows;
   copy_if(writes, std::back_inserter(onlyWrites), [&](uint32_t vector) { return !readSpan.contains(vector); });
   copy_if(reads, std::back_inserter(onlyReads), [&](uint32_t vector) { return !writeSpan.contains(vector); });
@@ -123,15 +120,21 @@ static LinearLayout layoutAbove(const LinearLayout &source, const LinearLayout &
   for (auto [write, read] : zip(onlyWrites, onlyReads))
     if (rowSpan.insert(write ^ read))
       rows.push_back(write ^ read);
-  for (uint32_t bit = 1; bit < source.numElements(); bit *= 2)
+  for (uint32_t bit = 1; bit < numElements; bit *= 2)
     if (both.insert(bit))
       rows.push_back(bit);
+  std::reverse(rows.begin(), rows.end());
+  return rows;
+}
 
+/// A scratch layout whose lowest offsets are `piece`.
+static LinearLayout layoutAbove(const LinearLayout &source, const LinearLayout &result, ArrayRef<uint32_t> piece,
+                                unsigned elementBytes) {
+  Vectors writes = lanesBeside(piece, source, elementBytes), reads = lanesBeside(piece, result, elementBytes);
+  Vectors rows = rowsOf(piece, writes, reads, source.numElements());
   unsigned bits = Log2_32(source.numElements());
   unsigned lineBits = std::min<unsigned>(bits, Log2_32(std::max(1u, lineBytes / elementBytes)));
   unsigned rowBits = bits - std::max<unsigned>(lineBits, piece.size());
-  // The complement's directions first: sums of lanes are needed only when those do not fill the rows.
-  std::reverse(rows.begin(), rows.end());
   if (rows.size() > rowBits)
     rows.resize(rowBits);
 

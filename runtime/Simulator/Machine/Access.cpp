@@ -146,6 +146,49 @@ unsigned globalSectors(const uint64_t *addresses, uint32_t mask, unsigned bytes)
   return count;
 }
 
+namespace {
+
+/// Checks one lane's access against its allocation, null where there is none, and notes what it writes. False, with a
+/// finding, where it may not be made.
+bool checkLane(Warp &warp, unsigned lane, const Allocation *allocation, uint64_t address, unsigned bytes,
+               AccessKind kind, Resolved &result) {
+  if (!allocation) {
+    reportGlobal(warp, lane, address, bytes, kind);
+    return false;
+  }
+  if (allocation->constant && kind != AccessKind::Read) {
+    report(warp, FindingKind::OutOfBounds, lane, format("writes to the constant '{}'", allocation->name));
+    return false;
+  }
+  if (!checkHeap(warp, lane, address, bytes, kind))
+    return false;
+  if (!allocation->written)
+    return true;
+  const bool tracks = warp.worker->grid->options.checks.uninitialised;
+  if (kind != AccessKind::Write && tracks &&
+      isUnwritten(allocation->written->data() + (address - allocation->base), bytes))
+    result.poison |= 1u << lane;
+  if (kind == AccessKind::Write || (kind == AccessKind::Atomic && !tracks))
+    markGlobal(*allocation, address, bytes);
+  return true;
+}
+
+/// Counts the sectors and bytes of an access, for the launch and for its line.
+void countGlobal(Warp &warp, const uint64_t *addresses, uint32_t mask, unsigned bytes, AccessKind kind) {
+  Worker &worker = *warp.worker;
+  const bool reads = kind == AccessKind::Read;
+  const unsigned sectors = globalSectors(addresses, mask, bytes), lanes = unsigned(__builtin_popcount(mask));
+  const unsigned ideal = std::min((lanes * bytes + 31) / 32, sectors);
+  (reads ? worker.counters.globalSectorsRead : worker.counters.globalSectorsWritten) += sectors;
+  worker.counters.globalSectorsIdeal += ideal;
+  RecordCost &cost = worker.costs[warp.here()];
+  (reads ? cost.sectorsRead : cost.sectorsWritten) += sectors;
+  cost.sectorsIdeal += ideal;
+  cost.bytes += uint64_t(lanes) * bytes;
+}
+
+} // namespace
+
 Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes,
                        AccessKind kind) {
   Resolved result;
@@ -159,62 +202,35 @@ Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const ui
     low = std::min(low, address);
     high = std::max(high, address);
   }
-  Worker &worker = *warp.worker;
-  const Grid &grid = *worker.grid;
-  const Allocation *&known = worker.lastAllocation[warp.here()];
+  const Grid &grid = *warp.worker->grid;
+  const Allocation *&known = warp.worker->lastAllocation[warp.here()];
   if (!known || !known->contains(low, bytes))
     known = grid.view->find(low, bytes);
-  bool one = known && known->contains(high, bytes);
-  bool tracks = grid.options.checks.uninitialised;
+  const bool one = known && known->contains(high, bytes);
   for (unsigned i = 0; i < laneCount; ++i)
     result.at[i] = reinterpret_cast<std::byte *>(addresses[i]);
   result.mask = mask;
-  if (one && !known->written && !(known->constant && kind != AccessKind::Read)) {
-    // The common case: all in one allocation that was born initialised.
-  } else {
+  // Nothing is to be checked where all is in one allocation that was born initialised: the common case.
+  if (!one || known->written || (known->constant && kind != AccessKind::Read))
     eachLane(mask, [&](unsigned lane) {
       const Allocation *allocation = one ? known : grid.view->find(addresses[lane], bytes);
-      if (!allocation || (allocation->constant && kind != AccessKind::Read)) {
-        if (allocation)
-          report(warp, FindingKind::OutOfBounds, lane, format("writes to the constant '{}'", allocation->name));
-        else
-          reportGlobal(warp, lane, addresses[lane], bytes, kind);
+      if (!checkLane(warp, lane, allocation, addresses[lane], bytes, kind, result))
         result.mask &= ~(1u << lane);
-        return;
-      }
-      if (!checkHeap(warp, lane, addresses[lane], bytes, kind)) {
-        result.mask &= ~(1u << lane);
-        return;
-      }
-      if (!allocation->written)
-        return;
-      if (kind != AccessKind::Write && tracks &&
-          isUnwritten(allocation->written->data() + (addresses[lane] - allocation->base), bytes))
-        result.poison |= 1u << lane;
-      if (kind == AccessKind::Write || (kind == AccessKind::Atomic && !tracks))
-        markGlobal(*allocation, addresses[lane], bytes);
     });
-  }
-  if (result.mask) {
-    unsigned sectors = globalSectors(addresses, result.mask, bytes);
-    (kind == AccessKind::Read ? worker.counters.globalSectorsRead : worker.counters.globalSectorsWritten) += sectors;
-    unsigned ideal = (unsigned(__builtin_popcount(result.mask)) * bytes + 31) / 32;
-    worker.counters.globalSectorsIdeal += std::min(ideal, sectors);
-    RecordCost &cost = worker.costs[warp.here()];
-    (kind == AccessKind::Read ? cost.sectorsRead : cost.sectorsWritten) += sectors;
-    cost.sectorsIdeal += std::min(ideal, sectors);
-    cost.bytes += uint64_t(unsigned(__builtin_popcount(result.mask))) * bytes;
-    if (kind != AccessKind::Write)
-      if (GlobalAccesses accesses(warp, record); accesses.tracks()) {
-        if (low == high && (mask & (mask - 1)))
-          accesses.setUniform();
-        eachLane(result.mask, [&](unsigned lane) {
-          if (kind == AccessKind::Read)
-            accesses.read(lane, addresses[lane], bytes);
-          else
-            accesses.write(lane, addresses[lane], bytes, nullptr);
-        });
-      }
+  if (!result.mask)
+    return result;
+  countGlobal(warp, addresses, result.mask, bytes, kind);
+  if (kind == AccessKind::Write)
+    return result;
+  if (GlobalAccesses accesses(warp, record); accesses.tracks()) {
+    if (low == high && (mask & (mask - 1)))
+      accesses.setUniform();
+    eachLane(result.mask, [&](unsigned lane) {
+      if (kind == AccessKind::Read)
+        accesses.read(lane, addresses[lane], bytes);
+      else
+        accesses.write(lane, addresses[lane], bytes, nullptr);
+    });
   }
   return result;
 }

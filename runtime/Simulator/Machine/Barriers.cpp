@@ -84,6 +84,80 @@ void release(Block &block, unsigned number) {
   barrier = {};
 }
 
+/// Ends the block with a finding where a warp may not arrive at a barrier as it does. True where it may; those who come
+/// first set what the others must agree on.
+bool agrees(Warp &warp, uint32_t mask, const BarrierForm &form, uint32_t number, uint32_t threads) {
+  Block &block = *warp.block;
+  auto refuse = [&](std::string what, std::string other = {}) {
+    report(warp, FindingKind::BarrierMismatch, firstLane(mask), std::move(what), std::move(other));
+    abortBlock(block);
+    return false;
+  };
+  if (number >= block.barriers.size() || threads % laneCount || (!form.waits && !threads))
+    return refuse(
+        format("expected a barrier from 0 to 15 and a multiple of 32 threads, but got barrier {} and {} threads",
+               number, threads));
+  Barrier &barrier = block.barriers[number];
+  if (barrier.arrivedThreads == 0) {
+    barrier.expected = threads;
+    barrier.reduction = form.reduction;
+    barrier.firstPc = warp.here();
+    barrier.lanes.assign(block.warps.size(), 0);
+    return true;
+  }
+  if (barrier.reduction != form.reduction)
+    return refuse(format("arrives at barrier {} with {}, while others wait there with {}", number,
+                         kindName(form.reduction), kindName(barrier.reduction)),
+                  siteName(warp, barrier.firstPc));
+  if (countOf(block, barrier.expected) != countOf(block, threads))
+    return refuse(format("arrives at barrier {} for {} threads, while others wait for {}", number,
+                         threads ? std::to_string(threads) : "all",
+                         barrier.expected ? std::to_string(barrier.expected) : "all"),
+                  siteName(warp, barrier.firstPc));
+  // Lanes that wait cannot come again; a bar.arrive may come round before the others have caught up.
+  if (barrier.lanes[warp.index] & mask)
+    return refuse(format("arrives at barrier {} a second time before it is complete", number),
+                  siteName(warp, barrier.firstPc));
+  return true;
+}
+
+/// Counts the lanes in, with what they bring to the reduction and what they know of memory.
+void arrive(Warp &warp, const Record &record, uint32_t mask, Barrier &barrier) {
+  const auto &form = *static_cast<const BarrierForm *>(record.aux);
+  barrier.lanes[warp.index] |= mask;
+  // Whole warps count, as the hardware has it.
+  barrier.arrivedThreads += form.aligned && mask == warp.live ? laneCount : unsigned(__builtin_popcount(mask));
+  if (form.reduction != BarrierForm::None) {
+    uint32_t holds = warp.predicate(record.op[3]) ^ (form.negated ? ~0u : 0u);
+    barrier.count += unsigned(__builtin_popcount(holds & mask));
+    barrier.all &= (mask & ~holds) == 0;
+  }
+  ++warp.worker->counters.barriers;
+  warp.worker->changed = true;
+  if (tracksOrder(*warp.block)) {
+    warp.block->shadow.release(warp.index, barrier.joined);
+    fenceReads(warp);
+    joinOrder(*warp.block, barrier.order, warp.order);
+  }
+}
+
+/// Lets the lanes of `mask` wait, and the rest of the fragment, whose guard was false, go on.
+void wait(Warp &warp, uint32_t mask, uint32_t number) {
+  Block &block = *warp.block;
+  if (uint32_t rest = warp.mask & ~mask) {
+    warp.fragments.push_back({warp.pc, rest, warp.join, FragmentState::Ready, 0});
+    warp.mask = mask;
+  }
+  const bool complete = isComplete(block, block.barriers[number]);
+  warp.worker->costs[warp.here()].waits += !complete;
+  warp.fragments.push_back({warp.pc, warp.mask, warp.join, FragmentState::AtBarrier, uint8_t(number)});
+  warp.mask = 0;
+  if (complete)
+    release(block, number);
+  if (!resume(warp))
+    warp.stop();
+}
+
 } // namespace
 
 void recheckBarriers(Block &block) {
@@ -101,73 +175,15 @@ void runBarrier(Warp &warp, const Record &record, uint32_t mask) {
   unsigned lane = firstLane(mask);
   uint32_t number = warp.reg<uint32_t>(record.op[1])[lane];
   uint32_t threads = record.op[2] == noRef ? 0 : warp.reg<uint32_t>(record.op[2])[lane];
-  if (number >= block.barriers.size() || threads % laneCount || (!form.waits && !threads)) {
-    report(warp, FindingKind::BarrierMismatch, lane,
-           format("expected a barrier from 0 to 15 and a multiple of 32 threads, but got barrier {} and {} threads",
-                  number, threads));
-    return abortBlock(block);
-  }
-  Barrier &barrier = block.barriers[number];
-  if (barrier.arrivedThreads == 0) {
-    barrier.expected = threads;
-    barrier.reduction = form.reduction;
-    barrier.firstPc = warp.here();
-    barrier.lanes.assign(block.warps.size(), 0);
-  } else if (barrier.reduction != form.reduction) {
-    report(warp, FindingKind::BarrierMismatch, lane,
-           format("arrives at barrier {} with {}, while others wait there with {}", number, kindName(form.reduction),
-                  kindName(barrier.reduction)),
-           siteName(warp, barrier.firstPc));
-    return abortBlock(block);
-  } else if (countOf(block, barrier.expected) != countOf(block, threads)) {
-    report(warp, FindingKind::BarrierMismatch, lane,
-           format("arrives at barrier {} for {} threads, while others wait for {}", number,
-                  threads ? std::to_string(threads) : "all",
-                  barrier.expected ? std::to_string(barrier.expected) : "all"),
-           siteName(warp, barrier.firstPc));
-    return abortBlock(block);
-  }
-  if (barrier.lanes[warp.index] & mask) {
-    // Cannot be while lanes wait; a bar.arrive may come round again before the others have caught up.
-    report(warp, FindingKind::BarrierMismatch, lane,
-           format("arrives at barrier {} a second time before it is complete", number),
-           siteName(warp, barrier.firstPc));
-    return abortBlock(block);
-  }
-  barrier.lanes[warp.index] |= mask;
-  // Whole warps count, as the hardware has it.
-  barrier.arrivedThreads += form.aligned && mask == warp.live ? laneCount : unsigned(__builtin_popcount(mask));
-  if (form.reduction != BarrierForm::None) {
-    uint32_t holds = warp.predicate(record.op[3]) ^ (form.negated ? ~0u : 0u);
-    barrier.count += unsigned(__builtin_popcount(holds & mask));
-    barrier.all &= (mask & ~holds) == 0;
-  }
-  ++warp.worker->counters.barriers;
-  warp.worker->changed = true;
-  if (tracksOrder(block)) {
-    block.shadow.release(warp.index, barrier.joined);
-    fenceReads(warp);
-    joinOrder(block, barrier.order, warp.order);
-  }
-  if (!form.waits) {
-    if (tracksOrder(block))
-      block.shadow.advance(warp.index);
-    if (isComplete(block, barrier))
-      release(block, number);
+  if (!agrees(warp, mask, form, number, threads))
     return;
-  }
-  // Lanes of this fragment whose guard was false go their own way.
-  if (uint32_t rest = warp.mask & ~mask) {
-    warp.fragments.push_back({warp.pc, rest, warp.join, FragmentState::Ready, 0});
-    warp.mask = mask;
-  }
-  warp.worker->costs[warp.here()].waits += !isComplete(block, barrier);
-  warp.fragments.push_back({warp.pc, warp.mask, warp.join, FragmentState::AtBarrier, uint8_t(number)});
-  warp.mask = 0;
-  if (isComplete(block, barrier))
+  arrive(warp, record, mask, block.barriers[number]);
+  if (form.waits)
+    return wait(warp, mask, number);
+  if (tracksOrder(block))
+    block.shadow.advance(warp.index);
+  if (isComplete(block, block.barriers[number]))
     release(block, number);
-  if (!resume(warp))
-    warp.stop();
 }
 
 } // namespace weft::simulator::machine

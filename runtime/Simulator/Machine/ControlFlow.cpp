@@ -12,10 +12,14 @@ namespace {
 
 constexpr uint32_t none = ~0u;
 
-/// Immediate post-dominators of all blocks (Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm), on the
-/// reversed graph with one more block, the exit, numbered `blocks.size()`.
-std::vector<uint32_t> postDominators(const std::vector<BasicBlock> &blocks) {
-  uint32_t exit = uint32_t(blocks.size());
+/// Blocks in the post order of a walk from the exit against the edges, and each block's place in it: `none` where no
+/// path leads to the exit.
+struct PostOrder {
+  std::vector<uint32_t> blocks, places;
+};
+
+PostOrder postOrder(const std::vector<BasicBlock> &blocks) {
+  const uint32_t exit = uint32_t(blocks.size());
   std::vector<std::vector<uint32_t>> predecessors(blocks.size() + 1);
   for (uint32_t b = 0; b < blocks.size(); ++b) {
     for (uint32_t next : blocks[b].successors)
@@ -23,8 +27,7 @@ std::vector<uint32_t> postDominators(const std::vector<BasicBlock> &blocks) {
     if (blocks[b].exits)
       predecessors[exit].push_back(b);
   }
-  // Post order of a walk from the exit against the edges.
-  std::vector<uint32_t> order(blocks.size() + 1, none), byOrder;
+  PostOrder order{{}, std::vector<uint32_t>(blocks.size() + 1, none)};
   std::vector<std::pair<uint32_t, size_t>> stack{{exit, 0}};
   std::vector<bool> seen(blocks.size() + 1);
   seen[exit] = true;
@@ -38,25 +41,33 @@ std::vector<uint32_t> postDominators(const std::vector<BasicBlock> &blocks) {
       }
       continue;
     }
-    order[block] = uint32_t(byOrder.size());
-    byOrder.push_back(block);
+    order.places[block] = uint32_t(order.blocks.size());
+    order.blocks.push_back(block);
     stack.pop_back();
   }
+  return order;
+}
+
+/// Immediate post-dominators of all blocks, `none` where only the exit is one (Cooper, Harvey, Kennedy: A Simple, Fast
+/// Dominance Algorithm), on the reversed graph with one more block, the exit, numbered `blocks.size()`.
+std::vector<uint32_t> postDominators(const std::vector<BasicBlock> &blocks) {
+  const uint32_t exit = uint32_t(blocks.size());
+  const PostOrder order = postOrder(blocks);
   std::vector<uint32_t> dominator(blocks.size() + 1, none);
   dominator[exit] = exit;
   auto meet = [&](uint32_t a, uint32_t b) {
     while (a != b) {
-      while (order[a] < order[b])
+      while (order.places[a] < order.places[b])
         a = dominator[a];
-      while (order[b] < order[a])
+      while (order.places[b] < order.places[a])
         b = dominator[b];
     }
     return a;
   };
   for (bool changed = true; changed;) {
     changed = false;
-    for (size_t i = byOrder.size(); i-- > 0;) {
-      uint32_t block = byOrder[i];
+    for (size_t i = order.blocks.size(); i-- > 0;) {
+      uint32_t block = order.blocks[i];
       if (block == exit)
         continue;
       uint32_t best = none;

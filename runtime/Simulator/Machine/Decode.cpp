@@ -395,6 +395,37 @@ std::string Decoder::sourceOf(const ptx::Instruction &instruction) const {
                                              : format("{}:{}", file->second, instruction.source.line);
 }
 
+/// The form of an instruction, and the modifiers that it has in each of the form's choices. Fails, with what the nearest
+/// form expects, where there is none.
+static const Form &findForm(std::span<const Form *const> forms, const ptx::Instruction &instruction,
+                            std::vector<std::pair<std::string_view, std::string_view>> &chosen) {
+  MatchResult best;
+  for (const Form *candidate : forms) {
+    chosen.clear();
+    MatchResult match = matchModifiers(*candidate, instruction.modifiers, chosen);
+    if (match.matched)
+      return *candidate;
+    if (best.expected.empty() || match.depth > best.depth)
+      best = std::move(match);
+    else if (match.depth == best.depth && best.expected.find(match.expected) == std::string::npos &&
+             best.expected.size() < 200)
+      best.expected += ", " + match.expected;
+  }
+  Decoder::fail(instruction.at,
+                format("the instruction '{}' is not supported by the simulator: expected {}, but got {}",
+                       instruction.spelling(), best.expected, best.got),
+                StatusCode::Unsupported);
+}
+
+/// Whether a call is of a function without a body, which the simulator itself has as forms of `call`.
+bool Decoder::callsBuiltin(const ptx::Instruction &instruction) const {
+  return std::any_of(instruction.operands.begin(), instruction.operands.end(), [&](const ptx::Operand &operand) {
+    const ptx::Function *callee =
+        operand.kind == ptx::OperandKind::Symbol ? program_.syntax.function(operand.text) : nullptr;
+    return callee && !callee->hasBody;
+  });
+}
+
 void Decoder::decode(uint32_t frame, const ptx::Instruction &instruction) {
   std::span<const Form *const> forms = formsOf(instruction.mnemonic);
   if (forms.empty())
@@ -403,12 +434,7 @@ void Decoder::decode(uint32_t frame, const ptx::Instruction &instruction) {
   if (instruction.mnemonic == "call") {
     if (instruction.guard >= 0)
       fail(instruction.at, "guarded calls are not supported by the simulator", StatusCode::Unsupported);
-    bool builtin = false;
-    for (const ptx::Operand &operand : instruction.operands)
-      if (operand.kind == ptx::OperandKind::Symbol)
-        if (const ptx::Function *callee = program_.syntax.function(operand.text))
-          builtin |= !callee->hasBody;
-    if (!builtin)
+    if (!callsBuiltin(instruction))
       return call(frame, instruction);
   }
   before_.clear();
@@ -418,28 +444,8 @@ void Decoder::decode(uint32_t frame, const ptx::Instruction &instruction) {
   pendingTable_.clear();
 
   Binding binding{*this, instruction, frame, {}, {}, {}};
-  const Form *form = nullptr;
-  MatchResult best;
-  for (const Form *candidate : forms) {
-    std::vector<std::pair<std::string_view, std::string_view>> chosen;
-    MatchResult match = matchModifiers(*candidate, instruction.modifiers, chosen);
-    if (match.matched) {
-      form = candidate;
-      binding.chosen = std::move(chosen);
-      break;
-    }
-    if (best.expected.empty() || match.depth > best.depth)
-      best = std::move(match);
-    else if (match.depth == best.depth && best.expected.find(match.expected) == std::string::npos &&
-             best.expected.size() < 200)
-      best.expected += ", " + match.expected;
-  }
-  if (!form)
-    fail(instruction.at,
-         format("the instruction '{}' is not supported by the simulator: expected {}, but got {}",
-                instruction.spelling(), best.expected, best.got),
-         StatusCode::Unsupported);
-  binding.record.cls = form->cls;
+  const Form &form = findForm(forms, instruction, binding.chosen);
+  binding.record.cls = form.cls;
   binding.site.line = instruction.at.line;
   binding.site.instruction = &instruction;
   binding.site.source = sourceOf(instruction);
@@ -449,9 +455,13 @@ void Decoder::decode(uint32_t frame, const ptx::Instruction &instruction) {
   }
   binding.site.aligned =
       std::find(instruction.modifiers.begin(), instruction.modifiers.end(), "aligned") != instruction.modifiers.end();
-  bindOperands(binding, form->operands);
-  form->bind(binding);
+  bindOperands(binding, form.operands);
+  form.bind(binding);
+  emitBound(binding);
+}
 
+/// Puts the record of an instruction, if it has one, between the hidden ones that go before and after it.
+void Decoder::emitBound(const Binding &binding) {
   auto emitHidden = [&](const std::pair<Record, uint8_t> &extra) {
     Record record = extra.first;
     record.hidden = true;
@@ -468,7 +478,7 @@ void Decoder::decode(uint32_t frame, const ptx::Instruction &instruction) {
   if (binding.record.run) {
     uint32_t at = uint32_t(kernel_.code.size());
     if (pendingLabel_ >= 0 || pendingEnd_ || !pendingTable_.empty())
-      branches_.push_back({at, frame, pendingEnd_ ? -1 : pendingLabel_, pendingTable_});
+      branches_.push_back({at, binding.frame, pendingEnd_ ? -1 : pendingLabel_, pendingTable_});
     emit(binding.record, binding.site);
   }
   for (const auto &extra : after_)
@@ -513,7 +523,7 @@ void Decoder::run() {
   if (kernel_.info.usesDynamicShared)
     kernel_.staticShared = dynamicStart;
   for (uint32_t offset : dynamicPatches_) {
-    bool wide = offset & 1; // see addressConstant
+    bool wide = offset & 1; // see dynamicSharedConstant
     std::byte *slot = kernel_.constants.data() + (offset & ~1u);
     for (unsigned lane = 0; lane < laneCount; ++lane) {
       if (wide) {

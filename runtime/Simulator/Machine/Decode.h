@@ -92,6 +92,8 @@ public:
   [[noreturn]] static void fail(ptx::Position at, std::string message, StatusCode code = StatusCode::Corrupt);
 
 private:
+  Ref dynamicSharedConstant(int64_t offset, bool wide);
+  Ref frameAddress(Ref base, int64_t offset, bool wide);
   void layoutParameters();
   void layoutShared(const ptx::Variable &variable, Place &place);
   uint32_t enter(const ptx::Function &function, int32_t caller, Ref base);
@@ -102,7 +104,9 @@ private:
   void decodeCalled();
   void flatten(uint32_t frame);
   void decode(uint32_t frame, const ptx::Instruction &instruction);
+  bool callsBuiltin(const ptx::Instruction &instruction) const;
   void bindOperands(Binding &binding, std::string_view pattern);
+  void emitBound(const Binding &binding);
   std::string sourceOf(const ptx::Instruction &instruction) const; ///< "file:line" by its `.loc`, or empty
   std::string nameOf(uint32_t number) const;                       ///< of a register; empty for scratch ones
   void emit(Record record, Site site);

@@ -8,6 +8,8 @@
 #include "runtime/Simulator/Machine/Lanes.h"
 #include "runtime/Support/Format.h"
 
+#include <optional>
+
 namespace weft::simulator::machine {
 namespace {
 
@@ -108,106 +110,151 @@ bool arriveWithCopies(Block &block, uint64_t object) {
   return any;
 }
 
+/// What one lane does to one mbarrier.
+struct LaneOperation {
+  Warp &warp;
+  const MbarrierForm &form;
+  unsigned lane;
+  uint64_t address;
+  std::byte *at;    ///< where the object lies
+  uint64_t object;  ///< its bits before
+  uint64_t operand; ///< count, state or parity
+
+  uint32_t offset() const { return uint32_t(address & windowOffsetMask); }
+  void misuse(std::string what) const { report(warp, FindingKind::MbarrierMisuse, lane, what); }
+};
+
+/// A count that is not given is 1.
+uint64_t operandOf(Warp &warp, const Record &record, What what, unsigned lane) {
+  if (record.op[2] == noRef)
+    return 1;
+  return what == What::TestWait ? warp.reg<const uint64_t>(record.op[2])[lane]
+                                : warp.reg<const uint32_t>(record.op[2])[lane];
+}
+
+uint64_t afterInit(const LaneOperation &op) {
+  auto &known = op.warp.block->mbarriers;
+  if (auto before = known.find(op.offset()); before != known.end() && before->second.object == op.object)
+    op.misuse(format("initialises an mbarrier that {} initialised and that nothing invalidated",
+                     siteName(op.warp, before->second.initPc)));
+  if (op.operand == 0 || op.operand > countMask)
+    op.misuse(format("expected a count from 1 to {}, but got {}", countMask, op.operand));
+  const uint64_t after = make(op.operand & countMask, op.operand & countMask, 0);
+  known[op.offset()] = {after, op.warp.here()};
+  return after;
+}
+
+/// The object after an arrival; none where it is misused.
+std::optional<uint64_t> afterArrive(const LaneOperation &op) {
+  if (op.operand == 0 || op.operand > pending(op.object)) {
+    op.misuse(
+        format("arrives {} times at an mbarrier that waits for {} in this phase", op.operand, pending(op.object)));
+    return std::nullopt;
+  }
+  checkArrival(op.warp, op.lane, op.offset(), op.object);
+  if (op.form.noComplete && op.operand == pending(op.object)) {
+    op.misuse("completes the phase with '.noComplete'");
+    return std::nullopt;
+  }
+  return arrivals(op.object, op.operand, op.form.what == What::ArriveDrop);
+}
+
+/// The object after cp.async.mbarrier.arrive; none where it is misused. The arrival itself comes when the copies are
+/// done, see `arriveWithCopies`.
+std::optional<uint64_t> afterAsyncArrive(const LaneOperation &op) {
+  if (op.form.noIncrement ? pending(op.object) == 0 : pending(op.object) == countMask) {
+    op.misuse("arrives at an mbarrier that cannot wait for it");
+    return std::nullopt;
+  }
+  checkArrival(op.warp, op.lane, op.offset(), op.object);
+  op.warp.block->arrivals.push_back({op.warp.index, op.lane, op.offset(), op.warp.async.issued, op.warp.here()});
+  return op.form.noIncrement ? op.object : make(expected(op.object), pending(op.object) + 1, phase(op.object));
+}
+
+/// The object after an operation that changes it; none where it is misused.
+std::optional<uint64_t> afterChange(const LaneOperation &op) {
+  switch (op.form.what) {
+  case What::Init:
+    return afterInit(op);
+  case What::Inval:
+    op.warp.block->mbarriers.erase(op.offset());
+    return 0;
+  case What::AsyncArrive:
+    return afterAsyncArrive(op);
+  default:
+    return afterArrive(op);
+  }
+}
+
+/// Stores the object, and releases what the lane did before to those who wait for it.
+void storeObject(const LaneOperation &op, uint64_t next) {
+  Warp &warp = op.warp;
+  const What what = op.form.what;
+  const bool arrives = what != What::Init && what != What::Inval;
+  warp.worker->changed = true;
+  if (arrives)
+    remember(warp, op.lane, warp.here(), op.offset(), op.object, next);
+  if (tracksShared(warp))
+    shadowWrite(warp, op.lane, op.offset(), 8, nullptr, what != What::Init);
+  StrongAccess access(warp, what == What::Init ? 0 : orderStrong | orderRelease, orderKey(warp, op.address, true));
+  std::memcpy(op.at, &next, 8);
+  access.done(false, what == What::Arrive || what == What::ArriveDrop, true);
+  if (arrives && phase(next) != phase(op.object))
+    access.copyTo(phaseKey(*warp.block, op.offset(), phase(op.object)));
+}
+
+/// Whether the phase that a lane asks for, by a state or by a parity, is over. If so, the lane has acquired what its
+/// arrivals released.
+bool testPhase(LaneOperation &op) {
+  const bool byParity = op.form.what == What::TestParity;
+  const uint64_t asked = byParity ? op.operand : phase(op.operand);
+  auto lasts = [&] { return byParity ? (phase(op.object) & 1) == (asked & 1) : phase(op.object) == asked; };
+  if (lasts() && arriveWithCopies(*op.warp.block, op.offset()))
+    std::memcpy(&op.object, op.at, 8);
+  if (!byParity && (op.operand & markMask) != mark)
+    op.misuse("waits for a state that no mbarrier.arrive gave");
+  else if (!byParity && uint16_t(phase(op.object) - asked) > 1)
+    op.misuse(format("waits for phase {} of an mbarrier that is in phase {}", asked, phase(op.object)));
+  if (lasts())
+    return false;
+  StrongAccess access(op.warp, orderStrong | orderAcquire, phaseKey(*op.warp.block, op.offset(), asked));
+  access.done(true, false, false);
+  return true;
+}
+
 void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
   const auto &form = *static_cast<const MbarrierForm *>(record.aux);
   LaneAddresses addresses(warp, record, record.op[1], record.wideAddress);
   AccessKind kind = form.what == What::Init ? AccessKind::Write : AccessKind::Atomic;
   Resolved at = form.space == Space::Shared ? resolveShared(warp, record, mask, addresses.at, 8, kind)
                                             : resolveGeneric(warp, record, mask, addresses.at, 8, kind);
-  uint64_t results[laneCount] = {};
-  uint32_t bits = 0;
-  auto passed = [&](unsigned lane, uint64_t ended) {
-    const uint64_t object = addresses.at[lane] & windowOffsetMask;
-    StrongAccess access(warp, orderStrong | orderAcquire, phaseKey(*warp.block, object, ended));
-    access.done(true, false, false);
-    bits |= 1u << lane;
-  };
+  const bool tests = form.what == What::TestWait || form.what == What::TestParity;
+  uint64_t states[laneCount] = {};
+  uint32_t passed = 0;
   eachLane(at.mask, [&](unsigned lane) {
-    uint64_t object;
-    std::memcpy(&object, at.at[lane], 8);
-    const auto offset = uint32_t(addresses.at[lane] & windowOffsetMask);
-    uint64_t operand = record.op[2] == noRef         ? 1
-                       : form.what == What::TestWait ? warp.reg<const uint64_t>(record.op[2])[lane]
-                                                     : warp.reg<const uint32_t>(record.op[2])[lane];
-    auto misuse = [&](std::string what) { report(warp, FindingKind::MbarrierMisuse, lane, what); };
-    if (form.what != What::Init && (object & markMask) != mark) {
-      misuse("uses an mbarrier that was not initialised");
-      bits |= 1u << lane; // not to wait for ever
+    LaneOperation op{warp, form, lane, addresses.at[lane], at.at[lane], 0, operandOf(warp, record, form.what, lane)};
+    std::memcpy(&op.object, op.at, 8);
+    if (form.what != What::Init && (op.object & markMask) != mark) {
+      op.misuse("uses an mbarrier that was not initialised");
+      passed |= 1u << lane; // not to wait for ever
       return;
     }
-    uint64_t next = object;
-    switch (form.what) {
-    case What::Init:
-      if (auto known = warp.block->mbarriers.find(offset);
-          known != warp.block->mbarriers.end() && known->second.object == object)
-        misuse(format("initialises an mbarrier that {} initialised and that nothing invalidated",
-                      siteName(warp, known->second.initPc)));
-      if (operand == 0 || operand > countMask)
-        misuse(format("expected a count from 1 to {}, but got {}", countMask, operand));
-      next = make(operand & countMask, operand & countMask, 0);
-      warp.block->mbarriers[offset] = {next, warp.here()};
-      break;
-    case What::Inval:
-      next = 0;
-      warp.block->mbarriers.erase(offset);
-      break;
-    case What::Arrive:
-    case What::ArriveDrop:
-      results[lane] = object;
-      if (operand == 0 || operand > pending(object))
-        return misuse(
-            format("arrives {} times at an mbarrier that waits for {} in this phase", operand, pending(object)));
-      checkArrival(warp, lane, offset, object);
-      if (form.noComplete && operand == pending(object))
-        return misuse("completes the phase with '.noComplete'");
-      next = arrivals(object, operand, form.what == What::ArriveDrop);
-      break;
-    case What::AsyncArrive:
-      // The arrival itself comes when the copies are done, see `arriveWithCopies`.
-      if (form.noIncrement ? pending(object) == 0 : pending(object) == countMask)
-        return misuse("arrives at an mbarrier that cannot wait for it");
-      checkArrival(warp, lane, offset, object);
-      warp.block->arrivals.push_back({warp.index, lane, offset, warp.async.issued, warp.here()});
-      next = form.noIncrement ? object : make(expected(object), pending(object) + 1, phase(object));
-      break;
-    case What::TestWait:
-      if (phase(object) == phase(operand) && arriveWithCopies(*warp.block, addresses.at[lane] & windowOffsetMask))
-        std::memcpy(&object, at.at[lane], 8);
-      if ((operand & markMask) != mark || uint16_t(phase(object) - phase(operand)) > 1)
-        misuse((operand & markMask) != mark
-                   ? "waits for a state that no mbarrier.arrive gave"
-                   : format("waits for phase {} of an mbarrier that is in phase {}", phase(operand), phase(object)));
-      if (phase(object) != phase(operand))
-        passed(lane, phase(operand));
-      return;
-    case What::TestParity:
-      if ((phase(object) & 1) == (operand & 1) && arriveWithCopies(*warp.block, addresses.at[lane] & windowOffsetMask))
-        std::memcpy(&object, at.at[lane], 8);
-      if ((phase(object) & 1) != (operand & 1))
-        passed(lane, operand);
-      return;
-    }
-    warp.worker->changed = true;
-    if (form.what != What::Init && form.what != What::Inval)
-      remember(warp, lane, warp.here(), offset, object, next);
-    if (tracksShared(warp))
-      shadowWrite(warp, lane, offset, 8, nullptr, form.what != What::Init);
-    StrongAccess access(warp, form.what == What::Init ? 0 : orderStrong | orderRelease,
-                        orderKey(warp, addresses.at[lane], true));
-    std::memcpy(at.at[lane], &next, 8);
-    access.done(false, form.what == What::Arrive || form.what == What::ArriveDrop, true);
-    if (phase(next) != phase(object) && form.what != What::Init && form.what != What::Inval)
-      access.copyTo(phaseKey(*warp.block, addresses.at[lane] & windowOffsetMask, phase(object)));
+    states[lane] = op.object;
+    if (tests)
+      passed |= uint32_t(testPhase(op)) << lane;
+    else if (std::optional<uint64_t> next = afterChange(op))
+      storeObject(op, *next);
   });
-  if (form.what == What::TestWait || form.what == What::TestParity) {
-    commitPredicate(warp.predicate(record.op[0]), bits, mask);
-    if (mask & ~bits) {
-      warp.spun = true;
-      warp.awaited = uint32_t(addresses.at[firstLane(mask & ~bits)] & windowOffsetMask);
-      warp.stop(); // let those run that are waited for
-    }
-  } else if (record.op[0] != noRef) {
-    commit(warp.reg<uint64_t>(record.op[0]), results, mask);
+  if (!tests) {
+    if (record.op[0] != noRef)
+      commit(warp.reg<uint64_t>(record.op[0]), states, mask);
+    return;
+  }
+  commitPredicate(warp.predicate(record.op[0]), passed, mask);
+  if (mask & ~passed) {
+    warp.spun = true;
+    warp.awaited = uint32_t(addresses.at[firstLane(mask & ~passed)] & windowOffsetMask);
+    warp.stop(); // let those run that are waited for
   }
 }
 

@@ -181,25 +181,45 @@ Ref Decoder::special(const ptx::Operand &operand, ptx::Type type) {
   return convert.op[0];
 }
 
+/// A constant of its own, to be filled in when it is known; not shared with equal immediates.
+static Ref ownConstant(Kernel &kernel, bool wide) {
+  uint32_t at = uint32_t(kernel.constants.size());
+  kernel.constants.resize(at + (wide ? 2 : 1) * slotBytes);
+  return constantRef | at;
+}
+
+/// An address behind all static shared memory, which is known once the whole kernel is decoded.
+Ref Decoder::dynamicSharedConstant(int64_t offset, bool wide) {
+  const uint32_t at = ownConstant(kernel_, wide) & ~constantRef;
+  for (unsigned lane = 0; lane < laneCount; ++lane)
+    std::memcpy(kernel_.constants.data() + at + (wide ? 8 : 4) * lane, &offset, wide ? 8 : 4);
+  dynamicPatches_.push_back(at | (wide ? 1u : 0u));
+  return constantRef | at;
+}
+
+/// The address of a local variable of a frame whose place on the stack is known when it runs.
+Ref Decoder::frameAddress(Ref base, int64_t offset, bool wide) {
+  Record address;
+  address.run = runFrameAddress;
+  address.op[0] = scratch(ptx::Type::B64);
+  address.op[1] = base;
+  address.imm = offset;
+  before(address, 1);
+  if (wide)
+    return address.op[0];
+  Record narrow;
+  narrow.run = runNarrow;
+  narrow.op[0] = scratch(ptx::Type::B32);
+  narrow.op[1] = address.op[0];
+  before(narrow, 1);
+  return narrow.op[0];
+}
+
 Ref Decoder::addressConstant(uint32_t frame, const ptx::Operand &operand, ptx::Type type, ptx::Space *space) {
   bool wide = ptx::typeBits(type) == 64;
   if (!wide && ptx::typeBits(type) != 32)
     fail(operand.at, format("expected a 32- or 64-bit type for the address of '{}'", operand.text));
   auto plain = [&](uint64_t value) { return wide ? constant64(value) : constant32(uint32_t(value)); };
-  auto patched = [&](auto record) {
-    // An own slot that is filled in later; not shared with equal immediates.
-    uint32_t at = uint32_t(kernel_.constants.size());
-    kernel_.constants.resize(at + (wide ? 2 : 1) * slotBytes);
-    record(at);
-    return constantRef | at;
-  };
-  auto dynamicShared = [&](int64_t offset) {
-    return patched([&](uint32_t at) {
-      for (unsigned lane = 0; lane < laneCount; ++lane)
-        std::memcpy(kernel_.constants.data() + at + (wide ? 8 : 4) * lane, &offset, wide ? 8 : 4);
-      dynamicPatches_.push_back(at | (wide ? 1u : 0u));
-    });
-  };
   auto isDynamicShared = [&](const ptx::Variable &variable) {
     return std::find(dynamicShared_.begin(), dynamicShared_.end(), &variable) != dynamicShared_.end();
   };
@@ -208,23 +228,9 @@ Ref Decoder::addressConstant(uint32_t frame, const ptx::Operand &operand, ptx::T
     if (space)
       *space = place.space;
     if (place.space == ptx::Space::Shared && isDynamicShared(frames_[frame].function->variables[operand.index]))
-      return dynamicShared(operand.offset);
-    if (const Ref base = frames_[frame].base; place.space == ptx::Space::Local && base != noRef) {
-      Record address;
-      address.run = runFrameAddress;
-      address.op[0] = scratch(ptx::Type::B64);
-      address.op[1] = base;
-      address.imm = int64_t(place.offset) + operand.offset;
-      before(address, 1);
-      if (wide)
-        return address.op[0];
-      Record narrow;
-      narrow.run = runNarrow;
-      narrow.op[0] = scratch(ptx::Type::B32);
-      narrow.op[1] = address.op[0];
-      before(narrow, 1);
-      return narrow.op[0];
-    }
+      return dynamicSharedConstant(operand.offset, wide);
+    if (const Ref base = frames_[frame].base; place.space == ptx::Space::Local && base != noRef)
+      return frameAddress(base, int64_t(place.offset) + operand.offset, wide);
     uint64_t window = place.space == ptx::Space::Param && wide ? paramWindow : 0;
     return plain(window + place.offset + uint64_t(operand.offset));
   }
@@ -236,13 +242,17 @@ Ref Decoder::addressConstant(uint32_t frame, const ptx::Operand &operand, ptx::T
     if (variable.space == ptx::Space::Shared) {
       Place place;
       layoutShared(variable, place);
-      return isDynamicShared(variable) ? dynamicShared(operand.offset) : plain(place.offset + uint64_t(operand.offset));
+      return isDynamicShared(variable) ? dynamicSharedConstant(operand.offset, wide)
+                                       : plain(place.offset + uint64_t(operand.offset));
     }
     if (!wide)
       fail(operand.at, format("expected a 64-bit register for the address of '{}'", operand.text));
     for (uint32_t i = 0; i < program_.variables.size(); ++i)
-      if (program_.variables[i].name == variable.name)
-        return patched([&](uint32_t at) { kernel_.relocations.push_back({at, i, operand.offset}); });
+      if (program_.variables[i].name == variable.name) {
+        const Ref address = ownConstant(kernel_, wide);
+        kernel_.relocations.push_back({address & ~constantRef, i, operand.offset});
+        return address;
+      }
   }
   if (const ptx::Function *function = program_.syntax.function(operand.text); function && wide)
     return constant64(functionAddress(program_.syntax, *function));

@@ -274,6 +274,7 @@ class Tainted {
 public:
   explicit Tainted(Warp &warp) : warp_(warp) {}
   uint32_t lanes = 0; ///< that read any
+  uint32_t guard = 0; ///< whose guard is one
 
   void add(Ref ref, uint32_t mask) {
     if (!mask)
@@ -324,22 +325,17 @@ void noteSkipped(Warp &warp, const Record &record, const Site &site, uint32_t sk
   });
 }
 
-} // namespace
-
-void trackPoison(Warp &warp, const Record &record, uint32_t mask) {
-  const Site &site = warp.kernel->sites[warp.here()];
-  Tainted tainted(warp);
-  const uint32_t guard = isRegister(record.guard) ? poisonOf(warp, record.guard) & warp.mask : 0;
-  tainted.add(record.guard, guard);
+/// Gathers the unwritten values that a record reads, and reports those that decide where it goes or what it accesses.
+/// What a store writes is looked at byte by byte where it is stored.
+void readTainted(Warp &warp, const Record &record, const Site &site, uint32_t mask, Tainted &tainted) {
   auto complain = [&](Ref ref, uint32_t lanes, const char *what) {
     report(warp, FindingKind::Uninitialised, firstLane(lanes), format("{} a value that nothing wrote", what),
            tainted.describe(ref, firstLane(lanes)));
   };
-  if (guard && reachesOut(record))
-    complain(record.guard, guard,
+  tainted.add(record.guard, tainted.guard);
+  if (tainted.guard && reachesOut(record))
+    complain(record.guard, tainted.guard,
              record.run == runBranch || record.run == runExit ? "decides a branch by" : "is guarded by");
-  if (record.guard != noRef && !record.hidden && (warp.mask & ~mask))
-    noteSkipped(warp, record, site, warp.mask & ~mask);
   for (int i = 0; i < 6; ++i) {
     if ((site.destinations >> i & 1) || !isRegister(record.op[i]))
       continue;
@@ -352,46 +348,70 @@ void trackPoison(Warp &warp, const Record &record, uint32_t mask) {
     else if (record.run == runBranchTable)
       complain(record.op[i], lanes, "decides a branch by");
   }
-  for (int i = site.wideDestinations; i < site.wideCount; ++i) // what a store writes is looked at byte by byte there
+  for (int i = site.wideDestinations; i < site.wideCount; ++i)
     if (isRegister(record.wide[i]))
       tainted.add(record.wide[i], poisonOf(warp, record.wide[i]) & mask);
-  // A shuffle, vote or matrix product mixes lanes: any poisoned lane may reach all.
+}
+
+/// The lanes whose results depend on an unwritten value. A shuffle's executor knows which lanes come from where.
+uint32_t reachedLanes(Warp &warp, const Record &record, const Site &site, uint32_t mask, const Tainted &tainted) {
   uint32_t reached = tainted.lanes;
-  if (reached && record.cls == InstructionClass::Matrix) {
-    if (poisonProduct(warp, record, mask))
-      return;
+  if (!reached || record.cls == InstructionClass::Shuffle)
+    return tainted.guard;
+  // A vote or matrix product mixes lanes: any poisoned lane may reach all.
+  if (record.cls == InstructionClass::Matrix)
     reached = ~0u;
-  } else if (reached && record.cls == InstructionClass::Vote) {
-    reached = guard | reachedByMembers(warp, record, mask, reached);
-  }
+  else if (record.cls == InstructionClass::Vote)
+    reached = tainted.guard | reachedByMembers(warp, record, mask, reached);
   // What is not selected does not matter.
   if (reached && site.instruction && site.instruction->mnemonic == "selp") {
     const uint32_t first = warp.predicate(record.op[3]) ^ (site.instruction->operands[3].negated ? ~0u : 0u);
     const uint32_t chosen = (first & poisonOf(warp, record.op[1])) | (~first & poisonOf(warp, record.op[2]));
-    reached = guard | poisonOf(warp, record.op[3]) | chosen;
+    reached = tainted.guard | poisonOf(warp, record.op[3]) | chosen;
   }
+  return reached;
+}
+
+/// Whether an instruction combines unwritten bits with written ones, as bit fields are written piece by piece over what
+/// nothing wrote: masking is taken to leave only written bits.
+bool masksBits(const Warp &warp, const Record &record, const Site &site, uint32_t mask) {
+  static constexpr std::string_view masking[] = {"and", "or", "bfi", "bfe", "lop3", "prmt"};
+  if (std::find(std::begin(masking), std::end(masking), site.instruction->mnemonic) == std::end(masking))
+    return false;
+  for (int i = 1; i < 6; ++i)
+    if (!(site.destinations >> i & 1) && record.op[i] != noRef && !(poisonOf(warp, record.op[i]) & mask))
+      return true;
+  return false;
+}
+
+/// Marks a register that a record writes: unwritten in the lanes of `marked`, written in the others of `mask`.
+void markDestination(Warp &warp, Ref ref, uint32_t mask, uint32_t marked) {
+  warp.poison[ref >> 2] = (warp.poison[ref >> 2] & ~mask) | marked;
+  if (hasBytes(warp, ref))
+    for (uint32_t &byte : bytesOf(warp, ref))
+      byte = (byte & ~mask) | marked;
+}
+
+} // namespace
+
+void trackPoison(Warp &warp, const Record &record, uint32_t mask) {
+  const Site &site = warp.kernel->sites[warp.here()];
+  Tainted tainted(warp);
+  tainted.guard = isRegister(record.guard) ? poisonOf(warp, record.guard) & warp.mask : 0;
+  readTainted(warp, record, site, mask, tainted);
+  if (record.guard != noRef && !record.hidden && (warp.mask & ~mask))
+    noteSkipped(warp, record, site, warp.mask & ~mask);
+  if (tainted.lanes && record.cls == InstructionClass::Matrix && poisonProduct(warp, record, mask))
+    return;
+  uint32_t reached = reachedLanes(warp, record, site, mask, tainted);
   std::vector<std::pair<Ref, BytePoison>> copies;
-  const bool copied = reached && !guard && site.instruction && copiesBytes(warp, record, site, copies);
-  // Bit fields are written piece by piece over what nothing wrote: masking is taken to leave only written bits.
-  if (reached && !copied && site.instruction) {
-    static constexpr std::string_view masking[] = {"and", "or", "bfi", "bfe", "lop3", "prmt"};
-    bool masks = std::find(std::begin(masking), std::end(masking), site.instruction->mnemonic) != std::end(masking);
-    for (int i = 1; i < 6 && masks; ++i)
-      if (!(site.destinations >> i & 1) && record.op[i] != noRef && !(poisonOf(warp, record.op[i]) & mask))
-        reached = guard;
-  }
-  if (record.cls == InstructionClass::Shuffle)
-    reached = guard; // its executor knows which lanes come from where
-  const uint32_t marked = reached & (mask | guard);
+  const bool copied = reached && !tainted.guard && site.instruction && copiesBytes(warp, record, site, copies);
+  if (reached && !copied && site.instruction && masksBits(warp, record, site, mask))
+    reached = tainted.guard;
+  const uint32_t marked = reached & (mask | tainted.guard);
   if (marked) // before the marks, since a record may write what it reads
     eachDestination(record, site, [&](Ref ref) { tainted.passOrigins(ref, marked); });
-  eachDestination(record, site, [&](Ref ref) {
-    const uint32_t whole = copied ? 0 : marked;
-    warp.poison[ref >> 2] = (warp.poison[ref >> 2] & ~mask) | whole;
-    if (hasBytes(warp, ref))
-      for (uint32_t &byte : bytesOf(warp, ref))
-        byte = (byte & ~mask) | whole;
-  });
+  eachDestination(record, site, [&](Ref ref) { markDestination(warp, ref, mask, copied ? 0 : marked); });
   for (auto &[ref, bytes] : copies) {
     for (uint32_t &byte : bytes)
       byte &= mask;

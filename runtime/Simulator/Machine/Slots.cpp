@@ -60,13 +60,65 @@ std::vector<Bits> liveIn(const Kernel &kernel, const std::vector<BasicBlock> &bl
   return in;
 }
 
+/// The records, counted from 1, between the first and last of which a register's value is needed. 0 is before the
+/// kernel.
 struct Interval {
   uint32_t first = ~0u, last = 0;
+  bool used() const { return first != ~0u; }
   void include(uint32_t at) {
     first = std::min(first, at);
     last = std::max(last, at);
   }
 };
+
+/// Calls visit(register) for each that a set holds.
+template <typename Visit> void eachSet(const Bits &bits, Visit visit) {
+  for (uint32_t w = 0; w < bits.size(); ++w)
+    for (uint64_t rest = bits[w]; rest; rest &= rest - 1)
+      visit(w * 64 + uint32_t(__builtin_ctzll(rest)));
+}
+
+/// The interval of each register, from the records that name it alone.
+std::vector<Interval> intervalsOfUses(const Kernel &kernel, size_t registerCount) {
+  std::vector<Interval> intervals(registerCount);
+  for (uint32_t i = 0; i < kernel.code.size(); ++i)
+    eachRegister(kernel.code[i], kernel.sites[i], [&](uint32_t reg, bool) { intervals[reg].include(i + 1); });
+  for (const SpecialSlot &special : kernel.specials)
+    intervals[special.ref & ~virtualRef].include(0);
+  return intervals;
+}
+
+/// Makes intervals hold the whole of each block that a register is live into or out of.
+void includeLiveBlocks(std::vector<Interval> &intervals, const std::vector<BasicBlock> &blocks,
+                       const std::vector<Bits> &in) {
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    eachSet(in[b], [&](uint32_t reg) { intervals[reg].include(blocks[b].begin); });
+    for (uint32_t next : blocks[b].successors)
+      eachSet(in[next], [&](uint32_t reg) { intervals[reg].include(blocks[b].end); });
+  }
+}
+
+/// Registers that may be read before a write: live at the start of the kernel, and of each function that it calls.
+/// The machine fills special registers, and a function's caller its frame.
+std::vector<std::vector<uint32_t>> liveAtStarts(const Kernel &kernel, const std::vector<BasicBlock> &blocks,
+                                                const std::vector<Bits> &in) {
+  std::vector<uint32_t> special;
+  for (const SpecialSlot &slot : kernel.specials)
+    special.push_back(slot.ref & ~virtualRef);
+  auto atStart = [&](uint32_t start, uint32_t frame) {
+    const auto first = std::find_if(blocks.begin(), blocks.end(), [&](const auto &b) { return b.begin == start; });
+    std::vector<uint32_t> live;
+    eachSet(in[size_t(first - blocks.begin())], [&](uint32_t reg) {
+      if (reg && reg != frame && std::find(special.begin(), special.end(), reg) == special.end())
+        live.push_back(reg);
+    });
+    return live;
+  };
+  std::vector<std::vector<uint32_t>> live{atStart(0, 0)};
+  for (const CalledFunction &called : kernel.called)
+    live.push_back(atStart(called.begin, called.frame & ~virtualRef));
+  return live;
+}
 
 /// Slots of one size, given out again when their interval is over.
 class SlotPool {
@@ -119,61 +171,16 @@ std::vector<SavedSlot> savedBy(const Kernel &kernel, const CalledFunction &calle
   return list;
 }
 
-} // namespace
-
-void assignSlots(Kernel &kernel, const std::vector<ptx::Type> &registers,
-                 const std::function<std::string(uint32_t)> &nameOf) {
-  std::vector<BasicBlock> blocks = basicBlocks(kernel);
-  std::vector<Interval> intervals(registers.size());
-  for (uint32_t i = 0; i < kernel.code.size(); ++i)
-    eachRegister(kernel.code[i], kernel.sites[i], [&](uint32_t reg, bool) { intervals[reg].include(i + 1); });
-  for (const SpecialSlot &special : kernel.specials)
-    intervals[special.ref & ~virtualRef].include(0);
-
-  // Registers numbered densely by use, so that the analysis costs what the kernel uses, not what it declares.
-  std::vector<uint32_t> special;
-  for (const SpecialSlot &slot : kernel.specials)
-    special.push_back(slot.ref & ~virtualRef);
-  std::vector<uint32_t> uninitialised; // of the kernel, then of the functions that it calls
-  std::vector<uint32_t> until(kernel.called.size() + 1);
-  uint64_t cost = uint64_t(blocks.size()) * registers.size();
-  if (cost < uint64_t{1} << 31) {
-    std::vector<Bits> in = liveIn(kernel, blocks, registers.size());
-    for (size_t b = 0; b < blocks.size(); ++b)
-      for (uint32_t w = 0; w < in[b].size(); ++w)
-        for (uint64_t bits = in[b][w]; bits; bits &= bits - 1) {
-          uint32_t reg = w * 64 + uint32_t(__builtin_ctzll(bits));
-          intervals[reg].include(blocks[b].begin);
-          // Live out of every predecessor: their ends are inside the interval too.
-        }
-    for (size_t i = 0; i <= kernel.called.size(); ++i) {
-      const uint32_t start = i == 0 ? 0 : kernel.called[i - 1].begin;
-      const auto first = std::find_if(blocks.begin(), blocks.end(), [&](const auto &b) { return b.begin == start; });
-      const uint32_t frame = i == 0 ? 0 : kernel.called[i - 1].frame & ~virtualRef;
-      for (uint32_t reg = 1; reg < registers.size(); ++reg)
-        if (test(in[size_t(first - blocks.begin())], reg) && reg != frame &&
-            std::find(special.begin(), special.end(), reg) == special.end())
-          uninitialised.push_back(reg);
-      until[i] = uint32_t(uninitialised.size());
-    }
-    for (size_t b = 0; b < blocks.size(); ++b)
-      for (uint32_t next : blocks[b].successors)
-        for (uint32_t w = 0; w < in[next].size(); ++w)
-          for (uint64_t bits = in[next][w]; bits; bits &= bits - 1)
-            intervals[w * 64 + uint32_t(__builtin_ctzll(bits))].include(blocks[b].end);
-  } else {
-    for (Interval &interval : intervals)
-      if (interval.first != ~0u)
-        interval = {0, uint32_t(kernel.code.size()) + 1};
-  }
-
+/// A slot for each register that is used: predicates first, packed; then the vectors, aligned to their size. Sets the
+/// kernel's sizes.
+std::vector<uint32_t> slotsOf(Kernel &kernel, const std::vector<ptx::Type> &registers,
+                              const std::vector<Interval> &intervals) {
   std::vector<uint32_t> byStart;
   for (uint32_t reg = 1; reg < registers.size(); ++reg)
-    if (intervals[reg].first != ~0u)
+    if (intervals[reg].used())
       byStart.push_back(reg);
   std::sort(byStart.begin(), byStart.end(),
             [&](uint32_t a, uint32_t b) { return intervals[a].first < intervals[b].first; });
-  // Predicates first, packed; then the vectors, aligned to their size.
   uint32_t top = 4;
   SlotPool predicates(4, top);
   std::vector<uint32_t> slots(registers.size());
@@ -191,9 +198,11 @@ void assignSlots(Kernel &kernel, const std::vector<ptx::Type> &registers,
   if (std::any_of(kernel.code.begin(), kernel.code.end(), [](const Record &record) { return record.members >= 0; }))
     top += meetingBytes;
   kernel.registerBytes = top;
+  return slots;
+}
 
-  for (CalledFunction &called : kernel.called)
-    called.saved = savedBy(kernel, called, registers, slots);
+/// Writes slots where records name registers.
+void placeSlots(Kernel &kernel, const std::vector<uint32_t> &slots) {
   auto place = [&](Ref &ref) {
     if (!(ref & constantRef) && (ref & virtualRef))
       ref = slots[ref & ~virtualRef];
@@ -208,15 +217,41 @@ void assignSlots(Kernel &kernel, const std::vector<ptx::Type> &registers,
       place(ref);
   for (SpecialSlot &slot : kernel.specials)
     place(slot.ref);
-  kernel.entryUninitialised = until[0];
-  for (size_t i = 0; i < kernel.called.size(); ++i) {
-    CalledFunction &called = kernel.called[i];
-    called.firstUninitialised = until[i];
-    called.lastUninitialised = until[i + 1];
+  for (CalledFunction &called : kernel.called)
     called.frame = slots[called.frame & ~virtualRef];
+}
+
+} // namespace
+
+void assignSlots(Kernel &kernel, const std::vector<ptx::Type> &registers,
+                 const std::function<std::string(uint32_t)> &nameOf) {
+  std::vector<BasicBlock> blocks = basicBlocks(kernel);
+  std::vector<Interval> intervals = intervalsOfUses(kernel, registers.size());
+  std::vector<std::vector<uint32_t>> uninitialised(kernel.called.size() + 1);
+  // Liveness takes time and memory of blocks times registers. Where that is too much, all live throughout.
+  if (uint64_t(blocks.size()) * registers.size() < uint64_t{1} << 31) {
+    std::vector<Bits> in = liveIn(kernel, blocks, registers.size());
+    includeLiveBlocks(intervals, blocks, in);
+    uninitialised = liveAtStarts(kernel, blocks, in);
+  } else {
+    for (Interval &interval : intervals)
+      if (interval.used())
+        interval = {0, uint32_t(kernel.code.size()) + 1};
   }
-  for (uint32_t reg : uninitialised)
-    kernel.maybeUninitialised.push_back({slots[reg], nameOf(reg)});
+  std::vector<uint32_t> slots = slotsOf(kernel, registers, intervals);
+  for (CalledFunction &called : kernel.called)
+    called.saved = savedBy(kernel, called, registers, slots);
+  placeSlots(kernel, slots);
+  auto note = [&](const std::vector<uint32_t> &list) {
+    for (uint32_t reg : list)
+      kernel.maybeUninitialised.push_back({slots[reg], nameOf(reg)});
+    return uint32_t(kernel.maybeUninitialised.size());
+  };
+  kernel.entryUninitialised = note(uninitialised[0]);
+  for (size_t i = 0; i < kernel.called.size(); ++i) {
+    kernel.called[i].firstUninitialised = uint32_t(kernel.maybeUninitialised.size());
+    kernel.called[i].lastUninitialised = note(uninitialised[i + 1]);
+  }
 }
 
 } // namespace weft::simulator::machine

@@ -61,6 +61,47 @@ static std::pair<Value, Value> countOfHeads(TileBuilder &b, const RowTile &queri
   return {loop.getResult(0), loop.getResult(1)};
 }
 
+namespace {
+/// The sizes of the lists of a domain, as expressions: [batches, heads, tiles, blocks].
+struct ListSizes {
+  std::string batches, heads, tiles, blocks;
+
+  attn::WholeTensorType type(TileBuilder &b, StringRef last) const {
+    SmallVector<StringAttr> dims;
+    for (StringRef dim : {StringRef(batches), StringRef(heads), StringRef(tiles), last})
+      dims.push_back(b.getStringAttr(dim));
+    return attn::WholeTensorType::get(dims, b.getI32Type());
+  }
+};
+} // namespace
+
+/// Of tiles of `rows` and blocks of `columns`. Batches and heads for which the lists are alike have one; of packed
+/// sequences, every one has tiles of its own, and blocks from its start on.
+static ListSizes sizesOfLists(const Attend &attend, unsigned domain, bool tileKeys, int64_t rows, int64_t columns,
+                              int64_t packed) {
+  attn::WholeTensorType query = attend.queryType(), key = attend.keyType(domain), tiled = tileKeys ? key : query;
+  Dependence depends = dependenceOf(attend.patterns[domain], attend);
+  ListSizes sizes;
+  sizes.tiles = attend.cuSeqlens.empty() ? tilesOf(tiled, rows) : attendGrid(attend, tiled, rows * packed, packed)[0];
+  sizes.blocks = tilesOf(tileKeys ? query : key, columns);
+  sizes.batches = depends.batch || !attend.counts.empty() ? query.dim(0).str() : "1";
+  sizes.heads = depends.head || !attend.counts.empty() ? attn::dividedSize(query.dim(1), packed) : "1";
+  return sizes;
+}
+
+/// Appends a block, of which `belong` pairs of `pairs` belong, to its row's list: partial blocks from the list's start
+/// on, whole ones from its end backwards. From and to how many of either there are.
+static SmallVector<Value> appendBlock(TileBuilder &b, Value listRow, Value blockCount, Value block,
+                                      std::pair<Value, Value> count, ValueRange lengths) {
+  auto [belong, pairs] = count;
+  Value some = b.less(b.i32(0), belong), all = b.both(some, b.compareInt(arith::CmpIPredicate::eq, belong, pairs));
+  Value partial = lengths[0], whole = lengths[1];
+  Value place = b.select(all, b.sub(b.sub(blockCount, b.i32(1)), whole), partial);
+  b.store(b.addPtr(listRow, place), block, some);
+  Value one = b.i32(1);
+  return {b.select(b.both(some, b.negate(all)), b.add(partial, one), partial), b.select(all, b.add(whole, one), whole)};
+}
+
 BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys, int64_t rows, int64_t columns,
                            StoredValues &stored, int64_t packed) {
   Attribute pattern = attend.patterns[domain];
@@ -71,31 +112,18 @@ BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys,
   TileBuilder &b = frame.b;
   EmitArithmetic arithmetic = EmitArithmetic::of(frame, attend, stored);
 
-  attn::WholeTensorType query = attend.queryType(), key = attend.keyType(domain);
-  // (Of packed sequences every one has tiles of its own, and blocks from its start on.)
-  bool isPacked = !attend.cuSeqlens.empty();
-  attn::WholeTensorType tiled = tileKeys ? key : query;
-  std::string tiles = isPacked ? attendGrid(attend, tiled, rows * packed, packed)[0] : tilesOf(tiled, rows);
-  std::string blocks = tilesOf(tileKeys ? query : key, columns);
-  std::string batches = depends.batch || !attend.counts.empty() ? query.dim(0).str() : "1";
-  std::string heads = depends.head || !attend.counts.empty() ? attn::dividedSize(query.dim(1), packed) : "1";
-  auto listType = [&](StringRef last) {
-    SmallVector<StringAttr> dims;
-    for (StringRef dim : {StringRef(batches), StringRef(heads), StringRef(tiles), last})
-      dims.push_back(b.getStringAttr(dim));
-    return attn::WholeTensorType::get(dims, b.getI32Type());
-  };
+  ListSizes sizes = sizesOfLists(attend, domain, tileKeys, rows, columns, packed);
 
   Standing standing = findStanding(
       frame, attend, stored, {rows * packed, tileKeys, /*headsOf=*/std::nullopt, packed, /*parts=*/1, /*place=*/{}});
-  TensorParameter list = frame.output(listType(blocks)), counts = frame.output(listType("2"));
+  TensorParameter list = frame.output(sizes.type(b, sizes.blocks)), counts = frame.output(sizes.type(b, "2"));
   auto rowOf = [&](const TensorParameter &tensor) {
     Value offset = b.mul(b.cast(standing.number, b.getI64Type()), tensor.strides[2]);
     offset = b.add(offset, b.mul(b.cast(standing.batch, b.getI64Type()), tensor.strides[0]));
     offset = b.add(offset, b.mul(b.cast(b.programId(tile::Axis::Y), b.getI64Type()), tensor.strides[1]));
     return b.addPtr(tensor.pointer, offset);
   };
-  Value listRow = rowOf(list), countRow = rowOf(counts), blockCount = frame.size(blocks);
+  Value listRow = rowOf(list), countRow = rowOf(counts), blockCount = frame.size(sizes.blocks);
   auto sideOf = [&](Value number, int64_t count, bool ofKeys) {
     Value length = ofKeys ? standing.keyLengths[domain] : standing.queryLength;
     RowTile side = rowsFrom(b, b.mul(number, b.i32(count)), count, length, /*bounded=*/true);
@@ -105,7 +133,7 @@ BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys,
   };
   RowTile tile = sideOf(standing.tile, rows, tileKeys);
   Value end = blockCount;
-  if (isPacked)
+  if (!attend.cuSeqlens.empty())
     end = b.ceilDiv(tileKeys ? standing.queryLength : standing.keyLengths[domain], columns);
   auto loop = scf::ForOp::create(b, b.i32(0), end, b.i32(1), ValueRange{b.i32(0), b.i32(0)});
   {
@@ -117,18 +145,13 @@ BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys,
       return countPairs(arithmetic, pattern,
                         {queries, keys, standing.queryLength, standing.keyLengths[domain], tileKeys, coarse});
     };
-    auto [belong, pairs] = depends.head && packed > 1 ? countOfHeads(b, queries, packed, count) : count(queries);
-    Value some = b.less(b.i32(0), belong), all = b.both(some, b.compareInt(arith::CmpIPredicate::eq, belong, pairs));
-    Value partial = loop.getRegionIterArg(0), whole = loop.getRegionIterArg(1);
-    Value place = b.select(all, b.sub(b.sub(blockCount, b.i32(1)), whole), partial);
-    b.store(b.addPtr(listRow, place), loop.getInductionVar(), some);
-    Value one = b.i32(1);
-    scf::YieldOp::create(b, ValueRange{b.select(b.both(some, b.negate(all)), b.add(partial, one), partial),
-                                       b.select(all, b.add(whole, one), whole)});
+    auto belonging = depends.head && packed > 1 ? countOfHeads(b, queries, packed, count) : count(queries);
+    scf::YieldOp::create(
+        b, appendBlock(b, listRow, blockCount, loop.getInductionVar(), belonging, loop.getRegionIterArgs()));
   }
   b.store(countRow, loop.getResult(0), {});
   b.store(b.addPtr(countRow, b.i32(1)), loop.getResult(1), {});
-  auto results = frame.finish({{tiles, heads, batches}, 4, 1});
+  auto results = frame.finish({{sizes.tiles, sizes.heads, sizes.batches}, 4, 1});
   for (Value result : results)
     stored[result] = result;
   return {results[0], results[1], packed};

@@ -123,12 +123,57 @@ LogicalResult lowerSequenceMean(attn::SequenceMeanOp op, StoredValues &stored) {
   return success();
 }
 
+/// The rows that a tap takes for `rows`, inside where these and they exist. Rows that the tap does not meet are not
+/// loaded, so a convolution in the source must not pick neighbours here.
+static RowTile rowsOfTap(KernelFrame &frame, attn::ConvolveTapsGradOp op, const TapGeometry &geometry,
+                         const RowTile &rows, Value tap, const StoredValues &stored) {
+  TileBuilder &b = frame.b;
+  RowTile moved = rows;
+  Value zero = b.i32(0);
+  auto within = [&](Value x, Value end) {
+    return b.both(b.compareInt(arith::CmpIPredicate::sge, x, zero), b.less(x, end));
+  };
+  auto offsetOf = [&](Value index) { return b.mul(b.sub(index, b.i32(geometry.centre)), b.i32(geometry.direction)); };
+  Value inside;
+  if (geometry.grid) {
+    Value columns = b.i32((*op.getGrid())[1]), lines = b.i32((*op.getGrid())[0]);
+    Value down = offsetOf(b.div(tap, b.i32(geometry.side))), right = offsetOf(b.rem(tap, b.i32(geometry.side)));
+    Value y = b.sub(b.div(rows.token, columns), down), x = b.sub(b.rem(rows.token, columns), right);
+    inside = b.both(within(y, lines), within(x, columns));
+    moved.token = b.add(b.mul(y, columns), x);
+  } else {
+    moved.token = b.sub(rows.token, offsetOf(tap));
+    Value starts = op.getCuSeqlens() ? stored.lookup(op.getCuSeqlens()) : Value();
+    Value length = frame.size(wholeType(op.getSource()).dim(2));
+    SequenceOfRows sequence = sequenceOfRows(frame, starts, rows.token, length);
+    inside = b.both(b.compareInt(arith::CmpIPredicate::sge, moved.token, sequence.first),
+                    b.less(moved.token, sequence.past));
+  }
+  moved.scalarStart = moved.offsets = Value();
+  moved.columns = 0;
+  moved.inside = b.both(rows.inside, inside);
+  return moved;
+}
+
+/// Stores sums over rows of a tap's products as the program's part of [parts, K, H·C].
+static void storeTapSums(KernelFrame &frame, const TensorParameter &output, Value part, Value tap, int64_t channels,
+                         ArrayRef<Chunk> chunks, ValueRange sums) {
+  TileBuilder &b = frame.b;
+  Value offset = b.add(b.mul(b.cast(part, b.getI64Type()), output.strides[0]),
+                       b.mul(b.cast(tap, b.getI64Type()), output.strides[1]));
+  offset = b.add(offset, b.cast(b.mul(b.programId(tile::Axis::Y), b.i32(channels)), b.getI64Type()));
+  for (auto [chunk, sum] : llvm::zip(chunks, sums)) {
+    Value pointers = b.addPtr(b.addPtr(output.pointer, offset), b.add(b.range(chunk.width), chunk.start(b)));
+    b.store(pointers, b.reduceSum(sum, 0), chunk.inside(b));
+  }
+}
+
 // taps' gradient [K, H·C]: parts of the tokens of all batches are summed by a program each, per head and tap, into
 // [parts, K, H·C]; an ordinary sum adds the parts.
 LogicalResult lowerTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &stored) {
   attn::WholeTensorType from = wholeType(op.getSource()), to = wholeType(op.getResult());
   int64_t taps = *to.staticDim(0), channels = *from.staticDim(3);
-  auto [grid, side, centre, direction] = TapGeometry::of(op, taps);
+  const TapGeometry geometry = TapGeometry::of(op, taps);
   constexpr int64_t count = 64, parts = 8, widest = 128;
   KernelFrame frame(op, "taps_grad");
   TileBuilder &b = frame.b;
@@ -153,32 +198,7 @@ LogicalResult lowerTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &stored) {
     Value i = loop.getInductionVar(), batch = b.div(i, tiles), tile = b.sub(i, b.mul(batch, tiles));
     RowTile rows = programRows(b, from, b.mul(tile, b.i32(count)), count, length);
     rows.batch = batch;
-    RowTile moved = rows;
-    Value zero = b.i32(0);
-    auto within = [&](Value x, Value end) {
-      return b.both(b.compareInt(arith::CmpIPredicate::sge, x, zero), b.less(x, end));
-    };
-    auto offsetOf = [&, centre = centre, direction = direction](Value index) {
-      return b.mul(b.sub(index, b.i32(centre)), b.i32(direction));
-    };
-    Value inside;
-    if (grid) {
-      Value columns = b.i32((*op.getGrid())[1]), lines = b.i32((*op.getGrid())[0]);
-      Value down = offsetOf(b.div(tap, b.i32(side))), right = offsetOf(b.rem(tap, b.i32(side)));
-      Value y = b.sub(b.div(rows.token, columns), down), x = b.sub(b.rem(rows.token, columns), right);
-      inside = b.both(within(y, lines), within(x, columns));
-      moved.token = b.add(b.mul(y, columns), x);
-    } else {
-      moved.token = b.sub(rows.token, offsetOf(tap));
-      Value starts = op.getCuSeqlens() ? stored.lookup(op.getCuSeqlens()) : Value();
-      SequenceOfRows sequence = sequenceOfRows(frame, starts, rows.token, length);
-      inside = b.both(b.compareInt(arith::CmpIPredicate::sge, moved.token, sequence.first),
-                      b.less(moved.token, sequence.past));
-    }
-    // Rows that the tap does not meet are not loaded, so a convolution in the source must not pick neighbours here.
-    moved.scalarStart = moved.offsets = Value();
-    moved.columns = 0;
-    moved.inside = b.both(rows.inside, inside);
+    RowTile moved = rowsOfTap(frame, op, geometry, rows, tap, stored);
     SmallVector<Value> next;
     for (auto [chunk, sum] : llvm::zip(chunks, loop.getRegionIterArgs())) {
       // Both factors are zeroed past the end: 0 times infinity or NaN is NaN.
@@ -191,13 +211,7 @@ LogicalResult lowerTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &stored) {
   auto partial = attn::WholeTensorType::get({b.getStringAttr(std::to_string(parts)), to.getDims()[0], to.getDims()[1]},
                                             b.getF32Type());
   TensorParameter output = frame.output(partial);
-  Value offset = b.add(b.mul(b.cast(part, b.getI64Type()), output.strides[0]),
-                       b.mul(b.cast(tap, b.getI64Type()), output.strides[1]));
-  offset = b.add(offset, b.cast(b.mul(b.programId(tile::Axis::Y), b.i32(channels)), b.getI64Type()));
-  for (auto [chunk, sum] : llvm::zip(chunks, loop.getResults())) {
-    Value pointers = b.addPtr(b.addPtr(output.pointer, offset), b.add(b.range(chunk.width), chunk.start(b)));
-    b.store(pointers, b.reduceSum(sum, 0), chunk.inside(b));
-  }
+  storeTapSums(frame, output, part, tap, channels, chunks, loop.getResults());
   auto programs = overParts({std::to_string(parts), from.dim(1).str(), std::to_string(taps)}, wide);
   auto results = frame.finish({programs, 4, 1});
   return addParts(op, op.getResult(), results[0], stored);

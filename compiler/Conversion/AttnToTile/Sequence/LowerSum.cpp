@@ -69,6 +69,55 @@ static Value tokenSums(attn::SumOp op, StoredValues &stored) {
   return frame.finish({{std::to_string(sumParts), to.dim(1).str(), to.dim(0).str()}, 4, 2})[0];
 }
 
+namespace {
+/// Each axis of a sum's source is one of the result times one that is summed away; either may be 1.
+struct SumAxes {
+  SmallVector<Value> kept, added; ///< their sizes, i32
+  Value keptCount, addedCount;    ///< and products
+};
+} // namespace
+
+static SumAxes axesOf(attn::SumOp op, KernelFrame &frame) {
+  TileBuilder &b = frame.b;
+  attn::WholeTensorType from = wholeType(op.getSource()), aligned = op.resultAtSourceRank();
+  SumAxes axes;
+  axes.keptCount = b.i32(1);
+  axes.addedCount = b.i32(1);
+  for (int64_t i = 0; i < from.getRank(); ++i) {
+    StringRef size = from.dim(i), left = aligned.dim(i);
+    axes.kept.push_back(frame.size(left));
+    if (size == left)
+      axes.added.push_back(b.i32(1));
+    else if (left == "1")
+      axes.added.push_back(frame.size(size));
+    else
+      axes.added.push_back(b.i32(*attn::headGroup(size, left)));
+    axes.keptCount = b.mul(axes.keptCount, axes.kept.back());
+    axes.addedCount = b.mul(axes.addedCount, axes.added.back());
+  }
+  return axes;
+}
+
+/// The offsets in a tensor of flat indices over `sizes`, an index's step along each axis being so many elements of it:
+/// 1 where `steps` is empty.
+static Value offsetsOf(TileBuilder &b, const TensorParameter &tensor, Value flat, ArrayRef<Value> sizes,
+                       ArrayRef<Value> steps) {
+  Value offset;
+  for (int64_t i = sizes.size() - 1; i >= 0; --i) {
+    if (TileBuilder::constantOf(sizes[i]) == 1)
+      continue;
+    Value index = i == 0 ? flat : b.rem(flat, sizes[i]);
+    flat = i == 0 ? flat : b.div(flat, sizes[i]);
+    if (!steps.empty())
+      index = b.mul(index, steps[i]);
+    Value step = b.cast(index, b.getI64Type());
+    if (static_cast<size_t>(i) < tensor.strides.size())
+      step = b.mul(step, tensor.strides[i]);
+    offset = offset ? b.add(offset, step) : step;
+  }
+  return offset ? offset : b.i64(0);
+}
+
 /// Any sum: a program adds up 16 elements of the result, over the summed axes in steps of 64 positions. A single number
 /// is one program's. Neighbours in memory are neighbours in a tile: elements of the result where they have the last
 /// axis (of parts, and of gradients repeated over a batch), else what is summed.
@@ -79,56 +128,24 @@ static void lowerAnySum(attn::SumOp op, StoredValues &stored) {
   const TensorParameter source = frame.input(stored.lookup(op.getSource()));
   bool single = llvm::all_of(to.getDims(), [](StringAttr dim) { return dim.getValue() == "1"; });
   const int64_t kept = single ? 1 : 16, added = single ? 1024 : 64;
-  attn::WholeTensorType aligned = op.resultAtSourceRank();
   int64_t last = from.getRank() - 1;
-  const bool keptLast = from.dim(last) == aligned.dim(last) && from.dim(last) != "1";
+  const bool keptLast = from.dim(last) == op.resultAtSourceRank().dim(last) && from.dim(last) != "1";
   auto alongKept = [&](Value vector) { return keptLast ? b.row(vector) : b.column(vector); };
   auto alongAdded = [&](Value vector) { return keptLast ? b.column(vector) : b.row(vector); };
   const int64_t keptAxis = keptLast ? 1 : 0, shape[] = {keptLast ? added : kept, keptLast ? kept : added};
-  // Each axis of the source is one of the result times one that is summed away; either may be 1.
-  SmallVector<Value> keptSizes, addedSizes;
-  Value keptCount = b.i32(1), addedCount = b.i32(1);
-  for (int64_t i = 0; i < from.getRank(); ++i) {
-    StringRef size = from.dim(i), left = aligned.dim(i);
-    bool whole = size == left;
-    keptSizes.push_back(frame.size(left));
-    if (whole)
-      addedSizes.push_back(b.i32(1));
-    else if (left == "1")
-      addedSizes.push_back(frame.size(size));
-    else
-      addedSizes.push_back(b.i32(*attn::headGroup(size, left)));
-    keptCount = b.mul(keptCount, keptSizes.back());
-    addedCount = b.mul(addedCount, addedSizes.back());
-  }
+  SumAxes axes = axesOf(op, frame);
   Value first = b.mul(b.programId(tile::Axis::X), b.i32(kept));
   Value keptIndex = b.add(first, b.range(kept));
-  Value keptInside = b.less(keptIndex, keptCount);
-  // Offsets of flat indices over `sizes`.
-  auto offsets = [&](Value flat, ArrayRef<Value> sizes, bool ofKept) {
-    Value offset;
-    for (int64_t i = from.getRank() - 1; i >= 0; --i) {
-      if (TileBuilder::constantOf(sizes[i]) == 1)
-        continue;
-      Value index = i == 0 ? flat : b.rem(flat, sizes[i]);
-      flat = i == 0 ? flat : b.div(flat, sizes[i]);
-      if (ofKept)
-        index = b.mul(index, addedSizes[i]);
-      Value step = b.cast(index, b.getI64Type());
-      if (static_cast<size_t>(i) < source.strides.size())
-        step = b.mul(step, source.strides[i]);
-      offset = offset ? b.add(offset, step) : step;
-    }
-    return offset ? offset : b.i64(0);
-  };
-  Value keptOffset = b.broadcast(offsets(keptIndex, keptSizes, true), {kept});
-  auto loop = scf::ForOp::create(b, b.i32(0), b.ceilDiv(addedCount, added), b.i32(1), b.zeros(shape));
+  Value keptInside = b.less(keptIndex, axes.keptCount);
+  Value keptOffset = b.broadcast(offsetsOf(b, source, keptIndex, axes.kept, axes.added), {kept});
+  auto loop = scf::ForOp::create(b, b.i32(0), b.ceilDiv(axes.addedCount, added), b.i32(1), b.zeros(shape));
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value index = b.add(b.mul(loop.getInductionVar(), b.i32(added)), b.range(added));
-    Value inside = b.both(alongKept(keptInside), alongAdded(b.less(index, addedCount)));
-    Value offset = b.add(alongKept(keptOffset), alongAdded(b.broadcast(offsets(index, addedSizes, false), {added})));
+    Value inside = b.both(alongKept(keptInside), alongAdded(b.less(index, axes.addedCount)));
+    Value addedOffset = b.broadcast(offsetsOf(b, source, index, axes.added, {}), {added});
+    Value offset = b.add(alongKept(keptOffset), alongAdded(addedOffset));
     Value terms = b.load(b.addPtr(source.pointer, offset), inside);
     scf::YieldOp::create(b, b.add(loop.getRegionIterArg(0), b.cast(terms, b.getF32Type())));
   }

@@ -130,6 +130,65 @@ static Place placeOfWeight(TileBuilder &b, const LinearShape &shape, const Linea
   return {{rows, columns}, {outer.width, inner.width}, andAlso(b, exists, inner.exists)};
 }
 
+namespace {
+/// A linear map's kernel: a tile of rows, a range of the result's channels in chunks, and where operands of their
+/// products lie.
+struct LinearTile {
+  attn::LinearOp op;
+  const LinearShape &shape;
+  LinearRows rows;
+  SmallVector<LinearColumns> results;
+
+  /// The places of the source, the weight and the result for channels `inner` that are contracted, and `columns`.
+  Place source(TileBuilder &b, const LinearColumns &inner) {
+    return op.getTransposed() ? placeOfFew(b, rows, inner) : placeOfMany(b, shape, rows, inner);
+  }
+  Place weight(TileBuilder &b, const LinearColumns &inner, const LinearColumns &columns) {
+    return op.getTransposed() ? placeOfWeight(b, shape, inner, columns) : placeOfWeight(b, shape, columns, inner);
+  }
+  Place result(TileBuilder &b, const LinearColumns &columns) {
+    return op.getTransposed() ? placeOfMany(b, shape, rows, columns) : placeOfFew(b, rows, columns);
+  }
+};
+} // namespace
+
+/// Adds the products of one step of the contraction.
+static Sums addStep(TileBuilder &b, ElementPuller &puller, LinearTile &tile, const Contraction &along, Value number,
+                    ValueRange carried) {
+  attn::LinearOp op = tile.op;
+  Type factor = factorType(op.getSource(), op.getWeight());
+  Sums next(carried);
+  for (const Chunk &chunk : along.chunks()) {
+    LinearColumns inner = along.columns(b, number, chunk);
+    Value x = b.cast(puller.pull(op.getSource(), tile.source(b, inner)), factor);
+    SmallVector<Value> weights;
+    for (const LinearColumns &columns : tile.results) {
+      Value weight = b.cast(puller.pull(op.getWeight(), tile.weight(b, inner, columns)), factor);
+      weights.push_back(op.getTransposed() ? weight : b.transpose(weight));
+    }
+    next = addProducts(b, next, x, weights);
+  }
+  return next;
+}
+
+/// Adds the bias to the sums, and stores what the roots make of them.
+static void storeSums(KernelFrame &frame, ElementPuller &puller, StoredValues &stored, LinearTile &tile,
+                      ValueRange sums, ArrayRef<Value> roots) {
+  TileBuilder &b = frame.b;
+  attn::LinearOp op = tile.op;
+  ElementPuller ends(frame, stored);
+  ends.makeOutputs(roots);
+  for (auto [columns, product] : llvm::zip(tile.results, sums)) {
+    Value sum = product;
+    if (op.getBias()) {
+      Place at{{columns.channel}, {1, columns.width}, columns.exists};
+      sum = b.add(sum, b.cast(puller.pull(op.getBias(), at), b.getF32Type()));
+    }
+    ends.provide(op.getResult(), b.cast(sum, wholeType(op.getResult()).getElementType()));
+    ends.storeAt(roots, tile.result(b, columns));
+  }
+}
+
 static LogicalResult lowerLinear(attn::LinearOp op, ArrayRef<Value> roots, StoredValues &stored) {
   constexpr int64_t count = 64, most = 128;
   bool transposed = op.getTransposed();
@@ -141,53 +200,24 @@ static LogicalResult lowerLinear(attn::LinearOp op, ArrayRef<Value> roots, Store
   KernelFrame frame(op, "linear");
   TileBuilder &b = frame.b;
   ElementPuller puller(frame, stored);
-  Type factor = factorType(op.getSource(), op.getWeight());
-  LinearRows rows = tileOfRows(frame, shape, b.programId(tile::Axis::X), count);
+  LinearTile tile{op, shape, tileOfRows(frame, shape, b.programId(tile::Axis::X), count), {}};
   Value column = b.programId(tile::Axis::Y), head = groups == 1 ? column : b.div(column, b.i32(groups));
   Value start = groups == 1 ? Value() : b.mul(b.rem(column, b.i32(groups)), b.i32(most));
-  SmallVector<LinearColumns> results;
-  for (const Chunk &chunk : chunksOf(std::min(size, most)))
-    results.push_back(columnsFrom(b, transposed ? head : Value(), start, chunk, size));
-
   Sums sums;
-  for (const LinearColumns &columns : results)
+  for (const Chunk &chunk : chunksOf(std::min(size, most)))
+    tile.results.push_back(columnsFrom(b, transposed ? head : Value(), start, chunk, size));
+  for (const LinearColumns &columns : tile.results)
     sums.push_back(b.zeros({count, columns.width}));
-  auto step = [&](Value number, ValueRange carried) {
-    Sums next(carried);
-    for (const Chunk &chunk : along.chunks()) {
-      LinearColumns inner = along.columns(b, number, chunk);
-      Place from = transposed ? placeOfFew(b, rows, inner) : placeOfMany(b, shape, rows, inner);
-      Value x = b.cast(puller.pull(op.getSource(), from), factor);
-      SmallVector<Value> weights;
-      for (const LinearColumns &columns : results) {
-        Place at = transposed ? placeOfWeight(b, shape, inner, columns) : placeOfWeight(b, shape, columns, inner);
-        Value weight = b.cast(puller.pull(op.getWeight(), at), factor);
-        weights.push_back(transposed ? weight : b.transpose(weight));
-      }
-      next = addProducts(b, next, x, weights);
-    }
-    return next;
-  };
   if (along.steps() == 1) {
-    sums = step(b.i32(0), sums);
+    sums = addStep(b, puller, tile, along, b.i32(0), sums);
   } else {
     auto loop = scf::ForOp::create(b, b.i32(0), b.i32(along.steps()), b.i32(1), sums);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    scf::YieldOp::create(b, step(loop.getInductionVar(), loop.getRegionIterArgs()));
+    scf::YieldOp::create(b, addStep(b, puller, tile, along, loop.getInductionVar(), loop.getRegionIterArgs()));
     sums.assign(loop.getResults().begin(), loop.getResults().end());
   }
-
-  ElementPuller ends(frame, stored);
-  ends.makeOutputs(roots);
-  for (auto [columns, sum] : llvm::zip(results, sums)) {
-    if (op.getBias()) {
-      Place at{{columns.channel}, {1, columns.width}, columns.exists};
-      sum = b.add(sum, b.cast(puller.pull(op.getBias(), at), b.getF32Type()));
-    }
-    ends.provide(op.getResult(), b.cast(sum, wholeType(op.getResult()).getElementType()));
-    ends.storeAt(roots, transposed ? placeOfMany(b, shape, rows, columns) : placeOfFew(b, rows, columns));
-  }
+  storeSums(frame, puller, stored, tile, sums, roots);
   std::string tiles = shape.tiles(count);
   auto launched = frame.finish({{tiles, std::to_string((transposed ? shape.heads : 1) * groups), "1"}, 4, 2});
   for (auto [root, result] : llvm::zip(roots, launched))
