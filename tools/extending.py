@@ -55,7 +55,7 @@ EXAMPLES = [
         "an instruction of the simulator",
         "`mad24`",
         r"\bmad24",
-        ["runtime/Simulator/Machine/IntegerForms.cpp", "runtime/Simulator/Semantics/Integer.h"],
+        ["runtime/Simulator/Machine/Forms/IntegerForms.cpp", "runtime/Simulator/Semantics/Integer.h"],
     ),
 ]
 

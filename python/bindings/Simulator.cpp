@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// The module `_simulator`: weft.simulator's launch over runtime/Simulator/Simulator.h. Buffers come as address and
+// The module `_simulator`: weft.simulator's launch over runtime/Simulator/Interface/Simulator.h. Buffers come as address and
 // size; each is copied into memory with guards around it, so that a small overrun hits nothing else, and copied back.
-#include "runtime/Simulator/Simulator.h"
+#include "runtime/Simulator/Interface/Simulator.h"
 #include "targets/Target.h"
 
 #include "python/bindings/Text.h"

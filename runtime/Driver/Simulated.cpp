@@ -2,7 +2,7 @@
 // The simulator as a `Device`. Every operation runs to its end before it returns, so streams and events need no queue.
 #include "runtime/Driver/Simulated.h"
 
-#include "runtime/Simulator/Simulator.h"
+#include "runtime/Simulator/Interface/Simulator.h"
 
 #include "runtime/Support/Format.h"
 #include "targets/Target.h"

@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // The machine through its C++ face: memory, control flow, order of threads.
-#include "runtime/Simulator/Simulator.h"
+#include "runtime/Simulator/Interface/Simulator.h"
 
 #include <cstring>
 #include <gmock/gmock.h>

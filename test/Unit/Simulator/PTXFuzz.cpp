@@ -3,8 +3,8 @@
 // error, and what is a module runs to a report within a limit of instructions. Under the address and
 // undefined-behaviour sanitizers (preset asan) nothing else may happen either.
 // WEFT_FUZZ_COUNT sets how many (5,000 by default) and WEFT_FUZZ_FROM the first one, WEFT_TEST_SEED repeats a run.
-#include "runtime/Simulator/Machine/Program.h"
-#include "runtime/Simulator/Simulator.h"
+#include "runtime/Simulator/Interface/Simulator.h"
+#include "runtime/Simulator/Machine/State/Program.h"
 
 #include <cctype>
 #include <cstdlib>

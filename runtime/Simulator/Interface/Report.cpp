@@ -1,0 +1,72 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "runtime/Simulator/Interface/Report.h"
+
+namespace weft::simulator {
+
+std::string_view findingName(FindingKind kind) {
+  static constexpr std::string_view names[] = {"out-of-bounds",
+                                               "misaligned",
+                                               "use-after-free",
+                                               "uninitialised",
+                                               "shared-race",
+                                               "global-race",
+                                               "async-unwaited",
+                                               "async-overwrite",
+                                               "missing-proxy-fence",
+                                               "wgmma-accumulator",
+                                               "wgmma-warpgroup",
+                                               "mbarrier-misuse",
+                                               "deadlock",
+                                               "barrier-mismatch",
+                                               "divergent-aligned",
+                                               "register-limit",
+                                               "exit-with-async",
+                                               "unsupported",
+                                               "trap"};
+  return names[size_t(kind)];
+}
+
+std::string_view className(InstructionClass c) {
+  static constexpr std::string_view names[] = {"integer",     "float",        "half",        "double",       "convert",
+                                               "special",     "move",         "compare",     "predicate",    "branch",
+                                               "global_load", "global_store", "shared_load", "shared_store", "local",
+                                               "parameter",   "atomic",       "async_copy",  "matrix_load",  "matrix",
+                                               "shuffle",     "vote",         "barrier",     "fence",        "other"};
+  static_assert(std::size(names) == size_t(InstructionClass::Count));
+  return names[size_t(c)];
+}
+
+void Counters::add(const Counters &other) {
+  threadInstructions += other.threadInstructions;
+  warpInstructions += other.warpInstructions;
+  for (size_t i = 0; i < warpInstructionsByClass.size(); ++i)
+    warpInstructionsByClass[i] += other.warpInstructionsByClass[i];
+  mmaMacs += other.mmaMacs;
+  globalSectorsRead += other.globalSectorsRead;
+  globalSectorsWritten += other.globalSectorsWritten;
+  globalSectorsIdeal += other.globalSectorsIdeal;
+  sharedWavefronts += other.sharedWavefronts;
+  sharedWavefrontsIdeal += other.sharedWavefrontsIdeal;
+  barriers += other.barriers;
+  divergentBranches += other.divergentBranches;
+}
+
+std::map<std::string, uint64_t> Counters::named() const {
+  std::map<std::string, uint64_t> result{
+      {"thread_instructions", threadInstructions},
+      {"warp_instructions", warpInstructions},
+      {"mma_macs", mmaMacs},
+      {"global_sectors_read", globalSectorsRead},
+      {"global_sectors_written", globalSectorsWritten},
+      {"global_sectors_ideal", globalSectorsIdeal},
+      {"shared_wavefronts", sharedWavefronts},
+      {"shared_wavefronts_ideal", sharedWavefrontsIdeal},
+      {"barriers", barriers},
+      {"divergent_branches", divergentBranches},
+  };
+  for (size_t i = 0; i < warpInstructionsByClass.size(); ++i)
+    result["warp_instructions." + std::string(className(InstructionClass(i)))] = warpInstructionsByClass[i];
+  return result;
+}
+
+} // namespace weft::simulator

@@ -1,0 +1,65 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "runtime/Simulator/Interface/Simulator.h"
+#include "runtime/Simulator/Machine/Decoding/Decode.h"
+#include "runtime/Support/Format.h"
+#include "targets/Target.h"
+
+namespace weft::simulator {
+
+Module::Module(std::unique_ptr<const machine::Program> program) : program_(std::move(program)) {}
+Module::~Module() = default;
+
+Result<std::shared_ptr<const Module>> Module::parse(std::string_view text, std::string_view name) {
+  auto named = [&](Error error) {
+    error.message = format("{}: {}", name, error.message);
+    return std::unexpected(std::move(error));
+  };
+  Result<ptx::Module> syntax = ptx::parseModule(std::string(text));
+  if (!syntax)
+    return named(std::move(syntax.error()));
+  Result<std::unique_ptr<const machine::Program>> program = machine::decodeProgram(std::move(*syntax), name);
+  if (!program)
+    return named(std::move(program.error()));
+  return std::shared_ptr<const Module>(new Module(std::move(*program)));
+}
+
+const std::vector<EntryInfo> &Module::entries() const { return program_->entries; }
+const std::string &Module::target() const { return program_->target; }
+
+const targets::Target &limitsOf(const Module &module) {
+  const targets::Target *known = targets::find(module.target());
+  return known ? *known : targets::nearest(targets::capabilityOf(module.target()));
+}
+
+const EntryInfo *Module::entry(std::string_view name) const {
+  for (const EntryInfo &info : program_->entries)
+    if (info.name == name)
+      return &info;
+  return nullptr;
+}
+
+Result<Checks> Checks::parse(std::string_view text) {
+  if (text == "all")
+    return Checks();
+  Checks checks = none();
+  if (text == "none")
+    return checks;
+  while (!text.empty()) {
+    std::string_view word = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    bool *known = word == "uninitialised" ? &checks.uninitialised
+                  : word == "races"       ? &checks.races
+                  : word == "async"       ? &checks.async
+                  : word == "barriers"    ? &checks.barriers
+                                          : nullptr;
+    if (!known)
+      return failure(
+          StatusCode::InvalidArgument,
+          format("expected 'all', 'none', or some of 'uninitialised', 'races', 'async', 'barriers', but got '{}'",
+                 word));
+    *known = true;
+  }
+  return checks;
+}
+
+} // namespace weft::simulator

@@ -1,0 +1,388 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "runtime/Simulator/Machine/Checks/Access.h"
+#include "runtime/Simulator/Machine/Checks/GlobalRaces.h"
+#include "runtime/Support/Format.h"
+
+#include <algorithm>
+
+namespace weft::simulator::machine {
+namespace {
+
+const char *verb(AccessKind kind) {
+  return kind == AccessKind::Read ? "reads" : kind == AccessKind::Write ? "writes" : "atomically changes";
+}
+
+/// Lanes whose address is no multiple of `bytes` are reported and left out.
+uint32_t checkAlignment(Warp &warp, uint32_t mask, const uint64_t *addresses, unsigned bytes, AccessKind kind) {
+  uint32_t wrong = 0;
+  for (unsigned i = 0; i < laneCount; ++i)
+    wrong |= uint32_t((addresses[i] & (bytes - 1)) != 0) << i;
+  wrong &= mask;
+  if (wrong) {
+    unsigned lane = firstLane(wrong);
+    report(warp, FindingKind::Misaligned, lane,
+           format("{} {} bytes at {:#x}, which is no multiple of {}", verb(kind), bytes,
+                  addresses[lane] & windowOffsetMask, bytes));
+  }
+  return mask & ~wrong;
+}
+
+void reportGlobal(Warp &warp, unsigned lane, uint64_t address, unsigned bytes, AccessKind kind) {
+  const Allocation *near = warp.block->grid->view->nearest(address);
+  std::string what = format("{} {} bytes at {:#x}", verb(kind), bytes, address);
+  if (!near)
+    return report(warp, FindingKind::OutOfBounds, lane, what + ", and nothing is allocated");
+  std::string buffer = format("'{}' ({} bytes at {:#x})", near->name, near->size, near->base);
+  if (!near->live && address >= near->base && address < near->end())
+    return report(warp, FindingKind::UseAfterFree, lane, format("{}, inside {}, which was freed", what, buffer));
+  if (address >= near->end())
+    what += format(", {} bytes past the end of {}", address - near->end(), buffer);
+  else if (address < near->base)
+    what += format(", {} bytes before {}", near->base - address, buffer);
+  else
+    what += format(", of which only {} bytes are inside {}", near->end() - address, buffer);
+  report(warp, FindingKind::OutOfBounds, lane, what);
+}
+
+/// An access to the heap of malloc: inside a block that is live, or reported.
+bool checkHeap(Warp &warp, unsigned lane, uint64_t address, unsigned bytes, AccessKind kind) {
+  const DeviceHeap *heap = warp.block->grid->heap.get();
+  if (!heap || !heap->contains(address))
+    return true;
+  switch (heap->rangeAt(address, bytes)) {
+  case DeviceHeap::Range::Live:
+    return true;
+  case DeviceHeap::Range::Freed:
+    report(warp, FindingKind::UseAfterFree, lane,
+           format("{} {} bytes at {:#x}, which malloc gave and free took back", verb(kind), bytes, address));
+    return false;
+  case DeviceHeap::Range::Wild:
+    report(warp, FindingKind::OutOfBounds, lane,
+           format("{} {} bytes at {:#x}, of the heap but in no allocation of malloc", verb(kind), bytes, address));
+    return false;
+  }
+  return true;
+}
+
+void markGlobal(const Allocation &allocation, uint64_t address, unsigned bytes) {
+  std::memset(allocation.written->data() + (address - allocation.base), 1, bytes);
+}
+
+bool isUnwritten(const uint8_t *marks, unsigned bytes) {
+  for (unsigned i = 0; i < bytes; ++i)
+    if (!marks[i])
+      return true;
+  return false;
+}
+
+} // namespace
+
+namespace {
+
+/// Why an access to the stack is to what it does not hold any more, or null.
+const char *goneFromStack(const Warp &warp, unsigned lane, uint64_t offset, unsigned bytes) {
+  if (!warp.kernel->usesStack || offset < warp.kernel->stackStart || offset + bytes <= warp.stackTop[lane])
+    return nullptr;
+  return offset + bytes <= warp.stackMost[lane] ? "which the stack has taken back" : "beyond what the stack holds";
+}
+
+/// The function whose variable lies at a byte of local memory, where there is only one.
+std::string frameName(const Kernel &kernel, uint64_t offset) {
+  std::string name;
+  for (const FrameName &frame : kernel.frameNames)
+    if (offset >= frame.begin && offset < frame.end) {
+      if (!name.empty() && name != "'" + frame.name + "'")
+        return "a function";
+      name = "'" + frame.name + "'";
+    }
+  return name.empty() ? "a function" : name;
+}
+
+} // namespace
+
+LaneAddresses::LaneAddresses(const Warp &warp, const Record &record, Ref base, bool wide) {
+  if (wide) {
+    const uint64_t *from = warp.reg<const uint64_t>(base);
+    for (unsigned i = 0; i < laneCount; ++i)
+      at[i] = from[i] + uint64_t(record.imm);
+  } else {
+    const uint32_t *from = warp.reg<const uint32_t>(base);
+    for (unsigned i = 0; i < laneCount; ++i)
+      at[i] = uint32_t(from[i] + uint32_t(record.imm));
+  }
+}
+
+namespace {
+
+/// Whether all 32 lanes access memory one after another, `bytes` each.
+bool isContiguous(const uint64_t *addresses, uint32_t mask, unsigned bytes) {
+  uint64_t wrong = 0;
+  for (unsigned i = 0; i < laneCount; ++i)
+    wrong |= addresses[i] ^ (addresses[0] + uint64_t(i) * bytes);
+  return mask == ~0u && wrong == 0;
+}
+
+} // namespace
+
+unsigned globalSectors(const uint64_t *addresses, uint32_t mask, unsigned bytes) {
+  if (isContiguous(addresses, mask, bytes))
+    return unsigned(((addresses[laneCount - 1] + bytes - 1) >> 5) - (addresses[0] >> 5)) + 1;
+  uint64_t sectors[laneCount * 2];
+  unsigned count = 0;
+  bool sorted = true;
+  eachLane(mask, [&](unsigned lane) {
+    uint64_t first = addresses[lane] >> 5, last = (addresses[lane] + bytes - 1) >> 5;
+    for (uint64_t sector = first; sector <= last && count < laneCount * 2; ++sector) {
+      if (count && sectors[count - 1] == sector)
+        continue;
+      sorted &= !count || sectors[count - 1] < sector;
+      sectors[count++] = sector;
+    }
+  });
+  if (!sorted) {
+    std::sort(sectors, sectors + count);
+    count = unsigned(std::unique(sectors, sectors + count) - sectors);
+  }
+  return count;
+}
+
+namespace {
+
+/// Checks one lane's access against its allocation, null where there is none, and notes what it writes. False, with a
+/// finding, where it may not be made.
+bool checkLane(Warp &warp, unsigned lane, const Allocation *allocation, uint64_t address, unsigned bytes,
+               AccessKind kind, Resolved &result) {
+  if (!allocation) {
+    reportGlobal(warp, lane, address, bytes, kind);
+    return false;
+  }
+  if (allocation->constant && kind != AccessKind::Read) {
+    report(warp, FindingKind::OutOfBounds, lane, format("writes to the constant '{}'", allocation->name));
+    return false;
+  }
+  if (!checkHeap(warp, lane, address, bytes, kind))
+    return false;
+  if (!allocation->written)
+    return true;
+  const bool tracks = warp.worker->grid->options.checks.uninitialised;
+  if (kind != AccessKind::Write && tracks &&
+      isUnwritten(allocation->written->data() + (address - allocation->base), bytes))
+    result.poison |= 1u << lane;
+  if (kind == AccessKind::Write || (kind == AccessKind::Atomic && !tracks))
+    markGlobal(*allocation, address, bytes);
+  return true;
+}
+
+/// Counts the sectors and bytes of an access, for the launch and for its line.
+void countGlobal(Warp &warp, const uint64_t *addresses, uint32_t mask, unsigned bytes, AccessKind kind) {
+  Worker &worker = *warp.worker;
+  const bool reads = kind == AccessKind::Read;
+  const unsigned sectors = globalSectors(addresses, mask, bytes), lanes = unsigned(__builtin_popcount(mask));
+  const unsigned ideal = std::min((lanes * bytes + 31) / 32, sectors);
+  (reads ? worker.counters.globalSectorsRead : worker.counters.globalSectorsWritten) += sectors;
+  worker.counters.globalSectorsIdeal += ideal;
+  RecordCost &cost = worker.costs[warp.here()];
+  (reads ? cost.sectorsRead : cost.sectorsWritten) += sectors;
+  cost.sectorsIdeal += ideal;
+  cost.bytes += uint64_t(lanes) * bytes;
+}
+
+} // namespace
+
+Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes,
+                       AccessKind kind) {
+  Resolved result;
+  mask = checkAlignment(warp, mask, addresses, bytes, kind);
+  if (!mask)
+    return result;
+  uint64_t low = ~uint64_t{0}, high = 0;
+  const uint64_t any = addresses[firstLane(mask)];
+  for (unsigned i = 0; i < laneCount; ++i) {
+    uint64_t address = (mask >> i & 1) ? addresses[i] : any;
+    low = std::min(low, address);
+    high = std::max(high, address);
+  }
+  const Grid &grid = *warp.worker->grid;
+  const Allocation *&known = warp.worker->lastAllocation[warp.here()];
+  if (!known || !known->contains(low, bytes))
+    known = grid.view->find(low, bytes);
+  const bool one = known && known->contains(high, bytes);
+  for (unsigned i = 0; i < laneCount; ++i)
+    result.at[i] = reinterpret_cast<std::byte *>(addresses[i]);
+  result.mask = mask;
+  // Nothing is to be checked where all is in one allocation that was born initialised: the common case.
+  if (!one || known->written || (known->constant && kind != AccessKind::Read))
+    eachLane(mask, [&](unsigned lane) {
+      const Allocation *allocation = one ? known : grid.view->find(addresses[lane], bytes);
+      if (!checkLane(warp, lane, allocation, addresses[lane], bytes, kind, result))
+        result.mask &= ~(1u << lane);
+    });
+  if (!result.mask)
+    return result;
+  countGlobal(warp, addresses, result.mask, bytes, kind);
+  if (kind == AccessKind::Write)
+    return result;
+  if (GlobalAccesses accesses(warp, record); accesses.tracks()) {
+    if (low == high && (mask & (mask - 1)))
+      accesses.setUniform();
+    eachLane(result.mask, [&](unsigned lane) {
+      if (kind == AccessKind::Read)
+        accesses.read(lane, addresses[lane], bytes);
+      else
+        accesses.write(lane, addresses[lane], bytes, nullptr);
+    });
+  }
+  return result;
+}
+
+Wavefronts sharedWavefronts(const uint64_t *offsets, uint32_t mask, unsigned bytes) {
+  Wavefronts result;
+  const unsigned lanesPerPhase = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8;
+  const unsigned shift = bytes <= 4 ? 2 : bytes == 8 ? 3 : 4; // of a group of banks that an access takes whole
+  const uint32_t bankMask = (128u >> shift) - 1;
+  for (unsigned start = 0; start < laneCount; start += lanesPerPhase) {
+    uint32_t phase = mask & (lanesPerPhase == 32 ? ~0u : ((1u << lanesPerPhase) - 1) << start);
+    if (!phase)
+      continue;
+    ++result.ideal;
+    // A group of banks for each lane is the rule; anything else is counted exactly.
+    uint32_t used = 0;
+    for (unsigned lane = start; lane < start + lanesPerPhase; ++lane)
+      used |= (phase >> lane & 1) << (uint32_t(offsets[lane] >> shift) & bankMask);
+    if (__builtin_popcount(used) == __builtin_popcount(phase)) {
+      ++result.taken;
+      continue;
+    }
+    uint32_t groups[32];
+    unsigned count = 0;
+    eachLane(phase, [&](unsigned lane) { groups[count++] = uint32_t(offsets[lane] >> shift); });
+    std::sort(groups, groups + count);
+    count = unsigned(std::unique(groups, groups + count) - groups);
+    unsigned perBank[32] = {}, most = 0;
+    for (unsigned i = 0; i < count; ++i)
+      most = std::max(most, ++perBank[groups[i] & bankMask]);
+    result.taken += most;
+  }
+  return result;
+}
+
+Resolved resolveShared(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes,
+                       AccessKind kind) {
+  Resolved result;
+  uint64_t offsets[laneCount];
+  for (unsigned i = 0; i < laneCount; ++i)
+    offsets[i] = addresses[i] & windowOffsetMask;
+  mask = checkAlignment(warp, mask, offsets, bytes, kind);
+  Block &block = *warp.block;
+  uint64_t size = block.shared.size();
+  uint32_t outside = 0;
+  for (unsigned i = 0; i < laneCount; ++i)
+    outside |= uint32_t(offsets[i] + bytes > size) << i;
+  outside &= mask;
+  if (outside) {
+    unsigned lane = firstLane(outside);
+    report(warp, FindingKind::OutOfBounds, lane,
+           format("{} {} bytes at byte {} of shared memory, of which the block has {}", verb(kind), bytes,
+                  offsets[lane], size));
+    mask &= ~outside;
+  }
+  result.mask = mask;
+  if (!mask)
+    return result;
+  for (unsigned i = 0; i < laneCount; ++i)
+    result.at[i] = block.shared.data() + ((mask >> i & 1) ? offsets[i] : 0);
+  if (kind != AccessKind::Write && tracksShared(warp)) {
+    eachLane(mask, [&](unsigned lane) {
+      if (shadowRead(warp, lane, uint32_t(offsets[lane]), bytes, record.order != 0))
+        result.poison |= 1u << lane;
+    });
+  }
+  Wavefronts cost = sharedWavefronts(offsets, mask, bytes);
+  warp.worker->counters.sharedWavefronts += cost.taken;
+  warp.worker->counters.sharedWavefrontsIdeal += cost.ideal;
+  warp.worker->costs[warp.here()].wavefronts += cost.taken;
+  warp.worker->costs[warp.here()].wavefrontsIdeal += cost.ideal;
+  return result;
+}
+
+Resolved resolveLocal(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes,
+                      AccessKind kind) {
+  Resolved result;
+  uint64_t size = warp.kernel->localBytes;
+  mask = checkAlignment(warp, mask, addresses, bytes, kind);
+  eachLane(mask, [&](unsigned lane) {
+    uint64_t offset = addresses[lane] & windowOffsetMask;
+    if (offset + bytes > size) {
+      report(
+          warp, FindingKind::OutOfBounds, lane,
+          format("{} {} bytes at byte {} of local memory, of which a thread has {}", verb(kind), bytes, offset, size));
+      return;
+    }
+    result.mask |= 1u << lane;
+    result.at[lane] = warp.local.data() + lane * size + offset;
+    if (const char *gone = goneFromStack(warp, lane, offset, bytes)) {
+      result.mask &= ~(1u << lane);
+      return report(warp, FindingKind::UseAfterFree, lane,
+                    format("{} {} bytes at byte {} of local memory, {}", verb(kind), bytes, offset, gone));
+    }
+    if (warp.localWritten.empty())
+      return;
+    uint8_t *marks = warp.localWritten.data() + lane * size + offset;
+    // Other functions' variables take the place of those that are gone; they are reached by name first.
+    if (!record.named && std::find(marks, marks + bytes, uint8_t(localReturned)) != marks + bytes) {
+      result.mask &= ~(1u << lane);
+      return report(warp, FindingKind::UseAfterFree, lane,
+                    format("{} {} bytes at byte {} of local memory, a variable of {}, which has returned", verb(kind),
+                           bytes, offset, frameName(*warp.kernel, offset)));
+    }
+    if (kind != AccessKind::Write && isUnwritten(marks, bytes))
+      result.poison |= 1u << lane;
+    if (kind != AccessKind::Read)
+      std::memset(marks, 1, bytes);
+  });
+  return result;
+}
+
+Resolved resolveParam(Warp &warp, const Record &, uint32_t mask, const uint64_t *addresses, unsigned bytes,
+                      AccessKind kind) {
+  Resolved result;
+  const auto &parameters = warp.block->grid->parameters;
+  mask = checkAlignment(warp, mask, addresses, bytes, kind);
+  eachLane(mask, [&](unsigned lane) {
+    uint64_t offset = addresses[lane] & windowOffsetMask;
+    if (kind != AccessKind::Read || offset + bytes > parameters.size()) {
+      report(warp, FindingKind::OutOfBounds, lane,
+             format("{} {} bytes at byte {} of the parameters, of which there are {}", verb(kind), bytes, offset,
+                    parameters.size()));
+      return;
+    }
+    result.mask |= 1u << lane;
+    result.at[lane] = const_cast<std::byte *>(parameters.data()) + offset;
+  });
+  return result;
+}
+
+Resolved resolveGeneric(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes,
+                        AccessKind kind) {
+  Resolved result;
+  while (mask) {
+    uint64_t window = addresses[firstLane(mask)] >> windowShift << windowShift;
+    uint32_t same = 0;
+    for (unsigned i = 0; i < laneCount; ++i)
+      same |= uint32_t((addresses[i] >> windowShift << windowShift) == window) << i;
+    same &= mask;
+    Resolved part = window == sharedWindow  ? resolveShared(warp, record, same, addresses, bytes, kind)
+                    : window == localWindow ? resolveLocal(warp, record, same, addresses, bytes, kind)
+                    : window == paramWindow ? resolveParam(warp, record, same, addresses, bytes, kind)
+                                            : resolveGlobal(warp, record, same, addresses, bytes, kind);
+    if (same == mask && !result.mask)
+      return part;
+    eachLane(part.mask, [&](unsigned lane) { result.at[lane] = part.at[lane]; });
+    result.mask |= part.mask;
+    result.poison |= part.poison;
+    mask &= ~same;
+  }
+  return result;
+}
+
+} // namespace weft::simulator::machine

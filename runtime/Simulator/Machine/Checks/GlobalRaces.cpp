@@ -1,0 +1,201 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "runtime/Simulator/Machine/Checks/GlobalRaces.h"
+#include "runtime/Support/Format.h"
+
+namespace weft::simulator::machine {
+namespace {
+
+/// Races at one instruction after which it is not looked at any more.
+constexpr uint8_t enoughRaces = 64;
+
+/// The order of two reads that are remembered as one: the weaker, in flight while either is.
+uint8_t bothOrders(uint8_t a, uint8_t b) { return uint8_t((a & b) | ((a | b) & orderCopy)); }
+
+std::string place(uint64_t address, unsigned bytes) { return format("{} bytes at {:#x}", bytes, address); }
+
+} // namespace
+
+GlobalAccesses::GlobalAccesses(Warp &warp, const Record &record)
+    : warp_(warp), shadow_(warp.block->grid->globalShadow),
+      order_(warp.block->grid->options.checks.async ? record.order : uint8_t(record.order & ~orderCopy)),
+      tracks_(shadow_.tracks() && warp.worker->raced[warp.here()] < enoughRaces),
+      allocation_(warp.worker->lastAllocation[warp.here()]) {}
+
+void GlobalAccesses::unlock() {
+  if (page_)
+    page_->lock.clear(std::memory_order_release);
+  page_ = nullptr;
+  pageNumber_ = ~uint64_t{0};
+}
+
+GlobalGranule *GlobalAccesses::granule(uint64_t address) {
+  const MemoryView &view = *warp_.block->grid->view;
+  if (!allocation_ || !allocation_->contains(address, 1)) {
+    unlock();
+    allocation_ = view.find(address, 1);
+    if (!allocation_)
+      return nullptr;
+  }
+  const unsigned shift = shadow_.shift();
+  const uint64_t offset = address - (allocation_->base >> shift << shift);
+  if (offset >> GlobalPage::shift != pageNumber_) {
+    unlock();
+    page_ = shadow_.page(size_t(allocation_ - view.allocations().data()), offset);
+    if (!page_)
+      return nullptr;
+    while (page_->lock.test_and_set(std::memory_order_acquire)) {
+    }
+    pageNumber_ = offset >> GlobalPage::shift;
+  }
+  return &page_->granules[(offset & ((1u << GlobalPage::shift) - 1)) >> shift];
+}
+
+template <typename Visit> void GlobalAccesses::each(uint64_t address, unsigned bytes, Visit visit) {
+  const uint64_t step = uint64_t{1} << shadow_.shift();
+  for (uint64_t at = address, end = address + bytes; at < end;) {
+    GlobalGranule *found = granule(at);
+    if (!found) {
+      at += step;
+      continue;
+    }
+    // Neighbours in one page lie side by side.
+    const GlobalGranule *last = page_->granules.data() + page_->granules.size();
+    for (; at < end && found != last; at += step)
+      visit(*found++);
+  }
+}
+
+bool GlobalAccesses::conflicts(Stamp me, Stamp other, uint8_t order, bool reads) const {
+  if (!other || other.sameThread(me))
+    return false;
+  if ((order | order_) & orderSwap && !(order & order_ & orderSwap)) {
+    // A loop around compare-and-swap starts from a weak read of what it may find: wrong guesses cost a turn only.
+    const uint8_t rest = (order & orderSwap) ? order_ : order;
+    if (!(rest & orderStrong) && reads)
+      return false;
+  }
+  const bool sameBlock = other.block() == me.block();
+  if ((order & order_ & orderStrong) && (sameBlock || (order & order_ & orderWide)))
+    return false;
+  if (sameBlock && other.warp() == me.warp() &&
+      warp_.block->shadow.lanesOrdered(warp_.index, me.lane(), other.lane(), other.clock()))
+    return false;
+  return !happenedBefore(warp_, other.block(), other.warp(), other.clock());
+}
+
+std::string GlobalAccesses::other(const char *did, Stamp stamp, uint32_t pc) const {
+  const Dim3 &grid = warp_.block->grid->shape.grid;
+  const uint64_t block = stamp.block();
+  return format("block ({}, {}, {}), warp {}, lane {} {} it at {}", block % grid.x, block / grid.x % grid.y,
+                block / grid.x / grid.y, stamp.warp(), stamp.lane(), did, siteName(warp_, pc));
+}
+
+void GlobalAccesses::read(unsigned lane, uint64_t address, unsigned bytes) {
+  const Stamp me(warp_.block->index, warp_.index, lane, warp_.block->shadow.now(warp_.index));
+  const uint32_t pc = warp_.here();
+  each(address, bytes, [&](GlobalGranule &g) {
+    if ((!g.write || g.write.sameThread(me)) && (!g.read[0] || g.read[0].sameThread(me)) && !g.readLanes) {
+      // A thread's own memory: the common case.
+      const auto before = uint8_t(g.read[0] ? g.readOrder[0] : 0);
+      g.readOrder[0] = g.read[0].bits == me.bits ? bothOrders(before, order_) : order_ | (before & orderCopy);
+      g.read[0] = me;
+      g.readPc[0] = pc;
+      return;
+    }
+    if (conflicts(me, g.write, g.writeOrder, true)) {
+      const bool scalar = (order_ & orderUniform) && g.write.block() == me.block();
+      warp_.worker->raced[pc] += !scalar;
+      report(warp_, FindingKind::GlobalRace, lane,
+             "reads " + place(address, bytes) + ", and nothing orders that after a write",
+             other("wrote", g.write, g.writePc), scalar);
+    }
+    // Two readers of different warps are kept, those that none of the other readers is ordered after.
+    for (unsigned i = 0; i < 2; ++i) {
+      const Stamp before = g.read[i];
+      const bool mine = before.sameWarp(me);
+      const bool replace = !before || mine ||
+                           (!(g.readOrder[i] & orderCopy) && before.block() == me.block() &&
+                            warp_.block->shadow.ordered(warp_.index, before.warp(), before.clock()));
+      if (!replace)
+        continue;
+      const auto bit = uint8_t(1u << i);
+      const bool lanes = mine && before.clock() == me.clock() && ((g.readLanes & bit) || before.lane() != me.lane());
+      g.readLanes = uint8_t((g.readLanes & ~bit) | (lanes ? bit : 0));
+      // Of a strong and a weak read by one warp the weak one is remembered.
+      g.readOrder[i] = !mine                          ? order_
+                       : before.clock() == me.clock() ? bothOrders(g.readOrder[i], order_)
+                                                      : order_ | (g.readOrder[i] & orderCopy);
+      g.read[i] = me;
+      g.readPc[i] = pc;
+      break;
+    }
+  });
+}
+
+void GlobalAccesses::land(unsigned lane, uint64_t address, unsigned bytes) {
+  const Stamp me(warp_.block->index, warp_.index, lane, warp_.block->shadow.now(warp_.index));
+  each(address, bytes, [&](GlobalGranule &g) {
+    for (unsigned i = 0; i < 2; ++i) {
+      // A write in between has been reported, and left no reader. Of several copies of a warp the first that is done
+      // speaks for all.
+      if (!g.read[i].sameWarp(me) || !(g.readOrder[i] & orderCopy))
+        continue;
+      g.readOrder[i] &= uint8_t(~orderCopy);
+      g.read[i] = me;
+    }
+  });
+}
+
+void GlobalAccesses::write(unsigned lane, uint64_t address, unsigned bytes, const std::byte *value) {
+  const Stamp me(warp_.block->index, warp_.index, lane, warp_.block->shadow.now(warp_.index));
+  const uint32_t pc = warp_.here();
+  each(address, bytes, [&](GlobalGranule &g) {
+    if ((!g.write || g.write.sameThread(me)) && (!g.read[0] || g.read[0].sameThread(me)) && !g.read[1] &&
+        !g.readLanes && !(g.read[0] && (g.readOrder[0] & orderCopy))) {
+      g.read[0] = {};
+      g.write = me;
+      g.writePc = pc;
+      g.writeOrder = order_;
+      return;
+    }
+    if (conflicts(me, g.write, g.writeOrder, false)) {
+      const bool same = value && std::memcmp(reinterpret_cast<const std::byte *>(address), value, bytes) == 0;
+      warp_.worker->raced[pc] += !same;
+      report(warp_, FindingKind::GlobalRace, lane,
+             "writes " + place(address, bytes) +
+                 (same ? ", the same value as another thread that nothing orders it with"
+                       : ", and nothing orders that after another write"),
+             other("wrote", g.write, g.writePc), same);
+    }
+    for (unsigned i = 0; i < 2; ++i) {
+      const Stamp reader = g.read[i];
+      if (reader && (g.readOrder[i] & orderCopy)) {
+        report(warp_, FindingKind::AsyncOverwrite, lane,
+               "writes " + place(address, bytes) + ", which a cp.async in flight reads",
+               other("copies", reader, g.readPc[i]));
+        break;
+      }
+      const bool otherLanes = reader.sameThread(me) && (g.readLanes >> i & 1);
+      // A weak read before a compare-and-swap only guesses what it will find.
+      const bool guess = (order_ & orderSwap) && !(g.readOrder[i] & orderStrong);
+      const bool unordered =
+          otherLanes ? !guess && !warp_.block->shadow.lanesOrdered(warp_.index, lane, lane, reader.clock()) &&
+                           !(g.readOrder[i] & order_ & orderStrong)
+                     : conflicts(me, reader, g.readOrder[i], true);
+      if (!unordered)
+        continue;
+      const bool scalar = (g.readOrder[i] & orderUniform) && reader.block() == me.block();
+      warp_.worker->raced[pc] += !scalar;
+      report(warp_, FindingKind::GlobalRace, lane,
+             "writes " + place(address, bytes) + ", and nothing orders that after a read",
+             other("read", reader, g.readPc[i]), scalar);
+      break;
+    }
+    g = {};
+    g.write = me;
+    g.writePc = pc;
+    g.writeOrder = order_;
+  });
+}
+
+} // namespace weft::simulator::machine

@@ -1,0 +1,44 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Accesses to global memory that nothing orders.
+#pragma once
+
+#include "runtime/Simulator/Machine/State/Warp.h"
+
+namespace weft::simulator::machine {
+
+/// Compares the accesses of one instruction with those before them, lane by lane, and remembers them. Keeps the page
+/// that it worked on last locked, so it must not outlive the instruction.
+class GlobalAccesses {
+public:
+  GlobalAccesses(Warp &warp, const Record &record);
+  ~GlobalAccesses() { unlock(); }
+  GlobalAccesses(const GlobalAccesses &) = delete;
+  GlobalAccesses &operator=(const GlobalAccesses &) = delete;
+
+  /// Whether races in global memory are looked for at all.
+  bool tracks() const { return tracks_; }
+  /// All lanes access one address.
+  void setUniform() { order_ |= orderUniform; }
+  void read(unsigned lane, uint64_t address, unsigned bytes);
+  /// A copy in flight is done: its reads are over now.
+  void land(unsigned lane, uint64_t address, unsigned bytes);
+  /// Before the bytes are written; `value`, where known, tells a race from equal values.
+  void write(unsigned lane, uint64_t address, unsigned bytes, const std::byte *value);
+
+private:
+  GlobalGranule *granule(uint64_t address);
+  template <typename Visit> void each(uint64_t address, unsigned bytes, Visit visit);
+  bool conflicts(Stamp me, Stamp other, uint8_t order, bool reads) const;
+  std::string other(const char *did, Stamp stamp, uint32_t pc) const;
+  void unlock();
+
+  Warp &warp_;
+  GlobalShadow &shadow_;
+  uint8_t order_;
+  bool tracks_;
+  const Allocation *allocation_ = nullptr;
+  GlobalPage *page_ = nullptr;
+  uint64_t pageNumber_ = ~uint64_t{0};
+};
+
+} // namespace weft::simulator::machine

@@ -1,0 +1,119 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The race detector: what each access to shared memory is compared with.
+#include "runtime/Simulator/Machine/Checks/Access.h"
+#include "runtime/Support/Format.h"
+
+namespace weft::simulator::machine {
+namespace {
+
+std::string otherSide(const Warp &warp, const char *did, uint16_t thread, uint32_t pc) {
+  return format("warp {}, lane {} {} it at {}", thread / laneCount, thread % laneCount, did, siteName(warp, pc));
+}
+
+std::string place(uint32_t offset, unsigned bytes) {
+  return format("{} bytes at byte {} of shared memory", bytes, offset);
+}
+
+bool readersOrdered(const Warp &warp, const Granule &g) {
+  for (uint32_t rest = g.readWarps; rest; rest &= rest - 1)
+    if (!happenedBefore(warp, uint32_t(__builtin_ctz(rest)), g.readClock))
+      return false;
+  return true;
+}
+
+} // namespace
+
+bool shadowRead(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, bool atomic) {
+  SharedShadow &shadow = warp.block->shadow;
+  const Checks &checks = warp.block->grid->options.checks;
+  const auto me = uint16_t(warp.index * laneCount + lane);
+  const uint32_t now = shadow.now(warp.index), pc = warp.here();
+  bool unwritten = false;
+  Granule *g = &shadow.at(offset), *end = &shadow.at(offset + bytes - 1) + 1;
+  for (; g != end; ++g) {
+    unwritten |= (g->writeClock == 0 && !(g->flags & Granule::Pending)) || g->poisoned;
+    if (g->flags & Granule::Pending) {
+      if (checks.async)
+        report(warp, FindingKind::AsyncUnwaited, lane,
+               "reads " + place(offset, bytes) + ", which a cp.async may still write",
+               otherSide(warp, "copies to", g->writeThread, g->writePc));
+    } else if (checks.races && g->writeClock && g->writeThread != me &&
+               !(g->flags & (atomic ? Granule::Atomic : Granule::Swapped)) &&
+               !happenedBefore(warp, lane, g->writeThread / laneCount, g->writeThread % laneCount, g->writeClock)) {
+      report(warp, FindingKind::SharedRace, lane,
+             "reads " + place(offset, bytes) + ", and no barrier orders that after a write",
+             otherSide(warp, "wrote", g->writeThread, g->writePc));
+    }
+    g->readMeeting = warp.meetings;
+    // Atomic reads are merged: whether one comes after another matters to nobody.
+    const bool merged = atomic && (g->flags & Granule::AtomicReads);
+    const bool first = g->readWarps == 0 || (g->readClock != now && !merged && readersOrdered(warp, *g));
+    if (!atomic)
+      g->flags &= uint8_t(~Granule::AtomicReads);
+    else if (first)
+      g->flags |= Granule::AtomicReads;
+    if (first) {
+      g->readWarps = 1u << (warp.index & 31);
+      g->readThread = me;
+      g->readClock = now;
+      g->readPc = pc;
+      g->flags &= uint8_t(~Granule::ReadByLanes);
+    } else {
+      if (g->readThread != me && g->readThread / laneCount == warp.index)
+        g->flags |= Granule::ReadByLanes;
+      g->readWarps |= 1u << (warp.index & 31);
+      g->readClock = std::min(g->readClock, now);
+    }
+  }
+  return unwritten && checks.uninitialised;
+}
+
+void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, const std::byte *value, bool atomic) {
+  SharedShadow &shadow = warp.block->shadow;
+  const Checks &checks = warp.block->grid->options.checks;
+  const auto me = uint16_t(warp.index * laneCount + lane);
+  const uint32_t now = shadow.now(warp.index), pc = warp.here();
+  const bool swap = atomic && (warp.kernel->code[pc].order & orderSwap);
+  Granule *g = &shadow.at(offset), *end = &shadow.at(offset + bytes - 1) + 1;
+  for (; g != end; ++g) {
+    if ((g->flags & Granule::Pending) && checks.async)
+      report(warp, FindingKind::AsyncOverwrite, lane,
+             "writes " + place(offset, bytes) + ", to which a cp.async is on its way",
+             otherSide(warp, "copies to", g->writeThread, g->writePc));
+    if (checks.races) {
+      if (g->writeClock && g->writeThread != me && !(g->flags & Granule::Pending) &&
+          !(atomic && (g->flags & Granule::Atomic)) &&
+          !happenedBefore(warp, lane, g->writeThread / laneCount, g->writeThread % laneCount, g->writeClock)) {
+        bool same = value && std::memcmp(warp.block->shared.data() + offset, value, bytes) == 0;
+        report(warp, FindingKind::SharedRace, lane,
+               "writes " + place(offset, bytes) +
+                   (same ? ", the same value as another thread that nothing orders it with"
+                         : ", and no barrier orders that after another write"),
+               otherSide(warp, "wrote", g->writeThread, g->writePc), same);
+      }
+      // A weak read before a compare-and-swap only guesses what it will find.
+      const bool harmless = swap || (atomic && (g->flags & Granule::AtomicReads));
+      for (uint32_t rest = harmless ? 0 : g->readWarps; rest; rest &= rest - 1) {
+        auto reader = uint32_t(__builtin_ctz(rest));
+        bool another = reader != warp.index || (g->readThread / laneCount == warp.index &&
+                                                (g->readThread != me || (g->flags & Granule::ReadByLanes)));
+        if (another && !happenedBefore(warp, lane, reader, g->readThread % laneCount, g->readClock)) {
+          // The lanes have met since at a shuffle or a vote, which widely used code takes for the end of their reads.
+          const bool met = reader == warp.index && g->readMeeting != warp.meetings;
+          report(warp, FindingKind::SharedRace, lane,
+                 "writes " + place(offset, bytes) + ", and no barrier orders that after a read",
+                 otherSide(warp, "read", g->readThread, g->readPc), met);
+          break;
+        }
+      }
+    }
+    g->writeClock = now;
+    g->writePc = pc;
+    g->writeThread = me;
+    g->readWarps = 0;
+    g->poisoned = 0;
+    g->flags = uint8_t((atomic ? Granule::Atomic : 0) | (swap ? Granule::Swapped : 0));
+  }
+}
+
+} // namespace weft::simulator::machine

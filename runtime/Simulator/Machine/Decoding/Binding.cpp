@@ -1,0 +1,101 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// What binders call, and the operand patterns of the table.
+#include "runtime/Simulator/Machine/Decoding/Decode.h"
+#include "runtime/Support/Format.h"
+
+namespace weft::simulator::machine {
+
+std::string_view Binding::modifier(std::string_view slot) const {
+  for (const auto &[name, word] : chosen)
+    if (name == slot)
+      return word;
+  return {};
+}
+
+const ptx::Operand &Binding::operand(size_t index) const {
+  if (index >= instruction.operands.size())
+    fail(format("expected at least {} operands of '{}', but got {}", index + 1, instruction.spelling(),
+                instruction.operands.size()));
+  return instruction.operands[index];
+}
+
+Ref Binding::source(const ptx::Operand &operand, ptx::Type type, bool wider) {
+  return decoder.source(frame, operand, type, wider);
+}
+
+Ref Binding::destination(const ptx::Operand &operand, ptx::Type type, bool wider) {
+  return decoder.destination(frame, operand, type, wider);
+}
+
+Ref Binding::predicate(const ptx::Operand &operand) {
+  if (operand.kind == ptx::OperandKind::Integer) // a constant may stand for a predicate that is read
+    return decoder.constant32(operand.bits ? ~0u : 0u);
+  if (operand.kind != ptx::OperandKind::Register || decoder.registerType(frame, operand) != ptx::Type::Pred)
+    fail(operand, format("expected a predicate register, but got '{}'", operand.text));
+  return virtualRef | (decoder.frame(frame).registerBase + operand.index);
+}
+
+Ref Binding::predicateDestination(const ptx::Operand &operand) {
+  if (operand.kind == ptx::OperandKind::Sink)
+    return decoder.scratch(ptx::Type::Pred);
+  if (operand.negated)
+    fail(operand, "expected no '!' before a destination");
+  if (operand.kind == ptx::OperandKind::Integer)
+    fail(operand, format("expected a predicate register, but got '{}'", operand.text));
+  return predicate(operand);
+}
+
+Ref Binding::constant32(uint32_t value) { return decoder.constant32(value); }
+
+void Binding::setWide(std::vector<Ref> refs, size_t destinations) {
+  site.wideCount = uint16_t(refs.size());
+  site.wideDestinations = uint16_t(destinations);
+  decoder.kernel().wideLists.push_back(std::move(refs));
+  record.wide = decoder.kernel().wideLists.back().data();
+}
+
+void Binding::fail(const ptx::Operand &at, std::string message) const { Decoder::fail(at.at, std::move(message)); }
+void Binding::fail(std::string message) const { Decoder::fail(instruction.at, std::move(message)); }
+void Binding::unsupported(std::string message) const {
+  Decoder::fail(instruction.at, std::move(message) + " is not supported by the simulator", StatusCode::Unsupported);
+}
+
+void Decoder::bindOperands(Binding &binding, std::string_view pattern) {
+  if (pattern == "*")
+    return;
+  size_t count = 0;
+  const auto &operands = binding.instruction.operands;
+  while (!pattern.empty()) {
+    std::string_view item = pattern.substr(0, pattern.find(' '));
+    pattern.remove_prefix(std::min(item.size() + 1, pattern.size()));
+    char role = item[0];
+    std::string_view typeText = item.size() > 2 ? item.substr(2) : std::string_view();
+    bool wider = typeText.ends_with('+');
+    if (wider)
+      typeText.remove_suffix(1);
+    ptx::Type type = ptx::typeNamed(typeText);
+    if (type == ptx::Type::None && !typeText.empty())
+      type = binding.type(typeText);
+    const ptx::Operand &operand = binding.operand(count);
+    switch (role) {
+    case 'd':
+      binding.setDestination(count, binding.destination(operand, type, wider));
+      break;
+    case 's':
+      binding.record.op[count] = binding.source(operand, type, wider);
+      break;
+    case 'D':
+      binding.setDestination(count, binding.predicateDestination(operand));
+      break;
+    case 'p':
+      binding.record.op[count] = binding.predicate(operand);
+      break;
+    }
+    ++count;
+  }
+  if (operands.size() != count)
+    fail(binding.instruction.at,
+         format("expected {} operands of '{}', but got {}", count, binding.instruction.spelling(), operands.size()));
+}
+
+} // namespace weft::simulator::machine

@@ -1,0 +1,325 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// mbarrier (PTX ISA 9.7.13.15) and cp.async.mbarrier.arrive. The object's 64 bits are opaque to programs; here:
+//   bits 0-19 arrivals expected, 20-39 arrivals pending, 40-47 a mark of initialised objects, 48-63 the phase.
+#include "runtime/Simulator/Machine/Checks/Access.h"
+#include "runtime/Simulator/Machine/Decoding/Decode.h"
+#include "runtime/Simulator/Machine/Running/AsyncCopies.h"
+#include "runtime/Simulator/Machine/Running/Barriers.h"
+#include "runtime/Simulator/Machine/State/Lanes.h"
+#include "runtime/Support/Format.h"
+
+#include <optional>
+
+namespace weft::simulator::machine {
+namespace {
+
+using ptx::Space;
+using ptx::Type;
+
+constexpr uint64_t countMask = (1u << 20) - 1;
+constexpr uint64_t mark = uint64_t{0xB7} << 40;
+constexpr uint64_t markMask = uint64_t{0xff} << 40;
+constexpr unsigned phaseShift = 48;
+
+uint64_t expected(uint64_t object) { return object & countMask; }
+uint64_t pending(uint64_t object) { return object >> 20 & countMask; }
+uint64_t phase(uint64_t object) { return object >> phaseShift; }
+uint64_t make(uint64_t expected, uint64_t pending, uint64_t phase) {
+  return expected | pending << 20 | mark | phase << phaseShift;
+}
+
+enum class What : uint8_t { Init, Inval, Arrive, ArriveDrop, TestWait, TestParity, AsyncArrive };
+
+/// Record::aux. op[0]: result or noRef; op[1] + imm: object; op[2]: count, state or parity, or noRef.
+struct MbarrierForm {
+  What what = What::Init;
+  Space space = Space::Generic;
+  bool noIncrement = false; ///< .noinc
+  bool noComplete = false;
+};
+
+/// `count` arrivals; the phase ends with the last.
+uint64_t arrivals(uint64_t object, uint64_t count, bool drop) {
+  uint64_t want = expected(object) - (drop ? 1 : 0), left = pending(object) - count;
+  return left ? make(want, left, phase(object)) : make(want, want, phase(object) + 1);
+}
+
+/// Remembers what an instruction made of an mbarrier, and who ended its phase if it did.
+void remember(Warp &warp, uint32_t lane, uint32_t pc, uint32_t offset, uint64_t before, uint64_t after) {
+  auto known = warp.block->mbarriers.find(offset);
+  if (known == warp.block->mbarriers.end())
+    return;
+  MbarrierHistory &history = known->second;
+  history.object = after;
+  if (phase(after) == phase(before))
+    return;
+  history.ended = true;
+  history.warp = warp.index;
+  history.lane = lane;
+  history.clock = tracksShared(warp) ? warp.block->shadow.now(warp.index) : 0;
+  history.pc = pc;
+}
+
+/// Every arrival must know that the phase before its own is over, or it may count in that one.
+void checkArrival(Warp &warp, unsigned lane, uint32_t offset, uint64_t object) {
+  auto known = warp.block->mbarriers.find(offset);
+  if (known == warp.block->mbarriers.end() || !known->second.ended || !warp.block->grid->options.checks.races)
+    return;
+  const MbarrierHistory &last = known->second;
+  if ((last.warp == warp.index && last.lane == lane) || happenedBefore(warp, lane, last.warp, last.lane, last.clock))
+    return;
+  report(warp, FindingKind::MbarrierMisuse, lane,
+         format("arrives in phase {} of an mbarrier that counts {} arrivals, and nothing orders that after the end of "
+                "phase {}: either phase may end early",
+                phase(object), expected(object), phase(object) - 1),
+         format("warp {}, lane {} ended it at {}", last.warp, last.lane, siteName(warp, last.pc)));
+}
+
+/// The key of what is released when a phase ends: those who wait for it learn of its arrivals, not of the next phase's.
+uint64_t phaseKey(const Block &block, uint64_t object, uint64_t ended) {
+  return sharedKey(block, uint32_t(object)) + 1 + (ended & 1);
+}
+
+/// Lets the copies be done that arrive at an mbarrier when they are, now that somebody waits for it: the latest moment
+/// that a program can tell. True where any arrived.
+bool arriveWithCopies(Block &block, uint64_t object) {
+  bool any = false;
+  std::erase_if(block.arrivals, [&](const AsyncArrival &arrival) {
+    if (arrival.object != object)
+      return false;
+    Warp &warp = block.warps[arrival.warp];
+    completeIssued(warp, arrival.lane, arrival.sequence);
+    std::byte *at = block.shared.data() + object;
+    uint64_t now;
+    std::memcpy(&now, at, 8);
+    if ((now & markMask) != mark || pending(now) == 0)
+      return true;
+    const uint64_t before = phase(now);
+    const uint64_t old = now;
+    now = arrivals(now, 1, false);
+    remember(warp, arrival.lane, arrival.pc, uint32_t(object), old, now);
+    StrongAccess access(warp, orderStrong | orderRelease, sharedKey(block, uint32_t(object)));
+    std::memcpy(at, &now, 8);
+    access.done(false, true, true);
+    if (phase(now) != before)
+      access.copyTo(phaseKey(block, object, before));
+    return any = true;
+  });
+  if (any)
+    block.warps[0].worker->changed = true;
+  return any;
+}
+
+/// What one lane does to one mbarrier.
+struct LaneOperation {
+  Warp &warp;
+  const MbarrierForm &form;
+  unsigned lane;
+  uint64_t address;
+  std::byte *at;    ///< where the object lies
+  uint64_t object;  ///< its bits before
+  uint64_t operand; ///< count, state or parity
+
+  uint32_t offset() const { return uint32_t(address & windowOffsetMask); }
+  void misuse(std::string what) const { report(warp, FindingKind::MbarrierMisuse, lane, what); }
+};
+
+/// A count that is not given is 1.
+uint64_t operandOf(Warp &warp, const Record &record, What what, unsigned lane) {
+  if (record.op[2] == noRef)
+    return 1;
+  return what == What::TestWait ? warp.reg<const uint64_t>(record.op[2])[lane]
+                                : warp.reg<const uint32_t>(record.op[2])[lane];
+}
+
+uint64_t afterInit(const LaneOperation &op) {
+  auto &known = op.warp.block->mbarriers;
+  if (auto before = known.find(op.offset()); before != known.end() && before->second.object == op.object)
+    op.misuse(format("initialises an mbarrier that {} initialised and that nothing invalidated",
+                     siteName(op.warp, before->second.initPc)));
+  if (op.operand == 0 || op.operand > countMask)
+    op.misuse(format("expected a count from 1 to {}, but got {}", countMask, op.operand));
+  const uint64_t after = make(op.operand & countMask, op.operand & countMask, 0);
+  known[op.offset()] = {after, op.warp.here()};
+  return after;
+}
+
+/// The object after an arrival; none where it is misused.
+std::optional<uint64_t> afterArrive(const LaneOperation &op) {
+  if (op.operand == 0 || op.operand > pending(op.object)) {
+    op.misuse(
+        format("arrives {} times at an mbarrier that waits for {} in this phase", op.operand, pending(op.object)));
+    return std::nullopt;
+  }
+  checkArrival(op.warp, op.lane, op.offset(), op.object);
+  if (op.form.noComplete && op.operand == pending(op.object)) {
+    op.misuse("completes the phase with '.noComplete'");
+    return std::nullopt;
+  }
+  return arrivals(op.object, op.operand, op.form.what == What::ArriveDrop);
+}
+
+/// The object after cp.async.mbarrier.arrive; none where it is misused. The arrival itself comes when the copies are
+/// done, see `arriveWithCopies`.
+std::optional<uint64_t> afterAsyncArrive(const LaneOperation &op) {
+  if (op.form.noIncrement ? pending(op.object) == 0 : pending(op.object) == countMask) {
+    op.misuse("arrives at an mbarrier that cannot wait for it");
+    return std::nullopt;
+  }
+  checkArrival(op.warp, op.lane, op.offset(), op.object);
+  op.warp.block->arrivals.push_back({op.warp.index, op.lane, op.offset(), op.warp.async.issued, op.warp.here()});
+  return op.form.noIncrement ? op.object : make(expected(op.object), pending(op.object) + 1, phase(op.object));
+}
+
+/// The object after an operation that changes it; none where it is misused.
+std::optional<uint64_t> afterChange(const LaneOperation &op) {
+  switch (op.form.what) {
+  case What::Init:
+    return afterInit(op);
+  case What::Inval:
+    op.warp.block->mbarriers.erase(op.offset());
+    return 0;
+  case What::AsyncArrive:
+    return afterAsyncArrive(op);
+  default:
+    return afterArrive(op);
+  }
+}
+
+/// Stores the object, and releases what the lane did before to those who wait for it.
+void storeObject(const LaneOperation &op, uint64_t next) {
+  Warp &warp = op.warp;
+  const What what = op.form.what;
+  const bool arrives = what != What::Init && what != What::Inval;
+  warp.worker->changed = true;
+  if (arrives)
+    remember(warp, op.lane, warp.here(), op.offset(), op.object, next);
+  if (tracksShared(warp))
+    shadowWrite(warp, op.lane, op.offset(), 8, nullptr, what != What::Init);
+  StrongAccess access(warp, what == What::Init ? 0 : orderStrong | orderRelease, orderKey(warp, op.address, true));
+  std::memcpy(op.at, &next, 8);
+  access.done(false, what == What::Arrive || what == What::ArriveDrop, true);
+  if (arrives && phase(next) != phase(op.object))
+    access.copyTo(phaseKey(*warp.block, op.offset(), phase(op.object)));
+}
+
+/// Whether the phase that a lane asks for, by a state or by a parity, is over. If so, the lane has acquired what its
+/// arrivals released.
+bool testPhase(LaneOperation &op) {
+  const bool byParity = op.form.what == What::TestParity;
+  const uint64_t asked = byParity ? op.operand : phase(op.operand);
+  auto lasts = [&] { return byParity ? (phase(op.object) & 1) == (asked & 1) : phase(op.object) == asked; };
+  if (lasts() && arriveWithCopies(*op.warp.block, op.offset()))
+    std::memcpy(&op.object, op.at, 8);
+  if (!byParity && (op.operand & markMask) != mark)
+    op.misuse("waits for a state that no mbarrier.arrive gave");
+  else if (!byParity && uint16_t(phase(op.object) - asked) > 1)
+    op.misuse(format("waits for phase {} of an mbarrier that is in phase {}", asked, phase(op.object)));
+  if (lasts())
+    return false;
+  StrongAccess access(op.warp, orderStrong | orderAcquire, phaseKey(*op.warp.block, op.offset(), asked));
+  access.done(true, false, false);
+  return true;
+}
+
+void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
+  const auto &form = *static_cast<const MbarrierForm *>(record.aux);
+  LaneAddresses addresses(warp, record, record.op[1], record.wideAddress);
+  AccessKind kind = form.what == What::Init ? AccessKind::Write : AccessKind::Atomic;
+  Resolved at = form.space == Space::Shared ? resolveShared(warp, record, mask, addresses.at, 8, kind)
+                                            : resolveGeneric(warp, record, mask, addresses.at, 8, kind);
+  const bool tests = form.what == What::TestWait || form.what == What::TestParity;
+  uint64_t states[laneCount] = {};
+  uint32_t passed = 0;
+  eachLane(at.mask, [&](unsigned lane) {
+    LaneOperation op{warp, form, lane, addresses.at[lane], at.at[lane], 0, operandOf(warp, record, form.what, lane)};
+    std::memcpy(&op.object, op.at, 8);
+    if (form.what != What::Init && (op.object & markMask) != mark) {
+      op.misuse("uses an mbarrier that was not initialised");
+      passed |= 1u << lane; // not to wait for ever
+      return;
+    }
+    states[lane] = op.object;
+    if (tests)
+      passed |= uint32_t(testPhase(op)) << lane;
+    else if (std::optional<uint64_t> next = afterChange(op))
+      storeObject(op, *next);
+  });
+  if (!tests) {
+    if (record.op[0] != noRef)
+      commit(warp.reg<uint64_t>(record.op[0]), states, mask);
+    return;
+  }
+  commitPredicate(warp.predicate(record.op[0]), passed, mask);
+  if (mask & ~passed) {
+    warp.spun = true;
+    warp.awaited = uint32_t(addresses.at[firstLane(mask & ~passed)] & windowOffsetMask);
+    warp.stop(); // let those run that are waited for
+  }
+}
+
+void bind(Binding &b, What what) {
+  MbarrierForm form;
+  form.what = what;
+  form.space = b.modifier("space").starts_with("shared") ? Space::Shared : Space::Generic;
+  form.noIncrement = b.has("noinc");
+  form.noComplete = b.has("noComplete");
+  size_t at = 0;
+  bool waits = what == What::TestWait || what == What::TestParity;
+  if (waits)
+    b.setDestination(0, b.predicateDestination(b.operand(at++)));
+  else if ((what == What::Arrive || what == What::ArriveDrop) && b.operand(0).kind != ptx::OperandKind::Address)
+    b.setDestination(0, b.destination(b.operand(at++), Type::B64));
+  AddressOperand address = b.decoder.address(b.frame, b.operand(at++));
+  b.record.op[1] = address.base;
+  b.record.imm = address.offset;
+  b.record.wideAddress = address.wide;
+  b.record.order = orderStrong;
+  b.site.addressOperand = 1;
+  if (at < b.operandCount())
+    b.record.op[2] = b.source(b.operand(at++), what == What::TestWait ? Type::B64 : Type::U32);
+  if (waits && b.record.op[2] == noRef)
+    b.fail("expected a state or a parity");
+  b.decoder.noteAccess(Space::Shared, 8);
+  b.keep(form);
+  b.record.run = runMbarrier;
+}
+
+template <What what> void bindAs(Binding &b) { bind(b, what); }
+
+void bindPending(Binding &b) {
+  b.record.run = lanes<[](uint64_t state) { return uint32_t(pending(state)); }, uint32_t, uint64_t>;
+}
+
+#define WEFT_WHERE "space=shared|shared::cta?"
+#define WEFT_ORDER "order=release|acquire|relaxed? scope=cta|cluster?"
+constexpr auto cls = InstructionClass::Barrier;
+
+const Form forms[] = {
+    {"mbarrier", "init " WEFT_WHERE " b64", "*", cls, bindAs<What::Init>},
+    {"mbarrier", "inval " WEFT_WHERE " b64", "*", cls, bindAs<What::Inval>},
+    {"mbarrier", "arrive noComplete? " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::Arrive>},
+    {"mbarrier", "arrive_drop noComplete? " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::ArriveDrop>},
+    {"mbarrier", "wait=test_wait|try_wait " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::TestWait>},
+    {"mbarrier", "wait=test_wait|try_wait parity " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls,
+     bindAs<What::TestParity>},
+    {"mbarrier", "pending_count b64", "d:b32 s:b64", cls, bindPending},
+    {"cp", "async mbarrier arrive noinc? " WEFT_WHERE " b64", "*", InstructionClass::AsyncCopy,
+     bindAs<What::AsyncArrive>},
+};
+
+} // namespace
+
+std::string mbarrierState(const Block &block, uint32_t offset) {
+  uint64_t object = 0;
+  if (uint64_t(offset) + 8 <= block.shared.size())
+    std::memcpy(&object, block.shared.data() + offset, 8);
+  if ((object & markMask) != mark)
+    return format("what is no mbarrier at byte {} of shared memory", offset);
+  return format("the mbarrier at byte {} of shared memory, which is in phase {} and has {} of {} arrivals", offset,
+                phase(object), expected(object) - pending(object), expected(object));
+}
+
+std::span<const Form> mbarrierForms() { return forms; }
+
+} // namespace weft::simulator::machine

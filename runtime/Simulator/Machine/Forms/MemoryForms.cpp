@@ -1,0 +1,402 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// ld, st, prefetch (PTX ISA 9.7.9.8 to 9.7.9.16).
+#include "runtime/Simulator/Machine/Checks/Access.h"
+#include "runtime/Simulator/Machine/Checks/GlobalRaces.h"
+#include "runtime/Simulator/Machine/Decoding/Decode.h"
+#include "runtime/Simulator/Machine/State/Lanes.h"
+#include "runtime/Support/Format.h"
+
+namespace weft::simulator::machine {
+namespace {
+
+using ptx::Space;
+using ptx::Type;
+
+bool isShared(uint64_t address) { return address >> windowShift == sharedWindow >> windowShift; }
+
+template <Space S> uint64_t strongKey(const Warp &warp, uint64_t address) {
+  return orderKey(warp, address, S == Space::Shared || (S == Space::Generic && isShared(address)));
+}
+
+/// Marks what a load took from bytes that nothing wrote.
+void poisonLoaded(Warp &warp, const Record &record, const Resolved &from, unsigned elementBytes) {
+  for (unsigned element = 0; element < record.vector; ++element) {
+    BytePoison bytes{};
+    uint32_t origins[laneCount];
+    eachLane(from.poison, [&](unsigned lane) {
+      const uint32_t unwritten = unwrittenBytes(warp, from.at[lane] + element * elementBytes, elementBytes);
+      for (unsigned i = 0; i < elementBytes; ++i)
+        bytes[i] |= (unwritten >> i & 1) << lane;
+      origins[lane] = originAt(warp, from.at[lane] + element * elementBytes, elementBytes, unwritten);
+    });
+    poisonBytes(warp, record.wide[element], bytes);
+    eachLane(from.poison, [&](unsigned lane) { setOrigin(warp, record.wide[element], 1u << lane, origins[lane]); });
+  }
+}
+
+/// ld: wide[i] = element i of the vector at op[0] + imm.
+template <Space S, typename T> void runLoad(Warp &warp, const Record &record, uint32_t mask) {
+  LaneAddresses addresses(warp, record, record.op[0], record.wideAddress);
+  Resolved from = resolve<S>(warp, record, mask, addresses.at, sizeof(T) * record.vector, AccessKind::Read);
+  warp.spun |= record.order != 0;
+  for (unsigned element = 0; element < record.vector; ++element) {
+    SlotOf<T> results[laneCount];
+    auto load = [&](unsigned lane) {
+      T value;
+      std::memcpy(&value, from.at[lane] + element * sizeof(T), sizeof(T));
+      if constexpr (sizeof(T) == 8)
+        results[lane] = value;
+      else
+        results[lane] = uint32_t(int32_t(value)); // sign- or zero-extended by T
+    };
+    if (record.order != 0) {
+      std::memset(results, 0, sizeof results);
+      eachLane(from.mask, [&](unsigned lane) {
+        StrongAccess access(warp, record.order, strongKey<S>(warp, addresses.at[lane]));
+        load(lane);
+        access.done(true, false, false);
+      });
+    } else if (from.mask == ~0u) {
+      for (unsigned lane = 0; lane < laneCount; ++lane)
+        load(lane);
+    } else {
+      std::memset(results, 0, sizeof results);
+      eachLane(from.mask, load);
+    }
+    commit(warp.reg<SlotOf<T>>(record.wide[element]), results, mask);
+  }
+  if (from.poison)
+    poisonLoaded(warp, record, from, sizeof(T));
+}
+
+/// A parameter that all lanes read alike.
+template <typename T> void runLoadUniform(Warp &warp, const Record &record, uint32_t mask) {
+  T value;
+  for (unsigned element = 0; element < record.vector; ++element) {
+    std::memcpy(&value, warp.block->grid->parameters.data() + record.imm + element * sizeof(T), sizeof(T));
+    SlotOf<T> results[laneCount];
+    for (auto &result : results)
+      result = sizeof(T) == 8 ? SlotOf<T>(value) : SlotOf<T>(uint32_t(int32_t(value)));
+    commit(warp.reg<SlotOf<T>>(record.wide[element]), results, mask);
+  }
+}
+
+/// Poisoned values on their way to memory.
+void carryPoison(Warp &warp, const Record &record, const Resolved &to, unsigned elementBytes) {
+  for (unsigned element = 0; element < record.vector; ++element) {
+    const uint32_t lanes = poisonOf(warp, record.wide[element]) & to.mask;
+    if (!lanes)
+      continue;
+    const BytePoison bytes = bytePoisonOf(warp, record.wide[element]);
+    eachLane(lanes, [&](unsigned lane) {
+      uint32_t unwritten = 0;
+      for (unsigned i = 0; i < elementBytes; ++i)
+        unwritten |= (bytes[i] >> lane & 1) << i;
+      if (unwritten)
+        storeUnwritten(warp, lane, record.wide[element], to.at[lane] + element * elementBytes, elementBytes, unwritten);
+    });
+  }
+}
+
+/// memcpy of one of the sizes that a store has.
+[[gnu::always_inline]] inline void copyStored(std::byte *to, const void *from, unsigned bytes) {
+  switch (bytes) {
+  case 4:
+    std::memcpy(to, from, 4);
+    break;
+  case 8:
+    std::memcpy(to, from, 8);
+    break;
+  case 16:
+    std::memcpy(to, from, 16);
+    break;
+  default:
+    std::memcpy(to, from, bytes);
+  }
+}
+
+/// st: the vector at op[0] + imm = wide[...].
+template <Space S, typename T> void runStore(Warp &warp, const Record &record, uint32_t mask) {
+  LaneAddresses addresses(warp, record, record.op[0], record.wideAddress);
+  const unsigned bytes = sizeof(T) * record.vector;
+  Resolved to = resolve<S>(warp, record, mask, addresses.at, bytes, AccessKind::Write);
+  warp.spun |= record.order != 0;
+  const SlotOf<T> *from[8];
+  for (unsigned element = 0; element < record.vector; ++element)
+    from[element] = warp.reg<const SlotOf<T>>(record.wide[element]);
+  bool tracks = (S == Space::Shared || S == Space::Generic) && tracksShared(warp);
+  GlobalAccesses accesses(warp, record);
+  auto store = [&](unsigned lane) {
+    T values[8];
+    for (unsigned element = 0; element < record.vector; ++element)
+      values[element] = T(from[element][lane]);
+    const auto *value = reinterpret_cast<const std::byte *>(values);
+    if (S == Space::Shared || (S == Space::Generic && isShared(addresses.at[lane]))) {
+      if (tracks)
+        shadowWrite(warp, lane, uint32_t(addresses.at[lane] & windowOffsetMask), bytes, value, record.order != 0);
+    } else if (S != Space::Local && addresses.at[lane] >> windowShift == 0 && accesses.tracks()) {
+      accesses.write(lane, addresses.at[lane], bytes, value);
+    }
+    if (record.order == 0) {
+      copyStored(to.at[lane], values, bytes);
+      return;
+    }
+    StrongAccess access(warp, record.order, strongKey<S>(warp, addresses.at[lane]));
+    copyStored(to.at[lane], values, bytes);
+    access.done(false, true, sizeof(T) < 4); // what is released under the rest of the word stays
+  };
+  const bool plain = S != Space::Generic && record.order == 0 && !(S == Space::Shared ? tracks : accesses.tracks());
+  if (plain && to.mask == ~0u)
+    for (unsigned element = 0; element < record.vector; ++element)
+      for (unsigned lane = 0; lane < laneCount; ++lane) {
+        const T value = T(from[element][lane]);
+        std::memcpy(to.at[lane] + element * sizeof(T), &value, sizeof(T));
+      }
+  else
+    eachLane(to.mask, store);
+  // Local memory is part of what `stateOf` sees.
+  bool outside = S != Space::Local;
+  if constexpr (S == Space::Generic) {
+    outside = false;
+    eachLane(to.mask,
+             [&](unsigned lane) { outside |= addresses.at[lane] >> windowShift != localWindow >> windowShift; });
+  }
+  warp.worker->changed |= outside;
+  if (warp.anyPoison)
+    carryPoison(warp, record, to, sizeof(T));
+}
+
+template <typename T> Executor loadFrom(Space space) {
+  switch (space) {
+  case Space::Global:
+  case Space::Const:
+    return runLoad<Space::Global, T>;
+  case Space::Shared:
+    return runLoad<Space::Shared, T>;
+  case Space::Local:
+    return runLoad<Space::Local, T>;
+  case Space::Param:
+    return runLoad<Space::Param, T>;
+  default:
+    return runLoad<Space::Generic, T>;
+  }
+}
+
+template <typename T> Executor storeTo(Space space) {
+  switch (space) {
+  case Space::Global:
+    return runStore<Space::Global, T>;
+  case Space::Shared:
+    return runStore<Space::Shared, T>;
+  case Space::Local:
+    return runStore<Space::Local, T>;
+  default:
+    return runStore<Space::Generic, T>;
+  }
+}
+
+Space spaceNamed(std::string_view word) {
+  if (word == "global")
+    return Space::Global;
+  if (word == "const")
+    return Space::Const;
+  if (word.starts_with("shared"))
+    return Space::Shared;
+  if (word == "local")
+    return Space::Local;
+  if (word.starts_with("param"))
+    return Space::Param;
+  return Space::Generic;
+}
+
+/// The address operand: op[0], and the space that the access goes to.
+Space bindAddress(Binding &b, const ptx::Operand &operand, Space named) {
+  AddressOperand address = b.decoder.address(b.frame, operand);
+  b.record.op[0] = address.base;
+  b.record.imm = address.offset;
+  b.record.wideAddress = address.wide;
+  b.record.named = address.named;
+  b.site.addressOperand = 0;
+  if (named == Space::Param) {
+    // A function's parameters lie in local memory once it is inlined; an address in a register may mean either.
+    if (address.space == Space::Local)
+      return Space::Local;
+    return address.space == Space::None ? Space::Generic : Space::Param;
+  }
+  return named == Space::Generic && address.space != Space::None
+             ? (address.space == Space::Const ? Space::Global : address.space)
+             : named;
+}
+
+/// The elements of a vector operand, or the one register.
+std::vector<const ptx::Operand *> elementsOf(Binding &b, const ptx::Operand &operand, size_t count) {
+  std::vector<const ptx::Operand *> elements;
+  if (operand.kind == ptx::OperandKind::Vector)
+    for (const ptx::Operand &element : operand.elements)
+      elements.push_back(&element);
+  else
+    elements.push_back(&operand);
+  if (elements.size() != count)
+    b.fail(operand, format("expected {} registers, but got {}", count, elements.size()));
+  return elements;
+}
+
+/// The registers of a load's or store's vector. A .b128 is one of two 64-bit elements.
+std::vector<Ref> accessed(Binding &b, const ptx::Operand &operand, Type type, size_t count, bool written) {
+  if (type == Type::B128) {
+    const std::array<Ref, 2> halves = b.decoder.halves(b.frame, operand, written);
+    return {halves[0], halves[1]};
+  }
+  std::vector<Ref> refs;
+  for (const ptx::Operand *element : elementsOf(b, operand, count))
+    refs.push_back(written ? b.destination(*element, type, true) : b.source(*element, type, true));
+  return refs;
+}
+
+size_t vectorLength(const Binding &b) {
+  std::string_view vector = b.modifier("vec");
+  if (b.type() == Type::B128) {
+    if (!vector.empty())
+      b.fail("expected a single .b128, but got a vector");
+    return 2;
+  }
+  return vector.empty() ? 1 : size_t(vector[1] - '0');
+}
+
+/// OrderBits of a load or store: volatile is relaxed at system scope (PTX ISA 8.3).
+uint8_t orderOf(const Binding &b) {
+  std::string_view order = b.modifier("order"), scope = b.modifier("scope");
+  if (order.empty() || order == "weak")
+    return 0;
+  const bool wide = order == "volatile" || scope == "gpu" || scope == "sys";
+  return uint8_t(orderStrong | (order == "acquire" ? orderAcquire : 0) | (order == "release" ? orderRelease : 0) |
+                 (wide ? orderWide : 0));
+}
+
+void setClass(Binding &b, Space space, bool load) {
+  b.record.cls = space == Space::Shared  ? (load ? InstructionClass::SharedLoad : InstructionClass::SharedStore)
+                 : space == Space::Local ? InstructionClass::LocalMemory
+                 : space == Space::Param ? InstructionClass::ParameterMemory
+                                         : (load ? InstructionClass::GlobalLoad : InstructionClass::GlobalStore);
+}
+
+void bindLoad(Binding &b) {
+  size_t count = vectorLength(b);
+  if (b.operandCount() < 2)
+    b.fail("expected a destination and an address");
+  b.setWide(accessed(b, b.operand(0), b.type(), count, true), count);
+  const Type type = b.type() == Type::B128 ? Type::B64 : b.type();
+  if (count * ptx::typeBits(type) > 256)
+    b.fail("expected a vector of at most 32 bytes");
+  Space space = bindAddress(b, b.operand(1), spaceNamed(b.modifier("space")));
+  b.record.vector = uint8_t(count);
+  b.record.order = orderOf(b);
+  setClass(b, space, true);
+  b.decoder.noteAccess(space, unsigned(count) * std::max(1u, ptx::typeBits(type) / 8));
+  bool uniform = space == Space::Param && (b.record.op[0] & constantRef);
+  if (uniform) {
+    uint64_t base;
+    std::memcpy(&base, b.decoder.kernel().constants.data() + (b.record.op[0] & ~constantRef), 8);
+    uint64_t offset = (base & windowOffsetMask) + uint64_t(b.record.imm);
+    uint64_t bytes = count * ptx::typeBits(type) / 8;
+    if (offset + bytes > b.decoder.kernel().info.parameterBytes || offset > b.decoder.kernel().info.parameterBytes)
+      b.fail(b.operand(1), format("expected a parameter, but {} bytes at byte {} are outside them", bytes, offset));
+    b.record.imm = int64_t(offset);
+  }
+  auto pick = [&]<typename T>(T) { b.record.run = uniform ? runLoadUniform<T> : loadFrom<T>(space); };
+  switch (type) {
+  case Type::U8:
+  case Type::B8:
+    return pick(uint8_t());
+  case Type::S8:
+    return pick(int8_t());
+  case Type::S16:
+    return pick(int16_t());
+  case Type::U16:
+  case Type::B16:
+  case Type::F16:
+  case Type::BF16:
+    return pick(uint16_t());
+  case Type::U64:
+  case Type::S64:
+  case Type::B64:
+  case Type::F64:
+    return pick(uint64_t());
+  default:
+    return pick(uint32_t());
+  }
+}
+
+void bindStore(Binding &b) {
+  size_t count = vectorLength(b);
+  if (b.operandCount() < 2)
+    b.fail("expected an address and a source");
+  b.setWide(accessed(b, b.operand(1), b.type(), count, false), 0);
+  const Type type = b.type() == Type::B128 ? Type::B64 : b.type();
+  Space space = bindAddress(b, b.operand(0), spaceNamed(b.modifier("space")));
+  b.record.vector = uint8_t(count);
+  b.record.order = orderOf(b);
+  setClass(b, space, false);
+  if (space == Space::Param)
+    b.fail(b.operand(0), "expected memory that can be written, but an entry's parameters cannot");
+  b.decoder.noteAccess(space, unsigned(count) * std::max(1u, ptx::typeBits(type) / 8));
+  switch (ptx::typeBits(type)) {
+  case 8:
+    b.record.run = storeTo<uint8_t>(space);
+    break;
+  case 16:
+    b.record.run = storeTo<uint16_t>(space);
+    break;
+  case 32:
+    b.record.run = storeTo<uint32_t>(space);
+    break;
+  default:
+    b.record.run = storeTo<uint64_t>(space);
+    break;
+  }
+}
+
+void bindNothing(Binding &b) {
+  b.record.run = [](Warp &, const Record &, uint32_t) {};
+}
+
+/// createpolicy: cache policies have no effect here.
+void bindPolicy(Binding &b) {
+  b.setDestination(0, b.destination(b.operand(0), Type::B64));
+  b.record.op[1] = b.decoder.constant64(0);
+  b.record.run = lanes<[](uint64_t a) { return a; }, uint64_t, uint64_t>;
+}
+
+#define WEFT_MEMORY_TYPES "type=b8|b16|b32|b64|b128|u8|u16|u32|u64|s8|s16|s32|s64|f16|bf16|f32|f64"
+#define WEFT_CACHE                                                                                                     \
+  "l1=L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate? "                           \
+  "l2=L2::evict_normal|L2::evict_first|L2::evict_last? hint=L2::cache_hint? prefetch=L2::64B|L2::128B|L2::256B?"
+#define WEFT_LOAD_SPACES "space=const|global|local|shared|shared::cta|param|param::entry|param::func?"
+
+const Form forms[] = {
+    {"ld",
+     "mmio? order=volatile|relaxed|acquire|weak? scope=cta|cluster|gpu|sys? " WEFT_LOAD_SPACES
+     " nc? cop=ca|cg|cs|lu|cv? " WEFT_CACHE " vec=v2|v4|v8? " WEFT_MEMORY_TYPES,
+     "*", InstructionClass::GlobalLoad, bindLoad},
+    {"ldu", "global? vec=v2|v4? " WEFT_MEMORY_TYPES, "*", InstructionClass::GlobalLoad, bindLoad},
+    {"st",
+     "mmio? order=volatile|relaxed|release|weak? scope=cta|cluster|gpu|sys? "
+     "space=global|local|shared|shared::cta|param|param::func?"
+     " cop=wb|cg|cs|wt? " WEFT_CACHE " vec=v2|v4|v8? " WEFT_MEMORY_TYPES,
+     "*", InstructionClass::GlobalStore, bindStore},
+    {"prefetch", "space=global|local? level=L1|L2|L2::evict_last|L2::evict_normal", "*", InstructionClass::Other,
+     bindNothing},
+    {"prefetchu", "L1", "*", InstructionClass::Other, bindNothing},
+    {"applypriority", "global? L2::evict_normal", "*", InstructionClass::Other, bindNothing},
+    {"createpolicy",
+     "kind=fractional|range global? first=L2::evict_last|L2::evict_first|L2::evict_normal|L2::evict_unchanged "
+     "second=L2::evict_first|L2::evict_unchanged? b64",
+     "*", InstructionClass::Move, bindPolicy},
+    {"createpolicy", "cvt L2 b64", "*", InstructionClass::Move, bindPolicy},
+};
+
+} // namespace
+
+std::span<const Form> memoryForms() { return forms; }
+
+} // namespace weft::simulator::machine

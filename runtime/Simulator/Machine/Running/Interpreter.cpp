@@ -1,0 +1,377 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "runtime/Simulator/Machine/Running/Interpreter.h"
+#include "runtime/Simulator/Machine/Checks/Poison.h"
+#include "runtime/Simulator/Machine/Running/Barriers.h"
+#include "runtime/Support/Format.h"
+#include "targets/Target.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace weft::simulator::machine {
+namespace {
+
+/// Records that a warp runs before it is another's turn.
+constexpr int64_t longTurn = 1 << 15;
+/// The same for a warp that may be spinning.
+constexpr int64_t shortTurn = 256;
+
+uint64_t nextRandom(uint64_t &state) {
+  // SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators).
+  uint64_t z = (state += 0x9E3779B97F4A7C15u);
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
+/// The loop: everything about an instruction was settled when it was decoded.
+void runTurn(Warp &warp) {
+  const Record *code = warp.kernel->code.data();
+  uint64_t *executed = warp.worker->executed.data();
+  uint64_t *threads = warp.worker->executedThreads.data();
+  while (warp.budget > 0) {
+    uint32_t at = warp.pc++;
+    const Record &record = code[at];
+    --warp.budget;
+    uint32_t mask = warp.mask;
+    if (record.guard != noRef) {
+      uint32_t predicate = warp.predicate(record.guard);
+      mask &= record.guardNegated ? ~predicate : predicate;
+    }
+    ++executed[at];
+    threads[at] += unsigned(__builtin_popcount(mask));
+    if (warp.anyPoison)
+      trackPoison(warp, record, mask);
+    if (mask)
+      record.run(warp, record, mask);
+  }
+}
+
+uint32_t special(const std::string &name, const Warp &warp, uint32_t lane) {
+  const Grid &grid = *warp.block->grid;
+  const Dim3 &block = grid.shape.block, &extent = grid.shape.grid;
+  uint32_t thread = warp.index * laneCount + lane;
+  auto axis = [&](const Dim3 &dims) { return name.back() == 'x' ? dims.x : name.back() == 'y' ? dims.y : dims.z; };
+  if (name.starts_with("%tid"))
+    return name.back() == 'x'   ? thread % block.x
+           : name.back() == 'y' ? thread / block.x % block.y
+                                : thread / block.x / block.y;
+  if (name.starts_with("%ntid"))
+    return axis(block);
+  if (name.starts_with("%ctaid") || name.starts_with("%clusterid"))
+    return warp.block->coordinates[size_t(name.back() - 'x')];
+  if (name.starts_with("%nctaid") || name.starts_with("%nclusterid"))
+    return axis(extent);
+  if (name == "%cluster_nctarank" || name.starts_with("%cluster_nctaid"))
+    return 1;
+  if (name == "%laneid")
+    return lane;
+  if (name == "%warpid")
+    return warp.index;
+  if (name == "%nwarpid" || name == "%nsmid")
+    return 64;
+  if (name == "%lanemask_eq")
+    return 1u << lane;
+  if (name == "%lanemask_lt")
+    return (1u << lane) - 1;
+  if (name == "%lanemask_le")
+    return (2u << lane) - 1;
+  if (name == "%lanemask_ge")
+    return ~((1u << lane) - 1);
+  if (name == "%lanemask_gt")
+    return ~((2u << lane) - 1);
+  if (name == "%dynamic_smem_size")
+    return grid.shape.sharedBytes;
+  if (name.starts_with("%reserved_smem_offset"))
+    return grid.sharedBytes -
+           (name.ends_with("end") || name.ends_with("cap") ? 0 : grid.options.target->reservedSharedBytes);
+  if (name == "%envreg1")
+    return uint32_t(grid.workspace >> 32);
+  if (name == "%envreg2")
+    return uint32_t(grid.workspace);
+  if (name == "%total_smem_size" || name == "%aggr_smem_size")
+    return grid.sharedBytes;
+  return 0;
+}
+
+void startWarp(Block &block, Warp &warp, uint32_t index, Worker &worker) {
+  const Grid &grid = *block.grid;
+  const Kernel &kernel = *grid.kernel;
+  warp.block = &block;
+  warp.worker = &worker;
+  warp.kernel = &kernel;
+  warp.index = index;
+  uint32_t threads = std::min<uint32_t>(laneCount, grid.threadsPerBlock - index * laneCount);
+  warp.live = threads == laneCount ? ~0u : (1u << threads) - 1;
+  warp.mask = warp.live;
+  warp.pc = 0;
+  warp.join = -1;
+  warp.starved = 0;
+  warp.meetings = 0;
+  warp.order = {};
+  warp.fragments.clear();
+  warp.joins.clear();
+  warp.async.copies.clear();
+  warp.registers.resize(kernel.registerBytes + 64);
+  auto start = reinterpret_cast<uintptr_t>(warp.registers.data());
+  warp.base[0] = warp.registers.data() + (64 - start % 64) % 64;
+  if (!kernel.maybeUninitialised.empty()) // a value that is the same in every run
+    std::memset(warp.base[0], 0, kernel.registerBytes);
+  warp.base[1] = const_cast<std::byte *>(grid.constants.data());
+  warp.local.resize(size_t(kernel.localBytes) * laneCount);
+  warp.stackTop.fill(kernel.stackStart);
+  warp.stackMost.fill(kernel.stackStart);
+  for (std::vector<uint32_t> &saved : warp.calls)
+    saved.clear();
+  warp.localWritten.assign(grid.options.checks.uninitialised ? warp.local.size() : 0, 0);
+  for (const SpecialSlot &slot : kernel.specials) {
+    bool wide = slot.name == "%gridid";
+    for (uint32_t lane = 0; lane < laneCount; ++lane)
+      if (wide)
+        warp.reg<uint64_t>(slot.ref)[lane] = 1;
+      else
+        warp.reg<uint32_t>(slot.ref)[lane] = special(slot.name, warp, lane);
+  }
+  warp.anyPoison = false;
+  if (grid.options.checks.uninitialised)
+    for (uint32_t i = 0; i < kernel.entryUninitialised; ++i)
+      poisonRegister(warp, kernel.maybeUninitialised[i].slot, ~0u,
+                     block.origins.add({Origin::Register, Origin::nowhere, Origin::nowhere, i}));
+}
+
+bool canRun(const Warp &warp) {
+  if (warp.mask)
+    return true;
+  for (const Fragment &fragment : warp.fragments)
+    if (fragment.state == FragmentState::Ready)
+      return true;
+  return false;
+}
+
+bool waitsForLanes(const Warp &warp) {
+  return std::any_of(warp.fragments.begin(), warp.fragments.end(),
+                     [](const Fragment &fragment) { return fragment.state == FragmentState::AtSync; });
+}
+
+std::string waitingFor(const Warp &warp) {
+  std::string text;
+  if (warp.mask) {
+    text = format("warp {} lanes {:#x} at {}", warp.index, warp.mask, siteName(warp, warp.pc));
+    if (warp.awaited != ~0u)
+      text += " for " + mbarrierState(*warp.block, warp.awaited);
+  }
+  for (const Fragment &fragment : warp.fragments) {
+    if (!text.empty())
+      text += ", ";
+    uint32_t pc = fragment.state == FragmentState::AtBarrier ? fragment.pc - 1 : fragment.pc;
+    text += format("warp {} lanes {:#x} at {}", warp.index, fragment.mask, siteName(warp, pc));
+  }
+  return text;
+}
+
+/// No warp can run: says who waits for what, and ends the block.
+void reportStuck(Block &block) {
+  for (Warp &warp : block.warps)
+    for (const Fragment &fragment : warp.fragments) {
+      if (fragment.state != FragmentState::AtSync)
+        continue;
+      warp.pc = fragment.pc + 1;
+      uint32_t missing = warp.live & ~fragment.mask;
+      report(warp, FindingKind::DivergentAligned, firstLane(fragment.mask),
+             format("executes it with lanes {:#x} only, while lanes {:#x} of the warp are elsewhere", fragment.mask,
+                    missing),
+             waitingFor(warp));
+      return abortBlock(block);
+    }
+  std::string all;
+  Warp *first = nullptr;
+  uint32_t pc = 0, lane = 0;
+  bool counted = false;
+  for (Warp &warp : block.warps)
+    for (const Fragment &fragment : warp.fragments) {
+      if (!first) {
+        first = &warp;
+        pc = fragment.pc;
+        lane = firstLane(fragment.mask);
+      }
+      counted |= fragment.state == FragmentState::AtBarrier && block.barriers[fragment.barrier].expected;
+    }
+  if (!first)
+    return abortBlock(block);
+  for (Warp &warp : block.warps) {
+    std::string text = waitingFor(warp);
+    if (!text.empty() && all.size() < 1000)
+      all += (all.empty() ? "" : "; ") + text;
+  }
+  first->pc = pc;
+  std::string message = "waits for a barrier that is never complete";
+  for (unsigned i = 0; i < 16; ++i)
+    if (const Barrier &barrier = block.barriers[i]; barrier.arrivedThreads)
+      message += format("; barrier {}: {} threads of {} arrived", i, barrier.arrivedThreads,
+                        barrier.expected ? std::to_string(barrier.expected) : "all");
+  report(*first, counted ? FindingKind::BarrierMismatch : FindingKind::Deadlock, lane, message, all);
+  abortBlock(block);
+}
+
+/// Whether the launch may go on after `used` more records; ends the block where it may not.
+bool withinLimit(Warp &warp, int64_t used) {
+  Grid &grid = *warp.block->grid;
+  if (grid.instructionsLeft.fetch_sub(used + 1) > used)
+    return true;
+  if (warp.live) {
+    uint32_t at = warp.mask || warp.fragments.empty() ? warp.pc : warp.fragments.front().pc;
+    uint32_t lanes = warp.mask ? warp.mask : warp.live;
+    warp.pc = at + 1;
+    report(warp, FindingKind::Deadlock, firstLane(lanes),
+           format("still runs after {} warp instructions of the launch", grid.options.maximumInstructions));
+  }
+  abortBlock(*warp.block);
+  return false;
+}
+
+} // namespace
+
+uint64_t stateOf(const Block &block) {
+  uint64_t hash = 0x9E3779B97F4A7C15u;
+  auto add = [&](uint64_t value) { hash = (std::rotl(hash, 23) ^ value) * 0xBF58476D1CE4E5B9u; };
+  auto addBytes = [&](const std::byte *bytes, size_t count) {
+    for (uint64_t word; count >= sizeof word; bytes += sizeof word, count -= sizeof word) {
+      std::memcpy(&word, bytes, sizeof word);
+      add(word);
+    }
+  };
+  for (const Warp &warp : block.warps) {
+    add(warp.pc);
+    add(uint64_t(warp.mask) << 32 | warp.live);
+    for (const Fragment &fragment : warp.fragments)
+      add(uint64_t(fragment.pc) << 32 | fragment.mask);
+    if (!warp.live)
+      continue;
+    addBytes(warp.base[0], warp.kernel->registerBytes);
+    addBytes(warp.local.data(), warp.local.size());
+    addBytes(reinterpret_cast<const std::byte *>(warp.stackTop.data()), sizeof warp.stackTop);
+    for (const std::vector<uint32_t> &saved : warp.calls)
+      for (uint32_t word : saved)
+        add(word);
+  }
+  return hash;
+}
+
+void reportSpinning(Block &block) {
+  std::string all;
+  Warp *first = nullptr;
+  for (Warp &warp : block.warps) {
+    if (!warp.live)
+      continue;
+    if (!first || (first->awaited == ~0u && warp.awaited != ~0u))
+      first = &warp;
+    if (std::string text = waitingFor(warp); !text.empty() && all.size() < 1000)
+      all += (all.empty() ? "" : "; ") + text;
+  }
+  if (first) {
+    const uint32_t lanes = first->mask ? first->mask : first->live;
+    const bool atMbarrier = first->awaited != ~0u;
+    // A spinning warp stops at the instruction behind the wait, or anywhere in its loop.
+    const uint32_t pc = first->pc;
+    first->pc = atMbarrier ? pc : pc + 1;
+    if (atMbarrier)
+      report(*first, FindingKind::MbarrierMisuse, firstLane(lanes),
+             "waits for ever for " + mbarrierState(block, first->awaited));
+    report(*first, FindingKind::Deadlock, firstLane(lanes),
+           "spins for ever: nothing that it waits for happens any more, and every other warp waits or spins too", all);
+  }
+  abortBlock(block);
+}
+
+void abortBlock(Block &block) {
+  block.aborted = true;
+  block.liveWarps = 0;
+  for (Warp &warp : block.warps) {
+    warp.live = warp.mask = 0;
+    warp.budget = 0;
+    warp.fragments.clear();
+  }
+}
+
+void startBlock(Block &block, Worker &worker, uint64_t index) {
+  Grid &grid = *worker.grid;
+  block.grid = &grid;
+  block.index = index;
+  const Dim3 &extent = grid.shape.grid;
+  block.coordinates = {uint32_t(index % extent.x), uint32_t(index / extent.x % extent.y),
+                       uint32_t(index / extent.x / extent.y)};
+  block.origins.clear();
+  block.shared.assign(grid.sharedBytes, std::byte{0xA5});
+  const Checks &checks = grid.options.checks;
+  if (checks.races || checks.async || checks.uninitialised)
+    block.shadow.reset(grid.sharedBytes, grid.kernel->sharedGranule, grid.warpsPerBlock);
+  block.warps.resize(grid.warpsPerBlock);
+  for (Barrier &barrier : block.barriers)
+    barrier = {};
+  for (uint32_t i = 0; i < grid.warpsPerBlock; ++i)
+    startWarp(block, block.warps[i], i, worker);
+  block.liveWarps = grid.warpsPerBlock;
+  block.aborted = false;
+  block.turns = 0;
+  block.arrivals.clear();
+  block.mbarriers.clear();
+  worker.random = grid.options.seed ^ (index * 0x9E3779B97F4A7C15u);
+}
+
+BlockState runBlock(Block &block, uint64_t turns) {
+  bool shuffled = block.grid->options.seed != 0, limited = block.grid->options.maximumInstructions != 0;
+  while (block.liveWarps) {
+    bool progress = false, spins = true;
+    block.warps[0].worker->changed = false;
+    size_t count = block.warps.size();
+    uint64_t &random = block.warps[0].worker->random;
+    size_t first = shuffled ? nextRandom(random) % count : 0;
+    for (size_t i = 0; i < count && block.liveWarps; ++i) {
+      Warp &warp = block.warps[(i + first) % count];
+      if (!warp.live)
+        continue;
+      if (!warp.mask && !resume(warp))
+        continue;
+      progress = true;
+      const int64_t longest = warp.spun ? shortTurn : longTurn;
+      warp.spun = false;
+      warp.awaited = ~0u;
+      int64_t turn = shuffled ? int64_t(1 + nextRandom(random) % 200) : longest;
+      if (limited)
+        turn = std::min(turn, int64_t(std::min<uint64_t>(block.grid->options.maximumInstructions, longTurn)));
+      warp.budget = turn;
+      warp.unused = 0;
+      runTurn(warp);
+      if (limited && !withinLimit(warp, turn - warp.unused))
+        break;
+      spins &= warp.spun;
+      if (!warp.live) {
+        if (block.liveWarps) {
+          --block.liveWarps;
+          recheckBarriers(block);
+        }
+        continue;
+      }
+      rotate(warp);
+    }
+    block.idle = progress && spins && !block.warps[0].worker->changed;
+    if (!block.idle)
+      block.grid->changes.fetch_add(1, std::memory_order_relaxed);
+    if (!progress && block.liveWarps) {
+      // Lanes at a join wait for speed only: they go on before anything is called stuck, but not past lanes that are at
+      // a warp-wide instruction without them.
+      bool freed = false;
+      for (Warp &warp : block.warps)
+        freed |= !waitsForLanes(warp) && releaseWaiting(warp);
+      if (!freed && std::none_of(block.warps.begin(), block.warps.end(), canRun)) {
+        reportStuck(block);
+        break;
+      }
+    }
+    if (block.liveWarps && (++block.turns % std::max<uint64_t>(turns, 1) == 0 || block.idle))
+      return BlockState::Running;
+  }
+  return BlockState::Done;
+}
+
+} // namespace weft::simulator::machine

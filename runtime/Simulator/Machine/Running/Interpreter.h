@@ -1,0 +1,34 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Running blocks: turns of warps, barriers, deadlock.
+#pragma once
+
+#include "runtime/Simulator/Machine/Running/Divergence.h"
+
+namespace weft::simulator::machine {
+
+/// Prepares `block` to run block `index` of the grid on a worker.
+void startBlock(Block &block, Worker &worker, uint64_t index);
+
+enum class BlockState : uint8_t { Done, Running };
+
+/// Gives every warp turns until the block is done, is stuck (reported, then aborted), has used up `turns` turns, or
+/// does nothing but wait for other blocks.
+BlockState runBlock(Block &block, uint64_t turns);
+
+/// Arrives at a barrier for the current fragment (PTX ISA 9.7.13.1). `threads` 0 means all. `waits`: bar.sync and
+/// bar.red; else bar.arrive. Returns false where the fragment was taken off to wait.
+bool arriveAtBarrier(Warp &warp, uint32_t mask, unsigned number, uint32_t threads, bool waits);
+
+/// A warp has lost lanes: barriers that waited for them may be complete.
+void recheckBarriers(Block &block);
+
+/// A hash of all that decides what a block's warps do next, but for memory that they share.
+uint64_t stateOf(const Block &block);
+
+/// Reports lanes that spin for ever: nothing that they wait for can happen any more.
+void reportSpinning(Block &block);
+
+/// Stops a block at once.
+void abortBlock(Block &block);
+
+} // namespace weft::simulator::machine

@@ -1,0 +1,265 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The running state: warps, blocks and what a worker thread keeps for them.
+#pragma once
+
+#include "runtime/Simulator/Interface/Memory.h"
+#include "runtime/Simulator/Machine/State/Findings.h"
+#include "runtime/Simulator/Machine/State/GlobalShadow.h"
+#include "runtime/Simulator/Machine/State/Order.h"
+#include "runtime/Simulator/Machine/State/Origins.h"
+#include "runtime/Simulator/Machine/State/Program.h"
+#include "runtime/Simulator/Machine/State/SharedShadow.h"
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace weft::simulator::machine {
+
+struct Block;
+struct Worker;
+struct Grid;
+
+/// Where lanes that took different ways wait for each other: the immediate post-dominator of the branch.
+struct Join {
+  uint32_t pc = ~0u;
+  uint32_t mask = 0; ///< lanes that will come, exited ones taken out
+  uint32_t arrived = 0;
+  int32_t parent = -1;
+  bool used = false;
+};
+
+enum class FragmentState : uint8_t {
+  Ready,
+  AtSync,    ///< at a warp-wide instruction whose other lanes are not here
+  AtBarrier, ///< arrived at a block barrier
+};
+
+/// Lanes of a warp that run together.
+struct Fragment {
+  uint32_t pc = 0;
+  uint32_t mask = 0;
+  int32_t join = -1;
+  FragmentState state = FragmentState::Ready;
+  uint8_t barrier = 0;
+};
+
+/// A cp.async on its way: lanes, where from, where to.
+struct AsyncCopy {
+  uint32_t mask = 0; ///< lanes whose copy is not done
+  uint32_t pc = 0;
+  uint64_t sequence = 0; ///< in the order of issue
+  uint8_t bytes = 0;
+  uint8_t count[laneCount]; ///< bytes really copied, the rest is zero
+  uint32_t to[laneCount];
+  uint32_t group[laneCount]; ///< how many groups the lane had committed before
+  uint64_t from[laneCount];
+  uint32_t unwritten = 0; ///< lanes of which nothing wrote how many bytes they copy
+};
+
+/// A warp's copies in flight, oldest first.
+struct AsyncQueue {
+  std::vector<AsyncCopy> copies;
+  uint32_t committed[laneCount] = {}; ///< groups per lane
+  uint64_t issued = 0;
+};
+
+/// What is known of a byte of local memory.
+enum LocalMark : uint8_t {
+  localUnwritten,
+  localWritten,
+  localReturned, ///< of a function that has returned
+};
+
+struct Warp {
+  std::byte *base[2] = {}; ///< registers, constant pool
+  Block *block = nullptr;
+  Worker *worker = nullptr;
+  const Kernel *kernel = nullptr;
+  uint32_t pc = 0;   ///< of the record after the one that runs
+  uint32_t mask = 0; ///< lanes of the current fragment
+  int32_t join = -1;
+  int64_t budget = 0;     ///< records until another warp's turn
+  int64_t unused = 0;     ///< what was left of the budget when an executor stopped the turn
+  bool yielded = false;   ///< the current fragment was taken off, see `current`
+  uint32_t awaited = ~0u; ///< the mbarrier that lanes waited for in vain when the turn ended
+  bool spun = false;      ///< read memory in a way that a spin loop does, since the turn began
+
+  uint32_t index = 0;              ///< in the block
+  uint32_t live = 0;               ///< lanes that have not exited
+  bool anyPoison = false;          ///< some register may hold what nothing wrote
+  std::vector<uint32_t> poison;    ///< per slot, a bit per lane; empty while nothing can be poisoned
+  std::vector<uint32_t> origins;   ///< per slot, what left a lane of it unwritten; as long as `poison`
+  std::vector<Fragment> fragments; ///< all but the current one while it runs
+  std::vector<Join> joins;
+  AsyncQueue async;
+  WarpOrder order;
+  std::vector<std::byte> registers;
+  std::vector<std::byte> local;
+  std::vector<uint8_t> localWritten;                    ///< a LocalMark per byte of `local`, where checked
+  std::array<uint32_t, laneCount> stackTop{};           ///< end of what calls and alloca took, in `local`
+  std::array<uint32_t, laneCount> stackMost{};          ///< the furthest that it ever was
+  std::array<std::vector<uint32_t>, laneCount> calls{}; ///< what called functions saved
+  uint16_t meetings = 0; ///< shuffles, votes and the like that all live lanes took part in
+  uint32_t starved = 0;  ///< turns in which lanes waited for a spinning fragment
+
+  template <typename T> T *reg(Ref ref) const { return reinterpret_cast<T *>(base[ref >> 31] + (ref & 0x7fff'ffffu)); }
+  uint32_t &predicate(Ref ref) const { return *reg<uint32_t>(ref); }
+  /// Ends the turn after the record that runs.
+  void stop() {
+    unused += budget;
+    budget = 0;
+  }
+  /// The number of the record that is running.
+  uint32_t here() const { return pc - 1; }
+};
+
+/// One of a block's 16 barriers (PTX ISA 9.7.13.1 "bar").
+struct Barrier {
+  uint32_t arrivedThreads = 0;
+  uint32_t expected = 0; ///< threads; 0: every live thread of the block
+  uint32_t firstPc = 0;
+  uint8_t reduction = 0;        ///< what bar.red makes of its predicates, 0 for bar.sync and bar.arrive
+  std::vector<uint32_t> lanes;  ///< per warp, lanes that arrived
+  std::vector<uint32_t> joined; ///< clocks of all that arrived
+  WarpOrder order;              ///< and what they knew
+  uint32_t count = 0;           ///< threads whose bar.red predicate held
+  bool all = true;              ///< whether it held for every thread
+};
+
+/// A cp.async.mbarrier.arrive whose copies are on their way.
+struct AsyncArrival {
+  uint32_t warp, lane;
+  uint32_t object;   ///< byte of shared memory
+  uint64_t sequence; ///< copies that the lane issued before
+  uint32_t pc;
+};
+
+/// What is known of an mbarrier besides its 64 bits, from mbarrier.init to mbarrier.inval.
+struct MbarrierHistory {
+  uint64_t object = 0; ///< as mbarrier instructions left it: other bits mean that something else was stored there
+  uint32_t initPc = 0;
+  bool ended = false; ///< some phase did, by an arrival of this lane, at this clock of its warp:
+  uint32_t warp = 0, lane = 0, clock = 0, pc = 0;
+};
+
+/// What one record cost, in the units of Counters.
+struct RecordCost {
+  uint64_t sectorsRead = 0, sectorsWritten = 0, sectorsIdeal = 0;
+  uint64_t wavefronts = 0, wavefrontsIdeal = 0;
+  uint64_t bytes = 0; ///< that lanes asked for in global memory
+  uint64_t macs = 0, waits = 0, divergent = 0;
+
+  void add(const RecordCost &other) {
+    sectorsRead += other.sectorsRead;
+    sectorsWritten += other.sectorsWritten;
+    sectorsIdeal += other.sectorsIdeal;
+    wavefronts += other.wavefronts;
+    wavefrontsIdeal += other.wavefrontsIdeal;
+    bytes += other.bytes;
+    macs += other.macs;
+    waits += other.waits;
+    divergent += other.divergent;
+  }
+};
+
+struct Block {
+  Grid *grid = nullptr;
+  std::array<uint32_t, 3> coordinates{};
+  uint64_t index = 0;
+  std::vector<std::byte> shared;
+  SharedShadow shadow;
+  std::vector<Warp> warps;
+  std::array<Barrier, 16> barriers;
+  uint32_t liveWarps = 0;
+  bool aborted = false;
+  uint64_t turns = 0;
+  bool idle = false;                             ///< in its last round every warp spun and nothing changed
+  std::vector<AsyncArrival> arrivals;            ///< at mbarriers, when copies are done
+  OriginTable origins;                           ///< of values that nothing wrote
+  std::map<uint32_t, MbarrierHistory> mbarriers; ///< by their byte of shared memory
+};
+
+/// What one worker thread counts and remembers.
+struct Worker {
+  Grid *grid = nullptr;
+  Counters counters;
+  std::vector<uint64_t> executed, executedThreads; ///< per record
+  std::vector<RecordCost> costs;                   ///< likewise
+  std::vector<uint8_t> raced;                      ///< likewise, races found in global memory
+  std::vector<const Allocation *> lastAllocation;  ///< per record, where it accessed global memory last
+  FindingLog findings;
+  std::map<uint64_t, std::string> output; ///< what blocks printed
+  uint64_t random = 0;
+  bool changed = false; ///< wrote memory, arrived at a barrier or ended lanes since it was cleared
+};
+
+/// What malloc and free of a kernel work on: first fit in one allocation.
+class DeviceHeap {
+public:
+  static constexpr uint64_t bytes = 8u << 20; ///< as CUDA's default
+  explicit DeviceHeap(Address base) : base_(base) { free_[base] = bytes; }
+  /// 0 where nothing fits.
+  Address allocate(uint64_t size);
+  /// False for an address that is no live allocation's.
+  bool release(Address address);
+  /// What a range of the heap's bytes is: inside one live block, inside one that was freed, or neither.
+  enum class Range : uint8_t { Live, Freed, Wild };
+  Range rangeAt(Address address, uint64_t size) const;
+  bool contains(Address address) const { return address >= base_ && address - base_ < bytes; }
+
+  /// Which blocks there are, to go back to.
+  struct State {
+    std::map<Address, uint64_t> free, used, quarantine;
+  };
+  State state() const;
+  void restore(State state);
+
+private:
+  void reuse();
+
+  Address base_;
+  mutable std::mutex mutex_;
+  std::map<Address, uint64_t> free_, used_;
+  std::map<Address, uint64_t> quarantine_; ///< freed, and given out again only when nothing else is left
+};
+
+/// One launch.
+struct Grid {
+  const Program *program = nullptr;
+  const Kernel *kernel = nullptr;
+  LaunchShape shape;
+  LaunchOptions options;
+  Memory *memory = nullptr;
+  std::shared_ptr<const MemoryView> view;
+  std::vector<std::byte> constants; ///< the pool with its addresses filled in
+  std::vector<std::byte> parameters;
+  std::shared_ptr<DeviceHeap> heap;
+  OrderGraph order;
+  GlobalShadow globalShadow;
+  Address workspace = 0; ///< of the grid's barrier, where the kernel asks for it
+  uint32_t sharedBytes = 0;
+  uint32_t threadsPerBlock = 0, warpsPerBlock = 0;
+  std::atomic<uint64_t> changes{0}; ///< rounds in which something happened that others may wait for
+  std::atomic<uint32_t> working{0}; ///< workers that have blocks to run
+  uint32_t workers = 0;             ///< all of them
+  std::mutex spinMutex;
+  std::map<const void *, uint64_t> spinning; ///< workers found to spin for ever unless `changes` goes on from there
+  std::atomic<int64_t> instructionsLeft{0};  ///< where options.maximumInstructions sets a limit
+};
+
+/// The first lane of a mask that is not empty.
+inline unsigned firstLane(uint32_t mask) { return unsigned(__builtin_ctz(mask)); }
+
+/// Calls `body(lane)` for each lane of `mask`, in order.
+template <typename Body> inline void eachLane(uint32_t mask, Body body) {
+  for (; mask; mask &= mask - 1)
+    body(firstLane(mask));
+}
+
+} // namespace weft::simulator::machine
