@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "runtime/Simulator/Machine/Checks/Poison.h"
-#include "runtime/Simulator/Machine/Decoding/Decode.h"
+#include "runtime/Simulator/Machine/State/Executors.h"
 #include "runtime/Support/Format.h"
 
 #include <algorithm>

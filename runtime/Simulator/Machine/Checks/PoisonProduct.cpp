@@ -2,7 +2,7 @@
 // What nothing wrote, through matrix products: a row of A reaches a row of the result, a column of B a column. Tiles at
 // an edge are often filled in part only, and the rest of the product thrown away.
 #include "runtime/Simulator/Machine/Checks/Poison.h"
-#include "runtime/Simulator/Machine/Forms/MatrixOperands.h"
+#include "runtime/Simulator/Machine/State/MatrixProduct.h"
 
 #include <algorithm>
 #include <span>

@@ -2,7 +2,7 @@
 // The control-flow graph of a decoded kernel.
 #pragma once
 
-#include "runtime/Simulator/Machine/Decoding/Decode.h"
+#include "runtime/Simulator/Machine/State/Program.h"
 
 #include <vector>
 
@@ -15,7 +15,7 @@ struct BasicBlock {
   bool exits = false; ///< may end the thread
 };
 
-/// The blocks of a kernel in the order of its records.
+/// The basic blocks of a kernel in the order of its records.
 std::vector<BasicBlock> basicBlocks(const Kernel &kernel);
 
 } // namespace weft::simulator::machine

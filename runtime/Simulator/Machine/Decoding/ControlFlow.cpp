@@ -5,6 +5,7 @@
 //   add ...           add ...
 //   L: sub ...        J: (join)  L: sub ...
 #include "runtime/Simulator/Machine/Decoding/BasicBlocks.h"
+#include "runtime/Simulator/Machine/Decoding/Decode.h"
 #include "runtime/Simulator/Machine/Running/Calls.h"
 
 namespace weft::simulator::machine {
@@ -12,7 +13,7 @@ namespace {
 
 constexpr uint32_t none = ~0u;
 
-/// Blocks in the post order of a walk from the exit against the edges, and each block's place in it: `none` where no
+/// Basic blocks in the post order of a walk from the exit against the edges, and each block's place in it: `none` where no
 /// path leads to the exit.
 struct PostOrder {
   std::vector<uint32_t> blocks, places;
@@ -48,8 +49,8 @@ PostOrder postOrder(const std::vector<BasicBlock> &blocks) {
   return order;
 }
 
-/// Immediate post-dominators of all blocks, `none` where only the exit is one (Cooper, Harvey, Kennedy: A Simple, Fast
-/// Dominance Algorithm), on the reversed graph with one more block, the exit, numbered `blocks.size()`.
+/// Immediate post-dominators of all basic blocks, `none` where only the exit is one (Cooper, Harvey, Kennedy: A Simple, Fast
+/// Dominance Algorithm), on the reversed graph with one more, the exit, numbered `blocks.size()`.
 std::vector<uint32_t> postDominators(const std::vector<BasicBlock> &blocks) {
   const uint32_t exit = uint32_t(blocks.size());
   const PostOrder order = postOrder(blocks);

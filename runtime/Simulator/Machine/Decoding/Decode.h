@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/Simulator/Machine/Decoding/Table.h"
+#include "runtime/Simulator/Machine/State/Executors.h"
 
 #include <array>
 #include <functional>
@@ -153,27 +154,6 @@ void placeJoins(Kernel &kernel);
 /// be read before they are written, which `nameOf` names.
 void assignSlots(Kernel &kernel, const std::vector<ptx::Type> &registers,
                  const std::function<std::string(uint32_t)> &nameOf);
-
-/// What a branch with a table may do; Record::aux.
-struct BranchTable {
-  std::vector<uint32_t> targets;
-};
-
-// Executors of hidden records and of control flow, needed by the decoder itself (Control.cpp).
-void runJoin(Warp &warp, const Record &record, uint32_t mask);
-void runBranch(Warp &warp, const Record &record, uint32_t mask);
-void runBranchTable(Warp &warp, const Record &record, uint32_t mask);
-void runExit(Warp &warp, const Record &record, uint32_t mask);
-void runNarrow(Warp &warp, const Record &record, uint32_t mask);
-void runWidenUnsigned(Warp &warp, const Record &record, uint32_t mask);
-void runWidenSigned(Warp &warp, const Record &record, uint32_t mask);
-void runTrap(Warp &warp, const Record &record, uint32_t mask);
-/// The stack's top to op[0], and back; T is uint32_t or uint64_t.
-template <typename T> void runStackSave(Warp &warp, const Record &record, uint32_t mask);
-template <typename T> void runStackRestore(Warp &warp, const Record &record, uint32_t mask);
-/// op[0] = op[1] == Record::imm, 64 bits.
-void runCallTest(Warp &warp, const Record &record, uint32_t mask);
-void runDynamicSpecial(Warp &warp, const Record &record, uint32_t mask);
 
 template <typename T> const T *Binding::keep(T value) {
   auto owned = std::make_shared<T>(std::move(value));

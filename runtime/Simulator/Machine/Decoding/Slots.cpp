@@ -2,6 +2,7 @@
 // Registers to slots. PTX has thousands of registers, most of them alive for a few instructions: sharing slots keeps a
 // warp's registers in the first-level caches. The same analysis finds registers that may be read before a write.
 #include "runtime/Simulator/Machine/Decoding/BasicBlocks.h"
+#include "runtime/Simulator/Machine/Decoding/Decode.h"
 
 #include <algorithm>
 #include <map>
@@ -27,7 +28,7 @@ using Bits = std::vector<uint64_t>;
 bool test(const Bits &bits, uint32_t i) { return bits[i / 64] >> (i % 64) & 1; }
 void set(Bits &bits, uint32_t i) { bits[i / 64] |= uint64_t{1} << (i % 64); }
 
-/// Registers live at the start of each block.
+/// Registers live at the start of each basic block.
 std::vector<Bits> liveIn(const Kernel &kernel, const std::vector<BasicBlock> &blocks, size_t registerCount) {
   size_t words = (registerCount + 63) / 64;
   std::vector<Bits> in(blocks.size(), Bits(words)), defined(blocks.size(), Bits(words)),
@@ -88,7 +89,7 @@ std::vector<Interval> intervalsOfUses(const Kernel &kernel, size_t registerCount
   return intervals;
 }
 
-/// Makes intervals hold the whole of each block that a register is live into or out of.
+/// Makes intervals hold the whole of each basic block that a register is live into or out of.
 void includeLiveBlocks(std::vector<Interval> &intervals, const std::vector<BasicBlock> &blocks,
                        const std::vector<Bits> &in) {
   for (size_t b = 0; b < blocks.size(); ++b) {
@@ -228,7 +229,7 @@ void assignSlots(Kernel &kernel, const std::vector<ptx::Type> &registers,
   std::vector<BasicBlock> blocks = basicBlocks(kernel);
   std::vector<Interval> intervals = intervalsOfUses(kernel, registers.size());
   std::vector<std::vector<uint32_t>> uninitialised(kernel.called.size() + 1);
-  // Liveness takes time and memory of blocks times registers. Where that is too much, all live throughout.
+  // Liveness takes time and memory of basic blocks times registers. Where that is too much, all live throughout.
   if (uint64_t(blocks.size()) * registers.size() < uint64_t{1} << 31) {
     std::vector<Bits> in = liveIn(kernel, blocks, registers.size());
     includeLiveBlocks(intervals, blocks, in);

@@ -45,10 +45,8 @@ struct Table {
   std::unordered_map<const Form *, std::vector<Slot>> slots;
 
   Table() {
-    for (auto family : {integerForms, logicForms, floatForms, halfForms, mixedForms, compareForms, convertForms,
-                        moveForms, memoryForms, stackForms, atomicForms, asyncForms, matrixForms, wmmaForms,
-                        mbarrierForms, videoForms, warpForms, controlForms})
-      for (const Form &form : family()) {
+    for (std::span<const Form> family : allForms())
+      for (const Form &form : family) {
         byMnemonic[form.mnemonic].push_back(&form);
         slots[&form] = parseSlots(form.modifiers);
       }

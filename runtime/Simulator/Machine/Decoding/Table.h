@@ -68,25 +68,8 @@ struct Form {
   Binder bind;
 };
 
-/// The families, one per file.
-std::span<const Form> integerForms();
-std::span<const Form> logicForms();
-std::span<const Form> floatForms();
-std::span<const Form> halfForms();
-std::span<const Form> mixedForms();
-std::span<const Form> compareForms();
-std::span<const Form> convertForms();
-std::span<const Form> moveForms();
-std::span<const Form> memoryForms();
-std::span<const Form> stackForms();
-std::span<const Form> atomicForms();
-std::span<const Form> asyncForms();
-std::span<const Form> matrixForms();
-std::span<const Form> wmmaForms();
-std::span<const Form> mbarrierForms();
-std::span<const Form> videoForms();
-std::span<const Form> warpForms();
-std::span<const Form> controlForms();
+/// Every family of forms; the room of forms defines it.
+std::span<const std::span<const Form>> allForms();
 
 /// The rows of a mnemonic, in the order they are tried; empty for a name that is no instruction here.
 std::span<const Form *const> formsOf(std::string_view mnemonic);

@@ -2,6 +2,7 @@
 // Comparison and selection (PTX ISA 9.7.6, 9.7.7).
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
 #include "runtime/Simulator/Machine/Forms/Arithmetic.h"
+#include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Semantics/Compare.h"
 #include "runtime/Support/Format.h"
 

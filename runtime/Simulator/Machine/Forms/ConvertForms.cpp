@@ -3,6 +3,7 @@
 // one function that knows every pair of types.
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
 #include "runtime/Simulator/Machine/Forms/Arithmetic.h"
+#include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Semantics/Convert.h"
 #include "runtime/Support/Format.h"
 

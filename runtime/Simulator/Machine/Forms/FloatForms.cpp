@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // f32 and f64 arithmetic (PTX ISA 9.7.3), approximate functions included.
 #include "runtime/Simulator/Machine/Forms/Arithmetic.h"
+#include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Semantics/Approximate.h"
 #include "runtime/Simulator/Semantics/Float.h"
 

@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // f16 and bf16 arithmetic, scalar and packed (PTX ISA 9.7.4).
 #include "runtime/Simulator/Machine/Forms/Arithmetic.h"
+#include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Semantics/Approximate.h"
 #include "runtime/Simulator/Semantics/Half.h"
 

@@ -2,6 +2,7 @@
 // Integer arithmetic (PTX ISA 9.7.1) and extended precision (9.7.2).
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
 #include "runtime/Simulator/Machine/Forms/Arithmetic.h"
+#include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Semantics/Bits.h"
 #include "runtime/Simulator/Semantics/Integer.h"
 

@@ -2,7 +2,7 @@
 // Functions that CUDA's device runtime provides and PTX only declares: vprintf, malloc, free, __assertfail.
 #pragma once
 
-#include "runtime/Simulator/Machine/Decoding/Decode.h"
+#include "runtime/Simulator/Machine/Decoding/Table.h"
 
 namespace weft::simulator::machine {
 

@@ -2,6 +2,7 @@
 // Logic, shifts and bit fields (PTX ISA 9.7.8, and the bit instructions of 9.7.1).
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
 #include "runtime/Simulator/Machine/Forms/Arithmetic.h"
+#include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Semantics/Bits.h"
 
 namespace weft::simulator::machine {

@@ -2,6 +2,7 @@
 // ldmatrix, stmatrix, movmatrix, mma.sync (PTX ISA 9.7.14).
 #include "runtime/Simulator/Machine/Checks/Access.h"
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
+#include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Machine/Forms/MatrixOperands.h"
 #include "runtime/Simulator/Machine/Running/Divergence.h"
 #include "runtime/Simulator/Machine/State/Lanes.h"

@@ -3,20 +3,12 @@
 #pragma once
 
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
-#include "runtime/Simulator/Semantics/Matrix.h"
+#include "runtime/Simulator/Machine/State/MatrixProduct.h"
 
 #include <string_view>
 #include <vector>
 
 namespace weft::simulator::machine {
-
-/// Record::aux of a matrix product: how many registers each operand has, in Record::wide as d, a, b, c.
-struct Product {
-  semantics::MatrixProduct product;
-  unsigned dCount = 0, aCount = 0, bCount = 0, cCount = 0;
-  uint64_t macs = 0;
-  bool quadPairs = false, aByColumn = false, bByRow = false;
-};
 
 /// Runs a record whose aux is a Product.
 void runProduct(Warp &warp, const Record &record, uint32_t mask);

@@ -1,10 +1,10 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// mbarrier (PTX ISA 9.7.13.15) and cp.async.mbarrier.arrive. The object's 64 bits are opaque to programs; here:
-//   bits 0-19 arrivals expected, 20-39 arrivals pending, 40-47 a mark of initialised objects, 48-63 the phase.
+// mbarrier (PTX ISA 9.7.13.15) and cp.async.mbarrier.arrive.
 #include "runtime/Simulator/Machine/Checks/Access.h"
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
+#include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Machine/Running/AsyncCopies.h"
-#include "runtime/Simulator/Machine/Running/Barriers.h"
+#include "runtime/Simulator/Machine/Running/Mbarriers.h"
 #include "runtime/Simulator/Machine/State/Lanes.h"
 #include "runtime/Support/Format.h"
 
@@ -13,20 +13,9 @@
 namespace weft::simulator::machine {
 namespace {
 
+using namespace mbarrier;
 using ptx::Space;
 using ptx::Type;
-
-constexpr uint64_t countMask = (1u << 20) - 1;
-constexpr uint64_t mark = uint64_t{0xB7} << 40;
-constexpr uint64_t markMask = uint64_t{0xff} << 40;
-constexpr unsigned phaseShift = 48;
-
-uint64_t expected(uint64_t object) { return object & countMask; }
-uint64_t pending(uint64_t object) { return object >> 20 & countMask; }
-uint64_t phase(uint64_t object) { return object >> phaseShift; }
-uint64_t make(uint64_t expected, uint64_t pending, uint64_t phase) {
-  return expected | pending << 20 | mark | phase << phaseShift;
-}
 
 enum class What : uint8_t { Init, Inval, Arrive, ArriveDrop, TestWait, TestParity, AsyncArrive };
 
@@ -37,12 +26,6 @@ struct MbarrierForm {
   bool noIncrement = false; ///< .noinc
   bool noComplete = false;
 };
-
-/// `count` arrivals; the phase ends with the last.
-uint64_t arrivals(uint64_t object, uint64_t count, bool drop) {
-  uint64_t want = expected(object) - (drop ? 1 : 0), left = pending(object) - count;
-  return left ? make(want, left, phase(object)) : make(want, want, phase(object) + 1);
-}
 
 /// Remembers what an instruction made of an mbarrier, and who ended its phase if it did.
 void remember(Warp &warp, uint32_t lane, uint32_t pc, uint32_t offset, uint64_t before, uint64_t after) {
@@ -309,16 +292,6 @@ const Form forms[] = {
 };
 
 } // namespace
-
-std::string mbarrierState(const Block &block, uint32_t offset) {
-  uint64_t object = 0;
-  if (uint64_t(offset) + 8 <= block.shared.size())
-    std::memcpy(&object, block.shared.data() + offset, 8);
-  if ((object & markMask) != mark)
-    return format("what is no mbarrier at byte {} of shared memory", offset);
-  return format("the mbarrier at byte {} of shared memory, which is in phase {} and has {} of {} arrivals", offset,
-                phase(object), expected(object) - pending(object), expected(object));
-}
 
 std::span<const Form> mbarrierForms() { return forms; }
 

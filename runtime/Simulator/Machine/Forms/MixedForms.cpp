@@ -2,6 +2,7 @@
 // f32 arithmetic whose first operands are f16 or bf16 (PTX ISA 9.7.5, mixed precision: PTX 8.6, sm_100 and newer). They
 // are widened, which is exact; nothing is flushed.
 #include "runtime/Simulator/Machine/Forms/Arithmetic.h"
+#include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Semantics/Float.h"
 #include "runtime/Simulator/Semantics/Half.h"
 

@@ -2,6 +2,7 @@
 // mov, with packing and unpacking; cvta, isspacep (PTX ISA 9.7.9).
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
 #include "runtime/Simulator/Machine/Forms/Arithmetic.h"
+#include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Support/Format.h"
 
 namespace weft::simulator::machine {

@@ -3,6 +3,7 @@
 // variables in local memory.
 #include "runtime/Simulator/Machine/Checks/Access.h"
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
+#include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Machine/State/Lanes.h"
 #include "runtime/Support/Format.h"
 

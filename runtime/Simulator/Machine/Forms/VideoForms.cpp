@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Video instructions: scalar ones on bytes, halfwords and words (PTX ISA 9.7.17), SIMD ones (9.7.18).
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
+#include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Machine/State/Lanes.h"
 #include "runtime/Simulator/Semantics/ScalarVideo.h"
 #include "runtime/Simulator/Semantics/Video.h"

@@ -2,6 +2,7 @@
 // shfl, vote, match, redux, elect (PTX ISA 9.7.9.6, 9.7.13).
 #include "runtime/Simulator/Machine/Checks/Poison.h"
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
+#include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Machine/Running/Divergence.h"
 #include "runtime/Simulator/Machine/State/Lanes.h"
 #include "runtime/Simulator/Semantics/Warp.h"

@@ -3,6 +3,7 @@
 // the map.
 #include "runtime/Simulator/Machine/Checks/Access.h"
 #include "runtime/Simulator/Machine/Checks/GlobalRaces.h"
+#include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Machine/Forms/MatrixOperands.h"
 #include "runtime/Simulator/Machine/Running/Divergence.h"
 #include "runtime/Simulator/Machine/State/Lanes.h"

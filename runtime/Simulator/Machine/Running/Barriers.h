@@ -2,7 +2,6 @@
 // bar and barrier: what their records keep.
 #pragma once
 
-#include "runtime/Simulator/Machine/Decoding/Decode.h"
 #include "runtime/Simulator/Machine/State/Warp.h"
 
 namespace weft::simulator::machine {
@@ -16,8 +15,8 @@ struct BarrierForm {
   bool negated = false; ///< `!p`
 };
 
-/// What is known of an mbarrier that lanes wait for, for messages (MbarrierForms.cpp).
-std::string mbarrierState(const Block &block, uint32_t offset);
+/// A warp has lost lanes: barriers that waited for them may be complete.
+void recheckBarriers(Block &block);
 
 void runBarrier(Warp &warp, const Record &record, uint32_t mask);
 

@@ -14,8 +14,6 @@ namespace {
 /// What a call takes of the stack besides its frame: a return address and what a GPU saves at the least.
 constexpr uint32_t callBytes = 16;
 
-uint32_t alignUp(uint32_t value, uint32_t align) { return (value + align - 1) / align * align; }
-
 uint32_t &word(Warp &warp, Ref slot, unsigned index) { return warp.reg<uint32_t>(slot)[index]; }
 
 /// A register's lane with what is known of it: its bits, then which of its bytes are unwritten, then its origin.

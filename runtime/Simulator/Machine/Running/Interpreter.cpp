@@ -2,6 +2,7 @@
 #include "runtime/Simulator/Machine/Running/Interpreter.h"
 #include "runtime/Simulator/Machine/Checks/Poison.h"
 #include "runtime/Simulator/Machine/Running/Barriers.h"
+#include "runtime/Simulator/Machine/Running/Mbarriers.h"
 #include "runtime/Support/Format.h"
 #include "targets/Target.h"
 

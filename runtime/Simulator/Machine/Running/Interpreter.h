@@ -15,13 +15,6 @@ enum class BlockState : uint8_t { Done, Running };
 /// does nothing but wait for other blocks.
 BlockState runBlock(Block &block, uint64_t turns);
 
-/// Arrives at a barrier for the current fragment (PTX ISA 9.7.13.1). `threads` 0 means all. `waits`: bar.sync and
-/// bar.red; else bar.arrive. Returns false where the fragment was taken off to wait.
-bool arriveAtBarrier(Warp &warp, uint32_t mask, unsigned number, uint32_t threads, bool waits);
-
-/// A warp has lost lanes: barriers that waited for them may be complete.
-void recheckBarriers(Block &block);
-
 /// A hash of all that decides what a block's warps do next, but for memory that they share.
 uint64_t stateOf(const Block &block);
 

@@ -3,8 +3,8 @@
 // same qualifiers and members (PTX ISA 9.7.9.6, 9.7.13): not the same one. Where a compiler has unrolled a loop around
 // one, lanes meet at different copies of it. Each copy has registers of its own: their lanes are brought together in
 // scratch registers, the instruction runs once, and the results go back.
-#include "runtime/Simulator/Machine/Decoding/Decode.h"
 #include "runtime/Simulator/Machine/Running/Divergence.h"
+#include "runtime/Simulator/Machine/State/Executors.h"
 
 #include <algorithm>
 

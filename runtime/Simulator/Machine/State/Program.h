@@ -169,6 +169,8 @@ inline constexpr uint32_t meetingBytes = 7 * 2 * slotBytes;
 /// What alloca may take of a thread's local memory.
 inline constexpr uint32_t stackBytes = 16384;
 
+inline uint32_t alignUp(uint64_t value, uint64_t align) { return uint32_t((value + align - 1) / align * align); }
+
 /// The value that stands for a function's address: its place in the module.
 inline uint64_t functionAddress(const ptx::Module &module, const ptx::Function &function) {
   return codeWindow | uint64_t(&function - module.functions.data() + 1) * 16;

@@ -1,0 +1,16 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "runtime/Simulator/Machine/Forms/Families.h"
+
+#include <array>
+
+namespace weft::simulator::machine {
+
+std::span<const std::span<const Form>> allForms() {
+  static const std::array families{integerForms(), logicForms(),   floatForms(),  halfForms(),   mixedForms(),
+                                   compareForms(), convertForms(), moveForms(),   memoryForms(), stackForms(),
+                                   atomicForms(),  asyncForms(),   matrixForms(), wmmaForms(),   mbarrierForms(),
+                                   videoForms(),   warpForms(),    controlForms()};
+  return families;
+}
+
+} // namespace weft::simulator::machine

@@ -1,0 +1,17 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// What the record of a matrix product keeps: for its executor, and for what follows unwritten values through it.
+#pragma once
+
+#include "runtime/Simulator/Semantics/Matrix.h"
+
+namespace weft::simulator::machine {
+
+/// Record::aux of a matrix product: how many registers each operand has, in Record::wide as d, a, b, c.
+struct Product {
+  semantics::MatrixProduct product;
+  unsigned dCount = 0, aCount = 0, bCount = 0, cCount = 0;
+  uint64_t macs = 0;
+  bool quadPairs = false, aByColumn = false, bByRow = false;
+};
+
+} // namespace weft::simulator::machine
