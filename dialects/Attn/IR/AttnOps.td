@@ -18,10 +18,10 @@ def Attn_GradientOnly : NativeOpTrait<"GradientOnly"> { let cppNamespace = "::we
 
 class Attn_Op<string mnemonic, list<Trait> traits = []> : Op<Attn_Dialect, mnemonic, traits>;
 
-include "dialects/Attn/IR/AttnMixerOps.td"
-include "dialects/Attn/IR/AttnTensorOps.td"
-include "dialects/Attn/IR/AttnHeadOps.td"
-include "dialects/Attn/IR/AttnAttendOps.td"
-include "dialects/Attn/IR/AttnMergeOps.td"
+include "dialects/Attn/IR/Ops/AttnMixerOps.td"
+include "dialects/Attn/IR/Ops/AttnTensorOps.td"
+include "dialects/Attn/IR/Ops/AttnHeadOps.td"
+include "dialects/Attn/IR/Ops/AttnAttendOps.td"
+include "dialects/Attn/IR/Ops/AttnMergeOps.td"
 
 #endif // WEFT_DIALECTS_ATTN_IR_ATTNOPS_TD

@@ -6,7 +6,7 @@
 // in two registers, two lanes or two warps is what the layout says of that bit, so that any layout that walks along the
 // axis by single bits is scanned where it is. Neighbours that a thread holds are joined before, one after another.
 
-#include "compiler/Conversion/WarpToLLVM/Combine.h"
+#include "compiler/Conversion/WarpToLLVM/Lanes/Combine.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpDialect.h"
 #include "dialects/Warp/Transforms/Scratch.h"

@@ -4,7 +4,7 @@
 // f16 arithmetic is native; bf16 is left to the back end, which goes through f32 or fma where the target lacks it.
 // Division of f32 is `div.full` (at most 2 ulp), as in Triton. Products and sums are contracted to fma by the back end.
 
-#include "compiler/Conversion/WarpToLLVM/Casts.h"
+#include "compiler/Conversion/WarpToLLVM/Arithmetic/Casts.h"
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"

@@ -1,9 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // math, on scalars and on tensors. f16 and bf16 are computed in f32; f64 has what PTX has.
 
-#include "compiler/Conversion/WarpToLLVM/Casts.h"
+#include "compiler/Conversion/WarpToLLVM/Arithmetic/Casts.h"
+#include "compiler/Conversion/WarpToLLVM/Arithmetic/MathF32.h"
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
-#include "compiler/Conversion/WarpToLLVM/MathF32.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;

@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Casts of arith. f32 to f16 and bf16 goes by pairs of registers, `cvt.rn.f16x2.f32` (PTX ISA 9.7.9.21).
 
-#include "compiler/Conversion/WarpToLLVM/Casts.h"
+#include "compiler/Conversion/WarpToLLVM/Arithmetic/Casts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;

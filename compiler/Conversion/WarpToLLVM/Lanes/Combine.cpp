@@ -1,5 +1,5 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-#include "compiler/Conversion/WarpToLLVM/Combine.h"
+#include "compiler/Conversion/WarpToLLVM/Lanes/Combine.h"
 
 using namespace mlir;
 

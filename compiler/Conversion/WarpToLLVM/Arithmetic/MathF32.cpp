@@ -2,7 +2,7 @@
 // See MathF32.h. The coefficients are minimax fits, by iteratively reweighted least squares in f64, of the remainders
 // that each function names.
 
-#include "compiler/Conversion/WarpToLLVM/MathF32.h"
+#include "compiler/Conversion/WarpToLLVM/Arithmetic/MathF32.h"
 #include <cmath>
 #include <limits>
 

@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // tile.reduce: inside each thread, then over the lanes of a warp by shuffles, then over warps through shared memory.
 
-#include "compiler/Conversion/WarpToLLVM/Combine.h"
+#include "compiler/Conversion/WarpToLLVM/Lanes/Combine.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpDialect.h"
 #include "dialects/Warp/Transforms/Scratch.h"

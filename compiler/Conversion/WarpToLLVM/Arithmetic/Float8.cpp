@@ -6,7 +6,7 @@
 // ones by adding a power of two whose last place is the f8's smallest number, so that the addition itself rounds to
 // nearest even.
 
-#include "compiler/Conversion/WarpToLLVM/Casts.h"
+#include "compiler/Conversion/WarpToLLVM/Arithmetic/Casts.h"
 
 using namespace mlir;
 
