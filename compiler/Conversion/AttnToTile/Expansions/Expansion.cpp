@@ -21,10 +21,8 @@ namespace weft {
 static bool multipliesRows(Operation *op) { return isProduct(op) && productForm(op) == ProductForm::Rows; }
 
 /// Whether a value can be a map's input: a product's operand, or the same in f32.
-static bool isTokens(Value value) {
-  auto type = dyn_cast<attn::WholeTensorType>(value.getType());
-  return isProductOperand(value) || (type && type.getRank() == 4 && type.staticDim(1) && type.staticDim(3) &&
-                                     *type.staticDim(3) % 8 == 0 && type.getElementType().isF32());
+static bool isMapInput(Value value) {
+  return isProductOperand(value) || (hasProductShape(value) && wholeType(value).getElementType().isF32());
 }
 
 /// Arithmetic on the elements of values of one shape, and nothing else.
@@ -33,7 +31,7 @@ static bool isPlainMap(attn::MapOp map) {
     return false;
   auto shape = wholeType(map.getResult(0)).getDims();
   bool sameShapes = llvm::all_of(map.getInputs(),
-                                 [&](Value input) { return isTokens(input) && wholeType(input).getDims() == shape; });
+                                 [&](Value input) { return isMapInput(input) && wholeType(input).getDims() == shape; });
   return sameShapes && llvm::all_of(map.getBody().front().without_terminator(), [](Operation &op) {
            return isa<arith::ArithDialect, math::MathDialect>(op.getDialect());
          });

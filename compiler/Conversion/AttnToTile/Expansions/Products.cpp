@@ -29,10 +29,13 @@ SmallVector<GradientTile> gradientTiles(Operation *op) {
   return product ? product.gradientTiles() : SmallVector<GradientTile>();
 }
 
-bool isProductOperand(Value value) {
+bool hasProductShape(Value value) {
   auto type = dyn_cast<attn::WholeTensorType>(value.getType());
-  return type && type.getRank() == 4 && type.staticDim(1) && type.staticDim(3) && *type.staticDim(3) % 8 == 0 &&
-         (type.getElementType().isF16() || type.getElementType().isBF16());
+  return type && type.getRank() == 4 && type.staticDim(1) && type.staticDim(3) && *type.staticDim(3) % 8 == 0;
+}
+
+bool isProductOperand(Value value) {
+  return hasProductShape(value) && isa<Float16Type, BFloat16Type>(wholeType(value).getElementType());
 }
 
 SmallVector<HeadPiece> headPieces(int64_t heads) {

@@ -31,7 +31,8 @@ struct HeadPiece {
 };
 llvm::SmallVector<HeadPiece> headPieces(int64_t heads);
 
-/// Whether a value is [B, H, N, D] of 16-bit elements, with H and D that tiles can hold: a product's operand.
+/// Whether a value is [B, H, N, D] with H and D that tiles can hold; and of 16-bit elements too: a product's operand.
+bool hasProductShape(mlir::Value value);
 bool isProductOperand(mlir::Value value);
 
 /// Chunks of the last axis of rows, a multiple of 8: powers of two from 64 down.
