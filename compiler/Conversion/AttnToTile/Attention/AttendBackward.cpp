@@ -27,9 +27,9 @@ SmallVector<BackwardPart> backwardParts(attn::AttendBackwardOp op) {
   Attend attend = Attend::of(op);
   unsigned domains = attend.keys.size();
   ValueRange gradients = op.getGradients();
-  std::optional<WindowTiling> windows = windowTiling(attend);
+  const std::optional<WindowTiling> &windows = attend.form.windows;
   bool captures = gradients.size() > 2 * domains;
-  bool wide = hasWideValues(attend);
+  bool wide = attend.form.isWide;
   if (windows && !captures && !wide && attend.group(0) == 1 && fitsOneKernel(attend, *windows) &&
       windows->tokens <= keyGradientSchedule(op).getRows())
     return {{Kind::Window, 0, {op.getDQuery(), gradients[0], gradients[1]}}};
@@ -55,12 +55,7 @@ SmallVector<BackwardPart> backwardParts(attn::AttendBackwardOp op) {
 static LogicalResult lowerQueryGradient(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, ArrayRef<Value> roots,
                                         StoredValues &stored) {
   attn::ScheduleAttr schedule = queryGradientSchedule(op);
-  FailureOr<SmallVector<BlockLists>> lists =
-      listsForDomains(Attend::of(op), /*tileKeys=*/false, schedule.getRows(), schedule.getColumns(), stored);
-  if (failed(lists))
-    return failure();
-  BackwardKernel kernel(op, numbers, stored, "attend_backward_query", schedule, /*queriesDown=*/true,
-                        std::move(*lists));
+  BackwardKernel kernel(op, numbers, stored, "attend_backward_query", schedule, /*queriesDown=*/true);
   TileBuilder &b = kernel.b;
   RowTile rows = kernel.begin(0);
   QuerySide queries = kernel.pullQueries(kernel.asQueries(rows, kernel.standing.head));
@@ -107,12 +102,7 @@ static LogicalResult lowerQueryGradient(attn::AttendBackwardOp op, const Softmax
 static LogicalResult lowerKeyGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, unsigned domain,
                                        ArrayRef<Value> roots, StoredValues &stored) {
   attn::ScheduleAttr schedule = keyGradientSchedule(op);
-  FailureOr<SmallVector<BlockLists>> lists =
-      listsForDomains(Attend::of(op), /*tileKeys=*/true, schedule.getRows(), schedule.getColumns(), stored);
-  if (failed(lists))
-    return failure();
-  BackwardKernel kernel(op, numbers, stored, "attend_backward_keys", schedule, /*queriesDown=*/false,
-                        std::move(*lists));
+  BackwardKernel kernel(op, numbers, stored, "attend_backward_keys", schedule, /*queriesDown=*/false);
   TileBuilder &b = kernel.b;
   RowTile rows = kernel.begin(domain);
   KeySide keys = kernel.pullKeys(domain, kernel.asKeys(domain, rows, kernel.standing.head));
@@ -150,15 +140,10 @@ static LogicalResult lowerKeyGradients(attn::AttendBackwardOp op, const SoftmaxN
 }
 
 /// All gradients of a window's tokens, which are queries and keys alike. dS is turned once, for dq.
-static LogicalResult lowerWindowGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers,
-                                          ArrayRef<Value> roots, StoredValues &stored) {
+static void lowerWindowGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, ArrayRef<Value> roots,
+                                 StoredValues &stored) {
   attn::ScheduleAttr schedule = keyGradientSchedule(op);
-  FailureOr<SmallVector<BlockLists>> lists =
-      listsForDomains(Attend::of(op), /*tileKeys=*/true, schedule.getRows(), schedule.getColumns(), stored);
-  if (failed(lists))
-    return failure();
-  BackwardKernel kernel(op, numbers, stored, "attend_backward_window", schedule, /*queriesDown=*/false,
-                        std::move(*lists));
+  BackwardKernel kernel(op, numbers, stored, "attend_backward_window", schedule, /*queriesDown=*/false);
   kernel.sumsRows = true;
   TileBuilder &b = kernel.b;
   RowTile rows = kernel.begin(0);
@@ -178,7 +163,6 @@ static LogicalResult lowerWindowGradients(attn::AttendBackwardOp op, const Softm
   kernel.provide(results[0], tokens, kernel.queryChunks, all.drop_front(count).take_front(count), kernel.attend.scale);
   kernel.provide(results[1], tokens, kernel.valueChunks, all.drop_front(2 * count), 1);
   kernel.finish(roots, tokens);
-  return success();
 }
 
 LogicalResult lowerBackwardPart(attn::AttendBackwardOp op, const BackwardPart &part, const SoftmaxNumbers &numbers,
@@ -195,12 +179,14 @@ LogicalResult lowerBackwardPart(attn::AttendBackwardOp op, const BackwardPart &p
   case BackwardPart::Kind::Keys:
     return lowerKeyGradients(op, numbers, part.domain, roots, stored);
   case BackwardPart::Kind::Values:
-    return lowerValueGradients(op, numbers, part.domain, roots, stored);
+    lowerValueGradients(op, numbers, part.domain, roots, stored);
+    return success();
   case BackwardPart::Kind::Diagonal:
     lowerDiagonalGradients(op, numbers, part.domain, roots, stored);
     return success();
   case BackwardPart::Kind::Window:
-    return lowerWindowGradients(op, numbers, roots, stored);
+    lowerWindowGradients(op, numbers, roots, stored);
+    return success();
   case BackwardPart::Kind::OnePass:
     break; // lowerOnePass does it.
   }

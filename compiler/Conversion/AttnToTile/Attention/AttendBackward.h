@@ -40,17 +40,13 @@ mlir::LogicalResult lowerBackwardPart(attn::AttendBackwardOp op, const BackwardP
                                       StoredValues &stored);
 
 /// The part that makes dv alone; as lowerBackwardPart.
-mlir::LogicalResult lowerValueGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, unsigned domain,
-                                        llvm::ArrayRef<mlir::Value> roots, StoredValues &stored);
+void lowerValueGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, unsigned domain,
+                         llvm::ArrayRef<mlir::Value> roots, StoredValues &stored);
 
 /// The part that makes all gradients in one pass over the keys: dq is added up in device memory, in f32 and in any
-/// order. `sums` is that tensor, which has to be scaled and rounded; null where nobody asks for any of the results.
-struct OnePass {
-  mlir::LogicalResult lowered;
-  mlir::Value sums;
-};
-OnePass lowerOnePass(attn::AttendBackwardOp op, const BackwardPart &part, const SoftmaxNumbers &numbers,
-                     llvm::ArrayRef<mlir::Value> roots, StoredValues &stored);
+/// order. Gives that tensor, which has to be scaled and rounded.
+mlir::Value lowerOnePass(attn::AttendBackwardOp op, const BackwardPart &part, const SoftmaxNumbers &numbers,
+                         llvm::ArrayRef<mlir::Value> roots, StoredValues &stored);
 /// Whether `op` becomes that part: it is of a form that the one pass is faster for, and `fast` or able to take turns.
 bool takesOnePass(attn::AttendBackwardOp op);
 

@@ -34,7 +34,7 @@ static Value minusShiftOf(TileBuilder &b, Value lse) {
 
 SoftmaxNumbers lowerSoftmaxNumbers(attn::AttendBackwardOp op, StoredValues &stored) {
   Attend attend = Attend::of(op);
-  bool wide = hasWideValues(attend);
+  bool wide = attend.form.isWide;
   const int64_t count = wide ? 32 : numbersTile;
   auto type = cast<attn::WholeTensorType>(op.getLse().getType());
   KernelFrame frame(op, "attend_backward_rows");
@@ -62,11 +62,12 @@ SoftmaxNumbers lowerSoftmaxNumbers(attn::AttendBackwardOp op, StoredValues &stor
 }
 
 BackwardKernel::BackwardKernel(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, StoredValues &stored,
-                               StringRef name, attn::ScheduleAttr schedule, bool queriesDown,
-                               SmallVector<BlockLists> lists)
+                               StringRef name, attn::ScheduleAttr schedule, bool queriesDown, bool walks)
     : op(op), attend(Attend::of(op)), numbers(numbers), stored(stored), schedule(schedule), queriesDown(queriesDown),
-      windows(windowTiling(attend)), frame(op, name), b(frame.b), puller(frame, stored),
-      arithmetic(EmitArithmetic::of(frame, attend, stored)), lists(std::move(lists)),
+      windows(attend.form.windows),
+      lists(walks ? listsForDomains(attend, !queriesDown, schedule.getRows(), schedule.getColumns(), stored)
+                  : SmallVector<BlockLists>()),
+      frame(op, name), b(frame.b), puller(frame, stored), arithmetic(EmitArithmetic::of(frame, attend, stored)),
       queryChunks(chunksOf(attend.headSize())), valueChunks(chunksOf(attend.valueSize())),
       pieces(splitInLoop(attend, schedule)) {
   if (pieces)
@@ -286,7 +287,7 @@ SmallVector<Value> BackwardKernel::walk(unsigned domain, const RowTile &rows, Va
   Walk blocks{pattern, arithmetic, rows.scalarStart, rowEnd, head, rowLength, columnLength, standing.batch, columns};
   blocks.descending = descending;
   // Programs past the last packed sequence, and keys past a count.
-  if (!attend.cuSeqlens.empty() || !attend.counts.empty())
+  if (attend.form.isPacked || !attend.counts.empty())
     blocks.rowsExist = b.less(rows.scalarStart, rowEnd);
   auto atBlock = [&](const WalkedBlock &block, ValueRange carried) {
     Value start = b.mul(block.number, b.i32(columns));

@@ -39,9 +39,10 @@ struct Accumulation {
 /// The writing of one backward kernel.
 class BackwardKernel {
 public:
-  /// `queriesDown`: blocks of pairs are [queries, keys], and rows of the kernel are queries; else keys.
+  /// `queriesDown`: blocks of pairs are [queries, keys], and rows of the kernel are queries; else keys. The kernels that
+  /// list blocks for it are written first, where it walks any.
   BackwardKernel(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, StoredValues &stored, llvm::StringRef name,
-                 attn::ScheduleAttr schedule, bool queriesDown, llvm::SmallVector<BlockLists> lists);
+                 attn::ScheduleAttr schedule, bool queriesDown, bool walks = true);
 
   attn::AttendBackwardOp op;
   Attend attend;
@@ -49,12 +50,12 @@ public:
   StoredValues &stored;
   attn::ScheduleAttr schedule;
   bool queriesDown;
-  std::optional<WindowTiling> windows;
+  const std::optional<WindowTiling> &windows;
+  llvm::SmallVector<BlockLists> lists; ///< as listsForDomains gives them
   KernelFrame frame;
   TileBuilder &b;
   Puller puller;
   EmitArithmetic arithmetic;
-  llvm::SmallVector<BlockLists> lists; ///< as listsForDomains gives them
   llvm::SmallVector<Chunk> queryChunks, valueChunks;
   std::optional<WideValues> pieces; ///< of wide values, contracted one after another
   std::optional<WideValues> split;  ///< of wide values, over the grid; set before `begin` by kernels that make dv

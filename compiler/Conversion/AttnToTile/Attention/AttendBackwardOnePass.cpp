@@ -23,9 +23,9 @@ namespace weft {
 
 bool takesOnePass(attn::AttendBackwardOp op) {
   Attend attend = Attend::of(op);
-  bool wide = hasWideValues(attend);
-  if (attend.keys.size() != 1 || op.getGradients().size() != 2 || diagonalDomain(op) || windowTiling(attend) ||
-      attend.storage().isF32() || attend.headSize() == 1)
+  bool wide = attend.form.isWide;
+  if (attend.keys.size() != 1 || op.getGradients().size() != 2 || diagonalDomain(op) || attend.form.windows ||
+      attend.form.isSingle || attend.headSize() == 1)
     return false;
   if (wide)
     return attend.headSize() <= 128 && (op.getFast() || canTakeTurns(attend));
@@ -47,14 +47,10 @@ static void addToQueries(BackwardKernel &kernel, const TensorParameter &sums, co
   }
 }
 
-OnePass lowerOnePass(attn::AttendBackwardOp op, const BackwardPart &part, const SoftmaxNumbers &numbers,
-                     ArrayRef<Value> roots, StoredValues &stored) {
+Value lowerOnePass(attn::AttendBackwardOp op, const BackwardPart &part, const SoftmaxNumbers &numbers,
+                   ArrayRef<Value> roots, StoredValues &stored) {
   attn::ScheduleAttr schedule = keyGradientSchedule(op);
-  FailureOr<SmallVector<BlockLists>> lists =
-      listsForDomains(Attend::of(op), /*tileKeys=*/true, schedule.getRows(), schedule.getColumns(), stored);
-  if (failed(lists))
-    return {failure(), {}};
-  BackwardKernel kernel(op, numbers, stored, "attend_backward", schedule, /*queriesDown=*/false, std::move(*lists));
+  BackwardKernel kernel(op, numbers, stored, "attend_backward", schedule, /*queriesDown=*/false);
   kernel.sumsRows = true;
   TileBuilder &b = kernel.b;
   TensorParameter queryGradient =
@@ -89,8 +85,7 @@ OnePass lowerOnePass(attn::AttendBackwardOp op, const BackwardPart &part, const 
                  kernel.attend.scale);
   if (part.results.size() > 1)
     kernel.provide(part.results[1], keys.rows, kernel.valueChunks, ValueRange(sums).drop_front(ofKeys), 1);
-  SmallVector<Value> launched = kernel.finish(roots, keys.rows);
-  return {success(), launched.front()};
+  return kernel.finish(roots, keys.rows).front();
 }
 
 } // namespace weft

@@ -11,15 +11,10 @@ using namespace mlir;
 
 namespace weft {
 
-LogicalResult lowerValueGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, unsigned domain,
-                                  ArrayRef<Value> roots, StoredValues &stored) {
+void lowerValueGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, unsigned domain,
+                         ArrayRef<Value> roots, StoredValues &stored) {
   attn::ScheduleAttr schedule = valueGradientSchedule(op);
-  FailureOr<SmallVector<BlockLists>> lists =
-      listsForDomains(Attend::of(op), /*tileKeys=*/true, schedule.getRows(), schedule.getColumns(), stored);
-  if (failed(lists))
-    return failure();
-  BackwardKernel kernel(op, numbers, stored, "attend_backward_values", schedule, /*queriesDown=*/false,
-                        std::move(*lists));
+  BackwardKernel kernel(op, numbers, stored, "attend_backward_values", schedule, /*queriesDown=*/false);
   kernel.split = splitOverGrid(kernel.attend, schedule);
   TileBuilder &b = kernel.b;
   RowTile rows = kernel.begin(domain);
@@ -34,7 +29,6 @@ LogicalResult lowerValueGradients(attn::AttendBackwardOp op, const SoftmaxNumber
   SmallVector<Value> sums = kernel.overHeads(kernel.zeroSums(kernel.valueChunks), walkHead);
   kernel.provide(op.getGradients()[2 * domain + 1], keys.rows, kernel.valueChunks, sums, 1);
   kernel.finish(roots, keys.rows);
-  return success();
 }
 
 } // namespace weft

@@ -15,8 +15,8 @@ using namespace mlir;
 namespace weft {
 
 std::optional<unsigned> diagonalDomain(const Attend &attend) {
-  if (hasWideValues(attend) || !attend.counts.empty() ||
-      (!attend.cuSeqlens.empty() && attend.cuSeqlens[0] != attend.cuSeqlens[1]))
+  if (attend.form.isWide || !attend.counts.empty() ||
+      (attend.form.isPacked && attend.cuSeqlens[0] != attend.cuSeqlens[1]))
     return std::nullopt;
   attn::Lengths square;
   square.difference = 0;
@@ -209,7 +209,8 @@ void lowerDiagonalGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &num
   attn::ScheduleAttr beside = keyGradientSchedule(op); // As many warps, so that both fit one launch.
   int64_t rowCount = diagonalRows(Attend::of(op), beside.getWarps());
   auto schedule = attn::ScheduleAttr::get(op.getContext(), rowCount, 16, beside.getWarps(), beside.getStages());
-  BackwardKernel kernel(op, numbers, stored, "attend_backward_diagonal", schedule, /*queriesDown=*/false, {});
+  BackwardKernel kernel(op, numbers, stored, "attend_backward_diagonal", schedule, /*queriesDown=*/false,
+                        /*walks=*/false);
   TileBuilder &b = kernel.b;
   RowTile rows = kernel.begin(domain);
   RowTile keys = kernel.asKeys(domain, rows, kernel.standing.head);

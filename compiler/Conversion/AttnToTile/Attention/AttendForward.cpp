@@ -35,7 +35,7 @@ static constexpr double ln2 = 0.6931471805599453;
 /// tell them apart. (Whatever else depends on the head, rows find by their own.)
 static int64_t packedHeads(const Attend &attend, attn::ScheduleAttr schedule) {
   int64_t group = attend.sharedGroup();
-  if (group > schedule.getRows() || windowTiling(attend))
+  if (group > schedule.getRows() || attend.form.windows)
     return 1;
   for (Attribute pattern : attend.patterns)
     if (tellsHeadsApart(pattern, attend, group) || (!hasSegments(pattern) && schedule.getRows() % group))
@@ -61,8 +61,8 @@ struct State {
 /// The writing of one forward kernel.
 class ForwardKernel {
 public:
-  ForwardKernel(attn::AttendOp op, DenseMap<Value, Value> &stored, ArrayRef<BlockLists> lists)
-      : op(op), attend(Attend::of(op)), stored(stored), schedule(forwardSchedule(op)), windows(windowTiling(attend)),
+  ForwardKernel(attn::AttendOp op, StoredValues &stored, ArrayRef<BlockLists> lists)
+      : op(op), attend(Attend::of(op)), stored(stored), schedule(forwardSchedule(op)), windows(attend.form.windows),
         packed(packedHeads(attend, schedule)), scaledLate(!attend.scoreMod && attend.scale > 0), frame(op, "attend"),
         b(frame.b), puller(frame, stored), lists(lists), queryChunks(chunksOf(attend.headSize())),
         valueChunks(chunksOf(attend.valueSize())), wide(splitOverGrid(attend, schedule)) {}
@@ -91,9 +91,9 @@ private:
 
   attn::AttendOp op;
   Attend attend;
-  DenseMap<Value, Value> &stored;
+  StoredValues &stored;
   attn::ScheduleAttr schedule;
-  std::optional<WindowTiling> windows;
+  const std::optional<WindowTiling> &windows;
   int64_t packed;  // query heads in a tile
   bool scaledLate; // scores are products, and scaled in the exponent
   KernelFrame frame;
@@ -286,7 +286,7 @@ State ForwardKernel::step(unsigned domain, const RowTile &keys, bool full, const
 bool ForwardKernel::holdValues() {
   Value values = attend.values[0];
   // Operands of wide f32 heads would leave no registers for the products.
-  bool fit = (!attend.storage().isF32() || attend.valueSize() <= 64) && attend.valueSize() > 1;
+  bool fit = (!attend.form.isSingle || attend.valueSize() <= 64) && attend.valueSize() > 1;
   if (!rows.columns || part || !isConvolved(values) || !fit)
     return false;
   for (const Chunk &chunk : valueChunks)
@@ -444,16 +444,13 @@ void ForwardKernel::write(ArrayRef<Value> roots) {
     stored[root] = result;
 }
 
-LogicalResult lowerAttend(attn::AttendOp op, ArrayRef<Value> roots, DenseMap<Value, Value> &stored) {
+void lowerAttend(attn::AttendOp op, ArrayRef<Value> roots, StoredValues &stored) {
   Attend attend = Attend::of(op);
   attn::ScheduleAttr schedule = forwardSchedule(op);
   int64_t packed = packedHeads(attend, schedule);
-  FailureOr<SmallVector<BlockLists>> lists =
+  SmallVector<BlockLists> lists =
       listsForDomains(attend, /*tileKeys=*/false, schedule.getRows() / packed, schedule.getColumns(), stored, packed);
-  if (failed(lists))
-    return failure();
-  ForwardKernel(op, stored, *lists).write(roots);
-  return success();
+  ForwardKernel(op, stored, lists).write(roots);
 }
 
 } // namespace weft

@@ -8,8 +8,7 @@ namespace weft {
 
 /// Writes the kernel of `op` and of what is computed from its results row by row, and its launch before `anchor`.
 /// `roots` are the values to be stored: results of `op`, or row-local functions of them; `stored` gets them, and has
-/// everything else that they need. Fails with a diagnostic where the op cannot be lowered.
-mlir::LogicalResult lowerAttend(attn::AttendOp op, llvm::ArrayRef<mlir::Value> roots,
-                                llvm::DenseMap<mlir::Value, mlir::Value> &stored);
+/// everything else that they need.
+void lowerAttend(attn::AttendOp op, llvm::ArrayRef<mlir::Value> roots, StoredValues &stored);
 
 } // namespace weft

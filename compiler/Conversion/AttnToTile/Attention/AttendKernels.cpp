@@ -55,7 +55,7 @@ struct AttendKernel : KernelOpInterface::ExternalModel<AttendKernel, attn::Atten
       return failure();
     // Keys and values that each program meets once are computed on the way; others would be computed for every tile of
     // queries.
-    bool once = windowTiling(Attend::of(attend)).has_value();
+    bool once = Attend::of(attend).form.windows.has_value();
     auto onTheWay = [&](Value value) {
       return value == attend.getQuery() || isMetOnDiagonalOnly(attend, value) ||
              (once && (llvm::is_contained(attend.getKeys(), value) || llvm::is_contained(attend.getValues(), value)));
@@ -65,8 +65,11 @@ struct AttendKernel : KernelOpInterface::ExternalModel<AttendKernel, attn::Atten
         return failure();
     if (failed(program.storeCaptured(op, op)))
       return failure();
-    auto roots = program.joinRowLocalUsers(op, op->getResults(), hasWideValues(Attend::of(attend)));
-    return failed(roots) ? failure() : lowerAttend(attend, *roots, program.stored);
+    auto roots = program.joinRowLocalUsers(op, op->getResults(), Attend::of(attend).form.isWide);
+    if (failed(roots))
+      return failure();
+    lowerAttend(attend, *roots, program.stored);
+    return success();
   }
 };
 
@@ -96,10 +99,7 @@ LogicalResult AttendBackwardKernel::lower(Operation *op, ProgramKernels &program
   for (const BackwardPart &part : parts) {
     auto roots = program.joinRowLocalUsers(op, part.results, part.kind == BackwardPart::Kind::Values);
     if (succeeded(roots) && part.kind == BackwardPart::Kind::OnePass) {
-      OnePass done = lowerOnePass(attend, part, numbers, *roots, program.stored);
-      if (failed(done.lowered))
-        return failure();
-      takeSums(attend, done.sums, program.stored);
+      takeSums(attend, lowerOnePass(attend, part, numbers, *roots, program.stored), program.stored);
       continue;
     }
     if (failed(roots) || failed(lowerBackwardPart(attend, part, numbers, *roots, program.stored)))

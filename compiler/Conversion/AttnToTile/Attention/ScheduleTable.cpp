@@ -93,11 +93,11 @@ constexpr Row table[] = {
     {Form::Gradient, Element::Single, Channels::Wide, any, {32, 16, 4, 2, 64}},
 };
 
-Element elementOf(const Attend &attend) { return attend.storage().isF32() ? Element::Single : Element::Half; }
+Element elementOf(const Attend &attend) { return attend.form.isSingle ? Element::Single : Element::Half; }
 
 /// The row of a form for an attention; nullptr where neither it nor a more general form has one.
 const Row *findRow(Form form, const Attend &attend) {
-  Channels values = hasWideValues(attend) ? Channels::Wide : Channels::Narrow;
+  Channels values = attend.form.isWide ? Channels::Wide : Channels::Narrow;
   int64_t size = attend.headSize();
   if (values == Channels::Narrow)
     size = std::max(size, attend.valueSize());
@@ -123,7 +123,7 @@ struct Holding {
 };
 
 Holding holdingOf(Form form, const Sizes &sizes, const Attend &attend) {
-  bool isWide = hasWideValues(attend), oneSum = form == Form::Forward || form == Form::Values;
+  bool isWide = attend.form.isWide, oneSum = form == Form::Forward || form == Form::Values;
   bool isQuery = form == Form::Query || form == Form::QueryAlongDiagonal;
   bool inPieces = isWide && !oneSum; // (of both sides, in an inner loop)
   int64_t head = attend.headSize(), values = isWide ? sizes.channels : attend.valueSize();
@@ -143,7 +143,7 @@ int64_t sharedBytes(Form form, const Sizes &sizes, const Attend &attend, const T
   Holding holding = holdingOf(form, sizes, attend);
   int64_t words = rows * (holding.sums + columns) + rows * holding.own * bytes / 4;
   int64_t room = int64_t(target.registersPerThread) * 3 / 4 * target.warpSize * sizes.warps;
-  int64_t own = attend.storage().isF32() || words > room ? rows * holding.own : 0;
+  int64_t own = attend.form.isSingle || words > room ? rows * holding.own : 0;
   int64_t numbers = form == Form::Forward ? 0 : 2 * llvm::alignTo(4 * columns, 128);
   return bytes * (sizes.stages * holding.ring + own + (holding.exchanges ? rows * columns : 0)) +
          sizes.stages * numbers;
@@ -191,7 +191,7 @@ attn::ScheduleAttr scheduleOf(Operation *op, const Sizes &sizes) {
 
 /// The largest block of keys of a window whose scores fit into registers, beside the values that may be held.
 int64_t largestBlock(const Attend &attend, int64_t size, int64_t tokens) {
-  if (attend.storage().isF32())
+  if (attend.form.isSingle)
     return size > 64 ? 16 : tokens <= 64 ? 64 : 32;
   bool holds = tokens > 64 && isConvolved(attend.values[0]);
   if (size <= 64)
@@ -203,7 +203,7 @@ int64_t largestBlock(const Attend &attend, int64_t size, int64_t tokens) {
 /// registers.
 Sizes inWindow(Sizes sizes, const Attend &attend, const WindowTiling &windows) {
   int64_t size = std::max(attend.headSize(), attend.valueSize());
-  bool wide = attend.storage().isF32(), narrow = !wide && size <= 64;
+  bool wide = attend.form.isSingle, narrow = !wide && size <= 64;
   sizes.rows = std::min<int64_t>(windowRowCount(windows), wide || size > 128 ? 64 : 128);
   if (narrow && windows.tokens > 128 && windows.tokens <= 256)
     sizes.rows = 256;
@@ -231,7 +231,7 @@ bool hasDiagonal(attn::AttendBackwardOp op) {
 attn::ScheduleAttr gradientSchedule(attn::AttendBackwardOp op, Form form) {
   Attend attend = Attend::of(op);
   Sizes sizes = lookUp(form, attend);
-  if (std::optional<WindowTiling> windows = windowTiling(attend)) {
+  if (const std::optional<WindowTiling> &windows = attend.form.windows) {
     sizes.rows = std::min<int64_t>(windowRowCount(*windows), 64);
     sizes.columns = fitsOneKernel(attend, *windows) ? sizes.rows : std::min(sizes.rows, sizes.columns);
     // In the kernel for all gradients each warp has 16 rows of half the sums.
@@ -248,7 +248,7 @@ constexpr int64_t pieceChannels = 64;
 bool isConvolved(Value values) { return llvm::any_of(values.getUsers(), llvm::IsaPred<attn::ConvolveOp>); }
 
 bool fitsOneKernel(const Attend &attend, const WindowTiling &windows) {
-  bool small = !attend.storage().isF32() && std::max(attend.headSize(), attend.valueSize()) <= 64;
+  bool small = !attend.form.isSingle && std::max(attend.headSize(), attend.valueSize()) <= 64;
   return windows.tokens <= (small ? 64 : 32);
 }
 
@@ -257,7 +257,7 @@ attn::ScheduleAttr forwardSchedule(attn::AttendOp op) {
   Sizes sizes = lookUp(Form::Forward, attend);
   if (op.getSchedule())
     return withChannels(attend, *op.getSchedule(), sizes.channels);
-  if (std::optional<WindowTiling> windows = windowTiling(attend))
+  if (const std::optional<WindowTiling> &windows = attend.form.windows)
     sizes = inWindow(sizes, attend, *windows);
   return scheduleOf(op, fitted(Form::Forward, sizes, attend));
 }
@@ -278,8 +278,8 @@ attn::ScheduleAttr keyGradientSchedule(attn::AttendBackwardOp op) {
 
 attn::ScheduleAttr valueGradientSchedule(attn::AttendBackwardOp op) {
   Attend attend = Attend::of(op);
-  const Row *own = windowTiling(attend) ? nullptr : findRow(Form::Values, attend);
-  int64_t channels = own ? own->sizes.channels : attend.storage().isF32() ? 128 : 256;
+  const Row *own = attend.form.windows ? nullptr : findRow(Form::Values, attend);
+  int64_t channels = own ? own->sizes.channels : attend.form.isSingle ? 128 : 256;
   if (op.getScheduleValues())
     return withChannels(attend, *op.getScheduleValues(), channels);
   if (own)

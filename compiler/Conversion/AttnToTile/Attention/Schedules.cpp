@@ -118,7 +118,7 @@ static void visitNumbered(ModuleOp module, llvm::function_ref<void(Operation *, 
 SmallVector<ScheduleFacts> scheduleFacts(ModuleOp module) {
   std::map<std::pair<int64_t, ScheduleRole>, ScheduleFacts> found;
   auto add = [&](int64_t number, ScheduleRole role, attn::ScheduleAttr schedule, const Attend &attend) {
-    std::optional<WindowTiling> windows = windowTiling(attend);
+    const std::optional<WindowTiling> &windows = attend.form.windows;
     found.try_emplace({number, role}, ScheduleFacts{number, role, schedule, attend.headSize(), attend.valueSize(),
                                                     attend.storage().getIntOrFloatBitWidth(), attend.group(0),
                                                     windows ? windows->tokens : 0});
@@ -169,7 +169,7 @@ struct ChooseSchedules : impl::AttnChooseSchedulesBase<ChooseSchedules> {
       fine &=
           set(op, number, ScheduleRole::Query, backward.getScheduleQueryAttrName(), queryGradientSchedule(backward));
       fine &= set(op, number, ScheduleRole::Keys, backward.getScheduleKeysAttrName(), keyGradientSchedule(backward));
-      if (hasWideValues(Attend::of(backward)))
+      if (Attend::of(backward).form.isWide)
         fine &= set(op, number, ScheduleRole::Values, backward.getScheduleValuesAttrName(),
                     valueGradientSchedule(backward));
       else
@@ -234,7 +234,7 @@ private:
       return false;
     auto forward = dyn_cast<attn::AttendOp>(op);
     Attend attend = forward ? Attend::of(forward) : Attend::of(cast<attn::AttendBackwardOp>(op));
-    if (chosen->channels && !hasWideValues(attend)) {
+    if (chosen->channels && !attend.form.isWide) {
       refuse() << "expected no 'channels' for values of " << attend.valueSize() << " channels, but got "
                << chosen->channels;
       return false;

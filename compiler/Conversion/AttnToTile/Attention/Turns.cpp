@@ -33,7 +33,7 @@ Turns::Turns(BackwardKernel &kernel) : kernel(kernel), b(kernel.b) {
   auto tickets = attn::WholeTensorType::get(keys.getDims().take_front(2), b.getI32Type());
   SmallVector<StringAttr> dims(queries.getDims().take_front(2));
   std::string blocks = tilesOf(queries, kernel.schedule.getColumns());
-  if (!kernel.attend.cuSeqlens.empty()) // Each packed sequence may add one block that is only partly filled.
+  if (kernel.attend.form.isPacked) // Each packed sequence may add one block that is only partly filled.
     blocks += " + " + wholeType(kernel.attend.cuSeqlens[0]).dim(0).str();
   dims.push_back(b.getStringAttr(blocks));
   TensorParameter next = kernel.frame.output(tickets, /*zeroed=*/true);

@@ -15,6 +15,40 @@ namespace weft {
 
 static Region *presentOrNull(Region &region) { return region.empty() ? nullptr : &region; }
 
+static std::optional<WindowTiling> windowTiling(const Attend &attend) {
+  if (attend.keys.size() != 1 || !attend.cuSeqlens.empty() || !attend.counts.empty() ||
+      attend.queryType().dim(2) != attend.keyType(0).dim(2))
+    return std::nullopt;
+  Attribute pattern = attend.patterns[0];
+  WindowTiling tiling;
+  if (auto both = dyn_cast<attn::AndAttr>(pattern)) {
+    for (Attribute part : both.getPatterns())
+      if (isa<attn::BlockWindowAttr>(part))
+        pattern = part;
+    tiling.exact = false;
+  }
+  auto window = dyn_cast<attn::BlockWindowAttr>(pattern);
+  if (!window)
+    return std::nullopt;
+  tiling.window.assign(window.getWindow().begin(), window.getWindow().end());
+  tiling.grid.assign(window.getGrid().begin(), window.getGrid().end());
+  tiling.tokens = 1;
+  for (int64_t size : tiling.window)
+    tiling.tokens *= size;
+  // Longer windows along a line are walked block by block as any pattern is.
+  if (tiling.grid.empty() && tiling.tokens > 256)
+    return std::nullopt;
+  return tiling;
+}
+
+/// Values are wide from 257 channels on: those of 64 queries would be more than 128 registers of 128 threads. Head sizes
+/// that are no integers are refused later.
+static AttentionForm formOf(const Attend &attend) {
+  constexpr int64_t widest = 256;
+  return {windowTiling(attend), !attend.cuSeqlens.empty(), attend.valueType(0).staticDim(3).value_or(0) > widest,
+          attend.storage().isF32()};
+}
+
 template <typename Op> static Attend attendOf(Op op) {
   Attend made{op,
               op.getQuery(),
@@ -27,9 +61,11 @@ template <typename Op> static Attend attendOf(Op op) {
               op.getScale().convertToDouble(),
               op.getPrecision(),
               presentOrNull(op.getScoreMod()),
+              {},
               {}};
   for (Region &mask : op.getMasks())
     made.masks.push_back(&mask);
+  made.form = formOf(made);
   return made;
 }
 

@@ -8,7 +8,26 @@
 
 namespace weft {
 
-/// The operands of an `attn.attend` or an `attn.attend_backward`.
+/// A partition into windows that a kernel is tiled by.
+struct WindowTiling {
+  llvm::SmallVector<int64_t> window, grid; ///< as of `#attn.block_window`; grid is empty for a line of tokens
+  bool exact = true;                       ///< the pattern has nothing beside the window
+  int64_t tokens = 0;                      ///< of a whole window
+
+  int64_t tilesOf(int64_t rows) const { return llvm::divideCeil(tokens, rows); }
+};
+
+/// The form of an attention: what chooses among kinds of kernels and their schedules, forward and backward.
+struct AttentionForm {
+  /// The windows that kernels are tiled by: its only domain's pattern is a partition of the tokens that queries and keys
+  /// share, or an intersection with one, and either over a grid or no longer than 256.
+  std::optional<WindowTiling> windows;
+  bool isPacked = false; ///< `cu_seqlens` say where sequences begin and end
+  bool isWide = false;   ///< values have more channels than a program sums in registers (WideValues.h)
+  bool isSingle = false; ///< f32: products are three of TF32, and tiles take twice the memory
+};
+
+/// The operands of an `attn.attend` or an `attn.attend_backward`, and its form.
 struct Attend {
   mlir::Operation *op;
   mlir::Value query;
@@ -18,6 +37,7 @@ struct Attend {
   attn::Precision attnPrecision;
   mlir::Region *scoreMod; ///< null where there is none
   llvm::SmallVector<mlir::Region *> masks;
+  AttentionForm form;
 
   static Attend of(attn::AttendOp op);
   static Attend of(attn::AttendBackwardOp op);

@@ -82,7 +82,7 @@ static ListSizes sizesOfLists(const Attend &attend, unsigned domain, bool tileKe
   attn::WholeTensorType query = attend.queryType(), key = attend.keyType(domain), tiled = tileKeys ? key : query;
   Dependence depends = dependenceOf(attend.patterns[domain], attend);
   ListSizes sizes;
-  sizes.tiles = attend.cuSeqlens.empty() ? tilesOf(tiled, rows) : attendGrid(attend, tiled, rows * packed, packed)[0];
+  sizes.tiles = attend.form.isPacked ? attendGrid(attend, tiled, rows * packed, packed)[0] : tilesOf(tiled, rows);
   sizes.blocks = tilesOf(tileKeys ? query : key, columns);
   sizes.batches = depends.batch || !attend.counts.empty() ? query.dim(0).str() : "1";
   sizes.heads = depends.head || !attend.counts.empty() ? attn::dividedSize(query.dim(1), packed) : "1";
@@ -133,7 +133,7 @@ BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys,
   };
   RowTile tile = sideOf(standing.tile, rows, tileKeys);
   Value end = blockCount;
-  if (!attend.cuSeqlens.empty())
+  if (attend.form.isPacked)
     end = b.ceilDiv(tileKeys ? standing.queryLength : standing.keyLengths[domain], columns);
   auto loop = scf::ForOp::create(b, b.i32(0), end, b.i32(1), ValueRange{b.i32(0), b.i32(0)});
   {
@@ -157,10 +157,10 @@ BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys,
   return {results[0], results[1], packed};
 }
 
-FailureOr<SmallVector<BlockLists>> listsForDomains(const Attend &attend, bool tileKeys, int64_t rows, int64_t columns,
-                                                   StoredValues &stored, int64_t packed) {
+SmallVector<BlockLists> listsForDomains(const Attend &attend, bool tileKeys, int64_t rows, int64_t columns,
+                                        StoredValues &stored, int64_t packed) {
   SmallVector<BlockLists> lists(attend.keys.size());
-  if (windowTiling(attend))
+  if (attend.form.windows)
     return lists;
   for (unsigned domain = 0; domain < attend.keys.size(); ++domain) {
     Attribute pattern = attend.patterns[domain];

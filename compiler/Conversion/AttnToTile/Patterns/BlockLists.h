@@ -25,9 +25,8 @@ BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys,
                            StoredValues &stored, int64_t packed = 1);
 
 /// The lists of every domain, empty where a domain needs none (formulas, or windows that the kernel is tiled by).
-mlir::FailureOr<llvm::SmallVector<BlockLists>> listsForDomains(const Attend &attend, bool tileKeys, int64_t rows,
-                                                               int64_t columns, StoredValues &stored,
-                                                               int64_t packed = 1);
+llvm::SmallVector<BlockLists> listsForDomains(const Attend &attend, bool tileKeys, int64_t rows, int64_t columns,
+                                              StoredValues &stored, int64_t packed = 1);
 
 /// As walkBlocks, by lists. `tile` (among those of all packed sequences), `batch` and `head` (of queries) are i32.
 llvm::SmallVector<mlir::Value>

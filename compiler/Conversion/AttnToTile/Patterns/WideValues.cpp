@@ -7,26 +7,22 @@ using namespace mlir;
 
 namespace weft {
 
-static constexpr int64_t widest = 256;
-
-bool hasWideValues(const Attend &attend) { return attend.valueSize() > widest; }
-
 std::optional<WideValues> splitOverGrid(const Attend &attend, attn::ScheduleAttr schedule) {
   int64_t channels = attend.valueSize();
-  if (!hasWideValues(attend))
+  if (!attend.form.isWide)
     return std::nullopt;
   return splitChannels(channels, schedule.getChannels()).value_or(WideValues{channels, (channels + 15) / 16 * 16, 1});
 }
 
 std::optional<WideValues> splitInLoop(const Attend &attend, attn::ScheduleAttr schedule) {
   int64_t channels = attend.valueSize(), width = schedule.getChannels();
-  if (!hasWideValues(attend))
+  if (!attend.form.isWide)
     return std::nullopt;
   return WideValues{channels, width, (channels + width - 1) / width};
 }
 
 attn::ScheduleAttr withChannels(const Attend &attend, attn::ScheduleAttr schedule, int64_t channels) {
-  if (schedule.getChannels() || !hasWideValues(attend))
+  if (schedule.getChannels() || !attend.form.isWide)
     return schedule;
   return attn::ScheduleAttr::get(schedule.getContext(), schedule.getRows(), schedule.getColumns(), schedule.getWarps(),
                                  schedule.getStages(), channels);

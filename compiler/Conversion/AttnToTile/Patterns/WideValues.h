@@ -8,9 +8,6 @@
 
 namespace weft {
 
-/// Whether values are wide: of more channels than 256, which of 64 queries are 128 registers of 128 threads.
-bool hasWideValues(const Attend &attend);
-
 /// The split of a kernel whose results have the values' channels, by its schedule; nothing where they are not wide.
 std::optional<WideValues> splitOverGrid(const Attend &attend, attn::ScheduleAttr schedule);
 

@@ -6,32 +6,6 @@ using namespace mlir;
 
 namespace weft {
 
-std::optional<WindowTiling> windowTiling(const Attend &attend) {
-  if (attend.keys.size() != 1 || !attend.cuSeqlens.empty() || !attend.counts.empty() ||
-      attend.queryType().dim(2) != attend.keyType(0).dim(2))
-    return std::nullopt;
-  Attribute pattern = attend.patterns[0];
-  WindowTiling tiling;
-  if (auto both = dyn_cast<attn::AndAttr>(pattern)) {
-    for (Attribute part : both.getPatterns())
-      if (isa<attn::BlockWindowAttr>(part))
-        pattern = part;
-    tiling.exact = false;
-  }
-  auto window = dyn_cast<attn::BlockWindowAttr>(pattern);
-  if (!window)
-    return std::nullopt;
-  tiling.window.assign(window.getWindow().begin(), window.getWindow().end());
-  tiling.grid.assign(window.getGrid().begin(), window.getGrid().end());
-  tiling.tokens = 1;
-  for (int64_t size : tiling.window)
-    tiling.tokens *= size;
-  // Longer windows along a line are walked block by block as any pattern is.
-  if (tiling.grid.empty() && tiling.tokens > 256)
-    return std::nullopt;
-  return tiling;
-}
-
 int64_t windowRowCount(const WindowTiling &tiling) {
   // Of the sizes with the fewest rows that are no token's, the smallest that holds the window: its keys are then read
   // once.

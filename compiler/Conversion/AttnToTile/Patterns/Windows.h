@@ -8,19 +8,6 @@
 
 namespace weft {
 
-/// A partition into windows that a kernel is tiled by.
-struct WindowTiling {
-  llvm::SmallVector<int64_t> window, grid; ///< as of `#attn.block_window`; grid is empty for a line of tokens
-  bool exact = true;                       ///< the pattern has nothing beside the window
-  int64_t tokens = 0;                      ///< of a whole window
-
-  int64_t tilesOf(int64_t rows) const { return llvm::divideCeil(tokens, rows); }
-};
-
-/// The windows that an attention can be tiled by: its only domain's pattern is a partition of the tokens that queries
-/// and keys share, or an intersection with one, and either over a grid or no longer than 256.
-std::optional<WindowTiling> windowTiling(const Attend &attend);
-
 /// Rows for a window of so many tokens: the power of two from 16 to 128 that wastes least.
 int64_t windowRowCount(const WindowTiling &tiling);
 
