@@ -45,15 +45,15 @@ struct ConvolveAdjoint : DifferentiableOpInterface::ExternalModel<ConvolveAdjoin
     auto convolve = cast<attn::ConvolveOp>(op);
     Value gradient = gradients.get(convolve.getResult());
     Value source = convolve.getSource(), taps = convolve.getTaps();
-    Value starts = primalOrNone(gradients, convolve.getCuSeqlens());
+    Value cuSeqlens = primalOrNone(gradients, convolve.getCuSeqlens());
     if (gradient && gradients.wants(source))
       gradients.add(source, attn::ConvolveOp::create(gradients.b, gradients.contributionType(source), gradient,
-                                                     gradients.primal(taps), starts, convolve.getCentred(),
+                                                     gradients.primal(taps), cuSeqlens, convolve.getCentred(),
                                                      convolve.getDilation(), convolve.getGridAttr(),
                                                      !convolve.getTransposed()));
     if (gradient && gradients.wants(taps))
       gradients.add(taps, attn::ConvolveTapsGradOp::create(gradients.b, gradients.contributionType(taps),
-                                                           gradients.primal(source), gradient, starts,
+                                                           gradients.primal(source), gradient, cuSeqlens,
                                                            convolve.getCentred(), convolve.getDilation(),
                                                            convolve.getGridAttr(), convolve.getTransposed()));
     return success();

@@ -35,22 +35,22 @@ LogicalResult weft::attn::checkIndices(Operation *op, StringRef what, WholeTenso
   return op->emitOpError() << "expected " << what << " of rank " << rank << " and i32 elements, but got " << type;
 }
 
-LogicalResult weft::attn::checkStarts(Operation *op, Value starts) {
-  return starts ? checkIndices(op, "cu_seqlens", tensorTypeOf(starts), 1) : success();
+LogicalResult weft::attn::checkCuSeqlens(Operation *op, Value cuSeqlens) {
+  return cuSeqlens ? checkIndices(op, "cu_seqlens", tensorTypeOf(cuSeqlens), 1) : success();
 }
 
 LogicalResult weft::attn::checkTaps(Operation *op, WholeTensorType taps, bool centred, int64_t dilation,
-                                    std::optional<ArrayRef<int64_t>> grid, Value starts, WholeTensorType source) {
-  if (failed(checkStarts(op, starts)))
+                                    std::optional<ArrayRef<int64_t>> grid, Value cuSeqlens, WholeTensorType source) {
+  if (failed(checkCuSeqlens(op, cuSeqlens)))
     return failure();
-  if (starts && grid)
+  if (cuSeqlens && grid)
     return op->emitOpError() << "expected no grid with cu_seqlens";
   std::optional<int64_t> count = taps.getRank() == 2 ? taps.staticDim(0) : 0;
   if (count && *count < 1)
     return op->emitOpError() << "expected taps [K, H*C] with K of at least 1, but got " << taps;
   if (dilation < 1)
     return op->emitOpError() << "expected a dilation of at least 1, but got " << dilation;
-  if (!count && (centred || grid || starts || dilation != 1))
+  if (!count && (centred || grid || cuSeqlens || dilation != 1))
     return op->emitOpError()
            << "expected taps [K, H*C] with K an integer where they are centred, dilated, on a grid or of packed "
               "sequences, but got "

@@ -20,13 +20,13 @@ mlir::LogicalResult checkSizes(mlir::Operation *op, llvm::StringRef what, WholeT
 /// `what` has i32 elements and rank `rank`.
 mlir::LogicalResult checkIndices(mlir::Operation *op, llvm::StringRef what, WholeTensorType type, int64_t rank);
 
-/// `starts`, of packed sequences, is null or [S+1] of i32.
-mlir::LogicalResult checkStarts(mlir::Operation *op, mlir::Value starts);
+/// `cuSeqlens`, of packed sequences, is null or [S+1] of i32.
+mlir::LogicalResult checkCuSeqlens(mlir::Operation *op, mlir::Value cuSeqlens);
 
 /// Taps [K, H·C] of a convolution over `heads` heads of `channels` channels (empty where not known), which
 /// `attn.toeplitz` and `attn.convolve` say.
 mlir::LogicalResult checkTaps(mlir::Operation *op, WholeTensorType taps, bool centred, int64_t dilation,
-                              std::optional<llvm::ArrayRef<int64_t>> grid, mlir::Value starts,
+                              std::optional<llvm::ArrayRef<int64_t>> grid, mlir::Value cuSeqlens,
                               WholeTensorType source = {});
 template <typename Op> mlir::LogicalResult checkTaps(Op op, WholeTensorType taps, WholeTensorType source = {}) {
   return checkTaps(op, taps, op.getCentred(), op.getDilation(), op.getGrid(), op.getCuSeqlens(), source);

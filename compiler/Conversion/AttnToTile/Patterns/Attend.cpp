@@ -113,13 +113,14 @@ struct SequenceBounds {
 /// Starts are what memory says, and it may say anything: a sequence begins at the largest of the starts so far, and
 /// none leaves the tokens. So sequences never overlap, and of starts that rise from 0 to the length each is what it
 /// says.
-static SequenceBounds findSequence(KernelFrame &frame, const TensorParameter &cu, Value length, int64_t rows,
+static SequenceBounds findSequence(KernelFrame &frame, const TensorParameter &cuSeqlens, Value length, int64_t rows,
                                    int64_t packed, Standing &standing) {
   TileBuilder &b = frame.b;
   constexpr int64_t together = 32; // sequences looked at in a turn, one a lane
-  Value count = b.sub(frame.size(cu.type.dim(0)), b.i32(1)), none = b.i32(-1), tile = standing.tile, zero = b.i32(0);
+  Value count = b.sub(frame.size(cuSeqlens.type.dim(0)), b.i32(1)), none = b.i32(-1), tile = standing.tile,
+        zero = b.i32(0);
   auto boundAt = [&](Value index) {
-    Value bound = b.load(b.addPtr(cu.pointer, b.cast(b.min(index, count), b.getI64Type())), {});
+    Value bound = b.load(b.addPtr(cuSeqlens.pointer, b.cast(b.min(index, count), b.getI64Type())), {});
     return b.max(b.min(bound, length), zero);
   };
   // tiles so far, the sequence, the tile in it, its bounds, the largest start so far
@@ -148,12 +149,12 @@ static SequenceBounds findSequence(KernelFrame &frame, const TensorParameter &cu
 }
 
 /// Where the other side's packed sequence of that number begins and ends, for one who only reads it: within the tokens.
-static SequenceBounds sequenceRead(KernelFrame &frame, const TensorParameter &cu, Value length,
+static SequenceBounds sequenceRead(KernelFrame &frame, const TensorParameter &cuSeqlens, Value length,
                                    const Standing &standing) {
   TileBuilder &b = frame.b;
   auto boundAt = [&](int64_t plus, Value least) {
     Value place = b.cast(b.add(standing.sequence, b.i32(plus)), b.getI64Type());
-    return b.max(b.min(b.load(b.addPtr(cu.pointer, place), {}), length), least);
+    return b.max(b.min(b.load(b.addPtr(cuSeqlens.pointer, place), {}), length), least);
   };
   Value begin = boundAt(0, b.i32(0));
   return {begin, boundAt(1, begin)};

@@ -7,14 +7,14 @@ using namespace mlir;
 
 namespace weft {
 
-SequenceOfRows sequenceOfRows(KernelFrame &frame, Value cu, Value tokens, Value length) {
+SequenceOfRows sequenceOfRows(KernelFrame &frame, Value cuSeqlens, Value tokens, Value length) {
   TileBuilder &b = frame.b;
   Value zero = b.broadcastLike(b.i32(0), tokens), end = b.broadcastLike(length, tokens);
-  if (!cu)
+  if (!cuSeqlens)
     return {zero, end};
   // Starts ascend: the last one at or before a token is its sequence's, the next one that sequence's end. Halved until
   // they are neighbours: `apart` is how far they are at most.
-  const TensorParameter bounds = frame.input(cu);
+  const TensorParameter bounds = frame.input(cuSeqlens);
   auto boundAt = [&](Value index) { return b.load(b.addPtr(bounds.pointer, b.cast(index, b.getI64Type())), {}); };
   Value last = b.sub(frame.size(bounds.type.dim(0)), b.i32(1));
   SmallVector<Value> whole{zero, b.broadcastLike(last, tokens), last};
@@ -35,15 +35,15 @@ SequenceOfRows sequenceOfRows(KernelFrame &frame, Value cu, Value tokens, Value 
   return {b.max(boundAt(search.getResult(0)), zero), b.min(boundAt(search.getResult(1)), end)};
 }
 
-SequenceOfRows sequencesOf(Puller &puller, Value starts, const RowTile &rows, attn::WholeTensorType space) {
-  if (starts)
-    if (Value first = puller.knownOfRows(starts, rows, Puller::sequenceFirst))
-      return {first, puller.knownOfRows(starts, rows, Puller::sequencePast)};
-  Value length = puller.frame.size(space.dim(2)), table = starts ? puller.stored.lookup(starts) : Value();
+SequenceOfRows sequencesOf(Puller &puller, Value cuSeqlens, const RowTile &rows, attn::WholeTensorType space) {
+  if (cuSeqlens)
+    if (Value first = puller.knownOfRows(cuSeqlens, rows, Puller::sequenceFirst))
+      return {first, puller.knownOfRows(cuSeqlens, rows, Puller::sequencePast)};
+  Value length = puller.frame.size(space.dim(2)), table = cuSeqlens ? puller.stored.lookup(cuSeqlens) : Value();
   SequenceOfRows sequence = sequenceOfRows(puller.frame, table, rows.position(puller.b), length);
-  if (starts) {
-    puller.provide(starts, rows, Puller::sequenceFirst, sequence.first);
-    puller.provide(starts, rows, Puller::sequencePast, sequence.past);
+  if (cuSeqlens) {
+    puller.provide(cuSeqlens, rows, Puller::sequenceFirst, sequence.first);
+    puller.provide(cuSeqlens, rows, Puller::sequencePast, sequence.past);
   }
   return sequence;
 }

@@ -11,12 +11,12 @@ struct SequenceOfRows {
   mlir::Value first, past;
 };
 
-/// Looked up in `cu` ([S+1] i32, stored); one sequence of `length` tokens where it is null. Tokens are numbered over
+/// Looked up in `cuSeqlens` ([S+1] i32, stored); one sequence of `length` tokens where it is null. Tokens are numbered over
 /// all sequences.
-SequenceOfRows sequenceOfRows(KernelFrame &frame, mlir::Value cu, mlir::Value tokens, mlir::Value length);
+SequenceOfRows sequenceOfRows(KernelFrame &frame, mlir::Value cuSeqlens, mlir::Value tokens, mlir::Value length);
 
-/// The sequences that the rows' tokens belong to, of those that `starts` (a value of the program, may be null) packs
+/// The sequences that the rows' tokens belong to, of those that `cuSeqlens` (a value of the program, may be null) packs
 /// into values of type `space`: looked up once for a tile.
-SequenceOfRows sequencesOf(Puller &puller, mlir::Value starts, const RowTile &rows, attn::WholeTensorType space);
+SequenceOfRows sequencesOf(Puller &puller, mlir::Value cuSeqlens, const RowTile &rows, attn::WholeTensorType space);
 
 } // namespace weft

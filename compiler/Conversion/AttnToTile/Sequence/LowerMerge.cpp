@@ -83,7 +83,7 @@ private:
   KernelFrame frame;
   TileBuilder &b;
   Puller puller;
-  Value cu; ///< where sequences start, or null
+  Value cuSeqlens; ///< where sequences start, or null
   Value start, length, head, batch, joinRow;
   llvm::MapVector<Value, TensorParameter> outputs; ///< of the results that someone uses
   std::optional<RowSums> sums;
@@ -95,7 +95,7 @@ static Value equals(TileBuilder &b, Value x, Value y) { return b.compareInt(arit
 
 MergeKernel::MergeKernel(attn::MergeUnitsOp op, ArrayRef<Value> along, ArrayRef<attn::SumOp> sums, StoredValues &stored)
     : op(op), along(along), stored(stored), frame(op, "merge_units"), b(frame.b), puller(frame, stored, widest) {
-  cu = op.getCuSeqlens() ? stored.lookup(op.getCuSeqlens()) : Value();
+  cuSeqlens = op.getCuSeqlens() ? stored.lookup(op.getCuSeqlens()) : Value();
   start = b.mul(b.programId(tile::Axis::X), b.i32(stretch));
   head = b.programId(tile::Axis::Y);
   batch = b.programId(tile::Axis::Z);
@@ -153,8 +153,8 @@ std::array<Value, 3> MergeKernel::lookBefore() {
   Value none = b.full({stretch}, 0, b.getI32Type());
   SmallVector<Value> initial{b.i32(0), none};
   Value first;
-  if (cu) {
-    first = sequenceOfRows(frame, cu, start, length).first;
+  if (cuSeqlens) {
+    first = sequenceOfRows(frame, cuSeqlens, start, length).first;
     initial.push_back(none);
   }
   auto loop = scf::ForOp::create(b, b.i32(0), b.programId(tile::Axis::X), b.i32(1), initial);
@@ -167,12 +167,12 @@ std::array<Value, 3> MergeKernel::lookBefore() {
     Value begins = beginsUnit(b.sub(tokens, b.max(last, loop.getRegionIterArg(0))));
     SmallVector<Value> next{b.max(loop.getRegionIterArg(0), endOf(last)),
                             b.add(loop.getRegionIterArg(1), b.cast(begins, b.getI32Type()))};
-    if (cu)
+    if (cuSeqlens)
       next.push_back(b.add(loop.getRegionIterArg(2), b.cast(b.both(begins, b.less(tokens, first)), b.getI32Type())));
     scf::YieldOp::create(b, next);
   }
   Value units = b.reduceSum(loop.getResult(1), 0);
-  return {loop.getResult(0), units, cu ? b.reduceSum(loop.getResult(2), 0) : b.i32(0)};
+  return {loop.getResult(0), units, cuSeqlens ? b.reduceSum(loop.getResult(2), 0) : b.i32(0)};
 }
 
 void MergeKernel::store(Value table, Value places, Value values, Value mask) {
@@ -196,9 +196,9 @@ Numbered MergeKernel::number() {
   Value goesOn = b.both(joinedNext, b.negate(equals(b, phase, b.i32(op.getMaxJoins()))));
   Value survives = b.both(inside, b.negate(goesOn));
 
-  SequenceOfRows sequence = sequenceOfRows(frame, cu, tokens, length);
+  SequenceOfRows sequence = sequenceOfRows(frame, cuSeqlens, tokens, length);
   Value lower = b.broadcastLike(zero, tokens);
-  if (cu)
+  if (cuSeqlens)
     lower = b.max(b.prefixMax(b.select(equals(b, tokens, sequence.first), unit, zero)), lowerBefore);
   Value upper = unit;
   if (op.hasOffset())
@@ -272,7 +272,7 @@ Walked MergeKernel::step(Value place, const Walked &at, bool begins) {
 
   Walked now{at.phase, at.unit, ours, at.leading, {}};
   if (at.leading) {
-    Value leads = equals(b, token, sequenceOfRows(frame, cu, token, length).first);
+    Value leads = equals(b, token, sequenceOfRows(frame, cuSeqlens, token, length).first);
     now.leading = b.select(first, leads, at.leading);
   }
   // A unit's first row begins its sum anew. A factor of 0 or 1 takes part in the addition; but what is not finite would
@@ -280,7 +280,7 @@ Walked MergeKernel::step(Value place, const Walked &at, bool begins) {
   // Only units that began in this stretch are stored; the sums of others are discarded.
   Value factor = b.column(b.select(first, b.f32(0), b.f32(1)));
   auto keep = [&](Value sum) {
-    return !begins ? sum : cu ? b.select(b.column(first), b.f32(0), sum) : b.mul(sum, factor);
+    return !begins ? sum : cuSeqlens ? b.select(b.column(first), b.f32(0), sum) : b.mul(sum, factor);
   };
   unsigned i = 0;
   for (auto [number, source] : llvm::enumerate(op.getSources()))
@@ -309,7 +309,7 @@ void MergeKernel::storeUnits(const Walked &at, const RowTile &rows, Value surviv
     if (offset) {
       place.token = b.sub(at.unit, b.i32(1));
       place.inside = b.both(survives, b.negate(at.leading));
-      Value past = sequenceOfRows(frame, cu, rows.token, length).past;
+      Value past = sequenceOfRows(frame, cuSeqlens, rows.token, length).past;
       last.inside = b.both(survives, equals(b, b.add(rows.token, b.i32(1)), past));
     }
     Value share;

@@ -78,7 +78,7 @@ LogicalResult lowerSequenceMean(attn::SequenceMeanOp op, StoredValues &stored) {
   KernelFrame frame(op, "sequence_mean");
   TileBuilder &b = frame.b;
   Puller puller(frame, stored);
-  const TensorParameter starts = frame.input(stored.lookup(op.getCuSeqlens()));
+  const TensorParameter cuSeqlens = frame.input(stored.lookup(op.getCuSeqlens()));
   TensorParameter output = frame.output(type);
   int64_t channels = *type.staticDim(3);
   Value slot = b.programId(tile::Axis::X), sequence = b.programId(tile::Axis::Z);
@@ -90,7 +90,7 @@ LogicalResult lowerSequenceMean(attn::SequenceMeanOp op, StoredValues &stored) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value index = b.min(b.add(b.range(together), loop.getInductionVar()), b.broadcastLike(which, b.range(together)));
-    Value bound = b.load(b.addPtr(starts.pointer, b.cast(index, b.getI64Type())), {});
+    Value bound = b.load(b.addPtr(cuSeqlens.pointer, b.cast(index, b.getI64Type())), {});
     scf::YieldOp::create(b, ValueRange(b.max(b.reduceMax(b.min(bound, length), 0), loop.getRegionIterArg(0))));
     return loop.getResult(0);
   };
@@ -119,7 +119,7 @@ LogicalResult lowerSequenceMean(attn::SequenceMeanOp op, StoredValues &stored) {
     return {};
   });
   std::string chunks = std::to_string(llvm::divideCeil(channels, width));
-  stored[op.getResult()] = frame.finish({{chunks, type.dim(1).str(), starts.type.dim(0).str() + "-1"}, 4, 1})[0];
+  stored[op.getResult()] = frame.finish({{chunks, type.dim(1).str(), cuSeqlens.type.dim(0).str() + "-1"}, 4, 1})[0];
   return success();
 }
 
@@ -143,9 +143,9 @@ static RowTile rowsOfTap(KernelFrame &frame, attn::ConvolveTapsGradOp op, const 
     moved.token = b.add(b.mul(y, columns), x);
   } else {
     moved.token = b.sub(rows.token, offsetOf(tap));
-    Value starts = op.getCuSeqlens() ? stored.lookup(op.getCuSeqlens()) : Value();
+    Value cuSeqlens = op.getCuSeqlens() ? stored.lookup(op.getCuSeqlens()) : Value();
     Value length = frame.size(wholeType(op.getSource()).dim(2));
-    SequenceOfRows sequence = sequenceOfRows(frame, starts, rows.token, length);
+    SequenceOfRows sequence = sequenceOfRows(frame, cuSeqlens, rows.token, length);
     inside = b.both(b.compareInt(arith::CmpIPredicate::sge, moved.token, sequence.first),
                     b.less(moved.token, sequence.past));
   }

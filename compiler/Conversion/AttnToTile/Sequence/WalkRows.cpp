@@ -137,10 +137,10 @@ void RowWalk::provideShifted(const RowTile &rows, ValueRange carried) {
   for (auto [part, tile] : llvm::zip(parts, carried)) {
     Value kept = tile; // Token 0 is in the first step, where the carried tile is 0 already.
     if (part.shift.getCuSeqlens()) {
-      Value cu = stored.lookup(part.shift.getCuSeqlens());
-      Value &within = goesOn[cu];
+      Value cuSeqlens = stored.lookup(part.shift.getCuSeqlens());
+      Value &within = goesOn[cuSeqlens];
       if (!within)
-        within = b.less(sequenceOfRows(frame, cu, rows.token, length).first, rows.token);
+        within = b.less(sequenceOfRows(frame, cuSeqlens, rows.token, length).first, rows.token);
       kept = onlyWhere(b, within, tile);
     }
     puller.provide(part.shift.getResult(), rows, part.chunk ? part.chunk->first : 0,

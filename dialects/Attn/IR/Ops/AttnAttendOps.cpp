@@ -63,8 +63,8 @@ template <typename Op> static LogicalResult verifyPacked(Op op) {
   if (op.getCuSeqlens().size() != 2)
     return op.emitOpError() << "expected no sequence starts, or those of queries and of keys, but got "
                             << op.getCuSeqlens().size();
-  for (Value starts : op.getCuSeqlens())
-    if (failed(checkIndices(op, "sequence starts", tensorTypeOf(starts), 1)))
+  for (Value cuSeqlens : op.getCuSeqlens())
+    if (failed(checkIndices(op, "sequence starts", tensorTypeOf(cuSeqlens), 1)))
       return failure();
   // What is said of each token of the whole, and not of positions in a sequence.
   WalkResult tables = op.getPatterns().walk([](Attribute part) {

@@ -28,7 +28,7 @@ LogicalResult ShiftOp::verify() {
     return emitOpError() << "expected a source of rank 3 or 4, but got " << from;
   if (from.getDims() != to.getDims())
     return emitOpError() << "expected a result of the source's shape " << from << ", but got " << to;
-  if (failed(checkStarts(*this, getCuSeqlens())))
+  if (failed(checkCuSeqlens(*this, getCuSeqlens())))
     return failure();
   if (getBy() == 0)
     return emitOpError() << "expected 'by' to be a distance, but got 0";
@@ -47,7 +47,7 @@ LogicalResult MergeUnitsOp::verify() {
         std::pair("ends", getEnds()), std::pair("a first", getFirst()), std::pair("a past", getPast())})
     if (failed(checkRows(*this, name, table, rows, 32)))
       return failure();
-  if (failed(checkStarts(*this, getCuSeqlens())))
+  if (failed(checkCuSeqlens(*this, getCuSeqlens())))
     return failure();
   if (static_cast<int64_t>(getMaxJoins()) < 0)
     return emitOpError() << "expected 'maxJoins' to be at least 0, but got " << static_cast<int64_t>(getMaxJoins());

@@ -8,7 +8,7 @@ using namespace weft::attn;
 LogicalResult MeanOp::verify() {
   if (getCuSeqlens() && getCausal())
     return emitOpError() << "expected a mean of packed sequences that is not causal";
-  return checkStarts(*this, getCuSeqlens());
+  return checkCuSeqlens(*this, getCuSeqlens());
 }
 
 LogicalResult ToeplitzOp::verify() { return checkTaps(*this, tensorTypeOf(getTaps())); }

@@ -106,7 +106,7 @@ LogicalResult SequenceMeanOp::verify() {
     return failure();
   if (!tensorTypeOf(getSource()).staticDim(3))
     return emitOpError() << "expected a source [B, H, N, D] with a static D, but got " << tensorTypeOf(getSource());
-  return checkStarts(*this, getCuSeqlens());
+  return checkCuSeqlens(*this, getCuSeqlens());
 }
 
 LogicalResult ConvolveOp::verify() {
@@ -122,7 +122,7 @@ LogicalResult ConvolveTapsGradOp::verify() {
 }
 
 LogicalResult RopeOp::verify() {
-  if (failed(verifySequence(*this, getSource(), getResult())) || failed(checkStarts(*this, getCuSeqlens())))
+  if (failed(verifySequence(*this, getSource(), getResult())) || failed(checkCuSeqlens(*this, getCuSeqlens())))
     return failure();
   if (getCuSeqlens() && getGrid())
     return emitOpError() << "expected no grid with cu_seqlens";
