@@ -5,6 +5,7 @@ import pytest
 import weft
 import weft.language as wl
 from language_support import matches, tile_ir
+from weft import native
 
 
 def test_vector_add():
@@ -403,3 +404,10 @@ def test_f_strings_builtins_and_modules():
         wl.store(x + at, max(at, N) + min(2, 3) + abs(-at) + float("inf"))
 
     matches(tile_ir(kernel, "x:*fp32, N=20"), "tensor<32xi32>", "math.absi", "arith.sitofp", "0x7F800000")
+
+
+def test_an_operation_of_no_dialect_is_refused():
+    context = native.load("_compiler").Context()
+    with pytest.raises(ValueError, match=r"expected the name of an operation, but got 'tile\.nothing'"):
+        at = context.location("f.py", 1, 1)
+        context.module(at).create("tile.nothing", at)

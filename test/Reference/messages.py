@@ -1,9 +1,10 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Every message of the verifiers in dialects/ is one that a test gets to see.
+"""Every message of the verifiers in dialects/ and of the passes in compiler/ is one that a test gets to see.
 
 The literals of a message in the C++ are a pattern; what is streamed between them is anything. A constraint on types or
 attributes in a .td file has its summary as message. The tests that expect messages are run again without
-`--verify-diagnostics`, which gives the messages as they are.
+`--verify-diagnostics`, which gives the messages as they are. Of what no text of IR leads to, a list says why, and
+which test in another language names it.
 """
 
 import re
@@ -16,6 +17,34 @@ from pages import ROOT
 # What no text leads to, and why.
 UNREACHABLE = {
     "expected at least one pattern": "an empty list, such as #attn.and<>, does not parse; C++ can make one",
+    "LLVM cannot compile the module: ": "an error of LLVM's own",
+    "LLVM has no back end for 'sm_80': ": "LLVM is built without NVPTX",
+    "LLVM's back end for '": "an error of LLVM's own",
+    "the translated LLVM IR is not valid: ": "a fault of MLIR's translation",
+    "cannot be translated to LLVM IR": "a fault of MLIR's translation",
+    "the IR after the stage '' cannot be parsed again": "a fault of an op's printer or parser",
+    "the stage '' fails on a copy of the module": "a fault of a pass: it must not depend on addresses",
+    "the IR after the stage '' prints otherwise": "a fault of an op's printer or parser",
+    "expected a lowered program of 'attn.launch' ops, but got ''": "programs that are not lowered are lowered first",
+    "expected signals of an expansion, but its source comes as rows": "expansions end where rows would become signals",
+    "expected a value that is stored, or computed row by row or element by element, but got ": (
+        "a fault of attn-to-tile: it stores what no kernel computes"
+    ),
+}
+
+# What a test in another language leads to: a part of the message, and the file that names it.
+ELSEWHERE = {
+    "expected 'x' to be a tile kernel of the module": ("to be a tile kernel", "test/Python/test_program_plans.py"),
+    "expected 'x' to take (i32), but it takes (i64)": ("to take", "test/Python/test_program_plans.py"),
+    "expected result 0 to be a launch's own, but it is an argument": (
+        "to be a launch's own",
+        "test/Python/test_program_plans.py",
+    ),
+    "the pattern 'x' failed": ("failed, but changed the IR", "test/Unit/Compiler/PipelineChecksTest.cpp"),
+    "expected the name of an operation, but got 'x'": (
+        "expected the name of an operation",
+        "test/Python/test_language_ir.py",
+    ),
 }
 
 LITERALS = re.compile(r'\s*(?:"(?:[^"\\]|\\.)*"\s*)+')
@@ -70,7 +99,7 @@ def constraint_messages(text):
 def seen():
     """The messages that the cases of all tests lead to."""
     for path in (ROOT / "test").rglob("*.mlir"):
-        for command in re.findall(r"^// RUN: (?:not )?(weft-opt .*)", path.read_text(), re.MULTILINE):
+        for command in re.findall(r"^// RUN: (?:not )?(weft-(?:opt|translate) .*)", path.read_text(), re.MULTILINE):
             words = shlex.split(command.split("|")[0].replace("2>&1", ""))
             if "--verify-diagnostics" not in words and "RUN: not" not in path.read_text():
                 continue
@@ -80,9 +109,13 @@ def seen():
 
 
 def main():
-    said = [*set(seen()), *UNREACHABLE]
+    said = [*set(seen()), *UNREACHABLE, *ELSEWHERE]
     count, without = 0, []
-    for path in sorted([*(ROOT / "dialects").rglob("*.cpp"), *(ROOT / "dialects").rglob("*.td")]):
+    for part, file in ELSEWHERE.values():
+        if part not in (ROOT / file).read_text():
+            without.append(f"{file}: expected a test of the message '{part}'")
+    folders = [ROOT / "dialects", ROOT / "compiler"]
+    for path in sorted(path for folder in folders for kind in ("*.cpp", "*.td") for path in folder.rglob(kind)):
         text = path.read_text()
         for start, message in constraint_messages(text) if path.suffix == ".td" else streamed_messages(text):
             count += 1

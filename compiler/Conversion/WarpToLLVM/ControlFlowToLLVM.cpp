@@ -46,18 +46,7 @@ void continueIn(Emitter &e, Block *block) {
   e.b.setInsertionPointToStart(block);
 }
 
-LogicalResult checkArguments(Operation *op) {
-  for (Region &region : op->getRegions())
-    for (Block &block : region)
-      for (BlockArgument argument : block.getArguments())
-        if (!registerType(argument.getType()) || !registerCount(argument.getType()))
-          return op->emitOpError("carries a value of type ") << argument.getType() << " that has no registers";
-  return success();
-}
-
 LogicalResult lowerFor(scf::ForOp op, Emitter &e) {
-  if (failed(checkArguments(op)))
-    return failure();
   Value lower = e.scalar(op.getLowerBound()), upper = e.scalar(op.getUpperBound()), step = e.scalar(op.getStep());
   auto predicate = op.getUnsignedCmp() ? LLVM::ICmpPredicate::ult : LLVM::ICmpPredicate::slt;
   Registers initial{lower};
@@ -102,8 +91,6 @@ LogicalResult lowerIf(scf::IfOp op, Emitter &e) {
 }
 
 LogicalResult lowerWhile(scf::WhileOp op, Emitter &e) {
-  if (failed(checkArguments(op)))
-    return failure();
   Block *before = blockFor(e, op.getBeforeArguments()), *after = blockFor(e, op.getAfterArguments());
   Block *exit = blockFor(e, op.getResults());
   LLVM::BrOp::create(e.b, e.loc, flatten(e, op.getInits()), before);

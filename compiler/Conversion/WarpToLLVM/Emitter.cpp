@@ -38,9 +38,8 @@ LogicalResult Emitter::lower(Operation *op) {
     return op->emitOpError("cannot be lowered to LLVM");
   if (failed(checkResults(op)))
     return failure();
-  for (Value operand : op->getOperands())
-    if (registers(operand).empty())
-      return op->emitOpError("has an operand of type ") << operand.getType() << " that has no registers";
+  assert(llvm::none_of(op->getOperands(), [&](Value operand) { return registers(operand).empty(); }) &&
+         "types of results are checked, and arguments of blocks have the types of their op's operands or results");
   return (*lowering)(op, *this);
 }
 
@@ -60,10 +59,7 @@ std::optional<Registers> Emitter::inlineBlock(Block &block, ArrayRef<Value> argu
     return std::nullopt;
   Registers results;
   for (Value value : block.getTerminator()->getOperands()) {
-    if (registers(value).size() != 1) {
-      block.getTerminator()->emitOpError("expected a scalar, but got a value of type ") << value.getType();
-      return std::nullopt;
-    }
+    assert(registers(value).size() == 1 && "the op's verifier asks for scalars");
     results.push_back(scalar(value));
   }
   loc = outer;

@@ -12,10 +12,8 @@ LogicalResult Emitter::perRegister(Operation *op, llvm::function_ref<Value(Array
   SmallVector<ArrayRef<Value>> operands =
       llvm::map_to_vector(op->getOperands(), [&](Value operand) { return registers(operand); });
   unsigned count = *registerCount(op->getResult(0).getType()), arity = operands.size();
-  for (auto [i, operand] : llvm::enumerate(operands))
-    if (operand.size() != count)
-      return op->emitOpError("expected ") << count << " registers of operand " << i << ", but got " << operand.size()
-                                          << "; its layout is not the result's";
+  assert(llvm::all_of(operands, [&](ArrayRef<Value> operand) { return operand.size() == count; }) &&
+         "the ops' verifiers ask for operands in the result's layout");
   SmallVector<Value> tuples;
   tuples.reserve(count * arity); // the map below points into it
   llvm::DenseMap<ArrayRef<Value>, Value> known;

@@ -116,10 +116,8 @@ LogicalResult lowerMma(MmaOp op, Emitter &e) {
   unsigned aWords = instruction->aWords, bWords = instruction->bWords;
   unsigned k = cast<RankedTensorType>(op.getA().getType()).getDimSize(1) / (4 * bWords * packed);
   unsigned m = aRegisters.size() / packed / aWords / k, n = bRegisters.size() / packed / bWords / k;
-  if (k * m * aWords * packed != aRegisters.size() || k * n * bWords * packed != bRegisters.size() ||
-      acc.size() != 4 * m * n)
-    return op.emitOpError("expected operands that fill whole matrix instructions, but got ")
-           << op.getA().getType() << ", " << op.getB().getType() << " and " << op.getAcc().getType();
+  assert(k * m * aWords * packed == aRegisters.size() && k * n * bWords * packed == bRegisters.size() &&
+         acc.size() == 4 * m * n && "the op's verifier asks for fragments of whole instructions");
   Extents extents{m, n, k};
   if (halves)
     acc = packWords(e, acc, instruction->word);

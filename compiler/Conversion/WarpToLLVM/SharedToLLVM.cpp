@@ -73,8 +73,7 @@ LogicalResult lowerAsyncCopy(AsyncCopyOp op, Emitter &e) {
   SharedType shared = op.getShared().getType();
   unsigned bytes = shared.getElementType().getIntOrFloatBitWidth() / 8, contiguity = op.getContiguity();
   std::optional<LinearLayout> offsets = layoutOf(op.getPtr().getType()).composeInverse(shared.linear());
-  if (!offsets)
-    return op.emitOpError("copies into a tile that does not hold every element");
+  assert(offsets && "a tile in shared memory has an offset for every element");
   for (unsigned bit = 0; (1u << bit) < contiguity; ++bit)
     if (offsets->bases(InDim::Register).size() <= bit || offsets->bases(InDim::Register)[bit] != 1u << bit)
       return op.emitOpError("expected ")

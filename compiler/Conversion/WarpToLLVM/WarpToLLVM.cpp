@@ -45,23 +45,11 @@ LoweringTable makeTable() {
   return table;
 }
 
-/// The LLVM function of a kernel: its name, a parameter for each argument, an empty entry block. Null after a reported
-/// failure.
+/// The LLVM function of a kernel: its name, a parameter for each argument, an empty entry block. The tile dialect has
+/// verified that arguments are scalars and pointers, and that there are no results.
 LLVM::LLVMFuncOp makeFunction(func::FuncOp source, unsigned warps) {
   OpBuilder b(source);
-  SmallVector<Type> parameters;
-  for (Type type : source.getArgumentTypes()) {
-    Type parameter = isa<RankedTensorType>(type) ? Type() : registerType(type);
-    if (!parameter) {
-      source.emitOpError("expected scalars and pointers as arguments of a kernel, but got ") << type;
-      return {};
-    }
-    parameters.push_back(parameter);
-  }
-  if (source.getNumResults() != 0) {
-    source.emitOpError("expected no results of a kernel, but got ") << source.getNumResults();
-    return {};
-  }
+  SmallVector<Type> parameters = llvm::map_to_vector(source.getArgumentTypes(), registerType);
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), parameters);
   auto function = LLVM::LLVMFuncOp::create(b, source.getLoc(), source.getName(), type);
   function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
@@ -83,8 +71,6 @@ LogicalResult lowerKernel(func::FuncOp source, const TargetInfo &target, const L
   if (!source.getBody().hasOneBlock())
     return source.emitOpError("expected one block, but got ") << source.getBody().getBlocks().size();
   LLVM::LLVMFuncOp function = makeFunction(source, warps);
-  if (!function)
-    return failure();
   Emitter emitter(function, target, warps, table);
   for (auto [from, to] : llvm::zip_equal(source.getArguments(), function.getArguments()))
     emitter.bind(from, to);

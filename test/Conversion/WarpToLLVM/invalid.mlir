@@ -93,3 +93,59 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+#l = #warp.layout<[64], register = [[1]], lane = [[2], [4], [8], [16], [32]]>
+#r = #warp.layout<[64], register = [[1], [32]], lane = [[2], [4], [8], [16], [0]]>
+module attributes {warp.target = "sm_80"} {
+  func.func @gather(%x: f32, %i: i32) attributes {tile.kernel} {
+    %t = tile.splat %x : f32 -> tensor<64xf32, #l>
+    %p = tile.splat %i : i32 -> tensor<64xi32, #r>
+    // expected-error@+1 {{expected indices in the result's layout}}
+    %s = tile.gather %t[%p] {axis = 0 : i32, warp.scratch = 0 : i64} : tensor<64xf32, #l>[tensor<64xi32, #r>] -> tensor<64xf32, #l>
+    return
+  }
+}
+
+// -----
+
+#l = #warp.layout<[64], register = [[32]], lane = [[1], [2], [4], [8], [16]]>
+#s = #warp.layout<[64], offset = [[1], [2], [4], [8], [16], [32]]>
+module attributes {warp.target = "sm_80"} {
+  func.func @neighbours(%p: !tile.ptr<f32>) attributes {tile.kernel} {
+    %r = warp.alloc {offset = 0 : i64} : !warp.shared<64xf32, #s>
+    %t = tile.splat %p : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>, #l>
+    // expected-error@+1 {{expected 2 neighbouring elements of the tile in each lane's first registers, but got the map [64], register = [[32]]}}
+    warp.async_copy %t to %r {contiguity = 2 : i32} : tensor<64x!tile.ptr<f32>, #l> -> !warp.shared<64xf32, #s>
+    return
+  }
+}
+
+// -----
+
+#a = #warp.layout<[16, 16], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[0, 8]]>
+#r = #warp.layout<[16], register = [[8]], lane = [[0], [0], [1], [2], [4]]>
+module attributes {warp.target = "sm_80"} {
+  func.func @half(%x: bf16) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 2, stages = 1>} {
+    %a = tile.splat %x : bf16 -> tensor<16x16xbf16, #a>
+    // expected-error@+1 {{expected operands that fill whole matrix instructions, but got 'tensor<16x16xbf16}}
+    %d = tile.row_dot %a, %a : tensor<16x16xbf16, #a> -> tensor<16xf32, #r>
+    return
+  }
+}
+
+// -----
+
+#a = #warp.layout<[16, 16], register = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 0]]>
+#b = #warp.layout<[16, 16], register = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 1], [0, 2], [0, 4], [0, 8]], lane = [[0, 0], [0, 0], [0, 0], [0, 0], [0, 0]]>
+module attributes {warp.target = "sm_80"} {
+  func.func @integers(%x: i8, %y: i32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %a = tile.splat %x : i8 -> tensor<16x16xi8, #a>
+    %b = tile.splat %x : i8 -> tensor<16x16xi8, #b>
+    %c = tile.splat %y : i32 -> tensor<16x16xi32, #a>
+    // expected-error@+1 {{expected floats in a product by fused multiply-adds, but got 'tensor<16x16xi32}}
+    %d = tile.dot %a, %b, %c {precision = #tile<precision ieee>} : tensor<16x16xi8, #a> * tensor<16x16xi8, #b> -> tensor<16x16xi32, #a>
+    return
+  }
+}

@@ -90,8 +90,8 @@ LogicalResult lowerSelect(arith::SelectOp op, Emitter &e) {
   ArrayRef<Value> conditions = e.registers(op.getCondition());
   ArrayRef<Value> yes = e.registers(op.getTrueValue()), no = e.registers(op.getFalseValue());
   bool single = !isa<RankedTensorType>(op.getCondition().getType());
-  if (yes.size() != no.size() || (!single && conditions.size() != yes.size()))
-    return op.emitOpError("has operands of unequal layouts");
+  assert(yes.size() == no.size() && (single || conditions.size() == yes.size()) &&
+         "the op's verifier asks for equal types");
   llvm::DenseMap<Value, Value> known;
   Registers results;
   for (unsigned r = 0; r < yes.size(); ++r) {
