@@ -72,16 +72,10 @@ LogicalResult finishParts(KernelFrame &frame, ElementPuller &puller, Operation *
 }
 
 // Each file of Elements/Products defines the function that attaches its ops' models.
-#define WEFT_PRODUCT_KERNELS(name) void attach##name##Kernels(MLIRContext &context);
 #include "compiler/Conversion/AttnToTile/Elements/ProductKernels.inc"
-#undef WEFT_PRODUCT_KERNELS
 
 void registerProductKernels(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, attn::AttnDialect *) {
-#define WEFT_PRODUCT_KERNELS(name) attach##name##Kernels(*context);
-#include "compiler/Conversion/AttnToTile/Elements/ProductKernels.inc"
-#undef WEFT_PRODUCT_KERNELS
-  });
+  registry.addExtension(+[](MLIRContext *context, attn::AttnDialect *) { attachAllKernels(*context); });
 }
 
 } // namespace weft

@@ -124,16 +124,10 @@ void storeAxes(TileBuilder &b, const TensorParameter &output, Value part, ArrayR
 }
 
 // Each file of Expansions/Products defines the function that attaches its ops' models.
-#define WEFT_PRODUCT(name) void attach##name##Products(MLIRContext &context);
 #include "compiler/Conversion/AttnToTile/Expansions/Products.inc"
-#undef WEFT_PRODUCT
 
 void registerProducts(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, attn::AttnDialect *) {
-#define WEFT_PRODUCT(name) attach##name##Products(*context);
-#include "compiler/Conversion/AttnToTile/Expansions/Products.inc"
-#undef WEFT_PRODUCT
-  });
+  registry.addExtension(+[](MLIRContext *context, attn::AttnDialect *) { attachAllProducts(*context); });
 }
 
 } // namespace weft

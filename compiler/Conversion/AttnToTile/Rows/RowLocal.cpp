@@ -47,16 +47,10 @@ RowNeeds needsOf(ValueRange roots, const StoredValues &stored) {
 }
 
 // Each file of Rows/Ops defines the function that attaches its op's model.
-#define WEFT_ROW_LOCAL_OP(name) void attach##name##Rows(MLIRContext &context);
 #include "compiler/Conversion/AttnToTile/Rows/RowLocalOps.inc"
-#undef WEFT_ROW_LOCAL_OP
 
 void registerRowLocalOps(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, attn::AttnDialect *) {
-#define WEFT_ROW_LOCAL_OP(name) attach##name##Rows(*context);
-#include "compiler/Conversion/AttnToTile/Rows/RowLocalOps.inc"
-#undef WEFT_ROW_LOCAL_OP
-  });
+  registry.addExtension(+[](MLIRContext *context, attn::AttnDialect *) { attachAllRows(*context); });
 }
 
 } // namespace weft
