@@ -115,7 +115,7 @@ attn::AttendBackwardOp AttendAdjointWriter::makeBackward(Value delta, Value dOut
   SmallVector<Type> types;
   for (auto [key, value] : llvm::zip(op.getKeys(), op.getValues()))
     types.append({typeOf(key), typeOf(value)});
-  // (Sums over many pairs that kernels may have to add up in memory.)
+  // f32: sums over many pairs, which kernels may have to add up in memory.
   for (Value tensor : captured)
     types.push_back(tensorType(tensor).withElement(b.getF32Type()));
   SmallVector<Value> keys = primals(op.getKeys()), values = primals(op.getValues());

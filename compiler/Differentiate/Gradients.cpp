@@ -171,7 +171,7 @@ Value Gradients::primal(Value value) {
   getUsedValuesDefinedAbove(op->getRegions(), read);
   for (Value each : read)
     primal(each);
-  b.clone(*op, primals); // (Maps the results.)
+  b.clone(*op, primals); // also maps the results
   return primals.lookup(value);
 }
 

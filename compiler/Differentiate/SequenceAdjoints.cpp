@@ -1,5 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Adjoints of sums, convolutions and rms_norm.
+//
+//   %y = attn.sum %x -> [B, H, 1, D]          =>   %dx = attn.map ins(%dy) { dy }, of [B, H, N, D]
+//   %y = attn.convolve %x, %t                 =>   %dx = attn.convolve %dy, %t {transposed}
+//                                                  %dt = attn.convolve_taps_grad %x, %dy
 #include "compiler/Differentiate/Adjoints.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

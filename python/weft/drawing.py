@@ -179,7 +179,7 @@ def _png(image: Any) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     height, width = image.shape[:2]
-    rows = np.zeros((height, 1 + 3 * width), np.uint8)  # (each row begins with the filter that it has: none)
+    rows = np.zeros((height, 1 + 3 * width), np.uint8)  # a row begins with its filter: 0, none
     rows[:, 1:] = image.reshape(height, 3 * width)
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     data = zlib.compress(rows.tobytes(), 6)

@@ -16,7 +16,7 @@ _lock = threading.RLock()
 
 def load(name: str) -> ModuleType:
     """The extension module ``weft._native.NAME``, loaded on first use. Raises ImportError, saying how to build it."""
-    with _lock:  # (A module is known before it is filled.)
+    with _lock:  # sys.modules has a module before its names are in it
         return sys.modules.get(f"weft._native.{name}") or _load(name)
 
 

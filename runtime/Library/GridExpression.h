@@ -2,9 +2,12 @@
 // Grid extents and sizes as a library stores them: integer expressions over a launch's arguments and a variant's
 // constants, or over a program's symbols.
 //
-//   expression := term (('+' | '-') term)*        term := factor (('*' | '/' | '%') factor)*
-//   factor := integer | name | '-' factor | '(' expression ')' | ('cdiv' | 'min' | 'max') '(' expression ',' expression
-//   ')'
+//   expression := term (('+' | '-') term)*
+//   term       := factor (('*' | '/' | '%') factor)*
+//   factor     := integer | name | '-' factor | '(' expression ')' | function '(' expression ',' expression ')'
+//   function   := 'cdiv' | 'min' | 'max'
+//
+//   cdiv(N, 64) * H     at N = 100, H = 8:    2 * 8 = 16
 //
 // Division and remainder truncate towards zero; cdiv rounds up.
 #pragma once

@@ -102,7 +102,7 @@ def generators(randn, *, tokens, taps, head=64, values=96):
     wide = {f"x_{name}": randn(2, 1, tokens, size) for name, size in (("u", head), ("v", values), ("g", values))}
     wide["x_u"] = wide["x_u"] * 2
     filters = {"taps_u": randn(taps, head) / taps**0.5, "taps_g": randn(taps, values) / taps**0.5}
-    # (Scales near 1: where few pairs have all the weight, a row's gradients are the rounding of few numbers.)
+    # Scales near 1: where few pairs have all the weight, a row's gradients are the rounding of few numbers.
     scales = {name: randn(head) / 8 + ("kappa" in name) for name in ("kappa_q", "mu_q", "kappa_k", "mu_k")}
     return wide | filters | scales
 

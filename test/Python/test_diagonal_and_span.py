@@ -116,7 +116,7 @@ def test_one_key_each(seed):
     upstream = torch.randn(out.shape, generator=generator).half()
     d_q, d_k, d_v = torch.autograd.grad(out, (q, k, v), upstream)
     assert torch.equal(out, v) and torch.equal(d_v, upstream)
-    assert d_q.abs().max() < 1e-2 and d_k.abs().max() < 1e-2  # (delta is summed in another order)
+    assert d_q.abs().max() < 1e-2 and d_k.abs().max() < 1e-2  # delta is summed in another order
 
 
 def test_large_scores(seed):

@@ -69,7 +69,7 @@ def test_heat_maps(tmp_path):
     weft.draw(values, tmp_path / "heat.png")
     image = pixels(tmp_path / "heat.png")
     lowest, highest = image[30, 30], image[image.shape[0] - 30, image.shape[1] - 30]
-    assert lowest[2] > lowest[0] and highest[0] > highest[2]  # (blue below zero, red above)
+    assert lowest[2] > lowest[0] and highest[0] > highest[2]  # blue below zero, red above
     weft.draw(values[None, None], tmp_path / "heat.svg")
     assert "3 × 4, from -2 to 2" in (tmp_path / "heat.svg").read_text()
     weft.draw(np.array([[0.0, np.nan, np.inf]]), tmp_path / "odd.png")

@@ -47,7 +47,7 @@ def check(seed, held, pattern="full", dtype="f16", **sizes):
 @pytest.mark.parametrize("tokens", [1, 2, 63, 65, 113])
 @pytest.mark.parametrize("pattern", ["full", "causal"])
 def test_lengths(pattern, tokens, seed, held):
-    # (A norm of few rows' errors is a draw of few numbers: short sequences come in batches.)
+    # A norm over few rows' errors is a draw of few numbers, so short sequences come in batches.
     check(seed, held, pattern, tokens=tokens, head=64, values=64, batch=-(-100 // tokens))
 
 

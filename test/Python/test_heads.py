@@ -55,7 +55,7 @@ def agree(program, formula, tensors, what):
     exact = formula(**doubles)
     wanted = torch.autograd.grad(exact, [doubles[n] for n in leaves], gradient.double(), allow_unused=True)
     for name, mine, right in zip(["out", *leaves], [out, *found], [exact, *wanted], strict=True):
-        if mine is None or right is None:  # (A tensor that the drawn program does not read.)
+        if mine is None or right is None:  # a tensor that the drawn program does not read
             assert mine is None or (right is None and not mine.any()), (what, name)
             continue
         error = (mine.double() - right).abs()
@@ -202,7 +202,7 @@ def test_sums_of_mixers(rng, number):
     while True:
         first, second = term(rng, heads, n), term(rng, heads, n)
         most, fewest = max(first[0], second[0]), min(first[0], second[0])
-        values = [t[1] for t in (first, second) if t[1]]  # (Those of a softmax are its keys'.)
+        values = [t[1] for t in (first, second) if t[1]]  # a softmax's are its keys'
         if most > fewest and most % fewest == 0 and len(set(values)) < 2 and not fewest % (values or [1])[0]:
             break
     few = values[0] if values else choose(rng, [h for h in COUNTS if fewest % h == 0])
@@ -248,7 +248,7 @@ def test_domains_of_different_groups(rng, captures):
     allowed = torch.zeros(1, heads, n, sum(sizes), dtype=torch.bool)
     for domain, (pattern, count) in enumerate(zip(patterns, counts, strict=True)):
         begin = sum(sizes[:domain])
-        for h, c in enumerate(over(count, heads)[0].tolist()):  # (As many keys as are counted are all that there are.)
+        for h, c in enumerate(over(count, heads)[0].tolist()):  # as if the counted keys were all
             allowed[0, h, :, begin : begin + c] = torch.tensor(pattern.matrix(n, c))
 
     @weft.program

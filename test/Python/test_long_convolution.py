@@ -24,7 +24,7 @@ def formula(x, taps, *, form):
 
 
 def inputs(randn, *, tokens, taps, channels=16, heads=1, batch=1):
-    # (Taps of a size such that results are of x's.)
+    # Taps so large that results are as large as x.
     return {"x": randn(batch, heads, tokens, channels), "taps": randn(taps, heads * channels) / taps**0.5}
 
 

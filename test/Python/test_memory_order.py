@@ -79,7 +79,7 @@ def test_atomics_say_their_order(kind, name, texts, shape, is_read, tmp_path):
             values = "v, 2" if name == "atomic_cas" else "v"
             call = f'wl.{name}(x + at, {values}, sem="{order}", scope="{scope}")'
             lines.append(f"    wl.store(y + at, {call})" if is_read else f"    {call}")
-            # (What only releases is a `red`, which has no acquire.)
+            # An atomic that only releases is a `red`, which has no acquire.
             reduces = not is_read and order in ("relaxed", "release")
             bare = reduces and name != "atomic_cas" and name != "atomic_xchg"
             count = 1 if shape == "scalar" else 2

@@ -192,5 +192,5 @@ def test_programs_find_their_sequence():
         q, k, v = (torch.randn(1, 1, 8 * count, 64).half() for _ in range(3))
         return counted(packed, q, k, v, starts, backward=False)["forward"].scaled("warp_instructions") / count
 
-    # (Each sequence has one program that works; as many find nothing to do, or fewer.)
+    # Each sequence has one program that works; at most as many find nothing to do.
     assert spent(192) - spent(64) <= 4 * 2 * (192 - 64) / 32 * 160

@@ -21,7 +21,7 @@ def test_what_is_past_the_end_counts_nowhere(consumer, seed):
     assert draw.check() < LIMIT
 
 
-@pytest.mark.slow  # (A few seconds each; the sizes and the functions of the one above are as many.)
+@pytest.mark.slow  # a few seconds each, for sizes and functions as many as above
 @pytest.mark.parametrize("number", range(100))
 def test_random_programs(number, seed):
     draw = Draw.of(random.Random(seed + number))

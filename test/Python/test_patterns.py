@@ -183,7 +183,7 @@ def test_span(n, m):
         found, right = pattern.blocks_summary(n, m, bm, bn), classes(expected, bm, bn)
         np.testing.assert_array_equal(found == 2, right == 2)
         assert ((found == right) | ((found == 1) & (right == 0))).all()
-        # (Rows' keys that overlap or touch leave no gap.)
+        # The keys of neighbouring rows overlap or touch: no gap is left.
         lower, upper = (np.asarray(t) for t in tables[:2])
         if (lower[..., 1:] <= upper[..., :-1]).all() and (lower < upper).all():
             np.testing.assert_array_equal(found, right)
@@ -312,7 +312,7 @@ def test_errors(make, message):
     with pytest.raises(weft.CompilationError) as caught:
         make()
     assert message in str(caught.value)
-    assert "test_patterns.py" in str(caught.value)  # (at the user's line)
+    assert "test_patterns.py" in str(caught.value)  # at the user's line
 
 
 def test_patterns_combine_with_patterns_only():

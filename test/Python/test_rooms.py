@@ -109,7 +109,7 @@ def test_no_private_attribute_is_reached_from_another_module():
         elsewhere = set().union(*(names for other, names in defined.items() if other != module))
         for node in ast.walk(rooms.tree(module)):
             if isinstance(node, ast.Attribute) and node.attr in elsewhere - defined[module]:
-                own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")  # (inherited)
+                own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")  # inherited
                 if not own and not _is_foreign(node):
                     found.append(f"{rooms.file_of(module)}:{node.lineno}: {ast.unparse(node)}")
     assert found == []

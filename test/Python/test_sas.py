@@ -67,7 +67,7 @@ CASES = {
     "one key head": {"tokens": 48, "heads": 4, "many": 12, "kv_heads": 1, "kv_many": 3},
     "fewer key heads, as many made": {"tokens": 33, "heads": 2, "many": 6, "kv_heads": 1},
     "one token": {"tokens": 1},
-    # (Of two tokens one has a choice: a few such pairs are too few numbers for bounds relative to plain operations'.)
+    # Of two tokens only one has a choice of keys: too few numbers for bounds relative to plain operations.
     "two tokens, width kept": {"tokens": 2, "wide": None, "batch": 32},
     "not causal": {"tokens": 40, "causal": False},
     "the paper's sizes": {"tokens": 20, "heads": 12, "many": 36, "head": 64, "wide": 96},

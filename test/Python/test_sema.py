@@ -93,7 +93,7 @@ def test_windows_and_heads(window, head, seed, held):
     check(seed, held, torch.float16, {"tokens": 1100, "head": head, "heads": 1, "kv_heads": 1}, window=window)
 
 
-#: (The plain form of 56×56 tokens takes minutes: the paper's window only.)
+#: The plain form of 56×56 tokens takes minutes: the paper's window only.
 SIDES = [(window, side) for side in (7, 14, 28) for window in ((7, 7), (8, 8), (14, 14))] + [((7, 7), 56)]
 
 

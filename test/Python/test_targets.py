@@ -240,7 +240,7 @@ def test_ptx_names_its_target_and_assembles(name):
     assert f".version {version // 10}.{version % 10}\n.target {name}\n" in form.ptx
     if find_tool("ptxas"):
         found = assemble(form.ptx, name)
-        assert found.spill_store_bytes <= 16  # (on sm_90a and sm_120 dq's kernel stores 12 bytes)
+        assert found.spill_store_bytes <= 16  # on sm_90a and sm_120 dq's kernel stores 12 bytes
 
 
 # ---- The tuner

@@ -179,7 +179,7 @@ def test_winners_that_are_wrong_together_are_not_chosen(monkeypatch):
     from weft.tuning import tuner
     from weft.tuning.cost import Estimate
 
-    # (less shared memory is faster, so that both candidates win by themselves)
+    # Less shared memory is faster here, so that both candidates win by themselves.
     monkeypatch.setattr(tuner, "estimate", lambda f, target, gpu: Estimate(1.0 + f.shared_bytes, {"memory": 1.0}, 1))
 
     def compile(text, name, options):
@@ -252,7 +252,7 @@ def test_calls_take_the_choice_of_their_bucket():
     assert result.measured == 3, "forward, the default backward, which counts for both its kernels, and the other"
     assert result.bucket == "128 ≤ N < 256, 128 ≤ M < 256, 2 ≤ B*H < 4", result.bucket
     assert {row.place for row in result.rows} >= {"0.forward", "0.backward.query", "0.backward.keys"}
-    if not result.schedules:  # (the model prefers the default: choose the other to see it taken)
+    if not result.schedules:  # the model prefers the default: choose the other to see it taken
         from dataclasses import replace
 
         from weft.tuning.run import keep

@@ -29,7 +29,7 @@ class Example:
     def module(self):
         if "func.func" in self.text:
             return self.text
-        # (Aliases of attributes and types stand outside of functions.)
+        # Aliases of attributes and types stand outside of functions.
         aliases = "".join(re.findall(r"^[#!]\w+ = .*\n", self.text, re.MULTILINE))
         body = re.sub(r"^[#!]\w+ = .*\n", "", self.text, flags=re.MULTILINE)
         arguments = ", ".join(f"%{name}: {type}" for name, type in self.types.items())

@@ -196,7 +196,7 @@ def test_mixed_precision(text, narrow):
     ptx = kernel(body).replace(".version 8.0", ".version 8.7").replace("sm_80", "sm_120")
     report = simulator.launch(ptx, "k", 1, 64, [x])
     assert not report.findings
-    # (In float64 sums of two are exact, and so are products; a product's sum is rounded there too, by far less.)
+    # In float64, sums and products of two f32 are exact; a product's sum is rounded, by far less than in f32.
     expected = MIXED[text](wide[:, 0], wide[:, 1], c.astype(np.float64)).astype(np.float32)
     np.testing.assert_allclose(x[:, 0].copy().view(np.float32), expected, rtol=1.2e-7 if "fma" in text else 0, atol=0)
     if find_tool("ptxas"):

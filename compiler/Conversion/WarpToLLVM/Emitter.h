@@ -45,9 +45,15 @@ private:
   llvm::DenseMap<mlir::TypeID, Lowering> table;
 };
 
-/// The LLVM type of one register of `type`: of a tensor's element, a scalar, or a tile in shared memory (!llvm.ptr<3>).
-/// An f8 is an i8, a
-/// `!tile.ptr` is !llvm.ptr<1>, an index is an i64. Null for other types.
+/// The LLVM type of one register of `type`: of a tensor's element, a scalar, or a tile in shared memory.
+///
+///     f8E4M3FN, f8E5M2    i8
+///     index               i64
+///     !tile.ptr<T>        !llvm.ptr<1>
+///     !warp.shared<..>    !llvm.ptr<3>
+///     other scalars       themselves
+///
+/// Null for other types.
 mlir::Type registerType(mlir::Type type);
 /// How many registers hold a value of `type`: those of its layout, or 1. A tensor without a layout gives none.
 std::optional<unsigned> registerCount(mlir::Type type);
@@ -181,13 +187,13 @@ void addAtomicLowerings(LoweringTable &table);        // tile: atomic_rmw, atomi
 void addProgramLowerings(LoweringTable &table);       // tile: program_id, num_programs, assert; tile.barrier
 void addControlFlowLowerings(LoweringTable &table);   // scf
 void addFmaDotLowerings(LoweringTable &table);        // tile.dot of precision ieee
-void addRowDotLowerings(LoweringTable &table);        // tile.row_dot                          (RowDotToLLVM.cpp)
-void addMatrixLowerings(LoweringTable &table);        // warp.mma                              (MatrixToLLVM.cpp)
-void addSharedLowerings(LoweringTable &table);        // warp: alloc ... async_wait            (SharedToLLVM.cpp)
-void addConvertLayoutLowerings(LoweringTable &table); // warp.convert_layout                   (ConvertLayoutToLLVM.cpp)
-void addReduceLowerings(LoweringTable &table);        // tile.reduce                           (ReduceToLLVM.cpp)
-void addScanLowerings(LoweringTable &table);          // tile.scan                             (ScanToLLVM.cpp)
-void addGatherLowerings(LoweringTable &table);        // tile.gather                           (GatherToLLVM.cpp)
-void addShiftLowerings(LoweringTable &table);         // warp.load_shifted                     (ShiftToLLVM.cpp)
+void addRowDotLowerings(LoweringTable &table);        // tile.row_dot
+void addMatrixLowerings(LoweringTable &table);        // warp.mma
+void addSharedLowerings(LoweringTable &table);        // warp: alloc ... async_wait
+void addConvertLayoutLowerings(LoweringTable &table); // warp.convert_layout
+void addReduceLowerings(LoweringTable &table);        // tile.reduce
+void addScanLowerings(LoweringTable &table);          // tile.scan
+void addGatherLowerings(LoweringTable &table);        // tile.gather
+void addShiftLowerings(LoweringTable &table);         // warp.load_shifted
 
 } // namespace weft

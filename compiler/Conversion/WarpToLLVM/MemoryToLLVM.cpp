@@ -80,7 +80,9 @@ Registers predicatedLoad(tile::LoadOp op, Value pointer, Value mask, ArrayRef<Va
     return "$" + std::to_string(words.count + operands.size() - 1);
   };
   if (mask) {
-    if (other.empty() && op.getMask()) // (What does not act for others is given their value.)
+    // Where the program masks, words of lanes that load nothing are set, to `other` or to anything; elsewhere those
+    // lanes get what another lane has loaded.
+    if (other.empty() && op.getMask())
       code += words.undefinedCode();
     for (auto [w, start] : llvm::enumerate(other.empty() ? Registers() : toWords(other, words, e)))
       code += "mov.b" + std::to_string(std::max(16u, words.bits)) + " $" + std::to_string(w) + ", " +

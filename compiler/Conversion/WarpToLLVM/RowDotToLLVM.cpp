@@ -35,7 +35,7 @@ LogicalResult lowerRowDot(tile::RowDotOp op, Emitter &e) {
   if (a.size() % (4 * steps) != 0)
     return op.emitOpError("expected operands that fill whole matrix instructions, but got ") << type;
   Type sums = LLVM::LLVMStructType::getLiteral(e.b.getContext(), SmallVector<Type>(4, f32));
-  // (Lane 4 g + t has rows g and g + 8, columns 2 t and 2 t + 1.)
+  // Of an accumulator, lane 4 g + t has rows g and g + 8, columns 2 t and 2 t + 1.
   Value group = LLVM::LShrOp::create(e.b, e.loc, e.lane(), e.i32(2));
   Value isOdd = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::ne,
                                      LLVM::AndOp::create(e.b, e.loc, group, e.i32(1)), e.i32(0));

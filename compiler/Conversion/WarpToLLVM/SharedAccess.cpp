@@ -37,7 +37,7 @@ Value TileAddress::at(uint32_t constant) {
 }
 
 Value computedHere(Emitter &emitter, Value value) {
-  // (Nothing moves what may have effects.)
+  // LLVM moves no code that may have side effects.
   Type type = emitter.b.getI32Type();
   return emitter.inlineAsm("mov.b32 $0, $1;", "=r,r", {type}, {value}, /*sideEffects=*/true)[0];
 }

@@ -84,7 +84,7 @@ const llvm::Target *findBackEnd(std::string &error) {
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
     // Shared memory is addressed by 32 bits, as the hardware does; a row's offset and its addition to an address are
-    // one instruction. (LLVM has only options of its command line for them.)
+    // one instruction. LLVM has no other options for them than those of its command line.
     setOption("nvptx-short-ptr", "true");
     setOption("nvptx-mad-wide-opt", "true");
     // Sums of many terms are not simplified further: of counts over a loop, hundreds of terms in one sum took the
@@ -121,7 +121,7 @@ LogicalResult addDebugScopes(ModuleOp module) {
 } // namespace
 
 /// Inline assembly's operands that are places in memory ("*m") say of what type that is, which the translation cannot
-/// for calls without results. (The back end then makes what is added to an address part of the access.)
+/// for calls without results. The back end then makes what is added to an address part of the access.
 static void completeAddresses(llvm::Module &module) {
   for (llvm::Function &function : module)
     for (llvm::BasicBlock &block : function)
@@ -140,7 +140,7 @@ static void completeAddresses(llvm::Module &module) {
       }
 }
 
-/// Holds a module to LLVM's rules. (The translation's own check comes before `completeAddresses`.)
+/// Holds a module to LLVM's rules, after `completeAddresses`, which the translation's own check precedes.
 static LogicalResult verify(const llvm::Module &llvmModule, ModuleOp module, StringRef which) {
   std::string faults;
   llvm::raw_string_ostream stream(faults);

@@ -1,5 +1,14 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // From a module of the LLVM dialect to PTX text, by LLVM's optimiser and its NVPTX back end.
+//
+//   llvm.func @f(%p: !llvm.ptr<1>)                      .visible .entry f(.param .u64 .ptr .global .align 1 f_param_0)
+//       attributes {nvvm.kernel} {                        {
+//     %0 = llvm.load %p : !llvm.ptr<1> -> f32               ld.param.b64     %rd1, [f_param_0];
+//     %1 = llvm.fadd %0, %0 : f32                 -->       ld.global.b32    %r1, [%rd1];
+//     llvm.store %1, %p : f32, !llvm.ptr<1>                 add.f32          %r2, %r1, %r1;
+//     llvm.return                                           st.global.b32    [%rd1], %r2;
+//   }                                                       ret;
+//                                                         }
 #pragma once
 
 #include "compiler/Target/TargetInfo.h"

@@ -1,5 +1,8 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Registration of the attn dialect and the checks of the discardable attributes it defines.
+//
+//   func.func @f(%x: !attn.tensor<[N, 64], f16>) -> !attn.tensor<[N, 64], f32> attributes {attn.program}       accepted
+//   func.func @f(%n: i32) attributes {attn.program}                              an argument that is no whole tensor
 #include "dialects/Attn/IR/AttnDialect.h"
 #include "dialects/Attn/IR/AttnOps.h"
 #include "dialects/Attn/IR/FastAttribute.h"

@@ -48,14 +48,14 @@ using Operands = ArrayRef<Known>;
 /// The result of an op on constants; null where nobody knows it.
 static Attribute folded(Operation &op, ArrayRef<Attribute> constants) {
   SmallVector<OpFoldResult> results;
-  Operation *copy = op.clone(); // (Folding may change an op in place.)
+  Operation *copy = op.clone(); // folding may change an op in place
   bool folds = succeeded(copy->fold(constants, results)) && results.size() == 1;
   Attribute found = folds ? dyn_cast<Attribute>(results.front()) : Attribute();
   copy->destroy();
   return found;
 }
 
-/// Whether an op makes a number of numbers, whatever they are. (None is so large that it overflows here alone.)
+/// Whether an op makes a number of numbers, whatever they are, short of overflow.
 static bool keepsFinite(Operation &op) {
   return isa<arith::AddFOp, arith::SubFOp, arith::NegFOp, arith::MulFOp, arith::MaximumFOp, arith::MinimumFOp,
              arith::MaxNumFOp, arith::MinNumFOp, arith::ExtFOp, arith::TruncFOp, math::AbsFOp, math::SinOp, math::CosOp,
@@ -80,7 +80,7 @@ static Padding paddingOfScalar(Operation &op, Operands operands) {
       return Padding::Zero;
     return operands[1].finite && operands[2].finite ? Padding::Finite : Padding::Unknown;
   }
-  // (Integers and booleans are numbers.)
+  // Integers and booleans are never infinite or NaN.
   if (!isa<FloatType>(op.getResult(0).getType()) || isa<arith::SIToFPOp, arith::UIToFPOp>(op))
     return Padding::Finite;
   return finite && keepsFinite(op) ? Padding::Finite : Padding::Unknown;
@@ -91,7 +91,8 @@ static Known evaluate(Operation &op, Operands operands, std::optional<int64_t> a
   bool repeated = llvm::all_of(operands, [](const Known &each) { return each.repeated; });
   if (auto index = dyn_cast<IndexOp>(op))
     repeated = axis && static_cast<int64_t>(index.getAxis()) != *axis;
-  if (isa<IndexOp, ElementOp>(op)) // (Past the end another element is read.)
+  // A number of a tensor is finite as far as the tensor's are: past the end, another element of it is read.
+  if (isa<IndexOp, ElementOp>(op))
     return {true, repeated};
   auto constants = llvm::map_to_vector(operands, [](const Known &each) { return each.constant; });
   if (!llvm::is_contained(constants, Attribute()))
@@ -106,11 +107,11 @@ Padding weft::attn::paddingOfRegion(Region &region, ArrayRef<Padding> arguments,
   for (auto [argument, padding] : llvm::zip_equal(region.getArguments(), arguments))
     known[argument] = Known::of(padding, argument.getType());
   auto lookup = [&](Value value) {
-    Attribute constant; // (Folding may move constants out of the region.)
+    Attribute constant; // folding may have moved it out of the region
     return matchPattern(value, m_Constant(&constant)) ? Known::of(constant, /*repeated=*/true) : known.lookup(value);
   };
   for (Operation &op : region.front().without_terminator()) {
-    auto element = dyn_cast<ElementOp>(op); // (The tensor that it reads is no scalar.)
+    auto element = dyn_cast<ElementOp>(op); // its operand is a tensor, not a scalar of the region
     ValueRange scalars = element ? ValueRange(element.getIndices()) : ValueRange(op.getOperands());
     Known made = evaluate(op, llvm::map_to_vector(scalars, lookup), axis);
     for (Value each : op.getResults())

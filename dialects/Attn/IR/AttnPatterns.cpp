@@ -53,7 +53,7 @@ static LogicalResult allPatterns(EmitError emitError, ArrayRef<Attribute> patter
 }
 
 LogicalResult WindowAttr::verify(EmitError emitError, std::optional<int64_t> left, std::optional<int64_t> right) {
-  // (Negative sides are meaningful: they leave out the neighbours.)
+  // A negative side leaves out the nearest neighbours.
   if (failed(atLeast(emitError, "left", left.value_or(0), -largest)))
     return failure();
   return atLeast(emitError, "right", right.value_or(0), -largest);

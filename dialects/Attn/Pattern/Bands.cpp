@@ -66,7 +66,7 @@ Cut cutStairs(const Staircase &from, const Lengths &lengths) {
   if (lengths.M && from.offset() <= 1 - *lengths.M)
     return Cut::None;
   if (lengths.N && lengths.M && from.before.difference == 0) {
-    // (It rises with the row.)
+    // The bound never falls from one row to the next: the first and the last row's decide.
     auto at = [&](int64_t p) {
       return from.step * divideFloorSigned(p + from.before.constant, from.step) + from.after.constant;
     };

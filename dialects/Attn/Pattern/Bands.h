@@ -1,6 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Patterns as unions of bands: sets of pairs between two bounds that rise with the query's position. What block ranges
-// are computed from.
+// are computed from. Of a query at position p and a key m:
+//
+//   #attn.window<left = 2, right = 0>    one band:   stairsFrom p - 2, stairsTo p + 1           p - 2 <= m <= p
+//   what is not in it                    two bands:  stairsTo p - 2; stairsFrom p + 1           m < p - 2 or p < m
 #pragma once
 
 #include "dialects/Attn/IR/AttnDialect.h"
@@ -32,7 +35,7 @@ struct Staircase {
   int64_t step;
   Linear before, after;
 
-  /// (The parts in M - N cancel.)
+  /// The constant part of the whole bound: its parts in M - N cancel.
   int64_t offset() const { return before.constant + after.constant; }
   bool sameSteps(const Staircase &other) const { return step == other.step && before == other.before; }
 };

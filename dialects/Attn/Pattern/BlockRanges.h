@@ -47,7 +47,7 @@ enum class Sought { Some, Missing };
 
 template <class A> typename A::Int larger(A &a, typename A::Int x, typename A::Int y) {
   auto known = a.isConstant(x);
-  return known && *known == 0 ? y : a.max(x, y); // (Blocks are never negative here.)
+  return known && *known == 0 ? y : a.max(x, y); // blocks are never negative here
 }
 template <class A> typename A::Int smaller(A &a, typename A::Int x, typename A::Int y) { return a.min(x, y); }
 template <class A> bool isKnownEmpty(A &a, typename A::Int begin, typename A::Int end) {
@@ -83,7 +83,7 @@ inline bool needsGuard(const Band &band, Sought sought, int64_t blockN) {
   auto aligned = [&](Linear bound) { return isAligned(bound, blockN); };
   bool looseFrom = !llvm::all_of(band.keysFrom, aligned), looseTo = !llvm::all_of(band.keysTo, aligned);
   bool moving = !band.stairsFrom.empty(), movingTo = !band.stairsTo.empty();
-  // (A solid band's own stairs never meet. Against key 0 and below, rounding is right by itself.)
+  // The two staircases of a solid band never meet, and a range that ends at key 0 or below rounds to no block.
   if (looseFrom && (movingTo || looseTo))
     return true;
   if (moving && looseTo)

@@ -33,7 +33,7 @@ int64_t weft::attn::headCount(Attribute pattern) {
 
 Attribute weft::attn::patternOfHead(Attribute pattern, int64_t head) {
   AttrTypeReplacer replacer;
-  // (A list may hold further lists: they are resolved by the same head, and replaced attributes are not visited again.)
+  // A list may hold further lists, resolved by the same head. The replacer does not visit what it has replaced.
   replacer.addReplacement([&](PerHeadAttr heads) -> std::pair<Attribute, WalkResult> {
     ArrayRef<Attribute> list = heads.getPatterns();
     return {patternOfHead(list[std::min<int64_t>(head, list.size() - 1)], head), WalkResult::skip()};

@@ -146,7 +146,7 @@ public:
   explicit Oracle(const PatternInstance &instance) : instance(instance) {}
 
   bool operator()(int64_t b, int64_t h, int64_t n, int64_t m) const {
-    // (A mask is given at the matrix's pairs, whatever view the pattern has of them.)
+    // A mask is given by the matrix's own pairs, not by those of a shifted or transposed view.
     auto mask = [&](int64_t region, int64_t, int64_t, int64_t, int64_t) {
       int64_t row = (b * instance.heads + h) * instance.N + n;
       return instance.masks[region][row * instance.M + m] != 0;

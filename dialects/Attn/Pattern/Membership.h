@@ -149,7 +149,7 @@ template <class A> typename A::Bool holds(A &a, RandomBlocksAttr pattern, const 
   return a.both(result, isInside(a, at));
 }
 
-/// (Outside the table both bounds are 0.)
+/// Queries outside of the table have no keys: both bounds read as 0.
 template <class A> typename A::Bool holds(A &a, SpanAttr pattern, const Place<A> &at) {
   auto isQuery = isWithin(a, at.n, at.N);
   auto bound = [&](int64_t table) { return a.operand(table, {at.b, a.tableHead(table, at.h), at.n}, isQuery); };
@@ -180,7 +180,7 @@ inline bool keysExist(mlir::Attribute pattern) {
 template <class A>
 typename A::Bool holdsWindows(A &a, llvm::ArrayRef<HeadGroup> groups, llvm::ArrayRef<typename A::Bool> isGroup,
                               const Place<A> &at) {
-  constexpr int64_t open = int64_t(1) << 30; // (Lengths are below.)
+  constexpr int64_t open = int64_t(1) << 30; // more than any length
   auto chosen = [&](auto side) {
     auto sideOf = [&](const HeadGroup &group) { return side(*asWindow(group.pattern)).value_or(open); };
     auto result = a.constant(sideOf(groups.back()));

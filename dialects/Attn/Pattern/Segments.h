@@ -1,7 +1,10 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Which blocks of keys a run of rows meets, and which of them wholly: exact, from the pattern's bands, over an
 // arithmetic backend. What kernels walk; a block that is not in a segment is never touched, one in a full segment needs
-// no mask.
+// no mask. Under #attn.causal with N = M = 256, for rows 128 .. 191 and blocks of 64 keys:
+//
+//   blocks 0 .. 1    full       keys 0 .. 127, which every row attends to
+//   block 2          partial    keys 128 .. 191, of which row n attends to those up to n
 #pragma once
 
 #include "dialects/Attn/Pattern/BlockRanges.h"
@@ -10,7 +13,7 @@
 namespace weft::attn {
 
 /// A run of rows: raw queries begin .. end - 1 of head h, at least one of them, all below N; the lengths; and the
-/// batch, for patterns with tables. (A run without rows, begin >= N, may have any segments, within M.)
+/// batch, for patterns with tables. A run without rows, begin >= N, may have any segments within M.
 template <class A> struct RowBlock {
   typename A::Int begin, end, h, N, M;
   typename A::Int b = {};

@@ -120,7 +120,7 @@ private:
       inner = twice.getPattern();
     }
     if (by == 0)
-      return (*this)(inner); // (It lies under no shift now.)
+      return (*this)(inner); // which lies under no shift now
     if (isa<FullAttr, EmptyAttr>(inner))
       return inner;
     if (auto strided = dyn_cast<StridedAttr>(inner); strided && by % strided.getStep() == 0)
@@ -128,7 +128,7 @@ private:
     return ShiftAttr::get(inner.getContext(), inner, by);
   }
 
-  /// (The part lies under exchanged lengths.)
+  /// A transpose's part is simplified for exchanged lengths.
   Attribute transposed(TransposeAttr outer) const {
     Lengths inner{lengths.M, lengths.N, lengths.difference ? std::optional(-*lengths.difference) : std::nullopt};
     Attribute part = Simplifier(inner, isShifted)(outer.getPattern()), result = transposePattern(part, lengths);

@@ -144,7 +144,7 @@ Value Application::attend(SoftmaxOp softmax, ArrayRef<Value> values, Type elemen
                                  softmax.getScheduleAttr(), softmax.getMasks().size());
   if (softmax->hasAttr(fastAttrName))
     attend->setDiscardableAttr(fastAttrName, b.getUnitAttr());
-  // (Copied, not moved: a mixer may be applied more than once.)
+  // Copied, not moved, since a mixer may be applied more than once.
   IRMapping mapping;
   softmax.getScoreMod().cloneInto(&attend.getScoreMod(), mapping);
   for (auto [from, to] : llvm::zip(softmax.getMasks(), attend.getMasks()))

@@ -1,5 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Registration of the tile dialect, its types and attributes, and the checks of the discardable attributes it defines.
+//
+//   func.func @f(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}) attributes {tile.kernel}    accepted
+//   func.func @f(%x: tensor<4xf16>) attributes {tile.kernel}                                    no launch passes a tensor
+//   func.func @f(%n: i32) -> i32 attributes {tile.kernel}                                       no launch takes a result
 #include "dialects/Tile/IR/TileDialect.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -137,7 +141,7 @@ LogicalResult TileDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
   if (!isPositive(attribute.getValue()))
     return op->emitOpError() << "expected '" << name << "' of argument " << index << " to be a positive i32, but got "
                              << attribute.getValue();
-  // (A function that has been lowered takes the addresses of another dialect.)
+  // Addresses are not checked by type: those of a lowered function are another dialect's.
   Type type = cast<FunctionOpInterface>(op).getArgumentTypes()[index];
   if (!isa<FloatType, ShapedType>(type))
     return success();

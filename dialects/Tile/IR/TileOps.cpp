@@ -14,7 +14,7 @@ using namespace weft::tile;
 /// The diagnostic for a tensor type that no op of the dialect takes; success for one they take.
 static LogicalResult verifyTensorSize(Operation *op, Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor || !tensor.hasStaticShape()) // (Dynamic shapes are what the operand constraints reject.)
+  if (!tensor || !tensor.hasStaticShape()) // operand constraints reject dynamic shapes
     return success();
   if (tensor.getRank() == 0) {
     InFlightDiagnostic diagnostic = op->emitOpError() << "expected a tensor with at least one axis, but got " << type;
@@ -28,7 +28,7 @@ static LogicalResult verifyTensorSize(Operation *op, Type type) {
       diagnostic.attachNote() << "take the next power of two and mask what lies beyond " << size;
       return diagnostic;
     }
-    // (Clamped, so that the product cannot overflow.)
+    // Clamped, so that the product cannot overflow.
     elements *= std::min(size, 2 * maxElements);
     if (elements > maxElements)
       return op->emitOpError() << "expected at most " << maxElements << " elements, but got " << type;

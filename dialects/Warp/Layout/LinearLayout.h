@@ -8,6 +8,12 @@
 //
 // An element is written as its row-major index. With sizes powers of two that index is the concatenation of the
 // coordinates' bits, so xor acts on each coordinate by itself, and a reshape leaves the bases as they are.
+//
+// A tensor of 4 x 4 elements in two registers of each of eight lanes:
+//
+//   #warp.layout<[4, 4], register = [[0, 1]], lane = [[0, 2], [1, 0], [2, 0]]>
+//
+//   register 1 of lane 5 = 0b101:   [0, 1] ^ [0, 2] ^ [2, 0] = [2, 3], which is element 2 * 4 + 3 = 11 = 0b10'11
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
@@ -91,9 +97,11 @@ public:
   Place freeBits() const;
   /// For a place of `this`, the place of `source` that holds the same element, as a layout from this layout's inputs to
   /// the (flattened) places of `source`: source⁻¹ ∘ this. None when `source` does not hold every element that `this`
-  /// asks for. Among several places the one with zeros in `source`'s free bits is taken. The result's shape is [block,
-  /// warp, lane, register] sizes of `source`
-  /// ([offset] when `source` is in shared memory), so that its row-major index splits back into a place by `placeOf`.
+  /// asks for. Among several places the one with zeros in `source`'s free bits is taken. The result's shape is made of
+  /// `source`'s sizes, so that its row-major index splits back into a place by `placeOf`:
+  ///
+  ///     [block, warp, lane, register]    `source` is in registers
+  ///     [offset]                         `source` is in shared memory
   std::optional<LinearLayout> composeInverse(const LinearLayout &source) const;
   /// The place of `source` encoded by an element of `composeInverse(source)`.
   static Place placeOf(const LinearLayout &source, uint32_t element);

@@ -139,7 +139,7 @@ void Orderer::visitAccess(const DeviceAccess &access, State &state) {
     passBarrier(state);
     return;
   }
-  // (What goes to a ring is of later iterations: `warp-pipeline` has seen to it that it may be read ahead.)
+  // Copies into a ring are of later iterations, which `warp-pipeline` has shown may be read ahead.
   if (auto copy = dyn_cast<AsyncCopyOp>(op); !copy || !copy.getShared().getDefiningOp<StageOp>())
     state.pending.insert({Key{op, false}, access});
   state.acquired |= ordering.acquires;

@@ -159,7 +159,7 @@ static bool writesMemory(scf::ForOp loop) {
 }
 
 /// Whether a copy may read before what the iterations before its own do: nothing of the loop writes there, and nothing
-/// acquires what others wrote. (Of atomics whose old value nobody reads, nobody learns what they acquired.)
+/// acquires what others wrote. An atomic whose old value nobody reads acquires nothing that anybody could learn.
 static bool mayReadAhead(AsyncCopyOp copy, scf::ForOp loop) {
   auto kernel = loop->getParentOfType<func::FuncOp>();
   if (kernel->hasAttr(tile::ordersAccessesAttrName))
@@ -295,7 +295,7 @@ void LoopPipeliner::readFromRing(Value stage) {
 void LoopPipeliner::rewriteLoop() {
   Value distance = arith::MulIOp::create(b, loc, loop.getStep(), ofLoopType(depth));
   Value lastStart = arith::SubIOp::create(b, loc, loop.getUpperBound(), distance);
-  // (Tiles are numbered by the bytes that lie before them.)
+  // A tile's number is the count of bytes before it.
   Value zero = i32(0), one = i32(pitch), last = i32(depth * pitch);
   bool two = stages == 2; // then the tile that is not read is the freed one and the next
   SmallVector<Value> inits(loop.getInitArgs());

@@ -46,7 +46,7 @@ struct ReloadOperands : weft::warp::impl::WarpReloadOperandsBase<ReloadOperands>
 static int64_t pressureOf(scf::ForOp loop) {
   int64_t total = forTheRest + registersHeldBy(loop), largest = 0, streamed = 0;
   loop.walk([&](Operation *op) {
-    if (auto each = dyn_cast<scf::ForOp>(op)) // (Itself, and loops in it.)
+    if (auto each = dyn_cast<scf::ForOp>(op)) // the loop itself, and loops in it
       for (Value carried : each.getRegionIterArgs())
         total += registersOf(carried);
     if (auto copy = dyn_cast<AsyncCopyOp>(op); copy && copy.getShared().getType().getShape().size() > 1) {
@@ -62,7 +62,7 @@ static int64_t pressureOf(scf::ForOp loop) {
     auto mma = dyn_cast<MmaOp>(op);
     if (!mma)
       return;
-    // (What enters in two parts is had as a whole: it is split before the first product, and reads are not put off.)
+    // An operand that enters in two parts is held whole: it is split before the first product, so no read is put off.
     for (Value operand : {mma.getA(), mma.getB()})
       if (loop->isAncestor(operand.getParentBlock()->getParentOp()) &&
           registersAsOperand(operand) > registersOf(operand))
@@ -70,7 +70,7 @@ static int64_t pressureOf(scf::ForOp loop) {
     if (!llvm::all_of(mma->getUsers(), llvm::IsaPred<scf::YieldOp>))
       largest = std::max(largest, registersOf(mma.getResult()));
   });
-  return total + streamed + largest + largest / 2; // (half of it again, as an operand of the next product)
+  return total + streamed + largest + largest / 2; // half of it again, as an operand of the next product
 }
 
 /// The pressure from which on operands are read where they are used. Beside a loop of products within the loop a few

@@ -162,7 +162,7 @@ static void stage(const Staged &staged, const TargetInfo &target) {
   }
   Block *block = load->getBlock();
   if (async) {
-    // (Tiles that are read in one place, such as both branches of an `scf.if`, are awaited once.)
+    // Tiles that are first read inside of the same op, such as in branches of an `scf.if`, are awaited once.
     Operation *reader = outermost(block, staged.conversions, /*first=*/true);
     b.setInsertionPoint(reader);
     if (auto wait = dyn_cast_or_null<AsyncWaitOp>(reader->getPrevNode()); !wait || wait.getPending() != 0)

@@ -191,7 +191,7 @@ static void stageShifts(func::FuncOp kernel) {
       shifted[shift.getSource()].push_back(shift);
   });
   for (auto &[key, shifts] : shifted) {
-    // (What was a shift's own result has been replaced by now.)
+    // The key may be the result of a shift that has been replaced by now: the shifts' own operand is asked.
     Tile tile(shifts.front().getSource(), unshiftedAxis(shifts));
     for (tile::ShiftOp shift : shifts)
       replaceShift(tile, shift);

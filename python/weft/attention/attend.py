@@ -122,7 +122,6 @@ def _check(q: Any, k: Any, v: Any, bias: Any, precision: Any) -> None:
 def _where(truths: Tensor, pattern: Any) -> Any:
     """The pairs of a pattern, or of None, for which a tensor [B, H, N, M], or of the last axes, is true."""
     said = mask(lambda *place: truths[place[4 - truths.ndim :]])
-    # (What is no pattern is refused where patterns are.)
     return said if pattern is None else pattern & said if isinstance(pattern, Pattern) else pattern
 
 

@@ -50,7 +50,9 @@ def kept(pattern: Pattern | None, seed: Any, share: float) -> Pattern:
 
     if pattern is None:
         return mask(stays)
-    return pattern & mask(stays) if isinstance(pattern, Pattern) else pattern  # (what is none is refused where used)
+    return (
+        pattern & mask(stays) if isinstance(pattern, Pattern) else pattern
+    )  # what is no pattern is refused where it is used
 
 
 def scaled(out: Any, kept_lse: Any, lse: Any, share: float) -> Any:

@@ -139,5 +139,5 @@ def write(name: str, value: dict[str, Any]) -> None:
         beside.replace(path)
     except OSError:
         return
-    if int(name, 16) % _PRUNE_EVERY == 0:  # (By the name: no process need live long enough to count.)
+    if int(name, 16) % _PRUNE_EVERY == 0:  # chosen by name, so that no process need live long enough to count
         prune(limit())

@@ -47,7 +47,7 @@ def names_of(code: types.CodeType) -> Names:
             if name in _ATTRIBUTES:
                 attributes.add(instruction.argval)
             following = instructions[at + 1].opname if at + 1 < len(instructions) else ""
-            # (LOAD_CLOSURE hands a variable to a function inside, whose own uses count.)
+            # LOAD_CLOSURE hands a variable to a function inside: what counts is that function's own uses.
             if name in _VARIABLES and (following not in _ATTRIBUTES or isinstance(instruction.argval, tuple)):
                 bare.update([instruction.argval] if isinstance(instruction.argval, str) else instruction.argval)
             imports |= name == "IMPORT_NAME"

@@ -87,7 +87,7 @@ class Reads:
         if kind in ATOMS:
             return (kind, value)
         if kind is float:
-            return (kind, value.hex())  # (0.0 and -0.0 are two numbers, and NaN is one.)
+            return (kind, value.hex())  # by bits: 0.0 and -0.0 are two numbers, and NaN is one
         if kind is complex:
             return (kind, value.real.hex(), value.imag.hex())
         number = self._seen.get(id(value))

@@ -80,6 +80,6 @@ def names(tree: ast.FunctionDef, variables: Iterable[str]) -> Names:
             attributes.add(node.value)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in own:
             found[node.id] = None
-            if node not in looked_at:  # (ast.walk comes to what holds a node before it comes to the node)
+            if node not in looked_at:  # ast.walk comes to what holds a node before the node
                 bare.add(node.id)
     return Names(tuple(found), frozenset(attributes), frozenset(bare), imports=False)

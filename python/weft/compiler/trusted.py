@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
-# Python's own functions that compute from their arguments alone. (Not getattr: its attribute has no name in the code.)
+# Python's own functions that compute from their arguments alone. Not getattr, whose attribute has no name in the code.
 PURE_BUILTINS = frozenset(
     vars(builtins)[name]
     for name in (

@@ -62,7 +62,7 @@ class Pattern:
     def matrix(self, n: int, m: int | None = None, *, batch: int = 1, heads: int = 1) -> Any:
         """Which pairs of ``n`` queries and ``m`` keys (None: as many) belong: bool [N, M], or [B, H, N, M] where that
         depends on batch or head. ``batch`` and ``heads`` say how many there are where only a mask tells them apart."""
-        from . import host  # (NumPy is loaded by who asks for a matrix.)
+        from . import host  # loads NumPy, which only matrices need
 
         return host.matrix(self, n, n if m is None else m, batch, heads)
 

@@ -55,7 +55,7 @@ def _computed(traced: Traced, arrays: Sequence[Any]) -> Callable[[Sequence[Any]]
     whole = [*arrays, *traced.captured]
     wants = wants_gradients(whole)
     if seen_by_torch(whole):
-        from . import recorded  # (PyTorch is loaded by whoever made the tensors.)
+        from . import recorded  # PyTorch is loaded already: its tensors are the arguments
 
         return lambda given: recorded.results(traced, given, wants)
     if wants:

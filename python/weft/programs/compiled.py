@@ -24,7 +24,7 @@ from .trace import Traced
 STAGES = ("attn", "launches", "tile", "warp", "pipelined", "llvm")
 _FORMAT = 2  # of a cache entry
 _lock = threading.RLock()
-# (A form is most of a megabyte: PTX, plans, and the simulator's own of both.)
+# A form takes most of a megabyte: PTX, plans, and what the simulator decodes of them.
 _compiled: Recent[tuple[str, str, bool, str], Compiled] = Recent(256)
 
 #: rows, columns, warps and stages by attention and role: {"0.forward": [128, 64, 4, 3]}

@@ -158,7 +158,7 @@ def _names(code: types.CodeType) -> set[str]:
 
 def call(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """``function(*args, **keywords)``, of a traced program."""
-    return torch.compiler.disable(function)(*args, **keywords)  # (after a graph break: Dynamo is not to come back)
+    return torch.compiler.disable(function)(*args, **keywords)  # after a graph break: Dynamo is not to come back
 
 
 entrance(call, _Values)

@@ -25,7 +25,7 @@ def operation(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
         if compiling():
-            from . import dynamo  # (PyTorch is there: it reads this.)
+            from . import dynamo  # PyTorch is loaded: it reads this
 
             return dynamo.call(concrete.run, (call, args, keywords), {})
         if graph.present() is not None:

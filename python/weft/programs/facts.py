@@ -19,7 +19,7 @@ from .overloads import Overloads
 
 def is_array(value: Any) -> bool:
     """Whether a value is a concrete array: NumPy's, torch's, or like them. (A number of NumPy's is none.)"""
-    kind = type(value)  # (Of objects that make up their attributes nothing is asked.)
+    kind = type(value)  # by type: objects may make up attributes when asked
     if isinstance(value, Overloads) or not hasattr(kind, "dtype") or not hasattr(kind, "shape"):
         return False
     if hasattr(kind, "is_nested") and value.is_nested:  # which has no shape

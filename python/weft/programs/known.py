@@ -66,7 +66,7 @@ def _add(torch: Any, plain: tuple[type, ...], value: Any, facts: list[Hashable],
         if value.is_nested or value.layout is not torch.strided or value.is_meta:
             return False
         tensors.append(value)
-        # (Dispatch keys tell what a tensor is beside memory: sparse, nested, negated, of a transform, on a device.)
+        # Dispatch keys tell what a tensor is beside memory: sparse, nested, negated, of a transform, on a device.
         keys = torch._C._dispatch_keys(value).raw_repr()
         aligned = value.data_ptr() % 16
         facts.append((keys, value.dtype, value.shape, value.stride(), aligned, value.requires_grad, value.device))

@@ -182,7 +182,7 @@ def compile_programs(
         progress(Step(job[0].name, job[1], time.perf_counter() - started, next(numbers), len(jobs)))
         return found
 
-    from concurrent.futures import ThreadPoolExecutor  # (Programs that are called need none of it.)
+    from concurrent.futures import ThreadPoolExecutor  # slow to load, and only compiling ahead needs it
 
     with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
         forms = list(pool.map(work, jobs))

@@ -329,9 +329,9 @@ def toeplitz(
         with agreeing("expected taps of a known number"):
             count = int(taps.sizes[0])
     else:
-        if taps.sizes[0].value is not None:  # (Fewer are better off in a form of their own.)
+        if taps.sizes[0].value is not None:  # few taps are faster as their own form
             taps.sizes[0].at_least(_DIRECT_TAPS + 1)
-        count = 1  # (of any number)
+        count = 1  # stands for any number
     side = math.isqrt(count) if grid else count
     if grid and side * side != count:
         raise places.error(f"expected K·K taps over a grid, but got {count}")

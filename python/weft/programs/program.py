@@ -115,7 +115,7 @@ class Program:
                 selective=call.selective,
                 arrays=call.arrays,
             )
-            # (A function that changed what it reads is traced each time.)
+            # A function that changes what it reads is traced at each call.
             if key is not None and traced.general and call.key(self.fn) == key:
                 self._traced.keep(key, [*before, traced])
             return traced
@@ -192,7 +192,7 @@ class Program:
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         if compiling():
-            from . import dynamo  # (PyTorch is there: it reads this.)
+            from . import dynamo  # PyTorch is loaded: it reads this
 
             return dynamo.call(Program.call, (self, *args), keywords)
         return self.call(*args, **keywords)

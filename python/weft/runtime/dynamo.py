@@ -195,7 +195,7 @@ def entrance(call: Callable[..., Any], values: type[Values]) -> None:
 
 def call(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """``function(*args, **keywords)``, of a library's program."""
-    return torch.compiler.disable(function)(*args, **keywords)  # (after a graph break: Dynamo is not to come back)
+    return torch.compiler.disable(function)(*args, **keywords)  # after a graph break: Dynamo is not to come back
 
 
 entrance(call, Values)

@@ -87,7 +87,7 @@ class Library:
         """The program ``name`` as a function of torch tensors whose results have gradients, by its forward and
         backward in this library: ``f = library.differentiable("sema"); f(q, k, v, lepe).sum().backward()``. KeyError
         where the library was compiled without them."""
-        from weft.runtime.autograd import differentiable  # (PyTorch is loaded by who asks for gradients.)
+        from weft.runtime.autograd import differentiable  # loads PyTorch, which only gradients need
 
         return differentiable(self, name)
 

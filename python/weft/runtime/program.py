@@ -117,7 +117,7 @@ class Program:
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Run on inputs by position or by name; gives the one output, or a tuple of several. Options as ``run``'s."""
         if compiling():
-            from weft.runtime import dynamo  # (PyTorch is there: it reads this.)
+            from weft.runtime import dynamo  # PyTorch is loaded: it reads this
 
             return dynamo.call(Program.operate, (self, *inputs), named)
         if seen_by_torch(inputs):
@@ -153,7 +153,7 @@ class Program:
 
     def operate(self, *inputs: Any, **named: Any) -> Any:
         """A call, without gradients, that torch sees as an operator of its own."""
-        from weft.runtime.autograd import operators_of  # (PyTorch is loaded by whoever made the tensors.)
+        from weft.runtime.autograd import operators_of  # PyTorch is loaded already: its tensors are the arguments
 
         results = operators_of({"": self})(self.positional(inputs, named))
         return results[0] if len(results) == 1 else results

@@ -53,7 +53,7 @@ class Expansion:
         x, y = tensor("B", self.heads, "N", self.d), tensor("B", self.wide, "N", self.d)
         z = tensor("B", self.wide, "N", self.e)
         weights = {name: tensor(*shape) for name, shape in self.shapes()}
-        # (The strides of a convolution's weights are as odd as its taps.)
+        # A convolution's weights have strides as odd as its number of taps.
         arguments = ", ".join(
             f'%{name}: {kind} {{{"" if name in ("w1", "w2") else "attn.aligned, "}attn.name = "{name}"}}'
             for name, kind in [("x", x), *weights.items()]

@@ -54,7 +54,7 @@ class GpuTimer:
         tensors = [torch.from_numpy(array).to(self._where) for array in inputs]
         bf16 = [each["type"] == "bf16" for each in program.inputs]
         tensors = [t.view(torch.bfloat16) if narrow else t for t, narrow in zip(tensors, bf16, strict=True)]
-        outputs = program.run(tensors, device=self.device.name)  # (its memory is made once, and its kernels are warm)
+        outputs = program.run(tensors, device=self.device.name)  # allocates its memory, and warms its kernels
         stream = 0 if self.device.simulated else torch.cuda.current_stream(self._where).cuda_stream
         times = [
             self._timer.measure(lambda: program.run(tensors, outputs, device=self.device.name), stream)

@@ -71,7 +71,7 @@ class Processes:
             process = self._idle.get_nowait()
         except queue.Empty:
             process = self._start()
-        # (each process has one core)
+        # each process has one core
         line = json.dumps(asdict(replace(job, threads=1 if self.count > 1 else 0)))
         watch = threading.Timer(self.seconds, process.kill)
         watch.start()

@@ -185,7 +185,10 @@ def _shared(schedule: Schedule, kernel: Kernel) -> int:
     rows, columns, _, stages = schedule[:4]
     if stages == 1:
         return 0
-    if kernel.is_wide and kernel.role in ("backward.query", "backward.keys"):  # (of both sides, in the inner loop)
+    if kernel.is_wide and kernel.role in (
+        "backward.query",
+        "backward.keys",
+    ):  # in pieces of both sides, in the inner loop
         elements = (rows + columns) * _values(schedule, kernel)
     else:
         elements = columns * (kernel.head_size + _values(schedule, kernel))

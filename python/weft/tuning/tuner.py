@@ -228,7 +228,7 @@ class _Run:
             for trial in alike:
                 trial.record = self.known[key]
             self.measured += what == "candidates"
-            # (what failed for a reason outside of the candidate is tried again the next time)
+            # A candidate that failed for a reason outside of itself is tried again the next time.
             if record["status"] != "failed" and self.options.compile is None:
                 store.write(key, self.known[key])
             self.options.progress.advance(f"{alike[0].place} {spelled(alike[0].candidate.schedule)}")

@@ -95,7 +95,7 @@ func.func @compose(%q: !attn.tensor<[B, H, N, 64], f16>, %k: !attn.tensor<[B, H,
 
 // -----
 
-// (A + B) inside a product is one tensor; means alone are rounded by the map that repeats their row.
+// A + B inside of a product is one tensor; means alone are rounded by the map that repeats their row.
 // CHECK-LABEL: func.func @means
 func.func @means(%v: !attn.tensor<[B, H, N, 32], f16>, %taps: !attn.tensor<[3, "H*32"], f16>)
     -> (!attn.tensor<[B, H, N, 32], f16>, !attn.tensor<[B, H, N, 32], f16>, !attn.tensor<[B, H, N, 32], f16>) attributes {attn.program} {

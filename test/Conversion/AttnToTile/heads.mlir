@@ -4,7 +4,7 @@
 
 !x = !attn.tensor<[B, 4, N, 32], f32>
 !y = !attn.tensor<[B, 12, N, 32], f32>
-// (In halves this would be one kernel: expansion.mlir.) relu(x1) is computed by the second convolution; the sum with x1 is stored in the place of its result.
+// In halves this would be one kernel, as in expansion.mlir. relu(x1) is computed by the second convolution; the sum with x1 is stored in the place of its result.
 // CHECK-LABEL: func.func @expand(
 // CHECK-SAME: %[[X:.*]]: !attn.tensor<[B, 4, N, 32], f32>, %[[W1:.*]]: !attn.tensor<[12, 4, 3], f32>, %[[B1:.*]]: !attn.tensor<[12], f32>, %[[W2:.*]]: !attn.tensor<[12, 12, 3], f32>
 // CHECK-NEXT: %[[X1:.*]] = attn.launch @head_conv(%[[W1]], %[[X]], %[[B1]]) grid ["(B) * cdiv(N, 4)", "1", "1"] {sizes = ["N"]}

@@ -40,7 +40,7 @@ module attributes {warp.target = "sm_80"} {
 
 // -----
 
-// (The upper warp bit walks first: the order of exchanges is that of the axis, not of the warps.)
+// The upper warp bit walks first: exchanges are in the order of the axis, not of the warps.
 #warps = #warp.layout<[128], register = [], lane = [[1], [2], [4], [8], [16]], warp = [[64], [32]]>
 
 // Over warps through scratch memory, a bit at a time; the second exchange waits until the first has been read.

@@ -208,7 +208,7 @@ def _atomic(p, s):
         memory.numbers[place] = _COMBINE[buffer.kind](memory.numbers[place], number)
         memory.defined[place] &= known
     if buffer.kind == "add" and buffer.dtype.startswith("float"):
-        # (Partial sums of either sign: what was added, without signs, may not pass the limit either.)
+        # Partial sums may have either sign, so the sum of magnitudes may not pass the limit either.
         bounds = p.outcome.__dict__.setdefault("bounds", {}).setdefault(s.buffer, np.abs(memory.numbers) * 0 + 9)
         np.add.at(bounds, at[mask], np.abs(np.where(defined, numbers, 0))[mask])
         if (bounds > LIMITS[buffer.dtype]).any():

@@ -291,7 +291,7 @@ def leaf(rng, where):
         lambda: ["random_blocks", rng.choice([0, 5, 2**33 + 7]), number(0, 3), rng.choice([4, 8, 16])],
     ]
     plain += [lambda: bitmap(rng, where), lambda: listed(rng, where), *[lambda: mask(rng, where)] * 2]
-    if not where.packed:  # (documents and spans keep sequences apart by themselves)
+    if not where.packed:  # documents and spans keep sequences apart by themselves
         plain.append(lambda: documents(rng, where))
         if where.raw:
             plain.append(lambda: span(where))

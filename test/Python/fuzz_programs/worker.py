@@ -45,7 +45,7 @@ def prepare():
     for name in weft.__all__:
         getattr(weft, name)
     importlib.import_module("weft.programs.autograd")
-    with poisoned():  # (torch loads its compiler at the first)
+    with poisoned():  # torch loads its compiler at the first use
         pass
 
 

@@ -52,7 +52,7 @@ public:
     return {x.value && y.value, false};
   }
   Bool either(Bool x, Bool y) { return negate(both(negate(x), negate(y))); }
-  Bool negate(Bool x) { return {!x.value, x.known}; } // (Folds into the comparison.)
+  Bool negate(Bool x) { return {!x.value, x.known}; } // folds into the comparison
   Bool truth(bool x) { return {x, true}; }
   Int select(Bool which, Int x, Int y) {
     if (which.known)

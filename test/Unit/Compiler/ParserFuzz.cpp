@@ -324,6 +324,6 @@ TEST(ParserFuzz, MutationsDoNotCrash) {
     thread.join();
   std::printf("%llu of %llu mutations were still valid\n", static_cast<unsigned long long>(totals.accepted),
               static_cast<unsigned long long>(count));
-  // (Were hardly any valid, the verifiers, folds and the printer would not have been tried.)
+  // Only valid modules reach the verifiers, the folds and the printer.
   EXPECT_GT(totals.accepted, count / 100);
 }

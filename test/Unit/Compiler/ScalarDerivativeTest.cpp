@@ -116,7 +116,7 @@ TEST_P(Derivative, MatchesFiniteDifferences) {
   for (int i = 0; i < 50; ++i) {
     double x = draw(generator), y = draw(generator), h = 1e-6;
     if (std::fabs(x - y) < 1e-4 || std::fabs(x - 1) < 1e-4 || std::fabs(y - 1) < 1e-4)
-      continue; // (Kinks, which some of the functions have there.)
+      continue; // some of the functions have kinks there
     Values values = scalar.run(x, y);
     auto gradient = [&](unsigned argument) {
       Value value = found->lookup(scalar.function.getArgument(argument));

@@ -110,7 +110,7 @@ static std::string twoPlans() {
   nlohmann::json &variants = document["programs"][0]["variants"];
   nlohmann::json first = variants[0];
   first["guards"] = {{{"size", "N"}, {"at_least", 100}, {"below", 200}}};
-  first["launches"][0]["grid"][0] = "cdiv(N, 32)"; // (twice the blocks do the same)
+  first["launches"][0]["grid"][0] = "cdiv(N, 32)"; // twice the blocks do the same
   variants.insert(variants.begin(), std::move(first));
   return document.dump();
 }

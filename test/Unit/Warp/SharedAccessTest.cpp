@@ -132,7 +132,7 @@ TEST(ScratchLayout, AccessesAreAsWideAsTheLayoutsAllow) {
 }
 
 TEST(ScratchLayout, IsABijectionForAnyLayouts) {
-  // (The first seed has layouts whose lanes' sums are dependent.)
+  // The first seed has layouts whose lanes' sums are dependent.
   for (uint32_t start : {uint32_t(3251520952), uint32_t(seed())}) {
     RandomLayouts random(start);
     SCOPED_TRACE("WEFT_SEED=" + std::to_string(start));

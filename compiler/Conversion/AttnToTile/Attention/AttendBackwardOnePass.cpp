@@ -8,7 +8,7 @@
 //
 // Scores and their gradients are computed once, not a second time for dq: five products where two passes have seven.
 // dq is scaled and rounded by whoever takes it. Additions in memory outweigh most of the instructions that are saved;
-// matrix units, which bound attention, have five sevenths to do. (Heads of more than 128 would spill.) Wide values,
+// matrix units, which bound attention, have five sevenths to do. Heads of more than 128 would spill. Wide values,
 // whose dv has a kernel of its own, gain more, as dP is most of the work: the channels are contracted once, not for dq
 // and for dk each. Then it is the default too, by turns (Turns.h), wherever the pattern says who comes before whom.
 #include "compiler/Conversion/AttnToTile/Attention/AttendBackwardCaptures.h"

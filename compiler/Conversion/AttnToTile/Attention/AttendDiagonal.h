@@ -10,7 +10,7 @@
 namespace weft {
 
 /// The first domain whose pattern is the diagonal of queries and keys that are the same tokens; nothing where there is
-/// none. (With counts, positions are counted from the last key in use.)
+/// none, nor with counts: positions are then counted from the last key in use.
 std::optional<unsigned> diagonalDomain(const Attend &attend);
 /// The same for the backward: nothing too where tensors captured by a score_mod have gradients, which are added up over
 /// blocks.

@@ -32,7 +32,7 @@ namespace weft {
 static constexpr double ln2 = 0.6931471805599453;
 
 /// How many query heads a tile holds: all that share keys, so that keys are read once for them; 1 where their patterns
-/// tell them apart. (Whatever else depends on the head, rows find by their own.)
+/// tell them apart. All else that depends on the head is found by each row's own.
 static int64_t packedHeads(const Attend &attend, attn::ScheduleAttr schedule) {
   int64_t group = attend.sharedGroup();
   if (group > schedule.getRows() || attend.form.windows)

@@ -125,7 +125,7 @@ struct Holding {
 Holding holdingOf(Form form, const Sizes &sizes, const Attend &attend) {
   bool isWide = attend.form.isWide, oneSum = form == Form::Forward || form == Form::Values;
   bool isQuery = form == Form::Query || form == Form::QueryAlongDiagonal;
-  bool inPieces = isWide && !oneSum; // (of both sides, in an inner loop)
+  bool inPieces = isWide && !oneSum; // of both sides, in an inner loop
   int64_t head = attend.headSize(), values = isWide ? sizes.channels : attend.valueSize();
   Holding holding;
   holding.sums = oneSum ? values : isQuery || isWide ? head : head + values;

@@ -39,7 +39,7 @@ Value ElementPuller::pointers(const TensorParameter &tensor, const Place &place)
       pointer = b.addPtr(pointer, stride ? b.mul(step, stride) : step);
     }
     if (index.offsets) {
-      // (Within a tile elements lie less than 2³¹ apart.)
+      // Within a tile elements lie less than 2³¹ apart, so that 32 bits hold the offsets.
       Value step = stride ? b.mul(index.offsets, b.cast(stride, b.getI32Type())) : index.offsets;
       offsets = offsets ? b.add(offsets, step) : step;
     }

@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // How products with weights, and the gradients of weights, become kernels of their own, one product a file of
-// Elements/Products. (Those that belong together are one kernel: Expansions.)
+// Elements/Products. Products that belong together are one kernel: see Expansions.
 #pragma once
 
 #include "compiler/Conversion/AttnToTile/Elements/Products.h"

@@ -186,7 +186,7 @@ ExpansionTiling expansionTiling(const Expansion &expansion) {
   // sums.
   bool chained = llvm::any_of(expansion.ops, multipliesRows);
   int64_t mostSums = chained || sums ? 48 : 96, tokens = 16, least = leastTokens(expansion);
-  // (All channels of the tokens are the inner size of gradients' products, whose operands take registers.)
+  // A weight's gradient contracts over the channels of all tokens, and its operands take registers: 64 of them.
   if (sums)
     tokens = std::max<int64_t>(1, 64 / *wholeType(expansion.sources().front()).staticDim(3));
   while (tokens * sumsOfToken(expansion) / warps > mostSums && tokens > least)

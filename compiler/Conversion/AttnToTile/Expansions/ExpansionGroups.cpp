@@ -173,7 +173,7 @@ void recompute(Members &group, Levels &levels) {
     OpBuilder b(op);
     b.setInsertionPointAfter(op);
     Operation *copy = b.clone(*op, clones);
-    // (Sources may have been cloned after it.)
+    // Its sources may have been cloned after the group's first op: it goes behind them, just before the group.
     copy->moveBefore(group.front());
     levels[copy] = level;
     made.push_back(copy);
@@ -232,7 +232,7 @@ SmallVector<Members> groupsOf(Block &block, Levels &levels) {
         sums += own;
         continue;
       }
-      levels[op] = {levels[op].stage + 1, std::nullopt, false}; // (a kernel of its own)
+      levels[op] = {levels[op].stage + 1, std::nullopt, false}; // a kernel of its own
       llvm::erase(group, op);
     }
     if (llvm::any_of(group, isWeightGradient) && fits(group))

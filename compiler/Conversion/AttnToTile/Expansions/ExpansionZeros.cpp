@@ -15,7 +15,8 @@ attn::Padding paddingOf(const Expansion &expansion, Value value, int64_t axis) {
   auto padded = dyn_cast<attn::PaddingOpInterface>(op);
   if (!padded)
     return attn::Padding::Unknown;
-  SmallVector<attn::Padding> operands(op->getNumOperands(), attn::Padding::Unknown); // (of weights, which nobody asks)
+  // Sources come first. No op's padding depends on what weights, which follow, hold past the end.
+  SmallVector<attn::Padding> operands(op->getNumOperands(), attn::Padding::Unknown);
   for (auto [padding, source] : llvm::zip(operands, sourcesOf(op)))
     padding = paddingOf(expansion, source, axis);
   return padded.paddingOf(cast<OpResult>(value).getResultNumber(), axis, operands);

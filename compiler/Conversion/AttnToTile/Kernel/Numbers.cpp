@@ -61,7 +61,8 @@ Value numberOf(KernelFrame &frame, const StoredValues &stored, Value number) {
     attn::WholeTensorType type = wholeType(number);
     auto sum = number.getDefiningOp<attn::SumOp>();
     Value value = sum ? sumOfAll(frame, stored.lookup(sum.getSource())) : mapped(frame, stored, cast<OpResult>(number));
-    return b.cast(b.cast(value, type.getElementType()), attn::scalarTypeOf(type)); // (rounded as if stored)
+    // Rounded as if it had been stored.
+    return b.cast(b.cast(value, type.getElementType()), attn::scalarTypeOf(type));
   });
 }
 

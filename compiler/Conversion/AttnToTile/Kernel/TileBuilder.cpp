@@ -154,7 +154,7 @@ Value TileBuilder::cast(Value value, Type element) {
       return createOrFold<arith::ExtFOp>(type, value);
     if (width(from) > width(element))
       return createOrFold<arith::TruncFOp>(type, value);
-    return cast(cast(value, getF32Type()), element); // (f16 and bf16)
+    return cast(cast(value, getF32Type()), element); // between f16 and bf16
   }
   if (isa<FloatType>(element))
     return from.isInteger(1) ? createOrFold<arith::UIToFPOp>(type, value) : createOrFold<arith::SIToFPOp>(type, value);

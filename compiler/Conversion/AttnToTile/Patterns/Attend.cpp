@@ -184,7 +184,7 @@ Standing findStanding(KernelFrame &frame, const Attend &attend, const StoredValu
     SequenceBounds read = own;
     if (attend.cuSeqlens[0] != attend.cuSeqlens[1]) {
       read = sequenceRead(frame, other, lengths[!tileKeys], standing);
-      // (Where there is no tile, there is nothing to read.)
+      // A program without a tile reads nothing.
       read.end = b.select(b.less(own.begin, own.end), read.end, read.begin);
     }
     const SequenceBounds &query = tileKeys ? read : own, &key = tileKeys ? own : read;
@@ -195,7 +195,7 @@ Standing findStanding(KernelFrame &frame, const Attend &attend, const StoredValu
   }
   standing.keyExtents = standing.keyLengths;
   for (unsigned i = 0; i < attend.counts.size(); ++i) {
-    if (headsOf.value_or(i) != i) // (Of a domain that the program does not meet.)
+    if (headsOf.value_or(i) != i) // a domain that the program does not meet
       continue;
     Value keyHead = headsOf ? standing.head : b.div(standing.head, b.i32(attend.group(i)));
     Value count = loadElement(frame, stored.lookup(attend.counts[i]), {standing.batch, keyHead});

@@ -23,7 +23,7 @@ Value EmitArithmetic::xor32(Value x, Value y) {
 Value EmitArithmetic::mulHigh32(Value x, Value y) {
   TileBuilder &b = frame.b;
   Type wide = b.getI64Type();
-  // (Zero extension, as sign extension and a mask.)
+  // The cast extends by the sign: masking makes that a zero extension.
   Value mask = b.i64(0xffffffff);
   auto extended = [&](Value value) { return b.both(b.cast(value, wide), mask); };
   Value product = b.mul(extended(x), extended(y));

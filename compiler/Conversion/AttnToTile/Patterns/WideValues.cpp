@@ -29,7 +29,7 @@ attn::ScheduleAttr withChannels(const Attend &attend, attn::ScheduleAttr schedul
 }
 
 ChannelPart partOf(TileBuilder &b, const WideValues &wide, const Standing &standing) {
-  Value number = standing.part ? standing.part : b.i32(0); // (One part is all.)
+  Value number = standing.part ? standing.part : b.i32(0); // one part is all
   return {wide.channels, wide.chunksAt(b.mul(number, b.i32(wide.width))),
           b.compareInt(arith::CmpIPredicate::eq, number, b.i32(0))};
 }

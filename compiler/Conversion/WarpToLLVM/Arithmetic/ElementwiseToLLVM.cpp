@@ -1,6 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // arith, on scalars and on tensors: one LLVM op for each register that is not a repetition.
 //
+//   %z = arith.addf %x, %y : tensor<64xf32, #l>     -->     %z0 = llvm.fadd %x0, %y0      #l has two registers
+//                                                           %z1 = llvm.fadd %x1, %y1
+//
 // f16 arithmetic is native; bf16 is left to the back end, which goes through f32 or fma where the target lacks it.
 // Division of f32 is `div.full` (at most 2 ulp), as in Triton. Products and sums are contracted to fma by the back end.
 

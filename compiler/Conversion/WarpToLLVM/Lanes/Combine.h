@@ -1,5 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // What reductions and scans share: applying a combiner region to tuples of scalars, and arrays in scratch memory.
+//
+//   combine(^bb0(%a, %i, %b, %j): greater of two with its index; {3.0, 7}, {5.0, 2})   =   {5.0, 2}
 #pragma once
 
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"

@@ -1,6 +1,13 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // warp.convert_layout: renames registers where every lane keeps its elements, shuffles where few elements move inside
-// their warps, and goes through shared memory otherwise.
+// their warps, and goes through shared memory otherwise. 64 elements in two registers of each lane, from neighbours to
+// halves:
+//
+//   #l = register = [[1]], lane = [[2], [4], [8], [16], [32]]        lane L has elements 2 L and 2 L + 1
+//   #m = register = [[32]], lane = [[1], [2], [4], [8], [16]]        lane L has elements L and L + 32
+//
+//   %y = warp.convert_layout %x     -->     %a = shfl.idx %x0, L / 2           %b = shfl.idx %x1, L / 2
+//                                           %y0 = select (L & 1), %b, %a       and %y1 the same from lane (L / 2) ^ 16
 
 #include "compiler/Conversion/WarpToLLVM/SharedAccess.h"
 #include "dialects/Warp/IR/WarpOps.h"

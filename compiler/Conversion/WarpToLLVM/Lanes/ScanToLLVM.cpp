@@ -4,7 +4,12 @@
 // After the bits below k, each element holds its prefix within its block of 2^k neighbours, and the block's total. Bit
 // k joins two blocks: the second one's prefixes and the total take in the first one's total. Whether the two blocks are
 // in two registers, two lanes or two warps is what the layout says of that bit, so that any layout that walks along the
-// axis by single bits is scanned where it is. Neighbours that a thread holds are joined before, one after another.
+// axis by single bits is scanned where it is. Neighbours that a thread holds are joined before, one after another. Sums
+// of four elements:
+//
+//   elements       3 1 4 1
+//   after bit 0    3 4 | 4 5       totals 4, 5
+//   after bit 1    3 4 8 9         total 9
 
 #include "compiler/Conversion/WarpToLLVM/Lanes/Combine.h"
 #include "dialects/Tile/IR/TileOps.h"

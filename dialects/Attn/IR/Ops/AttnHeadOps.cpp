@@ -184,7 +184,7 @@ void MeanHeadsOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRC
 
 // --- padding ---
 
-// (Weights and the bias of heads past the last are 0.)
+// Weights and bias are 0 for heads past the last.
 Padding HeadConvOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands) {
   if (axis == 1)
     return Padding::Zero;

@@ -161,9 +161,9 @@ Padding MapOp::paddingOf(unsigned result, int64_t axis, ArrayRef<Padding> operan
 
 Padding SumOp::paddingOf(unsigned, int64_t, ArrayRef<Padding> operands) { return weighted(operands[0]); }
 
-// A row of zeros is divided by sqrt(eps). (Channels past the last are multiplied by a number that their row has.)
+// A row of zeros is divided by sqrt(eps). Along a row, channels past the last are multiplied by one number of the row.
 Padding RmsNormOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands) {
-  if (axis == 3 && getGain() && operands[0] != Padding::Unknown) // (The gain is 0 there.)
+  if (axis == 3 && getGain() && operands[0] != Padding::Unknown) // the gain is 0 there
     return Padding::Zero;
   bool divides = axis == 3 || static_cast<float>(getEps().convertToDouble()) > 0;
   return divides && operands[0] == Padding::Zero ? Padding::Zero : Padding::Unknown;

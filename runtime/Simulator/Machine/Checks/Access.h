@@ -1,5 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// From addresses to host memory: bounds, alignment, initialisation, races, and what an access costs.
+// From addresses to host memory: bounds, alignment, initialisation, races, and what an access costs. Of ld.global.f32
+// where lane i reads element i of a buffer 'x' of 31 floats at 0x1000:
+//
+//   lanes 0 .. 30    go to the host's bytes of 'x': 124 bytes in 4 sectors of 32
+//   lane 31          out-of-bounds: reads 4 bytes at 0x107c, 0 bytes past the end of 'x' (124 bytes at 0x1000)
 #pragma once
 
 #include "runtime/Simulator/Machine/Checks/Poison.h"

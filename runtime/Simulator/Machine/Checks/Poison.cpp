@@ -46,7 +46,7 @@ std::optional<uint64_t> constantOf(const Warp &warp, Ref ref, unsigned bits) {
 }
 
 /// What an instruction that picks bytes out of words leaves unwritten: and with a mask of bytes, bfe and prmt of whole
-/// bytes. (Of a byte that is masked in part, only written bits are taken to be left.) None for any other instruction.
+/// bytes. Of a byte that is masked in part, only written bits are taken to be left. None for any other instruction.
 std::optional<BytePoison> pickedBytes(Warp &warp, const Record &record, const Site &site) {
   const std::string_view mnemonic = site.instruction->mnemonic;
   const auto &modifiers = site.instruction->modifiers;

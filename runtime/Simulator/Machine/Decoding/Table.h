@@ -6,6 +6,9 @@
 // predicate source, `D` a predicate destination, with a type by name or the name of the modifier slot that gives it; a
 // trailing `+` lets the register be wider. `*` alone leaves all operands to the row's binder. Roles are put into
 // Record::op in order.
+//
+//   {"abs", "type=s32", "d:type s:type", ...}     takes     abs.s32 %r1, %r2;     op[0] = %r1, op[1] = %r2
+//                                                 not       abs.u32 %r1, %r2;     expected '.s32', but got '.u32'
 #pragma once
 
 #include "runtime/Simulator/Machine/State/Program.h"

@@ -1,5 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Running blocks: turns of warps, barriers, deadlock.
+// Running blocks: turns of warps, barriers, deadlock. A block of two warps that meet at bar.sync:
+//
+//   warp 0's turn     runs to the barrier; its fragment waits, and the turn ends
+//   warp 1's turn     runs to the barrier, which is complete: both fragments are ready, and warp 1 goes on
+//   warp 0's turn     goes on behind the barrier
 #pragma once
 
 #include "runtime/Simulator/Machine/Running/Divergence.h"

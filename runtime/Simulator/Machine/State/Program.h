@@ -3,6 +3,9 @@
 //
 // A kernel is one flat list of records: device functions are inlined, branch targets are record numbers, registers and
 // immediates are byte offsets, and a record holds the function that runs it.
+//
+//   add.s32 %r2, %r1, 5;     {run = 32 additions, op = {slot of %r2, slot of %r1, 32 times 5 in the constant pool}}
+//   @%p bra L;               {run = runBranch, guard = slot of %p, target = record of L, join = where both ways meet}
 #pragma once
 
 #include "runtime/Simulator/Interface/Report.h"

@@ -116,7 +116,7 @@ static LogicalResult lowerHeadConv(attn::HeadConvOp op, ArrayRef<Value> roots, S
     for (const Chunk &heads : sources) {
       SmallVector<Value> weights;
       for (const Chunk &chunk : results) {
-        // (Read as it is stored, whichever way round it multiplies.)
+        // Read with neighbours in memory as neighbours in the tile, and transposed after.
         Place at = transposed ? placeOfWeight(b, heads, chunk, tap) : placeOfWeight(b, chunk, heads, tap);
         Value weight = b.cast(puller.pull(op.getWeight(), at), factor);
         weights.push_back(transposed ? b.transpose(weight) : weight);
@@ -194,7 +194,7 @@ static LogicalResult lowerHeadConvWeightGrad(attn::HeadConvWeightGradOp op, Stor
   auto placeOfBias = [&](int64_t row) {
     Place at = placeOfWeight(b, outs[row], onesChunk, tap);
     at.axes = {at.axes[0]};
-    if (tap) // (Every tap's programs have it.)
+    if (tap) // The programs of every tap add it up; those of the first store it.
       at.exists = b.both(at.exists, b.compareInt(arith::CmpIPredicate::eq, b.broadcast(tap, {1, 1}), b.i32(0)));
     return at;
   };

@@ -273,7 +273,7 @@ static LogicalResult lowerLinearWeightGrad(attn::LinearWeightGradOp op, StoredVa
   auto placeOfBias = [&](int64_t row) {
     Place at = placeOfWeight(b, shape, outer[row], columnsFrom(b, {}, {}, onesChunk, 1));
     at.axes = {at.axes[0]};
-    // (All programs of these rows have it; those of the first columns store it.)
+    // The programs of all columns add it up; those of the first store it.
     at.exists = b.both(at.exists, b.compareInt(arith::CmpIPredicate::eq, b.broadcast(z, {1, 1}), b.i32(0)));
     return at;
   };

@@ -97,7 +97,7 @@ struct LinearProduct : ProductOpInterface::ExternalModel<LinearProduct, attn::Li
 };
 
 struct LinearWeightGradProduct : ProductOpInterface::ExternalModel<LinearWeightGradProduct, attn::LinearWeightGradOp> {
-  // (Channels of the gradient are rows of instructions.)
+  // The gradient's channels are the rows of the product's matrix instructions.
   bool fitsExpansion(Operation *op) const {
     auto grad = cast<attn::LinearWeightGradOp>(op);
     return isProductOperand(grad.getGradient()) && isProductOperand(grad.getSource()) && !grad.getConcatenated() &&

@@ -86,7 +86,7 @@ Value sumChannels(Value source, Puller &puller, const RowTile &rows, bool square
 
 namespace {
 struct SumRows : RowLocalOpInterface::ExternalModel<SumRows, attn::SumOp> {
-  // Over channels alone: the result is [B, H, N, 1] or [B, H, N]. (Without a batch of 1, [H, N, 1] is neither.)
+  // Over channels alone: the result is [B, H, N, 1] or [B, H, N]; [H, N, 1], of a batch of 1, is neither.
   bool isRowLocal(Operation *op) const {
     auto sum = cast<attn::SumOp>(op);
     attn::WholeTensorType from = wholeType(sum.getSource()), result = wholeType(sum.getResult());
