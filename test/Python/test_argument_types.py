@@ -261,7 +261,7 @@ def test_refused_by_name(qkv, kind):
 
 def test_every_public_function_is_here():
     """A function added to weft.attention is to be asked the same questions."""
-    assert set(weft.attention.__all__) == {"attend", "sema", "sfa", "sas", "gau", "peaa"}
+    assert set(weft.attention.__all__) == {"attend", "flex_attention", "sema", "sfa", "sas", "gau", "peaa"}
 
 
 def test_ids_that_32_bits_do_not_hold_on_the_host():

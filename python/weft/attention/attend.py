@@ -69,12 +69,32 @@ def attend(
             raise places.error(
                 f"expected no dropout of packed sequences, whose pairs would share numbers, but got dropout_p={share}"
             )
-        options = {"score_mod": score_mod, "bias": bias, "sink": sink, "scale": scale, "return_lse": True}
-        options |= {"precision": precision, "deterministic": deterministic}
-        some, some_lse = attend(q, k, v, kept(pattern, dropout_seed, share), **options)
-        _, lse = attend(q, k, v, pattern, **options)
-        out = scaled(some, some_lse, lse, share)
+        kept_pairs = kept(pattern, dropout_seed, share)
+        some, some_lse = _attend(
+            q, k, v, kept_pairs, float32, score_mod, bias, sink, scale, [], precision, deterministic
+        )
+        _, lse = _attend(q, k, v, pattern, float32, score_mod, bias, sink, scale, [], precision, deterministic)
+        out = scaled(some, some_lse, lse, share).to(q.dtype)
         return (out, lse) if return_lse else out
+    out, lse = _attend(q, k, v, pattern, q.dtype, score_mod, bias, sink, scale, lengths, precision, deterministic)
+    return (out, lse) if return_lse else out
+
+
+def _attend(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    pattern: Any,
+    element: Any,
+    score_mod: Any,
+    bias: Any,
+    sink: Any,
+    scale: Any,
+    lengths: list[Tensor],
+    precision: str | None,
+    deterministic: bool,
+) -> tuple[Tensor, Tensor]:
+    """The attention, in elements of type ``element``, and its LSE."""
     given, lowered = attention(q, [Domain(k, pattern)], scale, sink, score_mod, bias)
     with agreeing("expected values as long as the keys"):
         for axis in (0, 1, 2):
@@ -87,12 +107,12 @@ def attend(
     attributes.update(fast_attribute(deterministic))
     operands = [q, k, v, *([sink] if sink is not None else []), *lengths, *lowered.operands]
     results = [
-        TensorType((*q.sizes[:3], v.sizes[3]), q.dtype),
+        TensorType((*q.sizes[:3], v.sizes[3]), element),
         TensorType(q.sizes[:3], float32),
     ]
     made = graph.tracing().add("attn.attend", [t.value for t in operands], results, attributes, given.regions)
     out, lse = (Tensor(value) for value in made.results)
-    return (out, lse) if return_lse else out
+    return out, lse
 
 
 def _check(q: Any, k: Any, v: Any, bias: Any, precision: Any) -> None:
