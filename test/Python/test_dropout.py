@@ -51,13 +51,8 @@ def formula(q, k, v, allowed, keep, share, score=lambda s: s, sink=None):
     return (torch.where(keep, weights, 0) / (1 - share)).to(q.dtype) @ v, lse
 
 
-# Of 16 bits at 0.9 the sink's gradient, of a few kept weights times ten, exceeds its bound in one run of five, by up to
-# five times: what is kept of the rows' results for the backward has 16 bits.
-@pytest.mark.parametrize(
-    ("dtype", "share"),
-    [(torch.float32, 0.1), (torch.float32, 0.9), (torch.bfloat16, 0.1), (torch.bfloat16, 0.5)],
-    ids=str,
-)
+@pytest.mark.parametrize("share", [0.1, 0.9])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_forward_and_gradients(share, dtype, seed, held):
     generator = torch.Generator().manual_seed(seed)
     given = torch.randint(-(2**31), 2**31, (2,), generator=generator).int()

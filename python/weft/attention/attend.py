@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from weft.attention.dropout import kept, probability, scaled
@@ -69,50 +70,47 @@ def attend(
             raise places.error(
                 f"expected no dropout of packed sequences, whose pairs would share numbers, but got dropout_p={share}"
             )
-        kept_pairs = kept(pattern, dropout_seed, share)
-        some, some_lse = _attend(
-            q, k, v, kept_pairs, float32, score_mod, bias, sink, scale, [], precision, deterministic
-        )
-        _, lse = _attend(q, k, v, pattern, float32, score_mod, bias, sink, scale, [], precision, deterministic)
+        # The sink counts in the whole softmax alone: in both, its two gradients would nearly cancel.
+        stays = kept(pattern, dropout_seed, share)
+        some, some_lse = _Attention(score_mod, bias, None, scale, precision, deterministic).of(q, k, v, stays, float32)
+        _, lse = _Attention(score_mod, bias, sink, scale, precision, deterministic).of(q, k, v, pattern, float32)
         out = scaled(some, some_lse, lse, share).to(q.dtype)
         return (out, lse) if return_lse else out
-    out, lse = _attend(q, k, v, pattern, q.dtype, score_mod, bias, sink, scale, lengths, precision, deterministic)
+    whole = _Attention(score_mod, bias, sink, scale, precision, deterministic, lengths)
+    out, lse = whole.of(q, k, v, pattern, q.dtype)
     return (out, lse) if return_lse else out
 
 
-def _attend(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    pattern: Any,
-    element: Any,
-    score_mod: Any,
-    bias: Any,
-    sink: Any,
-    scale: Any,
-    lengths: list[Tensor],
-    precision: str | None,
-    deterministic: bool,
-) -> tuple[Tensor, Tensor]:
-    """The attention, in elements of type ``element``, and its LSE."""
-    given, lowered = attention(q, [Domain(k, pattern)], scale, sink, score_mod, bias)
-    with agreeing("expected values as long as the keys"):
-        for axis in (0, 1, 2):
-            unify(k.sizes[axis], v.sizes[axis])
-        int(v.sizes[3])
-    attributes = dict(given.attributes)
-    attributes["operandSegmentSizes"] = segments(1, 1, 1, 0, int(sink is not None), len(lengths), len(lowered.operands))
-    if precision == "tf32":
-        attributes["precision"] = "#attn<precision tf32>"
-    attributes.update(fast_attribute(deterministic))
-    operands = [q, k, v, *([sink] if sink is not None else []), *lengths, *lowered.operands]
-    results = [
-        TensorType((*q.sizes[:3], v.sizes[3]), element),
-        TensorType(q.sizes[:3], float32),
-    ]
-    made = graph.tracing().add("attn.attend", [t.value for t in operands], results, attributes, given.regions)
-    out, lse = (Tensor(value) for value in made.results)
-    return out, lse
+@dataclass(frozen=True)
+class _Attention:
+    """What makes scores and weights, apart from the pattern; ``lengths`` are the starts of packed sequences."""
+
+    score_mod: Any
+    bias: Any
+    sink: Any
+    scale: Any
+    precision: str | None
+    deterministic: bool
+    lengths: Sequence[Tensor] = ()
+
+    def of(self, q: Tensor, k: Tensor, v: Tensor, pattern: Any, element: Any) -> tuple[Tensor, Tensor]:
+        """The attention, in elements of type ``element``, and its LSE."""
+        given, lowered = attention(q, [Domain(k, pattern)], self.scale, self.sink, self.score_mod, self.bias)
+        with agreeing("expected values as long as the keys"):
+            for axis in (0, 1, 2):
+                unify(k.sizes[axis], v.sizes[axis])
+            int(v.sizes[3])
+        sinks = [] if self.sink is None else [self.sink]
+        attributes = dict(given.attributes)
+        attributes["operandSegmentSizes"] = segments(1, 1, 1, 0, len(sinks), len(self.lengths), len(lowered.operands))
+        if self.precision == "tf32":
+            attributes["precision"] = "#attn<precision tf32>"
+        attributes.update(fast_attribute(self.deterministic))
+        operands = [q, k, v, *sinks, *self.lengths, *lowered.operands]
+        results = [TensorType((*q.sizes[:3], v.sizes[3]), element), TensorType(q.sizes[:3], float32)]
+        made = graph.tracing().add("attn.attend", [t.value for t in operands], results, attributes, given.regions)
+        out, lse = (Tensor(value) for value in made.results)
+        return out, lse
 
 
 def _check(q: Any, k: Any, v: Any, bias: Any, precision: Any) -> None:
