@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from weft.attention.dropout import kept, probability, scaled
+from weft.attention.dropout import among, kept, probability, scaled
 from weft.compiler import places
 from weft.language.types import float32
-from weft.patterns import Pattern, mask
+from weft.patterns import mask
 from weft.programs import graph, static
 from weft.programs.eager import operation
 from weft.programs.graph import TensorType, agreeing
@@ -139,8 +139,7 @@ def _check(q: Any, k: Any, v: Any, bias: Any, precision: Any) -> None:
 
 def _where(truths: Tensor, pattern: Any) -> Any:
     """The pairs of a pattern, or of None, for which a tensor [B, H, N, M], or of the last axes, is true."""
-    said = mask(lambda *place: truths[place[4 - truths.ndim :]])
-    return said if pattern is None else pattern & said if isinstance(pattern, Pattern) else pattern
+    return among(pattern, mask(lambda *place: truths[place[4 - truths.ndim :]]))
 
 
 def _lengths(q: Tensor, cu_q: Any, cu_k: Any) -> list[Tensor]:

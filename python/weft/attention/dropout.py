@@ -48,11 +48,15 @@ def kept(pattern: Pattern | None, seed: Any, share: float) -> Pattern:
         key = philox(philox(h, b, seed[0]), seed[1], seed[0])
         return ~is_below(philox(m, n, key), share)
 
+    return among(pattern, mask(stays))
+
+
+def among(pattern: Pattern | None, pairs: Pattern) -> Pattern:
+    """Those of ``pairs`` that are in the pattern; None is every pair, and what is no pattern is refused where it is
+    used."""
     if pattern is None:
-        return mask(stays)
-    return (
-        pattern & mask(stays) if isinstance(pattern, Pattern) else pattern
-    )  # what is no pattern is refused where it is used
+        return pairs
+    return pattern & pairs if isinstance(pattern, Pattern) else pattern
 
 
 def scaled(out: Any, kept_lse: Any, lse: Any, share: float) -> Any:

@@ -22,11 +22,16 @@ class _FirstOrder(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        raise NotImplementedError(
-            f"'{ctx.name}': expected gradients of first order, but got a call for those of second order: Weft's "
-            "programs are differentiated once; take the gradient without create_graph=True, or compute this part "
-            "with torch's own operations"
-        )
+        raise NotImplementedError(second_order(ctx.name))
+
+
+def second_order(name: str) -> str:
+    """What those are told who differentiate the gradients of the program ``name``."""
+    return (
+        f"'{name}': expected gradients of first order, but got a call for those of second order: Weft's programs are "
+        "differentiated once; take the gradient without create_graph=True, or compute this part with torch's own "
+        "operations"
+    )
 
 
 def first_order(name: str, compute: Callable[[], Sequence[Any]], tensors: Sequence[Any]) -> tuple[Any, ...]:

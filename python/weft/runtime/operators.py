@@ -23,6 +23,7 @@ import torch
 
 from . import batching, transforms
 from .elements import TORCH
+from .first_order import second_order
 from .plans import bind, evaluate, saved_outputs
 
 _LIBRARY = torch.library.Library("weft", "FRAGMENT")
@@ -106,15 +107,6 @@ class Operators:
         found = dict(zip(self.plans.backward["gradients_of"], gradients, strict=True))
         return [found.get(number) for number in range(len(self.plans.forward["inputs"]))]
 
-    @property
-    def second_order(self) -> str:
-        """What those are told who differentiate gradients."""
-        return (
-            f"'{self.name}': expected gradients of first order, but got a call for those of second order: Weft's "
-            "programs are differentiated once; take the gradient without create_graph=True, or compute this part with "
-            "torch's own operations"
-        )
-
 
 @contextlib.contextmanager
 def recorded_by(record: Callable[[Operators, Sequence[Any]], Sequence[Any]]) -> Iterator[None]:
@@ -155,7 +147,7 @@ def _define(called: str, name: str, plans: Plans, run: Run) -> Operators:
     backward = _operator(f"{called}_backward", f"{name}.backward", plans.backward, functools.partial(run, ".backward"))
     made = Operators(name, called, plans, forward, backward)
     _differentiate(made)
-    _refuse_gradients(backward, made.second_order)
+    _refuse_gradients(backward, second_order(name))
     return made
 
 

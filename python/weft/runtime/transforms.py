@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from . import batching
+from .first_order import second_order
 
 if TYPE_CHECKING:
     from .operators import Operators
@@ -64,7 +65,7 @@ class _Backward(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *given: Any) -> Any:
-        raise NotImplementedError(ctx.operators.second_order)
+        raise NotImplementedError(second_order(ctx.operators.name))
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, operators: Operators, *tensors: Any) -> tuple[Any, Any]:
