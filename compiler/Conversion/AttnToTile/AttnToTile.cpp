@@ -96,7 +96,7 @@ LogicalResult ProgramLowering::run() {
     return failure();
   llvm::DenseSet<Value> returned;
   for (OpOperand &operand : end->getOpOperands()) {
-    Value tensor = stored.lookup(operand.get());
+    Value tensor = stored.at(operand.get());
     bool inParts = tensor.getType() != operand.get().getType();
     if (isa<BlockArgument>(tensor) || inParts || !returned.insert(tensor).second) {
       // Every output is a tensor of its own, and whole: sums over tokens are stored in parts, which readers add.
@@ -105,7 +105,7 @@ LogicalResult ProgramLowering::run() {
       auto copy = attn::MapOp::create(builder, end->getLoc(), operand.get().getType(), operand.get(), same);
       if (failed(store(copy.getResult(0), end)))
         return failure();
-      tensor = stored.lookup(copy.getResult(0));
+      tensor = stored.at(copy.getResult(0));
     }
     operand.set(tensor);
   }

@@ -14,8 +14,7 @@ namespace weft {
 class ProgramLowering : public ProgramKernels {
 public:
   explicit ProgramLowering(mlir::func::FuncOp program) : program(program) {
-    for (mlir::Value argument : program.getArguments())
-      stored[argument] = argument;
+    stored.recordAsValues(program.getArguments());
   }
   mlir::LogicalResult run();
 

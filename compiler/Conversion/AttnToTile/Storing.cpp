@@ -52,7 +52,7 @@ LogicalResult ProgramLowering::storeCaptured(Operation *op, Operation *anchor) {
 }
 
 LogicalResult ProgramLowering::makeNumber(Value value, Operation *anchor, bool sums) {
-  if (stored.count(value))
+  if (stored.contains(value))
     return success();
   Operation *op = value.getDefiningOp();
   if (auto sum = dyn_cast<attn::SumOp>(op); sum && sums)
@@ -73,7 +73,7 @@ static constexpr int64_t mostTaps = 256;
 
 int64_t ProgramLowering::tapsApplied(Value value, llvm::DenseMap<Value, int64_t> &known) {
   Operation *op = value.getDefiningOp();
-  if (stored.count(value) || !isRowLocal(op))
+  if (stored.contains(value) || !isRowLocal(op))
     return 0;
   if (auto found = known.find(value); found != known.end())
     return found->second;
@@ -89,7 +89,7 @@ int64_t ProgramLowering::tapsApplied(Value value, llvm::DenseMap<Value, int64_t>
 }
 
 LogicalResult ProgramLowering::makePullable(Value value, Operation *anchor) {
-  if (stored.count(value))
+  if (stored.contains(value))
     return success();
   Operation *op = value.getDefiningOp();
   if (isNumber(value))
@@ -110,14 +110,9 @@ LogicalResult ProgramLowering::makePullable(Value value, Operation *anchor) {
   return success();
 }
 
-/// Whether a value is stored as partial sums, which its readers would have to add.
-static bool isInParts(Value value, const StoredValues &stored) {
-  return wholeType(stored.lookup(value)).getDims() != wholeType(value).getDims();
-}
-
 LogicalResult ProgramLowering::store(Value value, Operation *anchor) {
-  if (stored.count(value)) {
-    if (isInParts(value, stored))
+  if (stored.contains(value)) {
+    if (stored.isInParts(value))
       addTokenParts(anchor, value, stored);
     return success();
   }
@@ -146,7 +141,7 @@ LogicalResult ProgramLowering::store(Value value, Operation *anchor) {
 LogicalResult ProgramLowering::storeRows(ArrayRef<Value> values, Operation *anchor) {
   RowRoots roots;
   for (Value value : values) {
-    if (stored.count(value))
+    if (stored.contains(value))
       continue;
     bool together = isRowLocal(value.getDefiningOp()) && rowSpaceOf(value) == rowSpaceOf(values.front());
     if (failed(together ? makePullable(value, anchor) : store(value, anchor)))
@@ -166,7 +161,7 @@ LogicalResult ProgramLowering::storeRows(ArrayRef<Value> values, Operation *anch
 
 bool ProgramLowering::isAtHand(Value value) {
   Operation *op = value.getDefiningOp();
-  if (stored.count(value))
+  if (stored.contains(value))
     return true;
   if (!isRowLocal(op) && !(isNumber(value) && isa<attn::MapOp>(op)))
     return false;
@@ -177,9 +172,9 @@ bool ProgramLowering::isAtHand(Value value) {
 llvm::SetVector<Value> ProgramLowering::computedFor(ArrayRef<Value> roots) {
   llvm::SetVector<Value> reached(roots.begin(), roots.end());
   for (size_t i = 0; i < reached.size(); ++i)
-    if (Operation *op = reached[i].getDefiningOp(); !stored.count(reached[i]) && isRowLocal(op))
+    if (Operation *op = reached[i].getDefiningOp(); !stored.contains(reached[i]) && isRowLocal(op))
       reached.insert(op->operand_begin(), op->operand_end());
-  reached.remove_if([&](Value value) { return stored.count(value) || isNumber(value); });
+  reached.remove_if([&](Value value) { return stored.contains(value) || isNumber(value); });
   return reached;
 }
 
@@ -208,7 +203,7 @@ SmallVector<attn::SumOp> ProgramLowering::sumsAlong(ArrayRef<Value> values) {
 std::optional<SmallVector<Value>> ProgramLowering::takenBeside(Value value, ArrayRef<Value> tables) {
   if (llvm::is_contained(tables, value))
     return SmallVector<Value>();
-  auto map = stored.count(value) ? attn::MapOp() : value.getDefiningOp<attn::MapOp>();
+  auto map = stored.contains(value) ? attn::MapOp() : value.getDefiningOp<attn::MapOp>();
   if (!map || wholeType(value).getRank() != 3 ||
       !llvm::all_of(capturedBy(map), [&](Value each) { return isAtHand(each); }))
     return std::nullopt;
@@ -240,7 +235,7 @@ LogicalResult ProgramLowering::lowerRowSum(attn::SumOp sum, Operation *anchor) {
 /// by ops that `computes` accepts and whose regions read nothing of the kernel's results.
 static bool isApart(Value value, Operation *anchor, const llvm::SetVector<Value> &inside, const StoredValues &stored,
                     llvm::function_ref<bool(Operation *)> computes) {
-  if (stored.count(value))
+  if (stored.contains(value))
     return true;
   Operation *op = value.getDefiningOp();
   return !inside.contains(value) && computes(op) && !capturesResultsOf(anchor, op) &&
@@ -284,7 +279,7 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinRowLocalUsers(Operation *anch
 
 LogicalResult ProgramLowering::makeElementwise(Value value, Operation *anchor, const llvm::SetVector<Value> &inside) {
   Operation *op = value.getDefiningOp();
-  if (stored.count(value) || inside.contains(value))
+  if (stored.contains(value) || inside.contains(value))
     return success();
   if (!isElementwise(op))
     return store(value, anchor);
@@ -354,7 +349,7 @@ FailureOr<SmallVector<Value>> ProgramLowering::joinMaps(Operation *anchor) {
 LogicalResult ProgramLowering::storeNumbers(Operation *end) {
   llvm::SetVector<Value> numbers;
   for (Value value : end->getOperands())
-    if (isNumber(value) && !stored.count(value) && isa<attn::MapOp, attn::SumOp>(value.getDefiningOp()))
+    if (isNumber(value) && !stored.contains(value) && isa<attn::MapOp, attn::SumOp>(value.getDefiningOp()))
       numbers.insert(value);
   for (Value number : numbers)
     if (failed(makeNumber(number, end, /*sums=*/true)))

@@ -216,7 +216,8 @@ LogicalResult CaptureGradients::fromFixedPoint(const Capture &capture, Value lau
   b.store(b.addPtr(frame.output(capture.plan.type).pointer, flat), b.cast(value, capture.plan.type.getElementType()),
           inside);
   Value result = kernel.op.getGradients()[2 * kernel.attend.keys.size() + capture.plan.target];
-  kernel.stored[result] = frame.finish({{"cdiv(" + total + ", " + std::to_string(block) + ")", "1", "1"}, 4, 1})[0];
+  std::string programs = "cdiv(" + total + ", " + std::to_string(block) + ")";
+  kernel.stored.record(ValueRange(result), frame.finish({{programs, "1", "1"}, 4, 1}));
   return success();
 }
 
@@ -224,7 +225,7 @@ LogicalResult CaptureGradients::sum(ValueRange launched) {
   for (auto [capture, value] : llvm::zip_equal(captures, launched)) {
     Value result = kernel.op.getGradients()[2 * kernel.attend.keys.size() + capture.plan.target];
     if (capture.complete) {
-      kernel.stored[result] = value;
+      kernel.stored.record(result, value);
       continue;
     }
     if (capture.output.type.getElementType().isInteger(64)) {

@@ -230,7 +230,7 @@ Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const Key
                                downOrAcross(keys.rows.token, false)};
   Value read = there ? b.broadcast(there, shape) : Value();
   auto element = [&](Value tensor, ValueRange indices) {
-    return loadAtPairs(frame, stored.lookup(tensor), indices, arguments, read);
+    return loadAtPairs(frame, stored.at(tensor), indices, arguments, read);
   };
   Value score;
   if (attend.scoreMod) {
@@ -336,8 +336,7 @@ SmallVector<Value> BackwardKernel::finish(ArrayRef<Value> roots, const RowTile &
   bool shares = diagonalDomain(op).has_value();
   SmallVector<Value> results =
       frame.finish({overParts(grid, split), schedule.getWarps(), schedule.getStages(), shares});
-  for (auto [root, result] : llvm::zip(llvm::reverse(roots), llvm::reverse(results)))
-    stored[root] = result;
+  stored.record(roots, ArrayRef(results).take_back(roots.size()));
   return results;
 }
 

@@ -65,7 +65,7 @@ Value rowProduct(KernelFrame &frame, Puller &puller, StoredValues &stored, const
   TileBuilder &b = frame.b;
   Type element = wholeType(a.value).getElementType();
   bool halves = (element.isF16() || element.isBF16()) && element == wholeType(c.value).getElementType();
-  if (!halves && stored.count(a.value) && stored.count(c.value))
+  if (!halves && stored.contains(a.value) && stored.contains(c.value))
     return productOfPieces(frame, stored, a, c);
   Value sum;
   for (auto [left, right] : llvm::zip_equal(tilesOf(puller, a), tilesOf(puller, c))) {
@@ -90,7 +90,7 @@ Value evaluateAtDiagonal(KernelFrame &frame, StoredValues &stored, Region &regio
     arguments.push_back(b.column(each));
   Value exists = queries.inside ? b.column(queries.inside) : Value();
   auto element = [&](Value tensor, ValueRange indices) {
-    return loadAtPairs(frame, stored.lookup(tensor), indices, arguments, exists);
+    return loadAtPairs(frame, stored.at(tensor), indices, arguments, exists);
   };
   Value result = evaluateRegion(region, arguments, {frame, element, nullptr, nullptr})[0];
   return b.reshape(b.broadcast(result, {queries.count, 1}), {queries.count});
@@ -198,8 +198,7 @@ void storeDiagonalPairs(BackwardKernel &kernel, const QuerySide &queries, const 
 }
 
 void makeDiagonalTerms(attn::AttendBackwardOp op, unsigned domain, ValueRange numbers, StoredValues &stored) {
-  for (Value each : numbers)
-    stored[each] = each;
+  stored.recordAsValues(numbers);
   replaceByProduct(op, op.getGradients()[2 * domain], op.getQuery(), numbers[1], Attend::of(op).scale);
   replaceByProduct(op, op.getGradients()[2 * domain + 1], op.getDOut(), numbers[0], 1);
 }

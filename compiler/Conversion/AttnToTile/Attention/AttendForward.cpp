@@ -158,7 +158,7 @@ State ForwardKernel::initial() {
   state.maximum = b.full({count}, -infinity, b.getF32Type());
   state.total = b.zeros({count});
   if (Value sink = op.getSink()) {
-    Value logit = b.cast(loadElement(frame, stored.lookup(sink), {rows.headOfRow(b, false)}), b.getF32Type());
+    Value logit = b.cast(loadElement(frame, stored.at(sink), {rows.headOfRow(b, false)}), b.getF32Type());
     state.maximum = b.broadcast(b.mul(logit, b.f32(log2OfE / exponentScale())), {count});
     state.total = b.full({count}, 1, b.getF32Type());
   }
@@ -211,7 +211,7 @@ Value ForwardKernel::modified(Value product, const RowTile &keys, Value belongs)
   Value exists = b.column(rows.inside);
   exists = b.broadcast(belongs ? b.both(belongs, exists) : exists, {rows.count, keys.count});
   auto element = [&](Value tensor, ValueRange indices) {
-    return loadAtPairs(frame, stored.lookup(tensor), indices, arguments, exists);
+    return loadAtPairs(frame, stored.at(tensor), indices, arguments, exists);
   };
   return evaluateRegion(*attend.scoreMod, arguments, {frame, element, nullptr, nullptr})[0];
 }
@@ -439,9 +439,7 @@ void ForwardKernel::write(ArrayRef<Value> roots) {
     writeTile(roots);
   auto grid = windows ? windowGrid(*windows, attend.queryType(), schedule.getRows(), each)
                       : attendGrid(attend, attend.queryType(), schedule.getRows(), packed);
-  SmallVector<Value> results = frame.finish({overParts(grid, wide), schedule.getWarps(), schedule.getStages()});
-  for (auto [root, result] : llvm::zip(roots, results))
-    stored[root] = result;
+  stored.record(roots, frame.finish({overParts(grid, wide), schedule.getWarps(), schedule.getStages()}));
 }
 
 void lowerAttend(attn::AttendOp op, ArrayRef<Value> roots, StoredValues &stored) {

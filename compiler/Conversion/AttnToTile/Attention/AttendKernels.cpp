@@ -37,7 +37,7 @@ template <typename Op> static LogicalResult checkHeadSizes(Op op) {
 
 /// dq in the place of its sums in memory: scaled, and rounded, by whoever takes it.
 static void takeSums(attn::AttendBackwardOp op, Value sums, StoredValues &stored) {
-  stored[sums] = sums;
+  stored.recordAsValues(sums);
   double scale = op.getScale().convertToDouble();
   auto scaled = [&](ImplicitLocOpBuilder &b, ValueRange x) -> SmallVector<Value> {
     return {arith::MulFOp::create(b, x[0], arith::ConstantOp::create(b, b.getF32FloatAttr(scale)))};

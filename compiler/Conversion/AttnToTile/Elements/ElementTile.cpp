@@ -124,9 +124,8 @@ Value ElementPuller::meanHeads(attn::MeanHeadsOp op, const Place &place) {
 Value ElementPuller::pull(Value value, const Place &place) {
   if (Value tile = provided.lookup(value))
     return tile;
-  auto outside = stored.find(value);
-  if (outside != stored.end())
-    return load(value, outside->second, place);
+  if (Value outside = stored.find(value))
+    return load(value, outside, place);
   if (isNumber(value))
     return b.broadcast(b.cast(numberOf(frame, stored, value), wholeType(value).getElementType()), place.shape);
   Operation *op = value.getDefiningOp();

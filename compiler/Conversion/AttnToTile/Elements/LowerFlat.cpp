@@ -38,7 +38,7 @@ LogicalResult lowerFlatMap(attn::MapOp op, Operation *anchor, StoredValues &stor
       arguments.push_back(numberOf(frame, stored, input));
       continue;
     }
-    const TensorParameter tensor = frame.input(stored.lookup(input));
+    const TensorParameter tensor = frame.input(stored.at(input));
     int64_t lead = shape.getRank() - tensor.type.getRank();
     Value offset = b.full({block}, 0, b.getI64Type());
     for (int64_t axis = 0; axis < tensor.type.getRank(); ++axis) {
@@ -63,9 +63,7 @@ LogicalResult lowerFlatMap(attn::MapOp op, Operation *anchor, StoredValues &stor
     Value rounded = b.cast(b.broadcast(tile, {block}), output.type.getElementType());
     b.store(b.addPtr(output.pointer, flat), rounded, inside);
   }
-  auto launched = frame.finish({{blocksOf(shape, block), "1", "1"}, 4, 1});
-  for (auto [result, value] : llvm::zip(op.getResults(), launched))
-    stored[result] = value;
+  stored.record(op.getResults(), frame.finish({{blocksOf(shape, block), "1", "1"}, 4, 1}));
   return success();
 }
 
@@ -86,7 +84,7 @@ LogicalResult lowerMeanHeads(attn::MeanHeadsOp op, Operation *anchor, StoredValu
   ElementPuller puller(frame, stored);
   puller.makeOutputs(op->getResults());
   puller.storeAt(op->getResults(), place);
-  stored[op.getResult()] = frame.finish({{blocksOf(shape, block), "1", "1"}, 4, 1})[0];
+  stored.record(ValueRange(op.getResult()), frame.finish({{blocksOf(shape, block), "1", "1"}, 4, 1}));
   return success();
 }
 

@@ -109,7 +109,7 @@ LogicalResult ExpansionKernel::runParts() {
   auto launched = frame.finish({{parts, "1", "1"}, tiling.warps, 2});
   for (auto [result, made] : llvm::zip(results, launched)) {
     if (llvm::is_contained(expansion.roots, result))
-      stored[result] = made;
+      stored.record(result, made);
     else if (failed(addParts(expansion.ops.back(), result, made, stored)))
       return failure();
   }

@@ -149,9 +149,7 @@ void ExpansionKernel::runTokens() {
   }
   std::string programs = tilesOf(type, tiling.tokens * tiling.rounds);
   std::string heads = expansion.byHead() ? type.dim(1).str() : "1";
-  auto launched = frame.finish({{programs, heads, type.dim(0).str()}, tiling.warps, 1});
-  for (auto [root, result] : llvm::zip(expansion.roots, launched))
-    stored[root] = result;
+  stored.record(expansion.roots, frame.finish({{programs, heads, type.dim(0).str()}, tiling.warps, 1}));
 }
 
 LogicalResult ExpansionKernel::run() {

@@ -79,7 +79,7 @@ const ExpansionTiles &ExpansionKernel::loadSource(Value source, bool asRows) {
   auto [found, inserted] = loaded.try_emplace({source.getAsOpaquePointer(), asRows});
   if (!inserted)
     return found->second;
-  const TensorParameter tensor = frame.input(stored.lookup(source));
+  const TensorParameter tensor = frame.input(stored.at(source));
   Tiles tiles{asRows, {}};
   int64_t size = channels(source);
   // Maps take as many heads a piece as a product's sums have columns.

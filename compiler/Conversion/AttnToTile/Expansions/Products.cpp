@@ -92,7 +92,7 @@ Value loadBias(KernelFrame &frame, const StoredValues &stored, Value bias, Span 
   if (!bias)
     return {};
   TileBuilder &b = frame.b;
-  return b.row(loadBlock(b, frame.input(stored.lookup(bias)), span, b.getF32Type()));
+  return b.row(loadBlock(b, frame.input(stored.at(bias)), span, b.getF32Type()));
 }
 
 void storeAxes(TileBuilder &b, const TensorParameter &output, Value part, ArrayRef<SumAxis> axes, Value sum) {

@@ -55,20 +55,19 @@ static Value mapped(KernelFrame &frame, const StoredValues &stored, OpResult num
 
 Value numberOf(KernelFrame &frame, const StoredValues &stored, Value number) {
   return frame.once(number, [&]() -> Value {
-    if (Value outside = stored.lookup(number))
+    if (Value outside = stored.find(number))
       return loadElement(frame, outside, {});
     TileBuilder &b = frame.b;
     attn::WholeTensorType type = wholeType(number);
     auto sum = number.getDefiningOp<attn::SumOp>();
-    Value value = sum ? sumOfAll(frame, stored.lookup(sum.getSource())) : mapped(frame, stored, cast<OpResult>(number));
+    Value value = sum ? sumOfAll(frame, stored.at(sum.getSource())) : mapped(frame, stored, cast<OpResult>(number));
     // Rounded as if it had been stored.
     return b.cast(b.cast(value, type.getElementType()), attn::scalarTypeOf(type));
   });
 }
 
 Value elementOf(KernelFrame &frame, const StoredValues &stored, Value tensor, ValueRange indices, Value inside) {
-  return isNumber(tensor) ? numberOf(frame, stored, tensor)
-                          : loadElement(frame, stored.lookup(tensor), indices, inside);
+  return isNumber(tensor) ? numberOf(frame, stored, tensor) : loadElement(frame, stored.at(tensor), indices, inside);
 }
 
 void lowerNumbers(Operation *anchor, ArrayRef<Value> numbers, StoredValues &stored) {
@@ -79,9 +78,7 @@ void lowerNumbers(Operation *anchor, ArrayRef<Value> numbers, StoredValues &stor
     Value value = b.cast(numberOf(frame, stored, number), output.type.getElementType());
     b.store(b.broadcast(output.pointer, {1}), b.broadcast(value, {1}), {});
   }
-  auto results = frame.finish({{"1", "1", "1"}, 4, 1});
-  for (auto [number, result] : llvm::zip(numbers, results))
-    stored[number] = result;
+  stored.record(numbers, frame.finish({{"1", "1", "1"}, 4, 1}));
 }
 
 } // namespace weft

@@ -176,8 +176,8 @@ Standing findStanding(KernelFrame &frame, const Attend &attend, const StoredValu
   for (unsigned i = 0; i < attend.keys.size(); ++i)
     standing.keyLengths.push_back(frame.size(attend.keyType(i).dim(2)));
   if (!attend.cuSeqlens.empty()) {
-    const TensorParameter queries = frame.input(stored.lookup(attend.cuSeqlens[0]));
-    const TensorParameter keys = frame.input(stored.lookup(attend.cuSeqlens[1]));
+    const TensorParameter queries = frame.input(stored.at(attend.cuSeqlens[0]));
+    const TensorParameter keys = frame.input(stored.at(attend.cuSeqlens[1]));
     auto [tiled, other] = tileKeys ? std::pair(keys, queries) : std::pair(queries, keys);
     Value lengths[] = {standing.queryLength, standing.keyLengths[0]};
     SequenceBounds own = findSequence(frame, tiled, lengths[tileKeys], rows, packed, standing);
@@ -198,7 +198,7 @@ Standing findStanding(KernelFrame &frame, const Attend &attend, const StoredValu
     if (headsOf.value_or(i) != i) // a domain that the program does not meet
       continue;
     Value keyHead = headsOf ? standing.head : b.div(standing.head, b.i32(attend.group(i)));
-    Value count = loadElement(frame, stored.lookup(attend.counts[i]), {standing.batch, keyHead});
+    Value count = loadElement(frame, stored.at(attend.counts[i]), {standing.batch, keyHead});
     standing.keyLengths[i] = b.min(standing.keyLengths[i], b.max(count, b.i32(0)));
   }
   return standing;

@@ -152,8 +152,7 @@ BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys,
   b.store(countRow, loop.getResult(0), {});
   b.store(b.addPtr(countRow, b.i32(1)), loop.getResult(1), {});
   auto results = frame.finish({{sizes.tiles, sizes.heads, sizes.batches}, 4, 1});
-  for (Value result : results)
-    stored[result] = result;
+  stored.recordAsValues(results);
   return {results[0], results[1], packed};
 }
 

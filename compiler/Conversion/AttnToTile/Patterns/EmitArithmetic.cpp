@@ -10,7 +10,7 @@ using namespace mlir;
 namespace weft {
 
 EmitArithmetic EmitArithmetic::of(KernelFrame &frame, const Attend &attend, StoredValues &stored) {
-  auto outside = llvm::map_to_vector(attend.patternOperands, [&](Value value) { return stored.lookup(value); });
+  auto outside = llvm::map_to_vector(attend.patternOperands, [&](Value value) { return stored.at(value); });
   return {frame, outside, attend.masks, &stored, attend.queryType().dim(1).str()};
 }
 

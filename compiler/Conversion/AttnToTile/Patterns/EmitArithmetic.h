@@ -72,7 +72,7 @@ struct EmitArithmetic {
   Bool listed(int64_t index, int64_t count, Int b, Int h, Int row, Int column, Bool inside);
   template <class Where> Bool maskRegion(int64_t index, const Where &at) {
     auto element = [&](mlir::Value tensor, mlir::ValueRange indices) {
-      return loadElement(frame, stored->lookup(tensor), indices);
+      return loadElement(frame, stored->at(tensor), indices);
     };
     const bool moved[] = {false, false, at.isMovedN, at.isMovedM};
     return evaluateRegion(*masks[index], {at.b, at.h, at.n, at.m}, {frame, element, nullptr, nullptr, moved})[0];

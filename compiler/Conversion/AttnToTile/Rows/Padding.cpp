@@ -31,11 +31,8 @@ private:
       return attn::Padding::Repeated;
     if (auto found = promised.find(value); found != promised.end() && axis == channelAxis)
       return found->second;
-    if (auto outside = stored.find(value); outside != stored.end()) {
-      // Partial sums are the same for every row.
-      bool summed = axis == tokenAxis && wholeType(outside->second).getDims() != type.getDims();
-      return summed ? attn::Padding::Repeated : attn::Padding::Zero;
-    }
+    if (stored.contains(value)) // Partial sums are the same for every row.
+      return axis == tokenAxis && stored.isInParts(value) ? attn::Padding::Repeated : attn::Padding::Zero;
     Operation *op = value.getDefiningOp();
     auto padded = isRowLocal(op) ? dyn_cast<attn::PaddingOpInterface>(op) : attn::PaddingOpInterface();
     if (!padded)

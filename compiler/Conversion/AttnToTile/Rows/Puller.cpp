@@ -184,7 +184,7 @@ Value Puller::part(Value value, const RowTile &rows, const Chunk *chunk) {
   if (Value tile = known(value, rows, chunk))
     return tile;
   attn::WholeTensorType type = wholeType(value);
-  if (Value outside = stored.lookup(value))
+  if (Value outside = stored.find(value))
     return load(outside, type, rows, chunk);
   if (isNumber(value)) {
     Value tile = b.broadcast(b.cast(numberOf(frame, stored, value), type.getElementType()), {1});

@@ -34,7 +34,7 @@ RowNeeds needsOf(ValueRange roots, const StoredValues &stored) {
   bool sums = false, wide = false, neighbours = false;
   for (size_t i = 0; i < reached.size(); ++i) {
     Operation *op = reached[i].getDefiningOp();
-    if (!op || stored.count(reached[i]))
+    if (!op || stored.contains(reached[i]))
       continue;
     if (auto local = dyn_cast<RowLocalOpInterface>(op)) {
       sums |= local.channelUse() == ChannelUse::Sum;

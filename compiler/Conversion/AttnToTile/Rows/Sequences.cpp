@@ -39,7 +39,7 @@ SequenceOfRows sequencesOf(Puller &puller, Value cuSeqlens, const RowTile &rows,
   if (cuSeqlens)
     if (Value first = puller.knownOfRows(cuSeqlens, rows, Puller::sequenceFirst))
       return {first, puller.knownOfRows(cuSeqlens, rows, Puller::sequencePast)};
-  Value length = puller.frame.size(space.dim(2)), table = cuSeqlens ? puller.stored.lookup(cuSeqlens) : Value();
+  Value length = puller.frame.size(space.dim(2)), table = cuSeqlens ? puller.stored.at(cuSeqlens) : Value();
   SequenceOfRows sequence = sequenceOfRows(puller.frame, table, rows.position(puller.b), length);
   if (cuSeqlens) {
     puller.provide(cuSeqlens, rows, Puller::sequenceFirst, sequence.first);

@@ -144,7 +144,7 @@ Value LongConvolution::fromChunks(Value chunks, attn::WholeTensorType type, bool
 Value LongConvolution::spread(Value taps, Type element) {
   KernelFrame frame(op, "spread_taps");
   TileBuilder &b = frame.b;
-  const TensorParameter source = frame.input(stored.lookup(taps));
+  const TensorParameter source = frame.input(stored.at(taps));
   Value block = b.programId(tile::Axis::X), first = b.mul(b.programId(tile::Axis::Y), b.i32(across));
   Value tap = b.add(b.mul(b.sub(block, b.i32(1)), b.i32(side)), b.range(side));
   Value channel = b.add(first, b.range(across)), inside = b.less(channel, frame.size(sizes.all));
@@ -285,7 +285,7 @@ LogicalResult lowerLongConvolve(attn::ConvolveOp op, StoredValues &stored) {
   Value chunks = lowering.toChunks(op.getSource(), op.getTransposed(), element);
   Value taps = lowering.spread(op.getTaps(), element);
   Value result = lowering.convolve(chunks, taps, type.getElementType());
-  stored[op.getResult()] = lowering.fromChunks(result, type, op.getTransposed());
+  stored.record(op.getResult(), lowering.fromChunks(result, type, op.getTransposed()));
   return success();
 }
 
@@ -298,7 +298,7 @@ LogicalResult lowerLongTapsGrad(attn::ConvolveTapsGradOp op, StoredValues &store
   Type element = productType(op.getSource(), op.getGradient());
   Value chunks = lowering.toChunks(op.getSource(), op.getTransposed(), element);
   Value gradients = lowering.toChunks(op.getGradient(), op.getTransposed(), element);
-  stored[op.getResult()] = lowering.gather(lowering.correlate(gradients, chunks), to);
+  stored.record(op.getResult(), lowering.gather(lowering.correlate(gradients, chunks), to));
   return success();
 }
 

@@ -95,12 +95,12 @@ static Value equals(TileBuilder &b, Value x, Value y) { return b.compareInt(arit
 
 MergeKernel::MergeKernel(attn::MergeUnitsOp op, ArrayRef<Value> along, ArrayRef<attn::SumOp> sums, StoredValues &stored)
     : op(op), along(along), stored(stored), frame(op, "merge_units"), b(frame.b), puller(frame, stored, widest) {
-  cuSeqlens = op.getCuSeqlens() ? stored.lookup(op.getCuSeqlens()) : Value();
+  cuSeqlens = op.getCuSeqlens() ? stored.at(op.getCuSeqlens()) : Value();
   start = b.mul(b.programId(tile::Axis::X), b.i32(stretch));
   head = b.programId(tile::Axis::Y);
   batch = b.programId(tile::Axis::Z);
   length = frame.size(wholeType(op.getJoins()).dim(2));
-  joinRow = firstOf(frame.input(stored.lookup(op.getJoins())));
+  joinRow = firstOf(frame.input(stored.at(op.getJoins())));
   // Sums read these tables inside the kernel.
   std::function<bool(Operation *)> isMade = [&](Operation *user) {
     return llvm::is_contained(sums, user) || (isa<attn::MapOp>(user) && llvm::all_of(user->getUsers(), isMade));
@@ -395,7 +395,7 @@ void MergeKernel::lower() {
   attn::WholeTensorType rows = wholeType(op.getJoins());
   auto results = frame.finish({{tilesOf(rows, stretch), rows.dim(1).str(), rows.dim(0).str()}, warps, 1});
   for (auto [output, result] : llvm::zip(outputs, results))
-    stored[output.first] = result;
+    stored.record(output.first, result);
   sums->replace(ArrayRef(results).take_back(sums->size()), stored);
 }
 

@@ -45,8 +45,7 @@ void lowerRows(Operation *anchor, const RowRoots &roots, StoredValues &stored) {
   for (unsigned i = 0; i < sums.size(); ++i)
     sums.store(i, sums.terms(i, read, rows.inside));
   auto results = frame.finish({{tilesOf(space, count), space.dim(1).str(), space.dim(0).str()}, 4, 2});
-  for (auto [root, result] : llvm::zip(roots.values, results))
-    stored[root] = result;
+  stored.record(roots.values, results);
   sums.replace(ArrayRef(results).take_back(sums.size()), stored);
 }
 

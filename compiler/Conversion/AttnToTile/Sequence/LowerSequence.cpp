@@ -33,7 +33,7 @@ LogicalResult lowerPrefixMean(attn::PrefixMeanOp op, StoredValues &stored) {
   int64_t channels = *type.staticDim(3), chunks = llvm::divideCeil(channels, width);
   Value length = frame.size(type.dim(2)), tiles = b.ceilDiv(length, count);
   Value slot = b.programId(tile::Axis::X);
-  const TensorParameter source = frame.input(stored.lookup(op.getSource()));
+  const TensorParameter source = frame.input(stored.at(op.getSource()));
   TensorParameter output = frame.output(type);
   Value channel = b.add(b.mul(slot, b.i32(width)), b.range(width));
   Value channelInside = b.less(channel, b.i32(channels));
@@ -66,7 +66,8 @@ LogicalResult lowerPrefixMean(attn::PrefixMeanOp op, StoredValues &stored) {
     b.store(at(output), b.cast(mean, type.getElementType()), mask);
     scf::YieldOp::create(b, b.add(loop.getRegionIterArg(0), b.reduceSum(x, 0)));
   }
-  stored[op.getResult()] = frame.finish({{std::to_string(chunks), type.dim(1).str(), type.dim(0).str()}, 4, 1})[0];
+  stored.record(ValueRange(op.getResult()),
+                frame.finish({{std::to_string(chunks), type.dim(1).str(), type.dim(0).str()}, 4, 1}));
   return success();
 }
 
@@ -78,7 +79,7 @@ LogicalResult lowerSequenceMean(attn::SequenceMeanOp op, StoredValues &stored) {
   KernelFrame frame(op, "sequence_mean");
   TileBuilder &b = frame.b;
   Puller puller(frame, stored);
-  const TensorParameter cuSeqlens = frame.input(stored.lookup(op.getCuSeqlens()));
+  const TensorParameter cuSeqlens = frame.input(stored.at(op.getCuSeqlens()));
   TensorParameter output = frame.output(type);
   int64_t channels = *type.staticDim(3);
   Value slot = b.programId(tile::Axis::X), sequence = b.programId(tile::Axis::Z);
@@ -119,7 +120,8 @@ LogicalResult lowerSequenceMean(attn::SequenceMeanOp op, StoredValues &stored) {
     return {};
   });
   std::string chunks = std::to_string(llvm::divideCeil(channels, width));
-  stored[op.getResult()] = frame.finish({{chunks, type.dim(1).str(), cuSeqlens.type.dim(0).str() + "-1"}, 4, 1})[0];
+  stored.record(ValueRange(op.getResult()),
+                frame.finish({{chunks, type.dim(1).str(), cuSeqlens.type.dim(0).str() + "-1"}, 4, 1}));
   return success();
 }
 
@@ -143,7 +145,7 @@ static RowTile rowsOfTap(KernelFrame &frame, attn::ConvolveTapsGradOp op, const 
     moved.token = b.add(b.mul(y, columns), x);
   } else {
     moved.token = b.sub(rows.token, offsetOf(tap));
-    Value cuSeqlens = op.getCuSeqlens() ? stored.lookup(op.getCuSeqlens()) : Value();
+    Value cuSeqlens = op.getCuSeqlens() ? stored.at(op.getCuSeqlens()) : Value();
     Value length = frame.size(wholeType(op.getSource()).dim(2));
     SequenceOfRows sequence = sequenceOfRows(frame, cuSeqlens, rows.token, length);
     inside = b.both(b.compareInt(arith::CmpIPredicate::sge, moved.token, sequence.first),

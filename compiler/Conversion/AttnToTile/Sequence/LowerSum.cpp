@@ -125,7 +125,7 @@ static void lowerAnySum(attn::SumOp op, StoredValues &stored) {
   attn::WholeTensorType from = wholeType(op.getSource()), to = wholeType(op.getResult());
   KernelFrame frame(op, "sum");
   TileBuilder &b = frame.b;
-  const TensorParameter source = frame.input(stored.lookup(op.getSource()));
+  const TensorParameter source = frame.input(stored.at(op.getSource()));
   bool single = llvm::all_of(to.getDims(), [](StringAttr dim) { return dim.getValue() == "1"; });
   const int64_t kept = single ? 1 : 16, added = single ? 1024 : 64;
   int64_t last = from.getRank() - 1;
@@ -152,27 +152,26 @@ static void lowerAnySum(attn::SumOp op, StoredValues &stored) {
   Value sum = b.cast(b.reduceSum(loop.getResult(0), 1 - keptAxis), to.getElementType());
   TensorParameter output = frame.output(to);
   b.store(b.addPtr(output.pointer, keptIndex), sum, keptInside);
-  stored[op.getResult()] = frame.finish({{blocksOf(to, kept), "1", "1"}, 4, 2})[0];
+  stored.record(ValueRange(op.getResult()), frame.finish({{blocksOf(to, kept), "1", "1"}, 4, 2}));
 }
 
 /// Stores `result` as the sum of parts, over `away` too.
 static void addUp(Operation *anchor, Value result, Value parts, DenseI64ArrayAttr away, StoredValues &stored) {
   OpBuilder builder(anchor);
   auto sum = attn::SumOp::create(builder, result.getLoc(), result.getType(), parts, away);
-  stored[parts] = parts;
+  stored.recordAsValues(parts);
   lowerAnySum(sum, stored);
-  stored[result] = stored.lookup(sum.getResult());
-  stored.erase(sum.getResult());
+  stored.recordInsteadOf(result, sum.getResult());
   sum.erase();
 }
 
 void addTokenParts(Operation *anchor, Value sum, StoredValues &stored) {
-  addUp(anchor, sum, stored.lookup(sum), {}, stored);
+  addUp(anchor, sum, stored.at(sum), {}, stored);
 }
 
 LogicalResult lowerSum(attn::SumOp op, StoredValues &stored) {
   if (sumsTokens(op))
-    stored[op.getResult()] = tokenSums(op, stored);
+    stored.record(op.getResult(), tokenSums(op, stored));
   else if (sumsTokensOfBatches(op)) // First the parts of each batch, then the batches.
     addUp(op, op.getResult(), tokenSums(op, stored), op.getAwayAttr(), stored);
   else
@@ -183,10 +182,9 @@ LogicalResult lowerSum(attn::SumOp op, StoredValues &stored) {
 LogicalResult addParts(Operation *op, Value result, Value parts, StoredValues &stored) {
   OpBuilder builder(op);
   auto sum = attn::SumOp::create(builder, op->getLoc(), result.getType(), parts);
-  stored[parts] = parts;
+  stored.recordAsValues(parts);
   LogicalResult lowered = lowerSum(sum, stored);
-  stored[result] = stored.lookup(sum.getResult());
-  stored.erase(sum.getResult());
+  stored.recordInsteadOf(result, sum.getResult());
   sum.erase();
   return lowered;
 }

@@ -50,8 +50,8 @@ void RowSums::store(unsigned sum, Value terms) {
 }
 
 void RowSums::replace(ValueRange results, StoredValues &stored) {
+  stored.recordAsValues(results.take_front(sums.size()));
   for (auto [sum, parts] : llvm::zip(sums, results)) {
-    stored[parts] = parts;
     sum.getSourceMutable().assign(parts);
     sum.setAway(ArrayRef<int64_t>{0, 1, 2});
   }

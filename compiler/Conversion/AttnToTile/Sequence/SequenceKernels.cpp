@@ -19,10 +19,10 @@ static SmallVector<Value> attendedAlong(attn::MergeUnitsOp merge, const StoredVa
   for (Value source : merge.getSources())
     for (Operation *user : source.getUsers()) {
       auto map = dyn_cast<attn::MapOp>(user);
-      if (!map || stored.count(source) || map.getNumResults() != 1 || !llvm::all_of(map.getInputs(), isSource))
+      if (!map || stored.contains(source) || map.getNumResults() != 1 || !llvm::all_of(map.getInputs(), isSource))
         continue;
       Value result = map.getResult(0);
-      if (wholeType(result).getDims() == wholeType(source).getDims() && !stored.count(result) &&
+      if (wholeType(result).getDims() == wholeType(source).getDims() && !stored.contains(result) &&
           llvm::any_of(result.getUsers(), llvm::IsaPred<attn::AttendOp>))
         along.insert(result);
     }
@@ -100,7 +100,7 @@ LogicalResult MergeUnitsKernel::lower(Operation *op, ProgramKernels &program) co
       rows.append(*taken);
     }
   }
-  if (!program.stored.count(merge.getJoins()))
+  if (!program.stored.contains(merge.getJoins()))
     rows.append(program.squaresFor(merge.getSources(), rows));
   if (failed(program.storeRows(rows, op)))
     return failure();

@@ -32,7 +32,7 @@ static SmallVector<attn::ShiftOp> shiftsOf(ArrayRef<Value> roots, const StoredVa
   SmallVector<attn::ShiftOp> shifts;
   for (size_t i = 0; i < reached.size(); ++i) {
     Operation *op = reached[i].getDefiningOp();
-    if (!op || stored.count(reached[i]))
+    if (!op || stored.contains(reached[i]))
       continue;
     reached.insert(op->operand_begin(), op->operand_end());
     auto shift = dyn_cast<attn::ShiftOp>(op);
@@ -47,7 +47,7 @@ static SmallVector<attn::ShiftOp> shiftsOf(ArrayRef<Value> roots, const StoredVa
     before.insert(shift.getSource());
     for (size_t i = 0; i < before.size(); ++i) {
       Operation *op = before[i].getDefiningOp();
-      if (!op || stored.count(before[i]))
+      if (!op || stored.contains(before[i]))
         continue;
       if (isa<attn::ShiftOp>(op))
         return {};
@@ -137,7 +137,7 @@ void RowWalk::provideShifted(const RowTile &rows, ValueRange carried) {
   for (auto [part, tile] : llvm::zip(parts, carried)) {
     Value kept = tile; // Token 0 is in the first step, where the carried tile is 0 already.
     if (part.shift.getCuSeqlens()) {
-      Value cuSeqlens = stored.lookup(part.shift.getCuSeqlens());
+      Value cuSeqlens = stored.at(part.shift.getCuSeqlens());
       Value &within = goesOn[cuSeqlens];
       if (!within)
         within = b.less(sequenceOfRows(frame, cuSeqlens, rows.token, length).first, rows.token);
@@ -192,8 +192,7 @@ void RowWalk::run() {
   for (unsigned i = 0; i < sums.size(); ++i)
     sums.store(i, loop.getResult(parts.size() + i));
   auto results = frame.finish({{tilesOf(space, groups * steps), space.dim(1).str(), space.dim(0).str()}, warps, 2});
-  for (auto [root, result] : llvm::zip(roots.values, results))
-    stored[root] = result;
+  stored.record(roots.values, results);
   sums.replace(ArrayRef(results).take_back(sums.size()), stored);
 }
 

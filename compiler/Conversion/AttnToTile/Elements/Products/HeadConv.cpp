@@ -150,9 +150,7 @@ static LogicalResult lowerHeadConv(attn::HeadConvOp op, ArrayRef<Value> roots, S
     ends.provide(op.getResult(), b.cast(sum, to.getElementType()));
     ends.storeAt(roots, at);
   }
-  auto launched = frame.finish({{tilesOf(to, tile), "1", "1"}, 4, 1});
-  for (auto [root, result] : llvm::zip(roots, launched))
-    stored[root] = result;
+  stored.record(roots, frame.finish({{tilesOf(to, tile), "1", "1"}, 4, 1}));
   return success();
 }
 

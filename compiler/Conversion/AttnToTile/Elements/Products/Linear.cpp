@@ -219,9 +219,8 @@ static LogicalResult lowerLinear(attn::LinearOp op, ArrayRef<Value> roots, Store
   }
   storeSums(frame, puller, stored, tile, sums, roots);
   std::string tiles = shape.tiles(count);
-  auto launched = frame.finish({{tiles, std::to_string((transposed ? shape.heads : 1) * groups), "1"}, 4, 2});
-  for (auto [root, result] : llvm::zip(roots, launched))
-    stored[root] = result;
+  std::string heads = std::to_string((transposed ? shape.heads : 1) * groups);
+  stored.record(roots, frame.finish({{tiles, heads, "1"}, 4, 2}));
   return success();
 }
 

@@ -59,7 +59,7 @@ static SmallVector<Value> slices(TileBuilder &b, Value tensor) {
 // stored, from [to, from] heads or channels; transposed, [from, to].
 static ProductWeights loadWeights(KernelFrame &frame, const StoredValues &stored, attn::HeadConvOp op, Type element) {
   TileBuilder &b = frame.b;
-  const TensorParameter weight = frame.input(stored.lookup(op.getWeight()));
+  const TensorParameter weight = frame.input(stored.at(op.getWeight()));
   bool turned = op.getTransposed();
   int64_t taps = *weight.type.staticDim(2), allTaps = llvm::PowerOf2Ceil(taps);
   SmallVector<HeadPiece> from = headPieces(*weight.type.staticDim(turned ? 0 : 1)),

@@ -10,7 +10,7 @@ namespace weft {
 static ProductWeights loadWeights(KernelFrame &frame, const StoredValues &stored, attn::LinearOp op,
                                   ArrayRef<Chunk> inner, Type element) {
   TileBuilder &b = frame.b;
-  const TensorParameter weight = frame.input(stored.lookup(op.getWeight()));
+  const TensorParameter weight = frame.input(stored.at(op.getWeight()));
   bool turned = op.getTransposed();
   ProductWeights weights;
   SmallVector<Chunk> to = channelChunks(*weight.type.staticDim(turned ? 1 : 0));

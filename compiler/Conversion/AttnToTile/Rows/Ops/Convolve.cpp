@@ -104,7 +104,7 @@ static Value withSurroundings(attn::ConvolveOp op, Puller &puller, const RowTile
 static Value convolve(attn::ConvolveOp op, Puller &puller, const RowTile &rows, const Chunk &chunk) {
   TileBuilder &b = puller.b;
   attn::WholeTensorType type = wholeType(op.getResult());
-  const TensorParameter taps = puller.frame.input(puller.stored.lookup(op.getTaps()));
+  const TensorParameter taps = puller.frame.input(puller.stored.at(op.getTaps()));
   int64_t count = *taps.type.staticDim(0), channels = *type.staticDim(3);
   auto [grid, side, centre, direction] = TapGeometry::of(op, count);
   // taps[j, h·C + c]: heads as the value has them.

@@ -29,7 +29,7 @@ struct RmsNormRows : RowLocalOpInterface::ExternalModel<RmsNormRows, attn::RmsNo
     Value x = b.mul(b.cast(puller.part(norm.getSource(), rows, chunk), b.getF32Type()), b.column(factor));
     if (Value gain = norm.getGain()) {
       // [H, D]: the tile's head, shared as heads are.
-      TensorParameter tensor = puller.frame.input(puller.stored.lookup(gain));
+      TensorParameter tensor = puller.frame.input(puller.stored.at(gain));
       Value head = rows.headIn(b, tensor.type.dim(0), /*asColumn=*/true);
       Value offset =
           b.add(b.mul(b.cast(head, b.getI64Type()), tensor.strides[0]), b.cast(chunk->start(b), b.getI64Type()));

@@ -29,7 +29,7 @@ attn::SumOp sumOfSquares(Value value) {
 
 /// A value of 16 bits that lies in memory and that `source` is, whatever its type; null where there is none.
 static Value storedHalves(Value source, const StoredValues &stored) {
-  while (!stored.count(source)) {
+  while (!stored.contains(source)) {
     auto map = source.getDefiningOp<attn::MapOp>();
     if (!map || map.getInputs().size() != 1 || !llvm::hasSingleElement(map.getBody().front()) ||
         map.getBody().front().getTerminator()->getOperand(0) != map.getBody().getArgument(0) ||
@@ -56,7 +56,7 @@ static Value sumSquaresOfHalves(Value source, Puller &puller, const RowTile &row
 Value sumChannels(Value source, Puller &puller, const RowTile &rows, bool squares) {
   TileBuilder &b = puller.b;
   if (attn::SumOp same = squares ? sumOfSquares(source) : attn::SumOp();
-      same && puller.stored.count(same.getResult())) {
+      same && puller.stored.contains(same.getResult())) {
     bool lastIsThere = wholeType(same.getResult()).getRank() == 4; // its size is 1
     Chunk only{0, 1, 1};
     Value sum = puller.part(same.getResult(), rows, lastIsThere ? &only : nullptr);
