@@ -1,7 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // weftc_compile: a module of tile IR, or of attn programs, through every stage to PTX.
 
+#include "compiler/CAPI/Batch.h"
 #include "compiler/CAPI/Internal.h"
+#include "compiler/CAPI/Products.h"
 #include "compiler/CAPI/Programs.h"
 #include "compiler/CAPI/Schedules.h"
 #include "compiler/Pipelines/Checks.h"
@@ -9,6 +11,7 @@
 #include "compiler/Support/ProcessorTime.h"
 #include "compiler/Target/NVPTX/EmitPTX.h"
 #include "compiler/Target/TargetInfo.h"
+#include "dialects/Attn/IR/AttnDialect.h"
 #include "dialects/Tile/IR/TileDialect.h"
 #include "dialects/Warp/IR/WarpDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -145,11 +148,20 @@ bool run(const std::vector<Stage> &stages, ModuleOp module, const Options &optio
   return true;
 }
 
+/// What a plan says of a program beside its launches: "products", and its "batch" where it has one.
+llvm::json::Object factsOf(func::FuncOp program) {
+  llvm::json::Object facts{{"products", capi::describeProducts(program)}};
+  if (StringRef batch = capi::batchOf(program); !batch.empty())
+    facts["batch"] = batch;
+  return facts;
+}
+
 /// Lowers the programs of a module to launches and takes them out of it, so that tile kernels remain.
 std::optional<Failure> takePrograms(ModuleOp module, const Options &options, Record &record) {
   if (!capi::hasPrograms(module))
     return std::nullopt;
   Failure failed{WEFTC_UNSUPPORTED, "the program cannot be lowered to kernels"};
+  llvm::StringMap<llvm::json::Object> facts; // by program, of its attn ops
   if (options.differentiate || capi::needsLowering(module)) {
     std::vector<Stage> stages = attnToTileStages(options.differentiate, options.schedules);
     if (options.widen)
@@ -157,6 +169,9 @@ std::optional<Failure> takePrograms(ModuleOp module, const Options &options, Rec
     if (!run({stages.front()}, module, options, record))
       return failed;
     record.schedules = capi::describeSchedules(module);
+    for (auto function : module.getOps<func::FuncOp>())
+      if (function->hasAttr(attn::programAttrName))
+        facts[function.getName()] = factsOf(function);
     if (!run({stages.begin() + 1, stages.end()}, module, options, record))
       return failed;
   }
@@ -169,6 +184,9 @@ std::optional<Failure> takePrograms(ModuleOp module, const Options &options, Rec
   if (mlir::failed(programs))
     return failed;
   record.programs = std::move(*programs);
+  for (llvm::json::Value &program : record.programs)
+    for (auto &[key, value] : facts[*program.getAsObject()->getString("name")])
+      (*program.getAsObject())[key] = std::move(value);
   record.timesMs["programs"] = processorMs() - start;
   return std::nullopt;
 }

@@ -94,10 +94,6 @@ def operators_of(parts: Mapping[str, Program]) -> Operators:
 
     def plans() -> Plans:
         forward = parts[".forward" if differentiate else ""]
-        return Plans(_plan(forward), _plan(parts[".backward"]) if differentiate else None, len(plain.outputs))
+        return Plans(forward.plan, parts[".backward"].plan if differentiate else None, len(plain.outputs))
 
     return operators(plain.name, plain.identity, differentiate, plans, run)
-
-
-def _plan(program: Program) -> dict[str, Any]:
-    return {"inputs": program.inputs, "outputs": program.outputs, "gradients_of": program.gradients_of}

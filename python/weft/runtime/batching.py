@@ -1,21 +1,64 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""torch.vmap of programs: one call for each element of the batch that torch.vmap goes over, stacked."""
+"""torch.vmap of programs: the axis that it goes over becomes part of the program's batch, so that one run computes all.
+
+    attend(q: [B, H, N, D], ...)   under vmap over V   attend(q: [V·B, H, N, D], ...)
+
+A plan says what its batch is (docs/LibraryFormat.md). One call for each element of the axis, stacked, is left for a
+program without a batch, whose results sum over it or depend on an entry's number; for a mapped operand that has no
+batch, such as weights; and for more blocks than a grid holds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
+from .plans import bind_shapes, evaluate
 
-def one_by_one(
-    call: Callable[..., Any], count: int, in_dims: Sequence[int | None], tensors: Sequence[Any]
+_MOST_BLOCKS = 65535  # along the last two axes of a grid
+
+
+def batched(
+    call: Callable[..., Any], plan: Mapping[str, Any], count: int, in_dims: Sequence[int | None], tensors: Sequence[Any]
 ) -> tuple[Any, Any]:
     """What ``call`` gives of each of ``count`` elements along ``in_dims``, and where the results have them: as a rule
-    for torch.vmap gives it."""
+    for torch.vmap gives it. ``plan`` is that of the operator which is called."""
+    whole = [t if dim is None else t.movedim(dim, 0) for t, dim in zip(tensors, in_dims, strict=True)]
+    mapped = [dim is not None for dim in in_dims]
+    size = _batch(plan, count, mapped, whole)
+    if size is None:
+        return _one_by_one(call, count, mapped, whole)
+    folded = []
+    for each, is_mapped, described in zip(whole, mapped, plan["inputs"], strict=True):
+        if described["dims"][:1] == [plan["batch"]]:
+            spread = each if is_mapped else each.unsqueeze(0).expand(count, *each.shape)
+            each = spread.flatten(0, 1)
+        folded.append(each)
+    found = call(*folded)
+    if isinstance(found, torch.Tensor):
+        return found.unflatten(0, (count, size)), 0
+    return tuple(each.unflatten(0, (count, size)) for each in found), (0,) * len(found)
+
+
+def _batch(plan: Mapping[str, Any], count: int, mapped: Sequence[bool], tensors: Sequence[Any]) -> int | None:
+    """The batch of one call, where the mapped axis, which ``tensors`` have first, can become part of it."""
+    batch = plan.get("batch")
+    if batch is None or any(m and each["dims"][:1] != [batch] for m, each in zip(mapped, plan["inputs"], strict=True)):
+        return None
+    sizes = bind_shapes(plan, [t.shape[1:] if m else t.shape for t, m in zip(tensors, mapped, strict=True)])
+    whole = {**sizes, batch: sizes[batch] * count}
+    grids = [launch["grid"] for variant in plan["variants"] for launch in variant["launches"]]
+    fits = all(evaluate(extent, whole) <= _MOST_BLOCKS for grid in grids for extent in grid[1:])
+    return sizes[batch] if fits else None
+
+
+def _one_by_one(
+    call: Callable[..., Any], count: int, mapped: Sequence[bool], tensors: Sequence[Any]
+) -> tuple[Any, Any]:
     found = [
-        call(*(t if dim is None else t.select(dim, number) for t, dim in zip(tensors, in_dims, strict=True)))
+        call(*(t[number] if is_mapped else t for t, is_mapped in zip(tensors, mapped, strict=True)))
         for number in range(count)
     ]
     if isinstance(found[0], torch.Tensor):

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from . import batching, transforms
+from . import batching, flops, transforms
 from .elements import TORCH
 from .first_order import second_order
 from .plans import bind, evaluate, saved_outputs
@@ -181,9 +181,10 @@ def _operator(called: str, name: str, plan: Mapping[str, Any], run: Callable[[Se
     operator = getattr(torch.ops.weft, called).default
 
     def batched(info: Any, in_dims: tuple[int | None, ...], *tensors: Any) -> tuple[Any, Any]:
-        return batching.one_by_one(operator, info.batch_size, in_dims, tensors)
+        return batching.batched(operator, plan, info.batch_size, in_dims, tensors)
 
     torch.library.register_vmap(operator, batched, lib=_LIBRARY)
+    flops.register(operator, name, plan)
     return operator
 
 

@@ -40,10 +40,15 @@ def evaluate(expression: str, sizes: Mapping[str, int]) -> int:
 
 
 def bind(plan: Mapping[str, Any], arrays: Sequence[Any]) -> dict[str, int]:
-    """The symbols of a plan, from the shapes of its inputs: integers, or torch's symbols."""
+    """The symbols of a plan, from its inputs: integers, or torch's symbols."""
+    return bind_shapes(plan, [array.shape for array in arrays])
+
+
+def bind_shapes(plan: Mapping[str, Any], shapes: Sequence[Sequence[int]]) -> dict[str, int]:
+    """``bind``, given the inputs' shapes."""
     sizes: dict[str, int] = {}
-    for described, array in zip(plan["inputs"], arrays, strict=False):
-        for dim, size in zip(described["dims"], array.shape, strict=True):
+    for described, shape in zip(plan["inputs"], shapes, strict=False):
+        for dim, size in zip(described["dims"], shape, strict=True):
             if dim.isidentifier():
                 sizes.setdefault(dim, size)
     return sizes

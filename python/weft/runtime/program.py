@@ -38,6 +38,8 @@ class Program:
         self.outputs: list[dict[str, Any]] = facts["outputs"]
         #: of a backward: the numbers of the forward program's inputs that the outputs are the gradients of
         self.gradients_of: list[int] = facts.get("gradients_of", [])
+        #: all that the manifest says of it
+        self.plan: dict[str, Any] = facts
         #: the plans as the manifest has them, in order of preference
         self.variants: list[dict[str, Any]] = facts["variants"]
 

@@ -47,8 +47,9 @@ class _Forward(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, operators: Operators, *tensors: Any) -> tuple[Any, Any]:
-        return batching.one_by_one(
-            lambda *each: _Forward.apply(operators, *each), info.batch_size, in_dims[1:], tensors
+        return batching.batched(
+            lambda *each: _Forward.apply(operators, *each),
+            *(operators.plans.forward, info.batch_size, in_dims[1:], tensors),
         )
 
 
@@ -69,8 +70,10 @@ class _Backward(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, operators: Operators, *tensors: Any) -> tuple[Any, Any]:
-        return batching.one_by_one(
-            lambda *each: _Backward.apply(operators, *each), info.batch_size, in_dims[1:], tensors
+        assert operators.plans.backward is not None
+        return batching.batched(
+            lambda *each: _Backward.apply(operators, *each),
+            *(operators.plans.backward, info.batch_size, in_dims[1:], tensors),
         )
 
 
