@@ -21,7 +21,7 @@ if [ -n "$runtime" ]; then
   # benchmarks/memory.py measures them. MLIR's and LLVM's libraries are built without sanitizers but share inline
   # allocators with our files, which mark the memory that they hand out: marks that only one side makes are wrong.
   # An assertion that fails (this build has those of LLVM's and MLIR's headers) is a report, too, with its stack.
-  export ASAN_OPTIONS="detect_leaks=0:allow_user_poisoning=0:detect_container_overflow=0:abort_on_error=1:handle_abort=1${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
+  export ASAN_OPTIONS="detect_leaks=0:allow_user_poisoning=0:detect_container_overflow=0:allocator_may_return_null=1:abort_on_error=1:handle_abort=1${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
   export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1:abort_on_error=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}"
   export TSAN_OPTIONS="suppressions=$root/tools/tsan.supp:ignore_noninstrumented_modules=1:exitcode=66${TSAN_OPTIONS:+:$TSAN_OPTIONS}"
   exec env LD_PRELOAD="$preloaded" "$@"

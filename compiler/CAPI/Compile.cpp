@@ -202,7 +202,7 @@ Outcome<EmittedPTX> compile(ModuleOp module, const Options &options, Record &rec
   registry.insert<warp::WarpDialect, LLVM::LLVMDialect>();
   registerPTXTranslations(registry);
   context->appendDialectRegistry(registry);
-  module->setAttr(warp::targetAttrName, StringAttr::get(context, StringRef(target->name)));
+  module->setAttr(targetAttrName, StringAttr::get(context, StringRef(target->name)));
   if (std::optional<Failure> failure = takePrograms(module, options, record))
     return *failure;
   for (auto kernel : module.getOps<func::FuncOp>())

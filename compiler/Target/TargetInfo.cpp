@@ -52,12 +52,12 @@ const TargetInfo *TargetInfo::find(llvm::StringRef name) {
 const TargetInfo *TargetInfo::of(Operation *op) {
   ModuleOp module = isa<ModuleOp>(op) ? cast<ModuleOp>(op) : op->getParentOfType<ModuleOp>();
   if (!module) {
-    op->emitError("expected a module around the kernel, with the attribute 'warp.target'");
+    op->emitError() << "expected a module around the kernel, with the attribute '" << targetAttrName << "'";
     return nullptr;
   }
-  auto name = module->getAttrOfType<StringAttr>("warp.target");
+  auto name = module->getAttrOfType<StringAttr>(targetAttrName);
   if (!name) {
-    module.emitError("expected the module attribute 'warp.target', but found none");
+    module.emitError() << "expected the module attribute '" << targetAttrName << "', but found none";
     return nullptr;
   }
   if (const TargetInfo *target = find(name.getValue()))
@@ -71,7 +71,7 @@ const TargetInfo *TargetInfo::of(Operation *op) {
 
 const TargetInfo &TargetInfo::ofOrDefault(Operation *op) {
   ModuleOp module = isa<ModuleOp>(op) ? cast<ModuleOp>(op) : op->getParentOfType<ModuleOp>();
-  auto name = module ? module->getAttrOfType<StringAttr>("warp.target") : StringAttr();
+  auto name = module ? module->getAttrOfType<StringAttr>(targetAttrName) : StringAttr();
   const TargetInfo *target = name ? find(name.getValue()) : nullptr;
   return target ? *target : all().front();
 }

@@ -19,13 +19,17 @@ using targets::MmaAccumulator;
 using targets::MmaElement;
 using targets::MmaInstruction;
 
+/// The module's attribute that names its target ("sm_80"): set by the C interface before all passes, or by the option of
+/// `tile-to-warp`.
+inline constexpr llvm::StringLiteral targetAttrName = "warp.target";
+
 /// A machine that kernels are compiled for. Instances are constants: see `TargetInfo::find`.
 struct TargetInfo : targets::Target {
   /// The target called `name`, or nullptr.
   static const TargetInfo *find(llvm::StringRef name);
   /// Every target, for messages and tools; the first is the one compiled for where nothing says which.
   static llvm::ArrayRef<TargetInfo> all();
-  /// The target that the module around `op` names in `warp.target`. Without that attribute, or with an unknown name, an
+  /// The target that the module around `op` names in `targetAttrName`. Without that attribute, or with an unknown name, an
   /// error is reported at the module and nullptr returned.
   static const TargetInfo *of(mlir::Operation *op);
   /// The same where IR may go without a target: the default one then, and for an unknown name.

@@ -14,6 +14,7 @@
 //   %x = tile.load %p {warp.contiguity = 4 : i32} : tensor<128x!tile.ptr<f32>, #layout>
 #include "compiler/Conversion/TileToWarp/AssignLayouts.h"
 #include "compiler/Conversion/TileToWarp/Passes.h"
+#include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -303,7 +304,7 @@ struct TileToWarp : impl::TileToWarpBase<TileToWarp> {
 
   void runOnOperation() final {
     if (!target.empty())
-      getOperation()->setAttr("warp.target", StringAttr::get(&getContext(), target));
+      getOperation()->setAttr(targetAttrName, StringAttr::get(&getContext(), target));
     const TargetInfo *info = TargetInfo::of(getOperation());
     if (!info)
       return signalPassFailure();

@@ -17,8 +17,6 @@
 
 namespace weft::warp {
 
-/// The module's target ("sm_80"), set by the C interface before all passes, or by the option of `tile-to-warp`.
-inline constexpr llvm::StringLiteral targetAttrName = "warp.target";
 /// The kernel's bytes of shared memory, set by `warp-allocate-shared`.
 inline constexpr llvm::StringLiteral sharedBytesAttrName = "warp.shared_bytes";
 /// Byte offset of the scratch memory of an op that exchanges data, set by `warp-allocate-shared`.

@@ -355,3 +355,43 @@ func.func private @result_name() -> (!attn.tensor<[N], f16> {attn.aligned})
 
 // expected-error@+1 {{expected a size: an integer, a symbol or an expression}}
 func.func private @size(!attn.tensor<[?, N], f16>)
+
+// -----
+
+!x = !attn.tensor<[N, 64], f16>
+func.func @launch_c1_missing(%x: !x) -> !x {
+  // expected-error@+1 {{expected @nowhere to be a kernel of the module}}
+  %y = attn.launch @nowhere(%x) grid ["N", "1", "1"] : (!x) -> !x
+  return %y : !x
+}
+
+// -----
+
+!x = !attn.tensor<[N, 64], f16>
+func.func @launch_c1_parameters(%x: !x) -> !x {
+  // expected-error@+1 {{expected @copy to take 5 parameters, but it takes 4}}
+  %y = attn.launch @copy(%x) grid ["N", "1", "1"] {sizes = ["N"]} : (!x) -> !x
+  return %y : !x
+}
+// expected-note@+1 {{the kernel is here}}
+func.func @copy(%x: !tile.ptr<f16>, %xRow: i64, %y: !tile.ptr<f16>, %yRow: i64) attributes {tile.kernel} {
+  return
+}
+
+// -----
+
+!x = !attn.tensor<[N, 64], f16>
+func.func @launch_c2_grid(%x: !x) -> !x {
+  // expected-error@+1 {{expected a grid of three extents, but got 2}}
+  %y = attn.launch @copy(%x) grid ["N", "1"] : (!x) -> !x
+  return %y : !x
+}
+
+// -----
+
+!x = !attn.tensor<[N, 64], f16>
+func.func @launch_c3_zeroed(%x: !x) -> !x {
+  // expected-error@+1 {{expected `zeroed` to number some of 1 results in ascending order, but got 1}}
+  %y = attn.launch @copy(%x) grid ["N", "1", "1"] {zeroed = array<i64: 0, 1>} : (!x) -> !x
+  return %y : !x
+}

@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Verifiers of the ops in AttnAttendOps.td, and of attn.softmax, which has the same operands but values.
 #include "dialects/Attn/IR/AttnChecks.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
 using namespace weft::attn;
@@ -172,4 +173,32 @@ LogicalResult AttendBackwardOp::verifyRegions() {
     return WalkResult::advance();
   });
   return failure(walked.wasInterrupted());
+}
+
+LogicalResult LaunchOp::verify() {
+  if (getGrid().size() != 3)
+    return emitOpError() << "expected a grid of three extents, but got " << getGrid().size();
+  int64_t after = 0;
+  for (int64_t result : getZeroed()) {
+    if (result < after || result >= getNumResults())
+      return emitOpError() << "expected `zeroed` to number some of " << getNumResults()
+                           << " results in ascending order, but got " << result;
+    after = result + 1;
+  }
+  return success();
+}
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto kernel = symbols.lookupNearestSymbolFrom<FunctionOpInterface>(*this, getKernelAttr());
+  if (!kernel)
+    return emitOpError() << "expected " << getKernelAttr() << " to be a kernel of the module";
+  size_t parameters = getSizes().size() + getReals().size();
+  for (Value tensor : llvm::concat<Value>(getInputs(), getResults()))
+    parameters += std::max<size_t>(tensorTypeOf(tensor).getRank(), 1); // an address, and the strides but the last
+  if (kernel.getNumArguments() == parameters)
+    return success();
+  InFlightDiagnostic error = emitOpError() << "expected " << getKernelAttr() << " to take " << parameters
+                                           << " parameters, but it takes " << kernel.getNumArguments();
+  error.attachNote(kernel.getLoc()) << "the kernel is here";
+  return error;
 }

@@ -78,14 +78,16 @@ def Attn_AttendBackwardOp : Attn_Op<"attend_backward", [Pure, Attn_GradientOnly,
   let hasCanonicalizer = 1;
 }
 
-def Attn_LaunchOp : Attn_Op<"launch", []> {
+def Attn_LaunchOp : Attn_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "run a tile kernel on whole tensors";
   let description = [{
     Results are fresh, contiguous tensors; those numbered in `zeroed` are filled with zero before. The kernel's parameters are, for each operand and then each result: its address,
     then, for every axis but the last, its stride in elements (i64); then each of `sizes` (i32); then each of `reals` (f32). The last axis' stride is 1.
     Grid extents and sizes are expressions over the program's symbols.
 
-    C1: the kernel is a `tile.kernel` of the module with those parameters. C2: the grid has three extents.
+    C1: the kernel is a function of the module that takes as many parameters. C2: the grid has three extents. C3: `zeroed`
+    names results, in ascending order. That the parameters have those types is seen where the program is written down,
+    after the last pass that changes them.
 
     ```mlir
     func.func @program(%x: !attn.tensor<[N, 64], f16>) -> !attn.tensor<[N, 64], f16> attributes {attn.program} {
@@ -103,4 +105,5 @@ def Attn_LaunchOp : Attn_Op<"launch", []> {
                        DefaultValuedAttr<F64ArrayAttr, "{}">:$reals, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$zeroed);
   let results = (outs Variadic<Attn_Tensor>:$results);
   let assemblyFormat = "$kernel `(` $inputs `)` `grid` $grid attr-dict `:` functional-type($inputs, $results)";
+  let hasVerifier = 1;
 }
