@@ -1,5 +1,26 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// The order of passes from tile IR to the LLVM dialect.
+// The order of passes: from attn programs to launches of tile kernels, and from those to the LLVM dialect. One kernel on
+// its way down, for warp.target = "sm_80"; stage "pipelined" has nothing to do here.
+//
+//   tile                                              warp, each tensor with #lanes: a thread has one of 128 elements
+//   func.func @double(%x: !tile.ptr<f32>)             func.func @double(%x: !tile.ptr<f32>)
+//       attributes {tile.kernel} {                        attributes {tile.kernel} {
+//     %i = tile.make_range {0 to 128}                   %i = tile.make_range .. : tensor<128xi32, #lanes>
+//     %b = tile.splat %x                         -->    %b = tile.splat %x : .. -> tensor<128x!tile.ptr<f32>, #lanes>
+//     %p = tile.addptr %b, %i                           %p = tile.addptr %b, %i
+//     %v = tile.load %p                                 %v = tile.load %p {warp.contiguity = 1}
+//     %d = arith.addf %v, %v : tensor<128xf32>          %d = arith.addf %v, %v : tensor<128xf32, #lanes>
+//     tile.store %p, %d                                 tile.store %p, %d
+//   }                                                 }
+//
+//   llvm, as one thread of 128 sees it
+//   llvm.func @double(%x: !llvm.ptr<1>) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128>} {
+//     %i = nvvm.read.ptx.sreg.tid.x
+//     %p = llvm.getelementptr %x[%i] : .., f32
+//     %v = llvm.load %p
+//     %d = llvm.fadd %v, %v
+//     llvm.store %d, %p
+//   }
 #pragma once
 
 #include "compiler/Conversion/AttnToTile/Attention/Schedules.h"

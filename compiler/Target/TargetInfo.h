@@ -1,5 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// The description of a target (targets/Target.h) as passes ask for it: passes compare numbers, never names.
+// The description of a target, which targets/ has, as passes ask for it: passes compare numbers, never names.
+//
+//   module attributes {warp.target = "sm_80"} { .. }   const TargetInfo *target = TargetInfo::of(op);
+//                                                      target->canCopyAsync(8)              // true
+//                                                      target->mmaFor(f16, f32, /*inner=*/64)  // m16n8k16
 #pragma once
 
 #include "targets/Target.h"

@@ -1,6 +1,12 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // The one interface through which kernels reach a device. Two things implement it: the CUDA driver, loaded by dlopen
 // (Cuda.h), and the simulator (Simulated.h). Nothing above this line of the tree knows which of them it talks to.
+//
+//   auto device = *openDevice("simulator:sm_80");
+//   Address x = *device->allocate(512);
+//   auto kernel = *(*device->loadModule(ptx))->kernel("double", /*sharedBytes=*/0);   // of 128 f32 at x
+//   kernel->launch({.grid = {1, 1, 1}, .block = {128, 1, 1}}, bytesOf(x), /*stream=*/nullptr);
+//   device->copyOut(values, x, nullptr);                                              // waits for the stream
 #pragma once
 
 #include "runtime/Support/Status.h"

@@ -1,6 +1,14 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // A program of a library on one device, ready to run: kernels loaded, expressions parsed, parameters laid out. What is
 // left to a run is what depends on the tensors.
+//
+// A program of two launches, of a plan with one buffer, run on x of [1000, 64] elements of f16:
+//
+//   "inputs": x [N, 64]    "outputs": y [N, 64]      N = 1000, from x's shape
+//   "buffers": s [N]                                 s: 4,000 bytes at 0 of the workspace, of which there are 4,096
+//   "launches":
+//     sums   (x, s), grid cdiv(N, 64), 1, 1          16 blocks; parameters: x, 64, s, ..
+//     divide (x, s, y), grid cdiv(N, 64), 1, 1       16 blocks, on the same stream: after the sums
 #pragma once
 
 #include "runtime/Launch/Arena.h"
