@@ -68,7 +68,7 @@ def _instance(pattern: Pattern, where: str, n: int, m: int, batch: int, heads: i
     batches = batches or integer(where, "batch", batch, 1)
     of_heads = of_heads or integer(where, "heads", heads, 1)
     sizes = (batches, of_heads, queries, keys)
-    grids = np.ogrid[:batches, :of_heads, :queries, :keys]
+    grids = [grid.astype(np.int32) for grid in np.ogrid[:batches, :of_heads, :queries, :keys]]  # as kernels have them
     operands: list[Any] = []
     asked: list[Any] = []
     text, _ = lowered(pattern, operands, asked.append, 0, (grids[0], grids[1], grids[2], grids[3]))

@@ -129,7 +129,7 @@ def similar_heads(k: Tensor, given: int | None) -> int:
 
 def index(axis: int) -> Scalar:
     """In an elementwise expression: the position on an axis of the result."""
-    return Scalar(graph.tracing().one("attn.index", [], scalars.I32, {"axis": f"{axis} : i64"}), natural=True)
+    return Scalar(graph.tracing().one("attn.index", [], scalars.I32, {"axis": f"{axis} : i64"}), scalars.POSITIONS)
 
 
 @operation

@@ -57,8 +57,8 @@ def score_region(function: Callable[..., Any] | None, extents: Extents, bias: Te
         changed = score if function is None else _called(function, score, *place)
         return changed if bias is None else scalars.real(changed) + _at(bias, place)
 
-    natural = [False, True, True, True, True]
-    return _traced(body, [F32, I32, I32, I32, I32], natural, (None, *extents), "score_mod", F32)
+    below = [None, *[scalars.POSITIONS] * 4]
+    return _traced(body, [F32, I32, I32, I32, I32], below, (None, *extents), "score_mod", F32)
 
 
 def _at(bias: Tensor, place: tuple[Scalar, ...]) -> Scalar:
@@ -69,8 +69,8 @@ def _at(bias: Tensor, place: tuple[Scalar, ...]) -> Scalar:
 def mask_region(function: Callable[..., Any], extents: Extents, moved: Sequence[bool]) -> Region:
     """The region of a mask(b, h, n, m). What a shift has ``moved`` may be negative."""
     callable_with("mask", function, ("b", "h", "n", "m"))
-    natural = [not each for each in moved]
-    return _traced(functools.partial(_called, function), [I32, I32, I32, I32], natural, extents, "mask", I1)
+    below = [None if each else scalars.POSITIONS for each in moved]
+    return _traced(functools.partial(_called, function), [I32, I32, I32, I32], below, extents, "mask", I1)
 
 
 def _called(function: Callable[..., Any], *arguments: Scalar) -> Any:
@@ -113,15 +113,15 @@ def _index_error(error: IndexError) -> places.CompilationError | None:
 def _traced(
     function: Callable[..., Any],
     arguments: list[str],
-    natural: Sequence[bool],
+    below: Sequence[int | None],
     extents: Extents,
     what: str,
     wanted: str,
 ) -> Region:
-    """The region of a function; which of its arguments are never negative, and how far each runs."""
+    """The region of a function; what its arguments that are never negative are below, and how far each runs."""
     tracing = graph.tracing()
     with tracing.region(arguments) as region:
-        where = zip(region.arguments, natural, extents, strict=True)
+        where = zip(region.arguments, below, extents, strict=True)
         try:
             given = function(*(Scalar(*each) for each in where))
         except IndexError as error:

@@ -6,7 +6,8 @@ the region being traced. Reals are f32, integers i32 (indices), truths i1.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..compiler import places
@@ -20,20 +21,23 @@ from .sizes import Size, spell, unify
 
 F32, I32, I1 = "f32", "i32", "i1"
 _ORDER = {I1: 0, I32: 1, F32: 2}
+POSITIONS, NUMBERS = 2**30, 2**31
+"""What positions and sizes are below, and integers that are not negative: 32 bits wrap."""
 
 
 class Scalar(Overloads):
     """A number that the kernel computes for each element.
 
-    ``natural`` says that it is known not to be negative, ``extent`` that it runs over the positions of an axis.
+    ``below`` bounds an integer that is known not to be negative: it is one of 0 to ``below`` - 1. ``extent`` says that
+    it runs over the positions of an axis.
     """
 
-    __slots__ = ("extent", "natural", "value")
+    __slots__ = ("below", "extent", "value")
     _what = "a scalar"
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, value: Value, natural: bool = False, extent: Size | None = None):
-        self.value, self.natural, self.extent = value, natural, extent
+    def __init__(self, value: Value, below: int | None = None, extent: Size | None = None):
+        self.value, self.below, self.extent = value, below, extent
 
     @property
     def type(self) -> str:
@@ -55,10 +59,10 @@ class Scalar(Overloads):
     __int__ = __index__ = __float__
 
     def __add__(self, other: Any) -> Scalar:
-        return _natural(binary("add", self, other), self, other)
+        return binary("add", self, other)
 
     def __radd__(self, other: Any) -> Scalar:
-        return _natural(binary("add", other, self), other, self)
+        return binary("add", other, self)
 
     def __sub__(self, other: Any) -> Scalar:
         return binary("sub", self, other)
@@ -67,10 +71,10 @@ class Scalar(Overloads):
         return binary("sub", other, self)
 
     def __mul__(self, other: Any) -> Scalar:
-        return _natural(binary("mul", self, other), self, other)
+        return binary("mul", self, other)
 
     def __rmul__(self, other: Any) -> Scalar:
-        return _natural(binary("mul", other, self), other, self)
+        return binary("mul", other, self)
 
     def __truediv__(self, other: Any) -> Scalar:
         return binary("div", real(self), other)
@@ -162,10 +166,13 @@ def _op(name: str, operands: Sequence[Scalar], result: str, attributes: dict[str
     return graph.tracing().one(name, [o.value for o in operands], result, attributes)
 
 
-def _natural(result: Scalar, a: Any, b: Any) -> Scalar:
-    known = all(x.natural if isinstance(x, Scalar) else isinstance(x, int) and x >= 0 for x in (a, b))
-    result.natural = known and result.type == I32
-    return result
+def _bound(a: Scalar, b: Scalar, largest: Callable[[int, int], int]) -> int | None:
+    """What a result is below, by how large it is of the largest operands; None where one may be negative or the result
+    wraps."""
+    if a.below is None or b.below is None:
+        return None
+    most = largest(a.below - 1, b.below - 1)
+    return most + 1 if most < NUMBERS else None
 
 
 def constant(value: bool | int | float) -> Scalar:
@@ -175,7 +182,7 @@ def constant(value: bool | int | float) -> Scalar:
     if isinstance(value, int):
         if not -(2**31) <= value < 2**31:
             raise places.error(f"expected an integer of 32 bits, but got {value}")
-        return Scalar(_op("arith.constant", [], I32, {"value": f"{value} : i32"}), value >= 0)
+        return Scalar(_op("arith.constant", [], I32, {"value": f"{value} : i32"}), value + 1 if value >= 0 else None)
     number = float(value)
     return Scalar(_op("arith.constant", [], F32, {"value": lambda emitter: emitter.real(number)}))
 
@@ -189,7 +196,7 @@ def scalar(value: Any) -> Scalar:
             return constant(value.static)
         size = value
         text = {"size": lambda emitter: emitter.string(spell(size, emitter.names))}
-        return Scalar(_op("attn.size", [], I32, text), natural=True)
+        return Scalar(_op("attn.size", [], I32, text), POSITIONS)
     if isinstance(value, (bool, int, float)):
         return constant(value)
     whole = _whole(value)
@@ -249,16 +256,18 @@ def _same(a: Any, b: Any) -> tuple[Scalar, Scalar]:
 def binary(name: str, a: Any, b: Any) -> Scalar:
     """``add``, ``sub``, ``mul`` or ``div``."""
     x, y = _same(a, b)
-    return Scalar(_op(f"arith.{name}{'f' if x.type == F32 else 'i'}", [x, y], x.type))
+    largest = {"add": operator.add, "mul": operator.mul}.get(name)
+    below = _bound(x, y, largest) if largest else None
+    return Scalar(_op(f"arith.{name}{'f' if x.type == F32 else 'i'}", [x, y], x.type), below)
 
 
 def _divided(a: Scalar, b: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar | None]:
     """Two integers, the remainder as the machine has it, and where its sign is not the divisor's as Python wants it."""
     a, b = _same(a, b)
-    rest = Scalar(_op("arith.remsi", [a, b], I32), a.natural and b.natural)
-    if a.natural and b.natural:
+    rest = Scalar(_op("arith.remsi", [a, b], I32), _bound(a, b, lambda x, y: min(x, max(y - 1, 0))))
+    if rest.below is not None:
         return a, b, rest, None
-    return a, b, rest, (rest < 0) if b.natural else (rest != 0) & ((rest < 0) ^ (b < 0))
+    return a, b, rest, (rest < 0) if b.below is not None else (rest != 0) & ((rest < 0) ^ (b < 0))
 
 
 def _operands(a: Any, b: Any) -> tuple[Scalar, Scalar]:
@@ -270,7 +279,7 @@ def _operands(a: Any, b: Any) -> tuple[Scalar, Scalar]:
         return x, y
     if isinstance(known, int) and known == 0:
         raise places.error("expected an integer other than 0 to divide by, but got 0")
-    return x, y if isinstance(known, int) else Scalar(where(y == 0, 1, y).value, y.natural)
+    return x, y if isinstance(known, int) else where(y == 0, 1, y)
 
 
 def quotient(a: Any, b: Any) -> Scalar:
@@ -279,7 +288,7 @@ def quotient(a: Any, b: Any) -> Scalar:
     if F32 in (a.type, b.type):
         return function("floor", real(a) / b)
     a, b, _, wrong = _divided(a, b)
-    found = Scalar(_op("arith.divsi", [a, b], I32), wrong is None)
+    found = Scalar(_op("arith.divsi", [a, b], I32), _quotient_bound(a, b))
     return found if wrong is None else where(wrong, found - 1, found)
 
 
@@ -289,7 +298,11 @@ def truncated(a: Any, b: Any) -> Scalar:
     if F32 in (a.type, b.type):
         return function("trunc", real(a) / b)
     a, b = _same(a, b)
-    return Scalar(_op("arith.divsi", [a, b], I32), a.natural and b.natural)
+    return Scalar(_op("arith.divsi", [a, b], I32), _quotient_bound(a, b))
+
+
+def _quotient_bound(a: Scalar, b: Scalar) -> int | None:
+    return _bound(a, b, lambda x, _: x)
 
 
 def remainder(a: Any, b: Any) -> Scalar:
@@ -298,7 +311,11 @@ def remainder(a: Any, b: Any) -> Scalar:
     if F32 in (a.type, b.type):
         return real(a) - real(b) * quotient(a, b)
     a, b, rest, wrong = _divided(a, b)
-    return rest if wrong is None else where(wrong, rest + b, rest)
+    if wrong is None:
+        return rest
+    found = where(wrong, rest + b, rest)
+    found.below = None if b.below is None else max(b.below - 1, 1)
+    return found
 
 
 _FLOAT_ORDER = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}  # ordered, but une
@@ -327,7 +344,7 @@ def shifted(a: Any, by: Any, left: bool) -> Scalar:
     if F32 in (x.type, y.type):
         raise places.error(f"expected two integers to shift, but got {x.type} and {y.type}")
     x, y = _same(x, y)
-    found = Scalar(_op("arith.shli" if left else "arith.shrsi", [x, minimum(y, 31)], I32), not left and x.natural)
+    found = Scalar(_op("arith.shli" if left else "arith.shrsi", [x, minimum(y, 31)], I32), None if left else x.below)
     return where(y < 32, found, 0) if left else found
 
 
@@ -351,19 +368,21 @@ def where(condition: Any, a: Any, b: Any) -> Scalar:
         x, y = scalar(a), scalar(b)
     else:
         x, y = _same(a, b)
-    return Scalar(_op("arith.select", [truth(condition), x, y], x.type))
+    return Scalar(_op("arith.select", [truth(condition), x, y], x.type), _bound(x, y, max))
 
 
 def maximum(a: Any, b: Any) -> Scalar:
     """The larger of two numbers; NaN where one is NaN."""
     x, y = _same(a, b)
-    return Scalar(_op("arith.maximumf" if x.type == F32 else "arith.maxsi", [x, y], x.type), x.natural or y.natural)
+    either = x.below is not None or y.below is not None
+    below = _bound(x, y, max) or (NUMBERS if either else None)
+    return Scalar(_op("arith.maximumf" if x.type == F32 else "arith.maxsi", [x, y], x.type), below)
 
 
 def minimum(a: Any, b: Any) -> Scalar:
     """The smaller of two numbers; NaN where one is NaN."""
     x, y = _same(a, b)
-    return Scalar(_op("arith.minimumf" if x.type == F32 else "arith.minsi", [x, y], x.type), x.natural and y.natural)
+    return Scalar(_op("arith.minimumf" if x.type == F32 else "arith.minsi", [x, y], x.type), _bound(x, y, min))
 
 
 def function(name: str, value: Any) -> Scalar:
@@ -447,7 +466,7 @@ def _placed(number: Scalar, size: Size, axis: int) -> Scalar:
     before the axis does."""
     as_torch = graph.tracing().as_torch
     if number.extent is None:
-        return where(number < 0, number + size, number) if as_torch and not number.natural else number
+        return where(number < 0, number + size, number) if as_torch and number.below is None else number
     longer = as_torch and size.value is not None and number.extent.value is not None
     if not (longer and size.value > number.extent.value):  # type: ignore[operator]
         _reach(size, number.extent, axis)
