@@ -66,6 +66,12 @@ def command(*arguments, **options):
     return [sys.executable, "-m", "weft.cli", *map(str, arguments)]
 
 
+def test_options_are_given_once():
+    repeated = ["compile", "kernels.py", "-o", "library", "--target", "sm_80", "--target", "sm_90a"]
+    found = subprocess.run(command(*repeated), capture_output=True, text=True, check=False)
+    assert found.returncode == 2 and "--target: expected it once, but got it again with 'sm_90a'" in found.stderr
+
+
 # ---- weft run: a kernel
 
 NUMBERS = ("--arg", "f32[1000]=range", "--arg", "f32[1000]=ones")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from typing import Any
 
 import weft
 from weft.cli import cache as cache_command
@@ -39,11 +40,31 @@ COMMANDS = (
 )
 
 
+class _Once(argparse.Action):
+    """Stores a value; a second one is an error, where argparse itself would drop the first without a word."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        given = vars(namespace).setdefault("_given", set())
+        if option and self.dest in given:
+            parser.error(f"argument {option}: expected it once, but got it again with {values!r}")
+        given.add(self.dest)
+        setattr(namespace, self.dest, values)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Its options may be given once, but for those that collect values (``action="append"``)."""
+
+    def __init__(self, *arguments: Any, **keywords: Any):
+        super().__init__(*arguments, **keywords)
+        self.register("action", None, _Once)
+        self.register("action", "store", _Once)
+
+
 def parser() -> argparse.ArgumentParser:
     """The whole command line; each command module adds its own part with ``add``."""
-    top = argparse.ArgumentParser(
-        prog="weft", description="A compiler for attention: Python programs and kernels to PTX libraries."
-    )
+    top = _Parser(prog="weft", description="A compiler for attention: Python programs and kernels to PTX libraries.")
     top.add_argument(
         "--version", action="version", version=f"weft {weft.__version__} ({doctor_command.distribution()})"
     )
