@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // weft._native._runtime: devices, PTX modules and libraries for Python, a thin layer over weft.h.
 // python/weft/runtime/__init__.py documents it for those who call it.
+#include "python/bindings/CallKeys.h"
 #include "python/bindings/RuntimeArguments.h"
 #include "python/bindings/RuntimePrograms.h"
 #include "python/bindings/Text.h"
@@ -269,6 +270,7 @@ PYBIND11_MODULE(_runtime, m) {
       .def_property_readonly("attributes", &Module::attributes);
   bindLibrary(m);
   bindPrograms(m);
+  bindCallKeys(m);
   m.def("write_library", &writeLibrary, py::arg("path"), py::arg("kernels_json"), py::arg("files"));
   m.def("default_device", &defaultDevice);
   m.def("cuda_device_count", &cudaDeviceCount);

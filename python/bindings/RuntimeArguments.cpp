@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "python/bindings/RuntimeArguments.h"
+#include "python/bindings/CallKeys.h"
 
 #include <algorithm>
 #include <cstring>
@@ -17,6 +18,11 @@ std::string typeName(py::handle object) { return Py_TYPE(object.ptr())->tp_name;
 
 /// A Python or NumPy number. Integers past int64 are taken as the bits of an unsigned 64-bit one.
 weft_value numberOf(py::handle object, size_t index) {
+  if (PyLong_CheckExact(object.ptr())) {
+    int overflow = 0;
+    if (long long value = PyLong_AsLongLongAndOverflow(object.ptr(), &overflow); overflow == 0)
+      return weft_value_integer(value);
+  }
   if (PyFloat_Check(object.ptr()))
     return weft_value_real(PyFloat_AS_DOUBLE(object.ptr()));
   if (PyBool_Check(object.ptr()) || typeName(object).starts_with("numpy.bool"))
@@ -121,48 +127,51 @@ void Arguments::addPointer(py::handle object, size_t index) {
     converted[index] = weft_value_address(object.cast<uint64_t>());
   else if (PyObject_CheckBuffer(object.ptr()))
     addBuffer(object, index);
-  else if (py::hasattr(object, "data_ptr") && py::hasattr(object, "element_size"))
+  else if (PyObject_HasAttr(object.ptr(), tensorNames().dataPtr) &&
+           PyObject_HasAttr(object.ptr(), tensorNames().elementSize))
     addTensor(object, index);
   else
     refuse(index, "expected an array, a tensor or an address, but got '" + typeName(object) + "'");
 }
 
 void Arguments::addTensor(py::handle tensor, size_t index) {
-  auto pointer = tensor.attr("data_ptr")().cast<uintptr_t>();
-  if (tensor.attr("is_cuda").cast<bool>()) {
-    py::object where = tensor.attr("device");
-    if (where.attr("index").cast<int>() != ordinal)
-      refuse(index, "expected a tensor on " + std::string(weft_device_name(device)) + ", but got one on " +
-                        py::str(where).cast<std::string>());
-    if (!stream) {
-      py::object current = py::module_::import("torch").attr("cuda").attr("current_stream")(where);
-      stream = reinterpret_cast<weft_stream>(current.attr("cuda_stream").cast<uintptr_t>());
-    }
-    converted[index] = weft_value_address(pointer);
+  const TensorNames &names = tensorNames();
+  auto integer = [](const py::object &value) { return static_cast<intptr_t>(PyLong_AsSsize_t(value.ptr())); };
+  uintptr_t pointer = PyLong_AsUnsignedLongLong(callMethod(tensor, names.dataPtr).ptr());
+  if (attribute(tensor, names.isCuda).ptr() == Py_True) {
+    useOnCuda(pointer, static_cast<int>(integer(callMethod(tensor, names.getDevice))), index);
     return;
   }
-  py::object kind = tensor.attr("device").attr("type");
-  if (kind.cast<std::string>() != "cpu")
-    refuse(index, "expected a tensor on the CPU or a CUDA device, but got one on '" + kind.cast<std::string>() + "'");
-  py::tuple shape = tensor.attr("shape"), strides = tensor.attr("stride")();
-  auto itemBytes = tensor.attr("element_size")().cast<intptr_t>();
+  if (attribute(tensor, names.isCpu).ptr() != Py_True)
+    refuse(index, "expected a tensor on the CPU or a CUDA device, but got one on '" +
+                      py::str(attribute(tensor, names.device).attr("type")).cast<std::string>() + "'");
+  py::tuple shape = attribute(tensor, names.shape), strides = callMethod(tensor, names.stride);
+  intptr_t itemBytes = integer(callMethod(tensor, names.elementSize));
+  auto item = [](const py::tuple &sizes, size_t axis) {
+    return static_cast<intptr_t>(PyLong_AsSsize_t(PyTuple_GET_ITEM(sizes.ptr(), axis)));
+  };
   Span span = spanOf(
-      shape.size(), [&](size_t axis) { return shape[axis].cast<intptr_t>(); },
-      [&](size_t axis) { return strides[axis].cast<intptr_t>() * itemBytes; }, itemBytes);
+      shape.size(), [&](size_t axis) { return item(shape, axis); },
+      [&](size_t axis) { return item(strides, axis) * itemBytes; }, itemBytes);
   addHost(pointer, pointer + span.low, pointer + span.high, true, index);
+}
+
+void Arguments::useOnCuda(uintptr_t pointer, int where, size_t index) {
+  if (where != ordinal)
+    refuse(index, "expected a tensor on " + std::string(weft_device_name(device)) +
+                      ", but got one on cuda:" + std::to_string(where));
+  if (!stream) {               // the current one, as a number
+    static PyObject *current = // for as long as the interpreter lives
+        py::object(py::module_::import("torch._C").attr("_cuda_getCurrentRawStream")).release().ptr();
+    stream = reinterpret_cast<weft_stream>(py::handle(current)(ordinal).cast<uintptr_t>());
+  }
+  converted[index] = weft_value_address(pointer);
 }
 
 void Arguments::addArray(const Array &array, size_t index) {
   const weft_tensor &tensor = array.tensor;
   if (array.cudaOrdinal >= 0) {
-    if (array.cudaOrdinal != ordinal)
-      refuse(index, "expected a tensor on " + std::string(weft_device_name(device)) +
-                        ", but got one on cuda:" + std::to_string(array.cudaOrdinal));
-    if (!stream) { // the current one, as a number
-      py::object current = py::module_::import("torch._C").attr("_cuda_getCurrentRawStream")(ordinal);
-      stream = reinterpret_cast<weft_stream>(current.cast<uintptr_t>());
-    }
-    converted[index] = weft_value_address(array.pointer);
+    useOnCuda(array.pointer, array.cudaOrdinal, index);
     return;
   }
   intptr_t itemBytes = elementBytes(tensor.element);

@@ -57,6 +57,7 @@ private:
   };
   void addPointer(pybind11::handle object, size_t index);
   void addTensor(pybind11::handle tensor, size_t index);
+  void useOnCuda(uintptr_t pointer, int where, size_t index);
   void addArray(const Array &array, size_t index);
   void addBuffer(pybind11::handle object, size_t index);
   void addHost(uintptr_t pointer, uintptr_t begin, uintptr_t end, bool writable, size_t index);

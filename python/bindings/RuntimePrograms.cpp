@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "python/bindings/RuntimePrograms.h"
+#include "python/bindings/CallKeys.h"
 #include "python/bindings/RuntimeArguments.h"
 
 #include <pybind11/stl.h>
@@ -65,51 +66,25 @@ void setRank(weft_tensor &tensor, size_t rank, const std::string &name) {
   tensor.rank = static_cast<int32_t>(rank);
 }
 
-/// Names that are looked up for every tensor, as Python strings made once.
-struct Names {
-  PyObject *dataPtr = PyUnicode_InternFromString("data_ptr"), *dtype = PyUnicode_InternFromString("dtype"),
-           *shape = PyUnicode_InternFromString("shape"), *stride = PyUnicode_InternFromString("stride"),
-           *getDevice = PyUnicode_InternFromString("get_device"), *device = PyUnicode_InternFromString("device"),
-           *isCuda = PyUnicode_InternFromString("is_cuda"), *isCpu = PyUnicode_InternFromString("is_cpu");
-};
-const Names &names() {
-  static const Names made; // for as long as the interpreter lives
-  return made;
-}
-
-py::object attribute(py::handle object, PyObject *name) {
-  py::object found = py::reinterpret_steal<py::object>(PyObject_GetAttr(object.ptr(), name));
-  if (!found)
-    throw py::error_already_set();
-  return found;
-}
-
-py::object callMethod(py::handle object, PyObject *name) {
-  py::object result = py::reinterpret_steal<py::object>(PyObject_CallMethodNoArgs(object.ptr(), name));
-  if (!result)
-    throw py::error_already_set();
-  return result;
-}
-
 Array describeTorch(py::handle tensor, const std::string &name) {
   Array array;
-  py::object dtype = attribute(tensor, names().dtype);
+  py::object dtype = attribute(tensor, tensorNames().dtype);
   array.tensor.element = elementOfTorch(dtype);
   if (array.tensor.element == unknownElement)
     refuse(name, "expected elements of bool, int8, int32, int64, float16, bfloat16 or float32, but got " +
                      py::str(dtype).cast<std::string>());
-  py::tuple shape = attribute(tensor, names().shape), strides = callMethod(tensor, names().stride);
+  py::tuple shape = attribute(tensor, tensorNames().shape), strides = callMethod(tensor, tensorNames().stride);
   setRank(array.tensor, shape.size(), name);
   for (size_t axis = 0; axis < shape.size(); ++axis) {
     array.tensor.shape[axis] = PyLong_AsLongLong(PyTuple_GET_ITEM(shape.ptr(), axis));
     array.tensor.strides[axis] = PyLong_AsLongLong(PyTuple_GET_ITEM(strides.ptr(), axis));
   }
-  array.pointer = PyLong_AsUnsignedLongLong(callMethod(tensor, names().dataPtr).ptr());
-  array.cudaOrdinal = static_cast<int>(PyLong_AsLong(callMethod(tensor, names().getDevice).ptr()));
-  bool onCuda = attribute(tensor, names().isCuda).ptr() == Py_True;
-  if (onCuda != (array.cudaOrdinal >= 0) || (!onCuda && attribute(tensor, names().isCpu).ptr() != Py_True))
+  array.pointer = PyLong_AsUnsignedLongLong(callMethod(tensor, tensorNames().dataPtr).ptr());
+  array.cudaOrdinal = static_cast<int>(PyLong_AsLong(callMethod(tensor, tensorNames().getDevice).ptr()));
+  bool onCuda = attribute(tensor, tensorNames().isCuda).ptr() == Py_True;
+  if (onCuda != (array.cudaOrdinal >= 0) || (!onCuda && attribute(tensor, tensorNames().isCpu).ptr() != Py_True))
     refuse(name, "expected a tensor on the CPU or a CUDA device, but got one on '" +
-                     py::str(attribute(tensor, names().device)).cast<std::string>() + "'");
+                     py::str(attribute(tensor, tensorNames().device)).cast<std::string>() + "'");
   return array;
 }
 
@@ -145,7 +120,7 @@ Array describeBuffer(py::handle object, const std::string &name) {
 Array describe(py::handle object, const std::string &name) {
   if (PyObject_CheckBuffer(object.ptr()))
     return describeBuffer(object, name);
-  if (PyObject_HasAttr(object.ptr(), names().dataPtr) && PyObject_HasAttr(object.ptr(), names().getDevice))
+  if (PyObject_HasAttr(object.ptr(), tensorNames().dataPtr) && PyObject_HasAttr(object.ptr(), tensorNames().getDevice))
     return describeTorch(object, name);
   refuse(name,
          std::string("expected a torch tensor or a NumPy array, but got '") + Py_TYPE(object.ptr())->tp_name + "'");

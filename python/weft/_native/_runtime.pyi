@@ -25,6 +25,26 @@ class Timer:
     def __init__(self, device: Device, flush_bytes: _Integer) -> None: ...
     def measure(self, queue: Callable[[], Any], stream: _Integer = 0) -> float: ...
 
+class KernelCalls:
+    def __init__(self, parameters: Sequence[tuple[str, bool]], missing: Any) -> None: ...
+    def find(
+        self,
+        generation: _Integer,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        globals: list[Any],
+        attributes: list[Any],
+    ) -> Any: ...
+    def keep(
+        self,
+        generation: _Integer,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        slot: _Integer,
+        runtime: Sequence[_Integer],
+    ) -> None: ...
+    def renew(self, generation: _Integer) -> None: ...
+
 class Buffer:
     def __init__(self, device: Device, bytes: _Integer) -> None: ...
     @property

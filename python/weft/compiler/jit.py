@@ -20,6 +20,7 @@ from .code import Names
 from .diagnostics import CompilationError
 from .kernel import Kernel, build, signature_of
 from .keys import Place, spelled
+from .known import Launch, Launches
 from .lower import Options
 from .reads import Reads, Unknown, key_of
 from .signature import for_function, parse
@@ -58,6 +59,7 @@ class JITFunction:
         self._index = {p.name: i for i, p in enumerate(self.params)}
         self._kernels: Recent[Any, tuple[Kernel, tuple[int, ...]]] = Recent(512)
         self._read: tuple[Reads, Hashable] | None = None
+        self._launches = Launches(self.params)
         self.__name__ = fn.__name__
         functools.update_wrapper(self, fn)
 
@@ -99,6 +101,7 @@ class JITFunction:
                     self._read = (reads, reads.key(self))
                 except Unknown:
                     self._read = None
+                self._launches.renew(self._read and self._read[0])
             return self._read and self._read[1]
 
     @property
@@ -160,23 +163,40 @@ class JITFunction:
 
     def run(self, grid: Any, /, *args: Any, **kwargs: Any) -> Kernel | None:
         """Launch: what ``kernel[grid](...)`` does. Gives the compiled kernel, or None for an empty grid."""
-        options = self._pop_options(kwargs)
-        values = self._values(args, kwargs)
-        device = device_for(tuple(values))
-        kernel, runtime = self._kernel(values, options, target_of(device))
+        found = self._launches.find(args, kwargs)
+        if found is not None and found[0].debug == self.debug:
+            launch, values = found
+        else:
+            launch, values = self._launch(args, kwargs)
         if callable(grid):
-            grid = grid(
-                {
-                    **{p.name: v for p, v in zip(self.params, values, strict=True)},
-                    "num_warps": options[0],
-                    "num_stages": options[1],
-                }
-            )
+            grid = grid(self._named(args, kwargs))
         extent = (grid,) if isinstance(grid, int) else tuple(grid)
         if 0 in extent:
             return None
-        kernel.module(device).launch(extent, 32 * options[0], tuple([values[i] for i in runtime]))
+        launch.module.launch(extent, launch.threads, values)
+        kernel: Kernel = launch.kernel
         return kernel
+
+    def _launch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Launch, tuple[Any, ...]]:
+        """What a call becomes, found the long way, and known again after it."""
+        rest = dict(kwargs)
+        options = self._pop_options(rest)
+        values = self._values(args, rest)
+        device = device_for(tuple(values))
+        read = self._read  # before: what the kernel is made from must be that, still, after it
+        kernel, runtime = self._kernel(values, options, target_of(device))
+        launch = Launch(kernel, kernel.module(device), 32 * options[0], self.debug)
+        if read is not None and read is self._read and not compared(tuple(map(token, self.params, values))):
+            self._launches.keep(read[0], args, kwargs, runtime, launch)
+        return launch, tuple([values[i] for i in runtime])
+
+    def _named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """A call's arguments by name, with the warps and stages, for a grid that depends on them."""
+        rest = dict(kwargs)
+        warps, stages, _ = self._pop_options(rest)
+        values = self._values(args, rest)
+        named = {p.name: value for p, value in zip(self.params, values, strict=True)}
+        return {**named, "num_warps": warps, "num_stages": stages}
 
     def _pop_options(self, kwargs: dict[str, Any]) -> tuple[Any, ...]:
         index = self._index

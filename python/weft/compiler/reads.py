@@ -26,7 +26,8 @@ from .objects import by_value, has_code, is_bare, is_number, is_plain, is_torch_
 from .origins import is_foreign, is_own, root
 from .trusted import ATOMS, BASES, MAKES, METACLASSES, MUTABLE, PRINTS, PURE_BUILTINS, PURE_MODULES, is_trusted
 
-_MISSING = object()
+#: the value of a variable that is not there
+MISSING = object()
 
 
 class Unknown(Exception):
@@ -66,14 +67,20 @@ class Reads:
                             again = True
         return tuple(found)
 
+    @property
+    def variables(self) -> tuple[list[Any], list[Any]] | None:
+        """The variables that were met, as (namespace, name, value), and attributes, as (object, name, value); None
+        where that does not say enough."""
+        return None if self._mutable else (self._globals, self._attributes)
+
     def unchanged(self) -> bool:
         """Whether every variable that was met still has its value; False where that does not say enough."""
         if self._mutable:
             return False
         for namespace, name, value in self._globals:
-            if namespace.get(name, _MISSING) is not value:
+            if namespace.get(name, MISSING) is not value:
                 return False
-        return all(getattr(owner, name, _MISSING) is value for owner, name, value in self._attributes)
+        return all(getattr(owner, name, MISSING) is value for owner, name, value in self._attributes)
 
     def attribute(self, owner: Any, name: str) -> Hashable:
         """An attribute of an object that has no other, by value."""
@@ -185,7 +192,7 @@ class Reads:
             self._attributes.append((cell, "cell_contents", value))
             found.append(self._variable(value, name in names.bare))
         for name in names.globals:
-            self._globals.append((function.__globals__, name, function.__globals__.get(name, _MISSING)))
+            self._globals.append((function.__globals__, name, function.__globals__.get(name, MISSING)))
             if name in function.__globals__:
                 found.append(self._variable(function.__globals__[name], name in names.bare))
             elif python and name in vars(builtins):
