@@ -58,6 +58,10 @@ weft_status weft_program_open(weft_library *library, weft_device *device, const 
   });
 }
 
+weft_status weft_program_load(const weft_program *program, weft_error **error) {
+  return guarded(error, [&] { return needed(program).and_then([&] { return program->plan->load(); }); });
+}
+
 void weft_program_close(weft_program *program) { delete program; }
 
 const char *weft_program_target(const weft_program *program) { return program ? program->target.c_str() : nullptr; }

@@ -329,7 +329,7 @@ typedef struct weft_tensor_info {
   const char *dims[WEFT_MAX_RANK]; /**< sizes: integers, symbols ("N") or expressions over them ("4*Hkv") */
 } weft_tensor_info;
 
-/** A program of a library on one device, its kernels loaded: several launches that make outputs from inputs. */
+/** A program of a library on one device: several launches that make outputs from inputs. */
 typedef struct weft_program weft_program;
 
 /** Number of programs, 0 for NULL. */
@@ -338,11 +338,17 @@ WEFT_API size_t weft_library_program_count(const weft_library *library);
 WEFT_API const char *weft_library_program_name(const weft_library *library, size_t program);
 
 /**
- * Finds a program and makes it ready to run on a device. It keeps what it needs of both alive. WEFT_NOT_FOUND names the
- * programs that there are; WEFT_WRONG_TARGET: none of its plans runs on the device.
+ * Finds a program and makes it ready to run on a device. It keeps what it needs of both alive. Nothing is loaded: the
+ * first run that takes a plan loads its kernels, or weft_program_load. WEFT_NOT_FOUND names the programs that there
+ * are; WEFT_WRONG_TARGET: none of its plans runs on the device.
  */
 WEFT_API weft_status weft_program_open(weft_library *library, weft_device *device, const char *name,
                                        weft_program **program, weft_error **error);
+/**
+ * Loads the kernels of all plans, so that no run loads any, as under the capture of a CUDA graph. WEFT_CORRUPT and
+ * WEFT_WRONG_TARGET, naming the part and with the driver's words, for one that does not load.
+ */
+WEFT_API weft_status weft_program_load(const weft_program *program, weft_error **error);
 /** Lets go of a program. */
 WEFT_API void weft_program_close(weft_program *program);
 /** The target whose plan runs: "sm_90a". NULL for NULL. */

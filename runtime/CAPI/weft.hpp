@@ -256,6 +256,8 @@ public:
     detail::call(weft_program_open, library.get(), device.get(), name.c_str(), &opened);
     handle.reset(opened);
   }
+  /// Loads the kernels of all plans, so that no run loads any.
+  void load() const { detail::call(weft_program_load, static_cast<const weft_program *>(get())); }
   /// The target whose plan runs.
   std::string target() const { return weft_program_target(get()); }
   /// What it takes, and what it gives. The strings live as long as the program.

@@ -206,18 +206,25 @@ public:
   }
 
   Result<std::shared_ptr<Module>> loadModule(const std::string &ptx) override {
+    return load("the PTX does not load", ptx.c_str());
+  }
+  Result<std::shared_ptr<Module>> loadBinary(std::string_view cubin) override {
+    return load("the cubin does not load", cubin.data());
+  }
+
+private:
+  /// An image says itself where it ends: PTX by a null character, a cubin by its headers.
+  Result<std::shared_ptr<Module>> load(const std::string &doing, const void *image) {
     std::array<char, 8192> log{};
     int options[] = {jitErrorLogBuffer, jitErrorLogBufferBytes};
     void *values[] = {log.data(), reinterpret_cast<void *>(log.size())};
     auto loaded = std::make_shared<LoadedModule>(context);
-    Status status = call("the PTX does not load", api.moduleLoad, &loaded->handle,
-                         static_cast<const void *>(ptx.c_str()), 2u, options, values);
+    Status status = call(doing, api.moduleLoad, &loaded->handle, image, 2u, options, values);
     if (!status)
       return failure(status.error().code, log[0] ? status.error().message + "\n" + log.data() : status.error().message);
     return std::make_shared<CudaModule>(std::move(loaded));
   }
 
-private:
   template <typename... Parameters, typename... Arguments>
   Status call(const std::string &doing, CUresult (*function)(Parameters...), Arguments... arguments) const {
     return Current(*context).call(doing, function, arguments...);

@@ -14,6 +14,7 @@ StatusCode statusOf(CUresult result) {
     return StatusCode::InvalidArgument;
   case errorOutOfMemory:
     return StatusCode::OutOfMemory;
+  case errorInvalidImage:
   case errorInvalidPtx:
     return StatusCode::Corrupt;
   case errorNoBinaryForGpu:

@@ -22,9 +22,10 @@ using CUevent = struct CUevent_st *;
 constexpr CUresult success = 0;
 constexpr CUresult errorInvalidValue = 1;
 constexpr CUresult errorOutOfMemory = 2;
+constexpr CUresult errorInvalidImage = 200;
+constexpr CUresult errorNoBinaryForGpu = 209;
 constexpr CUresult errorInvalidPtx = 218;
 constexpr CUresult errorUnsupportedPtxVersion = 222;
-constexpr CUresult errorNoBinaryForGpu = 209;
 constexpr CUresult errorNotFound = 500;
 
 // CUdevice_attribute

@@ -16,6 +16,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace weft::driver {
@@ -122,6 +123,9 @@ public:
 
   /// Loads PTX text. Corrupt, with the driver's own log, where it does not assemble.
   virtual Result<std::shared_ptr<Module>> loadModule(const std::string &ptx) = 0;
+  /// Loads machine code, a whole cubin. WrongTarget or Corrupt where the driver knows no such code or such GPU: then
+  /// the PTX that it was assembled of may still load. Unsupported on the simulator, which runs PTX.
+  virtual Result<std::shared_ptr<Module>> loadBinary(std::string_view cubin) = 0;
 };
 
 /// Opens a device by name: "cuda" or "cuda:N"; "simulator", or "simulator:sm_80" to have it answer as that target; an

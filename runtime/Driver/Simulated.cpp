@@ -223,6 +223,9 @@ public:
           return std::make_shared<SimulatedModule>(machine, std::move(module), facts.maxSharedBytes);
         });
   }
+  Result<std::shared_ptr<Module>> loadBinary(std::string_view) override {
+    return failure(StatusCode::Unsupported, weft::format("{} runs PTX, and no machine code", name()));
+  }
 
 private:
   std::shared_ptr<Machine> machine;

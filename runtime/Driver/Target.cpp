@@ -39,4 +39,8 @@ bool runsOn(Target target, int major, int minor) {
   return std::pair(target.major, target.minor) <= std::pair(major, minor);
 }
 
+bool binaryRunsOn(Target target, int major, int minor) {
+  return target.major == major && (target.suffix == 'a' ? target.minor == minor : target.minor <= minor);
+}
+
 } // namespace weft::driver

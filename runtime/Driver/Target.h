@@ -26,4 +26,8 @@ std::string targetName(Target target);
 /// Whether PTX made for `target` runs on a device of compute capability major.minor.
 bool runsOn(Target target, int major, int minor);
 
+/// Whether machine code made for `target` runs on a device of compute capability major.minor: on the same and later
+/// minor versions of its major one, and where it uses what one architecture alone has, on that one.
+bool binaryRunsOn(Target target, int major, int minor);
+
 } // namespace weft::driver

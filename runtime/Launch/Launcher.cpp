@@ -17,34 +17,14 @@ Result<size_t> requireKernel(const library::Library &library, std::string_view n
                                                     name, known.empty() ? "none" : known));
 }
 
-Result<std::shared_ptr<driver::Kernel>> Launcher::load(const library::Variant &variant) {
-  std::scoped_lock lock(guard);
-  if (auto loaded = kernels.find(&variant); loaded != kernels.end())
-    return loaded->second;
-  auto module = modules.find(variant.part);
-  if (module == modules.end()) {
-    Result<std::shared_ptr<driver::Module>> fresh = device->loadModule(library->parts[variant.part]);
-    if (!fresh)
-      return failure(fresh.error().code,
-                     weft::format("'{}' of the library '{}' on {}: {}", library->manifest.parts[variant.part].file,
-                                  library->path, device->name(), fresh.error().message));
-    module = modules.emplace(variant.part, std::move(*fresh)).first;
-  }
-  return module->second->kernel(variant.entry, variant.sharedBytes)
-      .transform([&](std::shared_ptr<driver::Kernel> kernel) {
-        kernels[&variant] = kernel;
-        return kernel;
-      });
-}
-
 Result<std::shared_ptr<const Plan>> Launcher::program(std::string_view name) {
   Result<size_t> index = requireProgram(*library, name);
   if (!index)
     return std::unexpected(index.error());
-  std::scoped_lock lock(planGuard);
+  std::scoped_lock lock(guard);
   if (auto made = plans.find(*index); made != plans.end())
     return made->second;
-  return Plan::make(library, *index, device, *this).transform([&](std::shared_ptr<const Plan> plan) {
+  return Plan::make(library, *index, device, modules).transform([&](std::shared_ptr<const Plan> plan) {
     plans[*index] = plan;
     return plan;
   });
@@ -70,7 +50,7 @@ Result<LaunchChoice> Launcher::launch(std::string_view name, std::optional<drive
   Result<driver::Extent3> extents = grid ? *grid : gridOf(kernel, variant, values);
   if (!extents)
     return std::unexpected(extents.error());
-  Result<std::shared_ptr<driver::Kernel>> loaded = load(variant);
+  Result<std::shared_ptr<driver::Kernel>> loaded = modules->load(variant);
   if (!loaded)
     return std::unexpected(loaded.error());
   driver::LaunchShape shape{*extents,

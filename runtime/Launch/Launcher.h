@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/Driver/Driver.h"
+#include "runtime/Launch/Modules.h"
 #include "runtime/Launch/Plan.h"
 #include "runtime/Launch/Values.h"
 #include "runtime/Library/Library.h"
@@ -20,11 +21,12 @@ struct LaunchChoice {
   driver::Extent3 grid; ///< blocks
 };
 
-/// Launches kernels of one library on one device. Loads each part at most once. May be used from several threads.
+/// Launches kernels of one library on one device. Nothing is loaded before it is launched, and each part at most once.
+/// May be used from several threads.
 class Launcher {
 public:
   Launcher(std::shared_ptr<const library::Library> library, std::shared_ptr<driver::Device> device)
-      : library(std::move(library)), device(std::move(device)) {}
+      : library(library), device(device), modules(std::make_shared<Modules>(std::move(library), std::move(device))) {}
 
   /// Chooses the variant, packs the parameters and queues the launch. Without `grid` the manifest's expressions give
   /// it. NotFound for a kernel that the library has not; see chooseVariant, packParameters and Kernel::launch.
@@ -35,16 +37,11 @@ public:
   /// Plan::make.
   Result<std::shared_ptr<const Plan>> program(std::string_view name);
 
-  /// The loaded kernel of one variant.
-  Result<std::shared_ptr<driver::Kernel>> load(const library::Variant &variant);
-
 private:
   std::shared_ptr<const library::Library> library;
   std::shared_ptr<driver::Device> device;
+  std::shared_ptr<Modules> modules;
   std::mutex guard;
-  std::map<uint32_t, std::shared_ptr<driver::Module>> modules; // by part
-  std::map<const library::Variant *, std::shared_ptr<driver::Kernel>> kernels;
-  std::mutex planGuard;                                // held while a plan is made, which takes the other
   std::map<size_t, std::shared_ptr<const Plan>> plans; // by program
 };
 

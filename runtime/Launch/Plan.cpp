@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "runtime/Launch/Plan.h"
 
-#include "runtime/Launch/Launcher.h"
+#include "runtime/Launch/Values.h"
 #include "runtime/Support/Format.h"
 
 #include <algorithm>
@@ -97,14 +97,9 @@ Result<size_t> requireProgram(const library::Library &library, std::string_view 
                                                     name, known.empty() ? "none" : known));
 }
 
-Result<Plan::Step> Plan::makeStep(const library::Library &library, const library::PlanLaunch &launch,
-                                  Launcher &launcher) {
+Result<Plan::Step> Plan::makeStep(const library::Library &library, const library::PlanLaunch &launch) {
   Step step{&launch, &library.manifest.kernels[launch.kernel], nullptr, nullptr, {}, {}};
   step.variant = &step.kernel->variants[launch.variant];
-  Result<std::shared_ptr<driver::Kernel>> loaded = launcher.load(*step.variant);
-  if (!loaded)
-    return std::unexpected(loaded.error());
-  step.loaded = std::move(*loaded);
   std::vector<library::ArgumentType> types;
   std::vector<Value> values;
   uint32_t offset = 0;
@@ -131,31 +126,54 @@ Result<Plan::Step> Plan::makeStep(const library::Library &library, const library
   });
 }
 
-Result<Plan::Way> Plan::makeWay(const library::Library &library, const library::Program &program,
-                                const library::PlanVariant &plan, Launcher &launcher) {
-  Way way{&plan, {}, livesOf(program, plan)};
+Status Plan::addWay(const library::Library &library, const library::PlanVariant &plan) {
+  Way &way = ways.emplace_back();
+  way.plan = &plan;
+  way.lives = livesOf(*source, plan);
   for (const library::PlanLaunch &launch : plan.launches) {
-    Result<Step> step = makeStep(library, launch, launcher);
+    Result<Step> step = makeStep(library, launch);
     if (!step)
       return std::unexpected(step.error());
     way.steps.push_back(std::move(*step));
   }
-  return way;
+  return {};
+}
+
+Status Plan::load(const Way &way) const {
+  if (way.loaded.load(std::memory_order_acquire))
+    return {};
+  std::scoped_lock lock(way.guard);
+  if (way.loaded.load(std::memory_order_relaxed))
+    return {};
+  for (const Step &step : way.steps) {
+    Result<std::shared_ptr<driver::Kernel>> kernel = modules->load(*step.variant);
+    if (!kernel)
+      return std::unexpected(kernel.error());
+    step.loaded = std::move(*kernel);
+  }
+  way.loaded.store(true, std::memory_order_release);
+  return {};
+}
+
+Status Plan::load() const {
+  for (const Way &way : ways)
+    if (Status status = load(way); !status)
+      return within(*source, status.error());
+  return {};
 }
 
 Result<std::shared_ptr<const Plan>> Plan::make(std::shared_ptr<const library::Library> library, size_t index,
-                                               std::shared_ptr<driver::Device> device, Launcher &launcher) {
+                                               std::shared_ptr<driver::Device> device,
+                                               std::shared_ptr<Modules> modules) {
   std::shared_ptr<Plan> made(new Plan);
   made->source = &library->manifest.programs[index];
   Result<std::vector<const library::PlanVariant *>> plans = choosePlans(*made->source, device->properties());
   if (!plans)
     return std::unexpected(plans.error());
-  for (const library::PlanVariant *plan : *plans) {
-    Result<Way> way = makeWay(*library, *made->source, *plan, launcher);
-    if (!way)
-      return within(*made->source, way.error());
-    made->ways.push_back(std::move(*way));
-  }
+  for (const library::PlanVariant *plan : *plans)
+    if (Status status = made->addWay(*library, *plan); !status)
+      return within(*made->source, status.error());
+  made->modules = std::move(modules);
   made->owner = std::move(library);
   made->device = std::move(device);
   return std::shared_ptr<const Plan>(std::move(made));
@@ -323,6 +341,8 @@ Status Plan::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs
       return within(*source, one.error());
     prepared.push_back(std::move(*one));
   }
+  if (Status status = load(*bound->way); !status)
+    return within(*source, status.error());
   for (size_t i = 0; i < steps.size(); ++i) {
     const library::PlanLaunch &launch = *steps[i].launch;
     for (uint32_t tensor : prepared[i].empty ? launch.writes : launch.zeroed)

@@ -12,12 +12,14 @@
 #pragma once
 
 #include "runtime/Launch/Arena.h"
+#include "runtime/Launch/Modules.h"
 #include "runtime/Launch/Tensors.h"
 #include "runtime/Library/Library.h"
 
-namespace weft::launch {
+#include <atomic>
+#include <deque>
 
-class Launcher;
+namespace weft::launch {
 
 /// What a run of a program needs.
 struct Requirements {
@@ -36,9 +38,10 @@ struct Workspace {
 class Plan {
 public:
   /// The plans of program `index` for a device: those whose target runs there, up to the first without guards. Loads
-  /// their kernels. WrongTarget names the targets that there are.
+  /// nothing. WrongTarget names the targets that there are.
   static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<const library::Library> library, size_t index,
-                                                  std::shared_ptr<driver::Device> device, Launcher &launcher);
+                                                  std::shared_ptr<driver::Device> device,
+                                                  std::shared_ptr<Modules> modules);
 
   const library::Program &program() const { return *source; }
   /// The plan that serves the sizes that no other is for.
@@ -46,12 +49,15 @@ public:
   /// The plan, by its number among the program's variants, that a run on inputs of these shapes takes.
   Result<size_t> choose(std::span<const Tensor> inputs) const;
 
+  /// Loads the kernels of all plans, so that no run does.
+  Status load() const;
+
   /// What a run on inputs of these shapes needs. Only elements and shapes are looked at.
   Result<Requirements> require(std::span<const Tensor> inputs) const;
 
   /// Checks everything, then queues all of it on `stream`: zero fills and launches, in order. Waits for nothing on a
-  /// CUDA device. A launch whose grid is empty is left out, and what it would have written, if it has elements at all,
-  /// is zero. InvalidArgument, naming what is wrong, before anything is queued.
+  /// CUDA device. The first run that takes a plan loads its kernels. A launch whose grid is empty is left out, and what
+  /// it would have written, if it has elements at all, is zero. InvalidArgument, naming what is wrong, before anything is queued.
   Status run(std::span<const Tensor> inputs, std::span<const Tensor> outputs, Workspace workspace,
              driver::StreamHandle stream) const;
 
@@ -67,15 +73,17 @@ private:
     const library::PlanLaunch *launch;
     const library::Kernel *kernel;
     const library::Variant *variant;
-    std::shared_ptr<driver::Kernel> loaded;
-    std::vector<Field> fields;         ///< of pointers, strides and sizes
-    std::vector<std::byte> parameters; ///< reals in their places, all else 0
+    mutable std::shared_ptr<driver::Kernel> loaded; ///< null until its plan is loaded
+    std::vector<Field> fields;                      ///< of pointers, strides and sizes
+    std::vector<std::byte> parameters;              ///< reals in their places, all else 0
   };
   /// One plan, ready.
   struct Way {
     const library::PlanVariant *plan = nullptr;
     std::vector<Step> steps;
     std::vector<BufferLife> lives; ///< of the buffers, sizes 0
+    mutable std::mutex guard = {}; ///< held while the kernels are loaded
+    mutable std::atomic<bool> loaded = false;
   };
   /// A launch of one run, checked.
   struct Prepared;
@@ -83,9 +91,9 @@ private:
   struct Bound;
 
   Plan() = default;
-  static Result<Way> makeWay(const library::Library &library, const library::Program &program,
-                             const library::PlanVariant &plan, Launcher &launcher);
-  static Result<Step> makeStep(const library::Library &library, const library::PlanLaunch &launch, Launcher &launcher);
+  Status addWay(const library::Library &library, const library::PlanVariant &plan);
+  static Result<Step> makeStep(const library::Library &library, const library::PlanLaunch &launch);
+  Status load(const Way &way) const;
   Result<const Way *> wayFor(std::span<const int64_t> symbols) const;
   Result<Bound> bind(std::span<const Tensor> inputs, bool shapesOnly) const;
   Status place(Bound &bound, std::span<const Tensor> outputs, Workspace workspace) const;
@@ -96,8 +104,9 @@ private:
 
   std::shared_ptr<const library::Library> owner;
   std::shared_ptr<driver::Device> device;
+  std::shared_ptr<Modules> modules;
   const library::Program *source = nullptr;
-  std::vector<Way> ways; ///< the last has no guards
+  std::deque<Way> ways; ///< the last has no guards
 };
 
 /// Index of a program; NotFound names those that there are.

@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "runtime/Library/Library.h"
 
+#include "runtime/Library/Cubin.h"
 #include "runtime/Library/Digest.h"
 
 #include "runtime/Support/Format.h"
@@ -155,6 +156,9 @@ Result<Library> readLibrary(const Descriptor &directory, const std::string &path
       return refuse(bytes.error(), part.file);
     library.parts.push_back(std::move(*bytes));
   }
+  for (const Cubin &cubin : manifest->cubins)
+    if (Status status = checkCubin(*manifest, cubin, library.parts[cubin.part]); !status)
+      return refuse(status.error(), manifest->parts[cubin.part].file);
   library.manifest = std::move(*manifest);
   library.manifestText = std::move(*text);
   return library;
@@ -183,13 +187,32 @@ Result<Library> openLibrary(const fs::path &path) {
   }
 }
 
-Result<Library> makeLibrary(const std::string &name, std::string_view json, const std::vector<File> &files) {
+namespace {
+
+/// A manifest's text and what it says, of files whose machine code is what it says of them.
+struct Composed {
+  std::string text;
+  Manifest manifest;
+};
+Result<Composed> compose(std::string_view json, const std::vector<File> &files) {
   Result<std::string> text = composeManifest(json, files);
   Result<Manifest> manifest = text ? parseManifest(*text) : std::unexpected(text.error());
   if (!manifest)
+    return std::unexpected(manifest.error());
+  for (const Cubin &cubin : manifest->cubins)
+    if (Status status = checkCubin(*manifest, cubin, files[cubin.part].bytes); !status)
+      return failure(status.error().code, weft::format("{}: {}", files[cubin.part].name, status.error().message));
+  return Composed{std::move(*text), std::move(*manifest)};
+}
+
+} // namespace
+
+Result<Library> makeLibrary(const std::string &name, std::string_view json, const std::vector<File> &files) {
+  Result<Composed> manifest = compose(json, files);
+  if (!manifest)
     return failure(StatusCode::InvalidArgument,
                    weft::format("cannot make the library '{}': {}", name, manifest.error().message));
-  Library library{name, std::move(*manifest), std::move(*text), {}};
+  Library library{name, std::move(manifest->manifest), std::move(manifest->text), {}};
   for (const File &file : files)
     library.parts.push_back(file.bytes);
   return library;
@@ -200,7 +223,7 @@ Status writeLibrary(const fs::path &requested, std::string_view json, const std:
   if (path.empty())
     return failure(StatusCode::InvalidArgument,
                    "expected the name of a directory to write the library to, but got none");
-  Result<std::string> manifest = composeManifest(json, files);
+  Result<Composed> manifest = compose(json, files);
   if (!manifest)
     return failure(StatusCode::InvalidArgument,
                    weft::format("cannot write the library '{}': {}", path.string(), manifest.error().message));
@@ -217,7 +240,7 @@ Status writeLibrary(const fs::path &requested, std::string_view json, const std:
   for (const File &file : files)
     if (Status status = writeFile(scratch.path / file.name, file.bytes); !status)
       return status;
-  if (Status status = writeFile(scratch.path / manifestName, *manifest); !status)
+  if (Status status = writeFile(scratch.path / manifestName, manifest->text); !status)
     return status;
   chmod(scratch.path.c_str(), 0755);
   return swapIn(scratch.path, path);

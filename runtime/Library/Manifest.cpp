@@ -109,18 +109,26 @@ std::array<std::string, 3> readGrid(const Cursor &at, const Kernel &kernel, cons
   return grid;
 }
 
-Variant readVariant(const Cursor &at, const Kernel &kernel, const std::vector<Part> &parts) {
-  Variant variant;
-  std::string targetText = at.at("target").string(16);
-  if (Result<driver::Target> target = driver::parseTarget(targetText))
-    variant.target = *target;
-  else
-    at.at("target").wrong(target.error().message);
-  std::string file = at.at("ptx").name("_.-");
+driver::Target readTarget(const Cursor &at) {
+  Result<driver::Target> target = driver::parseTarget(at.string(16));
+  if (!target)
+    at.wrong(target.error().message);
+  return target.value_or(driver::Target{});
+}
+
+/// The index of the part that is named.
+uint32_t readPartName(const Cursor &at, const std::vector<Part> &parts) {
+  std::string file = at.name("_.-");
   auto part = std::ranges::find(parts, file, &Part::file);
   if (part == parts.end())
-    at.at("ptx").wrong(weft::format("no part is named '{}'", file));
-  variant.part = part - parts.begin();
+    at.wrong(weft::format("no part is named '{}'", file));
+  return part - parts.begin();
+}
+
+Variant readVariant(const Cursor &at, const Kernel &kernel, const std::vector<Part> &parts) {
+  Variant variant;
+  variant.target = readTarget(at.at("target"));
+  variant.part = readPartName(at.at("ptx"), parts);
   variant.entry = at.at("entry").name();
   variant.numWarps = at.at("num_warps").integer(1, 32);
   if (at.has("num_stages"))
@@ -179,6 +187,48 @@ Kernel readKernel(const Cursor &at, const std::vector<Part> &parts) {
   return kernel;
 }
 
+/// Refuses a cubin that is of other PTX than the library's, or could not have been assembled of it.
+void checkOrigin(const Cursor &at, const Cubin &cubin, const Manifest &manifest) {
+  const Part &ptx = manifest.parts[cubin.ptx];
+  if (at.at("ptx_sha256").string(64) != ptx.sha256)
+    return at.at("ptx_sha256")
+        .wrong(weft::format("stale: the cubin was assembled of another PTX than '{}': compile the library again",
+                            ptx.file));
+  bool used = false;
+  for (const Kernel &kernel : manifest.kernels)
+    for (const Variant &variant : kernel.variants) {
+      if (variant.part == cubin.part)
+        return at.at("file").wrong(
+            weft::format("'{}' is the PTX of '{}'", manifest.parts[cubin.part].file, kernel.name));
+      if (variant.part != cubin.ptx)
+        continue;
+      used = true;
+      bool same = variant.target.suffix ? variant.target == cubin.target
+                                        : driver::runsOn(variant.target, cubin.target.major, cubin.target.minor);
+      if (!same)
+        return at.at("target").wrong(weft::format("'{}' is PTX for {}, which cannot be assembled for {}", ptx.file,
+                                                  driver::targetName(variant.target),
+                                                  driver::targetName(cubin.target)));
+    }
+  if (!used)
+    at.at("ptx").wrong(weft::format("'{}' is the PTX of no kernel", ptx.file));
+}
+
+Cubin readCubin(const Cursor &at, const Manifest &manifest) {
+  Cubin cubin;
+  cubin.target = readTarget(at.at("target"));
+  cubin.part = readPartName(at.at("file"), manifest.parts);
+  cubin.ptx = readPartName(at.at("ptx"), manifest.parts);
+  if (at.failed())
+    return cubin;
+  checkOrigin(at, cubin, manifest);
+  for (const Cubin &other : manifest.cubins)
+    if (!at.failed() && (other.part == cubin.part || (other.ptx == cubin.ptx && other.target == cubin.target)))
+      at.wrong(weft::format("two are of '{}' for {}, or in one file", manifest.parts[cubin.ptx].file,
+                            driver::targetName(cubin.target)));
+  return cubin;
+}
+
 /// Refuses what is not a manifest of this schema and version, or was changed after it was written.
 void checkSeal(const Cursor &at) {
   if (!at.value().is_object() || !at.has("schema") || at.at("schema").value() != schemaName)
@@ -216,6 +266,9 @@ Result<Manifest> parseManifest(std::string_view text) {
   root.at("kernels").each(
       maxKernels, [&](const Cursor &kernel) { manifest.kernels.push_back(readKernel(kernel, manifest.parts)); });
   refuseTwins(root.at("kernels"), manifest.kernels, &Kernel::name);
+  if (root.has("cubins") && !error)
+    root.at("cubins").each(maxParts,
+                           [&](const Cursor &cubin) { manifest.cubins.push_back(readCubin(cubin, manifest)); });
   if (root.has("programs") && !error)
     root.at("programs").each(maxPrograms, [&](const Cursor &program) {
       manifest.programs.push_back(readProgram(program, manifest.kernels));

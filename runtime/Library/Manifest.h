@@ -82,10 +82,18 @@ struct Kernel {
   std::string sourceSha256; ///< of the kernel's source, "" where unknown
 };
 
+/// Machine code that was assembled of a part's PTX.
+struct Cubin {
+  uint32_t part = 0;     ///< index into Manifest::parts: the ELF file
+  uint32_t ptx = 0;      ///< index into Manifest::parts: the PTX that it was assembled of
+  driver::Target target; ///< what it was assembled for
+};
+
 /// The whole of manifest.json.
 struct Manifest {
   std::string weftVersion;
   std::vector<Part> parts;
+  std::vector<Cubin> cubins;
   std::vector<Kernel> kernels;
   std::vector<Program> programs;
 };

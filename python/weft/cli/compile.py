@@ -49,6 +49,15 @@ def add(commands: Any) -> None:
     part.add_argument("--num-warps", type=int, default=4, metavar="N", help="warps of a kernel (default: 4)")
     part.add_argument("--num-stages", type=int, default=3, metavar="N", help="loads in flight in a loop (default: 3)")
     part.add_argument("--forward-only", action="store_true", help="compile no backward of a program")
+    part.add_argument(
+        "--cubin",
+        nargs="?",
+        const=True,
+        default=False,
+        metavar="T[,T...]",
+        help="put machine code by ptxas beside the PTX, for the targets themselves or for those named, such as sm_86; "
+        "GPUs that it fits load it and need not compile the PTX",
+    )
     part.add_argument("--json", action="store_true", help="report as JSON")
     part.set_defaults(function=run)
 
@@ -68,7 +77,11 @@ def run(arguments: argparse.Namespace) -> int:
     started = time.perf_counter()
     if kind == "__weft_program__":
         made = what.compile(
-            arguments.target, arguments.signature, arguments.out, differentiate=not arguments.forward_only
+            arguments.target,
+            arguments.signature,
+            arguments.out,
+            differentiate=not arguments.forward_only,
+            cubin=arguments.cubin,
         )
     else:
         weft.compile(
@@ -78,6 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
             out=arguments.out,
             num_warps=arguments.num_warps,
             num_stages=arguments.num_stages,
+            cubin=arguments.cubin,
         )
         made = None
     seconds = time.perf_counter() - started
@@ -111,7 +125,12 @@ def _run_folder(arguments: argparse.Namespace) -> int:
     started = time.perf_counter()
     programs = programs_of(pathlib.Path(arguments.file))
     library = compile_programs(
-        programs, arguments.target, arguments.out, differentiate=not arguments.forward_only, progress=show
+        programs,
+        arguments.target,
+        arguments.out,
+        differentiate=not arguments.forward_only,
+        cubin=arguments.cubin,
+        progress=show,
     )
     seconds = time.perf_counter() - started
     names = [program.__name__ for program in programs]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     resources = {} if arguments.quick else _resources(library, arguments.resources)
     rows = [
-        _row(kernel, index, resources) for kernel in library.kernels.values() for index in range(len(kernel.variants))
+        _row(kernel, index, resources, library.cubins)
+        for kernel in library.kernels.values()
+        for index in range(len(kernel.variants))
     ]
     if arguments.json:
         print(json.dumps({"library": library.path, "manifest": library.manifest, "variants": rows}, indent=2))
@@ -92,7 +94,12 @@ def _resources(library: Any, everything: bool) -> dict[tuple[str, str], dict[str
         return known | dict(zip(asked, pool.map(assembled, asked), strict=True))
 
 
-def _row(kernel: Any, index: int, known: Mapping[tuple[str, str], Mapping[str, Figures]]) -> dict[str, Any]:
+def _row(
+    kernel: Any,
+    index: int,
+    known: Mapping[tuple[str, str], Mapping[str, Figures]],
+    cubins: Iterable[Mapping[str, Any]],
+) -> dict[str, Any]:
     variant = kernel.variants[index]
     figures = known.get((variant["ptx"], variant["target"]), {}).get(variant["entry"])
     return {
@@ -104,6 +111,7 @@ def _row(kernel: Any, index: int, known: Mapping[tuple[str, str], Mapping[str, F
         "guards": variant.get("guards", []),
         "warps": variant["num_warps"],
         "shared_bytes": variant["shared_bytes"],
+        "cubins": [each["target"] for each in cubins if each["ptx"] == variant["ptx"]],
         "registers": figures and figures.registers,
         "spill_bytes": figures and figures.spill_bytes,
         "instructions": figures and figures.instructions,
@@ -121,13 +129,18 @@ def _print(library: Any, rows: list[dict[str, Any]], quick: bool) -> None:
         variants = [row for row in rows if row["kernel"] == kernel.name]
         listed = (f"{name}: {_guarded(kind, name, variants[0]['guards'])}" for name, kind in kernel.arguments.items())
         console.print(f"\n{kernel.name}({', '.join(listed)})", highlight=False, markup=False)
-        table = table_class()("target", "constants")
+        table = table_class()("target", "cubins", "constants")
         for name in ("warps", "shared", "registers", "spills", "instructions"):
             table.add_column(name, justify="right")
         for row in variants:
             constants = ", ".join(f"{name} = {value}" for name, value in row["constants"].items())
             numbers = [row[key] for key in ("warps", "shared_bytes", "registers", "spill_bytes", "instructions")]
-            table.add_row(row["target"], constants, *("-" if n is None else f"{n:,}" for n in numbers))
+            table.add_row(
+                row["target"],
+                ", ".join(row["cubins"]) or "-",
+                constants,
+                *("-" if n is None else f"{n:,}" for n in numbers),
+            )
         console.print(table)
     console.print("shared memory and spills in bytes", highlight=False)
     if quick:

@@ -12,6 +12,7 @@ from typing import Any
 from ..language.types import dtype
 from ..runtime.library import load, write_library
 from ..targets import default_target, newest_first
+from . import cubins
 from .jit import JITFunction
 from .kernel import Kernel
 from .signature import short_name
@@ -26,25 +27,31 @@ def compile(
     constants: Mapping[str, Any] | None = None,
     num_warps: int = 4,
     num_stages: int = 3,
+    cubin: cubins.Asked = False,
 ) -> Any:
     """Compile a kernel or a program for one or more targets ("sm_80,sm_90a"; ``weft doctor`` lists them, the default
     first) and write the PTX library ``out``, a directory; gives it opened (weft.runtime.Library).
 
     Argument types come from ``signature`` ("x:*fp16:16, n:i32, BLOCK=128", where :16 promises divisibility by 16; of a
     program "q:fp16[B,H,N,64]:16, w=64") or from the annotations of the parameters.
+    ``cubin`` asks for machine code beside the PTX, which GPUs that it fits load in its place: True for the targets
+    themselves, or names of targets ("sm_80,sm_86"). It takes ptxas.
     Raises CompilationError for the kernel, weft.runtime.Error for the directory.
     """
     if getattr(fn, "__weft_program__", False):
-        return fn.compile(target, signature, out, constants=constants)
+        return fn.compile(target, signature, out, constants=constants, cubin=cubin)
     if not isinstance(fn, JITFunction):
         raise TypeError(f"expected a function decorated with @weft.jit or @weft.program, but got {fn!r}")
     if out is None:
         raise TypeError("expected 'out', the directory of the library; to compile without one, use kernel.compile(...)")
     target = default_target() if target is None else target
     names = [t.strip() for t in target.split(",")] if isinstance(target, str) else list(target)
+    assembled_for = cubins.asked(cubin, names)
     kernels = [fn.compile(signature, constants, name, num_warps, num_stages) for name in names]
     files = {f"{fn.__name__}.{kernel.target}.ptx": kernel.ptx for kernel in kernels}
-    write_library(out, [_manifest(fn, kernels)], files)
+    manifest = [_manifest(fn, kernels)]
+    described, codes = cubins.assembled(manifest, files, assembled_for)
+    write_library(out, manifest, {**files, **codes}, cubins=described)
     return load(out)
 
 

@@ -1,5 +1,5 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""What ptxas makes of PTX: registers, spills, machine instructions. Used where ptxas is found, never required."""
+"""What ptxas makes of PTX: machine code, registers, spills. Used where ptxas is found, never required."""
 
 from __future__ import annotations
 
@@ -77,6 +77,13 @@ def assemble(ptx: str, target: str, entry: str | None = None) -> Resources | Non
     return _resources(report, code)
 
 
+def cubin(ptx: str, target: str) -> bytes:
+    """The machine code of PTX for a target: an ELF file. Raises weft.Error, with ptxas' words, for PTX that it
+    refuses. There must be a ptxas."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _run(ptx, target, pathlib.Path(folder))[1].read_bytes()
+
+
 class Figures(NamedTuple):
     """What ``entries`` keeps of a kernel's Resources; instructions are None without cuobjdump."""
 
@@ -122,13 +129,18 @@ def _version() -> str:
 def _assembled(ptx: str, target: str) -> tuple[str, str | None]:
     """What ptxas reports, and the machine code."""
     with tempfile.TemporaryDirectory() as folder:
-        source, cubin = pathlib.Path(folder, "kernel.ptx"), pathlib.Path(folder, "kernel.cubin")
-        source.write_text(ptx)
-        command = [str(find_tool("ptxas")), "-v", f"-arch={target}", str(source), "-o", str(cubin)]
-        run = subprocess.run(command, capture_output=True, text=True, check=False)
-        if run.returncode != 0:
-            raise Error(f"ptxas refused the PTX for {target}: {run.stderr.strip()}")
-        return run.stderr, _machine_code(cubin)
+        report, made = _run(ptx, target, pathlib.Path(folder))
+        return report, _machine_code(made)
+
+
+def _run(ptx: str, target: str, folder: pathlib.Path) -> tuple[str, pathlib.Path]:
+    """What ptxas reports, and the cubin that it wrote."""
+    (folder / "kernel.ptx").write_text(ptx)
+    command = [str(find_tool("ptxas")), "-v", f"-arch={target}", "kernel.ptx", "-o", "kernel.cubin"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    if run.returncode != 0:
+        raise Error(f"ptxas refused the PTX for {target}: {run.stderr.strip()}")
+    return run.stderr, folder / "kernel.cubin"
 
 
 def _sections(text: str, heading: str) -> dict[str, str]:

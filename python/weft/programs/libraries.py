@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..compiler import places
+from ..compiler import cubins, places
 from ..compiler.diagnostics import CompilationError, Position
 from ..runtime.library import load, write_library
 from ..runtime.program import describe_kernel
@@ -111,6 +111,7 @@ def compile_program(
     out: str | os.PathLike[str] | None,
     constants: Mapping[str, Any] | None = None,
     differentiate: bool = True,
+    cubin: cubins.Asked = False,
 ) -> Any:
     """Compile a program for one or more targets and write the library ``out``; gives it opened. See Program.compile,
     whose ``declare`` this takes."""
@@ -120,13 +121,16 @@ def compile_program(
         raise TypeError(f"expected 'signature' to be a text, but got {places.described(signature)}")
     if not isinstance(constants, (Mapping, type(None))):
         raise TypeError(f"expected 'constants' to be a dict of values by name, but got {places.described(constants)}")
+    if out is None and (len(names) != 1 or cubin):
+        asking = "a cubin" if cubin else f"{len(names)} targets"
+        raise TypeError(f"expected 'out', the directory of the library, for {asking}")
+    assembled_for = cubins.asked(cubin, names)
     traced = declare(signature, constants)
-    if out is None and len(names) != 1:
-        raise TypeError(f"expected 'out', the directory of the library, for {len(names)} targets")
     if out is None:
         return compiled(traced, names[0], differentiate).library
     kernels, programs, files = parts([form for name in names for form in tuned_forms(traced, name, differentiate)])
-    write_library(out, kernels, files, programs)
+    described, codes = cubins.assembled(kernels, files, assembled_for)
+    write_library(out, kernels, {**files, **codes}, programs, described)
     return load(out)
 
 
@@ -157,15 +161,18 @@ def compile_programs(
     *,
     differentiate: bool = True,
     workers: int | None = None,
+    cubin: cubins.Asked = False,
     progress: Callable[[Step], None] = lambda step: None,
 ) -> Any:
     """Compile programs whose parameters' annotations declare their inputs, each for every target, into one library;
-    gives it opened. ``workers`` threads compile, as many as there are processors unless given; ``progress`` is called
+    gives it opened. ``cubin`` is as in ``weft.compile``. ``workers`` threads compile, as many as there are processors unless given; ``progress`` is called
     after each program and target.
 
     Raises CompilationError at the program's line: for the first, in order, that cannot be compiled, and for two of one
     name.
     """
+    names = targets(target)
+    assembled_for = cubins.asked(cubin, names)
     traced = [_declared(program) for program in programs]
     known: dict[str, Traced] = {}
     for each in traced:
@@ -173,7 +180,7 @@ def compile_programs(
         if other is not each:
             message = f"expected programs of different names in one library, but got two of '{each.name}'"
             raise CompilationError(message, each.position, notes=[f"the other is at {other.position}"])
-    jobs = [(each, name) for each in traced for name in targets(target)]
+    jobs = [(each, name) for each in traced for name in names]
     numbers = itertools.count(1)
 
     def work(job: tuple[Traced, str]) -> list[Compiled]:
@@ -194,7 +201,8 @@ def compile_programs(
         kernels += found[0]
         plans += found[1]
         files |= found[2]
-    write_library(out, kernels, files, plans)
+    described, codes = cubins.assembled(kernels, files, assembled_for)
+    write_library(out, kernels, {**files, **codes}, plans, described)
     return load(out)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..compiler import places
+from ..compiler.cubins import Asked
 from ..compiler.diagnostics import Position
 from ..recent import Recent
 from ..runtime.compiling import compiling
@@ -169,6 +170,7 @@ class Program:
         *,
         constants: Mapping[str, Any] | None = None,
         differentiate: bool = True,
+        cubin: Asked = False,
     ) -> Any:
         """Compile for one or more targets ("sm_80,sm_90a"; ``weft doctor`` lists them, the default first), forward and
         backward, and write the PTX library ``out``, a directory; gives it opened (weft.runtime.Library). Without
@@ -176,8 +178,9 @@ class Program:
 
         Input types come from ``signature`` ("q:fp16[B,H,N,64]:16, ..., w=64") or from the annotations of the
         parameters; ``constants`` are further values, such as patterns. Without ``differentiate`` there is no backward.
+        ``cubin`` asks for machine code beside the PTX, as in ``weft.compile``.
         """
-        return compile_program(self.declare, target, signature, out, constants, differentiate)
+        return compile_program(self.declare, target, signature, out, constants, differentiate, cubin)
 
     # ---- Running
 

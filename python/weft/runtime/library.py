@@ -70,6 +70,8 @@ class Library:
         self.kernels: Mapping[str, LibraryKernel] = MappingProxyType(
             {facts["name"]: LibraryKernel(self, facts) for facts in self.manifest["kernels"]}
         )
+        #: the machine code beside the PTX, as the manifest has it: "file", "target", "ptx", "ptx_sha256"
+        self.cubins: list[dict[str, Any]] = self.manifest.get("cubins", [])
         #: the programs by name
         self.programs: Mapping[str, Program] = MappingProxyType(
             {facts["name"]: Program(handle, facts) for facts in self.manifest.get("programs", [])}
@@ -159,11 +161,17 @@ def write_library(
     kernels: list[dict[str, Any]],
     files: Mapping[str, str | bytes],
     programs: list[dict[str, Any]] | None = None,
+    cubins: list[dict[str, Any]] | None = None,
 ) -> None:
-    """Write a library: ``kernels`` and ``programs`` as the manifest has them, ``files`` the PTX by file name.
+    """Write a library: ``kernels``, ``programs`` and ``cubins`` as the manifest has them, ``files`` the PTX and the
+    machine code by file name.
 
     The directory ``path`` is at every moment what it was or whole. Raises ``weft.runtime.Error`` where the kernels do
     not make a manifest, or where something that is no library is at ``path``.
     """
-    manifest = {"kernels": kernels, "programs": programs} if programs else {"kernels": kernels}
+    manifest = {"kernels": kernels}
+    if programs:
+        manifest["programs"] = programs
+    if cubins:
+        manifest["cubins"] = cubins
     native.load("_runtime").write_library(_encoded(path), json.dumps(manifest), dict(files))

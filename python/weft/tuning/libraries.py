@@ -8,9 +8,11 @@ from __future__ import annotations
 import dataclasses
 import os
 import pathlib
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from weft.compiler import cubins, ptxas
 from weft.compiler.diagnostics import Position
 from weft.compiler.lower import native_context
 from weft.programs.compiled import compiled
@@ -107,4 +109,21 @@ def rewrite(library: Any, known: Sequence[Source]) -> None:
             kernels.append(kernel)
             for variant in kernel["variants"]:
                 files[variant["ptx"]] = pathlib.Path(library.path, variant["ptx"]).read_bytes()
-    write_library(library.path, kernels, files, programs)
+    described, codes = _cubins(library, kernels, files)
+    write_library(library.path, kernels, {**files, **codes}, programs, described)
+
+
+def _cubins(
+    library: Any, kernels: Sequence[Mapping[str, Any]], files: Mapping[str, str | bytes]
+) -> tuple[cubins.Described, dict[str, bytes]]:
+    """The cubins of a library that is written anew, for the targets that it had some for: those of its PTX have gone
+    with it. Without ptxas there are none, and a warning."""
+    names = tuple(dict.fromkeys(each["target"] for each in library.cubins))
+    if names and ptxas.find_tool("ptxas") is None:
+        warnings.warn(
+            f"'{library.path}' is written without its cubins, which were of its former PTX: ptxas was not found; "
+            "GPUs compile the PTX when they load it",
+            stacklevel=4,
+        )
+        return [], {}
+    return cubins.assembled(kernels, files, names)

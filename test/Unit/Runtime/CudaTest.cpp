@@ -5,6 +5,7 @@
 #include "runtime/Driver/Cuda.h"
 #include "runtime/Driver/CudaApi.h"
 #include "runtime/Launch/Launcher.h"
+#include "runtime/Library/Digest.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,6 +35,7 @@ static_assert(offsetof(ours::LaunchConfig, attributeCount) == offsetof(CUlaunchC
 static_assert(offsetof(ours::LaunchAttribute, value) == offsetof(CUlaunchAttribute, value));
 static_assert(ours::errorInvalidPtx == CUDA_ERROR_INVALID_PTX && ours::errorNotFound == CUDA_ERROR_NOT_FOUND);
 static_assert(ours::errorNoBinaryForGpu == CUDA_ERROR_NO_BINARY_FOR_GPU);
+static_assert(ours::errorInvalidImage == CUDA_ERROR_INVALID_IMAGE);
 static_assert(ours::errorUnsupportedPtxVersion == CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 #endif
 
@@ -192,4 +194,86 @@ TEST(Cuda, ProgramsAreQueuedWithoutWaiting) {
   for (Address address : {tensor.address, outputs[0].address, workspace})
     ASSERT_TRUE(on->free(address));
   ASSERT_TRUE(on->destroyStream(stream));
+}
+
+namespace {
+
+/// The chain of additions, with cubins for the targets: an older one of this architecture, its own, and one of another.
+std::shared_ptr<const library::Library> chainWithCubins() {
+  std::string ptx = samples::vectorAddPTX("sm_80");
+  std::vector<library::File> files{{"add.sm_80.ptx", ptx}, {"add.sm_90a.ptx", samples::vectorAddPTX("sm_90a")}};
+  std::vector<std::array<std::string, 4>> cubins;
+  for (int architecture : {80, 86, 90}) {
+    std::string target = "sm_" + std::to_string(architecture), file = "add." + target + ".cubin";
+    files.push_back({file, samples::cubin(architecture, {"add"})});
+    cubins.push_back({file, target, "add.sm_80.ptx", library::sha256(ptx)});
+  }
+  Result<library::Library> made =
+      library::makeLibrary("chain", samples::withCubins(samples::chainProgram(), cubins), files);
+  EXPECT_TRUE(made) << made.error().message;
+  return std::make_shared<const library::Library>(std::move(*made));
+}
+
+/// Runs the chain on ones. What was loaded before it ran, and after: all modules, and those from machine code.
+struct Loads {
+  int opened, ran, binaries;
+};
+Loads loadsOfARun() {
+  std::shared_ptr<Device> on = device();
+  int before = askFake("fakeCudaLoads"), binariesBefore = askFake("fakeCudaBinaryLoads");
+  launch::Launcher launcher(chainWithCubins(), on);
+  Result<std::shared_ptr<const launch::Plan>> plan = launcher.program("chain");
+  EXPECT_TRUE(plan) << plan.error().message;
+  int opened = askFake("fakeCudaLoads") - before;
+  std::vector<float> ones(64, 1), sum(64);
+  launch::Tensor tensor;
+  tensor.rank = 1;
+  tensor.shape[0] = 64;
+  tensor.strides[0] = 1;
+  tensor.address = *on->allocate(256);
+  EXPECT_TRUE(on->copyIn(tensor.address, bytesOf(ones), nullptr));
+  std::vector<launch::Tensor> inputs(5, tensor), outputs{tensor};
+  outputs[0].address = *on->allocate(256);
+  uint64_t bytes = (*plan)->require(inputs)->workspaceBytes;
+  Address workspace = *on->allocate(bytes);
+  for (int run = 0; run < 2; ++run) {
+    Status status = (*plan)->run(inputs, outputs, {workspace, bytes}, nullptr);
+    EXPECT_TRUE(status) << status.error().message;
+  }
+  EXPECT_TRUE(on->copyOut(std::as_writable_bytes(std::span(sum)), outputs[0].address, nullptr));
+  EXPECT_EQ(sum, std::vector<float>(64, 5));
+  for (Address address : {tensor.address, outputs[0].address, workspace})
+    EXPECT_TRUE(on->free(address));
+  return {opened, askFake("fakeCudaLoads") - before, askFake("fakeCudaBinaryLoads") - binariesBefore};
+}
+
+} // namespace
+
+TEST(Cuda, NothingIsLoadedBeforeItRuns) {
+  Loads loads = loadsOfARun();
+  EXPECT_EQ(loads.opened, 0);
+  EXPECT_EQ(loads.ran, 1) << "four launches of one kernel, twice";
+  EXPECT_EQ(loads.binaries, 1) << "machine code is there for this GPU";
+  std::shared_ptr<Device> on = device();
+  launch::Launcher launcher(chainWithCubins(), on);
+  int before = askFake("fakeCudaLoads");
+  ASSERT_TRUE((*launcher.program("chain"))->load());
+  EXPECT_EQ(askFake("fakeCudaLoads") - before, 1);
+}
+
+TEST(Cuda, PTXRunsWhereTheDriverKnowsNoSuchCubin) {
+  for (const char *refusal : {"200", "209"}) { // CUDA_ERROR_INVALID_IMAGE, CUDA_ERROR_NO_BINARY_FOR_GPU
+    setenv("FAKE_CUDA_REFUSES", refusal, 1);
+    Loads loads = loadsOfARun();
+    EXPECT_EQ(loads.ran, 1);
+    EXPECT_EQ(loads.binaries, 0);
+  }
+  setenv("FAKE_CUDA_REFUSES", "2", 1); // out of memory, which PTX would meet too
+  launch::Launcher launcher(chainWithCubins(), device());
+  Status status = (*launcher.program("chain"))->load();
+  unsetenv("FAKE_CUDA_REFUSES");
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, StatusCode::OutOfMemory);
+  EXPECT_THAT(status.error().message, HasSubstr("'add.sm_86.cubin' of the library 'chain' on cuda:0: the cubin does "
+                                                "not load: out of memory"));
 }

@@ -2,11 +2,13 @@
 // A CUDA driver whose device is host memory, for tests of the runtime on machines without a GPU. It has two devices,
 // and is strict where the real driver trusts its caller: every call but the context's own needs a current context, and
 // what is destroyed must exist. Its one kernel is vector addition, under any entry named 'add'; 'fault' fails when
-// waited for.
+// waited for. It takes cubins of its architecture as PTX, unless FAKE_CUDA_REFUSES names the error that it has for all
+// of them.
 #include "runtime/Driver/CudaApi.h"
 
 #include <cstdlib>
 #include <cstring>
+#include <elf.h>
 #include <mutex>
 #include <set>
 #include <string>
@@ -22,7 +24,7 @@ std::set<void *> allocations, streams, events, modules;
 int retained[2];
 thread_local int pushed = 0;
 bool faulted = false;
-int waits = 0;
+int waits = 0, loads = 0, binaryLoads = 0;
 
 struct Parameters {
   const float *x, *y;
@@ -46,6 +48,12 @@ CUresult destroy(std::set<void *> &kind, void *handle) {
     return invalidHandle;
   std::free(handle);
   return success;
+}
+
+/// Whether machine code is for capability 8.6 or an earlier one of its major version.
+bool takes(const Elf64_Ehdr &header) {
+  unsigned architecture = header.e_ident[EI_ABIVERSION] == 7 ? header.e_flags & 0xff : header.e_flags >> 8 & 0xff;
+  return architecture / 10 == 8 && architecture % 10 <= 6;
 }
 
 CUresult run(CUfunction function, unsigned blocks, unsigned threads, void **extra) {
@@ -154,8 +162,18 @@ CUresult cuEventSynchronize(CUevent) { return ++waits, pushed ? success : invali
 CUresult cuEventElapsedTime(float *milliseconds, CUevent, CUevent) { return *milliseconds = 1.5f, success; }
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, int *options, void **values) {
-  if (std::string_view(static_cast<const char *>(image)).starts_with(".version"))
+  if (std::memcmp(image, ELFMAG, SELFMAG) == 0) {
+    if (const char *refused = std::getenv("FAKE_CUDA_REFUSES"))
+      return std::atoi(refused);
+    if (!takes(*static_cast<const Elf64_Ehdr *>(image)))
+      return errorNoBinaryForGpu;
+    ++loads, ++binaryLoads;
     return create(modules, reinterpret_cast<void **>(module));
+  }
+  if (std::string_view(static_cast<const char *>(image)).starts_with(".version")) {
+    ++loads;
+    return create(modules, reinterpret_cast<void **>(module));
+  }
   for (unsigned i = 0; i < count; ++i)
     if (options[i] == jitErrorLogBuffer)
       std::strcpy(static_cast<char *>(values[i]), "ptxas fatal : Missing .version directive");
@@ -194,5 +212,9 @@ int fakeCudaLiveObjects() {
 
 /// How often the host has waited for the device.
 int fakeCudaWaits() { return waits; }
+
+/// How many modules were loaded, and how many of them from machine code.
+int fakeCudaLoads() { return loads; }
+int fakeCudaBinaryLoads() { return binaryLoads; }
 
 } // extern "C"

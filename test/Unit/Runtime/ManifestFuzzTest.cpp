@@ -111,6 +111,7 @@ private:
                                                "cdiv(n, 0)",
                                                "N",
                                                "chain",
+                                               "add.sm_80.ptx",
                                                5,
                                                8,
                                                9,
@@ -174,8 +175,9 @@ TEST(ManifestFuzz, NeverCrashes) {
   uint64_t seed = fromEnvironment("WEFT_FUZZ_SEED", std::random_device{}());
   uint64_t count = fromEnvironment("WEFT_FUZZ_COUNT", 100000);
   printf("WEFT_FUZZ_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  std::vector<File> files{{"add.sm_80.ptx", "80"}, {"add.sm_90a.ptx", "90"}};
-  Result<std::string> good = composeManifest(samples::chainProgram(), files);
+  std::vector<File> files{{"add.sm_80.ptx", "80"}, {"add.sm_90a.ptx", "90"}, {"add.sm_86.cubin", "86"}};
+  std::array<std::string, 4> cubin{"add.sm_86.cubin", "sm_86", "add.sm_80.ptx", sha256("80")};
+  Result<std::string> good = composeManifest(samples::withCubins(samples::chainProgram(), {cubin}), files);
   ASSERT_TRUE(good);
   json document = json::parse(*good);
   Mutator mutate(seed);
@@ -188,6 +190,10 @@ TEST(ManifestFuzz, NeverCrashes) {
       ASSERT_FALSE(manifest.error().message.empty());
     } else { // what is accepted holds together: every index that the launcher follows is in range
       checkPrograms(*manifest);
+      for (const Cubin &each : manifest->cubins) {
+        ASSERT_LT(each.part, manifest->parts.size());
+        ASSERT_LT(each.ptx, manifest->parts.size());
+      }
       for (const Kernel &kernel : manifest->kernels)
         for (const Variant &variant : kernel.variants) {
           ASSERT_LT(variant.part, manifest->parts.size());

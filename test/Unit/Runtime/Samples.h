@@ -2,10 +2,14 @@
 // A small library that the runtime's tests share: vector addition, one thread an element, with two variants.
 #pragma once
 
+#include <array>
+#include <cstring>
+#include <elf.h>
 #include <filesystem>
 #include <random>
 #include <string>
 #include <unistd.h>
+#include <vector>
 
 namespace weft::samples {
 
@@ -80,6 +84,52 @@ inline std::string chainProgram() {
          R"(], "variants": [{"target": "sm_80", "buffers": [)" + buffer + "," + buffer + "," + buffer +
          R"(], "launches": [)" + launch(0, 1, 6) + "," + launch(6, 2, 7) + "," + launch(7, 3, 8) + "," +
          launch(8, 4, 5) + "]}]}]}";
+}
+
+/// What a cubin for sm_`architecture` has of headers, with a byte of code for each entry: as CUDA 12's ptxas lays it out
+/// (ELF ABI version 7) or CUDA 13's (8).
+inline std::string cubin(int architecture, const std::vector<std::string> &entries, int abiVersion = 8) {
+  std::string names(1, '\0');
+  std::vector<Elf64_Shdr> sections(1);
+  auto add = [&](const std::string &name, uint32_t type, uint64_t bytes) {
+    Elf64_Shdr section{};
+    section.sh_name = names.size();
+    section.sh_type = type;
+    section.sh_offset = sizeof(Elf64_Ehdr);
+    section.sh_size = bytes;
+    sections.push_back(section);
+    names += name + '\0';
+  };
+  for (const std::string &entry : entries)
+    add(".text." + entry, SHT_PROGBITS, 1);
+  add(".shstrtab", SHT_STRTAB, 0);
+  sections.back().sh_size = names.size();
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_ident[EI_DATA] = ELFDATA2LSB;
+  header.e_ident[EI_VERSION] = EV_CURRENT;
+  header.e_ident[EI_ABIVERSION] = abiVersion;
+  header.e_type = ET_EXEC;
+  header.e_machine = 190;
+  header.e_flags = abiVersion == 7 ? 0x500 | architecture : 0x6000004 | architecture << 8;
+  header.e_shoff = sizeof(Elf64_Ehdr) + names.size();
+  header.e_shentsize = sizeof(Elf64_Shdr);
+  header.e_shnum = sections.size();
+  header.e_shstrndx = sections.size() - 1;
+  std::string bytes(reinterpret_cast<const char *>(&header), sizeof(header));
+  bytes += names;
+  return bytes.append(reinterpret_cast<const char *>(sections.data()), sections.size() * sizeof(Elf64_Shdr));
+}
+
+/// `kernels`, a manifest, with the cubins: (file, target, PTX, the PTX's SHA-256).
+inline std::string withCubins(std::string kernels, const std::vector<std::array<std::string, 4>> &cubins) {
+  kernels.pop_back();
+  kernels += R"(, "cubins": [)";
+  for (const auto &[file, target, ptx, digest] : cubins)
+    kernels += (kernels.back() == '[' ? "" : ",") + (R"({"file": ")" + file + R"(", "target": ")" + target) +
+               R"(", "ptx": ")" + ptx + R"(", "ptx_sha256": ")" + digest + R"("})";
+  return kernels + "]}";
 }
 
 /// A directory of its own for one test, gone at its end.

@@ -27,3 +27,14 @@ TEST(Target, RunsOn) {
   EXPECT_FALSE(runsOn({10, 3, 'f'}, 10, 0));
   EXPECT_FALSE(runsOn({10, 0, 'f'}, 11, 0));
 }
+
+TEST(Target, BinaryRunsOn) {
+  EXPECT_TRUE(binaryRunsOn({8, 0, 0}, 8, 0));
+  EXPECT_TRUE(binaryRunsOn({8, 0, 0}, 8, 9));
+  EXPECT_FALSE(binaryRunsOn({8, 6, 0}, 8, 0));
+  EXPECT_FALSE(binaryRunsOn({8, 0, 0}, 9, 0));
+  EXPECT_TRUE(binaryRunsOn({9, 0, 'a'}, 9, 0));
+  EXPECT_FALSE(binaryRunsOn({10, 0, 'a'}, 10, 3));
+  EXPECT_TRUE(binaryRunsOn({10, 0, 'f'}, 10, 3));
+  EXPECT_FALSE(binaryRunsOn({10, 3, 'f'}, 10, 0));
+}
