@@ -12,6 +12,8 @@ libraries.
     weft.tuning.tune(f, *args)    schedules tried, checked and ranked; the best are kept for calls and libraries
     @weft.jit                     a tile kernel: kernel[grid](*args, BLOCK=64, num_warps=4); weft.language is its
     language
+    @weft.autotune, @weft.heuristics   a tile kernel's constants chosen by trial, or computed from its arguments
+    weft.triton                   Triton's names: "import weft.triton as triton" ports a script
     weft.compile(fn, ...)         a PTX library from a kernel
     weft.load(DIR)                an opened library
     weft.device()                 where kernels run: "cuda:0", or "simulator" without a GPU; WEFT_DEVICE overrides

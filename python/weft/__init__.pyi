@@ -6,6 +6,7 @@ from weft import cli as cli
 from weft import compiler as compiler
 from weft import demo as demo
 from weft import integrations as integrations
+from weft import kernels as kernels
 from weft import language as language
 from weft import nn as nn
 from weft import patterns as patterns
@@ -13,6 +14,7 @@ from weft import programs as programs
 from weft import runtime as runtime
 from weft import simulator as simulator
 from weft import testing as testing
+from weft import triton as triton
 from weft import tuning as tuning
 from weft.attention.flex import flex_attention as flex_attention
 from weft.compiler.diagnostics import CompilationError as CompilationError
@@ -24,6 +26,9 @@ from weft.drawing import draw as draw
 from weft.errors import Error as Error
 from weft.integers import cdiv as cdiv
 from weft.integers import next_power_of_2 as next_power_of_2
+from weft.kernels.autotuner import autotune as autotune
+from weft.kernels.config import Config as Config
+from weft.kernels.heuristics import heuristics as heuristics
 from weft.patterns import Pattern as Pattern
 from weft.patterns import block_bitmap as block_bitmap
 from weft.patterns import block_window as block_window

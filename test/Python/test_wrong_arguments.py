@@ -170,6 +170,12 @@ FUNCTIONS = {
     "next_power_of_2": (weft.next_power_of_2, {"n": 3}),
     "@program": (weft.program, {"function": seen}),
     "@jit": (weft.jit, {"fn": seen}),
+    "autotune": (
+        lambda **options: weft.autotune(**options)(weft.jit(seen)),
+        {"configs": [weft.Config({})], "key": ["h"], "reset_to_zero": None, "restore_value": None},
+    ),
+    "heuristics": (lambda values: weft.heuristics(values)(weft.jit(seen)), {"values": {}}),
+    "Config": (weft.Config, {"kwargs": {}}),
     "compile": (weft.compile, {"fn": program, "target": "sm_80"}),
     "load": (weft.load, {"path": "/nowhere"}),
     "a program": (program, QKV | {"w": 1}),

@@ -15,7 +15,7 @@ from typing import Any
 from ..recent import Recent
 from ..runtime.devices import device_for
 from ..targets import default_target
-from . import parameters, scope
+from . import launches, parameters, scope
 from .code import Names
 from .diagnostics import CompilationError
 from .kernel import Kernel, build, signature_of
@@ -30,6 +30,8 @@ from .targets import target_of
 
 _lock = threading.RLock()
 _OPTIONS = ("num_warps", "num_stages", "debug")
+# Triton's advice on schedules, which has no effect here, and the values of it that change no result.
+_ADVICE = ("num_ctas", "maxnreg", "ir_override", "enable_fp_fusion", "launch_pdl")
 
 
 class JITFunction:
@@ -60,6 +62,7 @@ class JITFunction:
         self._kernels: Recent[Any, tuple[Kernel, tuple[int, ...]]] = Recent(512)
         self._read: tuple[Reads, Hashable] | None = None
         self._launches = Launches(self.params)
+        self.pre_run_hooks: list[Callable[..., Any]] = []
         self.__name__ = fn.__name__
         functools.update_wrapper(self, fn)
 
@@ -71,6 +74,15 @@ class JITFunction:
             f"expected a grid: '{self.__name__}' is a kernel",
             remedy=f"launch it with {self.__name__}[grid](...), or call it from another kernel",
         )
+
+    @property
+    def arg_names(self) -> list[str]:
+        """The names of the parameters, in order."""
+        return [parameter.name for parameter in self.params]
+
+    def add_pre_run_hook(self, hook: Callable[..., Any]) -> None:
+        """Call ``hook(*args, **kwargs)`` with a launch's arguments before each launch of this kernel."""
+        self.pre_run_hooks.append(hook)
 
     # ---- Source, and what it reads
 
@@ -159,10 +171,16 @@ class JITFunction:
     # ---- Launching
 
     def __getitem__(self, grid: Any) -> Callable[..., Kernel | None]:
-        return functools.partial(self.run, grid)
+        return functools.partial(self._call, grid)
 
-    def run(self, grid: Any, /, *args: Any, **kwargs: Any) -> Kernel | None:
-        """Launch: what ``kernel[grid](...)`` does. Gives the compiled kernel, or None for an empty grid."""
+    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Kernel | None:
+        """Launch: what ``kernel[grid](...)`` does. Gives the compiled kernel, or None for an empty grid. With
+        ``warmup`` the kernel is compiled and not launched."""
+        return self.warmup(*args, **kwargs) if warmup else self._call(grid, *args, **kwargs)
+
+    def _call(self, grid: Any, /, *args: Any, **kwargs: Any) -> Kernel | None:
+        for hook in self.pre_run_hooks:
+            hook(*args, **kwargs)
         found = self._launches.find(args, kwargs)
         if found is not None and found[0].debug == self.debug:
             launch, values = found
@@ -173,8 +191,11 @@ class JITFunction:
         extent = (grid,) if isinstance(grid, int) else tuple(grid)
         if 0 in extent:
             return None
-        launch.module.launch(extent, launch.threads, values)
         kernel: Kernel = launch.kernel
+        if launches.are_watched():
+            launches.pass_on(launches.Passing(kernel, launch.module, extent, values))
+        else:
+            launch.module.launch(extent, launch.threads, values)
         return kernel
 
     def _launch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Launch, tuple[Any, ...]]:
@@ -203,6 +224,9 @@ class JITFunction:
         warps = kwargs.pop("num_warps", 4) if "num_warps" not in index else 4
         stages = kwargs.pop("num_stages", 3) if "num_stages" not in index else 3
         debug = kwargs.pop("debug", self.debug) if "debug" not in index else self.debug
+        for name in _ADVICE if kwargs.keys() & _ADVICE else ():
+            if name not in index and kwargs.pop(name, None) is False and name == "enable_fp_fusion":
+                raise ValueError("expected 'enable_fp_fusion' to be True, but got False; products and sums are fused")
         return (warps, stages, debug)
 
     def _values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
@@ -248,18 +272,23 @@ def _options(num_warps: Any, num_stages: Any, debug: Any) -> Options:
 def jit(
     fn: Callable[..., Any] | None = None,
     *,
-    do_not_specialize: Iterable[int | str] = (),
-    do_not_specialize_on_alignment: Iterable[int | str] = (),
-    debug: bool = False,
+    do_not_specialize: Iterable[int | str] | None = None,
+    do_not_specialize_on_alignment: Iterable[int | str] | None = None,
+    debug: bool | None = None,
+    noinline: bool | None = None,
+    version: Any = None,
+    repr: Any = None,
+    launch_metadata: Any = None,
 ) -> Any:
     """Decorate a function as a kernel, or as a function that kernels call: it is compiled, not run, when it is called.
 
     ``do_not_specialize`` names (or numbers) parameters whose values must not select a kernel of their own: otherwise an
     integer that is 1 becomes a constant,
-    and divisibility by 16 is used. ``debug`` makes wl.device_assert trap.
+    and divisibility by 16 is used. ``debug`` makes wl.device_assert trap. Triton's ``noinline``, ``version``, ``repr``
+    and ``launch_metadata`` are accepted and have no effect: helpers are always inlined.
     """
 
     def decorate(function: Callable[..., Any]) -> JITFunction:
-        return JITFunction(function, do_not_specialize, do_not_specialize_on_alignment, debug)
+        return JITFunction(function, do_not_specialize or (), do_not_specialize_on_alignment or (), bool(debug))
 
     return decorate if fn is None else decorate(fn)

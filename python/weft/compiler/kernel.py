@@ -61,6 +61,14 @@ class Kernel:
         """Dynamic shared memory a program needs."""
         return int(self.info["kernels"][0]["shared_bytes"])
 
+    @functools.cached_property
+    def asm(self) -> dict[str, str]:
+        """The kernel's texts by stage, under Triton's names as well: "ptx", and the IR's, of which "ttir" is the tile
+        IR, "ttgir" the warp IR and "llir" LLVM's dialect. The IR is computed when this is asked for."""
+        ir = self.ir
+        named = {"ttir": ir.get("tile", ""), "ttgir": ir.get("pipelined", ir.get("warp", "")), "llir": ir["llvm"]}
+        return {"source": self.function.source.text, **ir, **named, "ptx": self.ptx}
+
     @property
     def types(self) -> list[str]:
         """The types of the run-time arguments, in order, as signatures spell them."""

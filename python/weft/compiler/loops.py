@@ -17,9 +17,9 @@ from ..language.promotion import promote_integers
 from ..language.types import dtype, int1
 from ..language.value import tensor
 from .diagnostics import CompilationError
-from .scope import Missing, assigned, returns
+from .scope import Missing, assigned, only_advanced, returns
 from .statements import Returned, Statements
-from .structure import as_variable, flatten, rebuild, same_constant, same_structure
+from .structure import alike, as_variable, flatten, moving, rebuild, same_constant, same_structure
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,8 @@ class Loops(Statements):
             if name == but or name not in self.frame.variables:
                 continue
             before = as_variable(self.frame.variables[name])
+            if not only_advanced(body, name):
+                before = moving(before)
             if isinstance(before, Missing):
                 continue
             if flatten(before) is None:
@@ -100,6 +102,7 @@ class Loops(Statements):
             after = as_variable(self.frame.variables.get(variable.name))
             if isinstance(after, Missing):
                 raise self.located(after.error(), variable.assignment)
+            _, after = alike(variable.before, after)
             if not same_structure(variable.before, after):
                 raise self.located(
                     errors.changes_type_in_loop(variable.name, variable.before, after), variable.assignment

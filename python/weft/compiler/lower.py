@@ -51,6 +51,7 @@ def lower(function: Any, signature: Signature, options: Options, target: str) ->
     builder = Builder(
         context, source.file, options, lambda fn, arguments, keywords: visitor.apply(fn, arguments, keywords)
     )
+    builder.target = target
     visitor = Loops(builder, Frame(function, source))
     visitor.at(source.tree)
     names = [p.name for p in function.params]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.util
+import importlib.machinery
 import os
 import pathlib
 import re
@@ -56,7 +56,7 @@ def find_tool(name: str) -> str | None:
     found = shutil.which(name)
     folders = [pathlib.Path(os.environ[key]) / "bin" for key in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(key)]
     folders.append(pathlib.Path("/usr/local/cuda/bin"))
-    triton = importlib.util.find_spec("triton")
+    triton = importlib.machinery.PathFinder.find_spec("triton")  # not weft.triton, which may stand under its name
     if triton is not None and triton.origin:
         folders.append(pathlib.Path(triton.origin).parent / "backends" / "nvidia" / "bin")
     candidates = [found] if found else [str(folder / name) for folder in folders]

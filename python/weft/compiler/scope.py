@@ -59,6 +59,40 @@ def _targets(target: ast.expr) -> Iterator[str]:
         yield from _targets(target.value)
 
 
+def only_advanced(statements: Iterable[ast.stmt], name: str) -> bool:
+    """Whether every assignment of a name in statements is of the form ``name = ....advance(name, ...)``."""
+    for statement in statements:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Assign):
+                if not all(
+                    _advances(value, name) for target in node.targets for value in _given(target, node.value, name)
+                ):
+                    return False
+            elif isinstance(node, (ast.AugAssign, ast.AnnAssign, ast.For)) and name in _targets(node.target):
+                return False
+    return True
+
+
+def _given(target: ast.expr, value: ast.expr | None, name: str) -> Iterator[ast.expr | None]:
+    """What an assignment gives a name; None where the source does not show it."""
+    if isinstance(target, ast.Name):
+        if target.id == name:
+            yield value
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts) else None
+        for index, part in enumerate(target.elts):
+            yield from _given(part, parts[index] if parts else None, name)
+    elif name in _targets(target):
+        yield None
+
+
+def _advances(call: ast.expr | None, name: str) -> bool:
+    if not (isinstance(call, ast.Call) and call.args and isinstance(call.args[0], ast.Name)):
+        return False
+    function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return function == "advance" and call.args[0].id == name
+
+
 def returns(statements: Iterable[ast.stmt]) -> bool:
     """Whether any of the statements, or a statement inside them, is a ``return``."""
     return any(isinstance(node, ast.Return) for statement in statements for node in ast.walk(statement))

@@ -20,7 +20,7 @@ from ..language.types import constexpr
 from ..language.value import tensor
 from .calls import Calls
 from .scope import Missing, returns
-from .structure import as_variable, flatten, rebuild, same_constant, same_structure
+from .structure import alike, as_variable, flatten, rebuild, same_constant, same_structure
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ class Statements(Calls):
             elif isinstance(a, Missing) or isinstance(b, Missing):
                 merged[name] = a if isinstance(a, Missing) else b
             else:
-                a, b = as_variable(a), as_variable(b)
+                a, b = alike(as_variable(a), as_variable(b))
                 if flatten(a) is None or not same_structure(a, b):
                     merged[name] = Missing(errors.differs_between_branches, name, a, b)
                 else:
@@ -228,6 +228,7 @@ class Statements(Calls):
         else_region, _, else_outcome = self.side(lambda: self.block([*node.orelse, *rest]), before)
         self.frame.variables = before
         a, b = (as_variable(outcome.value) if outcome is not None else None for outcome in (then_outcome, else_outcome))
+        a, b = alike(a, b)
         if a is None and b is None:
             self.join(condition, (then_region, []), (else_region, []))
             return Returned(None)
@@ -246,7 +247,7 @@ class Statements(Calls):
         then_region, _, a = self.side(lambda: self.expression(node.body), before)
         else_region, _, b = self.side(lambda: self.expression(node.orelse), before)
         self.frame.variables = before
-        a, b = as_variable(a), as_variable(b)
+        a, b = alike(as_variable(a), as_variable(b))
         if flatten(a) is None or flatten(b) is None or not same_structure(a, b):
             raise errors.differs_between_branches("the value of this expression", a, b)
         self.at(node)

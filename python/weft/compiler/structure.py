@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ..language.block_pointers import block_pointer
 from ..language.literals import is_number, to_tensor
 from ..language.value import tensor
 
@@ -23,6 +24,8 @@ def flatten(value: Any) -> list[tensor] | None:
     """The tensors of a variable, in order; None when it holds anything else."""
     if isinstance(value, tensor):
         return [value]
+    if isinstance(value, block_pointer):
+        return value.tensors()
     if isinstance(value, tuple) and value:
         leaves: list[tensor] = []
         for part in value:
@@ -38,6 +41,8 @@ def rebuild(template: Any, leaves: Iterator[tensor]) -> Any:
     """A value of the template's structure from other tensors."""
     if isinstance(template, tensor):
         return next(leaves)
+    if isinstance(template, block_pointer):
+        return template.rebuilt(leaves)
     return tuple(rebuild(part, leaves) for part in template)
 
 
@@ -45,7 +50,26 @@ def same_structure(a: Any, b: Any) -> bool:
     """Whether two variables hold tensors of the same types in the same places."""
     if isinstance(a, tensor) and isinstance(b, tensor):
         return a.type == b.type
+    if isinstance(a, block_pointer):
+        return a.like(b)
     return isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b) and all(map(same_structure, a, b))
+
+
+def moving(value: Any) -> Any:
+    """A variable of which everything may change: block pointers carry their array with them."""
+    if isinstance(value, block_pointer):
+        return value.as_whole()
+    return tuple(map(moving, value)) if isinstance(value, tuple) else value
+
+
+def alike(a: Any, b: Any) -> tuple[Any, Any]:
+    """Two variables that are to be one: block pointers of different arrays with these arrays."""
+    if isinstance(a, block_pointer) and isinstance(b, block_pointer) and not a.like(b):
+        return a.as_whole(), b.as_whole()
+    if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
+        pairs = [alike(x, y) for x, y in zip(a, b, strict=True)]
+        return tuple(x for x, _ in pairs), tuple(y for _, y in pairs)
+    return a, b
 
 
 def same_constant(a: Any, b: Any) -> bool:

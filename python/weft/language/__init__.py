@@ -9,6 +9,7 @@ from typing import Any
 from . import errors
 from . import maths as math
 from .atomics import atomic_add, atomic_and, atomic_cas, atomic_max, atomic_min, atomic_or, atomic_xchg, atomic_xor
+from .block_pointers import advance, block_pointer, make_block_ptr
 from .casts import cast
 from .control import (
     assume,
@@ -118,6 +119,7 @@ __all__ = [
     "PropagateNan",
     "abs",
     "add",
+    "advance",
     "arange",
     "argmax",
     "argmin",
@@ -132,6 +134,7 @@ __all__ = [
     "atomic_xchg",
     "atomic_xor",
     "bfloat16",
+    "block_pointer",
     "block_type",
     "broadcast",
     "broadcast_to",
@@ -175,6 +178,7 @@ __all__ = [
     "load",
     "log",
     "log2",
+    "make_block_ptr",
     "math",
     "max",
     "max_constancy",

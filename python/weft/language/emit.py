@@ -47,6 +47,7 @@ class Builder:
     def __init__(self, native: NativeContext, file: str, options: Any, call: Callable[..., Any]):
         self.native = native
         self.options = options
+        self.target = ""  # what is compiled for
         # Inlines a @weft.jit function: call(function, args, kwargs) -> value. Ops that take functions (reduce) use it.
         self.call = call
         self.file, self.line, self.column = file, 1, 1

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from . import errors
+from .block_pointers import access, block_pointer, checked_axes
 from .casts import convert
 from .emit import Builder, builtin, current
 from .literals import is_number, scalar_constant, to_tensor
@@ -113,6 +114,15 @@ def _policy(
     return attributes
 
 
+def _padding(pointer: block_pointer, option: Any) -> float | int:
+    """What stands where a block leaves its array."""
+    option = unwrap(option) or "zero"
+    if option not in ("zero", "nan") or (option == "nan" and not pointer.dtype.is_floating()):
+        takes = "'zero' or 'nan'" if pointer.dtype.is_floating() else "'zero', for integers,"
+        raise errors.unsupported_option("padding_option", option, takes)
+    return math.nan if option == "nan" else 0
+
+
 @builtin
 def load(
     pointer: Any,
@@ -129,8 +139,19 @@ def load(
     Where ``mask`` is false memory is not touched, and the result is ``other``, or undefined without it (the simulator
     reports where that matters); both broadcast to the pointers' shape. A ``volatile`` load is of what other programs
     change: what this one accesses afterwards comes after it.
+
+    Of a block pointer the block is read. ``boundary_check`` names the axes along which it may leave the array; elements
+    outside are 0, or NaN with ``padding_option="nan"``. (Triton leaves them undefined without a ``padding_option``.)
     """
     mask, other = unwrap(mask), unwrap(other)
+    if isinstance(pointer, block_pointer):
+        checked = checked_axes(pointer, boundary_check, "load")
+        for argument, given in (("mask", mask), ("other", other)):
+            if given is not None:
+                raise errors.mask_of_block_pointer("load", argument)
+        block = access(pointer, checked)
+        padding = None if block.mask is None else _padding(pointer, padding_option)
+        return load(block.pointers, block.mask, padding, (), "", cache_modifier, eviction_policy, volatile)
     if unwrap(boundary_check) or unwrap(padding_option):
         raise errors.needs_block_pointer("load")
     if other is not None and mask is None:
@@ -162,9 +183,16 @@ def store(
 ) -> None:
     """Write ``value`` where ``pointer`` points and ``mask`` is true.
 
-    Value and mask broadcast to the pointers' shape; the value is cast to the pointee.
+    Value and mask broadcast to the pointers' shape; the value is cast to the pointee. To a block pointer the block is
+    written; along the axes of ``boundary_check`` elements outside of the array are not.
     """
     mask = unwrap(mask)
+    if isinstance(pointer, block_pointer):
+        if mask is not None:
+            raise errors.mask_of_block_pointer("store", "mask")
+        block = access(pointer, checked_axes(pointer, boundary_check, "store"))
+        store(block.pointers, value, block.mask, (), cache_modifier, eviction_policy)
+        return
     if unwrap(boundary_check):
         raise errors.needs_block_pointer("store")
     target = to_tensor(pointer, "the pointer of 'store'")

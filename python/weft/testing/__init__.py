@@ -4,9 +4,10 @@
 ``accuracy`` judges a result by a float64 reference and the same formula in plain framework operations, ``hold``
 raises where it is wrong; ``judge`` runs a program and its backward and judges every result and gradient.
 ``masks``, ``attention``, ``mixers``, ``gau``, ``sema`` and ``sfa`` are those references, written from the definitions
-and sharing nothing with the compiler. All of it needs PyTorch.
+and sharing nothing with the compiler. ``do_bench`` times a function of launches. All of it needs PyTorch.
 """
 
+from weft.kernels.bench import do_bench
 from weft.testing import masks, mixers
 from weft.testing.accuracy import Accuracy, accuracy, hold, summed
 from weft.testing.attention import FORMS, Domain, attention, plain_attention, reference_attention
@@ -24,6 +25,7 @@ __all__ = [
     "attention",
     "convolved_gau",
     "demonstrate",
+    "do_bench",
     "drawn",
     "gau",
     "hold",

@@ -11,7 +11,6 @@ import functools
 import hashlib
 import json
 import pathlib
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import prod
@@ -21,13 +20,13 @@ import numpy as np
 
 from weft.compiler.diagnostics import from_native
 from weft.compiler.lower import native_context
-from weft.compiler.ptxas import assemble
 from weft.errors import Error
 from weft.programs.simulated import Run, run_plan
 from weft.runtime.plans import evaluate as evaluate_size
 
 from .agreement import disagreement
 from .cost import Figures
+from .launched import Compiled, compiled, figures
 from .space import target_named
 
 #: (module text, its name, the compiler's options) -> PTX and the compiler's report
@@ -78,8 +77,8 @@ def evaluate(job: Job, compile: Compile = compile_module) -> dict[str, Any]:
     limit = target_named(job.target).shared_bytes_per_block
     used = {launch["kernel"] for each in job.counted for launch in _plan(info, job.name + each)["launches"]}
     for entry in used:
-        if kernels[entry]["shared_bytes"] > limit:
-            reason = f"'{entry}' takes {kernels[entry]['shared_bytes']} bytes of shared memory; a block has {limit}"
+        if kernels[entry].shared_bytes > limit:
+            reason = f"'{entry}' takes {kernels[entry].shared_bytes} bytes of shared memory; a block has {limit}"
             return {"status": "dropped", "reason": reason}
     code = hashlib.sha256(ptx.encode()).hexdigest()
     if not job.simulate:
@@ -87,8 +86,8 @@ def evaluate(job: Job, compile: Compile = compile_module) -> dict[str, Any]:
     for part in job.checked:
         if reason := wrong(functools.partial(_run, ptx, info, job.threads), job, part):
             return {"status": "refused", "reason": reason}
-    launches = [figures for part in job.counted for figures in _count(ptx, info, kernels, job, part)]
-    return {"status": "right", "reason": "", "code": code, "launches": [asdict(figures) for figures in launches]}
+    launches = [each for part in job.counted for each in _count(ptx, info, kernels, job, part)]
+    return {"status": "right", "reason": "", "code": code, "launches": [asdict(each) for each in launches]}
 
 
 def wrong(run: Callable[[str, list[np.ndarray]], Run], job: Job, part: str) -> str:
@@ -168,29 +167,15 @@ def _plan(info: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return next(each for each in info["programs"] if each["name"] == name)["variants"][0]
 
 
-def _kernels(ptx: str, info: Mapping[str, Any], target: str) -> dict[str, dict[str, Any]]:
-    """The kernels by entry with what ptxas says of them, where it is there: None as registers where it is not."""
-    found = {}
-    for kernel in info["kernels"]:
-        resources = assemble(ptx, target, kernel["entry"])
-        code = resources.instruction_count if resources else None
-        found[kernel["entry"]] = {
-            **kernel,
-            "registers": resources.registers if resources else None,
-            "spill_bytes": resources.spill_store_bytes + resources.spill_load_bytes if resources else 0,
-            "code": code or _ptx_instructions(ptx, kernel["entry"]),
-        }
-    return found
+def _kernels(ptx: str, info: Mapping[str, Any], target: str) -> dict[str, Compiled]:
+    """The kernels by entry."""
+    return {
+        each["entry"]: compiled(ptx, target, each["entry"], each["num_warps"], each["num_stages"], each["shared_bytes"])
+        for each in info["kernels"]
+    }
 
 
-def _ptx_instructions(ptx: str, entry: str) -> int:
-    body = ptx.partition(f".entry {entry}(")[2].partition("\n}")[0]
-    return len(re.findall(r";\s*$", body, re.M))
-
-
-def _count(
-    ptx: str, info: Mapping[str, Any], kernels: Mapping[str, Mapping[str, Any]], job: Job, part: str
-) -> list[Figures]:
+def _count(ptx: str, info: Mapping[str, Any], kernels: Mapping[str, Compiled], job: Job, part: str) -> list[Figures]:
     """Figures of a function's launches at the full sizes: counted on fewer blocks, and as many times more."""
     name = job.name + part
     run = run_plan(ptx, info, name, load_inputs(job.cases, part), checks="none", threads=job.threads, sample=SAMPLED)
@@ -198,40 +183,16 @@ def _count(
     plan = program["variants"][0]
     described = [*program["inputs"], *program["outputs"], *plan["buffers"]]
     bytes_of = [_BYTES[d["type"]] * prod(evaluate_size(dim, job.sizes) for dim in d["dims"]) for d in described]
-    figures = []
+    found = []
     counted = iter(run.launches)
     for launch in plan["launches"]:
         blocks = prod(evaluate_size(extent, job.sizes) for extent in launch["grid"])
         if blocks == 0:
             continue
         launched = next(counted)
-        report, kernel = launched.report, kernels[launch["kernel"]]
-        times = blocks / launched.blocks
-        total = report.profile.total()
-        macs: dict[str, float] = {}
-        for line in report.profile:
-            if line.mma_macs:
-                macs[line.matrix_type] = macs.get(line.matrix_type, 0) + line.mma_macs * times
-        figures.append(
-            Figures(
-                kernel=launch["kernel"],
-                blocks=blocks,
-                warps=kernel["num_warps"],
-                stages=kernel["num_stages"],
-                shared_bytes=kernel["shared_bytes"],
-                registers=kernel["registers"],
-                spill_bytes=kernel["spill_bytes"],
-                code=kernel["code"],
-                warp_instructions=total.warp_instructions * times,
-                special=report.counters["by_class"].get("special", 0) * times,
-                mma_macs=macs,
-                sectors=(total.global_sectors_read + total.global_sectors_written) * times,
-                bytes=sum(bytes_of[t] for t in {a["pointer"] for a in launch["arguments"] if "pointer" in a}),
-                shared_wavefronts=total.shared_wavefronts * times,
-                barriers=report.counters["barriers"] * times,
-            )
-        )
-    return figures
+        bytes = sum(bytes_of[t] for t in {a["pointer"] for a in launch["arguments"] if "pointer" in a})
+        found.append(figures(kernels[launch["kernel"]], launched.report, blocks, launched.blocks, bytes))
+    return found
 
 
 def _first_line(text: str) -> str:

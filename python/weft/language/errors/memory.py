@@ -105,10 +105,10 @@ def store_to_constant(pointer: dtype) -> KernelError:
 
 @numbered(410)
 def needs_block_pointer(operation: str) -> KernelError:
-    """boundary_check and padding_option are for the block pointers of Triton, which Weft has not."""
+    """boundary_check and padding_option are for block pointers, which know the array's shape."""
     return KernelError(
         f"expected no 'boundary_check' or 'padding_option' for '{operation}' of plain pointers, but got one",
-        "use mask= and other=",
+        "use mask= and other=, or make a block pointer with wl.make_block_ptr",
         "boundary_check",
     )
 
@@ -120,4 +120,44 @@ def atomic_type(operation: str, got: dtype) -> KernelError:
         f"expected a type that '{operation}' takes, but got {got}",
         "see docs/Language.md for the types of each atomic",
         "pointer",
+    )
+
+
+@numbered(412)
+def block_pointer_numbers(operation: str, what: str, value: Any) -> KernelError:
+    """Shapes, strides and offsets of a block pointer are single integers, one for each axis."""
+    return KernelError(
+        f"expected integers for '{what}' of '{operation}', but got {type_of(value)}",
+        "pass a tuple of integers or scalars, one an axis; a block pointer makes the ranges itself",
+        what,
+    )
+
+
+@numbered(413)
+def block_pointer_rank(operation: str, what: str, got: int, rank: int) -> KernelError:
+    """Shape, strides, offsets and block shape of a block pointer have one number for each axis."""
+    return KernelError(
+        f"expected {rank} numbers for '{what}' of '{operation}', one for each axis of the block, but got {got}",
+        "give one for each axis",
+        what,
+    )
+
+
+@numbered(414)
+def expected_block_pointer(operation: str, value: Any) -> KernelError:
+    """The function moves block pointers, and was given something else."""
+    return KernelError(
+        f"expected a block pointer for '{operation}', but got {type_of(value)}",
+        "make one with wl.make_block_ptr; plain pointers move by adding: pointer + offsets",
+        "base",
+    )
+
+
+@numbered(415)
+def mask_of_block_pointer(operation: str, argument: str) -> KernelError:
+    """A block pointer knows the array's bounds: masks are for plain pointers."""
+    return KernelError(
+        f"expected no '{argument}' for '{operation}' of a block pointer, but got one",
+        'use boundary_check=(axis, ...) and padding_option="zero"',
+        argument,
     )

@@ -1,0 +1,319 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""``@weft.autotune``: configurations of a kernel tried on a call's own arguments, compared with each other, timed on a
+GPU or ranked by the cost model without one; the best is kept, in the process and on disk.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+from weft.compiler import cache
+from weft.compiler.fingerprint import compiler_fingerprint
+from weft.compiler.places import described
+from weft.compiler.targets import target_of
+from weft.errors import Error
+from weft.runtime.devices import device_for
+
+from .agreement import largest_group
+from .arrays import Snapshot, storage
+from .bench import do_bench as measure
+from .config import Config
+from .heuristics import Wrapper
+
+_FORMAT = 1  # of a choice on disk
+_QUANTILES = (0.5, 0.2, 0.8)
+
+
+class Autotuner(Wrapper):
+    """A kernel with configurations to choose from.
+
+    ``best_config`` is that of the last call, ``cache`` the choice by key, ``configs_timings`` the milliseconds of the
+    last trial by configuration, ``rejected`` why those not in it lost.
+    """
+
+    def __init__(
+        self,
+        fn: Any,
+        arg_names: Sequence[str],
+        configs: Sequence[Config],
+        key: Sequence[str] | None,
+        reset_to_zero: Iterable[str] | None,
+        restore_value: Iterable[str] | None,
+        pre_hook: Callable[..., Any] | None = None,
+        post_hook: Callable[..., Any] | None = None,
+        prune_configs_by: Mapping[str, Any] | None = None,
+        warmup: int | None = None,
+        rep: int | None = None,
+        use_cuda_graph: bool = False,
+        do_bench: Callable[..., Any] | None = None,
+        cache_results: bool = True,
+    ):
+        super().__init__(fn)
+        self.arg_names = list(arg_names)
+        self.configs = _items("configs", configs, Config) or [Config({})]
+        self.keys = _items("key", key, str)
+        self.reset_to_zero = _items("reset_to_zero", reset_to_zero, str)
+        self.restore_value = _items("restore_value", restore_value, str)
+        self._check_names()
+        self.user_defined_pre_hook, self.user_defined_post_hook = pre_hook is not None, post_hook is not None
+        self.pre_hook: Callable[..., Any] = pre_hook or self._reset
+        self.post_hook: Callable[..., Any] = post_hook or self._restore
+        self._kept = Snapshot([])
+        prune = dict(prune_configs_by or {})
+        self.early_config_prune = prune.get("early_config_prune")
+        self.perf_model = prune.get("perf_model")
+        self.configs_top_k = prune.get("top_k", 1.0)
+        self.num_warmups, self.num_reps = warmup, rep
+        self.do_bench = do_bench
+        self.cache_results = cache_results
+        self.cache: dict[Hashable, Config] = {}
+        self.best_config = self.configs[0]
+        self.configs_timings: dict[Config, float] = {}
+        self.rejected: dict[Config, str] = {}
+        self.bench_time = 0.0
+
+    def _check_names(self) -> None:
+        for what, names in (
+            ("key", self.keys),
+            ("reset_to_zero", self.reset_to_zero),
+            ("restore_value", self.restore_value),
+        ):
+            unknown = [name for name in names if name not in self.arg_names]
+            if unknown:
+                raise ValueError(
+                    f"expected '{what}' to name parameters of '{self.__name__}' ({', '.join(self.arg_names)}), "
+                    f"but got {', '.join(map(repr, unknown))}"
+                )
+
+    def _reset(self, values: Mapping[str, Any], reset_only: bool = False) -> None:
+        """The pre_hook of those who give none."""
+        for found in map(storage, (values.get(name) for name in self.reset_to_zero)):
+            if found is not None:
+                found.zero()
+        self._kept = Snapshot([] if reset_only else [values.get(name) for name in self.restore_value])
+
+    def _restore(self, values: Mapping[str, Any], exception: Exception | None) -> None:
+        """The post_hook of those who give none."""
+        self._kept.put_back()
+
+    # ---- Calls
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Launch with the best configuration, found first where there is none yet for this key."""
+        named = dict(zip(self.arg_names, args, strict=False))
+        config = self.best_config = self._chosen(args, kwargs, named)
+        if config.pre_hook is not None:
+            config.pre_hook({**named, **kwargs, **config.all_kwargs()})
+        return self.fn.run(*args, **kwargs, **config.all_kwargs())
+
+    def warmup(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """Compile every configuration for a call with these arguments, without a launch; the kernels."""
+        named = dict(zip(self.arg_names, args, strict=False))
+        return [self.fn.warmup(*args, **kwargs, **config.all_kwargs()) for config in self.prune_configs(kwargs, named)]
+
+    def prune_configs(self, kwargs: Mapping[str, Any], named: Mapping[str, Any]) -> list[Config]:
+        """The configurations that ``prune_configs_by`` leaves for a call: those that ``early_config_prune`` gives, and
+        of these the ``top_k`` whose ``perf_model`` is least."""
+        found, model = self.configs, self.perf_model
+        if self.early_config_prune is not None:
+            found = list(self.early_config_prune(self.configs, dict(named), **kwargs))
+            if not found:
+                raise ValueError(f"expected 'early_config_prune' of '{self.__name__}' to leave a Config, but got none")
+        if model is None:
+            return found
+        most = self.configs_top_k
+        if isinstance(most, float) and most <= 1.0:
+            most = max(1, int(len(found) * most))
+        if isinstance(most, bool) or not isinstance(most, int):
+            raise TypeError(f"expected 'top_k' to be an integer, or a part of at most 1.0, but got {most!r}")
+        if len(found) <= most:
+            return found
+        return sorted(found, key=lambda config: model(**{**named, **kwargs, **config.all_kwargs()}))[:most]
+
+    # ---- Choosing
+
+    def _chosen(self, args: tuple[Any, ...], kwargs: dict[str, Any], named: dict[str, Any]) -> Config:
+        if len(self.configs) == 1:
+            return self.configs[0]
+        values = {name: value for name, value in {**named, **kwargs}.items() if name in self.arg_names}
+        key = (
+            *(_plain(values[name]) for name in self.keys if name in values),
+            *(str(value.dtype) for value in values.values() if hasattr(value, "dtype")),
+        )
+        if key in self.cache:
+            return self.cache[key]
+        configs = self.prune_configs(kwargs, named)
+        if len(configs) == 1 or os.environ.get("WEFT_AUTOTUNE") == "first":
+            return configs[0]
+        device = device_for(tuple(values.values()))
+        entry = self._entry((*key, device.properties["model"], target_of(device)), configs)
+        known = cache.read(entry) if self.cache_results else None
+        if known is not None and known["choice"] < len(configs):
+            self.configs_timings = {
+                config: ms for config, ms in zip(configs, known["ms"], strict=True) if ms is not None
+            }
+            return self.cache.setdefault(key, configs[known["choice"]])
+        chosen = self._tried(configs, args, kwargs, named, device.simulated)
+        if self.cache_results:
+            times = [self.configs_timings.get(config) for config in configs]
+            cache.write(entry, {"choice": configs.index(chosen), "ms": times})
+        return self.cache.setdefault(key, chosen)
+
+    def _entry(self, key: Hashable, configs: Sequence[Config]) -> str:
+        """The name of a choice on disk."""
+        source = self.kernel.cache_key
+        return cache.key([_FORMAT, "autotune", source, repr(key), list(map(str, configs)), compiler_fingerprint()])
+
+    def _tried(
+        self, configs: Sequence[Config], args: tuple[Any, ...], kwargs: Any, named: Any, simulated: bool
+    ) -> Config:
+        """Every configuration tried on the arguments, whose memory is then as it was; the best of those that agree."""
+        started = time.perf_counter()
+        snapshot = Snapshot([*args, *kwargs.values()])
+        self.configs_timings, self.rejected = {}, {}
+        outputs: dict[Config, Any] = {}
+        failures: list[Exception] = []
+        for config in configs:
+            conflicts = sorted(kwargs.keys() & config.kwargs.keys())
+            if conflicts:
+                raise ValueError(f"'{self.__name__}': {', '.join(conflicts)} given in the call and by a Config")
+            trial = _Trial(self, config, args, kwargs, named, snapshot)
+            try:
+                self.configs_timings[config] = trial.milliseconds(simulated)
+                outputs[config] = trial.outputs
+            except Error as error:
+                self.rejected[config] = str(error).strip().partition("\n")[0]
+                failures.append(error)
+            finally:
+                snapshot.put_back()
+        if not outputs:
+            raise failures[0]
+        for config, reason in largest_group(outputs, snapshot.arrays).items():
+            self.rejected[config] = reason
+            del self.configs_timings[config]
+            warnings.warn(f"'{self.__name__}' with {config} is not used: {reason}", RuntimeWarning, stacklevel=2)
+        chosen = min(self.configs_timings, key=self.configs_timings.__getitem__)
+        self.pre_hook({**named, **kwargs, **chosen.all_kwargs()}, reset_only=True)
+        self.bench_time = time.perf_counter() - started
+        return chosen
+
+    def timed(self, call: Callable[[], Any]) -> Any:
+        """Milliseconds of a call: the median, and two other quantiles."""
+        if self.do_bench is not None:
+            return self.do_bench(call, quantiles=_QUANTILES)
+        warmup, rep = self.num_warmups, self.num_reps
+        return measure(call, 25 if warmup is None else warmup, 100 if rep is None else rep, quantiles=_QUANTILES)
+
+
+def _items(what: str, values: Any, kind: type) -> list[Any]:
+    """The items of a list, all of one kind; none of None."""
+    if values is None:
+        return []
+    if isinstance(values, (list, tuple, set, frozenset)) and all(isinstance(each, kind) for each in values):
+        return list(values)
+    named = "weft.Config" if kind is Config else "names of parameters"
+    raise TypeError(f"expected a list of {named} for '{what}', but got {described(values)}")
+
+
+class _Trial:
+    """One configuration tried on a call's arguments. ``outputs`` is what its first run left in the arrays."""
+
+    def __init__(
+        self, tuner: Autotuner, config: Config, args: tuple[Any, ...], kwargs: Any, named: Any, snapshot: Snapshot
+    ):
+        self.tuner, self.config, self.args, self.snapshot = tuner, config, args, snapshot
+        self.kwargs = {**kwargs, **config.all_kwargs()}
+        self.values = {**named, **self.kwargs}
+        self.outputs: list[Any] = []
+
+    def milliseconds(self, simulated: bool) -> float:
+        """How long a run takes; on a simulated device the first one is counted, and no other made."""
+        if simulated and self.tuner.do_bench is None:
+            return float(measure(self.run))
+        self.run()
+        self.snapshot.put_back()
+        found = self.tuner.timed(self.run)
+        return float(found[0] if isinstance(found, (list, tuple)) else found)
+
+    def run(self) -> None:
+        """One launch, between the hooks."""
+        tuner = self.tuner
+        if self.config.pre_hook is not None:
+            self.config.pre_hook(self.values)
+        tuner.pre_hook(self.values)
+        failed: Exception | None = None
+        try:
+            tuner.fn.run(*self.args, **self.kwargs)
+            self.outputs = self.outputs or self.snapshot.numbers()
+        except Exception as error:
+            failed = error
+            raise
+        finally:
+            tuner.post_hook(self.values, exception=failed)
+
+
+def _plain(value: Any) -> Hashable:
+    """A value of a key, by which two calls are told apart."""
+    if isinstance(value, (int, float, str, bool, type(None), tuple)):
+        return value
+    return str(value.dtype) if hasattr(value, "dtype") else repr(value)
+
+
+def autotune(
+    configs: Sequence[Config],
+    key: Sequence[str] | None = None,
+    prune_configs_by: Mapping[str, Any] | None = None,
+    reset_to_zero: Iterable[str] | None = None,
+    restore_value: Iterable[str] | None = None,
+    pre_hook: Callable[..., Any] | None = None,
+    post_hook: Callable[..., Any] | None = None,
+    warmup: int | None = None,
+    rep: int | None = None,
+    use_cuda_graph: bool = False,
+    do_bench: Callable[..., Any] | None = None,
+    cache_results: bool = True,
+) -> Callable[[Any], Autotuner]:
+    """Decorate a kernel so that the best of ``configs`` is chosen when it is called:
+
+        @weft.autotune([weft.Config({"BLOCK": 64}), weft.Config({"BLOCK": 256}, num_warps=8)], key=["n"])
+        @weft.jit
+        def kernel(x, n, BLOCK: wl.constexpr): ...
+
+    key: parameters whose values, with the arrays' types, tell choices apart.
+    prune_configs_by: "early_config_prune", a function of (configs, named_args, **kwargs) that gives those to try;
+        "perf_model", a function of all arguments by name that gives a time, and "top_k", how many of the best it
+        leaves: a number, or a part of at most 1.0.
+    reset_to_zero, restore_value: parameters whose arrays are made 0 before each trial, or are what they were after it.
+    pre_hook, post_hook: called before and after each trial with all arguments by name, and
+        "reset_only" or "exception"; a pre_hook takes the place of reset_to_zero.
+    warmup, rep: milliseconds of calls before, and of those that are measured.
+    use_cuda_graph: accepted, without effect.
+    do_bench: a function of (call, quantiles=) that times a call, in the place of weft.testing.do_bench.
+    cache_results: whether choices are kept on disk, beside compiled kernels.
+
+    Unlike in Triton the memory of all arrays is what it was before a trial and after the last, what each configuration
+    leaves in it is compared, and one that disagrees with most others is not used, with a warning; one that does not
+    compile is left out. Without a GPU each configuration runs once on the simulator and the cost model ranks them;
+    WEFT_AUTOTUNE=first takes the first one instead, untried.
+    """
+
+    return lambda fn: Autotuner(
+        fn,
+        getattr(fn, "arg_names", ()),
+        configs,
+        key,
+        reset_to_zero,
+        restore_value,
+        pre_hook,
+        post_hook,
+        prune_configs_by,
+        warmup,
+        rep,
+        use_cuda_graph,
+        do_bench,
+        cache_results,
+    )

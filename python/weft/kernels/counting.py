@@ -1,0 +1,82 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""What launches cost where there is no GPU: run on the simulator, counted, and given to the cost model."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import weft.simulator
+from weft.compiler import launches
+from weft.compiler.launches import Passing
+from weft.errors import Error
+from weft.targets import target_named
+from weft.tuning.cost import estimate, gpu_of
+from weft.tuning.launched import compiled, figures
+
+
+@dataclass
+class Counted:
+    """The launches that were counted, with the seconds that the cost model gives each."""
+
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def milliseconds(self) -> float:
+        """Of all launches together."""
+        return 1e3 * sum(self.seconds)
+
+
+@contextlib.contextmanager
+def counted() -> Iterator[Counted]:
+    """Launches of this thread on simulated devices are counted; those on GPUs go there. A launch that the simulator
+    finds at fault raises weft.Error."""
+    found = Counted()
+
+    def take(launch: Passing) -> None:
+        if launch.simulated:
+            found.seconds.append(_run(launch))
+        else:
+            launch.run()
+
+    with launches.taken(take):
+        yield found
+
+
+def _run(launch: Passing) -> float:
+    kernel = launch.kernel
+    options = kernel.options
+    arrays = {id(value): value for value in launch.arguments if hasattr(value, "dtype") and hasattr(value, "shape")}
+    report = weft.simulator.launch(
+        kernel.ptx,
+        kernel.name,
+        launch.grid,
+        32 * options.num_warps,
+        [_argument(value) for value in launch.arguments],
+        shared=kernel.shared_bytes,
+    )
+    if report.findings:
+        raise Error(f"the simulator found '{kernel.name}' at fault: {report.findings[0]}")
+    limit = target_named(kernel.target).shared_bytes_per_block
+    if kernel.shared_bytes > limit:
+        raise Error(f"'{kernel.name}' takes {kernel.shared_bytes} bytes of shared memory; a block has {limit}")
+    made = compiled(kernel.ptx, kernel.target, kernel.name, options.num_warps, options.num_stages, kernel.shared_bytes)
+    blocks = prod(launch.grid)
+    bytes = sum(int(array.nbytes) for array in arrays.values())
+    cost = estimate(figures(made, report, blocks, blocks, bytes), target_named(kernel.target), gpu_of(kernel.target))
+    return cost.seconds
+
+
+def _argument(value: Any) -> Any:
+    """An argument as the simulator takes it: a tensor of torch as the bytes from its first element to the end of its
+    storage."""
+    if not hasattr(value, "untyped_storage"):
+        return value
+    import torch
+
+    storage = value.untyped_storage()
+    whole = torch.empty(0, dtype=torch.uint8).set_(storage, 0, (storage.nbytes(),))  # type: ignore[call-overload]
+    return whole.numpy()[value.storage_offset() * value.element_size() :]

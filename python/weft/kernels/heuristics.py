@@ -1,0 +1,88 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""``@weft.heuristics``: constants of a kernel computed from its arguments at each call. Also what all wrappers of
+kernels share.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from weft.compiler.jit import JITFunction
+from weft.compiler.places import described
+
+
+class Wrapper:
+    """A kernel with something around it that completes the arguments of a launch: ``wrapper[grid](*args)``.
+
+    ``fn`` is the kernel or the wrapper inside, ``base_fn`` the Python function, ``arg_names`` its parameters.
+    """
+
+    def __init__(self, fn: Any):
+        if not isinstance(fn, (JITFunction, Wrapper)):
+            raise TypeError(f"expected a @weft.jit function to decorate, but got {fn!r}; put @weft.jit below")
+        self.fn = fn
+        self.arg_names: list[str] = fn.arg_names
+        self.__name__: str = fn.__name__
+        self.__doc__ = fn.__doc__
+
+    @property
+    def kernel(self) -> JITFunction:
+        """The @weft.jit function innermost."""
+        inner = self.fn
+        return inner.kernel if isinstance(inner, Wrapper) else inner
+
+    @property
+    def base_fn(self) -> Callable[..., Any]:
+        """The Python function that was decorated."""
+        return self.kernel.fn
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        return functools.partial(self.run, grid=grid)
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Launch: what ``wrapper[grid](...)`` does, with ``grid`` by name."""
+        raise NotImplementedError
+
+    def warmup(self, *args: Any, **kwargs: Any) -> Any:
+        """Compile as a call with these arguments would, without a launch."""
+        raise NotImplementedError
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.kernel(*args, **kwargs)  # which says that a grid is missing
+
+
+class Heuristics(Wrapper):
+    """A kernel some of whose constants are computed from its arguments."""
+
+    def __init__(self, fn: Any, values: Mapping[str, Callable[[dict[str, Any]], Any]]):
+        super().__init__(fn)
+        if not isinstance(values, Mapping) or not all(map(callable, values.values())):
+            raise TypeError(f"expected a dictionary of functions for 'values', but got {described(values)}")
+        self.values = dict(values)
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        return self.fn.run(*args, **self._completed(args, kwargs))
+
+    def warmup(self, *args: Any, **kwargs: Any) -> Any:
+        return self.fn.warmup(*args, **self._completed(args, kwargs))
+
+    def _completed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        known = {**dict(zip(self.arg_names, args, strict=False)), **kwargs}
+        for name, compute in self.values.items():
+            known[name] = kwargs[name] = compute(known)
+        return kwargs
+
+
+def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callable[[Any], Heuristics]:
+    """Decorate a kernel so that constants are computed from its arguments at each call:
+
+        @weft.heuristics({"BLOCK": lambda args: weft.next_power_of_2(args["n"])})
+        @weft.jit
+        def kernel(x, n, BLOCK: wl.constexpr): ...
+
+    Each function is given the call's arguments by name, and the constants computed before it. What a function computes
+    stands in the place of an argument of that name.
+    """
+    return lambda fn: Heuristics(fn, values)

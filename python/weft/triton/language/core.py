@@ -1,0 +1,39 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""``triton.language.core``: the language's names, and those of Triton's that only name a type or a constant."""
+
+from typing import Any
+
+from weft.language import *  # noqa: F403
+from weft.language import KernelError, constexpr, dtype, pointer_type
+from weft.language.emit import builtin as builtin
+from weft.language.shapes import MAX_ELEMENTS
+from weft.language.types import get_int_dtype as _get_int_dtype
+
+TRITON_MAX_TENSOR_NUMEL = MAX_ELEMENTS
+CONSTEXPR_0 = constexpr(0)
+
+
+def get_int_dtype(bitwidth: int, signed: bool) -> dtype:
+    """The integer type of a width of 1, 8, 16, 32 or 64 bits."""
+    return _get_int_dtype(bitwidth, signed)
+
+
+vars(get_int_dtype)["__weft_constexpr__"] = True
+
+
+class const:
+    """As an annotation: a pointer that nothing is stored through. It has no effect."""
+
+
+class void:
+    """The type of nothing."""
+
+
+#: what a function of the language raises
+TritonError = KernelError
+PropagateNan = PropagateNan  # noqa: F405
+
+
+def is_pointer(value: Any) -> bool:
+    """Whether a type is one of pointers."""
+    return isinstance(value, pointer_type)

@@ -1,0 +1,5 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""``triton.language.extra.cuda.libdevice``."""
+
+from weft.language.extra.libdevice import *  # noqa: F403
+from weft.language.extra.libdevice import __all__ as __all__

@@ -1,0 +1,25 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""``weft.triton`` under the name ``triton``, so that what imports Triton gets Weft."""
+
+from __future__ import annotations
+
+import pkgutil
+import sys
+from importlib import import_module
+
+import weft.triton
+
+_ABSENT = ("__main__", "replace")
+
+
+def replace() -> None:
+    """From now on ``import triton``, and of every module below it that Weft has, gives Weft's. Call it before Triton is
+    imported: what was imported from it stays its."""
+    own = weft.triton.__name__
+    names = [own, *(each.name for each in pkgutil.walk_packages(weft.triton.__path__, f"{own}."))]
+    for name in names:
+        if name.rpartition(".")[2] not in _ABSENT:
+            sys.modules[name.removeprefix("weft.")] = import_module(name)
+    foreign = [name for name in sys.modules if name.startswith("triton.") and f"weft.{name}" not in names]
+    for name in foreign:
+        del sys.modules[name]

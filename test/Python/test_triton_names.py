@@ -1,0 +1,130 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""``weft.triton``: scripts for Triton run as they are, and Triton's names are there."""
+
+import importlib
+import os
+import subprocess
+import sys
+
+import pytest
+import weft
+import weft.triton as triton
+import weft.triton.language as tl
+from weft.triton import knobs, reports
+
+SCRIPT = """
+import numpy as np
+import triton
+import triton.language as tl
+import triton.language.extra.libdevice as tldevice
+from triton.language.math import exp2
+from triton.runtime.autotuner import Autotuner
+from triton.runtime import driver
+import sys
+
+@triton.heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})
+@triton.autotune(configs=[triton.Config({"BLOCK": b}, num_warps=w) for b in (64, 128) for w in (1, 2)], key=["n"])
+@triton.jit(do_not_specialize=["n"])
+def kernel(x, y, n, EVEN: tl.constexpr = None, BLOCK: tl.constexpr = 64):
+    p = tl.make_block_ptr(x, (n,), (1,), (tl.program_id(0) * BLOCK,), (BLOCK,), (0,))
+    v = exp2(tldevice.abs(tl.load(p, boundary_check=(0,))))
+    q = tl.make_block_ptr(y, (n,), (1,), (tl.program_id(0) * BLOCK,), (BLOCK,), (0,))
+    tl.store(q, v.to(q.dtype.element_ty), boundary_check=(0,))
+
+x, y = np.linspace(-3, 3, 100, dtype=np.float32), np.zeros(100, np.float32)
+"""
+CALL = """
+kernel[lambda meta: (triton.cdiv(100, meta["BLOCK"]),)](x, y, 100)
+np.testing.assert_allclose(y, np.exp2(abs(x)), rtol=1e-5)
+print("right", sys.argv[1:], __name__, driver.active.get_current_target().backend)
+"""
+
+
+@pytest.mark.parametrize("form", [[], ["-m"]])
+def test_a_script_runs_as_it_is(form, tmp_path):
+    text = SCRIPT.replace('@triton.heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})\n', "") + CALL
+    (tmp_path / "script.py").write_text(text)
+    named = "script" if form else str(tmp_path / "script.py")
+    command = [sys.executable, "-m", "weft.triton", *form, named, "3", "--four"]
+    environment = {
+        **os.environ,
+        "WEFT_CACHE_DIR": str(tmp_path / "cache"),
+        "PYTHONPATH": os.pathsep.join(["python", str(tmp_path)]),
+    }
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("right ['3', '--four'] __main__")
+
+
+def test_without_a_script_its_usage_is_said():
+    done = subprocess.run([sys.executable, "-m", "weft.triton"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "usage: python -m weft.triton" in done.stderr
+
+
+# What Triton's modules name and Weft's do not: of Triton's own machinery.
+ABSENT = {
+    "runtime": {"RedisRemoteCacheBackend", "RemoteCacheBackend"},
+    "": {"AsyncCompileMode", "FutureKernel", "aggregate", "must_use_result"},
+}
+
+
+@pytest.mark.parametrize("module", ["runtime", ""])
+def test_names_of_triton(module):
+    pytest.importorskip("triton")
+    theirs = importlib.import_module(f"triton.{module}".rstrip("."))
+    ours = importlib.import_module(f"weft.triton.{module}".rstrip("."))
+    missing = {name for name in theirs.__all__ if not hasattr(ours, name)}
+    assert missing <= ABSENT[module], missing - ABSENT[module]
+
+
+def test_hooks_of_launches():
+    seen = []
+
+    @triton.jit
+    def kernel(x):
+        tl.store(x, 1.0)
+
+    def hook(metadata):
+        seen.append(metadata.get()["name"])
+
+    x = __import__("numpy").zeros(1, "float32")
+    knobs.runtime.launch_enter_hook.add(hook)
+    knobs.runtime.launch_exit_hook.add(hook)
+    try:
+        made = kernel[(1,)](x)
+    finally:
+        knobs.runtime.launch_enter_hook.remove(hook)
+        knobs.runtime.launch_exit_hook.remove(hook)
+    kernel[(1,)](x)
+    assert seen == ["kernel", "kernel"]
+    assert made.asm["ptx"] == made.ptx
+    assert "tile" in made.asm["ttir"]
+    kernel.add_pre_run_hook(lambda *args, **options: seen.append((len(args), options)))
+    kernel.run(x, grid=(1,), num_warps=2)
+    assert seen[2:] == [(1, {"num_warps": 2})]
+    assert kernel.run(x, grid=(1,), warmup=True) is kernel.warmup(x)
+    with pytest.raises(ValueError, match="expected 'enable_fp_fusion' to be True"):
+        kernel[(1,)](x, enable_fp_fusion=False)
+    kernel[(1,)](x, num_ctas=1, maxnreg=128)
+
+
+def test_the_driver_says_what_is_there():
+    target = triton.runtime.driver.active.get_current_target()
+    facts = triton.runtime.driver.active.utils.get_device_properties(0)
+    assert target.warp_size == facts["warpSize"] == 32
+    assert facts["max_shared_mem"] > 48 * 1024
+    assert facts["multiprocessor_count"] > 0
+    assert (target.backend == "cpu") == (weft.device() == "simulator")
+
+
+def test_a_report_is_a_table(capsys, tmp_path):
+    bench = reports.Benchmark(["M", "N"], [1, (2, 3)], "provider", ["a", "b"], ["A", "B"], "times", args={"k": 10})
+    mark = triton.testing.perf_report(bench)(lambda M, N, provider, k: M + N + k * (provider == "b"))
+    rows = mark.run(print_data=True, save_path=str(tmp_path), return_df=True)
+    assert rows == [[1, 1, 2, 12], [2, 3, 5, 15]]
+    assert "M,N,A,B" in capsys.readouterr().out
+    assert (tmp_path / "times.csv").read_text().splitlines()[2] == "2,3,5,15"
+    triton.testing.assert_close([1.0], [1.001])
+    with pytest.raises(AssertionError):
+        triton.testing.assert_close([1.0], [1.1])
