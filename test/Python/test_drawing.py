@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 import weft
 from weft import drawing
+from weft.drawing.svg import ticks
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def pixels(path):
@@ -49,19 +52,56 @@ def test_svg_of_a_pattern(tmp_path):
     pattern = weft.window(3, 1)
     weft.draw(pattern, path, 16, 24, block=4)
     root = xml.fromstring(path.read_text())
-    groups = [g for g in root.iter("{http://www.w3.org/2000/svg}g") if "transform" in g.attrib]
+    groups = [g for g in root.iter(SVG + "g") if "transform" in g.attrib]
     assert len(groups) == 2
     cells = np.full((16, 24), "", object)
     for rect in groups[0]:
         x, y, width = (int(rect.attrib[name]) for name in ("x", "y", "width"))
         assert (cells[y, x : x + width] == "").all()
         cells[y, x : x + width] = rect.attrib["fill"]
-    np.testing.assert_array_equal(cells == drawing._colour(drawing.FULL), pattern.matrix(16, 24))
+    np.testing.assert_array_equal(cells == "#{:02x}{:02x}{:02x}".format(*drawing.FULL), pattern.matrix(16, 24))
     classes = pattern.blocks_summary(16, 24, 4, 4)
-    texts = " ".join(text.text for text in root.iter("{http://www.w3.org/2000/svg}text"))
+    texts = " ".join(text.text for text in root.iter(SVG + "text"))
     counts = {name: int(re.search(rf"(\d+) {name}", texts)[1]) for name in ("empty", "partial", "full")}
     assert counts == {name: int((classes == i).sum()) for i, name in enumerate(("empty", "partial", "full"))}
     assert "blocks of 4 × 4" in texts and "16 queries × 24 keys" in texts
+
+
+def texts(path):
+    """What an SVG says, text by text."""
+    return [text.text for text in xml.fromstring(path.read_text()).iter(SVG + "text")]
+
+
+def numbers(said):
+    return [int(each) for each in said if re.fullmatch(r"[0-9]+", each)]
+
+
+def test_svg_says_what_it_shows(tmp_path):
+    """A title, both axes with their numbers, and a legend, for each panel; numbers lie where they count."""
+    path = tmp_path / "window.svg"
+    weft.draw(weft.window(3, 1), path, 64, 96, block=8, title="a < b & c")
+    said = texts(path)
+    assert said[0] == "a < b & c" and xml.fromstring(path.read_text()).find(SVG + "title").text == "a < b & c"
+    assert said.count("query") == said.count("key") == 2
+    assert {"no", "attends"} <= set(said) and any(re.fullmatch(r"\d+ partial", each) for each in said)
+    assert numbers(said) == 2 * [0, 16, 32, 48, 64, 0, 20, 40, 60, 80]
+    places = [(float(t.attrib["x"]), t.text) for t in xml.fromstring(path.read_text()).iter(SVG + "text")]
+    at = {int(text): x for x, text in places if text in ("20", "40", "60", "80") and x < 450}
+    assert at[40] - at[20] == pytest.approx(384 * 20 / 96, abs=0.01)
+
+    weft.draw(weft.causal(), tmp_path / "plain.svg", 10, head=3)
+    assert texts(tmp_path / "plain.svg")[0] == "Which queries attend to which keys, head 3"
+    weft.draw(np.linspace(-1, 2, 12).reshape(3, 4), tmp_path / "heat.svg")
+    said = texts(tmp_path / "heat.svg")
+    assert {"Values of ndarray", "row", "column", "-2", "2"} <= set(said)
+    with pytest.raises(TypeError, match="expected 'title' to be text, but got"):
+        weft.draw(weft.causal(), path, title=3)
+
+
+def test_ticks_are_round_and_few():
+    for count in range(1, 3000):
+        marks = ticks(count)
+        assert marks[0] == 0 and 2 <= len(marks) <= 6 and marks[-1] <= count < marks[-1] + marks.step
 
 
 def test_heat_maps(tmp_path):

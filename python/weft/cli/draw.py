@@ -33,6 +33,7 @@ def add(commands: Any) -> None:
     part.add_argument("-n", type=int, metavar="N", help="queries")
     part.add_argument("-m", type=int, metavar="M", help="keys (default: as many as queries)")
     part.add_argument("--block", metavar="BN[,BM]", help="sizes of the blocks, queries and keys")
+    part.add_argument("--title", help="what stands above an SVG (default: WHAT)")
     part.set_defaults(function=run)
 
 
@@ -44,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         if size is not None and size < 1:
             raise ValueError(f"expected {name} to be at least 1, but got {size}")
     what = _named(arguments.what) if ".py:" in arguments.what else _evaluated(arguments.what)
-    options: dict[str, Any] = {"n": arguments.n, "m": arguments.m}
+    options: dict[str, Any] = {"title": arguments.title or arguments.what, "n": arguments.n, "m": arguments.m}
     if arguments.block:
         sides = [int(side) if side.strip().isdigit() else 0 for side in arguments.block.split(",")]
         if len(sides) > 2 or min(sides) < 1:

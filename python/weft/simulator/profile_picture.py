@@ -82,23 +82,26 @@ def _instructions(bars: Any, sectors: Any, wavefronts: Any, lines: list[SourceLi
     ideal = [line.total.shared_wavefronts_ideal for line in lines]
     taken = [line.total.shared_wavefronts for line in lines]
     _excess(wavefronts, ideal, taken, "shared wavefronts", FAMILIES["shared memory"][0])
-    for axes in (bars, sectors, wavefronts):
-        _plain(axes)
+    for axes, counted in ((bars, "warp instructions"), (sectors, "sectors of 32 bytes"), (wavefronts, "wavefronts")):
+        _plain(axes, counted)
+    bars.set_ylabel("source line")
 
 
 def _excess(axes: Any, ideal: list[int], taken: list[int], title: str, colour: str) -> None:
     """What must be, solid; what is more than that, hatched, with its factor."""
     rows = range(len(ideal))
-    axes.barh(rows, ideal, color=colour, height=0.72)
+    axes.barh(rows, ideal, color=colour, height=0.72, label="needed")
     more = [max(0, b - a) for a, b in zip(ideal, taken, strict=True)]
     worse = [row for row in rows if more[row]]
     axes.barh(
         worse, [more[row] for row in worse], left=[ideal[row] for row in worse],
-        color="white", edgecolor="#c0504d", hatch="////", linewidth=0.6, height=0.72,
+        color="white", edgecolor="#c0504d", hatch="////", linewidth=0.6, height=0.72, label="in excess",
     )  # fmt: skip
     for row, (a, b) in enumerate(zip(ideal, taken, strict=True)):
         if b > a:
             axes.text(b, row, f" {b / max(a, 1):.1f}×", va="center", color="#c0504d")
+    if any(taken):
+        axes.legend(frameon=False, loc="lower right")
     axes.margins(x=0.15)
     axes.set_title(f"{title}, hatched: in excess", loc="left", fontsize=9)
 
@@ -118,10 +121,12 @@ def _roofline(axes: Any, profile: Profile, gpu: str | Gpu | None) -> None:
     axes.set_title(
         f"least time on {roofline.gpu.name}: bound by {roofline.limit.resource}{intensity}", loc="left", fontsize=9
     )
-    _plain(axes, "s")
+    _plain(axes, "time that the resource needs at least", "s")
+    axes.set_ylabel("resource")
 
 
-def _plain(axes: Any, unit: str = "") -> None:
+def _plain(axes: Any, counted: str, unit: str = "") -> None:
+    axes.set_xlabel(counted)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     axes.tick_params(axis="y", length=0)
