@@ -72,6 +72,7 @@ struct Target {
   int maxWarpsPerProcessor;        ///< warps resident on a multiprocessor
   int maxBlocksPerProcessor;       ///< blocks resident on a multiprocessor
   bool bf16Arithmetic;             ///< whether add, sub and mul exist on bf16 (PTX ISA 9.7.4); fma does on every target
+  bool float8Conversions;          ///< whether cvt takes pairs of e4m3 and e5m2 to pairs of f16, and f32 to them
   List<MmaInstruction> mma;
   List<int> asyncCopyBytes;           ///< sizes of cp.async, ascending; empty where there is none
   List<Gpu> gpus;                     ///< those of the target; the rates of the first stand for it

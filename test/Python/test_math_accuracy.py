@@ -123,6 +123,46 @@ def test_float8(name, seed):
     np.testing.assert_array_equal(y, expected)
 
 
+@weft.jit
+def converted(x, y, BLOCK: wl.constexpr):
+    at = wl.program_id(0) * BLOCK + wl.arange(0, BLOCK)
+    wl.store(y + at, wl.load(x + at).to(y.dtype.element_ty))
+
+
+def on(target, source, destination, tmp_path):
+    """What ``converted``, compiled for a target, makes of arrays whose elements are of these types by name."""
+    types = f"x:*{source[0]}, y:*{destination[0]}, BLOCK={len(source[1])}"
+    weft.compile(converted, target=target, signature=types, out=tmp_path / "library")
+    ptx = next((tmp_path / "library").glob("*.ptx")).read_text()
+    report = weft.simulator.launch(ptx, "converted", (1, 1, 1), (128, 1, 1), [source[1], destination[1]])
+    assert report.findings == []
+    return ptx
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])  # on bits, and by cvt
+@pytest.mark.parametrize("name", FLOAT8)
+def test_float8_on_targets(name, target, tmp_path, seed):
+    kind, reference, largest = FLOAT8[name]
+    bits = np.arange(256, dtype=np.uint8)
+    exact = torch.from_numpy(bits).view(reference)
+    for wide in (torch.float16, torch.bfloat16, torch.float32):
+        of = {torch.float16: "fp16", torch.bfloat16: "bf16", torch.float32: "fp32"}[wide]
+        y = np.full(256, 0xAA, np.uint32 if of == "fp32" else np.uint16)
+        ptx = on(target, (kind.name, bits), (of, y), tmp_path / of)
+        assert (f"cvt.rn.f16x2.{name}x2" in ptx) == (target == "sm_90a")
+        found, wanted = torch.from_numpy(y).view(wide), exact.to(wide)
+        assert torch.equal(found.isnan(), wanted.isnan())
+        finite = ~wanted.isnan()
+        assert torch.equal(found[finite].view(torch.uint8), wanted[finite].view(torch.uint8))  # -0 too
+    rng = np.random.default_rng(seed)
+    x = (rng.standard_normal(1024) * np.exp2(rng.integers(-20, 20, 1024))).astype(np.float32)
+    x[:4] = math.nan, math.inf, -math.inf, -0.0
+    y = np.full(1024, 0xAA, np.uint8)
+    on(target, ("fp32", x), (kind.name, y), tmp_path / "narrow")
+    wanted = torch.from_numpy(x).clamp(-largest, largest).to(reference)
+    np.testing.assert_array_equal(torch.from_numpy(y).view(reference).float().numpy(), wanted.float().numpy())
+
+
 # Functions of the tile dialect that the language has no name for.
 UNNAMED = {
     "tanh": (each(math.tanh), (-12, 12), 4),

@@ -26,6 +26,21 @@ module attributes {warp.target = "sm_80"} {
 
 // -----
 
+// CHECK-LABEL: llvm.func @float8_converted
+// CHECK-NOT: llvm.fmul
+// CHECK: %[[PAIR:.*]] = llvm.call_intrinsic "llvm.nvvm.ff.to.e5m2x2.rn"(%{{.*}}, %{{.*}}) : (f32, f32) -> i16
+// CHECK: llvm.call_intrinsic "llvm.nvvm.e5m2x2.to.f16x2.rn"(%{{.*}}) : (i16) -> vector<2xf16>
+module attributes {warp.target = "sm_90a"} {
+  func.func @float8_converted(%x: !tile.ptr<f32>, %s: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %q = arith.truncf %s : f32 to f8E5M2
+    %w = arith.extf %q : f8E5M2 to f32
+    tile.store %x, %w : !tile.ptr<f32>
+    return
+  }
+}
+
+// -----
+
 #pair = #warp.layout<[64], register = [[32]], lane = [[1], [2], [4], [8], [16]], warp = []>
 
 // f32 goes to f16 two registers at once; division is div.full; comparisons keep their predicates.
@@ -57,10 +72,13 @@ module attributes {warp.target = "sm_80"} {
 
 // -----
 
-// An f8 is held in an i8 and cut from f32's bits: no rounding op of LLVM's.
+// An f8 is held in an i8. A target without conversions cuts it from f32's bits, with no rounding op of LLVM's, and moves
+// it into the upper byte of an f16; others convert pairs.
 // CHECK-LABEL: llvm.func @float8
 // CHECK-NOT: llvm.fptrunc
 // CHECK: llvm.trunc %{{.*}} : i32 to i8
+// CHECK: llvm.fmul %{{.*}} : vector<2xf16>
+// CHECK: llvm.fpext %{{.*}} : f16 to f32
 // CHECK: llvm.store %{{.*}} : i8
 module attributes {warp.target = "sm_80"} {
   func.func @float8(%x: !tile.ptr<f32>, %y: !tile.ptr<f8E4M3FN>, %s: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {

@@ -37,13 +37,35 @@ template <typename Source, typename Target> void addCast(LoweringTable &table) {
   });
 }
 
+/// What `convert` makes of each two neighbouring registers; of the last alone, where their number is odd.
+template <typename Convert> LogicalResult perPair(Operation *op, Emitter &e, Convert convert) {
+  ArrayRef<Value> source = e.registers(op->getOperand(0));
+  Registers results;
+  for (unsigned r = 0; r < source.size(); r += 2) {
+    std::array<Value, 2> found = convert(source[r], source[std::min<size_t>(r + 1, source.size() - 1)]);
+    results.append(found.begin(), found.begin() + std::min<size_t>(2, source.size() - r));
+  }
+  e.bind(op->getResult(0), results);
+  return success();
+}
+
+/// An f16 as an f64, f32 or bf16, of which each holds every f8.
+Value extendHalf(Value half, Type to, Emitter &e) {
+  if (to.isF16())
+    return half;
+  if (!to.isBF16())
+    return LLVM::FPExtOp::create(e.b, e.loc, to, half);
+  return truncateFromF32(extendToF32(half, e), to, e);
+}
+
 LogicalResult lowerExtF(arith::ExtFOp op, Emitter &e) {
   Type from = getElementTypeOrSelf(op.getIn().getType()), to = getElementTypeOrSelf(op.getType());
-  return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
-    if (!isFloat8(from))
-      return LLVM::FPExtOp::create(e.b, e.loc, to, in[0]);
-    Value wide = float8ToF32(in[0], from, e);
-    return to.isF64() ? Value(LLVM::FPExtOp::create(e.b, e.loc, to, wide)) : truncateFromF32(wide, to, e);
+  if (!isFloat8(from))
+    return e.perRegister(op, [&](ArrayRef<Value> in) { return LLVM::FPExtOp::create(e.b, e.loc, to, in[0]); });
+  return perPair(op, e, [&](Value first, Value second) -> std::array<Value, 2> {
+    Value halves = float8ToF16(first, second, from, e);
+    auto half = [&](int i) { return LLVM::ExtractElementOp::create(e.b, e.loc, halves, e.i32(i)); };
+    return {extendHalf(half(0), to, e), extendHalf(half(1), to, e)};
   });
 }
 
@@ -69,13 +91,12 @@ LogicalResult lowerTruncF(arith::TruncFOp op, Emitter &e) {
   ArrayRef<Value> source = e.registers(op.getIn());
   if (from.isF32() && (to.isF16() || to.isBF16()) && source.size() % 2 == 0)
     return truncatePairs(op, to, e);
-  return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
-    if (!isFloat8(to))
-      return LLVM::FPTruncOp::create(e.b, e.loc, to, in[0]);
-    Value value =
-        from.isF64() ? Value(LLVM::FPTruncOp::create(e.b, e.loc, e.b.getF32Type(), in[0])) : extendToF32(in[0], e);
-    return f32ToFloat8(value, to, e);
-  });
+  if (!isFloat8(to))
+    return e.perRegister(op, [&](ArrayRef<Value> in) { return LLVM::FPTruncOp::create(e.b, e.loc, to, in[0]); });
+  auto single = [&](Value x) -> Value {
+    return from.isF64() ? Value(LLVM::FPTruncOp::create(e.b, e.loc, e.b.getF32Type(), x)) : extendToF32(x, e);
+  };
+  return perPair(op, e, [&](Value first, Value second) { return f32ToFloat8(single(first), single(second), to, e); });
 }
 
 LogicalResult lowerBitcast(arith::BitcastOp op, Emitter &e) {

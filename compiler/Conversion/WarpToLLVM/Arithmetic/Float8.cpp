@@ -1,10 +1,15 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// f8 in software, for targets without conversions: the formats are cut from f32's bits.
+// Conversions of 8-bit floats, by pairs: cvt where the target has it, else on the bits of wider floats.
 //
-// With m mantissa bits and exponent bias B, an f8's bits moved to f32's places read as the number times 2^(B-127),
-// subnormals too; a multiplication puts that right. The other way, normal numbers are rounded on their bits; subnormal
-// ones by adding a power of two whose last place is the f8's smallest number, so that the addition itself rounds to
-// nearest even.
+// Every f8 is an f16. An e5m2 is the upper byte of one: infinities, NaN and subnormals too. An e4m3's exponent and
+// mantissa moved to f16's places, one to the right, read as the number times 2^(7-15), subnormals too; a multiplication
+// puts that right, but for its only NaN:
+//
+//   0x38 (1.0)  in the upper byte 0x3800   moved 0x1c00 (2^-8)   times 2^8: 0x3c00 (1.0)
+//   0x7f (NaN)                    0x7f00   plus 0x0100: 0x8000, of which nothing else has the upper bit
+//
+// The other way, normal numbers are rounded on f32's bits; subnormal ones by adding a power of two whose last place is
+// the f8's smallest number, so that the addition itself rounds to nearest even.
 
 #include "compiler/Conversion/WarpToLLVM/Arithmetic/Casts.h"
 
@@ -27,27 +32,40 @@ uint32_t powerOfTwo(int exponent) { return static_cast<uint32_t>(exponent + 127)
 
 } // namespace
 
-Value float8ToF32(Value bits, Type type, Emitter &e) {
-  Format format = formatOf(type);
+static Value float8ToF16ByBits(Value first, Value second, Type type, Emitter &e) {
   OpBuilder &b = e.b;
-  Type i32 = b.getI32Type(), f32 = b.getF32Type();
-  Value word = LLVM::ZExtOp::create(b, e.loc, i32, bits);
-  Value sign = LLVM::ShlOp::create(b, e.loc, LLVM::AndOp::create(b, e.loc, word, e.i32(0x80)), e.i32(24));
-  Value size = LLVM::AndOp::create(b, e.loc, word, e.i32(0x7f));
-  Value placed = LLVM::ShlOp::create(b, e.loc, size, e.i32(23 - format.mantissa));
-  Value scaled =
-      LLVM::FMulOp::create(b, e.loc, e.bitcast(placed, f32), e.bitcast(e.i32(powerOfTwo(127 - format.bias)), f32));
-  Value special = e.i32(0x7fc00000);
-  Value isSpecial = LLVM::ICmpOp::create(b, e.loc, LLVM::ICmpPredicate::ugt, size, e.i32(format.greatest));
-  if (isa<Float8E5M2Type>(type)) { // 0x7c is infinity
-    Value isInfinity = LLVM::ICmpOp::create(b, e.loc, LLVM::ICmpPredicate::eq, size, e.i32(0x7c));
-    special = LLVM::SelectOp::create(b, e.loc, isInfinity, e.i32(0x7f800000), special);
-  }
-  Value magnitude = LLVM::SelectOp::create(b, e.loc, isSpecial, special, e.bitcast(scaled, i32));
-  return e.bitcast(LLVM::OrOp::create(b, e.loc, magnitude, sign), f32);
+  auto upperByte = [&](Value bits, int to) -> Value {
+    return LLVM::ShlOp::create(b, e.loc, LLVM::ZExtOp::create(b, e.loc, b.getI32Type(), bits), e.i32(to));
+  };
+  auto both = [&](Value x, uint32_t of) -> Value {
+    return LLVM::AndOp::create(b, e.loc, x, e.i32(static_cast<int32_t>(of)));
+  };
+  Type halves = VectorType::get(2, b.getF16Type());
+  Value pair = LLVM::OrOp::create(b, e.loc, upperByte(first, 8), upperByte(second, 24));
+  if (isa<Float8E5M2Type>(type))
+    return e.bitcast(pair, halves);
+  Value size = both(pair, 0x7f007f00), moved = LLVM::LShrOp::create(b, e.loc, size, e.i32(1));
+  Value scale = e.constant(DenseElementsAttr::get(cast<ShapedType>(halves), b.getF16FloatAttr(256).getValue()));
+  Value scaled = LLVM::FMulOp::create(b, e.loc, e.bitcast(moved, halves), scale);
+  Value flags = both(LLVM::AddOp::create(b, e.loc, size, e.i32(0x01000100)), 0x80008000);
+  Value nan = LLVM::SubOp::create(b, e.loc, flags, LLVM::LShrOp::create(b, e.loc, flags, e.i32(15)));
+  Value number = LLVM::OrOp::create(b, e.loc, e.bitcast(scaled, b.getI32Type()), nan);
+  return e.bitcast(LLVM::OrOp::create(b, e.loc, number, both(pair, 0x80008000)), halves);
 }
 
-Value f32ToFloat8(Value value, Type type, Emitter &e) {
+Value float8ToF16(Value first, Value second, Type type, Emitter &e) {
+  if (!e.target.float8Conversions)
+    return float8ToF16ByBits(first, second, type, e);
+  OpBuilder &b = e.b;
+  Type i16 = b.getI16Type();
+  Value upper =
+      LLVM::ShlOp::create(b, e.loc, LLVM::ZExtOp::create(b, e.loc, i16, second), e.constant(b.getI16IntegerAttr(8)));
+  Value pair = LLVM::OrOp::create(b, e.loc, LLVM::ZExtOp::create(b, e.loc, i16, first), upper);
+  StringRef name = isa<Float8E5M2Type>(type) ? "llvm.nvvm.e5m2x2.to.f16x2.rn" : "llvm.nvvm.e4m3x2.to.f16x2.rn";
+  return e.intrinsic(name, VectorType::get(2, b.getF16Type()), pair);
+}
+
+static Value f32ToFloat8ByBits(Value value, Type type, Emitter &e) {
   Format format = formatOf(type);
   OpBuilder &b = e.b;
   Type i32 = b.getI32Type(), f32 = b.getF32Type();
@@ -74,6 +92,16 @@ Value f32ToFloat8(Value value, Type type, Emitter &e) {
   result = LLVM::SelectOp::create(b, e.loc, isNan, e.i32(format.nan), result);
   Value sign = LLVM::AndOp::create(b, e.loc, LLVM::LShrOp::create(b, e.loc, word, e.i32(24)), e.i32(0x80));
   return LLVM::TruncOp::create(b, e.loc, b.getI8Type(), LLVM::OrOp::create(b, e.loc, result, sign));
+}
+
+std::array<Value, 2> f32ToFloat8(Value first, Value second, Type type, Emitter &e) {
+  if (!e.target.float8Conversions)
+    return {f32ToFloat8ByBits(first, type, e), f32ToFloat8ByBits(second, type, e)};
+  OpBuilder &b = e.b;
+  StringRef name = isa<Float8E5M2Type>(type) ? "llvm.nvvm.ff.to.e5m2x2.rn" : "llvm.nvvm.ff.to.e4m3x2.rn";
+  Value pair = e.intrinsic(name, b.getI16Type(), {second, first}); // the first operand becomes the upper byte
+  Value upper = LLVM::LShrOp::create(b, e.loc, pair, e.constant(b.getI16IntegerAttr(8)));
+  return {LLVM::TruncOp::create(b, e.loc, b.getI8Type(), pair), LLVM::TruncOp::create(b, e.loc, b.getI8Type(), upper)};
 }
 
 } // namespace weft
