@@ -17,10 +17,10 @@ from weft.compiler.ptxas import assemble, find_tool
 from weft.demo.cases import flash_case
 from weft.demo.mechanisms import demonstrations
 from weft.programs.compiled import compiled
+from weft.simulator.cost import Figures, estimate, gpu_of
 from weft.simulator.gpus import GPUS, gpu_named
 from weft.targets import default_target, target_for, target_named, targets
 from weft.testing import drawn
-from weft.tuning.cost import Figures, estimate, gpu_of
 from weft.tuning.space import Kernel, candidates
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -176,8 +176,8 @@ def test_what_does_not_compile_is_refused():
 
 
 def test_winners_that_are_wrong_together_are_not_chosen(monkeypatch):
+    from weft.simulator.cost import Estimate
     from weft.tuning import tuner
-    from weft.tuning.cost import Estimate
 
     # Less shared memory is faster here, so that both candidates win by themselves.
     monkeypatch.setattr(tuner, "estimate", lambda f, target, gpu: Estimate(1.0 + f.shared_bytes, {"memory": 1.0}, 1))

@@ -8,10 +8,10 @@ import dataclasses
 import numpy as np
 import pytest
 from weft.programs.buckets import Bucket, Symbols
+from weft.simulator.cost import Figures, estimate, gpu_of, resident_blocks
 from weft.simulator.gpus import GPUS
 from weft.tuning.agreement import disagreement
 from weft.tuning.cases import check_sizes, count_sizes, make_inputs
-from weft.tuning.cost import Figures, estimate, gpu_of, resident_blocks
 from weft.tuning.space import Kernel, candidates, parse, spelled, target_named, targets, why_not
 
 KERNEL = Kernel(0, "forward", (128, 64, 4, 3), 64, 64, 16, 1, 0)

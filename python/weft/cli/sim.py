@@ -52,6 +52,11 @@ def add(commands: Any) -> None:
         help="what each source line cost and what bounds the time: a table, or a picture or JSON where FILE ends in "
         ".svg, .png, .pdf or .json",
     )
+    part.add_argument(
+        "--timeline",
+        metavar="FILE",
+        help="write the launch's time by the cost model as trace events for Perfetto: modelled, not timed",
+    )
     part.add_argument("--gpu", metavar="NAME", help=f"whose time: {described(gpu_names())}")
     part.add_argument("--json", action="store_true", help="report as JSON")
     part.set_defaults(function=run)
@@ -89,6 +94,9 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             report.profile.draw(path, arguments.gpu)
         written.append(path)
+    if arguments.timeline:
+        report.timeline(arguments.gpu).write(arguments.timeline)
+        written.append(pathlib.Path(arguments.timeline))
     if arguments.json:
         result = {"seed": seed, "seconds": seconds, "findings": findings, "counters": report.counters}
         if arguments.profile:

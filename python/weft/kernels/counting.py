@@ -13,8 +13,8 @@ import weft.simulator
 from weft.compiler import launches
 from weft.compiler.launches import Passing
 from weft.errors import Error
+from weft.simulator.cost import estimate, gpu_of
 from weft.targets import target_named
-from weft.tuning.cost import estimate, gpu_of
 from weft.tuning.launched import compiled, figures
 
 

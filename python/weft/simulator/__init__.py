@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import os
 import pathlib
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from weft.errors import Error as _Error
 from weft.native import load as _load
+from weft.simulator.cost import Figures, gpu_of
 from weft.simulator.profile import Line, Profile
+from weft.simulator.timeline import Timeline, trace
+from weft.targets import Gpu
 
-__all__ = ["Finding", "Line", "Profile", "Report", "SimulatorError", "launch"]
+__all__ = ["Finding", "Launch", "Line", "Profile", "Report", "SimulatorError", "Timeline", "launch"]
 
 
 class SimulatorError(_Error):
@@ -49,6 +54,28 @@ class Finding:
 
 
 @dataclasses.dataclass(frozen=True)
+class Launch:
+    """What was launched: the facts of a kernel's time that no counter has."""
+
+    kernel: str
+    target: str
+    """that the PTX names"""
+    grid: tuple[int, int, int]
+    blocks: int
+    """how many of the grid's ran"""
+    threads: int
+    """of a block"""
+    shared_bytes: int
+    """of a block, those that the PTX declares included"""
+    stages: int
+    """how many tiles of a loop are on their way or worked on at once: 1 without asynchronous copies"""
+    instructions: int
+    """in the PTX"""
+    tensor_bytes: int
+    """of the buffers, each once"""
+
+
+@dataclasses.dataclass(frozen=True)
 class Report:
     """What a launch found, counted and printed."""
 
@@ -57,6 +84,45 @@ class Report:
     counters: dict[str, Any]
     profile: Profile
     output: str
+    launch: Launch
+
+    def timeline(self, gpu: str | Gpu | None = None, **known: Any) -> Timeline:
+        """The launch's modelled time on a GPU, by default the first of the PTX's target, as trace events for Perfetto.
+        ``known`` is what ``figures`` takes."""
+        return trace([self.figures(**known)], self.gpu(gpu))
+
+    def figures(self, times: float | None = None, **known: Any) -> Figures:
+        """What the cost model is fed with: counters, ``times`` as many, by default those of the whole grid where only
+        some of its blocks ran. ``known`` are fields that are known better, such as ``registers=168`` from ptxas."""
+        facts, total = self.launch, self.profile.total()
+        if times is None:
+            times = math.prod(facts.grid) / max(facts.blocks, 1)
+        macs: dict[str, float] = {}
+        for line in self.profile:
+            if line.mma_macs:
+                macs[line.matrix_type] = macs.get(line.matrix_type, 0) + line.mma_macs * times
+        found = Figures(
+            kernel=facts.kernel,
+            blocks=math.prod(facts.grid),
+            warps=-(-facts.threads // 32),
+            stages=facts.stages,
+            shared_bytes=facts.shared_bytes,
+            registers=None,
+            spill_bytes=0,
+            code=facts.instructions,
+            warp_instructions=total.warp_instructions * times,
+            special=self.counters["by_class"].get("special", 0) * times,
+            mma_macs=macs,
+            sectors=(total.global_sectors_read + total.global_sectors_written) * times,
+            bytes=facts.tensor_bytes,
+            shared_wavefronts=total.shared_wavefronts * times,
+            barriers=self.counters["barriers"] * times,
+        )
+        return dataclasses.replace(found, **known)
+
+    def gpu(self, named: str | Gpu | None = None) -> Gpu:
+        """The GPU of that name, or the first of the PTX's target."""
+        return named if isinstance(named, Gpu) else gpu_of(self.launch.target, named)
 
 
 def launch(
@@ -122,6 +188,30 @@ def launch(
         counters=raw["counters"],
         profile=Profile(entry, [Line(**line) for line in raw["profile"]]),
         output=raw["output"],
+        launch=_launched(text, entry, (_three(grid), _three(block)), shared, sample, packed),
+    )
+
+
+def _launched(
+    text: str, entry: str, sizes: tuple[Sequence[int], Sequence[int]], shared: int, sample: int, packed: Sequence[Any]
+) -> Launch:
+    grid, block = (tuple(each) for each in sizes)
+    named = re.search(r"^\s*\.target\s+(\w+)", text, re.M)
+    body = text.partition(f".entry {entry}(")[2].partition("\n}")[0]
+    static = re.findall(r"^\s*\.shared\s.*?\.[busf](\d+)\s+\w+\[(\d+)\]", text, re.M)
+    pending = [int(count) for count in re.findall(r"cp\.async\.wait_group\s+(\d+)", body)]
+    buffers = {each[:2] for each in packed if isinstance(each, tuple)}
+    count = math.prod(grid)
+    return Launch(
+        kernel=entry,
+        target=named[1] if named else "",
+        grid=(grid[0], grid[1], grid[2]),
+        blocks=min(sample or count, count),
+        threads=math.prod(block),
+        shared_bytes=shared + sum(int(bits) // 8 * int(number) for bits, number in static),
+        stages=max(pending) + 2 if pending else 1,
+        instructions=len(re.findall(r"^\s*[^.\s/].*;\s*$", body, re.M)),
+        tensor_bytes=sum(size for _, size in buffers),
     )
 
 

@@ -23,9 +23,9 @@ from weft.compiler.lower import native_context
 from weft.errors import Error
 from weft.programs.simulated import Run, run_plan
 from weft.runtime.plans import evaluate as evaluate_size
+from weft.simulator.cost import Figures
 
 from .agreement import disagreement
-from .cost import Figures
 from .launched import Compiled, compiled, figures
 from .space import target_named
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import weft.simulator
 from weft.compiler.ptxas import assemble
-
-from .cost import Figures
+from weft.simulator.cost import Figures
 
 
 @dataclass(frozen=True)
@@ -41,13 +40,8 @@ def _instructions(ptx: str, entry: str) -> int:
 
 def figures(kernel: Compiled, report: weft.simulator.Report, blocks: int, ran: int, bytes: int) -> Figures:
     """The figures of a launch of ``blocks`` blocks, of which ``ran`` were counted; ``bytes`` are its tensors'."""
-    times = blocks / ran
-    total = report.profile.total()
-    macs: dict[str, float] = {}
-    for line in report.profile:
-        if line.mma_macs:
-            macs[line.matrix_type] = macs.get(line.matrix_type, 0) + line.mma_macs * times
-    return Figures(
+    return report.figures(
+        times=blocks / ran,
         kernel=kernel.name,
         blocks=blocks,
         warps=kernel.warps,
@@ -56,11 +50,5 @@ def figures(kernel: Compiled, report: weft.simulator.Report, blocks: int, ran: i
         registers=kernel.registers,
         spill_bytes=kernel.spill_bytes,
         code=kernel.code,
-        warp_instructions=total.warp_instructions * times,
-        special=report.counters["by_class"].get("special", 0) * times,
-        mma_macs=macs,
-        sectors=(total.global_sectors_read + total.global_sectors_written) * times,
         bytes=bytes,
-        shared_wavefronts=total.shared_wavefronts * times,
-        barriers=report.counters["barriers"] * times,
     )

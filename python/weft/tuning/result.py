@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from weft.simulator.cost import Estimate, Figures
+
 from . import table
-from .cost import Estimate, Figures
 from .space import Schedule, spelled
 
 

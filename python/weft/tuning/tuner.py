@@ -18,10 +18,10 @@ import numpy as np
 
 from weft.programs import choices
 from weft.programs.buckets import Bucket, Symbols
+from weft.simulator.cost import Estimate, estimate, figures_of, gpu_of
 
 from . import store
 from .cases import COUNTED, count_sizes
-from .cost import Estimate, estimate, figures_of, gpu_of
 from .evaluate import SAMPLED, Job, compile_module
 from .pool import Inline, Processes, plain
 from .references import write_cases

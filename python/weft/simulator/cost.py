@@ -14,7 +14,7 @@ from typing import Any
 from weft.targets import Gpu, Target, gpu_named, target_named, targets
 
 _LATENCY_CYCLES = 500  # of a load from device memory; A100: microbenchmarks give 470 to 570
-_LAUNCH_SECONDS = 2.5e-6
+LAUNCH_SECONDS = 2.5e-6
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,25 @@ class Figures:
 
 
 @dataclass(frozen=True)
+class Round:
+    """Blocks that a multiprocessor runs at once, ``count`` times, and the seconds of one time."""
+
+    present: int
+    count: int
+    latency: float
+    """until the first loads have arrived"""
+    busy: float
+    """of its resources, as far as they do not work side by side"""
+    waits: float
+    """for loads of later steps"""
+
+    @property
+    def seconds(self) -> float:
+        """All of it."""
+        return self.latency + self.busy + self.waits
+
+
+@dataclass(frozen=True)
 class Estimate:
     """Seconds of a launch, and what they are made of."""
 
@@ -56,6 +75,8 @@ class Estimate:
     """blocks on a multiprocessor at once; 0 where none fits"""
     filled: float = 1.0
     """how much of the multiprocessors' time the blocks fill, for each has a whole number of them"""
+    rounds: tuple[Round, ...] = ()
+    """of the fullest multiprocessor, in order"""
 
     @property
     def limit(self) -> str:
@@ -96,17 +117,18 @@ def estimate(figures: Figures, target: Target, gpu: Gpu) -> Estimate:
     latency = _LATENCY_CYCLES / (gpu.clock * 1e9)
     steps = figures.barriers / (figures.blocks * figures.warps)
 
-    def round_of(present: int) -> float:
+    def round_of(present: int, count: int) -> Round:
         # warps that a scheduler can choose from: with many, resources work side by side; with one, one after another
         choice = max(1.0, present * figures.warps / target.schedulers)
         busy = present * (longest + (whole - longest) / choice)
         if figures.stages == 1:
-            return latency + busy + steps * latency
+            return Round(present, count, latency, busy, steps * latency)
         # stages - 1 tiles are on their way while one is worked on
-        return latency + max(busy, steps * latency / (figures.stages - 1))
+        return Round(present, count, latency, busy, max(0.0, steps * latency / (figures.stages - 1) - busy))
 
-    seconds = _LAUNCH_SECONDS + full * round_of(resident) + (round_of(rest) if rest else 0.0)
-    return Estimate(seconds, resources, resident, figures.blocks / (each * gpu.multiprocessors))
+    rounds = tuple(round_of(present, count) for present, count in ((resident, full), (rest, 1)) if present and count)
+    seconds = LAUNCH_SECONDS + sum(each.count * each.seconds for each in rounds)
+    return Estimate(seconds, resources, resident, figures.blocks / (each * gpu.multiprocessors), rounds)
 
 
 def _resources(figures: Figures, gpu: Gpu) -> dict[str, float]:
