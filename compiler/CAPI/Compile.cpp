@@ -5,6 +5,7 @@
 #include "compiler/CAPI/Internal.h"
 #include "compiler/CAPI/Products.h"
 #include "compiler/CAPI/Programs.h"
+#include "compiler/CAPI/Remarks.h"
 #include "compiler/CAPI/Schedules.h"
 #include "compiler/Pipelines/Checks.h"
 #include "compiler/Pipelines/Pipelines.h"
@@ -39,7 +40,9 @@ struct Options {
   bool dumpAll = false;
   bool lineInfo = true;
   bool differentiate = false;
-  bool widen = false; // every float as f32: a reference for what narrower ones give
+  bool remarks = false;   // what fast paths were not taken, and why
+  bool locations = false; // of every op in dumps
+  bool widen = false;     // every float as f32: a reference for what narrower ones give
   std::vector<ScheduleChoice> schedules;
 
   bool wants(StringRef stage) const { return dumpAll || dumps.contains(stage); }
@@ -48,7 +51,7 @@ struct Options {
 /// What a compilation gives besides PTX.
 struct Record {
   llvm::json::Object timesMs, ir;
-  llvm::json::Array kernels, programs, schedules;
+  llvm::json::Array kernels, programs, schedules, remarks;
 };
 
 Outcome<Options> parseOptions(StringRef text) {
@@ -66,6 +69,10 @@ Outcome<Options> parseOptions(StringRef text) {
       options.lineInfo = *value.getAsBoolean();
     else if (key == "differentiate" && value.getAsBoolean())
       options.differentiate = *value.getAsBoolean();
+    else if (key == "remarks" && value.getAsBoolean())
+      options.remarks = *value.getAsBoolean();
+    else if (key == "locations" && value.getAsBoolean())
+      options.locations = *value.getAsBoolean();
     else if (key == "widen" && value.getAsBoolean())
       options.widen = *value.getAsBoolean();
     else if (key == "schedules" && value.getAsObject()) {
@@ -84,10 +91,10 @@ Outcome<Options> parseOptions(StringRef text) {
   return options;
 }
 
-std::string printed(ModuleOp module) {
+std::string printed(ModuleOp module, bool locations) {
   std::string text;
   llvm::raw_string_ostream stream(text);
-  module.print(stream, OpPrintingFlags().useLocalScope());
+  module.print(stream, OpPrintingFlags().useLocalScope().enableDebugInfo(locations));
   return text;
 }
 
@@ -143,7 +150,7 @@ bool run(const std::vector<Stage> &stages, ModuleOp module, const Options &optio
       return false;
     record.timesMs[stage.name] = processorMs() - start;
     if (options.wants(stage.name))
-      record.ir[stage.name] = printed(module);
+      record.ir[stage.name] = printed(module, options.locations);
   }
   return true;
 }
@@ -238,6 +245,7 @@ std::string infoText(const TargetInfo &target, Record record, double totalMs) {
       {"kernels", std::move(record.kernels)},
       {"programs", std::move(record.programs)},
       {"schedules", std::move(record.schedules)},
+      {"remarks", std::move(record.remarks)},
       {"times_ms", std::move(record.timesMs)},
       {"ir", std::move(record.ir)}};
   std::string text;
@@ -259,7 +267,12 @@ weftc_status weftc_compile(weftc_module *module, const char *options_json, char 
   if (auto *failure = std::get_if<Failure>(&options))
     return fail(*failure);
   Record record;
+  std::optional<capi::RemarkCollector> remarks;
+  if (std::get<Options>(options).remarks)
+    remarks.emplace(module->context->context);
   auto emitted = compile(*module->module, std::get<Options>(options), record);
+  if (remarks)
+    record.remarks = remarks->take();
   if (auto *failure = std::get_if<Failure>(&emitted))
     return fail(*failure);
   *ptx = capi::copyText(std::get<EmittedPTX>(emitted).text);

@@ -21,8 +21,7 @@
 using namespace mlir;
 using namespace weft::capi;
 
-/// The file position nearest to the code that a location stands for: the callee's for inlined code.
-static FileLineColLoc filePosition(Location location) {
+FileLineColLoc weft::capi::filePosition(Location location) {
   if (auto file = dyn_cast<FileLineColLoc>(location))
     return file;
   if (auto call = dyn_cast<CallSiteLoc>(location))

@@ -23,6 +23,10 @@ struct KeptDiagnostic {
   unsigned column = 0;
 };
 
+/// The file position nearest to the code that a location stands for: the callee's for inlined code. None where there is
+/// no file.
+mlir::FileLineColLoc filePosition(mlir::Location location);
+
 /// A copy of `text` that `weftc_string_free` frees.
 char *copyText(llvm::StringRef text);
 

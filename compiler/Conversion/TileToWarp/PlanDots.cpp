@@ -2,6 +2,7 @@
 #include "compiler/Conversion/TileToWarp/PlanDots.h"
 
 #include "compiler/Conversion/TileToWarp/ChooseLayouts.h"
+#include "compiler/Support/Remarks.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -57,8 +58,12 @@ FailureOr<DotPlan> planDot(tile::DotOp dot, bool chained, const TargetInfo &targ
   auto result = cast<RankedTensorType>(dot.getType());
   Type element = a.getElementType(), accumulator = result.getElementType();
   bool exact = element.isF64() || (element.isF32() && dot.getPrecision() == tile::Precision::IEEE);
-  if (exact && element == accumulator)
+  if (exact && element == accumulator) {
+    remarks::missed(remarks::matrixInstruction, dot)
+        << remark::reason("products of {0} are made by fused multiply-adds{1}", element.isF64() ? "f64" : "f32",
+                          element.isF64() ? "" : ", as 'ieee' precision asks; matrix instructions take f32 as tf32");
     return DotPlan{};
+  }
   int64_t K = a.getDimSize(1);
   std::optional<MmaInstruction> instruction = target.mmaFor(element, accumulator, K);
   if (!instruction || !warp::fragmentsOf(instruction->shape))

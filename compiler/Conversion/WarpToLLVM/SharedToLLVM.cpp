@@ -6,6 +6,7 @@
 
 #include "compiler/Conversion/WarpToLLVM/SharedAccess.h"
 #include "compiler/Conversion/WarpToLLVM/VectorAccess.h"
+#include "compiler/Support/Remarks.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/MatrixAccess.h"
 #include "llvm/Support/MathExtras.h"
@@ -29,6 +30,10 @@ LogicalResult lowerLoadShared(LoadSharedOp op, Emitter &e) {
     e.bind(op.getResult(), emitMatrixLoad(e, *matrices, access.offsets, element,
                                           [&](uint32_t offset) { return addresses.at(offset * bytes); }));
   } else {
+    if (llvm::any_of(op->getUsers(), llvm::IsaPred<MmaOp>))
+      remarks::missed(remarks::matrixLoad, op) << remark::reason(
+          "an operand of {0} bits an element is read by plain loads: {1}", bits,
+          bits == 16 ? "the tile's layout has no rows of 16 bytes for it" : "ldmatrix turns elements of 16 bits alone");
     e.bind(op.getResult(), emitSharedLoad(e, base, access, element, isInLoopOfManyStores(op)));
   }
   return success();

@@ -2,8 +2,10 @@
 // See VectorAccess.h.
 
 #include "compiler/Conversion/WarpToLLVM/VectorAccess.h"
+#include "compiler/Support/Remarks.h"
 #include "dialects/Tile/IR/TileDialect.h"
 #include "dialects/Warp/IR/WarpDialect.h"
+#include "llvm/ADT/SmallSet.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -57,6 +59,14 @@ Vectors cutIntoVectors(Operation *op, Value pointer, Emitter &e) {
   for (unsigned r = 0; r < layout.size(InDim::Register); r += vectors.width)
     if (vectors.holders[r] == r)
       vectors.firstRegister.push_back(r);
+  unsigned held = llvm::bit_floor(
+      static_cast<unsigned>(llvm::SmallSet<unsigned, 8>(vectors.holders.begin(), vectors.holders.end()).size()));
+  if (vectors.width < std::min(held, widest))
+    remarks::missed(remarks::vectorWidth, op)
+        << remark::reason("a thread accesses {0} of the {1} elements that one instruction could: {2}", vectors.width,
+                          std::min(held, widest),
+                          promised == vectors.width ? "no more are known to be neighbours in memory, and aligned"
+                                                    : "the layout gives the thread no more neighbours");
   return vectors;
 }
 

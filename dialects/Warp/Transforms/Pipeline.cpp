@@ -27,6 +27,7 @@
 //
 // Where a block of the target cannot hold so many tiles beside what lives across the loop, the kernel gets fewer
 // stages, and its schedule says so.
+#include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
@@ -381,20 +382,35 @@ static SmallVector<AsyncWaitOp> ownWaits(scf::ForOp loop, ArrayRef<StagedTile> t
   return waits.takeVector();
 }
 
+/// Says that a loop's copy starts where its tile is read, and the loop waits for it.
+static void sayNotAhead(AsyncCopyOp copy, StringRef hindrance) {
+  remarks::missed(remarks::pipelining, copy)
+      << remark::reason("the copy is not started iterations ahead: {0}", hindrance);
+}
+
 /// What of a loop can go ahead.
 static Ahead findTiles(scf::ForOp loop) {
   // Copies that share a commit would lose it with the first that goes ahead.
   for (auto copy : loop.getBody()->getOps<AsyncCopyOp>())
-    if (!isa_and_nonnull<AsyncCommitOp>(copy->getNextNode()))
+    if (!isa_and_nonnull<AsyncCommitOp>(copy->getNextNode())) {
+      sayNotAhead(copy, "several copies of the loop share a commit");
       return {loop, {}, {}};
+    }
   bool mayLoad = !writesMemory(loop);
   SmallVector<StagedTile> tiles;
   Slice slice;
   for (auto copy : loop.getBody()->getOps<AsyncCopyOp>()) {
     std::optional<StagedTile> tile = stagedTile(copy);
     Slice withCopy = slice;
-    if (!tile || !mayReadAhead(copy, loop) || !addToSlice(copy, loop, mayLoad, withCopy))
+    StringRef hindrance = !tile                       ? "its tile is not read and freed in one block"
+                          : !mayReadAhead(copy, loop) ? "the loop may write what is copied"
+                          : !addToSlice(copy, loop, mayLoad, withCopy)
+                              ? "its address needs what the loop computes before"
+                              : "";
+    if (!hindrance.empty()) {
+      sayNotAhead(copy, hindrance);
       continue;
+    }
     tiles.push_back(*tile);
     slice = std::move(withCopy);
   }
@@ -437,8 +453,11 @@ static SmallVector<Ahead> findLoops(func::FuncOp kernel) {
   SmallVector<Ahead> found;
   kernel.walk([&](scf::ForOp loop) {
     bool hasLoop = loop.getBody()->walk([](LoopLikeOpInterface) { return WalkResult::interrupt(); }).wasInterrupted();
-    if (hasLoop)
+    if (hasLoop) {
+      for (auto copy : loop.getBody()->getOps<AsyncCopyOp>())
+        sayNotAhead(copy, "its loop has another loop inside");
       return;
+    }
     if (Ahead ahead = findTiles(loop); !ahead.tiles.empty())
       found.push_back(std::move(ahead));
   });
@@ -449,11 +468,19 @@ void Pipeline::runOnOperation() {
   func::FuncOp kernel = getOperation();
   auto schedule = kernel->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
   int wanted = schedule ? schedule.getStages() : 3, stages = wanted;
-  if (wanted < 2)
+  if (wanted < 2) {
+    kernel.walk([](AsyncCopyOp copy) {
+      if (isa<scf::ForOp>(copy->getParentOp()))
+        sayNotAhead(copy, "the schedule has one stage");
+    });
     return;
+  }
   SmallVector<Ahead> loops = findLoops(kernel);
   for (const Ahead &ahead : loops)
     stages = std::min(stages, stagesThatFit(ahead, stages, TargetInfo::ofOrDefault(kernel)));
+  if (stages < wanted)
+    remarks::missed(remarks::pipelineStages, kernel) << remark::reason(
+        "a block's shared memory holds {0} of the {1} stages that the schedule asks for", stages, wanted);
   if (schedule && stages < wanted)
     kernel->setAttr(tile::scheduleAttrName, tile::ScheduleAttr::get(&getContext(), schedule.getWarps(), stages));
   if (stages < 2)

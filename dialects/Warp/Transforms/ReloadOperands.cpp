@@ -12,6 +12,7 @@
 // A read costs an instruction for four registers; a register that is spilt costs two for one. Where shared memory would
 // not hold the tile beside the loop's rings, it stays in registers. A loop of many products in a row (see
 // OperandsOfLoops.h) reads all of them.
+#include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
@@ -164,6 +165,10 @@ void ReloadOperands::runOnOperation() {
       }
     if (!tooMuch || !fits)
       continue;
+    remarks::missed(remarks::heldOperands, load)
+        << remark::reason("registers do not hold the operand, {0} of a thread, beside what lives in the loop, so "
+                          "shared memory is read in every iteration",
+                          registersOf(load.getResult()));
     reload(load);
     kept += bytes;
   }

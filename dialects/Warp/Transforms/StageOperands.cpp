@@ -15,6 +15,7 @@
 //
 // A transposition between load and product becomes a `warp.permute_shared`: the tile is read the other way round, and
 // no register moves. Barriers are inserted later.
+#include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
@@ -67,17 +68,12 @@ static int64_t contiguityOf(tile::LoadOp load) {
   return contiguity ? contiguity.getInt() : 1;
 }
 
-/// Whether `cp.async` does what the load does: pieces of a size it has, zeros where the mask is false, and the caches
-/// asked for. (`.cg` is of 16 bytes, which then pass by L1, so that a priority there says nothing.)
-static bool canCopyAsync(tile::LoadOp load, const TargetInfo &target) {
-  int64_t bytes = contiguityOf(load) * (tile::elementTypeOf(load.getType()).getIntOrFloatBitWidth() / 8);
-  if (load.getIsVolatile() || !target.canCopyAsync(bytes))
-    return false;
-  bool passesL1 = load.getCache() == tile::CacheModifier::CG || load.getEviction() != tile::Eviction::Normal;
-  if (passesL1 ? bytes != 16
-               : load.getCache() != tile::CacheModifier::None && load.getCache() != tile::CacheModifier::CA)
-    return false;
-  // The bits have to be zero: -0.0 is not.
+static int64_t pieceBytes(tile::LoadOp load) {
+  return contiguityOf(load) * (tile::elementTypeOf(load.getType()).getIntOrFloatBitWidth() / 8);
+}
+
+/// Whether every bit of a load's masked elements is zero: those of -0.0 are not.
+static bool fillsWithZeros(tile::LoadOp load) {
   DenseElementsAttr other;
   if (!load.getOther())
     return true;
@@ -88,6 +84,23 @@ static bool canCopyAsync(tile::LoadOp load, const TargetInfo &target) {
   return other.getSplatValue<APInt>().isZero();
 }
 
+/// Why `cp.async` does not do what the load does; empty where it does: pieces of a size it has, zeros where the mask is
+/// false, and the caches asked for. `.cg` is of 16 bytes, which then pass by L1, so that a priority there says nothing.
+static StringRef whyNotAsync(tile::LoadOp load, const TargetInfo &target) {
+  int64_t bytes = pieceBytes(load);
+  if (load.getIsVolatile())
+    return "the load is volatile";
+  if (!target.canCopyAsync(bytes))
+    return "no asynchronous copy of the target is of such pieces";
+  bool passesL1 = load.getCache() == tile::CacheModifier::CG || load.getEviction() != tile::Eviction::Normal;
+  if (passesL1 ? bytes != 16
+               : load.getCache() != tile::CacheModifier::None && load.getCache() != tile::CacheModifier::CA)
+    return "asynchronous copies have no such cache modifier or eviction priority";
+  return fillsWithZeros(load) ? "" : "masked elements are other than zero";
+}
+
+static bool canCopyAsync(tile::LoadOp load, const TargetInfo &target) { return whyNotAsync(load, target).empty(); }
+
 /// Whether a vector is worth a tile: a loop with products loads it anew in every iteration, and only to read it
 /// otherwise.
 static bool isVectorBesideProducts(tile::LoadOp load, const TargetInfo &target) {
@@ -95,6 +108,27 @@ static bool isVectorBesideProducts(tile::LoadOp load, const TargetInfo &target) 
          canCopyAsync(load, target) && llvm::all_of(load->getUsers(), [&](Operation *user) {
            return isa<ConvertLayoutOp>(user) && user->getBlock() == load->getBlock();
          });
+}
+
+/// Who reads a tile, directly or behind conversions and transpositions.
+static void collectReaders(Value value, SmallVectorImpl<OpOperand *> &readers) {
+  for (OpOperand &use : value.getUses())
+    if (isa<ConvertLayoutOp, tile::PermuteOp>(use.getOwner()))
+      collectReaders(use.getOwner()->getResult(0), readers);
+    else
+      readers.push_back(&use);
+}
+
+/// Says so of a tile that products take, and something else too, so that it stays in registers.
+static void sayNotStaged(tile::LoadOp load) {
+  SmallVector<OpOperand *> readers;
+  collectReaders(load.getResult(), readers);
+  auto isOperand = [](OpOperand *use) { return isProductOperand(*use); };
+  auto other = llvm::find_if_not(readers, isOperand);
+  if (other != readers.end() && llvm::any_of(readers, isOperand))
+    remarks::missed(remarks::operandStaging, load)
+        << remark::reason("the tile of a product is read by '{0}' too, so registers hold it on its way",
+                          (*other)->getOwner()->getName().getStringRef());
 }
 
 static SmallVector<Staged> findStaged(func::FuncOp kernel, const TargetInfo &target) {
@@ -105,8 +139,10 @@ static SmallVector<Staged> findStaged(func::FuncOp kernel, const TargetInfo &tar
     if (type && type.getRank() == 1 && type.getElementType().isIntOrFloat() && isVectorBesideProducts(load, target))
       for (Operation *user : load->getUsers())
         staged.conversions.push_back(cast<ConvertLayoutOp>(user));
-    else if (!type || type.getRank() != 2 || !collectConversions(load.getResult(), staged.conversions))
+    else if (!type || type.getRank() != 2)
       return;
+    else if (!collectConversions(load.getResult(), staged.conversions))
+      return sayNotStaged(load);
     if (!staged.conversions.empty())
       found.push_back(std::move(staged));
   });
@@ -151,7 +187,11 @@ static void stage(const Staged &staged, const TargetInfo &target) {
   auto sharedType = SharedType::get(b.getContext(), 1, type.getShape(), type.getElementType(),
                                     LayoutAttr::get(b.getContext(), layout));
   Value shared = AllocOp::create(b, loc, sharedType, IntegerAttr(), IntegerAttr());
-  bool async = canCopyAsync(load, target);
+  StringRef hindrance = whyNotAsync(load, target);
+  bool async = hindrance.empty();
+  if (!async)
+    remarks::missed(remarks::asyncCopy, load) << remark::reason(
+        "{0}; threads load pieces of {1} bytes and store them to shared memory", hindrance, pieceBytes(load));
   if (async) {
     bool undefined = load.getMask() && !load.getOther(), throughL1 = load.getCache() == tile::CacheModifier::CA;
     AsyncCopyOp::create(b, loc, load.getPtr(), load.getMask(), shared, contiguityOf(load), undefined, throughL1);

@@ -6,48 +6,69 @@ from __future__ import annotations
 import argparse
 import json
 import pathlib
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from weft.cli.choices import described, target_names
 from weft.cli.files import load_file, select
 from weft.cli.shapes import sizes_of
 
+if TYPE_CHECKING:
+    from weft.explaining.way import Way
+
 DESCRIPTION = """\
 Compiles a program of FILE.py and prints what it became: the launches of its forward and of its backward, with grid,
 warps, shared memory, and the bytes that they read and write at least, and the schedule of every attention's kernels,
-which 'weft tune' may have chosen for these sizes. Input types come from the annotations or from
---signature, as for 'weft compile'; --sizes says what the symbols among the sizes are."""
+which 'weft tune' may have chosen for these sizes. --why prints which fast paths the compiler did not take instead, by
+source line, of a kernel (@weft.jit) too; docs/Explain.md says what each means. Input types come from the annotations or
+from --signature, as for 'weft compile'; --sizes says what the symbols among the sizes are."""
 
 
 def add(commands: Any) -> None:
     """Add this command's part of the command line."""
     part = commands.add_parser(
         "explain",
-        help="print the launches that a program becomes",
+        help="what a program or a kernel becomes, and why",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    part.add_argument("file", metavar="FILE.py[:NAME]", help="the file, and the program in it when it has several")
+    part.add_argument(
+        "file", metavar="FILE.py[:NAME]", help="the file, and the program or kernel in it when it has several"
+    )
     part.add_argument("--target", metavar="T", help=described(target_names()))
     part.add_argument("--signature", metavar="S", help="types of the inputs, and values of the other arguments")
     part.add_argument("--sizes", default="", metavar="B=1,N=1024", help="what the symbols among the sizes are")
     part.add_argument("--forward-only", action="store_true", help="leave the backward out")
     part.add_argument("--stage", metavar="S", help="print the IR after a stage instead: python, attn, launches, tile, "
                       "warp, pipelined, llvm or ptx")  # fmt: skip
+    part.add_argument("--why", action="store_true", help="print the fast paths that were not taken, with reasons")
+    part.add_argument("--num-warps", type=int, default=4, metavar="N", help="of a kernel (default: 4)")
+    part.add_argument("--num-stages", type=int, default=3, metavar="N", help="of a kernel (default: 3)")
     part.add_argument("--json", action="store_true", help="report as JSON")
     part.set_defaults(function=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compile and print."""
-    from weft.programs import choices
-    from weft.programs.compiled import compiled, stages
-    from weft.programs.explain import explain
     from weft.targets import default_target
 
     arguments.target = arguments.target or default_target()
     path, _, name = arguments.file.partition(":")
-    program, _ = select(load_file(pathlib.Path(path)), path, name, ("__weft_program__",), "program")
+    kinds = ("__weft_program__", "__weft_jit__") if arguments.why else ("__weft_program__",)
+    what, kind = select(
+        load_file(pathlib.Path(path)), path, name, kinds, "program or kernel" if arguments.why else "program"
+    )
+    if arguments.why:
+        return _why(what, kind, arguments)
+    return _launches(what, arguments)
+
+
+def _launches(program: Any, arguments: argparse.Namespace) -> int:
+    """The launches of a program, or its IR after a stage."""
+    from weft.programs import choices
+    from weft.programs.compiled import compiled, stages
+    from weft.programs.explain import explain
+
     traced = program.declare(arguments.signature)
     differentiate = not arguments.forward_only
     if arguments.stage:
@@ -58,4 +79,26 @@ def run(arguments: argparse.Namespace) -> int:
     schedules = choices.chosen(traced.plain, arguments.target, sizes)
     found = explain(compiled(traced, arguments.target, differentiate, schedules), sizes)
     print(json.dumps(found.as_dict(), indent=2) if arguments.json else found)
+    return 0
+
+
+def _way(what: Any, kind: str, arguments: argparse.Namespace, stages: Sequence[str] = ()) -> Way:
+    """What was named, compiled with all that the compiler says of it."""
+    from weft.explaining.way import of_kernel, of_program
+    from weft.programs import choices
+
+    if kind == "__weft_jit__":
+        warps, depth = arguments.num_warps, arguments.num_stages
+        return of_kernel(what, arguments.signature, arguments.target, warps, depth, stages)
+    traced = what.declare(arguments.signature)
+    schedules = choices.chosen(traced.plain, arguments.target, sizes_of(arguments.sizes))
+    return of_program(traced, arguments.target, not arguments.forward_only, schedules, stages)
+
+
+def _why(what: Any, kind: str, arguments: argparse.Namespace) -> int:
+    """The fast paths that were not taken."""
+    from weft.explaining.why import remarks, table
+
+    found = remarks(_way(what, kind, arguments).info)
+    print(json.dumps([each.as_dict() for each in found], indent=2) if arguments.json else table(found))
     return 0

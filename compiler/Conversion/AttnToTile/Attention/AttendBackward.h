@@ -49,5 +49,7 @@ mlir::Value lowerOnePass(attn::AttendBackwardOp op, const BackwardPart &part, co
                          llvm::ArrayRef<mlir::Value> roots, StoredValues &stored);
 /// Whether `op` becomes that part: it is of a form that the one pass is faster for, and `fast` or able to take turns.
 bool takesOnePass(attn::AttendBackwardOp op);
+/// Why it does not; empty where it does.
+llvm::StringRef whyNotOnePass(attn::AttendBackwardOp op);
 
 } // namespace weft

@@ -21,16 +21,28 @@ using namespace mlir;
 
 namespace weft {
 
-bool takesOnePass(attn::AttendBackwardOp op) {
+StringRef whyNotOnePass(attn::AttendBackwardOp op) {
   Attend attend = Attend::of(op);
-  bool wide = attend.form.isWide;
-  if (attend.keys.size() != 1 || op.getGradients().size() != 2 || diagonalDomain(op) || attend.form.windows ||
-      attend.form.isSingle || attend.headSize() == 1)
-    return false;
-  if (wide)
-    return attend.headSize() <= 128 && (op.getFast() || canTakeTurns(attend));
-  return op.getFast() && std::max(attend.headSize(), attend.valueSize()) <= 128;
+  if (attend.keys.size() != 1)
+    return "the attention has several domains of keys";
+  if (diagonalDomain(op))
+    return "one domain of keys is the diagonal";
+  if (op.getGradients().size() != 2)
+    return "captured tensors have gradients too";
+  if (attend.form.windows)
+    return "windows tile the kernels";
+  if (attend.form.isSingle || attend.headSize() == 1)
+    return "one head, or heads of one channel, gain nothing by it";
+  if (attend.headSize() > 128 || (!attend.form.isWide && attend.valueSize() > 128))
+    return "heads of more than 128 channels would spill";
+  if (op.getFast() || (attend.form.isWide && canTakeTurns(attend)))
+    return "";
+  return attend.form.isWide ? "no order is known for the programs to add in, and the backward is not asked to be fast"
+                            : "sums in any order are not the same bits every time, and the backward is not asked to be "
+                              "fast";
 }
+
+bool takesOnePass(attn::AttendBackwardOp op) { return whyNotOnePass(op).empty(); }
 
 /// Adds dS k to the sums at a block of queries.
 static void addToQueries(BackwardKernel &kernel, const TensorParameter &sums, const QuerySide &queries,

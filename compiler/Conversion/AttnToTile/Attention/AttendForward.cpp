@@ -20,6 +20,7 @@
 #include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
 #include "compiler/Conversion/AttnToTile/Patterns/Windows.h"
 #include "compiler/Conversion/AttnToTile/Rows/RowLocal.h"
+#include "compiler/Support/Remarks.h"
 #include "dialects/Attn/Pattern/Membership.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -446,6 +447,12 @@ void lowerAttend(attn::AttendOp op, ArrayRef<Value> roots, StoredValues &stored)
   Attend attend = Attend::of(op);
   attn::ScheduleAttr schedule = forwardSchedule(op);
   int64_t packed = packedHeads(attend, schedule);
+  if (packed == 1 && attend.sharedGroup() > 1)
+    remarks::missed(remarks::packedHeads, op) << remark::reason(
+        "the {0} query heads that share keys read them each for itself: {1}", attend.sharedGroup(),
+        attend.form.windows                         ? "windows tile the kernel"
+        : attend.sharedGroup() > schedule.getRows() ? "they are more than a tile's rows"
+                                                    : "their patterns differ, or do not divide a tile");
   SmallVector<BlockLists> lists =
       listsForDomains(attend, /*tileKeys=*/false, schedule.getRows() / packed, schedule.getColumns(), stored, packed);
   ForwardKernel(op, stored, lists).write(roots);

@@ -6,6 +6,7 @@
 #include "compiler/Conversion/AttnToTile/Kernel/ProgramKernels.h"
 #include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
 #include "compiler/Conversion/AttnToTile/Patterns/Windows.h"
+#include "compiler/Support/Remarks.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -82,6 +83,9 @@ LogicalResult AttendBackwardKernel::lower(Operation *op, ProgramKernels &program
   auto attend = cast<attn::AttendBackwardOp>(op);
   if (failed(checkHeadSizes(attend)))
     return failure();
+  if (StringRef hindrance = whyNotOnePass(attend); !hindrance.empty())
+    remarks::missed(remarks::onePassBackward, op)
+        << remark::reason("gradients take a pass for queries and one for keys: {0}", hindrance);
   SmallVector<BackwardPart> parts = backwardParts(attend);
   // Of several kernels, each walks what another holds: only the numbers of a query can be computed on the way.
   bool once = parts.front().kind == BackwardPart::Kind::Window;

@@ -11,6 +11,7 @@
 #include "compiler/Conversion/AttnToTile/Attention/ScheduleTable.h"
 #include "compiler/Conversion/AttnToTile/Attention/AttendBackward.h"
 #include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
+#include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Attn/Pattern/Membership.h"
 
@@ -176,6 +177,12 @@ std::optional<Sizes> smaller(Sizes sizes) {
 /// smallest is left to fail, with what takes the memory.)
 Sizes fitted(Form form, Sizes sizes, const Attend &attend) {
   const TargetInfo &target = TargetInfo::ofOrDefault(attend.op);
+  int64_t wanted = sharedBytes(form, sizes, attend, target);
+  if (wanted > target.sharedBytesPerBlock)
+    remarks::missed(remarks::defaultSchedule, attend.op)
+        << remark::reason("the default schedule {0}x{1}x{2}x{3} is made smaller: it takes {4} bytes of shared memory, "
+                          "and a block has {5}",
+                          sizes.rows, sizes.columns, sizes.warps, sizes.stages, wanted, target.sharedBytesPerBlock);
   while (sharedBytes(form, sizes, attend, target) > target.sharedBytesPerBlock)
     if (std::optional<Sizes> next = smaller(sizes))
       sizes = *next;

@@ -5,6 +5,7 @@
 #include "compiler/Conversion/AttnToTile/Patterns/BlockLists.h"
 #include "compiler/Conversion/AttnToTile/Patterns/PatternDependence.h"
 #include "compiler/Conversion/AttnToTile/Patterns/Windows.h"
+#include "compiler/Support/Remarks.h"
 #include "dialects/Attn/Pattern/Membership.h"
 #include "dialects/Attn/Pattern/Segments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -165,6 +166,12 @@ SmallVector<BlockLists> listsForDomains(const Attend &attend, bool tileKeys, int
     Attribute pattern = attend.patterns[domain];
     if (hasSegments(pattern))
       continue;
+    if (remarks::asked(attend.op)) {
+      std::string text;
+      llvm::raw_string_ostream(text) << pattern;
+      remarks::missed(remarks::blockFormulas, attend.op)
+          << remark::reason("no formula gives the blocks of {0}: a kernel before lists them", text);
+    }
     lists[domain] = buildBlockLists(attend, domain, tileKeys, rows, columns, stored, packed);
   }
   return lists;

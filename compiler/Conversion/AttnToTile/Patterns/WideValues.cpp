@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See WideValues.h.
 #include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
+#include "compiler/Support/Remarks.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -11,7 +12,12 @@ std::optional<WideValues> splitOverGrid(const Attend &attend, attn::ScheduleAttr
   int64_t channels = attend.valueSize();
   if (!attend.form.isWide)
     return std::nullopt;
-  return splitChannels(channels, schedule.getChannels()).value_or(WideValues{channels, (channels + 15) / 16 * 16, 1});
+  auto split =
+      splitChannels(channels, schedule.getChannels()).value_or(WideValues{channels, (channels + 15) / 16 * 16, 1});
+  if (split.parts > 1)
+    remarks::missed(remarks::wideValues, attend.op) << remark::reason(
+        "values of {0} channels are summed by {1} programs, each of which computes the scores", channels, split.parts);
+  return split;
 }
 
 std::optional<WideValues> splitInLoop(const Attend &attend, attn::ScheduleAttr schedule) {

@@ -1,0 +1,10 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt %S/../Warp/Transforms/pipeline.mlir --split-input-file --warp-pipeline --remarks-filter-missed=loops -o /dev/null 2>&1 | FileCheck %s
+// RUN: sed s/TARGET/sm_86/ %S/../Warp/Transforms/pipeline-stages.mlir | weft-opt --warp-pipeline --remarks-filter-missed=loops -o /dev/null 2>&1 | FileCheck %s --check-prefix=STAGES
+
+// CHECK: remark: [Missed] pipelining | Category:loops | Function=one_stage | Reason="the copy is not started iterations ahead: the schedule has one stage"
+// CHECK: remark: [Missed] pipelining | Category:loops | Function=table_that_changes | Reason="the copy is not started iterations ahead: its address needs what the loop computes before"
+// CHECK: remark: [Missed] pipelining | Category:loops | Function=shared_commit | Reason="the copy is not started iterations ahead: several copies of the loop share a commit"
+// CHECK-COUNT-2: remark: [Missed] pipelining | Category:loops | Function=filled_twice | Reason="the copy is not started iterations ahead: its tile is not read and freed in one block"
+
+// STAGES: remark: [Missed] pipeline-stages | Category:loops | Function=alone | Reason="a block's shared memory holds 3 of the 4 stages that the schedule asks for"
