@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 # Sets up all that a build and its tests need on Debian 12: packages, and a Python environment in .venv with the package
-# `weft` on its path and the command `weft`. Run again, it does only what is missing, and nothing in well under a second.
+# `weft` on its path and its commands. Run again, it does only what is missing, and nothing in well under a second.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -60,7 +60,14 @@ make_environment() {
 #!/bin/sh
 exec "$(dirname "$(readlink -f "$0")")/python" -P -m weft.cli "$@"
 END
-  chmod +x .venv/bin/weft
+  local tool
+  for tool in weft-opt weft-lsp-server weft-reduce; do
+    cat > ".venv/bin/$tool" <<END
+#!/bin/sh
+exec "\$(dirname "\$(readlink -f "\$0")")/python" -P -m weft.cli.tools $tool "\$@"
+END
+  done
+  chmod +x .venv/bin/weft{,-opt,-lsp-server,-reduce}
 }
 
 # Without apt-get, packages are somebody else's work: what they hold is looked for, and what is not found is said.

@@ -15,6 +15,7 @@ if [ "${WEFT_TRY_WHEEL:-}" != hidden ]; then
   mkdir "$work/empty" "$work/venv-of-tree" "$work/dist" "$work/tools"
   cp -r README.md examples "$work"
   cp tools/try_wheel.* "$work/tools"
+  cp test/Tools/lsp-server.test "$work"
   tag=$(/usr/bin/python3 -c 'import sys; print(f"cp3{sys.version_info.minor}")')
   cp "$dist"/weft_attention{,_runtime}-*-"$tag-$tag"-*.whl "$work/dist"
   user=()
@@ -72,6 +73,15 @@ entry=$(sed -n 's/^\.visible \.entry \(\w*\).*/\1/p' "$ptx")
 weft sim "$ptx" --entry "$entry" --grid 1 --block 128 --arg "f32[1024]=ones" --arg "f32[1024]=ones" --arg "f32[1024]=nan" --arg i32=1024
 weft cache info
 python examples/01_vector_add.py
+
+say "tools on IR"
+weft-opt --help | grep -m 1 -e --attn-to-tile
+weft explain examples/mechanisms/attention.py --stage python > attention.mlir
+weft-opt --attn-to-tile attention.mlir --remarks-filter-missed=.* -o launches.mlir
+weft-lsp-server --lit-test < lsp-server.test 2> /dev/null | grep -m 1 tile.load
+printf '#!/bin/sh\ngrep -q tile.dot "$1" && exit 1\nexit 0\n' > has-product.sh
+chmod +x has-product.sh
+weft-reduce launches.mlir --reduction-tree="traversal-mode=0 test=./has-product.sh" -o small.mlir
 
 say "C and C++ with CMake and pkg-config"
 for language in c cpp; do

@@ -209,15 +209,26 @@ WEFTC_API weftc_status weftc_pattern_summary(weftc_context *context, const weftc
 /** Lowers a module of tile kernels, and of attn programs that launch them, to PTX; the module holds lowered IR
  * afterwards and is of use only for destruction.
  *
- *  `options_json`: {"target": "sm_80", "dump": ["tile", "warp", "llvm"], "differentiate": false, "line_info": true};
- * "dump" names the stages whose IR is wanted ("all" stands for every stage); with "differentiate" each program @f also
+ *  `options_json`: {"target": "sm_80", "dump": ["tile", "warp", "llvm"], "differentiate": false, "line_info": true,
+ * "remarks": false, "locations": false};
+ * "dump" names the stages whose IR is wanted ("all" stands for every stage), with every op's location where
+ * "locations" says so; "remarks" asks which fast paths were not taken, and why; with "differentiate" each program @f also
  * gives @f.forward and @f.backward. On success `*ptx` is the PTX text and `*info_json` an object: "target",
  * "ptx_version", "kernels": [{"entry", "num_warps", "num_stages", "shared_bytes", "arguments": [{"type",
  * "divisibility"}]}], "programs": plans as a library has them (docs/LibraryFormat.md), "times_ms": {stage: processor
- * time}, "ir": {stage: text} for the stages asked for. On failure both are NULL, `*error` says what failed in one
+ * time}, "remarks": [{"name", "category", "function", "message", "file", "line", "column"}], "ir": {stage: text} for the stages asked for. On failure both are NULL, `*error` says what failed in one
  * line, and the context's diagnostics say where. */
 WEFTC_API weftc_status weftc_compile(weftc_module *module, const char *options_json, char **ptx, char **info_json,
                                      char **error);
+
+/* ---- Tools
+ * --------------------------------------------------------------------------------------------------------- */
+
+/** Runs a tool on MLIR text as a process's `main` does: "weft-opt" (passes), "weft-lsp-server" (what an editor asks, on
+ * the standard streams) or "weft-reduce" (a module made smaller). `argv[0]` is the tool's name in what it prints.
+ * Unlike the functions above it prints, and may end the process: it is meant for a process of its own, once. Gives the
+ * exit code, 2 for a name that is no tool's. */
+WEFTC_API int weftc_tool_main(const char *name, int argc, char **argv);
 
 #ifdef __cplusplus
 }

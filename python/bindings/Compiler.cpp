@@ -3,6 +3,7 @@
 
 #include "python/bindings/Compiler.h"
 
+#include <pybind11/stl.h>
 #include <vector>
 
 namespace py = pybind11;
@@ -105,6 +106,14 @@ static void bindContext(py::module_ &m) {
   });
   m.def("version", &weftc_version);
   m.def("targets", [] { return take(weftc_targets()); });
+  m.def("tool_main", [](const std::string &name, std::vector<std::string> arguments) {
+    std::vector<char *> texts;
+    for (std::string &each : arguments)
+      texts.push_back(each.data());
+    texts.push_back(nullptr);
+    py::gil_scoped_release released;
+    return weftc_tool_main(name.c_str(), static_cast<int>(arguments.size()), texts.data());
+  });
 }
 
 /// Creates an operation; gives None, its one result, or a tuple of its results.

@@ -31,7 +31,9 @@ def test_metadata(folder):
     about, settings = found["project"], found["tool"]["scikit-build"]
     assert about["name"] == {".": "weft-attention"}.get(folder, "weft-attention-runtime")
     assert [each.split(">")[0] for each in about["dependencies"]] == ["numpy"]
-    assert about["scripts"] == {"weft": "weft.cli.__main__:main"} and about["license"] == "Apache-2.0"
+    tools = {"weft-opt": "opt", "weft-lsp-server": "lsp_server", "weft-reduce": "reduce"} if folder == "." else {}
+    scripts = {"weft": "weft.cli.__main__:main"} | {name: f"weft.cli.tools:{each}" for name, each in tools.items()}
+    assert about["scripts"] == scripts and about["license"] == "Apache-2.0"
     (version,) = found["tool"]["dynamic-metadata"]
     text = (ROOT / folder / version["input"]).read_text()
     assert re.search(rf'^__version__ = "{re.escape(weft.__version__)}"$', text, re.MULTILINE)
