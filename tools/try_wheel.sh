@@ -77,7 +77,7 @@ python examples/01_vector_add.py
 say "tools on IR"
 weft-opt --help | grep -m 1 -e --attn-to-tile
 weft explain examples/mechanisms/attention.py --stage python > attention.mlir
-weft-opt --attn-to-tile attention.mlir --remarks-filter-missed=.* -o launches.mlir
+weft-opt --attn-apply-mixers --attn-to-tile attention.mlir --remarks-filter-missed=.* -o launches.mlir
 weft-lsp-server --lit-test < lsp-server.test 2> /dev/null | grep -m 1 tile.load
 printf '#!/bin/sh\ngrep -q tile.dot "$1" && exit 1\nexit 0\n' > has-product.sh
 chmod +x has-product.sh

@@ -94,7 +94,7 @@ Outcome<Options> parseOptions(StringRef text) {
 std::string printed(ModuleOp module, bool locations) {
   std::string text;
   llvm::raw_string_ostream stream(text);
-  module.print(stream, OpPrintingFlags().useLocalScope().enableDebugInfo(locations));
+  module.print(stream, locations ? OpPrintingFlags().enableDebugInfo() : OpPrintingFlags().useLocalScope());
   return text;
 }
 

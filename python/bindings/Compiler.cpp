@@ -104,6 +104,10 @@ static void bindContext(py::module_ &m) {
   m.def("inlined", [](Location callee, Location caller) {
     return Location{weftc_location_inlined(callee.pointer, caller.pointer)};
   });
+}
+
+/// What belongs to the library as a whole.
+static void bindLibrary(py::module_ &m) {
   m.def("version", &weftc_version);
   m.def("targets", [] { return take(weftc_targets()); });
   m.def("tool_main", [](const std::string &name, std::vector<std::string> arguments) {
@@ -185,6 +189,7 @@ PYBIND11_MODULE(_compiler, m) {
   py::class_<Region>(m, "Region")
       .def_property_readonly("block", [](Region r) { return Block{weftc_region_block(r.pointer)}; })
       .def("argument", [](Region r, size_t index) { return Value{weftc_region_argument(r.pointer, index)}; });
+  bindLibrary(m);
   bindContext(m);
   bindModule(m);
   bindPatterns(m);

@@ -4,9 +4,13 @@
 import json
 import pathlib
 import re
+from html.parser import HTMLParser
 
 import pytest
 from weft.cli.__main__ import main
+from weft.compiler.ptxas import find_tool
+from weft.explaining import lines
+from weft.explaining.lines import Place
 from weft.explaining.why import remarks, table
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -93,3 +97,142 @@ def test_a_kernel_has_launches_of_its_own_choosing(tmp_path, capsys):
 def test_options_of_a_kernel(tmp_path, capsys, option):
     (tmp_path / "scale.py").write_text(KERNEL)
     assert main(["explain", str(tmp_path / "scale.py"), "--why", option, "0"]) == 1
+
+
+# ---- Lines and where they come from
+
+IR = """
+#loc = loc("/k.py":3:0)
+#loc1 = loc(unknown)
+module {
+  func.func @k(%x: i32 loc("/k.py":3:6), %y: i32 loc(unknown)) {
+    %0 = arith.addi %x, %y : i32 loc(#loc2)
+    %1 = tile.call "loc(1)" : i32 loc(callsite("/helper.py":9:2 at "/k.py":5:4))
+    "tile.loc(2)"() : () -> () loc(#loc1)
+    return loc(callsite(#loc2 at #loc))
+  } loc(#loc)
+} loc(#loc1)
+#loc2 = loc(fused["/k.py":4:8, "/k.py":5:8])
+"""
+PTX = """.target sm_80
+.visible .entry k()
+{
+\t.reg .b32 \t%r<2>;
+\t.loc\t1 7 0
+$L__tmp0:
+\tmov.u32 \t%r1, 1;
+\t.loc\t2 8 4, function_name $L__info_string0, inlined_at 1 7 0
+\t@%p1 bra \t$L__BB0_1;
+$L__BB0_1:
+\tret;
+}
+\t.file\t1 "/k.py"
+\t.file\t2 "/lib" "helper.py"
+\t.section\t.debug_abbrev
+\t{
+\t}
+"""
+SASS = """k:
+.text.k:
+\t//## File "/k.py", line 7
+        /*0000*/                   S2R R1, SR_TID.X ;
+\t//## File "/lib/helper.py", line 8 inlined at "/k.py", line 7
+\t//## File "/k.py", line 7
+        /*0010*/               @P0 EXIT ;                       /* 0x0 */
+.L_x_0:
+        /*0020*/                   BRA `(.L_x_0);
+"""
+
+
+def test_lines_of_ir():
+    found = lines.of_ir(IR)
+    assert not any("loc(#" in line.text or '"/k.py"' in line.text for line in found)
+    assert [(line.text.strip(), line.place) for line in found if line.text] == [
+        ("module {", None),
+        ("func.func @k(%x: i32, %y: i32) {", None),
+        ("%0 = arith.addi %x, %y : i32", Place("/k.py", 4)),
+        ('%1 = tile.call "loc(1)" : i32', Place("/helper.py", 9)),
+        ('"tile.loc(2)"() : () -> ()', None),
+        ("return", Place("/k.py", 4)),
+        ("}", Place("/k.py", 3)),
+        ("}", None),
+    ]
+    assert [line.number for line in found] == list(range(1, len(found) + 1))
+
+
+def test_lines_of_ptx_and_machine_code():
+    found = {line.text.strip(): line.place for line in lines.of_ptx(PTX)}
+    assert found["mov.u32     %r1, 1;"] == Place("/k.py", 7)
+    assert found["@%p1 bra    $L__BB0_1;"] == found["ret;"] == Place("/lib/helper.py", 8)
+    assert found["{"] is found[".reg .b32   %r<2>;"] is found["$L__BB0_1:"] is None
+    assert not any(".loc" in text or ".file" in text or "debug" in text for text in found)
+    code = [(line.text, line.place) for line in lines.of_machine_code(SASS)]
+    assert code == [
+        ("k:", None),
+        (".text.k:", None),
+        ("0000  S2R R1, SR_TID.X", Place("/k.py", 7)),
+        ("0010  @P0 EXIT", Place("/lib/helper.py", 8)),
+        (".L_x_0:", None),
+        ("0020  BRA `(.L_x_0)", None),
+    ]
+
+
+# ---- The page
+
+
+class Reader(HTMLParser):
+    """A page's lines by column with their groups, what it refers to, and its words."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.columns, self.links, self.words, self._open = {}, [], [], None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.links += [given[name] for name in ("src", "href", "action", "data") if name in given]
+        if given.get("class") == "code":
+            self._column = self.columns.setdefault(given["aria-label"], [])
+        elif tag == "div" and "class" not in given and self.columns and "style" not in given:
+            self._column.append((given.get("data-p"), []))
+
+    def handle_data(self, data):
+        self.words.append(data)
+        if self.columns and self._column:
+            self._column[-1][1].append(data)
+
+    def groups(self, column):
+        return {group for group, _ in self.columns[column] if group is not None}
+
+
+def page_of(file, capsys, *options):
+    out = file.with_suffix(".html")
+    assert main(["explain", str(file), "--html", str(out), *options]) == 0
+    assert "wrote" in capsys.readouterr().out
+    return Reader(out.read_text())
+
+
+def test_page_of_a_kernel(tmp_path, capsys):
+    (tmp_path / "scale.py").write_text(KERNEL.replace("2 * value", "2 * value * (1 < 2)"))
+    page = page_of(tmp_path / "scale.py", capsys)
+    assert list(page.columns) == ["source", "tile", "warp", "PTX", "SASS"]
+    (line,) = (group for group, text in page.columns["source"] if "wl.load" in "".join(text))
+    for column, word in (("tile", "tile.load"), ("warp", "tile.load"), ("PTX", "ld.global"), ("SASS", "LDG")):
+        if column == "SASS" and not (find_tool("ptxas") and find_tool("nvdisasm")):
+            assert "There is no SASS" in " ".join(page.words)
+            continue
+        assert any(word in "".join(text) for group, text in page.columns[column] if group == line), column
+    assert not page.links or set(page.links) == {"data:,"}
+    assert "vector-width" in page.words and any("1 < 2" in word for word in page.words), "escaped, and read back"
+
+
+def test_page_of_a_program(tmp_path, capsys):
+    (tmp_path / "strided.py").write_text(PROGRAM)
+    page = page_of(tmp_path / "strided.py", capsys, "--sizes", "B=1,H=1,N=128", "--gpu", "A100", "--forward-only")
+    assert list(page.columns) == ["source", "attn", "tile", "warp", "PTX", "SASS"]
+    (line,) = (group for group, text in page.columns["source"] if "weft.softmax" in "".join(text))
+    assert all(line in page.groups(column) <= page.groups("source") for column in ("attn", "tile", "warp", "PTX"))
+    said = " ".join(" ".join(page.words).split())
+    assert "#attn.strided<4>" in said and "block-formulas" in said and "100.0 %" in said
+    assert "modelled, not timed" in said and "bound by" in said and "A100" in said
+    assert "query" in page.words and "key" in page.words, "the pattern's picture"

@@ -76,6 +76,9 @@ static LogicalResult verifyCombining(Operation *op, ValueRange sources, int64_t 
   auto yield = dyn_cast_or_null<YieldOp>(block.empty() ? nullptr : &block.back());
   if (!yield)
     return op->emitOpError() << "expected a region that ends in 'tile.yield'";
+  // A tool that erases ops, as reducers do, leaves null operands, which the yield's own check reports.
+  if (llvm::is_contained(yield.getValues(), Value()))
+    return success();
   if (TypeRange(yield.getValues().getTypes()) != TypeRange(elements))
     return op->emitOpError() << "expected a region that yields (" << elements << "), but got ("
                              << yield.getValues().getTypes() << ")";

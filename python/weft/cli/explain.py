@@ -9,7 +9,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from weft.cli.choices import described, target_names
+from weft.cli.choices import described, gpu_names, target_names
 from weft.cli.files import load_file, select
 from weft.cli.shapes import sizes_of
 
@@ -42,6 +42,13 @@ def add(commands: Any) -> None:
     part.add_argument("--stage", metavar="S", help="print the IR after a stage instead: python, attn, launches, tile, "
                       "warp, pipelined, llvm or ptx")  # fmt: skip
     part.add_argument("--why", action="store_true", help="print the fast paths that were not taken, with reasons")
+    part.add_argument(
+        "--html",
+        metavar="FILE",
+        help="write one page with all forms side by side, source to machine code, linked line by line; with --sizes, "
+        "what the simulator counts too",
+    )
+    part.add_argument("--gpu", metavar="NAME", help=f"whose time the page's bounds are: {described(gpu_names())}")
     part.add_argument("--num-warps", type=int, default=4, metavar="N", help="of a kernel (default: 4)")
     part.add_argument("--num-stages", type=int, default=3, metavar="N", help="of a kernel (default: 3)")
     part.add_argument("--json", action="store_true", help="report as JSON")
@@ -54,10 +61,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     arguments.target = arguments.target or default_target()
     path, _, name = arguments.file.partition(":")
-    kinds = ("__weft_program__", "__weft_jit__") if arguments.why else ("__weft_program__",)
+    any_kind = arguments.why or arguments.html
+    kinds = ("__weft_program__", "__weft_jit__") if any_kind else ("__weft_program__",)
     what, kind = select(
-        load_file(pathlib.Path(path)), path, name, kinds, "program or kernel" if arguments.why else "program"
+        load_file(pathlib.Path(path)), path, name, kinds, "program or kernel" if any_kind else "program"
     )
+    if arguments.html:
+        return _page(what, kind, arguments)
     if arguments.why:
         return _why(what, kind, arguments)
     return _launches(what, arguments)
@@ -93,6 +103,25 @@ def _way(what: Any, kind: str, arguments: argparse.Namespace, stages: Sequence[s
     traced = what.declare(arguments.signature)
     schedules = choices.chosen(traced.plain, arguments.target, sizes_of(arguments.sizes))
     return of_program(traced, arguments.target, not arguments.forward_only, schedules, stages)
+
+
+def _page(what: Any, kind: str, arguments: argparse.Namespace) -> int:
+    """The page of all forms."""
+    from weft.explaining.counted import Counted, count
+    from weft.explaining.page import STAGES, write
+    from weft.simulator.cost import gpu_of
+
+    gpu = gpu_of(arguments.target, arguments.gpu)
+    way = _way(what, kind, arguments, STAGES)
+    counted: list[Counted] = []
+    said = "There are no counters: --sizes says what the symbols among a program's sizes are."
+    if kind == "__weft_jit__":
+        said = "There are no counters: weft sim runs a kernel's PTX on arguments, and counts."
+    elif arguments.sizes:
+        counted = count(way.ptx, way.info, sizes_of(arguments.sizes), gpu, seed=0)
+    write(arguments.html, way, counted, gpu, said)
+    print(f"wrote {arguments.html}")
+    return 0
 
 
 def _why(what: Any, kind: str, arguments: argparse.Namespace) -> int:

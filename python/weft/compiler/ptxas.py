@@ -49,7 +49,7 @@ class Resources:
 
 @functools.cache
 def find_tool(name: str) -> str | None:
-    """The path of "ptxas" or "cuobjdump":
+    """The path of "ptxas", "cuobjdump" or "nvdisasm":
 
     On PATH, in CUDA_HOME, or in an installed Triton; None where there is none.
     """
@@ -118,6 +118,18 @@ def entries(ptx: str, target: str) -> dict[str, Figures]:
     return {entry: Figures(*figures) for entry, figures in known.items()}
 
 
+def listing(ptx: str, target: str) -> str | None:
+    """The machine code as nvdisasm prints it, with the source line of each instruction; None where there is no ptxas,
+    or no nvdisasm. Raises weft.Error, with ptxas' words, for PTX that it refuses."""
+    nvdisasm = find_tool("nvdisasm")
+    if find_tool("ptxas") is None or nvdisasm is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        _, cubin = _run(ptx, target, pathlib.Path(folder), "-lineinfo")
+        run = subprocess.run([nvdisasm, "-g", "-c", str(cubin)], capture_output=True, text=True, check=False)
+        return run.stdout if run.returncode == 0 else None
+
+
 @functools.cache
 def _version() -> str:
     """What tells one ptxas, and one cuobjdump, from another."""
@@ -133,10 +145,10 @@ def _assembled(ptx: str, target: str) -> tuple[str, str | None]:
         return report, _machine_code(made)
 
 
-def _run(ptx: str, target: str, folder: pathlib.Path) -> tuple[str, pathlib.Path]:
+def _run(ptx: str, target: str, folder: pathlib.Path, *options: str) -> tuple[str, pathlib.Path]:
     """What ptxas reports, and the cubin that it wrote."""
     (folder / "kernel.ptx").write_text(ptx)
-    command = [str(find_tool("ptxas")), "-v", f"-arch={target}", "kernel.ptx", "-o", "kernel.cubin"]
+    command = [str(find_tool("ptxas")), "-v", *options, f"-arch={target}", "kernel.ptx", "-o", "kernel.cubin"]
     run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     if run.returncode != 0:
         raise Error(f"ptxas refused the PTX for {target}: {run.stderr.strip()}")

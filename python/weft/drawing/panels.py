@@ -11,7 +11,7 @@ import numpy as np
 from ..compiler import places
 from ..patterns import Pattern
 from ..patterns.checks import sizes_of
-from ..patterns.host import to_numpy
+from ..patterns.host import Spelled, to_numpy
 
 EMPTY, PARTIAL, FULL = (240, 240, 240), (146, 186, 222), (8, 81, 156)
 MOST_PAIRS = 1 << 22  # a matrix beyond is not drawn, its blocks are
@@ -58,7 +58,7 @@ def _chosen(array: Any, batch: int, head: int) -> Any:
     return array
 
 
-def pattern_panels(pattern: Pattern, n: int, m: int, block: Any, batch: int, head: int) -> list[Panel]:
+def pattern_panels(pattern: Pattern | Spelled, n: int, m: int, block: Any, batch: int, head: int) -> list[Panel]:
     """A pattern's matrix, where it is not too large, and its blocks."""
     if block is None:
         rows, columns = max(n // 8, 1), max(m // 8, 1)

@@ -51,6 +51,21 @@ def blocks_summary(pattern: Pattern, n: int, m: int, bm: int, bn: int, batch: in
     return _shaped(_called("pattern_summary", made.text, made.sizes, rows, columns, made.operands, made.masks), made)
 
 
+class Spelled:
+    """A pattern by its attribute's text ("#attn.causal"), which names neither tensors nor functions: as IR has it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def matrix(self, n: int, m: int, *, batch: int = 1, heads: int = 1) -> Any:
+        """As Pattern.matrix, [N, M]."""
+        return _called("pattern_matrix", self.text, (batch, heads, n, m), [], []).view(bool)[0, 0]
+
+    def blocks_summary(self, n: int, m: int, bm: int, bn: int, *, batch: int = 1, heads: int = 1) -> Any:
+        """As Pattern.blocks_summary, [R, C]."""
+        return _called("pattern_summary", self.text, (batch, heads, n, m), bm, bn, [], [])[0, 0]
+
+
 def _shaped(found: Any, made: _Instance) -> Any:
     return found if made.four else found[0, 0]
 

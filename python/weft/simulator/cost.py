@@ -55,13 +55,13 @@ class Round:
     """until the first loads have arrived"""
     busy: float
     """of its resources, as far as they do not work side by side"""
-    waits: float
-    """for loads of later steps"""
+    seconds: float
+    """all of it"""
 
     @property
-    def seconds(self) -> float:
-        """All of it."""
-        return self.latency + self.busy + self.waits
+    def waits(self) -> float:
+        """For loads of later steps."""
+        return max(0.0, self.seconds - self.latency - self.busy)
 
 
 @dataclass(frozen=True)
@@ -122,9 +122,9 @@ def estimate(figures: Figures, target: Target, gpu: Gpu) -> Estimate:
         choice = max(1.0, present * figures.warps / target.schedulers)
         busy = present * (longest + (whole - longest) / choice)
         if figures.stages == 1:
-            return Round(present, count, latency, busy, steps * latency)
+            return Round(present, count, latency, busy, latency + busy + steps * latency)
         # stages - 1 tiles are on their way while one is worked on
-        return Round(present, count, latency, busy, max(0.0, steps * latency / (figures.stages - 1) - busy))
+        return Round(present, count, latency, busy, latency + max(busy, steps * latency / (figures.stages - 1)))
 
     rounds = tuple(round_of(present, count) for present, count in ((resident, full), (rest, 1)) if present and count)
     seconds = LAUNCH_SECONDS + sum(each.count * each.seconds for each in rounds)
