@@ -163,6 +163,21 @@ def test_float8_on_targets(name, target, tmp_path, seed):
     np.testing.assert_array_equal(torch.from_numpy(y).view(reference).float().numpy(), wanted.float().numpy())
 
 
+@pytest.mark.parametrize("name", FLOAT8)
+def test_float8_of_float64_is_rounded_once(name):
+    """Beside ties, by less than a float32 can say: by way of float32 they would be ties."""
+    kind, reference, _ = FLOAT8[name]
+    values = torch.arange(256, dtype=torch.int32).to(torch.uint8).view(reference).double().numpy()
+    values = np.unique(values[np.isfinite(values)])
+    ties = (values[1:] + values[:-1]) / 2
+    x = np.concatenate([ties, ties * (1 + 2.0**-40), ties * (1 - 2.0**-40)])
+    x = np.resize(x, BLOCK)
+    y = torch.empty(BLOCK, dtype=reference)
+    converted[(1,)](torch.from_numpy(x), y, BLOCK)
+    error = np.abs(y.double().numpy() - x)
+    np.testing.assert_array_equal(error, np.abs(values - x[:, None]).min(1))
+
+
 # Functions of the tile dialect that the language has no name for.
 UNNAMED = {
     "tanh": (each(math.tanh), (-12, 12), 4),

@@ -86,6 +86,16 @@ LogicalResult truncatePairs(arith::TruncFOp op, Type type, Emitter &e) {
   return success();
 }
 
+/// An f64 cut to an f32 whose last bit is set where bits were lost: rounded once more, to fewer bits, it is as if it had
+/// been rounded only then.
+Value cutToF32(Value value, Emitter &e) {
+  Value cut = e.intrinsic("llvm.nvvm.d2f.rz", e.b.getF32Type(), value);
+  Value back = LLVM::FPExtOp::create(e.b, e.loc, value.getType(), cut);
+  Value lost = LLVM::FCmpOp::create(e.b, e.loc, LLVM::FCmpPredicate::une, back, value);
+  Value sticky = LLVM::ZExtOp::create(e.b, e.loc, e.b.getI32Type(), lost);
+  return e.bitcast(LLVM::OrOp::create(e.b, e.loc, e.bitcast(cut, e.b.getI32Type()), sticky), e.b.getF32Type());
+}
+
 LogicalResult lowerTruncF(arith::TruncFOp op, Emitter &e) {
   Type from = getElementTypeOrSelf(op.getIn().getType()), to = getElementTypeOrSelf(op.getType());
   ArrayRef<Value> source = e.registers(op.getIn());
@@ -93,9 +103,7 @@ LogicalResult lowerTruncF(arith::TruncFOp op, Emitter &e) {
     return truncatePairs(op, to, e);
   if (!isFloat8(to))
     return e.perRegister(op, [&](ArrayRef<Value> in) { return LLVM::FPTruncOp::create(e.b, e.loc, to, in[0]); });
-  auto single = [&](Value x) -> Value {
-    return from.isF64() ? Value(LLVM::FPTruncOp::create(e.b, e.loc, e.b.getF32Type(), x)) : extendToF32(x, e);
-  };
+  auto single = [&](Value x) { return from.isF64() ? cutToF32(x, e) : extendToF32(x, e); };
   return perPair(op, e, [&](Value first, Value second) { return f32ToFloat8(single(first), single(second), to, e); });
 }
 
