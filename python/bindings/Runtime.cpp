@@ -3,6 +3,7 @@
 // python/weft/runtime/__init__.py documents it for those who call it.
 #include "python/bindings/CallKeys.h"
 #include "python/bindings/RuntimeArguments.h"
+#include "python/bindings/RuntimeJax.h"
 #include "python/bindings/RuntimePrograms.h"
 #include "python/bindings/Text.h"
 
@@ -271,6 +272,7 @@ PYBIND11_MODULE(_runtime, m) {
   bindLibrary(m);
   bindPrograms(m);
   bindCallKeys(m);
+  bindJax(m);
   m.def("write_library", &writeLibrary, py::arg("path"), py::arg("kernels_json"), py::arg("files"));
   m.def("default_device", &defaultDevice);
   m.def("cuda_device_count", &cudaDeviceCount);

@@ -6,6 +6,7 @@ from weft import cli as cli
 from weft import compiler as compiler
 from weft import demo as demo
 from weft import integrations as integrations
+from weft import jax as jax
 from weft import kernels as kernels
 from weft import language as language
 from weft import nn as nn

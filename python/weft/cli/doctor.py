@@ -70,6 +70,7 @@ def _checks() -> Iterator[Check]:
     for name, purpose in (
         ("numpy", "arrays"),
         ("torch", "tensors and gradients, weft.nn"),
+        ("jax", "weft.jax: programs as functions of JAX"),
         ("triton", "a peer to compare with"),
         ("rich", "tables of weft inspect, sim and tune"),
         ("matplotlib", "pictures of profiles"),

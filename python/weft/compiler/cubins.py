@@ -42,8 +42,10 @@ def assembled(
     kernels: Iterable[Mapping[str, Any]], files: Mapping[str, str | bytes], names: Sequence[str]
 ) -> tuple[Described, dict[str, bytes]]:
     """The cubins of a library's PTX for those of the targets ``names`` that it can be assembled for, as a manifest has
-    them, and their files. ``kernels`` are as a manifest has them, ``files`` by name. Raises weft.Error for a target that
-    no PTX serves, and with ptxas' words for PTX that it refuses."""
+    them, and their files. ``kernels`` are as a manifest has them, ``files`` by name.
+
+    Raises weft.Error for a target that no PTX serves, and with ptxas' words for PTX that it refuses.
+    """
     target_of = {variant["ptx"]: variant["target"] for kernel in kernels for variant in kernel["variants"]}
     jobs = [(file, name) for file, target in target_of.items() for name in names if serves(target, name)]
     for name in names:

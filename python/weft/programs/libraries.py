@@ -165,8 +165,8 @@ def compile_programs(
     progress: Callable[[Step], None] = lambda step: None,
 ) -> Any:
     """Compile programs whose parameters' annotations declare their inputs, each for every target, into one library;
-    gives it opened. ``cubin`` is as in ``weft.compile``. ``workers`` threads compile, as many as there are processors unless given; ``progress`` is called
-    after each program and target.
+    gives it opened. ``cubin`` is as in ``weft.compile``. ``workers`` threads compile, as many as there are processors
+    unless given; ``progress`` is called after each program and target.
 
     Raises CompilationError at the program's line: for the first, in order, that cannot be compiled, and for two of one
     name.

@@ -40,6 +40,7 @@ static void test_null(void) {
   CHECK(weft_library_kernel_count(NULL) == 0 && weft_library_kernel_name(NULL, 0) == NULL);
   weft_program *program = (weft_program *)1;
   CHECK(weft_program_open(NULL, NULL, "x", &program, NULL) == WEFT_INVALID_ARGUMENT && program == NULL);
+  CHECK(weft_program_load(NULL, NULL) == WEFT_INVALID_ARGUMENT);
   CHECK(weft_program_run(NULL, NULL, 0, NULL, 0, 0, 0, NULL, NULL) == WEFT_INVALID_ARGUMENT);
   CHECK(weft_program_require(NULL, NULL, 0, NULL, 0, NULL, NULL) == WEFT_INVALID_ARGUMENT);
   CHECK(weft_program_target(NULL) == NULL && weft_program_input_count(NULL) == 0);

@@ -1,0 +1,218 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Programs as functions of JAX: ``weft.jax.wrap(program)``, for jit, grad and vmap.
+
+XLA calls the kernels itself, through its foreign function interface: on a CPU the simulator runs them on XLA's arrays
+where they are, on a GPU they are queued on XLA's stream.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from weft import native
+from weft.compiler.targets import target_of
+from weft.programs import running
+from weft.programs.inputs import rebuild
+from weft.programs.program import Program, program
+from weft.runtime.devices import open_device
+from weft.runtime.elements import TORCH, array_type
+from weft.runtime.library import Library
+from weft.runtime.plans import bind, evaluate, saved_outputs
+
+_HANDLER = "weft_program"
+#: finds the library of a function that is to run: for the target, and with its backward or without
+_Libraries = Callable[[str, bool], Library]
+
+
+def wrap(what: Any, name: str | None = None) -> Callable[..., Any]:
+    """A program as a function of JAX arrays, or the program ``name`` of an opened library:
+
+        attend = weft.jax.wrap(lambda q, k, v: weft.softmax(q, k, weft.causal()) @ v)
+        jax.jit(jax.grad(lambda q, k, v: attend(q, k, v).sum()))(q, k, v)
+
+    ``what`` is a program, a function to make one of, or a library. What a call gives, by values and by structure, is
+    what the program gives; arguments that are no arrays are fixed when the call is traced. Gradients are the program's
+    own backward; jax.vmap runs one after the other. Forward mode and second derivatives are refused by JAX.
+
+    Raises TypeError for other things, KeyError for a program that the library has not.
+    """
+    if isinstance(what, Library):
+        if name is None:
+            raise TypeError(f"expected the name of a program, one of {', '.join(what.programs) or 'none'}")
+        return _of_library(what, name)
+    if isinstance(what, types.FunctionType):
+        what = program(what)
+    if not isinstance(what, Program):
+        raise TypeError(f"expected a program, a function to make one of, or a library, but got {what!r}")
+    if name is not None:
+        raise TypeError("expected no name beside a program: it is for libraries")
+    return _of_program(what)
+
+
+def _of_program(what: Program) -> Callable[..., Any]:
+    @functools.wraps(what.fn)
+    def call(*args: Any, **keywords: Any) -> Any:
+        leaves, tree = jax.tree_util.tree_flatten((args, keywords))
+        values = {}
+        for number, leaf in enumerate(leaves):
+            if isinstance(leaf, (jax.Array, np.ndarray)):
+                value = jnp.asarray(leaf)
+                # an array of the same facts, whose memory nobody touches, for the tracer of programs
+                leaves[number] = np.empty(value.shape, value.dtype)
+                values[id(leaves[number])] = value
+        args, keywords = jax.tree_util.tree_unflatten(tree, leaves)
+        bound = what.bind(args, keywords)
+        traced = what.trace(bound)
+        shapes = [*bound.arrays, *traced.captured]
+
+        def library(target: str, differentiate: bool) -> Library:
+            found: Library = running.tuned(traced, shapes, differentiate, target).library
+            return found
+
+        arrays = [*(values[id(each)] for each in bound.arrays), *map(_constant, traced.captured)]
+        results = _applied(traced.name, library, arrays)
+        return rebuild(traced.result, lambda number: results[number] if number >= 0 else arrays[-1 - number])
+
+    return call
+
+
+def _of_library(library: Library, name: str) -> Callable[..., Any]:
+    plain = library.program(name)
+
+    def call(*inputs: Any, **named: Any) -> Any:
+        arrays = [jnp.asarray(each) for each in plain.positional(inputs, named)]
+        results = _applied(name, lambda target, differentiate: library, arrays)
+        return results[0] if len(results) == 1 else results
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+def _constant(array: Any) -> Any:
+    """An array from around a program, of NumPy or torch."""
+    return jnp.asarray(array.detach().cpu().numpy() if hasattr(array, "detach") else array)
+
+
+def _applied(name: str, libraries: _Libraries, arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """The results of a program on arrays, differentiable by its backward."""
+
+    @jax.custom_vjp
+    def apply(*inputs: Any) -> tuple[Any, ...]:
+        return _run(name, "", libraries, inputs)
+
+    def forward(*inputs: Any) -> tuple[Any, Any]:
+        plain, first, last = _parts(name, libraries)
+        results = _run(name, ".forward", libraries, inputs)
+        count = len(plain.outputs)
+        saved = saved_outputs(len(inputs), count, first.outputs, last.inputs)
+        return results[:count], (inputs, tuple(results[number] for number in saved))
+
+    def backward(kept: Any, gradients: Any) -> tuple[Any, ...]:
+        inputs, saved = kept
+        plain, _, last = _parts(name, libraries)
+        given = [g for g, each in zip(gradients, plain.outputs, strict=True) if _differentiable(each)]
+        found = dict(zip(last.gradients_of, _run(name, ".backward", libraries, [*inputs, *saved, *given]), strict=True))
+        return tuple(_gradient(each, found.get(number)) for number, each in enumerate(inputs))
+
+    apply.defvjp(forward, backward)
+    results: tuple[Any, ...] = apply(*arrays)
+    return results
+
+
+def _parts(name: str, libraries: _Libraries) -> tuple[Any, Any, Any]:
+    """The program, its forward and its backward. What they take and give is the same for every target."""
+    library = libraries(target_of(open_device("simulator")), True)
+    return library.program(name), library.program(f"{name}.forward"), library.program(f"{name}.backward")
+
+
+def _differentiable(described: Any) -> bool:
+    """Whether an output has a gradient: integers and truths have none."""
+    return bool(described["type"].startswith(("fp", "bf")))
+
+
+def _gradient(array: Any, found: Any) -> Any:
+    """The gradient of an input as JAX takes it: of its own type, float0 for integers, zero where nothing reads it."""
+    if not jnp.issubdtype(array.dtype, jnp.floating):
+        return np.zeros(array.shape, jax.dtypes.float0)
+    return jnp.zeros_like(array) if found is None else found.astype(array.dtype)
+
+
+def _run(name: str, part: str, libraries: _Libraries, arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """Run one of a program's functions, on whichever platform the call is compiled for."""
+    _register_handlers()
+
+    def on(device: str) -> Callable[..., tuple[Any, ...]]:
+        library = libraries(target_of(open_device(device)), bool(part))
+        made = library.program(name + part)
+        simulator = device if device.startswith("simulator") else "simulator"
+        key = f"{library.manifest['digest']} {made.name} {simulator}"
+        native.load("_runtime").jax_register(key, library.handle, made.name, simulator)
+
+        def call(*inputs: Any) -> tuple[Any, ...]:
+            shapes = _results(made, inputs)
+            results = jax.ffi.ffi_call(_HANDLER, shapes, vmap_method="sequential")(*inputs, program=key)
+            return tuple(results)
+
+        return call
+
+    if not _has_cuda():
+        return on("simulator")(*arrays)
+    results: tuple[Any, ...] = jax.lax.platform_dependent(*arrays, cpu=on("simulator"), cuda=on("cuda:0"))
+    return results
+
+
+def _results(made: Any, arrays: Sequence[Any]) -> list[Any]:
+    """The shapes and types of a program's results. TypeError, naming the argument, for arrays that it does not take."""
+    if len(arrays) != len(made.inputs):
+        raise TypeError(f"'{made.name}': expected {len(made.inputs)} arrays, but got {len(arrays)}")
+    for described, array in zip(made.inputs, arrays, strict=True):
+        given = _type_of(array)
+        if given != described["type"] or len(array.shape) != len(described["dims"]):
+            wanted = f"{described['type']}[{', '.join(described['dims'])}]"
+            shape = ", ".join(map(str, array.shape))
+            raise TypeError(f"'{made.name}': expected '{described['name']}' to be {wanted}, but got {given}[{shape}]")
+    sizes = bind({"inputs": made.inputs}, arrays)
+    for described in made.outputs:
+        if described["type"] == "i64" and jax.dtypes.canonicalize_dtype(np.int64) != np.int64:
+            raise TypeError(
+                f"'{made.name}': '{described['name']}' is of int64, which JAX has not: "
+                "jax.config.update('jax_enable_x64', True)"
+            )
+    return [
+        jax.ShapeDtypeStruct(
+            tuple(evaluate(dim, sizes) for dim in described["dims"]), getattr(jnp, _NUMPY_NAME[described["type"]])
+        )
+        for described in made.outputs
+    ]
+
+
+_NUMPY_NAME = {**TORCH, "i1": "bool_"}
+
+
+def _type_of(array: Any) -> str:
+    try:
+        return array_type(array.dtype)
+    except TypeError:
+        return str(array.dtype)
+
+
+@functools.cache
+def _register_handlers() -> None:
+    runtime = native.load("_runtime")
+    jax.ffi.register_ffi_target(_HANDLER, runtime.jax_handler_cpu, platform="cpu")
+    jax.ffi.register_ffi_target(_HANDLER, runtime.jax_handler_cuda, platform="CUDA")
+
+
+@functools.cache
+def _has_cuda() -> bool:
+    try:
+        return bool(jax.devices("cuda"))
+    except RuntimeError:  # what JAX raises for a platform that is not there
+        return False
