@@ -166,7 +166,7 @@ def test_float8_on_targets(name, target, tmp_path, seed):
 @pytest.mark.parametrize("name", FLOAT8)
 def test_float8_of_float64_is_rounded_once(name):
     """Beside ties, by less than a float32 can say: by way of float32 they would be ties."""
-    kind, reference, _ = FLOAT8[name]
+    _, reference, _ = FLOAT8[name]
     values = torch.arange(256, dtype=torch.int32).to(torch.uint8).view(reference).double().numpy()
     values = np.unique(values[np.isfinite(values)])
     ties = (values[1:] + values[:-1]) / 2
