@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import xml.etree.ElementTree as xml
 from pathlib import Path
 
 import numpy as np
@@ -81,9 +82,21 @@ def test_picture(profile, ending, tmp_path):
     path = tmp_path / f"p.{ending}"
     profile.draw(path)
     data = path.read_bytes()
-    assert data.startswith(b"<?xml" if ending == "svg" else b"\x89PNG") and len(data) > 10_000
+    assert data.startswith(b"<?xml" if ending == "svg" else b"\x89PNG") and len(data) > 8_000
     with pytest.raises(Error, match="expected a file that ends in"):
         profile.draw(tmp_path / "p.nothing")
+
+
+def test_picture_says_what_it_shows(profile, tmp_path):
+    """Titles, axes with numbers, a legend: as text, which an SVG keeps."""
+    pytest.importorskip("matplotlib")
+    profile.draw(tmp_path / "p.svg", "A100")
+    texts = [each.text for each in xml.parse(tmp_path / "p.svg").iter("{http://www.w3.org/2000/svg}text")]
+    assert {"warp instructions", "source line", "sectors of 32 bytes", "wavefronts", "resource", "arithmetic"} <= set(
+        texts
+    )
+    assert "time that the resource needs at least" in texts and "warp instructions by source line" in texts
+    assert any(each.startswith("least time on A100") for each in texts) and texts.count("0") >= 3
 
 
 def test_command(tmp_path):

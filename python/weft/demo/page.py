@@ -63,7 +63,7 @@ def _roofline(mechanisms: Sequence[Mechanism], gpu: str | None = None) -> str:
     from matplotlib.figure import Figure
 
     described = gpu_named(gpu)
-    settings: Any = {"font.size": 9, "svg.hashsalt": "weft"}
+    settings: Any = {"font.size": 9, "svg.hashsalt": "weft", "svg.fonttype": "none"}
     with rc_context(settings):
         figure: Any = Figure(figsize=(9, 4.6), layout="constrained")
         axes = figure.subplots(1, 1)
