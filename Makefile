@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 LLVM := /usr/lib/llvm-22/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build python test test-full test-ecosystem demo bench docs wheel format lint clean
+.PHONY: help setup build python test test-full test-ecosystem demo bench gpu docs site wheel format lint clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -39,8 +39,14 @@ demo: python ## compile, run and check kernels and the papers' mechanisms, besid
 bench: python ## compile times, call overhead, simulator speed
 	@for file in benchmarks/*.py; do echo "== $$file"; $(PYTHON) $$file || exit 1; done
 
+gpu: build ## on a machine with a GPU: its tests, kernels on simulator and GPU, times beside others'; writes a page
+	.venv/bin/weft doctor --gpu --out $(BUILD)/gpu
+
 docs: setup $(BUILD)/build.ninja ## write docs/reference from the op definitions
 	cmake --build $(BUILD) --target weft-docs
+
+site: python ## build/site: the documentation as pages that need nothing else
+	$(PYTHON) tools/site build/site
 
 wheel: setup ## dist/: a wheel for each CPython that is found
 	@tools/wheel.sh

@@ -18,6 +18,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from weft.cli import driver
+from weft.first_gpu.cases import Options
+from weft.first_gpu.sections import SECTIONS
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,34 @@ def add(commands: Any) -> None:
         "with. Exit code 1 where something that Weft needs is missing.",
     )
     part.add_argument("--json", action="store_true", help="print one JSON array")
+    _add_gpu(part.add_argument_group("on a machine with a GPU"))
     part.set_defaults(function=run)
+
+
+def _add_gpu(part: Any) -> None:
+    sizes = Options()
+    part.add_argument(
+        "--gpu",
+        action="store_true",
+        help="run tests that need a GPU, the same kernels on GPU and simulator, and times beside others'; writes "
+        "report.html and report.json. Run again, it goes on where it was left. Exit code 1 where there is no GPU, or "
+        "something failed",
+    )
+    part.add_argument("--out", type=pathlib.Path, default=pathlib.Path("weft-gpu"), help="its folder (%(default)s)")
+    part.add_argument("--sections", default=",".join(SECTIONS), help="of it, some of %(default)s")
+    part.add_argument("--only", default="", help="of the corpus, kernels whose names have one of these words")
+    for name, what in (("lengths", "tokens of a sequence"), ("heads", "sizes of heads")):
+        default = ",".join(map(str, getattr(sizes, name)))
+        part.add_argument(f"--{name}", default=default, help=f"{what} that are timed (%(default)s)")
+    for name, what in (("tokens", "tokens of a batch"), ("width", "heads times their size"), ("rounds", "most runs")):
+        part.add_argument(f"--{name}", type=int, default=getattr(sizes, name), help=f"{what} (%(default)s)")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the sub-command."""
     checks = list(_checks())
+    if arguments.gpu:
+        return _report(arguments, checks)
     if arguments.json:
         print(json.dumps([asdict(each) for each in checks], indent=2))
     else:
@@ -52,6 +76,35 @@ def run(arguments: argparse.Namespace) -> int:
         for each in checks:
             print(f"{'ok ' if each.ok else 'BAD'}  {each.name:{width}}  {each.found}")
     return 0 if all(each.ok for each in checks) else 1
+
+
+def _report(arguments: argparse.Namespace, checks: list[Check]) -> int:
+    from weft.first_gpu import report
+
+    options = Options(
+        lengths=_numbers("--lengths", arguments.lengths),
+        heads=_numbers("--heads", arguments.heads),
+        only=tuple(_words(arguments.only)),
+        **{name: _positive(f"--{name}", getattr(arguments, name)) for name in ("tokens", "width", "rounds")},
+    )
+    environment = {each.name: each.found for each in checks}
+    return report.run(arguments.out, _words(arguments.sections), options, environment)
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]
+
+
+def _numbers(option: str, text: str) -> tuple[int, ...]:
+    if not all(word.isdecimal() for word in _words(text)) or not _words(text):
+        raise ValueError(f"expected {option} to be numbers like 1024,2048, but got '{text}'")
+    return tuple(_positive(option, int(word)) for word in _words(text))
+
+
+def _positive(option: str, number: int) -> int:
+    if number < 1:
+        raise ValueError(f"expected {option} of at least 1, but got {number}")
+    return number
 
 
 def _checks() -> Iterator[Check]:

@@ -1,0 +1,168 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Attention by Weft and by others, each called as its users call it: q, k, v [B, H, N, D] to [B, H, N, D]."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import math
+import sys
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from weft import attention, patterns
+from weft.first_gpu.cases import CHECKOUT, LeftOut
+
+Call = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """``pairs`` is "full", "causal", or "window": each token sees ``window`` tokens before it, and itself."""
+
+    batch: int
+    heads: int
+    length: int
+    head: int
+    pairs: str
+    window: int
+
+    @property
+    def operations(self) -> float:
+        """Of a forward: two products of a multiply and an add for each pair."""
+        return 4.0 * self.batch * self.heads * self.head * self.attending
+
+    @property
+    def attending(self) -> int:
+        """Pairs of one head."""
+        if self.pairs == "full":
+            return self.length**2
+        before = self.length if self.pairs == "causal" else min(self.window + 1, self.length)
+        return before * (before + 1) // 2 + (self.length - before) * before
+
+
+def _weft(shape: Shape) -> Call:
+    pattern = {"full": None, "causal": patterns.causal(), "window": patterns.window(shape.window, 0)}[shape.pairs]
+    return lambda q, k, v: attention.attend(q, k, v, pattern)
+
+
+def _sdpa(backend: str, shape: Shape) -> Call:
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    _need_cuda()
+    if shape.pairs == "window":
+        raise LeftOut("scaled_dot_product_attention has no window but as a mask of all pairs")
+    chosen = getattr(SDPBackend, backend)
+
+    def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        with sdpa_kernel([chosen]):
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=shape.pairs == "causal")
+
+    return call
+
+
+def _flex(shape: Shape) -> Call:
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    _need_cuda()
+    torch._dynamo.reset()  # a form a shape: what was compiled for the others counts towards its limit
+
+    def causal(b: Any, h: Any, n: Any, m: Any) -> Any:
+        return n >= m
+
+    def sliding(b: Any, h: Any, n: Any, m: Any) -> Any:
+        return (n >= m) & (n - m <= shape.window)
+
+    mask = None
+    if shape.pairs != "full":
+        of = causal if shape.pairs == "causal" else sliding
+        mask = create_block_mask(of, None, None, shape.length, shape.length, device="cuda")
+    compiled: Any = torch.compile(flex_attention, dynamic=False)
+    return lambda q, k, v: compiled(q, k, v, block_mask=mask)
+
+
+def _triton(shape: Shape) -> Call:
+    """examples/04_flash_attention.py, whose source Triton compiles too; its tutorials are not in its package."""
+    if importlib.util.find_spec("triton") is None:
+        raise LeftOut("Triton is not installed")
+    _need_cuda()
+    if shape.pairs == "window" or shape.head > 128:
+        raise LeftOut("the example's kernel is full or causal, of heads of 64 and 128")
+    kernel = _triton_kernel()
+
+    def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        if q.requires_grad and torch.is_grad_enabled():
+            raise LeftOut("the example's kernel is a forward")
+        out = torch.empty_like(q)
+        lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
+        scale = math.log2(math.e) / math.sqrt(shape.head)
+        strides = [stride for x in (q, k, v, out) for stride in x.stride()[:3]]
+        grid = (math.ceil(shape.length / 128), shape.batch * shape.heads)
+        kernel[grid](
+            *(q, k, v, out, lse, scale, *strides, shape.heads, shape.length, shape.length),
+            D=shape.head, CAUSAL=shape.pairs == "causal", BLOCK_M=128, BLOCK_N=64,
+            num_warps=shape.head // 16, num_stages=3,
+        )  # fmt: skip
+        return out
+
+    return call
+
+
+@functools.cache
+def _triton_kernel() -> Any:
+    path = CHECKOUT / "examples" / "04_flash_attention.py"
+    if not path.exists():
+        raise LeftOut("the kernel is in Weft's repository: run `make gpu` there")
+    import triton
+    import triton.language as tl
+
+    spec = importlib.util.spec_from_file_location("example_04", path)
+    assert spec is not None and spec.loader is not None, "it is a file of Python"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["example_04"] = module
+    spec.loader.exec_module(module)
+    function = module.flash_attention_kernel.fn
+    names = {**function.__globals__, "wl": tl}
+    return triton.jit(types.FunctionType(function.__code__, names, function.__name__, function.__defaults__))
+
+
+def _flash(module: str, shape: Shape) -> Call:
+    """FlashAttention 2, 3 and 4 by their modules: tensors [B, N, H, D], windows as (left, right)."""
+    try:
+        function: Any = importlib.import_module(module).flash_attn_func
+    except (ImportError, AttributeError) as error:
+        raise LeftOut(f"not installed: {error}") from error
+    _need_cuda()
+    options: dict[str, Any] = {"causal": shape.pairs != "full"}
+    if shape.pairs == "window":
+        options["window_size"] = (shape.window, 0)
+
+    def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        found = function(*(x.transpose(1, 2) for x in (q, k, v)), **options)
+        out: torch.Tensor = found[0] if isinstance(found, tuple) else found
+        return out.transpose(1, 2)
+
+    return call
+
+
+def _need_cuda() -> None:
+    if not torch.cuda.is_available():
+        raise LeftOut("PyTorch has no CUDA here")
+
+
+#: by name, what makes the call for a shape; LeftOut where there is none
+PEERS: dict[str, Callable[[Shape], Call]] = {
+    "Weft": _weft,
+    "SDPA, cuDNN": functools.partial(_sdpa, "CUDNN_ATTENTION"),
+    "SDPA, flash": functools.partial(_sdpa, "FLASH_ATTENTION"),
+    "FlexAttention": _flex,
+    "Triton": _triton,
+    "FlashAttention 2": functools.partial(_flash, "flash_attn"),
+    "FlashAttention 3": functools.partial(_flash, "flash_attn_interface"),
+    "FlashAttention 4": functools.partial(_flash, "flash_attn.cute"),
+}

@@ -1,0 +1,159 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""The gallery of the site: each example with its source, and with pictures of the patterns that it attends by, which
+weft.draw makes of what the example itself hands to Weft."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import importlib.util
+import inspect
+import os
+import pathlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+GROUPS = {
+    "": "From a kernel to a library",
+    "patterns": "Patterns of the literature",
+    "mechanisms": "The papers' mechanisms",
+}
+_HEADING = 72
+#: pictures that an example makes itself: the arguments that it is to be run with
+_DRAWS = {"12_composite_attention.py": "--out"}
+
+
+class _Seen(Exception):
+    """Raised in the place of an attention, once its patterns are known."""
+
+
+def write_gallery(folder: pathlib.Path) -> None:
+    """A page an example, and one that shows them all."""
+    folder.mkdir(parents=True)
+    sys.path.insert(0, str(EXAMPLES))
+    index = ["# Gallery", "", "Each example is a file that runs by itself and checks itself.", ""]
+    pages = []
+    for group, title in GROUPS.items():
+        index += [f"## {title}", "", "```{raw} html", '<div class="gallery">']
+        for example in sorted((EXAMPLES / group).glob("*.py")):
+            name = f"{group + '-' if group else ''}{example.stem}"
+            pictures = _pictures(example, folder, name)
+            pages.append(name)
+            heading, about = _about(example)
+            (folder / f"{name}.md").write_text(_page(example, heading, about, pictures), encoding="utf-8")
+            shown = (
+                f'<img src="../_images/{pathlib.PurePath(pictures[0]).name}" alt="" loading="lazy">' if pictures else ""
+            )
+            index.append(f'<a href="{name}.html"><b>{heading}</b><br>{shown}</a>')
+        index += ["</div>", "```", ""]
+    index += ["```{toctree}", ":hidden:", "", *pages, "```", ""]
+    (folder / "index.md").write_text("\n".join(index), encoding="utf-8")
+
+
+def _about(example: pathlib.Path) -> tuple[str, str]:
+    """The first words of the docstring of an example, and the rest; how to run it is said otherwise."""
+    text = ast.get_docstring(ast.parse(example.read_text(encoding="utf-8"))) or ""
+    text = " ".join(text.partition("Run it:")[0].split())
+    for end in (r"[:;]", r"\.(?: |$)", r",(?![^(\[]*[)\]])"):
+        heading, *rest = re.split(end, text, maxsplit=1)
+        if len(heading) <= _HEADING:
+            return heading.rstrip(". "), "".join(rest).strip()
+    return example.stem.replace("_", " "), text
+
+
+def _page(example: pathlib.Path, heading: str, about: str, pictures: list[str]) -> str:
+    path = example.relative_to(ROOT).as_posix()
+    shown = "".join(
+        f"```{{image}} {name}\n:alt: {name.removesuffix('.svg')}\n:class: picture\n```\n\n" for name in pictures
+    )
+    text = f"{about[:1].upper()}{about[1:]}\n\n" if about else ""
+    run = "" if path.startswith("examples/mechanisms") else f"```console\n$ python {path}\n```\n\n"
+    source = example.read_text(encoding="utf-8")
+    return f"# {heading}\n\n{text}{run}{shown}````python\n{source}````\n"
+
+
+def _pictures(example: pathlib.Path, folder: pathlib.Path, name: str) -> list[str]:
+    """Names of the pictures of an example, drawn into a folder."""
+    if example.name in _DRAWS:
+        made = folder / name
+        command = [sys.executable, str(example), _DRAWS[example.name], str(made)]
+        subprocess.run(command, check=True, capture_output=True, env=_environment())
+        return [f"{name}/{path.name}" for path in sorted(made.glob("*.svg"))]
+    import weft
+
+    drawn = []
+    for number, (pattern, n, m) in enumerate(patterns_of(example)):
+        path = folder / f"{name}-{number}.svg"
+        weft.draw(pattern, path, n, m)
+        drawn.append(path.name)
+    return drawn
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT / "python"), "WEFT_DEVICE": "simulator"}
+
+
+def patterns_of(example: pathlib.Path) -> list[tuple[Any, int, int]]:
+    """The patterns that an example's programs hand to softmax, in order, each with its queries and keys; without
+    those that are known when kernels run."""
+    import torch
+
+    spec = importlib.util.spec_from_file_location(f"gallery_{example.stem}", example)
+    assert spec is not None and spec.loader is not None, "it is a file of Python"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+
+    def randn(*shape: int, dtype: torch.dtype = torch.float16) -> torch.Tensor:
+        return torch.randn(shape).to(dtype)
+
+    found: list[tuple[Any, int, int]] = []
+    with _recorded(found):
+        for program, inputs in _shown(module):
+            with contextlib.suppress(_Seen, TypeError, ValueError, RuntimeError):
+                tensors = inputs(randn).values()
+                static = program.keywords if isinstance(program, functools.partial) else {}
+                function = program.func if isinstance(program, functools.partial) else program
+                getattr(function, "fn", function)(*tensors, **static)
+    return found
+
+
+def _shown(module: Any) -> Iterator[tuple[Any, Any]]:
+    """The programs of an example, each with what makes its inputs."""
+    if hasattr(module, "demonstrations"):
+        yield from ((each.program, each.inputs) for each in module.demonstrations())
+    elif hasattr(module, "inputs") and len(inspect.signature(module.inputs).parameters) == 1:
+        programs = [each for each in vars(module).values() if getattr(each, "__weft_program__", False)]
+        yield from ((each, module.inputs) for each in programs)
+
+
+@contextlib.contextmanager
+def _recorded(found: list[tuple[Any, int, int]]) -> Iterator[None]:
+    """While it lasts, attention gives its patterns to a list, and ends the program."""
+    import weft
+    from weft.patterns import Pattern
+
+    def softmax(q: Any, *arguments: Any, **options: Any) -> Any:
+        keys = arguments[0]
+        for each in arguments:
+            pattern, k = each if isinstance(each, tuple) else (each, keys)
+            known = [one for one, _, _ in found]
+            if isinstance(pattern, Pattern) and pattern not in known:
+                found.append((pattern, q.shape[2], k.shape[2]))
+        raise _Seen
+
+    def domain(k: Any, pattern: Any = None, **options: Any) -> Any:
+        return pattern, k
+
+    kept = weft.softmax, weft.domain, weft.attention.attend
+    try:
+        weft.softmax, weft.domain, weft.attention.attend = softmax, domain, softmax  # type: ignore[assignment]
+        yield
+    finally:
+        weft.softmax, weft.domain, weft.attention.attend = kept  # type: ignore[assignment]
