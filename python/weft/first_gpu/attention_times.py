@@ -38,6 +38,7 @@ def cases(options: Options) -> Iterator[Case]:
 
 def _time(clock: Clock, shape: Shape, direction: str, by: str) -> dict[str, Any]:
     call = PEERS[by](shape)
+    clock.clear()
     torch.manual_seed(0)
     sizes = (shape.batch, shape.heads, shape.length, shape.head)
     q, k, v, gradient = (torch.randn(sizes, dtype=torch.bfloat16, device=clock.where) for _ in range(4))

@@ -45,6 +45,11 @@ class Clock:
             "runs": count,
         }
 
+    def clear(self) -> None:
+        """Give back the memory of cases before."""
+        if self.cuda:
+            torch.cuda.empty_cache()
+
     def _once(self, queue: Callable[[], Any]) -> float:
         stream = torch.cuda.current_stream().cuda_stream if self.cuda else 0
         elapsed: float = self._timer.measure(queue, stream)

@@ -34,7 +34,7 @@ def gpu() -> dict[str, Any]:
             "with a GPU, install NVIDIA's driver (R525 or newer); in a container, give it the GPU"
         )
     facts = open_device("cuda:0").properties
-    return {"model": facts["model"], "capability": ".".join(map(str, facts["capability"])), **facts}
+    return {**facts, "capability": ".".join(map(str, facts["capability"]))}
 
 
 def clocks() -> dict[str, str]:

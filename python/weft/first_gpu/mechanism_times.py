@@ -29,6 +29,7 @@ def cases(options: Options) -> Iterator[Case]:
 
 
 def _time(clock: Clock, options: Options, name: str, direction: str, length: int, by: str) -> dict[str, Any]:
+    clock.clear()
     torch.manual_seed(0)
     made = operands(
         name,

@@ -153,6 +153,8 @@ CUresult cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent end) {
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, int *options, void **values) {
+  if (std::memcmp(image, "\177ELF", 4) == 0)
+    return errorNoBinaryForGpu; // the simulator runs no machine code: the PTX is loaded next
   Result<std::shared_ptr<Module>> loaded = device()->loadModule(static_cast<const char *>(image));
   if (loaded)
     return *module = keep(modules, *loaded), success;
