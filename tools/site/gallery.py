@@ -8,7 +8,6 @@ import ast
 import contextlib
 import functools
 import importlib.util
-import inspect
 import os
 import pathlib
 import re
@@ -128,7 +127,7 @@ def _shown(module: Any) -> Iterator[tuple[Any, Any]]:
     """The programs of an example, each with what makes its inputs."""
     if hasattr(module, "demonstrations"):
         yield from ((each.program, each.inputs) for each in module.demonstrations())
-    elif hasattr(module, "inputs") and len(inspect.signature(module.inputs).parameters) == 1:
+    elif hasattr(module, "inputs"):
         programs = [each for each in vars(module).values() if getattr(each, "__weft_program__", False)]
         yield from ((each, module.inputs) for each in programs)
 
@@ -140,16 +139,15 @@ def _recorded(found: list[tuple[Any, int, int]]) -> Iterator[None]:
     from weft.patterns import Pattern
 
     def softmax(q: Any, *arguments: Any, **options: Any) -> Any:
-        keys = arguments[0]
-        for each in arguments:
-            pattern, k = each if isinstance(each, tuple) else (each, keys)
-            known = [one for one, _, _ in found]
-            if isinstance(pattern, Pattern) and pattern not in known:
-                found.append((pattern, q.shape[2], k.shape[2]))
+        domains = [each for each in arguments if isinstance(each, tuple)]
+        for k, pattern in domains or [(arguments[0], arguments[1] if len(arguments) > 1 else None)]:
+            shown = weft.full() if pattern is None else pattern
+            if isinstance(shown, Pattern) and shown not in [one for one, _, _ in found]:
+                found.append((shown, q.shape[2], k.shape[2]))
         raise _Seen
 
     def domain(k: Any, pattern: Any = None, **options: Any) -> Any:
-        return pattern, k
+        return k, pattern
 
     kept = weft.softmax, weft.domain, weft.attention.attend
     try:
