@@ -226,6 +226,19 @@ def test_page_of_a_kernel(tmp_path, capsys):
     assert "vector-width" in page.words and any("1 < 2" in word for word in page.words), "escaped, and read back"
 
 
+def test_counters_of_a_kernel(tmp_path, capsys):
+    (tmp_path / "scale.py").write_text(KERNEL)
+    given = [f"--arg={each}" for each in ("f32[2048]=random", "f32[2048]=nan", "i32=2048")]
+    page = page_of(tmp_path / "scale.py", capsys, "--grid", "2", *given)
+    said = " ".join(" ".join(page.words).split())
+    # 2,048 numbers read and written: 256 sectors of 32 bytes each.
+    assert "kernel: scale 2 × 1 × 1" in said and "bound by" in said and "512" in page.words
+    shares = [text for _, text in page.columns["source"] if "%" in "".join(text)]
+    assert len(shares) >= 3, "shares of the instructions stand beside lines"
+    page = page_of(tmp_path / "scale.py", capsys)
+    assert "they take the kernel's arguments, --arg, and --grid" in " ".join(page.words)
+
+
 def test_page_of_a_program(tmp_path, capsys):
     (tmp_path / "strided.py").write_text(PROGRAM)
     page = page_of(tmp_path / "strided.py", capsys, "--sizes", "B=1,H=1,N=128", "--gpu", "A100", "--forward-only")

@@ -9,9 +9,10 @@ import pathlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from weft.cli import arguments as argument_forms
 from weft.cli.choices import described, gpu_names, target_names
 from weft.cli.files import load_file, select
-from weft.cli.shapes import sizes_of
+from weft.cli.shapes import sizes_of, triple
 
 if TYPE_CHECKING:
     from weft.explaining.way import Way
@@ -49,6 +50,8 @@ def add(commands: Any) -> None:
         "what the simulator counts too",
     )
     part.add_argument("--gpu", metavar="NAME", help=f"whose time the page's bounds are: {described(gpu_names())}")
+    part.add_argument("--grid", type=triple, default=(1, 1, 1), metavar="X[,Y[,Z]]", help="of a kernel on the page")
+    part.add_argument("--arg", action="append", default=[], metavar="A", help="its arguments, as 'weft run' has them")
     part.add_argument("--num-warps", type=int, default=4, metavar="N", help="of a kernel (default: 4)")
     part.add_argument("--num-stages", type=int, default=3, metavar="N", help="of a kernel (default: 3)")
     part.add_argument("--json", action="store_true", help="report as JSON")
@@ -107,7 +110,7 @@ def _way(what: Any, kind: str, arguments: argparse.Namespace, stages: Sequence[s
 
 def _page(what: Any, kind: str, arguments: argparse.Namespace) -> int:
     """The page of all forms."""
-    from weft.explaining.counted import Counted, count
+    from weft.explaining.counted import Counted, count, count_kernel
     from weft.explaining.page import STAGES, write
     from weft.simulator.cost import gpu_of
 
@@ -116,7 +119,10 @@ def _page(what: Any, kind: str, arguments: argparse.Namespace) -> int:
     counted: list[Counted] = []
     said = "There are no counters: --sizes says what the symbols among a program's sizes are."
     if kind == "__weft_jit__":
-        said = "There are no counters: weft sim runs a kernel's PTX on arguments, and counts."
+        said = "There are no counters: they take the kernel's arguments, --arg, and --grid."
+        if arguments.arg:
+            values = [each.value for each in argument_forms.parse_arguments(arguments.arg, seed=0)]
+            counted = count_kernel(way.ptx, way.info, arguments.grid, values, gpu)
     elif arguments.sizes:
         counted = count(way.ptx, way.info, sizes_of(arguments.sizes), gpu, seed=0)
     write(arguments.html, way, counted, gpu, said)

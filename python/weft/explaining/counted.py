@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+import weft.simulator
 from weft.explaining.lines import Place
 from weft.programs.simulated import Launched, run_plan
 from weft.simulator.cost import Estimate, estimate
@@ -55,6 +57,19 @@ def count(ptx: str, info: Mapping[str, Any], sizes: Mapping[str, int], gpu: Gpu,
             figures = launched.report.figures(stages=stages)
             found.append(Counted(program["name"], launched, estimate(figures, target_named(gpu.target), gpu)))
     return found
+
+
+def count_kernel(
+    ptx: str, info: Mapping[str, Any], grid: Sequence[int], arguments: Sequence[Any], gpu: Gpu
+) -> list[Counted]:
+    """The one launch of a kernel on these arguments. Raises SimulatorError where they do not fit it."""
+    (kernel,) = info["kernels"]
+    report = weft.simulator.launch(
+        ptx, kernel["entry"], grid, 32 * kernel["num_warps"], arguments, shared=kernel["shared_bytes"], checks="none"
+    )
+    launched = Launched(kernel["entry"], tuple(grid), math.prod(grid), report)
+    figures = report.figures(stages=kernel["num_stages"])
+    return [Counted("kernel", launched, estimate(figures, target_named(gpu.target), gpu))]
 
 
 def instructions_of(counted: list[Counted]) -> dict[Place, int]:
