@@ -247,13 +247,13 @@ def test_a_path_that_is_none(wrong, tmp_path, monkeypatch):
 def test_names_that_only_triton_has():
     @weft.jit
     def kernel(x):
-        wl.store(x, wl.sort(wl.load(x)))
+        wl.store(x, wl.dot_scaled(wl.load(x)))
 
-    with pytest.raises(weft.CompilationError, match="got 'sort', which only Triton's language has") as caught:
+    with pytest.raises(weft.CompilationError, match="got 'dot_scaled', which only Triton's language has") as caught:
         kernel.compile("x:*fp32")
     assert "sqrt" not in str(caught.value).splitlines()[-1]
-    with pytest.raises(AttributeError, match="has no attribute 'sort', which only Triton's language has"):
-        wl.sort  # noqa: B018
+    with pytest.raises(AttributeError, match="has no attribute 'dot_scaled', which only Triton's language has"):
+        wl.dot_scaled  # noqa: B018
     tl = pytest.importorskip("triton.language")
     absent = {name for name in tl.__all__ if not hasattr(wl, name) and callable(getattr(tl, name))}
     functions = {name for name in absent if not isinstance(getattr(tl, name), type)}

@@ -6,15 +6,27 @@ import weft.language as wl
 
 from typing import Any
 
-from . import errors
+from . import errors, extra
 from . import maths as math
-from .atomics import atomic_add, atomic_and, atomic_cas, atomic_max, atomic_min, atomic_or, atomic_xchg, atomic_xor
+from .atomics import (
+    atomic_add,
+    atomic_and,
+    atomic_cas,
+    atomic_load,
+    atomic_max,
+    atomic_min,
+    atomic_or,
+    atomic_store,
+    atomic_xchg,
+    atomic_xor,
+)
 from .block_pointers import advance, block_pointer, make_block_ptr
 from .casts import cast
 from .control import (
     assume,
     debug_barrier,
     device_assert,
+    device_print,
     max_constancy,
     max_contiguous,
     multiple_of,
@@ -24,6 +36,13 @@ from .control import (
     static_assert,
     static_print,
     static_range,
+)
+from .counting import histogram, map_elementwise, swizzle2d, to_tensor
+from .descriptors import (
+    load_tensor_descriptor,
+    make_tensor_descriptor,
+    store_tensor_descriptor,
+    tensor_descriptor,
 )
 from .errors import KernelError
 from .maths import (
@@ -56,6 +75,18 @@ from .maths import (
 from .matrix import dot
 from .memory import load, store
 from .operators import add, mul, sub
+from .random import (
+    pair_uniform_to_normal,
+    philox,
+    philox_impl,
+    rand,
+    rand4x,
+    randint,
+    randint4x,
+    randn,
+    randn4x,
+    uint_to_uniform_float,
+)
 from .reduction import (
     argmax,
     argmin,
@@ -85,11 +116,14 @@ from .shapes import (
     ravel,
     reshape,
     split,
+    squeeze,
     trans,
+    unsqueeze,
     view,
     zeros,
     zeros_like,
 )
+from .sorting import bitonic_merge, flip, sort, topk
 from .types import (
     bfloat16,
     block_type,
@@ -128,12 +162,15 @@ __all__ = [
     "atomic_add",
     "atomic_and",
     "atomic_cas",
+    "atomic_load",
     "atomic_max",
     "atomic_min",
     "atomic_or",
+    "atomic_store",
     "atomic_xchg",
     "atomic_xor",
     "bfloat16",
+    "bitonic_merge",
     "block_pointer",
     "block_type",
     "broadcast",
@@ -150,6 +187,7 @@ __all__ = [
     "cumsum",
     "debug_barrier",
     "device_assert",
+    "device_print",
     "div_rn",
     "dot",
     "dtype",
@@ -157,7 +195,9 @@ __all__ = [
     "exp",
     "exp2",
     "expand_dims",
+    "extra",
     "fdiv",
+    "flip",
     "float8e4nv",
     "float8e5",
     "float16",
@@ -168,6 +208,7 @@ __all__ = [
     "full",
     "full_like",
     "gather",
+    "histogram",
     "int1",
     "int8",
     "int16",
@@ -176,9 +217,12 @@ __all__ = [
     "interleave",
     "join",
     "load",
+    "load_tensor_descriptor",
     "log",
     "log2",
     "make_block_ptr",
+    "make_tensor_descriptor",
+    "map_elementwise",
     "math",
     "max",
     "max_constancy",
@@ -189,10 +233,19 @@ __all__ = [
     "mul",
     "multiple_of",
     "num_programs",
+    "pair_uniform_to_normal",
     "permute",
+    "philox",
+    "philox_impl",
     "pi32_t",
     "pointer_type",
     "program_id",
+    "rand",
+    "rand4x",
+    "randint",
+    "randint4x",
+    "randn",
+    "randn4x",
     "range",
     "ravel",
     "reduce",
@@ -202,23 +255,32 @@ __all__ = [
     "sigmoid",
     "sin",
     "softmax",
+    "sort",
     "split",
     "sqrt",
     "sqrt_rn",
+    "squeeze",
     "static_assert",
     "static_print",
     "static_range",
     "store",
+    "store_tensor_descriptor",
     "sub",
     "sum",
+    "swizzle2d",
     "tanh",
     "tensor",
+    "tensor_descriptor",
+    "to_tensor",
+    "topk",
     "trans",
     "uint8",
     "uint16",
     "uint32",
     "uint64",
+    "uint_to_uniform_float",
     "umulhi",
+    "unsqueeze",
     "view",
     "where",
     "xor_sum",

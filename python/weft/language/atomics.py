@@ -144,13 +144,39 @@ def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: str | None = None, scope: 
     )
 
 
+@builtin
+def atomic_load(pointer: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> tensor:
+    """What memory holds, read as one step with an order ("acquire" by default): numbers of 32 or 64 bits. It is an
+    atomic that changes no bit, so the memory must be writable; what a false ``mask`` gives is undefined."""
+    address, kind = _as_integers(pointer, "atomic_load")
+    held = atomic_or(address, 0, mask, unwrap(sem) or "acquire", scope)
+    return reread(held, kind)
+
+
+@builtin
+def atomic_store(pointer: Any, value: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> None:
+    """Write ``value`` as one step with an order ("release" by default): numbers of 32 or 64 bits."""
+    atomic_xchg(pointer, value, mask, unwrap(sem) or "release", scope)
+
+
+def _as_integers(pointer: Any, name: str) -> tuple[tensor, Any]:
+    """A pointer to the integers of as many bits as its elements, and their type."""
+    address = pointer_operand(pointer, name)
+    element = address.dtype.element_ty
+    if element.is_ptr() or element.primitive_bitwidth < 32:
+        raise errors.atomic_type(name, element)
+    return convert(address, pointer_type(get_int_dtype(element.primitive_bitwidth, True))), element
+
+
 __all__ = [
     "atomic_add",
     "atomic_and",
     "atomic_cas",
+    "atomic_load",
     "atomic_max",
     "atomic_min",
     "atomic_or",
+    "atomic_store",
     "atomic_xchg",
     "atomic_xor",
 ]

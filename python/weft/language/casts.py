@@ -8,10 +8,11 @@ from typing import Any
 from . import errors
 from .emit import builtin, current
 from .literals import to_tensor
-from .types import dtype, float32, int1, int64, unwrap
+from .types import dtype, float32, int1, int16, int64, unwrap
 from .value import member, tensor
 
 NOT_EQUAL_INT, NOT_EQUAL_FLOAT = 1, 13  # arith.cmpi ne; arith.cmpf une
+_GREATER = 2  # arith.cmpf ogt
 
 
 @builtin
@@ -19,14 +20,38 @@ def cast(input: Any, dtype: dtype, fp_downcast_rounding: str | None = None, bitc
     """``input`` converted to ``dtype``; same shape. With ``bitcast`` its bits are kept and reread as ``dtype``, which
     must be as wide.
 
-    Floats become integers by truncation toward zero, and round to nearest even where they lose precision.
+    Floats become integers by truncation toward zero, and round to nearest even where they lose precision, or toward
+    zero with ``fp_downcast_rounding="rtz"``, of float32 to a 16-bit float.
     """
     value, target, rounding = to_tensor(input, "the argument of 'cast'"), unwrap(dtype), unwrap(fp_downcast_rounding)
     if not _is_type(target):
         raise errors.expected_dtype("cast", target)
-    if rounding not in (None, "rtne"):
-        raise errors.unsupported_option("fp_downcast_rounding", rounding, "'rtne' (to nearest even)")
+    if rounding not in (None, "rtne", "rtz"):
+        takes = "'rtne' (to nearest even) or 'rtz' (toward zero)"
+        raise errors.unsupported_option("fp_downcast_rounding", rounding, takes)
+    if rounding == "rtz" and not unwrap(bitcast):
+        return _toward_zero(value, target.scalar)
     return reread(value, target.scalar) if unwrap(bitcast) else convert(value, target.scalar)
+
+
+def _toward_zero(value: tensor, target: dtype) -> tensor:
+    """float32 as a 16-bit float, rounded toward zero: what was rounded up in size is one unit less."""
+    if value.dtype != float32 or target.primitive_bitwidth != 16 or not target.is_floating():
+        raise errors.rounding_toward_zero(value.dtype, target)
+    nearest = convert(value, target)
+    size, kept = _absolute(convert(nearest, float32)), _absolute(value)
+    result = int16.with_shape(value.shape)
+    builder = current()
+    larger = builder.op(
+        "arith.cmpf", [size, kept], [int1.with_shape(value.shape)], {"predicate": builder.i64(_GREATER)}
+    )
+    bits = tensor(builder.op("arith.bitcast", [nearest.handle], [result]), result)
+    one = builder.op("arith.extui", [larger], [result])
+    return reread(tensor(builder.op("arith.subi", [bits.handle, one], [result]), result), target)
+
+
+def _absolute(value: tensor) -> Any:
+    return current().op("math.absf", [value.handle], [value.type])
 
 
 @member

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from . import errors
@@ -114,6 +115,13 @@ def device_assert(cond: Any, msg: str = "", mask: Any = None) -> None:
 
 
 @builtin
+def device_print(prefix: str, *args: Any, hex: bool = False) -> None:
+    """Accepted, and prints nothing yet; a warning says so when the kernel is compiled."""
+    unused = f"device_print({unwrap(prefix)!r}, ...) prints nothing yet: store the values and print them on the host"
+    warnings.warn(unused, RuntimeWarning, stacklevel=2)
+
+
+@builtin
 def debug_barrier() -> None:
     """Wait until every thread of the program arrives; memory written before is visible after."""
     current().op("tile.barrier")
@@ -176,6 +184,7 @@ __all__ = [
     "assume",
     "debug_barrier",
     "device_assert",
+    "device_print",
     "max_constancy",
     "max_contiguous",
     "multiple_of",

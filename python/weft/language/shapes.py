@@ -138,6 +138,24 @@ def expand_dims(input: tensor, axis: Any) -> tensor:
 
 @member
 @builtin
+def unsqueeze(x: tensor, dim: Any) -> tensor:
+    """As :func:`expand_dims`."""
+    return expand_dims(x, dim)
+
+
+@member
+@builtin
+def squeeze(x: tensor, dim: Any) -> tensor:
+    """The block without the axis ``dim``, whose size must be 1."""
+    value = to_tensor(x, "the argument of 'squeeze'")
+    axis = normalised_axis(dim, len(value.shape), "squeeze")
+    if value.shape[axis] != 1:
+        raise errors.not_one(value.shape[axis], axis)
+    return _reshaped(value, (*value.shape[:axis], *value.shape[axis + 1 :]))
+
+
+@member
+@builtin
 def broadcast_to(input: tensor, *shape: Any) -> tensor:
     """The block repeated along its axes of size 1 to a constant shape."""
     return broadcast_to_shape(to_tensor(input), constant_shape(_sizes(shape), "the shape of broadcast_to"))

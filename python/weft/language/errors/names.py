@@ -27,15 +27,7 @@ def unknown_name(name: str, candidates: Iterable[str]) -> KernelError:
 
 
 # What Triton's language has and this one has not: no other name is meant by one of these.
-ABSENT = frozenset(
-    (
-        *("atomic_load", "atomic_poll", "atomic_store", "bitonic_merge", "device_print", "dot_scaled", "flip"),
-        *("histogram", "inline_asm_elementwise", "load_tensor_descriptor", "make_tensor_descriptor"),
-        *("map_elementwise", "philox", "rand", "rand4x", "randint", "randint4x", "randn", "randn4x", "sort", "squeeze"),
-        *("expect_zero", "pair_uniform_to_normal", "philox_impl", "store_tensor_descriptor", "swizzle2d", "to_tensor"),
-        *("topk", "uint_to_uniform_float", "unsqueeze"),
-    )
-)
+ABSENT = frozenset(("atomic_poll", "dot_scaled", "expect_zero", "inline_asm_elementwise"))
 
 
 @numbered(103)

@@ -154,3 +154,23 @@ def hint_values(operation: str, values: list[int], value: Any) -> KernelError:
         "give a number for a block of one axis, a tuple for more",
         "values",
     )
+
+
+@numbered(317)
+def top_count(count: int, size: int) -> KernelError:
+    """The best k are found by halving, so k is a power of two, and no more than there are."""
+    return KernelError(
+        f"expected 'k' of 'topk' to be a power of two of at most {size}, but got {count}",
+        "take the next power of two, and use the first of them",
+        "k",
+    )
+
+
+@numbered(318)
+def not_one(size: int, axis: int) -> KernelError:
+    """Only an axis of size 1 can be left out."""
+    return KernelError(
+        f"expected axis {axis} of 'squeeze' to have size 1, but got {size}",
+        "reduce along it, or reshape the block",
+        "dim",
+    )

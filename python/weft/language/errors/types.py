@@ -136,3 +136,13 @@ def options_exclude(operation: str, given: list[str]) -> KernelError:
         "an access of the machine has one of these",
         given[-1],
     )
+
+
+@numbered(217)
+def rounding_toward_zero(source: Any, target: Any) -> KernelError:
+    """Rounding toward zero is there for float32 as a 16-bit float."""
+    return KernelError(
+        f"expected fp32 and a 16-bit float to round toward zero, but got {source} and {target}",
+        "convert to float32 first, or leave out fp_downcast_rounding",
+        "fp_downcast_rounding",
+    )

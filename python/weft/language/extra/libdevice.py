@@ -1,40 +1,491 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""NVIDIA's names of functions of numbers, made of the language's own."""
+"""NVIDIA's names of functions of numbers (CUDA's libdevice), made of the language's own: element by element, operands
+broadcast together, 16-bit floats through float32.
 
+Functions whose names begin with ``fast_`` are as accurate as the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from weft.language import errors
+from weft.language.casts import convert, reread
+from weft.language.emit import builtin, current
+from weft.language.literals import scalar_constant, to_tensor
 from weft.language.maths import (
     abs,
-    ceil,
+    clamp,
     cos,
-    div_rn,
     erf,
     exp,
     exp2,
-    floor,
+    fdiv,
     fma,
     log,
     log2,
+    maximum,
+    minimum,
     rsqrt,
     sin,
     sqrt,
-    sqrt_rn,
     tanh,
+    umulhi,
+    where,
 )
+from weft.language.operators import add, and_, compare, mul, shr, sub, truediv
+from weft.language.promotion import operands
+from weft.language.types import float32, float64, get_int_dtype, int32, int64, uint32, uint64
+from weft.language.value import tensor
 
-__all__ = [
-    "abs",
-    "ceil",
-    "cos",
-    "div_rn",
-    "erf",
-    "exp",
-    "exp2",
-    "floor",
-    "fma",
-    "log",
-    "log2",
-    "rsqrt",
-    "sin",
-    "sqrt",
-    "sqrt_rn",
-    "tanh",
-]
+_LN2, _LOG2_10, _LOG10_2, _HALF_PI = 0.6931471805599453, 3.321928094887362, 0.3010299956639812, 1.5707963267948966
+
+
+def _floats(x: Any, name: str) -> tensor:
+    value = to_tensor(x, f"the argument of '{name}'")
+    if not value.dtype.is_floating():
+        raise errors.needs_floats(name, value.dtype)
+    return value
+
+
+def _wide(x: Any, name: str) -> tensor:
+    value = _floats(x, name)
+    return value if value.dtype.primitive_bitwidth >= 32 else convert(value, float32)
+
+
+def _same_type(name: str, function: Callable[[tensor], tensor], x: Any) -> tensor:
+    """A function computed in float32 or float64, in the argument's type."""
+    return convert(function(_wide(x, name)), to_tensor(x).dtype)
+
+
+def _operation(operation: str, *values: tensor) -> tensor:
+    return tensor(current().op(f"math.{operation}", [v.handle for v in values], [values[0].type]), values[0].type)
+
+
+# ---- Rounding
+
+
+@builtin
+def round(x: Any) -> tensor:
+    """To the nearest integer, halves away from zero; a float."""
+    return _same_type("round", lambda v: _operation("round", v), x)
+
+
+@builtin
+def rint(x: Any) -> tensor:
+    """To the nearest integer, halves to the even one; a float."""
+    return _same_type("rint", lambda v: _operation("roundeven", v), x)
+
+
+@builtin
+def nearbyint(x: Any) -> tensor:
+    """As :func:`rint`."""
+    return rint(x)
+
+
+@builtin
+def trunc(x: Any) -> tensor:
+    """Toward zero; a float."""
+    return _same_type("trunc", lambda v: _operation("trunc", v), x)
+
+
+@builtin
+def llrint(x: Any) -> tensor:
+    """To the nearest int64, halves to the even one."""
+    return convert(rint(x), int64)
+
+
+@builtin
+def llround(x: Any) -> tensor:
+    """To the nearest int64, halves away from zero."""
+    return convert(round(x), int64)
+
+
+@builtin
+def fmod(x: Any, y: Any) -> tensor:
+    """x - y·trunc(x / y), of the sign of x. Exact where the quotient has fewer bits than the type."""
+    x, y = operands("fmod", _floats(x, "fmod"), y)
+    return fma(-_operation("trunc", fdiv(x, y)), y, x)
+
+
+# ---- Signs and kinds
+
+
+@builtin
+def isnan(x: Any) -> tensor:
+    """Whether a float is not a number; int1."""
+    value = _floats(x, "isnan")
+    return compare("!=", value, value)
+
+
+@builtin
+def isinf(x: Any) -> tensor:
+    """Whether a float is infinite; int1."""
+    return compare("==", abs(_floats(x, "isinf")), float("inf"))
+
+
+@builtin
+def isfinited(x: Any) -> tensor:
+    """Whether a float is finite; int1."""
+    return compare("<", abs(_floats(x, "isfinited")), float("inf"))
+
+
+@builtin
+def finitef(x: Any) -> tensor:
+    """Whether a float is finite; int1."""
+    return isfinited(x)
+
+
+@builtin
+def signbit(x: Any) -> tensor:
+    """Whether a float's sign is set, -0's and that of not-a-numbers too; int1."""
+    value = _floats(x, "signbit")
+    return compare("<", reread(value, get_int_dtype(value.dtype.primitive_bitwidth, True)), 0)
+
+
+@builtin
+def copysign(x: Any, y: Any) -> tensor:
+    """x with the sign of y."""
+    x, y = operands("copysign", _floats(x, "copysign"), y)
+    return _operation("copysign", x, y)
+
+
+@builtin
+def saturatef(x: Any) -> tensor:
+    """x held between 0 and 1; 0 of what is not a number."""
+    return clamp(_floats(x, "saturatef"), 0.0, 1.0)
+
+
+@builtin
+def fdim(x: Any, y: Any) -> tensor:
+    """x - y where it is positive, else 0."""
+    x, y = operands("fdim", _floats(x, "fdim"), y)
+    return where(compare("<=", x, y), scalar_constant(0.0, x.dtype), sub(x, y))
+
+
+# ---- Exponentials and logarithms
+
+
+@builtin
+def log1p(x: Any) -> tensor:
+    """The natural logarithm of 1 + x, also where x is small."""
+    return _same_type("log1p", lambda v: _operation("log1p", v), x)
+
+
+@builtin
+def expm1(x: Any) -> tensor:
+    """exp(x) - 1, also where x is small: by its series below 0.35, whose next term is below half a unit in float32."""
+
+    def function(v: tensor) -> tensor:
+        series = scalar_constant(1.0 / 5040, v.dtype)
+        for factorial in (720, 120, 24, 6, 2, 1):
+            series = fma(series, v, scalar_constant(1.0 / factorial, v.dtype))
+        return where(compare("<", abs(v), 0.35), mul(series, v), sub(exp(v), 1.0))
+
+    return _same_type("expm1", function, x)
+
+
+@builtin
+def exp10(x: Any) -> tensor:
+    """10 to the power x."""
+    return _same_type("exp10", lambda v: exp2(mul(v, _LOG2_10)), x)
+
+
+@builtin
+def log10(x: Any) -> tensor:
+    """The logarithm to base 10."""
+    return _same_type("log10", lambda v: mul(log2(v), _LOG10_2), x)
+
+
+@builtin
+def pow(x: Any, y: Any) -> tensor:
+    """x to the power y, by exp2(y · log2 |x|): its relative error grows with |y · log2 x|. Negative x have a power
+    where y is an integer. ``y`` may be an integer."""
+    base = _wide(x, "pow")
+    exponent = to_tensor(y, "the exponent of 'pow'")
+    exponent = convert(exponent, base.dtype)
+    size = exp2(mul(exponent, log2(abs(base))))
+    whole = compare("==", _operation("trunc", exponent), exponent)
+    half = mul(exponent, 0.5)
+    odd = and_(whole, compare("!=", _operation("trunc", half), half))
+    negative = compare("<", base, 0.0)
+    signed = where(and_(negative, odd), -size, size)
+    undefined = and_(and_(negative, ~whole), compare(">", base, float("-inf")))
+    signed = where(undefined, scalar_constant(float("nan"), base.dtype), signed)
+    one = compare("==", exponent, 0.0) | compare("==", base, 1.0)
+    result = where(one, scalar_constant(1.0, base.dtype), signed)
+    return convert(result, to_tensor(x).dtype)
+
+
+@builtin
+def cbrt(x: Any) -> tensor:
+    """The real cube root."""
+
+    def function(v: tensor) -> tensor:
+        size = abs(v)
+        root = exp2(mul(log2(size), 1.0 / 3.0))
+        better = sub(root, truediv(fma(mul(root, root), root, -size), mul(mul(root, root), 3.0)))
+        usual = and_(compare(">", size, 0.0), compare("<", size, float("inf")))
+        return _operation("copysign", where(usual, better, size), v)
+
+    return _same_type("cbrt", function, x)
+
+
+@builtin
+def hypot(x: Any, y: Any) -> tensor:
+    """sqrt(x² + y²), scaled so that squares neither overflow nor vanish."""
+    x, y = operands("hypot", _wide(x, "hypot"), y)
+    large, small = maximum(abs(x), abs(y)), minimum(abs(x), abs(y))
+    ratio = truediv(small, where(compare("==", large, 0.0), scalar_constant(1.0, large.dtype), large))
+    size = mul(large, sqrt(fma(ratio, ratio, scalar_constant(1.0, large.dtype))))
+    return where(compare("==", large, float("inf")), large, size)
+
+
+# ---- Angles and hyperbolas
+
+
+@builtin
+def tan(x: Any) -> tensor:
+    """The tangent of an angle in radians."""
+    return _same_type("tan", lambda v: truediv(sin(v), cos(v)), x)
+
+
+def _turned(v: tensor, value: Callable[[tensor], tensor]) -> tensor:
+    """A function of the distance from the nearest integer, which is exact, negated at odd ones."""
+    nearest = _operation("roundeven", v)
+    half = mul(nearest, 0.5)
+    found = value(sub(v, nearest))
+    return where(compare("!=", _operation("trunc", half), half), -found, found)
+
+
+@builtin
+def sinpi(x: Any) -> tensor:
+    """sin(π x)."""
+    return _same_type("sinpi", lambda v: _turned(v, lambda r: sin(mul(r, 2 * _HALF_PI))), x)
+
+
+@builtin
+def cospi(x: Any) -> tensor:
+    """cos(π x)."""
+    return _same_type("cospi", lambda v: _turned(v, lambda r: sin(mul(sub(0.5, abs(r)), 2 * _HALF_PI))), x)
+
+
+@builtin
+def sinh(x: Any) -> tensor:
+    """The hyperbolic sine."""
+
+    def function(v: tensor) -> tensor:
+        less = expm1(abs(v))
+        half = exp(mul(abs(v), 0.5))  # exp(v) itself overflows before the sine does
+        size = mul(0.5, add(less, truediv(less, add(less, 1.0))))
+        return _operation("copysign", where(compare("<", abs(v), 16.0), size, mul(mul(half, 0.5), half)), v)
+
+    return _same_type("sinh", function, x)
+
+
+@builtin
+def cosh(x: Any) -> tensor:
+    """The hyperbolic cosine."""
+
+    def function(v: tensor) -> tensor:
+        half = exp(mul(abs(v), 0.5))
+        return fma(mul(half, 0.5), half, truediv(0.5, mul(half, half)))
+
+    return _same_type("cosh", function, x)
+
+
+@builtin
+def asinh(x: Any) -> tensor:
+    """The inverse of the hyperbolic sine."""
+
+    def function(v: tensor) -> tensor:
+        size = abs(v)
+        square = mul(size, size)
+        near = log1p(add(size, truediv(square, add(1.0, sqrt(add(square, 1.0))))))
+        far = add(log(size), _LN2)
+        return _operation("copysign", where(compare("<", size, 1e8), near, far), v)
+
+    return _same_type("asinh", function, x)
+
+
+@builtin
+def acosh(x: Any) -> tensor:
+    """The inverse of the hyperbolic cosine, of x from 1."""
+
+    def function(v: tensor) -> tensor:
+        less = sub(v, 1.0)
+        near = log1p(add(less, sqrt(mul(less, add(v, 1.0)))))
+        return where(compare("<", v, 1e8), near, add(log(v), _LN2))
+
+    return _same_type("acosh", function, x)
+
+
+@builtin
+def atanh(x: Any) -> tensor:
+    """The inverse of the hyperbolic tangent, of x between -1 and 1."""
+
+    def function(v: tensor) -> tensor:
+        size = abs(v)  # towards -1 the quotient would lose what 1 - v keeps
+        return _operation("copysign", mul(0.5, log1p(truediv(mul(2.0, size), sub(1.0, size)))), v)
+
+    return _same_type("atanh", function, x)
+
+
+# atan(t) / t as a polynomial of t² for |t| <= tan(π/8), by least squares; within 6e-10.
+_ATAN = (0.9999999994, -0.3333330749, 0.199982108, -0.1423998292, 0.1057281447, -0.0603324169)
+
+
+def _arctangent(v: tensor) -> tensor:
+    """atan by two reductions: to at most 1 by the reciprocal, to at most tan(π/8) by the angle's difference to π/4."""
+    size = abs(v)
+    inverted = compare(">", size, 1.0)
+    first = where(inverted, truediv(scalar_constant(1.0, v.dtype), size), size)
+    shifted = compare(">", first, 0.41421356237309503)
+    second = where(shifted, truediv(sub(first, 1.0), add(first, 1.0)), first)
+    square = mul(second, second)
+    series = scalar_constant(_ATAN[-1], v.dtype)
+    for coefficient in reversed(_ATAN[:-1]):
+        series = fma(series, square, scalar_constant(coefficient, v.dtype))
+    angle = mul(second, series)
+    angle = where(shifted, add(angle, _HALF_PI / 2), angle)
+    angle = where(inverted, sub(_HALF_PI, angle), angle)
+    return _operation("copysign", angle, v)
+
+
+@builtin
+def atan(x: Any) -> tensor:
+    """The angle whose tangent is x, in radians; within 3e-7 of it."""
+    return _same_type("atan", _arctangent, x)
+
+
+@builtin
+def atan2(y: Any, x: Any) -> tensor:
+    """The angle of the point (x, y), in radians, from -π to π; within 6e-7 of it."""
+    y, x = operands("atan2", _wide(y, "atan2"), x)
+    zero = and_(compare("==", x, 0.0), compare("==", y, 0.0))
+    both = and_(isinf(x), isinf(y))
+    one = scalar_constant(1.0, x.dtype)
+    ratio = truediv(abs(y), where(zero, one, abs(x)))
+    angle = _arctangent(where(both, one, where(zero, scalar_constant(0.0, x.dtype), ratio)))
+    angle = where(signbit(x), sub(2 * _HALF_PI, angle), angle)
+    return _operation("copysign", angle, y)
+
+
+@builtin
+def asin(x: Any) -> tensor:
+    """The angle whose sine is x, in radians."""
+    return _same_type("asin", lambda v: atan2(v, sqrt(mul(sub(1.0, v), add(1.0, v)))), x)
+
+
+@builtin
+def acos(x: Any) -> tensor:
+    """The angle whose cosine is x, in radians."""
+    return _same_type("acos", lambda v: atan2(sqrt(mul(sub(1.0, v), add(1.0, v))), v), x)
+
+
+# ---- Integers and bits
+
+
+def _unsigned(x: Any, name: str) -> tensor:
+    value = to_tensor(x, f"the argument of '{name}'")
+    if not value.dtype.is_int() or value.dtype.primitive_bitwidth < 32:
+        raise errors.needs_integers(name, value.dtype, "cast it to a 32-bit or 64-bit integer type")
+    return value
+
+
+@builtin
+def popc(x: Any) -> tensor:
+    """How many bits are set; int32."""
+    return convert(_operation("ctpop", _unsigned(x, "popc")), int32)
+
+
+@builtin
+def clz(x: Any) -> tensor:
+    """How many bits above the highest one are clear; int32."""
+    return convert(_operation("ctlz", _unsigned(x, "clz")), int32)
+
+
+@builtin
+def ffs(x: Any) -> tensor:
+    """The place of the lowest bit that is set, counted from 1; 0 where none is; int32."""
+    value = _unsigned(x, "ffs")
+    place = add(convert(_operation("cttz", value), int32), 1)
+    return where(compare("==", value, 0), 0, place)
+
+
+@builtin
+def mulhi(x: Any, y: Any) -> tensor:
+    """The upper half of the product; of signed integers the signed one."""
+    x, y = operands("mulhi", _unsigned(x, "mulhi"), y)
+    if x.dtype.is_int_unsigned():
+        return umulhi(x, y)
+    unsigned = uint32 if x.dtype == int32 else uint64
+    high = reread(umulhi(reread(x, unsigned), reread(y, unsigned)), x.dtype)
+    zero = scalar_constant(0, x.dtype)
+    return sub(sub(high, where(compare("<", x, 0), y, zero)), where(compare("<", y, 0), x, zero))
+
+
+def _same_bits(name: str, source: Any, target: Any, what: str) -> Any:
+    def function(x: Any) -> tensor:
+        return reread(convert(to_tensor(x), source), target)
+
+    function.__name__, function.__doc__ = name, f"The same bits, of {source}, as {target}{what}."
+    return builtin(function)
+
+
+float_as_int = _same_bits("float_as_int", float32, int32, "")
+float_as_uint = _same_bits("float_as_uint", float32, uint32, "")
+int_as_float = _same_bits("int_as_float", int32, float32, "")
+uint_as_float = _same_bits("uint_as_float", uint32, float32, "")
+double_as_longlong = _same_bits("double_as_longlong", float64, int64, "")
+longlong_as_double = _same_bits("longlong_as_double", int64, float64, "")
+
+
+# ---- Under other names
+
+
+def _as(function: Callable[..., Any], name: str) -> Any:
+    def other(*arguments: Any) -> Any:
+        return function(*arguments)
+
+    other.__name__, other.__doc__ = name, f"As :func:`{function.__name__}`."
+    return builtin(other)
+
+
+fast_expf, fast_exp10f, fast_logf = _as(exp, "fast_expf"), _as(exp10, "fast_exp10f"), _as(log, "fast_logf")
+fast_log2f, fast_log10f = _as(log2, "fast_log2f"), _as(log10, "fast_log10f")
+fast_sinf, fast_cosf, fast_tanf = _as(sin, "fast_sinf"), _as(cos, "fast_cosf"), _as(tan, "fast_tanf")
+fast_tanhf, fast_powf, fast_dividef = _as(tanh, "fast_tanhf"), _as(pow, "fast_powf"), _as(fdiv, "fast_dividef")
+fma_rn, rsqrt_rn = _as(fma, "fma_rn"), _as(rsqrt, "rsqrt_rn")
+add_rn, sub_rn, mul_rn = _as(add, "add_rn"), _as(sub, "sub_rn"), _as(mul, "mul_rn")
+
+
+@builtin
+def rcp_rn(x: Any) -> tensor:
+    """1 / x."""
+    return truediv(1.0, _floats(x, "rcp_rn"))
+
+
+@builtin
+def erfc(x: Any) -> tensor:
+    """1 - erf(x), as that difference: its relative error grows for x above 1."""
+    return _same_type("erfc", lambda v: sub(1.0, erf(v)), x)
+
+
+@builtin
+def normcdf(x: Any) -> tensor:
+    """The part of the standard normal distribution below x."""
+    return _same_type("normcdf", lambda v: mul(0.5, add(1.0, erf(mul(v, 0.7071067811865476)))), x)
+
+
+@builtin
+def ldexp(x: Any, n: Any) -> tensor:
+    """x · 2ⁿ, in two steps so that neither factor leaves the type's range."""
+    value, power = _wide(x, "ldexp"), convert(to_tensor(n), int32)
+    first = shr(power, 1)
+    result = mul(mul(value, exp2(convert(first, value.dtype))), exp2(convert(sub(power, first), value.dtype)))
+    return convert(result, to_tensor(x).dtype)
+
+
+scalbn = _as(ldexp, "scalbn")

@@ -4,7 +4,7 @@
 from weft.language import *  # noqa: F403
 from weft.language import __all__ as _names
 
-from . import core, extra, random, standard, target_info
+from . import core, extra, random, standard, target_info  # type: ignore[no-redef]
 from . import math as math  # type: ignore[no-redef]
 from .core import *  # noqa: F403
 

@@ -2,4 +2,3 @@
 """``triton.language.extra.libdevice``: NVIDIA's names of functions of numbers."""
 
 from weft.language.extra.libdevice import *  # noqa: F403
-from weft.language.extra.libdevice import __all__ as __all__

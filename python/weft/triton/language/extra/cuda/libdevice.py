@@ -2,4 +2,3 @@
 """``triton.language.extra.cuda.libdevice``."""
 
 from weft.language.extra.libdevice import *  # noqa: F403
-from weft.language.extra.libdevice import __all__ as __all__

@@ -1,0 +1,111 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Descriptors of arrays: ``make_tensor_descriptor``, whose blocks are read and written at offsets. They are block
+pointers of which every axis is checked; no bulk copy is made of them yet.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from . import errors
+from .block_pointers import block_pointer, make_block_ptr
+from .emit import builtin
+from .memory import load, store
+from .shapes import reshape
+from .types import unwrap
+from .value import tensor
+
+
+@dataclass(frozen=True, eq=False)
+class tensor_descriptor:
+    """What ``make_tensor_descriptor`` gives: an array's address, shape and strides, and the shape of its blocks."""
+
+    pointer: block_pointer
+    padding: str
+
+    def __repr__(self) -> str:
+        return f"a descriptor of {self.pointer!r}"
+
+    @property
+    def dtype(self) -> Any:
+        """The type of an element."""
+        return self.pointer.dtype
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The array's sizes."""
+        return self.pointer.shape
+
+    @property
+    def strides(self) -> tuple[Any, ...]:
+        """The distances of elements along each axis."""
+        return self.pointer.strides
+
+    @property
+    def block_shape(self) -> tuple[int, ...]:
+        """The sizes of a block."""
+        return self.pointer.block_shape
+
+    @builtin
+    def load(self, offsets: Any) -> tensor:
+        """The block at ``offsets``, one an axis; elements outside of the array are 0, or NaN where that was asked."""
+        return load(self.at(offsets), boundary_check=self.axes, padding_option=self.padding)
+
+    @builtin
+    def store(self, offsets: Any, value: Any) -> None:
+        """Write a block at ``offsets``; elements outside of the array are left out."""
+        if isinstance(value, tensor) and value.shape != self.block_shape:
+            value = reshape(value, self.block_shape)
+        store(self.at(offsets), value, boundary_check=self.axes)
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """All axes."""
+        return tuple(range(len(self.block_shape)))
+
+    def at(self, offsets: Any) -> block_pointer:
+        """The block pointer to the block at ``offsets``."""
+        pointer = self.pointer
+        made = make_block_ptr(pointer.base, pointer.shape, pointer.strides, offsets, pointer.block_shape)
+        return dataclasses.replace(made, whole=pointer.whole)
+
+
+@builtin
+def make_tensor_descriptor(
+    base: Any, shape: Any, strides: Any, block_shape: Any, padding_option: str = "zero"
+) -> tensor_descriptor:
+    """A descriptor of the array that begins at ``base``, for blocks of ``block_shape``.
+
+    As for :func:`make_block_ptr`; ``padding_option`` is "zero" or "nan". Unlike in Triton any strides will do, the
+    last one need not be 1.
+
+        d = wl.make_tensor_descriptor(x, [M, N], [N, 1], [64, 32])
+        wl.store(y, wl.sum(d.load([0, 32])))
+    """
+    sizes = unwrap(block_shape)
+    rank = len(sizes) if isinstance(sizes, (tuple, list)) else 1
+    option = unwrap(padding_option)
+    if option not in ("zero", "nan"):
+        raise errors.unsupported_option("padding_option", option, "'zero' or 'nan'")
+    return tensor_descriptor(make_block_ptr(base, shape, strides, (0,) * rank, block_shape), option)
+
+
+@builtin
+def load_tensor_descriptor(desc: tensor_descriptor, offsets: Any) -> tensor:
+    """The block of a descriptor at ``offsets``."""
+    if not isinstance(desc, tensor_descriptor):
+        raise errors.expected_block_pointer("load_tensor_descriptor", desc)
+    return desc.load(offsets)
+
+
+@builtin
+def store_tensor_descriptor(desc: tensor_descriptor, offsets: Any, value: Any) -> None:
+    """Write a block of a descriptor at ``offsets``."""
+    if not isinstance(desc, tensor_descriptor):
+        raise errors.expected_block_pointer("store_tensor_descriptor", desc)
+    desc.store(offsets, value)
+
+
+__all__ = ["load_tensor_descriptor", "make_tensor_descriptor", "store_tensor_descriptor", "tensor_descriptor"]

@@ -1,0 +1,162 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""libdevice's names against NumPy in float64: errors in units of the last place of float32."""
+
+import math
+
+import numpy as np
+import pytest
+import weft
+import weft.language as wl
+from weft.language.extra import libdevice
+
+SEED = int(np.random.default_rng().integers(1 << 30))
+rng = np.random.default_rng(SEED)
+print(f"seed {SEED}")
+N = 512
+
+
+def spread(low, high, size=N):
+    return rng.uniform(low, high, size).astype(np.float32)
+
+
+def logs(low, high):
+    signs = rng.choice([-1, 1], N)
+    return (signs * np.exp2(rng.uniform(low, high, N))).astype(np.float32)
+
+
+vector = np.vectorize
+# function: (arguments, reference, units of error allowed)
+UNARY = {
+    "round": (spread(-9, 9), lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x), 0),
+    "rint": (np.round(spread(-9, 9) * 2) / 2, np.rint, 0),
+    "trunc": (spread(-9, 9), np.trunc, 0),
+    "log1p": (logs(-20, -1), np.log1p, 4),
+    "expm1": (logs(-20, 4), np.expm1, 24),
+    "exp10": (spread(-8, 8), lambda x: 10.0**x, 40),
+    "log10": (np.abs(logs(2, 40)), np.log10, 4),
+    "cbrt": (logs(-60, 60), np.cbrt, 4),
+    "tan": (spread(-1.5, 1.5), np.tan, 8),
+    "sinpi": (spread(-20.4, 20.4), lambda x: np.sin(np.pi * (x - np.rint(x))) * np.where(np.rint(x) % 2, -1, 1), 4),
+    "cospi": (
+        spread(-20, 20),
+        lambda x: np.sin(np.pi * (0.5 - abs(x - np.rint(x)))) * np.where(np.rint(x) % 2, -1, 1),
+        4,
+    ),
+    "sinh": (logs(-12, 6), np.sinh, 120),
+    "cosh": (logs(-12, 6), np.cosh, 120),
+    "asinh": (logs(-12, 60), np.arcsinh, 8),
+    "acosh": (np.abs(logs(0.1, 60)), np.arccosh, 8),
+    "atanh": (spread(-0.99, 0.99), np.arctanh, 8),
+    "atan": (logs(-20, 20), np.arctan, 6),
+    "asin": (spread(-1, 1), np.arcsin, 8),
+    "acos": (spread(-1, 0.99), np.arccos, 12),
+    "normcdf": (spread(-1, 4), vector(lambda x: 0.5 * (1 + math.erf(x / math.sqrt(2)))), 8),
+    "rcp_rn": (logs(-20, 20), lambda x: 1 / x, 1),
+}
+
+
+@weft.jit
+def unary(x, y, F: wl.constexpr, N: wl.constexpr):
+    at = wl.arange(0, N)
+    wl.store(y + at, F(wl.load(x + at)))
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_functions_of_one_number(name):
+    x, reference, units = UNARY[name]
+    x = x.astype(np.float32)
+    y = np.full(N, np.nan, np.float32)
+    unary[1,](x, y, F=getattr(libdevice, name), N=N)
+    exact = reference(x.astype(np.float64))
+    error = np.abs(y - exact) / np.spacing(np.abs(exact).astype(np.float32))
+    assert error.max() <= units + 0.51, (error.max(), x[error.argmax()])
+
+
+@weft.jit
+def binary(x, y, z, F: wl.constexpr, N: wl.constexpr):
+    at = wl.arange(0, N)
+    wl.store(z + at, F(wl.load(x + at), wl.load(y + at)))
+
+
+BINARY = {
+    "pow": (np.abs(logs(-3, 3)), spread(-5, 5), np.power, 60),
+    "atan2": (logs(-5, 5), logs(-5, 5), np.arctan2, 8),
+    "hypot": (logs(-5, 100), logs(-5, 100), np.hypot, 3),
+    "fmod": (spread(-50, 50), logs(-1, 4), np.fmod, 0),
+    "copysign": (spread(-1, 1), spread(-1, 1), np.copysign, 0),
+    "fdim": (spread(-1, 1), spread(-1, 1), lambda x, y: np.maximum(x - y, 0), 1),
+}
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_functions_of_two_numbers(name):
+    x, y, reference, units = BINARY[name]
+    z = np.full(N, np.nan, np.float32)
+    binary[1,](x, y, z, F=getattr(libdevice, name), N=N)
+    exact = reference(x.astype(np.float64), y.astype(np.float64))
+    error = np.abs(z - exact) / np.spacing(np.abs(exact).astype(np.float32))
+    assert error.max() <= units + 0.51, (error.max(), x[error.argmax()], y[error.argmax()])
+
+
+SPECIAL = np.array(
+    [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 2, -2, 0.5, -0.5, 3, -3, 1e-30, -1e-30, 1e30], np.float32
+)
+
+
+def test_powers_of_special_numbers():
+    x, y = (each.ravel().copy() for each in np.meshgrid(SPECIAL, SPECIAL))
+    keep = ~((np.abs(x) == 1) & np.isinf(y)) & ~((x == 0) & (y < 0)) & ~((x == 0) & (np.signbit(x)))
+    x, y = np.where(keep, x, 2).astype(np.float32), np.where(keep, y, 2).astype(np.float32)
+    z = np.full(256, 5, np.float32)
+    binary[1,](x, y, z, F=libdevice.pow, N=256)
+    with np.errstate(all="ignore"):
+        exact = np.power(x.astype(np.float64), y.astype(np.float64)).astype(np.float32)
+    np.testing.assert_allclose(z, exact, rtol=1e-4)
+
+
+def test_angles_of_special_points():
+    x, y = (each.ravel().copy() for each in np.meshgrid(SPECIAL, SPECIAL))
+    z = np.full(256, 5, np.float32)
+    binary[1,](y, x, z, F=libdevice.atan2, N=256)
+    np.testing.assert_allclose(z, np.arctan2(y.astype(np.float64), x.astype(np.float64)), rtol=1e-6, atol=1e-44)
+
+
+@weft.jit
+def kinds(x, out, N: wl.constexpr):
+    at = wl.arange(0, N)
+    v = wl.load(x + at)
+    wl.store(out + at, libdevice.isnan(v).to(wl.int32))
+    wl.store(out + N + at, libdevice.isinf(v).to(wl.int32))
+    wl.store(out + 2 * N + at, libdevice.finitef(v).to(wl.int32))
+    wl.store(out + 3 * N + at, libdevice.signbit(v).to(wl.int32))
+    wl.store(out + 4 * N + at, libdevice.float_as_int(v))
+
+
+def test_kinds_of_numbers():
+    out = np.zeros((5, 16), np.int32)
+    kinds[1,](SPECIAL, out, N=16)
+    expected = [np.isnan(SPECIAL), np.isinf(SPECIAL), np.isfinite(SPECIAL), np.signbit(SPECIAL), SPECIAL.view(np.int32)]
+    np.testing.assert_array_equal(out, np.array([each.astype(np.int32) for each in expected]))
+
+
+@weft.jit
+def bits(x, y, out, N: wl.constexpr):
+    at = wl.arange(0, N)
+    v, w = wl.load(x + at), wl.load(y + at)
+    wl.store(out + at, libdevice.popc(v))
+    wl.store(out + N + at, libdevice.clz(v))
+    wl.store(out + 2 * N + at, libdevice.ffs(v))
+    wl.store(out + 3 * N + at, libdevice.mulhi(v, w))
+
+
+def test_bits():
+    x, y = (rng.integers(-(2**31), 2**31, 64).astype(np.int32) >> rng.integers(0, 31, 64) for _ in range(2))
+    x, y = x.astype(np.int32), y.astype(np.int32)
+    x[0] = 0
+    out = np.zeros((4, 64), np.int32)
+    bits[1,](x, y, out, N=64)
+    unsigned = [int(v) & 0xFFFFFFFF for v in x]
+    assert out[0].tolist() == [v.bit_count() for v in unsigned]
+    assert out[1].tolist() == [32 - v.bit_length() for v in unsigned]
+    assert out[2].tolist() == [(v & -v).bit_length() for v in unsigned]
+    assert out[3].tolist() == [(int(a) * int(b)) >> 32 for a, b in zip(x, y, strict=True)]
