@@ -90,7 +90,6 @@ CASES = {
         "wl.dot(a, a.to(wl.float32))",
         ["one type", "fp16[16, 16] and fp32[16, 16]"],
     ),
-    "dot too small": (["a = wl.zeros((8, 8), wl.float16)", "c = wl.dot(a, a)"], "wl.dot(a, a)", ["at least 16"]),
     "dot accumulator": (
         ["a = wl.zeros((16, 16), wl.float16)", "c = wl.dot(a, a, acc=wl.zeros((16, 32), wl.float32))"],
         "wl.zeros((16, 32), wl.float32)",
@@ -234,7 +233,7 @@ CASES = {
     "precision": (
         ["a = wl.zeros((16, 16), wl.float32)", "b = wl.dot(a, a, input_precision='f64')"],
         "'f64'",
-        ["one of 'tf32' 'tf32x3' 'ieee'"],
+        ["one of 'tf32' 'tf32x3' 'bf16x3' 'bf16x6' 'ieee'"],
     ),
     "negative unsigned": (
         ["a = n.to(wl.uint32) + -1"],

@@ -60,6 +60,7 @@ def lower(function: Any, signature: Signature, options: Options, target: str) ->
     with emit.building(builder):
         with builder.region(types) as region:
             arguments = {name: tensor(region.argument(i), types[i]) for i, name in enumerate(runtime)}
+            builder.arguments = {each.handle for each in arguments.values()}
             visitor.frame.variables = {
                 name: arguments[name] if name in arguments else signature.constants[name] for name in names
             }

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import errors
 from .emit import builtin, current
-from .operators import as_bool
+from .operators import as_bool, shl, shr
 from .shapes import constant_int
 from .types import int32, unwrap
 from .value import tensor
@@ -151,9 +151,26 @@ def _hint(input: Any, name: str, values: Any) -> tensor:
     }[name]
     text = f"array<i32: {', '.join(map(str, numbers))}>" if input.shape else f"{numbers[0]} : i32"
     if not input.is_constant and not input.handle.set_attribute(attribute, builder.attribute(text)):
-        # An argument of a block: of the kernel, then its operation keeps the promise; of a loop, then there is nowhere
-        # to keep it.
-        builder.argument_hints.setdefault(input.handle, {})[attribute] = text
+        # An argument of a block: the kernel's operation keeps the promise, a loop's has nowhere to keep it.
+        if input.handle in builder.arguments:
+            builder.argument_hints.setdefault(input.handle, {})[attribute] = text
+        else:
+            return _carried_hint(input, name, numbers)
+    return input
+
+
+def _carried_hint(input: tensor, name: str, numbers: list[int]) -> tensor:
+    """A promise of what a loop carries. A scalar that is a multiple of a power of two is one also after its low bits
+    are shifted out and in, which the compiler sees."""
+    power = numbers[0] & -numbers[0]
+    if name == "multiple_of" and not input.shape and input.dtype.is_int():
+        bits = power.bit_length() - 1
+        return shl(shr(input, bits), bits) if bits else input
+    warnings.warn(
+        f"'{name}' of what a loop carries has no effect: promise it of the scalar that the addresses are made of",
+        RuntimeWarning,
+        stacklevel=3,
+    )
     return input
 
 

@@ -55,6 +55,7 @@ class Builder:
         self._location: Any = None
         self._located: tuple[Any, ...] = ()
         self.module = native.context.module(self.location())
+        self.arguments: set[Any] = set()  # of the kernel
         # Hints about arguments of the kernel, by argument: the kernel's operation takes them when it is made.
         self.argument_hints: dict[Any, dict[str, str]] = {}
 

@@ -9,11 +9,15 @@ from . import errors
 from .casts import convert
 from .emit import builtin, current
 from .literals import to_tensor
-from .types import dtype, float16, float32, int8, int32, unwrap
+from .maths import abs as absolute
+from .maths import where
+from .operators import add, compare, sub
+from .shapes import cat, expand_dims, join, permute, reshape, split, zeros_like
+from .types import bfloat16, dtype, float16, float32, int8, int32, unwrap
 from .value import tensor
 
-_PRECISIONS = ("tf32", "tf32x3", "ieee")
-MIN_SIZE = 16
+_PRECISIONS = ("tf32", "tf32x3", "bf16x3", "bf16x6", "ieee")
+MIN_SIZE = 16  # of a matrix instruction's operands; smaller ones are filled up with zeros
 
 
 @builtin
@@ -26,12 +30,14 @@ def dot(
     max_num_imprecise_acc: int | None = None,
     out_dtype: dtype | None = None,
 ) -> tensor:
-    """The matrix product of ``input`` [M, K] and ``other`` [K, N], plus ``acc`` [M, N] where given.
+    """The matrix product of ``input`` [M, K] and ``other`` [K, N], plus ``acc`` [M, N] where given; of [B, M, K] and
+    [B, K, N] the B products.
 
     Both operands have one type: float16, bfloat16, float32, an 8-bit float or int8. The result is float32 (int32 for
     int8; float16 where ``out_dtype`` or
-    ``acc`` asks for it). ``input_precision`` says how float32 operands are multiplied: "tf32" (default), "tf32x3" or
-    "ieee". M, N and K are at least 16.
+    ``acc`` asks for it). ``input_precision`` says how float32 operands are multiplied: "tf32" (default), rounded to
+    TF32, where Triton truncates; "tf32x3"; "bf16x3" and "bf16x6", as the sum of that many products of their parts in
+    bfloat16; or "ieee". Sizes below 16 are filled up with zeros.
     """
     lhs, rhs = _operand(input, "the first operand"), _operand(other, "the second operand")
     if lhs.dtype != rhs.dtype:
@@ -41,18 +47,105 @@ def dot(
     _check_shapes(lhs, rhs)
     accumulator = None if unwrap(acc) is None else to_tensor(acc, "'acc' of 'dot'")
     result_type = _result_type(lhs.dtype, accumulator, unwrap(out_dtype))
-    result = result_type.with_shape((lhs.shape[0], rhs.shape[1]))
+    result = result_type.with_shape((*lhs.shape[:-1], rhs.shape[-1]))
     if accumulator is not None and accumulator.type != result:
         raise errors.dot_accumulator(accumulator, result)
+    return _products(lhs, rhs, accumulator, result, _precision(input_precision, allow_tf32, current().options))
+
+
+def _products(lhs: tensor, rhs: tensor, acc: tensor | None, result: Any, precision: str) -> tensor:
+    """Products of a batch one by one, those of parts of float32 one after another, small ones filled up."""
+    if len(lhs.shape) == 3:
+        return _batch(lhs, rhs, acc, result, precision)
+    if precision.startswith("bf16"):
+        if lhs.dtype == float32:
+            return _in_parts(lhs, rhs, acc, result, 2 if precision == "bf16x3" else 3)
+        precision = "tf32"
+    if min(*lhs.shape, *rhs.shape) < MIN_SIZE:
+        return _small(lhs, rhs, acc, result, precision)
     builder = current()
-    start = builder.constant(0, result) if accumulator is None else accumulator.handle
-    precision = builder.attribute(f"#tile<precision {_precision(input_precision, allow_tf32, builder.options)}>")
-    return tensor(builder.op("tile.dot", [lhs.handle, rhs.handle, start], [result], {"precision": precision}), result)
+    start = builder.constant(0, result) if acc is None else acc.handle
+    attributes = {"precision": builder.attribute(f"#tile<precision {precision}>")}
+    return tensor(builder.op("tile.dot", [lhs.handle, rhs.handle, start], [result], attributes), result)
+
+
+def _batch(lhs: tensor, rhs: tensor, acc: tensor | None, result: Any, precision: str) -> tensor:
+    count = lhs.shape[0]
+    if count == 1:
+        flat = None if acc is None else reshape(acc, acc.shape[1:])
+        one = _products(reshape(lhs, lhs.shape[1:]), reshape(rhs, rhs.shape[1:]), flat, _matrix(result), precision)
+        return expand_dims(one, 0)
+    halves = [_halves(each) for each in ((lhs, rhs) if acc is None else (lhs, rhs, acc))]
+    half = result.scalar.with_shape((count // 2, *result.shape[1:]))
+    parts = [_products(h[0], h[1], h[2] if len(h) > 2 else None, half, precision) for h in zip(*halves, strict=True)]
+    return reshape(permute(join(*parts), (3, 0, 1, 2)), result.shape)
+
+
+def _matrix(result: Any) -> Any:
+    return result.scalar.with_shape(result.shape[1:])
+
+
+def _halves(value: tensor) -> tuple[tensor, tensor]:
+    """The two halves of a block along its first axis."""
+    pairs = reshape(value, (2, value.shape[0] // 2, *value.shape[1:]))
+    return split(permute(pairs, (*range(1, len(pairs.shape)), 0)))
+
+
+def _in_parts(lhs: tensor, rhs: tensor, acc: tensor | None, result: Any, count: int) -> tensor:
+    """A product of float32 as products of parts in bfloat16, the least first; those beyond float32's bits are left
+    out."""
+    left, right = _parts(lhs, count), _parts(rhs, count)
+    rest: tensor | None = None
+    for order in reversed(range(1, count)):
+        for i in range(order + 1):
+            rest = _products(left[i], right[order - i], rest, result, "tf32")
+    assert rest is not None
+    # An infinity times a part that is 0 is no number, where the whole product is infinite.
+    rest = where(compare("<", absolute(rest), float("inf")), rest, 0.0)
+    return _products(left[0], right[0], rest if acc is None else add(acc, rest), result, "tf32")
+
+
+def _parts(value: tensor, count: int) -> list[tensor]:
+    """Numbers of bfloat16 whose sum is nearly the value, the greatest first. What is infinite has no rest."""
+    found = []
+    for _ in range(count):
+        part = convert(value, bfloat16)
+        found.append(part)
+        wide = convert(part, float32)
+        value = where(compare("<", absolute(wide), float("inf")), sub(value, wide), 0.0)
+    return found
+
+
+def _small(lhs: tensor, rhs: tensor, acc: tensor | None, result: Any, precision: str) -> tensor:
+    m, k, n = lhs.shape[0], lhs.shape[1], rhs.shape[1]
+    rows, inner, columns = (max(size, MIN_SIZE) for size in (m, k, n))
+    left, right = _filled(lhs, (rows, inner)), _filled(rhs, (inner, columns))
+    whole = result.scalar.with_shape((rows, columns))
+    start = None if acc is None else _filled(acc, (rows, columns))
+    return _corner(_products(left, right, start, whole, precision), (m, n))
+
+
+def _filled(value: tensor, shape: tuple[int, ...]) -> tensor:
+    """A matrix with zeros after its rows and columns."""
+    for axis in (0, 1):
+        while value.shape[axis] < shape[axis]:
+            value = cat(value, zeros_like(value), dim=axis)
+    return value
+
+
+def _corner(value: tensor, shape: tuple[int, ...]) -> tensor:
+    """The first rows and columns of a matrix."""
+    for axis in (0, 1):
+        while value.shape[axis] > shape[axis]:
+            ordered = value if axis == 0 else permute(value, (1, 0))
+            ordered = _halves(ordered)[0]
+            value = ordered if axis == 0 else permute(ordered, (1, 0))
+    return value
 
 
 def _operand(value: Any, what: str) -> tensor:
     operand = to_tensor(value, f"{what} of 'dot'")
-    if len(operand.shape) != 2:
+    if len(operand.shape) not in (2, 3):
         raise errors.dot_rank(what, operand)
     if operand.dtype.is_ptr() or not (
         (operand.dtype.is_floating() and operand.dtype.primitive_bitwidth <= 32) or operand.dtype == int8
@@ -62,10 +155,8 @@ def _operand(value: Any, what: str) -> tensor:
 
 
 def _check_shapes(lhs: tensor, rhs: tensor) -> None:
-    if lhs.shape[1] != rhs.shape[0]:
+    if lhs.shape[:-2] != rhs.shape[:-2] or lhs.shape[-1] != rhs.shape[-2]:
         raise errors.dot_shapes(lhs, rhs)
-    if min(*lhs.shape, *rhs.shape) < MIN_SIZE:
-        raise errors.dot_too_small(lhs, rhs, MIN_SIZE)
 
 
 def _result_type(operand: dtype, accumulator: tensor | None, wanted: dtype | None) -> dtype:

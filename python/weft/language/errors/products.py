@@ -14,7 +14,7 @@ from .entry import KernelError, numbered, shape_of, type_of
 def dot_rank(what: str, value: Any) -> KernelError:
     """'dot' multiplies matrices, and got an operand of another number of axes."""
     return KernelError(
-        f"expected {what} of 'dot' to have two axes, but got {type_of(value)}",
+        f"expected {what} of 'dot' to have two axes, or three for a batch, but got {type_of(value)}",
         "make a matrix of it with [:, None] or wl.reshape",
     )
 
@@ -41,21 +41,12 @@ def dot_types_differ(a: Any, b: Any) -> KernelError:
 
 @numbered(504)
 def dot_shapes(a: Any, b: Any) -> KernelError:
-    """The inner sizes of the operands of 'dot' differ."""
-    swapped = a.shape[1] == b.shape[1]
+    """The inner sizes of the operands of 'dot' differ, or those of their batches."""
+    swapped = a.shape[-1] == b.shape[-1]
     return KernelError(
         f"expected [M, K] and [K, N] for 'dot', but got {type_of(a)} and {type_of(b)}",
-        f"K is {a.shape[1]} on the left and {b.shape[0]} on the right"
+        f"K is {a.shape[-1]} on the left and {b.shape[-2]} on the right"
         + ("; transpose the second operand with wl.trans" if swapped else ""),
-    )
-
-
-@numbered(505)
-def dot_too_small(a: Any, b: Any, least: int) -> KernelError:
-    """The operands are smaller than one matrix instruction."""
-    return KernelError(
-        f"expected M, N and K of at least {least} for 'dot', but got {type_of(a)} and {type_of(b)}",
-        "use larger blocks and mask them, or multiply and wl.sum",
     )
 
 

@@ -1,0 +1,80 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Forms of ``dot`` that are made of matrix instructions' own: small sizes, batches, float32 in parts of bfloat16."""
+
+import numpy as np
+import pytest
+import weft
+import weft.language as wl
+
+SEED = int(np.random.default_rng().integers(1 << 30))
+rng = np.random.default_rng(SEED)
+print(f"seed {SEED}")
+
+
+@weft.jit
+def product(a, b, c, d, M: wl.constexpr, N: wl.constexpr, K: wl.constexpr, HOW: wl.constexpr, ADD: wl.constexpr):
+    x = wl.load(a + wl.arange(0, M)[:, None] * K + wl.arange(0, K))
+    y = wl.load(b + wl.arange(0, K)[:, None] * N + wl.arange(0, N))
+    at = wl.arange(0, M)[:, None] * N + wl.arange(0, N)
+    if ADD:
+        wl.store(d + at, wl.dot(x, y, wl.load(c + at), input_precision=HOW))
+    else:
+        wl.store(d + at, wl.dot(x, y, input_precision=HOW))
+
+
+def check(m, n, k, dtype, bound, how=None, add=True):
+    a, b = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
+    c, d = rng.standard_normal((m, n)).astype(np.float32), np.full((m, n), np.nan, np.float32)
+    product[1,](a, b, c, d, M=m, N=n, K=k, HOW=how, ADD=add)
+    exact = a.astype(float) @ b.astype(float) + add * c
+    assert np.abs(d - exact).max() <= bound * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("shape", [(2, 16, 32), (16, 4, 32), (32, 32, 8), (1, 1, 16), (8, 8, 4)])
+def test_sizes_below_those_of_the_machine(shape):
+    check(*shape, np.float16, 1e-5)
+    check(*shape, np.float32, 1e-5, "ieee", add=False)
+
+
+@pytest.mark.parametrize(("how", "bound"), [("tf32", 2e-3), ("tf32x3", 2e-6), ("bf16x3", 1e-4), ("bf16x6", 2e-6)])
+def test_float32_by_parts(how, bound):
+    check(32, 32, 64, np.float32, bound, how)
+    check(16, 16, 32, np.float32, bound, how, add=False)
+
+
+def test_parts_of_what_is_infinite():
+    a, b = np.ones((16, 16), np.float32), np.ones((16, 16), np.float32)
+    a[0, 0], a[1, 0], a[2, 0] = np.inf, -np.inf, np.nan
+    c, d = np.zeros((16, 16), np.float32), np.zeros((16, 16), np.float32)
+    product[1,](a, b, c, d, M=16, N=16, K=16, HOW="bf16x3", ADD=True)
+    np.testing.assert_array_equal(d, a @ b)
+
+
+@weft.jit
+def batch(a, b, c, d, B: wl.constexpr, M: wl.constexpr, N: wl.constexpr, K: wl.constexpr):
+    i = wl.arange(0, B)[:, None, None]
+    x = wl.load(a + (i * M + wl.arange(0, M)[None, :, None]) * K + wl.arange(0, K)[None, None, :])
+    y = wl.load(b + (i * K + wl.arange(0, K)[None, :, None]) * N + wl.arange(0, N)[None, None, :])
+    at = (i * M + wl.arange(0, M)[None, :, None]) * N + wl.arange(0, N)[None, None, :]
+    wl.store(d + at, wl.dot(x, y, wl.load(c + at)))
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_batches(count):
+    a, b = (
+        rng.standard_normal((count, 16, 32)).astype(np.float16),
+        rng.standard_normal((count, 32, 16)).astype(np.float16),
+    )
+    c, d = rng.standard_normal((count, 16, 16)).astype(np.float32), np.full((count, 16, 16), np.nan, np.float32)
+    batch[1,](a, b, c, d, B=count, M=16, N=16, K=32)
+    exact = a.astype(float) @ b.astype(float) + c
+    assert np.abs(d - exact).max() <= 1e-5 * np.abs(exact).max()
+
+
+def test_batches_must_be_of_one_size():
+    @weft.jit
+    def kernel(x):
+        wl.store(x, wl.sum(wl.dot(wl.zeros((2, 16, 16), wl.float16), wl.zeros((4, 16, 16), wl.float16))))
+
+    with pytest.raises(weft.CompilationError, match="for 'dot', but got"):
+        kernel.compile("x:*fp32")
