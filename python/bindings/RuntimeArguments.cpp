@@ -118,6 +118,13 @@ Arguments::Arguments(weft_device *device, bool simulated, int cudaOrdinal, const
   }
 }
 
+std::optional<uintptr_t> streamNamedBy(py::handle tensor) {
+  static PyObject *const name = PyUnicode_InternFromString("weft_stream");
+  if (!PyObject_HasAttr(tensor.ptr(), name))
+    return std::nullopt;
+  return attribute(tensor, name).cast<uintptr_t>();
+}
+
 Arguments::~Arguments() { release(); }
 
 void Arguments::addPointer(py::handle object, size_t index) {
@@ -139,7 +146,7 @@ void Arguments::addTensor(py::handle tensor, size_t index) {
   auto integer = [](const py::object &value) { return static_cast<intptr_t>(PyLong_AsSsize_t(value.ptr())); };
   uintptr_t pointer = PyLong_AsUnsignedLongLong(callMethod(tensor, names.dataPtr).ptr());
   if (attribute(tensor, names.isCuda).ptr() == Py_True) {
-    useOnCuda(pointer, static_cast<int>(integer(callMethod(tensor, names.getDevice))), index);
+    useOnCuda(pointer, static_cast<int>(integer(callMethod(tensor, names.getDevice))), streamNamedBy(tensor), index);
     return;
   }
   if (attribute(tensor, names.isCpu).ptr() != Py_True)
@@ -156,22 +163,25 @@ void Arguments::addTensor(py::handle tensor, size_t index) {
   addHost(pointer, pointer + span.low, pointer + span.high, true, index);
 }
 
-void Arguments::useOnCuda(uintptr_t pointer, int where, size_t index) {
+void Arguments::useOnCuda(uintptr_t pointer, int where, std::optional<uintptr_t> named, size_t index) {
   if (where != ordinal)
     refuse(index, "expected a tensor on " + std::string(weft_device_name(device)) +
                       ", but got one on cuda:" + std::to_string(where));
-  if (!stream) {               // the current one, as a number
+  if (!knowsStream && named)
+    stream = reinterpret_cast<weft_stream>(*named);
+  else if (!knowsStream) {     // the current one, as a number
     static PyObject *current = // for as long as the interpreter lives
         py::object(py::module_::import("torch._C").attr("_cuda_getCurrentRawStream")).release().ptr();
     stream = reinterpret_cast<weft_stream>(py::handle(current)(ordinal).cast<uintptr_t>());
   }
+  knowsStream = true;
   converted[index] = weft_value_address(pointer);
 }
 
 void Arguments::addArray(const Array &array, size_t index) {
   const weft_tensor &tensor = array.tensor;
   if (array.cudaOrdinal >= 0) {
-    useOnCuda(array.pointer, array.cudaOrdinal, index);
+    useOnCuda(array.pointer, array.cudaOrdinal, array.stream, index);
     return;
   }
   intptr_t itemBytes = elementBytes(tensor.element);

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace weft::python {
@@ -25,9 +26,13 @@ struct Array {
   weft_tensor tensor{};            ///< its address comes with Arguments
   uintptr_t pointer = 0;           ///< its first element, in host memory or on a CUDA device
   int cudaOrdinal = -1;            ///< -1 in host memory
+  std::optional<uintptr_t> stream; ///< on a CUDA device, the stream that the array names; torch's current one else
   bool writable = true;            ///
   std::shared_ptr<Py_buffer> view; ///< held while an array with the buffer protocol is in use
 };
+
+/// The stream on which a CUDA tensor says that it is ready, as those of other libraries than torch do.
+std::optional<uintptr_t> streamNamedBy(pybind11::handle tensor);
 
 /// The arguments of one launch, host arrays made addressable on the device for as long as this lives.
 ///
@@ -45,7 +50,8 @@ public:
   ~Arguments();
 
   const std::vector<weft_value> &values() const { return converted; }
-  /// The stream that CUDA tensors among the arguments are used on: torch's current one; null where there are none.
+  /// The stream that CUDA tensors among the arguments are used on: the one that the first of them names, torch's
+  /// current one where it names none; null where there are no such tensors.
   weft_stream torchStream() const { return stream; }
   /// After the launch: waits for it where host arrays were copied, and copies them back.
   void finish(weft_stream launchedOn);
@@ -57,7 +63,7 @@ private:
   };
   void addPointer(pybind11::handle object, size_t index);
   void addTensor(pybind11::handle tensor, size_t index);
-  void useOnCuda(uintptr_t pointer, int where, size_t index);
+  void useOnCuda(uintptr_t pointer, int where, std::optional<uintptr_t> named, size_t index);
   void addArray(const Array &array, size_t index);
   void addBuffer(pybind11::handle object, size_t index);
   void addHost(uintptr_t pointer, uintptr_t begin, uintptr_t end, bool writable, size_t index);
@@ -73,6 +79,7 @@ private:
   std::vector<HostRange> ranges;
   std::vector<Py_buffer> buffers;
   weft_stream stream = nullptr;
+  bool knowsStream = false;
 };
 
 } // namespace weft::python

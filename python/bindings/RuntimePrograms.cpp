@@ -82,6 +82,8 @@ Array describeTorch(py::handle tensor, const std::string &name) {
   array.pointer = PyLong_AsUnsignedLongLong(callMethod(tensor, tensorNames().dataPtr).ptr());
   array.cudaOrdinal = static_cast<int>(PyLong_AsLong(callMethod(tensor, tensorNames().getDevice).ptr()));
   bool onCuda = attribute(tensor, tensorNames().isCuda).ptr() == Py_True;
+  if (onCuda)
+    array.stream = streamNamedBy(tensor);
   if (onCuda != (array.cudaOrdinal >= 0) || (!onCuda && attribute(tensor, tensorNames().isCpu).ptr() != Py_True))
     refuse(name, "expected a tensor on the CPU or a CUDA device, but got one on '" +
                      py::str(attribute(tensor, tensorNames().device)).cast<std::string>() + "'");

@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
 from ..recent import Recent
+from ..runtime import exchange
 from ..runtime.devices import device_for
 from ..targets import default_target
 from . import launches, parameters, scope
@@ -203,11 +204,20 @@ class JITFunction:
         rest = dict(kwargs)
         options = self._pop_options(rest)
         values = self._values(args, rest)
+        others = any(map(exchange.is_foreign, values))
+        if others:
+            names = [parameter.name for parameter in self.params]
+            values = [array for _, array in exchange.adopted(zip(names, values, strict=True))[0]]
         device = device_for(tuple(values))
         read = self._read  # before: what the kernel is made from must be that, still, after it
         kernel, runtime = self._kernel(values, options, target_of(device))
         launch = Launch(kernel, kernel.module(device), 32 * options[0], self.debug)
-        if read is not None and read is self._read and not compared(tuple(map(token, self.params, values))):
+        if (
+            not others
+            and read is not None
+            and read is self._read
+            and not compared(tuple(map(token, self.params, values)))
+        ):
             self._launches.keep(read[0], args, kwargs, runtime, launch)
         return launch, tuple([values[i] for i in runtime])
 

@@ -26,6 +26,7 @@ class Call:
     facts: tuple[Facts, ...]
     structure: Any
     selective: bool = False  # gradients are asked for of those inputs only that require them
+    home: Any = None  # an array of another library than NumPy and torch, which results are to be of
 
     def key(self, function: Callable[..., Any]) -> Any:
         """What two calls of one compiled form agree in, beside sizes: all that the function and what it is called with

@@ -12,6 +12,7 @@ from ..compiler import places
 from ..compiler.diagnostics import CompilationError
 from ..compiler.specialise import array_type
 from ..language.types import dtype
+from ..runtime.exchange import is_foreign
 from ..runtime.plain import described, leveled, negated, objection, promised
 from .dtypes import NAMES, dtype_of
 from .overloads import Overloads
@@ -20,6 +21,8 @@ from .overloads import Overloads
 def is_array(value: Any) -> bool:
     """Whether a value is a concrete array: NumPy's, torch's, or like them. (A number of NumPy's is none.)"""
     kind = type(value)  # by type: objects may make up attributes when asked
+    if is_foreign(value):
+        return True
     if isinstance(value, Overloads) or not hasattr(kind, "dtype") or not hasattr(kind, "shape"):
         return False
     if hasattr(kind, "is_nested") and value.is_nested:  # which has no shape

@@ -5,6 +5,7 @@ what it is called with.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import os
@@ -17,6 +18,7 @@ from ..compiler import places
 from ..compiler.cubins import Asked
 from ..compiler.diagnostics import Position
 from ..recent import Recent
+from ..runtime import exchange
 from ..runtime.compiling import compiling
 from ..runtime.plans import bind
 from . import autocast, calls, graph, known, running, static
@@ -95,11 +97,12 @@ class Program:
             kind = self.signature.parameters[name].kind
             label = "" if kind in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL) else name
             structure.append((name, flatten(value, label or name, found)))
+        found, home = exchange.adopted(found)
         found = readable(autocast.cast(found) if selective else found)
         arrays = tuple(array for _, array in found)
         selective = selective and wants_gradients(arrays)
         facts = tuple(facts_of(array, selective, name) for name, array in found)
-        return Call(tuple(name for name, _ in found), arrays, facts, tuple(structure), selective)
+        return Call(tuple(name for name, _ in found), arrays, facts, tuple(structure), selective, home)
 
     def trace(self, call: Call) -> Traced:
         """The program for such a call: one that was traced before from equal values, or a new one."""
@@ -187,7 +190,8 @@ class Program:
     def forward(self, *args: Any, **keywords: Any) -> tuple[Any, Saved]:
         """What a call gives, and what ``backward`` needs of it."""
         call = self.bind(args, keywords)
-        return running.forward(self.trace(call), call.arrays)
+        result, saved = running.forward(self.trace(call), call.arrays)
+        return exchange.given_back(result, call.home), dataclasses.replace(saved, home=call.home)
 
     def backward(self, saved: Saved, *gradients: Any) -> Mapping[str, Any]:
         """The gradients of a call's inputs by their names, given those of its results; None stands for zero."""
@@ -207,7 +211,7 @@ class Program:
         facts = known.facts_of(args, keywords) if self._known is not None else None
         if facts is None or self._known is None:
             given = self.bind(args, keywords, selective=True)
-            return calls.ready(self.trace(given), given.arrays)(given.arrays)
+            return exchange.given_back(calls.ready(self.trace(given), given.arrays)(given.arrays), given.home)
         key, tensors = facts
         found = self._known.get(key)
         if found is None or not found.holds(tensors):
@@ -216,7 +220,7 @@ class Program:
             run = calls.ready(traced, given.arrays)
             made = known.known(tensors, given.arrays, self.fn, run) if traced.general else None
             if made is None:
-                return run(given.arrays)
+                return exchange.given_back(run(given.arrays), given.home)
             found = self._known.keep(key, made)
         return found.run([tensors[number] for number in found.order])
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..compiler import places
 from ..compiler.targets import target_of
+from ..runtime import exchange
 from ..runtime.devices import device_for
 from ..runtime.plans import bind, evaluate
 from ..runtime.program import empty
@@ -27,6 +28,8 @@ class Saved:
     compiled: Compiled
     inputs: tuple[Any, ...]
     saved: tuple[Any, ...]
+    home: Any = None
+    """an array of the other library that results are of, if any"""
 
 
 def prepared(traced: Traced, arrays: Sequence[Any]) -> list[Any]:
@@ -49,7 +52,8 @@ def forward(traced: Traced, given: Sequence[Any]) -> tuple[Any, Saved]:
 def backward(saved: Saved, gradients: Sequence[Any]) -> Mapping[str, Any]:
     """The gradients of the inputs by name, given those of the results; None is zero."""
     traced = saved.compiled.traced
-    gradients = [array for _, array in readable([(f"a gradient of {traced.name}", each) for each in gradients])]
+    found, _ = exchange.adopted([(f"a gradient of {traced.name}", each) for each in gradients])
+    gradients = [array for _, array in readable(found)]
     if len(gradients) != len(traced.outputs):
         raise TypeError(f"expected {len(traced.outputs)} gradients, one for each result, but got {len(gradients)}")
     plan = saved.compiled.plan(".backward")
@@ -68,7 +72,7 @@ def backward(saved: Saved, gradients: Sequence[Any]) -> Mapping[str, Any]:
     given = [as_described(gradient, each) for gradient, each in zip(alike(given), described, strict=True)]
     results = run(saved.compiled, ".backward", [*saved.inputs, *saved.saved, *given])
     names = [traced.inputs[number].name for number in plan["gradients_of"]]
-    return dict(zip(names, results, strict=True))
+    return dict(zip(names, exchange.given_back(results, saved.home), strict=True))
 
 
 def packed_as_said(traced: Traced, arrays: Sequence[Any]) -> None:
@@ -114,6 +118,8 @@ def tuned(
 
 def alike(arrays: Sequence[Any]) -> list[Any]:
     """The arrays, all of torch where one is; the last axis of each contiguous."""
+    if any(isinstance(array, exchange.DeviceArray) for array in arrays):
+        return [_in_rows(array) for array in arrays]
     if not any(hasattr(array, "data_ptr") for array in arrays):
         import numpy as np
 
@@ -122,6 +128,13 @@ def alike(arrays: Sequence[Any]) -> list[Any]:
 
     found = [a if isinstance(a, torch.Tensor) else torch.from_numpy(a) for a in arrays]
     return [a if a.dim() == 0 or a.stride(-1) == 1 or a.shape[-1] == 1 else a.contiguous() for a in found]
+
+
+def _in_rows(array: Any) -> Any:
+    """An array beside others in a GPU's memory that are not torch's: nobody here can copy it."""
+    if isinstance(array, exchange.DeviceArray) and array.shape and array.shape[-1] > 1 and array.stride(-1) != 1:
+        raise places.error("expected arrays whose last axis is contiguous, but got strides " + str(array.stride()))
+    return array
 
 
 def as_described(array: Any, described: Mapping[str, Any]) -> Any:

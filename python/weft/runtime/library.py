@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from weft import native
+from weft.runtime import exchange
 from weft.runtime.devices import device_for, open_device
 from weft.runtime.elements import array_type, same_bytes
 from weft.runtime.plain import refuse, refused
@@ -105,6 +106,10 @@ class Library:
         """
         if named:
             args = self._positional(name, args, named)
+        if any(map(exchange.is_foreign, args)):
+            known = self.kernels[name].arguments if name in self.kernels else ()
+            labels = [*known, *map(str, range(len(known), len(args)))]
+            args = tuple(array for _, array in exchange.adopted(zip(labels, args, strict=False))[0])
         self._check(name, args)
         on = open_device(device) if device else device_for(args)
         self.handle.launch(on, name, grid, args, stream)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from weft import native
+from weft.runtime import exchange
 from weft.runtime.compiling import compiling
 from weft.runtime.devices import device_for, open_device
 from weft.runtime.elements import TORCH
@@ -74,6 +75,8 @@ class Program:
         fresh outputs and all memory in between hold NaN before. Raises ``weft.runtime.Error``, naming the argument,
         what was expected and what came.
         """
+        if any(map(exchange.is_foreign, inputs)) or any(map(exchange.is_foreign, outputs or ())):
+            return self._exchanged(inputs, outputs, stream=stream, device=device, poison=poison)
         refuse(zip((each["name"] for each in self.inputs), inputs, strict=False))
         if any(getattr(each, "requires_grad", False) for each in inputs) and _torch_types()[0].is_grad_enabled():
             raise refused(
@@ -82,7 +85,21 @@ class Program:
             )
         if outputs is not None:
             refuse(zip((each["name"] for each in self.outputs), outputs, strict=False))
+            exchange.must_be_writable(zip((each["name"] for each in self.outputs), outputs, strict=False))
         return self.queue(inputs, outputs, stream=stream, device=device, poison=poison)
+
+    def _exchanged(self, inputs: Sequence[Any], outputs: Sequence[Any] | None, **options: Any) -> tuple[Any, ...]:
+        """``run`` on arrays some of which are of other libraries: results are of the first of these."""
+        named = zip((each["name"] for each in self.inputs), inputs, strict=False)
+        found, home = exchange.adopted(named)
+        taken = [array for _, array in found]
+        if len(taken) < len(inputs):
+            raise TypeError(f"'{self.name}': expected {len(self.inputs)} inputs, but got {len(inputs)}")
+        if outputs is None:
+            return tuple(exchange.given_back(self.run(taken, None, **options), home))
+        places, _ = exchange.adopted(zip((each["name"] for each in self.outputs), outputs, strict=False))
+        self.run(taken, [array for _, array in places], **options)
+        return tuple(outputs)
 
     def queue(
         self,
@@ -97,12 +114,16 @@ class Program:
         inputs = tuple(inputs)
         on = open_device(device) if device else device_for(inputs)
         call = self._on(on).prepare(inputs)
-        tensor = None
+        tensor, owner = None, None
         for each in inputs:
-            if hasattr(each, "data_ptr"):
+            if isinstance(each, exchange.DeviceArray):
+                owner = owner or each
+            elif hasattr(each, "data_ptr"):
                 tensor = each
                 break
-        if outputs is None:
+        if outputs is None and tensor is None and owner is not None:
+            made = tuple([owner.empty(kind, shape) for kind, shape in call.outputs])
+        elif outputs is None:
             where = None if tensor is None else tensor.device
             made = tuple([empty(where, kind, shape, poison) for kind, shape in call.outputs])
         else:
