@@ -27,7 +27,7 @@ from weft.runtime.library import Library
 from weft.runtime.plans import bind, evaluate, saved_outputs
 
 _HANDLER = "weft_program"
-#: finds the library of a function that is to run: for the target, and with its backward or without
+#: finds the library of a function that is to run: for the device of that name, and with its backward or without
 _Libraries = Callable[[str, bool], Library]
 
 
@@ -72,7 +72,8 @@ def _of_program(what: Program) -> Callable[..., Any]:
         traced = what.trace(bound)
         shapes = [*bound.arrays, *traced.captured]
 
-        def library(target: str, differentiate: bool) -> Library:
+        def library(device: str, differentiate: bool) -> Library:
+            target = target_of(open_device(device))
             found: Library = running.tuned(traced, shapes, differentiate, target).library
             return found
 
@@ -88,7 +89,7 @@ def _of_library(library: Library, name: str) -> Callable[..., Any]:
 
     def call(*inputs: Any, **named: Any) -> Any:
         arrays = [jnp.asarray(each) for each in plain.positional(inputs, named)]
-        results = _applied(name, lambda target, differentiate: library, arrays)
+        results = _applied(name, lambda device, differentiate: library, arrays)
         return results[0] if len(results) == 1 else results
 
     call.__name__ = call.__qualname__ = name
@@ -128,7 +129,7 @@ def _applied(name: str, libraries: _Libraries, arrays: Sequence[Any]) -> tuple[A
 
 def _parts(name: str, libraries: _Libraries) -> tuple[Any, Any, Any]:
     """The program, its forward and its backward. What they take and give is the same for every target."""
-    library = libraries(target_of(open_device("simulator")), True)
+    library = libraries("simulator", True)
     return library.program(name), library.program(f"{name}.forward"), library.program(f"{name}.backward")
 
 
@@ -149,7 +150,7 @@ def _run(name: str, part: str, libraries: _Libraries, arrays: Sequence[Any]) -> 
     _register_handlers()
 
     def on(device: str) -> Callable[..., tuple[Any, ...]]:
-        library = libraries(target_of(open_device(device)), bool(part))
+        library = libraries(device, bool(part))
         made = library.program(name + part)
         simulator = device if device.startswith("simulator") else "simulator"
         key = f"{library.manifest['digest']} {made.name} {simulator}"

@@ -98,7 +98,8 @@ def test_components(prefix, tmp_path):
     both = find(prefix, tmp_path / "both", "COMPONENTS runtime compiler")
     assert "has-weft" in both and "has-compiler" in both, both
     assert "expected Weft with the component 'compiler'" in find(runtime, tmp_path / "none", "COMPONENTS compiler")
-    assert "has-weft" not in find(prefix, tmp_path / "wrong", "COMPONENTS linker")
+    wrong = find(prefix, tmp_path / "wrong", "COMPONENTS linker")
+    assert "has-weft" not in wrong and "'runtime' and 'compiler', but got 'linker'" in wrong, wrong
 
 
 def test_pkg_config(prefix, tmp_path):
