@@ -49,21 +49,6 @@ weft_value numberOf(py::handle object, size_t index) {
   return weft_value_real(real);
 }
 
-intptr_t elementBytes(int32_t element) {
-  switch (element) {
-  case WEFT_I1:
-  case WEFT_I8:
-    return 1;
-  case WEFT_FP16:
-  case WEFT_BF16:
-    return 2;
-  case WEFT_I64:
-    return 8;
-  default:
-    return 4;
-  }
-}
-
 /// The bytes that an array of `shape` and `strides` (in bytes) spans around its first element.
 struct Span {
   intptr_t low = 0, high = 0;
@@ -81,6 +66,21 @@ template <typename Shape, typename Strides> Span spanOf(size_t rank, Shape shape
 }
 
 } // namespace
+
+intptr_t elementBytes(int32_t element) {
+  switch (element) {
+  case WEFT_I1:
+  case WEFT_I8:
+    return 1;
+  case WEFT_FP16:
+  case WEFT_BF16:
+    return 2;
+  case WEFT_I64:
+    return 8;
+  default:
+    return 4;
+  }
+}
 
 Arguments::Arguments(weft_device *device, bool simulated, int cudaOrdinal, const py::tuple &given,
                      const std::vector<bool> &pointers)

@@ -34,6 +34,9 @@ struct Array {
 /// The stream on which a CUDA tensor says that it is ready, as those of other libraries than torch do.
 std::optional<uintptr_t> streamNamedBy(pybind11::handle tensor);
 
+/// Bytes of an element.
+intptr_t elementBytes(int32_t element);
+
 /// The arguments of one launch, host arrays made addressable on the device for as long as this lives.
 ///
 /// On the simulator host memory is used in place; what the caller may not write is lent as a copy, and a kernel that

@@ -138,6 +138,13 @@ std::optional<weft::Buffer> scratch(const weft::Device &device, uint64_t bytes, 
   return buffer;
 }
 
+py::tuple shapeOf(const weft_tensor &tensor) {
+  py::tuple shape(tensor.rank);
+  for (int32_t axis = 0; axis < tensor.rank; ++axis)
+    shape[axis] = tensor.shape[axis];
+  return shape;
+}
+
 class Program;
 
 /// A run being made ready: the inputs are known, and so is what they need.
@@ -148,14 +155,12 @@ public:
   /// (element, shape) of each output.
   py::list outputs() const {
     py::list result;
-    for (const weft_tensor &output : needed) {
-      py::tuple shape(output.rank);
-      for (int32_t axis = 0; axis < output.rank; ++axis)
-        shape[axis] = output.shape[axis];
-      result.append(py::make_tuple(weft_element_name(output.element), shape));
-    }
+    for (const weft_tensor &output : needed)
+      result.append(py::make_tuple(weft_element_name(output.element), shapeOf(output)));
     return result;
   }
+  const std::vector<weft_tensor> &required() const { return needed; }
+  const Array &array(size_t input) const { return given[input]; }
   uint64_t workspaceBytes() const { return bytes; }
   /// The number of the plan that the run takes, among the program's variants.
   size_t variant() const;
@@ -175,8 +180,8 @@ private:
 class Program : public std::enable_shared_from_this<Program> {
 public:
   Program(const weft::Library &library, std::shared_ptr<Device> device, const std::string &name)
-      : device(std::move(device)), program(library, this->device->device, name) {
-    for (const weft_tensor_info &info : program.inputs())
+      : device(std::move(device)), program(library, this->device->device, name), wanted(program.inputs()) {
+    for (const weft_tensor_info &info : wanted)
       inputNames.push_back(info.name);
     for (const weft_tensor_info &info : program.outputs())
       outputNames.push_back(info.name);
@@ -186,8 +191,13 @@ public:
     return std::make_shared<Call>(shared_from_this(), inputs);
   }
 
+  /// Runs on torch tensors that kernels take as they are, and gives the outputs, fresh; None for others, which have to
+  /// be made so first. Without `launch` all is done but the launches.
+  py::object run(const py::tuple &inputs, bool launch) const;
+
   std::shared_ptr<Device> device;
   weft::Program program;
+  std::vector<weft_tensor_info> wanted; ///< what inputs are to be
   std::vector<std::string> inputNames, outputNames;
 };
 
@@ -238,6 +248,74 @@ void Call::run(const py::tuple &outputs, std::optional<uintptr_t> workspace, std
   arguments.finish(on);
 }
 
+/// Whether kernels take an array as it is: contiguous along its last axis and, where they count on it, aligned.
+bool isAsDescribed(const Array &array, const weft_tensor_info &wanted) {
+  const weft_tensor &tensor = array.tensor;
+  int32_t last = tensor.rank - 1;
+  if (last >= 0 && tensor.strides[last] != 1 && tensor.shape[last] != 1)
+    return false;
+  if (!wanted.aligned)
+    return true;
+  int64_t bytes = elementBytes(tensor.element);
+  bool aligned = array.pointer % 16 == 0;
+  for (int32_t axis = 0; axis < last; ++axis)
+    aligned &= tensor.shape[axis] <= 1 || tensor.strides[axis] * bytes % 16 == 0;
+  return aligned;
+}
+
+/// Torch, as what makes outputs calls it.
+struct Torch {
+  py::object empty = py::module_::import("torch").attr("empty");
+  py::object dtypes[WEFT_FP32 + 1];
+  py::object names = py::make_tuple("dtype", "device");
+
+  static const Torch &loaded() {
+    static auto *made = new Torch; // never destroyed: the interpreter may be gone by then
+    return *made;
+  }
+  py::object make(py::tuple shape, int32_t element, py::handle device) const {
+    PyObject *arguments[] = {nullptr, shape.ptr(), dtypes[element].ptr(), device.ptr()};
+    PyObject *found = PyObject_Vectorcall(empty.ptr(), arguments + 1, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, names.ptr());
+    if (!found)
+      throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(found);
+  }
+
+private:
+  Torch() {
+    const std::pair<int32_t, const char *> types[] = {
+        {WEFT_I1, "bool"},      {WEFT_I8, "int8"},       {WEFT_I32, "int32"},   {WEFT_I64, "int64"},
+        {WEFT_FP16, "float16"}, {WEFT_BF16, "bfloat16"}, {WEFT_FP32, "float32"}};
+    for (auto [element, name] : types)
+      dtypes[element] = py::module_::import("torch").attr(name);
+  }
+};
+
+py::object Program::run(const py::tuple &inputs, bool launch) const {
+  if (inputs.size() != wanted.size() || inputs.empty())
+    return py::none();
+  for (py::handle input : inputs)
+    if (PyObject_CheckBuffer(input.ptr()))
+      return py::none();
+  Call call(shared_from_this(), inputs);
+  for (size_t i = 0; i < wanted.size(); ++i)
+    if (call.array(i).stream || !isAsDescribed(call.array(i), wanted[i])) // of another library, or to be copied first
+      return py::none();
+  const Torch &torch = Torch::loaded();
+  py::object where = attribute(inputs[0], tensorNames().device), workspace;
+  py::tuple outputs(call.required().size());
+  for (size_t i = 0; i < outputs.size(); ++i)
+    outputs[i] = torch.make(shapeOf(call.required()[i]), call.required()[i].element, where);
+  std::optional<uintptr_t> address;
+  if (call.workspaceBytes() && call.array(0).cudaOrdinal >= 0) { // from torch's memory, in the stream's order
+    workspace = torch.make(py::make_tuple(call.workspaceBytes() + 256), WEFT_I8, where);
+    address = (PyLong_AsUnsignedLongLong(callMethod(workspace, tensorNames().dataPtr).ptr()) + 255) / 256 * 256;
+  }
+  if (launch)
+    call.run(outputs, address, std::nullopt, false);
+  return outputs;
+}
+
 /// Inputs or outputs as a list of dicts.
 py::list factsOf(const std::vector<weft_tensor_info> &tensors) {
   py::list result;
@@ -275,7 +353,9 @@ void bindPrograms(py::module_ &m) {
       .def_property_readonly("target", [](const Program &self) { return self.program.target(); })
       .def_property_readonly("inputs", [](const Program &self) { return factsOf(self.program.inputs()); })
       .def_property_readonly("outputs", [](const Program &self) { return factsOf(self.program.outputs()); })
-      .def("prepare", &Program::prepare, py::arg("inputs"));
+      .def("load", [](const Program &self) { self.program.load(); })
+      .def("prepare", &Program::prepare, py::arg("inputs"))
+      .def("run", &Program::run, py::arg("inputs"), py::arg("launch") = true);
 }
 
 } // namespace weft::python

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..compiler.reads import key_of
+from ..compiler.targets import target_of
 from ..runtime.plain import seen_by_torch
 from . import foreign
-from .compiled import runnable
+from .compiled import compiled, runnable
 from .facts import Facts, must_be_deterministic, wants_gradients
 from .inputs import rebuild, spelling
-from .running import prepared, run, tuned
+from .running import prepared, run, run_direct, tuned
 from .trace import Traced
 
 
@@ -52,6 +53,15 @@ def ready(traced: Traced, arrays: Sequence[Any]) -> Callable[[Sequence[Any]], An
     return run_on
 
 
+def load(traced: Traced, arrays: Sequence[Any], device: Any) -> None:
+    """Compile a program for a call's arrays, which need not have memory, and load its kernels on a device."""
+    whole = [*arrays, *traced.captured]
+    wants = wants_gradients(whole)
+    form = tuned(traced, whole, wants, target_of(device), form=compiled if wants else runnable)
+    for part in (".forward", ".backward") if wants else ("",):
+        form.program(part).prepare(device.name)
+
+
 def _computed(traced: Traced, arrays: Sequence[Any]) -> Callable[[Sequence[Any]], Sequence[Any]]:
     whole = [*arrays, *traced.captured]
     wants = wants_gradients(whole)
@@ -65,4 +75,4 @@ def _computed(traced: Traced, arrays: Sequence[Any]) -> Callable[[Sequence[Any]]
         form = tuned(traced, whole, True)
         return lambda given: differentiable(form, prepared(traced, given))
     form = tuned(traced, whole, False, form=runnable)
-    return lambda given: run(form, "", prepared(traced, given))
+    return lambda given: run_direct(form, "", given) or run(form, "", prepared(traced, given))

@@ -48,6 +48,7 @@ class Compiled:
     schedules: Schedules = field(default_factory=dict)
     guards: tuple[Mapping[str, Any], ...] = ()
     _inputs: dict[str, list[dict[str, Any]]] = field(default_factory=dict, repr=False)
+    _programs: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @functools.cached_property
     def library(self) -> Any:
@@ -61,6 +62,13 @@ class Compiled:
             if plan["name"] == wanted:
                 return dict(plan)
         raise CompilationError(f"expected a program '{wanted}' of the compiler, but it made none")
+
+    def program(self, part: str) -> Any:
+        """The program itself, or its part ".forward" or ".backward", to be run (weft.runtime.Program)."""
+        found = self._programs.get(part)
+        if found is None:
+            found = self._programs[part] = self.library.program(self.traced.name + part)
+        return found
 
     def inputs(self, part: str) -> list[dict[str, Any]]:
         """What the plan of a part takes, in order: "name", "type", "dims", "aligned"."""

@@ -20,6 +20,7 @@ from ..compiler.diagnostics import Position
 from ..recent import Recent
 from ..runtime import exchange
 from ..runtime.compiling import compiling
+from ..runtime.devices import device_for, open_device
 from ..runtime.plans import bind
 from . import autocast, calls, graph, known, running, static
 from .calls import Call
@@ -196,6 +197,15 @@ class Program:
     def backward(self, saved: Saved, *gradients: Any) -> Mapping[str, Any]:
         """The gradients of a call's inputs by their names, given those of its results; None stands for zero."""
         return running.backward(saved, gradients)
+
+    def prepare(self, *args: Any, device: str | None = None, **keywords: Any) -> Program:
+        """Compile for calls with such arguments, and load the kernels on ``device``: by default that of the tensors.
+        Tensors may be on the device "meta"; where one requires gradients, the backward is made ready too. Calls that
+        follow load nothing and wait for nothing. Gives the program itself."""
+        given = self.bind(args, keywords, selective=True)
+        on = open_device(device) if device else device_for(given.arrays)
+        calls.load(self.trace(given), given.arrays, on)
+        return self
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         if compiling():

@@ -148,4 +148,12 @@ def as_described(array: Any, described: Mapping[str, Any]) -> Any:
 
 def run(form: Compiled, part: str, arrays: Sequence[Any]) -> list[Any]:
     """Run one of a compiled program's functions; gives its outputs, fresh."""
-    return list(form.library.program(form.traced.name + part).queue(arrays))
+    return list(form.program(part).queue(arrays))
+
+
+def run_direct(form: Compiled, part: str, arrays: Sequence[Any]) -> Sequence[Any] | None:
+    """``run`` in one step, where the arrays are torch's tensors that kernels take as they are; None for others."""
+    if form.traced.starts and part != ".backward":
+        return None  # they are to be looked at
+    found: Sequence[Any] | None = form.program(part).direct(tuple(arrays))
+    return found

@@ -160,10 +160,7 @@ def _operator(called: str, name: str, plan: Mapping[str, Any], run: Callable[[Se
     _LIBRARY.define(f"{called}({taken}) -> {given}", tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides))
 
     def kernel(*tensors: Any) -> Any:
-        if not torch.autograd._profiler_enabled():
-            return _one(tuple(run(tensors)))
-        with torch.profiler.record_function(f"weft::{name}"):
-            return _one(tuple(run(tensors)))
+        return _one(tuple(run(tensors)))
 
     def promise(*tensors: Any) -> Any:
         sizes = bind(plan, tensors)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -111,7 +112,24 @@ class Program:
         poison: bool = False,
     ) -> tuple[Any, ...]:
         """``run`` on arrays that are known to be plain, by one who answers for their gradients."""
-        inputs = tuple(inputs)
+        torch = sys.modules.get("torch")
+        if torch is None or not torch.autograd._profiler_enabled():
+            return self._queue(tuple(inputs), outputs, stream, device, poison)
+        with torch.profiler.record_function(f"weft::{self.name.removesuffix('.forward')}"):  # in NVTX too, where asked
+            return self._queue(tuple(inputs), outputs, stream, device, poison)
+
+    def _queue(
+        self,
+        inputs: tuple[Any, ...],
+        outputs: Sequence[Any] | None,
+        stream: int | None,
+        device: str | None,
+        poison: bool,
+    ) -> tuple[Any, ...]:
+        if outputs is None and stream is None and device is None and not poison:
+            direct: tuple[Any, ...] | None = self._on(device_for(inputs)).run(inputs)
+            if direct is not None:
+                return direct
         on = open_device(device) if device else device_for(inputs)
         call = self._on(on).prepare(inputs)
         tensor, owner = None, None
@@ -136,6 +154,21 @@ class Program:
         if stream is not None and tensor is not None and tensor.is_cuda:  # their memory is in use on that stream too
             _keep_for(stream, [*made, *inputs] if address is None else [*made, *inputs, workspace])
         return made
+
+    def direct(self, inputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """``queue`` in one step, on torch's tensors that kernels take as they are; None for others, and where torch's
+        profiler follows the call."""
+        torch = sys.modules.get("torch")
+        if torch is None or torch.autograd._profiler_enabled():
+            return None
+        made: tuple[Any, ...] | None = self._on(device_for(inputs)).run(inputs)
+        return made
+
+    def prepare(self, device: str | None = None) -> Program:
+        """Load the kernels on a device, the default one if None: runs that follow load nothing, wait for nothing, and
+        allocate nothing but outputs and workspace, from torch's memory. Gives the program itself."""
+        self._on(open_device(device)).load()
+        return self
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Run on inputs by position or by name; gives the one output, or a tuple of several. Options as ``run``'s."""

@@ -2,8 +2,9 @@
 // A CUDA driver whose device is host memory, for tests of the runtime on machines without a GPU. It has two devices,
 // and is strict where the real driver trusts its caller: every call but the context's own needs a current context, and
 // what is destroyed must exist. Its one kernel is vector addition, under any entry named 'add'; 'fault' fails when
-// waited for. It takes cubins of its architecture as PTX, unless FAKE_CUDA_REFUSES names the error that it has for all
-// of them.
+// waited for; those named 'attend...' do nothing. While a stream is captured, nothing may be allocated, loaded or waited
+// for, and all work is to be on that stream. It takes cubins of its architecture as PTX, unless FAKE_CUDA_REFUSES names
+// the error that it has for all of them.
 #include "runtime/Driver/CudaApi.h"
 
 #include <cstdlib>
@@ -17,14 +18,21 @@ using namespace weft::driver::cuda;
 
 namespace {
 
-constexpr CUresult invalidContext = 201, launchFailed = 719, invalidHandle = 400;
+constexpr CUresult invalidContext = 201, launchFailed = 719, invalidHandle = 400, captureUnsupported = 900;
 
 std::mutex guard;
 std::set<void *> allocations, streams, events, modules;
 int retained[2];
 thread_local int pushed = 0;
 bool faulted = false;
-int waits = 0, loads = 0, binaryLoads = 0;
+int waits = 0, loads = 0, binaryLoads = 0, allocated = 0, launches = 0;
+CUstream captured = nullptr;
+
+/// Whether work may be queued on a stream now.
+bool mayQueue(CUstream stream) { return pushed && (!captured || stream == captured); }
+/// Whether the driver may do what a capture forbids.
+bool mayWork() { return pushed && !captured; }
+CUresult refusal() { return pushed ? captureUnsupported : invalidContext; }
 
 struct Parameters {
   const float *x, *y;
@@ -56,10 +64,13 @@ bool takes(const Elf64_Ehdr &header) {
   return architecture / 10 == 8 && architecture % 10 <= 6;
 }
 
-CUresult run(CUfunction function, unsigned blocks, unsigned threads, void **extra) {
-  if (!pushed)
-    return invalidContext;
+CUresult run(CUfunction function, unsigned blocks, unsigned threads, CUstream stream, void **extra) {
+  if (!mayQueue(stream))
+    return refusal();
+  ++launches;
   std::string entry(reinterpret_cast<const char *>(function));
+  if (entry == "attend")
+    return success;
   if (entry == "fault") {
     faulted = true;
     return success;
@@ -121,8 +132,9 @@ CUresult cuCtxPushCurrent_v2(CUcontext) { return ++pushed, success; }
 CUresult cuCtxPopCurrent_v2(CUcontext *) { return --pushed < 0 ? invalidContext : success; }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
-  if (!pushed)
-    return invalidContext;
+  if (!mayWork())
+    return refusal();
+  ++allocated;
   if (bytes > size_t(1) << 30)
     return errorOutOfMemory;
   std::scoped_lock lock(guard);
@@ -131,7 +143,9 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
   *address = reinterpret_cast<CUdeviceptr>(memory);
   return success;
 }
-CUresult cuMemFree_v2(CUdeviceptr address) { return destroy(allocations, reinterpret_cast<void *>(address)); }
+CUresult cuMemFree_v2(CUdeviceptr address) {
+  return captured ? captureUnsupported : destroy(allocations, reinterpret_cast<void *>(address));
+}
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream) {
   return pushed ? (std::memcpy(reinterpret_cast<void *>(to), from, bytes), success) : invalidContext;
 }
@@ -142,8 +156,8 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CU
   return pushed ? (std::memmove(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), bytes), success)
                 : invalidContext;
 }
-CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream) {
-  return pushed ? (std::memset(reinterpret_cast<void *>(to), value, bytes), success) : invalidContext;
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream) {
+  return mayQueue(stream) ? (std::memset(reinterpret_cast<void *>(to), value, bytes), success) : refusal();
 }
 
 CUresult cuStreamCreate(CUstream *stream, unsigned) { return create(streams, reinterpret_cast<void **>(stream)); }
@@ -151,6 +165,8 @@ CUresult cuStreamDestroy_v2(CUstream stream) { return destroy(streams, stream); 
 CUresult cuStreamSynchronize(CUstream stream) {
   std::scoped_lock lock(guard);
   ++waits;
+  if (captured)
+    return captureUnsupported;
   if (!pushed || (stream && !streams.contains(stream)))
     return invalidContext;
   return std::exchange(faulted, false) ? launchFailed : success;
@@ -158,10 +174,12 @@ CUresult cuStreamSynchronize(CUstream stream) {
 CUresult cuEventCreate(CUevent *event, unsigned) { return create(events, reinterpret_cast<void **>(event)); }
 CUresult cuEventDestroy_v2(CUevent event) { return destroy(events, event); }
 CUresult cuEventRecord(CUevent, CUstream) { return pushed ? success : invalidContext; }
-CUresult cuEventSynchronize(CUevent) { return ++waits, pushed ? success : invalidContext; }
+CUresult cuEventSynchronize(CUevent) { return ++waits, mayWork() ? success : refusal(); }
 CUresult cuEventElapsedTime(float *milliseconds, CUevent, CUevent) { return *milliseconds = 1.5f, success; }
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, int *options, void **values) {
+  if (captured)
+    return captureUnsupported;
   if (std::memcmp(image, ELFMAG, SELFMAG) == 0) {
     if (const char *refused = std::getenv("FAKE_CUDA_REFUSES"))
       return std::atoi(refused);
@@ -170,7 +188,7 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count,
     ++loads, ++binaryLoads;
     return create(modules, reinterpret_cast<void **>(module));
   }
-  if (std::string_view(static_cast<const char *>(image)).starts_with(".version")) {
+  if (std::string_view(static_cast<const char *>(image)).contains(".version")) {
     ++loads;
     return create(modules, reinterpret_cast<void **>(module));
   }
@@ -185,6 +203,9 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule, const char *name) {
   for (const char *entry : entries)
     if (std::strcmp(name, entry) == 0)
       return *function = reinterpret_cast<CUfunction>(const_cast<char *>(entry)), success;
+  static const char *const attend = "attend";
+  if (std::string_view(name).starts_with(attend))
+    return *function = reinterpret_cast<CUfunction>(const_cast<char *>(attend)), success;
   return errorNotFound;
 }
 CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction) {
@@ -194,13 +215,14 @@ CUresult cuFuncSetAttribute(CUfunction, int attribute, int value) {
   return attribute == functionMaxDynamicShared && value <= 101376 ? success : errorInvalidValue;
 }
 CUresult cuLaunchKernel(CUfunction function, unsigned gridX, unsigned, unsigned, unsigned blockX, unsigned, unsigned,
-                        unsigned, CUstream, void **, void **extra) {
-  return run(function, gridX, blockX, extra);
+                        unsigned, CUstream stream, void **, void **extra) {
+  return run(function, gridX, blockX, stream, extra);
 }
 CUresult cuLaunchKernelEx(const LaunchConfig *config, CUfunction function, void **, void **extra) {
   bool cluster = config->attributeCount == 1 && config->attributes->id == launchAttributeCluster;
-  return cluster && config->attributes->value.cluster.x == 2 ? run(function, config->gridX, config->blockX, extra)
-                                                             : errorInvalidValue;
+  return cluster && config->attributes->value.cluster.x == 2
+             ? run(function, config->gridX, config->blockX, config->stream, extra)
+             : errorInvalidValue;
 }
 
 /// What is still alive, for tests of ownership.
@@ -212,6 +234,12 @@ int fakeCudaLiveObjects() {
 
 /// How often the host has waited for the device.
 int fakeCudaWaits() { return waits; }
+/// How often it has allocated memory and launched a kernel.
+int fakeCudaAllocations() { return allocated; }
+int fakeCudaLaunches() { return launches; }
+
+/// Captures what is queued on a stream, to which all else is refused; null ends it.
+void fakeCudaCapture(void *stream) { captured = static_cast<CUstream>(stream); }
 
 /// How many modules were loaded, and how many of them from machine code.
 int fakeCudaLoads() { return loads; }
