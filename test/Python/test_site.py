@@ -148,6 +148,7 @@ def test_the_site_stands_by_itself(built):
             if not there.exists() or (found.fragment and named and found.fragment not in named.names):
                 dead.append((path.relative_to(built).as_posix(), target))
     assert dead == [] and foreign == []
+    assert (built / "gallery" / "index.html").read_text(encoding="utf-8").count("<img src=") >= 20
     for style in built.rglob("*.css"):
         assert not re.findall(r"url\(['\"]?(?:https?:)?//[^)]*\)|@import", style.read_text(encoding="utf-8")), style
 

@@ -23,7 +23,7 @@ GROUPS = {
     "patterns": "Patterns of the literature",
     "mechanisms": "The papers' mechanisms",
 }
-_HEADING = 72
+_TOKENS, _HEADING = 64, 72
 #: pictures that an example makes itself: the arguments that it is to be run with
 _DRAWS = {"12_composite_attention.py": "--out"}
 
@@ -123,6 +123,12 @@ def patterns_of(example: pathlib.Path) -> list[tuple[Any, int, int]]:
     return found
 
 
+def _tokens(x: Any) -> int:
+    """How many tokens a tensor has; of one that is traced, as far as that is known."""
+    value = getattr(x.shape[2], "value", x.shape[2])
+    return _TOKENS if value is None else int(value)
+
+
 def _shown(module: Any) -> Iterator[tuple[Any, Any]]:
     """The programs of an example, each with what makes its inputs."""
     if hasattr(module, "demonstrations"):
@@ -143,7 +149,7 @@ def _recorded(found: list[tuple[Any, int, int]]) -> Iterator[None]:
         for k, pattern in domains or [(arguments[0], arguments[1] if len(arguments) > 1 else None)]:
             shown = weft.full() if pattern is None else pattern
             if isinstance(shown, Pattern) and shown not in [one for one, _, _ in found]:
-                found.append((shown, q.shape[2], k.shape[2]))
+                found.append((shown, _tokens(q), _tokens(k)))
         raise _Seen
 
     def domain(k: Any, pattern: Any = None, **options: Any) -> Any:
