@@ -2,6 +2,7 @@
 """`weft doctor --gpu`: all that it runs on a GPU, run on a driver whose GPU is the simulator
 (test/Unit/Runtime/SimulatedCuda.cpp). Its times mean nothing there."""
 
+import dataclasses
 import html.parser
 import json
 import os
@@ -11,10 +12,13 @@ import sys
 import pytest
 from conftest import ROOT
 from installed import build_folder
+from test_pages import BROWSER, check, opened
 from weft.first_gpu.cases import Case, LeftOut, Wrong
 from weft.first_gpu.exactness import unfixed
+from weft.first_gpu.page import page
 from weft.first_gpu.peers import Shape
 from weft.first_gpu.rows import Rows
+from weft.first_gpu.sections import SECTIONS
 from weft.first_gpu.worker import run_cases
 
 sys.path.append(str(ROOT / "test" / "Simulator"))
@@ -109,6 +113,27 @@ def test_the_whole_on_the_stand_in(stand_in, tmp_path):
     assert {name: rows["corpus"][name] for name in done} == done
     assert rows["corpus"]["nvcc", "memory-narrow_widths", "-O3"]["agreement"] == "bit for bit"
     assert set(report["sections"]) == {"tests", "corpus", "attention", "mechanisms"}
+
+
+@pytest.mark.ecosystem
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
+def test_the_page_on_a_phone(tmp_path):
+    name = ("forward", "D 64", "causal", "32,768")
+    done = {"state": "done", "ours": True, "reason": "", "ms": 12.3456789, "TFLOP/s": 456.789, "relative error": 4e-3}
+    failed = {"state": "failed", "ours": False, "reason": f"<b>{'a long reason ' * 20}</b>"}
+    rows = [{"name": [*name, "Weft"], **done}, {"name": [*name, "FlashAttention 3"], **failed}]
+    compared = {"agreement": "bit for bit", "largest difference": 0.0, "not fixed by PTX": "mma.sync" * 30}
+    corpus = [{"name": ["nvcc", "memory", "-O3"], "state": "done", "ours": True, "reason": "", **compared}]
+    sections = {
+        each: dataclasses.asdict(SECTIONS[each]) | {"reason": "", "rows": found}
+        for each, found in (("attention", rows), ("corpus", corpus))
+    }
+    gpu = {"model": "GPU <1>", "capability": "9.0", "multiprocessors": 132}
+    about = {"date": "2026-11-22", "commit": "c" * 40, "gpu": gpu, "clocks": {}, "versions": {"torch": "2.13.0"}}
+    text = page(about | {"verdict": "1 failed", "note": "A note", "sections": sections})
+    assert "457" in text and "12.3" in text and "&lt;b&gt;a long reason" in text and "<b>" not in text
+    (tmp_path / "page.html").write_text(text)
+    check(opened(tmp_path / "page.html", tmp_path))
 
 
 def test_without_a_gpu(tmp_path):

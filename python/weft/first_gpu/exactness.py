@@ -22,7 +22,7 @@ def unfixed(ptx: str, entry: str) -> list[str]:
     such numbers in memory, whose order is chance; registers that hold times and places; and products and sums without a
     rounding, which may become one instruction that rounds once (PTX ISA, "Floating Point Instructions: add").
     """
-    text = _part_of(ptx, entry)
+    text = body_of(ptx, entry)
     names = sorted(set(_INSTRUCTION.findall(text)))
     found = [name for name in names if _is_unfixed(name)]
     found += sorted(set(_PLACES.findall(text)))
@@ -49,7 +49,7 @@ def _is_unfixed(name: str) -> bool:
     return False
 
 
-def _part_of(ptx: str, entry: str) -> str:
+def body_of(ptx: str, entry: str) -> str:
     """The body of an entry, and of the functions that it calls, by way of others too."""
     bodies = {}
     for match in re.finditer(r"\.(?:entry|func)\b(?:\s*\([^)]*\))?\s*([\w$]+)", ptx):

@@ -16,6 +16,7 @@ import numpy as np
 
 from weft import simulator
 from weft.first_gpu.cases import LeftOut
+from weft.first_gpu.exactness import body_of
 from weft.native import load
 from weft.runtime.devices import open_device
 
@@ -33,7 +34,7 @@ def on_simulator(ptx: str, entry: str, launch: Any) -> list[str]:
 
 def on_gpu(ptx: str, entry: str, launch: Any) -> list[str]:
     """The same through the driver. LeftOut for what the runtime does not launch."""
-    if "%envreg" in ptx:
+    if "%envreg" in body_of(ptx, entry):
         raise LeftOut("a barrier of the whole grid takes a cooperative launch, which the runtime has not")
     types, values = zip(*map(_typed, launch.args), strict=True)
     device = open_device("cuda:0")

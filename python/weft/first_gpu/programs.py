@@ -14,6 +14,7 @@ from weft import attention, patterns
 from weft.compiler.targets import target_of
 from weft.first_gpu.cases import Case, Wrong
 from weft.first_gpu.mechanisms import flat, operands
+from weft.programs import functions, mixers
 from weft.programs.compiled import Compiled, compiled
 from weft.programs.program import Program, program
 from weft.runtime.devices import open_device
@@ -36,6 +37,14 @@ def sliding(q: Any, k: Any, v: Any) -> Any:
     return attention.attend(q, k, v, patterns.window(32, 0))
 
 
+@program
+def sema(q: Any, k: Any, v: Any, lepe: Any) -> Any:
+    """SEMA in windows of 32 tokens, as a program has it: lepe [K, H·D]."""
+    q, k = functions.rope(q, k, window=32)
+    local = mixers.softmax(q, k, patterns.block_window(32))
+    return (local + mixers.mean() + mixers.toeplitz(lepe, centred=True)) @ v
+
+
 def program_cases() -> Iterator[Case]:
     """Attention in each type, and each mechanism: forward and backward."""
     for dtype in (torch.float16, torch.bfloat16, torch.float32):
@@ -46,7 +55,8 @@ def program_cases() -> Iterator[Case]:
             )
         yield _case(f"full attention, {kind}, D 64", attend, functools.partial(_heads, dtype, 64), causal=False)
         yield _case(f"window attention, {kind}, D 64", sliding, functools.partial(_heads, dtype, 64))
-    for name in ("SEMA", "SFA", "SAS", "GAU"):
+    yield _case("SEMA", sema, lambda: [*_heads(torch.float16, 64), torch.randn(3, 128).half()])
+    for name in ("SFA", "SAS", "GAU"):
         made = functools.partial(_mechanism, name)
         yield Case(("Weft", name, "forward, backward"), functools.partial(compare_program, made))
 
