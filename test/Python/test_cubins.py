@@ -3,15 +3,18 @@
 
 import hashlib
 import json
+import os
 import pathlib
 import random
 import shutil
 import subprocess
+import sys
 
 import numpy as np
 import pytest
 import weft
 from runtime_samples import TYPES, vector_add_ptx
+from test_runtime_cuda import ROOT, fake_driver  # noqa: F401 (a fixture)
 from weft.cli.__main__ import main
 from weft.compiler import cubins, ptxas
 from weft.runtime.library import write_library
@@ -229,3 +232,39 @@ def test_which_ptx_serves_which_cubin():
     assert cubins.serves("sm_80", "sm_80") and cubins.serves("sm_80", "sm_120") and cubins.serves("sm_90a", "sm_90a")
     assert not cubins.serves("sm_90a", "sm_90") and not cubins.serves("sm_86", "sm_80")
     assert not cubins.serves("sm_90a", "sm_100")
+
+
+ON_CUDA = """
+import ctypes
+import os
+import sys
+import numpy as np
+import weft
+
+driver = ctypes.CDLL(os.environ["WEFT_LIBCUDA"])
+library = weft.load(sys.argv[1])
+opened = driver.fakeCudaLoads()
+x, z = np.arange(300, dtype=np.float32), np.zeros(300, np.float32)
+for _ in range(2):
+    library.launch("add", (3,), x, x, z, 300)
+assert (z == 2 * x).all()
+print(opened, driver.fakeCudaLoads(), driver.fakeCudaBinaryLoads())
+"""
+
+
+@needs_ptxas
+@pytest.mark.parametrize(("target", "refused", "binaries"), [("sm_80", "", 1), ("sm_80", "209", 0), ("sm_90", "", 0)])
+def test_what_a_gpu_loads(fake_driver, tmp_path, target, refused, binaries):  # noqa: F811
+    """A cubin for its architecture, unless the driver does not know it; else the PTX. Nothing before the launch."""
+    written(tmp_path / "lib", ptxas.cubin(vector_add_ptx(), target), target=target)
+    environment = {
+        **os.environ,
+        "WEFT_LIBCUDA": str(fake_driver),
+        "WEFT_DEVICE": "",
+        "PYTHONPATH": str(ROOT / "python"),
+    }
+    if refused:
+        environment["FAKE_CUDA_REFUSES"] = refused
+    command = [sys.executable, "-c", ON_CUDA, str(tmp_path / "lib")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["0", "1", str(binaries)], done.stderr

@@ -47,7 +47,8 @@ def test_page_whole(path, tmp_path, capsys, monkeypatch):
     "path", [path for path in PAGES if any(block.ecosystem for block in blocks(path))], ids=lambda path: path.stem
 )
 def test_page_with_others(path, tmp_path, capsys, monkeypatch):
-    pytest.importorskip("transformers")
+    for name in ("transformers", "jax"):
+        pytest.importorskip(name)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     run(path, tmp_path, capsys, False, monkeypatch, ecosystem=True)
 
