@@ -2,6 +2,7 @@
 // The module `_simulator`: weft.simulator's launch over runtime/Simulator/Interface/Simulator.h. Buffers come as address and
 // size; each is copied into memory with guards around it, so that a small overrun hits nothing else, and copied back.
 #include "runtime/Simulator/Interface/Simulator.h"
+#include "runtime/Simulator/Interface/TensorMap.h"
 #include "targets/Target.h"
 
 #include "python/bindings/Text.h"
@@ -36,6 +37,13 @@ struct Buffer {
   size_t offset = 0;
   bool readOnly = false;
   std::string name;
+};
+
+/// A tensor map as a parameter: where it stands, and the buffer that its tensor begins in.
+struct MapArgument {
+  TensorMap map;
+  uint32_t parameter = 0;
+  size_t buffer = 0;
 };
 
 /// Host ranges that overlap share one device buffer.
@@ -133,13 +141,15 @@ Dim3 dim(const std::array<uint32_t, 3> &counts) { return {counts[0], counts[1], 
 struct Arguments {
   std::vector<std::byte> parameters;
   std::vector<Buffer> buffers;
-  std::vector<uint32_t> pointers; ///< where in the parameters each buffer's address goes
+  std::vector<std::optional<uint32_t>> pointers; ///< where in the parameters each buffer's address goes, if it does
+  std::vector<MapArgument> maps;
 };
 
 /// Copies the buffers in, launches, and copies them back.
 Result<Report> runOnCopies(const Module &module, const std::string &entry, const LaunchShape &shape,
                            Arguments arguments, const LaunchOptions &options) {
-  auto &[parameters, buffers, pointers] = arguments;
+  auto &[parameters, buffers, pointers, maps] = arguments;
+  std::vector<uint64_t> addresses;
   std::vector<DeviceRange> ranges = mergeRanges(buffers);
   for (size_t i = 0; i < buffers.size(); ++i) {
     const Buffer &buffer = buffers[i];
@@ -147,7 +157,16 @@ Result<Report> runOnCopies(const Module &module, const std::string &entry, const
       return buffer.host >= r.begin && buffer.host + buffer.bytes <= r.end;
     });
     auto address = reinterpret_cast<uint64_t>(range->device + (buffers[i].host - range->begin) + buffers[i].offset);
-    std::memcpy(parameters.data() + pointers[i], &address, 8);
+    addresses.push_back(address);
+    if (pointers[i])
+      std::memcpy(parameters.data() + *pointers[i], &address, 8);
+  }
+  for (MapArgument &argument : maps) {
+    argument.map.address = addresses[argument.buffer];
+    Result<std::array<std::byte, 128>> bytes = encode(argument.map);
+    if (!bytes)
+      return std::unexpected(bytes.error());
+    std::memcpy(parameters.data() + argument.parameter, bytes->data(), bytes->size());
   }
   Memory memory;
   for (DeviceRange &range : ranges) {
@@ -162,6 +181,40 @@ Result<Report> runOnCopies(const Module &module, const std::string &entry, const
     if (report && !range.readOnly && range.begin != range.end)
       std::memcpy(range.begin, range.device, size_t(range.end - range.begin));
   return report;
+}
+
+/// The fields of weft.simulator's tensor maps, dimensions innermost first.
+TensorMap mapOf(const py::dict &fields) {
+  TensorMap map;
+  const auto name = fields["dtype"].cast<std::string>();
+  const std::optional<TensorType> type = tensorTypeNamed(name);
+  if (!type)
+    raise({StatusCode::InvalidArgument, "expected a type that a tensor map may have, but got '" + name + "'"});
+  map.type = *type;
+  const auto dims = fields["dims"].cast<std::vector<uint64_t>>(),
+             strides = fields["strides"].cast<std::vector<uint64_t>>();
+  const auto box = fields["box"].cast<std::vector<uint32_t>>(),
+             steps = fields["element_strides"].cast<std::vector<uint32_t>>();
+  map.rank = uint8_t(std::min<size_t>(dims.size(), 6));
+  std::copy_n(dims.begin(), std::min<size_t>(dims.size(), 5), map.dims.begin());
+  std::copy_n(strides.begin(), std::min<size_t>(strides.size(), 4), map.strides.begin());
+  std::copy_n(box.begin(), std::min<size_t>(box.size(), 5), map.box.begin());
+  std::copy_n(steps.begin(), std::min<size_t>(steps.size(), 5), map.elementStrides.begin());
+  map.swizzle = fields["swizzle"].cast<uint8_t>();
+  map.fillsNaN = fields["nan"].cast<bool>();
+  return map;
+}
+
+/// Takes an argument that is no scalar: a buffer, or a tensor map with the buffer that it is of.
+void addBuffer(Arguments &arguments, const ParameterInfo &parameter, const py::handle &argument) {
+  const bool isMap = py::isinstance<py::dict>(argument);
+  const py::object place =
+      isMap ? py::object(argument.cast<py::dict>()["buffer"]) : py::reinterpret_borrow<py::object>(argument);
+  auto [host, bytes, offset, readOnly] = place.cast<std::tuple<uint64_t, size_t, size_t, bool>>();
+  arguments.buffers.push_back({reinterpret_cast<std::byte *>(host), bytes, offset, readOnly, parameter.name});
+  arguments.pointers.push_back(isMap ? std::nullopt : std::optional(parameter.offset));
+  if (isMap)
+    arguments.maps.push_back({mapOf(argument.cast<py::dict>()), parameter.offset, arguments.buffers.size() - 1});
 }
 
 /// `settings`: grid, block, cluster, shared, checks, seed, schedules, threads, limit, sample.
@@ -180,25 +233,22 @@ py::dict launchArguments(const Module &module, const std::string &entry, const p
   options.sample = settings["sample"].cast<uint64_t>();
   auto counts = [&](const char *name) { return dim(settings[name].cast<std::array<uint32_t, 3>>()); };
   LaunchShape shape{counts("grid"), counts("block"), counts("cluster"), settings["shared"].cast<uint32_t>()};
-  std::vector<std::byte> parameters(info ? info->parameterBytes : 0);
-  std::vector<Buffer> buffers;
-  std::vector<uint32_t> pointers;
+  Arguments packed;
+  packed.parameters.resize(info ? info->parameterBytes : 0);
   for (size_t i = 0; info && i < arguments.size(); ++i) {
     const ParameterInfo &parameter = info->parameters.at(i);
     if (py::isinstance<py::bytes>(arguments[i])) {
       auto bytes = arguments[i].cast<std::string>();
-      std::memcpy(parameters.data() + parameter.offset, bytes.data(), std::min<size_t>(bytes.size(), parameter.size));
+      std::memcpy(packed.parameters.data() + parameter.offset, bytes.data(),
+                  std::min<size_t>(bytes.size(), parameter.size));
       continue;
     }
-    auto [host, bytes, offset, readOnly] = arguments[i].cast<std::tuple<uint64_t, size_t, size_t, bool>>();
-    buffers.push_back({reinterpret_cast<std::byte *>(host), bytes, offset, readOnly, parameter.name});
-    pointers.push_back(parameter.offset);
+    addBuffer(packed, parameter, arguments[i]);
   }
   Result<Report> report = failure(StatusCode::Internal, "");
   {
     py::gil_scoped_release release;
-    report =
-        runOnCopies(module, entry, shape, {std::move(parameters), std::move(buffers), std::move(pointers)}, options);
+    report = runOnCopies(module, entry, shape, std::move(packed), options);
   }
   if (!report)
     raise(report.error());

@@ -93,7 +93,7 @@ def test_scalars_and_structs_by_value():
         (kernel(".reg .b128 %q<2>; ld.global.v2.b128 {%q0, %q1}, [%d0];"), "expected a single .b128"),
         (kernel(".reg .b128 %q<2>; mov.b128 %q0, %d1;"), "expected a .b128 register or two 64-bit ones"),
         (kernel("bra nowhere;"), "expected a label, but got 'nowhere'"),
-        (kernel("wgmma.fence.sync.aligned;"), "'wgmma.fence.sync.aligned' is not supported"),
+        (kernel("wgmma.fence.sync.aligned;"), "'wgmma.fence.sync.aligned' on 'sm_80' is not supported"),
     ],
 )
 def test_bad_ptx_is_refused_with_its_line(text, words):

@@ -17,20 +17,25 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from weft.errors import Error as _Error
 from weft.native import load as _load
 from weft.simulator.cost import Figures, gpu_of
 from weft.simulator.profile import Line, Profile
+from weft.simulator.tensor_maps import SimulatorError, TensorMap, buffer_of, tensor_map
 from weft.simulator.timeline import Timeline, trace
 from weft.targets import Gpu
 
-__all__ = ["Finding", "Launch", "Line", "Profile", "Report", "SimulatorError", "Timeline", "launch"]
-
-
-class SimulatorError(_Error):
-    """PTX that cannot be run as asked: it does not parse, is not supported, or the launch does not fit it."""
-
-    code = ""
+__all__ = [
+    "Finding",
+    "Launch",
+    "Line",
+    "Profile",
+    "Report",
+    "SimulatorError",
+    "TensorMap",
+    "Timeline",
+    "launch",
+    "tensor_map",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,7 +149,8 @@ def launch(
     """Run one entry of PTX, a text or the path of a file.
 
     args: NumPy arrays are device buffers, changed in place (arrays that overlap share their memory); NumPy scalars
-    and Python numbers are passed by value, np.void as structs. bf16 and fp8 travel as uint16 and uint8.
+    and Python numbers are passed by value, np.void as structs, tensor maps as their 128 bytes. bf16 and fp8 travel as
+    uint16 and uint8.
     checks: "all", "none", or some of uninitialised, races, async, barriers; bounds are always checked.
     seed: 0 runs warps in order, others interleave them; schedules: how many interleavings to run and compare.
     threads: CPU threads, 0 for all; results do not depend on it.
@@ -248,17 +254,24 @@ def _three(counts: int | Sequence[int]) -> list[int]:
     return given + [1] * (3 - len(given))
 
 
-def _pack(value: Any, name: str, size: int, align: int, pointer: bool) -> bytes | tuple[int, int, int, bool]:
-    """A buffer as (address of its first byte, bytes, offset of element 0, read only); everything else as bytes."""
+def _pack(
+    value: Any, name: str, size: int, align: int, pointer: bool
+) -> bytes | tuple[int, int, int, bool] | dict[str, Any]:
+    """A buffer as (address of its first byte, bytes, offset of element 0, read only), a tensor map as its fields;
+    everything else as bytes."""
     import numpy as np
+
+    if isinstance(value, TensorMap):
+        if size != 128:
+            raise SimulatorError(f"expected a value of {size} bytes for '{name}', but got a tensor map of 128")
+        return value.fields()
 
     if isinstance(value, np.ndarray) and value.ndim == 0 and not (pointer and size == 8):
         value = value[()]
     if isinstance(value, np.ndarray):
         if size != 8:
             raise SimulatorError(f"expected a value of {size} bytes for '{name}', but got an array")
-        start, end = _bounds(value)
-        return start, end - start, value.__array_interface__["data"][0] - start, not value.flags.writeable
+        return buffer_of(value)
     if isinstance(value, np.generic):
         data = value.tobytes()
     elif isinstance(value, (bytes, bytearray)):
@@ -277,16 +290,3 @@ def _pack(value: Any, name: str, size: int, align: int, pointer: bool) -> bytes 
     if len(data) != size:
         raise SimulatorError(f"expected {size} bytes for '{name}', but got {len(data)} ({type(value).__name__})")
     return data
-
-
-def _bounds(array: Any) -> tuple[int, int]:
-    """The first byte of an array and the byte after its last."""
-    low = high = array.__array_interface__["data"][0]
-    if array.size == 0:
-        return low, low
-    for count, stride in zip(array.shape, array.strides, strict=True):
-        if stride < 0:
-            low += (count - 1) * stride
-        else:
-            high += (count - 1) * stride
-    return low, high + array.itemsize

@@ -49,6 +49,12 @@ void Counters::add(const Counters &other) {
   sharedWavefrontsIdeal += other.sharedWavefrontsIdeal;
   barriers += other.barriers;
   divergentBranches += other.divergentBranches;
+  bulkCopies += other.bulkCopies;
+  bulkBytesRead += other.bulkBytesRead;
+  bulkBytesWritten += other.bulkBytesWritten;
+  bulkBytesFilled += other.bulkBytesFilled;
+  wgmma += other.wgmma;
+  wgmmaSharedBytes += other.wgmmaSharedBytes;
 }
 
 std::map<std::string, uint64_t> Counters::named() const {
@@ -63,6 +69,12 @@ std::map<std::string, uint64_t> Counters::named() const {
       {"shared_wavefronts_ideal", sharedWavefrontsIdeal},
       {"barriers", barriers},
       {"divergent_branches", divergentBranches},
+      {"bulk_copies", bulkCopies},
+      {"bulk_bytes_read", bulkBytesRead},
+      {"bulk_bytes_written", bulkBytesWritten},
+      {"bulk_bytes_filled", bulkBytesFilled},
+      {"wgmma", wgmma},
+      {"wgmma_shared_bytes", wgmmaSharedBytes},
   };
   for (size_t i = 0; i < warpInstructionsByClass.size(); ++i)
     result["warp_instructions." + std::string(className(InstructionClass(i)))] = warpInstructionsByClass[i];

@@ -94,6 +94,11 @@ struct Counters {
   uint64_t sharedWavefronts = 0, sharedWavefrontsIdeal = 0;
   uint64_t barriers = 0;
   uint64_t divergentBranches = 0;
+  uint64_t bulkCopies = 0; ///< cp.async.bulk and cp.reduce.async.bulk, by thread
+  uint64_t bulkBytesRead = 0, bulkBytesWritten = 0;
+  uint64_t bulkBytesFilled = 0;  ///< of boxes, outside of their tensors
+  uint64_t wgmma = 0;            ///< wgmma.mma_async of warpgroups
+  uint64_t wgmmaSharedBytes = 0; ///< of shared memory that they read, B once a warpgroup
 
   void add(const Counters &other);
   /// Every counter by its public name ("thread_instructions", "warp_instructions", "warp_instructions.matrix", ...).

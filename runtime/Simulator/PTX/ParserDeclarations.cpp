@@ -234,12 +234,15 @@ std::array<uint32_t, 3> Parser::threeCounts() {
 void Parser::functionAttributes(Function &function) {
   while (peek().kind == TokenKind::DotWord) {
     const Token word = next();
+    function.limitsRegisters |= word.is(".maxnreg") || word.is(".minnctapersm");
     if (word.is(".reqntid"))
       function.requiredBlock = threeCounts();
     else if (word.is(".maxntid"))
       function.maximumBlock = threeCounts();
-    else if (word.is(".minnctapersm") || word.is(".maxnctapersm") || word.is(".maxnreg") ||
-             word.is(".maxclusterrank") || word.is(".abi_preserve") || word.is(".abi_preserve_control"))
+    else if (word.is(".maxnreg"))
+      function.maximumRegisters = uint32_t(expectInteger("a count"));
+    else if (word.is(".minnctapersm") || word.is(".maxnctapersm") || word.is(".maxclusterrank") ||
+             word.is(".abi_preserve") || word.is(".abi_preserve_control"))
       expectInteger("a count");
     else if (word.is(".reqnctapercluster") || word.is(".explicitcluster"))
       fail(word, format("'{}' is not supported by the simulator: clusters need sm_90", word.text));

@@ -162,6 +162,8 @@ struct Function {
   std::vector<Label> labels;
   std::vector<Instruction> body;
   std::array<uint32_t, 3> requiredBlock{}, maximumBlock{};
+  uint32_t maximumRegisters = 0; ///< .maxnreg
+  bool limitsRegisters = false;  ///< has .maxnreg or .minnctapersm
 };
 
 struct Module {

@@ -205,7 +205,7 @@ void startPoison(Warp &warp) {
     return;
   warp.poison.assign(warp.kernel->registerBytes / 4, 0);
   warp.origins.assign(warp.poison.size(), 0);
-  warp.anyPoison = true;
+  warp.anyPoison = warp.watched = true;
 }
 
 } // namespace

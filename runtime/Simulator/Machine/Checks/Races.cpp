@@ -1,17 +1,27 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // The race detector: what each access to shared memory is compared with.
 #include "runtime/Simulator/Machine/Checks/Access.h"
+#include "runtime/Simulator/Machine/Checks/EngineReads.h"
 #include "runtime/Support/Format.h"
+
+#include <algorithm>
 
 namespace weft::simulator::machine {
 namespace {
 
 std::string otherSide(const Warp &warp, const char *did, uint16_t thread, uint32_t pc) {
+  if (isEngine(*warp.block, thread))
+    return format("a bulk copy of {} {} it", siteName(warp, pc), did);
   return format("warp {}, lane {} {} it at {}", thread / laneCount, thread % laneCount, did, siteName(warp, pc));
 }
 
 std::string place(uint32_t offset, unsigned bytes) {
   return format("{} bytes at byte {} of shared memory", bytes, offset);
+}
+
+std::string copyName(const Warp &warp, uint32_t pc) {
+  const auto &modifiers = warp.kernel->sites[pc].instruction->modifiers;
+  return std::find(modifiers.begin(), modifiers.end(), "bulk") != modifiers.end() ? "a bulk copy" : "a cp.async";
 }
 
 bool readersOrdered(const Warp &warp, const Granule &g) {
@@ -35,13 +45,16 @@ bool shadowRead(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, bool
     if (g->flags & Granule::Pending) {
       if (checks.async)
         report(warp, FindingKind::AsyncUnwaited, lane,
-               "reads " + place(offset, bytes) + ", which a cp.async may still write",
+               "reads " + place(offset, bytes) + ", which " + copyName(warp, g->writePc) + " may still write",
                otherSide(warp, "copies to", g->writeThread, g->writePc));
     } else if (checks.races && g->writeClock && g->writeThread != me &&
                !(g->flags & (atomic ? Granule::Atomic : Granule::Swapped)) &&
                !happenedBefore(warp, lane, g->writeThread / laneCount, g->writeThread % laneCount, g->writeClock)) {
-      report(warp, FindingKind::SharedRace, lane,
-             "reads " + place(offset, bytes) + ", and no barrier orders that after a write",
+      const bool copied = isEngine(*warp.block, g->writeThread);
+      report(warp, copied ? FindingKind::AsyncUnwaited : FindingKind::SharedRace, lane,
+             "reads " + place(offset, bytes) +
+                 (copied ? ", which a bulk copy writes whose mbarrier it has not waited for"
+                         : ", and no barrier orders that after a write"),
              otherSide(warp, "wrote", g->writeThread, g->writePc));
     }
     g->readMeeting = warp.meetings;
@@ -76,9 +89,11 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
   const bool swap = atomic && (warp.kernel->code[pc].order & orderSwap);
   Granule *g = &shadow.at(offset), *end = &shadow.at(offset + bytes - 1) + 1;
   for (; g != end; ++g) {
+    if ((g->flags & Granule::EngineReads) && checks.async)
+      checkEngineReads(warp, lane, offset, bytes);
     if ((g->flags & Granule::Pending) && checks.async)
       report(warp, FindingKind::AsyncOverwrite, lane,
-             "writes " + place(offset, bytes) + ", to which a cp.async is on its way",
+             "writes " + place(offset, bytes) + ", to which " + copyName(warp, g->writePc) + " is on its way",
              otherSide(warp, "copies to", g->writeThread, g->writePc));
     if (checks.races) {
       if (g->writeClock && g->writeThread != me && !(g->flags & Granule::Pending) &&

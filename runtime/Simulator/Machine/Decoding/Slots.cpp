@@ -172,6 +172,15 @@ std::vector<SavedSlot> savedBy(const Kernel &kernel, const CalledFunction &calle
   return list;
 }
 
+/// Registers of wgmma are in use beyond the instruction, until a wait: nobody shares their slots.
+void keepOperands(const Kernel &kernel, std::vector<Interval> &intervals) {
+  for (size_t i = 0; i < kernel.code.size(); ++i)
+    if (kernel.sites[i].instruction && kernel.sites[i].instruction->mnemonic == "wgmma")
+      for (unsigned k = 0; k < kernel.sites[i].wideCount; ++k)
+        if (const Ref ref = kernel.code[i].wide[k]; !(ref & constantRef) && (ref & virtualRef))
+          intervals[ref & ~virtualRef] = {0, uint32_t(kernel.code.size()) + 1};
+}
+
 /// A slot for each register that is used: predicates first, packed; then the vectors, aligned to their size. Sets the
 /// kernel's sizes.
 std::vector<uint32_t> slotsOf(Kernel &kernel, const std::vector<ptx::Type> &registers,
@@ -239,6 +248,8 @@ void assignSlots(Kernel &kernel, const std::vector<ptx::Type> &registers,
       if (interval.used())
         interval = {0, uint32_t(kernel.code.size()) + 1};
   }
+  if (kernel.usesProducts)
+    keepOperands(kernel, intervals);
   std::vector<uint32_t> slots = slotsOf(kernel, registers, intervals);
   for (CalledFunction &called : kernel.called)
     called.saved = savedBy(kernel, called, registers, slots);

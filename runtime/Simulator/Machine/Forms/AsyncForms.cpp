@@ -35,7 +35,7 @@ bool repeatsCopy(const Warp &warp, const AsyncCopy &copy, unsigned lane) {
   if (!(granule.flags & Granule::Pending))
     return false;
   const unsigned thread = granule.writeThread, otherLane = thread % laneCount;
-  if (thread == warp.index * laneCount + lane)
+  if (thread == warp.index * laneCount + lane || thread / laneCount >= warp.block->warps.size())
     return false;
   if (thread / laneCount == warp.index && otherLane < lane && isTwin(copy, lane, copy, otherLane))
     return true;

@@ -24,5 +24,7 @@ std::span<const Form> mbarrierForms();
 std::span<const Form> videoForms();
 std::span<const Form> warpForms();
 std::span<const Form> controlForms();
+std::span<const Form> bulkForms();
+std::span<const Form> warpgroupForms();
 
 } // namespace weft::simulator::machine

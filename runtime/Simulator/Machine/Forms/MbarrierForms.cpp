@@ -4,6 +4,7 @@
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
 #include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Machine/Running/AsyncCopies.h"
+#include "runtime/Simulator/Machine/Running/BulkCopies.h"
 #include "runtime/Simulator/Machine/Running/Mbarriers.h"
 #include "runtime/Simulator/Machine/State/Lanes.h"
 #include "runtime/Support/Format.h"
@@ -17,7 +18,22 @@ using namespace mbarrier;
 using ptx::Space;
 using ptx::Type;
 
-enum class What : uint8_t { Init, Inval, Arrive, ArriveDrop, TestWait, TestParity, AsyncArrive };
+enum class What : uint8_t {
+  Init,
+  Inval,
+  Arrive,
+  ArriveDrop,
+  ArriveExpect,
+  ArriveDropExpect,
+  Expect,
+  Complete,
+  TestWait,
+  TestParity,
+  AsyncArrive
+};
+
+bool drops(What what) { return what == What::ArriveDrop || what == What::ArriveDropExpect; }
+bool expects(What what) { return what == What::ArriveExpect || what == What::ArriveDropExpect || what == What::Expect; }
 
 /// Record::aux. op[0]: result or noRef; op[1] + imm: object; op[2]: count, state or parity, or noRef.
 struct MbarrierForm {
@@ -26,22 +42,6 @@ struct MbarrierForm {
   bool noIncrement = false; ///< .noinc
   bool noComplete = false;
 };
-
-/// Remembers what an instruction made of an mbarrier, and who ended its phase if it did.
-void remember(Warp &warp, uint32_t lane, uint32_t pc, uint32_t offset, uint64_t before, uint64_t after) {
-  auto known = warp.block->mbarriers.find(offset);
-  if (known == warp.block->mbarriers.end())
-    return;
-  MbarrierHistory &history = known->second;
-  history.object = after;
-  if (phase(after) == phase(before))
-    return;
-  history.ended = true;
-  history.warp = warp.index;
-  history.lane = lane;
-  history.clock = tracksShared(warp) ? warp.block->shadow.now(warp.index) : 0;
-  history.pc = pc;
-}
 
 /// Every arrival must know that the phase before its own is over, or it may count in that one.
 void checkArrival(Warp &warp, unsigned lane, uint32_t offset, uint64_t object) {
@@ -55,17 +55,20 @@ void checkArrival(Warp &warp, unsigned lane, uint32_t offset, uint64_t object) {
          format("arrives in phase {} of an mbarrier that counts {} arrivals, and nothing orders that after the end of "
                 "phase {}: either phase may end early",
                 phase(object), expected(object), phase(object) - 1),
-         format("warp {}, lane {} ended it at {}", last.warp, last.lane, siteName(warp, last.pc)));
+         last.warp < warp.block->warps.size()
+             ? format("warp {}, lane {} ended it at {}", last.warp, last.lane, siteName(warp, last.pc))
+             : format("a bulk copy of {} ended it", siteName(warp, last.pc)));
 }
 
-/// The key of what is released when a phase ends: those who wait for it learn of its arrivals, not of the next phase's.
-uint64_t phaseKey(const Block &block, uint64_t object, uint64_t ended) {
-  return sharedKey(block, uint32_t(object)) + 1 + (ended & 1);
+/// Bytes that the current phase of an mbarrier still expects.
+int64_t transactionsOf(const Block &block, uint32_t offset) {
+  auto known = block.mbarriers.find(offset);
+  return known == block.mbarriers.end() ? 0 : known->second.transactions;
 }
 
 /// Lets the copies be done that arrive at an mbarrier when they are, now that somebody waits for it: the latest moment
-/// that a program can tell. True where any arrived.
-bool arriveWithCopies(Block &block, uint64_t object) {
+/// that a program can tell.
+void arriveWithCopies(Block &block, uint64_t object) {
   bool any = false;
   std::erase_if(block.arrivals, [&](const AsyncArrival &arrival) {
     if (arrival.object != object)
@@ -79,18 +82,18 @@ bool arriveWithCopies(Block &block, uint64_t object) {
       return true;
     const uint64_t before = phase(now);
     const uint64_t old = now;
-    now = arrivals(now, 1, false);
-    remember(warp, arrival.lane, arrival.pc, uint32_t(object), old, now);
+    now = settled(arrivals(now, 1, false), transactionsOf(block, uint32_t(object)));
+    rememberObject(block, warp.index, arrival.lane, arrival.pc, uint32_t(object), old, now);
     StrongAccess access(warp, orderStrong | orderRelease, sharedKey(block, uint32_t(object)));
     std::memcpy(at, &now, 8);
     access.done(false, true, true);
     if (phase(now) != before)
       access.copyTo(phaseKey(block, object, before));
-    return any = true;
+    any = true;
+    return true;
   });
   if (any)
     block.warps[0].worker->changed = true;
-  return any;
 }
 
 /// What one lane does to one mbarrier.
@@ -129,17 +132,38 @@ uint64_t afterInit(const LaneOperation &op) {
 
 /// The object after an arrival; none where it is misused.
 std::optional<uint64_t> afterArrive(const LaneOperation &op) {
-  if (op.operand == 0 || op.operand > pending(op.object)) {
-    op.misuse(
-        format("arrives {} times at an mbarrier that waits for {} in this phase", op.operand, pending(op.object)));
+  const uint64_t count = expects(op.form.what) ? 1 : op.operand;
+  if (count == 0 || count > pending(op.object)) {
+    op.misuse(format("arrives {} times at an mbarrier that waits for {} in this phase", count, pending(op.object)));
     return std::nullopt;
   }
   checkArrival(op.warp, op.lane, op.offset(), op.object);
-  if (op.form.noComplete && op.operand == pending(op.object)) {
+  if (expects(op.form.what))
+    expectBytes(op.warp, op.lane, op.offset(), int64_t(op.operand));
+  if (op.form.noComplete && count == pending(op.object)) {
     op.misuse("completes the phase with '.noComplete'");
     return std::nullopt;
   }
-  return arrivals(op.object, op.operand, op.form.what == What::ArriveDrop);
+  const uint64_t next =
+      settled(arrivals(op.object, count, drops(op.form.what)), transactionsOf(*op.warp.block, op.offset()));
+  if (phase(next) != phase(op.object))
+    checkUnexpected(op.warp, op.lane, op.offset());
+  return next;
+}
+
+/// The object after mbarrier.expect_tx or complete_tx.
+uint64_t afterTransaction(const LaneOperation &op) {
+  checkArrival(op.warp, op.lane, op.offset(), op.object);
+  const auto bytes = int64_t(op.operand);
+  expectBytes(op.warp, op.lane, op.offset(), expects(op.form.what) ? bytes : -bytes);
+  return settled(op.object, transactionsOf(*op.warp.block, op.offset()));
+}
+
+/// The object after mbarrier.inval, which nothing may complete on any more.
+uint64_t afterInval(const LaneOperation &op) {
+  checkUnexpected(op.warp, op.lane, op.offset());
+  op.warp.block->mbarriers.erase(op.offset());
+  return 0;
 }
 
 /// The object after cp.async.mbarrier.arrive; none where it is misused. The arrival itself comes when the copies are
@@ -160,8 +184,10 @@ std::optional<uint64_t> afterChange(const LaneOperation &op) {
   case What::Init:
     return afterInit(op);
   case What::Inval:
-    op.warp.block->mbarriers.erase(op.offset());
-    return 0;
+    return afterInval(op);
+  case What::Expect:
+  case What::Complete:
+    return afterTransaction(op);
   case What::AsyncArrive:
     return afterAsyncArrive(op);
   default:
@@ -176,12 +202,12 @@ void storeObject(const LaneOperation &op, uint64_t next) {
   const bool arrives = what != What::Init && what != What::Inval;
   warp.worker->changed = true;
   if (arrives)
-    remember(warp, op.lane, warp.here(), op.offset(), op.object, next);
+    rememberObject(*warp.block, warp.index, op.lane, warp.here(), op.offset(), op.object, next);
   if (tracksShared(warp))
     shadowWrite(warp, op.lane, op.offset(), 8, nullptr, what != What::Init);
   StrongAccess access(warp, what == What::Init ? 0 : orderStrong | orderRelease, orderKey(warp, op.address, true));
   std::memcpy(op.at, &next, 8);
-  access.done(false, what == What::Arrive || what == What::ArriveDrop, true);
+  access.done(false, arrives && what != What::Expect && what != What::Complete && what != What::AsyncArrive, true);
   if (arrives && phase(next) != phase(op.object))
     access.copyTo(phaseKey(*warp.block, op.offset(), phase(op.object)));
 }
@@ -192,8 +218,11 @@ bool testPhase(LaneOperation &op) {
   const bool byParity = op.form.what == What::TestParity;
   const uint64_t asked = byParity ? op.operand : phase(op.operand);
   auto lasts = [&] { return byParity ? (phase(op.object) & 1) == (asked & 1) : phase(op.object) == asked; };
-  if (lasts() && arriveWithCopies(*op.warp.block, op.offset()))
+  if (lasts()) {
+    arriveWithCopies(*op.warp.block, op.offset());
+    landAtMbarrier(*op.warp.block, op.offset());
     std::memcpy(&op.object, op.at, 8);
+  }
   if (!byParity && (op.operand & markMask) != mark)
     op.misuse("waits for a state that no mbarrier.arrive gave");
   else if (!byParity && uint16_t(phase(op.object) - asked) > 1)
@@ -251,7 +280,7 @@ void bind(Binding &b, What what) {
   bool waits = what == What::TestWait || what == What::TestParity;
   if (waits)
     b.setDestination(0, b.predicateDestination(b.operand(at++)));
-  else if ((what == What::Arrive || what == What::ArriveDrop) && b.operand(0).kind != ptx::OperandKind::Address)
+  else if (what >= What::Arrive && what <= What::ArriveDropExpect && b.operand(0).kind != ptx::OperandKind::Address)
     b.setDestination(0, b.destination(b.operand(at++), Type::B64));
   AddressOperand address = b.decoder.address(b.frame, b.operand(at++));
   b.record.op[1] = address.base;
@@ -263,6 +292,8 @@ void bind(Binding &b, What what) {
     b.record.op[2] = b.source(b.operand(at++), what == What::TestWait ? Type::B64 : Type::U32);
   if (waits && b.record.op[2] == noRef)
     b.fail("expected a state or a parity");
+  if ((expects(what) || what == What::Complete) && b.record.op[2] == noRef)
+    b.fail("expected a count of bytes");
   b.decoder.noteAccess(Space::Shared, 8);
   b.keep(form);
   b.record.run = runMbarrier;
@@ -283,6 +314,10 @@ const Form forms[] = {
     {"mbarrier", "inval " WEFT_WHERE " b64", "*", cls, bindAs<What::Inval>},
     {"mbarrier", "arrive noComplete? " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::Arrive>},
     {"mbarrier", "arrive_drop noComplete? " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::ArriveDrop>},
+    {"mbarrier", "arrive expect_tx " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::ArriveExpect>},
+    {"mbarrier", "arrive_drop expect_tx " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::ArriveDropExpect>},
+    {"mbarrier", "expect_tx " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::Expect>},
+    {"mbarrier", "complete_tx " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::Complete>},
     {"mbarrier", "wait=test_wait|try_wait " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::TestWait>},
     {"mbarrier", "wait=test_wait|try_wait parity " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls,
      bindAs<What::TestParity>},

@@ -2,6 +2,7 @@
 // shfl, vote, match, redux, elect (PTX ISA 9.7.9.6, 9.7.13).
 #include "runtime/Simulator/Machine/Checks/Poison.h"
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
+#include "runtime/Simulator/Machine/Forms/Engines/Requirements.h"
 #include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Machine/Running/Divergence.h"
 #include "runtime/Simulator/Machine/State/Lanes.h"
@@ -156,7 +157,40 @@ void bindRedux(Binding &b) {
   b.record.run = b.type() == Type::S32 ? runRedux<int32_t> : runRedux<uint32_t>;
 }
 
+/// op: the lane as a number, whether this lane is it, members. Which lane it is, is open.
+void runElect(Warp &warp, const Record &record, uint32_t mask) {
+  const uint32_t *members = warp.reg<const uint32_t>(record.op[2]);
+  if (!gatherMembers(warp, mask, members))
+    return;
+  uint32_t results[laneCount] = {}, elected = 0;
+  eachLane(mask, [&](unsigned lane) {
+    const uint32_t present = members[lane] & warp.live;
+    uint64_t seed = warp.block->grid->options.seed;
+    seed = (seed ^ seed >> 7) * 0x9E3779B97F4A7C15u >> 32;
+    unsigned nth = seed ? unsigned((seed ^ warp.block->index ^ warp.index) % unsigned(__builtin_popcount(present))) : 0;
+    uint32_t rest = present;
+    for (; nth; --nth)
+      rest &= rest - 1;
+    results[lane] = firstLane(rest);
+    elected |= uint32_t(results[lane] == lane) << lane;
+  });
+  commit(warp.reg<uint32_t>(record.op[0]), results, mask);
+  commitPredicate(warp.predicate(record.op[1]), elected, mask);
+}
+
+void bindElect(Binding &b) {
+  needsHopper(b);
+  b.record.members = 2;
+  b.setDestination(0, b.destination(b.operand(0), Type::B32));
+  if (!b.operand(0).paired)
+    b.fail("expected a register and a predicate");
+  b.setDestination(1, b.predicateDestination(b.operand(1)));
+  b.record.op[2] = b.source(b.operand(2), Type::B32);
+  b.record.run = runElect;
+}
+
 const Form forms[] = {
+    {"elect", "sync", "*", InstructionClass::Vote, bindElect},
     {"shfl", "sync mode=up|down|bfly|idx b32", "*", InstructionClass::Shuffle, bindShuffle},
     {"vote", "sync mode=all|any|uni pred", "*", InstructionClass::Vote, bindVote},
     {"vote", "sync mode=ballot b32", "*", InstructionClass::Vote, bindVote},

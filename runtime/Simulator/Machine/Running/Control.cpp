@@ -2,8 +2,10 @@
 // Executors of control flow (PTX ISA 9.7.12), and of records that the decoder makes.
 #include "runtime/Simulator/Machine/Running/AsyncCopies.h"
 #include "runtime/Simulator/Machine/Running/Barriers.h"
+#include "runtime/Simulator/Machine/Running/BulkCopies.h"
 #include "runtime/Simulator/Machine/Running/Divergence.h"
 #include "runtime/Simulator/Machine/Running/Interpreter.h"
+#include "runtime/Simulator/Machine/Running/Warpgroups.h"
 #include "runtime/Simulator/Machine/State/Executors.h"
 #include "runtime/Simulator/Machine/State/Lanes.h"
 #include "runtime/Support/Format.h"
@@ -61,6 +63,10 @@ void runExit(Warp &warp, const Record &, uint32_t mask) {
       }
   for (AsyncCopy &copy : warp.async.copies)
     copy.mask &= ~mask;
+  if (warp.block->engines)
+    endBulk(warp, mask);
+  if (warp.products && !(warp.live & ~mask))
+    endProducts(warp);
   warp.worker->changed = true;
   exitLanes(warp, mask);
   if (warp.live)

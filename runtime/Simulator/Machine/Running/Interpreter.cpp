@@ -1,8 +1,11 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "runtime/Simulator/Machine/Running/Interpreter.h"
 #include "runtime/Simulator/Machine/Checks/Poison.h"
+#include "runtime/Simulator/Machine/Checks/ProductRegisters.h"
 #include "runtime/Simulator/Machine/Running/Barriers.h"
+#include "runtime/Simulator/Machine/Running/BulkCopies.h"
 #include "runtime/Simulator/Machine/Running/Mbarriers.h"
+#include "runtime/Simulator/Machine/Running/Warpgroups.h"
 #include "runtime/Support/Format.h"
 #include "targets/Target.h"
 
@@ -25,6 +28,14 @@ uint64_t nextRandom(uint64_t &state) {
   return z ^ (z >> 31);
 }
 
+/// What is followed from record to record.
+void watch(Warp &warp, const Record &record, uint32_t mask) {
+  if (warp.products && mask)
+    watchProducts(warp, record);
+  if (warp.anyPoison)
+    trackPoison(warp, record, mask);
+}
+
 /// The loop: everything about an instruction was settled when it was decoded.
 void runTurn(Warp &warp) {
   const Record *code = warp.kernel->code.data();
@@ -41,8 +52,8 @@ void runTurn(Warp &warp) {
     }
     ++executed[at];
     threads[at] += unsigned(__builtin_popcount(mask));
-    if (warp.anyPoison)
-      trackPoison(warp, record, mask);
+    if (warp.watched)
+      watch(warp, record, mask);
     if (mask)
       record.run(warp, record, mask);
   }
@@ -134,6 +145,8 @@ void startWarp(Block &block, Warp &warp, uint32_t index, Worker &worker) {
         warp.reg<uint32_t>(slot.ref)[lane] = special(slot.name, warp, lane);
   }
   warp.anyPoison = false;
+  warp.products = kernel.usesProducts ? makeProducts(warp) : nullptr;
+  warp.watched = kernel.usesProducts && grid.options.checks.async;
   if (grid.options.checks.uninitialised)
     for (uint32_t i = 0; i < kernel.entryUninitialised; ++i)
       poisonRegister(warp, kernel.maybeUninitialised[i].slot, ~0u,
@@ -305,8 +318,14 @@ void startBlock(Block &block, Worker &worker, uint64_t index) {
   block.shared.assign(grid.sharedBytes, std::byte{0xA5});
   const Checks &checks = grid.options.checks;
   if (checks.races || checks.async || checks.uninitialised)
-    block.shadow.reset(grid.sharedBytes, grid.kernel->sharedGranule, grid.warpsPerBlock);
+    block.shadow.reset(grid.sharedBytes, grid.kernel->sharedGranule,
+                       grid.warpsPerBlock + (grid.kernel->usesEngines ? engineClocks : 0));
   block.warps.resize(grid.warpsPerBlock);
+  block.engines = grid.kernel->usesEngines ? makeEngines(block, grid.options.seed) : nullptr;
+  if (block.engines) {
+    block.engines->port.block = &block;
+    block.engines->port.worker = &worker;
+  }
   for (Barrier &barrier : block.barriers)
     barrier = {};
   for (uint32_t i = 0; i < grid.warpsPerBlock; ++i)

@@ -1,8 +1,25 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "runtime/Simulator/Machine/Running/Mbarriers.h"
+#include "runtime/Simulator/Machine/Checks/Access.h"
 #include "runtime/Support/Format.h"
 
 namespace weft::simulator::machine {
+
+void rememberObject(Block &block, uint32_t warp, uint32_t lane, uint32_t pc, uint32_t offset, uint64_t before,
+                    uint64_t after) {
+  auto known = block.mbarriers.find(offset);
+  if (known == block.mbarriers.end())
+    return;
+  MbarrierHistory &history = known->second;
+  history.object = after;
+  if (mbarrier::phase(after) == mbarrier::phase(before))
+    return;
+  history.ended = true;
+  history.warp = warp;
+  history.lane = lane;
+  history.clock = tracksShared(block.warps[0]) ? block.shadow.now(warp) : 0;
+  history.pc = pc;
+}
 
 std::string mbarrierState(const Block &block, uint32_t offset) {
   using namespace mbarrier;
@@ -11,8 +28,13 @@ std::string mbarrierState(const Block &block, uint32_t offset) {
     std::memcpy(&object, block.shared.data() + offset, 8);
   if ((object & markMask) != mark)
     return format("what is no mbarrier at byte {} of shared memory", offset);
-  return format("the mbarrier at byte {} of shared memory, which is in phase {} and has {} of {} arrivals", offset,
-                phase(object), expected(object) - pending(object), expected(object));
+  std::string text = format("the mbarrier at byte {} of shared memory, which is in phase {} and has {} of {} arrivals",
+                            offset, phase(object), expected(object) - pending(object), expected(object));
+  if (auto known = block.mbarriers.find(offset); known != block.mbarriers.end() && known->second.transactions)
+    text += known->second.transactions > 0
+                ? format(", and of the bytes that it expects {} have not come", known->second.transactions)
+                : format(", and {} bytes have come that it did not expect", -known->second.transactions);
+  return text;
 }
 
 } // namespace weft::simulator::machine

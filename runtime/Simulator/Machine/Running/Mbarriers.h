@@ -24,13 +24,28 @@ inline uint64_t make(uint64_t expected, uint64_t pending, uint64_t phase) {
   return expected | pending << 20 | mark | phase << phaseShift;
 }
 
-/// `count` arrivals; the phase ends with the last.
+/// `count` arrivals, of those pending.
 inline uint64_t arrivals(uint64_t object, uint64_t count, bool drop) {
-  uint64_t want = expected(object) - (drop ? 1 : 0), left = pending(object) - count;
-  return left ? make(want, left, phase(object)) : make(want, want, phase(object) + 1);
+  return make(expected(object) - (drop ? 1 : 0), pending(object) - count, phase(object));
 }
 
 } // namespace mbarrier
+
+/// The key of what is released when a phase ends: those who wait for it learn of its arrivals, not of the next phase's.
+inline uint64_t phaseKey(const Block &block, uint64_t object, uint64_t ended) {
+  return sharedKey(block, uint32_t(object)) + 1 + (ended & 1);
+}
+
+/// An object after arrivals or transactions: in its next phase where none of either is left.
+inline uint64_t settled(uint64_t object, int64_t transactions) {
+  using namespace mbarrier;
+  return pending(object) || transactions ? object : make(expected(object), expected(object), phase(object) + 1);
+}
+
+/// Remembers what an instruction or an engine made of an mbarrier, and who ended its phase if it did: a lane of a warp,
+/// or of an engine's clock.
+void rememberObject(Block &block, uint32_t warp, uint32_t lane, uint32_t pc, uint32_t offset, uint64_t before,
+                    uint64_t after);
 
 /// What is known of an mbarrier that lanes wait for, for messages.
 std::string mbarrierState(const Block &block, uint32_t offset);

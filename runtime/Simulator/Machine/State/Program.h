@@ -147,6 +147,10 @@ struct Kernel {
   unsigned sharedGranule = 2; ///< log2 of the smallest shared access: what races are tracked by
   unsigned globalGranule = 2; ///< likewise of global accesses
   bool usesAsync = false;
+  bool usesEngines = false;                 ///< has bulk copies or wgmma
+  bool usesProducts = false;                ///< has wgmma
+  uint32_t maximumRegisters = 0;            ///< `.maxnreg`, 0 without
+  bool limitsRegisters = false;             ///< has `.maxnreg` or `.minnctapersm`
   bool usesReserved = false;                ///< reads %reserved_smem_offset_*: gets shared memory behind its own
   bool usesStack = false;                   ///< has alloca
   bool usesHeap = false;                    ///< calls malloc

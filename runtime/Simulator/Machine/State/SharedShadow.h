@@ -29,8 +29,9 @@ struct Granule {
 
   enum : uint8_t {
     ReadByLanes = 1,  ///< several lanes read it
-    Pending = 4,      ///< a cp.async by writeThread is on its way here
+    Pending = 4,      ///< a cp.async or a bulk copy by writeThread is on its way here
     Atomic = 8,       ///< the last write was an atomic
+    EngineReads = 16, ///< an engine may be reading it, see inFlight of EngineReads.h
     AtomicReads = 32, ///< all reads since the last write were atomic
     Swapped = 64,     ///< the last write was a compare-and-swap
   };

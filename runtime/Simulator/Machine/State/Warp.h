@@ -25,6 +25,8 @@ namespace weft::simulator::machine {
 struct Block;
 struct Worker;
 struct Grid;
+struct Engines;
+struct Products;
 
 /// Where lanes that took different ways wait for each other: the immediate post-dominator of the branch.
 struct Join {
@@ -94,6 +96,7 @@ struct Warp {
   uint32_t index = 0;              ///< in the block
   uint32_t live = 0;               ///< lanes that have not exited
   bool anyPoison = false;          ///< some register may hold what nothing wrote
+  bool watched = false;            ///< something looks at each record before it runs: that, or wgmma in the kernel
   std::vector<uint32_t> poison;    ///< per slot, a bit per lane; empty while nothing can be poisoned
   std::vector<uint32_t> origins;   ///< per slot, what left a lane of it unwritten; as long as `poison`
   std::vector<Fragment> fragments; ///< all but the current one while it runs
@@ -106,8 +109,9 @@ struct Warp {
   std::array<uint32_t, laneCount> stackTop{};           ///< end of what calls and alloca took, in `local`
   std::array<uint32_t, laneCount> stackMost{};          ///< the furthest that it ever was
   std::array<std::vector<uint32_t>, laneCount> calls{}; ///< what called functions saved
-  uint16_t meetings = 0; ///< shuffles, votes and the like that all live lanes took part in
-  uint32_t starved = 0;  ///< turns in which lanes waited for a spinning fragment
+  uint16_t meetings = 0;              ///< shuffles, votes and the like that all live lanes took part in
+  uint32_t starved = 0;               ///< turns in which lanes waited for a spinning fragment
+  std::shared_ptr<Products> products; ///< its wgmma, where the kernel has any
 
   template <typename T> T *reg(Ref ref) const { return reinterpret_cast<T *>(base[ref >> 31] + (ref & 0x7fff'ffffu)); }
   uint32_t &predicate(Ref ref) const { return *reg<uint32_t>(ref); }
@@ -147,6 +151,7 @@ struct MbarrierHistory {
   uint32_t initPc = 0;
   bool ended = false; ///< some phase did, by an arrival of this lane, at this clock of its warp:
   uint32_t warp = 0, lane = 0, clock = 0, pc = 0;
+  int64_t transactions = 0; ///< bytes expected in this phase that have not come yet; below 0: came before
 };
 
 /// What one record cost, in the units of Counters.
@@ -184,6 +189,7 @@ struct Block {
   std::vector<AsyncArrival> arrivals;            ///< at mbarriers, when copies are done
   OriginTable origins;                           ///< of values that nothing wrote
   std::map<uint32_t, MbarrierHistory> mbarriers; ///< by their byte of shared memory
+  std::shared_ptr<Engines> engines;              ///< where the kernel uses any
 };
 
 /// What one worker thread counts and remembers.

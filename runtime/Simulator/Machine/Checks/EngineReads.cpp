@@ -1,0 +1,222 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "runtime/Simulator/Machine/Checks/EngineReads.h"
+#include "runtime/Simulator/Machine/Checks/Access.h"
+#include "runtime/Simulator/Machine/State/Products.h"
+#include "runtime/Support/Format.h"
+
+#include <algorithm>
+
+namespace weft::simulator::machine {
+namespace {
+
+/// Fences that a warp's list keeps: one that is older than these matters to no pipeline.
+constexpr size_t keptFences = 256;
+
+std::string wroteAt(const Warp &warp, const Granule &g) {
+  return isEngine(*warp.block, g.writeThread) ? format("a bulk copy of {} wrote it", siteName(warp, g.writePc))
+                                              : format("warp {}, lane {} wrote it at {}", g.writeThread / laneCount,
+                                                       g.writeThread % laneCount, siteName(warp, g.writePc));
+}
+
+/// Whether a fence covers a write: its lanes knew of it.
+bool covers(const Warp &warp, uint32_t fenceWarp, const ProxyFence &fence, uint32_t thread, uint32_t clock) {
+  const uint32_t writer = thread / laneCount;
+  if (fence.known[writer] >= clock)
+    return true;
+  if (writer == fenceWarp)
+    return (fence.mask >> thread % laneCount & 1) && clock <= fence.clock;
+  const Block &block = *warp.block;
+  return fence.moment && block.grid->order.knows(fence.moment, uint32_t(block.index), writer, clock);
+}
+
+/// Whether a lane knows that a fence was made.
+bool knowsFence(const Warp &warp, unsigned lane, uint32_t fenceWarp, const ProxyFence &fence) {
+  if (fenceWarp == warp.index && (fence.mask >> lane & 1))
+    return true;
+  return happenedBefore(warp, lane, fenceWarp, firstLane(fence.mask), fence.clock);
+}
+
+/// Whether a fence.proxy.async lies between a write and what a lane does now.
+bool isFenced(const Warp &warp, unsigned lane, uint32_t thread, uint32_t clock) {
+  const auto &fences = warp.block->engines->fences;
+  for (uint32_t other = 0; other < fences.size(); ++other)
+    for (auto fence = fences[other].rbegin(); fence != fences[other].rend(); ++fence) {
+      if (!covers(warp, other, *fence, thread, clock))
+        break; // an older one covers less
+      if (knowsFence(warp, lane, other, *fence))
+        return true;
+    }
+  return false;
+}
+
+/// What is known of one write, which many granules share.
+struct Verdict {
+  uint32_t thread = ~0u, clock = 0;
+  bool ordered = true, fenced = true;
+};
+
+Verdict judge(const Warp &warp, unsigned lane, uint32_t thread, uint32_t clock) {
+  Verdict verdict{thread, clock};
+  verdict.ordered = (thread == warp.index * laneCount + lane) ||
+                    happenedBefore(warp, lane, thread / laneCount, thread % laneCount, clock);
+  verdict.fenced = isEngine(*warp.block, thread) || isFenced(warp, lane, thread, clock);
+  return verdict;
+}
+
+void complain(Warp &warp, unsigned lane, const Granule &g, const Verdict &verdict, uint32_t offset) {
+  const Checks &checks = warp.block->grid->options.checks;
+  const std::string place = format("16 bytes at byte {} of shared memory", offset);
+  const bool engine = isEngine(*warp.block, g.writeThread);
+  if (!verdict.ordered && engine && checks.async)
+    report(warp, FindingKind::AsyncUnwaited, lane,
+           "reads " + place + ", which a bulk copy writes whose mbarrier it has not waited for", wroteAt(warp, g));
+  else if (!verdict.ordered && !engine && checks.races)
+    report(warp, FindingKind::SharedRace, lane, "reads " + place + ", and no barrier orders that after a write",
+           wroteAt(warp, g));
+  else if (!verdict.fenced && checks.async)
+    report(warp, FindingKind::MissingProxyFence, lane,
+           "reads " + place + " through the asynchronous proxy, and no fence.proxy.async lies between that and a write",
+           wroteAt(warp, g));
+}
+
+template <typename Visit> void eachGranule(SharedShadow &shadow, uint32_t begin, uint32_t bytes, Visit visit) {
+  for (Granule *g = &shadow.at(begin), *end = &shadow.at(begin + bytes - 1) + 1; g != end; ++g)
+    visit(*g);
+}
+
+bool overlaps(uint32_t offset, unsigned bytes, uint32_t begin, uint32_t count) {
+  return offset < begin + count && begin < offset + bytes;
+}
+
+/// The 16 bytes that a product reads in shared memory, as long as `visit` returns true.
+bool readsBytes(const PendingProduct &product, uint32_t offset, unsigned bytes, uint32_t warpInGroup) {
+  const auto &form = *static_cast<const WgmmaForm *>(product.record->aux);
+  const unsigned perChunk = 128 / semantics::bitsOf(form.step.a);
+  auto within = [&](uint32_t at) { return overlaps(offset, bytes, at, 16); };
+  for (uint32_t row = 0; row < form.n; row += form.bTransposed ? 8 : 1)
+    for (uint32_t i = 0; i < (form.bTransposed ? 2 * perChunk : 2); ++i)
+      if (within(form.bTransposed ? product.b.alongRows(row / 8, i) : product.b.alongK(row, i)))
+        return true;
+  if (form.aInRegisters)
+    return false;
+  for (uint32_t row = 0; row < 16; row += form.aTransposed ? 8 : 1)
+    for (uint32_t i = 0; i < (form.aTransposed ? 2 * perChunk : 2); ++i) {
+      const uint32_t mine = 16 * warpInGroup + row;
+      if (within(form.aTransposed ? product.a.alongRows(mine / 8, i) : product.a.alongK(mine, i)))
+        return true;
+    }
+  return false;
+}
+
+} // namespace
+
+bool beginEngineRead(Warp &warp, unsigned lane, std::span<const SharedRange> ranges) {
+  const Checks &checks = warp.block->grid->options.checks;
+  if (!tracksShared(warp))
+    return false;
+  SharedShadow &shadow = warp.block->shadow;
+  bool unwritten = false;
+  Verdict verdict;
+  for (const SharedRange &range : ranges)
+    eachGranule(shadow, range.begin, range.bytes, [&](Granule &g) {
+      if (g.flags & Granule::Pending) {
+        if (checks.async)
+          report(warp, FindingKind::AsyncUnwaited, lane,
+                 format("reads 16 bytes at byte {} of shared memory, which a copy may still write", range.begin),
+                 format("it was issued at {}", siteName(warp, g.writePc)));
+      } else if (g.writeClock) {
+        if (verdict.thread != g.writeThread || verdict.clock != g.writeClock)
+          verdict = judge(warp, lane, g.writeThread, g.writeClock);
+        if (!verdict.ordered || !verdict.fenced)
+          complain(warp, lane, g, verdict, range.begin);
+      }
+      unwritten |= (g.writeClock == 0 && !(g.flags & Granule::Pending)) || g.poisoned;
+      g.flags |= Granule::EngineReads;
+    });
+  return unwritten && checks.uninitialised;
+}
+
+void endEngineRead(Warp &warp, unsigned lane, std::span<const SharedRange> ranges) {
+  if (!warp.block->grid->options.checks.races)
+    return;
+  SharedShadow &shadow = warp.block->shadow;
+  const uint32_t now = shadow.now(warp.index), bit = 1u << (warp.index & 31);
+  const auto me = uint16_t(warp.index * laneCount + lane);
+  for (const SharedRange &range : ranges)
+    eachGranule(shadow, range.begin, range.bytes, [&](Granule &g) {
+      // Readers whose clocks the writer must know one by one: the earliest of several is remembered, as of shadowRead.
+      if (!(g.readWarps & ~bit)) {
+        g.readWarps = bit;
+        g.readClock = now;
+      } else if (happenedBefore(warp, uint32_t(__builtin_ctz(g.readWarps & ~bit)), g.readClock)) {
+        g.readWarps = bit;
+        g.readClock = now;
+      } else {
+        g.readWarps |= bit;
+        g.readClock = std::min(g.readClock, now);
+      }
+      g.readThread = me;
+      g.readPc = warp.here();
+      g.readMeeting = warp.meetings;
+      g.flags &= uint8_t(~(Granule::ReadByLanes | Granule::AtomicReads));
+    });
+}
+
+void checkEngineReads(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes) {
+  Block &block = *warp.block;
+  auto complainOf = [&](const char *what, uint32_t pc) {
+    report(warp, FindingKind::AsyncOverwrite, lane,
+           format("writes {} bytes at byte {} of shared memory, which {} may still read", bytes, offset, what),
+           format("it was issued at {}", siteName(warp, pc)));
+  };
+  for (const BulkCopy &copy : block.engines->copies)
+    if (copy.kind != BulkKind::Load && !copy.taken &&
+        std::any_of(copy.runs.begin(), copy.runs.end(),
+                    [&](const BulkRun &run) { return overlaps(offset, bytes, run.shared, run.bytes); }))
+      return complainOf("a bulk copy", copy.pc);
+  for (const Warp &other : block.warps)
+    if (other.products)
+      for (const PendingProduct &product : other.products->pending)
+        if (readsBytes(product, offset, bytes, other.index % 4))
+          return complainOf("a wgmma", product.pc);
+}
+
+void fenceProxy(Warp &warp, uint32_t mask) {
+  Block &block = *warp.block;
+  if (!block.engines || !tracksShared(warp))
+    return;
+  SharedShadow &shadow = block.shadow;
+  auto &fences = block.engines->fences[warp.index];
+  const uint32_t *known = shadow.clocksOf(warp.index);
+  fences.push_back({mask, shadow.now(warp.index), {known, known + block.warps.size()}, warp.order.known});
+  if (mask == warp.live) // all of the warp's writes so far
+    fences.back().known[warp.index] = std::max(fences.back().known[warp.index], shadow.now(warp.index));
+  if (fences.size() > 2 * keptFences)
+    fences.erase(fences.begin(), fences.end() - keptFences);
+  shadow.advance(warp.index);
+}
+
+void beginEngineWrite(Warp &warp, unsigned lane, std::span<const BulkRun> runs) {
+  if (!tracksShared(warp))
+    return;
+  SharedShadow &shadow = warp.block->shadow;
+  for (const BulkRun &run : runs)
+    shadowWrite(warp, lane, run.shared, run.bytes, nullptr);
+  for (const BulkRun &run : runs) // once all of it is written, for runs may share a granule
+    eachGranule(shadow, run.shared, run.bytes, [](Granule &g) { g.flags |= Granule::Pending; });
+}
+
+void endEngineWrite(Block &block, uint32_t engine, uint32_t pc, std::span<const BulkRun> runs) {
+  if (!tracksShared(block.warps[0]))
+    return;
+  const uint32_t now = block.shadow.now(engine);
+  for (const BulkRun &run : runs)
+    eachGranule(block.shadow, run.shared, run.bytes, [&](Granule &g) {
+      g.flags &= uint8_t(~Granule::Pending);
+      g.writeClock = now;
+      g.writePc = pc;
+      g.writeThread = uint16_t(engine * laneCount);
+    });
+}
+
+} // namespace weft::simulator::machine

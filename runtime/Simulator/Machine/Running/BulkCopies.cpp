@@ -1,0 +1,351 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "runtime/Simulator/Machine/Running/BulkCopies.h"
+#include "runtime/Simulator/Machine/Checks/Access.h"
+#include "runtime/Simulator/Machine/Checks/EngineReads.h"
+#include "runtime/Simulator/Machine/Checks/GlobalRaces.h"
+#include "runtime/Simulator/Machine/Running/Mbarriers.h"
+#include "runtime/Support/Format.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+namespace weft::simulator::machine {
+namespace {
+
+constexpr int64_t mostTransactions = (1 << 20) - 1;
+
+/// Findings and accesses in a scope are those of the record at `pc`.
+struct AtRecord {
+  Warp &warp;
+  uint32_t after;
+  AtRecord(Warp &warp, uint32_t pc) : warp(warp), after(std::exchange(warp.pc, pc + 1)) {}
+  ~AtRecord() { warp.pc = after; }
+};
+
+std::vector<SharedRange> rangesOf(const BulkCopy &copy) {
+  std::vector<SharedRange> ranges;
+  for (const BulkRun &run : copy.runs)
+    ranges.push_back({run.shared, run.bytes});
+  return ranges;
+}
+
+/// What a load brings, byte for byte, and which of it nothing wrote.
+void moveIn(Warp &warp, const BulkCopy &copy) {
+  std::byte *shared = warp.block->shared.data();
+  GlobalAccesses accesses(warp, warp.kernel->code[copy.pc]);
+  for (const BulkRun &run : copy.runs) {
+    if (run.global) {
+      std::memcpy(shared + run.shared, reinterpret_cast<const std::byte *>(run.global), run.bytes);
+      if (accesses.tracks())
+        accesses.land(copy.lane, run.global, run.bytes);
+      continue;
+    }
+    for (uint32_t i = 0; i < run.bytes; ++i)
+      shared[run.shared + i] = copy.fill[(run.shared + i) % copy.fill.size()];
+  }
+}
+
+/// Marks what a load brought of memory that nothing wrote.
+void markMoved(Warp &warp, const BulkCopy &copy) {
+  if (!warp.block->grid->options.checks.uninitialised)
+    return;
+  for (const BulkRun &run : copy.runs)
+    for (uint32_t at = 0; run.global && at < run.bytes; at += 16) {
+      const unsigned bytes = std::min(16u, run.bytes - at);
+      if (uint32_t unwritten = unwrittenBytes(warp, reinterpret_cast<const std::byte *>(run.global) + at, bytes))
+        markUnwritten(warp, warp.block->shared.data() + run.shared + at, bytes, unwritten);
+    }
+}
+
+/// Counts the bytes of a load at its mbarrier, and ends the phase that they complete.
+void completeTransaction(Block &block, const BulkCopy &copy, uint32_t engine) {
+  using namespace mbarrier;
+  Warp &warp = block.warps[copy.warp];
+  std::byte *at = block.shared.data() + copy.object;
+  uint64_t before;
+  std::memcpy(&before, at, 8);
+  auto known = block.mbarriers.find(copy.object);
+  if ((before & markMask) != mark || known == block.mbarriers.end()) {
+    AtRecord record(warp, copy.pc);
+    return report(warp, FindingKind::MbarrierMisuse, copy.lane,
+                  format("completes on what is no mbarrier any more at byte {} of shared memory", copy.object));
+  }
+  if (phase(before) != copy.phase) {
+    AtRecord record(warp, copy.pc);
+    report(
+        warp, FindingKind::MbarrierMisuse, copy.lane,
+        format("completes in phase {} of an mbarrier, issued in phase {}: fewer bytes were expected than were copied",
+               phase(before), copy.phase));
+  }
+  known->second.transactions -= copy.bytes;
+  const uint64_t after = settled(before, known->second.transactions);
+  rememberObject(block, engine, 0, copy.pc, copy.object, before, after);
+  Warp &port = block.engines->port;
+  port.index = engine;
+  port.order = {};
+  StrongAccess access(port, orderStrong | orderRelease, sharedKey(block, copy.object));
+  std::memcpy(at, &after, 8);
+  access.done(false, true, true);
+  if (phase(after) != phase(before))
+    access.copyTo(phaseKey(block, copy.object, phase(before)));
+}
+
+void land(Block &block, const BulkCopy &copy) {
+  Warp &warp = block.warps[copy.warp];
+  const uint32_t engine = engineOf(block, copy.object);
+  {
+    AtRecord record(warp, copy.pc);
+    moveIn(warp, copy);
+    endEngineWrite(block, engine, copy.pc, copy.runs);
+    markMoved(warp, copy);
+  }
+  completeTransaction(block, copy, engine);
+  if (tracksShared(warp))
+    block.shadow.advance(engine);
+  warp.worker->changed = true;
+}
+
+/// A store reads its source.
+void take(Warp &warp, BulkCopy &copy) {
+  copy.contents.resize(copy.bytes);
+  std::byte *to = copy.contents.data();
+  for (const BulkRun &run : copy.runs) {
+    std::memcpy(to, warp.block->shared.data() + run.shared, run.bytes);
+    to += run.bytes;
+  }
+  copy.taken = true;
+  AtRecord record(warp, copy.pc);
+  endEngineRead(warp, copy.lane, rangesOf(copy));
+}
+
+/// A store writes its destination.
+void put(Warp &warp, const BulkCopy &copy) {
+  static std::mutex reductions;
+  AtRecord record(warp, copy.pc);
+  GlobalAccesses accesses(warp, warp.kernel->code[copy.pc]);
+  std::unique_lock<std::mutex> lock(reductions, std::defer_lock);
+  if (copy.reduce)
+    lock.lock();
+  const std::byte *from = copy.contents.data();
+  for (const BulkRun &run : copy.runs) {
+    if (run.global) {
+      auto *to = reinterpret_cast<std::byte *>(run.global);
+      if (accesses.tracks())
+        accesses.write(copy.lane, run.global, run.bytes, from);
+      if (copy.reduce)
+        copy.reduce(to, from, run.bytes);
+      else
+        std::memcpy(to, from, run.bytes);
+      markWritten(warp, to, run.bytes);
+    }
+    from += run.bytes;
+  }
+  warp.worker->changed = true;
+}
+
+void finish(Warp &warp, BulkCopy &copy) {
+  if (!copy.taken)
+    take(warp, copy);
+  put(warp, copy);
+}
+
+/// Whether a global range may be accessed as a whole; reports it where not.
+bool checkGlobal(Warp &warp, const BulkCopy &copy, const BulkRun &run) {
+  const Grid &grid = *warp.block->grid;
+  const Allocation *&known = warp.worker->lastAllocation[copy.pc];
+  if (!known || !known->contains(run.global, run.bytes))
+    known = grid.view->find(run.global, run.bytes);
+  const bool reads = copy.kind == BulkKind::Load;
+  if (known && (reads || !known->constant))
+    return true;
+  uint64_t addresses[laneCount];
+  std::fill_n(addresses, laneCount, run.global);
+  // The byte that is outside: the first, or the last.
+  const AccessKind kind = reads ? AccessKind::Read : AccessKind::Write;
+  if (!known && resolveGlobal(warp, warp.kernel->code[copy.pc], 1u << copy.lane, addresses, 1, kind).mask) {
+    std::fill_n(addresses, laneCount, run.global + run.bytes - 1);
+    resolveGlobal(warp, warp.kernel->code[copy.pc], 1u << copy.lane, addresses, 1, kind);
+  }
+  return false;
+}
+
+/// Checks what a copy moves at both ends; false where it may not.
+bool checkRuns(Warp &warp, const BulkCopy &copy) {
+  const uint64_t size = warp.block->shared.size();
+  for (const BulkRun &run : copy.runs) {
+    if (uint64_t(run.shared) + run.bytes > size) {
+      report(warp, FindingKind::OutOfBounds, copy.lane,
+             format("{} {} bytes at byte {} of shared memory, of which the block has {}",
+                    copy.kind == BulkKind::Load ? "writes" : "reads", run.bytes, run.shared, size));
+      return false;
+    }
+    if (run.global && !checkGlobal(warp, copy, run))
+      return false;
+  }
+  return true;
+}
+
+/// Counts the sectors and bytes that a copy moves in global memory.
+void count(Warp &warp, const BulkCopy &copy) {
+  uint64_t sectors = 0, bytes = 0, last = ~uint64_t{0};
+  for (const BulkRun &run : copy.runs)
+    if (run.global) {
+      const uint64_t first = run.global >> 5, end = (run.global + run.bytes - 1) >> 5;
+      sectors += end - first + (first != last);
+      last = end;
+      bytes += run.bytes;
+    }
+  Counters &counters = warp.worker->counters;
+  RecordCost &cost = warp.worker->costs[copy.pc];
+  const bool reads = copy.kind == BulkKind::Load;
+  (reads ? counters.globalSectorsRead : counters.globalSectorsWritten) += sectors;
+  (reads ? cost.sectorsRead : cost.sectorsWritten) += sectors;
+  counters.globalSectorsIdeal += (bytes + 31) / 32;
+  cost.sectorsIdeal += (bytes + 31) / 32;
+  cost.bytes += bytes;
+  ++counters.bulkCopies;
+  (reads ? counters.bulkBytesRead : counters.bulkBytesWritten) += bytes;
+  counters.bulkBytesFilled += copy.bytes - bytes;
+}
+
+void beginLoad(Warp &warp, BulkCopy &copy) {
+  uint64_t object = 0;
+  if (uint64_t(copy.object) + 8 <= warp.block->shared.size())
+    std::memcpy(&object, warp.block->shared.data() + copy.object, 8);
+  if ((object & mbarrier::markMask) != mbarrier::mark)
+    report(warp, FindingKind::MbarrierMisuse, copy.lane, "completes on an mbarrier that was not initialised");
+  copy.phase = mbarrier::phase(object);
+  beginEngineWrite(warp, copy.lane, copy.runs);
+  GlobalAccesses accesses(warp, warp.kernel->code[copy.pc]);
+  if (accesses.tracks())
+    for (const BulkRun &run : copy.runs)
+      if (run.global)
+        accesses.read(copy.lane, run.global, run.bytes);
+}
+
+} // namespace
+
+std::shared_ptr<Engines> makeEngines(const Block &block, uint64_t seed) {
+  auto engines = std::make_shared<Engines>();
+  engines->committed.resize(block.warps.size() * laneCount);
+  engines->fences.resize(block.warps.size());
+  const Kernel &kernel = *block.grid->kernel;
+  const uint32_t threads = uint32_t(block.warps.size()) * laneCount;
+  const uint32_t share = std::min(65536 / threads / 8 * 8, 248u);
+  engines->registers.assign(block.warps.size(), kernel.maximumRegisters ? kernel.maximumRegisters : share);
+  engines->groups.resize((block.warps.size() + 3) / 4);
+  engines->random = seed ? (seed ^ (block.index + 1) * 0x9E3779B97F4A7C15u) | 1 : 0;
+  return engines;
+}
+
+void issueBulk(Warp &warp, BulkCopy copy) {
+  if (copy.runs.empty() || !checkRuns(warp, copy))
+    return;
+  Engines &engines = *warp.block->engines;
+  count(warp, copy);
+  const bool early = engines.early();
+  if (copy.kind == BulkKind::Load) {
+    beginLoad(warp, copy);
+    if (early)
+      return land(*warp.block, copy);
+  } else {
+    copy.group = engines.committed[warp.index * laneCount + copy.lane];
+    if (beginEngineRead(warp, copy.lane, rangesOf(copy)))
+      report(warp, FindingKind::Uninitialised, copy.lane, "writes to memory a value that nothing wrote");
+    if (early)
+      take(warp, copy);
+  }
+  engines.copies.push_back(std::move(copy));
+}
+
+bool landAtMbarrier(Block &block, uint32_t object) {
+  if (!block.engines)
+    return false;
+  std::vector<BulkCopy> &copies = block.engines->copies;
+  bool any = false;
+  for (size_t i = 0; i < copies.size();) {
+    if (copies[i].kind != BulkKind::Load || copies[i].object != object) {
+      ++i;
+      continue;
+    }
+    const BulkCopy copy = std::move(copies[i]);
+    copies.erase(copies.begin() + long(i));
+    land(block, copy);
+    any = true;
+  }
+  return any;
+}
+
+void expectBytes(Warp &warp, unsigned lane, uint32_t object, int64_t bytes) {
+  auto known = warp.block->mbarriers.find(object);
+  if (known == warp.block->mbarriers.end())
+    return;
+  int64_t &transactions = known->second.transactions;
+  transactions += bytes;
+  if (std::abs(transactions) > mostTransactions)
+    report(warp, FindingKind::MbarrierMisuse, lane,
+           format("expected a count of at most {} bytes in a phase, but got {}", mostTransactions, transactions));
+}
+
+void checkUnexpected(Warp &warp, unsigned lane, uint32_t object) {
+  if (!warp.block->engines)
+    return;
+  uint64_t bytes = 0;
+  uint32_t pc = 0;
+  for (const BulkCopy &copy : warp.block->engines->copies)
+    if (copy.kind == BulkKind::Load && copy.object == object) {
+      bytes += copy.bytes;
+      pc = copy.pc;
+    }
+  if (bytes)
+    report(warp, FindingKind::MbarrierMisuse, lane,
+           format("ends a phase of an mbarrier on which copies of {} bytes complete that nothing expects in it", bytes),
+           format("one was issued at {}", siteName(warp, pc)));
+}
+
+void commitBulk(Warp &warp, uint32_t mask) {
+  eachLane(mask, [&](unsigned lane) { ++warp.block->engines->committed[warp.index * laneCount + lane]; });
+}
+
+void awaitBulk(Warp &warp, uint32_t mask, uint32_t left, bool reads) {
+  Engines &engines = *warp.block->engines;
+  std::erase_if(engines.copies, [&](BulkCopy &copy) {
+    if (copy.kind == BulkKind::Load || copy.warp != warp.index || !(mask >> copy.lane & 1) ||
+        uint64_t(copy.group) + left >= engines.committed[warp.index * laneCount + copy.lane])
+      return false;
+    if (!reads) {
+      finish(warp, copy);
+      return true;
+    }
+    if (!copy.taken)
+      take(warp, copy);
+    return false;
+  });
+}
+
+void endBulk(Warp &warp, uint32_t mask) {
+  Block &block = *warp.block;
+  const bool checks = block.grid->options.checks.async;
+  const bool last = std::all_of(block.warps.begin(), block.warps.end(), [&](const Warp &other) {
+    return other.index == warp.index ? !(warp.live & ~mask) : !other.live;
+  });
+  std::erase_if(block.engines->copies, [&](BulkCopy &copy) {
+    const bool mine = copy.warp == warp.index && (mask >> copy.lane & 1);
+    if (copy.kind == BulkKind::Load) {
+      if (last && checks)
+        report(warp, FindingKind::ExitWithAsync, firstLane(mask),
+               "ends the block while a bulk copy into its shared memory is in flight", siteName(warp, copy.pc));
+      return last;
+    }
+    if (!mine)
+      return false;
+    if (!copy.taken && checks)
+      report(warp, FindingKind::ExitWithAsync, copy.lane,
+             "ends while a bulk copy that it issued may still read shared memory", siteName(warp, copy.pc));
+    finish(warp, copy);
+    return true;
+  });
+}
+
+} // namespace weft::simulator::machine

@@ -1,0 +1,280 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "runtime/Simulator/Machine/Running/Warpgroups.h"
+#include "runtime/Simulator/Machine/Checks/Access.h"
+#include "runtime/Simulator/Machine/Checks/EngineReads.h"
+#include "runtime/Simulator/Machine/Checks/ProductRegisters.h"
+#include "runtime/Simulator/Semantics/Convert.h"
+#include "runtime/Support/Format.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft::simulator::machine {
+namespace {
+
+namespace sem = semantics;
+
+constexpr unsigned groupWarps = 4;
+
+const WgmmaForm &formOf(const PendingProduct &product) { return *static_cast<const WgmmaForm *>(product.record->aux); }
+
+/// How many elements of k 16 bytes hold.
+unsigned perChunk(const WgmmaForm &form) { return 128 / sem::bitsOf(form.step.a); }
+
+/// An 8 x 8 matrix of an operand's tile: 32 lanes' words, as mma.sync has them.
+using Words = std::array<uint32_t, laneCount>;
+
+Words loadTile(const std::byte *shared, const MatrixDescriptor &from, bool transposed, uint32_t row, uint32_t chunk) {
+  Words words;
+  if (!transposed) {
+    for (unsigned i = 0; i < 8; ++i)
+      std::memcpy(words.data() + 4 * i, shared + from.alongK(row + i, chunk), 16);
+    return words;
+  }
+  const std::byte *rows[8];
+  for (unsigned i = 0; i < 8; ++i)
+    rows[i] = shared + from.alongRows(row / 8, 8 * chunk + i);
+  sem::loadMatrix(rows, true, words.data());
+  return words;
+}
+
+/// The tiles of A of a warp: rows 0 to 7 and 8 to 15 of the first 16 bytes, and of the second.
+std::array<Words, 4> tilesOfA(Warp &warp, const PendingProduct &product) {
+  const WgmmaForm &form = formOf(product);
+  std::array<Words, 4> tiles;
+  for (unsigned i = 0; i < 4; ++i)
+    if (form.aInRegisters)
+      std::copy_n(warp.reg<const uint32_t>(product.record->wide[form.dCount + i]), laneCount, tiles[i].begin());
+    else
+      tiles[i] = loadTile(warp.block->shared.data(), product.a, form.aTransposed,
+                          16 * (warp.index % groupWarps) + i % 2 * 8, i / 2);
+  return tiles;
+}
+
+/// The signs of all elements of a tile changed.
+void negate(const WgmmaForm &form, std::array<Words, 4> &tiles) {
+  const unsigned bits = form.narrow[0] ? 8 : sem::bitsOf(form.step.a);
+  const uint32_t signs = bits == 8 ? 0x8080'8080 : bits == 16 ? 0x8000'8000 : 0x8000'0000;
+  for (Words &tile : tiles)
+    for (uint32_t &word : tile)
+      word ^= signs;
+}
+
+/// Two of the four 8-bit elements of each word, as f16: exact.
+Words widened(const Words &words, uint8_t format, unsigned half) {
+  Words result;
+  for (unsigned i = 0; i < laneCount; ++i) {
+    uint32_t pair = 0;
+    for (unsigned k = 0; k < 2; ++k) {
+      const auto byte = uint8_t(words[i] >> (16 * half + 8 * k));
+      const uint16_t value = format == 4 ? sem::halfFromE4M3(byte) : sem::halfFromE5M2(byte);
+      pair |= uint32_t(value) << 16 * k;
+    }
+    result[i] = pair;
+  }
+  return result;
+}
+
+/// Eight columns of a warp's product from tiles of 32 bytes of k.
+void multiplyColumns(const WgmmaForm &form, const std::array<Words, 4> &a, const std::array<Words, 2> &b,
+                     void *const *d, const void *const *c) {
+  if (!form.narrow[0]) {
+    const void *left[] = {&a[0], &a[1], &a[2], &a[3]}, *right[] = {&b[0], &b[1]};
+    return sem::multiply(form.step, left, right, c, d);
+  }
+  // Half of each word's k at a time, which A and B put at the same places.
+  for (unsigned part = 0; part < 2; ++part) {
+    Words left[4], right[2];
+    for (unsigned half = 0; half < 2; ++half) {
+      left[2 * half] = widened(a[2 * part], form.narrow[0], half);
+      left[2 * half + 1] = widened(a[2 * part + 1], form.narrow[0], half);
+      right[half] = widened(b[part], form.narrow[1], half);
+    }
+    const void *lefts[] = {&left[0], &left[1], &left[2], &left[3]}, *rights[] = {&right[0], &right[1]};
+    sem::multiply(form.step, lefts, rights, part ? const_cast<const void *const *>(d) : c, d);
+  }
+}
+
+void compute(Warp &warp, PendingProduct &product) {
+  if (std::exchange(product.computed, true))
+    return;
+  const WgmmaForm &form = formOf(product);
+  static constexpr Words zeros{};
+  std::array<Words, 4> a = tilesOfA(warp, product);
+  if (form.negated)
+    negate(form, a);
+  const unsigned perTile = form.dCount * 8 / form.n;
+  for (uint32_t column = 0; column < form.n; column += 8) {
+    std::array<Words, 2> b;
+    for (unsigned chunk = 0; chunk < 2; ++chunk)
+      b[chunk] = loadTile(warp.block->shared.data(), product.b, form.bTransposed, column, chunk);
+    void *d[4];
+    const void *c[4];
+    for (unsigned i = 0; i < perTile; ++i) {
+      d[i] = warp.reg<std::byte>(product.record->wide[column / 8 * perTile + i]);
+      c[i] = product.adds ? d[i] : static_cast<const void *>(zeros.data());
+    }
+    multiplyColumns(form, a, b, d, c);
+  }
+}
+
+/// The 16-byte pieces of shared memory that a warp's part of a product reads.
+std::vector<SharedRange> rangesOf(const Warp &warp, const PendingProduct &product) {
+  const WgmmaForm &form = formOf(product);
+  std::vector<SharedRange> ranges;
+  auto add = [&](const MatrixDescriptor &from, bool transposed, uint32_t row, uint32_t count) {
+    const unsigned step = transposed ? 8 : 1, pieces = transposed ? 2 * perChunk(form) : 2;
+    for (uint32_t at = row; at < row + count; at += step)
+      for (uint32_t i = 0; i < pieces; ++i)
+        ranges.push_back({transposed ? from.alongRows(at / 8, i) : from.alongK(at, i), 16});
+  };
+  add(product.b, form.bTransposed, 0, form.n);
+  if (!form.aInRegisters)
+    add(product.a, form.aTransposed, 16 * (warp.index % groupWarps), 16);
+  return ranges;
+}
+
+/// Compares what a warp issues with what the others of its warpgroup do; false, with a finding, where it differs.
+bool agrees(Warp &warp, const GroupStep &step) {
+  Block &block = *warp.block;
+  Warpgroup &group = block.engines->groups[warp.index / groupWarps];
+  const uint32_t first = warp.index / groupWarps * groupWarps;
+  auto refuse = [&](std::string what, uint32_t pc) {
+    report(warp, FindingKind::WgmmaWarpgroup, firstLane(warp.mask), what, siteName(warp, pc));
+    return false;
+  };
+  if (first + groupWarps > block.warps.size())
+    return refuse("expected the four warps of a warpgroup, but the block ends within this one", step.pc);
+  uint64_t &mine = group.done[warp.index % groupWarps];
+  if (mine - group.first == group.steps.size())
+    group.steps.push_back(step);
+  const GroupStep known = group.steps[size_t(mine - group.first)];
+  ++mine;
+  for (uint64_t least = *std::min_element(group.done.begin(), group.done.end()); group.first < least; ++group.first)
+    group.steps.pop_front();
+  for (uint32_t i = first; i < first + groupWarps; ++i)
+    if (!block.warps[i].live && group.done[i % groupWarps] < mine)
+      return refuse(format("is executed without warp {}, which has ended", i), step.pc);
+  if (known.pc != step.pc)
+    return refuse("is executed while another warp of the warpgroup executes another wgmma", known.pc);
+  if (known.a != step.a || known.b != step.b || known.adds != step.adds)
+    return refuse("has other descriptors, or another scale-d, than in another warp of the warpgroup", known.pc);
+  return true;
+}
+
+/// Descriptors that name what is no matrix of the block's shared memory are reported.
+bool isReadable(Warp &warp, const PendingProduct &product, const std::vector<SharedRange> &ranges) {
+  const unsigned lane = firstLane(warp.mask);
+  if (!product.b.valid || (!formOf(product).aInRegisters && !product.a.valid)) {
+    report(warp, FindingKind::WgmmaWarpgroup, lane, "expected a base offset of 0 in its matrix descriptors");
+    return false;
+  }
+  const uint64_t size = warp.block->shared.size();
+  for (const SharedRange &range : ranges)
+    if (uint64_t(range.begin) + range.bytes > size) {
+      report(warp, FindingKind::OutOfBounds, lane,
+             format("reads 16 bytes at byte {} of shared memory, of which the block has {}", range.begin, size));
+      return false;
+    }
+  return true;
+}
+
+void countProduct(Warp &warp, const WgmmaForm &form) {
+  const uint64_t k = 256 / (form.narrow[0] ? 8 : sem::bitsOf(form.step.a)), macs = 16 * k * form.n;
+  Counters &counters = warp.worker->counters;
+  counters.mmaMacs += macs;
+  warp.worker->costs[warp.here()].macs += macs;
+  const bool first = warp.index % groupWarps == 0;
+  counters.wgmma += first;
+  counters.wgmmaSharedBytes += (first ? form.n * 32 : 0) + (form.aInRegisters ? 0 : 16 * 32);
+}
+
+/// Accumulators that are not read may have held what nothing wrote.
+void forgetUnread(Warp &warp, const PendingProduct &product) {
+  const WgmmaForm &form = formOf(product);
+  if (product.adds || !warp.anyPoison)
+    return;
+  for (unsigned i = form.dCount; i < form.registers(); ++i)
+    if (poisonOf(warp, product.record->wide[i]))
+      return;
+  for (unsigned i = 0; i < form.dCount; ++i)
+    std::fill_n(&warp.poison[product.record->wide[i] >> 2], 9, 0);
+}
+
+void retire(Warp &warp, PendingProduct &product) {
+  compute(warp, product);
+  if (tracksShared(warp))
+    endEngineRead(warp, firstLane(warp.live), rangesOf(warp, product));
+}
+
+} // namespace
+
+std::shared_ptr<Products> makeProducts(const Warp &warp) {
+  auto products = std::make_shared<Products>();
+  const size_t slots = warp.kernel->registerBytes / slotBytes + 2;
+  products->written.assign(slots, 1);
+  products->inFlight.assign(slots, 0);
+  return products;
+}
+
+void issueProduct(Warp &warp, const Record &record, uint64_t a, uint64_t b, bool adds) {
+  Products &products = *warp.products;
+  PendingProduct product;
+  product.record = &record;
+  product.pc = warp.here();
+  product.group = products.committed;
+  product.a = MatrixDescriptor::decode(a);
+  product.b = MatrixDescriptor::decode(b);
+  product.adds = adds;
+  const WgmmaForm &form = formOf(product);
+  const bool agreed = agrees(warp, {product.pc, form.aInRegisters ? 0 : a, b, adds});
+  const std::vector<SharedRange> ranges = rangesOf(warp, product);
+  if (!isReadable(warp, product, ranges) || !agreed)
+    return;
+  countProduct(warp, form);
+  beginProduct(warp, product);
+  const bool unwritten = beginEngineRead(warp, firstLane(warp.mask), ranges);
+  forgetUnread(warp, product);
+  const unsigned dCount = form.dCount;
+  if (unwritten) {
+    const uint32_t origin = originAt(warp, warp.block->shared.data() + ranges[0].begin, 16, 0xffff);
+    for (unsigned i = 0; i < dCount; ++i)
+      poisonRegister(warp, record.wide[i], ~0u, origin);
+  }
+  // In order: an early one would overtake those before it.
+  const bool allComputed = std::all_of(products.pending.begin(), products.pending.end(),
+                                       [](const PendingProduct &each) { return each.computed; });
+  products.pending.push_back(product);
+  if (warp.block->engines->early() && allComputed)
+    compute(warp, products.pending.back());
+}
+
+void fenceProducts(Warp &warp) { ++warp.products->fences; }
+void commitProducts(Warp &warp) { ++warp.products->committed; }
+
+void awaitProducts(Warp &warp, uint32_t left) {
+  Products &products = *warp.products;
+  size_t count = 0;
+  while (count < products.pending.size() && uint64_t(products.pending[count].group) + left < products.committed)
+    retire(warp, products.pending[count++]);
+  products.pending.erase(products.pending.begin(), products.pending.begin() + long(count));
+  if (count)
+    forgetRetired(warp);
+}
+
+void endProducts(Warp &warp) {
+  Block &block = *warp.block;
+  Products &products = *warp.products;
+  const bool checks = block.grid->options.checks.async;
+  if (!products.pending.empty() && checks)
+    report(warp, FindingKind::WgmmaAccumulator, 0, "ends with a wgmma in flight, whose accumulators are lost",
+           siteName(warp, products.pending[0].pc));
+  products.pending.clear();
+  const Warpgroup &group = block.engines->groups[warp.index / groupWarps];
+  const uint64_t mine = group.done[warp.index % groupWarps], end = group.first + group.steps.size();
+  if (mine < end && checks)
+    report(warp, FindingKind::WgmmaWarpgroup, 0, "ends without a wgmma that others of its warpgroup execute",
+           siteName(warp, group.steps[size_t(mine - group.first)].pc));
+}
+
+} // namespace weft::simulator::machine

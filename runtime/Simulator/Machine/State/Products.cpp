@@ -1,0 +1,32 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "runtime/Simulator/Machine/State/Products.h"
+
+namespace weft::simulator::machine {
+
+MatrixDescriptor MatrixDescriptor::decode(uint64_t bits) {
+  static constexpr uint32_t spans[] = {16, 128, 64, 32};
+  MatrixDescriptor descriptor;
+  descriptor.start = uint32_t(bits & 0x3fff) << 4;
+  descriptor.leading = uint32_t(bits >> 16 & 0x3fff) << 4;
+  descriptor.stride = uint32_t(bits >> 32 & 0x3fff) << 4;
+  descriptor.span = spans[bits >> 62];
+  descriptor.valid = (bits >> 49 & 7) == 0; // patterns begin at multiples of their size
+  return descriptor;
+}
+
+uint32_t MatrixDescriptor::swizzled(uint32_t address) const {
+  return address ^ ((address >> 7 & (span / 16 - 1)) << 4);
+}
+
+uint32_t MatrixDescriptor::alongK(uint32_t row, uint32_t chunk) const {
+  const uint32_t address = start + row / 8 * stride + row % 8 * span;
+  return swizzled(address + (span == 16 ? chunk * leading : chunk * 16));
+}
+
+uint32_t MatrixDescriptor::alongRows(uint32_t group, uint32_t k) const {
+  const uint32_t perSpan = span / 16;
+  const uint32_t spans = perSpan == 1 ? stride : leading, eights = perSpan == 1 ? leading : stride;
+  return swizzled(start + group / perSpan * spans + group % perSpan * 16 + k / 8 * eights + k % 8 * span);
+}
+
+} // namespace weft::simulator::machine
