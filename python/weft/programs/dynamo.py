@@ -23,6 +23,11 @@ from ..compiler.reads import Reads, Unknown
 from ..runtime.dynamo import Values, entrance
 from . import autocast
 
+_REMEDY = (
+    "Give a pattern, numbers or tensors in its place, of a BlockMask weft.mask(mask_mod), or call this outside of what "
+    "torch.compile compiles."
+)
+
 
 class _Values(Values):
     def __init__(self, tx: Any) -> None:
@@ -122,7 +127,7 @@ class _Values(Values):
         reads = _Guarded()
         expected = _key(value, reads)
         if expected is None:
-            raise self.refuse(f"a {type(value).__name__} at '{source.name}' of which no copy can be compared")
+            raise self.refuse(f"a {type(value).__name__} at '{source.name}' of which no copy can be compared", _REMEDY)
 
         def check(found: Any) -> bool:
             return (found is value and reads.unchanged()) or _key(found) == expected
