@@ -27,7 +27,7 @@ class Plant:
     also: tuple[str, ...] = ()
     maps: bool = False
     shared: int = 8192
-    attributes: str = ".minnctapersm 1"
+    attributes: str = ".maxntid 512 .minnctapersm 1"
 
 
 BUG = "// BUG"
@@ -124,6 +124,7 @@ PLANTS = [
     Plant("fewer registers by inc", "register-limit", f"setmaxnreg.inc.sync.aligned.u32 40; {BUG}", (".inc", ".dec")),
     Plant("more registers by dec", "register-limit", f"setmaxnreg.dec.sync.aligned.u32 40;\nsetmaxnreg.WAY.sync.aligned.u32 48; {BUG}", ("WAY", "inc")),
     Plant("setmaxnreg that ptxas ignores", "register-limit", f"setmaxnreg.dec.sync.aligned.u32 40; {BUG}", ("setmaxnreg.dec.sync.aligned.u32 40;", ""), attributes=""),
+    Plant("setmaxnreg of a block of any size", "register-limit", f"setmaxnreg.dec.sync.aligned.u32 40; {BUG}", ("setmaxnreg.dec.sync.aligned.u32 40;", ""), attributes=".minnctapersm 1"),
     Plant("more registers than there are", "deadlock", f"setmaxnreg.dec.sync.aligned.u32 FEW;\nbar.sync 0;\nsetp.ge.u32 %p4, %r0, 128;\n@%p4 bra M;\nsetmaxnreg.inc.sync.aligned.u32 240; {BUG}\nM:",
           ("FEW", "24"), block=512),
     # Bounds.

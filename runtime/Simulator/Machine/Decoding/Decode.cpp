@@ -273,7 +273,9 @@ void Decoder::run() {
   kernel_.info.requiredBlock = {entry_.requiredBlock[0], entry_.requiredBlock[1], entry_.requiredBlock[2]};
   kernel_.info.maximumBlock = {entry_.maximumBlock[0], entry_.maximumBlock[1], entry_.maximumBlock[2]};
   kernel_.maximumRegisters = entry_.maximumRegisters;
-  kernel_.limitsRegisters = entry_.limitsRegisters;
+  // ptxas ignores '.minnctapersm' where it does not know how many threads a block has.
+  kernel_.limitsRegisters =
+      entry_.maximumRegisters || (entry_.limitsRegisters && (entry_.requiredBlock[0] || entry_.maximumBlock[0]));
   registers_.push_back(ptx::Type::None);             // number 0 is nobody's
   kernel_.sharedGranule = kernel_.globalGranule = 4; // 16 bytes, or what the smallest access takes
   layoutParameters();

@@ -64,7 +64,8 @@ void runSetRegisters(Warp &warp, const Record &record, uint32_t mask) {
                          record.target ? "least" : "most", held, wanted));
   if (!warp.kernel->limitsRegisters)
     report(warp, FindingKind::RegisterLimit, firstLane(mask),
-           "expected a kernel with '.maxnreg' or '.minnctapersm': without, ptxas ignores it");
+           "expected a kernel with '.maxnreg', or with '.minnctapersm' and '.maxntid' or '.reqntid': without, ptxas "
+           "ignores it");
   if (record.target && engines.freeRegisters < int64_t(wanted - held)) {
     warp.pc = warp.here(); // until others give theirs back
     warp.spun = true;
