@@ -32,11 +32,11 @@ FLAGS = re.compile(
 )
 ACCESSES = ("load", "store", "make_block_ptr", "atomic_add", "atomic_max", "atomic_cas", "make_tensor_descriptor")
 SIZES: dict[str, int] = dict(
-    **dict.fromkeys(("BT", "K", "V", "D", "BD", "S", "M", "N", "C", "L"), 64),
-    **dict.fromkeys(("BS", "BK", "BV", "BM", "BN"), 32),
-    **dict.fromkeys(("BC", "G"), 16),
+    **dict.fromkeys(("BT", "BS", "K", "V", "D", "BD", "M", "N", "C", "L"), 64),
+    **dict.fromkeys(("BK", "BV", "BM", "BN"), 32),
+    **dict.fromkeys(("BC", "S"), 16),
     **dict.fromkeys(("HQ", "NC", "W", "BW", "NB", "NUM_WARPS"), 4),
-    **dict.fromkeys(("H", "HV", "NT", "NK", "NV", "B", "R"), 2),
+    **dict.fromkeys(("H", "HV", "NT", "NK", "NV", "B", "R", "G"), 2),
     T=128,
 )
 OTHERS = {
@@ -116,13 +116,17 @@ def _root(node: ast.AST) -> str:
 
 
 INDICES = re.compile(r"seqlens|indices|offsets|index|idx|split|token|label|target|counts|lens|page|chunk_")
-SCALARS = re.compile(r"scale|eps|lower|alpha|limit|p$|temp|softcap|theta|beta|ratio|smoothing|logit|lse_square")
+SCALARS = re.compile(
+    r"^(?!.*stride|s_).*(scale|eps|lower|alpha|limit|temp|softcap|theta|beta|ratio|smoothing|logit|lse_square)"
+)
 WIDE = re.compile(r"^(g|A|beta|lse|delta|h0|ht|s$|z|m$|rstd|mean|weight|bias|w$|b$|dw|db|dg|dt_bias|o_)")
 
 
 def attempts(kernel: Any) -> list[tuple[Any, dict[str, str], dict[str, Any], dict[str, Any]]]:
     """What to try: the kernel itself, the types of its arguments, its constants, its options; flags both ways, floats
     all of one type and of several."""
+    from weft.compiler.signature import short_name
+
     computed: set[str] = set()
     tuned: dict[str, Any] = {}
     inner = kernel
@@ -149,8 +153,9 @@ def attempts(kernel: Any) -> list[tuple[Any, dict[str, str], dict[str, Any], dic
                 elif name in used:
                     narrow = "fp32" if kind == "mixed" and WIDE.match(name) else "bf16" if kind == "mixed" else kind
                     arguments[name] = "*i64" if INDICES.search(name) else f"*{narrow}"
-                elif parameter.type is None:
-                    arguments[name] = "fp32" if SCALARS.search(name) else "i32"
+                else:
+                    guessed = "fp32" if SCALARS.search(name) else "i32"
+                    arguments[name] = guessed if parameter.type is None else short_name(parameter.type)
             options = {k: v for k, v in tuned.items() if k in ("num_warps", "num_stages") and k not in constants}
             tries.append((inner, arguments, constants, options))
     return tries
@@ -160,10 +165,10 @@ def constant(name: str, flag: bool, computed: bool, parameter: Any) -> Any:
     """A constant's value, by its name."""
     if name in OTHERS:
         return OTHERS[name]
-    if computed or FLAGS.match(name):
-        return flag
     if name in SIZES:
         return SIZES[name]
+    if computed or FLAGS.match(name):
+        return flag
     if parameter.has_default:
         return parameter.default
     if name.startswith("B") or "BLOCK" in name.upper():
