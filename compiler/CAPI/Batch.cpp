@@ -84,6 +84,10 @@ private:
       addMasks(attend);
       add(attend.getScoreModGrad(), 1);
     }
+    if (auto attend = dyn_cast<AttendTangentOp>(op)) {
+      addMasks(attend);
+      add(attend.getScoreModTangent(), 1);
+    }
     if (isa<MapOp>(op) && has(op.getResult(0).getType()))
       op.walk([&](IndexOp index) {
         if (index.getAxis() == 0)

@@ -44,6 +44,7 @@ struct Options {
   bool locations = false; // of every op in dumps
   bool widen = false;     // every float as f32: a reference for what narrower ones give
   std::vector<ScheduleChoice> schedules;
+  Linearisation linearise;
 
   bool wants(StringRef stage) const { return dumpAll || dumps.contains(stage); }
 };
@@ -53,6 +54,25 @@ struct Record {
   llvm::json::Object timesMs, ir;
   llvm::json::Array kernels, programs, schedules, remarks;
 };
+
+/// {"function": "f.forward", "arguments": [0, 2]}
+std::optional<Linearisation> readLinearisation(const llvm::json::Object &object) {
+  Linearisation made;
+  for (const auto &[key, value] : object) {
+    if (key == "function" && value.getAsString()) {
+      made.function = value.getAsString()->str();
+    } else if (key == "arguments" && value.getAsArray()) {
+      for (const llvm::json::Value &number : *value.getAsArray())
+        if (std::optional<uint64_t> each = number.getAsUINT64())
+          made.arguments.push_back(*each);
+        else
+          return std::nullopt;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return made;
+}
 
 Outcome<Options> parseOptions(StringRef text) {
   Options options;
@@ -80,6 +100,11 @@ Outcome<Options> parseOptions(StringRef text) {
       if (auto *refused = std::get_if<std::string>(&choices))
         return Failure{WEFTC_INVALID_ARGUMENT, *refused};
       options.schedules = std::move(std::get<std::vector<ScheduleChoice>>(choices));
+    } else if (auto *linearise = value.getAsObject(); key == "linearise" && linearise) {
+      auto read = readLinearisation(*linearise);
+      if (!read)
+        return Failure{WEFTC_INVALID_ARGUMENT, "expected 'linearise' to have a 'function' and its 'arguments'"};
+      options.linearise = std::move(*read);
     } else if (key == "dump" && value.getAsArray())
       for (const llvm::json::Value &stage : *value.getAsArray()) {
         options.dumpAll |= stage.getAsString() == "all";
@@ -169,8 +194,8 @@ std::optional<Failure> takePrograms(ModuleOp module, const Options &options, Rec
     return std::nullopt;
   Failure failed{WEFTC_UNSUPPORTED, "the program cannot be lowered to kernels"};
   llvm::StringMap<llvm::json::Object> facts; // by program, of its attn ops
-  if (options.differentiate || capi::needsLowering(module)) {
-    std::vector<Stage> stages = attnToTileStages(options.differentiate, options.schedules);
+  if (options.differentiate || !options.linearise.function.empty() || capi::needsLowering(module)) {
+    std::vector<Stage> stages = attnToTileStages(options.differentiate, options.schedules, options.linearise);
     if (options.widen)
       capi::widenFloats(module);
     if (!run({stages.front()}, module, options, record))

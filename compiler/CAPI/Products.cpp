@@ -200,6 +200,18 @@ void addProducts(AttendBackwardOp op, llvm::json::Array &products) {
   }
 }
 
+/// Scores and values as ever, and a product with each tangent; one that changes scores makes other weights of values.
+void addProducts(AttendTangentOp op, llvm::json::Array &products) {
+  bool ofQuery = bool(op.getQueryTangent()), ofKeys = !op.getKeyTangents().empty();
+  bool changes = ofQuery || ofKeys || op.getSinkTangent() || !op.getScoreModTangent().empty();
+  for (unsigned i = 0; i < op.getKeys().size(); ++i) {
+    int64_t keySize = typeOf(op.getQuery()).staticDim(3).value_or(0);
+    int64_t valueSize = typeOf(op.getValues()[i]).staticDim(3).value_or(0);
+    addPairs(op, i, keySize * (1 + ofQuery + ofKeys) + valueSize * (1 + changes + !op.getValueTangents().empty()),
+             products);
+  }
+}
+
 /// A product with a weight: as many multiply-adds as the weight has elements, for each of `sizes`.
 void addWeight(Value weight, ArrayRef<StringAttr> sizes, llvm::json::Array &products) {
   products.push_back(llvm::json::Object{{"flops", "2" + factors(typeOf(weight).getDims()) + factors(sizes)}});
@@ -220,7 +232,7 @@ llvm::json::Array weft::capi::describeProducts(func::FuncOp program) {
   llvm::json::Array products;
   program.walk([&](Operation *op) {
     llvm::TypeSwitch<Operation *>(op)
-        .Case<AttendOp, AttendBackwardOp>([&](auto attend) { addProducts(attend, products); })
+        .Case<AttendOp, AttendBackwardOp, AttendTangentOp>([&](auto attend) { addProducts(attend, products); })
         .Case([&](LinearOp linear) {
           addWeight(linear.getWeight(), rowsOf(linear.getTransposed() ? linear.getSource() : linear.getResult()),
                     products);

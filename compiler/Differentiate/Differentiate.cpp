@@ -249,19 +249,24 @@ static bool isWanted(func::FuncOp function, SymbolTable &symbols) {
   return !floatsAmong(function.getArgumentTypes()).empty() && !floatsAmong(function.getResultTypes()).empty();
 }
 
+void weft::registerDerivatives(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, attn::AttnDialect *) {
+    attachMapAdjoint(*context);
+    attachAttendAdjoint(*context);
+    attachAttendTangents(*context);
+    attachSequenceAdjoints(*context);
+    attachMergeAdjoints(*context);
+    attachHeadAdjoints(*context);
+  });
+}
+
 namespace {
 struct Differentiate : weft::impl::AttnDifferentiateBase<Differentiate> {
   using Base::Base;
 
   void getDependentDialects(DialectRegistry &registry) const final {
     Base::getDependentDialects(registry);
-    registry.addExtension(+[](MLIRContext *context, attn::AttnDialect *) {
-      attachMapAdjoint(*context);
-      attachAttendAdjoint(*context);
-      attachSequenceAdjoints(*context);
-      attachMergeAdjoints(*context);
-      attachHeadAdjoints(*context);
-    });
+    registerDerivatives(registry);
   }
   void runOnOperation() final {
     SymbolTable symbols(getOperation());

@@ -49,7 +49,82 @@ static void addWeightGradients(Gradients &gradients, ProductOp product, Value gr
   }
 }
 
+/// The tangent of a product with a weight, y = w x + b: w dx + db, and dw x.
+template <typename ProductOp>
+static LogicalResult addProductTangent(ProductOp product, int64_t axis, Tangents &tangents) {
+  Value bias = product.getBias(), ofBias = bias ? tangents.get(bias) : Value();
+  SmallVector<Operation *> terms;
+  for (unsigned operand : {0, 1}) {
+    Operation *term = tangents.cloneWithTangent(product, operand);
+    if (!term)
+      continue;
+    // One of the terms takes the bias' tangent.
+    if (bias && ofBias && terms.empty())
+      term->setOperand(2, ofBias);
+    else if (bias)
+      term->eraseOperand(2);
+    terms.push_back(term);
+  }
+  if (terms.empty() && ofBias) {
+    auto body = [&](ImplicitLocOpBuilder &b, ValueRange) -> SmallVector<Value> {
+      Value index = attn::IndexOp::create(b, b.getI32Type(), axis);
+      return {attn::ElementOp::create(b, b.getF32Type(), ofBias, index)};
+    };
+    terms.push_back(attn::MapOp::create(tangents.b, product.getResult().getType(), ValueRange(), body));
+  }
+  tangents.setSum(product, terms);
+  return success();
+}
+
 namespace {
+
+struct HeadConvTangent : LinearisableOpInterface::ExternalModel<HeadConvTangent, attn::HeadConvOp> {
+  LogicalResult addTangent(Operation *op, Tangents &tangents) const {
+    return addProductTangent(cast<attn::HeadConvOp>(op), 1, tangents);
+  }
+};
+struct LinearTangent : LinearisableOpInterface::ExternalModel<LinearTangent, attn::LinearOp> {
+  LogicalResult addTangent(Operation *op, Tangents &tangents) const {
+    auto linear = cast<attn::LinearOp>(op);
+    return addProductTangent(linear, tensorType(linear.getResult()).getRank() - 1, tangents);
+  }
+};
+struct MeanHeadsTangent : LinearisableOpInterface::ExternalModel<MeanHeadsTangent, attn::MeanHeadsOp> {
+  LogicalResult addTangent(Operation *op, Tangents &tangents) const {
+    if (Operation *term = tangents.cloneWithTangent(op, 0))
+      tangents.setSum(op, term);
+    return success();
+  }
+};
+
+/// The gradient of a weight is linear in the source and in the gradient; that of the bias, if it is there, in the
+/// gradient alone.
+template <typename Op> struct WeightGradTangent : LinearisableOpInterface::ExternalModel<WeightGradTangent<Op>, Op> {
+  LogicalResult addTangent(Operation *op, Tangents &tangents) const {
+    auto gradient = cast<Op>(op);
+    Operation *ofSource = tangents.cloneWithTangent(op, 0), *ofGradient = tangents.cloneWithTangent(op, 1);
+    if (ofSource && gradient.getBias()) {
+      Operation *alone = dropBias(cast<Op>(ofSource), tangents.b);
+      ofSource->erase();
+      ofSource = alone;
+    }
+    if (ofGradient && gradient.getBias())
+      tangents.set(gradient.getBias(), cast<Op>(ofGradient).getBias());
+    SmallVector<Value> parts;
+    for (Operation *term : {ofSource, ofGradient})
+      if (term)
+        parts.push_back(term->getResult(0));
+    tangents.set(gradient.getResult(), tangents.sum(parts));
+    return success();
+  }
+  static Operation *dropBias(attn::HeadConvWeightGradOp op, ImplicitLocOpBuilder &b) {
+    return attn::HeadConvWeightGradOp::create(b, op.getResult().getType(), Type(), op.getSource(), op.getGradient());
+  }
+  static Operation *dropBias(attn::LinearWeightGradOp op, ImplicitLocOpBuilder &b) {
+    return attn::LinearWeightGradOp::create(b, op.getResult().getType(), Type(), op.getSource(), op.getGradient(),
+                                            op.getConcatenated());
+  }
+};
 
 struct HeadConvAdjoint : DifferentiableOpInterface::ExternalModel<HeadConvAdjoint, attn::HeadConvOp> {
   LogicalResult addAdjoint(Operation *op, Gradients &gradients) const {
@@ -116,7 +191,9 @@ struct MeanHeadsAdjoint : DifferentiableOpInterface::ExternalModel<MeanHeadsAdjo
 } // namespace
 
 void weft::attachHeadAdjoints(MLIRContext &context) {
-  attn::HeadConvOp::attachInterface<HeadConvAdjoint>(context);
-  attn::LinearOp::attachInterface<LinearAdjoint>(context);
-  attn::MeanHeadsOp::attachInterface<MeanHeadsAdjoint>(context);
+  attn::HeadConvOp::attachInterface<HeadConvAdjoint, HeadConvTangent>(context);
+  attn::LinearOp::attachInterface<LinearAdjoint, LinearTangent>(context);
+  attn::MeanHeadsOp::attachInterface<MeanHeadsAdjoint, MeanHeadsTangent>(context);
+  attn::HeadConvWeightGradOp::attachInterface<WeightGradTangent<attn::HeadConvWeightGradOp>>(context);
+  attn::LinearWeightGradOp::attachInterface<WeightGradTangent<attn::LinearWeightGradOp>>(context);
 }

@@ -180,7 +180,76 @@ void MapAdjointWriter::contribute(const Output &output, Value gradient) {
   gradients.add(output.tensor, sum);
 }
 
+/// Forward mode: one map of the results' tangents, beside the map itself.
+///
+///   %y = attn.map ins(%x) { x * x }   =>   %dy = attn.map ins(%x, %dx) { dx * x + x * dx }
+static LogicalResult addMapTangents(attn::MapOp op, Tangents &tangents) {
+  Region region;
+  auto *block = new Block;
+  region.push_back(block);
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  b.setInsertionPointToEnd(block);
+  SmallVector<Value> inputs;
+  IRMapping mapping;
+  llvm::DenseMap<Value, Value> ofInput;
+  auto take = [&](Value tensor, BlockArgument like) {
+    inputs.push_back(tensor);
+    return block->addArgument(like.getType(), like.getLoc());
+  };
+  for (auto [input, argument] : llvm::zip(op.getInputs(), op.getBody().getArguments()))
+    mapping.map(argument, take(tangents.primal(input), argument));
+  for (auto [input, argument] : llvm::zip(op.getInputs(), op.getBody().getArguments()))
+    if (Value tangent = tangents.get(input))
+      ofInput[mapping.lookup(argument)] = take(tangent, argument);
+
+  SmallVector<Operation *> ops;
+  for (Operation &each : op.getBody().front())
+    ops.push_back(b.clone(each, mapping));
+  Operation *yield = ops.pop_back_val();
+  auto tangentOf = [&](Value value) -> Value {
+    auto element = value.getDefiningOp<attn::ElementOp>();
+    if (!element)
+      return ofInput.lookup(value);
+    Value tangent = tangents.get(element.getTensor());
+    return tangent ? attn::ElementOp::create(b, value.getType(), tangent, element.getIndices()) : Value();
+  };
+  FailureOr<ScalarGradients> found = lineariseScalars(b, ops, tangentOf);
+  if (failed(found))
+    return failure();
+  SmallVector<Value> yielded, results;
+  for (auto [result, scalar] : llvm::zip(op.getResults(), yield->getOperands())) {
+    Value tangent = isa<BlockArgument>(scalar) ? ofInput.lookup(scalar) : found->lookup(scalar);
+    if (!tangent || !isFloatTensor(result))
+      continue;
+    yielded.push_back(tangent);
+    results.push_back(result);
+  }
+  yield->erase();
+  if (results.empty())
+    return success();
+  attn::YieldOp::create(b, yielded);
+  eraseUnused(*block);
+  llvm::BitVector unused(block->getNumArguments());
+  for (BlockArgument argument : llvm::reverse(block->getArguments()))
+    if (argument.use_empty()) {
+      unused.set(argument.getArgNumber());
+      inputs.erase(inputs.begin() + argument.getArgNumber());
+    }
+  block->eraseArguments(unused);
+  tangents.usePrimals(region);
+  auto map = attn::MapOp::create(tangents.b, ValueRange(results).getTypes(), inputs);
+  map.getBody().takeBody(region);
+  for (auto [result, tangent] : llvm::zip(results, map.getResults()))
+    tangents.set(result, tangent);
+  return success();
+}
+
 namespace {
+struct MapTangent : LinearisableOpInterface::ExternalModel<MapTangent, attn::MapOp> {
+  LogicalResult addTangent(Operation *op, Tangents &tangents) const {
+    return addMapTangents(cast<attn::MapOp>(op), tangents);
+  }
+};
 struct MapAdjoint : DifferentiableOpInterface::ExternalModel<MapAdjoint, attn::MapOp> {
   LogicalResult addAdjoint(Operation *op, Gradients &gradients) const {
     return MapAdjointWriter(cast<attn::MapOp>(op), gradients).run();
@@ -188,4 +257,4 @@ struct MapAdjoint : DifferentiableOpInterface::ExternalModel<MapAdjoint, attn::M
 };
 } // namespace
 
-void weft::attachMapAdjoint(MLIRContext &context) { attn::MapOp::attachInterface<MapAdjoint>(context); }
+void weft::attachMapAdjoint(MLIRContext &context) { attn::MapOp::attachInterface<MapAdjoint, MapTangent>(context); }

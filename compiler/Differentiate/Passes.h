@@ -1,5 +1,5 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// The pass `attn-differentiate`, described in Passes.td.
+// The passes `attn-differentiate` and `attn-linearise`, described in Passes.td.
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"

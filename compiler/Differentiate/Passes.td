@@ -61,4 +61,59 @@ def AttnDifferentiate : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
   let dependentDialects = ["::weft::attn::AttnDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
+def AttnLinearise : Pass<"attn-linearise", "::mlir::ModuleOp"> {
+  let summary = "for every program the function of its results and their tangents";
+  let description = [{
+    Forward mode over programs on whole tensors. A program `@f` gets `@f.tangent` beside it, which takes the arguments of `@f` and then a tangent for each argument of floats that is not
+    `attn.constant`, and gives the results of `@f` and then a tangent for each of floats: the derivative of the results at the arguments, in the direction of the arguments' tangents. A tangent has
+    the type of its value and is named `t_` and that value's name. Ops give their tangents through `LinearisableOpInterface`; one that reads no value with a tangent stays as it is.
+
+    `arguments` names by their numbers the arguments that have tangents; those of others are zero, and are not computed with. `only` is the one program to be linearised: all others are then
+    taken out of the module, and so is that program itself.
+
+    A program that is linearised already, `@f.tangent` itself, and a program without floats among its arguments or its results are left alone.
+
+    Needs: programs without mixers (`attn-apply-mixers`). The functions that `attn-differentiate` makes are programs, too.
+
+    Rejects: a program of several blocks; an op that makes a mixer; an op that reads a value with a tangent and has no tangent rule, as `attn.attend_tangent` has none; in a region, an op
+    without a scalar derivative; an `only` that names no such program.
+
+    ```mlir
+    !t = !attn.tensor<[N], f32>
+    func.func @f(%x: !t {attn.name = "x"}) -> (!t {attn.name = "y"}) attributes {attn.program} {
+      %y = attn.map ins(%x : !t) -> !t {
+      ^bb0(%a: f32):
+        %s = arith.mulf %a, %a : f32
+        attn.yield %s : f32
+      }
+      return %y : !t
+    }
+    ```
+    becomes, beside `@f` itself,
+    ```mlir
+    !t = !attn.tensor<[N], f32>
+    func.func @f.tangent(%x: !t {attn.name = "x"}, %tx: !t {attn.name = "t_x"}) -> (!t {attn.name = "y"}, !t {attn.name = "t_y"}) attributes {attn.program} {
+      %ty = attn.map ins(%x, %tx : !t, !t) -> !t {
+      ^bb0(%a: f32, %d: f32):
+        %left = arith.mulf %d, %a : f32
+        %right = arith.mulf %d, %a : f32
+        %s = arith.addf %left, %right : f32
+        attn.yield %s : f32
+      }
+      %y = attn.map ins(%x : !t) -> !t {
+      ^bb0(%a: f32):
+        %s = arith.mulf %a, %a : f32
+        attn.yield %s : f32
+      }
+      return %y, %ty : !t, !t
+    }
+    ```
+  }];
+  let options = [
+    Option<"only", "only", "std::string", /*default=*/"", "the one program to be linearised; none other is kept">,
+    ListOption<"arguments", "arguments", "unsigned", "the numbers of the arguments that have tangents; all if none is named">,
+  ];
+  let dependentDialects = ["::weft::attn::AttnDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
 #endif // WEFT_COMPILER_DIFFERENTIATE_PASSES_TD

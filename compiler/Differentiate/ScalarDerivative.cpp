@@ -98,6 +98,14 @@ std::optional<Value> partial(const Scalars &s, Operation *op, unsigned operand, 
 
 } // namespace
 
+static FailureOr<Value> partialOrError(const Scalars &s, Operation *op, unsigned operand, Value g) {
+  std::optional<Value> part = partial(s, op, operand, g);
+  if (part)
+    return *part;
+  op->emitError() << "expected an op with a derivative in a scalar region, but got '" << op->getName() << "'";
+  return failure();
+}
+
 FailureOr<ScalarGradients> weft::differentiateScalars(ImplicitLocOpBuilder &b, ArrayRef<Operation *> ops,
                                                       ArrayRef<ScalarGradient> seeds,
                                                       function_ref<bool(Value)> isLeaf) {
@@ -128,16 +136,53 @@ FailureOr<ScalarGradients> weft::differentiateScalars(ImplicitLocOpBuilder &b, A
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
       if (!depends(operand))
         continue;
-      std::optional<Value> part = partial(s, op, i, gradient);
-      if (!part) {
-        op->emitError() << "expected an op with a derivative in a scalar region, but got '" << op->getName() << "'";
+      FailureOr<Value> part = partialOrError(s, op, i, gradient);
+      if (failed(part))
         return failure();
-      }
       if (*part)
         add(operand, *part);
     }
   }
   return gradients;
+}
+
+FailureOr<ScalarGradients> weft::lineariseScalars(ImplicitLocOpBuilder &b, ArrayRef<Operation *> ops,
+                                                  function_ref<Value(Value)> tangentOf) {
+  Scalars s{b};
+  ScalarGradients tangents;
+  auto known = [&](Value value) {
+    if (!isa<FloatType>(value.getType()))
+      return Value();
+    auto found = tangents.find(value);
+    return found != tangents.end() ? found->second : tangentOf(value);
+  };
+  for (Operation *op : ops) {
+    if (op->getNumResults() != 1 || !isa<FloatType>(op->getResult(0).getType()))
+      continue;
+    Value result = op->getResult(0);
+    if (Value given = tangentOf(result)) {
+      tangents[result] = given;
+      continue;
+    }
+    Value sum;
+    for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+      Value tangent = known(operand);
+      if (!tangent)
+        continue;
+      // What is the transpose of a cast to wider floats casts to narrower ones.
+      FailureOr<Value> part =
+          isa<arith::ExtFOp, arith::TruncFOp>(op)
+              ? b.create(op->getLoc(), op->getName().getIdentifier(), tangent, result.getType())->getResult(0)
+              : partialOrError(s, op, i, tangent);
+      if (failed(part))
+        return failure();
+      if (*part)
+        sum = sum ? s.add(sum, *part) : *part;
+    }
+    if (sum)
+      tangents[result] = sum;
+  }
+  return tangents;
 }
 
 void weft::eraseUnused(Block &block) {

@@ -1,5 +1,5 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Reverse mode over scalar ops (arith, math): for score_mod regions and the bodies of maps.
+// Reverse and forward mode over scalar ops (arith, math): for score_mod regions and the bodies of maps.
 #pragma once
 
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -28,6 +28,12 @@ llvm::FailureOr<ScalarGradients> differentiateScalars(mlir::ImplicitLocOpBuilder
                                                       llvm::ArrayRef<mlir::Operation *> ops,
                                                       llvm::ArrayRef<ScalarGradient> seeds,
                                                       llvm::function_ref<bool(mlir::Value)> isLeaf);
+
+/// The tangents of the values that `ops` compute, by value, given those of leaves: `tangentOf` gives that of a block
+/// argument, or of the result of an op that is not looked into; null is zero, which is what values have that are not in
+/// the result. Otherwise as differentiateScalars.
+llvm::FailureOr<ScalarGradients> lineariseScalars(mlir::ImplicitLocOpBuilder &b, llvm::ArrayRef<mlir::Operation *> ops,
+                                                  llvm::function_ref<mlir::Value(mlir::Value)> tangentOf);
 
 /// Erases those of `block`'s ops that nothing uses, its terminator excepted.
 void eraseUnused(mlir::Block &block);

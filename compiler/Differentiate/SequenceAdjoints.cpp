@@ -44,6 +44,19 @@ struct SumAdjoint : DifferentiableOpInterface::ExternalModel<SumAdjoint, attn::S
   }
 };
 
+/// An op that is linear in each of the first `count` of its operands alone.
+template <typename Op, unsigned count>
+struct MultilinearTangent : LinearisableOpInterface::ExternalModel<MultilinearTangent<Op, count>, Op> {
+  LogicalResult addTangent(Operation *op, Tangents &tangents) const {
+    SmallVector<Operation *> terms;
+    for (unsigned operand = 0; operand < count; ++operand)
+      if (Operation *term = tangents.cloneWithTangent(op, operand))
+        terms.push_back(term);
+    tangents.setSum(op, terms);
+    return success();
+  }
+};
+
 struct ConvolveAdjoint : DifferentiableOpInterface::ExternalModel<ConvolveAdjoint, attn::ConvolveOp> {
   LogicalResult addAdjoint(Operation *op, Gradients &gradients) const {
     auto convolve = cast<attn::ConvolveOp>(op);
@@ -81,21 +94,14 @@ static Value timesGain(ImplicitLocOpBuilder &b, Value gain, Value value) {
   return arith::MulFOp::create(b, value, its);
 }
 
-LogicalResult RmsNormAdjoint::addAdjoint(Operation *op, Gradients &gradients) const {
-  auto norm = cast<attn::RmsNormOp>(op);
-  Value dy = gradients.get(norm.getResult());
-  if (!dy)
-    return success();
-  ImplicitLocOpBuilder &b = gradients.b;
-  Value x = gradients.primal(norm.getSource());
-  Value gain = norm.getGain() ? gradients.primal(norm.getGain()) : Value();
+/// By row, r and r³ mean(x g gain), of a norm of x and what goes along with it, g.
+static std::pair<Value, Value> rowsOfNorm(ImplicitLocOpBuilder &b, attn::RmsNormOp norm, Value x, Value g, Value gain) {
   WholeTensorType whole = tensorType(norm.getSource()).withElement(b.getF32Type()), row = whole.withDim(3, "1");
-
   auto mulElements = [](ImplicitLocOpBuilder &b, Value x, Value y) { return arith::MulFOp::create(b, x, y); };
   auto productsBody = [&](ImplicitLocOpBuilder &b, ValueRange s) -> Scalars {
     return {mulElements(b, s[0], s[0]), mulElements(b, timesGain(b, gain, s[1]), s[0])};
   };
-  auto products = attn::MapOp::create(b, {whole, whole}, {x, dy}, productsBody);
+  auto products = attn::MapOp::create(b, {whole, whole}, {x, g}, productsBody);
   Value squares = attn::SumOp::create(b, row, products.getResult(0));
   Value inner = attn::SumOp::create(b, row, products.getResult(1));
 
@@ -107,7 +113,20 @@ LogicalResult RmsNormAdjoint::addAdjoint(Operation *op, Gradients &gradients) co
     return {r, part};
   };
   auto rows = attn::MapOp::create(b, {row, row}, {squares, inner}, rowBody);
-  Value r = rows.getResult(0), part = rows.getResult(1);
+  return {rows.getResult(0), rows.getResult(1)};
+}
+
+LogicalResult RmsNormAdjoint::addAdjoint(Operation *op, Gradients &gradients) const {
+  auto norm = cast<attn::RmsNormOp>(op);
+  Value dy = gradients.get(norm.getResult());
+  if (!dy)
+    return success();
+  ImplicitLocOpBuilder &b = gradients.b;
+  Value x = gradients.primal(norm.getSource());
+  Value gain = norm.getGain() ? gradients.primal(norm.getGain()) : Value();
+  WholeTensorType whole = tensorType(norm.getSource()).withElement(b.getF32Type());
+  auto [r, part] = rowsOfNorm(b, norm, x, dy, gain);
+  auto mulElements = [](ImplicitLocOpBuilder &b, Value x, Value y) { return arith::MulFOp::create(b, x, y); };
 
   if (gradients.wants(norm.getSource())) {
     auto body = [&](ImplicitLocOpBuilder &b, ValueRange s) -> Scalars {
@@ -128,8 +147,36 @@ LogicalResult RmsNormAdjoint::addAdjoint(Operation *op, Gradients &gradients) co
   return success();
 }
 
+namespace {
+
+/// With the same r: dy = (dx r - x r³ mean(x dx)) gain + x r dgain.
+struct RmsNormTangent : LinearisableOpInterface::ExternalModel<RmsNormTangent, attn::RmsNormOp> {
+  LogicalResult addTangent(Operation *op, Tangents &tangents) const {
+    auto norm = cast<attn::RmsNormOp>(op);
+    ImplicitLocOpBuilder &b = tangents.b;
+    Value x = tangents.primal(norm.getSource()), dx = tangents.getOrZero(norm.getSource());
+    Value gain = norm.getGain() ? tangents.primal(norm.getGain()) : Value();
+    Value dGain = gain ? tangents.get(norm.getGain()) : Value();
+    auto [r, part] = rowsOfNorm(b, norm, x, dx, Value());
+    auto body = [&](ImplicitLocOpBuilder &b, ValueRange s) -> Scalars {
+      auto mul = [&](Value left, Value right) { return arith::MulFOp::create(b, left, right); };
+      Value along = arith::SubFOp::create(b, mul(s[1], s[2]), mul(s[0], s[3]));
+      Value tangent = timesGain(b, gain, along);
+      if (dGain)
+        tangent = arith::AddFOp::create(b, tangent, timesGain(b, dGain, mul(s[0], s[2])));
+      return {tangent};
+    };
+    Type type = norm.getResult().getType();
+    tangents.set(norm.getResult(), attn::MapOp::create(b, type, {x, dx, r, part}, body).getResult(0));
+    return success();
+  }
+};
+
+} // namespace
+
 void weft::attachSequenceAdjoints(MLIRContext &context) {
-  attn::SumOp::attachInterface<SumAdjoint>(context);
-  attn::ConvolveOp::attachInterface<ConvolveAdjoint>(context);
-  attn::RmsNormOp::attachInterface<RmsNormAdjoint>(context);
+  attn::SumOp::attachInterface<SumAdjoint, MultilinearTangent<attn::SumOp, 1>>(context);
+  attn::ConvolveOp::attachInterface<ConvolveAdjoint, MultilinearTangent<attn::ConvolveOp, 2>>(context);
+  attn::ConvolveTapsGradOp::attachInterface<MultilinearTangent<attn::ConvolveTapsGradOp, 2>>(context);
+  attn::RmsNormOp::attachInterface<RmsNormAdjoint, RmsNormTangent>(context);
 }

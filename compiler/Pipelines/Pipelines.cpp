@@ -31,7 +31,8 @@ static void simplify(OpPassManager &passes) {
   passes.addPass(createLoopInvariantCodeMotionPass());
 }
 
-std::vector<Stage> attnToTileStages(bool differentiate, ArrayRef<ScheduleChoice> choices) {
+std::vector<Stage> attnToTileStages(bool differentiate, ArrayRef<ScheduleChoice> choices,
+                                    const Linearisation &linearise) {
   return {
       {"attn",
        [=, choices = choices.vec()](OpPassManager &passes) {
@@ -40,6 +41,13 @@ std::vector<Stage> attnToTileStages(bool differentiate, ArrayRef<ScheduleChoice>
          passes.addPass(createAttnNumberAttends());
          if (differentiate) {
            passes.addPass(createAttnDifferentiate());
+           simplify(passes);
+         }
+         if (!linearise.function.empty()) {
+           AttnLineariseOptions options;
+           options.only = linearise.function;
+           options.arguments.assign(linearise.arguments.begin(), linearise.arguments.end());
+           passes.addPass(createAttnLinearise(options));
            simplify(passes);
          }
          passes.addPass(createAttnChooseSchedules(choices));

@@ -36,9 +36,17 @@ struct Stage {
   std::function<void(mlir::OpPassManager &)> addPasses; // adds the passes that end in this stage's IR
 };
 
+/// What of the programs is linearised, and kept alone: the function of that name (@f, or @f.forward or @f.backward where
+/// programs are differentiated); nothing where it has none.
+struct Linearisation {
+  std::string function;
+  std::vector<unsigned> arguments; ///< those that have tangents; all of floats if there is none
+};
+
 /// The stages that turn attn programs into launches of tile kernels. With `differentiate`, each program @f gets
 /// @f.forward and @f.backward. After the first, "attn", every attention has its schedule: of `choices`, or the default.
-std::vector<Stage> attnToTileStages(bool differentiate, llvm::ArrayRef<ScheduleChoice> choices = {});
+std::vector<Stage> attnToTileStages(bool differentiate, llvm::ArrayRef<ScheduleChoice> choices = {},
+                                    const Linearisation &linearise = {});
 
 /// The stages in order, for a module that names its target in `warp.target`:
 /// "tile" (simplified), "warp" (with layouts), "pipelined" (with shared memory and asynchronous copies), "llvm" (LLVM

@@ -46,7 +46,7 @@ LogicalResult ProgramLowering::lower(Operation *op) {
 /// come before it.
 static void hoistAllButAttention(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
-    if (isa<attn::AttendOp, attn::AttendBackwardOp>(op))
+    if (isa<attn::AttendOp, attn::AttendBackwardOp, attn::AttendTangentOp, attn::AttendBackwardTangentOp>(op))
       continue;
     llvm::SetVector<Value> used;
     used.insert(op.operand_begin(), op.operand_end());

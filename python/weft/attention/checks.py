@@ -20,7 +20,7 @@ def tensor(name: str, x: Any, shape: str, sizes: tuple[Any, ...] = ()) -> None:
     None is any size; sizes that are symbols, in a program, are the program's to compare.
     """
     spelled = f"'{name}' {shape}"
-    if not described(x) and not promised(x) and (wrong := objection(x)):
+    if not described(x) and not promised(x) and (wrong := objection(x, differentiable=True)):
         raise ValueError(f"{wrong.text(spelled)}; {wrong.remedy}")
     if not is_array(x) and not isinstance(x, Tensor):
         raise TypeError(f"expected '{name}' to be a tensor {shape}, but got '{type(x).__name__}'")

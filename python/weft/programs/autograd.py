@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ..runtime.first_order import first_order
+from ..runtime.tangents import second
 from .compiled import Compiled
 from .running import Saved, backward, run
 
@@ -36,7 +37,19 @@ class _Program(torch.autograd.Function):
             found = backward(saved, gradients)
             return [found.get(name) if wants else None for name, wants in zip(names, wanted, strict=True)]
 
-        return (None, *first_order(ctx.form.traced.name, compute, [*tensors, *gradients]))
+        def further(known: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+            from . import recorded
+
+            inputs, count = known[: ctx.inputs], len(gradients)
+            operators = recorded.operators_of(ctx.form.traced, inputs, True)
+            floats = operators.plans.differentiable
+            of_results = [known[len(known) - count + number] for number in floats]
+            found, of_gradients = second(operators, inputs, of_results, given)
+            by_result = dict(zip(floats, of_gradients, strict=True))
+            kept = len(known) - ctx.inputs - count
+            return [*found, *([None] * kept), *(by_result.get(number) for number in range(count))]
+
+        return (None, *first_order(ctx.form.traced.name, compute, [*tensors, *gradients], further))
 
 
 def differentiable(form: Compiled, arrays: Sequence[Any]) -> tuple[Any, ...]:

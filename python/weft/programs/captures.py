@@ -43,7 +43,7 @@ def capture(graph: Graph, array: Any) -> Value:
             graph.replaced.append(array)
             array = narrowed(array)
         name = f"captured{len(graph.captured)}"
-        if not described(array) and (wrong := objection(array)):
+        if not described(array) and (wrong := objection(array, differentiable=True)):
             raise places.error(wrong.text("an array from around the program"), wrong.remedy)
         if negated(array):
             raise places.error(

@@ -26,6 +26,7 @@ _FORMAT = 2  # of a cache entry
 _lock = threading.RLock()
 # A form takes most of a megabyte: PTX, plans, and what the simulator decodes of them.
 _compiled: Recent[tuple[str, str, bool, str], Compiled] = Recent(256)
+_linearised: Recent[tuple[str, str, str, tuple[int, ...]], Compiled] = Recent(256)
 
 #: rows, columns, warps and stages by attention and role: {"0.forward": [128, 64, 4, 3]}
 Schedules = Mapping[str, Sequence[int]]
@@ -104,14 +105,36 @@ def runnable(traced: Traced, target: str, differentiate: bool, schedules: Schedu
         return found or compiled(traced, target, differentiate, schedules)
 
 
-def _build(traced: Traced, target: str, differentiate: bool, schedules: dict[str, list[int]]) -> Compiled:
+def linearised(traced: Traced, target: str, part: str, arguments: tuple[int, ...]) -> Compiled:
+    """The results and tangents of one function of the program ("" is the program itself; ".forward", ".backward"), for
+    tangents of its ``arguments`` of those numbers: a form whose one plan is that of the part ``part`` + ".tangent".
+    Raises CompilationError at the line of what has no tangent."""
+    known = (traced.text, target, part, arguments)
+    with _lock:
+        found = _linearised.get(known)
+        if found is None:
+            wanted = {"function": traced.name + part, "arguments": list(arguments)}
+            found = _linearised.keep(known, _build(traced, target, part != "", {}, wanted))
+        return found
+
+
+def _build(
+    traced: Traced,
+    target: str,
+    differentiate: bool,
+    schedules: dict[str, list[int]],
+    linearise: dict[str, Any] | None = None,
+) -> Compiled:
     traced = dataclasses.replace(traced, captured=())  # which differ from call to call, and are not to be kept alive
-    name = cache.key([_FORMAT, "program", traced.text, target, differentiate, schedules, compiler_fingerprint()])
+    options = {"target": target, "differentiate": differentiate, "schedules": schedules}
+    if linearise is not None:
+        options["linearise"] = linearise
+    name = cache.key([_FORMAT, "program", traced.text, options, compiler_fingerprint()])
     entry = cache.read(name)
     if entry is not None:
         ptx, info = entry["ptx"], entry["info"]
         return Compiled(traced, target, differentiate, ptx, info, cached=True, schedules=schedules)
-    ptx, info = _compile(traced, {"target": target, "differentiate": differentiate, "schedules": schedules})
+    ptx, info = _compile(traced, options)
     cache.write(name, {"ptx": ptx, "info": info})
     return Compiled(traced, target, differentiate, ptx, info, schedules=schedules)
 

@@ -60,4 +60,4 @@ def _named(signature: inspect.Signature, args: tuple[Any, ...], keywords: dict[s
     found: list[tuple[str, Any]] = []
     for name, value in signature.bind(*args, **keywords).arguments.items():
         flatten(value, name, found)
-    readable(found)
+    readable(found, differentiable=True)

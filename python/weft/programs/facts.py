@@ -13,7 +13,7 @@ from ..compiler.diagnostics import CompilationError
 from ..compiler.specialise import array_type
 from ..language.types import dtype
 from ..runtime.exchange import is_foreign
-from ..runtime.plain import described, leveled, negated, objection, promised
+from ..runtime.plain import described, dual, leveled, negated, objection, promised
 from .dtypes import NAMES, dtype_of
 from .overloads import Overloads
 
@@ -56,7 +56,7 @@ def facts_of(array: Any, selective: bool = False, name: str = "") -> Facts:
         raise places.error(f"expected a NumPy array or a torch tensor, but got '{type(array).__name__}'")
     shape = tuple(int(size) for size in array.shape)
     aligned = is_aligned(array)
-    constant = selective and element.is_floating() and not getattr(array, "requires_grad", False)
+    constant = selective and element.is_floating() and not getattr(array, "requires_grad", False) and not dual(array)
     return Facts(element, shape, aligned, constant)
 
 
@@ -85,12 +85,12 @@ def _promised(array: Any, element: dtype, selective: bool) -> Facts:
     return Facts(element, shape, aligned, constant)
 
 
-def readable(arrays: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
+def readable(arrays: Sequence[tuple[str, Any]], differentiable: bool = False) -> list[tuple[str, Any]]:
     """A call's arrays by name, as kernels read them. CompilationError where one of them has other values than its
-    memory holds."""
+    memory holds, or a tangent and the call is not ``differentiable``."""
     without_data = all(promised(array) for _, array in arrays)
     for name, array in arrays:
-        if not described(array) and not without_data and (wrong := objection(array)):
+        if not described(array) and not without_data and (wrong := objection(array, differentiable)):
             raise places.error(wrong.text(f"'{name}'"), wrong.remedy)
     return [(name, array.resolve_neg() if negated(array) else array) for name, array in arrays]
 

@@ -99,7 +99,7 @@ class Program:
             label = "" if kind in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL) else name
             structure.append((name, flatten(value, label or name, found)))
         found, home = exchange.adopted(found)
-        found = readable(autocast.cast(found) if selective else found)
+        found = readable(autocast.cast(found) if selective else found, differentiable=selective)
         arrays = tuple(array for _, array in found)
         selective = selective and wants_gradients(arrays)
         facts = tuple(facts_of(array, selective, name) for name, array in found)

@@ -14,12 +14,14 @@ from typing import Any
 
 import torch
 
+from ..compiler.diagnostics import CompilationError
 from ..compiler.targets import target_of
 from ..runtime.devices import device_for
 from ..runtime.operators import Operators, Plans, operators
+from ..runtime.tangents import Linearised, without_tangent
 from ..targets import default_target
 from . import choices
-from .compiled import Compiled, compiled
+from .compiled import Compiled, compiled, linearised
 from .running import alike, as_described, packed_as_said, run, run_direct, tuned
 from .trace import Traced
 
@@ -42,7 +44,8 @@ def operators_of(traced: Traced, arrays: Sequence[Any], differentiate: bool) -> 
             return Plans(form.plan(), None, len(traced.outputs))
         return Plans(form.plan(".forward"), form.plan(".backward"), len(traced.outputs))
 
-    return operators(traced.name, key, differentiate, plans, _Runs(plain, target, differentiate))
+    runs = _Runs(plain, target, differentiate)
+    return operators(traced.name, key, differentiate, plans, runs, runs.linearised)
 
 
 @dataclass
@@ -65,6 +68,22 @@ class _Runs:
         if part != ".backward":
             packed_as_said(self.traced, given)
         return run(form, part, given)
+
+    def linearised(self, part: str, numbers: tuple[int, ...]) -> Linearised:
+        """The part's outputs and their tangents, given those of its inputs of these numbers."""
+        try:
+            form = linearised(self.traced, self.target, part, numbers)
+        except CompilationError as error:
+            raise NotImplementedError(without_tangent(self.traced.name, part, str(error))) from error
+        whole = f"{part}.tangent"
+        described = form.inputs(whole)
+
+        def compute(tensors: Sequence[Any]) -> Sequence[Any]:
+            given = [as_described(each, wanted) for each, wanted in zip(alike(tensors), described, strict=True)]
+            packed_as_said(self.traced, given)
+            return run(form, whole, given)
+
+        return Linearised(form.plan(whole), compute)
 
     def _form(self, tensors: Sequence[Any]) -> Compiled:
         changes = choices.changes()

@@ -1,5 +1,6 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Gradients that kernels computed, in torch's graph: there are none of second order, and whoever asks for them is told.
+"""Gradients that kernels computed, in torch's graph: those of second order come from the program's tangents
+(runtime/tangents.py), or there are none, and whoever asks for them is told.
 
 ``torch.autograd.function.once_differentiable`` tells only those whose *incoming* gradient has a history: after
 ``y.sum()`` it has none, and the graph of ``create_graph=True`` would end here without a word.
@@ -12,17 +13,26 @@ from typing import Any
 
 import torch
 
+#: the gradients of the tensors that gradients depend on, given the tensors and what the gradients are multiplied with
+Further = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
+
 
 class _FirstOrder(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, name: str, compute: Callable[[], Sequence[Any]], *tensors: Any) -> Any:
-        ctx.name = name
+    def forward(
+        ctx: Any, name: str, compute: Callable[[], Sequence[Any]], further: Further | None, *tensors: Any
+    ) -> Any:
+        ctx.name, ctx.further = name, further
         ctx.set_materialize_grads(False)
+        if further is not None:
+            ctx.save_for_backward(*tensors)
         return tuple(compute())
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        raise NotImplementedError(second_order(ctx.name))
+        if ctx.further is None:
+            raise NotImplementedError(second_order(ctx.name))
+        return (None, None, None, *ctx.further(ctx.saved_tensors, gradients))
 
 
 def second_order(name: str) -> str:
@@ -34,10 +44,12 @@ def second_order(name: str) -> str:
     )
 
 
-def first_order(name: str, compute: Callable[[], Sequence[Any]], tensors: Sequence[Any]) -> tuple[Any, ...]:
+def first_order(
+    name: str, compute: Callable[[], Sequence[Any]], tensors: Sequence[Any], further: Further | None = None
+) -> tuple[Any, ...]:
     """What ``compute`` gives: the gradients of the program ``name``, which depend on ``tensors``. Under
-    create_graph=True a derivative of them raises NotImplementedError."""
+    create_graph=True a derivative of them is what ``further`` gives; without it, it raises NotImplementedError."""
     if torch.is_grad_enabled():
-        made: tuple[Any, ...] = _FirstOrder.apply(name, compute, *tensors)
+        made: tuple[Any, ...] = _FirstOrder.apply(name, compute, further, *tensors)
         return made
     return tuple(compute())

@@ -24,11 +24,14 @@ import torch
 from . import batching, flops, transforms
 from .elements import TORCH
 from .first_order import second_order
+from .plain import dual
 from .plans import bind, evaluate, saved_outputs
+from .tangents import Linearise
 
 _LIBRARY = torch.library.Library("weft", "FRAGMENT")
 _lock = threading.RLock()
 _made: dict[str, Operators] = {}
+_linearised: dict[str, LinearisedOperator] = {}
 _recorders = threading.local()
 
 Run = Callable[[str, Sequence[Any]], Sequence[Any]]
@@ -60,6 +63,14 @@ class Plans:
 
 
 @dataclass(frozen=True)
+class LinearisedOperator:
+    """An operator of outputs and tangents, and its plan."""
+
+    operator: Any
+    plan: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Operators:
     """A program's operators, as torch.ops.weft has them; ``backward`` is None of one for inference."""
 
@@ -68,13 +79,14 @@ class Operators:
     plans: Plans
     forward: Any
     backward: Any
+    linearise: Linearise | None = None
 
     def __call__(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """The program's results."""
         record = getattr(_recorders, "record", None)
         if record is not None:
             found = record(self, arrays)
-        elif transforms.transformed():
+        elif transforms.transformed() or any(map(dual, arrays)):
             found = transforms.forward(self, arrays)
         else:
             found = self.run_forward(arrays)
@@ -87,6 +99,33 @@ class Operators:
     def run_backward(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
         """What the backward operator gives of ``taken``."""
         return _several(self.backward(*tensors))
+
+    def plan(self, part: str) -> Mapping[str, Any]:
+        """The plan of ".forward" or ".backward", or of the program itself where it has no backward, ""."""
+        plan = self.plans.backward if part == ".backward" else self.plans.forward
+        assert plan is not None
+        return plan
+
+    def linearised(self, part: str, numbers: tuple[int, ...]) -> LinearisedOperator:
+        """The operator of a part's outputs and their tangents, given its inputs and then tangents of those of these
+        numbers. NotImplementedError where there is none."""
+        if self.linearise is None:
+            raise NotImplementedError(
+                f"'{self.name}': expected a program that has its tangent, but got one of a library, which has none: "
+                "differentiate it once, in reverse mode, or call the program that the library was compiled from"
+            )
+        called = "_".join([f"{self.called}{part.replace('.', '_')}_tangent", *map(str, numbers)])
+        with _lock:
+            found = _linearised.get(called)
+            if found is None:
+                made = self.linearise(part, numbers)
+                operator = _operator(called, f"{self.name}{part}.tangent", made.plan, made.run)
+                found = _linearised[called] = LinearisedOperator(operator, made.plan)
+            return found
+
+    def run_linearised(self, part: str, numbers: tuple[int, ...], tensors: Sequence[Any]) -> tuple[Any, ...]:
+        """What that operator gives."""
+        return _several(self.linearised(part, numbers).operator(*tensors))
 
     def saved(self, outputs: Sequence[Any]) -> list[Any]:
         """What of the forward's outputs its backward takes."""
@@ -125,27 +164,29 @@ def transformed(called: str, *tensors: Any) -> tuple[Any, ...]:
     return transforms.forward(_made[called], tensors)
 
 
-def operators(name: str, key: str, differentiate: bool, plans: Callable[[], Plans], run: Run) -> Operators:
+def operators(
+    name: str, key: str, differentiate: bool, plans: Callable[[], Plans], run: Run, linearise: Linearise | None = None
+) -> Operators:
     """The operators of the program ``name``, defined when they are first asked for. ``key`` tells apart programs of one
     name, the same in every process; ``run(part, arrays)`` runs ".forward" and ".backward" on plain tensors, or "",
-    the program itself, where it is not to ``differentiate``."""
+    the program itself, where it is not to ``differentiate``; ``linearise`` makes the linearised functions of these."""
     called = f"{_identifier(name)}_{key}" + ("" if differentiate else "_inference")
     with _lock:
         found = _made.get(called)
         if found is None:
-            found = _made[called] = _define(called, name, plans(), run)
+            found = _made[called] = _define(called, name, plans(), run, linearise)
         return found
 
 
-def _define(called: str, name: str, plans: Plans, run: Run) -> Operators:
+def _define(called: str, name: str, plans: Plans, run: Run, linearise: Linearise | None) -> Operators:
     if plans.backward is None:
         operator = _operator(called, name, plans.forward, functools.partial(run, ""))
         message = "expected a form with a backward, but got the one for inference: call it with gradients enabled"
         _refuse_gradients(operator, f"'{name}': {message}")
-        return Operators(name, called, plans, operator, None)
+        return Operators(name, called, plans, operator, None, linearise)
     forward = _operator(called, name, plans.forward, functools.partial(run, ".forward"))
     backward = _operator(f"{called}_backward", f"{name}.backward", plans.backward, functools.partial(run, ".backward"))
-    made = Operators(name, called, plans, forward, backward)
+    made = Operators(name, called, plans, forward, backward, linearise)
     _differentiate(made)
     _refuse_gradients(backward, second_order(name))
     return made

@@ -31,11 +31,15 @@ class Objection(NamedTuple):
 NEGATED = Objection("to be in memory as it is", "a view that is negated when it is read", "use .resolve_neg()")
 
 
-def objection(array: Any) -> Objection | None:
-    """Why kernels cannot read an array of torch or NumPy; None where they can."""
+def objection(array: Any, differentiable: bool = False) -> Objection | None:
+    """Why kernels cannot read an array of torch or NumPy; None where they can. A ``differentiable`` program sees to
+    tangents."""
     torch: Any = sys.modules.get("torch")
     if torch is not None and isinstance(array, torch.Tensor):
-        return _of_tensor(torch, array)
+        wrong = _of_tensor(torch, array)
+        if wrong is None and not differentiable and dual(array):
+            return Objection("without a tangent", "a dual tensor of forward-mode differentiation", _REVERSE)
+        return wrong
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(array, numpy.ma.MaskedArray):
         return Objection("to be a plain array", "a masked one", "use .filled(value)")
@@ -51,6 +55,14 @@ def described(array: Any) -> bool:
     if type(array).__name__ in ("FakeTensor", "FunctionalTensor"):
         return True
     return leveled(array) or torch._is_functional_tensor(array)
+
+
+def dual(array: Any) -> bool:
+    """Whether an array is a tensor of torch with a tangent, of forward-mode differentiation."""
+    forward: Any = sys.modules.get("torch.autograd.forward_ad")
+    if forward is None or forward._current_level < 0 or not hasattr(array, "data_ptr"):
+        return False
+    return forward.unpack_dual(array).tangent is not None
 
 
 def leveled(array: Any) -> bool:
@@ -82,7 +94,7 @@ def promised(array: Any) -> bool:
 
 def seen_by_torch(arrays: Iterable[Any]) -> bool:
     """Whether a call of a program on these arrays is to go through operators of torch, and not to run at once."""
-    return observed() or any(described(each) or promised(each) for each in arrays)
+    return observed() or any(described(each) or promised(each) or dual(each) for each in arrays)
 
 
 def refuse(arrays: Iterable[tuple[str, Any]]) -> None:
@@ -157,9 +169,6 @@ def _of_tensor(torch: Any, tensor: Any) -> Objection | None:
         )
     if not torch._C._has_storage(tensor):  # as those of is_grads_batched=True and jacobian(vectorize=True)
         return Objection("to be a plain tensor", "one without memory, as torch.vmap makes them", _REVERSE)
-    forward = sys.modules.get("torch.autograd.forward_ad")
-    if forward is not None and forward._current_level >= 0 and forward.unpack_dual(tensor).tangent is not None:
-        return Objection("without a tangent", "a dual tensor of forward-mode differentiation", _REVERSE)
     return None
 
 

@@ -108,6 +108,13 @@ public:
   /// roots last.
   llvm::SmallVector<mlir::Value> finish(llvm::ArrayRef<mlir::Value> roots, const RowTile &rows);
 
+protected:
+  mlir::Value belongs(unsigned domain, const RowTile &queries, const RowTile &keys);
+  /// A number of each query, or of each key, along its side of a block.
+  mlir::Value downOrAcross(mlir::Value vector, bool ofQueries) {
+    return ofQueries == queriesDown ? b.column(vector) : b.row(vector);
+  }
+
 private:
   /// Whether the SoftmaxNumbers of a tile are there for all its rows, as weights of 0 for those that do not exist.
   bool numbersArePadded(const RowTile &rows) const;
@@ -124,11 +131,7 @@ private:
   mlir::Value productStart(const RowTile &rows, llvm::ArrayRef<int64_t> shape);
   /// dP, onto `sum`.
   mlir::Value weightGradients(unsigned domain, const QuerySide &queries, const KeySide &keys, mlir::Value sum);
-  mlir::Value belongs(unsigned domain, const RowTile &queries, const RowTile &keys);
   llvm::SmallVector<mlir::Value> walkWindow(mlir::ValueRange initial, Body body);
-  mlir::Value downOrAcross(mlir::Value vector, bool ofQueries) {
-    return ofQueries == queriesDown ? b.column(vector) : b.row(vector);
-  }
 };
 
 } // namespace weft

@@ -14,11 +14,8 @@
 // score_mod, or a scale that is not positive, takes c = 1 of scaled scores.
 #include "compiler/Conversion/AttnToTile/Attention/AttendForward.h"
 #include "compiler/Conversion/AttnToTile/Attention/AttendDiagonal.h"
-#include "compiler/Conversion/AttnToTile/Attention/ScheduleTable.h"
-#include "compiler/Conversion/AttnToTile/Patterns/BlockLists.h"
+#include "compiler/Conversion/AttnToTile/Attention/AttendForwardKernel.h"
 #include "compiler/Conversion/AttnToTile/Patterns/PatternDependence.h"
-#include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
-#include "compiler/Conversion/AttnToTile/Patterns/Windows.h"
 #include "compiler/Conversion/AttnToTile/Rows/RowLocal.h"
 #include "compiler/Support/Remarks.h"
 #include "dialects/Attn/Pattern/Membership.h"
@@ -32,9 +29,7 @@ namespace weft {
 
 static constexpr double ln2 = 0.6931471805599453;
 
-/// How many query heads a tile holds: all that share keys, so that keys are read once for them; 1 where their patterns
-/// tell them apart. All else that depends on the head is found by each row's own.
-static int64_t packedHeads(const Attend &attend, attn::ScheduleAttr schedule) {
+int64_t packedHeads(const Attend &attend, attn::ScheduleAttr schedule) {
   int64_t group = attend.sharedGroup();
   if (group > schedule.getRows() || attend.form.windows)
     return 1;
@@ -44,75 +39,9 @@ static int64_t packedHeads(const Attend &attend, attn::ScheduleAttr schedule) {
   return group;
 }
 
-namespace {
-
-/// The state of the online softmax.
-struct State {
-  Value maximum, total;
-  SmallVector<Value> sums; // a chunk of value channels each
-
-  SmallVector<Value> packed() const {
-    SmallVector<Value> values{maximum, total};
-    values.append(sums);
-    return values;
-  }
-  static State unpack(ValueRange values) { return {values[0], values[1], SmallVector<Value>(values.drop_front(2))}; }
-};
-
-/// The writing of one forward kernel.
-class ForwardKernel {
-public:
-  ForwardKernel(attn::AttendOp op, StoredValues &stored, ArrayRef<BlockLists> lists)
-      : op(op), attend(Attend::of(op)), stored(stored), schedule(forwardSchedule(op)), windows(attend.form.windows),
-        packed(packedHeads(attend, schedule)), scaledLate(!attend.scoreMod && attend.scale > 0), frame(op, "attend"),
-        b(frame.b), puller(frame, stored), lists(lists), queryChunks(chunksOf(attend.headSize())),
-        valueChunks(chunksOf(attend.valueSize())), wide(splitOverGrid(attend, schedule)) {}
-
-  void write(ArrayRef<Value> roots);
-
-private:
-  void stand();
-  void begin();
-  void writeTile(ArrayRef<Value> roots);
-  void writeWindows(int64_t each, ArrayRef<Value> roots);
-  State initial();
-  State meetOwnKeys(unsigned domain, State state);
-  State walkDomain(unsigned domain, const State &state);
-  State walkWindow(const State &state);
-  bool holdValues();
-  void takeHeldValues(const RowTile &keys, Value tile);
-  RowTile keysOf(unsigned domain, RowTile tokens);
-  State step(unsigned domain, const RowTile &keys, bool full, const State &state);
-  Value scores(unsigned domain, const RowTile &keys, bool full);
-  /// What takes scores to base-2 exponents.
-  double exponentScale() const { return scaledLate ? attend.scale * log2OfE : 1; }
-  Value scaled(Value scores) { return scaledLate ? b.mul(scores, b.f32(exponentScale())) : scores; }
-  Value modified(Value product, const RowTile &keys, Value belongs);
-  void end(State state);
-
-  attn::AttendOp op;
-  Attend attend;
-  StoredValues &stored;
-  attn::ScheduleAttr schedule;
-  const std::optional<WindowTiling> &windows;
-  int64_t packed;  // query heads in a tile
-  bool scaledLate; // scores are products, and scaled in the exponent
-  KernelFrame frame;
-  TileBuilder &b;
-  Puller puller;
-  EmitArithmetic arithmetic = EmitArithmetic::of(frame, attend, stored);
-  ArrayRef<BlockLists> lists;                  // empty ones where a domain needs none
-  SmallVector<Chunk> queryChunks, valueChunks; // valueChunks: those of the program's part
-  std::optional<WideValues> wide;
-  std::optional<ChannelPart> part;
-  Standing standing;
-  WindowStanding windowStanding;
-  RowTile rows, read;         // the tile's tokens, and what is read for them
-  SmallVector<Value> queries; // a chunk of channels each, in the storage type
-  Value ownScore;             // where the state started from the diagonal: its maximum then
-};
-
-} // namespace
+ForwardOp ForwardOp::of(attn::AttendOp op) {
+  return {"attend", Attend::of(op), op.getSink(), op.getOut(), op.getLse(), forwardSchedule(op)};
+}
 
 void ForwardKernel::stand() {
   standing = findStanding(
@@ -127,6 +56,7 @@ void ForwardKernel::stand() {
 /// The rows of the tile where the program stands, and their queries.
 void ForwardKernel::begin() {
   queries.clear();
+  queryTangents.clear();
   if (packed > 1) {
     // Row by row the heads of one token, then those of the next.
     Value index = b.add(b.mul(standing.tile, b.i32(schedule.getRows())), b.range(schedule.getRows()));
@@ -146,10 +76,16 @@ void ForwardKernel::begin() {
   rows = rows.of(attend.queryType(), standing.batch, standing.head);
   rows.base = standing.queryBase;
   // Clamping repeats the last row; an empty packed sequence has none.
-  bool clamps = rows.scalarStart && !rows.base && !windows && !needsOf(attend.query, stored).neighbours;
+  Value tangent = op.tangents ? op.tangents->query : Value();
+  auto needsNeighbours = [&](Value value) { return value && needsOf(value, stored).neighbours; };
+  bool clamps =
+      rows.scalarStart && !rows.base && !windows && !needsNeighbours(attend.query) && !needsNeighbours(tangent);
   read = clamps ? rows.clamped(b, standing.queryLength) : rows;
-  for (const Chunk &chunk : queryChunks)
+  for (const Chunk &chunk : queryChunks) {
     queries.push_back(puller.pull(attend.query, read, chunk, Zeros::Channels));
+    if (tangent)
+      queryTangents.push_back(puller.pull(tangent, read, chunk, Zeros::Channels));
+  }
 }
 
 State ForwardKernel::initial() {
@@ -158,13 +94,15 @@ State ForwardKernel::initial() {
   double infinity = std::numeric_limits<double>::infinity();
   state.maximum = b.full({count}, -infinity, b.getF32Type());
   state.total = b.zeros({count});
-  if (Value sink = op.getSink()) {
+  if (Value sink = op.sink) {
     Value logit = b.cast(loadElement(frame, stored.at(sink), {rows.headOfRow(b, false)}), b.getF32Type());
     state.maximum = b.broadcast(b.mul(logit, b.f32(log2OfE / exponentScale())), {count});
     state.total = b.full({count}, 1, b.getF32Type());
   }
   for (const Chunk &chunk : valueChunks)
     state.sums.push_back(b.zeros({count, chunk.width}));
+  if (op.tangents)
+    beginTangent(state);
   return state;
 }
 
@@ -182,7 +120,7 @@ State ForwardKernel::meetOwnKeys(unsigned domain, State state) {
   } else if (!scaledLate) {
     score = b.mul(score, b.f32(attend.scale * log2OfE));
   }
-  bool starts = !op.getSink() && !attend.scoreMod;
+  bool starts = !op.sink && !attend.scoreMod;
   Value weight;
   if (starts) {
     state.maximum = ownScore = score;
@@ -206,30 +144,36 @@ State ForwardKernel::meetOwnKeys(unsigned domain, State state) {
   return state;
 }
 
-/// score_mod of the scaled product, natural. `belongs` is null where every pair does.
-Value ForwardKernel::modified(Value product, const RowTile &keys, Value belongs) {
+/// `region` (score_mod, or its tangent, which takes `change` too) of the scaled product, natural. `belongs` is null
+/// where every pair does.
+Value ForwardKernel::modified(Region &region, Value product, const RowTile &keys, Value belongs, Value change) {
   SmallVector<Value> arguments{product, rows.batch, rows.headOfRow(b, true), b.column(rows.token), b.row(keys.token)};
   Value exists = b.column(rows.inside);
   exists = b.broadcast(belongs ? b.both(belongs, exists) : exists, {rows.count, keys.count});
   auto element = [&](Value tensor, ValueRange indices) {
     return loadAtPairs(frame, stored.at(tensor), indices, arguments, exists);
   };
-  return evaluateRegion(*attend.scoreMod, arguments, {frame, element, nullptr, nullptr})[0];
+  SmallVector<Value> given(arguments);
+  if (change)
+    given.push_back(change);
+  return evaluateRegion(region, given, {frame, element, nullptr, nullptr})[0];
 }
 
 /// [rows, columns], exponents of 2 but for exponentScale(); -inf where a pair does not belong.
-Value ForwardKernel::scores(unsigned domain, const RowTile &keys, bool full) {
-  Value product = b.zeros({rows.count, keys.count});
-  for (auto [chunk, query] : llvm::zip(queryChunks, queries)) {
+ForwardKernel::Scores ForwardKernel::scores(unsigned domain, const RowTile &keys, bool full) {
+  Value product = b.zeros({rows.count, keys.count}), change;
+  for (auto [i, chunk, query] : llvm::enumerate(queryChunks, queries)) {
     Value key = puller.pull(attend.keys[domain], keys, chunk, Zeros::Channels);
     product = b.dot(query, b.transpose(key), product, attend.precision());
+    if (op.tangents)
+      change = addProductTangent(domain, keys, i, key, change);
   }
   Value belongs;
   if (!full) {
     attn::Place<EmitArithmetic> place{rows.batch,        rows.headOfRow(b, true), b.column(rows.token),
                                       b.row(keys.token), standing.queryLength,    standing.keyLengths[domain]};
     belongs = b.row(keys.inside);
-    Attribute pattern = op.getPatterns()[domain];
+    Attribute pattern = attend.patterns[domain];
     // A count may end the keys before the pattern does.
     if ((attn::patterns::keysExist(pattern) && attend.counts.empty()) || keepsInside(attend, pattern))
       belongs = attn::contains(arithmetic, pattern, place);
@@ -238,13 +182,15 @@ Value ForwardKernel::scores(unsigned domain, const RowTile &keys, bool full) {
   }
   Value score;
   if (attend.scoreMod)
-    score = b.mul(modified(b.mul(product, b.f32(attend.scale)), keys, belongs), b.f32(log2OfE));
+    score = b.mul(modified(*attend.scoreMod, b.mul(product, b.f32(attend.scale)), keys, belongs), b.f32(log2OfE));
   else
     score = scaledLate ? product : b.mul(product, b.f32(attend.scale * log2OfE));
   score = b.broadcast(score, {rows.count, keys.count});
-  if (full)
-    return score;
-  return b.select(belongs, score, b.f32(-std::numeric_limits<double>::infinity()));
+  if (op.tangents)
+    change = changeOfScores(product, change, keys, belongs);
+  if (!full)
+    score = b.select(belongs, score, b.f32(-std::numeric_limits<double>::infinity()));
+  return {score, change};
 }
 
 /// Tokens as keys of a domain.
@@ -258,7 +204,7 @@ RowTile ForwardKernel::keysOf(unsigned domain, RowTile tokens) {
 }
 
 State ForwardKernel::step(unsigned domain, const RowTile &keys, bool full, const State &state) {
-  Value score = scores(domain, keys, full);
+  auto [score, change] = scores(domain, keys, full);
   State next;
   next.maximum = b.max(state.maximum, b.reduceMax(score, 1));
   Value shift = next.maximum;
@@ -272,12 +218,17 @@ State ForwardKernel::step(unsigned domain, const RowTile &keys, bool full, const
   Value decay = b.exp2(scaled(b.sub(state.maximum, shift)));
   next.total = b.add(b.mul(state.total, decay), b.reduceSum(weights, 1));
   Value factors = b.cast(weights, attend.valueType(domain).getElementType());
+  TangentStep tangent;
+  if (op.tangents)
+    tangent = moveMean(domain, weights, decay, change, state, next);
   // A key past the end has weight 0, but 0 times infinity or NaN is NaN: its value must be 0 as well.
-  for (auto [chunk, sum] : llvm::zip(valueChunks, state.sums)) {
+  for (auto [i, chunk, sum] : llvm::enumerate(valueChunks, state.sums)) {
     // A single channel is broadcast over the product's columns, unless the other columns are zeroed.
     Zeros zeros = attend.valueSize() == 1 ? Zeros::Everywhere : Zeros::Rows;
     Value v = puller.pull(attend.values[domain], keys, chunk, zeros);
     next.sums.push_back(b.dot(factors, v, b.mul(sum, b.column(decay)), attend.precision()));
+    if (op.tangents)
+      next.tangents.push_back(sumTangent(domain, keys, i, tangent, v, factors, decay, state));
   }
   return next;
 }
@@ -320,9 +271,9 @@ State ForwardKernel::walkWindow(const State &state) {
         0, windowRows(b, *windows, windowStanding.window, loop.getInductionVar(), columns, standing.queryLength));
     if (held)
       takeHeldValues(keys, loop.getInductionVar());
-    State next = step(0, keys, /*full=*/false, State::unpack(loop.getRegionIterArgs()));
+    State next = step(0, keys, /*full=*/false, unpacked(loop.getRegionIterArgs()));
     scf::YieldOp::create(b, next.packed());
-    return State::unpack(loop.getResults());
+    return unpacked(loop.getResults());
   }
   RowTile keys = keysOf(0, rows);
   for (const Chunk &chunk : queryChunks)
@@ -339,16 +290,16 @@ State ForwardKernel::walkWindow(const State &state) {
     b.setInsertionPointToStart(full ? whole.thenBlock() : whole.elseBlock());
     scf::YieldOp::create(b, step(0, keys, full, state).packed());
   }
-  return State::unpack(whole.getResults());
+  return unpacked(whole.getResults());
 }
 
 State ForwardKernel::walkDomain(unsigned domain, const State &state) {
   if (windows)
     return walkWindow(state);
-  arithmetic.holdSpans(op.getPatterns()[domain], standing.batch, standing.head, rows);
+  arithmetic.holdSpans(attend.patterns[domain], standing.batch, standing.head, rows);
   Value first = b.mul(standing.tile, b.i32(schedule.getRows())), end = b.add(first, b.i32(schedule.getRows()));
   Value rowBegin = b.div(first, b.i32(packed)), rowEnd = b.min(b.ceilDiv(end, packed), standing.queryLength);
-  Walk walk{op.getPatterns()[domain],
+  Walk walk{attend.patterns[domain],
             arithmetic,
             rowBegin,
             rowEnd,
@@ -360,18 +311,18 @@ State ForwardKernel::walkDomain(unsigned domain, const State &state) {
   auto body = [&](const WalkedBlock &block, ValueRange carried) {
     Value start = b.mul(block.number, b.i32(schedule.getColumns()));
     RowTile keys = rowsFrom(b, start, schedule.getColumns(), standing.keyLengths[domain], !block.full);
-    return step(domain, keysOf(domain, keys), block.full, State::unpack(carried)).packed();
+    return step(domain, keysOf(domain, keys), block.full, unpacked(carried)).packed();
   };
   if (lists[domain].blocks)
-    return State::unpack(
+    return unpacked(
         walkListed(frame, lists[domain], standing.number, standing.batch, standing.head, state.packed(), body));
-  return State::unpack(*walkBlocks(walk, state.packed(), body));
+  return unpacked(*walkBlocks(walk, state.packed(), body));
 }
 
 /// Makes the op's results known to the puller.
 void ForwardKernel::end(State state) {
   Value maximum = scaled(state.maximum);
-  if (scaledLate && !op.getSink()) {
+  if (scaledLate && !op.sink) {
     Value factor = b.full({schedule.getRows()}, exponentScale(), b.getF32Type());
     Value residue = math::FmaOp::create(b, state.maximum, factor, b.mul(maximum, b.f32(-1)));
     Value largest = b.exp2(residue), rounded = b.cast(largest, attend.valueType(0).getElementType());
@@ -384,20 +335,22 @@ void ForwardKernel::end(State state) {
   }
   Value seen = b.compareFloat(arith::CmpFPredicate::OGT, state.total, b.f32(0));
   Value inverse = b.select(seen, b.div(b.f32(1), b.select(seen, state.total, b.f32(1))), b.f32(0));
-  Type element = cast<attn::WholeTensorType>(op.getOut().getType()).getElementType();
+  Type element = cast<attn::WholeTensorType>(op.out.getType()).getElementType();
   for (auto [chunk, sum] : llvm::zip(valueChunks, state.sums))
-    puller.provide(op.getOut(), rows, chunk.first, b.cast(b.mul(sum, b.column(inverse)), element), chunk.base);
+    puller.provide(op.out, rows, chunk.first, b.cast(b.mul(sum, b.column(inverse)), element), chunk.base);
   bool zero = llvm::all_of(attend.values, [&](Value v) { return puller.channelPadding(v) == attn::Padding::Zero; });
-  puller.promise(op.getOut(), zero ? attn::Padding::Zero : attn::Padding::Unknown);
+  puller.promise(op.out, zero ? attn::Padding::Zero : attn::Padding::Unknown);
   Value logarithm = b.mul(b.add(maximum, b.log2(state.total)), b.f32(ln2));
-  puller.provide(op.getLse(), rows, 0, b.select(seen, logarithm, b.f32(-std::numeric_limits<double>::infinity())));
+  puller.provide(op.lse, rows, 0, b.select(seen, logarithm, b.f32(-std::numeric_limits<double>::infinity())));
+  if (op.tangents)
+    endTangent(state, seen, inverse);
 }
 
 /// Everything for the tile where the program stands.
 void ForwardKernel::writeTile(ArrayRef<Value> roots) {
   begin();
   State state = initial();
-  std::optional<unsigned> own = diagonalDomain(attend);
+  std::optional<unsigned> own = op.tangents ? std::nullopt : diagonalDomain(attend);
   if (own)
     state = meetOwnKeys(*own, state);
   for (unsigned domain = 0; domain < attend.keys.size(); ++domain)
@@ -423,9 +376,9 @@ void ForwardKernel::writeWindows(int64_t each, ArrayRef<Value> roots) {
 
 /// How many windows a program takes: several small ones, where its end reads what is the same for all of them (taps of
 /// convolutions, means), which would else be a good part of all that it reads.
-static int64_t windowsEach(attn::AttendOp op, const WindowTiling &windows, attn::ScheduleAttr schedule,
-                           ArrayRef<Value> roots) {
-  bool more = llvm::any_of(roots, [&](Value root) { return root.getDefiningOp() != op; });
+static int64_t windowsEach(const ForwardOp &op, const WindowTiling &windows, ArrayRef<Value> roots) {
+  attn::ScheduleAttr schedule = op.schedule;
+  bool more = llvm::any_of(roots, [&](Value root) { return root.getDefiningOp() != op.attend.op; });
   // A convolution over a grid has many taps.
   bool small = windows.tokens < (windows.grid.empty() ? 64 : 65) && windows.tilesOf(schedule.getRows()) == 1;
   return more && small ? std::max<int64_t>(llvm::bit_floor(uint64_t(512 / windows.tokens)), 1) : 1;
@@ -433,7 +386,7 @@ static int64_t windowsEach(attn::AttendOp op, const WindowTiling &windows, attn:
 
 void ForwardKernel::write(ArrayRef<Value> roots) {
   stand();
-  int64_t each = windows ? windowsEach(op, *windows, schedule, roots) : 1;
+  int64_t each = windows ? windowsEach(op, *windows, roots) : 1;
   if (each > 1)
     writeWindows(each, roots);
   else
@@ -443,19 +396,25 @@ void ForwardKernel::write(ArrayRef<Value> roots) {
   stored.record(roots, frame.finish({overParts(grid, wide), schedule.getWarps(), schedule.getStages()}));
 }
 
-void lowerAttend(attn::AttendOp op, ArrayRef<Value> roots, StoredValues &stored) {
-  Attend attend = Attend::of(op);
-  attn::ScheduleAttr schedule = forwardSchedule(op);
-  int64_t packed = packedHeads(attend, schedule);
-  if (packed == 1 && attend.sharedGroup() > 1)
-    remarks::missed(remarks::packedHeads, op) << remark::reason(
-        "the {0} query heads that share keys read them each for itself: {1}", attend.sharedGroup(),
-        attend.form.windows                         ? "windows tile the kernel"
-        : attend.sharedGroup() > schedule.getRows() ? "they are more than a tile's rows"
-                                                    : "their patterns differ, or do not divide a tile");
-  SmallVector<BlockLists> lists =
-      listsForDomains(attend, /*tileKeys=*/false, schedule.getRows() / packed, schedule.getColumns(), stored, packed);
+static void lowerAttend(const ForwardOp &op, ArrayRef<Value> roots, StoredValues &stored) {
+  int64_t packed = packedHeads(op.attend, op.schedule);
+  if (packed == 1 && op.attend.sharedGroup() > 1)
+    remarks::missed(remarks::packedHeads, op.attend.op) << remark::reason(
+        "the {0} query heads that share keys read them each for itself: {1}", op.attend.sharedGroup(),
+        op.attend.form.windows                            ? "windows tile the kernel"
+        : op.attend.sharedGroup() > op.schedule.getRows() ? "they are more than a tile's rows"
+                                                          : "their patterns differ, or do not divide a tile");
+  SmallVector<BlockLists> lists = listsForDomains(op.attend, /*tileKeys=*/false, op.schedule.getRows() / packed,
+                                                  op.schedule.getColumns(), stored, packed);
   ForwardKernel(op, stored, lists).write(roots);
+}
+
+void lowerAttend(attn::AttendOp op, ArrayRef<Value> roots, StoredValues &stored) {
+  lowerAttend(ForwardOp::of(op), roots, stored);
+}
+
+void lowerAttend(attn::AttendTangentOp op, ArrayRef<Value> roots, StoredValues &stored) {
+  lowerAttend(ForwardOp::of(op), roots, stored);
 }
 
 } // namespace weft

@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // How attention and its gradient become kernels: what of their operands is stored, and what is computed on the way.
 #include "compiler/Conversion/AttnToTile/Attention/AttendBackward.h"
+#include "compiler/Conversion/AttnToTile/Attention/AttendBackwardTangent.h"
 #include "compiler/Conversion/AttnToTile/Attention/AttendDiagonal.h"
 #include "compiler/Conversion/AttnToTile/Attention/AttendForward.h"
 #include "compiler/Conversion/AttnToTile/Kernel/ProgramKernels.h"
@@ -74,6 +75,41 @@ struct AttendKernel : KernelOpInterface::ExternalModel<AttendKernel, attn::Atten
   }
 };
 
+struct AttendTangentKernel : KernelOpInterface::ExternalModel<AttendTangentKernel, attn::AttendTangentOp> {
+  LogicalResult lower(Operation *op, ProgramKernels &program) const {
+    auto attend = cast<attn::AttendTangentOp>(op);
+    if (failed(checkHeadSizes(attend)))
+      return failure();
+    for (Value value : op->getOperands()) {
+      bool onTheWay = value == attend.getQuery() || value == attend.getQueryTangent();
+      if (failed(onTheWay ? program.makePullable(value, op) : program.store(value, op)))
+        return failure();
+    }
+    if (failed(program.storeCaptured(op, op)))
+      return failure();
+    auto roots = program.joinRowLocalUsers(op, op->getResults(), Attend::of(attend).form.isWide);
+    if (failed(roots))
+      return failure();
+    lowerAttend(attend, *roots, program.stored);
+    return success();
+  }
+};
+
+struct AttendBackwardTangentKernel
+    : KernelOpInterface::ExternalModel<AttendBackwardTangentKernel, attn::AttendBackwardTangentOp> {
+  LogicalResult lower(Operation *op, ProgramKernels &program) const {
+    auto attend = cast<attn::AttendBackwardTangentOp>(op);
+    if (failed(checkHeadSizes(attend)))
+      return failure();
+    for (Value value : op->getOperands())
+      if (failed(program.store(value, op)))
+        return failure();
+    if (failed(program.storeCaptured(op, op)))
+      return failure();
+    return lowerAttendBackwardTangent(attend, program);
+  }
+};
+
 struct AttendBackwardKernel : KernelOpInterface::ExternalModel<AttendBackwardKernel, attn::AttendBackwardOp> {
   LogicalResult lower(Operation *op, ProgramKernels &program) const;
 };
@@ -114,7 +150,9 @@ LogicalResult AttendBackwardKernel::lower(Operation *op, ProgramKernels &program
 
 void attachAttentionKernels(MLIRContext &context) {
   attn::AttendOp::attachInterface<AttendKernel>(context);
+  attn::AttendTangentOp::attachInterface<AttendTangentKernel>(context);
   attn::AttendBackwardOp::attachInterface<AttendBackwardKernel>(context);
+  attn::AttendBackwardTangentOp::attachInterface<AttendBackwardTangentKernel>(context);
 }
 
 } // namespace weft

@@ -21,8 +21,19 @@ namespace weft {
 namespace {
 
 /// What a kernel computes. A form without a row of its own takes those of the next more general one: along a diagonal,
-/// whose blocks masks cut, as elsewhere; dq and dk with dv as any gradient.
-enum class Form : uint8_t { Forward, Gradient, Query, QueryAlongDiagonal, Keys, KeysAlongDiagonal, OnePass, Values };
+/// whose blocks masks cut, as elsewhere; dq, dk with dv, and a tangent, which has two sums, as any gradient.
+enum class Form : uint8_t {
+  Forward,
+  Tangent,
+  Gradient,
+  Query,
+  QueryAlongDiagonal,
+  Keys,
+  KeysAlongDiagonal,
+  OnePass,
+  Values,
+  GradientTangent
+};
 
 std::optional<Form> moreGeneral(Form form) {
   switch (form) {
@@ -33,6 +44,8 @@ std::optional<Form> moreGeneral(Form form) {
   case Form::Query:
   case Form::Keys:
   case Form::OnePass:
+  case Form::Tangent:
+  case Form::GradientTangent:
     return Form::Gradient;
   case Form::Forward:
   case Form::Gradient:
@@ -72,6 +85,9 @@ constexpr Row table[] = {
     {Form::Forward, Element::Single, Channels::Narrow, 64, {64, 16, 4, 2}},
     {Form::Forward, Element::Single, Channels::Narrow, any, {64, 16, 8, 2}},
     {Form::Forward, Element::Single, Channels::Wide, any, {64, 16, 8, 2, 128}},
+
+    {Form::Tangent, Element::Half, Channels::Narrow, 64, {64, 32, 4, 2}},
+    {Form::Tangent, Element::Half, Channels::Wide, any, {64, 16, 8, 2, 128}},
 
     {Form::Query, Element::Half, Channels::Narrow, 64, {128, 32, 4, 3}},
     {Form::Query, Element::Half, Channels::Narrow, 128, {128, 64, 8, 2}},
@@ -124,7 +140,7 @@ struct Holding {
 };
 
 Holding holdingOf(Form form, const Sizes &sizes, const Attend &attend) {
-  bool isWide = attend.form.isWide, oneSum = form == Form::Forward || form == Form::Values;
+  bool isWide = attend.form.isWide, oneSum = form == Form::Forward || form == Form::Tangent || form == Form::Values;
   bool isQuery = form == Form::Query || form == Form::QueryAlongDiagonal;
   bool inPieces = isWide && !oneSum; // of both sides, in an inner loop
   int64_t head = attend.headSize(), values = isWide ? sizes.channels : attend.valueSize();
@@ -133,6 +149,8 @@ Holding holdingOf(Form form, const Sizes &sizes, const Attend &attend) {
   holding.own = oneSum || isWide ? head : head + values;
   holding.ring = sizes.columns * (head + values) + (inPieces ? sizes.rows * values : 0);
   holding.exchanges = form == Form::OnePass || sizes.rows < 16 * sizes.warps;
+  if (form == Form::Tangent || form == Form::GradientTangent) // Each has a tangent.
+    holding.sums *= 2, holding.own *= 2, holding.ring *= 2;
   return holding;
 }
 
@@ -145,7 +163,7 @@ int64_t sharedBytes(Form form, const Sizes &sizes, const Attend &attend, const T
   int64_t words = rows * (holding.sums + columns) + rows * holding.own * bytes / 4;
   int64_t room = int64_t(target.registersPerThread) * 3 / 4 * target.warpSize * sizes.warps;
   int64_t own = attend.form.isSingle || words > room ? rows * holding.own : 0;
-  int64_t numbers = form == Form::Forward ? 0 : 2 * llvm::alignTo(4 * columns, 128);
+  int64_t numbers = form == Form::Forward || form == Form::Tangent ? 0 : 2 * llvm::alignTo(4 * columns, 128);
   return bytes * (sizes.stages * holding.ring + own + (holding.exchanges ? rows * columns : 0)) +
          sizes.stages * numbers;
 }
@@ -267,6 +285,15 @@ attn::ScheduleAttr forwardSchedule(attn::AttendOp op) {
   if (const std::optional<WindowTiling> &windows = attend.form.windows)
     sizes = inWindow(sizes, attend, *windows);
   return scheduleOf(op, fitted(Form::Forward, sizes, attend));
+}
+
+attn::ScheduleAttr tangentSchedule(attn::AttendTangentOp op) {
+  Attend attend = Attend::of(op);
+  return scheduleOf(op, fitted(Form::Tangent, lookUp(Form::Tangent, attend), attend));
+}
+
+attn::ScheduleAttr gradientTangentSchedule(attn::AttendBackwardOp op) {
+  return gradientSchedule(op, Form::GradientTangent);
 }
 
 attn::ScheduleAttr queryGradientSchedule(attn::AttendBackwardOp op) {

@@ -9,6 +9,10 @@ namespace weft {
 
 /// The schedule of a forward kernel: the op's own, else the table's.
 attn::ScheduleAttr forwardSchedule(attn::AttendOp op);
+/// That of one with a tangent.
+attn::ScheduleAttr tangentSchedule(attn::AttendTangentOp op);
+/// That of the kernels of a gradient's tangent, each.
+attn::ScheduleAttr gradientTangentSchedule(attn::AttendBackwardOp op);
 /// The same of dq (rows are queries), of dk with dv (rows are keys), and of dv alone, where values are wide.
 attn::ScheduleAttr queryGradientSchedule(attn::AttendBackwardOp op);
 attn::ScheduleAttr keyGradientSchedule(attn::AttendBackwardOp op);

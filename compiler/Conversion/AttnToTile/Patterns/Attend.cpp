@@ -71,6 +71,12 @@ template <typename Op> static Attend attendOf(Op op) {
 
 Attend Attend::of(attn::AttendOp op) { return attendOf(op); }
 Attend Attend::of(attn::AttendBackwardOp op) { return attendOf(op); }
+Attend Attend::of(attn::AttendBackwardTangentOp op) { return attendOf(op); }
+Attend Attend::of(attn::AttendTangentOp op) {
+  Attend made = attendOf(op);
+  made.form.windows.reset();
+  return made;
+}
 
 attn::WholeTensorType Attend::queryType() const { return cast<attn::WholeTensorType>(query.getType()); }
 attn::WholeTensorType Attend::keyType(unsigned domain) const {

@@ -27,7 +27,7 @@ struct AttentionForm {
   bool isSingle = false; ///< f32: products are three of TF32, and tiles take twice the memory
 };
 
-/// The operands of an `attn.attend` or an `attn.attend_backward`, and its form.
+/// The operands of an `attn.attend`, its tangent or its gradient, and its form.
 struct Attend {
   mlir::Operation *op;
   mlir::Value query;
@@ -41,6 +41,9 @@ struct Attend {
 
   static Attend of(attn::AttendOp op);
   static Attend of(attn::AttendBackwardOp op);
+  /// Its kernel walks windows as it does any pattern.
+  static Attend of(attn::AttendTangentOp op);
+  static Attend of(attn::AttendBackwardTangentOp op);
 
   attn::WholeTensorType queryType() const;
   attn::WholeTensorType keyType(unsigned domain) const;

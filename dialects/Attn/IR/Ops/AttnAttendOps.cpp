@@ -125,28 +125,81 @@ LogicalResult AttendOp::verify() {
 }
 LogicalResult AttendOp::verifyRegions() { return verifyScoreRegions(*this); }
 
+/// Tangents have the types of what they are the tangents of; there may be none.
+static LogicalResult verifyTangents(Operation *op, StringRef what, ArrayRef<Value> tangents, ArrayRef<Value> of) {
+  if (!tangents.empty() && tangents.size() != of.size())
+    return op->emitOpError() << "expected no tangents of " << what << " or " << of.size() << ", but got "
+                             << tangents.size();
+  for (auto [tangent, value] : llvm::zip(tangents, of))
+    if (tangent.getType() != value.getType())
+      return op->emitOpError() << "expected a tangent of " << what << " of type " << value.getType() << ", but got "
+                               << tangent.getType();
+  return success();
+}
+
+/// dq, and dk and dv of each domain, have the shapes of query, keys and values.
+template <typename Op> static LogicalResult verifyGradients(Op op, Value dQuery, ValueRange gradients) {
+  auto like = [&](StringRef what, Value result, Value of) {
+    SmallVector<StringRef> sizes;
+    for (StringAttr dim : tensorTypeOf(of).getDims())
+      sizes.push_back(dim.getValue());
+    return checkSizes(op, what, tensorTypeOf(result), sizes);
+  };
+  if (failed(like("the queries' gradient", dQuery, op.getQuery())))
+    return failure();
+  size_t domains = op.getKeys().size();
+  if (gradients.size() < 2 * domains)
+    return op.emitOpError() << "expected a gradient of keys and one of values for each of " << domains
+                            << " domains, but got " << gradients.size();
+  for (size_t i = 0; i < domains; ++i)
+    if (failed(like("the keys' gradient", gradients[2 * i], op.getKeys()[i])) ||
+        failed(like("the values' gradient", gradients[2 * i + 1], op.getValues()[i])))
+      return failure();
+  return success();
+}
+
+LogicalResult AttendTangentOp::verify() {
+  if (failed(verifyDomains(*this)) || failed(verifyValues(*this)) || failed(verifyPacked(*this)) ||
+      failed(verifySink(*this)) || failed(verifyOut(*this, "outputs", getOut())) ||
+      failed(verifyRows(*this, "lse", getLse())) || failed(verifyOut(*this, "the outputs' tangent", getOutTangent())) ||
+      failed(verifyRows(*this, "lse's tangent", getLseTangent())))
+    return failure();
+  if (getSinkTangent() && !getSink())
+    return emitOpError() << "expected a sink's tangent only with a sink";
+  ArrayRef<Value> sink, sinkTangent;
+  Value itsSink = getSink(), itsTangent = getSinkTangent(), query = getQuery(), queryTangent = getQueryTangent();
+  if (itsTangent)
+    sink = itsSink, sinkTangent = itsTangent;
+  ArrayRef<Value> ofQuery;
+  if (queryTangent)
+    ofQuery = queryTangent;
+  return success(
+      succeeded(verifyTangents(*this, "the queries", ofQuery, query)) &&
+      succeeded(verifyTangents(*this, "the keys", llvm::to_vector(getKeyTangents()), llvm::to_vector(getKeys()))) &&
+      succeeded(
+          verifyTangents(*this, "the values", llvm::to_vector(getValueTangents()), llvm::to_vector(getValues()))) &&
+      succeeded(verifyTangents(*this, "the sink", sinkTangent, sink)));
+}
+
+LogicalResult AttendTangentOp::verifyRegions() {
+  if (getScoreMod().empty() != getScoreModTangent().empty())
+    return emitOpError() << "expected both score_mod and its tangent, or neither";
+  if (failed(verifyScoreRegions(*this)))
+    return failure();
+  if (getScoreModTangent().empty())
+    return success();
+  Builder b(getContext());
+  Type real = b.getF32Type(), index = b.getI32Type();
+  return checkScalarRegion(*this, "the tangent of score_mod", getScoreModTangent(),
+                           {real, index, index, index, index, real}, {real});
+}
+
 LogicalResult AttendBackwardOp::verify() {
   if (failed(verifyDomains(*this)) || failed(verifyValues(*this)) || failed(verifyPacked(*this)) ||
       failed(verifyRows(*this, "lse", getLse())) || failed(verifyRows(*this, "delta", getDelta())) ||
       failed(verifyOut(*this, "the outputs' gradient", getDOut())))
     return failure();
-  auto like = [&](StringRef what, Value result, Value of) {
-    SmallVector<StringRef> sizes;
-    for (StringAttr dim : tensorTypeOf(of).getDims())
-      sizes.push_back(dim.getValue());
-    return checkSizes(*this, what, tensorTypeOf(result), sizes);
-  };
-  if (failed(like("the queries' gradient", getDQuery(), getQuery())))
-    return failure();
-  size_t domains = getKeys().size();
-  if (getGradients().size() < 2 * domains)
-    return emitOpError() << "expected a gradient of keys and one of values for each of " << domains
-                         << " domains, but got " << getGradients().size();
-  for (size_t i = 0; i < domains; ++i)
-    if (failed(like("the keys' gradient", getGradients()[2 * i], getKeys()[i])) ||
-        failed(like("the values' gradient", getGradients()[2 * i + 1], getValues()[i])))
-      return failure();
-  return success();
+  return verifyGradients(*this, getDQuery(), getGradients());
 }
 
 LogicalResult AttendBackwardOp::verifyRegions() {
@@ -201,4 +254,38 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
                                            << " parameters, but it takes " << kernel.getNumArguments();
   error.attachNote(kernel.getLoc()) << "the kernel is here";
   return error;
+}
+
+LogicalResult AttendBackwardTangentOp::verify() {
+  if (failed(verifyDomains(*this)) || failed(verifyValues(*this)) || failed(verifyPacked(*this)) ||
+      failed(verifyRows(*this, "lse", getLse())) || failed(verifyRows(*this, "delta", getDelta())) ||
+      failed(verifyOut(*this, "the outputs' gradient", getDOut())))
+    return failure();
+  SmallVector<Value> values{getQuery(), getLse(), getDelta(), getDOut()},
+      tangents{getQueryTangent(), getLseTangent(), getDeltaTangent(), getDOutTangent()};
+  llvm::append_range(values, getKeys());
+  llvm::append_range(values, getValues());
+  llvm::append_range(tangents, getKeyTangents());
+  llvm::append_range(tangents, getValueTangents());
+  if (failed(verifyTangents(*this, "the operands", tangents, values)))
+    return failure();
+  return verifyGradients(*this, getDQueryTangent(), getGradientTangents());
+}
+
+LogicalResult AttendBackwardTangentOp::verifyRegions() {
+  if (getScoreMod().empty() != getScoreModTangent().empty() || getScoreMod().empty() != getScoreModGrad().empty() ||
+      getScoreMod().empty() != getScoreModGradTangent().empty())
+    return emitOpError() << "expected score_mod, its gradient and their tangents, or none";
+  if (failed(verifyScoreRegions(*this)))
+    return failure();
+  if (getScoreMod().empty())
+    return success();
+  Builder b(getContext());
+  Type real = b.getF32Type(), index = b.getI32Type();
+  SmallVector<Type> taken{real, index, index, index, index, real};
+  if (failed(checkScalarRegion(*this, "the tangent of score_mod", getScoreModTangent(), taken, {real})) ||
+      failed(checkScalarRegion(*this, "the gradient of score_mod", getScoreModGrad(), taken, {real})))
+    return failure();
+  taken.append({real, real});
+  return checkScalarRegion(*this, "the tangent of score_mod's gradient", getScoreModGradTangent(), taken, {real});
 }

@@ -78,6 +78,82 @@ def Attn_AttendBackwardOp : Attn_Op<"attend_backward", [Pure, Attn_GradientOnly,
   let hasCanonicalizer = 1;
 }
 
+def Attn_AttendTangentOp : Attn_Op<"attend_tangent", [Pure, AttrSizedOperandSegments]> {
+  let summary = "softmax attention and its tangent, in one walk over the keys";
+  let description = [{
+    out and lse as `attn.attend` has them, and how they change with the operands: with ds = score_mod'(scale · (dq · k + q · dk)) and mu = Σ P ds (and P_sink dsink, where there is a sink),
+    dout = Σ P (ds - mu) v + Σ P dv and dlse = mu. Operands and attributes otherwise as there.
+
+    `tangents` are those of the query, of the keys and of the values, one of each for each domain, and of the sink; what is not given is zero. `score_mod` as there; `score_mod_tangent` (score before
+    the mod, b, h, n, m, its tangent) -> f32: the tangent of the score. Both are empty together.
+
+    C1: as `attn.attend` C1-C5. C2: a tangent has the type of what it is the tangent of; of keys and of values there are none, or as many as domains; of the sink only where there is a sink.
+    C3: out's tangent has the shape of out, and lse's is [B, H, N] f32. C4: `score_mod_tangent` as said.
+
+    ```mlir
+    !x = !attn.tensor<[B, H, N, 64], f16>
+    !n = !attn.tensor<[B, H, N], f32>
+    %out, %lse, %dout, %dlse = attn.attend_tangent %q keys(%k : !x) values(%v : !x) query_tangent(%dq : !x) value_tangents(%dv : !x)
+      {patterns = [#attn.causal], scale = 0.125 : f32} : !x -> !x, !n, !x, !n
+    ```
+  }];
+  let arguments = (ins Attn_Tensor:$query, Variadic<Attn_Tensor>:$keys, Variadic<Attn_Tensor>:$values, Variadic<Attn_Tensor>:$counts, Optional<Attn_Tensor>:$sink,
+                       Variadic<Attn_Tensor>:$cuSeqlens, Variadic<Attn_Tensor>:$patternOperands, Optional<Attn_Tensor>:$queryTangent, Variadic<Attn_Tensor>:$keyTangents,
+                       Variadic<Attn_Tensor>:$valueTangents, Optional<Attn_Tensor>:$sinkTangent, Attn_PatternArray:$patterns, F32Attr:$scale,
+                       DefaultValuedAttr<Attn_PrecisionAttr, "::weft::attn::Precision::F32">:$precision);
+  let results = (outs Attn_Tensor:$out, Attn_Tensor:$lse, Attn_Tensor:$outTangent, Attn_Tensor:$lseTangent);
+  let regions = (region AnyRegion:$scoreMod, AnyRegion:$scoreModTangent, VariadicRegion<SizedRegion<1>>:$masks);
+  let assemblyFormat = [{
+    $query `keys` `(` $keys `:` type($keys) `)` `values` `(` $values `:` type($values) `)` (`counts` `(` $counts^ `:` type($counts) `)`)?
+    (`sink` `(` $sink^ `:` type($sink) `)`)? (`cu_seqlens` `(` $cuSeqlens^ `:` type($cuSeqlens) `)`)? (`over` `(` $patternOperands^ `:` type($patternOperands) `)`)?
+    (`query_tangent` `(` $queryTangent^ `:` type($queryTangent) `)`)? (`key_tangents` `(` $keyTangents^ `:` type($keyTangents) `)`)?
+    (`value_tangents` `(` $valueTangents^ `:` type($valueTangents) `)`)? (`sink_tangent` `(` $sinkTangent^ `:` type($sinkTangent) `)`)?
+    attr-dict `:` type($query) `->` type($out) `,` type($lse) `,` type($outTangent) `,` type($lseTangent)
+    (`score_mod` $scoreMod^ `tangent` $scoreModTangent)? (`masks` `(` $masks^ `)`)?
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Attn_AttendBackwardTangentOp : Attn_Op<"attend_backward_tangent", [Pure, Attn_GradientOnly, AttrSizedOperandSegments]> {
+  let summary = "the tangent of `attn.attend_backward`: what second derivatives are made of";
+  let description = [{
+    How dq, and dk and dv of each domain, change with all that `attn.attend_backward` reads, given tangents of query, keys, values, lse, delta and dOut. With a = dOut · vᵀ - delta and x' the tangent
+    of x: P' = P ⊙ (s' - lse'), g' = P' ⊙ a + P ⊙ (dOut' · vᵀ + dOut · v'ᵀ - delta'), ds' of g' through `score_mod_grad`; dq' = scale (ds' k + ds k'), dk' = scale (ds'ᵀ q + dsᵀ q'),
+    dv' = P'ᵀ dOut + Pᵀ dOut'. No gradients of captured tensors.
+
+    `score_mod_tangent` as `attn.attend_tangent` has it; `score_mod_grad` as `attn.attend_backward`, without `attn.accumulate`; `score_mod_grad_tangent` (score before the mod, b, h, n, m, g, and the
+    tangents of score and g) -> f32: the tangent of the other. All four are empty together.
+
+    C1: as `attn.attend_backward` C1 and C2. C2: tangents as `attn.attend_tangent` C2. C3: results are those of dq, and of dk and dv of each domain, in the shapes of query, keys and values. C4: regions as said.
+
+    ```mlir
+    !x = !attn.tensor<[B, H, N, 64], f16>
+    !n = !attn.tensor<[B, H, N], f32>
+    %tq, %t:2 = attn.attend_backward_tangent %q keys(%k : !x) values(%v : !x) lse(%lse : !n) delta(%delta : !n) gradient(%do : !x)
+      query_tangent(%q : !x) key_tangents(%k : !x) value_tangents(%v : !x) lse_tangent(%lse : !n) delta_tangent(%delta : !n) gradient_tangent(%do : !x)
+      {patterns = [#attn.causal], scale = 0.125 : f32} : !x -> !x, !x, !x
+    ```
+  }];
+  let arguments = (ins Attn_Tensor:$query, Variadic<Attn_Tensor>:$keys, Variadic<Attn_Tensor>:$values, Variadic<Attn_Tensor>:$counts, Attn_Tensor:$lse, Attn_Tensor:$delta, Attn_Tensor:$dOut,
+                       Variadic<Attn_Tensor>:$cuSeqlens, Variadic<Attn_Tensor>:$patternOperands, Attn_Tensor:$queryTangent, Variadic<Attn_Tensor>:$keyTangents,
+                       Variadic<Attn_Tensor>:$valueTangents, Attn_Tensor:$lseTangent, Attn_Tensor:$deltaTangent, Attn_Tensor:$dOutTangent, Attn_PatternArray:$patterns, F32Attr:$scale,
+                       DefaultValuedAttr<Attn_PrecisionAttr, "::weft::attn::Precision::F32">:$precision);
+  let results = (outs Attn_Tensor:$dQueryTangent, Variadic<Attn_Tensor>:$gradientTangents);
+  let regions = (region AnyRegion:$scoreMod, AnyRegion:$scoreModTangent, AnyRegion:$scoreModGrad, AnyRegion:$scoreModGradTangent, VariadicRegion<SizedRegion<1>>:$masks);
+  let assemblyFormat = [{
+    $query `keys` `(` $keys `:` type($keys) `)` `values` `(` $values `:` type($values) `)` (`counts` `(` $counts^ `:` type($counts) `)`)?
+    `lse` `(` $lse `:` type($lse) `)` `delta` `(` $delta `:` type($delta) `)` `gradient` `(` $dOut `:` type($dOut) `)`
+    (`cu_seqlens` `(` $cuSeqlens^ `:` type($cuSeqlens) `)`)? (`over` `(` $patternOperands^ `:` type($patternOperands) `)`)?
+    `query_tangent` `(` $queryTangent `:` type($queryTangent) `)` `key_tangents` `(` $keyTangents `:` type($keyTangents) `)` `value_tangents` `(` $valueTangents `:` type($valueTangents) `)`
+    `lse_tangent` `(` $lseTangent `:` type($lseTangent) `)` `delta_tangent` `(` $deltaTangent `:` type($deltaTangent) `)` `gradient_tangent` `(` $dOutTangent `:` type($dOutTangent) `)`
+    attr-dict `:` type($query) `->` type($dQueryTangent) `,` type($gradientTangents)
+    (`score_mod` $scoreMod^ `tangent` $scoreModTangent `grad` $scoreModGrad `grad_tangent` $scoreModGradTangent)? (`masks` `(` $masks^ `)`)?
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
 def Attn_LaunchOp : Attn_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "run a tile kernel on whole tensors";
   let description = [{
