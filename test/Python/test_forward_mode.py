@@ -120,17 +120,7 @@ MECHANISMS = {
         lambda q, k, v: sfa(q, k, v, decisions=JOINS, value_offset=1, value_merge="last", rope=True), rows(2, 2, 2)
     ),
 }  # fmt: skip
-LATER = {
-    "SFA",
-    "packed",
-    "listed blocks",
-    "one channel",
-    "wide values",
-    "SEMA on a grid",
-    "SFA, staggered",
-    "GAU",
-    "lse",
-}
+EARLY = {"groups, window, sink", "composite", "SEMA", "SAS"}
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in EARLY else [slow]) for n in MECHANISMS])

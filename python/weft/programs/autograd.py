@@ -40,14 +40,14 @@ class _Program(torch.autograd.Function):
         def further(known: Sequence[Any], given: Sequence[Any]) -> list[Any]:
             from . import recorded
 
-            inputs, count = known[: ctx.inputs], len(gradients)
+            inputs, of_all = known[: ctx.inputs], known[len(known) - len(gradients) :]
             operators = recorded.operators_of(ctx.form.traced, inputs, True)
             floats = operators.plans.differentiable
-            of_results = [known[len(known) - count + number] for number in floats]
-            found, of_gradients = second(operators, inputs, of_results, given)
+            found, of_gradients = second(operators, inputs, [of_all[number] for number in floats], given)
             by_result = dict(zip(floats, of_gradients, strict=True))
-            kept = len(known) - ctx.inputs - count
-            return [*found, *([None] * kept), *(by_result.get(number) for number in range(count))]
+            kept = len(known) - ctx.inputs - len(of_all)
+            asked = [None if each is None else by_result.get(number) for number, each in enumerate(of_all)]
+            return [*found, *([None] * kept), *asked]
 
         return (None, *first_order(ctx.form.traced.name, compute, [*tensors, *gradients], further))
 
