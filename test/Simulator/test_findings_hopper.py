@@ -72,6 +72,8 @@ PLANTS = [
     # Copies that are read too early.
     Plant("load read without a wait", "async-unwaited", INIT + expect(512) + bulk_load(512) + "WAIT\nshl.b32 %r4, %r0, 2; add.u32 %r5, %r1, %r4;\n"
           f"ld.shared.u32 %r6, [%r5]; {BUG}\nbar.sync 0;", ("WAIT", wait()), seeds=(0, 1, 2, 3), also=("exit-with-async", "shared-race")),
+    Plant("mbarrier asked only once", "async-unwaited", INIT + expect(512) + bulk_load(512) + "W: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r2], 0;\nAGAIN\n"
+          f"shl.b32 %r4, %r0, 2; add.u32 %r5, %r1, %r4;\nld.shared.u32 %r6, [%r5]; {BUG}\nbar.sync 0;\n" + wait(label="L"), ("AGAIN", "@!%p1 bra W;"), seeds=(2, 4, 5, 8), also=("shared-race",)),
     Plant("only one warp waits", "async-unwaited", INIT + expect(512) + bulk_load(512)
           + "setp.ge.u32 %p4, %r0, 32;\nSKIP" + wait() + "E:\nshl.b32 %r4, %r0, 2; add.u32 %r5, %r1, %r4;\n"
           f"ld.shared.u32 %r6, [%r5]; {BUG}\nbar.sync 0;\n" + wait(label="L"), ("SKIP", ""), seeds=(0, 1, 2, 3), also=("shared-race",)),
@@ -140,7 +142,7 @@ PLANTS = [
 FAULTY = {
     "LOADED": LOAD, "FIRST": FENCE, "ONE": "@%p0 ", "SKIP": "@%p4 bra E;\n", "ARRIVE [%r2]COUNT": "mbarrier.arrive.shared::cta.b64 _, [%r2]", "LEAVE": "@%p4 bra Q;",
     "LANE": "@%p4 add.s64 %d5, %d5, 2;", "SCALE": "@%p4 setp.eq.u32 %p3, 0, 1;", "WAY": "dec", "FEW": "120",
-    **dict.fromkeys(("PROXY", "SECOND", "WAIT", "READ", "AWAIT", "COMMIT", "FENCE", "START", "END", "LESS"), ""),
+    **dict.fromkeys(("PROXY", "AGAIN", "SECOND", "WAIT", "READ", "AWAIT", "COMMIT", "FENCE", "START", "END", "LESS"), ""),
 }  # fmt: skip
 TWIN = {**FAULTY, "WAIT": wait(), "END": wait()}
 
