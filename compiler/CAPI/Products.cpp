@@ -212,18 +212,23 @@ void addProducts(AttendTangentOp op, llvm::json::Array &products) {
   }
 }
 
-/// A product with a weight: as many multiply-adds as the weight has elements, for each of `sizes`.
-void addWeight(Value weight, ArrayRef<StringAttr> sizes, llvm::json::Array &products) {
-  products.push_back(llvm::json::Object{{"flops", "2" + factors(typeOf(weight).getDims()) + factors(sizes)}});
+/// Scores and the gradient of weights with their tangents, of two products each, and two for each result that somebody
+/// takes.
+void addProducts(AttendBackwardTangentOp op, llvm::json::Array &products) {
+  auto used = [](Value value) { return !value.use_empty(); };
+  for (unsigned i = 0; i < op.getKeys().size(); ++i) {
+    int64_t keySize = typeOf(op.getQuery()).staticDim(3).value_or(0);
+    int64_t valueSize = typeOf(op.getValues()[i]).staticDim(3).value_or(0);
+    bool dQuery = used(op.getDQueryTangent()), dKey = used(op.getGradientTangents()[2 * i]),
+         dValue = used(op.getGradientTangents()[2 * i + 1]);
+    addPairs(op, i, keySize * (3 + 2 * dQuery + 2 * dKey) + valueSize * (3 * (dQuery || dKey) + 2 * dValue), products);
+  }
 }
 
-/// All axes but the last.
-ArrayRef<StringAttr> rowsOf(Value value) { return typeOf(value).getDims().drop_back(); }
-
-/// Tokens, and their channels, of [B, H, N, D].
-SmallVector<StringAttr> signalsOf(Value value) {
-  ArrayRef<StringAttr> dims = typeOf(value).getDims();
-  return {dims[0], dims[2], dims[3]};
+/// A product with a weight: as many multiply-adds as the weight has elements, for each of its axes' elements.
+void addProducts(WeightedOpInterface op, llvm::json::Array &products) {
+  std::string flops = "2" + factors(typeOf(op.weightOfProduct()).getDims()) + factors(op.axesOfProduct());
+  products.push_back(llvm::json::Object{{"flops", std::move(flops)}});
 }
 
 } // namespace
@@ -232,14 +237,8 @@ llvm::json::Array weft::capi::describeProducts(func::FuncOp program) {
   llvm::json::Array products;
   program.walk([&](Operation *op) {
     llvm::TypeSwitch<Operation *>(op)
-        .Case<AttendOp, AttendBackwardOp, AttendTangentOp>([&](auto attend) { addProducts(attend, products); })
-        .Case([&](LinearOp linear) {
-          addWeight(linear.getWeight(), rowsOf(linear.getTransposed() ? linear.getSource() : linear.getResult()),
-                    products);
-        })
-        .Case([&](LinearWeightGradOp grad) { addWeight(grad.getResult(), rowsOf(grad.getGradient()), products); })
-        .Case([&](HeadConvOp conv) { addWeight(conv.getWeight(), signalsOf(conv.getSource()), products); })
-        .Case([&](HeadConvWeightGradOp grad) { addWeight(grad.getResult(), signalsOf(grad.getSource()), products); });
+        .Case<AttendOp, AttendTangentOp, AttendBackwardOp, AttendBackwardTangentOp, WeightedOpInterface>(
+            [&](auto product) { addProducts(product, products); });
   });
   return products;
 }

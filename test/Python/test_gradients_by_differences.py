@@ -86,7 +86,7 @@ def test_gradients_by_differences(name, seed):
         slopes = differences(program, [x.detach() for x in tensors], d_out.double(), generator)
     for gradient, (slope, direction) in zip(gradients, slopes, strict=True):
         found = float((gradient.double() * direction).sum())
-        # A direction's derivative may be small by chance; its terms are not, unless the tensor has few elements: of those
+        # A direction's derivative may be small by chance; its terms are not, unless the tensor has few elements: then
         # the differences know no more than the forward's rounding leaves.
         size = float((gradient.double() * direction).norm())
         assert abs(found - slope) <= 2e-3 * size + 3 * noise(out.detach(), d_out), (found, slope)

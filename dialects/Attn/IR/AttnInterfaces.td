@@ -26,4 +26,14 @@ def Attn_TransposableOpInterface : OpInterface<"TransposableOpInterface"> {
   let methods = [InterfaceMethod<"Changes the attributes to those of the transpose.", "void", "transpose">];
 }
 
+def Attn_WeightedOpInterface : OpInterface<"WeightedOpInterface"> {
+  let cppNamespace = "::weft::attn";
+  let description = [{
+    A product with a weight, or its gradient in the weight: each element of the weight takes part in one multiply-add for each element of some axes.
+  }];
+  let methods = [
+    InterfaceMethod<"The weight, or the gradient that is like it.", "::mlir::Value", "weightOfProduct">,
+    InterfaceMethod<"The sizes of those axes.", "::llvm::SmallVector<::mlir::StringAttr>", "axesOfProduct">];
+}
+
 #endif // WEFT_DIALECTS_ATTN_IR_ATTNINTERFACES_TD

@@ -55,7 +55,7 @@ def add(commands: Any) -> None:
         const=True,
         default=False,
         metavar="T[,T...]",
-        help="put machine code by ptxas beside the PTX, for the targets themselves or for those named, such as sm_86; "
+        help="put machine code by ptxas beside the PTX, for the targets themselves or for those named; "
         "GPUs that it fits load it and need not compile the PTX",
     )
     part.add_argument("--json", action="store_true", help="report as JSON")

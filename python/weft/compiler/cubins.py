@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import Error
+from ..targets import default_target
 from . import ptxas
 
 #: what ``cubin=`` takes: whether to assemble for the targets themselves, or names of targets
@@ -29,7 +30,8 @@ def asked(cubin: Asked, targets: Sequence[str]) -> tuple[str, ...]:
         raise TypeError(f"expected 'cubin' to be a truth or names of targets, but got {cubin!r}")
     for name in names:
         if not isinstance(name, str) or not re.fullmatch(r"sm_\d{2,3}[af]?", name):
-            raise ValueError(f"expected the name of a target, such as 'sm_86', for 'cubin', but got {name!r}")
+            example = default_target()
+            raise ValueError(f"expected the name of a target, such as {example!r}, for 'cubin', but got {name!r}")
     if names and ptxas.find_tool("ptxas") is None:
         raise Error(
             "expected ptxas on PATH, in CUDA_HOME or of an installed Triton to make cubins with, but found none: "

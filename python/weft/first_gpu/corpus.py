@@ -21,6 +21,7 @@ from weft.first_gpu.cases import CHECKOUT, Case, LeftOut, Options, Wrong
 from weft.first_gpu.exactness import unfixed
 from weft.first_gpu.launches import on_gpu, on_simulator
 from weft.first_gpu.programs import program_cases
+from weft.targets import default_target
 
 _FOLDER = CHECKOUT / "test" / "Simulator"
 _MODES = {"-O3": ["-O3"], "-G": ["-G"]}
@@ -86,7 +87,8 @@ def _nvcc(source: str, mode: str) -> str:
         raise LeftOut("no nvcc on this machine")
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "made.ptx"
-        command = [tool, "-arch=sm_80", "-std=c++17", *_MODES[mode], "-ptx", str(_FOLDER / "corpus" / source)]
+        options = [f"-arch={default_target()}", "-std=c++17", *_MODES[mode]]
+        command = [tool, *options, "-ptx", str(_FOLDER / "corpus" / source)]
         done = subprocess.run([*command, "-o", str(out)], capture_output=True, text=True, check=False)
         if done.returncode:
             raise Wrong(f"nvcc: {done.stderr[:400]}")

@@ -38,8 +38,14 @@ def draw(profile: Profile, path: str | os.PathLike[str], gpu: str | Gpu | None, 
 
     lines = profile.by_source()[:rows]
     height = max(3.4, 0.27 * len(lines) + 1.6)
-    settings: Any = {"font.size": 8.5, "font.family": "sans-serif", "svg.hashsalt": "weft", "svg.fonttype": "none",
-                "text.color": INK, "axes.edgecolor": FAINT, "axes.labelcolor": INK, "xtick.color": FAINT, "ytick.color": INK}  # fmt: skip
+    settings: Any = {
+        "font.size": 8.5,
+        "font.family": "sans-serif",
+        "svg.hashsalt": "weft",
+        "svg.fonttype": "none",
+        **dict.fromkeys(("text.color", "axes.labelcolor", "ytick.color"), INK),
+        **dict.fromkeys(("axes.edgecolor", "xtick.color"), FAINT),
+    }
     with matplotlib.rc_context(settings):
         figure: Any = Figure(figsize=(12, height + 2.9), layout="constrained")
         above, below = figure.subfigures(2, 1, height_ratios=[height, 2.5])

@@ -200,3 +200,23 @@ Padding LinearOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands) 
 Padding MeanHeadsOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands) {
   return axis == cast<WholeTensorType>(getType()).getRank() - 3 ? Padding::Unknown : weighted(operands[0]);
 }
+
+/// Tokens and their channels, of [B, H, N, D].
+static SmallVector<StringAttr> signalsOf(Value value) {
+  ArrayRef<StringAttr> dims = tensorTypeOf(value).getDims();
+  return {dims[0], dims[2], dims[3]};
+}
+
+/// All axes but the last.
+static SmallVector<StringAttr> rowsOf(Value value) {
+  return llvm::to_vector(tensorTypeOf(value).getDims().drop_back());
+}
+
+Value HeadConvOp::weightOfProduct() { return getWeight(); }
+SmallVector<StringAttr> HeadConvOp::axesOfProduct() { return signalsOf(getSource()); }
+Value HeadConvWeightGradOp::weightOfProduct() { return getResult(); }
+SmallVector<StringAttr> HeadConvWeightGradOp::axesOfProduct() { return signalsOf(getSource()); }
+Value LinearOp::weightOfProduct() { return getWeight(); }
+SmallVector<StringAttr> LinearOp::axesOfProduct() { return rowsOf(getTransposed() ? getSource() : getResult()); }
+Value LinearWeightGradOp::weightOfProduct() { return getResult(); }
+SmallVector<StringAttr> LinearWeightGradOp::axesOfProduct() { return rowsOf(getGradient()); }

@@ -4,7 +4,7 @@
 // All multiply on matrix instructions: operands are rounded to the narrower of the two element types (f32 keeps f32's accuracy), products are added in f32, and the result
 // is rounded once.
 
-def Attn_HeadConvOp : Attn_Op<"head_conv", [Pure, Attn_WeightProduct, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>]> {
+def Attn_HeadConvOp : Attn_Op<"head_conv", [Pure, Attn_WeightProduct, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>, DeclareOpInterfaceMethods<Attn_WeightedOpInterface>]> {
   let summary = "a convolution along the channels of each token, with heads as its channels";
   let description = [{
     result[b, o, n, d] = bias[o] + Σ_{h, j} weight[o, h, j] · x[b, h, n, d + j - (K-1)/2], zero outside of the token's D channels: torch.nn.Conv1d over [B·N, H, D] with padding
@@ -23,7 +23,7 @@ def Attn_HeadConvOp : Attn_Op<"head_conv", [Pure, Attn_WeightProduct, DeclareOpI
   let hasVerifier = 1;
 }
 
-def Attn_HeadConvWeightGradOp : Attn_Op<"head_conv_weight_grad", [Pure, Attn_GradientOnly]> {
+def Attn_HeadConvWeightGradOp : Attn_Op<"head_conv_weight_grad", [Pure, Attn_GradientOnly, DeclareOpInterfaceMethods<Attn_WeightedOpInterface>]> {
   let summary = "gradient of `attn.head_conv` in its weight: Σ_{b, n, d} gradient[b, o, n, d] · x[b, h, n, d + j - (K-1)/2] at [o, h, j]";
   let description = [{
     That of the transposed op, whose source is s and whose result's gradient is g, is the same with x = g and gradient = s.
@@ -42,7 +42,7 @@ def Attn_HeadConvWeightGradOp : Attn_Op<"head_conv_weight_grad", [Pure, Attn_Gra
   let hasVerifier = 1;
 }
 
-def Attn_LinearOp : Attn_Op<"linear", [Pure, Attn_WeightProduct, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>]> {
+def Attn_LinearOp : Attn_Op<"linear", [Pure, Attn_WeightProduct, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>, DeclareOpInterfaceMethods<Attn_WeightedOpInterface>]> {
   let summary = "a linear map of the last axis, shared by all heads; or of heads side by side";
   let description = [{
     result[..., e] = bias[e] + Σ_d weight[e, d] · x[..., d], torch.nn.Linear. `transposed` is the transpose, from E channels to D: result[..., d] = Σ_e weight[e, d] · x[..., e].
@@ -64,7 +64,7 @@ def Attn_LinearOp : Attn_Op<"linear", [Pure, Attn_WeightProduct, DeclareOpInterf
   let hasVerifier = 1;
 }
 
-def Attn_LinearWeightGradOp : Attn_Op<"linear_weight_grad", [Pure, Attn_GradientOnly]> {
+def Attn_LinearWeightGradOp : Attn_Op<"linear_weight_grad", [Pure, Attn_GradientOnly, DeclareOpInterfaceMethods<Attn_WeightedOpInterface>]> {
   let summary = "gradient of `attn.linear` in its weight: Σ gradient[..., e] · x[..., d] at [e, d], over all other axes";
   let description = [{
     With `concatenated`, of that form: d counts the channels of H neighbouring heads. That of the transposed op is the same with source and gradient exchanged.
