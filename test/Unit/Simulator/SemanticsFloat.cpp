@@ -74,8 +74,8 @@ public:
     const T up = std::nextafter(got, std::numeric_limits<T>::infinity());
     const bool downward = rounding == Rounding::Down || (rounding == Rounding::Zero && exact > 0);
     if (rounding == Rounding::NearestEven) {
-      const Quad error = Quad(got) > exact ? Quad(got) - exact : exact - Quad(got);
-      ASSERT_TRUE(error <= (Quad(up) - Quad(got)) / 2 && error <= (Quad(got) - Quad(down)) / 2);
+      // Below a power of two the neighbour is half as far as above.
+      ASSERT_TRUE(exact - Quad(got) <= (Quad(up) - Quad(got)) / 2 && Quad(got) - exact <= (Quad(got) - Quad(down)) / 2);
     } else if (downward) {
       ASSERT_TRUE(Quad(got) <= exact && exact < Quad(up));
     } else {
