@@ -23,8 +23,8 @@ build: setup $(BUILD)/build.ninja ## compile everything
 python: setup $(BUILD)/build.ninja ## compile what the Python package loads: no tools, no tests
 	@tools/build.sh $(BUILD) weft-python
 
-test: build ## lit, GoogleTest and pytest, on all cores
-	@tools/test.sh $(BUILD)
+test: build ## lit, GoogleTest and pytest, on all cores; ECOSYSTEM=1 adds what test-ecosystem runs
+	@tools/test.sh $(BUILD) $(if $(ECOSYSTEM),--ecosystem)
 
 test-full: build ## also the tests marked slow
 	@tools/test.sh $(BUILD) -m "slow or not slow"

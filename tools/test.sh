@@ -1,11 +1,17 @@
 #!/usr/bin/env bash
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 # Runs the three suites of a build one after another, lit, GoogleTest and pytest, on all cores, and ends with each runner's
-# own summary. Usage: tools/test.sh BUILD [pytest arguments...]. Fails when any of them fails, after all have run.
+# own summary. Usage: tools/test.sh BUILD [--ecosystem] [pytest arguments...]. With --ecosystem the tests beside other
+# libraries come after, which are installed first. Fails when any of them fails, after all have run.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 build=$1
 shift
+ecosystem=
+if [ "${1:-}" = --ecosystem ]; then
+  ecosystem=1
+  shift
+fi
 jobs=$(nproc)
 logs=$build/test-logs
 mkdir -p "$logs"
@@ -35,12 +41,18 @@ fi
 run lit tools/sanitized.sh "$build" .venv/bin/lit -j "$jobs" -s "$build/test"
 run ctest tools/sanitized.sh "$build" ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error
 run pytest tools/sanitized.sh "$build" .venv/bin/python -m pytest -n "$jobs" "$@"
+if [ -n "$ecosystem" ]; then
+  rm -f "$logs/ecosystem.log"
+  run ecosystem make --no-print-directory test-ecosystem PRESET="${build##*/}"
+fi
 
 echo
 echo "== summaries"
 sed -n '/^Total Discovered Tests/,$p' "$logs/lit.log"
 sed -n '/tests passed/,$p' "$logs/ctest.log"
-[ -e "$logs/pytest.log" ] && grep -E '^=+ .* in [0-9.]+s.*=+$' "$logs/pytest.log" | tail -n 1
+for suite in pytest ${ecosystem:+ecosystem}; do
+  [ -e "$logs/$suite.log" ] && grep -E '^=+ .* in [0-9.]+s.*=+$' "$logs/$suite.log" | tail -n 1
+done
 for report in "$reports"/*; do
   [ -e "$report" ] || continue
   echo "== a sanitizer's report: $report"

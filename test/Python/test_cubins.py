@@ -72,7 +72,7 @@ def test_a_kernels_library(tmp_path):
 def test_what_is_asked_for(tmp_path):
     with pytest.raises(weft.Error, match="PTX for sm_80 can be assembled for, but got 'sm_75' for a cubin"):
         weft.compile(add, "sm_80", signature(), tmp_path / "lib", cubin="sm_75")
-    with pytest.raises(ValueError, match="the name of a target, such as 'sm_86', for 'cubin', but got '80'"):
+    with pytest.raises(ValueError, match="the name of a target, such as 'sm_80', for 'cubin', but got '80'"):
         weft.compile(add, "sm_80", signature(), tmp_path / "lib", cubin="80")
     with pytest.raises(TypeError, match="expected 'cubin' to be a truth or names of targets, but got 3"):
         weft.compile(add, "sm_80", signature(), tmp_path / "lib", cubin=3)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import ROOT
+from doc_blocks import ROOT
 from installed import build_folder
 from test_pages import BROWSER, check, opened
 from weft.first_gpu.cases import Case, LeftOut, Wrong

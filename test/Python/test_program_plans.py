@@ -11,7 +11,11 @@ from weft import native
 def refusal(text):
     """The compiler's error and diagnostics for a module that it must refuse."""
     context = native.load("_compiler").Context()
-    _, _, error = context.parse(text).compile(json.dumps({"target": "sm_80"}))
+    try:
+        module = context.parse(text)
+    except ValueError as refused:
+        return str(refused)
+    _, _, error = module.compile(json.dumps({"target": "sm_80"}))
     assert error is not None, "accepted"
     return "\n".join([error, *(str(each) for each in context.take_diagnostics())])
 
@@ -115,10 +119,10 @@ def test_a_backward_says_whose_gradients_it_gives():
             ),
             "expected result 1 to be a launch's own, but it is returned twice",
         ),
-        (program(launch("a", "x", "nothing") + RETURN.format("a")), "'nothing' to be a tile kernel of the module"),
+        (program(launch("a", "x", "nothing") + RETURN.format("a")), "@nothing to be a kernel of the module"),
         (
             program(launch("a", "x").replace('1"] :', '1"] {sizes = ["N"]} :') + RETURN.format("a")),
-            "expected 'copy' to take",
+            "expected @copy to take 5 parameters, but it takes 4",
         ),
         (
             program("  %m = attn.mean\n" + launch("a", "x") + RETURN.format("a")),

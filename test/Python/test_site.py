@@ -13,7 +13,7 @@ import sys
 import urllib.parse
 
 import pytest
-from conftest import ROOT
+from doc_blocks import ROOT
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PHONE = 390  # pixels
