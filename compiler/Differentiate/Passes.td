@@ -102,8 +102,8 @@ def AttnLinearise : Pass<"attn-linearise", "::mlir::ModuleOp"> {
       }
       %y = attn.map ins(%x : !t) -> !t {
       ^bb0(%a: f32):
-        %s = arith.mulf %a, %a : f32
-        attn.yield %s : f32
+        %square = arith.mulf %a, %a : f32
+        attn.yield %square : f32
       }
       return %y, %ty : !t, !t
     }

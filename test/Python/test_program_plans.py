@@ -121,6 +121,14 @@ def test_a_backward_says_whose_gradients_it_gives():
         ),
         (program(launch("a", "x", "nothing") + RETURN.format("a")), "@nothing to be a kernel of the module"),
         (
+            program(launch("a", "x") + RETURN.format("a")).replace(" attributes {tile.kernel}", ""),
+            "expected 'copy' to be a tile kernel of the module",
+        ),
+        (
+            program(launch("a", "x") + RETURN.format("a")).replace("%x0: i64", "%x0: i32"),
+            "expected 'copy' to take ('!tile.ptr<f32>', 'i64', '!tile.ptr<f32>', 'i64'), but it takes",
+        ),
+        (
             program(launch("a", "x").replace('1"] :', '1"] {sizes = ["N"]} :') + RETURN.format("a")),
             "expected @copy to take 5 parameters, but it takes 4",
         ),

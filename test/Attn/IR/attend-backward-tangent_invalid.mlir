@@ -24,3 +24,29 @@ func.func @attend_backward_tangent_c2(%x: !x, %n: !n) {
     {patterns = [#attn.causal], scale = 0.125 : f32} : !x -> !x, !x, !x
   return
 }
+
+// -----
+
+!x = !attn.tensor<[B, H, N, 64], f16>
+!k = !attn.tensor<[B, H, N, 32], f16>
+!n = !attn.tensor<[B, H, N], f32>
+func.func @attend_backward_tangent_c1(%x: !x, %k: !k, %n: !n) {
+  // expected-error@+1 {{expected keys of shape [B, H, N, 64], but got '!attn.tensor<[B, H, N, 32], f16>'}}
+  %t, %u:2 = attn.attend_backward_tangent %x keys(%k : !k) values(%x : !x) lse(%n : !n) delta(%n : !n) gradient(%x : !x)
+    query_tangent(%x : !x) key_tangents(%k : !k) value_tangents(%x : !x) lse_tangent(%n : !n) delta_tangent(%n : !n) gradient_tangent(%x : !x)
+    {patterns = [#attn.causal], scale = 0.125 : f32} : !x -> !x, !x, !x
+  return
+}
+
+// -----
+
+!x = !attn.tensor<[B, H, N, 64], f16>
+!k = !attn.tensor<[B, H, N, 32], f16>
+!n = !attn.tensor<[B, H, N], f32>
+func.func @attend_backward_tangent_c3(%x: !x, %n: !n) {
+  // expected-error@+1 {{expected the keys' gradient of shape [B, H, N, 64], but got '!attn.tensor<[B, H, N, 32], f16>'}}
+  %t, %u:2 = attn.attend_backward_tangent %x keys(%x : !x) values(%x : !x) lse(%n : !n) delta(%n : !n) gradient(%x : !x)
+    query_tangent(%x : !x) key_tangents(%x : !x) value_tangents(%x : !x) lse_tangent(%n : !n) delta_tangent(%n : !n) gradient_tangent(%x : !x)
+    {patterns = [#attn.causal], scale = 0.125 : f32} : !x -> !x, !k, !x
+  return
+}

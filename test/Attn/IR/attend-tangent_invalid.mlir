@@ -67,3 +67,13 @@ func.func @attend_tangent_c4(%x: !x) {
   }
   return
 }
+
+// -----
+
+!x = !attn.tensor<[B, H, N, 64], f16>
+!n = !attn.tensor<[B, H, N], f32>
+func.func @attend_tangent_c1(%x: !x, %k: !attn.tensor<[B, H, N, 32], f16>) {
+  // expected-error@+1 {{expected keys of shape [B, H, N, 64], but got '!attn.tensor<[B, H, N, 32], f16>'}}
+  %o, %l, %t, %u = attn.attend_tangent %x keys(%k : !attn.tensor<[B, H, N, 32], f16>) values(%x : !x) query_tangent(%x : !x) {patterns = [#attn.full], scale = 1.0 : f32} : !x -> !x, !n, !x, !n
+  return
+}
