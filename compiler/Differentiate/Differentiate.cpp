@@ -90,12 +90,6 @@ func::FuncOp ProgramDifferentiation::makeFunction(StringRef suffix) {
   return function;
 }
 
-/// A copy, so that no value is an argument or is returned twice: every result of a program is a tensor of its own.
-static Value copy(OpBuilder &b, Value value, WholeTensorType type) {
-  auto body = [](ImplicitLocOpBuilder &, ValueRange x) -> SmallVector<Value> { return {x[0]}; };
-  return attn::MapOp::create(b, value.getLoc(), type, value, body).getResult(0);
-}
-
 /// The adjoint of an op whose transpose is an op of its kind.
 static void addTranspose(Operation &op, Gradients &gradients) {
   IRMapping operands;
@@ -174,7 +168,7 @@ LogicalResult ProgramDifferentiation::writeBackward() {
     if (!gradient)
       continue;
     if (isa<BlockArgument>(gradient) || llvm::is_contained(returned, gradient))
-      gradient = copy(gradients.b, gradient, tensorType(argument));
+      gradient = copyOf(gradients.b, gradient, tensorType(argument));
     returned.push_back(gradient);
     numbers.push_back(i);
     resultAttributes.push_back(named("d_" + nameOf(false, i)));
@@ -219,7 +213,7 @@ void ProgramDifferentiation::writeForward(ArrayRef<SavedValue> saved) {
       continue;
     Value value = mapping.lookup(each.value);
     if (value.getType() != each.type || llvm::is_contained(returned, value))
-      value = copy(b, value, each.type);
+      value = copyOf(b, value, each.type);
     returned.push_back(value);
     attributes.push_back(b.getDictionaryAttr(b.getNamedAttr(attn::nameAttrName, b.getStringAttr(each.name))));
   }
@@ -229,13 +223,7 @@ void ProgramDifferentiation::writeForward(ArrayRef<SavedValue> saved) {
 }
 
 LogicalResult ProgramDifferentiation::run() {
-  if (!llvm::hasSingleElement(program.getBody()))
-    return program.emitOpError() << "expected a program of one block";
-  for (Operation &op : program.front())
-    for (Value result : op.getResults())
-      if (isa<attn::MixerType>(result.getType()))
-        return op.emitOpError() << "expected a program without mixers; run 'attn-apply-mixers' first";
-  return writeBackward();
+  return failed(checkOneBlockWithoutMixers(program)) ? failure() : writeBackward();
 }
 
 /// Whether a function is one that this pass is to differentiate.

@@ -183,3 +183,18 @@ void Gradients::usePrimals(Region &region) {
           operand.set(primal(known));
   });
 }
+
+Value weft::copyOf(OpBuilder &b, Value value, WholeTensorType type) {
+  auto body = [](ImplicitLocOpBuilder &, ValueRange x) -> SmallVector<Value> { return {x[0]}; };
+  return attn::MapOp::create(b, value.getLoc(), type, value, body).getResult(0);
+}
+
+LogicalResult weft::checkOneBlockWithoutMixers(func::FuncOp program) {
+  if (!llvm::hasSingleElement(program.getBody()))
+    return program.emitOpError() << "expected a program of one block";
+  for (Operation &op : program.front())
+    for (Value result : op.getResults())
+      if (isa<attn::MixerType>(result.getType()))
+        return op.emitOpError() << "expected a program without mixers; run 'attn-apply-mixers' first";
+  return success();
+}

@@ -74,4 +74,9 @@ inline bool isFloatTensor(mlir::Value value) {
   return type && mlir::isa<mlir::FloatType>(type.getElementType());
 }
 
+/// A copy, so that no value is an argument or is returned twice: every result of a program is a tensor of its own.
+mlir::Value copyOf(mlir::OpBuilder &b, mlir::Value value, attn::WholeTensorType type);
+/// What derivatives are written of: a program of one block without mixers. Else an error at what is not so.
+mlir::LogicalResult checkOneBlockWithoutMixers(mlir::func::FuncOp program);
+
 } // namespace weft

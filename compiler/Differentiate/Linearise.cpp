@@ -112,10 +112,8 @@ void ProgramLinearisation::finish(func::FuncOp linearised, Tangents &tangents) {
   SmallVector<DictionaryAttr> attributes;
   auto give = [&](Value value, DictionaryAttr its) {
     // Every result of a program is a tensor of its own.
-    if (isa<BlockArgument>(value) || llvm::is_contained(returned, value)) {
-      auto body = [](ImplicitLocOpBuilder &, ValueRange x) -> SmallVector<Value> { return {x[0]}; };
-      value = attn::MapOp::create(tangents.b, value.getType(), value, body).getResult(0);
-    }
+    if (isa<BlockArgument>(value) || llvm::is_contained(returned, value))
+      value = copyOf(tangents.b, value, tensorType(value));
     returned.push_back(value);
     attributes.push_back(its);
   };
@@ -131,12 +129,8 @@ void ProgramLinearisation::finish(func::FuncOp linearised, Tangents &tangents) {
 }
 
 LogicalResult ProgramLinearisation::run() {
-  if (!llvm::hasSingleElement(program.getBody()))
-    return program.emitOpError() << "expected a program of one block";
-  for (Operation &op : program.front())
-    for (Value result : op.getResults())
-      if (isa<attn::MixerType>(result.getType()))
-        return op.emitOpError() << "expected a program without mixers; run 'attn-apply-mixers' first";
+  if (failed(checkOneBlockWithoutMixers(program)))
+    return failure();
   func::FuncOp linearised = makeFunction();
   Tangents tangents(program, linearised);
   if (failed(addTangents(tangents))) {

@@ -49,49 +49,43 @@ static void takeSums(attn::AttendBackwardOp op, Value sums, StoredValues &stored
   op.getDQuery().replaceAllUsesWith(map.getResult(0));
 }
 
+/// Lowers an attention with its row-local users; its operands are stored, but for those that `onTheWay` says its programs
+/// compute.
+template <typename Op, typename OnTheWay>
+static LogicalResult lowerForward(Op attend, ProgramKernels &program, OnTheWay onTheWay) {
+  if (failed(checkHeadSizes(attend)))
+    return failure();
+  for (Value value : attend->getOperands())
+    if (failed(onTheWay(value) ? program.makePullable(value, attend) : program.store(value, attend)))
+      return failure();
+  if (failed(program.storeCaptured(attend, attend)))
+    return failure();
+  auto roots = program.joinRowLocalUsers(attend, attend->getResults(), Attend::of(attend).form.isWide);
+  if (failed(roots))
+    return failure();
+  lowerAttend(attend, *roots, program.stored);
+  return success();
+}
+
 namespace {
 struct AttendKernel : KernelOpInterface::ExternalModel<AttendKernel, attn::AttendOp> {
   LogicalResult lower(Operation *op, ProgramKernels &program) const {
     auto attend = cast<attn::AttendOp>(op);
-    if (failed(checkHeadSizes(attend)))
-      return failure();
     // Keys and values that each program meets once are computed on the way; others would be computed for every tile of
     // queries.
     bool once = Attend::of(attend).form.windows.has_value();
-    auto onTheWay = [&](Value value) {
+    return lowerForward(attend, program, [&](Value value) {
       return value == attend.getQuery() || isMetOnDiagonalOnly(attend, value) ||
              (once && (llvm::is_contained(attend.getKeys(), value) || llvm::is_contained(attend.getValues(), value)));
-    };
-    for (Value value : op->getOperands())
-      if (failed(onTheWay(value) ? program.makePullable(value, op) : program.store(value, op)))
-        return failure();
-    if (failed(program.storeCaptured(op, op)))
-      return failure();
-    auto roots = program.joinRowLocalUsers(op, op->getResults(), Attend::of(attend).form.isWide);
-    if (failed(roots))
-      return failure();
-    lowerAttend(attend, *roots, program.stored);
-    return success();
+    });
   }
 };
 
 struct AttendTangentKernel : KernelOpInterface::ExternalModel<AttendTangentKernel, attn::AttendTangentOp> {
   LogicalResult lower(Operation *op, ProgramKernels &program) const {
     auto attend = cast<attn::AttendTangentOp>(op);
-    if (failed(checkHeadSizes(attend)))
-      return failure();
-    for (Value value : op->getOperands()) {
-      bool onTheWay = value == attend.getQuery() || value == attend.getQueryTangent();
-      if (failed(onTheWay ? program.makePullable(value, op) : program.store(value, op)))
-        return failure();
-    }
-    if (failed(program.storeCaptured(op, op)))
-      return failure();
-    auto roots = program.joinRowLocalUsers(op, op->getResults(), Attend::of(attend).form.isWide);
-    if (failed(roots))
-      return failure();
-    lowerAttend(attend, *roots, program.stored);
-    return success();
+    return lowerForward(attend, program,
+                        [&](Value value) { return value == attend.getQuery() || value == attend.getQueryTangent(); });
   }
 };
 
