@@ -12,7 +12,8 @@ from importlib import import_module
 
 def attach(package: str, file: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
     """``__getattr__``, ``__dir__`` and ``__all__`` of a package, from the stub beside its ``__init__.py``, which is
-    ``file``. Modules of the package itself are attributes too, but no part of ``__all__``.
+    ``file``. Modules of the package itself are attributes too, but no part of ``__all__``. A name whose module needs a
+    package that is not installed is an attribute that is missing, so that ``hasattr`` and ``inspect`` pass it by.
     """
     known = names(file)
     namespace = vars(sys.modules[package])
@@ -21,7 +22,14 @@ def attach(package: str, file: str) -> tuple[Callable[[str], object], Callable[[
         module = known.get(name)
         if module is None:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
-        found = import_module(f"{package}.{name}") if module == package else getattr(import_module(module), name)
+        try:
+            found = import_module(f"{package}.{name}") if module == package else getattr(import_module(module), name)
+        except ModuleNotFoundError as error:
+            needed = (error.name or "").partition(".")[0]
+            if needed in ("", package.partition(".")[0]):
+                raise
+            message = f"{package}.{name} needs {needed}, which is not installed: pip install {needed}"
+            raise AttributeError(message, name=name, obj=sys.modules[package]) from error
         namespace[name] = found
         return found
 
