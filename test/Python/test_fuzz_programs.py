@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import torch.autograd.forward_ad as forward_ad
 import weft
 from fuzz_programs import campaign, generate, judge, patterns, shrink, source, tensors, worker
 
@@ -112,7 +113,7 @@ def attention_description(**changes):
     return {
         "seed": 1, "dtype": "f16", "sizes": {"B": 1, "H": 2, "N": 33, "D": 16}, "variants": [{"N": 1}, {"N": 0}],
         "inputs": {f"x{i}": dict(shape) for i in range(3)}, "tables": {}, "steps": [step], "results": ["y0"],
-        "backward": True, **changes,
+        "backward": True, "forward": True, **changes,
     }  # fmt: skip
 
 
@@ -133,6 +134,20 @@ def test_wrong_programs_are_caught(name):
     assert judge.judged(description, worker.compiled(description)) == "right"
     with pytest.raises(judge.Wrong):
         judge.judged(description, weft.program(WRONG[name]))
+
+
+def test_wrong_tangents_are_caught():
+    """Off by one percent, where results and gradients are right."""
+    description = attention_description(variants=[])
+    program = worker.compiled(description)
+
+    def off(*given):
+        primal, tangent = forward_ad.unpack_dual(program(*given))
+        return primal if tangent is None else forward_ad.make_dual(primal, 1.01 * tangent)
+
+    off.fn = program.fn
+    with pytest.raises(judge.Wrong, match="tangent of y0"):
+        judge.judged(description, off)
 
 
 def test_what_becomes_of_a_process():

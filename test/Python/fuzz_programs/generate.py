@@ -81,6 +81,7 @@ class _Draw:
             "steps": self.steps,
             "results": results,
             "backward": rng.random() < 0.88,
+            "forward": rng.random() < 0.3,
         }
 
     def result(self):

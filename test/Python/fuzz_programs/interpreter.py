@@ -303,6 +303,7 @@ class Interpreter:
 class Flash(torch.autograd.Function):
     """softmax(s) @ v and the LSE as kernels have them: probabilities are rounded where they enter a product, and the
     gradient of scores is p (dp - delta) with delta of the rounded output. ``s`` may have a last column without values.
+    The tangent is the sum of p (ds - mean of ds) v and p dv, both weights rounded.
     """
 
     @staticmethod
@@ -311,6 +312,7 @@ class Flash(torch.autograd.Function):
         p = torch.where(some, (s - lse).exp(), torch.zeros((), dtype=s.dtype))
         out = (p[..., : v.shape[2]].to(dtype).to(s.dtype) @ v).to(dtype).to(s.dtype)
         ctx.save_for_backward(p, v, out)
+        ctx.save_for_forward(p, v, some)
         ctx.dtype = dtype
         return out, torch.where(some, lse, torch.tensor(-torch.inf))[..., 0]
 
@@ -324,6 +326,22 @@ class Flash(torch.autograd.Function):
         ds = p * (dp - delta)
         ds = torch.cat([ds[..., :values].to(ctx.dtype).to(p.dtype), ds[..., values:]], -1)
         return ds, None, p[..., :values].to(ctx.dtype).to(p.dtype).mT @ d_out, None
+
+    @staticmethod
+    def jvp(ctx, ds, _, dv, __):
+        p, v, some = ctx.saved_tensors
+        values = v.shape[2]
+
+        def product(weights, x):
+            return weights[..., :values].to(ctx.dtype).to(p.dtype) @ x
+
+        out, lse = torch.zeros_like(p[..., :0].sum(-1)[..., None] * v[..., :1, :]), torch.zeros_like(p[..., 0])
+        if ds is not None:
+            mean = (p * ds).sum(-1, keepdim=True)
+            out, lse = out + product(p * (ds - mean), v), mean[..., 0].where(some[..., 0], lse)
+        if dv is not None:
+            out = out + product(p, dv)
+        return out.to(ctx.dtype).to(p.dtype), lse
 
 
 def units(joins, number, most):

@@ -1,7 +1,7 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Whether a program's results and gradients are right: they are held against float64, beside what arithmetic of the
-same types reaches, as weft.testing.accuracy has it. How well a random program is conditioned nobody knows beforehand,
-so plain arithmetic runs several times, on inputs that differ in their last bits.
+"""Whether a program's results, gradients and tangents are right: they are held against float64, beside what arithmetic
+of the same types reaches, as weft.testing.accuracy has it. How well a random program is conditioned nobody knows
+beforehand, so plain arithmetic runs several times, on inputs that differ in their last bits.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 
 import torch
+import torch.autograd.forward_ad as forward_ad
 
 from . import source, tensors
 from .interpreter import Interpreter
@@ -48,8 +49,15 @@ def leaves_of(description):
     return [n for n, x in description["inputs"].items() if n in read and x["grad"]] if description["backward"] else []
 
 
+def moving(description):
+    """The inputs that have tangents: most of those whose gradients are compared, a different choice for each seed."""
+    names = leaves_of(description) if description.get("forward") else []
+    chosen = torch.rand(len(names), generator=tensors.generator(description, "moving", 0)) < 0.7
+    return [name for number, name in enumerate(names) if chosen[number] or (number == 0 and not chosen.any())]
+
+
 def evaluated(description, sizes, inputs, tables, cotangents, *, rounded, moved=None):
-    """The results and the gradients of the leaves, by the interpreter."""
+    """The results, their tangents, and the gradients of the leaves, by the interpreter."""
     real = torch.float32 if rounded else torch.float64
     names = leaves_of(description)
     given = {}
@@ -60,7 +68,32 @@ def evaluated(description, sizes, inputs, tables, cotangents, *, rounded, moved=
             x = x * (1 + step * (2 * torch.rand(x.shape, generator=moved, dtype=real) - 1))
         given[name] = x.detach().requires_grad_(name in names)
     results = Interpreter(description, sizes, given, tables, rounded).run()
-    return results, gradients(results, [given[name] for name in names], cotangents)
+    found = gradients(results, [given[name] for name in names], cotangents)
+
+    def forward(given):
+        return Interpreter(description, sizes, given, tables, rounded).run()
+
+    return results, pushed(forward, given, changes(description, sizes, real)), found
+
+
+def changes(description, sizes, dtype=None):
+    """The tangents of inputs by name, of the inputs' strides."""
+    found = {}
+    for name in moving(description):
+        x = description["inputs"][name]
+        made = tensors.numbers(x, tensors.shape(x["dims"], sizes), tensors.generator(description, f"change {name}", 0))
+        found[name] = tensors.laid_out(made if dtype is None else made.to(dtype), x["layout"])
+    return found
+
+
+def pushed(f, given, tangents):
+    """The tangents of what ``f`` gives of tensors by name; that of a row's -inf, which sees nothing, is 0."""
+    if not tangents:
+        return []
+    with torch.no_grad(), forward_ad.dual_level():
+        duals = {name: forward_ad.make_dual(given[name].detach(), tangent) for name, tangent in tangents.items()}
+        pairs = [forward_ad.unpack_dual(each) for each in f({**given, **duals})]
+        return [torch.zeros_like(p.primal) if p.tangent is None else p.tangent.clone() for p in pairs]
 
 
 def gradients(results, leaves, cotangents):
@@ -105,33 +138,43 @@ def drawn(description, program, sizes, draw):
         torch.randn(shape, generator=tensors.generator(description, f"d{i}", draw)).to(dtype)
         for i, (shape, dtype) in enumerate(zip(shapes, types, strict=True))
     ]
-    exact, exact_grads = evaluated(description, sizes, inputs, tables, cotangents, rounded=False)
+    exact, exact_changes, exact_grads = evaluated(description, sizes, inputs, tables, cotangents, rounded=False)
     moved = [None, *(tensors.generator(description, f"moved {i}", draw) for i in range(2))]
     plain = [evaluated(description, sizes, inputs, tables, cotangents, rounded=True, moved=each) for each in moved]
 
     given = {name: x.detach().requires_grad_(name in names) for name, x in inputs.items()} | tables
-    program.fn.__globals__.update({name: given[name] for name in source.captured(description)})
-    results = program(*(given[name] for name in source.arguments(description)))
-    results = list(results) if isinstance(results, (tuple, list)) else [results]
+
+    def run(given):
+        program.fn.__globals__.update({name: given[name] for name in source.captured(description)})
+        results = program(*(given[name] for name in source.arguments(description)))
+        return list(results) if isinstance(results, (tuple, list)) else [results]
+
+    results = run(given)
     if len(results) != len(exact):
         raise Wrong(f"expected {len(exact)} results, but got {len(results)}", 99.0)
     for name, got, want, dtype in zip(description["results"], results, exact, types, strict=True):
         if got.shape != want.shape or got.dtype != dtype:
             raise Wrong(f"{name}: expected {dtype} {list(want.shape)}, but got {got.dtype} {list(got.shape)}", 99.0)
     grads = gradients(results, [given[name] for name in names], cotangents)
-    worst = None
+    tangents = pushed(run, given, changes(description, sizes))
+    # (Tangents and gradients are each held against float64, so <J x, y> = <x, Jᵀ y> to that accuracy.)
     everything = [
         *zip(description["results"], results, exact, *(p[0] for p in plain), strict=True),
-        *(
-            (f"gradient of {n}", *rest)
-            for n, *rest in zip(names, grads, exact_grads, *(p[1] for p in plain), strict=True)
-        ),
+        *named("tangent", description["results"], tangents, exact_changes, [p[1] for p in plain]),
+        *named("gradient", names, grads, exact_grads, [p[2] for p in plain]),
     ]
+    worst = None
     for name, got, want, *forms in everything:
         found = excess(name, got.detach(), want.detach(), [form.detach() for form in forms])
         if found and (worst is None or not found[0] <= worst[0]):
             worst = found
     return worst
+
+
+def named(kind, names, got, want, forms):
+    """Rows of what is compared: nothing, where nothing came and nothing was wanted."""
+    columns = zip(got, want, *forms, strict=True)
+    return [(f"{kind} of {name}", *each) for name, each in zip(names, columns, strict=bool(want))]
 
 
 def result_type(description, name):

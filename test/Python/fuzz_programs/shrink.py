@@ -16,7 +16,8 @@ def signature(verdict):
     """What two verdicts of one fault have in common."""
     first = verdict.message.split("\n")[0]
     if verdict.kind == "wrong":
-        return verdict.kind, "gradient" if first.startswith("gradient") else "result"
+        kind = first.split(" of ")[0]
+        return verdict.kind, kind if kind in ("gradient", "tangent") else "result"
     if verdict.kind in ("crash", "hang"):
         place = re.search(r"File \"[^\"]*/([^/\"]+)\", line (\d+)", verdict.message)
         return verdict.kind, first, place.group(0) if place else ""
@@ -86,6 +87,8 @@ def candidates(description):
             yield changed(copied(), results=[result])
         for result in description["results"]:
             yield changed(copied(), results=[r for r in description["results"] if r != result])
+    if description.get("forward"):
+        yield changed(copied(), forward=False)
     if description["backward"]:
         yield changed(copied(), backward=False)
     steps = description["steps"]

@@ -87,7 +87,7 @@ def classified(error, weft):
         return "harness", f"{text} ({inside})"
     if _FINDING.search(message):
         return "finding", text
-    if not isinstance(error, (weft.Error, ValueError, TypeError)) or "expected" not in str(error):
+    if not isinstance(error, (weft.Error, ValueError, TypeError, NotImplementedError)) or "expected" not in str(error):
         return "internal", f"{text} ({inside})"
     return ("internal" if _INTERNAL.search(str(error)) else "refused"), text
 
