@@ -77,6 +77,10 @@ weftc_value weftc_region_argument(const weftc_region *region, size_t index) {
   return wrap(Value(const_cast<weftc_region *>(region)->region.front().getArgument(index)));
 }
 
+weftc_value weftc_region_add_argument(weftc_region *region, weftc_type type, weftc_location location) {
+  return wrap(Value(region->region.front().addArgument(unwrap(type), unwrap(location))));
+}
+
 /// Moves the pending regions into the state of the operation to be. A region that nothing was put into has no block:
 /// that is how an operation's optional region is left out.
 static void takeRegions(weftc_module *module, ArrayRef<weftc_region *> regions, OperationState &state) {

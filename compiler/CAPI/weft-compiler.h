@@ -140,6 +140,8 @@ WEFTC_API weftc_region *weftc_region_create(weftc_module *module, const weftc_ty
 WEFTC_API weftc_block weftc_region_block(const weftc_region *region);
 /** Argument `index` of the region's block, in range. */
 WEFTC_API weftc_value weftc_region_argument(const weftc_region *region, size_t index);
+/** Gives a region that no operation has taken another argument, after those it has. */
+WEFTC_API weftc_value weftc_region_add_argument(weftc_region *region, weftc_type type, weftc_location location);
 
 typedef struct weftc_named_attribute {
   const char *name;

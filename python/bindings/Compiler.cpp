@@ -188,7 +188,10 @@ PYBIND11_MODULE(_compiler, m) {
       });
   py::class_<Region>(m, "Region")
       .def_property_readonly("block", [](Region r) { return Block{weftc_region_block(r.pointer)}; })
-      .def("argument", [](Region r, size_t index) { return Value{weftc_region_argument(r.pointer, index)}; });
+      .def("argument", [](Region r, size_t index) { return Value{weftc_region_argument(r.pointer, index)}; })
+      .def("add_argument", [](Region r, Type type, Location location) {
+        return Value{weftc_region_add_argument(r.pointer, type.pointer, location.pointer)};
+      });
   bindLibrary(m);
   bindContext(m);
   bindModule(m);

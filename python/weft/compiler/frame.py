@@ -40,6 +40,7 @@ class Frame:
     function: Any
     source: Source
     variables: dict[str, Any] = field(default_factory=dict)
+    loops: int = 0  # around the present statement
 
     def lookup(self, name: str) -> Any:
         """The value of a name as a kernel may use it."""

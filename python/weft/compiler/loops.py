@@ -1,12 +1,17 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """Loops. ``for`` over a range becomes ``scf.for`` and ``while`` becomes ``scf.while``: the variables that the body
-assigns and that had a value before are
-carried from one iteration to the next, and must keep their type. ``wl.static_range`` and tuples are unrolled.
+assigns and that had a value before are carried from one iteration to the next, and must keep their type.
+``wl.static_range`` and tuples are unrolled.
+
+A loop that is left in the middle carries besides whether it goes on, and what the function returns: ``for`` is
+``scf.while`` then. Iterations that are unrolled run each under that condition.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +22,9 @@ from ..language.promotion import promote_integers
 from ..language.types import dtype, int1
 from ..language.value import tensor
 from .diagnostics import CompilationError
-from .scope import Missing, assigned, only_advanced, returns
-from .statements import Returned, Statements
+from .exits import FELL_THROUGH, Exit, zeros
+from .scope import Missing, assigned, only_advanced
+from .statements import Statements
 from .structure import alike, as_variable, flatten, moving, rebuild, same_constant, same_structure
 
 
@@ -36,16 +42,13 @@ class Carried:
 class Loops(Statements):
     """``for`` and ``while``."""
 
-    def loop(self, statement: ast.For | ast.While) -> Returned | None:
-        """Visit a loop; gives what a ``return`` in it gave, None without one. Errors are at the loop."""
+    def loop(self, statement: ast.For | ast.While) -> Exit | None:
+        """Visit a loop; gives the return in it that the function may end with. Errors are at the loop."""
         self.at(statement)
         try:
             if statement.orelse:
                 raise errors.unsupported_syntax("'else' after a loop", "test a flag after the loop")
-            if isinstance(statement, ast.While):
-                self._while(statement)
-                return None
-            return self._for(statement)
+            return self._while(statement) if isinstance(statement, ast.While) else self._for(statement)
         except CompilationError:
             raise
         except errors.KernelError as error:
@@ -53,7 +56,7 @@ class Loops(Statements):
         except Exception as error:
             raise self.located(errors.defect(error), statement) from error
 
-    def _for(self, node: ast.For) -> Returned | None:
+    def _for(self, node: ast.For) -> Exit | None:
         iterator = self.expression(node.iter)
         self.at(node)
         if isinstance(iterator, control.static_range):
@@ -62,16 +65,38 @@ class Loops(Statements):
             return self._unrolled(node, list(iterator))
         if not isinstance(iterator, control.range):
             raise self.located(errors.not_iterable(iterator), node.iter)
-        self._counted(node, iterator)
-        return None
+        return self._counted(node, iterator)
 
-    def _unrolled(self, node: ast.For, items: list[Any]) -> Returned | None:
+    def _unrolled(self, node: ast.For, items: list[Any]) -> Exit | None:
+        """Every iteration by itself; under a condition where one before it may have left the loop."""
+        left = FELL_THROUGH
         for item in items:
-            self.assign_target(node.target, item)
-            outcome = self.block(node.body)
-            if outcome is not None:
-                return outcome
-        return None
+            if isinstance(left.goes_on, tensor):
+                self.at(node)
+                ended = Exit(False, left.returned, left.value, left.node)
+                runs = functools.partial(self._with, node, item)
+                left = self.branch_in_loop(node, left.goes_on, runs, functools.partial(_as_it_is, ended))
+            else:
+                left = self._with(node, item)
+            if left.goes_on is False:
+                break
+        return None if left.returned is False else left
+
+    def _with(self, node: ast.For, item: Any) -> Exit:
+        self.assign_target(node.target, item)
+        return self.iteration(node.body)
+
+    def iteration(self, body: list[ast.stmt]) -> Exit:
+        """Visit a loop's body; gives how it is left."""
+        self.frame.loops += 1
+        outcome = self.block(body) or FELL_THROUGH
+        self.frame.loops -= 1
+        if outcome.returned is not False and outcome.value is not None:
+            value = as_variable(outcome.value)
+            if flatten(value) is None:
+                raise self.located(errors.returns_differ(value, value), outcome.node or body[0])
+            return Exit(outcome.goes_on, outcome.returned, value, outcome.node)
+        return outcome
 
     # ---- What a loop carries
 
@@ -134,13 +159,11 @@ class Loops(Statements):
 
     # ---- for
 
-    def _counted(self, node: ast.For, iterator: control.range) -> None:
+    def _counted(self, node: ast.For, iterator: control.range) -> Exit | None:
         if not isinstance(node.target, ast.Name):
             raise self.located(
                 errors.unsupported_syntax("a loop variable that is no name", "loop over a single name"), node.target
             )
-        if returns(node.body):
-            raise self.located(errors.return_in_loop(), _first_return(node.body))
         lower, upper, step, backwards, kind = self._bounds(node, iterator)
         line = self.frame.source.position(node).line
         before = dict(self.frame.variables)
@@ -152,20 +175,59 @@ class Loops(Statements):
         builder = self.builder
         with builder.region([kind, *types]) as region:
             counter = tensor(region.argument(0), kind)
+            shown = counter
             if backwards:  # counts up from the last bound: i = upper - counter + lower
-                counter = operators.add(operators.sub(upper, counter), lower)
-            self.assign(node.target.id, counter)
+                shown = operators.add(operators.sub(upper, counter), lower)
+            self.assign(node.target.id, shown)
             self.set_carried(carried, [tensor(region.argument(i + 1), t) for i, t in enumerate(types)])
-            self.block(node.body)
+            left = self.iteration(node.body)
             values = self.after_iteration(carried)
-            builder.op("scf.yield", [value.handle for value in values])
+            if left.ends_iteration_alone:
+                builder.op("scf.yield", [value.handle for value in values])
+            else:
+                values = [operators.add(counter, step), *values]
         self.at(node)
-        attributes = {}
-        if iterator.num_stages is not None:
-            attributes["tile.num_stages"] = builder.i32(iterator.num_stages)
-        made = builder.op("scf.for", [*bounds, *initial_handles], types, attributes, [region])
-        handles = () if not types else (made,) if len(types) == 1 else made
-        self.leave(before, carried, [tensor(handle, t) for handle, t in zip(handles, types, strict=True)], line)
+        if left.ends_iteration_alone:
+            attributes = {}
+            if iterator.num_stages is not None:
+                attributes["tile.num_stages"] = builder.i32(iterator.num_stages)
+            results = builder.op("scf.for", [*bounds, *initial_handles], types, attributes, [region])
+            self.leave(before, carried, _tensors(results, types), line)
+            return None
+
+        def in_range(state: list[tensor]) -> tensor:
+            return operators.compare("<", state[0], upper)
+
+        results = self._until_left(region, left, [lower, *initial], values, in_range)
+        self.leave(before, carried, results[1 : 1 + len(types)], line)
+        return left.after_loop(results[1 + len(types) :])
+
+    def _until_left(
+        self, body: Any, left: Exit, initial: list[tensor], values: list[tensor], test: Callable[[list[tensor]], Any]
+    ) -> list[tensor]:
+        """``scf.while`` around a body that may leave it. What it carries, ``initial`` at first and ``values`` after an
+        iteration, is followed by the state of ``left``. ``test`` is asked of what is carried while the loop goes on."""
+        builder = self.builder
+        with builder.inside(body):
+            state = left.state()
+            builder.op("scf.yield", [value.handle for value in [*values, *state]])
+        types = [value.type for value in [*values, *state]]
+        builder.extend(body, [value.type for value in state])
+        start = [to_tensor(True), to_tensor(False)][: len(state)] + (
+            flatten(zeros(left.value)) or [] if len(state) > 2 else []
+        )
+        with builder.region(types) as before:
+            arguments = [tensor(before.argument(i), t) for i, t in enumerate(types)]
+            goes_on = arguments[len(values)]
+            with builder.region([]) as asked:
+                found = test(arguments[: len(values)])
+                builder.op("scf.yield", [to_tensor(found).handle])
+            with builder.region([]) as not_asked:
+                builder.op("scf.yield", [builder.constant(False, int1)])
+            flag = builder.op("scf.if", [goes_on.handle], [int1], {}, [asked, not_asked])
+            builder.op("scf.condition", [flag, *(a.handle for a in arguments)])
+        made = builder.op("scf.while", [v.handle for v in [*initial, *start]], types, {}, [before, body])
+        return _tensors(made, types)
 
     def _bounds(self, node: ast.For, iterator: control.range) -> tuple[tensor, tensor, tensor, bool, dtype]:
         """Lower bound, upper bound and step of one integer type; whether to count backwards."""
@@ -188,9 +250,7 @@ class Loops(Statements):
 
     # ---- while
 
-    def _while(self, node: ast.While) -> None:
-        if returns(node.body):
-            raise self.located(errors.return_in_loop(), _first_return(node.body))
+    def _while(self, node: ast.While) -> Exit | None:
         line = self.frame.source.position(node).line
         before = dict(self.frame.variables)
         carried = self.carried(node.body, line)
@@ -198,28 +258,43 @@ class Loops(Statements):
         types = [leaf.type for leaf in initial]
         handles = [leaf.handle for leaf in initial]
         builder, at_start = self.builder, dict(self.frame.variables)
-        with builder.region(types) as test:
-            arguments = [test.argument(i) for i in range(len(types))]
-            self.set_carried(carried, [tensor(a, t) for a, t in zip(arguments, types, strict=True)])
-            condition = self.condition(node.test)
-            if condition is True:
-                raise self.located(errors.endless_loop(), node.test)
-            flag = builder.constant(False, int1) if condition is False else condition.handle
-            builder.op("scf.condition", [flag, *arguments])
-        self.frame.variables = at_start
+
+        def test(state: list[tensor]) -> tensor | bool:
+            self.frame.variables = dict(at_start)
+            self.set_carried(carried, state)
+            return self.condition(node.test)
+
         with builder.region(types) as body:
             self.set_carried(carried, [tensor(body.argument(i), t) for i, t in enumerate(types)])
-            self.block(node.body)
+            left = self.iteration(node.body)
             values = self.after_iteration(carried)
-            builder.op("scf.yield", [value.handle for value in values])
+            if left.ends_iteration_alone:
+                builder.op("scf.yield", [value.handle for value in values])
+        inside = self.frame.variables
         self.at(node)
-        made = builder.op("scf.while", handles, types, {}, [test, body])
-        results = () if not types else (made,) if len(types) == 1 else made
-        self.leave(before, carried, [tensor(handle, t) for handle, t in zip(results, types, strict=True)], line)
+        if left.ends_iteration_alone:
+            with builder.region(types) as tested:
+                arguments = [tensor(tested.argument(i), t) for i, t in enumerate(types)]
+                condition = test(arguments)
+                if condition is True:
+                    raise self.located(errors.endless_loop(), node.test)
+                builder.op("scf.condition", [to_tensor(condition).handle, *(a.handle for a in arguments)])
+            results = _tensors(builder.op("scf.while", handles, types, {}, [tested, body]), types)
+        else:
+            results = self._until_left(body, left, initial, values, test)
+        self.frame.variables = inside
+        self.leave(before, carried, results[: len(types)], line)
+        return left.after_loop(results[len(types) :])
 
 
-def _first_return(statements: list[ast.stmt]) -> ast.AST:
-    return next(node for statement in statements for node in ast.walk(statement) if isinstance(node, ast.Return))
+def _as_it_is(ended: Exit) -> Exit:
+    return ended
+
+
+def _tensors(made: Any, types: list[Any]) -> list[tensor]:
+    """The results of an operation."""
+    handles = () if not types else (made,) if len(types) == 1 else made
+    return [tensor(handle, t) for handle, t in zip(handles, types, strict=True)]
 
 
 def _only_in_loop(name: str, line: int) -> errors.KernelError:

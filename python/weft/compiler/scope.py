@@ -1,7 +1,5 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Questions about a function's names: which a statement assigns, whether it returns, which globals the function
-reads.
-"""
+"""Questions about a function's names: which a statement assigns, which globals the function reads."""
 
 from __future__ import annotations
 
@@ -91,11 +89,6 @@ def _advances(call: ast.expr | None, name: str) -> bool:
         return False
     function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     return function == "advance" and call.args[0].id == name
-
-
-def returns(statements: Iterable[ast.stmt]) -> bool:
-    """Whether any of the statements, or a statement inside them, is a ``return``."""
-    return any(isinstance(node, ast.Return) for statement in statements for node in ast.walk(statement))
 
 
 def names(tree: ast.FunctionDef, variables: Iterable[str]) -> Names:

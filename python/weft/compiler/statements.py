@@ -1,37 +1,22 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Statements: assignment, branches, return. Loops are in loops.py.
-
-A branch whose condition is a constant is decided now. Any other becomes ``scf.if``, whose results are the variables
-that its two sides leave
-different. Where a side returns, what follows the ``if`` belongs to the sides: each is visited to the end of the
-function.
-"""
+"""Statements: assignment, return, and lists of statements. Branches are in branches.py, loops in loops.py."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
-from ..language import control, errors, operators
-from ..language.combine import to_scalar
+from ..language import control, errors
 from ..language.types import constexpr
 from ..language.value import tensor
-from .calls import Calls
-from .scope import Missing, returns
-from .structure import alike, as_variable, flatten, rebuild, same_constant, same_structure
+from .branches import Branches
+from .exits import Exit, leaves
+from .scope import Missing
+from .structure import as_variable
 
 
-@dataclass(frozen=True)
-class Returned:
-    """What a list of statements gave when it ran into a ``return``."""
-
-    value: Any
-    node: ast.AST | None = None
-
-
-class Statements(Calls):
+class Statements(Branches):
     """Every statement but loops."""
 
     def body(self, statements: list[ast.stmt]) -> Any:
@@ -39,32 +24,58 @@ class Statements(Calls):
         outcome = self.block(statements)
         return outcome.value if outcome is not None else None
 
-    def block(self, statements: Sequence[ast.stmt]) -> Returned | None:
-        """Visit statements in order up to the first return; gives it, or None without one."""
+    def block(self, statements: Sequence[ast.stmt]) -> Exit | None:
+        """Visit statements in order up to the first that leaves the list; gives how, None at the end."""
         for index, statement in enumerate(statements):
+            rest = statements[index + 1 :]
             if isinstance(statement, ast.Return):
                 return self._return(statement)
+            if isinstance(statement, (ast.Break, ast.Continue)):
+                return Exit(goes_on=isinstance(statement, ast.Continue), node=statement)
             if isinstance(statement, ast.If):
-                done, outcome = self._if(statement, statements[index + 1 :])
+                done, outcome = self._if(statement, rest)
                 if done:
                     return outcome
             elif isinstance(statement, (ast.For, ast.While)):
                 outcome = self.loop(statement)
                 if outcome is not None:
-                    return outcome
+                    return self._after_loop(statement, outcome, rest)
             else:
                 self.statement(statement)
         return None
 
-    def loop(self, statement: ast.For | ast.While) -> Returned | None:
-        """Visit a loop; gives the return that an unrolled one ran into."""
+    def loop(self, statement: ast.For | ast.While) -> Exit | None:
+        """Visit a loop; gives the return in it that the function may end with."""
         raise NotImplementedError
 
-    def _return(self, node: ast.Return) -> Returned:
+    def _after_loop(self, loop: ast.stmt, outcome: Exit, rest: Sequence[ast.stmt]) -> Exit | None:
+        """What follows a loop in which the function may have returned."""
+        if outcome.returned is True:
+            return outcome
+        self.at(loop)
+        ended = Exit(False, True, outcome.value, outcome.node)
+        return self.branch_out(loop, outcome.returned, lambda: ended, lambda: self.block(rest))
+
+    def _return(self, node: ast.Return) -> Exit:
         value = None if node.value is None else self.expression(node.value)
         if len(self.frames) == 1 and value is not None:
             raise self.located(errors.kernel_returns(value), node)
-        return Returned(value, node)
+        return Exit(False, True, value, node)
+
+    def _if(self, node: ast.If, rest: Sequence[ast.stmt]) -> tuple[bool, Exit | None]:
+        """Visit an ``if``; gives whether the rest was visited with it (or is dead), and the outcome then."""
+        self.at(node)
+        condition = self.condition(node.test)
+        out = leaves([node])
+        if isinstance(condition, bool):
+            chosen = node.body if condition else node.orelse
+            return (True, self.block([*chosen, *rest])) if out else (False, self.block(chosen))
+        self.at(node)
+        if out:
+            then, otherwise = [*node.body, *rest], [*node.orelse, *rest]
+            return True, self.branch_out(node, condition, lambda: self.block(then), lambda: self.block(otherwise))
+        self.branch(node, condition, lambda: self.block(node.body), lambda: self.block(node.orelse))
+        return False, None
 
     # ---- Assignments
 
@@ -141,119 +152,3 @@ class Statements(Calls):
             control.static_assert(condition, message)
         else:
             control.device_assert(condition, message)
-
-    # ---- Branches
-
-    def condition(self, node: ast.expr) -> tensor | bool:
-        """A condition: True or False where it is known, else a scalar int1."""
-        value = self.expression(node)
-        known = self.known(value)
-        if known is not None:
-            return known[0]
-        if value.shape and value.numel != 1:
-            raise self.located(errors.condition_not_scalar(value), node)
-        self.at(node)
-        if value.shape:
-            value = to_scalar(value)
-        return operators.as_bool(value, "the condition")
-
-    def _if(self, node: ast.If, rest: Sequence[ast.stmt]) -> tuple[bool, Returned | None]:
-        """Visit an ``if``; gives whether the rest was visited with it (or is dead), and the outcome then."""
-        self.at(node)
-        condition = self.condition(node.test)
-        if isinstance(condition, bool):
-            outcome = self.block(node.body if condition else node.orelse)
-            return outcome is not None, outcome
-        self.at(node)
-        if returns([node]):
-            return True, self._branch_to_end(node, condition, rest)
-        self.branch(node, condition, lambda: self.block(node.body), lambda: self.block(node.orelse))
-        return False, None
-
-    def side(self, visit: Callable[[], Any], variables: dict[str, Any]) -> tuple[Any, dict[str, Any], Any]:
-        """Visit one side of a branch in a region of its own; gives the region, the variables after it and its
-        result.
-        """
-        self.frame.variables = dict(variables)
-        with self.builder.region([]) as region:
-            result = visit()
-        return region, self.frame.variables, result
-
-    def branch(self, node: ast.AST, condition: tensor, then: Callable[[], Any], otherwise: Callable[[], Any]) -> None:
-        """``scf.if`` whose results are the variables that differ between its sides."""
-        before = self.frame.variables
-        then_region, then_variables, _ = self.side(then, before)
-        else_region, else_variables, _ = self.side(otherwise, before)
-        line = self.frame.source.position(node).line
-        merged, names = dict(before), []
-        for name in {**then_variables, **else_variables}:
-            a, b = then_variables.get(name), else_variables.get(name)
-            if name not in then_variables or name not in else_variables:
-                merged[name] = Missing(_only_in_one_branch, name, line)
-            elif same_constant(a, b):
-                merged[name] = a
-            elif isinstance(a, Missing) or isinstance(b, Missing):
-                merged[name] = a if isinstance(a, Missing) else b
-            else:
-                a, b = alike(as_variable(a), as_variable(b))
-                if flatten(a) is None or not same_structure(a, b):
-                    merged[name] = Missing(errors.differs_between_branches, name, a, b)
-                else:
-                    names.append((name, a, b))
-        results = self.join(condition, (then_region, [a for _, a, _ in names]), (else_region, [b for _, _, b in names]))
-        for (name, _, _), value in zip(names, results, strict=True):
-            merged[name] = value
-        self.frame.variables = merged
-
-    def join(self, condition: tensor, then: tuple[Any, list[Any]], otherwise: tuple[Any, list[Any]]) -> list[Any]:
-        """End both regions with their values, and make the ``scf.if``; gives the merged values."""
-        builder = self.builder
-        types: list[Any] = []
-        for region, values in (then, otherwise):
-            with builder.inside(region):
-                leaves = [leaf for value in values for leaf in flatten(value) or []]
-                builder.op("scf.yield", [leaf.handle for leaf in leaves])
-            types = [leaf.type for leaf in leaves]
-        made = builder.op("scf.if", [condition.handle], types, {}, [then[0], otherwise[0]])
-        handles = () if not types else (made,) if len(types) == 1 else made
-        leaves_iterator = iter([tensor(handle, t) for handle, t in zip(handles, types, strict=True)])
-        return [rebuild(value, leaves_iterator) for value in then[1]]
-
-    def _branch_to_end(self, node: ast.If, condition: tensor, rest: Sequence[ast.stmt]) -> Returned:
-        """An ``if`` with a return in it: both sides run to the end of the function, and its value is what they
-        return.
-        """
-        before = self.frame.variables
-        then_region, _, then_outcome = self.side(lambda: self.block([*node.body, *rest]), before)
-        else_region, _, else_outcome = self.side(lambda: self.block([*node.orelse, *rest]), before)
-        self.frame.variables = before
-        a, b = (as_variable(outcome.value) if outcome is not None else None for outcome in (then_outcome, else_outcome))
-        a, b = alike(a, b)
-        if a is None and b is None:
-            self.join(condition, (then_region, []), (else_region, []))
-            return Returned(None)
-        if flatten(a) is None or flatten(b) is None or not same_structure(a, b):
-            at = next((o.node for o in (else_outcome, then_outcome) if o is not None and o.node is not None), node)
-            raise self.located(errors.returns_differ(a, b), at)
-        return Returned(self.join(condition, (then_region, [a]), (else_region, [b]))[0])
-
-    def visit_IfExp(self, node: ast.IfExp) -> Any:
-        """``a if condition else b``: of a condition known now only one side is visited, else each in its branch."""
-        condition = self.condition(node.test)
-        if isinstance(condition, bool):
-            return self.expression(node.body if condition else node.orelse)
-        self.at(node)
-        before = self.frame.variables
-        then_region, _, a = self.side(lambda: self.expression(node.body), before)
-        else_region, _, b = self.side(lambda: self.expression(node.orelse), before)
-        self.frame.variables = before
-        a, b = alike(as_variable(a), as_variable(b))
-        if flatten(a) is None or flatten(b) is None or not same_structure(a, b):
-            raise errors.differs_between_branches("the value of this expression", a, b)
-        self.at(node)
-        return self.join(condition, (then_region, [a]), (else_region, [b]))[0]
-
-
-def _only_in_one_branch(name: str, line: int) -> errors.KernelError:
-    reason = f"it is assigned in only one branch of the 'if' at line {line}"
-    return errors.not_defined_here(name, reason, f"assign '{name}' before the 'if', or in both branches")

@@ -112,6 +112,11 @@ class Builder:
         finally:
             self.module.insertion = outer
 
+    def extend(self, region: Any, arguments: Sequence[Any]) -> None:
+        """Give a region that was begun before more arguments, after those it has."""
+        for argument in arguments:
+            region.add_argument(self.native.type(argument), self.location())
+
     def i32(self, value: int) -> Any:
         """An integer attribute of 32 bits."""
         return self.native.native.integer(self.native.i32, value)

@@ -83,15 +83,6 @@ def kernel_returns(value: Any) -> KernelError:
     )
 
 
-@numbered(606)
-def return_in_loop() -> KernelError:
-    """A loop that runs on the device has one end; 'return' would leave it early."""
-    return KernelError(
-        "expected a loop without 'return', but got one",
-        "keep a flag and test it after the loop; a loop over wl.static_range may return",
-    )
-
-
 @numbered(607)
 def wrong_arguments(function: str, reason: str, signature: str) -> KernelError:
     """A call does not fit the parameters of the function."""
