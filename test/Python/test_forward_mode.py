@@ -174,7 +174,7 @@ def test_dual_tensors(qkv):
 
 
 def test_inputs_without_tangents_cost_nothing(qkv):
-    """The operator has tangents of those inputs alone that have one."""
+    """The operator has tangents of those inputs alone that have one, and gives the results too: no other runs."""
     q, k, v = qkv
     calls = []
 
@@ -186,6 +186,7 @@ def test_inputs_without_tangents_cost_nothing(qkv):
     with Seen():
         torch.func.jvp(lambda v: causal(q, k, v), (v,), (q,))
     assert [count for name, count in calls if "tangent_2" in name] == [4]
+    assert [name for name, _ in calls if name.startswith("weft::")] == [name for name, _ in calls if "tangent" in name]
 
 
 def test_directions_are_a_batch(qkv):
@@ -207,6 +208,26 @@ def test_libraries_without_tangents_refuse(qkv):
         torch.func.jvp(lambda q: program(q, k, v), (q,), (k,))
     with forward_ad.dual_level(), pytest.raises(NotImplementedError, match="one of a library"):
         program(forward_ad.make_dual(q, k), k, v)
+
+
+@pytest.mark.parametrize("way", ["torch.func", "dual tensors"])
+def test_gradients_of_tangents(qkv, way):
+    """Of a product with J w in the inputs and in w, beside gradients of the results."""
+    along, weights = [torch.randn_like(x) for x in qkv], torch.randn_like(qkv[0])
+
+    def both(f, tensors, along):
+        if way == "torch.func":
+            return torch.func.jvp(f, tuple(tensors), tuple(along))
+        with forward_ad.dual_level():
+            return forward_ad.unpack_dual(f(*map(forward_ad.make_dual, tensors, along)))
+
+    def gradients(f, kind):
+        leaves = [x.to(kind).requires_grad_() for x in (*qkv, *along)]
+        out, change = both(f, leaves[:3], leaves[3:])
+        return torch.autograd.grad(out.square().sum() + (weights * change).sum(), leaves)
+
+    for found, wanted in zip(gradients(causal, torch.float32), gradients(formula, torch.float64), strict=True):
+        close(found, wanted)
 
 
 def test_tangents_of_tangents_are_refused(qkv):

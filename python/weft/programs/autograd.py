@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ..runtime.first_order import first_order
-from ..runtime.tangents import second
+from ..runtime.transforms import second
 from .compiled import Compiled
 from .running import Saved, backward, run
 

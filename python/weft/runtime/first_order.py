@@ -38,8 +38,8 @@ class _FirstOrder(torch.autograd.Function):
 def second_order(name: str) -> str:
     """What those are told who differentiate the gradients of the program ``name``."""
     return (
-        f"'{name}': expected gradients of first order, but got a call for those of second order: Weft's programs are "
-        "differentiated once; take the gradient without create_graph=True, or compute this part with torch's own "
+        f"'{name}': expected gradients of first order, but got a call for those of second order, which this program "
+        "has not: take the gradient without create_graph=True, or compute this part with torch's own "
         "operations"
     )
 
