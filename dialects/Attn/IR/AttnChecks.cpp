@@ -122,6 +122,9 @@ static LogicalResult checkPatternPart(Operation *op, Attribute part, ValueRange 
                    succeeded(operand(span.getUpper(), "an upper bound", {3}, 32)) &&
                    succeeded(operand(span.getFirst(), "a first query", {3}, 32)) &&
                    succeeded(operand(span.getPast(), "a past query", {3}, 32)));
+  if (auto section = dyn_cast<SectionAttr>(part))
+    return success(succeeded(operand(section.getRows(), "a section's rows", {1}, 32)) &&
+                   succeeded(operand(section.getKeys(), "a section's keys", {1}, 32)));
   if (auto mask = dyn_cast<MaskAttr>(part))
     if (mask.getRegion() < 0 || mask.getRegion() >= static_cast<int64_t>(masks))
       return op->emitOpError() << "expected a mask to name one of " << masks << " regions, but got "

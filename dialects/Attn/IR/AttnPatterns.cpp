@@ -9,7 +9,7 @@ using namespace weft::attn;
 bool weft::attn::isPattern(Attribute attribute) {
   return isa<FullAttr, EmptyAttr, CausalAttr, WindowAttr, BlockWindowAttr, PrefixAttr, GlobalTokensAttr, StridedAttr,
              DilatedAttr, NeighbourhoodAttr, RandomBlocksAttr, DocumentAttr, BlocksAttr, BlockBitmapAttr, SpanAttr,
-             MaskAttr, AndAttr, OrAttr, NotAttr, ShiftAttr, PerHeadAttr, TransposeAttr>(attribute);
+             MaskAttr, AndAttr, OrAttr, NotAttr, ShiftAttr, PerHeadAttr, TransposeAttr, SectionAttr>(attribute);
 }
 
 using EmitError = function_ref<InFlightDiagnostic()>;
@@ -126,3 +126,6 @@ LogicalResult ShiftAttr::verify(EmitError emitError, Attribute pattern, int64_t 
   return allPatterns(emitError, pattern);
 }
 LogicalResult TransposeAttr::verify(EmitError emitError, Attribute pattern) { return allPatterns(emitError, pattern); }
+LogicalResult SectionAttr::verify(EmitError emitError, Attribute pattern, int64_t, int64_t) {
+  return allPatterns(emitError, pattern);
+}

@@ -147,4 +147,15 @@ def Attn_TransposeAttr : Attn_Pattern<"Transpose", "transpose"> {
   let genVerifyDecl = 1;
 }
 
+def Attn_SectionAttr : Attn_Pattern<"Section", "section"> {
+  let summary = "a section of a pattern of longer sequences, whose place device memory says: one compiled form for all of them";
+  let description = [{
+    `#attn.section<#attn.causal, rows = 0, keys = 1>`: (n, m) belongs where the pattern, of N' queries and M' keys, has (n + r, m + c). Operand `rows` i32 [2] is r and N', `keys` i32 [2] is c and M'.
+    Tensors that the pattern names are those of the longer sequences. Promised: 0 <= r, r + N <= N', 0 <= c, c + M <= M', and of those tensors as many tokens as N' and M'.
+  }];
+  let parameters = (ins "::mlir::Attribute":$pattern, "int64_t":$rows, "int64_t":$keys);
+  let assemblyFormat = "`<` $pattern `,` `rows` `=` $rows `,` `keys` `=` $keys `>`";
+  let genVerifyDecl = 1;
+}
+
 #endif // WEFT_DIALECTS_ATTN_IR_ATTNPATTERNS_TD

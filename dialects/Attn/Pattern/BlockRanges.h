@@ -9,21 +9,39 @@
 
 namespace weft::attn::patterns {
 
+/// A section of longer sequences, whose bands are meant: where its rows and keys begin, and the longer ones' lengths.
+template <class A> struct SectionPlace {
+  typename A::Int firstRow, N, firstKey, M;
+};
+
 /// A run of rows in the terms of bands.
 template <class A> struct BlockRows {
   using Int = typename A::Int;
 
-  BlockRows(A &a, Int begin, Int end, Int N, Int M, int64_t blockN) : M(M), difference(a.sub(M, N)), blockN(blockN) {
+  BlockRows(A &a, Int begin, Int end, Int N, Int M, int64_t blockN, std::optional<SectionPlace<A>> section = {})
+      : M(M), difference(section ? a.sub(section->M, section->N) : a.sub(M, N)), blockN(blockN) {
     first = a.add(begin, difference);
     last = a.sub(a.add(end, difference), a.constant(1));
     blocks = a.floorDiv(a.add(M, a.constant(blockN - 1)), a.constant(blockN));
     whole = a.floorDiv(M, a.constant(blockN));
-    known = {a.isConstant(N), a.isConstant(M), a.isConstant(difference)};
+    if (!section) {
+      known = {a.isConstant(N), a.isConstant(M), a.isConstant(difference)};
+      return;
+    }
+    first = a.add(first, section->firstRow);
+    last = a.add(last, section->firstRow);
+    firstKey = section->firstKey;
+    known.difference = a.isConstant(difference);
   }
 
-  Int M, difference; ///< and M - N
-  Int first, last;   ///< the first and last row's positions
-  Int blocks, whole; ///< how many blocks there are, and how many without a ragged one
+  /// A key of the sequence that the bands are of, in this one; outside of it too.
+  Int here(A &a, Int key) const { return firstKey ? a.sub(key, *firstKey) : key; }
+  bool isSection() const { return firstKey.has_value(); }
+
+  Int M, difference;           ///< and M - N of the sequences that the bands are of
+  Int first, last;             ///< the first and last row's positions
+  std::optional<Int> firstKey; ///< of a section
+  Int blocks, whole;           ///< how many blocks there are, and how many without a ragged one
   Lengths known;
   int64_t blockN;
 };
@@ -71,7 +89,7 @@ template <class A> typename A::Int valueOf(A &a, const Staircase &stairs, typena
 
 /// Whether a staircase is known to give no negative key at any position.
 template <class A> bool isNonNegative(const Staircase &bound, const BlockRows<A> &rows) {
-  return rows.known.difference && *rows.known.difference + bound.offset() - (bound.step - 1) >= 0;
+  return !rows.isSection() && rows.known.difference && *rows.known.difference + bound.offset() - (bound.step - 1) >= 0;
 }
 
 /// Whether a bound is the edge of a block.
@@ -79,7 +97,10 @@ inline bool isAligned(Linear bound, int64_t blockN) { return bound.difference ==
 
 /// Whether from < to must be asked for before the bounds may be rounded to blocks: else a range without any key could
 /// come out as one block.
-inline bool needsGuard(const Band &band, Sought sought, int64_t blockN) {
+template <class A> bool needsGuard(const Band &band, Sought sought, const BlockRows<A> &rows) {
+  if (rows.isSection())
+    return true;
+  const int64_t blockN = rows.blockN;
   auto aligned = [&](Linear bound) { return isAligned(bound, blockN); };
   bool looseFrom = !llvm::all_of(band.keysFrom, aligned), looseTo = !llvm::all_of(band.keysTo, aligned);
   bool moving = !band.stairsFrom.empty(), movingTo = !band.stairsTo.empty();
@@ -109,20 +130,20 @@ KeyBounds<A> keyBounds(A &a, const Band &band, typename A::Int first, typename A
   auto raise = [&](Int bound) { keys.from = keys.from ? a.max(*keys.from, bound) : bound; };
   auto lower = [&](Int bound) { keys.to = keys.to ? a.min(*keys.to, bound) : bound; };
   for (Linear bound : band.keysFrom) {
-    raise(valueOf(a, bound, rows));
-    keys.fromZero |= bound.difference == 0 && bound.constant >= 0;
+    raise(rows.here(a, valueOf(a, bound, rows)));
+    keys.fromZero |= !rows.isSection() && bound.difference == 0 && bound.constant >= 0;
   }
   for (const Staircase &bound : band.stairsFrom) {
-    raise(valueOf(a, bound, first, rows));
+    raise(rows.here(a, valueOf(a, bound, first, rows)));
     keys.fromZero |= isNonNegative(bound, rows);
   }
   for (Linear bound : band.keysTo) {
-    lower(valueOf(a, bound, rows));
+    lower(rows.here(a, valueOf(a, bound, rows)));
     keys.belowM |= bound.difference == 0 && rows.known.M && bound.constant <= *rows.known.M;
   }
   for (const Staircase &bound : band.stairsTo) {
-    lower(valueOf(a, bound, last, rows));
-    keys.belowM |= bound.offset() <= 1;
+    lower(rows.here(a, valueOf(a, bound, last, rows)));
+    keys.belowM |= !rows.isSection() && bound.offset() <= 1;
   }
   return keys;
 }
@@ -133,7 +154,8 @@ template <class A> void clampToSequence(A &a, KeyBounds<A> &keys, const Band &ba
     keys.from = a.max(*keys.from, a.constant(0));
   if (!keys.to)
     return;
-  const bool toZero = llvm::all_of(band.stairsTo, [&](const Staircase &bound) { return isNonNegative(bound, rows); }) &&
+  const bool toZero = !rows.isSection() &&
+                      llvm::all_of(band.stairsTo, [&](const Staircase &bound) { return isNonNegative(bound, rows); }) &&
                       llvm::all_of(band.keysTo, [](Linear bound) { return bound.difference == 0; });
   if (!toZero)
     keys.to = a.max(*keys.to, a.constant(0));
@@ -165,7 +187,8 @@ void addKeys(A &a, Cover<A> &cover, const KeyBounds<A> &keys, std::optional<type
     if (met)
       begin = a.select(*met, begin, rows.blocks);
     cover.right = cover.right ? a.min(*cover.right, begin) : begin;
-    bool atMostM = llvm::all_of(band.stairsFrom, [](const Staircase &bound) { return bound.offset() <= 1; }) &&
+    bool atMostM = !rows.isSection() &&
+                   llvm::all_of(band.stairsFrom, [](const Staircase &bound) { return bound.offset() <= 1; }) &&
                    band.keysFrom.empty() && !met;
     cover.rightBelowWhole &= atMostM;
   } else {
@@ -186,7 +209,7 @@ template <class A> void addBand(A &a, Cover<A> &cover, const Band &band, const B
     met = a.le(first, last);
   KeyBounds<A> keys = keyBounds(a, band, first, last, rows);
   clampToSequence(a, keys, band, rows);
-  if (keys.from && needsGuard(band, sought, rows.blockN)) {
+  if (keys.from && needsGuard(band, sought, rows)) {
     auto some = a.lt(*keys.from, keys.to ? *keys.to : rows.M);
     met = met ? a.both(*met, some) : some;
   }

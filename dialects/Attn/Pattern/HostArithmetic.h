@@ -70,6 +70,8 @@ public:
   Int operand(int64_t index, llvm::ArrayRef<Int> indices, Bool valid) {
     return valid ? element(operands[index], indices).value_or(0) : 0;
   }
+  /// Element `place` of operand `index`, a list of numbers.
+  Int number(int64_t index, int64_t place) { return operands[index].values[place]; }
   /// The head of operand `index` [B, Hkv, ..] that query head `h` shares.
   Int tableHead(int64_t index, Int h) {
     int64_t own = operands[index].shape.size() > 1 ? operands[index].shape[1] : 1;

@@ -52,6 +52,7 @@ public:
           return table("bits", part.getBits(), {divideCeil(N, part.getBlockM()), divideCeil(M, part.getBlockN())});
         })
         .Case([&](SpanAttr part) { return span(part, N, M); })
+        .Case([&](SectionAttr part) { return section(part, N, M); })
         .Case([&](MaskAttr part) -> Fault {
           if (part.getRegion() >= 0 && part.getRegion() < static_cast<int64_t>(instance.masks.size()))
             return std::nullopt;
@@ -130,6 +131,25 @@ private:
                     " before " + llvm::Twine(value));
     }
     return std::nullopt;
+  }
+
+  /// Where a section lies, and what it is of.
+  Fault section(SectionAttr part, int64_t N, int64_t M) const {
+    for (auto [what, number, count] : {std::tuple("rows", part.getRows(), N), std::tuple("keys", part.getKeys(), M)}) {
+      if (Fault fault = present(number))
+        return fault;
+      const HostOperand &place = instance.operands[number];
+      if (ArrayRef<int64_t>(place.shape) != ArrayRef<int64_t>{2})
+        return ("expected '" + llvm::Twine(what) +
+                "' of a section [2], the first one and how many the whole has, but got [" + spelled(place.shape) + "]")
+            .str();
+      if (int64_t first = place.values[0], whole = place.values[1]; first < 0 || first + count > whole)
+        return ("expected " + llvm::Twine(count) + " " + what + " of a section to lie among " + llvm::Twine(whole) +
+                ", but they begin at " + llvm::Twine(first))
+            .str();
+    }
+    return check(part.getPattern(), instance.operands[part.getRows()].values[1],
+                 instance.operands[part.getKeys()].values[1]);
   }
 
   static bool isOneOr(int64_t size, int64_t wanted) { return size == 1 || size == wanted; }

@@ -156,6 +156,19 @@ template <class A> typename A::Bool holds(A &a, SpanAttr pattern, const Place<A>
   return a.isBetween(at.m, bound(pattern.getLower()), bound(pattern.getUpper()));
 }
 
+/// As the pattern has the pair in the longer sequences.
+template <class A> typename A::Bool holds(A &a, SectionAttr section, const Place<A> &at) {
+  Place<A> moved{at.b,
+                 at.h,
+                 a.add(at.n, a.number(section.getRows(), 0)),
+                 a.add(at.m, a.number(section.getKeys(), 0)),
+                 a.number(section.getRows(), 1),
+                 a.number(section.getKeys(), 1),
+                 true,
+                 true};
+  return contains(a, section.getPattern(), moved);
+}
+
 /// A pattern as a window, where it is one.
 inline std::optional<WindowAttr> asWindow(mlir::Attribute pattern) {
   if (auto window = llvm::dyn_cast<WindowAttr>(pattern))
@@ -217,7 +230,7 @@ template <class A> typename A::Bool contains(A &a, mlir::Attribute pattern, cons
       .Case([&](EmptyAttr) { return a.truth(false); })
       .Case([&](CausalAttr) { return a.le(at.m, positionOf(a, at)); })
       .template Case<WindowAttr, BlockWindowAttr, DilatedAttr, NeighbourhoodAttr, RandomBlocksAttr, DocumentAttr,
-                     SpanAttr, BlocksAttr, BlockBitmapAttr, PerHeadAttr>(
+                     SpanAttr, BlocksAttr, BlockBitmapAttr, PerHeadAttr, SectionAttr>(
           [&](auto known) { return holds(a, known, at); })
       .Case([&](PrefixAttr prefix) { return a.lt(at.m, a.constant(prefix.getSize())); })
       .Case([&](GlobalTokensAttr tokens) {

@@ -6,6 +6,12 @@
 using namespace mlir;
 using namespace weft::attn;
 
+SectionAttr weft::attn::asSection(Attribute pattern) {
+  if (auto transpose = dyn_cast<TransposeAttr>(pattern))
+    pattern = transposePattern(transpose.getPattern());
+  return dyn_cast<SectionAttr>(pattern);
+}
+
 SpanAttr weft::attn::asSpan(Attribute pattern) {
   if (auto transpose = dyn_cast<TransposeAttr>(pattern))
     pattern = transposePattern(transpose.getPattern());
@@ -23,7 +29,10 @@ bool weft::attn::hasSegments(Attribute pattern, const Lengths &lengths) {
     Attribute own = patternOfHead(pattern, head);
     if (asSpan(own))
       continue;
-    if (!bandsOf(own, false, lengths) || !bandsOf(own, true, lengths))
+    SectionAttr section = asSection(own);
+    Attribute whole = section ? section.getPattern() : own;
+    Lengths known = section ? Lengths() : lengths;
+    if (!bandsOf(whole, false, known) || !bandsOf(whole, true, known))
       return false;
   }
   return true;

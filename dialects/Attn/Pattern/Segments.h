@@ -39,6 +39,8 @@ std::optional<std::vector<Segment<A>>> rowSegments(A &a, mlir::Attribute pattern
 /// them away.
 bool hasSegments(mlir::Attribute pattern, const Lengths &lengths = {});
 
+/// A pattern as a section, which a transposed one is too; null where it is none.
+SectionAttr asSection(mlir::Attribute pattern);
 /// A pattern as a span, which a transposed one is too; null where it is none.
 SpanAttr asSpan(mlir::Attribute pattern);
 /// Whether there is a span in the pattern.
@@ -97,6 +99,11 @@ std::vector<Segment<A>> segmentsFrom(A &a, const Cover<A> &some, const Cover<A> 
   return segments;
 }
 
+template <class A> SectionPlace<A> placeOf(A &a, SectionAttr section) {
+  return {a.number(section.getRows(), 0), a.number(section.getRows(), 1), a.number(section.getKeys(), 0),
+          a.number(section.getKeys(), 1)};
+}
+
 /// Rows' bounds never fall: their keys lie from the first row's lower bound to the last row's upper, and every row has
 /// those from the last row's lower to the first row's upper.
 template <class A>
@@ -123,7 +130,12 @@ std::optional<std::vector<Segment<A>>> segmentsOfHead(A &a, mlir::Attribute patt
                                                       int64_t blockN) {
   if (auto span = asSpan(pattern))
     return segmentsOfSpan(a, span, run, blockN);
-  BlockRows<A> rows(a, run.begin, run.end, run.N, run.M, blockN);
+  std::optional<SectionPlace<A>> place;
+  if (SectionAttr section = asSection(pattern)) {
+    place = placeOf(a, section);
+    pattern = section.getPattern();
+  }
+  BlockRows<A> rows(a, run.begin, run.end, run.N, run.M, blockN, place);
   auto some = bandsOf(pattern, false, rows.known), missing = bandsOf(pattern, true, rows.known);
   if (!some || !missing)
     return std::nullopt;

@@ -82,6 +82,7 @@ public:
             .Case([&](NotAttr part) { return negated((*this)(part.getPattern())); })
             .Case([&](ShiftAttr part) { return shifted(Simplifier(lengths, true)(part.getPattern()), part.getBy()); })
             .Case([&](TransposeAttr part) { return transposed(part); })
+            .Case([&](SectionAttr part) { return section(part); })
             .Case([&](PerHeadAttr part) -> Attribute {
               auto list = llvm::map_to_vector(part.getPatterns(), *this);
               return llvm::all_equal(list) ? list.front() : Attribute(PerHeadAttr::get(context, list));
@@ -126,6 +127,14 @@ private:
     if (auto strided = dyn_cast<StridedAttr>(inner); strided && by % strided.getStep() == 0)
       return (*this)(inner);
     return ShiftAttr::get(inner.getContext(), inner, by);
+  }
+
+  /// A section's part is simplified for lengths that nobody knows here.
+  static Attribute section(SectionAttr outer) {
+    Attribute inner = Simplifier(Lengths())(outer.getPattern());
+    if (isa<FullAttr, EmptyAttr>(inner))
+      return inner;
+    return SectionAttr::get(outer.getContext(), inner, outer.getRows(), outer.getKeys());
   }
 
   /// A transpose's part is simplified for exchanged lengths.

@@ -31,6 +31,9 @@ Attribute weft::attn::transposePattern(Attribute pattern, const Lengths &lengths
       .Case([&](SpanAttr span) {
         return SpanAttr::get(context, span.getFirst(), span.getPast(), span.getLower(), span.getUpper());
       })
+      .Case([&](SectionAttr part) {
+        return SectionAttr::get(context, transposePattern(part.getPattern()), part.getKeys(), part.getRows());
+      })
       .Case([&](AndAttr part) { return AndAttr::get(context, each(part.getPatterns())); })
       .Case([&](OrAttr part) { return OrAttr::get(context, each(part.getPatterns())); })
       .Case([&](PerHeadAttr part) { return PerHeadAttr::get(context, each(part.getPatterns())); })

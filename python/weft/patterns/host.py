@@ -101,7 +101,7 @@ def _extents(pattern: Pattern) -> tuple[int, int]:
     for shape in shapes:
         if len(shape) != 1:
             batches = max(batches, shape[0])
-        if name != "document":
+        if name not in ("document", "section"):
             heads = max(heads, shape[1])
     found = [(batches, heads), *(_extents(part) for part in pattern.parts)]
     several = [tuple(size if size > 1 else 0 for size in each) for each in found]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..compiler import places
-from .checks import integer
+from .checks import array, integer
 from .text import PAIR, lowered
 
 
@@ -53,6 +53,16 @@ class Pattern:
     def transpose(self) -> Pattern:
         """The pattern of M queries and N keys with (m, n) where this, of N and M, has (n, m)."""
         return self.parts[0] if self.spelling == "transpose" else Pattern("transpose", (), (self,))
+
+    def section(self, rows: Any, keys: Any) -> Pattern:
+        """The pattern of a section of its rows and its keys: (n, m) where this has (n + rows[0], m + keys[0]) of
+        rows[1] queries and keys[1] keys. ``rows`` and ``keys`` are int32 arrays [2]: one compiled form serves all
+        sections. Arrays that the pattern names, and a mask's indices, are those of the whole.
+
+        What they say is taken as promised: that the section lies within, and how many tokens the pattern's arrays
+        have."""
+        places_of = [array("section", name, a, (1,)) for name, a in (("rows", rows), ("keys", keys))]
+        return Pattern("section", places_of, (self,))
 
     def lower(self, operands: list[Any], masks: list[Any]) -> str:
         """The attribute's text. Arrays it names are appended to the list, unless there already, and its masks as pairs

@@ -46,23 +46,38 @@ def lowered(
         place = (b, h, n, m - values[0])
     elif name == "transpose":
         place = (b, h, m, n)
+    elif name == "section":
+        place = (b, h, _within(n, values[0]), _within(m, values[1]))
     parts = []
     for part in pattern.parts:
         text, masks = lowered(part, operands, add_mask, masks, place)
         parts.append(text)
+    if name == "section":
+        rows, keys = (_number(operands, array) for array in values)
+        return f"#attn.section<{parts[0]}, rows = {rows}, keys = {keys}>", masks
     if parts:
         parts += [str(v) for v in values]
         return f"#attn.{name}<{', '.join(parts)}>", masks
     return _leaf_text(name, values, operands), masks
 
 
+def _within(index: Any, place: Any) -> Any:
+    """A section's index in the sequence of which it is one."""
+    return PairIndex(index.axis, moved=True) if isinstance(index, PairIndex) else index + int(place[0])
+
+
+def _number(operands: list[Any], array: Any) -> int:
+    """The number of an array among the operands, where it is put if it is not there."""
+    for i, other in enumerate(operands):
+        if other is array:
+            return i
+    operands.append(array)
+    return len(operands) - 1
+
+
 def _leaf_text(name: str, values: tuple[Any, ...], operands: list[Any]) -> str:
     def number(array: Any) -> int:
-        for i, other in enumerate(operands):
-            if other is array:
-                return i
-        operands.append(array)
-        return len(operands) - 1
+        return _number(operands, array)
 
     def listed(sizes: Sequence[int]) -> str:
         return f"[{', '.join(map(str, sizes))}]"

@@ -13,7 +13,7 @@ from ..patterns import Pattern
 from .graph import Region, agreeing
 from .regions import mask_region
 from .sizes import Size, unify
-from .tensors import Tensor, lift
+from .tensors import Tensor, described, lift
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,10 @@ def lower_patterns(q: Tensor, domains: Sequence[Domain]) -> Lowered:
             runs = [None if index.moved else extents[index.axis] for index in place]
             found.masks.append(mask_region(function, runs, moved=[index.moved for index in place]))
         found.texts.append(text)
-        _fit_grid(text, domain.keys)
-        _fit_operands(text, q, domain.keys, found.operands)
+        own = _outside_sections(text)
+        _fit_grid(own, domain.keys)
+        _fit_operands(own, q, domain.keys, found.operands)
+        _fit_sections(text, found.operands)
     return found
 
 
@@ -114,6 +116,35 @@ def _fit_operands(text: str, q: Tensor, keys: Tensor, operands: Sequence[Any]) -
                 elif len(sizes) >= 2:
                     unify(sizes[0], q.sizes[0])
                     unify(sizes[1], q.sizes[1])
+
+
+def _outside_sections(text: str) -> str:
+    """The text without what is said of longer sequences, whose lengths memory has."""
+    kept, depth, sections = "", 0, [0]
+    for piece in re.findall(r"#attn\.\w+|[<>]|[^<>#]+", text):
+        if piece == "<":
+            depth += 1
+        elif piece == ">":
+            depth -= 1
+        if piece == "#attn.section" and len(sections) == 1:
+            sections.append(depth)
+        if len(sections) == 1:
+            kept += piece
+        elif piece == ">" and depth == sections[-1]:
+            sections.pop()
+            kept += "#attn.full"
+    return kept
+
+
+def _fit_sections(text: str, operands: Sequence[Any]) -> None:
+    """Where a section lies is said by two numbers for rows, and two for keys."""
+    for found in re.finditer(r", rows = (\d+), keys = (\d+)>", text):
+        for what, number in zip(("rows", "keys"), found.groups(), strict=True):
+            place = operands[int(number)]
+            if not isinstance(place, Tensor) or place.ndim != 1 or place.dtype.name != "int32":
+                raise places.error(f"expected '{what}' of Pattern.section [2] of int32, but got {described(place)}")
+            with agreeing(f"expected '{what}' of Pattern.section [2]: the first one, and how many the whole has"):
+                unify(place.sizes[0], Size(2))
 
 
 def _is_transposed(text: str, at: int) -> bool:

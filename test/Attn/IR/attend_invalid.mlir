@@ -90,8 +90,17 @@ func.func @attend_c2_span_missing(%q: !attn.tensor<[B, H, N, 64], f16>) {
 
 // -----
 
+func.func @attend_c2_section(%q: !attn.tensor<[B, H, N, 64], f16>, %place: !attn.tensor<[2], i32>, %flat: !attn.tensor<[1, 2], i32>) {
+  // expected-error@+1 {{expected a section's keys of rank 1 and i32 elements for #attn.section<}}
+  %0 = attn.softmax %q keys(%q : !attn.tensor<[B, H, N, 64], f16>) over(%place, %flat : !attn.tensor<[2], i32>, !attn.tensor<[1, 2], i32>)
+    {patterns = [#attn.section<#attn.causal, rows = 0, keys = 1>], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 64], f16>
+  return
+}
+
+// -----
+
 func.func @attend_c5_span(%q: !attn.tensor<[1, H, N, 64], f16>, %starts: !attn.tensor<[S], i32>, %rows: !attn.tensor<[1, H, N], i32>) {
-  // expected-error@+2 {{expected no span and no document with sequence starts, but got [#attn.not<#attn.span<}}
+  // expected-error@+2 {{expected no span, no document and no section with sequence starts, but got [#attn.not<#attn.span<}}
   // expected-note@+1 {{their tables keep packed sequences apart by themselves: leave out the starts}}
   %o, %l = attn.attend %q keys(%q : !attn.tensor<[1, H, N, 64], f16>) values(%q : !attn.tensor<[1, H, N, 64], f16>) cu_seqlens(%starts, %starts : !attn.tensor<[S], i32>, !attn.tensor<[S], i32>)
     over(%rows : !attn.tensor<[1, H, N], i32>) {patterns = [#attn.not<#attn.span<lower = 0, upper = 0, first = 0, past = 0>>], scale = 1.0 : f32}

@@ -32,6 +32,20 @@ func.func @unknown_lengths(%q: !attn.tensor<[1, H, 64, 32], f16>, %count: !attn.
 
 // -----
 
+// A section's pattern is simplified for lengths that nobody knows; a section of all pairs is all pairs.
+// CHECK-LABEL: func.func @sections
+func.func @sections(%q: !attn.tensor<[B, H, 64, 32], f16>, %place: !attn.tensor<[2], i32>) -> (!attn.tensor<[B, H, 64, 32], f16>, !attn.tensor<[B, H, 64, 32], f16>) {
+  // CHECK: attn.attend {{.*}} {patterns = [#attn.section<#attn.window<left = 63, right = 63>, rows = 0, keys = 0>],
+  %0, %l0 = attn.attend %q keys(%q : !attn.tensor<[B, H, 64, 32], f16>) values(%q : !attn.tensor<[B, H, 64, 32], f16>) over(%place : !attn.tensor<[2], i32>)
+    {patterns = [#attn.section<#attn.and<#attn.full, #attn.window<left = 63, right = 63>>, rows = 0, keys = 0>], scale = 1.0 : f32} : !attn.tensor<[B, H, 64, 32], f16> -> !attn.tensor<[B, H, 64, 32], f16>, !attn.tensor<[B, H, 64], f32>
+  // CHECK: attn.attend {{.*}} {patterns = [#attn.full],
+  %1, %l1 = attn.attend %q keys(%q : !attn.tensor<[B, H, 64, 32], f16>) values(%q : !attn.tensor<[B, H, 64, 32], f16>) over(%place : !attn.tensor<[2], i32>)
+    {patterns = [#attn.section<#attn.or<#attn.causal, #attn.not<#attn.causal>>, rows = 0, keys = 0>], scale = 1.0 : f32} : !attn.tensor<[B, H, 64, 32], f16> -> !attn.tensor<[B, H, 64, 32], f16>, !attn.tensor<[B, H, 64], f32>
+  return %0, %1 : !attn.tensor<[B, H, 64, 32], f16>, !attn.tensor<[B, H, 64, 32], f16>
+}
+
+// -----
+
 // A domain without pairs goes; without any domain the outputs are 0 and the lse -inf. A sink keeps the op.
 // CHECK-LABEL: func.func @empty
 // CHECK-SAME: (%[[Q:.*]]: {{[^,]*, [^,]*, [^,]*, [^,]*, [^,]*}}, %[[K:.*]]: {{[^,]*, [^,]*, [^,]*, [^,]*, [^,]*}}, %{{.*}}: !attn.tensor<[H], f32>)

@@ -88,3 +88,8 @@ func.func private @not() attributes {p = #attn.not<unit>}
 
 // expected-error@+1 {{expected 'by' to be at most 1073741824, but got 4294967296}}
 func.func private @shift() attributes {p = #attn.shift<#attn.causal, 4294967296>}
+
+// -----
+
+// expected-error@+1 {{expected a pattern, but got 3 : i64}}
+func.func private @section() attributes {p = #attn.section<3, rows = 0, keys = 1>}

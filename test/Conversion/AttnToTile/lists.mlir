@@ -107,3 +107,25 @@ func.func @shifted(%q: !t, %k: !t, %v: !t, %ids: !ids) -> !t attributes {attn.pr
   })
   return %o : !t
 }
+
+// -----
+
+// A section of a pattern with formulas has formulas: where it lies is read once, before the walk, and no kernel lists its blocks.
+
+!t = !attn.tensor<[B, H, N, 64], f16>
+!k = !attn.tensor<[B, H, M, 64], f16>
+!l = !attn.tensor<[B, H, N], f32>
+!two = !attn.tensor<[2], i32>
+// CHECK-NOT: attn.launch @blocks_of
+// CHECK-LABEL: func.func @section(
+// CHECK: attn.launch @attend(%arg0, %arg3, %arg4, %arg1, %arg2)
+// CHECK-LABEL: func.func @attend(
+// CHECK-COUNT-4: tile.load {{.*}} : !tile.ptr<i32>
+// CHECK: scf.for
+// CHECK-NOT: tile.load {{.*}} : !tile.ptr<i32>
+// CHECK: return
+func.func @section(%q: !t, %k: !k, %v: !k, %rows: !two, %keys: !two) -> !t attributes {attn.program} {
+  %o, %lse = attn.attend %q keys(%k : !k) values(%v : !k) over(%rows, %keys : !two, !two)
+    {patterns = [#attn.section<#attn.or<#attn.causal, #attn.prefix<100>>, rows = 0, keys = 1>], scale = 0.125 : f32} : !t -> !t, !l
+  return %o : !t
+}

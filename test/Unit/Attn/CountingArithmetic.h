@@ -6,6 +6,7 @@
 #include "dialects/Attn/Pattern/HostArithmetic.h"
 #include <cstdlib>
 #include <optional>
+#include <vector>
 
 namespace weft::attn::test {
 
@@ -71,6 +72,9 @@ public:
     ++operations;
     return unknown(64 * index);
   }
+  /// Where sections lie, as code reads it.
+  std::vector<std::vector<int64_t>> places;
+  Int number(int64_t index, int64_t place) { return unknown(places[index][place]); }
   Int tableHead(int64_t, Int h) { return h; }
   Bool listed(int64_t, int64_t, Int, Int, Int, Int, Bool) { std::abort(); }
   template <class Where> Bool maskRegion(int64_t, const Where &) { std::abort(); }

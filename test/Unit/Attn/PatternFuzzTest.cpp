@@ -228,3 +228,58 @@ TEST(PatternFuzz, AgreesWithDefinitions) {
   EXPECT_GT(tally.segmented, tally.patterns / 3);
   EXPECT_GT(tally.simplified, tally.patterns / 4);
 }
+
+TEST(PatternFuzz, SectionsAreOfTheWhole) {
+  Samples samples(seed());
+  int patterns = 0, segmented = 0;
+  for (; patterns < 4000; ++patterns) {
+    Sample sample = samples.any(samples.between(0, 3));
+    int64_t N = samples.between(1, 14), M = samples.between(1, 14), h = samples.between(0, 2);
+    int32_t row = samples.between(0, 12), key = samples.between(0, 12);
+    int32_t allRows = row + N + samples.between(0, 5), allKeys = key + M + samples.between(0, 5);
+    int64_t blockM = samples.between(1, 9), blockN = samples.between(1, 9);
+    Attribute section = SectionAttr::get(&context(), sample.pattern, 0, 1);
+    SCOPED_TRACE("WEFT_SEED=" + std::to_string(seed()) + " pattern " + std::to_string(patterns) + ": " + text(section) +
+                 ", rows from " + std::to_string(row) + " of " + std::to_string(allRows) + ", keys from " +
+                 std::to_string(key) + " of " + std::to_string(allKeys));
+    int32_t values[] = {row, allRows, key, allKeys};
+    HostOperand places[] = {{llvm::ArrayRef(values).take_front(2), {2}}, {llvm::ArrayRef(values).drop_front(2), {2}}};
+    HostArithmetic host(places, {}, 3);
+    CountingArithmetic counting;
+    counting.places = {{row, allRows}, {key, allKeys}};
+    Attribute simple = simplifyPattern(section, Lengths::of(N, M)), transposed = transposePattern(section);
+    std::vector<char> dense(N * M);
+    for (int64_t n = 0; n < N; ++n)
+      for (int64_t m = 0; m < M; ++m) {
+        bool belongs = dense[n * M + m] = sample.belongs(h, n + row, m + key, allRows, allKeys);
+        ASSERT_EQ(contains(host, section, Place<HostArithmetic>{0, h, n, m, N, M}), belongs) << n << ", " << m;
+        ASSERT_EQ(contains(host, simple, Place<HostArithmetic>{0, h, n, m, N, M}), belongs) << text(simple);
+        ASSERT_EQ(contains(host, transposed, Place<HostArithmetic>{0, h, m, n, M, N}), belongs) << text(transposed);
+      }
+    using Int = CountingArithmetic::Int;
+    auto same = [](int64_t x) { return x; };
+    bool byFormula = false;
+    for (int64_t begin = 0; begin < N; begin += blockM) {
+      int64_t end = std::min(begin + blockM, N);
+      std::string expected = classes([&](int64_t n, int64_t m) { return dense[n * M + m]; }, begin, end, M, blockN);
+      auto byHost = segmentClasses<HostArithmetic>(host, section, begin, end, h, N, M, blockN, same, same);
+      auto byCode = segmentClasses<CountingArithmetic>(counting, section, begin, end, h, N, M, blockN,
+                                                       CountingArithmetic::unknown, [](Int x) { return x.value; });
+      ASSERT_EQ(byCode.has_value(), hasSegments(section));
+      byFormula = byHost && byCode;
+      if (byHost)
+        ASSERT_EQ(*byHost, expected) << "rows " << begin << " to " << end << ", blocks of " << blockN;
+      if (byCode)
+        ASSERT_EQ(*byCode, expected) << "rows " << begin << " to " << end << ", blocks of " << blockN << ", emitted";
+    }
+    segmented += byFormula;
+    for (int64_t begin = 0; begin < M; begin += blockM) {
+      int64_t end = std::min(begin + blockM, M);
+      auto columns = segmentClasses<HostArithmetic>(host, transposed, begin, end, h, M, N, blockN, same, same);
+      if (columns)
+        ASSERT_EQ(*columns, classes([&](int64_t m, int64_t n) { return dense[n * M + m]; }, begin, end, N, blockN));
+    }
+  }
+  std::printf("%d sections, %d with segments (seed %u)\n", patterns, segmented, seed());
+  EXPECT_GT(segmented, patterns / 3);
+}

@@ -135,6 +135,12 @@ Value KernelFrame::once(Value value, llvm::function_ref<Value()> compute) {
   return known[value] = compute();
 }
 
+Value KernelFrame::atEntry(llvm::function_ref<Value()> compute) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(body);
+  return compute();
+}
+
 void KernelFrame::refuse(Value value) {
   Operation *made = value.getDefiningOp();
   InFlightDiagnostic error = emitError(value.getLoc(), "expected a value that is stored, or computed row by row or "

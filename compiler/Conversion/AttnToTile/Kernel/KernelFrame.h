@@ -50,6 +50,9 @@ public:
   /// asks again.
   mlir::Value once(mlir::Value value, llvm::function_ref<mlir::Value()> compute);
 
+  /// What `compute`, of operands and sizes alone, gives where the kernel begins.
+  mlir::Value atEntry(llvm::function_ref<mlir::Value()> compute);
+
   /// Reports that the kernel cannot have a value's tiles; the pass fails once the program has been gone through.
   void refuse(mlir::Value value);
 

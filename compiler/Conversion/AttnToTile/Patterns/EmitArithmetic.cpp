@@ -49,6 +49,13 @@ Value EmitArithmetic::operand(int64_t index, ArrayRef<Value> indices, Value insi
   return frame.b.cast(loadElement(frame, operands[index], indices.take_back(rank), inside), frame.b.getI32Type());
 }
 
+Value EmitArithmetic::number(int64_t index, int64_t place) {
+  Value &loaded = numbers[{index, place}];
+  if (!loaded)
+    loaded = frame.atEntry([&] { return loadElement(frame, operands[index], frame.b.i32(place)); });
+  return loaded;
+}
+
 Value EmitArithmetic::tableHead(int64_t index, Value h) {
   StringRef own = cast<attn::WholeTensorType>(operands[index].getType()).dim(1);
   int64_t group = attn::headGroup(heads, own).value_or(1);

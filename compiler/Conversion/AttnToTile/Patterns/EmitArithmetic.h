@@ -35,6 +35,9 @@ struct EmitArithmetic {
   /// these rows to come: within walks each block would load them again. `head` is a query head.
   void holdSpans(mlir::Attribute pattern, mlir::Value batch, mlir::Value head, const RowTile &rows);
 
+  /// The numbers that are loaded, by operand and place.
+  llvm::SmallDenseMap<std::pair<int64_t, int64_t>, mlir::Value> numbers{};
+
   Int constant(int64_t value) { return frame.b.i32(value); }
   Int add(Int a, Int b) { return frame.b.add(a, b); }
   Int sub(Int a, Int b) { return frame.b.sub(a, b); }
@@ -65,6 +68,8 @@ struct EmitArithmetic {
   /// An element of operand `index`, 0 where `inside` is false. Operands of fewer axes are the same along the leading
   /// ones.
   Int operand(int64_t index, llvm::ArrayRef<Int> indices, Bool inside);
+  /// Element `place` of operand `index`, a list of numbers; loaded once, at the kernel's entry.
+  Int number(int64_t index, int64_t place);
   /// The head of operand `index` [B, Hkv, ..] that query head `h` shares.
   Int tableHead(int64_t index, Int h);
   /// Whether `column` is among the first count[b, h, row] of index[b, h, row, :].

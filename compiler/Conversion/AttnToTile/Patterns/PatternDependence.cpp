@@ -51,6 +51,8 @@ Dependence dependenceOf(Attribute pattern, const Attend &attend) {
     return together(one, dependenceOf(shift.getPattern(), attend));
   if (auto transpose = dyn_cast<attn::TransposeAttr>(pattern))
     return together(one, dependenceOf(transpose.getPattern(), attend));
+  if (auto section = dyn_cast<attn::SectionAttr>(pattern))
+    return together(one, dependenceOf(section.getPattern(), attend));
   if (auto document = dyn_cast<attn::DocumentAttr>(pattern)) {
     for (int64_t ids : {document.getQueryIds(), document.getKeyIds()}) {
       auto type = cast<attn::WholeTensorType>(attend.patternOperands[ids].getType());

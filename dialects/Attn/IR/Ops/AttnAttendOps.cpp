@@ -69,11 +69,12 @@ template <typename Op> static LogicalResult verifyPacked(Op op) {
       return failure();
   // What is said of each token of the whole, and not of positions in a sequence.
   WalkResult tables = op.getPatterns().walk([](Attribute part) {
-    return isa<SpanAttr, DocumentAttr>(part) ? WalkResult::interrupt() : WalkResult::advance();
+    return isa<SpanAttr, DocumentAttr, SectionAttr>(part) ? WalkResult::interrupt() : WalkResult::advance();
   });
   if (tables.wasInterrupted()) {
     InFlightDiagnostic error = op.emitOpError()
-                               << "expected no span and no document with sequence starts, but got " << op.getPatterns();
+                               << "expected no span, no document and no section with sequence starts, but got "
+                               << op.getPatterns();
     error.attachNote() << "their tables keep packed sequences apart by themselves: leave out the starts";
     return error;
   }
