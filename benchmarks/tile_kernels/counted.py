@@ -1,0 +1,100 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""What PTX and machine code say of a kernel before it runs: its hottest loop, and loads that its loops wait for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weft.compiler.ptxas import assemble
+from weft.compiler.sass import Instruction, loops
+
+from .compiled import TARGET, Made
+
+#: multiply-adds of a matrix instruction by its shape in machine code
+SHAPES = {"16816": 2048, "1688": 1024, "1684": 512, "16832": 4096, "16864": 8192, "884": 256, "8816": 1024}
+MATRIX_MACS = 2048
+
+
+@dataclass(frozen=True)
+class Static:
+    """Of a thread: registers and spilled bytes; of a warp: what the loop with most products takes for each m16n8k16."""
+
+    registers: int
+    spill_bytes: int
+    per_product: float | None
+    exposed_loads: int
+
+
+def static(made: Made) -> Static:
+    """Assemble and count."""
+    resources = assemble(made.ptx, TARGET)
+    assert resources is not None and resources.code is not None, "ptxas and cuobjdump were found"
+    spilled = resources.spill_store_bytes + resources.spill_load_bytes
+    return Static(resources.registers, spilled, per_product(resources.code), exposed_loads(made.ptx))
+
+
+def per_product(code: Sequence[Instruction]) -> float | None:
+    """Instructions of the loop with most products, the shortest of such, for each m16n8k16's worth of them."""
+    found = [(sum(map(_macs, loop.instructions)), len(loop.instructions)) for loop in loops(code)]
+    found = [each for each in found if each[0]]
+    if not found:
+        return None
+    most = max(macs for macs, _ in found)
+    return min(count for macs, count in found if macs == most) * MATRIX_MACS / most
+
+
+def _macs(instruction: Instruction) -> int:
+    named = re.search(r"\b[HID]MMA\.(\d+)", instruction.text)
+    return SHAPES[named[1]] if named else 0
+
+
+_LABEL = re.compile(r"^\s*(\$\w+):")
+_BRANCH = re.compile(r"\bbra(?:\.uni)?\s+(\$\w+)\s*;")
+_REGISTER = re.compile(r"%[a-zA-Z]+\d+")
+_MOVES = re.compile(r"^\s*(?:@!?%p\d+\s+)?mov\.")
+_PRODUCT = re.compile(r"\bmma\.sync|\bwgmma\.mma")
+
+
+def exposed_loads(ptx: str) -> int:
+    """Loads from global memory to registers, in loops, whose values an instruction waits for in the same iteration with
+    no product in between."""
+    return len(exposed(ptx))
+
+
+def exposed(ptx: str) -> list[str]:
+    """The lines of those loads."""
+    lines = [line.split("//")[0] for line in ptx.splitlines()]
+    labels = {found[1]: i for i, line in enumerate(lines) if (found := _LABEL.match(line))}
+    ends: dict[int, int] = {}
+    for i, line in enumerate(lines):
+        for target in _BRANCH.findall(line):
+            if labels.get(target, i) < i:
+                ends[labels[target]] = max(i, ends.get(labels[target], i))
+    found = []
+    for i, line in enumerate(lines):
+        if not re.search(r"\bld\.global", line):
+            continue
+        around = [(start, end) for start, end in ends.items() if start < i <= end]
+        if around and _waits(lines, i, max(start for start, _ in around), min(end for _, end in around)):
+            found.append(line.strip())
+    return found
+
+
+def _waits(lines: list[str], at: int, start: int, end: int) -> bool:
+    """Whether the value is used after the load and before a product; moves pass it on, out of the loop or round it."""
+    following = set(_REGISTER.findall(lines[at].split("[")[0].partition("ld.global")[2]))
+    for line in lines[at + 1 : end + 1]:
+        if _PRODUCT.search(line):
+            return False
+        used = set(_REGISTER.findall(line)) & following
+        if not used:
+            continue
+        if _MOVES.match(line):
+            following |= set(_REGISTER.findall(line))
+            continue
+        if re.search(r"\bld\.global", line) and used <= set(_REGISTER.findall(line.split("[")[0])):
+            continue  # another load under a predicate to the same register
+        return True
+    return False

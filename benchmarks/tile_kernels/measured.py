@@ -1,0 +1,140 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""A case measured: compiled by both, run on the simulator by both, compared with float64."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import tempfile
+import warnings
+import zlib
+from typing import Any
+
+import numpy as np
+import torch
+
+from . import CASES, Case, load
+from .compiled import Made, Peer, Request, by_weft, request, warm
+from .counted import static
+
+_state: dict[str, Any] = {}
+#: how far rounding to a type may put an element, over the largest that is expected
+ROUNDING = {
+    torch.float64: 1e-12,
+    torch.float32: 2e-5,
+    torch.float16: 2e-3,
+    torch.bfloat16: 1.2e-2,
+    torch.float8_e4m3fn: 0.07,
+    torch.float8_e5m2: 0.13,
+}
+
+
+def begin(peer: bool = True) -> None:
+    """Make this process one that measures: Weft stands in Triton's place, and Triton in a process beside it."""
+    warnings.simplefilter("ignore")
+    os.environ["WEFT_CACHE"] = "0"
+    os.environ.setdefault("WEFT_AUTOTUNE", "first")
+    os.environ["WEFT_CACHE_DIR"] = tempfile.mkdtemp(prefix="beside-weft-")
+    torch.set_num_threads(1)
+    from weft.triton.replace import replace
+
+    replace()
+    load()
+    by_weft(warm())
+    _state["peer"] = Peer() if peer else None
+
+
+def made(name: str, seed: int) -> Case:
+    """A case, whose inputs are its own whatever else is measured."""
+    torch.manual_seed(seed + zlib.crc32(name.encode()) % 2**20)
+    return CASES[name]()
+
+
+def requested(case: Case) -> Request:
+    return request(case.kernel, case.arguments, case.constants, case.warps, case.stages)
+
+
+def run(wanted: Request, code: Made, case: Case, checks: str) -> tuple[dict[str, torch.Tensor], Any]:
+    """The tensors after a launch on copies of the case's, and the simulator's report."""
+    import weft.simulator
+
+    memory: dict[int, np.ndarray] = {}
+    tensors: dict[str, torch.Tensor] = {}
+    given: list[Any] = []
+    for name, kind in wanted.types.items():
+        value = case.arguments[name]
+        if isinstance(value, torch.Tensor):
+            storage = value.untyped_storage()
+            if storage.data_ptr() not in memory:
+                memory[storage.data_ptr()] = np.frombuffer(bytes(storage), np.uint8).copy()
+            whole = torch.from_numpy(memory[storage.data_ptr()])
+            tensors[name] = whole.view(value.dtype).as_strided(value.shape, value.stride(), value.storage_offset())
+            given.append(memory[storage.data_ptr()][value.storage_offset() * value.element_size() :])
+        else:
+            given.append({"i32": np.int32, "i64": np.int64, "fp32": np.float32, "i1": np.bool_}[kind](value))
+    given += [np.uint64(0)] * (code.parameters - len(given))
+    report = weft.simulator.launch(
+        code.ptx, code.entry, case.grid, 32 * code.warps, given, shared=code.shared_bytes, checks=checks, threads=1
+    )
+    return tensors, report
+
+
+def errors(case: Case, tensors: dict[str, torch.Tensor]) -> dict[str, float]:
+    """For each output, how far it is from float64, over the largest element; above 1: over what is allowed."""
+    found = {}
+    for name, exact in case.expected.items():
+        got = tensors[name].double().reshape(exact.shape)
+        allowed = case.tolerance if case.tolerance is not None else ROUNDING.get(tensors[name].dtype, 0.0)
+        largest = float(exact.abs().max()) or 1.0
+        off = float((got - exact).abs().max()) / largest
+        found[name] = 1e9 if not np.isfinite(off) else off / allowed if allowed else (0.0 if off == 0 else 1e9)
+    return found
+
+
+def counted(report: Any) -> dict[str, int]:
+    """The counters of a launch that the table compares."""
+    total = report.profile.total()
+    return {
+        "instructions": report.counters["warp_instructions"],
+        "read": total.global_sectors_read,
+        "written": total.global_sectors_written,
+        "wavefronts": total.shared_wavefronts,
+        "barriers": report.counters["barriers"],
+    }
+
+
+def measure(name: str, seed: int, folder: pathlib.Path | None) -> dict[str, Any]:
+    """A row of the table as JSON holds it; the PTX goes to the folder."""
+    row: dict[str, Any] = {"name": name, "seed": seed, "findings": [], "error": "", "peer_error": ""}
+    try:
+        case = made(name, seed)
+        wanted = requested(case)
+        code = by_weft(wanted)
+        _keep(folder, name, "weft", code)
+        row["weft"], row["findings"] = _figures(wanted, code, case, "all")
+    except Exception as error:
+        row["error"] = f"{type(error).__name__}: {error}"
+        return row
+    try:
+        code = _state["peer"].compile(wanted)
+        _keep(folder, name, "triton", code)
+        row["triton"], _ = _figures(wanted, code, case, "none")
+    except Exception as error:
+        row["peer_error"] = f"{type(error).__name__}: {error}"
+    return row
+
+
+def _keep(folder: pathlib.Path | None, name: str, side: str, code: Made) -> None:
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name.replace(' ', '_')}.{side}.ptx").write_text(code.ptx)
+
+
+def _figures(wanted: Request, code: Made, case: Case, checks: str) -> tuple[dict[str, Any], list[str]]:
+    """What the table compares, and the simulator's findings."""
+    tensors, report = run(wanted, code, case, checks)
+    figures = counted(report) | vars(static(code)) | {"seconds": code.seconds, "off": errors(case, tensors)}
+    return figures, [str(each) for each in report.findings]
+
+
+__all__ = ["begin", "made", "measure", "requested", "run"]
