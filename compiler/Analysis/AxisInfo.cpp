@@ -9,7 +9,9 @@
 // so the walk ends. A loop is gone over until what its body yields takes nothing more away from its arguments.
 #include "compiler/Analysis/AxisInfo.h"
 
+#include "compiler/Analysis/Assumptions.h"
 #include "compiler/Analysis/AxisTransfer.h"
+#include "compiler/Analysis/IndexRanges.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -21,7 +23,7 @@ namespace weft {
 
 AxisInfo AxisInfo::unknown(unsigned rank) {
   Axes ones(std::max(rank, 1u), 1);
-  return {ones, ones, ones, std::nullopt, false};
+  return {ones, ones, ones, std::nullopt, std::nullopt};
 }
 
 int64_t AxisInfo::divisibilityAt(unsigned axis, int64_t run, int64_t unit) const {
@@ -46,11 +48,14 @@ AxisInfo join(const AxisInfo &a, const AxisInfo &b) {
   }
   if (a.constant && a.constant == b.constant)
     result.constant = a.constant;
-  result.nonNegative = a.nonNegative && b.nonNegative;
+  if (a.range && b.range)
+    result.range = a.range->rangeUnion(*b.range);
   return result;
 }
 
-AxisAnalysis::AxisAnalysis(Operation *function) {
+AxisAnalysis::~AxisAnalysis() = default;
+
+AxisAnalysis::AxisAnalysis(Operation *function) : assumptions(std::make_unique<Assumptions>(function)) {
   if (auto func = dyn_cast<FunctionOpInterface>(function); func && !func.isExternal())
     for (BlockArgument argument : func.getArguments()) {
       AxisInfo info = AxisInfo::unknown(0);
@@ -81,56 +86,82 @@ bool AxisAnalysis::update(Value value, const AxisInfo &info) {
   return true;
 }
 
-bool AxisAnalysis::meet(Value value, ValueRange sources) {
+bool AxisAnalysis::meet(Value value, ValueRange sources, bool carried) {
   if (!hasAxisInfo(value))
     return false;
-  bool changed = false;
+  std::optional<AxisInfo> all;
   for (Value source : sources)
     if (auto found = known.find(source); found != known.end())
-      changed |= update(value, AxisInfo(found->second));
+      all = all ? join(*all, found->second) : found->second;
+  if (!all)
+    return false;
+  if (auto before = known.find(value); carried && before != known.end())
+    all->range = widened(before->second.range, all->range);
+  return update(value, *all);
+}
+
+std::optional<AxisInfo> AxisAnalysis::operandInfo(Operation *op, Value operand) const {
+  auto found = known.find(operand);
+  if (found != known.end())
+    return assumptions->refined(operand, found->second, op);
+  if (hasAxisInfo(operand))
+    return std::nullopt;
+  return AxisInfo::unknown(rankOf(operand));
+}
+
+bool AxisAnalysis::visitFor(Operation *op) {
+  auto loop = cast<scf::ForOp>(op);
+  bool changed = false;
+  // The induction variable is a multiple of whatever divides its start and its step. Steps are positive.
+  AxisInfo variable = AxisInfo::unknown(0);
+  auto bound = [&](Value value) { return operandInfo(op, value).value_or(AxisInfo::unknown(0)); };
+  AxisInfo start = bound(loop.getLowerBound()), step = bound(loop.getStep());
+  variable.divisibility[0] = std::min(start.divisibility[0], step.divisibility[0]);
+  variable.range = rangeOfLoop(start.range, loop.getUnsignedCmp() ? std::nullopt : bound(loop.getUpperBound()).range);
+  changed |= update(loop.getInductionVar(), variable);
+  for (auto [argument, init, yielded, result] :
+       llvm::zip(loop.getRegionIterArgs(), loop.getInitArgs(), loop.getYieldedValues(), loop.getResults())) {
+    changed |= meet(argument, {init, yielded}, /*carried=*/true);
+    changed |= meet(result, {init, yielded}, /*carried=*/true);
+  }
+  return changed;
+}
+
+bool AxisAnalysis::visitWhile(Operation *op) {
+  auto loop = cast<scf::WhileOp>(op);
+  bool changed = false;
+  for (auto [argument, init, yielded] :
+       llvm::zip(loop.getBeforeArguments(), loop.getInits(), loop.getYieldOp().getOperands()))
+    changed |= meet(argument, {init, yielded}, /*carried=*/true);
+  for (auto [argument, result, passed] :
+       llvm::zip(loop.getAfterArguments(), loop.getResults(), loop.getConditionOp().getArgs())) {
+    changed |= meet(argument, {passed}, /*carried=*/true);
+    changed |= meet(result, {passed}, /*carried=*/true);
+  }
   return changed;
 }
 
 bool AxisAnalysis::visit(Operation *op) {
+  if (isa<scf::ForOp>(op))
+    return visitFor(op);
+  if (isa<scf::WhileOp>(op))
+    return visitWhile(op);
   bool changed = false;
-  if (auto loop = dyn_cast<scf::ForOp>(op)) {
-    // The induction variable is a multiple of whatever divides its start and its step.
-    AxisInfo variable = AxisInfo::unknown(0);
-    AxisInfo start = lookup(loop.getLowerBound()), step = lookup(loop.getStep());
-    variable.divisibility[0] = std::min(start.divisibility[0], step.divisibility[0]);
-    variable.nonNegative = start.nonNegative; // steps are positive
-    changed |= update(loop.getInductionVar(), variable);
-    for (auto [argument, init, yielded, result] :
-         llvm::zip(loop.getRegionIterArgs(), loop.getInitArgs(), loop.getYieldedValues(), loop.getResults())) {
-      changed |= meet(argument, {init, yielded});
-      changed |= meet(result, {init, yielded});
-    }
-    return changed;
-  }
-  if (auto loop = dyn_cast<scf::WhileOp>(op)) {
-    for (auto [argument, init, yielded] :
-         llvm::zip(loop.getBeforeArguments(), loop.getInits(), loop.getYieldOp().getOperands()))
-      changed |= meet(argument, {init, yielded});
-    for (auto [argument, result, passed] :
-         llvm::zip(loop.getAfterArguments(), loop.getResults(), loop.getConditionOp().getArgs())) {
-      changed |= meet(argument, {passed});
-      changed |= meet(result, {passed});
-    }
-    return changed;
-  }
   if (auto branch = dyn_cast<scf::IfOp>(op)) {
     for (OpResult result : branch.getResults())
-      changed |= meet(result, {branch.thenYield().getOperand(result.getResultNumber()),
-                               branch.elseYield().getOperand(result.getResultNumber())});
+      changed |= meet(result,
+                      {branch.thenYield().getOperand(result.getResultNumber()),
+                       branch.elseYield().getOperand(result.getResultNumber())},
+                      /*carried=*/false);
     return changed;
   }
 
   llvm::SmallVector<AxisInfo> operands;
   for (Value operand : op->getOperands()) {
-    auto found = known.find(operand);
-    if (found == known.end() && hasAxisInfo(operand))
+    std::optional<AxisInfo> info = operandInfo(op, operand);
+    if (!info)
       return false; // not reached yet: a later round
-    operands.push_back(found == known.end() ? AxisInfo::unknown(rankOf(operand)) : found->second);
+    operands.push_back(*info);
   }
   for (OpResult result : op->getResults())
     if (hasAxisInfo(result))

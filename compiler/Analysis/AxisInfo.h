@@ -4,12 +4,17 @@
 #pragma once
 
 #include "mlir/IR/ValueRange.h"
+#include "mlir/Interfaces/InferIntRangeInterface.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallVector.h"
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 namespace weft {
+
+/// Bounds of every element, taking index arithmetic not to wrap; none where nothing is known.
+using IndexRange = std::optional<mlir::ConstantIntRanges>;
 
 /// Facts on an integer or pointer tensor, for each axis (a scalar has one axis of size 1). All are powers of two. A
 /// *run of g along an axis* is g neighbours that begin at a multiple of g.
@@ -25,8 +30,8 @@ struct AxisInfo {
   Axes constancy;
   /// The value of all elements, where it is known.
   std::optional<int64_t> constant;
-  /// Whether no element is negative, taking index arithmetic not to wrap.
-  bool nonNegative = false;
+  /// Bounds of an integer's elements.
+  IndexRange range;
 
   static constexpr int64_t maxDivisibility = int64_t(1) << 40;
 
@@ -38,30 +43,40 @@ struct AxisInfo {
   int64_t divisibilityAt(unsigned axis, int64_t run, int64_t unit = 1) const;
   /// What divides every element.
   int64_t divisibilityOfAll(int64_t unit = 1) const;
+  /// Whether no element is negative.
+  bool isNonNegative() const { return range && range->smin().isNonNegative(); }
   bool operator==(const AxisInfo &other) const {
     return contiguity == other.contiguity && divisibility == other.divisibility && constancy == other.constancy &&
-           constant == other.constant && nonNegative == other.nonNegative;
+           constant == other.constant && range == other.range;
   }
 };
 
 /// The facts that hold for both.
 AxisInfo join(const AxisInfo &a, const AxisInfo &b);
 
+class Assumptions;
+
 /// Facts on every integer and pointer value of a function, found by going over it until nothing changes. Reads
-/// `tile.divisibility` on arguments, and the promises `tile.divisibility`, `tile.contiguity` and `tile.constancy` (i32
-/// or array of i32, one for each axis) on ops.
+/// `tile.divisibility` on arguments, the promises `tile.divisibility`, `tile.contiguity` and `tile.constancy` (i32
+/// or array of i32, one for each axis) on ops, and `tile.assume`.
 class AxisAnalysis {
 public:
   explicit AxisAnalysis(mlir::Operation *function);
+  ~AxisAnalysis();
   /// The facts on a value; for one the analysis has not seen, nothing known.
   AxisInfo lookup(mlir::Value value) const;
 
 private:
   bool visit(mlir::Operation *op);
+  bool visitFor(mlir::Operation *op);
+  bool visitWhile(mlir::Operation *op);
   bool update(mlir::Value value, const AxisInfo &info);
-  bool meet(mlir::Value value, mlir::ValueRange sources);
+  bool meet(mlir::Value value, mlir::ValueRange sources, bool carried);
+  /// The facts on an operand where `op` stands; none where the walk has not reached it.
+  std::optional<AxisInfo> operandInfo(mlir::Operation *op, mlir::Value operand) const;
 
   llvm::DenseMap<mlir::Value, AxisInfo> known;
+  std::unique_ptr<Assumptions> assumptions;
 };
 
 } // namespace weft

@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "compiler/Analysis/AxisTransfer.h"
 
+#include "compiler/Analysis/IndexRanges.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -48,7 +49,6 @@ AxisInfo uniform(Value value, int64_t divisibility, std::optional<int64_t> const
     info.constancy[axis] = sizeOf(value, axis);
   }
   info.constant = constant;
-  info.nonNegative = constant && *constant >= 0;
   return info;
 }
 
@@ -98,7 +98,7 @@ AxisInfo quotient(const AxisInfo &a, const AxisInfo &b, Value result) {
   if (b.constant == 1)
     return a;
   AxisInfo info = elementwise({a, b}, result);
-  if (!a.nonNegative) // C's division rounds towards zero, so runs below zero end elsewhere
+  if (!a.isNonNegative()) // C's division rounds towards zero, so runs below zero end elsewhere
     return info;
   for (unsigned axis = 0; axis < info.rank(); ++axis) {
     int64_t divisor = b.divisibilityAt(axis, b.contiguity[axis]);
@@ -113,7 +113,7 @@ AxisInfo quotient(const AxisInfo &a, const AxisInfo &b, Value result) {
 /// The remainder by a multiple of g counts up in runs of g that begin at multiples of g.
 AxisInfo remainder(const AxisInfo &a, const AxisInfo &b, Value result) {
   AxisInfo info = elementwise({a, b}, result);
-  if (!a.nonNegative)
+  if (!a.isNonNegative())
     return info;
   for (unsigned axis = 0; axis < info.rank(); ++axis) {
     int64_t run = std::min({a.contiguity[axis], a.divisibility[axis], b.divisibilityAt(axis, 1), b.constancy[axis]});
@@ -157,7 +157,6 @@ AxisInfo rangeInfo(tile::MakeRangeOp op) {
   AxisInfo info = AxisInfo::unknown(1);
   info.contiguity[0] = sizeOf(op.getResult(), 0);
   info.divisibility[0] = lowestBit(op.getStart());
-  info.nonNegative = op.getStart() >= 0;
   return info;
 }
 
@@ -227,31 +226,13 @@ std::optional<int64_t> foldConstants(Operation *op, ArrayRef<AxisInfo> operands)
   return std::nullopt;
 }
 
-bool isNonNegative(Operation *op, ArrayRef<AxisInfo> operands) {
-  auto all = [&] { return llvm::all_of(operands, [](const AxisInfo &info) { return info.nonNegative; }); };
-  auto any = [&] { return llvm::any_of(operands, [](const AxisInfo &info) { return info.nonNegative; }); };
-  return TypeSwitch<Operation *, bool>(op)
-      .Case<tile::ProgramIdOp, tile::NumProgramsOp, arith::ExtUIOp>([](auto) { return true; })
-      .Case<arith::AddIOp, arith::MulIOp, arith::DivSIOp, arith::DivUIOp, arith::MinSIOp, arith::ExtSIOp,
-            arith::TruncIOp, arith::IndexCastOp, arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>(
-          [&](auto) { return all(); })
-      .Case<arith::RemSIOp, arith::RemUIOp>([&](auto) { return operands[0].nonNegative; })
-      .Case<arith::MaxSIOp, arith::AndIOp>([&](auto) { return any(); })
-      .Case([&](arith::SelectOp) { return operands[1].nonNegative && operands[2].nonNegative; })
-      .Default(false);
-}
-
 AxisInfo transferAxes(Operation *op, ArrayRef<AxisInfo> operands, OpResult result) {
   if (std::optional<int64_t> constant = foldConstants(op, operands))
     return uniform(result, lowestBit(*constant), constant);
   return TypeSwitch<Operation *, AxisInfo>(op)
       .Case([&](arith::ConstantOp constant) { return constantInfo(constant); })
       .Case([&](tile::MakeRangeOp range) { return rangeInfo(range); })
-      .Case([&](tile::SplatOp) {
-        AxisInfo info = uniform(result, operands[0].divisibility[0], operands[0].constant);
-        info.nonNegative = operands[0].nonNegative;
-        return info;
-      })
+      .Case([&](tile::SplatOp) { return uniform(result, operands[0].divisibility[0], operands[0].constant); })
       .Case([&](tile::ExpandDimsOp expand) { return expandInfo(expand, operands[0]); })
       .Case([&](tile::BroadcastOp broadcast) { return broadcastInfo(broadcast, operands[0]); })
       .Case([&](tile::PermuteOp permute) { return permuteInfo(permute, operands[0]); })
@@ -284,7 +265,7 @@ AxisInfo transferAxes(Operation *op, ArrayRef<AxisInfo> operands, OpResult resul
 
 AxisInfo transfer(Operation *op, ArrayRef<AxisInfo> operands, OpResult result) {
   AxisInfo info = transferAxes(op, operands, result);
-  info.nonNegative |= isNonNegative(op, operands);
+  info.range = inferRange(op, operands, result);
   return info;
 }
 

@@ -267,6 +267,16 @@ func.func @assert_true(%m: tensor<8xi1>) {
   return
 }
 
+// CHECK-LABEL: func.func @assume_true
+func.func @assume_true(%c: i1) {
+  // CHECK-NEXT: tile.assume %{{.*}} : i1
+  // CHECK-NEXT: return
+  %true = arith.constant true
+  tile.assume %true : i1
+  tile.assume %c : i1
+  return
+}
+
 //===-- Products ------------------------------------------------------------------------------------------------------===//
 
 // The zero is what the accumulator's registers start from: nothing is gained by another form.

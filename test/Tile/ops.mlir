@@ -143,5 +143,9 @@ func.func @effects(%c: i1, %m: tensor<8xi1>) {
   tile.assert %c, "no room" : i1
   // CHECK: tile.assert %{{.*}}, "no room" : tensor<8xi1>
   tile.assert %m, "no room" : tensor<8xi1>
+  // CHECK: tile.assume %{{.*}} : i1
+  tile.assume %c : i1
+  // CHECK: tile.assume %{{.*}} : tensor<8xi1>
+  tile.assume %m : tensor<8xi1>
   return
 }

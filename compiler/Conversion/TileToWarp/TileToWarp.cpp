@@ -293,6 +293,7 @@ struct TileToWarp : impl::TileToWarpBase<TileToWarp> {
     int warps = scheduleOf(function).getWarps();
     assert(warps <= target.maxWarps && "a schedule has at most 32 warps, which every target runs");
     AxisAnalysis axes(function);
+    function.walk([](tile::AssumeOp promise) { promise.erase(); }); // the analysis has read them
     FailureOr<LayoutPlan> plan = assignLayouts(function, axes, target, warps);
     if (failed(plan))
       return failure();

@@ -126,3 +126,14 @@ static LogicalResult verifyNoEffects(Operation *op, Block &combiner) {
 
 LogicalResult ReduceOp::verifyRegions() { return verifyNoEffects(*this, getCombiner().front()); }
 LogicalResult ScanOp::verifyRegions() { return verifyNoEffects(*this, getCombiner().front()); }
+
+namespace {
+/// Where promises stand: nothing else reads or writes there, so that they stay and hinder nothing.
+struct Promises : SideEffects::Resource::Base<Promises> {
+  StringRef getName() final { return "Promises"; }
+};
+} // namespace
+
+void AssumeOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  effects.emplace_back(MemoryEffects::Write::get(), Promises::get());
+}

@@ -127,3 +127,18 @@ def Tile_AssertOp : Tile_Op<"assert", [MemoryEffects<[MemWrite]>]> {
   let assemblyFormat = "$condition `,` $message attr-dict `:` type($condition)";
   let hasCanonicalizeMethod = 1;
 }
+
+def Tile_AssumeOp : Tile_Op<"assume", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "a promise that a condition holds wherever the program gets here";
+  let description = [{
+    Each element of a tensor is promised. The pointer analysis takes bounds and divisors from comparisons with constants, `x % c == 0`, and
+    conjunctions of those; what else is promised is not used. Nothing is checked, and nothing is left of it behind `tile-to-warp`.
+
+    ```mlir
+    tile.assume %positive : i1
+    ```
+  }];
+  let arguments = (ins Tile_BoolLike:$condition);
+  let assemblyFormat = "$condition attr-dict `:` type($condition)";
+  let hasCanonicalizeMethod = 1;
+}

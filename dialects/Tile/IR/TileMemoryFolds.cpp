@@ -116,3 +116,10 @@ LogicalResult AssertOp::canonicalize(AssertOp op, PatternRewriter &rewriter) {
   rewriter.eraseOp(op);
   return success();
 }
+
+LogicalResult AssumeOp::canonicalize(AssumeOp op, PatternRewriter &rewriter) {
+  if (!matchPattern(op.getCondition(), m_One()))
+    return rewriter.notifyMatchFailure(op, "the condition is not known to be true");
+  rewriter.eraseOp(op);
+  return success();
+}

@@ -8,6 +8,7 @@ include "dialects/Tile/IR/TileAttrs.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/InferIntRangeInterface.td"
 
 /// Every tensor that an op takes or gives has at least one axis, sizes that are powers of two, and at most 2^20 elements.
 def Tile_SizedTensors : NativeOpTrait<"SizedTensors"> {
@@ -15,6 +16,9 @@ def Tile_SizedTensors : NativeOpTrait<"SizedTensors"> {
 }
 
 class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemonic, traits # [Tile_SizedTensors]>;
+
+/// An op that says between which bounds the integers lie that it makes.
+def Tile_KnowsRange : DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>;
 
 include "dialects/Tile/IR/TileShapeOps.td"
 include "dialects/Tile/IR/TileMemoryOps.td"

@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Ops that say which program runs, and ops that only move elements. Included by TileOps.td.
 
-def Tile_ProgramIdOp : Tile_Op<"program_id", [Pure]> {
+def Tile_ProgramIdOp : Tile_Op<"program_id", [Pure, Tile_KnowsRange]> {
   let summary = "index of this program along one axis of the grid";
   let description = [{
     From 0 to `tile.num_programs` of the axis - 1. PTX: `%ctaid`.
@@ -15,7 +15,7 @@ def Tile_ProgramIdOp : Tile_Op<"program_id", [Pure]> {
   let assemblyFormat = "$axis attr-dict `:` type($result)";
 }
 
-def Tile_NumProgramsOp : Tile_Op<"num_programs", [Pure]> {
+def Tile_NumProgramsOp : Tile_Op<"num_programs", [Pure, Tile_KnowsRange]> {
   let summary = "number of programs along one axis of the grid";
   let description = [{
     At least 1. PTX: `%nctaid`.
@@ -29,7 +29,7 @@ def Tile_NumProgramsOp : Tile_Op<"num_programs", [Pure]> {
   let assemblyFormat = "$axis attr-dict `:` type($result)";
 }
 
-def Tile_MakeRangeOp : Tile_Op<"make_range", [Pure]> {
+def Tile_MakeRangeOp : Tile_Op<"make_range", [Pure, Tile_KnowsRange]> {
   let summary = "the integers start, start+1, ..., end-1";
   let description = [{
     C1: end > start. C2: the result is `tensor<Nxi32>` with N = end - start.
@@ -45,7 +45,7 @@ def Tile_MakeRangeOp : Tile_Op<"make_range", [Pure]> {
   let hasFolder = 1;
 }
 
-def Tile_SplatOp : Tile_Op<"splat", [Pure]> {
+def Tile_SplatOp : Tile_Op<"splat", [Pure, Tile_KnowsRange]> {
   let summary = "a tensor whose every element is one scalar";
   let description = [{
     C1: the scalar has the tensor's element type.
@@ -61,7 +61,7 @@ def Tile_SplatOp : Tile_Op<"splat", [Pure]> {
   let hasFolder = 1;
 }
 
-def Tile_ExpandDimsOp : Tile_Op<"expand_dims", [Pure]> {
+def Tile_ExpandDimsOp : Tile_Op<"expand_dims", [Pure, Tile_KnowsRange]> {
   let summary = "insert an axis of size 1";
   let description = [{
     C1: 0 <= axis <= rank. C2: the result's shape is the source's with a 1 inserted at `axis`, the element type the same.
@@ -79,7 +79,7 @@ def Tile_ExpandDimsOp : Tile_Op<"expand_dims", [Pure]> {
   let hasCanonicalizer = 1;
 }
 
-def Tile_BroadcastOp : Tile_Op<"broadcast", [Pure]> {
+def Tile_BroadcastOp : Tile_Op<"broadcast", [Pure, Tile_KnowsRange]> {
   let summary = "repeat axes of size 1";
   let description = [{
     C1: equal rank and element type. C2: each axis of the source is 1 or equal to the result's.
@@ -96,7 +96,7 @@ def Tile_BroadcastOp : Tile_Op<"broadcast", [Pure]> {
   let hasCanonicalizer = 1;
 }
 
-def Tile_ReshapeOp : Tile_Op<"reshape", [Pure]> {
+def Tile_ReshapeOp : Tile_Op<"reshape", [Pure, Tile_KnowsRange]> {
   let summary = "the same elements, in row-major order, under another shape";
   let description = [{
     C1: equal element count and element type.
@@ -113,7 +113,7 @@ def Tile_ReshapeOp : Tile_Op<"reshape", [Pure]> {
   let hasCanonicalizer = 1;
 }
 
-def Tile_PermuteOp : Tile_Op<"permute", [Pure]> {
+def Tile_PermuteOp : Tile_Op<"permute", [Pure, Tile_KnowsRange]> {
   let summary = "reorder the axes: result axis i is source axis order[i]";
   let description = [{
     C1: order is a permutation of the axes. C2: result shape[i] = source shape[order[i]], the element type the same.
@@ -130,7 +130,7 @@ def Tile_PermuteOp : Tile_Op<"permute", [Pure]> {
   let hasCanonicalizer = 1;
 }
 
-def Tile_JoinOp : Tile_Op<"join", [Pure, SameTypeOperands]> {
+def Tile_JoinOp : Tile_Op<"join", [Pure, SameTypeOperands, Tile_KnowsRange]> {
   let summary = "two tensors along a new last axis of size 2";
   let description = [{
     C1: the result's shape is the operands' with a 2 appended, the element type the same.
@@ -146,7 +146,7 @@ def Tile_JoinOp : Tile_Op<"join", [Pure, SameTypeOperands]> {
   let hasFolder = 1;
 }
 
-def Tile_GatherOp : Tile_Op<"gather", [Pure]> {
+def Tile_GatherOp : Tile_Op<"gather", [Pure, Tile_KnowsRange]> {
   let summary = "elements picked along an axis: result[.., i, ..] = source[.., indices[.., i, ..], ..]";
   let description = [{
     Each element of the result is the one that its index names along `axis`, at the same place along the other axes. An index below 0 or past the axis' end gives any value.
@@ -181,7 +181,7 @@ def Tile_ShiftOp : Tile_Op<"shift", [Pure, AllTypesMatch<["source", "result"]>]>
   let hasVerifier = 1;
 }
 
-def Tile_SplitOp : Tile_Op<"split", [Pure]> {
+def Tile_SplitOp : Tile_Op<"split", [Pure, Tile_KnowsRange]> {
   let summary = "the two halves of a tensor whose last axis has size 2";
   let description = [{
     C1: the source's last axis is 2. C2: each result's shape is the source's without it, the element type the same.

@@ -12,6 +12,7 @@
 #include "mlir/Parser/Parser.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <limits>
 
 using namespace mlir;
 using ::testing::ElementsAre;
@@ -60,7 +61,7 @@ TEST_F(AxisInfoTest, RangeCountsUpFromItsStart) {
   EXPECT_THAT(info.contiguity, ElementsAre(64));
   EXPECT_THAT(info.divisibility, ElementsAre(8));
   EXPECT_THAT(info.constancy, ElementsAre(1));
-  EXPECT_TRUE(info.nonNegative);
+  EXPECT_TRUE(info.isNonNegative());
 }
 
 TEST_F(AxisInfoTest, SplatRepeatsItsScalar) {
@@ -162,6 +163,78 @@ TEST_F(AxisInfoTest, QuotientOfWhatMayBeNegativeDoesNotRepeat) {
                      "%s = tile.splat %n : i32 -> tensor<64xi32>\n%y = arith.subi %r, %s : tensor<64xi32>\n"
                      "%c = arith.constant dense<8> : tensor<64xi32>\n%x = arith.divsi %y, %c {it} : tensor<64xi32>";
   EXPECT_THAT(analyse(text).constancy, ElementsAre(1));
+}
+
+// The grouped order of a product's blocks: pn = (pid % g) / min(m, 8), then (pn * 64 + range) % n.
+const std::string grouped =
+    range + "%pid = tile.program_id x : i32\n%c8 = arith.constant 8 : i32\n%c64 = arith.constant 64 : i32\n"
+            "%size = arith.minsi %m, %c8 : i32\n%g = arith.muli %m, %c8 : i32\n%in = arith.remsi %pid, %g : i32\n"
+            "%pn = arith.divsi %in, %size {pn} : i32\n%at = arith.muli %pn, %c64 : i32\n"
+            "%s = tile.splat %at : i32 -> tensor<64xi32>\n%x = arith.addi %s, %r : tensor<64xi32>\n"
+            "%b = tile.splat %n : i32 -> tensor<64xi32>\n%y = arith.remsi %x, %b {it} : tensor<64xi32>";
+
+TEST_F(AxisInfoTest, GroupedOrderCountsUp) {
+  EXPECT_TRUE(analyse(grouped, "pn").isNonNegative()) << "divisors of unknown sign are taken to be positive";
+  EXPECT_THAT(analyse(grouped).contiguity, ElementsAre(16));
+}
+
+TEST_F(AxisInfoTest, QuotientByANegativeNumberIsNotTakenToBePositive) {
+  AxisInfo info = analyse("%pid = tile.program_id x : i32\n%c = arith.constant -8 : i32\n"
+                          "%x = arith.divsi %pid, %c {it} : i32");
+  EXPECT_FALSE(info.isNonNegative());
+}
+
+TEST_F(AxisInfoTest, DifferenceAndArgumentMayBeNegative) {
+  EXPECT_FALSE(analyse("%x = arith.addi %n, %n {it} : i32").isNonNegative());
+  EXPECT_FALSE(analyse("%pid = tile.program_id x : i32\n%x = arith.subi %pid, %n {it} : i32").isNonNegative());
+}
+
+TEST_F(AxisInfoTest, BoundsOfTheGrid) {
+  AxisInfo info = analyse("%x = tile.program_id y {it} : i32");
+  EXPECT_EQ(info.range->smax(), 65534);
+  info = analyse("%x = tile.num_programs z {it} : i32");
+  EXPECT_EQ(info.range->smin(), 1);
+}
+
+TEST_F(AxisInfoTest, MaximumAndRemainderBound) {
+  AxisInfo info = analyse("%c0 = arith.constant 0 : i32\n%c9 = arith.constant 9 : i32\n"
+                          "%a = arith.maxsi %m, %c0 : i32\n%x = arith.remsi %a, %c9 {it} : i32");
+  EXPECT_TRUE(info.isNonNegative());
+  EXPECT_EQ(info.range->smax(), 8);
+}
+
+TEST_F(AxisInfoTest, InductionVariableLiesBetweenItsBounds) {
+  AxisInfo info = analyse("%c4 = arith.constant 4 : i32\n%c1 = arith.constant 1 : i32\n%c20 = arith.constant 20 : i32\n"
+                          "scf.for %i = %c4 to %c20 step %c1 : i32 {\n  %x = arith.muli %i, %c4 {it} : i32\n}");
+  EXPECT_EQ(info.range->smin(), 16);
+  EXPECT_EQ(info.range->smax(), 76);
+}
+
+TEST_F(AxisInfoTest, CarriedValueThatGrowsKeepsItsLowerBound) {
+  AxisInfo info = analyse("%c0 = arith.constant 0 : i32\n%c1 = arith.constant 1 : i32\n"
+                          "%l = scf.for %i = %c0 to %m step %c1 iter_args(%x = %c1) -> i32 : i32 {\n"
+                          "  %y = arith.addi %x, %c1 {it} : i32\n  scf.yield %y : i32\n}");
+  EXPECT_TRUE(info.isNonNegative());
+  EXPECT_EQ(info.range->smax(), std::numeric_limits<int32_t>::max());
+}
+
+TEST_F(AxisInfoTest, PromiseBoundsAndDivides) {
+  const std::string promise = "%c0 = arith.constant 0 : i32\n%c32 = arith.constant 32 : i32\n"
+                              "%sign = arith.cmpi sle, %c0, %m : i32\n%rest = arith.remsi %m, %c32 : i32\n"
+                              "%even = arith.cmpi eq, %rest, %c0 : i32\n%both = arith.andi %sign, %even : i1\n";
+  const std::string use = "%x = arith.addi %m, %c0 {it} : i32\n";
+  AxisInfo info = analyse(promise + use + "tile.assume %both : i1");
+  EXPECT_TRUE(info.isNonNegative());
+  EXPECT_THAT(info.divisibility, ElementsAre(32));
+  EXPECT_FALSE(analyse(promise + use).isNonNegative()) << "a condition alone promises nothing";
+}
+
+TEST_F(AxisInfoTest, PromiseHoldsInItsBlockOnly) {
+  const std::string text = "%c0 = arith.constant 0 : i32\n%sign = arith.cmpi sge, %m, %c0 : i32\n"
+                           "%y = arith.addi %m, %c0 {outside} : i32\n%c = arith.cmpi slt, %n, %c0 : i32\n"
+                           "scf.if %c {\n  tile.assume %sign : i1\n  %x = arith.addi %m, %c0 {it} : i32\n}";
+  EXPECT_TRUE(analyse(text).isNonNegative());
+  EXPECT_FALSE(analyse(text, "outside").isNonNegative());
 }
 
 TEST_F(AxisInfoTest, SelectKeepsWhatBothSidesHave) {
