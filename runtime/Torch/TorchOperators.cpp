@@ -71,10 +71,14 @@ std::string schemaOf(const std::string &called, const nlohmann::json &program) {
   return called + "(" + taken + ") -> " + (outputs == 1 ? given : "(" + given + ")");
 }
 
+bool endsIn(const std::string &text, const std::string &end) {
+  return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
 /// What an operator is called: the program, and the first twelve digits of the library's digest.
 std::string calledAs(const std::string &program, const std::string &digest) {
   std::string key = "_" + digest.substr(std::strlen("sha256:"), 12), forward = ".forward";
-  if (program.size() > forward.size() && program.compare(program.size() - forward.size(), forward.size(), forward) == 0)
+  if (endsIn(program, forward))
     return identifier(program.substr(0, program.size() - forward.size())) + key;
   return identifier(program) + key + "_inference";
 }
@@ -108,10 +112,8 @@ void load(const std::string &path) {
     return;
   libraries.push_back(std::move(library));
   for (const nlohmann::json &program : manifest.value("programs", nlohmann::json::array())) {
-    std::string name = program.at("name"), backward = ".backward";
-    bool isBackward =
-        name.size() > backward.size() && name.compare(name.size() - backward.size(), backward.size(), backward) == 0;
-    if (!isBackward)
+    std::string name = program.at("name");
+    if (!endsIn(name, ".backward") && !endsIn(name, ".tangent"))
       define(*libraries.back(), program, digest);
   }
 }

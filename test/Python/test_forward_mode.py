@@ -198,9 +198,37 @@ def test_directions_are_a_batch(qkv):
         close(each, tangent(lambda q: formula(q, k.double(), v.double()), (q.double(),), (direction.double(),)))
 
 
+SIGNATURE = ", ".join(f"{name}:fp32[B,H,N,16]:16" for name in "qkv")
+
+
+@pytest.mark.parametrize("call", ["differentiable", "run"])
+def test_libraries_with_tangents(qkv, tmp_path, call):
+    """The same as of the program, of some inputs and of all; gradients of gradients where there is a backward."""
+    causal.compile("sm_80", SIGNATURE, tmp_path / "library", differentiate=call == "differentiable", tangents=True)
+    library = weft.load(tmp_path / "library")
+    opened = library.differentiable("causal") if call == "differentiable" else functools.partial(library.run, "causal")
+    along = [torch.randn_like(x) for x in qkv]
+    for given in (slice(0, 3), slice(2, 3)):
+
+        def some(f, given=given):
+            return torch.func.jvp(lambda *x: f(*[*qkv[: given.start], *x]), tuple(qkv[given]), tuple(along[given]))
+
+        for mine, wanted in zip(some(opened), some(causal), strict=True):
+            torch.testing.assert_close(mine, wanted)
+    if call == "differentiable":
+
+        def second(f):
+            leaves = [x.clone().requires_grad_() for x in qkv]
+            first = torch.autograd.grad(f(*leaves).square().sum(), leaves, create_graph=True)
+            return torch.autograd.grad(sum(x.square().sum() for x in first), leaves)
+
+        for mine, wanted in zip(second(opened), second(causal), strict=True):
+            torch.testing.assert_close(mine, wanted)
+
+
 def test_libraries_without_tangents_refuse(qkv):
     q, k, v = qkv
-    library = causal.compile("sm_80", ", ".join(f"{name}:fp32[B,H,N,16]:16" for name in "qkv"))
+    library = causal.compile("sm_80", SIGNATURE)
     program = library.differentiable("causal")
     with pytest.raises(
         NotImplementedError, match="'causal': expected a program that has its tangent, but got one of a library"

@@ -50,6 +50,9 @@ def add(commands: Any) -> None:
     part.add_argument("--num-stages", type=int, default=3, metavar="N", help="loads in flight in a loop (default: 3)")
     part.add_argument("--forward-only", action="store_true", help="compile no backward of a program")
     part.add_argument(
+        "--tangents", action="store_true", help="compile a program's forward mode, and its second derivatives, too"
+    )
+    part.add_argument(
         "--cubin",
         nargs="?",
         const=True,
@@ -82,6 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.out,
             differentiate=not arguments.forward_only,
             cubin=arguments.cubin,
+            tangents=arguments.tangents,
         )
     else:
         weft.compile(
@@ -130,6 +134,7 @@ def _run_folder(arguments: argparse.Namespace) -> int:
         arguments.out,
         differentiate=not arguments.forward_only,
         cubin=arguments.cubin,
+        tangents=arguments.tangents,
         progress=show,
     )
     seconds = time.perf_counter() - started

@@ -106,7 +106,7 @@ def kernel_name(name: str, given: bool) -> str:
 
 def functions_of(library: Library) -> dict[str, bool]:
     """The library's programs, and whether each has a backward. ValueError where there is none."""
-    names = [name for name in library.programs if not name.endswith((".forward", ".backward"))]
+    names = [name for name in library.programs if not name.endswith((".forward", ".backward", ".tangent"))]
     if not names:
         raise ValueError(f"expected programs in {library.path}, but got kernels alone: kernels have no tensors to take")
     return {name: f"{name}.backward" in library.programs for name in names}

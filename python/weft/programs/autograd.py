@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ..runtime.first_order import first_order
-from ..runtime.transforms import second
+from ..runtime.transforms import of_gradients
 from .compiled import Compiled
 from .running import Saved, backward, run
 
@@ -40,14 +40,8 @@ class _Program(torch.autograd.Function):
         def further(known: Sequence[Any], given: Sequence[Any]) -> list[Any]:
             from . import recorded
 
-            inputs, of_all = known[: ctx.inputs], known[len(known) - len(gradients) :]
-            operators = recorded.operators_of(ctx.form.traced, inputs, True)
-            floats = operators.plans.differentiable
-            found, of_gradients = second(operators, inputs, [of_all[number] for number in floats], given)
-            by_result = dict(zip(floats, of_gradients, strict=True))
-            kept = len(known) - ctx.inputs - len(of_all)
-            asked = [None if each is None else by_result.get(number) for number, each in enumerate(of_all)]
-            return [*found, *([None] * kept), *asked]
+            operators = recorded.operators_of(ctx.form.traced, known[: ctx.inputs], True)
+            return of_gradients(operators, known, len(gradients), given)
 
         return (None, *first_order(ctx.form.traced.name, compute, [*tensors, *gradients], further))
 

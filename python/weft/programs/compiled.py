@@ -37,7 +37,8 @@ class Compiled:
     """``ptx`` is one module of all kernels; ``info`` is what the compiler reports: "kernels" (entry, num_warps,
     shared_bytes), "programs" (the plans), "schedules", "times_ms". With ``differentiate`` there are plans of three
     functions: the program's name, and that with .forward and .backward. ``schedules`` are those that were chosen, where
-    they are not the default; ``guards`` the sizes that they were chosen for, as a plan in a library has them.
+    they are not the default; ``guards`` the sizes that they were chosen for, as a plan in a library has them. Of a form
+    that ``linearised`` gives the one plan is of ``function``, behind the program's name: ".forward.tangent" or another.
     """
 
     traced: Traced
@@ -48,6 +49,7 @@ class Compiled:
     cached: bool = False
     schedules: Schedules = field(default_factory=dict)
     guards: tuple[Mapping[str, Any], ...] = ()
+    function: str = ""
     _inputs: dict[str, list[dict[str, Any]]] = field(default_factory=dict, repr=False)
     _programs: dict[str, Any] = field(default_factory=dict, repr=False)
 
@@ -107,14 +109,16 @@ def runnable(traced: Traced, target: str, differentiate: bool, schedules: Schedu
 
 def linearised(traced: Traced, target: str, part: str, arguments: tuple[int, ...]) -> Compiled:
     """The results and tangents of one function of the program ("" is the program itself; ".forward", ".backward"), for
-    tangents of its ``arguments`` of those numbers: a form whose one plan is that of the part ``part`` + ".tangent".
+    tangents of its ``arguments`` of those numbers, or of all without any: a form whose one plan is that of the part
+    ``part`` + ".tangent".
     Raises CompilationError at the line of what has no tangent."""
     known = (traced.text, target, part, arguments)
     with _lock:
         found = _linearised.get(known)
         if found is None:
             wanted = {"function": traced.name + part, "arguments": list(arguments)}
-            found = _linearised.keep(known, _build(traced, target, part != "", {}, wanted))
+            made = dataclasses.replace(_build(traced, target, part != "", {}, wanted), function=f"{part}.tangent")
+            found = _linearised.keep(known, made)
         return found
 
 

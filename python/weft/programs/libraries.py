@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import itertools
@@ -21,7 +22,7 @@ from ..runtime.library import load, write_library
 from ..runtime.program import describe_kernel
 from ..targets import default_target, newest_first
 from . import choices, static
-from .compiled import Compiled, compiled
+from .compiled import Compiled, compiled, linearised
 from .trace import Traced
 
 
@@ -55,9 +56,9 @@ def parts(forms: Sequence[Compiled]) -> tuple[list[dict[str, Any]], list[dict[st
 
 
 def _tag(form: Compiled) -> str:
-    """What tells the names of a tuned form from those of the default."""
+    """What tells the names of a tuned form, or a linearised one, from those of the default."""
     if not form.schedules:
-        return ""
+        return form.function
     return ".t" + hashlib.sha256(json.dumps(form.schedules, sort_keys=True).encode()).hexdigest()[:8]
 
 
@@ -104,6 +105,23 @@ def tuned_forms(traced: Traced, target: str, differentiate: bool) -> list[Compil
     return [*forms, compiled(traced, target, differentiate)]
 
 
+def tangent_forms(traced: Traced, target: str, differentiate: bool) -> list[Compiled]:
+    """The linearised functions of a program for a target: of its forward, and of its backward, by which there are
+    second derivatives, where that has tangents. Raises CompilationError at the line of what has none."""
+    forms = [linearised(traced, target, ".forward" if differentiate else "", ())]
+    if differentiate:
+        with contextlib.suppress(CompilationError):
+            forms.append(linearised(traced, target, ".backward", ()))
+    return forms
+
+
+def _forms(traced: Traced, target: str, differentiate: bool, tangents: bool) -> list[Compiled]:
+    """All that a library has of a program for a target."""
+    return tuned_forms(traced, target, differentiate) + (
+        tangent_forms(traced, target, differentiate) if tangents else []
+    )
+
+
 def compile_program(
     declare: Callable[[str | None, Mapping[str, Any] | None], Traced],
     target: str | Iterable[str] | None,
@@ -112,23 +130,25 @@ def compile_program(
     constants: Mapping[str, Any] | None = None,
     differentiate: bool = True,
     cubin: cubins.Asked = False,
+    tangents: bool = False,
 ) -> Any:
     """Compile a program for one or more targets and write the library ``out``; gives it opened. See Program.compile,
     whose ``declare`` this takes."""
     names = targets(target)
     differentiate = static.truth("differentiate", differentiate)
+    tangents = static.truth("tangents", tangents)
     if not isinstance(signature, (str, type(None))):
         raise TypeError(f"expected 'signature' to be a text, but got {places.described(signature)}")
     if not isinstance(constants, (Mapping, type(None))):
         raise TypeError(f"expected 'constants' to be a dict of values by name, but got {places.described(constants)}")
-    if out is None and (len(names) != 1 or cubin):
-        asking = "a cubin" if cubin else f"{len(names)} targets"
+    if out is None and (len(names) != 1 or cubin or tangents):
+        asking = "a cubin" if cubin else "tangents" if tangents else f"{len(names)} targets"
         raise TypeError(f"expected 'out', the directory of the library, for {asking}")
     assembled_for = cubins.asked(cubin, names)
     traced = declare(signature, constants)
     if out is None:
         return compiled(traced, names[0], differentiate).library
-    kernels, programs, files = parts([form for name in names for form in tuned_forms(traced, name, differentiate)])
+    kernels, programs, files = parts([form for name in names for form in _forms(traced, name, differentiate, tangents)])
     described, codes = cubins.assembled(kernels, files, assembled_for)
     write_library(out, kernels, {**files, **codes}, programs, described)
     return load(out)
@@ -162,11 +182,12 @@ def compile_programs(
     differentiate: bool = True,
     workers: int | None = None,
     cubin: cubins.Asked = False,
+    tangents: bool = False,
     progress: Callable[[Step], None] = lambda step: None,
 ) -> Any:
     """Compile programs whose parameters' annotations declare their inputs, each for every target, into one library;
     gives it opened. ``cubin`` is as in ``weft.compile``. ``workers`` threads compile, as many as there are processors
-    unless given; ``progress`` is called after each program and target.
+    unless given; ``progress`` is called after each program and target. ``tangents`` is as in ``Program.compile``.
 
     Raises CompilationError at the program's line: for the first, in order, that cannot be compiled, and for two of one
     name.
@@ -185,7 +206,7 @@ def compile_programs(
 
     def work(job: tuple[Traced, str]) -> list[Compiled]:
         started = time.perf_counter()
-        found = tuned_forms(*job, differentiate)
+        found = _forms(*job, differentiate, tangents)
         progress(Step(job[0].name, job[1], time.perf_counter() - started, next(numbers), len(jobs)))
         return found
 

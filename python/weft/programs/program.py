@@ -175,6 +175,7 @@ class Program:
         constants: Mapping[str, Any] | None = None,
         differentiate: bool = True,
         cubin: Asked = False,
+        tangents: bool = False,
     ) -> Any:
         """Compile for one or more targets ("sm_80,sm_90a"; ``weft doctor`` lists them, the default first), forward and
         backward, and write the PTX library ``out``, a directory; gives it opened (weft.runtime.Library). Without
@@ -182,9 +183,10 @@ class Program:
 
         Input types come from ``signature`` ("q:fp16[B,H,N,64]:16, ..., w=64") or from the annotations of the
         parameters; ``constants`` are further values, such as patterns. Without ``differentiate`` there is no backward.
-        ``cubin`` asks for machine code beside the PTX, as in ``weft.compile``.
+        ``cubin`` asks for machine code beside the PTX, as in ``weft.compile``. With ``tangents`` the library,
+        which then needs ``out``, has forward mode too, and second derivatives of what has some.
         """
-        return compile_program(self.declare, target, signature, out, constants, differentiate, cubin)
+        return compile_program(self.declare, target, signature, out, constants, differentiate, cubin, tangents)
 
     # ---- Running
 

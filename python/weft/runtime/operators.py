@@ -79,7 +79,7 @@ class Operators:
     plans: Plans
     forward: Any
     backward: Any
-    linearise: Linearise | None = None
+    linearise: Linearise
 
     def __call__(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """The program's results."""
@@ -109,11 +109,6 @@ class Operators:
     def linearised(self, part: str, numbers: tuple[int, ...]) -> LinearisedOperator:
         """The operator of a part's outputs and their tangents, given its inputs and then tangents of those of these
         numbers. NotImplementedError where there is none."""
-        if self.linearise is None:
-            raise NotImplementedError(
-                f"'{self.name}': expected a program that has its tangent, but got one of a library, which has none: "
-                "differentiate it once, in reverse mode, or call the program that the library was compiled from"
-            )
         called = "_".join([f"{self.called}{part.replace('.', '_')}_tangent", *map(str, numbers)])
         with _lock:
             found = _linearised.get(called)
@@ -165,7 +160,7 @@ def transformed(called: str, *tensors: Any) -> tuple[Any, ...]:
 
 
 def operators(
-    name: str, key: str, differentiate: bool, plans: Callable[[], Plans], run: Run, linearise: Linearise | None = None
+    name: str, key: str, differentiate: bool, plans: Callable[[], Plans], run: Run, linearise: Linearise
 ) -> Operators:
     """The operators of the program ``name``, defined when they are first asked for. ``key`` tells apart programs of one
     name, the same in every process; ``run(part, arrays)`` runs ".forward" and ".backward" on plain tensors, or "",
@@ -178,7 +173,7 @@ def operators(
         return found
 
 
-def _define(called: str, name: str, plans: Plans, run: Run, linearise: Linearise | None) -> Operators:
+def _define(called: str, name: str, plans: Plans, run: Run, linearise: Linearise) -> Operators:
     if plans.backward is None:
         operator = _operator(called, name, plans.forward, functools.partial(run, ""))
         message = "expected a form with a backward, but got the one for inference: call it with gradients enabled"

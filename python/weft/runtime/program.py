@@ -210,9 +210,16 @@ class Program:
     def operate(self, *inputs: Any, **named: Any) -> Any:
         """A call, without gradients, that torch sees as an operator of its own."""
         from weft.runtime.autograd import operators_of  # PyTorch is loaded already: its tensors are the arguments
+        from weft.runtime.tangents import FromLibrary
 
-        results = operators_of({"": self})(self.positional(inputs, named))
+        linearise = FromLibrary({"": self}, self._sibling)
+        results = operators_of({"": self}, linearise)(self.positional(inputs, named))
         return results[0] if len(results) == 1 else results
+
+    def _sibling(self, name: str) -> Program | None:
+        """Another program of the library."""
+        found = [each for each in json.loads(self._library.manifest).get("programs", []) if each["name"] == name]
+        return Program(self._library, found[0]) if found else None
 
     def _on(self, device: Any) -> Any:
         """The native program on a device, made on first use."""

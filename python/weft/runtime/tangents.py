@@ -6,9 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import torch
 
 from .first_order import second_order
+
+if TYPE_CHECKING:
+    from .program import Program
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,79 @@ class Linearised:
 #: by a part of a program (".forward", ".backward", or "" where there is no backward) and the numbers of the inputs that
 #: have tangents
 Linearise = Callable[[str, tuple[int, ...]], Linearised]
+
+
+class FromLibrary:
+    """The linearised functions of a library's program, given its parts by "", ".forward" and ".backward", and what
+    finds a program of the library by its name. They take tangents of all inputs: zeros where none are given."""
+
+    def __init__(self, parts: Mapping[str, Program], find: Callable[[str], Program | None]):
+        self.parts, self.find = parts, find
+        self.name = parts[""].name
+
+    def __call__(self, part: str, numbers: tuple[int, ...]) -> Linearised:
+        """See ``Linearise``."""
+        whole = self.find(f"{self.name}{part}.tangent") or (None if part else self.find(f"{self.name}.forward.tangent"))
+        if whole is None:
+            raise NotImplementedError(self._none(part))
+        inputs, outputs = self.parts[part].inputs, self.parts[part].outputs
+        places = _places(whole.inputs, len(inputs))
+        if any(number not in places for number in numbers):
+            raise NotImplementedError(self._none(part))
+        given = [*range(len(outputs)), *_tangents(whole.outputs, len(outputs))]
+        plan = {
+            **whole.plan,
+            "inputs": [*inputs, *(whole.inputs[places[number]] for number in numbers)],
+            "outputs": [whole.outputs[number] for number in given],
+        }
+
+        def run(tensors: Sequence[Any]) -> Sequence[Any]:
+            values = list(tensors[: len(inputs)])
+            tangents = dict(zip(numbers, tensors[len(inputs) :], strict=True))
+            values += [tangents[n] if n in tangents else torch.zeros_like(values[n]) for n in places]
+            found = whole.queue([readable(each) for each in values])
+            return [found[number] for number in given]
+
+        return Linearised(plan, run)
+
+    def second_order(self) -> bool:
+        """Whether gradients have tangents."""
+        return self.find(f"{self.name}.backward.tangent") is not None
+
+    def _none(self, part: str) -> str:
+        if part == ".backward":
+            return second_order(self.name)
+        return (
+            f"'{self.name}': expected a program that has its tangent, but got one of a library, which has none: "
+            "compile it with tangents=True, or call the program that the library was compiled from"
+        )
+
+
+def _is_float(described: Mapping[str, Any]) -> bool:
+    return bool(described["type"].startswith(("fp", "bf")))
+
+
+def _places(inputs: Sequence[Mapping[str, Any]], count: int) -> dict[int, int]:
+    """Where a linearised function takes the tangents of the first ``count`` of its inputs, by their numbers: behind
+    those, in order, of all that have one."""
+    found, place = {}, count
+    for number in range(count):
+        if place < len(inputs) and inputs[place]["name"] == f"t_{inputs[number]['name']}":
+            found[number], place = place, place + 1
+    return found
+
+
+def _tangents(outputs: Sequence[Mapping[str, Any]], count: int) -> list[int]:
+    """Which outputs of a linearised function are the tangents of the first ``count`` of its results."""
+    results = next(n for n in range(1, len(outputs) + 1) if n + sum(map(_is_float, outputs[:n])) == len(outputs))
+    return [results + n for n in range(sum(map(_is_float, outputs[:count])))]
+
+
+def readable(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor, or a copy of it in memory that every kernel reads."""
+    strided = tensor.dim() == 0 or tensor.stride(-1) == 1
+    aligned = tensor.data_ptr() % 16 == 0 and all(s * tensor.itemsize % 16 == 0 for s in tensor.stride()[:-1])
+    return tensor if strided and aligned else tensor.clone(memory_format=torch.contiguous_format)
 
 
 def further(name: str, part: str) -> str:

@@ -18,7 +18,6 @@ import torch
 import torch.autograd.forward_ad as forward_ad
 
 from . import batching
-from .first_order import second_order
 from .tangents import further
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ class _Forward(torch.autograd.Function):
 
 
 class _Backward(torch.autograd.Function):
-    """Gradients; of first order where the program has no tangent."""
+    """Gradients, which have derivatives where the program's backward has its tangent."""
 
     @staticmethod
     def forward(operators: Operators, *tensors: Any) -> tuple[Any, ...]:
@@ -76,8 +75,6 @@ class _Backward(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *given: Any) -> Any:
-        if ctx.operators.linearise is None:
-            raise NotImplementedError(second_order(ctx.operators.name))
         tensors, count = ctx.saved_tensors, len(ctx.operators.plans.forward["inputs"])
         gradients = len(ctx.operators.plans.differentiable)
         kept = len(tensors) - count - gradients
@@ -190,6 +187,17 @@ def _pulled(ctx: Any, given: Sequence[Any]) -> list[Any]:
         more = operators.by_input(_Backward.apply(operators, *taken))
         gradients = [b if a is None else a if b is None else a + b for a, b in zip(gradients, more, strict=True)]
     return [*gradients, *(of_changes[number] for number in ctx.numbers)]
+
+
+def of_gradients(operators: Operators, known: Sequence[Any], results: int, given: Sequence[Any]) -> list[Any]:
+    """What ``first_order`` asks of a program's gradients: ``known`` are the inputs, what the backward takes beside
+    them, and the gradients of all ``results``, or None."""
+    inputs, last = len(operators.plans.forward["inputs"]), len(known) - results
+    floats = operators.plans.differentiable
+    found, of_results = second(operators, known[:inputs], [known[last + number] for number in floats], given)
+    by_result = dict(zip(floats, of_results, strict=True))
+    asked = [None if known[last + number] is None else by_result.get(number) for number in range(results)]
+    return [*found, *([None] * (last - inputs)), *asked]
 
 
 def second(
