@@ -58,7 +58,7 @@ def excess(row: dict[str, Any], key: str) -> int | None:
 
 def right(row: dict[str, Any]) -> bool:
     """Whether the results are as float64 has them, and the simulator finds no fault."""
-    return not row["error"] and not row["findings"] and max(row["weft"]["off"].values()) <= 1
+    return not row["error"] and not row["findings"] and max(row["weft"]["off"].values(), default=1e9) <= 1
 
 
 def verdict(row: dict[str, Any]) -> str:
@@ -66,7 +66,7 @@ def verdict(row: dict[str, Any]) -> str:
         return "does not compile or run"
     if row["findings"]:
         return f"{len(row['findings'])} findings"
-    return "right" if right(row) else f"WRONG, {max(row['weft']['off'].values()):.3g} × the tolerance"
+    return "right" if right(row) else f"WRONG, {max(row['weft']['off'].values(), default=1e9):.3g} × the tolerance"
 
 
 def cell(value: float | None) -> str:

@@ -7,21 +7,24 @@ The same source is compiled by Triton, and by Weft where ``weft.triton`` stands 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-FAMILIES = ("rows", "matmul")
+FAMILIES = ("rows", "norms", "matmul", "quantised", "attention", "linear", "indexed", "installed")
 
 
 @dataclass
 class Case:
     """A launch: a kernel, what it is called with, and the contents that its outputs must get.
 
-    ``expected`` maps the names of tensors among ``arguments`` to float64; ``tolerance`` is how far an element may be
-    off, over the largest that is expected; None stands for what rounding to the output's type explains.
+    ``expected`` maps the names of tensors among ``arguments`` to float64; where it is empty, whatever changes is
+    compared with Triton's, and ``known`` has the errors, over what is allowed, of the operator that makes the launch.
+    ``tolerance`` is how far an element may be off, over the largest that is expected; None stands for what rounding to
+    the output's type explains.
     """
 
     kernel: Any
@@ -32,7 +35,7 @@ class Case:
     warps: int = 4
     stages: int = 3
     tolerance: float | None = None
-    known: dict[str, Any] = field(default_factory=dict)
+    known: dict[str, float] = field(default_factory=dict)
 
 
 #: makers of cases by name; several launches of one call share a maker
@@ -54,6 +57,8 @@ def case(name: str, *given: Any, **named: Any) -> Callable[[Callable[..., Case]]
 def load() -> dict[str, Callable[[], Case]]:
     """All cases: imports the families, with what is called ``triton`` now."""
     for family in FAMILIES:
+        if family == "installed" and importlib.util.find_spec("fla") is None:
+            continue
         importlib.import_module(f"tile_kernels.{family}")
     return CASES
 

@@ -76,16 +76,16 @@ def request(kernel: Any, values: dict[str, Any], constants: dict[str, Any], warp
             fixed[name] = plain(constants[name])
             continue
         value = values[name]
-        if value is None or (type(value) is int and value == 1):
+        if value is None or (type(value) is int and value == 1 and parameter.specialise):
             fixed[name] = value
         elif isinstance(value, torch.Tensor):
             types[name] = f"*{KINDS[value.dtype]}"
-            aligned.append(name)
+            aligned += [name] if parameter.specialise_alignment else []
         elif isinstance(value, bool):
             types[name] = "i1"
         elif isinstance(value, int):
             types[name] = "i32" if -(2**31) <= value < 2**31 else "i64"
-            aligned += [name] if value % 16 == 0 else []
+            aligned += [name] if value % 16 == 0 and parameter.specialise_alignment else []
         else:
             types[name] = "fp32"
     function = innermost(kernel).fn

@@ -91,6 +91,19 @@ def errors(case: Case, tensors: dict[str, torch.Tensor]) -> dict[str, float]:
     return found
 
 
+def beside(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor]) -> dict[str, float]:
+    """How far each tensor is from Triton's, over twice what rounding explains: products in TF32 round in both."""
+    found = {}
+    for name, tensor in theirs.items():
+        exact, got = tensor.double(), ours[name].double()
+        if torch.equal(exact.nan_to_num(), got.nan_to_num()) and torch.equal(exact.isnan(), got.isnan()):
+            continue
+        allowed = 2 * max(ROUNDING.get(tensor.dtype, 0.0), 2e-3)
+        off = float((got - exact).abs().max()) / (float(exact.abs().max()) or 1.0)
+        found[f"{name} beside Triton's"] = off / allowed if np.isfinite(off) else 1e9
+    return found
+
+
 def counted(report: Any) -> dict[str, int]:
     """The counters of a launch that the table compares."""
     total = report.profile.total()
@@ -111,14 +124,16 @@ def measure(name: str, seed: int, folder: pathlib.Path | None) -> dict[str, Any]
         wanted = requested(case)
         code = by_weft(wanted)
         _keep(folder, name, "weft", code)
-        row["weft"], row["findings"] = _figures(wanted, code, case, "all")
+        row["weft"], row["findings"], ours = _figures(wanted, code, case, "all")
     except Exception as error:
         row["error"] = f"{type(error).__name__}: {error}"
         return row
     try:
         code = _state["peer"].compile(wanted)
         _keep(folder, name, "triton", code)
-        row["triton"], _ = _figures(wanted, code, case, "none")
+        row["triton"], _, theirs = _figures(wanted, code, case, "none")
+        if not case.expected:
+            row["weft"]["off"] |= case.known | beside(ours, theirs)
     except Exception as error:
         row["peer_error"] = f"{type(error).__name__}: {error}"
     return row
@@ -130,11 +145,11 @@ def _keep(folder: pathlib.Path | None, name: str, side: str, code: Made) -> None
         (folder / f"{name.replace(' ', '_')}.{side}.ptx").write_text(code.ptx)
 
 
-def _figures(wanted: Request, code: Made, case: Case, checks: str) -> tuple[dict[str, Any], list[str]]:
-    """What the table compares, and the simulator's findings."""
+def _figures(wanted: Request, code: Made, case: Case, checks: str) -> tuple[dict[str, Any], list[str], Any]:
+    """What the table compares, the simulator's findings, and the tensors after the launch."""
     tensors, report = run(wanted, code, case, checks)
     figures = counted(report) | vars(static(code)) | {"seconds": code.seconds, "off": errors(case, tensors)}
-    return figures, [str(each) for each in report.findings]
+    return figures, [str(each) for each in report.findings], tensors
 
 
 __all__ = ["begin", "made", "measure", "requested", "run"]

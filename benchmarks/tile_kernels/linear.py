@@ -1,0 +1,154 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Linear attention: states carried from chunk to chunk, scans, the delta rule."""
+
+import torch
+import triton
+import triton.language as tl
+
+from . import Case, case, poisoned
+
+
+@triton.jit
+def chunked_kernel(q, k, v, gate, out, T, C: tl.constexpr, K: tl.constexpr, V: tl.constexpr, BLOCK_V: tl.constexpr):
+    head = tl.program_id(1).to(tl.int64)
+    rows, keys = tl.arange(0, C), tl.arange(0, K)
+    values = tl.program_id(0) * BLOCK_V + tl.arange(0, BLOCK_V)
+    state = tl.zeros([K, BLOCK_V], tl.float32)
+    for start in range(0, T, C):
+        at = head * T + start + rows
+        q_tile = tl.load(q + at[:, None] * K + keys[None, :])
+        k_tile = tl.load(k + at[:, None] * K + keys[None, :])
+        v_tile = tl.load(v + at[:, None] * V + values[None, :])
+        decay = tl.cumsum(tl.load(gate + at), 0)
+        last = tl.sum(tl.load(gate + at), 0)
+        scores = tl.dot(q_tile, tl.trans(k_tile)) * tl.exp(
+            tl.where(rows[:, None] >= rows[None, :], decay[:, None] - decay[None, :], -float("inf"))
+        )
+        o = tl.dot(scores.to(v.dtype.element_ty), v_tile)
+        o += tl.dot(q_tile, state.to(q.dtype.element_ty)) * tl.exp(decay)[:, None]
+        weighted = (v_tile * tl.exp(last - decay)[:, None]).to(v.dtype.element_ty)
+        state = state * tl.exp(last) + tl.dot(tl.trans(k_tile), weighted)
+        tl.store(out + at[:, None] * V + values[None, :], o.to(out.dtype.element_ty))
+
+
+def recurrence(q, k, v, decay, beta=None):
+    """o_t = q_t S_t, S_t = decay_t S_{t-1} + k_t v_t; with beta the delta rule."""
+    q, k, v, decay = (x.double() for x in (q, k, v, decay))
+    H, T, K = q.shape
+    state, out = torch.zeros(H, K, v.shape[-1]).double(), []
+    for t in range(T):
+        state = state * decay[:, t, None, None]
+        value = v[:, t]
+        if beta is not None:
+            value = beta.double()[:, t, None] * (value - torch.einsum("hkv,hk->hv", state, k[:, t]))
+        state = state + k[:, t, :, None] * value[:, None, :]
+        out.append(torch.einsum("hkv,hk->hv", state, q[:, t]))
+    return torch.stack(out, 1), state
+
+
+@case("linear attention by chunks bf16")
+def chunked():
+    H, T, K, V = 2, 192, 64, 64
+    q, k, v = (torch.randn(H, T, D).bfloat16() * D**-0.25 for D in (K, K, V))
+    gate = torch.nn.functional.logsigmoid(torch.randn(H, T))
+    arguments = {"q": q, "k": k, "v": v, "gate": gate, "out": poisoned(H, T, V, dtype=q.dtype), "T": T}
+    constants = {"C": 64, "K": K, "V": V, "BLOCK_V": 64}
+    expected = {"out": recurrence(q, k, v, gate.double().exp())[0]}
+    return Case(chunked_kernel, (1, H), arguments, constants, expected, 4, 2, 2e-2)
+
+
+@triton.jit
+def states_kernel(k, v, states, T, C: tl.constexpr, K: tl.constexpr, V: tl.constexpr, BK: tl.constexpr):
+    keys, values, rows = tl.program_id(0) * BK + tl.arange(0, BK), tl.arange(0, V), tl.arange(0, C)
+    state = tl.zeros([BK, V], tl.float32)
+    for chunk in range(0, tl.cdiv(T, C)):
+        tl.store(states + chunk * K * V + keys[:, None] * V + values[None, :], state.to(states.dtype.element_ty))
+        at = chunk * C + rows
+        k_tile = tl.load(k + at[None, :] * K + keys[:, None], mask=at[None, :] < T, other=0.0)
+        v_tile = tl.load(v + at[:, None] * V + values[None, :], mask=at[:, None] < T, other=0.0)
+        state += tl.dot(k_tile, v_tile)
+
+
+@case("states of chunks f16")
+def states():
+    T, K, V, C = 250, 128, 64, 64
+    k, v = torch.randn(T, K).half(), torch.randn(T, V).half()
+    exact = torch.zeros(4, K, V).double()
+    for chunk in range(1, 4):
+        exact[chunk] = k[: chunk * C].double().T @ v[: chunk * C].double()
+    arguments = {"k": k, "v": v, "states": poisoned(4, K, V), "T": T}
+    return Case(states_kernel, (2,), arguments, {"C": C, "K": K, "V": V, "BK": 64}, {"states": exact}, 4, 3)
+
+
+@triton.jit
+def delta_rule_kernel(q, k, v, beta, out, T, K: tl.constexpr, V: tl.constexpr, BV: tl.constexpr):
+    head = tl.program_id(1)
+    keys, values = tl.arange(0, K), tl.program_id(0) * BV + tl.arange(0, BV)
+    state = tl.zeros([BV, K], tl.float32)
+    for t in range(0, T):
+        at = head * T + t
+        k_row = tl.load(k + at * K + keys).to(tl.float32)
+        q_row = tl.load(q + at * K + keys).to(tl.float32)
+        v_row = tl.load(v + at * V + values).to(tl.float32)
+        v_row = (v_row - tl.sum(state * k_row[None, :], 1)) * tl.load(beta + at)
+        state += k_row[None, :] * v_row[:, None]
+        tl.store(out + at * V + values, tl.sum(state * q_row[None, :], 1))
+
+
+@case("delta rule, a token a step f32")
+def delta_rule():
+    H, T, K, V = 2, 40, 64, 32
+    q, v = torch.randn(H, T, K), torch.randn(H, T, V)
+    k, beta = torch.nn.functional.normalize(torch.randn(H, T, K), dim=-1), torch.rand(H, T)
+    arguments = {"q": q, "k": k, "v": v, "beta": beta, "out": poisoned(H, T, V), "T": T}
+    expected = {"out": recurrence(q, k, v, torch.ones(H, T), beta)[0]}
+    return Case(delta_rule_kernel, (4, H), arguments, {"K": K, "V": V, "BV": 8}, expected, 1, 3, 1e-4)
+
+
+@triton.jit
+def combine(a, b, c, d):
+    return c * a, c * b + d
+
+
+@triton.jit
+def selective_scan_kernel(gate, x, out, T, D, BLOCK_T: tl.constexpr, BLOCK_D: tl.constexpr):
+    columns = tl.program_id(0) * BLOCK_D + tl.arange(0, BLOCK_D)
+    rows = tl.arange(0, BLOCK_T)
+    state = tl.zeros([BLOCK_D], tl.float32)
+    for start in range(0, T, BLOCK_T):
+        at = (start + rows)[:, None] * D + columns[None, :]
+        a = tl.load(gate + at)
+        b = tl.load(x + at)
+        decays, sums = tl.associative_scan((a, b), 0, combine)
+        y = sums + decays * state[None, :]
+        tl.store(out + at, y)
+        state = tl.sum(tl.where(rows[:, None] == BLOCK_T - 1, y, 0.0), 0)
+
+
+@case("selective scan f32")
+def selective_scan():
+    T, D = 128, 64
+    gate, x = torch.rand(T, D), torch.randn(T, D)
+    state, exact = torch.zeros(D).double(), []
+    for t in range(T):
+        state = state * gate[t].double() + x[t].double()
+        exact.append(state)
+    arguments = {"gate": gate, "x": x, "out": poisoned(T, D), "T": T, "D": D}
+    constants = {"BLOCK_T": 32, "BLOCK_D": 32}
+    return Case(selective_scan_kernel, (2,), arguments, constants, {"out": torch.stack(exact)}, 4, 3)
+
+
+@triton.jit
+def cumulative_kernel(x, out, columns, ROWS: tl.constexpr, BLOCK: tl.constexpr, REVERSE: tl.constexpr):
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    at = rows[:, None] * columns + tl.arange(0, BLOCK)[None, :]
+    tl.store(out + at, tl.cumsum(tl.load(x + at), 1, reverse=REVERSE))
+
+
+@case("cumulative sums of rows f32", False)
+@case("cumulative sums of rows from the end f32", True)
+def cumulative(reverse):
+    x = torch.randn(8, 256)
+    exact = x.double().flip(1).cumsum(1).flip(1) if reverse else x.double().cumsum(1)
+    arguments = {"x": x, "out": poisoned(8, 256), "columns": 256}
+    return Case(cumulative_kernel, (2,), arguments, {"ROWS": 4, "BLOCK": 256, "REVERSE": reverse}, {"out": exact})
