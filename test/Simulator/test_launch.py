@@ -115,7 +115,7 @@ def test_bad_ptx_is_refused_with_its_line(text, words):
         ({"grid": (1, 70000)}, "expected a grid"),
         ({"shared": 1 << 20}, "bytes of shared memory"),
         ({"checks": "typo"}, "but got 'typo'"),
-        ({"cluster": 2}, "clusters are not supported"),
+        ({"cluster": 2}, "expected a target with clusters, sm_90 or later, but got sm_80"),
     ],
 )
 def test_bad_launches_are_refused(arguments, words):

@@ -55,6 +55,16 @@ void Counters::add(const Counters &other) {
   bulkBytesFilled += other.bulkBytesFilled;
   wgmma += other.wgmma;
   wgmmaSharedBytes += other.wgmmaSharedBytes;
+  clusterBarriers += other.clusterBarriers;
+  clusterBytesRead += other.clusterBytesRead;
+  clusterBytesWritten += other.clusterBytesWritten;
+  clusterBytesCopied += other.clusterBytesCopied;
+  clusterArrivals += other.clusterArrivals;
+  multicastCopies += other.multicastCopies;
+  multicastBytes += other.multicastBytes;
+  ringWaits += other.ringWaits;
+  ringWaitsFull += other.ringWaitsFull;
+  ringStagesFull += other.ringStagesFull;
 }
 
 std::map<std::string, uint64_t> Counters::named() const {
@@ -75,6 +85,16 @@ std::map<std::string, uint64_t> Counters::named() const {
       {"bulk_bytes_filled", bulkBytesFilled},
       {"wgmma", wgmma},
       {"wgmma_shared_bytes", wgmmaSharedBytes},
+      {"cluster_barriers", clusterBarriers},
+      {"cluster_bytes_read", clusterBytesRead},
+      {"cluster_bytes_written", clusterBytesWritten},
+      {"cluster_bytes_copied", clusterBytesCopied},
+      {"cluster_arrivals", clusterArrivals},
+      {"multicast_copies", multicastCopies},
+      {"multicast_bytes", multicastBytes},
+      {"ring_waits", ringWaits},
+      {"ring_waits_full", ringWaitsFull},
+      {"ring_stages_full", ringStagesFull},
   };
   for (size_t i = 0; i < warpInstructionsByClass.size(); ++i)
     result["warp_instructions." + std::string(className(InstructionClass(i)))] = warpInstructionsByClass[i];

@@ -96,9 +96,16 @@ struct Counters {
   uint64_t divergentBranches = 0;
   uint64_t bulkCopies = 0; ///< cp.async.bulk and cp.reduce.async.bulk, by thread
   uint64_t bulkBytesRead = 0, bulkBytesWritten = 0;
-  uint64_t bulkBytesFilled = 0;  ///< of boxes, outside of their tensors
-  uint64_t wgmma = 0;            ///< wgmma.mma_async of warpgroups
-  uint64_t wgmmaSharedBytes = 0; ///< of shared memory that they read, B once a warpgroup
+  uint64_t bulkBytesFilled = 0;                           ///< of boxes, outside of their tensors
+  uint64_t wgmma = 0;                                     ///< wgmma.mma_async of warpgroups
+  uint64_t wgmmaSharedBytes = 0;                          ///< of shared memory that they read, B once a warpgroup
+  uint64_t clusterBarriers = 0;                           ///< arrivals of warps at barrier.cluster
+  uint64_t clusterBytesRead = 0, clusterBytesWritten = 0; ///< of other blocks' shared memory, by threads
+  uint64_t clusterBytesCopied = 0;                        ///< into it, by st.async, red.async and bulk copies
+  uint64_t clusterArrivals = 0;                           ///< at other blocks' mbarriers
+  uint64_t multicastCopies = 0, multicastBytes = 0;       ///< bulk copies to several blocks; bytes that arrive by them
+  uint64_t ringWaits = 0, ringWaitsFull = 0; ///< phases of copies that warps waited for; whose copies were all issued
+  uint64_t ringStagesFull = 0;               ///< stages whose copies were all issued, at each of these waits
 
   void add(const Counters &other);
   /// Every counter by its public name ("thread_instructions", "warp_instructions", "warp_instructions.matrix", ...).

@@ -56,6 +56,9 @@ struct EntryInfo {
   bool usesDynamicShared = false; ///< refers to an `.extern .shared` array
   Dim3 requiredBlock{0, 0, 0};    ///< .reqntid, zero where absent
   Dim3 maximumBlock{0, 0, 0};     ///< .maxntid, zero where absent
+  Dim3 requiredCluster{0, 0, 0};  ///< .reqnctapercluster, zero where absent: what a launch without a cluster gets
+  uint32_t maximumRanks = 0;      ///< .maxclusterrank, zero where absent
+  bool explicitCluster = false;   ///< .explicitcluster: a launch must say its clusters
 };
 
 namespace machine {
@@ -104,7 +107,7 @@ struct Checks {
 struct LaunchShape {
   Dim3 grid;
   Dim3 block;
-  Dim3 cluster;
+  Dim3 cluster; ///< blocks of a cluster; one: as the kernel says by .reqnctapercluster
   uint32_t sharedBytes = 0;
 };
 
@@ -125,7 +128,8 @@ const targets::Target &limitsOf(const Module &module);
 
 /// Runs one grid. `parameters` holds the packed parameter bytes (see ParameterInfo::offset).
 /// A program at fault gives a Report with findings, not an Error. Errors: NotFound for an unknown entry;
-/// InvalidArgument for a wrong shape, parameter size or too much shared memory; Unsupported for clusters.
+/// InvalidArgument for a wrong shape, parameter size or too much shared memory; Unsupported for clusters of a target
+/// that has none.
 Result<Report> launch(const Module &module, std::string_view entry, Memory &memory, const LaunchShape &shape,
                       std::span<const std::byte> parameters, const LaunchOptions &options = {});
 

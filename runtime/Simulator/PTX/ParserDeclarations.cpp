@@ -241,11 +241,15 @@ void Parser::functionAttributes(Function &function) {
       function.maximumBlock = threeCounts();
     else if (word.is(".maxnreg"))
       function.maximumRegisters = uint32_t(expectInteger("a count"));
-    else if (word.is(".minnctapersm") || word.is(".maxnctapersm") || word.is(".maxclusterrank") ||
-             word.is(".abi_preserve") || word.is(".abi_preserve_control"))
+    else if (word.is(".maxclusterrank"))
+      function.maximumRanks = uint32_t(expectInteger("a count"));
+    else if (word.is(".reqnctapercluster"))
+      function.requiredCluster = threeCounts();
+    else if (word.is(".explicitcluster"))
+      function.explicitCluster = true;
+    else if (word.is(".minnctapersm") || word.is(".maxnctapersm") || word.is(".abi_preserve") ||
+             word.is(".abi_preserve_control"))
       expectInteger("a count");
-    else if (word.is(".reqnctapercluster") || word.is(".explicitcluster"))
-      fail(word, format("'{}' is not supported by the simulator: clusters need sm_90", word.text));
     else if (word.is(".pragma")) {
       while (!accept(';'))
         if (next().kind == TokenKind::End)

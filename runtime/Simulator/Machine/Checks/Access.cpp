@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "runtime/Simulator/Machine/Checks/Access.h"
 #include "runtime/Simulator/Machine/Checks/GlobalRaces.h"
+#include "runtime/Simulator/Machine/Checks/Remote.h"
 #include "runtime/Support/Format.h"
 
 #include <algorithm>
@@ -266,6 +267,45 @@ Wavefronts sharedWavefronts(const uint64_t *offsets, uint32_t mask, unsigned byt
   return result;
 }
 
+namespace {
+
+void reportShared(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, AccessKind kind, uint64_t size) {
+  report(warp, FindingKind::OutOfBounds, lane,
+         format("{} {} bytes at byte {} of shared memory, of which the block has {}", verb(kind), bytes, offset, size));
+}
+
+/// Resolves a lane's access to shared memory by an address of the cluster; null, with a finding, where it may not.
+std::byte *resolveInCluster(Warp &warp, const Record &record, unsigned lane, uint32_t address, unsigned bytes,
+                            AccessKind kind) {
+  const uint64_t size = warp.block->shared.size();
+  const uint32_t offset = address & rankOffsetMask;
+  Block *target = blockAt(warp, address);
+  if (!record.inCluster && target != warp.block) {
+    report(warp, FindingKind::OutOfBounds, lane,
+           format("{} {} bytes at byte {} of the shared memory of block rank {} of the cluster, which only "
+                  "'.shared::cluster' and generic addresses reach",
+                  verb(kind), bytes, offset, (address >> rankShift) - 1));
+    return nullptr;
+  }
+  if (!mayReach(warp, lane, target, address, verb(kind)))
+    return nullptr;
+  if (uint64_t(offset) + bytes > size) {
+    reportShared(warp, lane, offset, bytes, kind, size);
+    return nullptr;
+  }
+  if (target != warp.block) {
+    Counters &counters = warp.worker->counters;
+    if (record.cls == InstructionClass::Barrier)
+      ++counters.clusterArrivals;
+    else
+      (kind == AccessKind::Read ? counters.clusterBytesRead : counters.clusterBytesWritten) += bytes;
+    warp.worker->changed |= kind != AccessKind::Read;
+  }
+  return target->shared.data() + offset;
+}
+
+} // namespace
+
 Resolved resolveShared(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes,
                        AccessKind kind) {
   Resolved result;
@@ -279,18 +319,21 @@ Resolved resolveShared(Warp &warp, const Record &record, uint32_t mask, const ui
   for (unsigned i = 0; i < laneCount; ++i)
     outside |= uint32_t(offsets[i] + bytes > size) << i;
   outside &= mask;
-  if (outside) {
-    unsigned lane = firstLane(outside);
-    report(warp, FindingKind::OutOfBounds, lane,
-           format("{} {} bytes at byte {} of shared memory, of which the block has {}", verb(kind), bytes,
-                  offsets[lane], size));
-    mask &= ~outside;
-  }
+  mask &= ~outside;
+  for (unsigned i = 0; i < laneCount; ++i)
+    result.at[i] = block.shared.data() + ((mask >> i & 1) ? offsets[i] : 0);
+  eachLane(outside, [&](unsigned lane) {
+    const auto address = uint32_t(offsets[lane]);
+    if (!(address >> rankShift))
+      return reportShared(warp, lane, address, bytes, kind, size);
+    if (std::byte *at = resolveInCluster(warp, record, lane, address, bytes, kind)) {
+      result.at[lane] = at;
+      mask |= 1u << lane;
+    }
+  });
   result.mask = mask;
   if (!mask)
     return result;
-  for (unsigned i = 0; i < laneCount; ++i)
-    result.at[i] = block.shared.data() + ((mask >> i & 1) ? offsets[i] : 0);
   if (kind != AccessKind::Write && tracksShared(warp)) {
     eachLane(mask, [&](unsigned lane) {
       if (shadowRead(warp, lane, uint32_t(offsets[lane]), bytes, record.order != 0))

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "runtime/Simulator/Machine/Checks/Poison.h"
+#include "runtime/Simulator/Machine/State/Cluster.h"
 
 namespace weft::simulator::machine {
 
@@ -57,6 +58,7 @@ Resolved resolve(Warp &warp, const Record &record, uint32_t mask, const uint64_t
 }
 
 /// One lane's shared access of `bytes` at byte `offset`, for the race detector; true where it reads what nothing wrote.
+/// The byte may be another block's of the cluster, see Cluster.h.
 bool shadowRead(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, bool atomic = false);
 void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, const std::byte *value,
                  bool atomic = false);
@@ -89,7 +91,8 @@ unsigned globalSectors(const uint64_t *addresses, uint32_t mask, unsigned bytes)
 /// of bytes out of compare-and-swaps of words and of loads of halves.
 inline uint64_t orderKey(const Warp &warp, uint64_t address, bool shared) {
   address &= ~uint64_t{3};
-  return shared ? sharedKey(*warp.block, uint32_t(address & windowOffsetMask)) : address;
+  const auto offset = uint32_t(address & windowOffsetMask);
+  return shared ? sharedKey(*blockAt(warp, offset), offset & rankOffsetMask) : address;
 }
 
 } // namespace weft::simulator::machine

@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "runtime/Simulator/Machine/Checks/EngineReads.h"
 #include "runtime/Simulator/Machine/Checks/Access.h"
+#include "runtime/Simulator/Machine/Checks/Remote.h"
 #include "runtime/Simulator/Machine/State/Products.h"
 #include "runtime/Support/Format.h"
 
@@ -13,6 +14,8 @@ namespace {
 constexpr size_t keptFences = 256;
 
 std::string wroteAt(const Warp &warp, const Granule &g) {
+  if (g.flags & Granule::RemoteWrite)
+    return remoteSide(warp, "wrote", g.writeRank, g.writeThread, g.writePc);
   return isEngine(*warp.block, g.writeThread) ? format("a bulk copy of {} wrote it", siteName(warp, g.writePc))
                                               : format("warp {}, lane {} wrote it at {}", g.writeThread / laneCount,
                                                        g.writeThread % laneCount, siteName(warp, g.writePc));
@@ -49,14 +52,43 @@ bool isFenced(const Warp &warp, unsigned lane, uint32_t thread, uint32_t clock) 
   return false;
 }
 
+/// The same of a write by a thread of another block of the cluster: the fence may be on either side.
+bool isFencedRemote(const Warp &warp, unsigned lane, const Granule &g) {
+  const Block &block = *warp.block, &writer = *block.cluster->blocks[g.writeRank];
+  const OrderGraph &graph = block.grid->order;
+  const uint32_t thread = g.writeThread, writerWarp = thread / laneCount;
+  const auto &mine = block.engines->fences, &theirs = writer.engines->fences;
+  for (uint32_t other = 0; other < mine.size(); ++other)
+    for (const ProxyFence &fence : mine[other])
+      if (graph.knows(fence.moment, uint32_t(writer.index), writerWarp, g.writeClock) &&
+          knowsFence(warp, lane, other, fence))
+        return true;
+  for (uint32_t other = 0; other < theirs.size(); ++other)
+    for (const ProxyFence &fence : theirs[other])
+      if ((fence.known[writerWarp] >= g.writeClock ||
+           (other == writerWarp && (fence.mask >> thread % laneCount & 1) && g.writeClock <= fence.clock)) &&
+          happenedBefore(warp, uint32_t(writer.index), other, fence.clock))
+        return true;
+  return false;
+}
+
 /// What is known of one write, which many granules share.
 struct Verdict {
-  uint32_t thread = ~0u, clock = 0;
+  uint32_t thread = ~0u, clock = 0, rank = 0;
   bool ordered = true, fenced = true;
 };
 
-Verdict judge(const Warp &warp, unsigned lane, uint32_t thread, uint32_t clock) {
-  Verdict verdict{thread, clock};
+/// The rank of a granule's writer, plus 1; 0 for the block itself.
+uint32_t writerRank(const Granule &g) { return g.flags & Granule::RemoteWrite ? g.writeRank + 1u : 0; }
+
+Verdict judge(const Warp &warp, unsigned lane, const Granule &g) {
+  const uint32_t thread = g.writeThread, clock = g.writeClock;
+  Verdict verdict{thread, clock, writerRank(g)};
+  if (verdict.rank) {
+    verdict.ordered = writeOrdered(warp, lane, *warp.block, g);
+    verdict.fenced = isFencedRemote(warp, lane, g);
+    return verdict;
+  }
   verdict.ordered = (thread == warp.index * laneCount + lane) ||
                     happenedBefore(warp, lane, thread / laneCount, thread % laneCount, clock);
   verdict.fenced = isEngine(*warp.block, thread) || isFenced(warp, lane, thread, clock);
@@ -66,7 +98,7 @@ Verdict judge(const Warp &warp, unsigned lane, uint32_t thread, uint32_t clock) 
 void complain(Warp &warp, unsigned lane, const Granule &g, const Verdict &verdict, uint32_t offset) {
   const Checks &checks = warp.block->grid->options.checks;
   const std::string place = format("16 bytes at byte {} of shared memory", offset);
-  const bool engine = isEngine(*warp.block, g.writeThread);
+  const bool engine = !verdict.rank && isEngine(*warp.block, g.writeThread);
   if (!verdict.ordered && engine && checks.async)
     report(warp, FindingKind::AsyncUnwaited, lane,
            "reads " + place + ", which a bulk copy writes whose mbarrier it has not waited for", wroteAt(warp, g));
@@ -125,8 +157,8 @@ bool beginEngineRead(Warp &warp, unsigned lane, std::span<const SharedRange> ran
                  format("reads 16 bytes at byte {} of shared memory, which a copy may still write", range.begin),
                  format("it was issued at {}", siteName(warp, g.writePc)));
       } else if (g.writeClock) {
-        if (verdict.thread != g.writeThread || verdict.clock != g.writeClock)
-          verdict = judge(warp, lane, g.writeThread, g.writeClock);
+        if (verdict.thread != g.writeThread || verdict.clock != g.writeClock || verdict.rank != writerRank(g))
+          verdict = judge(warp, lane, g);
         if (!verdict.ordered || !verdict.fenced)
           complain(warp, lane, g, verdict, range.begin);
       }
@@ -162,8 +194,17 @@ void endEngineRead(Warp &warp, unsigned lane, std::span<const SharedRange> range
     });
 }
 
-void checkEngineReads(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes) {
-  Block &block = *warp.block;
+void endRemoteEngineRead(Block &block, const RemoteAccess &reader, std::span<const SharedRange> ranges) {
+  if (!block.grid->options.checks.races)
+    return;
+  for (const SharedRange &range : ranges)
+    eachGranule(block.shadow, range.begin, range.bytes, [&](Granule &g) {
+      block.remoteReads[block.shadow.indexOf(g)].push_back(reader);
+      g.flags |= Granule::RemoteReads;
+    });
+}
+
+void checkEngineReads(Warp &warp, unsigned lane, const Block &block, uint32_t offset, unsigned bytes) {
   auto complainOf = [&](const char *what, uint32_t pc) {
     report(warp, FindingKind::AsyncOverwrite, lane,
            format("writes {} bytes at byte {} of shared memory, which {} may still read", bytes, offset, what),
@@ -174,6 +215,10 @@ void checkEngineReads(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes
         std::any_of(copy.runs.begin(), copy.runs.end(),
                     [&](const BulkRun &run) { return overlaps(offset, bytes, run.shared, run.bytes); }))
       return complainOf("a bulk copy", copy.pc);
+  for (const auto &peer : block.cluster->blocks)
+    for (const BulkCopy &copy : peer->engines->copies)
+      if (copy.issuer == &block && overlaps(offset, bytes, copy.source.begin, copy.source.bytes))
+        return complainOf("a bulk copy", copy.pc);
   for (const Warp &other : block.warps)
     if (other.products)
       for (const PendingProduct &product : other.products->pending)
@@ -196,23 +241,23 @@ void fenceProxy(Warp &warp, uint32_t mask) {
   shadow.advance(warp.index);
 }
 
-void beginEngineWrite(Warp &warp, unsigned lane, std::span<const BulkRun> runs) {
+void beginEngineWrite(Warp &warp, unsigned lane, Block &target, std::span<const BulkRun> runs, bool reduces) {
   if (!tracksShared(warp))
     return;
-  SharedShadow &shadow = warp.block->shadow;
   for (const BulkRun &run : runs)
-    shadowWrite(warp, lane, run.shared, run.bytes, nullptr);
+    shadowWrite(warp, lane, clusterAddress(target, run.shared), run.bytes, nullptr, reduces);
   for (const BulkRun &run : runs) // once all of it is written, for runs may share a granule
-    eachGranule(shadow, run.shared, run.bytes, [](Granule &g) { g.flags |= Granule::Pending; });
+    eachGranule(target.shadow, run.shared, run.bytes, [](Granule &g) { g.flags |= Granule::Pending; });
 }
 
-void endEngineWrite(Block &block, uint32_t engine, uint32_t pc, std::span<const BulkRun> runs) {
+void endEngineWrite(Block &block, uint32_t engine, uint32_t pc, std::span<const BulkRun> runs, bool reduces) {
   if (!tracksShared(block.warps[0]))
     return;
   const uint32_t now = block.shadow.now(engine);
   for (const BulkRun &run : runs)
     eachGranule(block.shadow, run.shared, run.bytes, [&](Granule &g) {
-      g.flags &= uint8_t(~Granule::Pending);
+      g.flags &= uint8_t(~(Granule::Pending | Granule::RemoteWrite | Granule::Atomic));
+      g.flags |= reduces ? Granule::Atomic : 0;
       g.writeClock = now;
       g.writePc = pc;
       g.writeThread = uint16_t(engine * laneCount);

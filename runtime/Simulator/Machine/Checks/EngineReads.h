@@ -8,11 +8,6 @@
 
 namespace weft::simulator::machine {
 
-/// Bytes of shared memory.
-struct SharedRange {
-  uint32_t begin = 0, bytes = 0;
-};
-
 /// An engine begins to read for a lane: races, copies under way, and writes that no fence.proxy.async made visible are
 /// reported; from now on a write there is one too. True where nothing wrote some of the bytes.
 bool beginEngineRead(Warp &warp, unsigned lane, std::span<const SharedRange> ranges);
@@ -20,15 +15,19 @@ bool beginEngineRead(Warp &warp, unsigned lane, std::span<const SharedRange> ran
 /// It has read: what is written there must be ordered after what the lane does now.
 void endEngineRead(Warp &warp, unsigned lane, std::span<const SharedRange> ranges);
 
-/// Before a lane writes where a granule says that an engine may be reading.
-void checkEngineReads(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes);
+/// An engine of another block has read for a copy into that block's shared memory, as of its clock.
+void endRemoteEngineRead(Block &block, const RemoteAccess &reader, std::span<const SharedRange> ranges);
+
+/// Before a lane writes to shared memory of a block of its cluster where a granule says that an engine may be reading.
+void checkEngineReads(Warp &warp, unsigned lane, const Block &target, uint32_t offset, unsigned bytes);
 
 /// fence.proxy.async by the lanes of `mask`.
 void fenceProxy(Warp &warp, uint32_t mask);
 
-/// A bulk copy into shared memory is issued: like a write, which is on its way from now on.
-void beginEngineWrite(Warp &warp, unsigned lane, std::span<const BulkRun> runs);
+/// A copy into shared memory of a block of the cluster is issued: like a write, which is on its way from now on.
+/// Those that reduce do not mind one another.
+void beginEngineWrite(Warp &warp, unsigned lane, Block &target, std::span<const BulkRun> runs, bool reduces = false);
 /// It has arrived, as of the clock of an engine.
-void endEngineWrite(Block &block, uint32_t engine, uint32_t pc, std::span<const BulkRun> runs);
+void endEngineWrite(Block &block, uint32_t engine, uint32_t pc, std::span<const BulkRun> runs, bool reduces = false);
 
 } // namespace weft::simulator::machine

@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "runtime/Simulator/Machine/Checks/GlobalRaces.h"
+#include "runtime/Simulator/Machine/State/Cluster.h"
 #include "runtime/Support/Format.h"
 
 namespace weft::simulator::machine {
@@ -76,6 +77,10 @@ bool GlobalAccesses::conflicts(Stamp me, Stamp other, uint8_t order, bool reads)
   }
   const bool sameBlock = other.block() == me.block();
   if ((order & order_ & orderStrong) && (sameBlock || (order & order_ & orderWide)))
+    return false;
+  const bool sameCluster = warp_.block->cluster->rankOf(other.block()) >= 0;
+  if ((order & order_ & orderStrong) && sameCluster && scopeOf(order) != Scope::Block &&
+      scopeOf(order_) != Scope::Block)
     return false;
   if (sameBlock && other.warp() == me.warp() &&
       warp_.block->shadow.lanesOrdered(warp_.index, me.lane(), other.lane(), other.clock()))

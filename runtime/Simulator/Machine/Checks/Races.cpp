@@ -2,6 +2,7 @@
 // The race detector: what each access to shared memory is compared with.
 #include "runtime/Simulator/Machine/Checks/Access.h"
 #include "runtime/Simulator/Machine/Checks/EngineReads.h"
+#include "runtime/Simulator/Machine/Checks/Remote.h"
 #include "runtime/Support/Format.h"
 
 #include <algorithm>
@@ -13,6 +14,18 @@ std::string otherSide(const Warp &warp, const char *did, uint16_t thread, uint32
   if (isEngine(*warp.block, thread))
     return format("a bulk copy of {} {} it", siteName(warp, pc), did);
   return format("warp {}, lane {} {} it at {}", thread / laneCount, thread % laneCount, did, siteName(warp, pc));
+}
+
+/// The other side of a conflict with a granule's last write.
+std::string writer(const Warp &warp, const char *did, const Granule &g) {
+  return g.flags & Granule::RemoteWrite ? remoteSide(warp, did, g.writeRank, g.writeThread, g.writePc)
+                                        : otherSide(warp, did, g.writeThread, g.writePc);
+}
+
+bool lastWriteOrdered(const Warp &warp, unsigned lane, const Granule &g) {
+  return g.flags & Granule::RemoteWrite
+             ? writeOrdered(warp, lane, *warp.block, g)
+             : happenedBefore(warp, lane, g.writeThread / laneCount, g.writeThread % laneCount, g.writeClock);
 }
 
 std::string place(uint32_t offset, unsigned bytes) {
@@ -31,9 +44,25 @@ bool readersOrdered(const Warp &warp, const Granule &g) {
   return true;
 }
 
+/// A write comes after reads by other blocks of the cluster, or is reported.
+void endRemoteReads(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, const Granule &g, bool atomic) {
+  const RemoteAccess *read = unorderedRemoteRead(warp, *warp.block, g, atomic);
+  if (read && warp.block->grid->options.checks.races)
+    report(warp, FindingKind::SharedRace, lane,
+           "writes " + place(offset, bytes) + ", and no barrier of the cluster orders that after a read",
+           remoteSide(warp, "read", read->rank, read->warp * laneCount + read->lane, read->pc));
+  warp.block->remoteReads.erase(warp.block->shadow.indexOf(g));
+}
+
 } // namespace
 
 bool shadowRead(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, bool atomic) {
+  if (offset >> rankShift) {
+    Block &target = *blockAt(warp, offset);
+    offset &= rankOffsetMask;
+    if (&target != warp.block)
+      return shadowReadRemote(warp, lane, target, offset, bytes, atomic);
+  }
   SharedShadow &shadow = warp.block->shadow;
   const Checks &checks = warp.block->grid->options.checks;
   const auto me = uint16_t(warp.index * laneCount + lane);
@@ -46,16 +75,15 @@ bool shadowRead(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, bool
       if (checks.async)
         report(warp, FindingKind::AsyncUnwaited, lane,
                "reads " + place(offset, bytes) + ", which " + copyName(warp, g->writePc) + " may still write",
-               otherSide(warp, "copies to", g->writeThread, g->writePc));
-    } else if (checks.races && g->writeClock && g->writeThread != me &&
-               !(g->flags & (atomic ? Granule::Atomic : Granule::Swapped)) &&
-               !happenedBefore(warp, lane, g->writeThread / laneCount, g->writeThread % laneCount, g->writeClock)) {
-      const bool copied = isEngine(*warp.block, g->writeThread);
+               writer(warp, "copies to", *g));
+    } else if (checks.races && g->writeClock && (g->writeThread != me || (g->flags & Granule::RemoteWrite)) &&
+               !(g->flags & (atomic ? Granule::Atomic : Granule::Swapped)) && !lastWriteOrdered(warp, lane, *g)) {
+      const bool copied = !(g->flags & Granule::RemoteWrite) && isEngine(*warp.block, g->writeThread);
       report(warp, copied ? FindingKind::AsyncUnwaited : FindingKind::SharedRace, lane,
              "reads " + place(offset, bytes) +
                  (copied ? ", which a bulk copy writes whose mbarrier it has not waited for"
                          : ", and no barrier orders that after a write"),
-             otherSide(warp, "wrote", g->writeThread, g->writePc));
+             writer(warp, "wrote", *g));
     }
     g->readMeeting = warp.meetings;
     // Atomic reads are merged: whether one comes after another matters to nobody.
@@ -82,6 +110,12 @@ bool shadowRead(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, bool
 }
 
 void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, const std::byte *value, bool atomic) {
+  if (offset >> rankShift) {
+    Block &target = *blockAt(warp, offset);
+    offset &= rankOffsetMask;
+    if (&target != warp.block)
+      return shadowWriteRemote(warp, lane, target, offset, bytes, value, atomic);
+  }
   SharedShadow &shadow = warp.block->shadow;
   const Checks &checks = warp.block->grid->options.checks;
   const auto me = uint16_t(warp.index * laneCount + lane);
@@ -90,21 +124,21 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
   Granule *g = &shadow.at(offset), *end = &shadow.at(offset + bytes - 1) + 1;
   for (; g != end; ++g) {
     if ((g->flags & Granule::EngineReads) && checks.async)
-      checkEngineReads(warp, lane, offset, bytes);
-    if ((g->flags & Granule::Pending) && checks.async)
+      checkEngineReads(warp, lane, *warp.block, offset, bytes);
+    if ((g->flags & Granule::Pending) && !(atomic && (g->flags & Granule::Atomic)) && checks.async)
       report(warp, FindingKind::AsyncOverwrite, lane,
              "writes " + place(offset, bytes) + ", to which " + copyName(warp, g->writePc) + " is on its way",
-             otherSide(warp, "copies to", g->writeThread, g->writePc));
+             writer(warp, "copies to", *g));
     if (checks.races) {
-      if (g->writeClock && g->writeThread != me && !(g->flags & Granule::Pending) &&
-          !(atomic && (g->flags & Granule::Atomic)) &&
-          !happenedBefore(warp, lane, g->writeThread / laneCount, g->writeThread % laneCount, g->writeClock)) {
+      if (g->writeClock && (g->writeThread != me || (g->flags & Granule::RemoteWrite)) &&
+          !(g->flags & Granule::Pending) && !(atomic && (g->flags & Granule::Atomic)) &&
+          !lastWriteOrdered(warp, lane, *g)) {
         bool same = value && std::memcmp(warp.block->shared.data() + offset, value, bytes) == 0;
         report(warp, FindingKind::SharedRace, lane,
                "writes " + place(offset, bytes) +
                    (same ? ", the same value as another thread that nothing orders it with"
                          : ", and no barrier orders that after another write"),
-               otherSide(warp, "wrote", g->writeThread, g->writePc), same);
+               writer(warp, "wrote", *g), same);
       }
       // A weak read before a compare-and-swap only guesses what it will find.
       const bool harmless = swap || (atomic && (g->flags & Granule::AtomicReads));
@@ -122,6 +156,8 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
         }
       }
     }
+    if (g->flags & Granule::RemoteReads)
+      endRemoteReads(warp, lane, offset, bytes, *g, atomic);
     g->writeClock = now;
     g->writePc = pc;
     g->writeThread = me;

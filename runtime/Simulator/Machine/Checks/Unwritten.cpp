@@ -28,14 +28,24 @@ bool isUnwritten(SharedShadow &shadow, uint32_t offset) {
   return (granule.writeClock == 0 && !(granule.flags & Granule::Pending)) || (granule.poisoned & bitOf(shadow, offset));
 }
 
+/// The block of the cluster whose shared memory a byte is of, or null.
+Block *holderOf(const Warp &warp, const std::byte *at) {
+  if (isIn(warp.block->shared, at))
+    return warp.block;
+  for (const auto &block : warp.block->cluster->blocks)
+    if (isIn(block->shared, at))
+      return block.get();
+  return nullptr;
+}
+
 } // namespace
 
 uint32_t unwrittenBytes(Warp &warp, const std::byte *at, unsigned bytes) {
   uint32_t unwritten = 0;
-  if (isIn(warp.block->shared, at)) {
-    const auto offset = uint32_t(at - warp.block->shared.data());
+  if (Block *holder = holderOf(warp, at)) {
+    const auto offset = uint32_t(at - holder->shared.data());
     for (unsigned i = 0; i < bytes; ++i)
-      unwritten |= uint32_t(isUnwritten(warp.block->shadow, offset + i)) << i;
+      unwritten |= uint32_t(isUnwritten(holder->shadow, offset + i)) << i;
     return unwritten;
   }
   const uint8_t *marks =
@@ -52,11 +62,11 @@ void markWritten(Warp &warp, const std::byte *at, unsigned bytes) {
 }
 
 bool markUnwritten(Warp &warp, const std::byte *at, unsigned bytes, uint32_t unwritten) {
-  if (isIn(warp.block->shared, at)) {
+  if (Block *holder = holderOf(warp, at)) {
     if (!tracksShared(warp))
       return true;
-    SharedShadow &shadow = warp.block->shadow;
-    const auto offset = uint32_t(at - warp.block->shared.data());
+    SharedShadow &shadow = holder->shadow;
+    const auto offset = uint32_t(at - holder->shared.data());
     for (unsigned i = 0; i < bytes; ++i)
       if (unwritten >> i & 1)
         shadow.at(offset + i).poisoned |= bitOf(shadow, offset + i);

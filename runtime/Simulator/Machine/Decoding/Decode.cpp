@@ -272,6 +272,9 @@ void Decoder::run() {
   kernel_.info.name = std::string(entry_.name);
   kernel_.info.requiredBlock = {entry_.requiredBlock[0], entry_.requiredBlock[1], entry_.requiredBlock[2]};
   kernel_.info.maximumBlock = {entry_.maximumBlock[0], entry_.maximumBlock[1], entry_.maximumBlock[2]};
+  kernel_.info.requiredCluster = {entry_.requiredCluster[0], entry_.requiredCluster[1], entry_.requiredCluster[2]};
+  kernel_.info.maximumRanks = entry_.maximumRanks;
+  kernel_.info.explicitCluster = entry_.explicitCluster;
   kernel_.maximumRegisters = entry_.maximumRegisters;
   // ptxas ignores '.minnctapersm' where it does not know how many threads a block has.
   kernel_.limitsRegisters =

@@ -202,6 +202,7 @@ void bindAtomic(Binding &b) {
   Type type = b.type();
   AtomicForm form;
   std::string_view space = b.modifier("space"), name = b.modifier("op");
+  b.record.inCluster = space.empty() || space == "shared::cluster";
   form.space = space.starts_with("shared") ? Space::Shared : space == "global" ? Space::Global : Space::Generic;
   size_t at = 0;
   if (returns)
@@ -212,9 +213,9 @@ void bindAtomic(Binding &b) {
   b.record.wideAddress = address.wide;
   std::string_view order = b.modifier("order"), scope = b.modifier("scope");
   const bool both = order == "acq_rel";
-  b.record.order = uint8_t(orderStrong | (both || order == "acquire" ? orderAcquire : 0) |
-                           (both || order == "release" ? orderRelease : 0) |
-                           (scope == "cta" || scope == "cluster" ? 0 : orderWide)); // .gpu where it is not given
+  b.record.order =
+      uint8_t(orderStrong | (both || order == "acquire" ? orderAcquire : 0) |
+              (both || order == "release" ? orderRelease : 0) | orderOfScope(scope.empty() ? "gpu" : scope));
   b.site.addressOperand = 1;
   b.record.op[2] = b.source(b.operand(at++), type);
   if (name == "cas") {
@@ -240,7 +241,8 @@ void bindAtomic(Binding &b) {
 }
 
 #define WEFT_ATOMIC                                                                                                    \
-  "order=relaxed|acquire|release|acq_rel? scope=cta|cluster|gpu|sys? space=global|shared|shared::cta? "
+  "order=relaxed|acquire|release|acq_rel? scope=cta|cluster|gpu|sys? "                                                 \
+  "space=global|shared|shared::cta|shared::cluster? "
 constexpr auto cls = InstructionClass::Atomic;
 
 const Form forms[] = {

@@ -34,7 +34,7 @@ void runWarpBarrier(Warp &warp, const Record &record, uint32_t mask) {
 void runFence(Warp &warp, const Record &record, uint32_t) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (warp.block->grid->options.checks.races)
-    fence(warp, record.order & orderWide);
+    fence(warp, scopeOf(record.order));
 }
 
 void runYield(Warp &warp, const Record &, uint32_t) {
@@ -109,7 +109,7 @@ void bindBarrier(Binding &b) {
 
 void bindFence(Binding &b) {
   std::string_view scope = b.has("level") ? b.modifier("level") : b.modifier("scope");
-  b.record.order = scope == "cta" || scope == "cluster" ? 0 : uint8_t(orderWide);
+  b.record.order = b.has("mbarrier_init") ? uint8_t(orderCluster) : scope.empty() ? orderWide : orderOfScope(scope);
   b.record.run = runFence;
 }
 

@@ -41,21 +41,28 @@ struct MbarrierForm {
   Space space = Space::Generic;
   bool noIncrement = false; ///< .noinc
   bool noComplete = false;
+  bool relaxed = false; ///< orders no memory
 };
 
 /// Every arrival must know that the phase before its own is over, or it may count in that one.
-void checkArrival(Warp &warp, unsigned lane, uint32_t offset, uint64_t object) {
-  auto known = warp.block->mbarriers.find(offset);
-  if (known == warp.block->mbarriers.end() || !known->second.ended || !warp.block->grid->options.checks.races)
+void checkArrival(Warp &warp, Block &block, unsigned lane, uint32_t offset, uint64_t object) {
+  auto known = block.mbarriers.find(offset);
+  if (known == block.mbarriers.end() || !known->second.ended || !block.grid->options.checks.races)
     return;
-  const MbarrierHistory &last = known->second;
-  if ((last.warp == warp.index && last.lane == lane) || happenedBefore(warp, lane, last.warp, last.lane, last.clock))
+  const RemoteAccess &last = known->second.endedBy;
+  const Block &ender = *block.cluster->blocks[last.rank];
+  if (&ender == warp.block ? (last.warp == warp.index && last.lane == lane) ||
+                                 happenedBefore(warp, lane, last.warp, last.lane, last.clock)
+                           : happenedBefore(warp, uint32_t(ender.index), last.warp, last.clock))
+    return;
+  // A copy of another block that has arrived was issued after what its thread knew then.
+  if (block.grid->order.knows(warp.order.caused, uint32_t(ender.index), last.warp, last.clock))
     return;
   report(warp, FindingKind::MbarrierMisuse, lane,
          format("arrives in phase {} of an mbarrier that counts {} arrivals, and nothing orders that after the end of "
                 "phase {}: either phase may end early",
                 phase(object), expected(object), phase(object) - 1),
-         last.warp < warp.block->warps.size()
+         last.warp < block.warps.size()
              ? format("warp {}, lane {} ended it at {}", last.warp, last.lane, siteName(warp, last.pc))
              : format("a bulk copy of {} ended it", siteName(warp, last.pc)));
 }
@@ -83,8 +90,9 @@ void arriveWithCopies(Block &block, uint64_t object) {
     const uint64_t before = phase(now);
     const uint64_t old = now;
     now = settled(arrivals(now, 1, false), transactionsOf(block, uint32_t(object)));
-    rememberObject(block, warp.index, arrival.lane, arrival.pc, uint32_t(object), old, now);
-    StrongAccess access(warp, orderStrong | orderRelease, sharedKey(block, uint32_t(object)));
+    rememberObject(block, {block.rank, warp.index, arrival.lane, block.clockOf(warp), arrival.pc}, uint32_t(object),
+                   old, now);
+    StrongAccess access(warp, orderStrong | orderRelease | orderCluster, sharedKey(block, uint32_t(object)));
     std::memcpy(at, &now, 8);
     access.done(false, true, true);
     if (phase(now) != before)
@@ -100,13 +108,15 @@ void arriveWithCopies(Block &block, uint64_t object) {
 struct LaneOperation {
   Warp &warp;
   const MbarrierForm &form;
+  Block &block; ///< whose shared memory the object lies in
   unsigned lane;
   uint64_t address;
   std::byte *at;    ///< where the object lies
   uint64_t object;  ///< its bits before
   uint64_t operand; ///< count, state or parity
 
-  uint32_t offset() const { return uint32_t(address & windowOffsetMask); }
+  uint32_t offset() const { return uint32_t(address & rankOffsetMask); }
+  bool remote() const { return &block != warp.block; }
   void misuse(std::string what) const { report(warp, FindingKind::MbarrierMisuse, lane, what); }
 };
 
@@ -119,14 +129,19 @@ uint64_t operandOf(Warp &warp, const Record &record, What what, unsigned lane) {
 }
 
 uint64_t afterInit(const LaneOperation &op) {
-  auto &known = op.warp.block->mbarriers;
+  auto &known = op.block.mbarriers;
   if (auto before = known.find(op.offset()); before != known.end() && before->second.object == op.object)
     op.misuse(format("initialises an mbarrier that {} initialised and that nothing invalidated",
                      siteName(op.warp, before->second.initPc)));
   if (op.operand == 0 || op.operand > countMask)
     op.misuse(format("expected a count from 1 to {}, but got {}", countMask, op.operand));
   const uint64_t after = make(op.operand & countMask, op.operand & countMask, 0);
-  known[op.offset()] = {after, op.warp.here()};
+  MbarrierHistory &history = known[op.offset()];
+  history = {};
+  history.object = after;
+  history.initPc = op.warp.here();
+  history.initWarp = op.warp.index;
+  history.initClock = op.block.clockOf(op.warp);
   return after;
 }
 
@@ -137,32 +152,31 @@ std::optional<uint64_t> afterArrive(const LaneOperation &op) {
     op.misuse(format("arrives {} times at an mbarrier that waits for {} in this phase", count, pending(op.object)));
     return std::nullopt;
   }
-  checkArrival(op.warp, op.lane, op.offset(), op.object);
+  checkArrival(op.warp, op.block, op.lane, op.offset(), op.object);
   if (expects(op.form.what))
-    expectBytes(op.warp, op.lane, op.offset(), int64_t(op.operand));
+    expectBytes(op.warp, op.block, op.lane, op.offset(), int64_t(op.operand));
   if (op.form.noComplete && count == pending(op.object)) {
     op.misuse("completes the phase with '.noComplete'");
     return std::nullopt;
   }
-  const uint64_t next =
-      settled(arrivals(op.object, count, drops(op.form.what)), transactionsOf(*op.warp.block, op.offset()));
+  const uint64_t next = settled(arrivals(op.object, count, drops(op.form.what)), transactionsOf(op.block, op.offset()));
   if (phase(next) != phase(op.object))
-    checkUnexpected(op.warp, op.lane, op.offset());
+    checkUnexpected(op.warp, op.block, op.lane, op.offset());
   return next;
 }
 
 /// The object after mbarrier.expect_tx or complete_tx.
 uint64_t afterTransaction(const LaneOperation &op) {
-  checkArrival(op.warp, op.lane, op.offset(), op.object);
+  checkArrival(op.warp, op.block, op.lane, op.offset(), op.object);
   const auto bytes = int64_t(op.operand);
-  expectBytes(op.warp, op.lane, op.offset(), expects(op.form.what) ? bytes : -bytes);
-  return settled(op.object, transactionsOf(*op.warp.block, op.offset()));
+  expectBytes(op.warp, op.block, op.lane, op.offset(), expects(op.form.what) ? bytes : -bytes);
+  return settled(op.object, transactionsOf(op.block, op.offset()));
 }
 
 /// The object after mbarrier.inval, which nothing may complete on any more.
 uint64_t afterInval(const LaneOperation &op) {
-  checkUnexpected(op.warp, op.lane, op.offset());
-  op.warp.block->mbarriers.erase(op.offset());
+  checkUnexpected(op.warp, op.block, op.lane, op.offset());
+  op.block.mbarriers.erase(op.offset());
   return 0;
 }
 
@@ -173,8 +187,8 @@ std::optional<uint64_t> afterAsyncArrive(const LaneOperation &op) {
     op.misuse("arrives at an mbarrier that cannot wait for it");
     return std::nullopt;
   }
-  checkArrival(op.warp, op.lane, op.offset(), op.object);
-  op.warp.block->arrivals.push_back({op.warp.index, op.lane, op.offset(), op.warp.async.issued, op.warp.here()});
+  checkArrival(op.warp, op.block, op.lane, op.offset(), op.object);
+  op.block.arrivals.push_back({op.warp.index, op.lane, op.offset(), op.warp.async.issued, op.warp.here()});
   return op.form.noIncrement ? op.object : make(expected(op.object), pending(op.object) + 1, phase(op.object));
 }
 
@@ -195,6 +209,20 @@ std::optional<uint64_t> afterChange(const LaneOperation &op) {
   }
 }
 
+/// Whether a lane uses another block's mbarrier without knowing that it was initialised; reported.
+bool missesInit(const LaneOperation &op) {
+  auto known = op.block.mbarriers.find(op.offset());
+  if (known == op.block.mbarriers.end() || !op.block.grid->options.checks.races ||
+      happenedBefore(op.warp, uint32_t(op.block.index), known->second.initWarp, known->second.initClock))
+    return false;
+  report(op.warp, FindingKind::MissingProxyFence, op.lane,
+         format("arrives at an mbarrier of block rank {} of the cluster, and no fence.mbarrier_init and "
+                "barrier.cluster lie between that and mbarrier.init",
+                op.block.rank),
+         siteName(op.warp, known->second.initPc));
+  return true;
+}
+
 /// Stores the object, and releases what the lane did before to those who wait for it.
 void storeObject(const LaneOperation &op, uint64_t next) {
   Warp &warp = op.warp;
@@ -202,25 +230,34 @@ void storeObject(const LaneOperation &op, uint64_t next) {
   const bool arrives = what != What::Init && what != What::Inval;
   warp.worker->changed = true;
   if (arrives)
-    rememberObject(*warp.block, warp.index, op.lane, warp.here(), op.offset(), op.object, next);
-  if (tracksShared(warp))
-    shadowWrite(warp, op.lane, op.offset(), 8, nullptr, what != What::Init);
-  StrongAccess access(warp, what == What::Init ? 0 : orderStrong | orderRelease, orderKey(warp, op.address, true));
+    rememberObject(op.block, {warp.block->rank, warp.index, op.lane, op.block.clockOf(warp), warp.here()}, op.offset(),
+                   op.object, next);
+  if (tracksShared(warp) && !(op.remote() && missesInit(op)))
+    shadowWrite(warp, op.lane, clusterAddress(op.block, op.offset()), 8, nullptr, what != What::Init);
+  // What a thread arrives with at another block's mbarrier is released to the cluster, whatever its scope says: the
+  // pipelines of CUTLASS rest on it.
+  const uint8_t order = what == What::Init ? 0 : orderStrong | orderCluster | (op.form.relaxed ? 0 : orderRelease);
+  StrongAccess access(warp, order, orderKey(warp, op.address, true));
   std::memcpy(op.at, &next, 8);
   access.done(false, arrives && what != What::Expect && what != What::Complete && what != What::AsyncArrive, true);
   if (arrives && phase(next) != phase(op.object))
-    access.copyTo(phaseKey(*warp.block, op.offset(), phase(op.object)));
+    access.copyTo(phaseKey(op.block, op.offset(), phase(op.object)));
 }
 
 /// Whether the phase that a lane asks for, by a state or by a parity, is over. If so, the lane has acquired what its
 /// arrivals released.
 bool testPhase(LaneOperation &op) {
+  if (op.remote()) {
+    op.misuse("waits for an mbarrier of another block of the cluster");
+    return true;
+  }
   const bool byParity = op.form.what == What::TestParity;
   const uint64_t asked = byParity ? op.operand : phase(op.operand);
   auto lasts = [&] { return byParity ? (phase(op.object) & 1) == (asked & 1) : phase(op.object) == asked; };
+  countWait(op.warp, op.offset(), phase(op.object) - (lasts() ? 0 : 1));
   if (lasts()) {
-    arriveWithCopies(*op.warp.block, op.offset());
-    landAtMbarrier(*op.warp.block, op.offset());
+    arriveWithCopies(op.block, op.offset());
+    landAtMbarrier(op.block, op.offset());
     std::memcpy(&op.object, op.at, 8);
   }
   if (!byParity && (op.operand & markMask) != mark)
@@ -229,8 +266,11 @@ bool testPhase(LaneOperation &op) {
     op.misuse(format("waits for phase {} of an mbarrier that is in phase {}", asked, phase(op.object)));
   if (lasts())
     return false;
-  StrongAccess access(op.warp, orderStrong | orderAcquire, phaseKey(*op.warp.block, op.offset(), asked));
+  const uint8_t order = orderStrong | orderCluster | (op.form.relaxed ? 0 : orderAcquire);
+  StrongAccess access(op.warp, order, phaseKey(op.block, op.offset(), asked));
   access.done(true, false, false);
+  if (auto known = op.block.mbarriers.find(op.offset()); known != op.block.mbarriers.end() && known->second.caused)
+    op.warp.order.caused = op.block.grid->order.join(op.warp.order.caused, known->second.caused);
   return true;
 }
 
@@ -244,7 +284,9 @@ void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
   uint64_t states[laneCount] = {};
   uint32_t passed = 0;
   eachLane(at.mask, [&](unsigned lane) {
-    LaneOperation op{warp, form, lane, addresses.at[lane], at.at[lane], 0, operandOf(warp, record, form.what, lane)};
+    Block &block = *blockAt(warp, uint32_t(addresses.at[lane] & windowOffsetMask));
+    LaneOperation op{
+        warp, form, block, lane, addresses.at[lane], at.at[lane], 0, operandOf(warp, record, form.what, lane)};
     std::memcpy(&op.object, op.at, 8);
     if (form.what != What::Init && (op.object & markMask) != mark) {
       op.misuse("uses an mbarrier that was not initialised");
@@ -270,18 +312,29 @@ void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
   }
 }
 
+/// The state that an arrival gives, which at another block's mbarrier there is none of.
+void bindState(Binding &b, const ptx::Operand &operand) {
+  if (b.modifier("space") == "shared::cluster" && operand.kind != ptx::OperandKind::Sink)
+    b.fail(operand,
+           format("expected '_' for the state of an arrival with '.shared::cluster', but got '{}'", operand.text));
+  b.setDestination(0, b.destination(operand, Type::B64));
+}
+
 void bind(Binding &b, What what) {
   MbarrierForm form;
   form.what = what;
   form.space = b.modifier("space").starts_with("shared") ? Space::Shared : Space::Generic;
   form.noIncrement = b.has("noinc");
   form.noComplete = b.has("noComplete");
+  form.relaxed = b.modifier("order") == "relaxed";
   size_t at = 0;
   bool waits = what == What::TestWait || what == What::TestParity;
+  // To wait for another block's mbarrier is a misuse of its own.
+  b.record.inCluster = waits || form.space == Space::Generic || b.modifier("space") == "shared::cluster";
   if (waits)
     b.setDestination(0, b.predicateDestination(b.operand(at++)));
   else if (what >= What::Arrive && what <= What::ArriveDropExpect && b.operand(0).kind != ptx::OperandKind::Address)
-    b.setDestination(0, b.destination(b.operand(at++), Type::B64));
+    bindState(b, b.operand(at++));
   AddressOperand address = b.decoder.address(b.frame, b.operand(at++));
   b.record.op[1] = address.base;
   b.record.imm = address.offset;
@@ -306,18 +359,20 @@ void bindPending(Binding &b) {
 }
 
 #define WEFT_WHERE "space=shared|shared::cta?"
+#define WEFT_ANYWHERE "space=shared|shared::cta|shared::cluster?"
 #define WEFT_ORDER "order=release|acquire|relaxed? scope=cta|cluster?"
 constexpr auto cls = InstructionClass::Barrier;
 
 const Form forms[] = {
     {"mbarrier", "init " WEFT_WHERE " b64", "*", cls, bindAs<What::Init>},
     {"mbarrier", "inval " WEFT_WHERE " b64", "*", cls, bindAs<What::Inval>},
-    {"mbarrier", "arrive noComplete? " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::Arrive>},
-    {"mbarrier", "arrive_drop noComplete? " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::ArriveDrop>},
-    {"mbarrier", "arrive expect_tx " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::ArriveExpect>},
-    {"mbarrier", "arrive_drop expect_tx " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::ArriveDropExpect>},
-    {"mbarrier", "expect_tx " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::Expect>},
-    {"mbarrier", "complete_tx " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::Complete>},
+    {"mbarrier", "arrive noComplete? " WEFT_ORDER " " WEFT_ANYWHERE " b64", "*", cls, bindAs<What::Arrive>},
+    {"mbarrier", "arrive_drop noComplete? " WEFT_ORDER " " WEFT_ANYWHERE " b64", "*", cls, bindAs<What::ArriveDrop>},
+    {"mbarrier", "arrive expect_tx " WEFT_ORDER " " WEFT_ANYWHERE " b64", "*", cls, bindAs<What::ArriveExpect>},
+    {"mbarrier", "arrive_drop expect_tx " WEFT_ORDER " " WEFT_ANYWHERE " b64", "*", cls,
+     bindAs<What::ArriveDropExpect>},
+    {"mbarrier", "expect_tx " WEFT_ORDER " " WEFT_ANYWHERE " b64", "*", cls, bindAs<What::Expect>},
+    {"mbarrier", "complete_tx " WEFT_ORDER " " WEFT_ANYWHERE " b64", "*", cls, bindAs<What::Complete>},
     {"mbarrier", "wait=test_wait|try_wait " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls, bindAs<What::TestWait>},
     {"mbarrier", "wait=test_wait|try_wait parity " WEFT_ORDER " " WEFT_WHERE " b64", "*", cls,
      bindAs<What::TestParity>},

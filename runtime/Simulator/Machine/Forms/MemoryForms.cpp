@@ -217,6 +217,7 @@ Space bindAddress(Binding &b, const ptx::Operand &operand, Space named) {
   b.record.imm = address.offset;
   b.record.wideAddress = address.wide;
   b.record.named = address.named;
+  b.record.inCluster = named == Space::Generic || b.modifier("space") == "shared::cluster";
   b.site.addressOperand = 0;
   if (named == Space::Param) {
     // A function's parameters lie in local memory once it is inlined; an address in a register may mean either.
@@ -269,9 +270,8 @@ uint8_t orderOf(const Binding &b) {
   std::string_view order = b.modifier("order"), scope = b.modifier("scope");
   if (order.empty() || order == "weak")
     return 0;
-  const bool wide = order == "volatile" || scope == "gpu" || scope == "sys";
   return uint8_t(orderStrong | (order == "acquire" ? orderAcquire : 0) | (order == "release" ? orderRelease : 0) |
-                 (wide ? orderWide : 0));
+                 orderOfScope(order == "volatile" ? "sys" : scope));
 }
 
 void setClass(Binding &b, Space space, bool load) {
@@ -372,7 +372,7 @@ void bindPolicy(Binding &b) {
 #define WEFT_CACHE                                                                                                     \
   "l1=L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate? "                           \
   "l2=L2::evict_normal|L2::evict_first|L2::evict_last? hint=L2::cache_hint? prefetch=L2::64B|L2::128B|L2::256B?"
-#define WEFT_LOAD_SPACES "space=const|global|local|shared|shared::cta|param|param::entry|param::func?"
+#define WEFT_LOAD_SPACES "space=const|global|local|shared|shared::cta|shared::cluster|param|param::entry|param::func?"
 
 const Form forms[] = {
     {"ld",
@@ -382,7 +382,7 @@ const Form forms[] = {
     {"ldu", "global? vec=v2|v4? " WEFT_MEMORY_TYPES, "*", InstructionClass::GlobalLoad, bindLoad},
     {"st",
      "mmio? order=volatile|relaxed|release|weak? scope=cta|cluster|gpu|sys? "
-     "space=global|local|shared|shared::cta|param|param::func?"
+     "space=global|local|shared|shared::cta|shared::cluster|param|param::func?"
      " cop=wb|cg|cs|wt? " WEFT_CACHE " vec=v2|v4|v8? " WEFT_MEMORY_TYPES,
      "*", InstructionClass::GlobalStore, bindStore},
     {"prefetch", "space=global|local? level=L1|L2|L2::evict_last|L2::evict_normal", "*", InstructionClass::Other,

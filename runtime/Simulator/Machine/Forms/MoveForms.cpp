@@ -3,6 +3,7 @@
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
 #include "runtime/Simulator/Machine/Forms/Arithmetic.h"
 #include "runtime/Simulator/Machine/Forms/Families.h"
+#include "runtime/Simulator/Machine/State/Cluster.h"
 #include "runtime/Support/Format.h"
 
 namespace weft::simulator::machine {
@@ -156,13 +157,16 @@ void bindCvta(Binding &b) {
 
 void runIsSpace(Warp &warp, const Record &record, uint32_t mask) {
   const uint64_t *from = warp.reg<const uint64_t>(record.op[1]);
+  // What is another block's, or named as of a rank, is in '.shared::cluster' only.
+  const uint64_t elsewhere = record.target ? windowOffsetMask & ~uint64_t{rankOffsetMask} : 0;
   uint32_t bits = 0;
   for (unsigned i = 0; i < laneCount; ++i)
-    bits |= uint32_t((from[i] >> windowShift << windowShift) == uint64_t(record.imm)) << i;
+    bits |= uint32_t((from[i] >> windowShift << windowShift) == uint64_t(record.imm) && !(from[i] & elsewhere)) << i;
   commitPredicate(warp.predicate(record.op[0]), bits, mask);
 }
 
 void bindIsSpace(Binding &b) {
+  b.record.target = b.modifier("space") == "shared" || b.modifier("space") == "shared::cta";
   b.record.imm = int64_t(windowOf(b.modifier("space")));
   b.record.run = b.modifier("space") == "const" ? Executor([](Warp &warp, const Record &record, uint32_t mask) {
     commitPredicate(warp.predicate(record.op[0]), 0, mask);
@@ -171,7 +175,7 @@ void bindIsSpace(Binding &b) {
 }
 
 constexpr auto cls = InstructionClass::Move;
-#define WEFT_SPACES "space=const|global|local|shared|shared::cta|param|param::entry"
+#define WEFT_SPACES "space=const|global|local|shared|shared::cta|shared::cluster|param|param::entry"
 
 const Form forms[] = {
     {"mov", "type=b8|b16|b32|b64|b128|u16|u32|u64|s16|s32|s64|f16|bf16|f32|f64|f16x2|bf16x2|pred", "*", cls, bindMove},

@@ -45,14 +45,6 @@ void writeReduction(Warp &warp, const Record &record, uint32_t mask, const Barri
   }
 }
 
-/// What one side knows and has fenced, the other knows and has fenced too.
-void joinOrder(Block &block, WarpOrder &into, const WarpOrder &from) {
-  OrderGraph &graph = block.grid->order;
-  into.known = graph.join(into.known, from.known);
-  into.wideFence = graph.join(into.wideFence, from.wideFence);
-  into.narrowFence = graph.join(into.narrowFence, from.narrowFence);
-}
-
 /// Lets everybody who waits at a complete barrier go on.
 void release(Block &block, unsigned number) {
   Barrier &barrier = block.barriers[number];
@@ -78,7 +70,7 @@ void release(Block &block, unsigned number) {
     }
     if (took && order) {
       block.shadow.acquire(warp.index, barrier.joined, stamp);
-      joinOrder(block, warp.order, barrier.order);
+      joinOrder(block.grid->order, warp.order, barrier.order);
     }
   }
   barrier = {};
@@ -137,7 +129,7 @@ void arrive(Warp &warp, const Record &record, uint32_t mask, Barrier &barrier) {
   if (tracksOrder(*warp.block)) {
     warp.block->shadow.release(warp.index, barrier.joined);
     fenceReads(warp);
-    joinOrder(*warp.block, barrier.order, warp.order);
+    joinOrder(warp.block->grid->order, barrier.order, warp.order);
   }
 }
 

@@ -3,6 +3,7 @@
 #include "runtime/Simulator/Machine/Checks/Access.h"
 #include "runtime/Simulator/Machine/Checks/EngineReads.h"
 #include "runtime/Simulator/Machine/Checks/GlobalRaces.h"
+#include "runtime/Simulator/Machine/Checks/Remote.h"
 #include "runtime/Simulator/Machine/Running/Mbarriers.h"
 #include "runtime/Support/Format.h"
 
@@ -30,9 +31,24 @@ std::vector<SharedRange> rangesOf(const BulkCopy &copy) {
   return ranges;
 }
 
+/// What was sent from shared memory or registers, byte for byte.
+void moveSent(Block &block, const BulkCopy &copy) {
+  const std::byte *from = copy.source.bytes ? copy.issuer->shared.data() + copy.source.begin : copy.contents.data();
+  for (const BulkRun &run : copy.runs) {
+    std::byte *to = block.shared.data() + run.shared;
+    if (copy.reduce)
+      copy.reduce(to, from, run.bytes);
+    else
+      std::memcpy(to, from, run.bytes);
+    from += run.bytes;
+  }
+}
+
 /// What a load brings, byte for byte, and which of it nothing wrote.
-void moveIn(Warp &warp, const BulkCopy &copy) {
-  std::byte *shared = warp.block->shared.data();
+void moveIn(Warp &warp, Block &block, const BulkCopy &copy) {
+  std::byte *shared = block.shared.data();
+  if (copy.sent())
+    return moveSent(block, copy);
   GlobalAccesses accesses(warp, warp.kernel->code[copy.pc]);
   for (const BulkRun &run : copy.runs) {
     if (run.global) {
@@ -47,21 +63,21 @@ void moveIn(Warp &warp, const BulkCopy &copy) {
 }
 
 /// Marks what a load brought of memory that nothing wrote.
-void markMoved(Warp &warp, const BulkCopy &copy) {
+void markMoved(Warp &warp, Block &block, const BulkCopy &copy) {
   if (!warp.block->grid->options.checks.uninitialised)
     return;
   for (const BulkRun &run : copy.runs)
     for (uint32_t at = 0; run.global && at < run.bytes; at += 16) {
       const unsigned bytes = std::min(16u, run.bytes - at);
       if (uint32_t unwritten = unwrittenBytes(warp, reinterpret_cast<const std::byte *>(run.global) + at, bytes))
-        markUnwritten(warp, warp.block->shared.data() + run.shared + at, bytes, unwritten);
+        markUnwritten(warp, block.shared.data() + run.shared + at, bytes, unwritten);
     }
 }
 
 /// Counts the bytes of a load at its mbarrier, and ends the phase that they complete.
 void completeTransaction(Block &block, const BulkCopy &copy, uint32_t engine) {
   using namespace mbarrier;
-  Warp &warp = block.warps[copy.warp];
+  Warp &warp = copy.issuer->warps[copy.warp];
   std::byte *at = block.shared.data() + copy.object;
   uint64_t before;
   std::memcpy(&before, at, 8);
@@ -79,12 +95,13 @@ void completeTransaction(Block &block, const BulkCopy &copy, uint32_t engine) {
                phase(before), copy.phase));
   }
   known->second.transactions -= copy.bytes;
+  known->second.caused = block.grid->order.join(known->second.caused, copy.caused);
   const uint64_t after = settled(before, known->second.transactions);
-  rememberObject(block, engine, 0, copy.pc, copy.object, before, after);
+  rememberObject(block, {block.rank, engine, 0, block.shadow.now(engine), copy.pc}, copy.object, before, after);
   Warp &port = block.engines->port;
   port.index = engine;
   port.order = {};
-  StrongAccess access(port, orderStrong | orderRelease, sharedKey(block, copy.object));
+  StrongAccess access(port, orderStrong | orderRelease | orderCluster, sharedKey(block, copy.object));
   std::memcpy(at, &after, 8);
   access.done(false, true, true);
   if (phase(after) != phase(before))
@@ -92,13 +109,15 @@ void completeTransaction(Block &block, const BulkCopy &copy, uint32_t engine) {
 }
 
 void land(Block &block, const BulkCopy &copy) {
-  Warp &warp = block.warps[copy.warp];
+  Warp &warp = copy.issuer->warps[copy.warp];
   const uint32_t engine = engineOf(block, copy.object);
   {
     AtRecord record(warp, copy.pc);
-    moveIn(warp, copy);
-    endEngineWrite(block, engine, copy.pc, copy.runs);
-    markMoved(warp, copy);
+    moveIn(warp, block, copy);
+    endEngineWrite(block, engine, copy.pc, copy.runs, copy.reduce != nullptr);
+    markMoved(warp, block, copy);
+    if (copy.source.bytes)
+      endRemoteEngineRead(*copy.issuer, {block.rank, engine, 0, block.shadow.now(engine), copy.pc}, {{copy.source}});
   }
   completeTransaction(block, copy, engine);
   if (tracksShared(warp))
@@ -173,6 +192,12 @@ bool checkGlobal(Warp &warp, const BulkCopy &copy, const BulkRun &run) {
 /// Checks what a copy moves at both ends; false where it may not.
 bool checkRuns(Warp &warp, const BulkCopy &copy) {
   const uint64_t size = warp.block->shared.size();
+  if (uint64_t(copy.source.begin) + copy.source.bytes > size) {
+    report(warp, FindingKind::OutOfBounds, copy.lane,
+           format("reads {} bytes at byte {} of shared memory, of which the block has {}", copy.source.bytes,
+                  copy.source.begin, size));
+    return false;
+  }
   for (const BulkRun &run : copy.runs) {
     if (uint64_t(run.shared) + run.bytes > size) {
       report(warp, FindingKind::OutOfBounds, copy.lane,
@@ -186,8 +211,19 @@ bool checkRuns(Warp &warp, const BulkCopy &copy) {
   return true;
 }
 
-/// Counts the sectors and bytes that a copy moves in global memory.
+/// Counts the sectors and bytes that a copy moves in global memory, and what it brings to other blocks.
 void count(Warp &warp, const BulkCopy &copy) {
+  Counters &counters = warp.worker->counters;
+  const auto blocks = uint64_t(__builtin_popcount(copy.destinations));
+  if (copy.sent()) {
+    counters.clusterBytesCopied += copy.bytes;
+    return;
+  }
+  if (copy.destinations) {
+    ++counters.multicastCopies;
+    counters.multicastBytes += copy.bytes * blocks;
+    counters.clusterBytesCopied += copy.bytes * (blocks - (copy.destinations >> warp.block->rank & 1));
+  }
   uint64_t sectors = 0, bytes = 0, last = ~uint64_t{0};
   for (const BulkRun &run : copy.runs)
     if (run.global) {
@@ -196,7 +232,6 @@ void count(Warp &warp, const BulkCopy &copy) {
       last = end;
       bytes += run.bytes;
     }
-  Counters &counters = warp.worker->counters;
   RecordCost &cost = warp.worker->costs[copy.pc];
   const bool reads = copy.kind == BulkKind::Load;
   (reads ? counters.globalSectorsRead : counters.globalSectorsWritten) += sectors;
@@ -209,14 +244,36 @@ void count(Warp &warp, const BulkCopy &copy) {
   counters.bulkBytesFilled += copy.bytes - bytes;
 }
 
-void beginLoad(Warp &warp, BulkCopy &copy) {
+/// Reports a load to another block whose mbarrier's initialisation is not known to be done.
+void checkInitialised(Warp &warp, const BulkCopy &copy, Block &target) {
+  auto known = target.mbarriers.find(copy.object);
+  if (known == target.mbarriers.end() || !warp.block->grid->options.checks.async)
+    return;
+  const MbarrierHistory &history = known->second;
+  if (!happenedBefore(warp, uint32_t(target.index), history.initWarp, history.initClock))
+    report(warp, FindingKind::MissingProxyFence, copy.lane,
+           format("completes on an mbarrier of block rank {} of the cluster, and no fence.mbarrier_init and "
+                  "barrier.cluster lie between that and mbarrier.init",
+                  target.rank),
+           siteName(warp, history.initPc));
+}
+
+void beginLoad(Warp &warp, BulkCopy &copy, Block &target) {
   uint64_t object = 0;
-  if (uint64_t(copy.object) + 8 <= warp.block->shared.size())
-    std::memcpy(&object, warp.block->shared.data() + copy.object, 8);
+  if (uint64_t(copy.object) + 8 <= target.shared.size())
+    std::memcpy(&object, target.shared.data() + copy.object, 8);
   if ((object & mbarrier::markMask) != mbarrier::mark)
     report(warp, FindingKind::MbarrierMisuse, copy.lane, "completes on an mbarrier that was not initialised");
   copy.phase = mbarrier::phase(object);
-  beginEngineWrite(warp, copy.lane, copy.runs);
+  if (auto known = target.mbarriers.find(copy.object); known != target.mbarriers.end())
+    known->second.usedByCopies = true;
+  if (&target != warp.block)
+    checkInitialised(warp, copy, target);
+  if (copy.source.bytes && beginEngineRead(warp, copy.lane, {{copy.source}}))
+    report(warp, FindingKind::Uninitialised, copy.lane, "sends a value that nothing wrote");
+  beginEngineWrite(warp, copy.lane, target, copy.runs, copy.reduce != nullptr);
+  if (copy.sent())
+    return;
   GlobalAccesses accesses(warp, warp.kernel->code[copy.pc]);
   if (accesses.tracks())
     for (const BulkRun &run : copy.runs)
@@ -239,14 +296,37 @@ std::shared_ptr<Engines> makeEngines(const Block &block, uint64_t seed) {
   return engines;
 }
 
+namespace {
+
+/// Issues a load to one block of the cluster.
+void issueTo(Warp &warp, BulkCopy copy, Block &target) {
+  beginLoad(warp, copy, target);
+  if (target.engines->early())
+    return land(target, copy);
+  target.engines->copies.push_back(std::move(copy));
+}
+
+} // namespace
+
 void issueBulk(Warp &warp, BulkCopy copy) {
+  copy.issuer = warp.block;
   if (copy.runs.empty() || !checkRuns(warp, copy))
     return;
   Engines &engines = *warp.block->engines;
   count(warp, copy);
+  if (copy.kind == BulkKind::Load && copy.destinations) {
+    if (warp.block->grid->options.checks.races)
+      copy.caused = snapshot(warp);
+    for (const auto &block : warp.block->cluster->blocks)
+      if ((copy.destinations >> block->rank & 1) &&
+          mayReach(warp, copy.lane, block.get(), clusterAddress(*block, 0), "copies to", true))
+        issueTo(warp, copy, *block);
+    warp.worker->changed = true;
+    return;
+  }
   const bool early = engines.early();
   if (copy.kind == BulkKind::Load) {
-    beginLoad(warp, copy);
+    beginLoad(warp, copy, *warp.block);
     if (early)
       return land(*warp.block, copy);
   } else {
@@ -282,9 +362,9 @@ bool landAtMbarrier(Block &block, uint32_t object) {
   return any;
 }
 
-void expectBytes(Warp &warp, unsigned lane, uint32_t object, int64_t bytes) {
-  auto known = warp.block->mbarriers.find(object);
-  if (known == warp.block->mbarriers.end())
+void expectBytes(Warp &warp, Block &block, unsigned lane, uint32_t object, int64_t bytes) {
+  auto known = block.mbarriers.find(object);
+  if (known == block.mbarriers.end())
     return;
   int64_t &transactions = known->second.transactions;
   transactions += bytes;
@@ -293,12 +373,12 @@ void expectBytes(Warp &warp, unsigned lane, uint32_t object, int64_t bytes) {
            format("expected a count of at most {} bytes in a phase, but got {}", mostTransactions, transactions));
 }
 
-void checkUnexpected(Warp &warp, unsigned lane, uint32_t object) {
-  if (!warp.block->engines)
+void checkUnexpected(Warp &warp, Block &block, unsigned lane, uint32_t object) {
+  if (!block.engines)
     return;
   uint64_t bytes = 0;
   uint32_t pc = 0;
-  for (const BulkCopy &copy : warp.block->engines->copies)
+  for (const BulkCopy &copy : block.engines->copies)
     if (copy.kind == BulkKind::Load && copy.object == object) {
       bytes += copy.bytes;
       pc = copy.pc;
@@ -307,6 +387,41 @@ void checkUnexpected(Warp &warp, unsigned lane, uint32_t object) {
     report(warp, FindingKind::MbarrierMisuse, lane,
            format("ends a phase of an mbarrier on which copies of {} bytes complete that nothing expects in it", bytes),
            format("one was issued at {}", siteName(warp, pc)));
+}
+
+namespace {
+
+/// Whether all copies were issued that the current phase of an mbarrier waits for, and all arrivals made.
+bool isFull(const Block &block, uint32_t object, const MbarrierHistory &history) {
+  if (mbarrier::pending(history.object) || history.transactions <= 0)
+    return false;
+  int64_t coming = 0;
+  for (const BulkCopy &copy : block.engines->copies)
+    coming += copy.kind == BulkKind::Load && copy.object == object ? copy.bytes : 0;
+  return coming >= history.transactions;
+}
+
+} // namespace
+
+void countWait(Warp &warp, uint32_t object, uint64_t phase) {
+  Block &block = *warp.block;
+  auto known = block.mbarriers.find(object);
+  if (!block.engines || known == block.mbarriers.end() || !known->second.usedByCopies)
+    return;
+  // Once for each phase and warp, the first time that it asks.
+  uint64_t &counted = known->second.counted[warp.index];
+  if (counted > phase)
+    return;
+  auto holds = [&](uint32_t at, MbarrierHistory &history) {
+    return history.usedByCopies &&
+           (history.counted[warp.index] < mbarrier::phase(history.object) || isFull(block, at, history));
+  };
+  Counters &counters = warp.worker->counters;
+  ++counters.ringWaits;
+  counters.ringWaitsFull += holds(object, known->second);
+  for (auto &[other, history] : block.mbarriers)
+    counters.ringStagesFull += holds(other, history);
+  counted = phase + 1;
 }
 
 void commitBulk(Warp &warp, uint32_t mask) {
@@ -329,12 +444,22 @@ void awaitBulk(Warp &warp, uint32_t mask, uint32_t left, bool reads) {
   });
 }
 
+bool endsBlock(const Warp &warp, uint32_t mask) {
+  const Block &block = *warp.block;
+  return std::all_of(block.warps.begin(), block.warps.end(),
+                     [&](const Warp &other) { return other.index == warp.index ? !(warp.live & ~mask) : !other.live; });
+}
+
 void endBulk(Warp &warp, uint32_t mask) {
   Block &block = *warp.block;
   const bool checks = block.grid->options.checks.async;
-  const bool last = std::all_of(block.warps.begin(), block.warps.end(), [&](const Warp &other) {
-    return other.index == warp.index ? !(warp.live & ~mask) : !other.live;
-  });
+  const bool last = endsBlock(warp, mask);
+  for (const auto &peer : block.cluster->blocks)
+    for (const BulkCopy &copy : peer->engines->copies)
+      if (last && checks && copy.issuer == &block && copy.source.bytes)
+        report(warp, FindingKind::ExitWithAsync, firstLane(mask),
+               "ends the block while a bulk copy to another block of the cluster may still read its shared memory",
+               siteName(warp, copy.pc));
   std::erase_if(block.engines->copies, [&](BulkCopy &copy) {
     const bool mine = copy.warp == warp.index && (mask >> copy.lane & 1);
     if (copy.kind == BulkKind::Load) {

@@ -17,16 +17,23 @@ void issueBulk(Warp &warp, BulkCopy copy);
 /// Lets the loads arrive that complete on an mbarrier, now that somebody waits for it; true where any did.
 bool landAtMbarrier(Block &block, uint32_t object);
 
-/// Adds to what the current phase of an mbarrier expects; misuse is reported for the lane.
-void expectBytes(Warp &warp, unsigned lane, uint32_t object, int64_t bytes);
+/// Adds to what the current phase of an mbarrier of a block expects; misuse is reported for the lane.
+void expectBytes(Warp &warp, Block &block, unsigned lane, uint32_t object, int64_t bytes);
 
 /// A phase ends by arrivals while copies that none of them expects are on their way: reported.
-void checkUnexpected(Warp &warp, unsigned lane, uint32_t object);
+void checkUnexpected(Warp &warp, Block &block, unsigned lane, uint32_t object);
+
+/// A warp waits for a phase of an mbarrier that lasts, or that is over: counts how full the ring is then that copies
+/// complete on.
+void countWait(Warp &warp, uint32_t object, uint64_t phase);
 
 /// cp.async.bulk.commit_group.
 void commitBulk(Warp &warp, uint32_t mask);
 /// cp.async.bulk.wait_group: all groups but the last `left`; with `reads` until they have read shared memory.
 void awaitBulk(Warp &warp, uint32_t mask, uint32_t left, bool reads);
+
+/// Whether the block has no other lanes.
+bool endsBlock(const Warp &warp, uint32_t mask);
 
 /// Lanes end: their stores end too, and what still reads the block's shared memory is reported.
 void endBulk(Warp &warp, uint32_t mask);

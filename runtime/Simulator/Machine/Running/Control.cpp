@@ -1,8 +1,10 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Executors of control flow (PTX ISA 9.7.12), and of records that the decoder makes.
+#include "runtime/Simulator/Machine/Checks/Remote.h"
 #include "runtime/Simulator/Machine/Running/AsyncCopies.h"
 #include "runtime/Simulator/Machine/Running/Barriers.h"
 #include "runtime/Simulator/Machine/Running/BulkCopies.h"
+#include "runtime/Simulator/Machine/Running/Clusters.h"
 #include "runtime/Simulator/Machine/Running/Divergence.h"
 #include "runtime/Simulator/Machine/Running/Interpreter.h"
 #include "runtime/Simulator/Machine/Running/Warpgroups.h"
@@ -67,10 +69,14 @@ void runExit(Warp &warp, const Record &, uint32_t mask) {
     endBulk(warp, mask);
   if (warp.products && !(warp.live & ~mask))
     endProducts(warp);
+  if (!warp.block->lastRemote.empty() && endsBlock(warp, mask))
+    checkLastAccesses(warp);
   warp.worker->changed = true;
   exitLanes(warp, mask);
-  if (warp.live)
-    recheckBarriers(*warp.block);
+  if (!warp.live)
+    return;
+  recheckBarriers(*warp.block);
+  recheckCluster(*warp.block->cluster);
 }
 
 void runTrap(Warp &warp, const Record &, uint32_t mask) {

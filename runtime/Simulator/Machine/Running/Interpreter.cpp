@@ -4,6 +4,7 @@
 #include "runtime/Simulator/Machine/Checks/ProductRegisters.h"
 #include "runtime/Simulator/Machine/Running/Barriers.h"
 #include "runtime/Simulator/Machine/Running/BulkCopies.h"
+#include "runtime/Simulator/Machine/Running/Clusters.h"
 #include "runtime/Simulator/Machine/Running/Mbarriers.h"
 #include "runtime/Simulator/Machine/Running/Warpgroups.h"
 #include "runtime/Support/Format.h"
@@ -59,6 +60,25 @@ void runTurn(Warp &warp) {
   }
 }
 
+uint32_t clusterSpecial(const std::string &name, const Block &block) {
+  const Dim3 &extent = block.grid->shape.cluster, &grid = block.grid->shape.grid;
+  if (name == "%cluster_ctarank")
+    return block.rank;
+  if (name == "%cluster_nctarank")
+    return uint32_t(extent.volume());
+  if (name == "%is_explicit_cluster")
+    return block.grid->shape.cluster.volume() != 1 || block.grid->kernel->info.requiredCluster.x;
+  const auto axis = size_t(name.back() - 'x');
+  const uint32_t blocks = axis == 0 ? extent.x : axis == 1 ? extent.y : extent.z;
+  if (name.starts_with("%cluster_ctaid"))
+    return block.coordinates[axis] % blocks;
+  if (name.starts_with("%cluster_nctaid"))
+    return blocks;
+  if (name.starts_with("%clusterid"))
+    return block.coordinates[axis] / blocks;
+  return (axis == 0 ? grid.x : axis == 1 ? grid.y : grid.z) / blocks; // %nclusterid
+}
+
 uint32_t special(const std::string &name, const Warp &warp, uint32_t lane) {
   const Grid &grid = *warp.block->grid;
   const Dim3 &block = grid.shape.block, &extent = grid.shape.grid;
@@ -70,12 +90,12 @@ uint32_t special(const std::string &name, const Warp &warp, uint32_t lane) {
                                 : thread / block.x / block.y;
   if (name.starts_with("%ntid"))
     return axis(block);
-  if (name.starts_with("%ctaid") || name.starts_with("%clusterid"))
+  if (name.starts_with("%ctaid"))
     return warp.block->coordinates[size_t(name.back() - 'x')];
-  if (name.starts_with("%nctaid") || name.starts_with("%nclusterid"))
+  if (name.starts_with("%nctaid"))
     return axis(extent);
-  if (name == "%cluster_nctarank" || name.starts_with("%cluster_nctaid"))
-    return 1;
+  if (name.find("cluster") != std::string::npos)
+    return clusterSpecial(name, *warp.block);
   if (name == "%laneid")
     return lane;
   if (name == "%warpid")
@@ -120,6 +140,8 @@ void startWarp(Block &block, Warp &warp, uint32_t index, Worker &worker) {
   warp.join = -1;
   warp.starved = 0;
   warp.meetings = 0;
+  warp.clusterArrived = warp.clusterPassed = 0;
+  warp.metRanks = 1u << block.rank;
   warp.order = {};
   warp.fragments.clear();
   warp.joins.clear();
@@ -282,7 +304,17 @@ void reportSpinning(Block &block) {
     if (std::string text = waitingFor(warp); !text.empty() && all.size() < 1000)
       all += (all.empty() ? "" : "; ") + text;
   }
-  if (first) {
+  if (first && waitsAtCluster(block) && !first->mask) {
+    auto at = std::find_if(block.warps.begin(), block.warps.end(), [](const Warp &warp) {
+      return std::any_of(warp.fragments.begin(), warp.fragments.end(),
+                         [](const Fragment &fragment) { return fragment.state == FragmentState::AtCluster; });
+    });
+    auto fragment = std::find_if(at->fragments.begin(), at->fragments.end(),
+                                 [](const Fragment &each) { return each.state == FragmentState::AtCluster; });
+    at->pc = fragment->pc + 1;
+    report(*at, FindingKind::Deadlock, firstLane(fragment->mask),
+           "waits for a barrier that is never complete; " + clusterState(*block.cluster), all);
+  } else if (first) {
     const uint32_t lanes = first->mask ? first->mask : first->live;
     const bool atMbarrier = first->awaited != ~0u;
     // A spinning warp stops at the instruction behind the wait, or anywhere in its loop.
@@ -307,13 +339,16 @@ void abortBlock(Block &block) {
   }
 }
 
-void startBlock(Block &block, Worker &worker, uint64_t index) {
+namespace {
+
+/// Prepares a block, whose place in the grid is set, to run.
+void startBlock(Block &block, Worker &worker) {
   Grid &grid = *worker.grid;
-  block.grid = &grid;
-  block.index = index;
   const Dim3 &extent = grid.shape.grid;
-  block.coordinates = {uint32_t(index % extent.x), uint32_t(index / extent.x % extent.y),
-                       uint32_t(index / extent.x / extent.y)};
+  block.index =
+      block.coordinates[0] + uint64_t(extent.x) * (block.coordinates[1] + uint64_t(extent.y) * block.coordinates[2]);
+  block.remoteReads.clear();
+  block.lastRemote.clear();
   block.origins.clear();
   block.shared.assign(grid.sharedBytes, std::byte{0xA5});
   const Checks &checks = grid.options.checks;
@@ -335,7 +370,42 @@ void startBlock(Block &block, Worker &worker, uint64_t index) {
   block.turns = 0;
   block.arrivals.clear();
   block.mbarriers.clear();
-  worker.random = grid.options.seed ^ (index * 0x9E3779B97F4A7C15u);
+  worker.random = grid.options.seed ^ (block.index * 0x9E3779B97F4A7C15u);
+}
+
+std::array<uint32_t, 3> coordinatesIn(const Dim3 &extent, uint64_t index) {
+  return {uint32_t(index % extent.x), uint32_t(index / extent.x % extent.y), uint32_t(index / extent.x / extent.y)};
+}
+
+} // namespace
+
+void startCluster(Cluster &cluster, Worker &worker, uint64_t index) {
+  const Dim3 &grid = worker.grid->shape.grid, &extent = worker.grid->shape.cluster;
+  const std::array<uint32_t, 3> at = coordinatesIn({grid.x / extent.x, grid.y / extent.y, grid.z / extent.z}, index);
+  cluster.blocks.resize(extent.volume());
+  cluster.arrived = 0;
+  cluster.joined.assign(cluster.blocks.size(), 0);
+  cluster.released = 0;
+  for (uint32_t rank = 0; rank < cluster.blocks.size(); ++rank) {
+    if (!cluster.blocks[rank])
+      cluster.blocks[rank] = std::make_unique<Block>();
+    Block &block = *cluster.blocks[rank];
+    const std::array<uint32_t, 3> in = coordinatesIn(extent, rank);
+    block.grid = worker.grid;
+    block.cluster = &cluster;
+    block.clusterIndex = uint32_t(index);
+    block.rank = rank;
+    block.coordinates = {at[0] * extent.x + in[0], at[1] * extent.y + in[1], at[2] * extent.z + in[2]};
+    startBlock(block, worker);
+  }
+}
+
+BlockState runCluster(Cluster &cluster, uint64_t turns) {
+  BlockState state = BlockState::Done;
+  for (const auto &block : cluster.blocks)
+    if (block->liveWarps && runBlock(*block, turns) == BlockState::Running)
+      state = BlockState::Running;
+  return state;
 }
 
 BlockState runBlock(Block &block, uint64_t turns) {
@@ -369,13 +439,14 @@ BlockState runBlock(Block &block, uint64_t turns) {
         if (block.liveWarps) {
           --block.liveWarps;
           recheckBarriers(block);
+          recheckCluster(*block.cluster);
         }
         continue;
       }
       rotate(warp);
     }
     block.idle = progress && spins && !block.warps[0].worker->changed;
-    if (!block.idle)
+    if (!block.idle && progress)
       block.grid->changes.fetch_add(1, std::memory_order_relaxed);
     if (!progress && block.liveWarps) {
       // Lanes at a join wait for speed only: they go on before anything is called stuck, but not past lanes that are at
@@ -384,6 +455,10 @@ BlockState runBlock(Block &block, uint64_t turns) {
       for (Warp &warp : block.warps)
         freed |= !waitsForLanes(warp) && releaseWaiting(warp);
       if (!freed && std::none_of(block.warps.begin(), block.warps.end(), canRun)) {
+        if (waitsAtCluster(block)) { // for other blocks
+          block.idle = true;
+          return BlockState::Running;
+        }
         reportStuck(block);
         break;
       }

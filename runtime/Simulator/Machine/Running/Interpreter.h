@@ -7,17 +7,21 @@
 #pragma once
 
 #include "runtime/Simulator/Machine/Running/Divergence.h"
+#include "runtime/Simulator/Machine/State/Cluster.h"
 
 namespace weft::simulator::machine {
 
-/// Prepares `block` to run block `index` of the grid on a worker.
-void startBlock(Block &block, Worker &worker, uint64_t index);
+/// Prepares the blocks of a cluster to run as cluster `index` of the grid on a worker.
+void startCluster(Cluster &cluster, Worker &worker, uint64_t index);
 
 enum class BlockState : uint8_t { Done, Running };
 
 /// Gives every warp turns until the block is done, is stuck (reported, then aborted), has used up `turns` turns, or
 /// does nothing but wait for other blocks.
 BlockState runBlock(Block &block, uint64_t turns);
+
+/// The same for each block of a cluster that has not ended.
+BlockState runCluster(Cluster &cluster, uint64_t turns);
 
 /// A hash of all that decides what a block's warps do next, but for memory that they share.
 uint64_t stateOf(const Block &block);

@@ -17,6 +17,8 @@ namespace {
 constexpr size_t residentBlocks = 128;
 /// Turns of a block before others get one.
 constexpr uint64_t turnsPerVisit = 64;
+/// The first target with clusters.
+constexpr int clusterCapability = 90;
 
 /// Gives the module's variables memory and their initial values.
 Result<std::vector<Address>> makeVariables(const Program &program, Memory &memory) {
@@ -55,6 +57,28 @@ Result<std::vector<Address>> makeVariables(const Program &program, Memory &memor
   return addresses;
 }
 
+Status checkCluster(const EntryInfo &info, const LaunchShape &shape, const targets::Target &target) {
+  auto refuse = [](std::string message) { return failure(StatusCode::InvalidArgument, std::move(message)); };
+  const Dim3 &cluster = shape.cluster, &grid = shape.grid;
+  auto name = [](const Dim3 &each) { return format("{} x {} x {}", each.x, each.y, each.z); };
+  if (info.requiredCluster.x && !(info.requiredCluster == cluster))
+    return refuse(format("the kernel '{}' requires clusters of {} blocks, but got {}", info.name,
+                         name(info.requiredCluster), name(cluster)));
+  if (cluster.volume() == 1)
+    return {};
+  if (target.capability() < clusterCapability)
+    return failure(StatusCode::Unsupported,
+                   format("expected a target with clusters, sm_90 or later, but got {}", target.name));
+  if (cluster.volume() == 0 || cluster.volume() > mostRanks)
+    return refuse(format("expected a cluster of 1 to {} blocks, but got {}", mostRanks, name(cluster)));
+  if (grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z)
+    return refuse(format("expected a grid of whole clusters of {} blocks, but got {}", name(cluster), name(grid)));
+  if (info.maximumRanks && cluster.volume() > info.maximumRanks)
+    return refuse(format("the kernel '{}' takes clusters of at most {} blocks, but got {}", info.name,
+                         info.maximumRanks, name(cluster)));
+  return {};
+}
+
 Status checkShape(const Kernel &kernel, const LaunchShape &shape, size_t parameterBytes,
                   const targets::Target &target) {
   const uint32_t maximumThreads = uint32_t(target.maxThreads());
@@ -75,8 +99,8 @@ Status checkShape(const Kernel &kernel, const LaunchShape &shape, size_t paramet
   if (info.maximumBlock.x && threads > info.maximumBlock.volume())
     return refuse(format("the kernel '{}' takes at most {} threads per block, but got {}", info.name,
                          info.maximumBlock.volume(), threads));
-  if (shape.cluster.volume() != 1)
-    return failure(StatusCode::Unsupported, "clusters are not supported by the simulator yet");
+  if (Status good = checkCluster(info, shape, target); !good)
+    return good;
   uint64_t shared = uint64_t(kernel.staticShared) + shape.sharedBytes;
   if (shared > uint64_t(target.sharedBytesPerBlock))
     return refuse(format("expected at most {} bytes of shared memory, but got {} ({} of them static)",
@@ -116,7 +140,7 @@ uint64_t heldAtOnce(const Grid &grid) {
 class SpinWatch {
 public:
   /// After a visit to `block`: whether every worker is known to spin for ever.
-  bool visited(Grid &grid, const std::vector<std::unique_ptr<Block>> &resident, bool more) {
+  bool visited(Grid &grid, const std::vector<std::unique_ptr<Cluster>> &resident, bool more) {
     const uint64_t changes = grid.changes.load();
     if (changes != since_ || more) {
       since_ = changes;
@@ -129,8 +153,9 @@ public:
     if (++visits_ < 4)
       return false;
     uint64_t state = 0;
-    for (const auto &block : resident)
-      state = state * 31 + stateOf(*block);
+    for (const auto &cluster : resident)
+      for (const auto &block : cluster->blocks)
+        state = state * 31 + stateOf(*block);
     if (visits_ == next_ || visits_ == 4) {
       kept_ = state;
       next_ = visits_ == next_ ? 2 * next_ : next_;
@@ -159,31 +184,52 @@ private:
   bool joined_ = false;
 };
 
-/// Which blocks of a grid run.
+/// Which clusters of a grid run.
 struct Selection {
   uint64_t count, volume;
   uint64_t step = 1; ///< without a common divisor with the volume: no block comes twice, and every axis is gone through
 
-  explicit Selection(const Grid &grid) : count(grid.shape.grid.volume()), volume(count) {
-    if (!grid.options.sample || grid.options.sample >= volume)
+  explicit Selection(const Grid &grid) : count(grid.shape.grid.volume() / grid.shape.cluster.volume()), volume(count) {
+    const uint64_t ranks = grid.shape.cluster.volume(), sample = (grid.options.sample + ranks - 1) / ranks;
+    if (!sample || sample >= volume)
       return;
-    count = grid.options.sample;
+    count = sample;
     step = std::max<uint64_t>(1, uint64_t(double(volume) * 0.6180339887));
     while (std::gcd(step, volume) != 1)
       ++step;
   }
-  /// The number of the block that runs in place `index`.
+  /// The number of the cluster that runs in place `index`.
   uint64_t operator[](uint64_t index) const { return index * step % volume; }
 };
 
-/// Runs blocks until none is left. A block that does not end in its turns, since it waits for others, stays resident
+/// Whether all blocks of a cluster that have not ended wait.
+bool isIdle(const Cluster &cluster) {
+  return std::all_of(cluster.blocks.begin(), cluster.blocks.end(),
+                     [](const auto &block) { return !block->liveWarps || block->idle; });
+}
+
+/// The block of clusters that spin for ever which says most of it: one that waits at an mbarrier, or that runs.
+Block &spinningBlock(const std::vector<std::unique_ptr<Cluster>> &resident) {
+  Block *chosen = resident.front()->blocks.front().get();
+  for (const auto &block : resident.front()->blocks) {
+    auto waits = [](const Warp &warp) { return warp.live && warp.awaited != ~0u; };
+    if (std::any_of(block->warps.begin(), block->warps.end(), waits))
+      return *block;
+    if (!chosen->liveWarps)
+      chosen = block.get();
+  }
+  return *chosen;
+}
+
+/// Runs clusters until none is left. One that does not end in its turns, since it waits for others, stays resident
 /// while further ones start.
 void work(Worker &worker, std::atomic<uint64_t> &next, std::atomic<bool> &stop) {
   Grid &grid = *worker.grid;
   const Selection selected(grid);
   const uint64_t total = selected.count;
-  std::vector<std::unique_ptr<Block>> resident, idle;
-  size_t turn = 0, room = residentBlocks;
+  std::vector<std::unique_ptr<Cluster>> resident, idle;
+  const size_t ranks = grid.shape.cluster.volume();
+  size_t turn = 0, room = std::max<size_t>(1, residentBlocks / ranks);
   SpinWatch watch;
   struct Leave {
     Grid &grid;
@@ -200,37 +246,39 @@ void work(Worker &worker, std::atomic<uint64_t> &next, std::atomic<bool> &stop) 
       }
       if (index < total) {
         if (idle.empty())
-          idle.push_back(std::make_unique<Block>());
+          idle.push_back(std::make_unique<Cluster>());
         resident.push_back(std::move(idle.back()));
         idle.pop_back();
-        startBlock(*resident.back(), worker, selected[index]);
+        startCluster(*resident.back(), worker, selected[index]);
         turn = resident.size() - 1;
       }
     }
     if (resident.empty())
       return;
     turn = turn < resident.size() ? turn : 0;
-    bool aborted;
-    BlockState state = runBlock(*resident[turn], turnsPerVisit);
-    aborted = resident[turn]->aborted;
+    const BlockState state = runCluster(*resident[turn], turnsPerVisit);
+    const bool aborted = std::any_of(resident[turn]->blocks.begin(), resident[turn]->blocks.end(),
+                                     [](const auto &block) { return block->aborted; });
+    if (aborted) {
+      stop = true;
+      return;
+    }
     if (state == BlockState::Running) {
       const bool waiting = next.load() < total;
       if (++turn < resident.size())
         continue;
       // All may wait for blocks that a GPU would hold besides them.
-      if (waiting && resident.size() >= room && room * grid.workers < heldAtOnce(grid) &&
-          std::all_of(resident.begin(), resident.end(), [](const auto &block) { return block->idle; }))
+      if (waiting && resident.size() >= room && room * ranks * grid.workers < heldAtOnce(grid) &&
+          std::all_of(resident.begin(), resident.end(), [](const auto &cluster) { return isIdle(*cluster); }))
         room *= 2;
       if (watch.visited(grid, resident, waiting && resident.size() < room)) {
-        reportSpinning(*resident.front());
+        reportSpinning(spinningBlock(resident));
         stop = true;
       }
       continue;
     }
     idle.push_back(std::move(resident[turn]));
     resident.erase(resident.begin() + long(turn));
-    if (aborted)
-      stop = true;
   }
 }
 
@@ -298,7 +346,7 @@ Report collect(const Grid &grid, std::vector<Worker> &workers) {
 
 Report runOnce(Grid &grid) {
   grid.instructionsLeft = int64_t(std::min<uint64_t>(grid.options.maximumInstructions, uint64_t{1} << 62));
-  uint64_t blocks = Selection(grid).count;
+  const uint64_t clusters = Selection(grid).count, blocks = clusters * grid.shape.cluster.volume();
   grid.order.clear();
   std::vector<uint64_t> sizes;
   if (grid.options.checks.races && blocks <= GlobalShadow::maximumBlocks)
@@ -306,7 +354,7 @@ Report runOnce(Grid &grid) {
       sizes.push_back(allocation.live ? allocation.size + 8 : 0);
   grid.globalShadow.reset(sizes, grid.kernel->globalGranule);
   size_t count = grid.options.threads ? grid.options.threads : std::max(1u, std::thread::hardware_concurrency());
-  count = size_t(std::min<uint64_t>(count, blocks));
+  count = size_t(std::min<uint64_t>(count, clusters));
   std::vector<Worker> workers(count);
   for (Worker &worker : workers) {
     worker.grid = &grid;
@@ -433,7 +481,7 @@ Report runSchedules(Grid &grid) {
 } // namespace
 } // namespace machine
 
-Result<Report> launch(const Module &module, std::string_view entry, Memory &memory, const LaunchShape &shape,
+Result<Report> launch(const Module &module, std::string_view entry, Memory &memory, const LaunchShape &asked,
                       std::span<const std::byte> parameters, const LaunchOptions &options) {
   using namespace machine;
   const Program &program = module.program();
@@ -442,6 +490,9 @@ Result<Report> launch(const Module &module, std::string_view entry, Memory &memo
     return std::unexpected(found.error());
   const Kernel &kernel = **found;
   const targets::Target &target = options.target ? *options.target : limitsOf(module);
+  LaunchShape shape = asked;
+  if (kernel.info.requiredCluster.x && shape.cluster == Dim3{})
+    shape.cluster = kernel.info.requiredCluster;
   if (Status good = checkShape(kernel, shape, parameters.size(), target); !good)
     return std::unexpected(good.error());
   Result<std::vector<Address>> addresses =

@@ -5,8 +5,7 @@
 
 namespace weft::simulator::machine {
 
-void rememberObject(Block &block, uint32_t warp, uint32_t lane, uint32_t pc, uint32_t offset, uint64_t before,
-                    uint64_t after) {
+void rememberObject(Block &block, const RemoteAccess &who, uint32_t offset, uint64_t before, uint64_t after) {
   auto known = block.mbarriers.find(offset);
   if (known == block.mbarriers.end())
     return;
@@ -15,10 +14,7 @@ void rememberObject(Block &block, uint32_t warp, uint32_t lane, uint32_t pc, uin
   if (mbarrier::phase(after) == mbarrier::phase(before))
     return;
   history.ended = true;
-  history.warp = warp;
-  history.lane = lane;
-  history.clock = tracksShared(block.warps[0]) ? block.shadow.now(warp) : 0;
-  history.pc = pc;
+  history.endedBy = who;
 }
 
 std::string mbarrierState(const Block &block, uint32_t offset) {

@@ -7,7 +7,7 @@
 //   bits 48-63  the phase
 #pragma once
 
-#include "runtime/Simulator/Machine/State/Warp.h"
+#include "runtime/Simulator/Machine/State/Cluster.h"
 
 namespace weft::simulator::machine {
 namespace mbarrier {
@@ -43,9 +43,8 @@ inline uint64_t settled(uint64_t object, int64_t transactions) {
 }
 
 /// Remembers what an instruction or an engine made of an mbarrier, and who ended its phase if it did: a lane of a warp,
-/// or of an engine's clock.
-void rememberObject(Block &block, uint32_t warp, uint32_t lane, uint32_t pc, uint32_t offset, uint64_t before,
-                    uint64_t after);
+/// or an engine's clock.
+void rememberObject(Block &block, const RemoteAccess &who, uint32_t offset, uint64_t before, uint64_t after);
 
 /// What is known of an mbarrier that lanes wait for, for messages.
 std::string mbarrierState(const Block &block, uint32_t offset);

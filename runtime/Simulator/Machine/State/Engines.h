@@ -17,6 +17,11 @@ namespace weft::simulator::machine {
 /// that the mbarrier's address chooses, so that waiting for one of them says nothing of the others.
 inline constexpr uint32_t engineClocks = 16;
 
+/// Bytes of shared memory.
+struct SharedRange {
+  uint32_t begin = 0, bytes = 0;
+};
+
 /// A stretch of bytes that a bulk copy moves.
 struct BulkRun {
   uint32_t shared = 0; ///< byte of shared memory
@@ -24,11 +29,18 @@ struct BulkRun {
   Address global = 0; ///< 0: outside of the tensor; loads fill it, stores leave it out
 };
 
+/// A load arrives in shared memory, of the block itself or of others of its cluster, and completes on an mbarrier
+/// there; so does what a thread sends: bytes of its own block's shared memory (cp.async.bulk.shared::cluster), or of
+/// its registers (st.async, red.async).
 enum class BulkKind : uint8_t { Load, Store, Reduce };
 
-/// A bulk copy that one thread issued.
+/// A bulk copy that one thread issued. One that goes to several blocks is one for each of them.
 struct BulkCopy {
   BulkKind kind = BulkKind::Load;
+  Block *issuer = nullptr;   ///< the block of that thread
+  SharedRange source;        ///< of the issuer's shared memory, where a load is sent from there
+  uint32_t destinations = 0; ///< ranks that a load goes to, a bit for each; 0: the issuer's own block
+  Moment caused = 0;         ///< what the thread knew, of a load to another block
   uint32_t pc = 0, warp = 0, lane = 0;
   uint32_t object = 0; ///< the mbarrier that a load completes on
   uint64_t phase = 0;  ///< of it, at the issue
@@ -38,7 +50,10 @@ struct BulkCopy {
   std::array<std::byte, 16> fill{}; ///< 16 bytes of what lies outside of the tensor
   void (*reduce)(std::byte *to, const std::byte *from, uint32_t bytes) = nullptr;
   bool taken = false;              ///< a store has read shared memory:
-  std::vector<std::byte> contents; ///< this
+  std::vector<std::byte> contents; ///< this; of st.async and red.async, the operand
+
+  /// Comes from shared memory or registers.
+  bool sent() const { return kind == BulkKind::Load && (source.bytes || !contents.empty()); }
 };
 
 /// A fence.proxy.async: what its lanes knew then is visible to engines from then on.

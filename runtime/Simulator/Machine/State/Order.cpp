@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "runtime/Simulator/Machine/State/Order.h"
-#include "runtime/Simulator/Machine/State/Warp.h"
+#include "runtime/Simulator/Machine/State/Cluster.h"
 
 #include <algorithm>
 #include <utility>
@@ -11,15 +11,6 @@ namespace {
 /// Moments kept at most; beyond, everything counts as ordered.
 constexpr size_t maximumMoments = 4u << 20;
 
-/// The moment that is now.
-Moment snapshot(Warp &warp) {
-  SharedShadow &shadow = warp.block->shadow;
-  const Moment now = warp.block->grid->order.add(uint32_t(warp.block->index), shadow.clocksOf(warp.index),
-                                                 shadow.warps(), warp.index, shadow.now(warp.index), warp.order.known);
-  shadow.advance(warp.index); // what comes now is not part of it
-  return now;
-}
-
 /// The later of each two clocks.
 void takeLater(std::vector<uint32_t> &clocks, const std::vector<uint32_t> &others) {
   for (size_t i = 0; i < clocks.size(); ++i)
@@ -27,6 +18,14 @@ void takeLater(std::vector<uint32_t> &clocks, const std::vector<uint32_t> &other
 }
 
 } // namespace
+
+Moment snapshot(Warp &warp) {
+  SharedShadow &shadow = warp.block->shadow;
+  const Moment now = warp.block->grid->order.add(uint32_t(warp.block->index), shadow.clocksOf(warp.index),
+                                                 shadow.warps(), warp.index, shadow.now(warp.index), warp.order.known);
+  shadow.advance(warp.index); // what comes now is not part of it
+  return now;
+}
 
 void OrderGraph::clear() {
   nodes_.clear();
@@ -70,6 +69,27 @@ Moment OrderGraph::join(Moment a, Moment b) {
   return Moment(nodes_.size() - 1);
 }
 
+template <typename Accept> bool OrderGraph::walk(Moment from, Accept accept) const {
+  // Every question marks the moments that it has seen with a number of its own.
+  seen_.resize(nodes_.size());
+  if (++question_ == 0) {
+    std::fill(seen_.begin(), seen_.end(), 0);
+    question_ = 1;
+  }
+  open_.assign(1, from);
+  for (size_t i = 0; i < open_.size(); ++i) {
+    const Node &node = nodes_[open_[i]];
+    if (accept(node))
+      return true;
+    if (!node.foreign)
+      continue;
+    for (Moment next : {node.first, node.second})
+      if (next && std::exchange(seen_[next], question_) != question_)
+        open_.push_back(next);
+  }
+  return false;
+}
+
 bool OrderGraph::knows(Moment from, uint32_t block, uint32_t warp, uint32_t clock) const {
   if (!from)
     return false;
@@ -81,24 +101,14 @@ bool OrderGraph::knows(Moment from, uint32_t block, uint32_t warp, uint32_t cloc
     return true;
   else if (!node.foreign)
     return false;
-  // Every question marks the moments that it has seen with a number of its own.
-  seen_.resize(nodes_.size());
-  if (++question_ == 0) {
-    std::fill(seen_.begin(), seen_.end(), 0);
-    question_ = 1;
-  }
-  open_.assign(1, from);
-  for (size_t i = 0; i < open_.size(); ++i) {
-    const Node &node = nodes_[open_[i]];
-    if (isOf(node, block) && node.clocks[warp] >= clock)
-      return true;
-    if (!node.foreign)
-      continue;
-    for (Moment next : {node.first, node.second})
-      if (next && std::exchange(seen_[next], question_) != question_)
-        open_.push_back(next);
-  }
-  return false;
+  return walk(from, [&](const Node &node) { return isOf(node, block) && node.clocks[warp] >= clock; });
+}
+
+bool OrderGraph::meets(Moment from, uint32_t block) const {
+  if (!from)
+    return false;
+  std::lock_guard lock(mutex_);
+  return nodes_.size() >= maximumMoments || walk(from, [&](const Node &node) { return isOf(node, block); });
 }
 
 bool happenedBefore(const Warp &warp, uint32_t owner, uint32_t clock) {
@@ -117,27 +127,27 @@ bool happenedBefore(const Warp &warp, uint32_t block, uint32_t owner, uint32_t c
                                               : warp.block->grid->order.knows(warp.order.known, block, owner, clock);
 }
 
-void fence(Warp &warp, bool wide) {
+void fence(Warp &warp, Scope scope) {
   OrderGraph &graph = warp.block->grid->order;
   WarpOrder &order = warp.order;
-  order.known = graph.join(order.known, order.narrowUnfenced);
-  order.narrowUnfenced = 0;
-  if (wide) {
-    order.known = graph.join(order.known, order.wideUnfenced);
-    order.wideUnfenced = 0;
-  }
-  order.narrowFence = snapshot(warp);
-  if (wide)
-    order.wideFence = order.narrowFence;
+  for (size_t i = 0; i <= size_t(scope); ++i)
+    order.known = graph.join(order.known, std::exchange(order.unfenced[i], 0));
+  const Moment now = snapshot(warp);
+  std::fill_n(order.fence.begin(), size_t(scope) + 1, now);
 }
 
 void fenceReads(Warp &warp) {
-  WarpOrder &order = warp.order;
-  if (!order.wideUnfenced && !order.narrowUnfenced)
-    return;
   OrderGraph &graph = warp.block->grid->order;
-  order.known = graph.join(order.known, graph.join(order.wideUnfenced, order.narrowUnfenced));
-  order.wideUnfenced = order.narrowUnfenced = 0;
+  for (Moment &each : warp.order.unfenced)
+    if (each)
+      warp.order.known = graph.join(warp.order.known, std::exchange(each, 0));
+}
+
+void joinOrder(OrderGraph &graph, WarpOrder &into, const WarpOrder &from) {
+  into.known = graph.join(into.known, from.known);
+  into.caused = graph.join(into.caused, from.caused);
+  for (size_t i = 0; i < scopeCount; ++i)
+    into.fence[i] = graph.join(into.fence[i], from.fence[i]);
 }
 
 StrongAccess::StrongAccess(Warp &warp, uint8_t order, uint64_t key) : warp_(warp), order_(order), key_(key) {
@@ -152,38 +162,34 @@ void StrongAccess::done(bool reads, bool writes, bool modifies) {
     return;
   OrderGraph &graph = warp_.block->grid->order;
   WarpOrder &own = warp_.order;
-  const auto block = uint32_t(warp_.block->index);
-  const bool wide = order_ & orderWide;
+  const auto block = uint32_t(warp_.block->index), cluster = warp_.block->clusterIndex;
+  const auto reach = size_t(scopeOf(order_));
   auto found = stripe_->released.find(key_);
-  Moment readWide = 0, readNarrow = 0;
-  if (reads && found != stripe_->released.end()) {
-    readWide = wide ? found->second.wide : 0;
-    readNarrow = found->second.narrowBlock == block ? found->second.narrow : 0;
-    if (order_ & orderAcquire) {
-      own.known = graph.join(own.known, graph.join(readWide, readNarrow));
-    } else {
-      own.wideUnfenced = graph.join(own.wideUnfenced, readWide);
-      own.narrowUnfenced = graph.join(own.narrowUnfenced, readNarrow);
+  const bool any = found != stripe_->released.end();
+  // Of a block's or a cluster's moments, those of others are not for this one.
+  auto isMine = [&](size_t scope, const OrderGraph::Released &released) {
+    return scope == size_t(Scope::Grid) ||
+           (scope == size_t(Scope::Block) ? released.block == block : released.cluster == cluster);
+  };
+  for (size_t i = 0; reads && any && i <= reach; ++i)
+    if (isMine(i, found->second)) {
+      Moment &into = order_ & orderAcquire ? own.known : own.unfenced[i];
+      into = graph.join(into, found->second.moments[i]);
     }
-  }
   if (!writes)
     return;
-  Moment wideNow = wide ? own.wideFence : 0, narrowNow = own.narrowFence;
-  if (order_ & orderRelease) {
-    narrowNow = snapshot(warp_);
-    wideNow = wide ? narrowNow : 0;
-  }
-  if (found == stripe_->released.end()) {
-    if (wideNow || narrowNow)
-      stripe_->released[key_] = {wideNow, narrowNow, block};
-    return;
-  }
-  OrderGraph::Released &released = found->second;
-  const bool same = released.narrowBlock == block;
-  if (!modifies)
-    released = {wideNow, narrowNow, block};
-  else
-    released = {graph.join(released.wide, wideNow), graph.join(same ? released.narrow : 0, narrowNow), block};
+  OrderGraph::Released now{{}, block, cluster};
+  const Moment here = order_ & orderRelease ? snapshot(warp_) : 0;
+  for (size_t i = 0; i <= reach; ++i)
+    now.moments[i] = here ? here : own.fence[i];
+  if (modifies && any)
+    for (size_t i = 0; i < scopeCount; ++i)
+      if (isMine(i, found->second))
+        now.moments[i] = graph.join(found->second.moments[i], now.moments[i]);
+  if (any)
+    found->second = now;
+  else if (now.moments != ScopedMoments{})
+    stripe_->released[key_] = now;
 }
 
 void StrongAccess::copyTo(uint64_t key) {

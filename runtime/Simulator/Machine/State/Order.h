@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -34,17 +35,33 @@ enum OrderBits : uint8_t {
   orderStrong = 1,
   orderAcquire = 2,
   orderRelease = 4,
-  orderWide = 8,     ///< scope .gpu or .sys, else .cta
-  orderSwap = 16,    ///< a compare-and-swap: may follow a weak read that only guesses what it will find
-  orderUniform = 32, ///< a read of one address by all lanes, as of a scalar that a compiler keeps in every thread
-  orderCopy = 64,    ///< a read by a cp.async that is in flight
+  orderWide = 8,      ///< scope .gpu or .sys
+  orderSwap = 16,     ///< a compare-and-swap: may follow a weak read that only guesses what it will find
+  orderUniform = 32,  ///< a read of one address by all lanes, as of a scalar that a compiler keeps in every thread
+  orderCopy = 64,     ///< a read by a cp.async that is in flight
+  orderCluster = 128, ///< scope .cluster; without it and orderWide .cta
 };
+
+/// How far a strong access or a fence reaches: each scope holds the one before.
+enum class Scope : uint8_t { Block, Cluster, Grid };
+inline constexpr size_t scopeCount = 3;
+inline Scope scopeOf(uint8_t order) {
+  return order & orderWide ? Scope::Grid : order & orderCluster ? Scope::Cluster : Scope::Block;
+}
+/// The bits of a scope's name; 0 for .cta.
+inline uint8_t orderOfScope(std::string_view name) {
+  return name == "cluster" ? orderCluster : name == "cta" || name.empty() ? uint8_t(0) : orderWide;
+}
+
+/// A moment for each scope.
+using ScopedMoments = std::array<Moment, scopeCount>;
 
 /// What a warp knows of others and has prepared for them.
 struct WarpOrder {
-  Moment known = 0;                            ///< what was acquired
-  Moment wideFence = 0, narrowFence = 0;       ///< as of the last fence of that scope: what a relaxed write releases
-  Moment wideUnfenced = 0, narrowUnfenced = 0; ///< read from by relaxed accesses: acquired by the next fence
+  Moment known = 0;         ///< what was acquired
+  Moment caused = 0;        ///< what must have been before what was seen, though it orders no memory
+  ScopedMoments fence{};    ///< as of the last fence of that scope or a wider one: what a relaxed write releases
+  ScopedMoments unfenced{}; ///< read from by relaxed accesses: acquired by the next fence of the scope
 };
 
 /// The moments of one launch, and what was released at which address. Its functions may be called from several threads.
@@ -58,10 +75,13 @@ public:
   /// Whether what `warp` of `block` did up to its clock `clock` is known to `from`. True where the graph is full.
   bool knows(Moment from, uint32_t block, uint32_t warp, uint32_t clock) const;
 
-  /// What was last released at an address, for other blocks and for one block.
+  /// Whether anything that threads of `block` did is known to `from`.
+  bool meets(Moment from, uint32_t block) const;
+
+  /// What was last released at an address: for one block, for one cluster, and for all.
   struct Released {
-    Moment wide = 0, narrow = 0;
-    uint32_t narrowBlock = 0;
+    ScopedMoments moments{};
+    uint32_t block = 0, cluster = 0;
   };
   /// The addresses of one stripe are accessed under its lock.
   struct Stripe {
@@ -80,6 +100,8 @@ private:
     bool foreign = false; ///< comes from other blocks' moments too
   };
   bool isOf(const Node &node, uint32_t block) const { return !node.clocks.empty() && node.block == block; }
+  /// Whether `accept` holds for `from` or a moment before it, the walk leaving out what comes from one block alone.
+  template <typename Accept> bool walk(Moment from, Accept accept) const;
   mutable std::mutex mutex_;
   std::deque<Node> nodes_;
   // Of a question's walk; kept for the next.
@@ -96,8 +118,14 @@ bool happenedBefore(const Warp &warp, unsigned lane, uint32_t owner, unsigned ow
 /// The same for a warp of any block.
 bool happenedBefore(const Warp &warp, uint32_t block, uint32_t owner, uint32_t clock);
 
-/// A fence of scope .cta or wider.
-void fence(Warp &warp, bool wide);
+/// All that a warp has done and knows, now; what it does next is not part of it.
+Moment snapshot(Warp &warp);
+
+/// A fence.
+void fence(Warp &warp, Scope scope);
+
+/// What one side knows and has fenced, the other knows and has fenced too.
+void joinOrder(OrderGraph &graph, WarpOrder &into, const WarpOrder &from);
 
 /// Where lanes meet: reads before it count as fenced.
 void fenceReads(Warp &warp);

@@ -63,6 +63,7 @@ struct Record {
   uint8_t vector = 1;       ///< elements of a vector access
   bool wideAddress = false; ///< the address operand is a 64-bit register
   bool named = false;       ///< the address operand is a variable's name: it cannot dangle
+  bool inCluster = false;   ///< a shared address may be another block's: `.shared::cluster`, or a generic address
   int8_t members = -1;      ///< which op names the lanes that the instruction waits for, or -1
   uint8_t order = 0;        ///< OrderBits of a volatile, relaxed, acquiring, releasing or atomic access; 0: a weak one
 };

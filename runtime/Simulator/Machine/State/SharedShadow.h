@@ -26,14 +26,17 @@ struct Granule {
   uint16_t readMeeting = 0; ///< Warp::meetings of the reader when it read
   uint16_t poisoned = 0;    ///< bytes written with a value that nothing wrote
   uint8_t flags = 0;
+  uint8_t writeRank = 0; ///< with RemoteWrite: the block of the cluster that writeThread is of
 
   enum : uint8_t {
-    ReadByLanes = 1,  ///< several lanes read it
-    Pending = 4,      ///< a cp.async or a bulk copy by writeThread is on its way here
-    Atomic = 8,       ///< the last write was an atomic
-    EngineReads = 16, ///< an engine may be reading it, see inFlight of EngineReads.h
-    AtomicReads = 32, ///< all reads since the last write were atomic
-    Swapped = 64,     ///< the last write was a compare-and-swap
+    ReadByLanes = 1,   ///< several lanes read it
+    RemoteReads = 2,   ///< other blocks of the cluster read it, see Block::remoteReads
+    Pending = 4,       ///< a cp.async or a bulk copy by writeThread is on its way here
+    Atomic = 8,        ///< the last write was an atomic
+    EngineReads = 16,  ///< an engine may be reading it, see inFlight of EngineReads.h
+    AtomicReads = 32,  ///< all reads since the last write were atomic
+    Swapped = 64,      ///< the last write was a compare-and-swap
+    RemoteWrite = 128, ///< the last write was by another block of the cluster
   };
 };
 
@@ -45,6 +48,7 @@ public:
 
   unsigned shift() const { return shift_; }
   Granule &at(uint32_t byte) { return granules_[byte >> shift_]; }
+  uint32_t indexOf(const Granule &granule) const { return uint32_t(&granule - granules_.data()); }
 
   uint32_t warps() const { return warps_; }
   /// The clock that accesses of a warp are stamped with now.

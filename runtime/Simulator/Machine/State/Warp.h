@@ -23,6 +23,7 @@
 namespace weft::simulator::machine {
 
 struct Block;
+struct Cluster;
 struct Worker;
 struct Grid;
 struct Engines;
@@ -41,6 +42,7 @@ enum class FragmentState : uint8_t {
   Ready,
   AtSync,    ///< at a warp-wide instruction whose other lanes are not here
   AtBarrier, ///< arrived at a block barrier
+  AtCluster, ///< waits at barrier.cluster
 };
 
 /// Lanes of a warp that run together.
@@ -112,6 +114,9 @@ struct Warp {
   uint16_t meetings = 0;              ///< shuffles, votes and the like that all live lanes took part in
   uint32_t starved = 0;               ///< turns in which lanes waited for a spinning fragment
   std::shared_ptr<Products> products; ///< its wgmma, where the kernel has any
+  uint32_t clusterArrived = 0;        ///< lanes that have arrived at barrier.cluster, whose phase is not complete
+  uint32_t clusterPassed = 0;         ///< lanes whose phase is complete, and that have not waited for it
+  uint32_t metRanks = 0;              ///< blocks of the cluster that it knows to have begun
 
   template <typename T> T *reg(Ref ref) const { return reinterpret_cast<T *>(base[ref >> 31] + (ref & 0x7fff'ffffu)); }
   uint32_t &predicate(Ref ref) const { return *reg<uint32_t>(ref); }
@@ -145,13 +150,23 @@ struct AsyncArrival {
   uint32_t pc;
 };
 
+/// A thread of a cluster's block that accessed shared memory of another.
+struct RemoteAccess {
+  uint32_t rank = 0, warp = 0, lane = 0, clock = 0, pc = 0;
+  bool atomic = false;
+};
+
 /// What is known of an mbarrier besides its 64 bits, from mbarrier.init to mbarrier.inval.
 struct MbarrierHistory {
   uint64_t object = 0; ///< as mbarrier instructions left it: other bits mean that something else was stored there
   uint32_t initPc = 0;
-  bool ended = false; ///< some phase did, by an arrival of this lane, at this clock of its warp:
-  uint32_t warp = 0, lane = 0, clock = 0, pc = 0;
-  int64_t transactions = 0; ///< bytes expected in this phase that have not come yet; below 0: came before
+  bool ended = false;   ///< some phase did,
+  RemoteAccess endedBy; ///< by an arrival of this lane or engine
+  Moment caused = 0;    ///< what those knew that issued the copies that arrived here
+  uint32_t initWarp = 0, initLane = 0, initClock = 0;
+  bool usedByCopies = false;            ///< bulk copies complete on it
+  std::map<uint32_t, uint64_t> counted; ///< by warp: the phase, plus 1, that it was last seen to wait for
+  int64_t transactions = 0;             ///< bytes expected in this phase that have not come yet; below 0: came before
 };
 
 /// What one record cost, in the units of Counters.
@@ -176,6 +191,8 @@ struct RecordCost {
 
 struct Block {
   Grid *grid = nullptr;
+  Cluster *cluster = nullptr;
+  uint32_t rank = 0, clusterIndex = 0; ///< in its cluster; of it in the grid
   std::array<uint32_t, 3> coordinates{};
   uint64_t index = 0;
   std::vector<std::byte> shared;
@@ -190,7 +207,18 @@ struct Block {
   OriginTable origins;                           ///< of values that nothing wrote
   std::map<uint32_t, MbarrierHistory> mbarriers; ///< by their byte of shared memory
   std::shared_ptr<Engines> engines;              ///< where the kernel uses any
+  /// Reads by other blocks since the last write, by granule.
+  std::unordered_map<uint32_t, std::vector<RemoteAccess>> remoteReads;
+  std::map<uint32_t, RemoteAccess> lastRemote; ///< by rank and warp: what must be over when the block ends
+
+  /// The clock of a warp, where clocks are kept.
+  static uint32_t clockOf(const Warp &warp);
 };
+
+inline uint32_t Block::clockOf(const Warp &warp) {
+  const SharedShadow &clocks = warp.block->shadow;
+  return clocks.warps() ? clocks.now(warp.index) : 0;
+}
 
 /// What one worker thread counts and remembers.
 struct Worker {

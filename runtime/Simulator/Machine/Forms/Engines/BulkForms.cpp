@@ -4,10 +4,12 @@
 #include "runtime/Simulator/Machine/Checks/Access.h"
 #include "runtime/Simulator/Machine/Checks/EngineReads.h"
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
+#include "runtime/Simulator/Machine/Forms/Engines/BulkOperands.h"
 #include "runtime/Simulator/Machine/Forms/Engines/Reductions.h"
 #include "runtime/Simulator/Machine/Forms/Engines/Requirements.h"
 #include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Machine/Running/BulkCopies.h"
+#include "runtime/Simulator/Machine/State/Cluster.h"
 #include "runtime/Support/Format.h"
 
 namespace weft::simulator::machine {
@@ -15,24 +17,13 @@ namespace {
 
 using ptx::Type;
 
-/// An address that stands in an operand: which, and what is added to it.
-struct AddressForm {
-  int op = 0;
-  int64_t offset = 0;
-  bool wide = true;
-
-  uint64_t at(const Warp &warp, const Record &record, unsigned lane) const {
-    return wide ? warp.reg<const uint64_t>(record.op[op])[lane] + uint64_t(offset)
-                : uint32_t(warp.reg<const uint32_t>(record.op[op])[lane] + uint32_t(offset));
-  }
-};
-
-/// Record::aux. op[0]: shared memory; op[1]: global memory or the map; op[2]: mbarrier; op[3]: size. Record::wide:
-/// coordinates.
+/// Record::aux. op[0]: shared memory; op[1]: global memory, the map, or shared memory that is sent to another block;
+/// op[2]: mbarrier; op[3]: size; op[4]: the blocks of a multicast, or noRef. Record::wide: coordinates.
 struct BulkForm {
   BulkKind kind = BulkKind::Load;
   unsigned rank = 0; ///< of a tensor, 0 without
   bool prefetches = false;
+  bool sends = false; ///< from shared memory to another block's
   AddressForm shared, global, object;
   std::string_view operation; ///< of a reduction
   void (*reduce)(std::byte *, const std::byte *, uint32_t) = nullptr;
@@ -177,10 +168,32 @@ bool stretchOf(Warp &warp, const Record &record, unsigned lane, BulkCopy &copy, 
                   shared, global, bytes));
     return false;
   }
-  copy.runs.push_back({shared, bytes, global});
+  copy.runs.push_back({shared, bytes, form.sends ? 0 : global});
+  if (form.sends)
+    copy.source = {uint32_t(global & windowOffsetMask), bytes};
   copy.bytes = bytes;
   copy.reduce = form.reduce;
   return bytes != 0;
+}
+
+/// Which blocks a load goes to, and the mbarrier; false, with a finding, where the cluster does not have them.
+bool findTargets(Warp &warp, const Record &record, unsigned lane, BulkCopy &copy, uint32_t shared) {
+  const auto &form = *static_cast<const BulkForm *>(record.aux);
+  const auto object = uint32_t(form.object.at(warp, record, lane) & windowOffsetMask);
+  const Block *target = loadTarget(warp, copy, shared, object);
+  if (!target)
+    return false;
+  if (record.op[4] == noRef) {
+    copy.destinations = target == warp.block && !form.sends ? 0 : 1u << target->rank;
+    return true;
+  }
+  copy.destinations = warp.reg<const uint32_t>(record.op[4])[lane] & 0xffff;
+  const size_t ranks = warp.block->cluster->blocks.size();
+  if (copy.destinations && copy.destinations >> ranks == 0)
+    return true;
+  report(warp, FindingKind::OutOfBounds, lane,
+         format("expected a mask of some of the {} blocks of the cluster, but got {:#x}", ranks, copy.destinations));
+  return false;
 }
 
 void runBulk(Warp &warp, const Record &record, uint32_t mask) {
@@ -191,9 +204,10 @@ void runBulk(Warp &warp, const Record &record, uint32_t mask) {
     copy.pc = warp.here();
     copy.warp = warp.index;
     copy.lane = lane;
-    if (form.kind == BulkKind::Load && !form.prefetches)
-      copy.object = uint32_t(form.object.at(warp, record, lane) & windowOffsetMask);
-    const uint32_t shared = form.prefetches ? 0 : uint32_t(form.shared.at(warp, record, lane) & windowOffsetMask);
+    uint32_t shared = form.prefetches ? 0 : uint32_t(form.shared.at(warp, record, lane) & windowOffsetMask);
+    if (form.kind == BulkKind::Load && !form.prefetches && !findTargets(warp, record, lane, copy, shared))
+      return;
+    shared &= rankOffsetMask;
     if (!(form.rank ? boxOf(warp, record, lane, copy, shared) : stretchOf(warp, record, lane, copy, shared)))
       return;
     if (!form.prefetches)
@@ -206,14 +220,15 @@ void runWait(Warp &warp, const Record &record, uint32_t mask) {
   awaitBulk(warp, mask, uint32_t(record.imm), record.target != 0);
 }
 void runProxyFence(Warp &warp, const Record &, uint32_t mask) { fenceProxy(warp, mask); }
-void runNothing(Warp &, const Record &, uint32_t) {}
-
-AddressForm addressOf(Binding &b, ptx::Operand operand, int op) {
-  operand.elements.resize(std::min<size_t>(operand.elements.size(), 1));
-  const AddressOperand address = b.decoder.address(b.frame, operand);
-  b.record.op[op] = address.base;
-  return {op, address.offset, address.wide};
+void runClusterFence(Warp &warp, const Record &, uint32_t) {
+  if (warp.block->grid->options.checks.races)
+    fence(warp, Scope::Cluster);
 }
+void runRestrictedFence(Warp &warp, const Record &record, uint32_t mask) {
+  fenceProxy(warp, mask);
+  runClusterFence(warp, record, mask);
+}
+void runNothing(Warp &, const Record &, uint32_t) {}
 
 /// The coordinates of [map, {x, y, ...}].
 void bindCoordinates(Binding &b, const ptx::Operand &operand, unsigned rank) {
@@ -238,8 +253,7 @@ void bindBulk(Binding &b) {
   const bool loads = b.has("complete") || form.prefetches;
   form.kind = loads ? BulkKind::Load : b.has("reduce") ? BulkKind::Reduce : BulkKind::Store;
   form.rank = b.has("tensor") ? unsigned(b.modifier("dim")[0] - '0') : 0;
-  if (b.has("multicast"))
-    b.unsupported("'.multicast::cluster'");
+  form.sends = b.has("from");
   size_t at = 0;
   if (loads && !form.prefetches)
     form.shared = addressOf(b, b.operand(at++), 0);
@@ -253,6 +267,10 @@ void bindBulk(Binding &b) {
     b.record.op[3] = b.source(b.operand(at++), Type::U32);
   if (loads && !form.prefetches)
     form.object = addressOf(b, b.operand(at++), 2);
+  if (b.has("multicast"))
+    b.record.op[4] = b.source(b.operand(at++), Type::U16);
+  if (at + b.has("hint") != b.operandCount())
+    b.fail(format("expected {} operands, but got {}", at + b.has("hint"), b.operandCount()));
   if (form.kind == BulkKind::Reduce) {
     form.operation = b.modifier("op");
     form.reduce = form.rank ? nullptr : bulkReduction(form.operation, b.type());
@@ -264,7 +282,8 @@ void bindBulk(Binding &b) {
                    : form.kind == BulkKind::Reduce ? uint8_t(orderStrong | orderWide)
                                                    : uint8_t(0);
   b.decoder.noteAccess(ptx::Space::Shared, form.rank ? 4 : 16);
-  b.decoder.noteAccess(ptx::Space::Global, form.rank ? 4 : 16);
+  if (!form.sends)
+    b.decoder.noteAccess(ptx::Space::Global, form.rank ? 4 : 16);
   b.decoder.kernel().usesEngines = true;
   b.keep(form);
   b.record.run = runBulk;
@@ -301,6 +320,7 @@ const Form forms[] = {
      "async bulk tensor " WEFT_DIM " to=shared::cta|shared::cluster global tile? "
      "complete=mbarrier::complete_tx::bytes multicast=multicast::cluster? " WEFT_HINT,
      "*", cls, bindBulk},
+    {"cp", "async bulk to=shared::cluster from=shared::cta complete=mbarrier::complete_tx::bytes", "*", cls, bindBulk},
     {"cp", "async bulk global shared::cta bulk_group " WEFT_HINT, "*", cls, bindBulk},
     {"cp", "async bulk tensor " WEFT_DIM " global shared::cta tile? bulk_group " WEFT_HINT, "*", cls, bindBulk},
     {"cp",
@@ -318,9 +338,38 @@ const Form forms[] = {
     {"prefetch", "space=param|const|global? tensormap", "*", InstructionClass::Other, bindTo<runNothing>},
     {"fence", "proxy async space=global|shared::cta|shared::cluster?", "", InstructionClass::Fence,
      bindTo<runProxyFence>},
+    {"fence",
+     "proxy async::generic order=acquire|release space=sync_restrict::shared::cta|sync_restrict::shared::cluster "
+     "cluster",
+     "", InstructionClass::Fence, bindTo<runRestrictedFence>},
+    {"fence", "order=acquire|release space=sync_restrict::shared::cta|sync_restrict::shared::cluster cluster", "",
+     InstructionClass::Fence, bindTo<runClusterFence>},
 };
 
 } // namespace
+
+AddressForm addressOf(Binding &b, ptx::Operand operand, int op) {
+  operand.elements.resize(std::min<size_t>(operand.elements.size(), 1));
+  const AddressOperand address = b.decoder.address(b.frame, operand);
+  b.record.op[op] = address.base;
+  return {op, address.offset, address.wide};
+}
+
+Block *loadTarget(Warp &warp, BulkCopy &copy, uint32_t to, uint32_t object) {
+  Block *target = blockAt(warp, to);
+  copy.object = object & rankOffsetMask;
+  if (target && target == blockAt(warp, object))
+    return target;
+  if (target && blockAt(warp, object))
+    report(warp, FindingKind::MbarrierMisuse, copy.lane,
+           format("expected an mbarrier of block rank {} of the cluster, where the bytes go, but got one of rank {}",
+                  target->rank, blockAt(warp, object)->rank));
+  else
+    report(warp, FindingKind::OutOfBounds, copy.lane,
+           format("goes to, or completes in, a block that a cluster of {} blocks does not have",
+                  warp.block->cluster->blocks.size()));
+  return nullptr;
+}
 
 std::span<const Form> bulkForms() { return forms; }
 
