@@ -2,7 +2,7 @@
 #include "compiler/Conversion/TileToWarp/LayoutRules.h"
 
 #include "compiler/Conversion/TileToWarp/ChooseLayouts.h"
-#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Tile/IR/TileProgramOps.h"
 #include "dialects/Warp/Layout/MmaLayouts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -32,9 +32,9 @@ OpKind kindOf(Operation *op) {
   if (isa<tile::PermuteOp, tile::ReshapeOp>(op))
     return OpKind::Reorder;
   if (isa<tile::LoadOp, tile::AtomicRMWOp, tile::AtomicCASOp, tile::DotOp, tile::RowDotOp, tile::ReduceOp, tile::ScanOp,
-          tile::JoinOp, tile::SplitOp, tile::GatherOp>(op))
+          tile::JoinOp, tile::SplitOp, tile::GatherOp, tile::InlineAsmOp>(op))
     return OpKind::Fixed;
-  if (isa<tile::StoreOp, tile::AssertOp>(op))
+  if (isa<tile::StoreOp, tile::AssertOp, tile::PrintOp>(op))
     return OpKind::Effect;
   bool elementwise = OpTrait::hasElementwiseMappableTraits(op) ||
                      isa<tile::AddPtrOp, tile::PtrCastOp, tile::PtrToIntOp, tile::IntToPtrOp, tile::ShiftOp>(op);

@@ -18,8 +18,8 @@ enum class OpKind : uint8_t {
   View,        // renames elements in a way that a result's layout gives the operand's: expand_dims, broadcast
   Reorder,     // renames elements one to one, either layout gives the other: permute, reshape
   Fixed,  // computes something worth computing once, in a layout of its own: load, atomics, dot, reduce, scan, join,
-          // split
-  Effect, // has tensor operands, no tensor results and an effect: store, assert
+          // split, inline PTX
+  Effect, // has tensor operands, no tensor results and an effect: store, assert, print
   Structured, // scf.for, scf.while, scf.if and their terminators
   Unknown,    // no rule: cannot be lowered
 };

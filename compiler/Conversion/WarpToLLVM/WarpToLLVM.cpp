@@ -9,8 +9,8 @@
 // Each family of ops is lowered in its own file; this one makes the function and walks over the kernel. See Emitter.h
 // for why this is a walk and not a dialect conversion.
 
-#include "compiler/Conversion/WarpToLLVM/Emitter.h"
 #include "compiler/Conversion/WarpToLLVM/Passes.h"
+#include "compiler/Conversion/WarpToLLVM/Program.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -32,6 +32,8 @@ LoweringTable makeTable() {
   addMemoryLowerings(table);
   addAtomicLowerings(table);
   addProgramLowerings(table);
+  addPrintLowerings(table);
+  addInlineAsmLowerings(table);
   addControlFlowLowerings(table);
   addFmaDotLowerings(table);
   addRowDotLowerings(table);

@@ -5,7 +5,7 @@
 //   func.func @f(%x: tensor<4xf16>) attributes {tile.kernel}                                    no launch passes a tensor
 //   func.func @f(%n: i32) -> i32 attributes {tile.kernel}                                       no launch takes a result
 #include "dialects/Tile/IR/TileDialect.h"
-#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Tile/IR/TileProgramOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -37,6 +37,10 @@ void TileDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/Tile/IR/TileOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Tile/IR/TileProgramOps.cpp.inc"
       >();
 }
 

@@ -1,25 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// All ops of the tile dialect, one family a file.
+// The ops of the tile dialect that compute and access memory, one family a file. Those of TileProgramOps.td are apart.
 #ifndef WEFT_DIALECTS_TILE_IR_TILEOPS_TD
 #define WEFT_DIALECTS_TILE_IR_TILEOPS_TD
 
-include "dialects/Tile/IR/TileTypes.td"
-include "dialects/Tile/IR/TileAttrs.td"
-include "mlir/Interfaces/InferTypeOpInterface.td"
-include "mlir/Interfaces/SideEffectInterfaces.td"
-include "mlir/Interfaces/ControlFlowInterfaces.td"
-include "mlir/Interfaces/InferIntRangeInterface.td"
-
-/// Every tensor that an op takes or gives has at least one axis, sizes that are powers of two, and at most 2^20 elements.
-def Tile_SizedTensors : NativeOpTrait<"SizedTensors"> {
-  let cppNamespace = "::weft::tile";
-}
-
-class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemonic, traits # [Tile_SizedTensors]>;
-
-/// An op that says between which bounds the integers lie that it makes.
-def Tile_KnowsRange : DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>;
-
+include "dialects/Tile/IR/TileOpBase.td"
 include "dialects/Tile/IR/TileShapeOps.td"
 include "dialects/Tile/IR/TileMemoryOps.td"
 include "dialects/Tile/IR/TileComputeOps.td"

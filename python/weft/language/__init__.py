@@ -45,6 +45,7 @@ from .descriptors import (
     tensor_descriptor,
 )
 from .errors import KernelError
+from .inline_asm import inline_asm_elementwise
 from .maths import (
     PropagateNan,
     abs,
@@ -209,6 +210,7 @@ __all__ = [
     "full_like",
     "gather",
     "histogram",
+    "inline_asm_elementwise",
     "int1",
     "int8",
     "int16",

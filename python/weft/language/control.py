@@ -7,10 +7,12 @@ import warnings
 from typing import Any
 
 from . import errors
+from .casts import convert
 from .emit import builtin, current
+from .literals import to_tensor
 from .operators import as_bool, shl, shr
 from .shapes import constant_int
-from .types import int32, unwrap
+from .types import float32, int32, int64, uint32, unwrap
 from .value import tensor
 
 _AXES = "xyz"
@@ -116,9 +118,39 @@ def device_assert(cond: Any, msg: str = "", mask: Any = None) -> None:
 
 @builtin
 def device_print(prefix: str, *args: Any, hex: bool = False) -> None:
-    """Accepted, and prints nothing yet; a warning says so when the kernel is compiled."""
-    unused = f"device_print({unwrap(prefix)!r}, ...) prints nothing yet: store the values and print them on the host"
-    warnings.warn(unused, RuntimeWarning, stacklevel=2)
+    """Print values when the kernel runs, each element on a line of its own with the program's and its own indices.
+
+    The order of lines is not specified. Floats of less than 32 bits are printed as float32, pointers as addresses;
+    ``hex`` prints integers in hexadecimal. Without values the text is printed once for each program.
+
+        wl.device_print("x", wl.arange(0, 2))    # pid (0, 0, 0) idx (0) x: 0
+    """
+    text = unwrap(prefix)
+    if not isinstance(text, str) or not (text + " ").isprintable() or not text.isascii():
+        raise errors.printed_text(text)
+    builder = current()
+    values = [_printed(arg) for arg in args]
+    label = f" {text.strip()}" + ("" if not values or text.strip().endswith(":") or not text.strip() else ":")
+    for index, (value, as_hex, unsigned) in enumerate(values):
+        spelled = f"{label} (operand {index}) " if len(values) > 1 else f"{label} "
+        attributes = {"text": builder.string(spelled)}
+        attributes |= {"hex": builder.native.unit} if as_hex or unwrap(hex) else {}
+        attributes |= {"isUnsigned": builder.native.unit} if unsigned else {}
+        builder.op("tile.print", [value.handle], [], attributes)
+    if not values:
+        builder.op("tile.print", [], [], {"text": builder.string(label)})
+
+
+def _printed(arg: Any) -> tuple[tensor, bool, bool]:
+    """A value as it is printed, whether in hexadecimal, and whether it is unsigned."""
+    value = to_tensor(arg, "a value of 'device_print'")
+    if value.dtype.is_ptr():
+        return convert(value, int64), True, False
+    unsigned = value.dtype.is_int_unsigned()
+    if value.dtype.primitive_bitwidth < 32:
+        wide = float32 if value.dtype.is_floating() else int32 if not unsigned or value.dtype.is_bool() else uint32
+        value = convert(value, wide)
+    return value, False, unsigned
 
 
 @builtin
@@ -129,8 +161,17 @@ def debug_barrier() -> None:
 
 @builtin
 def assume(cond: Any) -> None:
-    """A promise that a condition holds. It has no effect yet."""
-    as_bool(cond, "the condition of 'assume'")
+    """A promise that a condition holds, of a scalar or of every element of a block. Where it does not, what the kernel
+    computes is undefined.
+
+    Comparisons of integers with constants (``n >= 0``) and remainders that are 0 (``n % 16 == 0``), also joined by
+    ``and`` or ``&``, widen loads and stores; they count in the block of statements that the value is made in.
+    """
+    condition = as_bool(cond, "the condition of 'assume'")
+    if condition.is_constant and not condition.constant:
+        raise errors.false_promise()
+    if not condition.is_constant:
+        current().op("tile.assume", [condition.handle])
 
 
 def _hint(input: Any, name: str, values: Any) -> tensor:

@@ -27,7 +27,7 @@ def unknown_name(name: str, candidates: Iterable[str]) -> KernelError:
 
 
 # What Triton's language has and this one has not: no other name is meant by one of these.
-ABSENT = frozenset(("atomic_poll", "dot_scaled", "expect_zero", "inline_asm_elementwise"))
+ABSENT = frozenset(("atomic_poll", "dot_scaled", "expect_zero"))
 
 
 @numbered(103)

@@ -186,3 +186,18 @@ def defect(error: Exception) -> KernelError:
         f"the compiler failed at this expression: {type(error).__name__}: {error}",
         "this is a defect in Weft, not in the kernel; write the line another way and report it",
     )
+
+
+@numbered(620)
+def false_promise() -> KernelError:
+    """A condition that 'assume' promises is false already when the kernel is compiled."""
+    return KernelError("expected a condition that can hold for 'assume', but got one that is false", "leave it out")
+
+
+@numbered(621)
+def printed_text(value: Any) -> KernelError:
+    """The text that a value is printed with is no text, or has characters that a line of ASCII has not."""
+    return KernelError(
+        f"expected a line of printable ASCII text for 'device_print', but got {type_of(value)}",
+        'write it out: wl.device_print("x", x)',
+    )

@@ -146,3 +146,11 @@ def rounding_toward_zero(source: Any, target: Any) -> KernelError:
         "convert to float32 first, or leave out fp_downcast_rounding",
         "fp_downcast_rounding",
     )
+
+
+@numbered(218)
+def expected_text(name: str, operation: str, value: Any) -> KernelError:
+    """An operation needs a text that is known when the kernel is compiled."""
+    return KernelError(
+        f"expected '{name}' of '{operation}' to be a text, but got {type_of(value)}", "write it out", name
+    )
