@@ -35,7 +35,7 @@ SIZES: dict[str, int] = dict(
     **dict.fromkeys(("BT", "BS", "K", "V", "D", "BD", "M", "N", "C", "L"), 64),
     **dict.fromkeys(("BK", "BV", "BM", "BN"), 32),
     **dict.fromkeys(("BC", "S"), 16),
-    **dict.fromkeys(("HQ", "NC", "W", "BW", "NB", "NUM_WARPS"), 4),
+    **dict.fromkeys(("HQ", "NC", "W", "BW", "NB", "NUM_WARPS", "L2"), 4),
     **dict.fromkeys(("H", "HV", "NT", "NK", "NV", "B", "R", "G"), 2),
     T=128,
 )
@@ -82,14 +82,22 @@ def kernels(found: list[Any]) -> dict[str, Any]:
     return kernels
 
 
-def pointers(tree: ast.AST) -> set[str]:
-    """The names that a kernel's source uses as pointers: those that it loads from or stores to, or makes others of."""
+def pointers(tree: ast.AST, reach: Any = None, depth: int = 4) -> set[str]:
+    """The names that a kernel's source uses as pointers: those that it, or a helper that it hands them to, loads from
+    or stores to, or makes others of. ``reach`` gives the helper of a name."""
     found: set[str] = set()
     made: list[tuple[str, str]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
             if node.func.attr in ACCESSES:
                 found.add(_root(node.args[0]))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and reach and depth:
+            helper = reach(node.func.id)
+            if hasattr(helper, "params"):
+                used = pointers(helper.source.tree, helper.fn.__globals__.get, depth - 1)
+                given = [*zip((p.name for p in helper.params), node.args, strict=False)]
+                given += [(each.arg, each.value) for each in node.keywords]
+                found |= {_root(value) for name, value in given if name in used}
         elif isinstance(node, ast.Assign):
             for target in node.targets:
                 both = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
@@ -107,6 +115,8 @@ def _root(node: ast.AST) -> str:
     while True:
         if isinstance(node, ast.BinOp):
             node = node.left
+        elif isinstance(node, ast.Subscript):
+            node = node.value
         elif isinstance(node, ast.IfExp):
             node = node.body
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -115,7 +125,9 @@ def _root(node: ast.AST) -> str:
             return node.id if isinstance(node, ast.Name) else ""
 
 
-INDICES = re.compile(r"seqlens|indices|offsets|index|idx|split|token|label|target|counts|lens|page|chunk_")
+INDICES = re.compile(
+    r"^(?!.*logits).*(seqlens|indices|offsets|index|idx|split|token|label|target|counts|lens|page|chunk_|ids|lut)"
+)
 SCALARS = re.compile(
     r"^(?!.*stride|s_).*(scale|eps|lower|alpha|limit|temp|softcap|theta|beta|ratio|smoothing|logit|lse_square)"
 )
@@ -135,7 +147,8 @@ def attempts(kernel: Any) -> list[tuple[Any, dict[str, str], dict[str, Any], dic
         if hasattr(inner, "configs"):
             tuned.update(inner.configs[len(inner.configs) // 2].all_kwargs())
         inner = inner.fn
-    used = pointers(inner.source.tree)
+    used = pointers(inner.source.tree, inner.fn.__globals__.get)
+    tuples = {_root(n) for n in ast.walk(inner.source.tree) if isinstance(n, ast.Subscript)} & used
     tries = []
     for kind in ("fp32", "bf16", "mixed"):
         for flag in (False, True):
@@ -152,7 +165,10 @@ def attempts(kernel: Any) -> list[tuple[Any, dict[str, str], dict[str, Any], dic
                     constants[name] = None
                 elif name in used:
                     narrow = "fp32" if kind == "mixed" and WIDE.match(name) else "bf16" if kind == "mixed" else kind
-                    arguments[name] = "*i64" if INDICES.search(name) else f"*{narrow}"
+                    spelled = "*i64" if INDICES.search(name) else f"*{narrow}"
+                    whole = any(parts_of(n, name) for n in ast.walk(inner.source.tree))
+                    names = [f"{name}[{i}]" for i in range(SIZES["L2"])] if name in tuples and whole else [name]
+                    arguments.update(dict.fromkeys(names, spelled))
                 else:
                     guessed = "fp32" if SCALARS.search(name) else "i32"
                     arguments[name] = guessed if parameter.type is None else short_name(parameter.type)
@@ -161,10 +177,20 @@ def attempts(kernel: Any) -> list[tuple[Any, dict[str, str], dict[str, Any], dic
     return tries
 
 
+def parts_of(node: ast.AST, name: str) -> bool:
+    """Whether a node takes a part of a parameter by its number."""
+    part = isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == name
+    return part and isinstance(node.slice, (ast.Constant, ast.Name))
+
+
 def constant(name: str, flag: bool, computed: bool, parameter: Any) -> Any:
     """A constant's value, by its name."""
+    from weft.language import float32
+
     if name in OTHERS:
         return OTHERS[name]
+    if name == "DTYPE":
+        return float32
     if name in SIZES:
         return SIZES[name]
     if computed or FLAGS.match(name):

@@ -79,7 +79,7 @@ def is_jit(value: Any) -> bool:
 def usable_global(name: str, value: Any) -> Any:
     """A global's value, where kernels may read it: constants marked so, functions of the language, types, modules."""
     if isinstance(value, constexpr):
-        return value.value
+        return as_constant(value.value)
     if isinstance(value, (types.ModuleType, dtype)) or value is None or value is constexpr:
         return value
     if is_jit(value) or getattr(value, "__weft_builtin__", False) or getattr(value, "__weft_constexpr__", False):
@@ -89,3 +89,8 @@ def usable_global(name: str, value: Any) -> Any:
     if callable(value):
         return value  # refused where it is called, if it is no function that kernels may call
     raise errors.plain_global(name, value)
+
+
+def as_constant(value: Any) -> Any:
+    """A constant as kernels read it: a list is the tuple it spells."""
+    return tuple(map(as_constant, value)) if isinstance(value, list) else value

@@ -14,9 +14,10 @@ from typing import Any
 
 from ..recent import Recent
 from ..runtime import exchange
+from ..runtime.descriptors import leaves
 from ..runtime.devices import device_for
 from ..targets import default_target
-from . import launches, parameters, scope
+from . import composites, launches, parameters, scope
 from .code import Names
 from .diagnostics import CompilationError
 from .kernel import Kernel, build, signature_of
@@ -149,20 +150,22 @@ class JITFunction:
         """Compile as a call with these arguments would, without a launch. A dtype stands for an aligned array of it."""
         options = self._pop_options(kwargs)
         values = self._values(args, kwargs)
-        return self._kernel(values, options, target_of(device_for(tuple(values))))[0]
+        return self._kernel(values, options, target_of(device_for(tuple(leaves(values)))))[0]
 
     def _kernel(self, values: list[Any], options: tuple[Any, ...], target: str) -> tuple[Kernel, tuple[int, ...]]:
-        """The kernel for these arguments, and which of them it is launched with."""
-        tokens = tuple(map(token, self.params, values))
+        """The kernel for these arguments, and which of them, or of their parts, it is launched with."""
+        params, parts = composites.spread(self.params, values)
+        tokens = tuple(map(token, params, parts))
         more = compared(tokens)
         read = key_of(self, *more) if more else self.reads()
-        if read is None and more and (error := refused(self.params, tokens)):
+        if read is None and more and (error := refused(params, tokens)):
             raise error
-        key = (read, tokens, options, target)
+        names = None if params is self.params else tuple(p.name for p in params)
+        key = (read, tokens, names, options, target)
         found = self._kernels.get(key) if read is not None else None
         if found is None:
             with _lock:
-                kernel = build(self, signature_of(self, tokens), _options(*options), target)
+                kernel = build(self, signature_of(params, tokens), _options(*options), target)
             runtime = tuple(i for i, t in enumerate(tokens) if t[0] is not CONSTANT)
             found = (kernel, runtime)
             if read is not None:
@@ -208,18 +211,20 @@ class JITFunction:
         if others:
             names = [parameter.name for parameter in self.params]
             values = [array for _, array in exchange.adopted(zip(names, values, strict=True))[0]]
-        device = device_for(tuple(values))
+        params, parts = composites.spread(self.params, values)
+        device = device_for(tuple(parts))
         read = self._read  # before: what the kernel is made from must be that, still, after it
         kernel, runtime = self._kernel(values, options, target_of(device))
         launch = Launch(kernel, kernel.module(device), 32 * options[0], self.debug)
         if (
             not others
+            and params is self.params
             and read is not None
             and read is self._read
             and not compared(tuple(map(token, self.params, values)))
         ):
             self._launches.keep(read[0], args, kwargs, runtime, launch)
-        return launch, tuple([values[i] for i in runtime])
+        return launch, tuple([parts[i] for i in runtime])
 
     def _named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """A call's arguments by name, with the warps and stages, for a grid that depends on them."""

@@ -11,6 +11,7 @@ import os
 import pathlib
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from .diagnostics import CompilationError, from_native
 from .fingerprint import compiler_fingerprint
 from .keys import spelled
 from .lower import Options, lower, native_context
+from .parameters import Parameter
 from .reads import key_of
 from .signature import Argument, Signature, short_name, type_named
 from .specialise import CONSTANT, held
@@ -179,11 +181,11 @@ def _dump(name: str, wanted: list[str], texts: dict[str, str]) -> None:
             print(f"// ---- {name}: {stage}\n{text}", file=sys.stderr)
 
 
-def signature_of(function: JITFunction, tokens: tuple[tuple[Any, ...], ...]) -> Signature:
-    """The signature that the tokens of a call's arguments stand for."""
+def signature_of(parameters: Sequence[Parameter], tokens: tuple[tuple[Any, ...], ...]) -> Signature:
+    """The signature that the tokens of a call's arguments, or of their parts, stand for."""
     arguments: dict[str, Argument] = {}
     constants: dict[str, Any] = {}
-    for parameter, token in zip(function.params, tokens, strict=True):
+    for parameter, token in zip(parameters, tokens, strict=True):
         if token[0] is CONSTANT:
             constants[parameter.name] = held(token)
         else:

@@ -11,10 +11,11 @@ from .. import native
 from ..language import emit
 from ..language.emit import Builder, NativeContext
 from ..language.value import tensor
+from . import composites
 from .diagnostics import CompilationError, from_native
-from .frame import Frame
+from .frame import Frame, as_constant
 from .loops import Loops
-from .signature import Signature
+from .signature import Signature, root
 
 
 @dataclass(frozen=True)
@@ -55,15 +56,15 @@ def lower(function: Any, signature: Signature, options: Options, target: str) ->
     visitor = Loops(builder, Frame(function, source))
     visitor.at(source.tree)
     names = [p.name for p in function.params]
-    runtime = [name for name in names if name in signature.arguments]
+    runtime = sorted(signature.arguments, key=lambda name: names.index(root(name)))
     types = [signature.arguments[name].type for name in runtime]
     with emit.building(builder):
         with builder.region(types) as region:
             arguments = {name: tensor(region.argument(i), types[i]) for i, name in enumerate(runtime)}
             builder.arguments = {each.handle for each in arguments.values()}
-            visitor.frame.variables = {
-                name: arguments[name] if name in arguments else signature.constants[name] for name in names
-            }
+            constants = {name: as_constant(value) for name, value in signature.constants.items()}
+            known = {**constants, **arguments}
+            visitor.frame.variables = {name: composites.together(name, known) for name in names}
             visitor.body(source.tree.body)
             builder.op("func.return")
         visitor.at(source.tree)

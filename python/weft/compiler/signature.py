@@ -2,13 +2,15 @@
 """The text form of argument types: ``"x:*fp16:16, n:i32, BLOCK=128"``.
 
 A run-time argument is ``name:type`` with ``:16`` for a value (an address, for a pointer) divisible by 16; a constant is
-``name=value``. Types are
-Triton's: i1 i8 i16 i32 i64 u8 ... u64 fp16 bf16 fp32 fp64 fp8e4nv fp8e5, with ``*`` in front for pointers.
+``name=value``. A part of a tuple is ``name[0]:type``, parts of a descriptor are ``name.base``, ``name.shape[0]``,
+``name.strides[0]`` and ``name.block_shape``. Types are Triton's: i1 i8 i16 i32 i64 u8 ... u64 fp16 bf16 fp32 fp64
+fp8e4nv fp8e5, with ``*`` in front for pointers.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -68,6 +70,19 @@ def short_name(value_type: dtype) -> str:
     return value_type.name.replace("uint", "u").replace("int", "i") if value_type.is_int() else value_type.name
 
 
+_NAME = re.compile(r"[A-Za-z_]\w*(\[\d+\]|\.[A-Za-z_]\w*)*")
+
+
+def is_name(text: str) -> bool:
+    """Whether a text is the name of a parameter or of a part of one, ``x[0].base``."""
+    return _NAME.fullmatch(text) is not None
+
+
+def root(name: str) -> str:
+    """The parameter that a part belongs to."""
+    return re.split(r"[.\[]", name, maxsplit=1)[0]
+
+
 def split_parts(text: str) -> list[str]:
     """The parts between commas that stand outside of brackets and quotes."""
     parts, depth, quote, start = [], 0, "", 0
@@ -92,7 +107,7 @@ def parse(text: str) -> Signature:
     constants: dict[str, Any] = {}
     for part in split_parts(text):
         name = part.split(":")[0].split("=")[0].strip()
-        if not name.isidentifier():
+        if not is_name(name):
             raise _malformed(part, "expected 'name:type' or 'name=value'")
         if name in arguments or name in constants:
             raise _malformed(part, f"expected each name once, but got '{name}' again")
@@ -142,7 +157,7 @@ def for_function(function: Any, given: Signature | None, constants: Mapping[str,
     known = {**(given.constants if given else {}), **constants}
     names = [p.name for p in function.params]
     for name in [*known, *(given.arguments if given else ())]:
-        if name not in names:
+        if root(name) not in names:
             raise CompilationError(
                 f"expected one of the parameters of '{function.__name__}' ({', '.join(names)}), but got '{name}'"
             )
@@ -156,6 +171,9 @@ def for_function(function: Any, given: Signature | None, constants: Mapping[str,
                     f"expected a constant for '{name}', which is annotated wl.constexpr", remedy=f"write '{name}=value'"
                 )
             arguments[name] = given.arguments[name]
+        elif parts := [each for each in [*known, *(given.arguments if given else ())] if root(each) == name]:
+            values.update({each: known[each] for each in parts if each in known})
+            arguments.update({each: given.arguments[each] for each in parts if given and each in given.arguments})
         elif parameter.type is not None:
             arguments[name] = Argument(parameter.type, parameter.divisibility)
         elif parameter.has_default:

@@ -9,7 +9,7 @@ This runs on every launch, so arrays are told apart by their class, and NumPy an
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..language.types import constexpr, dtype, pointer_type
@@ -54,7 +54,7 @@ def compared(tokens: tuple[Token, ...]) -> list[Any]:
     return [t[1].value for t in tokens if t[0] is CONSTANT and type(t[1]) is Held and type(t[1].value) is not float]
 
 
-def refused(parameters: list[Parameter], tokens: tuple[Token, ...]) -> TypeError | None:
+def refused(parameters: Sequence[Parameter], tokens: tuple[Token, ...]) -> TypeError | None:
     """What is wrong with the first constant that cannot be compared by value."""
     for parameter, token in zip(parameters, tokens, strict=True):
         try:

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from weft.runtime.descriptors import leaves
+
 
 class Storage:
     """The bytes behind an array."""
@@ -100,7 +102,7 @@ class Snapshot:
     """The memory of all arrays among values, as it was when this was made."""
 
     def __init__(self, values: Iterable[Any]):
-        found = [each for each in map(storage, values) if each is not None]
+        found = [each for each in map(storage, leaves(list(values))) if each is not None]
         self.arrays = found
         self._kept = [(each, each.copy()) for each in {each.address: each for each in found}.values()]
 

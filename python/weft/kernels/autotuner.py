@@ -16,6 +16,7 @@ from weft.compiler.fingerprint import compiler_fingerprint
 from weft.compiler.places import described
 from weft.compiler.targets import target_of
 from weft.errors import Error
+from weft.runtime.descriptors import leaves
 from weft.runtime.devices import device_for
 
 from .agreement import largest_group
@@ -142,14 +143,14 @@ class Autotuner(Wrapper):
         values = {name: value for name, value in {**named, **kwargs}.items() if name in self.arg_names}
         key = (
             *(_plain(values[name]) for name in self.keys if name in values),
-            *(str(value.dtype) for value in values.values() if hasattr(value, "dtype")),
+            *(str(value.dtype) for value in leaves([*values.values()]) if hasattr(value, "dtype")),
         )
         if key in self.cache:
             return self.cache[key]
         configs = self.prune_configs(kwargs, named)
         if len(configs) == 1 or os.environ.get("WEFT_AUTOTUNE") == "first":
             return configs[0]
-        device = device_for(tuple(values.values()))
+        device = device_for(tuple(leaves([*values.values()])))
         entry = self._entry((*key, device.properties["model"], target_of(device)), configs)
         known = cache.read(entry) if self.cache_results else None
         if known is not None and known["choice"] < len(configs):

@@ -1,4 +1,6 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """``triton.tools.tensor_descriptor``."""
 
-__all__: list[str] = []
+from weft.runtime.descriptors import TensorDescriptor
+
+__all__ = ["TensorDescriptor"]
