@@ -78,6 +78,7 @@ std::vector<Stage> tileToLLVMStages() {
          passes.addNestedPass<func::FuncOp>(warp::createWarpStageValues());
          passes.addNestedPass<func::FuncOp>(warp::createWarpReloadOperands());
          passes.addNestedPass<func::FuncOp>(warp::createWarpPipeline());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpLoadAhead());
          simplify(passes);
          passes.addNestedPass<func::FuncOp>(warp::createWarpAllocateShared());
          passes.addNestedPass<func::FuncOp>(warp::createWarpInsertBarriers());

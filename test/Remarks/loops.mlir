@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // RUN: weft-opt %S/../Warp/Transforms/pipeline.mlir --split-input-file --warp-pipeline --remarks-filter-missed=loops -o /dev/null 2>&1 | FileCheck %s
 // RUN: sed s/TARGET/sm_86/ %S/../Warp/Transforms/pipeline-stages.mlir | weft-opt --warp-pipeline --remarks-filter-missed=loops -o /dev/null 2>&1 | FileCheck %s --check-prefix=STAGES
+// RUN: weft-opt %S/../Warp/Transforms/load-ahead.mlir --warp-load-ahead --remarks-filter-missed=loops -o /dev/null 2>&1 | FileCheck %s --check-prefix=LOADS
 
 // CHECK: remark: [Missed] pipelining | Category:loops | Function=one_stage | Reason="the copy is not started iterations ahead: the schedule has one stage"
 // CHECK: remark: [Missed] pipelining | Category:loops | Function=table_that_changes | Reason="the copy is not started iterations ahead: its address needs what the loop computes before"
@@ -8,3 +9,8 @@
 // CHECK-COUNT-2: remark: [Missed] pipelining | Category:loops | Function=filled_twice | Reason="the copy is not started iterations ahead: its tile is not read and freed in one block"
 
 // STAGES: remark: [Missed] pipeline-stages | Category:loops | Function=alone | Reason="a block's shared memory holds 3 of the 4 stages that the schedule asks for"
+
+// LOADS: remark: [Missed] pipelining | Category:loops | Function=written | Reason="the load is not made an iteration ahead: the loop may write what is loaded"
+// LOADS: remark: [Missed] pipelining | Category:loops | Function=volatile | Reason="the load is not made an iteration ahead: it is volatile"
+// LOADS: remark: [Missed] pipelining | Category:loops | Function=table | Reason="the load is not made an iteration ahead: its address needs what the loop loads or computes before"
+// LOADS: remark: [Missed] pipelining | Category:loops | Function=full | Reason="the load is not made an iteration ahead: the loop's registers have no room for its value"

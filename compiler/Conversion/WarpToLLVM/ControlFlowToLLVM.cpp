@@ -8,6 +8,7 @@
 // Loops are emitted with their test at the end, as LLVM would rotate them.
 
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
+#include "dialects/Tile/IR/TileOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -46,27 +47,95 @@ void continueIn(Emitter &e, Block *block) {
   e.b.setInsertionPointToStart(block);
 }
 
+/// How many elements of a carried value share a word of 32 bits: those of words that a load gives for the next
+/// iteration stay together.
+unsigned elementsAWord(Value yielded) {
+  auto type = dyn_cast<RankedTensorType>(yielded.getType());
+  if (!type || !yielded.getDefiningOp<tile::LoadOp>() || !type.getElementType().isIntOrFloat())
+    return 1;
+  unsigned bits = type.getElementTypeBitWidth(), each = bits == 8 || bits == 16 ? 32 / bits : 1;
+  return *registerCount(type) % each == 0 ? each : 1;
+}
+
+/// The registers of `value`, `each` of them as one word.
+Registers packed(Emitter &e, Value value, unsigned each) {
+  ArrayRef<Value> registers = e.registers(value);
+  if (each == 1)
+    return Registers(registers);
+  Registers words;
+  for (; !registers.empty(); registers = registers.drop_front(each))
+    words.push_back(e.pack(registers.take_front(each)));
+  return words;
+}
+
+/// The values that a loop carries, as the registers or words that go round it.
+class Carried {
+public:
+  Carried(scf::ForOp loop, Emitter &e) : e(e) {
+    for (Value yielded : loop.getYieldedValues())
+      each.push_back(elementsAWord(yielded));
+  }
+  Registers of(ValueRange values) const {
+    Registers all;
+    for (auto [value, each] : llvm::zip_equal(values, each))
+      llvm::append_range(all, packed(e, value, each));
+    return all;
+  }
+  /// A block at the end of the kernel with an argument for each of them.
+  Block *block(ValueRange values, TypeRange leading) const {
+    OpBuilder::InsertionGuard guard(e.b);
+    Block *block = e.b.createBlock(&e.function().getBody(), e.function().getBody().end());
+    for (Type type : leading)
+      block->addArgument(type, e.loc);
+    for (auto [value, each] : llvm::zip_equal(values, each))
+      for (unsigned i = 0, n = registerCount(value.getType()).value_or(0); i < n; i += each)
+        block->addArgument(each == 1 ? registerType(value.getType()) : e.b.getI32Type(), e.loc);
+    return block;
+  }
+  /// Binds `values` to a block's arguments, in that block.
+  void bind(ValueRange values, ValueRange arguments) const {
+    for (auto [value, each] : llvm::zip_equal(values, each)) {
+      Registers registers;
+      for (unsigned i = 0, n = registerCount(value.getType()).value_or(0); i < n; i += each) {
+        if (each == 1)
+          registers.push_back(arguments.front());
+        else
+          llvm::append_range(registers, e.unpack(arguments.front(), registerType(value.getType())));
+        arguments = arguments.drop_front();
+      }
+      e.bind(value, registers);
+    }
+  }
+
+private:
+  Emitter &e;
+  SmallVector<unsigned> each;
+};
+
 LogicalResult lowerFor(scf::ForOp op, Emitter &e) {
   Value lower = e.scalar(op.getLowerBound()), upper = e.scalar(op.getUpperBound()), step = e.scalar(op.getStep());
   auto predicate = op.getUnsignedCmp() ? LLVM::ICmpPredicate::ult : LLVM::ICmpPredicate::slt;
+  Carried values(op, e);
   Registers initial{lower};
-  llvm::append_range(initial, flatten(e, op.getInitArgs()));
+  llvm::append_range(initial, values.of(op.getInitArgs()));
 
-  Block *body = blockFor(e, op.getRegionIterArgs(), lower.getType());
-  Block *exit = blockFor(e, op.getResults());
+  Block *body = values.block(op.getRegionIterArgs(), lower.getType());
+  Block *exit = values.block(op.getResults(), {});
   e.bind(op.getInductionVar(), body->getArgument(0));
   Value enters = LLVM::ICmpOp::create(e.b, e.loc, predicate, lower, upper);
   LLVM::CondBrOp::create(e.b, e.loc, enters, body, initial, exit, ArrayRef(initial).drop_front());
 
   e.b.setInsertionPointToStart(body);
+  values.bind(op.getRegionIterArgs(), body->getArguments().drop_front());
   if (failed(e.lowerBody(*op.getBody())))
     return failure();
   Value next = LLVM::AddOp::create(e.b, e.loc, body->getArgument(0), step);
   Value again = LLVM::ICmpOp::create(e.b, e.loc, predicate, next, upper);
   Registers carried{next};
-  llvm::append_range(carried, flatten(e, op.getBody()->getTerminator()->getOperands()));
+  llvm::append_range(carried, values.of(op.getBody()->getTerminator()->getOperands()));
   LLVM::CondBrOp::create(e.b, e.loc, again, body, carried, exit, ArrayRef(carried).drop_front());
   continueIn(e, exit);
+  values.bind(op.getResults(), exit->getArguments());
   return success();
 }
 

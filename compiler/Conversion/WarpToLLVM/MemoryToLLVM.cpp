@@ -13,6 +13,7 @@
 #include "compiler/Conversion/WarpToLLVM/HandRound.h"
 #include "compiler/Conversion/WarpToLLVM/VectorAccess.h"
 #include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/IR/WarpDialect.h"
 
 using namespace mlir;
 
@@ -82,7 +83,7 @@ Registers predicatedLoad(tile::LoadOp op, Value pointer, Value mask, ArrayRef<Va
   if (mask) {
     // Where the program masks, words of lanes that load nothing are set, to `other` or to anything; elsewhere those
     // lanes get what another lane has loaded.
-    if (other.empty() && op.getMask())
+    if (other.empty() && op.getMask() && !op->hasAttr(warp::unreadElsewhereAttrName))
       code += words.undefinedCode();
     for (auto [w, start] : llvm::enumerate(other.empty() ? Registers() : toWords(other, words, e)))
       code += "mov.b" + std::to_string(std::max(16u, words.bits)) + " $" + std::to_string(w) + ", " +

@@ -23,6 +23,8 @@ inline constexpr llvm::StringLiteral sharedBytesAttrName = "warp.shared_bytes";
 inline constexpr llvm::StringLiteral scratchAttrName = "warp.scratch";
 /// Elements that a load, store or copy may access at once: contiguous and aligned, as the pointer analysis found.
 inline constexpr llvm::StringLiteral contiguityAttrName = "warp.contiguity";
+/// On a masked load: nothing reads what it gives where its mask is false.
+inline constexpr llvm::StringLiteral unreadElsewhereAttrName = "warp.unread_elsewhere";
 
 /// The layout of a tensor type, or null when it has none.
 LayoutAttr layoutAttrOf(mlir::Type type);

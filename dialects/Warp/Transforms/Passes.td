@@ -321,6 +321,55 @@ def WarpPipeline : Pass<"warp-pipeline", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::arith::ArithDialect"];
 }
 
+def WarpLoadAhead : Pass<"warp-load-ahead", "::mlir::func::FuncOp"> {
+  let summary = "load into registers, one iteration ahead, what a loop with products loads otherwise";
+  let description = [{
+    In loops with products and without loops inside, a load into registers is made one iteration before the one that
+    uses it, and its value carried: gates, scales, packed weights, indices. Loads past the loop's end are masked off. The
+    smallest values come first, as long as registers are left beside what lives in the loop.
+
+    Needs: copies that go ahead are there already (`warp-pipeline`). With one stage nothing is done, nor in kernels that the
+    compiler writes (`tile.orders_accesses`), whose schedules were chosen for the registers they take.
+
+    Rejects: nothing. A load that is volatile, of memory that the loop may write, or whose address depends on a load of
+    the same iteration is left alone.
+
+    ```mlir
+    #a = #warp.layout<[16, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+    #b = #warp.layout<[16, 8], register = [[1, 0], [8, 0]], lane = [[2, 0], [4, 0], [0, 1], [0, 2], [0, 4]]>
+    #c = #warp.layout<[16, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+    !a = tensor<16x16xf16, #a>
+    !p = tensor<16x16x!tile.ptr<f16>, #a>
+    !c = tensor<16x8xf32, #c>
+    func.func @f(%p: !p, %step: tensor<16x16xi32, #a>, %b: tensor<16x8xf16, #b>, %zero: !c, %n: i32) -> !c {
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero, %q = %p) -> (!c, !p) : i32 {
+        %x = tile.load %q : !p
+        %g = arith.mulf %x, %x : !a
+        %d = warp.mma %g, %b, %acc {shape = array<i32: 16, 8, 16>} : !a * tensor<16x8xf16, #b> -> !c
+        %next = tile.addptr %q, %step : !p, tensor<16x16xi32, #a>
+        scf.yield %d, %next : !c, !p
+      }
+      return %r#0 : !c
+    }
+    ```
+    becomes
+    ```mlir
+    %x0 = tile.load %p, %some ...
+    %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero, %q = %p, %x = %x0) -> ... {
+      %p1 = tile.addptr %q, ...
+      %inside = arith.cmpi slt, %i, ...
+      %g = arith.mulf %x, %x ...
+      %mask = tile.splat %inside ...
+      %x1 = tile.load %p1, %mask ...
+      %d = warp.mma %g, ...
+      scf.yield %d, %next, %x1 ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::weft::tile::TileDialect"];
+}
+
 def WarpAllocateShared : Pass<"warp-allocate-shared", "::mlir::func::FuncOp"> {
   let summary = "give each tile and each exchange its place in shared memory";
   let description = [{

@@ -31,8 +31,8 @@
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
-#include "dialects/Warp/Transforms/DeviceMemory.h"
 #include "dialects/Warp/Transforms/LoopCarried.h"
+#include "dialects/Warp/Transforms/LoopSlice.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/Scratch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -60,12 +60,6 @@ struct StagedTile {
   AsyncCommitOp commit;
   AsyncWaitOp wait;
   DeallocOp dealloc;
-};
-
-/// What has to be computed ahead for the tiles of a loop.
-struct Slice {
-  llvm::DenseSet<Operation *> ops;           // of the loop's body
-  llvm::SmallSetVector<unsigned, 4> carried; // numbers of loop-carried values
 };
 
 /// A loop's tiles that can go ahead, and what has to be computed ahead for them.
@@ -148,52 +142,6 @@ static std::optional<StagedTile> stagedTile(AsyncCopyOp copy) {
   if (!tile.dealloc || !tile.wait)
     return std::nullopt;
   return tile;
-}
-
-static bool writesMemory(scf::ForOp loop) {
-  return loop
-      .walk([](Operation *op) {
-        bool writes = isa<tile::StoreOp, tile::AtomicRMWOp, tile::AtomicCASOp, tile::BarrierOp>(op);
-        return writes ? WalkResult::interrupt() : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
-/// Whether a copy may read before what the iterations before its own do: nothing of the loop writes there, and nothing
-/// acquires what others wrote. An atomic whose old value nobody reads acquires nothing that anybody could learn.
-static bool mayReadAhead(AsyncCopyOp copy, scf::ForOp loop) {
-  auto kernel = loop->getParentOfType<func::FuncOp>();
-  if (kernel->hasAttr(tile::ordersAccessesAttrName))
-    return true;
-  DeviceAccess read = *deviceAccessOf(copy, /*warps=*/1);
-  bool hindered = loop.walk([&](Operation *op) {
-                        std::optional<DeviceAccess> access = deviceAccessOf(op, /*warps=*/1);
-                        bool writes = access && access->writes && mayShareBase(*access, read);
-                        bool acquires = access && orderingOf(op, /*warps=*/1).acquires && !op->use_empty();
-                        return writes || acquires ? WalkResult::interrupt() : WalkResult::advance();
-                      })
-                      .wasInterrupted();
-  return !hindered;
-}
-
-/// Adds to `slice` what `value` is computed from inside the loop; false when that cannot be computed ahead.
-static bool addToSlice(Value value, scf::ForOp loop, bool mayLoad, Slice &slice) {
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
-    if (argument.getOwner() != loop.getBody() || argument == loop.getInductionVar())
-      return true;
-    unsigned index = argument.getArgNumber() - 1;
-    return !slice.carried.insert(index) || addToSlice(loop.getYieldedValues()[index], loop, mayLoad, slice);
-  }
-  Operation *op = value.getDefiningOp();
-  if (op->getBlock() != loop.getBody())
-    return !loop->isProperAncestor(op);
-  if (slice.ops.contains(op))
-    return true;
-  bool isTable = mayLoad && isa<tile::LoadOp>(op) && !cast<tile::LoadOp>(op).getIsVolatile();
-  if (!isTable && (!isMemoryEffectFree(op) || isa<scf::IfOp, scf::ForOp, scf::WhileOp>(op)))
-    return false;
-  slice.ops.insert(op);
-  return llvm::all_of(op->getOperands(), [&](Value operand) { return addToSlice(operand, loop, mayLoad, slice); });
 }
 
 static bool addToSlice(AsyncCopyOp copy, scf::ForOp loop, bool mayLoad, Slice &slice) {
@@ -353,9 +301,7 @@ void LoopPipeliner::rewriteLoop() {
 }
 
 void LoopPipeliner::run() {
-  for (Operation &op : *loop.getBody())
-    if (slice.ops.contains(&op))
-      orderedSlice.push_back(&op);
+  orderedSlice = inOrder(slice, loop);
   startCopies();
   rewriteLoop();
   for (Operation *op : llvm::reverse(orderedSlice))

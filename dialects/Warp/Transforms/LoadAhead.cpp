@@ -1,0 +1,282 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// warp-load-ahead: what a loop with products still loads into registers is loaded one iteration ahead, so that the
+// products of an iteration hide the latency of the next one's loads.
+//
+//   scf.for %i = ... {                        %x0 = tile.load f(first) masked by first < end
+//     %x = tile.load f(%i)                    scf.for %i = ... iter_args(.., %x = %x0) {
+//     %d = warp.mma use(%x), ...     ─▶         use(%x)
+//   }                                           %y = tile.load f(%i + step) masked by %i + step < end
+//                                               %d = warp.mma use(%x), ...
+//                                               scf.yield .., %y
+//                                             }
+//
+// Addresses are computed from what the loop computes without loads. A value is carried in registers, so that only as
+// many are as a thread has room for beside what lives in the loop; the smallest first.
+#include "compiler/Support/Remarks.h"
+#include "compiler/Target/TargetInfo.h"
+#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Transforms/LoopCarried.h"
+#include "dialects/Warp/Transforms/LoopSlice.h"
+#include "dialects/Warp/Transforms/OperandsOfLoops.h"
+#include "dialects/Warp/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace weft::warp {
+#define GEN_PASS_DEF_WARPLOADAHEAD
+#include "dialects/Warp/Transforms/Passes.h.inc"
+} // namespace weft::warp
+
+using namespace mlir;
+using namespace weft;
+using namespace weft::warp;
+
+namespace {
+struct LoadAhead : weft::warp::impl::WarpLoadAheadBase<LoadAhead> {
+  void runOnOperation() override;
+};
+
+/// The loads of a loop that go ahead, and what their addresses are computed from.
+struct Loads {
+  SmallVector<tile::LoadOp> ops;
+  Slice slice;
+};
+
+/// Rewrites one loop.
+class Rewriter {
+public:
+  Rewriter(scf::ForOp loop, Loads loads)
+      : loop(loop), loads(std::move(loads)), slice(inOrder(this->loads.slice, loop)), b(loop), loc(loop.getLoc()) {}
+  void run();
+
+private:
+  Value isLess(Value x, Value y) {
+    auto predicate = loop.getUnsignedCmp() ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt;
+    return arith::CmpIOp::create(b, loc, predicate, x, y);
+  }
+  /// The loads of the iteration whose values `mapping` has; `isInside` says whether it is run. `spread`: each where it
+  /// stands best, else all here.
+  SmallVector<Value> loadFor(IRMapping &mapping, Value isInside, bool spread);
+  Value masked(Type pointers, Value mask, Value isInside);
+  /// What the loop carries into the next iteration, for the slice.
+  IRMapping nextIteration();
+
+  scf::ForOp loop;
+  Loads loads;
+  SmallVector<Operation *> slice;
+  OpBuilder b;
+  Location loc;
+};
+} // namespace
+
+// --- finding what to load ahead ---
+
+static bool hasLoopInside(scf::ForOp loop) {
+  return loop.getBody()->walk([](LoopLikeOpInterface) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
+static bool isProduct(Operation *op) { return isa<MmaOp, tile::DotOp>(op); }
+
+/// Products under way hide what is loaded meanwhile; other loops are short, and have several warps for that.
+static bool hasProducts(scf::ForOp loop) {
+  return loop.getBody()
+      ->walk([](Operation *op) { return isProduct(op) ? WalkResult::interrupt() : WalkResult::advance(); })
+      .wasInterrupted();
+}
+
+/// Registers of a value while it lives: none of what is made again where it is used, and little of a product's operand
+/// that is read from shared memory, which streams through.
+static int64_t registersWhileAlive(Value value) {
+  constexpr int64_t streaming = 16;
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type || !type.getElementType().isIntOrFloat() || type.getElementType().isInteger(1))
+    return 0;
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<tile::SplatOp, tile::MakeRangeOp, tile::BroadcastOp, tile::ExpandDimsOp, arith::ConstantOp>(op))
+    return 0;
+  bool streams = isa_and_nonnull<LoadSharedOp>(op) && llvm::all_of(op->getUsers(), llvm::IsaPred<MmaOp>);
+  return streams ? std::min(streaming, registersOf(value)) : registersOf(value);
+}
+
+/// The most registers that live at once in a loop: what it carries, what it takes from before it, and from each op on
+/// what is used later.
+static int64_t mostAlive(scf::ForOp loop) {
+  llvm::DenseSet<Value> seen;
+  int64_t alive = 0, most = 0;
+  for (Value carried : loop.getRegionIterArgs())
+    alive += registersWhileAlive(carried);
+  loop.getBody()->walk([&](Operation *op) {
+    for (Value operand : op->getOperands())
+      if (loop.isDefinedOutsideOfLoop(operand) && seen.insert(operand).second)
+        alive += registersWhileAlive(operand);
+  });
+  for (Operation &op : llvm::reverse(*loop.getBody())) {
+    for (Value result : op.getResults())
+      if (seen.contains(result))
+        alive -= registersWhileAlive(result);
+    op.walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        if (Operation *maker = operand.getDefiningOp();
+            maker && maker->getBlock() == loop.getBody() && seen.insert(operand).second)
+          alive += registersWhileAlive(operand);
+    });
+    most = std::max(most, alive);
+  }
+  return most;
+}
+
+/// Registers that a loop leaves for values loaded ahead, with a quarter of a thread's for addresses and counters.
+static int64_t registersLeft(scf::ForOp loop, const TargetInfo &target) {
+  return target.registersPerThread * 3 / 4 - mostAlive(loop);
+}
+
+/// Registers of a load's value and of the addresses of its pieces.
+static int64_t registersAhead(tile::LoadOp load) {
+  auto contiguity = load->getAttrOfType<IntegerAttr>(contiguityAttrName);
+  auto type = dyn_cast<RankedTensorType>(load.getPtr().getType());
+  int64_t pointers = type ? cast<LayoutAttr>(type.getEncoding()).getLayout().size(InDim::Register) : 1;
+  return std::max<int64_t>(1, registersOf(load.getResult())) +
+         2 * (contiguity ? pointers / contiguity.getInt() : pointers);
+}
+
+/// Why a load cannot be made ahead, empty where it can; adds to `slice` what it needs.
+static StringRef whyNotAhead(tile::LoadOp load, scf::ForOp loop, Slice &slice) {
+  if (load.getIsVolatile())
+    return "it is volatile";
+  if (!mayReadAhead(load, loop))
+    return "the loop may write what is loaded";
+  bool computable = llvm::all_of(load->getOperands(),
+                                 [&](Value operand) { return addToSlice(operand, loop, /*mayLoad=*/false, slice); });
+  return computable ? "" : "its address needs what the loop loads or computes before";
+}
+
+static void sayNotAhead(tile::LoadOp load, StringRef hindrance) {
+  remarks::missed(remarks::pipelining, load)
+      << remark::reason("the load is not made an iteration ahead: {0}", hindrance);
+}
+
+static Loads findLoads(scf::ForOp loop, const TargetInfo &target) {
+  int64_t left = registersLeft(loop, target);
+  llvm::MapVector<int64_t, SmallVector<tile::LoadOp>> bySize;
+  for (auto load : loop.getBody()->getOps<tile::LoadOp>())
+    if (!load->use_empty())
+      bySize[registersAhead(load)].push_back(load);
+  auto sizes = bySize.takeVector();
+  llvm::sort(sizes, llvm::less_first());
+  Loads found;
+  for (auto &[size, sameSize] : sizes)
+    for (tile::LoadOp load : sameSize) {
+      Slice withLoad = found.slice;
+      StringRef hindrance = whyNotAhead(load, loop, withLoad);
+      if (hindrance.empty() && size > left)
+        hindrance = "the loop's registers have no room for its value";
+      if (!hindrance.empty()) {
+        sayNotAhead(load, hindrance);
+        continue;
+      }
+      left -= size;
+      found.slice = std::move(withLoad);
+      found.ops.push_back(load);
+    }
+  return found;
+}
+
+// --- rewriting ---
+
+Value Rewriter::masked(Type pointers, Value mask, Value isInside) {
+  auto tensor = dyn_cast<RankedTensorType>(pointers);
+  if (tensor)
+    isInside = tile::SplatOp::create(
+        b, loc, RankedTensorType::get(tensor.getShape(), b.getI1Type(), tensor.getEncoding()), isInside);
+  return mask ? arith::AndIOp::create(b, loc, mask, isInside).getResult() : isInside;
+}
+
+/// Where the next iteration's load stands: behind the last reader of this one's value, so that both can be in the same
+/// registers, if products follow to hide it; else at the iteration's start, before `first`.
+static Operation *placeOf(tile::LoadOp load, Operation *first) {
+  Block *body = load->getBlock();
+  Operation *last = load;
+  for (Operation *user : load->getUsers())
+    if (Operation *here = body->findAncestorOpInBlock(*user); last->isBeforeInBlock(here))
+      last = here;
+  for (Operation *later = last->getNextNode(); later; later = later->getNextNode())
+    if (later->walk([](Operation *op) { return isProduct(op) ? WalkResult::interrupt() : WalkResult::advance(); })
+            .wasInterrupted())
+      return last->getNextNode();
+  return first;
+}
+
+SmallVector<Value> Rewriter::loadFor(IRMapping &mapping, Value isInside, bool spread) {
+  for (Operation *op : slice)
+    b.clone(*op, mapping);
+  SmallVector<Value> loaded;
+  Operation *here = &*b.getInsertionPoint();
+  for (tile::LoadOp load : loads.ops) {
+    b.setInsertionPoint(spread ? placeOf(load, here) : here);
+    auto clone = cast<tile::LoadOp>(b.clone(*load, mapping));
+    b.setInsertionPoint(clone);
+    if (!clone.getMask()) // past the loop's end, what is loaded is not read
+      clone->setAttr(unreadElsewhereAttrName, b.getUnitAttr());
+    Value mask = masked(clone.getPtr().getType(), clone.getMask(), isInside);
+    clone.getMaskMutable().assign(mask);
+    loaded.push_back(clone.getResult());
+  }
+  return loaded;
+}
+
+IRMapping Rewriter::nextIteration() {
+  IRMapping now, next;
+  Slice toNext;
+  for (unsigned index : loads.slice.carried)
+    addToSlice(loop.getYieldedValues()[index], loop, /*mayLoad=*/false, toNext);
+  for (Operation *op : inOrder(toNext, loop))
+    b.clone(*op, now);
+  for (unsigned index : loads.slice.carried)
+    next.map(loop.getRegionIterArg(index), now.lookupOrDefault(loop.getYieldedValues()[index]));
+  next.map(loop.getInductionVar(), arith::AddIOp::create(b, loc, loop.getInductionVar(), loop.getStep()).getResult());
+  return next;
+}
+
+void Rewriter::run() {
+  Value lastStart = arith::SubIOp::create(b, loc, loop.getUpperBound(), loop.getStep());
+  IRMapping first;
+  first.map(loop.getInductionVar(), loop.getLowerBound());
+  for (unsigned index : loads.slice.carried)
+    first.map(loop.getRegionIterArg(index), loop.getInitArgs()[index]);
+  SmallVector<Value> inits = loadFor(first, isLess(loop.getLowerBound(), loop.getUpperBound()), /*spread=*/false);
+
+  b.setInsertionPointToStart(loop.getBody());
+  IRMapping next = nextIteration();
+  SmallVector<Value> loaded = loadFor(next, isLess(loop.getInductionVar(), lastStart), /*spread=*/true);
+
+  IRRewriter rewriter(b);
+  rewriter.setInsertionPoint(loop);
+  unsigned count = loop.getNumRegionIterArgs();
+  auto replaced = cast<scf::ForOp>(
+      *loop.replaceWithAdditionalYields(rewriter, inits, /*replaceInitOperandUsesInLoop=*/false,
+                                        [&](OpBuilder &, Location, ArrayRef<BlockArgument>) { return loaded; }));
+  for (auto [load, carried] : llvm::zip_equal(loads.ops, replaced.getRegionIterArgs().drop_front(count))) {
+    load.getResult().replaceAllUsesWith(carried);
+    load.erase();
+  }
+  loop = replaced;
+  removeUnusedCarriedValues(loop);
+}
+
+void LoadAhead::runOnOperation() {
+  auto schedule = getOperation()->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
+  // Kernels that the compiler writes have schedules that were chosen for the registers they take.
+  if ((schedule && schedule.getStages() < 2) || getOperation()->hasAttr(tile::ordersAccessesAttrName))
+    return;
+  SmallVector<scf::ForOp> loops;
+  getOperation().walk([&](scf::ForOp loop) {
+    if (!hasLoopInside(loop) && hasProducts(loop))
+      loops.push_back(loop);
+  });
+  for (scf::ForOp loop : loops)
+    if (Loads loads = findLoads(loop, TargetInfo::ofOrDefault(getOperation())); !loads.ops.empty())
+      Rewriter(loop, std::move(loads)).run();
+}

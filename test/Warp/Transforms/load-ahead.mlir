@@ -1,0 +1,181 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt %s --split-input-file --warp-load-ahead | FileCheck %s
+
+#a = #warp.layout<[16, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+#b = #warp.layout<[16, 8], register = [[1, 0], [8, 0]], lane = [[2, 0], [4, 0], [0, 1], [0, 2], [0, 4]]>
+#c = #warp.layout<[16, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+!a = tensor<16x16xf16, #a>
+!p = tensor<16x16x!tile.ptr<f16>, #a>
+!i = tensor<16x16xi32, #a>
+!b = tensor<16x8xf16, #b>
+!c = tensor<16x8xf32, #c>
+
+// What is loaded and then scaled: the first iteration's before the loop, the next one's in it, masked off past the loop's end. The pointers of the next
+// iteration are those that the loop carries into it. It stands behind the last reader of this iteration's value.
+
+// CHECK-LABEL: func.func @scaled
+// CHECK-SAME: (%[[P:[a-z0-9]+]]: tensor<16x16x!tile.ptr<f16>, {{#[a-z0-9]+}}>, %[[STEP:[a-z0-9]+]]: tensor<16x16xi32
+// CHECK: %[[LAST:.*]] = arith.subi %[[N:.*]], %c1
+// CHECK: %[[ANY:.*]] = arith.cmpi slt, %c0{{.*}}, %[[N]]
+// CHECK: %[[ALL:.*]] = tile.splat %[[ANY]]
+// CHECK: %[[X0:.*]] = tile.load %[[P]], %[[ALL]] {warp.contiguity = 2 : i32, warp.unread_elsewhere}
+// CHECK: scf.for %[[I:[a-z0-9]+]] = {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[Q:.*]] = %[[P]], %[[X:.*]] = %[[X0]])
+// CHECK: %[[Q1:.*]] = tile.addptr %[[Q]], %[[STEP]]
+// CHECK: %[[INSIDE:.*]] = arith.cmpi slt, %[[I]], %[[LAST]]
+// CHECK: arith.mulf %[[X]], %[[X]]
+// CHECK: %[[MASK:.*]] = tile.splat %[[INSIDE]]
+// CHECK: %[[X1:.*]] = tile.load %[[Q1]], %[[MASK]]
+// CHECK-NEXT: warp.mma
+// CHECK-NOT: tile.load
+// CHECK: scf.yield %{{.*}}, %{{.*}}, %[[X1]]
+func.func @scaled(%p: !p, %step: !i, %b: !b, %zero: !c, %n: i32) -> !c {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero, %q = %p) -> (!c, !p) : i32 {
+    %x = tile.load %q {warp.contiguity = 2 : i32} : !p
+    %g = arith.mulf %x, %x : !a
+    %d = warp.mma %g, %b, %acc {shape = array<i32: 16, 8, 16>} : !a * !b -> !c
+    %next = tile.addptr %q, %step : !p, !i
+    scf.yield %d, %next : !c, !p
+  }
+  func.return %r#0 : !c
+}
+
+// A mask and what stands where it is false are kept.
+
+// CHECK-LABEL: func.func @masked
+// CHECK: scf.for
+// CHECK: %[[BOTH:.*]] = arith.andi %{{.*}}, %{{.*}}
+// CHECK: tile.load %{{.*}}, %[[BOTH]], %{{.*}} : tensor<16x16x!tile.ptr<f16>
+// CHECK: warp.mma
+func.func @masked(%p: !p, %m: tensor<16x16xi1, #a>, %other: !a, %b: !b, %zero: !c, %n: i32) -> !c {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !c : i32 {
+    %offset = tile.splat %i : i32 -> !i
+    %q = tile.addptr %p, %offset : !p, !i
+    %x = tile.load %q, %m, %other : !p
+    %d = warp.mma %x, %b, %acc {shape = array<i32: 16, 8, 16>} : !a * !b -> !c
+    scf.yield %d : !c
+  }
+  func.return %r : !c
+}
+
+// A loop that writes through the pointer's argument is left alone; one that writes elsewhere is not.
+
+// CHECK-LABEL: func.func @written
+// CHECK: scf.for
+// CHECK: warp.mma
+// CHECK: scf.for
+// CHECK: tile.load
+// CHECK-NEXT: tile.store
+// CHECK: warp.mma
+func.func @written(%p: !tile.ptr<f16>, %o: !tile.ptr<f16>, %b: !b, %zero: !c, %n: i32, %y: !a) -> (!c, !c) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %ps = tile.splat %p : !tile.ptr<f16> -> !p
+  %os = tile.splat %o : !tile.ptr<f16> -> !p
+  %first = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !c : i32 {
+    %offset = tile.splat %i : i32 -> !i
+    %q = tile.addptr %ps, %offset : !p, !i
+    %at = tile.addptr %os, %offset : !p, !i
+    %x = tile.load %q : !p
+    tile.store %at, %y : !p
+    %d = warp.mma %x, %b, %acc {shape = array<i32: 16, 8, 16>} : !a * !b -> !c
+    scf.yield %d : !c
+  }
+  %second = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !c : i32 {
+    %offset = tile.splat %i : i32 -> !i
+    %q = tile.addptr %ps, %offset : !p, !i
+    %x = tile.load %q : !p
+    tile.store %q, %y : !p
+    %d = warp.mma %x, %b, %acc {shape = array<i32: 16, 8, 16>} : !a * !b -> !c
+    scf.yield %d : !c
+  }
+  func.return %first, %second : !c, !c
+}
+
+// One stage asks for nothing ahead; neither does a loop without products; a volatile load stays where it is.
+
+// CHECK-LABEL: func.func @one_stage
+// CHECK: scf.for
+// CHECK: tile.load
+// CHECK: warp.mma
+// CHECK-LABEL: func.func @no_product
+// CHECK-NOT: tile.load
+// CHECK: scf.for
+// CHECK-LABEL: func.func @volatile
+// CHECK-NOT: tile.load
+// CHECK: scf.for
+func.func @one_stage(%p: !p, %b: !b, %zero: !c, %n: i32) -> !c attributes {tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !c : i32 {
+    %x = tile.load %p : !p
+    %d = warp.mma %x, %b, %acc {shape = array<i32: 16, 8, 16>} : !a * !b -> !c
+    scf.yield %d : !c
+  }
+  func.return %r : !c
+}
+func.func @no_product(%p: !p, %zero: !a, %n: i32) -> !a {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !a : i32 {
+    %x = tile.load %p : !p
+    %d = arith.addf %acc, %x : !a
+    scf.yield %d : !a
+  }
+  func.return %r : !a
+}
+func.func @volatile(%p: !p, %b: !b, %zero: !c, %n: i32) -> !c {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !c : i32 {
+    %x = tile.load %p {isVolatile} : !p
+    %d = warp.mma %x, %b, %acc {shape = array<i32: 16, 8, 16>} : !a * !b -> !c
+    scf.yield %d : !c
+  }
+  func.return %r : !c
+}
+
+// A table's entry comes an iteration ahead; what it points to does not.
+
+// CHECK-LABEL: func.func @table
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[ENTRY:.*]] = %{{.*}})
+// CHECK: tile.splat %[[ENTRY]]
+// CHECK-NEXT: tile.load %{{.*}}, %{{.*}} : !tile.ptr<i32>
+// CHECK: tile.load
+// CHECK: warp.mma
+func.func @table(%p: !p, %t: !tile.ptr<i32>, %b: !b, %zero: !c, %n: i32) -> !c {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !c : i32 {
+    %at = tile.addptr %t, %i : !tile.ptr<i32>, i32
+    %entry = tile.load %at : !tile.ptr<i32>
+    %offset = tile.splat %entry : i32 -> !i
+    %q = tile.addptr %p, %offset : !p, !i
+    %x = tile.load %q : !p
+    %d = warp.mma %x, %b, %acc {shape = array<i32: 16, 8, 16>} : !a * !b -> !c
+    scf.yield %d : !c
+  }
+  func.return %r : !c
+}
+
+// What the loop carries leaves no registers.
+
+#wide = #warp.layout<[16, 1024], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32], [0, 64], [0, 128], [0, 256]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[0, 512]]>
+
+// CHECK-LABEL: func.func @full
+// CHECK-NOT: tile.load
+// CHECK: scf.for
+func.func @full(%p: !p, %b: !b, %zero: !c, %carried: tensor<16x1024xf32, #wide>, %n: i32) -> (!c, tensor<16x1024xf32, #wide>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero, %sum = %carried) -> (!c, tensor<16x1024xf32, #wide>) : i32 {
+    %x = tile.load %p : !p
+    %d = warp.mma %x, %b, %acc {shape = array<i32: 16, 8, 16>} : !a * !b -> !c
+    %twice = arith.addf %sum, %sum : tensor<16x1024xf32, #wide>
+    scf.yield %d, %twice : !c, tensor<16x1024xf32, #wide>
+  }
+  func.return %r#0, %r#1 : !c, tensor<16x1024xf32, #wide>
+}
