@@ -102,6 +102,7 @@ from .reduction import (
     sum,
     xor_sum,
 )
+from .scaled import dot_scaled
 from .shapes import (
     arange,
     broadcast,
@@ -191,6 +192,7 @@ __all__ = [
     "device_print",
     "div_rn",
     "dot",
+    "dot_scaled",
     "dtype",
     "erf",
     "exp",

@@ -13,7 +13,7 @@ from .maths import abs as absolute
 from .maths import where
 from .operators import add, compare, sub
 from .shapes import cat, expand_dims, join, permute, reshape, split, zeros_like
-from .types import bfloat16, dtype, float16, float32, int8, int32, unwrap
+from .types import bfloat16, dtype, float16, float32, float64, int8, int32, unwrap
 from .value import tensor
 
 _PRECISIONS = ("tf32", "tf32x3", "bf16x3", "bf16x6", "ieee")
@@ -33,11 +33,11 @@ def dot(
     """The matrix product of ``input`` [M, K] and ``other`` [K, N], plus ``acc`` [M, N] where given; of [B, M, K] and
     [B, K, N] the B products.
 
-    Both operands have one type: float16, bfloat16, float32, an 8-bit float or int8. The result is float32 (int32 for
-    int8; float16 where ``out_dtype`` or
-    ``acc`` asks for it). ``input_precision`` says how float32 operands are multiplied: "tf32" (default), rounded to
-    TF32, where Triton truncates; "tf32x3"; "bf16x3" and "bf16x6", as the sum of that many products of their parts in
-    bfloat16; or "ieee". Sizes below 16 are filled up with zeros.
+    Both operands have one type: float16, bfloat16, float32, float64, an 8-bit float or int8. The result is float32
+    (int32 for int8; float64 for float64, by fused multiply-adds; float16 where ``out_dtype`` or ``acc`` asks for it).
+    ``input_precision`` says how float32 operands are multiplied: "tf32" (default), rounded to TF32, where Triton
+    truncates; "tf32x3"; "bf16x3" and "bf16x6", as the sum of that many products of their parts in bfloat16; or "ieee".
+    Sizes below 16 are filled up with zeros.
     """
     lhs, rhs = _operand(input, "the first operand"), _operand(other, "the second operand")
     if lhs.dtype != rhs.dtype:
@@ -147,9 +147,7 @@ def _operand(value: Any, what: str) -> tensor:
     operand = to_tensor(value, f"{what} of 'dot'")
     if len(operand.shape) not in (2, 3):
         raise errors.dot_rank(what, operand)
-    if operand.dtype.is_ptr() or not (
-        (operand.dtype.is_floating() and operand.dtype.primitive_bitwidth <= 32) or operand.dtype == int8
-    ):
+    if operand.dtype.is_ptr() or not (operand.dtype.is_floating() or operand.dtype == int8):
         raise errors.dot_type(what, operand)
     return operand
 
@@ -160,8 +158,8 @@ def _check_shapes(lhs: tensor, rhs: tensor) -> None:
 
 
 def _result_type(operand: dtype, accumulator: tensor | None, wanted: dtype | None) -> dtype:
-    if operand == int8:
-        return int32
+    if operand in (int8, float64):
+        return int32 if operand == int8 else float64
     if wanted is None:
         wanted = float32 if accumulator is None else accumulator.dtype
     allowed = (float32, float16) if operand == float16 else (float32,)

@@ -23,7 +23,7 @@ def dot_rank(what: str, value: Any) -> KernelError:
 def dot_type(what: str, value: Any) -> KernelError:
     """'dot' was given elements that matrix instructions do not multiply."""
     return KernelError(
-        f"expected {what} of 'dot' to be fp16, bf16, fp32, an 8-bit float or int8, but got {type_of(value)}",
+        f"expected {what} of 'dot' to be fp16, bf16, fp32, fp64, an 8-bit float or int8, but got {type_of(value)}",
         "convert it with .to(wl.float16)",
     )
 
@@ -97,4 +97,26 @@ def combine_type(operation: str, wanted: dtype, got: Any) -> KernelError:
         f"expected the combine function of '{operation}' to return {wanted}, but got {type_of(got)}",
         "convert inside it with .to(...)",
         "combine_fn",
+    )
+
+
+@numbered(511)
+def scale_shape(name: str, scale: Any, operand: Iterable[int]) -> KernelError:
+    """Scales of 'dot_scaled' have a row for each row of the left operand, or column of the right one, and divide K into
+    groups."""
+    rows, inner = operand
+    return KernelError(
+        f"expected '{name}' of shape [{rows}, {inner} / group], but got {type_of(scale)}",
+        "one scale for every group of neighbours along K; scales of the right operand are not transposed",
+        name,
+    )
+
+
+@numbered(512)
+def scaled_type(name: str, wanted: str, value: Any) -> KernelError:
+    """The bits of an operand of 'dot_scaled' are not those of its format."""
+    return KernelError(
+        f"expected '{name}' of 'dot_scaled' to have elements of {wanted}, but got {type_of(value)}",
+        "name the format that the operand has, or convert it",
+        name,
     )

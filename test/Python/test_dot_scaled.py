@@ -1,0 +1,153 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""``dot_scaled`` against float64, over formats and their packing; products of float64."""
+
+import numpy as np
+import pytest
+import weft
+import weft.language as wl
+from kernel_support import simulate
+
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+
+
+def e4m3(codes):
+    sign, exponent, mantissa = codes >> 7, (codes >> 3) & 15, codes & 7
+    small = exponent == 0
+    value = np.where(small, mantissa / 8 * 2.0**-6, (1 + mantissa / 8) * 2.0 ** (exponent.astype(int) - 7))
+    return np.where((exponent == 15) & (mantissa == 7), np.nan, np.where(sign == 1, -value, value))
+
+
+def e5m2(codes):
+    return (codes.astype(np.uint16) << 8).view(np.float16).astype(np.float64)
+
+
+def drawn(generator, form, rows, columns, pack_axis):
+    """A matrix as it is stored, and its values in float64."""
+    if form == "e2m1":
+        codes = generator.integers(0, 16, (rows, columns)).astype(np.uint8)
+        first, second = (codes[0::2], codes[1::2]) if pack_axis == 0 else (codes[:, 0::2], codes[:, 1::2])
+        return np.ascontiguousarray(first | (second << 4)), E2M1[codes]
+    if form in ("e4m3", "e5m2"):
+        codes = (generator.integers(0, 2, (rows, columns)) << 7 | generator.integers(0, 0x60, (rows, columns))).astype(
+            np.uint8
+        )
+        return codes, (e4m3 if form == "e4m3" else e5m2)(codes)
+    values = generator.standard_normal((rows, columns)).astype(np.float32)
+    if form == "fp16":
+        return values.astype(np.float16), values.astype(np.float16).astype(np.float64)
+    bits = (values.view(np.uint32) >> 16).astype(np.uint16)
+    return bits, (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+
+
+@weft.jit
+def product(
+    a, sa, b, sb, out,
+    A: wl.constexpr, B: wl.constexpr, M: wl.constexpr, N: wl.constexpr, K: wl.constexpr, GROUP: wl.constexpr,
+    A_K_PACK: wl.constexpr, B_K_PACK: wl.constexpr, AM: wl.constexpr, AK: wl.constexpr, BK: wl.constexpr,
+    BN: wl.constexpr,
+):  # fmt: skip
+    x = wl.load(a + wl.arange(0, AM)[:, None] * AK + wl.arange(0, AK)[None, :])
+    y = wl.load(b + wl.arange(0, BK)[:, None] * BN + wl.arange(0, BN)[None, :])
+    groups = wl.arange(0, K // GROUP)[None, :]
+    x_scale, y_scale = None, None
+    if sa is not None:
+        x_scale = wl.load(sa + wl.arange(0, M)[:, None] * (K // GROUP) + groups)
+    if sb is not None:
+        y_scale = wl.load(sb + wl.arange(0, N)[:, None] * (K // GROUP) + groups)
+    acc = wl.full((M, N), 1.0, wl.float32)
+    c = wl.dot_scaled(x, x_scale, A, y, y_scale, B, acc, lhs_k_pack=A_K_PACK, rhs_k_pack=B_K_PACK)
+    wl.store(out + wl.arange(0, M)[:, None] * N + wl.arange(0, N)[None, :], c)
+
+
+def run(a_form, b_form, seed=0, scales=(True, True), k_pack=(True, True), extreme=None):
+    m, n, k, group = 16, 32, 64, 32
+    generator = np.random.default_rng(seed)
+    a, a_values = drawn(generator, a_form, m, k, 1 if k_pack[0] else 0)
+    b, b_values = drawn(generator, b_form, k, n, 0 if k_pack[1] else 1)
+    sa, sb = (
+        generator.integers(120, 134, (size, k // group)).astype(np.uint8) if used else None
+        for size, used in zip((m, n), scales, strict=True)
+    )
+    if extreme is not None:
+        sa[3, 1] = extreme
+    out = np.full((m, n), np.nan, np.float32)
+    kinds = {"bf16": "bf16", "fp16": "fp16"}
+    signature = f"a:*{kinds.get(a_form, 'u8')}, b:*{kinds.get(b_form, 'u8')}, out:*fp32"
+    for name, scale in (("sa", sa), ("sb", sb)):
+        signature += f", {name}=None" if scale is None else f", {name}:*u8"
+    sizes = {"M": m, "N": n, "K": k, "GROUP": group, "A_K_PACK": k_pack[0], "B_K_PACK": k_pack[1]}
+    stored = {"AM": a.shape[0], "AK": a.shape[1], "BK": b.shape[0], "BN": b.shape[1]}
+    kernel = product.compile(signature, constants={"A": a_form, "B": b_form, **sizes, **stored})
+    given = {"a": a, "b": b, "sa": sa, "sb": sb, "out": out}
+    arguments = [given[name] for name in kernel.signature.arguments]
+    weft.simulator.launch(kernel.ptx, kernel.name, (1,), 128, arguments, shared=kernel.shared_bytes)
+    for values, s, axis in ((a_values, sa, 1), (b_values, sb, 0)):
+        if s is not None:
+            factors = np.repeat(2.0 ** (s.astype(np.float64) - 127), group, 1)
+            factors[np.repeat(s, group, 1) == 255] = np.nan
+            values *= factors if axis == 1 else factors.T
+    return out, a_values @ b_values + 1, np.abs(a_values) @ np.abs(b_values) + 1
+
+
+@pytest.mark.parametrize(
+    ("a_form", "b_form"),
+    [("e2m1", "e2m1"), ("e2m1", "e4m3"), ("e4m3", "e5m2"), ("e5m2", "bf16"), ("bf16", "e2m1"), ("fp16", "e4m3")],
+)
+def test_formats(a_form, b_form):
+    out, wanted, size = run(a_form, b_form)
+    assert (np.abs(out - wanted) <= 2**-21 * size).all()
+
+
+@pytest.mark.parametrize(("scales", "k_pack"), [((False, True), (False, True)), ((True, False), (True, False))])
+def test_operands_without_scales_and_packed_along_the_other_axis(scales, k_pack):
+    out, wanted, size = run("e2m1", "e2m1", seed=3, scales=scales, k_pack=k_pack)
+    assert (np.abs(out - wanted) <= 2**-21 * size).all()
+
+
+def test_a_scale_that_is_no_number():
+    out, wanted, _ = run("e4m3", "e4m3", seed=4, extreme=255)
+    np.testing.assert_array_equal(np.isnan(out), np.isnan(wanted))
+    assert np.isnan(wanted).any() and not np.isnan(wanted).all()
+
+
+@weft.jit
+def asks(x, s, FORM: wl.constexpr):
+    at = wl.arange(0, 32)
+    tile = wl.load(x + at[:, None] * 32 + at[None, :])
+    wl.store(x, wl.sum(wl.dot_scaled(tile, wl.load(s + at)[None, :], FORM, tile, None, "e4m3")).to(wl.uint8))
+
+
+@pytest.mark.parametrize(
+    ("form", "kind", "said"),
+    [
+        ("e3m2", "u8", "'e2m1' 'e4m3' 'e5m2' 'bf16' 'fp16'"),
+        ("e4m3", "u8", "expected 'lhs_scale' of shape [32, 32 / group], but got"),
+        ("bf16", "u8", "expected 'lhs' of 'dot_scaled' to have elements of bf16"),
+        ("e2m1", "fp16", "expected 'lhs' of 'dot_scaled' to have elements of uint8"),
+    ],
+)
+def test_what_does_not_fit_is_refused(form, kind, said):
+    with pytest.raises(weft.CompilationError) as caught:
+        asks.compile(f"x:*{kind}, s:*u8", constants={"FORM": form})
+    assert said in str(caught.value)
+
+
+@weft.jit
+def double(a, b, out, M: wl.constexpr, N: wl.constexpr, K: wl.constexpr, ACC: wl.constexpr):
+    x = wl.load(a + wl.arange(0, M)[:, None] * K + wl.arange(0, K)[None, :])
+    y = wl.load(b + wl.arange(0, K)[:, None] * N + wl.arange(0, N)[None, :])
+    at = out + wl.arange(0, M)[:, None] * N + wl.arange(0, N)[None, :]
+    c = wl.dot(x, y, wl.load(at)) if ACC else wl.dot(x, y)
+    wl.store(at, c)
+
+
+@pytest.mark.parametrize("shape", [(16, 16, 16), (32, 16, 64), (8, 32, 4)])
+def test_products_of_float64(shape):
+    m, n, k = shape
+    generator = np.random.default_rng(9)
+    a, b, c = (generator.standard_normal(size) for size in ((m, k), (k, n), (m, n)))
+    for acc in (False, True):
+        out = c.copy()
+        simulate(double, (1,), a, b, out, M=m, N=n, K=k, ACC=acc)
+        wanted = a.astype(np.longdouble) @ b.astype(np.longdouble) + (c if acc else 0)
+        assert np.abs(out - wanted).max() < 1e-13
