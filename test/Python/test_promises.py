@@ -39,7 +39,11 @@ def pointers(x, y, n, N: wl.constexpr):
     wl.store(y + wl.arange(0, N), total)
 
 
-def test_one_that_has_no_effect_is_said(tmp_path, monkeypatch):
-    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))  # what is in the cache was said when it was compiled
-    with pytest.warns(RuntimeWarning, match="'multiple_of' of what a loop carries has no effect"):
-        pointers.compile("x:*fp32:16, y:*fp32:16, n:i32, N=64")
+def test_one_that_has_no_effect_is_said_with_its_line_each_time(tmp_path, monkeypatch):
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
+    line = pointers.fn.__code__.co_firstlineno + 5
+    for cached in (False, True):
+        said = rf"test_promises.py:{line}: 'multiple_of' of what a loop carries has no effect"
+        with pytest.warns(RuntimeWarning, match=said) as caught:
+            assert pointers.compile("x:*fp32:16, y:*fp32:16, n:i32, N=64").cached is cached
+        assert len(caught) == 1

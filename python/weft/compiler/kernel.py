@@ -11,6 +11,7 @@ import os
 import pathlib
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from .jit import JITFunction
 
 STAGES = ("tile", "warp", "pipelined", "llvm")
-_FORMAT = 2  # of a cache entry
+_FORMAT = 3  # of a cache entry
 _lowered: Recent[str, Kernel] = Recent(512)  # those of which only what the front end makes can be compared
 
 
@@ -112,15 +113,19 @@ def build(function: JITFunction, signature: Signature, options: Options, target:
     dumps = _wanted_dumps()
     name = cache_key(function, signature, options, target)
     started = time.perf_counter()
+    warned: list[str] = []
     if name is None:
-        module = lower(function, signature, options, target)
+        module = lower(function, signature, options, target, warned)
         name = cache.key([_FORMAT, "lowered", module.text(locations=True), target, compiler_fingerprint()])
         found = _lowered.get(name)
         if found is None:
-            made = _build(function, signature, options, target, name, dumps, started, module)
+            made = _build(function, signature, options, target, name, dumps, started, warned, module)
             found = _lowered.keep(name, made)
-        return found
-    return _build(function, signature, options, target, name, dumps, started)
+    else:
+        found = _build(function, signature, options, target, name, dumps, started, warned)
+    for text in dict.fromkeys(warned):
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
+    return found
 
 
 def _build(
@@ -131,13 +136,17 @@ def _build(
     name: str,
     dumps: list[str],
     started: float,
+    warned: list[str],
     module: Any = None,
 ) -> Kernel:
-    """The kernel of that name in the cache, or compiled, from its module where there is one already."""
+    """The kernel of that name in the cache, or compiled, from its module where there is one already; adds to ``warned``
+    what was said of it.
+    """
     entry = None if dumps else cache.read(name)
     if entry is not None:
+        warned += entry["warnings"]
         return Kernel(function, signature, options, target, entry["ptx"], entry["info"], cached=True)
-    module = module or lower(function, signature, options, target)
+    module = module or lower(function, signature, options, target, warned)
     lowered = time.perf_counter()
     python = module.text() if dumps else ""
     ptx, info = _to_ptx(module, target, [stage for stage in STAGES if stage in dumps])
@@ -145,7 +154,7 @@ def _build(
     times["python"], times["total"] = 1e3 * (lowered - started), 1e3 * (time.perf_counter() - started)
     if dumps:
         _dump(function.__name__, dumps, {"python": python, **info.pop("ir", {}), "ptx": ptx})
-    cache.write(name, {"ptx": ptx, "info": info})
+    cache.write(name, {"ptx": ptx, "info": info, "warnings": warned})
     return Kernel(function, signature, options, target, ptx, info)
 
 

@@ -40,8 +40,8 @@ def native_context() -> NativeContext:
     return context
 
 
-def lower(function: Any, signature: Signature, options: Options, target: str) -> Any:
-    """The native module of a @weft.jit function for these arguments, verified.
+def lower(function: Any, signature: Signature, options: Options, target: str, warned: list[str] | None = None) -> Any:
+    """The native module of a @weft.jit function for these arguments, verified. Warnings are added to ``warned``.
 
     Raises CompilationError at the user's line.
     """
@@ -73,6 +73,8 @@ def lower(function: Any, signature: Signature, options: Options, target: str) ->
     builder.module.set_attribute("warp.target", builder.string(target))
     if not builder.module.verify():
         raise _verification(context)
+    if warned is not None:
+        warned += builder.warnings
     return builder.module
 
 

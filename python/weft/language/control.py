@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from . import errors
@@ -207,11 +206,8 @@ def _carried_hint(input: tensor, name: str, numbers: list[int]) -> tensor:
     if name == "multiple_of" and not input.shape and input.dtype.is_int():
         bits = power.bit_length() - 1
         return shl(shr(input, bits), bits) if bits else input
-    warnings.warn(
-        f"'{name}' of what a loop carries has no effect: promise it of the scalar that the addresses are made of",
-        RuntimeWarning,
-        stacklevel=3,
-    )
+    said = f"'{name}' of what a loop carries has no effect: promise it of the scalar that the addresses are made of"
+    current().warn(said)
     return input
 
 

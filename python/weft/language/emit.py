@@ -58,6 +58,7 @@ class Builder:
         self.arguments: set[Any] = set()  # of the kernel
         # Hints about arguments of the kernel, by argument: the kernel's operation takes them when it is made.
         self.argument_hints: dict[Any, dict[str, str]] = {}
+        self.warnings: list[str] = []  # what the kernel's author should know, with its place
 
     def location(self) -> Any:
         """The native location of the present source position."""
@@ -67,6 +68,10 @@ class Builder:
             self._location = location if self.caller is None else self.native.native.inlined(location, self.caller)
             self._located = key
         return self._location
+
+    def warn(self, text: str) -> None:
+        """Say something of the present source position, now and whenever the kernel is taken from a cache."""
+        self.warnings.append(f"{self.file}:{self.line}: {text}")
 
     def op(
         self,
