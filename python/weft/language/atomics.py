@@ -63,7 +63,10 @@ def _integer_atomic(
 
 @builtin
 def atomic_add(pointer: Any, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> tensor:
-    """Add ``val``: integers of 32 or 64 bits, floats of 16 to 64."""
+    """Add ``val``: integers of 32 or 64 bits, floats of 16 to 64.
+
+    old = wl.atomic_add(y + at % 8, 1.0, sem="relaxed")
+    """
     order = _order(sem, scope)
     address, value, mask = _prepare("atomic_add", pointer, val, mask)
     return _emit("fadd" if value.dtype.is_floating() else "add", address, value, mask, order)

@@ -165,6 +165,8 @@ def assume(cond: Any) -> None:
 
     Comparisons of integers with constants (``n >= 0``) and remainders that are 0 (``n % 16 == 0``), also joined by
     ``and`` or ``&``, widen loads and stores; they count in the block of statements that the value is made in.
+
+        wl.assume((N >= 0) & (N % 16 == 0))
     """
     condition = as_bool(cond, "the condition of 'assume'")
     if condition.is_constant and not condition.constant:
@@ -215,6 +217,8 @@ def _carried_hint(input: tensor, name: str, numbers: list[int]) -> tensor:
 def multiple_of(input: tensor, values: Any) -> tensor:
     """A promise: the first element of every run of contiguous ones is a multiple of ``values``, one number an axis.
     Gives ``input``.
+
+        at = wl.multiple_of(wl.program_id(0) * M, 16) + wl.arange(0, 64)
     """
     return _hint(input, "multiple_of", values)
 

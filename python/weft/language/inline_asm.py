@@ -28,7 +28,8 @@ def inline_asm_elementwise(
     float32, ``=d`` float64, without ``=`` for operands, then clobbers such as ``~{memory}``. Code that does more than
     compute its results has ``is_pure`` false. Nothing is promoted: operands have their own types.
 
-        y = wl.inline_asm_elementwise("tanh.approx.f32 $0, $1;", "=f,f", [x], dtype=wl.float32, is_pure=True, pack=1)
+        v = wl.load(x + at)
+        t = wl.inline_asm_elementwise("tanh.approx.f32 $0, $1;", "=f,f", [v], dtype=wl.float32, is_pure=True, pack=1)
     """
     code, wanted = unwrap(asm), unwrap(constraints)
     for what, text in (("asm", code), ("constraints", wanted)):

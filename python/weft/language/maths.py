@@ -250,7 +250,10 @@ attach("cdiv", cdiv)
 
 @builtin
 def where(condition: Any, x: Any, y: Any) -> tensor:
-    """x where the condition is true, y elsewhere; the three broadcast together. Both x and y are computed."""
+    """x where the condition is true, y elsewhere; the three broadcast together. Both x and y are computed.
+
+    wl.store(y + at, wl.where(at < M, wl.load(x + at), 0.0))
+    """
     condition = convert(to_tensor(condition, "the condition of 'where'"), int1)
     x, y = operands("where", x, y, pointers=(True, True))
     condition, x = broadcast_pair(condition, x)

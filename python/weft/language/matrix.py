@@ -38,6 +38,8 @@ def dot(
     ``input_precision`` says how float32 operands are multiplied: "tf32" (default), rounded to TF32, where Triton
     truncates; "tf32x3"; "bf16x3" and "bf16x6", as the sum of that many products of their parts in bfloat16; or "ieee".
     Sizes below 16 are filled up with zeros.
+
+        c = wl.dot(h, wl.trans(h), wl.zeros((16, 16), wl.float32))    # h: float16 [16, 16]
     """
     lhs, rhs = _operand(input, "the first operand"), _operand(other, "the second operand")
     if lhs.dtype != rhs.dtype:

@@ -142,6 +142,8 @@ def load(
 
     Of a block pointer the block is read. ``boundary_check`` names the axes along which it may leave the array; elements
     outside are 0, or NaN with ``padding_option="nan"``. (Triton leaves them undefined without a ``padding_option``.)
+
+        v = wl.load(x + at, mask=at < M, other=0.0)
     """
     mask, other = unwrap(mask), unwrap(other)
     if isinstance(pointer, block_pointer):
@@ -185,6 +187,8 @@ def store(
 
     Value and mask broadcast to the pointers' shape; the value is cast to the pointee. To a block pointer the block is
     written; along the axes of ``boundary_check`` elements outside of the array are not.
+
+        wl.store(y + at, wl.load(x + at) * 2, mask=at < M)
     """
     mask = unwrap(mask)
     if isinstance(pointer, block_pointer):

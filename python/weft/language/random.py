@@ -112,7 +112,10 @@ def uint_to_uniform_float(x: Any) -> tensor:
 
 @builtin
 def rand(seed: Any, offset: Any, n_rounds: int = ROUNDS) -> tensor:
-    """A block of random float32 evenly spread over [0, 1), one for each offset."""
+    """A block of random float32 evenly spread over [0, 1), one for each offset.
+
+    wl.store(y + at, wl.rand(42, at))
+    """
     return uint_to_uniform_float(randint(seed, offset, n_rounds))
 
 

@@ -52,6 +52,8 @@ def reduce(input: Any, axis: int | None, combine_fn: Combine, keep_dims: bool = 
     """The elements along ``axis`` (all of them for None) combined by an associative, commutative ``combine_fn``.
 
     With a tuple of n blocks, ``combine_fn`` takes 2n scalars and returns n. The axis is dropped, or kept with size 1.
+
+        total = wl.reduce(wl.load(x + at), 0, plus)    # plus: a @weft.jit function of two scalars
     """
     return _reduce(input, axis, combine_fn, keep_dims, "reduce")
 
@@ -203,6 +205,8 @@ def _scan(values: Any, axis: Any, combine: Combine, reverse: Any, name: str) -> 
 def associative_scan(input: Any, axis: int, combine_fn: Combine, reverse: bool = False) -> Any:
     """Each element combined with all before it along ``axis`` (all after it with ``reverse``) by an associative
     ``combine_fn``; as :func:`reduce` for tuples.
+
+        prefixes = wl.associative_scan(wl.load(x + at), 0, plus)
     """
     return _scan(input, axis, combine_fn, reverse, "associative_scan")
 

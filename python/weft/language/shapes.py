@@ -52,7 +52,10 @@ def _sizes(shape: tuple[Any, ...]) -> Any:
 
 @builtin
 def arange(start: Any, end: Any) -> tensor:
-    """The integers from start to end - 1 as int32 [end - start]; both constant, their difference a power of two."""
+    """The integers from start to end - 1 as int32 [end - start]; both constant, their difference a power of two.
+
+    tile = wl.arange(0, 64)[:, None] * N + wl.arange(0, 32)[None, :]
+    """
     first, last = constant_int(start, "the start of arange"), constant_int(end, "the end of arange")
     length = last - first
     if length < 1:
@@ -242,7 +245,10 @@ def trans(input: tensor, *dims: Any) -> tensor:
 @member
 @builtin
 def join(a: Any, b: Any) -> tensor:
-    """Two blocks of one shape along a new last axis of size 2; they broadcast together."""
+    """Two blocks of one shape along a new last axis of size 2; they broadcast together.
+
+    pairs = wl.join(wl.load(x + at), wl.load(y + at))    # [64, 2]
+    """
     a, b = operands("join", a, b, pointers=(True, True))
     scalars = not a.shape
     if scalars:
@@ -274,6 +280,8 @@ def gather(src: tensor, index: tensor, axis: Any) -> tensor:
 
     ``index`` is a block of integers with the shape of ``src`` but for its size along ``axis``, and gives the result's
     shape. An index outside of the axis gives any value.
+
+        last = wl.gather(wl.load(x + at), 63 - at, 0)
     """
     value = to_tensor(src, "the first argument of 'gather'")
     where = to_tensor(index, "the index of 'gather'")
