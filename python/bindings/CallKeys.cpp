@@ -182,6 +182,29 @@ private:
   }
 };
 
+/// Whether variables, those of weft.compiler.reads.Reads, still have their values. `missing` is that of one that is not
+/// there.
+bool isUnchanged(py::handle globals, py::handle attributes, py::handle missing) {
+  for (size_t i = 0; i < size_t(PyList_GET_SIZE(globals.ptr())); ++i) {
+    PyObject *each = PyList_GET_ITEM(globals.ptr(), i), *namespaces = PyTuple_GET_ITEM(each, 0);
+    if (!PyDict_Check(namespaces))
+      return false;
+    PyObject *value = PyDict_GetItem(namespaces, PyTuple_GET_ITEM(each, 1));
+    if ((value ? value : missing.ptr()) != PyTuple_GET_ITEM(each, 2))
+      return false;
+  }
+  for (size_t i = 0; i < size_t(PyList_GET_SIZE(attributes.ptr())); ++i) {
+    PyObject *each = PyList_GET_ITEM(attributes.ptr(), i);
+    py::object value =
+        py::reinterpret_steal<py::object>(PyObject_GetAttr(PyTuple_GET_ITEM(each, 0), PyTuple_GET_ITEM(each, 1)));
+    if (!value)
+      PyErr_Clear();
+    if ((value ? value.ptr() : missing.ptr()) != PyTuple_GET_ITEM(each, 2))
+      return false;
+  }
+  return true;
+}
+
 /// The calls of one kernel that are known. Whoever keeps one says by a number what it means.
 class KernelCalls {
 public:
@@ -205,7 +228,7 @@ public:
   py::object find(int64_t of, const py::tuple &args, const py::dict &keywords, const py::list &globals,
                   const py::list &attributes) const {
     std::optional<std::string> key = keyOf(args, keywords);
-    if (!key || !isUnchanged(globals, attributes) || of != generation)
+    if (!key || !isUnchanged(globals, attributes, missing) || of != generation)
       return py::none();
     auto found = known.find(*key);
     if (found == known.end())
@@ -264,32 +287,26 @@ private:
     return key.addConstant(value); // an option
   }
 
-  bool isUnchanged(const py::list &globals, const py::list &attributes) const {
-    for (size_t i = 0; i < globals.size(); ++i) {
-      PyObject *each = PyList_GET_ITEM(globals.ptr(), i), *namespaces = PyTuple_GET_ITEM(each, 0);
-      if (!PyDict_Check(namespaces))
-        return false;
-      PyObject *value = PyDict_GetItem(namespaces, PyTuple_GET_ITEM(each, 1));
-      if ((value ? value : missing.ptr()) != PyTuple_GET_ITEM(each, 2))
-        return false;
-    }
-    for (size_t i = 0; i < attributes.size(); ++i) {
-      PyObject *each = PyList_GET_ITEM(attributes.ptr(), i);
-      py::object value =
-          py::reinterpret_steal<py::object>(PyObject_GetAttr(PyTuple_GET_ITEM(each, 0), PyTuple_GET_ITEM(each, 1)));
-      if (!value)
-        PyErr_Clear();
-      if ((value ? value.ptr() : missing.ptr()) != PyTuple_GET_ITEM(each, 2))
-        return false;
-    }
-    return true;
-  }
-
   std::vector<std::pair<std::string, bool>> parameters; ///< name, and whether it is a constant
   py::object missing;                                   ///< stands for a variable that is not there
   std::unordered_map<std::string, Kept> known;
   int64_t generation = -1;
 };
+
+/// What a guard compares: (value, globals, attributes, missing, otherwise).
+PyObject *isSame(PyObject *expected, PyObject *found) {
+  auto part = [&](Py_ssize_t number) { return PyTuple_GET_ITEM(expected, number); };
+  try {
+    if (found == part(0) && isUnchanged(part(1), part(2), part(3)))
+      Py_RETURN_TRUE;
+  } catch (py::error_already_set &failed) {
+    failed.restore();
+    return nullptr;
+  }
+  return PyObject_CallOneArg(part(4), found);
+}
+
+PyMethodDef isSameDefinition{"is_same", isSame, METH_O, nullptr};
 
 } // namespace
 
@@ -301,6 +318,14 @@ void bindCallKeys(py::module_ &m) {
            py::arg("runtime"))
       .def("find", &KernelCalls::find, py::arg("generation"), py::arg("args"), py::arg("keywords"), py::arg("globals"),
            py::arg("attributes"));
+  m.def(
+      "guard",
+      [](py::object value, const py::list &globals, const py::list &attributes, py::object missing,
+         py::object otherwise) {
+        py::tuple expected = py::make_tuple(value, globals, attributes, missing, otherwise);
+        return py::reinterpret_steal<py::object>(PyCFunction_New(&isSameDefinition, expected.ptr()));
+      },
+      py::arg("value"), py::arg("globals"), py::arg("attributes"), py::arg("missing"), py::arg("otherwise"));
 }
 
 } // namespace weft::python

@@ -2,6 +2,7 @@
 // weft._native._runtime: devices, PTX modules and libraries for Python, a thin layer over weft.h.
 // python/weft/runtime/__init__.py documents it for those who call it.
 #include "python/bindings/CallKeys.h"
+#include "python/bindings/OperatorKernels.h"
 #include "python/bindings/RuntimeArguments.h"
 #include "python/bindings/RuntimeJax.h"
 #include "python/bindings/RuntimePrograms.h"
@@ -272,6 +273,7 @@ PYBIND11_MODULE(_runtime, m) {
   bindLibrary(m);
   bindPrograms(m);
   bindCallKeys(m);
+  bindOperatorKernels(m);
   bindJax(m);
   m.def("write_library", &writeLibrary, py::arg("path"), py::arg("kernels_json"), py::arg("files"));
   m.def("default_device", &defaultDevice);

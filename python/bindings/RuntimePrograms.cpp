@@ -2,6 +2,7 @@
 #include "python/bindings/RuntimePrograms.h"
 #include "python/bindings/CallKeys.h"
 #include "python/bindings/RuntimeArguments.h"
+#include "python/bindings/TorchTensors.h"
 
 #include <pybind11/stl.h>
 
@@ -120,6 +121,8 @@ Array describeBuffer(py::handle object, const std::string &name) {
 
 /// Element, shape, strides and place of an array.
 Array describe(py::handle object, const std::string &name) {
+  if (std::optional<Array> viewed = viewedTensor(object))
+    return std::move(*viewed);
   if (PyObject_CheckBuffer(object.ptr()))
     return describeBuffer(object, name);
   if (PyObject_HasAttr(object.ptr(), tensorNames().dataPtr) && PyObject_HasAttr(object.ptr(), tensorNames().getDevice))
@@ -138,12 +141,14 @@ std::optional<weft::Buffer> scratch(const weft::Device &device, uint64_t bytes, 
   return buffer;
 }
 
-py::tuple shapeOf(const weft_tensor &tensor) {
-  py::tuple shape(tensor.rank);
-  for (int32_t axis = 0; axis < tensor.rank; ++axis)
-    shape[axis] = tensor.shape[axis];
-  return shape;
+py::tuple numbersOf(std::span<const int64_t> values) {
+  py::tuple numbers(values.size());
+  for (size_t i = 0; i < values.size(); ++i)
+    PyTuple_SET_ITEM(numbers.ptr(), i, PyLong_FromLongLong(values[i]));
+  return numbers;
 }
+
+py::tuple shapeOf(const weft_tensor &tensor) { return numbersOf({tensor.shape, size_t(tensor.rank)}); }
 
 class Program;
 
@@ -192,13 +197,14 @@ public:
   }
 
   /// Runs on torch tensors that kernels take as they are, and gives the outputs, fresh; None for others, which have to
-  /// be made so first. Without `launch` all is done but the launches.
-  py::object run(const py::tuple &inputs, bool launch) const;
+  /// be made so first.
+  py::object run(const py::tuple &inputs) const;
 
   std::shared_ptr<Device> device;
   weft::Program program;
   std::vector<weft_tensor_info> wanted; ///< what inputs are to be
   std::vector<std::string> inputNames, outputNames;
+  bool launches = true; ///< whether runs queue anything: benchmarks of all else turn it off
 };
 
 std::vector<Array> describeAll(const py::tuple &arrays, const std::vector<std::string> &names) {
@@ -226,6 +232,8 @@ size_t Call::variant() const { return program->program.choose(tensorsOf(given));
 
 void Call::run(const py::tuple &outputs, std::optional<uintptr_t> workspace, std::optional<uintptr_t> stream,
                bool poison) {
+  if (!program->launches)
+    return;
   const Device &device = *program->device;
   std::vector<Array> all = describeAll(outputs, program->outputNames);
   all.insert(all.begin(), given.begin(), given.end());
@@ -265,7 +273,7 @@ bool isAsDescribed(const Array &array, const weft_tensor_info &wanted) {
 
 /// Torch, as what makes outputs calls it.
 struct Torch {
-  py::object empty = py::module_::import("torch").attr("empty");
+  py::object empty = py::module_::import("torch").attr("empty"), emptyOnHost;
   py::object dtypes[WEFT_FP32 + 1];
   py::object names = py::make_tuple("dtype", "device");
 
@@ -280,9 +288,25 @@ struct Torch {
       throw py::error_already_set();
     return py::reinterpret_steal<py::object>(found);
   }
+  /// An output, as the runtime describes it, beside an input at that place.
+  py::object make(const weft_tensor &tensor, bool onHost, py::handle device) const {
+    if (!onHost || !emptyOnHost)
+      return make(shapeOf(tensor), tensor.element, device);
+    py::tuple shape = shapeOf(tensor), strides = numbersOf({tensor.strides, size_t(tensor.rank)});
+    PyObject *arguments[] = {nullptr, shape.ptr(), strides.ptr(), dtypes[tensor.element].ptr()};
+    PyObject *found =
+        PyObject_Vectorcall(emptyOnHost.ptr(), arguments + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+    if (!found)
+      throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(found);
+  }
 
 private:
   Torch() {
+    // What compiled graphs allocate by, in a third of the time of torch.empty. Not every torch has it.
+    py::object compiled = py::getattr(py::module_::import("torch._C"), "_dynamo", py::none());
+    compiled = compiled.is_none() ? compiled : py::getattr(compiled, "guards", py::none());
+    emptyOnHost = compiled.is_none() ? py::object() : py::getattr(compiled, "_empty_strided_cpu", py::object());
     const std::pair<int32_t, const char *> types[] = {
         {WEFT_I1, "bool"},      {WEFT_I8, "int8"},       {WEFT_I32, "int32"},   {WEFT_I64, "int64"},
         {WEFT_FP16, "float16"}, {WEFT_BF16, "bfloat16"}, {WEFT_FP32, "float32"}};
@@ -291,7 +315,7 @@ private:
   }
 };
 
-py::object Program::run(const py::tuple &inputs, bool launch) const {
+py::object Program::run(const py::tuple &inputs) const {
   if (inputs.size() != wanted.size() || inputs.empty())
     return py::none();
   for (py::handle input : inputs)
@@ -305,14 +329,13 @@ py::object Program::run(const py::tuple &inputs, bool launch) const {
   py::object where = attribute(inputs[0], tensorNames().device), workspace;
   py::tuple outputs(call.required().size());
   for (size_t i = 0; i < outputs.size(); ++i)
-    outputs[i] = torch.make(shapeOf(call.required()[i]), call.required()[i].element, where);
+    outputs[i] = torch.make(call.required()[i], call.array(0).cudaOrdinal < 0, where);
   std::optional<uintptr_t> address;
   if (call.workspaceBytes() && call.array(0).cudaOrdinal >= 0) { // from torch's memory, in the stream's order
     workspace = torch.make(py::make_tuple(call.workspaceBytes() + 256), WEFT_I8, where);
     address = (PyLong_AsUnsignedLongLong(callMethod(workspace, tensorNames().dataPtr).ptr()) + 255) / 256 * 256;
   }
-  if (launch)
-    call.run(outputs, address, std::nullopt, false);
+  call.run(outputs, address, std::nullopt, false);
   return outputs;
 }
 
@@ -355,7 +378,13 @@ void bindPrograms(py::module_ &m) {
       .def_property_readonly("outputs", [](const Program &self) { return factsOf(self.program.outputs()); })
       .def("load", [](const Program &self) { self.program.load(); })
       .def("prepare", &Program::prepare, py::arg("inputs"))
-      .def("run", &Program::run, py::arg("inputs"), py::arg("launch") = true);
+      .def("run", &Program::run, py::arg("inputs"))
+      .def_readwrite("launches", &Program::launches);
+}
+
+Runner runnerOf(py::handle program) {
+  auto kept = program.cast<std::shared_ptr<Program>>();
+  return [kept = std::move(kept)](const py::tuple &inputs) { return kept->run(inputs); };
 }
 
 } // namespace weft::python

@@ -6,6 +6,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include <functional>
 #include <memory>
 
 namespace weft::python {
@@ -18,6 +19,11 @@ struct Device {
 
   explicit Device(const std::string &name);
 };
+
+/// Runs a program on a tuple of torch tensors that kernels take as they are, and gives the outputs; None for others.
+using Runner = std::function<pybind11::object(const pybind11::tuple &)>;
+/// That of a `Program`, which it keeps.
+Runner runnerOf(pybind11::handle program);
 
 /// Adds `Program` and `Call` to the module.
 void bindPrograms(pybind11::module_ &m);

@@ -191,10 +191,11 @@ Result<const Plan::Way *> Plan::wayFor(std::span<const int64_t> symbols) const {
 }
 
 Result<size_t> Plan::choose(std::span<const Tensor> inputs) const {
-  Result<Bound> bound = bind(inputs, true);
-  if (!bound)
-    return within(*source, bound.error());
-  return static_cast<size_t>(bound->way->plan - source->variants.data());
+  auto chosen =
+      bindSymbols(*source, inputs, true).and_then([&](const std::vector<int64_t> &symbols) { return wayFor(symbols); });
+  if (!chosen)
+    return within(*source, chosen.error());
+  return static_cast<size_t>((*chosen)->plan - source->variants.data());
 }
 
 Result<Plan::Bound> Plan::bind(std::span<const Tensor> inputs, bool shapesOnly) const {
@@ -204,9 +205,10 @@ Result<Plan::Bound> Plan::bind(std::span<const Tensor> inputs, bool shapesOnly) 
   Result<const Way *> way = wayFor(*symbols);
   if (!way)
     return std::unexpected(way.error());
-  Bound bound{*way, std::move(*symbols), {inputs.begin(), inputs.end()}};
+  Bound bound{*way, std::move(*symbols), {}};
   const library::PlanVariant *plan = (*way)->plan;
   bound.tensors.reserve(inputs.size() + source->outputs.size() + plan->buffers.size());
+  bound.tensors.assign(inputs.begin(), inputs.end());
   auto add = [&](const library::TensorType &type) {
     return contiguousTensor(type, bound.symbols).transform([&](const Tensor &tensor) {
       bound.tensors.push_back(tensor);
@@ -222,6 +224,8 @@ Result<Plan::Bound> Plan::bind(std::span<const Tensor> inputs, bool shapesOnly) 
 }
 
 ArenaLayout Plan::arenaOf(const Bound &bound) const {
+  if (bound.way->lives.empty())
+    return {};
   std::vector<BufferLife> sized = bound.way->lives;
   for (size_t i = 0; i < sized.size(); ++i)
     sized[i].bytes = bytesOf(bound.tensors[source->inputs.size() + source->outputs.size() + i]);

@@ -95,22 +95,26 @@ Status checkMemory(std::string_view role, const NamedTensor &declared, const Ten
   return {};
 }
 
-/// Binds the sizes that are names, the first time each is met. `binder` holds which input bound a symbol.
-Status bindNames(const Program &program, size_t input, const Tensor &given, std::vector<int64_t> &symbols,
-                 std::vector<size_t> &binder) {
+/// The first input that has a size by this name, and nothing else, for an axis: the one that binds it.
+const NamedTensor &binderOf(const Program &program, uint32_t slot) {
+  return *std::ranges::find_if(program.inputs, [&](const NamedTensor &input) {
+    return std::ranges::any_of(input.type.dims, [&](const library::Expression &dim) { return dim.name() == slot; });
+  });
+}
+
+/// Binds the sizes that are names, the first time each is met.
+Status bindNames(const Program &program, size_t input, const Tensor &given, std::vector<int64_t> &symbols) {
   const NamedTensor &declared = program.inputs[input];
   for (int32_t axis = 0; axis < given.rank; ++axis) {
     std::optional<uint32_t> slot = declared.type.dims[axis].name();
     if (!slot)
       continue;
-    if (symbols[*slot] == unbound) {
+    if (symbols[*slot] == unbound)
       symbols[*slot] = given.shape[axis];
-      binder[*slot] = input;
-    } else if (symbols[*slot] != given.shape[axis]) {
+    else if (symbols[*slot] != given.shape[axis])
       return refuse("argument", declared,
                     weft::format("expected size {} = {} on axis {}, as in '{}', but got {}", program.symbols[*slot],
-                                 symbols[*slot], axis, program.inputs[binder[*slot]].name, given.shape[axis]));
-    }
+                                 symbols[*slot], axis, binderOf(program, *slot).name, given.shape[axis]));
   }
   return {};
 }
@@ -187,11 +191,10 @@ Result<std::vector<int64_t>> bindSymbols(const Program &program, std::span<const
                    weft::format("expected {} arguments ({}), but got {}", program.inputs.size(), names, inputs.size()));
   }
   std::vector<int64_t> symbols(program.symbols.size(), unbound);
-  std::vector<size_t> binder(program.symbols.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     Status status = checkKind("argument", program.inputs[i], inputs[i]);
     if (status)
-      status = bindNames(program, i, inputs[i], symbols, binder);
+      status = bindNames(program, i, inputs[i], symbols);
     if (status && !shapesOnly)
       status = checkMemory("argument", program.inputs[i], inputs[i]);
     if (!status)

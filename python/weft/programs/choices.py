@@ -17,6 +17,7 @@ from typing import Any
 
 from ..compiler import cache
 from ..compiler.fingerprint import compiler_fingerprint
+from ..runtime.program import forget_operators
 from .buckets import Bucket
 
 _FORMAT = 2
@@ -50,6 +51,7 @@ def changes() -> int:
 def _changed() -> None:
     global _last
     _last = next(_changes)
+    forget_operators()
 
 
 def choose(program: str, target: str, choice: Mapping[str, Any]) -> None:

@@ -19,8 +19,8 @@ from torch._dynamo.source import AttrSource, CellContentsSource, ClosureSource, 
 from torch._dynamo.variables.base import VariableTracker
 
 from ..compiler.origins import is_foreign, is_own
-from ..compiler.reads import Reads, Unknown
-from ..runtime.dynamo import Values, entrance
+from ..compiler.reads import MISSING, Reads, Unknown
+from ..runtime.dynamo import Values, entrance, guard
 from . import autocast
 
 _REMEDY = (
@@ -129,8 +129,11 @@ class _Values(Values):
         if expected is None:
             raise self.refuse(f"a {type(value).__name__} at '{source.name}' of which no copy can be compared", _REMEDY)
 
-        def check(found: Any) -> bool:
-            return (found is value and reads.unchanged()) or _key(found) == expected
+        def compare(found: Any) -> bool:
+            return _key(found) == expected
+
+        known = reads.variables
+        check = compare if known is None else guard(value, *known, MISSING, compare)
 
         def create(builder: Any, guard: Any) -> None:
             said = get_verbose_code_parts(f"{source.name} is as it was when a program of Weft was traced", guard)

@@ -18,6 +18,7 @@ from ..compiler.diagnostics import CompilationError
 from ..compiler.targets import target_of
 from ..runtime.devices import device_for
 from ..runtime.operators import Operators, Plans, operators
+from ..runtime.program import Program
 from ..runtime.tangents import Linearised, without_tangent
 from ..targets import default_target
 from . import choices
@@ -68,6 +69,12 @@ class _Runs:
         if part != ".backward":
             packed_as_said(self.traced, given)
         return run(form, part, given)
+
+    def direct(self, part: str) -> Program | None:
+        """See Runs. A form that was chosen for some sizes is not that of others, and starts are looked at."""
+        if self.form is None or (self.traced.starts and part != ".backward"):
+            return None
+        return self.form.program(part)
 
     def linearised(self, part: str, numbers: tuple[int, ...]) -> Linearised:
         """The part's outputs and their tangents, given those of its inputs of these numbers."""

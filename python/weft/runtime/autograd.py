@@ -5,6 +5,7 @@ them, with no compiler in the process."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -85,18 +86,26 @@ def differentiable(library: Library, name: str) -> Callable[..., Any]:
     return call
 
 
+@dataclass(frozen=True)
+class _Runs:
+    parts: Parts
+
+    def __call__(self, part: str, tensors: Sequence[Any]) -> Sequence[Any]:
+        found: Sequence[Any] = self.parts[part].queue([readable(each) for each in tensors])
+        return found
+
+    def direct(self, part: str) -> Program:
+        return self.parts[part]
+
+
 def operators_of(parts: Parts, linearise: Linearise) -> Operators:
     """A program of a library as operators of torch, which are called the same in every process. ``parts`` has "", and
     ".forward" and ".backward" where it is to be differentiable."""
     plain = parts[""]
     differentiate = ".backward" in parts
 
-    def run(part: str, tensors: Sequence[Any]) -> Sequence[Any]:
-        found: Sequence[Any] = parts[part].queue([readable(each) for each in tensors])
-        return found
-
     def plans() -> Plans:
         forward = parts[".forward" if differentiate else ""]
         return Plans(forward.plan, parts[".backward"].plan if differentiate else None, len(plain.outputs))
 
-    return operators(plain.name, plain.identity, differentiate, plans, run, linearise)
+    return operators(plain.name, plain.identity, differentiate, plans, _Runs(parts), linearise)

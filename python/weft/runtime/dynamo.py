@@ -24,6 +24,8 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
+from weft import native
+
 from . import operators, transforms
 
 _REMEDY = (
@@ -191,6 +193,15 @@ def entrance(call: Callable[..., Any], values: type[Values]) -> None:
                 return found.variable(function(*given, **keywords))
 
     trace_rules.get_torch_obj_rule_map()[call] = Call
+
+
+def guard(
+    value: Any, globals: list[Any], attributes: list[Any], missing: Any, otherwise: Callable[[Any], bool]
+) -> Callable[[Any], bool]:
+    """What a guard asks of what is found in the place of ``value``: that it is that very one, where these variables, as
+    (namespace, name, value) and (object, name, value), still have their values, or else what ``otherwise`` says."""
+    check: Callable[[Any], bool] = native.load("_runtime").guard(value, globals, attributes, missing, otherwise)
+    return check
 
 
 def call(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:

@@ -17,9 +17,11 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
+
+from weft import native
 
 from . import batching, flops, transforms
 from .elements import TORCH
@@ -28,13 +30,40 @@ from .plain import dual
 from .plans import bind, evaluate, saved_outputs
 from .tangents import Linearise
 
-_LIBRARY = torch.library.Library("weft", "FRAGMENT")
+if TYPE_CHECKING:
+    from .program import Program
+
+
+class _Library(torch.library.Library):
+    """Definitions of operators, where a kernel for autograd is asked only for what is to be differentiated."""
+
+    def __init__(self) -> None:
+        super().__init__("weft", "FRAGMENT")
+        self.kernels: dict[str, Any] = {}
+
+    def impl(self, op_name: Any, fn: Any, dispatch_key: str = "", *, with_keyset: bool = False, **options: Any) -> None:
+        kernel = self.kernels.get(op_name)
+        if kernel is not None and dispatch_key == "Autograd":
+            fn = kernel.differentiable(fn, _leads_to_kernel)
+        super().impl(op_name, fn, dispatch_key, with_keyset=with_keyset, **options)
+
+
+_LIBRARY = _Library()
 _lock = threading.RLock()
 _made: dict[str, Operators] = {}
 _linearised: dict[str, LinearisedOperator] = {}
 _recorders = threading.local()
 
-Run = Callable[[str, Sequence[Any]], Sequence[Any]]
+
+class Runs(Protocol):
+    """A program's functions: ".forward" and ".backward", or "", the program itself."""
+
+    def __call__(self, part: str, tensors: Sequence[Any]) -> Sequence[Any]:
+        """Run one of them on plain tensors."""
+
+    def direct(self, part: str) -> Program | None:
+        """The program that has just run, where calls of tensors that kernels take as they are may run it with nothing
+        asked, until the runtime's ``forget_operators``; None for others."""
 
 
 @dataclass(frozen=True)
@@ -160,11 +189,11 @@ def transformed(called: str, *tensors: Any) -> tuple[Any, ...]:
 
 
 def operators(
-    name: str, key: str, differentiate: bool, plans: Callable[[], Plans], run: Run, linearise: Linearise
+    name: str, key: str, differentiate: bool, plans: Callable[[], Plans], run: Runs, linearise: Linearise
 ) -> Operators:
     """The operators of the program ``name``, defined when they are first asked for. ``key`` tells apart programs of one
-    name, the same in every process; ``run(part, arrays)`` runs ".forward" and ".backward" on plain tensors, or "",
-    the program itself, where it is not to ``differentiate``; ``linearise`` makes the linearised functions of these."""
+    name, the same in every process; ``run`` runs its functions, of which there is but "" where it is not to
+    ``differentiate``; ``linearise`` makes the linearised functions of these."""
     called = f"{_identifier(name)}_{key}" + ("" if differentiate else "_inference")
     with _lock:
         found = _made.get(called)
@@ -173,21 +202,31 @@ def operators(
         return found
 
 
-def _define(called: str, name: str, plans: Plans, run: Run, linearise: Linearise) -> Operators:
+def _define(called: str, name: str, plans: Plans, run: Runs, linearise: Linearise) -> Operators:
     if plans.backward is None:
-        operator = _operator(called, name, plans.forward, functools.partial(run, ""))
+        operator = _operator(called, name, plans.forward, *_of(run, ""))
         message = "expected a form with a backward, but got the one for inference: call it with gradients enabled"
         _refuse_gradients(operator, f"'{name}': {message}")
         return Operators(name, called, plans, operator, None, linearise)
-    forward = _operator(called, name, plans.forward, functools.partial(run, ".forward"))
-    backward = _operator(f"{called}_backward", f"{name}.backward", plans.backward, functools.partial(run, ".backward"))
+    forward = _operator(called, name, plans.forward, *_of(run, ".forward"))
+    backward = _operator(f"{called}_backward", f"{name}.backward", plans.backward, *_of(run, ".backward"))
     made = Operators(name, called, plans, forward, backward, linearise)
     _differentiate(made)
     _refuse_gradients(backward, second_order(name))
     return made
 
 
-def _operator(called: str, name: str, plan: Mapping[str, Any], run: Callable[[Sequence[Any]], Sequence[Any]]) -> Any:
+def _of(runs: Runs, part: str) -> tuple[Callable[[Sequence[Any]], Sequence[Any]], Callable[[], Program | None]]:
+    return functools.partial(runs, part), functools.partial(runs.direct, part)
+
+
+def _operator(
+    called: str,
+    name: str,
+    plan: Mapping[str, Any],
+    run: Callable[[Sequence[Any]], Sequence[Any]],
+    direct: Callable[[], Program | None] = lambda: None,
+) -> Any:
     """One operator, with its kernel, its shapes and its rule for torch.vmap."""
     # (Names with their number are all different, and no words of Python's.)
     taken = ", ".join(f"Tensor {_identifier(each['name'])}_{number}" for number, each in enumerate(plan["inputs"]))
@@ -195,8 +234,15 @@ def _operator(called: str, name: str, plan: Mapping[str, Any], run: Callable[[Se
     given = "Tensor" if len(outputs) == 1 else f"({', '.join(['Tensor'] * len(outputs))})"
     _LIBRARY.define(f"{called}({taken}) -> {given}", tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides))
 
-    def kernel(*tensors: Any) -> Any:
-        return _one(tuple(run(tensors)))
+    def compute(*tensors: Any) -> Any:
+        found = _one(tuple(run(tensors)))
+        program = direct()
+        if program is not None:
+            ordinal = next((each.get_device() for each in tensors if each.is_cuda), -1)
+            kernel.learn(program.native_for(tensors), ordinal)
+        return found
+
+    kernel = _LIBRARY.kernels[called] = native.load("_runtime").OperatorKernel(compute)
 
     def promise(*tensors: Any) -> Any:
         sizes = bind(plan, tensors)
@@ -209,7 +255,7 @@ def _operator(called: str, name: str, plan: Mapping[str, Any], run: Callable[[Se
         return _one(tuple(made))
 
     for backend in ("CPU", "CUDA"):
-        _LIBRARY.impl(called, kernel, backend)
+        _LIBRARY.impl(called, kernel.plain, backend)
     torch.library.register_fake(f"weft::{called}", promise, lib=_LIBRARY)
     operator = getattr(torch.ops.weft, called).default
 
@@ -219,6 +265,13 @@ def _operator(called: str, name: str, plan: Mapping[str, Any], run: Callable[[Se
     torch.library.register_vmap(operator, batched, lib=_LIBRARY)
     flops.register(operator, name, plan)
     return operator
+
+
+def _leads_to_kernel(keys: Any) -> bool:
+    """Whether a call of these dispatch keys, once it has passed autograd, goes to a device's kernel: no mode, transform
+    or other kind of tensor is in between."""
+    devices = (torch._C.DispatchKey.CPU, torch._C.DispatchKey.CUDA)
+    return (keys & torch._C._after_autograd_keyset).highestPriorityTypeId() in devices
 
 
 def _differentiate(made: Operators) -> None:

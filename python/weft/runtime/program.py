@@ -155,6 +155,10 @@ class Program:
             _keep_for(stream, [*made, *inputs] if address is None else [*made, *inputs, workspace])
         return made
 
+    def native_for(self, inputs: tuple[Any, ...]) -> Any:
+        """The native program that runs these."""
+        return self._on(device_for(inputs))
+
     def direct(self, inputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """``queue`` in one step, on torch's tensors that kernels take as they are; None for others, and where torch's
         profiler follows the call."""
@@ -235,6 +239,11 @@ class Program:
 
         targets = ", ".join(variant["target"] for variant in self.variants)
         return f"<program {self.name}({spell(self.inputs)}) -> ({spell(self.outputs)}) for {targets}>"
+
+
+def forget_operators() -> None:
+    """Let torch's operators ask anew which program they run: schedules were chosen."""
+    native.load("_runtime").forget_operators()
 
 
 @functools.cache
