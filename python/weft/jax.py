@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from weft import native
@@ -24,7 +22,14 @@ from weft.programs.program import Program, program
 from weft.runtime.devices import open_device
 from weft.runtime.elements import TORCH, array_type
 from weft.runtime.library import Library
-from weft.runtime.plans import bind, evaluate, saved_outputs
+from weft.runtime.plans import bind, evaluate, folded_batch, saved_outputs
+
+try:
+    import jax
+    import jax.numpy as jnp
+except ModuleNotFoundError as error:
+    message = "weft.jax needs jax, which is not installed: pip install jax"
+    raise ModuleNotFoundError(message, name=error.name, path=error.path) from error
 
 _HANDLER = "weft_program"
 #: finds the library of a function that is to run: for the device of that name, and with its backward or without
@@ -78,6 +83,8 @@ def _of_program(what: Program) -> Callable[..., Any]:
             return found
 
         arrays = [*(values[id(each)] for each in bound.arrays), *map(_constant, traced.captured)]
+        if traced.starts and not any(map(_is_elsewhere, arrays)):
+            running.packed_as_said(traced, [np.asarray(each) for each in arrays])
         results = _applied(traced.name, library, arrays)
         return rebuild(traced.result, lambda number: results[number] if number >= 0 else arrays[-1 - number])
 
@@ -94,6 +101,11 @@ def _of_library(library: Library, name: str) -> Callable[..., Any]:
 
     call.__name__ = call.__qualname__ = name
     return call
+
+
+def _is_elsewhere(array: Any) -> bool:
+    """Whether an array's values are not here to be looked at: it is traced, or on a GPU."""
+    return isinstance(array, jax.core.Tracer) or any(device.platform != "cpu" for device in array.devices())
 
 
 def _constant(array: Any) -> Any:
@@ -161,12 +173,35 @@ def _run(name: str, part: str, libraries: _Libraries, arrays: Sequence[Any]) -> 
             results = jax.ffi.ffi_call(_HANDLER, shapes, vmap_method="sequential")(*inputs, program=key)
             return tuple(results)
 
-        return call
+        return _batched(call, made.plan)
 
     if not _has_cuda():
         return on("simulator")(*arrays)
     results: tuple[Any, ...] = jax.lax.platform_dependent(*arrays, cpu=on("simulator"), cuda=on("cuda:0"))
     return results
+
+
+def _batched(call: Callable[..., tuple[Any, ...]], plan: Mapping[str, Any]) -> Callable[..., tuple[Any, ...]]:
+    """``call``, which runs a function of this plan, with its rule for jax.vmap: the axis becomes part of the batch, or
+    the calls follow one another where it cannot (runtime/batching.py)."""
+    whole = jax.custom_batching.custom_vmap(call)
+
+    @whole.def_vmap
+    def rule(count: int, mapped: Sequence[bool], *inputs: Any) -> tuple[tuple[Any, ...], tuple[bool, ...]]:
+        size = folded_batch(plan, count, mapped, [each.shape for each in inputs])
+        if size is None:
+            results = jax.vmap(call, [0 if each else None for each in mapped], axis_size=count)(*inputs)
+            return results, (True,) * len(results)
+        folded = []
+        for each, is_mapped, described in zip(inputs, mapped, plan["inputs"], strict=True):
+            if described["dims"][:1] == [plan["batch"]]:
+                spread = each if is_mapped else jnp.broadcast_to(each, (count, *each.shape))
+                each = spread.reshape(count * size, *spread.shape[2:])
+            folded.append(each)
+        results = tuple(each.reshape(count, size, *each.shape[1:]) for each in whole(*folded))
+        return results, (True,) * len(results)
+
+    return whole
 
 
 def _results(made: Any, arrays: Sequence[Any]) -> list[Any]:

@@ -4,6 +4,7 @@
 import pathlib
 import shutil
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -84,6 +85,64 @@ def test_vmap(seed):
         assert np.array_equal(batched[i], wrapped(q[i], k, v))
         alone = jax.grad(weighted(wrapped, weights), (0, 2))(q[i], k, v)
         assert all(np.array_equal(many[i], one) for many, one in zip(gradients, alone, strict=True))
+
+
+def calls_of(function, *arrays):
+    """How many calls of a program code has, and whether it has a loop."""
+    text = str(jax.make_jaxpr(function)(*arrays))
+    return text.count("ffi_call["), "scan[" in text or "while[" in text
+
+
+def test_vmap_becomes_part_of_the_batch(seed):
+    q, k, v, weights = operands(seed, (2, 3, 1, 2, 12, 16), (3, 1, 2, 12, 16), (1, 2, 12, 16), (1, 2, 12, 16))
+    wrapped = weft.jax.wrap(causal)
+    inner = jax.vmap(wrapped, (0, 0, None))
+    assert calls_of(inner, q[0], k, v) == (1, False)
+    both = jax.vmap(inner, (0, None, None))
+    assert calls_of(both, q, k, v) == (1, False)
+    out = both(q, k, v)
+    per_sample = jax.vmap(jax.grad(weighted(wrapped, weights), (0, 2)), (0, 0, None))
+    assert calls_of(per_sample, q[0], k, v) == (2, False)
+    gradients = per_sample(q[0], k, v)
+    for j in range(3):
+        near(out[1, j], expected(reference, q[1, j], k[j], v))
+        wanted = expected(jax.grad(weighted(reference, weights), (0, 2)), q[0, j], k[j], v)
+        for many, one in zip(gradients, wanted, strict=True):
+            near(many[j], one)
+
+
+def test_vmap_without_a_batch_runs_one_after_the_other(seed):
+    @weft.program
+    def scaled(x, scales):
+        return x * scales
+
+    x, scales = operands(seed, (3, 5, 8), (3, 8))
+    out = jax.vmap(weft.jax.wrap(scaled))(x, scales)
+    near(out, x * scales[:, None])
+
+
+def test_starts_of_packed_sequences_are_looked_at(seed):
+    def packed(q, k, v, starts):
+        return weft.attention.attend(q, k, v, cu_seqlens_q=starts, cu_seqlens_k=starts)
+
+    q, k, v = operands(seed, *[(1, 1, 12, 16)] * 3)
+    wrapped = weft.jax.wrap(packed)
+    starts = np.array([0, 5, 12], np.int32)
+    near(wrapped(q, k, v, starts), weft.attention.attend(q, k, v, cu_seqlens_q=starts, cu_seqlens_k=starts))
+    with pytest.raises(weft.Error, match=r"to rise from 0 to the number of tokens, 12, but got \[0, 7, 5, 12\]"):
+        wrapped(q, k, v, np.array([0, 7, 5, 12], np.int32))
+
+
+def test_without_jax_the_remedy_is_named():
+    script = """
+import sys
+sys.modules["jax"] = None  # as where it is not installed
+import weft
+assert not hasattr(weft, "jax")
+import weft.jax
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert "ModuleNotFoundError: weft.jax needs jax, which is not installed: pip install jax" in done.stderr
 
 
 def test_half_precision_and_other_lengths(seed):

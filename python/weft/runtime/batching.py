@@ -15,9 +15,7 @@ from typing import Any
 
 import torch
 
-from .plans import bind_shapes, evaluate
-
-_MOST_BLOCKS = 65535  # along the last two axes of a grid
+from .plans import folded_batch
 
 
 def batched(
@@ -27,7 +25,7 @@ def batched(
     for torch.vmap gives it. ``plan`` is that of the operator which is called."""
     whole = [t if dim is None else t.movedim(dim, 0) for t, dim in zip(tensors, in_dims, strict=True)]
     mapped = [dim is not None for dim in in_dims]
-    size = _batch(plan, count, mapped, whole)
+    size = folded_batch(plan, count, mapped, [t.shape for t in whole])
     if size is None:
         return _one_by_one(call, count, mapped, whole)
     folded = []
@@ -40,18 +38,6 @@ def batched(
     if isinstance(found, torch.Tensor):
         return found.unflatten(0, (count, size)), 0
     return tuple(each.unflatten(0, (count, size)) for each in found), (0,) * len(found)
-
-
-def _batch(plan: Mapping[str, Any], count: int, mapped: Sequence[bool], tensors: Sequence[Any]) -> int | None:
-    """The batch of one call, where the mapped axis, which ``tensors`` have first, can become part of it."""
-    batch = plan.get("batch")
-    if batch is None or any(m and each["dims"][:1] != [batch] for m, each in zip(mapped, plan["inputs"], strict=True)):
-        return None
-    sizes = bind_shapes(plan, [t.shape[1:] if m else t.shape for t, m in zip(tensors, mapped, strict=True)])
-    whole = {**sizes, batch: sizes[batch] * count}
-    grids = [launch["grid"] for variant in plan["variants"] for launch in variant["launches"]]
-    fits = all(evaluate(extent, whole) <= _MOST_BLOCKS for grid in grids for extent in grid[1:])
-    return sizes[batch] if fits else None
 
 
 def _one_by_one(

@@ -8,6 +8,8 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+_MOST_BLOCKS = 65535  # along the last two axes of a grid
+
 _OPERATORS: dict[type, Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -52,6 +54,21 @@ def bind_shapes(plan: Mapping[str, Any], shapes: Sequence[Sequence[int]]) -> dic
             if dim.isidentifier():
                 sizes.setdefault(dim, size)
     return sizes
+
+
+def folded_batch(
+    plan: Mapping[str, Any], count: int, mapped: Sequence[bool], shapes: Sequence[Sequence[int]]
+) -> int | None:
+    """The batch of one of ``count`` calls, where the axis that they go over can become part of it; None where it
+    cannot. ``mapped`` says which inputs have that axis, first, ``shapes`` are the inputs' with it."""
+    batch = plan.get("batch")
+    if batch is None or any(m and each["dims"][:1] != [batch] for m, each in zip(mapped, plan["inputs"], strict=True)):
+        return None
+    sizes = bind_shapes(plan, [shape[1:] if m else shape for shape, m in zip(shapes, mapped, strict=True)])
+    whole = {**sizes, batch: sizes[batch] * count}
+    grids = [launch["grid"] for variant in plan["variants"] for launch in variant["launches"]]
+    fits = all(evaluate(extent, whole) <= _MOST_BLOCKS for grid in grids for extent in grid[1:])
+    return sizes[batch] if fits else None
 
 
 def saved_outputs(
