@@ -42,6 +42,18 @@ def test_float32_by_parts(how, bound):
     check(16, 16, 32, np.float32, bound, how, add=False)
 
 
+def test_tf32_is_rounded_or_truncated():
+    a, b = (rng.standard_normal((16, 16)).astype(np.float32) for _ in range(2))
+    c, found = np.zeros((16, 16), np.float32), {}
+    for how in ("tf32", "tf32rz"):
+        found[how] = np.full((16, 16), np.nan, np.float32)
+        product[1,](a, b, c, found[how], M=16, N=16, K=16, HOW=how, ADD=False)
+    cut = [(v.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64) for v in (a, b)]
+    assert np.abs(found["tf32rz"] - cut[0] @ cut[1]).max() < 1e-5
+    exact = a.astype(np.float64) @ b
+    assert np.abs(found["tf32"] - exact).mean() < 0.7 * np.abs(found["tf32rz"] - exact).mean()
+
+
 def test_parts_of_what_is_infinite():
     a, b = np.ones((16, 16), np.float32), np.ones((16, 16), np.float32)
     a[0, 0], a[1, 0], a[2, 0] = np.inf, -np.inf, np.nan

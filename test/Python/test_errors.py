@@ -226,7 +226,7 @@ CASES = {
     "precision": (
         ["a = wl.zeros((16, 16), wl.float32)", "b = wl.dot(a, a, input_precision='f64')"],
         "'f64'",
-        ["one of 'tf32' 'tf32x3' 'bf16x3' 'bf16x6' 'ieee'"],
+        ["one of 'tf32' 'tf32rz' 'tf32x3' 'bf16x3' 'bf16x6' 'ieee'"],
     ),
     "negative unsigned": (
         ["a = n.to(wl.uint32) + -1"],

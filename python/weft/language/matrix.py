@@ -6,17 +6,17 @@ from __future__ import annotations
 from typing import Any
 
 from . import errors
-from .casts import convert
+from .casts import convert, reread
 from .emit import builtin, current
 from .literals import to_tensor
 from .maths import abs as absolute
 from .maths import where
-from .operators import add, compare, sub
+from .operators import add, and_, compare, sub
 from .shapes import cat, expand_dims, join, permute, reshape, split, zeros_like
 from .types import bfloat16, dtype, float16, float32, float64, int8, int32, unwrap
 from .value import tensor
 
-_PRECISIONS = ("tf32", "tf32x3", "bf16x3", "bf16x6", "ieee")
+_PRECISIONS = ("tf32", "tf32rz", "tf32x3", "bf16x3", "bf16x6", "ieee")
 MIN_SIZE = 16  # of a matrix instruction's operands; smaller ones are filled up with zeros
 
 
@@ -36,10 +36,8 @@ def dot(
     Both operands have one type: float16, bfloat16, float32, float64, an 8-bit float or int8. The result is float32
     (int32 for int8; float64 for float64, by fused multiply-adds; float16 where ``out_dtype`` or ``acc`` asks for it).
     ``input_precision`` says how float32 operands are multiplied: "tf32" (default), rounded to TF32, where Triton
-    truncates; "tf32x3"; "bf16x3" and "bf16x6", as the sum of that many products of their parts in bfloat16; or "ieee".
-    Sizes below 16 are filled up with zeros.
-
-        c = wl.dot(h, wl.trans(h), wl.zeros((16, 16), wl.float32))    # h: float16 [16, 16]
+    truncates; "tf32rz", truncated as there; "tf32x3"; "bf16x3" and "bf16x6", as the sum of that many products of their
+    parts in bfloat16; or "ieee". Sizes below 16 are filled up with zeros.
     """
     lhs, rhs = _operand(input, "the first operand"), _operand(other, "the second operand")
     if lhs.dtype != rhs.dtype:
@@ -52,7 +50,17 @@ def dot(
     result = result_type.with_shape((*lhs.shape[:-1], rhs.shape[-1]))
     if accumulator is not None and accumulator.type != result:
         raise errors.dot_accumulator(accumulator, result)
-    return _products(lhs, rhs, accumulator, result, _precision(input_precision, allow_tf32, current().options))
+    precision = _precision(input_precision, allow_tf32, current().options)
+    if precision == "tf32rz":
+        precision = "tf32"
+        if lhs.dtype == float32:
+            lhs, rhs = _truncated(lhs), _truncated(rhs)
+    return _products(lhs, rhs, accumulator, result, precision)
+
+
+def _truncated(value: tensor) -> tensor:
+    """Numbers of float32 without the bits that TF32 has not."""
+    return reread(and_(reread(value, int32), -(1 << 13)), float32)
 
 
 def _products(lhs: tensor, rhs: tensor, acc: tensor | None, result: Any, precision: str) -> tensor:
