@@ -10,6 +10,7 @@ import torch
 import torch.nn.attention.flex_attention as torch_flex
 import weft
 from flex_samples import SAMPLES, causal_mask
+from torch._dynamo.testing import CompileCounterWithBackend
 from torch.nn.attention.flex_attention import and_masks, or_masks
 from weft.attention import block_masks
 from weft.programs import compiled
@@ -274,27 +275,75 @@ def test_a_mask_of_formulas_keeps_its_blocks():
     assert block_masks.pattern(given, n, n) != pattern
 
 
-@pytest.mark.slow
-def test_within_torchs_compiler(seed):
-    """torch.compile(weft.flex_attention), as users of torch's write it: the same numbers, and one graph but for
-    BlockMasks, of which torch's compiler has no copy to compare."""
-    slopes = torch.rand(2, requires_grad=True)
-
-    def mod(score, b, h, q_idx, kv_idx):
-        return score - slopes[h] * (q_idx - kv_idx)
-
-    made = torch_flex.create_block_mask(causal_mask, None, None, 70, 70, "cpu", BLOCK_SIZE=16)
-    q, k, v = drawn_qkv(seed)
-    for mask, whole in ((weft.causal(), True), (None, True), (made, False)):
-        torch.compiler.reset()
-        call = torch.compile(weft.flex_attention, fullgraph=whole, backend="aot_eager")
-        found, wanted = (each(q, k, v, mod, mask) for each in (call, weft.flex_attention))
-        assert torch.equal(found, wanted)
-        gradients = [torch.autograd.grad(out.square().sum(), slopes)[0] for out in (found, wanted)]
-        assert torch.equal(*gradients) and bool(gradients[0].any())
+def whole(function=None):
+    """In torch's compiler as one graph."""
     torch.compiler.reset()
-    with pytest.raises(torch._dynamo.exc.Unsupported, match="a BlockMask"):
-        torch.compile(weft.flex_attention, fullgraph=True, backend="aot_eager")(q, k, v, mod, made)
+    return torch.compile(function or weft.flex_attention, fullgraph=True, backend="aot_eager")
+
+
+EARLY = {
+    "causal",
+    "alibi of a tensor of slopes",
+    "padding, a length each batch",
+    "document and causal, of positions in it",
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in EARLY else [pytest.mark.slow]) for n in SAMPLES])
+def test_within_torchs_compiler(name, seed):
+    """torch.compile(weft.flex_attention, fullgraph=True), as users of torch's write it: the same numbers, of BlockMasks
+    too, and gradients of what mods read."""
+    sample = SAMPLES[name]
+    tensors = drawn(functools.partial(inputs_of, sample), torch.float32, torch.Generator().manual_seed(seed))
+    leaves = [x.requires_grad_() for x in tensors.values() if x.is_floating_point()]
+    q, k, v, *captured = tensors.values()
+    score_mod, mask_mod = sample.make(*captured)
+    options = {"scale": sample.scale, "enable_gqa": sample.groups is not None}
+    given = (q, k, v, score_mod, block_mask(sample, mask_mod))
+    found, wanted = (call(*given, **options) for call in (whole(), weft.flex_attention))
+    torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-5)
+    gradients = [torch.autograd.grad(out.sin().sum(), leaves) for out in (found, wanted)]
+    for mine, each in zip(*gradients, strict=True):
+        torch.testing.assert_close(mine, each, atol=2e-5, rtol=2e-5)
+
+
+def test_one_graph_for_other_masks(seed, forms):
+    """A BlockMask of other tables and documents takes no new graph; one whose tables no longer are those of its
+    mask_mod does. One that the function makes is part of the graph."""
+    q, k, v = (x.detach() for x in drawn_qkv(seed))
+    counted = CompileCounterWithBackend("aot_eager")
+    torch.compiler.reset()
+    attend = torch.compile(lambda q, mask: weft.flex_attention(q, k, v, None, mask), fullgraph=True, backend=counted)
+
+    def made(mask_mod):
+        return torch_flex.create_block_mask(mask_mod, None, None, 70, 70, "cpu", BLOCK_SIZE=16)
+
+    def check(mask):
+        torch.testing.assert_close(attend(q, mask), weft.flex_attention(q, k, v, None, mask))
+
+    documents = torch.zeros(70, dtype=torch.int64)
+
+    def same(b, h, q_idx, kv_idx):
+        return documents[q_idx] == documents[kv_idx]
+
+    for seed in range(3):
+        documents = torch.randint(3, (70,), generator=torch.Generator().manual_seed(seed)).sort().values
+        check(made(and_masks(same, causal_mask)))
+    assert counted.frame_count == 1
+    causal = made(causal_mask)
+    forms.clear()
+    attend(q, causal)
+    assert ["#attn.causal" in text and "mask" not in text for text in forms] == [True]
+    check(made(causal_mask))
+    assert counted.frame_count == 2
+    causal.kv_num_blocks.zero_()
+    causal.full_kv_num_blocks.zero_()
+    assert not attend(q, causal).any() and counted.frame_count == 3
+
+    def inside(q, ids):
+        return weft.flex_attention(q, k, v, None, made(lambda b, h, q_idx, kv_idx: ids[q_idx] == ids[kv_idx]))
+
+    torch.testing.assert_close(whole(inside)(q, documents), inside(q, documents))
 
 
 # ---- What is refused -----------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from weft.compiler import places
 from weft.patterns import Pattern, full, mask
 from weft.programs.recognise import pattern_of
 from weft.programs.torch_reads import AsTorch
+from weft.runtime.plain import described
 
 _MAKER = "torch.nn.attention.flex_attention"
 # The modules whose and_masks and or_masks join masks pair by pair.
@@ -58,9 +59,16 @@ def pattern(block_mask: Any, queries: Any, keys: Any) -> Pattern | None:
             "slice it by ranges, as in block_mask[0:1, 0:1], so that axes stay",
         )
     said = mask_pattern(mod, lengths[0] == lengths[1])
-    if _has_formulas(said) and _says(block_mask, said):
+    if _has_formulas(said) and _asked(block_mask, lambda given: _says(given, said)):
         return said
     return _with_tables(block_mask, None if _is_noop(mod) else said)
+
+
+def _asked(block_mask: Any, question: Callable[[Any], bool]) -> bool:
+    """What a question about a BlockMask's tables comes to; no, of tables without numbers that torch.compile makes."""
+    if not described(block_mask.kv_indices):
+        return question(block_mask)
+    return hasattr(block_mask, "asked") and bool(block_mask.asked(question))
 
 
 def mask_pattern(mod: Callable[..., Any], square: bool) -> Pattern:
@@ -136,7 +144,7 @@ def _dense(count: Any, index: Any) -> Any:
     columns = index.shape[-1]
     listed = torch.arange(columns, device=index.device) < count[..., None]
     found = torch.zeros((*index.shape[:-1], columns + 1), dtype=torch.bool, device=index.device)
-    found.scatter_(-1, torch.where(listed, index, columns).long(), True)
+    found = found.scatter(-1, torch.where(listed, index, columns).long(), True)
     return found[..., :columns].contiguous()
 
 

@@ -52,6 +52,15 @@ def is_number(value: type) -> bool:
     return numpy is not None and issubclass(value, numpy.generic)
 
 
+#: classes of torch whose objects describe tensors; that of ``x.dtype`` stands in code beside the function of that name
+_DESCRIPTIONS = ("dtype", "device", "layout", "memory_format", "finfo", "iinfo")
+
+
+def is_description(kind: type) -> bool:
+    """Whether a class is one of torch's whose objects are compared by what they say."""
+    return kind.__module__ == "torch" and kind.__name__ in _DESCRIPTIONS
+
+
 def by_value(kind: type, value: Any) -> Hashable | None:
     """Numbers and types of array libraries, by value."""
     numpy = sys.modules.get("numpy")
@@ -62,7 +71,7 @@ def by_value(kind: type, value: Any) -> Hashable | None:
             return ("dtype", str(value))
         if isinstance(value, numpy.ufunc):
             return Same(value)
-    if kind.__module__ == "torch" and kind.__name__ in ("dtype", "device", "layout", "memory_format", "finfo", "iinfo"):
+    if is_description(kind):
         return (kind, str(value))
     if kind is getattr(sys.modules.get("torch"), "Size", None):
         return (kind, tuple(value))

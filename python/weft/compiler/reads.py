@@ -22,7 +22,17 @@ from typing import Any
 
 from .code import Names, names_of
 from .keys import Same
-from .objects import by_value, has_code, is_bare, is_number, is_plain, is_torch_base, is_torch_module, namespaces
+from .objects import (
+    by_value,
+    has_code,
+    is_bare,
+    is_description,
+    is_number,
+    is_plain,
+    is_torch_base,
+    is_torch_module,
+    namespaces,
+)
 from .origins import is_foreign, is_own, root
 from .trusted import ATOMS, BASES, MAKES, METACLASSES, MUTABLE, PRINTS, PURE_BUILTINS, PURE_MODULES, is_trusted
 
@@ -240,7 +250,7 @@ class Reads:
         if value in PURE_BUILTINS or (value.__module__ == "builtins" and issubclass(value, BaseException)):
             return Same(value)
         package = root(value.__module__)
-        if package == "weft" or (package == "numpy" and is_number(value)):
+        if package == "weft" or (package == "numpy" and is_number(value)) or is_description(value):
             return Same(value)
         if package in sys.stdlib_module_names and value.__module__ in PURE_MODULES:
             return Same(value)

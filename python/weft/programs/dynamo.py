@@ -8,25 +8,33 @@ guarded by value, as a program's own forms are (compiler/reads.py). What cannot 
 from __future__ import annotations
 
 import functools
+import operator
 import types
 from collections.abc import Callable, Hashable
 from typing import Any
 
 import torch
 from torch._dynamo import variables
-from torch._dynamo.guards import get_verbose_code_parts, install_guard
+from torch._dynamo.guards import GuardBuilder, get_verbose_code_parts, install_guard
 from torch._dynamo.source import AttrSource, CellContentsSource, ClosureSource, GetItemSource
 from torch._dynamo.variables.base import VariableTracker
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from ..compiler.origins import is_foreign, is_own
 from ..compiler.reads import MISSING, Reads, Unknown
 from ..runtime.dynamo import Values, entrance, guard
 from . import autocast
+from .foreign import trust_libraries
 
-_REMEDY = (
-    "Give a pattern, numbers or tensors in its place, of a BlockMask weft.mask(mask_mod), or call this outside of what "
-    "torch.compile compiles."
+_REMEDY = "Give a pattern, numbers or tensors in its place, or call this outside of what torch.compile compiles."
+
+_FLEX = "torch.nn.attention.flex_attention"
+#: what weft.attention.block_masks reads of a BlockMask
+_BLOCK_MASK_FIELDS = (
+    *("mask_mod", "BLOCK_SIZE", "seq_lengths"),
+    *("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices"),
 )
+_MAKERS = (torch.tensor, torch.as_tensor, torch.scalar_tensor, torch.zeros, torch.ones, torch.full, torch.arange)
 
 
 class _Values(Values):
@@ -42,6 +50,9 @@ class _Values(Values):
         return super().tensor(variable.call_method(self.tx, "to", [variables.ConstantVariable.create(dtype)], {}))
 
     def object(self, variable: Any) -> Any:
+        kind = variable.python_type()
+        if (kind.__module__, kind.__qualname__) == (_FLEX, "BlockMask"):
+            return self._block_mask(variable)
         fields = getattr(type(variable.value), "__weft_fields__", None)
         if variable.source is None and fields is not None:  # made in the function that is compiled
             return type(variable.value)(*(self.of(variable.var_getattr(self.tx, name)) for name in fields))
@@ -49,6 +60,31 @@ class _Values(Values):
             return super().object(variable)
         self._guard(variable.source, variable.value)
         return variable.value
+
+    def _block_mask(self, variable: Any) -> Any:
+        """What a BlockMask holds: its tables are tensors of the graph, its mask_mod a function as any other. Of one
+        that is there before the graph, ``asked(question)`` is what a function says of it; another answer compiles
+        again."""
+        held = {name: self.of(variable.var_getattr(self.tx, name)) for name in _BLOCK_MASK_FIELDS}
+        if variable.source is None:
+            return types.SimpleNamespace(**held)
+        install_guard(variable.source.make_guard(GuardBuilder.TYPE_MATCH))
+        return types.SimpleNamespace(**held, asked=functools.partial(self._asked, variable))
+
+    def _asked(self, variable: Any, question: Callable[[Any], bool]) -> bool:
+        known = variable.value
+        tables = [getattr(known, name) for name in _BLOCK_MASK_FIELDS[3:]]
+        versions = list(map(_version, tables))
+        with unset_fake_temporarily(), torch._C.DisableTorchFunction():
+            answer = question(known)
+
+        def check(found: Any) -> bool:
+            mine = [getattr(found, name) for name in _BLOCK_MASK_FIELDS[3:]]
+            same = all(map(operator.is_, mine, tables)) and list(map(_version, mine)) == versions
+            return same or question(found) == answer
+
+        self._install(variable.source, "has the blocks of its mask_mod's pattern, or not, as before", check)
+        return answer
 
     def other(self, variable: Any) -> Any:
         if isinstance(variable, variables.UserMethodVariable):
@@ -67,12 +103,16 @@ class _Values(Values):
         if isinstance(variable, variables.NestedUserFunctionVariable):
             return self._nested(variable)
         function = variable.fn
-        if is_own(function.__code__.co_filename) or is_foreign(function.__module__):
+        joins = function.__module__ == _FLEX and function.__closure__  # and_masks, or_masks: of masks around it
+        if is_own(function.__code__.co_filename) or (is_foreign(function.__module__) and not joins):
             return function
         source = variable.get_source()
         if source is None:
             raise self.refuse(f"the function '{function.__name__}', which the compiled function makes")
-        self._guard(source, function)
+        if joins:
+            install_guard(source.make_guard(GuardBuilder.CLOSURE_MATCH))
+        else:
+            self._guard(source, function)
         contents = self._contents(function, source)
         made = self._made(function.__code__, function.__globals__, contents)
         made.__defaults__, made.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
@@ -135,23 +175,34 @@ class _Values(Values):
         known = reads.variables
         check = compare if known is None else guard(value, *known, MISSING, compare)
 
+        self._install(source, "is as it was when a program of Weft was traced", check)
+
+    def _install(self, source: Any, what: str, check: Callable[[Any], bool]) -> None:
         def create(builder: Any, guard: Any) -> None:
-            said = get_verbose_code_parts(f"{source.name} is as it was when a program of Weft was traced", guard)
+            said = get_verbose_code_parts(f"{source.name} {what}", guard)
             builder.get_guard_manager(guard).add_lambda_guard(check, said, guard.user_stack)
 
         install_guard(source.make_guard(create))
 
 
 class _Guarded(Reads):
-    """What a guard compares: tensors are Dynamo's to guard."""
+    """What a guard compares: tensors are Dynamo's to guard, and what makes some is a node of the graph."""
 
     def value(self, value: Any) -> Hashable:
+        if any(value is each for each in _MAKERS):
+            return ("torch", value.__name__)
         if isinstance(value, torch.Tensor):
             return ("tensor", str(value.dtype), value.dim())
         return super().value(value)
 
 
+def _version(tensor: Any) -> int | None:
+    """How often a tensor was changed in place."""
+    return None if tensor is None else int(tensor._version)
+
+
 def _key(value: Any, reads: Reads | None = None) -> Hashable | None:
+    trust_libraries()
     try:
         return (reads or _Guarded()).key(value)
     except (Unknown, RecursionError):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..compiler import places
+from ..runtime.plain import described
 
 _INTEGERS = ("int64", "int16", "uint8", "uint16", "uint32", "uint64")
 _LIMITS = (-(2**31), 2**31 - 1)
@@ -35,8 +36,8 @@ class AsTorch:
 def narrowed(array: Any) -> Any:
     """An array of a type that kernels read: integers as int32, float64 as float32, of torch's differentiably.
 
-    CompilationError where a number in host memory does not fit; on a GPU, where looking would wait for it, larger ones
-    become the largest there is.
+    CompilationError where a number in host memory does not fit; on a GPU, where looking would wait for it, and in what
+    torch.compile compiles, where there is nothing to look at, larger ones become the largest there is.
     """
     name = str(array.dtype).removeprefix("torch.")
     if name == "float64":
@@ -49,7 +50,7 @@ def narrowed(array: Any) -> Any:
     import torch
 
     wide = array if array.dtype == torch.int64 else array.to(torch.int64)
-    if array.device.type == "cpu":
+    if array.device.type == "cpu" and not described(array):
         _refuse_large(wide, wide.numel())
     else:
         wide = wide.clamp(*_LIMITS)

@@ -32,6 +32,7 @@ _REMEDY = (
     "Make it outside of what torch.compile compiles and pass it in, or inside of a function that @weft.program "
     "decorates."
 )
+_IN_PLACE = "Compute a new tensor in its place, or change it outside of what torch.compile compiles."
 
 
 class Values:
@@ -96,6 +97,9 @@ class Values:
 
     def compute(self, function: Any, args: Any, keywords: Any) -> Any:
         """A function of torch's as a node of its graph, where it gives a tensor that no variable stands for yet."""
+        name = getattr(function, "__name__", "")
+        if not self._adding and (name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))):
+            raise self.refuse(f"'{name}', which changes a tensor on the way to the kernels", _IN_PLACE)
         found = function(*args, **keywords)
         if self._adding:
             return found
