@@ -21,6 +21,8 @@ from weft.cli import draw as draw_command
 from weft.cli import explain as explain_command
 from weft.cli import export as export_command
 from weft.cli import inspect as inspect_command
+from weft.cli import measure as measure_command
+from weft.cli import records as records_command
 from weft.cli import run as run_command
 from weft.cli import sim as sim_command
 from weft.cli import tune as tune_command
@@ -34,6 +36,8 @@ COMMANDS = (
     explain_command,
     export_command,
     inspect_command,
+    measure_command,
+    records_command,
     run_command,
     sim_command,
     tune_command,

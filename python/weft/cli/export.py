@@ -10,7 +10,7 @@ import re
 import shutil
 from typing import TYPE_CHECKING, Any
 
-from weft.cli.files import new_folder
+from weft.folders import new_folder
 
 if TYPE_CHECKING:
     from weft.runtime.library import Library

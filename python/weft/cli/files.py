@@ -1,16 +1,13 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""A user's files: a Python file as a module, without running its ``__main__`` part; and folders that are written."""
+"""A user's files: a Python file as a module, without running its ``__main__`` part; and the programs of a folder."""
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-import os
 import pathlib
-import shutil
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -36,25 +33,6 @@ def load_file(path: pathlib.Path) -> ModuleType:
     finally:
         sys.path.pop(0)
     return module
-
-
-@contextlib.contextmanager
-def new_folder(folder: pathlib.Path) -> Iterator[pathlib.Path]:
-    """A folder to write into, beside ``folder``, which it becomes at the end: whole or not there. Raises ValueError
-    where something is there already."""
-    if os.path.lexists(folder) and not (folder.is_dir() and not any(folder.iterdir())):
-        raise ValueError(f"expected a folder that is not there yet, or empty, but got '{folder}'")
-    if not folder.absolute().parent.is_dir():
-        raise ValueError(f"expected a folder in one that is there, but got '{folder}'")
-    partial = folder.absolute().with_name(folder.absolute().name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
-    try:
-        yield partial
-        partial.replace(folder)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
 
 
 def programs_of(folder: pathlib.Path) -> list[Any]:

@@ -62,11 +62,21 @@ def add(commands: Any) -> None:
                       help="a schedule to try, in the place of those generated: rows, columns, warps, stages, and "
                       "channels of wide values, of the role forward, backward.query, backward.keys or "
                       "backward.values (of attention N); repeat for more")  # fmt: skip
-    part.add_argument("--limit", type=int, default=16, metavar="N", help="candidates for each kernel (default: 16)")
+    part.add_argument("--limit", type=_limit, default=16, metavar="N",
+                      help="candidates for each kernel (default: 16); 'all': all that the target can hold, up to 512, "
+                      "and of more these 512 that optuna draws")  # fmt: skip
     part.add_argument("--longest", type=int, default=8192, metavar="N",
                       help="tokens that are simulated at most; the rest is extrapolated (default: 8192)")  # fmt: skip
     part.add_argument("--gpu", metavar="G", help=f"whose rates the cost model takes: {', '.join(gpu_names())}")
     part.add_argument("--jobs", type=int, metavar="N", help="processes (default: one a core)")
+    part.add_argument("--executor", metavar="FILE.py:NAME",
+                      help="what runs the candidates in the place of processes here: a function in a file that gives "
+                      "an executor, of concurrent.futures, of a Dask client or of submitit")  # fmt: skip
+    part.add_argument("--folder", metavar="DIR", help="a folder that the executor's workers see, for inputs")
+    part.add_argument("--records", metavar="FILE", help="measurements: taken from there, and added")
+    part.add_argument("--bundle", metavar="DIR",
+                      help="measure nothing: write the candidates, compiled, with inputs and references, for "
+                      "'weft measure' on other machines")  # fmt: skip
     part.add_argument("--forward-only", action="store_true", help="leave the backward out")
     part.add_argument("--json", action="store_true", help="report as JSON")
     part.set_defaults(function=run)
@@ -79,6 +89,9 @@ def run(arguments: argparse.Namespace) -> int:
     if wrong := _wrong_usage(arguments):
         print(f"weft tune: {wrong}", file=sys.stderr)
         return 2
+    if arguments.bundle:
+        with _progress() as progress:
+            return _bundle(arguments, progress)
     results = []
     try:
         with _progress() as progress:
@@ -102,11 +115,17 @@ def run(arguments: argparse.Namespace) -> int:
 def _wrong_usage(arguments: argparse.Namespace) -> str:
     if bool(arguments.file) == bool(arguments.library):
         return "expected either FILE.py or --library DIR"
-    for option in ("signature", "out", "input"):
+    for option in ("signature", "out", "input", "bundle"):
         if arguments.library and getattr(arguments, option):
             return f"expected no --{option} with --library, which is written anew from what is in it"
-    if arguments.limit < 1 or arguments.longest < 1 or (arguments.jobs is not None and arguments.jobs < 1):
+    if (
+        (arguments.limit is not None and arguments.limit < 1)
+        or arguments.longest < 1
+        or (arguments.jobs is not None and arguments.jobs < 1)
+    ):
         return "expected --limit, --longest and --jobs to be at least 1"
+    if arguments.bundle and (len(arguments.sizes or ()) > 1 or "," in (arguments.target or "")):
+        return "expected one target and one --sizes with --bundle"
     return ""
 
 
@@ -114,15 +133,10 @@ def _of_program(arguments: argparse.Namespace, progress: Any) -> Iterator[Any]:
     from weft.targets import default_target
     from weft.tuning.run import tune
 
-    path, _, name = arguments.file.partition(":")
-    program, _ = select(load_file(pathlib.Path(path)), path, name, ("__weft_program__",), "program")
+    program = _program(arguments)
     targets = [target.strip() for target in (arguments.target or default_target()).split(",")]
-    inputs = {}
-    for text in arguments.input:
-        given, sign, file = text.partition("=")
-        if not sign:
-            raise ValueError(f"expected an input such as lengths=lengths.npy, but got '{text}'")
-        inputs[given] = read(file)
+    inputs = _inputs(arguments.input)
+    executor = _executor(arguments.executor)
     for target in targets:
         for sizes in arguments.sizes or [""]:
             yield tune(
@@ -138,9 +152,50 @@ def _of_program(arguments: argparse.Namespace, progress: Any) -> Iterator[Any]:
                 longest=arguments.longest,
                 gpu=arguments.gpu,
                 jobs=arguments.jobs,
+                executor=executor,
+                folder=arguments.folder,
+                records=arguments.records,
             )
     if arguments.out:
         program.compile(targets, arguments.signature, arguments.out, differentiate=not arguments.forward_only)
+
+
+def _program(arguments: argparse.Namespace) -> Any:
+    path, _, name = arguments.file.partition(":")
+    return select(load_file(pathlib.Path(path)), path, name, ("__weft_program__",), "program")[0]
+
+
+def _inputs(texts: list[str]) -> dict[str, Any]:
+    found = {}
+    for text in texts:
+        name, sign, file = text.partition("=")
+        if not sign:
+            raise ValueError(f"expected an input such as lengths=lengths.npy, but got '{text}'")
+        found[name] = read(file)
+    return found
+
+
+def _bundle(arguments: argparse.Namespace, progress: Any) -> int:
+    """Write one bundle."""
+    from weft.tuning.run import bundle
+
+    count = bundle(
+        _program(arguments),
+        arguments.bundle,
+        target=arguments.target,
+        sizes=sizes_of((arguments.sizes or [""])[0]),
+        signature=arguments.signature,
+        inputs=_inputs(arguments.input),
+        candidates=_candidates(arguments.candidate),
+        limit=arguments.limit,
+        backward=not arguments.forward_only,
+        jobs=arguments.jobs,
+        progress=progress,
+    )
+    print(
+        f"{count} candidates: {arguments.bundle}\nwhere the GPU is: weft measure {arguments.bundle} -o FILE.jsonl"
+    )
+    return 0
 
 
 def _of_library(arguments: argparse.Namespace, progress: Any) -> Iterator[Any]:
@@ -153,10 +208,31 @@ def _of_library(arguments: argparse.Namespace, progress: Any) -> Iterator[Any]:
         gpu=arguments.gpu,
         jobs=arguments.jobs,
         longest=arguments.longest,
+        executor=_executor(arguments.executor),
+        folder=arguments.folder,
+        records=arguments.records,
         progress=progress,
     )
     targets = [target.strip() for target in arguments.target.split(",")] if arguments.target else []
     yield from tune_library(arguments.library, [sizes_of(each) for each in arguments.sizes or [""]], options, targets)
+
+
+def _limit(text: str) -> int | None:
+    return None if text == "all" else int(text)
+
+
+def _executor(text: str | None) -> Any:
+    """The executor that a function in a file gives."""
+    if not text:
+        return None
+    path, sign, name = text.partition(":")
+    make = getattr(load_file(pathlib.Path(path)), name, None) if sign else None
+    if not callable(make):
+        raise ValueError(f"expected FILE.py:NAME, a function that gives an executor, but got '{text}'")
+    executor = make()
+    if not hasattr(executor, "submit"):
+        raise ValueError(f"expected '{text}' to give an executor, which has submit, but got {executor!r}")
+    return executor
 
 
 def _candidates(texts: list[str]) -> dict[str, list[Any]] | None:

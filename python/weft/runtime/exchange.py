@@ -20,7 +20,7 @@ from weft.runtime.plain import refused
 
 #: by the typestr of the CUDA array interface, without its byte order
 _ELEMENTS = {"b1": "i1", "i1": "i8", "i4": "i32", "i8": "i64", "f2": "fp16", "f4": "fp32"}
-_BYTES = {"i1": 1, "i8": 1, "i32": 4, "i64": 8, "fp16": 2, "fp32": 4}
+_BYTES = {"i1": 1, "i8": 1, "i32": 4, "i64": 8, "fp16": 2, "bf16": 2, "fp32": 4}
 _CPU, _CUDA = 1, 2  # DLPack's numbers of devices
 
 
@@ -79,6 +79,11 @@ class DeviceArray:
         self._strides = tuple(each // size for each in strides) if strides else _contiguous(self.shape)
         #: a CUstream on which the array is ready, as a number; 0, the default one, where that is said of none
         self.weft_stream: int = {1: 0}.get(facts.get("stream") or 0, facts.get("stream") or 0)
+
+    @classmethod
+    def over(cls, owner: Any, address: int, shape: Sequence[int], element: str, ordinal: int) -> DeviceArray:
+        """An array whose elements lie one after another at an address, in memory that ``owner`` holds."""
+        return cls(owner, {"shape": shape, "data": (address, False)}, element, ordinal)
 
     @property
     def ndim(self) -> int:

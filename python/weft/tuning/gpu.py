@@ -3,17 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft import native
 from weft.programs.simulated import Run
+from weft.runtime.exchange import DeviceArray
 from weft.runtime.library import Library
+from weft.runtime.program import Program
 
-from .evaluate import Job, load_inputs, wrong
+from .judging import load_inputs, wrong
+
+if TYPE_CHECKING:
+    from .evaluate import Job
 
 _FLUSHED_BYTES = 256 << 20  # more than the L2 cache of any GPU there is
 _ROUNDS = 20
@@ -25,39 +30,52 @@ class GpuTimer:
 
     def __init__(self, device: Any) -> None:
         self.device = device
-        self._where = "cpu" if device.simulated else device.name
         self.name: str = device.properties["model"]
+        self.policy = f"{_ROUNDS} runs between events, the L2 cache flushed before each"
         self._timer = native.load("_runtime").Timer(device, _FLUSHED_BYTES if not device.simulated else 256)
 
     def measure(self, record: Mapping[str, Any], job: Job) -> dict[str, Any]:
-        """The record of a candidate that compiled ("ptx", "info"), with its "seconds": medians, summed over the
-        functions. Refused where its results are wrong."""
+        """The record of a candidate that compiled ("ptx", "info"), with its "seconds"; see ``judged``."""
         library = Library.from_compiled(record["info"], record["ptx"], job.target)
+        return {**self.judged(library, job.name, job.cases, job.checked, job.counted), "code": record["code"]}
+
+    def judged(
+        self, library: Library, name: str, cases: str, checked: Sequence[str], counted: Sequence[str]
+    ) -> dict[str, Any]:
+        """The record of a program of a library: refused where results of the functions ``checked`` are not those of
+        the cases; else "samples", the seconds of the functions ``counted`` together in each round, and their median,
+        "seconds"."""
 
         def run(name: str, inputs: list[np.ndarray]) -> Run:
             program = library.program(name)
             outputs = program.run(inputs, device=self.device.name, poison=True)
             return Run({each["name"]: array for each, array in zip(program.outputs, outputs, strict=True)})
 
-        for part in job.checked:
-            if reason := wrong(run, job, part):
+        for part in checked:
+            if reason := wrong(run, name, cases, part):
                 return {"status": "refused", "reason": reason, "launches": []}
-        seconds = sum(
-            self._time(library.program(job.name + part), load_inputs(job.cases, part)) for part in job.counted
+        rounds = [self._time(library.program(name + part), load_inputs(cases, part)) for part in counted]
+        samples = [sum(each) for each in zip(*rounds, strict=True)]
+        seconds = median(samples)
+        return {"status": "right", "reason": "", "launches": [], "seconds": seconds, "samples": samples}
+
+    def _time(self, program: Program, inputs: list[np.ndarray]) -> list[float]:
+        """The seconds of each round of a program, on arrays that are on the device already."""
+        made = program.run(inputs, device=self.device.name)  # loads its kernels
+        arrays, outputs = (
+            [self._placed(array, each["type"]) for array, each in zip(given, described, strict=True)]
+            for given, described in ((inputs, program.inputs), (made, program.outputs))
         )
-        return {"status": "right", "reason": "", "launches": [], "code": record["code"], "seconds": seconds}
-
-    def _time(self, program: Any, inputs: list[np.ndarray]) -> float:
-        """The median of a program's runs on arrays that are on the device already."""
-        import torch
-
-        tensors = [torch.from_numpy(array).to(self._where) for array in inputs]
-        bf16 = [each["type"] == "bf16" for each in program.inputs]
-        tensors = [t.view(torch.bfloat16) if narrow else t for t, narrow in zip(tensors, bf16, strict=True)]
-        outputs = program.run(tensors, device=self.device.name)  # allocates its memory, and warms its kernels
-        stream = 0 if self.device.simulated else torch.cuda.current_stream(self._where).cuda_stream
-        times = [
-            self._timer.measure(lambda: program.run(tensors, outputs, device=self.device.name), stream)
+        program.run(arrays, outputs, device=self.device.name)  # allocates its memory
+        return [
+            self._timer.measure(lambda: program.run(arrays, outputs, device=self.device.name), 0) / 1000
             for _ in range(_ROUNDS)
         ]
-        return median(times) / 1000
+
+    def _placed(self, array: np.ndarray, kind: str) -> Any:
+        """An array on the device; on the simulator itself."""
+        if self.device.simulated:
+            return array
+        buffer = native.load("_runtime").Buffer(self.device, max(array.nbytes, 1))
+        buffer.write(np.ascontiguousarray(array))
+        return DeviceArray.over(buffer, buffer.address, array.shape, kind, int(self.device.name.partition(":")[2] or 0))

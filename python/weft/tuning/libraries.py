@@ -6,22 +6,26 @@ The library is written anew with a plan for each bucket.
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import pathlib
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from weft.compiler import cubins, ptxas
 from weft.compiler.diagnostics import Position
 from weft.compiler.lower import native_context
+from weft.programs.choices import program_hash
 from weft.programs.compiled import compiled
 from weft.programs.libraries import parts, tuned_forms
 from weft.programs.trace import Traced
 from weft.runtime.library import load, write_library
 
+from .recorded import Recorded
 from .result import Result
 from .run import keep, timer
+from .space import Schedule
 from .tuner import Options, Subject, tune_subject
 
 
@@ -60,26 +64,67 @@ def tune_library(
 ) -> Iterator[Result]:
     """Tune every program of a library that has attention, for its own targets or those given, and for each of the
     sizes; then write it anew. Raises ValueError where there is nothing to tune."""
+    options.time = options.time or timer()
+    yield from _tuned(path, lambda source, target: sizes if not targets or target in targets else (), options)
+
+
+def tune_library_by_records(
+    path: str | os.PathLike[str], known: Sequence[Mapping[str, Any]], device: str | None = None
+) -> Iterator[Result]:
+    """Choose the schedules of a library's programs by records of a device, for the sizes that these are of; then write
+    it anew. ValueError where several devices have records and none is named, or none of them is of its programs."""
+    timed = [record for record in known if record["seconds"]]
+    devices = sorted({record["device"] for record in timed})
+    if device is None and len(devices) != 1:
+        raise ValueError(
+            f"expected --device, one of {', '.join(devices) or 'those of timed records, of which none came'}"
+        )
+    options = Options(time=Recorded(timed, device or devices[0]), candidates={})
+
+    def sizes(source: Source, target: str) -> list[dict[str, int]]:
+        program = program_hash(source.traced.plain)
+        mine = (each for each in timed if each["program"] == program and each["target"] == target)
+        found = {json.dumps(each["sizes"], sort_keys=True): each["sizes"] for each in mine}
+        return [dict(each) for each in found.values()]
+
+    def candidates(source: Source, target: str) -> dict[str, list[Schedule]]:
+        program, found = program_hash(source.traced.plain), dict[str, list[Schedule]]()
+        for each in timed:
+            if each["program"] == program and each["target"] == target and len(each["schedules"]) == 1:
+                ((place, schedule),) = each["schedules"].items()
+                found.setdefault(place, []).append(tuple(schedule))
+        return found
+
+    yield from _tuned(path, sizes, options, candidates)
+
+
+def _tuned(
+    path: str | os.PathLike[str],
+    sizes: Callable[[Source, str], Sequence[Mapping[str, int]]],
+    options: Options,
+    candidates: Callable[[Source, str], Mapping[str, Sequence[Schedule]]] | None = None,
+) -> Iterator[Result]:
     library = load(path)
     known = sources(library)
     if not known:
         raise ValueError(
             f"expected a library with the IR of its programs, but '{library.path}' has none: compile it with this Weft"
         )
-    options.time = options.time or timer()
     some = False
     for source in known:
         for target in source.targets:
-            if (targets and target not in targets) or not _has_attention(source, target):
+            wanted = sizes(source, target)
+            if not wanted or not _has_attention(source, target):
                 continue
-            some = True
-            for each in sizes:
+            mine = dataclasses.replace(options, candidates=candidates(source, target)) if candidates else options
+            for each in wanted:
+                some = True
                 subject = Subject(source.traced.name, source.traced.text, source.traced.plain, source.differentiate)
-                result = tune_subject(subject, target, each, options)
+                result = tune_subject(subject, target, each, mine)
                 keep(source.traced.plain, result)
                 yield result
     if not some:
-        raise ValueError(f"expected a program with attention in '{library.path}', but it has none to tune")
+        raise ValueError(f"expected a program with attention in '{library.path}' that can be tuned, but it has none")
     rewrite(library, known)
 
 

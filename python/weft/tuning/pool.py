@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import functools
+import itertools
 import json
 import os
 import queue
@@ -12,9 +14,12 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
+
+from weft.errors import Error
 
 from .evaluate import Job, evaluate
 
@@ -23,6 +28,8 @@ Record = dict[str, Any]
 
 class Inline:
     """Evaluates in this process, one candidate at a time."""
+
+    width = 1
 
     def __init__(self, compile: Callable[..., Any]) -> None:
         self._compile = compile
@@ -37,19 +44,21 @@ class Inline:
 
 
 class Processes:
-    """As many processes as there are cores (or ``count``), each started when first needed. A candidate that kills its
-    process, or takes longer than ``seconds``, is refused."""
+    """As many processes as there are cores (or ``count``), each started when first needed, of so many ``threads`` (one,
+    where they are several). A candidate that takes longer than ``seconds`` is refused, and one whose process dies: of a
+    fault of its own in two processes, or killed from outside in four."""
 
-    def __init__(self, count: int | None = None, seconds: float = 600) -> None:
+    def __init__(self, count: int | None = None, seconds: float = 600, threads: int | None = None) -> None:
         self.count = count or len(os.sched_getaffinity(0))
-        self.seconds = seconds
+        self.width, self.seconds = self.count, seconds
+        self.threads = threads if threads is not None else 1 if self.count > 1 else 0
         self._idle: queue.SimpleQueue[subprocess.Popen[str]] = queue.SimpleQueue()
         self._all: list[subprocess.Popen[str]] = []
 
     def run(self, jobs: Sequence[Job]) -> Iterator[tuple[int, Record]]:
         """Records with their jobs' numbers as they are done."""
         with concurrent.futures.ThreadPoolExecutor(self.count) as threads:
-            numbers = {threads.submit(self._evaluate, job): number for number, job in enumerate(jobs)}
+            numbers = {threads.submit(self.evaluate, job): number for number, job in enumerate(jobs)}
             try:
                 for done in concurrent.futures.as_completed(numbers):
                     yield numbers[done], done.result()
@@ -66,13 +75,24 @@ class Processes:
         self._all.clear()
         self._idle = queue.SimpleQueue()
 
-    def _evaluate(self, job: Job) -> Record:
+    def evaluate(self, job: Job) -> Record:
+        """The record of one job."""
+        for attempt in itertools.count(1):
+            record, code = self._attempt(job)
+            if record is not None:
+                return record
+            if attempt == (4 if code == -signal.SIGKILL else 2):
+                name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+                return {"status": "refused", "reason": f"the process that compiled and ran it died: {name}"}
+        raise AssertionError("the loop ends by a return")
+
+    def _attempt(self, job: Job) -> tuple[Record | None, int]:
+        """A record, or the exit code of a process that died of the job."""
         try:
             process = self._idle.get_nowait()
         except queue.Empty:
             process = self._start()
-        # each process has one core
-        line = json.dumps(asdict(replace(job, threads=1 if self.count > 1 else 0)))
+        line = json.dumps(asdict(replace(job, threads=self.threads)))
         watch = threading.Timer(self.seconds, process.kill)
         watch.start()
         try:
@@ -84,17 +104,14 @@ class Processes:
         finally:
             late = not watch.is_alive()
             watch.cancel()
-        if answer:
+        if answer.endswith("\n"):
             self._idle.put(process)
             record: Record = json.loads(answer)
-            return record
-        return {"status": "refused", "reason": self._death(process.wait(), late)}
-
-    def _death(self, code: int, late: bool) -> str:
+            return record, 0
+        code = process.wait()
         if late:
-            return f"it took longer than {self.seconds:.0f} s"
-        name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        return f"the process that compiled and ran it died: {name}"
+            return {"status": "refused", "reason": f"it took longer than {self.seconds:.0f} s"}, code
+        return None, code
 
     def _start(self) -> subprocess.Popen[str]:
         path = os.pathsep.join(each for each in sys.path if each)
@@ -108,6 +125,63 @@ class Processes:
         )
         self._all.append(process)
         return process
+
+
+class Submitted:
+    """Evaluates by an executor of the caller's: of ``concurrent.futures``, a Dask client's, submitit's, or whatever has
+    ``submit`` and gives futures with ``done`` and ``result``. A job whose worker was lost is submitted again, up to
+    three times. The executor stays the caller's to close. ``width`` candidates of a search are out at a time."""
+
+    def __init__(self, executor: Any, width: int | None = None) -> None:
+        self._executor, self.width = executor, width or 16
+
+    def run(self, jobs: Sequence[Job]) -> Iterator[tuple[int, Record]]:
+        """Records with their jobs' numbers as they are done."""
+        running = {number: self._executor.submit(judge, asdict(job)) for number, job in enumerate(jobs)}
+        lost = dict.fromkeys(running, 0)
+        try:
+            while running:
+                ready = [number for number, future in running.items() if future.done()]
+                for number in ready:
+                    record = self._taken(running.pop(number), lost[number])
+                    if record is None:
+                        lost[number] += 1
+                        running[number] = self._executor.submit(judge, asdict(jobs[number]))
+                    else:
+                        yield number, record
+                if not ready:
+                    time.sleep(0.01)
+        finally:
+            for future in running.values():
+                with contextlib.suppress(Exception):
+                    future.cancel()
+
+    @staticmethod
+    def _taken(future: Any, lost: int) -> Record | None:
+        """A future's record, or None where the job is to be submitted again."""
+        try:
+            record: Record = future.result()
+        except concurrent.futures.BrokenExecutor as error:  # it takes no more jobs
+            raise Error(f"the executor is broken: {error}; what was measured is kept, and a new run goes on") from error
+        except Exception as error:  # of whatever library: its worker has gone
+            if lost < 3:
+                return None
+            return {"status": "failed", "reason": f"no worker finished it: {type(error).__name__}: {error}"}
+        return record
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def judge(job: dict[str, Any]) -> Record:
+    """The record of a job, both plain data, as workers of executors evaluate it: in a process beside theirs, which the
+    candidate may crash, and which ends with theirs."""
+    return _beside().evaluate(Job(**job))
+
+
+@functools.lru_cache(maxsize=1)
+def _beside() -> Processes:
+    return Processes(1, threads=1)
 
 
 def plain(value: Mapping[str, Any]) -> Record:

@@ -13,7 +13,8 @@ from weft.programs.simulated import run_plan
 from weft.runtime.plans import saved_outputs
 
 from .cases import check_sizes, count_sizes, make_inputs, rounded, widened
-from .evaluate import Case, Compile, case_file, save_case
+from .evaluate import Compile
+from .judging import Case, case_file, save_case
 
 
 def write_cases(

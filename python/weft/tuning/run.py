@@ -3,22 +3,26 @@
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft.compiler.targets import target_of
+from weft.folders import new_folder
 from weft.programs import choices
 from weft.runtime.devices import device, device_for, open_device
 from weft.runtime.plans import bind
 from weft.targets import default_target
 
+from .bundle import Writer
 from .cases import COUNTED
 from .gpu import GpuTimer
 from .result import Result
 from .space import Schedule, parse, role_of
-from .tuner import Options, Progress, Silent, Subject, tune_subject
+from .tuner import Options, Progress, Silent, Subject, bundle_subject, tune_subject
 
 if TYPE_CHECKING:
     from weft.programs.program import Program
@@ -33,11 +37,14 @@ def tune(
     signature: str | None = None,
     inputs: Mapping[str, np.ndarray] | None = None,
     candidates: Mapping[str, Sequence[Schedule | str]] | None = None,
-    limit: int = 16,
+    limit: int | None = 16,
     backward: bool = True,
     gpu: str | None = None,
     jobs: int | None = None,
     longest: int = COUNTED,
+    executor: Any = None,
+    folder: str | None = None,
+    records: str | None = None,
     progress: Progress | None = None,
     compile: Any = None,
     **static: Any,
@@ -51,43 +58,95 @@ def tune(
 
     candidates: schedules by place ("0.forward") or role ("backward.keys"), "128x64x4x3" or tuples of rows, columns,
     warps and stages, and channels where values are wide; without it ``limit`` neighbours of the default are tried for
-    each kernel. backward: whether the gradient's kernels are tuned too. jobs: processes, one a core by default.
+    each kernel, or with None all that the target can hold, up to 512, and of more than these 512 that optuna's
+    sampler draws. backward: whether the gradient's kernels are tuned too. jobs: processes, one a core by default; of an
+    executor, candidates of a search that are out at a time. executor: runs the candidates in the place of processes
+    here: any ``concurrent.futures.Executor``, a Dask client's, submitit's. Its workers find the inputs in a folder made
+    in ``folder``, which they must see. records: the file of measurements, which are not taken again and which new ones
+    are added to, whatever build of Weft they are of (by default records.jsonl beside the cache).
     longest: tokens that counters are taken on at most. inputs: arrays by name (bf16 as uint16) for what cannot be made
     up, such as lengths, of the given sizes, which are not reduced then; a call's own arrays are taken where some of
     them hold integers. compile: (text, name, options) -> (PTX, info), in the place of the compiler, all in
     this process; nothing is kept then.
     """
-    given: dict[str, np.ndarray] = dict(inputs or {})
-    for name, number in (("limit", limit), ("longest", longest), ("jobs", 1 if jobs is None else jobs)):
-        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+    given = {"candidates": candidates, "limit": limit, "gpu": gpu, "jobs": jobs, "longest": longest, "inputs": inputs,
+             "executor": executor, "folder": folder, "records": records, "progress": progress or Silent(),
+             "compile": compile, "time": timer() if compile is None else None}  # fmt: skip
+    asked = _asked(program, args, static, target, sizes, signature, given)
+    result = tune_subject(subject_of(asked.traced, backward), asked.target, asked.sizes, asked.options)
+    if compile is None:
+        keep(asked.traced.plain, result)
+    return result
+
+
+def bundle(
+    program: Program,
+    folder: str,
+    *args: Any,
+    target: str | None = None,
+    sizes: Mapping[str, int] | None = None,
+    signature: str | None = None,
+    inputs: Mapping[str, np.ndarray] | None = None,
+    candidates: Mapping[str, Sequence[Schedule | str]] | None = None,
+    limit: int | None = 16,
+    backward: bool = True,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+    **static: Any,
+) -> int:
+    """Write the candidates that ``tune`` would try, compiled, with inputs of the full sizes and references, into a
+    folder that is not there yet, for ``weft measure`` on other machines (weft.tuning.bundle). Arguments as ``tune``'s.
+    Gives the number of candidates."""
+    with new_folder(pathlib.Path(folder)) as partial:
+        writer = Writer(partial)
+        given = {"candidates": candidates, "limit": limit, "jobs": jobs, "inputs": inputs, "time": writer,
+                 "progress": progress or Silent()}  # fmt: skip
+        asked = _asked(program, args, static, target, sizes, signature, given)
+        subject = subject_of(asked.traced, backward)
+        bundled = bundle_subject(subject, asked.target, asked.sizes, asked.options)
+        facts = {"program": choices.program_hash(subject.plain), "name": subject.name, "target": asked.target}
+        writer.finish({**facts, "sizes": bundled.sizes, "left_out": bundled.left_out}, bundled.cases)
+    return len(writer.candidates)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    traced: Traced
+    target: str
+    sizes: Mapping[str, int]
+    options: Options
+
+
+def _asked(
+    program: Program,
+    args: Sequence[Any],
+    static: Mapping[str, Any],
+    target: str | None,
+    sizes: Mapping[str, int] | None,
+    signature: str | None,
+    options: dict[str, Any],
+) -> _Asked:
+    """The program that a call, or a signature and sizes, are of, and the options, checked."""
+    for name in ("limit", "longest", "jobs"):
+        number = options.get(name)
+        if number is not None and (not isinstance(number, int) or isinstance(number, bool) or number < 1):
             raise ValueError(f"expected '{name}' to be an integer of at least 1, but got {number!r}")
-    parsed = None if candidates is None else _parsed(candidates)
+    candidates = options["candidates"]
+    options["candidates"] = None if candidates is None else _parsed(candidates)
+    options["inputs"] = dict(options["inputs"] or {})
     if args:
-        call = program.bind(args, static)
+        call = program.bind(tuple(args), dict(static))
         traced = program.trace(call)
         arrays = [*call.arrays, *traced.captured]
         sizes = bind({"inputs": [{"dims": each.dims} for each in traced.inputs]}, arrays)
         if any(each.type[0] == "i" for each in traced.inputs):
-            given = {each.name: _bits(array) for each, array in zip(traced.inputs, arrays, strict=True)}
+            pairs = zip(traced.inputs, arrays, strict=True)
+            options["inputs"] = {each.name: _bits(array) for each, array in pairs}
         target = target or target_of(device_for(tuple(arrays)))
     else:
-        traced = program.declare(signature, static)
+        traced = program.declare(signature, dict(static))
         target = target or default_target()
-    options = Options(
-        candidates=parsed,
-        limit=limit,
-        gpu=gpu,
-        jobs=jobs,
-        longest=longest,
-        inputs=given,
-        compile=compile,
-        time=timer() if compile is None else None,
-        progress=progress or Silent(),
-    )
-    result = tune_subject(subject_of(traced, backward), target, sizes or {}, options)
-    if compile is None:
-        keep(traced.plain, result)
-    return result
+    return _Asked(traced, target, sizes or {}, Options(**options))
 
 
 def subject_of(traced: Traced, backward: bool) -> Subject:

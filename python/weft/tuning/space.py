@@ -20,6 +20,7 @@ __all__ = [
     "Kernel",
     "Schedule",
     "Target",
+    "axes",
     "candidates",
     "parse",
     "role_of",
@@ -117,18 +118,23 @@ def candidates(kernel: Kernel, target: Target, limit: int = 16) -> list[Candidat
     return found
 
 
-def _space(kernel: Kernel) -> list[Schedule]:
+def axes(kernel: Kernel) -> list[tuple[int, ...]]:
+    """What each number of a kernel's schedules may be."""
     rows: tuple[int, ...] = _ROWS
     columns: tuple[int, ...] = _COLUMNS
     if kernel.window_tokens:  # tiles are cut from the window, and where that is one tile it is its own keys
         rows = (kernel.schedule[0],)
         columns = (kernel.schedule[1],)
-    axes: list[tuple[int, ...]] = [rows, columns, _WARPS, _STAGES]
+    found: list[tuple[int, ...]] = [rows, columns, _WARPS, _STAGES]
     if kernel.is_wide:
         channels = _PARTS if kernel.role in ("forward", "backward.values") else _PIECES
         whole = (kernel.value_size + 15) // 16 * 16
-        axes.append(tuple(sorted({min(each, whole) for each in channels})))
-    space = list(itertools.product(*axes))
+        found.append(tuple(sorted({min(each, whole) for each in channels})))
+    return found
+
+
+def _space(kernel: Kernel) -> list[Schedule]:
+    space = list(itertools.product(*axes(kernel)))
     return space if kernel.schedule in space else [kernel.schedule, *space]
 
 

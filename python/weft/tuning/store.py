@@ -29,3 +29,9 @@ def read(name: str) -> dict[str, Any] | None:
 def write(name: str, record: Mapping[str, Any]) -> None:
     """Keep a measurement, beside and then renamed."""
     cache.write(name, dict(record))
+
+
+def records_file() -> str:
+    """The file of this machine's measurements, of whatever build of the compiler; "" where the cache is off."""
+    root = cache.directory()
+    return "" if root is None else str(root / "records.jsonl")

@@ -5,25 +5,28 @@ run together once more, and what is right and fastest is kept.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import pathlib
 import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
+from weft import native
 from weft.programs import choices
 from weft.programs.buckets import Bucket, Symbols
 from weft.simulator.cost import Estimate, estimate, figures_of, gpu_of
 
-from . import store
+from . import records, search, store
 from .cases import COUNTED, count_sizes
-from .evaluate import SAMPLED, Job, compile_module
-from .pool import Inline, Processes, plain
+from .evaluate import SAMPLED, Job, compile_module, counted_policy
+from .pool import Inline, Processes, Submitted, plain
 from .references import write_cases
 from .result import Result, Row, why_lost
 from .space import Candidate, Kernel, Schedule, candidates, spelled, target_named, why_not
@@ -65,17 +68,22 @@ class Silent:
 @dataclass
 class Options:
     """How to tune. ``candidates`` gives schedules to try by place or role in the place of those generated; ``limit`` is
-    how many are generated for a kernel; ``gpu`` names whose rates the cost model takes; ``compile`` replaces the
-    compiler, and keeps all work in this process; ``time`` times a compiled candidate on a GPU."""
+    how many are generated for a kernel, None all that there are; ``gpu`` names whose rates the cost model takes;
+    ``compile`` replaces the compiler, and keeps all work in this process; ``time`` times a compiled candidate on a GPU;
+    ``executor`` takes the place of processes here, whose workers find inputs in a folder made in ``folder``;
+    ``records`` is a file of measurements that are taken over, and added to."""
 
     candidates: Mapping[str, Sequence[Schedule]] | None = None
-    limit: int = 16
+    limit: int | None = 16
     gpu: str | None = None
     jobs: int | None = None
     longest: int = COUNTED
     inputs: Mapping[str, np.ndarray] = field(default_factory=dict)
     compile: Callable[..., Any] | None = None
     time: Any = None
+    executor: Any = None
+    folder: str | None = None
+    records: str | None = None
     progress: Progress = field(default_factory=Silent)
 
 
@@ -96,6 +104,20 @@ class _Trial:
 def tune_subject(subject: Subject, target: str, sizes: Mapping[str, int], options: Options) -> Result:
     """Tune; see ``weft.tuning.tune``."""
     return _Run(subject, target, sizes, options).result()
+
+
+def bundle_subject(subject: Subject, target: str, sizes: Mapping[str, int], options: Options) -> Bundled:
+    """Compile the candidates and hand them to ``options.time``; see ``weft.tuning.bundle``."""
+    return _Run(subject, target, sizes, options).bundle()
+
+
+@dataclass(frozen=True)
+class Bundled:
+    """The sizes, the files of inputs and references by name, and the candidates left out, with the reason."""
+
+    sizes: dict[str, int]
+    cases: dict[str, bytes]
+    left_out: list[tuple[str, str]]
 
 
 class _Run:
@@ -121,17 +143,10 @@ class _Run:
         self.known: dict[str, dict[str, Any]] = {}
 
     def result(self) -> Result:
-        folder = tempfile.mkdtemp(prefix="weft-tune-")
-        pool = Inline(self.options.compile) if self.options.compile else Processes(self.options.jobs)
-        self.cases, self.pool, self.written = folder, pool, False
-        try:
-            trials = [trial for kernel in self.kernels for trial in self._trials(kernel)]
-            self._measure(trials, "candidates")
+        with self._prepared():
+            trials = self._all_trials()
             rows, schedules = self._rank(trials)
             together, seconds, default_seconds = self._together(rows, schedules)
-        finally:
-            pool.close()
-            shutil.rmtree(folder, ignore_errors=True)
         if together and together[0].default:  # as a whole they are wrong, or no faster
             schedules = {}
         return Result(
@@ -152,31 +167,81 @@ class _Run:
             notes=tuple(self._notes()),
         )
 
+    def bundle(self) -> Bundled:
+        """Everything but measuring: ``options.time`` writes the candidates to a bundle."""
+        with self._prepared():
+            trials = self._all_trials()
+            self._write_cases()
+            files = {path.name: path.read_bytes() for path in sorted(pathlib.Path(self.cases).iterdir())}
+        left = [trial for trial in trials if trial.record and trial.record["status"] != "failed"]
+        return Bundled(
+            self.sizes, files, [(spelled(each.candidate.schedule), (each.record or {})["reason"]) for each in left]
+        )
+
+    @contextlib.contextmanager
+    def _prepared(self) -> Iterator[None]:
+        """While it lasts there are processes, and a folder for inputs and references."""
+        self.cases = tempfile.mkdtemp(prefix="weft-tune-", dir=self.options.folder)
+        self.pool, self.written = self._pool(), False
+        try:
+            yield
+        finally:
+            self.pool.close()
+            shutil.rmtree(self.cases, ignore_errors=True)
+
+    def _all_trials(self) -> list[_Trial]:
+        """Every candidate, measured."""
+        trials = [trial for kernel in self.kernels for trial in self._trials(kernel)]
+        self._measure(trials, "candidates")
+        return trials + [trial for kernel in self.kernels for trial in self._sampled(kernel)]
+
+    def _pool(self) -> Any:
+        if self.options.compile:
+            return Inline(self.options.compile)
+        return (
+            Submitted(self.options.executor, self.options.jobs)
+            if self.options.executor
+            else Processes(self.options.jobs)
+        )
+
     # ---- Candidates
 
     def _trials(self, kernel: Kernel) -> list[_Trial]:
+        return [self._trial(kernel, each) for each in self._candidates(kernel)]
+
+    def _trial(self, kernel: Kernel, candidate: Candidate) -> _Trial:
         part = "" if kernel.role == "forward" else ".backward"
-        return [
-            _Trial(
-                place=kernel.place,
-                schedules={} if each.schedule == kernel.schedule else {kernel.place: list(each.schedule)},
-                counted=[part],
-                checked=[part],
-                candidate=each,
-                default=each.schedule == kernel.schedule,
-            )
-            for each in self._candidates(kernel)
-        ]
+        default = candidate.schedule == kernel.schedule
+        schedules = {} if default else {kernel.place: list(candidate.schedule)}
+        return _Trial(kernel.place, schedules, [part], [part], candidate, default)
 
     def _candidates(self, kernel: Kernel) -> list[Candidate]:
         given = self.options.candidates
         if given is None:
-            return candidates(kernel, self.target, self.options.limit)
+            limit = self.options.limit
+            if limit is None:
+                limit = search.FIRST if search.is_large(kernel, self.target) else search.EXHAUSTIVE
+            return candidates(kernel, self.target, limit)
         wanted = given.get(kernel.place, given.get(kernel.role, ()))
         # the default is always among them: the others are held against it
         schedules = dict.fromkeys([kernel.schedule, *wanted])
         default = [Candidate(kernel.schedule)]
         return default + [Candidate(each, why_not(each, kernel, self.target)) for each in list(schedules)[1:]]
+
+    def _sampled(self, kernel: Kernel) -> Iterator[_Trial]:
+        """Of a space too large to go through, further candidates that earlier ones make likely, measured."""
+        options = self.options
+        if options.candidates is not None or options.limit is not None or not search.is_large(kernel, self.target):
+            return
+        sampler = search.Sampler(kernel, self.target, self.seed)
+        found = self._trials(kernel)  # the first ones again, from the records
+        while True:
+            self._measure(found, "candidates")
+            sampler.tell({each.candidate.schedule: self._row(each).seconds for each in found})
+            found = [self._trial(kernel, Candidate(each)) for each in sampler.ask(self.pool.width)]
+            if not found:
+                return
+            yield from found
 
     # ---- Measuring
 
@@ -222,16 +287,39 @@ class _Run:
         keys = list(waiting)
         for number, record in self.pool.run([self._job(waiting[key][0]) for key in keys]):
             key, alike = keys[number], waiting[keys[number]]
-            if self.options.time and record["status"] == "right":
-                record = self.options.time.measure(record, self._job(alike[0]))
+            job = self._job(alike[0])
+            if self.options.time and "ptx" in record:
+                record = self.options.time.measure(record, job)
+            was_known = record.pop("known", False)
             self.known[key] = plain(record)
             for trial in alike:
-                trial.record = self.known[key]
-            self.measured += what == "candidates"
+                trial.record, trial.reused = self.known[key], was_known
+            self.measured += what == "candidates" and not was_known
+            self.reused += what == "candidates" and was_known
             # A candidate that failed for a reason outside of itself is tried again the next time.
             if record["status"] != "failed" and self.options.compile is None:
                 store.write(key, self.known[key])
+                if not was_known:
+                    self._keep(job, record)
             self.options.progress.advance(f"{alike[0].place} {spelled(alike[0].candidate.schedule)}")
+
+    def _keep(self, job: Job, record: Mapping[str, Any]) -> None:
+        """Add a measurement to the records, which outlive this build of the compiler."""
+        if not job.recorded or "code" not in record:
+            return
+        facts = {
+            **job.key,
+            "ptx": record["code"],
+            "program": choices.program_hash(self.subject.plain),
+            "name": self.subject.name,
+            "tuned_for": self.sizes,
+            "schedules": dict(job.schedules),
+            "status": record["status"],
+            "reason": record.get("reason", ""),
+            "seconds": record.get("samples", []),
+            "launches": record.get("launches", []),
+        }
+        records.append(job.recorded, [records.made(native.load("_runtime").version, **facts)])
 
     def _job(self, trial: _Trial) -> Job:
         return Job(
@@ -245,6 +333,14 @@ class _Run:
             sizes=self.sizes,
             cases=self.cases,
             simulate=self.options.time is None,
+            recorded=self.options.records or store.records_file(),
+            key={
+                "target": self.target.name,
+                "device": self.options.time.name if self.options.time else "simulator",
+                "policy": self.options.time.policy if self.options.time else counted_policy(),
+                "functions": [self.subject.name + part for part in trial.counted],
+                "sizes": self._counted(),
+            },
         )
 
     def _write_cases(self) -> None:
