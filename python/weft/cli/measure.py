@@ -45,7 +45,7 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Measure, and say how many candidates are right."""
     from weft.runtime.devices import open_device
-    from weft.tuning.bundle import measure_bundle, open_bundle
+    from weft.tuning.bundles import measure_bundle, open_bundle
 
     device = open_device(arguments.device)
     facts = open_bundle(arguments.bundle)

@@ -192,9 +192,7 @@ def _bundle(arguments: argparse.Namespace, progress: Any) -> int:
         jobs=arguments.jobs,
         progress=progress,
     )
-    print(
-        f"{count} candidates: {arguments.bundle}\nwhere the GPU is: weft measure {arguments.bundle} -o FILE.jsonl"
-    )
+    print(f"{count} candidates: {arguments.bundle}\nwhere the GPU is: weft measure {arguments.bundle} -o FILE.jsonl")
     return 0
 
 

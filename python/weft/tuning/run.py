@@ -17,7 +17,7 @@ from weft.runtime.devices import device, device_for, open_device
 from weft.runtime.plans import bind
 from weft.targets import default_target
 
-from .bundle import Writer
+from .bundles import Writer
 from .cases import COUNTED
 from .gpu import GpuTimer
 from .result import Result
@@ -95,7 +95,7 @@ def bundle(
     **static: Any,
 ) -> int:
     """Write the candidates that ``tune`` would try, compiled, with inputs of the full sizes and references, into a
-    folder that is not there yet, for ``weft measure`` on other machines (weft.tuning.bundle). Arguments as ``tune``'s.
+    folder that is not there yet, for ``weft measure`` on other machines (weft.tuning.bundles). Arguments as ``tune``'s.
     Gives the number of candidates."""
     with new_folder(pathlib.Path(folder)) as partial:
         writer = Writer(partial)

@@ -6,6 +6,7 @@ Parzen estimator takes for likely, asked and told in batches.
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,13 +16,16 @@ from .space import Kernel, Schedule, Target, axes, why_not
 
 EXHAUSTIVE = 512  # candidates that are all tried; of more, so many
 FIRST = 9  # of a larger space: the default and its nearest neighbours, before anything is sampled
-_BARREN = 64  # draws without a schedule that is new and can be held, after which no more is asked
+_DRAWS = 8  # of the estimator, without a schedule that is new and can be held, after which one is drawn evenly
 
 
 def is_large(kernel: Kernel, target: Target) -> bool:
     """Whether a kernel has more schedules that the target can hold than are all tried."""
-    feasible = (each for each in itertools.product(*axes(kernel)) if not why_not(each, kernel, target))
-    return sum(1 for _ in itertools.islice(feasible, EXHAUSTIVE + 1)) > EXHAUSTIVE
+    return len(_feasible(kernel, target)) > EXHAUSTIVE
+
+
+def _feasible(kernel: Kernel, target: Target) -> list[Schedule]:
+    return [each for each in itertools.product(*axes(kernel)) if not why_not(each, kernel, target)]
 
 
 class Sampler:
@@ -35,7 +39,8 @@ class Sampler:
                 f"{kernel.place} has more than {EXHAUSTIVE} schedules, which are sampled by optuna, which is not "
                 "installed: pip install optuna, or give a limit"
             ) from error
-        self._kernel, self._target, self._optuna = kernel, target, optuna
+        self._optuna, self._random = optuna, random.Random(seed)
+        self._left = _feasible(kernel, target)
         self._axes = {f"axis{number}": list(axis) for number, axis in enumerate(axes(kernel))}
         self._space = {name: optuna.distributions.CategoricalDistribution(axis) for name, axis in self._axes.items()}
         optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -49,6 +54,8 @@ class Sampler:
         trial, state = self._optuna.trial, self._optuna.trial.TrialState
         for schedule, value in seconds.items():
             self._told.add(schedule)
+            if schedule in self._left:
+                self._left.remove(schedule)
             if schedule in self._asked:
                 number = self._asked.pop(schedule)
                 self._study.tell(number, value, state=state.COMPLETE if value is not None else state.FAIL)
@@ -58,16 +65,21 @@ class Sampler:
 
     def ask(self, count: int) -> Sequence[Schedule]:
         """Up to so many schedules that were not asked for before; none once enough were tried."""
+        wanted = min(count, EXHAUSTIVE - len(self._told))
         found: list[Schedule] = []
-        barren = 0
-        while len(found) < min(count, EXHAUSTIVE - len(self._told)) and barren < _BARREN:
-            asked = self._study.ask(self._space)
-            schedule = tuple(asked.params[name] for name in self._axes)
-            if schedule in self._told or schedule in self._asked or why_not(schedule, self._kernel, self._target):
-                self._study.tell(asked, state=self._optuna.trial.TrialState.FAIL)
-                barren += 1
-                continue
-            self._asked[schedule] = asked
+        while len(found) < wanted and self._left:
+            schedule = next(filter(None, (self._drawn() for _ in range(_DRAWS))), None)
+            schedule = schedule or self._random.choice(self._left)
+            self._left.remove(schedule)
             found.append(schedule)
-            barren = 0
         return found
+
+    def _drawn(self) -> Schedule | None:
+        """What the estimator draws, where it is new and can be held."""
+        asked = self._study.ask(self._space)
+        schedule = tuple(asked.params[name] for name in self._axes)
+        if schedule in self._left:
+            self._asked[schedule] = asked
+            return schedule
+        self._study.tell(asked, state=self._optuna.trial.TrialState.FAIL)
+        return None

@@ -107,7 +107,7 @@ def tune_subject(subject: Subject, target: str, sizes: Mapping[str, int], option
 
 
 def bundle_subject(subject: Subject, target: str, sizes: Mapping[str, int], options: Options) -> Bundled:
-    """Compile the candidates and hand them to ``options.time``; see ``weft.tuning.bundle``."""
+    """Compile the candidates and hand them to ``options.time``; see ``weft.tuning.bundles``."""
     return _Run(subject, target, sizes, options).bundle()
 
 

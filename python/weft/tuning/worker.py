@@ -6,6 +6,7 @@ A process of its own can be killed by a candidate, and can run beside others; ``
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -21,9 +22,10 @@ def main() -> None:
     # records alone go to the standard output; whatever else prints goes to the standard error
     records = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    for line in sys.stdin:
-        records.write(json.dumps(_record(json.loads(line))) + "\n")
-        records.flush()
+    with contextlib.suppress(BrokenPipeError):  # who asked has gone
+        for line in sys.stdin:
+            records.write(json.dumps(_record(json.loads(line))) + "\n")
+            records.flush()
 
 
 def _record(job: dict[str, Any]) -> dict[str, Any]:
