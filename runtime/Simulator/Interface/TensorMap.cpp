@@ -76,14 +76,14 @@ std::optional<TensorType> tensorTypeNamed(std::string_view name) {
   return std::nullopt;
 }
 
-Result<std::array<std::byte, 128>> encode(const TensorMap &map) {
+Status check(const TensorMap &map) {
   auto refuse = [](std::string message) { return failure(StatusCode::InvalidArgument, std::move(message)); };
   if (map.rank < 1 || map.rank > 5)
     return refuse(format("expected a tensor map of 1 to 5 dimensions, but got {}", map.rank));
   if (map.address % 16)
     return refuse(format("expected a tensor map's address to be a multiple of 16, but got {:#x}", map.address));
   if (Status good = checkSizes(map); !good)
-    return std::unexpected(good.error());
+    return good;
   if (map.swizzle != 0 && map.swizzle != 32 && map.swizzle != 64 && map.swizzle != 128)
     return refuse(format("expected a swizzle of 32, 64 or 128 bytes, but got {}", map.swizzle));
   const uint64_t row = (map.box[0] + map.elementStrides[0] - 1) / map.elementStrides[0] * bytesOf(map.type);
@@ -92,6 +92,16 @@ Result<std::array<std::byte, 128>> encode(const TensorMap &map) {
   if (map.swizzle && row > map.swizzle)
     return refuse(
         format("expected the rows of a box to have at most the {} bytes of its swizzle, but got {}", map.swizzle, row));
+  return {};
+}
+
+Result<std::array<std::byte, 128>> encode(const TensorMap &map) {
+  if (Status good = check(map); !good)
+    return std::unexpected(good.error());
+  return encodeUnchecked(map);
+}
+
+std::array<std::byte, 128> encodeUnchecked(const TensorMap &map) {
   std::array<std::byte, 128> bytes{};
   Writer writer(bytes.data());
   writer.put(mark, 8);
@@ -128,6 +138,12 @@ std::optional<TensorMap> decodeTensorMap(std::span<const std::byte, 128> bytes) 
   if (map.rank < 1 || map.rank > 5 || map.type > TensorType::TF32Flushed)
     return std::nullopt;
   return map;
+}
+
+std::optional<TensorMap> decodeUnfinished(std::span<const std::byte, 128> bytes) {
+  if (std::all_of(bytes.begin(), bytes.end(), [](std::byte each) { return each == std::byte{}; }))
+    return TensorMap{.type = TensorType::U8};
+  return decodeTensorMap(bytes);
 }
 
 } // namespace weft::simulator

@@ -39,10 +39,16 @@ struct TensorMap {
   bool fillsNaN = false;
 };
 
-/// The 128 bytes of a map. Errors: InvalidArgument, for what cuTensorMapEncodeTiled refuses.
+/// What cuTensorMapEncodeTiled refuses: InvalidArgument.
+Status check(const TensorMap &map);
+/// The 128 bytes of a map. Errors: those of `check`.
 Result<std::array<std::byte, 128>> encode(const TensorMap &map);
+/// The same of a map that a program has not finished.
+std::array<std::byte, 128> encodeUnchecked(const TensorMap &map);
 
-/// The map of 128 bytes, or none where they are of no map.
+/// The map of 128 bytes, or none where they are of no map. It may be unfinished.
 std::optional<TensorMap> decodeTensorMap(std::span<const std::byte, 128> bytes);
+/// The same for a program that makes a map field by field, for which 128 zeros are an empty one.
+std::optional<TensorMap> decodeUnfinished(std::span<const std::byte, 128> bytes);
 
 } // namespace weft::simulator

@@ -59,6 +59,38 @@ E: ret;
 }
 )";
 
+/// What sm_90 adds: engines, clusters, tensor maps that a kernel makes, wgmma.
+const char *const engines = R"(.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u64 n) .reqntid 128, 1, 1 .reqnctapercluster 2, 1, 1
+{
+  .reg .pred %p<6>; .reg .b16 %h<4>; .reg .b32 %r<20>; .reg .b64 %d<6>; .reg .f32 %f<6>;
+  .shared .align 1024 .b8 s[4096]; .shared .align 8 .b64 m; .shared .align 8 .b64 o;
+  ld.param.u64 %d1, [p]; mov.u32 %r1, s; mov.u32 %r2, m; mov.u32 %r3, %tid.x; setp.eq.u32 %p1, %r3, 0; mov.u16 %h1, 3;
+  mov.u32 %r4, %cluster_ctarank; xor.b32 %r5, %r4, 1; mapa.shared::cluster.u32 %r6, s, %r5; mapa.shared::cluster.u32 %r7, m, %r5;
+  cvta.shared.u64 %d2, s; mapa.u64 %d3, %d2, %r5; getctarank.shared::cluster.u32 %r8, %r6; isspacep.shared::cluster %p2, %d3;
+  @%p1 mbarrier.init.shared::cta.b64 [%r2], 1; @%p1 mbarrier.init.shared::cta.b64 [o], 2; @%p1 fence.mbarrier_init.release.cluster;
+  barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
+  @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 528;
+  @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%d1], 256, [%r2], %h1;
+  @%p1 st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%r6+512], {%r3, %r4}, [%r7];
+  @%p1 red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r6+520], %r3, [%r7];
+W: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r2], 0; @!%p3 bra W;
+  ld.shared::cluster.u32 %r9, [%r6]; st.shared::cluster.v2.u32 [%r6+1024], {%r9, %r9}; atom.add.relaxed.cluster.shared::cluster.u32 %r10, [%r6+1032], 1;
+  @%p1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r7]; fence.proxy.async.shared::cta; fence.acq_rel.cluster;
+  @%p1 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r6+2048], [%r1], 64, [%r7];
+  @%p1 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%d1], [%r1], 64; cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;
+  tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%r1+3072], %d1; tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r1+3072], 0, 16;
+  tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%d1], [%r1+3072], 128; fence.proxy.tensormap::generic.acquire.gpu [%d1], 128;
+  @%p1 cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r1], [%d1, {%r4}], [o];
+  wgmma.fence.sync.aligned; wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1,%f2,%f3,%f4}, %d4, %d5, %p2, 1, 1, 0, 0; wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;
+  elect.sync %r11|%p4, -1; setmaxnreg.dec.sync.aligned.u32 40; griddepcontrol.wait;
+  barrier.cluster.arrive.relaxed; barrier.cluster.wait;
+  ret;
+}
+)";
+
 using Random = std::mt19937_64;
 
 size_t below(Random &random, size_t bound) { return bound ? size_t(random() % bound) : 0; }
@@ -167,9 +199,30 @@ void mutateWords(std::string &text, Random &random) {
     break;
   }
   case 6: { // another space, order, or shape
-    static const std::initializer_list<const char *> words = {
-        ".global", ".shared", ".local", ".volatile", ".acquire", ".relaxed", ".release", ".gpu", ".cta",
-        ".x4",     ".x2",     ".add",   ".cas",      ".exch",    ".min",     ".ca",      ".cg"};
+    static const std::initializer_list<const char *> words = {".global",
+                                                              ".shared",
+                                                              ".local",
+                                                              ".volatile",
+                                                              ".acquire",
+                                                              ".relaxed",
+                                                              ".release",
+                                                              ".gpu",
+                                                              ".cta",
+                                                              ".x4",
+                                                              ".x2",
+                                                              ".add",
+                                                              ".cas",
+                                                              ".exch",
+                                                              ".min",
+                                                              ".ca",
+                                                              ".cg",
+                                                              ".shared::cta",
+                                                              ".shared::cluster",
+                                                              ".cluster",
+                                                              ".arrive",
+                                                              ".wait",
+                                                              ".aligned",
+                                                              ".multicast::cluster"};
     if (auto [which, at] = findWord(text, random, words); at != std::string::npos)
       text.replace(at, std::strlen(words.begin()[which]), random() % 4 ? words.begin()[random() % words.size()] : "");
     break;
@@ -232,8 +285,12 @@ TEST(Fuzz, MutatedTextIsAnErrorOrRuns) {
   uint64_t seed = given ? std::strtoull(given, nullptr, 10) : std::random_device()();
   uint64_t count = wanted ? std::strtoull(wanted, nullptr, 10) : 5'000;
   std::printf("seed %llu (repeat with WEFT_TEST_SEED)\n", static_cast<unsigned long long>(seed));
-  const std::string texts[] = {grammar, readFile("machine.ptx"), readFile("triton_add.ptx"),
-                               readFile("triton_softmax.ptx"), readFile("nvcc_mixed.ptx")};
+  const std::string texts[] = {grammar,
+                               engines,
+                               readFile("machine.ptx"),
+                               readFile("triton_add.ptx"),
+                               readFile("triton_softmax.ptx"),
+                               readFile("nvcc_mixed.ptx")};
   Random first(seed);
   for (const std::string &text : texts) {
     auto module = simulator::Module::parse(text);
@@ -252,7 +309,7 @@ TEST(Fuzz, MutatedTextIsAnErrorOrRuns) {
       std::fprintf(stderr, "%llu\n", static_cast<unsigned long long>(i));
     // The long texts are slower to read.
     const size_t kind = random() % 16;
-    const std::string text = mutate(texts[kind < 10 ? 0 : kind < 14 ? 1 : 2 + random() % 3], random);
+    const std::string text = mutate(texts[kind < 6 ? 0 : kind < 11 ? 1 : kind < 14 ? 2 : 3 + random() % 3], random);
     if (only)
       std::printf("%s\n", text.c_str());
     auto module = simulator::Module::parse(text);

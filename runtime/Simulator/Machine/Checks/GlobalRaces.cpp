@@ -137,6 +137,16 @@ void GlobalAccesses::read(unsigned lane, uint64_t address, unsigned bytes) {
   });
 }
 
+std::vector<GlobalAccesses::Write> GlobalAccesses::lastWrites(uint64_t address, uint32_t bytes) {
+  std::vector<Write> writes;
+  each(address, bytes, [&](const GlobalGranule &g) {
+    if (g.write && (writes.empty() || writes.back().stamp.bits != g.write.bits))
+      writes.push_back({g.write, g.writePc});
+  });
+  unlock();
+  return writes;
+}
+
 void GlobalAccesses::land(unsigned lane, uint64_t address, unsigned bytes) {
   const Stamp me(warp_.block->index, warp_.index, lane, warp_.block->shadow.now(warp_.index));
   each(address, bytes, [&](GlobalGranule &g) {

@@ -20,8 +20,17 @@ public:
   /// All lanes access one address.
   void setUniform() { order_ |= orderUniform; }
   void read(unsigned lane, uint64_t address, unsigned bytes);
+  /// A write, and the record that made it.
+  struct Write {
+    Stamp stamp;
+    uint32_t pc = 0;
+  };
+  /// The last writes of a range in this launch, without repeats of neighbours.
+  std::vector<Write> lastWrites(uint64_t address, uint32_t bytes);
   /// A copy in flight is done: its reads are over now.
   void land(unsigned lane, uint64_t address, unsigned bytes);
+  /// Lets others at the page that was worked on last.
+  void unlock();
   /// Before the bytes are written; `value`, where known, tells a race from equal values.
   void write(unsigned lane, uint64_t address, unsigned bytes, const std::byte *value);
 
@@ -30,8 +39,6 @@ private:
   template <typename Visit> void each(uint64_t address, unsigned bytes, Visit visit);
   bool conflicts(Stamp me, Stamp other, uint8_t order, bool reads) const;
   std::string other(const char *did, Stamp stamp, uint32_t pc) const;
-  void unlock();
-
   Warp &warp_;
   GlobalShadow &shadow_;
   uint8_t order_;

@@ -6,10 +6,11 @@
 namespace weft::simulator::machine {
 
 std::span<const std::span<const Form>> allForms() {
-  static const std::array families{
-      integerForms(),  logicForms(),  floatForms(), halfForms(),    mixedForms(), compareForms(), convertForms(),
-      moveForms(),     memoryForms(), stackForms(), atomicForms(),  asyncForms(), matrixForms(),  wmmaForms(),
-      mbarrierForms(), videoForms(),  warpForms(),  controlForms(), bulkForms(),  clusterForms(), warpgroupForms()};
+  static const std::array families{integerForms(),   logicForms(),    floatForms(),   halfForms(),   mixedForms(),
+                                   compareForms(),   convertForms(),  moveForms(),    memoryForms(), stackForms(),
+                                   atomicForms(),    asyncForms(),    matrixForms(),  wmmaForms(),   mbarrierForms(),
+                                   videoForms(),     warpForms(),     controlForms(), bulkForms(),   clusterForms(),
+                                   warpgroupForms(), tensorMapForms()};
   return families;
 }
 

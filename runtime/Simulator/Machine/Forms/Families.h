@@ -26,6 +26,7 @@ std::span<const Form> warpForms();
 std::span<const Form> controlForms();
 std::span<const Form> bulkForms();
 std::span<const Form> clusterForms();
+std::span<const Form> tensorMapForms();
 std::span<const Form> warpgroupForms();
 
 } // namespace weft::simulator::machine

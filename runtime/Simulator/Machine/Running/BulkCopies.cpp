@@ -2,6 +2,7 @@
 #include "runtime/Simulator/Machine/Running/BulkCopies.h"
 #include "runtime/Simulator/Machine/Checks/Access.h"
 #include "runtime/Simulator/Machine/Checks/EngineReads.h"
+#include "runtime/Simulator/Machine/Checks/GlobalProxy.h"
 #include "runtime/Simulator/Machine/Checks/GlobalRaces.h"
 #include "runtime/Simulator/Machine/Checks/Remote.h"
 #include "runtime/Simulator/Machine/Running/Mbarriers.h"
@@ -279,6 +280,10 @@ void beginLoad(Warp &warp, BulkCopy &copy, Block &target) {
     for (const BulkRun &run : copy.runs)
       if (run.global)
         accesses.read(copy.lane, run.global, run.bytes);
+  accesses.unlock();
+  for (const BulkRun &run : copy.runs)
+    if (run.global)
+      checkBulkRead(warp, copy.lane, run.global, run.bytes);
 }
 
 } // namespace

@@ -348,6 +348,7 @@ Report runOnce(Grid &grid) {
   grid.instructionsLeft = int64_t(std::min<uint64_t>(grid.options.maximumInstructions, uint64_t{1} << 62));
   const uint64_t clusters = Selection(grid).count, blocks = clusters * grid.shape.cluster.volume();
   grid.order.clear();
+  grid.proxyFences.clear();
   std::vector<uint64_t> sizes;
   if (grid.options.checks.races && blocks <= GlobalShadow::maximumBlocks)
     for (const Allocation &allocation : grid.view->allocations())

@@ -9,6 +9,7 @@
 #include "runtime/Simulator/Machine/State/Order.h"
 #include "runtime/Simulator/Machine/State/Origins.h"
 #include "runtime/Simulator/Machine/State/Program.h"
+#include "runtime/Simulator/Machine/State/ProxyFences.h"
 #include "runtime/Simulator/Machine/State/SharedShadow.h"
 
 #include <array>
@@ -247,6 +248,7 @@ struct Grid {
   std::shared_ptr<DeviceHeap> heap;
   OrderGraph order;
   GlobalShadow globalShadow;
+  ProxyFences proxyFences;
   Address workspace = 0; ///< of the grid's barrier, where the kernel asks for it
   uint32_t sharedBytes = 0;
   uint32_t threadsPerBlock = 0, warpsPerBlock = 0;

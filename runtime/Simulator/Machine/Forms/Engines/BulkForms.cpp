@@ -3,6 +3,7 @@
 #include "runtime/Simulator/Interface/TensorMap.h"
 #include "runtime/Simulator/Machine/Checks/Access.h"
 #include "runtime/Simulator/Machine/Checks/EngineReads.h"
+#include "runtime/Simulator/Machine/Checks/GlobalProxy.h"
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
 #include "runtime/Simulator/Machine/Forms/Engines/BulkOperands.h"
 #include "runtime/Simulator/Machine/Forms/Engines/Reductions.h"
@@ -50,9 +51,15 @@ std::optional<TensorMap> readMap(Warp &warp, const Record &record, unsigned lane
       return std::nullopt;
     std::memcpy(bytes.data() + i, at.at[lane], 16);
   }
+  if (address >> windowShift == 0)
+    checkMapUse(warp, lane, address);
   std::optional<TensorMap> map = decodeTensorMap(bytes);
-  if (!map)
+  if (!map) {
     report(warp, FindingKind::OutOfBounds, lane, "uses 128 bytes as a tensor map that are none");
+  } else if (Status good = check(*map); !good) { // one that the kernel made
+    report(warp, FindingKind::OutOfBounds, lane, good.error().message);
+    return std::nullopt;
+  }
   return map;
 }
 
@@ -219,7 +226,13 @@ void runCommit(Warp &warp, const Record &, uint32_t mask) { commitBulk(warp, mas
 void runWait(Warp &warp, const Record &record, uint32_t mask) {
   awaitBulk(warp, mask, uint32_t(record.imm), record.target != 0);
 }
-void runProxyFence(Warp &warp, const Record &, uint32_t mask) { fenceProxy(warp, mask); }
+/// Record::imm: whether it is of global memory too; Record::target: and of nothing else.
+void runProxyFence(Warp &warp, const Record &record, uint32_t mask) {
+  if (record.imm)
+    fenceGlobalProxy(warp);
+  if (!record.target)
+    fenceProxy(warp, mask);
+}
 void runClusterFence(Warp &warp, const Record &, uint32_t) {
   if (warp.block->grid->options.checks.races)
     fence(warp, Scope::Cluster);
@@ -308,6 +321,12 @@ void bindWait(Binding &b) {
 
 template <Executor run> void bindTo(Binding &b) { b.record.run = run; }
 
+void bindProxyFence(Binding &b) {
+  b.record.imm = b.modifier("space").empty() || b.modifier("space") == "global";
+  b.record.target = b.modifier("space") == "global";
+  b.record.run = runProxyFence;
+}
+
 constexpr auto cls = InstructionClass::AsyncCopy;
 #define WEFT_DIM "dim=1d|2d|3d|4d|5d"
 #define WEFT_HINT "hint=L2::cache_hint?"
@@ -336,8 +355,7 @@ const Form forms[] = {
     {"cp", "async bulk commit_group", "", cls, bindCommit},
     {"cp", "async bulk wait_group read?", "*", cls, bindWait},
     {"prefetch", "space=param|const|global? tensormap", "*", InstructionClass::Other, bindTo<runNothing>},
-    {"fence", "proxy async space=global|shared::cta|shared::cluster?", "", InstructionClass::Fence,
-     bindTo<runProxyFence>},
+    {"fence", "proxy async space=global|shared::cta|shared::cluster?", "", InstructionClass::Fence, bindProxyFence},
     {"fence",
      "proxy async::generic order=acquire|release space=sync_restrict::shared::cta|sync_restrict::shared::cluster "
      "cluster",
