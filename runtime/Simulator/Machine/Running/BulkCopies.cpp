@@ -17,6 +17,9 @@ namespace {
 
 constexpr int64_t mostTransactions = (1 << 20) - 1;
 
+/// The clock of an engine, where clocks are kept.
+uint32_t clockOf(const Block &block, uint32_t engine) { return block.shadow.warps() ? block.shadow.now(engine) : 0; }
+
 /// Findings and accesses in a scope are those of the record at `pc`.
 struct AtRecord {
   Warp &warp;
@@ -98,7 +101,7 @@ void completeTransaction(Block &block, const BulkCopy &copy, uint32_t engine) {
   known->second.transactions -= copy.bytes;
   known->second.caused = block.grid->order.join(known->second.caused, copy.caused);
   const uint64_t after = settled(before, known->second.transactions);
-  rememberObject(block, {block.rank, engine, 0, block.shadow.now(engine), copy.pc}, copy.object, before, after);
+  rememberObject(block, {block.rank, engine, 0, clockOf(block, engine), copy.pc}, copy.object, before, after);
   Warp &port = block.engines->port;
   port.index = engine;
   port.order = {};
@@ -118,7 +121,7 @@ void land(Block &block, const BulkCopy &copy) {
     endEngineWrite(block, engine, copy.pc, copy.runs, copy.reduce != nullptr);
     markMoved(warp, block, copy);
     if (copy.source.bytes)
-      endRemoteEngineRead(*copy.issuer, {block.rank, engine, 0, block.shadow.now(engine), copy.pc}, {{copy.source}});
+      endRemoteEngineRead(*copy.issuer, {block.rank, engine, 0, clockOf(block, engine), copy.pc}, {{copy.source}});
   }
   completeTransaction(block, copy, engine);
   if (tracksShared(warp))
@@ -193,6 +196,12 @@ bool checkGlobal(Warp &warp, const BulkCopy &copy, const BulkRun &run) {
 /// Checks what a copy moves at both ends; false where it may not.
 bool checkRuns(Warp &warp, const BulkCopy &copy) {
   const uint64_t size = warp.block->shared.size();
+  if (copy.kind == BulkKind::Load && uint64_t(copy.object) + 8 > size) {
+    report(
+        warp, FindingKind::OutOfBounds, copy.lane,
+        format("completes on an mbarrier at byte {} of shared memory, of which the block has {}", copy.object, size));
+    return false;
+  }
   if (uint64_t(copy.source.begin) + copy.source.bytes > size) {
     report(warp, FindingKind::OutOfBounds, copy.lane,
            format("reads {} bytes at byte {} of shared memory, of which the block has {}", copy.source.bytes,
@@ -261,8 +270,7 @@ void checkInitialised(Warp &warp, const BulkCopy &copy, Block &target) {
 
 void beginLoad(Warp &warp, BulkCopy &copy, Block &target) {
   uint64_t object = 0;
-  if (uint64_t(copy.object) + 8 <= target.shared.size())
-    std::memcpy(&object, target.shared.data() + copy.object, 8);
+  std::memcpy(&object, target.shared.data() + copy.object, 8);
   if ((object & mbarrier::markMask) != mbarrier::mark)
     report(warp, FindingKind::MbarrierMisuse, copy.lane, "completes on an mbarrier that was not initialised");
   copy.phase = mbarrier::phase(object);
