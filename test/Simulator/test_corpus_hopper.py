@@ -25,6 +25,29 @@ def matmul(a_desc, b_desc, c_desc, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl
 
 
 @triton.jit
+def matmul_of_pointers(
+    a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SPECIALIZED: tl.constexpr
+):
+    a_desc = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    b_desc = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BK, BN])
+    c_desc = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
+    row, column = tl.program_id(0) * BM, tl.program_id(1) * BN
+    sums = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in tl.range(0, K, BK, warp_specialize=SPECIALIZED):
+        sums = tl.dot(a_desc.load([row, k]), b_desc.load([k, column]), sums)
+    c_desc.store([row, column], sums.to(tl.float16))
+
+
+@triton.jit
+def matmul_of_bytes(a_desc, b_desc, c_desc, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    row, column = tl.program_id(0) * BM, tl.program_id(1) * BN
+    sums = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, K, BK):
+        sums = tl.dot(a_desc.load([row, k]), b_desc.load([column, k]).T, sums)
+    c_desc.store([row, column], sums)
+
+
+@triton.jit
 def attention(
     q_desc, k_desc, v_desc, o_desc, N, scale, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr, CAUSAL: tl.constexpr
 ):
@@ -47,10 +70,12 @@ def attention(
     o_desc.store([base + start, 0], (result / sums[:, None]).to(tl.bfloat16))
 
 
-def compile_for_hopper(function, types: dict[str, str], constants: dict[str, object], **options):
+def compile_for_hopper(function, types: dict[str, str], constants: dict[str, object], divisible=(), **options):
     signature = {name: types.get(name, "constexpr") for name in function.arg_names}
     numbered = {(function.arg_names.index(name),): value for name, value in constants.items()}
-    return triton.compile(ASTSource(function, signature, numbered), target=GPUTarget("cuda", 90, 32), options=options)
+    attributes = {(function.arg_names.index(name),): [["tt.divisibility", 16]] for name in divisible}
+    source = ASTSource(function, signature, numbered, attributes)
+    return triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
 
 
 def described(array: np.ndarray, meta: dict, dtype: str | None = None) -> list:
@@ -60,12 +85,18 @@ def described(array: np.ndarray, meta: dict, dtype: str | None = None) -> list:
     return [mapped, *map(np.int32, array.shape), *(np.int64(stride // array.itemsize) for stride in array.strides)]
 
 
-def launch(compiled, grid, args, seed) -> simulator.Report:
-    ptx = compiled.asm["ptx"]
-    count = len(re.findall(r"\.param", re.search(r"\.entry\s+\w+\s*\((.*?)\)", ptx, re.S).group(1)))
-    args = args + [np.uint64(0)] * (count - len(args))  # scratch buffers that Triton adds
+def run(compiled, ptx: str, grid, args, seed, **options) -> simulator.Report:
+    """A launch of a text of a compiled kernel; blocks of a cluster lie along the grid's first axis."""
     meta = compiled.metadata
-    report = simulator.launch(ptx, meta.name, grid, 32 * meta.num_warps, args, shared=meta.shared, seed=seed)
+    count = len(re.findall(r"\.param", re.search(r"\.entry\s+\w+\s*\((.*?)\)", ptx, re.S).group(1)))
+    grid = (grid[0] * meta.num_ctas, *grid[1:])
+    scratch = np.zeros(max(1, int(np.prod(grid)) * meta.global_scratch_size), np.uint8)
+    args = [*args, *[scratch, np.uint64(0)][: count - len(args)]]  # what Triton adds
+    return simulator.launch(ptx, meta.name, grid, 32 * meta.num_warps, args, shared=meta.shared, seed=seed, **options)
+
+
+def launch(compiled, grid, args, seed) -> simulator.Report:
+    report = run(compiled, compiled.asm["ptx"], grid, args, seed)
     assert not report.findings, [str(finding) for finding in report.findings]
     return report
 
@@ -96,6 +127,55 @@ def test_matmul(rows, columns, k, tile, warps, stages):
         report = launch(compiled, grid, [*args, np.int32(k)], seed)
         np.testing.assert_allclose(c, expected, rtol=2**-10, atol=1e-2)
         assert report.counters["mma_macs"] == grid[0] * bm * grid[1] * bn * (-(-k // bk) * bk)
+
+
+@pytest.mark.parametrize(("ctas", "specialized"), [(1, False), (1, True), (2, False)], ids=["one", "roles", "cluster"])
+def test_matmul_whose_maps_the_kernel_makes(ctas, specialized):
+    types = dict.fromkeys("abc", "*fp16") | dict.fromkeys("MNK", "i32")
+    constants = {"BM": 128, "BN": 128, "BK": 64, "SPECIALIZED": specialized}
+    compiled = compile_for_hopper(
+        matmul_of_pointers, types, constants, divisible="abcNK", num_warps=4, num_ctas=ctas, num_stages=3
+    )
+    ptx = compiled.asm["ptx"]
+    assert "tensormap.cp_fenceproxy" in ptx and "fence.proxy.tensormap::generic.acquire" in ptx
+    assert ("setmaxnreg" in ptx) == specialized and ("barrier.cluster.arrive" in ptx) == (ctas == 2)
+    rows, columns, k = 130, 144, 208
+    random = np.random.default_rng(ctas)
+    a, b = random.standard_normal((rows, k)).astype(np.float16), random.standard_normal((k, columns)).astype(np.float16)
+    expected = a.astype(np.float64) @ b.astype(np.float64)
+    for seed in (0, 3):
+        c = np.full((rows, columns), np.nan, np.float16)
+        sizes = [np.int32(rows), np.int32(columns), np.int32(k)]
+        report = launch(compiled, (2, 2), [a, b, c, *sizes], seed)
+        np.testing.assert_allclose(c, expected, rtol=2**-10, atol=1e-2)
+        assert report.counters["ring_waits_full"] <= report.counters["ring_waits"]
+        assert (report.counters["cluster_barriers"] > 0) == (ctas == 2)
+
+
+#: The numbers of e4m3, by their bits.
+E4M3 = np.array(
+    [
+        (1 - 2 * (bits >> 7)) * (2.0 ** max((bits >> 3 & 15) - 7, -6)) * ((bits & 7) / 8 + ((bits >> 3 & 15) > 0))
+        for bits in range(256)
+    ]
+)
+
+
+def test_matmul_of_e4m3():
+    bm, bn, bk, k = 64, 64, 128, 256
+    types = {"a_desc": f"tensordesc<fp8e4nv[{bm},{bk}]>", "b_desc": f"tensordesc<fp8e4nv[{bn},{bk}]>"}
+    types |= {"c_desc": f"tensordesc<fp32[{bm},{bn}]>", "K": "i32"}
+    compiled = compile_for_hopper(matmul_of_bytes, types, {"BM": bm, "BN": bn, "BK": bk}, num_warps=4, num_stages=2)
+    assert "wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e4m3" in compiled.asm["ptx"]
+    random = np.random.default_rng(4)
+    a, b = (random.integers(0, 0x60, (64, k), np.uint8) | random.integers(0, 2, (64, k), np.uint8) << 7 for _ in "ab")
+    expected = E4M3[a] @ E4M3[b].T
+    for seed in (0, 3):
+        c = np.full((64, 64), np.nan, np.float32)
+        metas = compiled.metadata.tensordesc_meta
+        args = [part for array, meta in zip((a, b, c), metas, strict=True) for part in described(array, meta)]
+        launch(compiled, (1, 1), [*args, np.int32(k)], seed)
+        np.testing.assert_allclose(c, expected, rtol=2**-10, atol=2**-8 * np.abs(expected).max())
 
 
 def to_bf16(array: np.ndarray) -> np.ndarray:

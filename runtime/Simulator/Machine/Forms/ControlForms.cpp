@@ -6,6 +6,7 @@
 #include "runtime/Simulator/Machine/Running/Barriers.h"
 #include "runtime/Simulator/Machine/Running/Calls.h"
 #include "runtime/Simulator/Machine/Running/Divergence.h"
+#include "runtime/Simulator/Machine/Running/Mbarriers.h"
 #include "runtime/Simulator/Machine/State/Lanes.h"
 #include "runtime/Support/Format.h"
 
@@ -35,6 +36,11 @@ void runFence(Warp &warp, const Record &record, uint32_t) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (warp.block->grid->options.checks.races)
     fence(warp, scopeOf(record.order));
+}
+
+void runInitFence(Warp &warp, const Record &record, uint32_t mask) {
+  fenceInitialised(warp, mask);
+  runFence(warp, record, mask);
 }
 
 void runYield(Warp &warp, const Record &, uint32_t) {
@@ -110,7 +116,7 @@ void bindBarrier(Binding &b) {
 void bindFence(Binding &b) {
   std::string_view scope = b.has("level") ? b.modifier("level") : b.modifier("scope");
   b.record.order = b.has("mbarrier_init") ? uint8_t(orderCluster) : scope.empty() ? orderWide : orderOfScope(scope);
-  b.record.run = runFence;
+  b.record.run = b.has("mbarrier_init") ? runInitFence : runFence;
 }
 
 template <Executor run> void bindTo(Binding &b) { b.record.run = run; }

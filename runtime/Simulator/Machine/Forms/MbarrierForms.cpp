@@ -141,6 +141,7 @@ uint64_t afterInit(const LaneOperation &op) {
   history.object = after;
   history.initPc = op.warp.here();
   history.initWarp = op.warp.index;
+  history.initLane = op.lane;
   history.initClock = op.block.clockOf(op.warp);
   return after;
 }
@@ -244,6 +245,20 @@ void storeObject(const LaneOperation &op, uint64_t next) {
     access.copyTo(phaseKey(op.block, op.offset(), phase(op.object)));
 }
 
+/// A wait by parity for a phase that is over, and the next one too: the parity is that of the phase after these.
+void checkBehind(const LaneOperation &op) {
+  auto known = op.block.mbarriers.find(op.offset());
+  if (known == op.block.mbarriers.end())
+    return;
+  auto waited = known->second.counted.find(op.warp.index);
+  if (waited == known->second.counted.end() || waited->second == 0)
+    return;
+  const uint64_t next = waited->second, now = phase(op.object);
+  if (now >= next + 2 && (now - next) % 2 == 0)
+    op.misuse(
+        format("waits by parity for phase {} of an mbarrier that is in phase {}: it waits for that to end", next, now));
+}
+
 /// Whether the phase that a lane asks for, by a state or by a parity, is over. If so, the lane has acquired what its
 /// arrivals released.
 bool testPhase(LaneOperation &op) {
@@ -254,6 +269,8 @@ bool testPhase(LaneOperation &op) {
   const bool byParity = op.form.what == What::TestParity;
   const uint64_t asked = byParity ? op.operand : phase(op.operand);
   auto lasts = [&] { return byParity ? (phase(op.object) & 1) == (asked & 1) : phase(op.object) == asked; };
+  if (byParity && lasts())
+    checkBehind(op);
   countWait(op.warp, op.offset(), phase(op.object) - (lasts() ? 0 : 1));
   if (lasts()) {
     arriveWithCopies(op.block, op.offset());

@@ -260,7 +260,9 @@ void checkInitialised(Warp &warp, const BulkCopy &copy, Block &target) {
   if (known == target.mbarriers.end() || !warp.block->grid->options.checks.async)
     return;
   const MbarrierHistory &history = known->second;
-  if (!happenedBefore(warp, uint32_t(target.index), history.initWarp, history.initClock))
+  // What threads send completes in their own proxy.
+  const bool fenced = history.initFenced || (copy.sent() && !copy.source.bytes);
+  if (!fenced || !happenedBefore(warp, uint32_t(target.index), history.initWarp, history.initClock))
     report(warp, FindingKind::MissingProxyFence, copy.lane,
            format("completes on an mbarrier of block rank {} of the cluster, and no fence.mbarrier_init and "
                   "barrier.cluster lie between that and mbarrier.init",
@@ -419,22 +421,27 @@ bool isFull(const Block &block, uint32_t object, const MbarrierHistory &history)
 void countWait(Warp &warp, uint32_t object, uint64_t phase) {
   Block &block = *warp.block;
   auto known = block.mbarriers.find(object);
-  if (!block.engines || known == block.mbarriers.end() || !known->second.usedByCopies)
+  if (known == block.mbarriers.end())
     return;
   // Once for each phase and warp, the first time that it asks.
   uint64_t &counted = known->second.counted[warp.index];
   if (counted > phase)
     return;
+  const bool ring = block.engines && known->second.usedByCopies, over = phase < mbarrier::phase(known->second.object);
+  if (ring || over)
+    counted = phase + 1;
+  if (!ring)
+    return;
   auto holds = [&](uint32_t at, MbarrierHistory &history) {
     return history.usedByCopies &&
-           (history.counted[warp.index] < mbarrier::phase(history.object) || isFull(block, at, history));
+           (history.counted[warp.index] < mbarrier::phase(history.object) || isFull(block, at, history) ||
+            (at == object && phase < mbarrier::phase(history.object)));
   };
   Counters &counters = warp.worker->counters;
   ++counters.ringWaits;
   counters.ringWaitsFull += holds(object, known->second);
   for (auto &[other, history] : block.mbarriers)
     counters.ringStagesFull += holds(other, history);
-  counted = phase + 1;
 }
 
 void commitBulk(Warp &warp, uint32_t mask) {

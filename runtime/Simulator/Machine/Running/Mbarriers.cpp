@@ -17,6 +17,11 @@ void rememberObject(Block &block, const RemoteAccess &who, uint32_t offset, uint
   history.endedBy = who;
 }
 
+void fenceInitialised(Warp &warp, uint32_t mask) {
+  for (auto &[offset, history] : warp.block->mbarriers)
+    history.initFenced |= history.initWarp == warp.index && (mask >> history.initLane & 1);
+}
+
 std::string mbarrierState(const Block &block, uint32_t offset) {
   using namespace mbarrier;
   uint64_t object = 0;

@@ -46,6 +46,9 @@ inline uint64_t settled(uint64_t object, int64_t transactions) {
 /// or an engine's clock.
 void rememberObject(Block &block, const RemoteAccess &who, uint32_t offset, uint64_t before, uint64_t after);
 
+/// fence.mbarrier_init, or a fence between proxies, by lanes that initialised mbarriers.
+void fenceInitialised(Warp &warp, uint32_t mask);
+
 /// What is known of an mbarrier that lanes wait for, for messages.
 std::string mbarrierState(const Block &block, uint32_t offset);
 

@@ -10,7 +10,7 @@
 #include "runtime/Simulator/Machine/Forms/Engines/Requirements.h"
 #include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Machine/Running/BulkCopies.h"
-#include "runtime/Simulator/Machine/State/Cluster.h"
+#include "runtime/Simulator/Machine/Running/Mbarriers.h"
 #include "runtime/Support/Format.h"
 
 namespace weft::simulator::machine {
@@ -230,14 +230,17 @@ void runWait(Warp &warp, const Record &record, uint32_t mask) {
 void runProxyFence(Warp &warp, const Record &record, uint32_t mask) {
   if (record.imm)
     fenceGlobalProxy(warp);
-  if (!record.target)
-    fenceProxy(warp, mask);
+  if (record.target)
+    return;
+  fenceInitialised(warp, mask);
+  fenceProxy(warp, mask);
 }
 void runClusterFence(Warp &warp, const Record &, uint32_t) {
   if (warp.block->grid->options.checks.races)
     fence(warp, Scope::Cluster);
 }
 void runRestrictedFence(Warp &warp, const Record &record, uint32_t mask) {
+  fenceInitialised(warp, mask);
   fenceProxy(warp, mask);
   runClusterFence(warp, record, mask);
 }
@@ -284,7 +287,7 @@ void bindBulk(Binding &b) {
     b.record.op[4] = b.source(b.operand(at++), Type::U16);
   if (at + b.has("hint") != b.operandCount())
     b.fail(format("expected {} operands, but got {}", at + b.has("hint"), b.operandCount()));
-  if (form.kind == BulkKind::Reduce) {
+  if (b.has("op")) {
     form.operation = b.modifier("op");
     form.reduce = form.rank ? nullptr : bulkReduction(form.operation, b.type());
     if (!form.rank && !form.reduce)
@@ -349,6 +352,14 @@ const Form forms[] = {
     {"cp",
      "reduce async bulk tensor " WEFT_DIM " global shared::cta op=add|min|max|inc|dec|and|or|xor tile? "
      "bulk_group " WEFT_HINT,
+     "*", cls, bindBulk},
+    {"cp",
+     "reduce async bulk to=shared::cluster from=shared::cta complete=mbarrier::complete_tx::bytes "
+     "op=add|min|max|inc|dec type=u32|s32|u64",
+     "*", cls, bindBulk},
+    {"cp",
+     "reduce async bulk to=shared::cluster from=shared::cta complete=mbarrier::complete_tx::bytes op=and|or|xor "
+     "type=b32",
      "*", cls, bindBulk},
     {"cp", "async bulk prefetch L2 global " WEFT_HINT, "*", cls, bindBulk},
     {"cp", "async bulk prefetch tensor " WEFT_DIM " L2 global tile? " WEFT_HINT, "*", cls, bindBulk},
