@@ -128,3 +128,18 @@ def test_a_report_is_a_table(capsys, tmp_path):
     triton.testing.assert_close([1.0], [1.001])
     with pytest.raises(AssertionError):
         triton.testing.assert_close([1.0], [1.1])
+
+
+@triton.jit
+def with_names_of_core(x, n):
+    i = 0
+    while tl.condition(i < n, disable_licm=True):
+        pair = tl.tuple([i, i + 1])
+        tl.store(x + i, tl.expect_zero(pair[0] - pair[1] + 1, i >= 0))
+        i += 1
+
+
+def test_condition_tuple_and_expect_zero():
+    x = __import__("numpy").ones(4, "int32")
+    with_names_of_core[(1,)](x, 3, debug=True)
+    assert x.tolist() == [0, 0, 0, 1]

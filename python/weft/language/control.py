@@ -9,7 +9,7 @@ from . import errors
 from .casts import convert
 from .emit import builtin, current
 from .literals import to_tensor
-from .operators import as_bool, shl, shr
+from .operators import as_bool, compare, shl, shr
 from .shapes import constant_int
 from .types import float32, int32, int64, uint32, unwrap
 from .value import tensor
@@ -113,6 +113,15 @@ def device_assert(cond: Any, msg: str = "", mask: Any = None) -> None:
         condition = condition | ~as_bool(mask, "the mask of 'device_assert'")
     text = f"{builder.file}:{builder.line}: {unwrap(msg) or 'the condition is false'}"
     builder.op("tile.assert", [condition.handle], [], {"message": builder.string(text)})
+
+
+@builtin
+def expect_zero(x: Any, mask: Any) -> tensor:
+    """``x``, which is said to be 0 where ``mask`` is true; kernels launched with ``debug=True`` check that."""
+    value = to_tensor(x, "the argument of 'expect_zero'")
+    if current().options.debug:
+        device_assert(compare("==", value, 0), "expected 0 where the mask of 'expect_zero' is true", mask)
+    return value
 
 
 @builtin
@@ -243,6 +252,7 @@ __all__ = [
     "debug_barrier",
     "device_assert",
     "device_print",
+    "expect_zero",
     "max_constancy",
     "max_contiguous",
     "multiple_of",

@@ -34,10 +34,23 @@ from weft.language.maths import (
     umulhi,
     where,
 )
+from weft.language.maths import ceil as maths_ceil
+from weft.language.maths import floor as maths_floor
 from weft.language.operators import add, and_, compare, mul, shr, sub, truediv
 from weft.language.promotion import operands
 from weft.language.types import float32, float64, get_int_dtype, int32, int64, uint32, uint64
 from weft.language.value import tensor
+
+from . import instructions
+from .instructions import brev as brev
+from .instructions import byte_perm as byte_perm
+from .instructions import double2hiint as double2hiint
+from .instructions import double2loint as double2loint
+from .instructions import hadd as hadd
+from .instructions import hiloint2double as hiloint2double
+from .instructions import mul24 as mul24
+from .instructions import rhadd as rhadd
+from .instructions import sad as sad
 
 _LN2, _LOG2_10, _LOG10_2, _HALF_PI = 0.6931471805599453, 3.321928094887362, 0.3010299956639812, 1.5707963267948966
 
@@ -457,14 +470,46 @@ fast_expf, fast_exp10f, fast_logf = _as(exp, "fast_expf"), _as(exp10, "fast_exp1
 fast_log2f, fast_log10f = _as(log2, "fast_log2f"), _as(log10, "fast_log10f")
 fast_sinf, fast_cosf, fast_tanf = _as(sin, "fast_sinf"), _as(cos, "fast_cosf"), _as(tan, "fast_tanf")
 fast_tanhf, fast_powf, fast_dividef = _as(tanh, "fast_tanhf"), _as(pow, "fast_powf"), _as(fdiv, "fast_dividef")
-fma_rn, rsqrt_rn = _as(fma, "fma_rn"), _as(rsqrt, "rsqrt_rn")
-add_rn, sub_rn, mul_rn = _as(add, "add_rn"), _as(sub, "sub_rn"), _as(mul, "mul_rn")
+rsqrt_rn = _as(rsqrt, "rsqrt_rn")
+floor, ceil = _as(maths_floor, "floor"), _as(maths_ceil, "ceil")
+globals().update(instructions.INSTRUCTIONS)  # add_rn ... ull2double_ru
 
 
 @builtin
-def rcp_rn(x: Any) -> tensor:
-    """1 / x."""
-    return truediv(1.0, _floats(x, "rcp_rn"))
+def rcbrt(x: Any) -> tensor:
+    """1 / cbrt(x)."""
+    return _same_type("rcbrt", lambda v: fdiv(1.0, cbrt(v)), x)
+
+
+@builtin
+def remainder(x: Any, y: Any) -> tensor:
+    """x - y·rint(x / y). Exact where the quotient has fewer bits than the type."""
+    x, y = operands("remainder", _floats(x, "remainder"), y)
+    return fma(-_operation("roundeven", fdiv(x, y)), y, x)
+
+
+@builtin
+def norm3d(x: Any, y: Any, z: Any) -> tensor:
+    """sqrt(x² + y² + z²), whose squares must be in the type's range."""
+    return sqrt(add(add(mul(x, x), mul(y, y)), mul(z, z)))
+
+
+@builtin
+def norm4d(x: Any, y: Any, z: Any, w: Any) -> tensor:
+    """sqrt(x² + y² + z² + w²), whose squares must be in the type's range."""
+    return sqrt(add(add(mul(x, x), mul(y, y)), add(mul(z, z), mul(w, w))))
+
+
+@builtin
+def rnorm3d(x: Any, y: Any, z: Any) -> tensor:
+    """1 / norm3d(x, y, z)."""
+    return fdiv(1.0, norm3d(x, y, z))
+
+
+@builtin
+def rnorm4d(x: Any, y: Any, z: Any, w: Any) -> tensor:
+    """1 / norm4d(x, y, z, w)."""
+    return fdiv(1.0, norm4d(x, y, z, w))
 
 
 @builtin

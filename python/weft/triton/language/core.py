@@ -1,6 +1,7 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """``triton.language.core``: the language's names, and those of Triton's that only name a type or a constant."""
 
+import builtins
 from typing import Any
 
 from weft.language import *  # noqa: F403
@@ -28,6 +29,20 @@ class const:
 class void:
     """The type of nothing."""
 
+
+@builtin
+def condition(arg1: Any, disable_licm: bool = False) -> Any:
+    """The condition of a ``while``; the advice has no effect."""
+    return arg1
+
+
+@builtin
+def tuple(items: Any = ()) -> Any:
+    """A tuple of values."""
+    return builtins.tuple(items)
+
+
+slice = builtins.slice
 
 #: what a function of the language raises
 TritonError = KernelError

@@ -1,7 +1,18 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """``triton.language.extra.cuda``."""
 
-from . import libdevice, utils
-from .utils import num_threads, num_warps
+from weft.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-__all__ = ["libdevice", "num_threads", "num_warps", "utils"]
+from . import libdevice, utils
+from .utils import globaltimer, num_threads, num_warps, smid
+
+__all__ = [
+    "gdc_launch_dependents",
+    "gdc_wait",
+    "globaltimer",
+    "libdevice",
+    "num_threads",
+    "num_warps",
+    "smid",
+    "utils",
+]
