@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 import weft
 from weft import drawing
-from weft.drawing.svg import ticks
+from weft.drawing import figure
+from weft.drawing.panels import heat_panel, pattern_panels
+from weft.drawing.svg import TITLE, layout, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -32,7 +34,30 @@ def pixels(path):
     return rows[:, 1:].reshape(height, width, 3)
 
 
-def test_png_of_a_pattern(tmp_path):
+def test_png_says_what_it_shows(tmp_path):
+    """All that the SVG says, where matplotlib is: a title, both axes with their numbers, captions and legends."""
+    text = pytest.importorskip("matplotlib.text")
+    for x, n in ((weft.window(3, 1), 64), (np.linspace(-1, 2, 12).reshape(3, 4), None)):
+        panels = pattern_panels(x, n, n, 8, 0, 0) if n else [heat_panel(x, n, 0, 0)]
+        made = figure.figure(panels, "a < b & $c")
+        made.draw_without_rendering()
+        weft.draw(x, tmp_path / "x.svg", n, block=8, title="a < b & $c")
+        said = [each.get_text() for each in made.findobj(text.Text)]
+        for each in texts(tmp_path / "x.svg"):
+            assert said.count(each) >= texts(tmp_path / "x.svg").count(each)
+    weft.draw(weft.causal(), tmp_path / "x.png", 12, title="here")
+    data = pixels(tmp_path / "x.png")
+    assert data.shape[:2] == layout(pattern_panels(weft.causal(), 12, 12, None, 0, 0), "here")[:0:-1]
+    left, size = layout(pattern_panels(weft.causal(), 12, 12, None, 0, 0), "here")[0][0], 384
+    at = np.arange(12) * size // 12 + size // 24
+    full, empty = np.array(drawing.FULL), np.array(drawing.EMPTY)
+    wanted = np.where(weft.causal().matrix(12)[..., None], full, empty)
+    np.testing.assert_array_equal(data[TITLE + at[:, None], left + at], wanted)
+    assert (data[:TITLE] < 100).any() and (data[TITLE : TITLE + size, : left - 5] < 200).any()
+
+
+def test_png_without_matplotlib(tmp_path, monkeypatch):
+    monkeypatch.setattr(figure, "available", lambda: False)
     path = tmp_path / "causal.png"
     weft.draw(weft.causal(), path, 12, block=(3, 4))
     image = pixels(path)
@@ -104,7 +129,8 @@ def test_ticks_are_round_and_few():
         assert marks[0] == 0 and 2 <= len(marks) <= 6 and marks[-1] <= count < marks[-1] + marks.step
 
 
-def test_heat_maps(tmp_path):
+def test_heat_maps(tmp_path, monkeypatch):
+    monkeypatch.setattr(figure, "available", lambda: False)
     values = np.linspace(-1, 2, 12).reshape(3, 4)
     weft.draw(values, tmp_path / "heat.png")
     image = pixels(tmp_path / "heat.png")

@@ -2,8 +2,8 @@
 """weft.draw: patterns and matrices as pictures, SVG or PNG by the path's suffix.
 
 A pattern becomes two panels: its matrix, and its blocks coloured empty, partial and full. A mixer or a matrix becomes a
-heat map. Files are written here, without a plotting library: SVG as rectangles with a title, axes and a legend, PNG as
-the pixels alone.
+heat map. An SVG has a title, axes and a legend, and takes no plotting library; a PNG has them by matplotlib, which the
+extra ``draw`` installs, and is the pixels alone without it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from ..compiler import places
 from ..patterns import Pattern
 from ..programs import static
+from . import figure
 from .panels import EMPTY, FULL, PARTIAL, heat_panel, pattern_panels
 from .png import composed, png
 from .svg import svg
@@ -56,10 +57,11 @@ def draw(
     )
     if title is not None and not isinstance(title, str):
         raise TypeError(f"expected 'title' to be text, but got {places.described(title)}")
+    said = _title(x, batch, head) if title is None else title
     if target.suffix.lower() == ".svg":
-        target.write_text(svg(panels, _title(x, batch, head) if title is None else title), encoding="utf-8")
+        target.write_text(svg(panels, said), encoding="utf-8")
     else:
-        target.write_bytes(png(composed(panels)))
+        target.write_bytes(png(figure.pixels(panels, said) if figure.available() else composed(panels)))
 
 
 def _title(x: Any, batch: int, head: int) -> str:

@@ -1,5 +1,5 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Panels as pixels: PNG files, without text."""
+"""Panels as pixels, without text: PNG files where there is no matplotlib, and images of dense panels."""
 
 from __future__ import annotations
 

@@ -13,27 +13,24 @@ import numpy as np
 from .panels import Colour, Panel, Scale
 from .png import FRAME, GAP, extent, png
 
-_INK, _FAINT = "#282828", "#6b7280"
-_TITLE, _LEFT, _UNDER, _LINE = 40, 52, 40, 22  # pixels: above, left of and under panels, and a line of text
+INK, FAINT = "#282828", "#6b7280"
+TITLE, _LEFT, UNDER, _LINE = 40, 52, 40, 22  # pixels: above, left of and under panels, and a line of text
 _MOST_RUNS = 20_000  # rectangles; beyond, a panel is an image
-_ENTRY = 118  # pixels of an entry of a legend
+ENTRY = 118  # pixels of an entry of a legend
 
 
 def svg(panels: Sequence[Panel], title: str) -> str:
     """The whole file: panels side by side."""
-    x, lines = GAP // 2, []
-    for panel in panels:
-        left = x + _LEFT
+    lefts, x, height = layout(panels, title)
+    lines = []
+    for panel, left in zip(panels, lefts, strict=True):
         lines += [*_cells(panel, left), *_axes(panel, left), *_words(panel, left)]
-        x = left + max(extent(panel)[1], _ENTRY * len(panel.legend), 7 * len(panel.caption)) + GAP
-    height = _TITLE + max(extent(panel)[0] for panel in panels) + _UNDER + 2 * _LINE + 12
-    x = max(x, 9 * len(title) + 2 * GAP)
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{x}" height="{height}" viewBox="0 0 {x} {height}">',
             f"<title>{escape(title)}</title>",
             f'<rect width="{x}" height="{height}" fill="#ffffff"/>',
-            f'<g font-family="sans-serif" font-size="13" fill="{_INK}">',
+            f'<g font-family="sans-serif" font-size="13" fill="{INK}">',
             f'<text x="{GAP // 2}" y="24" font-size="16" font-weight="bold">{escape(title)}</text>',
             *lines,
             "</g>",
@@ -41,6 +38,16 @@ def svg(panels: Sequence[Panel], title: str) -> str:
             "",
         ]
     )
+
+
+def layout(panels: Sequence[Panel], title: str) -> tuple[list[int], int, int]:
+    """Where the panels' left sides are, and the width and height of all, in pixels."""
+    x, lefts = GAP // 2, []
+    for panel in panels:
+        lefts.append(x + _LEFT)
+        x = lefts[-1] + max(extent(panel)[1], ENTRY * len(panel.legend), 7 * len(panel.caption)) + GAP
+    height = TITLE + max(extent(panel)[0] for panel in panels) + UNDER + 2 * _LINE + 12
+    return lefts, max(x, 9 * len(title) + 2 * GAP), height
 
 
 def ticks(count: int, most: int = 5) -> range:
@@ -71,50 +78,50 @@ def _cells(panel: Panel, x: int) -> list[str]:
     runs = list(_runs(panel.colours))
     lines = []
     if len(runs) <= _MOST_RUNS:
-        place = f"translate({x} {_TITLE}) scale({width / max(columns, 1):.6g} {height / max(rows, 1):.6g})"
+        place = f"translate({x} {TITLE}) scale({width / max(columns, 1):.6g} {height / max(rows, 1):.6g})"
         lines.append(f'<g transform="{place}" shape-rendering="crispEdges">')
         lines += [f'<rect x="{c}" y="{r}" width="{w}" height="1" fill="{colour}"/>' for r, c, w, colour in runs]
         lines.append("</g>")
     else:
         data = base64.b64encode(png(panel.colours)).decode()
         lines.append(
-            f'<image x="{x}" y="{_TITLE}" width="{width}" height="{height}" preserveAspectRatio="none" '
+            f'<image x="{x}" y="{TITLE}" width="{width}" height="{height}" preserveAspectRatio="none" '
             f'style="image-rendering:pixelated" href="data:image/png;base64,{data}"/>'
         )
     frame = _colour(FRAME)
-    return [*lines, f'<rect x="{x}" y="{_TITLE}" width="{width}" height="{height}" fill="none" stroke="{frame}"/>']
+    return [*lines, f'<rect x="{x}" y="{TITLE}" width="{width}" height="{height}" fill="none" stroke="{frame}"/>']
 
 
 def _axes(panel: Panel, x: int) -> Iterator[str]:
     """Numbers along the left and under the panel, with marks, and what they count."""
     height, width = extent(panel)
     down, across = panel.sides
-    bottom = _TITLE + height
+    bottom = TITLE + height
     for number in ticks(down):
-        y = _TITLE + height * number / max(down, 1)
-        yield f'<path d="M{x - 4} {y:.4g}h4" stroke="{_FAINT}"/>'
+        y = TITLE + height * number / max(down, 1)
+        yield f'<path d="M{x - 4} {y:.4g}h4" stroke="{FAINT}"/>'
         yield _text(x - 7, y + 4, str(number), "end")
     for number in ticks(across):
         at = x + width * number / max(across, 1)
-        yield f'<path d="M{at:.6g} {bottom}v4" stroke="{_FAINT}"/>'
+        yield f'<path d="M{at:.6g} {bottom}v4" stroke="{FAINT}"/>'
         yield _text(at, bottom + 16, str(number), "middle")
-    middle = _TITLE + height / 2
+    middle = TITLE + height / 2
     yield _text(x + width / 2, bottom + 32, panel.names[1], "middle")
     turned = f' transform="rotate(-90 {x - 40} {middle:.6g})"'
     yield _text(x - 40, middle, panel.names[0], "middle", turned)
 
 
 def _text(x: float, y: float, said: str, anchor: str, more: str = "") -> str:
-    faint = f'font-size="11" fill="{_FAINT}" text-anchor="{anchor}"'
+    faint = f'font-size="11" fill="{FAINT}" text-anchor="{anchor}"'
     return f'<text x="{x:.6g}" y="{y:.6g}" {faint}{more}>{escape(said)}</text>'
 
 
 def _words(panel: Panel, x: int) -> list[str]:
     """The caption, and what colours stand for."""
-    y = _TITLE + extent(panel)[0] + _UNDER + 12
+    y = TITLE + extent(panel)[0] + UNDER + 12
     lines = [f'<text x="{x}" y="{y}">{escape(panel.caption)}</text>']
     for i, (colour, name) in enumerate(panel.legend):
-        left = x + _ENTRY * i
+        left = x + ENTRY * i
         lines.append(_swatch(left, y + 9, 12, colour))
         lines.append(f'<text x="{left + 18}" y="{y + 20}">{escape(name)}</text>')
     if panel.scale:
