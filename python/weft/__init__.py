@@ -9,6 +9,7 @@ libraries.
                                   them, weft.draw(pattern, path) draws them
     weft.attention                attend, sema, sfa, sas, peaa, gau: mechanisms as one call each
     weft.nn                       torch.nn.Modules over these
+    weft.distributed              attention over sequences that the ranks of torch.distributed share
     weft.tuning.tune(f, *args)    schedules tried, checked and ranked; the best are kept for calls and libraries
     @weft.jit                     a tile kernel: kernel[grid](*args, BLOCK=64, num_warps=4); weft.language is its
     language

@@ -5,6 +5,7 @@ from weft import attention as attention
 from weft import cli as cli
 from weft import compiler as compiler
 from weft import demo as demo
+from weft import distributed as distributed
 from weft import integrations as integrations
 from weft import jax as jax
 from weft import kernels as kernels

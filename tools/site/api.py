@@ -19,6 +19,7 @@ PACKAGES = {
     "weft.simulator": "PTX on the CPU",
     "weft.tuning": "Schedules tried, checked and ranked",
     "weft.testing": "References, and when a result is right",
+    "weft.distributed": "Sequences that ranks share",
     "weft.integrations.sdpa": "Weft behind torch's scaled_dot_product_attention",
 }
 #: of a module without __all__

@@ -72,17 +72,19 @@ def attend(
             )
         # The sink counts in the whole softmax alone: in both, its two gradients would nearly cancel.
         stays = kept(pattern, dropout_seed, share)
-        some, some_lse = _Attention(score_mod, bias, None, scale, precision, deterministic).of(q, k, v, stays, float32)
-        _, lse = _Attention(score_mod, bias, sink, scale, precision, deterministic).of(q, k, v, pattern, float32)
+        some, some_lse = SoftmaxAttention(score_mod, bias, None, scale, precision, deterministic).of(
+            q, k, v, stays, float32
+        )
+        _, lse = SoftmaxAttention(score_mod, bias, sink, scale, precision, deterministic).of(q, k, v, pattern, float32)
         out = scaled(some, some_lse, lse, share).to(q.dtype)
         return (out, lse) if return_lse else out
-    whole = _Attention(score_mod, bias, sink, scale, precision, deterministic, lengths)
+    whole = SoftmaxAttention(score_mod, bias, sink, scale, precision, deterministic, lengths)
     out, lse = whole.of(q, k, v, pattern, q.dtype)
     return (out, lse) if return_lse else out
 
 
 @dataclass(frozen=True)
-class _Attention:
+class SoftmaxAttention:
     """What makes scores and weights, apart from the pattern; ``lengths`` are the starts of packed sequences."""
 
     score_mod: Any

@@ -44,21 +44,28 @@ def sema(
     ``mean``         add the mean; ``scale`` of the scores is 1/sqrt(D) unless given
     ``cu_seqlens``   [S+1] int32, where each of S sequences packed into N starts; then B is 1, and there is no grid
     """
-    checks.operands(q, k, v)
-    _check(lepe_weight, lepe_bias, v, grid, rope_2d)
     checks.starts(cu_seqlens, q)
+    size, where = checked(q, k, v, lepe_weight, lepe_bias, window, grid, rope_2d)
     if grid is not None and cu_seqlens is not None:
         raise ValueError("expected no grid with cu_seqlens: a grid's tokens are one sequence")
-    size = _pair("window", window) if isinstance(window, Sequence) else static.integer("window", window, 1)
-    where = None if grid is None else _pair("grid", grid)
     rope, mean, rope_values = (
         static.truth(name, given) for name, given in (("rope", rope), ("mean", mean), ("rope_values", rope_values))
     )
-    taps = None if lepe_weight is None else _taps(lepe_weight, where)
+    taps = None if lepe_weight is None else taps_of(lepe_weight)
     bias = None if lepe_bias is None else lepe_bias.reshape(1, v.shape[1], 1, v.shape[3])
     form = None if where is None else "axial" if rope_2d == "axial" else "line"
     options = {"window": size, "grid": where, "rope": rope, "form": form, "mean": mean, "scale": scale}
     return _sema(q, k, v, taps, bias, cu_seqlens, rope_values=rope and rope_values, **options)
+
+
+def checked(
+    q: Any, k: Any, v: Any, weight: Any, bias: Any, window: Window, grid: Any, rope_2d: str
+) -> tuple[Window, tuple[int, int] | None]:
+    """The window and the grid as integers. Refuses tensors and options that do not agree."""
+    checks.operands(q, k, v)
+    _check(weight, bias, v, grid, rope_2d)
+    size = _pair("window", window) if isinstance(window, Sequence) else static.integer("window", window, 1)
+    return size, None if grid is None else _pair("grid", grid)
 
 
 def _pair(name: str, given: Any) -> tuple[int, int]:
@@ -87,7 +94,7 @@ def _check(weight: Any, bias: Any, v: Any, grid: Any, rope_2d: str) -> None:
         checks.floating("lepe_bias", bias)
 
 
-def _taps(weight: Any, grid: tuple[int, int] | None) -> Any:
+def taps_of(weight: Any) -> Any:
     """The weight of a cross-correlation as taps [K, C], or [K·K, C]: turned round, channels last."""
     channels = weight.shape[0]
     flat = weight.reshape(channels, -1)  # both axes reversed is the flat one reversed

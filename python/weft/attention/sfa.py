@@ -54,9 +54,10 @@ def sfa(
     ``return_loss``         (out, loss): the compression loss, a float32 scalar, times ``loss_factor``; its sum is over
                             "all" pairs of neighbours or the "merged" ones of ``loss_pairs``
     """
-    _check_tensors(q, k, v, q_gain, k_gain)
-    max_joins = static.integer("max_joins", max_joins)
-    _check(k, decisions, value_merge, static.integer("value_offset", value_offset), loss_pairs, max_joins)
+    max_joins = checked(
+        *(q, k, v, q_gain, k_gain, decisions, value_merge, loss_pairs, max_joins),
+        offset=static.integer("value_offset", value_offset),
+    )
     static.truth("deterministic", deterministic)
     checks.starts(cu_seqlens, q)
     return _sfa(
@@ -75,6 +76,25 @@ def sfa(
         if static.truth("return_loss", return_loss)
         else None,
     )
+
+
+def checked(
+    q: Any,
+    k: Any,
+    v: Any,
+    q_gain: Any,
+    k_gain: Any,
+    decisions: Any,
+    merge: Any,
+    pairs: Any,
+    max_joins: Any,
+    offset: int = 0,
+) -> int:
+    """How many joins a unit has at most. Refuses tensors and options that do not agree."""
+    _check_tensors(q, k, v, q_gain, k_gain)
+    joins = static.integer("max_joins", max_joins)
+    _check(k, decisions, merge, offset, pairs, joins)
+    return joins
 
 
 def _check_tensors(q: Any, k: Any, v: Any, q_gain: Any, k_gain: Any) -> None:

@@ -22,6 +22,7 @@ from weft.cli import explain as explain_command
 from weft.cli import export as export_command
 from weft.cli import inspect as inspect_command
 from weft.cli import measure as measure_command
+from weft.cli import plan as plan_command
 from weft.cli import records as records_command
 from weft.cli import run as run_command
 from weft.cli import sim as sim_command
@@ -37,6 +38,7 @@ COMMANDS = (
     export_command,
     inspect_command,
     measure_command,
+    plan_command,
     records_command,
     run_command,
     sim_command,

@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     for name, size in (("-n", arguments.n), ("-m", arguments.m)):
         if size is not None and size < 1:
             raise ValueError(f"expected {name} to be at least 1, but got {size}")
-    what = _named(arguments.what) if ".py:" in arguments.what else _evaluated(arguments.what)
+    what = _named(arguments.what) if ".py:" in arguments.what else evaluated(arguments.what)
     options: dict[str, Any] = {"title": arguments.title or arguments.what, "n": arguments.n, "m": arguments.m}
     if arguments.block:
         sides = [int(side) if side.strip().isdigit() else 0 for side in arguments.block.split(",")]
@@ -64,7 +64,8 @@ def _named(text: str) -> Any:
     return getattr(module, name)
 
 
-def _evaluated(text: str) -> Any:
+def evaluated(text: str) -> Any:
+    """What an expression over weft's names gives."""
     import weft
 
     names = {name: getattr(weft, name) for name in weft.__all__}
