@@ -41,10 +41,18 @@ def test_a_plan_has_the_bytes_of_its_route(pattern, rotate, kind, ranks):
     assert found.steps == len(steps)
     assert (found.sent == sent).all()
     assert (found.received == received).all()
-    there = arrivals(steps, found.layout.owners, ranks)
-    assert (there[needed] >= 0).all()
+    there = np.full(needed.shape, -1)
+    there[found.layout.owners, np.arange(found.layout.count)] = 0
+    for number, moves in enumerate(steps, 1):
+        for move in moves:
+            assert there[move.source, move.run] in (0, number - 1), "it has what it sends"
+            there[move.target, move.run] = number
+    assert (np.where(needed, there, -1) == arrivals(needed, found.layout.owners, rotate)).all()
     if rotate == "all-to-all":
         assert (there[~needed] <= 0).all()
+    for rank in range(ranks):
+        parts = [tuple(move for move in moves if rank in (move.source, move.target)) for moves in steps]
+        assert parts == list(route(needed, found.layout.owners, rotate, rank))
     back = distributed.plan(pattern, 256, ranks, rotate=rotate, layout=kind, dtype="fp32", backward=True, **SIZES)
     assert back.sent.sum() == back.received.sum() == sent.sum() + one * ((there > 0) & needed).sum()
 

@@ -55,19 +55,19 @@ class Job:
         """Whether a run of queries has something to do with a run of keys."""
         return bool(domain.classes[row, key] != EMPTY)
 
-    def needed(self, domain: Domain) -> Any:
-        """Which runs of keys each rank needs, bool [ranks, runs]."""
-        some = domain.classes != EMPTY
-        return np.stack([some[list(held)].any(axis=0) for held in self.layout.runs])
+    @functools.cached_property
+    def needed(self) -> list[Any]:
+        """Which runs of each domain's keys each rank needs, bool [ranks, runs]."""
+        some = [domain.classes != EMPTY for domain in self.domains]
+        return [np.stack([each[list(held)].any(axis=0) for held in self.layout.runs]) for each in some]
 
-    def steps(self, domain: Domain) -> tuple[Step, ...]:
-        """How the domain's keys and values travel."""
-        return route(self.needed(domain), self.layout.owners, self.rotate)
+    def steps(self, number: int) -> tuple[Step, ...]:
+        """How the keys and values of domain ``number`` travel: this rank's part."""
+        return route(self.needed[number], self.layout.owners, self.rotate, self.rank)
 
-    def arrivals(self, domain: Domain) -> Any:
+    def arrivals(self, number: int) -> Any:
         """The step at which each rank computes with each run, [ranks, runs]; -1 where it has nothing to do with it."""
-        found = arrivals(self.steps(domain), self.layout.owners, self.layout.ranks)
-        return np.where(self.needed(domain), found, -1)
+        return arrivals(self.needed[number], self.layout.owners, self.rotate)
 
     @functools.cached_property
     def places(self) -> dict[str, Any]:

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from ..patterns import Pattern
+from ..patterns.families import is_formula
 
 EMPTY, PARTIAL, FULL = 0, 1, 2
 #: pairs that are asked one by one where no formula has them
 _FEW = 1 << 22
-#: patterns whose blocks are found by formulas, as are those that & | ~ .shift and .transpose make of them
-_FORMULAS = ("full", "causal", "window", "block_window", "prefix", "global_tokens")
 
 
 def classes(pattern: Any, n: int, m: int, count: int) -> Any:
@@ -39,7 +38,7 @@ def _of_plain(pattern: Pattern, n: int, m: int, count: int) -> Any:
 
 
 def _classes(pattern: Pattern, n: int, m: int, count: int) -> Any:
-    if n * m <= _FEW or _is_formula(pattern):
+    if n * m <= _FEW or is_formula(pattern):
         return _asked(pattern, n, m, count)
     some, every = _bounds(pattern, n, m, count)
     return np.where(every, FULL, np.where(some, PARTIAL, EMPTY)).astype(np.uint8)
@@ -52,14 +51,6 @@ def _asked(pattern: Pattern, n: int, m: int, count: int) -> Any:
         return np.ascontiguousarray(found)
     low, high = found.min(axis=(0, 1)), found.max(axis=(0, 1))
     return np.where(low == FULL, FULL, np.where(high == EMPTY, EMPTY, PARTIAL)).astype(np.uint8)
-
-
-def _is_formula(pattern: Pattern) -> bool:
-    if pattern.parts:
-        joins = ("and", "or", "not", "shift", "transpose", "per_head")
-        return pattern.spelling in joins and all(map(_is_formula, pattern.parts))
-    grid = pattern.spelling == "block_window" and bool(pattern.values[1])
-    return pattern.spelling in _FORMULAS and not grid
 
 
 def _bounds(pattern: Pattern, n: int, m: int, count: int) -> tuple[Any, Any]:
@@ -82,7 +73,7 @@ def _bounds(pattern: Pattern, n: int, m: int, count: int) -> tuple[Any, Any]:
         case "dilated":
             from_window, _ = _bounds(_reach(pattern), n, m, count)
             return from_window, np.zeros((count, count), bool)
-    if _is_formula(pattern):
+    if is_formula(pattern):
         found = _asked(pattern, n, m, count)
         return found != EMPTY, found == FULL
     return np.ones((count, count), bool), np.zeros((count, count), bool)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..patterns import Pattern, document, mask
+from ..patterns import Pattern, document
+from ..patterns.families import from_starts
 from ..patterns.host import to_numpy
 
 
@@ -22,7 +23,7 @@ def packed_pattern(pattern: Pattern | None, cu_seqlens: Any) -> Pattern:
     of_one = document(ids, ids)
     if pattern is None:
         return of_one
-    return of_one & _moved(pattern, _first(cu_seqlens))
+    return of_one & from_starts(pattern, _first(cu_seqlens))
 
 
 def packed_score(score_mod: Callable[..., Any] | None, cu_seqlens: Any) -> Callable[..., Any] | None:
@@ -41,24 +42,3 @@ def packed_score(score_mod: Callable[..., Any] | None, cu_seqlens: Any) -> Calla
 def _first(cu_seqlens: Any) -> Any:
     """Where the sequence of each token begins, [N] int32."""
     return torch.repeat_interleave(cu_seqlens[:-1], torch.diff(cu_seqlens))
-
-
-def _moved(pattern: Pattern, first: Any) -> Pattern:
-    """The pattern of which n and m are less by where their sequence, the same one, begins: ``first`` [N]."""
-    name, values = pattern.spelling, pattern.values
-    if name in ("full", "causal", "window", "strided", "dilated"):
-        return pattern  # by the distance alone
-    if name in ("and", "or", "not", "per_head", "transpose"):
-        return Pattern(name, values, [_moved(part, first) for part in pattern.parts])
-    if name == "prefix":
-        return mask(lambda b, h, n, m: m - first[m] < values[0])
-    if name == "global_tokens":
-        return mask(lambda b, h, n, m: (n - first[n] < values[0]) | (m - first[m] < values[0]))
-    if name == "block_window" and not values[1]:
-        (w,) = values[0]
-        return mask(lambda b, h, n, m: (n - first[n]) // w == (m - first[m]) // w)
-    if name == "mask":
-        return mask(lambda b, h, n, m: values[0](b, h, n - first[n], m - first[m]))
-    if name == "shift" and pattern.parts[0].spelling in ("full", "causal", "window", "strided", "dilated"):
-        return pattern
-    raise ValueError(f"expected a pattern of positions in packed sequences, but got {pattern!r}")

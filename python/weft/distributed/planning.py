@@ -20,7 +20,7 @@ from ..tables import console_class, table_class
 from ..targets import Gpu, gpu_named
 from .layouts import Layout, layout
 from .needs import EMPTY, PARTIAL, classes
-from .routes import ROTATIONS, reach
+from .routes import ROTATIONS, arrivals, counted
 
 BYTES = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2}
 _MATRIX = {"fp32": "tf32", "tf32": "tf32", "fp16": "f16", "bf16": "bf16"}
@@ -167,7 +167,8 @@ def plan(
     found = classes(pattern, length, length, held.count)
     one = 2 * batch * groups * head_dim * (length // held.count)  # elements of a run's keys and values
     needed = np.stack([(found[list(runs)] != EMPTY).any(axis=0) for runs in held.runs])
-    arrived, sent, received = _moves(needed, held.owners, rotate)
+    arrived = arrivals(needed, held.owners, rotate)
+    sent, received = counted(needed, held.owners, rotate)
     sent, received = sent * one * BYTES[dtype], received * one * BYTES[dtype]
     if backward:
         sent, received = _returned(arrived, held.owners, sent, received, one * 4)
@@ -206,33 +207,6 @@ def _pairs(pattern: Pattern | None, length: int, held: Layout, found: Any) -> An
     blocks = weight.reshape(held.count, finer, held.count, finer).sum(axis=(1, 3))
     blocks = np.where((blocks == 0) & (found >= PARTIAL), 1.0, blocks)
     return np.stack([blocks[list(runs)].sum(axis=0) for runs in held.runs])
-
-
-def _moves(needed: Any, owners: Any, rotate: str) -> tuple[Any, Any, Any]:
-    """The step at which each rank computes with each run, [ranks, runs], -1 where never; and how many runs a rank sends
-    and receives while each step is computed, [steps + 1, ranks]. The same as the route's, without its moves."""
-    ranks, runs = needed.shape
-    others = needed.copy()
-    others[owners, np.arange(runs)] = False
-    if rotate != "ring":
-        goes = np.broadcast_to(others.any(axis=0), others.shape).copy() if rotate == "all-gather" else others
-        goes[owners, np.arange(runs)] = False
-        steps = int(goes.any())
-        sent, received = np.zeros((steps + 1, ranks)), np.zeros((steps + 1, ranks))
-        if steps:
-            np.add.at(sent[0], owners, goes.sum(axis=0))
-            received[0] = goes.sum(axis=1)
-        return np.where(others, 1, np.where(needed, 0, -1)), sent, received
-    ahead, behind = reach(others, owners)
-    steps = int(max(ahead.max(initial=0), behind.max(initial=0)))
-    sent, received = np.zeros((steps + 1, ranks)), np.zeros((steps + 1, ranks))
-    for step in range(steps):
-        for way, far in ((1, ahead), (-1, behind)):
-            source = (owners[far > step] + way * step) % ranks
-            np.add.at(sent[step], source, 1)
-            np.add.at(received[step], (source + way) % ranks, 1)
-    distance = (np.arange(ranks)[:, None] - owners[None, :]) % ranks
-    return np.where(needed, np.minimum(distance, ranks - distance), -1), sent, received
 
 
 def _returned(arrived: Any, owners: Any, sent: Any, received: Any, size: int) -> tuple[Any, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from ..runtime.first_order import first_order
 from .job import Domain, Job
 from .parts import Merged, backward, captured, forward
 from .traffic import Message, Post, travel
@@ -45,7 +46,7 @@ def _forward(job: Job, sink: Any) -> tuple[Any, Any]:
     merged = {row: Merged() for row in job.own}
     for number, domain in enumerate(job.domains):
         form, own = _buffers(job, domain)
-        for _, runs, held in travel(job.steps(domain), job.rank, own, job.group):
+        for _, runs, held in travel(job.steps(number), job.rank, own, job.group):
             for run in runs:
                 k, v = form.parts(held[run])
                 for row in job.own:
@@ -65,8 +66,8 @@ def _forward(job: Job, sink: Any) -> tuple[Any, Any]:
 class _Returns:
     """Gradients of keys and values on their way to who has these."""
 
-    def __init__(self, job: Job, domain: Domain, form: _Buffers) -> None:
-        self.job, self.arrivals = job, job.arrivals(domain)
+    def __init__(self, job: Job, number: int, form: _Buffers) -> None:
+        self.job, self.arrivals = job, job.arrivals(number)
         self.owners = job.layout.owners
         self.sums = {run: torch.zeros(sum(form.sizes), device=job.q.device) for run in job.own}
         self.coming: list[tuple[int, Any]] = []
@@ -117,8 +118,8 @@ class _Gradients:
         job, domain = self.job, self.job.domains[number]
         form, own = _buffers(job, domain)
         names = captured(job.arrays(number), domain.scores) if self.of else []
-        returns = _Returns(job, domain, form)
-        for step, runs, held in travel(job.steps(domain), job.rank, own, job.group):
+        returns = _Returns(job, number, form)
+        for step, runs, held in travel(job.steps(number), job.rank, own, job.group):
             found: dict[int, Any] = {}
             for run in runs:
                 for row in job.own:
@@ -154,18 +155,27 @@ class Ring(torch.autograd.Function):
         return out, lse
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, of_out: Any, of_lse: Any) -> Any:
         """The gradients of this rank's tensors; of what all ranks have, its share."""
-        sink, out, lse, *tensors = ctx.saved_tensors
+        kept = ctx.saved_tensors
         job: Job = ctx.job
-        count = 1 + 2 * len(job.domains)
-        found = _Gradients(job, (out, lse), (of_out, of_lse), tensors[count:])
-        both = [found.domain(number) for number in range(len(job.domains))]
-        dq = torch.cat([found.q[row] for row in job.own], 2).to(job.q.dtype)
-        dsink = None if sink is None else _sink_gradient(sink, out, lse, of_out, of_lse)
-        others = [each.to(tensor.dtype) for each, tensor in zip(found.captured, tensors[count:], strict=True)]
-        return (None, dsink, dq, *(each for pair in both for each in pair), *others)
+
+        def compute() -> list[Any]:
+            return _gradients(job, kept, of_out, of_lse)
+
+        return (None, *first_order("weft.distributed.attend", compute, [*kept, of_out, of_lse]))
+
+
+def _gradients(job: Job, kept: Sequence[Any], of_out: Any, of_lse: Any) -> list[Any]:
+    """Of the sink, the queries, the keys and values of each domain, and captured tensors."""
+    sink, out, lse, *tensors = kept
+    count = 1 + 2 * len(job.domains)
+    found = _Gradients(job, (out, lse), (of_out, of_lse), tensors[count:])
+    both = [found.domain(number) for number in range(len(job.domains))]
+    dq = torch.cat([found.q[row] for row in job.own], 2).to(job.q.dtype)
+    dsink = None if sink is None else _sink_gradient(sink, out, lse, of_out, of_lse)
+    others = [each.to(tensor.dtype) for each, tensor in zip(found.captured, tensors[count:], strict=True)]
+    return [dsink, dq, *(each for pair in both for each in pair), *others]
 
 
 def _sink_gradient(sink: Any, out: Any, lse: Any, of_out: Any, of_lse: Any) -> Any:

@@ -153,3 +153,36 @@ def per_head(patterns: Sequence[Pattern]) -> Pattern:
         if not isinstance(part, Pattern):
             raise places.error(f"expected patterns for weft.per_head, but got '{type(part).__name__}'")
     return Pattern("per_head", (), parts)
+
+
+def is_formula(pattern: Pattern) -> bool:
+    """Whether a pattern's blocks follow from arithmetic on positions, without asking pairs: of leaves the bands, and
+    what is made of such."""
+    if pattern.parts:
+        return pattern.spelling != "section" and all(map(is_formula, pattern.parts))
+    on_a_grid = pattern.spelling == "block_window" and bool(pattern.values[1])
+    return pattern.spelling in _BANDS and not on_a_grid
+
+
+_BY_DISTANCE = ("full", "causal", "window", "strided", "dilated")
+_BANDS = ("full", "causal", "window", "block_window", "prefix", "global_tokens")
+
+
+def from_starts(pattern: Pattern, first: Any) -> Pattern:
+    """The pattern of which positions count from where their sequence begins: ``first`` [N], of tokens of packed
+    sequences. Of pairs of two sequences it may say anything."""
+    name, values = pattern.spelling, pattern.values
+    if name in _BY_DISTANCE or (name == "shift" and pattern.parts[0].spelling in _BY_DISTANCE):
+        return pattern
+    if name in ("and", "or", "not", "per_head", "transpose"):
+        return Pattern(name, values, [from_starts(part, first) for part in pattern.parts])
+    if name == "prefix":
+        return mask(lambda b, h, n, m: m - first[m] < values[0])
+    if name == "global_tokens":
+        return mask(lambda b, h, n, m: (n - first[n] < values[0]) | (m - first[m] < values[0]))
+    if name == "block_window" and not values[1]:
+        (w,) = values[0]
+        return mask(lambda b, h, n, m: (n - first[n]) // w == (m - first[m]) // w)
+    if name == "mask":
+        return mask(lambda b, h, n, m: values[0](b, h, n - first[n], m - first[m]))
+    raise ValueError(f"expected a pattern of positions in packed sequences, but got {pattern!r}")
