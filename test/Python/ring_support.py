@@ -68,7 +68,7 @@ class Case:
             "sink": normal(heads).float() if self.sink else None,
             "of_out": normal(self.batch, heads, self.n, self.size),
             "of_lse": normal(self.batch, heads, self.n).float(),
-            "table": torch.randn(self.n, generator=made) if self.learned else None,
+            "table": 0.5 * torch.randn(self.n, generator=made) if self.learned else None,
         }
 
     def patterns(self):

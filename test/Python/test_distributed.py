@@ -34,7 +34,8 @@ def judged(ranks, names, seed, folder):
         for key in ("sink", "table"):
             if given[key] is not None:
                 share = sum(each[name][key][0].double() for each in found)
-                torch.testing.assert_close(share, wanted[key][0], atol=limit, rtol=limit)
+                difference = (share - wanted[key][0]).abs().max() / max(1.0, wanted[key][0].abs().max())
+                assert difference <= limit, (name, key, difference)
         assert all(each[name]["same"] for each in found), f"{name}: bits differ from run to run"
         texts = {text for each in found for text in each[name]["texts"]}
         # one for each domain's pattern; a second one where merged outputs are of another type
