@@ -37,14 +37,28 @@ template <typename T, typename Describe> std::string listOf(List<T> list, Descri
   return "[" + text + "]";
 }
 
+constexpr const char *elements[] = {"f16", "bf16", "tf32", "s8", "e4m3", "e5m2"};
+constexpr const char *accumulators[] = {"f16", "f32", "s32"};
+
 std::string describe(const MmaInstruction &mma) {
-  static constexpr const char *elements[] = {"f16", "bf16", "tf32", "s8"}, *accumulators[] = {"f16", "f32", "s32"};
   auto [m, n, k] = mma.shape;
   return Object()
       .add("element", elements[static_cast<size_t>(mma.element)])
       .add("accumulator", accumulators[static_cast<size_t>(mma.accumulator)])
       .raw("shape", "[" + std::to_string(m) + ", " + std::to_string(n) + ", " + std::to_string(k) + "]")
       .str();
+}
+
+/// The largest shape of each family.
+std::string describe(const WarpgroupUnit &unit) {
+  return listOf(unit.families, [&](const WarpgroupMma &each) {
+    return Object()
+        .add("element", elements[static_cast<size_t>(each.element)])
+        .add("accumulator", accumulators[static_cast<size_t>(each.accumulator)])
+        .raw("shape",
+             "[" + std::to_string(unit.m) + ", " + std::to_string(unit.mostN) + ", " + std::to_string(each.k) + "]")
+        .str();
+  });
 }
 
 std::string describe(const Gpu &gpu) {
@@ -83,7 +97,11 @@ std::string describe(const Target &target) {
       .add("schedulers", target.schedulers)
       .add("special_lanes", target.specialLanes)
       .add("vector_bytes", target.vectorBytes)
+      .add("named_barriers", target.namedBarriers)
+      .add("most_cluster", target.mostCluster)
+      .add("role_registers", target.roleRegisters)
       .raw("mma", listOf(target.mma, [](const MmaInstruction &each) { return describe(each); }))
+      .raw("warpgroup_mma", describe(target.warpgroups))
       .raw("gpus", listOf(target.gpus, [](const Gpu &each) { return describe(each); }))
       .str();
 }

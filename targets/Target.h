@@ -30,7 +30,7 @@ template <typename T> struct List {
 };
 
 /// What a matrix instruction multiplies.
-enum class MmaElement : uint8_t { F16, BF16, TF32, S8 };
+enum class MmaElement : uint8_t { F16, BF16, TF32, S8, E4M3, E5M2 };
 /// What it accumulates in.
 enum class MmaAccumulator : uint8_t { F16, F32, S32 };
 
@@ -39,6 +39,32 @@ struct MmaInstruction {
   MmaElement element;
   MmaAccumulator accumulator;
   std::array<int32_t, 3> shape; ///< m, n, k
+};
+
+/// A family of matrix instructions of a warpgroup, four warps (PTX ISA 9.7.15): D = A · B + D, asynchronous, with D
+/// [64, n] in registers, A [64, k] in registers or shared memory, B [k, n] in shared memory.
+struct WarpgroupMma {
+  MmaElement element;
+  MmaAccumulator accumulator;
+  int32_t k;
+  bool turned; ///< whether operands in shared memory may have their neighbours along M or N; along K they always may
+};
+
+/// What a target's matrix instructions of warpgroups have in common; `families` is empty where there are none.
+struct WarpgroupUnit {
+  List<WarpgroupMma> families;
+  int32_t m = 64, leastN = 8, mostN = 256; ///< n is a multiple of `leastN`
+  int warps = 4;                           ///< the first one's number is a multiple of this
+  int tileAlignment = 1024;                ///< bytes: where a tile's pattern of swizzled lines begins anew
+};
+
+/// What copies of whole boxes between global and shared memory (PTX ISA 9.7.9.27) ask for. No copies where `mostRank`
+/// is 0.
+struct BoxCopies {
+  int mostRank = 0;       ///< axes of a box
+  int mostBox = 256;      ///< elements of a box along an axis
+  int strideBytes = 16;   ///< what bases and strides in global memory are multiples of
+  int sharedBytes = 128;  ///< what boxes in shared memory begin at multiples of
 };
 
 /// Multiplies and adds of matrix instructions whose factors are of `element` ("f16", "tf32", "e4m3"): 1e9 a second, a
@@ -74,7 +100,11 @@ struct Target {
   bool bf16Arithmetic;             ///< whether add, sub and mul exist on bf16 (PTX ISA 9.7.4); fma does on every target
   bool float8Conversions;          ///< whether cvt takes pairs of e4m3 and e5m2 to pairs of f16, and f32 to them
   List<MmaInstruction> mma;
+  WarpgroupUnit warpgroups{};         ///< matrix instructions of four warps
   List<int> asyncCopyBytes;           ///< sizes of cp.async, ascending; empty where there is none
+  BoxCopies boxCopies{};              ///< copies of whole boxes, which arrive at an mbarrier
+  int mostCluster = 1;                ///< blocks of a cluster that every GPU of the target runs; 1: no clusters
+  int roleRegisters = 0;              ///< warpgroups may trade registers in multiples of this; 0: they may not
   List<Gpu> gpus;                     ///< those of the target; the rates of the first stand for it
   bool simulated = false;             ///< whether the device "simulator" is one of these; so is exactly one target
   int64_t reservedSharedBytes = 1024; ///< what the system takes of a multiprocessor's shared memory for each block
@@ -88,6 +118,7 @@ struct Target {
   int vectorBytes = 16;               ///< widest global or shared access of a lane
   int sectorBytes = 32;               ///< unit of global memory traffic
   int bankCount = 32, bankBytes = 4;  ///< shared memory: banks, and the width of one
+  int namedBarriers = 16;             ///< barriers of a block, that of all its threads included
 
   /// That of its name, as `capabilityOf` gives it.
   int capability() const;

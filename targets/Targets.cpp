@@ -21,6 +21,15 @@ constexpr MmaInstruction ampereMma[] = {
 };
 constexpr int asyncSizes[] = {4, 8, 16};
 
+// PTX ISA 9.7.15.2, table of shapes; only operands of 16 bits may be turned (9.7.15.5.1).
+constexpr WarpgroupMma hopperFamilies[] = {
+    {MmaElement::F16, MmaAccumulator::F32, 16, true},   {MmaElement::F16, MmaAccumulator::F16, 16, true},
+    {MmaElement::BF16, MmaAccumulator::F32, 16, true},  {MmaElement::TF32, MmaAccumulator::F32, 8, false},
+    {MmaElement::S8, MmaAccumulator::S32, 32, false},   {MmaElement::E4M3, MmaAccumulator::F32, 32, false},
+    {MmaElement::E4M3, MmaAccumulator::F16, 32, false}, {MmaElement::E5M2, MmaAccumulator::F32, 32, false},
+    {MmaElement::E5M2, MmaAccumulator::F16, 32, false},
+};
+
 constexpr MatrixRate ampereRates[] = {{"f16", 312'000}, {"bf16", 312'000}, {"tf32", 156'000}, {"f64", 19'500},
                                       {"s8", 624'000},  {"s4", 1'248'000}, {"b1", 4'992'000}};
 constexpr Gpu ampereGpus[] = {
@@ -135,7 +144,11 @@ constexpr Target table[] = {
      .bf16Arithmetic = true,
      .float8Conversions = true,
      .mma = ampereMma,
+     .warpgroups = {.families = hopperFamilies},
      .asyncCopyBytes = asyncSizes,
+     .boxCopies = {.mostRank = 5},
+     .mostCluster = 8,
+     .roleRegisters = 8,
      .gpus = hopperGpus,
      .simulated = true},
     {.name = "sm_86",

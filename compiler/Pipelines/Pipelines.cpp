@@ -74,6 +74,7 @@ std::vector<Stage> tileToLLVMStages() {
       {"pipelined",
        [](OpPassManager &passes) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpDeferReduction());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpStageWgmma());
          passes.addNestedPass<func::FuncOp>(warp::createWarpStageOperands());
          passes.addNestedPass<func::FuncOp>(warp::createWarpStageValues());
          passes.addNestedPass<func::FuncOp>(warp::createWarpReloadOperands());
@@ -82,6 +83,7 @@ std::vector<Stage> tileToLLVMStages() {
          simplify(passes);
          passes.addNestedPass<func::FuncOp>(warp::createWarpAllocateShared());
          passes.addNestedPass<func::FuncOp>(warp::createWarpInsertBarriers());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpInsertProxyFences());
          passes.addNestedPass<func::FuncOp>(warp::createWarpOrderAccesses());
        }},
       {"llvm", [](OpPassManager &passes) { passes.addPass(createConvertWarpToLLVM()); }},

@@ -93,4 +93,13 @@ std::optional<MmaInstruction> TargetInfo::mmaFor(Type element, Type accumulator,
   return best;
 }
 
+const targets::WarpgroupMma *TargetInfo::warpgroupMmaFor(Type element, Type accumulator) const {
+  auto elementKind = mmaElement(element);
+  auto accumulatorKind = mmaAccumulator(accumulator);
+  for (const targets::WarpgroupMma &family : warpgroups.families)
+    if (elementKind == family.element && accumulatorKind == family.accumulator)
+      return &family;
+  return nullptr;
+}
+
 } // namespace weft

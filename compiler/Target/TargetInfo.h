@@ -42,6 +42,9 @@ struct TargetInfo : targets::Target {
   /// The matrix instruction for operands of `element` (f32 stands for tf32) and an accumulator type, if the target has
   /// one: of those, the one with the largest k that `inner`, the product's inner size, fills; else the smallest.
   std::optional<MmaInstruction> mmaFor(mlir::Type element, mlir::Type accumulator, int64_t inner) const;
+  /// The family of matrix instructions of warpgroups for operands of `element` and an accumulator type; null where the
+  /// target has none.
+  const targets::WarpgroupMma *warpgroupMmaFor(mlir::Type element, mlir::Type accumulator) const;
   /// Whether cp.async can copy pieces of `bytes` bytes.
   bool canCopyAsync(int64_t bytes) const { return llvm::is_contained(asyncCopyBytes, bytes); }
   /// The LLVM subtarget feature that sets the PTX version, "+ptx80".

@@ -70,7 +70,12 @@ class Target:
     schedulers: int
     special_lanes: int
     vector_bytes: int
+    named_barriers: int
+    most_cluster: int
+    role_registers: int
     mma: tuple[Mapping[str, Any], ...]
+    warpgroup_mma: tuple[Mapping[str, Any], ...]
+    """matrix instructions of four warps: the largest shape of each family"""
     gpus: Mapping[str, Gpu]
     """by the name that users give; the first stands for the target"""
 
@@ -84,7 +89,7 @@ def _target(described: Mapping[str, Any]) -> Target:
     for gpu in described["gpus"]:
         facts = {field.name: gpu[field.name] for field in dataclasses.fields(Gpu) if field.name != "target"}
         gpus[gpu["key"]] = Gpu(target=described["name"], **facts)
-    return Target(**{**described, "mma": tuple(described["mma"]), "gpus": gpus})
+    return Target(**{**described, "mma": tuple(described["mma"]), "warpgroup_mma": tuple(described["warpgroup_mma"]), "gpus": gpus})
 
 
 @functools.cache

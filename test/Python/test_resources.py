@@ -6,6 +6,7 @@ from program_samples import compiled
 from weft.compiler.ptxas import assemble, find_tool
 from weft.demo.cases import all_cases
 from weft.demo.report import beside_triton, peers_of
+from weft.targets import target_named
 
 pytestmark = pytest.mark.skipif(
     not (find_tool("ptxas") and find_tool("cuobjdump")), reason="ptxas or cuobjdump was not found"
@@ -30,11 +31,16 @@ def test_no_spills(case, target):
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("case", FLASH, ids=lambda case: case.name)
 def test_matrix_instructions_are_the_algorithms(case, target):
-    """A warp's m16n8k16 products for one 128×64 block of scores, Q·Kᵀ and P·V; the loop holds them once."""
+    """A warp's products for one 128×64 block of scores, Q·Kᵀ and P·V, by m16n8k16 or by a warpgroup's m64nNk16; the loop
+    holds them once."""
     D = 16 * case.warps
-    rows = 128 // case.warps // 16
-    scores = rows * (64 // 8) * (D // 16)
-    values = rows * (D // 8) * (64 // 16)
+    if target_named(target).warpgroup_mma:
+        tiles = 128 // (case.warps // 4) // 64
+        scores, values = tiles * (D // 16), tiles * (64 // 16)
+    else:
+        rows = 128 // case.warps // 16
+        scores = rows * (64 // 8) * (D // 16)
+        values = rows * (D // 8) * (64 // 16)
     assert resources(case, target).matrix_instructions == scores + values
 
 

@@ -45,6 +45,11 @@ public:
       if (kindOf(op) == OpKind::Effect)
         plan.running[op] = effectLayout(op);
     });
+    function.walk([&](tile::DotOp dot) {
+      // Operands go to shared memory from where they are, or are there in registers as the instructions take them.
+      if (plan.rules.dot(dot).usesWarpgroups())
+        plan.rules.setOperands(dot, {ownOrDefault(dot.getA()), ownOrDefault(dot.getB())});
+    });
     function.walk<WalkOrder::PreOrder>([&](Operation *op) { needOperands(op); });
     return std::move(plan);
   }
@@ -67,6 +72,10 @@ private:
   void needOperands(Operation *op);
 
   LayoutAttr attr(const LinearLayout &layout) const { return plan.rules.attr(layout); }
+  LayoutAttr ownOrDefault(Value value) const {
+    LayoutAttr own = plan.own.lookup(value);
+    return own ? own : defaultFor(value);
+  }
   LayoutAttr defaultFor(Value value) const { return attr(defaultLayout(tensorOf(value).getShape(), warps)); }
 
   func::FuncOp function;
@@ -144,6 +153,8 @@ Choice Planner::fixedChoice(Operation *op) {
   if (auto dot = dyn_cast<tile::DotOp>(op)) {
     const DotPlan &dotPlan = plan.rules.dot(op);
     RankedTensorType type = cast<RankedTensorType>(dot.getType());
+    if (dotPlan.usesWarpgroups())
+      return {attr(warp::wgmmaAccLayout(type.getShape(), *dotPlan.groups)), Strength::Product};
     if (!dotPlan.usesMma())
       return {attr(fmaLayout(type.getShape(), warps)), Strength::Product};
     return {attr(warp::mmaAccLayout(type.getShape(), dotPlan.warps, dotPlan.fragments())), Strength::Product};

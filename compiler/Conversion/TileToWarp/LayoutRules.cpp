@@ -83,6 +83,8 @@ LayoutAttr LayoutRules::dotOperandLayout(Operation *op, LayoutAttr accumulator, 
     return accumulator;
   auto type = cast<RankedTensorType>(op->getOperand(index).getType());
   const DotPlan &plan = dot(op);
+  if (plan.usesWarpgroups())
+    return plan.operands[index];
   if (!plan.usesMma())
     return attr(fmaOperandLayout(accumulator.getLayout(), index, type.getDimSize(index == 0 ? 1 : 0)));
   auto operand = index == 0 ? warp::MmaOperand::A : warp::MmaOperand::B;

@@ -5,6 +5,7 @@
 
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/MmaLayouts.h"
+#include "dialects/Warp/Layout/WgmmaLayouts.h"
 #include "mlir/IR/Operation.h"
 #include <array>
 
@@ -34,7 +35,12 @@ struct DotPlan {
   std::array<int32_t, 3> instruction{};
   /// Without meaning for fused multiply-adds.
   warp::WarpGrid warps;
+  /// For instructions of warpgroups: how these split the product, and the layouts in which the operands come, which are
+  /// the operands' own.
+  std::optional<warp::WarpgroupGrid> groups{};
+  std::array<warp::LayoutAttr, 2> operands{};
   bool usesMma() const { return instruction[0] != 0; }
+  bool usesWarpgroups() const { return groups.has_value(); }
   /// The fragments of that instruction.
   const warp::MmaFragments &fragments() const { return *warp::fragmentsOf(instruction); }
 };
@@ -56,6 +62,10 @@ public:
   warp::LayoutAttr layoutFromOperand(mlir::Operation *op, warp::LayoutAttr operand) const;
   /// The plan of a tile.dot.
   const DotPlan &dot(mlir::Operation *op) const { return dots.find(op)->second; }
+  /// Sets the layouts in which a product of warpgroups takes its operands.
+  void setOperands(mlir::Operation *op, std::array<warp::LayoutAttr, 2> operands) {
+    dots.find(op)->second.operands = operands;
+  }
   /// A layout as an attribute.
   warp::LayoutAttr attr(const warp::LinearLayout &layout) const { return warp::LayoutAttr::get(context, layout); }
 

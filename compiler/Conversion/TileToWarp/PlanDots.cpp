@@ -2,6 +2,7 @@
 #include "compiler/Conversion/TileToWarp/PlanDots.h"
 
 #include "compiler/Conversion/TileToWarp/ChooseLayouts.h"
+#include "compiler/Conversion/TileToWarp/PlanWgmma.h"
 #include "compiler/Support/Remarks.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "llvm/ADT/SetVector.h"
@@ -84,8 +85,10 @@ FailureOr<DotPlan> planDot(tile::DotOp dot, bool chained, const TargetInfo &targ
 
 FailureOr<llvm::DenseMap<Operation *, DotPlan>> planDots(func::FuncOp function, const TargetInfo &target, int warps) {
   llvm::DenseSet<Operation *> chained = findChained(function);
-  llvm::DenseMap<Operation *, DotPlan> plans;
+  llvm::DenseMap<Operation *, DotPlan> plans = planWgmma(function, chained, target, warps);
   WalkResult result = function.walk([&](tile::DotOp dot) {
+    if (plans.contains(dot))
+      return WalkResult::advance();
     FailureOr<DotPlan> plan = planDot(dot, chained.contains(dot), target, warps);
     if (failed(plan))
       return WalkResult::interrupt();

@@ -189,6 +189,13 @@ Operation *Writer::writeDot(tile::DotOp dot, LayoutAttr layout) {
   auto operand = [&](unsigned index) {
     return get(dot->getOperand(index), plan.rules.operandLayout(dot, layout, index));
   };
+  if (plan.rules.dot(dot).usesWarpgroups()) {
+    // Whatever comes next may touch the sums: they are waited for right away.
+    auto started = warp::WgmmaOp::create(b, dot.getLoc(), operand(2).getType(), operand(0), operand(1), operand(2),
+                                         b.getDenseI32ArrayAttr(plan.rules.dot(dot).instruction));
+    SmallVector<Value, 2> inFlight{started.getResult()};
+    return warp::WgmmaWaitOp::create(b, dot.getLoc(), inFlight, /*pending=*/0);
+  }
   return warp::MmaOp::create(b, dot.getLoc(), operand(2).getType(), operand(0), operand(1), operand(2),
                              b.getDenseI32ArrayAttr(plan.rules.dot(dot).instruction), dot.getPrecisionAttr());
 }

@@ -189,6 +189,7 @@ void addControlFlowLowerings(LoweringTable &table);   // scf
 void addFmaDotLowerings(LoweringTable &table);        // tile.dot of precision ieee
 void addRowDotLowerings(LoweringTable &table);        // tile.row_dot
 void addMatrixLowerings(LoweringTable &table);        // warp.mma
+void addWgmmaLowerings(LoweringTable &table);         // warp.wgmma, wgmma_wait, proxy_fence
 void addSharedLowerings(LoweringTable &table);        // warp: alloc ... async_wait
 void addConvertLayoutLowerings(LoweringTable &table); // warp.convert_layout
 void addReduceLowerings(LoweringTable &table);        // tile.reduce

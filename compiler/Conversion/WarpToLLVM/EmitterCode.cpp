@@ -139,22 +139,24 @@ Value Emitter::shuffleDown(Value value, unsigned delta) { return shuffle(value, 
 
 void Emitter::barrier() { NVVM::Barrier0Op::create(b, loc); }
 
-/// The symbol of the block's dynamic shared memory, declared once in the module. 128 bytes: a full line of banks.
-static LLVM::GlobalOp sharedSymbol(ModuleOp module) {
+/// The symbol of the block's dynamic shared memory, declared once in the module. 128 bytes: a full line of banks; more
+/// where matrix instructions of warpgroups read patterns of lines.
+static LLVM::GlobalOp sharedSymbol(ModuleOp module, const TargetInfo &target) {
   constexpr StringLiteral name = "weft_shared";
+  int64_t alignment = target.warpgroups.families.size() ? target.warpgroups.tileAlignment : 128;
   if (auto known = module.lookupSymbol<LLVM::GlobalOp>(name))
     return known;
   OpBuilder b(module.getBodyRegion());
   auto type = LLVM::LLVMArrayType::get(b.getI8Type(), 0);
   return LLVM::GlobalOp::create(b, module.getLoc(), type, /*isConstant=*/false, LLVM::Linkage::External, name,
                                 Attribute(),
-                                /*alignment=*/128, /*addrSpace=*/3);
+                                alignment, /*addrSpace=*/3);
 }
 
 Value Emitter::sharedPointer(int64_t byteOffset) {
   if (!sharedBase)
     sharedBase = atEntry([&]() -> Value {
-      return LLVM::AddressOfOp::create(b, kernel.getLoc(), sharedSymbol(kernel->getParentOfType<ModuleOp>()));
+      return LLVM::AddressOfOp::create(b, kernel.getLoc(), sharedSymbol(kernel->getParentOfType<ModuleOp>(), target));
     });
   return offset(sharedBase, byteOffset);
 }

@@ -38,6 +38,7 @@ LoweringTable makeTable() {
   addFmaDotLowerings(table);
   addRowDotLowerings(table);
   addMatrixLowerings(table);
+  addWgmmaLowerings(table);
   addSharedLowerings(table);
   addConvertLayoutLowerings(table);
   addReduceLowerings(table);

@@ -4,6 +4,7 @@
 #define WEFT_DIALECTS_WARP_IR_WARPOPS_TD
 
 include "dialects/Warp/IR/WarpTypes.td"
+include "dialects/Warp/IR/WgmmaOps.td"
 include "dialects/Tile/IR/TileAttrs.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 

@@ -25,8 +25,6 @@ using namespace mlir;
 using namespace weft::warp;
 
 namespace {
-constexpr int64_t alignment = tileAlignment;
-
 /// Something that needs bytes from the op numbered `first` to the one numbered `last`.
 struct Need {
   Operation *op; // of rings that are one, the first
@@ -63,13 +61,17 @@ SmallVector<AllocOp> ringsFrom(AllocOp alloc) {
 }
 
 /// Bytes of one tile of each, and of all their tiles.
-int64_t pitchOf(ArrayRef<AllocOp> rings) { return ringPitch(llvm::map_to_vector(rings, typeOf)); }
-int64_t bytesOf(ArrayRef<AllocOp> rings) { return typeOf(rings.front()).getStages() * pitchOf(rings); }
+int64_t pitchOf(ArrayRef<AllocOp> rings, int64_t alignment) {
+  return ringPitch(llvm::map_to_vector(rings, typeOf), alignment);
+}
+int64_t bytesOf(ArrayRef<AllocOp> rings, int64_t alignment) {
+  return typeOf(rings.front()).getStages() * pitchOf(rings, alignment);
+}
 
 /// Numbers the ops of a kernel and collects what needs shared memory.
 class Liveness {
 public:
-  explicit Liveness(func::FuncOp kernel) { visit(kernel.getBody()); }
+  Liveness(func::FuncOp kernel, int64_t alignment) : alignment(alignment) { visit(kernel.getBody()); }
   SmallVector<Need> needs;
 
 private:
@@ -81,7 +83,7 @@ private:
         if (auto alloc = dyn_cast<AllocOp>(op)) {
           if (ringsBefore(alloc).empty()) {
             open.push_back(needs.size());
-            needs.push_back({&op, bytesOf(ringsFrom(alloc)), now, 0});
+            needs.push_back({&op, bytesOf(ringsFrom(alloc), alignment), now, 0});
           }
         } else if (auto dealloc = dyn_cast<DeallocOp>(op)) {
           end(dealloc.getShared(), now);
@@ -108,6 +110,7 @@ private:
         need.last = now;
   }
 
+  int64_t alignment;
   unsigned clock = 0;
 };
 
@@ -117,7 +120,7 @@ struct AllocateShared : weft::warp::impl::WarpAllocateSharedBase<AllocateShared>
 } // namespace
 
 /// Sets every need's offset; gives the bytes that all of them span.
-static int64_t place(MutableArrayRef<Need> needs) {
+static int64_t place(MutableArrayRef<Need> needs, int64_t alignment) {
   SmallVector<Need *> order = llvm::map_to_vector(needs, [](Need &need) { return &need; });
   llvm::sort(order, [](Need *a, Need *b) { return std::tie(b->bytes, a->first) < std::tie(a->bytes, b->first); });
   int64_t total = 0;
@@ -149,9 +152,9 @@ static void reportTooMuch(func::FuncOp kernel, ArrayRef<Need> needs, int64_t tot
 }
 
 /// Notes where a tile lies, or where those of rings do that are one.
-static void setPlace(AllocOp alloc, int64_t offset) {
+static void setPlace(AllocOp alloc, int64_t offset, int64_t alignment) {
   SmallVector<AllocOp> rings = ringsFrom(alloc);
-  int64_t pitch = pitchOf(rings);
+  int64_t pitch = pitchOf(rings, alignment);
   for (AllocOp ring : rings) {
     ring.setOffset(offset);
     if (rings.size() > 1)
@@ -162,8 +165,9 @@ static void setPlace(AllocOp alloc, int64_t offset) {
 
 void AllocateShared::runOnOperation() {
   func::FuncOp kernel = getOperation();
-  SmallVector<Need> needs = Liveness(kernel).needs;
-  int64_t total = place(needs);
+  int64_t alignment = tileAlignment(kernel);
+  SmallVector<Need> needs = Liveness(kernel, alignment).needs;
+  int64_t total = place(needs, alignment);
 
   const weft::TargetInfo *target = weft::TargetInfo::of(kernel);
   if (!target)
@@ -175,7 +179,7 @@ void AllocateShared::runOnOperation() {
   Builder builder(kernel.getContext());
   for (const Need &need : needs) {
     if (auto alloc = dyn_cast<AllocOp>(need.op))
-      setPlace(alloc, need.offset);
+      setPlace(alloc, need.offset, alignment);
     else
       need.op->setAttr(scratchAttrName, builder.getI64IntegerAttr(need.offset));
   }

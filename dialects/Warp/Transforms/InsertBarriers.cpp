@@ -99,7 +99,11 @@ static Accesses accessesOf(Operation *op) {
     addTile(accesses, store.getShared(), /*isWrite=*/true);
   else if (auto copy = dyn_cast<AsyncCopyOp>(op))
     addTile(accesses, copy.getShared(), /*isWrite=*/true);
-  else if (auto scratch = op->getAttrOfType<IntegerAttr>(scratchAttrName))
+  else if (auto product = dyn_cast<WgmmaOp>(op)) {
+    for (Value operand : {product.getA(), product.getB()})
+      if (isa<SharedType>(operand.getType()))
+        addTile(accesses, operand, /*isWrite=*/false);
+  } else if (auto scratch = op->getAttrOfType<IntegerAttr>(scratchAttrName))
     accesses.insert({scratch.getInt(), scratch.getInt() + scratchBytes(op), /*isWrite=*/true});
   return accesses;
 }

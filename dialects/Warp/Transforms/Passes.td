@@ -118,6 +118,47 @@ def WarpDeferReduction : Pass<"warp-defer-reduction", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::warp::WarpDialect", "::weft::tile::TileDialect", "::mlir::arith::ArithDialect"];
 }
 
+def WarpStageWgmma : Pass<"warp-stage-wgmma", "::mlir::func::FuncOp"> {
+  let summary = "bring the operands of products of warpgroups into shared memory, where their descriptors describe them";
+  let description = [{
+    Operand b of a `warp.wgmma`, and operand a unless registers hold it as the instructions take it, becomes a tile in
+    shared memory, seen through the transpositions between it and the product. A load that nothing else reads becomes an
+    asynchronous copy where `cp.async` does what it does; any other value is stored by the threads that hold it. Barriers
+    are inserted later.
+
+    Needs: tensors with layouts (`tile-to-warp`) in a module with `warp.target`.
+
+    Rejects: a target that is not known.
+
+    ```mlir
+    #load = #warp.layout<[16, 16], register = [[0, 1], [0, 2], [0, 4]], lane = [[0, 8], [1, 0], [2, 0], [4, 0], [8, 0]], warp = [[0, 0], [0, 0]]>
+    #a = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+    module attributes {warp.target = "sm_90a"} {
+      func.func @f(%p: tensor<16x16x!tile.ptr<f16>, #load>, %a: tensor<64x16xf16, #a>, %c: tensor<64x16xf32, #a>)
+          -> tensor<64x16xf32, #a> {
+        %b = tile.load %p {warp.contiguity = 8 : i32} : tensor<16x16x!tile.ptr<f16>, #load>
+        %d = warp.wgmma %a, %b, %c {shape = array<i32: 64, 16, 16>}
+          : tensor<64x16xf16, #a> * tensor<16x16xf16, #load> -> tensor<64x16xf32, #a>
+        %e = warp.wgmma_wait %d {pending = 0 : i32} : tensor<64x16xf32, #a>
+        return %e : tensor<64x16xf32, #a>
+      }
+    }
+    ```
+    becomes, `#s` being swizzled,
+    ```mlir
+    %s = warp.alloc : <16x16xf16, #s>
+    warp.async_copy %p to %s {contiguity = 8 : i32} : tensor<16x16x!tile.ptr<f16>, #load> -> <16x16xf16, #s>
+    warp.async_commit
+    warp.async_wait {pending = 0 : i32}
+    %d = warp.wgmma %a, %s, %c {shape = array<i32: 64, 16, 16>}
+      : tensor<64x16xf16, #a> * <16x16xf16, #s> -> tensor<64x16xf32, #a>
+    %e = warp.wgmma_wait %d {pending = 0 : i32} : tensor<64x16xf32, #a>
+    warp.dealloc %s : <16x16xf16, #s>
+    ```
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect"];
+}
+
 def WarpStageOperands : Pass<"warp-stage-operands", "::mlir::func::FuncOp"> {
   let summary = "bring the operands of products from device memory through swizzled shared memory";
   let description = [{
@@ -437,6 +478,34 @@ def WarpInsertBarriers : Pass<"warp-insert-barriers", "::mlir::func::FuncOp"> {
     warp.barrier
     %y = warp.load_shared %s : <32xf32, #s> -> tensor<32xf32, #r>
     ```
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect"];
+}
+
+def WarpInsertProxyFences : Pass<"warp-insert-proxy-fences", "::mlir::func::FuncOp"> {
+  let summary = "make what threads write to shared memory known to matrix instructions of warpgroups";
+  let description = [{
+    These read shared memory through the asynchronous proxy: a thread that wrote a tile which they read, or waited for
+    copies to it, needs a fence before the barrier behind which they run. A fence goes before every barrier, and every
+    exchange with a barrier of its own, that such writes may reach without one.
+
+    Needs: all barriers for shared memory in their places (`warp-insert-barriers`).
+
+    Rejects: nothing. A kernel without products of warpgroups is left alone.
+
+    ```mlir
+    #a = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+    #s = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
+    func.func @f(%a: tensor<64x16xf16, #a>, %s: !warp.shared<16x16xf16, #s>, %c: tensor<64x16xf32, #a>)
+        -> tensor<64x16xf32, #a> {
+      warp.barrier
+      %d = warp.wgmma %a, %s, %c {shape = array<i32: 64, 16, 16>}
+        : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+      %e = warp.wgmma_wait %d {pending = 0 : i32} : tensor<64x16xf32, #a>
+      return %e : tensor<64x16xf32, #a>
+    }
+    ```
+    is left alone: no thread of the kernel wrote `%s`.
   }];
   let dependentDialects = ["::weft::warp::WarpDialect"];
 }

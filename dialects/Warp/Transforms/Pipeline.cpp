@@ -133,7 +133,7 @@ static std::optional<StagedTile> stagedTile(AsyncCopyOp copy) {
   for (Operation *op = commit; op && !tile.wait; op = op->getNextNode()) {
     auto wait = dyn_cast<AsyncWaitOp>(op);
     bool readNext = wait && llvm::any_of(alloc->getUsers(), [&](Operation *user) {
-                      return isa<LoadSharedOp, PermuteSharedOp>(user) &&
+                      return isa<LoadSharedOp, PermuteSharedOp, WgmmaOp>(user) &&
                              wait->getNextNode() == wait->getBlock()->findAncestorOpInBlock(*user);
                     });
     if (readNext)
@@ -207,7 +207,8 @@ void LoopPipeliner::startCopies() {
     auto ring = SharedType::get(b.getContext(), stages, type.getShape(), type.getElementType(), type.getLayout());
     rings.push_back(AllocOp::create(b, tile.copy->getLoc(), ring, IntegerAttr(), IntegerAttr()));
   }
-  pitch = ringPitch(llvm::map_to_vector(rings, [](Value ring) { return cast<SharedType>(ring.getType()); }));
+  pitch = ringPitch(llvm::map_to_vector(rings, [](Value ring) { return cast<SharedType>(ring.getType()); }),
+                    tileAlignment(loop->getParentOfType<func::FuncOp>()));
   // The rings may take the place of tiles that other threads still read.
   BarrierOp::create(b, loc);
   for (unsigned index : slice.carried)
@@ -389,7 +390,8 @@ static int64_t bytesBeside(const Ahead &ahead) {
 /// The most stages, up to `stages`, that a block of `target` holds of a loop's tiles.
 static int stagesThatFit(const Ahead &ahead, int stages, const TargetInfo &target) {
   int64_t pitch =
-      ringPitch(llvm::map_to_vector(ahead.tiles, [](StagedTile tile) { return tile.alloc.getResult().getType(); }));
+      ringPitch(llvm::map_to_vector(ahead.tiles, [](StagedTile tile) { return tile.alloc.getResult().getType(); }),
+                tileAlignment(ahead.loop->getParentOfType<func::FuncOp>()));
   int64_t room = (target.sharedBytesPerBlock - bytesBeside(ahead)) / std::max<int64_t>(pitch, 1);
   return static_cast<int>(std::clamp<int64_t>(room, 1, stages));
 }

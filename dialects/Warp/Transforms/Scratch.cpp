@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "dialects/Warp/Transforms/Scratch.h"
+#include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/ShuffleExchange.h"
@@ -21,12 +22,18 @@ unsigned weft::warp::warpsAlongAxis(Type tensor, unsigned axis) {
   return count;
 }
 
-int64_t weft::warp::ringPitch(ArrayRef<SharedType> rings) {
+int64_t weft::warp::tileAlignment(Operation *kernel) {
+  constexpr int64_t banks = 128;
+  bool warpgroups = kernel->walk([](WgmmaOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  return warpgroups ? TargetInfo::ofOrDefault(kernel).warpgroups.tileAlignment : banks;
+}
+
+int64_t weft::warp::ringPitch(ArrayRef<SharedType> rings, int64_t alignment) {
   if (rings.size() == 1)
     return SharedType(rings.front()).getTileBytes();
   int64_t pitch = 0;
   for (SharedType ring : rings)
-    pitch += llvm::alignTo(ring.getTileBytes(), tileAlignment);
+    pitch += llvm::alignTo(ring.getTileBytes(), alignment);
   return pitch;
 }
 

@@ -20,10 +20,11 @@ int64_t scanBytes(mlir::Type tensor, unsigned warps);
 /// Bytes that a value of an element type takes in shared memory.
 unsigned elementBytes(mlir::Type element);
 
-/// Tiles start where a line of 32 banks starts, so that their swizzles mean what they say.
-inline constexpr int64_t tileAlignment = 128;
+/// What tiles of a kernel begin at multiples of, in bytes: where a line of 32 banks starts, so that their swizzles mean
+/// what they say; with products of warpgroups, where the patterns that these know start.
+int64_t tileAlignment(mlir::Operation *kernel);
 
 /// Bytes from the tiles of a stage to those of the next, of rings that lie together: side by side, a tile of each.
-int64_t ringPitch(llvm::ArrayRef<SharedType> rings);
+int64_t ringPitch(llvm::ArrayRef<SharedType> rings, int64_t alignment);
 
 } // namespace weft::warp

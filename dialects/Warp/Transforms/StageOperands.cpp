@@ -19,12 +19,12 @@
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Transforms/AsyncLoads.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/SwizzledLayout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
-#include "mlir/IR/Matchers.h"
 
 namespace weft::warp {
 #define GEN_PASS_DEF_WARPSTAGEOPERANDS
@@ -63,48 +63,13 @@ static bool collectConversions(Value value, SmallVectorImpl<ConvertLayoutOp> &co
     return permute && collectConversions(permute.getResult(), conversions);
   });
 }
-static int64_t contiguityOf(tile::LoadOp load) {
-  auto contiguity = load->getAttrOfType<IntegerAttr>(contiguityAttrName);
-  return contiguity ? contiguity.getInt() : 1;
-}
-
-static int64_t pieceBytes(tile::LoadOp load) {
-  return contiguityOf(load) * (tile::elementTypeOf(load.getType()).getIntOrFloatBitWidth() / 8);
-}
-
-/// Whether every bit of a load's masked elements is zero: those of -0.0 are not.
-static bool fillsWithZeros(tile::LoadOp load) {
-  DenseElementsAttr other;
-  if (!load.getOther())
-    return true;
-  if (!matchPattern(load.getOther(), m_Constant(&other)) || !other.isSplat())
-    return false;
-  if (isa<FloatType>(other.getElementType()))
-    return other.getSplatValue<APFloat>().isPosZero();
-  return other.getSplatValue<APInt>().isZero();
-}
-
-/// Why `cp.async` does not do what the load does; empty where it does: pieces of a size it has, zeros where the mask is
-/// false, and the caches asked for. `.cg` is of 16 bytes, which then pass by L1, so that a priority there says nothing.
-static StringRef whyNotAsync(tile::LoadOp load, const TargetInfo &target) {
-  int64_t bytes = pieceBytes(load);
-  if (load.getIsVolatile())
-    return "the load is volatile";
-  if (!target.canCopyAsync(bytes))
-    return "no asynchronous copy of the target is of such pieces";
-  bool passesL1 = load.getCache() == tile::CacheModifier::CG || load.getEviction() != tile::Eviction::Normal;
-  if (passesL1 ? bytes != 16
-               : load.getCache() != tile::CacheModifier::None && load.getCache() != tile::CacheModifier::CA)
-    return "asynchronous copies have no such cache modifier or eviction priority";
-  return fillsWithZeros(load) ? "" : "masked elements are other than zero";
-}
 
 static bool canCopyAsync(tile::LoadOp load, const TargetInfo &target) { return whyNotAsync(load, target).empty(); }
 
 /// Whether a vector is worth a tile: a loop with products loads it anew in every iteration, and only to read it
 /// otherwise.
 static bool isVectorBesideProducts(tile::LoadOp load, const TargetInfo &target) {
-  return isa<scf::ForOp>(load->getParentOp()) && llvm::any_of(*load->getBlock(), llvm::IsaPred<MmaOp>) &&
+  return isa<scf::ForOp>(load->getParentOp()) && llvm::any_of(*load->getBlock(), llvm::IsaPred<MmaOp, WgmmaOp>) &&
          canCopyAsync(load, target) && llvm::all_of(load->getUsers(), [&](Operation *user) {
            return isa<ConvertLayoutOp>(user) && user->getBlock() == load->getBlock();
          });
@@ -193,9 +158,7 @@ static void stage(const Staged &staged, const TargetInfo &target) {
     remarks::missed(remarks::asyncCopy, load) << remark::reason(
         "{0}; threads load pieces of {1} bytes and store them to shared memory", hindrance, pieceBytes(load));
   if (async) {
-    bool undefined = load.getMask() && !load.getOther(), throughL1 = load.getCache() == tile::CacheModifier::CA;
-    AsyncCopyOp::create(b, loc, load.getPtr(), load.getMask(), shared, contiguityOf(load), undefined, throughL1);
-    AsyncCommitOp::create(b, loc);
+    startCopy(b, load, shared);
   } else {
     b.setInsertionPointAfter(load);
     StoreSharedOp::create(b, loc, load.getResult(), shared);

@@ -43,8 +43,8 @@ class Resources:
 
     @property
     def matrix_instructions(self) -> int | None:
-        """HMMA and IMMA instructions, or None where they could not be read."""
-        return None if self.instructions is None else self.instructions["HMMA"] + self.instructions["IMMA"]
+        """Matrix instructions, or None where they could not be read."""
+        return None if self.instructions is None else sum(self.instructions[name] for name in sass.MATRIX)
 
 
 @functools.cache

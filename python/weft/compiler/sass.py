@@ -11,6 +11,8 @@ from dataclasses import dataclass
 _LINE = re.compile(r"^\s+/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>.*?)\s*;", re.MULTILINE)
 _GUARD = re.compile(r"^@!?U?P(?:\d+|T)\s+")
 _TARGET = re.compile(r"\bBRA\b.*\b0x([0-9a-f]+)\b")
+#: Mnemonics of matrix instructions: of a warp, and of four.
+MATRIX = ("HMMA", "IMMA", "HGMMA", "IGMMA", "QGMMA")
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,8 @@ class Loop:
 
     @property
     def matrix_instructions(self) -> int:
-        """HMMA and IMMA instructions."""
-        return self.classes["HMMA"] + self.classes["IMMA"]
+        """Matrix instructions."""
+        return sum(self.classes[name] for name in MATRIX)
 
 
 def instructions(code: str) -> tuple[Instruction, ...]:

@@ -1,0 +1,137 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "compiler/Conversion/TileToWarp/PlanWgmma.h"
+
+#include "compiler/Support/Remarks.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace weft {
+namespace {
+/// Bytes of shared memory that a kernel's exchanges may need beside the tiles of its products.
+constexpr int64_t roomForExchanges = 16 * 1024;
+/// Of a warpgroup's accumulator, the most registers of a thread.
+constexpr int64_t mostAccumulators = 192;
+
+/// A plan, or why there is none.
+struct Attempt {
+  std::optional<DotPlan> plan;
+  std::string hindrance;
+};
+
+Attempt refuse(std::string hindrance) { return {std::nullopt, std::move(hindrance)}; }
+
+/// How many warpgroups split rows and columns: rows first, as those of B are then read by all at once.
+std::optional<warp::WarpgroupGrid> gridFor(int64_t M, int64_t N, const targets::WarpgroupUnit &unit, int warps) {
+  unsigned groups = warps / unit.warps;
+  unsigned rows = std::min<int64_t>(groups, M / unit.m), columns = groups / rows;
+  // A part of a line of 128 bytes is no operand that is turned.
+  constexpr int64_t leastColumns = 64;
+  if (columns > 1 && N / columns < leastColumns)
+    return std::nullopt;
+  return warp::WarpgroupGrid{rows, columns};
+}
+
+Attempt planProduct(tile::DotOp dot, const TargetInfo &target, int warps) {
+  const targets::WarpgroupUnit &unit = target.warpgroups;
+  auto a = cast<RankedTensorType>(dot.getA().getType()), acc = cast<RankedTensorType>(dot.getType());
+  int64_t M = acc.getDimSize(0), N = acc.getDimSize(1), K = a.getDimSize(1);
+  Type element = a.getElementType(), accumulator = acc.getElementType();
+  const targets::WarpgroupMma *family = target.warpgroupMmaFor(element, accumulator);
+  if (!family || !family->turned || !accumulator.isF32())
+    return refuse(llvm::formatv("operands of {0} with sums of {1} have no instruction of warpgroups here", element,
+                                accumulator));
+  if (warps % unit.warps != 0)
+    return refuse(llvm::formatv("{0} warps are no whole warpgroups of {1}", warps, unit.warps));
+  constexpr int64_t leastInner = 16, leastColumns = 16; // lines of 32 bytes
+  if (M < unit.m || N < leastColumns || K < std::max<int64_t>(leastInner, family->k))
+    return refuse(llvm::formatv("a product of {0} × {1} × {2} does not fill an instruction of {3} × {4} × {5}", M, N, K,
+                                unit.m, leastColumns, family->k));
+  std::optional<warp::WarpgroupGrid> grid = gridFor(M, N, unit, warps);
+  if (!grid)
+    return refuse(llvm::formatv("{0} warps are more than a product of {1} × {2} fills", warps, M, N));
+  int64_t columns = N / grid->columns;
+  if (M / grid->rows / unit.m * columns / 2 > mostAccumulators)
+    return refuse(llvm::formatv("sums of {0} × {1} for each warpgroup do not fit registers", M / grid->rows, columns));
+  DotPlan plan;
+  plan.instruction = {unit.m, int32_t(std::min<int64_t>(columns, unit.mostN)), family->k};
+  plan.groups = *grid;
+  return {plan, ""};
+}
+
+/// What an operand is a transposition of.
+Value rootOf(Value value) {
+  while (auto permute = value.getDefiningOp<tile::PermuteOp>())
+    value = permute.getSource();
+  return value;
+}
+
+/// Bytes of the tiles that the operands of some products take at most. Those of a block may be there all at once, with
+/// those of one op under it.
+class OperandBytes {
+public:
+  explicit OperandBytes(const llvm::SetVector<Operation *> &products) {
+    llvm::DenseSet<Value> roots;
+    for (Operation *product : products)
+      for (unsigned index : {0, 1})
+        if (Value root = rootOf(product->getOperand(index)); roots.insert(root).second) {
+          auto type = cast<RankedTensorType>(root.getType());
+          ofBlock[root.getParentBlock()] += type.getNumElements() * type.getElementTypeBitWidth() / 8;
+        }
+  }
+  int64_t under(Region &region) const {
+    int64_t total = 0;
+    for (Block &block : region) {
+      int64_t largest = 0;
+      for (Operation &op : block)
+        for (Region &inner : op.getRegions())
+          largest = std::max(largest, under(inner));
+      total += ofBlock.lookup(&block) + largest;
+    }
+    return total;
+  }
+
+private:
+  llvm::DenseMap<Block *, int64_t> ofBlock;
+};
+
+} // namespace
+
+llvm::DenseMap<Operation *, DotPlan> planWgmma(func::FuncOp function, const llvm::DenseSet<Operation *> &chained,
+                                               const TargetInfo &target, int warps) {
+  llvm::DenseMap<Operation *, DotPlan> plans;
+  if (target.warpgroups.families.size() == 0)
+    return plans;
+  llvm::SetVector<Operation *> products;
+  std::string ofChain;
+  llvm::SmallVector<std::pair<Operation *, std::string>> refused;
+  function.walk([&](tile::DotOp dot) {
+    Attempt attempt = planProduct(dot, target, warps);
+    if (attempt.plan) {
+      plans[dot] = *attempt.plan;
+      products.insert(dot);
+      return;
+    }
+    refused.emplace_back(dot, attempt.hindrance);
+    if (chained.contains(dot) && ofChain.empty())
+      ofChain = attempt.hindrance;
+  });
+  int64_t bytes = OperandBytes(products).under(function.getBody());
+  bool fits = bytes + roomForExchanges <= target.sharedBytesPerBlock;
+  for (Operation *product : products) {
+    if (!fits)
+      refused.emplace_back(product, llvm::formatv("a block's shared memory does not hold the {0} bytes of operands",
+                                                  bytes));
+    else if (!ofChain.empty() && chained.contains(product))
+      refused.emplace_back(product, "a product that its rows go to or come from has none: " + ofChain);
+    else
+      continue;
+    plans.erase(product);
+  }
+  for (auto &[dot, hindrance] : refused)
+    remarks::missed(remarks::warpgroupProducts, dot)
+        << remark::reason("the product is made by instructions of single warps: {0}", hindrance);
+  return plans;
+}
+
+} // namespace weft

@@ -1,0 +1,19 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Which products of a kernel are made by matrix instructions of warpgroups, where the target has them.
+#pragma once
+
+#include "compiler/Conversion/TileToWarp/LayoutRules.h"
+#include "compiler/Target/TargetInfo.h"
+#include "dialects/Tile/IR/TileOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace weft {
+
+/// A plan for every product that instructions of warpgroups take. Products that are computed from one another row by row
+/// (`chained`) have one kind of instruction, so that rows stay where they are. What could not be taken is said in a
+/// remark.
+llvm::DenseMap<mlir::Operation *, DotPlan> planWgmma(mlir::func::FuncOp function,
+                                                     const llvm::DenseSet<mlir::Operation *> &chained,
+                                                     const TargetInfo &target, int warps);
+
+} // namespace weft

@@ -1,0 +1,214 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// warp.wgmma, its wait, and the fence for what it reads (PTX ISA 9.7.15).
+//
+// A product is one piece of inline PTX: fence, an instruction for each tile of 64 × n and each step along K, commit.
+// LLVM has no intrinsic with operand a in registers or with a scale-d. Accumulators go in and out of the piece in the
+// same registers, and so through the wait: nothing that touches them can move into the time in which they are under way.
+//
+//   desc(tile + step) = desc(tile) + step / 16:   descriptors of all steps are one value and constants
+#include "compiler/Conversion/WarpToLLVM/Emitter.h"
+#include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Layout/WgmmaLayouts.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace weft::warp;
+
+namespace weft {
+namespace {
+
+/// Inline PTX with its operands, numbered in the order in which they are added: results first.
+class Assembly {
+public:
+  explicit Assembly(Emitter &e) : e(e) {}
+
+  /// Registers that the code changes; `fresh`: that it only writes.
+  void inOut(ArrayRef<Value> registers, StringRef kind, bool fresh) {
+    for (auto [index, value] : llvm::enumerate(registers)) {
+      outputs += (outputs.empty() ? "=" : ",=") + kind.str();
+      types.push_back(value.getType());
+      if (!fresh) {
+        inputs += "," + std::to_string(index);
+        operands.push_back(value);
+      }
+    }
+    // Inputs that are outputs too have numbers of their own.
+    next = registers.size() * (fresh ? 1 : 2);
+  }
+  /// A value that the code reads: its name in the code.
+  std::string in(Value value, StringRef kind) {
+    inputs += "," + kind.str();
+    operands.push_back(value);
+    return "$" + std::to_string(next++);
+  }
+  SmallVector<Value> emit(StringRef code) {
+    return e.inlineAsm(code, outputs + inputs + ",~{memory}", types, operands, /*sideEffects=*/true);
+  }
+
+private:
+  Emitter &e;
+  std::string outputs, inputs;
+  SmallVector<Type> types;
+  SmallVector<Value> operands;
+  size_t next = 0;
+};
+
+/// An operand in shared memory: its descriptor where this warpgroup's part begins.
+struct InShared {
+  WgmmaOperand operand;
+  Value descriptor;
+};
+
+/// A part of a block's warpgroups' numbers: (number / first) mod count.
+Value groupNumber(Emitter &e, unsigned first, unsigned count) {
+  constexpr unsigned groupWarps = 4;
+  SmallVector<uint32_t> bases(llvm::Log2_32_Ceil(e.warps), 0);
+  for (unsigned bit = 0; (1u << bit) < count; ++bit)
+    bases[llvm::Log2_32(groupWarps * first) + bit] = 1u << bit;
+  return e.xorOfBits({}, bases);
+}
+
+/// The descriptor of a tile from its `outer`-th row or column of group `group` on, each group having as many.
+InShared descriptorOf(Emitter &e, Value shared, unsigned innerAxis, int64_t outer, Value group) {
+  SharedType type = cast<SharedType>(shared.getType());
+  unsigned bytes = type.getElementType().getIntOrFloatBitWidth() / 8;
+  WgmmaOperand operand = *wgmmaOperand(type.linear(), innerAxis, bytes);
+  Type i32 = e.b.getI32Type(), i64 = e.b.getI64Type();
+  Value address = LLVM::PtrToIntOp::create(e.b, e.loc, i32, e.scalar(shared));
+  if (group) {
+    Value distance = LLVM::MulOp::create(e.b, e.loc, group, e.i32(operand.offset(outer, 0)));
+    address = LLVM::AddOp::create(e.b, e.loc, address, distance);
+  }
+  // Addresses in shared memory are below 2^18: the field of 14 bits holds them in units of 16 bytes.
+  Value field = LLVM::LShrOp::create(e.b, e.loc, address, e.i32(4));
+  Value wide = LLVM::ZExtOp::create(e.b, e.loc, i64, field);
+  return {operand, LLVM::OrOp::create(e.b, e.loc, wide, e.i64(static_cast<int64_t>(operand.descriptor())))};
+}
+
+/// "f16" in an instruction's name.
+StringRef nameOf(Type type) { return type.isF16() ? "f16" : type.isBF16() ? "bf16" : ""; }
+
+/// How many instructions a warpgroup's product has along each axis, and n and k of one.
+struct Extents {
+  unsigned m, n, k;
+  int64_t columns, inner;
+};
+
+/// The code of a product: one statement for each instruction, those of a tile after one another.
+class Product {
+public:
+  Product(WgmmaOp op, Emitter &e, WarpgroupGrid grid) : op(op), assembly(e) {
+    auto acc = cast<RankedTensorType>(op.getAcc().getType());
+    int64_t inner = isa<SharedType>(op.getB().getType()) ? cast<SharedType>(op.getB().getType()).getShape()[0] : 0;
+    int64_t rows = acc.getDimSize(0) / grid.rows, columns = acc.getDimSize(1) / grid.columns;
+    int64_t n = op.getShape()[1], k = op.getShape()[2];
+    extents = {unsigned(rows / 64), unsigned(columns / n), unsigned(inner / k), n, k};
+    Value rowGroup = grid.rows > 1 ? groupNumber(e, 1, grid.rows) : Value();
+    Value columnGroup = grid.columns > 1 ? groupNumber(e, grid.rows, grid.columns) : Value();
+    zeroStart = matchPattern(op.getAcc(), m_AnyZeroFloat());
+    assembly.inOut(e.registers(op.getAcc()), "f", zeroStart);
+    if (isa<SharedType>(op.getA().getType())) {
+      a = descriptorOf(e, op.getA(), 1, rows, rowGroup);
+      aName = assembly.in(a->descriptor, "l");
+    } else {
+      ArrayRef<Value> registers = e.registers(op.getA());
+      unsigned packed = 32 / registers.front().getType().getIntOrFloatBitWidth();
+      for (size_t first = 0; first < registers.size(); first += packed)
+        aWords.push_back(assembly.in(e.pack(registers.slice(first, packed)), "r"));
+    }
+    b = descriptorOf(e, op.getB(), 0, columns, columnGroup);
+    bName = assembly.in(b->descriptor, "l");
+  }
+
+  Registers emit() {
+    Type element = cast<SharedType>(op.getB().getType()).getElementType();
+    name = ("wgmma.mma_async.sync.aligned.m64n" + Twine(extents.columns) + "k" + Twine(extents.inner) + ".f32." +
+            nameOf(element) + "." + nameOf(element))
+               .str();
+    std::string code = "{ .reg .pred old, none; .reg .b64 da, db; setp.eq.u32 old, 0, 0; setp.ne.u32 none, 0, 0; "
+                       "wgmma.fence.sync.aligned; ";
+    for (unsigned m = 0; m < extents.m; ++m)
+      for (unsigned n = 0; n < extents.n; ++n)
+        for (unsigned k = 0; k < extents.k; ++k)
+          code += statement(m, n, k);
+    return assembly.emit(code + "wgmma.commit_group.sync.aligned; }");
+  }
+
+private:
+  static std::string step(StringRef to, StringRef descriptor, int64_t bytes) {
+    return ("add.s64 " + to + ", " + descriptor + ", " + Twine(bytes >> 4) + "; ").str();
+  }
+  static std::string list(size_t first, size_t count, llvm::function_ref<std::string(size_t)> name) {
+    std::string names;
+    for (size_t i = first; i < first + count; ++i)
+      names += (i == first ? "" : ", ") + name(i);
+    return "{" + names + "}";
+  }
+  std::string statement(unsigned m, unsigned n, unsigned k) const {
+    constexpr unsigned wordsOfStep = 4;
+    size_t each = extents.columns / 2;
+    std::string sums = list((m * extents.n + n) * each, each, [](size_t i) { return "$" + std::to_string(i); });
+    std::string code = step("db", bName, b->operand.offset(n * extents.columns, k * extents.inner)), from;
+    if (a) {
+      code += step("da", aName, a->operand.offset(m * 64, k * extents.inner));
+      from = "da";
+    } else {
+      from = list((m * extents.k + k) * wordsOfStep, wordsOfStep, [&](size_t i) { return aWords[i]; });
+    }
+    std::string turned = a ? (a->operand.turned ? ", 1" : ", 0") : "";
+    turned += b->operand.turned ? ", 1" : ", 0";
+    return code + name + " " + sums + ", " + from + ", db, " + (zeroStart && k == 0 ? "none" : "old") + ", 1, 1" +
+           turned + "; ";
+  }
+
+  WgmmaOp op;
+  Assembly assembly;
+  Extents extents{};
+  bool zeroStart = false;
+  std::optional<InShared> a, b;
+  std::string aName, bName, name;
+  SmallVector<std::string> aWords;
+};
+
+LogicalResult lowerWgmma(WgmmaOp op, Emitter &e) {
+  if (!isa<SharedType>(op.getB().getType()) || (!isa<SharedType>(op.getA().getType()) && !op.takesRegisters()))
+    return op.emitOpError("has an operand that is not where its instructions take it from; run 'warp-stage-wgmma' "
+                          "before");
+  Type element = cast<SharedType>(op.getB().getType()).getElementType();
+  auto acc = cast<RankedTensorType>(op.getAcc().getType());
+  if (nameOf(element).empty() || !acc.getElementType().isF32())
+    return op.emitOpError("has no instruction for ") << element << " and " << acc.getElementType();
+  std::optional<WarpgroupGrid> grid = wgmmaGridOf(layoutAttrOf(acc).getLayout());
+  e.bind(op.getResult(), Product(op, e, *grid).emit());
+  return success();
+}
+
+LogicalResult lowerWait(WgmmaWaitOp op, Emitter &e) {
+  Registers all;
+  for (Value value : op.getValues())
+    llvm::append_range(all, e.registers(value));
+  Assembly assembly(e);
+  assembly.inOut(all, "f", /*fresh=*/false);
+  SmallVector<Value> waited =
+      assembly.emit(("wgmma.wait_group.sync.aligned " + Twine(op.getPending()) + ";").str());
+  ArrayRef<Value> rest = waited;
+  for (auto [value, result] : llvm::zip_equal(op.getValues(), op.getResults())) {
+    size_t count = e.registers(value).size();
+    e.bind(result, rest.take_front(count));
+    rest = rest.drop_front(count);
+  }
+  return success();
+}
+
+} // namespace
+
+void addWgmmaLowerings(LoweringTable &table) {
+  table.add<WgmmaOp>(lowerWgmma);
+  table.add<WgmmaWaitOp>(lowerWait);
+  table.add<ProxyFenceOp>([](ProxyFenceOp, Emitter &e) {
+    e.inlineAsm("fence.proxy.async.shared::cta;", "~{memory}", {}, {}, /*sideEffects=*/true);
+    return success();
+  });
+}
+
+} // namespace weft

@@ -1,0 +1,129 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "dialects/Warp/Layout/WgmmaLayouts.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+
+using namespace llvm;
+using namespace weft::warp;
+
+namespace {
+constexpr unsigned M = 0, N = 1, K = 1;
+constexpr int64_t tileRows = 64, longestLine = 128, pieceBytes = 16, linesOfPattern = 8;
+
+/// A layout of two axes that is built bit by bit.
+class Walk {
+public:
+  explicit Walk(ArrayRef<int64_t> shape) : layout(shape) {}
+
+  /// `count` more bits of `dim` along `axis`.
+  Walk &along(InDim dim, unsigned axis, unsigned count) {
+    layout.appendAxis(dim, axis, count, reached[axis]);
+    reached[axis] <<= count;
+    return *this;
+  }
+  /// Registers walk on along `axis` up to `end`.
+  Walk &registersTo(unsigned axis, int64_t end) {
+    return end > reached[axis] ? along(InDim::Register, axis, Log2_64(end / reached[axis])) : *this;
+  }
+  Walk &repeatWarps(unsigned count) {
+    for (unsigned bit = 0; bit < count; ++bit)
+      layout.append(InDim::Warp, 0u);
+    return *this;
+  }
+  LinearLayout take() const { return layout.withoutRepeatedRegisters(); }
+
+private:
+  LinearLayout layout;
+  std::array<int64_t, 2> reached{1, 1};
+};
+} // namespace
+
+LinearLayout weft::warp::wgmmaAccLayout(ArrayRef<int64_t> shape, WarpgroupGrid groups) {
+  return Walk(shape)
+      .along(InDim::Register, N, 1)
+      .along(InDim::Lane, N, 2)
+      .along(InDim::Lane, M, 3)
+      .along(InDim::Register, M, 1)
+      .registersTo(N, shape[N] / groups.columns)
+      .along(InDim::Warp, M, 2)
+      .registersTo(M, shape[M] / groups.rows)
+      .along(InDim::Warp, M, Log2_32(groups.rows))
+      .along(InDim::Warp, N, Log2_32(groups.columns))
+      .take();
+}
+
+LinearLayout weft::warp::wgmmaALayout(ArrayRef<int64_t> shape, WarpgroupGrid groups, unsigned elementBits) {
+  return Walk(shape)
+      .along(InDim::Register, K, Log2_32(32 / elementBits))
+      .along(InDim::Lane, K, 2)
+      .along(InDim::Lane, M, 3)
+      .along(InDim::Register, M, 1)
+      .registersTo(K, shape[K])
+      .along(InDim::Warp, M, 2)
+      .registersTo(M, shape[M] / groups.rows)
+      .along(InDim::Warp, M, Log2_32(groups.rows))
+      .repeatWarps(Log2_32(groups.columns))
+      .take();
+}
+
+std::optional<WarpgroupGrid> weft::warp::wgmmaGridOf(const LinearLayout &layout) {
+  constexpr unsigned groupWarps = 4;
+  if (layout.rank() != 2 || layout.size(InDim::Warp) < groupWarps)
+    return std::nullopt;
+  unsigned groups = layout.size(InDim::Warp) / groupWarps;
+  for (unsigned rows = 1; rows <= groups; rows *= 2) {
+    WarpgroupGrid grid{rows, groups / rows};
+    bool fits = layout.shape()[M] >= tileRows * grid.rows && layout.shape()[N] >= int64_t(8) * grid.columns;
+    if (fits && wgmmaAccLayout(layout.shape(), grid) == layout)
+      return grid;
+  }
+  return std::nullopt;
+}
+
+std::optional<LinearLayout> weft::warp::wgmmaTileLayout(ArrayRef<int64_t> shape, unsigned contiguousAxis,
+                                                        unsigned elementBytes) {
+  if (shape.size() != 2)
+    return std::nullopt;
+  unsigned lineAxis = 1 - contiguousAxis;
+  int64_t lineBytes = std::min<int64_t>(longestLine, shape[contiguousAxis] * elementBytes);
+  if (lineBytes < 2 * pieceBytes || shape[lineAxis] < linesOfPattern)
+    return std::nullopt;
+  LinearLayout layout(shape);
+  unsigned lineBits = Log2_64(lineBytes / elementBytes), pieceBits = Log2_64(lineBytes / pieceBytes);
+  layout.appendAxis(InDim::Offset, contiguousAxis, lineBits, 1);
+  // Bits 4 and up of an address are exchanged by bits 7 and up, the number of a line of 128 bytes: lines that share one
+  // are exchanged alike.
+  unsigned firstBit = Log2_64(longestLine / lineBytes);
+  for (unsigned bit = 0; bit < Log2_64(shape[lineAxis]); ++bit) {
+    std::array<int64_t, 2> element{0, 0};
+    element[lineAxis] = int64_t(1) << bit;
+    if (bit >= firstBit && bit - firstBit < pieceBits)
+      element[contiguousAxis] = (pieceBytes / elementBytes) << (bit - firstBit);
+    layout.append(InDim::Offset, element);
+  }
+  layout.appendAxis(InDim::Offset, contiguousAxis, Log2_64(shape[contiguousAxis]) - lineBits, int64_t(1) << lineBits);
+  return layout;
+}
+
+int64_t WgmmaOperand::offset(int64_t outer, int64_t inner) const {
+  auto [along, line] = turned ? std::pair(outer, inner) : std::pair(inner, outer);
+  int64_t alongBytes = along * elementBytes;
+  return alongBytes / lineBytes * panelBytes + line * lineBytes + alongBytes % lineBytes;
+}
+
+uint64_t WgmmaOperand::descriptor() const {
+  // Along K the leading offset is not read where lines are swizzled; turned, it leads to the next panel.
+  uint64_t leading = turned ? panelBytes : pieceBytes, stride = linesOfPattern * lineBytes;
+  uint64_t swizzle = lineBytes == 128 ? 1 : lineBytes == 64 ? 2 : 3;
+  return leading >> 4 << 16 | stride >> 4 << 32 | swizzle << 62;
+}
+
+std::optional<WgmmaOperand> weft::warp::wgmmaOperand(const LinearLayout &layout, unsigned innerAxis,
+                                                     unsigned elementBytes) {
+  for (unsigned axis : {innerAxis, 1 - innerAxis})
+    if (wgmmaTileLayout(layout.shape(), axis, elementBytes) == layout) {
+      int64_t lineBytes = std::min<int64_t>(longestLine, layout.shape()[axis] * elementBytes);
+      return WgmmaOperand{axis != innerAxis, unsigned(lineBytes), lineBytes * layout.shape()[1 - axis], elementBytes};
+    }
+  return std::nullopt;
+}

@@ -1,0 +1,80 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt --convert-warp-to-llvm --split-input-file --verify-diagnostics %s | FileCheck %s
+
+#acc = #warp.layout<[128, 16], register = [[0, 1], [8, 0], [0, 8], [64, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#a = #warp.layout<[128, 32], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [1, 0], [2, 8], [4, 16], [8, 0], [16, 0], [32, 0], [64, 0]]>
+#b = #warp.layout<[32, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0], [16, 0]]>
+
+// Two tiles along M, two steps along K, in one piece: A steps by 32 bytes along K and by 64 lines of 64 bytes along M; B, turned, by 16 lines of 32 bytes.
+// Descriptors: lines of 64 bytes, 512 to the next eight; of 32 bytes, 256 to the next eight, 1024 to the next panel.
+// CHECK-LABEL: llvm.func @shared
+// CHECK-DAG: llvm.mlir.constant(-9223371899415756800 : i64)
+// CHECK-DAG: llvm.mlir.constant(-4611685949703716864 : i64)
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"{ .reg .pred old, none; .reg .b64 da, db; setp.eq.u32 old, 0, 0; setp.ne.u32 none, 0, 0; wgmma.fence.sync.aligned;
+// CHECK-SAME: add.s64 db, $33, 0; add.s64 da, $32, 0; wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {$0, $1, $2, $3, $4, $5, $6, $7}, da, db, old, 1, 1, 0, 1;
+// CHECK-SAME: add.s64 db, $33, 32; add.s64 da, $32, 2; wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {$0,
+// CHECK-SAME: add.s64 db, $33, 0; add.s64 da, $32, 256; wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {$8, $9, $10, $11, $12, $13, $14, $15}, da, db, old, 1, 1, 0, 1;
+// CHECK-SAME: add.s64 db, $33, 32; add.s64 da, $32, 258;
+// CHECK-SAME: wgmma.commit_group.sync.aligned; }"
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"wgmma.wait_group.sync.aligned 0;", "=f,=f,{{.*}},0,1,
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"fence.proxy.async.shared::cta;"
+module attributes {warp.target = "sm_90a"} {
+  func.func @shared(%y: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %a = warp.alloc {offset = 0 : i64} : !warp.shared<128x32xbf16, #a>
+    %b = warp.alloc {offset = 8192 : i64} : !warp.shared<32x16xbf16, #b>
+    %c = tile.splat %y : f32 -> tensor<128x16xf32, #acc>
+    %d = warp.wgmma %a, %b, %c {shape = array<i32: 64, 16, 16>} : !warp.shared<128x32xbf16, #a> * !warp.shared<32x16xbf16, #b> -> tensor<128x16xf32, #acc>
+    %e = warp.wgmma_wait %d {pending = 0 : i32} : tensor<128x16xf32, #acc>
+    warp.proxy_fence
+    return
+  }
+}
+
+// -----
+
+#acc = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#b = #warp.layout<[16, 16], offset = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 1], [0, 2], [8, 4], [0, 8]]>
+
+// A in registers; a start from zero reads no accumulators.
+// CHECK-LABEL: llvm.func @registers
+// CHECK: llvm.inline_asm has_side_effects {{.*}}wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {$0, $1, $2, $3, $4, $5, $6, $7}, {$8, $9, $10, $11}, db, none, 1, 1, 0; wgmma.commit_group.sync.aligned; }", "=f,=f,=f,=f,=f,=f,=f,=f,r,r,r,r,l,~{memory}"
+module attributes {warp.target = "sm_90a"} {
+  func.func @registers(%x: f16) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %a = tile.splat %x : f16 -> tensor<64x16xf16, #acc>
+    %b = warp.alloc {offset = 0 : i64} : !warp.shared<16x16xf16, #b>
+    %c = arith.constant dense<0.0> : tensor<64x16xf32, #acc>
+    %d = warp.wgmma %a, %b, %c {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #acc> * !warp.shared<16x16xf16, #b> -> tensor<64x16xf32, #acc>
+    %e = warp.wgmma_wait %d {pending = 0 : i32} : tensor<64x16xf32, #acc>
+    return
+  }
+}
+
+// -----
+
+#acc = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#load = #warp.layout<[16, 16], register = [[0, 1]], lane = [[0, 2], [0, 4], [0, 8], [1, 0], [2, 0]], warp = [[4, 0], [8, 0]]>
+module attributes {warp.target = "sm_90a"} {
+  func.func @not_staged(%x: f16, %y: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %a = tile.splat %x : f16 -> tensor<64x16xf16, #acc>
+    %b = tile.splat %x : f16 -> tensor<16x16xf16, #load>
+    %c = tile.splat %y : f32 -> tensor<64x16xf32, #acc>
+    // expected-error @below {{'warp.wgmma' op has an operand that is not where its instructions take it from; run 'warp-stage-wgmma' before}}
+    %d = warp.wgmma %a, %b, %c {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #acc> * tensor<16x16xf16, #load> -> tensor<64x16xf32, #acc>
+    return
+  }
+}
+
+// -----
+
+#acc = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#b = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
+module attributes {warp.target = "sm_90a"} {
+  func.func @sums_of_f16(%x: f16) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %a = tile.splat %x : f16 -> tensor<64x16xf16, #acc>
+    %b = warp.alloc {offset = 0 : i64} : !warp.shared<16x16xf16, #b>
+    %c = tile.splat %x : f16 -> tensor<64x16xf16, #acc>
+    // expected-error @below {{'warp.wgmma' op has no instruction for 'f16' and 'f16'}}
+    %d = warp.wgmma %a, %b, %c {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #acc> * !warp.shared<16x16xf16, #b> -> tensor<64x16xf16, #acc>
+    return
+  }
+}
