@@ -61,10 +61,10 @@ struct WarpgroupUnit {
 /// What copies of whole boxes between global and shared memory (PTX ISA 9.7.9.27) ask for. No copies where `mostRank`
 /// is 0.
 struct BoxCopies {
-  int mostRank = 0;       ///< axes of a box
-  int mostBox = 256;      ///< elements of a box along an axis
-  int strideBytes = 16;   ///< what bases and strides in global memory are multiples of
-  int sharedBytes = 128;  ///< what boxes in shared memory begin at multiples of
+  int mostRank = 0;      ///< axes of a box
+  int mostBox = 256;     ///< elements of a box along an axis
+  int strideBytes = 16;  ///< what bases and strides in global memory are multiples of
+  int sharedBytes = 128; ///< what boxes in shared memory begin at multiples of
 };
 
 /// Multiplies and adds of matrix instructions whose factors are of `element` ("f16", "tf32", "e4m3"): 1e9 a second, a

@@ -89,7 +89,14 @@ def _target(described: Mapping[str, Any]) -> Target:
     for gpu in described["gpus"]:
         facts = {field.name: gpu[field.name] for field in dataclasses.fields(Gpu) if field.name != "target"}
         gpus[gpu["key"]] = Gpu(target=described["name"], **facts)
-    return Target(**{**described, "mma": tuple(described["mma"]), "warpgroup_mma": tuple(described["warpgroup_mma"]), "gpus": gpus})
+    return Target(
+        **{
+            **described,
+            "mma": tuple(described["mma"]),
+            "warpgroup_mma": tuple(described["warpgroup_mma"]),
+            "gpus": gpus,
+        }
+    )
 
 
 @functools.cache

@@ -31,7 +31,7 @@ def test_no_spills(case, target):
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("case", FLASH, ids=lambda case: case.name)
 def test_matrix_instructions_are_the_algorithms(case, target):
-    """A warp's products for one 128×64 block of scores, Q·Kᵀ and P·V, by m16n8k16 or by a warpgroup's m64nNk16; the loop
+    """A warp's products for one 128×64 block of scores, Q·Kᵀ and P·V, by m16n8k16 or a warpgroup's m64nNk16; the loop
     holds them once."""
     D = 16 * case.warps
     if target_named(target).warpgroup_mma:

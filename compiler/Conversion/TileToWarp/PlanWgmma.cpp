@@ -39,8 +39,8 @@ Attempt planProduct(tile::DotOp dot, const TargetInfo &target, int warps) {
   Type element = a.getElementType(), accumulator = acc.getElementType();
   const targets::WarpgroupMma *family = target.warpgroupMmaFor(element, accumulator);
   if (!family || !family->turned || !accumulator.isF32())
-    return refuse(llvm::formatv("operands of {0} with sums of {1} have no instruction of warpgroups here", element,
-                                accumulator));
+    return refuse(
+        llvm::formatv("operands of {0} with sums of {1} have no instruction of warpgroups here", element, accumulator));
   if (warps % unit.warps != 0)
     return refuse(llvm::formatv("{0} warps are no whole warpgroups of {1}", warps, unit.warps));
   constexpr int64_t leastInner = 16, leastColumns = 16; // lines of 32 bytes
@@ -120,8 +120,8 @@ llvm::DenseMap<Operation *, DotPlan> planWgmma(func::FuncOp function, const llvm
   bool fits = bytes + roomForExchanges <= target.sharedBytesPerBlock;
   for (Operation *product : products) {
     if (!fits)
-      refused.emplace_back(product, llvm::formatv("a block's shared memory does not hold the {0} bytes of operands",
-                                                  bytes));
+      refused.emplace_back(product,
+                           llvm::formatv("a block's shared memory does not hold the {0} bytes of operands", bytes));
     else if (!ofChain.empty() && chained.contains(product))
       refused.emplace_back(product, "a product that its rows go to or come from has none: " + ofChain);
     else

@@ -149,8 +149,7 @@ static LLVM::GlobalOp sharedSymbol(ModuleOp module, const TargetInfo &target) {
   OpBuilder b(module.getBodyRegion());
   auto type = LLVM::LLVMArrayType::get(b.getI8Type(), 0);
   return LLVM::GlobalOp::create(b, module.getLoc(), type, /*isConstant=*/false, LLVM::Linkage::External, name,
-                                Attribute(),
-                                alignment, /*addrSpace=*/3);
+                                Attribute(), alignment, /*addrSpace=*/3);
 }
 
 Value Emitter::sharedPointer(int64_t byteOffset) {

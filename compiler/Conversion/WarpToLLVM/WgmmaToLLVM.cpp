@@ -189,8 +189,7 @@ LogicalResult lowerWait(WgmmaWaitOp op, Emitter &e) {
     llvm::append_range(all, e.registers(value));
   Assembly assembly(e);
   assembly.inOut(all, "f", /*fresh=*/false);
-  SmallVector<Value> waited =
-      assembly.emit(("wgmma.wait_group.sync.aligned " + Twine(op.getPending()) + ";").str());
+  SmallVector<Value> waited = assembly.emit(("wgmma.wait_group.sync.aligned " + Twine(op.getPending()) + ";").str());
   ArrayRef<Value> rest = waited;
   for (auto [value, result] : llvm::zip_equal(op.getValues(), op.getResults())) {
     size_t count = e.registers(value).size();

@@ -32,9 +32,9 @@ std::optional<LinearLayout> wgmmaTileLayout(llvm::ArrayRef<int64_t> shape, unsig
 
 /// How instructions find an operand in a tile of such a layout.
 struct WgmmaOperand {
-  bool turned;         ///< neighbours lie along M or N: the descriptor's transposition bit
-  unsigned lineBytes;  ///< 128, 64 or 32: the width of the swizzle
-  int64_t panelBytes;  ///< from a line to that which goes on where it ends
+  bool turned;        ///< neighbours lie along M or N: the descriptor's transposition bit
+  unsigned lineBytes; ///< 128, 64 or 32: the width of the swizzle
+  int64_t panelBytes; ///< from a line to that which goes on where it ends
   unsigned elementBytes;
 
   /// Bytes from the tile's begin to the element at `outer` along M or N, and `inner` along K; both where a descriptor

@@ -67,7 +67,8 @@ static void collectReaders(Value value, Readers &readers) {
     else if (isa<tile::PermuteOp>(use.getOwner()))
       collectReaders(use.getOwner()->getResult(0), readers);
     else if (auto convert = dyn_cast<ConvertLayoutOp>(use.getOwner());
-             convert && !convert->use_empty() && llvm::all_of(convert->getUsers(), llvm::IsaPred<MmaOp, tile::RowDotOp>))
+             convert && !convert->use_empty() &&
+             llvm::all_of(convert->getUsers(), llvm::IsaPred<MmaOp, tile::RowDotOp>))
       readers.conversions.push_back(convert);
     else
       readers.others = true;
