@@ -3,7 +3,7 @@
 
 #acc = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
 #b = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
-func.func @shapes(%a: tensor<64x16xf16, #acc>, %b: !warp.shared<16x16xf16, #b>, %c: tensor<64x16xf32, #acc>, %d: tensor<64x16xf32>) {
+func.func @wgmma_c2_without(%a: tensor<64x16xf16, #acc>, %b: !warp.shared<16x16xf16, #b>, %c: tensor<64x16xf32, #acc>, %d: tensor<64x16xf32>) {
   // expected-error @below {{expected operands with layouts, but got 'tensor<64x16xf32>'}}
   %x = warp.wgmma %a, %b, %d {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #acc> * !warp.shared<16x16xf16, #b> -> tensor<64x16xf32>
   return
@@ -13,7 +13,7 @@ func.func @shapes(%a: tensor<64x16xf16, #acc>, %b: !warp.shared<16x16xf16, #b>, 
 
 #acc = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
 #b = #warp.layout<[32, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0], [16, 0]]>
-func.func @inner(%a: tensor<64x16xf16, #acc>, %b: !warp.shared<32x16xf16, #b>, %c: tensor<64x16xf32, #acc>) {
+func.func @wgmma_c1(%a: tensor<64x16xf16, #acc>, %b: !warp.shared<32x16xf16, #b>, %c: tensor<64x16xf32, #acc>) {
   // expected-error-re @below {{expected matrices [M, K], [K, N] and [M, N], but got {{.*}}}}
   %x = warp.wgmma %a, %b, %c {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #acc> * !warp.shared<32x16xf16, #b> -> tensor<64x16xf32, #acc>
   return
@@ -23,7 +23,7 @@ func.func @inner(%a: tensor<64x16xf16, #acc>, %b: !warp.shared<32x16xf16, #b>, %
 
 #acc = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
 #b = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
-func.func @types(%a: tensor<64x16xbf16, #acc>, %b: !warp.shared<16x16xf16, #b>, %c: tensor<64x16xf32, #acc>) {
+func.func @wgmma_c4(%a: tensor<64x16xbf16, #acc>, %b: !warp.shared<16x16xf16, #b>, %c: tensor<64x16xf32, #acc>) {
   // expected-error @below {{expected operands of one type of 16 or 8 bits, but got 'bf16' and 'f16'}}
   %x = warp.wgmma %a, %b, %c {shape = array<i32: 64, 16, 16>} : tensor<64x16xbf16, #acc> * !warp.shared<16x16xf16, #b> -> tensor<64x16xf32, #acc>
   return
@@ -36,7 +36,7 @@ func.func @types(%a: tensor<64x16xbf16, #acc>, %b: !warp.shared<16x16xf16, #b>, 
 #acc = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8], [16, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[32, 0]]>
 #a = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8], [16, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[32, 0]]>
 #b = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
-func.func @accumulator(%a: tensor<64x16xf16, #a>, %b: !warp.shared<16x16xf16, #b>, %c: tensor<64x16xf32, #acc>) {
+func.func @wgmma_c2_layout(%a: tensor<64x16xf16, #a>, %b: !warp.shared<16x16xf16, #b>, %c: tensor<64x16xf32, #acc>) {
   // expected-error-re @below {{expected an accumulator in a layout of warpgroups, but got {{.*}}}}
   %x = warp.wgmma %a, %b, %c {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #b> -> tensor<64x16xf32, #acc>
   return
@@ -46,7 +46,7 @@ func.func @accumulator(%a: tensor<64x16xf16, #a>, %b: !warp.shared<16x16xf16, #b
 
 #acc = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
 #b = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
-func.func @instruction(%a: tensor<64x16xf16, #acc>, %b: !warp.shared<16x16xf16, #b>, %c: tensor<64x16xf32, #acc>) {
+func.func @wgmma_c2_instruction(%a: tensor<64x16xf16, #acc>, %b: !warp.shared<16x16xf16, #b>, %c: tensor<64x16xf32, #acc>) {
   // expected-error @below {{expected a 'shape' [64, n, k] whose instructions fill each warpgroup's product, but got [64, 32, 16]}}
   %x = warp.wgmma %a, %b, %c {shape = array<i32: 64, 32, 16>} : tensor<64x16xf16, #acc> * !warp.shared<16x16xf16, #b> -> tensor<64x16xf32, #acc>
   return
@@ -56,7 +56,7 @@ func.func @instruction(%a: tensor<64x16xf16, #acc>, %b: !warp.shared<16x16xf16, 
 
 #acc = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
 #b = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 0], [8, 0]]>
-func.func @not_swizzled(%a: tensor<64x16xf16, #acc>, %b: !warp.shared<16x16xf16, #b>, %c: tensor<64x16xf32, #acc>) {
+func.func @wgmma_c3_swizzle(%a: tensor<64x16xf16, #acc>, %b: !warp.shared<16x16xf16, #b>, %c: tensor<64x16xf32, #acc>) {
   // expected-error-re @below {{expected one tile in lines of 32, 64 or 128 swizzled bytes, but got {{.*}}}}
   %x = warp.wgmma %a, %b, %c {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #acc> * !warp.shared<16x16xf16, #b> -> tensor<64x16xf32, #acc>
   return
@@ -68,7 +68,7 @@ func.func @not_swizzled(%a: tensor<64x16xf16, #acc>, %b: !warp.shared<16x16xf16,
 
 #acc = #warp.layout<[64, 32], register = [[0, 1], [8, 0], [0, 8], [0, 16]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
 #b = #warp.layout<[32, 32], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [1, 0], [2, 0], [4, 16], [8, 0], [16, 0]]>
-func.func @turned(%a: tensor<64x32xi8, #acc>, %b: !warp.shared<32x32xi8, #b>, %c: tensor<64x32xi32, #acc>) {
+func.func @wgmma_c3_turned(%a: tensor<64x32xi8, #acc>, %b: !warp.shared<32x32xi8, #b>, %c: tensor<64x32xi32, #acc>) {
   // expected-error-re @below {{expected a tile of 'i8' with neighbours along the inner axis, but got {{.*}}}}
   %x = warp.wgmma %a, %b, %c {shape = array<i32: 64, 32, 32>} : tensor<64x32xi8, #acc> * !warp.shared<32x32xi8, #b> -> tensor<64x32xi32, #acc>
   return
@@ -80,5 +80,14 @@ func.func @turned(%a: tensor<64x32xi8, #acc>, %b: !warp.shared<32x32xi8, #b>, %c
 func.func @neither(%a: tensor<64x16xf16, #acc>, %b: f16, %c: tensor<64x16xf32, #acc>) {
   // expected-error @below {{operand #1 must be tensor or tile in shared memory, but got 'f16'}}
   %x = "warp.wgmma"(%a, %b, %c) {shape = array<i32: 64, 16, 16>} : (tensor<64x16xf16, #acc>, f16, tensor<64x16xf32, #acc>) -> tensor<64x16xf32, #acc>
+  return
+}
+
+// -----
+
+#acc = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+func.func @wgmma_wait_c1(%c: tensor<64x16xf32, #acc>) {
+  // expected-error @below {{failed to verify that operands and results have the same types}}
+  %x = "warp.wgmma_wait"(%c) {pending = 0 : i32} : (tensor<64x16xf32, #acc>) -> tensor<64x16xf16, #acc>
   return
 }

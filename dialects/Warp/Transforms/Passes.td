@@ -150,8 +150,7 @@ def WarpStageWgmma : Pass<"warp-stage-wgmma", "::mlir::func::FuncOp"> {
     warp.async_copy %p to %s {contiguity = 8 : i32} : tensor<16x16x!tile.ptr<f16>, #load> -> <16x16xf16, #s>
     warp.async_commit
     warp.async_wait {pending = 0 : i32}
-    %d = warp.wgmma %a, %s, %c {shape = array<i32: 64, 16, 16>}
-      : tensor<64x16xf16, #a> * <16x16xf16, #s> -> tensor<64x16xf32, #a>
+    %d = warp.wgmma %a, %s, %c {shape = array<i32: 64, 16, 16>} : ...
     %e = warp.wgmma_wait %d {pending = 0 : i32} : tensor<64x16xf32, #a>
     warp.dealloc %s : <16x16xf16, #s>
     ```
@@ -496,8 +495,11 @@ def WarpInsertProxyFences : Pass<"warp-insert-proxy-fences", "::mlir::func::Func
     ```mlir
     #a = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
     #s = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
-    func.func @f(%a: tensor<64x16xf16, #a>, %s: !warp.shared<16x16xf16, #s>, %c: tensor<64x16xf32, #a>)
+    #r = #warp.layout<[16, 16], register = [[0, 1]], lane = [[0, 2], [0, 4], [0, 8], [1, 0], [2, 0]], warp = [[4, 0], [8, 0]]>
+    func.func @f(%a: tensor<64x16xf16, #a>, %x: tensor<16x16xf16, #r>, %c: tensor<64x16xf32, #a>)
         -> tensor<64x16xf32, #a> {
+      %s = warp.alloc {offset = 0 : i64} : !warp.shared<16x16xf16, #s>
+      warp.store_shared %x, %s : tensor<16x16xf16, #r> -> !warp.shared<16x16xf16, #s>
       warp.barrier
       %d = warp.wgmma %a, %s, %c {shape = array<i32: 64, 16, 16>}
         : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
@@ -505,7 +507,13 @@ def WarpInsertProxyFences : Pass<"warp-insert-proxy-fences", "::mlir::func::Func
       return %e : tensor<64x16xf32, #a>
     }
     ```
-    is left alone: no thread of the kernel wrote `%s`.
+    becomes
+    ```mlir
+    warp.store_shared %x, %s : tensor<16x16xf16, #r> -> <16x16xf16, #s>
+    warp.proxy_fence
+    warp.barrier
+    %d = warp.wgmma %a, %s, %c ...
+    ```
   }];
   let dependentDialects = ["::weft::warp::WarpDialect"];
 }

@@ -19,7 +19,7 @@
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
-#include "dialects/Warp/Transforms/AsyncLoads.h"
+#include "dialects/Warp/Transforms/Copies/AsyncLoads.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/SwizzledLayout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

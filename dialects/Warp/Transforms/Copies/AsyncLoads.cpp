@@ -1,5 +1,5 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-#include "dialects/Warp/Transforms/AsyncLoads.h"
+#include "dialects/Warp/Transforms/Copies/AsyncLoads.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"

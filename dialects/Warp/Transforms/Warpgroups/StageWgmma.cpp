@@ -18,7 +18,7 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/WgmmaLayouts.h"
-#include "dialects/Warp/Transforms/AsyncLoads.h"
+#include "dialects/Warp/Transforms/Copies/AsyncLoads.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/SwizzledLayout.h"
 #include "mlir/IR/Builders.h"
