@@ -1,17 +1,19 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """How much code the interior loop of flash attention takes: machine instructions per warp and block of keys.
 
-    python benchmarks/interior_loop.py
+    python benchmarks/interior_loop.py [--target sm_90a]
 
 Sliding-window causal attention walks the key blocks of a row of blocks in three loops: those that the window's far end
 cuts, those wholly inside, and those that the diagonal cuts. The loop in the middle does no mask arithmetic; what is
 left is the algorithm's own work. This counts its instructions by class in the machine code that ptxas makes: of a tile
 kernel, beside what Triton makes of the same source where Triton is installed, and of the kernel that the program
-softmax(q, k, window) @ v becomes.
+softmax(q, k, window) @ v becomes. On targets with matrix instructions of warpgroups the kernel's tile is 64 rows of a
+warpgroup by 128 keys, as FlashAttention-3's and FlashAttention-4's are, whose counts are printed beside.
 """
 
 from __future__ import annotations
 
+import argparse
 import math
 import pathlib
 import sys
@@ -26,8 +28,12 @@ from weft.compiler.sass import Loop, loops
 from weft.compiler.signature import parse
 from weft.demo import triton_peer
 from weft.programs.compiled import compiled
+from weft.targets import default_target, target_named
 
 BLOCK_M, BLOCK_N = 128, 64
+#: Instructions of the interior loop for 64 rows of a warpgroup and 128 keys, by head size, as ptxas 13.0 assembles the
+#: PTX of flash-attention at 0251105 (hopper/) and of flash-attn-4 4.0.0b36.
+ANCHORS = {64: {"FA3": 431, "FA4": 428}, 128: {"FA3": 469, "FA4": 457}}
 
 
 @weft.jit
@@ -108,20 +114,27 @@ def interior_of(resources: Resources) -> Interior:
     return Interior(shortest, resources.registers, resources.spill_store_bytes + resources.spill_load_bytes)
 
 
-def signature(D: int) -> str:
+def tiling(D: int, target: str) -> tuple[int, int]:
+    """Keys of a block and warps."""
+    return (128, 8) if target_named(target).warpgroup_mma else (BLOCK_N, D // 16)
+
+
+def signature(D: int, keys: int = BLOCK_N) -> str:
     """Argument types and constants for head size D, fp16."""
     pointers = ", ".join(f"{name}:*fp16:16" for name in ("q", "k", "v", "out"))
     strides = ", ".join(f"stride_{name}:i32:16" for name in ("qh", "qn", "kh", "km", "vh", "vm", "oh", "on"))
     scale = math.log2(math.e) / math.sqrt(D)
     return (
         f"{pointers}, lse:*fp32:16, {strides}, N:i32, WINDOW:i32, "
-        f"SCALE_LOG2={scale}, D={D}, BLOCK_M={BLOCK_M}, BLOCK_N={BLOCK_N}"
+        f"SCALE_LOG2={scale}, D={D}, BLOCK_M={BLOCK_M}, BLOCK_N={keys}"
     )
 
 
 def ours(D: int, target: str = "sm_80") -> Interior:
-    """Weft's loop for head size D: 64 on 4 warps, 128 on 8."""
-    kernel = windowed_attention.compile(signature(D), target=target, num_warps=D // 16, num_stages=3)
+    """Weft's loop for head size D: on one warp for 16 channels, or two warpgroups."""
+    keys, warps = tiling(D, target)
+    stages = 2 if target_named(target).warpgroup_mma else 3
+    kernel = windowed_attention.compile(signature(D, keys), target=target, num_warps=warps, num_stages=stages)
     resources = assemble(kernel.ptx, target)
     assert resources is not None, "ptxas was found"
     return interior_of(resources)
@@ -159,14 +172,21 @@ def tritons(D: int) -> Interior:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description="Machine instructions of flash attention's interior loop.")
+    parser.add_argument("--target", default=default_target(), help="what is compiled for (default: %(default)s)")
+    target = parser.parse_args().target
     if not (find_tool("ptxas") and find_tool("cuobjdump")):
         print("ptxas or cuobjdump was not found: nothing to count")
         return 1
     for D in (64, 128):
-        columns = {"Weft": ours(D), "program": programs(D)}
-        if triton_peer.available():
+        columns = {"Weft": ours(D, target), "program": programs(D, target)}
+        anchors = ANCHORS[D] if target_named(target).warpgroup_mma else {}
+        if triton_peer.available() and not anchors:
             columns["Triton"] = tritons(D)
-        print(f"flash attention forward, fp16, {BLOCK_M}×{BLOCK_N}, D {D}, {D // 16} warps, sm_80")
+        keys, warps = tiling(D, target)
+        print(f"flash attention forward, fp16, {BLOCK_M}×{keys}, D {D}, {warps} warps, {target}")
+        for name, count in anchors.items():
+            print(f"{name:14}{count:>10,} instructions")
         print(f"{'':14}" + "".join(f"{name:>10}" for name in columns))
         rows = {"instructions": [len(each.loop.instructions) for each in columns.values()]}
         names = {name: None for each in columns.values() for name, _ in each.loop.classes.most_common()}

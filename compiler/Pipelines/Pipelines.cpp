@@ -84,6 +84,7 @@ std::vector<Stage> tileToLLVMStages() {
          passes.addNestedPass<func::FuncOp>(warp::createWarpAllocateShared());
          passes.addNestedPass<func::FuncOp>(warp::createWarpInsertBarriers());
          passes.addNestedPass<func::FuncOp>(warp::createWarpInsertProxyFences());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpDeferWaits());
          passes.addNestedPass<func::FuncOp>(warp::createWarpOrderAccesses());
        }},
       {"llvm", [](OpPassManager &passes) { passes.addPass(createConvertWarpToLLVM()); }},

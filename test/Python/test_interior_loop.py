@@ -10,6 +10,7 @@ import pytest
 import torch
 import weft
 from weft.compiler.ptxas import find_tool
+from weft.targets import targets
 from weft.testing import accuracy
 
 needs_ptxas = pytest.mark.skipif(
@@ -41,6 +42,23 @@ def test_instructions_per_block(D, made_of):
     assert len(found.loop.instructions) <= MOST[D], found.loop.classes
     masking = {name for name in found.loop.classes if name in ("FSEL", "SEL", "FSETP", "ISETP")}
     assert not masking, found.loop.classes
+
+
+#: Of 64 rows of a warpgroup and 128 keys: matrix instructions, and the most that the loop takes. FlashAttention-3's takes
+#: 431 and 469.
+WARPGROUPS = {64: (4 + 8, 499), 128: (8 + 8, 499)}
+
+
+@needs_ptxas
+@pytest.mark.parametrize("D", WARPGROUPS)
+def test_instructions_of_warpgroups(D):
+    target = next(name for name, each in targets().items() if each.warpgroup_mma)
+    products, most = WARPGROUPS[D]
+    found = benchmark.ours(D, target)
+    assert found.spill_bytes == 0
+    assert found.loop.matrix_instructions == products
+    assert len(found.loop.instructions) <= most, found.loop.classes
+    assert not {"LDSM", "HMMA", "STS"} & set(found.loop.classes), found.loop.classes
 
 
 @pytest.mark.parametrize("N, window", [(400, 210), (129, 1000), (256, 64)])

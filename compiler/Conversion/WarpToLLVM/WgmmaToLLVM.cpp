@@ -6,10 +6,13 @@
 // same registers, and so through the wait: nothing that touches them can move into the time in which they are under way.
 //
 //   desc(tile + step) = desc(tile) + step / 16:   descriptors of all steps are one value and constants
+//
+// The upper half of a descriptor is a constant, and the lower never overflows into it: additions are of 32 bits.
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/WgmmaLayouts.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace weft::warp;
@@ -53,19 +56,25 @@ private:
   size_t next = 0;
 };
 
-/// An operand in shared memory: its descriptor where this warpgroup's part begins.
+/// An operand in shared memory: the lower half of its descriptor where this warpgroup's part begins, and the name of
+/// that in the code.
 struct InShared {
   WgmmaOperand operand;
-  Value descriptor;
+  Value low;
+  std::string name;
+
+  uint32_t high() const { return operand.descriptor() >> 32; }
 };
 
-/// A part of a block's warpgroups' numbers: (number / first) mod count.
+/// A part of a block's warpgroups' numbers: (number / first) mod count. Taken from the warp's first lane, so that ptxas
+/// knows it to be the same in all.
 Value groupNumber(Emitter &e, unsigned first, unsigned count) {
   constexpr unsigned groupWarps = 4;
   SmallVector<uint32_t> bases(llvm::Log2_32_Ceil(e.warps), 0);
   for (unsigned bit = 0; (1u << bit) < count; ++bit)
     bases[llvm::Log2_32(groupWarps * first) + bit] = 1u << bit;
-  return e.xorOfBits({}, bases);
+  Value number = e.xorOfBits({}, bases);
+  return e.atEntry([&] { return e.shuffleIndex(number, e.i32(0)); });
 }
 
 /// The descriptor of a tile from its `outer`-th row or column of group `group` on, each group having as many.
@@ -73,16 +82,15 @@ InShared descriptorOf(Emitter &e, Value shared, unsigned innerAxis, int64_t oute
   SharedType type = cast<SharedType>(shared.getType());
   unsigned bytes = type.getElementType().getIntOrFloatBitWidth() / 8;
   WgmmaOperand operand = *wgmmaOperand(type.linear(), innerAxis, bytes);
-  Type i32 = e.b.getI32Type(), i64 = e.b.getI64Type();
-  Value address = LLVM::PtrToIntOp::create(e.b, e.loc, i32, e.scalar(shared));
+  Value address = LLVM::PtrToIntOp::create(e.b, e.loc, e.b.getI32Type(), e.scalar(shared));
   if (group) {
     Value distance = LLVM::MulOp::create(e.b, e.loc, group, e.i32(operand.offset(outer, 0)));
     address = LLVM::AddOp::create(e.b, e.loc, address, distance);
   }
   // Addresses in shared memory are below 2^18: the field of 14 bits holds them in units of 16 bytes.
   Value field = LLVM::LShrOp::create(e.b, e.loc, address, e.i32(4));
-  Value wide = LLVM::ZExtOp::create(e.b, e.loc, i64, field);
-  return {operand, LLVM::OrOp::create(e.b, e.loc, wide, e.i64(static_cast<int64_t>(operand.descriptor())))};
+  Value low = LLVM::OrOp::create(e.b, e.loc, field, e.i32(static_cast<int32_t>(operand.descriptor())));
+  return {operand, low, ""};
 }
 
 /// "f16" in an instruction's name.
@@ -109,7 +117,7 @@ public:
     assembly.inOut(e.registers(op.getAcc()), "f", zeroStart);
     if (isa<SharedType>(op.getA().getType())) {
       a = descriptorOf(e, op.getA(), 1, rows, rowGroup);
-      aName = assembly.in(a->descriptor, "l");
+      a->name = assembly.in(a->low, "r");
     } else {
       ArrayRef<Value> registers = e.registers(op.getA());
       unsigned packed = 32 / registers.front().getType().getIntOrFloatBitWidth();
@@ -117,7 +125,7 @@ public:
         aWords.push_back(assembly.in(e.pack(registers.slice(first, packed)), "r"));
     }
     b = descriptorOf(e, op.getB(), 0, columns, columnGroup);
-    bName = assembly.in(b->descriptor, "l");
+    b->name = assembly.in(b->low, "r");
   }
 
   Registers emit() {
@@ -125,8 +133,11 @@ public:
     name = ("wgmma.mma_async.sync.aligned.m64n" + Twine(extents.columns) + "k" + Twine(extents.inner) + ".f32." +
             nameOf(element) + "." + nameOf(element))
                .str();
-    std::string code = "{ .reg .pred old, none; .reg .b64 da, db; setp.eq.u32 old, 0, 0; setp.ne.u32 none, 0, 0; "
-                       "wgmma.fence.sync.aligned; ";
+    std::string code = "{ .reg .pred old, none; .reg .b32 la, lb, ha, hb; .reg .b64 da, db; "
+                       "setp.eq.u32 old, 0, 0; setp.ne.u32 none, 0, 0; ";
+    if (a)
+      code += "mov.b32 ha, " + std::to_string(a->high()) + "; ";
+    code += "mov.b32 hb, " + std::to_string(b->high()) + "; wgmma.fence.sync.aligned; ";
     for (unsigned m = 0; m < extents.m; ++m)
       for (unsigned n = 0; n < extents.n; ++n)
         for (unsigned k = 0; k < extents.k; ++k)
@@ -135,8 +146,9 @@ public:
   }
 
 private:
-  static std::string step(StringRef to, StringRef descriptor, int64_t bytes) {
-    return ("add.s64 " + to + ", " + descriptor + ", " + Twine(bytes >> 4) + "; ").str();
+  /// Makes a descriptor, "da" of "la" and "ha" for the operand "a".
+  static std::string step(StringRef operand, const InShared &from, int64_t bytes) {
+    return llvm::formatv("add.u32 l{0}, {1}, {2}; mov.b64 d{0}, {{l{0}, h{0}}; ", operand, from.name, bytes >> 4).str();
   }
   static std::string list(size_t first, size_t count, llvm::function_ref<std::string(size_t)> name) {
     std::string names;
@@ -148,9 +160,9 @@ private:
     constexpr unsigned wordsOfStep = 4;
     size_t each = extents.columns / 2;
     std::string sums = list((m * extents.n + n) * each, each, [](size_t i) { return "$" + std::to_string(i); });
-    std::string code = step("db", bName, b->operand.offset(n * extents.columns, k * extents.inner)), from;
+    std::string code = step("b", *b, b->operand.offset(n * extents.columns, k * extents.inner)), from;
     if (a) {
-      code += step("da", aName, a->operand.offset(m * 64, k * extents.inner));
+      code += step("a", *a, a->operand.offset(m * 64, k * extents.inner));
       from = "da";
     } else {
       from = list((m * extents.k + k) * wordsOfStep, wordsOfStep, [&](size_t i) { return aWords[i]; });
@@ -166,7 +178,7 @@ private:
   Extents extents{};
   bool zeroStart = false;
   std::optional<InShared> a, b;
-  std::string aName, bName, name;
+  std::string name;
   SmallVector<std::string> aWords;
 };
 

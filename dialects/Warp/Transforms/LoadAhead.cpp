@@ -78,7 +78,7 @@ static bool hasLoopInside(scf::ForOp loop) {
   return loop.getBody()->walk([](LoopLikeOpInterface) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
-static bool isProduct(Operation *op) { return isa<MmaOp, tile::DotOp>(op); }
+static bool isProduct(Operation *op) { return isa<MmaOp, WgmmaOp, tile::DotOp>(op); }
 
 /// Products under way hide what is loaded meanwhile; other loops are short, and have several warps for that.
 static bool hasProducts(scf::ForOp loop) {

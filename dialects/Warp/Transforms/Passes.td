@@ -518,6 +518,47 @@ def WarpInsertProxyFences : Pass<"warp-insert-proxy-fences", "::mlir::func::Func
   let dependentDialects = ["::weft::warp::WarpDialect"];
 }
 
+def WarpDeferWaits : Pass<"warp-defer-waits", "::mlir::func::FuncOp"> {
+  let summary = "wait for products of warpgroups where their sums are needed first";
+  let description = [{
+    A `warp.wgmma_wait` moves down to what needs its result, past products that are started in between, which it then
+    leaves unfinished; a product that starts from zero moves up to an earlier one, if its operands are there. Sums that go
+    on from product to product are waited for once. No wait moves past a barrier or an exchange, behind which other
+    threads may write the tiles that its product reads, past a write to shared memory, or out of its block.
+
+    Needs: all barriers for shared memory in their places (`warp-insert-barriers`).
+
+    Rejects: nothing. A kernel without products of warpgroups is left alone.
+
+    ```mlir
+    #a = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+    #s = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
+    func.func @f(%a: tensor<64x16xf16, #a>, %s: !warp.shared<16x16xf16, #s>) -> tensor<64x16xf32, #a> {
+      %z = arith.constant dense<0.0> : tensor<64x16xf32, #a>
+      %d = warp.wgmma %a, %s, %z {shape = array<i32: 64, 16, 16>}
+        : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+      %x = warp.wgmma_wait %d {pending = 0 : i32} : tensor<64x16xf32, #a>
+      %p = math.exp2 %x : tensor<64x16xf32, #a>
+      %e = warp.wgmma %a, %s, %z {shape = array<i32: 64, 16, 16>}
+        : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+      %y = warp.wgmma_wait %e {pending = 0 : i32} : tensor<64x16xf32, #a>
+      %r = arith.mulf %p, %y : tensor<64x16xf32, #a>
+      return %r : tensor<64x16xf32, #a>
+    }
+    ```
+    becomes
+    ```mlir
+    %d = warp.wgmma ...
+    %e = warp.wgmma ...
+    %x = warp.wgmma_wait %d {pending = 1 : i32} : tensor<64x16xf32, #a>
+    %p = math.exp2 %x : tensor<64x16xf32, #a>
+    %y = warp.wgmma_wait %e {pending = 0 : i32} : tensor<64x16xf32, #a>
+    %r = arith.mulf %p, %y : tensor<64x16xf32, #a>
+    ```
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect"];
+}
+
 def WarpOrderAccesses : Pass<"warp-order-accesses", "::mlir::func::FuncOp"> {
   let summary = "insert a barrier wherever one thread's access to device memory must come after another's";
   let description = [{

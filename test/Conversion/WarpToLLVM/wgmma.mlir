@@ -8,13 +8,14 @@
 // Two tiles along M, two steps along K, in one piece: A steps by 32 bytes along K and by 64 lines of 64 bytes along M; B, turned, by 16 lines of 32 bytes.
 // Descriptors: lines of 64 bytes, 512 to the next eight; of 32 bytes, 256 to the next eight, 1024 to the next panel.
 // CHECK-LABEL: llvm.func @shared
-// CHECK-DAG: llvm.mlir.constant(-9223371899415756800 : i64)
-// CHECK-DAG: llvm.mlir.constant(-4611685949703716864 : i64)
-// CHECK: llvm.inline_asm has_side_effects {{.*}}"{ .reg .pred old, none; .reg .b64 da, db; setp.eq.u32 old, 0, 0; setp.ne.u32 none, 0, 0; wgmma.fence.sync.aligned;
-// CHECK-SAME: add.s64 db, $33, 0; add.s64 da, $32, 0; wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {$0, $1, $2, $3, $4, $5, $6, $7}, da, db, old, 1, 1, 0, 1;
-// CHECK-SAME: add.s64 db, $33, 32; add.s64 da, $32, 2; wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {$0,
-// CHECK-SAME: add.s64 db, $33, 0; add.s64 da, $32, 256; wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {$8, $9, $10, $11, $12, $13, $14, $15}, da, db, old, 1, 1, 0, 1;
-// CHECK-SAME: add.s64 db, $33, 32; add.s64 da, $32, 258;
+// CHECK-DAG: llvm.mlir.constant(65536 : i32)
+// CHECK-DAG: llvm.mlir.constant(4194304 : i32)
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"{ .reg .pred old, none; .reg .b32 la, lb, ha, hb; .reg .b64 da, db; setp.eq.u32 old, 0, 0; setp.ne.u32 none, 0, 0;
+// CHECK-SAME: mov.b32 ha, 2147483680; mov.b32 hb, 3221225488; wgmma.fence.sync.aligned;
+// CHECK-SAME: add.u32 lb, $33, 0; mov.b64 db, {lb, hb}; add.u32 la, $32, 0; mov.b64 da, {la, ha}; wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {$0, $1, $2, $3, $4, $5, $6, $7}, da, db, old, 1, 1, 0, 1;
+// CHECK-SAME: add.u32 lb, $33, 32; mov.b64 db, {lb, hb}; add.u32 la, $32, 2; mov.b64 da, {la, ha}; wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {$0,
+// CHECK-SAME: add.u32 lb, $33, 0; mov.b64 db, {lb, hb}; add.u32 la, $32, 256; mov.b64 da, {la, ha}; wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {$8, $9, $10, $11, $12, $13, $14, $15}, da, db, old, 1, 1, 0, 1;
+// CHECK-SAME: add.u32 lb, $33, 32; mov.b64 db, {lb, hb}; add.u32 la, $32, 258;
 // CHECK-SAME: wgmma.commit_group.sync.aligned; }"
 // CHECK: llvm.inline_asm has_side_effects {{.*}}"wgmma.wait_group.sync.aligned 0;", "=f,=f,{{.*}},0,1,
 // CHECK: llvm.inline_asm has_side_effects {{.*}}"fence.proxy.async.shared::cta;"
@@ -37,7 +38,7 @@ module attributes {warp.target = "sm_90a"} {
 
 // A in registers; a start from zero reads no accumulators.
 // CHECK-LABEL: llvm.func @registers
-// CHECK: llvm.inline_asm has_side_effects {{.*}}wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {$0, $1, $2, $3, $4, $5, $6, $7}, {$8, $9, $10, $11}, db, none, 1, 1, 0; wgmma.commit_group.sync.aligned; }", "=f,=f,=f,=f,=f,=f,=f,=f,r,r,r,r,l,~{memory}"
+// CHECK: llvm.inline_asm has_side_effects {{.*}}wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {$0, $1, $2, $3, $4, $5, $6, $7}, {$8, $9, $10, $11}, db, none, 1, 1, 0; wgmma.commit_group.sync.aligned; }", "=f,=f,=f,=f,=f,=f,=f,=f,r,r,r,r,r,~{memory}"
 module attributes {warp.target = "sm_90a"} {
   func.func @registers(%x: f16) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
     %a = tile.splat %x : f16 -> tensor<64x16xf16, #acc>

@@ -1,0 +1,123 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// warp-defer-waits: products of warpgroups are waited for where their sums are needed first.
+//
+//   %d = warp.wgmma %q, %k, %zero                    %d = warp.wgmma %q, %k, %zero
+//   %s = warp.wgmma_wait %d {pending = 0}            %e = warp.wgmma %o, %v, %zero
+//   %e = warp.wgmma %o, %v, %zero             ─▶     %s = warp.wgmma_wait %d {pending = 1}
+//   %t = warp.wgmma_wait %e {pending = 0}            use(%s)                            beside the second product
+//   use(%s)                                          %t = warp.wgmma_wait %e {pending = 0}
+//   use(%t)                                          use(%t)
+//
+// A product that starts from zero and needs nothing of what is computed from an earlier one is started right behind that
+// one. A product whose sums the next one goes on from, by the same instructions, is not waited for at all: theirs is one
+// wait. No wait moves past a barrier or an exchange, behind which other threads may write the tiles that its product
+// reads, nor out of its block.
+#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Transforms/Passes.h"
+#include "mlir/IR/Matchers.h"
+
+namespace weft::warp {
+#define GEN_PASS_DEF_WARPDEFERWAITS
+#include "dialects/Warp/Transforms/Passes.h.inc"
+} // namespace weft::warp
+
+using namespace mlir;
+using namespace weft::warp;
+
+namespace {
+struct DeferWaits : weft::warp::impl::WarpDeferWaitsBase<DeferWaits> {
+  void runOnOperation() override;
+};
+} // namespace
+
+/// The product that a wait is for, where it stands in the same block and is the only one.
+static WgmmaOp productOf(WgmmaWaitOp wait) {
+  if (wait.getValues().size() != 1)
+    return {};
+  auto product = wait.getValues().front().getDefiningOp<WgmmaOp>();
+  return product && product->getBlock() == wait->getBlock() ? product : WgmmaOp();
+}
+
+/// Whether no product may be under way any more when an op runs: other threads may write tiles behind it, or what it
+/// does is not seen from here.
+static bool needsAllFinished(Operation *op) {
+  return op->hasTrait<OpTrait::IsTerminator>() || op->getNumRegions() != 0 || op->hasAttr(scratchAttrName) ||
+         isa<BarrierOp, weft::tile::BarrierOp, StoreSharedOp, AsyncCopyOp>(op);
+}
+
+/// The first op behind a wait that needs it.
+static Operation *firstInNeed(WgmmaWaitOp wait) {
+  Operation *op = wait->getNextNode();
+  while (!needsAllFinished(op) && !llvm::is_contained(op->getOperands(), wait.getResults().front()))
+    op = op->getNextNode();
+  return op;
+}
+
+/// Whether a product goes on from what a wait gives, and nothing else takes that.
+static bool goesOnFrom(Operation *op, WgmmaWaitOp wait) {
+  auto next = dyn_cast<WgmmaOp>(op);
+  return next && wait.getResults().front().hasOneUse() && next.getAcc() == wait.getResults().front() &&
+         next.getShape() == productOf(wait).getShape();
+}
+
+/// Starts a product as early as its operands are there, if that is before an earlier one is waited for. What it reads is
+/// in shared memory since the last barrier; ops that name its tiles go along. It keeps its place among the products.
+static void startEarly(WgmmaOp product) {
+  SmallVector<Operation *> moved{product};
+  Operation *to = product;
+  bool passesWait = false;
+  for (Operation *op = product->getPrevNode(); op; op = op->getPrevNode()) {
+    if (needsAllFinished(op) || isa<WgmmaOp, AsyncWaitOp, ProxyFenceOp>(op))
+      break;
+    bool feeds = llvm::any_of(op->getUsers(), [&](Operation *user) { return llvm::is_contained(moved, user); });
+    if (feeds && !isa<PermuteSharedOp, StageOp>(op))
+      break;
+    if (feeds) {
+      moved.push_back(op);
+      continue;
+    }
+    to = op;
+    passesWait |= isa<WgmmaWaitOp>(op);
+  }
+  if (!passesWait)
+    return;
+  for (Operation *op : llvm::reverse(moved))
+    op->moveBefore(to);
+}
+
+/// Products that are started between one and its wait, and may go on.
+static int startedBetween(WgmmaOp product, WgmmaWaitOp wait) {
+  int count = 0;
+  for (Operation *op = product->getNextNode(); op != wait; op = op->getNextNode())
+    count += isa<WgmmaOp>(op);
+  return count;
+}
+
+void DeferWaits::runOnOperation() {
+  SmallVector<WgmmaOp> fromZero;
+  getOperation().walk([&](WgmmaOp product) {
+    if (matchPattern(product.getAcc(), m_AnyZeroFloat()))
+      fromZero.push_back(product);
+  });
+  for (WgmmaOp product : fromZero)
+    startEarly(product);
+  SmallVector<WgmmaWaitOp> waits;
+  getOperation().walk([&](WgmmaWaitOp wait) {
+    if (productOf(wait))
+      waits.push_back(wait);
+  });
+  SmallVector<WgmmaWaitOp> left;
+  for (WgmmaWaitOp wait : waits) {
+    Operation *first = firstInNeed(wait);
+    if (goesOnFrom(first, wait)) {
+      wait.getResults().front().replaceAllUsesWith(wait.getValues().front());
+      wait.erase();
+      continue;
+    }
+    wait->moveBefore(first);
+    left.push_back(wait);
+  }
+  for (WgmmaWaitOp wait : left)
+    wait.setPending(startedBetween(productOf(wait), wait));
+}

@@ -1,0 +1,72 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt %s --pass-pipeline='builtin.module(func.func(warp-defer-waits))' --split-input-file | FileCheck %s
+
+#a = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#s = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
+
+// Two products that do not need one another are under way together; the first is waited for while the second goes on.
+// CHECK-LABEL: func.func @beside
+// CHECK-NEXT: %[[D:.*]] = warp.wgmma
+// CHECK-NEXT: %[[E:.*]] = warp.wgmma
+// CHECK-NEXT: %[[S:.*]] = warp.wgmma_wait %[[D]] {pending = 1 : i32}
+// CHECK-NEXT: %[[X:.*]] = math.exp2 %[[S]]
+// CHECK-NEXT: %[[T:.*]] = warp.wgmma_wait %[[E]] {pending = 0 : i32}
+// CHECK-NEXT: arith.mulf %[[X]], %[[T]]
+func.func @beside(%a: tensor<64x16xf16, #a>, %s: !warp.shared<16x16xf16, #s>, %c: tensor<64x16xf32, #a>) -> tensor<64x16xf32, #a> {
+  %d = warp.wgmma %a, %s, %c {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+  %x = warp.wgmma_wait %d {pending = 0 : i32} : tensor<64x16xf32, #a>
+  %e = warp.wgmma %a, %s, %c {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+  %y = warp.wgmma_wait %e {pending = 0 : i32} : tensor<64x16xf32, #a>
+  %p = math.exp2 %x : tensor<64x16xf32, #a>
+  %r = arith.mulf %p, %y : tensor<64x16xf32, #a>
+  return %r : tensor<64x16xf32, #a>
+}
+
+// -----
+
+#a = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#s = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
+
+// Sums that go on from product to product are waited for once.
+// CHECK-LABEL: func.func @onto_one_sum
+// CHECK-NEXT: %[[D:.*]] = warp.wgmma
+// CHECK-NEXT: %[[E:.*]] = warp.wgmma %{{.*}}, %{{.*}}, %[[D]]
+// CHECK-NEXT: warp.wgmma_wait %[[E]] {pending = 0 : i32}
+// CHECK-NEXT: return
+func.func @onto_one_sum(%a: tensor<64x16xf16, #a>, %s: !warp.shared<16x16xf16, #s>, %c: tensor<64x16xf32, #a>) -> tensor<64x16xf32, #a> {
+  %d = warp.wgmma %a, %s, %c {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+  %x = warp.wgmma_wait %d {pending = 0 : i32} : tensor<64x16xf32, #a>
+  %e = warp.wgmma %a, %s, %x {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+  %y = warp.wgmma_wait %e {pending = 0 : i32} : tensor<64x16xf32, #a>
+  return %y : tensor<64x16xf32, #a>
+}
+
+// -----
+
+#a = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#s = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
+
+// Behind a barrier other threads may write what the product reads; at the end of a loop's body there is one to come.
+// CHECK-LABEL: func.func @left_alone
+// CHECK: scf.for
+// CHECK-NEXT: warp.wgmma
+// CHECK-NEXT: %[[X:.*]] = warp.wgmma_wait %{{.*}} {pending = 0 : i32}
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: warp.wgmma
+// CHECK-NEXT: arith.addf %[[X]]
+// CHECK-NEXT: warp.wgmma_wait %{{.*}} {pending = 0 : i32}
+// CHECK-NEXT: scf.yield
+func.func @left_alone(%a: tensor<64x16xf16, #a>, %s: !warp.shared<16x16xf16, #s>, %c: tensor<64x16xf32, #a>, %n: i32) -> tensor<64x16xf32, #a> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%t = %c) -> tensor<64x16xf32, #a> : i32 {
+    %d = warp.wgmma %a, %s, %c {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+    %x = warp.wgmma_wait %d {pending = 0 : i32} : tensor<64x16xf32, #a>
+    warp.barrier
+    %e = warp.wgmma %a, %s, %t {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+    %y = warp.wgmma_wait %e {pending = 0 : i32} : tensor<64x16xf32, #a>
+    %z = arith.addf %x, %x : tensor<64x16xf32, #a>
+    scf.yield %y : tensor<64x16xf32, #a>
+  }
+  return %r : tensor<64x16xf32, #a>
+}
