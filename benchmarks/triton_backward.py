@@ -185,13 +185,38 @@ def compile_kernel(kernel, types: dict[str, str], constants: dict[str, object], 
     return Compiled(ptx, made.metadata.name, made.metadata.shared, len(re.findall(r"\.param", entry.group(1))))
 
 
-def backward(D: int, causal: bool, *, warps: int = 4, stages: int = 5) -> Compiled:
-    """The tutorial's blocks: 128 keys by steps of 32 queries, then 128 queries by steps of 32 keys."""
+@dataclass(frozen=True)
+class Tiling:
+    """Rows that a program holds, rows of a step along the other side, warps, stages."""
+
+    block: int
+    step: int
+    warps: int
+    stages: int
+
+    def __str__(self) -> str:
+        return f"{self.block}x{self.step}x{self.warps}x{self.stages}"
+
+
+#: the tutorial's own first; what shared memory cannot hold is left out by who measures them
+TILINGS = tuple(
+    Tiling(block, step, warps, stages)
+    for block, step, warps in (
+        (128, 32, 4), (128, 32, 8), (128, 64, 8), (128, 64, 4), (128, 16, 4), (64, 32, 4), (64, 64, 4), (64, 64, 8),
+        (64, 16, 4),
+    )
+    for stages in (3, 2)
+)  # fmt: skip
+
+
+def backward(D: int, causal: bool, tiling: Tiling) -> Compiled:
+    """Blocks of keys by steps of queries, then as many queries by steps of keys."""
     pointers = ("q", "k", "v", "grad", "dq_out", "dk_out", "dv_out")
     types = dict.fromkeys(pointers, "*fp16") | {"lse": "*fp32", "delta": "*fp32", "scale": "fp32"}
     types |= dict.fromkeys(("stride_batch", "stride_head", "stride_row", "heads", "N"), "i32")
-    constants = {"STEP_Q": 32, "BLOCK_K": 128, "BLOCK_Q": 128, "STEP_K": 32, "SLICES": 2, "D": D, "CAUSAL": causal}
-    return compile_kernel(backward_kernel, types, constants | {"stride_channel": 1}, warps=warps, stages=stages)
+    sizes = {"STEP_Q": tiling.step, "STEP_K": tiling.step, "BLOCK_Q": tiling.block, "BLOCK_K": tiling.block}
+    constants = sizes | {"SLICES": 2, "D": D, "CAUSAL": causal, "stride_channel": 1}
+    return compile_kernel(backward_kernel, types, constants, warps=tiling.warps, stages=tiling.stages)
 
 
 def delta(D: int) -> Compiled:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .ops import OPS, op
-from .values import Value, bits, cast, floats, half_ulp, integers, is_float
+from .values import FORMATS, Value, bits, cast, floats, half_ulp, integers, is_float
 
 
 def _move(name: str, written: Callable[..., str], function: Callable[..., Any]) -> None:
@@ -70,7 +70,7 @@ def _sum(a: Value, axis: int | None, dtype: str) -> Value:
     data = a.data.sum(along)
     whole = (err == 0).all(along) & (a.data == np.rint(a.data)).all(along) & (magnitude * half_ulp(a.dtype) < 0.5)
     off = np.where(whole, 0.0, err.sum(along) + magnitude * half_ulp(a.dtype) * (np.log2(count) + count))
-    off = np.where(doubt | (magnitude > 6e4 if a.dtype == "float16" else doubt), np.inf, off)
+    off = np.where(doubt | (magnitude > FORMATS[a.dtype][2]), np.inf, off)
     return cast(floats(a.dtype, data, off), dtype)
 
 
@@ -125,7 +125,7 @@ def _cumsum(a: Value, axis: int, reverse: bool) -> Value:
     integral = turned(np.logical_and.accumulate(turned((a.data == np.rint(a.data)) & (a.err == 0)), axis))
     whole = integral & (magnitude * half_ulp(a.dtype) < 0.5)
     off = np.where(whole, 0.0, err + magnitude * half_ulp(a.dtype) * (2 + a.shape[axis]))
-    off = np.where(doubt | ((a.dtype == "float16") & (magnitude > 6e4)), np.inf, off)
+    off = np.where(doubt | (magnitude > FORMATS[a.dtype][2]), np.inf, off)
     return floats(a.dtype, data, off)
 
 
@@ -183,7 +183,7 @@ def _dot(a: Value, b: Value, c: Value | None, precision: str, dtype: str) -> Val
         else half_ulp("float64" if dtype == "float64" else "float32")
     )
     off = off + magnitude * each * (4 + a.shape[-1] * (1 if precision != "tf32" else 0))
-    return floats(dtype, data, np.where(doubt, np.inf, off))
+    return floats(dtype, data, np.where(doubt | (magnitude > FORMATS[dtype][2]), np.inf, off))
 
 
 op("dot", lambda a, b, precision, dtype: _dot_text(a, b, None, precision, dtype))(
