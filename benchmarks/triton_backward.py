@@ -215,7 +215,8 @@ def backward(D: int, causal: bool, tiling: Tiling) -> Compiled:
     types = dict.fromkeys(pointers, "*fp16") | {"lse": "*fp32", "delta": "*fp32", "scale": "fp32"}
     types |= dict.fromkeys(("stride_batch", "stride_head", "stride_row", "heads", "N"), "i32")
     sizes = {"STEP_Q": tiling.step, "STEP_K": tiling.step, "BLOCK_Q": tiling.block, "BLOCK_K": tiling.block}
-    constants = sizes | {"SLICES": 2, "D": D, "CAUSAL": causal, "stride_channel": 1}
+    slices = 2 if tiling.step >= 32 else 1  # steps of a product are 16 at least
+    constants = sizes | {"SLICES": slices, "D": D, "CAUSAL": causal, "stride_channel": 1}
     return compile_kernel(backward_kernel, types, constants, warps=tiling.warps, stages=tiling.stages)
 
 

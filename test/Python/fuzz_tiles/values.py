@@ -68,7 +68,8 @@ def floats(dtype: str, data: np.ndarray, err: np.ndarray, relative: float = 0.0,
     near = rounded(safe, dtype)
     own = 4.0 if dtype == "float64" else 1.01  # this is computed in float64 as well
     slack = np.abs(safe) * (half_ulp(dtype) * own + relative) + 2.0 ** (least - FORMATS[dtype][0] + 1)
-    whole = (near == safe) & (err == 0) & (relative == 0) & (exact or dtype != "float64" or safe == np.rint(safe))
+    small = (safe == np.rint(safe)) & (np.abs(safe) < 2.0**52)
+    whole = (near == safe) & (err == 0) & (relative == 0) & (exact or dtype != "float64" or small)
     off = np.where(whole | ((err == 0) & exact), 0.0, err + slack)
     value = np.where(off == 0, near, safe)
     unknown = ~np.isfinite(data) | (np.abs(safe) + np.where(np.isfinite(off), off, 0) > largest)
