@@ -45,14 +45,6 @@ bool isTrue(const py::object &question) {
   return answer.ptr() == Py_True;
 }
 
-/// The number of the CUDA device that the first tensor on one is on, -1 where there is none.
-int ordinalOf(const py::tuple &tensors) {
-  for (py::handle tensor : tensors)
-    if (attribute(tensor, tensorNames().isCuda).ptr() == Py_True)
-      return static_cast<int>(PyLong_AsLong(callMethod(tensor, tensorNames().getDevice).ptr()));
-  return -1;
-}
-
 std::string wantedDevice() {
   const char *wanted = std::getenv("WEFT_DEVICE");
   return wanted ? wanted : "";
@@ -81,17 +73,23 @@ public:
     since = generation;
     std::string wanted = wantedDevice();
     std::erase_if(known, [&](const auto &each) { return each->ordinal == ordinal && each->wanted == wanted; });
-    known.push_back(std::make_shared<Known>(ordinal, std::move(wanted), runnerOf(program)));
+    known.push_back(std::make_shared<Known>(ordinal, std::move(wanted), runnerOf(program, ordinal)));
   }
 
   /// The outputs: one tensor, or a tuple.
   py::object run(const py::tuple &tensors) const {
-    if (std::shared_ptr<const Known> found = find(tensors)) {
-      py::object outputs = found->run(tensors);
-      if (!outputs.is_none())
-        return PyTuple_GET_SIZE(outputs.ptr()) == 1
-                   ? py::reinterpret_borrow<py::object>(PyTuple_GET_ITEM(outputs.ptr(), 0))
-                   : outputs;
+    if (known.empty() || since != generation || isTrue(Torch::loaded().profiles))
+      return called(python, tensors);
+    const char *wanted = std::getenv("WEFT_DEVICE");
+    for (size_t i = 0; i < known.size(); ++i) {
+      std::shared_ptr<const Known> each = known[i]; // other threads may forget it while it runs
+      if (each->wanted != (wanted ? wanted : ""))
+        continue;
+      py::object outputs = each->run(tensors);
+      if (outputs.is_none())
+        continue;
+      bool one = PyTuple_GET_SIZE(outputs.ptr()) == 1;
+      return one ? py::reinterpret_borrow<py::object>(PyTuple_GET_ITEM(outputs.ptr(), 0)) : outputs;
     }
     return called(python, tensors);
   }
@@ -109,18 +107,6 @@ private:
     std::string wanted; ///< WEFT_DEVICE
     Runner run;
   };
-
-  /// What a call on these tensors runs. It is kept while it runs: other threads may forget it.
-  std::shared_ptr<const Known> find(const py::tuple &tensors) const {
-    if (known.empty() || since != generation || isTrue(Torch::loaded().profiles))
-      return nullptr;
-    int ordinal = ordinalOf(tensors);
-    const char *wanted = std::getenv("WEFT_DEVICE");
-    for (const auto &each : known)
-      if (each->ordinal == ordinal && each->wanted == (wanted ? wanted : ""))
-        return each;
-    return nullptr;
-  }
 
   py::object python;
   std::vector<std::shared_ptr<const Known>> known;

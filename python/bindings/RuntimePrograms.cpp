@@ -6,6 +6,7 @@
 
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <span>
 #include <unordered_map>
 
@@ -167,6 +168,11 @@ public:
   const std::vector<weft_tensor> &required() const { return needed; }
   const Array &array(size_t input) const { return given[input]; }
   uint64_t workspaceBytes() const { return bytes; }
+  /// The CUDA device of the first input that is on one, -1 where none is.
+  int ordinal() const {
+    auto first = std::ranges::find_if(given, [](const Array &array) { return array.cudaOrdinal >= 0; });
+    return first == given.end() ? -1 : first->cudaOrdinal;
+  }
   /// The number of the plan that the run takes, among the program's variants.
   size_t variant() const;
 
@@ -197,14 +203,33 @@ public:
   }
 
   /// Runs on torch tensors that kernels take as they are, and gives the outputs, fresh; None for others, which have to
-  /// be made so first.
-  py::object run(const py::tuple &inputs) const;
+  /// be made so first, and for those that are on another CUDA device than that of `ordinal`, where one is given: the
+  /// first tensor on any says which, and -1 is none.
+  py::object run(const py::tuple &inputs, std::optional<int> ordinal) const;
+
+  /// The outputs, at address 0, and the bytes of workspace of a run on inputs of these elements and shapes. Those of the
+  /// last run are known again.
+  const std::pair<std::vector<weft_tensor>, uint64_t> &require(std::vector<weft_tensor> inputs) const {
+    if (!last || !std::ranges::equal(inputs, *last, isAlike)) {
+      needed = program.require(inputs);
+      last = std::move(inputs);
+    }
+    return needed;
+  }
 
   std::shared_ptr<Device> device;
   weft::Program program;
   std::vector<weft_tensor_info> wanted; ///< what inputs are to be
   std::vector<std::string> inputNames, outputNames;
   bool launches = true; ///< whether runs queue anything: benchmarks of all else turn it off
+
+private:
+  static bool isAlike(const weft_tensor &a, const weft_tensor &b) {
+    return a.element == b.element && std::ranges::equal(std::span(a.shape, a.rank), std::span(b.shape, b.rank));
+  }
+
+  mutable std::optional<std::vector<weft_tensor>> last; ///< inputs; the interpreter's lock guards these two
+  mutable std::pair<std::vector<weft_tensor>, uint64_t> needed;
 };
 
 std::vector<Array> describeAll(const py::tuple &arrays, const std::vector<std::string> &names) {
@@ -225,7 +250,7 @@ std::vector<weft_tensor> tensorsOf(std::span<const Array> arrays) {
 
 Call::Call(std::shared_ptr<const Program> program, const py::tuple &inputs)
     : program(std::move(program)), inputs(inputs), given(describeAll(inputs, this->program->inputNames)) {
-  std::tie(needed, bytes) = this->program->program.require(tensorsOf(given));
+  std::tie(needed, bytes) = this->program->require(tensorsOf(given));
 }
 
 size_t Call::variant() const { return program->program.choose(tensorsOf(given)); }
@@ -315,7 +340,7 @@ private:
   }
 };
 
-py::object Program::run(const py::tuple &inputs) const {
+py::object Program::run(const py::tuple &inputs, std::optional<int> ordinal) const {
   if (inputs.size() != wanted.size() || inputs.empty())
     return py::none();
   for (py::handle input : inputs)
@@ -325,13 +350,16 @@ py::object Program::run(const py::tuple &inputs) const {
   for (size_t i = 0; i < wanted.size(); ++i)
     if (call.array(i).stream || !isAsDescribed(call.array(i), wanted[i])) // of another library, or to be copied first
       return py::none();
+  if (ordinal && *ordinal != call.ordinal())
+    return py::none();
   const Torch &torch = Torch::loaded();
-  py::object where = attribute(inputs[0], tensorNames().device), workspace;
+  bool onHost = call.array(0).cudaOrdinal < 0;
+  py::object where = onHost ? py::object(py::str("cpu")) : attribute(inputs[0], tensorNames().device), workspace;
   py::tuple outputs(call.required().size());
   for (size_t i = 0; i < outputs.size(); ++i)
-    outputs[i] = torch.make(call.required()[i], call.array(0).cudaOrdinal < 0, where);
+    outputs[i] = torch.make(call.required()[i], onHost, where);
   std::optional<uintptr_t> address;
-  if (call.workspaceBytes() && call.array(0).cudaOrdinal >= 0) { // from torch's memory, in the stream's order
+  if (call.workspaceBytes() && !onHost) { // from torch's memory, in the stream's order
     workspace = torch.make(py::make_tuple(call.workspaceBytes() + 256), WEFT_I8, where);
     address = (PyLong_AsUnsignedLongLong(callMethod(workspace, tensorNames().dataPtr).ptr()) + 255) / 256 * 256;
   }
@@ -378,13 +406,13 @@ void bindPrograms(py::module_ &m) {
       .def_property_readonly("outputs", [](const Program &self) { return factsOf(self.program.outputs()); })
       .def("load", [](const Program &self) { self.program.load(); })
       .def("prepare", &Program::prepare, py::arg("inputs"))
-      .def("run", &Program::run, py::arg("inputs"))
+      .def("run", &Program::run, py::arg("inputs"), py::arg("ordinal") = py::none())
       .def_readwrite("launches", &Program::launches);
 }
 
-Runner runnerOf(py::handle program) {
+Runner runnerOf(py::handle program, int ordinal) {
   auto kept = program.cast<std::shared_ptr<Program>>();
-  return [kept = std::move(kept)](const py::tuple &inputs) { return kept->run(inputs); };
+  return [kept = std::move(kept), ordinal](const py::tuple &inputs) { return kept->run(inputs, ordinal); };
 }
 
 } // namespace weft::python

@@ -20,10 +20,11 @@ struct Device {
   explicit Device(const std::string &name);
 };
 
-/// Runs a program on a tuple of torch tensors that kernels take as they are, and gives the outputs; None for others.
+/// Runs a program on a tuple of torch tensors that kernels take as they are and that are on one CUDA device, or on none,
+/// and gives the outputs; None for others.
 using Runner = std::function<pybind11::object(const pybind11::tuple &)>;
-/// That of a `Program`, which it keeps.
-Runner runnerOf(pybind11::handle program);
+/// That of a `Program`, which it keeps; -1 for no CUDA device.
+Runner runnerOf(pybind11::handle program, int ordinal);
 
 /// Adds `Program` and `Call` to the module.
 void bindPrograms(pybind11::module_ &m);
