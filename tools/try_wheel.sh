@@ -75,10 +75,12 @@ weft cache info
 python examples/01_vector_add.py
 
 say "tools on IR"
-weft-opt --help | grep -m 1 -e --attn-to-tile
+weft-opt --help > help.txt # whole: a pipe that grep closes early ends the tool by a signal
+grep -m 1 -e --attn-to-tile help.txt
 weft explain examples/mechanisms/attention.py --stage python > attention.mlir
 weft-opt --attn-apply-mixers --attn-to-tile attention.mlir --remarks-filter-missed=.* -o launches.mlir
-weft-lsp-server --lit-test < lsp-server.test 2> /dev/null | grep -m 1 tile.load
+weft-lsp-server --lit-test < lsp-server.test > answers.txt 2> /dev/null
+grep -m 1 -o tile.load answers.txt
 printf '#!/bin/sh\ngrep -q tile.dot "$1" && exit 1\nexit 0\n' > has-product.sh
 chmod +x has-product.sh
 weft-reduce launches.mlir --reduction-tree="traversal-mode=0 test=./has-product.sh" -o small.mlir
