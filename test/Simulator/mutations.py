@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 
 import weft.simulator as simulator
 
-#: What is dropped whole. A wait at an mbarrier becomes one that has succeeded. An arrival that expects bytes is dropped,
-#: and, as one more text, expects none.
+#: What is dropped whole. A wait at an mbarrier becomes one that has succeeded. An arrival that expects bytes is
+#: dropped and, as one more text, expects none.
 FAMILIES = {
     "fence": r"fence\.[\w.:]+|membar\.\w+",
     "wgmma": r"wgmma\.(?:fence|commit_group|wait_group)[\w.]*",

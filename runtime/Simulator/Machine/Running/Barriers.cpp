@@ -106,8 +106,9 @@ bool agrees(Warp &warp, uint32_t mask, const BarrierForm &form, uint32_t number,
                          threads ? std::to_string(threads) : "all",
                          barrier.expected ? std::to_string(barrier.expected) : "all"),
                   siteName(warp, barrier.firstPc));
-  // Lanes that wait cannot come again; a bar.arrive may come round before the others have caught up.
-  if (barrier.lanes[warp.index] & mask)
+  // Lanes that wait cannot come again; a bar.arrive may come round before the others have caught up. Whoever waits
+  // where it arrived before has given itself the first turn, as warpgroups do that take turns.
+  if (!form.waits && (barrier.lanes[warp.index] & mask))
     return refuse(format("arrives at barrier {} a second time before it is complete", number),
                   siteName(warp, barrier.firstPc));
   return true;
