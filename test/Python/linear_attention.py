@@ -90,6 +90,100 @@ def swiglu():
     return importlib.import_module("fla.modules.activations").swiglu(x, y), functional.silu(x) * y, (x, y)
 
 
+def operator(module, name):
+    return getattr(importlib.import_module(f"fla.ops.{module}"), name)
+
+
+def vectors(channels=KEYS):
+    return leaf(BATCH, TOKENS, HEADS, channels)
+
+
+def units(channels=KEYS):
+    return functional.normalize(torch.randn(BATCH, TOKENS, HEADS, channels), dim=-1).requires_grad_()
+
+
+def parts(*sizes):
+    return torch.rand(*(sizes or (BATCH, TOKENS, HEADS))).requires_grad_()
+
+
+def first(result):
+    return result[0] if isinstance(result, tuple) else result
+
+
+def against(module, name, naive, leaves, *more, **options):
+    """An operator against its library's own definition in plain PyTorch, of the same arguments."""
+    found = first(operator(module, name)(*leaves, *more, **options))
+    return found, first(operator(f"{module}.naive", naive)(*leaves, *more, **options)), leaves
+
+
+def rwkv7():
+    r, k, v = vectors(), vectors(), vectors()
+    w = (-0.6 * torch.rand(BATCH, TOKENS, HEADS, KEYS) - 0.01).requires_grad_()
+    along = functional.normalize(torch.randn(BATCH, TOKENS, HEADS, KEYS), dim=-1)
+    a, b = (-along).requires_grad_(), (along * torch.rand(BATCH, TOKENS, HEADS, KEYS)).requires_grad_()
+    state, outputs = torch.zeros(BATCH, HEADS, KEYS, VALUES), []
+    for t in range(TOKENS):
+        found = torch.einsum("bhk,bhkv->bhv", a[:, t], state)
+        state = state * w[:, t].exp()[..., None] + b[:, t][..., None] * found[:, :, None]
+        state = state + k[:, t][..., None] * v[:, t][:, :, None]
+        outputs.append(torch.einsum("bhk,bhkv->bhv", r[:, t], state))
+    made = operator("rwkv7", "chunk_rwkv7")(r, w, k, v, a, b, scale=1.0)[0]
+    return made, torch.stack(outputs, 1), (r, w, k, v, a, b)
+
+
+def rwkv6():
+    r, k, v, w, u = vectors(), vectors(), vectors(), decays(BATCH, TOKENS, HEADS, KEYS), leaf(HEADS, KEYS)
+    state, outputs = torch.zeros(BATCH, HEADS, KEYS, VALUES), []
+    for t in range(TOKENS):
+        own = k[:, t][..., None] * v[:, t][:, :, None]
+        outputs.append((r[:, t][..., None] * SCALE * (state + u[None, ..., None] * own)).sum(-2))
+        state = state * w[:, t].exp()[..., None] + own
+    made = operator("rwkv6", "chunk_rwkv6")(r, k, v, w, u, scale=SCALE)[0]
+    return made, torch.stack(outputs, 1), (r, k, v, w, u)
+
+
+def selected():
+    """Native sparse attention over selected blocks of keys."""
+    block, heads = 32, 16
+    q, k, v = leaf(BATCH, TOKENS, heads, KEYS), leaf(BATCH, TOKENS, 1, KEYS), leaf(BATCH, TOKENS, 1, VALUES)
+    chosen = torch.tensor([[0, max(t // block, 1)] for t in range(TOKENS)])[None, :, None].contiguous()
+    ones = torch.ones(BATCH, TOKENS, heads)
+    made = operator("nsa", "parallel_nsa")(
+        q, k, v, None, ones, None, block_indices=chosen, block_counts=2, block_size=block, scale=SCALE
+    )
+    return made, operator("nsa.naive", "naive_nsa_selection")(q, k, v, chosen, block, SCALE), (q, k, v)
+
+
+def comba():
+    q, k, v, p, g, beta = vectors(), units(), vectors(), units(), decays(BATCH, TOKENS, HEADS), parts()
+    exact = operator("comba.naive", "naive_chunk_comba")(q, k, v, p, g, beta, scale=SCALE)
+    return operator("comba", "chunk_comba")(q, k, v, p=p, g=g, beta=beta, scale=SCALE)[0], first(exact), (q, k, v, p, g)
+
+
+def path():
+    q, k, v, w, beta, g = vectors(64), vectors(64), vectors(64), units(64), parts(), decays(BATCH, TOKENS, HEADS)
+    exact = operator("path_attn", "naive_path_attn")(q, k, v, w, beta, g, 64**-0.5)
+    return first(operator("path_attn", "parallel_path_attn")(q, k, v, w, beta, g)), first(exact), (q, k, v, w, beta, g)
+
+
+def mesa():
+    q, k, v, g, beta, ridge = units(), units(), vectors(), decays(BATCH, TOKENS, HEADS), parts(), parts(HEADS, KEYS)
+    ridge = (ridge.detach() * 0.5 + 0.5).requires_grad_()
+    exact = operator("mesa_net.naive", "naive_mesa_net_exact")(q, k, v, g, ridge, beta)
+    made = operator("mesa_net", "chunk_mesa_net")(q, k, v, g, beta, ridge)
+    return first(made), first(exact), (q, k, v, g, beta, ridge)
+
+
+def retention():
+    leaves = (vectors(), vectors(), vectors())
+    exact = operator("retention.naive", "naive_retention")(*(x.transpose(1, 2) for x in leaves)).transpose(1, 2)
+    return operator("retention", "chunk_retention")(*leaves)[0], exact, leaves
+
+
+def gates():
+    return decays(BATCH, TOKENS, HEADS)
+
+
 CASES = {
     "chunk_gla": lambda: linear("gla", "chunk_gla", "channels"),
     "fused_recurrent_gla": lambda: linear("gla", "fused_recurrent_gla", "channels"),
@@ -105,6 +199,37 @@ CASES = {
     "chunk_kda": lambda: delta("kda", "chunk_kda", "channels"),
     "parallel_attn": attention,
     "fused_recurrent_hgrn": hgrn,
+    "chunk_hgrn": lambda: against(
+        "hgrn", "chunk_hgrn", "naive_recurrent_hgrn", (leaf(BATCH, TOKENS, 64), decays(BATCH, TOKENS, 64))
+    ),
+    "chunk_gsa": lambda: against(
+        "gsa",
+        "chunk_gsa",
+        "naive_recurrent_gsa",
+        (vectors(), vectors(), vectors(), vectors(), decays(BATCH, TOKENS, HEADS, KEYS)),
+        scale=SCALE,
+    ),
+    "parallel_forgetting_attn": lambda: against(
+        "forgetting_attn",
+        "parallel_forgetting_attn",
+        "naive_forgetting_attn",
+        (vectors(), vectors(), vectors(), gates()),
+        scale=SCALE,
+    ),
+    "parallel_stickbreaking_attn": lambda: against(
+        "stickbreaking_attn",
+        "parallel_stickbreaking_attn",
+        "naive_stickbreaking_attn",
+        (vectors(), vectors(), vectors()),
+        SCALE,
+    ),
+    "chunk_rwkv7": rwkv7,
+    "chunk_rwkv6": rwkv6,
+    "parallel_nsa": selected,
+    "chunk_comba": comba,
+    "parallel_path_attn": path,
+    "chunk_mesa_net": mesa,
+    "chunk_retention": retention,
     "rms_norm": norm,
     "swiglu": swiglu,
 }

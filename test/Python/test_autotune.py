@@ -1,12 +1,15 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """``weft.heuristics`` and ``weft.autotune``: what is chosen, what is compared, what is kept, what is left as it was."""
 
+import json
+
 import numpy as np
 import pytest
 import weft
 import weft.language as wl
 from weft.compiler import launches
 from weft.kernels import agreement, arrays, bench
+from weft.targets import default_target
 
 rng = np.random.default_rng()
 
@@ -81,6 +84,23 @@ def test_a_choice_is_kept_by_key_and_type_and_on_disk():
     assert len(runs) == 3 * tried
     tuned(**count, cache_results=False)[grid](x, y, x.size)
     assert len(runs) == 4 * tried
+
+
+def test_libraries_take_the_choices_that_calls_made(tmp_path):
+    kernel, (x, y) = tuned(), vectors()
+    signature = "x:*fp32, y:*fp32, n:i32, WRONG=False"
+    with pytest.raises(ValueError, match=r"expected choices of 'add_one' for .* on disk, but found 0"):
+        weft.compile(kernel, signature=signature, out=tmp_path / "none")
+    kernel[grid](x, y, x.size)
+    weft.compile(kernel, signature=signature, out=tmp_path / "lib")
+    variant = json.loads((tmp_path / "lib" / "manifest.json").read_text())["kernels"][0]["variants"][0]
+    assert variant["constants"]["BLOCK"] == kernel.best_config.kwargs["BLOCK"]
+    assert variant["num_warps"] == kernel.best_config.num_warps
+    other = next(config for config in CONFIGS if config != kernel.best_config)
+    kernel._record({"n": 5}, other, default_target())
+    with pytest.raises(ValueError, match=r"expected one choice of 'add_one' .* but found several: .*fix n in"):
+        weft.compile(kernel, signature=signature, out=tmp_path / "several")
+    weft.compile(kernel, signature="x:*fp32, y:*fp32, n=5, WRONG=False", out=tmp_path / "one")
 
 
 def test_a_configuration_that_disagrees_is_not_used():

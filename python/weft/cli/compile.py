@@ -26,7 +26,7 @@ of 16 bytes, and NAME=VALUE fixes an argument; for a kernel in the form
     x:*fp16:16, n:i32, BLOCK=128
 
 where *fp16 is a pointer to float16, :16 promises a multiple of 16 (bytes, for a pointer), and NAME=VALUE fixes a
-constexpr.
+constexpr. A kernel under weft.autotune takes the configuration that its calls chose, as the cache has it.
 
 Of a directory, every program of its Python files is compiled, for every target, into one library; annotations declare
 their inputs. Progress goes to stderr."""
@@ -76,7 +76,9 @@ def run(arguments: argparse.Namespace) -> int:
     path, _, name = arguments.file.partition(":")
     module = load_file(pathlib.Path(path))
     # a file's one program is what it is about; kernels beside it are its helpers
-    what, kind = select(module, path, name, ("__weft_program__", "__weft_jit__"), "program or kernel")
+    what, kind = select(
+        module, path, name, ("__weft_program__", "__weft_kernel__", "__weft_jit__"), "program or kernel"
+    )
     started = time.perf_counter()
     if kind == "__weft_program__":
         made = what.compile(

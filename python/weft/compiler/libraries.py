@@ -15,7 +15,7 @@ from ..targets import default_target, newest_first
 from . import cubins
 from .jit import JITFunction
 from .kernel import Kernel
-from .signature import short_name
+from .signature import parse, short_name
 
 
 def compile(
@@ -34,20 +34,30 @@ def compile(
 
     Argument types come from ``signature`` ("x:*fp16:16, n:i32, BLOCK=128", where :16 promises divisibility by 16; of a
     program "q:fp16[B,H,N,64]:16, w=64") or from the annotations of the parameters.
+    Of a kernel under ``weft.autotune`` or ``weft.heuristics``, constants and options come from the choices that its
+    calls left on disk, and from the functions.
     ``cubin`` asks for machine code beside the PTX, which GPUs that it fits load in its place: True for the targets
     themselves, or names of targets ("sm_80,sm_86"). It takes ptxas.
     Raises CompilationError for the kernel, weft.runtime.Error for the directory.
     """
     if getattr(fn, "__weft_program__", False):
         return fn.compile(target, signature, out, constants=constants, cubin=cubin)
+    settled = getattr(fn, "settled", None)  # of a kernel with heuristics or a tuner around it
+    wrapped, fn = fn, getattr(fn, "kernel", fn)
     if not isinstance(fn, JITFunction):
-        raise TypeError(f"expected a function decorated with @weft.jit or @weft.program, but got {fn!r}")
+        raise TypeError(f"expected a function decorated with @weft.jit or @weft.program, but got {wrapped!r}")
     if out is None:
         raise TypeError("expected 'out', the directory of the library; to compile without one, use kernel.compile(...)")
     target = default_target() if target is None else target
     names = [t.strip() for t in target.split(",")] if isinstance(target, str) else list(target)
     assembled_for = cubins.asked(cubin, names)
-    kernels = [fn.compile(signature, constants, name, num_warps, num_stages) for name in names]
+    options = {"num_warps": num_warps, "num_stages": num_stages}
+    known = {**(parse(signature).constants if signature else {}), **(constants or {})}
+    kernels = []
+    for name in names:
+        given = {**options, **(settled(known, name) if settled else {})}
+        schedule = {each: given.pop(each) for each in options}
+        kernels.append(fn.compile(signature, {**(constants or {}), **given}, name, **schedule))
     files = {f"{fn.__name__}.{kernel.target}.ptx": kernel.ptx for kernel in kernels}
     manifest = [_manifest(fn, kernels)]
     described, codes = cubins.assembled(manifest, files, assembled_for)

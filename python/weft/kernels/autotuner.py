@@ -162,12 +162,54 @@ class Autotuner(Wrapper):
         if self.cache_results:
             times = [self.configs_timings.get(config) for config in configs]
             cache.write(entry, {"choice": configs.index(chosen), "ms": times})
+            self._record(
+                {name: _plain(values[name]) for name in self.keys if name in values}, chosen, target_of(device)
+            )
         return self.cache.setdefault(key, chosen)
 
     def _entry(self, key: Hashable, configs: Sequence[Config]) -> str:
         """The name of a choice on disk."""
         source = self.kernel.cache_key
         return cache.key([_FORMAT, "autotune", source, repr(key), list(map(str, configs)), compiler_fingerprint()])
+
+    # ---- Choices that libraries take
+
+    def _records(self, target: str) -> str:
+        """The name of the choices of all calls on a target, on disk."""
+        source = self.kernel.cache_key
+        return cache.key([_FORMAT, "autotuned", source, list(map(str, self.configs)), target])
+
+    def _record(self, key: dict[str, Any], chosen: Config, target: str) -> None:
+        if chosen not in self.configs:
+            return
+        name = self._records(target)
+        records = (cache.read(name) or {"choices": []})["choices"]
+        plain = {
+            each: value if isinstance(value, (bool, int, float, str)) else repr(value) for each, value in key.items()
+        }
+        records = [record for record in records if record["key"] != plain]
+        cache.write(name, {"choices": [*records, {"key": plain, "choice": self.configs.index(chosen)}]})
+
+    def _own(self, constants: Mapping[str, Any], target: str) -> dict[str, Any]:
+        """The configuration that was chosen for calls with these constants."""
+        if len(self.configs) == 1:
+            return _given(self.configs[0])
+        records = (cache.read(self._records(target)) or {"choices": []})["choices"]
+        given = {name: constants[name] for name in self.keys if name in constants}
+        fitting = [r for r in records if all(r["key"].get(name) == value for name, value in given.items())]
+        if not fitting:
+            raise ValueError(
+                f"expected choices of '{self.__name__}' for {target} on disk, but found {len(records)} for other keys; "
+                "call it once on the sizes that it is for"
+            )
+        chosen = {r["choice"] for r in fitting}
+        if len(chosen) > 1:
+            listed = "; ".join(f"{r['key']}: {self.configs[r['choice']]}" for r in fitting)
+            raise ValueError(
+                f"expected one choice of '{self.__name__}' for {target}, but found several: {listed}; fix "
+                f"{' or '.join(name for name in self.keys if name not in given)} in the signature, NAME=VALUE"
+            )
+        return _given(self.configs[chosen.pop()])
 
     def _tried(
         self, configs: Sequence[Config], args: tuple[Any, ...], kwargs: Any, named: Any, simulated: bool
@@ -208,6 +250,11 @@ class Autotuner(Wrapper):
             return self.do_bench(call, quantiles=_QUANTILES)
         warmup, rep = self.num_warmups, self.num_reps
         return measure(call, 25 if warmup is None else warmup, 100 if rep is None else rep, quantiles=_QUANTILES)
+
+
+def _given(config: Config) -> dict[str, Any]:
+    """What a configuration gives a kernel that is compiled ahead."""
+    return {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
 
 
 def _items(what: str, values: Any, kind: type) -> list[Any]:

@@ -19,6 +19,8 @@ class Wrapper:
     ``fn`` is the kernel or the wrapper inside, ``base_fn`` the Python function, ``arg_names`` its parameters.
     """
 
+    __weft_kernel__ = True
+
     def __init__(self, fn: Any):
         if not isinstance(fn, (JITFunction, Wrapper)):
             raise TypeError(f"expected a @weft.jit function to decorate, but got {fn!r}; put @weft.jit below")
@@ -49,6 +51,16 @@ class Wrapper:
         """Compile as a call with these arguments would, without a launch."""
         raise NotImplementedError
 
+    def settled(self, constants: Mapping[str, Any], target: str) -> dict[str, Any]:
+        """The constants and options that a kernel gets when it is compiled ahead, with these constants; ``num_warps``
+        and ``num_stages`` may be among them. Raises ValueError where that takes a call."""
+        inner = self.fn
+        own = self._own(constants, target)
+        return inner.settled({**constants, **own}, target) | own if isinstance(inner, Wrapper) else own
+
+    def _own(self, constants: Mapping[str, Any], target: str) -> dict[str, Any]:
+        raise NotImplementedError
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.kernel(*args, **kwargs)  # which says that a grid is missing
 
@@ -67,6 +79,18 @@ class Heuristics(Wrapper):
 
     def warmup(self, *args: Any, **kwargs: Any) -> Any:
         return self.fn.warmup(*args, **self._completed(args, kwargs))
+
+    def _own(self, constants: Mapping[str, Any], target: str) -> dict[str, Any]:
+        known = dict(constants)
+        for name, compute in self.values.items():
+            try:
+                known[name] = compute(known)
+            except Exception as error:
+                raise ValueError(
+                    f"expected '{name}' of '{self.__name__}' to follow from the constants of the signature, but its "
+                    f"function fails with {type(error).__name__}: {error}; fix it there, {name}=VALUE"
+                ) from error
+        return {name: known[name] for name in self.values}
 
     def _completed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         known = {**dict(zip(self.arg_names, args, strict=False)), **kwargs}
