@@ -10,11 +10,14 @@ import subprocess
 
 import numpy as np
 import pytest
+import torch
 import weft
 import weft.language as wl
 import weft.simulator
 from weft.compiler.ptxas import assemble, find_tool
 from weft.compiler.sass import loops
+from weft.programs.compiled import compiled
+from weft.programs.simulated import run_plan
 from weft.targets import targets
 
 TARGET = next(name for name, each in targets().items() if each.warpgroup_mma)
@@ -220,6 +223,44 @@ def test_attention(D, BM, BN, warps, dtype):
         weights = np.exp(scores - scores.max(1, keepdims=True))
         wanted = weights / weights.sum(1, keepdims=True) @ v64
         np.testing.assert_allclose(out, wanted, atol=0.004 if dtype == "fp16" else 0.03, rtol=0)
+
+
+@weft.program
+def grouped(q, k, v):
+    return weft.softmax(q, k, weft.causal()) @ v
+
+
+@pytest.mark.parametrize("D", [64, 128, 256])
+def test_programs_and_their_backward(D):
+    """Grouped heads of ragged length: all products of the forward and the backward, and no finding in any of them."""
+    heads, groups, tokens = 4, 2, 75
+    sizes = {"q": heads, "k": groups, "v": groups}
+    text = ", ".join(f"{name}:fp16[B,{count},N,{D}]:16" for name, count in sizes.items())
+    form = compiled(grouped.declare(text), TARGET, differentiate=True)
+    assert "wgmma.mma_async" in form.ptx
+    if D < 256:
+        assert "mma.sync" not in form.ptx
+    start = torch.random.seed() % 2**31
+    print("seed", start)
+    torch.manual_seed(start)
+    known = {name: torch.randn(1, count, tokens, D).half() for name, count in sizes.items()}
+    known["d_out"] = torch.randn(1, heads, tokens, D).half()
+    leaves = [known[name].double().requires_grad_() for name in "qkv"]
+    k, v = (leaf.repeat_interleave(heads // groups, 1) for leaf in leaves[1:])
+    later = torch.ones(tokens, tokens).triu(1).bool()
+    out = (leaves[0] @ k.mT / math.sqrt(D)).masked_fill(later, -math.inf).softmax(-1) @ v
+    expected = dict(zip(("d_q", "d_k", "d_v"), torch.autograd.grad(out, leaves, known["d_out"].double()), strict=True))
+    expected["out"] = out.detach()
+    arrays = {name: tensor.numpy() for name, tensor in known.items()}
+    plans = {each["name"]: each for each in form.info["programs"]}
+    for seed, name in enumerate(("grouped.forward", "grouped.backward")):
+        inputs = [arrays[each["name"]] for each in plans[name]["inputs"]]
+        run = run_plan(form.ptx, form.info, name, inputs, seed=seed)
+        assert run.findings == []
+        arrays |= run.outputs
+    for name, right in expected.items():
+        error = float((torch.from_numpy(arrays[name]).double() - right).abs().max())
+        assert error <= 4e-3 * float(right.abs().max()), name
 
 
 @needs_ptxas
