@@ -27,10 +27,10 @@ found_pythons() {
   done
 }
 
-# The build's own tools, which are all Python, in one folder for every CPython: scikit-build-core configures anew where it
+# The build's own tools, all but deflate of Python alone, in one folder for every CPython: scikit-build-core configures anew where it
 # lies in another folder than before, as it does where pip isolates a build, and all would be compiled again.
 tools=$root/build/wheel/tools
-pins=$(grep -E '^(scikit-build-core|pybind11)==' tools/requirements.txt)
+pins=$(grep -E '^(deflate|scikit-build-core|pybind11)==' tools/requirements.txt | sed 's/ *#.*//')
 if [ "$(cat "$tools/pins" 2> /dev/null)" != "$pins" ]; then
   rm -rf "$tools"
   xargs .venv/bin/python -m pip install --disable-pip-version-check -q --target "$tools" <<< "$pins"
@@ -46,11 +46,12 @@ for python in "${pythons[@]}"; do
   # Debian's own Python has no pip outside of an environment.
   [ -x "build/wheel/$tag/bin/pip" ] || "$python" -m venv --clear "build/wheel/$tag"
   for project in . packaging/runtime; do
-    rm -rf build/wheel/raw
+    rm -rf build/wheel/{raw,repaired}
     PYTHONPATH=$tools "build/wheel/$tag/bin/python" -m pip wheel --disable-pip-version-check -q --no-deps --no-build-isolation \
       -w build/wheel/raw "./$project"
-    PATH="$root/.venv/bin:$PATH" .venv/bin/auditwheel repair --zip-compression-level 9 --plat manylinux_2_34_x86_64 \
-      -w dist build/wheel/raw/*.whl
+    PATH="$root/.venv/bin:$PATH" .venv/bin/auditwheel repair --plat manylinux_2_34_x86_64 \
+      -w build/wheel/repaired build/wheel/raw/*.whl
+    PYTHONPATH=$tools .venv/bin/python tools/repack.py build/wheel/repaired/*.whl dist
   done
 done
 ls -l dist/*.whl
