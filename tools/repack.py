@@ -1,10 +1,9 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Packs wheels anew, by libdeflate's slowest level, which makes them 3 % smaller than zlib's best does; whatever unpacks
-them takes the same time. Usage: repack.py WHEEL... FOLDER"""
+"""Packs wheels anew, by libdeflate's slowest level, which makes them 3 % smaller than zlib's best. Unpacking them takes the
+same time. Usage: repack.py WHEEL... FOLDER"""
 
 from __future__ import annotations
 
-import os
 import pathlib
 import sys
 import zipfile
@@ -42,7 +41,7 @@ def repack(wheel: pathlib.Path, folder: pathlib.Path) -> None:
         wrong = smaller.testzip()
         if wrong is not None:
             raise SystemExit(f"repack: expected '{wrong}' of {wheel} to be as it was, but it is not")
-    os.replace(made, folder / wheel.name)
+    made.replace(folder / wheel.name)
 
 
 if __name__ == "__main__":
