@@ -1,5 +1,5 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Packs wheels anew, by libdeflate's slowest level, which makes them 3 % smaller than zlib's best. Unpacking them takes the
+"""Packs wheels anew, by libdeflate's slowest level, which makes them 3 % smaller than zlib's best. Unpacking takes the
 same time. Usage: repack.py WHEEL... FOLDER"""
 
 from __future__ import annotations
