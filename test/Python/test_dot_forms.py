@@ -90,3 +90,25 @@ def test_batches_must_be_of_one_size():
 
     with pytest.raises(weft.CompilationError, match="for 'dot', but got"):
         kernel.compile("x:*fp32")
+
+
+@weft.jit
+def integers(a, b, c, M: wl.constexpr, N: wl.constexpr, K: wl.constexpr, BY_COLUMNS: wl.constexpr):
+    if BY_COLUMNS:
+        x = wl.load(a + wl.arange(0, K)[:, None] * M + wl.arange(0, M)).T
+        y = wl.load(b + wl.arange(0, K)[:, None] + wl.arange(0, N) * K)
+    else:
+        x = wl.load(a + wl.arange(0, M)[:, None] * K + wl.arange(0, K))
+        y = wl.load(b + wl.arange(0, K)[:, None] * N + wl.arange(0, N))
+    wl.store(c + wl.arange(0, M)[:, None] * N + wl.arange(0, N), wl.dot(x, y))
+
+
+@pytest.mark.parametrize("by_columns", [False, True])
+@pytest.mark.parametrize("shape", [(16, 16, 32), (64, 32, 64), (8, 16, 16), (16, 16, 16)])
+def test_products_of_int8(shape, by_columns):
+    m, n, k = shape
+    a, b = (rng.integers(-128, 128, size).astype(np.int8) for size in ((m, k), (k, n)))
+    c = np.full((m, n), -7, np.int32)
+    stored = [np.ascontiguousarray(v.T) for v in (a, b)] if by_columns else [a, b]
+    integers[1,](*stored, c, M=m, N=n, K=k, BY_COLUMNS=by_columns)
+    np.testing.assert_array_equal(c, a.astype(int) @ b.astype(int))

@@ -37,7 +37,7 @@ def dot(
     (int32 for int8; float64 for float64, by fused multiply-adds; float16 where ``out_dtype`` or ``acc`` asks for it).
     ``input_precision`` says how float32 operands are multiplied: "tf32" (default), rounded to TF32, where Triton
     truncates; "tf32rz", truncated as there; "tf32x3"; "bf16x3" and "bf16x6", as the sum of that many products of their
-    parts in bfloat16; or "ieee". Sizes below 16 are filled up with zeros.
+    parts in bfloat16; or "ieee". Sizes below 16, for int8 K below 32, are filled up with zeros.
     """
     lhs, rhs = _operand(input, "the first operand"), _operand(other, "the second operand")
     if lhs.dtype != rhs.dtype:
@@ -71,12 +71,17 @@ def _products(lhs: tensor, rhs: tensor, acc: tensor | None, result: Any, precisi
         if lhs.dtype == float32:
             return _in_parts(lhs, rhs, acc, result, 2 if precision == "bf16x3" else 3)
         precision = "tf32"
-    if min(*lhs.shape, *rhs.shape) < MIN_SIZE:
+    if min(lhs.shape[0], rhs.shape[1]) < MIN_SIZE or lhs.shape[1] < _least_inner(lhs.dtype):
         return _small(lhs, rhs, acc, result, precision)
     builder = current()
     start = builder.constant(0, result) if acc is None else acc.handle
     attributes = {"precision": builder.attribute(f"#tile<precision {precision}>")}
     return tensor(builder.op("tile.dot", [lhs.handle, rhs.handle, start], [result], attributes), result)
+
+
+def _least_inner(operand: dtype) -> int:
+    """The least inner size of a matrix instruction: 16, or 32 bytes."""
+    return 2 * MIN_SIZE if operand == int8 else MIN_SIZE
 
 
 def _batch(lhs: tensor, rhs: tensor, acc: tensor | None, result: Any, precision: str) -> tensor:
@@ -128,7 +133,7 @@ def _parts(value: tensor, count: int) -> list[tensor]:
 
 def _small(lhs: tensor, rhs: tensor, acc: tensor | None, result: Any, precision: str) -> tensor:
     m, k, n = lhs.shape[0], lhs.shape[1], rhs.shape[1]
-    rows, inner, columns = (max(size, MIN_SIZE) for size in (m, k, n))
+    rows, inner, columns = max(m, MIN_SIZE), max(k, _least_inner(lhs.dtype)), max(n, MIN_SIZE)
     left, right = _filled(lhs, (rows, inner)), _filled(rhs, (inner, columns))
     whole = result.scalar.with_shape((rows, columns))
     start = None if acc is None else _filled(acc, (rows, columns))
