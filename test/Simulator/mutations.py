@@ -66,8 +66,12 @@ def replacements(family: str, match: re.Match) -> Iterator[tuple[str, str]]:
 
 
 def is_found(drop: Drop, run: Callable[[str, int], simulator.Report], seeds=(0, 1, 2, 3, 4, 5, 6, 7)) -> bool:
-    """Whether some order of threads and copies gives a finding."""
-    return any(run(drop.text, seed).findings for seed in seeds)
+    """Whether some order of threads and copies gives a finding, or misses a fence before a copy that writes."""
+    reports = (run(drop.text, seed) for seed in seeds)
+    return any(
+        report.findings or any(advisory.kind == "missing-proxy-fence" for advisory in report.advisories)
+        for report in reports
+    )
 
 
 def survivors(ptx: str, run: Callable[[str, int], simulator.Report], families=None, **options) -> list[Drop]:

@@ -65,7 +65,7 @@ def compiled(once):
 
 
 def argument(parameter: str, lengths: np.void, maps: list, scale: np.float32):
-    """The argument for a parameter of the kernel by its declaration: lengths, a map, the scale, or what nothing reads."""
+    """The argument for a parameter of the kernel by its declaration: lengths, a map, the scale, or what is unused."""
     size = int(found[1]) if (found := re.search(r"\[(\d+)\]", parameter)) else 0
     if size == 128:
         return maps.pop(0)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import re
 
 import cluster_kernels
 import mutations
@@ -21,13 +22,11 @@ SEEDS = (0, 1, 2, 5)
 LIMIT = 400_000
 
 
-def check(ptx: str, run, is_right, harmless=()) -> list[mutations.Drop]:
-    """Every drop is found but those of barriers, and of what `harmless` names, that the rest makes up for."""
+def check(ptx: str, run, is_right, harmless: str = "(?!)") -> list[mutations.Drop]:
+    """Every drop is found but those of barriers, and of what `harmless` matches, that the rest makes up for."""
     assert not run(ptx, 0).findings
     lost = mutations.survivors(ptx, run, seeds=SEEDS)
-    unexpected = [
-        drop for drop in lost if drop.family != "barrier" and not any(name in drop.instruction for name in harmless)
-    ]
+    unexpected = [drop for drop in lost if drop.family != "barrier" and not re.match(harmless, drop.instruction)]
     assert not unexpected, unexpected
     rest = mutations.without_redundant(ptx, lost, run, seeds=SEEDS)
     for seed in (*SEEDS, 11, 12, 13):
@@ -96,4 +95,5 @@ def test_matmul_of_triton_whose_maps_the_kernel_makes(specialized):
     )
     sizes = [np.int32(64), np.int32(64), np.int32(192)]
     run, is_right = matmul(compiled, lambda a, b, c: [a, b, c, *sizes], (1, 1))
-    check(compiled.asm["ptx"], run, is_right)
+    # Triton waits for bulk stores after each map that it makes, where none is in flight.
+    check(compiled.asm["ptx"], run, is_right, r"@%p\d+ cp\.async\.bulk\.(commit_group|wait_group\.read 0) ;")

@@ -241,9 +241,34 @@ void fenceProxy(Warp &warp, uint32_t mask) {
   shadow.advance(warp.index);
 }
 
+namespace {
+
+/// An engine writes where threads wrote without a fence between: an advisory, since widely used code rests on barriers.
+void adviseFence(Warp &warp, unsigned lane, const BulkRun &run) {
+  Verdict verdict;
+  eachGranule(warp.block->shadow, run.shared, run.bytes, [&](Granule &g) {
+    if (!g.writeClock || (g.flags & (Granule::Pending | Granule::RemoteWrite)))
+      return;
+    if (verdict.thread == g.writeThread && verdict.clock == g.writeClock)
+      return;
+    verdict = judge(warp, lane, g);
+    if (verdict.ordered && !verdict.fenced)
+      report(warp, FindingKind::MissingProxyFence, lane,
+             format("writes 16 bytes at byte {} of shared memory through the asynchronous proxy, and no "
+                    "fence.proxy.async lies between that and a write",
+                    run.shared),
+             wroteAt(warp, g), true);
+  });
+}
+
+} // namespace
+
 void beginEngineWrite(Warp &warp, unsigned lane, Block &target, std::span<const BulkRun> runs, bool reduces) {
   if (!tracksShared(warp))
     return;
+  if (&target == warp.block && warp.block->grid->options.checks.async)
+    for (const BulkRun &run : runs)
+      adviseFence(warp, lane, run);
   for (const BulkRun &run : runs)
     shadowWrite(warp, lane, clusterAddress(target, run.shared), run.bytes, nullptr, reduces);
   for (const BulkRun &run : runs) // once all of it is written, for runs may share a granule

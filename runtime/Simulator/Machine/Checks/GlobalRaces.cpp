@@ -95,10 +95,12 @@ std::string GlobalAccesses::other(const char *did, Stamp stamp, uint32_t pc) con
                 block / grid.x / grid.y, stamp.warp(), stamp.lane(), did, siteName(warp_, pc));
 }
 
-void GlobalAccesses::read(unsigned lane, uint64_t address, unsigned bytes) {
+bool GlobalAccesses::read(unsigned lane, uint64_t address, unsigned bytes) {
   const Stamp me(warp_.block->index, warp_.index, lane, warp_.block->shadow.now(warp_.index));
   const uint32_t pc = warp_.here();
+  uint64_t written = 0;
   each(address, bytes, [&](GlobalGranule &g) {
+    written |= g.write.bits;
     if ((!g.write || g.write.sameThread(me)) && (!g.read[0] || g.read[0].sameThread(me)) && !g.readLanes) {
       // A thread's own memory: the common case.
       const auto before = uint8_t(g.read[0] ? g.readOrder[0] : 0);
@@ -135,6 +137,7 @@ void GlobalAccesses::read(unsigned lane, uint64_t address, unsigned bytes) {
       break;
     }
   });
+  return written != 0;
 }
 
 std::vector<GlobalAccesses::Write> GlobalAccesses::lastWrites(uint64_t address, uint32_t bytes) {

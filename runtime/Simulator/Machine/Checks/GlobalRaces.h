@@ -19,7 +19,8 @@ public:
   bool tracks() const { return tracks_; }
   /// All lanes access one address.
   void setUniform() { order_ |= orderUniform; }
-  void read(unsigned lane, uint64_t address, unsigned bytes);
+  /// Whether anything wrote some of the bytes in this launch.
+  bool read(unsigned lane, uint64_t address, unsigned bytes);
   /// A write, and the record that made it.
   struct Write {
     Stamp stamp;

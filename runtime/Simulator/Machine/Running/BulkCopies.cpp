@@ -286,13 +286,14 @@ void beginLoad(Warp &warp, BulkCopy &copy, Block &target) {
   if (copy.sent())
     return;
   GlobalAccesses accesses(warp, warp.kernel->code[copy.pc]);
+  bool written = false;
   if (accesses.tracks())
     for (const BulkRun &run : copy.runs)
       if (run.global)
-        accesses.read(copy.lane, run.global, run.bytes);
+        written |= accesses.read(copy.lane, run.global, run.bytes);
   accesses.unlock();
   for (const BulkRun &run : copy.runs)
-    if (run.global)
+    if (written && run.global)
       checkBulkRead(warp, copy.lane, run.global, run.bytes);
 }
 
