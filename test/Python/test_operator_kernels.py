@@ -1,5 +1,5 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Operators that torch's dispatcher runs without Python once their program is known (python/bindings/OperatorKernels.cpp):
+"""Operators that torch's dispatcher runs without Python once their program is known (bindings/OperatorKernels.cpp):
 they give what they gave before, and Python has its say again where something is asked for that needs it.
 """
 
