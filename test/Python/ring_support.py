@@ -71,6 +71,10 @@ class Case:
             "table": 0.5 * torch.randn(self.n, generator=made) if self.learned else None,
         }
 
+    def held(self, ranks):
+        """Which tokens each rank has."""
+        return weft.distributed.layout(self.layout, ranks, self.patterns()[0], self.n)
+
     def patterns(self):
         found = self.pattern()
         return found if isinstance(found, (list, tuple)) else [found]
@@ -163,6 +167,7 @@ CASES = {
     "grid": Case(lambda: weft.neighbourhood((6, 8), (3, 5))),
     "random": Case(lambda: weft.random_blocks(7, 2, 8), m=96),
     "documents": Case(lambda: weft.document(IDS, IDS) & weft.causal()),
+    "documents, counted": Case(lambda: weft.document(IDS, IDS) & weft.causal(), layout="counted"),
     "bitmap": Case(lambda: weft.block_bitmap(BITS, block=8)),
     "mask": Case(lambda: weft.mask(lambda b, h, n, m: TABLE[m] | (n % 5 == m % 5)), rotate="all-gather"),
     "per head": Case(lambda: weft.per_head([weft.causal(), weft.window(6, 6)])),
@@ -198,7 +203,7 @@ def computed(rank, names, seed):
     results = {}
     for name in names:
         case = CASES[name]
-        layout = distributed.layout(case.layout, dist.get_world_size())
+        layout = case.held(dist.get_world_size())
         given = case.tensors(seed)
         own = {
             key: [layout.shard(x, rank).clone() for x in (those if isinstance(those, list) else [those])]
@@ -214,7 +219,7 @@ def computed(rank, names, seed):
             with distributed.counting() as traffic:
                 out, lse = distributed.attend(
                     *(leaves["q"][0], leaves["k"], leaves["v"], case.patterns()),
-                    rotate=case.rotate, layout=case.layout, sink=sink, return_lse=True,
+                    rotate=case.rotate, layout=layout, sink=sink, return_lse=True,
                     cu_seqlens=torch.tensor(case.starts, dtype=torch.int32) if case.starts else None,
                     score_mod=case.score_mod(table) if case.score_mod else None,
                 )  # fmt: skip

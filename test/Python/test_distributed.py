@@ -18,7 +18,7 @@ LIMIT, COARSE = 2e-6, 3e-2
 def judged(ranks, names, seed, folder):
     found = on_ranks(ranks, ring_support.computed, names, seed, folder=folder)
     for name in names:
-        case, layout = CASES[name], distributed.layout(CASES[name].layout, ranks)
+        case, layout = CASES[name], CASES[name].held(ranks)
         given = case.tensors(seed)
         wanted = ring_support.reference(case, given, case.matrix())
         limit = LIMIT if case.dtype == torch.float32 else COARSE
@@ -69,6 +69,8 @@ def refusals(rank):
     refused("shapes", *[torch.zeros(1, 2, 4 + 4 * rank, 8)] * 3)
     refused("types", *[q.half() if rank else q] * 3)
     refused("patterns", q, q, q, weft.causal() if rank else weft.full())
+    same = torch.zeros(8, dtype=torch.int32)
+    refused("ids of others", q, q, q, weft.document(torch.arange(8, dtype=torch.int32) if rank else same, same))
     refused("one rank", q, q, q.double() if rank else q)
     refused("rotate", q, q, q, rotate="round")
     refused("odd", *[torch.zeros(1, 2, 3, 8)] * 3, layout="head-tail")
@@ -140,6 +142,7 @@ def test_refusals_shards_and_windows_on_two_ranks(tmp_path):
         "shapes": "expected the same on all ranks, but rank 0 has q, k, v [1, 2, 4, 8] float32",
         "types": "expected the same on all ranks",
         "patterns": "expected the same on all ranks",
+        "ids of others": "expected the same on all ranks",
         "rotate": "expected 'rotate' among ring, all-gather, all-to-all, but got 'round'",
         "odd": "expected 'q' of a length that 2 runs divide, but got 3",
         "layout": "expected a layout of 2 ranks, but got one of 3",

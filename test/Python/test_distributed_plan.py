@@ -99,7 +99,7 @@ def test_a_plan_is_drawn_and_printed(tmp_path):
     found.draw(tmp_path / "plan.png")
     assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
     assert "512 steps" in str(found)
-    with pytest.raises(ValueError, match=r"ends in .svg or .png, but got 'plan.pdf'"):
+    with pytest.raises(weft.CompilationError, match=r"ends in .svg or .png, but got .plan.pdf."):
         found.draw(tmp_path / "plan.pdf")
 
 

@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 import torch.distributed as dist
+
+from ..patterns import Pattern
+from ..patterns.host import to_numpy
 
 T = TypeVar("T")
 
@@ -17,6 +21,23 @@ def device_of(group: Any) -> Any:
     """Where the tensors are that ranks of a group exchange."""
     nccl = "nccl" in str(dist.get_backend(group))
     return torch.device("cuda", torch.cuda.current_device()) if nccl else torch.device("cpu")
+
+
+def digest_of(patterns: Sequence[Pattern | None]) -> str:
+    """What tells the arrays in patterns apart, in short."""
+    digest = hashlib.blake2b(digest_size=8)
+
+    def add(pattern: Pattern) -> None:
+        for value in pattern.values:
+            if hasattr(value, "shape"):
+                digest.update(np.ascontiguousarray(to_numpy(value)).tobytes())
+        for part in pattern.parts:
+            add(part)
+
+    for pattern in patterns:
+        if pattern is not None and not pattern.is_plain:
+            add(pattern)
+    return digest.hexdigest()
 
 
 def agreed(group: Any, make: Callable[[], tuple[T, str]]) -> T:

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 from ..patterns import Pattern
-from .agreement import agreed, device_of
+from .agreement import agreed, device_of, digest_of
 from .job import Domain, Job
 from .layouts import Layout, layout
 from .meshes import attend_sharded, group_of, is_sharded
@@ -111,7 +111,8 @@ def _job(
     said = (
         f"q, k, v {', '.join(shapes)}, rotate={rotate!r}, layout {held.runs}, scale={scale}, sink "
         f"{None if sink is None else _described(sink)}, precision={precision!r}, patterns {patterns}, blocks "
-        f"{[domain.digest for domain in domains]}"
+        f"{[domain.digest for domain in domains]}, arrays {digest_of(patterns)}, starts "
+        f"{None if cu_seqlens is None else cu_seqlens.tolist()}"
     )
     return job, said
 

@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import os
-import pathlib
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..drawing import picture_path, write
 from ..drawing.panels import EMPTY, FULL, PARTIAL, SEQUENTIAL, Panel, Scale, ramp
-from ..drawing.png import composed, png
-from ..drawing.svg import svg
 
 if TYPE_CHECKING:
     from .planning import Plan
@@ -21,15 +19,10 @@ _MOST = 512  # cells a side; beyond, each is the largest of several
 
 def draw(plan: Plan, path: str | os.PathLike[str], title: str | None = None) -> None:
     """Write the picture of a plan, .svg or .png."""
-    target = pathlib.Path(path)
-    if target.suffix.lower() not in (".svg", ".png"):
-        raise ValueError(f"expected a path that ends in .svg or .png, but got '{target.name}'")
+    target = picture_path(path)
     panels = [_meeting(plan), _heat(plan, plan.computing, "computing"), _heat(plan, plan.sending, "sending")]
-    if target.suffix.lower() == ".svg":
-        said = f"{plan.length} tokens on {plan.ranks} ranks, {plan.rotate}: {plan.total * 1e3:.3g} ms"
-        target.write_text(svg(panels, title or said), encoding="utf-8")
-    else:
-        target.write_bytes(png(composed(panels)))
+    said = f"{plan.length} tokens on {plan.ranks} ranks, {plan.rotate}: {plan.total * 1e3:.3g} ms"
+    write(panels, title or said, target)
 
 
 def _meeting(plan: Plan) -> Panel:

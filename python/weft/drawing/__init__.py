@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import os
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 from ..compiler import places
 from ..patterns import Pattern
 from ..programs import static
 from . import figure
-from .panels import EMPTY, FULL, PARTIAL, heat_panel, pattern_panels
+from .panels import EMPTY, FULL, PARTIAL, Panel, heat_panel, pattern_panels
 from .png import composed, png
 from .svg import svg
 
@@ -47,9 +48,7 @@ def draw(
     static.integer("head", head)
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"expected 'path' to be the name of a file, but got {places.described(path)}")
-    target = pathlib.Path(path)
-    if target.suffix.lower() not in (".svg", ".png"):
-        raise places.error(f"expected a path that ends in .svg or .png, but got '{target.name}'")
+    target = picture_path(path)
     panels = (
         pattern_panels(x, n or 64, m or n or 64, block, batch, head)
         if isinstance(x, Pattern)
@@ -57,11 +56,23 @@ def draw(
     )
     if title is not None and not isinstance(title, str):
         raise TypeError(f"expected 'title' to be text, but got {places.described(title)}")
-    said = _title(x, batch, head) if title is None else title
+    write(panels, _title(x, batch, head) if title is None else title, target)
+
+
+def picture_path(path: str | os.PathLike[str]) -> pathlib.Path:
+    """Where a picture goes: a file whose suffix says what kind of picture it is."""
+    target = pathlib.Path(path)
+    if target.suffix.lower() not in (".svg", ".png"):
+        raise places.error(f"expected a path that ends in .svg or .png, but got '{target.name}'")
+    return target
+
+
+def write(panels: Sequence[Panel], said: str, target: pathlib.Path) -> None:
+    """Write panels under a title, as the suffix of ``target`` says."""
     if target.suffix.lower() == ".svg":
         target.write_text(svg(panels, said), encoding="utf-8")
     else:
-        target.write_bytes(png(figure.pixels(panels, said) if figure.available() else composed(panels)))
+        target.write_bytes(png(figure.pixels(list(panels), said) if figure.available() else composed(list(panels))))
 
 
 def _title(x: Any, batch: int, head: int) -> str:
