@@ -36,11 +36,10 @@ public:
   /// Plans with some accesses' layouts given; the others choose theirs.
   LayoutPlan run(Preferred given) {
     preferred = std::move(given);
-    bool changed = true;
-    while (changed) {
-      changed = false;
-      function.walk<WalkOrder::PreOrder>([&](Operation *op) { changed |= spreadThrough(op); });
-    }
+    spreadAll();
+    // What no layout has reached by now, none will: a loop's results have one only once its body has.
+    defaults = true;
+    spreadAll();
     function.walk([&](Operation *op) {
       if (kindOf(op) == OpKind::Effect)
         plan.running[op] = effectLayout(op);
@@ -56,6 +55,13 @@ public:
 
 private:
   // --- forward: layouts spread ---
+  void spreadAll() {
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      function.walk<WalkOrder::PreOrder>([&](Operation *op) { changed |= spreadThrough(op); });
+    }
+  }
   Choice choiceOf(Value value) const { return choices.lookup(value); }
   Choice strongest(ValueRange values) const;
   bool spread(Value to, Choice choice);
@@ -84,6 +90,7 @@ private:
   int warps;
   LayoutPlan plan;
   Preferred preferred;
+  bool defaults = false; // for what no layout reaches
   llvm::DenseMap<Value, Choice> choices;
   llvm::DenseMap<Operation *, Strength> adopted;
 };
@@ -129,6 +136,12 @@ static bool isReducedAlong(Value value, unsigned axis) {
   return false;
 }
 
+/// The access as it is where each element is one of its own.
+static Access elementByElement(Access access) {
+  access.mask = AxisInfo::unknown(access.pointer.rank());
+  return access;
+}
+
 LayoutAttr Planner::accessLayout(Operation *op) const {
   if (LayoutAttr given = preferred.lookup(op))
     return given;
@@ -137,11 +150,17 @@ LayoutAttr Planner::accessLayout(Operation *op) const {
   if (LayoutAttr pointers = plan.own.lookup(op->getOperand(0));
       pointers && access.pointer.contiguity[fastestFirst(access.pointer).front()] == 1)
     return pointers;
-  // Additions go to memory one by one: from where they are, if neighbours fill sectors.
+  // Additions go to memory one by one: from where they are, if neighbours fill sectors. Of kernels that the compiler
+  // writes, whose schedules count on sums not being moved, what two instructions fill will do.
   if (auto atomic = dyn_cast<tile::AtomicRMWOp>(op); atomic && atomic->use_empty())
     if (LayoutAttr value = plan.own.lookup(atomic.getValue());
-        value && bytesPerRun(value.getLayout(), access, target) >= target.sectorBytes)
+        value && bytesPerRun(value.getLayout(),
+                             function->hasAttr(tile::ordersAccessesAttrName) ? access : elementByElement(access),
+                             target) >= target.sectorBytes)
       return value;
+  // Else neighbours are lanes, as each element is an access of its own.
+  if (isa<tile::AtomicRMWOp>(op))
+    return attr(blockedLayout(access.shape, fastestFirst(access.pointer), 1, warps));
   bool summed = isa<tile::LoadOp>(op) && access.shape.size() == 2 &&
                 isReducedAlong(op->getResult(0), fastestFirst(access.pointer).front());
   return attr(coalescedLayout(access, warps, target, summed));
@@ -178,6 +197,8 @@ Choice Planner::fixedChoice(Operation *op) {
   if (operand.layout)
     if (LayoutAttr layout = plan.rules.layoutFromOperand(op, operand.layout))
       return {layout, operand.strength};
+  if (!defaults)
+    return {};
   if (auto split = dyn_cast<tile::SplitOp>(op))
     return {attr(joinedLayout(defaultLayout(cast<RankedTensorType>(split.getLhs().getType()).getShape(), warps))),
             Strength::Memory};
@@ -345,6 +366,32 @@ Preferred betterLoads(func::FuncOp function, const LayoutPlan &plan, const AxisA
   return better;
 }
 
+/// Loads of narrow elements whose results are stored wide, in the stores' layouts: a lane's share of a row then fills one
+/// vector of the store, so that no access leaves gaps in sectors that the next one fills.
+void meetWideStores(func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes, const TargetInfo &target,
+                    int warps, Preferred &better) {
+  llvm::DenseMap<Attribute, LayoutAttr> instead; // of a layout: that of a store which it suits badly
+  function.walk([&](tile::StoreOp store) {
+    LayoutAttr own = plan.running.lookup(store);
+    if (!own || !tensorOf(store.getValue()))
+      return;
+    Access access = accessOf(store, axes);
+    LayoutAttr coalesced = plan.rules.attr(coalescedLayout(access, warps, target));
+    if (bytesPerRun(own.getLayout(), access, target) < target.sectorBytes &&
+        bytesPerRun(coalesced.getLayout(), access, target) >= target.sectorBytes)
+      instead.try_emplace(own, coalesced);
+  });
+  function.walk([&](tile::LoadOp load) {
+    LayoutAttr chosen = tensorOf(load.getResult()) ? instead.lookup(plan.own.lookup(load.getResult())) : LayoutAttr();
+    if (!chosen || better.count(load) || !plan.isFree(load.getPtr()) ||
+        llvm::any_of(load->getUsers(), llvm::IsaPred<tile::DotOp, tile::RowDotOp>))
+      return;
+    Access access = accessOf(load, axes);
+    if (bytesPerRun(chosen.getLayout(), access, target) >= target.sectorBytes)
+      better[load] = chosen;
+  });
+}
+
 /// Loads of wide elements that meet narrow ones in arithmetic, in the layout of those: a lane's share of a row is as
 /// many elements of each then, several vectors of the wide ones, and nothing is exchanged.
 void meetNarrowLoads(func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes, const TargetInfo &target,
@@ -435,6 +482,7 @@ FailureOr<LayoutPlan> assignLayouts(func::FuncOp function, const AxisAnalysis &a
   LayoutPlan plan = Planner(function, rules, axes, target, warps).run(Preferred());
   Preferred better = betterLoads(function, plan, axes, target);
   meetNarrowLoads(function, plan, axes, target, better);
+  meetWideStores(function, plan, axes, target, warps, better);
   if (better.empty())
     return plan;
   return Planner(function, rules, axes, target, warps).run(std::move(better));

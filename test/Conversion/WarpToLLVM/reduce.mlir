@@ -30,20 +30,47 @@ module attributes {warp.target = "sm_80"} {
 
 #four = #warp.layout<[256], register = [[1]], lane = [[2], [4], [8], [16], [32]], warp = [[64], [128]]>
 
-// Over four warps: one lane of each writes, after the barrier every thread reads all four.
+// Over four warps: one lane of each writes; after the barrier four lanes read one each, and exchange them.
 // CHECK-LABEL: llvm.func @warps
 // CHECK-COUNT-5: nvvm.shfl.sync bfly
 // CHECK: llvm.inline_asm has_side_effects {{.*}}"@$0 st.shared.b32 [$1], $2;"
 // CHECK-NEXT: nvvm.barrier
-// CHECK-COUNT-4: llvm.load %{{.*}} : !llvm.ptr<3> -> i32
-// CHECK-COUNT-3: llvm.fadd
-// CHECK-NOT: llvm.fadd
+// CHECK-COUNT-1: llvm.load %{{.*}} : !llvm.ptr<3> -> i32
+// CHECK-NOT: llvm.load
+// CHECK-COUNT-2: nvvm.shfl.sync bfly
+// CHECK-NOT: nvvm.shfl
 // CHECK: llvm.return
 module attributes {warp.target = "sm_80"} {
   func.func @warps(%p: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
     %b = tile.splat %p : !tile.ptr<f32> -> tensor<256x!tile.ptr<f32>, #four>
     %x = tile.load %b : tensor<256x!tile.ptr<f32>, #four>
     %m = tile.reduce %x {axis = 0 : i32, warp.scratch = 0 : i64} : (tensor<256xf32, #four>) -> f32 {
+    ^bb0(%s: f32, %t: f32):
+      %u = arith.addf %s, %t : f32
+      tile.yield %u : f32
+    }
+    return
+  }
+}
+
+// -----
+
+#columns = #warp.layout<[32, 64], register = [[0, 1], [0, 2], [16, 0]], lane = [[0, 4], [0, 8], [0, 16], [0, 32], [1, 0]], warp = [[2, 0], [4, 0], [8, 0]]>
+#sums = #warp.layout<[64], register = [[1], [2]], lane = [[4], [8], [16], [32], [0]], warp = [[0], [0], [0]]>
+
+// Columns over eight warps: the four neighbours that a thread holds are one access; the two lanes that hold the same sums are too few to share eight partial
+// results, so that each reads all of them.
+// CHECK-LABEL: llvm.func @columns
+// CHECK: "@$0 st.shared.v4.b32 [$1], {$2, $3, $4, $5};"
+// CHECK-NEXT: nvvm.barrier
+// CHECK-COUNT-8: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xi32>
+// CHECK-NOT: llvm.load
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @columns(%p: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 8, stages = 1>} {
+    %b = tile.splat %p : !tile.ptr<f32> -> tensor<32x64x!tile.ptr<f32>, #columns>
+    %x = tile.load %b : tensor<32x64x!tile.ptr<f32>, #columns>
+    %m = tile.reduce %x {axis = 0 : i32, warp.scratch = 0 : i64} : (tensor<32x64xf32, #columns>) -> tensor<64xf32, #sums> {
     ^bb0(%s: f32, %t: f32):
       %u = arith.addf %s, %t : f32
       tile.yield %u : f32

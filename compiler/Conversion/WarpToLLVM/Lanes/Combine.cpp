@@ -76,4 +76,35 @@ Value ScratchArray::load(Value index) {
   return narrows ? LLVM::TruncOp::create(b, emitter.loc, type, bits).getResult() : emitter.bitcast(bits, type);
 }
 
+void ScratchArray::storeVector(Value index, ArrayRef<Value> values, Value predicate) {
+  if (values.size() == 1)
+    return store(index, values.front(), predicate);
+  OpBuilder &b = emitter.b;
+  Registers operands;
+  std::string constraints = predicate ? "b,r" : "r", list;
+  if (predicate)
+    operands.push_back(predicate);
+  std::string place = "$" + std::to_string(operands.size());
+  operands.push_back(LLVM::PtrToIntOp::create(b, emitter.loc, b.getI32Type(), address(index)));
+  for (Value value : values) {
+    list += (list.empty() ? "$" : ", $") + std::to_string(operands.size());
+    operands.push_back(emitter.bitcast(value, stored));
+    constraints += ",r";
+  }
+  std::string code = (predicate ? "@$0 " : "") + ("st.shared.v" + std::to_string(values.size())) + ".b32 [" + place +
+                     "], {" + list + "};";
+  emitter.inlineAsm(code, constraints + ",~{memory}", {}, operands, /*sideEffects=*/true);
+}
+
+SmallVector<Value> ScratchArray::loadVector(Value index, unsigned count) {
+  if (count == 1)
+    return {load(index)};
+  OpBuilder &b = emitter.b;
+  Value vector = LLVM::LoadOp::create(b, emitter.loc, VectorType::get(count, stored), address(index), count * bytes);
+  SmallVector<Value> values;
+  for (unsigned i = 0; i < count; ++i)
+    values.push_back(emitter.bitcast(LLVM::ExtractElementOp::create(b, emitter.loc, vector, emitter.i32(i)), type));
+  return values;
+}
+
 } // namespace weft

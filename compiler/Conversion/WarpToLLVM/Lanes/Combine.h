@@ -29,6 +29,10 @@ public:
   /// Writes element `index` (i32) where `predicate` is true; null means everywhere.
   void store(mlir::Value index, mlir::Value value, mlir::Value predicate);
   mlir::Value load(mlir::Value index);
+  /// As `store` and `load`, of 1, 2 or 4 neighbours from element `index`, a multiple of their number, in one access.
+  /// Elements have 4 bytes.
+  void storeVector(mlir::Value index, llvm::ArrayRef<mlir::Value> values, mlir::Value predicate);
+  llvm::SmallVector<mlir::Value> loadVector(mlir::Value index, unsigned count);
 
 private:
   mlir::Value address(mlir::Value index);

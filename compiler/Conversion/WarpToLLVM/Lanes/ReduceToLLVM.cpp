@@ -96,19 +96,27 @@ private:
     return products;
   }
 
-  LogicalResult overLanes() {
-    for (auto [bit, basis] : llvm::enumerate(source.bases(InDim::Lane))) {
-      if (!movesAlong(basis))
-        continue;
-      for (Tuple &total : totals) {
-        Tuple other =
-            llvm::map_to_vector<2>(total, [&, bit = bit](Value value) { return e.shuffleXor(value, 1u << bit); });
-        std::optional<Tuple> sum = combine(e, op.getCombiner(), total, other);
-        if (!sum)
-          return failure();
-        total = *sum;
-      }
+  /// Brings together a total of lanes whose numbers differ in the given bits.
+  LogicalResult overLanes(ArrayRef<unsigned> bits, Tuple &total) {
+    for (unsigned bit : bits) {
+      Tuple other = llvm::map_to_vector<2>(total, [&](Value value) { return e.shuffleXor(value, 1u << bit); });
+      std::optional<Tuple> sum = combine(e, op.getCombiner(), total, other);
+      if (!sum)
+        return failure();
+      total = *sum;
     }
+    return success();
+  }
+
+  LogicalResult overLanes() {
+    SmallVector<unsigned> bits;
+    for (auto [bit, basis] : llvm::enumerate(source.bases(InDim::Lane)))
+      if (movesAlong(basis))
+        bits.push_back(bit);
+    for (unsigned bit : bits)
+      for (Tuple &total : totals)
+        if (failed(overLanes(bit, total)))
+          return failure();
     return success();
   }
 
@@ -120,16 +128,7 @@ private:
     auto scratch = op->getAttrOfType<IntegerAttr>(scratchAttrName);
     if (!scratch)
       return op.emitOpError("has no scratch memory; run 'warp-allocate-shared' before");
-    // Partial results lie as [partial, element of the result], one array for each operand.
-    SmallVector<uint32_t> partialOfWarp, laneElement, warpElement;
-    for (uint32_t basis : source.bases(InDim::Warp)) {
-      partialOfWarp.push_back(
-          movesAlong(basis) ? 1u << llvm::count_if(partialOfWarp, [](uint32_t bit) { return bit != 0; }) : 0);
-      warpElement.push_back(project(basis));
-    }
-    for (uint32_t basis : source.bases(InDim::Lane))
-      laneElement.push_back(project(basis));
-
+    const Places places(*this);
     int64_t offset = scratch.getInt();
     SmallVector<ScratchArray> arrays;
     for (Value operand : op.getSources()) {
@@ -137,29 +136,114 @@ private:
       arrays.emplace_back(e, offset, registerType(element), elementBytes(element));
       offset += llvm::alignTo<16>(int64_t(partials) * result.numElements() * elementBytes(element));
     }
-    uint32_t elements = result.numElements();
-    Value lanePart = e.xorOfBits(laneElement, warpElement);
-    Value partialPart = LLVM::MulOp::create(e.b, e.loc, e.xorOfBits({}, partialOfWarp), e.i32(elements));
+    Value lanePart = e.xorOfBits(places.lane, places.warp);
     Value writer = writesPartial();
     auto indexOf = [&](unsigned reg) {
-      return LLVM::XOrOp::create(e.b, e.loc, lanePart, e.i32(result.apply(InDim::Register, reg)));
+      return LLVM::XOrOp::create(e.b, e.loc, lanePart, e.i32(places.ofRegister(reg)));
     };
-    for (auto [reg, total] : llvm::enumerate(totals)) {
-      Value index = LLVM::AddOp::create(e.b, e.loc, partialPart, indexOf(reg));
-      for (auto [array, value] : llvm::zip_equal(arrays, total))
-        array.store(index, value, writer);
+    // A warp's own partial result is its number of those along the axis.
+    Value own = LLVM::MulOp::create(e.b, e.loc, e.xorOfBits({}, places.partialOfWarp), e.i32(places.partialStride));
+    for (unsigned reg = 0; reg < totals.size(); reg += places.registers) {
+      Value index = LLVM::AddOp::create(e.b, e.loc, own, indexOf(reg));
+      for (auto [i, array] : llvm::enumerate(arrays)) {
+        Registers values;
+        for (const Tuple &total : ArrayRef(totals).slice(reg, places.registers))
+          values.push_back(total[i]);
+        array.storeVector(index, values, writer);
+      }
     }
     e.barrier();
-    for (auto [reg, total] : llvm::enumerate(totals)) {
-      Value index = indexOf(reg);
-      SmallVector<Tuple> terms(partials);
-      for (unsigned partial = 0; partial < partials; ++partial)
-        for (ScratchArray &array : arrays)
-          terms[partial].push_back(array.load(LLVM::AddOp::create(e.b, e.loc, index, e.i32(partial * elements))));
-      std::optional<Tuple> sum = combineTree(e, op.getCombiner(), terms);
-      if (!sum)
+    for (unsigned reg = 0; reg < totals.size(); reg += places.registers)
+      if (failed(addPartials(places, partials, arrays, indexOf(reg), reg)))
         return failure();
-      total = *sum;
+    return success();
+  }
+
+  /// Where partial results lie in scratch memory, in elements. Neighbouring registers of a thread are neighbours, so
+  /// that four of them are one access, and neighbouring lanes follow one another, so that they use all banks.
+  struct Places {
+    explicit Places(const Reduction &from) {
+      for (uint32_t basis : from.source.bases(InDim::Warp)) {
+        bool along = from.movesAlong(basis);
+        partialOfWarp.push_back(along ? 1u << llvm::count_if(partialOfWarp, [](uint32_t bit) { return bit != 0; }) : 0);
+        warp.push_back(from.project(basis));
+      }
+      for (uint32_t basis : from.source.bases(InDim::Lane))
+        lane.push_back(from.project(basis));
+      registerBases.assign(from.result.bases(InDim::Register).begin(), from.result.bases(InDim::Register).end());
+      partialStride = from.result.numElements();
+      auto moving = [](ArrayRef<uint32_t> bases) { return llvm::count_if(bases, [](uint32_t b) { return b != 0; }); };
+      // Bits that move to the same elements as others stay at the elements' own numbers.
+      if (int64_t(1) << (moving(lane) + moving(warp) + moving(registerBases)) != partialStride)
+        return;
+      bool words = llvm::all_of(from.op->getOperands(), [](Value operand) {
+        return elementBytes(cast<RankedTensorType>(operand.getType()).getElementType()) == 4;
+      });
+      uint32_t next = 1;
+      auto number = [&](MutableArrayRef<uint32_t> bases) {
+        for (uint32_t &basis : bases)
+          if (basis) {
+            basis = next;
+            next *= 2;
+          }
+      };
+      unsigned joined = 0;
+      while (words && joined < std::min<size_t>(2, registerBases.size()) && registerBases[joined])
+        ++joined;
+      registers = 1u << joined;
+      number(MutableArrayRef(registerBases).take_front(joined));
+      number(lane);
+      number(warp);
+      number(MutableArrayRef(registerBases).drop_front(joined));
+    }
+    uint32_t ofRegister(unsigned reg) const {
+      uint32_t place = 0;
+      for (auto [bit, basis] : llvm::enumerate(registerBases))
+        place ^= (reg >> bit & 1) ? basis : 0;
+      return place;
+    }
+
+    SmallVector<uint32_t> lane, warp, registerBases, partialOfWarp;
+    unsigned partialStride = 0;
+    unsigned registers = 1; // that are neighbours
+  };
+
+  /// Lanes that hold the same results and are as many as the partial results: the bits of their numbers. None where
+  /// there are fewer, or where to read two partial results of many elements takes less than to exchange them.
+  SmallVector<unsigned> lanesForPartials(unsigned partials) const {
+    SmallVector<unsigned> bits;
+    if (partials == 2 && totals.size() > 1)
+      return bits;
+    for (auto [bit, basis] : llvm::enumerate(source.bases(InDim::Lane)))
+      if (project(basis) == 0 && (1u << bits.size()) < partials)
+        bits.push_back(bit);
+    return (1u << bits.size()) == partials ? bits : SmallVector<unsigned>();
+  }
+
+  /// Brings together the partial results of registers that are neighbours, from `reg` on: lanes that hold the same
+  /// results take one partial result each and exchange them; where there are too few of them, each lane takes all.
+  LogicalResult addPartials(const Places &places, unsigned partials, MutableArrayRef<ScratchArray> arrays, Value index,
+                            unsigned reg) {
+    const SmallVector<unsigned> sharing = lanesForPartials(partials);
+    unsigned each = sharing.empty() ? partials : 1;
+    if (each == 1) {
+      SmallVector<uint32_t> partialOfLane(source.bases(InDim::Lane).size(), 0);
+      for (auto [i, bit] : llvm::enumerate(sharing))
+        partialOfLane[bit] = places.partialStride << i;
+      index = LLVM::AddOp::create(e.b, e.loc, index, e.xorOfBits(partialOfLane, {}));
+    }
+    SmallVector<SmallVector<Tuple>> terms(places.registers, SmallVector<Tuple>(each));
+    for (unsigned partial = 0; partial < each; ++partial)
+      for (ScratchArray &array : arrays) {
+        Value at = LLVM::AddOp::create(e.b, e.loc, index, e.i32(partial * places.partialStride));
+        for (auto [i, value] : llvm::enumerate(array.loadVector(at, places.registers)))
+          terms[i][partial].push_back(value);
+      }
+    for (auto [i, list] : llvm::enumerate(terms)) {
+      std::optional<Tuple> sum = combineTree(e, op.getCombiner(), list);
+      if (!sum || failed(overLanes(sharing, *sum)))
+        return failure();
+      totals[reg + i] = *sum;
     }
     return success();
   }

@@ -1,0 +1,74 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt %s --split-input-file --tile-to-warp=target=sm_80 | FileCheck %s
+
+// Additions in memory are one instruction an element: neighbours are in neighbouring lanes.
+
+// CHECK: #[[$L:.*]] = #warp.layout<[1024], register = {{\[\[}}128], [256], [512]], lane = {{\[\[}}1], [2], [4], [8], [16]], warp =
+// CHECK-LABEL: func.func @additions
+// CHECK: tile.load {{.*}}#[[$L]]>
+// CHECK-NOT: warp.convert_layout
+// CHECK: tile.atomic_rmw fadd
+func.func @additions(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %q: !tile.ptr<f32> {tile.divisibility = 16 : i32}) attributes {tile.kernel} {
+  %r = tile.make_range {start = 0 : i32, end = 1024 : i32} : tensor<1024xi32>
+  %b = tile.splat %p : !tile.ptr<f32> -> tensor<1024x!tile.ptr<f32>>
+  %a = tile.addptr %b, %r : tensor<1024x!tile.ptr<f32>>, tensor<1024xi32>
+  %x = tile.load %a : tensor<1024x!tile.ptr<f32>>
+  %d = tile.splat %q : !tile.ptr<f32> -> tensor<1024x!tile.ptr<f32>>
+  %c = tile.addptr %d, %r : tensor<1024x!tile.ptr<f32>>, tensor<1024xi32>
+  %old = tile.atomic_rmw fadd %c, %x : (tensor<1024x!tile.ptr<f32>>, tensor<1024xf32>) -> tensor<1024xf32>
+  func.return
+}
+
+// -----
+
+// What is read as f16 and stored as f32 is loaded in the store's layout: 16 bytes of the store a lane, without gaps.
+
+// CHECK: #[[$L:.*]] = #warp.layout<[1024], register = {{\[\[}}1], [2], [512]], lane = {{\[\[}}4], [8],
+// CHECK-LABEL: func.func @widened
+// CHECK: tile.load {{.*}} {warp.contiguity = 4 : i32} : tensor<1024x!tile.ptr<f16>, #[[$L]]>
+// CHECK: tile.store {{.*}} {warp.contiguity = 4 : i32} : tensor<1024x!tile.ptr<f32>, #[[$L]]>
+func.func @widened(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %q: !tile.ptr<f32> {tile.divisibility = 16 : i32}) attributes {tile.kernel} {
+  %r = tile.make_range {start = 0 : i32, end = 1024 : i32} : tensor<1024xi32>
+  %b = tile.splat %p : !tile.ptr<f16> -> tensor<1024x!tile.ptr<f16>>
+  %a = tile.addptr %b, %r : tensor<1024x!tile.ptr<f16>>, tensor<1024xi32>
+  %x = tile.load %a : tensor<1024x!tile.ptr<f16>>
+  %w = arith.extf %x : tensor<1024xf16> to tensor<1024xf32>
+  %d = tile.splat %q : !tile.ptr<f32> -> tensor<1024x!tile.ptr<f32>>
+  %c = tile.addptr %d, %r : tensor<1024x!tile.ptr<f32>>, tensor<1024xi32>
+  tile.store %c, %w : tensor<1024x!tile.ptr<f32>>
+  func.return
+}
+
+// -----
+
+// A reduction behind a loop runs in the layout that the loop's body gives its result, which is known only after the body.
+
+// CHECK-LABEL: func.func @behind_a_loop
+// CHECK: scf.for
+// CHECK-NOT: warp.convert_layout
+// CHECK: tile.reduce
+// CHECK: return
+func.func @behind_a_loop(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %q: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %n: i32) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<32x64xf32>
+  %r = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %e = tile.expand_dims %r {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+  %i = tile.broadcast %e : tensor<1x64xi32> -> tensor<32x64xi32>
+  %b = tile.splat %p : !tile.ptr<f32> -> tensor<32x64x!tile.ptr<f32>>
+  %a = tile.addptr %b, %i : tensor<32x64x!tile.ptr<f32>>, tensor<32x64xi32>
+  %sum = scf.for %k = %c0 to %n step %c1 iter_args(%s = %zero) -> tensor<32x64xf32> : i32 {
+    %x = tile.load %a : tensor<32x64x!tile.ptr<f32>>
+    %t = arith.addf %s, %x : tensor<32x64xf32>
+    scf.yield %t : tensor<32x64xf32>
+  }
+  %m = tile.reduce %sum {axis = 0 : i32} : (tensor<32x64xf32>) -> tensor<64xf32> {
+  ^bb0(%s: f32, %t: f32):
+    %u = arith.addf %s, %t : f32
+    tile.yield %u : f32
+  }
+  %d = tile.splat %q : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>>
+  %c = tile.addptr %d, %r : tensor<64x!tile.ptr<f32>>, tensor<64xi32>
+  tile.store %c, %m : tensor<64x!tile.ptr<f32>>
+  func.return
+}
