@@ -22,11 +22,28 @@ std::string writer(const Warp &warp, const char *did, const Granule &g) {
                                         : otherSide(warp, did, g.writeThread, g.writePc);
 }
 
-bool lastWriteOrdered(const Warp &warp, unsigned lane, const Granule &g) {
-  return g.flags & Granule::RemoteWrite
-             ? writeOrdered(warp, lane, *warp.block, g)
-             : happenedBefore(warp, lane, g.writeThread / laneCount, g.writeThread % laneCount, g.writeClock);
-}
+/// Whether the last writes of granules are ordered before what a lane does now; of neighbours that one access wrote,
+/// the first is asked about.
+class LastWrites {
+public:
+  LastWrites(const Warp &warp, unsigned lane) : warp_(warp), lane_(lane) {}
+  bool ordered(const Granule &g) {
+    if (g.flags & Granule::RemoteWrite)
+      return writeOrdered(warp_, lane_, *warp_.block, g);
+    if (g.writeThread == thread_ && g.writeClock == clock_)
+      return true;
+    if (!happenedBefore(warp_, lane_, g.writeThread / laneCount, g.writeThread % laneCount, g.writeClock))
+      return false;
+    thread_ = g.writeThread;
+    clock_ = g.writeClock;
+    return true;
+  }
+
+private:
+  const Warp &warp_;
+  unsigned lane_;
+  uint32_t thread_ = ~0u, clock_ = 0;
+};
 
 std::string place(uint32_t offset, unsigned bytes) {
   return format("{} bytes at byte {} of shared memory", bytes, offset);
@@ -68,6 +85,7 @@ bool shadowRead(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, bool
   const auto me = uint16_t(warp.index * laneCount + lane);
   const uint32_t now = shadow.now(warp.index), pc = warp.here();
   bool unwritten = false;
+  LastWrites lastWrites(warp, lane);
   Granule *g = &shadow.at(offset), *end = &shadow.at(offset + bytes - 1) + 1;
   for (; g != end; ++g) {
     unwritten |= (g->writeClock == 0 && !(g->flags & Granule::Pending)) || g->poisoned;
@@ -77,7 +95,7 @@ bool shadowRead(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, bool
                "reads " + place(offset, bytes) + ", which " + copyName(warp, g->writePc) + " may still write",
                writer(warp, "copies to", *g));
     } else if (checks.races && g->writeClock && (g->writeThread != me || (g->flags & Granule::RemoteWrite)) &&
-               !(g->flags & (atomic ? Granule::Atomic : Granule::Swapped)) && !lastWriteOrdered(warp, lane, *g)) {
+               !(g->flags & (atomic ? Granule::Atomic : Granule::Swapped)) && !lastWrites.ordered(*g)) {
       const bool copied = !(g->flags & Granule::RemoteWrite) && isEngine(*warp.block, g->writeThread);
       report(warp, copied ? FindingKind::AsyncUnwaited : FindingKind::SharedRace, lane,
              "reads " + place(offset, bytes) +
@@ -121,6 +139,7 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
   const auto me = uint16_t(warp.index * laneCount + lane);
   const uint32_t now = shadow.now(warp.index), pc = warp.here();
   const bool swap = atomic && (warp.kernel->code[pc].order & orderSwap);
+  LastWrites lastWrites(warp, lane);
   Granule *g = &shadow.at(offset), *end = &shadow.at(offset + bytes - 1) + 1;
   for (; g != end; ++g) {
     if ((g->flags & Granule::EngineReads) && checks.async)
@@ -131,8 +150,7 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
              writer(warp, "copies to", *g));
     if (checks.races) {
       if (g->writeClock && (g->writeThread != me || (g->flags & Granule::RemoteWrite)) &&
-          !(g->flags & Granule::Pending) && !(atomic && (g->flags & Granule::Atomic)) &&
-          !lastWriteOrdered(warp, lane, *g)) {
+          !(g->flags & Granule::Pending) && !(atomic && (g->flags & Granule::Atomic)) && !lastWrites.ordered(*g)) {
         bool same = value && std::memcmp(warp.block->shared.data() + offset, value, bytes) == 0;
         report(warp, FindingKind::SharedRace, lane,
                "writes " + place(offset, bytes) +
