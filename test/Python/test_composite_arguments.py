@@ -1,6 +1,8 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """Arguments that are made of others: tuples and lists of arrays and numbers, descriptors made on the host."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 import weft
@@ -96,6 +98,24 @@ def test_tuning_puts_back_the_arrays_of_a_tuple():
     adds_in_place[lambda meta: (weft.cdiv(64, meta["BLOCK"]),)](xs, 64)
     assert (xs[0] == 1).all()
     assert (xs[1] == 2).all()
+
+
+class Pair(NamedTuple):
+    first: np.ndarray
+    rest: tuple[int, np.ndarray]
+
+
+@weft.jit
+def of_names(pair, out):
+    wl.store(out, wl.load(pair.first) + pair.rest[0] + wl.load(pair[1][1]))
+
+
+def test_named_tuples():
+    out = np.zeros(1, np.float32)
+    of_names[(1,)](Pair(np.full(1, 5.0, np.float32), (20, np.full(1, 300.0, np.float32))), out)
+    assert out[0] == 325
+    kernel = of_names.compile("pair.first:*fp32, pair.rest[0]:i32, pair.rest[1]:*fp32, out:*fp32")
+    assert list(kernel.signature.arguments) == ["pair.first", "pair.rest[0]", "pair.rest[1]", "out"]
 
 
 @weft.jit

@@ -5,13 +5,16 @@ parts, ``x[0]``, ``x[1].base``; signatures spell these, and the kernel's body ge
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..language.descriptors import make_tensor_descriptor
 from ..runtime.descriptors import is_composite, parts
 from .parameters import Parameter
+from .signature import root
 
 
 def spread(parameters: Sequence[Parameter], values: Sequence[Any]) -> tuple[Sequence[Parameter], Sequence[Any]]:
@@ -35,16 +38,16 @@ def together(name: str, known: Mapping[str, Any]) -> Any:
     """The value of a parameter from those of its parts. Raises KeyError where there are none."""
     if name in known:
         return known[name]
-    if f"{name}.base" in known:
+    if f"{name}.block_shape" in known:
         shape, strides = together(f"{name}.shape", known), together(f"{name}.strides", known)
         sizes, padding = known[f"{name}.block_shape"], known.get(f"{name}.padding", "zero")
         return make_tensor_descriptor(known[f"{name}.base"], shape, strides, sizes, padding)
-    found: list[Any] = []
-    while any(
-        each == f"{name}[{len(found)}]" or each.startswith((f"{name}[{len(found)}][", f"{name}[{len(found)}]."))
-        for each in known
-    ):
-        found.append(together(f"{name}[{len(found)}]", known))
-    if not found:
+    below = [each[len(name) :] for each in known if each.startswith((f"{name}[", f"{name}."))]
+    fields = dict.fromkeys(re.split(r"[.\[]", each[1:], maxsplit=1)[0] for each in below if each[0] == ".")
+    if fields:
+        values = [together(f"{name}.{field}", known) for field in fields]
+        return collections.namedtuple(root(name), fields)(*values)
+    count = len({each[1 : each.index("]")] for each in below})
+    if not count:
         raise KeyError(name)
-    return tuple(found)
+    return tuple(together(f"{name}[{i}]", known) for i in range(count))

@@ -70,8 +70,9 @@ def parts(name: str, value: Any) -> Iterator[tuple[str, Any, bool]]:
     if isinstance(value, (tuple, list)):
         if not value:
             yield name, (), True
+        fields = getattr(value, "_fields", None)  # of a named tuple
         for index, part in enumerate(value):
-            yield from parts(f"{name}[{index}]", part)
+            yield from parts(f"{name}.{fields[index]}" if fields else f"{name}[{index}]", part)
     elif is_composite(value):
         yield f"{name}.base", value.base, False
         for what in ("shape", "strides"):
