@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import pathlib
 import types
@@ -21,9 +22,12 @@ PACKAGES = {
     "weft.testing": "References, and when a result is right",
     "weft.distributed": "Sequences that ranks share",
     "weft.integrations.sdpa": "Weft behind torch's scaled_dot_product_attention",
-}
+    "weft.triton": "Triton's names for Weft",
+} | ({"weft.jax": "Programs as functions of JAX"} if importlib.util.find_spec("jax") else {})
 #: of a module without __all__
-_OF_MODULES = {"weft.integrations.sdpa": ("activate", "restore", "objection")}
+_OF_MODULES = {"weft.integrations.sdpa": ("activate", "restore", "objection"), "weft.jax": ("wrap",)}
+#: packages whose names are other packages' too, and stay on their pages
+_ALIASES = ("weft", "weft.triton")
 
 
 def names_of(package: str) -> dict[str, object]:
@@ -55,7 +59,8 @@ def entries(package: str, taken: set[int]) -> list[str]:
 def write_api(folder: pathlib.Path) -> None:
     """A page a package, and one that lists them."""
     folder.mkdir(parents=True)
-    taken = {id(thing) for package in PACKAGES if package != "weft" for thing in names_of(package).values()}
+    others = (package for package in PACKAGES if package not in _ALIASES)
+    taken = {id(thing) for package in others for thing in names_of(package).values()}
     lines = ["# API", "", "The public names, from their docstrings.", ""]
     for package, about in PACKAGES.items():
         body = "\n\n".join(entries(package, taken))
