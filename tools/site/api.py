@@ -53,6 +53,8 @@ def entries(package: str, taken: set[int]) -> list[str]:
             found.append(f".. autofunction:: {where}")
         elif inspect.getdoc(thing) and type(thing).__module__.startswith("weft"):
             found.append(f".. autodata:: {where}\n   :no-value:")
+    if package == "weft.triton":  # the same things by Triton's names: links go to the others
+        found = [f"{each}\n   :no-index:" for each in found]
     return found
 
 

@@ -17,9 +17,11 @@
 #include "compiler/Conversion/AttnToTile/Kernel/TileBuilder.h"
 #include "compiler/Conversion/AttnToTile/Launches/LaunchOrder.h"
 #include "compiler/Conversion/AttnToTile/Passes.h"
+#include "compiler/Support/Remarks.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 
@@ -186,29 +188,55 @@ attn::LaunchOp Merger::merge() {
   return replaceLaunches(launches, merged.getName(), inputs, sizes);
 }
 
-/// Whether the two may share a kernel.
-static bool canMerge(attn::LaunchOp first, attn::LaunchOp second) {
+/// Why the two may not share a kernel, as far as they do not wait for one another; nothing where they may.
+static std::optional<std::string> hindranceOf(attn::LaunchOp first, attn::LaunchOp second) {
   func::FuncOp kernels[2] = {kernelOf(first), kernelOf(second)};
-  if (!kernels[0] || !kernels[1] || !first.getReals().empty() || !second.getReals().empty())
-    return false;
+  if (!first.getReals().empty() || !second.getReals().empty())
+    return "one of them takes a real number";
   if (!warpsOfBoth(first, second))
-    return false;
+    return llvm::formatv("they run on {0} and {1} warps", scheduleOf(kernels[0]).getWarps(),
+                         scheduleOf(kernels[1]).getWarps())
+        .str();
   if (gridOfAll({first, second}).size() > longestGrid)
-    return false;
+    return "the grid of both is longer than a library's expressions may be";
   bool fit =
       givesNumbers(first) || givesNumbers(second) ||
       (sharesLaunch(kernels[0]) ? sharesLaunch(kernels[1]) : !hasProducts(kernels[0]) && !hasProducts(kernels[1]));
+  if (!fit)
+    return "every program would hold the registers and the shared memory of matrix products";
   if (!writesNothingWithoutBlocks(first) || !writesNothingWithoutBlocks(second))
-    return false;
-  return fit && !waitsFor(second, first);
+    return "one of them has results to zero where its grid is empty";
+  return std::nullopt;
+}
+
+/// Whether the two may share a kernel.
+static bool canMerge(attn::LaunchOp first, attn::LaunchOp second) {
+  return kernelOf(first) && kernelOf(second) && !waitsFor(second, first) && !hindranceOf(first, second);
+}
+
+/// Says of launches that follow one another, and do not wait, why they stay two.
+static void reportApart(func::FuncOp program) {
+  auto launches = llvm::to_vector(program.front().getOps<attn::LaunchOp>());
+  for (size_t i = 1; i < launches.size(); ++i) {
+    attn::LaunchOp first = launches[i - 1], second = launches[i];
+    if (!kernelOf(first) || !kernelOf(second) || waitsFor(second, first))
+      continue;
+    if (std::optional<std::string> hindrance = hindranceOf(first, second))
+      remarks::missed(remarks::mergedLaunches, second)
+          << remark::reason("'{0}' and '{1}', which do not wait for one another, are two launches: {2}",
+                            kernelOf(first).getName(), kernelOf(second).getName(), *hindrance);
+  }
 }
 
 namespace {
 struct MergeLaunches : impl::AttnMergeLaunchesBase<MergeLaunches> {
   void runOnOperation() final {
-    for (func::FuncOp program : programsOf(getOperation())) // Kernels are added and erased in the loop.
+    for (func::FuncOp program : programsOf(getOperation())) { // Kernels are added and erased in the loop.
       while (mergeOne(program)) {
       }
+      if (remarks::asked(program))
+        reportApart(program);
+    }
   }
   /// Merges the first two launches of a program that can be; whether there were any.
   static bool mergeOne(func::FuncOp program) {
