@@ -186,6 +186,43 @@ def test_bf16_rounds_to_nearest_even(seed):
     assert np.array_equal(z, from_bf16(bf16(narrow + from_bf16(bf16(narrow * np.float32(0.5))))))
 
 
+def nearest(value: int, places: int) -> float:
+    """The float of so many places that is nearest to an integer, of two the one whose last place is even."""
+    drop = max(abs(value).bit_length() - places, 0)
+    kept, rest = divmod(abs(value), 1 << drop)
+    half = (1 << drop) >> 1
+    kept += rest > half or (rest == half and bool(drop) and kept % 2 == 1)
+    return float(np.copysign(float(kept << drop), value))
+
+
+@pytest.mark.parametrize("source", ["int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize(("target", "places"), [("bfloat16", 8), ("float16", 11), ("float32", 24)])
+def test_integers_are_rounded_once(source, target, places, seed):
+    """Beside the middles between two floats, which a rounding on the way would reach."""
+    rng = np.random.default_rng(seed)
+    facts = np.iinfo(source)
+    drawn = [int(rng.integers(0, 1 << 62)) >> int(rng.integers(0, 62)) for _ in range(200)]
+    middles = [(2 * m + 1) << s for m, s in zip(rng.integers(128, 256, 104).tolist(), range(104), strict=True)]
+    numbers = [n + d for n in [*drawn, *middles] for d in (-1, 0, 1)] * 2
+    signs = [1] * (len(numbers) // 2) + [-1 if facts.min else 1] * (len(numbers) // 2)
+    values = [n * s for n, s in zip(numbers, signs, strict=True) if facts.min <= n * s <= facts.max]
+    values = (values * 2048)[:2048]
+    y = np.empty(2048, {"bfloat16": np.uint16}.get(target, target))
+    run(narrow_to, np.array(values, source), y, TYPE=getattr(wl, target), N=2048)
+    given = from_bf16(y) if target == "bfloat16" else y
+    wanted = np.array([nearest(value, places) for value in values])
+    with np.errstate(over="ignore"):
+        wanted = wanted.astype(np.float16) if target == "float16" else wanted
+    assert np.array_equal(given.astype(np.float64), wanted.astype(np.float64))
+
+
+@weft.jit
+def narrow_to(x, y, TYPE: wl.constexpr, N: wl.constexpr):
+    at = wl.arange(0, N)
+    narrow = wl.load(x + at).to(TYPE)
+    wl.store(y + at, narrow.to(wl.uint16, bitcast=True) if TYPE == wl.bfloat16 else narrow)
+
+
 FUNCTIONS = {
     "exp": np.exp,
     "exp2": np.exp2,

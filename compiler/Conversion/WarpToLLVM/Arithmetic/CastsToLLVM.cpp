@@ -107,6 +107,31 @@ LogicalResult lowerTruncF(arith::TruncFOp op, Emitter &e) {
   return perPair(op, e, [&](Value first, Value second) { return f32ToFloat8(single(first), single(second), to, e); });
 }
 
+/// An integer of 32 or 64 bits as an f32 that rounds to bf16 as the integer itself does: towards zero, and the last place
+/// set where that has lost anything. (To the nearest f32 and then to the nearest bf16 it would be rounded twice.)
+Value roundToOdd(Value integer, bool isSigned, Emitter &e) {
+  Type f32 = e.b.getF32Type(), type = integer.getType();
+  bool isWide = type.isInteger(64);
+  StringRef name = isSigned ? (isWide ? "llvm.nvvm.ll2f.rz" : "llvm.nvvm.i2f.rz")
+                            : (isWide ? "llvm.nvvm.ull2f.rz" : "llvm.nvvm.ui2f.rz");
+  Value cut = e.intrinsic(name, f32, integer);
+  Value back = isSigned ? Value(LLVM::FPToSIOp::create(e.b, e.loc, type, cut))
+                        : Value(LLVM::FPToUIOp::create(e.b, e.loc, type, cut));
+  Value lost = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::ne, back, integer);
+  Value sticky = LLVM::ZExtOp::create(e.b, e.loc, e.b.getI32Type(), lost);
+  return e.bitcast(LLVM::OrOp::create(e.b, e.loc, e.bitcast(cut, e.b.getI32Type()), sticky), f32);
+}
+
+/// A cast of integers to floats, each rounded once.
+template <typename Source, typename Target, bool isSigned> LogicalResult lowerIntegerToFloat(Source op, Emitter &e) {
+  Type type = registerType(op.getType());
+  return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
+    if (type.isBF16() && in[0].getType().getIntOrFloatBitWidth() >= 32)
+      return truncateFromF32(roundToOdd(in[0], isSigned, e), type, e);
+    return Target::create(e.b, e.loc, type, in[0]);
+  });
+}
+
 LogicalResult lowerBitcast(arith::BitcastOp op, Emitter &e) {
   Type type = registerType(op.getType());
   return e.perRegister(op, [&](ArrayRef<Value> in) { return e.bitcast(in[0], type); });
@@ -118,8 +143,8 @@ void addCastLowerings(LoweringTable &table) {
   addCast<arith::ExtUIOp, LLVM::ZExtOp>(table);
   addCast<arith::ExtSIOp, LLVM::SExtOp>(table);
   addCast<arith::TruncIOp, LLVM::TruncOp>(table);
-  addCast<arith::SIToFPOp, LLVM::SIToFPOp>(table);
-  addCast<arith::UIToFPOp, LLVM::UIToFPOp>(table);
+  table.add<arith::SIToFPOp>(lowerIntegerToFloat<arith::SIToFPOp, LLVM::SIToFPOp, true>);
+  table.add<arith::UIToFPOp>(lowerIntegerToFloat<arith::UIToFPOp, LLVM::UIToFPOp, false>);
   addCast<arith::FPToSIOp, LLVM::FPToSIOp>(table);
   addCast<arith::FPToUIOp, LLVM::FPToUIOp>(table);
   table.add<arith::ExtFOp>(lowerExtF);
