@@ -43,7 +43,7 @@ def Warp_WgmmaWaitOp : Op<Warp_Dialect, "wgmma_wait", [MemoryEffects<[MemRead, M
   let summary = "wait until at most `pending` products of this warp are unfinished";
   let description = [{
     The results are the operands, accumulators and operands a in registers, which may be read and written again where their products are among the finished ones: what uses them uses the results,
-    so that nothing moves before the wait. C1: operands and results have the same types. PTX: `wgmma.wait_group` (ISA 9.7.15.7.2).
+    so that nothing moves before the wait. Without operands it is for what the products read. C1: operands and results have the same types. PTX: `wgmma.wait_group` (ISA 9.7.15.7.2).
 
     ```mlir
     #acc = #warp.layout<[64, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
@@ -52,7 +52,7 @@ def Warp_WgmmaWaitOp : Op<Warp_Dialect, "wgmma_wait", [MemoryEffects<[MemRead, M
   }];
   let arguments = (ins Variadic<Tile_Tensor>:$values, I32Attr:$pending);
   let results = (outs Variadic<Tile_Tensor>:$results);
-  let assemblyFormat = "$values attr-dict `:` type($values)";
+  let assemblyFormat = "$values attr-dict (`:` type($values)^)?";
   let builders = [OpBuilder<(ins "::mlir::ValueRange":$values, "int":$pending), [{
     build($_builder, $_state, values.getTypes(), values, $_builder.getI32IntegerAttr(pending));
   }]>];

@@ -25,6 +25,9 @@
 // are masked at the loop's end, and run ahead too if the loop writes no memory. Copies that depend on anything else
 // stay as they are. Only loops without loops inside are pipelined.
 //
+// The product of warpgroups that a loop adds up may go on into the next iteration (Warpgroups/LaggingProduct.h): copies
+// then run one iteration less ahead, into tiles that were read two iterations before.
+//
 // Where a block of the target cannot hold so many tiles beside what lives across the loop, the kernel gets fewer
 // stages, and its schedule says so.
 #include "compiler/Support/Remarks.h"
@@ -35,6 +38,7 @@
 #include "dialects/Warp/Transforms/LoopSlice.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/Scratch.h"
+#include "dialects/Warp/Transforms/Warpgroups/LaggingProduct.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
@@ -79,7 +83,15 @@ public:
   LoopPipeliner(scf::ForOp loop, ArrayRef<StagedTile> tiles, ArrayRef<AsyncWaitOp> waits, const Slice &slice,
                 int stages)
       : loop(loop), tiles(tiles), waits(waits), slice(slice), stages(stages), depth(stages - 1), b(loop),
-        loc(loop.getLoc()) {}
+        loc(loop.getLoc()) {
+    if (stages < 3)
+      return;
+    llvm::DenseSet<Value> own;
+    for (const StagedTile &tile : tiles)
+      own.insert(tile.alloc->getResult(0));
+    lagging = waitOfLaggingProduct(loop, own);
+    depth -= lagging ? 1 : 0;
+  }
   void run();
 
 private:
@@ -105,6 +117,7 @@ private:
   ArrayRef<AsyncWaitOp> waits; // that the tiles no longer need, nor anything else
   const Slice &slice;
   int stages, depth;
+  WgmmaWaitOp lagging; // for a product that reads its tiles into the next iteration; null where none does
   OpBuilder b;
   Location loc;
   SmallVector<Value> rings;
@@ -246,14 +259,14 @@ void LoopPipeliner::rewriteLoop() {
   Value distance = arith::MulIOp::create(b, loc, loop.getStep(), ofLoopType(depth));
   Value lastStart = arith::SubIOp::create(b, loc, loop.getUpperBound(), distance);
   // A tile's number is the count of bytes before it.
-  Value zero = i32(0), one = i32(pitch), last = i32(depth * pitch);
+  Value zero = i32(0), one = i32(pitch), last = i32((stages - 1) * pitch);
   bool two = stages == 2; // then the tile that is not read is the freed one and the next
   SmallVector<Value> inits(loop.getInitArgs());
   unsigned oldCount = inits.size();
   inits.append(ahead);
   inits.push_back(zero);
   if (!two)
-    inits.push_back(last);
+    inits.push_back(lagging ? i32(depth * pitch) : last);
   auto pipelined = scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), inits);
   pipelined->setAttrs(loop->getAttrs());
 
@@ -285,9 +298,12 @@ void LoopPipeliner::rewriteLoop() {
   if (two) {
     yielded.push_back(freed);
   } else {
-    Value isLast = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, stage, last);
-    yielded.push_back(arith::SelectOp::create(b, loc, isLast, zero, arith::AddIOp::create(b, loc, stage, one)));
-    yielded.push_back(stage);
+    auto behind = [&](Value tile) -> Value {
+      Value isLast = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, tile, last);
+      return arith::SelectOp::create(b, loc, isLast, zero, arith::AddIOp::create(b, loc, tile, one));
+    };
+    yielded.push_back(behind(stage));
+    yielded.push_back(lagging ? behind(freed) : stage);
   }
   yield->setOperands(yielded);
 
@@ -305,6 +321,8 @@ void LoopPipeliner::run() {
   orderedSlice = inOrder(slice, loop);
   startCopies();
   rewriteLoop();
+  if (lagging)
+    leaveUnderWay(lagging);
   for (Operation *op : llvm::reverse(orderedSlice))
     if (isOpTriviallyDead(op))
       op->erase();

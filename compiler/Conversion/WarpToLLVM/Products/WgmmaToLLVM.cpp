@@ -45,7 +45,8 @@ public:
     return "$" + std::to_string(next++);
   }
   SmallVector<Value> emit(StringRef code) {
-    return e.inlineAsm(code, outputs + inputs + ",~{memory}", types, operands, /*sideEffects=*/true);
+    std::string constraints = outputs + inputs + ",~{memory}";
+    return e.inlineAsm(code, StringRef(constraints).ltrim(','), types, operands, /*sideEffects=*/true);
   }
 
 private:
