@@ -1,5 +1,5 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Tile kernels beside Triton's from one source, by benchmarks/beside_triton.py: right, and no more than Triton takes."""
+"""Tile kernels beside Triton's on one source, by benchmarks/beside_triton.py: right, and no more than Triton takes."""
 
 import importlib.util
 import json

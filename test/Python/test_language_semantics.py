@@ -220,7 +220,7 @@ def test_integers_are_rounded_once(source, target, places, seed):
 def narrow_to(x, y, TYPE: wl.constexpr, N: wl.constexpr):
     at = wl.arange(0, N)
     narrow = wl.load(x + at).to(TYPE)
-    wl.store(y + at, narrow.to(wl.uint16, bitcast=True) if TYPE == wl.bfloat16 else narrow)
+    wl.store(y + at, narrow.to(wl.uint16, bitcast=True) if wl.bfloat16 == TYPE else narrow)
 
 
 FUNCTIONS = {
