@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import weft
 import weft.language as wl
+from kernel_support import simulate
 
 SEED = int(np.random.default_rng().integers(1 << 30))
 rng = np.random.default_rng(SEED)
@@ -102,6 +103,27 @@ def test_histogram():
     others[1,](x, y, z, 100, N=256, BINS=32)
     assert y.tolist() == [int((x[:100] == i).sum()) for i in range(32)]
     assert z.tolist() == [int((x == i).sum()) for i in range(32)]
+
+
+@weft.jit
+def counted(x, y, SHAPE: wl.constexpr, BINS: wl.constexpr):
+    at = wl.reshape(wl.arange(0, SHAPE[0] * SHAPE[1]), SHAPE)
+    wl.store(y + wl.arange(0, BINS), wl.histogram(wl.load(x + at), BINS))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.int8, np.uint8, np.int16, np.uint32])
+@pytest.mark.parametrize("shape, bins", [((4, 64), 64), ((1, 8), 2), ((32, 64), 4096)])
+def test_histogram_of_types_and_sizes(dtype, shape, bins):
+    """Values past 32 bits are no bins, nor are negative ones; more bins than threads, fewer elements than threads."""
+    info = np.iinfo(dtype)
+    x = rng.integers(max(info.min, -3), min(info.max, 2 * bins), shape, dtype=dtype, endpoint=True)
+    x.ravel()[::3] = info.max - 1
+    if info.bits == 64:
+        x.ravel()[1::5] = 2**32 + 1
+    y = np.full(bins, -1, np.int32)
+    report = simulate(counted, 1, x, y, SHAPE=shape, BINS=bins)
+    assert not report.findings
+    assert y.tolist() == np.bincount(x[(x >= 0) & (x < bins)].astype(np.int64), minlength=bins).tolist()
 
 
 @weft.jit

@@ -124,6 +124,8 @@ func.func @combining(%x: tensor<64x32xf32>, %i: tensor<64x32xi32>) {
   }
   // CHECK: tile.gather %{{.*}}[%{{.*}}] {axis = 0 : i32} : tensor<64x32xf32>[tensor<64x32xi32>] -> tensor<64x32xf32>
   %4 = tile.gather %x[%i] {axis = 0 : i32} : tensor<64x32xf32>[tensor<64x32xi32>] -> tensor<64x32xf32>
+  // CHECK: tile.histogram %{{.*}} : tensor<64x32xi32> -> tensor<128xi32>
+  %6 = tile.histogram %i : tensor<64x32xi32> -> tensor<128xi32>
   // CHECK: tile.shift %{{.*}} {axis = 0 : i32, offset = -3 : i32} : tensor<64x32xf32>
   %5 = tile.shift %x {axis = 0 : i32, offset = -3 : i32} : tensor<64x32xf32>
   // CHECK: tile.scan %{{.*}} {axis = 0 : i32, reverse} : (tensor<64x32xi32>) -> tensor<64x32xi32> {

@@ -262,3 +262,27 @@ func.func @shift_c3(%x: tensor<8x!tile.ptr<f32>>) {
   %0 = tile.shift %x {axis = 0 : i32, offset = 1 : i32} : tensor<8x!tile.ptr<f32>>
   return
 }
+
+// -----
+
+func.func @histogram_c1(%x: tensor<64xi64>) {
+  // expected-error@+1 {{'tile.histogram' op expected values of element type 'i32', but got 'i64'}}
+  %0 = tile.histogram %x : tensor<64xi64> -> tensor<16xi32>
+  return
+}
+
+// -----
+
+func.func @histogram_c2(%x: tensor<64xi32>, %m: tensor<32xi1>) {
+  // expected-error@+1 {{expected}}
+  %0 = tile.histogram %x, %m : tensor<64xi32>, tensor<32xi1> -> tensor<16xi32>
+  return
+}
+
+// -----
+
+func.func @histogram_c3(%x: tensor<64xi32>) {
+  // expected-error@+1 {{'tile.histogram' op expected a result of rank 1 and element type 'i32', but got 'tensor<4x4xi32>'}}
+  %0 = tile.histogram %x : tensor<64xi32> -> tensor<4x4xi32>
+  return
+}

@@ -32,7 +32,7 @@ OpKind kindOf(Operation *op) {
   if (isa<tile::PermuteOp, tile::ReshapeOp>(op))
     return OpKind::Reorder;
   if (isa<tile::LoadOp, tile::AtomicRMWOp, tile::AtomicCASOp, tile::DotOp, tile::RowDotOp, tile::ReduceOp, tile::ScanOp,
-          tile::JoinOp, tile::SplitOp, tile::GatherOp, tile::InlineAsmOp>(op))
+          tile::JoinOp, tile::SplitOp, tile::GatherOp, tile::HistogramOp, tile::InlineAsmOp>(op))
     return OpKind::Fixed;
   if (isa<tile::StoreOp, tile::AssertOp, tile::PrintOp>(op))
     return OpKind::Effect;
@@ -127,6 +127,10 @@ LayoutAttr LayoutRules::resultLayout(Operation *op, LayoutAttr layout, unsigned 
       .Case([&](tile::RowDotOp) { return attr(layout.getLayout().dropAxis(1)); })
       .Case([&](tile::SplitOp) { return attr(*splitLayout(layout.getLayout())); })
       .Case([&](tile::GatherOp gather) { return attr(gatheredLayout(gather, layout.getLayout())); })
+      .Case([&](tile::HistogramOp histogram) {
+        ArrayRef<int64_t> shape = cast<RankedTensorType>(histogram.getType()).getShape();
+        return attr(defaultLayout(shape, layout.getLayout().size(InDim::Warp)));
+      })
       .Default(layout);
 }
 

@@ -195,6 +195,7 @@ void addConvertLayoutLowerings(LoweringTable &table); // warp.convert_layout
 void addReduceLowerings(LoweringTable &table);        // tile.reduce
 void addScanLowerings(LoweringTable &table);          // tile.scan
 void addGatherLowerings(LoweringTable &table);        // tile.gather
+void addHistogramLowerings(LoweringTable &table);     // tile.histogram
 void addShiftLowerings(LoweringTable &table);         // warp.load_shifted
 
 } // namespace weft

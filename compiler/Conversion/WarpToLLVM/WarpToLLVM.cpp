@@ -44,6 +44,7 @@ LoweringTable makeTable() {
   addReduceLowerings(table);
   addScanLowerings(table);
   addGatherLowerings(table);
+  addHistogramLowerings(table);
   addShiftLowerings(table);
   return table;
 }

@@ -55,6 +55,9 @@ void ReshapeOp::inferResultRanges(ArrayRef<ConstantIntRanges> ranges, SetIntRang
 void PermuteOp::inferResultRanges(ArrayRef<ConstantIntRanges> ranges, SetIntRangeFn set) {
   set(getResult(), ranges.front());
 }
+void HistogramOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn set) {
+  set(getResult(), between(0, cast<RankedTensorType>(getValues().getType()).getNumElements()));
+}
 void GatherOp::inferResultRanges(ArrayRef<ConstantIntRanges> ranges, SetIntRangeFn set) {
   set(getResult(), ranges.front());
 }

@@ -126,6 +126,17 @@ LogicalResult GatherOp::verify() {
   return verifySameElement(*this, source, getResult().getType());
 }
 
+LogicalResult HistogramOp::verify() {
+  auto values = cast<RankedTensorType>(getValues().getType()), result = cast<RankedTensorType>(getType());
+  if (!values.getElementType().isInteger(32))
+    return emitOpError() << "expected values of element type 'i32', but got " << values.getElementType();
+  if (getMask() && failed(verifyShape(*this, values.getShape(), getMask().getType())))
+    return failure();
+  if (result.getRank() != 1 || !result.getElementType().isInteger(32))
+    return emitOpError() << "expected a result of rank 1 and element type 'i32', but got " << result;
+  return success();
+}
+
 LogicalResult ShiftOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType());
   int64_t axis = getAxisAttr().getInt(), offset = getOffsetAttr().getInt();

@@ -164,6 +164,23 @@ def Tile_GatherOp : Tile_Op<"gather", [Pure, Tile_KnowsRange]> {
   let hasVerifier = 1;
 }
 
+def Tile_HistogramOp : Tile_Op<"histogram", [Pure, Tile_KnowsRange]> {
+  let summary = "how many elements have each of the values 0 to the result's size - 1";
+  let description = [{
+    An element that is below 0 or past the last value, or where `mask` is false, is not counted. The counts are made in shared memory, by one `red.shared.add` for each element.
+
+    C1: elements of `values` are i32. C2: `mask` has their shape. C3: the result is of rank 1 and of i32.
+
+    ```mlir
+    %counts = tile.histogram %values, %mask : tensor<1024xi32>, tensor<1024xi1> -> tensor<128xi32>
+    ```
+  }];
+  let arguments = (ins Tile_IntTensor:$values, Optional<Tile_BoolTensor>:$mask);
+  let results = (outs Tile_IntTensor:$result);
+  let assemblyFormat = "$values (`,` $mask^)? attr-dict `:` type($values) (`,` type($mask)^)? `->` type($result)";
+  let hasVerifier = 1;
+}
+
 def Tile_ShiftOp : Tile_Op<"shift", [Pure, AllTypesMatch<["source", "result"]>]> {
   let summary = "elements moved along an axis, zeros where none come from: result[.., i, ..] = source[.., i - offset, ..]";
   let description = [{

@@ -78,5 +78,9 @@ int64_t weft::warp::scratchBytes(Operation *op) {
         auto source = cast<RankedTensorType>(gather.getSource().getType());
         return source.getNumElements() * elementBytes(source.getElementType());
       })
+      .Case([](tile::HistogramOp histogram) -> int64_t {
+        auto result = cast<RankedTensorType>(histogram.getType());
+        return llvm::alignTo<16>(result.getNumElements() * elementBytes(result.getElementType()));
+      })
       .Default(int64_t(0));
 }

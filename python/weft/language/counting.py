@@ -12,9 +12,8 @@ from .emit import builtin, current
 from .literals import to_tensor as as_tensor
 from .maths import minimum
 from .operators import add, compare, floordiv, logical_and, mod, mul, sub
-from .promotion import broadcast_pair
-from .reduction import sum
-from .shapes import MAX_ELEMENTS, arange, constant_int, expand_dims, ravel
+from .promotion import broadcast_pair, broadcast_to_shape
+from .shapes import constant_int, constant_shape, expand_dims
 from .types import int32, unwrap
 from .value import member, tensor
 
@@ -31,20 +30,22 @@ def histogram(input: Any, num_bins: int, mask: Any = None) -> tensor:
     """How many elements of a block have each of the values 0 to ``num_bins`` - 1, where ``mask`` is true; int32
     [num_bins].
 
-    Other values are not counted (they are undefined in Triton). Every element is compared with every bin, so the
-    product of their numbers is at most 2^20.
+    Other values are not counted (they are undefined in Triton). Counters are in shared memory, 4 bytes each.
     """
     value = as_tensor(input, "the argument of 'histogram'")
     if not value.dtype.is_int() or value.dtype.is_bool():
         raise errors.needs_integers("histogram", value.dtype, "cast it with .to(wl.int32)")
-    bins = constant_int(num_bins, "'num_bins' of 'histogram'")
-    if value.numel * bins > MAX_ELEMENTS:
-        raise errors.too_many_elements("histogram", (value.numel, bins), value.numel * bins, MAX_ELEMENTS)
-    found = compare("==", expand_dims(ravel(value), 1), expand_dims(convert(arange(0, bins), value.dtype), 0))
+    if not value.shape:
+        value = expand_dims(value, 0)
+    result = int32.with_shape(constant_shape((num_bins,), "'num_bins' of 'histogram'"))
+    operands = []
     if unwrap(mask) is not None:
-        counted, _ = broadcast_pair(as_tensor(mask, "the mask of 'histogram'"), value)
-        found = logical_and(found, expand_dims(ravel(counted), 1))
-    return sum(convert(found, int32), 0)
+        operands.append(broadcast_to_shape(as_tensor(mask, "the mask of 'histogram'"), value.shape))
+    if value.dtype.primitive_bitwidth == 64:  # what does not fit 32 bits is no bin
+        fits = logical_and(compare(">=", value, 0), compare("<", value, result.numel))
+        operands = [logical_and(operands[0], fits) if operands else fits]
+    operands.insert(0, convert(value, int32))
+    return tensor(current().op("tile.histogram", [each.handle for each in operands], [result]), result)
 
 
 @builtin
