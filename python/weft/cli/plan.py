@@ -35,7 +35,7 @@ def add(commands: Any) -> None:
     part.add_argument("--batch", type=int, default=1, metavar="B")
     part.add_argument("--dtype", default="bf16", help="bf16, fp16, fp32 or tf32 (default: bf16)")
     part.add_argument("--rotate", default="ring", help="ring, all-to-all or all-gather (default: ring)")
-    part.add_argument("--layout", default="consecutive", help="consecutive, head-tail or counted (default: consecutive)")
+    part.add_argument("--layout", default="consecutive", help="consecutive (the default), head-tail or counted")
     part.add_argument("--gpu", metavar="GPU", help=described(gpu_names()))
     part.add_argument("--link", type=float, default=50.0, metavar="GB/S", help="between two ranks (default: 50)")
     part.add_argument("--backward", action="store_true", help="the backward instead of the forward")
