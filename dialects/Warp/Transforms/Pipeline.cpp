@@ -255,6 +255,14 @@ void LoopPipeliner::readFromRing(Value stage) {
     wait->erase();
 }
 
+/// Moves a loop's operations to the body of another, whose first arguments take the place of its own.
+static void takeBody(Block *body, Block *from) {
+  body->clear();
+  body->getOperations().splice(body->end(), from->getOperations());
+  for (auto [old, argument] : llvm::zip(from->getArguments(), body->getArguments()))
+    old.replaceAllUsesWith(argument);
+}
+
 void LoopPipeliner::rewriteLoop() {
   Value distance = arith::MulIOp::create(b, loc, loop.getStep(), ofLoopType(depth));
   Value lastStart = arith::SubIOp::create(b, loc, loop.getUpperBound(), distance);
@@ -271,10 +279,7 @@ void LoopPipeliner::rewriteLoop() {
   pipelined->setAttrs(loop->getAttrs());
 
   Block *body = pipelined.getBody();
-  body->clear();
-  body->getOperations().splice(body->end(), loop.getBody()->getOperations());
-  for (auto [old, argument] : llvm::zip(loop.getBody()->getArguments(), body->getArguments()))
-    old.replaceAllUsesWith(argument);
+  takeBody(body, loop.getBody());
   ValueRange extra = pipelined.getRegionIterArgs().drop_front(oldCount);
   Value stage = extra[slice.carried.size()];
 

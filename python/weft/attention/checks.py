@@ -49,6 +49,7 @@ def starts(cu_seqlens: Any, q: Any) -> None:
     if cu_seqlens is None:
         return
     tensor("cu_seqlens", cu_seqlens, "[S+1]")
+    tensor("q", q, "[1, H, N, D]")
     if "int32" not in str(cu_seqlens.dtype):
         raise ValueError(f"expected cu_seqlens of int32, but got {cu_seqlens.dtype}")
     if isinstance(q.shape[0], int) and q.shape[0] != 1:

@@ -17,9 +17,9 @@ and the runtime (the package weft-attention-runtime), no compiler and no PyTorch
 
 EXAMPLE = """\
 examples:
-  weft tune attention.py --sizes B=2,H=16,N=4096 --target sm_90a --bundle bundle      (where the compiler is)
-  weft measure bundle -o h100.jsonl                                                   (where the GPU is)
-  weft records to-library libattention h100.jsonl                                     (where the compiler is)
+  weft tune attention.py --sizes B=2,H=16,N=4096 --bundle bundle    (where the compiler is)
+  weft measure bundle -o h100.jsonl                                   (where the GPU is)
+  weft records to-library libattention h100.jsonl                     (where the compiler is)
 
 exit codes: 0 done; 1 it failed, the reason is on stderr; 2 wrong usage; 130 interrupted"""
 

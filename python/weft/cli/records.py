@@ -22,8 +22,8 @@ EXAMPLE = """\
 examples:
   weft records show h100.jsonl
   weft records merge mine.jsonl theirs.jsonl -o all.jsonl     whatever the order and however often, the same file
-  weft records prune all.jsonl --device "NVIDIA H100" --latest 3
-  weft records to-library libattention all.jsonl --device "NVIDIA H100"
+  weft records prune all.jsonl --device "the GPU by its name" --latest 3
+  weft records to-library libattention all.jsonl
 
 exit codes: 0 done; 1 it failed, the reason is on stderr; 2 wrong usage"""
 
