@@ -53,7 +53,7 @@ def test_accuracy(kind, dtype, d, dv, group, seed):
     generator = torch.Generator().manual_seed(seed)
     sizes = {"strict": [64, 113], "half": [63, 130], "most": [2, 65], "packed": [70], "random": [1, 100], "empty": [64]}
     for n in sizes[kind]:
-        batch = 16 if n == 1 else 2  # so that errors are enough to be compared by their squares' mean
+        batch = 16 if n <= 2 else 2  # so that errors are enough to be compared by their squares' mean
         span = tables(kind, batch, 2, n, generator)
         m = span.first.shape[-1]
 
@@ -62,8 +62,8 @@ def test_accuracy(kind, dtype, d, dv, group, seed):
             tensors = {
                 name: torch.randn(batch, *shape, generator=generator).to(dtype) for name, shape in shapes.items()
             }
-            # Of one token a gradient of scores is one number times a row, whose channels share that number's error.
-            shared = ("q", "k", "units") if n == 1 else ()
+            # Of one or two tokens a gradient of scores is so many numbers times rows: channels share their errors.
+            shared = ("q", "k", "units") if n <= 2 else ()
             return judge(own_and_units, formula, tensors | span._asdict(), parameters=shared, generator=generator)
 
         hold(draw)

@@ -13,10 +13,10 @@ pytestmark = pytest.mark.ecosystem
 SCRIPT = pathlib.Path(__file__).with_name("linear_attention.py")
 
 
-def test_its_operators_are_right_forward_and_backward(tmp_path):
+def test_its_operators_are_right_forward_and_backward(tmp_path, seed):
     if importlib.util.find_spec("fla") is None:
         pytest.skip("needs flash-linear-attention")
-    environment = {**os.environ, "WEFT_AUTOTUNE": "first", "WEFT_CACHE_DIR": str(tmp_path)}
+    environment = {**os.environ, "WEFT_AUTOTUNE": "first", "WEFT_CACHE_DIR": str(tmp_path), "WEFT_TEST_SEED": str(seed)}
     done = subprocess.run(
         [sys.executable, "-m", "weft.triton", SCRIPT], capture_output=True, text=True, check=False, env=environment
     )
