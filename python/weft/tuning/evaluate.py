@@ -87,13 +87,7 @@ def evaluate(job: Job, compile: Compile = compile_module) -> dict[str, Any]:
         return {"status": "refused", "reason": f"it does not compile: {first_line(str(error))}"}
     code = hashlib.sha256(ptx.encode()).hexdigest()
     if job.recorded and (known := records.known(job.recorded, {**job.key, "ptx": code})):
-        seconds = {"seconds": known["seconds"][0]} if known["seconds"] else {}
-        return {
-            **{name: known[name] for name in ("status", "reason", "launches")},
-            **seconds,
-            "code": code,
-            "known": True,
-        }
+        return {**records.outcome(known), "code": code, "known": True}
     return {**_judged(job, ptx, info), "code": code}
 
 

@@ -37,8 +37,7 @@ class Recorded:
         if found is None:
             reason = f"{self.name} has no record of its PTX: it was not measured, or another build of Weft compiled it"
             return {"status": "failed", "reason": reason}
-        seconds = {"seconds": found["seconds"][0]} if found["seconds"] else {}
-        return {"status": found["status"], "reason": found["reason"], "launches": [], "code": record["code"], **seconds}
+        return {**records.outcome(found), "code": record["code"]}
 
     def _added(self, record: Mapping[str, Any], job: Job) -> dict[str, Any]:
         if reason := simulated_wrong(job, record["ptx"], record["info"]):

@@ -177,6 +177,12 @@ def derived(records: Sequence[Record]) -> dict[str, Any] | None:
     return {**right[-1], "seconds": [median(timed)] if timed else []}
 
 
+def outcome(record: Record) -> dict[str, Any]:
+    """What a derived record says of a candidate: status, reason, launches, and where it was timed its seconds."""
+    seconds = {"seconds": record["seconds"][0]} if record["seconds"] else {}
+    return {**{name: record[name] for name in ("status", "reason", "launches")}, **seconds}
+
+
 def by_key(records: Iterable[Record]) -> dict[str, list[Record]]:
     """Records grouped by their keys."""
     groups: dict[str, list[Record]] = {}

@@ -6,19 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 
+from greedy import smallest
+
 from . import describe as d
 
 
 def shrink(kernel: d.Kernel, fails: Callable[[d.Kernel], bool]) -> d.Kernel:
     """The smallest kernel found that still fails."""
-    progress = True
-    while progress:
-        progress = False
-        for candidate in smaller(kernel):
-            if fails(candidate):
-                kernel, progress = candidate, True
-                break
-    return kernel
+    return smallest(kernel, smaller, fails)
 
 
 def smaller(kernel: d.Kernel) -> Iterator[d.Kernel]:

@@ -7,19 +7,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from greedy import smallest
+
 from .program import Branch, Call, Loop, Op, Program, made, used
 
 
 def shrink(program: Program, fails: Callable[[Program], bool]) -> Program:
     """The smallest program found that still fails."""
-    progress = True
-    while progress:
-        progress = False
-        for candidate in smaller(program):
-            if fails(candidate):
-                program, progress = candidate, True
-                break
-    return program
+    return smallest(program, smaller, fails)
 
 
 def smaller(program: Program) -> Iterator[Program]:
