@@ -384,15 +384,18 @@ def test_what_else_is_wrong(seed):
 
 
 def test_finite_differences(seed):
-    """fp32: directional derivatives of every input agree with differences of the formula in float64."""
+    """fp32: directional derivatives of every input agree with differences of the formula in float64. Steady weights make
+    keys that are nearly alike, and gradients that are left of large terms; these do not.
+    """
     generator = torch.Generator().manual_seed(seed)
-    tensors = drawn(functools.partial(inputs, tokens=5, heads=2, many=4, head=16, wide=24), torch.float32, generator)
+    draw = functools.partial(inputs, steady=False, tokens=5, heads=2, many=4, head=16, wide=24)
+    tensors = drawn(draw, torch.float32, generator)
     leaves = [x.requires_grad_() for x in tensors.values()]
     out = with_dicts(functools.partial(weft.attention.sas, kernel=3), list(tensors))(*leaves)
     d_out = torch.randn(out.shape, generator=generator)
     gradients = torch.autograd.grad(out, leaves, d_out)
     formula = with_dicts(sas.sas, list(tensors))
-    exact, step = [x.detach().double() for x in leaves], 1e-5
+    exact, step = [x.detach().double() for x in leaves], 1e-7
     for i, (name, gradient) in enumerate(zip(tensors, gradients, strict=True)):
         direction = torch.randn(gradient.shape, generator=generator).double()
 
@@ -403,5 +406,5 @@ def test_finite_differences(seed):
         # A direction's derivative may be small by chance; its terms are not.
         size = float((gradient.double() * direction).norm())
         found = float((gradient.double() * direction).sum())
-        left = 1e-2 if name in sas.unseen(tensors) else 1e-4
-        assert abs(found - slope) <= 2e-3 * size + left, (name, found, slope)
+        left = 1e-4 if name in sas.unseen(tensors, steady=False) else 1e-6
+        assert abs(found - slope) <= 1e-3 * size + left, (name, found, slope)
