@@ -384,8 +384,8 @@ def test_what_else_is_wrong(seed):
 
 
 def test_finite_differences(seed):
-    """fp32: directional derivatives of every input agree with differences of the formula in float64. Steady weights make
-    keys that are nearly alike, and gradients that are left of large terms; these do not.
+    """fp32: directional derivatives of every input agree with differences of the formula in float64. Steady weights
+    make keys that are nearly alike, and gradients that are left of large terms; these do not.
     """
     generator = torch.Generator().manual_seed(seed)
     draw = functools.partial(inputs, steady=False, tokens=5, heads=2, many=4, head=16, wide=24)
