@@ -19,6 +19,9 @@ INTERFACES = [
 ]
 
 
+NATIVE = pathlib.Path(native.load("_runtime").__file__).parent
+
+
 @pytest.fixture(scope="session")
 def prefix(once):
     return once("prefix", install)
@@ -39,12 +42,28 @@ def exported(library):
 def test_what_is_exported_is_listed_and_declared(library, header, mark, start):
     """A function joins the list, NAME.symbols, with its declaration; one that goes or changes raises the number of the
     interface, ..._ABI_VERSION in the header."""
-    names = exported(pathlib.Path(native.load("_runtime").__file__).parent / library)
+    names = [each for each in exported(NATIVE / library) if not each.startswith("_Z")]
     listed = header.with_suffix(".symbols").read_text().split()
     declared = re.findall(rf"^{mark}\s[^;]*?\b({start}\w+)\(", header.read_text(), re.MULTILINE)
     assert listed == sorted(set(listed))
     assert names == listed, f"expected what {header.stem}.symbols lists"
     assert sorted(declared) == listed
+
+
+def test_what_is_exported_besides_is_what_the_simulators_module_takes():
+    """The extension module _simulator has no simulator of its own; libweft gives it what it calls, and no more."""
+    (module,) = NATIVE.glob("_simulator*.so")
+    wanted = {
+        line.split()[0] for line in run("nm", "--dynamic", "--undefined-only", "--format=posix", module).splitlines()
+    }
+    # Constructors and destructors have two names each, of which the compiler takes one.
+    given, taken = (
+        {line for line in run("c++filt", *sorted(names)).splitlines() if line.startswith("weft::")}
+        for names in ([each for each in exported(NATIVE / "libweft.so") if each.startswith("_Z")], wanted)
+    )
+    assert given == taken and len(given) > 10
+    assert [each for each in exported(NATIVE / "libweft-compiler.so") if each.startswith("_Z")] == []
+    assert module.stat().st_size < 1_000_000
 
 
 def test_the_number_of_the_interface(prefix):

@@ -2,6 +2,7 @@
 // Global memory of the simulated device: separate allocations, each with a guard around it, found by address.
 #pragma once
 
+#include "runtime/Simulator/Interface/Export.h"
 #include "runtime/Support/Status.h"
 
 #include <cstddef>
@@ -73,8 +74,8 @@ private:
 /// A device's global memory. All functions may be called from several threads.
 class Memory {
 public:
-  Memory();
-  ~Memory();
+  WEFT_SIMULATOR_API Memory();
+  WEFT_SIMULATOR_API ~Memory();
   Memory(const Memory &) = delete;
   Memory &operator=(const Memory &) = delete;
 
@@ -83,7 +84,7 @@ public:
   /// `fill` writes a pattern that no program expects into it; without, it costs memory only where it is touched.
   Result<Address> allocate(uint64_t bytes, std::string name = "buffer", bool fill = true);
   /// Makes the caller's memory addressable in place, initialised, until `release`. Must not overlap another mapping.
-  Result<Address> map(void *host, uint64_t bytes, std::string name = "buffer");
+  WEFT_SIMULATOR_API Result<Address> map(void *host, uint64_t bytes, std::string name = "buffer");
   /// Frees what `allocate` gave. Errors: InvalidArgument for any other address, naming a double free.
   Status free(Address base);
   /// Ends a mapping that `map` made.

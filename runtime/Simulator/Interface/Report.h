@@ -2,6 +2,8 @@
 // What a launch found and counted.
 #pragma once
 
+#include "runtime/Simulator/Interface/Export.h"
+
 #include <array>
 #include <cstdint>
 #include <map>
@@ -35,7 +37,7 @@ enum class FindingKind : uint8_t {
 };
 
 /// The public spelling: "out-of-bounds", "shared-race", ...
-std::string_view findingName(FindingKind kind);
+WEFT_SIMULATOR_API std::string_view findingName(FindingKind kind);
 
 /// One thing wrong, at one place. Repeats of a kind at an instruction are counted, not listed.
 struct Finding {
@@ -81,7 +83,7 @@ enum class InstructionClass : uint8_t {
 };
 
 /// The name of a class in `counters`: "integer", "matrix", ...
-std::string_view className(InstructionClass c);
+WEFT_SIMULATOR_API std::string_view className(InstructionClass c);
 
 /// What the launch cost, summed over all blocks. Independent of the number of worker threads.
 struct Counters {
@@ -109,7 +111,7 @@ struct Counters {
 
   void add(const Counters &other);
   /// Every counter by its public name ("thread_instructions", "warp_instructions", "warp_instructions.matrix", ...).
-  std::map<std::string, uint64_t> named() const;
+  WEFT_SIMULATOR_API std::map<std::string, uint64_t> named() const;
 };
 
 /// What one instruction of the PTX cost, in the units of Counters.

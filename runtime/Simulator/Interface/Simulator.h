@@ -71,19 +71,20 @@ public:
   /// Reads PTX text. Errors: Corrupt, with the line, the column and what was expected, where the text is no PTX;
   /// Unsupported, naming the instruction and its line, where it is PTX this machine does not have.
   /// `name` stands for the file in messages.
-  static Result<std::shared_ptr<const Module>> parse(std::string_view ptx, std::string_view name = "<ptx>");
+  WEFT_SIMULATOR_API static Result<std::shared_ptr<const Module>> parse(std::string_view ptx,
+                                                                        std::string_view name = "<ptx>");
 
   /// All entries in the order of the text.
-  const std::vector<EntryInfo> &entries() const;
+  WEFT_SIMULATOR_API const std::vector<EntryInfo> &entries() const;
   /// The entry of that name, or null.
-  const EntryInfo *entry(std::string_view name) const;
+  WEFT_SIMULATOR_API const EntryInfo *entry(std::string_view name) const;
   /// The `.target` line's first word, for example "sm_80".
-  const std::string &target() const;
+  WEFT_SIMULATOR_API const std::string &target() const;
 
   /// What the machine runs; not for users.
   const machine::Program &program() const { return *program_; }
 
-  ~Module();
+  WEFT_SIMULATOR_API ~Module();
   Module(const Module &) = delete;
   Module &operator=(const Module &) = delete;
 
@@ -99,7 +100,7 @@ struct Checks {
   bool async = true;         ///< cp.async read before its wait or overwritten in flight, exit with copies in flight
   bool barriers = true;      ///< .aligned divergence, barrier mismatches
   /// Reads "all", "none", or a comma-separated list of `uninitialised`, `races`, `async`, `barriers`.
-  static Result<Checks> parse(std::string_view text);
+  WEFT_SIMULATOR_API static Result<Checks> parse(std::string_view text);
   static Checks none() { return {false, false, false, false}; }
 };
 
@@ -130,7 +131,8 @@ const targets::Target &limitsOf(const Module &module);
 /// A program at fault gives a Report with findings, not an Error. Errors: NotFound for an unknown entry;
 /// InvalidArgument for a wrong shape, parameter size or too much shared memory; Unsupported for clusters of a target
 /// that has none.
-Result<Report> launch(const Module &module, std::string_view entry, Memory &memory, const LaunchShape &shape,
-                      std::span<const std::byte> parameters, const LaunchOptions &options = {});
+WEFT_SIMULATOR_API Result<Report> launch(const Module &module, std::string_view entry, Memory &memory,
+                                         const LaunchShape &shape, std::span<const std::byte> parameters,
+                                         const LaunchOptions &options = {});
 
 } // namespace weft::simulator

@@ -8,6 +8,7 @@
 //   Result<std::array<std::byte, 128>> bytes = encode(map);    // the value of a kernel's parameter
 #pragma once
 
+#include "runtime/Simulator/Interface/Export.h"
 #include "runtime/Simulator/Interface/Memory.h"
 #include "runtime/Support/Status.h"
 
@@ -24,7 +25,7 @@ enum class TensorType : uint8_t { U8, U16, U32, S32, U64, S64, F16, F32, F64, BF
 /// Bytes of an element.
 unsigned bytesOf(TensorType type);
 /// The type of a name such as "bf16"; 8-bit floating-point types travel as u8.
-std::optional<TensorType> tensorTypeNamed(std::string_view name);
+WEFT_SIMULATOR_API std::optional<TensorType> tensorTypeNamed(std::string_view name);
 
 /// A tensor in global memory and the boxes that are copied from and to it, dimensions innermost first.
 struct TensorMap {
@@ -42,7 +43,7 @@ struct TensorMap {
 /// What cuTensorMapEncodeTiled refuses: InvalidArgument.
 Status check(const TensorMap &map);
 /// The 128 bytes of a map. Errors: those of `check`.
-Result<std::array<std::byte, 128>> encode(const TensorMap &map);
+WEFT_SIMULATOR_API Result<std::array<std::byte, 128>> encode(const TensorMap &map);
 /// The same of a map that a program has not finished.
 std::array<std::byte, 128> encodeUnchecked(const TensorMap &map);
 
