@@ -16,8 +16,8 @@ set(WEFT_BUILD_TOOLS OFF)
 # What is there on every Linux since glibc 2.34: C++'s library comes along. (libgcc_s stays the system's: the static one
 # asks for glibc 2.35.)
 add_link_options(-static-libstdc++ -s)
-# What nothing reaches stays out, and functions of the same code are one; nothing of an archive is exported.
-add_link_options(LINKER:--gc-sections LINKER:--icf=all LINKER:-O2 LINKER:--exclude-libs,ALL)
+# What nothing reaches stays out, and functions of the same code are one.
+add_link_options(LINKER:--gc-sections LINKER:--icf=all LINKER:-O2)
 add_library(WeftArc4Random OBJECT "${PROJECT_SOURCE_DIR}/cmake/Arc4Random.c")
 
 # Licences and bill of materials of what is linked in, into the wheel's own metadata.

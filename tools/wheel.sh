@@ -52,6 +52,12 @@ for python in "${pythons[@]}"; do
     PATH="$root/.venv/bin:$PATH" .venv/bin/auditwheel repair --plat manylinux_2_34_x86_64 \
       -w build/wheel/repaired build/wheel/raw/*.whl
     PYTHONPATH=$tools .venv/bin/python tools/repack.py build/wheel/repaired/*.whl dist
+    # Every extension module finds what it takes of the libraries beside it.
+    rm -rf build/wheel/tried
+    .venv/bin/python -m zipfile -e build/wheel/repaired/*.whl build/wheel/tried
+    (cd build/wheel/tried && "../$tag/bin/python" -c 'import importlib, pathlib
+for each in pathlib.Path("weft/_native").glob("_*.so"):
+    importlib.import_module("weft._native." + each.name.split(".")[0])')
   done
 done
 ls -l dist/*.whl
