@@ -38,11 +38,29 @@ def test_what_was_not_used_for_longest_goes_first(folder):
 
 
 def test_writing_keeps_the_limit(folder, monkeypatch):
+    """After every write, whether entries are new, replaced, or were there before their sizes were counted."""
+    fill(50)
+    (folder / ".bytes").write_text("not a number, but longer than a number is written")
     monkeypatch.setenv("WEFT_CACHE_BYTES", "20000")
-    fill(4 * cache._PRUNE_EVERY)
-    assert cache.usage().bytes <= 20000 + cache._PRUNE_EVERY * 1200
-    cache.prune(cache.limit())
-    assert 0 < cache.usage().bytes <= 20000
+    for i in range(300):
+        name = cache.key(["test", i // 2])
+        cache.write(name, {"text": "x" * (200 + 37 * i % 1000)})
+        assert cache.read(name)
+        usage = cache.usage()
+        assert usage.bytes <= 20000 and int((folder / ".bytes").read_text()[:32]) == usage.bytes
+    assert usage.bytes > 10000
+    cache.write(cache.key(["large"]), {"text": "x" * 20000})
+    assert cache.read(cache.key(["large"])) is None and cache.usage() == usage
+
+
+def test_an_entry_that_cannot_be_counted_is_not_kept(folder, monkeypatch):
+    """Another process that holds the count, stopped perhaps, costs a moment and an entry."""
+    monkeypatch.setattr(cache, "_LOCK_SECONDS", 0.05)
+    (name,) = fill(1)
+    with cache._locked(folder):
+        cache.write(cache.key(["late"]), {})
+        assert cache.prune(0) == 0
+    assert cache.read(cache.key(["late"])) is None and cache.read(name)
 
 
 def test_a_limit_that_is_no_number(monkeypatch):
@@ -123,7 +141,8 @@ def test_several_processes_share_a_folder(folder, monkeypatch):
         "    found = cache.read(name)\n"
         "    assert found is None or found == {'text': 'y' * 1000 + str(i % 40)}, found\n"
         "    cache.write(name, {'text': 'y' * 1000 + str(i % 40)})\n"
-        "    i % 50 or cache.prune(cache.limit())\n"
+        "    with cache._locked(cache.directory()):\n"
+        "        assert cache.usage().bytes <= 20000\n"
     )
     several = [subprocess.Popen([sys.executable, "-c", work], stderr=subprocess.PIPE, text=True) for _ in range(3)]
     for each in several:

@@ -2,21 +2,25 @@
 """The cache of compiled kernels on disk: ~/.cache/weft, or WEFT_CACHE_DIR; WEFT_CACHE=0 turns it off.
 
 One file an entry. An entry is written beside and renamed, so that readers see all of it or none; one that does not read
-back whole is ignored and replaced. Entries together take at most WEFT_CACHE_BYTES (1 GiB): those that were not used for
-longest go first.
+back whole is ignored and replaced. Entries together take at most WEFT_CACHE_BYTES (1 GiB) at any moment: those that
+were not used for longest go first. What all of them take stands in the file `.bytes`, which writers change under its
+lock before they write; so a writer that is ended in between leaves a number too large, and never one too small. The
+number is made anew whenever entries are deleted.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import pathlib
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 from weft.errors import Error
 
@@ -54,7 +58,8 @@ class Usage:
     limit: int
 
 
-_PRUNE_EVERY = 64  # about so many writes, of all processes together, for a look at the whole folder
+_KEPT = 0.9  # of the limit, where entries have to go: looking through the folder takes far longer than a write
+_LOCK_SECONDS = 2.0
 _ABANDONED_SECONDS = 3600
 
 
@@ -85,19 +90,77 @@ def usage() -> Usage:
     return Usage(len(sizes), sum(sizes), limit())
 
 
+@contextlib.contextmanager
+def _locked(root: pathlib.Path) -> Iterator[IO[bytes]]:
+    """The file that says what entries take, for one thread of one process at a time. Raises OSError where another has
+    it for long: it may have been stopped."""
+    root.mkdir(parents=True, exist_ok=True)
+    with os.fdopen(os.open(root / ".bytes", os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0) as total:
+        end = time.monotonic() + _LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(total, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.001)
+        yield total
+
+
+def _taken(total: IO[bytes]) -> int | None:
+    """What entries take by the file's word; None where it says nothing that makes sense."""
+    text = os.pread(total.fileno(), 32, 0).strip()
+    return int(text) if text.isdigit() else None
+
+
+def _take(total: IO[bytes], taken: int) -> None:
+    # In place and always as long: file systems write out a file at once that was cut off.
+    os.pwrite(total.fileno(), f"{taken:31}\n".encode(), 0)
+
+
 def prune(most: int) -> int:
     """Delete the entries that were not used for longest until the rest take at most ``most`` bytes; how many went."""
+    root = directory()
+    if root is None or not root.is_dir():
+        return 0
+    try:
+        with _locked(root) as total:
+            return _prune(total, most)
+    except OSError:  # a folder that is only read
+        return 0
+
+
+def _prune(total: IO[bytes], most: float) -> int:
+    """`prune`, for who has the lock."""
     _sweep()
     entries = _entries()
-    total, gone = sum(size for _, size, _ in entries), 0
+    taken, gone = sum(size for _, size, _ in entries), 0
     for _, size, path in entries:
-        if total <= most:
+        if taken <= most:
             break
-        with contextlib.suppress(OSError):
-            path.unlink()
-            gone += 1
-        total -= size
+        try:
+            path.unlink(missing_ok=True)
+        except OSError:
+            continue
+        gone += 1
+        taken -= size
+    _take(total, taken)
     return gone
+
+
+def _make_room(total: IO[bytes], size: int) -> bool:
+    """Counts so many bytes more, and deletes entries where they have to go for that. Whether there is room at all."""
+    most, taken = limit(), _taken(total)
+    if size > most:
+        return False
+    if taken is None or taken + size > most:
+        _prune(total, min(_KEPT * most, most - size))
+        taken = _taken(total) or 0
+    if taken + size > most:
+        return False
+    _take(total, taken + size)
+    return True
 
 
 def _sweep() -> None:
@@ -132,12 +195,13 @@ def write(name: str, value: dict[str, Any]) -> None:
     if path is None:
         return
     payload = json.dumps(value)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"sha256": _digest(name, payload), "payload": payload}).encode()
+    with contextlib.suppress(OSError), _locked(path.parents[1]) as total:
+        if not _make_room(total, len(text)):
+            return
+        replaced = path.stat().st_size if path.exists() else 0
+        path.parent.mkdir(exist_ok=True)
         beside = path.with_name(f".{name}.{os.getpid()}.{threading.get_ident()}.partial")
-        beside.write_text(json.dumps({"sha256": _digest(name, payload), "payload": payload}), encoding="utf-8")
+        beside.write_bytes(text)
         beside.replace(path)
-    except OSError:
-        return
-    if int(name, 16) % _PRUNE_EVERY == 0:  # chosen by name, so that no process need live long enough to count
-        prune(limit())
+        _take(total, (_taken(total) or 0) - replaced)
