@@ -61,6 +61,25 @@ std::string describe(const WarpgroupUnit &unit) {
   });
 }
 
+std::string describe(const Pipe &pipe) {
+  return Object()
+      .add("name", pipe.name)
+      .add("lanes", pipe.lanes)
+      .add("latency", pipe.latency)
+      .add("waiting", pipe.waiting)
+      .str();
+}
+
+std::string describe(const Latencies &latencies) {
+  return Object()
+      .add("l2", latencies.l2)
+      .add("memory", latencies.memory)
+      .add("warpgroup_mma", latencies.warpgroupMma)
+      .add("barrier", latencies.barrier)
+      .add("warp_mma_share", latencies.warpMmaShare)
+      .str();
+}
+
 std::string describe(const Gpu &gpu) {
   Object rates;
   for (const MatrixRate &each : gpu.matrix)
@@ -102,6 +121,8 @@ std::string describe(const Target &target) {
       .add("role_registers", target.roleRegisters)
       .raw("mma", listOf(target.mma, [](const MmaInstruction &each) { return describe(each); }))
       .raw("warpgroup_mma", describe(target.warpgroups))
+      .raw("pipes", listOf(target.pipes, [](const Pipe &each) { return describe(each); }))
+      .raw("latencies", describe(target.latencies))
       .raw("gpus", listOf(target.gpus, [](const Gpu &each) { return describe(each); }))
       .str();
 }

@@ -67,6 +67,24 @@ struct BoxCopies {
   int sharedBytes = 128; ///< what boxes in shared memory begin at multiples of
 };
 
+/// One kind of a multiprocessor's execution units, for the loop model: an instruction of a warp keeps it for
+/// warpSize / lanes clocks for each 4 bytes of a lane, and results that a scoreboard tells of are there after `latency`.
+struct Pipe {
+  std::string_view name; ///< as python/weft/cycles/opcodes.py sorts mnemonics
+  int lanes;             ///< of the whole multiprocessor
+  int latency;           ///< clocks
+  int waiting;           ///< instructions that a scheduler's warps may have waiting for it
+};
+
+/// Clocks that the loop model waits for what no scoreboard of a pipe tells.
+struct Latencies {
+  int l2 = 0;              ///< a load that the L2 cache has
+  int memory = 0;          ///< a load from device memory
+  int warpgroupMma = 0;    ///< from the end of a warpgroup's last matrix instruction to the release of who waits
+  int barrier = 0;         ///< from the last arrival at a barrier to the next instruction
+  double warpMmaShare = 1; ///< of the matrix units' peak that matrix instructions of one warp reach
+};
+
 /// Multiplies and adds of matrix instructions whose factors are of `element` ("f16", "tf32", "e4m3"): 1e9 a second, a
 /// multiply-add counting two, without structured sparsity, accumulating as the compiler does (f32, s32).
 struct MatrixRate {
@@ -105,6 +123,8 @@ struct Target {
   BoxCopies boxCopies{};              ///< copies of whole boxes, which arrive at an mbarrier
   int mostCluster = 1;                ///< blocks of a cluster that every GPU of the target runs; 1: no clusters
   int roleRegisters = 0;              ///< warpgroups may trade registers in multiples of this; 0: they may not
+  List<Pipe> pipes{};                 ///< for the loop model; empty where it does not know the target
+  Latencies latencies{};              ///< likewise
   List<Gpu> gpus;                     ///< those of the target; the rates of the first stand for it
   bool simulated = false;             ///< whether the device "simulator" is one of these; so is exactly one target
   int64_t reservedSharedBytes = 1024; ///< what the system takes of a multiprocessor's shared memory for each block

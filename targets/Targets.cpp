@@ -30,6 +30,19 @@ constexpr WarpgroupMma hopperFamilies[] = {
     {MmaElement::E5M2, MmaAccumulator::F16, 32, false},
 };
 
+// Lanes: CUDA C++ Programming Guide, arithmetic instructions' throughput by compute capability; shared memory serves 32
+// lanes of 4 bytes, L1 16. Latencies: arXiv 2208.11174 and 2402.13499, as far as they measure them; the rest are those that
+// ptxas' stall counts allow for. Integers are multiplied by the units of "multiply" where there are some, else by those of
+// "float32".
+constexpr Pipe ampere80Pipes[] = {{"float32", 64, 4, 1},  {"integer", 64, 4, 1},  {"uniform", 64, 10, 1},
+                                  {"float64", 32, 8, 1},  {"special", 16, 20, 4}, {"shared", 32, 29, 8},
+                                  {"shuffle", 32, 24, 8}, {"global", 16, 38, 8},  {"control", 64, 8, 1},
+                                  {"matrix", 32, 33, 1}};
+constexpr Pipe hopperPipes[] = {{"float32", 128, 4, 1}, {"multiply", 64, 4, 1}, {"integer", 64, 4, 1},
+                                {"uniform", 64, 10, 1}, {"float64", 64, 8, 1},  {"special", 16, 20, 4},
+                                {"shared", 32, 29, 8},  {"shuffle", 32, 24, 8}, {"global", 16, 41, 8},
+                                {"control", 64, 8, 1},  {"matrix", 32, 33, 1}};
+
 constexpr MatrixRate ampereRates[] = {{"f16", 312'000}, {"bf16", 312'000}, {"tf32", 156'000}, {"f64", 19'500},
                                       {"s8", 624'000},  {"s4", 1'248'000}, {"b1", 4'992'000}};
 constexpr Gpu ampereGpus[] = {
@@ -134,6 +147,8 @@ constexpr Target table[] = {
      .float8Conversions = false,
      .mma = ampereMma,
      .asyncCopyBytes = asyncSizes,
+     .pipes = ampere80Pipes,
+     .latencies = {.l2 = 262, .memory = 466, .barrier = 20},
      .gpus = ampereGpus},
     {.name = "sm_90a",
      .ptxVersion = 80,
@@ -149,6 +164,8 @@ constexpr Target table[] = {
      .boxCopies = {.mostRank = 5},
      .mostCluster = 8,
      .roleRegisters = 8,
+     .pipes = hopperPipes,
+     .latencies = {.l2 = 263, .memory = 479, .warpgroupMma = 28, .barrier = 20, .warpMmaShare = 0.62},
      .gpus = hopperGpus,
      .simulated = true},
     {.name = "sm_86",

@@ -76,6 +76,9 @@ class Target:
     mma: tuple[Mapping[str, Any], ...]
     warpgroup_mma: tuple[Mapping[str, Any], ...]
     """matrix instructions of four warps: the largest shape of each family"""
+    pipes: tuple[Mapping[str, Any], ...]
+    """execution units for the loop model; empty where it does not know the target"""
+    latencies: Mapping[str, float]
     gpus: Mapping[str, Gpu]
     """by the name that users give; the first stands for the target"""
 
@@ -94,6 +97,7 @@ def _target(described: Mapping[str, Any]) -> Target:
             **described,
             "mma": tuple(described["mma"]),
             "warpgroup_mma": tuple(described["warpgroup_mma"]),
+            "pipes": tuple(described["pipes"]),
             "gpus": gpus,
         }
     )

@@ -130,6 +130,23 @@ def listing(ptx: str, target: str) -> str | None:
         return run.stdout if run.returncode == 0 else None
 
 
+def control_codes(ptx: str, target: str) -> str:
+    """The machine code as nvdisasm prints it with the words of each instruction, and its source line. There must be a
+    ptxas and an nvdisasm. Raises weft.Error, with ptxas' words, for PTX that it refuses."""
+    with tempfile.TemporaryDirectory() as folder:
+        _, made = _run(ptx, target, pathlib.Path(folder), "-lineinfo")
+        return disassembled(made)
+
+
+def disassembled(cubin: pathlib.Path) -> str:
+    """A cubin's machine code with the words of each instruction. Raises weft.Error, with nvdisasm's words."""
+    command = [str(find_tool("nvdisasm")), "-g", "-c", "-hex", str(cubin)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    if run.returncode != 0:
+        raise Error(f"nvdisasm refused '{cubin.name}': {run.stderr.strip()}")
+    return run.stdout
+
+
 @functools.cache
 def _version() -> str:
     """What tells one ptxas, and one cuobjdump, from another."""

@@ -92,14 +92,17 @@ def gpu_of(target: str, name: str | None = None) -> Gpu:
 
 def resident_blocks(figures: Figures, target: Target) -> int:
     """How many blocks of a kernel a multiprocessor holds at once."""
-    registers = figures.registers or target.registers_per_thread
+    return occupancy(figures.registers or target.registers_per_thread, figures.warps, figures.shared_bytes, target)
+
+
+def occupancy(registers: int, warps: int, shared_bytes: int, target: Target) -> int:
+    """How many blocks of so many warps a multiprocessor holds at once, by registers of a thread and shared memory."""
     by_warp = ceil(registers * target.warp_size / target.register_granule) * target.register_granule
-    shared = figures.shared_bytes + target.reserved_shared_bytes
     return min(
         target.max_blocks_per_processor,
-        target.max_warps_per_processor // figures.warps,
-        target.registers_per_processor // (by_warp * figures.warps),
-        target.shared_bytes_per_processor // shared,
+        target.max_warps_per_processor // warps,
+        target.registers_per_processor // (by_warp * warps),
+        target.shared_bytes_per_processor // (shared_bytes + target.reserved_shared_bytes),
     )
 
 

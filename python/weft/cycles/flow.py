@@ -1,0 +1,201 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Control flow of a kernel: basic blocks, loops, and the path that a steady iteration takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from .listing import Instruction, Kernel
+from .opcodes import pipe_of
+
+_BRANCHES = {"BRA", "BRX", "JMP", "JMX", "EXIT", "RET", "KILL"}
+_LEAVES = {"EXIT", "RET", "KILL", "BRX", "JMX"}
+#: tries of a wait at an mbarrier: one that fails goes back, or to a copy of it out of line
+_TRIES = "PHASECHK"
+_WAITS = ("SYNCS", "USETMAXREG", "NANOSLEEP")
+_LONGEST_WAIT = 12  # instructions
+#: matrix instructions: of a warp, and of four
+MATRIX = ("HMMA", "IMMA", "DMMA", "BMMA", "HGMMA", "IGMMA", "QGMMA", "BGMMA")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Instructions that run one after another, and the blocks that may follow."""
+
+    number: int
+    instructions: tuple[Instruction, ...]
+    follows: tuple[int, ...]
+
+    @property
+    def tries(self) -> int:
+        """Tries of waits at mbarriers."""
+        return sum(_TRIES in each.modifiers for each in self.instructions)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A natural loop: its first block, and all that lead back to it. ``path`` is a steady iteration's."""
+
+    head: int
+    blocks: frozenset[int]
+    inner: bool
+    """whether no other loop is inside, tries of waits aside"""
+    path: tuple[Instruction, ...]
+
+    @property
+    def matrix(self) -> int:
+        """Matrix instructions of an iteration."""
+        return sum(each.name in MATRIX for each in self.path)
+
+    @property
+    def first(self) -> int:
+        """The address of its first instruction."""
+        return self.path[0].address
+
+
+def blocks(kernel: Kernel) -> tuple[Block, ...]:
+    """The basic blocks in the order of the code."""
+    code = kernel.instructions
+    leaders = {0} | {each.target // 16 for each in code if each.target is not None}
+    leaders |= {i + 1 for i, each in enumerate(code) if each.name in _BRANCHES and i + 1 < len(code)}
+    starts = sorted(leaders)
+    number = {start: i for i, start in enumerate(starts)}
+    found = []
+    for i, start in enumerate(starts):
+        end = starts[i + 1] if i + 1 < len(starts) else len(code)
+        found.append(Block(i, code[start:end], _follows(code[end - 1], number, i, len(starts))))
+    return tuple(found)
+
+
+def _follows(last: Instruction, number: dict[int, int], at: int, count: int) -> tuple[int, ...]:
+    follows = []
+    if last.target is not None and last.name in _BRANCHES:
+        follows.append(number[last.target // 16])
+    leaves = last.name in _LEAVES or last.name in ("BRA", "JMP")
+    conditional = bool(last.guard) or (last.name == "BRA" and not last.operands.startswith("`"))
+    if (not leaves or conditional) and at + 1 < count:
+        follows.append(at + 1)
+    return tuple(dict.fromkeys(follows))
+
+
+def loops(kernel: Kernel) -> tuple[Loop, ...]:
+    """The loops by address, without tries of waits."""
+    graph = blocks(kernel)
+    bodies: dict[int, set[int]] = {}
+    dominators = _dominators(graph)
+    before: dict[int, list[int]] = {block.number: [] for block in graph}
+    reached = [block for block in graph if block.number in dominators]
+    for block in reached:
+        for other in block.follows:
+            before[other].append(block.number)
+    for block in reached:
+        for head in block.follows:
+            if head in dominators[block.number]:
+                bodies.setdefault(head, {head}).update(_leading_to(block.number, head, before))
+    real = {head: body for head, body in bodies.items() if not _is_a_wait(body, graph)}
+    return tuple(
+        Loop(
+            head,
+            frozenset(body),
+            not any(other != head and other in body for other in real),
+            _path(graph, head, body),
+        )
+        for head, body in sorted(real.items())
+    )
+
+
+def _is_a_wait(body: Iterable[int], graph: Sequence[Block]) -> bool:
+    """Whether a loop does nothing but try: it computes at most what an address or a number of tries needs."""
+    inside = [each for number in body for each in graph[number].instructions]
+    if all(each.name in ("BRA", "NOP") for each in inside):
+        return True
+    work = {pipe_of(each.name) for each in inside if each.name not in _WAITS}
+    waits = any(each.name in _WAITS for each in inside)
+    return waits and len(inside) <= _LONGEST_WAIT and work <= {"control", "integer", "multiply", "uniform"}
+
+
+def _dominators(graph: Sequence[Block]) -> dict[int, set[int]]:
+    """The blocks that every way from the entry to a block goes through, of those that can be reached."""
+    order, seen, stack = [], {0}, [(0, iter(graph[0].follows))]
+    while stack:
+        node, rest = stack[-1]
+        nxt = next((other for other in rest if other not in seen), None)
+        if nxt is None:
+            order.append(node)
+            stack.pop()
+        else:
+            seen.add(nxt)
+            stack.append((nxt, iter(graph[nxt].follows)))
+    order.reverse()
+    place = {node: i for i, node in enumerate(order)}
+    before: dict[int, list[int]] = {node: [] for node in order}
+    for node in order:
+        for other in graph[node].follows:
+            before[other].append(node)
+    nearest = {order[0]: order[0]}
+    changed = True
+    while changed:
+        changed = False
+        for node in order[1:]:
+            known = [other for other in before[node] if other in nearest]
+            best = known[0]
+            for other in known[1:]:
+                while best != other:
+                    while place[best] > place[other]:
+                        best = nearest[best]
+                    while place[other] > place[best]:
+                        other = nearest[other]
+            if nearest.get(node) != best:
+                nearest[node], changed = best, True
+    found: dict[int, set[int]] = {}
+    for node in order:
+        found[node] = {node} | (found[nearest[node]] if node != order[0] else set())
+    return found
+
+
+def _leading_to(tail: int, head: int, before: dict[int, list[int]]) -> set[int]:
+    found, waiting = {head}, [tail]
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting.extend(before[node])
+    return found
+
+
+#: what a way through a body has, negative where less is better, and its blocks
+_Way = tuple[tuple[int, int, int], tuple[int, ...]]
+
+
+def _path(graph: Sequence[Block], head: int, body: set[int]) -> tuple[Instruction, ...]:
+    """The instructions from a loop's head back to it: of all ways that take each block once the one with the most
+    matrix instructions, then the fewest tries of waits, then the fewest instructions."""
+    best: dict[int, _Way | None] = {}
+    for node in _after_order(graph, head, body):
+        block = graph[node]
+        own = (sum(each.name in MATRIX for each in block.instructions), -block.tries, -len(block.instructions))
+        choices: list[_Way] = [((0, 0, 0), ())] if head in block.follows else []
+        choices += [known for other in block.follows if other != head and (known := best.get(other)) is not None]
+        most = max(choices, key=lambda choice: choice[0], default=None)
+        best[node] = most and ((own[0] + most[0][0], own[1] + most[0][1], own[2] + most[0][2]), (node, *most[1]))
+    chosen = best.get(head)
+    numbers = chosen[1] if chosen else tuple(sorted(body))
+    return tuple(each for number in numbers for each in graph[number].instructions)
+
+
+def _after_order(graph: Sequence[Block], head: int, body: set[int]) -> list[int]:
+    """The body's blocks, each after those that follow it; edges that close an inner loop aside."""
+    order: list[int] = []
+    seen = {head}
+    stack = [(head, iter(graph[head].follows))]
+    while stack:
+        node, rest = stack[-1]
+        nxt = next((other for other in rest if other in body and other not in seen), None)
+        if nxt is None:
+            order.append(node)
+            stack.pop()
+        else:
+            seen.add(nxt)
+            stack.append((nxt, iter(graph[nxt].follows)))
+    return order

@@ -1,0 +1,264 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""One scheduler of a multiprocessor, cycle by cycle: warps that issue in order, and the units that they share.
+
+A warp issues its next instruction when the stall count of the last one has passed, the scoreboards that it waits for
+are released, and its unit has room. Of several warps that could, the one that has waited longest issues; one a cycle.
+All four schedulers do the same at the same time, so that what a multiprocessor has once serves each a quarter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from weft.errors import Error
+
+from .rates import Op, Rates
+
+NEVER = math.inf
+
+
+@dataclass
+class Stalls:
+    """Cycles that a warp spent before an instruction, by reason, over a measured time."""
+
+    cycles: dict[tuple[int, str], float] = field(default_factory=dict)
+
+    def add(self, address: int, reason: str, cycles: float) -> None:
+        """Add cycles to an instruction's."""
+        if cycles > 0:
+            self.cycles[address, reason] = self.cycles.get((address, reason), 0.0) + cycles
+
+
+@dataclass(frozen=True)
+class Steady:
+    """What a run measured, per iteration of a warp."""
+
+    cycles: float
+    """from one iteration's begin to the next's"""
+    matrix: float
+    """cycles that the matrix unit worked, of all warps together"""
+    busy: dict[str, float]
+    """likewise for every unit; "issue" is the scheduler itself"""
+    stalls: Stalls
+    warps: int
+
+
+class _Warp:
+    def __init__(self, number: int, block: int, ops: Sequence[Op]) -> None:
+        self.number, self.block, self.ops = number, block, ops
+        self.at = self.iteration = 0
+        self.ready = 0.0  # by the stall count
+        self.last = -1.0
+        self.boards: list[list[float]] = [[] for _ in range(6)]  # times of release, in order
+        self.groups: list[float] = []  # of matrix instructions, committed
+        self.open = 0.0  # end of those not committed
+        self.copies = 0.0
+        self.began: list[float] = []
+        self.holder: dict[int, str] = {}
+        self.blocked: tuple[int, int | None] | None = None  # at a barrier, and which meeting
+        self.tokens = 0
+        self.sent = 0
+
+
+class Scheduler:
+    """Warps with their code: ``blocks`` resident blocks of ``warps`` warps each, all in the same loop."""
+
+    def __init__(self, rates: Rates, ops: Sequence[Op], warps: int, blocks: int = 1) -> None:
+        if not ops:
+            raise Error("expected instructions to time, but got none")
+        self.rates, self.per_block = rates, warps
+        self.warps = [_Warp(w, b, ops) for b in range(blocks) for w in range(warps)]
+        self.free: dict[str, float] = {}
+        self.queues: dict[str, deque[float]] = {}
+        self.clock = 0.0
+        self.meetings: dict[tuple[int, int | None], list[float]] = {}
+        self.stalls = Stalls()
+        self.measuring = False
+
+    # ---- When a warp may issue
+
+    def _earliest(self, warp: _Warp) -> tuple[float, str, float]:
+        """When a warp's next instruction can be issued, what holds it longest, and since when that alone does."""
+        op = warp.ops[warp.at]
+        time, reason, since = warp.ready, "stall count", warp.last + 1
+        for number in op.instruction.control.wait:
+            released = max(warp.boards[number], default=0.0)
+            if released > time:
+                time, reason, since = released, f"result of {warp.holder.get(number, 'a copy')}", time
+        if op.keeps:
+            released = self._kept(warp, *op.keeps)
+            if released > time:
+                reason, since, time = "matrix group" if op.keeps[0][0] == "g" else "copies", time, released
+        if warp.blocked is not None:
+            return NEVER, "barrier", time
+        if op.barrier and op.barrier.waits:
+            released = self._turn(warp, op)
+            if released > time:
+                time, reason, since = released, "barrier", time
+        room = self._room(op)
+        if room > time:
+            time, reason, since = room, f"unit {op.pipe}", time
+        return time, reason, since
+
+    def _kept(self, warp: _Warp, name: str, most: int) -> float:
+        pending = warp.groups if name.startswith("gsb") else warp.boards[int(name[2:]) % 6]
+        return max(pending[: len(pending) - most], default=0.0) if most < len(pending) else 0.0
+
+    def _room(self, op: Op) -> float:
+        """When a unit takes one more."""
+        if op.product and op.product.warpgroup:
+            return 0.0
+        queue, depth = self.queues.get(op.pipe), self.rates.waiting[op.pipe]
+        return math.floor(queue[-depth]) if queue and len(queue) >= depth else 0.0
+
+    # ---- Barriers
+
+    def _ring(self, op: Op) -> bool:
+        """Whether a barrier is a turn that warps pass on: its number is in a register, and not all come to it."""
+        assert op.barrier
+        return op.barrier.number is None and op.barrier.threads > 0
+
+    def _turn(self, warp: _Warp, op: Op) -> float:
+        assert op.barrier
+        if not self._ring(op) or self.per_block == 1:
+            return 0.0
+        need = self._need(op) - 1
+        return 0.0 if warp.tokens + self._credit(warp, need) >= need else NEVER
+
+    def _credit(self, warp: _Warp, need: int) -> int:
+        """Turns that a warp has been given before the first: from those that come after it."""
+        return max(need - warp.number, 0) if warp.iteration == 0 else 0
+
+    def _need(self, op: Op) -> int:
+        assert op.barrier
+        per_warp = self.rates.warp_size * self.rates.schedulers
+        whole = self.per_block if op.barrier.threads == 0 else math.ceil(op.barrier.threads / per_warp)
+        return max(1, min(whole, self.per_block))
+
+    def _meet(self, warp: _Warp, op: Op, time: float) -> None:
+        """A warp arrives at a barrier, and waits there for the others if it is one that waits."""
+        barrier = op.barrier
+        assert barrier
+        if self._ring(op):
+            self._pass_on(warp, op)
+            return
+        key = (warp.block, barrier.number)
+        waiting = self.meetings.setdefault(key, [])
+        waiting.append(time)
+        if barrier.waits:
+            warp.blocked = key
+        if len(waiting) >= self._need(op):
+            release = max(waiting) + self.rates.barrier
+            waiting.clear()
+            for other in self.warps:
+                if other.blocked == key:
+                    other.blocked, other.ready = None, max(other.ready, release)
+
+    def _pass_on(self, warp: _Warp, op: Op) -> None:
+        assert op.barrier
+        if self.per_block == 1:
+            return
+        if op.barrier.waits:
+            need = self._need(op) - 1
+            warp.tokens = max(0, warp.tokens + self._credit(warp, need) - need)
+            warp.sent = 0
+            return
+        warp.sent += 1
+        number = (warp.number + warp.sent) % self.per_block
+        other = self.warps[warp.block * self.per_block + number]
+        other.tokens += 1
+
+    # ---- Issue
+
+    def _issue(self, warp: _Warp, time: float) -> None:
+        op = warp.ops[warp.at]
+        control = op.instruction.control
+        if warp.at == 0:
+            warp.began.append(time)
+        start = max(time, self.free.get(op.pipe, 0.0))
+        if op.pipe != "control":
+            self.free[op.pipe] = start + op.busy
+            if not (op.product and op.product.warpgroup):
+                queue = self.queues.setdefault(op.pipe, deque(maxlen=32))
+                queue.append(start + op.busy)
+        self._results(warp, op, start)
+        warp.last, warp.ready = time, time + max(1, control.stall)
+        if op.barrier:
+            self._meet(warp, op, time)
+        warp.at += 1
+        if warp.at == len(warp.ops):
+            warp.at, warp.iteration = 0, warp.iteration + 1
+
+    def _results(self, warp: _Warp, op: Op, start: float) -> None:
+        control, done = op.instruction.control, start + op.busy - 1 + op.latency
+        if op.keeps:
+            self._close(warp, *op.keeps)
+        if op.product and op.product.warpgroup:
+            warp.open = start + op.busy
+            if op.commits:
+                warp.groups.append(warp.open + op.latency)
+        if op.copies:
+            warp.copies = max(warp.copies, done)
+        if control.write is not None:
+            release = max(warp.copies, start) if op.ends_copies else done
+            self._hold(warp, control.write, release, op)
+        if control.read is not None:
+            self._hold(warp, control.read, start + op.busy + 1, op)
+
+    def _hold(self, warp: _Warp, number: int, release: float, op: Op) -> None:
+        if number >= len(warp.boards):
+            return
+        board = warp.boards[number]
+        if release >= max(board, default=0.0):
+            warp.holder[number] = op.pipe
+        board.append(release)
+        del board[:-16]
+
+    def _close(self, warp: _Warp, name: str, most: int) -> None:
+        if name.startswith("gsb"):
+            warp.groups = warp.groups[len(warp.groups) - most :] if most else []
+
+    def run(self, iterations: int) -> None:
+        """Let every warp begin its iteration of that number."""
+        while any(len(warp.began) <= iterations for warp in self.warps):
+            best, chosen, held = NEVER, None, ("", 0.0)
+            for warp in self.warps:
+                time, reason, since = self._earliest(warp)
+                time = max(math.ceil(time), self.clock) if time < NEVER else NEVER
+                if chosen is None or (time, warp.last) < (best, chosen.last):
+                    best, chosen, held = time, warp, (reason, since)
+            if chosen is None or best == NEVER:
+                raise Error("expected warps that go on, but got all of them waiting at barriers")
+            self._note(chosen, best, *held)
+            self._issue(chosen, best)
+            self.clock = best + 1
+
+    def _note(self, warp: _Warp, time: float, reason: str, since: float) -> None:
+        """Say where a warp's cycles since its last instruction went."""
+        if not self.measuring or warp.last < 0:
+            return
+        address = warp.ops[warp.at].instruction.address
+        own = self._earliest(warp)[0]
+        self.stalls.add(address, "stall count", min(warp.ready, time) - warp.last - 1)
+        if reason != "stall count":
+            self.stalls.add(address, reason, min(own, time) - max(since, warp.ready))
+        self.stalls.add(address, "other warps", time - max(math.ceil(own), warp.last + 1))
+
+
+def steady(rates: Rates, ops: Sequence[Op], warps: int, blocks: int = 1, warm: int = 4, measured: int = 8) -> Steady:
+    """A loop's steady state: ``measured`` iterations after ``warm`` ones."""
+    scheduler = Scheduler(rates, ops, warps, blocks)
+    scheduler.run(warm)
+    scheduler.measuring = True
+    scheduler.run(warm + measured)
+    spans = [warp.began[warm + measured] - warp.began[warm] for warp in scheduler.warps]
+    cycles = sum(spans) / len(spans) / measured
+    count = len(scheduler.warps)
+    busy: dict[str, float] = {"issue": float(len(ops) * count)}
+    for op in ops:
+        busy[op.pipe] = busy.get(op.pipe, 0.0) + op.busy * count
+    stalls = Stalls({key: value / measured / count for key, value in scheduler.stalls.cycles.items()})
+    return Steady(cycles, busy.get("matrix", 0.0), busy, stalls, count)

@@ -1,0 +1,158 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""What the loop model says of kernels: each loop's cycles, what bounds it, and where its warps wait."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weft.compiler import ptxas
+from weft.errors import Error
+from weft.simulator.cost import occupancy
+from weft.targets import Gpu, target_named
+
+from .flow import Loop, loops
+from .listing import Kernel, parse
+from .machine import Steady, steady
+from .opcodes import product_of
+from .rates import Rates, rates_of
+
+#: a unit that is busy that much of the time bounds a loop; else latencies do
+_BOUND = 0.9
+
+
+@dataclass(frozen=True)
+class Line:
+    """An instruction of a loop, and the cycles of an iteration that a warp waits before it, by reason."""
+
+    address: int
+    text: str
+    place: str
+    waits: Mapping[str, float]
+
+    @property
+    def cycles(self) -> float:
+        """All of them."""
+        return sum(self.waits.values())
+
+
+@dataclass(frozen=True)
+class LoopCycles:
+    """A loop in its steady state. Cycles are of one iteration; busy is of the time."""
+
+    first: int
+    inner: bool
+    instructions: int
+    matrix_instructions: int
+    macs: Mapping[str, int]
+    """multiply-adds of an iteration of a whole block, by type of the factors"""
+    cycles: float
+    matrix_cycles: float
+    """what the matrix units alone take"""
+    busy: Mapping[str, float]
+    lines: tuple[Line, ...]
+
+    @property
+    def limit(self) -> str:
+        """The unit that is busy nearly all of the time, or "latency"."""
+        name = max(self.busy, key=lambda each: self.busy[each])
+        return name if self.busy[name] >= _BOUND else "latency"
+
+    @property
+    def waits(self) -> dict[str, float]:
+        """Cycles that a warp waits, by reason, most first."""
+        total: dict[str, float] = {}
+        for line in self.lines:
+            for reason, cycles in line.waits.items():
+                total[reason] = total.get(reason, 0.0) + cycles
+        return dict(sorted(total.items(), key=lambda item: -item[1]))
+
+
+@dataclass(frozen=True)
+class KernelCycles:
+    """The loops of a kernel on one GPU."""
+
+    name: str
+    gpu: str
+    warps: int
+    """of a block"""
+    running: int
+    """of those the warps that the loops are timed with: without a role that gave its registers away"""
+    resident: int
+    """blocks on a multiprocessor at once"""
+    instructions: int
+    loops: tuple[LoopCycles, ...]
+
+    @property
+    def main(self) -> LoopCycles | None:
+        """The loop with the most matrix instructions, the shortest of those: masks lengthen the ones beside it. None
+        where no loop has any."""
+        found = [each for each in self.loops if each.inner and each.matrix_instructions]
+        return min(found, key=lambda each: (-each.matrix_instructions, each.instructions), default=None)
+
+
+def of_ptx(ptx: str, target: str, gpu: Gpu, kernels: Sequence[Mapping[str, Any]]) -> list[KernelCycles]:
+    """The loops of kernels of PTX, each described by "entry", "num_warps" and "shared_bytes". Raises weft.Error where
+    ptxas or nvdisasm is missing, for PTX that ptxas refuses, and for targets that the model does not know."""
+    if not kernels:
+        return []
+    rates = rates_of(gpu)  # before tools are looked for: the plainer reason
+    missing = [tool for tool in ("ptxas", "nvdisasm") if ptxas.find_tool(tool) is None]
+    if missing:
+        raise Error(
+            f"expected {' and '.join(missing)} on PATH, in CUDA_HOME or of an installed Triton, for the loop model "
+            "reads machine code, but found none: install one, such as by pip install triton"
+        )
+    listed = parse(ptxas.control_codes(ptx, target))
+    found = []
+    for each in kernels:
+        entry = each["entry"]
+        if entry not in listed:
+            raise Error(f"expected the kernel '{entry}' in the machine code, but got {', '.join(sorted(listed))}")
+        registers = ptxas.entries(ptx, target)[entry].registers
+        resident = occupancy(registers, each["num_warps"], each["shared_bytes"], target_named(gpu.target))
+        if resident == 0:
+            raise Error(f"expected a multiprocessor of {gpu.name} to hold a block of '{entry}', but it holds none")
+        found.append(of_kernel(listed[entry], rates, each["num_warps"], resident))
+    return found
+
+
+def of_kernel(kernel: Kernel, rates: Rates, warps: int, resident: int, running: int | None = None) -> KernelCycles:
+    """The loops of one kernel, with ``resident`` blocks of so many warps on a multiprocessor."""
+    running = running or _running(kernel, warps)
+    per_scheduler = max(1, -(-running // rates.schedulers))
+    # blocks of fewer warps than there are schedulers share them
+    blocks = max(1, -(-resident * running // (per_scheduler * rates.schedulers)))
+    timed = [_timed(loop, rates, per_scheduler, blocks, running) for loop in loops(kernel)]
+    name = rates.gpu.name
+    return KernelCycles(kernel.name, name, warps, running, resident, len(kernel.instructions), tuple(timed))
+
+
+def _running(kernel: Kernel, warps: int) -> int:
+    """Warps of the loops with products: all, but those of one warpgroup where it gives its registers to others."""
+    gives = any(each.name == "USETMAXREG" and "DEALLOC" in each.modifiers for each in kernel.instructions)
+    return warps - 4 if gives and warps > 4 else warps
+
+
+def _timed(loop: Loop, rates: Rates, warps: int, blocks: int, running: int) -> LoopCycles:
+    found: Steady = steady(rates, rates.ops(loop.path), warps, blocks)
+    waits: dict[int, dict[str, float]] = {}
+    for (address, reason), cycles in found.stalls.cycles.items():
+        waits.setdefault(address, {})[reason] = cycles
+    macs: dict[str, int] = {}
+    for each in loop.path:
+        if product := product_of(each):
+            times = running // 4 if product.warpgroup else running
+            macs[product.element] = macs.get(product.element, 0) + product.operations // 2 * times
+    return LoopCycles(
+        first=loop.first,
+        inner=loop.inner,
+        instructions=sum(each.name != "NOP" for each in loop.path),
+        matrix_instructions=loop.matrix,
+        macs=macs,
+        cycles=found.cycles,
+        matrix_cycles=found.matrix,
+        busy={name: cycles / found.cycles for name, cycles in found.busy.items()},
+        lines=tuple(Line(each.address, each.text, each.place, waits.get(each.address, {})) for each in loop.path),
+    )
