@@ -103,6 +103,12 @@ class SFA(_Heads):
         """The mechanism's formula on heads: q [B, H, N, D], k and v [B, Hkv, N, D] to [B, H, N, D]."""
         return sfa(q, k, v, self.q_gain, self.k_gain, form=form, **self.options, **more)
 
+    def projected(self, out: Any, form: str) -> Any:
+        """With return_loss the compression loss goes with the result."""
+        if isinstance(out, tuple):
+            return super().projected(out[0], form), out[1]
+        return super().projected(out, form)
+
 
 class _Expansion(nn.Module):
     """The paper's appendix L: convolutions of [B·T, H, D] over the heads, linear maps of [B, T, Ĥ, D]."""
