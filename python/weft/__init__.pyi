@@ -79,6 +79,8 @@ from weft.programs.mixers import domain as domain
 from weft.programs.mixers import mean as mean
 from weft.programs.mixers import softmax as softmax
 from weft.programs.mixers import toeplitz as toeplitz
+from weft.programs.pages import paged as paged
+from weft.programs.partials import merge as merge
 from weft.programs.program import Program as Program
 from weft.programs.program import program as program
 from weft.runtime.devices import device as device

@@ -141,7 +141,7 @@ Value Application::attend(SoftmaxOp softmax, ArrayRef<Value> values, Type elemen
   auto attend = AttendOp::create(b, type, lse, softmax.getQuery(), softmax.getKeys(), values, softmax.getCounts(),
                                  softmax.getSink(), softmax.getCuSeqlens(), softmax.getPatternOperands(),
                                  softmax.getPatternsAttr(), softmax.getScaleAttr(), softmax.getPrecisionAttr(),
-                                 softmax.getScheduleAttr(), softmax.getMasks().size());
+                                 softmax.getSplitsAttr(), softmax.getScheduleAttr(), softmax.getMasks().size());
   if (softmax->hasAttr(fastAttrName))
     attend->setDiscardableAttr(fastAttrName, b.getUnitAttr());
   // Copied, not moved, since a mixer may be applied more than once.

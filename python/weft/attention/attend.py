@@ -14,7 +14,7 @@ from weft.patterns import mask
 from weft.programs import graph, static
 from weft.programs.eager import operation
 from weft.programs.graph import TensorType, agreeing
-from weft.programs.mixers import attention, fast_attribute, packs, segments
+from weft.programs.mixers import attention, fast_attribute, packs, segments, splits_attribute
 from weft.programs.patterns import Domain
 from weft.programs.sizes import unify
 from weft.programs.tensors import Tensor, described, four_axes
@@ -94,21 +94,29 @@ class SoftmaxAttention:
     precision: str | None
     deterministic: bool
     lengths: Sequence[Tensor] = ()
+    splits: int | None = None
 
-    def of(self, q: Tensor, k: Tensor, v: Tensor, pattern: Any, element: Any) -> tuple[Tensor, Tensor]:
-        """The attention, in elements of type ``element``, and its LSE."""
-        given, lowered = attention(q, [Domain(k, pattern)], self.scale, self.sink, self.score_mod, self.bias)
+    def of(
+        self, q: Tensor, k: Tensor, v: Tensor, pattern: Any, element: Any, count: Any = None
+    ) -> tuple[Tensor, Tensor]:
+        """The attention, in elements of type ``element``, and its LSE; over the first ``count`` keys where that is
+        given."""
+        given, lowered = attention(q, [Domain(k, pattern, count)], self.scale, self.sink, self.score_mod, self.bias)
         with agreeing("expected values as long as the keys"):
             for axis in (0, 1, 2):
                 unify(k.sizes[axis], v.sizes[axis])
             int(v.sizes[3])
         sinks = [] if self.sink is None else [self.sink]
         attributes = dict(given.attributes)
-        attributes["operandSegmentSizes"] = segments(1, 1, 1, 0, len(sinks), len(self.lengths), len(lowered.operands))
+        attributes["operandSegmentSizes"] = segments(
+            1, 1, 1, given.counts, len(sinks), len(self.lengths), len(lowered.operands)
+        )
         if self.precision == "tf32":
             attributes["precision"] = "#attn<precision tf32>"
         attributes.update(fast_attribute(self.deterministic))
-        operands = [q, k, v, *sinks, *self.lengths, *lowered.operands]
+        attributes.update(splits_attribute(self.splits))
+        counts = given.operands[2 : 2 + given.counts]
+        operands = [q, k, v, *(Tensor(each) for each in counts), *sinks, *self.lengths, *lowered.operands]
         results = [TensorType((*q.sizes[:3], v.sizes[3]), element), TensorType(q.sizes[:3], float32)]
         made = graph.tracing().add("attn.attend", [t.value for t in operands], results, attributes, given.regions)
         out, lse = (Tensor(value) for value in made.results)

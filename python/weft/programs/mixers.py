@@ -17,6 +17,7 @@ from . import graph, static
 from .eager import operation
 from .facts import must_be_deterministic
 from .graph import TensorType, Value, agreeing
+from .pages import lengths_behind
 from .patterns import Domain, Lowered, lower_patterns
 from .regions import score_region
 from .sizes import Size, group, larger, unify
@@ -118,6 +119,7 @@ class Attention:
     attributes: dict[str, Any]
     regions: list[graph.Region]
     keys: list[Tensor]
+    counts: int  # of the operands, how many are counts of keys
 
 
 def attention(
@@ -137,6 +139,7 @@ def attention(
         head = int(q.sizes[3])
     for number, domain in enumerate(domains):
         _check_domain(q, domain, number)
+    domains = [_counted(domain) for domain in domains]
     if sink is not None:
         if not isinstance(sink, Tensor) or sink.ndim != 1:
             given = list(sink.shape) if isinstance(sink, Tensor) else f"'{type(sink).__name__}'"
@@ -155,7 +158,7 @@ def attention(
     attributes = {"patterns": f"[{', '.join(lowered.texts)}]", "scale": real_text(factor, "f32")}
     keys = [d.keys for d in domains]
     operands = [q, *keys, *counts, *([sink] if sink is not None else [])]
-    found = Attention([t.value for t in operands], attributes, [score, *lowered.masks], keys)
+    found = Attention([t.value for t in operands], attributes, [score, *lowered.masks], keys, len(counts))
     return found, lowered
 
 
@@ -172,16 +175,32 @@ def _check_domain(q: Tensor, domain: Domain, number: int) -> None:
     with agreeing("expected the key heads to divide the query heads"):
         group(q.sizes[1], k.sizes[1])
     if domain.count is not None:
-        if not isinstance(domain.count, Tensor) or domain.count.ndim != 2 or domain.count.dtype.name != "int32":
-            raise places.error("expected a count [B, Hkv] of int32")
-        with agreeing("expected a count [B, Hkv]"):
-            unify(k.sizes[0], domain.count.sizes[0])
-            unify(k.sizes[1], domain.count.sizes[1])
+        count = domain.count
+        if not isinstance(count, Tensor) or count.ndim not in (1, 2) or count.dtype.name != "int32":
+            raise places.error("expected a count [B, Hkv] or [B] of int32")
+        with agreeing("expected a count [B, Hkv] or [B]"):
+            for axis in range(count.ndim):
+                unify(k.sizes[axis], count.sizes[axis])
+
+
+def _counted(domain: Domain) -> Domain:
+    """A domain with the count of its keys, where these lie in pages."""
+    lengths = lengths_behind(domain.keys.value)
+    if lengths is None:
+        return domain
+    if domain.count is not None and domain.count.value is not lengths.value:
+        raise places.error("expected no count of keys in pages, whose lengths count them")
+    return Domain(domain.keys, domain.pattern, lengths)
 
 
 def fast_attribute(deterministic: bool) -> dict[str, str]:
     """What allows gradients to be added up in any order, unless torch has been told otherwise."""
     return {} if static.truth("deterministic", deterministic) or must_be_deterministic() else {"attn.fast": "unit"}
+
+
+def splits_attribute(splits: int | None) -> dict[str, str]:
+    """What divides keys among programs; None does not."""
+    return {} if splits is None else {"splits": f"{static.integer('splits', splits, 0)} : i64"}
 
 
 def starts(cu_seqlens: Any, grid: Any = None, tokens: Size | None = None) -> list[Tensor]:
@@ -230,6 +249,7 @@ def softmax(
     sink: Any = None,
     deterministic: bool = True,
     cu_seqlens: Any = None,
+    splits: int | None = None,
 ) -> Any:
     """The mixer of softmax attention: softmax(q, k, pattern), or softmax(q, domain, domain, ...) under one softmax.
 
@@ -237,6 +257,8 @@ def softmax(
     ``scale`` is 1/sqrt(D) unless given; ``sink`` [H] is a logit in the normaliser without a value.
     Without ``deterministic`` the last bits of gradients may differ from run to run, where that takes less.
     ``cu_seqlens`` [S+1] int32 is where each of S sequences packed into N starts, B being 1: none sees another.
+    ``splits`` divides each sequence's keys among programs, for few queries: into so many runs, or for 0 into as many as
+    its own length asks for.
     """
     lengths = 2 * starts(cu_seqlens)
     if lengths:
@@ -246,10 +268,11 @@ def softmax(
     domains = [Domain(lift(d.keys), d.pattern, lift(d.count)) for d in _domains(k, pattern, more)]
     given, lowered = attention(q, domains, scale, sink, score_mod)
     given.attributes["operandSegmentSizes"] = segments(
-        *(1, len(domains), len([d for d in domains if d.count is not None]), int(sink is not None)),
+        *(1, len(domains), given.counts, int(sink is not None)),
         *(len(lengths), len(lowered.operands)),
     )
     given.attributes.update(fast_attribute(deterministic))
+    given.attributes.update(splits_attribute(splits))
     operands = [*given.operands, *(t.value for t in (*lengths, *lowered.operands))]
 
     def result(values: Sequence[Shape]) -> Shape:
@@ -280,7 +303,7 @@ def _domains(k: Any, pattern: Any, more: Sequence[Any]) -> list[Domain]:
 @operation
 def domain(k: Any, pattern: Any = None, *, count: Any = None) -> Domain:
     """Keys [B, Hkv, M, D] with a pattern of their own, for weft.softmax of several; ``count`` [B, Hkv] int32 is how
-    many of them there are."""
+    many of them there are, [B] where it is the same for every head."""
     return Domain(k, pattern, count)
 
 

@@ -31,7 +31,9 @@ static constexpr double ln2 = 0.6931471805599453;
 
 int64_t packedHeads(const Attend &attend, attn::ScheduleAttr schedule) {
   int64_t group = attend.sharedGroup();
-  if (group > schedule.getRows() || attend.form.windows)
+  if (group > schedule.getRows())
+    group = std::gcd(group, schedule.getRows());
+  if (attend.form.windows)
     return 1;
   for (Attribute pattern : attend.patterns)
     if (tellsHeadsApart(pattern, attend, group) || (!hasSegments(pattern) && schedule.getRows() % group))
@@ -44,9 +46,15 @@ ForwardOp ForwardOp::of(attn::AttendOp op) {
 }
 
 void ForwardKernel::stand() {
+  Value place;
+  if (splits) {
+    Value number = b.programId(tile::Axis::X), most = frame.size(splits->most());
+    place = b.div(number, most);
+    split = b.sub(number, b.mul(place, most));
+  }
   standing = findStanding(
       frame, attend, stored,
-      {schedule.getRows(), /*keys=*/false, /*headsOf=*/std::nullopt, packed, wide ? wide->parts : 1, /*place=*/{}});
+      {schedule.getRows(), /*keys=*/false, /*headsOf=*/std::nullopt, packed, wide ? wide->parts : 1, place});
   if (wide) {
     part = partOf(b, *wide, standing);
     valueChunks = part->chunks;
@@ -98,6 +106,11 @@ State ForwardKernel::initial() {
     Value logit = b.cast(loadElement(frame, stored.at(sink), {rows.headOfRow(b, false)}), b.getF32Type());
     state.maximum = b.broadcast(b.mul(logit, b.f32(log2OfE / exponentScale())), {count});
     state.total = b.full({count}, 1, b.getF32Type());
+    if (splits) { // It counts once, in the first.
+      Value isFirst = b.compareInt(arith::CmpIPredicate::eq, split, b.i32(0));
+      state.maximum = b.select(isFirst, state.maximum, b.full({count}, -infinity, b.getF32Type()));
+      state.total = b.select(isFirst, state.total, b.zeros({count}));
+    }
   }
   for (const Chunk &chunk : valueChunks)
     state.sums.push_back(b.zeros({count, chunk.width}));
@@ -308,14 +321,19 @@ State ForwardKernel::walkDomain(unsigned domain, const State &state) {
             standing.keyLengths[domain],
             standing.batch,
             schedule.getColumns()};
+  if (splits)
+    walk.run = splits->blocksOf(b, split, standing.keyLengths[domain]);
   auto body = [&](const WalkedBlock &block, ValueRange carried) {
     Value start = b.mul(block.number, b.i32(schedule.getColumns()));
     RowTile keys = rowsFrom(b, start, schedule.getColumns(), standing.keyLengths[domain], !block.full);
+    keys.isBlock = !standing.keyBase;
+    if (!attend.counts.empty())
+      keys.counts = attend.counts[domain];
     return step(domain, keysOf(domain, keys), block.full, unpacked(carried)).packed();
   };
   if (lists[domain].blocks)
-    return unpacked(
-        walkListed(frame, lists[domain], standing.number, standing.batch, standing.head, state.packed(), body));
+    return unpacked(walkListed(frame, lists[domain], standing.number, standing.batch, standing.head, state.packed(),
+                               body, walk.run));
   return unpacked(*walkBlocks(walk, state.packed(), body));
 }
 
@@ -335,29 +353,52 @@ void ForwardKernel::end(State state) {
   }
   Value seen = b.compareFloat(arith::CmpFPredicate::OGT, state.total, b.f32(0));
   Value inverse = b.select(seen, b.div(b.f32(1), b.select(seen, state.total, b.f32(1))), b.f32(0));
+  Value infinity = b.f32(-std::numeric_limits<double>::infinity());
+  Value logarithm = b.select(seen, b.mul(b.add(maximum, b.log2(state.total)), b.f32(ln2)), infinity);
+  if (splits)
+    return storeSplit(
+        llvm::map_to_vector(state.sums, [&](Value sum) -> Value { return b.mul(sum, b.column(inverse)); }), logarithm);
   Type element = cast<attn::WholeTensorType>(op.out.getType()).getElementType();
   for (auto [chunk, sum] : llvm::zip(valueChunks, state.sums))
     puller.provide(op.out, rows, chunk.first, b.cast(b.mul(sum, b.column(inverse)), element), chunk.base);
   bool zero = llvm::all_of(attend.values, [&](Value v) { return puller.channelPadding(v) == attn::Padding::Zero; });
   puller.promise(op.out, zero ? attn::Padding::Zero : attn::Padding::Unknown);
-  Value logarithm = b.mul(b.add(maximum, b.log2(state.total)), b.f32(ln2));
-  puller.provide(op.lse, rows, 0, b.select(seen, logarithm, b.f32(-std::numeric_limits<double>::infinity())));
+  puller.provide(op.lse, rows, 0, logarithm);
   if (op.tangents)
     endTangent(state, seen, inverse);
+}
+
+/// Stores a split's output, a chunk of channels each, and its log-sum-exp, where the sequence has so many splits.
+void ForwardKernel::storeSplit(ValueRange sums, Value lse) {
+  TensorParameter outs = frame.output(splits->partsOf(wholeType(op.out)));
+  TensorParameter lses = frame.output(splits->partsOf(wholeType(op.lse)));
+  auto used = scf::IfOp::create(b, b.less(split, splits->used(b, standing.keyLengths)), /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(used.thenBlock());
+  RowTile places = rows.anyPositions(b.add(rows.token, b.mul(split, standing.queryLength)), rows.inside);
+  places.tokens.clear();
+  for (auto [chunk, sum] : llvm::zip(valueChunks, sums))
+    puller.store(outs, places, &chunk, sum);
+  if (part) {
+    auto once = scf::IfOp::create(b, part->isFirst, /*withElseRegion=*/false);
+    b.setInsertionPointToStart(once.thenBlock());
+  }
+  puller.store(lses, places, nullptr, lse);
 }
 
 /// Everything for the tile where the program stands.
 void ForwardKernel::writeTile(ArrayRef<Value> roots) {
   begin();
   State state = initial();
-  std::optional<unsigned> own = op.tangents ? std::nullopt : diagonalDomain(attend);
+  std::optional<unsigned> own = op.tangents || splits ? std::nullopt : diagonalDomain(attend);
   if (own)
     state = meetOwnKeys(*own, state);
   for (unsigned domain = 0; domain < attend.keys.size(); ++domain)
     if (domain != own)
       state = walkDomain(domain, state);
   end(state);
-  puller.storeAll(roots, rows, part ? &*part : nullptr);
+  if (!splits)
+    puller.storeAll(roots, rows, part ? &*part : nullptr);
 }
 
 /// Window after window, `each` to a program: what does not change from one to the next is read before them.
@@ -393,7 +434,14 @@ void ForwardKernel::write(ArrayRef<Value> roots) {
     writeTile(roots);
   auto grid = windows ? windowGrid(*windows, attend.queryType(), schedule.getRows(), each)
                       : attendGrid(attend, attend.queryType(), schedule.getRows(), packed);
-  stored.record(roots, frame.finish({overParts(grid, wide), schedule.getWarps(), schedule.getStages()}));
+  grid = overParts(grid, wide);
+  if (splits)
+    grid[0] = "(" + grid[0] + ") * " + splits->most();
+  SmallVector<Value> made = frame.finish({grid, schedule.getWarps(), schedule.getStages()});
+  if (splits)
+    lowerMergedSplits(attend, *splits, {made[0], made[1]}, op.out, op.lse, roots, stored);
+  else
+    stored.record(roots, made);
 }
 
 static void lowerAttend(const ForwardOp &op, ArrayRef<Value> roots, StoredValues &stored) {

@@ -3,14 +3,15 @@
 #pragma once
 
 #include "compiler/Conversion/AttnToTile/Attention/ScheduleTable.h"
+#include "compiler/Conversion/AttnToTile/Attention/SplitKeys.h"
 #include "compiler/Conversion/AttnToTile/Patterns/BlockLists.h"
 #include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
 #include "compiler/Conversion/AttnToTile/Patterns/Windows.h"
 
 namespace weft {
 
-/// How many query heads a tile holds: all that share keys, so that keys are read once for them; 1 where their patterns
-/// tell them apart. All else that depends on the head is found by each row's own.
+/// How many query heads a tile holds: all that share keys, so that keys are read once for them, or as many of them as
+/// it has rows; 1 where their patterns tell them apart. All else that depends on the head is found by each row's own.
 int64_t packedHeads(const Attend &attend, attn::ScheduleAttr schedule);
 
 /// The state of the online softmax.
@@ -73,7 +74,7 @@ public:
         packed(packedHeads(attend, schedule)), scaledLate(!attend.scoreMod && attend.scale > 0),
         frame(attend.op, op.name), b(frame.b), puller(frame, stored), lists(lists),
         queryChunks(chunksOf(attend.headSize())), valueChunks(chunksOf(attend.valueSize())),
-        wide(splitOverGrid(attend, schedule)) {}
+        wide(splitOverGrid(attend, schedule)), splits(KeySplits::of(attend, schedule)) {}
 
   void write(llvm::ArrayRef<mlir::Value> roots);
 
@@ -102,6 +103,7 @@ private:
                        mlir::Value change = {});
   State unpacked(mlir::ValueRange values) const { return State::unpack(values, valueChunks.size()); }
   void end(State state);
+  void storeSplit(mlir::ValueRange sums, mlir::Value lse);
 
   // Of a tangent (AttendTangent.cpp).
   void beginTangent(State &state);
@@ -128,6 +130,8 @@ private:
   llvm::SmallVector<Chunk> queryChunks, valueChunks; // valueChunks: those of the program's part
   std::optional<WideValues> wide;
   std::optional<ChannelPart> part;
+  std::optional<KeySplits> splits;
+  mlir::Value split; // i32: which of them the program has
   Standing standing;
   WindowStanding windowStanding;
   RowTile rows, read;                     // the tile's tokens, and what is read for them

@@ -7,6 +7,7 @@
 #include "compiler/Conversion/AttnToTile/Kernel/ProgramKernels.h"
 #include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
 #include "compiler/Conversion/AttnToTile/Patterns/Windows.h"
+#include "compiler/Conversion/AttnToTile/Rows/RowLocal.h"
 #include "compiler/Support/Remarks.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -26,6 +27,13 @@ template <typename Op> static bool isMetOnDiagonalOnly(Op op, Value value) {
     if (key == value || its == value)
       (i == own ? met : walked) = true;
   return met && !walked;
+}
+
+/// Whether a value's rows are found in pages, or computed from such row by row.
+static bool isPaged(Value value) {
+  Operation *op = value.getDefiningOp();
+  return isa_and_present<attn::PagedOp>(op) ||
+         (isa_and_present<attn::MapOp>(op) && isRowLocal(op) && llvm::any_of(op->getOperands(), isPaged));
 }
 
 /// Head sizes are axes of tiles: they are integers.
@@ -75,7 +83,7 @@ struct AttendKernel : KernelOpInterface::ExternalModel<AttendKernel, attn::Atten
     // queries.
     bool once = Attend::of(attend).form.windows.has_value();
     return lowerForward(attend, program, [&](Value value) {
-      return value == attend.getQuery() || isMetOnDiagonalOnly(attend, value) ||
+      return value == attend.getQuery() || isMetOnDiagonalOnly(attend, value) || isPaged(value) ||
              (once && (llvm::is_contained(attend.getKeys(), value) || llvm::is_contained(attend.getValues(), value)));
     });
   }

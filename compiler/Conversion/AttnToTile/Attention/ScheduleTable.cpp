@@ -244,6 +244,15 @@ Sizes inWindow(Sizes sizes, const Attend &attend, const WindowTiling &windows) {
   return sizes;
 }
 
+/// A forward schedule for few queries: a tile has the rows of one matrix instruction, or the heads that share keys where
+/// these are more, and its warps share a block's keys, then the values' channels.
+Sizes ofFewRows(const Attend &attend) {
+  int64_t most = attend.form.isWide ? 32 : 64;
+  int64_t rows = std::clamp<int64_t>(llvm::bit_ceil(uint64_t(attend.sharedGroup())), 16, most);
+  int64_t channels = attend.form.isWide ? std::min<int64_t>(llvm::alignTo(attend.valueSize(), 16), 512) : 0;
+  return {rows, 32, attend.form.isWide ? 8 : 4, 3, channels};
+}
+
 /// Whether the walks of an op are along a diagonal, whose blocks masks cut.
 bool hasDiagonal(attn::AttendBackwardOp op) {
   return llvm::any_of(op.getPatterns(), [](Attribute pattern) {
@@ -279,7 +288,7 @@ bool fitsOneKernel(const Attend &attend, const WindowTiling &windows) {
 
 attn::ScheduleAttr forwardSchedule(attn::AttendOp op) {
   Attend attend = Attend::of(op);
-  Sizes sizes = lookUp(Form::Forward, attend);
+  Sizes sizes = op.getSplits() ? ofFewRows(attend) : lookUp(Form::Forward, attend);
   if (op.getSchedule())
     return withChannels(attend, *op.getSchedule(), sizes.channels);
   if (const std::optional<WindowTiling> &windows = attend.form.windows)

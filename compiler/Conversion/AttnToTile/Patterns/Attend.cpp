@@ -69,7 +69,12 @@ template <typename Op> static Attend attendOf(Op op) {
   return made;
 }
 
-Attend Attend::of(attn::AttendOp op) { return attendOf(op); }
+Attend Attend::of(attn::AttendOp op) {
+  Attend made = attendOf(op);
+  if (op.getSplits()) // Few queries have no use for windows as tiles.
+    made.form.windows.reset();
+  return made;
+}
 Attend Attend::of(attn::AttendBackwardOp op) { return attendOf(op); }
 Attend Attend::of(attn::AttendBackwardTangentOp op) { return attendOf(op); }
 Attend Attend::of(attn::AttendTangentOp op) {
@@ -204,7 +209,9 @@ Standing findStanding(KernelFrame &frame, const Attend &attend, const StoredValu
     if (headsOf.value_or(i) != i) // a domain that the program does not meet
       continue;
     Value keyHead = headsOf ? standing.head : b.div(standing.head, b.i32(attend.group(i)));
-    Value count = loadElement(frame, stored.at(attend.counts[i]), {standing.batch, keyHead});
+    SmallVector<Value> place{standing.batch, keyHead};
+    place.resize(cast<attn::WholeTensorType>(attend.counts[i].getType()).getRank());
+    Value count = loadElement(frame, stored.at(attend.counts[i]), place);
     standing.keyLengths[i] = b.min(standing.keyLengths[i], b.max(count, b.i32(0)));
   }
   return standing;
@@ -235,22 +242,26 @@ walkBlocks(const Walk &walk, ValueRange initial,
     std::optional<int64_t> begin = TileBuilder::constantOf(segment.begin), end = TileBuilder::constantOf(segment.end);
     if (segment.begin == segment.end || (begin && end && *begin >= *end))
       continue;
-    Value stop = segment.end;
+    Value start = segment.begin, stop = segment.end;
     if (walk.rowsExist)
-      stop = b.select(walk.rowsExist, stop, segment.begin);
+      stop = b.select(walk.rowsExist, stop, start);
+    if (walk.run) {
+      start = b.max(start, walk.run->first);
+      stop = b.min(stop, walk.run->past);
+    }
     auto loopOver = [&] {
-      auto loop = scf::ForOp::create(b, segment.begin, stop, b.i32(1), carried);
+      auto loop = scf::ForOp::create(b, start, stop, b.i32(1), carried);
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(loop.getBody());
       Value number = loop.getInductionVar();
       if (walk.descending)
-        number = b.sub(b.add(segment.begin, b.sub(stop, b.i32(1))), number);
+        number = b.sub(b.add(start, b.sub(stop, b.i32(1))), number);
       scf::YieldOp::create(b, body({number, segment.full}, loop.getRegionIterArgs()));
       return loop.getResults();
     };
     // What a loop begins with, its first copies, is not for nothing where it has no blocks.
     SmallVector<Type> types(ValueRange(carried).getTypes());
-    auto some = scf::IfOp::create(b, types, b.less(segment.begin, stop), /*withElseRegion=*/true);
+    auto some = scf::IfOp::create(b, types, b.less(start, stop), /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(some.elseBlock());
     scf::YieldOp::create(b, carried);

@@ -101,15 +101,21 @@ bool keepsInside(const Attend &attend, mlir::Attribute pattern);
 mlir::Value loadAtPairs(KernelFrame &frame, mlir::Value tensor, mlir::ValueRange indices, mlir::ValueRange places,
                         mlir::Value exists);
 
+/// Blocks `first` .. `past` - 1 (i32), of which a program walks what its rows touch.
+struct BlockRun {
+  mlir::Value first, past;
+};
+
 /// A walk over the blocks of one domain that a tile of rows touches.
 struct Walk {
   mlir::Attribute pattern; ///< rows × blocks: transposed already where keys are tiled
   EmitArithmetic &arithmetic;
   mlir::Value rowBegin, rowEnd, head; ///< i32; rowEnd exclusive, clipped to the rows' length
   mlir::Value rowLength, columnLength, batch;
-  int64_t columns;            ///< block size
-  mlir::Value rowsExist = {}; ///< i1, or null where every program has rows: without any there is nothing to walk
-  bool descending = false;    ///< the last block first
+  int64_t columns;                  ///< block size
+  mlir::Value rowsExist = {};       ///< i1, or null where every program has rows: without any there is nothing to walk
+  bool descending = false;          ///< the last block first
+  std::optional<BlockRun> run = {}; ///< no others than these
 };
 
 /// What a body is given of one block: its number, and whether every pair in it belongs.

@@ -179,7 +179,8 @@ SmallVector<BlockLists> listsForDomains(const Attend &attend, bool tileKeys, int
 
 SmallVector<Value> walkListed(KernelFrame &frame, const BlockLists &lists, Value tile, Value batch, Value head,
                               ValueRange initial,
-                              llvm::function_ref<SmallVector<Value>(const WalkedBlock &, ValueRange)> body) {
+                              llvm::function_ref<SmallVector<Value>(const WalkedBlock &, ValueRange)> body,
+                              const std::optional<BlockRun> &run) {
   TileBuilder &b = frame.b;
   auto rowOf = [&](Value tensor) {
     TensorParameter parameter = frame.input(tensor);
@@ -195,7 +196,8 @@ SmallVector<Value> walkListed(KernelFrame &frame, const BlockLists &lists, Value
   SmallVector<Value> carried(initial);
   for (bool full : {true, false}) {
     Value count = b.load(full ? b.addPtr(countRow, b.i32(1)) : countRow, {});
-    auto loop = scf::ForOp::create(b, b.i32(0), count, b.i32(1), carried);
+    Value first = run ? run->first : b.i32(0), past = run ? b.min(count, run->past) : count;
+    auto loop = scf::ForOp::create(b, first, past, b.i32(1), carried);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value place = full ? b.sub(last, loop.getInductionVar()) : loop.getInductionVar();

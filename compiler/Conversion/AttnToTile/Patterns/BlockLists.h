@@ -28,10 +28,12 @@ BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys,
 llvm::SmallVector<BlockLists> listsForDomains(const Attend &attend, bool tileKeys, int64_t rows, int64_t columns,
                                               StoredValues &stored, int64_t packed = 1);
 
-/// As walkBlocks, by lists. `tile` (among those of all packed sequences), `batch` and `head` (of queries) are i32.
+/// As walkBlocks, by lists. `tile` (among those of all packed sequences), `batch` and `head` (of queries) are i32. A
+/// `run` is one of places in the lists.
 llvm::SmallVector<mlir::Value>
 walkListed(KernelFrame &frame, const BlockLists &lists, mlir::Value tile, mlir::Value batch, mlir::Value head,
            mlir::ValueRange initial,
-           llvm::function_ref<llvm::SmallVector<mlir::Value>(const WalkedBlock &, mlir::ValueRange)> body);
+           llvm::function_ref<llvm::SmallVector<mlir::Value>(const WalkedBlock &, mlir::ValueRange)> body,
+           const std::optional<BlockRun> &run = {});
 
 } // namespace weft

@@ -67,7 +67,8 @@ RowTile RowTile::anyRows(Value token, Value inside) const {
   RowTile rows = *this;
   rows.token = token;
   rows.inside = inside;
-  rows.scalarStart = rows.offsets = rows.top = rows.left = Value();
+  rows.scalarStart = rows.offsets = rows.top = rows.left = rows.counts = Value();
+  rows.isBlock = false;
   rows.lines = 1;
   rows.columns = rows.gridColumns = 0;
   return rows;

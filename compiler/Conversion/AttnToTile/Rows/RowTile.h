@@ -25,6 +25,8 @@ struct RowTile {
   /// Row r is the token at line r / columns, column r % columns of a rectangle of tokens; rows past it are not inside.
   /// One line: tokens that follow one another. No columns: rows in an order that nothing is known of.
   int64_t lines = 1, columns = 0;
+  bool isBlock = false;    ///< scalarStart is a multiple of `count`, and offsets are 0, 1, ... count - 1
+  mlir::Value counts;      ///< a value of the program, or null: rows that are inside lie below its number for the batch
   mlir::Value top, left;   ///< i32 scalars: where a rectangle over a grid begins
   int64_t gridColumns = 0; ///< of that grid; 0 for tokens on a line
 

@@ -27,10 +27,14 @@ template <typename Op> static LogicalResult verifyDomains(Op op) {
   if (!op.getCounts().empty() && op.getCounts().size() != op.getKeys().size())
     return op.emitOpError() << "expected no counts or one for each of " << op.getKeys().size() << " domains, but got "
                             << op.getCounts().size();
-  for (auto [count, key] : llvm::zip(op.getCounts(), op.getKeys()))
-    if (failed(checkIndices(op, "counts", tensorTypeOf(count), 2)) ||
-        failed(checkSizes(op, "counts", tensorTypeOf(count), {query.dim(0), tensorTypeOf(key).dim(1)})))
+  for (auto [count, key] : llvm::zip(op.getCounts(), op.getKeys())) {
+    SmallVector<StringRef> sizes{query.dim(0), tensorTypeOf(key).dim(1)};
+    if (tensorTypeOf(count).getRank() == 1) // the same for every head
+      sizes.pop_back();
+    if (failed(checkIndices(op, "counts", tensorTypeOf(count), sizes.size())) ||
+        failed(checkSizes(op, "counts", tensorTypeOf(count), sizes)))
       return failure();
+  }
   return checkPatterns(op, op.getPatterns(), op.getKeys().size(), op.getPatternOperands(), op.getMasks().size(),
                        query.dim(1));
 }
@@ -113,14 +117,27 @@ template <typename Op> static LogicalResult verifyScoreRegions(Op op) {
   return success();
 }
 
+/// Split keys, C6.
+template <typename Op> static LogicalResult verifySplits(Op op) {
+  std::optional<uint64_t> splits = op.getSplits();
+  if (!splits)
+    return success();
+  if (static_cast<int64_t>(*splits) < 0)
+    return op.emitOpError() << "expected 'splits' to be at least 0, but got " << static_cast<int64_t>(*splits);
+  if (!op.getCuSeqlens().empty())
+    return op.emitOpError() << "expected no splits of packed sequences' keys, but got " << *splits;
+  return success();
+}
+
 LogicalResult SoftmaxOp::verify() {
-  return success(succeeded(verifyDomains(*this)) && succeeded(verifySink(*this)) && succeeded(verifyPacked(*this)));
+  return success(succeeded(verifyDomains(*this)) && succeeded(verifySink(*this)) && succeeded(verifyPacked(*this)) &&
+                 succeeded(verifySplits(*this)));
 }
 LogicalResult SoftmaxOp::verifyRegions() { return verifyScoreRegions(*this); }
 
 LogicalResult AttendOp::verify() {
   if (failed(verifyDomains(*this)) || failed(verifyValues(*this)) || failed(verifyPacked(*this)) ||
-      failed(verifySink(*this)) || failed(verifyOut(*this, "outputs", getOut())))
+      failed(verifySink(*this)) || failed(verifySplits(*this)) || failed(verifyOut(*this, "outputs", getOut())))
     return failure();
   return verifyRows(*this, "lse", getLse());
 }

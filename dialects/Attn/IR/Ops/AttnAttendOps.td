@@ -7,13 +7,16 @@ def Attn_AttendOp : Attn_Op<"attend", [Pure, AttrSizedOperandSegments]> {
     s(n, m) = score_mod(scale · q_n · k_m) for the pairs of each domain's pattern; P is the softmax over all of them; out = Σ P v, lse = log Σ exp s (natural, f32). A row that
     attends to nothing gives 0 and -inf. `sink` [H] is a logit in the normaliser without a value.
 
-    `keys` [B, Hkv, M, D] and `values` [B, Hkv, M, Dv] are one of each for each domain, whose Hkv is its own; H is Hkv or "k*Hkv". `counts`, none or one a domain, [B, Hkv] i32: how many of the
+    `keys` [B, Hkv, M, D] and `values` [B, Hkv, M, Dv] are one of each for each domain, whose Hkv is its own; H is Hkv or "k*Hkv". `counts`, none or one a domain, [B, Hkv] or [B] i32: how many of the
     domain's keys there are. `cu_seqlens`, none or two ([S+1] i32, of queries and of keys): B is 1, and rows cu[s] .. cu[s+1]-1 attend to keys of the same s only, patterns and their regions counting from each start; so they
     name no spans and no documents, which are of the tokens of all.
     Regions: `score_mod` (score f32, b, h, n, m i32) -> f32, may be empty; `masks` (b, h, n, m) -> i1, that `#attn.mask<i>` names. They may use tensors from outside by `attn.element`.
 
+    With `splits` each sequence's keys are divided among programs, whose results are merged in the keys' order: into so many runs, or for 0 into as many as the sequence's own length asks for. It is for few queries, and
+    changes no result but in its last bits.
+
     C1: query, keys and values have rank 4, one batch size; each key's D is the query's; each value's M is its key's, and all have one Dv. C2: one pattern a domain; operands and regions they name exist.
-    C3: out is [B, H, N, Dv]; lse is [B, H, N] f32. C4: regions as said. C5: counts, sink and cu_seqlens as said.
+    C3: out is [B, H, N, Dv]; lse is [B, H, N] f32. C4: regions as said. C5: counts, sink and cu_seqlens as said. C6: splits are not negative, and there are none of packed sequences.
 
     ```mlir
     !x = !attn.tensor<[B, H, N, 64], f16>
@@ -24,7 +27,7 @@ def Attn_AttendOp : Attn_Op<"attend", [Pure, AttrSizedOperandSegments]> {
   let arguments = (ins Attn_Tensor:$query, Variadic<Attn_Tensor>:$keys, Variadic<Attn_Tensor>:$values, Variadic<Attn_Tensor>:$counts, Optional<Attn_Tensor>:$sink,
                        Variadic<Attn_Tensor>:$cuSeqlens, Variadic<Attn_Tensor>:$patternOperands, Attn_PatternArray:$patterns, F32Attr:$scale,
                        DefaultValuedAttr<Attn_PrecisionAttr, "::weft::attn::Precision::F32">:$precision,
-                       OptionalAttr<Attn_ScheduleAttr>:$schedule);
+                       OptionalAttr<I64Attr>:$splits, OptionalAttr<Attn_ScheduleAttr>:$schedule);
   let results = (outs Attn_Tensor:$out, Attn_Tensor:$lse);
   let regions = (region AnyRegion:$scoreMod, VariadicRegion<SizedRegion<1>>:$masks);
   let assemblyFormat = [{

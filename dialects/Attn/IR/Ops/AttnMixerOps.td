@@ -4,7 +4,7 @@
 def Attn_SoftmaxOp : Attn_Op<"softmax", [Pure, AttrSizedOperandSegments]> {
   let summary = "the mixer of softmax attention, over one domain of keys or several under one softmax";
   let description = [{
-    Row n is the softmax over every pair of every domain's pattern of s = score_mod(scale * q_n . k_m); operands and regions as those of `attn.attend`, without values; so are `cu_seqlens`, sequences packed in the batch of 1.
+    Row n is the softmax over every pair of every domain's pattern of s = score_mod(scale * q_n . k_m); operands and regions as those of `attn.attend`, without values; so are `cu_seqlens`, sequences packed in the batch of 1, and `splits`.
 
     ```mlir
     %a = attn.softmax %q keys(%k : !attn.tensor<[B, H, N, 64], f16>) {patterns = [#attn.causal], scale = 0.125 : f32} : !attn.tensor<[B, H, N, 64], f16>
@@ -13,7 +13,7 @@ def Attn_SoftmaxOp : Attn_Op<"softmax", [Pure, AttrSizedOperandSegments]> {
   let arguments = (ins Attn_Tensor:$query, Variadic<Attn_Tensor>:$keys, Variadic<Attn_Tensor>:$counts, Optional<Attn_Tensor>:$sink,
                        Variadic<Attn_Tensor>:$cuSeqlens, Variadic<Attn_Tensor>:$patternOperands, Attn_PatternArray:$patterns, F32Attr:$scale,
                        DefaultValuedAttr<Attn_PrecisionAttr, "::weft::attn::Precision::F32">:$precision,
-                       OptionalAttr<Attn_ScheduleAttr>:$schedule);
+                       OptionalAttr<I64Attr>:$splits, OptionalAttr<Attn_ScheduleAttr>:$schedule);
   let results = (outs Attn_MixerType:$result);
   let regions = (region AnyRegion:$scoreMod, VariadicRegion<SizedRegion<1>>:$masks);
   let assemblyFormat = [{

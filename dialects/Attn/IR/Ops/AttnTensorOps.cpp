@@ -153,6 +153,19 @@ LogicalResult RmsNormOp::verify() {
   return checkSizes(*this, "a gain", tensorTypeOf(getGain()), {type.dim(1), type.dim(3)});
 }
 
+LogicalResult PagedOp::verify() {
+  WholeTensorType pages = tensorTypeOf(getPages()), table = tensorTypeOf(getTable()), to = tensorTypeOf(getResult());
+  if (failed(checkRank(*this, "pages", pages, 4)) || failed(checkIndices(*this, "a table", table, 2)) ||
+      failed(checkIndices(*this, "lengths", tensorTypeOf(getLengths()), 1)) || failed(checkRank(*this, "rows", to, 4)))
+    return failure();
+  if (!pages.staticDim(1))
+    return emitOpError() << "expected pages of a known number of rows, but got " << pages;
+  if (pages.getElementType() != to.getElementType())
+    return emitOpError() << "expected rows of the pages' elements " << pages.getElementType() << ", but got " << to;
+  return success(succeeded(checkSizes(*this, "lengths", tensorTypeOf(getLengths()), {table.dim(0)})) &&
+                 succeeded(checkSizes(*this, "rows", to, {table.dim(0), pages.dim(2), to.dim(2), pages.dim(3)})));
+}
+
 // --- padding ---
 
 Padding MapOp::paddingOf(unsigned result, int64_t axis, ArrayRef<Padding> operands) {
@@ -172,4 +185,9 @@ Padding RmsNormOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands)
 // Rows past the end take none of the rows that exist, but themselves; taps past the last channel are 0.
 Padding ConvolveOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding> operands) {
   return axis == 3 && operands[0] != Padding::Unknown ? Padding::Zero : weighted(operands[0]);
+}
+
+// Rows past the end of the sequence, and channels past the last, are not loaded.
+Padding PagedOp::paddingOf(unsigned, int64_t axis, ArrayRef<Padding>) {
+  return axis < 2 ? Padding::Unknown : Padding::Zero;
 }

@@ -273,3 +273,24 @@ def Attn_RmsNormOp : Attn_Op<"rms_norm", [Pure, DeclareOpInterfaceMethods<Attn_P
   let assemblyFormat = "$source (`,` $gain^)? attr-dict `:` type($source) (`,` type($gain)^)? `->` type($result)";
   let hasVerifier = 1;
 }
+
+def Attn_PagedOp : Attn_Op<"paged", [Pure, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>]> {
+  let summary = "sequences of keys or values whose rows lie in pages, which a table names";
+  let description = [{
+    Row m of key head h of sequence b is row m % S of page `table[b, m / S]`, pages being of S rows; from row `lengths[b]` on there is nothing but 0. What lies in pages behind a sequence's end is never read, and an entry of the
+    table that names no page is read as the nearest that is one.
+
+    It is an address, not a copy: kernels that read the result find its rows in the pages. There is no gradient.
+
+    C1: pages are [P, S, Hkv, D], S an integer; the result is [B, Hkv, M, D] of their elements, M being S times the table's second size. C2: the table is [B, T] and lengths [B], of i32.
+
+    ```mlir
+    %k = attn.paged %pages by %table lengths %lengths
+      : !attn.tensor<[P, 16, Hkv, 64], f16>, !attn.tensor<[B, T], i32>, !attn.tensor<[B], i32> -> !attn.tensor<[B, Hkv, "16*T", 64], f16>
+    ```
+  }];
+  let arguments = (ins Attn_Tensor:$pages, Attn_Tensor:$table, Attn_Tensor:$lengths);
+  let results = (outs Attn_Tensor:$result);
+  let assemblyFormat = "$pages `by` $table `lengths` $lengths attr-dict `:` type($pages) `,` type($table) `,` type($lengths) `->` type($result)";
+  let hasVerifier = 1;
+}

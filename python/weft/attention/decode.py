@@ -1,0 +1,129 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""weft.attention.decode: attention of a sequence's last tokens over a cache of keys and values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from weft.attention.append import append
+from weft.attention.attend import SoftmaxAttention
+from weft.compiler import places
+from weft.patterns import causal
+from weft.programs import graph, static
+from weft.programs.eager import operation, whole
+from weft.programs.graph import agreeing
+from weft.programs.pages import paged
+from weft.programs.sizes import unify
+from weft.programs.tensors import Tensor, described, four_axes
+
+
+@whole
+def decode(
+    q: Any,
+    k_cache: Any,
+    v_cache: Any,
+    pattern: Any = None,
+    *,
+    block_table: Any = None,
+    seqused_k: Any = None,
+    k_new: Any = None,
+    v_new: Any = None,
+    slot_mapping: Any = None,
+    num_splits: int | None = None,
+    score_mod: Callable[..., Any] | None = None,
+    sink: Any = None,
+    scale: float | None = None,
+    rope_base: float | None = None,
+    return_lse: bool = False,
+) -> Any:
+    """Softmax attention of the last N tokens of each sequence, q [B, H, N, D], over its cached keys and values; gives
+    [B, H, N, Dv].
+
+    ``k_cache``, ``v_cache``  pages [P, page, Hkv, D] and [P, page, Hkv, Dv] with ``block_table``; without it
+                              [B, Hkv, M, D] and [B, Hkv, M, Dv]
+    ``pattern``               which pairs attend; None is weft.causal(), with the last query at the last key
+    ``block_table``           [B, most pages] int32: sequence b's row m is row m % page of page block_table[b, m // page]
+    ``seqused_k``             [B] int32, how many keys each sequence has, the N tokens' own included; None is all of a
+                              cache without pages
+    ``k_new``, ``v_new``      [B, Hkv, N, D] and [B, Hkv, N, Dv], of the N tokens: written into the cache first, in
+                              place, as weft.attention.append writes them; not within a program
+    ``slot_mapping``          [B, N] int32 or int64, where they go; None is after what the sequence has
+    ``rope_base``             turn the new keys by their position before they are written; queries are taken as given
+    ``num_splits``            into how many runs each sequence's keys are divided among programs; None is as many as its
+                              own length asks for, so that nothing else in a batch changes a bit of its result
+    ``score_mod``, ``sink``, ``scale``, ``return_lse``  as weft.attention.attend has them
+
+    What lies behind a sequence's end, in its last page or in entries of the table, may be anything and is never read.
+    """
+    if (k_new is None) != (v_new is None):
+        raise ValueError("expected 'k_new' and 'v_new' together, but got one of them")
+    if k_new is None and (slot_mapping is not None or rope_base is not None):
+        raise ValueError("expected 'k_new' and 'v_new' with 'slot_mapping' or 'rope_base', but got None")
+    if k_new is not None:
+        if graph.present() is not None:
+            raise places.error(
+                "expected no 'k_new' within a program, which changes none of its operands",
+                "weft.attention.append(k_cache, v_cache, k_new, v_new, seqused_k=...) before it",
+            )
+        if seqused_k is None:
+            raise ValueError("expected 'seqused_k' [B] of int32 with 'k_new', but got None")
+        append(
+            *(k_cache, v_cache, k_new, v_new),
+            seqused_k=seqused_k,
+            block_table=block_table,
+            slot_mapping=slot_mapping,
+            rope_base=rope_base,
+        )
+    found: Any = _attended(
+        *(q, k_cache, v_cache, pattern),
+        block_table=block_table,
+        seqused_k=seqused_k,
+        num_splits=num_splits,
+        score_mod=score_mod,
+        sink=sink,
+        scale=scale,
+        return_lse=return_lse,
+    )
+    return found
+
+
+@operation
+def _attended(
+    q: Any,
+    k_cache: Any,
+    v_cache: Any,
+    pattern: Any,
+    *,
+    block_table: Any,
+    seqused_k: Any,
+    num_splits: int | None,
+    score_mod: Callable[..., Any] | None,
+    sink: Any,
+    scale: float | None,
+    return_lse: bool,
+) -> Any:
+    """weft.attention.decode, of caches that have all tokens."""
+    four_axes(q, "queries")
+    four_axes(k_cache, "cached keys")
+    four_axes(v_cache, "cached values")
+    if v_cache.dtype != k_cache.dtype:
+        raise places.error(f"expected cached values of the keys' type {k_cache.dtype}, but got {v_cache.dtype}")
+    return_lse = static.truth("return_lse", return_lse)
+    splits = 0 if num_splits is None else static.integer("num_splits", num_splits, 1)
+    k, v, count = k_cache, v_cache, seqused_k
+    if block_table is not None:
+        if seqused_k is None:
+            raise places.error("expected 'seqused_k' [B] of int32 with 'block_table', but got None")
+        with agreeing("expected pages of keys and of values of one shape but for the last size"):
+            for axis in (0, 1, 2):
+                unify(k_cache.sizes[axis], v_cache.sizes[axis])
+        k, v = paged(k_cache, block_table, seqused_k), paged(v_cache, block_table, seqused_k)
+        count = None
+    elif seqused_k is not None and (
+        not isinstance(seqused_k, Tensor) or seqused_k.ndim != 1 or seqused_k.dtype.name != "int32"
+    ):
+        raise places.error(f"expected 'seqused_k' [B] of int32, but got {described(seqused_k)}")
+    attention = SoftmaxAttention(score_mod, None, sink, scale, None, True, (), splits)
+    out, lse = attention.of(q, k, v, causal() if pattern is None else pattern, q.dtype, count)
+    return (out, lse) if return_lse else out

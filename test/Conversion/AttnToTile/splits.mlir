@@ -1,0 +1,58 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt %s --split-input-file --attn-to-tile --canonicalize --cse | FileCheck %s
+
+// Split keys: a program for each run of blocks of keys, whose parts another kernel merges. Query heads that share keys are rows of one tile.
+
+!q = !attn.tensor<[B, "4*H", N, 64], f16>
+!k = !attn.tensor<[B, H, M, 64], f16>
+!l = !attn.tensor<[B, "4*H", N], f32>
+!n = !attn.tensor<[B], i32>
+// CHECK-LABEL: func.func @by_length(
+// CHECK: %[[PARTS:.*]]:2 = attn.launch @attend({{.*}}) grid ["(cdiv((N) * 4, 16)) * min(128, max(1, cdiv(M, 96)))", "H", "B"] {{.*}} -> (!attn.tensor<[B, "4*H", "(min(128, max(1, cdiv(M, 96)))) * (N)", 64], f32>, !attn.tensor<[B, "4*H", "(min(128, max(1, cdiv(M, 96)))) * (N)"], f32>)
+// CHECK: %[[OUT:.*]] = attn.launch @merge_splits({{.*}}%[[PARTS]]#{{.*}}) grid ["N", "4*H", "B"]
+// CHECK: return %[[OUT]]
+// CHECK-LABEL: func.func @attend(
+// CHECK: tile.dot {{.*}} tensor<16x64xf16>
+// CHECK-LABEL: func.func @merge_splits(
+// CHECK: scf.for
+func.func @by_length(%q: !q, %k: !k, %v: !k, %n: !n) -> !q attributes {attn.program} {
+  %o, %lse = attn.attend %q keys(%k : !k) values(%v : !k) counts(%n : !n) {patterns = [#attn.causal], scale = 0.125 : f32, splits = 0 : i64} : !q -> !q, !l
+  return %o : !q
+}
+
+// -----
+
+// As many as are asked for; what is computed from the results ends the merging kernel; blocks that are listed are shared out by their places in the lists.
+
+!q = !attn.tensor<[B, H, N, 64], f16>
+!k = !attn.tensor<[B, H, M, 64], f16>
+!l = !attn.tensor<[B, H, N], f32>
+// CHECK-LABEL: func.func @listed(
+// CHECK: attn.launch @blocks_of_queries
+// CHECK: attn.launch @attend({{.*}}) grid ["(cdiv(N, 16)) * 3", "H", "B"]
+// CHECK: attn.launch @merge_splits
+// CHECK-NOT: attn.launch
+// CHECK-LABEL: func.func @merge_splits(
+// CHECK: arith.addf {{.*}} tensor<1x64xf32>
+func.func @listed(%q: !q, %k: !k, %v: !k) -> !q attributes {attn.program} {
+  %o, %lse = attn.attend %q keys(%k : !k) values(%v : !k) {patterns = [#attn.strided<3>], scale = 0.125 : f32, splits = 3 : i64} : !q -> !q, !l
+  %y = attn.map ins(%o, %q : !q, !q) -> !q {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    attn.yield %s : f32
+  }
+  return %y : !q
+}
+
+// -----
+
+// A tile takes as many of the heads that share keys as it has rows.
+
+!q = !attn.tensor<[B, "128*H", N, 64], f16>
+!k = !attn.tensor<[B, H, M, 64], f16>
+!l = !attn.tensor<[B, "128*H", N], f32>
+// CHECK: attn.launch @attend({{.*}}) grid ["(cdiv((N) * 64, 64)) * 2", "2*H", "B"]
+func.func @one_key_head(%q: !q, %k: !k, %v: !k) -> !q attributes {attn.program} {
+  %o, %lse = attn.attend %q keys(%k : !k) values(%v : !k) {patterns = [#attn.causal], scale = 0.125 : f32, splits = 2 : i64} : !q -> !q, !l
+  return %o : !q
+}
