@@ -1,6 +1,6 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""weft.attention.decode: few queries over cached keys, in pages or not, against float64; bits that depend on nothing but
-the sequence; what lies behind a sequence's end is never read."""
+"""weft.attention.decode: few queries over cached keys, in pages or not, against float64; bits that depend on nothing
+but the sequence; what lies behind a sequence's end is never read."""
 
 import math
 

@@ -17,8 +17,8 @@ def _append(
     new_b, new_h, new_n, cache_p, cache_s, cache_h, table_b, log2_base,
     D: wl.constexpr, CHANNELS: wl.constexpr, BY_SLOT: wl.constexpr, PAGED: wl.constexpr, TURNED: wl.constexpr,
 ):  # fmt: skip
-    """One token of one sequence and head. Without slots its row is lengths[b] - N + n, in pages or not. What has no place
-    in the cache is not written."""
+    """One token of one sequence and head. Without slots its row is lengths[b] - N + n, in pages or not. What has no
+    place in the cache is not written."""
     n, h, b = wl.program_id(0), wl.program_id(1), wl.program_id(2)
     position = wl.load(lengths + b) - N + n
     if BY_SLOT:

@@ -43,7 +43,7 @@ def decode(
     ``k_cache``, ``v_cache``  pages [P, page, Hkv, D] and [P, page, Hkv, Dv] with ``block_table``; without it
                               [B, Hkv, M, D] and [B, Hkv, M, Dv]
     ``pattern``               which pairs attend; None is weft.causal(), with the last query at the last key
-    ``block_table``           [B, most pages] int32: sequence b's row m is row m % page of page block_table[b, m // page]
+    ``block_table``           [B, most pages] int32: row m lies in page block_table[b, m // page], at m % page
     ``seqused_k``             [B] int32, how many keys each sequence has, the N tokens' own included; None is all of a
                               cache without pages
     ``k_new``, ``v_new``      [B, Hkv, N, D] and [B, Hkv, N, Dv], of the N tokens: written into the cache first, in
