@@ -1,0 +1,176 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Pages in programs, with score_mods and several domains; shapes of serving: latent attention, trees of guessed tokens,
+shared prefixes; tokens written into caches."""
+
+import math
+
+import pytest
+import torch
+import weft
+from test_decode import LENGTHS, both_paged, drawn, near, reference
+from weft.attention import append, decode
+
+
+def test_latent_attention(seed):
+    """One key head of 576 channels, whose first 512 are the values, for more query heads than a tile has rows."""
+    generator = torch.Generator().manual_seed(seed)
+    lengths = torch.tensor([130, 33], dtype=torch.int32)
+    q, k, _ = drawn(generator, batch=2, heads=48, kv=1, most=130, size=576)
+    pages, _, table = both_paged(k, k, lengths, 64, generator)
+    plain = decode(q, k, k[..., :512], seqused_k=lengths)
+    near(plain, reference(q, k, k[..., :512], lengths)[0])
+    assert torch.equal(decode(q, pages, pages[..., :512], block_table=table, seqused_k=lengths), plain)
+
+
+def test_a_tree_of_guessed_tokens(seed):
+    """Each of several last tokens sees the sequence before them and its own ancestors among them."""
+    generator = torch.Generator().manual_seed(seed)
+    n, parents = 5, [-1, 0, 0, 1, 2]
+    tree = torch.eye(n, dtype=torch.bool)
+    for token in range(n):
+        if parents[token] >= 0:
+            tree[token] |= tree[parents[token]]
+    lengths = torch.tensor([150, 40, 5], dtype=torch.int32)
+    q, k, v = drawn(generator, n=n, most=150)
+    sees = tree.to(torch.int32)
+
+    def ancestors(b, h, i, m):
+        begin = lengths[b] - n
+        return (m < begin) | (sees[i, weft.maximum(m - begin, 0)] == 1)
+
+    keys, values, table = both_paged(k, v, lengths, 16, generator)
+    out = decode(q, keys, values, weft.mask(ancestors), block_table=table, seqused_k=lengths)
+
+    for b, length in enumerate(map(int, lengths)):
+        allowed = torch.cat([torch.ones(n, length - n, dtype=torch.bool), tree], 1)
+        one = slice(b, b + 1)
+        near(out[one], reference(q[one], k[one], v[one], lengths[one], lambda p, m, a=allowed: a)[0])
+
+
+def test_a_prefix_that_sequences_share(seed):
+    generator = torch.Generator().manual_seed(seed)
+    q, k, v = drawn(generator, batch=2, most=200)
+    k[1, :, :128], v[1, :, :128] = k[0, :, :128], v[0, :, :128]
+    lengths = torch.tensor([200, 150], dtype=torch.int32)
+    rows = q.transpose(0, 2)
+    shared, shared_lse = decode(rows, k[:1, :, :128], v[:1, :, :128], weft.full(), return_lse=True)
+    own, own_lse = decode(q, k[:, :, 128:], v[:, :, 128:], seqused_k=lengths - 128, return_lse=True)
+    out, lse = weft.merge(shared.transpose(0, 2), shared_lse.transpose(0, 2), own, own_lse)
+    expected, its_lse = reference(q, k, v, lengths)
+    near(out, expected)
+    near(lse, its_lse)
+
+
+@weft.program
+def two_domains(q, k, v, table, lengths, k2, v2, table2, lengths2):
+    first = weft.domain(weft.paged(k, table, lengths), weft.window(50, 0))
+    second = weft.domain(weft.paged(k2, table2, lengths2))
+    softmax = weft.softmax(q, first, second, score_mod=lambda s, b, h, n, m: s - 0.01 * m, splits=0)
+    return softmax @ (weft.paged(v, table, lengths), weft.paged(v2, table2, lengths2))
+
+
+def test_several_domains_in_pages(seed):
+    generator = torch.Generator().manual_seed(seed)
+    q, k, v = drawn(generator, batch=3)
+    _, k2, v2 = drawn(generator, batch=3, most=60)
+    lengths2 = torch.tensor([0, 60, 33], dtype=torch.int32)
+    one, two = both_paged(k, v, LENGTHS, 16, generator), both_paged(k2, v2, lengths2, 8, generator)
+    out = two_domains(q, *one, LENGTHS, *two, lengths2)
+    for b in range(3):
+        for h in range(4):
+            scores = []
+            for keys, length, window in ((k, int(LENGTHS[b]), 50), (k2, int(lengths2[b]), None)):
+                m = torch.arange(length)
+                score = q[b, h].double() @ keys[b, h // 2, :length].double().T / 8 - 0.01 * m
+                scores.append(score if window is None else score.masked_fill(m < length - 1 - window, -math.inf))
+            weights = torch.cat(scores, 1).softmax(1)
+            values = torch.cat([v[b, h // 2, : LENGTHS[b]], v2[b, h // 2, : lengths2[b]]]).double()
+            near(out[b, h], weights @ values)
+
+
+def test_pages_as_a_whole_have_zeros_behind_the_end(seed):
+    generator = torch.Generator().manual_seed(seed)
+    _, k, _ = drawn(generator)
+    pages, _, table = both_paged(k, k, LENGTHS, 16, generator)
+    whole = weft.paged(pages, table, LENGTHS)
+    for b, length in enumerate(LENGTHS):
+        assert torch.equal(whole[b, :, :length], k[b, :, :length]) and not whole[b, :, length:].any()
+
+
+def test_keys_in_pages_have_no_gradients():
+    pages = torch.zeros(2, 16, 1, 32, requires_grad=True)
+    q, table = torch.zeros(1, 1, 1, 32), torch.zeros(1, 2, dtype=torch.int32)
+    with pytest.raises(Exception, match="paged"):
+        decode(q, pages, pages, block_table=table, seqused_k=torch.ones(1, dtype=torch.int32)).sum().backward()
+
+
+@pytest.mark.parametrize("where", ["contiguous", "pages", "slots"])
+def test_append(where, seed):
+    """New tokens take the rows after those that a sequence has, or those of their slots; nothing else changes."""
+    generator = torch.Generator().manual_seed(seed)
+    batch, kv, n, size, page = 3, 2, 2, 40, 8
+    new = torch.randn(batch, kv, n, size, generator=generator).half()
+    lengths = torch.tensor([20, 9, 1], dtype=torch.int32)  # the last has but one of its two tokens
+    expected = torch.randn(batch, kv, 24, size, generator=generator).half()
+    cache = expected.clone()
+    for b, length in enumerate(map(int, lengths)):
+        for i in range(n):
+            if length - n + i >= 0:
+                expected[b, :, length - n + i] = new[b, :, i]
+    if where == "contiguous":
+        append(cache, cache.clone(), new, new, seqused_k=lengths)
+        assert torch.equal(cache, expected)
+        return
+    table = torch.randperm(12, generator=generator)[:9].reshape(3, 3).to(torch.int32)
+    pages = torch.zeros(12, page, kv, size, dtype=torch.float16)
+    pages[table.flatten().long()] = cache.transpose(1, 2).reshape(9, page, kv, size)
+    slots = None
+    if where == "slots":
+        positions = lengths[:, None] - n + torch.arange(n)
+        slots = torch.where(
+            positions < 0, -1, table.gather(1, positions.clamp(0).long() // page) * page + positions % page
+        )
+    append(pages, pages.clone(), new, new, seqused_k=lengths, block_table=table, slot_mapping=slots)
+    got = pages[table.flatten().long()].reshape(3, 24, kv, size).transpose(1, 2)
+    assert torch.equal(got, expected)
+
+
+def test_append_turns_keys(seed):
+    generator = torch.Generator().manual_seed(seed)
+    new = torch.randn(1, 2, 3, 32, generator=generator)
+    cache, values = torch.zeros(1, 2, 12, 32), torch.zeros(1, 2, 12, 32)
+    append(cache, values, new, new, seqused_k=torch.tensor([12], dtype=torch.int32), rope_base=10000.0)
+    padded = torch.zeros(1, 2, 12, 32)
+    padded[:, :, 9:] = new
+    torch.testing.assert_close(cache[:, :, 9:], weft.rope(padded)[:, :, 9:], rtol=0, atol=2e-6)
+    assert torch.equal(values[:, :, 9:], new)
+
+
+def test_decode_writes_first(seed):
+    generator = torch.Generator().manual_seed(seed)
+    q, k, v = drawn(generator)
+    keys, values, table = both_paged(k, v, LENGTHS, 16, generator)
+    new = [torch.stack([x[b, :, int(length) - 1] for b, length in enumerate(LENGTHS)])[:, :, None] for x in (k, v)]
+    expected = decode(q, keys, values, block_table=table, seqused_k=LENGTHS)
+    for pages in (keys, values):
+        for b, length in enumerate(map(int, LENGTHS)):
+            pages[table[b, (length - 1) // 16], (length - 1) % 16] = math.nan
+    options = {"block_table": table, "seqused_k": LENGTHS, "k_new": new[0], "v_new": new[1]}
+    assert torch.equal(decode(q, keys, values, **options), expected)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seqused_k": None}, "seqused_k"),
+        ({"seqused_k": torch.zeros(3)}, "int32"),
+        ({"block_table": torch.zeros(3, 4, dtype=torch.int64)}, "block_table"),
+        ({"num_splits": 0}, "num_splits"),
+        ({"slot_mapping": torch.zeros(3, 1)}, "k_new"),
+    ],
+)
+def test_refusals(change, message):
+    q, pages = torch.zeros(3, 4, 1, 32), torch.zeros(8, 16, 2, 32)
+    options = {"block_table": torch.zeros(3, 4, dtype=torch.int32), "seqused_k": LENGTHS} | change
+    with pytest.raises(Exception, match=message):
+        decode(q, pages, pages, **options)
