@@ -19,6 +19,7 @@ from weft.compiler.targets import target_of
 from weft.programs import running
 from weft.programs.inputs import rebuild
 from weft.programs.program import Program, program
+from weft.programs.trace import Traced
 from weft.runtime.devices import open_device
 from weft.runtime.elements import TORCH, array_type
 from weft.runtime.library import Library
@@ -83,9 +84,12 @@ def _of_program(what: Program) -> Callable[..., Any]:
             return found
 
         arrays = [*(values[id(each)] for each in bound.arrays), *map(_constant, traced.captured)]
-        if traced.starts and not any(map(_is_elsewhere, arrays)):
+        unseen = any(map(_is_elsewhere, arrays))
+        if traced.starts and not unseen:
             running.packed_as_said(traced, [np.asarray(each) for each in arrays])
         results = _applied(traced.name, library, arrays)
+        if traced.starts and unseen:
+            results = _unless_packed(traced, arrays, results)
         return rebuild(traced.result, lambda number: results[number] if number >= 0 else arrays[-1 - number])
 
     return call
@@ -106,6 +110,24 @@ def _of_library(library: Library, name: str) -> Callable[..., Any]:
 def _is_elsewhere(array: Any) -> bool:
     """Whether an array's values are not here to be looked at: it is traced, or on a GPU."""
     return isinstance(array, jax.core.Tracer) or any(device.platform != "cpu" for device in array.devices())
+
+
+def _unless_packed(traced: Traced, arrays: Sequence[Any], results: Sequence[Any]) -> tuple[Any, ...]:
+    """The results, and NaN in the place of numbers of theirs where starts of packed sequences do not rise from 0 to the
+    number of tokens: `running.packed_as_said` for starts whose values nobody sees before the call. Multiplied, so that
+    gradients are NaN with them."""
+    sizes = bind({"inputs": [{"dims": each.dims} for each in traced.inputs]}, arrays)
+    fits: Any = True
+    for number, tokens in traced.starts:
+        starts = arrays[number]
+        if starts.shape[0] == 0:
+            fits = False
+            continue
+        rises = (starts[0] == 0) & (starts[-1] == evaluate(tokens, sizes)) & (starts[1:] >= starts[:-1]).all()
+        fits = fits & rises
+    factor = jnp.where(fits, 1.0, jnp.nan)
+    floats = [jnp.issubdtype(each.dtype, jnp.floating) for each in results]
+    return tuple(r * factor.astype(r.dtype) if f else r for r, f in zip(results, floats, strict=True))
 
 
 def _constant(array: Any) -> Any:

@@ -133,6 +133,26 @@ def test_starts_of_packed_sequences_are_looked_at(seed):
         wrapped(q, k, v, np.array([0, 7, 5, 12], np.int32))
 
 
+@pytest.mark.parametrize(
+    "starts", [[0, 7, 5, 12], [1, 5, 8, 12], [0, 5, 8, 11], [0, 5, 8, 13], [0, -3, 8, 12]], ids=str
+)
+def test_starts_that_nobody_sees_give_nan_where_they_do_not_fit(seed, starts):
+    def packed(q, k, v, starts):
+        return weft.attention.attend(q, k, v, cu_seqlens_q=starts, cu_seqlens_k=starts)
+
+    arrays, right = operands(seed, *[(1, 1, 12, 16)] * 3), np.array([0, 5, 5, 12], np.int32)
+    wrapped = weft.jax.wrap(packed)
+    compiled = jax.jit(wrapped)
+    assert np.array_equal(compiled(*arrays, right), wrapped(*arrays, right))
+    gradients = jax.jit(jax.grad(lambda q, k, v, s: wrapped(q, k, v, s).sum(), (0, 1, 2)))
+    assert all(np.isfinite(each).all() for each in gradients(*arrays, right))
+    wrong = np.array(starts, np.int32)
+    assert np.isnan(compiled(*arrays, wrong)).all()
+    assert all(np.isnan(each).any() for each in gradients(*arrays, wrong))
+    both = jax.vmap(wrapped, (None, None, None, 0))(*arrays, np.stack([right, wrong]))
+    assert np.array_equal(both[0], wrapped(*arrays, right)) and np.isnan(both[1]).all()
+
+
 def test_without_jax_the_remedy_is_named():
     script = """
 import sys

@@ -3,16 +3,19 @@
 
 Pages are docs/*.md as they are, but for links to files that are no pages; the gallery and the reference of the API are
 written here, of examples and of docstrings. What Sphinx warns of is an error. Sphinx and its theme are installed into
-build/site-packages; what they need is served by the site itself, which asks no other host for anything.
+build/site-packages; what they need is served by the site itself, which asks no other host for anything. Several builds
+may run at once, if each has a folder of its own to write to.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 
 from api import write_api
 from gallery import write_gallery
@@ -23,8 +26,7 @@ REQUIREMENTS = pathlib.Path(__file__).with_name("requirements.txt")
 
 
 def gather(source: pathlib.Path) -> None:
-    """Write all that Sphinx reads into a fresh folder."""
-    shutil.rmtree(source, ignore_errors=True)
+    """Write all that Sphinx reads into a folder."""
     for page in pages():
         made = source / page.relative_to(DOCS)
         made.parent.mkdir(exist_ok=True, parents=True)
@@ -41,23 +43,31 @@ def install(place: pathlib.Path) -> None:
     stamp = place / "requirements.txt"
     if stamp.exists() and stamp.read_bytes() == REQUIREMENTS.read_bytes():
         return
-    shutil.rmtree(place, ignore_errors=True)
-    command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--target", str(place)]
-    subprocess.run([*command, "-r", str(REQUIREMENTS)], check=True)
-    shutil.copy(REQUIREMENTS, stamp)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place.parent, prefix="site-packages-") as folder:
+        made = pathlib.Path(folder) / "made"
+        command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--target", str(made)]
+        subprocess.run([*command, "-r", str(REQUIREMENTS)], check=True)
+        shutil.copy(REQUIREMENTS, made / stamp.name)
+        if place.exists():
+            place.rename(pathlib.Path(folder) / "old")
+        with contextlib.suppress(OSError):  # another build was faster
+            made.rename(place)
 
 
 def main(arguments: list[str]) -> int:
     """Gather, and run Sphinx."""
     out = pathlib.Path(arguments[0]) if arguments else BUILD / "site"
-    packages, source = BUILD / "site-packages", BUILD / "site-source"
+    packages = BUILD / "site-packages"
     install(packages)
-    gather(source)
-    shutil.rmtree(out, ignore_errors=True)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(packages), str(ROOT / "python")])}
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-E", "-b", "html"]
-    command += ["-c", str(DOCS / "site"), "-d", str(BUILD / "site-doctrees"), str(source), str(out)]
-    ended = subprocess.run(command, env=environment, check=False).returncode
+    with tempfile.TemporaryDirectory(dir=BUILD, prefix="site-source-") as folder:
+        source, doctrees = pathlib.Path(folder) / "source", pathlib.Path(folder) / "doctrees"
+        gather(source)
+        shutil.rmtree(out, ignore_errors=True)
+        command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-E", "-b", "html"]
+        command += ["-c", str(DOCS / "site"), "-d", str(doctrees), str(source), str(out)]
+        ended = subprocess.run(command, env=environment, check=False).returncode
     if ended == 0:
         print(f"The site: {out.resolve() / 'index.html'}")
     return ended

@@ -1,15 +1,17 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """The gallery of the site: each example with its source, and with pictures of the patterns that it attends by, which
-weft.draw makes of what the example itself hands to Weft."""
+weft.draw makes of what the example itself hands to Weft. An example that has none says why."""
 
 from __future__ import annotations
 
 import ast
 import contextlib
 import functools
+import importlib
 import importlib.util
 import os
 import pathlib
+import random
 import re
 import subprocess
 import sys
@@ -26,6 +28,24 @@ GROUPS = {
 _TOKENS, _HEADING = 64, 72
 #: pictures that an example makes itself: the arguments that it is to be run with
 _DRAWS = {"12_composite_attention.py": "--out"}
+#: pages whose pictures are those of the example that runs the mechanism, or of the mask that a kernel has in it
+_AS = {
+    "04_flash_attention.py": "patterns/causal.py",
+    "05_flash_attention_backward.py": "patterns/causal.py",
+    "mechanisms/attention.py": "patterns/causal.py",
+    "mechanisms/gau.py": "09_gau.py",
+    "mechanisms/sas.py": "08_sas.py",
+    "mechanisms/sema.py": "06_sema.py",
+}
+_UNITS = ("07_sfa.py", "mechanisms/sfa.py")
+#: why an example has no picture
+WITHOUT = {
+    "01_vector_add.py": "No picture: it attends to nothing.",
+    "02_softmax.py": "No picture: each row is by itself.",
+    "03_matmul.py": "No picture: it attends to nothing.",
+    "10_language_models.py": "No picture: its models attend by the patterns of the examples before it.",
+    "11_library.py": "No picture: it runs the mechanisms, which have pages of their own.",
+}
 
 
 class _Seen(Exception):
@@ -72,6 +92,8 @@ def _page(example: pathlib.Path, heading: str, about: str, pictures: list[str]) 
         f"```{{image}} {name}\n:alt: {name.removesuffix('.svg')}\n:class: picture\n```\n\n" for name in pictures
     )
     text = f"{about[:1].upper()}{about[1:]}\n\n" if about else ""
+    if not pictures:
+        text += f"{WITHOUT[example.relative_to(EXAMPLES).as_posix()]}\n\n"
     run = "" if path.startswith("examples/mechanisms") else f"```console\n$ python {path}\n```\n\n"
     source = example.read_text(encoding="utf-8")
     return f"# {heading}\n\n{text}{run}{shown}````python\n{source}````\n"
@@ -86,12 +108,27 @@ def _pictures(example: pathlib.Path, folder: pathlib.Path, name: str) -> list[st
         return [f"{name}/{path.name}" for path in sorted(made.glob("*.svg"))]
     import weft
 
+    place = example.relative_to(EXAMPLES).as_posix()
+    if place in _UNITS:
+        weft.draw(_units(), folder / f"{name}-0.svg", title="Which tokens (rows) attend to which units (columns)")
+        return [f"{name}-0.svg"]
+    if place in WITHOUT:
+        return []
     drawn = []
-    for number, (pattern, n, m) in enumerate(patterns_of(example)):
+    for number, (pattern, n, m) in enumerate(patterns_of(EXAMPLES / _AS.get(place, place))):
         path = folder / f"{name}-{number}.svg"
         weft.draw(pattern, path, n, m)
         drawn.append(path.name)
     return drawn
+
+
+def _units() -> Any:
+    """Which units lie before which tokens, where neighbours are joined at random; SFA joins those that are alike."""
+    sfa = importlib.import_module("weft.testing.sfa")  # the package has a function of that name
+
+    draw = random.Random(7)
+    units = sfa.units_of([draw.random() < 0.5 for _ in range(_TOKENS)], 20)
+    return sfa.seen([[units]], _TOKENS)[..., : len(units)]
 
 
 def _environment() -> dict[str, str]:
@@ -135,7 +172,9 @@ def _shown(module: Any) -> Iterator[tuple[Any, Any]]:
         yield from ((each.program, each.inputs) for each in module.demonstrations())
     elif hasattr(module, "inputs"):
         programs = [each for each in vars(module).values() if getattr(each, "__weft_program__", False)]
-        yield from ((each, module.inputs) for each in programs)
+        # The function of the example's own name, where that is what calls the program.
+        own = getattr(module, module.__name__.removeprefix("gallery_"), None)
+        yield from ((each, module.inputs) for each in ([own] if own is not None else programs))
 
 
 @contextlib.contextmanager
@@ -155,9 +194,16 @@ def _recorded(found: list[tuple[Any, int, int]]) -> Iterator[None]:
     def domain(k: Any, pattern: Any = None, **options: Any) -> Any:
         return k, pattern
 
+    def attend(q: Any, k: Any, v: Any, pattern: Any = None, **options: Any) -> Any:
+        starts, same = options.get("cu_seqlens_q"), options.get("cu_seqlens_k")
+        if starts is not None and starts is same:  # sequences one after another are documents
+            ids = starts.new_tensor(range(len(starts) - 1)).repeat_interleave(starts.diff())[None]
+            pattern = weft.document(ids.int(), ids.int()) & pattern
+        return softmax(q, k, pattern)
+
     kept = weft.softmax, weft.domain, weft.attention.attend
     try:
-        weft.softmax, weft.domain, weft.attention.attend = softmax, domain, softmax  # type: ignore[assignment]
+        weft.softmax, weft.domain, weft.attention.attend = softmax, domain, attend  # type: ignore[assignment]
         yield
     finally:
         weft.softmax, weft.domain, weft.attention.attend = kept  # type: ignore[assignment]
