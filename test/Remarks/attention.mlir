@@ -66,3 +66,25 @@ func.func @large_heads(%q: !t, %k: !t, %v: !t, %lse: !l, %delta: !l, %g: !t) -> 
       {patterns = [#attn.full], scale = 0.125 : f32, fast} : !t -> !t, !t, !t
   return %dq, %d#0, %d#1 : !t, !t, !t
 }
+
+// -----
+
+!t = !attn.tensor<[B, "4*H", N, 64], f16>
+!k = !attn.tensor<[B, H, N, 64], f16>
+!l = !attn.tensor<[B, "4*H", N], f32>
+// CHECK: remark: [Missed] packed-heads | Category:attention | Function=windows | Reason="the 4 query heads that share keys read them each for itself: windows tile the kernel"
+func.func @windows(%q: !t, %k: !k, %v: !k) -> !t attributes {attn.program} {
+  %o, %lse = attn.attend %q keys(%k : !k) values(%v : !k) {patterns = [#attn.block_window<[64]>], scale = 0.125 : f32} : !t -> !t, !l
+  return %o : !t
+}
+
+// -----
+
+!t = !attn.tensor<[B, "512*H", N, 64], f16>
+!k = !attn.tensor<[B, H, N, 64], f16>
+!l = !attn.tensor<[B, "512*H", N], f32>
+// CHECK: remark: [Missed] packed-heads | Category:attention | Function=many_heads | Reason="the 512 query heads that share keys read them each for itself: they are more than a tile's rows"
+func.func @many_heads(%q: !t, %k: !k, %v: !k) -> !t attributes {attn.program} {
+  %o, %lse = attn.attend %q keys(%k : !k) values(%v : !k) {patterns = [#attn.full], scale = 0.125 : f32} : !t -> !t, !l
+  return %o : !t
+}

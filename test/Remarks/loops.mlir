@@ -2,6 +2,10 @@
 // RUN: weft-opt %S/../Warp/Transforms/pipeline.mlir --split-input-file --warp-pipeline --remarks-filter-missed=loops -o /dev/null 2>&1 | FileCheck %s
 // RUN: sed s/TARGET/sm_86/ %S/../Warp/Transforms/pipeline-stages.mlir | weft-opt --warp-pipeline --remarks-filter-missed=loops -o /dev/null 2>&1 | FileCheck %s --check-prefix=STAGES
 // RUN: weft-opt %S/../Warp/Transforms/load-ahead.mlir --warp-load-ahead --remarks-filter-missed=loops -o /dev/null 2>&1 | FileCheck %s --check-prefix=LOADS
+// RUN: weft-opt %S/Inputs/loops.mlir --warp-pipeline --remarks-filter-missed=loops -o /dev/null 2>&1 | FileCheck %s --check-prefix=KINDS
+
+// KINDS: remark: [Missed] pipelining | Category:loops | Function=written | Reason="the copy is not started iterations ahead: the loop may write what is copied"
+// KINDS: remark: [Missed] pipelining | Category:loops | Function=outer | Reason="the copy is not started iterations ahead: its loop has another loop inside"
 
 // CHECK: remark: [Missed] pipelining | Category:loops | Function=one_stage | Reason="the copy is not started iterations ahead: the schedule has one stage"
 // CHECK: remark: [Missed] pipelining | Category:loops | Function=table_that_changes | Reason="the copy is not started iterations ahead: its address needs what the loop computes before"

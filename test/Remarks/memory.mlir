@@ -2,10 +2,17 @@
 // RUN: weft-opt %S/../Warp/Transforms/stage-operands.mlir --split-input-file --warp-stage-operands --remarks-filter-missed=memory -o /dev/null 2>&1 | FileCheck %s --check-prefix=STAGE
 // RUN: weft-opt %s --tile-to-warp=target=sm_80 --warp-stage-operands --remarks-filter-missed=memory -o /dev/null 2>&1 | FileCheck %s --check-prefix=SHARED
 // RUN: weft-opt %s --weft-tile-to-llvm --remarks-filter-missed=memory -o /dev/null 2>&1 | FileCheck %s --check-prefix=WIDTH
+// RUN: weft-opt %S/../Warp/Transforms/stage-wgmma.mlir --pass-pipeline='builtin.module(func.func(warp-stage-wgmma))' --split-input-file --remarks-filter-missed=memory -o /dev/null 2>&1 | FileCheck %s --check-prefix=WGMMA
+// RUN: weft-opt %S/Inputs/layouts.mlir --convert-warp-to-llvm --remarks-filter-missed=.* -o /dev/null 2>&1 | FileCheck %s --check-prefix=LAYOUT
 
 // STAGE: remark: [Missed] async-copy | Category:memory | Function=priority | Reason="asynchronous copies have no such cache modifier or eviction priority; threads load pieces of 8 bytes and store them to shared memory"
 // STAGE: remark: [Missed] async-copy | Category:memory | Function=other_is_one | Reason="masked elements are other than zero; threads load pieces of 16 bytes and store them to shared memory"
 // STAGE: remark: [Missed] async-copy | Category:memory | Function=two_bytes_at_a_time | Reason="no asynchronous copy of the target is of such pieces; threads load pieces of 2 bytes and store them to shared memory"
+
+// WGMMA: remark: [Missed] async-copy | Category:memory | Function=stored | Reason="something else reads the tile of a product too; threads load pieces of 16 bytes and store them to shared memory"
+
+// LAYOUT: remark: [Missed] vector-width | Category:memory | Function=far_apart | Reason="a thread accesses 1 of the 4 elements that one instruction could: the layout gives the thread no more neighbours"
+// LAYOUT: remark: [Missed] ldmatrix | Category:products | Function=scattered | Reason="an operand of 16 bits an element is read by plain loads: the tile's layout has no rows of 16 bytes for it"
 
 module attributes {warp.target = "sm_80"} {
   // A tile that the product takes and the sum of its elements too.
