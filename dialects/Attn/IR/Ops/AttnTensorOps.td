@@ -278,7 +278,7 @@ def Attn_PagedOp : Attn_Op<"paged", [Pure, DeclareOpInterfaceMethods<Attn_Paddin
   let summary = "sequences of keys or values whose rows lie in pages, which a table names";
   let description = [{
     Row m of key head h of sequence b is row m % S of page `table[b, m / S]`, pages being of S rows; from row `lengths[b]` on there is nothing but 0. What lies in pages behind a sequence's end is never read, and an entry of the
-    table that names no page is read as the nearest that is one.
+    table that names no page is read as the last page.
 
     It is an address, not a copy: kernels that read the result find its rows in the pages. There is no gradient.
 

@@ -48,12 +48,12 @@ private:
   Offsets offsets() {
     if (rows.isBlock && size % rows.count == 0) {
       Value slot = b.rem(rows.scalarStart, b.i32(size));
-      Value first = b.add(offsetOf(entryAt(b.div(rows.scalarStart, b.i32(size)))),
+      Value first = b.add(offsetOf(entryAt(b.div(rows.scalarStart, b.i32(size)), /*isInside=*/true)),
                           b.mul(b.cast(slot, b.getI64Type()), pages.strides[1]));
       return {first, b.mul(rows.offsets, b.cast(pages.strides[1], b.getI32Type()))};
     }
     if (rows.isBlock && rows.count % size == 0 && rows.count / size <= mostScalarPages) {
-      Value number = b.div(rows.scalarStart, b.i32(size)), each = offsetOf(entryAt(number));
+      Value number = b.div(rows.scalarStart, b.i32(size)), each = offsetOf(entryAt(number, /*isInside=*/true));
       each = b.broadcast(each, {rows.count});
       for (int64_t page = 1; page < rows.count / size; ++page) {
         Value before = b.less(rows.offsets, b.i32(page * size));
@@ -73,17 +73,23 @@ private:
   Value slotOffset(Value slot) { return b.mul(b.cast(slot, b.getI64Type()), pages.strides[1]); }
   Value offsetOf(Value entry) { return b.mul(b.cast(entry, b.getI64Type()), pages.strides[0]); }
 
-  /// The page that the table names at `number` (i32, scalar or [count]): one that there is, whatever it says.
-  Value entryAt(Value number) {
+  /// The page that the table names at `number` (i32, scalar or [count]): one that there is, whatever it says. `isInside`
+  /// where the table is known to have that place.
+  Value entryAt(Value number, bool isInside = false) {
     TileBuilder &b = this->b;
-    Value last = b.sub(puller.frame.size(table.type.dim(1)), b.i32(1));
-    Value place = b.cast(b.max(b.min(number, last), b.i32(0)), b.getI64Type());
+    if (!isInside)
+      number = atMost(number, b.sub(puller.frame.size(table.type.dim(1)), b.i32(1)));
+    Value place = b.cast(number, b.getI64Type());
     Value row = b.addPtr(table.pointer, b.mul(b.cast(rows.batch, b.getI64Type()), table.strides[0]));
     bool scalar = !isa<RankedTensorType>(number.getType());
     Value address = scalar ? b.addPtr(row, place) : b.addPtr(b.broadcastLike(row, place), place);
     Value entry = b.load(address, scalar ? Value() : rows.inside);
-    Value most = b.sub(puller.frame.size(pages.type.dim(0)), b.i32(1));
-    return b.max(b.min(entry, most), b.i32(0));
+    return atMost(entry, b.sub(puller.frame.size(pages.type.dim(0)), b.i32(1)));
+  }
+
+  /// A number from 0 to `most`: itself where it is one.
+  Value atMost(Value number, Value most) {
+    return arith::MinUIOp::create(b, number, b.broadcastLike(most, number)).getResult();
   }
 
   Value exists(const Chunk &chunk) {
