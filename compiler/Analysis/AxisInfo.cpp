@@ -55,7 +55,8 @@ AxisInfo join(const AxisInfo &a, const AxisInfo &b) {
 
 AxisAnalysis::~AxisAnalysis() = default;
 
-AxisAnalysis::AxisAnalysis(Operation *function) : assumptions(std::make_unique<Assumptions>(function)) {
+AxisAnalysis::AxisAnalysis(Operation *function, Promises promises)
+    : promises(promises), assumptions(std::make_unique<Assumptions>(function)) {
   if (auto func = dyn_cast<FunctionOpInterface>(function); func && !func.isExternal())
     for (BlockArgument argument : func.getArguments()) {
       AxisInfo info = AxisInfo::unknown(0);
@@ -164,8 +165,10 @@ bool AxisAnalysis::visit(Operation *op) {
     operands.push_back(*info);
   }
   for (OpResult result : op->getResults())
-    if (hasAxisInfo(result))
-      changed |= update(result, withPromises(op, transfer(op, operands, result)));
+    if (hasAxisInfo(result)) {
+      AxisInfo info = transfer(op, operands, result);
+      changed |= update(result, promises == Promises::Believed ? withPromises(op, info) : info);
+    }
   return changed;
 }
 

@@ -56,12 +56,16 @@ AxisInfo join(const AxisInfo &a, const AxisInfo &b);
 
 class Assumptions;
 
+/// Whether an analysis believes promises on ops. Kernels promise more than they keep, such as that indices which wrap at
+/// a matrix's end count up over a whole tile: that is harmless for the width of a vector, which divides the matrix.
+enum class Promises : uint8_t { Believed, Ignored };
+
 /// Facts on every integer and pointer value of a function, found by going over it until nothing changes. Reads
 /// `tile.divisibility` on arguments, the promises `tile.divisibility`, `tile.contiguity` and `tile.constancy` (i32
 /// or array of i32, one for each axis) on ops, and `tile.assume`.
 class AxisAnalysis {
 public:
-  explicit AxisAnalysis(mlir::Operation *function);
+  explicit AxisAnalysis(mlir::Operation *function, Promises promises = Promises::Believed);
   ~AxisAnalysis();
   /// The facts on a value; for one the analysis has not seen, nothing known.
   AxisInfo lookup(mlir::Value value) const;
@@ -75,6 +79,7 @@ private:
   /// The facts on an operand where `op` stands; none where the walk has not reached it.
   std::optional<AxisInfo> operandInfo(mlir::Operation *op, mlir::Value operand) const;
 
+  Promises promises;
   llvm::DenseMap<mlir::Value, AxisInfo> known;
   std::unique_ptr<Assumptions> assumptions;
 };

@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // RUN: weft-opt %S/../Warp/Transforms/stage-operands.mlir --split-input-file --warp-stage-operands --remarks-filter-missed=memory -o /dev/null 2>&1 | FileCheck %s --check-prefix=STAGE
+// RUN: weft-opt %S/../Warp/Transforms/order-accesses.mlir --pass-pipeline='builtin.module(func.func(warp-order-accesses))' --remarks-filter-missed=memory -o /dev/null 2>&1 | FileCheck %s --check-prefix=ORDER
 // RUN: weft-opt %s --tile-to-warp=target=sm_80 --warp-stage-operands --remarks-filter-missed=memory -o /dev/null 2>&1 | FileCheck %s --check-prefix=SHARED
 // RUN: weft-opt %s --weft-tile-to-llvm --remarks-filter-missed=memory -o /dev/null 2>&1 | FileCheck %s --check-prefix=WIDTH
 // RUN: weft-opt %S/../Warp/Transforms/stage-wgmma.mlir --pass-pipeline='builtin.module(func.func(warp-stage-wgmma))' --split-input-file --remarks-filter-missed=memory -o /dev/null 2>&1 | FileCheck %s --check-prefix=WGMMA
@@ -13,6 +14,12 @@
 
 // LAYOUT: remark: [Missed] vector-width | Category:memory | Function=far_apart | Reason="a thread accesses 1 of the 4 elements that one instruction could: the layout gives the thread no more neighbours"
 // LAYOUT: remark: [Missed] ldmatrix | Category:products | Function=scattered | Reason="an operand of 16 bits an element is read by plain loads: the tile's layout has no rows of 16 bytes for it"
+
+// ORDER-NOT: Function=own
+// ORDER: remark: [Missed] access-order | Category:memory | Function=repeated | Reason="threads wait before it, as another one may have read there: by 'tile.load' of the same array, at addresses that are not known to differ"
+// ORDER: remark: [Missed] access-order | Category:memory | Function=two_names | Reason="threads wait before it, as another one may have read there: by 'tile.load' of another argument that may be the same array"
+// ORDER-NOT: Function=tiles
+// ORDER: remark: [Missed] access-order | Category:memory | Function=overlapping | Reason="threads wait before it, as another one may have written there: by 'tile.store' of the same array, at addresses that are not known to differ"
 
 module attributes {warp.target = "sm_80"} {
   // A tile that the product takes and the sum of its elements too.

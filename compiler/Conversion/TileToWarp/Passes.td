@@ -17,6 +17,10 @@ def TileToWarp : Pass<"tile-to-warp", "::mlir::ModuleOp"> {
     registers of the op's layout holds neighbours in memory, the first at an address that is a multiple of the group's
     bytes, and all under the same mask.
 
+    Where a thread makes several accesses, `warp.runs` says of their pointers, for each axis, how many neighbours count up
+    by one element, whatever masks and alignment are: such addresses become one and constants. Promises on ops
+    (`tile.contiguity`) do not count for that.
+
     Needs: a module with `warp.target`, or the option `target`. A kernel's `tile.schedule` says how many warps it runs
     on; without one, 4.
 

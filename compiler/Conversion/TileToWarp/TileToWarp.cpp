@@ -40,8 +40,9 @@ struct Slot {
 
 class Writer {
 public:
-  Writer(func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes, const TargetInfo &target)
-      : function(function), plan(plan), axes(axes), target(target), b(function.getContext()) {}
+  Writer(func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes, const AxisAnalysis &proven,
+         const TargetInfo &target)
+      : function(function), plan(plan), axes(axes), proven(proven), target(target), b(function.getContext()) {}
 
   void run() {
     Region old;
@@ -132,10 +133,12 @@ private:
   void writeIn(Operation *op, LayoutAttr layout);
   Operation *copy(Operation *op, LayoutAttr layout);
   Operation *writeDot(tile::DotOp dot, LayoutAttr layout);
+  void describeAccess(Operation *op, LayoutAttr layout, Operation *written);
 
   func::FuncOp function;
   const LayoutPlan &plan;
   const AxisAnalysis &axes;
+  const AxisAnalysis &proven; // without promises
   const TargetInfo &target;
   OpBuilder b;
   llvm::DenseMap<Key, Value> made;
@@ -179,10 +182,18 @@ Operation *Writer::copy(Operation *op, LayoutAttr layout) {
   if (auto constant = dyn_cast<arith::ConstantOp>(written); constant && layout)
     constant.setValueAttr(cast<DenseElementsAttr>(constant.getValue()).reshape(cast<ShapedType>(constant.getType())));
   if (layout && isa<tile::LoadOp, tile::StoreOp, tile::AtomicRMWOp, tile::AtomicCASOp>(op))
-    written->setAttr(warp::contiguityAttrName,
-                     b.getI32IntegerAttr(accessWidth(layout.getLayout(), accessOf(op, axes), target)));
+    describeAccess(op, layout, written);
   b.insert(written);
   return written;
+}
+
+void Writer::describeAccess(Operation *op, LayoutAttr layout, Operation *written) {
+  int64_t width = accessWidth(layout.getLayout(), accessOf(op, axes), target);
+  written->setAttr(warp::contiguityAttrName, b.getI32IntegerAttr(width));
+  AxisInfo pointer = proven.lookup(op->getOperand(0));
+  if (layout.getLayout().size(warp::InDim::Register) > width &&
+      llvm::any_of(pointer.contiguity, [&](int64_t run) { return run > width; }))
+    written->setAttr(warp::runsAttrName, b.getDenseI32ArrayAttr(llvm::to_vector_of<int32_t>(pointer.contiguity)));
 }
 
 Operation *Writer::writeDot(tile::DotOp dot, LayoutAttr layout) {
@@ -299,12 +310,12 @@ struct TileToWarp : impl::TileToWarpBase<TileToWarp> {
   LogicalResult convert(func::FuncOp function, const TargetInfo &target) {
     int warps = scheduleOf(function).getWarps();
     assert(warps <= target.maxWarps && "a schedule has at most 32 warps, which every target runs");
-    AxisAnalysis axes(function);
+    AxisAnalysis axes(function), proven(function, Promises::Ignored);
     function.walk([](tile::AssumeOp promise) { promise.erase(); }); // the analysis has read them
     FailureOr<LayoutPlan> plan = assignLayouts(function, axes, target, warps);
     if (failed(plan))
       return failure();
-    Writer(function, *plan, axes, target).run();
+    Writer(function, *plan, axes, proven, target).run();
     eraseDeadOps(function);
     sinkConversions(function);
     return success();

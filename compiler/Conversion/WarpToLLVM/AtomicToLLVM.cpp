@@ -153,14 +153,16 @@ LogicalResult lowerAtomic(Operation *op, Type pointerType, ArrayRef<Value> masks
 }
 
 LogicalResult lowerRMW(tile::AtomicRMWOp op, Emitter &e) {
-  ArrayRef<Value> pointers = e.registers(op.getPtr()), values = e.registers(op.getValue());
+  ArrayRef<Value> values = e.registers(op.getValue());
+  auto all = llvm::to_vector(llvm::seq<unsigned>(0, *registerCount(op.getPtr().getType())));
+  Registers addresses = addressesOf(op, op.getPtr(), all, e);
   ArrayRef<Value> masks = op.getMask() ? e.registers(op.getMask()) : ArrayRef<Value>();
   Atomic atomic{nativeOperation(op.getKind(), registerType(op.getType()), e.target), op.getOrder(), op.getScope(),
                 !op.use_empty(), !masks.empty()};
   return lowerAtomic(op, op.getPtr().getType(), masks, e, [&](unsigned r, Value condition) {
     return atomic.operation.empty()
-               ? emitExpanded(atomic, LLVM::AtomicBinOp::fadd, pointers[r], values[r], condition, e)
-               : emitNative(atomic, pointers[r], values[r], condition, e);
+               ? emitExpanded(atomic, LLVM::AtomicBinOp::fadd, addresses[r], values[r], condition, e)
+               : emitNative(atomic, addresses[r], values[r], condition, e);
   });
 }
 

@@ -110,7 +110,6 @@ Value toMemory(Value value, Type memory, Emitter &e) {
 
 LogicalResult lowerLoad(tile::LoadOp op, Emitter &e) {
   Type type = registerType(op.getType()), memory = memoryType(tile::elementTypeOf(op.getType()));
-  ArrayRef<Value> pointers = e.registers(op.getPtr());
   ArrayRef<Value> masks = op.getMask() ? e.registers(op.getMask()) : ArrayRef<Value>();
   ArrayRef<Value> others = op.getOther() ? e.registers(op.getOther()) : ArrayRef<Value>();
   Vectors vectors = cutIntoVectors(op, op.getPtr(), e);
@@ -118,15 +117,15 @@ LogicalResult lowerLoad(tile::LoadOp op, Emitter &e) {
   uint32_t repeated = op.getIsVolatile() ? sharedThreadBits(op.getPtr().getType(), e) : 0;
   Value owner = repeated ? ownerOf(op.getPtr().getType(), e) : Value();
 
-  Registers results(pointers.size());
-  for (unsigned first : vectors.firstRegister) {
+  Registers results(vectors.holders.size()), addresses = addressesOf(op, op.getPtr(), vectors.firstRegister, e);
+  for (auto [first, address] : llvm::zip_equal(vectors.firstRegister, addresses)) {
     Value mask = both(masks.empty() || isTrue(masks[first]) ? Value() : masks[first], owner, e);
     Registers other;
     if (mask && !others.empty())
       for (Value value : others.slice(first, vectors.width))
         other.push_back(toMemory(value, memory, e));
-    Registers loaded = !mask && plain ? plainLoad(pointers[first], vectors.width, memory, op.getIsVolatile(), e)
-                                      : predicatedLoad(op, pointers[first], mask, other, vectors.width, memory, e);
+    Registers loaded = !mask && plain ? plainLoad(address, vectors.width, memory, op.getIsVolatile(), e)
+                                      : predicatedLoad(op, address, mask, other, vectors.width, memory, e);
     for (auto [i, value] : llvm::enumerate(loaded)) {
       beforeHandingRound(repeated, e);
       results[first + i] = fromMemory(handRound(value, repeated, e), type, e);
@@ -173,19 +172,20 @@ void predicatedStore(tile::StoreOp op, Value pointer, ArrayRef<Value> elements, 
 
 LogicalResult lowerStore(tile::StoreOp op, Emitter &e) {
   Type memory = memoryType(tile::elementTypeOf(op.getValue().getType()));
-  ArrayRef<Value> pointers = e.registers(op.getPtr()), values = e.registers(op.getValue());
+  ArrayRef<Value> values = e.registers(op.getValue());
   ArrayRef<Value> masks = op.getMask() ? e.registers(op.getMask()) : ArrayRef<Value>();
   Vectors vectors = cutIntoVectors(op, op.getPtr(), e);
   Value owner = ownerOf(op.getPtr().getType(), e);
-  for (unsigned first : vectors.firstRegister) {
+  Registers addresses = addressesOf(op, op.getPtr(), vectors.firstRegister, e);
+  for (auto [first, address] : llvm::zip_equal(vectors.firstRegister, addresses)) {
     Value mask = both(masks.empty() || isTrue(masks[first]) ? Value() : masks[first], owner, e);
     Registers elements;
     for (Value value : values.slice(first, vectors.width))
       elements.push_back(toMemory(value, memory, e));
     if (!mask && qualifiers(op).empty())
-      plainStore(pointers[first], elements, e);
+      plainStore(address, elements, e);
     else
-      predicatedStore(op, pointers[first], elements, mask, e);
+      predicatedStore(op, address, elements, mask, e);
   }
   return success();
 }

@@ -70,6 +70,51 @@ Vectors cutIntoVectors(Operation *op, Value pointer, Emitter &e) {
   return vectors;
 }
 
+/// The longest run of an access: the bits of an element's row-major number that say where in its run it is, but for
+/// those that depend on the thread; and how far neighbours' numbers are apart.
+struct Run {
+  uint32_t bits = 0, stride = 1;
+};
+static Run longestRun(const LinearLayout &layout, ArrayRef<int32_t> runs) {
+  Run run;
+  int32_t longest = 1;
+  uint32_t stride = 1;
+  for (unsigned axis = layout.rank(); axis-- > 0;) {
+    if (runs[axis] > longest) {
+      longest = runs[axis];
+      run = {stride * (static_cast<uint32_t>(std::min<int64_t>(longest, layout.shape()[axis])) - 1), stride};
+    }
+    stride *= layout.shape()[axis];
+  }
+  for (InDim dim : {InDim::Lane, InDim::Warp, InDim::Block})
+    for (uint32_t basis : layout.bases(dim))
+      run.bits &= ~basis;
+  return run;
+}
+
+Registers addressesOf(Operation *op, Value pointer, ArrayRef<unsigned> registers, Emitter &e) {
+  ArrayRef<Value> pointers = e.registers(pointer);
+  auto runs = op->getAttrOfType<DenseI32ArrayAttr>(warp::runsAttrName);
+  if (!runs || !isa<RankedTensorType>(pointer.getType()))
+    return llvm::map_to_vector(registers, [&](unsigned r) { return pointers[r]; });
+  const LinearLayout &layout = layoutOf(pointer.getType());
+  Type element = memoryType(tile::pointeeTypeOf(pointer.getType()));
+  Run run = longestRun(layout, runs);
+  llvm::DenseMap<uint32_t, unsigned> firstOfRun;
+  Registers addresses;
+  for (unsigned r : registers) {
+    uint32_t at = layout.apply(InDim::Register, r);
+    unsigned first = firstOfRun.try_emplace(at & ~run.bits, r).first->second;
+    int32_t steps = int32_t(at & run.bits) - int32_t(layout.apply(InDim::Register, first) & run.bits);
+    Value address = pointers[first];
+    if (first != r)
+      address = LLVM::GEPOp::create(e.b, e.loc, address.getType(), element, address,
+                                    ArrayRef<LLVM::GEPArg>{steps / int32_t(run.stride)});
+    addresses.push_back(address);
+  }
+  return addresses;
+}
+
 Words wordsOf(unsigned bytes, unsigned elementBytes) {
   unsigned bits = elementBytes == 8 ? 64 : std::min(32u, 8 * bytes);
   return {8 * bytes / bits, bits};

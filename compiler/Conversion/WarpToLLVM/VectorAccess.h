@@ -25,6 +25,10 @@ struct Vectors {
 /// address.
 Vectors cutIntoVectors(mlir::Operation *op, mlir::Value pointer, Emitter &e);
 
+/// The addresses of some registers of an access. Where pointers are known to count up (`warp.runs`), those of one run are
+/// one address and constants, which become immediate offsets.
+Registers addressesOf(mlir::Operation *op, mlir::Value pointer, llvm::ArrayRef<unsigned> registers, Emitter &e);
+
 /// How the bytes of a vector travel in PTX registers: `count` words of `bits` bits.
 struct Words {
   unsigned count, bits;

@@ -23,6 +23,9 @@ inline constexpr llvm::StringLiteral sharedBytesAttrName = "warp.shared_bytes";
 inline constexpr llvm::StringLiteral scratchAttrName = "warp.scratch";
 /// Elements that a load, store or copy may access at once: contiguous and aligned, as the pointer analysis found.
 inline constexpr llvm::StringLiteral contiguityAttrName = "warp.contiguity";
+/// Of the pointers of a load, store or atomic, for each axis: how many neighbours from a multiple of that number on count
+/// up by an element. Longer than `contiguityAttrName`, as masks and alignment do not matter; promises do not count.
+inline constexpr llvm::StringLiteral runsAttrName = "warp.runs";
 /// On a masked load: nothing reads what it gives where its mask is false.
 inline constexpr llvm::StringLiteral unreadElsewhereAttrName = "warp.unread_elsewhere";
 

@@ -2,6 +2,7 @@
 // See DeviceMemory.h.
 #include "dialects/Warp/Transforms/DeviceMemory.h"
 #include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Transforms/AffineAddress.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -118,10 +119,16 @@ static bool areDistinct(Value value) {
       .Default(false);
 }
 
+/// Whether the thread that makes an access to an element of a tensor also makes the other one to that element.
+static bool byOneThread(const DeviceAccess &a, const DeviceAccess &b) {
+  return a.pointer.getType() == b.pointer.getType() && !isa<AsyncCopyOp>(a.op) && !isa<AsyncCopyOp>(b.op) &&
+         !a.isMadeByAll && !b.isMadeByAll;
+}
+
 /// Whether a thread that makes one access to an address makes the other one to it, and no other thread does: the same
 /// pointers, all different, held by the same threads.
 static bool isSameThread(const DeviceAccess &a, const DeviceAccess &b, bool sameIteration) {
-  if (a.pointer != b.pointer || isa<AsyncCopyOp>(a.op) || isa<AsyncCopyOp>(b.op) || a.isMadeByAll || b.isMadeByAll)
+  if (a.pointer != b.pointer || !byOneThread(a, b))
     return false;
   Operation *maker = a.pointer.getDefiningOp();
   bool isLasting = sameIteration || !maker || isa<func::FuncOp>(maker->getParentOp());
@@ -138,8 +145,10 @@ static bool commute(const DeviceAccess &a, const DeviceAccess &b) {
 bool weft::warp::needsOrder(const DeviceAccess &earlier, const DeviceAccess &later, bool sameIteration) {
   if ((!earlier.writes && !later.writes) || isSameThread(earlier, later, sameIteration) || commute(earlier, later))
     return false;
-  if (mayShareBase(earlier, later))
-    return true;
+  if (mayShareBase(earlier, later)) {
+    Meeting meeting = meetingOf(earlier.pointer, later.pointer, sameIteration);
+    return meeting == Meeting::Unknown || (meeting == Meeting::SameElement && !byOneThread(earlier, later));
+  }
   return earlier.isMadeByAll && later.writes && !later.isAtomic &&
          tile::pointeeTypeOf(earlier.pointer.getType()) == tile::pointeeTypeOf(later.pointer.getType());
 }

@@ -16,6 +16,7 @@
 //
 // Barriers that are there serve, and so do those of ops that hand values round through shared memory. The compiler's
 // own kernels (`tile.orders_accesses`) place the first kind of barrier themselves.
+#include "compiler/Support/Remarks.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/DeviceMemory.h"
@@ -103,15 +104,31 @@ static State carried(const State &state) {
   return next;
 }
 
+/// Says that threads wait before an access that may touch what an earlier one touched in another thread.
+static void sayOrdered(const DeviceAccess &earlier, const DeviceAccess &later) {
+  remarks::missed(remarks::accessOrder, later.op)
+      << remark::reason("threads wait before it, as another one may have {0} there: by '{1}' of {2}",
+                        earlier.writes ? "written" : "read", earlier.op->getName().getStringRef(),
+                        !earlier.base                ? "an unknown array"
+                        : earlier.base == later.base ? "the same array, at addresses that are not known to differ"
+                                                     : "another argument that may be the same array");
+}
+
 bool Orderer::needsBarrier(const DeviceAccess &access, const Ordering &ordering, const State &state) const {
   if (ordering.releases && !state.pending.empty())
     return true;
   // A volatile load that follows another is ordered with what comes after both.
   if (state.acquired && !ordering.needsFence)
     return true;
-  return !ordersAccesses && llvm::any_of(state.pending, [&](const auto &earlier) {
+  if (ordersAccesses)
+    return false;
+  auto found = llvm::find_if(state.pending, [&](const auto &earlier) {
     return needsOrder(earlier.second, access, /*sameIteration=*/!earlier.first.second);
   });
+  if (found == state.pending.end())
+    return false;
+  sayOrdered(found->second, access);
+  return true;
 }
 
 void Orderer::visitAccess(const DeviceAccess &access, State &state) {

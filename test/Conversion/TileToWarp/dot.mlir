@@ -14,7 +14,7 @@
 // MATMUL-NOT: warp.convert_layout
 // MATMUL: scf.yield
 // MATMUL: warp.convert_layout
-// MATMUL: tile.store {{.*}} {warp.contiguity = 8 : i32}
+// MATMUL: tile.store {{.*}} {warp.contiguity = 8 : i32{{.*}}}
 // MATMUL-NOT: warp.convert_layout
 
 // In flash attention the weights are the second product's operand as they are: all warps lie along the rows, and between the products nothing is converted. Q is converted before the loop.
@@ -37,7 +37,7 @@
 // CHECK-LABEL: func.func @ieee
 // CHECK: tile.dot {{.*}} {precision = #tile<precision ieee>}
 // CHECK-NOT: warp.convert_layout
-// CHECK: tile.store {{.*}} {warp.contiguity = 4 : i32}
+// CHECK: tile.store {{.*}} {warp.contiguity = 4 : i32{{.*}}}
 func.func @ieee(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %x: f32) attributes {tile.kernel} {
   %a = tile.splat %x : f32 -> tensor<32x16xf32>
   %b = tile.splat %x : f32 -> tensor<16x32xf32>
@@ -56,7 +56,7 @@ func.func @ieee(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %x: f32) attr
 
 // CHECK-LABEL: func.func @tf32
 // CHECK: warp.mma {{.*}} {shape = array<i32: 16, 8, 8>}
-// CHECK: tile.store {{.*}} {warp.contiguity = 2 : i32}
+// CHECK: tile.store {{.*}} {warp.contiguity = 2 : i32{{.*}}}
 func.func @tf32(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %x: f32) attributes {tile.kernel} {
   %a = tile.splat %x : f32 -> tensor<32x16xf32>
   %b = tile.splat %x : f32 -> tensor<16x32xf32>

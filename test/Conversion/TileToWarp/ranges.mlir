@@ -5,7 +5,7 @@
 // columns count up through the remainder.
 
 // CHECK-LABEL: func.func @grouped
-// CHECK: tile.load {{.*}} {warp.contiguity = 4 : i32}
+// CHECK: tile.load {{.*}} {warp.contiguity = 4 : i32{{.*}}}
 func.func @grouped(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %m: i32, %n: i32 {tile.divisibility = 16 : i32}) attributes {tile.kernel} {
   %c8 = arith.constant 8 : i32
   %c1024 = arith.constant 1024 : i32
@@ -30,7 +30,7 @@ func.func @grouped(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %m: i32, %
 // An offset of either sign: -16 % 16 is 0 and -15 % 16 is -15, which are no neighbours.
 
 // CHECK-LABEL: func.func @either_sign
-// CHECK: tile.load {{.*}} {warp.contiguity = 1 : i32}
+// CHECK: tile.load {{.*}} {warp.contiguity = 1 : i32{{.*}}}
 func.func @either_sign(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %m: i32 {tile.divisibility = 16 : i32}, %n: i32 {tile.divisibility = 16 : i32}) attributes {tile.kernel} {
   %r = tile.make_range {start = 0 : i32, end = 1024 : i32} : tensor<1024xi32>
   %f = tile.splat %m : i32 -> tensor<1024xi32>
@@ -51,7 +51,7 @@ func.func @either_sign(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %m: i3
 
 // CHECK-LABEL: func.func @promised
 // CHECK-NOT: tile.assume
-// CHECK: tile.load {{.*}} {warp.contiguity = 4 : i32}
+// CHECK: tile.load {{.*}} {warp.contiguity = 4 : i32{{.*}}}
 func.func @promised(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %m: i32, %n: i32 {tile.divisibility = 16 : i32}) attributes {tile.kernel} {
   %c0 = arith.constant 0 : i32
   %c8 = arith.constant 8 : i32

@@ -7,8 +7,8 @@
 // CHECK: module attributes {warp.target = "sm_80"}
 // CHECK-LABEL: func.func @coalesced
 // CHECK: %[[P:.*]] = tile.addptr {{.*}} : tensor<1024x!tile.ptr<f32>, #[[$L]]>
-// CHECK: %[[X:.*]] = tile.load %[[P]] {warp.contiguity = 4 : i32} : tensor<1024x!tile.ptr<f32>, #[[$L]]>
-// CHECK: tile.store %[[P]], %[[X]] {warp.contiguity = 4 : i32}
+// CHECK: %[[X:.*]] = tile.load %[[P]] {warp.contiguity = 4 : i32{{.*}}} : tensor<1024x!tile.ptr<f32>, #[[$L]]>
+// CHECK: tile.store %[[P]], %[[X]] {warp.contiguity = 4 : i32{{.*}}}
 // CHECK-NOT: warp.convert_layout
 func.func @coalesced(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 3>} {
   %r = tile.make_range {start = 0 : i32, end = 1024 : i32} : tensor<1024xi32>
@@ -25,7 +25,7 @@ func.func @coalesced(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}) attribut
 
 // CHECK: #[[$L:.*]] = #warp.layout<[1024], register = {{\[\[}}128], [256], [512]], lane = {{\[\[}}1], [2],
 // CHECK-LABEL: func.func @unaligned
-// CHECK: tile.load {{.*}} {warp.contiguity = 1 : i32} : tensor<1024x!tile.ptr<f32>, #[[$L]]>
+// CHECK: tile.load {{.*}} {warp.contiguity = 1 : i32{{.*}}} : tensor<1024x!tile.ptr<f32>, #[[$L]]>
 func.func @unaligned(%p: !tile.ptr<f32>) attributes {tile.kernel} {
   %r = tile.make_range {start = 0 : i32, end = 1024 : i32} : tensor<1024xi32>
   %b = tile.splat %p : !tile.ptr<f32> -> tensor<1024x!tile.ptr<f32>>

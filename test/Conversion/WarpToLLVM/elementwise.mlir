@@ -73,10 +73,11 @@ module attributes {warp.target = "sm_80"} {
 // -----
 
 // An f8 is held in an i8. A target without conversions cuts it from f32's bits, with no rounding op of LLVM's, and moves
-// it into the upper byte of an f16; others convert pairs.
+// it into the upper byte of an f16, two at once; others convert pairs.
 // CHECK-LABEL: llvm.func @float8
 // CHECK-NOT: llvm.fptrunc
 // CHECK: llvm.trunc %{{.*}} : i32 to i8
+// CHECK: llvm.call_intrinsic "llvm.nvvm.prmt"
 // CHECK: llvm.fmul %{{.*}} : vector<2xf16>
 // CHECK: llvm.fpext %{{.*}} : f16 to f32
 // CHECK: llvm.store %{{.*}} : i8

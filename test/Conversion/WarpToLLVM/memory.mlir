@@ -135,3 +135,29 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+#apart = #warp.layout<[512], register = [[128], [256]], lane = [[1], [2], [4], [8], [16]], warp = [[32], [64]]>
+
+// Pointers that count up are one address and constants, but for runs shorter than what a thread has.
+// CHECK-LABEL: llvm.func @runs
+// CHECK: %[[P:.*]] = llvm.getelementptr %{{.*}}[%{{.*}}] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, f32
+// CHECK: llvm.getelementptr %[[P]][128] : (!llvm.ptr<1>) -> !llvm.ptr<1>, f32
+// CHECK: llvm.getelementptr %[[P]][256] : (!llvm.ptr<1>) -> !llvm.ptr<1>, f32
+// CHECK: llvm.getelementptr %[[P]][384] : (!llvm.ptr<1>) -> !llvm.ptr<1>, f32
+// CHECK-COUNT-4: llvm.load
+// CHECK: llvm.getelementptr %[[P]][128] : (!llvm.ptr<1>) -> !llvm.ptr<1>, f32
+// CHECK-NOT: llvm.getelementptr %[[P]][256]
+// CHECK: llvm.getelementptr %{{.*}}[128] : (!llvm.ptr<1>) -> !llvm.ptr<1>, f32
+// CHECK-COUNT-4: llvm.store
+module attributes {warp.target = "sm_80"} {
+  func.func @runs(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %r = tile.make_range {start = 0 : i32, end = 512 : i32} : tensor<512xi32, #apart>
+    %b = tile.splat %x : !tile.ptr<f32> -> tensor<512x!tile.ptr<f32>, #apart>
+    %p = tile.addptr %b, %r : tensor<512x!tile.ptr<f32>, #apart>, tensor<512xi32, #apart>
+    %v = tile.load %p {warp.contiguity = 1 : i32, warp.runs = array<i32: 512>} : tensor<512x!tile.ptr<f32>, #apart>
+    tile.store %p, %v {warp.contiguity = 1 : i32, warp.runs = array<i32: 256>} : tensor<512x!tile.ptr<f32>, #apart>
+    return
+  }
+}

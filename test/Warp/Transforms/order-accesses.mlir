@@ -2,6 +2,11 @@
 // RUN: weft-opt --pass-pipeline='builtin.module(func.func(warp-order-accesses))' %s | FileCheck %s
 
 #own = #warp.layout<[128], lane = [[1], [2], [4], [8], [16]], warp = [[32], [64]]>
+#rows = #warp.layout<[4, 32], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], warp = [[1, 0], [2, 0]]>
+#tall = #warp.layout<[4, 1], lane = [[0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], warp = [[1, 0], [2, 0]]>
+#flat = #warp.layout<[1, 32], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], warp = [[0, 0], [0, 0]]>
+#row = #warp.layout<[4], lane = [[0], [0], [0], [0], [0]], warp = [[1], [2]]>
+#column = #warp.layout<[32], lane = [[1], [2], [4], [8], [16]], warp = [[0], [0]]>
 #few = #warp.layout<[64], lane = [[1], [2], [4], [8], [16]], warp = [[32], [0]]>
 !f32 = !tile.ptr<f32>
 !i32 = !tile.ptr<i32>
@@ -105,6 +110,94 @@ func.func @iterations(%x: !f32, %n: i32) {
     %v = tile.load %p : tensor<128x!f32, #own>
     tile.store %p, %v : tensor<128x!f32, #own>
   }
+  return
+}
+
+// What a loop moves by no less than its tile is another place in each iteration, by a pointer or by an index.
+// CHECK-LABEL: func.func @tiles
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @tiles(%x: !f32, %y: !f32, %n: i32, %v: tensor<128xf32, #own>) {
+  %zero = arith.constant 0 : i32
+  %step = arith.constant 128 : i32
+  %wide = arith.constant dense<256> : tensor<128xi32, #own>
+  %half = arith.constant dense<128> : tensor<128xi32, #own>
+  %r = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #own>
+  %b = tile.splat %x : !f32 -> tensor<128x!f32, #own>
+  %c = tile.splat %y : !f32 -> tensor<128x!f32, #own>
+  %first = tile.addptr %c, %r : tensor<128x!f32, #own>, tensor<128xi32, #own>
+  %last = scf.for %i = %zero to %n step %step iter_args(%q = %first) -> (tensor<128x!f32, #own>) : i32 {
+    %s = tile.splat %i : i32 -> tensor<128xi32, #own>
+    %o = arith.addi %r, %s : tensor<128xi32, #own>
+    %p = tile.addptr %b, %o : tensor<128x!f32, #own>, tensor<128xi32, #own>
+    tile.store %p, %v : tensor<128x!f32, #own>
+    tile.store %q, %v : tensor<128x!f32, #own>
+    %other = tile.addptr %q, %half : tensor<128x!f32, #own>, tensor<128xi32, #own>
+    tile.store %other, %v : tensor<128x!f32, #own>
+    %next = tile.addptr %q, %wide : tensor<128x!f32, #own>, tensor<128xi32, #own>
+    scf.yield %next : tensor<128x!f32, #own>
+  }
+  return
+}
+
+// Tiles that overlap, or whose distance is an argument, wait.
+// CHECK-LABEL: func.func @overlapping
+// CHECK-COUNT-3: warp.barrier
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @overlapping(%x: !f32, %y: !f32, %z: !f32, %n: i32, %s: i32, %v: tensor<128xf32, #own>) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %short = arith.constant 127 : i32
+  %half = arith.constant dense<64> : tensor<128xi32, #own>
+  %r = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #own>
+  %b = tile.splat %x : !f32 -> tensor<128x!f32, #own>
+  %c = tile.splat %y : !f32 -> tensor<128x!f32, #own>
+  %p = tile.addptr %b, %r : tensor<128x!f32, #own>, tensor<128xi32, #own>
+  %q = tile.addptr %p, %half : tensor<128x!f32, #own>, tensor<128xi32, #own>
+  tile.store %p, %v : tensor<128x!f32, #own>
+  tile.store %q, %v : tensor<128x!f32, #own>
+  scf.for %i = %zero to %n step %short : i32 {
+    %at = tile.splat %i : i32 -> tensor<128xi32, #own>
+    %o = arith.addi %r, %at : tensor<128xi32, #own>
+    %m = tile.addptr %c, %o : tensor<128x!f32, #own>, tensor<128xi32, #own>
+    tile.store %m, %v : tensor<128x!f32, #own>
+  }
+  scf.for %i = %zero to %n step %one : i32 {
+    %far = arith.muli %i, %s : i32
+    %row = tile.addptr %z, %far : !f32, i32
+    %rows = tile.splat %row : !f32 -> tensor<128x!f32, #own>
+    %m = tile.addptr %rows, %r : tensor<128x!f32, #own>, tensor<128xi32, #own>
+    tile.store %m, %v : tensor<128x!f32, #own>
+  }
+  return
+}
+
+// Columns beside each other in rows that are longer; and rows that are as long as what is between them.
+// CHECK-LABEL: func.func @columns
+// CHECK: tile.store
+// CHECK-NEXT: tile.store
+// CHECK: warp.barrier
+// CHECK-NEXT: tile.store
+func.func @columns(%x: !f32, %v: tensor<4x32xf32, #rows>) {
+  %long = arith.constant dense<64> : tensor<4x1xi32, #tall>
+  %beside = arith.constant dense<32> : tensor<4x32xi32, #rows>
+  %below = arith.constant dense<64> : tensor<4x32xi32, #rows>
+  %r = tile.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32, #row>
+  %k = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32, #column>
+  %r1 = tile.expand_dims %r {axis = 1 : i32} : tensor<4xi32, #row> -> tensor<4x1xi32, #tall>
+  %r2 = arith.muli %r1, %long : tensor<4x1xi32, #tall>
+  %k1 = tile.expand_dims %k {axis = 0 : i32} : tensor<32xi32, #column> -> tensor<1x32xi32, #flat>
+  %r3 = tile.broadcast %r2 : tensor<4x1xi32, #tall> -> tensor<4x32xi32, #rows>
+  %k2 = tile.broadcast %k1 : tensor<1x32xi32, #flat> -> tensor<4x32xi32, #rows>
+  %o = arith.addi %r3, %k2 : tensor<4x32xi32, #rows>
+  %b = tile.splat %x : !f32 -> tensor<4x32x!f32, #rows>
+  %p = tile.addptr %b, %o : tensor<4x32x!f32, #rows>, tensor<4x32xi32, #rows>
+  %q = tile.addptr %p, %beside : tensor<4x32x!f32, #rows>, tensor<4x32xi32, #rows>
+  %m = tile.addptr %p, %below : tensor<4x32x!f32, #rows>, tensor<4x32xi32, #rows>
+  tile.store %p, %v : tensor<4x32x!f32, #rows>
+  tile.store %q, %v : tensor<4x32x!f32, #rows>
+  tile.store %m, %v : tensor<4x32x!f32, #rows>
   return
 }
 

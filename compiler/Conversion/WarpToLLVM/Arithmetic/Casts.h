@@ -14,8 +14,9 @@ mlir::Value truncateFromF32(mlir::Value value, mlir::Type type, Emitter &e);
 /// An integer in another width: truncated, or extended by its sign or by zeros.
 mlir::Value resizeInteger(mlir::Value value, mlir::Type type, bool isSigned, Emitter &e);
 
-/// The bits of two f8s (`format` is f8E4M3FN or f8E5M2), i8 each, as a vector of two f16, exactly.
-mlir::Value float8ToF16(mlir::Value first, mlir::Value second, mlir::Type format, Emitter &e);
+/// Two f8s (`format` is f8E4M3FN or f8E5M2) of a 32-bit word that holds up to four, the lower two or the upper two, as a
+/// vector of two f16, exactly.
+mlir::Value float8ToF16(mlir::Value word, bool isUpper, mlir::Type format, Emitter &e);
 /// The bits of the f8s nearest to two f32s, ties to even, i8 each; what is too large becomes the largest finite number,
 /// as in PTX's `cvt.rn.satfinite` (PTX ISA 9.7.9.21).
 std::array<mlir::Value, 2> f32ToFloat8(mlir::Value first, mlir::Value second, mlir::Type format, Emitter &e);

@@ -32,16 +32,14 @@ uint32_t powerOfTwo(int exponent) { return static_cast<uint32_t>(exponent + 127)
 
 } // namespace
 
-static Value float8ToF16ByBits(Value first, Value second, Type type, Emitter &e) {
+static Value float8ToF16ByBits(Value word, bool isUpper, Type type, Emitter &e) {
   OpBuilder &b = e.b;
-  auto upperByte = [&](Value bits, int to) -> Value {
-    return LLVM::ShlOp::create(b, e.loc, LLVM::ZExtOp::create(b, e.loc, b.getI32Type(), bits), e.i32(to));
-  };
   auto both = [&](Value x, uint32_t of) -> Value {
     return LLVM::AndOp::create(b, e.loc, x, e.i32(static_cast<int32_t>(of)));
   };
   Type halves = VectorType::get(2, b.getF16Type());
-  Value pair = LLVM::OrOp::create(b, e.loc, upperByte(first, 8), upperByte(second, 24));
+  // Bytes of the word, and of zeros (4), from the lowest on: each f8 is the upper byte of a half.
+  Value pair = e.intrinsic("llvm.nvvm.prmt", b.getI32Type(), {word, e.i32(0), e.i32(isUpper ? 0x3424 : 0x1404)});
   if (isa<Float8E5M2Type>(type))
     return e.bitcast(pair, halves);
   Value size = both(pair, 0x7f007f00), moved = LLVM::LShrOp::create(b, e.loc, size, e.i32(1));
@@ -53,14 +51,12 @@ static Value float8ToF16ByBits(Value first, Value second, Type type, Emitter &e)
   return e.bitcast(LLVM::OrOp::create(b, e.loc, number, both(pair, 0x80008000)), halves);
 }
 
-Value float8ToF16(Value first, Value second, Type type, Emitter &e) {
+Value float8ToF16(Value word, bool isUpper, Type type, Emitter &e) {
   if (!e.target.float8Conversions)
-    return float8ToF16ByBits(first, second, type, e);
+    return float8ToF16ByBits(word, isUpper, type, e);
   OpBuilder &b = e.b;
-  Type i16 = b.getI16Type();
-  Value upper =
-      LLVM::ShlOp::create(b, e.loc, LLVM::ZExtOp::create(b, e.loc, i16, second), e.constant(b.getI16IntegerAttr(8)));
-  Value pair = LLVM::OrOp::create(b, e.loc, LLVM::ZExtOp::create(b, e.loc, i16, first), upper);
+  Value shifted = isUpper ? Value(LLVM::LShrOp::create(b, e.loc, word, e.i32(16))) : word;
+  Value pair = LLVM::TruncOp::create(b, e.loc, b.getI16Type(), shifted);
   StringRef name = isa<Float8E5M2Type>(type) ? "llvm.nvvm.e5m2x2.to.f16x2.rn" : "llvm.nvvm.e4m3x2.to.f16x2.rn";
   return e.intrinsic(name, VectorType::get(2, b.getF16Type()), pair);
 }
