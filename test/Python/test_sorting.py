@@ -85,8 +85,14 @@ def test_bitonic_merge():
 def test_what_is_no_number_stays():
     x = numbers(np.float32, (2, 32))
     x[:, ::5] = np.nan
+    x[:, 1], x[:, 2], x[:, 3], x[:, 4] = 0.0, -0.0, np.inf, -np.inf
+    x[1, 5] = np.copysign(np.nan, -1)
     got = run(x, x.shape, HOW="sort")
+    np.testing.assert_array_equal(got[0], np.sort(x[0]), "not-a-numbers come last")
     np.testing.assert_array_equal(np.sort(got, 1), np.sort(x, 1))
+    assert np.isnan(got[1, 0]) and np.signbit(got[1, 0]), "but for one with a sign"
+    zeros = np.signbit(got[0][got[0] == 0])
+    assert list(zeros) == [True, False], "-0.0 comes before 0.0"
 
 
 @weft.jit

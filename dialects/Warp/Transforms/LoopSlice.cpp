@@ -3,7 +3,7 @@
 #include "dialects/Warp/Transforms/LoopSlice.h"
 
 #include "dialects/Tile/IR/TileOps.h"
-#include "dialects/Warp/Transforms/DeviceMemory.h"
+#include "dialects/Warp/Transforms/Accesses/DeviceMemory.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 

@@ -19,7 +19,7 @@
 #include "compiler/Support/Remarks.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
-#include "dialects/Warp/Transforms/DeviceMemory.h"
+#include "dialects/Warp/Transforms/Accesses/DeviceMemory.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"

@@ -2,7 +2,8 @@
 """Sorting networks along an axis: ``sort``, ``topk``, ``bitonic_merge``; and ``flip``.
 
 An axis of 2^n elements is seen as n axes of 2. Element i meets element i ^ 2^j by a reduction with xor along axis j,
-which leaves the other one's bits.
+which leaves the other one's bits. Integers are compared: equal ones are the same, so that of two which meet both may
+take the other's place or neither, and one comparison serves both directions. Floats become integers in the same order.
 """
 
 from __future__ import annotations
@@ -27,23 +28,42 @@ def _axis(value: tensor, dim: Any, name: str) -> int:
     return normalised_axis(-1 if unwrap(dim) is None else dim, len(value.shape), name)
 
 
+def _in_order(bits: tensor) -> tensor:
+    """A float's bits as a signed integer in the floats' order, or back: negative ones are turned but for the sign."""
+    width = bits.dtype.primitive_bitwidth
+    return xor(bits, and_(shr(bits, width - 1), (1 << (width - 1)) - 1))
+
+
 def _bits(value: tensor) -> tensor:
-    """The elements as integers of as many bits."""
+    """The elements as integers."""
     if value.dtype.is_bool():
         return convert(value, int8)
-    return reread(value, get_int_dtype(value.dtype.primitive_bitwidth, True))
+    if value.dtype.is_floating():
+        return reread(value, get_int_dtype(value.dtype.primitive_bitwidth, True))
+    return value
 
 
 def _from_bits(bits: tensor, like: tensor) -> tensor:
-    return convert(bits, int1) if like.dtype.is_bool() else reread(bits, like.dtype)
+    if like.dtype.is_bool():
+        return convert(bits, int1)
+    return reread(bits, like.dtype) if like.dtype.is_floating() else bits
 
 
-def _partner(value: tensor, axis: int, distance: int) -> tensor:
+def _keys(value: tensor) -> tensor:
+    """Integers in the elements' order."""
+    return _in_order(_bits(value)) if value.dtype.is_floating() else _bits(value)
+
+
+def _from_keys(keys: tensor, like: tensor) -> tensor:
+    return _from_bits(_in_order(keys) if like.dtype.is_floating() else keys, like)
+
+
+def _partner(keys: tensor, axis: int, distance: int) -> tensor:
     """The elements whose place along an axis differs by one bit."""
-    shape = value.shape
+    shape = keys.shape
     pairs = (*shape[:axis], shape[axis] // (2 * distance), 2, distance, *shape[axis + 1 :])
-    bits = reshape(_bits(value), pairs)
-    return _from_bits(reshape(xor(bits, xor_sum(bits, axis + 1, keep_dims=True)), shape), value)
+    bits = reshape(keys, pairs)
+    return reshape(xor(bits, xor_sum(bits, axis + 1, keep_dims=True)), shape)
 
 
 def _bit(value: tensor, axis: int, number: int) -> tensor:
@@ -58,11 +78,8 @@ def _exchange(value: tensor, axis: int, number: int, descending: Any) -> tensor:
     """Every pair of elements that lie 2^number apart, put in order."""
     other = _partner(value, axis, 1 << number)
     upper = _bit(value, axis, number)
-    keeps_least = (
-        compare("==", upper, descending) if isinstance(descending, tensor) else (upper if descending else ~upper)
-    )
-    swaps = where(keeps_least, compare("<", other, value), compare(">", other, value))
-    return where(swaps, other, value)
+    keeps_most = xor(upper, descending) if isinstance(descending, tensor) else (~upper if descending else upper)
+    return where(xor(compare("<", other, value), keeps_most), other, value)
 
 
 def _merge(value: tensor, axis: int, bits: int, descending: Any) -> tensor:
@@ -93,14 +110,15 @@ def _sorted_runs(value: tensor, axis: int, bits: int, descending: bool) -> tenso
 def sort(x: tensor, dim: int | None = None, descending: bool = False) -> tensor:
     """The elements along an axis (the last by default) in order; same shape and type.
 
-    Not-a-numbers compare as neither less nor greater, so that their places, and the order around them, are any. The
-    order of equal elements is any. (Triton sorts along the last axis alone.)
+    Not-a-numbers are greater than all numbers, or less where their sign is set, and -0.0 is less than 0.0. (Triton
+    sorts along the last axis alone, and is at a loss with not-a-numbers.)
 
         wl.store(y + at, wl.sort(wl.load(x + at), descending=True))
     """
     value = to_tensor(x, "the argument of 'sort'")
     axis = _axis(value, dim, "sort")
-    return _sorted_runs(value, axis, value.shape[axis].bit_length() - 1, _truth(descending, "'descending' of 'sort'"))
+    falls = _truth(descending, "'descending' of 'sort'")
+    return _from_keys(_sorted_runs(_keys(value), axis, value.shape[axis].bit_length() - 1, falls), value)
 
 
 @member
@@ -116,16 +134,16 @@ def topk(x: tensor, k: int, dim: int | None = None, descending: bool = True) -> 
         raise errors.top_count(count, value.shape[axis])
     falls = _truth(descending, "'descending' of 'topk'")
     best, bits = (max if falls else min), count.bit_length() - 1
-    value = _sorted_runs(value, axis, bits, falls)
-    while value.shape[axis] > count:
+    keys = _sorted_runs(_keys(value), axis, bits, falls)
+    while keys.shape[axis] > count:
         # Of two runs in opposite orders the best of each pair are the best of both, and form one bitonic run.
-        shape = value.shape
-        pairs = reshape(value, (*shape[:axis], shape[axis] // (2 * count), 2, count, *shape[axis + 1 :]))
+        shape = keys.shape
+        pairs = reshape(keys, (*shape[:axis], shape[axis] // (2 * count), 2, count, *shape[axis + 1 :]))
         half = (*shape[:axis], shape[axis] // 2, *shape[axis + 1 :])
-        value = reshape(convert(best(pairs, axis + 1), value.dtype), half)
+        keys = reshape(convert(best(pairs, axis + 1), keys.dtype), half)
         last = half[axis] == count
-        value = _merge(value, axis, bits, falls if last else _bit(value, axis, bits))
-    return value
+        keys = _merge(keys, axis, bits, falls if last else _bit(keys, axis, bits))
+    return _from_keys(keys, value)
 
 
 @member
@@ -137,7 +155,7 @@ def bitonic_merge(x: tensor, dim: int | None = None, descending: bool = False) -
     value = to_tensor(x, "the argument of 'bitonic_merge'")
     axis = _axis(value, dim, "bitonic_merge")
     falls = _truth(descending, "'descending' of 'bitonic_merge'")
-    return _merge(value, axis, value.shape[axis].bit_length() - 1, falls)
+    return _from_keys(_merge(_keys(value), axis, value.shape[axis].bit_length() - 1, falls), value)
 
 
 @member
@@ -146,9 +164,10 @@ def flip(x: tensor, dim: int | None = None) -> tensor:
     """The elements along an axis (the last by default) the other way round."""
     value = to_tensor(x, "the argument of 'flip'")
     axis = _axis(value, dim, "flip")
+    bits = _bits(value)
     for number in range(value.shape[axis].bit_length() - 1):
-        value = _partner(value, axis, 1 << number)
-    return value
+        bits = _partner(bits, axis, 1 << number)
+    return _from_bits(bits, value)
 
 
 __all__ = ["bitonic_merge", "flip", "sort", "topk"]

@@ -4,7 +4,7 @@
 //
 //   %p = x + 1024·i + at[0..1024)                  difference of two iterations: 1024·k + (a' - a), k > 0: never 0
 //   %p = x + 64·row + at[0..32), %q = %p + 32      difference: 32 + 64·(r' - r) + (a' - a): never 0
-#include "dialects/Warp/Transforms/AffineAddress.h"
+#include "dialects/Warp/Transforms/Accesses/AffineAddress.h"
 
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"

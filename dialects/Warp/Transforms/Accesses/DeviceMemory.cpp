@@ -1,8 +1,8 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See DeviceMemory.h.
-#include "dialects/Warp/Transforms/DeviceMemory.h"
+#include "dialects/Warp/Transforms/Accesses/DeviceMemory.h"
 #include "dialects/Warp/IR/WarpOps.h"
-#include "dialects/Warp/Transforms/AffineAddress.h"
+#include "dialects/Warp/Transforms/Accesses/AffineAddress.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
