@@ -15,6 +15,7 @@ import torch
 from weft.attention import append, attend
 from weft.attention.decode import decode
 from weft.patterns import Pattern, causal, full, window
+from weft.programs.elementwise import tanh
 from weft.programs.pages import paged
 from weft.programs.program import program
 from weft.serving import rows
@@ -126,8 +127,6 @@ def _prefill(
 def _capped(cap: float | None) -> Any:
     if not cap:
         return None
-    from weft.programs.elementwise import tanh
-
     return lambda score, b, h, n, m: cap * tanh(score / cap)
 
 
