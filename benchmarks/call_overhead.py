@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -29,7 +31,7 @@ import weft
 import weft.language as wl
 from weft.attention import attend
 from weft.compiler import kernel
-from weft.runtime import open_device, program
+from weft.runtime import open_device, operators, program
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 STAND_IN = ROOT / "build/release/test/Unit/Runtime/libWeftFakeCuda.so"
@@ -120,6 +122,13 @@ def on_stand_in(arrays: int) -> Any:
     return mock.patch.object(kernel.Kernel, "module", of)
 
 
+def operator_of(name: str) -> Any:
+    """The operator of a program that has run, without gradients."""
+    return next(
+        each.forward for each in operators._made.values() if re.fullmatch(f"{name}_[0-9a-f]+_inference", each.called)
+    )
+
+
 def triton_launch(sizes: tuple[int, ...]) -> Callable[[], Any]:
     """A cached launch of the same kernel by Triton, to where it calls its driver's launcher. ImportError without it."""
     import triton
@@ -188,16 +197,23 @@ def main() -> None:
     inductor = torch.compile(lambda q, k, v: causal(q, k, v), fullgraph=True)
     empty = torch.compile(lambda q: q, fullgraph=True, backend="eager")
     sum_of_three = torch.compile(lambda q, k, v: q + k + v, fullgraph=True)
+    eager_sum = torch.compile(lambda q, k, v: q + k + v, fullgraph=True, backend="eager")
+    their_graph = torch.compile(lambda q, k, v: theirs(q, k, v, is_causal=True), fullgraph=True)
     out, sizes = torch.empty(1, 1, 16, 16), (256, 256, 16) * 3 + (16, 1)
     theirs = torch.nn.functional.scaled_dot_product_attention
+    inductor(q, k, v)  # which makes its operator
+    operator = functools.partial(operator_of("causal"), q, k, v)
     rows = {
         "torch's scaled_dot_product_attention": lambda: theirs(q, k, v, is_causal=True),
         "a program": lambda: causal(q, k, v),
         "a program, tensors that require gradients": lambda: causal(*leaves),
         "weft.attention.attend": lambda: attend(q, k, v, pattern),
+        "a program's operator by itself": operator,
         "a program, in a compiled function": lambda: compiled(q, k, v),
-        "a program, in a function of inductor's": lambda: inductor(q, k, v),
         "a compiled function that does nothing": lambda: empty(q),
+        "a sum of three, in a compiled function": lambda: eager_sum(q, k, v),
+        "a program, in a function of inductor's": lambda: inductor(q, k, v),
+        "torch's attention, in a function of inductor's": lambda: their_graph(q, k, v),
         "a sum of three, in a function of inductor's": lambda: sum_of_three(q, k, v),
         "a kernel of 18 arguments": lambda: attend_eighteen[(1,)](q, k, v, out, *sizes, 0.5, BLOCK=64, CAUSAL=True),
     }
