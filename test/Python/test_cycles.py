@@ -1,21 +1,33 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """The loop model: control codes and loops of machine code, and cycles that follow from the machine's description."""
 
+import dataclasses
+import importlib.util
+import json
+import pathlib
 import random
 import re
+import sys
 
 import pytest
+import weft
+import weft.tuning
 from sass_support import listing, loop
+from weft.cli.__main__ import main
 from weft.compiler import ptxas
 from weft.cycles.control import Control, decode, encode
 from weft.cycles.flow import blocks, loops
+from weft.cycles.judge import judged
+from weft.cycles.launch import FITTED, Calibration, makespan, seconds
 from weft.cycles.listing import ListingError, parse
 from weft.cycles.machine import steady
 from weft.cycles.opcodes import pipe_of, product_of, words_of
 from weft.cycles.rates import rates_of
 from weft.cycles.report import of_kernel, of_ptx
 from weft.errors import Error
+from weft.simulator.cost import LAUNCH_SECONDS, Figures, estimate
 from weft.targets import gpu_named, gpus, targets
+from weft.tuning import records
 
 needs_tools = pytest.mark.skipif(
     not (ptxas.find_tool("ptxas") and ptxas.find_tool("nvdisasm")), reason="ptxas or nvdisasm was not found"
@@ -316,3 +328,147 @@ def test_a_role_that_gives_its_registers_away_is_no_part_of_the_loop():
     found = of_kernel(parse(listing(code))["k"], H100, warps=12, resident=1)
     assert (found.warps, found.running) == (12, 8) and found.main.macs == {"f16": 2 * 8 * 64 * 128 * 16}
     assert found.main.cycles == 2 * 8 * 64 and found.main.limit == "matrix"
+
+
+# ---- Launches
+
+
+def test_blocks_are_dealt_to_whom_is_free():
+    assert makespan([5.0] * 7, 3) == 15 and makespan([], 3) == 0
+    assert makespan([4.0, 3.0, 2.0, 1.0], 2) == 5
+    assert makespan([1.0, 2.0, 3.0, 4.0], 2) == 6
+
+
+def test_a_launch_takes_its_blocks_or_its_bytes():
+    gpu, none = gpu_named("A100"), Calibration(block=0, overlap=0, power=0)
+    wave = seconds([1.41e6] * 108, 1, 0, 0, 2048, gpu, none)
+    assert wave == pytest.approx(LAUNCH_SECONDS + 1e-3)
+    assert seconds([1.41e6] * 217, 1, 0, 0, 2048, gpu, none) == pytest.approx(LAUNCH_SECONDS + 3e-3)
+    assert seconds([1.41e6] * 216, 2, 0, 0, 2048, gpu, none) == pytest.approx(wave)
+    assert seconds([1.41e6], 1, 2039e7, 0, 2048, gpu, none) == pytest.approx(LAUNCH_SECONDS + 10e-3)
+    full = 2048 * 108 * 1.41e6  # operations of a wave whose matrix units always work
+    slower = Calibration(block=0, overlap=0, power=0.2)
+    assert seconds([1.41e6] * 108, 1, 0, full, 2048, gpu, slower) == pytest.approx(LAUNCH_SECONDS + 1e-3 / 0.8)
+
+
+# ---- What judges by it
+
+FACTS = {"cycles": 1000.0, "alone": 600.0, "instructions": 400, "macs": {"f16": 1 << 18}}
+
+
+def counted(**facts):
+    rates = dict.fromkeys(("sectors", "bytes", "shared_wavefronts", "barriers", "special"), 0.0)
+    known = {"warp_instructions": 108 * 2 * 4 * 4000.0, "mma_macs": {"f16": 108 * 2 * 10.0 * (1 << 18)}, "loop": FACTS}
+    return Figures("k", 216, 4, 3, 49152, 200, 0, 2000, **{**rates, **known, **facts})
+
+
+def test_the_loop_model_judges_a_launch():
+    """Ten iterations of 1000 cycles where both blocks are there."""
+    target, gpu = targets()["sm_80"], gpu_named("A100")
+    found = judged(counted(), target, gpu)
+    assert found.resident == 2
+    cycles = FITTED.block + 10 * 1000
+    assert found.seconds == pytest.approx(LAUNCH_SECONDS + cycles / 1.41e9, rel=0.1) and found.seconds > LAUNCH_SECONDS
+    # instructions beside the loop cost as much as those in it; a lone block is as fast as one alone
+    assert judged(counted(warp_instructions=108 * 2 * 4 * 8000.0), target, gpu).seconds > 1.5 * found.seconds - 5e-6
+    half = dataclasses.replace(
+        counted(), blocks=108, warp_instructions=108 * 4 * 4000.0, mma_macs={"f16": 1080 * 262144.0}
+    )
+    assert judged(half, target, gpu).seconds < found.seconds
+    # nothing timed: the cost model
+    assert judged(counted(loop=None), target, gpu) == estimate(counted(loop=None), target, gpu)
+
+
+@needs_tools
+def test_tuning_by_the_loop_model(tmp_path, monkeypatch):
+    """Candidates are ranked by it, records say so, and the cost model's are not taken for its own."""
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
+
+    @weft.program
+    def attention(q: "fp16[B,H,N,64]:16", k: "fp16[B,H,N,64]:16", v: "fp16[B,H,N,64]:16"):  # noqa: F722
+        return weft.softmax(q, k) @ v
+
+    def tuned(judge):
+        return weft.tuning.tune(
+            attention, sizes={"B": 1, "H": 1, "N": 128}, candidates={"forward": ["64x64x4x2"]}, backward=False,
+            records=str(tmp_path / "all.jsonl"), jobs=1, judge=judge,
+        )  # fmt: skip
+
+    first, second = tuned("model"), tuned("cycles")
+    assert "by the cost model" in first.device and "by the loop model" in second.device
+    assert second.measured == first.measured == 2 and second.reused == 0
+    by = [each.launches[0].loop for each in second.rows if each.launches]
+    assert all(each["cycles"] > 0 and each["macs"] for each in by)
+    policies = {each["policy"] for each in records.read(tmp_path / "all.jsonl").records}
+    assert sum(", loops by the loop model for A100" in each for each in policies) == 1 and len(policies) == 2
+    assert tuned("cycles").reused == 2
+
+
+def test_a_judge_that_is_none_is_refused(monkeypatch):
+    @weft.program
+    def attention(q: "fp16[B,H,N,64]:16", k: "fp16[B,H,N,64]:16", v: "fp16[B,H,N,64]:16"):  # noqa: F722
+        return weft.softmax(q, k) @ v
+
+    sizes = {"B": 1, "H": 1, "N": 128}
+    with pytest.raises(ValueError, match="expected 'judge' to be 'model' or 'cycles', but got 'time'"):
+        weft.tuning.tune(attention, sizes=sizes, judge="time")
+    with pytest.raises(ValueError, match="expected a GPU of sm_80 for the loop model"):
+        weft.tuning.tune(attention, sizes=sizes, judge="cycles", gpu="H100")
+    monkeypatch.setattr(ptxas, "find_tool", lambda name: None)
+    with pytest.raises(Error, match="expected ptxas and nvdisasm for judge='cycles'"):
+        weft.tuning.tune(attention, sizes=sizes, judge="cycles")
+
+
+# ---- The command
+
+ATTENTION = """
+import weft
+
+@weft.program
+def attention(q: "fp16[B,H,N,64]:16", k: "fp16[B,H,N,64]:16", v: "fp16[B,H,N,64]:16"):
+    return weft.softmax(q, k) @ v
+"""
+
+
+@needs_tools
+def test_explain_says_cycles(tmp_path, capsys):
+    file = tmp_path / "attention.py"
+    file.write_text(ATTENTION)
+    assert main(["explain", str(file), "--cycles", "--forward-only"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(
+        r"loop at [0-9a-f]+: [0-9,]+ cycles, \d+ instructions a warp; matrix units [0-9,]+, busy \d+%", said
+    )
+    assert "a warp waits: " in said and said.endswith("no clock, no power\n")
+    assert main(["explain", str(file), "--cycles", "--forward-only", "--json"]) == 0
+    (kernel,) = json.loads(capsys.readouterr().out)
+    loop = max(kernel["loops"], key=lambda each: each["matrix_instructions"])
+    assert loop["cycles"] >= loop["matrix_cycles"] > 0 and len(loop["lines"]) == loop["instructions"]
+
+
+def test_explain_says_why_it_cannot(tmp_path, capsys, monkeypatch):
+    file = tmp_path / "attention.py"
+    file.write_text(ATTENTION)
+    unknown = next(name for name, each in targets().items() if not each.pipes)
+    assert main(["explain", str(file), "--cycles", "--forward-only", "--target", unknown]) == 1
+    assert "expected a target whose execution units the table has" in capsys.readouterr().err
+    monkeypatch.setattr(ptxas, "find_tool", lambda name: None)
+    assert main(["explain", str(file), "--cycles", "--forward-only"]) == 1
+    assert "expected ptxas and nvdisasm on PATH" in capsys.readouterr().err
+
+
+# ---- The benchmark
+
+
+def test_the_benchmark_holds_half_back():
+    path = pathlib.Path(__file__).resolve().parents[2] / "benchmarks" / "loop_model.py"
+    spec = importlib.util.spec_from_file_location("loop_model", path)
+    benchmark = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = benchmark
+    spec.loader.exec_module(benchmark)
+    held = [benchmark.held_back(curve) for curve in benchmark.CURVES]
+    assert len(held) == 24 and sum(held) == 12
+    code = benchmark.Code("", "", 128, 64, 4)
+    assert benchmark.steps_of(code, 256, False, False) == [(0, 4), (0, 4)]
+    assert benchmark.steps_of(code, 256, True, False) == [(2, 2), (2, 0)]
+    assert benchmark.steps_of(code, 256, True, True) == [(2, 2), (2, 0)]

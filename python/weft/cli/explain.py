@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Compiles a program of FILE.py and prints what it became: the launches of its forward and of its backward, with grid,
 warps, shared memory, and the bytes that they read and write at least, and the schedule of every attention's kernels,
-which 'weft tune' may have chosen for these sizes. --why prints which fast paths the compiler did not take instead, by
-source line, of a kernel (@weft.jit) too; docs/Explain.md says what each means. Input types come from the annotations or
-from --signature, as for 'weft compile'; --sizes says what the symbols among the sizes are."""
+which 'weft tune' may have chosen for these sizes. --cycles prints what the loop model says of each kernel's loops
+instead, with ptxas and nvdisasm and without a GPU: cycles of an iteration, what bounds it, where warps wait. --why
+prints which fast paths the compiler did not take, by source line; docs/Explain.md says what each means. Both are of a
+kernel (@weft.jit) too. Input types come from the annotations or from --signature, as for 'weft compile'; --sizes says
+what the symbols among the sizes are."""
 
 
 def add(commands: Any) -> None:
@@ -43,13 +45,18 @@ def add(commands: Any) -> None:
     part.add_argument("--stage", metavar="S", help="print the IR after a stage instead: python, attn, launches, tile, "
                       "warp, pipelined, llvm or ptx")  # fmt: skip
     part.add_argument("--why", action="store_true", help="print the fast paths that were not taken, with reasons")
+    part.add_argument("--cycles", action="store_true", help="print the loop model's cycles of the kernels' loops")
     part.add_argument(
         "--html",
         metavar="FILE",
         help="write one page with all forms side by side, source to machine code, linked line by line; with --sizes, "
         "what the simulator counts too",
     )
-    part.add_argument("--gpu", metavar="NAME", help=f"whose time the page's bounds are: {described(gpu_names())}")
+    part.add_argument(
+        "--gpu",
+        metavar="NAME",
+        help=f"whose time the page's bounds and the loop model's cycles are: {described(gpu_names())}",
+    )
     part.add_argument("--grid", type=triple, default=(1, 1, 1), metavar="X[,Y[,Z]]", help="of a kernel on the page")
     part.add_argument("--arg", action="append", default=[], metavar="A", help="its arguments, as 'weft run' has them")
     part.add_argument("--num-warps", type=int, default=4, metavar="N", help="of a kernel (default: 4)")
@@ -64,13 +71,15 @@ def run(arguments: argparse.Namespace) -> int:
 
     arguments.target = arguments.target or default_target()
     path, _, name = arguments.file.partition(":")
-    any_kind = arguments.why or arguments.html
+    any_kind = arguments.why or arguments.html or arguments.cycles
     kinds = ("__weft_program__", "__weft_jit__") if any_kind else ("__weft_program__",)
     what, kind = select(
         load_file(pathlib.Path(path)), path, name, kinds, "program or kernel" if any_kind else "program"
     )
     if arguments.html:
         return _page(what, kind, arguments)
+    if arguments.cycles:
+        return _cycles(what, kind, arguments)
     if arguments.why:
         return _why(what, kind, arguments)
     return _launches(what, arguments)
@@ -127,6 +136,16 @@ def _page(what: Any, kind: str, arguments: argparse.Namespace) -> int:
         counted = count(way.ptx, way.info, sizes_of(arguments.sizes), gpu, seed=0)
     write(arguments.html, way, counted, gpu, said)
     print(f"wrote {arguments.html}")
+    return 0
+
+
+def _cycles(what: Any, kind: str, arguments: argparse.Namespace) -> int:
+    """The loop model's word on the kernels' loops."""
+    from weft.explaining.cycles import as_dicts, cycles, text
+    from weft.simulator.cost import gpu_of
+
+    found = cycles(_way(what, kind, arguments), gpu_of(arguments.target, arguments.gpu))
+    print(json.dumps(as_dicts(found), indent=2) if arguments.json else text(found))
     return 0
 
 

@@ -68,6 +68,9 @@ def add(commands: Any) -> None:
     part.add_argument("--longest", type=int, default=8192, metavar="N",
                       help="tokens that are simulated at most; the rest is extrapolated (default: 8192)")  # fmt: skip
     part.add_argument("--gpu", metavar="G", help=f"whose rates the cost model takes: {', '.join(gpu_names())}")
+    part.add_argument("--judge", choices=("model", "cycles"), default="model",
+                      help="what ranks without a GPU: the cost model (default), or the loop model, which times the "
+                      "kernels' main loops by their machine code and needs ptxas and nvdisasm")  # fmt: skip
     part.add_argument("--jobs", type=int, metavar="N", help="processes (default: one a core)")
     part.add_argument("--executor", metavar="FILE.py:NAME",
                       help="what runs the candidates in the place of processes here: a function in a file that gives "
@@ -151,6 +154,7 @@ def _of_program(arguments: argparse.Namespace, progress: Any) -> Iterator[Any]:
                 limit=arguments.limit,
                 longest=arguments.longest,
                 gpu=arguments.gpu,
+                judge=arguments.judge,
                 jobs=arguments.jobs,
                 executor=executor,
                 folder=arguments.folder,
@@ -204,6 +208,7 @@ def _of_library(arguments: argparse.Namespace, progress: Any) -> Iterator[Any]:
         candidates=_candidates(arguments.candidate),
         limit=arguments.limit,
         gpu=arguments.gpu,
+        judge=arguments.judge,
         jobs=arguments.jobs,
         longest=arguments.longest,
         executor=_executor(arguments.executor),

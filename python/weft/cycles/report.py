@@ -48,6 +48,8 @@ class LoopCycles:
     macs: Mapping[str, int]
     """multiply-adds of an iteration of a whole block, by type of the factors"""
     cycles: float
+    alone: float
+    """where a multiprocessor holds one block alone"""
     matrix_cycles: float
     """what the matrix units alone take"""
     busy: Mapping[str, float]
@@ -136,7 +138,8 @@ def _running(kernel: Kernel, warps: int) -> int:
 
 
 def _timed(loop: Loop, rates: Rates, warps: int, blocks: int, running: int) -> LoopCycles:
-    found: Steady = steady(rates, rates.ops(loop.path), warps, blocks)
+    ops = rates.ops(loop.path)
+    found: Steady = steady(rates, ops, warps, blocks)
     waits: dict[int, dict[str, float]] = {}
     for (address, reason), cycles in found.stalls.cycles.items():
         waits.setdefault(address, {})[reason] = cycles
@@ -152,6 +155,7 @@ def _timed(loop: Loop, rates: Rates, warps: int, blocks: int, running: int) -> L
         matrix_instructions=loop.matrix,
         macs=macs,
         cycles=found.cycles,
+        alone=steady(rates, ops, warps).cycles if blocks > 1 and loop.matrix else found.cycles,
         matrix_cycles=found.matrix,
         busy={name: cycles / found.cycles for name, cycles in found.busy.items()},
         lines=tuple(Line(each.address, each.text, each.place, waits.get(each.address, {})) for each in loop.path),

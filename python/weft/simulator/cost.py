@@ -43,6 +43,8 @@ class Figures:
     shared_wavefronts: float
     barriers: float
     """waits of a warp at a barrier"""
+    loop: Mapping[str, Any] | None = None
+    """of its main loop what weft.cycles.judge knows; None where the loop model was not asked"""
 
 
 @dataclass(frozen=True)

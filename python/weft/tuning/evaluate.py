@@ -12,7 +12,7 @@ import hashlib
 import json
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -21,10 +21,12 @@ import numpy as np
 from weft.compiler import ptxas
 from weft.compiler.diagnostics import from_native
 from weft.compiler.lower import native_context
+from weft.cycles.judge import measured
 from weft.errors import Error
 from weft.programs.simulated import Run, run_plan
 from weft.runtime.plans import evaluate as evaluate_size
 from weft.simulator.cost import Figures
+from weft.targets import gpu_named
 
 from . import records
 from .judging import first_line, load_inputs, wrong
@@ -43,7 +45,8 @@ _BYTES = {"i1": 1, "i8": 1, "i32": 4, "i64": 8, "fp16": 2, "bf16": 2, "fp32": 4}
 class Job:
     """One candidate. ``checked`` and ``counted`` name the functions whose results are compared and whose launches are
     counted; ``cases`` is a folder of arrays (references.py). What ``recorded``, a file, says of the candidate's PTX
-    and ``key``, the rest of a record's key, is not measured again."""
+    and ``key``, the rest of a record's key, is not measured again. ``judge`` "cycles" has main loops timed by the loop
+    model, for ``gpu``."""
 
     text: str
     name: str
@@ -58,6 +61,8 @@ class Job:
     simulate: bool = True
     recorded: str = ""
     key: Mapping[str, Any] = field(default_factory=dict)
+    judge: str = "model"
+    gpu: str = ""
 
 
 def compile_module(text: str, name: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -70,10 +75,11 @@ def compile_module(text: str, name: str, options: Mapping[str, Any]) -> tuple[st
     return ptx, json.loads(info)
 
 
-def counted_policy() -> str:
+def counted_policy(judge: str = "model", gpu: str = "") -> str:
     """How the simulator's counters are taken, and whose word on registers there is, as records say it."""
     tool = "with" if ptxas.find_tool("ptxas") else "without"
-    return f"counted on at most {SAMPLED} blocks of a launch, {tool} ptxas"
+    loops = f", loops by the loop model for {gpu}" if judge == "cycles" else ""
+    return f"counted on at most {SAMPLED} blocks of a launch, {tool} ptxas{loops}"
 
 
 def evaluate(job: Job, compile: Compile = compile_module) -> dict[str, Any]:
@@ -109,7 +115,17 @@ def _judged(job: Job, ptx: str, info: Mapping[str, Any]) -> dict[str, Any]:
     if reason := simulated_wrong(job, ptx, info):
         return {"status": "refused", "reason": reason}
     launches = [each for part in job.counted for each in _count(ptx, info, kernels, job, part)]
+    if job.judge == "cycles":
+        launches = _with_loops(ptx, info, job, launches)
     return {"status": "right", "reason": "", "launches": [asdict(each) for each in launches]}
+
+
+def _with_loops(ptx: str, info: Mapping[str, Any], job: Job, launches: Sequence[Figures]) -> list[Figures]:
+    """The launches with what the loop model says of their main loops."""
+    used = {each.kernel for each in launches}
+    kernels = [each for each in info["kernels"] if each["entry"] in used]
+    loops = measured(ptx, job.target, gpu_named(job.gpu), kernels)
+    return [replace(each, loop=loops[each.kernel]) for each in launches]
 
 
 def simulated_wrong(job: Job, ptx: str, info: Mapping[str, Any]) -> str:

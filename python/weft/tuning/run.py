@@ -40,6 +40,7 @@ def tune(
     limit: int | None = 16,
     backward: bool = True,
     gpu: str | None = None,
+    judge: str = "model",
     jobs: int | None = None,
     longest: int = COUNTED,
     executor: Any = None,
@@ -56,6 +57,8 @@ def tune(
     cost model for ``gpu`` ("A100", "H100", ...), or timed where a GPU is the default device. The choice is kept for the
     sizes' bucket, and later calls, compilations and libraries of the program take it.
 
+    judge: what ranks without a GPU: "model", the cost model, or "cycles", the loop model (weft.cycles), which times the
+    kernels' main loops from their machine code and needs ptxas and nvdisasm.
     candidates: schedules by place ("0.forward") or role ("backward.keys"), "128x64x4x3" or tuples of rows, columns,
     warps and stages, and channels where values are wide; without it ``limit`` neighbours of the default are tried for
     each kernel, or with None all that the target can hold, up to 512, and of more than these 512 that optuna's
@@ -69,9 +72,10 @@ def tune(
     them hold integers. compile: (text, name, options) -> (PTX, info), in the place of the compiler, all in
     this process; nothing is kept then.
     """
-    given = {"candidates": candidates, "limit": limit, "gpu": gpu, "jobs": jobs, "longest": longest, "inputs": inputs,
-             "executor": executor, "folder": folder, "records": records, "progress": progress or Silent(),
-             "compile": compile, "time": timer() if compile is None else None}  # fmt: skip
+    given = {"candidates": candidates, "limit": limit, "gpu": gpu, "judge": judge, "jobs": jobs, "longest": longest,
+             "inputs": inputs, "executor": executor, "folder": folder, "records": records,
+             "progress": progress or Silent(), "compile": compile,
+             "time": timer() if compile is None else None}  # fmt: skip
     asked = _asked(program, args, static, target, sizes, signature, given)
     result = tune_subject(subject_of(asked.traced, backward), asked.target, asked.sizes, asked.options)
     if compile is None:
@@ -131,6 +135,8 @@ def _asked(
         number = options.get(name)
         if number is not None and (not isinstance(number, int) or isinstance(number, bool) or number < 1):
             raise ValueError(f"expected '{name}' to be an integer of at least 1, but got {number!r}")
+    if options.get("judge", "model") not in ("model", "cycles"):
+        raise ValueError(f"expected 'judge' to be 'model' or 'cycles', but got {options['judge']!r}")
     candidates = options["candidates"]
     options["candidates"] = None if candidates is None else _parsed(candidates)
     options["inputs"] = dict(options["inputs"] or {})

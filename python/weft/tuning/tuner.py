@@ -19,9 +19,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from weft import native
+from weft.compiler import ptxas
+from weft.cycles.judge import judged
+from weft.cycles.rates import rates_of
+from weft.errors import Error
 from weft.programs import choices
 from weft.programs.buckets import Bucket, Symbols
 from weft.simulator.cost import Estimate, estimate, figures_of, gpu_of
+from weft.targets import Gpu, gpus
 
 from . import records, search, store
 from .cases import COUNTED, count_sizes
@@ -69,6 +74,7 @@ class Silent:
 class Options:
     """How to tune. ``candidates`` gives schedules to try by place or role in the place of those generated; ``limit`` is
     how many are generated for a kernel, None all that there are; ``gpu`` names whose rates the cost model takes;
+    ``judge`` ranks without a GPU: the cost "model", or "cycles", the loop model;
     ``compile`` replaces the compiler, and keeps all work in this process; ``time`` times a compiled candidate on a GPU;
     ``executor`` takes the place of processes here, whose workers find inputs in a folder made in ``folder``;
     ``records`` is a file of measurements that are taken over, and added to."""
@@ -76,6 +82,7 @@ class Options:
     candidates: Mapping[str, Sequence[Schedule]] | None = None
     limit: int | None = 16
     gpu: str | None = None
+    judge: str = "model"
     jobs: int | None = None
     longest: int = COUNTED
     inputs: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -126,6 +133,9 @@ class _Run:
         self.started = time.perf_counter()
         self.seed = secrets.randbits(32)
         self.gpu = gpu_of(target, options.gpu)
+        self.cycles = options.judge == "cycles" and options.time is None
+        if self.cycles:
+            _check_cycles(self.target.name, self.gpu)
         self.base = {"target": target, "differentiate": subject.differentiate}
         self.compile = options.compile or compile_module
         _, self.info = compile_module(subject.text, subject.name, self.base)
@@ -256,6 +266,7 @@ class _Run:
                 "sizes": self.sizes,
                 "counted": self._counted(),
                 "device": self.options.time.name if self.options.time else "simulator",
+                **({"judge": f"cycles {self.gpu.name}"} if self.cycles else {}),
             }
         )
 
@@ -322,7 +333,10 @@ class _Run:
         records.append(job.recorded, [records.made(native.load("_runtime").version, **facts)])
 
     def _job(self, trial: _Trial) -> Job:
+        judge, key = ("cycles", _key_of(self.gpu)) if self.cycles else ("model", "")
         return Job(
+            judge=judge,
+            gpu=key,
             text=self.subject.text,
             name=self.subject.name,
             target=self.target.name,
@@ -337,7 +351,7 @@ class _Run:
             key={
                 "target": self.target.name,
                 "device": self.options.time.name if self.options.time else "simulator",
-                "policy": self.options.time.policy if self.options.time else counted_policy(),
+                "policy": self.options.time.policy if self.options.time else counted_policy(judge, key),
                 "functions": [self.subject.name + part for part in trial.counted],
                 "sizes": self._counted(),
             },
@@ -357,7 +371,8 @@ class _Run:
     def _row(self, trial: _Trial) -> Row:
         record = trial.record or {"status": "failed", "reason": "not measured"}
         launches = tuple(figures_of(each) for each in record.get("launches", ()))
-        estimates = tuple(estimate(each, self.target, self.gpu) for each in launches)
+        say = judged if self.cycles else estimate
+        estimates = tuple(say(each, self.target, self.gpu) for each in launches)
         seconds = record.get("seconds", _sum(estimates)) if record["status"] == "right" else None
         status = {"right": "lost", "failed": "refused"}.get(record["status"], record["status"])
         return Row(
@@ -433,7 +448,11 @@ class _Run:
     # ---- What is said beside
 
     def _device(self) -> str:
-        return self.options.time.name if self.options.time else f"{self.gpu.name}, by the cost model"
+        return (
+            self.options.time.name
+            if self.options.time
+            else f"{self.gpu.name}, by the {'loop' if self.cycles else 'cost'} model"
+        )
 
     def _notes(self) -> Iterable[str]:
         if self.options.time:
@@ -443,6 +462,23 @@ class _Run:
         if counted != self.sizes:
             spelt = ", ".join(f"{name} = {size}" for name, size in counted.items())
             yield f"Counted on the simulator with {spelt}."
+
+
+def _key_of(gpu: Gpu) -> str:
+    """The short name of a GPU."""
+    return next(key for key, each in gpus().items() if each == gpu)
+
+
+def _check_cycles(target: str, gpu: Gpu) -> None:
+    """Raise ValueError or Error where the loop model cannot judge."""
+    if gpu.target != target:
+        raise ValueError(
+            f"expected a GPU of {target} for the loop model, which reads its machine code, but got {gpu.name}"
+        )
+    rates_of(gpu)
+    missing = [tool for tool in ("ptxas", "nvdisasm") if ptxas.find_tool(tool) is None]
+    if missing:
+        raise Error(f"expected {' and '.join(missing)} for judge='cycles', but found none; judge='model' needs neither")
 
 
 def _alike(rows: Sequence[Row]) -> list[Row]:
