@@ -45,6 +45,7 @@ WITHOUT = {
     "03_matmul.py": "No picture: it attends to nothing.",
     "10_language_models.py": "No picture: its models attend by the patterns of the examples before it.",
     "11_library.py": "No picture: it runs the mechanisms, which have pages of their own.",
+    "13_decode.py": "No picture: its pattern is causal, a row at a time.",
 }
 
 
