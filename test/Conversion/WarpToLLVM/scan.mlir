@@ -3,17 +3,18 @@
 
 #blocked = #warp.layout<[64], register = [[1]], lane = [[2], [4], [8], [16], [32]]>
 
-// In registers first, then over the five lane bits: the upper half of each block takes in the lower half's total.
+// In registers first, then over the five lane bits: each lane takes in what those before it have.
 // CHECK-LABEL: llvm.func @forward
 // CHECK: llvm.fadd
-// CHECK: llvm.icmp "ne"
-// CHECK: nvvm.shfl.sync bfly
+// CHECK: llvm.icmp "uge"
+// CHECK: nvvm.shfl.sync up
 // CHECK: llvm.select
 // CHECK-NOT: nvvm.barrier
 // CHECK: llvm.return
 // CHECK-LABEL: llvm.func @reverse
-// CHECK: llvm.icmp "eq"
-// CHECK: nvvm.shfl.sync bfly
+// CHECK: llvm.xor
+// CHECK: llvm.icmp "uge"
+// CHECK: nvvm.shfl.sync down
 // CHECK: llvm.return
 module attributes {warp.target = "sm_80"} {
   func.func @forward(%p: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
@@ -87,18 +88,19 @@ module attributes {warp.target = "sm_80"} {
 
 #neighbours = #warp.layout<[128], register = [[1], [2]], lane = [[4], [8], [16], [32], [64]]>
 
-// A lane's neighbours are one block once they are joined: lanes exchange its total, five times, and join what comes before it at the end: nothing is chosen where 0
-// before a sum changes nothing, and a sum of floats is chosen or left.
+// A lane's neighbours are one block once they are joined: lanes exchange its total, five times, and once more what comes
+// before all of it, which its registers but the last take in.
 // CHECK-LABEL: llvm.func @carried
-// CHECK-COUNT-5: nvvm.shfl.sync bfly
+// CHECK-COUNT-6: nvvm.shfl.sync up
 // CHECK-NOT: nvvm.shfl
 // CHECK-COUNT-3: llvm.select
 // CHECK-NOT: llvm.select
 // CHECK: llvm.return
 // CHECK-LABEL: llvm.func @chosen
-// CHECK-COUNT-5: nvvm.shfl.sync bfly
-// CHECK: llvm.or
-// CHECK-COUNT-4: llvm.select
+// CHECK-COUNT-5: nvvm.shfl.sync up
+// CHECK: nvvm.shfl.sync up
+// CHECK-COUNT-3: llvm.select
+// CHECK-NOT: llvm.select
 // CHECK: llvm.return
 module attributes {warp.target = "sm_80"} {
   func.func @carried(%p: !tile.ptr<i32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {

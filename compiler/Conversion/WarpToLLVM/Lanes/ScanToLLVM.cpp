@@ -10,13 +10,14 @@
 //   elements       3 1 4 1
 //   after bit 0    3 4 | 4 5       totals 4, 5
 //   after bit 1    3 4 8 9         total 9
+//
+// Bits in a row of the lane are joined together: each lane takes in what the lanes before it have, of the nearest, then
+// of two, of four; and at the end what the lane before it then has, for registers that are not its last.
 
 #include "compiler/Conversion/WarpToLLVM/Lanes/Combine.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpDialect.h"
 #include "dialects/Warp/Transforms/Scratch.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -64,16 +65,16 @@ public:
     }
     if (failed(joinNeighbours(steps)))
       return failure();
-    for (; bit < bits; ++bit) {
+    while (bit < bits) {
       std::optional<InputBit> input = findBit(layout, axis, bit);
       if (!input)
         return op.emitOpError("cannot be scanned in a layout that does not walk along axis ")
                << axis << " by single bits: " << layout.str();
-      if (failed(joinBit(*input)))
+      unsigned count = input->dim == InDim::Lane ? lanesInRow(axis, bit, bits) : 1;
+      bit += count;
+      if (failed(joinBits(*input, count, /*isLast=*/bit == bits)))
         return failure();
     }
-    if (failed(takeInCarry()))
-      return failure();
     for (OpResult result : op.getResults())
       e.bind(result,
              llvm::map_to_vector(prefixes, [&](const Tuple &prefix) { return prefix[result.getResultNumber()]; }));
@@ -119,33 +120,21 @@ private:
     return success();
   }
 
-  /// What changes nothing where it comes before; null where nothing is known that does not.
-  Value identity() {
-    Block &body = op.getCombiner().front();
-    auto type = dyn_cast<IntegerType>(cast<RankedTensorType>(op.getSources().front().getType()).getElementType());
-    if (!type || op.getSources().size() != 1 || !llvm::hasNItems(body, 2))
-      return {};
-    unsigned width = type.getWidth();
-    std::optional<APInt> number =
-        llvm::TypeSwitch<Operation *, std::optional<APInt>>(&body.front())
-            .Case<arith::AddIOp, arith::OrIOp, arith::XOrIOp, arith::MaxUIOp>(
-                [&](auto) { return APInt::getZero(width); })
-            .Case([&](arith::MaxSIOp) { return APInt::getSignedMinValue(width); })
-            .Case([&](arith::MinSIOp) { return APInt::getSignedMaxValue(width); })
-            .Case<arith::MinUIOp, arith::AndIOp>([&](auto) { return APInt::getAllOnes(width); })
-            .Default([](Operation *) { return std::nullopt; });
-    if (!number)
-      return {};
-    return LLVM::ConstantOp::create(e.b, e.loc, type, IntegerAttr::get(type, *number));
+  /// How many bits of the coordinate, from one that is a bit of the lane on, are the lane's next bits.
+  unsigned lanesInRow(unsigned axis, unsigned bit, unsigned bits) {
+    unsigned count = 1, first = findBit(layout, axis, bit)->index;
+    for (; bit + count < bits; ++count) {
+      std::optional<InputBit> next = findBit(layout, axis, bit + count);
+      if (!next || next->dim != InDim::Lane || next->index != first + count)
+        break;
+    }
+    return count;
   }
 
-  LogicalResult joinBit(InputBit bit) {
-    bool one = totals.size() > 1 && llvm::all_of(totals, [&](const Tuple &total) { return total == totals.front(); });
-    if (bit.dim == InDim::Lane && one)
-      return carryFromLane(bit.index);
-    if (failed(takeInCarry()))
-      return failure();
-    return bit.dim == InDim::Register ? joinRegisters(bit.index) : joinThreads(bit);
+  LogicalResult joinBits(InputBit first, unsigned count, bool isLast) {
+    return first.dim == InDim::Register ? joinRegisters(first.index)
+           : first.dim == InDim::Lane   ? joinLanes(first.index, count, isLast)
+                                        : joinWarps(first.index);
   }
 
   Tuple choose(Value condition, const Tuple &yes, const Tuple &no) {
@@ -155,53 +144,63 @@ private:
     return chosen;
   }
 
-  /// Whether a thread's block is the later one of the two that a bit joins.
-  Value isLater(InputBit bit) {
-    Value position = bit.dim == InDim::Lane ? e.lane() : e.warp();
-    return LLVM::ICmpOp::create(e.b, e.loc, op.getReverse() ? LLVM::ICmpPredicate::eq : LLVM::ICmpPredicate::ne,
-                                LLVM::AndOp::create(e.b, e.loc, position, e.i32(1u << bit.index)), e.i32(0));
+  /// What the lane so many before this one has, in the order of the scan.
+  Tuple fromBefore(const Tuple &own, unsigned lanes) {
+    return llvm::map_to_vector<2>(
+        own, [&](Value value) { return op.getReverse() ? e.shuffleDown(value, lanes) : e.shuffleUp(value, lanes); });
   }
 
-  /// Joins blocks in two lanes where all registers of a lane are one block: what comes before it is kept aside, and
-  /// joined to the registers once.
-  LogicalResult carryFromLane(unsigned bit) {
-    Value later = isLater({InDim::Lane, bit});
-    Tuple own = totals.front(), other = totalsOfLane(bit).front();
-    if (!carried) {
-      Value none = identity();
-      carriesAnyway = bool(none);
-      carry = none ? choose(later, other, {none}) : other;
-      carried = later;
-    } else if (carriesAnyway) {
-      std::optional<Tuple> both = join(other, carry);
-      if (!both)
-        return failure();
-      carry = choose(later, *both, carry);
-    } else {
-      std::optional<Tuple> both = join(other, carry);
-      if (!both)
-        return failure();
-      carry = choose(later, choose(carried, *both, other), carry);
-      carried = LLVM::OrOp::create(e.b, e.loc, carried, later);
-    }
-    std::optional<Tuple> total = join(choose(later, other, own), choose(later, own, other));
-    if (!total)
-      return failure();
-    totals.assign(totals.size(), *total);
-    return success();
-  }
-
-  LogicalResult takeInCarry() {
-    if (!carried)
-      return success();
-    for (Tuple &prefix : prefixes) {
-      std::optional<Tuple> whole = join(carry, prefix);
+  /// Joins blocks in 2^count lanes, whose numbers differ in the bits from `first` on.
+  LogicalResult joinLanes(unsigned first, unsigned count, bool isLast) {
+    uint32_t unit = 1u << first, all = ((1u << count) - 1) << first;
+    Value place = LLVM::AndOp::create(e.b, e.loc, e.lane(), e.i32(static_cast<int32_t>(all)));
+    if (op.getReverse())
+      place = LLVM::XOrOp::create(e.b, e.loc, place, e.i32(static_cast<int32_t>(all)));
+    auto comesAfter = [&](uint32_t lanes) -> Value {
+      return LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::uge, place, e.i32(static_cast<int32_t>(lanes)));
+    };
+    Value hasEarlier = comesAfter(unit);
+    const SmallVector<Tuple> own = totals;
+    SmallVector<Tuple> earlier(own.size()); // what comes before a block, of all lanes; empty where nobody asks
+    for (uint32_t reg = 0; reg < own.size(); ++reg) {
+      uint32_t like = firstLike(own, reg);
+      if (like == reg) { // registers of one block have one total
+        for (uint32_t lanes = unit; lanes <= all; lanes *= 2) {
+          std::optional<Tuple> both = join(fromBefore(totals[reg], lanes), totals[reg]);
+          if (!both)
+            return failure();
+          totals[reg] = choose(lanes == unit ? hasEarlier : comesAfter(lanes), *both, totals[reg]);
+        }
+      } else {
+        totals[reg] = totals[like];
+      }
+      if (prefixes[reg] == own[reg]) {
+        prefixes[reg] = totals[like];
+        continue;
+      }
+      if (earlier[like].empty())
+        earlier[like] = fromBefore(totals[like], unit);
+      std::optional<Tuple> whole = join(earlier[like], prefixes[reg]);
       if (!whole)
         return failure();
-      prefix = carriesAnyway ? *whole : choose(carried, *whole, prefix);
+      prefixes[reg] = choose(hasEarlier, *whole, prefixes[reg]);
     }
-    carried = Value();
+    if (!isLast)
+      shareTotals(own, all);
     return success();
+  }
+
+  /// Gives every lane the total of the last of those that were joined.
+  void shareTotals(ArrayRef<Tuple> before, uint32_t lanes) {
+    Value last = op.getReverse()
+                     ? Value(LLVM::AndOp::create(e.b, e.loc, e.lane(), e.i32(static_cast<int32_t>(~lanes & 31))))
+                     : Value(LLVM::OrOp::create(e.b, e.loc, e.lane(), e.i32(static_cast<int32_t>(lanes))));
+    for (uint32_t reg = 0; reg < totals.size(); ++reg) {
+      uint32_t like = firstLike(before, reg);
+      totals[reg] = like < reg
+                        ? totals[like]
+                        : llvm::map_to_vector<2>(totals[reg], [&](Value value) { return e.shuffleIndex(value, last); });
+    }
   }
 
   LogicalResult joinRegisters(unsigned bit) {
@@ -226,10 +225,12 @@ private:
     return success();
   }
 
-  /// Joins blocks in two lanes or two warps: each thread sees the other's total.
-  LogicalResult joinThreads(InputBit bit) {
-    Value set = isLater(bit);
-    FailureOr<SmallVector<Tuple>> others = bit.dim == InDim::Lane ? totalsOfLane(bit.index) : totalsOfWarp(bit.index);
+  /// Joins blocks in two warps: each thread sees the other's total.
+  LogicalResult joinWarps(unsigned bit) {
+    // Whether a thread's block is the later one of the two.
+    Value set = LLVM::ICmpOp::create(e.b, e.loc, op.getReverse() ? LLVM::ICmpPredicate::eq : LLVM::ICmpPredicate::ne,
+                                     LLVM::AndOp::create(e.b, e.loc, e.warp(), e.i32(1u << bit)), e.i32(0));
+    FailureOr<SmallVector<Tuple>> others = totalsOfWarp(bit);
     if (failed(others))
       return failure();
     const SmallVector<Tuple> before = totals;
@@ -250,18 +251,6 @@ private:
   /// The first register whose total is that of `reg`.
   static uint32_t firstLike(ArrayRef<Tuple> totals, uint32_t reg) {
     return llvm::find(totals, totals[reg]) - totals.begin();
-  }
-
-  SmallVector<Tuple> totalsOfLane(unsigned bit) {
-    SmallVector<Tuple> received;
-    for (auto [reg, total] : llvm::enumerate(totals)) {
-      uint32_t like = firstLike(totals, reg);
-      if (like < reg)
-        received.push_back(received[like]);
-      else
-        received.push_back(llvm::map_to_vector<2>(total, [&](Value value) { return e.shuffleXor(value, 1u << bit); }));
-    }
-    return received;
   }
 
   /// Through scratch memory, [register, thread], one array for each operand.
@@ -298,9 +287,6 @@ private:
   Emitter &e;
   const LinearLayout &layout;
   SmallVector<Tuple> prefixes, totals; // one for each register
-  Tuple carry;                         // what comes before all of a lane's registers,
-  Value carried = {};                  // where something does; null before any bit of the lane
-  bool carriesAnyway = false;          // where nothing does, `carry` changes nothing
   bool scratchWasRead = false;         // by the exchange over another bit
 };
 
