@@ -12,6 +12,7 @@
 #include "compiler/Analysis/Assumptions.h"
 #include "compiler/Analysis/AxisTransfer.h"
 #include "compiler/Analysis/IndexRanges.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -142,6 +143,20 @@ bool AxisAnalysis::visitWhile(Operation *op) {
   return changed;
 }
 
+/// Whether integers may come out of an op as others than those that its facts are of.
+static bool mayWrap(Operation *op, ArrayRef<AxisInfo> operands) {
+  Type type = getElementTypeOrSelf(op->getResult(0).getType());
+  if (isa<arith::ExtUIOp, arith::IndexCastUIOp>(op))
+    return !operands[0].isNonNegative();
+  if (isa<arith::TruncIOp>(op)) {
+    const IndexRange &range = operands[0].range;
+    unsigned width = type.getIntOrFloatBitWidth();
+    return !range || !range->smin().isSignedIntN(width) || !range->smax().isSignedIntN(width);
+  }
+  return isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::ShLIOp>(op) && type.isIntOrFloat() &&
+         type.getIntOrFloatBitWidth() < 32;
+}
+
 bool AxisAnalysis::visit(Operation *op) {
   if (isa<scf::ForOp>(op))
     return visitFor(op);
@@ -167,7 +182,11 @@ bool AxisAnalysis::visit(Operation *op) {
   for (OpResult result : op->getResults())
     if (hasAxisInfo(result)) {
       AxisInfo info = transfer(op, operands, result);
-      changed |= update(result, promises == Promises::Believed ? withPromises(op, info) : info);
+      if (promises == Promises::Believed)
+        info = withPromises(op, info);
+      else if (mayWrap(op, operands))
+        info = AxisInfo::unknown(info.rank());
+      changed |= update(result, info);
     }
   return changed;
 }

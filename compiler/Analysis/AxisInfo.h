@@ -56,8 +56,9 @@ AxisInfo join(const AxisInfo &a, const AxisInfo &b);
 
 class Assumptions;
 
-/// Whether an analysis believes promises on ops. Kernels promise more than they keep, such as that indices which wrap at
-/// a matrix's end count up over a whole tile: that is harmless for the width of a vector, which divides the matrix.
+/// Whether an analysis believes promises on ops, and that integers fit where they are cut or taken to be unsigned.
+/// Kernels promise more than they keep, such as that indices which wrap at a matrix's end count up over a whole tile, and
+/// compute indices below zero that they mask: that is harmless for the width of a vector, which divides the matrix.
 enum class Promises : uint8_t { Believed, Ignored };
 
 /// Facts on every integer and pointer value of a function, found by going over it until nothing changes. Reads

@@ -76,10 +76,14 @@ func.func @behind_a_loop(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %q: 
 // -----
 
 // Neighbours that no vector joins, as each has a mask of its own, still count up: one address serves a thread's. What is
-// only promised, and may not hold past a matrix's end, is not.
+// only promised, and may not hold past a matrix's end, does not count, nor what is not known to fit where it is cut or
+// taken to be unsigned.
 // CHECK-LABEL: func.func @runs
 // CHECK: tile.load {{.*}} {warp.contiguity = 1 : i32, warp.runs = array<i32: 512>}
 // CHECK: tile.load {{.*}} {warp.contiguity = 1 : i32} : tensor
+// CHECK: tile.load {{.*}} {warp.contiguity = 1 : i32} : tensor
+// CHECK: tile.load {{.*}} {warp.contiguity = 1 : i32} : tensor
+// CHECK: tile.load {{.*}} {warp.contiguity = 1 : i32, warp.runs = array<i32: 512>}
 func.func @runs(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %n: i32)
     attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
   %r = tile.make_range {start = 0 : i32, end = 512 : i32} : tensor<512xi32>
@@ -91,7 +95,21 @@ func.func @runs(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %n: i32)
   %wrapped = arith.remsi %r, %limit {tile.contiguity = 512 : i32, tile.divisibility = 512 : i32} : tensor<512xi32>
   %q = tile.addptr %b, %wrapped : tensor<512x!tile.ptr<f32>>, tensor<512xi32>
   %w = tile.load %q : tensor<512x!tile.ptr<f32>>
-  %sum = arith.addf %v, %w : tensor<512xf32>
+  %three = arith.constant dense<3> : tensor<512xi32>
+  %before = arith.subi %r, %three : tensor<512xi32>
+  %unsigned = arith.extui %before : tensor<512xi32> to tensor<512xi64>
+  %q1 = tile.addptr %b, %unsigned : tensor<512x!tile.ptr<f32>>, tensor<512xi64>
+  %w1 = tile.load %q1, %mask : tensor<512x!tile.ptr<f32>>
+  %cut = arith.trunci %r : tensor<512xi32> to tensor<512xi8>
+  %q2 = tile.addptr %b, %cut : tensor<512x!tile.ptr<f32>>, tensor<512xi8>
+  %w2 = tile.load %q2, %mask : tensor<512x!tile.ptr<f32>>
+  %known = arith.extui %r : tensor<512xi32> to tensor<512xi64>
+  %q3 = tile.addptr %b, %known : tensor<512x!tile.ptr<f32>>, tensor<512xi64>
+  %w3 = tile.load %q3, %mask : tensor<512x!tile.ptr<f32>>
+  %sum1 = arith.addf %v, %w : tensor<512xf32>
+  %sum2 = arith.addf %w1, %w2 : tensor<512xf32>
+  %sum3 = arith.addf %sum1, %sum2 : tensor<512xf32>
+  %sum = arith.addf %sum3, %w3 : tensor<512xf32>
   tile.store %p, %sum, %mask : tensor<512x!tile.ptr<f32>>
   return
 }

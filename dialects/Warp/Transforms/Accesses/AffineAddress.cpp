@@ -106,6 +106,10 @@ Found Walker::ofCarried(scf::ForOp loop, BlockArgument argument) {
 }
 
 Found Walker::ofOp(Operation *op) {
+  // Narrow numbers do wrap.
+  Type type = op->getNumResults() == 1 ? getElementTypeOrSelf(op->getResult(0).getType()) : Type();
+  if (!type || (type.isIntOrFloat() && type.getIntOrFloatBitWidth() < 32))
+    return std::nullopt;
   auto operand = [&](unsigned index) { return of(op->getOperand(index)); };
   return TypeSwitch<Operation *, Found>(op)
       .Case([&](tile::MakeRangeOp range) {
