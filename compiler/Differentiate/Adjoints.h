@@ -22,6 +22,8 @@ void attachSequenceAdjoints(mlir::MLIRContext &context);
 void attachMergeAdjoints(mlir::MLIRContext &context);
 /// attn.head_conv, linear and their weights' gradients, mean_heads. (HeadAdjoints.cpp)
 void attachHeadAdjoints(mlir::MLIRContext &context);
+/// attn.recur. (RecurrenceAdjoint.cpp)
+void attachRecurrenceAdjoint(mlir::MLIRContext &context);
 /// All of them, once the attn dialect is loaded. (Differentiate.cpp)
 void registerDerivatives(mlir::DialectRegistry &registry);
 

@@ -245,6 +245,7 @@ void weft::registerDerivatives(DialectRegistry &registry) {
     attachSequenceAdjoints(*context);
     attachMergeAdjoints(*context);
     attachHeadAdjoints(*context);
+    attachRecurrenceAdjoint(*context);
   });
 }
 

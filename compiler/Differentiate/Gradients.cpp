@@ -106,6 +106,8 @@ static WholeTensorType savedType(OpResult value) {
   WholeTensorType type = tensorType(value);
   auto attend = dyn_cast<attn::AttendOp>(value.getOwner());
   bool isOut = attend && value == attend.getOut();
+  if (auto recur = dyn_cast<attn::RecurOp>(value.getOwner()); recur && value == recur.getOut())
+    return type.withElement(tensorType(recur.getValue()).getElementType());
   return isOut ? type.withElement(tensorType(attend.getValues().front()).getElementType()) : type;
 }
 
@@ -132,7 +134,7 @@ static bool mayDifferAgain(Value value) {
 /// values with the gradient do not meet those of the output, which `delta` has. So they are kept where a chain that is
 /// computed again may give other bits.
 static bool isSaved(OpResult value) {
-  if (isa<attn::AttendOp, attn::MergeUnitsOp>(value.getOwner()))
+  if (isa<attn::AttendOp, attn::MergeUnitsOp, attn::RecurOp>(value.getOwner()))
     return true;
   if (isa<attn::SumOp>(value.getOwner()) && tensorType(value).getRank() == 0)
     return true;
@@ -149,6 +151,7 @@ Value Gradients::addSavedArgument(OpResult result) {
   Operation *owner = result.getOwner();
   std::string name = isa<attn::MergeUnitsOp>(owner) ? "saved_units"
                      : isa<attn::SumOp>(owner)      ? "saved_sum"
+                     : isa<attn::RecurOp>(owner)    ? "saved_recurrence"
                                                     : "saved_operand";
   if (auto attend = dyn_cast<attn::AttendOp>(owner))
     name = result == attend.getOut() ? "saved_out" : "saved_lse";

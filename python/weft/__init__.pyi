@@ -83,6 +83,8 @@ from weft.programs.pages import paged as paged
 from weft.programs.partials import merge as merge
 from weft.programs.program import Program as Program
 from weft.programs.program import program as program
+from weft.programs.recurrences import delta_rule as delta_rule
+from weft.programs.recurrences import linear_attention as linear_attention
 from weft.runtime.devices import device as device
 from weft.runtime.library import Library as Library
 from weft.runtime.library import load as load

@@ -127,7 +127,7 @@ struct AttnToTile : impl::AttnToTileBase<AttnToTile> {
     registerProductKernels(registry);
     registerProducts(registry);
     registry.addExtension(+[](MLIRContext *context, attn::AttnDialect *) {
-      for (auto attach : {attachAttentionKernels, attachSequenceKernels})
+      for (auto attach : {attachAttentionKernels, attachSequenceKernels, attachRecurrenceKernels})
         attach(*context);
     });
   }

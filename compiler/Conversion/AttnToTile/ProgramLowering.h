@@ -62,5 +62,6 @@ private:
 // The models by which ops become kernels, of each room.
 void attachAttentionKernels(mlir::MLIRContext &context);
 void attachSequenceKernels(mlir::MLIRContext &context);
+void attachRecurrenceKernels(mlir::MLIRContext &context);
 
 } // namespace weft

@@ -23,5 +23,6 @@ include "dialects/Attn/IR/Ops/AttnTensorOps.td"
 include "dialects/Attn/IR/Ops/AttnHeadOps.td"
 include "dialects/Attn/IR/Ops/AttnAttendOps.td"
 include "dialects/Attn/IR/Ops/AttnMergeOps.td"
+include "dialects/Attn/IR/Ops/AttnRecurrenceOps.td"
 
 #endif // WEFT_DIALECTS_ATTN_IR_ATTNOPS_TD

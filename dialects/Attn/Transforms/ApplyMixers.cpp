@@ -12,6 +12,7 @@
 
 #include "dialects/Attn/IR/AttnOps.h"
 #include "dialects/Attn/IR/FastAttribute.h"
+#include "dialects/Attn/IR/Recurrence.h"
 #include "dialects/Attn/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -36,6 +37,8 @@ WholeTensorType resultShape(Value mixer, WholeTensorType values) {
   auto withRows = [&](WholeTensorType rows) { return values.withDim(1, rows.dim(1)).withDim(2, rows.dim(2)); };
   if (auto softmax = dyn_cast<SoftmaxOp>(op))
     return withRows(typeOf(softmax.getQuery()));
+  if (auto recurrence = dyn_cast<RecurrenceOp>(op))
+    return withRows(typeOf(recurrence.getQuery()));
   if (auto diag = dyn_cast<DiagOp>(op))
     return withRows(typeOf(diag.getGate()));
   if (auto compose = dyn_cast<ComposeOp>(op))
@@ -45,6 +48,38 @@ WholeTensorType resultShape(Value mixer, WholeTensorType values) {
     return broadcastsTo(lhs, rhs) ? rhs : lhs;
   }
   return values; // A mean or a convolution.
+}
+
+/// A recurrence applied to values, with elements of `element`.
+RecurOp recur(ImplicitLocOpBuilder &b, RecurrenceOp mixer, Value value, Type element) {
+  auto its = RecurrenceOperands::of(mixer);
+  its.value = value;
+  return RecurOp::create(b, its.resultTypes(element), its.query, its.key, its.value, its.decay, its.beta,
+                         its.initialState, its.cuSeqlens, mixer.getScaleAttr());
+}
+
+/// The state that a recurrence leaves, of the op that applies it to the same values, or of one of its own.
+LogicalResult applyFinalState(FinalStateOp op) {
+  auto mixer = op.getMixer().getDefiningOp<RecurrenceOp>();
+  if (!mixer)
+    return op.emitOpError() << "expected a mixer made by 'attn.recurrence'";
+  auto its = RecurrenceOperands::of(mixer);
+  for (Operation *user : op.getValue().getUsers())
+    if (auto applied = dyn_cast<RecurOp>(user); applied && applied->isBeforeInBlock(op) &&
+                                                applied.getValue() == op.getValue() &&
+                                                applied.getScaleAttr() == mixer.getScaleAttr()) {
+      auto theirs = RecurrenceOperands::of(applied);
+      if (theirs.query == its.query && theirs.key == its.key && theirs.decay == its.decay && theirs.beta == its.beta &&
+          theirs.initialState == its.initialState && theirs.cuSeqlens == its.cuSeqlens) {
+        op.replaceAllUsesWith(applied.getFinalState());
+        op.erase();
+        return success();
+      }
+    }
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  op.replaceAllUsesWith(recur(b, mixer, op.getValue(), typeOf(op.getValue()).getElementType()).getFinalState());
+  op.erase();
+  return success();
 }
 
 /// Rewrites one `attn.apply`.
@@ -115,7 +150,7 @@ FailureOr<Value> Application::applyPrimitive(Operation *mixer, ArrayRef<Value> v
                      << " domains, but got " << values.size();
     return failure();
   }
-  if (!isa_and_nonnull<MeanOp, ToeplitzOp, DiagOp>(mixer)) {
+  if (!isa_and_nonnull<MeanOp, ToeplitzOp, DiagOp, RecurrenceOp>(mixer)) {
     op.emitOpError() << "expected a mixer made by an op of the attn dialect";
     return failure();
   }
@@ -123,6 +158,8 @@ FailureOr<Value> Application::applyPrimitive(Operation *mixer, ArrayRef<Value> v
     op.emitOpError() << "expected one tensor of values for '" << mixer->getName() << "', but got " << values.size();
     return failure();
   }
+  if (auto recurrence = dyn_cast<RecurrenceOp>(mixer))
+    return Value(recur(b, recurrence, values.front(), type.getElementType()).getOut());
   if (auto diag = dyn_cast<DiagOp>(mixer))
     return gate(diag, values.front(), type);
   if (auto mean = dyn_cast<MeanOp>(mixer))
@@ -217,6 +254,10 @@ void ApplyMixersPass::runOnOperation() {
     op.erase();
     return WalkResult::advance();
   });
+  if (result.wasInterrupted())
+    return signalPassFailure();
+  result = getOperation().walk(
+      [](FinalStateOp op) { return failed(applyFinalState(op)) ? WalkResult::interrupt() : WalkResult::advance(); });
   if (result.wasInterrupted())
     return signalPassFailure();
   // Mixers are only read by mixers now: users are erased before what they use.

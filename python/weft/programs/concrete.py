@@ -11,7 +11,8 @@ from . import graph, materialise, static
 from .program import Program
 
 _programs: dict[Any, Program] = {}
-_MIXERS = ("softmax", "mean", "toeplitz", "diag")
+_RECURRENCES = ("linear_attention", "delta_rule")
+_MIXERS = ("softmax", "mean", "toeplitz", "diag", *_RECURRENCES)
 
 
 def run(call: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -70,6 +71,14 @@ class ConcreteMixer:
         heads = None if heads is None else static.integer("heads", heads, 1)
         return materialise.matrix(self, n, heads, _apply)
 
+    def final_state(self, values: Any) -> Any:
+        """What a recurrence leaves after these values: the state after the last token."""
+        if self.make.__name__ not in _RECURRENCES:
+            raise places.error(
+                f"expected a mixer with a state, but got {self!r}", "weft.linear_attention and weft.delta_rule have one"
+            )
+        return _state(self, values)
+
     def __repr__(self) -> str:
         return f"<mixer {self.make.__name__}>"
 
@@ -86,4 +95,8 @@ def _applied(mixer: Any, values: Any) -> Any:
     return mixer @ values
 
 
-_apply = Program(_applied)
+def _left(mixer: Any, values: Any) -> Any:
+    return mixer.final_state(values)
+
+
+_apply, _state = Program(_applied), Program(_left)

@@ -72,6 +72,8 @@ def _look(mixer: Any, extent: Extent, takes: bool) -> None:
             own = int(first.shape[1])
             extent.heads = (math.gcd(own, *(extent.heads or (own,))),)
     else:
+        if mixer.keywords.get("initial_state") is not None:
+            raise Error("expected a recurrence that begins with no state, but got one with initial_state")
         extent.like = first
         extent.batch = int(first.shape[0])
         keys = [d.keys for d in _domains(mixer)]
@@ -82,6 +84,7 @@ def _look(mixer: Any, extent: Extent, takes: bool) -> None:
 
 
 def _domains(softmax: Any) -> list[Domain]:
+    """Of a softmax, or the keys of a recurrence."""
     return [d for d in softmax.args[1:] if isinstance(d, Domain)] or [Domain(softmax.args[1])]
 
 
@@ -101,7 +104,7 @@ def _channels(mixer: Any, heads: int) -> tuple[int, set[int]]:
     if name == "diag":
         by_channel = len(first.shape) == 4 and first.shape[3] != 1
         return int(first.shape[1]), {int(first.shape[3])} if by_channel else set()
-    return (int(first.shape[1]) if name == "softmax" else heads), set()
+    return (heads if name == "mean" else int(first.shape[1])), set()
 
 
 @dataclass(frozen=True)

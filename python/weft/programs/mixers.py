@@ -77,6 +77,13 @@ class Mixer:
             "weft.softmax(q, k).matrix() of arrays, outside of a program",
         )
 
+    def final_state(self, values: Any) -> Any:
+        """Refused: recurrences alone have a state."""
+        raise places.error(
+            "expected a recurrence, but got a mixer without a state",
+            "weft.linear_attention and weft.delta_rule have one",
+        )
+
     __array_ufunc__ = None
 
     def __repr__(self) -> str:

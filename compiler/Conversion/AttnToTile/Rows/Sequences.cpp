@@ -48,4 +48,16 @@ SequenceOfRows sequencesOf(Puller &puller, Value cuSeqlens, const RowTile &rows,
   return sequence;
 }
 
+Value sequenceStart(TileBuilder &b, const TensorParameter &cuSeqlens, Value which, Value length) {
+  constexpr int64_t together = 32;
+  Value zero = b.i32(0);
+  auto loop = scf::ForOp::create(b, zero, b.add(which, b.i32(1)), b.i32(together), ValueRange(zero));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value index = b.min(b.add(b.range(together), loop.getInductionVar()), b.broadcastLike(which, b.range(together)));
+  Value bound = b.load(b.addPtr(cuSeqlens.pointer, b.cast(index, b.getI64Type())), {});
+  scf::YieldOp::create(b, ValueRange(b.max(b.reduceMax(b.min(bound, length), 0), loop.getRegionIterArg(0))));
+  return loop.getResult(0);
+}
+
 } // namespace weft

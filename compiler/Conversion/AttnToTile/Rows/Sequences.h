@@ -19,4 +19,8 @@ SequenceOfRows sequenceOfRows(KernelFrame &frame, mlir::Value cuSeqlens, mlir::V
 /// into values of type `space`: looked up once for a tile.
 SequenceOfRows sequencesOf(Puller &puller, mlir::Value cuSeqlens, const RowTile &rows, attn::WholeTensorType space);
 
+/// Where packed sequence `which` (i32) begins: the largest of its start in `cuSeqlens` and those before, within the tokens.
+/// Whatever starts say, no sequence overlaps another.
+mlir::Value sequenceStart(TileBuilder &b, const TensorParameter &cuSeqlens, mlir::Value which, mlir::Value length);
+
 } // namespace weft

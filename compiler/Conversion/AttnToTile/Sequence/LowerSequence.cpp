@@ -84,18 +84,8 @@ LogicalResult lowerSequenceMean(attn::SequenceMeanOp op, StoredValues &stored) {
   int64_t channels = *type.staticDim(3);
   Value slot = b.programId(tile::Axis::X), sequence = b.programId(tile::Axis::Z);
   Value length = frame.size(type.dim(2)), zero = b.i32(0);
-  // A sequence begins at the largest start so far, within the tokens: whatever starts say, none overlaps another.
-  auto startOf = [&](Value which) {
-    constexpr int64_t together = 32;
-    auto loop = scf::ForOp::create(b, zero, b.add(which, b.i32(1)), b.i32(together), ValueRange(zero));
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    Value index = b.min(b.add(b.range(together), loop.getInductionVar()), b.broadcastLike(which, b.range(together)));
-    Value bound = b.load(b.addPtr(cuSeqlens.pointer, b.cast(index, b.getI64Type())), {});
-    scf::YieldOp::create(b, ValueRange(b.max(b.reduceMax(b.min(bound, length), 0), loop.getRegionIterArg(0))));
-    return loop.getResult(0);
-  };
-  Value first = startOf(sequence), past = startOf(b.add(sequence, b.i32(1)));
+  Value first = sequenceStart(b, cuSeqlens, sequence, length);
+  Value past = sequenceStart(b, cuSeqlens, b.add(sequence, b.i32(1)), length);
   Value begin = b.mul(slot, b.i32(width));
   Chunk chunk{0, width, width, begin, channels % width ? channels : 0};
   // Each tile of the sequence's rows, in turn.

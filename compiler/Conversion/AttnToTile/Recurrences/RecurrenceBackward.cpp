@@ -1,0 +1,300 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Gradients of linear recurrences (RecurrenceForward.cpp has the names). Z is the gradient of the state after a chunk;
+// g that of out. Kernels, one after another:
+//
+//   chunk_states     S before each chunk, from k and w as in the forward
+//   chunk_gradients  from the last chunk to the first: Z after each, and with t = scale Pᵀ g + exp(G_end - G) k Z
+//                      dv = t;   the delta rule: x = t - Kᵀ β t, dv = y = β x
+//                      Z <- exp(G_end) Z + scale (exp(G) q)ᵀ g - (exp(G) k)ᵀ y
+//   token_gradients  for all chunks at once, with decays exp(G_n - G_m) on all products of tokens:
+//                      dq       = scale ((g wᵀ) k + exp(G) g Sᵀ)
+//                      dk later = -((y wᵀ) k + exp(G) y Sᵀ)                 as a key that reads the state, delta rule
+//                      dk early = scale (g wᵀ)ᵀ q - (y wᵀ)ᵀ k + exp(G_end - G) w Zᵀ    as one that is written to it
+//                      dβ       = Σ x r
+//
+// A decay counts in all pairs that it lies between. Of a chunk's token i these are the state before and that after,
+// exp(G_end) Σ S Z; what tokens before i write and later chunks read; what the state before gives tokens from i on; and
+// pairs in the chunk: with the row sums of what products of tokens add to q dq + k dk later, less the column sums of
+// what they add to k dk early, Σ over the tokens from i on, in which pairs on one side of i cancel.
+#include "compiler/Conversion/AttnToTile/Recurrences/RecurrenceKernel.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace weft {
+namespace {
+
+class RecurrenceGradients {
+public:
+  RecurrenceGradients(attn::RecurBackwardOp op, StoredValues &stored)
+      : op(op), its(attn::RecurrenceOperands::of(op)), stored(stored), sums(lowerDecaySums(op, its, stored)),
+        scale(op.getScale().convertToDouble()), keysWidth(paddedChannels(its.headSize()).width),
+        columns(std::max<int64_t>(16, 8192 / keysWidth)), parts(channelParts(its.valueSize(), columns)) {
+    if (its.decay)
+      decayGradient = op.getGradients()[0];
+    if (its.beta)
+      betaGradient = op.getGradients()[its.decay ? 1 : 0];
+    if (its.initialState)
+      stateGradient = op.getGradients().back();
+  }
+
+  void chunkStates();
+  void chunkGradients();
+  void tokenGradients();
+
+private:
+  /// What a chunk's gradients are made of, summed over the channels of the values; the last three of the delta rule.
+  struct Products {
+    Value outByWritten;             ///< g wᵀ
+    Value outState;                 ///< g Sᵀ
+    Value writtenState;             ///< w Zᵀ
+    Value states;                   ///< Σ S Z of each channel of the keys; null without decays
+    Value readByWritten, readState; ///< y wᵀ, y Sᵀ
+    Value betas;                    ///< Σ x r
+  };
+  struct Gradient {
+    Value query, key, decay;
+  };
+  Products productsOfChunk(RecurrenceKernel &kernel, Value chunk, const RowTile &rows, const Chunk &keys);
+  Gradient gradientOfChunk(RecurrenceKernel &kernel, const RowTile &rows, const Chunk &keys, const Products &products);
+  /// What the forward writes to the state: v, or β r.
+  Value written(RecurrenceKernel &kernel, const RowTile &rows, const Chunk &values);
+
+  attn::RecurBackwardOp op;
+  attn::RecurrenceOperands its;
+  StoredValues &stored;
+  DecaySums sums;
+  double scale;
+  int64_t keysWidth, columns, parts;
+  Value decayGradient, betaGradient, stateGradient; ///< results, null where there are none
+  Value states, gradients; ///< of each chunk: the state before it, and the gradient of that after it
+  Value x;
+};
+
+} // namespace
+
+Value RecurrenceGradients::written(RecurrenceKernel &kernel, const RowTile &rows, const Chunk &values) {
+  if (!its.beta)
+    return kernel.tile(its.value, rows, values);
+  TileBuilder &b = kernel.b;
+  Value beta = b.column(kernel.numbers(its.beta, rows));
+  return b.mul(b.cast(kernel.tile(op.getDelta()[0], rows, values), b.getF32Type()), beta);
+}
+
+void RecurrenceGradients::chunkStates() {
+  RecurrenceKernel kernel(op, its, sums, stored, "chunk_states");
+  TileBuilder &b = kernel.b;
+  Chunk keys = paddedChannels(its.headSize());
+  Chunk values = channelPart(b, its.valueSize(), columns, b.programId(tile::Axis::X));
+  TensorParameter output = kernel.frame.output(kernel.chunkStatesType());
+  auto loop =
+      scf::ForOp::create(b, b.i32(0), kernel.place.chunks, b.i32(1), kernel.loadState(its.initialState, keys, values));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value chunk = loop.getInductionVar(), state = loop.getRegionIterArg(0);
+    kernel.storeChunkState(output, chunk, keys, values, state);
+    RowTile rows = kernel.rows(chunk);
+    ChunkDecays decays = kernel.decays(rows, keys);
+    Value k = kernel.tile(its.key, rows, keys), w = written(kernel, rows, values);
+    scf::YieldOp::create(b, kernel.outer(k, w, kernel.toEnd(decays), kernel.carried(state, decays)));
+  }
+  states = kernel.frame.finish({kernel.grid(parts), 4, 1})[0];
+}
+
+void RecurrenceGradients::chunkGradients() {
+  RecurrenceKernel kernel(op, its, sums, stored, "chunk_gradients");
+  TileBuilder &b = kernel.b;
+  Chunk keys = paddedChannels(its.headSize());
+  Chunk values = channelPart(b, its.valueSize(), columns, b.programId(tile::Axis::X));
+  Chunk tokens{0, kernel.side, kernel.side};
+  TensorParameter output = kernel.frame.output(kernel.chunkStatesType());
+  TensorParameter dValue = kernel.frame.output(wholeType(op.getDValue())), xOut, dState;
+  if (its.beta)
+    xOut = kernel.frame.output(wholeType(op.getDelta()[0]));
+  if (stateGradient)
+    dState = kernel.frame.output(wholeType(stateGradient));
+  auto loop =
+      scf::ForOp::create(b, b.i32(0), kernel.place.chunks, b.i32(1), kernel.loadState(op.getDState(), keys, values));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value after = loop.getRegionIterArg(0);
+    Value chunk = b.sub(b.sub(kernel.place.chunks, b.i32(1)), loop.getInductionVar());
+    kernel.storeChunkState(output, chunk, keys, values, after);
+    RowTile rows = kernel.rows(chunk);
+    ChunkDecays decays = kernel.decays(rows, keys);
+    Value start = kernel.fromStart(decays), end = kernel.toEnd(decays);
+    Value q = kernel.tile(its.query, rows, keys), k = kernel.tile(its.key, rows, keys);
+    Value g = kernel.tile(op.getDOut(), rows, values);
+    Value scaled = b.mul(kernel.pairs(q, k, decays, rows, keys), b.f32(scale));
+    Value held = b.cast(after, kernel.element);
+    Value t = kernel.through(k, held, end);
+    t = kernel.product(b.transpose(b.cast(scaled, kernel.element)), g, t);
+    Value before = kernel.carried(after, decays);
+    before = kernel.outer(q, b.mul(b.cast(g, b.getF32Type()), b.f32(scale)), start, before);
+    if (its.beta) {
+      Value beta = b.column(kernel.numbers(its.beta, rows));
+      Value inverse = b.transpose(kernel.tile(op.getDelta()[1], rows, tokens));
+      t = b.sub(t, kernel.product(inverse, b.mul(t, beta)));
+      kernel.store(xOut, rows, &values, t);
+      t = b.mul(t, beta);
+      before = kernel.outer(k, b.mul(t, b.f32(-1)), start, before);
+    }
+    kernel.store(dValue, rows, &values, t);
+    scf::YieldOp::create(b, before);
+  }
+  if (stateGradient)
+    kernel.storeState(dState, keys, values, loop.getResult(0));
+  SmallVector<Value> made = kernel.frame.finish({kernel.grid(parts), 4, 1});
+  gradients = made[0];
+  stored.record(op.getDValue(), made[1]);
+  if (its.beta) {
+    x = made[2];
+    stored.recordAsValues(x);
+  }
+  if (stateGradient)
+    stored.record(stateGradient, made.back());
+}
+
+RecurrenceGradients::Products RecurrenceGradients::productsOfChunk(RecurrenceKernel &kernel, Value chunk,
+                                                                   const RowTile &rows, const Chunk &keys) {
+  constexpr int64_t most = 64;
+  TileBuilder &b = kernel.b;
+  const int64_t side = kernel.side, valueParts = channelParts(its.valueSize(), most);
+  Value none = b.zeros({side, keys.width}), zero = b.zeros({side, side});
+  SmallVector<Value> sums{zero, none, none};
+  if (its.decay)
+    sums.push_back(b.zeros({keys.width}));
+  if (its.beta)
+    sums.append({zero, none, b.zeros({side})});
+  auto loop = scf::ForOp::create(b, b.i32(0), b.i32(valueParts), b.i32(1), sums);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    ValueRange so = loop.getRegionIterArgs();
+    Chunk values = channelPart(b, its.valueSize(), most, loop.getInductionVar());
+    Value g = kernel.tile(op.getDOut(), rows, values), w = b.cast(written(kernel, rows, values), kernel.element);
+    Value before = kernel.loadChunkState(states, chunk, keys, values);
+    Value after = kernel.loadChunkState(gradients, chunk, keys, values);
+    SmallVector<Value> next{kernel.product(g, b.transpose(w), so[0]), kernel.product(g, b.transpose(before), so[1]),
+                            kernel.product(w, b.transpose(after), so[2])};
+    if (its.decay) {
+      Value both = b.mul(b.cast(before, b.getF32Type()), b.cast(after, b.getF32Type()));
+      next.push_back(b.add(so[3], b.reduceSum(both, 1)));
+    }
+    if (its.beta) {
+      ValueRange delta = so.take_back(3);
+      Value residual = b.cast(kernel.tile(op.getDelta()[0], rows, values), b.getF32Type());
+      Value own = b.cast(kernel.tile(x, rows, values), b.getF32Type());
+      Value y = b.cast(b.mul(own, b.column(kernel.numbers(its.beta, rows))), kernel.element);
+      next.append({kernel.product(y, b.transpose(w), delta[0]), kernel.product(y, b.transpose(before), delta[1]),
+                   b.add(delta[2], b.reduceSum(b.mul(own, residual), 1))});
+    }
+    scf::YieldOp::create(b, next);
+  }
+  ValueRange found = loop.getResults();
+  Products made{found[0], found[1], found[2], its.decay ? found[3] : Value(), {}, {}, {}};
+  if (its.beta) {
+    made.readByWritten = found.take_back(3)[0];
+    made.readState = found.take_back(3)[1];
+    made.betas = found.take_back(3)[2];
+  }
+  return made;
+}
+
+RecurrenceGradients::Gradient RecurrenceGradients::gradientOfChunk(RecurrenceKernel &kernel, const RowTile &rows,
+                                                                   const Chunk &keys, const Products &products) {
+  TileBuilder &b = kernel.b;
+  ChunkDecays decays = kernel.decays(rows, keys);
+  Value start = kernel.fromStart(decays);
+  Value q = kernel.tile(its.query, rows, keys), k = kernel.tile(its.key, rows, keys);
+  auto wide = [&](Value value) { return b.cast(value, b.getF32Type()); };
+  Value dq = b.mul(kernel.decayed(products.outState, start), b.f32(scale));
+  Value write = kernel.decayed(products.writtenState, kernel.toEnd(decays));
+  Value weights = b.mul(products.outByWritten, b.f32(scale)), early, later, term;
+  if (decays.byChannel) {
+    // Row and column sums cancel where the operands are rounded alike.
+    term = b.mul(wide(q), dq);
+    auto mixed = kernel.mixByChannel(weights, q, k, decays, rows, keys);
+    dq = b.add(dq, mixed.later);
+    early = mixed.earlier;
+    term = b.add(term, mixed.difference);
+  } else {
+    weights = b.cast(kernel.decayPairs(weights, decays), kernel.element);
+    dq = kernel.product(weights, k, dq);
+    early = kernel.product(b.transpose(weights), q);
+    if (its.beta) {
+      Value minus = b.mul(products.readByWritten, b.f32(-1));
+      Value between = b.cast(kernel.decayPairs(minus, decays, /*strict=*/true), kernel.element);
+      later = kernel.product(between, k, b.mul(kernel.decayed(products.readState, start), b.f32(-1)));
+      early = kernel.product(b.transpose(between), k, early);
+    }
+    if (decays)
+      term = b.add(b.mul(wide(q), dq), b.mul(wide(k), later ? b.sub(later, early) : b.mul(early, b.f32(-1))));
+  }
+  Gradient made{dq, b.add(early, write), {}};
+  if (later)
+    made.key = b.add(made.key, later);
+  if (!decays)
+    return made;
+  // Over the tokens from each one on, and of what is written over those before it.
+  Value writes = b.mul(wide(k), write);
+  Value through = b.mul(products.states, b.exp2(b.add(decays.coarseEnd, decays.fineEnd)));
+  if (!decays.byChannel) {
+    term = b.reduceSum(term, 1);
+    writes = b.reduceSum(writes, 1);
+    through = b.reduceSum(through, 0);
+  }
+  Value whole = b.add(b.reduceSum(term, 0), through), difference = b.sub(term, writes);
+  made.decay = b.sub(b.add(difference, decays.byChannel ? b.row(whole) : whole), b.prefixSum(difference));
+  return made;
+}
+
+void RecurrenceGradients::tokenGradients() {
+  constexpr int64_t most = 128;
+  RecurrenceKernel kernel(op, its, sums, stored, "token_gradients");
+  TileBuilder &b = kernel.b;
+  TensorParameter dQuery = kernel.frame.output(wholeType(op.getDQuery()));
+  TensorParameter dKey = kernel.frame.output(wholeType(op.getDKey())), dBeta, dDecay;
+  if (its.beta)
+    dBeta = kernel.frame.output(wholeType(betaGradient));
+  if (its.decay)
+    dDecay = kernel.frame.output(wholeType(decayGradient));
+  kernel.withChunk([&](Value chunk) {
+    RowTile rows = kernel.rows(chunk);
+    Value decay;
+    for (int64_t part = 0, parts = channelParts(its.headSize(), most); part < parts; ++part) {
+      Chunk keys = channelPart(b, its.headSize(), most, b.i32(part));
+      Products products = productsOfChunk(kernel, chunk, rows, keys);
+      Gradient found = gradientOfChunk(kernel, rows, keys, products);
+      kernel.store(dQuery, rows, &keys, found.query);
+      kernel.store(dKey, rows, &keys, found.key);
+      if (its.decaysByChannel())
+        kernel.store(dDecay, rows, &keys, found.decay);
+      else if (its.decay)
+        decay = decay ? b.add(decay, found.decay) : found.decay;
+      if (its.beta && part == 0)
+        kernel.store(dBeta, rows, nullptr, products.betas);
+    }
+    if (decay)
+      kernel.store(dDecay, rows, nullptr, decay);
+  });
+  SmallVector<Value> made = kernel.frame.finish({kernel.chunkGrid(), keysWidth > 64 ? 8 : 4, 1});
+  stored.record(op.getDQuery(), made[0]);
+  stored.record(op.getDKey(), made[1]);
+  if (its.beta)
+    stored.record(betaGradient, made[2]);
+  if (its.decay)
+    stored.record(decayGradient, made.back());
+}
+
+LogicalResult lowerRecurBackward(attn::RecurBackwardOp op, StoredValues &stored) {
+  RecurrenceGradients gradients(op, stored);
+  gradients.chunkStates();
+  gradients.chunkGradients();
+  gradients.tokenGradients();
+  return success();
+}
+
+} // namespace weft
