@@ -1,6 +1,6 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Linear recurrences as mixers: weft.linear_attention and weft.delta_rule. Applied, each goes through the tokens chunk by
-chunk with a state [D, Dv] for each head.
+"""Linear recurrences as mixers: weft.linear_attention and weft.delta_rule. Applied, each goes through the tokens chunk
+by chunk with a state [D, Dv] for each head.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _recurrence(
     if initial_state is not None:
         _check_state(initial_state, q, lengths)
     given = [x for x in (decay, beta, initial_state) if x is not None]
-    attributes = {
+    attributes: dict[str, Any] = {
         "scale": real_text(head**-0.5 if scale is None else static.real("scale", scale), "f32"),
         "operandSegmentSizes": segments(
             1, 1, *(int(x is not None) for x in (decay, beta, initial_state)), len(lengths)
@@ -144,8 +144,8 @@ def linear_attention(
 
     q [B, H, N, D], k [B, Hkv, N, D], Hkv a divisor of H; ``log_decay`` is [B, H, N], or [B, H, N, D] for each channel;
     ``scale`` is 1/sqrt(D) unless given. ``initial_state`` float32 [B, H, D, Dv] is what tokens before have left, and
-    ``A.final_state(v)`` what these leave. With ``cu_seqlens`` [S+1] int32, of S sequences packed into a batch of 1, each
-    has a state of its own.
+    ``A.final_state(v)`` what these leave. With ``cu_seqlens`` [S+1] int32, of S sequences packed into a batch of 1,
+    each has a state of its own.
 
     Only sums from m+1 to n enter exp, so decays of any strength are safe, -inf too, which forgets all before. Positive
     ones let the state grow; what is too large for its type is not finite.

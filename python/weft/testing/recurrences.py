@@ -27,19 +27,26 @@ def recurrence(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """o_n = scale · S_nᵀ q_n, token by token, and the state after the last token of each sequence.
 
-    S_n = a_n S_{n-1} + k_n v_nᵀ with a_n = exp(log_decay_n); with ``beta`` a_n (I - β_n k_n k_nᵀ) S_{n-1} + β_n k_n v_nᵀ.
+    S_n = a_n S_{n-1} + k_n v_nᵀ with a_n = exp(log_decay_n); with ``beta``
+    a_n (I - β_n k_n k_nᵀ) S_{n-1} + β_n k_n v_nᵀ.
     """
     heads = q.shape[1]
     wq, wk, wv = (wide(x).repeat_interleave(heads // x.shape[1], 1) for x in (q, k, v))
     scale = q.shape[3] ** -0.5 if scale is None else scale
-    decays = None if log_decay is None else wide(log_decay).repeat_interleave(heads // log_decay.shape[1], 1).to(wq.dtype)
+    decays = (
+        None if log_decay is None else wide(log_decay).repeat_interleave(heads // log_decay.shape[1], 1).to(wq.dtype)
+    )
     betas = None if beta is None else wide(beta).repeat_interleave(heads // beta.shape[1], 1).to(wq.dtype)
     bounds = [0, q.shape[2]] if cu_seqlens is None else cu_seqlens.tolist()
     outs, states = [], []
     for sequence, (first, past) in enumerate(pairwise(bounds)):
         state = torch.zeros(q.shape[0], heads, q.shape[3], v.shape[3], dtype=wq.dtype)
         if initial_state is not None:
-            state = initial_state.to(wq.dtype) if cu_seqlens is None else initial_state[sequence : sequence + 1].to(wq.dtype)
+            state = (
+                initial_state.to(wq.dtype)
+                if cu_seqlens is None
+                else initial_state[sequence : sequence + 1].to(wq.dtype)
+            )
         for n in range(first, past):
             if decays is not None:
                 factor = decays[:, :, n].exp()
@@ -55,9 +62,15 @@ def recurrence(
 
 
 def linear_attention_matrix(
-    q: torch.Tensor, k: torch.Tensor, log_decay: torch.Tensor | None = None, *, scale: float | None = None, strict: bool = False
+    q: torch.Tensor,
+    k: torch.Tensor,
+    log_decay: torch.Tensor | None = None,
+    *,
+    scale: float | None = None,
+    strict: bool = False,
 ) -> torch.Tensor:
-    """A [B, H, N, N]: A[n, m] = scale · Σ_d q_nd k_md exp(Σ_{i=m+1..n} log_decay_id) for m <= n; m < n where ``strict``."""
+    """A [B, H, N, N]: A[n, m] = scale · Σ_d q_nd k_md exp(Σ_{i=m+1..n} log_decay_id) for m <= n; m < n where
+    ``strict``."""
     heads, tokens = q.shape[1], q.shape[2]
     wq, wk = (wide(x).repeat_interleave(heads // x.shape[1], 1) for x in (q, k))
     scale = q.shape[3] ** -0.5 if scale is None else scale
@@ -82,7 +95,12 @@ def _sums(decays: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
 
 
 def delta_rule_matrix(
-    q: torch.Tensor, k: torch.Tensor, beta: torch.Tensor, log_decay: torch.Tensor | None = None, *, scale: float | None = None
+    q: torch.Tensor,
+    k: torch.Tensor,
+    beta: torch.Tensor,
+    log_decay: torch.Tensor | None = None,
+    *,
+    scale: float | None = None,
 ) -> torch.Tensor:
     """A [B, H, N, N] of the delta rule: that of linear attention times diag(β) (I + L diag(β))⁻¹."""
     heads = q.shape[1]
@@ -111,9 +129,9 @@ def chunked(
         return x.to(v.dtype)
 
     heads = q.shape[1]
-    q, k, v, log_decay, beta = (
-        x if x is None else x.repeat_interleave(heads // x.shape[1], 1) for x in (q, k, v, log_decay, beta)
-    )
+    q, k, v = (x.repeat_interleave(heads // x.shape[1], 1) for x in (q, k, v))
+    if log_decay is not None:
+        log_decay = log_decay.repeat_interleave(heads // log_decay.shape[1], 1)
     state = torch.zeros(q.shape[0], heads, q.shape[3], v.shape[3], dtype=wide(q).dtype)
     if initial_state is not None:
         state = initial_state
@@ -134,14 +152,16 @@ def chunked(
             found = wide(written) - wide(narrow(wide(ck) * start) @ narrow(state))
             written = narrow(betas[..., None] * wide(narrow(inverse) @ narrow(found)))
         weights = _decayed_weights(cq, ck, own)
-        outs.append((wide(narrow(wide(cq) * start) @ narrow(state)) + wide(narrow(weights) @ written)) * q.shape[3] ** -0.5)
+        outs.append(
+            (wide(narrow(wide(cq) * start) @ narrow(state)) + wide(narrow(weights) @ written)) * q.shape[3] ** -0.5
+        )
         state = last * state + wide(narrow(wide(ck) * end).mT @ written)
     return narrow(torch.cat(outs, 2)), state
 
 
 def _decayed_weights(q: torch.Tensor, k: torch.Tensor, log_decay: torch.Tensor | None) -> torch.Tensor:
-    """The unscaled matrix of one chunk; with decays by channel, of queries and keys that are rounded with decays from the
-    middle token."""
+    """The unscaled matrix of one chunk; with decays by channel, of queries and keys that are rounded with half of the
+    decays between them each."""
     if log_decay is None or log_decay.dim() == 3 or q.dtype == torch.float64:
         return linear_attention_matrix(q, k, log_decay, scale=1.0)
     order = torch.ones(q.shape[2], q.shape[2], dtype=torch.bool).tril()

@@ -71,3 +71,12 @@ func.func @wide(%x: !x, %v: !v, %n: !n) -> !x attributes {attn.program} {
   %dq, %d:2 = attn.attend_backward %x keys(%x : !x) values(%v : !v) lse(%n : !n) delta(%n : !n) gradient(%v : !v) {patterns = [#attn.causal], scale = 0.125 : f32} : !x -> !x, !x, !v
   return %dq : !x
 }
+
+// -----
+
+!x = !attn.tensor<[B, H, N, 64], f16>
+func.func @recurrence(%x: !x) -> !x attributes {attn.program} {
+  // expected-error@+1 {{'attn.recur' op has no tangent}}
+  %o, %s = attn.recur %x, %x, %x {scale = 0.125 : f32} : (!x, !x, !x) -> (!x, !attn.tensor<[B, H, 64, 64], f32>)
+  return %o : !x
+}
