@@ -2,7 +2,9 @@
 """Linear recurrences: linear attention with decays and the delta rule, their states, and their gradients."""
 
 import functools
+import importlib.util
 import math
+import pathlib
 
 import numpy as np
 import pytest
@@ -310,3 +312,58 @@ ROWS = torch.zeros(1, 2, 8)
 def test_refusals(make, message):
     with pytest.raises(weft.Error, match=message):
         make()
+
+
+def naive(family, name):
+    """A reference of flash-linear-attention's, from its file alone: the package loads Triton."""
+    package = importlib.util.find_spec("fla")
+    if package is None:
+        pytest.skip("needs flash-linear-attention")
+    path = pathlib.Path(package.submodule_search_locations[0], "ops", family, "naive.py")
+    spec = importlib.util.spec_from_file_location(f"{family}_naive", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, name)
+
+
+@pytest.mark.ecosystem
+@pytest.mark.parametrize("kind", ["simple_gla", "gla", "delta_rule", "gated_delta_rule"])
+def test_as_flash_linear_attention_has_them(kind, seed):
+    x = drawn(
+        functools.partial(
+            inputs,
+            tokens=70,
+            keys=16,
+            values=24,
+            heads=2,
+            kv=2,
+            decay="channel" if kind == "gla" else "token",
+            beta=True,
+        ),
+        torch.float32,
+        torch.Generator().manual_seed(seed),
+    )
+    given = {"q": "q", "k": "k", "v": "v", "beta": "beta", "log_decay": "gk" if kind == "gla" else "g"}
+    if not kind.endswith("delta_rule"):
+        del given["beta"]
+    if kind == "delta_rule":
+        del given["log_decay"]
+    mine, theirs = ({name: x[name].clone().requires_grad_() for name in given} for _ in range(2))
+    rule = dict(mine)
+    v = rule.pop("v")
+    make = weft.delta_rule if kind.endswith("delta_rule") else weft.linear_attention
+    out = make(rule.pop("q"), rule.pop("k"), **rule) @ v
+    if kind == "delta_rule":
+        wanted = naive(kind, "delta_rule_recurrence")(**theirs)[0]
+    else:
+        names = {"simple_gla": "naive_recurrent_simple_gla", "gla": "naive_recurrent_gla"}
+        function = naive(kind, names.get(kind, "naive_recurrent_gated_delta_rule"))
+        turned = {given[name]: tensor.transpose(1, 2) for name, tensor in theirs.items()}
+        wanted = function(**turned)
+        wanted = (wanted[0] if isinstance(wanted, tuple) else wanted).transpose(1, 2)
+    along = draw(seed + 9, *out.shape)
+    for result in (out, wanted):
+        (result * along).sum().backward()
+    torch.testing.assert_close(out, wanted, rtol=1e-4, atol=1e-5)
+    for name in given:
+        torch.testing.assert_close(mine[name].grad, theirs[name].grad, rtol=1e-3, atol=1e-4)

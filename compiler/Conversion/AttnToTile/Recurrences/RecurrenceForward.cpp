@@ -9,35 +9,108 @@
 // K = (I + L β)⁻¹ L and u = v - exp(G) k S, r = u - K β u. K needs no state: a kernel of its own makes it for all
 // chunks at once.
 #include "compiler/Conversion/AttnToTile/Recurrences/RecurrenceKernel.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 
 namespace weft {
 
-// K by doubling: of two neighbouring blocks with K1 and K2, and C the part of L between them, the part of K between
-// them is (I - K2 β) C (I - β K1). Blocks of one token have K = 0.
+namespace {
+
+/// K by doubling: of two neighbouring blocks with K1 and K2, and C the part of L between them, the part of K between
+/// them is (I - K2 β) C (I - β K1). Blocks of one token have K = 0. Up to blocks of 16 tokens a row's columns are those
+/// of its own block alone, [tokens, 16]: a fourth of the products.
+class Doubling {
+public:
+  Doubling(RecurrenceKernel &kernel, Value beta)
+      : b(kernel.b), side(kernel.side), beta(beta),
+        precision(kernel.element.isF32() ? tile::Precision::TF32x3 : tile::Precision::TF32) {}
+
+  /// K of all tokens of a chunk, from L and `beta` as a row.
+  Value run(Value all);
+
+private:
+  /// K of blocks twice as large, in as many columns as `inverse` has.
+  Value doubled(Value between, Value inverse);
+  /// [side, block] and back: the columns of each row's own block.
+  Value ownColumns(Value whole);
+  Value wholeColumns(Value own);
+  /// [side, side / block, block] i1: which columns are of the row's own block.
+  Value isOwn();
+
+  static constexpr int64_t block = 16;
+  TileBuilder &b;
+  const int64_t side;
+  Value beta;
+  tile::Precision precision;
+};
+
+} // namespace
+
+Value Doubling::isOwn() {
+  Value row = b.column(b.column(b.div(b.range(side), b.i32(block))));
+  Value column = b.column(b.range(side / block));
+  Value same = b.compareInt(arith::CmpIPredicate::eq, row, b.expand(column, 0));
+  return b.broadcast(same, {side, side / block, block});
+}
+
+Value Doubling::ownColumns(Value whole) {
+  SmallVector<int64_t> shape{side, side / block, block};
+  Value parts = b.reshape(whole, shape);
+  return b.reduceSum(b.select(isOwn(), parts, b.zeros(shape)), 1);
+}
+
+Value Doubling::wholeColumns(Value own) {
+  SmallVector<int64_t> shape{side, side / block, block};
+  Value repeated = b.broadcast(b.expand(own, 1), shape);
+  return b.reshape(b.select(isOwn(), repeated, b.zeros(shape)), {side, side});
+}
+
+Value Doubling::doubled(Value between, Value inverse) {
+  SmallVector<int64_t> shape(TileBuilder::shapeOf(inverse));
+  auto product = [&](Value left, Value right) {
+    Value whole = shape[1] == side ? left : wholeColumns(left);
+    return b.dot(b.mul(whole, beta), right, b.zeros(shape), precision);
+  };
+  Value right = b.sub(between, product(between, inverse));
+  return b.add(inverse, b.sub(right, product(inverse, right)));
+}
+
+Value Doubling::run(Value all) {
+  Value columns = b.broadcast(b.row(b.range(side)), {side, side}), rows = b.column(b.range(side));
+  Value inverse, here = all;
+  for (int64_t half = 1; half < side; half *= 2) {
+    if (half == 1 && side > block) {
+      Value first = b.sub(b.range(side), b.rem(b.range(side), b.i32(block)));
+      columns = b.add(b.column(first), b.row(b.range(block)));
+      here = ownColumns(all);
+    }
+    if (half == block) {
+      columns = b.broadcast(b.row(b.range(side)), {side, side});
+      here = all;
+      inverse = wholeColumns(inverse);
+    }
+    Value number = b.div(columns, b.i32(half));
+    Value later = b.compareInt(arith::CmpIPredicate::eq, b.div(rows, b.i32(half)), b.add(number, b.i32(1)));
+    Value even = b.compareInt(arith::CmpIPredicate::eq, b.rem(number, b.i32(2)), b.i32(0));
+    Value between = b.select(b.both(later, even), here, b.zeros(TileBuilder::shapeOf(here)));
+    inverse = inverse ? doubled(between, inverse) : between;
+  }
+  return inverse;
+}
+
 static Value lowerInverse(attn::RecurOp op, const attn::RecurrenceOperands &its, StoredValues &stored) {
   RecurrenceKernel kernel(op, its, {}, stored, "delta_inverse");
   TileBuilder &b = kernel.b;
-  const int64_t side = kernel.side;
   TensorParameter output = kernel.frame.output(wholeType(op.getDelta()[1]));
-  bool wide = kernel.element.isF32();
-  auto precision = wide ? tile::Precision::TF32x3 : tile::Precision::TF32;
   kernel.withChunk([&](Value chunk) {
     RowTile rows = kernel.rows(chunk);
     Chunk keys = paddedChannels(its.headSize());
     Value k = kernel.tile(its.key, rows, keys), beta = b.row(kernel.numbers(its.beta, rows));
     ChunkDecays decays = kernel.decays(rows, keys);
-    Value all = kernel.pairs(k, k, decays, rows, keys, /*strict=*/true), zero = b.zeros({side, side});
-    Value inverse = b.select(kernel.acrossMiddle(1), all, zero);
-    for (int64_t half = 2; half < side; half *= 2) {
-      Value between = b.select(kernel.acrossMiddle(half), all, zero);
-      Value right = b.sub(between, b.dot(b.mul(between, beta), inverse, zero, precision));
-      Value left = b.dot(b.mul(inverse, beta), right, zero, precision);
-      inverse = b.add(inverse, b.sub(right, left));
-    }
-    Chunk columns{0, side, side};
+    Value inverse = Doubling(kernel, beta).run(kernel.pairs(k, k, decays, rows, keys, /*strict=*/true));
+    Chunk columns{0, kernel.side, kernel.side};
     kernel.store(output, rows, &columns, inverse);
   });
   Value made = kernel.frame.finish({kernel.chunkGrid(), 4, 1})[0];

@@ -1,7 +1,7 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """A hybrid block: a window of softmax attention near a token, the gated delta rule for all before it, one gate over
 both. Held against the formula in float64, forward and backward, then decoded token by token.
-Run it: python examples/13_hybrid.py
+Run it: python examples/14_hybrid.py
 """
 
 import torch
