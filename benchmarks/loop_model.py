@@ -12,9 +12,9 @@ Half of the curves calibrate, half are held back. Of each peer's forward, and of
 ordered, full before causal and small heads first; the first, third, fifth calibrate, and the second, fourth, sixth are
 held back. That was written down before any error was seen. Whole curves are held back: their kernels are unseen.
 The form of the three fitted terms was chosen by the errors of the half that calibrates, and by what is known of
-FlashAttention-3's longest points from others' charts; their numbers (weft.cycles.launch.FITTED, of a search as --fit's
-with other steps, which end at 4664, 0.61 and 0.267) were fixed before any error of the other half was seen. The chart's points of Triton are of 2024, its machine
-code here is today's compiler's of our source.
+FlashAttention-3's longest points from others' charts; their numbers (weft.cycles.launch.FITTED, of a search as
+--fit's with other steps, which end at 4664, 0.61 and 0.267) were fixed before any error of the other half was seen.
+The chart's points of Triton are of 2024, its machine code here is today's compiler's of our source.
 
 What the model cannot know: the clock under load (it takes the boost clock of the data sheet), and power, which lowers
 it; hits of the L2 cache; what a wait at an mbarrier really waits for (a full stage is taken for granted).
