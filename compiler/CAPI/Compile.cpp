@@ -43,7 +43,7 @@ struct Options {
   bool remarks = false;   // what fast paths were not taken, and why
   bool locations = false; // of every op in dumps
   bool widen = false;     // every float as f32: a reference for what narrower ones give
-  std::vector<ScheduleChoice> schedules;
+  KernelChoices schedules;
   Linearisation linearise;
 
   bool wants(StringRef stage) const { return dumpAll || dumps.contains(stage); }
@@ -52,7 +52,7 @@ struct Options {
 /// What a compilation gives besides PTX.
 struct Record {
   llvm::json::Object timesMs, ir;
-  llvm::json::Array kernels, programs, schedules, remarks;
+  llvm::json::Array kernels, programs, schedules, tilings, remarks;
 };
 
 /// {"function": "f.forward", "arguments": [0, 2]}
@@ -99,7 +99,7 @@ Outcome<Options> parseOptions(StringRef text) {
       auto choices = capi::readSchedules(*value.getAsObject());
       if (auto *refused = std::get_if<std::string>(&choices))
         return Failure{WEFTC_INVALID_ARGUMENT, *refused};
-      options.schedules = std::move(std::get<std::vector<ScheduleChoice>>(choices));
+      options.schedules = std::move(std::get<KernelChoices>(choices));
     } else if (auto *linearise = value.getAsObject(); key == "linearise" && linearise) {
       auto read = readLinearisation(*linearise);
       if (!read)
@@ -206,6 +206,7 @@ std::optional<Failure> takePrograms(ModuleOp module, const Options &options, Rec
         facts[function.getName()] = factsOf(function);
     if (!run({stages.begin() + 1, stages.end()}, module, options, record))
       return failed;
+    record.tilings = capi::describeTilings(module);
   }
   double start = processorMs();
   // Once, whatever the environment asks for: an op that its verifier does not take may still become PTX, of something
@@ -270,6 +271,7 @@ std::string infoText(const TargetInfo &target, Record record, double totalMs) {
       {"kernels", std::move(record.kernels)},
       {"programs", std::move(record.programs)},
       {"schedules", std::move(record.schedules)},
+      {"tilings", std::move(record.tilings)},
       {"remarks", std::move(record.remarks)},
       {"times_ms", std::move(record.timesMs)},
       {"ir", std::move(record.ir)}};

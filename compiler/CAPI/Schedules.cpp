@@ -4,30 +4,41 @@
 using namespace mlir;
 using namespace weft;
 
-std::variant<std::vector<ScheduleChoice>, std::string> capi::readSchedules(const llvm::json::Object &object) {
-  std::vector<ScheduleChoice> choices;
+/// Fills `fields` from a list of as many integers, or of at least `least`. False where it is something else.
+static bool readNumbers(const llvm::json::Value &value, ArrayRef<int64_t *> fields, size_t least) {
+  const llvm::json::Array *numbers = value.getAsArray();
+  if (!numbers || numbers->size() < least || numbers->size() > fields.size())
+    return false;
+  for (auto [number, field] : llvm::zip(*numbers, fields)) {
+    std::optional<int64_t> read = number.getAsInteger();
+    if (!read)
+      return false;
+    *field = *read;
+  }
+  return true;
+}
+
+std::variant<KernelChoices, std::string> capi::readSchedules(const llvm::json::Object &object) {
+  KernelChoices choices;
   for (const auto &[key, value] : object) {
+    if (isTilingPlace(key)) {
+      TilingChoice &choice = choices.tilings.emplace_back(TilingChoice{key.str(), {}});
+      if (!readNumbers(value, {&choice.tiling.rows, &choice.tiling.warps}, 2))
+        return "expected the tiling of '" + key.str() + "' to be two integers (rows, warps)";
+      continue;
+    }
     auto [number, name] = StringRef(key).split('.');
     std::optional<ScheduleRole> role = roleNamed(name);
     ScheduleChoice choice;
     if (!role || number.getAsInteger(10, choice.attend) || choice.attend < 0)
-      return "expected the schedules' keys to be such as '0.forward', '0.backward.query', '0.backward.keys' or "
-             "'0.backward.values', but got '" +
+      return "expected the schedules' keys to be such as '0.forward', '0.backward.query', '0.backward.keys', "
+             "'0.backward.values' or 'forward.rows.0', but got '" +
              key.str() + "'";
     choice.role = *role;
-    const llvm::json::Array *numbers = value.getAsArray();
-    int64_t *fields[] = {&choice.rows, &choice.columns, &choice.warps, &choice.stages, &choice.channels};
-    size_t most = std::size(fields);
-    bool fits = numbers && (numbers->size() == most || numbers->size() == most - 1);
-    for (size_t i = 0; fits && i < numbers->size(); ++i) {
-      std::optional<int64_t> number = (*numbers)[i].getAsInteger();
-      fits = number.has_value();
-      *fields[i] = number.value_or(0);
-    }
-    if (!fits)
+    if (!readNumbers(value, {&choice.rows, &choice.columns, &choice.warps, &choice.stages, &choice.channels}, 4))
       return "expected the schedule of '" + key.str() +
              "' to be four integers (rows, columns, warps, stages) or five (and channels of wide values)";
-    choices.push_back(choice);
+    choices.schedules.push_back(choice);
   }
   return choices;
 }
@@ -48,5 +59,16 @@ llvm::json::Array capi::describeSchedules(ModuleOp module) {
                                            {"group", facts.group},
                                            {"window_tokens", facts.windowTokens}});
   }
+  return described;
+}
+
+llvm::json::Array capi::describeTilings(ModuleOp module) {
+  llvm::json::Array described;
+  for (const TilingFacts &facts : tilingFacts(module))
+    if (facts.rows.size() * facts.warps.size() > 1)
+      described.push_back(llvm::json::Object{{"place", facts.place},
+                                             {"tiling", llvm::json::Array{facts.tiling.rows, facts.tiling.warps}},
+                                             {"rows", llvm::json::Array(facts.rows)},
+                                             {"warps", llvm::json::Array(facts.warps)}});
   return described;
 }

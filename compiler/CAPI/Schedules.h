@@ -9,12 +9,16 @@
 
 namespace weft::capi {
 
-/// Reads {"0.forward": [128, 64, 4, 3], "0.backward.query": ..., "0.backward.keys": ...}: rows, columns, warps and
-/// stages by attention and role. A message where it is something else.
-std::variant<std::vector<ScheduleChoice>, std::string> readSchedules(const llvm::json::Object &object);
+/// Reads {"0.forward": [128, 64, 4, 3], "0.backward.query": ..., "forward.rows.0": [32, 4]}: rows, columns, warps and
+/// stages by attention and role, rows and warps by the place of another kernel. A message where it is something else.
+std::variant<KernelChoices, std::string> readSchedules(const llvm::json::Object &object);
 
 /// Every attention's kernels: {"attend": 0, "role": "forward", "schedule": [128, 64, 4, 3], "head_size", "value_size",
 /// "element_bits", "group", "window_tokens"}.
 llvm::json::Array describeSchedules(mlir::ModuleOp module);
+
+/// Every other kernel that can be tiled in more ways than one: {"place": "forward.rows.0", "tiling": [64, 4], "rows":
+/// [16, 32, 64, 128], "warps": [1, 2, 4, 8]}.
+llvm::json::Array describeTilings(mlir::ModuleOp module);
 
 } // namespace weft::capi

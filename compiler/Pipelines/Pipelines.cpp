@@ -31,11 +31,10 @@ static void simplify(OpPassManager &passes) {
   passes.addPass(createLoopInvariantCodeMotionPass());
 }
 
-std::vector<Stage> attnToTileStages(bool differentiate, ArrayRef<ScheduleChoice> choices,
-                                    const Linearisation &linearise) {
+std::vector<Stage> attnToTileStages(bool differentiate, const KernelChoices &choices, const Linearisation &linearise) {
   return {
       {"attn",
-       [=, choices = choices.vec()](OpPassManager &passes) {
+       [=](OpPassManager &passes) {
          passes.addNestedPass<func::FuncOp>(attn::createAttnApplyMixers());
          simplify(passes);
          passes.addPass(createAttnNumberAttends());

@@ -45,7 +45,7 @@ struct Linearisation {
 
 /// The stages that turn attn programs into launches of tile kernels. With `differentiate`, each program @f gets
 /// @f.forward and @f.backward. After the first, "attn", every attention has its schedule: of `choices`, or the default.
-std::vector<Stage> attnToTileStages(bool differentiate, llvm::ArrayRef<ScheduleChoice> choices = {},
+std::vector<Stage> attnToTileStages(bool differentiate, const KernelChoices &choices = {},
                                     const Linearisation &linearise = {});
 
 /// The stages in order, for a module that names its target in `warp.target`:

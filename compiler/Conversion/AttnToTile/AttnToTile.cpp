@@ -140,8 +140,10 @@ struct AttnToTile : impl::AttnToTileBase<AttnToTile> {
       if (failed(ProgramLowering(program).run()))
         return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function->hasAttr(refusedAttrName)) // KernelFrame::refuse has reported why.
+      if (function->hasAttr(refusedAttrName)) // KernelFrame has reported why.
         return signalPassFailure();
+    if (failed(takeTilingChoices(getOperation())))
+      signalPassFailure();
   }
 };
 } // namespace

@@ -39,6 +39,9 @@ def AttnChooseSchedules : Pass<"attn-choose-schedules", "::mlir::ModuleOp"> {
     xCHANNELS where values are wide; the kernels are `forward`, `backward.query`, `backward.keys` and
     `backward.values`.
 
+    A choice for a kernel that is no attention's is PART.KIND.NUMBER=ROWSxWARPS, such as forward.rows.0=32x4: of the
+    kernels `rows` that the program itself launches, the first. It is noted on the module, and `attn-to-tile` takes it.
+
     Needs: numbered attentions (`attn-number-attends`). One without a number, or whose head sizes are no integers, is
     left alone.
 
@@ -62,7 +65,7 @@ def AttnChooseSchedules : Pass<"attn-choose-schedules", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    ListOption<"choices", "choices", "std::string", "such as 0.forward=128x64x4x3">,
+    ListOption<"choices", "choices", "std::string", "such as 0.forward=128x64x4x3 or forward.rows.0=32x4">,
   ];
 }
 

@@ -6,6 +6,7 @@
 #include "dialects/Attn/IR/AttnDialect.h"
 #include "dialects/Attn/IR/AttnOps.h"
 #include "dialects/Attn/IR/FastAttribute.h"
+#include "dialects/Attn/IR/TilingAttributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -86,6 +87,34 @@ static LogicalResult verifyGradientsOf(Operation *op, Attribute value) {
   return success();
 }
 
+/// Whether an attribute is two integers: rows and warps.
+static bool isTiling(Attribute attribute) {
+  auto numbers = dyn_cast_or_null<DenseI64ArrayAttr>(attribute);
+  return numbers && numbers.size() == 2;
+}
+
+static LogicalResult verifyTilings(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() == tilingChoicesAttrName) {
+    auto choices = dyn_cast<DictionaryAttr>(attribute.getValue());
+    if (isa<ModuleOp>(op) && choices &&
+        llvm::all_of(choices, [](NamedAttribute each) { return isTiling(each.getValue()); }))
+      return success();
+    return op->emitOpError() << "expected '" << tilingChoicesAttrName
+                             << "' to have rows and warps by kernel, on a module, but got " << attribute.getValue();
+  }
+  auto isNoted = [](Attribute each) {
+    auto facts = dyn_cast<DictionaryAttr>(each);
+    return facts && facts.getAs<StringAttr>("place") && isTiling(facts.get("tiling")) &&
+           facts.getAs<DenseI64ArrayAttr>("rows") && facts.getAs<DenseI64ArrayAttr>("warps");
+  };
+  auto noted = dyn_cast<ArrayAttr>(attribute.getValue());
+  if (isa<func::FuncOp>(op) && noted && llvm::all_of(noted, isNoted))
+    return success();
+  return op->emitOpError() << "expected '" << tilingsAttrName
+                           << "' to have place, tiling, rows and warps of kernels, on a program, but got "
+                           << attribute.getValue();
+}
+
 LogicalResult AttnDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   if (attribute.getName() == gradientsOfAttrName)
     return verifyGradientsOf(op, attribute.getValue());
@@ -105,6 +134,8 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   }
   if (attribute.getName() == sharesLaunchAttrName && isa<UnitAttr>(attribute.getValue()))
     return success();
+  if (attribute.getName() == tilingChoicesAttrName || attribute.getName() == tilingsAttrName)
+    return verifyTilings(op, attribute);
   if (attribute.getName() != programAttrName)
     return op->emitOpError() << "expected an attribute that the attn dialect knows, but got '"
                              << attribute.getName().getValue() << "'";

@@ -28,7 +28,8 @@ _lock = threading.RLock()
 _compiled: Recent[tuple[str, str, bool, str], Compiled] = Recent(256)
 _linearised: Recent[tuple[str, str, str, tuple[int, ...]], Compiled] = Recent(256)
 
-#: rows, columns, warps and stages by attention and role: {"0.forward": [128, 64, 4, 3]}
+#: rows, columns, warps and stages by attention and role, rows and warps by the place of another kernel:
+#: {"0.forward": [128, 64, 4, 3], "forward.rows.0": [32, 4]}
 Schedules = Mapping[str, Sequence[int]]
 
 

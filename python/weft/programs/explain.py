@@ -110,6 +110,7 @@ def explain(form: Compiled, sizes: Mapping[str, int]) -> Explanation:
         f"{each['attend']}.{each['role']}": "x".join(map(str, each["schedule"]))
         for each in form.info.get("schedules", [])
     }
+    schedules |= {each["place"]: "x".join(map(str, each["tiling"])) for each in form.info.get("tilings", [])}
     times = form.info.get("times_ms", {})
     return Explanation(form.traced.name, form.target, times, form.cached, parts, schedules, tuple(form.schedules))
 

@@ -25,7 +25,7 @@ from weft.runtime.library import load, write_library
 from .recorded import Recorded
 from .result import Result
 from .run import keep, timer
-from .space import Schedule
+from .space import Schedule, kernels
 from .tuner import Options, Subject, tune_subject
 
 
@@ -129,7 +129,7 @@ def _tuned(
 
 
 def _has_attention(source: Source, target: str) -> bool:
-    return bool(compiled(source.traced, target, source.differentiate).info["schedules"])
+    return bool(kernels(compiled(source.traced, target, source.differentiate).info))
 
 
 def rewrite(library: Any, known: Sequence[Source]) -> None:

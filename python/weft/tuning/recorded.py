@@ -11,6 +11,7 @@ from weft.errors import Error
 from . import records
 from .evaluate import Job, simulated_wrong
 from .records import Record
+from .space import is_backward
 
 
 class Recorded:
@@ -48,7 +49,7 @@ class Recorded:
             alone = [
                 self._seconds(job, part, {place: schedule})
                 for place, schedule in job.schedules.items()
-                if (".backward" in place) == (part == ".backward")
+                if is_backward(place) == (part == ".backward")
             ]
             if default is None or None in alone:
                 return {"status": "failed", "reason": f"{self.name} has no records of '{job.name}{part}' alone"}

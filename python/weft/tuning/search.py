@@ -12,26 +12,26 @@ from typing import Any
 
 from weft.errors import Error
 
-from .space import Kernel, Schedule, Target, axes, why_not
+from .space import Kernel, Schedule, Target, Tiled, axes, why_not
 
 EXHAUSTIVE = 512  # candidates that are all tried; of more, so many
 FIRST = 9  # of a larger space: the default and its nearest neighbours, before anything is sampled
 _DRAWS = 8  # of the estimator, without a schedule that is new and can be held, after which one is drawn evenly
 
 
-def is_large(kernel: Kernel, target: Target) -> bool:
+def is_large(kernel: Kernel | Tiled, target: Target) -> bool:
     """Whether a kernel has more schedules that the target can hold than are all tried."""
     return len(_feasible(kernel, target)) > EXHAUSTIVE
 
 
-def _feasible(kernel: Kernel, target: Target) -> list[Schedule]:
+def _feasible(kernel: Kernel | Tiled, target: Target) -> list[Schedule]:
     return [each for each in itertools.product(*axes(kernel)) if not why_not(each, kernel, target)]
 
 
 class Sampler:
     """Draws schedules of one kernel, each once. Raises weft.Error where Optuna is not installed."""
 
-    def __init__(self, kernel: Kernel, target: Target, seed: int) -> None:
+    def __init__(self, kernel: Kernel | Tiled, target: Target, seed: int) -> None:
         try:
             import optuna
         except ImportError as error:

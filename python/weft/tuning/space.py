@@ -1,14 +1,16 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""The schedules that a kernel of an attention may run by, and which of them a target cannot hold.
+"""The schedules that a kernel may run by, and which of them a target cannot hold.
 
-A schedule is (rows, columns, warps, stages): a program of the kernel holds ``rows`` rows and walks the other side in
-steps of ``columns``, on ``warps`` warps, with ``stages`` tiles of it in flight (docs/Tuning.md). Of wide values it has
-a fifth number, the channels that a program holds, or takes at once.
+Of an attention's kernel a schedule is (rows, columns, warps, stages): a program of the kernel holds ``rows`` rows and
+walks the other side in steps of ``columns``, on ``warps`` warps, with ``stages`` tiles of it in flight
+(docs/Tuning.md). Of wide values it has a fifth number, the channels that a program holds, or takes at once. Of another
+kernel it is its tiling, (rows, warps).
 """
 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +22,11 @@ __all__ = [
     "Kernel",
     "Schedule",
     "Target",
+    "Tiled",
     "axes",
     "candidates",
+    "is_backward",
+    "kernels",
     "parse",
     "role_of",
     "spelled",
@@ -67,6 +72,31 @@ class Kernel:
 
 
 @dataclass(frozen=True)
+class Tiled:
+    """A kernel that is no attention's, as the compiler reports it: its place, its tiling, and what it can take."""
+
+    place: str
+    """ "forward.rows.0": part, kind, and which of the kind"""
+    schedule: Schedule
+    rows: tuple[int, ...]
+    warps: tuple[int, ...]
+
+    @property
+    def role(self) -> str:
+        """Its place: no two kernels of a program have one role."""
+        return self.place
+
+
+def kernels(info: Mapping[str, Any]) -> list[Kernel | Tiled]:
+    """All that can be tuned of what was compiled: attentions' kernels, then the others."""
+    tiled = [
+        Tiled(each["place"], tuple(each["tiling"]), tuple(each["rows"]), tuple(each["warps"]))
+        for each in info["tilings"]
+    ]
+    return [*(Kernel.of(facts) for facts in info["schedules"]), *tiled]
+
+
+@dataclass(frozen=True)
 class Candidate:
     """A schedule to try; ``dropped`` says why the target cannot hold it, empty where it may."""
 
@@ -75,17 +105,17 @@ class Candidate:
 
 
 def spelled(schedule: Sequence[int]) -> str:
-    """ "128x64x4x3": rows, columns, warps, stages; "64x32x8x2x512": and channels."""
+    """ "128x64x4x3": rows, columns, warps, stages; "64x32x8x2x512": and channels; "32x4": rows, warps."""
     return "x".join(map(str, schedule))
 
 
 def parse(text: str) -> Schedule:
     """The schedule that a text spells. Raises ValueError."""
     parts = text.split("x")
-    if len(parts) not in (4, 5) or not all(part.isdigit() for part in parts):
+    if len(parts) not in (2, 4, 5) or not all(part.isdigit() for part in parts):
         raise ValueError(
             f"expected a schedule ROWSxCOLUMNSxWARPSxSTAGES such as 128x64x4x3, or with xCHANNELS of wide values, "
-            f"but got '{text}'"
+            f"or a tiling ROWSxWARPS such as 32x4, but got '{text}'"
         )
     return tuple(map(int, parts))
 
@@ -93,18 +123,27 @@ def parse(text: str) -> Schedule:
 ROLES = ("forward", "backward.query", "backward.keys", "backward.values")
 
 
+def is_backward(place: str) -> bool:
+    """Whether a kernel is of a program's backward."""
+    return "backward" in place.split(".")
+
+
 def role_of(place: str) -> str:
-    """The role in "0.backward.keys" or "backward.keys". ValueError where there is none of the kind."""
+    """The role in "0.backward.keys" or "backward.keys"; of other kernels the place, such as "forward.rows.0".
+    ValueError where there is none of the kind."""
+    if re.fullmatch(r"(forward|backward)\.\w+\.\d+", place):
+        return place
     number, _, rest = place.partition(".")
     role = rest if number.isdigit() else place
     if role not in ROLES:
         raise ValueError(
-            f"expected a role among {', '.join(ROLES)}, or one of attention N as N.ROLE, but got '{place}'"
+            f"expected a role among {', '.join(ROLES)}, one of attention N as N.ROLE, or the place of another kernel "
+            f"such as forward.rows.0, but got '{place}'"
         )
     return role
 
 
-def candidates(kernel: Kernel, target: Target, limit: int = 16) -> list[Candidate]:
+def candidates(kernel: Kernel | Tiled, target: Target, limit: int = 16) -> list[Candidate]:
     """The default and its neighbours, nearest first, until ``limit`` of them can be held; with those on the way that
     the target cannot hold."""
     found: list[Candidate] = []
@@ -118,8 +157,10 @@ def candidates(kernel: Kernel, target: Target, limit: int = 16) -> list[Candidat
     return found
 
 
-def axes(kernel: Kernel) -> list[tuple[int, ...]]:
+def axes(kernel: Kernel | Tiled) -> list[tuple[int, ...]]:
     """What each number of a kernel's schedules may be."""
+    if isinstance(kernel, Tiled):
+        return [kernel.rows, kernel.warps]
     rows: tuple[int, ...] = _ROWS
     columns: tuple[int, ...] = _COLUMNS
     if kernel.window_tokens:  # tiles are cut from the window, and where that is one tile it is its own keys
@@ -133,7 +174,7 @@ def axes(kernel: Kernel) -> list[tuple[int, ...]]:
     return found
 
 
-def _space(kernel: Kernel) -> list[Schedule]:
+def _space(kernel: Kernel | Tiled) -> list[Schedule]:
     space = list(itertools.product(*axes(kernel)))
     return space if kernel.schedule in space else [kernel.schedule, *space]
 
@@ -142,11 +183,17 @@ def _distance(schedule: Schedule, default: Schedule) -> int:
     """How many doublings or halvings lie between two schedules; a stage counts as one."""
     sizes, others = (each[:3] + each[4:] for each in (schedule, default))
     doublings = sum(abs(a.bit_length() - b.bit_length()) for a, b in zip(sizes, others, strict=True))
-    return doublings + abs(schedule[3] - default[3])
+    return doublings + sum(abs(a - b) for a, b in zip(schedule[3:4], default[3:4], strict=True))
 
 
-def why_not(schedule: Schedule, kernel: Kernel, target: Target) -> str:
+def why_not(schedule: Schedule, kernel: Kernel | Tiled, target: Target) -> str:
     """Why a target cannot hold a schedule, from below: what is certain before it is compiled. Empty where it may."""
+    if isinstance(kernel, Tiled):
+        fits = len(schedule) == 2 and schedule[0] in kernel.rows and schedule[1] in kernel.warps
+        of_rows, of_warps = (", ".join(map(str, each)) for each in (kernel.rows, kernel.warps))
+        return "" if fits else f"{kernel.place} takes rows among {of_rows} and warps among {of_warps}"
+    if len(schedule) == 2:
+        return f"{spelled(schedule)} is a tiling: {kernel.place} takes rows, columns, warps and stages"
     if len(schedule) == 5 and not kernel.is_wide:
         return f"{schedule[4]} channels: its values of {kernel.value_size} are not taken in parts"
     rows, warps = schedule[0], schedule[2]

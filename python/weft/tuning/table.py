@@ -44,8 +44,13 @@ def show(result: Result, console: Any) -> None:
 
 
 def _title(place: str) -> str:
-    number, _, role = place.partition(".")
-    return "all kernels together" if place == "together" else f"attention {number}, {role}"
+    if place == "together":
+        return "all kernels together"
+    part, _, kernel = place.partition(".")
+    if not part.isdigit():
+        kind, _, number = kernel.rpartition(".")
+        return f"{kind.replace('_', ' ')} {number} of the {part}"
+    return f"attention {part}, {kernel}"
 
 
 def _order(row: Row) -> tuple[int, float]:

@@ -34,7 +34,18 @@ from .evaluate import SAMPLED, Job, compile_module, counted_policy
 from .pool import Inline, Processes, Submitted, plain
 from .references import write_cases
 from .result import Result, Row, why_lost
-from .space import Candidate, Kernel, Schedule, candidates, spelled, target_named, why_not
+from .space import (
+    Candidate,
+    Kernel,
+    Schedule,
+    Tiled,
+    candidates,
+    is_backward,
+    kernels,
+    spelled,
+    target_named,
+    why_not,
+)
 
 #: what a candidate must be faster by than the default
 _TELLING = 0.01
@@ -139,14 +150,14 @@ class _Run:
         self.base = {"target": target, "differentiate": subject.differentiate}
         self.compile = options.compile or compile_module
         _, self.info = compile_module(subject.text, subject.name, self.base)
-        self.kernels = [Kernel.of(facts) for facts in self.info["schedules"]]
+        self.kernels = kernels(self.info)
         inputs = next(each for each in self.info["programs"] if each["name"] == subject.name)["inputs"]
         self.symbols = Symbols.of(inputs)
         missing = [name for name in self.symbols.all() if name not in sizes]
         if missing:
             raise ValueError(f"expected the sizes {', '.join(missing)} of '{subject.name}'")
         if not self.kernels:
-            raise ValueError(f"expected a program with attention, but '{subject.name}' has none to tune")
+            raise ValueError(f"expected a program with kernels that can be tiled, but '{subject.name}' has none")
         self.sizes = {name: int(sizes[name]) for name in self.symbols.all()}
         self.bucket = Bucket.of(self.symbols, self.sizes)
         self.measured = self.reused = 0
@@ -216,16 +227,16 @@ class _Run:
 
     # ---- Candidates
 
-    def _trials(self, kernel: Kernel) -> list[_Trial]:
+    def _trials(self, kernel: Kernel | Tiled) -> list[_Trial]:
         return [self._trial(kernel, each) for each in self._candidates(kernel)]
 
-    def _trial(self, kernel: Kernel, candidate: Candidate) -> _Trial:
-        part = "" if kernel.role == "forward" else ".backward"
+    def _trial(self, kernel: Kernel | Tiled, candidate: Candidate) -> _Trial:
+        part = ".backward" if is_backward(kernel.place) else ""
         default = candidate.schedule == kernel.schedule
         schedules = {} if default else {kernel.place: list(candidate.schedule)}
         return _Trial(kernel.place, schedules, [part], [part], candidate, default)
 
-    def _candidates(self, kernel: Kernel) -> list[Candidate]:
+    def _candidates(self, kernel: Kernel | Tiled) -> list[Candidate]:
         given = self.options.candidates
         if given is None:
             limit = self.options.limit
@@ -238,7 +249,7 @@ class _Run:
         default = [Candidate(kernel.schedule)]
         return default + [Candidate(each, why_not(each, kernel, self.target)) for each in list(schedules)[1:]]
 
-    def _sampled(self, kernel: Kernel) -> Iterator[_Trial]:
+    def _sampled(self, kernel: Kernel | Tiled) -> Iterator[_Trial]:
         """Of a space too large to go through, further candidates that earlier ones make likely, measured."""
         options = self.options
         if options.candidates is not None or options.limit is not None or not search.is_large(kernel, self.target):

@@ -395,3 +395,15 @@ func.func @launch_c3_zeroed(%x: !x) -> !x {
   %y = attn.launch @copy(%x) grid ["N", "1", "1"] {zeroed = array<i64: 0, 1>} : (!x) -> !x
   return %y : !x
 }
+
+// -----
+
+// expected-error @below {{expected 'attn.tiling_choices' to have rows and warps by kernel, on a module, but got {forward.rows.0 = array<i64: 32>}}}
+module attributes {attn.tiling_choices = {forward.rows.0 = array<i64: 32>}} {}
+
+// -----
+
+// expected-error @below {{expected 'attn.tilings' to have place, tiling, rows and warps of kernels, on a program, but got [{place = "forward.rows.0"}]}}
+func.func @noted() attributes {attn.program, attn.tilings = [{place = "forward.rows.0"}]} {
+  return
+}

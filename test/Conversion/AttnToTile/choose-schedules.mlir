@@ -18,7 +18,7 @@
 // CHECK: attn.attend_backward {{.*}}attn.number = 1 : i64{{.*}}scheduleKeys = #attn.schedule<rows = 64, columns = 128, warps = 4, stages = 2>, scheduleQuery = #attn.schedule<rows = 128, columns = 32, warps = 4, stages = 3>
 // CHECK: attn.attend_backward {{.*}}attn.number = 0 : i64{{.*}}scheduleKeys = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 3>
 // PLACE: error: expected schedules for the program's 2 attentions, counted from 0, but got one for 2
-// SPELLING: error: expected a choice such as '0.forward=128x64x4x3', but got '0.forward=64x64x4'
+// SPELLING: error: expected a choice such as '0.forward=128x64x4x3' or 'forward.rows.0=32x4', but got '0.forward=64x64x4'
 // SIZE: error: 'attn.attend' op cannot take the schedule of '0.forward': expected 'columns' to be a power of two from 16 to 1024, but got 48
 // NARROW: error: 'attn.attend' op cannot take the schedule of '0.forward': expected no 'channels' for values of 64 channels, but got 128
 // NONE: error: 'attn.attend_backward' op has no kernel for the schedule of '0.backward.values'

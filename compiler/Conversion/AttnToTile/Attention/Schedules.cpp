@@ -150,7 +150,8 @@ struct NumberAttends : impl::AttnNumberAttendsBase<NumberAttends> {
 
 struct ChooseSchedules : impl::AttnChooseSchedulesBase<ChooseSchedules> {
   using Base::Base;
-  explicit ChooseSchedules(ArrayRef<ScheduleChoice> chosen) : chosen(chosen) {}
+  explicit ChooseSchedules(KernelChoices chosen)
+      : chosen(std::move(chosen.schedules)), tilings(std::move(chosen.tilings)) {}
 
   void getDependentDialects(DialectRegistry &registry) const final {
     Base::getDependentDialects(registry);
@@ -159,6 +160,7 @@ struct ChooseSchedules : impl::AttnChooseSchedulesBase<ChooseSchedules> {
   void runOnOperation() final {
     if (failed(readChoices()) || failed(checkPlaces()))
       return signalPassFailure();
+    setTilingChoices(getOperation(), tilings);
     bool fine = true;
     visitNumbered(getOperation(), [&](Operation *op, int64_t number) {
       if (auto attend = dyn_cast<attn::AttendOp>(op))
@@ -182,11 +184,13 @@ struct ChooseSchedules : impl::AttnChooseSchedulesBase<ChooseSchedules> {
 private:
   LogicalResult readChoices() {
     for (const std::string &text : choices) {
-      std::optional<ScheduleChoice> choice = parseChoice(text);
-      if (!choice)
+      if (std::optional<ScheduleChoice> choice = parseChoice(text))
+        chosen.push_back(*choice);
+      else if (std::optional<TilingChoice> tiling = parseTilingChoice(text))
+        tilings.push_back(*tiling);
+      else
         return getOperation().emitError()
-               << "expected a choice such as '0.forward=128x64x4x3', but got '" << text << "'";
-      chosen.push_back(*choice);
+               << "expected a choice such as '0.forward=128x64x4x3' or 'forward.rows.0=32x4', but got '" << text << "'";
     }
     return success();
   }
@@ -244,13 +248,14 @@ private:
     return true;
   }
 
-  SmallVector<ScheduleChoice> chosen;
+  std::vector<ScheduleChoice> chosen;
+  std::vector<TilingChoice> tilings;
 };
 
 } // namespace
 
-std::unique_ptr<Pass> createAttnChooseSchedules(ArrayRef<ScheduleChoice> choices) {
-  return std::make_unique<ChooseSchedules>(choices);
+std::unique_ptr<Pass> createAttnChooseSchedules(KernelChoices choices) {
+  return std::make_unique<ChooseSchedules>(std::move(choices));
 }
 
 } // namespace weft

@@ -3,6 +3,7 @@
 // the choices into the ops, where attn-to-tile reads them.
 #pragma once
 
+#include "compiler/Conversion/AttnToTile/Kernel/Tilings.h"
 #include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
@@ -42,7 +43,13 @@ struct ScheduleFacts {
 /// The kernels of every attention of a module, in ascending order of number and role. The ops must be numbered.
 llvm::SmallVector<ScheduleFacts> scheduleFacts(mlir::ModuleOp module);
 
+/// What is chosen for the kernels of a module's programs.
+struct KernelChoices {
+  std::vector<ScheduleChoice> schedules;
+  std::vector<TilingChoice> tilings;
+};
+
 /// The pass `attn-choose-schedules` (Passes.td) with choices that are not spelled.
-std::unique_ptr<mlir::Pass> createAttnChooseSchedules(llvm::ArrayRef<ScheduleChoice> choices);
+std::unique_ptr<mlir::Pass> createAttnChooseSchedules(KernelChoices choices);
 
 } // namespace weft

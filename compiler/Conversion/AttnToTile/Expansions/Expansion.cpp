@@ -172,26 +172,37 @@ static int64_t leastTokens(const Expansion &expansion) {
   return least;
 }
 
-ExpansionTiling expansionTiling(const Expansion &expansion) {
-  constexpr int64_t tokensOfProgram = 64, rowsOfHead = 64;
-  int64_t sums = 0; // of gradients
-  for (Operation *op : expansion.ops)
-    for (const GradientTile &tile : gradientTiles(op))
-      sums += tile.rows * tile.columns / 32;
-  // Few warps share small products of gradients better.
-  int64_t warps = sums && !expansion.byHead() && sums / 4 <= 72 ? 4 : 8;
+/// Tokens that a program takes at a time.
+static int64_t tokensAtOnce(const Expansion &expansion, int64_t warps) {
   if (expansion.byHead())
-    return {rowsOfHead, 1, warps};
+    return 64;
   // Beside the sums of a product of rows there are those it starts from, and the next one's operand; or gradients'
   // sums.
-  bool chained = llvm::any_of(expansion.ops, multipliesRows);
+  bool chained = llvm::any_of(expansion.ops, multipliesRows), sums = expansion.sums();
   int64_t mostSums = chained || sums ? 48 : 96, tokens = 16, least = leastTokens(expansion);
   // A weight's gradient contracts over the channels of all tokens, and its operands take registers: 64 of them.
   if (sums)
     tokens = std::max<int64_t>(1, 64 / *wholeType(expansion.sources().front()).staticDim(3));
   while (tokens * sumsOfToken(expansion) / warps > mostSums && tokens > least)
     tokens /= 2;
-  return {tokens, std::max<int64_t>(1, tokensOfProgram / tokens), warps};
+  return tokens;
+}
+
+ExpansionTiling expansionTiling(const Expansion &expansion, KernelFrame &frame) {
+  int64_t sums = 0; // of gradients
+  for (Operation *op : expansion.ops)
+    for (const GradientTile &tile : gradientTiles(op))
+      sums += tile.rows * tile.columns / 32;
+  // Few warps share small products of gradients better.
+  int64_t warps = sums && !expansion.byHead() && sums / 4 <= 72 ? 4 : 8;
+  KernelTilings tilings{{std::max<int64_t>(64, tokensAtOnce(expansion, warps)), warps}, {}, {4, 8}};
+  // Parts of sums are as many as there are tokens for: such a kernel is tiled by its warps alone.
+  for (int64_t rows : {16, 32, 64, 128, 256})
+    if (rows == tilings.usual.rows || (!sums && rows >= tokensAtOnce(expansion, 8)))
+      tilings.rows.push_back(rows);
+  KernelTiling chosen = frame.tiling(tilings);
+  int64_t tokens = tokensAtOnce(expansion, chosen.warps);
+  return {tokens, std::max<int64_t>(1, chosen.rows / tokens), chosen.warps};
 }
 
 } // namespace weft

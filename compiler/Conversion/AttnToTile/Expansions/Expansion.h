@@ -51,6 +51,7 @@ mlir::LogicalResult lowerExpansion(const Expansion &expansion, StoredValues &sto
 struct ExpansionTiling {
   int64_t tokens, rounds, warps;
 };
-ExpansionTiling expansionTiling(const Expansion &expansion);
+/// By the tiling that is chosen for the kernel: the rows of a program are tokens.
+ExpansionTiling expansionTiling(const Expansion &expansion, KernelFrame &frame);
 
 } // namespace weft

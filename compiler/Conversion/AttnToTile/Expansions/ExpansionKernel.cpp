@@ -13,8 +13,9 @@ namespace weft {
 
 ExpansionKernel::ExpansionKernel(const Expansion &expansion, StoredValues &stored)
     : expansion(expansion), stored(stored),
-      frame(expansion.ops.back(), expansion.sums() ? "expand_backward" : "expand"), tiling(expansionTiling(expansion)),
-      b(frame.b), element(expansion.element()), type(wholeType(expansion.sources().front())) {}
+      frame(expansion.ops.back(), expansion.sums() ? "expand_backward" : "expand"),
+      tiling(expansionTiling(expansion, frame)), b(frame.b), element(expansion.element()),
+      type(wholeType(expansion.sources().front())) {}
 
 // --- products ---
 

@@ -85,7 +85,7 @@ static func::FuncOp createKernel(Operation *anchor, StringRef name) {
 }
 
 KernelFrame::KernelFrame(Operation *anchor, StringRef name)
-    : b(anchor->getLoc(), anchor->getContext()), anchor(anchor), kernel(createKernel(anchor, name)),
+    : b(anchor->getLoc(), anchor->getContext()), anchor(anchor), kind(name), kernel(createKernel(anchor, name)),
       body(&kernel.front()) {
   b.setInsertionPointToEnd(body);
 }
@@ -139,6 +139,14 @@ Value KernelFrame::atEntry(llvm::function_ref<Value()> compute) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(body);
   return compute();
+}
+
+KernelTiling KernelFrame::tiling(const KernelTilings &tilings) {
+  auto program = anchor->getParentOfType<FunctionOpInterface>();
+  if (std::optional<KernelTiling> found = nextTiling(program, anchor->getLoc(), kind, tilings))
+    return *found;
+  kernel->setAttr(refusedAttrName, b.getUnitAttr());
+  return tilings.usual;
 }
 
 void KernelFrame::refuse(Value value) {

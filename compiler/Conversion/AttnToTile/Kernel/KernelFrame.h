@@ -4,6 +4,7 @@
 #pragma once
 
 #include "compiler/Conversion/AttnToTile/Kernel/TileBuilder.h"
+#include "compiler/Conversion/AttnToTile/Kernel/Tilings.h"
 #include "dialects/Attn/IR/AttnOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -53,6 +54,10 @@ public:
   /// What `compute`, of operands and sizes alone, gives where the kernel begins.
   mlir::Value atEntry(llvm::function_ref<mlir::Value()> compute);
 
+  /// The tiling that is chosen for the kernel, or the usual one. Asked for once, before what depends on it is written;
+  /// where the choice cannot be taken the pass fails once the program has been gone through.
+  KernelTiling tiling(const KernelTilings &tilings);
+
   /// Reports that the kernel cannot have a value's tiles; the pass fails once the program has been gone through.
   void refuse(mlir::Value value);
 
@@ -64,6 +69,7 @@ private:
   TensorParameter parameter(attn::WholeTensorType type, bool aligned);
 
   mlir::Operation *anchor;
+  std::string kind;
   mlir::func::FuncOp kernel;
   mlir::Block *body;
   llvm::MapVector<mlir::Value, TensorParameter> inputs;

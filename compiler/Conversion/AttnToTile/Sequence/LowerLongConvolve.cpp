@@ -18,7 +18,7 @@ namespace weft {
 namespace {
 
 constexpr int64_t side = 64;   // tokens of a chunk
-constexpr int64_t across = 64; // chunks in a product, or channels in a copy
+constexpr int64_t across = 64; // chunks in a product, unless it is tiled otherwise, or channels in a copy
 
 /// Sizes, as grid expressions, of the sequences [B, H, N, C] of a convolution with taps [K, H·C].
 struct Sizes {
@@ -163,46 +163,50 @@ Value LongConvolution::spread(Value taps, Type element) {
 Value LongConvolution::convolve(Value chunks, Value taps, Type element) {
   KernelFrame frame(op, "long_convolution");
   TileBuilder &b = frame.b;
+  const KernelTiling tiling = frame.tiling({{across, 4}, {32, 64, 128}, {2, 4, 8}});
+  const int64_t count = tiling.rows;
   const TensorParameter source = frame.input(chunks), filter = frame.input(taps);
   TensorParameter output = frame.output(wholeType(chunks).withElement(element));
   Value channel = b.programId(tile::Axis::Y), batches = frame.size(sizes.batch);
   // Chunks of all batches, those of one number after one another.
-  Value total = b.mul(frame.size(sizes.chunks), batches), start = b.mul(b.programId(tile::Axis::X), b.i32(across));
-  Value number = b.add(start, b.range(across)), inside = b.less(number, total);
+  Value total = b.mul(frame.size(sizes.chunks), batches), start = b.mul(b.programId(tile::Axis::X), b.i32(count));
+  Value number = b.add(start, b.range(count)), inside = b.less(number, total);
   Value chunk = b.div(number, batches), batch = b.rem(number, batches);
-  Value last = b.div(b.min(b.add(start, b.i32(across - 1)), b.sub(total, b.i32(1))), batches);
+  Value last = b.div(b.min(b.add(start, b.i32(count - 1)), b.sub(total, b.i32(1))), batches);
   Value distances = b.min(b.add(last, b.i32(1)), frame.size(sizes.distances()));
   auto at = [&](const TensorParameter &tensor) {
     Value pointer = b.addPtr(tensor.pointer, b.mul(b.cast(channel, b.getI64Type()), tensor.strides[1]));
     Value offset = b.add(b.mul(b.cast(batch, b.getI64Type()), tensor.strides[0]),
                          b.cast(b.mul(chunk, b.i32(side)), b.getI64Type()));
     Value tile = b.add(b.column(offset), b.row(b.cast(b.range(side), b.getI64Type())));
-    return b.addPtr(b.broadcast(pointer, {across, side}), tile);
+    return b.addPtr(b.broadcast(pointer, {count, side}), tile);
   };
   // [b', b]: a column of W_δ is a row here.
   Value along = b.sub(b.row(b.range(side)), b.column(b.range(side)));
   Value filterStart = b.addPtr(filter.pointer, b.mul(b.cast(channel, b.getI64Type()), filter.strides[0]));
   Value sources = at(source);
-  auto loop = scf::ForOp::create(b, b.i32(0), distances, b.i32(1), b.zeros({across, side}));
+  auto loop = scf::ForOp::create(b, b.i32(0), distances, b.i32(1), b.zeros({count, side}));
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value distance = loop.getInductionVar();
     Value exists = b.both(inside, b.compareInt(arith::CmpIPredicate::sge, chunk, distance));
-    Value back = b.broadcast(b.mul(distance, b.i32(-side)), {across, side});
-    Value x = b.load(b.addPtr(sources, back), b.broadcast(b.column(exists), {across, side}));
+    Value back = b.broadcast(b.mul(distance, b.i32(-side)), {count, side});
+    Value x = b.load(b.addPtr(sources, back), b.broadcast(b.column(exists), {count, side}));
     Value first = b.addPtr(filterStart, b.mul(b.add(distance, b.i32(1)), b.i32(side)));
     Value w = b.load(b.addPtr(b.broadcast(first, {side, side}), along), {});
     scf::YieldOp::create(b, b.dot(x, w, loop.getRegionIterArg(0), tile::Precision::TF32x3));
   }
-  b.store(at(output), b.cast(loop.getResult(0), element), b.broadcast(b.column(inside), {across, side}));
-  std::string tiles = "cdiv(" + sizes.chunks + " * (" + sizes.batch + "), 64)";
-  return frame.finish({{tiles, sizes.all, "1"}, 4, 2})[0];
+  b.store(at(output), b.cast(loop.getResult(0), element), b.broadcast(b.column(inside), {count, side}));
+  std::string tiles = "cdiv(" + sizes.chunks + " * (" + sizes.batch + "), " + std::to_string(count) + ")";
+  return frame.finish({{tiles, sizes.all, "1"}, tiling.warps, 2})[0];
 }
 
 Value LongConvolution::correlate(Value gradients, Value chunks) {
   KernelFrame frame(op, "long_taps_grad");
   TileBuilder &b = frame.b;
+  const KernelTiling tiling = frame.tiling({{across, 4}, {32, 64, 128}, {2, 4, 8}});
+  const int64_t count = tiling.rows;
   const TensorParameter left = frame.input(gradients), right = frame.input(chunks);
   Value distance = b.programId(tile::Axis::X), channel = b.programId(tile::Axis::Y);
   Value batches = frame.size(sizes.batch), distances = frame.size(sizes.distances());
@@ -214,14 +218,14 @@ Value LongConvolution::correlate(Value gradients, Value chunks) {
     Value offset = b.add(b.mul(b.cast(batch, b.getI64Type()), tensor.strides[0]),
                          b.cast(b.mul(chunk, b.i32(side)), b.getI64Type()));
     Value tile = b.add(b.column(offset), b.row(b.cast(b.range(side), b.getI64Type())));
-    return b.load(b.addPtr(b.broadcast(pointer, {across, side}), tile), b.broadcast(b.column(inside), {across, side}));
+    return b.load(b.addPtr(b.broadcast(pointer, {count, side}), tile), b.broadcast(b.column(inside), {count, side}));
   };
   auto loop =
-      scf::ForOp::create(b, b.i32(0), b.ceilDiv(b.max(total, b.i32(0)), across), b.i32(1), b.zeros({side, side}));
+      scf::ForOp::create(b, b.i32(0), b.ceilDiv(b.max(total, b.i32(0)), count), b.i32(1), b.zeros({side, side}));
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    Value number = b.add(b.mul(loop.getInductionVar(), b.i32(across)), b.range(across));
+    Value number = b.add(b.mul(loop.getInductionVar(), b.i32(count)), b.range(count));
     Value inside = b.less(number, total);
     Value dy = load(left, b.add(number, later), inside), x = load(right, number, inside);
     scf::YieldOp::create(b, b.dot(b.transpose(dy), x, loop.getRegionIterArg(0), tile::Precision::TF32x3));
@@ -245,7 +249,7 @@ Value LongConvolution::correlate(Value gradients, Value chunks) {
   Value before = b.select(isFirst, b.sub(distances, b.i32(1)), b.sub(distance, b.i32(1)));
   b.store(places(0, distance), above, {});
   b.store(places(1, before), b.select(isFirst, b.f32(0), below), {});
-  return frame.finish({{sizes.distances(), sizes.all, "1"}, 4, 2})[0];
+  return frame.finish({{sizes.distances(), sizes.all, "1"}, tiling.warps, 2})[0];
 }
 
 Value LongConvolution::gather(Value sums, attn::WholeTensorType type) {

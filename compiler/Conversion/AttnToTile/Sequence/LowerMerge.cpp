@@ -20,7 +20,7 @@ namespace weft {
 namespace {
 
 // One warp, so that a group's state passes between lanes by shuffles.
-constexpr int64_t warps = 1, groups = 8, steps = 64, stretch = groups * steps;
+constexpr int64_t warps = 1, groups = 8;
 /// Channels of a chunk: so that a row is few lanes', whose sums are few exchanges.
 constexpr int64_t widest = 32;
 /// Rows of zeros after the units: what a block of keys may reach past them.
@@ -81,6 +81,7 @@ private:
   SmallVector<Value> along;
   StoredValues &stored;
   KernelFrame frame;
+  int64_t stretch, steps; ///< tokens of a program, and of a group of lanes
   TileBuilder &b;
   Puller puller;
   Value cuSeqlens; ///< where sequences start, or null
@@ -94,7 +95,10 @@ private:
 static Value equals(TileBuilder &b, Value x, Value y) { return b.compareInt(arith::CmpIPredicate::eq, x, y); }
 
 MergeKernel::MergeKernel(attn::MergeUnitsOp op, ArrayRef<Value> along, ArrayRef<attn::SumOp> sums, StoredValues &stored)
-    : op(op), along(along), stored(stored), frame(op, "merge_units"), b(frame.b), puller(frame, stored, widest) {
+    : op(op), along(along), stored(stored), frame(op, "merge_units"),
+      stretch(
+          frame.tiling({{groups * 64, warps}, {groups * 16, groups * 32, groups * 64, groups * 128}, {warps}}).rows),
+      steps(stretch / groups), b(frame.b), puller(frame, stored, widest) {
   cuSeqlens = op.getCuSeqlens() ? stored.at(op.getCuSeqlens()) : Value();
   start = b.mul(b.programId(tile::Axis::X), b.i32(stretch));
   head = b.programId(tile::Axis::Y);

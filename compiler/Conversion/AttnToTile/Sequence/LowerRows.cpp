@@ -35,7 +35,10 @@ void lowerRows(Operation *anchor, const RowRoots &roots, StoredValues &stored) {
   for (Value root : pulled)
     if (wholeType(root).getRank() == 4)
       channels = std::max(channels, *wholeType(root).staticDim(3));
-  int64_t count = rowsOfTile(channels);
+  KernelTilings tilings{{rowsOfTile(channels), 4}, {}, {1, 2, 4, 8}};
+  llvm::copy_if(ArrayRef<int64_t>{16, 32, 64, 128}, std::back_inserter(tilings.rows),
+                [&](int64_t rows) { return rows == tilings.usual.rows || rows * channels <= 16384; });
+  auto [count, warps] = frame.tiling(tilings);
   attn::WholeTensorType space = wholeType(pulled.front());
   Value start = b.mul(b.programId(tile::Axis::X), b.i32(count)), length = frame.size(space.dim(2));
   RowTile rows = programRows(b, space, start, count, length);
@@ -44,7 +47,7 @@ void lowerRows(Operation *anchor, const RowRoots &roots, StoredValues &stored) {
   RowSums sums(frame, puller, roots.sums, count);
   for (unsigned i = 0; i < sums.size(); ++i)
     sums.store(i, sums.terms(i, read, rows.inside));
-  auto results = frame.finish({{tilesOf(space, count), space.dim(1).str(), space.dim(0).str()}, 4, 2});
+  auto results = frame.finish({{tilesOf(space, count), space.dim(1).str(), space.dim(0).str()}, warps, 2});
   stored.record(roots.values, results);
   sums.replace(ArrayRef(results).take_back(sums.size()), stored);
 }

@@ -16,7 +16,7 @@ namespace weft {
 
 namespace {
 // As many warps as kernels over tiles of rows have, so that both fit one launch.
-constexpr int64_t warps = 4, groups = 8 * warps, steps = 32, widest = 32;
+constexpr int64_t warps = 4, groups = 8 * warps, widest = 32;
 
 /// A part of what a shift takes: channels, or for values of rank 3 the row's number.
 struct Carried {
@@ -84,6 +84,7 @@ private:
   const RowRoots &roots;
   StoredValues &stored;
   KernelFrame frame;
+  int64_t steps; ///< rows that a group of lanes walks through
   TileBuilder &b;
   Puller puller;
   attn::WholeTensorType space;
@@ -94,8 +95,10 @@ private:
 } // namespace
 
 RowWalk::RowWalk(Operation *anchor, const RowRoots &roots, ArrayRef<attn::ShiftOp> shifts, StoredValues &stored)
-    : roots(roots), stored(stored), frame(anchor, "rows_walked"), b(frame.b), puller(frame, stored, widest),
-      space(wholeType(roots.pulled().front())) {
+    : roots(roots), stored(stored), frame(anchor, "rows_walked"),
+      steps(frame.tiling({{groups * 32, warps}, {groups * 8, groups * 16, groups * 32, groups * 64}, {warps}}).rows /
+            groups),
+      b(frame.b), puller(frame, stored, widest), space(wholeType(roots.pulled().front())) {
   start = b.mul(b.programId(tile::Axis::X), b.i32(groups * steps));
   length = frame.size(space.dim(2));
   head = b.programId(tile::Axis::Y);
