@@ -183,7 +183,7 @@ REFUSED = {
     ),
     "count of a domain": (
         lambda q, k, v: weft.softmax(q, weft.domain(k, count=torch.ones(B, H))) @ v,
-        r"a count \[B, Hkv\] of int32",
+        r"a count \[B, Hkv\] or \[B\] of int32",
     ),
     "starts of int64": (
         lambda q, k, v: sema(q, k, v, window=8, cu_seqlens=torch.tensor([0, N])),
@@ -247,6 +247,36 @@ REFUSED = {
         lambda q, k, v: gau(q[:, :1], v[:, :1], v[:, :1], *[integers(D)] * 4),
         "'kappa_q' of floating-point numbers, but got int32",
     ),
+    "cache of int32": (
+        lambda q, k, v: weft.attention.decode(q, k.int(), v, seqused_k=integers(B)),
+        "type int32, but got fp32",
+    ),
+    "lengths of int64": (
+        lambda q, k, v: weft.attention.decode(q, k, v, seqused_k=integers(B, to=torch.int64)),
+        "int32.*but got .*int64",
+    ),
+    "table of float32": (
+        lambda q, k, v: weft.attention.decode(q, k, v, block_table=torch.ones(B, 2), seqused_k=integers(B)),
+        "int32.*but got .*",
+    ),
+    "splits True": (
+        lambda q, k, v: weft.attention.decode(q, k, v, seqused_k=integers(B), num_splits=True),
+        "'num_splits' .* but got True",
+    ),
+    "lengths of float32 in append": (
+        lambda q, k, v: weft.attention.append(q, k, v, v, seqused_k=torch.ones(B)),
+        "int32.*but got .*",
+    ),
+    "lse of int32": (lambda q, k, v: weft.merge(q, integers(B, H, N), v, q[..., 0]), "but got .* int32"),
+    "decays of int32": (
+        lambda q, k, v: weft.linear_attention(q, k, integers(B, H, N)) @ v,
+        "but got int32",
+    ),
+    "beta of bool": (lambda q, k, v: weft.delta_rule(q, k, truths(B, H, N)) @ v, "but got int1"),
+    "state of float16": (
+        lambda q, k, v: weft.linear_attention(q, k, initial_state=torch.ones(B, H, D, D).half()) @ v,
+        "fp32.*but got fp16|float32.*but got .*16",
+    ),
     "left True": (lambda q, k, v: weft.window(True, 1), "'left' of weft.window to be an integer, but got 'bool'"),
     "n 3.0": (lambda q, k, v: weft.prefix(3.0), "'n' of weft.prefix to be an integer, but got 'float'"),
 }
@@ -261,7 +291,8 @@ def test_refused_by_name(qkv, kind):
 
 def test_every_public_function_is_here():
     """A function added to weft.attention is to be asked the same questions."""
-    assert set(weft.attention.__all__) == {"attend", "flex_attention", "sema", "sfa", "sas", "gau", "peaa"}
+    asked = {"attend", "flex_attention", "sema", "sfa", "sas", "gau", "peaa", "decode", "append"}
+    assert set(weft.attention.__all__) == asked
 
 
 def test_ids_that_32_bits_do_not_hold_on_the_host():

@@ -223,7 +223,8 @@ def test_libraries_with_tangents(qkv, tmp_path, call):
             return torch.autograd.grad(sum(x.square().sum() for x in first), leaves)
 
         for mine, wanted in zip(second(opened), second(causal), strict=True):
-            torch.testing.assert_close(mine, wanted)
+            # a query that sees one key has no gradient: what is left of it is of the others' size
+            torch.testing.assert_close(mine, wanted, rtol=1e-5, atol=1e-6 * float(wanted.abs().max() + 10))
 
 
 def test_libraries_without_tangents_refuse(qkv):

@@ -69,6 +69,21 @@ FUNCTIONS = {
         | {"return_lse": False, "precision": None, "deterministic": True},
     ),
     "attend, dropout": (of.attend, QKV | {"dropout_p": 0.5, "dropout_seed": STARTS}),
+    "decode": (
+        of.decode,
+        {"q": Q, "k_cache": Q, "v_cache": Q, "pattern": None, "seqused_k": integers(B), "num_splits": None}
+        | {"score_mod": None, "sink": None, "scale": None, "return_lse": False},
+    ),
+    "decode from pages": (
+        of.decode,
+        {"q": Q, "k_cache": zeros(3, 4, H, D), "v_cache": zeros(3, 4, H, D), "block_table": integers(B, 2)}
+        | {"seqused_k": integers(B)},
+    ),
+    "append": (
+        of.append,
+        {"k_cache": zeros(B, H, 20, D), "v_cache": zeros(B, H, 20, D), "k_new": Q, "v_new": Q}
+        | {"seqused_k": torch.tensor([N]).int(), "slot_mapping": None, "rope_base": None},
+    ),
     "attend, packed": (of.attend, QKV | {"cu_seqlens_q": STARTS, "cu_seqlens_k": STARTS}),
     "flex_attention": (
         of.flex_attention,
@@ -133,6 +148,22 @@ FUNCTIONS = {
         {"taps": zeros(3, H * D), "centred": False, "dilation": 1, "grid": None, "cu_seqlens": None},
     ),
     "diag": (lambda g, v: weft.diag(g) @ v, {"g": Q, "v": Q}),
+    "linear_attention": (
+        lambda v, **options: weft.linear_attention(**options) @ v,
+        {"v": Q, "q": Q, "k": Q, "log_decay": zeros(B, H, N), "scale": 1.0, "initial_state": zeros(B, H, D, D)}
+        | {"cu_seqlens": None},
+    ),
+    "delta_rule": (
+        lambda v, **options: weft.delta_rule(**options) @ v,
+        {"v": Q, "q": Q, "k": Q, "beta": zeros(B, H, N), "log_decay": zeros(B, H, N), "scale": 1.0}
+        | {"initial_state": zeros(B, H, D, D), "cu_seqlens": None},
+    ),
+    "final_state": (lambda v: weft.linear_attention(Q, Q).final_state(v), {"v": Q}),
+    "merge": (weft.merge, {"out1": Q, "lse1": zeros(B, H, N), "out2": Q, "lse2": zeros(B, H, N)}),
+    "paged": (
+        lambda pages, block_table, lengths: of.attend(Q, *[weft.paged(pages, block_table, lengths)] * 2),
+        {"pages": zeros(3, 4, H, D), "block_table": integers(B, 2), "lengths": integers(B)},
+    ),
     "A + B": (lambda a, b: (a + b) @ Q, {"a": weft.mean(), "b": weft.softmax(Q, Q)}),
     "A @ v": (lambda v: weft.mean() @ v, {"v": Q}),
     "matrix": (weft.mean().matrix, {"n": 8, "heads": None}),

@@ -9,6 +9,7 @@ from typing import Any
 import weft.language as wl
 from weft.compiler.jit import jit
 from weft.integers import next_power_of_2
+from weft.programs import static
 
 
 @jit
@@ -66,6 +67,10 @@ def append(
     keys are turned by their position first, as weft.rope turns them.
     """
     paged = block_table is not None or slot_mapping is not None
+    if rope_base is not None:
+        rope_base = static.real("rope_base", rope_base)
+        if not 0 < rope_base < math.inf:
+            raise ValueError(f"expected 'rope_base' to be positive and finite, but got {rope_base}")
     for name, new, cache in (("k_new", k_new, k_cache), ("v_new", v_new, v_cache)):
         _check(name, new, cache, paged, seqused_k, block_table, slot_mapping)
     for new, cache, base in ((k_new, k_cache, rope_base), (v_new, v_cache, None)):
@@ -88,8 +93,9 @@ def append(
 
 def _check(name: str, new: Any, cache: Any, paged: bool, lengths: Any, table: Any, slots: Any) -> None:
     form = "[P, page, Hkv, D]" if paged else "[B, Hkv, M, D]"
-    if not hasattr(new, "stride") or not hasattr(cache, "stride"):
-        raise TypeError(f"expected '{name}' and its cache to be torch tensors, but got {type(new).__name__}")
+    for what, each in ((name, new), (name.replace("new", "cache"), cache)):
+        if not _is_tensor(each):
+            raise TypeError(f"expected '{what}' to be a torch tensor, but got '{type(each).__name__}'")
     if new.ndim != 4 or cache.ndim != 4:
         raise ValueError(
             f"expected '{name}' [B, Hkv, N, D] and a cache {form}, but got {list(new.shape)} and {list(cache.shape)}"
@@ -107,18 +113,22 @@ def _check(name: str, new: Any, cache: Any, paged: bool, lengths: Any, table: An
     for what, each, shape in wanted:
         if each is None and what == "block_table":
             continue
-        sizes = list(getattr(each, "shape", ()))
+        sizes = list(each.shape) if _is_tensor(each) else []
         fits = len(sizes) == len(shape) and all(b in (None, a) for a, b in zip(sizes, shape, strict=True))
         if not fits or str(each.dtype) != "torch.int32":
             raise ValueError(f"expected '{what}' of int32 for {new.shape[0]} sequences, but got {_described(each)}")
     if slots is not None:
         types = ("torch.int32", "torch.int64")
-        if str(getattr(slots, "dtype", "")) not in types or slots.numel() != new.shape[0] * new.shape[2]:
+        if not _is_tensor(slots) or str(slots.dtype) not in types or slots.numel() != new.shape[0] * new.shape[2]:
             raise ValueError(
                 f"expected 'slot_mapping' of int32 or int64 for {new.shape[0]} x {new.shape[2]} tokens, but got "
                 f"{_described(slots)}"
             )
 
 
+def _is_tensor(x: Any) -> bool:
+    return hasattr(x, "data_ptr") and hasattr(x, "stride")
+
+
 def _described(x: Any) -> str:
-    return f"{x.dtype} {list(x.shape)}" if hasattr(x, "dtype") else repr(x)
+    return f"{x.dtype} {list(x.shape)}" if _is_tensor(x) else f"'{type(x).__name__}'"

@@ -170,3 +170,87 @@ func.func @recur_backward_c4(%q: !x) {
   %0:4 = attn.recur_backward %q, %q, %q gradient(%q) {scale = 1.0 : f32} : (!x, !x, !x, !x) -> (!x, !x, !x, !x)
   return
 }
+
+// -----
+
+!x = !attn.tensor<[B, H, N, 64], f16>
+!n = !attn.tensor<[B, H, N], f32>
+!s = !attn.tensor<[B, H, 64, 64], f32>
+
+func.func @recur_c1(%q: !x, %k: !attn.tensor<[B, N, 64], f16>) {
+  // expected-error@+1 {{expected a key of rank 4, but got '!attn.tensor<[B, N, 64], f16>'}}
+  %0, %1 = attn.recur %q, %k, %q {scale = 1.0 : f32} : (!x, !attn.tensor<[B, N, 64], f16>, !x) -> (!x, !s)
+  return
+}
+
+// -----
+
+!x = !attn.tensor<[B, H, N, 64], f16>
+!n = !attn.tensor<[B, H, N], f32>
+!s = !attn.tensor<[B, H, 64, 64], f32>
+
+func.func @recur_c2(%q: !x, %g: !attn.tensor<[H, N], f32>) {
+  // expected-error@+1 {{expected a decay [B, H, N] or [B, H, N, D], but got '!attn.tensor<[H, N], f32>'}}
+  %0, %1 = attn.recur %q, %q, %q decay(%g) {scale = 1.0 : f32} : (!x, !x, !x, !attn.tensor<[H, N], f32>) -> (!x, !s)
+  return
+}
+
+// -----
+
+!x = !attn.tensor<[B, H, N, 64], f16>
+!n = !attn.tensor<[B, H, N], f32>
+!s = !attn.tensor<[B, H, 64, 64], f32>
+
+func.func @recur_c3(%q: !x, %b: !n) {
+  // expected-error@+1 {{expected a decay [B, H, N] with beta, but got '!attn.tensor<[B, H, N, 64], f16>'}}
+  %0:4 = attn.recur %q, %q, %q decay(%q) beta(%b) {scale = 1.0 : f32} : (!x, !x, !x, !x, !n) -> (!x, !s, !x, !x)
+  return
+}
+
+// -----
+
+!x = !attn.tensor<[B, H, N, 64], f16>
+!n = !attn.tensor<[B, H, N], f32>
+!s = !attn.tensor<[B, H, 64, 64], f32>
+
+func.func @recur_c4(%q: !x, %s: !x) {
+  // expected-error@+1 {{expected a state of f32, but got '!attn.tensor<[B, H, N, 64], f16>'}}
+  %0, %1 = attn.recur %q, %q, %q state(%s) {scale = 1.0 : f32} : (!x, !x, !x, !x) -> (!x, !s)
+  return
+}
+
+// -----
+
+!x = !attn.tensor<[B, H, N, 64], f16>
+!n = !attn.tensor<[B, H, N], f32>
+!s = !attn.tensor<[B, H, 64, 64], f32>
+
+func.func @final_state_c2(%a: !attn.mixer, %v: !x) {
+  // expected-error@+1 {{expected a state of f32 with the values' channels, but got '!attn.tensor<[B, H, N, 64], f16>'}}
+  %0 = attn.final_state %a, %v : !x -> !x
+  return
+}
+
+// -----
+
+!x = !attn.tensor<[B, H, N, 64], f16>
+!n = !attn.tensor<[B, H, N], f32>
+!s = !attn.tensor<[B, H, 64, 64], f32>
+
+func.func @recur_backward_c1(%q: !x, %k: !attn.tensor<[B, N, 64], f16>) {
+  // expected-error@+1 {{expected a key of rank 4, but got '!attn.tensor<[B, N, 64], f16>'}}
+  %0:3 = attn.recur_backward %q, %k, %q gradient(%q) {scale = 1.0 : f32} : (!x, !attn.tensor<[B, N, 64], f16>, !x, !x) -> (!x, !x, !x)
+  return
+}
+
+// -----
+
+!x = !attn.tensor<[B, H, N, 64], f16>
+!n = !attn.tensor<[B, H, N], f32>
+!s = !attn.tensor<[B, H, 64, 64], f32>
+
+func.func @recur_backward_c2(%q: !x, %b: !n) {
+  // expected-error@+1 {{expected two tensors of residuals, but got 0}}
+  %0:4 = attn.recur_backward %q, %q, %q beta(%b) gradient(%q) {scale = 1.0 : f32} : (!x, !x, !x, !n, !x) -> (!x, !x, !x, !n)
+  return
+}

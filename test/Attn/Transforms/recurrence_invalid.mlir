@@ -2,7 +2,7 @@
 
 !x = !attn.tensor<[B, H, N, 64], f16>
 
-func.func @no_state(%v: !x) -> !attn.tensor<[B, H, 64, 64], f32> {
+func.func @final_state_c1(%v: !x) -> !attn.tensor<[B, H, 64, 64], f32> {
   %m = attn.mean
   // expected-error@+1 {{expected a mixer made by 'attn.recurrence'}}
   %s = attn.final_state %m, %v : !x -> !attn.tensor<[B, H, 64, 64], f32>

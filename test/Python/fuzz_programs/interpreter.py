@@ -335,7 +335,7 @@ class Flash(torch.autograd.Function):
         def product(weights, x):
             return weights[..., :values].to(ctx.dtype).to(p.dtype) @ x
 
-        out, lse = torch.zeros_like(p[..., :0].sum(-1)[..., None] * v[..., :1, :]), torch.zeros_like(p[..., 0])
+        out, lse = p.new_zeros(*p.shape[:3], v.shape[3]), torch.zeros_like(p[..., 0])
         if ds is not None:
             mean = (p * ds).sum(-1, keepdim=True)
             out, lse = out + product(p * (ds - mean), v), mean[..., 0].where(some[..., 0], lse)

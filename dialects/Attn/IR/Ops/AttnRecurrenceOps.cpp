@@ -131,6 +131,9 @@ LogicalResult FinalStateOp::verify() {
   if (failed(checkRank(*this, "a value", tensorTypeOf(getValue()), 4)) ||
       failed(checkRank(*this, "a state", tensorTypeOf(getResult()), 4)))
     return failure();
+  WholeTensorType state = tensorTypeOf(getResult());
+  if (!state.getElementType().isF32() || state.dim(3) != tensorTypeOf(getValue()).dim(3))
+    return emitOpError() << "expected a state of f32 with the values' channels, but got " << state;
   return success();
 }
 
