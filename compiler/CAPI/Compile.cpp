@@ -42,6 +42,7 @@ struct Options {
   bool differentiate = false;
   bool remarks = false;   // what fast paths were not taken, and why
   bool locations = false; // of every op in dumps
+  bool boxes = false;     // bulk copies fill rings of shared memory
   bool widen = false;     // every float as f32: a reference for what narrower ones give
   KernelChoices schedules;
   Linearisation linearise;
@@ -95,6 +96,8 @@ Outcome<Options> parseOptions(StringRef text) {
       options.locations = *value.getAsBoolean();
     else if (key == "widen" && value.getAsBoolean())
       options.widen = *value.getAsBoolean();
+    else if (key == "boxes" && value.getAsBoolean())
+      options.boxes = *value.getAsBoolean();
     else if (key == "schedules" && value.getAsObject()) {
       auto choices = capi::readSchedules(*value.getAsObject());
       if (auto *refused = std::get_if<std::string>(&choices))
@@ -165,6 +168,16 @@ void addLoweredFacts(ModuleOp module, llvm::json::Array &kernels) {
     auto bytes = function ? function->getAttrOfType<IntegerAttr>(warp::sharedBytesAttrName) : IntegerAttr();
     object["shared_bytes"] = bytes ? bytes.getInt() : 0;
   }
+}
+
+/// What the PTX says of the tensor maps that its kernels have behind their own parameters, as comments.
+std::string tensorMapNotes(ModuleOp module) {
+  std::string notes;
+  for (auto kernel : module.getOps<LLVM::LLVMFuncOp>())
+    if (auto lines = kernel->getAttrOfType<ArrayAttr>(warp::tensorMapsAttrName))
+      for (auto line : lines.getAsRange<StringAttr>())
+        notes += ("// weft.tensor_map 1 " + line.getValue() + "\n").str();
+  return notes;
 }
 
 /// Runs stages on the module; false after reported diagnostics.
@@ -241,7 +254,7 @@ Outcome<EmittedPTX> compile(ModuleOp module, const Options &options, Record &rec
   for (auto kernel : module.getOps<func::FuncOp>())
     if (kernel->hasAttr(tile::kernelAttrName))
       record.kernels.push_back(describeKernel(kernel));
-  std::vector<Stage> stages = tileToLLVMStages();
+  std::vector<Stage> stages = tileToLLVMStages(options.boxes);
   Failure failed{WEFTC_UNSUPPORTED, "the kernel cannot be lowered to target '" + options.target + "'"};
   if (!run({stages.begin(), stages.end() - 1}, module, options, record))
     return failed;
@@ -255,6 +268,7 @@ Outcome<EmittedPTX> compile(ModuleOp module, const Options &options, Record &rec
                           .verify = checksAsked() == Checks::Expensive});
   if (mlir::failed(emitted))
     return Failure{WEFTC_INTERNAL, "LLVM cannot compile the lowered module"};
+  emitted->text += tensorMapNotes(module);
   record.timesMs["translate"] = emitted->translateMs;
   record.timesMs["optimise"] = emitted->optimiseMs;
   record.timesMs["select"] = emitted->instructionSelectMs;

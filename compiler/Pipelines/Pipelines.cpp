@@ -61,7 +61,7 @@ std::vector<Stage> attnToTileStages(bool differentiate, const KernelChoices &cho
   };
 }
 
-std::vector<Stage> tileToLLVMStages() {
+std::vector<Stage> tileToLLVMStages(bool boxes) {
   return {
       {"tile",
        [](OpPassManager &passes) {
@@ -71,13 +71,13 @@ std::vector<Stage> tileToLLVMStages() {
        }},
       {"warp", [](OpPassManager &passes) { passes.addPass(createTileToWarp()); }},
       {"pipelined",
-       [](OpPassManager &passes) {
+       [boxes](OpPassManager &passes) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpDeferReduction());
          passes.addNestedPass<func::FuncOp>(warp::createWarpStageWgmma());
          passes.addNestedPass<func::FuncOp>(warp::createWarpStageOperands());
          passes.addNestedPass<func::FuncOp>(warp::createWarpStageValues());
          passes.addNestedPass<func::FuncOp>(warp::createWarpReloadOperands());
-         passes.addNestedPass<func::FuncOp>(warp::createWarpPipeline());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpPipeline({boxes}));
          passes.addNestedPass<func::FuncOp>(warp::createWarpLoadAhead());
          simplify(passes);
          passes.addNestedPass<func::FuncOp>(warp::createWarpAllocateShared());
@@ -91,7 +91,7 @@ std::vector<Stage> tileToLLVMStages() {
 }
 
 void buildTileToLLVM(OpPassManager &passes) {
-  for (const Stage &stage : tileToLLVMStages())
+  for (const Stage &stage : tileToLLVMStages(/*boxes=*/false))
     stage.addPasses(passes);
 }
 

@@ -50,8 +50,8 @@ std::vector<Stage> attnToTileStages(bool differentiate, const KernelChoices &cho
 
 /// The stages in order, for a module that names its target in `warp.target`:
 /// "tile" (simplified), "warp" (with layouts), "pipelined" (with shared memory and asynchronous copies), "llvm" (LLVM
-/// dialect).
-std::vector<Stage> tileToLLVMStages();
+/// dialect). `boxes`: rings are filled by bulk copies where the target has them (`warp-pipeline`).
+std::vector<Stage> tileToLLVMStages(bool boxes = false);
 
 /// All stages in one pass manager.
 void buildTileToLLVM(mlir::OpPassManager &passes);

@@ -2,6 +2,7 @@
 // The module `_simulator`: weft.simulator's launch over runtime/Simulator/Interface/Simulator.h. Buffers come as address and
 // size; each is copied into memory with guards around it, so that a small overrun hits nothing else, and copied back.
 #include "runtime/Simulator/Interface/Simulator.h"
+#include "runtime/Simulator/Interface/LaunchMaps.h"
 #include "runtime/Simulator/Interface/TensorMap.h"
 #include "targets/Target.h"
 
@@ -143,12 +144,24 @@ struct Arguments {
   std::vector<Buffer> buffers;
   std::vector<std::optional<uint32_t>> pointers; ///< where in the parameters each buffer's address goes, if it does
   std::vector<MapArgument> maps;
+  TensorMapRecipes recipes; ///< of the maps that the launch makes
+};
+
+/// A module, and what its PTX says of tensor maps that launches make.
+struct Parsed {
+  std::shared_ptr<const Module> module;
+  TensorMapsOfEntries maps;
+
+  TensorMapRecipes recipesOf(const std::string &entry) const {
+    auto found = maps.find(entry);
+    return found == maps.end() ? TensorMapRecipes() : found->second;
+  }
 };
 
 /// Copies the buffers in, launches, and copies them back.
 Result<Report> runOnCopies(const Module &module, const std::string &entry, const LaunchShape &shape,
                            Arguments arguments, const LaunchOptions &options) {
-  auto &[parameters, buffers, pointers, maps] = arguments;
+  auto &[parameters, buffers, pointers, maps, recipes] = arguments;
   std::vector<uint64_t> addresses;
   std::vector<DeviceRange> ranges = mergeRanges(buffers);
   for (size_t i = 0; i < buffers.size(); ++i) {
@@ -167,6 +180,12 @@ Result<Report> runOnCopies(const Module &module, const std::string &entry, const
     if (!bytes)
       return std::unexpected(bytes.error());
     std::memcpy(parameters.data() + argument.parameter, bytes->data(), bytes->size());
+  }
+  if (!recipes.empty()) {
+    Result<std::vector<std::byte>> complete = withMaps(recipes, parameters);
+    if (!complete)
+      return std::unexpected(complete.error());
+    parameters = std::move(*complete);
   }
   Memory memory;
   for (DeviceRange &range : ranges) {
@@ -218,8 +237,9 @@ void addBuffer(Arguments &arguments, const ParameterInfo &parameter, const py::h
 }
 
 /// `settings`: grid, block, cluster, shared, checks, seed, schedules, threads, limit, sample.
-py::dict launchArguments(const Module &module, const std::string &entry, const py::list &arguments,
+py::dict launchArguments(const Parsed &source, const std::string &entry, const py::list &arguments,
                          const py::kwargs &settings) {
+  const Module &module = *source.module;
   const EntryInfo *info = module.entry(entry);
   Result<Checks> parsed = Checks::parse(settings["checks"].cast<std::string>());
   if (!parsed)
@@ -234,6 +254,7 @@ py::dict launchArguments(const Module &module, const std::string &entry, const p
   auto counts = [&](const char *name) { return dim(settings[name].cast<std::array<uint32_t, 3>>()); };
   LaunchShape shape{counts("grid"), counts("block"), counts("cluster"), settings["shared"].cast<uint32_t>()};
   Arguments packed;
+  packed.recipes = source.recipesOf(entry);
   packed.parameters.resize(info ? info->parameterBytes : 0);
   for (size_t i = 0; info && i < arguments.size(); ++i) {
     const ParameterInfo &parameter = info->parameters.at(i);
@@ -259,26 +280,28 @@ py::dict launchArguments(const Module &module, const std::string &entry, const p
 
 PYBIND11_MODULE(_simulator, m) {
   m.doc() = "The PTX simulator.";
-  py::class_<Module, std::shared_ptr<Module>>(m, "Module")
-      .def_property_readonly("target", &Module::target)
+  py::class_<Parsed, std::shared_ptr<Parsed>>(m, "Module")
+      .def_property_readonly("target", [](const Parsed &parsed) { return parsed.module->target(); })
       .def("parameters",
-           [](const Module &module, const std::string &entry) {
-             py::list result;
-             if (const EntryInfo *info = module.entry(entry))
-               for (const ParameterInfo &parameter : info->parameters)
-                 result.append(py::make_tuple(parameter.name, parameter.size, parameter.align, parameter.pointer));
-             else
+           [](const Parsed &parsed, const std::string &entry) {
+             const EntryInfo *info = parsed.module->entry(entry);
+             if (!info)
                return py::object(py::none());
+             const TensorMapRecipes recipes = parsed.recipesOf(entry);
+             py::list result;
+             for (const ParameterInfo &parameter : info->parameters)
+               if (recipes.empty() || parameter.offset < recipes.front().at)
+                 result.append(py::make_tuple(parameter.name, parameter.size, parameter.align, parameter.pointer));
              return py::object(result);
            })
       .def_property_readonly("entries",
-                             [](const Module &module) {
+                             [](const Parsed &parsed) {
                                std::vector<std::string> names;
-                               for (const EntryInfo &info : module.entries())
+                               for (const EntryInfo &info : parsed.module->entries())
                                  names.push_back(info.name);
                                return names;
                              })
-      .def("launch", [](const std::shared_ptr<Module> &self, const std::string &entry, const py::list &arguments,
+      .def("launch", [](const std::shared_ptr<Parsed> &self, const std::string &entry, const py::list &arguments,
                         const py::kwargs &settings) { return launchArguments(*self, entry, arguments, settings); });
   m.def("targets", [] { return targets::json(); });
   m.def("simulated_target", [] { return std::string(targets::simulated().name); });
@@ -290,6 +313,9 @@ PYBIND11_MODULE(_simulator, m) {
     }
     if (!module)
       raise(module.error());
-    return std::const_pointer_cast<Module>(*module);
+    Result<TensorMapsOfEntries> maps = launchMapsOf(text);
+    if (!maps)
+      raise(maps.error());
+    return std::make_shared<Parsed>(Parsed{*module, std::move(*maps)});
   });
 }

@@ -6,6 +6,7 @@
 #include "runtime/Driver/CudaApi.h"
 
 #include "runtime/Support/Format.h"
+#include "runtime/Support/TensorMaps.h"
 #include <array>
 #include <cstring>
 
@@ -53,10 +54,30 @@ private:
 CUstream streamOf(StreamHandle stream) { return static_cast<CUstream>(stream); }
 CUevent eventOf(EventHandle event) { return static_cast<CUevent>(event); }
 
+/// The driver's 128 bytes of a tensor map.
+Result<TensorMapBytes> encode(const Api &api, const TensorMapValues &values) {
+  if (!api.encodeTiled)
+    return failure(StatusCode::Unsupported, "this CUDA driver knows no tensor maps: it is older than 12.0");
+  constexpr int noInterleave = 0, zeros = 0;
+  alignas(64) TensorMapBytes bytes{};
+  int swizzle = values.swizzle == 128  ? tensorMapSwizzle128
+                : values.swizzle == 64 ? tensorMapSwizzle64
+                                       : tensorMapSwizzle32;
+  std::array<uint32_t, 5> steps{1, 1, 1, 1, 1};
+  CUresult result =
+      api.encodeTiled(bytes.data(), values.type == "bf16" ? tensorMapBF16 : tensorMapF16, uint32_t(values.box.size()),
+                      reinterpret_cast<void *>(values.address), values.sizes.data(), values.strides.data(),
+                      values.box.data(), steps.data(), noInterleave, swizzle, tensorMapPromotion128, zeros);
+  return check(api, result, "cannot make a tensor map of the kernel's arguments").transform([&] {
+    return TensorMapBytes(bytes);
+  });
+}
+
 /// A module unloads itself with its last kernel.
 struct LoadedModule {
   std::shared_ptr<Context> context;
   CUmodule handle = nullptr;
+  TensorMapsOfEntries maps; // of its entries
   ~LoadedModule() {
     if (handle)
       (void)Current(*context).call("", context->api.moduleUnload, handle);
@@ -65,8 +86,10 @@ struct LoadedModule {
 
 class CudaKernel final : public Kernel {
 public:
-  CudaKernel(std::shared_ptr<LoadedModule> module, CUfunction function)
-      : module(std::move(module)), function(function) {}
+  CudaKernel(std::shared_ptr<LoadedModule> module, CUfunction function, TensorMapRecipes recipes)
+      : module(std::move(module)), function(function), maps(std::move(recipes), [this](const TensorMapValues &each) {
+          return encode(this->module->context->api, each);
+        }) {}
 
   KernelAttributes attributes() const override {
     Current current(*module->context);
@@ -79,6 +102,15 @@ public:
   }
 
   Status launch(const LaunchShape &shape, std::span<const std::byte> parameters, StreamHandle stream) override {
+    if (!maps.lacksIn(parameters))
+      return launchComplete(shape, parameters, stream);
+    return maps.complete(parameters).and_then([&](const std::vector<std::byte> &all) {
+      return launchComplete(shape, all, stream);
+    });
+  }
+
+private:
+  Status launchComplete(const LaunchShape &shape, std::span<const std::byte> parameters, StreamHandle stream) {
     const Api &api = module->context->api;
     Current current(*module->context);
     size_t bytes = parameters.size();
@@ -98,9 +130,9 @@ public:
                         extra);
   }
 
-private:
   std::shared_ptr<LoadedModule> module;
   CUfunction function;
+  TensorMapParameters maps;
 };
 
 class CudaModule final : public Module {
@@ -120,7 +152,9 @@ public:
                        api.setFunctionAttribute, function, functionMaxDynamicShared, static_cast<int>(sharedBytes));
     if (!status)
       return std::unexpected(status.error());
-    return std::make_shared<CudaKernel>(loaded, function);
+    auto maps = loaded->maps.find(entry);
+    return std::make_shared<CudaKernel>(loaded, function,
+                                        maps == loaded->maps.end() ? TensorMapRecipes() : maps->second);
   }
 
 private:
@@ -206,15 +240,18 @@ public:
   }
 
   Result<std::shared_ptr<Module>> loadModule(const std::string &ptx) override {
-    return load("the PTX does not load", ptx.c_str());
+    return load("the PTX does not load", ptx.c_str(), ptx);
   }
-  Result<std::shared_ptr<Module>> loadBinary(std::string_view cubin) override {
-    return load("the cubin does not load", cubin.data());
+  Result<std::shared_ptr<Module>> loadBinary(std::string_view cubin, std::string_view ptx) override {
+    return load("the cubin does not load", cubin.data(), ptx);
   }
 
 private:
   /// An image says itself where it ends: PTX by a null character, a cubin by its headers.
-  Result<std::shared_ptr<Module>> load(const std::string &doing, const void *image) {
+  Result<std::shared_ptr<Module>> load(const std::string &doing, const void *image, std::string_view ptx) {
+    auto maps = tensorMapsOf(ptx);
+    if (!maps)
+      return std::unexpected(maps.error());
     std::array<char, 8192> log{};
     int options[] = {jitErrorLogBuffer, jitErrorLogBufferBytes};
     void *values[] = {log.data(), reinterpret_cast<void *>(log.size())};
@@ -222,6 +259,7 @@ private:
     Status status = call(doing, api.moduleLoad, &loaded->handle, image, 2u, options, values);
     if (!status)
       return failure(status.error().code, log[0] ? status.error().message + "\n" + log.data() : status.error().message);
+    loaded->maps = std::move(*maps);
     return std::make_shared<CudaModule>(std::move(loaded));
   }
 

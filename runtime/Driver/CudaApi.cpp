@@ -43,6 +43,7 @@ Result<Api> load() {
   WEFT_CUDA_FUNCTIONS(WEFT_CUDA_LOAD)
 #undef WEFT_CUDA_LOAD
   api.launchEx = reinterpret_cast<decltype(api.launchEx)>(dlsym(library, "cuLaunchKernelEx"));
+  api.encodeTiled = reinterpret_cast<decltype(api.encodeTiled)>(dlsym(library, "cuTensorMapEncodeTiled"));
   if (Status status = check(api, api.init(0), "cannot initialise the CUDA driver"); !status)
     return std::unexpected(status.error());
   return api;

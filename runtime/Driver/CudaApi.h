@@ -42,6 +42,10 @@ constexpr int functionMaxDynamicShared = 8;
 // CUjit_option
 constexpr int jitErrorLogBuffer = 5;
 constexpr int jitErrorLogBufferBytes = 6;
+// CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapL2promotion
+constexpr int tensorMapF16 = 6, tensorMapBF16 = 9;
+constexpr int tensorMapSwizzle32 = 1, tensorMapSwizzle64 = 2, tensorMapSwizzle128 = 3;
+constexpr int tensorMapPromotion128 = 2;
 // the `extra` argument of a launch
 inline void *const launchParameterBuffer = reinterpret_cast<void *>(1);
 inline void *const launchParameterBytes = reinterpret_cast<void *>(2);
@@ -110,6 +114,11 @@ struct Api {
 #undef WEFT_CUDA_MEMBER
   /// Since CUDA 11.8; null with older drivers, which know no clusters.
   CUresult (*launchEx)(const LaunchConfig *, CUfunction, void **, void **) = nullptr;
+  /// Since CUDA 12.0; null with older drivers, which know no tensor maps. The last four are interleave, swizzle, L2
+  /// promotion and what fills elements out of bounds.
+  CUresult (*encodeTiled)(void *map, int type, uint32_t rank, void *address, const uint64_t *sizes,
+                          const uint64_t *strides, const uint32_t *box, const uint32_t *elementStrides, int, int, int,
+                          int) = nullptr;
 };
 
 /// Loads libcuda.so.1, or what WEFT_LIBCUDA names, on first use and initialises it once for the process. NotFound

@@ -68,8 +68,8 @@ public:
   /// Registers, local and shared memory of the kernel on its device.
   virtual KernelAttributes attributes() const = 0;
   /// Queues one launch. `parameters` holds every parameter at its natural alignment in declaration order, as a C
-  /// struct would. CUDA reports faults of the kernel itself at a later synchronisation; the simulator here, with code
-  /// Finding and the text of the first findings.
+  /// struct would; tensor maps that the PTX says how to make are added here. CUDA reports faults of the kernel itself
+  /// at a later synchronisation; the simulator here, with code Finding and the text of the first findings.
   virtual Status launch(const LaunchShape &shape, std::span<const std::byte> parameters, StreamHandle stream) = 0;
 };
 
@@ -123,9 +123,9 @@ public:
 
   /// Loads PTX text. Corrupt, with the driver's own log, where it does not assemble.
   virtual Result<std::shared_ptr<Module>> loadModule(const std::string &ptx) = 0;
-  /// Loads machine code, a whole cubin. WrongTarget or Corrupt where the driver knows no such code or such GPU: then
-  /// the PTX that it was assembled of may still load. Unsupported on the simulator, which runs PTX.
-  virtual Result<std::shared_ptr<Module>> loadBinary(std::string_view cubin) = 0;
+  /// Loads machine code, a whole cubin, that was assembled of `ptx`. WrongTarget or Corrupt where the driver knows no
+  /// such code or such GPU: then the PTX may still load. Unsupported on the simulator, which runs PTX.
+  virtual Result<std::shared_ptr<Module>> loadBinary(std::string_view cubin, std::string_view ptx) = 0;
 };
 
 /// Opens a device by name: "cuda" or "cuda:N"; "simulator", or "simulator:sm_80" to have it answer as that target; an

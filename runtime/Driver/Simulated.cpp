@@ -2,6 +2,7 @@
 // The simulator as a `Device`. Every operation runs to its end before it returns, so streams and events need no queue.
 #include "runtime/Driver/Simulated.h"
 
+#include "runtime/Simulator/Interface/LaunchMaps.h"
 #include "runtime/Simulator/Interface/Simulator.h"
 
 #include "runtime/Support/Format.h"
@@ -43,12 +44,17 @@ std::string describe(const std::string &entry, const std::vector<simulator::Find
 class SimulatedKernel final : public Kernel {
 public:
   SimulatedKernel(std::shared_ptr<Machine> machine, std::shared_ptr<const simulator::Module> module,
-                  const simulator::EntryInfo &entry)
-      : machine(std::move(machine)), module(std::move(module)), entry(entry) {}
+                  const simulator::EntryInfo &entry, TensorMapRecipes recipes)
+      : machine(std::move(machine)), module(std::move(module)), entry(entry),
+        maps(std::move(recipes), simulator::encodeValues) {}
 
   KernelAttributes attributes() const override { return {0, entry.localBytes, entry.staticSharedBytes}; }
 
-  Status launch(const LaunchShape &shape, std::span<const std::byte> parameters, StreamHandle) override {
+  Status launch(const LaunchShape &shape, std::span<const std::byte> parameters, StreamHandle stream) override {
+    if (maps.lacksIn(parameters))
+      return maps.complete(parameters).and_then([&](const std::vector<std::byte> &all) {
+        return launch(shape, all, stream);
+      });
     simulator::LaunchShape where{dimOf(shape.grid), dimOf(shape.block), dimOf(shape.cluster), shape.sharedBytes};
     simulator::LaunchOptions options;
     options.checks = machine->checks;
@@ -67,12 +73,14 @@ private:
   std::shared_ptr<Machine> machine;
   std::shared_ptr<const simulator::Module> module;
   const simulator::EntryInfo &entry;
+  TensorMapParameters maps;
 };
 
 class SimulatedModule final : public Module {
 public:
-  SimulatedModule(std::shared_ptr<Machine> machine, std::shared_ptr<const simulator::Module> module, uint32_t maxShared)
-      : machine(std::move(machine)), module(std::move(module)), maxShared(maxShared) {}
+  SimulatedModule(std::shared_ptr<Machine> machine, std::shared_ptr<const simulator::Module> module,
+                  TensorMapsOfEntries maps, uint32_t maxShared)
+      : machine(std::move(machine)), module(std::move(module)), maps(std::move(maps)), maxShared(maxShared) {}
 
   Result<std::shared_ptr<Kernel>> kernel(const std::string &name, uint32_t sharedBytes) override {
     const simulator::EntryInfo *entry = module->entry(name);
@@ -82,7 +90,9 @@ public:
       return failure(StatusCode::InvalidArgument,
                      weft::format("expected '{}' to take at most {} bytes of shared memory, but got {}", name,
                                   maxShared, sharedBytes + entry->staticSharedBytes));
-    return std::make_shared<SimulatedKernel>(machine, module, *entry);
+    auto own = maps.find(name);
+    return std::make_shared<SimulatedKernel>(machine, module, *entry,
+                                             own == maps.end() ? TensorMapRecipes() : own->second);
   }
 
 private:
@@ -95,6 +105,7 @@ private:
 
   std::shared_ptr<Machine> machine;
   std::shared_ptr<const simulator::Module> module;
+  TensorMapsOfEntries maps;
   uint32_t maxShared;
 };
 
@@ -220,10 +231,12 @@ public:
           if (Result<Target> made = parseTarget(module->target()); made && !runsOn(*made, target.major, target.minor))
             return failure(StatusCode::WrongTarget,
                            weft::format("the PTX is for {}, and this device is {}", module->target(), name()));
-          return std::make_shared<SimulatedModule>(machine, std::move(module), facts.maxSharedBytes);
+          return simulator::launchMapsOf(ptx).transform([&](TensorMapsOfEntries maps) -> std::shared_ptr<Module> {
+            return std::make_shared<SimulatedModule>(machine, std::move(module), std::move(maps), facts.maxSharedBytes);
+          });
         });
   }
-  Result<std::shared_ptr<Module>> loadBinary(std::string_view) override {
+  Result<std::shared_ptr<Module>> loadBinary(std::string_view, std::string_view) override {
     return failure(StatusCode::Unsupported, weft::format("{} runs PTX, and no machine code", name()));
   }
 

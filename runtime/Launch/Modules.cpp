@@ -44,7 +44,7 @@ Result<std::shared_ptr<driver::Module>> Modules::loadPart(uint32_t part) const {
   if (!facts.simulated)
     for (size_t i : library::cubinsFor(library->manifest, part, facts.major, facts.minor)) {
       uint32_t file = library->manifest.cubins[i].part;
-      Result<std::shared_ptr<driver::Module>> loaded = device->loadBinary(library->parts[file]);
+      Result<std::shared_ptr<driver::Module>> loaded = device->loadBinary(library->parts[file], library->parts[part]);
       if (loaded)
         return loaded;
       if (!passesOver(loaded.error().code))

@@ -252,3 +252,34 @@ func.func @mask(%p: tensor<4x!tile.ptr<f32>, #a>, %m: tensor<4xi32, #a>, %x: !wa
   warp.async_copy %p masked %m to %x {contiguity = 1 : i32} : tensor<4x!tile.ptr<f32>, #a>, tensor<4xi32, #a> -> !warp.shared<4xf32, #s>
   return
 }
+
+// -----
+
+func.func @tensor_map_c1(%p: !tile.ptr<f16>, %size: i64) {
+  // expected-error @+1 {{'warp.tensor_map' op expected as many sizes as 'box' has, and one stride less, but got 2, 2 and 0}}
+  %map = warp.tensor_map %p sizes(%size, %size) strides() {box = array<i32: 64, 8>} : <f16>
+  return
+}
+
+// -----
+
+#line = #warp.layout<[8, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32]]>
+#one = #warp.layout<[1], offset = []>
+
+func.func @box_copy_c1_rank(%p: !tile.ptr<f16>, %size: i64, %i: i32, %tile: !warp.shared<8x64xf16, #line>, %full: !warp.shared<1xi64, #one>) {
+  %map = warp.tensor_map %p sizes(%size, %size) strides(%size) {box = array<i32: 64, 8>} : <f16>
+  // expected-error @+1 {{'warp.box_copy' op expected 2 coordinates, as the map has axes, but got 1}}
+  warp.box_copy %map[%i] to %tile on %full : !warp.shared<8x64xf16, #line>, !warp.shared<1xi64, #one>
+  return
+}
+
+// -----
+
+#line = #warp.layout<[8, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32]]>
+#one = #warp.layout<[1], offset = []>
+
+func.func @box_copy_c1_count(%map: !warp.tensor_map, %tile: !warp.shared<8x64xf16, #line>, %full: !warp.shared<1xi64, #one>) {
+  // expected-error @+1 {{'warp.box_copy' op expected one to five coordinates, but got 0}}
+  warp.box_copy %map[] to %tile on %full : !warp.shared<8x64xf16, #line>, !warp.shared<1xi64, #one>
+  return
+}

@@ -66,3 +66,31 @@ func.func @corners(%x: !warp.shared<1xf32, #warp.layout<[1]>>,
                    %y: tensor<64xf32, #warp.layout<[64], lane = [[1], [2], [4], [8], [16]], block = [[32]]>>) {
   return
 }
+
+#line = #warp.layout<[8, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32]]>
+#one = #warp.layout<[1], offset = []>
+
+// CHECK-LABEL: func.func @boxes
+// CHECK: %[[MAP:.*]] = warp.tensor_map %{{.*}} sizes(%{{.*}}, %{{.*}}) strides(%{{.*}}) {box = array<i32: 64, 8>} : <f16>
+// CHECK: warp.mbarrier_init %[[RING:.*]] : <stages = 2, 1xi64,
+// CHECK: %[[FULL:.*]] = warp.stage %[[RING]]
+// CHECK: warp.is_first_thread
+// CHECK: warp.mbarrier_expect %[[FULL]] {bytes = 1024 : i64} : <1xi64,
+// CHECK: warp.box_copy %[[MAP]][%{{.*}}, %{{.*}}] to %{{.*}} on %[[FULL]] : <8x64xf16, #{{.*}}>, <1xi64,
+// CHECK: warp.mbarrier_wait %[[FULL]], %{{.*}} : <1xi64,
+// CHECK: warp.mbarrier_inval %[[RING]] : <stages = 2, 1xi64,
+func.func @boxes(%p: !tile.ptr<f16>, %size: i64, %stride: i64, %i: i32) {
+  %map = warp.tensor_map %p sizes(%size, %size) strides(%stride) {box = array<i32: 64, 8>} : <f16>
+  %tile = warp.alloc : !warp.shared<8x64xf16, #line>
+  %ring = warp.alloc : !warp.shared<stages = 2, 1xi64, #one>
+  warp.mbarrier_init %ring : !warp.shared<stages = 2, 1xi64, #one>
+  %full = warp.stage %ring[%i] : !warp.shared<stages = 2, 1xi64, #one> -> !warp.shared<1xi64, #one>
+  %first = warp.is_first_thread
+  scf.if %first {
+    warp.mbarrier_expect %full {bytes = 1024 : i64} : !warp.shared<1xi64, #one>
+    warp.box_copy %map[%i, %i] to %tile on %full : !warp.shared<8x64xf16, #line>, !warp.shared<1xi64, #one>
+  }
+  warp.mbarrier_wait %full, %i : !warp.shared<1xi64, #one>
+  warp.mbarrier_inval %ring : !warp.shared<stages = 2, 1xi64, #one>
+  return
+}

@@ -51,6 +51,7 @@ private:
 ///     index               i64
 ///     !tile.ptr<T>        !llvm.ptr<1>
 ///     !warp.shared<..>    !llvm.ptr<3>
+///     !warp.tensor_map    !llvm.ptr, of a parameter
 ///     other scalars       themselves
 ///
 /// Null for other types.
@@ -191,6 +192,7 @@ void addRowDotLowerings(LoweringTable &table);        // tile.row_dot
 void addMatrixLowerings(LoweringTable &table);        // warp.mma
 void addWgmmaLowerings(LoweringTable &table);         // warp.wgmma, wgmma_wait, proxy_fence
 void addSharedLowerings(LoweringTable &table);        // warp: alloc ... async_wait
+void addBoxLowerings(LoweringTable &table);           // warp: tensor_map ... mbarrier_wait
 void addConvertLayoutLowerings(LoweringTable &table); // warp.convert_layout
 void addReduceLowerings(LoweringTable &table);        // tile.reduce
 void addScanLowerings(LoweringTable &table);          // tile.scan

@@ -16,6 +16,7 @@ Type registerType(Type type) {
       .Case([](RankedTensorType tensor) { return registerType(tensor.getElementType()); })
       .Case([&](tile::PointerType) { return LLVM::LLVMPointerType::get(context, /*addressSpace=*/1); })
       .Case([&](warp::SharedType) { return LLVM::LLVMPointerType::get(context, /*addressSpace=*/3); })
+      .Case([&](warp::TensorMapType) { return LLVM::LLVMPointerType::get(context); })
       .Case([&](IndexType) { return IntegerType::get(context, 64); })
       .Case([](IntegerType integer) { return integer.getWidth() <= 64 ? Type(integer) : Type(); })
       .Case<Float8E4M3FNType, Float8E5M2Type>([&](Type) { return IntegerType::get(context, 8); })

@@ -40,6 +40,7 @@ LoweringTable makeTable() {
   addMatrixLowerings(table);
   addWgmmaLowerings(table);
   addSharedLowerings(table);
+  addBoxLowerings(table);
   addConvertLayoutLowerings(table);
   addReduceLowerings(table);
   addScanLowerings(table);

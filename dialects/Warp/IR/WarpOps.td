@@ -5,6 +5,7 @@
 
 include "dialects/Warp/IR/WarpTypes.td"
 include "dialects/Warp/IR/WgmmaOps.td"
+include "dialects/Warp/IR/BoxOps.td"
 include "dialects/Tile/IR/TileAttrs.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 

@@ -103,6 +103,13 @@ static Accesses accessesOf(Operation *op) {
     for (Value operand : {product.getA(), product.getB()})
       if (isa<SharedType>(operand.getType()))
         addTile(accesses, operand, /*isWrite=*/false);
+  } else if (auto inval = dyn_cast<MbarrierInvalOp>(op)) {
+    // One thread ends all barriers of a ring, before their bytes are anything else.
+    if (auto ring = inval.getRing().getDefiningOp<AllocOp>()) {
+      SharedType type = ring.getResult().getType();
+      int64_t first = ring.getOffset().value_or(0), pitch = ring.getPitch().value_or(type.getTileBytes());
+      accesses.insert({first, first + (type.getStages() - 1) * pitch + type.getTileBytes(), /*isWrite=*/true});
+    }
   } else if (auto scratch = op->getAttrOfType<IntegerAttr>(scratchAttrName))
     accesses.insert({scratch.getInt(), scratch.getInt() + scratchBytes(op), /*isWrite=*/true});
   return accesses;

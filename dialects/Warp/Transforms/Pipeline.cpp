@@ -34,6 +34,7 @@
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Transforms/Copies/BoxRing.h"
 #include "dialects/Warp/Transforms/LoopCarried.h"
 #include "dialects/Warp/Transforms/LoopSlice.h"
 #include "dialects/Warp/Transforms/Passes.h"
@@ -64,6 +65,8 @@ struct StagedTile {
   AsyncCommitOp commit;
   AsyncWaitOp wait;
   DeallocOp dealloc;
+  std::shared_ptr<const Box> box; // what bulk copies can bring in its place; null where they cannot
+  MappedBox mapped;               // where they do
 };
 
 /// A loop's tiles that can go ahead, and what has to be computed ahead for them.
@@ -74,16 +77,18 @@ struct Ahead {
 };
 
 struct Pipeline : weft::warp::impl::WarpPipelineBase<Pipeline> {
+  using WarpPipelineBase::WarpPipelineBase;
   void runOnOperation() override;
 };
 
 /// Rewrites one loop.
 class LoopPipeliner {
 public:
-  LoopPipeliner(scf::ForOp loop, ArrayRef<StagedTile> tiles, ArrayRef<AsyncWaitOp> waits, const Slice &slice,
+  LoopPipeliner(scf::ForOp loop, MutableArrayRef<StagedTile> tiles, ArrayRef<AsyncWaitOp> waits, const Slice &slice,
                 int stages)
       : loop(loop), tiles(tiles), waits(waits), slice(slice), stages(stages), depth(stages - 1), b(loop),
         loc(loop.getLoc()) {
+    hasGroups = llvm::any_of(tiles, [](const StagedTile &tile) { return !tile.mapped; });
     if (stages < 3)
       return;
     llvm::DenseSet<Value> own;
@@ -109,11 +114,15 @@ private:
   Value masked(Type pointers, Value mask, Value isInside);
   void cloneLoad(tile::LoadOp load, IRMapping &mapping, Value isInside);
   void startCopies();
+  /// Starts the copies that bring bytes to the tiles' barrier, of one stage.
+  void copyBoxes(IRMapping &mapping, Value stage, Value isInside);
   void rewriteLoop();
+  void moveCoordinates(Block *body);
+  SmallVector<Value> nextPlaces(Value stage, Value freed, Value parity);
   void readFromRing(Value stage);
 
   scf::ForOp loop;
-  ArrayRef<StagedTile> tiles;
+  MutableArrayRef<StagedTile> tiles;
   ArrayRef<AsyncWaitOp> waits; // that the tiles no longer need, nor anything else
   const Slice &slice;
   int stages, depth;
@@ -121,7 +130,9 @@ private:
   OpBuilder b;
   Location loc;
   SmallVector<Value> rings;
-  int64_t pitch = 0; // bytes from the tiles of a stage to those of the next
+  std::optional<BoxRing> boxes; // where bulk copies fill tiles
+  bool hasGroups = false;       // where copies of threads do
+  int64_t pitch = 0;            // bytes from the tiles of a stage to those of the next
   SmallVector<Operation *> orderedSlice;
   SmallVector<Value> ahead; // the carried values of the slice, `depth` iterations ahead
 };
@@ -138,7 +149,7 @@ static std::optional<StagedTile> stagedTile(AsyncCopyOp copy) {
     return std::nullopt;
   if (llvm::count_if(alloc->getUsers(), llvm::IsaPred<AsyncCopyOp>) != 1)
     return std::nullopt;
-  StagedTile tile{alloc, copy, commit, {}, {}};
+  StagedTile tile{alloc, copy, commit, {}, {}, {}, {}};
   for (Operation *user : alloc->getUsers())
     if (auto dealloc = dyn_cast<DeallocOp>(user); dealloc && dealloc->getBlock() == copy->getBlock())
       tile.dealloc = dealloc;
@@ -202,15 +213,28 @@ void LoopPipeliner::copyAhead(IRMapping &mapping, Value stage, Value isInside) {
     else
       b.clone(*op, mapping);
   }
+  if (boxes)
+    copyBoxes(mapping, stage, isInside);
   for (auto [tile, ring] : llvm::zip_equal(tiles, rings)) {
     AsyncCopyOp copy = tile.copy;
+    if (tile.mapped)
+      continue;
     Value mask = copy.getMask() ? mapping.lookupOrDefault(copy.getMask()) : Value();
     Value target = StageOp::create(b, copy.getLoc(), copy.getShared().getType(), ring, stage, pitch);
     AsyncCopyOp::create(b, copy.getLoc(), mapping.lookupOrDefault(copy.getPtr()),
                         masked(copy.getPtr().getType(), mask, isInside), target, copy.getContiguity(),
                         copy.getUndefined(), copy.getThroughL1());
   }
-  AsyncCommitOp::create(b, loc);
+  if (hasGroups)
+    AsyncCommitOp::create(b, loc);
+}
+
+void LoopPipeliner::copyBoxes(IRMapping &mapping, Value stage, Value isInside) {
+  SmallVector<BoxTarget> targets;
+  for (auto [tile, ring] : llvm::zip_equal(tiles, rings))
+    if (tile.mapped)
+      targets.push_back({tile.box.get(), &tile.mapped, ring});
+  boxes->copy(b, loc, targets, mapping, stage, isInside);
 }
 
 /// The rings, and the copies of the first iterations.
@@ -220,10 +244,19 @@ void LoopPipeliner::startCopies() {
     auto ring = SharedType::get(b.getContext(), stages, type.getShape(), type.getElementType(), type.getLayout());
     rings.push_back(AllocOp::create(b, tile.copy->getLoc(), ring, IntegerAttr(), IntegerAttr()));
   }
-  pitch = ringPitch(llvm::map_to_vector(rings, [](Value ring) { return cast<SharedType>(ring.getType()); }),
-                    tileAlignment(loop->getParentOfType<func::FuncOp>()));
-  // The rings may take the place of tiles that other threads still read.
+  SmallVector<SharedType> types =
+      llvm::map_to_vector(rings, [](Value ring) { return cast<SharedType>(ring.getType()); });
+  if (llvm::any_of(tiles, [](const StagedTile &tile) { return tile.mapped; })) {
+    boxes.emplace(b, loc, stages);
+    types.push_back(boxes->type());
+  }
+  pitch = ringPitch(types, tileAlignment(loop->getParentOfType<func::FuncOp>()));
+  // The rings may take the place of tiles that other threads still read, or wrote.
+  if (boxes)
+    ProxyFenceOp::create(b, loc);
   BarrierOp::create(b, loc);
+  if (boxes)
+    boxes->begin(b, loc, pitch);
   for (unsigned index : slice.carried)
     ahead.push_back(loop.getInitArgs()[index]);
   for (int iteration = 0; iteration < depth; ++iteration) {
@@ -237,6 +270,8 @@ void LoopPipeliner::startCopies() {
     for (auto [index, value] : llvm::zip_equal(slice.carried, ahead))
       value = mapping.lookupOrDefault(loop.getYieldedValues()[index]);
   }
+  if (boxes)
+    BarrierOp::create(b, loc); // behind which all threads may wait at the barriers
 }
 
 /// The original reads, from the ring's tile `stage`; the original copies go.
@@ -263,35 +298,74 @@ static void takeBody(Block *body, Block *from) {
     old.replaceAllUsesWith(argument);
 }
 
+/// Coordinates that are arguments of the loop's body are those of `body` from here on.
+void LoopPipeliner::moveCoordinates(Block *body) {
+  for (StagedTile &tile : tiles)
+    for (Value &coordinate : tile.mapped.coordinates)
+      if (auto argument = dyn_cast<BlockArgument>(coordinate); argument && argument.getOwner() == loop.getBody())
+        coordinate = body->getArgument(argument.getArgNumber());
+}
+
+/// Where the next iteration reads, where its copies go unless that is known from the first, and the parity of the phase
+/// for which it waits: a ring's barriers end one each time round.
+SmallVector<Value> LoopPipeliner::nextPlaces(Value stage, Value freed, Value parity) {
+  Value zero = i32(0), one = i32(pitch), last = i32((stages - 1) * pitch);
+  auto isLast = [&](Value tile) -> Value {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, tile, last);
+  };
+  auto behind = [&](Value tile) -> Value {
+    Value end = isLast(tile);
+    return arith::SelectOp::create(b, loc, end, zero, arith::AddIOp::create(b, loc, tile, one));
+  };
+  SmallVector<Value> next;
+  if (stages == 2) {
+    next.push_back(freed);
+  } else {
+    next.push_back(behind(stage));
+    next.push_back(lagging ? behind(freed) : stage);
+  }
+  if (boxes) {
+    Value turn = arith::ExtUIOp::create(b, loc, b.getI32Type(), isLast(stage));
+    next.push_back(arith::XOrIOp::create(b, loc, parity, turn));
+  }
+  return next;
+}
+
 void LoopPipeliner::rewriteLoop() {
   Value distance = arith::MulIOp::create(b, loc, loop.getStep(), ofLoopType(depth));
   Value lastStart = arith::SubIOp::create(b, loc, loop.getUpperBound(), distance);
   // A tile's number is the count of bytes before it.
-  Value zero = i32(0), one = i32(pitch), last = i32((stages - 1) * pitch);
+  Value zero = i32(0), one = i32(pitch);
   bool two = stages == 2; // then the tile that is not read is the freed one and the next
   SmallVector<Value> inits(loop.getInitArgs());
   unsigned oldCount = inits.size();
   inits.append(ahead);
   inits.push_back(zero);
   if (!two)
-    inits.push_back(lagging ? i32(depth * pitch) : last);
+    inits.push_back(i32((lagging ? depth : stages - 1) * pitch));
+  if (boxes)
+    inits.push_back(zero);
   auto pipelined = scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), inits);
   pipelined->setAttrs(loop->getAttrs());
 
   Block *body = pipelined.getBody();
   takeBody(body, loop.getBody());
+  moveCoordinates(body);
   ValueRange extra = pipelined.getRegionIterArgs().drop_front(oldCount);
-  Value stage = extra[slice.carried.size()];
+  Value stage = extra[slice.carried.size()], parity = extra.back();
 
   b.setInsertionPointToStart(body);
-  AsyncWaitOp::create(b, loc, b.getI32IntegerAttr(depth - 1));
+  if (hasGroups)
+    AsyncWaitOp::create(b, loc, b.getI32IntegerAttr(depth - 1));
+  if (boxes)
+    boxes->wait(b, loc, stage, parity);
   BarrierOp::create(b, loc);
   IRMapping mapping;
   mapping.map(pipelined.getInductionVar(),
               arith::AddIOp::create(b, loc, pipelined.getInductionVar(), distance).getResult());
   for (auto [index, value] : llvm::zip(slice.carried, extra))
     mapping.map(pipelined.getRegionIterArg(index), value);
-  Value freed = two ? arith::XOrIOp::create(b, loc, stage, one).getResult() : extra.back();
+  Value freed = two ? arith::XOrIOp::create(b, loc, stage, one).getResult() : extra[slice.carried.size() + 1];
   copyAhead(mapping, freed, isLess(pipelined.getInductionVar(), lastStart));
   readFromRing(stage);
 
@@ -300,21 +374,15 @@ void LoopPipeliner::rewriteLoop() {
   SmallVector<Value> yielded(yield.getOperands());
   for (unsigned index : slice.carried)
     yielded.push_back(mapping.lookupOrDefault(yield.getOperand(index)));
-  if (two) {
-    yielded.push_back(freed);
-  } else {
-    auto behind = [&](Value tile) -> Value {
-      Value isLast = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, tile, last);
-      return arith::SelectOp::create(b, loc, isLast, zero, arith::AddIOp::create(b, loc, tile, one));
-    };
-    yielded.push_back(behind(stage));
-    yielded.push_back(lagging ? behind(freed) : stage);
-  }
+  llvm::append_range(yielded, nextPlaces(stage, freed, parity));
   yield->setOperands(yielded);
 
   b.setInsertionPointAfter(pipelined);
-  AsyncWaitOp::create(b, loc, b.getI32IntegerAttr(0));
+  if (hasGroups)
+    AsyncWaitOp::create(b, loc, b.getI32IntegerAttr(0));
   BarrierOp::create(b, loc);
+  if (boxes)
+    boxes->end(b, loc);
   for (Value ring : rings)
     DeallocOp::create(b, loc, ring);
   loop->replaceAllUsesWith(pipelined->getResults().take_front(oldCount));
@@ -358,8 +426,20 @@ static void sayNotAhead(AsyncCopyOp copy, StringRef hindrance) {
       << remark::reason("the copy is not started iterations ahead: {0}", hindrance);
 }
 
+/// The boxes that a copy is, on targets that copy boxes.
+static std::shared_ptr<const Box> boxOf(AsyncCopyOp copy, scf::ForOp loop) {
+  const TargetInfo &target = TargetInfo::ofOrDefault(copy);
+  if (target.boxCopies.mostRank == 0)
+    return nullptr;
+  FoundBox found = findBox(copy, loop, target);
+  if (!found.box)
+    remarks::missed(remarks::boxCopy, copy)
+        << remark::reason("threads copy pieces of the tile, and no bulk copy all of it: {0}", found.hindrance);
+  return found.box ? std::make_shared<const Box>(std::move(*found.box)) : nullptr;
+}
+
 /// What of a loop can go ahead.
-static Ahead findTiles(scf::ForOp loop) {
+static Ahead findTiles(scf::ForOp loop, bool withBoxes) {
   // Copies that share a commit would lose it with the first that goes ahead.
   for (auto copy : loop.getBody()->getOps<AsyncCopyOp>())
     if (!isa_and_nonnull<AsyncCommitOp>(copy->getNextNode())) {
@@ -381,6 +461,8 @@ static Ahead findTiles(scf::ForOp loop) {
       sayNotAhead(copy, hindrance);
       continue;
     }
+    if (withBoxes)
+      tile->box = boxOf(copy, loop);
     tiles.push_back(*tile);
     slice = std::move(withCopy);
   }
@@ -412,15 +494,17 @@ static int64_t bytesBeside(const Ahead &ahead) {
 
 /// The most stages, up to `stages`, that a block of `target` holds of a loop's tiles.
 static int stagesThatFit(const Ahead &ahead, int stages, const TargetInfo &target) {
-  int64_t pitch =
-      ringPitch(llvm::map_to_vector(ahead.tiles, [](StagedTile tile) { return tile.alloc.getResult().getType(); }),
-                tileAlignment(ahead.loop->getParentOfType<func::FuncOp>()));
+  scf::ForOp loop = ahead.loop;
+  auto types = llvm::map_to_vector(ahead.tiles, [](StagedTile tile) { return tile.alloc.getResult().getType(); });
+  if (llvm::any_of(ahead.tiles, [](const StagedTile &tile) { return tile.box != nullptr; }))
+    types.push_back(BoxRing::typeOf(loop.getContext(), stages));
+  int64_t pitch = ringPitch(types, tileAlignment(loop->getParentOfType<func::FuncOp>()));
   int64_t room = (target.sharedBytesPerBlock - bytesBeside(ahead)) / std::max<int64_t>(pitch, 1);
   return static_cast<int>(std::clamp<int64_t>(room, 1, stages));
 }
 
 /// The innermost loops that have tiles to start ahead.
-static SmallVector<Ahead> findLoops(func::FuncOp kernel) {
+static SmallVector<Ahead> findLoops(func::FuncOp kernel, bool withBoxes) {
   SmallVector<Ahead> found;
   kernel.walk([&](scf::ForOp loop) {
     bool hasLoop = loop.getBody()->walk([](LoopLikeOpInterface) { return WalkResult::interrupt(); }).wasInterrupted();
@@ -429,10 +513,27 @@ static SmallVector<Ahead> findLoops(func::FuncOp kernel) {
         sayNotAhead(copy, "its loop has another loop inside");
       return;
     }
-    if (Ahead ahead = findTiles(loop); !ahead.tiles.empty())
+    if (Ahead ahead = findTiles(loop, withBoxes); !ahead.tiles.empty())
       found.push_back(std::move(ahead));
   });
   return found;
+}
+
+/// Has bulk copies bring what they can: of those, only coordinates are computed ahead.
+static void mapBoxes(Ahead &ahead) {
+  if (llvm::none_of(ahead.tiles, [](const StagedTile &tile) { return tile.box != nullptr; }))
+    return;
+  bool mayLoad = !writesMemory(ahead.loop);
+  ahead.slice = {};
+  for (StagedTile &tile : ahead.tiles) {
+    if (!tile.box) {
+      addToSlice(tile.copy, ahead.loop, mayLoad, ahead.slice);
+      continue;
+    }
+    tile.mapped = mapBox(*tile.box, tile.copy);
+    for (Value coordinate : tile.mapped.coordinates)
+      addToSlice(coordinate, ahead.loop, mayLoad, ahead.slice);
+  }
 }
 
 void Pipeline::runOnOperation() {
@@ -446,7 +547,7 @@ void Pipeline::runOnOperation() {
     });
     return;
   }
-  SmallVector<Ahead> loops = findLoops(kernel);
+  SmallVector<Ahead> loops = findLoops(kernel, boxes);
   for (const Ahead &ahead : loops)
     stages = std::min(stages, stagesThatFit(ahead, stages, TargetInfo::ofOrDefault(kernel)));
   if (stages < wanted)
@@ -456,6 +557,8 @@ void Pipeline::runOnOperation() {
     kernel->setAttr(tile::scheduleAttrName, tile::ScheduleAttr::get(&getContext(), schedule.getWarps(), stages));
   if (stages < 2)
     return;
-  for (const Ahead &ahead : loops)
+  for (Ahead &ahead : loops) {
+    mapBoxes(ahead);
     LoopPipeliner(ahead.loop, ahead.tiles, ownWaits(ahead.loop, ahead.tiles), ahead.slice, stages).run();
+  }
 }

@@ -7,6 +7,7 @@
 // WEFT_STANDIN_ABORT   an entry that ends the process when it is launched
 #include "runtime/Driver/CudaApi.h"
 #include "runtime/Driver/Driver.h"
+#include "runtime/Simulator/Interface/LaunchMaps.h"
 
 #include <chrono>
 #include <cstdlib>
@@ -189,6 +190,22 @@ CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction function) {
   return success;
 }
 CUresult cuFuncSetAttribute(CUfunction, int, int) { return success; }
+CUresult cuTensorMapEncodeTiled(void *to, int type, uint32_t rank, void *address, const uint64_t *sizes,
+                                const uint64_t *strides, const uint32_t *box, const uint32_t *, int, int swizzle, int,
+                                int) {
+  TensorMapValues values;
+  values.type = type == tensorMapBF16 ? "bf16" : "f16";
+  values.swizzle = swizzle ? 16u << swizzle : 0;
+  values.address = reinterpret_cast<uint64_t>(address);
+  values.box.assign(box, box + rank);
+  values.sizes.assign(sizes, sizes + rank);
+  values.strides.assign(strides, strides + rank - 1);
+  Result<TensorMapBytes> bytes = simulator::encodeValues(values);
+  if (!bytes)
+    return errorInvalidValue;
+  std::memcpy(to, bytes->data(), bytes->size());
+  return success;
+}
 CUresult cuLaunchKernel(CUfunction function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
                         unsigned blockY, unsigned blockZ, unsigned sharedBytes, CUstream, void **, void **extra) {
   return run({{gridX, gridY, gridZ}, {blockX, blockY, blockZ}, {}, sharedBytes}, function, extra);

@@ -43,7 +43,7 @@ static WgmmaOp productOf(WgmmaWaitOp wait) {
 /// does is not seen from here.
 static bool needsAllFinished(Operation *op) {
   return op->hasTrait<OpTrait::IsTerminator>() || op->getNumRegions() != 0 || op->hasAttr(scratchAttrName) ||
-         isa<BarrierOp, weft::tile::BarrierOp, StoreSharedOp, AsyncCopyOp>(op);
+         isa<BarrierOp, weft::tile::BarrierOp, StoreSharedOp, AsyncCopyOp, BoxCopyOp>(op);
 }
 
 /// The first op behind a wait that needs it.
@@ -68,7 +68,7 @@ static void startEarly(WgmmaOp product) {
   Operation *to = product;
   bool passesWait = false;
   for (Operation *op = product->getPrevNode(); op; op = op->getPrevNode()) {
-    if (needsAllFinished(op) || isa<WgmmaOp, AsyncWaitOp, ProxyFenceOp>(op))
+    if (needsAllFinished(op) || isa<WgmmaOp, AsyncWaitOp, MbarrierWaitOp, ProxyFenceOp>(op))
       break;
     bool feeds = llvm::any_of(op->getUsers(), [&](Operation *user) { return llvm::is_contained(moved, user); });
     if (feeds && !isa<PermuteSharedOp, StageOp>(op))

@@ -1,0 +1,181 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Tensor maps, copies of boxes, and the barriers in shared memory at which they arrive (PTX ISA 9.7.9.27, 9.7.13.15).
+//
+// A map becomes a parameter behind the kernel's own. How the runtime makes it, from the values of the others, is said in
+// `warp.tensor_maps`, one line for each map, which becomes a comment in the PTX: see docs/LibraryFormat.md. One thread
+// of the block makes barriers, expects bytes and starts copies; all wait.
+
+#include "compiler/Conversion/WarpToLLVM/Emitter.h"
+#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Transforms/Copies/IndexSums.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weft::warp;
+
+namespace weft {
+namespace {
+
+constexpr int64_t mapBytes = 128, mapAlignment = 64;
+
+int64_t bytesOf(Type type) {
+  return isa<LLVM::LLVMPointerType>(type) ? 8 : llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
+}
+
+/// Where each parameter lies, as in a C struct, and where the next one would begin at the least.
+SmallVector<int64_t> offsetsOf(ArrayRef<Type> parameters) {
+  SmallVector<int64_t> offsets;
+  int64_t end = 0;
+  for (Type type : parameters) {
+    bool isMap = isa<LLVM::LLVMPointerType>(type) && cast<LLVM::LLVMPointerType>(type).getAddressSpace() == 0;
+    offsets.push_back(llvm::alignTo(end, isMap ? mapAlignment : bytesOf(type)));
+    end = offsets.back() + (isMap ? mapBytes : bytesOf(type));
+  }
+  offsets.push_back(end);
+  return offsets;
+}
+
+/// "2*i8@40*i4@12+64": a sum of products of numbers and of parameters by their bytes and offsets.
+std::string textOf(const IndexSum &sum, ArrayRef<int64_t> offsets) {
+  std::string text;
+  for (const auto &[factors, coefficient] : sum.terms) {
+    text += (text.empty() ? "" : "+") + std::to_string(coefficient);
+    for (Value factor : factors) {
+      unsigned number = cast<BlockArgument>(factor).getArgNumber();
+      text += llvm::formatv("*i{0}@{1}", bytesOf(registerType(factor.getType())), offsets[number]).str();
+    }
+  }
+  return text.empty() ? "0" : text;
+}
+
+StringRef nameOf(Type element) { return element.isBF16() ? "bf16" : element.isF16() ? "f16" : ""; }
+
+/// One more parameter, behind the others.
+Value addParameter(LLVM::LLVMFuncOp function, Type type, DictionaryAttr attributes, Location loc) {
+  SmallVector<DictionaryAttr> all;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    all.push_back(function.getArgAttrDict(i));
+  all.push_back(attributes);
+  SmallVector<Type> types(function.getArgumentTypes());
+  types.push_back(type);
+  function->removeAttr(function.getArgAttrsAttrName());
+  function.setFunctionType(LLVM::LLVMFunctionType::get(function.getFunctionType().getReturnType(), types));
+  Value added = function.getBody().front().addArgument(type, loc);
+  function.setAllArgAttrs(all);
+  return added;
+}
+
+LogicalResult lowerTensorMap(TensorMapOp op, Emitter &e) {
+  Type element = cast<tile::PointerType>(op.getBase().getType()).getPointee();
+  if (nameOf(element).empty())
+    return op.emitOpError("has no map of elements of ") << element;
+  LLVM::LLVMFuncOp function = e.function();
+  SmallVector<int64_t> offsets = offsetsOf(function.getArgumentTypes());
+  IndexForms forms{scf::ForOp()};
+  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  std::optional<IndexForm> base = forms.of(op.getBase());
+  bool known = base && base->base && base->offset.isOfLaunch();
+  auto list = [&](ValueRange values, int64_t scale) {
+    std::string text;
+    for (Value value : values) {
+      IndexSum sum = forms.sumOf(value) * IndexSum(scale);
+      known &= sum.isOfLaunch();
+      text += (text.empty() ? "" : ",") + (known ? textOf(sum, offsets) : std::string());
+    }
+    return text.empty() ? std::string("-") : text;
+  };
+  std::string sizes = list(op.getSizes(), 1), strides = list(op.getStrides(), bytes);
+  if (!known)
+    return op.emitOpError("expected a base, sizes and strides that are sums of products of the kernel's arguments");
+  std::string box = llvm::join(llvm::map_range(op.getBox(), [](int32_t size) { return std::to_string(size); }), ",");
+  int64_t at = llvm::alignTo(offsets.back(), mapAlignment);
+  std::string line =
+      llvm::formatv("{0} at={1} type={2} swizzle={3} box={4} base={5} sizes={6} strides={7}", function.getName(), at,
+                    nameOf(element), op.getBox().front() * bytes, box,
+                    textOf(IndexSum(base->base) + base->offset * IndexSum(bytes), offsets), sizes, strides)
+          .str();
+  SmallVector<Attribute> lines;
+  if (auto before = function->getAttrOfType<ArrayAttr>(tensorMapsAttrName))
+    llvm::append_range(lines, before);
+  lines.push_back(e.b.getStringAttr(line));
+  function->setAttr(tensorMapsAttrName, e.b.getArrayAttr(lines));
+  auto type = LLVM::LLVMArrayType::get(e.b.getI8Type(), mapBytes);
+  auto attributes = e.b.getDictionaryAttr(
+      {e.b.getNamedAttr(LLVM::LLVMDialect::getByValAttrName(), TypeAttr::get(type)),
+       e.b.getNamedAttr(LLVM::LLVMDialect::getAlignAttrName(), e.b.getI64IntegerAttr(mapAlignment)),
+       e.b.getNamedAttr(NVVM::NVVMDialect::getGridConstantAttrName(), e.b.getUnitAttr())});
+  e.bind(op.getMap(), addParameter(function, registerType(op.getMap().getType()), attributes, op.getLoc()));
+  return success();
+}
+
+/// Whether a thread is the one that acts for the block.
+Value isFirst(Emitter &e) {
+  Value thread = e.thread();
+  return e.atEntry(
+      [&]() -> Value { return LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::eq, thread, e.i32(0)); });
+}
+
+/// An address in shared memory as inline PTX takes it.
+Value addressOf(Emitter &e, Value pointer) { return LLVM::PtrToIntOp::create(e.b, e.loc, e.b.getI32Type(), pointer); }
+
+/// `code` for each barrier of a ring, by one thread: "$0" is its address, "$1" whether the thread acts.
+LogicalResult lowerForEachStage(Operation *op, Value ring, StringRef code, Emitter &e) {
+  auto alloc = ring.getDefiningOp<AllocOp>();
+  if (!alloc)
+    return op->emitOpError("expected a ring that 'warp.alloc' gives");
+  SharedType type = alloc.getResult().getType();
+  int64_t pitch = alloc.getPitch().value_or(type.getTileBytes());
+  for (int64_t stage = 0; stage < type.getStages(); ++stage)
+    e.inlineAsm(code, "r,b,~{memory}", {}, {addressOf(e, e.offset(e.scalar(ring), stage * pitch)), isFirst(e)},
+                /*sideEffects=*/true);
+  return success();
+}
+
+LogicalResult lowerBoxCopy(BoxCopyOp op, Emitter &e) {
+  SmallVector<Value> operands{addressOf(e, e.offset(e.scalar(op.getShared()), int64_t(op.getOffset()))),
+                              e.scalar(op.getMap()), addressOf(e, e.scalar(op.getBarrier()))};
+  std::string coordinates, constraints = "r,l,r";
+  for (Value coordinate : op.getCoordinates()) {
+    coordinates += (coordinates.empty() ? "$" : ", $") + std::to_string(operands.size());
+    constraints += ",r";
+    operands.push_back(e.scalar(coordinate));
+  }
+  std::string code = llvm::formatv("cp.async.bulk.tensor.{0}d.shared::cluster.global.tile.mbarrier::complete_tx::"
+                                   "bytes [$0], [$1, {{{1}}], [$2];",
+                                   op.getCoordinates().size(), coordinates);
+  e.inlineAsm(code, constraints + ",~{memory}", {}, operands, /*sideEffects=*/true);
+  return success();
+}
+
+} // namespace
+
+void addBoxLowerings(LoweringTable &table) {
+  table.add<TensorMapOp>(lowerTensorMap);
+  table.add<BoxCopyOp>(lowerBoxCopy);
+  table.add<MbarrierInitOp>([](MbarrierInitOp op, Emitter &e) {
+    return lowerForEachStage(op, op.getRing(), "@$1 mbarrier.init.shared.b64 [$0], 1;", e);
+  });
+  table.add<MbarrierInvalOp>([](MbarrierInvalOp op, Emitter &e) {
+    return lowerForEachStage(op, op.getRing(), "@$1 mbarrier.inval.shared.b64 [$0];", e);
+  });
+  table.add<MbarrierExpectOp>([](MbarrierExpectOp op, Emitter &e) {
+    std::string code = llvm::formatv("mbarrier.arrive.expect_tx.shared.b64 _, [$0], {0};", op.getBytes()).str();
+    e.inlineAsm(code, "r,~{memory}", {}, {addressOf(e, e.scalar(op.getBarrier()))}, /*sideEffects=*/true);
+    return success();
+  });
+  table.add<IsFirstThreadOp>([](IsFirstThreadOp op, Emitter &e) {
+    e.bind(op.getResult(), isFirst(e));
+    return success();
+  });
+  table.add<MbarrierWaitOp>([](MbarrierWaitOp op, Emitter &e) {
+    e.inlineAsm("{ .reg .pred done; again: mbarrier.try_wait.parity.shared.b64 done, [$0], $1; @!done bra again; }",
+                "r,r,~{memory}", {}, {addressOf(e, e.scalar(op.getBarrier())), e.scalar(op.getParity())},
+                /*sideEffects=*/true);
+    return success();
+  });
+}
+
+} // namespace weft

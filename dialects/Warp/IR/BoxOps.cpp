@@ -1,0 +1,23 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Verifiers of copies of boxes. The constraints C1, C2, ... are those of BoxOps.td.
+#include "dialects/Warp/IR/WarpOps.h"
+
+using namespace mlir;
+using namespace weft::warp;
+
+LogicalResult TensorMapOp::verify() {
+  size_t rank = getSizes().size();
+  if (rank < 1 || getStrides().size() + 1 != rank || getBox().size() != rank)
+    return emitOpError() << "expected as many sizes as 'box' has, and one stride less, but got " << rank << ", "
+                         << getBox().size() << " and " << getStrides().size();
+  return success();
+}
+
+LogicalResult BoxCopyOp::verify() {
+  if (getCoordinates().empty() || getCoordinates().size() > 5)
+    return emitOpError() << "expected one to five coordinates, but got " << getCoordinates().size();
+  if (auto map = getMap().getDefiningOp<TensorMapOp>(); map && map.getSizes().size() != getCoordinates().size())
+    return emitOpError() << "expected " << map.getSizes().size() << " coordinates, as the map has axes, but got "
+                         << getCoordinates().size();
+  return success();
+}

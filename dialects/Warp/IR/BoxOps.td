@@ -1,0 +1,120 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Copies of whole boxes of tensors into shared memory, and the barriers in shared memory at which they arrive.
+#ifndef WEFT_DIALECTS_WARP_IR_BOXOPS_TD
+#define WEFT_DIALECTS_WARP_IR_BOXOPS_TD
+
+include "dialects/Warp/IR/WarpTypes.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Warp_TensorMapType : TypeDef<Warp_Dialect, "TensorMap"> {
+  let mnemonic = "tensor_map";
+  let summary = "128 bytes that the driver makes at a launch: where a tensor lies, and which boxes of it are copied";
+}
+
+def Warp_TensorMapOp : Op<Warp_Dialect, "tensor_map", [Pure, AttrSizedOperandSegments]> {
+  let summary = "describe a tensor in device memory by what a launch knows";
+  let description = [{
+    The tensor begins at `base` and has as many axes as `sizes`, the innermost first, whose neighbours lie side by side; `strides` are those of the other axes, in elements. What a copy reads outside of the
+    sizes is zero. Boxes of `box` elements are copied, in lines of `box[0]` elements whose pieces of 16 bytes are exchanged as `wgmmaTileLayout` says.
+
+    The base, the sizes and the strides are sums of products of the kernel's arguments and constants, which the runtime computes again before a launch: the map becomes a parameter of the kernel behind its own.
+    PTX: `.param .align 64 .b8 [128]`. C1: one box size and one size for each axis, one stride less.
+
+    ```mlir
+    %map = warp.tensor_map %base sizes(%d, %n) strides(%stride) {box = array<i32: 64, 128>} : <f16>
+    ```
+  }];
+  let arguments = (ins Tile_PointerType:$base, Variadic<I64>:$sizes, Variadic<I64>:$strides, DenseI32ArrayAttr:$box);
+  let results = (outs Warp_TensorMapType:$map);
+  let assemblyFormat = "$base `sizes` `(` $sizes `)` `strides` `(` $strides `)` attr-dict `:` type($base)";
+  let hasVerifier = 1;
+}
+
+def Warp_BoxCopyOp : Op<Warp_Dialect, "box_copy", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "start copying a box of a tensor into a part of a tile in shared memory";
+  let description = [{
+    The box whose first element has the given coordinates, innermost first, goes to `offset` bytes from the tile's begin, and its bytes arrive at the barrier. One thread of the block runs this.
+    Written asynchronously: `warp.mbarrier_wait` gives it to the thread that waits. C1: one coordinate for each axis, at most five. PTX: `cp.async.bulk.tensor` (ISA 9.7.9.27.5.2).
+
+    ```mlir
+    #s = #warp.layout<[8, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32]]>
+    #b = #warp.layout<[1], offset = []>
+    warp.box_copy %map[%x, %y] to %tile on %full {offset = 0 : i64}
+      : !warp.shared<8x64xf16, #s>, !warp.shared<1xi64, #b>
+    ```
+  }];
+  let arguments = (ins Warp_TensorMapType:$map, Variadic<I32>:$coordinates, Warp_SharedType:$shared, Warp_SharedType:$barrier,
+                       DefaultValuedAttr<I64Attr, "0">:$offset);
+  let assemblyFormat = "$map `[` $coordinates `]` `to` $shared `on` $barrier attr-dict `:` type($shared) `,` type($barrier)";
+  let hasVerifier = 1;
+}
+
+def Warp_MbarrierInitOp : Op<Warp_Dialect, "mbarrier_init", [MemoryEffects<[MemWrite]>]> {
+  let summary = "make each stage of a ring a barrier at which one thread arrives, and bytes";
+  let description = [{
+    PTX: `mbarrier.init.shared::cta.b64` (ISA 9.7.13.15.9) for each, by the first thread. Others see it behind a `warp.barrier`.
+
+    ```mlir
+    #b = #warp.layout<[1], offset = []>
+    warp.mbarrier_init %ring : !warp.shared<stages = 3, 1xi64, #b>
+    ```
+  }];
+  let arguments = (ins Warp_SharedType:$ring);
+  let assemblyFormat = "$ring attr-dict `:` type($ring)";
+}
+
+def Warp_MbarrierInvalOp : Op<Warp_Dialect, "mbarrier_inval", [MemoryEffects<[MemWrite]>]> {
+  let summary = "end the barriers of a ring, behind a `warp.barrier` that all who waited have passed";
+  let description = [{
+    PTX: `mbarrier.inval.shared::cta.b64` (ISA 9.7.13.15.10), by the first thread.
+
+    ```mlir
+    #b = #warp.layout<[1], offset = []>
+    warp.mbarrier_inval %ring : !warp.shared<stages = 3, 1xi64, #b>
+    ```
+  }];
+  let arguments = (ins Warp_SharedType:$ring);
+  let assemblyFormat = "$ring attr-dict `:` type($ring)";
+}
+
+def Warp_MbarrierExpectOp : Op<Warp_Dialect, "mbarrier_expect", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "arrive at a barrier, whose phase ends when `bytes` have arrived too";
+  let description = [{
+    One thread of the block runs this. PTX: `mbarrier.arrive.expect_tx` (ISA 9.7.13.15.13).
+
+    ```mlir
+    #b = #warp.layout<[1], offset = []>
+    warp.mbarrier_expect %full {bytes = 32768 : i64} : !warp.shared<1xi64, #b>
+    ```
+  }];
+  let arguments = (ins Warp_SharedType:$barrier, I64Attr:$bytes);
+  let assemblyFormat = "$barrier attr-dict `:` type($barrier)";
+}
+
+def Warp_MbarrierWaitOp : Op<Warp_Dialect, "mbarrier_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "wait until the barrier's phase of that parity (0 or 1) has ended";
+  let description = [{
+    Every thread waits for itself: then it sees what the phase's copies wrote. PTX: `mbarrier.try_wait.parity` until it is true (ISA 9.7.13.15.16).
+
+    ```mlir
+    #b = #warp.layout<[1], offset = []>
+    warp.mbarrier_wait %full, %parity : !warp.shared<1xi64, #b>
+    ```
+  }];
+  let arguments = (ins Warp_SharedType:$barrier, I32:$parity);
+  let assemblyFormat = "$barrier `,` $parity attr-dict `:` type($barrier)";
+}
+
+def Warp_IsFirstThreadOp : Op<Warp_Dialect, "is_first_thread", [Pure]> {
+  let summary = "true in one thread of the block";
+  let description = [{
+    ```mlir
+    %acts = warp.is_first_thread
+    ```
+  }];
+  let results = (outs I1:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+#endif // WEFT_DIALECTS_WARP_IR_BOXOPS_TD

@@ -1,0 +1,50 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// A loop's ring of tiles filled by bulk copies: a barrier for each stage, at which the bytes of its tiles arrive.
+#pragma once
+
+#include "dialects/Warp/Transforms/Copies/Boxes.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace weft::warp {
+
+/// A box's map, made at the kernel's begin, and its coordinates, computed at the copy.
+struct MappedBox {
+  mlir::Value map;
+  llvm::SmallVector<mlir::Value> coordinates;
+  explicit operator bool() const { return map != nullptr; }
+};
+
+/// Makes what `copy`, which stays, would need.
+MappedBox mapBox(const Box &box, AsyncCopyOp copy);
+
+/// A ring that boxes fill.
+struct BoxTarget {
+  const Box *box;
+  const MappedBox *mapped;
+  mlir::Value ring;
+};
+
+class BoxRing {
+public:
+  static SharedType typeOf(mlir::MLIRContext *context, int stages);
+
+  /// Allocates the barriers, beside the rings of tiles that stand before.
+  BoxRing(mlir::OpBuilder &b, mlir::Location loc, int stages);
+  SharedType type() const { return mlir::cast<SharedType>(ring.getType()); }
+  /// Behind a barrier of the block: `pitch` bytes lie between the tiles of one stage and the next.
+  void begin(mlir::OpBuilder &b, mlir::Location loc, int64_t pitch);
+  /// Starts the copies into a stage's tiles. `mapping` holds what their coordinates are at the time.
+  void copy(mlir::OpBuilder &b, mlir::Location loc, llvm::ArrayRef<BoxTarget> targets, mlir::IRMapping &mapping,
+            mlir::Value stage, mlir::Value condition);
+  void wait(mlir::OpBuilder &b, mlir::Location loc, mlir::Value stage, mlir::Value parity);
+  /// Behind a barrier of the block, after the last wait.
+  void end(mlir::OpBuilder &b, mlir::Location loc);
+
+private:
+  mlir::Value barrierOf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value stage);
+
+  mlir::Value ring;
+  int64_t pitch = 0;
+};
+
+} // namespace weft::warp

@@ -1,0 +1,242 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "dialects/Warp/Transforms/Copies/Boxes.h"
+
+#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/Layout/WgmmaLayouts.h"
+#include "dialects/Warp/Transforms/Accesses/DeviceMemory.h"
+#include "dialects/Warp/Transforms/Scratch.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace weft::warp {
+namespace {
+
+/// A condition of a mask: true where the form is negative.
+using Bounds = SmallVector<IndexForm, 4>;
+
+/// What cmpi says, as a form that is negative where it is true.
+std::optional<IndexForm> negativeWhere(arith::CmpIOp compare, IndexForms &forms) {
+  std::optional<IndexForm> x = forms.of(compare.getLhs()), y = forms.of(compare.getRhs());
+  if (!x || !y)
+    return std::nullopt;
+  using Predicate = arith::CmpIPredicate;
+  Predicate predicate = compare.getPredicate();
+  if (predicate == Predicate::sgt || predicate == Predicate::sge)
+    std::swap(*x, *y);
+  else if (predicate != Predicate::slt && predicate != Predicate::sle)
+    return std::nullopt;
+  bool orEqual = predicate == Predicate::sle || predicate == Predicate::sge;
+  IndexForm form = *x;
+  form.offset = x->offset - y->offset - IndexSum(orEqual ? 1 : 0);
+  for (auto [step, other] : llvm::zip_equal(form.steps, y->steps))
+    step = step - other;
+  return form;
+}
+
+/// The conditions that a mask is the conjunction of; none where it is anything else.
+std::optional<Bounds> boundsOf(Value mask, IndexForms &forms) {
+  if (matchPattern(mask, m_One()))
+    return Bounds();
+  Operation *op = mask.getDefiningOp();
+  if (auto both = dyn_cast_or_null<arith::AndIOp>(op)) {
+    std::optional<Bounds> x = boundsOf(both.getLhs(), forms), y = boundsOf(both.getRhs(), forms);
+    if (!x || !y)
+      return std::nullopt;
+    x->append(y->begin(), y->end());
+    return x;
+  }
+  if (auto compare = dyn_cast_or_null<arith::CmpIOp>(op)) {
+    std::optional<IndexForm> form = negativeWhere(compare, forms);
+    return form ? std::optional<Bounds>({*form}) : std::nullopt;
+  }
+  if (!isa_and_nonnull<tile::ExpandDimsOp, tile::BroadcastOp, tile::PermuteOp, ConvertLayoutOp>(op))
+    return std::nullopt;
+  std::optional<Bounds> bounds = boundsOf(op->getOperand(0), forms);
+  if (!bounds)
+    return std::nullopt;
+  for (IndexForm &form : *bounds) {
+    SmallVector<IndexSum, 2> source = form.steps;
+    if (auto expand = dyn_cast<tile::ExpandDimsOp>(op))
+      form.steps.insert(form.steps.begin() + expand.getAxis(), IndexSum());
+    else if (auto permute = dyn_cast<tile::PermuteOp>(op))
+      for (auto [step, from] : llvm::zip(form.steps, permute.getOrder()))
+        step = source[from];
+    else if (auto broadcast = dyn_cast<tile::BroadcastOp>(op))
+      for (auto [step, size] : llvm::zip(form.steps, cast<RankedTensorType>(op->getOperand(0).getType()).getShape()))
+        if (size == 1)
+          step = IndexSum();
+  }
+  return bounds;
+}
+
+/// The factors of a product that a launch knows, and the others.
+std::pair<IndexSum::Factors, IndexSum::Factors> splitOf(const IndexSum::Factors &factors) {
+  std::pair<IndexSum::Factors, IndexSum::Factors> split;
+  for (Value factor : factors)
+    (isArgumentOfKernel(factor) ? split.first : split.second).push_back(factor);
+  return split;
+}
+
+/// Distributes an address over axes.
+class AxesOf {
+public:
+  /// `row`: the stride of lines, one product.
+  AxesOf(Box &box, const IndexSum &row, int64_t strideElements)
+      : box(box), rowFactors(row.terms.front().first), rowStride(row.terms.front().second), unit(strideElements) {
+    box.strides.push_back(row);
+    box.coordinates.assign(2, IndexSum());
+  }
+
+  /// Why an offset is of no axis; empty where it is.
+  StringRef add(const IndexSum &offset) {
+    for (const auto &[factors, coefficient] : offset.terms) {
+      auto [ofLaunch, others] = splitOf(factors);
+      if (llvm::any_of(others, [](Value each) { return !each.getType().isInteger(32); }))
+        return "a coordinate is of 64 bits";
+      if (IndexSum::areSame(ofLaunch, rowFactors) && coefficient % rowStride == 0)
+        box.coordinates[1].add(others, coefficient / rowStride);
+      else if (ofLaunch.empty())
+        box.coordinates[0].add(others, coefficient);
+      else if (others.empty())
+        box.baseOffset.add(ofLaunch, coefficient);
+      else
+        addOuter(ofLaunch, others, coefficient);
+    }
+    return box.baseOffset.divisibility() % unit == 0 ? "" : "its begin is not known to be aligned";
+  }
+
+private:
+  void addOuter(const IndexSum::Factors &stride, const IndexSum::Factors &coordinate, int64_t coefficient) {
+    for (size_t axis = 1; axis < box.strides.size(); ++axis)
+      if (IndexSum::areSame(box.strides[axis].terms.front().first, stride)) {
+        box.coordinates[axis + 1].add(coordinate, coefficient);
+        return;
+      }
+    IndexSum own;
+    own.add(stride, 1);
+    box.strides.push_back(own);
+    box.coordinates.emplace_back().add(coordinate, coefficient);
+  }
+
+  Box &box;
+  IndexSum::Factors rowFactors;
+  int64_t rowStride, unit;
+};
+
+/// Sets the sizes that a mask gives; why it gives none, or empty.
+StringRef setSizes(Box &box, const Bounds &bounds, ArrayRef<unsigned> axisOf, ArrayRef<int64_t> shape) {
+  // What no mask bounds may be as large as a map's sizes.
+  constexpr int64_t unbounded = int64_t(1) << 31;
+  SmallVector<std::optional<IndexSum>, 5> sizes(box.coordinates.size());
+  for (const IndexForm &form : bounds) {
+    unsigned axis = 0;
+    for (unsigned i = 0; i < form.steps.size(); ++i)
+      if (!form.steps[i].isZero())
+        axis = i;
+    bool single = llvm::count_if(form.steps, [](const IndexSum &step) { return !step.isZero(); }) == 1;
+    std::optional<int64_t> step = single ? form.steps[axis].constant() : std::nullopt;
+    if (!step || (*step != 1 && *step != -1))
+      return "its mask is no box";
+    const IndexSum &coordinate = box.coordinates[axisOf[axis]];
+    if (*step == -1) {
+      if (!(coordinate + form.offset + IndexSum(1)).isZero())
+        return "its mask begins elsewhere than the tensor";
+      continue;
+    }
+    IndexSum size = coordinate - form.offset;
+    if (!size.isOfLaunch())
+      return "its mask ends where the launch does not know";
+    std::optional<IndexSum> &known = sizes[axisOf[axis]];
+    if (known && !(*known == size))
+      return "its mask has two ends";
+    known = size;
+  }
+  // Rows that are wholly loaded end where they do.
+  if (!sizes[0] && box.coordinates[0].isZero())
+    sizes[0] = IndexSum(shape[0]);
+  for (std::optional<IndexSum> &size : sizes)
+    box.sizes.push_back(size ? *size : IndexSum(unbounded));
+  return "";
+}
+
+/// Whether something may write a copy's source before the copy, which reads it by another way than threads write.
+bool mayBeWrittenBefore(AsyncCopyOp copy, scf::ForOp loop) {
+  auto kernel = loop->getParentOfType<func::FuncOp>();
+  DeviceAccess read = *deviceAccessOf(copy, /*warps=*/1);
+  bool ordered = kernel->hasAttr(tile::ordersAccessesAttrName);
+  return kernel
+      .walk([&](Operation *op) {
+        std::optional<DeviceAccess> other = deviceAccessOf(op, /*warps=*/1);
+        bool acquires = other && orderingOf(op, /*warps=*/1).acquires && !op->use_empty();
+        bool writes = other && other->writes && !ordered && mayShareBase(*other, read);
+        if (!acquires && !writes)
+          return WalkResult::advance();
+        Operation *here = loop->getBlock()->findAncestorOpInBlock(*op);
+        bool isBehind = here && loop->isBeforeInBlock(here) && !loop->getParentOfType<LoopLikeOpInterface>();
+        return isBehind ? WalkResult::advance() : WalkResult::interrupt();
+      })
+      .wasInterrupted();
+}
+
+/// The parts of a tile of `lines` lines of `length` elements, in panels of `width`.
+SmallVector<BoxPart, 4> partsOf(int64_t length, int64_t lines, int64_t width, int64_t height, int64_t bytes) {
+  SmallVector<BoxPart, 4> parts;
+  for (int64_t along = 0; along < length; along += width)
+    for (int64_t row = 0; row < lines; row += height)
+      parts.push_back({(along * lines + row * width) * bytes, int32_t(along), int32_t(row)});
+  return parts;
+}
+
+} // namespace
+
+FoundBox findBox(AsyncCopyOp copy, scf::ForOp loop, const TargetInfo &target) {
+  auto none = [](StringRef hindrance) { return FoundBox{std::nullopt, hindrance}; };
+  SharedType shared = copy.getShared().getType();
+  int64_t bytes = shared.getElementType().getIntOrFloatBitWidth() / 8;
+  if (shared.getShape().size() != 2 || shared.getElementType().getIntOrFloatBitWidth() != 16)
+    return none("it is no matrix of elements of 16 bits");
+  unsigned along = wgmmaTileLayout(shared.getShape(), 1, bytes) == shared.linear() ? 1 : 0, line = 1 - along;
+  if (wgmmaTileLayout(shared.getShape(), along, bytes) != shared.linear() ||
+      tileAlignment(loop->getParentOfType<func::FuncOp>()) < target.warpgroups.tileAlignment)
+    return none("its tile does not lie in lines as bulk copies write them");
+  if (copy.getThroughL1())
+    return none("bulk copies do not go through L1");
+  IndexForms forms(loop);
+  std::optional<IndexForm> form = forms.of(copy.getPtr());
+  if (!form || !form->base)
+    return none("its addresses are no sums of an argument and strides");
+  const IndexSum &row = form->steps[line];
+  if (form->steps[along].constant() != 1 || row.terms.size() != 1 || !row.isOfLaunch())
+    return none("its addresses are no box of a tensor with strides");
+  int64_t unit = target.boxCopies.strideBytes / bytes;
+  Box box;
+  box.base = form->base;
+  if (IndexSum(form->base).divisibility() % target.boxCopies.strideBytes != 0)
+    return none("its begin is not known to be aligned");
+  AxesOf axes(box, row, unit);
+  if (StringRef hindrance = axes.add(form->offset); !hindrance.empty())
+    return none(hindrance);
+  if (int64_t(box.coordinates.size()) > target.boxCopies.mostRank)
+    return none("its address is a sum of more strides than a tensor map has axes");
+  if (llvm::any_of(box.strides, [&](const IndexSum &each) { return each.divisibility() % unit != 0; }))
+    return none("a stride is not known to be a multiple of what bulk copies ask for");
+  std::optional<Bounds> bounds = copy.getMask() ? boundsOf(copy.getMask(), forms) : Bounds();
+  if (!bounds)
+    return none("its mask is no box");
+  int64_t length = shared.getShape()[along], lines = shared.getShape()[line];
+  unsigned axisOf[] = {along == 0 ? 0u : 1u, along == 0 ? 1u : 0u};
+  if (StringRef hindrance = setSizes(box, *bounds, axisOf, {length, lines}); !hindrance.empty())
+    return none(hindrance);
+  if (mayBeWrittenBefore(copy, loop))
+    return none("the kernel may write what is copied");
+  int64_t width = std::min<int64_t>(128 / bytes, length), height = std::min<int64_t>(target.boxCopies.mostBox, lines);
+  box.box = {int32_t(width), int32_t(height)};
+  box.box.resize(box.coordinates.size(), 1);
+  box.parts = partsOf(length, lines, width, height, bytes);
+  return {std::move(box), ""};
+}
+
+} // namespace weft::warp

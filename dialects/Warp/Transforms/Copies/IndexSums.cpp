@@ -1,0 +1,253 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "dialects/Warp/Transforms/Copies/IndexSums.h"
+
+#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/IR/WarpOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
+#include <numeric>
+
+using namespace mlir;
+
+namespace weft::warp {
+
+void IndexSum::add(Factors factors, int64_t coefficient) {
+  auto same = llvm::find_if(terms, [&](const auto &term) { return areSame(term.first, factors); });
+  if (same == terms.end()) {
+    if (coefficient != 0)
+      terms.emplace_back(std::move(factors), coefficient);
+    return;
+  }
+  same->second += coefficient;
+  if (same->second == 0)
+    terms.erase(same);
+}
+
+IndexSum IndexSum::operator+(const IndexSum &other) const {
+  IndexSum sum = *this;
+  for (const auto &[factors, coefficient] : other.terms)
+    sum.add(factors, coefficient);
+  return sum;
+}
+
+IndexSum IndexSum::operator*(const IndexSum &other) const {
+  IndexSum product;
+  for (const auto &[ours, a] : terms)
+    for (const auto &[theirs, b] : other.terms) {
+      Factors factors = ours;
+      llvm::append_range(factors, theirs);
+      product.add(factors, a * b);
+    }
+  return product;
+}
+
+std::optional<IndexSum> IndexSum::dividedBy(int64_t divisor) const {
+  IndexSum quotient;
+  for (const auto &[factors, coefficient] : terms) {
+    if (coefficient % divisor != 0)
+      return std::nullopt;
+    quotient.add(factors, coefficient / divisor);
+  }
+  return quotient;
+}
+
+std::optional<int64_t> IndexSum::constant() const {
+  if (terms.empty())
+    return 0;
+  return terms.size() == 1 && terms.front().first.empty() ? std::optional(terms.front().second) : std::nullopt;
+}
+
+bool isArgumentOfKernel(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  return argument && isa<func::FuncOp>(argument.getOwner()->getParentOp());
+}
+
+bool IndexSum::isOfLaunch() const {
+  return llvm::all_of(terms, [](const auto &term) { return llvm::all_of(term.first, isArgumentOfKernel); });
+}
+
+/// What divides a factor: what is promised of an argument.
+static int64_t divisibilityOf(Value factor) {
+  auto argument = dyn_cast<BlockArgument>(factor);
+  auto kernel = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
+  auto promised = kernel ? kernel.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), tile::divisibilityAttrName)
+                         : IntegerAttr();
+  return promised ? promised.getInt() : 1;
+}
+
+int64_t IndexSum::divisibility() const {
+  constexpr int64_t most = int64_t(1) << 30;
+  int64_t common = most;
+  for (const auto &[factors, coefficient] : terms) {
+    int64_t each = std::min(most, coefficient & -coefficient);
+    for (Value factor : factors) {
+      int64_t own = divisibilityOf(factor);
+      each = std::min(most, each * (own & -own));
+    }
+    common = std::min(common, each);
+  }
+  return common;
+}
+
+Value IndexSum::emit(OpBuilder &b, Location loc, Type type) const {
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, value));
+  };
+  auto inType = [&](Value value) -> Value {
+    unsigned from = value.getType().getIntOrFloatBitWidth(), to = type.getIntOrFloatBitWidth();
+    if (from == to)
+      return value;
+    if (from < to)
+      return arith::ExtSIOp::create(b, loc, type, value);
+    return arith::TruncIOp::create(b, loc, type, value);
+  };
+  Value sum;
+  for (const auto &[factors, coefficient] : terms) {
+    Value product;
+    for (Value factor : factors) {
+      Value each = inType(factor);
+      product = product ? arith::MulIOp::create(b, loc, product, each).getResult() : each;
+    }
+    if (!product)
+      product = number(coefficient);
+    else if (coefficient != 1)
+      product = arith::MulIOp::create(b, loc, product, number(coefficient));
+    sum = sum ? arith::AddIOp::create(b, loc, sum, product).getResult() : product;
+  }
+  return sum ? sum : number(0);
+}
+
+// --- forms ---
+
+static size_t rankOf(Value value) {
+  auto tensor = dyn_cast<RankedTensorType>(value.getType());
+  return tensor ? tensor.getRank() : 0;
+}
+
+static IndexForm uniform(Value like, IndexSum offset, Value base = {}) {
+  return {base, std::move(offset), SmallVector<IndexSum, 2>(rankOf(like))};
+}
+
+std::optional<IndexForm> IndexForms::of(Value value) {
+  if (auto found = known.find(value); found != known.end())
+    return found->second;
+  std::optional<IndexForm> form = compute(value);
+  if (!form && value.getType().isIntOrIndex())
+    form = uniform(value, IndexSum(value));
+  known[value] = form;
+  return form;
+}
+
+std::optional<IndexForm> IndexForms::compute(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    if (isArgumentOfKernel(argument) && isa<tile::PointerType>(argument.getType()))
+      return uniform(value, IndexSum(), argument);
+    bool isCarried = loop && argument.getOwner() == loop.getBody() && argument != loop.getInductionVar();
+    return isCarried ? carried(argument) : std::nullopt;
+  }
+  IntegerAttr number;
+  if (matchPattern(value, m_Constant(&number)))
+    return uniform(value, IndexSum(number.getValue().getSExtValue()));
+  DenseElementsAttr elements;
+  if (matchPattern(value, m_Constant(&elements)) && elements.isSplat() && isa<IntegerType>(elements.getElementType()))
+    return uniform(value, IndexSum(elements.getSplatValue<APInt>().getSExtValue()));
+  Operation *op = value.getDefiningOp();
+  if (std::optional<IndexForm> form = computeShaped(op))
+    return form;
+  return computeArithmetic(op);
+}
+
+std::optional<IndexForm> IndexForms::computeShaped(Operation *op) {
+  if (auto range = dyn_cast<tile::MakeRangeOp>(op)) {
+    IndexForm form = uniform(range.getResult(), IndexSum(int64_t(range.getStart())));
+    form.steps.front() = IndexSum(1);
+    return form;
+  }
+  if (!isa<tile::SplatOp, tile::ExpandDimsOp, tile::BroadcastOp, tile::PermuteOp, ConvertLayoutOp>(op))
+    return std::nullopt;
+  std::optional<IndexForm> source = of(op->getOperand(0));
+  if (!source)
+    return std::nullopt;
+  IndexForm form = *source;
+  if (isa<tile::SplatOp>(op))
+    form.steps.assign(rankOf(op->getResult(0)), IndexSum());
+  else if (auto expand = dyn_cast<tile::ExpandDimsOp>(op))
+    form.steps.insert(form.steps.begin() + expand.getAxis(), IndexSum());
+  else if (auto broadcast = dyn_cast<tile::BroadcastOp>(op)) {
+    for (auto [step, size] : llvm::zip(form.steps, cast<RankedTensorType>(op->getOperand(0).getType()).getShape()))
+      if (size == 1)
+        step = IndexSum();
+  } else if (auto permute = dyn_cast<tile::PermuteOp>(op)) {
+    for (auto [step, from] : llvm::zip(form.steps, permute.getOrder()))
+      step = source->steps[from];
+  }
+  return form;
+}
+
+std::optional<IndexForm> IndexForms::computeArithmetic(Operation *op) {
+  if (isa<arith::ExtSIOp, arith::TruncIOp>(op)) // of i1 it is no index
+    return op->getOperand(0).getType().isInteger(1) ? std::nullopt : of(op->getOperand(0));
+  if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::ShLIOp, tile::AddPtrOp>(op))
+    return std::nullopt;
+  std::optional<IndexForm> x = of(op->getOperand(0)), y = of(op->getOperand(1));
+  if (!x || !y)
+    return std::nullopt;
+  IndexForm form = *x;
+  if (isa<arith::AddIOp, arith::SubIOp, tile::AddPtrOp>(op)) {
+    IndexSum sign(isa<arith::SubIOp>(op) ? -1 : 1);
+    form.offset = x->offset + y->offset * sign;
+    for (auto [step, other] : llvm::zip_equal(form.steps, y->steps))
+      step = step + other * sign;
+    return form;
+  }
+  auto isUniform = [](const IndexForm &each) { return llvm::all_of(each.steps, [](auto &s) { return s.isZero(); }); };
+  if (isa<arith::ShLIOp>(op)) {
+    std::optional<int64_t> bits = isUniform(*y) ? y->offset.constant() : std::nullopt;
+    if (!bits || *bits < 0 || *bits > 31)
+      return std::nullopt;
+    y->offset = IndexSum(int64_t(1) << *bits);
+  } else if (!isUniform(*y)) {
+    if (!isUniform(*x))
+      return std::nullopt;
+    std::swap(*x, *y);
+  }
+  form.offset = x->offset * y->offset;
+  for (auto [step, each] : llvm::zip_equal(form.steps, x->steps))
+    step = each * y->offset;
+  return form;
+}
+
+std::optional<IndexForm> IndexForms::carried(BlockArgument argument) {
+  unsigned index = argument.getArgNumber() - 1;
+  IntegerAttr step;
+  if (!matchPattern(loop.getStep(), m_Constant(&step)))
+    return std::nullopt;
+  bool isPointer = isa<tile::PointerType>(tile::elementTypeOf(argument.getType()));
+  if (!isPointer && rankOf(argument) != 0)
+    return std::nullopt;
+  std::optional<IndexForm> first = of(loop.getInitArgs()[index]);
+  if (!first)
+    return std::nullopt;
+  // What an iteration adds, to the value as it is at its begin. Forms by way of that are of no other use.
+  IndexForms inside(loop);
+  inside.known[argument] = isPointer ? uniform(argument, IndexSum(), argument) : uniform(argument, IndexSum(argument));
+  std::optional<IndexForm> next = inside.of(loop.getYieldedValues()[index]);
+  if (!next || (isPointer && next->base != argument) ||
+      !llvm::all_of(next->steps, [](const IndexSum &each) { return each.isZero(); }))
+    return std::nullopt;
+  IndexSum added = isPointer ? next->offset : next->offset - IndexSum(argument);
+  for (const auto &[factors, coefficient] : added.terms)
+    for (Value factor : factors)
+      if (!loop.isDefinedOutsideOfLoop(factor))
+        return std::nullopt;
+  std::optional<IndexSum> each = added.dividedBy(step.getValue().getSExtValue());
+  if (!each)
+    return std::nullopt;
+  IndexSum passed = sumOf(loop.getInductionVar()) - sumOf(loop.getLowerBound());
+  first->offset = first->offset + passed * *each;
+  return first;
+}
+
+} // namespace weft::warp

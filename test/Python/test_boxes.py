@@ -1,0 +1,160 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Rings of shared memory that bulk copies of boxes fill: right against float64, no finding whatever is early or late,
+and what orders them needed. Launches make the maps: on the simulator, on its device, and through a CUDA driver.
+"""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+import weft
+import weft.simulator
+from doc_blocks import ROOT
+from installed import build_folder
+from test_warpgroups import TARGET, attention, bits, grouped, judge, matmul
+from weft import runtime
+from weft.compiler.lower import Options, lower, native_context
+from weft.compiler.signature import parse
+from weft.programs.simulated import run_plan
+
+
+def emitted(module, **options):
+    ptx, info, error = module.compile(json.dumps({"target": TARGET, "boxes": True, **options}))
+    assert error is None, (error, native_context().context.take_diagnostics())
+    return ptx, json.loads(info)
+
+
+def boxed(kernel, text, warps, stages):
+    """A tile kernel whose rings bulk copies fill."""
+    ptx, info = emitted(lower(kernel, parse(text), Options(warps, stages), TARGET))
+    (facts,) = info["kernels"]
+    return SimpleNamespace(ptx=ptx, name=facts["entry"], shared_bytes=facts["shared_bytes"])
+
+
+def boxed_matmul(order="nn", tile=(64, 64, 32), stages=3, warps=4):
+    unit = {"n": ("sam:i32:16", "sak=1"), "t": ("sam=1", "sak:i32:16")}[order[0]]
+    other = {"n": ("sbk:i32:16", "sbn=1"), "t": ("sbk=1", "sbn:i32:16")}[order[1]]
+    BM, BN, BK = tile
+    text = (
+        f"a:*bf16:16, b:*bf16:16, c:*fp32:16, M:i32:16, N:i32:16, K:i32:16, {', '.join(unit + other)}, "
+        f"scm:i32:16, BM={BM}, BN={BN}, BK={BK}, EXACT=False"
+    )
+    return boxed(matmul, text, warps, stages)
+
+
+@pytest.mark.parametrize("order, stages", [("nn", 2), ("nt", 3), ("tn", 4), ("tt", 3)])
+def test_ragged_sizes(order, stages):
+    """Lines of 64 and 128 bytes along either axis; what lies outside of the matrices is zero."""
+    kernel = boxed_matmul(order, stages=stages)
+    assert "cp.async.bulk.tensor" in kernel.ptx and "cp.async.cg" not in kernel.ptx
+    judge(kernel, (80, 96, 112), (64, 64, 32), 4, order=order, seeds=2)
+
+
+def test_several_boxes_of_a_tile():
+    """A tile of 256 columns is four boxes of 64."""
+    kernel = boxed_matmul(tile=(64, 256, 64), stages=2)
+    assert kernel.ptx.count("cp.async.bulk.tensor.2d") == 2 * (1 + 4)
+    judge(kernel, (64, 272, 144), (64, 256, 64), 4, seeds=1)
+
+
+@pytest.mark.parametrize("D, warps", [(64, 4), (128, 8)])
+def test_attention(D, warps):
+    start = np.random.SeedSequence().entropy
+    print("seed", start)
+    rng = np.random.default_rng(start)
+    BM, BN, N = 128 if warps == 8 else 64, 64, 150
+    scale = math.log2(math.e) / math.sqrt(D)
+    text = (
+        f"q:*fp16:16, k:*fp16:16, v:*fp16:16, out:*fp32:16, N:i32, SCALE={scale}, D={D}, BM={BM}, BN={BN}, CAUSAL=True"
+    )
+    kernel = boxed(attention, text, warps, 2)
+    assert "cp.async.bulk.tensor" in kernel.ptx
+    for seed in range(2):
+        (q, q64), (k, k64), (v, v64) = (bits(rng.standard_normal((N, D)), "fp16") for _ in range(3))
+        out = np.full((N, D), np.nan, np.float32)
+        report = weft.simulator.launch(
+            kernel.ptx, kernel.name, (math.ceil(N / BM),), (32 * warps,), [q, k, v, out, np.int32(N)],
+            shared=kernel.shared_bytes, seed=seed,
+        )  # fmt: skip
+        assert report.findings == []
+        scores = q64 @ k64.T / math.sqrt(D)
+        scores[np.triu_indices(N, 1)] = -np.inf
+        weights = np.exp(scores - scores.max(1, keepdims=True))
+        np.testing.assert_allclose(out, weights / weights.sum(1, keepdims=True) @ v64, atol=0.004, rtol=0)
+
+
+def test_a_program():
+    """Grouped heads of ragged length: maps have an axis for heads and one for sequences."""
+    heads, groups, tokens, D = 4, 2, 75, 64
+    text = ", ".join(f"{name}:fp16[B,{heads if name == 'q' else groups},N,{D}]:16" for name in "qkv")
+    ptx, info = emitted(native_context().context.parse(grouped.declare(text).text))
+    assert "cp.async.bulk.tensor.4d" in ptx
+    start = torch.random.seed() % 2**31
+    print("seed", start)
+    torch.manual_seed(start)
+    q, k, v = (torch.randn(2, count, tokens, D).half() for count in (heads, groups, groups))
+    wide = [each.double().repeat_interleave(heads // each.shape[1], 1) for each in (q, k, v)]
+    later = torch.ones(tokens, tokens).triu(1).bool()
+    right = (wide[0] @ wide[1].mT / math.sqrt(D)).masked_fill(later, -math.inf).softmax(-1) @ wide[2]
+    for seed in range(2):
+        run = run_plan(ptx, info, "grouped", [each.numpy() for each in (q, k, v)], seed=seed)
+        assert run.findings == []
+        error = float((torch.from_numpy(run.outputs["out"]).double() - right).abs().max())
+        assert error <= 4e-3 * float(right.abs().max())
+
+
+def run_on(device):
+    """The matmul on a device of the runtime, launched by its own arguments."""
+    kernel = boxed_matmul()
+    M, N, K = 80, 96, 112
+    rng = np.random.default_rng(0)
+    (a, a64), (b, b64) = (bits(rng.standard_normal(shape), "bf16") for shape in ((M, K), (K, N)))
+    types = ["*bf16", "*bf16", "*fp32", *["i32"] * 6]
+    module = runtime.Module(kernel.ptx, kernel.name, kernel.shared_bytes, runtime.open_device(device), types)
+    for rows in (M, M - 16, M):  # another map, and one that was made before
+        c = np.full((M, N), np.nan, np.float32)
+        module.launch((2, 2), 128, (a, b, c, rows, N, K, K, N, N))
+        np.testing.assert_allclose(c[:rows], (a64 @ b64)[:rows], atol=2e-4, rtol=0)
+        assert np.isnan(c[rows:]).all()
+
+
+def test_the_simulated_device():
+    run_on("simulator")
+
+
+def test_the_cuda_driver():
+    """The driver makes the maps. Its GPU is the simulator."""
+    build = build_folder()
+    path = build and build / "test" / "Unit" / "Runtime" / "libWeftSimulatedCuda.so"
+    if not path or not path.exists():
+        pytest.skip("no libWeftSimulatedCuda.so: the build of the extension modules under test has no tests")
+    environment = {**os.environ, "WEFT_LIBCUDA": str(path), "WEFT_STANDIN_TARGET": TARGET}
+    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "python"), str(ROOT / "test" / "Python")])
+    script = "import test_boxes; test_boxes.run_on('cuda:0'); print('passed')"
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "passed", done.stderr
+
+
+@pytest.mark.parametrize("text", ["try_wait", "expect_tx", "mbarrier.init", "bar.sync"])
+def test_what_is_dropped_is_found(text):
+    """Without the waits, the expectations, the barriers in shared memory or those of the block there is a finding."""
+    kernel = boxed_matmul()
+    lines = kernel.ptx.splitlines()
+    assert any(text in line for line in lines)
+    ptx = "\n".join(line for line in lines if text not in line)
+    a, b = np.zeros((80, 112), np.uint16), np.zeros((112, 96), np.uint16)
+    sizes = [np.int32(each) for each in (80, 96, 112, 112, 96, 96)]
+    findings = []
+    for seed in range(2):
+        c = np.zeros((80, 96), np.float32)
+        report = weft.simulator.launch(
+            ptx, kernel.name, (2, 2), (128,), [a, b, c, *sizes], shared=kernel.shared_bytes, seed=seed, limit=10**6
+        )
+        findings += report.findings
+    assert findings, text
