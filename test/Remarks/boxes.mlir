@@ -9,7 +9,7 @@
 #s = #warp.layout<[64, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
 #acc = #warp.layout<[64, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
 
-// CHECK: box-copy | Category:memory | Function=stride | Reason="threads copy pieces of the tile, and no bulk copy all of it: a stride is not known to be a multiple of what bulk copies ask for"
+// CHECK: remark: [Missed] box-copy | Category:memory | Function=stride | Reason="threads copy pieces of the tile, and no bulk copy all of it: a stride is not known to be a multiple of what bulk copies ask for"
 module attributes {warp.target = "sm_90a"} {
 func.func @stride(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %stride: i32, %n: i32, %z: tensor<64x64xf32, #acc>, %a: tensor<64x64xf16, #acc>)
     attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
@@ -52,7 +52,7 @@ func.func @stride(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %stride: i3
 #s = #warp.layout<[64, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
 #acc = #warp.layout<[64, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
 
-// CHECK: box-copy | Category:memory | Function=begin | Reason="threads copy pieces of the tile, and no bulk copy all of it: its begin is not known to be aligned"
+// CHECK: remark: [Missed] box-copy | Category:memory | Function=begin | Reason="threads copy pieces of the tile, and no bulk copy all of it: its begin is not known to be aligned"
 module attributes {warp.target = "sm_90a"} {
 func.func @begin(%p: !tile.ptr<f16>, %stride: i32 {tile.divisibility = 16 : i32}, %n: i32, %z: tensor<64x64xf32, #acc>, %a: tensor<64x64xf16, #acc>)
     attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
@@ -95,7 +95,7 @@ func.func @begin(%p: !tile.ptr<f16>, %stride: i32 {tile.divisibility = 16 : i32}
 #s = #warp.layout<[64, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
 #acc = #warp.layout<[64, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
 
-// CHECK: box-copy | Category:memory | Function=gathered | Reason="threads copy pieces of the tile, and no bulk copy all of it: its addresses are no sums of an argument and strides"
+// CHECK: remark: [Missed] box-copy | Category:memory | Function=gathered | Reason="threads copy pieces of the tile, and no bulk copy all of it: its addresses are no sums of an argument and strides"
 module attributes {warp.target = "sm_90a"} {
 func.func @gathered(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %stride: i32 {tile.divisibility = 16 : i32}, %n: i32, %z: tensor<64x64xf32, #acc>, %a: tensor<64x64xf16, #acc>)
     attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
@@ -139,7 +139,7 @@ func.func @gathered(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %stride: 
 #s = #warp.layout<[64, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
 #acc = #warp.layout<[64, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
 
-// CHECK: box-copy | Category:memory | Function=end | Reason="threads copy pieces of the tile, and no bulk copy all of it: its mask ends where the launch does not know"
+// CHECK: remark: [Missed] box-copy | Category:memory | Function=end | Reason="threads copy pieces of the tile, and no bulk copy all of it: its mask ends where the launch does not know"
 module attributes {warp.target = "sm_90a"} {
 func.func @end(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %stride: i32 {tile.divisibility = 16 : i32}, %n: i32, %z: tensor<64x64xf32, #acc>, %a: tensor<64x64xf16, #acc>)
     attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
@@ -186,7 +186,7 @@ func.func @end(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %stride: i32 {
 #s = #warp.layout<[64, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
 #acc = #warp.layout<[64, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
 
-// CHECK: box-copy | Category:memory | Function=unequal | Reason="threads copy pieces of the tile, and no bulk copy all of it: its mask is no box"
+// CHECK: remark: [Missed] box-copy | Category:memory | Function=unequal | Reason="threads copy pieces of the tile, and no bulk copy all of it: its mask is no box"
 module attributes {warp.target = "sm_90a"} {
 func.func @unequal(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %stride: i32 {tile.divisibility = 16 : i32}, %n: i32, %z: tensor<64x64xf32, #acc>, %a: tensor<64x64xf16, #acc>)
     attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
@@ -232,7 +232,7 @@ func.func @unequal(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %stride: i
 #s = #warp.layout<[64, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
 #acc = #warp.layout<[64, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
 
-// CHECK: box-copy | Category:memory | Function=cache | Reason="threads copy pieces of the tile, and no bulk copy all of it: bulk copies do not go through L1"
+// CHECK: remark: [Missed] box-copy | Category:memory | Function=cache | Reason="threads copy pieces of the tile, and no bulk copy all of it: bulk copies do not go through L1"
 module attributes {warp.target = "sm_90a"} {
 func.func @cache(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %stride: i32 {tile.divisibility = 16 : i32}, %n: i32, %z: tensor<64x64xf32, #acc>, %a: tensor<64x64xf16, #acc>)
     attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
@@ -275,7 +275,7 @@ func.func @cache(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %stride: i32
 #s = #warp.layout<[64, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
 #acc = #warp.layout<[64, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
 
-// CHECK: box-copy | Category:memory | Function=written | Reason="threads copy pieces of the tile, and no bulk copy all of it: the kernel may write what is copied"
+// CHECK: remark: [Missed] box-copy | Category:memory | Function=written | Reason="threads copy pieces of the tile, and no bulk copy all of it: the kernel may write what is copied"
 module attributes {warp.target = "sm_90a"} {
 func.func @written(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %stride: i32 {tile.divisibility = 16 : i32}, %n: i32, %z: tensor<64x64xf32, #acc>, %a: tensor<64x64xf16, #acc>)
     attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
