@@ -8,7 +8,7 @@
 namespace weft::simulator {
 
 /// The 128 bytes of a map. InvalidArgument where cuTensorMapEncodeTiled would refuse it.
-WEFT_SIMULATOR_API Result<TensorMapBytes> encodeValues(const TensorMapValues &values);
+Result<TensorMapBytes> encodeValues(const TensorMapValues &values);
 
 /// What PTX says of the maps of its entries: see `weft::tensorMapsOf`.
 WEFT_SIMULATOR_API Result<TensorMapsOfEntries> launchMapsOf(std::string_view ptx);

@@ -84,7 +84,7 @@ public:
   /// What the machine runs; not for users.
   const machine::Program &program() const { return *program_; }
 
-  WEFT_SIMULATOR_API ~Module();
+  ~Module();
   Module(const Module &) = delete;
   Module &operator=(const Module &) = delete;
 
