@@ -40,7 +40,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import interior_loop
-from scipy.stats import spearmanr
 from weft.compiler import ptxas
 from weft.cycles.launch import FITTED, Calibration, block_cycles, seconds
 from weft.cycles.listing import parse
@@ -384,6 +383,11 @@ def mean(found: Iterable[list[float]]) -> float:
     return float(np.mean(np.abs(np.concatenate(list(found)))))
 
 
+def ranks(values: np.ndarray) -> np.ndarray:
+    """The place of each among all, that of equal ones their mean: what Spearman's correlation correlates."""
+    return (values[:, None] > values).sum(1) + (values[:, None] == values).mean(1) * len(values) / 2
+
+
 def rank(known: Known, fitted: Calibration) -> float:
     """Spearman's correlation of modelled and published TFLOP/s."""
     pairs = [
@@ -392,7 +396,7 @@ def rank(known: Known, fitted: Calibration) -> float:
         for n, p in zip(LENGTHS, curve.published, strict=True)
         if p
     ]
-    return float(spearmanr(*zip(*pairs, strict=True)).statistic)
+    return float(np.corrcoef(*(ranks(np.array(each)) for each in zip(*pairs, strict=True)))[0, 1])
 
 
 def fit(known: Known) -> Calibration:

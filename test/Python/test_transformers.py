@@ -192,6 +192,13 @@ def test_left_padding(family, seed, record_property):
     compared(model, run, record_property, f"{family}, padded")
 
 
+def decided(logits):
+    """How many steps are taken before the two best tokens of a row are as good as one another: 1e-6 apart."""
+    gaps = torch.stack(logits).topk(2).values.diff(dim=-1).abs().amin((1, 2))
+    near = (gaps < 1e-6).nonzero()
+    return int(near[0]) if len(near) else len(logits)
+
+
 @pytest.mark.parametrize("cache", ["dynamic", "static"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_greedy_generation(family, cache, seed):
@@ -203,8 +210,9 @@ def test_greedy_generation(family, cache, seed):
     given = {"max_new_tokens": 12, "do_sample": False, "cache_implementation": cache, "disable_compile": True}
     given |= {"output_logits": True, "return_dict_in_generate": True}
     ours, wanted = (by(model, name).generate(ids, attention_mask=seen, **given) for name in ("weft", "eager"))
-    assert torch.equal(ours.sequences, wanted.sequences)
-    for step, (logits, exact) in enumerate(zip(ours.logits, wanted.logits, strict=True)):
+    steps = decided(wanted.logits)
+    assert torch.equal(ours.sequences[:, : 9 + steps], wanted.sequences[:, : 9 + steps])
+    for step, (logits, exact) in list(enumerate(zip(ours.logits, wanted.logits, strict=True)))[: steps + 1]:
         close(logits, exact, f"logits of step {step}")
 
 
