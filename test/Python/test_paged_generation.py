@@ -6,6 +6,7 @@ import torch
 
 transformers = pytest.importorskip("transformers")
 
+from generation import decided  # noqa: E402
 from test_transformers import model_of  # noqa: E402
 from weft.serving.transformers import PagedCache  # noqa: E402
 
@@ -17,10 +18,12 @@ def test_generation(family, seed):
     model = model_of(family, seed)
     ids = torch.randint(2, 61, (2, 5))
     options = {"do_sample": False, "max_new_tokens": 64 if family == "Llama" else 16}
-    expected = model.generate(ids, **options)
+    told = model.generate(ids, **options, output_logits=True, return_dict_in_generate=True)
+    expected = told.sequences[:, : ids.shape[1] + decided(told.logits)]
     cache = PagedCache(model.config, batch=2, tokens=80, page=8)
     model.set_attn_implementation("weft_paged")
-    assert torch.equal(model.generate(ids, past_key_values=cache, **options), expected)
+    found = model.generate(ids, past_key_values=cache, **options)
+    assert torch.equal(found[:, : expected.shape[1]], expected)
     assert cache.get_seq_length() == 5 + options["max_new_tokens"] - 1
 
 

@@ -8,6 +8,7 @@ import torch
 transformers = pytest.importorskip("transformers")
 
 import weft  # noqa: E402
+from generation import decided  # noqa: E402
 from transformers.masking_utils import and_masks, or_masks  # noqa: E402
 from weft.integrations.transformers import PatternMask, attention_mask, register  # noqa: E402
 
@@ -190,13 +191,6 @@ def test_left_padding(family, seed, record_property):
         return model(ids, attention_mask=seen).logits[seen.bool()]
 
     compared(model, run, record_property, f"{family}, padded")
-
-
-def decided(logits):
-    """How many steps are taken before the two best tokens of a row are as good as one another: 1e-6 apart."""
-    gaps = torch.stack(logits).topk(2).values.diff(dim=-1).abs().amin((1, 2))
-    near = (gaps < 1e-6).nonzero()
-    return int(near[0]) if len(near) else len(logits)
 
 
 @pytest.mark.parametrize("cache", ["dynamic", "static"])
