@@ -100,19 +100,33 @@ class Losing(concurrent.futures.ThreadPoolExecutor):
         super().__init__(1)
         self.times, self.given = times, {}
 
-    def submit(self, function, job):
+    def submit(self, function, job, lost):
         self.given[str(job["schedules"])] = number = self.given.get(str(job["schedules"]), 0) + 1
         if number <= self.times:
             future = concurrent.futures.Future()
             future.set_exception(RuntimeError("the worker has gone"))
             return future
-        return super().submit(function, job)
+        return super().submit(function, job, lost)
 
 
 def test_lost_jobs_are_submitted_again():
     with Losing(3) as executor:
         assert tuned(executor=executor).measured == 3
     assert set(executor.given.values()) == {4}
+
+
+def test_a_cluster_that_knows_calls_by_their_arguments_tries_a_lost_one_again():
+    class Knowing(Losing):
+        known = {}
+
+        def submit(self, function, *arguments):
+            name = json.dumps(arguments, sort_keys=True)
+            if name not in self.known:
+                self.known[name] = super().submit(function, *arguments)
+            return self.known[name]
+
+    with Knowing(3) as executor:
+        assert tuned(executor=executor).measured == 3
 
 
 def test_what_no_worker_finishes_is_tried_again_next_time(cache):
@@ -123,7 +137,7 @@ def test_what_no_worker_finishes_is_tried_again_next_time(cache):
 
 def test_a_broken_executor_is_said():
     class Broken(concurrent.futures.Executor):
-        def submit(self, function, job):
+        def submit(self, function, *arguments):
             future = concurrent.futures.Future()
             future.set_exception(concurrent.futures.BrokenExecutor("a process died"))
             return future
@@ -178,11 +192,15 @@ class Killing:
 
 
 @pytest.mark.ecosystem
-def test_dask_workers_that_are_killed_while_they_work():
+@pytest.mark.parametrize("failures", [0, 3], ids=["lost at once", "tried again by the cluster"])
+def test_dask_workers_that_are_killed_while_they_work(failures):
     distributed = pytest.importorskip("distributed")
+    import dask
+
     serial = tuned(candidates={"forward": SCHEDULES}, jobs=2)
     os.environ["WEFT_CACHE_DIR"] += ".dask"
     with (
+        dask.config.set({"distributed.scheduler.allowed-failures": failures}),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):

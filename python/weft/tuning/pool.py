@@ -137,8 +137,8 @@ class Submitted:
 
     def run(self, jobs: Sequence[Job]) -> Iterator[tuple[int, Record]]:
         """Records with their jobs' numbers as they are done."""
-        running = {number: self._executor.submit(judge, asdict(job)) for number, job in enumerate(jobs)}
-        lost = dict.fromkeys(running, 0)
+        lost = dict.fromkeys(range(len(jobs)), 0)
+        running = {number: self._executor.submit(judge, asdict(job), 0) for number, job in enumerate(jobs)}
         try:
             while running:
                 ready = [number for number, future in running.items() if future.done()]
@@ -146,7 +146,7 @@ class Submitted:
                     record = self._taken(running.pop(number), lost[number])
                     if record is None:
                         lost[number] += 1
-                        running[number] = self._executor.submit(judge, asdict(jobs[number]))
+                        running[number] = self._executor.submit(judge, asdict(jobs[number]), lost[number])
                     else:
                         yield number, record
                 if not ready:
@@ -173,9 +173,10 @@ class Submitted:
         """Nothing is held."""
 
 
-def judge(job: dict[str, Any]) -> Record:
+def judge(job: dict[str, Any], lost: int) -> Record:
     """The record of a job, both plain data, as workers of executors evaluate it: in a process beside theirs, which the
-    candidate may crash, and which ends with theirs."""
+    candidate may crash, and which ends with theirs. ``lost`` counts the workers that it was lost with: to a cluster that
+    knows a call by its arguments, as Dask does, the same call again is the one that failed."""
     return _beside().evaluate(Job(**job))
 
 
