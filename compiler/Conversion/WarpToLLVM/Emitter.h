@@ -141,7 +141,7 @@ public:
   /// is none.
   mlir::Value shuffleUp(mlir::Value value, unsigned delta);
   mlir::Value shuffleDown(mlir::Value value, unsigned delta);
-  /// `bar.sync 0`.
+  /// `bar.sync 0`; `bar.warp.sync` where the block is one warp.
   void barrier();
   /// A pointer into the block's dynamic shared memory, `byteOffset` bytes from its start. !llvm.ptr<3>.
   mlir::Value sharedPointer(int64_t byteOffset);

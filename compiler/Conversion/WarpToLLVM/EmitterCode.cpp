@@ -137,7 +137,12 @@ Value Emitter::shuffleIndex(Value value, Value source) { return shuffle(value, s
 Value Emitter::shuffleUp(Value value, unsigned delta) { return shuffle(value, i32(delta), NVVM::ShflKind::up, 0); }
 Value Emitter::shuffleDown(Value value, unsigned delta) { return shuffle(value, i32(delta), NVVM::ShflKind::down, 31); }
 
-void Emitter::barrier() { NVVM::Barrier0Op::create(b, loc); }
+void Emitter::barrier() {
+  if (warps == 1)
+    NVVM::SyncWarpOp::create(b, loc, i32(-1));
+  else
+    NVVM::Barrier0Op::create(b, loc);
+}
 
 /// The symbol of the block's dynamic shared memory, declared once in the module. 128 bytes: a full line of banks; more
 /// where matrix instructions of warpgroups read patterns of lines.

@@ -3,17 +3,22 @@
 //
 // Ops are numbered in program order, regions nested inside their op. A tile lives from its `warp.alloc` to its
 // `warp.dealloc`, or to the end of the block that allocates it; scratch memory lives while its op runs. The largest are
-// placed first, each at the lowest offset where nothing lives at the same time.
+// placed first, each at the lowest offset where nothing lives at the same time. Where there is room, one that is written
+// lies apart from those that were accessed since the last barrier: it then needs none of its own. There is room as long
+// as as many blocks fit on a multiprocessor as before, or enough warps to hide its latencies.
 //
 //   %0 = warp.alloc : !warp.shared<64x64xf16, #s>     ─▶   %0 = warp.alloc {offset = 0 : i64} : ...
 //
 // Rings of as many tiles that are allocated one right after another, those of one loop, are one: their first tiles lie
 // side by side, then their second ones. One number then says where all tiles of a stage begin.
 #include "compiler/Target/TargetInfo.h"
+#include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/Scratch.h"
+#include "dialects/Warp/Transforms/SharedFlow.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace weft::warp {
@@ -31,6 +36,7 @@ struct Need {
   int64_t bytes;
   unsigned first, last;
   int64_t offset = 0;
+  llvm::SmallPtrSet<const Need *, 4> unordered = {}; // those that no barrier is between
 
   bool livesWith(const Need &other) const { return first <= other.last && other.first <= last; }
 };
@@ -119,17 +125,21 @@ struct AllocateShared : weft::warp::impl::WarpAllocateSharedBase<AllocateShared>
 };
 } // namespace
 
-/// Sets every need's offset; gives the bytes that all of them span.
-static int64_t place(MutableArrayRef<Need> needs, int64_t alignment) {
+/// Sets every need's offset; gives the bytes that all of them span. Two that no barrier is between lie apart where the
+/// smaller of them has at most `apart` bytes.
+static int64_t place(MutableArrayRef<Need> needs, int64_t alignment, int64_t apart) {
+  auto mayShare = [&](const Need &a, const Need &b) {
+    return !a.livesWith(b) && !(std::min(a.bytes, b.bytes) <= apart && a.unordered.contains(&b));
+  };
   SmallVector<Need *> order = llvm::map_to_vector(needs, [](Need &need) { return &need; });
   llvm::sort(order, [](Need *a, Need *b) { return std::tie(b->bytes, a->first) < std::tie(a->bytes, b->first); });
   int64_t total = 0;
   SmallVector<Need *> placed;
   for (Need *need : order) {
-    // In rising order of offset, the first gap between what lives at the same time.
+    // In rising order of offset, the first gap between what may not share its bytes.
     int64_t offset = 0;
     for (Need *other : placed) {
-      if (!need->livesWith(*other) || other->offset + other->bytes <= offset)
+      if (mayShare(*need, *other) || other->offset + other->bytes <= offset)
         continue;
       if (other->offset >= offset + need->bytes)
         break;
@@ -163,11 +173,52 @@ static void setPlace(AllocOp alloc, int64_t offset, int64_t alignment) {
   }
 }
 
+static void setPlaces(func::FuncOp kernel, ArrayRef<Need> needs, int64_t alignment) {
+  Builder builder(kernel.getContext());
+  for (const Need &need : needs) {
+    if (auto alloc = dyn_cast<AllocOp>(need.op))
+      setPlace(alloc, need.offset, alignment);
+    else
+      need.op->setAttr(scratchAttrName, builder.getI64IntegerAttr(need.offset));
+  }
+}
+
+/// Notes which of the needs are accessed one after the other, one of the two by a write, with no barrier between: by
+/// walking the kernel with each of them in a place of its own.
+static void findUnordered(func::FuncOp kernel, MutableArrayRef<Need> needs, int64_t alignment) {
+  int64_t end = 0;
+  for (Need &need : needs) {
+    need.offset = end;
+    end = llvm::alignTo(end + need.bytes, alignment);
+  }
+  setPlaces(kernel, needs, alignment);
+  auto needAt = [&](const SharedBytes &bytes) {
+    return std::prev(llvm::partition_point(needs, [&](const Need &need) { return need.offset <= bytes.first; }));
+  };
+  auto note = [&](const SharedBytes &earlier, const SharedBytes &later) {
+    Need *a = needAt(earlier), *b = needAt(later);
+    a->unordered.insert(b);
+    b->unordered.insert(a);
+  };
+  walkSharedFlow(kernel.getBody(), {[](Operation *, bool) {}, note});
+}
+
+/// The bytes that a block may take instead of `least`: with which as many blocks are resident on a multiprocessor, or
+/// enough warps.
+static int64_t mostBytes(func::FuncOp kernel, int64_t least, const weft::TargetInfo &target) {
+  constexpr int64_t enoughWarps = 16;
+  auto schedule = kernel->getAttrOfType<weft::tile::ScheduleAttr>(weft::tile::scheduleAttrName);
+  int64_t warps = schedule ? schedule.getWarps() : 4;
+  int64_t blocks = std::min<int64_t>(target.sharedBytesPerProcessor / (least + target.reservedSharedBytes),
+                                     std::max<int64_t>(1, enoughWarps / warps));
+  return std::min(target.sharedBytesPerBlock, target.sharedBytesPerProcessor / blocks - target.reservedSharedBytes);
+}
+
 void AllocateShared::runOnOperation() {
   func::FuncOp kernel = getOperation();
   int64_t alignment = tileAlignment(kernel);
   SmallVector<Need> needs = Liveness(kernel, alignment).needs;
-  int64_t total = place(needs, alignment);
+  int64_t total = place(needs, alignment, /*apart=*/0);
 
   const weft::TargetInfo *target = weft::TargetInfo::of(kernel);
   if (!target)
@@ -176,12 +227,12 @@ void AllocateShared::runOnOperation() {
     reportTooMuch(kernel, needs, total, *target);
     return signalPassFailure();
   }
-  Builder builder(kernel.getContext());
-  for (const Need &need : needs) {
-    if (auto alloc = dyn_cast<AllocOp>(need.op))
-      setPlace(alloc, need.offset, alignment);
-    else
-      need.op->setAttr(scratchAttrName, builder.getI64IntegerAttr(need.offset));
-  }
-  kernel->setAttr(sharedBytesAttrName, builder.getI64IntegerAttr(total));
+  findUnordered(kernel, needs, alignment);
+  // As many apart as there is room for, the small ones first.
+  const int64_t most = mostBytes(kernel, total, *target);
+  int64_t apart = total;
+  while ((total = place(needs, alignment, apart)) > most && apart > 0)
+    apart /= 2;
+  setPlaces(kernel, needs, alignment);
+  kernel->setAttr(sharedBytesAttrName, Builder(kernel.getContext()).getI64IntegerAttr(total));
 }

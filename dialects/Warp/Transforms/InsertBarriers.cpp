@@ -1,21 +1,16 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // warp-insert-barriers: a barrier before every access to shared memory that must wait for another thread's.
 //
-// The walk follows the structured control flow and carries the accesses that no barrier has ordered yet, as byte
-// ranges. An access that overlaps one of them, one of the two a write, gets a barrier before it, which clears the list.
-// An asynchronous copy writes until a wait: a barrier before that does not order it. A loop's body is walked until its
-// end adds nothing to its start.
+// The walk over the structured control flow (SharedFlow.h) carries the accesses that no barrier has ordered yet, as byte
+// ranges.
 //
 //   warp.store_shared %x, %s                      warp.store_shared %x, %s
 //   %y = warp.load_shared %s              ─▶      warp.barrier
 //                                                 %y = warp.load_shared %s
-#include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Passes.h"
-#include "dialects/Warp/Transforms/Scratch.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "dialects/Warp/Transforms/SharedFlow.h"
 #include "mlir/IR/Builders.h"
-#include <set>
 
 namespace weft::warp {
 #define GEN_PASS_DEF_WARPINSERTBARRIERS
@@ -26,169 +21,17 @@ using namespace mlir;
 using namespace weft::warp;
 
 namespace {
-/// Bytes of shared memory that an op reads or writes.
-struct Access {
-  int64_t first, end;
-  bool isWrite;
-  bool isUnderWay = false; // an asynchronous copy that nothing has waited for yet
-  bool operator<(const Access &other) const {
-    return std::tie(first, end, isWrite, isUnderWay) <
-           std::tie(other.first, other.end, other.isWrite, other.isUnderWay);
-  }
-  bool conflictsWith(const Access &other) const {
-    return first < other.end && other.first < end && (isWrite || other.isWrite);
-  }
-};
-using Accesses = std::set<Access>;
-
 struct InsertBarriers : weft::warp::impl::WarpInsertBarriersBase<InsertBarriers> {
   void runOnOperation() override;
 };
 } // namespace
 
-/// The allocation behind a tile; null for a tile of a ring or of unknown origin.
-static AllocOp allocationOf(Value shared) {
-  while (Operation *op = shared.getDefiningOp()) {
-    if (auto alloc = dyn_cast<AllocOp>(op))
-      return alloc.getResult().getType().getStages() == 1 ? alloc : AllocOp();
-    if (auto stage = dyn_cast<StageOp>(op))
-      shared = stage.getRing();
-    else if (auto permute = dyn_cast<PermuteSharedOp>(op))
-      shared = permute.getSource();
-    else
-      break;
-  }
-  return {};
-}
-
-static void addTile(Accesses &accesses, Value shared, bool isWrite) {
-  if (AllocOp alloc = allocationOf(shared)) {
-    int64_t offset = alloc.getOffset().value_or(0);
-    accesses.insert({offset, offset + alloc.getResult().getType().getBytes(), isWrite});
-  }
-}
-
-/// What is left after a barrier: copies under way.
-static Accesses afterBarrier(const Accesses &pending) {
-  Accesses left;
-  for (const Access &access : pending)
-    if (access.isUnderWay)
-      left.insert(access);
-  return left;
-}
-
-/// What is left after a wait: its copies have become writes of this thread, which others see after a barrier. Which
-/// groups a wait leaves unfinished is the business of the pass that placed it.
-static Accesses afterWait(const Accesses &pending) {
-  Accesses left;
-  for (Access access : pending) {
-    access.isUnderWay = false;
-    left.insert(access);
-  }
-  return left;
-}
-
-/// What an op does to shared memory before its own barrier, if it has one.
-static Accesses accessesOf(Operation *op) {
-  Accesses accesses;
-  if (auto load = dyn_cast<LoadSharedOp>(op))
-    addTile(accesses, load.getShared(), /*isWrite=*/false);
-  else if (auto shifted = dyn_cast<LoadShiftedOp>(op))
-    addTile(accesses, shifted.getShared(), /*isWrite=*/false);
-  else if (auto store = dyn_cast<StoreSharedOp>(op))
-    addTile(accesses, store.getShared(), /*isWrite=*/true);
-  else if (auto copy = dyn_cast<AsyncCopyOp>(op))
-    addTile(accesses, copy.getShared(), /*isWrite=*/true);
-  else if (auto product = dyn_cast<WgmmaOp>(op)) {
-    for (Value operand : {product.getA(), product.getB()})
-      if (isa<SharedType>(operand.getType()))
-        addTile(accesses, operand, /*isWrite=*/false);
-  } else if (auto inval = dyn_cast<MbarrierInvalOp>(op)) {
-    // One thread ends all barriers of a ring, before their bytes are anything else.
-    if (auto ring = inval.getRing().getDefiningOp<AllocOp>()) {
-      SharedType type = ring.getResult().getType();
-      int64_t first = ring.getOffset().value_or(0), pitch = ring.getPitch().value_or(type.getTileBytes());
-      accesses.insert({first, first + (type.getStages() - 1) * pitch + type.getTileBytes(), /*isWrite=*/true});
-    }
-  } else if (auto scratch = op->getAttrOfType<IntegerAttr>(scratchAttrName))
-    accesses.insert({scratch.getInt(), scratch.getInt() + scratchBytes(op), /*isWrite=*/true});
-  return accesses;
-}
-
-static void walk(Region &region, Accesses &pending);
-
-/// An scf.if: what is pending after either branch. Any other op with regions is a loop: again until nothing new arrives
-/// at its start; inserted barriers stay, so that the walk ends.
-static void visitRegions(Operation &op, Accesses &pending) {
-  if (isa<scf::IfOp>(op)) {
-    Accesses after;
-    for (Region &branch : op.getRegions()) {
-      Accesses inner = pending; // an empty region is a missing else
-      walk(branch, inner);
-      after.insert(inner.begin(), inner.end());
-    }
-    pending = std::move(after);
-    return;
-  }
-  for (size_t before = ~size_t(0); before != pending.size();) {
-    before = pending.size();
-    Accesses inner = pending;
-    for (Region &body : op.getRegions()) {
-      walk(body, inner);
-      // A while loop is left after its first region, a for loop after its only one.
-      pending.insert(inner.begin(), inner.end());
-    }
-  }
-}
-
-static void visit(Operation &op, Accesses &pending) {
-  if (isa<BarrierOp, weft::tile::BarrierOp>(op)) {
-    pending = afterBarrier(pending);
-    return;
-  }
-  if (isa<AsyncWaitOp>(op)) {
-    pending = afterWait(pending);
-    return;
-  }
-  Accesses own = accessesOf(&op);
-  bool conflict = false, underWay = false;
-  for (const Access &access : own)
-    for (const Access &earlier : pending)
-      if (access.conflictsWith(earlier)) {
-        conflict = true;
-        underWay |= earlier.isUnderWay;
-      }
-  OpBuilder builder(&op);
-  if (underWay) {
-    AsyncWaitOp::create(builder, op.getLoc(), builder.getI32IntegerAttr(0));
-    pending = afterWait(pending);
-  }
-  if (conflict) {
-    BarrierOp::create(builder, op.getLoc());
-    pending = afterBarrier(pending);
-  }
-  if (op.hasAttr(scratchAttrName)) {
-    // Its own barrier between writing and reading orders everything before; what is left are its reads.
-    pending = afterBarrier(pending);
-    for (Access access : own)
-      pending.insert({access.first, access.end, /*isWrite=*/false});
-    return;
-  }
-  for (Access access : own) {
-    access.isUnderWay = isa<AsyncCopyOp>(op);
-    pending.insert(access);
-  }
-  if (op.getNumRegions() != 0)
-    visitRegions(op, pending);
-}
-
-static void walk(Region &region, Accesses &pending) {
-  for (Block &block : region)
-    for (Operation &op : llvm::make_early_inc_range(block))
-      visit(op, pending);
-}
-
 void InsertBarriers::runOnOperation() {
-  Accesses pending;
-  walk(getOperation().getBody(), pending);
+  auto wait = [](Operation *op, bool forCopies) {
+    OpBuilder builder(op);
+    if (forCopies)
+      AsyncWaitOp::create(builder, op->getLoc(), builder.getI32IntegerAttr(0));
+    BarrierOp::create(builder, op->getLoc());
+  };
+  walkSharedFlow(getOperation().getBody(), {wait, [](const SharedBytes &, const SharedBytes &) {}});
 }

@@ -417,8 +417,9 @@ def WarpAllocateShared : Pass<"warp-allocate-shared", "::mlir::func::FuncOp"> {
   let summary = "give each tile and each exchange its place in shared memory";
   let description = [{
     Sets `offset` of each `warp.alloc`, `warp.scratch` of each op that exchanges data between lanes through shared
-    memory, and the kernel's `warp.shared_bytes`. Two that are never live at once share bytes. Rings of as many stages
-    that are allocated one right after another are one, which `pitch` says.
+    memory, and the kernel's `warp.shared_bytes`. Two that are never live at once share bytes, unless no barrier is
+    between them and a multiprocessor keeps as many blocks, or 16 warps, with them apart. Rings of as many stages that are
+    allocated one right after another are one, which `pitch` says.
 
     Needs: a module with `warp.target`, and all passes that make tiles or exchanges done.
 

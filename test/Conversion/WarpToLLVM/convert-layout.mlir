@@ -101,10 +101,11 @@ module attributes {warp.target = "sm_80"} {
 #loaded = #warp.layout<[16, 64], register = [[0, 1], [0, 2], [0, 4], [4, 0], [8, 0]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]]>
 #operand = #warp.layout<[16, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
 
-// Rows in pieces of 16 bytes are stored as they are, and operands of matrix instructions read by ldmatrix.
+// Rows in pieces of 16 bytes are stored as they are, and operands of matrix instructions read by ldmatrix. The block is
+// one warp, whose lanes wait for each other.
 // CHECK-LABEL: llvm.func @matrices
 // CHECK-COUNT-4: llvm.store %{{.*}} {alignment = 16 : i64} : vector<8xf16>, !llvm.ptr<3>
-// CHECK-NEXT: nvvm.barrier
+// CHECK-NEXT: nvvm.bar.warp.sync
 // CHECK-COUNT-4: ldmatrix.sync.aligned.m8n8.x4.b16
 // CHECK-NOT: ldmatrix
 // CHECK: llvm.return

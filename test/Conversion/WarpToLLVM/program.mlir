@@ -18,6 +18,20 @@ module attributes {warp.target = "sm_80"} {
 
 // -----
 
+// A block of one warp needs no barrier of the block.
+// CHECK-LABEL: llvm.func @one_warp
+// CHECK-NOT: nvvm.barrier
+// CHECK: nvvm.bar.warp.sync
+// CHECK-NOT: nvvm.barrier
+module attributes {warp.target = "sm_80"} {
+  func.func @one_warp() attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    tile.barrier
+    return
+  }
+}
+
+// -----
+
 module attributes {warp.target = "sm_80"} {
   func.func @unknown(%x: i32) attributes {tile.kernel} {
     // expected-error @+1 {{cannot be lowered to LLVM}}

@@ -79,17 +79,97 @@ module attributes {warp.target = "sm_80"} {
 #columns = #warp.layout<[32, 32], register = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]]>
 #reversed = #warp.layout<[32, 32], register = [[0, 16], [0, 8], [0, 4], [0, 2], [0, 1]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]>
 
-// Exchanges get scratch memory for as long as they run; a permutation of registers needs none.
+// Exchanges get scratch memory for as long as they run, one after the other apart from each other; a permutation of
+// registers needs none.
 // CHECK-LABEL: func.func @scratch
-// CHECK-SAME: warp.shared_bytes = 4096 : i64
+// CHECK-SAME: warp.shared_bytes = 6144 : i64
 // CHECK: warp.convert_layout {{.*}} {warp.scratch = 0 : i64} : tensor<32x32xf32, #layout> -> tensor<32x32xf32, #layout1>
-// CHECK: warp.convert_layout {{.*}} {warp.scratch = 0 : i64} : tensor<32x32xf16, #layout1> -> tensor<32x32xf16, #layout>
+// CHECK: warp.convert_layout {{.*}} {warp.scratch = 4096 : i64} : tensor<32x32xf16, #layout1> -> tensor<32x32xf16, #layout>
 // CHECK: warp.convert_layout %{{[a-z0-9]*}} : tensor<32x32xf32, #layout> -> tensor<32x32xf32, #layout2>
 module attributes {warp.target = "sm_80"} {
   func.func @scratch(%x: tensor<32x32xf32, #rows>, %y: tensor<32x32xf16, #columns>) {
     %a = warp.convert_layout %x : tensor<32x32xf32, #rows> -> tensor<32x32xf32, #columns>
     %b = warp.convert_layout %y : tensor<32x32xf16, #columns> -> tensor<32x32xf16, #rows>
     %c = warp.convert_layout %x : tensor<32x32xf32, #rows> -> tensor<32x32xf32, #reversed>
+    return
+  }
+}
+
+// -----
+
+#r = #warp.layout<[32, 32], register = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]>
+#c = #warp.layout<[32, 32], register = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]]>
+#s = #warp.layout<[32, 32], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]>
+!tile = tensor<32x32xf32, #r>
+!other = tensor<32x32xf32, #c>
+!shared = !warp.shared<32x32xf32, #s>
+
+module attributes {warp.target = "sm_80"} {
+// Of three exchanges in a row, whose own barriers order the first and the last, two lie apart.
+// CHECK-LABEL: func.func @in_turn
+// CHECK-SAME: warp.shared_bytes = 8192 : i64
+// CHECK: warp.convert_layout {{.*}} {warp.scratch = 0 : i64}
+// CHECK: warp.convert_layout {{.*}} {warp.scratch = 4096 : i64}
+// CHECK: warp.convert_layout {{.*}} {warp.scratch = 0 : i64}
+func.func @in_turn(%x: !tile) {
+  %a = warp.convert_layout %x : !tile -> !other
+  %b = warp.convert_layout %x : !tile -> !other
+  %c = warp.convert_layout %x : !tile -> !other
+  return
+}
+
+// In a loop the first one comes after the last one again.
+// CHECK-LABEL: func.func @around
+// CHECK-SAME: warp.shared_bytes = 12288 : i64
+// CHECK: scf.for
+// CHECK-DAG: warp.convert_layout {{.*}} {warp.scratch = 0 : i64}
+// CHECK-DAG: warp.convert_layout {{.*}} {warp.scratch = 4096 : i64}
+// CHECK-DAG: warp.convert_layout {{.*}} {warp.scratch = 8192 : i64}
+func.func @around(%x: !tile, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %a = warp.convert_layout %x : !tile -> !other
+    %b = warp.convert_layout %x : !tile -> !other
+    %c = warp.convert_layout %x : !tile -> !other
+  }
+  return
+}
+
+// A tile that is written after a barrier may take the bytes of one that was read before it.
+// CHECK-LABEL: func.func @ordered
+// CHECK-SAME: warp.shared_bytes = 4096 : i64
+func.func @ordered(%x: !tile) {
+  %s = warp.alloc : !shared
+  warp.store_shared %x, %s : !tile -> !shared
+  %a = warp.load_shared %s : !shared -> !tile
+  warp.dealloc %s : !shared
+  warp.barrier
+  %t = warp.alloc : !shared
+  warp.store_shared %x, %t : !tile -> !shared
+  warp.dealloc %t : !shared
+  return
+}
+}
+
+// -----
+
+#r = #warp.layout<[128, 128], register = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [0, 64], [32, 0], [64, 0]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]>
+#c = #warp.layout<[128, 128], register = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0], [64, 0], [0, 32], [0, 64]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]]>
+#small = #warp.layout<[32, 32], register = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]>
+#turned = #warp.layout<[32, 32], register = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]]>
+
+// Two large ones apart would leave a multiprocessor too few blocks. There is room for the small one.
+// CHECK-LABEL: func.func @room
+// CHECK-SAME: warp.shared_bytes = 69632 : i64
+// CHECK: warp.convert_layout {{.*}} {warp.scratch = 0 : i64}
+// CHECK: warp.convert_layout {{.*}} {warp.scratch = 0 : i64}
+// CHECK: warp.convert_layout {{.*}} {warp.scratch = 65536 : i64}
+module attributes {warp.target = "sm_80"} {
+  func.func @room(%x: tensor<128x128xf32, #r>, %y: tensor<32x32xf32, #small>) {
+    %a = warp.convert_layout %x : tensor<128x128xf32, #r> -> tensor<128x128xf32, #c>
+    %b = warp.convert_layout %x : tensor<128x128xf32, #r> -> tensor<128x128xf32, #c>
+    %c = warp.convert_layout %y : tensor<32x32xf32, #small> -> tensor<32x32xf32, #turned>
     return
   }
 }

@@ -44,33 +44,6 @@ func.func @nothing_to_do(%x: !tile) {
   return
 }
 
-// Memory that is given to another tile is the same memory.
-// CHECK-LABEL: func.func @reuse
-// CHECK: warp.load_shared
-// CHECK: warp.barrier
-// CHECK-NEXT: warp.store_shared
-func.func @reuse(%x: !tile) {
-  %s = warp.alloc : !shared
-  warp.store_shared %x, %s : !tile -> !shared
-  %a = warp.load_shared %s : !shared -> !tile
-  warp.dealloc %s : !shared
-  %t = warp.alloc : !shared
-  warp.store_shared %a, %t : !tile -> !shared
-  return
-}
-
-// The scratch memory of an exchange: its own barrier lies between its writes and its reads, so that the next exchange waits for the reads only.
-// CHECK-LABEL: func.func @exchanges
-// CHECK: warp.convert_layout
-// CHECK-NEXT: warp.barrier
-// CHECK-NEXT: warp.convert_layout
-// CHECK-NEXT: return
-func.func @exchanges(%x: !tile) {
-  %a = warp.convert_layout %x : !tile -> tensor<32x32xf32, #c>
-  %b = warp.convert_layout %x : !tile -> tensor<32x32xf32, #c>
-  return
-}
-
 // Around a loop: the write at its start waits for the read at its end.
 // CHECK-LABEL: func.func @loop
 // CHECK: scf.for
@@ -179,6 +152,43 @@ func.func @ring(%q: !pointers, %i: i32) {
   warp.async_commit
   warp.async_wait {pending = 0 : i32}
   %a = warp.load_shared %s : !shared -> !tile
+  return
+}
+}
+
+// -----
+
+#r = #warp.layout<[128, 128], register = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [0, 64], [32, 0], [64, 0]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]>
+#c = #warp.layout<[128, 128], register = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0], [64, 0], [0, 32], [0, 64]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]]>
+#s = #warp.layout<[128, 128], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [0, 64], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0], [64, 0]]>
+!large = tensor<128x128xf32, #r>
+!many = !warp.shared<128x128xf32, #s>
+
+module attributes {warp.target = "sm_80"} {
+// Memory that is given to another tile is the same memory. These are too large to lie apart.
+// CHECK-LABEL: func.func @reuse
+// CHECK: warp.load_shared
+// CHECK: warp.barrier
+// CHECK-NEXT: warp.store_shared
+func.func @reuse(%x: !large) {
+  %s = warp.alloc : !many
+  warp.store_shared %x, %s : !large -> !many
+  %a = warp.load_shared %s : !many -> !large
+  warp.dealloc %s : !many
+  %t = warp.alloc : !many
+  warp.store_shared %a, %t : !large -> !many
+  return
+}
+
+// The scratch memory of an exchange: its own barrier lies between its writes and its reads, so that the next exchange waits for the reads only.
+// CHECK-LABEL: func.func @exchanges
+// CHECK: warp.convert_layout
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: warp.convert_layout
+// CHECK-NEXT: return
+func.func @exchanges(%x: !large) {
+  %a = warp.convert_layout %x : !large -> tensor<128x128xf32, #c>
+  %b = warp.convert_layout %x : !large -> tensor<128x128xf32, #c>
   return
 }
 }

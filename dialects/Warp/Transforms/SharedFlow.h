@@ -1,0 +1,42 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// What a kernel's threads do to shared memory in the order of its control flow, and where that order asks for barriers.
+#pragma once
+
+#include "mlir/IR/Operation.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include <cstdint>
+#include <set>
+#include <tuple>
+
+namespace weft::warp {
+
+/// Bytes of shared memory that an op reads or writes.
+struct SharedBytes {
+  int64_t first, end;
+  bool isWrite;
+  bool isUnderWay = false; ///< an asynchronous copy that nothing has waited for yet
+
+  bool operator<(const SharedBytes &other) const {
+    return std::tie(first, end, isWrite, isUnderWay) <
+           std::tie(other.first, other.end, other.isWrite, other.isUnderWay);
+  }
+  bool conflictsWith(const SharedBytes &other) const {
+    return first < other.end && other.first < end && (isWrite || other.isWrite);
+  }
+};
+
+/// What a walk over a kernel tells.
+struct SharedFlowEvents {
+  /// An op must wait for all threads, and before that for copies under way.
+  llvm::function_ref<void(mlir::Operation *op, bool forCopies)> waits;
+  /// An access follows an earlier one elsewhere, one of the two a write, with no barrier between them on some path.
+  llvm::function_ref<void(const SharedBytes &earlier, const SharedBytes &later)> meets;
+};
+
+/// Walks a kernel whose places in shared memory are known, and carries the accesses that no barrier has ordered yet. An
+/// access that overlaps one of them, one of the two a write, waits for all threads, and so clears the list. An
+/// asynchronous copy writes until a wait: a barrier before that does not order it. A loop's body is walked until its end
+/// adds nothing to its start, so that ops in it are met more than once. Rings are not looked at.
+void walkSharedFlow(mlir::Region &kernel, const SharedFlowEvents &events);
+
+} // namespace weft::warp
