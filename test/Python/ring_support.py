@@ -94,6 +94,8 @@ class Case:
                     found[..., begin:end, begin:end] = torch.from_numpy(own.copy())
             else:
                 found = torch.from_numpy(pattern.matrix(n, m, batch=self.batch, heads=heads).copy())
+                if found.dim() == 4:  # of a span, those of heads that several queries' share
+                    found = found.repeat_interleave(heads // found.shape[1], 1)
             sides.append(found.expand(self.batch, heads, n, m))
         return torch.cat(sides, -1)
 
@@ -141,6 +143,18 @@ def causal():
     return weft.causal()
 
 
+def span(heads=1):
+    """Each query sees the keys from every eighth token on, up to twice as far as the tokens before it are, as pairs of
+    heads differ by a token."""
+    n = torch.arange(48)
+    lower = torch.stack([n // 8 * 8 - head for head in range(heads)]).clamp(min=0)
+    upper = torch.stack([(5 + n + n // 3 + head).clamp(max=48) for head in range(heads)])
+    pairs = (lower[..., None] <= n) & (n < upper[..., None])  # [heads, n, m]
+    begins = torch.where(pairs.any(1), pairs.int().argmax(1), 48)
+    ends = torch.where(pairs.any(1), 48 - pairs.flip(1).int().argmax(1), 0)
+    return weft.span(*(x.to(torch.int32)[None] for x in (lower, upper, begins, ends)))
+
+
 def two_domains():
     return [weft.causal(), weft.strided(3)]
 
@@ -173,6 +187,9 @@ CASES = {
     "per head": Case(lambda: weft.per_head([weft.causal(), weft.window(6, 6)])),
     "not": Case(lambda: ~weft.window(20, None), layout="head-tail"),
     "sink": Case(lambda: weft.window(7, 0), sink=True),
+    "span": Case(span),
+    "span of each key head": Case(lambda: span(heads=2), heads=(4, 2), layout="head-tail"),
+    "span and window": Case(lambda: span() & weft.window(11, 4), rotate="all-to-all", sink=True),
     "empty rows": Case(lambda: weft.window(30, -20)),
     "packed": Case(lambda: weft.prefix(6) | weft.causal(), starts=(0, 11, 33, 48)),
     "packed, scored": Case(causal, starts=(0, 20, 20, 48), score_mod=distance, sink=True),

@@ -124,6 +124,49 @@ def sharded(rank):
     with context_parallel(mesh, buffers=[q, k, v, expected], buffer_seq_dims=[2, 2, 2, 2]):
         out = distributed.attend(q, k, v, weft.causal(), mesh, layout="head-tail")
         found["context_parallel"] = (out - expected).abs().max()
+    return {**found, **replaced(mesh, whole)}
+
+
+def replaced(mesh, whole):
+    """What torch's own function gives where Weft takes its place: inside context_parallel, and of sharded tensors."""
+    from torch.distributed.tensor import Shard, distribute_tensor
+    from torch.distributed.tensor.experimental import context_parallel
+    from torch.nn.functional import scaled_dot_product_attention
+
+    found = {}
+    for name, pattern, keywords in [
+        ("is_causal", None, {"is_causal": True}),
+        ("scale", None, {"scale": 0.5}),
+        ("pattern", weft.window(5, 0), {}),
+    ]:
+        leaves = [x.clone().requires_grad_() for x in whole]
+        whole_pattern = weft.causal() if "is_causal" in keywords else pattern
+        wanted = weft.attention.attend(*leaves, whole_pattern, scale=keywords.get("scale"))
+        wanted.square().sum().backward()
+        shared = [x.clone() for x in whole]
+        compared = [wanted.detach().clone(), *(x.grad.clone() for x in leaves)]
+        with (
+            context_parallel(mesh, buffers=[*shared, *compared], buffer_seq_dims=[2] * 7),
+            distributed.sdpa(pattern=pattern),
+        ):
+            own = [x.detach().clone().requires_grad_() for x in shared]
+            # looked up as a model does: context_parallel has put another in its place
+            out = torch.nn.functional.scaled_dot_product_attention(*own, **keywords)
+            out.square().sum().backward()
+            for what, x, y in zip(("out", *"qkv"), (out, *(x.grad for x in own)), compared, strict=True):
+                found[f"replaced, {name}, {what}"] = (x - y).abs().max()
+    wanted = weft.attention.attend(*whole, weft.causal())
+    q, k, v = (distribute_tensor(x, mesh, [Shard(2)]) for x in whole)
+    with distributed.sdpa("consecutive"):
+        out = scaled_dot_product_attention(q, k, v, is_causal=True)
+        found["replaced, DTensor"] = (out.full_tensor() - wanted).abs().max()
+        plain = scaled_dot_product_attention(*whole, is_causal=True)  # torch's, as these are not sharded
+        found["not replaced"] = (plain - wanted).abs().max()
+        for message, keywords in [("attn_mask", {"attn_mask": q}), ("dropout_p=0.5", {"dropout_p": 0.5})]:
+            with pytest.raises(ValueError, match=message):
+                scaled_dot_product_attention(q, k, v, **keywords)
+        with pytest.raises(ValueError, match="give enable_gqa=True"):
+            scaled_dot_product_attention(q, distribute_tensor(whole[1][:, :1], mesh, [Shard(2)]), v)
     return found
 
 

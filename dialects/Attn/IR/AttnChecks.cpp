@@ -117,11 +117,21 @@ static LogicalResult checkPatternPart(Operation *op, Attribute part, ValueRange 
                    succeeded(operand(blocks.getCount(), "a count", {3}, 32)));
   if (auto bitmap = dyn_cast<BlockBitmapAttr>(part))
     return operand(bitmap.getBits(), "bits", {4}, 1);
-  if (auto span = dyn_cast<SpanAttr>(part))
-    return success(succeeded(operand(span.getLower(), "a lower bound", {3}, 32)) &&
-                   succeeded(operand(span.getUpper(), "an upper bound", {3}, 32)) &&
-                   succeeded(operand(span.getFirst(), "a first query", {3}, 32)) &&
-                   succeeded(operand(span.getPast(), "a past query", {3}, 32)));
+  if (auto span = dyn_cast<SpanAttr>(part)) {
+    // Which of the bounds' heads a query head shares follows from the types alone.
+    auto bounds = [&](int64_t number, StringRef what) -> LogicalResult {
+      if (failed(operand(number, what, {3}, 32)))
+        return failure();
+      StringRef own = tensorTypeOf(operands[number]).dim(1);
+      if (own == "1" || headGroup(heads, own))
+        return success();
+      return op->emitOpError() << "expected " << what << " of 1 head, or of a divisor of the queries' " << heads
+                               << ", but got " << own << " for " << part;
+    };
+    return success(
+        succeeded(bounds(span.getLower(), "a lower bound")) && succeeded(bounds(span.getUpper(), "an upper bound")) &&
+        succeeded(bounds(span.getFirst(), "a first query")) && succeeded(bounds(span.getPast(), "a past query")));
+  }
   if (auto section = dyn_cast<SectionAttr>(part))
     return success(succeeded(operand(section.getRows(), "a section's rows", {1}, 32)) &&
                    succeeded(operand(section.getKeys(), "a section's keys", {1}, 32)));

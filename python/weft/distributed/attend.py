@@ -54,7 +54,7 @@ def attend(
     then that axis'. Several domains under one softmax: sequences of keys, values and patterns, one of each for each
     domain.
 
-    Parts are merged in float32 in an order that does not depend on what arrives when. Gradients of what every rank has
+    Parts are merged in float64 in an order that does not depend on what arrives when. Gradients of what every rank has
     (the sink, tensors that score_mod reads) are this rank's share: add them up over ranks, as those of weights.
     """
 

@@ -70,6 +70,8 @@ def _bounds(pattern: Pattern, n: int, m: int, count: int) -> tuple[Any, Any]:
             return ~everies[0], ~somes[0]
         case "document":
             return _documents(pattern, n, m, count)
+        case "span":
+            return _spans(pattern, n, m, count)
         case "dilated":
             from_window, _ = _bounds(_reach(pattern), n, m, count)
             return from_window, np.zeros((count, count), bool)
@@ -102,3 +104,19 @@ def _documents(pattern: Pattern, n: int, m: int, count: int) -> tuple[Any, Any]:
         some |= meet
         every &= np.array([[len(a) == 1 and a == b for b in of_keys] for a in of_rows])
     return some, every
+
+
+def _spans(pattern: Pattern, n: int, m: int, count: int) -> tuple[Any, Any]:
+    """By the keys that each query has."""
+    from ..patterns.host import to_numpy
+
+    lower, upper = (to_numpy(bounds) for bounds in pattern.values[:2])
+    for what, bounds in (("lower", lower), ("upper", upper)):
+        if bounds.shape[-1] != n:
+            raise ValueError(
+                f"expected '{what}' of weft.span for the whole sequence of {n} tokens, but got {bounds.shape[-1]}"
+            )
+    first = np.arange(count) * (m // count)
+    low, high = (bounds.reshape(-1, count, n // count, 1) for bounds in (lower, upper))
+    reach = np.minimum(high, first + m // count) - np.maximum(low, first)  # how many keys of each run a query has
+    return (reach > 0).any((0, 2)), (reach == m // count).all((0, 2))

@@ -66,7 +66,8 @@ def part(
 
 
 class Merged:
-    """Outputs of parts as one softmax, in float32: what comes of them depends on their order alone."""
+    """Outputs of parts as one softmax: what comes of them depends on their order alone. Kept in float64, as an error of
+    the log-sum-exp is one of every probability that the backward makes with it; each is rounded once, at the end."""
 
     def __init__(self) -> None:
         self.out: Any = None
@@ -74,17 +75,18 @@ class Merged:
 
     def add(self, out: Any, lse: Any) -> None:
         """A part's output [B, H, N, D] and log-sum-exp [B, H, N]; a row without keys has 0 and -inf."""
+        out, lse = out.double(), lse.double()
         if self.lse is None:
-            self.out, self.lse = out.float(), lse
+            self.out, self.lse = out, lse
             return
         both = torch.logaddexp(self.lse, lse)
         known = both > -torch.inf  # else both are -inf, whose difference is NaN
         before, now = (torch.where(known, torch.exp(each - both), 0.0)[..., None] for each in (self.lse, lse))
-        self.out, self.lse = self.out * before + out.float() * now, both
+        self.out, self.lse = self.out * before + out * now, both
 
     def add_sink(self, sink: Any) -> None:
         """A logit in the normaliser without a value."""
-        self.add(torch.zeros_like(self.out), sink.float()[None, :, None].expand_as(self.lse))
+        self.add(torch.zeros_like(self.out), sink.double()[None, :, None].expand_as(self.lse))
 
 
 def forward(arrays: Sequence[Any], scores: Scores) -> tuple[Any, Any]:

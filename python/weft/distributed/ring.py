@@ -60,7 +60,7 @@ def _forward(job: Job, sink: Any) -> tuple[Any, Any]:
         if sink is not None:
             each.add_sink(sink.detach())
     out = torch.cat([merged[row].out for row in job.own], 2).to(job.q.dtype)
-    return out, torch.cat([merged[row].lse for row in job.own], 2)
+    return out, torch.cat([merged[row].lse for row in job.own], 2).float()
 
 
 class _Returns:

@@ -57,7 +57,7 @@ def lower_patterns(q: Tensor, domains: Sequence[Domain]) -> Lowered:
         found.texts.append(text)
         own = _outside_sections(text)
         _fit_grid(own, domain.keys)
-        _fit_operands(own, q, domain.keys, found.operands)
+        _fit_operands(text, own, q, domain.keys, found.operands)
         _fit_sections(text, found.operands)
     return found
 
@@ -80,9 +80,14 @@ def _fit_heads(pattern: Any, q: Tensor) -> None:
             unify(q.sizes[1], Size(count))
 
 
-def _fit_operands(text: str, q: Tensor, keys: Tensor, operands: Sequence[Any]) -> None:
-    """The tensors that a pattern names by number have the sizes of queries and keys."""
-    for found in re.finditer(r"#attn\.(?:document|blocks|block_bitmap|span)<([^>]*)>", text):
+_NAMING = r"#attn\.(?:document|blocks|block_bitmap|span)<([^>]*)>"
+
+
+def _fit_operands(text: str, outside: str, q: Tensor, keys: Tensor, operands: Sequence[Any]) -> None:
+    """The tensors that a pattern names by number have the sizes of queries and keys; inside of sections, what the text
+    ``outside`` lacks, they have those of longer sequences, and the same batches and heads."""
+    here = {number for found in re.finditer(_NAMING, outside) for number in re.findall(r"\w+ = (\d+)", found[1])}
+    for found in re.finditer(_NAMING, text):
         queries, others = (keys, q) if _is_transposed(text, found.start()) else (q, keys)
         for name, number in re.findall(r"(\w+) = (\d+)", found[1]):
             if name.startswith("block"):
@@ -105,15 +110,13 @@ def _fit_operands(text: str, q: Tensor, keys: Tensor, operands: Sequence[Any]) -
                 else None
             )
             with agreeing("expected a pattern whose tensors fit queries and keys"):
-                if along is not None and len(sizes) == 3:
+                if along is not None and len(sizes) > 1:
                     unify(sizes[0], q.sizes[0])
+                if along is not None and len(sizes) == 3:
                     unify(sizes[1], keys.sizes[1])
-                    unify(sizes[2], along)
-                elif along is not None:
+                if along is not None and number in here:
                     unify(sizes[-1], along)
-                    if len(sizes) == 2:
-                        unify(sizes[0], q.sizes[0])
-                elif len(sizes) >= 2:
+                if along is None and len(sizes) >= 2:
                     unify(sizes[0], q.sizes[0])
                     unify(sizes[1], q.sizes[1])
 

@@ -81,6 +81,15 @@ func.func @attend_c2_span_rank(%q: !attn.tensor<[B, H, N, 64], f16>, %rows: !att
 
 // -----
 
+func.func @attend_c2_span_heads(%q: !attn.tensor<[B, "2*H", N, 64], f16>, %rows: !attn.tensor<[B, H2, N], i32>) {
+  // expected-error@+1 {{expected a lower bound of 1 head, or of a divisor of the queries' 2*H, but got H2 for #attn.span<}}
+  %0 = attn.softmax %q keys(%q : !attn.tensor<[B, "2*H", N, 64], f16>) over(%rows : !attn.tensor<[B, H2, N], i32>)
+    {patterns = [#attn.span<lower = 0, upper = 0, first = 0, past = 0>], scale = 1.0 : f32} : !attn.tensor<[B, "2*H", N, 64], f16>
+  return
+}
+
+// -----
+
 func.func @attend_c2_span_missing(%q: !attn.tensor<[B, H, N, 64], f16>) {
   // expected-error@+1 {{expected a lower bound to name one of 0 pattern operands, but got 0 in #attn.span<}}
   %0 = attn.softmax %q keys(%q : !attn.tensor<[B, H, N, 64], f16>)
