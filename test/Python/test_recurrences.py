@@ -79,6 +79,7 @@ def test_linear_attention(dtype, sizes, seed, held):
         ("bf16", {"tokens": 70, "decay": "token", "keys": 40, "values": 72}),
         ("f32", {"tokens": 66, "decay": "token", "keys": 32, "values": 16}),
         ("f32", {"tokens": 9, "decay": "token", "heads": 2}),
+        ("f16", {"tokens": 9, "batch": 2, "heads": 4}),  # β's gradient: of what is rounded once
     ],
 )
 def test_delta_rule(dtype, sizes, seed, held):

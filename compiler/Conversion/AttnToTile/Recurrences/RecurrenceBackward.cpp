@@ -10,7 +10,8 @@
 //                      dq       = scale ((g wᵀ) k + exp(G) g Sᵀ)
 //                      dk later = -((y wᵀ) k + exp(G) y Sᵀ)                 as a key that reads the state, delta rule
 //                      dk early = scale (g wᵀ)ᵀ q - (y wᵀ)ᵀ k + exp(G_end - G) w Zᵀ    as one that is written to it
-//                      dβ       = Σ x r
+//                      dβ       = Σ x r                                     in chunk_gradients where a program has all
+//                                                                           values: x is rounded where it is stored
 //
 // A decay counts in all pairs that it lies between. Of a chunk's token i these are the state before and that after,
 // exp(G_end) Σ S Z; what tokens before i write and later chunks read; what the state before gives tokens from i on; and
@@ -50,11 +51,14 @@ private:
     Value writtenState;             ///< w Zᵀ
     Value states;                   ///< Σ S Z of each channel of the keys; null without decays
     Value readByWritten, readState; ///< y wᵀ, y Sᵀ
-    Value betas;                    ///< Σ x r
+    Value betas;                    ///< Σ x r; null where `ownBetas`
   };
   struct Gradient {
     Value query, key, decay;
   };
+  /// y = β x of t, with x = t - Kᵀ β t; stores x or y, and dβ where `ownBetas`.
+  Value throughInverse(RecurrenceKernel &kernel, const RowTile &rows, const Chunk &values, Value t,
+                       const TensorParameter &xOut, const TensorParameter &dBeta);
   Products productsOfChunk(RecurrenceKernel &kernel, Value chunk, const RowTile &rows, const Chunk &keys);
   Gradient gradientOfChunk(RecurrenceKernel &kernel, const RowTile &rows, const Chunk &keys, const Products &products);
   /// What the forward writes to the state: v, or β r.
@@ -68,7 +72,8 @@ private:
   int64_t keysWidth, columns, parts;
   Value decayGradient, betaGradient, stateGradient; ///< results, null where there are none
   Value states, gradients; ///< of each chunk: the state before it, and the gradient of that after it
-  Value x;
+  Value x;                 ///< or y = β x, where `ownBetas`
+  bool ownBetas() const { return its.beta && parts == 1; }
 };
 
 } // namespace
@@ -102,16 +107,34 @@ void RecurrenceGradients::chunkStates() {
   states = kernel.frame.finish({kernel.grid(parts), 4, 1})[0];
 }
 
+Value RecurrenceGradients::throughInverse(RecurrenceKernel &kernel, const RowTile &rows, const Chunk &values, Value t,
+                                          const TensorParameter &xOut, const TensorParameter &dBeta) {
+  TileBuilder &b = kernel.b;
+  Chunk tokens{0, kernel.side, kernel.side};
+  Value beta = b.column(kernel.numbers(its.beta, rows));
+  Value inverse = b.transpose(kernel.tile(op.getDelta()[1], rows, tokens));
+  Value x = b.sub(t, kernel.product(inverse, b.mul(t, beta))), y = b.mul(x, beta);
+  kernel.store(xOut, rows, &values, ownBetas() ? y : x);
+  if (ownBetas()) {
+    Value residual = b.cast(kernel.tile(op.getDelta()[0], rows, values), b.getF32Type());
+    kernel.store(dBeta, rows, nullptr, b.reduceSum(b.mul(x, residual), 1));
+  }
+  return y;
+}
+
 void RecurrenceGradients::chunkGradients() {
   RecurrenceKernel kernel(op, its, sums, stored, "chunk_gradients");
   TileBuilder &b = kernel.b;
   Chunk keys = paddedChannels(its.headSize());
   Chunk values = channelPart(b, its.valueSize(), columns, b.programId(tile::Axis::X));
-  Chunk tokens{0, kernel.side, kernel.side};
   TensorParameter output = kernel.frame.output(kernel.chunkStatesType());
-  TensorParameter dValue = kernel.frame.output(wholeType(op.getDValue())), xOut, dState;
-  if (its.beta)
-    xOut = kernel.frame.output(wholeType(op.getDelta()[0]));
+  TensorParameter dValue = kernel.frame.output(wholeType(op.getDValue())), xOut, dBeta, dState;
+  if (its.beta) {
+    attn::WholeTensorType type = wholeType(op.getDelta()[0]);
+    xOut = kernel.frame.output(ownBetas() ? type : type.withElement(b.getF32Type()));
+  }
+  if (ownBetas())
+    dBeta = kernel.frame.output(wholeType(betaGradient));
   if (stateGradient)
     dState = kernel.frame.output(wholeType(stateGradient));
   auto loop =
@@ -134,11 +157,7 @@ void RecurrenceGradients::chunkGradients() {
     Value before = kernel.carried(after, decays);
     before = kernel.outer(q, b.mul(b.cast(g, b.getF32Type()), b.f32(scale)), start, before);
     if (its.beta) {
-      Value beta = b.column(kernel.numbers(its.beta, rows));
-      Value inverse = b.transpose(kernel.tile(op.getDelta()[1], rows, tokens));
-      t = b.sub(t, kernel.product(inverse, b.mul(t, beta)));
-      kernel.store(xOut, rows, &values, t);
-      t = b.mul(t, beta);
+      t = throughInverse(kernel, rows, values, t, xOut, dBeta);
       before = kernel.outer(k, b.mul(t, b.f32(-1)), start, before);
     }
     kernel.store(dValue, rows, &values, t);
@@ -153,6 +172,8 @@ void RecurrenceGradients::chunkGradients() {
     x = made[2];
     stored.recordAsValues(x);
   }
+  if (ownBetas())
+    stored.record(betaGradient, made[3]);
   if (stateGradient)
     stored.record(stateGradient, made.back());
 }
@@ -167,7 +188,9 @@ RecurrenceGradients::Products RecurrenceGradients::productsOfChunk(RecurrenceKer
   if (its.decay)
     sums.push_back(b.zeros({keys.width}));
   if (its.beta)
-    sums.append({zero, none, b.zeros({side})});
+    sums.append({zero, none});
+  if (its.beta && !ownBetas())
+    sums.push_back(b.zeros({side}));
   auto loop = scf::ForOp::create(b, b.i32(0), b.i32(valueParts), b.i32(1), sums);
   {
     OpBuilder::InsertionGuard guard(b);
@@ -184,21 +207,25 @@ RecurrenceGradients::Products RecurrenceGradients::productsOfChunk(RecurrenceKer
       next.push_back(b.add(so[3], b.reduceSum(both, 1)));
     }
     if (its.beta) {
-      ValueRange delta = so.take_back(3);
-      Value residual = b.cast(kernel.tile(op.getDelta()[0], rows, values), b.getF32Type());
-      Value own = b.cast(kernel.tile(x, rows, values), b.getF32Type());
-      Value y = b.cast(b.mul(own, b.column(kernel.numbers(its.beta, rows))), kernel.element);
-      next.append({kernel.product(y, b.transpose(w), delta[0]), kernel.product(y, b.transpose(before), delta[1]),
-                   b.add(delta[2], b.reduceSum(b.mul(own, residual), 1))});
+      ValueRange delta = so.drop_front(its.decay ? 4 : 3);
+      Value own = kernel.tile(x, rows, values), y = own;
+      if (!ownBetas())
+        y = b.cast(b.mul(own, b.column(kernel.numbers(its.beta, rows))), kernel.element);
+      next.append({kernel.product(y, b.transpose(w), delta[0]), kernel.product(y, b.transpose(before), delta[1])});
+      if (!ownBetas()) {
+        Value residual = b.cast(kernel.tile(op.getDelta()[0], rows, values), b.getF32Type());
+        next.push_back(b.add(delta[2], b.reduceSum(b.mul(own, residual), 1)));
+      }
     }
     scf::YieldOp::create(b, next);
   }
   ValueRange found = loop.getResults();
   Products made{found[0], found[1], found[2], its.decay ? found[3] : Value(), {}, {}, {}};
   if (its.beta) {
-    made.readByWritten = found.take_back(3)[0];
-    made.readState = found.take_back(3)[1];
-    made.betas = found.take_back(3)[2];
+    ValueRange delta = found.drop_front(its.decay ? 4 : 3);
+    made.readByWritten = delta[0];
+    made.readState = delta[1];
+    made.betas = ownBetas() ? Value() : delta[2];
   }
   return made;
 }
@@ -257,7 +284,7 @@ void RecurrenceGradients::tokenGradients() {
   TileBuilder &b = kernel.b;
   TensorParameter dQuery = kernel.frame.output(wholeType(op.getDQuery()));
   TensorParameter dKey = kernel.frame.output(wholeType(op.getDKey())), dBeta, dDecay;
-  if (its.beta)
+  if (its.beta && !ownBetas())
     dBeta = kernel.frame.output(wholeType(betaGradient));
   if (its.decay)
     dDecay = kernel.frame.output(wholeType(decayGradient));
@@ -274,7 +301,7 @@ void RecurrenceGradients::tokenGradients() {
         kernel.store(dDecay, rows, &keys, found.decay);
       else if (its.decay)
         decay = decay ? b.add(decay, found.decay) : found.decay;
-      if (its.beta && part == 0)
+      if (dBeta.pointer && part == 0)
         kernel.store(dBeta, rows, nullptr, products.betas);
     }
     if (decay)
@@ -283,7 +310,7 @@ void RecurrenceGradients::tokenGradients() {
   SmallVector<Value> made = kernel.frame.finish({kernel.chunkGrid(), keysWidth > 64 ? 8 : 4, 1});
   stored.record(op.getDQuery(), made[0]);
   stored.record(op.getDKey(), made[1]);
-  if (its.beta)
+  if (dBeta.pointer)
     stored.record(betaGradient, made[2]);
   if (its.decay)
     stored.record(decayGradient, made.back());
