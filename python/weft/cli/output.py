@@ -25,17 +25,42 @@ def console() -> Any:
     return Output(width=None if sys.stdout.isatty() else _UNCUT)
 
 
+class Bars:
+    """Work on a terminal's standard error, a bar for what is under way."""
+
+    def __init__(self, shown: Any) -> None:
+        self._shown, self._task = shown, None
+
+    def begin(self, total: int, what: str) -> None:
+        """``total`` pieces of a kind, ``what``, are about to be done, in the place of those before."""
+        if self._shown and self._task is not None:
+            self._shown.remove_task(self._task)
+        self._task = self._shown.add_task(what, total=total) if self._shown else None
+
+    def advance(self, what: str | None = None) -> None:
+        """One piece is done; ``what`` says which."""
+        if self._shown:
+            self._shown.update(self._task, advance=1, **({} if what is None else {"description": what}))
+
+
 @contextmanager
-def progress(total: int, what: str) -> Iterator[Any]:
-    """A bar on a terminal's standard error, and nothing elsewhere: gives a function that counts one piece done."""
+def bars() -> Iterator[Bars]:
+    """Bars with the time that remains on a terminal's standard error, and nothing elsewhere."""
     if not has_rich():
-        yield lambda: None
+        yield Bars(None)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     errors = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bars:
-        task = bars.add_task(what, total=total)
-        yield lambda: bars.update(task, advance=1)
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as shown:
+        yield Bars(shown)
+
+
+@contextmanager
+def progress(total: int, what: str) -> Iterator[Any]:
+    """One bar: gives a function that counts one piece done."""
+    with bars() as shown:
+        shown.begin(total, what)
+        yield shown.advance

@@ -8,7 +8,6 @@ import json
 import pathlib
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from weft.cli import output
@@ -16,7 +15,6 @@ from weft.cli.arguments import read
 from weft.cli.choices import described, gpu_names, target_names
 from weft.cli.files import load_file, select
 from weft.cli.shapes import sizes_of
-from weft.tables import has_rich
 
 DESCRIPTION = """\
 Tries schedules of every attention kernel of a program, forward and backward: compiles them on all cores, checks each
@@ -94,11 +92,11 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"weft tune: {wrong}", file=sys.stderr)
         return 2
     if arguments.bundle:
-        with _progress() as progress:
+        with output.bars() as progress:
             return _bundle(arguments, progress)
     results = []
     try:
-        with _progress() as progress:
+        with output.bars() as progress:
             for result in (_of_library if arguments.library else _of_program)(arguments, progress):
                 results.append(result)
                 if not arguments.json:
@@ -252,35 +250,3 @@ def _candidates(texts: list[str]) -> dict[str, list[Any]] | None:
             raise ValueError(f"expected a candidate such as forward=128x64x4x3, but got '{text}': {error}") from None
         found.setdefault(place, []).append(parse(schedule))
     return found or None
-
-
-@contextmanager
-def _progress() -> Iterator[Any]:
-    """A bar with the remaining time on a terminal's standard error; nothing elsewhere."""
-    if not has_rich():
-        from weft.tuning.tuner import Silent
-
-        yield Silent()
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
-        yield _Bar(bars)
-
-
-class _Bar:
-    """The tuner's progress on a bar."""
-
-    def __init__(self, bars: Any) -> None:
-        self.bars, self.task = bars, None
-
-    def begin(self, total: int, what: str) -> None:
-        if self.task is not None:
-            self.bars.remove_task(self.task)
-        self.task = self.bars.add_task(what, total=total)
-
-    def advance(self, what: str) -> None:
-        self.bars.update(self.task, advance=1, description=what)

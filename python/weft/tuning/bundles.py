@@ -16,7 +16,6 @@ import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from weft import native
 from weft.errors import Error
 from weft.runtime.library import Library, load, write_library
 
@@ -125,18 +124,8 @@ def measure_bundle(path: str | os.PathLike[str], device: Any, out: str | os.Path
             continue
         library = load(folder / each["library"])
         found = timer.judged(library, facts["name"], str(folder / "cases"), each["checked"], each["counted"])
-        record = records.made(
-            native.load("_runtime").version,
-            **key,
-            program=facts["program"],
-            name=facts["name"],
-            tuned_for=facts["sizes"],
-            schedules=each["schedules"],
-            status=found["status"],
-            reason=found["reason"],
-            seconds=found.get("samples", []),
-            launches=[],
-        )
+        of = {"program": facts["program"], "name": facts["name"], "tuned_for": facts["sizes"]}
+        record = records.measured(key, {**found, "launches": []}, schedules=each["schedules"], **of)
         records.append(out, [record])
         before[records.key_of(record)] = [record]  # candidates may have the same code
         yield record

@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from weft import native
+
 SCHEMA = 1
 #: what a measurement goes by
 KEY = ("ptx", "target", "device", "policy", "functions", "sizes")
@@ -51,6 +53,25 @@ def made(version: str, **facts: Any) -> dict[str, Any]:
         raise ValueError(wrong)
     loaded: dict[str, Any] = json.loads(_line(record))
     return loaded
+
+
+def measured(
+    key: Record, found: Record, *, program: str, name: str, tuned_for: Mapping[str, int], schedules: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A record of what was ``found`` now of a ``key``: status, reason, the seconds of every round in "samples", and the
+    simulator's "launches"; of a program, its name, the sizes that it is tuned for, and its schedules by place."""
+    return made(
+        native.load("_runtime").version,
+        **key,
+        program=program,
+        name=name,
+        tuned_for=dict(tuned_for),
+        schedules=dict(schedules),
+        status=found["status"],
+        reason=found.get("reason", ""),
+        seconds=found.get("samples", []),
+        launches=found.get("launches", []),
+    )
 
 
 def _wrong(record: Any) -> str:

@@ -18,7 +18,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from weft import native
 from weft.compiler import ptxas
 from weft.cycles.judge import judged
 from weft.cycles.rates import rates_of
@@ -329,19 +328,15 @@ class _Run:
         """Add a measurement to the records, which outlive this build of the compiler."""
         if not job.recorded or "code" not in record:
             return
-        facts = {
-            **job.key,
-            "ptx": record["code"],
-            "program": choices.program_hash(self.subject.plain),
-            "name": self.subject.name,
-            "tuned_for": self.sizes,
-            "schedules": dict(job.schedules),
-            "status": record["status"],
-            "reason": record.get("reason", ""),
-            "seconds": record.get("samples", []),
-            "launches": record.get("launches", []),
-        }
-        records.append(job.recorded, [records.made(native.load("_runtime").version, **facts)])
+        kept = records.measured(
+            {**job.key, "ptx": record["code"]},
+            record,
+            program=choices.program_hash(self.subject.plain),
+            name=self.subject.name,
+            tuned_for=self.sizes,
+            schedules=job.schedules,
+        )
+        records.append(job.recorded, [kept])
 
     def _job(self, trial: _Trial) -> Job:
         judge, key = ("cycles", _key_of(self.gpu)) if self.cycles else ("model", "")
