@@ -4,6 +4,7 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/ShuffleExchange.h"
+#include "dialects/Warp/Layout/ShuffleGather.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -76,7 +77,11 @@ int64_t weft::warp::scratchBytes(Operation *op) {
       })
       .Case([](tile::GatherOp gather) -> int64_t {
         auto source = cast<RankedTensorType>(gather.getSource().getType());
-        return source.getNumElements() * elementBytes(source.getElementType());
+        unsigned bytes = elementBytes(source.getElementType());
+        bool staysInWarps = shuffleGather(layoutAttrOf(source).getLayout(), layoutAttrOf(gather.getType()).getLayout(),
+                                          gather.getAxis(), bytes)
+                                .has_value();
+        return staysInWarps ? 0 : source.getNumElements() * bytes;
       })
       .Case([](tile::HistogramOp histogram) -> int64_t {
         auto result = cast<RankedTensorType>(histogram.getType());

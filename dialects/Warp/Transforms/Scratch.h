@@ -8,7 +8,8 @@
 namespace weft::warp {
 
 /// Bytes of scratch memory of `op`: of a `warp.convert_layout` that is neither a permutation of registers nor a few
-/// shuffles, a `tile.reduce` or `tile.scan` whose axis is spread over warps, a `tile.gather`, a `tile.histogram`; 0 for any other.
+/// shuffles, a `tile.reduce` or `tile.scan` whose axis is spread over warps, a `tile.gather` that is not a few shuffles, a
+/// `tile.histogram`; 0 for any other.
 int64_t scratchBytes(mlir::Operation *op);
 
 /// How many partial results along `axis` the warps of a layout hold: 2 to the number of warp bits that move along it.

@@ -40,3 +40,37 @@ func.func @rows(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %q: !tile.ptr
   tile.store %f, %y : tensor<32x32x!tile.ptr<f16>>
   return
 }
+
+// Elements of a warp's own rows: two registers, each from one of two that the index may name, and no memory.
+// CHECK-LABEL: llvm.func @in_rows
+// CHECK-COUNT-2: nvvm.shfl.sync idx
+// CHECK: llvm.select
+// CHECK-COUNT-2: nvvm.shfl.sync idx
+// CHECK: llvm.select
+// CHECK-NOT: nvvm.shfl
+// CHECK-NOT: nvvm.barrier
+// CHECK-NOT: llvm.load %{{.*}} : !llvm.ptr<3>
+// CHECK: llvm.return
+// WARP-LABEL: func.func @in_rows
+// WARP-SAME: warp.shared_bytes = 0
+func.func @in_rows(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %q: !tile.ptr<f32> {tile.divisibility = 16 : i32}) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  %i = tile.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32>
+  %j = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %i1 = tile.expand_dims %i {axis = 1 : i32} : tensor<4xi32> -> tensor<4x1xi32>
+  %i2 = tile.broadcast %i1 : tensor<4x1xi32> -> tensor<4x64xi32>
+  %j1 = tile.expand_dims %j {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+  %j2 = tile.broadcast %j1 : tensor<1x64xi32> -> tensor<4x64xi32>
+  %c = arith.constant dense<64> : tensor<4x64xi32>
+  %r = arith.muli %i2, %c : tensor<4x64xi32>
+  %o = arith.addi %r, %j2 : tensor<4x64xi32>
+  %b = tile.splat %p : !tile.ptr<f32> -> tensor<4x64x!tile.ptr<f32>>
+  %a = tile.addptr %b, %o : tensor<4x64x!tile.ptr<f32>>, tensor<4x64xi32>
+  %x = tile.load %a : tensor<4x64x!tile.ptr<f32>>
+  %d = arith.constant dense<63> : tensor<4x64xi32>
+  %n = arith.subi %d, %j2 : tensor<4x64xi32>
+  %y = tile.gather %x[%n] {axis = 1 : i32} : tensor<4x64xf32>[tensor<4x64xi32>] -> tensor<4x64xf32>
+  %e = tile.splat %q : !tile.ptr<f32> -> tensor<4x64x!tile.ptr<f32>>
+  %f = tile.addptr %e, %o : tensor<4x64x!tile.ptr<f32>>, tensor<4x64xi32>
+  tile.store %f, %y : tensor<4x64x!tile.ptr<f32>>
+  return
+}

@@ -142,6 +142,47 @@ func.func @unwaited(%q: !pointers) {
   return
 }
 
+// A barrier has nothing to order before the first access to shared memory, or behind the last one.
+// CHECK-LABEL: func.func @idle
+// CHECK-NOT: warp.barrier
+// CHECK: warp.async_copy
+// CHECK: warp.barrier
+// CHECK: warp.load_shared
+// CHECK-NOT: warp.barrier
+func.func @idle(%q: !pointers, %i: i32) {
+  %r = warp.alloc : !ring
+  warp.barrier
+  %s = warp.stage %r[%i] : !ring -> !shared
+  warp.async_copy %q to %s {contiguity = 8 : i32} : !pointers -> !shared
+  warp.async_commit
+  warp.async_wait {pending = 0 : i32}
+  warp.barrier
+  %a = warp.load_shared %s : !shared -> !tile
+  warp.barrier
+  warp.dealloc %r : !ring
+  return
+}
+
+// Neither does a user's barrier go, which orders device memory too, nor one in a loop.
+// CHECK-LABEL: func.func @kept
+// CHECK: tile.barrier
+// CHECK: scf.for
+// CHECK-NEXT: warp.barrier
+// CHECK: tile.barrier
+func.func @kept(%x: !tile, %n: i32) {
+  tile.barrier
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = warp.alloc : !shared
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    warp.barrier
+    warp.store_shared %x, %s : !tile -> !shared
+  }
+  warp.dealloc %s : !shared
+  tile.barrier
+  return
+}
+
 // Rings are the pipeline's business.
 // CHECK-LABEL: func.func @ring
 // CHECK-NOT: warp.barrier

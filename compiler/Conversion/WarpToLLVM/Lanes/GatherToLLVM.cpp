@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// tile.gather: the source goes to shared memory, swizzled, and every lane reads what its indices name.
+// tile.gather: every lane takes what its indices name from lanes of its warp by shuffles, where that is all and few of
+// them do. Else the source goes to shared memory, swizzled, and every lane reads from there.
 //
 // An element's offset there is linear in the bits of its coordinates: the xor of what lane and warp contribute, a
 // constant for the register, and what the index does. Registers with one index and neighbouring offsets are read as one
@@ -8,6 +9,7 @@
 #include "compiler/Conversion/WarpToLLVM/SharedAccess.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpDialect.h"
+#include "dialects/Warp/Layout/ShuffleGather.h"
 #include "dialects/Warp/Transforms/Scratch.h"
 #include "dialects/Warp/Transforms/SwizzledLayout.h"
 
@@ -139,18 +141,82 @@ private:
   llvm::DenseMap<std::pair<Value, uint32_t>, Value> pointers;
 };
 
+/// The shuffles of one gather.
+class Shuffler {
+public:
+  Shuffler(Emitter &e, const ShuffleGather &gather, ArrayRef<Value> source)
+      : e(e), gather(gather), source(source), choosing(gather.choosingBits()) {}
+
+  Registers run(ArrayRef<Value> indices) {
+    llvm::DenseMap<std::tuple<Value, uint32_t, uint32_t>, Value> known; // equal ones are picked once
+    Registers results;
+    for (auto [place, index] : llvm::zip_equal(gather.ofRegister, indices)) {
+      Value &picked = known[{index, place[InDim::Register], place[InDim::Lane]}];
+      if (!picked)
+        picked = pick(place, index);
+      results.push_back(picked);
+    }
+    return results;
+  }
+
+private:
+  static SmallVector<uint32_t> parts(ArrayRef<Place> steps, InDim dim) {
+    return llvm::map_to_vector(steps, [&](const Place &step) { return step[dim]; });
+  }
+  /// The number of the register or of the lane that has an element.
+  Value numberOf(InDim dim, uint32_t constant, Value index) {
+    Value own = e.xorOfBits(parts(gather.laneSteps, dim), parts(gather.warpSteps, dim));
+    Value number = LLVM::XOrOp::create(e.b, e.loc, own, e.xorOfBases(index, parts(gather.indexSteps, dim)));
+    return constant ? LLVM::XOrOp::create(e.b, e.loc, number, e.i32(constant)).getResult() : number;
+  }
+  /// One candidate for each register that lanes may want; each bit of its number then halves them.
+  Value pick(const Place &place, Value index) {
+    Value lane = numberOf(InDim::Lane, place[InDim::Lane], index);
+    SmallVector<Value> candidates;
+    uint32_t reg = 0;
+    do {
+      candidates.push_back(e.shuffleIndex(source[reg | (place[InDim::Register] & ~choosing)], lane));
+      reg = (reg - choosing) & choosing;
+    } while (reg);
+    if (!choosing)
+      return candidates.front();
+    Value number = numberOf(InDim::Register, place[InDim::Register] & choosing, index);
+    for (uint32_t left = choosing; left; left &= left - 1) {
+      Value bit = LLVM::AndOp::create(e.b, e.loc, number, e.i32(left & -left));
+      Value isSet = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::ne, bit, e.i32(0));
+      SmallVector<Value> chosen;
+      for (size_t i = 0; i < candidates.size(); i += 2)
+        chosen.push_back(LLVM::SelectOp::create(e.b, e.loc, isSet, candidates[i + 1], candidates[i]));
+      candidates = std::move(chosen);
+    }
+    return candidates.front();
+  }
+
+  Emitter &e;
+  const ShuffleGather &gather;
+  ArrayRef<Value> source;
+  uint32_t choosing;
+};
+
 LogicalResult lowerGather(tile::GatherOp op, Emitter &e) {
+  auto source = cast<RankedTensorType>(op.getSource().getType());
+  unsigned bytes = elementBytes(source.getElementType());
+  ArrayRef<Value> indices = e.registers(op.getIndices());
+  if (std::optional<ShuffleGather> gather =
+          shuffleGather(layoutOf(source), layoutOf(op.getType()), op.getAxis(), bytes)) {
+    if (indices.size() != gather->ofRegister.size())
+      return op.emitOpError("expected indices in the result's layout");
+    e.bind(op.getResult(), Shuffler(e, *gather, e.registers(op.getSource())).run(indices));
+    return success();
+  }
   auto scratch = op->getAttrOfType<IntegerAttr>(scratchAttrName);
   if (!scratch)
     return op.emitOpError("has no scratch memory; run 'warp-allocate-shared' before");
-  auto source = cast<RankedTensorType>(op.getSource().getType());
-  unsigned bytes = elementBytes(source.getElementType());
   LinearLayout shared = swizzledLayout(source.getShape(), source.getRank() - 1, bytes);
   Value base = e.sharedPointer(scratch.getInt());
   emitSharedStore(e, base, accessOf(layoutOf(source), shared, bytes), e.registers(op.getSource()));
   e.barrier();
   Places places = placesOf(op, shared);
-  ArrayRef<Value> indices = e.registers(op.getIndices());
   if (indices.size() != places.ofRegister.size())
     return op.emitOpError("expected indices in the result's layout");
   e.bind(op.getResult(), Reader(e, base, places, indices, registerType(op.getType()), bytes).run());
