@@ -203,9 +203,11 @@ def WarpStageValues : Pass<"warp-stage-values", "::mlir::func::FuncOp"> {
   let summary = "bring computed values through shared memory where they are shifted, turned or too many for registers";
   let description = [{
     A `tile.shift` becomes a `warp.load_shifted` from a tile that its source is stored to once, in the layout that its
-    users convert it to. Operands of products whose neighbours in registers are along the other axis, behind a change of
-    shape, are stored and read by `warp.load_shared`; so are those that are computed before a loop whose products take
-    more than a third of a thread's registers from before it, and vectors that such a loop repeats along rows. Barriers
+    users convert it to. Operands of products by fused multiply-adds, of which lanes need whole rows or columns, are read
+    from such a tile at each product. Operands of matrix instructions whose neighbours in registers are along the other
+    axis, behind a change of shape, are stored and read by `warp.load_shared`; so are those that are computed before a
+    loop whose products take more than a third of a thread's registers from before it, and vectors that such a loop
+    repeats along rows. Barriers
     are inserted later.
 
     Needs: tensors with layouts (`tile-to-warp`) in a module with `warp.target`.

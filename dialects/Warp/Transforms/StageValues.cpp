@@ -8,7 +8,8 @@
 //   warp.mma %y, ...                          %y = tile.reshape %s
 //                                             warp.dealloc %t
 //
-// A shift is read from the tile in the layout of whoever takes it, through changes of shape. So are operands of
+// A shift is read from the tile in the layout of whoever takes it, through changes of shape. Operands of fused
+// multiply-adds, of which every lane needs whole rows, are read where they are used, so that they need not all be held. So are operands of
 // products that are there the other way round in registers, behind a change of shape: `ldmatrix` turns them. And so are
 // operands that a loop's products take from before it where those would fill a good part of a thread's registers (see
 // OperandsOfLoops.h): `warp-reload-operands` then reads them where they are used. Vectors that such a loop repeats
@@ -16,6 +17,7 @@
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Layout/ScratchLayout.h"
 #include "dialects/Warp/Transforms/OperandsOfLoops.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/SwizzledLayout.h"
@@ -43,11 +45,12 @@ struct StageValues : weft::warp::impl::WarpStageValuesBase<StageValues> {
 /// A value's tile in shared memory.
 class Tile {
 public:
-  Tile(Value value, unsigned contiguousAxis) : value(value), b(value.getContext()) {
+  Tile(Value value, unsigned contiguousAxis)
+      : Tile(value, tileLayout(cast<RankedTensorType>(value.getType()).getShape(), contiguousAxis, bytesOf(value))) {}
+  Tile(Value value, const LinearLayout &layout) : value(value), b(value.getContext()) {
     auto type = cast<RankedTensorType>(value.getType());
-    unsigned bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
-    auto layout = LayoutAttr::get(b.getContext(), tileLayout(type.getShape(), contiguousAxis, bytes));
-    shared = SharedType::get(b.getContext(), 1, type.getShape(), type.getElementType(), layout);
+    shared = SharedType::get(b.getContext(), 1, type.getShape(), type.getElementType(),
+                             LayoutAttr::get(b.getContext(), layout));
     b.setInsertionPointAfterValue(value);
     memory = AllocOp::create(b, value.getLoc(), shared, IntegerAttr(), IntegerAttr());
     StoreSharedOp::create(b, value.getLoc(), value, memory);
@@ -67,6 +70,11 @@ public:
   Value value;
   Value memory;
   SharedType shared;
+
+  /// Of an element.
+  static unsigned bytesOf(Value value) {
+    return llvm::divideCeil(cast<RankedTensorType>(value.getType()).getElementTypeBitWidth(), 8);
+  }
 
 private:
   static LinearLayout tileLayout(ArrayRef<int64_t> shape, unsigned contiguousAxis, unsigned bytes) {
@@ -260,6 +268,70 @@ static void stageOperandsOfProducts(func::FuncOp kernel, const llvm::SetVector<O
     stageOperand(value, conversions);
 }
 
+// --- operands of fused multiply-adds ---
+
+/// The conversion that hands whole rows or columns to the lanes of a product by fused multiply-adds beside it, perhaps
+/// before widening: a read of a few elements for each of them takes less than the shuffles. Null where it is none, few
+/// registers are held, or no element changes its lane.
+static ConvertLayoutOp conversionOf(tile::DotOp dot, unsigned operand) {
+  constexpr int64_t fewRegisters = 16;
+  Value value = dot->getOperand(operand);
+  if (auto widened = value.getDefiningOp<arith::ExtFOp>())
+    value = widened.getIn();
+  auto convert = value.getDefiningOp<ConvertLayoutOp>();
+  bool worthIt = convert && convert->getBlock() == dot->getBlock() && registersOf(value) >= fewRegisters &&
+                 !layoutOf(value).registerPermutation(layoutOf(convert.getSource()));
+  return worthIt ? convert : ConvertLayoutOp();
+}
+
+/// The layout of a tile that is written and read in the fewest accesses and wavefronts.
+static LinearLayout cheapestTile(Value value, ArrayRef<std::pair<OpOperand *, ConvertLayoutOp>> uses) {
+  unsigned bytes = Tile::bytesOf(value);
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
+  ConvertLayoutOp first = uses.front().second;
+  auto cost = [&](const LinearLayout &registers, const LinearLayout &tile) {
+    SharedAccess access = accessOf(registers, tile, bytes);
+    return wavefrontsOf(access, bytes).needed + access.offsets.size(InDim::Register) / access.pieceElements();
+  };
+  std::optional<LinearLayout> best;
+  uint64_t least = 0;
+  for (const LinearLayout &tile : {swizzledLayout(shape, 1, bytes), swizzledLayout(shape, 0, bytes),
+                                   scratchLayout(layoutOf(value), layoutOf(first.getResult()), bytes)}) {
+    uint64_t total = cost(layoutOf(value), tile);
+    for (auto [use, convert] : uses)
+      total += cost(layoutOf(convert.getResult()), tile);
+    if (!best || total < least) {
+      best = tile;
+      least = total;
+    }
+  }
+  return *best;
+}
+
+/// Reads operands at each product that takes them, so that they need not be held from one to the next.
+static void stageFmaOperands(func::FuncOp kernel) {
+  llvm::MapVector<Value, SmallVector<std::pair<OpOperand *, ConvertLayoutOp>>> staged;
+  kernel.walk([&](tile::DotOp dot) {
+    for (unsigned operand : {0, 1})
+      if (ConvertLayoutOp convert = conversionOf(dot, operand))
+        staged[convert.getSource()].emplace_back(&dot->getOpOperand(operand), convert);
+  });
+  for (auto &[value, uses] : staged) {
+    Tile tile(value, cheapestTile(value, uses));
+    for (auto [use, convert] : uses) {
+      OpBuilder b(use->getOwner());
+      Value read = LoadSharedOp::create(b, convert.getLoc(), convert.getType(), tile.memory);
+      Operation *before = use->get().getDefiningOp();
+      if (isa<arith::ExtFOp>(before))
+        read = arith::ExtFOp::create(b, before->getLoc(), use->get().getType(), read);
+      use->set(read);
+      tile.readAt(use->getOwner());
+      eraseUnused(before, value.getDefiningOp());
+    }
+    tile.end();
+  }
+}
+
 // --- vectors ---
 
 /// A loaded vector that an operand repeats along rows, through ops that cost next to nothing; null where it does not.
@@ -310,7 +382,7 @@ void StageValues::runOnOperation() {
   const TargetInfo *target = nullptr;
   bool any = getOperation()
                  .walk([](Operation *op) {
-                   return isa<tile::ShiftOp, MmaOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+                   return isa<tile::ShiftOp, MmaOp, tile::DotOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
                  })
                  .wasInterrupted();
   if (!any)
@@ -325,6 +397,7 @@ void StageValues::runOnOperation() {
       full.insert(loop);
   });
   stageOperandsOfProducts(getOperation(), full);
+  stageFmaOperands(getOperation());
   for (Operation *loop : full)
     stageVectors(cast<scf::ForOp>(loop));
 }

@@ -74,3 +74,55 @@ func.func @shift_of_shift(%x: tensor<2x8x8xf16, #x>) -> (tensor<2x8x8xf16, #x>, 
   return %once, %twice : tensor<2x8x8xf16, #x>, tensor<2x8x8xf16, #x>
 }
 }
+
+// -----
+
+#own = #warp.layout<[16, 16], register = [[0, 1], [0, 2], [8, 0]], lane = [[1, 0], [2, 0], [4, 0], [0, 4], [0, 8]]>
+#a = #warp.layout<[16, 16], register = [[0, 1], [0, 2], [0, 4], [0, 8], [8, 0]], lane = [[1, 0], [2, 0], [4, 0], [0, 0], [0, 0]]>
+#b = #warp.layout<[16, 16], register = [[0, 1], [0, 2], [1, 0], [2, 0], [4, 0], [8, 0]], lane = [[0, 0], [0, 0], [0, 0], [0, 4], [0, 8]]>
+!own = tensor<16x16xf32, #own>
+!a = tensor<16x16xf32, #a>
+!b = tensor<16x16xf32, #b>
+
+// Operands of fused multiply-adds are read anew at each product, from one tile of each value; what is widened travels
+// as narrow as it was.
+// CHECK-LABEL: func.func @fma
+// CHECK-SAME: (%[[X:[a-z0-9]*]]: tensor<16x16xf32, #[[OWN:[a-z0-9]*]]>, %[[Y:[a-z0-9]*]]: tensor<16x16xf16,
+// CHECK: %[[SY:.*]] = warp.alloc : <16x16xf16,
+// CHECK-NEXT: warp.store_shared %[[Y]], %[[SY]]
+// CHECK: %[[SX:.*]] = warp.alloc : <16x16xf32,
+// CHECK-NEXT: warp.store_shared %[[X]], %[[SX]]
+// CHECK-NOT: warp.convert_layout
+// CHECK: %[[A:.*]] = warp.load_shared %[[SX]]
+// CHECK: %[[N:.*]] = warp.load_shared %[[SY]] : <16x16xf16,
+// CHECK: %[[B:.*]] = arith.extf %[[N]]
+// CHECK: %[[D:.*]] = tile.dot %[[A]], %[[B]],
+// CHECK: %[[A2:.*]] = warp.load_shared %[[SX]]
+// CHECK: %[[B2:.*]] = warp.load_shared %[[SX]]
+// CHECK: tile.dot %[[A2]], %[[B2]], %[[D]]
+// CHECK-NEXT: warp.dealloc %[[SX]]
+module attributes {warp.target = "sm_80"} {
+func.func @fma(%x: !own, %y: tensor<16x16xf16, #own>, %c: !own) -> !own {
+  %a = warp.convert_layout %x : !own -> !a
+  %n = warp.convert_layout %y : tensor<16x16xf16, #own> -> tensor<16x16xf16, #b>
+  %b = arith.extf %n : tensor<16x16xf16, #b> to !b
+  %d = tile.dot %a, %b, %c {precision = #tile<precision ieee>} : !a * !b -> !own
+  %again = warp.convert_layout %x : !own -> !b
+  %e = tile.dot %a, %again, %d {precision = #tile<precision ieee>} : !a * !b -> !own
+  return %e : !own
+}
+
+// A product in a loop takes from registers what was converted before it.
+// CHECK-LABEL: func.func @fma_in_loop
+// CHECK-NOT: warp.alloc
+func.func @fma_in_loop(%x: !own, %b: !b, %c: !own, %n: i32) -> !own {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %a = warp.convert_layout %x : !own -> !a
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %c) -> !own : i32 {
+    %d = tile.dot %a, %b, %sum {precision = #tile<precision ieee>} : !a * !b -> !own
+    scf.yield %d : !own
+  }
+  return %r : !own
+}
+}

@@ -49,18 +49,15 @@ LogicalResult lowerDot(tile::DotOp op, Emitter &e) {
   };
   if (!isa<FloatType>(type) || !isa<FloatType>(registerType(op.getA().getType())))
     return op.emitOpError("expected floats in a product by fused multiply-adds, but got ") << op.getType();
-  Registers results;
-  int64_t depth = a.shape()[1];
-  for (auto [r, start] : llvm::enumerate(e.registers(op.getAcc()))) {
-    auto at = acc.delinearize(acc.apply(InDim::Register, r));
-    Value sum = start;
-    for (int64_t k = 0; k < depth; ++k) {
+  // All sums go along k together, so that an element of an operand is needed for a short time.
+  Registers results(e.registers(op.getAcc()));
+  for (int64_t k = 0, depth = a.shape()[1]; k < depth; ++k)
+    for (auto [r, sum] : llvm::enumerate(results)) {
+      auto at = acc.delinearize(acc.apply(InDim::Register, r));
       Value x = lhs.lookup(a.linearize({at[0], k})), y = rhs.lookup(b.linearize({k, at[1]}));
       assert(x && y && "lanes and warps follow the accumulator's, so registers walk along k");
       sum = LLVM::FMAOp::create(e.b, e.loc, widen(x), widen(y), sum);
     }
-    results.push_back(sum);
-  }
   e.bind(op.getResult(), results);
   return success();
 }
