@@ -123,7 +123,7 @@ PLANTS = [
     Plant("scale-d by warp", "wgmma-warpgroup", READY + "setp.ge.u32 %p4, %r0, 64;\nSCALE\n" + FENCED + multiply() + f" {BUG}\n" + COMMIT + WAIT, ("SCALE", "")),
     Plant("base offset", "wgmma-warpgroup", READY + FENCED + multiply(B | 1 << 49) + f" {BUG}\n" + COMMIT + WAIT, (str(B | 1 << 49), str(B))),
     # Registers.
-    Plant("fewer registers by inc", "register-limit", f"setmaxnreg.inc.sync.aligned.u32 40; {BUG}", (".inc", ".dec")),
+    Plant("fewer registers by inc", "register-limit", f"setmaxnreg.inc.sync.aligned.u32 240;\nsetmaxnreg.inc.sync.aligned.u32 40; {BUG}", ("inc.sync.aligned.u32 40", "dec.sync.aligned.u32 40"), attributes=".maxntid 128 .minnctapersm 1"),
     Plant("more registers by dec", "register-limit", f"setmaxnreg.dec.sync.aligned.u32 40;\nsetmaxnreg.WAY.sync.aligned.u32 48; {BUG}", ("WAY", "inc")),
     Plant("setmaxnreg that ptxas ignores", "register-limit", f"setmaxnreg.dec.sync.aligned.u32 40; {BUG}", ("setmaxnreg.dec.sync.aligned.u32 40;", ""), attributes=""),
     Plant("setmaxnreg of a block of any size", "register-limit", f"setmaxnreg.dec.sync.aligned.u32 40; {BUG}", ("setmaxnreg.dec.sync.aligned.u32 40;", ""), attributes=".minnctapersm 1"),

@@ -234,7 +234,6 @@ std::array<uint32_t, 3> Parser::threeCounts() {
 void Parser::functionAttributes(Function &function) {
   while (peek().kind == TokenKind::DotWord) {
     const Token word = next();
-    function.limitsRegisters |= word.is(".maxnreg") || word.is(".minnctapersm");
     if (word.is(".reqntid"))
       function.requiredBlock = threeCounts();
     else if (word.is(".maxntid"))
@@ -247,8 +246,9 @@ void Parser::functionAttributes(Function &function) {
       function.requiredCluster = threeCounts();
     else if (word.is(".explicitcluster"))
       function.explicitCluster = true;
-    else if (word.is(".minnctapersm") || word.is(".maxnctapersm") || word.is(".abi_preserve") ||
-             word.is(".abi_preserve_control"))
+    else if (word.is(".minnctapersm"))
+      function.minimumBlocks = uint32_t(expectInteger("a count"));
+    else if (word.is(".maxnctapersm") || word.is(".abi_preserve") || word.is(".abi_preserve_control"))
       expectInteger("a count");
     else if (word.is(".pragma")) {
       while (!accept(';'))

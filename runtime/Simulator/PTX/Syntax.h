@@ -163,7 +163,7 @@ struct Function {
   std::vector<Instruction> body;
   std::array<uint32_t, 3> requiredBlock{}, maximumBlock{};
   uint32_t maximumRegisters = 0;             ///< .maxnreg
-  bool limitsRegisters = false;              ///< has .maxnreg or .minnctapersm
+  uint32_t minimumBlocks = 0;                ///< .minnctapersm
   std::array<uint32_t, 3> requiredCluster{}; ///< .reqnctapercluster
   bool explicitCluster = false;              ///< .explicitcluster
   uint32_t maximumRanks = 0;                 ///< .maxclusterrank

@@ -268,6 +268,24 @@ void Decoder::resolveBranches() {
   }
 }
 
+namespace {
+
+/// Registers that a thread of a kernel with setmaxnreg begins with, as ptxas 13.0 gives them: `.maxnreg`, or the block's
+/// share of a multiprocessor's 65,536 in units of eight, but no more than its largest `.inc` asks for. 0 where neither
+/// is known, and ptxas ignores setmaxnreg.
+uint32_t launchRegisters(const ptx::Function &entry, uint32_t mostRegisters) {
+  if (entry.maximumRegisters)
+    return entry.maximumRegisters;
+  const auto &block = entry.requiredBlock[0] ? entry.requiredBlock : entry.maximumBlock;
+  const uint64_t threads = uint64_t(block[0]) * block[1] * block[2] * entry.minimumBlocks;
+  if (threads == 0)
+    return 0;
+  const auto share = uint32_t(std::min<uint64_t>(65536 / threads / 8 * 8, 256));
+  return mostRegisters ? std::min(share, mostRegisters) : share;
+}
+
+} // namespace
+
 void Decoder::run() {
   kernel_.info.name = std::string(entry_.name);
   kernel_.info.requiredBlock = {entry_.requiredBlock[0], entry_.requiredBlock[1], entry_.requiredBlock[2]};
@@ -275,10 +293,6 @@ void Decoder::run() {
   kernel_.info.requiredCluster = {entry_.requiredCluster[0], entry_.requiredCluster[1], entry_.requiredCluster[2]};
   kernel_.info.maximumRanks = entry_.maximumRanks;
   kernel_.info.explicitCluster = entry_.explicitCluster;
-  kernel_.maximumRegisters = entry_.maximumRegisters;
-  // ptxas ignores '.minnctapersm' where it does not know how many threads a block has.
-  kernel_.limitsRegisters =
-      entry_.maximumRegisters || (entry_.limitsRegisters && (entry_.requiredBlock[0] || entry_.maximumBlock[0]));
   registers_.push_back(ptx::Type::None);             // number 0 is nobody's
   kernel_.sharedGranule = kernel_.globalGranule = 4; // 16 bytes, or what the smallest access takes
   layoutParameters();
@@ -292,6 +306,7 @@ void Decoder::run() {
   emit(exit, site);
   decodeCalled();
   resolveBranches();
+  kernel_.launchRegisters = launchRegisters(entry_, kernel_.mostRegisters);
   // Dynamic shared memory starts where the static part ends; its size is known at launch.
   uint32_t dynamicStart = alignUp(kernel_.staticShared, kernel_.dynamicSharedAlign);
   if (kernel_.info.usesDynamicShared)

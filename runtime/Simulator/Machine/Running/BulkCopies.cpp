@@ -303,10 +303,7 @@ std::shared_ptr<Engines> makeEngines(const Block &block, uint64_t seed) {
   auto engines = std::make_shared<Engines>();
   engines->committed.resize(block.warps.size() * laneCount);
   engines->fences.resize(block.warps.size());
-  const Kernel &kernel = *block.grid->kernel;
-  const uint32_t threads = uint32_t(block.warps.size()) * laneCount;
-  const uint32_t share = std::min(65536 / threads / 8 * 8, 248u);
-  engines->registers.assign(block.warps.size(), kernel.maximumRegisters ? kernel.maximumRegisters : share);
+  engines->registers.assign(block.warps.size(), block.grid->kernel->launchRegisters);
   engines->groups.resize((block.warps.size() + 3) / 4);
   engines->random = seed ? (seed ^ (block.index + 1) * 0x9E3779B97F4A7C15u) | 1 : 0;
   return engines;

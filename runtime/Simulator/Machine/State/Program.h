@@ -150,8 +150,8 @@ struct Kernel {
   bool usesAsync = false;
   bool usesEngines = false;                 ///< has bulk copies or wgmma
   bool usesProducts = false;                ///< has wgmma
-  uint32_t maximumRegisters = 0;            ///< `.maxnreg`, 0 without
-  bool limitsRegisters = false;             ///< has `.maxnreg` or `.minnctapersm`
+  uint32_t mostRegisters = 0;               ///< the largest that setmaxnreg.inc asks for, 0 without
+  uint32_t launchRegisters = 0;             ///< of a thread as it begins, 0 where ptxas ignores setmaxnreg
   bool usesReserved = false;                ///< reads %reserved_smem_offset_*: gets shared memory behind its own
   bool usesStack = false;                   ///< has alloca
   bool usesHeap = false;                    ///< calls malloc

@@ -55,6 +55,10 @@ void runWait(Warp &warp, const Record &record, uint32_t mask) {
 void runSetRegisters(Warp &warp, const Record &record, uint32_t mask) {
   if (!gather(warp, mask, warp.live))
     return;
+  if (!warp.kernel->launchRegisters)
+    return report(warp, FindingKind::RegisterLimit, firstLane(mask),
+                  "expected a kernel with '.maxnreg', or with '.minnctapersm' and '.maxntid' or '.reqntid': without, "
+                  "ptxas ignores it");
   Engines &engines = *warp.block->engines;
   uint32_t &held = engines.registers[warp.index];
   const auto wanted = uint32_t(record.imm);
@@ -62,10 +66,6 @@ void runSetRegisters(Warp &warp, const Record &record, uint32_t mask) {
     return report(warp, FindingKind::RegisterLimit, firstLane(mask),
                   format("expected at {} {} registers, which a thread has, but got {}",
                          record.target ? "least" : "most", held, wanted));
-  if (!warp.kernel->limitsRegisters)
-    report(warp, FindingKind::RegisterLimit, firstLane(mask),
-           "expected a kernel with '.maxnreg', or with '.minnctapersm' and '.maxntid' or '.reqntid': without, ptxas "
-           "ignores it");
   if (record.target && engines.freeRegisters < int64_t(wanted - held)) {
     warp.pc = warp.here(); // until others give theirs back
     warp.spun = true;
@@ -162,7 +162,10 @@ void bindSetRegisters(Binding &b) {
     b.fail(count, "expected a multiple of 8 from 24 to 256");
   b.record.imm = int64_t(count.bits);
   b.record.target = b.modifier("way") == "inc";
-  b.decoder.kernel().usesEngines = true;
+  Kernel &kernel = b.decoder.kernel();
+  kernel.usesEngines = true;
+  if (b.record.target)
+    kernel.mostRegisters = std::max(kernel.mostRegisters, uint32_t(count.bits));
   b.record.run = runSetRegisters;
 }
 
