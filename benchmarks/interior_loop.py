@@ -23,9 +23,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
 
 import weft
 import weft.language as wl
-from weft.compiler.ptxas import Resources, assemble, find_tool
-from weft.compiler.sass import Loop, loops
+from weft.compiler.ptxas import assemble, find_tool
 from weft.compiler.signature import parse
+from weft.cycles.flow import Loop, loops_of
 from weft.demo import triton_peer
 from weft.programs.compiled import compiled
 from weft.targets import default_target, target_named
@@ -103,14 +103,13 @@ class Interior:
     spill_bytes: int
 
 
-def interior_of(resources: Resources) -> Interior:
+def interior_of(ptx: str, target: str) -> Interior:
     """The shortest loop with the algorithm's products: masks lengthen the two beside it."""
-    assert resources.code is not None, "cuobjdump was found"
-    found = [loop for loop in loops(resources.code) if loop.matrix_instructions]
-    most = max(loop.matrix_instructions for loop in found)
-    shortest = min(
-        (loop for loop in found if loop.matrix_instructions == most), key=lambda loop: len(loop.instructions)
-    )
+    resources = assemble(ptx, target)
+    assert resources is not None, "ptxas was found"
+    found = [loop for loops in loops_of(ptx, target).values() for loop in loops if loop.matrix]
+    most = max(loop.matrix for loop in found)
+    shortest = min((loop for loop in found if loop.matrix == most), key=lambda loop: loop.count)
     return Interior(shortest, resources.registers, resources.spill_store_bytes + resources.spill_load_bytes)
 
 
@@ -135,9 +134,7 @@ def ours(D: int, target: str = "sm_80") -> Interior:
     keys, warps = tiling(D, target)
     stages = 2 if target_named(target).warpgroup_mma else 3
     kernel = windowed_attention.compile(signature(D, keys), target=target, num_warps=warps, num_stages=stages)
-    resources = assemble(kernel.ptx, target)
-    assert resources is not None, "ptxas was found"
-    return interior_of(resources)
+    return interior_of(kernel.ptx, target)
 
 
 @weft.program
@@ -148,9 +145,7 @@ def windowed(q, k, v):
 def programs(D: int, target: str = "sm_80") -> Interior:
     """The loop of the kernel that a program becomes, for aligned inputs."""
     traced = windowed.declare(", ".join(f"{name}:fp16[B,H,N,{D}]:16" for name in "qkv"))
-    resources = assemble(compiled(traced, target, differentiate=False).ptx, target)
-    assert resources is not None, "ptxas was found"
-    return interior_of(resources)
+    return interior_of(compiled(traced, target, differentiate=False).ptx, target)
 
 
 def tritons(D: int) -> Interior:
@@ -166,17 +161,15 @@ def tritons(D: int) -> Interior:
         warps=D // 16,
         stages=3,
     )
-    resources = assemble(peer.ptx, "sm_80")
-    assert resources is not None, "ptxas was found"
-    return interior_of(resources)
+    return interior_of(peer.ptx, "sm_80")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Machine instructions of flash attention's interior loop.")
     parser.add_argument("--target", default=default_target(), help="what is compiled for (default: %(default)s)")
     target = parser.parse_args().target
-    if not (find_tool("ptxas") and find_tool("cuobjdump")):
-        print("ptxas or cuobjdump was not found: nothing to count")
+    if not (find_tool("ptxas") and find_tool("nvdisasm")):
+        print("ptxas or nvdisasm was not found: nothing to count")
         return 1
     for D in (64, 128):
         columns = {"Weft": ours(D, target), "program": programs(D, target)}
@@ -188,7 +181,7 @@ def main() -> int:
         for name, count in anchors.items():
             print(f"{name:14}{count:>10,} instructions")
         print(f"{'':14}" + "".join(f"{name:>10}" for name in columns))
-        rows = {"instructions": [len(each.loop.instructions) for each in columns.values()]}
+        rows = {"instructions": [each.loop.count for each in columns.values()]}
         names = {name: None for each in columns.values() for name, _ in each.loop.classes.most_common()}
         rows |= {f"  {name}": [each.loop.classes[name] for each in columns.values()] for name in names}
         rows["registers"] = [each.registers for each in columns.values()]

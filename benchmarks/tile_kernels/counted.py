@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from weft.compiler.ptxas import assemble
-from weft.compiler.sass import Instruction, loops
+from weft.cycles.flow import Loop, loops_of
+from weft.cycles.listing import Instruction
 
 from .compiled import TARGET, Made
 
@@ -30,15 +32,20 @@ class Static:
 def static(made: Made) -> Static:
     """Assemble and count."""
     resources = assemble(made.ptx, TARGET)
-    assert resources is not None and resources.code is not None, "ptxas and cuobjdump were found"
+    assert resources is not None, "ptxas was found"
     spilled = resources.spill_store_bytes + resources.spill_load_bytes
-    return Static(resources.registers, spilled, per_product(resources.code), exposed_loads(made.ptx))
+    return Static(
+        resources.registers,
+        spilled,
+        per_product(itertools.chain.from_iterable(loops_of(made.ptx, TARGET).values())),
+        exposed_loads(made.ptx),
+    )
 
 
-def per_product(code: Sequence[Instruction]) -> float | None:
+def per_product(loops: Iterable[Loop]) -> float | None:
     """Instructions of the loop with most products, the shortest of such, for each m16n8k16's worth of them."""
-    found = [(sum(map(_macs, loop.instructions)), len(loop.instructions)) for loop in loops(code)]
-    found = [each for each in found if each[0]]
+    whole = [[each for each in loop.whole if each.name != "NOP"] for loop in loops]
+    found = [(macs, len(code)) for code in whole if (macs := sum(map(_macs, code)))]
     if not found:
         return None
     most = max(macs for macs, _ in found)

@@ -42,7 +42,7 @@ struct Options {
   bool differentiate = false;
   bool remarks = false;   // what fast paths were not taken, and why
   bool locations = false; // of every op in dumps
-  bool boxes = false;     // bulk copies fill rings of shared memory
+  bool boxes = true;      // bulk copies fill rings of shared memory
   bool widen = false;     // every float as f32: a reference for what narrower ones give
   KernelChoices schedules;
   Linearisation linearise;

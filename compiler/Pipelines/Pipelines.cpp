@@ -91,7 +91,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes) {
 }
 
 void buildTileToLLVM(OpPassManager &passes) {
-  for (const Stage &stage : tileToLLVMStages(/*boxes=*/false))
+  for (const Stage &stage : tileToLLVMStages())
     stage.addPasses(passes);
 }
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 import weft
+import weft.language as wl
 import weft.simulator
 from doc_blocks import ROOT
 from installed import build_folder
@@ -25,7 +26,7 @@ from weft.programs.simulated import run_plan
 
 
 def emitted(module, **options):
-    ptx, info, error = module.compile(json.dumps({"target": TARGET, "boxes": True, **options}))
+    ptx, info, error = module.compile(json.dumps({"target": TARGET, **options}))
     assert error is None, (error, native_context().context.take_diagnostics())
     return ptx, json.loads(info)
 
@@ -37,12 +38,12 @@ def boxed(kernel, text, warps, stages):
     return SimpleNamespace(ptx=ptx, name=facts["entry"], shared_bytes=facts["shared_bytes"])
 
 
-def boxed_matmul(order="nn", tile=(64, 64, 32), stages=3, warps=4):
+def boxed_matmul(order="nn", tile=(64, 64, 32), stages=3, warps=4, b=16):
     unit = {"n": ("sam:i32:16", "sak=1"), "t": ("sam=1", "sak:i32:16")}[order[0]]
     other = {"n": ("sbk:i32:16", "sbn=1"), "t": ("sbk=1", "sbn:i32:16")}[order[1]]
     BM, BN, BK = tile
     text = (
-        f"a:*bf16:16, b:*bf16:16, c:*fp32:16, M:i32:16, N:i32:16, K:i32:16, {', '.join(unit + other)}, "
+        f"a:*bf16:16, b:*bf16:{b}, c:*fp32:16, M:i32:16, N:i32:16, K:i32:16, {', '.join(unit + other)}, "
         f"scm:i32:16, BM={BM}, BN={BN}, BK={BK}, EXACT=False"
     )
     return boxed(matmul, text, warps, stages)
@@ -61,6 +62,65 @@ def test_several_boxes_of_a_tile():
     kernel = boxed_matmul(tile=(64, 256, 64), stages=2)
     assert kernel.ptx.count("cp.async.bulk.tensor.2d") == 2 * (1 + 4)
     judge(kernel, (64, 272, 144), (64, 256, 64), 4, seeds=1)
+
+
+def test_beside_copies_of_threads():
+    """One loop's ring that a bulk copy and copies of threads fill: B's address is promised for pieces of 8 bytes."""
+    kernel = boxed_matmul(b=8)
+    assert "cp.async.bulk.tensor" in kernel.ptx and "cp.async.ca" in kernel.ptx
+    judge(kernel, (80, 96, 112), (64, 64, 32), 4, seeds=4)
+
+
+def test_schedules():
+    """Whatever is early or late."""
+    judge(boxed_matmul(tile=(64, 64, 64)), (72, 80, 136), (64, 64, 64), 4, seeds=16)
+
+
+@weft.jit
+def from_the_middle(
+    a, b, c, K, begin, limit,
+    MASKED: wl.constexpr, OTHER: wl.constexpr, BACK: wl.constexpr,
+):  # fmt: skip
+    """Rows of b from row ``begin`` on, or those before it; those from ``limit`` on are OTHER."""
+    i, k = wl.arange(0, 64), wl.arange(0, 32)
+    acc = wl.zeros((64, 64), dtype=wl.float32)
+    for start in range(0, K, 32):
+        at = begin - start - 32 + k if BACK else begin + start + k
+        a_tile = wl.load(a + i[:, None] * 96 + (start + k)[None, :])
+        if MASKED:
+            b_tile = wl.load(b + at[:, None] * 64 + i[None, :], mask=at[:, None] < limit, other=OTHER)
+        else:
+            b_tile = wl.load(b + at[:, None] * 64 + i[None, :])
+        acc = wl.dot(a_tile, b_tile, acc)
+    wl.store(c + i[:, None] * 64 + i[None, :], acc)
+
+
+@pytest.mark.parametrize("masked, other, back, limit, boxes", [
+    (True, 0.0, False, 150, 2), (True, 0.0, False, 100, 2), (True, 0.0, False, -3, 2), (True, 2.0, False, 130, 1),
+    (False, 0.0, False, 0, 2), (False, 0.0, True, 0, 1), (True, 0.0, True, 60, 1),
+])  # fmt: skip
+def test_what_lies_outside(masked, other, back, limit, boxes):
+    """Masks that leave nothing, other fills than zero, and rows before the row that the kernel counts from."""
+    text = (
+        f"a:*bf16:16, b:*bf16:16, c:*fp32:16, K:i32, begin:i32, limit:i32, MASKED={masked}, OTHER={other}, BACK={back}"
+    )
+    kernel = boxed(from_the_middle, text, 4, 2)
+    assert kernel.ptx.count("// weft.tensor_map") == boxes
+    start = np.random.SeedSequence().entropy
+    print("seed", start)
+    rng = np.random.default_rng(start)
+    (a, a64), (b, b64) = (bits(rng.standard_normal(shape), "bf16") for shape in ((64, 96), (196, 64)))
+    begin = 100
+    rows = [begin - start - 32 + k if back else begin + start + k for start in range(0, 96, 32) for k in range(32)]
+    wanted = a64 @ np.stack([b64[row] if not masked or row < limit else np.full(64, other) for row in rows])
+    for seed in range(2):
+        c = np.full((64, 64), np.nan, np.float32)
+        arguments = [a, b, c, np.int32(96), np.int32(begin), np.int32(limit)]
+        report = weft.simulator.launch(
+            kernel.ptx, kernel.name, (1,), (128,), arguments, shared=kernel.shared_bytes, seed=seed
+        )
+        assert report.findings == []
+        np.testing.assert_allclose(c, wanted, atol=2e-4, rtol=0)
 
 
 @pytest.mark.parametrize("D, warps", [(64, 4), (128, 8)])
@@ -91,7 +151,7 @@ def test_a_program():
     wide = [each.double().repeat_interleave(heads // each.shape[1], 1) for each in (q, k, v)]
     later = torch.ones(tokens, tokens).triu(1).bool()
     right = (wide[0] @ wide[1].mT / math.sqrt(D)).masked_fill(later, -math.inf).softmax(-1) @ wide[2]
-    for seed in range(2):
+    for seed in range(16):
         run = run_plan(ptx, info, "grouped", [each.numpy() for each in (q, k, v)], seed=seed)
         assert run.findings == []
         error = float((torch.from_numpy(run.outputs["out"]).double() - right).abs().max())

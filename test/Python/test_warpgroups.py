@@ -15,14 +15,14 @@ import weft
 import weft.language as wl
 import weft.simulator
 from weft.compiler.ptxas import assemble, find_tool
-from weft.compiler.sass import loops
+from weft.cycles.flow import loops_of
 from weft.programs.compiled import compiled
 from weft.programs.simulated import run_plan
 from weft.targets import targets
 
 TARGET = next(name for name, each in targets().items() if each.warpgroup_mma)
 needs_ptxas = pytest.mark.skipif(
-    not (find_tool("ptxas") and find_tool("cuobjdump")), reason="ptxas or cuobjdump was not found"
+    not (find_tool("ptxas") and find_tool("nvdisasm")), reason="ptxas or nvdisasm was not found"
 )
 
 
@@ -155,11 +155,13 @@ def test_instructions_and_bytes():
 
 @needs_ptxas
 def test_the_loop_of_a_matmul():
-    found = assemble(compile_matmul(tile=(128, 256, 64), warps=8, exact=True).ptx, TARGET)
+    kernel = compile_matmul(tile=(128, 256, 64), warps=8, exact=True)
+    found = assemble(kernel.ptx, TARGET)
     assert (found.spill_store_bytes, found.spill_load_bytes) == (0, 0)
-    (loop,) = (each for each in loops(found.code) if each.matrix_instructions)
-    assert loop.matrix_instructions == 4
-    assert len(loop.instructions) <= 125, loop.classes
+    (loop,) = (each for each in loops_of(kernel.ptx, TARGET)[kernel.name] if each.matrix)
+    assert loop.matrix == 4
+    assert loop.count <= 45, loop.classes
+    assert sum(each.name != "NOP" for each in loop.whole) <= 74
 
 
 @weft.jit

@@ -1,5 +1,5 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// RUN: weft-opt %s --split-input-file --warp-pipeline=boxes=true --remarks-filter-missed=memory -o /dev/null 2>&1 | FileCheck %s
+// RUN: weft-opt %s --split-input-file --warp-pipeline --remarks-filter-missed=memory -o /dev/null 2>&1 | FileCheck %s
 
 #l = #warp.layout<[64, 64], register = [[0, 1], [0, 2], [0, 4], [16, 0], [32, 0]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], warp = [[4, 0], [8, 0]]>
 #r = #warp.layout<[64], register = [[16], [32]], lane = [[0], [0], [0], [1], [2]], warp = [[4], [8]]>

@@ -1,18 +1,15 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Machine code as cuobjdump prints it: instructions and the loops they are in."""
+"""Machine code as cuobjdump prints it, to be counted. Loops are read from nvdisasm's listing (weft.cycles.flow)."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 _LINE = re.compile(r"^\s+/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>.*?)\s*;", re.MULTILINE)
 _GUARD = re.compile(r"^@!?U?P(?:\d+|T)\s+")
-_TARGET = re.compile(r"\bBRA\b.*\b0x([0-9a-f]+)\b")
 #: Mnemonics of matrix instructions: of a warp, and of four.
-MATRIX = ("HMMA", "IMMA", "HGMMA", "IGMMA", "QGMMA")
+MATRIX = ("HMMA", "IMMA", "DMMA", "BMMA", "HGMMA", "IGMMA", "QGMMA", "BGMMA")
 
 
 @dataclass(frozen=True)
@@ -22,29 +19,6 @@ class Instruction:
     address: int
     name: str
     text: str
-
-    @property
-    def branch_target(self) -> int | None:
-        """Where a branch goes; None for anything else."""
-        found = _TARGET.search(self.text)
-        return int(found[1], 16) if found else None
-
-
-@dataclass(frozen=True)
-class Loop:
-    """The instructions from a loop's first to its branch back; loops inside included."""
-
-    instructions: tuple[Instruction, ...]
-
-    @property
-    def classes(self) -> Counter[str]:
-        """Instructions by mnemonic."""
-        return Counter(each.name for each in self.instructions)
-
-    @property
-    def matrix_instructions(self) -> int:
-        """Matrix instructions."""
-        return sum(self.classes[name] for name in MATRIX)
 
 
 def instructions(code: str) -> tuple[Instruction, ...]:
@@ -56,11 +30,3 @@ def instructions(code: str) -> tuple[Instruction, ...]:
         if name and name[0] != "NOP":
             found.append(Instruction(int(match["address"], 16), name[0], match["text"]))
     return tuple(found)
-
-
-def loops(code: Sequence[Instruction]) -> Iterator[Loop]:
-    """The loops of one kernel: a branch back, and all from where it goes."""
-    for each in code:
-        target = each.branch_target
-        if target is not None and target < each.address:
-            yield Loop(tuple(other for other in code if target <= other.address <= each.address))

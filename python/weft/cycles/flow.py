@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .listing import Instruction, Kernel
+from weft.compiler import ptxas
+from weft.compiler.sass import MATRIX
+
+from .listing import Instruction, Kernel, parse
 from .opcodes import pipe_of
 
 _BRANCHES = {"BRA", "BRX", "JMP", "JMX", "EXIT", "RET", "KILL"}
@@ -15,8 +19,6 @@ _LEAVES = {"EXIT", "RET", "KILL", "BRX", "JMX"}
 _TRIES = "PHASECHK"
 _WAITS = ("SYNCS", "USETMAXREG", "NANOSLEEP")
 _LONGEST_WAIT = 12  # instructions
-#: matrix instructions: of a warp, and of four
-MATRIX = ("HMMA", "IMMA", "DMMA", "BMMA", "HGMMA", "IGMMA", "QGMMA", "BGMMA")
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,18 @@ class Loop:
     inner: bool
     """whether no other loop is inside, tries of waits aside"""
     path: tuple[Instruction, ...]
+    whole: tuple[Instruction, ...]
+    """all of its instructions, in the order of the code: loops inside included, and what few of its warps run"""
+
+    @property
+    def classes(self) -> Counter[str]:
+        """Instructions of an iteration by mnemonic, without NOP."""
+        return Counter(each.name for each in self.path if each.name != "NOP")
+
+    @property
+    def count(self) -> int:
+        """Instructions of an iteration, without NOP."""
+        return self.classes.total()
 
     @property
     def matrix(self) -> int:
@@ -52,6 +66,12 @@ class Loop:
     def first(self) -> int:
         """The address of its first instruction."""
         return self.path[0].address
+
+
+def loops_of(ptx: str, target: str) -> dict[str, tuple[Loop, ...]]:
+    """The loops of each kernel of PTX. There must be a ptxas and an nvdisasm; raises weft.Error as
+    ``weft.compiler.ptxas.control_codes`` does."""
+    return {name: loops(kernel) for name, kernel in parse(ptxas.control_codes(ptx, target)).items()}
 
 
 def blocks(kernel: Kernel) -> tuple[Block, ...]:
@@ -100,6 +120,7 @@ def loops(kernel: Kernel) -> tuple[Loop, ...]:
             frozenset(body),
             not any(other != head and other in body for other in real),
             _path(graph, head, body),
+            tuple(each for number in sorted(body) for each in graph[number].instructions),
         )
         for head, body in sorted(real.items())
     )

@@ -10,12 +10,12 @@
 // CHECK-LABEL: llvm.func @shared
 // CHECK-DAG: llvm.mlir.constant(65536 : i32)
 // CHECK-DAG: llvm.mlir.constant(4194304 : i32)
-// CHECK: llvm.inline_asm has_side_effects {{.*}}"{ .reg .pred old, none; .reg .b32 la, lb, ha, hb; .reg .b64 da, db; setp.eq.u32 old, 0, 0; setp.ne.u32 none, 0, 0;
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"{ .reg .pred old, none; .reg .b32 ha, hb; .reg .b64 da, db; setp.eq.u32 old, 0, 0; setp.ne.u32 none, 0, 0;
 // CHECK-SAME: mov.b32 ha, 2147483680; mov.b32 hb, 3221225488; wgmma.fence.sync.aligned;
-// CHECK-SAME: add.u32 lb, $33, 0; mov.b64 db, {lb, hb}; add.u32 la, $32, 0; mov.b64 da, {la, ha}; wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {$0, $1, $2, $3, $4, $5, $6, $7}, da, db, old, 1, 1, 0, 1;
-// CHECK-SAME: add.u32 lb, $33, 32; mov.b64 db, {lb, hb}; add.u32 la, $32, 2; mov.b64 da, {la, ha}; wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {$0,
-// CHECK-SAME: add.u32 lb, $33, 0; mov.b64 db, {lb, hb}; add.u32 la, $32, 256; mov.b64 da, {la, ha}; wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {$8, $9, $10, $11, $12, $13, $14, $15}, da, db, old, 1, 1, 0, 1;
-// CHECK-SAME: add.u32 lb, $33, 32; mov.b64 db, {lb, hb}; add.u32 la, $32, 258;
+// CHECK-SAME: mov.b64 db, {$33, hb}; mov.b64 da, {$32, ha}; wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {$0, $1, $2, $3, $4, $5, $6, $7}, da, db, old, 1, 1, 0, 1;
+// CHECK-SAME: add.s64 db, db, 32; add.s64 da, da, 2; wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {$0,
+// CHECK-SAME: add.s64 db, db, -32; add.s64 da, da, 254; wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {$8, $9, $10, $11, $12, $13, $14, $15}, da, db, old, 1, 1, 0, 1;
+// CHECK-SAME: add.s64 db, db, 32; add.s64 da, da, 2;
 // CHECK-SAME: wgmma.commit_group.sync.aligned; }"
 // CHECK: llvm.inline_asm has_side_effects {{.*}}"wgmma.wait_group.sync.aligned 0;", "=f,=f,{{.*}},0,1,
 // CHECK: llvm.inline_asm has_side_effects {{.*}}"fence.proxy.async.shared::cta;"

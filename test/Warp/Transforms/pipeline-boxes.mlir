@@ -1,16 +1,19 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// RUN: weft-opt %S/../../Inputs/matmul_f16.mlir --canonicalize --cse --tile-to-warp=target=sm_90a --warp-stage-wgmma --warp-pipeline=boxes=true --canonicalize --cse | FileCheck %s
-// RUN: weft-opt %S/../../Inputs/matmul_f16.mlir --canonicalize --cse --tile-to-warp=target=sm_90a --warp-stage-wgmma --warp-pipeline=boxes=true --canonicalize --cse --warp-allocate-shared --warp-insert-barriers --warp-insert-proxy-fences --warp-defer-waits | FileCheck %s --check-prefix=ORDER
-// RUN: weft-opt %S/../../Inputs/matmul_f16.mlir --canonicalize --cse --tile-to-warp=target=sm_90a --warp-stage-wgmma --warp-pipeline | FileCheck %s --check-prefix=OFF
-// RUN: weft-opt %S/../../Inputs/matmul_f16.mlir --canonicalize --cse --tile-to-warp=target=sm_80 --warp-stage-operands --warp-pipeline=boxes=true | FileCheck %s --check-prefix=OFF
+// RUN: weft-opt %S/../../Inputs/matmul_f16.mlir --canonicalize --cse --tile-to-warp=target=sm_90a --warp-stage-wgmma --warp-pipeline --canonicalize --cse | FileCheck %s
+// RUN: weft-opt %S/../../Inputs/matmul_f16.mlir --canonicalize --cse --tile-to-warp=target=sm_90a --warp-stage-wgmma --warp-pipeline --canonicalize --cse --warp-allocate-shared --warp-insert-barriers --warp-insert-proxy-fences --warp-defer-waits | FileCheck %s --check-prefix=ORDER
+// RUN: weft-opt %S/../../Inputs/matmul_f16.mlir --canonicalize --cse --tile-to-warp=target=sm_90a --warp-stage-wgmma --warp-pipeline=boxes=false | FileCheck %s --check-prefix=OFF
+// RUN: weft-opt %S/../../Inputs/matmul_f16.mlir --canonicalize --cse --tile-to-warp=target=sm_80 --warp-stage-operands --warp-pipeline | FileCheck %s --check-prefix=OFF
 
-// Maps are of the arguments alone: sizes are the masks' ends, strides those of lines. The tile of B is as wide as two lines of 128 bytes.
+// Maps are of the arguments alone: sizes are the masks' ends, strides those of lines. A map has one
+// element along each axis at least: where a size is none, coordinates are far from it. The tile of B is as wide as two lines of 128 bytes.
 // CHECK-LABEL: func.func @matmul
 // CHECK-DAG: %[[M64:.*]] = arith.extsi %arg3
 // CHECK-DAG: %[[N64:.*]] = arith.extsi %arg4
 // CHECK-DAG: %[[K64:.*]] = arith.extsi %arg5
 // CHECK-DAG: %[[SA64:.*]] = arith.extsi %arg6
 // CHECK-DAG: %[[SB64:.*]] = arith.extsi %arg7
+// CHECK-DAG: %[[NONE:.*]] = arith.cmpi slt, %[[K64]], %c1_i64
+// CHECK-DAG: %[[FARK:.*]] = arith.select %[[NONE]], %c-2147483648_i32, %c0_i32
 // CHECK-DAG: %[[MAPA:.*]] = warp.tensor_map %arg0 sizes(%[[K64]], %[[M64]]) strides(%[[SA64]]) {box = array<i32: 32, 128>} : <f16>
 // CHECK-DAG: %[[MAPB:.*]] = warp.tensor_map %arg1 sizes(%[[N64]], %[[K64]]) strides(%[[SB64]]) {box = array<i32: 64, 32>} : <f16>
 
@@ -32,15 +35,16 @@
 // CHECK-NEXT: warp.barrier
 // CHECK-NEXT: %[[NEXT:.*]] = arith.addi %[[I]], %c32_i32
 // CHECK-NEXT: %[[MORE:.*]] = arith.cmpi slt, %[[I]],
+// CHECK-NEXT: %[[ATK:.*]] = arith.addi %[[NEXT]], %[[FARK]]
 // CHECK-NEXT: %[[ACTS:.*]] = arith.andi %[[MORE]],
 // CHECK-NEXT: scf.if %[[ACTS]] {
 // CHECK-NEXT: %[[TO:.*]] = warp.stage %[[R]][%[[FREED]]]
 // CHECK-NEXT: warp.mbarrier_expect %[[TO]] {bytes = 16384 : i64}
 // CHECK-NEXT: %[[TA:.*]] = warp.stage %[[RA]][%[[FREED]]]
-// CHECK-NEXT: warp.box_copy %[[MAPA]][%[[NEXT]], %{{.*}}] to %[[TA]] on %[[TO]] :
+// CHECK-NEXT: warp.box_copy %[[MAPA]][%[[ATK]], %{{.*}}] to %[[TA]] on %[[TO]] :
 // CHECK-NEXT: %[[TB:.*]] = warp.stage %[[RB]][%[[FREED]]]
-// CHECK-NEXT: warp.box_copy %[[MAPB]][%{{.*}}, %[[NEXT]]] to %[[TB]] on %[[TO]] :
-// CHECK: warp.box_copy %[[MAPB]][%{{.*}}, %[[NEXT]]] to %[[TB]] on %[[TO]] {offset = 4096 : i64}
+// CHECK-NEXT: warp.box_copy %[[MAPB]][%{{.*}}, %[[ATK]]] to %[[TB]] on %[[TO]] :
+// CHECK: warp.box_copy %[[MAPB]][%{{.*}}, %[[ATK]]] to %[[TB]] on %[[TO]] {offset = 4096 : i64}
 // CHECK-NEXT: }
 // CHECK-NOT: tile.addptr
 // CHECK: warp.wgmma

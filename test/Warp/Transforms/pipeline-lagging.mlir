@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// RUN: weft-opt %S/../../Inputs/matmul_f16.mlir --canonicalize --cse --tile-to-warp=target=sm_90a --warp-stage-wgmma --warp-pipeline | FileCheck %s
-// RUN: weft-opt %S/../../Inputs/flash_causal_64.mlir --canonicalize --cse --tile-to-warp=target=sm_90a --warp-stage-wgmma --warp-pipeline | FileCheck %s --check-prefix=FLASH
+// RUN: weft-opt %S/../../Inputs/matmul_f16.mlir --canonicalize --cse --tile-to-warp=target=sm_90a --warp-stage-wgmma --warp-pipeline=boxes=false | FileCheck %s
+// RUN: weft-opt %S/../../Inputs/flash_causal_64.mlir --canonicalize --cse --tile-to-warp=target=sm_90a --warp-stage-wgmma --warp-pipeline=boxes=false | FileCheck %s --check-prefix=FLASH
 
 // A matmul's product goes on while the next iteration begins: of three tiles one is read, one may still be read, and one is on its way.
 // CHECK: scf.for

@@ -7,7 +7,8 @@
 //
 //   desc(tile + step) = desc(tile) + step / 16:   descriptors of all steps are one value and constants
 //
-// The upper half of a descriptor is a constant, and the lower never overflows into it: additions are of 32 bits.
+// Each step's is the last one's, moved by an addition of 64 bits. With additions to the lower half alone ptxas writes the
+// upper one, a constant, again for every step.
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/WgmmaLayouts.h"
@@ -63,6 +64,7 @@ struct InShared {
   WgmmaOperand operand;
   Value low;
   std::string name;
+  std::optional<int64_t> at = std::nullopt; ///< where the code's descriptor is, from `low` on, in units of 16 bytes
 
   uint32_t high() const { return operand.descriptor() >> 32; }
 };
@@ -91,7 +93,7 @@ InShared descriptorOf(Emitter &e, Value shared, unsigned innerAxis, int64_t oute
   // Addresses in shared memory are below 2^18: the field of 14 bits holds them in units of 16 bytes.
   Value field = LLVM::LShrOp::create(e.b, e.loc, address, e.i32(4));
   Value low = LLVM::OrOp::create(e.b, e.loc, field, e.i32(static_cast<int32_t>(operand.descriptor())));
-  return {operand, low, ""};
+  return {operand, low, "", std::nullopt};
 }
 
 /// "f16" in an instruction's name.
@@ -134,7 +136,7 @@ public:
     name = ("wgmma.mma_async.sync.aligned.m64n" + Twine(extents.columns) + "k" + Twine(extents.inner) + ".f32." +
             nameOf(element) + "." + nameOf(element))
                .str();
-    std::string code = "{ .reg .pred old, none; .reg .b32 la, lb, ha, hb; .reg .b64 da, db; "
+    std::string code = "{ .reg .pred old, none; .reg .b32 ha, hb; .reg .b64 da, db; "
                        "setp.eq.u32 old, 0, 0; setp.ne.u32 none, 0, 0; ";
     if (a)
       code += "mov.b32 ha, " + std::to_string(a->high()) + "; ";
@@ -147,9 +149,15 @@ public:
   }
 
 private:
-  /// Makes a descriptor, "da" of "la" and "ha" for the operand "a".
-  static std::string step(StringRef operand, const InShared &from, int64_t bytes) {
-    return llvm::formatv("add.u32 l{0}, {1}, {2}; mov.b64 d{0}, {{l{0}, h{0}}; ", operand, from.name, bytes >> 4).str();
+  /// Makes a descriptor, "da" of the operand "a" with the upper half "ha".
+  static std::string step(StringRef operand, InShared &from, int64_t bytes) {
+    std::string code;
+    if (!from.at)
+      code = llvm::formatv("mov.b64 d{0}, {{{1}, h{0}}; ", operand, from.name).str();
+    if (int64_t distance = (bytes >> 4) - from.at.value_or(0))
+      code += llvm::formatv("add.s64 d{0}, d{0}, {1}; ", operand, distance).str();
+    from.at = bytes >> 4;
+    return code;
   }
   static std::string list(size_t first, size_t count, llvm::function_ref<std::string(size_t)> name) {
     std::string names;
@@ -157,7 +165,7 @@ private:
       names += (i == first ? "" : ", ") + name(i);
     return "{" + names + "}";
   }
-  std::string statement(unsigned m, unsigned n, unsigned k) const {
+  std::string statement(unsigned m, unsigned n, unsigned k) {
     constexpr unsigned wordsOfStep = 4;
     size_t each = extents.columns / 2;
     std::string sums = list((m * extents.n + n) * each, each, [](size_t i) { return "$" + std::to_string(i); });

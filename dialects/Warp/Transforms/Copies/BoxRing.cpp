@@ -4,10 +4,27 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Matchers.h"
+#include <limits>
 
 using namespace mlir;
 
 namespace weft::warp {
+
+/// A coordinate along an axis of `size` elements, of which a map has one at least: outside of those where there is none.
+static Value onAxis(OpBuilder &b, OpBuilder &atBegin, Location loc, Value coordinate, Value size) {
+  IntegerAttr known;
+  if (matchPattern(size, m_Constant(&known)))
+    return coordinate;
+  auto number = [&](Type type, int64_t value) -> Value {
+    return arith::ConstantOp::create(atBegin, loc, atBegin.getIntegerAttr(type, value));
+  };
+  Value none = arith::CmpIOp::create(atBegin, loc, arith::CmpIPredicate::slt, size, number(size.getType(), 1));
+  Type type = coordinate.getType();
+  Value far =
+      arith::SelectOp::create(atBegin, loc, none, number(type, std::numeric_limits<int32_t>::min()), number(type, 0));
+  return arith::AddIOp::create(b, loc, coordinate, far);
+}
 
 MappedBox mapBox(const Box &box, AsyncCopyOp copy) {
   auto kernel = copy->getParentOfType<func::FuncOp>();
@@ -23,8 +40,10 @@ MappedBox mapBox(const Box &box, AsyncCopyOp copy) {
   SmallVector<Value> sizes = emitAll(box.sizes, b.getI64Type()), strides = emitAll(box.strides, b.getI64Type());
   MappedBox mapped;
   mapped.map = TensorMapOp::create(b, loc, TensorMapType::get(b.getContext()), base, sizes, strides, box.box);
+  OpBuilder atBegin = b;
   b.setInsertionPoint(copy);
-  mapped.coordinates = emitAll(box.coordinates, b.getI32Type());
+  for (auto [coordinate, size] : llvm::zip_equal(emitAll(box.coordinates, b.getI32Type()), sizes))
+    mapped.coordinates.push_back(onAxis(b, atBegin, loc, coordinate, size));
   return mapped;
 }
 

@@ -126,11 +126,13 @@ private:
   int64_t rowStride, unit;
 };
 
-/// Sets the sizes that a mask gives; why it gives none, or empty.
-StringRef setSizes(Box &box, const Bounds &bounds, ArrayRef<unsigned> axisOf, ArrayRef<int64_t> shape) {
+/// Sets the sizes that a mask gives; why it gives none, or empty. What no mask keeps from elements before a tensor's
+/// begin may read them, where copies of boxes give zeros: `isWithin` promises that there is no such.
+StringRef setSizes(Box &box, const Bounds &bounds, ArrayRef<unsigned> axisOf, ArrayRef<int64_t> shape, bool isWithin) {
   // What no mask bounds may be as large as a map's sizes.
   constexpr int64_t unbounded = int64_t(1) << 31;
   SmallVector<std::optional<IndexSum>, 5> sizes(box.coordinates.size());
+  SmallVector<bool, 5> begins(box.coordinates.size(), isWithin);
   for (const IndexForm &form : bounds) {
     unsigned axis = 0;
     for (unsigned i = 0; i < form.steps.size(); ++i)
@@ -144,6 +146,7 @@ StringRef setSizes(Box &box, const Bounds &bounds, ArrayRef<unsigned> axisOf, Ar
     if (*step == -1) {
       if (!(coordinate + form.offset + IndexSum(1)).isZero())
         return "its mask begins elsewhere than the tensor";
+      begins[axisOf[axis]] = true;
       continue;
     }
     IndexSum size = coordinate - form.offset;
@@ -154,6 +157,9 @@ StringRef setSizes(Box &box, const Bounds &bounds, ArrayRef<unsigned> axisOf, Ar
       return "its mask has two ends";
     known = size;
   }
+  for (auto [begin, coordinate] : llvm::zip_equal(begins, box.coordinates))
+    if (!begin && !coordinate.isNeverNegative())
+      return "it may begin before its base, and no mask says that nothing is there";
   // Rows that are wholly loaded end where they do.
   if (!sizes[0] && box.coordinates[0].isZero())
     sizes[0] = IndexSum(shape[0]);
@@ -228,7 +234,8 @@ FoundBox findBox(AsyncCopyOp copy, scf::ForOp loop, const TargetInfo &target) {
     return none("its mask is no box");
   int64_t length = shared.getShape()[along], lines = shared.getShape()[line];
   unsigned axisOf[] = {along == 0 ? 0u : 1u, along == 0 ? 1u : 0u};
-  if (StringRef hindrance = setSizes(box, *bounds, axisOf, {length, lines}); !hindrance.empty())
+  bool isWithin = loop->getParentOfType<func::FuncOp>()->hasAttr(tile::ordersAccessesAttrName); // a program's tensors
+  if (StringRef hindrance = setSizes(box, *bounds, axisOf, {length, lines}, isWithin); !hindrance.empty())
     return none(hindrance);
   if (mayBeWrittenBefore(copy, loop))
     return none("the kernel may write what is copied");

@@ -91,6 +91,37 @@ int64_t IndexSum::divisibility() const {
   return common;
 }
 
+/// Whether an integer is 0 or more. Arguments and what is loaded may be anything.
+static bool isNeverNegative(Value value) {
+  IntegerAttr number;
+  if (matchPattern(value, m_Constant(&number)))
+    return !number.getValue().isNegative();
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    return loop && argument == loop.getInductionVar() && isNeverNegative(loop.getLowerBound());
+  }
+  Operation *op = value.getDefiningOp();
+  auto first = [&] { return isNeverNegative(op->getOperand(0)); };
+  auto second = [&] { return isNeverNegative(op->getOperand(1)); };
+  if (isa<tile::ProgramIdOp, tile::NumProgramsOp, arith::ExtUIOp>(op))
+    return true;
+  if (isa<arith::MaxSIOp, arith::AndIOp>(op))
+    return first() || second();
+  if (isa<arith::AddIOp, arith::MulIOp, arith::MinSIOp>(op))
+    return first() && second();
+  if (isa<arith::SelectOp>(op))
+    return second() && isNeverNegative(op->getOperand(2));
+  return isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::ShRSIOp, arith::ShRUIOp,
+             arith::ShLIOp, arith::ExtSIOp>(op) &&
+         first();
+}
+
+bool IndexSum::isNeverNegative() const {
+  return llvm::all_of(terms, [](const auto &term) {
+    return term.second >= 0 && llvm::all_of(term.first, [](Value each) { return warp::isNeverNegative(each); });
+  });
+}
+
 Value IndexSum::emit(OpBuilder &b, Location loc, Type type) const {
   auto number = [&](int64_t value) -> Value {
     return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, value));

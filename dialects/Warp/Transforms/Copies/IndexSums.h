@@ -43,6 +43,9 @@ public:
   bool isOfLaunch() const;
   /// What divides it whatever its factors are: a power of two, by what their `tile.divisibility` promises.
   int64_t divisibility() const;
+  /// Whether it is 0 or more whatever its factors are, as far as what computes them shows. A quotient of an index is
+  /// taken to be an index.
+  bool isNeverNegative() const;
   /// Computes it, in `type`, where the builder stands, which its factors must dominate.
   mlir::Value emit(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type) const;
 
