@@ -3,6 +3,7 @@
 
 #include "compiler/Analysis/IndexRanges.h"
 #include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Tile/IR/TileProgramOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -238,6 +239,7 @@ AxisInfo transferAxes(Operation *op, ArrayRef<AxisInfo> operands, OpResult resul
       .Case([&](tile::PermuteOp permute) { return permuteInfo(permute, operands[0]); })
       .Case<tile::PtrCastOp, tile::PtrToIntOp, tile::IntToPtrOp>(
           [&](auto) { return castInfo(op, operands[0], result); })
+      .Case([&](tile::PromiseOp) { return operands[0]; })
       // Index arithmetic is taken not to wrap, as a kernel that wraps would address outside its buffers anyway.
       .Case<arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp, arith::IndexCastOp, arith::IndexCastUIOp>(
           [&](auto) { return operands[0]; })

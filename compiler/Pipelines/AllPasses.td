@@ -8,6 +8,7 @@ include "compiler/Conversion/TileToWarp/Passes.td"
 include "compiler/Conversion/WarpToLLVM/Passes.td"
 include "compiler/Differentiate/Passes.td"
 include "dialects/Attn/Transforms/Passes.td"
+include "dialects/Tile/Transforms/Passes.td"
 include "dialects/Warp/Transforms/Passes.td"
 
 #endif // WEFT_COMPILER_PIPELINES_ALLPASSES_TD

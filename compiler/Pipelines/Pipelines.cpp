@@ -8,6 +8,7 @@
 #include "compiler/Differentiate/Passes.h"
 #include "compiler/Pipelines/Checks.h"
 #include "dialects/Attn/Transforms/Passes.h"
+#include "dialects/Tile/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -65,6 +66,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes) {
   return {
       {"tile",
        [](OpPassManager &passes) {
+         passes.addNestedPass<func::FuncOp>(tile::createTileSplitSizes());
          passes.addNestedPass<func::FuncOp>(warp::createWarpFoldExpScale());
          simplify(passes);
          passes.addNestedPass<func::FuncOp>(warp::createWarpFoldMaxScale());
@@ -99,6 +101,7 @@ void registerPasses() {
   attn::registerAttnPasses();
   registerDifferentiatePasses();
   registerAttnToTilePasses();
+  tile::registerTilePasses();
   registerTileToWarpPasses();
   warp::registerWarpPasses();
   registerWarpToLLVMPasses();

@@ -160,7 +160,7 @@ def test_offsets_times_strides_are_64_bits_wide():
             "wl.make_block_ptr(n, (n,), (1,), (0,), (16,), (0,))",
             "expected a pointer for 'make_block_ptr', but got int32",
         ),
-        ("wl.make_block_ptr(x, (n,), (1,), (0,), (24,), (0,))", "powers of two for the block_shape.*got 24"),
+        ("wl.make_block_ptr(x, (n,), (1,), (0,), (0,), (0,))", "sizes of at least 1 for the block_shape.*got 0"),
         ("wl.make_block_ptr(x, (1.5,), (1,), (0,), (16,), (0,))", "expected integers for 'shape'.*fp32"),
         ("wl.advance(x, (1,))", "expected a block pointer for 'advance', but got pointer"),
         ("wl.advance(p, (1, 2))", "expected 1 numbers for 'offsets' of 'advance'"),

@@ -25,7 +25,7 @@ def endless(x):
 
 @weft.jit
 def broken(x):
-    return x + wl.arange(0, 3)
+    return x + wl.sort(wl.arange(0, 3))
 
 
 def not_jit(x):
@@ -126,14 +126,19 @@ CASES = {
         ["'a' may have no value", "None before the loop"],
     ),
     "not a power of two": (
-        ["a = wl.arange(0, 100)"],
-        "wl.arange(0, 100)",
-        ["powers of two", "100 in [100]", "use 128"],
+        ["a = wl.sort(wl.arange(0, 96))"],
+        "wl.sort(wl.arange(0, 96))",
+        ["a power of two for the axis of sort", "96 in [96]", "use 128"],
     ),
-    "full not a power of two": (
-        ["a = wl.zeros((16, 3), wl.float32)"],
-        "wl.zeros((16, 3), wl.float32)",
-        ["3 in [16, 3]", "use 4"],
+    "batch not a power of two": (
+        ["a = wl.zeros((3, 16, 16), wl.float16)", "b = wl.dot(a, a)"],
+        "wl.dot(a, a)",
+        ["a power of two for the batch of dot", "3 in [3, 16, 16]", "use 4"],
+    ),
+    "no elements along an axis": (
+        ["a = wl.zeros((16, 0), wl.float32)"],
+        "wl.zeros((16, 0), wl.float32)",
+        ["sizes of at least 1", "0 in [16, 0]"],
     ),
     "too large": (
         ["a = wl.zeros((2048, 1024), wl.float32)"],
@@ -207,7 +212,7 @@ CASES = {
     "plain global": (["a = PLAIN + 1"], "PLAIN", ["'PLAIN' to be a constexpr", "wl.constexpr(...)"]),
     "plain function": (["a = not_jit(n)"], "not_jit(n)", ["plain Python function 'not_jit'", "@weft.jit"]),
     "recursion": (["a = endless(n)"], None, ["no recursion", "called from"]),
-    "error in a helper": (["a = broken(n)"], None, ["powers of two", "in 'broken', called from"]),
+    "error in a helper": (["a = broken(n)"], None, ["a power of two", "in 'broken', called from"]),
     "return of a value": (["return n"], "return n", ["a kernel to return nothing, but got int32"]),
     "endless loop": (["while True:", "    a = 1"], None, ["always true"]),
     "loop bound": (

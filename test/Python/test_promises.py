@@ -1,5 +1,5 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Promises about what a loop carries: kept where they can be, else said."""
+"""Promises about what a loop carries are kept; where one has no effect, that is said."""
 
 import numpy as np
 import pytest
@@ -29,21 +29,60 @@ def test_a_carried_scalar_keeps_its_promise():
 
 
 @weft.jit
-def pointers(x, y, n, N: wl.constexpr):
+def pointers(x, y, n, step, N: wl.constexpr, NAME: wl.constexpr):
     p = x + wl.arange(0, N)
     total = wl.zeros((N,), wl.float32)
     for _ in range(n):
-        p = wl.multiple_of(p, 16)
+        if NAME == "multiple_of":
+            p = wl.multiple_of(p, 16)
+        if NAME == "max_contiguous":
+            p = wl.max_contiguous(wl.multiple_of(p, 16), N)
+        if NAME == "unused":
+            wl.multiple_of(p, 16)
         total += wl.load(p)
-        p += n
+        p += step
     wl.store(y + wl.arange(0, N), total)
 
 
-def test_one_that_has_no_effect_is_said_with_its_line_each_time(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["multiple_of", "max_contiguous"])
+@pytest.mark.parametrize("size", [512, 320])
+def test_a_carried_block_keeps_its_promise(name, size):
+    signature = f"x:*fp32:16, y:*fp32:16, n:i32, step:i32, N={size}"
+    assert "ld.global.v4" in pointers.compile(f"{signature}, NAME={name!r}", num_warps=1).ptx
+    assert "ld.global.v4" not in pointers.compile(f"{signature}, NAME=''", num_warps=1).ptx
+    x, y = np.random.default_rng().standard_normal(2048).astype(np.float32), np.zeros(size, np.float32)
+    pointers[1,](x, y, 4, 48, N=size, NAME=name)
+    np.testing.assert_allclose(y, sum(x[i * 48 : i * 48 + size] for i in range(4)), rtol=1e-5, atol=1e-5)
+
+
+@weft.jit
+def repeated(x, y, n, N: wl.constexpr, PROMISE: wl.constexpr):
+    at = wl.arange(0, N)
+    which = at * 0
+    total = wl.zeros((N,), wl.float32)
+    while n > 0:
+        if PROMISE:
+            which = wl.max_constancy(which, N)
+        total += wl.load(x + which * N + at)
+        which += n
+        n -= 1
+    wl.store(y + at, total)
+
+
+def test_constancy_of_what_a_while_loop_carries():
+    signature = "x:*fp32:16, y:*fp32:16, n:i32, N=512"
+    assert "ld.global.v4" in repeated.compile(signature + ", PROMISE=True").ptx
+    x, y = np.random.default_rng().standard_normal(512 * 6).astype(np.float32), np.zeros(512, np.float32)
+    repeated[1,](x, y, 3, N=512, PROMISE=True)
+    np.testing.assert_allclose(y, sum(x.reshape(6, 512)[i] for i in (0, 3, 5)), rtol=1e-5, atol=1e-5)
+
+
+def test_one_whose_result_is_not_used_is_said_with_its_line_each_time(tmp_path, monkeypatch):
     monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
-    line = pointers.fn.__code__.co_firstlineno + 5
+    line = pointers.fn.__code__.co_firstlineno + 10
     for cached in (False, True):
-        said = rf"test_promises.py:{line}: 'multiple_of' of what a loop carries has no effect"
+        said = rf"test_promises.py:{line}: 'multiple_of' of what a loop carries holds for its result"
         with pytest.warns(RuntimeWarning, match=said) as caught:
-            assert pointers.compile("x:*fp32:16, y:*fp32:16, n:i32, N=64").cached is cached
+            made = pointers.compile("x:*fp32:16, y:*fp32:16, n:i32, step:i32, N=64, NAME='unused'")
+            assert made.cached is cached
         assert len(caught) == 1

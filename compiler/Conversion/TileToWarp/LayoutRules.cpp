@@ -36,8 +36,9 @@ OpKind kindOf(Operation *op) {
     return OpKind::Fixed;
   if (isa<tile::StoreOp, tile::AssertOp, tile::PrintOp>(op))
     return OpKind::Effect;
-  bool elementwise = OpTrait::hasElementwiseMappableTraits(op) ||
-                     isa<tile::AddPtrOp, tile::PtrCastOp, tile::PtrToIntOp, tile::IntToPtrOp, tile::ShiftOp>(op);
+  bool elementwise =
+      OpTrait::hasElementwiseMappableTraits(op) ||
+      isa<tile::AddPtrOp, tile::PtrCastOp, tile::PtrToIntOp, tile::IntToPtrOp, tile::ShiftOp, tile::PromiseOp>(op);
   return elementwise && op->getNumRegions() == 0 ? OpKind::Elementwise : OpKind::Unknown;
 }
 

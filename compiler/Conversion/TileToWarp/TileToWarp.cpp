@@ -16,6 +16,7 @@
 #include "compiler/Conversion/TileToWarp/Passes.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Tile/IR/TileProgramOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
@@ -287,6 +288,14 @@ void sinkConversions(func::FuncOp function) {
   }
 }
 
+/// The analysis has read them.
+void erasePromises(func::FuncOp function) {
+  function.walk([](tile::PromiseOp promise) {
+    promise.getResult().replaceAllUsesWith(promise.getSource());
+    promise.erase();
+  });
+}
+
 void eraseDeadOps(func::FuncOp function) {
   function.walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {
     if (isOpTriviallyDead(op))
@@ -304,18 +313,38 @@ tile::ScheduleAttr scheduleOf(func::FuncOp function) {
 /// Whether a function is a kernel with a body.
 bool isKernel(func::FuncOp function) { return !function.isExternal() && function->hasAttr(tile::kernelAttrName); }
 
+/// Layouts are linear in the bits of an index, so that sizes are powers of two.
+LogicalResult verifySizes(func::FuncOp function) {
+  auto isPower = [](Type type) {
+    return llvm::all_of(tile::shapeOf(type), [](int64_t size) { return llvm::isPowerOf2_64(size); });
+  };
+  WalkResult result = function.walk([&](Operation *op) {
+    for (TypeRange types : {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
+      for (Type type : types)
+        if (!isPower(type)) {
+          op->emitError("expected sizes that are powers of two, but got ") << type << "; run -tile-split-sizes first";
+          return WalkResult::interrupt();
+        }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 struct TileToWarp : impl::TileToWarpBase<TileToWarp> {
   using Base::Base;
 
   LogicalResult convert(func::FuncOp function, const TargetInfo &target) {
     int warps = scheduleOf(function).getWarps();
     assert(warps <= target.maxWarps && "a schedule has at most 32 warps, which every target runs");
+    if (failed(verifySizes(function)))
+      return failure();
     AxisAnalysis axes(function), proven(function, Promises::Ignored);
     function.walk([](tile::AssumeOp promise) { promise.erase(); }); // the analysis has read them
     FailureOr<LayoutPlan> plan = assignLayouts(function, axes, target, warps);
     if (failed(plan))
       return failure();
     Writer(function, *plan, axes, proven, target).run();
+    erasePromises(function);
     eraseDeadOps(function);
     sinkConversions(function);
     return success();

@@ -123,6 +123,12 @@ StringRef conversionOf(tile::PrintOp op) {
   return wide ? "%lld" : "%d";
 }
 
+/// An element's index along an axis, from its coordinate in the tensor.
+Value indexAt(tile::PrintOp op, unsigned axis, Value coordinate, Emitter &e) {
+  int32_t first = op.getFirst().empty() ? 0 : op.getFirst()[axis];
+  return first == 0 ? coordinate : Value(LLVM::AddOp::create(e.b, e.loc, coordinate, e.i32(first)));
+}
+
 LogicalResult lowerPrint(tile::PrintOp op, Emitter &e) {
   Value value = op.getValue();
   auto tensor = value ? dyn_cast<RankedTensorType>(value.getType()) : RankedTensorType();
@@ -139,7 +145,7 @@ LogicalResult lowerPrint(tile::PrintOp op, Emitter &e) {
     for (unsigned r = 0, count = value ? e.registers(value).size() : 1; r < count; ++r) {
       Registers values(ids);
       for (unsigned axis = 0; axis < rank; ++axis)
-        values.push_back(e.coordinate(layoutOf(tensor), axis, r));
+        values.push_back(indexAt(op, axis, e.coordinate(layoutOf(tensor), axis, r), e));
       if (value) {
         Value each = e.registers(value)[r];
         values.push_back(each.getType().isF32() ? LLVM::FPExtOp::create(e.b, e.loc, e.b.getF64Type(), each) : each);

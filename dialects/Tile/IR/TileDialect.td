@@ -11,7 +11,7 @@ def Tile_Dialect : Dialect {
   let summary = "How a block of a kernel is computed, independent of the machine";
   let description = [{
     A kernel is a `func.func` with the unit attribute `tile.kernel`. It runs once for every program of a grid and works on
-    tensors of static shape whose sizes are powers of two. Element-wise arithmetic on them is `arith` and `math`, control flow
+    tensors of static shape. Element-wise arithmetic on them is `arith` and `math`, control flow
     is `scf`; this dialect adds what those lack: program indices, shapes, pointers, loads and stores, matrix products,
     reductions, scans and atomics.
 
@@ -24,7 +24,7 @@ def Tile_Dialect : Dialect {
     An integer or pointer argument may carry `tile.divisibility = 16 : i32`, a promise about its value (bytes for a pointer). So may
     an op, and `tile.contiguity` and `tile.constancy` beside it, with one number for each axis of a tensor: `array<i32: 1, 8>`.
 
-    Tensors have at least one axis, sizes that are powers of two, and at most 2^20 elements.
+    Tensors have at least one axis, sizes of at least 1, and at most 2^20 elements.
 
     A tensor type may carry a `#warp.layout` encoding once layouts have been assigned. The ops of this dialect then say what
     the lanes compute; their result's encoding follows from their operands' as each op describes.

@@ -10,7 +10,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/InferIntRangeInterface.td"
 
-/// Every tensor that an op takes or gives has at least one axis, sizes that are powers of two, and at most 2^20 elements.
+/// Every tensor that an op takes or gives has at least one axis, sizes of at least 1, and at most 2^20 elements.
 def Tile_SizedTensors : NativeOpTrait<"SizedTensors"> {
   let cppNamespace = "::weft::tile";
 }

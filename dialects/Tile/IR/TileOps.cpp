@@ -3,7 +3,6 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace weft::tile;
@@ -23,11 +22,8 @@ static LogicalResult verifyTensorSize(Operation *op, Type type) {
   }
   int64_t elements = 1;
   for (int64_t size : tensor.getShape()) {
-    if (!llvm::isPowerOf2_64(size)) {
-      InFlightDiagnostic diagnostic = op->emitOpError() << "expected sizes that are powers of two, but got " << type;
-      diagnostic.attachNote() << "take the next power of two and mask what lies beyond " << size;
-      return diagnostic;
-    }
+    if (size < 1)
+      return op->emitOpError() << "expected sizes of at least 1, but got " << type;
     // Clamped, so that the product cannot overflow.
     elements *= std::min(size, 2 * maxElements);
     if (elements > maxElements)

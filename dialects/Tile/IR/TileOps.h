@@ -16,7 +16,7 @@ namespace weft::tile {
 /// Most elements a tensor may have.
 inline constexpr int64_t maxElements = int64_t(1) << 20;
 
-/// Checks that every tensor among the operands and results has an axis, sizes that are powers of two, and at most
+/// Checks that every tensor among the operands and results has an axis, sizes of at least 1, and at most
 /// `maxElements` elements.
 mlir::LogicalResult verifyTensorSizes(mlir::Operation *op);
 

@@ -17,7 +17,14 @@ LogicalResult PrintOp::verify() {
   Type element = getValue() ? elementTypeOf(getValue().getType()) : Type();
   if (element && !(element.isInteger(32) || element.isInteger(64) || element.isF32() || element.isF64()))
     return emitOpError() << "expected a value of i32, i64, f32 or f64, but got " << getValue().getType();
+  size_t rank = getValue() ? shapeOf(getValue().getType()).size() : 0;
+  if (!getFirst().empty() && getFirst().size() != rank)
+    return emitOpError() << "expected " << rank << " numbers in 'first', but got " << getFirst().size();
   return success();
+}
+
+void PromiseOp::inferResultRanges(ArrayRef<ConstantIntRanges> operands, SetIntRangeFn setResultRanges) {
+  setResultRanges(getResult(), operands.front());
 }
 
 void InlineAsmOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {

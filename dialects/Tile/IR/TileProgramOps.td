@@ -9,16 +9,32 @@ def Tile_PrintOp : Tile_Op<"print", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "print a value, with a text before it";
   let description = [{
     Every element of a tensor is printed once, on a line of its own, with the program's and its own indices; a scalar once for the program. The order of
-    lines is not specified. Integers are signed unless `isUnsigned` or `hex` says otherwise. C1: the value is of i32, i64, f32 or f64. PTX: a call of `vprintf`.
+    lines is not specified. `first` is added to the indices. Integers are signed unless `isUnsigned` or `hex` says otherwise. C1: the value is of i32, i64, f32 or f64. C2: `first` is empty, or has a number for each axis. PTX: a call of `vprintf`.
 
     ```mlir
     tile.print "total: ", %x : tensor<64xf32>
     tile.print "starts"
     ```
   }];
-  let arguments = (ins StrAttr:$text, Optional<Tile_Value>:$value, UnitAttr:$hex, UnitAttr:$isUnsigned);
+  let arguments = (ins StrAttr:$text, Optional<Tile_Value>:$value, UnitAttr:$hex, UnitAttr:$isUnsigned,
+                       DefaultValuedOptionalAttr<DenseI32ArrayAttr, "{}">:$first);
   let assemblyFormat = "$text (`,` $value^ `:` type($value))? attr-dict";
   let hasVerifier = 1;
+}
+
+def Tile_PromiseOp : Tile_Op<"promise", [Pure, AllTypesMatch<["source", "result"]>, Tile_KnowsRange]> {
+  let summary = "a value as it is, of which its attributes promise something";
+  let description = [{
+    Promises (`tile.divisibility`, `tile.contiguity`, `tile.constancy`) are attributes of the op that makes a value; what a loop carries is made by
+    none, and has this one. Nothing is checked, and nothing is left of it behind `tile-to-warp`.
+
+    ```mlir
+    %q = tile.promise %p {tile.divisibility = array<i32: 16>} : tensor<64x!tile.ptr<f16>>
+    ```
+  }];
+  let arguments = (ins Tile_Value:$source);
+  let results = (outs Tile_Value:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source)";
 }
 
 def Tile_InlineAsmOp : Tile_Op<"inline_asm", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,

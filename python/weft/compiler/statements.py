@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..language import control, errors
+from ..language.emit import current
 from ..language.types import constexpr
 from ..language.value import tensor
 from .branches import Branches
@@ -139,7 +140,11 @@ class Statements(Branches):
 
     def visit_Expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):
-            self.expression(node.value)
+            value = self.expression(node.value)
+            builder = current()
+            if isinstance(value, tensor) and value.handle in builder.promised:
+                name = builder.promised[value.handle]
+                builder.warn(f"'{name}' of what a loop carries holds for its result, which is not used: assign it")
 
     def visit_Pass(self, node: ast.Pass) -> None:
         pass

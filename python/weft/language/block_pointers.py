@@ -109,8 +109,8 @@ def make_block_ptr(
     """A pointer to the block of ``block_shape`` at ``offsets`` of an array that begins at ``base``.
 
     base: a scalar pointer. shape, strides: the array's sizes, and the distances between elements along each axis,
-    counted in elements; integers or scalars. offsets: where the block begins; int32. block_shape: constant powers of
-    two. order: accepted as in Triton, without effect; what is contiguous is read from the strides.
+    counted in elements; integers or scalars. offsets: where the block begins; int32. block_shape: constants.
+    order: accepted as in Triton, without effect; what is contiguous is read from the strides.
 
         p = wl.make_block_ptr(x, (M, N), (N, 1), (wl.program_id(0) * 64, 0), (64, 32), (1, 0))
         for _ in range(0, N, 32):

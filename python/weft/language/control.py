@@ -9,7 +9,7 @@ from . import errors
 from .casts import convert
 from .emit import builtin, current
 from .literals import to_tensor
-from .operators import as_bool, compare, shl, shr
+from .operators import as_bool, compare
 from .shapes import constant_int
 from .types import float32, int32, int64, uint32, unwrap
 from .value import tensor
@@ -202,23 +202,13 @@ def _hint(input: Any, name: str, values: Any) -> tensor:
     }[name]
     text = f"array<i32: {', '.join(map(str, numbers))}>" if input.shape else f"{numbers[0]} : i32"
     if not input.is_constant and not input.handle.set_attribute(attribute, builder.attribute(text)):
-        # An argument of a block: the kernel's operation keeps the promise, a loop's has nowhere to keep it.
+        # An argument of a block: the kernel's operation keeps the promise; what a loop carries has an op for it.
         if input.handle in builder.arguments:
             builder.argument_hints.setdefault(input.handle, {})[attribute] = text
         else:
-            return _carried_hint(input, name, numbers)
-    return input
-
-
-def _carried_hint(input: tensor, name: str, numbers: list[int]) -> tensor:
-    """A promise of what a loop carries. A scalar that is a multiple of a power of two is one also after its low bits
-    are shifted out and in, which the compiler sees."""
-    power = numbers[0] & -numbers[0]
-    if name == "multiple_of" and not input.shape and input.dtype.is_int():
-        bits = power.bit_length() - 1
-        return shl(shr(input, bits), bits) if bits else input
-    said = f"'{name}' of what a loop carries has no effect: promise it of the scalar that the addresses are made of"
-    current().warn(said)
+            promised = builder.op("tile.promise", [input.handle], [input.type], {attribute: builder.attribute(text)})
+            builder.promised[promised] = name
+            return tensor(promised, input.type)
     return input
 
 

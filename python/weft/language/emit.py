@@ -58,6 +58,8 @@ class Builder:
         self.arguments: set[Any] = set()  # of the kernel
         # Hints about arguments of the kernel, by argument: the kernel's operation takes them when it is made.
         self.argument_hints: dict[Any, dict[str, str]] = {}
+        # Promises of what a loop carries, by their results: what made them.
+        self.promised: dict[Any, str] = {}
         self.warnings: list[str] = []  # what the kernel's author should know, with its place
 
     def location(self) -> Any:

@@ -12,7 +12,7 @@ from .literals import to_tensor
 from .maths import abs as absolute
 from .maths import where
 from .operators import add, and_, compare, sub
-from .shapes import cat, expand_dims, join, permute, reshape, split, zeros_like
+from .shapes import cat, expand_dims, is_power_of_two, join, permute, reshape, split, zeros_like
 from .types import bfloat16, dtype, float16, float32, float64, int8, int32, unwrap
 from .value import tensor
 
@@ -90,6 +90,8 @@ def _batch(lhs: tensor, rhs: tensor, acc: tensor | None, result: Any, precision:
         flat = None if acc is None else reshape(acc, acc.shape[1:])
         one = _products(reshape(lhs, lhs.shape[1:]), reshape(rhs, rhs.shape[1:]), flat, _matrix(result), precision)
         return expand_dims(one, 0)
+    if not is_power_of_two(count):
+        raise errors.not_power_of_two("the batch of dot", count, lhs.shape)
     halves = [_halves(each) for each in ((lhs, rhs) if acc is None else (lhs, rhs, acc))]
     half = result.scalar.with_shape((count // 2, *result.shape[1:]))
     parts = [_products(h[0], h[1], h[2] if len(h) > 2 else None, half, precision) for h in zip(*halves, strict=True)]
@@ -133,11 +135,18 @@ def _parts(value: tensor, count: int) -> list[tensor]:
 
 def _small(lhs: tensor, rhs: tensor, acc: tensor | None, result: Any, precision: str) -> tensor:
     m, k, n = lhs.shape[0], lhs.shape[1], rhs.shape[1]
-    rows, inner, columns = max(m, MIN_SIZE), max(k, _least_inner(lhs.dtype)), max(n, MIN_SIZE)
+    rows, inner, columns = _doubled(m, MIN_SIZE), _doubled(k, _least_inner(lhs.dtype)), _doubled(n, MIN_SIZE)
     left, right = _filled(lhs, (rows, inner)), _filled(rhs, (inner, columns))
     whole = result.scalar.with_shape((rows, columns))
     start = None if acc is None else _filled(acc, (rows, columns))
     return _corner(_products(left, right, start, whole, precision), (m, n))
+
+
+def _doubled(size: int, least: int) -> int:
+    """A size, doubled until it is at least ``least``."""
+    while size < least:
+        size *= 2
+    return size
 
 
 def _filled(value: tensor, shape: tuple[int, ...]) -> tensor:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from . import errors
@@ -13,7 +14,7 @@ from .literals import to_tensor
 from .maths import exp, fdiv, maximum, minimum, where
 from .operators import add, and_, compare, mul, or_, xor
 from .promotion import broadcast_to_shape
-from .shapes import arange, expand_dims, normalised_axis, ravel
+from .shapes import arange, expand_dims, is_power_of_two, normalised_axis, ravel
 from .types import dtype, float32, int32, uint32, unwrap
 from .value import member, tensor
 
@@ -33,11 +34,13 @@ def _inputs(values: Any, name: str) -> tuple[tensor, ...]:
 def _reduce(values: Any, axis: Any, combine: Combine, keep_dims: Any, name: str) -> Any:
     inputs = _inputs(values, name)
     rank = len(inputs[0].shape)
-    if unwrap(axis) is None:
+    if unwrap(axis) is None and all(map(is_power_of_two, inputs[0].shape)):
         inputs, index = tuple(ravel(v) for v in inputs), 0
     else:
-        index = normalised_axis(axis, rank, name)
+        index = rank - 1 if unwrap(axis) is None else normalised_axis(axis, rank, name)
     results = reduced(inputs, index, combine, name)
+    while unwrap(axis) is None and results[0].shape:  # axis by axis: sizes like 80 do not lie in a row
+        results = reduced(results, len(results[0].shape) - 1, combine, name)
     if unwrap(keep_dims):
         if unwrap(axis) is None:
             results = tuple(broadcast_to_shape(r, (1,) * rank) for r in results)
@@ -71,15 +74,12 @@ def _with_indices(
     value = to_tensor(input, f"the argument of '{name}'")
     if not value.shape:
         raise errors.rank_too_small(name, value, 1)
-    if unwrap(axis) is None:
-        value, index = ravel(value), 0
-    else:
-        index = normalised_axis(axis, len(value.shape), name)
-    positions = arange(0, value.shape[index])
-    for other in range(len(value.shape)):
-        if other != index:
-            positions = expand_dims(positions, other)
-    positions = broadcast_to_shape(positions, value.shape)
+    whole = unwrap(axis) is None
+    if whole and all(map(is_power_of_two, value.shape)):
+        value, axis, whole = ravel(value), 0, False
+    rank = len(value.shape)
+    counted = range(rank) if whole else (normalised_axis(axis, rank, name),)
+    positions = _positions(value.shape, counted)
 
     @builtin
     def combine(a: tensor, i: tensor, b: tensor, j: tensor) -> tuple[tensor, tensor]:
@@ -88,8 +88,22 @@ def _with_indices(
             first = or_(first, and_(compare("==", a, b), compare("<", i, j)))
         return where(first, a, b), where(first, i, j)
 
-    result: tuple[tensor, tensor] = _reduce((value, positions), index, combine, keep_dims, name)
+    along = None if whole else counted[0]
+    result: tuple[tensor, tensor] = _reduce((value, positions), along, combine, keep_dims, name)
     return result
+
+
+def _positions(shape: tuple[int, ...], counted: Sequence[int]) -> tensor:
+    """Each element's number in row-major order of the axes that are counted."""
+    total: tensor | None = None
+    for axis in counted:
+        along = arange(0, shape[axis])
+        for other in range(len(shape)):
+            if other != axis:
+                along = expand_dims(along, other)
+        total = along if total is None else add(mul(total, shape[axis]), along)
+    assert total is not None
+    return broadcast_to_shape(total, shape)
 
 
 @member

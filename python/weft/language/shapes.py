@@ -28,19 +28,24 @@ def constant_int(value: Any, what: str) -> int:
 
 
 def constant_shape(shape: Any, what: str) -> tuple[int, ...]:
-    """A shape known at compile time: powers of two, at most 2^20 elements."""
+    """A shape known at compile time, of at most 2^20 elements."""
     shape = unwrap(shape)
     sizes = tuple(
         constant_int(s, f"a size in {what}") for s in (shape if isinstance(shape, (tuple, list)) else (shape,))
     )
     elements = 1
     for size in sizes:
-        if size < 1 or size & (size - 1):
-            raise errors.not_power_of_two(what, size, sizes)
+        if size < 1:
+            raise errors.empty_axis(what, size, sizes)
         elements *= size
     if elements > MAX_ELEMENTS:
         raise errors.too_many_elements(what, sizes, elements, MAX_ELEMENTS)
     return sizes
+
+
+def is_power_of_two(size: int) -> bool:
+    """Whether halving leads to 1."""
+    return size & (size - 1) == 0
 
 
 def _sizes(shape: tuple[Any, ...]) -> Any:
@@ -52,7 +57,7 @@ def _sizes(shape: tuple[Any, ...]) -> Any:
 
 @builtin
 def arange(start: Any, end: Any) -> tensor:
-    """The integers from start to end - 1 as int32 [end - start]; both constant, their difference a power of two.
+    """The integers from start to end - 1 as int32 [end - start]; both constant.
 
     tile = wl.arange(0, 64)[:, None] * N + wl.arange(0, 32)[None, :]
     """
@@ -60,8 +65,6 @@ def arange(start: Any, end: Any) -> tensor:
     length = last - first
     if length < 1:
         raise errors.empty_range(first, last)
-    if length & (length - 1):
-        raise errors.not_power_of_two("arange", length, (length,))
     if length > MAX_ELEMENTS:
         raise errors.too_many_elements("arange", (length,), length, MAX_ELEMENTS)
     builder, result = current(), int32.with_shape((length,))

@@ -15,9 +15,10 @@ from .casts import convert, reread
 from .emit import builtin
 from .literals import to_tensor
 from .maths import where
-from .operators import and_, compare, shr, xor
+from .operators import and_, compare, shr, sub, xor
+from .promotion import broadcast_to_shape
 from .reduction import max, min, xor_sum
-from .shapes import arange, constant_int, expand_dims, normalised_axis, reshape
+from .shapes import arange, constant_int, expand_dims, gather, is_power_of_two, normalised_axis, reshape
 from .types import get_int_dtype, int1, int8, unwrap
 from .value import member, tensor
 
@@ -26,6 +27,14 @@ def _axis(value: tensor, dim: Any, name: str) -> int:
     if not value.shape:
         raise errors.rank_too_small(name, value, 1)
     return normalised_axis(-1 if unwrap(dim) is None else dim, len(value.shape), name)
+
+
+def _halved_axis(value: tensor, dim: Any, name: str) -> int:
+    """An axis whose size is a power of two."""
+    axis = _axis(value, dim, name)
+    if not is_power_of_two(value.shape[axis]):
+        raise errors.not_power_of_two(f"the axis of {name}", value.shape[axis], value.shape)
+    return axis
 
 
 def _in_order(bits: tensor) -> tensor:
@@ -116,7 +125,7 @@ def sort(x: tensor, dim: int | None = None, descending: bool = False) -> tensor:
         wl.store(y + at, wl.sort(wl.load(x + at), descending=True))
     """
     value = to_tensor(x, "the argument of 'sort'")
-    axis = _axis(value, dim, "sort")
+    axis = _halved_axis(value, dim, "sort")
     falls = _truth(descending, "'descending' of 'sort'")
     return _from_keys(_sorted_runs(_keys(value), axis, value.shape[axis].bit_length() - 1, falls), value)
 
@@ -128,7 +137,7 @@ def topk(x: tensor, k: int, dim: int | None = None, descending: bool = True) -> 
     the k least, the least first. ``k`` is a constant power of two, at most the axis's size.
     """
     value = to_tensor(x, "the argument of 'topk'")
-    axis = _axis(value, dim, "topk")
+    axis = _halved_axis(value, dim, "topk")
     count = constant_int(k, "'k' of 'topk'")
     if not 1 <= count <= value.shape[axis] or count & (count - 1):
         raise errors.top_count(count, value.shape[axis])
@@ -153,7 +162,7 @@ def bitonic_merge(x: tensor, dim: int | None = None, descending: bool = False) -
     rise.
     """
     value = to_tensor(x, "the argument of 'bitonic_merge'")
-    axis = _axis(value, dim, "bitonic_merge")
+    axis = _halved_axis(value, dim, "bitonic_merge")
     falls = _truth(descending, "'descending' of 'bitonic_merge'")
     return _from_keys(_merge(_keys(value), axis, value.shape[axis].bit_length() - 1, falls), value)
 
@@ -164,6 +173,11 @@ def flip(x: tensor, dim: int | None = None) -> tensor:
     """The elements along an axis (the last by default) the other way round."""
     value = to_tensor(x, "the argument of 'flip'")
     axis = _axis(value, dim, "flip")
+    if not is_power_of_two(value.shape[axis]):
+        places = sub(value.shape[axis] - 1, arange(0, value.shape[axis]))
+        others = tuple(i for i in range(len(value.shape)) if i != axis)
+        placed = expand_dims(places, others) if others else places
+        return gather(value, broadcast_to_shape(placed, value.shape), axis)
     bits = _bits(value)
     for number in range(value.shape[axis].bit_length() - 1):
         bits = _partner(bits, axis, 1 << number)

@@ -227,7 +227,7 @@ class pointer_type(dtype):
 
 
 class block_type:
-    """A block: a tensor of static shape whose sizes are powers of two, held by one program."""
+    """A block: a tensor of static shape, held by one program."""
 
     __slots__ = ("_hash", "element_ty", "mlir", "shape")
 

@@ -14,6 +14,8 @@ from .values import FLOATS, INTEGERS, NARROW, bits, is_float
 
 #: a program's tiles have this many elements at most
 MOST = 2048
+#: sizes that are no powers of two, which the compiler cuts into such
+UNEVEN = (3, 5, 6, 12, 20, 24, 40, 48, 72, 80, 96)
 TYPES = ("float32", "float32", "float16", "bfloat16", "float64", "int32", "int32", "int64", "int16", "int8",
          "uint8", "uint16", "uint32", "uint64")  # fmt: skip
 
@@ -31,6 +33,8 @@ class Draw:
         self.depth = 0
         self.n = self.number(1, 5)
         self.dims = [2 ** self.number(0, 6) for _ in range(self.number(1, 2))] + [self.pick((16, 32, 64))]
+        if self.chance(0.3):
+            self.dims[0] = self.pick(UNEVEN)
         self.counters: list[str] = []
 
     # ---- choices
@@ -107,7 +111,11 @@ class Draw:
     def order(self, shape: tuple[int, ...]) -> str:
         """How offsets run over a tile: of elements numbered e, of coordinates i0, i1 ..., t a loop's counter."""
         size = int(np.prod(shape))
-        forms = ["e"] * 4 + [f"{size - 1} - e", f"e ^ {self.number(0, size - 1)}", f"(e * 3 + 1) % {size}"]
+        forms = ["e"] * 4 + [f"{size - 1} - e"]
+        if even(size):
+            forms.append(f"e ^ {self.number(0, size - 1)}")
+        if size % 3:
+            forms.append(f"(e * 3 + 1) % {size}")
         if len(shape) == 2:
             forms += [f"i1 * {shape[0]} + i0", f"i0 * {shape[1]} + ({shape[1] - 1} - i1)"]
         return self.pick(forms)
@@ -256,7 +264,12 @@ class Draw:
     def moved(self, way: str, a: str, tile: Tile) -> None:
         rank = len(tile.shape)
         if way == "reshape":
-            shape = self.pick([(tile.size,), tile.shape[::-1], *splits(tile.size)])
+            shapes = [(tile.size,), tile.shape[::-1], *splits(tile.size)]
+            if not even(tile.size):
+                shapes = uneven_reshapes(tile.shape)
+            if not shapes:
+                return
+            shape = self.pick(shapes)
             self.add(way, (a,), tile.dtype, shape, shape)
         elif way == "trans":
             order = tuple(int(x) for x in self.random.permutation(rank))
@@ -289,7 +302,7 @@ class Draw:
         rest = tile.shape[:axis] + tile.shape[axis + 1 :]
         ways = ["sum", "sum", "max", "min", "argmax", "cumsum", "scan_max", "gather"]
         ways += ["xor_sum", "reduce_mul"] * (not is_float(tile.dtype))
-        ways += ["sort", "topk"] * (1 < tile.shape[-1] <= 64)
+        ways += ["sort", "topk"] * (1 < tile.shape[-1] <= 64 and even(tile.shape[-1]))
         way = self.pick(ways)
         if way in ("sum", "max", "min"):
             whole = self.chance(0.2)
@@ -308,7 +321,9 @@ class Draw:
         elif way == "gather":
             shape = tuple(self.pick(self.dims) if d == axis else extent for d, extent in enumerate(tile.shape))
             if np.prod(shape) <= MOST:
-                index = self.add("literal", (self.of(shape, "int32"),), "int32", shape, "&", tile.shape[axis] - 1)
+                index = self.add(
+                    "literal", (self.of(shape, "int32"),), "int32", shape, "&", below(tile.shape[axis]) - 1
+                )
                 self.add(way, (a, index), tile.dtype, shape, axis)
         elif way == "sort":
             self.add(way, (a,), tile.dtype, tile.shape, self.chance(0.5))
@@ -317,7 +332,7 @@ class Draw:
             self.add(way, (a,), tile.dtype, (*tile.shape[:-1], k), k)
 
     def dot(self) -> None:
-        M, N, K = (self.pick((16, 32)) for _ in range(3))
+        M, N, K = (self.pick((16, 32)) if self.chance(0.8) else self.pick((8, 12, 24, 40, 48)) for _ in range(3))
         kind = self.pick(("float16", "float16", "bfloat16", "float32", "int8"))
         K = max(K, 32) if kind == "int8" else K
         ways = {"float32": ("ieee", "tf32")}
@@ -329,12 +344,12 @@ class Draw:
             self.add("dot", (a, b), out, (M, N), precision, out)
 
     def counts(self) -> None:
-        bins = self.pick((4, 16, 32))
+        bins = self.pick((4, 16, 32, 24))
         a = self.value(lambda t: t.dtype == "int32" and len(t.shape) == 1 and t.size >= 4)
         if a is None:
             return
         shape = self.types[a].shape
-        index = self.add("literal", (a,), "int32", shape, "&", bins - 1)
+        index = self.add("literal", (a,), "int32", shape, "&", below(bins) - 1)
         self.add("histogram", (index,), "int32", (bins,), bins)
 
     # ---- control flow
@@ -387,7 +402,7 @@ class Draw:
 
     def product_loop(self) -> None:
         """Tiles along an inner size, loaded as the loop goes, changed or not, multiplied and added up."""
-        M, N, K = (self.pick((16, 32, 64)) for _ in range(3))
+        M, N, K = (self.pick((16, 32, 64)) if self.chance(0.8) else self.pick((24, 48, 72, 80)) for _ in range(3))
         kind = self.pick(("float16", "float16", "bfloat16", "float32", "int8"))
         K = max(K, 32) if kind == "int8" else K
         out = "int32" if kind == "int8" else "float32"
@@ -495,6 +510,27 @@ class Draw:
         else:
             shape, dtype = self.shape(), self.pick(TYPES)
             self.add("full", (), dtype, shape, shape, self.number(0, 5), dtype)
+
+
+def even(size: int) -> bool:
+    """Whether a size is a power of two."""
+    return size & (size - 1) == 0
+
+
+def below(size: int) -> int:
+    """The greatest power of two that is no more than a size."""
+    return 1 << (size.bit_length() - 1)
+
+
+def uneven_reshapes(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Shapes of as many elements that take few runs of elements apart."""
+    *rest, last = shape
+    found = [(*rest, last // part, part) for part in (2, 3, 4, 16) if last % part == 0 and len(shape) < 4]
+    if len(shape) > 1 and int(np.prod(shape)) <= 256:
+        found.append((int(np.prod(shape)),))
+    if len(shape) > 1 and (even(last) or shape[-2] <= 4):
+        found.append((*shape[:-2], shape[-2] * last))
+    return found
 
 
 def splits(size: int) -> list[tuple[int, ...]]:

@@ -28,10 +28,10 @@ def cannot_broadcast_to(source: tuple[int, ...], target: tuple[int, ...]) -> Ker
 
 @numbered(303)
 def not_power_of_two(what: str, size: int, shape: tuple[int, ...]) -> KernelError:
-    """The sizes of a block are powers of two, since layouts are linear in the bits of an index."""
-    up = 1 if size < 1 else 1 << (size - 1).bit_length()
+    """What is done by halving an axis, as sorting is, needs a size that is a power of two."""
+    up = 1 << (size - 1).bit_length()
     return KernelError(
-        f"expected sizes that are powers of two for {what}, but got {size} in {shape_of(shape)}",
+        f"expected a size that is a power of two for {what}, but got {size} in {shape_of(shape)}",
         f"use {up} and mask what is too much; weft.next_power_of_2 computes it",
     )
 
@@ -173,4 +173,13 @@ def not_one(size: int, axis: int) -> KernelError:
         f"expected axis {axis} of 'squeeze' to have size 1, but got {size}",
         "reduce along it, or reshape the block",
         "dim",
+    )
+
+
+@numbered(319)
+def empty_axis(what: str, size: int, shape: tuple[int, ...]) -> KernelError:
+    """A block has at least one element along each axis."""
+    return KernelError(
+        f"expected sizes of at least 1 for {what}, but got {size} in {shape_of(shape)}",
+        "leave out what is done with the block where it has no elements",
     )
