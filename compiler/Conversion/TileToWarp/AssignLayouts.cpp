@@ -263,6 +263,11 @@ LayoutAttr Planner::effectLayout(Operation *op) const {
     return coalesced;
   // Stored from where it is, unless going through shared memory first fills more of each sector.
   int64_t best = std::min<int64_t>(bytesPerRun(coalesced.getLayout(), access, target), target.sectorBytes);
+  // Lanes that hold the same may each store a share of it: to choose among registers takes no exchange.
+  LayoutAttr shares = attr(sharedOutLayout(own.getLayout(), accessWidth(own.getLayout(), access, target)));
+  int64_t run = bytesPerRun(own.getLayout(), access, target);
+  if (run < best && bytesPerRun(shares.getLayout(), access, target) > run)
+    own = shares;
   bool fullVectors = accessWidth(own.getLayout(), access, target) * access.elementBytes >= target.vectorBytes;
   return fullVectors || bytesPerRun(own.getLayout(), access, target) >= best ? own : coalesced;
 }

@@ -160,6 +160,26 @@ int64_t bytesPerRun(const LinearLayout &layout, const Access &access, const Targ
   return std::min(run, access.pointer.contiguity[order.front()]) * access.elementBytes;
 }
 
+LinearLayout sharedOutLayout(const LinearLayout &layout, int64_t width) {
+  ArrayRef<uint32_t> left = layout.bases(InDim::Register);
+  const unsigned kept = std::min<unsigned>(Log2_64(width), left.size());
+  LinearLayout shared(layout.shape());
+  for (uint32_t basis : left.take_front(kept))
+    shared.append(InDim::Register, basis);
+  left = left.drop_front(kept);
+  for (uint32_t basis : layout.bases(InDim::Lane)) {
+    bool takes = basis == 0 && !left.empty();
+    shared.append(InDim::Lane, takes ? left.front() : basis);
+    left = left.drop_front(takes ? 1 : 0);
+  }
+  for (uint32_t basis : left)
+    shared.append(InDim::Register, basis);
+  for (InDim dim : {InDim::Warp, InDim::Block})
+    for (uint32_t basis : layout.bases(dim))
+      shared.append(dim, basis);
+  return shared;
+}
+
 WarpGrid warpGrid(int64_t M, int64_t N, std::array<int32_t, 3> instruction, int warps, bool chained) {
   int64_t mostRows = std::max<int64_t>(1, M / instruction[0]), mostColumns = std::max<int64_t>(1, N / instruction[1]);
   auto gridOf = [&](int64_t rows) { return WarpGrid{unsigned(rows), unsigned(warps / rows)}; };

@@ -48,6 +48,10 @@ int64_t accessWidth(const warp::LinearLayout &layout, const Access &access, cons
 /// traffic is wasted.
 int64_t bytesPerRun(const warp::LinearLayout &layout, const Access &access, const TargetInfo &target);
 
+/// A layout whose lanes that hold the same share out their registers, but for the lowest `width`: what is stored from it
+/// takes fewer instructions, which fill more of each sector.
+warp::LinearLayout sharedOutLayout(const warp::LinearLayout &layout, int64_t width);
+
 /// Splits `warps` over a product [M, N] whose instruction makes [m, n] at a time: all along M when `chained` (a row
 /// then stays in one warp, and so can be the next product's operand without leaving registers), else so that the warps
 /// read the fewest operand elements.

@@ -17,6 +17,10 @@ SmallVector<unsigned, 5> ShuffleExchange::choosingBits() const {
   return bits;
 }
 
+bool ShuffleExchange::isOwnLane() const {
+  return llvm::all_of(enumerate(laneSteps), [](const auto &step) { return step.value() == 1u << step.index(); });
+}
+
 /// Whether every warp finds its elements in itself: warp bit i of the result stands for warp bit i of the source, or
 /// for one along which the source repeats, and nothing else stands for another warp.
 static bool staysInWarp(const LinearLayout &source, const LinearLayout &result, const LinearLayout &from) {
@@ -61,6 +65,9 @@ std::optional<ShuffleExchange> weft::warp::shuffleExchange(const LinearLayout &s
     exchange.registerSteps.push_back(place[InDim::Register]);
     exchange.laneSteps.push_back(place[InDim::Lane]);
   }
+  for (auto [bit, basis] : enumerate(source.bases(InDim::Lane)))
+    if (basis == 0)
+      exchange.laneSteps[bit] |= 1u << bit;
   if (!areIndependent(exchange.registerSteps))
     return std::nullopt;
   unsigned different = result.size(InDim::Register) >> popcount(result.freeBits()[InDim::Register]);

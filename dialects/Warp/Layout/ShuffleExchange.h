@@ -16,10 +16,12 @@ struct ShuffleExchange {
 
   /// The lane bits with a nonzero register step.
   llvm::SmallVector<unsigned, 5> choosingBits() const;
+  /// Whether a lane finds what it gets from lane 0 in itself: no shuffle, but a choice among its registers.
+  bool isOwnLane() const;
 };
 
 /// The exchange from `source` to `result`, if no element leaves its warp and shuffles take no longer than writing to
-/// and reading from shared memory does.
+/// and reading from shared memory does. Of lanes that hold the same, each takes from itself.
 std::optional<ShuffleExchange> shuffleExchange(const LinearLayout &source, const LinearLayout &result,
                                                unsigned elementBytes);
 

@@ -113,3 +113,56 @@ func.func @runs(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %n: i32)
   tile.store %p, %sum, %mask : tensor<512x!tile.ptr<f32>>
   return
 }
+
+// -----
+
+// Eight sums that all lanes have are stored by two lanes, a vector each: one instruction fills the sector.
+// CHECK-DAG: #[[$SUMS:.*]] = #warp.layout<[8], register = {{\[\[}}1], [2], [4]], lane = {{\[\[}}0], [0], [0], [0], [0]]>
+// CHECK-DAG: #[[$SHARED:.*]] = #warp.layout<[8], register = {{\[\[}}1], [2]], lane = {{\[\[}}4], [0], [0], [0], [0]]>
+// CHECK-LABEL: func.func @sums
+// CHECK: warp.convert_layout {{.*}} : tensor<8xf32, #[[$SUMS]]> -> tensor<8xf32, #[[$SHARED]]>
+// CHECK: tile.store {{.*}} {warp.contiguity = 4 : i32} : tensor<8x!tile.ptr<f32>, #[[$SHARED]]>
+func.func @sums(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %y: !tile.ptr<f32> {tile.divisibility = 16 : i32})
+    attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+  %r = tile.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32>
+  %c = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32>
+  %r1 = tile.expand_dims %r {axis = 1 : i32} : tensor<8xi32> -> tensor<8x1xi32>
+  %c1 = tile.expand_dims %c {axis = 0 : i32} : tensor<32xi32> -> tensor<1x32xi32>
+  %r2 = tile.broadcast %r1 : tensor<8x1xi32> -> tensor<8x32xi32>
+  %c2 = tile.broadcast %c1 : tensor<1x32xi32> -> tensor<8x32xi32>
+  %eight = arith.constant dense<8> : tensor<8x32xi32>
+  %o = arith.muli %c2, %eight : tensor<8x32xi32>
+  %i = arith.addi %o, %r2 : tensor<8x32xi32>
+  %three = arith.constant dense<3> : tensor<8x32xi32>
+  %apart = arith.muli %i, %three : tensor<8x32xi32>
+  %b = tile.splat %x : !tile.ptr<f32> -> tensor<8x32x!tile.ptr<f32>>
+  %p = tile.addptr %b, %apart : tensor<8x32x!tile.ptr<f32>>, tensor<8x32xi32>
+  %v = tile.load %p : tensor<8x32x!tile.ptr<f32>>
+  %s = tile.reduce %v {axis = 1 : i32} : (tensor<8x32xf32>) -> tensor<8xf32> {
+  ^bb0(%a: f32, %d: f32):
+    %t = arith.addf %a, %d : f32
+    tile.yield %t : f32
+  }
+  %q = tile.splat %y : !tile.ptr<f32> -> tensor<8x!tile.ptr<f32>>
+  %to = tile.addptr %q, %r : tensor<8x!tile.ptr<f32>>, tensor<8xi32>
+  tile.store %to, %s : tensor<8x!tile.ptr<f32>>
+  return
+}
+
+// -----
+
+// What fills a sector stays where it is.
+// CHECK-LABEL: func.func @full
+// CHECK-NOT: warp.convert_layout
+// CHECK: return
+func.func @full(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %y: !tile.ptr<f32> {tile.divisibility = 16 : i32})
+    attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+  %r = tile.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32>
+  %b = tile.splat %x : !tile.ptr<f32> -> tensor<8x!tile.ptr<f32>>
+  %p = tile.addptr %b, %r : tensor<8x!tile.ptr<f32>>, tensor<8xi32>
+  %v = tile.load %p : tensor<8x!tile.ptr<f32>>
+  %q = tile.splat %y : !tile.ptr<f32> -> tensor<8x!tile.ptr<f32>>
+  %to = tile.addptr %q, %r : tensor<8x!tile.ptr<f32>>, tensor<8xi32>
+  tile.store %to, %v : tensor<8x!tile.ptr<f32>>
+  return
+}

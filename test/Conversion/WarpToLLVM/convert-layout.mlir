@@ -42,6 +42,25 @@ module attributes {warp.target = "sm_80"} {
 
 // -----
 
+#sums = #warp.layout<[8], register = [[1], [2], [4]], lane = [[0], [0], [0], [0], [0]]>
+#shared = #warp.layout<[8], register = [[1], [2]], lane = [[4], [0], [0], [0], [0]]>
+
+// What all lanes have, each takes from itself.
+// CHECK-LABEL: llvm.func @own
+// CHECK-NOT: nvvm.shfl
+// CHECK-COUNT-4: llvm.select
+// CHECK-NOT: nvvm.shfl
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @own(%p: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %i = tile.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32, #sums>
+    %r = warp.convert_layout %i : tensor<8xi32, #sums> -> tensor<8xi32, #shared>
+    return
+  }
+}
+
+// -----
+
 #acc = #warp.layout<[32, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0]]>
 #rows = #warp.layout<[32, 16], register = [[0, 1], [0, 2], [0, 4]], lane = [[0, 8], [1, 0], [2, 0], [4, 0], [8, 0]], warp = [[16, 0]]>
 

@@ -41,6 +41,21 @@ TEST(ShuffleExchange, RowsOfAnAccumulatorToOneALane) {
   expectDelivers(*back, spread, rows);
 }
 
+TEST(ShuffleExchange, FromLanesThatHoldTheSame) {
+  // Sums that all lanes have, one to a lane: a choice among registers.
+  LinearLayout sums({8}), spread({8});
+  sums.appendAxis(InDim::Register, 0, 3, 1).appendAxis(InDim::Lane, 0, 5, 8);
+  spread.appendAxis(InDim::Lane, 0, 5, 1);
+  std::optional<ShuffleExchange> exchange = shuffleExchange(sums, spread, 4);
+  ASSERT_TRUE(exchange);
+  EXPECT_TRUE(exchange->isOwnLane());
+  expectDelivers(*exchange, sums, spread);
+  std::optional<ShuffleExchange> back = shuffleExchange(spread, sums, 4);
+  ASSERT_TRUE(back);
+  EXPECT_FALSE(back->isOwnLane());
+  expectDelivers(*back, spread, sums);
+}
+
 TEST(ShuffleExchange, NotAcrossWarps) {
   LinearLayout low({64}), high({64});
   low.appendAxis(InDim::Lane, 0, 5, 1).appendAxis(InDim::Warp, 0, 1, 32);

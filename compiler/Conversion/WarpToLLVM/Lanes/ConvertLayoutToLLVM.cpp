@@ -25,7 +25,10 @@ Registers emitShuffles(Emitter &e, const ShuffleExchange &exchange, ArrayRef<Val
   SmallVector<unsigned, 5> bits = exchange.choosingBits();
   llvm::DenseMap<std::pair<uint32_t, uint32_t>, Value>
       known; // by source register and lane: repeated registers are moved once
+  const bool ownLane = exchange.isOwnLane();
   auto move = [&](uint32_t reg, uint32_t lane) {
+    if (ownLane && lane == 0)
+      return source[reg];
     Value &moved = known[{reg, lane}];
     if (!moved) {
       Value from = e.xorOfBits(exchange.laneSteps, {});
