@@ -23,6 +23,7 @@ class Case:
 
     ``expected`` maps the names of tensors among ``arguments`` to float64; where it is empty, whatever changes is
     compared with Triton's, and ``known`` has the errors, over what is allowed, of the operator that makes the launch.
+    ``peer_constants`` are those that Triton needs otherwise: its blocks' sizes are powers of two.
     ``tolerance`` is how far an element may be off, over the largest that is expected; None stands for what rounding to
     the output's type explains.
     """
@@ -36,6 +37,7 @@ class Case:
     stages: int = 3
     tolerance: float | None = None
     known: dict[str, float] = field(default_factory=dict)
+    peer_constants: dict[str, Any] = field(default_factory=dict)
 
 
 #: makers of cases by name; several launches of one call share a maker

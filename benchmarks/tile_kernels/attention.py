@@ -66,6 +66,54 @@ def forward(D, causal, dtype=torch.float16):
 
 
 @triton.jit
+def uneven_forward_kernel(
+    q, k, v, out, scale, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, D: tl.constexpr, WIDTH: tl.constexpr
+):
+    """Heads of D channels in tiles of WIDTH, which is D where the compiler takes any size."""
+    head = tl.program_id(1).to(tl.int64) * N * D
+    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    keys, channels = tl.arange(0, BLOCK_N), tl.arange(0, WIDTH)
+    q_mask = rows[:, None] < N
+    if WIDTH > D:
+        q_mask = q_mask & (channels[None, :] < D)
+    q_tile = tl.load(q + head + rows[:, None] * D + channels[None, :], mask=q_mask, other=0.0)
+    k_at = k + head + keys[None, :] * D + channels[:, None]
+    v_at = v + head + keys[:, None] * D + channels[None, :]
+    highest = tl.full([BLOCK_M], -float("inf"), tl.float32)
+    total = tl.zeros([BLOCK_M], tl.float32)
+    acc = tl.zeros([BLOCK_M, WIDTH], tl.float32)
+    for start in range(0, N, BLOCK_N):
+        k_mask, v_mask = start + keys[None, :] < N, start + keys[:, None] < N
+        if WIDTH > D:
+            k_mask, v_mask = k_mask & (channels[:, None] < D), v_mask & (channels[None, :] < D)
+        scores = tl.dot(q_tile, tl.load(k_at + start * D, mask=k_mask, other=0.0)) * scale
+        scores = tl.where(start + keys[None, :] < N, scores, -float("inf"))
+        new = tl.maximum(highest, tl.max(scores, 1))
+        weights = tl.exp2(scores - new[:, None])
+        decay = tl.exp2(highest - new)
+        total = total * decay + tl.sum(weights, 1)
+        v_tile = tl.load(v_at + start * D, mask=v_mask, other=0.0)
+        acc = tl.dot(weights.to(v.dtype.element_ty), v_tile, acc * decay[:, None])
+        highest = new
+    out_at = out + head + rows[:, None] * D + channels[None, :]
+    tl.store(out_at, (acc / total[:, None]).to(out.dtype.element_ty), mask=q_mask)
+
+
+@case("attention D 80 f16", 80)
+@case("attention D 96 f16", 96)
+def uneven_forward(D):
+    H, N = 1, 250
+    q, k, v = (torch.randn(H, N, D).to(torch.float16) for _ in range(3))
+    exact, _, _ = reference(q, k, v, False)
+    arguments = {"q": q, "k": k, "v": v, "out": poisoned(H, N, D, dtype=torch.float16)}
+    arguments |= {"scale": math.log2(math.e) * D**-0.5, "N": N}
+    constants = {"BLOCK_M": 128, "BLOCK_N": 64, "D": D, "WIDTH": D}
+    return Case(
+        uneven_forward_kernel, (2, H), arguments, constants, {"out": exact}, 4, 3, peer_constants={"WIDTH": 128}
+    )
+
+
+@triton.jit
 def keys_backward_kernel(
     q, k, v, grad, lse, delta, dk, dv, scale, scale_log2, N,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, D: tl.constexpr, CAUSAL: tl.constexpr,

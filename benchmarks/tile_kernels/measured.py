@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import pathlib
 import tempfile
@@ -130,6 +131,7 @@ def measure(name: str, seed: int, folder: pathlib.Path | None) -> dict[str, Any]
         row["error"] = f"{type(error).__name__}: {error}"
         return row
     try:
+        wanted = dataclasses.replace(wanted, constants=wanted.constants | case.peer_constants)
         code = _state["peer"].compile(wanted)
         _keep(folder, name, "triton", code)
         row["triton"], _, theirs = _figures(wanted, code, case, "none")
