@@ -39,6 +39,7 @@ FAMILIES = (
     "counting",
     "random",
     "inline_asm",
+    "aggregates",
 )
 
 

@@ -2,7 +2,10 @@
 """``weft.triton``: scripts for Triton run as they are, and Triton's names are there."""
 
 import importlib
+import importlib.util
+import inspect
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -143,3 +146,30 @@ def test_condition_tuple_and_expect_zero():
     x = __import__("numpy").ones(4, "int32")
     with_names_of_core[(1,)](x, 3, debug=True)
     assert x.tolist() == [0, 0, 0, 1]
+
+
+#: of ``triton.language``, and refused: what docs/Triton.md says of them
+REFUSED = {
+    "float8e4b15",
+    "float8e4b8",
+    "float8e5b16",
+    "constexpr_type",
+    "str_to_ty",
+    "tuple_type",
+    "tensor_descriptor_type",
+}
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
+def test_all_names_of_the_installed_triton_are_there_or_refused_on_the_page():
+    script = "import triton.language as tl, triton; print(*dir(tl), '|', *dir(tl.tensor), '|', *dir(triton))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    language, tensor, package = (
+        {name for name in part.split() if not name.startswith("_")} for part in done.stdout.split("|")
+    )
+    assert language - set(dir(tl)) == REFUSED
+    assert tensor - set(dir(tl.tensor)) == {"item"}
+    assert package - set(dir(triton)) <= {"AsyncCompileMode", "FutureKernel", "backends", "must_use_result"}
+    page = pathlib.Path(inspect.getfile(weft)).parents[2] / "docs" / "Triton.md"
+    text = page.read_text()
+    assert not [name for name in REFUSED if f"`{name}`" not in text]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ..language.aggregates import aggregate_value
 from ..language.block_pointers import block_pointer
 from ..language.literals import is_number, to_tensor
 from ..language.value import tensor
@@ -20,12 +21,19 @@ def as_variable(value: Any) -> Any:
     return value
 
 
+def _varying(value: aggregate_value) -> dict[str, Any]:
+    """The fields of an instance that hold tensors; the others are constants."""
+    return {name: each for name, each in value.fields().items() if flatten(each) is not None}
+
+
 def flatten(value: Any) -> list[tensor] | None:
     """The tensors of a variable, in order; None when it holds anything else."""
     if isinstance(value, tensor):
         return [value]
     if isinstance(value, block_pointer):
         return value.tensors()
+    if isinstance(value, aggregate_value):
+        value = tuple(_varying(value).values())
     if isinstance(value, tuple) and value:
         leaves: list[tensor] = []
         for part in value:
@@ -43,6 +51,8 @@ def rebuild(template: Any, leaves: Iterator[tensor]) -> Any:
         return next(leaves)
     if isinstance(template, block_pointer):
         return template.rebuilt(leaves)
+    if isinstance(template, aggregate_value):
+        return template.replaced(**{name: rebuild(each, leaves) for name, each in _varying(template).items()})
     return tuple(rebuild(part, leaves) for part in template)
 
 
@@ -52,13 +62,21 @@ def same_structure(a: Any, b: Any) -> bool:
         return a.type == b.type
     if isinstance(a, block_pointer):
         return a.like(b)
+    if isinstance(a, aggregate_value) or isinstance(b, aggregate_value):
+        return type(a) is type(b) and all(map(_same_field, a.fields().values(), b.fields().values()))
     return isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b) and all(map(same_structure, a, b))
+
+
+def _same_field(a: Any, b: Any) -> bool:
+    return same_structure(a, b) if flatten(a) is not None else same_constant(a, b)
 
 
 def moving(value: Any) -> Any:
     """A variable of which everything may change: block pointers carry their array with them."""
     if isinstance(value, block_pointer):
         return value.as_whole()
+    if isinstance(value, aggregate_value):
+        return value.replaced(**{name: moving(each) for name, each in _varying(value).items()})
     return tuple(map(moving, value)) if isinstance(value, tuple) else value
 
 
@@ -85,6 +103,8 @@ def same_constant(a: Any, b: Any) -> bool:
         )
     if isinstance(a, tensor) or isinstance(b, tensor) or type(a) is not type(b):
         return False
+    if isinstance(a, aggregate_value):
+        return all(map(same_constant, a.fields().values(), b.fields().values()))
     if isinstance(a, tuple):
         return len(a) == len(b) and all(map(same_constant, a, b))
     return bool(a == b)

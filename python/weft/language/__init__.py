@@ -8,6 +8,7 @@ from typing import Any
 
 from . import errors, extra
 from . import maths as math
+from .aggregates import aggregate, aggregate_replace
 from .atomics import (
     atomic_add,
     atomic_and,
@@ -157,6 +158,8 @@ __all__ = [
     "abs",
     "add",
     "advance",
+    "aggregate",
+    "aggregate_replace",
     "arange",
     "argmax",
     "argmin",

@@ -13,7 +13,7 @@ from .memory import element_operand, mask_operand, pointer_operand
 from .operators import invert
 from .promotion import broadcast_to_shape
 from .types import get_int_dtype, int1, pointer_type, unwrap
-from .value import tensor
+from .value import member, tensor
 
 _ORDERS = ("relaxed", "acquire", "release", "acq_rel")
 _SCOPES = ("gpu", "cta", "sys")
@@ -61,6 +61,7 @@ def _integer_atomic(
     return _emit(kinds[0] if value.dtype.is_int_signed() else kinds[1], address, value, mask, order)
 
 
+@member
 @builtin
 def atomic_add(pointer: Any, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> tensor:
     """Add ``val``: integers of 32 or 64 bits, floats of 16 to 64.
@@ -72,30 +73,35 @@ def atomic_add(pointer: Any, val: Any, mask: Any = None, sem: str | None = None,
     return _emit("fadd" if value.dtype.is_floating() else "add", address, value, mask, order)
 
 
+@member
 @builtin
 def atomic_and(pointer: Any, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> tensor:
     """Combine with ``val`` by ``&``: integers of 32 or 64 bits."""
     return _integer_atomic("atomic_and", ("and", "and"), pointer, val, mask, sem, scope)
 
 
+@member
 @builtin
 def atomic_or(pointer: Any, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> tensor:
     """Combine with ``val`` by ``|``: integers of 32 or 64 bits."""
     return _integer_atomic("atomic_or", ("or", "or"), pointer, val, mask, sem, scope)
 
 
+@member
 @builtin
 def atomic_xor(pointer: Any, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> tensor:
     """Combine with ``val`` by ``^``: integers of 32 or 64 bits."""
     return _integer_atomic("atomic_xor", ("xor", "xor"), pointer, val, mask, sem, scope)
 
 
+@member
 @builtin
 def atomic_max(pointer: Any, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> tensor:
     """Keep the greater of memory and ``val``: integers and floats of 32 or 64 bits."""
     return _extremum("atomic_max", "max", "umin", pointer, val, mask, sem, scope)
 
 
+@member
 @builtin
 def atomic_min(pointer: Any, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> tensor:
     """Keep the lesser of memory and ``val``: integers and floats of 32 or 64 bits."""
@@ -123,6 +129,7 @@ def _extremum(
     return reread(where(negative, below, above), value.dtype)
 
 
+@member
 @builtin
 def atomic_xchg(pointer: Any, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> tensor:
     """Write ``val``: 32-bit or 64-bit numbers."""
@@ -131,6 +138,7 @@ def atomic_xchg(pointer: Any, val: Any, mask: Any = None, sem: str | None = None
     return _emit("exchange", address, value, mask, order)
 
 
+@member
 @builtin
 def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: str | None = None, scope: str | None = None) -> tensor:
     """Write ``val`` where memory holds ``cmp``: 16-bit, 32-bit or 64-bit numbers."""
@@ -147,6 +155,7 @@ def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: str | None = None, scope: 
     )
 
 
+@member
 @builtin
 def atomic_load(pointer: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> tensor:
     """What memory holds, read as one step with an order ("acquire" by default): numbers of 32 or 64 bits. It is an
@@ -156,6 +165,7 @@ def atomic_load(pointer: Any, mask: Any = None, sem: str | None = None, scope: s
     return reread(held, kind)
 
 
+@member
 @builtin
 def atomic_store(pointer: Any, value: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> None:
     """Write ``value`` as one step with an order ("release" by default): numbers of 32 or 64 bits."""

@@ -19,7 +19,7 @@ from .literals import to_tensor
 from .operators import add, compare, logical_and, mul
 from .shapes import arange, constant_int, constant_shape, expand_dims
 from .types import int32, int64, uint32, uint64, unwrap
-from .value import tensor
+from .value import member, tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +135,7 @@ def make_block_ptr(
     return block_pointer(pointer, *parts, sizes)
 
 
+@member
 @builtin
 def advance(base: Any, offsets: Any) -> block_pointer:
     """The block pointer ``offsets`` elements on along each axis."""

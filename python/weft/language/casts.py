@@ -15,6 +15,7 @@ NOT_EQUAL_INT, NOT_EQUAL_FLOAT = 1, 13  # arith.cmpi ne; arith.cmpf une
 _GREATER = 2  # arith.cmpf ogt
 
 
+@member
 @builtin
 def cast(input: Any, dtype: dtype, fp_downcast_rounding: str | None = None, bitcast: bool = False) -> tensor:
     """``input`` converted to ``dtype``; same shape. With ``bitcast`` its bits are kept and reread as ``dtype``, which

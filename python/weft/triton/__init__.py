@@ -16,7 +16,7 @@ from weft.integers import cdiv, next_power_of_2
 from weft.kernels.autotuner import autotune
 from weft.kernels.config import Config
 from weft.kernels.heuristics import heuristics
-from weft.language import constexpr_function
+from weft.language import aggregate, constexpr_function
 
 from . import compiler, errors, knobs, language, runtime, testing, tools
 from .errors import InterpreterError, OutOfResources
@@ -34,6 +34,7 @@ __all__ = [
     "OutOfResources",
     "TensorWrapper",
     "TritonError",
+    "aggregate",
     "autotune",
     "cdiv",
     "compile",

@@ -6,5 +6,16 @@ from weft.kernels.bench import do_bench
 from .reports import Benchmark, Mark, assert_close, perf_report
 
 do_bench_cudagraph = do_bench
+do_bench_proton = do_bench
+do_bench_cudagraph_proton = do_bench
 
-__all__ = ["Benchmark", "Mark", "assert_close", "do_bench", "do_bench_cudagraph", "perf_report"]
+__all__ = [
+    "Benchmark",
+    "Mark",
+    "assert_close",
+    "do_bench",
+    "do_bench_cudagraph",
+    "do_bench_cudagraph_proton",
+    "do_bench_proton",
+    "perf_report",
+]

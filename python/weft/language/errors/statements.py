@@ -201,3 +201,25 @@ def printed_text(value: Any) -> KernelError:
         f"expected a line of printable ASCII text for 'device_print', but got {type_of(value)}",
         'write it out: wl.device_print("x", x)',
     )
+
+
+@numbered(622)
+def aggregate_field(owner: str, name: str, fields: tuple[str, ...]) -> KernelError:
+    """Only the fields that a class's annotations name are assigned, once, by its constructor."""
+    return KernelError(
+        f"expected an instance of '{owner}' to be given {_listed(fields)}, once each, but got '{name}'",
+        "annotate the field in the class; 'aggregate_replace' makes an instance with another value",
+    )
+
+
+@numbered(623)
+def aggregate_missing(owner: str, name: str, fields: tuple[str, ...]) -> KernelError:
+    """A constructor gives every field a value."""
+    return KernelError(
+        f"expected an instance of '{owner}' to be given {_listed(fields)}, but '{name}' has no value",
+        "pass it, or assign it in '__init__'",
+    )
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(f"'{name}'" for name in names) or "nothing"

@@ -7,5 +7,6 @@ from weft.language import __all__ as _names
 from . import core, extra, random, standard, target_info  # type: ignore[no-redef]
 from . import math as math  # type: ignore[no-redef]
 from .core import *  # noqa: F403
+from .polling import atomic_poll
 
-__all__ = [*_names, "core", "extra", "math", "random", "standard", "target_info"]
+__all__ = [*_names, "atomic_poll", "core", "extra", "math", "random", "standard", "target_info"]

@@ -10,6 +10,8 @@ from weft.language.emit import builtin as builtin
 from weft.language.shapes import MAX_ELEMENTS
 from weft.language.types import get_int_dtype as _get_int_dtype
 
+from .polling import atomic_poll as atomic_poll
+
 TRITON_MAX_TENSOR_NUMEL = MAX_ELEMENTS
 CONSTEXPR_0 = constexpr(0)
 
@@ -44,6 +46,8 @@ def tuple(items: Any = ()) -> Any:
 
 slice = builtins.slice
 
+#: as Triton's own modules spell it
+_aggregate = aggregate  # noqa: F405
 #: what a function of the language raises
 TritonError = KernelError
 PropagateNan = PropagateNan  # noqa: F405

@@ -3,10 +3,11 @@
 
 from weft.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from . import libdevice, utils
+from . import gdc, libdevice, utils
 from .utils import globaltimer, num_threads, num_warps, smid
 
 __all__ = [
+    "gdc",
     "gdc_launch_dependents",
     "gdc_wait",
     "globaltimer",
