@@ -12,6 +12,7 @@ import torch
 import weft
 from torch.nn import functional
 from weft.testing import drawn, judge, poisoned, recurrences
+from weft.testing.plans import counted
 
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
 
@@ -313,6 +314,40 @@ ROWS = torch.zeros(1, 2, 8)
 def test_refusals(make, message):
     with pytest.raises(weft.Error, match=message):
         make()
+
+
+#: warp instructions at most, multiply-adds, and 32-byte sectors, forward and backward, of a head of 128 tokens and 64
+#: channels in bf16
+COSTS = {
+    "linear": ((5604, 2097152, 2048), (17436, 5242880, 8192)),
+    "token": ((9560, 2097152, 2080), (31460, 5242880, 8304)),
+    "channel": ((50896, 4456448, 14336), (137244, 13107200, 33792)),
+    "delta": ((39528, 6406144, 4144), (29536, 8388608, 10320)),
+    "gated delta": ((44272, 6406144, 4208), (43676, 8388608, 10432)),
+}
+
+
+@pytest.mark.parametrize("kind", COSTS)
+def test_what_it_costs(kind, seed):
+    shape = (1, 1, 128, 64)
+    q, k, v = (draw(seed + i, *shape).bfloat16() for i in range(3))
+    numbers = {"channel": shape, "token": shape[:3], "gated delta": shape[:3]}
+    decay = [-draw(seed + 3, *numbers[kind]).abs()] if kind in numbers else []
+    betas = [draw(seed + 4, *shape[:3]).sigmoid()] if "delta" in kind else []
+    runs = counted(delta if betas else linear, q, k, v, *betas, *decay, target="sm_80")
+    for part, (instructions, products, sectors) in zip(("forward", "backward"), COSTS[kind], strict=True):
+        run = runs[part]
+        assert run.total("warp_instructions") <= instructions
+        assert run.total("mma_macs") == products
+        assert run.total("global_sectors_read") + run.total("global_sectors_written") == sectors
+        assert run.total("shared_wavefronts") == run.total("shared_wavefronts_ideal"), "bank conflicts"
+
+
+@pytest.mark.parametrize("make", [weft.linear_attention, lambda q, k: weft.delta_rule(q, k, ROWS)])
+def test_tangents_are_refused_by_name(make):
+    """No tangent is zero without a word."""
+    with pytest.raises(NotImplementedError, match="recur"), torch.autograd.forward_ad.dual_level():
+        make(torch.autograd.forward_ad.make_dual(X, torch.ones_like(X)), X) @ X
 
 
 def naive(family, name):

@@ -129,19 +129,19 @@ Value RecurrenceKernel::acrossMiddle(int64_t half) {
   return b.both(later, b.row(b.compareInt(arith::CmpIPredicate::eq, b.rem(m, b.i32(2)), b.i32(0))));
 }
 
-std::pair<Value, Value> RecurrenceKernel::aboutMiddle(const ChunkDecays &decays, const RowTile &rows, const Chunk &keys,
-                                                      int64_t half) {
+Value RecurrenceKernel::isLaterHalf(int64_t half) {
+  return b.column(b.compareInt(arith::CmpIPredicate::eq, b.rem(b.div(b.range(side), b.i32(half)), b.i32(2)), b.i32(1)));
+}
+
+Value RecurrenceKernel::aboutMiddle(const ChunkDecays &decays, const RowTile &rows, const Chunk &keys, int64_t half) {
   // The last token of the earlier half, or of all where that has less.
   Value offset = b.sub(b.range(side), b.rem(b.range(side), b.i32(2 * half)));
   Value middle = b.add(b.add(offset, b.i32(half - 1)), rows.scalarStart);
   RowTile at = rows.anyRows(b.min(middle, b.sub(place.length, b.i32(1))), rows.inside);
   auto [coarse, fine] = sumsAt(at, keys);
   Value exponent = b.add(b.sub(decays.coarse, coarse), b.sub(decays.fine, fine));
-  Value later =
-      b.column(b.compareInt(arith::CmpIPredicate::eq, b.rem(b.div(b.range(side), b.i32(half)), b.i32(2)), b.i32(1)));
-  Value zero = b.zeros({side, keys.width});
-  later = b.broadcast(later, {side, keys.width});
-  return {b.exp2(b.select(later, exponent, zero)), b.exp2(b.select(later, zero, b.mul(exponent, b.f32(-1))))};
+  Value sign = b.select(isLaterHalf(half), b.full({side, 1}, 1, b.getF32Type()), b.full({side, 1}, -1, b.getF32Type()));
+  return b.exp2(b.mul(exponent, sign));
 }
 
 Value RecurrenceKernel::decayPairs(Value weights, const ChunkDecays &decays, bool strict) {
@@ -163,8 +163,9 @@ Value RecurrenceKernel::pairs(Value left, Value right, const ChunkDecays &decays
   Value own = b.compareInt(arith::CmpIPredicate::eq, b.column(b.range(side)), b.row(b.range(side)));
   Value zero = b.zeros({side, side}), sum = b.select(own, products, zero);
   for (int64_t half = side / 2; half >= 1; half /= 2) {
-    auto [later, earlier] = aboutMiddle(decays, rows, keys, half);
-    Value across = product(decayed(left, later), b.transpose(b.cast(decayed(right, earlier), element)));
+    // Of pairs across the middle, which alone are taken, the left one is of the later half, and the right one is not.
+    Value factors = aboutMiddle(decays, rows, keys, half);
+    Value across = product(decayed(left, factors), b.transpose(b.cast(decayed(right, factors), element)));
     sum = b.add(sum, b.select(acrossMiddle(half), across, zero));
   }
   return sum;
@@ -179,7 +180,10 @@ RecurrenceKernel::Mixed RecurrenceKernel::mixByChannel(Value weights, Value q, V
   // A token and itself: no decay lies between.
   Mixed sum{product(diagonal, k), product(diagonal, q), b.zeros({side, keys.width})};
   for (int64_t half = side / 2; half >= 1; half /= 2) {
-    auto [later, earlier] = aboutMiddle(decays, rows, keys, half);
+    // Factors of the other half, which may be infinite where decays are positive, are not to meet weights of 0.
+    Value factors = aboutMiddle(decays, rows, keys, half), none = b.zeros({side, keys.width});
+    Value ofLaterHalf = b.broadcast(isLaterHalf(half), {side, keys.width});
+    Value later = b.select(ofLaterHalf, factors, none), earlier = b.select(ofLaterHalf, none, factors);
     Value across = b.cast(b.select(acrossMiddle(half), weights, zero), element);
     Value queries = b.cast(decayed(q, later), element), writes = b.cast(decayed(k, earlier), element);
     Value ofLater = product(across, writes), ofEarlier = product(b.transpose(across), queries);

@@ -117,10 +117,11 @@ private:
   llvm::SmallVector<mlir::Value> chunkIndices(mlir::Value chunk);
   /// Of decays by channel, at tokens of the chunk.
   std::pair<mlir::Value, mlir::Value> sumsAt(const RowTile &rows, const Chunk &keys);
-  /// Of pairs of the halves of 2 `half` tokens: exp of the decays from the middle to later tokens, and from earlier ones to
-  /// the middle, 1 for the others.
-  std::pair<mlir::Value, mlir::Value> aboutMiddle(const ChunkDecays &decays, const RowTile &rows, const Chunk &keys,
-                                                  int64_t half);
+  /// Of pairs of the halves of 2 `half` tokens, [side, channels]: exp of the decays from the middle to later tokens, and
+  /// from earlier ones to the middle.
+  mlir::Value aboutMiddle(const ChunkDecays &decays, const RowTile &rows, const Chunk &keys, int64_t half);
+  /// [side, 1] i1: which tokens are in the later one of two halves.
+  mlir::Value isLaterHalf(int64_t half);
   /// [side, side] i1: m <= n, or m < n.
   mlir::Value ordered(bool strict);
 
