@@ -1,8 +1,8 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""The delta rule at chunks of 64: instructions beside flash-linear-attention's Triton kernels, as installed.
+"""Linear recurrences at chunks of 64: instructions beside flash-linear-attention's Triton kernels, as installed.
 
     .venv/bin/python benchmarks/recurrences.py
-    .venv/bin/python benchmarks/recurrences.py --decay --tokens 256 --json figures.json
+    .venv/bin/python benchmarks/recurrences.py --kind gated_delta_rule --tokens 256 --json figures.json
 
 Its operator runs forward and backward with Weft in Triton's place, which gives each launch with its arguments; the
 first of its autotuned configurations is taken. Triton compiles each launch's kernel for sm_80, and the simulator counts
@@ -21,8 +21,16 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+#: flash-linear-attention's operators, and what they take; gk are decays by channel
+KINDS = {
+    "delta_rule": ("q", "k", "v", "beta"),
+    "gated_delta_rule": ("q", "k", "v", "g", "beta"),
+    "simple_gla": ("q", "k", "v", "g"),
+    "gla": ("q", "k", "v", "gk"),
+}
 
-def theirs(tokens: int, heads: int, decay: bool) -> dict[str, dict[str, int]]:
+
+def theirs(tokens: int, heads: int, kind: str) -> dict[str, dict[str, int]]:
     """Warp instructions of the operator's launches, by kernel, of the forward and of the backward."""
     from tile_kernels import installed, measured
     from tile_kernels.compiled import Peer
@@ -30,10 +38,9 @@ def theirs(tokens: int, heads: int, decay: bool) -> dict[str, dict[str, int]]:
 
     measured.begin(peer=False)
     installed.TOKENS, installed.HEADS = tokens, heads
-    name = "gated_delta_rule" if decay else "delta_rule"
-    operator = installed.of_library(f"ops.{name}", f"chunk_{name}")
-    names = ("q", "k", "v", "g", "beta") if decay else ("q", "k", "v", "beta")
-    given = {name: x.requires_grad_() for name, x in installed.sequences(*names).items()}
+    operator = installed.of_library(f"ops.{kind}", f"chunk_{kind}")
+    sequences = installed.sequences(*KINDS[kind]).items()
+    given = {"g" if name == "gk" else name: x.requires_grad_() for name, x in sequences}
     launches: list[installed.Launched] = []
     original = JITFunction._call
 
@@ -68,7 +75,7 @@ def theirs(tokens: int, heads: int, decay: bool) -> dict[str, dict[str, int]]:
     return found
 
 
-def ours(tokens: int, heads: int, decay: bool) -> dict[str, dict[str, int]]:
+def ours(tokens: int, heads: int, kind: str) -> dict[str, dict[str, int]]:
     """The same of Weft's kernels."""
     import weft
     from weft.testing.plans import counted, instructions
@@ -77,20 +84,27 @@ def ours(tokens: int, heads: int, decay: bool) -> dict[str, dict[str, int]]:
     def rule(q: Any, k: Any, v: Any, beta: Any, *log_decay: Any) -> Any:
         return weft.delta_rule(q, k, beta, *log_decay) @ v
 
+    @weft.program
+    def linear(q: Any, k: Any, v: Any, *log_decay: Any) -> Any:
+        return weft.linear_attention(q, k, *log_decay) @ v
+
     q, k, v = (torch.randn(1, heads, tokens, 64).bfloat16() for _ in range(3))
-    numbers = [torch.rand(1, heads, tokens), *([-torch.rand(1, heads, tokens)] if decay else [])]
-    runs = counted(rule, q, torch.nn.functional.normalize(k.float(), dim=-1).bfloat16(), v, *numbers, target="sm_80")
+    betas = [torch.rand(1, heads, tokens)] if "beta" in KINDS[kind] else []
+    sizes = {"g": (1, heads, tokens), "gk": (1, heads, tokens, 64)}
+    decays = [-torch.rand(*size) for name, size in sizes.items() if name in KINDS[kind]]
+    k = torch.nn.functional.normalize(k.float(), dim=-1).bfloat16()
+    runs = counted(rule if betas else linear, q, k, v, *betas, *decays, target="sm_80")
     return {part: instructions(run) for part, run in runs.items()}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Count the delta rule's instructions beside flash-linear-attention's.")
+    parser = argparse.ArgumentParser(description="Count recurrences' instructions beside Triton's.")
     parser.add_argument("--tokens", type=int, default=256)
     parser.add_argument("--heads", type=int, default=2)
-    parser.add_argument("--decay", action="store_true", help="the gated delta rule")
+    parser.add_argument("--kind", choices=tuple(KINDS), default="delta_rule", help="flash-linear-attention's operator")
     parser.add_argument("--json", type=pathlib.Path, help="write the figures there")
     given = parser.parse_args()
-    sizes = (given.tokens, given.heads, given.decay)
+    sizes = (given.tokens, given.heads, given.kind)
     figures = {"weft": ours(*sizes), "triton": theirs(*sizes)}
     console = Console()
     for part in ("forward", "backward"):

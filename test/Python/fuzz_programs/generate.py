@@ -81,8 +81,11 @@ class _Draw:
             "steps": self.steps,
             "results": results,
             "backward": rng.random() < 0.88,
-            "forward": rng.random() < 0.3,
+            "forward": rng.random() < 0.3 and not self.recurs(),  # recurrences have no tangents (docs/Limits.md)
         }
+
+    def recurs(self):
+        return any(step["op"] == "apply" and mixers.has_recurrence(step["mixer"]) for step in self.steps)
 
     def result(self):
         """The names of a result, and of what comes with it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 import torch
+from weft.testing import recurrences
 
 from . import patterns, scalars
 from .tensors import TYPES, Invalid, shape
@@ -198,6 +199,31 @@ class Interpreter:
         gate = self.values[given["g"]]
         need(gate.shape[2] == x.shape[2] and gate.shape[3] in (1, x.shape[3]), "another gate")
         return gate * repeated(x, gate.shape[1])
+
+    def _recurrence(self, given, values):
+        """Token by token; rounded, chunk by chunk, as kernels have it."""
+        (v,) = values
+        q, k, decay, beta = (given[name] and self.values[given[name]] for name in ("q", "k", "decay", "beta"))
+        heads, N = q.shape[1:3]
+        need(k.shape[2] == v.shape[2] == N and k.shape[3] == q.shape[3], "other keys")
+        scale = 1 / math.sqrt(max(q.shape[3], 1)) if given["scale"] is None else given["scale"]
+        v = repeated(v, heads)
+        if not (N and v.numel()):
+            return torch.zeros_like(v)
+        tokens = [N]
+        if given["cu"]:
+            self.sequences(given["cu"], N)
+            tokens = self.tables[given["cu"]].long().diff().tolist()
+        split = [
+            [None] * len(tokens) if x is None else x.split(tokens, 2) for x in (q, repeated(k, heads), v, decay, beta)
+        ]
+        form = self._by_chunks if self.rounded else recurrences.recurrence
+        return torch.cat([form(*each, scale=scale)[0] for each in zip(*split, strict=True) if each[0].shape[2]], 2)
+
+    def _by_chunks(self, q, k, v, decay, beta, scale):
+        kind = TYPES[self.description["dtype"]]
+        found, state = recurrences.chunked(q.to(kind), k.to(kind), v.to(kind), decay, beta)
+        return found.to(self.real) * (scale * math.sqrt(q.shape[3])), state
 
     def _softmax(self, given, values):
         q = self.values[given["q"]]

@@ -1,6 +1,6 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Mixers as trees: ["softmax", {...}], ["mean", {...}], ["toeplitz", {...}], ["diag", {...}], ["add", a, b],
-["compose", a, b]; random ones, and what they read.
+"""Mixers as trees: ["softmax", {...}], ["mean", {...}], ["toeplitz", {...}], ["diag", {...}], ["recurrence", {...}],
+["add", a, b], ["compose", a, b]; random ones, and what they read.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ def mixed(draw, h, hv, n, m, v, depth, nesting):
         left = mixed(draw, h, between, n, middle, v, depth, nesting - 1)
         return ["compose", left, mixed(draw, between, hv, middle, m, v, depth, nesting - 1)]
     kinds = ["softmax"] * 3
+    if square:
+        kinds.append("recurrence")
     if square and h == hv:
         kinds += ["mean", "toeplitz", "toeplitz", "diag"]
     elif square:
@@ -82,6 +84,25 @@ def _toeplitz(draw, h, hv, n, m, v, depth):
 
 def _diag(draw, h, hv, n, m, v, depth):
     return ["diag", {"g": draw.want(["B", h, n, draw.rng.choice([1, v])], depth - 1)}]
+
+
+def _recurrence(draw, h, hv, n, m, v, depth):
+    """Linear attention, or the delta rule, whose keys are of length 1: others make its state grow without bounds."""
+    rng = draw.rng
+    channels, heads, delta = rng.choice(["D", "D", "C"]), draw.key_heads(h), rng.random() < 0.5
+    decay = rng.choice([None, "tokens"] if delta else [None, "tokens", "channels"])
+    beta = draw.input(["B", h, n], "share", rng.choice([None, "f32"])) if delta else None
+    dims = ["B", h, n, channels]
+    numbers = {"tokens": dims[:3], "channels": dims}
+    keys = ["B", heads, n, channels]
+    return ["recurrence", {
+        "q": draw.want(dims, depth - 1),
+        "k": draw.input(keys, "unit") if delta else draw.want(keys, depth - 1),
+        "decay": draw.input(numbers[decay], "decay", rng.choice([None, "f32"])) if decay else None,
+        "beta": beta,
+        "scale": rng.choice([None, None, 0.3]),
+        "cu": draw.cu(n),
+    }]  # fmt: skip
 
 
 def several(draw, dims, depth):
@@ -132,7 +153,14 @@ def reads(tree):
             return {given["taps"], given["cu"]} - {None}
         case ["diag", given]:
             return {given["g"]}
+        case ["recurrence", given]:
+            return {given[name] for name in ("q", "k", "decay", "beta", "cu")} - {None}
     raise ValueError(f"expected a mixer, but got {tree!r}")
+
+
+def has_recurrence(tree):
+    """Whether a recurrence is in a mixer."""
+    return tree[0] == "recurrence" or (tree[0] in ("add", "compose") and any(map(has_recurrence, tree[1:])))
 
 
 def score_reads(tree):

@@ -235,7 +235,7 @@ def smaller_mixers(tree, values):
         return
     given = inner[0]
     plain = {"score": None, "sink": None, "scale": None, "cu": None, "deterministic": True, "causal": False,
-             "centred": False, "dilation": 1, "grid": None}  # fmt: skip
+             "centred": False, "dilation": 1, "grid": None, "decay": None, "beta": None}  # fmt: skip
     for key, value in plain.items():
         if key in given and given[key] != value:
             yield [kind, {**given, key: value}], values

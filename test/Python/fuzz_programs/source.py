@@ -165,4 +165,8 @@ def mixer(tree):
             )
         case ["diag", given]:
             return call("diag", [given["g"]])
+        case ["recurrence", given]:
+            operands = [given["q"], given["k"], given["beta"]]
+            name = "linear_attention" if given["beta"] is None else "delta_rule"
+            return call(name, operands, log_decay=given["decay"], scale=given["scale"], cu_seqlens=given["cu"])
     raise ValueError(f"expected a mixer, but got {tree!r}")

@@ -48,6 +48,12 @@ def numbers(given, shape, random):
             x = 0.3 * x
         case "weight":
             x = x / max(fan, 1) ** 0.5
+        case "unit":
+            x = torch.nn.functional.normalize(x, dim=-1)
+        case "share":
+            x = x.sigmoid()
+        case "decay":
+            x = torch.nn.functional.logsigmoid(x)
         case "taps":
             x = x / max(shape[0], 1) ** 0.5
     return x.to(TYPES[given["dtype"]])
