@@ -269,7 +269,10 @@ LayoutAttr Planner::effectLayout(Operation *op) const {
   if (run < best && bytesPerRun(shares.getLayout(), access, target) > run)
     own = shares;
   bool fullVectors = accessWidth(own.getLayout(), access, target) * access.elementBytes >= target.vectorBytes;
-  return fullVectors || bytesPerRun(own.getLayout(), access, target) >= best ? own : coalesced;
+  if (fullVectors || bytesPerRun(own.getLayout(), access, target) >= best)
+    return own;
+  std::optional<LinearLayout> turned = turnedLayout(own.getLayout(), access, warps, target);
+  return turned ? attr(*turned) : coalesced;
 }
 
 void Planner::need(Value value, LayoutAttr layout) {

@@ -160,6 +160,23 @@ int64_t bytesPerRun(const LinearLayout &layout, const Access &access, const Targ
   return std::min(run, access.pointer.contiguity[order.front()]) * access.elementBytes;
 }
 
+std::optional<LinearLayout> turnedLayout(const LinearLayout &from, const Access &access, int warps,
+                                         const TargetInfo &target) {
+  if (access.shape.size() != 2 || access.elementBytes != 2)
+    return std::nullopt;
+  SmallVector<unsigned> order = fastestFirst(access.pointer);
+  RegisterRun run = registerRun(from);
+  const int64_t vector = target.vectorBytes / access.elementBytes;
+  if (run.axis == order.front() || run.length < vector || widthAllowed(access, order.front(), target) < vector)
+    return std::nullopt;
+  constexpr int64_t along = 4, beside = 8;
+  if (access.shape[order[0]] < along * vector || access.shape[order[1]] < beside)
+    return std::nullopt;
+  LinearLayout layout = blockedLayout(access.shape, order, vector, warps, along);
+  bool fills = layout.isInjective() && bytesPerRun(layout, access, target) >= target.sectorBytes;
+  return fills ? std::optional(layout) : std::nullopt;
+}
+
 LinearLayout sharedOutLayout(const LinearLayout &layout, int64_t width) {
   ArrayRef<uint32_t> left = layout.bases(InDim::Register);
   const unsigned kept = std::min<unsigned>(Log2_64(width), left.size());

@@ -48,6 +48,12 @@ int64_t accessWidth(const warp::LinearLayout &layout, const Access &access, cons
 /// traffic is wasted.
 int64_t bytesPerRun(const warp::LinearLayout &layout, const Access &access, const TargetInfo &target);
 
+/// The layout in which elements of 2 bytes are stored that lanes hold in full vectors along another axis than memory has
+/// them: four lanes along the fastest axis and eight beside them, to which `ldmatrix.trans` delivers vectors. None where
+/// that would not be so, or fill no sectors.
+std::optional<warp::LinearLayout> turnedLayout(const warp::LinearLayout &from, const Access &access, int warps,
+                                               const TargetInfo &target);
+
 /// A layout whose lanes that hold the same share out their registers, but for the lowest `width`: what is stored from it
 /// takes fewer instructions, which fill more of each sector.
 warp::LinearLayout sharedOutLayout(const warp::LinearLayout &layout, int64_t width);

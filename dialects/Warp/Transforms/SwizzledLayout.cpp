@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "dialects/Warp/Transforms/SwizzledLayout.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 
@@ -21,7 +22,8 @@ LinearLayout plainLayout(ArrayRef<int64_t> shape, unsigned contiguousAxis) {
 }
 } // namespace
 
-LinearLayout weft::warp::swizzledLayout(ArrayRef<int64_t> shape, unsigned contiguousAxis, unsigned elementBytes) {
+LinearLayout weft::warp::swizzledLayout(ArrayRef<int64_t> shape, unsigned contiguousAxis, unsigned elementBytes,
+                                        ArrayRef<unsigned> firstBits) {
   int64_t lineBytes = shape[contiguousAxis] * elementBytes;
   if (shape.size() != 2 || lineBytes <= pieceBytes)
     return plainLayout(shape, contiguousAxis);
@@ -35,9 +37,13 @@ LinearLayout weft::warp::swizzledLayout(ArrayRef<int64_t> shape, unsigned contig
 
   LinearLayout layout(shape);
   layout.appendAxis(InDim::Offset, contiguousAxis, Log2_64(shape[contiguousAxis]), 1);
-  for (unsigned bit = 0; bit < Log2_64(shape[lineAxis]); ++bit) {
+  SmallVector<unsigned> lineBits(firstBits);
+  for (unsigned bit = 0; bit < Log2_64(shape[lineAxis]); ++bit)
+    if (!is_contained(firstBits, bit))
+      lineBits.push_back(bit);
+  for (auto [bit, coordinateBit] : enumerate(lineBits)) {
     SmallVector<int64_t, 2> element(2, 0);
-    element[lineAxis] = int64_t(1) << bit;
+    element[lineAxis] = int64_t(1) << coordinateBit;
     if (bit >= firstLineBit && bit - firstLineBit < pieceBits)
       element[contiguousAxis] = piece << (bit - firstLineBit + rotation) % pieceBits;
     layout.append(InDim::Offset, element);

@@ -14,8 +14,10 @@ namespace weft::warp {
 ///   - 8 neighbouring pieces are written (`cp.async` and `st.shared` of 16 bytes),
 ///   - for 4-byte elements, 4 lines × 8 neighbours are read (the tf32 operand that ldmatrix cannot transpose).
 /// Lines shorter than 128 bytes (all banks) share a line of banks; the xor then takes the bits above. Tiles of rank
-/// other than 2 are not swizzled.
-LinearLayout swizzledLayout(llvm::ArrayRef<int64_t> shape, unsigned contiguousAxis, unsigned elementBytes);
+/// other than 2 are not swizzled. Lines are numbered by the bits of their coordinate in order, after those that
+/// `firstBits` names: 8 lines that differ in its bits alone are then read as 8 neighbours are.
+LinearLayout swizzledLayout(llvm::ArrayRef<int64_t> shape, unsigned contiguousAxis, unsigned elementBytes,
+                            llvm::ArrayRef<unsigned> firstBits = {});
 
 /// The axis along which the registers of `layout` count up first; the last axis when none do.
 unsigned contiguousAxis(const LinearLayout &layout);

@@ -135,3 +135,25 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+#columns = #warp.layout<[64, 64], register = [[1, 0], [2, 0], [4, 0], [0, 16], [0, 32]], lane = [[8, 0], [16, 0], [32, 0], [0, 1], [0, 2]], warp = [[0, 4], [0, 8]]>
+#turned = #warp.layout<[64, 64], register = [[0, 1], [0, 2], [0, 4], [0, 32], [32, 0]], lane = [[0, 8], [0, 16], [1, 0], [2, 0], [4, 0]], warp = [[8, 0], [16, 0]]>
+
+// Columns that lanes hold in full vectors become rows by ldmatrix.trans. Lines whose rows make a matrix, 0, 1, 8 and so on, lie
+// in different banks.
+// CHECK-LABEL: llvm.func @turned
+// CHECK-COUNT-4: llvm.store %{{.*}} {alignment = 16 : i64} : vector<8xf16>, !llvm.ptr<3>
+// CHECK-NEXT: nvvm.barrier
+// CHECK-COUNT-4: ldmatrix.sync.aligned.m8n8.x4.trans.b16
+// CHECK-NOT: ldmatrix
+// CHECK-NOT: llvm.load
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @turned(%x: f16) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %s = tile.splat %x : f16 -> tensor<64x64xf16, #columns>
+    %r = warp.convert_layout %s {warp.scratch = 0 : i64} : tensor<64x64xf16, #columns> -> tensor<64x64xf16, #turned>
+    return
+  }
+}

@@ -243,6 +243,25 @@ TEST(MatrixAccess, TakesSwizzledBitsIntoTheAddress) {
   EXPECT_EQ(addresses.size(), 2u);
 }
 
+TEST(MatrixAccess, TurnsVectorsOfLines) {
+  // Lanes take 8 halves of a line that lie apart by lines in memory: rows 0, 1, 8, 9 and so on make a matrix.
+  LinearLayout turned({64, 64});
+  turned.appendAxis(InDim::Register, 0, 3, 1)
+      .appendAxis(InDim::Register, 0, 1, 32)
+      .appendAxis(InDim::Register, 1, 1, 32);
+  turned.appendAxis(InDim::Lane, 0, 2, 8).appendAxis(InDim::Lane, 1, 3, 1).appendAxis(InDim::Warp, 1, 2, 8);
+  auto wavefronts = [&](llvm::ArrayRef<unsigned> firstBits) {
+    LinearLayout shared = swizzledLayout({64, 64}, 1, 2, firstBits);
+    EXPECT_TRUE(shared.isInjective() && shared.isSurjective());
+    LinearLayout offsets = *turned.composeInverse(shared);
+    std::optional<MatrixAccess> access = matrixAccess(offsets, 16);
+    EXPECT_TRUE(access && access->transposed);
+    return wavefrontsOf(*access, offsets, 2);
+  };
+  EXPECT_GT(wavefronts({}).needed, wavefronts({}).ideal);
+  EXPECT_EQ(wavefronts({0, 3, 4}).needed, wavefronts({0, 3, 4}).ideal);
+}
+
 TEST(MatrixAccess, RefusesOtherLayouts) {
   LinearLayout shared = swizzledLayout({64, 64}, 1, 2);
   EXPECT_FALSE(matrixAccess(*rowMajor({64, 64}, 8, 4).composeInverse(shared), 16));

@@ -71,28 +71,54 @@ struct MatrixExchange {
   MatrixAccess matrices;
 };
 
+/// The exchange through a tile in shared memory, if `ldmatrix` can read it.
+std::optional<MatrixExchange> exchangeThrough(ConvertLayoutOp op, const LinearLayout &shared) {
+  SharedAccess write = accessOf(layoutOf(op.getSource().getType()), shared, 2);
+  LinearLayout read = accessOf(layoutOf(op.getResult().getType()), shared, 2).offsets;
+  if (std::optional<MatrixAccess> matrices = matrixAccess(read, 16, operandBits(op.getResult())))
+    return MatrixExchange{write, read, *matrices};
+  return std::nullopt;
+}
+
+bool hasConflicts(const MatrixExchange &exchange) {
+  Wavefronts written = wavefrontsOf(exchange.write, 2), loaded = wavefrontsOf(exchange.matrices, exchange.read, 2);
+  return written.needed != written.ideal || loaded.needed != loaded.ideal;
+}
+
+/// The bits of a line's coordinate along which the rows of a matrix follow one another. None where they are no single
+/// bits of lines of `lineElements`.
+SmallVector<unsigned> lineBitsOf(const MatrixAccess &matrices, int64_t lineElements) {
+  SmallVector<unsigned> bits;
+  for (uint32_t offset : ArrayRef(matrices.laneOffsets).take_front(3))
+    if (uint32_t line = offset / lineElements;
+        llvm::isPowerOf2_32(line) && !llvm::is_contained(bits, llvm::Log2_32(line)))
+      bits.push_back(llvm::Log2_32(line));
+  return bits;
+}
+
 /// Rows that lanes hold in pieces of 16 bytes, as loads from device memory leave them, are written as such, and
-/// operands of matrix instructions are read by `ldmatrix`: where that takes fewer instructions than plain accesses, and
-/// no bank conflicts.
+/// operands of matrix instructions, and what is stored turned, are read by `ldmatrix`: where that takes fewer
+/// instructions than plain accesses, and no bank conflicts.
 std::optional<MatrixExchange> matrixExchange(ConvertLayoutOp op, const SharedAccess &plainWrite,
                                              const SharedAccess &plainRead) {
   auto type = cast<RankedTensorType>(op.getSource().getType());
-  const LinearLayout &source = layoutOf(type), &result = layoutOf(op.getResult().getType());
   if (type.getRank() != 2 || elementBytes(type.getElementType()) != 2)
     return std::nullopt;
   auto accesses = [](const SharedAccess &access) {
     return access.offsets.size(InDim::Register) / access.pieceElements();
   };
   for (unsigned axis : {1u, 0u}) {
-    LinearLayout shared = swizzledLayout(type.getShape(), axis, 2);
-    SharedAccess write = accessOf(source, shared, 2);
-    LinearLayout read = accessOf(result, shared, 2).offsets;
-    std::optional<MatrixAccess> matrices = matrixAccess(read, 16, operandBits(op.getResult()));
-    if (!matrices || accesses(write) + matrices->first.size() >= accesses(plainWrite) + accesses(plainRead))
+    std::optional<MatrixExchange> exchange = exchangeThrough(op, swizzledLayout(type.getShape(), axis, 2));
+    if (!exchange ||
+        accesses(exchange->write) + exchange->matrices.first.size() >= accesses(plainWrite) + accesses(plainRead))
       continue;
-    Wavefronts written = wavefrontsOf(write, 2), loaded = wavefrontsOf(*matrices, read, 2);
-    if (written.needed == written.ideal && loaded.needed == loaded.ideal)
-      return MatrixExchange{write, read, *matrices};
+    if (!hasConflicts(*exchange))
+      return exchange;
+    // Lines whose rows make a matrix become neighbours.
+    SmallVector<unsigned> lineBits = lineBitsOf(exchange->matrices, type.getDimSize(axis));
+    exchange = exchangeThrough(op, swizzledLayout(type.getShape(), axis, 2, lineBits));
+    if (exchange && !hasConflicts(*exchange))
+      return exchange;
   }
   return std::nullopt;
 }
