@@ -224,16 +224,39 @@ TensorMap mapOf(const py::dict &fields) {
   return map;
 }
 
-/// Takes an argument that is no scalar: a buffer, or a tensor map with the buffer that it is of.
-void addBuffer(Arguments &arguments, const ParameterInfo &parameter, const py::handle &argument) {
-  const bool isMap = py::isinstance<py::dict>(argument);
-  const py::object place =
-      isMap ? py::object(argument.cast<py::dict>()["buffer"]) : py::reinterpret_borrow<py::object>(argument);
+/// Takes a buffer, whose address goes to an offset in the parameters, or nowhere.
+void addBuffer(Arguments &arguments, const std::string &name, const py::handle &place,
+               std::optional<uint32_t> pointer) {
   auto [host, bytes, offset, readOnly] = place.cast<std::tuple<uint64_t, size_t, size_t, bool>>();
-  arguments.buffers.push_back({reinterpret_cast<std::byte *>(host), bytes, offset, readOnly, parameter.name});
-  arguments.pointers.push_back(isMap ? std::nullopt : std::optional(parameter.offset));
-  if (isMap)
-    arguments.maps.push_back({mapOf(argument.cast<py::dict>()), parameter.offset, arguments.buffers.size() - 1});
+  arguments.buffers.push_back({reinterpret_cast<std::byte *>(host), bytes, offset, readOnly, name});
+  arguments.pointers.push_back(pointer);
+}
+
+/// Takes an argument as weft.simulator packs it: the bytes of a value, the fields of a tensor map with the buffer that
+/// it is of, a struct as its bytes and the buffers it points to, or a buffer.
+void addArgument(Arguments &arguments, const ParameterInfo &parameter, const py::handle &argument) {
+  auto setBytes = [&](const std::string &bytes) {
+    std::memcpy(arguments.parameters.data() + parameter.offset, bytes.data(),
+                std::min<size_t>(bytes.size(), parameter.size));
+  };
+  if (py::isinstance<py::bytes>(argument))
+    return setBytes(argument.cast<std::string>());
+  if (py::isinstance<py::dict>(argument)) {
+    const auto fields = argument.cast<py::dict>();
+    addBuffer(arguments, parameter.name, fields["buffer"], std::nullopt);
+    arguments.maps.push_back({mapOf(fields), parameter.offset, arguments.buffers.size() - 1});
+    return;
+  }
+  if (py::isinstance<py::list>(argument)) {
+    const auto [bytes, pointers] = argument.cast<std::pair<py::bytes, py::list>>();
+    setBytes(bytes);
+    for (const py::handle &each : pointers) {
+      const auto [offset, place] = each.cast<std::pair<uint32_t, py::object>>();
+      addBuffer(arguments, parameter.name, place, parameter.offset + offset);
+    }
+    return;
+  }
+  addBuffer(arguments, parameter.name, argument, parameter.offset);
 }
 
 /// `settings`: grid, block, cluster, shared, checks, seed, schedules, threads, limit, sample.
@@ -256,16 +279,8 @@ py::dict launchArguments(const Parsed &source, const std::string &entry, const p
   Arguments packed;
   packed.recipes = source.recipesOf(entry);
   packed.parameters.resize(info ? info->parameterBytes : 0);
-  for (size_t i = 0; info && i < arguments.size(); ++i) {
-    const ParameterInfo &parameter = info->parameters.at(i);
-    if (py::isinstance<py::bytes>(arguments[i])) {
-      auto bytes = arguments[i].cast<std::string>();
-      std::memcpy(packed.parameters.data() + parameter.offset, bytes.data(),
-                  std::min<size_t>(bytes.size(), parameter.size));
-      continue;
-    }
-    addBuffer(packed, parameter, arguments[i]);
-  }
+  for (size_t i = 0; info && i < arguments.size(); ++i)
+    addArgument(packed, info->parameters.at(i), arguments[i]);
   Result<Report> report = failure(StatusCode::Internal, "");
   {
     py::gil_scoped_release release;

@@ -75,6 +75,24 @@ def test_scalars_and_structs_by_value():
     assert not report.findings
 
 
+def test_structs_that_point_to_arrays():
+    text = kernel(
+        """
+        ld.param.u64 %d1, [s+8]; ld.param.u32 %r1, [s+16]; ld.param.u32 %r2, [s];
+        ld.global.u32 %r3, [%d1]; add.u32 %r3, %r3, %r1; add.u32 %r3, %r3, %r2; st.global.u32 [%d0], %r3;
+        st.global.u32 [%d1+4], %r3;""",
+        parameters=".param .u64 x, .param .align 8 .b8 s[24]",
+    )
+    x, y = np.zeros(4, np.uint32), np.arange(5, 9, dtype=np.uint32)
+    for given, first in ((y, 5), (y[2:], 7)):
+        report = simulator.launch(text, "k", 1, 1, [x, (np.int8(3), given, np.int32(100))])
+        assert not report.findings and x[0] == given[1] == first + 103
+    with pytest.raises(simulator.SimulatorError, match="expected a struct of 24 bytes for 's', but got members of 16"):
+        simulator.launch(text, "k", 1, 1, [x, (y, np.int32(1))])
+    with pytest.raises(simulator.SimulatorError, match="as member 1 of the struct 's', but got int"):
+        simulator.launch(text, "k", 1, 1, [x, (y, 1)])
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -18,9 +18,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.native import load as _load
+from weft.simulator.arguments import buffers_of, packed
 from weft.simulator.cost import Figures, gpu_of
 from weft.simulator.profile import Line, Profile
-from weft.simulator.tensor_maps import SimulatorError, TensorMap, buffer_of, tensor_map
+from weft.simulator.tensor_maps import SimulatorError, TensorMap, tensor_map
 from weft.simulator.timeline import Timeline, trace
 from weft.targets import Gpu
 
@@ -149,8 +150,8 @@ def launch(
     """Run one entry of PTX, a text or the path of a file.
 
     args: NumPy arrays are device buffers, changed in place (arrays that overlap share their memory); NumPy scalars
-    and Python numbers are passed by value, np.void as structs, tensor maps as their 128 bytes. bf16 and fp8 travel as
-    uint16 and uint8.
+    and Python numbers are passed by value, np.void as structs, tuples of arrays and NumPy scalars as structs with C's
+    layout, tensor maps as their 128 bytes. bf16 and fp8 travel as uint16 and uint8.
     checks: "all", "none", or some of uninitialised, races, async, barriers; bounds are always checked.
     seed: 0 runs warps in order, others interleave them; schedules: how many interleavings to run and compare.
     threads: CPU threads, 0 for all; results do not depend on it.
@@ -173,10 +174,10 @@ def launch(
         raise SimulatorError(f"no entry '{entry}' in {name}: it has {', '.join(map(repr, module.entries)) or 'none'}")
     if len(args) != len(parameters):
         raise SimulatorError(f"expected {len(parameters)} arguments of '{entry}', but got {len(args)}")
-    packed = [_pack(value, *parameter) for value, parameter in zip(args, parameters, strict=True)]
+    given = [packed(value, *parameter) for value, parameter in zip(args, parameters, strict=True)]
     raw = module.launch(
         entry,
-        packed,
+        given,
         grid=_three(grid),
         block=_three(block),
         cluster=_three(cluster),
@@ -194,19 +195,19 @@ def launch(
         counters=raw["counters"],
         profile=Profile(entry, [Line(**line) for line in raw["profile"]]),
         output=raw["output"],
-        launch=_launched(text, entry, (_three(grid), _three(block)), shared, sample, packed),
+        launch=_launched(text, entry, (_three(grid), _three(block)), shared, sample, given),
     )
 
 
 def _launched(
-    text: str, entry: str, sizes: tuple[Sequence[int], Sequence[int]], shared: int, sample: int, packed: Sequence[Any]
+    text: str, entry: str, sizes: tuple[Sequence[int], Sequence[int]], shared: int, sample: int, given: Sequence[Any]
 ) -> Launch:
     grid, block = (tuple(each) for each in sizes)
     named = re.search(r"^\s*\.target\s+(\w+)", text, re.M)
     body = text.partition(f".entry {entry}(")[2].partition("\n}")[0]
     static = re.findall(r"^\s*\.shared\s.*?\.[busf](\d+)\s+\w+\[(\d+)\]", text, re.M)
     pending = [int(count) for count in re.findall(r"cp\.async\.wait_group\s+(\d+)", body)]
-    buffers = {each[:2] for each in packed if isinstance(each, tuple)}
+    buffers = {each[:2] for each in buffers_of(given)}
     count = math.prod(grid)
     return Launch(
         kernel=entry,
@@ -252,41 +253,3 @@ def _three(counts: int | Sequence[int]) -> list[int]:
     if not 1 <= len(given) <= 3 or any(not 0 <= count < 2**32 for count in given):
         raise SimulatorError(f"expected one to three counts, but got {counts!r}")
     return given + [1] * (3 - len(given))
-
-
-def _pack(
-    value: Any, name: str, size: int, align: int, pointer: bool
-) -> bytes | tuple[int, int, int, bool] | dict[str, Any]:
-    """A buffer as (address of its first byte, bytes, offset of element 0, read only), a tensor map as its fields;
-    everything else as bytes."""
-    import numpy as np
-
-    if isinstance(value, TensorMap):
-        if size != 128:
-            raise SimulatorError(f"expected a value of {size} bytes for '{name}', but got a tensor map of 128")
-        return value.fields()
-
-    if isinstance(value, np.ndarray) and value.ndim == 0 and not (pointer and size == 8):
-        value = value[()]
-    if isinstance(value, np.ndarray):
-        if size != 8:
-            raise SimulatorError(f"expected a value of {size} bytes for '{name}', but got an array")
-        return buffer_of(value)
-    if isinstance(value, np.generic):
-        data = value.tobytes()
-    elif isinstance(value, (bytes, bytearray)):
-        data = bytes(value)
-    elif isinstance(value, float):
-        data = np.dtype(f"f{size}").type(value).tobytes() if size in (2, 4, 8) else b""
-    elif value is None and pointer:
-        data = bytes(8)
-    elif isinstance(value, int):
-        try:
-            data = value.to_bytes(size, "little", signed=value < 0)
-        except OverflowError:
-            raise SimulatorError(f"expected an integer of {size} bytes for '{name}', but got {value}") from None
-    else:
-        raise SimulatorError(f"expected an array or a number for '{name}', but got {type(value).__name__}")
-    if len(data) != size:
-        raise SimulatorError(f"expected {size} bytes for '{name}', but got {len(data)} ({type(value).__name__})")
-    return data
