@@ -181,6 +181,40 @@ def retention():
     return operator("retention", "chunk_retention")(*leaves)[0], exact, leaves
 
 
+def whole_blocks(channels=KEYS):
+    """Vectors of 128 tokens, for operators that read beyond the last ones of a block that is not whole."""
+    return leaf(BATCH, 128, HEADS, channels)
+
+
+def based(name):
+    """Attention by the Taylor series of exp to the second order."""
+    q, k, v = whole_blocks(16), whole_blocks(16), whole_blocks()
+    exact = operator("based.naive", "naive_parallel_based")(*(x.transpose(1, 2) for x in (q, k, v)), use_norm=True)
+    return operator("based", name)(q, k, v), exact.transpose(1, 2), (q, k, v)
+
+
+def ttt(name):
+    """A layer that learns as it reads: its state takes a step of gradient descent for every 16 tokens."""
+    q, k, v = vectors(), units(), vectors()
+    weight, bias = (1 + 0.1 * torch.randn(HEADS, KEYS)).requires_grad_(), leaf(HEADS, KEYS)
+    eta = (5e-3 * torch.rand(BATCH, TOKENS, HEADS, 1)).requires_grad_()
+    leaves = (q, k, v, weight, bias, eta)
+    exact = operator("ttt.naive", "chunk_ttt_linear_ref")(*leaves, scale=SCALE)[0]
+    return operator("ttt", name)(*leaves, scale=SCALE)[0], exact, leaves
+
+
+def deltaformer():
+    """Values less what attention to the keys before finds; the attention to these is another library's."""
+    q, k, v, beta = whole_blocks(), whole_blocks(), whole_blocks(), parts(BATCH, 128, HEADS)
+    weights = operator("deltaformer.naive", "tril_softmax")(torch.einsum("bthd,bshd->bhts", q, k) * SCALE)
+    made = [v[:, 0]]
+    for t in range(1, 128):
+        found = torch.einsum("bhs,bshd->bhd", weights[:, :, t, :t], torch.stack(made, 1))
+        made.append(v[:, t] - beta[:, t, :, None] * found)
+    function = operator("deltaformer.parallel", "ParallelDeltaformerFunction")
+    return function.apply(q, k, v, beta, 128, None), torch.stack(made, 1), (q, k, v, beta)
+
+
 def gates():
     return decays(BATCH, TOKENS, HEADS)
 
@@ -231,6 +265,11 @@ CASES = {
     "parallel_path_attn": path,
     "chunk_mesa_net": mesa,
     "chunk_retention": retention,
+    "parallel_based": lambda: based("parallel_based"),
+    "fused_chunk_based": lambda: based("fused_chunk_based"),
+    "chunk_ttt_linear": lambda: ttt("chunk_ttt_linear"),
+    "fused_chunk_ttt_linear": lambda: ttt("fused_chunk_ttt_linear"),
+    "deltaformer": deltaformer,
     "rms_norm": norm,
     "swiglu": swiglu,
 }
