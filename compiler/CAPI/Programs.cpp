@@ -30,6 +30,8 @@ StringRef typeName(Type type) {
     return "bf16";
   if (type.isF32())
     return "fp32";
+  if (isFloat8(type))
+    return isa<Float8E5M2Type>(type) ? "fp8e5" : "fp8e4nv";
   switch (type.getIntOrFloatBitWidth()) {
   case 1:
     return "i1";

@@ -54,7 +54,7 @@ private:
 static SmallVector<unsigned> floatsAmong(TypeRange types) {
   SmallVector<unsigned> floats;
   for (auto [i, type] : llvm::enumerate(types))
-    if (isa<FloatType>(cast<WholeTensorType>(type).getElementType()))
+    if (attn::hasGradient(cast<WholeTensorType>(type)))
       floats.push_back(i);
   return floats;
 }

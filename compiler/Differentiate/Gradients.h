@@ -71,7 +71,7 @@ inline attn::WholeTensorType tensorType(mlir::Value value) {
 /// Whether a tensor has elements that gradients exist for.
 inline bool isFloatTensor(mlir::Value value) {
   auto type = mlir::dyn_cast<attn::WholeTensorType>(value.getType());
-  return type && mlir::isa<mlir::FloatType>(type.getElementType());
+  return type && attn::hasGradient(type);
 }
 
 /// A copy, so that no value is an argument or is returned twice: every result of a program is a tensor of its own.

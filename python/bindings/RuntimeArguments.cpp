@@ -71,6 +71,8 @@ intptr_t elementBytes(int32_t element) {
   switch (element) {
   case WEFT_I1:
   case WEFT_I8:
+  case WEFT_FP8E4NV:
+  case WEFT_FP8E5:
     return 1;
   case WEFT_FP16:
   case WEFT_BF16:

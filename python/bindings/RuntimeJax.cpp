@@ -7,6 +7,7 @@
 // library's digest, so that code which XLA kept on disk finds the same program in another process, or none.
 #include "python/bindings/RuntimeJax.h"
 
+#include "python/bindings/RuntimeArguments.h"
 #include "python/bindings/XlaFfi.h"
 #include "runtime/CAPI/weft.hpp"
 
@@ -73,11 +74,13 @@ Registered &programOf(const xla::CallFrame &frame) {
 
 /// By XLA's numbers of types.
 weft_element elementOf(int type) {
-  static const std::map<int, weft_element> known{{1, WEFT_I1},    {2, WEFT_I8},    {4, WEFT_I32},  {5, WEFT_I64},
-                                                 {10, WEFT_FP16}, {11, WEFT_FP32}, {16, WEFT_BF16}};
+  static const std::map<int, weft_element> known{{1, WEFT_I1},    {2, WEFT_I8},     {4, WEFT_I32},
+                                                 {5, WEFT_I64},   {10, WEFT_FP16},  {11, WEFT_FP32},
+                                                 {16, WEFT_BF16}, {19, WEFT_FP8E5}, {20, WEFT_FP8E4NV}};
   auto found = known.find(type);
   if (found == known.end())
-    refuse("expected elements of bool, int8, int32, int64, float16, bfloat16 or float32, but got XLA's type " +
+    refuse("expected elements of bool, int8, int32, int64, float16, bfloat16, float32, float8_e4m3fn or float8_e5m2, "
+           "but got XLA's type " +
            std::to_string(type));
   return found->second;
 }
@@ -97,10 +100,7 @@ std::vector<weft_tensor> tensorsOf(const xla::Buffers &buffers) {
 }
 
 size_t bytesOf(const weft_tensor &tensor) {
-  size_t bytes = tensor.element == WEFT_I1 || tensor.element == WEFT_I8       ? 1
-                 : tensor.element == WEFT_FP16 || tensor.element == WEFT_BF16 ? 2
-                 : tensor.element == WEFT_I64                                 ? 8
-                                                                              : 4;
+  size_t bytes = elementBytes(tensor.element);
   for (int32_t axis = 0; axis < tensor.rank; ++axis)
     bytes *= tensor.shape[axis];
   return bytes;

@@ -28,9 +28,11 @@ int32_t elementOfTorch(py::handle dtype) {
   if (found != known.end())
     return found->second;
   static const std::unordered_map<std::string, int32_t> names{
-      {"torch.bool", WEFT_I1},     {"torch.int8", WEFT_I8},      {"torch.int32", WEFT_I32},
-      {"torch.int64", WEFT_I64},   {"torch.float16", WEFT_FP16}, {"torch.bfloat16", WEFT_BF16},
-      {"torch.float32", WEFT_FP32}};
+      {"torch.bool", WEFT_I1},          {"torch.int8", WEFT_I8},
+      {"torch.int32", WEFT_I32},        {"torch.int64", WEFT_I64},
+      {"torch.float16", WEFT_FP16},     {"torch.bfloat16", WEFT_BF16},
+      {"torch.float32", WEFT_FP32},     {"torch.float8_e4m3fn", WEFT_FP8E4NV},
+      {"torch.float8_e5m2", WEFT_FP8E5}};
   auto named = names.find(py::str(dtype).cast<std::string>());
   return known[dtype.inc_ref().ptr()] = named == names.end() ? unknownElement : named->second;
 }
@@ -73,7 +75,8 @@ Array describeTorch(py::handle tensor, const std::string &name) {
   py::object dtype = attribute(tensor, tensorNames().dtype);
   array.tensor.element = elementOfTorch(dtype);
   if (array.tensor.element == unknownElement)
-    refuse(name, "expected elements of bool, int8, int32, int64, float16, bfloat16 or float32, but got " +
+    refuse(name, "expected elements of bool, int8, int32, int64, float16, bfloat16, float32, float8_e4m3fn or "
+                 "float8_e5m2, but got " +
                      py::str(dtype).cast<std::string>());
   py::tuple shape = attribute(tensor, tensorNames().shape), strides = callMethod(tensor, tensorNames().stride);
   setRank(array.tensor, shape.size(), name);
@@ -299,7 +302,7 @@ bool isAsDescribed(const Array &array, const weft_tensor_info &wanted) {
 /// Torch, as what makes outputs calls it.
 struct Torch {
   py::object empty = py::module_::import("torch").attr("empty"), emptyOnHost;
-  py::object dtypes[WEFT_FP32 + 1];
+  py::object dtypes[WEFT_FP8E5 + 1];
   py::object names = py::make_tuple("dtype", "device");
 
   static const Torch &loaded() {
@@ -333,8 +336,9 @@ private:
     compiled = compiled.is_none() ? compiled : py::getattr(compiled, "guards", py::none());
     emptyOnHost = compiled.is_none() ? py::object() : py::getattr(compiled, "_empty_strided_cpu", py::object());
     const std::pair<int32_t, const char *> types[] = {
-        {WEFT_I1, "bool"},      {WEFT_I8, "int8"},       {WEFT_I32, "int32"},   {WEFT_I64, "int64"},
-        {WEFT_FP16, "float16"}, {WEFT_BF16, "bfloat16"}, {WEFT_FP32, "float32"}};
+        {WEFT_I1, "bool"},          {WEFT_I8, "int8"},       {WEFT_I32, "int32"},    {WEFT_I64, "int64"},
+        {WEFT_FP16, "float16"},     {WEFT_BF16, "bfloat16"}, {WEFT_FP32, "float32"}, {WEFT_FP8E4NV, "float8_e4m3fn"},
+        {WEFT_FP8E5, "float8_e5m2"}};
     for (auto [element, name] : types)
       dtypes[element] = py::module_::import("torch").attr(name);
   }

@@ -10,7 +10,7 @@ namespace weft::python {
 namespace {
 
 enum DeviceType : int32_t { cpu = 1, cuda = 2 };
-enum TypeCode : uint8_t { integer = 0, real = 2, bfloat = 4, boolean = 6 };
+enum TypeCode : uint8_t { integer = 0, real = 2, bfloat = 4, boolean = 6, e4m3fn = 10, e5m2 = 12 };
 
 struct View {
   void *data;
@@ -60,9 +60,9 @@ int32_t elementOf(const View &view) {
     uint8_t code, bits;
     int32_t element;
   };
-  static constexpr Known all[] = {{real, 32, WEFT_FP32},   {real, 16, WEFT_FP16},   {bfloat, 16, WEFT_BF16},
-                                  {integer, 32, WEFT_I32}, {integer, 64, WEFT_I64}, {integer, 8, WEFT_I8},
-                                  {boolean, 8, WEFT_I1}};
+  static constexpr Known all[] = {{real, 32, WEFT_FP32},   {real, 16, WEFT_FP16},     {bfloat, 16, WEFT_BF16},
+                                  {integer, 32, WEFT_I32}, {integer, 64, WEFT_I64},   {integer, 8, WEFT_I8},
+                                  {boolean, 8, WEFT_I1},   {e4m3fn, 8, WEFT_FP8E4NV}, {e5m2, 8, WEFT_FP8E5}};
   const auto *found =
       std::ranges::find_if(all, [&](const Known &each) { return each.code == view.code && each.bits == view.bits; });
   return found == std::end(all) || view.lanes != 1 ? -1 : found->element;

@@ -105,7 +105,7 @@ inline std::span<const launch::Value> valuesOf(const weft_value *values, size_t 
 static_assert(sizeof(launch::Tensor) == sizeof(weft_tensor) && alignof(launch::Tensor) == alignof(weft_tensor));
 static_assert(offsetof(launch::Tensor, shape) == offsetof(weft_tensor, shape));
 static_assert(offsetof(launch::Tensor, strides) == offsetof(weft_tensor, strides));
-static_assert(library::maxRank == WEFT_MAX_RANK && static_cast<int>(library::Element::FP32) == WEFT_FP32);
+static_assert(library::maxRank == WEFT_MAX_RANK && static_cast<int>(library::Element::FP8E5) == WEFT_FP8E5);
 inline std::span<const launch::Tensor> tensorsOf(const weft_tensor *tensors, size_t count) {
   return {reinterpret_cast<const launch::Tensor *>(tensors), count};
 }

@@ -285,7 +285,9 @@ typedef enum weft_element {
   WEFT_I64 = 3,
   WEFT_FP16 = 4,
   WEFT_BF16 = 5,
-  WEFT_FP32 = 6
+  WEFT_FP32 = 6,
+  WEFT_FP8E4NV = 7, /**< e4m3 without infinities, torch.float8_e4m3fn */
+  WEFT_FP8E5 = 8    /**< e5m2, torch.float8_e5m2 */
 } weft_element;
 
 /** "fp16" and the like, as docs/LibraryFormat.md spells them; "unknown" for a number that is no element. */

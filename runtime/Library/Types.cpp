@@ -20,8 +20,15 @@ struct NamedElement {
 };
 
 /// By the number of the element.
-constexpr std::array<NamedElement, 7> elements{
-    {{"i1", 1}, {"i8", 1}, {"i32", 4}, {"i64", 8}, {"fp16", 2}, {"bf16", 2}, {"fp32", 4}}};
+constexpr std::array<NamedElement, 9> elements{{{"i1", 1},
+                                                {"i8", 1},
+                                                {"i32", 4},
+                                                {"i64", 8},
+                                                {"fp16", 2},
+                                                {"bf16", 2},
+                                                {"fp32", 4},
+                                                {"fp8e4nv", 1},
+                                                {"fp8e5", 1}}};
 
 constexpr std::array<Named, 15> scalars{{{"i1", ScalarKind::Unsigned, 1},
                                          {"i8", ScalarKind::Signed, 8},
@@ -66,7 +73,7 @@ Result<Element> parseElement(std::string_view text) {
   auto found = std::ranges::find(elements, text, &NamedElement::name);
   if (found == elements.end())
     return failure(StatusCode::InvalidArgument,
-                   weft::format("expected i1, i8, i32, i64, fp16, bf16 or fp32, but got '{}'", text));
+                   weft::format("expected i1, i8, i32, i64, fp16, bf16, fp32, fp8e4nv or fp8e5, but got '{}'", text));
   return static_cast<Element>(found - elements.begin());
 }
 

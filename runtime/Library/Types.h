@@ -29,13 +29,13 @@ struct ArgumentType {
 Result<ArgumentType> parseArgumentType(std::string_view text);
 
 /// What a tensor of a program is made of. The numbers are those of `weft_element` in weft.h and never change.
-enum class Element : int32_t { I1 = 0, I8 = 1, I32 = 2, I64 = 3, FP16 = 4, BF16 = 5, FP32 = 6 };
+enum class Element : int32_t { I1 = 0, I8 = 1, I32 = 2, I64 = 3, FP16 = 4, BF16 = 5, FP32 = 6, FP8E4NV = 7, FP8E5 = 8 };
 
 /// "fp16"; "unknown" for a number that is no element.
 std::string_view elementName(Element element);
 /// Bytes in memory; i1 takes one. 0 for a number that is no element.
 uint32_t elementBytes(Element element);
-/// Parses i1 i8 i32 i64 fp16 bf16 fp32. InvalidArgument names what was expected.
+/// Parses i1 i8 i32 i64 fp16 bf16 fp32 fp8e4nv fp8e5. InvalidArgument names what was expected.
 Result<Element> parseElement(std::string_view text);
 
 } // namespace weft::library

@@ -25,10 +25,11 @@ struct Element {
 
 const std::vector<Element> &elements() {
   static const std::vector<Element> all{
-      {aoti_torch_dtype_bool(), WEFT_I1, 1},      {aoti_torch_dtype_int8(), WEFT_I8, 1},
-      {aoti_torch_dtype_int32(), WEFT_I32, 4},    {aoti_torch_dtype_int64(), WEFT_I64, 8},
-      {aoti_torch_dtype_float16(), WEFT_FP16, 2}, {aoti_torch_dtype_bfloat16(), WEFT_BF16, 2},
-      {aoti_torch_dtype_float32(), WEFT_FP32, 4}};
+      {aoti_torch_dtype_bool(), WEFT_I1, 1},          {aoti_torch_dtype_int8(), WEFT_I8, 1},
+      {aoti_torch_dtype_int32(), WEFT_I32, 4},        {aoti_torch_dtype_int64(), WEFT_I64, 8},
+      {aoti_torch_dtype_float16(), WEFT_FP16, 2},     {aoti_torch_dtype_bfloat16(), WEFT_BF16, 2},
+      {aoti_torch_dtype_float32(), WEFT_FP32, 4},     {aoti_torch_dtype_float8_e4m3fn(), WEFT_FP8E4NV, 1},
+      {aoti_torch_dtype_float8_e5m2(), WEFT_FP8E5, 1}};
   return all;
 }
 
@@ -105,9 +106,9 @@ weft_tensor Tensor::described() const {
   check(aoti_torch_get_data_ptr(get(), &data));
   auto element = std::find_if(elements().begin(), elements().end(), [&](const Element &e) { return e.theirs == type; });
   if (element == elements().end() || rank > WEFT_MAX_RANK)
-    throw std::runtime_error(
-        "expected a tensor of bool, int8, int32, int64, float16, bfloat16 or float32 and of at most "
-        "8 axes, but got another");
+    throw std::runtime_error("expected a tensor of bool, int8, int32, int64, float16, bfloat16, float32, float8_e4m3fn "
+                             "or float8_e5m2 and of "
+                             "at most 8 axes, but got another");
   weft_tensor tensor = weft_tensor_contiguous(reinterpret_cast<uint64_t>(data), element->ours, int32_t(rank), sizes);
   std::copy(strides, strides + rank, tensor.strides);
   return tensor;

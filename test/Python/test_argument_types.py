@@ -187,7 +187,7 @@ REFUSED = {
     ),
     "starts of int64": (
         lambda q, k, v: sema(q, k, v, window=8, cu_seqlens=torch.tensor([0, N])),
-        "cu_seqlens of int32, but got torch.int64",
+        "'cu_seqlens' .* of int32, but got torch.int64",
     ),
     "starts of bool": (
         lambda q, k, v: weft.softmax(q, k, cu_seqlens=torch.tensor([False, True])) @ v,
@@ -263,6 +263,20 @@ REFUSED = {
         lambda q, k, v: weft.attention.decode(q, k, v, seqused_k=integers(B), num_splits=True),
         "'num_splits' .* but got True",
     ),
+    "scales of float16": (
+        lambda q, k, v: weft.attention.decode(q, k, v, seqused_k=integers(B), k_scale=torch.ones(H).half()),
+        "'k_scale' .*float32, but got .*fp16",
+    ),
+    "scales of float16 in append": (
+        lambda q, k, v: weft.attention.append(q, k, v, v, seqused_k=integers(B), v_scale=torch.ones(H).half()),
+        "'v_scale' of float32, but got torch.float16",
+    ),
+    "queries of 8 bits": (
+        lambda q, k, v: weft.attention.decode(q.to(torch.float8_e4m3fn), k, v, seqused_k=integers(B)),
+        "queries of fp16, bf16 or fp32, but got fp8e4nv",
+    ),
+    "a result of 8 bits": (lambda q, k, v: weft.Program(lambda x: x.to(torch.float8_e5m2))(q), "but got fp8e5"),
+    "8 bits to compute on": (lambda q, k, v: weft.rope(q.to(torch.float8_e4m3fn)), "but got fp8e4nv"),
     "lengths of float32 in append": (
         lambda q, k, v: weft.attention.append(q, k, v, v, seqused_k=torch.ones(B)),
         "int32.*but got .*",

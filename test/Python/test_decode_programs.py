@@ -2,6 +2,7 @@
 """Pages in programs, with score_mods and several domains; shapes of serving: latent attention, trees of guessed tokens,
 shared prefixes; tokens written into caches."""
 
+import itertools
 import math
 
 import pytest
@@ -95,6 +96,99 @@ def test_pages_as_a_whole_have_zeros_behind_the_end(seed):
     whole = weft.paged(pages, table, LENGTHS)
     for b, length in enumerate(LENGTHS):
         assert torch.equal(whole[b, :, :length], k[b, :, :length]) and not whole[b, :, length:].any()
+
+
+@weft.program
+def of_heads_lengths(q, k, v, own_k, own_v, ones, table, lengths):
+    """Tokens' own keys, and units in pages, of which each head has as many as it has."""
+    itself = weft.domain(own_k, weft.window(0, 0), count=ones)
+    softmax = weft.softmax(q, itself, weft.domain(weft.paged(k, table, lengths)), splits=0)
+    return softmax @ (own_v, weft.paged(v, table, lengths))
+
+
+def paged_by_head(cache, lengths, page, generator):
+    """A cache in pages where heads have lengths [B, Hkv] of their own; what none has is NaN."""
+    cache = cache.clone()
+    for b in range(len(cache)):
+        for h, length in enumerate(lengths[b]):
+            cache[b, h, length:] = math.nan
+    return both_paged(cache, cache, lengths.amax(1), page, generator)[::2]
+
+
+@pytest.mark.parametrize("page", [8, 64])
+def test_units_in_pages(page, seed):
+    """SFA's: a token attends to itself and to merged units, of which heads have different numbers."""
+    generator = torch.Generator().manual_seed(seed)
+    q, k, v = drawn(generator)
+    own_k, own_v = (torch.randn(3, 2, 1, 64, generator=generator).half() for _ in range(2))
+    lengths = torch.tensor([[300, 41], [0, 97], [1, 64]], dtype=torch.int32)
+    state = generator.get_state()
+    keys, table = paged_by_head(k, lengths, page, generator)
+    generator.set_state(state)
+    values, _ = paged_by_head(v, lengths, page, generator)
+    out = of_heads_lengths(q, keys, values, own_k, own_v, torch.ones_like(lengths), table, lengths)
+    for b in range(3):
+        for h in range(4):
+            length = int(lengths[b, h // 2])
+            rows_k = torch.cat([own_k[b, h // 2], k[b, h // 2, :length]]).double()
+            rows_v = torch.cat([own_v[b, h // 2], v[b, h // 2, :length]]).double()
+            near(out[b, h, 0], (q[b, h, 0].double() @ rows_k.T / 8).softmax(0) @ rows_v)
+
+
+@weft.program
+def merged_from_pages(q, pages_k, pages_v, table, lengths, joins):
+    """SFA over keys in pages: they are normalised and merged where they are read."""
+    k, v = weft.paged(pages_k, table, lengths), weft.paged(pages_v, table, lengths)
+    k_hat = weft.rms_norm(k.to("fp32"))
+    units = weft.merge_units(joins, k_hat, v, max_joins=3, modes=("sum", "mean"), to=q.dtype)
+    keys, merged = units.merged
+    itself = weft.domain(k_hat.to(q.dtype), weft.window(0, 0))
+    return weft.softmax(weft.rms_norm(q.to("fp32")).to(q.dtype), itself, weft.domain(keys, units.seen)) @ (v, merged)
+
+
+@pytest.mark.parametrize("page", [1, 16, 64])
+def test_sfa_over_pages(page, seed):
+    """Units merged from keys and values in pages, for prefill: the bits of a contiguous cache."""
+    generator = torch.Generator().manual_seed(seed)
+    _, k, v = drawn(generator, batch=2, most=128)
+    q = torch.randn(2, 4, 128, 64, generator=generator).half()
+    joins = torch.rand(2, 2, 128, generator=generator) < 0.5
+    lengths = torch.tensor([128, 128], dtype=torch.int32)
+    keys, values, table = both_paged(k, v, lengths, page, generator)
+    contiguous = [each.transpose(1, 2).reshape(-1, 128, 2, 64) for each in (k, v)]
+    whole = torch.arange(2, dtype=torch.int32)[:, None]
+    expected = merged_from_pages(q, *contiguous, whole, lengths, joins)
+    assert torch.equal(merged_from_pages(q, keys, values, table, lengths, joins), expected)
+    plain = weft.attention.sfa(q, k, v, decisions=joins, max_joins=3, value_merge="mean", eps=1e-6)
+    torch.testing.assert_close(expected, plain, rtol=0, atol=2e-3)
+
+
+@weft.program
+def packed(q, k, v, starts, *, splits):
+    return weft.softmax(q, k, weft.window(90, 0), cu_seqlens=starts, splits=splits) @ v
+
+
+@weft.program
+def alone(q, k, v, *, splits):
+    return weft.softmax(q, k, weft.window(90, 0), splits=splits) @ v
+
+
+@pytest.mark.parametrize("splits", [0, 3])
+def test_packed_sequences_share_out_their_keys(splits, seed):
+    """Each has the bits that it has alone."""
+    generator = torch.Generator().manual_seed(seed)
+    bounds = [0, 210, 210, 227, 339, 340]
+    q, k, v = (torch.randn(1, heads, 340, 32, generator=generator).half() for heads in (4, 2, 2))
+    out = packed(q, k, v, torch.tensor(bounds, dtype=torch.int32), splits=splits)
+    for begin, end in itertools.pairwise(bounds):
+        if begin < end:
+            q1, k1, v1 = (each[:, :, begin:end] for each in (q, k, v))
+            assert torch.equal(out[:, :, begin:end], alone(q1, k1, v1, splits=splits))
+            n, m = torch.arange(end - begin)[:, None], torch.arange(end - begin)
+            seen = (m <= n) & (m >= n - 90)
+            scores = q1.double() @ k1.double().repeat_interleave(2, 1).mT / math.sqrt(32)
+            weights = scores.masked_fill(~seen, -math.inf).softmax(-1)
+            near(out[:, :, begin:end], weights @ v1.double().repeat_interleave(2, 1))
 
 
 def test_keys_in_pages_have_no_gradients():

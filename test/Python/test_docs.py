@@ -29,7 +29,7 @@ def test_page(path, tmp_path, capsys, monkeypatch):
     names = run(path, tmp_path, capsys, False, monkeypatch)
     for name, value in names.items():
         if isinstance(value, torch.Tensor) and value.is_floating_point():
-            assert value.isfinite().all(), name
+            assert value.double().isfinite().all(), name
             gradient = value.grad if value.is_leaf else None
             assert gradient is None or (gradient.isfinite().all() and gradient.any()), name
 

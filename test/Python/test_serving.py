@@ -63,6 +63,29 @@ def test_vllm_step(queries, seed):
     assert (output[first:] == 7).all()
 
 
+@pytest.mark.parametrize("queries", [[1, 1, 1], [20, 1, 5]], ids=["decoding", "prefill beside"])
+def test_vllm_step_of_8_bits(queries, seed):
+    """kv_cache_dtype="fp8": bytes, and one scale of a layer's keys and one of its values."""
+    generator = torch.Generator().manual_seed(seed)
+    lengths, kind = [20, 33, 7], torch.float8_e4m3fn
+    common, q, key, value, keys, values, k, v = step(generator, queries, lengths, 16)
+    layer = SimpleNamespace(_k_scale=torch.tensor(0.03), _v_scale=torch.tensor(0.02))
+    wide = []
+    for x, scale in ((k, layer._k_scale), (v, layer._v_scale)):
+        wide.append((x.float() / scale).to(kind).double() * scale.double())
+    cache = torch.stack([(keys.float() / layer._k_scale).to(kind), (values.float() / layer._v_scale).to(kind)])
+    metadata = vllm.MetadataBuilder(None, ["layer"], None, "cpu").build(0, common)
+    impl = vllm.Impl(4, 32, 32**-0.5, num_kv_heads=2, kv_cache_dtype="fp8")
+    output = torch.full((len(q), 4 * 32), 7.0).half()
+    impl.forward(layer, q, key, value, cache.view(torch.uint8), metadata, output)
+    first = 0
+    for b, count in enumerate(queries):
+        rows, one = q[first : first + count].transpose(0, 1)[None], slice(b, b + 1)
+        expected, _ = reference(rows, wide[0][one], wide[1][one], [lengths[b]])
+        near(output[first : first + count].reshape(count, 4, 32).transpose(0, 1)[None], expected)
+        first += count
+
+
 def test_vllm_profiling_run():
     impl = vllm.Impl(2, 16, 1.0)
     output = torch.ones(3, 32)
@@ -71,9 +94,10 @@ def test_vllm_profiling_run():
 
 def test_vllm_refusals():
     assert vllm.Backend.validate_configuration(128, torch.bfloat16, "auto") == []
-    reasons = vllm.Backend.validate_configuration(100, torch.float32, "fp8", use_mla=True)
+    assert vllm.Backend.validate_configuration(128, torch.bfloat16, "fp8_e4m3") == []
+    reasons = vllm.Backend.validate_configuration(100, torch.float32, "int8", use_mla=True)
     assert len(reasons) == 4
-    for options in ({"kv_cache_dtype": "fp8"}, {"alibi_slopes": [1.0]}, {"attn_type": "encoder"}):
+    for options in ({"kv_cache_dtype": "int8"}, {"alibi_slopes": [1.0]}, {"attn_type": "encoder"}):
         with pytest.raises(NotImplementedError, match="expected"):
             vllm.Impl(2, 16, 1.0, **options)
 

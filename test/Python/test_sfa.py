@@ -208,7 +208,7 @@ def test_instructions_beside_causal_attention(seed):
         ({"loss_pairs": "some"}, "expected loss_pairs to be 'all' or 'merged', but got 'some'"),
         ({"decisions": torch.zeros(1, 2, 9, dtype=torch.bool)}, r"expected decisions of shape \[1, 2, 10\]"),
         ({"decisions": torch.zeros(1, 2, 10)}, "expected decisions of bool"),
-        ({"cu_seqlens": torch.tensor([0, 10])}, "expected cu_seqlens of int32"),
+        ({"cu_seqlens": torch.tensor([0, 10])}, "expected 'cu_seqlens' .* of int32"),
     ],
 )
 def test_errors(options, message):

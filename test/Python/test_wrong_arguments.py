@@ -72,17 +72,18 @@ FUNCTIONS = {
     "decode": (
         of.decode,
         {"q": Q, "k_cache": Q, "v_cache": Q, "pattern": None, "seqused_k": integers(B), "num_splits": None}
-        | {"score_mod": None, "sink": None, "scale": None, "return_lse": False},
+        | {"score_mod": None, "sink": None, "scale": None, "return_lse": False}
+        | {"k_scale": zeros(H), "v_scale": None},
     ),
     "decode from pages": (
         of.decode,
         {"q": Q, "k_cache": zeros(3, 4, H, D), "v_cache": zeros(3, 4, H, D), "block_table": integers(B, 2)}
-        | {"seqused_k": integers(B)},
+        | {"seqused_k": integers(B), "k_scale": None, "v_scale": zeros(3, H)},
     ),
     "append": (
         of.append,
         {"k_cache": zeros(B, H, 20, D), "v_cache": zeros(B, H, 20, D), "k_new": Q, "v_new": Q}
-        | {"seqused_k": torch.tensor([N]).int(), "slot_mapping": None, "rope_base": None},
+        | {"seqused_k": torch.tensor([N]).int(), "slot_mapping": None, "rope_base": None, "k_scale": zeros(H)},
     ),
     "attend, packed": (of.attend, QKV | {"cu_seqlens_q": STARTS, "cu_seqlens_k": STARTS}),
     "flex_attention": (

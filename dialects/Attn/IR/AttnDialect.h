@@ -56,4 +56,9 @@ bool broadcastsTo(WholeTensorType from, WholeTensorType to);
 /// The scalar type in which regions compute on a tensor's elements: floats as f32, i1 as i1, other integers as i32.
 mlir::Type scalarTypeOf(WholeTensorType type);
 
+/// Whether elements are 8-bit floats, which memory holds and nothing is computed on.
+bool isFloat8(mlir::Type element);
+/// Whether a tensor's elements are numbers that gradients exist for: floats of 16 bits or more.
+bool hasGradient(WholeTensorType type);
+
 } // namespace weft::attn

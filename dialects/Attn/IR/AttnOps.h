@@ -19,6 +19,14 @@ namespace weft::attn {
 /// See Attn_WeightProduct and Attn_GradientOnly of AttnOps.td.
 template <typename Op> struct WeightProduct : mlir::OpTrait::TraitBase<Op, WeightProduct> {};
 template <typename Op> struct GradientOnly : mlir::OpTrait::TraitBase<Op, GradientOnly> {};
+
+namespace detail {
+/// No operand or result of `op` has elements of 8-bit floats.
+mlir::LogicalResult checkNoFloat8(mlir::Operation *op);
+} // namespace detail
+template <typename Op> struct NoFloat8 : mlir::OpTrait::TraitBase<Op, NoFloat8> {
+  static mlir::LogicalResult verifyTrait(mlir::Operation *op) { return detail::checkNoFloat8(op); }
+};
 } // namespace weft::attn
 
 #define GET_OP_CLASSES

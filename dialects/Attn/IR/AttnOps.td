@@ -16,7 +16,11 @@ def Attn_WeightProduct : NativeOpTrait<"WeightProduct"> { let cppNamespace = "::
 /// Written by differentiation alone; it has no derivative itself.
 def Attn_GradientOnly : NativeOpTrait<"GradientOnly"> { let cppNamespace = "::weft::attn"; }
 
-class Attn_Op<string mnemonic, list<Trait> traits = []> : Op<Attn_Dialect, mnemonic, traits>;
+/// Takes and gives no tensors of 8-bit floats, which are converted before anything is computed on them.
+def Attn_NoFloat8 : NativeOpTrait<"NoFloat8"> { let cppNamespace = "::weft::attn"; }
+
+class Attn_AnyElementOp<string mnemonic, list<Trait> traits = []> : Op<Attn_Dialect, mnemonic, traits>;
+class Attn_Op<string mnemonic, list<Trait> traits = []> : Attn_AnyElementOp<mnemonic, !listconcat(traits, [Attn_NoFloat8])>;
 
 include "dialects/Attn/IR/Ops/AttnMixerOps.td"
 include "dialects/Attn/IR/Ops/AttnTensorOps.td"

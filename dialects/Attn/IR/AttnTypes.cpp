@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // The tensor type: spelling, checks, and how sizes relate.
-#include "dialects/Attn/IR/AttnDialect.h"
+#include "dialects/Attn/IR/AttnOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 
@@ -63,9 +63,23 @@ LogicalResult WholeTensorType::verify(function_ref<InFlightDiagnostic()> emitErr
       return emitError() << "expected a size of at least 1, but got " << dim;
   }
   if (element.isInteger(1) || element.isInteger(8) || element.isInteger(32) || element.isInteger(64) ||
-      element.isF16() || element.isBF16() || element.isF32())
+      element.isF16() || element.isBF16() || element.isF32() || isFloat8(element))
     return success();
-  return emitError() << "expected elements of i1, i8, i32, i64, f16, bf16 or f32, but got " << element;
+  return emitError() << "expected elements of i1, i8, i32, i64, f8E4M3FN, f8E5M2, f16, bf16 or f32, but got "
+                     << element;
+}
+
+bool weft::attn::isFloat8(Type element) { return isa<Float8E4M3FNType, Float8E5M2Type>(element); }
+
+bool weft::attn::hasGradient(WholeTensorType type) {
+  return isa<FloatType>(type.getElementType()) && !isFloat8(type.getElementType());
+}
+
+LogicalResult weft::attn::detail::checkNoFloat8(Operation *op) {
+  for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
+    if (auto tensor = dyn_cast<WholeTensorType>(type); tensor && isFloat8(tensor.getElementType()))
+      return op->emitOpError() << "expected no elements of 8-bit floats, but got " << type;
+  return success();
 }
 
 std::optional<int64_t> WholeTensorType::staticDim(unsigned axis) const {

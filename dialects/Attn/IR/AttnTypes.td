@@ -14,7 +14,9 @@ def Attn_TensorType : TypeDef<Attn_Dialect, "WholeTensor"> {
     `!attn.tensor<[B, H, N, 64], f16>`. A size is an integer, a symbol, or an expression over symbols in quotes, `"4*Hkv"`, `"cdiv(N, 64)"`, in
     the language of a library's grid expressions (docs/LibraryFormat.md). Two sizes are the same size when they are spelled alike.
 
-    C1: rank 0 to 6. C2: element i1, i8, i32, i64, f16, bf16 or f32. C3: integers are at least 1.
+    C1: rank 0 to 6. C2: element i1, i8, i32, i64, f8E4M3FN, f8E5M2, f16, bf16 or f32. C3: integers are at least 1.
+
+    8-bit floats are what memory holds, nothing is computed on them: `attn.map` converts them as they are loaded, and has no gradient for them.
   }];
   let parameters = (ins ArrayRefParameter<"::mlir::StringAttr">:$dims, "::mlir::Type":$elementType);
   let hasCustomAssemblyFormat = 1;

@@ -48,10 +48,8 @@ def starts(cu_seqlens: Any, q: Any) -> None:
     """Refuse what does not say where the sequences packed into q [1, H, N, D] start; None does not."""
     if cu_seqlens is None:
         return
-    tensor("cu_seqlens", cu_seqlens, "[S+1]")
+    indices("cu_seqlens", cu_seqlens, "[S+1]")
     tensor("q", q, "[1, H, N, D]")
-    if "int32" not in str(cu_seqlens.dtype):
-        raise ValueError(f"expected cu_seqlens of int32, but got {cu_seqlens.dtype}")
     if isinstance(q.shape[0], int) and q.shape[0] != 1:
         raise ValueError(f"expected a batch of 1 with cu_seqlens, but got {q.shape[0]}")
 
@@ -62,7 +60,61 @@ def floating(name: str, x: Any) -> str:
         found = dtype_of(x.dtype)
     except CompilationError:
         found = None
-    if found is None or not found.is_floating():
+    if found is None or not found.is_floating() or found.is_fp8():
         given = str(x.dtype).removeprefix("torch.")
         raise TypeError(f"expected '{name}' of float16, bfloat16 or float32, but got {given}")
     return str(found)
+
+
+def indices(name: str, x: Any, shape: str, sizes: tuple[Any, ...] = ()) -> None:
+    """Refuse what is no tensor of int32, of the axes that ``shape`` spells and the integers of ``sizes``."""
+    tensor(name, x, shape, sizes)
+    if "int32" not in str(x.dtype):
+        raise ValueError(f"expected '{name}' {shape} of int32, but got {x.dtype}")
+
+
+def appended(letter: str, new: Any, cache: Any, scale: Any, paged: bool) -> None:
+    """Refuse new keys ("k") or values ("v") that do not fit their cache [B, Hkv, M, D], or pages [P, page, Hkv, D]."""
+    form, page_heads = ("[P, page, Hkv, D]", "[P, Hkv]") if paged else ("[B, Hkv, M, D]", "[Hkv]")
+    for name, each in ((f"{letter}_new", new), (f"{letter}_cache", cache)):
+        _of_torch(name, each)
+    tensor(f"{letter}_cache", cache, form)
+    heads = cache.shape[2 if paged else 1]
+    tensor(f"{letter}_new", new, "[B, Hkv, N, D]", (None if paged else cache.shape[0], heads, None, cache.shape[3]))
+    narrow = "float8" in str(cache.dtype)
+    if new.dtype != cache.dtype and not (narrow and new.dtype.is_floating_point):
+        raise TypeError(f"expected '{letter}_new' of its cache's type {cache.dtype}, but got {new.dtype}")
+    if cache.stride(3) != 1:
+        raise ValueError(f"expected '{letter}_cache' {form} whose last axis has stride 1, but got {cache.stride(3)}")
+    if scale is None:
+        return
+    _of_torch(f"{letter}_scale", scale)
+    by_page = paged and scale.ndim == 2
+    tensor(
+        f"{letter}_scale", scale, page_heads if by_page else "[Hkv]", (cache.shape[0], heads) if by_page else (heads,)
+    )
+    if str(scale.dtype) != "torch.float32":
+        raise TypeError(f"expected '{letter}_scale' of float32, but got {scale.dtype}")
+
+
+def places(new: Any, lengths: Any, table: Any, slots: Any) -> None:
+    """Refuse lengths, a table of pages or slots, None apart, that are not those of the tokens [B, Hkv, N, D]."""
+    batch, tokens = new.shape[0], new.shape[2]
+    _of_torch("seqused_k", lengths)
+    indices("seqused_k", lengths, "[B]", (batch,))
+    if table is not None:
+        _of_torch("block_table", table)
+        indices("block_table", table, "[B, most pages]", (batch, None))
+    if slots is None:
+        return
+    _of_torch("slot_mapping", slots)
+    if str(slots.dtype) not in ("torch.int32", "torch.int64") or slots.numel() != batch * tokens:
+        raise ValueError(
+            f"expected 'slot_mapping' of int32 or int64 for {batch} x {tokens} tokens, but got "
+            f"{slots.dtype} {list(slots.shape)}"
+        )
+
+
+def _of_torch(name: str, x: Any) -> None:
+    if not hasattr(x, "data_ptr") or not hasattr(x, "stride"):
+        raise TypeError(f"expected '{name}' to be a torch tensor, but got '{type(x).__name__}'")

@@ -8,7 +8,9 @@ from typing import Any
 
 from weft.attention.append import append
 from weft.attention.attend import SoftmaxAttention
+from weft.attention.scales import by_page, of_outputs, of_scores, scale_of
 from weft.compiler import places
+from weft.language.types import float32
 from weft.patterns import causal
 from weft.programs import graph, static
 from weft.programs.eager import operation, whole
@@ -35,6 +37,8 @@ def decode(
     sink: Any = None,
     scale: float | None = None,
     rope_base: float | None = None,
+    k_scale: Any = None,
+    v_scale: Any = None,
     return_lse: bool = False,
 ) -> Any:
     """Softmax attention of the last N tokens of each sequence, q [B, H, N, D], over its cached keys and values; gives
@@ -52,6 +56,8 @@ def decode(
     ``rope_base``             turn the new keys by their position before they are written; queries are taken as given
     ``num_splits``            into how many runs each sequence's keys are divided among programs; None is as many as its
                               own length asks for, so that nothing else in a batch changes a bit of its result
+    ``k_scale``, ``v_scale``  [Hkv] float32, or of pages [P, Hkv]: what the caches' numbers are multiplied by.
+                              Caches may be of float8_e4m3fn or float8_e5m2, whatever the queries' type
     ``score_mod``, ``sink``, ``scale``, ``return_lse``  as weft.attention.attend has them
 
     What lies behind a sequence's end, in its last page or in entries of the table, may be anything and is never read.
@@ -74,43 +80,48 @@ def decode(
             block_table=block_table,
             slot_mapping=slot_mapping,
             rope_base=rope_base,
+            k_scale=k_scale,
+            v_scale=v_scale,
         )
-    found: Any = _attended(
+    found: Any = over_cache(
         *(q, k_cache, v_cache, pattern),
         block_table=block_table,
         seqused_k=seqused_k,
-        num_splits=num_splits,
+        splits=0 if num_splits is None else static.integer("num_splits", num_splits, 1),
         score_mod=score_mod,
         sink=sink,
         scale=scale,
+        k_scale=k_scale,
+        v_scale=v_scale,
         return_lse=return_lse,
     )
     return found
 
 
 @operation
-def _attended(
+def over_cache(
     q: Any,
     k_cache: Any,
     v_cache: Any,
     pattern: Any,
     *,
-    block_table: Any,
-    seqused_k: Any,
-    num_splits: int | None,
-    score_mod: Callable[..., Any] | None,
-    sink: Any,
-    scale: float | None,
-    return_lse: bool,
+    block_table: Any = None,
+    seqused_k: Any = None,
+    splits: int | None = None,
+    score_mod: Callable[..., Any] | None = None,
+    sink: Any = None,
+    scale: float | None = None,
+    k_scale: Any = None,
+    v_scale: Any = None,
+    return_lse: bool = False,
 ) -> Any:
-    """weft.attention.decode, of caches that have all tokens."""
+    """weft.attention.decode, of caches that have all tokens; ``splits`` are those of weft.softmax."""
     four_axes(q, "queries")
     four_axes(k_cache, "cached keys")
     four_axes(v_cache, "cached values")
     if v_cache.dtype != k_cache.dtype:
         raise places.error(f"expected cached values of the keys' type {k_cache.dtype}, but got {v_cache.dtype}")
     return_lse = static.truth("return_lse", return_lse)
-    splits = 0 if num_splits is None else static.integer("num_splits", num_splits, 1)
     k, v, count = k_cache, v_cache, seqused_k
     if block_table is not None:
         if seqused_k is None:
@@ -124,6 +135,26 @@ def _attended(
         not isinstance(seqused_k, Tensor) or seqused_k.ndim != 1 or seqused_k.dtype.name != "int32"
     ):
         raise places.error(f"expected 'seqused_k' [B] of int32, but got {described(seqused_k)}")
+    heads = k_cache.sizes[1 if block_table is None else 2]
+    of_rows = [
+        scale_of(name, each, k_cache, heads, block_table is not None)
+        for name, each in (("k_scale", k_scale), ("v_scale", v_scale))
+    ]
+    k, v = (
+        by_page(rows, each, block_table, int(k_cache.sizes[1]), q.dtype)
+        if each_page
+        else rows.to(q.dtype)
+        if rows.dtype.is_fp8()
+        else rows
+        for rows, each, each_page in zip((k, v), (k_scale, v_scale), of_rows, strict=True)
+    )
+    by_head = [each is not None and not paged for each, paged in zip((k_scale, v_scale), of_rows, strict=True)]
+    group = int(q.sizes[1]) // int(heads) if any(by_head) else 1
+    if by_head[0]:
+        score_mod = of_scores(k_scale, group, score_mod)
     attention = SoftmaxAttention(score_mod, None, sink, scale, None, True, (), splits)
-    out, lse = attention.of(q, k, v, causal() if pattern is None else pattern, q.dtype, count)
+    element = float32 if by_head[1] else q.dtype
+    out, lse = attention.of(q, k, v, causal() if pattern is None else pattern, element, count)
+    if by_head[1]:
+        out = of_outputs(out, v_scale, group, q.dtype)
     return (out, lse) if return_lse else out

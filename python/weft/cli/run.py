@@ -14,9 +14,7 @@ from typing import Any
 from weft.cli import arguments as argument_forms
 from weft.cli.arguments import Argument
 from weft.cli.shapes import triple
-from weft.runtime.elements import array_type, same_bytes
-
-_NAMES = {"f16": "fp16", "f32": "fp32", "f64": "fp64"}  # as libraries spell types
+from weft.runtime.elements import OF_IR, array_type, same_bytes
 
 
 def add(commands: Any) -> None:
@@ -137,7 +135,7 @@ def _value(argument: Argument, name: str, wanted: str) -> Any:
 def _check_elements(argument: Argument, name: str, kind: str) -> None:
     """A spelled type is the wanted one; what a file holds has its bytes."""
     try:
-        found = _NAMES.get(argument.type or "", argument.type) or array_type(argument.value.dtype)
+        found = OF_IR.get(argument.type or "", argument.type) or array_type(argument.value.dtype)
     except TypeError:
         found = str(argument.value.dtype)
     fits = found == kind if "bf16" in (argument.type, found) else same_bytes(found, kind)

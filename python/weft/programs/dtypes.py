@@ -10,7 +10,7 @@ from ..compiler.signature import type_named
 from ..compiler.specialise import array_type
 from ..language.types import dtype
 
-NAMES = ("int1", "int8", "int32", "int64", "fp16", "bf16", "fp32")
+NAMES = ("int1", "int8", "int32", "int64", "fp16", "bf16", "fp32", "fp8e4nv", "fp8e5")
 
 
 def dtype_of(given: Any) -> dtype:

@@ -12,7 +12,7 @@ from ..errors import Error
 from ..runtime.plans import evaluate
 from .compiled import Compiled
 
-_BYTES = {"i1": 1, "i8": 1, "i32": 4, "i64": 8, "fp16": 2, "bf16": 2, "fp32": 4}
+_BYTES = {"i1": 1, "i8": 1, "i32": 4, "i64": 8, "fp16": 2, "bf16": 2, "fp32": 4, "fp8e4nv": 1, "fp8e5": 1}
 
 
 @dataclass(frozen=True)

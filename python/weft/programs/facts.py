@@ -50,6 +50,8 @@ def facts_of(array: Any, selective: bool = False, name: str = "") -> Facts:
     except (TypeError, CompilationError):
         given = str(array.dtype).removeprefix("torch.")
         raise places.error(f"expected {what} of {', '.join(NAMES)}, but got {given}") from None
+    if element.is_fp8() and getattr(array, "requires_grad", False):
+        raise places.error(f"expected {what} of {element} that asks for no gradient, but got requires_grad=True")
     if described(array) or promised(array):
         return _promised(array, element, selective)
     if not hasattr(array, "data_ptr") and not hasattr(array, "ctypes"):

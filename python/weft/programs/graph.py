@@ -25,6 +25,9 @@ class TensorType:
     element: dtype
 
 
+#: operations that take tensors of 8-bit floats: they say where numbers are, or convert them
+TAKE_FLOAT8 = ("attn.map", "attn.element", "attn.paged")
+
 # The other types of values are MLIR's spelling itself: "!attn.mixer", "f32", "i32", "i1".
 Type = TensorType | str
 
@@ -103,6 +106,11 @@ class Graph:
     ) -> Operation:
         """Add an operation of the attn dialect, or of scalars, at the user's line; gives it, with a fresh value for
         each of the types in ``results``."""
+        if name not in TAKE_FLOAT8:
+            for each in operands:
+                if isinstance(each.type, TensorType) and each.type.element.is_fp8():
+                    given = f"expected numbers of 16 or 32 bits to compute on, but got {each.type.element}"
+                    raise places.error(given, "use .to(dtype)")
         values = [Value(type) for type in results]
         operation = Operation(name, operands, values, attributes or {}, regions, places.user_position())
         self.block.append(operation)

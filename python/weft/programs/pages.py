@@ -18,16 +18,20 @@ def paged(pages: Any, block_table: Any, lengths: Any) -> Any:
     """Sequences of keys or values that lie in pages: [B, Hkv, M, D] of pages [P, page, Hkv, D], without a copy.
 
     Row m of sequence b is row m % page of page ``block_table[b, m // page]``; ``block_table`` [B, most pages] int32.
-    ``lengths`` [B] int32 is how long each sequence is: weft.softmax and weft.attention.attend take so many keys of it,
-    anything else takes 0 for the rows behind. What lies there in a page is never read.
+    ``lengths`` [B] int32 is how long each sequence is, or [B, Hkv] where heads have rows of their own: weft.softmax and
+    weft.attention.attend take so many keys of it, anything else takes 0 for the rows behind. What lies there in a page
+    is never read.
     """
     four_axes(pages, "pages")
-    for name, each, shape in (("block_table", block_table, "[B, most pages]"), ("lengths", lengths, "[B]")):
-        axes = shape.count(",") + 1
-        if not isinstance(each, Tensor) or each.ndim != axes or each.dtype.name != "int32":
+    wanted = (("block_table", block_table, "[B, most pages]", (2,)), ("lengths", lengths, "[B] or [B, Hkv]", (1, 2)))
+    for name, each, shape, axes in wanted:
+        if not isinstance(each, Tensor) or each.ndim not in axes or each.dtype.name != "int32":
             raise places.error(f"expected '{name}' {shape} of int32, but got {described(each)}")
     with agreeing("expected 'lengths' [B] of as many sequences as 'block_table' [B, most pages] has"):
         unify(block_table.sizes[0], lengths.sizes[0])
+    if lengths.ndim == 2:
+        with agreeing("expected 'lengths' [B, Hkv] of as many heads as 'pages' [P, page, Hkv, D] have"):
+            unify(pages.sizes[2], lengths.sizes[1])
     with agreeing("expected pages of a known number of rows, of rows of a known size"):
         rows = int(pages.sizes[1])
         int(pages.sizes[3])

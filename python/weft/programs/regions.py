@@ -54,7 +54,7 @@ def score_region(function: Callable[..., Any] | None, extents: Extents, bias: Te
         callable_with("score_mod", function, ("score", "b", "h", "n", "m"))
 
     def body(score: Scalar, *place: Scalar) -> Any:
-        changed = score if function is None else _called(function, score, *place)
+        changed = score if function is None else called(function, score, *place)
         return changed if bias is None else scalars.real(changed) + _at(bias, place)
 
     below = [None, *[scalars.POSITIONS] * 4]
@@ -70,10 +70,10 @@ def mask_region(function: Callable[..., Any], extents: Extents, moved: Sequence[
     """The region of a mask(b, h, n, m). What a shift has ``moved`` may be negative."""
     callable_with("mask", function, ("b", "h", "n", "m"))
     below = [None if each else scalars.POSITIONS for each in moved]
-    return _traced(functools.partial(_called, function), [I32, I32, I32, I32], below, extents, "mask", I1)
+    return _traced(functools.partial(called, function), [I32, I32, I32, I32], below, extents, "mask", I1)
 
 
-def _called(function: Callable[..., Any], *arguments: Scalar) -> Any:
+def called(function: Callable[..., Any], *arguments: Scalar) -> Any:
     """The user's function of scalars, over what stands around it; as torch has it where it is one of torch's."""
     tracing = graph.tracing()
     plain = function.function if isinstance(function, AsTorch) else function

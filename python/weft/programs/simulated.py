@@ -22,9 +22,18 @@ from ..runtime.plans import evaluate
 TYPES: dict[str, type] = {
     "fp16": np.float16, "bf16": np.uint16, "fp32": np.float32, "fp64": np.float64,
     "i1": np.bool_, "i8": np.int8, "i32": np.int32, "i64": np.int64,
+    "fp8e4nv": np.uint8, "fp8e5": np.uint8,
 }  # fmt: skip
 #: bits that are NaN, or a conspicuous integer
-_POISON: dict[str, Any] = {"fp16": np.nan, "bf16": 0x7FFF, "fp32": np.nan, "fp64": np.nan, "i1": True}
+_POISON: dict[str, Any] = {
+    "fp16": np.nan,
+    "bf16": 0x7FFF,
+    "fp32": np.nan,
+    "fp64": np.nan,
+    "i1": True,
+    "fp8e4nv": 0x7F,
+    "fp8e5": 0x7F,
+}
 
 
 @dataclass(frozen=True)

@@ -57,5 +57,5 @@ def _refuse(wrong: Wrong | None) -> None:
 
 def floating(what: str, tensor: Tensor) -> None:
     """Refuse elements that are no floating-point numbers: results have their type, and would be rounded to it."""
-    if not tensor.dtype.is_floating():
+    if not tensor.dtype.is_floating() or tensor.dtype.is_fp8():
         raise places.error(f"expected {what} of fp16, bf16 or fp32, but got {tensor.dtype}", "use .to(dtype)")

@@ -88,6 +88,8 @@ class Tensor(Overloads):
         wanted = dtype_of(type)
         if wanted == self.dtype:
             return self
+        if wanted.is_fp8():
+            raise places.error(f"expected a type of 16 bits or more, but got {wanted}: programs read it and write none")
         return map_tensors(lambda x: x, self, to=wanted)
 
     def float(self) -> Tensor:
@@ -182,8 +184,8 @@ class Tensor(Overloads):
 
 
 def promoted(types: Sequence[dtype]) -> dtype:
-    """The type of a real result: that of the operands where they agree, else f32."""
-    floats = {t.name: t for t in types if t.is_floating()}
+    """The type of a real result: that of the operands where they agree, 8-bit floats apart; else f32."""
+    floats = {t.name: t for t in types if t.is_floating() and not t.is_fp8()}
     return next(iter(floats.values())) if len(floats) == 1 else float32
 
 

@@ -133,6 +133,14 @@ def _manifest_name(type: TensorType) -> str:
     return short_name(type.element)
 
 
+def _written(result: Tensor, graph: Graph) -> None:
+    if result.dtype.is_fp8():
+        raise CompilationError(
+            f"expected '{graph.name}' to give tensors of 16 bits or more, but got {result.dtype}", graph.position,
+            "use .to(dtype)",
+        )  # fmt: skip
+
+
 def _outputs(graph: Graph, given: Any) -> Any:
     """The structure of a function's result; its tensors become the program's outputs."""
 
@@ -143,6 +151,7 @@ def _outputs(graph: Graph, given: Any) -> Any:
                 return Slot(-1 - given)
             made = next((i for i, (_, each) in enumerate(graph.outputs) if each is value.value), None)
             if made is None:
+                _written(value, graph)
                 graph.outputs.append((name, value.value))
             return Slot(len(graph.outputs) - 1 if made is None else made)
         if isinstance(value, (tuple, list)):

@@ -51,7 +51,7 @@ def expect(name: str, tensor: Any, shape: str, rank: int) -> None:
 
 def multiplies(x: Tensor, weight: Tensor) -> None:
     """Refuse a weight whose elements are neither of the operand's type nor float32."""
-    if not x.dtype.is_floating() or weight.dtype not in (x.dtype, float32):
+    if not x.dtype.is_floating() or x.dtype.is_fp8() or weight.dtype not in (x.dtype, float32):
         raise places.error(f"expected a weight of the operand's type {x.dtype}, or fp32, but got {weight.dtype}")
 
 

@@ -14,7 +14,7 @@ from weft import native
 from weft.runtime import exchange
 from weft.runtime.compiling import compiling
 from weft.runtime.devices import device_for, open_device
-from weft.runtime.elements import TORCH
+from weft.runtime.elements import OF_IR, TORCH
 from weft.runtime.plain import refuse, refused, seen_by_torch
 
 Found = TypeVar("Found")
@@ -329,4 +329,4 @@ def _type(text: str) -> str:
     """A kernel argument's type as libraries spell it: "*f16" is "*fp16"."""
     star = "*" if text.startswith("*") else ""
     name = text.lstrip("*")
-    return star + {"f16": "fp16", "f32": "fp32", "f64": "fp64"}.get(name, name)
+    return star + OF_IR.get(name, name)

@@ -12,13 +12,15 @@ from typing import Any
 
 import torch
 
-from weft.attention import append, attend
-from weft.attention.decode import decode
+from weft.attention import append
+from weft.attention.decode import decode, over_cache
 from weft.patterns import Pattern, causal, full, window
 from weft.programs.elementwise import tanh
-from weft.programs.pages import paged
 from weft.programs.program import program
 from weft.serving import rows
+
+#: caches of fewer bits, by vLLM's names
+NARROW = {"fp8": torch.float8_e4m3fn, "fp8_e4m3": torch.float8_e4m3fn, "fp8_e5m2": torch.float8_e5m2}
 
 #: queries of a sequence up to which its keys are divided among programs
 FEW = 16
@@ -93,8 +95,8 @@ class Backend:
             reasons.append(f"expected a head size that 8 divides, but got {head_size}")
         if dtype not in cls.supported_dtypes:
             reasons.append(f"expected float16 or bfloat16, but got {dtype}")
-        if kv_cache_dtype not in (None, "auto", dtype):
-            reasons.append(f"expected a cache of the model's type, but got {kv_cache_dtype}")
+        if kv_cache_dtype not in (None, "auto", dtype, *NARROW):
+            reasons.append(f"expected a cache of the model's type or of 8-bit floats, but got {kv_cache_dtype}")
         if more.get("use_mla"):
             reasons.append("expected keys and values of their own, but got latent attention")
         return reasons
@@ -117,11 +119,12 @@ class MetadataBuilder:
 
 @program
 def _prefill(
-    q: Any, k: Any, v: Any, table: Any, lengths: Any, sink: Any = None, *, pattern: Any, scale: Any, cap: Any
+    q: Any, k: Any, v: Any, table: Any, lengths: Any, sink: Any, scales: Any, *, pattern: Any, scale: Any, cap: Any
 ) -> Any:
     """Attention of many queries over pages."""
-    keys, values = paged(k, table, lengths), paged(v, table, lengths)
-    return attend(q, keys, values, pattern, score_mod=_capped(cap), sink=sink, scale=scale)
+    return over_cache(
+        q, k, v, pattern, block_table=table, seqused_k=lengths, score_mod=_capped(cap), sink=sink, scale=scale, **scales
+    )
 
 
 def _capped(cap: float | None) -> Any:
@@ -148,15 +151,16 @@ class Impl:
         sinks: Any = None,
         **more: Any,
     ):
-        if kv_cache_dtype != "auto":
+        if kv_cache_dtype != "auto" and kv_cache_dtype not in NARROW:
             raise NotImplementedError(
-                f"expected a cache of the model's type, but got kv_cache_dtype={kv_cache_dtype!r}"
+                f"expected a cache of the model's type or of 8-bit floats, but got kv_cache_dtype={kv_cache_dtype!r}"
             )
         if alibi_slopes is not None:
             raise NotImplementedError("expected no alibi_slopes, but got some")
         if attn_type != "decoder":
             raise NotImplementedError(f"expected attn_type='decoder', but got {attn_type!r}")
         self.scale, self.window, self.cap, self.sinks = scale, sliding_window, logits_soft_cap, sinks
+        self.narrow = NARROW.get(kv_cache_dtype)
         self.shares = kv_sharing_target_layer_name is not None
 
     def forward(
@@ -179,20 +183,21 @@ class Impl:
         if attn_metadata is None:
             return output.zero_()
         said = attn_metadata
-        keys, values = kv_cache.unbind(0)
+        keys, values = (kv_cache if self.narrow is None else kv_cache.view(self.narrow)).unbind(0)
+        scales = self._scales(layer, keys.shape[2])
         tokens = said.slot_mapping.shape[0]
         if not self.shares:
-            self._write(keys, values, key[:tokens], value[:tokens], said.slot_mapping)
+            self._write(keys, values, key[:tokens], value[:tokens], said.slot_mapping, scales)
         starts = said.query_start_loc
         q = rows.padded(query[:tokens], starts, said.max_query_len)
         pattern = self._pattern(said.causal)
         if said.max_query_len <= FEW:
             out = decode(
                 q, keys, values, pattern, block_table=said.block_table, seqused_k=said.seq_lens, scale=self.scale,
-                sink=self.sinks, score_mod=_capped(self.cap),
+                sink=self.sinks, score_mod=_capped(self.cap), **scales,
             )  # fmt: skip
         else:
-            given = (q, keys, values, said.block_table, said.seq_lens, self.sinks)
+            given = (q, keys, values, said.block_table, said.seq_lens, self.sinks, scales)
             out = _prefill(*given, pattern=pattern, scale=self.scale, cap=self.cap)
         output[:tokens] = rows.packed(out, starts, tokens).reshape(output[:tokens].shape)
         return output
@@ -202,7 +207,13 @@ class Impl:
             return window(self.window - 1, 0 if is_causal else self.window - 1)
         return causal() if is_causal else full()
 
-    def _write(self, keys: Any, values: Any, key: Any, value: Any, slots: Any) -> None:
+    def _scales(self, layer: Any, heads: int) -> dict[str, Any]:
+        """What a cache of 8-bit floats is multiplied by: vLLM has one number for a layer's keys and one for values."""
+        if self.narrow is None:
+            return {}
+        return {name: getattr(layer, f"_{name}").float().expand(heads).contiguous() for name in ("k_scale", "v_scale")}
+
+    def _write(self, keys: Any, values: Any, key: Any, value: Any, slots: Any, scales: dict[str, Any]) -> None:
         one = torch.zeros(1, dtype=torch.int32, device=key.device)  # positions are asked for by rotation alone
         new = (each.transpose(0, 1)[None] for each in (key, value))
-        append(keys, values, *new, seqused_k=one, slot_mapping=slots)
+        append(keys, values, *new, seqused_k=one, slot_mapping=slots, **scales)

@@ -81,11 +81,12 @@ def _tensors(values: Any) -> list[Any]:
 
 
 def _bits(array: Any) -> np.ndarray:
-    """A torch tensor's memory as a NumPy array; bf16 as its bits."""
+    """A torch tensor's memory as a NumPy array; bf16 and 8-bit floats as their bits."""
     if not hasattr(array, "data_ptr"):
         return np.asarray(array)
     import torch
 
     plain = array.detach()
-    found: np.ndarray = (plain.view(torch.uint16) if plain.dtype == torch.bfloat16 else plain).numpy()
+    bits = {torch.bfloat16: torch.uint16, torch.float8_e4m3fn: torch.uint8, torch.float8_e5m2: torch.uint8}
+    found: np.ndarray = plain.view(bits.get(plain.dtype, plain.dtype)).numpy()
     return found

@@ -208,7 +208,7 @@ func.func @whole_tensor_c3(%x: !attn.tensor<[B, H, N, 0], f16>) {
 
 // -----
 
-// expected-error@+1 {{expected elements of i1, i8, i32, i64, f16, bf16 or f32, but got 'f64'}}
+// expected-error@+1 {{expected elements of i1, i8, i32, i64, f8E4M3FN, f8E5M2, f16, bf16 or f32, but got 'f64'}}
 func.func @whole_tensor_c2(%x: !attn.tensor<[B, H, N, 16], f64>) {
   return
 }

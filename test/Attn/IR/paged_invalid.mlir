@@ -25,19 +25,17 @@ func.func @paged_c2_table(%pages: !attn.tensor<[P, 16, H, 64], f16>, %table: !at
 
 // -----
 
-!x = !attn.tensor<[B, H, N, 64], f16>
-func.func @attend_c6_negative(%q: !x) {
-  // expected-error@+1 {{expected 'splits' to be at least 0, but got -1}}
-  %0 = attn.softmax %q keys(%q : !x) {patterns = [#attn.full], scale = 1.0 : f32, splits = -1 : i64} : !x
+func.func @paged_c2_lengths(%pages: !attn.tensor<[P, 16, H, 64], f16>, %table: !attn.tensor<[B, T], i32>, %n: !attn.tensor<[B, G], i32>) {
+  // expected-error@+1 {{expected lengths of shape [B, H], but got '!attn.tensor<[B, G], i32>'}}
+  %k = attn.paged %pages by %table lengths %n : !attn.tensor<[P, 16, H, 64], f16>, !attn.tensor<[B, T], i32>, !attn.tensor<[B, G], i32> -> !attn.tensor<[B, H, "16*T", 64], f16>
   return
 }
 
 // -----
 
-!x = !attn.tensor<[1, H, N, 64], f16>
-!c = !attn.tensor<[S], i32>
-func.func @attend_c6_packed(%q: !x, %c: !c) {
-  // expected-error@+1 {{expected no splits of packed sequences' keys, but got 2}}
-  %0 = attn.softmax %q keys(%q : !x) cu_seqlens(%c, %c : !c, !c) {patterns = [#attn.full], scale = 1.0 : f32, splits = 2 : i64} : !x
+!x = !attn.tensor<[B, H, N, 64], f16>
+func.func @attend_c6_negative(%q: !x) {
+  // expected-error@+1 {{expected 'splits' to be at least 0, but got -1}}
+  %0 = attn.softmax %q keys(%q : !x) {patterns = [#attn.full], scale = 1.0 : f32, splits = -1 : i64} : !x
   return
 }

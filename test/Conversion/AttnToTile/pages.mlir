@@ -39,3 +39,30 @@ func.func @whole(%k: !p, %table: !t, %n: !n) -> !k attributes {attn.program} {
   %keys = attn.paged %k by %table lengths %n : !p, !t, !n -> !k
   return %keys : !k
 }
+
+// -----
+
+// 8-bit floats become those of 16 bits at once, not by way of 32.
+
+!q = !attn.tensor<[B, H, N, 64], f16>
+!p = !attn.tensor<[P, 64, H, 64], f8E4M3FN>
+!e = !attn.tensor<[B, H, "64*T", 64], f8E4M3FN>
+!k = !attn.tensor<[B, H, "64*T", 64], f16>
+!l = !attn.tensor<[B, H, N], f32>
+!t = !attn.tensor<[B, T], i32>
+!n = !attn.tensor<[B], i32>
+// CHECK-LABEL: func.func @float8(
+// CHECK-LABEL: func.func @attend(
+// CHECK: scf.for
+// CHECK: %[[BYTES:.*]] = tile.load {{.*}} tensor<32x64x!tile.ptr<f8E4M3FN>>
+// CHECK: arith.extf %[[BYTES]] : tensor<32x64xf8E4M3FN> to tensor<32x64xf16>
+// CHECK-NOT: tensor<32x64xf8E4M3FN> to tensor<32x64xf32>
+func.func @float8(%q: !q, %pages: !p, %table: !t, %n: !n) -> !q attributes {attn.program} {
+  %stored = attn.paged %pages by %table lengths %n : !p, !t, !n -> !e
+  %k = attn.map ins(%stored : !e) -> !k {
+  ^bb0(%a: f32):
+    attn.yield %a : f32
+  }
+  %o, %lse = attn.attend %q keys(%k : !k) values(%k : !k) counts(%n : !n) {patterns = [#attn.full], scale = 0.125 : f32, splits = 0 : i64} : !q -> !q, !l
+  return %o : !q
+}

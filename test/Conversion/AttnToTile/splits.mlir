@@ -56,3 +56,18 @@ func.func @one_key_head(%q: !q, %k: !k, %v: !k) -> !q attributes {attn.program} 
   %o, %lse = attn.attend %q keys(%k : !k) values(%v : !k) {patterns = [#attn.causal], scale = 0.125 : f32, splits = 2 : i64} : !q -> !q, !l
   return %o : !q
 }
+
+// -----
+
+// Packed sequences: a split's parts begin with it, at the token where the sequence begins; the merging kernel has a row for each token that there is.
+
+!q = !attn.tensor<[1, H, N, 64], f16>
+!l = !attn.tensor<[1, H, N], f32>
+!c = !attn.tensor<[S], i32>
+// CHECK-LABEL: func.func @packed(
+// CHECK: attn.launch @attend({{.*}}) grid ["(cdiv(N, 16) + S) * min(128, max(1, cdiv(N, 96)))", "H", "1"]
+// CHECK: attn.launch @merge_splits({{.*}}) grid ["N", "H", "1"]
+func.func @packed(%q: !q, %c: !c) -> !q attributes {attn.program} {
+  %o, %lse = attn.attend %q keys(%q : !q) values(%q : !q) cu_seqlens(%c, %c : !c, !c) {patterns = [#attn.causal], scale = 0.125 : f32, splits = 0 : i64} : !q -> !q, !l
+  return %o : !q
+}

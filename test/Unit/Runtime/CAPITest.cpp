@@ -165,5 +165,7 @@ TEST(CAPI, ProgramsOutliveTheirLibraryAndDevice) {
 TEST(CAPI, ElementNames) {
   EXPECT_STREQ(weft_element_name(WEFT_BF16), "bf16");
   EXPECT_STREQ(weft_element_name(-1), "unknown");
-  EXPECT_STREQ(weft_element_name(7), "unknown");
+  EXPECT_STREQ(weft_element_name(WEFT_FP8E4NV), "fp8e4nv");
+  EXPECT_STREQ(weft_element_name(WEFT_FP8E5), "fp8e5");
+  EXPECT_STREQ(weft_element_name(9), "unknown");
 }

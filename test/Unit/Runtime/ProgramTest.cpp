@@ -113,8 +113,9 @@ TEST(Program, RefusesWhatDoesNotHoldTogether) {
               HasSubstr("expected an object with 'pointer', 'stride', 'size' or 'real'"));
   EXPECT_THAT(refusal([](json &program, json &) { program["inputs"][0]["type"] = "fp16"; }),
               HasSubstr("argument 0 of the kernel 'add' is '*fp32'"));
-  EXPECT_THAT(refusal([](json &program, json &) { program["inputs"][0]["type"] = "fp64"; }),
-              HasSubstr("inputs[0].type: expected i1, i8, i32, i64, fp16, bf16 or fp32, but got 'fp64'"));
+  EXPECT_THAT(
+      refusal([](json &program, json &) { program["inputs"][0]["type"] = "fp64"; }),
+      HasSubstr("inputs[0].type: expected i1, i8, i32, i64, fp16, bf16, fp32, fp8e4nv or fp8e5, but got 'fp64'"));
   EXPECT_THAT(refusal([](json &, json &plan) { plan["launches"][0]["arguments"][3]["size"] = "M"; }),
               HasSubstr("no argument or constant is named 'M'"));
   EXPECT_THAT(refusal([](json &, json &plan) { plan["launches"][0]["grid"] = {"cdiv(N, ", "1", "1"}; }),

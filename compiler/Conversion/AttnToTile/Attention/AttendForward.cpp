@@ -375,7 +375,7 @@ void ForwardKernel::storeSplit(ValueRange sums, Value lse) {
   auto used = scf::IfOp::create(b, b.less(split, splits->used(b, standing.keyLengths)), /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(used.thenBlock());
-  RowTile places = rows.anyPositions(b.add(rows.token, b.mul(split, standing.queryLength)), rows.inside);
+  RowTile places = rows.anyPositions(b.add(rows.token, splits->firstRow(frame, split, standing)), rows.inside);
   places.tokens.clear();
   for (auto [chunk, sum] : llvm::zip(valueChunks, sums))
     puller.store(outs, places, &chunk, sum);

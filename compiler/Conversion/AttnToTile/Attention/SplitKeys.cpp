@@ -51,6 +51,12 @@ Value KeySplits::used(TileBuilder &b, ValueRange lengths) const {
   return used;
 }
 
+Value KeySplits::firstRow(KernelFrame &frame, Value split, const Standing &standing) const {
+  TileBuilder &b = frame.b;
+  Value row = b.mul(split, frame.size(attend.queryType().dim(2)));
+  return standing.queryBase ? b.add(row, standing.queryBase) : row;
+}
+
 attn::WholeTensorType KeySplits::partsOf(attn::WholeTensorType type) const {
   std::string rows = "(" + most() + ") * (" + type.dim(2).str() + ")";
   return type.withDim(2, rows).withElement(Float32Type::get(type.getContext()));
@@ -83,8 +89,10 @@ public:
     TiledSide side{};
     side.rows = 1;
     Standing standing = findStanding(frame, attend, stored, side);
-    rows = rowsFrom(b, standing.tile, 1, standing.queryLength, /*bounded=*/false)
+    // Past the last packed sequence there is no row.
+    rows = rowsFrom(b, standing.tile, 1, standing.queryLength, /*bounded=*/static_cast<bool>(standing.queryBase))
                .of(attend.queryType(), standing.batch, standing.head);
+    rows.base = standing.queryBase;
     end(walk(standing), out, lse);
     puller.storeAll(roots, rows);
     attn::WholeTensorType type = attend.queryType();
@@ -115,7 +123,7 @@ private:
   Merged step(const Standing &standing, Value first, Value used, const Merged &before) {
     Value infinity = b.f32(-std::numeric_limits<double>::infinity());
     Value split = b.add(b.range(together), first), exists = b.less(split, used);
-    RowTile parts = rows.anyPositions(b.add(b.mul(split, standing.queryLength), standing.tile), exists);
+    RowTile parts = rows.anyPositions(b.add(splits.firstRow(frame, split, standing), standing.tile), exists);
     parts.count = together;
     parts.tokens.clear();
     Value lse = b.select(exists, b.load(puller.pointers(lses, parts, nullptr), exists), infinity);

@@ -25,6 +25,8 @@ struct KeySplits {
   mlir::Value used(TileBuilder &b, mlir::ValueRange lengths) const;
   /// What the splits give for rows [B, H, N, ...] of `type`: [B, H, most() * N, ...] f32, row n of split s at s * N + n.
   attn::WholeTensorType partsOf(attn::WholeTensorType type) const;
+  /// Where the first row of the sequence that a program stands in lies among those parts, of split `split`.
+  mlir::Value firstRow(KernelFrame &frame, mlir::Value split, const Standing &standing) const;
 
 private:
   int64_t fewestBlocks() const;

@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See TileBuilder.h.
 #include "compiler/Conversion/AttnToTile/Kernel/TileBuilder.h"
+#include "dialects/Attn/IR/AttnDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -150,6 +151,10 @@ Value TileBuilder::cast(Value value, Type element) {
   Type type = tile::withElementType(value.getType(), element);
   auto width = [](Type t) { return t.getIntOrFloatBitWidth(); };
   if (isa<FloatType>(from) && isa<FloatType>(element)) {
+    // An f8 that is an f32 on its way to 16 bits is one of 16 bits without rounding.
+    auto extended = value.getDefiningOp<arith::ExtFOp>();
+    if (extended && attn::isFloat8(elementOf(extended.getIn())) && width(element) == 16)
+      return cast(extended.getIn(), element);
     if (width(from) < width(element))
       return createOrFold<arith::ExtFOp>(type, value);
     if (width(from) > width(element))

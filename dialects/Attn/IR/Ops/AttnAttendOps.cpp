@@ -124,8 +124,6 @@ template <typename Op> static LogicalResult verifySplits(Op op) {
     return success();
   if (static_cast<int64_t>(*splits) < 0)
     return op.emitOpError() << "expected 'splits' to be at least 0, but got " << static_cast<int64_t>(*splits);
-  if (!op.getCuSeqlens().empty())
-    return op.emitOpError() << "expected no splits of packed sequences' keys, but got " << *splits;
   return success();
 }
 

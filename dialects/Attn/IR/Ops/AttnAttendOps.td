@@ -16,7 +16,7 @@ def Attn_AttendOp : Attn_Op<"attend", [Pure, AttrSizedOperandSegments]> {
     changes no result but in its last bits.
 
     C1: query, keys and values have rank 4, one batch size; each key's D is the query's; each value's M is its key's, and all have one Dv. C2: one pattern a domain; operands and regions they name exist.
-    C3: out is [B, H, N, Dv]; lse is [B, H, N] f32. C4: regions as said. C5: counts, sink and cu_seqlens as said. C6: splits are not negative, and there are none of packed sequences.
+    C3: out is [B, H, N, Dv]; lse is [B, H, N] f32. C4: regions as said. C5: counts, sink and cu_seqlens as said. C6: splits are not negative.
 
     ```mlir
     !x = !attn.tensor<[B, H, N, 64], f16>
@@ -157,7 +157,7 @@ def Attn_AttendBackwardTangentOp : Attn_Op<"attend_backward_tangent", [Pure, Att
   let hasRegionVerifier = 1;
 }
 
-def Attn_LaunchOp : Attn_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Attn_LaunchOp : Attn_AnyElementOp<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "run a tile kernel on whole tensors";
   let description = [{
     Results are fresh, contiguous tensors; those numbered in `zeroed` are filled with zero before. The kernel's parameters are, for each operand and then each result: its address,

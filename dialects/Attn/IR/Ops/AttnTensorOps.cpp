@@ -24,6 +24,9 @@ LogicalResult MapOp::verify() {
     return emitOpError() << "expected at least one result";
   auto shape = cast<WholeTensorType>(getResult(0).getType());
   for (Type type : getResultTypes())
+    if (isFloat8(cast<WholeTensorType>(type).getElementType()))
+      return emitOpError() << "expected results of 16 or 32 bits, or integers, but got " << type;
+  for (Type type : getResultTypes())
     if (cast<WholeTensorType>(type).getDims() != shape.getDims())
       return emitOpError() << "expected results of one shape, but got " << shape << " and " << type;
   for (Value input : getInputs())
@@ -155,14 +158,18 @@ LogicalResult RmsNormOp::verify() {
 
 LogicalResult PagedOp::verify() {
   WholeTensorType pages = tensorTypeOf(getPages()), table = tensorTypeOf(getTable()), to = tensorTypeOf(getResult());
+  WholeTensorType lengths = tensorTypeOf(getLengths());
+  bool byHead = lengths.getRank() == 2;
   if (failed(checkRank(*this, "pages", pages, 4)) || failed(checkIndices(*this, "a table", table, 2)) ||
-      failed(checkIndices(*this, "lengths", tensorTypeOf(getLengths()), 1)) || failed(checkRank(*this, "rows", to, 4)))
+      failed(checkIndices(*this, "lengths", lengths, byHead ? 2 : 1)) || failed(checkRank(*this, "rows", to, 4)))
     return failure();
   if (!pages.staticDim(1))
     return emitOpError() << "expected pages of a known number of rows, but got " << pages;
   if (pages.getElementType() != to.getElementType())
     return emitOpError() << "expected rows of the pages' elements " << pages.getElementType() << ", but got " << to;
-  return success(succeeded(checkSizes(*this, "lengths", tensorTypeOf(getLengths()), {table.dim(0)})) &&
+  SmallVector<StringRef> ofLengths{table.dim(0), pages.dim(2)};
+  ofLengths.resize(byHead ? 2 : 1);
+  return success(succeeded(checkSizes(*this, "lengths", lengths, ofLengths)) &&
                  succeeded(checkSizes(*this, "rows", to, {table.dim(0), pages.dim(2), to.dim(2), pages.dim(3)})));
 }
 

@@ -1,14 +1,14 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Ops on whole tensors that are no softmax: maps, sums, convolutions, rope, rmsnorm. Included by AttnOps.td.
 
-def Attn_MapOp : Attn_Op<"map", [Pure, SingleBlock, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>]> {
+def Attn_MapOp : Attn_AnyElementOp<"map", [Pure, SingleBlock, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>]> {
   let summary = "a scalar function of every element";
   let description = [{
     The region (arith and math ops on scalars, ends in `attn.yield`) takes one scalar for each input (floats as f32 whatever their storage, i1 as i1, other integers as i32) and
     yields one for each result, rounded once to the result's element. Inputs broadcast to the results' shape as in NumPy, aligned at the last axis; besides, where the results have
     size "k*X" at the axis of heads (1 of 4), an input may have X there: head h takes its h / k. `attn.index` and `attn.size` give positions.
 
-    C1: at least one result; all of one shape. C2: each input broadcasts to it. C3: region arguments and yielded values as said.
+    C1: at least one result; all of one shape. C2: each input broadcasts to it. C3: region arguments and yielded values as said. C4: no result is of 8-bit floats.
 
     ```mlir
     %y = attn.map ins(%x : !attn.tensor<[N, 64], f16>) -> !attn.tensor<[N, 64], f16> {
@@ -58,7 +58,7 @@ def Attn_SizeOp : Attn_Op<"size", [Pure]> {
   let assemblyFormat = "$size attr-dict `:` type($result)";
 }
 
-def Attn_ElementOp : Attn_Op<"element", [Pure]> {
+def Attn_ElementOp : Attn_AnyElementOp<"element", [Pure]> {
   let summary = "in a scalar region: an element of a tensor from outside";
   let description = [{
     Floats come as f32, i1 as i1, other integers as i32. An index on an axis of size 1 is taken as 0; one outside of another axis as the nearest inside. Differentiable in the tensor.
@@ -274,15 +274,15 @@ def Attn_RmsNormOp : Attn_Op<"rms_norm", [Pure, DeclareOpInterfaceMethods<Attn_P
   let hasVerifier = 1;
 }
 
-def Attn_PagedOp : Attn_Op<"paged", [Pure, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>]> {
+def Attn_PagedOp : Attn_AnyElementOp<"paged", [Pure, DeclareOpInterfaceMethods<Attn_PaddingOpInterface>]> {
   let summary = "sequences of keys or values whose rows lie in pages, which a table names";
   let description = [{
-    Row m of key head h of sequence b is row m % S of page `table[b, m / S]`, pages being of S rows; from row `lengths[b]` on there is nothing but 0. What lies in pages behind a sequence's end is never read, and an entry of the
+    Row m of key head h of sequence b is row m % S of page `table[b, m / S]`, pages being of S rows; from row `lengths[b]`, or `lengths[b, h]`, on there is nothing but 0. What lies in pages behind a sequence's end is never read, and an entry of the
     table that names no page is read as the last page.
 
     It is an address, not a copy: kernels that read the result find its rows in the pages. There is no gradient.
 
-    C1: pages are [P, S, Hkv, D], S an integer; the result is [B, Hkv, M, D] of their elements, M being S times the table's second size. C2: the table is [B, T] and lengths [B], of i32.
+    C1: pages are [P, S, Hkv, D], S an integer; the result is [B, Hkv, M, D] of their elements, M being S times the table's second size. C2: the table is [B, T] and lengths [B] or [B, Hkv], of i32.
 
     ```mlir
     %k = attn.paged %pages by %table lengths %lengths

@@ -4,6 +4,7 @@
 //   pages of 64    table[b, 1], once for the block: its rows follow one another there
 //   pages of 16    table[b, 4] for the first half of the rows, table[b, 5] for the other
 //   pages of 1     table[b, 64] .. table[b, 95], one for each row
+#include "compiler/Conversion/AttnToTile/Kernel/ScalarRegion.h"
 #include "compiler/Conversion/AttnToTile/Rows/RowLocal.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -96,8 +97,9 @@ private:
     Value mask = puller.exists(rows, &chunk);
     if (rows.counts == op.getLengths())
       return mask;
-    const TensorParameter lengths = puller.frame.input(puller.stored.at(op.getLengths()));
-    Value length = b.load(b.addPtr(lengths.pointer, b.cast(rows.batch, b.getI64Type())), {});
+    SmallVector<Value> place{rows.batch, head()};
+    place.resize(cast<attn::WholeTensorType>(op.getLengths().getType()).getRank());
+    Value length = loadElement(puller.frame, puller.stored.at(op.getLengths()), place);
     Value below = b.column(b.less(rows.position(b), length));
     return mask ? b.both(mask, below) : below;
   }
