@@ -77,6 +77,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpDeferReduction());
          passes.addNestedPass<func::FuncOp>(warp::createWarpStageWgmma());
          passes.addNestedPass<func::FuncOp>(warp::createWarpStageOperands());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpStageLoads());
          passes.addNestedPass<func::FuncOp>(warp::createWarpStageValues());
          passes.addNestedPass<func::FuncOp>(warp::createWarpReloadOperands());
          passes.addNestedPass<func::FuncOp>(warp::createWarpPipeline({boxes}));

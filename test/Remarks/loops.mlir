@@ -2,6 +2,7 @@
 // RUN: weft-opt %S/../Warp/Transforms/pipeline.mlir --split-input-file --warp-pipeline --remarks-filter-missed=loops -o /dev/null 2>&1 | FileCheck %s
 // RUN: sed s/TARGET/sm_86/ %S/../Warp/Transforms/pipeline-stages.mlir | weft-opt --warp-pipeline --remarks-filter-missed=loops -o /dev/null 2>&1 | FileCheck %s --check-prefix=STAGES
 // RUN: weft-opt %S/../Warp/Transforms/load-ahead.mlir --warp-load-ahead --remarks-filter-missed=loops -o /dev/null 2>&1 | FileCheck %s --check-prefix=LOADS
+// RUN: weft-opt %S/../Warp/Transforms/stage-loads.mlir --split-input-file --warp-stage-loads --remarks-filter-missed=loops -o /dev/null 2>&1 | FileCheck %s --check-prefix=STAGED
 // RUN: weft-opt %S/Inputs/loops.mlir --warp-pipeline --remarks-filter-missed=loops -o /dev/null 2>&1 | FileCheck %s --check-prefix=KINDS
 
 // KINDS: remark: [Missed] pipelining | Category:loops | Function=written | Reason="the copy is not started iterations ahead: the loop may write what is copied"
@@ -18,3 +19,5 @@
 // LOADS: remark: [Missed] pipelining | Category:loops | Function=volatile | Reason="the load is not made an iteration ahead: it is volatile"
 // LOADS: remark: [Missed] pipelining | Category:loops | Function=table | Reason="the load is not made an iteration ahead: its address needs what the loop loads or computes before"
 // LOADS: remark: [Missed] pipelining | Category:loops | Function=full | Reason="the load is not made an iteration ahead: the loop's registers have no room for its value"
+
+// STAGED: remark: [Missed] pipelining | Category:loops | Function=no_room | Reason="the load is not copied iterations ahead: shared memory has no room for 12 stages of it"

@@ -19,7 +19,8 @@ namespace weft {
 namespace {
 
 /// Which of two layouts wins where they meet. A layout is only ever replaced by a stronger one, so spreading ends.
-enum class Strength : uint8_t { None, Memory, Product };
+/// A loop's products run as often as the loop turns: what it carries, lies as they want it.
+enum class Strength : uint8_t { None, Memory, Product, ProductInLoop };
 
 struct Choice {
   LayoutAttr layout;
@@ -171,12 +172,13 @@ Choice Planner::fixedChoice(Operation *op) {
     return {accessLayout(op), Strength::Memory};
   if (auto dot = dyn_cast<tile::DotOp>(op)) {
     const DotPlan &dotPlan = plan.rules.dot(op);
+    Strength strength = op->getParentOfType<LoopLikeOpInterface>() ? Strength::ProductInLoop : Strength::Product;
     RankedTensorType type = cast<RankedTensorType>(dot.getType());
     if (dotPlan.usesWarpgroups())
-      return {attr(warp::wgmmaAccLayout(type.getShape(), *dotPlan.groups)), Strength::Product};
+      return {attr(warp::wgmmaAccLayout(type.getShape(), *dotPlan.groups)), strength};
     if (!dotPlan.usesMma())
-      return {attr(fmaLayout(type.getShape(), warps)), Strength::Product};
-    return {attr(warp::mmaAccLayout(type.getShape(), dotPlan.warps, dotPlan.fragments())), Strength::Product};
+      return {attr(fmaLayout(type.getShape(), warps)), strength};
+    return {attr(warp::mmaAccLayout(type.getShape(), dotPlan.warps, dotPlan.fragments())), strength};
   }
   if (auto dot = dyn_cast<tile::RowDotOp>(op)) {
     auto type = cast<RankedTensorType>(dot.getA().getType());

@@ -87,59 +87,9 @@ static bool hasProducts(scf::ForOp loop) {
       .wasInterrupted();
 }
 
-/// Registers of a value while it lives: none of what is made again where it is used, and little of a product's operand
-/// that is read from shared memory, which streams through.
-static int64_t registersWhileAlive(Value value) {
-  constexpr int64_t streaming = 16;
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  if (!type || !type.getElementType().isIntOrFloat() || type.getElementType().isInteger(1))
-    return 0;
-  Operation *op = value.getDefiningOp();
-  if (isa_and_nonnull<tile::SplatOp, tile::MakeRangeOp, tile::BroadcastOp, tile::ExpandDimsOp, arith::ConstantOp>(op))
-    return 0;
-  bool streams = isa_and_nonnull<LoadSharedOp>(op) && llvm::all_of(op->getUsers(), llvm::IsaPred<MmaOp>);
-  return streams ? std::min(streaming, registersOf(value)) : registersOf(value);
-}
-
-/// The most registers that live at once in a loop: what it carries, what it takes from before it, and from each op on
-/// what is used later.
-static int64_t mostAlive(scf::ForOp loop) {
-  llvm::DenseSet<Value> seen;
-  int64_t alive = 0, most = 0;
-  for (Value carried : loop.getRegionIterArgs())
-    alive += registersWhileAlive(carried);
-  loop.getBody()->walk([&](Operation *op) {
-    for (Value operand : op->getOperands())
-      if (loop.isDefinedOutsideOfLoop(operand) && seen.insert(operand).second)
-        alive += registersWhileAlive(operand);
-  });
-  for (Operation &op : llvm::reverse(*loop.getBody())) {
-    for (Value result : op.getResults())
-      if (seen.contains(result))
-        alive -= registersWhileAlive(result);
-    op.walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands())
-        if (Operation *maker = operand.getDefiningOp();
-            maker && maker->getBlock() == loop.getBody() && seen.insert(operand).second)
-          alive += registersWhileAlive(operand);
-    });
-    most = std::max(most, alive);
-  }
-  return most;
-}
-
 /// Registers that a loop leaves for values loaded ahead, with a quarter of a thread's for addresses and counters.
 static int64_t registersLeft(scf::ForOp loop, const TargetInfo &target) {
   return target.registersPerThread * 3 / 4 - mostAlive(loop);
-}
-
-/// Registers of a load's value and of the addresses of its pieces.
-static int64_t registersAhead(tile::LoadOp load) {
-  auto contiguity = load->getAttrOfType<IntegerAttr>(contiguityAttrName);
-  auto type = dyn_cast<RankedTensorType>(load.getPtr().getType());
-  int64_t pointers = type ? cast<LayoutAttr>(type.getEncoding()).getLayout().size(InDim::Register) : 1;
-  return std::max<int64_t>(1, registersOf(load.getResult())) +
-         2 * (contiguity ? pointers / contiguity.getInt() : pointers);
 }
 
 /// Why a load cannot be made ahead, empty where it can; adds to `slice` what it needs.

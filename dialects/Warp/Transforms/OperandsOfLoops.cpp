@@ -1,7 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "dialects/Warp/Transforms/OperandsOfLoops.h"
 
+#include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -48,6 +50,53 @@ bool takesManyOperands(scf::ForOp loop, const TargetInfo &target) {
   int64_t products = 0;
   loop.walk([&](MmaOp) { ++products; });
   return products >= manyProducts && registersHeldBy(loop) > target.registersPerThread / 3;
+}
+
+/// Registers of a value while it lives: none of what is made again where it is used, and little of a product's operand
+/// that is read from shared memory, which streams through.
+static int64_t registersWhileAlive(Value value) {
+  constexpr int64_t streaming = 16;
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type || !type.getElementType().isIntOrFloat() || type.getElementType().isInteger(1))
+    return 0;
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<tile::SplatOp, tile::MakeRangeOp, tile::BroadcastOp, tile::ExpandDimsOp, arith::ConstantOp>(op))
+    return 0;
+  bool streams = isa_and_nonnull<LoadSharedOp>(op) && llvm::all_of(op->getUsers(), llvm::IsaPred<MmaOp>);
+  return streams ? std::min(streaming, registersOf(value)) : registersOf(value);
+}
+
+int64_t mostAlive(scf::ForOp loop) {
+  llvm::DenseSet<Value> seen;
+  int64_t alive = 0, most = 0;
+  for (Value carried : loop.getRegionIterArgs())
+    alive += registersWhileAlive(carried);
+  loop.getBody()->walk([&](Operation *op) {
+    for (Value operand : op->getOperands())
+      if (loop.isDefinedOutsideOfLoop(operand) && seen.insert(operand).second)
+        alive += registersWhileAlive(operand);
+  });
+  for (Operation &op : llvm::reverse(*loop.getBody())) {
+    for (Value result : op.getResults())
+      if (seen.contains(result))
+        alive -= registersWhileAlive(result);
+    op.walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        if (Operation *maker = operand.getDefiningOp();
+            maker && maker->getBlock() == loop.getBody() && seen.insert(operand).second)
+          alive += registersWhileAlive(operand);
+    });
+    most = std::max(most, alive);
+  }
+  return most;
+}
+
+int64_t registersAhead(tile::LoadOp load) {
+  auto contiguity = load->getAttrOfType<IntegerAttr>(contiguityAttrName);
+  auto type = dyn_cast<RankedTensorType>(load.getPtr().getType());
+  int64_t pointers = type ? cast<LayoutAttr>(type.getEncoding()).getLayout().size(InDim::Register) : 1;
+  return std::max<int64_t>(1, registersOf(load.getResult())) +
+         2 * (contiguity ? pointers / contiguity.getInt() : pointers);
 }
 
 } // namespace weft::warp

@@ -1,8 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// What products in a loop take from before it.
+// What products in a loop take from before it, and how many registers live in it.
 #pragma once
 
 #include "compiler/Target/TargetInfo.h"
+#include "dialects/Tile/IR/TileOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace weft::warp {
@@ -22,5 +23,12 @@ int64_t registersHeldBy(mlir::scf::ForOp loop);
 /// Whether a loop has many products (a dozen), which do not need their operands all at once, and those from before it
 /// would take more than a third of a thread's registers.
 bool takesManyOperands(mlir::scf::ForOp loop, const TargetInfo &target);
+
+/// The most registers that live at once in a loop: what it carries, what it takes from before it, and from each op on
+/// what is used later.
+int64_t mostAlive(mlir::scf::ForOp loop);
+
+/// Registers of a load's value and of the addresses of its pieces, if it is made an iteration ahead.
+int64_t registersAhead(tile::LoadOp load);
 
 } // namespace weft::warp

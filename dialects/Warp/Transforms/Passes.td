@@ -199,6 +199,60 @@ def WarpStageOperands : Pass<"warp-stage-operands", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::warp::WarpDialect"];
 }
 
+def WarpStageLoads : Pass<"warp-stage-loads", "::mlir::func::FuncOp"> {
+  let summary = "bring tiles that a loop with products loads for something else through shared memory, too";
+  let description = [{
+    In loops with products and without loops inside, a load of a tile that is no product's operand becomes an asynchronous
+    copy into a tile of shared memory, read where its value is used first, so that `warp-pipeline` can start the copy
+    iterations ahead. So no register holds the value meanwhile: gates, scales, packed weights. The largest are staged,
+    until half of a thread's registers hold the others, loaded an iteration ahead (`warp-load-ahead`), beside what lives
+    in the loop, and while half of a block's shared memory has room for the stages of all.
+
+    Needs: operands of products staged already (`warp-stage-operands`). With one stage nothing is done, nor in kernels that
+    the compiler writes (`tile.orders_accesses`).
+
+    Rejects: nothing. A load in pieces under 16 bytes or of less than 4 registers, one that `cp.async` cannot make, of
+    memory that the loop may write, or whose address depends on what the iteration computes is left alone.
+
+    ```mlir
+    #x = #warp.layout<[64, 64], register = [[0, 1], [0, 2], [0, 4], [4, 0], [8, 0], [16, 0], [32, 0]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]]>
+    #a = #warp.layout<[64, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32], [16, 0], [32, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+    #b = #warp.layout<[64, 8], register = [[1, 0], [8, 0], [16, 0], [32, 0]], lane = [[2, 0], [4, 0], [0, 1], [0, 2], [0, 4]]>
+    #c = #warp.layout<[64, 8], register = [[0, 1], [8, 0], [16, 0], [32, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+    !x = tensor<64x64xf16, #x>
+    !c = tensor<64x8xf32, #c>
+    module attributes {warp.target = "sm_80"} {
+      func.func @f(%p: tensor<64x64x!tile.ptr<f16>, #x>, %b: tensor<64x8xf16, #b>, %zero: !c, %n: i32) -> !c {
+        %c0 = arith.constant 0 : i32
+        %c1 = arith.constant 1 : i32
+        %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !c : i32 {
+          %x = tile.load %p {warp.contiguity = 8 : i32} : tensor<64x64x!tile.ptr<f16>, #x>
+          %g = arith.mulf %x, %x : !x
+          %a = warp.convert_layout %g : !x -> tensor<64x64xf16, #a>
+          %d = warp.mma %a, %b, %acc {shape = array<i32: 16, 8, 16>} : tensor<64x64xf16, #a> * tensor<64x8xf16, #b> -> !c
+          scf.yield %d : !c
+        }
+        return %r : !c
+      }
+    }
+    ```
+    becomes, `#s` being swizzled,
+    ```mlir
+    scf.for ... {
+      %s = warp.alloc : <64x64xf16, #s>
+      warp.async_copy %p to %s {contiguity = 8 : i32} : tensor<64x64x!tile.ptr<f16>, #x> -> <64x64xf16, #s>
+      warp.async_commit
+      warp.async_wait {pending = 0 : i32}
+      %x = warp.load_shared %s : <64x64xf16, #s> -> tensor<64x64xf16, #x>
+      warp.dealloc %s : <64x64xf16, #s>
+      %g = arith.mulf %x, %x : tensor<64x64xf16, #x>
+      ...
+    }
+    ```
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect"];
+}
+
 def WarpStageValues : Pass<"warp-stage-values", "::mlir::func::FuncOp"> {
   let summary = "bring computed values through shared memory where they are shifted, turned or too many for registers";
   let description = [{

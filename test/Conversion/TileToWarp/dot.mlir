@@ -125,3 +125,34 @@ func.func @chunks(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}) attributes 
   tile.store %b, %h : tensor<128x64x!tile.ptr<f16>>
   return
 }
+
+// -----
+
+// What a loop carries lies as the loop's products want it, not as the product before the loop left it: one conversion, before the loop.
+
+// CHECK-LABEL: func.func @sum_of_another_product
+// CHECK: %[[FIRST:.*]] = tile.dot
+// CHECK: %[[START:.*]] = warp.convert_layout %[[FIRST]]
+// CHECK: scf.for {{.*}} iter_args(%[[SUM:.*]] = %[[START]])
+// CHECK-NOT: warp.convert_layout
+// CHECK: warp.mma %{{.*}}, %{{.*}}, %[[SUM]]
+// CHECK-NOT: warp.convert_layout
+// CHECK: scf.yield
+func.func @sum_of_another_product(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %x: f32, %n: i32) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %a = tile.splat %x : f32 -> tensor<32x32xf32>
+  %zero = arith.constant dense<0.0> : tensor<32x32xf32>
+  %d = tile.dot %a, %a, %zero {precision = #tile<precision ieee>} : tensor<32x32xf32> * tensor<32x32xf32> -> tensor<32x32xf32>
+  %s = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %d) -> tensor<32x32xf32> : i32 {
+    %next = tile.dot %a, %a, %sum : tensor<32x32xf32> * tensor<32x32xf32> -> tensor<32x32xf32>
+    scf.yield %next : tensor<32x32xf32>
+  }
+  %r = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32>
+  %e = tile.expand_dims %r {axis = 0 : i32} : tensor<32xi32> -> tensor<1x32xi32>
+  %w = tile.broadcast %e : tensor<1x32xi32> -> tensor<32x32xi32>
+  %base = tile.splat %p : !tile.ptr<f32> -> tensor<32x32x!tile.ptr<f32>>
+  %ptrs = tile.addptr %base, %w : tensor<32x32x!tile.ptr<f32>>, tensor<32x32xi32>
+  tile.store %ptrs, %s : tensor<32x32x!tile.ptr<f32>>
+  func.return
+}

@@ -1,0 +1,119 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt %s --split-input-file --warp-stage-loads | FileCheck %s
+
+#x = #warp.layout<[64, 64], register = [[0, 1], [0, 2], [0, 4], [4, 0], [8, 0], [16, 0], [32, 0]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]]>
+#a = #warp.layout<[64, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32], [16, 0], [32, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+#b = #warp.layout<[64, 8], register = [[1, 0], [8, 0], [16, 0], [32, 0]], lane = [[2, 0], [4, 0], [0, 1], [0, 2], [0, 4]]>
+#c = #warp.layout<[64, 8], register = [[0, 1], [8, 0], [16, 0], [32, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+!x = tensor<64x64xf16, #x>
+!p = tensor<64x64x!tile.ptr<f16>, #x>
+!a = tensor<64x64xf16, #a>
+!b = tensor<64x8xf16, #b>
+!c = tensor<64x8xf32, #c>
+module attributes {warp.target = "sm_80"} {
+
+// A tile that is scaled before its product: registers would have to hold 64 of it, and as many of the operand.
+// CHECK-LABEL: func.func @scaled
+// CHECK-SAME: (%[[P:.*]]: tensor<64x64x!tile.ptr<f16>,
+// CHECK: scf.for
+// CHECK-NEXT: %[[S:.*]] = warp.alloc : <64x64xf16,
+// CHECK-NEXT: warp.async_copy %[[P]] to %[[S]] {contiguity = 8 : i32}
+// CHECK-NEXT: warp.async_commit
+// CHECK-NEXT: warp.async_wait {pending = 0 : i32}
+// CHECK-NEXT: %[[X:.*]] = warp.load_shared %[[S]]
+// CHECK-NEXT: warp.dealloc %[[S]]
+// CHECK-NEXT: arith.mulf %[[X]], %[[X]]
+func.func @scaled(%p: !p, %b: !b, %zero: !c, %n: i32) -> !c {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !c : i32 {
+    %x = tile.load %p {warp.contiguity = 8 : i32} : !p
+    %g = arith.mulf %x, %x : !x
+    %a = warp.convert_layout %g : !x -> !a
+    %d = warp.mma %a, %b, %acc {shape = array<i32: 16, 8, 16>} : !a * !b -> !c
+    scf.yield %d : !c
+  }
+  return %r : !c
+}
+
+// Left alone: pieces of 8 bytes; memory that the loop writes; an address that the loop computes from a product.
+// CHECK-LABEL: func.func @left
+// CHECK-NOT: warp.alloc
+// CHECK: return
+func.func @left(%p: !p, %q: !p, %b: !b, %zero: !c, %n: i32) -> !c {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !c : i32 {
+    %x = tile.load %p {warp.contiguity = 4 : i32} : !p
+    %y = tile.load %q {warp.contiguity = 8 : i32} : !p
+    %g = arith.mulf %x, %y : !x
+    tile.store %q, %g {warp.contiguity = 8 : i32} : !p
+    %a = warp.convert_layout %g : !x -> !a
+    %d = warp.mma %a, %b, %acc {shape = array<i32: 16, 8, 16>} : !a * !b -> !c
+    scf.yield %d : !c
+  }
+  return %r : !c
+}
+
+// With one stage nothing is copied ahead.
+// CHECK-LABEL: func.func @one_stage
+// CHECK-NOT: warp.alloc
+// CHECK: return
+func.func @one_stage(%p: !p, %b: !b, %zero: !c, %n: i32) -> !c attributes {tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !c : i32 {
+    %x = tile.load %p {warp.contiguity = 8 : i32} : !p
+    %g = arith.mulf %x, %x : !x
+    %a = warp.convert_layout %g : !x -> !a
+    %d = warp.mma %a, %b, %acc {shape = array<i32: 16, 8, 16>} : !a * !b -> !c
+    scf.yield %d : !c
+  }
+  return %r : !c
+}
+
+// Shared memory has no room for so many stages.
+// CHECK-LABEL: func.func @no_room
+// CHECK-NOT: warp.alloc
+// CHECK: return
+func.func @no_room(%p: !p, %b: !b, %zero: !c, %n: i32) -> !c attributes {tile.schedule = #tile.schedule<warps = 1, stages = 12>} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !c : i32 {
+    %x = tile.load %p {warp.contiguity = 8 : i32} : !p
+    %g = arith.mulf %x, %x : !x
+    %a = warp.convert_layout %g : !x -> !a
+    %d = warp.mma %a, %b, %acc {shape = array<i32: 16, 8, 16>} : !a * !b -> !c
+    scf.yield %d : !c
+  }
+  return %r : !c
+}
+}
+
+// -----
+
+#x = #warp.layout<[16, 16], register = [[0, 1], [0, 2], [0, 4]], lane = [[0, 8], [1, 0], [2, 0], [4, 0], [8, 0]]>
+#a = #warp.layout<[16, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+#b = #warp.layout<[16, 8], register = [[1, 0], [8, 0]], lane = [[2, 0], [4, 0], [0, 1], [0, 2], [0, 4]]>
+#c = #warp.layout<[16, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+!p = tensor<16x16x!tile.ptr<f16>, #x>
+!c = tensor<16x8xf32, #c>
+
+// Registers have room for a small tile.
+// CHECK-LABEL: func.func @small
+// CHECK-NOT: warp.alloc
+// CHECK: return
+module attributes {warp.target = "sm_80"} {
+func.func @small(%p: !p, %b: tensor<16x8xf16, #b>, %zero: !c, %n: i32) -> !c {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !c : i32 {
+    %x = tile.load %p {warp.contiguity = 8 : i32} : !p
+    %g = arith.mulf %x, %x : tensor<16x16xf16, #x>
+    %a = warp.convert_layout %g : tensor<16x16xf16, #x> -> tensor<16x16xf16, #a>
+    %d = warp.mma %a, %b, %acc {shape = array<i32: 16, 8, 16>} : tensor<16x16xf16, #a> * tensor<16x8xf16, #b> -> !c
+    scf.yield %d : !c
+  }
+  return %r : !c
+}
+}
