@@ -117,6 +117,7 @@ std::string describe(const Target &target) {
       .add("special_lanes", target.specialLanes)
       .add("vector_bytes", target.vectorBytes)
       .add("named_barriers", target.namedBarriers)
+      .add("box_axes", target.boxCopies.mostRank)
       .add("most_cluster", target.mostCluster)
       .add("role_registers", target.roleRegisters)
       .raw("mma", listOf(target.mma, [](const MmaInstruction &each) { return describe(each); }))

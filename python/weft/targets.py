@@ -71,6 +71,8 @@ class Target:
     special_lanes: int
     vector_bytes: int
     named_barriers: int
+    box_axes: int
+    """axes of a tensor, boxes of which one bulk copy brings; 0 where there is no such copy"""
     most_cluster: int
     role_registers: int
     mma: tuple[Mapping[str, Any], ...]

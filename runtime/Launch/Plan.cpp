@@ -16,6 +16,7 @@ struct Plan::Prepared {
   driver::Extent3 grid;
   bool empty = false; ///< no block runs
   std::vector<std::byte> parameters;
+  const Step *step = nullptr; ///< of the launch's variant that runs
 };
 
 struct Plan::Bound {
@@ -97,9 +98,9 @@ Result<size_t> requireProgram(const library::Library &library, std::string_view 
                                                     name, known.empty() ? "none" : known));
 }
 
-Result<Plan::Step> Plan::makeStep(const library::Library &library, const library::PlanLaunch &launch) {
-  Step step{&launch, &library.manifest.kernels[launch.kernel], nullptr, nullptr, {}, {}};
-  step.variant = &step.kernel->variants[launch.variant];
+Result<Plan::Step> Plan::makeStep(const library::Library &library, const library::PlanLaunch &launch, size_t variant) {
+  Step step{&launch, &library.manifest.kernels[launch.kernel], nullptr, nullptr, {}, {}, nullptr};
+  step.variant = &step.kernel->variants[variant];
   std::vector<library::ArgumentType> types;
   std::vector<Value> values;
   uint32_t offset = 0;
@@ -126,12 +127,29 @@ Result<Plan::Step> Plan::makeStep(const library::Library &library, const library
   });
 }
 
+/// A launch by each of the kernel's variants for the plan's target, in their order.
+Result<Plan::Step> Plan::makeSteps(const library::Library &library, const library::PlanLaunch &launch) {
+  Result<Step> first = makeStep(library, launch, launch.variant);
+  const std::vector<library::Variant> &variants = library.manifest.kernels[launch.kernel].variants;
+  Step *last = first ? &*first : nullptr;
+  for (size_t i = launch.variant + 1; last && i < variants.size(); ++i) {
+    if (variants[i].target != variants[launch.variant].target)
+      continue;
+    Result<Step> next = makeStep(library, launch, i);
+    if (!next)
+      return next;
+    last->otherwise = std::make_unique<Step>(std::move(*next));
+    last = last->otherwise.get();
+  }
+  return first;
+}
+
 Status Plan::addWay(const library::Library &library, const library::PlanVariant &plan) {
   Way &way = ways.emplace_back();
   way.plan = &plan;
   way.lives = livesOf(*source, plan);
   for (const library::PlanLaunch &launch : plan.launches) {
-    Result<Step> step = makeStep(library, launch);
+    Result<Step> step = makeSteps(library, launch);
     if (!step)
       return std::unexpected(step.error());
     way.steps.push_back(std::move(*step));
@@ -145,12 +163,13 @@ Status Plan::load(const Way &way) const {
   std::scoped_lock lock(way.guard);
   if (way.loaded.load(std::memory_order_relaxed))
     return {};
-  for (const Step &step : way.steps) {
-    Result<std::shared_ptr<driver::Kernel>> kernel = modules->load(*step.variant);
-    if (!kernel)
-      return std::unexpected(kernel.error());
-    step.loaded = std::move(*kernel);
-  }
+  for (const Step &first : way.steps)
+    for (const Step *step = &first; step; step = step->otherwise.get()) {
+      Result<std::shared_ptr<driver::Kernel>> kernel = modules->load(*step->variant);
+      if (!kernel)
+        return std::unexpected(kernel.error());
+      step->loaded = std::move(*kernel);
+    }
   way.loaded.store(true, std::memory_order_release);
   return {};
 }
@@ -310,7 +329,7 @@ Status Plan::fillParameters(const Step &step, const Bound &bound, std::vector<st
 
 Result<Plan::Prepared> Plan::prepare(const Step &step, const Bound &bound) const {
   constexpr std::array<int64_t, 3> limits{INT32_MAX, 65535, 65535};
-  Prepared prepared{{}, false, {}};
+  Prepared prepared{{}, false, {}, &step};
   std::array<uint32_t *, 3> extents{&prepared.grid.x, &prepared.grid.y, &prepared.grid.z};
   for (size_t axis = 0; axis < 3; ++axis) {
     Result<int64_t> extent = step.launch->grid[axis].evaluate(bound.symbols);
@@ -329,6 +348,13 @@ Result<Plan::Prepared> Plan::prepare(const Step &step, const Bound &bound) const
   return fillParameters(step, bound, prepared.parameters).transform([&] { return std::move(prepared); });
 }
 
+Result<Plan::Prepared> Plan::prepareFirst(const Step &step, const Bound &bound) const {
+  Result<Prepared> prepared = prepare(step, bound);
+  for (const Step *next = step.otherwise.get(); next && !prepared; next = next->otherwise.get())
+    prepared = prepare(*next, bound);
+  return prepared;
+}
+
 Status Plan::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs, Workspace workspace,
                  driver::StreamHandle stream) const {
   Result<Bound> bound = bind(inputs, false);
@@ -340,7 +366,7 @@ Status Plan::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs
   std::vector<Prepared> prepared;
   prepared.reserve(steps.size());
   for (const Step &step : steps) {
-    Result<Prepared> one = prepare(step, *bound);
+    Result<Prepared> one = prepareFirst(step, *bound);
     if (!one)
       return within(*source, one.error());
     prepared.push_back(std::move(*one));
@@ -354,12 +380,13 @@ Status Plan::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs
         return within(*source, status.error());
     if (prepared[i].empty)
       continue;
-    const library::Variant &variant = *steps[i].variant;
+    const Step &step = *prepared[i].step;
+    const library::Variant &variant = *step.variant;
     driver::LaunchShape shape{prepared[i].grid,
                               {variant.numWarps * 32, 1, 1},
                               {variant.cluster[0], variant.cluster[1], variant.cluster[2]},
                               variant.sharedBytes};
-    if (Status status = steps[i].loaded->launch(shape, prepared[i].parameters, stream); !status)
+    if (Status status = step.loaded->launch(shape, prepared[i].parameters, stream); !status)
       return within(*source, status.error());
   }
   return {};

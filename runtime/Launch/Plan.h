@@ -76,6 +76,7 @@ private:
     mutable std::shared_ptr<driver::Kernel> loaded; ///< null until its plan is loaded
     std::vector<Field> fields;                      ///< of pointers, strides and sizes
     std::vector<std::byte> parameters;              ///< reals in their places, all else 0
+    std::unique_ptr<Step> otherwise;                ///< by the kernel's next variant for the target; null at the last
   };
   /// One plan, ready.
   struct Way {
@@ -92,13 +93,16 @@ private:
 
   Plan() = default;
   Status addWay(const library::Library &library, const library::PlanVariant &plan);
-  static Result<Step> makeStep(const library::Library &library, const library::PlanLaunch &launch);
+  static Result<Step> makeStep(const library::Library &library, const library::PlanLaunch &launch, size_t variant);
+  static Result<Step> makeSteps(const library::Library &library, const library::PlanLaunch &launch);
   Status load(const Way &way) const;
   Result<const Way *> wayFor(std::span<const int64_t> symbols) const;
   Result<Bound> bind(std::span<const Tensor> inputs, bool shapesOnly) const;
   Status place(Bound &bound, std::span<const Tensor> outputs, Workspace workspace) const;
   ArenaLayout arenaOf(const Bound &bound) const;
   Result<Prepared> prepare(const Step &step, const Bound &bound) const;
+  /// By the first of a launch's variants whose guards hold; the last one's refusal where none do.
+  Result<Prepared> prepareFirst(const Step &step, const Bound &bound) const;
   Status fillParameters(const Step &step, const Bound &bound, std::vector<std::byte> &parameters) const;
   std::string describe(const library::PlanArgument &argument) const;
 

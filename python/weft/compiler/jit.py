@@ -25,7 +25,7 @@ from .keys import Place, spelled
 from .known import Launch, Launches
 from .lower import Options
 from .reads import Reads, Unknown, key_of
-from .signature import for_function, parse
+from .signature import Signature, for_function, parse
 from .source import Source, file_lines, read
 from .specialise import CONSTANT, compared, refused, token
 from .targets import target_of
@@ -141,10 +141,16 @@ class JITFunction:
 
         Raises CompilationError at the kernel's own line.
         """
-        options = _options(num_warps, num_stages, debug or self.debug)
         wanted = for_function(self, parse(signature) if signature else None, constants or {})
+        return self.compile_for(wanted, target or default_target(), num_warps, num_stages, debug)
+
+    def compile_for(
+        self, signature: Signature, target: str, num_warps: int = 4, num_stages: int = 3, debug: bool = False
+    ) -> Kernel:
+        """The kernel for a whole signature: of what ``compile`` found, or one like it."""
+        options = _options(num_warps, num_stages, debug or self.debug)
         with _lock:
-            return build(self, wanted, options, target or default_target())
+            return build(self, signature, options, target)
 
     def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> Kernel:
         """Compile as a call with these arguments would, without a launch. A dtype stands for an aligned array of it."""

@@ -12,7 +12,7 @@ from typing import Any
 from ..language.types import dtype
 from ..runtime.library import load, write_library
 from ..targets import default_target, newest_first
-from . import cubins
+from . import cubins, promises
 from .jit import JITFunction
 from .kernel import Kernel
 from .signature import parse, short_name
@@ -56,13 +56,37 @@ def compile(
     kernels = []
     for name in names:
         given = {**options, **(settled(known, name) if settled else {})}
-        schedule = {each: given.pop(each) for each in options}
-        kernels.append(fn.compile(signature, {**(constants or {}), **given}, name, **schedule))
-    files = {f"{fn.__name__}.{kernel.target}.ptx": kernel.ptx for kernel in kernels}
+        warps, stages = (given.pop(each) for each in options)
+        kernels += _forms(fn, signature, {**(constants or {}), **given}, name, warps, stages)
+    files = {_file(fn, kernel, kernels): kernel.ptx for kernel in kernels}
     manifest = [_manifest(fn, kernels)]
     described, codes = cubins.assembled(manifest, files, assembled_for)
     write_library(out, manifest, {**files, **codes}, cubins=described)
     return load(out)
+
+
+def _forms(
+    fn: JITFunction, signature: str | None, constants: Mapping[str, Any], target: str, warps: int, stages: int
+) -> list[Kernel]:
+    """The kernel for a target. Where bulk copies need more of its arguments than is promised, before it one that counts
+    on that: launches take the first whose guards hold."""
+    kernel = fn.compile(signature, constants, target, warps, stages)
+    if not promises.copies_boxes(target):
+        return [kernel]
+    asked = promises.all_promised(kernel.signature)
+    if asked == kernel.signature:
+        return [kernel]
+    wanted = promises.needed(kernel.signature, fn.compile_for(asked, target, warps, stages).ptx)
+    if wanted is None:
+        return [kernel]
+    faster = fn.compile_for(wanted, target, warps, stages)
+    return [faster, kernel] if promises.entries_with_maps(faster.ptx) else [kernel]
+
+
+def _file(fn: JITFunction, kernel: Kernel, kernels: list[Kernel]) -> str:
+    """The part of the library that holds a kernel's PTX."""
+    first = next(each for each in reversed(kernels) if each.target == kernel.target)
+    return f"{fn.__name__}.{kernel.target}{'' if kernel is first else '.aligned'}.ptx"
 
 
 def _manifest(fn: JITFunction, kernels: list[Kernel]) -> dict[str, Any]:
@@ -72,14 +96,14 @@ def _manifest(fn: JITFunction, kernels: list[Kernel]) -> dict[str, Any]:
         "name": fn.__name__,
         "source": {"file": pathlib.Path(fn.source.file).name, "line": fn.source.first_line, "sha256": fn.cache_key},
         "arguments": [{"name": name, "type": short_name(argument.type)} for name, argument in arguments.items()],
-        "variants": [_variant(fn, kernel) for kernel in newest_first(kernels)],
+        "variants": [_variant(fn, kernel, _file(fn, kernel, kernels)) for kernel in newest_first(kernels)],
     }
 
 
-def _variant(fn: JITFunction, kernel: Kernel) -> dict[str, Any]:
+def _variant(fn: JITFunction, kernel: Kernel, file: str) -> dict[str, Any]:
     return {
         "target": kernel.target,
-        "ptx": f"{fn.__name__}.{kernel.target}.ptx",
+        "ptx": file,
         "entry": kernel.name,
         "num_warps": kernel.options.num_warps,
         "num_stages": kernel.options.num_stages,

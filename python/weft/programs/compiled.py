@@ -51,6 +51,8 @@ class Compiled:
     schedules: Schedules = field(default_factory=dict)
     guards: tuple[Mapping[str, Any], ...] = ()
     function: str = ""
+    promised: Compiled | None = None
+    """the same for inputs that are all aligned, whose kernels with bulk copies a library's launches choose"""
     _inputs: dict[str, list[dict[str, Any]]] = field(default_factory=dict, repr=False)
     _programs: dict[str, Any] = field(default_factory=dict, repr=False)
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..compiler import cubins, places
+from ..compiler import cubins, places, promises
 from ..compiler.diagnostics import CompilationError, Position
 from ..runtime.library import load, write_library
 from ..runtime.program import describe_kernel
@@ -50,7 +50,7 @@ def parts(forms: Sequence[Compiled]) -> tuple[list[dict[str, Any]], list[dict[st
             files[file] = form.ptx
             for variant in plan["variants"]:
                 for launch in variant["launches"]:
-                    _add_kernel(kernels, form, file, facts[launch["kernel"]])
+                    files |= _add_kernel(kernels, form, file, facts[launch["kernel"]])
             known["variants"] += [_renamed(variant, form) for variant in plan["variants"]]
     return list(kernels.values()), list(programs.values()), files
 
@@ -79,12 +79,25 @@ def _renamed(variant: Mapping[str, Any], form: Compiled) -> dict[str, Any]:
     return {**variant, **guards, "launches": launches}
 
 
-def _add_kernel(kernels: dict[str, dict[str, Any]], form: Compiled, file: str, facts: Mapping[str, Any]) -> None:
+def _add_kernel(
+    kernels: dict[str, dict[str, Any]], form: Compiled, file: str, facts: Mapping[str, Any]
+) -> dict[str, str]:
+    """Adds a kernel, with its form for aligned inputs before the other where that has tensor maps; gives the files of
+    that."""
     name = _kernel_name(form, facts["entry"])
     if name in kernels:
-        return
+        return {}
     described = describe_kernel(facts, form.target, file)
     kernels[name] = {**described, "name": name, "source": _source(form)}
+    made = form.promised
+    if made is None or facts["entry"] not in promises.entries_with_maps(made.ptx):
+        return {}
+    other = next(each for each in made.info["kernels"] if each["entry"] == facts["entry"])
+    if [each["type"] for each in other["arguments"]] != [each["type"] for each in facts["arguments"]]:
+        return {}
+    aligned = file.removesuffix(".ptx") + ".aligned.ptx"
+    described["variants"][:0] = describe_kernel(other, form.target, aligned)["variants"]
+    return {aligned: made.ptx}
 
 
 def _source(form: Compiled) -> dict[str, Any]:
@@ -102,7 +115,17 @@ def tuned_forms(traced: Traced, target: str, differentiate: bool) -> list[Compil
             guards = tuple({"size": size, "at_least": low, "below": high} for size, low, high in choice["guards"])
             form = compiled(traced, target, differentiate, choice["schedules"])
             forms.append(dataclasses.replace(form, guards=guards))
-    return [*forms, compiled(traced, target, differentiate)]
+    forms.append(compiled(traced, target, differentiate))
+    return [_with_promised(form) for form in forms]
+
+
+def _with_promised(form: Compiled) -> Compiled:
+    """A form that knows the one for aligned inputs, where somebody did not promise them and bulk copies need them."""
+    traced = form.traced.aligned()
+    if traced is None or not promises.copies_boxes(form.target):
+        return form
+    made = compiled(traced, form.target, form.differentiate, form.schedules)
+    return dataclasses.replace(form, promised=made if promises.entries_with_maps(made.ptx) else None)
 
 
 def tangent_forms(traced: Traced, target: str, differentiate: bool) -> list[Compiled]:

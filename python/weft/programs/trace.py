@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +44,14 @@ class Traced:
     general: bool = True  # it is for other arrays too: none was met on the way, and none looked into
     starts: tuple[tuple[int, str], ...] = ()  # inputs that say where packed sequences start, of how many tokens
 
+    def aligned(self) -> Traced | None:
+        """The same for inputs all of which are aligned; None where these are."""
+        if all(each.aligned for each in self.inputs):
+            return None
+        inputs = tuple(dataclasses.replace(each, aligned=True) for each in self.inputs)
+        text, plain = _with_aligned(self.text), _with_aligned(self.plain)
+        return dataclasses.replace(self, inputs=inputs, text=text, plain=plain)
+
     def accepts(self, shapes: Sequence[tuple[int, ...]]) -> bool:
         """Whether this form is for arrays of these shapes: static sizes are met, and symbols have one value each."""
         bound: dict[int, int] = {}
@@ -56,6 +66,12 @@ class Traced:
                 if rest or number < found.symbol.least or bound.setdefault(id(found.symbol), number) != number:
                     return False
         return True
+
+
+def _with_aligned(text: str) -> str:
+    """A program's IR with the promise that its arguments are aligned."""
+    head, arrow, rest = text.partition(") -> (")
+    return re.sub(r"\{(?!attn\.aligned)((?:attn\.constant, )?attn\.name = )", r"{attn.aligned, \1", head) + arrow + rest
 
 
 @dataclass(frozen=True)
