@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
+#include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/MatrixAccess.h"
 #include "dialects/Warp/Layout/ScratchLayout.h"
 
@@ -28,6 +29,9 @@ private:
   int64_t constantBytes = 0;
   llvm::DenseMap<uint32_t, mlir::Value> pointers;
 };
+
+/// Bytes of a ring before one of its stages.
+mlir::Value bytesBefore(warp::StageOp stage, Emitter &e);
 
 /// Gives registers that repeat others, and are null, those others' values.
 void shareRepeated(const warp::LinearLayout &offsets, llvm::MutableArrayRef<mlir::Value> registers);

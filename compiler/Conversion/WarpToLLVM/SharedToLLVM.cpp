@@ -107,6 +107,14 @@ LogicalResult lowerAsyncCopy(AsyncCopyOp op, Emitter &e) {
 
 } // namespace
 
+Value bytesBefore(StageOp stage, Emitter &e) {
+  auto alloc = stage.getRing().getDefiningOp<AllocOp>();
+  std::optional<int64_t> pitch = alloc ? alloc.getPitch() : std::nullopt;
+  int64_t each = pitch.value_or(stage.getResult().getType().getTileBytes()) / int64_t(stage.getStep());
+  Value index = e.scalar(stage.getIndex());
+  return each == 1 ? index : LLVM::MulOp::create(e.b, e.loc, index, e.i32(each)).getResult();
+}
+
 void addSharedLowerings(LoweringTable &table) {
   table.add<AllocOp>([](AllocOp op, Emitter &e) -> LogicalResult {
     if (!op.getOffset())
@@ -122,9 +130,7 @@ void addSharedLowerings(LoweringTable &table) {
     if (each % step != 0)
       return op.emitOpError("expected a step that divides the ")
              << each << " bytes between tiles of the ring, but got " << step;
-    Value bytes = e.scalar(op.getIndex());
-    if (each != step)
-      bytes = LLVM::MulOp::create(e.b, e.loc, bytes, e.i32(each / step));
+    Value bytes = bytesBefore(op, e);
     // The ring's own place goes last, where it becomes part of accesses: what is before it, rings of a pitch share.
     if (alloc)
       e.bind(op.getResult(), e.offset(e.offset(e.sharedPointer(0), bytes), *alloc.getOffset()));

@@ -118,6 +118,8 @@ private:
   void copyBoxes(IRMapping &mapping, Value stage, Value isInside);
   void rewriteLoop();
   void moveCoordinates(Block *body);
+  /// Whether the parity of a ring's phase is the highest bit of a sum.
+  bool countsTurns() const { return llvm::isPowerOf2_32(stages); }
   SmallVector<Value> nextPlaces(Value stage, Value freed, Value parity);
   void readFromRing(Value stage);
 
@@ -324,7 +326,10 @@ SmallVector<Value> LoopPipeliner::nextPlaces(Value stage, Value freed, Value par
     next.push_back(behind(stage));
     next.push_back(lagging ? behind(freed) : stage);
   }
-  if (boxes) {
+  if (boxes && countsTurns()) {
+    // The highest bit of a sum that overflows after two times round.
+    next.push_back(arith::AddIOp::create(b, loc, parity, i32((int64_t(1) << 31) / stages)));
+  } else if (boxes) {
     Value turn = arith::ExtUIOp::create(b, loc, b.getI32Type(), isLast(stage));
     next.push_back(arith::XOrIOp::create(b, loc, parity, turn));
   }
@@ -358,7 +363,7 @@ void LoopPipeliner::rewriteLoop() {
   if (hasGroups)
     AsyncWaitOp::create(b, loc, b.getI32IntegerAttr(depth - 1));
   if (boxes)
-    boxes->wait(b, loc, stage, parity);
+    boxes->wait(b, loc, stage, countsTurns() ? arith::ShRUIOp::create(b, loc, parity, i32(31)).getResult() : parity);
   BarrierOp::create(b, loc);
   IRMapping mapping;
   mapping.map(pipelined.getInductionVar(),

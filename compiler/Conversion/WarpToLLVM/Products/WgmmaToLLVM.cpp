@@ -9,7 +9,7 @@
 //
 // Each step's is the last one's, moved by an addition of 64 bits. With additions to the lower half alone ptxas writes the
 // upper one, a constant, again for every step.
-#include "compiler/Conversion/WarpToLLVM/Emitter.h"
+#include "compiler/Conversion/WarpToLLVM/SharedAccess.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/WgmmaLayouts.h"
 #include "mlir/IR/Matchers.h"
@@ -80,12 +80,26 @@ Value groupNumber(Emitter &e, unsigned first, unsigned count) {
   return e.atEntry([&] { return e.shuffleIndex(number, e.i32(0)); });
 }
 
+/// The address of a tile in two parts whose sum it is: bytes that no loop changes, and in units of 16 bytes where the
+/// tile's stage begins in its ring, null where it is in none.
+std::pair<Value, Value> addressOf(Emitter &e, Value shared) {
+  Value source = shared;
+  while (auto permute = source.getDefiningOp<PermuteSharedOp>())
+    source = permute.getSource();
+  auto stage = source.getDefiningOp<StageOp>();
+  auto ring = stage ? stage.getRing().getDefiningOp<AllocOp>() : AllocOp();
+  Value pointer = ring && ring.getOffset() ? e.sharedPointer(*ring.getOffset()) : e.scalar(shared);
+  Value address = LLVM::PtrToIntOp::create(e.b, e.loc, e.b.getI32Type(), pointer);
+  Value before = pointer == e.scalar(shared) ? Value() : bytesBefore(stage, e);
+  return {address, before ? LLVM::LShrOp::create(e.b, e.loc, before, e.i32(4)).getResult() : Value()};
+}
+
 /// The descriptor of a tile from its `outer`-th row or column of group `group` on, each group having as many.
 InShared descriptorOf(Emitter &e, Value shared, unsigned innerAxis, int64_t outer, Value group) {
   SharedType type = cast<SharedType>(shared.getType());
   unsigned bytes = type.getElementType().getIntOrFloatBitWidth() / 8;
   WgmmaOperand operand = *wgmmaOperand(type.linear(), innerAxis, bytes);
-  Value address = LLVM::PtrToIntOp::create(e.b, e.loc, e.b.getI32Type(), e.scalar(shared));
+  auto [address, stage] = addressOf(e, shared);
   if (group) {
     Value distance = LLVM::MulOp::create(e.b, e.loc, group, e.i32(operand.offset(outer, 0)));
     address = LLVM::AddOp::create(e.b, e.loc, address, distance);
@@ -93,6 +107,8 @@ InShared descriptorOf(Emitter &e, Value shared, unsigned innerAxis, int64_t oute
   // Addresses in shared memory are below 2^18: the field of 14 bits holds them in units of 16 bytes.
   Value field = LLVM::LShrOp::create(e.b, e.loc, address, e.i32(4));
   Value low = LLVM::OrOp::create(e.b, e.loc, field, e.i32(static_cast<int32_t>(operand.descriptor())));
+  if (stage)
+    low = LLVM::AddOp::create(e.b, e.loc, low, stage);
   return {operand, low, "", std::nullopt};
 }
 
