@@ -7,8 +7,9 @@
 //
 //   desc(tile + step) = desc(tile) + step / 16:   descriptors of all steps are one value and constants
 //
-// Each step's is the last one's, moved by an addition of 64 bits. With additions to the lower half alone ptxas writes the
-// upper one, a constant, again for every step.
+// In a ring, each step's is the last one's, moved by an addition of 64 bits: with additions to the lower half alone ptxas
+// writes the upper one, a constant, again for every step. Where no loop changes a tile's place it does so in either case,
+// and takes the sum of 64 bits apart.
 #include "compiler/Conversion/WarpToLLVM/SharedAccess.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/WgmmaLayouts.h"
@@ -64,6 +65,7 @@ struct InShared {
   WgmmaOperand operand;
   Value low;
   std::string name;
+  bool moves = false;                       ///< from iteration to iteration
   std::optional<int64_t> at = std::nullopt; ///< where the code's descriptor is, from `low` on, in units of 16 bytes
 
   uint32_t high() const { return operand.descriptor() >> 32; }
@@ -109,7 +111,7 @@ InShared descriptorOf(Emitter &e, Value shared, unsigned innerAxis, int64_t oute
   Value low = LLVM::OrOp::create(e.b, e.loc, field, e.i32(static_cast<int32_t>(operand.descriptor())));
   if (stage)
     low = LLVM::AddOp::create(e.b, e.loc, low, stage);
-  return {operand, low, "", std::nullopt};
+  return {operand, low, "", stage != nullptr, std::nullopt};
 }
 
 /// "f16" in an instruction's name.
@@ -152,7 +154,7 @@ public:
     name = ("wgmma.mma_async.sync.aligned.m64n" + Twine(extents.columns) + "k" + Twine(extents.inner) + ".f32." +
             nameOf(element) + "." + nameOf(element))
                .str();
-    std::string code = "{ .reg .pred old, none; .reg .b32 ha, hb; .reg .b64 da, db; "
+    std::string code = "{ .reg .pred old, none; .reg .b32 la, lb, ha, hb; .reg .b64 da, db; "
                        "setp.eq.u32 old, 0, 0; setp.ne.u32 none, 0, 0; ";
     if (a)
       code += "mov.b32 ha, " + std::to_string(a->high()) + "; ";
@@ -167,6 +169,8 @@ public:
 private:
   /// Makes a descriptor, "da" of the operand "a" with the upper half "ha".
   static std::string step(StringRef operand, InShared &from, int64_t bytes) {
+    if (!from.moves)
+      return llvm::formatv("add.u32 l{0}, {1}, {2}; mov.b64 d{0}, {{l{0}, h{0}}; ", operand, from.name, bytes >> 4);
     std::string code;
     if (!from.at)
       code = llvm::formatv("mov.b64 d{0}, {{{1}, h{0}}; ", operand, from.name).str();
