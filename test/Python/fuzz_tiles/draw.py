@@ -525,8 +525,10 @@ def below(size: int) -> int:
 def uneven_reshapes(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Shapes of as many elements that take few runs of elements apart."""
     *rest, last = shape
-    found = [(*rest, last // part, part) for part in (2, 3, 4, 16) if last % part == 0 and len(shape) < 4]
-    if len(shape) > 1 and int(np.prod(shape)) <= 256:
+    small = int(np.prod(shape)) <= 256
+    parts = (2, 3, 4, 16) if small else (2, 4, 16)
+    found = [(*rest, last // part, part) for part in parts if last % part == 0 and len(shape) < 4]
+    if len(shape) > 1 and small:
         found.append((int(np.prod(shape)),))
     if len(shape) > 1 and (even(last) or shape[-2] <= 4):
         found.append((*shape[:-2], shape[-2] * last))
