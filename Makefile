@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 LLVM := /usr/lib/llvm-22/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build python test test-full test-ecosystem demo bench gpu docs site wheel format lint clean
+.PHONY: help setup build python test test-full test-ecosystem demo bench choices gpu docs site wheel format lint clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +38,9 @@ demo: python ## compile, run and check kernels and the papers' mechanisms, besid
 
 bench: python ## compile times, call overhead, simulator speed
 	@for file in benchmarks/*.py; do echo "== $$file"; $(PYTHON) $$file || exit 1; done
+
+choices: python ## tune the papers' mechanisms without a GPU: the choices that ship with Weft; hours
+	$(PYTHON) tools/tune_mechanisms.py
 
 gpu: build ## on a machine with a GPU: its tests, kernels on simulator and GPU, times beside others'; writes a page
 	.venv/bin/weft doctor --gpu --out $(BUILD)/gpu

@@ -173,3 +173,18 @@ def test_places_are_told_from_roles():
     assert space.parse("32x4") == (32, 4)
     with pytest.raises(ValueError, match=r"or a tiling ROWSxWARPS such as 32x4, but got '32'"):
         space.parse("32")
+
+
+@pytest.mark.slow
+def test_what_a_forward_saves_of_integers_is_not_made_up(monkeypatch, tmp_path):
+    """SFA's backward reads units that its forward found."""
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
+
+    @weft.program
+    def merged(q, k, v):
+        return weft.attention.sfa(q, k, v)
+
+    operands = (torch.randn(1, 1, 70, 16).half() for _ in "qkv")
+    result = weft.tuning.tune(merged, *operands, candidates={"forward.merge_units.0": ["256x1"]}, jobs=1)
+    assert [row.status for row in result.rows if row.place == "forward.merge_units.0"].count("refused") == 0
+    assert any("backward" in row.place for row in result.rows)

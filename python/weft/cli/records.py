@@ -43,7 +43,12 @@ def add(commands: Any) -> None:
     merge.add_argument("-o", "--out", required=True, metavar="FILE", help="the union; it may be one of the files")
     merge.set_defaults(function=_merge)
     show = actions.add_parser("show", help="what was measured, by program, device and sizes")
-    show.add_argument("files", nargs="*", metavar="FILE")
+    show.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="without any: this machine's, and those that ship with Weft",
+    )
     show.add_argument("--json", action="store_true", help="the derived measurements as JSON")
     show.set_defaults(function=_show)
     prune = actions.add_parser("prune", help="drop records of a file")
@@ -61,16 +66,26 @@ def add(commands: Any) -> None:
 
 def _read(files: Sequence[str]) -> list[dict[str, Any]]:
     """The union of files; what is no record of them is said on standard error."""
-    from weft.tuning import records, store
+    from weft.tuning import records
 
     found = []
-    for file in files or [store.records_file()]:
+    for file in files:
         read = records.read(file)
         for number, what in ((read.torn, "torn"), (read.foreign, "of another schema")):
             if number:
                 print(f"weft records: {file}: {number} line{'s' * (number != 1)} passed by, {what}", file=sys.stderr)
         found.append(read.records)
     return records.merge(*found)
+
+
+def _here() -> list[str]:
+    """This machine's records, and those that ship with Weft."""
+    from weft.programs import modelled
+    from weft.tuning import store
+
+    own = store.records_file()
+    shipped = [str(modelled.FILE)] if modelled.FILE.exists() else []
+    return [*([own] if own and pathlib.Path(own).exists() else []), *shipped]
 
 
 def _merge(arguments: argparse.Namespace) -> int:
@@ -83,10 +98,11 @@ def _merge(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
+    from weft.programs.modelled import POLICY
     from weft.tuning import records
     from weft.tuning.space import spelled
 
-    found = [records.derived(group) for group in records.by_key(_read(arguments.files)).values()]
+    found = [records.derived(group) for group in records.by_key(_read(arguments.files or _here())).values()]
     known = [each for each in found if each is not None]
     if arguments.json:
         print(json.dumps(known, indent=2))
@@ -96,7 +112,8 @@ def _show(arguments: argparse.Namespace) -> int:
         schedules = ", ".join(f"{place} = {spelled(s)}" for place, s in each["schedules"].items()) or "default"
         sizes = ", ".join(f"{name}={size}" for name, size in each["sizes"].items())
         seconds = f"{each['seconds'][0] * 1e6:,.1f}" if each["seconds"] else "counted" if each["launches"] else ""
-        result = each["status"] + (f": {each['reason']}" if each["reason"] else "")
+        status = f"{each['status']}, modelled" if each["policy"].startswith(POLICY) else each["status"]
+        result = status + (f": {each['reason']}" if each["reason"] else "")
         functions = ", ".join(each["functions"])
         table.add_row(
             str(each.get("name", "")), each["target"], each["device"], sizes, functions, schedules, seconds, result

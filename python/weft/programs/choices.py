@@ -1,6 +1,7 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """Which schedules ``weft tune`` chose for a program, kept on disk beside compiled forms: one file for each program and
-target. The tuner writes them; calls, compilations and libraries of the program read them.
+target. The tuner writes them; calls, compilations and libraries of the program read them. For sizes without one there
+may be a choice that ships with Weft (weft.programs.modelled).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ..compiler import cache
 from ..compiler.fingerprint import compiler_fingerprint
 from ..runtime.program import forget_operators
 from .buckets import Bucket
+from .modelled import modelled
 
 _FORMAT = 2
 _lock = threading.RLock()
@@ -41,6 +43,13 @@ def choices(program: str, target: str) -> list[dict[str, Any]]:
         if known not in _known:
             _known[known] = (cache.read(_choices(program, target)) or {"choices": []})["choices"]
         return _known[known]
+
+
+def known(plain: str, target: str) -> list[dict[str, Any]]:
+    """The choices for a program's IR on a target: those made here, then those that ship with Weft, which are
+    "modelled". The first whose bucket holds counts."""
+    own, shipped = choices(program_hash(plain), target), modelled(plain, target)
+    return [*own, *shipped] if shipped else own
 
 
 def changes() -> int:
@@ -91,7 +100,12 @@ def _exclusively() -> Iterator[None]:
 
 def chosen(plain: str, target: str, sizes: Mapping[str, int]) -> dict[str, list[int]]:
     """The schedules that were chosen for a program at these sizes: {} where none were."""
-    for choice in choices(program_hash(plain), target):
+    return dict((choice_for(plain, target, sizes) or {"schedules": {}})["schedules"])
+
+
+def choice_for(plain: str, target: str, sizes: Mapping[str, int]) -> dict[str, Any] | None:
+    """The choice that counts for a program at these sizes; None where there is none."""
+    for choice in known(plain, target):
         if Bucket(tuple(map(tuple, choice["guards"]))).holds(sizes):
-            return dict(choice["schedules"])
-    return {}
+            return choice
+    return None

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import Error
 from ..runtime.plans import evaluate
+from . import choices
 from .compiled import Compiled
 
 _BYTES = {"i1": 1, "i8": 1, "i32": 4, "i64": 8, "fp16": 2, "bf16": 2, "fp32": 4, "fp8e4nv": 1, "fp8e5": 1}
@@ -54,6 +55,8 @@ class Explanation:
     """rows, columns, warps and stages of every attention's kernels: {"0.forward": "128x64x4x3"}"""
     tuned: tuple[str, ...]
     """which of them were chosen by ``weft tune``"""
+    modelled: bool = False
+    """whether that choice ships with Weft, made by its models and timed by no GPU"""
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as dicts, lists, texts and numbers, ready for JSON."""
@@ -63,7 +66,7 @@ class Explanation:
         made = "taken from the cache" if self.cached else "compiled"
         lines = [f"{self.program} for {self.target}, {made}; the compiler took {self.times_ms.get('total', 0):.0f} ms"]
         for place, schedule in self.schedules.items():
-            chosen = ", tuned" if place in self.tuned else ""
+            chosen = f", {'modelled' if self.modelled else 'tuned'}" if place in self.tuned else ""
             lines.append(f"  attention {place.replace('.', ', ', 1)}: schedule {schedule}{chosen}")
         for part in self.parts:
             lines += ["", f"{part.name}({', '.join(part.inputs)})", f"  -> {', '.join(part.outputs)}"]
@@ -112,7 +115,17 @@ def explain(form: Compiled, sizes: Mapping[str, int]) -> Explanation:
     }
     schedules |= {each["place"]: "x".join(map(str, each["tiling"])) for each in form.info.get("tilings", [])}
     times = form.info.get("times_ms", {})
-    return Explanation(form.traced.name, form.target, times, form.cached, parts, schedules, tuple(form.schedules))
+    choice = choices.choice_for(form.traced.plain, form.target, sizes) or {}
+    return Explanation(
+        form.traced.name,
+        form.target,
+        times,
+        form.cached,
+        parts,
+        schedules,
+        tuple(form.schedules),
+        bool(form.schedules) and choice.get("modelled", False),
+    )
 
 
 def _part(plan: Mapping[str, Any], form: Compiled, sizes: Mapping[str, int]) -> Part:

@@ -110,7 +110,7 @@ def tuned_forms(traced: Traced, target: str, differentiate: bool) -> list[Compil
     """A program compiled for a target: for each bucket of sizes that ``weft tune`` chose schedules for, and for all
     others."""
     forms = []
-    for choice in choices.choices(choices.program_hash(traced.plain), target):
+    for choice in choices.known(traced.plain, target):
         if choice["schedules"]:
             guards = tuple({"size": size, "at_least": low, "below": high} for size, low, high in choice["guards"])
             form = compiled(traced, target, differentiate, choice["schedules"])

@@ -97,7 +97,7 @@ class _Runs:
         if self.form is not None and self.changes == changes:
             return self.form
         default = compiled(self.traced, self.target, self.differentiate)
-        if not choices.choices(choices.program_hash(self.traced.plain), self.target):
+        if not choices.known(self.traced.plain, self.target):
             self.form, self.changes = default, changes
             return default
         self.form = None

@@ -110,7 +110,7 @@ def tuned(
     """The compiled form for arrays: by the schedules that ``weft tune`` chose for their sizes, or by the default. That
     of the forward alone may be one with more, where ``form`` is ``runnable``."""
     target = target or target_of(device_for(tuple(arrays)))
-    if not choices.choices(choices.program_hash(traced.plain), target):
+    if not choices.known(traced.plain, target):
         return form(traced, target, differentiate)
     sizes = bind({"inputs": [{"dims": each.dims} for each in traced.inputs]}, arrays)
     return form(traced, target, differentiate, choices.chosen(traced.plain, target, sizes))

@@ -86,11 +86,16 @@ class _Runs:
         folder: str,
     ) -> None:
         """The inputs that counters or times are taken on. What a backward takes besides the program's own is made up:
-        nothing that is counted depends on it."""
+        nothing that is counted depends on it. Where integers are among it, such as SFA's units, a forward saves it."""
         own = _program(self.info, self.name)["inputs"]
         made = dict(zip((each["name"] for each in own), make_inputs(own, sizes, given, generator), strict=True))
         for part in ("", ".forward", ".backward") if self.differentiated else ("",):
             described = _program(self.info, self.name + part)["inputs"]
+            saved = described[len(own) : len(own) + self._saved()] if part == ".backward" else []
+            if any(each["type"].startswith("i") for each in saved):
+                plain = [made[each["name"]] for each in own]
+                found = run_plan(self.ptx, self.info, f"{self.name}.forward", plain, checks="none").outputs
+                made |= {d["name"]: found[name] for d, name in zip(saved, self._saved_names(), strict=True)}
             arrays = make_inputs(described, sizes, made, generator)
             named = {f"input{i}": array for i, array in enumerate(arrays)}
             np.savez(case_file(folder, part, "count"), **named)  # type: ignore[arg-type]
