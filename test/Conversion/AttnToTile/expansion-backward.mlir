@@ -54,6 +54,29 @@ func.func @convolutions(%x: !x, %g: !y, %w1: !w1, %b1: !attn.tensor<[36], f16>, 
 
 // -----
 
+!x = !attn.tensor<[B, 12, N, 64], f16>
+!y = !attn.tensor<[B, 36, N, 64], f16>
+!w1 = !attn.tensor<[36, 12, 5], f16>
+// Of five taps the gradient's other four heads make up 32 rows, at all taps at once: warps share them as they do the products of 32 heads.
+// CHECK-LABEL: func.func @five_taps(
+// CHECK-LABEL: func.func @expand_backward(
+// CHECK: scf.for
+// CHECK-NOT: tensor<16x64xf16> *
+// CHECK: tile.dot {{.*}} : tensor<32x64xf16> * tensor<64x32xf16> -> tensor<32x32xf32>
+// CHECK: tile.dot {{.*}} : tensor<32x64xf16> * tensor<64x8xf16> -> tensor<32x8xf32>
+// CHECK: tile.dot {{.*}} : tensor<32x64xf16> * tensor<64x32xf16> -> tensor<32x32xf32>
+// CHECK: tile.dot {{.*}} : tensor<32x64xf16> * tensor<64x8xf16> -> tensor<32x8xf32>
+// CHECK: tile.dot {{.*}} : tensor<32x64xf16> * tensor<64x8xf16> -> tensor<32x8xf32>
+// CHECK-NOT: tile.dot
+// CHECK: scf.yield
+func.func @five_taps(%x: !x, %g: !y, %w1: !w1) -> (!x, !w1, !attn.tensor<[36], f16>) attributes {attn.program} {
+  %dx = attn.head_conv %g, %w1 {transposed} : !y, !w1 -> !x
+  %dw1, %db1 = attn.head_conv_weight_grad %x, %g : !x, !y -> !w1, !attn.tensor<[36], f16>
+  return %dx, %dw1, %db1 : !x, !w1, !attn.tensor<[36], f16>
+}
+
+// -----
+
 !y = !attn.tensor<[B, 5, N, 64], f16>
 !z = !attn.tensor<[B, 5, N, 96], f16>
 !l = !attn.tensor<[96, 64], f16>

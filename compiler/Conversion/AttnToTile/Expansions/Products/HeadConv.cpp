@@ -178,17 +178,19 @@ static SmallVector<GradientTile> tilesOfPiece(unsigned index, const HeadPiece &l
       addBias({0}, 0, 0, left.width);
     return tiles;
   }
-  int64_t together = instructionRows / left.width, centre = (taps - 1) / 2;
+  // As many taps as there are, up to twice the rows of an instruction: warps would repeat one another in less.
+  int64_t least = instructionRows / left.width, centre = (taps - 1) / 2;
+  int64_t together = std::clamp<int64_t>(llvm::PowerOf2Ceil(taps), least, 2 * least), rows = together * left.width;
   for (int64_t first = 0; first < taps; first += together) {
     unsigned from = tiles.size();
     Moves moves = movesBy(-1, first, together, taps);
     for (auto [r, right] : llvm::enumerate(rights)) {
       Moves still(right.columns() / right.width);
       still.front() = 0;
-      tiles.push_back({index, r, moves, still, first, false, instructionRows, right.columns()});
+      tiles.push_back({index, r, moves, still, first, false, rows, right.columns()});
     }
     if (bias && first <= centre && centre < first + together)
-      addBias(moves, first, from, instructionRows);
+      addBias(moves, first, from, rows);
   }
   return tiles;
 }
