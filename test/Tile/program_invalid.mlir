@@ -9,6 +9,14 @@ func.func @print_c1(%x: tensor<8xf16>) {
 
 // -----
 
+func.func @print_c2(%x: tensor<8xf32>) {
+  // expected-error@+1 {{expected 1 numbers in 'first', but got 2}}
+  tile.print "x", %x {first = array<i32: 8, 0>} : tensor<8xf32>
+  return
+}
+
+// -----
+
 func.func @inline_asm_c1_results(%x: i32) {
   // expected-error@+1 {{expected at least one result, but got none}}
   tile.inline_asm "nop", "r" pack 1 %x : (i32) -> ()

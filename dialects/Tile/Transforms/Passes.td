@@ -32,8 +32,8 @@ def TileSplitSizes : Pass<"tile-split-sizes", "::mlir::func::FuncOp"> {
     ```mlir
     %p0 = tile.splat %x : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>>
     %p1 = tile.splat %x : !tile.ptr<f32> -> tensor<16x!tile.ptr<f32>>
-    %i0 = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
-    %i1 = tile.make_range {start = 64 : i32, end = 80 : i32} : tensor<16xi32>
+    %i0 = tile.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+    %i1 = tile.make_range {end = 80 : i32, start = 64 : i32} : tensor<16xi32>
     %a0 = tile.addptr %p0, %i0 : tensor<64x!tile.ptr<f32>>, tensor<64xi32>
     %a1 = tile.addptr %p1, %i1 : tensor<16x!tile.ptr<f32>>, tensor<16xi32>
     %v0 = tile.load %a0 : tensor<64x!tile.ptr<f32>>

@@ -175,8 +175,8 @@ class Submitted:
 
 def judge(job: dict[str, Any], lost: int) -> Record:
     """The record of a job, both plain data, as workers of executors evaluate it: in a process beside theirs, which the
-    candidate may crash, and which ends with theirs. ``lost`` counts the workers that it was lost with: to a cluster that
-    knows a call by its arguments, as Dask does, the same call again is the one that failed."""
+    candidate may crash, and which ends with theirs. ``lost`` counts the workers that it was lost with: to a cluster
+    that knows a call by its arguments, as Dask does, the same call again is the one that failed."""
     return _beside().evaluate(Job(**job))
 
 

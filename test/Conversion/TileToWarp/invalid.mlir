@@ -21,6 +21,16 @@ module attributes {warp.target = "sm_12"} {
 // -----
 
 module attributes {warp.target = "sm_80"} {
+  func.func @sizes_that_are_no_powers_of_two(%x: f32) attributes {tile.kernel} {
+    // expected-error@+1 {{expected sizes that are powers of two, but got 'tensor<80xf32>'; run -tile-split-sizes first}}
+    %a = tile.splat %x : f32 -> tensor<80xf32>
+    func.return
+  }
+}
+
+// -----
+
+module attributes {warp.target = "sm_80"} {
   func.func @no_instruction(%x: f8E5M2) attributes {tile.kernel} {
     %a = tile.splat %x : f8E5M2 -> tensor<16x16xf8E5M2>
     %zero = arith.constant dense<0.0> : tensor<16x16xf32>

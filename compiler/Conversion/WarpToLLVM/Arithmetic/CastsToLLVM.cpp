@@ -118,8 +118,8 @@ LogicalResult lowerTruncF(arith::TruncFOp op, Emitter &e) {
   return perPair(op, e, [&](Value first, Value second) { return f32ToFloat8(single(first), single(second), to, e); });
 }
 
-/// An integer of 32 or 64 bits as an f32 that rounds to bf16 as the integer itself does: towards zero, and the last place
-/// set where that has lost anything. (To the nearest f32 and then to the nearest bf16 it would be rounded twice.)
+/// An integer of 32 or 64 bits as an f32 that rounds to bf16 or f8 as the integer itself does: towards zero, and the last
+/// place set where that has lost anything. (To the nearest f32 and then to the nearest bf16 it would be rounded twice.)
 Value roundToOdd(Value integer, bool isSigned, Emitter &e) {
   Type f32 = e.b.getF32Type(), type = integer.getType();
   bool isWide = type.isInteger(64);
@@ -135,11 +135,32 @@ Value roundToOdd(Value integer, bool isSigned, Emitter &e) {
 
 /// A cast of integers to floats, each rounded once.
 template <typename Source, typename Target, bool isSigned> LogicalResult lowerIntegerToFloat(Source op, Emitter &e) {
-  Type type = registerType(op.getType());
+  Type type = getElementTypeOrSelf(op.getType());
+  auto isWide = [](Value integer) { return integer.getType().getIntOrFloatBitWidth() >= 32; };
+  if (isFloat8(type)) {
+    auto single = [&](Value x) -> Value {
+      return isWide(x) ? roundToOdd(x, isSigned, e) : Value(Target::create(e.b, e.loc, e.b.getF32Type(), x));
+    };
+    return perPair(op, e,
+                   [&](Value first, Value second) { return f32ToFloat8(single(first), single(second), type, e); });
+  }
   return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
-    if (type.isBF16() && in[0].getType().getIntOrFloatBitWidth() >= 32)
+    if (type.isBF16() && isWide(in[0]))
       return truncateFromF32(roundToOdd(in[0], isSigned, e), type, e);
     return Target::create(e.b, e.loc, type, in[0]);
+  });
+}
+
+/// A cast of floats to integers. An f8 is an f16 first, which holds it.
+template <typename Source, typename Target> LogicalResult lowerFloatToInteger(Source op, Emitter &e) {
+  Type from = getElementTypeOrSelf(op.getIn().getType()), type = registerType(op.getType());
+  auto convert = [&](Value x) -> Value { return Target::create(e.b, e.loc, type, x); };
+  if (!isFloat8(from))
+    return e.perRegister(op, [&](ArrayRef<Value> in) { return convert(in[0]); });
+  return perPair(op, e, [&](Value first, Value second) -> std::array<Value, 2> {
+    Value halves = float8ToF16(e.pack({first, second, first, second}), /*isUpper=*/false, from, e);
+    auto half = [&](unsigned i) -> Value { return LLVM::ExtractElementOp::create(e.b, e.loc, halves, e.i32(i)); };
+    return {convert(half(0)), convert(half(1))};
   });
 }
 
@@ -156,8 +177,8 @@ void addCastLowerings(LoweringTable &table) {
   addCast<arith::TruncIOp, LLVM::TruncOp>(table);
   table.add<arith::SIToFPOp>(lowerIntegerToFloat<arith::SIToFPOp, LLVM::SIToFPOp, true>);
   table.add<arith::UIToFPOp>(lowerIntegerToFloat<arith::UIToFPOp, LLVM::UIToFPOp, false>);
-  addCast<arith::FPToSIOp, LLVM::FPToSIOp>(table);
-  addCast<arith::FPToUIOp, LLVM::FPToUIOp>(table);
+  table.add<arith::FPToSIOp>(lowerFloatToInteger<arith::FPToSIOp, LLVM::FPToSIOp>);
+  table.add<arith::FPToUIOp>(lowerFloatToInteger<arith::FPToUIOp, LLVM::FPToUIOp>);
   table.add<arith::ExtFOp>(lowerExtF);
   table.add<arith::TruncFOp>(lowerTruncF);
   table.add<arith::BitcastOp>(lowerBitcast);

@@ -116,7 +116,9 @@ private:
     Value &pointer = pointers[{indices[reg], mixed}];
     if (!pointer) {
       Value own = e.xorOfBits(times(places.laneBases, bytes), times(places.warpBases, bytes));
-      Value named = e.xorOfBases(indices[reg], times(places.indexBases, bytes));
+      // An index outside of the axis reads any element, but one of the source's.
+      Value inside = LLVM::AndOp::create(e.b, e.loc, indices[reg], e.i32((1 << places.indexBases.size()) - 1));
+      Value named = e.xorOfBases(inside, times(places.indexBases, bytes));
       Value offset = LLVM::XOrOp::create(e.b, e.loc, own, named);
       if (mixed)
         offset = LLVM::XOrOp::create(e.b, e.loc, offset, e.i32(mixed * bytes));
