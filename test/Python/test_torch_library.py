@@ -88,6 +88,7 @@ def test_needs_nothing_of_torch_but_its_c_interface():
         "aoti_torch_get_sizes", "aoti_torch_get_strides", "aoti_torch_library_def", "aoti_torch_library_impl",
         "aoti_torch_library_init_fragment", "aoti_torch_library_init_impl", "aoti_torch_device_type_cuda",
         *(f"aoti_torch_dtype_{kind}" for kind in ("bool", "int8", "int32", "int64", "float16", "bfloat16", "float32")),
+        "aoti_torch_dtype_float8_e4m3fn", "aoti_torch_dtype_float8_e5m2",
     }  # fmt: skip
 
 

@@ -112,7 +112,7 @@ def test_turns_say_their_order(warps):
     assert orders[0] == "relaxed"
     assert orders[1:]
     assert orders[1:] == ["acquire", "release"] * (len(orders) // 2)
-    steps = re.findall(rf"{turns}|(bar)\.sync|\bred\.relaxed\.gpu\.global\.(add)\.f32", ptx)
+    steps = re.findall(rf"{turns}|(bar)\.(?:warp\.)?sync|\bred\.relaxed\.gpu\.global\.(add)\.f32", ptx)
     steps = [next(filter(None, step)) for step in steps]
     for i, step in enumerate(steps):
         if step == "acquire":

@@ -11,7 +11,7 @@ func.func @print_c1(%x: tensor<8xf16>) {
 
 func.func @print_c2(%x: tensor<8xf32>) {
   // expected-error@+1 {{expected 1 numbers in 'first', but got 2}}
-  tile.print "x", %x {first = array<i32: 8, 0>} : tensor<8xf32>
+  tile.print "x", %x : tensor<8xf32> {first = array<i32: 8, 0>}
   return
 }
 

@@ -122,9 +122,15 @@ class Report:
             sectors=(total.global_sectors_read + total.global_sectors_written) * times,
             bytes=facts.tensor_bytes,
             shared_wavefronts=total.shared_wavefronts * times,
-            barriers=self.counters["barriers"] * times,
+            barriers=(self.counters["barriers"] + self._waits_of_one_warp()) * times,
         )
         return dataclasses.replace(found, **known)
+
+    def _waits_of_one_warp(self) -> int:
+        """How often the warp of a block of one has waited for its copies: it does so at barriers of its own lanes."""
+        if self.launch.threads > 32:
+            return 0
+        return sum(line.warp_instructions for line in self.profile if line.text.startswith("bar.warp.sync"))
 
     def gpu(self, named: str | Gpu | None = None) -> Gpu:
         """The GPU of that name, or the first of the PTX's target."""

@@ -42,7 +42,7 @@ class Figures:
     """of its tensors, each once"""
     shared_wavefronts: float
     barriers: float
-    """waits of a warp at a barrier"""
+    """waits of a warp at a barrier, in blocks of one warp at one of its lanes"""
     loop: Mapping[str, Any] | None = None
     """of its main loop what weft.cycles.judge knows; None where the loop model was not asked"""
 
