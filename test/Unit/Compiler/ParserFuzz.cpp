@@ -35,7 +35,7 @@ namespace {
 constexpr const char *corpusFiles[] = {"Tile/ops.mlir", "Tile/canonicalize.mlir", "Warp/ops.mlir",
                                        "Warp/canonicalize.mlir", "Warp/Transforms/allocate-shared.mlir"};
 
-/// The functions of the corpus files, each a small module of its own, without comments.
+/// The functions and modules of the corpus files, each a small module of its own, without comments.
 std::vector<std::string> corpus() {
   std::vector<std::string> snippets;
   for (const char *file : corpusFiles) {
@@ -44,17 +44,19 @@ std::vector<std::string> corpus() {
       continue;
     std::string aliases, snippet;
     SmallVector<StringRef> lines;
+    ptrdiff_t open = 0; // braces
     (*buffer)->getBuffer().split(lines, '\n');
     for (StringRef line : lines) {
       if (line == "// -----")
         aliases.clear();
       if (line.trim().starts_with("//"))
         continue;
-      if (line.starts_with("#"))
+      if (line.starts_with("#") || line.starts_with("!"))
         aliases += line.str() + "\n"; // what the functions below it may name
       else
         snippet += line.str() + "\n";
-      if (line == "}") {
+      open += ptrdiff_t(line.count('{')) - ptrdiff_t(line.count('}'));
+      if (line == "}" && open == 0) {
         snippets.push_back(aliases + snippet);
         snippet.clear();
       }
