@@ -2,17 +2,15 @@
 """The loop model: control codes and loops of machine code, and cycles that follow from the machine's description."""
 
 import dataclasses
-import importlib.util
 import json
-import pathlib
 import random
 import re
-import sys
 
 import pytest
 import weft
 import weft.tuning
 from sass_support import listing, loop
+from script_modules import load_script
 from weft.cli.__main__ import main
 from weft.compiler import ptxas
 from weft.cycles.control import Control, decode, encode
@@ -461,11 +459,7 @@ def test_explain_says_why_it_cannot(tmp_path, capsys, monkeypatch):
 
 
 def test_the_benchmark_holds_half_back():
-    path = pathlib.Path(__file__).resolve().parents[2] / "benchmarks" / "loop_model.py"
-    spec = importlib.util.spec_from_file_location("loop_model", path)
-    benchmark = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = benchmark
-    spec.loader.exec_module(benchmark)
+    benchmark = load_script("benchmarks/loop_model.py")
     held = [benchmark.held_back(curve) for curve in benchmark.CURVES]
     assert len(held) == 24 and sum(held) == 12
     code = benchmark.Code("", "", 128, 64, 4)

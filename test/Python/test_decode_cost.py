@@ -2,24 +2,11 @@
 """What decoding costs, counted by the simulator as benchmarks/decode.py does: blocks that a GPU gets, products, bytes
 of the cache that are read, and what pages and 8-bit floats add to a contiguous cache."""
 
-import importlib.util
-import pathlib
-import sys
-
 import pytest
 import torch
+from script_modules import load_script
 
-
-def load_benchmark():
-    path = pathlib.Path(__file__).resolve().parents[2] / "benchmarks" / "decode.py"
-    spec = importlib.util.spec_from_file_location("benchmark_of_decoding", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-benchmark = load_benchmark()
+benchmark = load_script("benchmarks/decode.py")
 SMALL = benchmark.Step(heads=8, kv=2, keys=512)
 
 

@@ -1,14 +1,12 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """Flash attention's interior loop: how many instructions a warp runs for a block of keys, and that they are right."""
 
-import importlib.util
 import math
-import pathlib
-import sys
 
 import pytest
 import torch
 import weft
+from script_modules import load_script
 from weft.compiler.ptxas import find_tool
 from weft.targets import targets
 from weft.testing import accuracy
@@ -20,16 +18,7 @@ needs_ptxas = pytest.mark.skipif(
 MOST = {64: 620, 128: 490}
 
 
-def load_benchmark():
-    path = pathlib.Path(__file__).resolve().parents[2] / "benchmarks" / "interior_loop.py"
-    spec = importlib.util.spec_from_file_location("interior_loop", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-benchmark = load_benchmark()
+benchmark = load_script("benchmarks/interior_loop.py")
 
 
 @needs_ptxas
