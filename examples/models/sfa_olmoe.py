@@ -155,7 +155,7 @@ def show_compression(steps: int = 30) -> None:
     generator = torch.Generator().manual_seed(seed)
     torch.manual_seed(seed)
     fresh = Model(SMALL, False)
-    learned = trained(STUDY, seed, steps)[2]
+    learned = trained(STUDY, seed, steps)[1]
     tokens = batch(SMALL, generator).inputs
     rows = [
         [f"layer {i + 1}", *(f"{100 * share:.1f} %" for pair in pairs for share in pair)]

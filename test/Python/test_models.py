@@ -96,9 +96,9 @@ def test_exported_and_compiled(model, seed, capsys):
 def test_trained_on_files(model, seed):
     import study
 
-    mine, plain, _ = study.trained(model.STUDY, seed, 3)
-    assert study.apart(mine, plain) <= 0.0005
-    assert mine.losses[0] == pytest.approx(plain.losses[0], rel=1e-5)
+    found, _ = study.trained(model.STUDY, seed, 3)
+    assert len(found.losses) == len(found.plain) == 3
+    assert found.apart <= study.AGREEMENT
 
 
 def test_bytes_are_of_files(seed):

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 import torch
 
 _BIAS_STANDARD_ERRORS = 6.0
+#: of the mean of rows: elements of a row share what one dS or one normaliser was rounded by
+_BIAS_ROW_STANDARD_ERRORS = 4.0
 _SMALL = 4096  # below this many elements, means are too noisy for the tight bounds
 
 #: relative to a reference that is 0 but for float64's rounding (the gradient of what moves all of a row's scores
@@ -118,7 +120,7 @@ def accuracy(
     additive = 1e-5 * (input_scale**2 if gradient else input_scale)
     worst_limit = factor * worst_plain + additive
     mean_limit = (1.1 if got.count >= _SMALL else 1.5) * mean_plain + 1e-6
-    bias_limit = bias_plain + _BIAS_STANDARD_ERRORS * got.standard_error + 1e-4 * got.mean_reference
+    bias_limit = bias_plain + got.bias_chance + 1e-4 * got.mean_reference
     bf16 = out.dtype == torch.bfloat16 and products_as_given and not gradient
     relative_limit = max(0.004 if bf16 else 1.1 * relative_plain, got.least_relative * additive)
 
@@ -149,7 +151,8 @@ class _Errors:
     worst: float
     mean: float
     bias: float
-    standard_error: float
+    bias_chance: float
+    """what the bias may be by chance"""
     mean_reference: float
     relative: float
     least_relative: float
@@ -169,12 +172,27 @@ class _Errors:
             worst=float(difference.abs().max()) if not difference.isnan().any() else math.nan,
             mean=float(difference.abs().mean()),
             bias=abs(float(signed.mean())),
-            standard_error=float(signed.std()) / math.sqrt(count) if count > 1 else 0.0,
+            bias_chance=_bias_chance(signed, finite),
             mean_reference=float(expected.abs().mean()),
             relative=float(difference.norm()) / norm if norm else float(difference.norm()),
             least_relative=math.sqrt(count) / norm if norm else math.sqrt(count),
             count=count,
         )
+
+
+def _bias_chance(signed: torch.Tensor, finite: torch.Tensor) -> float:
+    """How far from 0 the mean of unbiased errors may lie: six standard errors if each element errs by itself, four of
+    the mean of rows, the last axis, if rows do. ``signed`` holds the errors where ``finite`` is true.
+    """
+    if signed.numel() < 2:
+        return 0.0
+    alone = _BIAS_STANDARD_ERRORS * float(signed.std()) / math.sqrt(signed.numel())
+    if finite.dim() < 2 or not finite.all():
+        return alone
+    rows = signed.view(finite.shape).mean(-1).flatten()
+    if rows.numel() < 2:
+        return alone
+    return max(alone, _BIAS_ROW_STANDARD_ERRORS * float(rows.std()) / math.sqrt(rows.numel()))
 
 
 def summed(result: Accuracy) -> Accuracy:
