@@ -6,6 +6,7 @@ import weft.language as wl
 
 from typing import Any
 
+from . import doubles as _doubles  # noqa: F401  it gives math functions their float64
 from . import errors, extra
 from . import maths as math
 from .aggregates import aggregate, aggregate_replace

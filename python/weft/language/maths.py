@@ -7,6 +7,7 @@ Those of the MLIR ``math`` dialect take floats; 16-bit floats are computed in fl
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import Any
 
 from . import errors
@@ -28,11 +29,17 @@ class PropagateNan(enum.Enum):
     ALL = 0xFFFF
 
 
+#: By name, functions of float64 that the machine has no instructions for; :mod:`weft.language.doubles` fills it.
+FLOAT64: dict[str, Callable[[tensor], tensor]] = {}
+
+
 def _unary(name: str, x: Any) -> tensor:
     """A ``math`` operation, in float32 or float64."""
     x = to_tensor(x, f"the argument of '{name}'")
     if not x.dtype.is_floating():
         raise errors.needs_floats(name, x.dtype)
+    if x.dtype.primitive_bitwidth == 64 and name in FLOAT64:
+        return FLOAT64[name](x)
     wide = x if x.dtype.primitive_bitwidth >= 32 else convert(x, float32)
     result = tensor(current().op(f"math.{name}", [wide.handle], [wide.type]), wide.type)
     return convert(result, x.dtype)

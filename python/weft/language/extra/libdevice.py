@@ -12,13 +12,14 @@ from typing import Any
 
 from weft.language import errors
 from weft.language.casts import convert, reread
+from weft.language.doubles import pow_positive
 from weft.language.emit import builtin, current
 from weft.language.literals import scalar_constant, to_tensor
 from weft.language.maths import (
+    FLOAT64,
     abs,
     clamp,
     cos,
-    erf,
     exp,
     exp2,
     fdiv,
@@ -35,9 +36,10 @@ from weft.language.maths import (
     where,
 )
 from weft.language.maths import ceil as maths_ceil
+from weft.language.maths import erf as erf
 from weft.language.maths import floor as maths_floor
 from weft.language.operators import add, and_, compare, mul, shr, sub, truediv
-from weft.language.promotion import operands
+from weft.language.promotion import broadcast_pair, operands
 from weft.language.types import float32, float64, get_int_dtype, int32, int64, uint32, uint64
 from weft.language.value import tensor
 
@@ -51,8 +53,29 @@ from .instructions import hiloint2double as hiloint2double
 from .instructions import mul24 as mul24
 from .instructions import rhadd as rhadd
 from .instructions import sad as sad
+from .special import cyl_bessel_i0 as cyl_bessel_i0
+from .special import cyl_bessel_i1 as cyl_bessel_i1
+from .special import erfc as erfc
+from .special import erfcinv as erfcinv
+from .special import erfcx as erfcx
+from .special import erfinv as erfinv
+from .special import ilogb as ilogb
+from .special import j0 as j0
+from .special import j1 as j1
+from .special import jn as jn
+from .special import lgamma as lgamma
+from .special import logb as logb
+from .special import nextafter as nextafter
+from .special import normcdf as normcdf
+from .special import normcdfinv as normcdfinv
+from .special import rcp64h as rcp64h
+from .special import rhypot as rhypot
+from .special import tgamma as tgamma
+from .special import y0 as y0
+from .special import y1 as y1
+from .special import yn as yn
 
-_LN2, _LOG2_10, _LOG10_2, _HALF_PI = 0.6931471805599453, 3.321928094887362, 0.3010299956639812, 1.5707963267948966
+_LN2, _LOG10_2, _HALF_PI = 0.6931471805599453, 0.3010299956639812, 1.5707963267948966
 
 
 def _floats(x: Any, name: str) -> tensor:
@@ -69,6 +92,8 @@ def _wide(x: Any, name: str) -> tensor:
 
 def _same_type(name: str, function: Callable[[tensor], tensor], x: Any) -> tensor:
     """A function computed in float32 or float64, in the argument's type."""
+    if to_tensor(x).dtype == float64 and name in FLOAT64:
+        return FLOAT64[name](to_tensor(x))
     return convert(function(_wide(x, name)), to_tensor(x).dtype)
 
 
@@ -186,6 +211,20 @@ def log1p(x: Any) -> tensor:
     return _same_type("log1p", lambda v: _operation("log1p", v), x)
 
 
+def _exponential(v: tensor, high: float = 1.4426950216293335, low: float = 1.925963033500011e-08) -> tensor:
+    """e to a power of float32, or another base whose logarithm to base 2 is given in two parts: what the product lacks
+    of the power of 2 is a factor near 1.
+    """
+    if v.dtype == float64:
+        return exp(v)
+    power = mul(v, high)
+    found = exp2(power)
+    lacking = mul(fma(v, scalar_constant(low, v.dtype), fma(v, scalar_constant(high, v.dtype), -power)), _LN2)
+    return where(
+        and_(compare("<", abs(v), 1000.0), compare("<", found, float("inf"))), fma(found, lacking, found), found
+    )
+
+
 @builtin
 def expm1(x: Any) -> tensor:
     """exp(x) - 1, also where x is small: by its series below 0.35, whose next term is below half a unit in float32."""
@@ -194,7 +233,7 @@ def expm1(x: Any) -> tensor:
         series = scalar_constant(1.0 / 5040, v.dtype)
         for factorial in (720, 120, 24, 6, 2, 1):
             series = fma(series, v, scalar_constant(1.0 / factorial, v.dtype))
-        return where(compare("<", abs(v), 0.35), mul(series, v), sub(exp(v), 1.0))
+        return where(compare("<", abs(v), 0.35), mul(series, v), sub(_exponential(v), 1.0))
 
     return _same_type("expm1", function, x)
 
@@ -202,7 +241,7 @@ def expm1(x: Any) -> tensor:
 @builtin
 def exp10(x: Any) -> tensor:
     """10 to the power x."""
-    return _same_type("exp10", lambda v: exp2(mul(v, _LOG2_10)), x)
+    return _same_type("exp10", lambda v: _exponential(v, 3.3219280242919922, 7.059527215199887e-08), x)
 
 
 @builtin
@@ -218,7 +257,10 @@ def pow(x: Any, y: Any) -> tensor:
     base = _wide(x, "pow")
     exponent = to_tensor(y, "the exponent of 'pow'")
     exponent = convert(exponent, base.dtype)
-    size = exp2(mul(exponent, log2(abs(base))))
+    if base.dtype == float64:
+        size = pow_positive(*broadcast_pair(abs(base), exponent))
+    else:
+        size = exp2(mul(exponent, log2(abs(base))))
     whole = compare("==", _operation("trunc", exponent), exponent)
     half = mul(exponent, 0.5)
     odd = and_(whole, compare("!=", _operation("trunc", half), half))
@@ -236,11 +278,13 @@ def cbrt(x: Any) -> tensor:
     """The real cube root."""
 
     def function(v: tensor) -> tensor:
-        size = abs(v)
+        small = compare("<", abs(v), 1e-30)  # whose squares would lose bits below the range
+        size = where(small, mul(abs(v), 2.0**60), abs(v))
         root = exp2(mul(log2(size), 1.0 / 3.0))
         better = sub(root, truediv(fma(mul(root, root), root, -size), mul(mul(root, root), 3.0)))
         usual = and_(compare(">", size, 0.0), compare("<", size, float("inf")))
-        return _operation("copysign", where(usual, better, size), v)
+        root = where(usual, better, size)
+        return _operation("copysign", where(small, mul(root, 2.0**-20), root), v)
 
     return _same_type("cbrt", function, x)
 
@@ -290,9 +334,9 @@ def sinh(x: Any) -> tensor:
 
     def function(v: tensor) -> tensor:
         less = expm1(abs(v))
-        half = exp(mul(abs(v), 0.5))  # exp(v) itself overflows before the sine does
+        half = _exponential(mul(abs(v), 0.5))  # exp(v) itself overflows before the sine does
         size = mul(0.5, add(less, truediv(less, add(less, 1.0))))
-        return _operation("copysign", where(compare("<", abs(v), 16.0), size, mul(mul(half, 0.5), half)), v)
+        return _operation("copysign", where(compare("<", abs(v), 22.0), size, mul(mul(half, 0.5), half)), v)
 
     return _same_type("sinh", function, x)
 
@@ -302,7 +346,7 @@ def cosh(x: Any) -> tensor:
     """The hyperbolic cosine."""
 
     def function(v: tensor) -> tensor:
-        half = exp(mul(abs(v), 0.5))
+        half = _exponential(mul(abs(v), 0.5))
         return fma(mul(half, 0.5), half, truediv(0.5, mul(half, half)))
 
     return _same_type("cosh", function, x)
@@ -350,7 +394,9 @@ _ATAN = (0.9999999994, -0.3333330749, 0.199982108, -0.1423998292, 0.1057281447, 
 
 
 def _arctangent(v: tensor) -> tensor:
-    """atan by two reductions: to at most 1 by the reciprocal, to at most tan(π/8) by the angle's difference to π/4."""
+    """atan, in float32 by two reductions: to at most 1 by the reciprocal, to tan(π/8) by the difference to π/4."""
+    if v.dtype == float64:
+        return FLOAT64["atan"](v)
     size = abs(v)
     inverted = compare(">", size, 1.0)
     first = where(inverted, truediv(scalar_constant(1.0, v.dtype), size), size)
@@ -510,18 +556,6 @@ def rnorm3d(x: Any, y: Any, z: Any) -> tensor:
 def rnorm4d(x: Any, y: Any, z: Any, w: Any) -> tensor:
     """1 / norm4d(x, y, z, w)."""
     return fdiv(1.0, norm4d(x, y, z, w))
-
-
-@builtin
-def erfc(x: Any) -> tensor:
-    """1 - erf(x), as that difference: its relative error grows for x above 1."""
-    return _same_type("erfc", lambda v: sub(1.0, erf(v)), x)
-
-
-@builtin
-def normcdf(x: Any) -> tensor:
-    """The part of the standard normal distribution below x."""
-    return _same_type("normcdf", lambda v: mul(0.5, add(1.0, erf(mul(v, 0.7071067811865476)))), x)
 
 
 @builtin
