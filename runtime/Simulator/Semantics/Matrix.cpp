@@ -9,10 +9,12 @@
 namespace weft::simulator::semantics {
 
 #define WEFT_MATRIX_KERNEL(NAME)                                                                                       \
-  void NAME(const MatrixProduct &, const void *const *, const void *const *, const void *const *, void *const *)
-WEFT_MATRIX_KERNEL(multiplyPortable);
-WEFT_MATRIX_KERNEL(multiplyAvx2);
-WEFT_MATRIX_KERNEL(multiplyAvx512);
+  void multiply##NAME(const MatrixProduct &, const void *const *, const void *const *, const void *const *,            \
+                      void *const *);                                                                                  \
+  void multiplyPieces##NAME(const PiecesProduct &)
+WEFT_MATRIX_KERNEL(Portable);
+WEFT_MATRIX_KERNEL(Avx2);
+WEFT_MATRIX_KERNEL(Avx512);
 #undef WEFT_MATRIX_KERNEL
 
 namespace {
@@ -32,17 +34,17 @@ bool isAny(MatrixShape shape, std::initializer_list<MatrixShape> shapes) {
 bool isFloatAccumulator(AccumulatorType type) { return type == AccumulatorType::F32 || type == AccumulatorType::F16; }
 
 struct KernelList {
-  std::array<MatrixKernel, 3> kernels{MatrixKernel{"portable", multiplyPortable}};
+  std::array<MatrixKernel, 3> kernels{MatrixKernel{"portable", multiplyPortable, multiplyPiecesPortable}};
   size_t count = 1;
 
   KernelList() {
 #ifdef WEFT_SIMULATOR_X86_KERNELS
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) {
-      kernels[count++] = {"avx2", multiplyAvx2};
+      kernels[count++] = {"avx2", multiplyAvx2, multiplyPiecesAvx2};
       if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
-        kernels[count++] = {"avx512", multiplyAvx512};
+        kernels[count++] = {"avx512", multiplyAvx512, multiplyPiecesAvx512};
     }
 #endif
   }
@@ -111,6 +113,11 @@ void multiply(const MatrixProduct &product, const void *const *a, const void *co
               void *const *d) {
   static const auto best = matrixKernels().back().multiply;
   best(product, a, b, c, d);
+}
+
+void multiplyPieces(const PiecesProduct &product) {
+  static const auto best = matrixKernels().back().multiplyPieces;
+  best(product);
 }
 
 std::span<const MatrixKernel> matrixKernels() { return std::span(kernelList().kernels).first(kernelList().count); }

@@ -58,10 +58,26 @@ struct QuadPairProduct {
 void multiplyQuadPairs(const QuadPairProduct &product, const void *const *a, const void *const *b, const void *const *c,
                        void *const *d);
 
-/// One way to compute `multiply`; all give the same bits.
+/// A warp's rows of a wgmma of f16, bf16 or tf32 whose B lies in shared memory: for each eight columns what `multiply` of
+/// m16n8k16 or m16n8k8 gives.
+struct PiecesProduct {
+  MatrixType type;
+  AccumulatorType accumulator; ///< F16 or F32
+  unsigned tiles;              ///< of eight columns
+  const void *const *a;        ///< four registers
+  const void *memory;
+  const uint32_t *pieces; ///< where in memory the 16 bytes of B lie: per tile and half of k those of eight columns
+  bool byRow;             ///< or, of 16-bit types, of eight rows
+  bool adds;              ///< to what D holds, which is otherwise not read
+  void *const *d;         ///< the registers of one tile after those of another
+};
+void multiplyPieces(const PiecesProduct &product);
+
+/// One way to compute `multiply` and `multiplyPieces`; all give the same bits.
 struct MatrixKernel {
   std::string_view name; ///< "portable", "avx2" or "avx512"
   void (*multiply)(const MatrixProduct &, const void *const *, const void *const *, const void *const *, void *const *);
+  void (*multiplyPieces)(const PiecesProduct &);
 };
 
 /// The ways this machine can run, slowest first.

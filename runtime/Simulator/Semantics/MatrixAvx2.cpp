@@ -9,4 +9,6 @@ void multiplyAvx2(const MatrixProduct &product, const void *const *a, const void
   multiplyHere(product, a, b, c, d);
 }
 
+void multiplyPiecesAvx2(const PiecesProduct &product) { multiplyPiecesHere(product); }
+
 } // namespace weft::simulator::semantics

@@ -9,4 +9,6 @@ void multiplyAvx512(const MatrixProduct &product, const void *const *a, const vo
   multiplyHere(product, a, b, c, d);
 }
 
+void multiplyPiecesAvx512(const PiecesProduct &product) { multiplyPiecesHere(product); }
+
 } // namespace weft::simulator::semantics

@@ -123,6 +123,42 @@ template <typename T> inline void unpackB(MatrixType type, MatrixShape shape, co
     }
 }
 
+/// Four rows of four in each half: [row][k] to [k][row], the halves by themselves.
+[[gnu::always_inline]] inline void turnHalves(Float8 (&x)[4]) {
+  const Float8 a = __builtin_shufflevector(x[0], x[1], 0, 8, 1, 9, 4, 12, 5, 13);
+  const Float8 b = __builtin_shufflevector(x[0], x[1], 2, 10, 3, 11, 6, 14, 7, 15);
+  const Float8 c = __builtin_shufflevector(x[2], x[3], 0, 8, 1, 9, 4, 12, 5, 13);
+  const Float8 d = __builtin_shufflevector(x[2], x[3], 2, 10, 3, 11, 6, 14, 7, 15);
+  x[0] = __builtin_shufflevector(a, c, 0, 1, 8, 9, 4, 5, 12, 13);
+  x[1] = __builtin_shufflevector(a, c, 2, 3, 10, 11, 6, 7, 14, 15);
+  x[2] = __builtin_shufflevector(b, d, 0, 1, 8, 9, 4, 5, 12, 13);
+  x[3] = __builtin_shufflevector(b, d, 2, 3, 10, 11, 6, 7, 14, 15);
+}
+
+/// Eight columns of B as a row-major matrix, from pieces of 16 bytes: eight for each half of k.
+template <MatrixType type>
+inline void unpackPieces(const unsigned char *memory, const uint32_t *pieces, bool byRow, float *matrix) {
+  constexpr unsigned each = type == MatrixType::TF32 ? 4 : 8;
+  for (unsigned half = 0; half < 2; ++half) {
+    float *rows = matrix + half * each * 8;
+    alignas(32) float values[8][each];
+    for (unsigned i = 0; i < 8; ++i) {
+      alignas(16) uint32_t words[4];
+      __builtin_memcpy(words, memory + pieces[8 * half + i], 16);
+      widenRow(type, words, byRow ? rows + 8 * i : values[i]);
+    }
+    for (unsigned from = 0; from < each && !byRow; from += 4) {
+      Float8 x[4];
+      for (unsigned i = 0; i < 4; ++i)
+        x[i] = __builtin_shufflevector(loadAs<Float4>(values[i] + from), loadAs<Float4>(values[i + 4] + from), 0, 1, 2,
+                                       3, 4, 5, 6, 7);
+      turnHalves(x);
+      for (unsigned k = 0; k < 4; ++k)
+        storeAs(rows + (from + k) * 8, x[k]);
+    }
+  }
+}
+
 /// C as a row-major m x n matrix of 32-bit elements: bits of f32 or s32, or f16 widened.
 inline void unpackC(AccumulatorType type, MatrixShape shape, const void *const *registers, void *matrix) {
   const unsigned rowTiles = shape.m / 8;
@@ -189,6 +225,37 @@ inline void multiplyFloat(const MatrixProduct &product, const void *const *a, co
     for (unsigned col = 0; col < n; col += 8)
       block(left + row * k, right + col, sums + row * n + col, sums + row * n + col, n, k);
   packD(product.d, product.shape, sums, d);
+}
+
+template <MatrixType type> inline void multiplyPiecesOf(const PiecesProduct &product) {
+  constexpr uint16_t k = type == MatrixType::TF32 ? 8 : 16;
+  constexpr MatrixShape shape{16, 8, k};
+  const AccumulatorType kind = product.accumulator;
+  const unsigned registers = kind == AccumulatorType::F16 ? 2 : 4;
+  alignas(64) float left[16 * k], right[k * 8], sums[16 * 8];
+  unpackA(type, shape, product.a, left);
+  for (unsigned tile = 0; tile < product.tiles; ++tile) {
+    unpackPieces<type>(static_cast<const unsigned char *>(product.memory), product.pieces + 16 * tile, product.byRow,
+                       right);
+    void *const *d = product.d + registers * tile;
+    if (product.adds)
+      unpackC(kind, shape, d, sums);
+    else
+      __builtin_memset(sums, 0, sizeof sums);
+    for (unsigned row = 0; row < 16; row += 8)
+      block(left + row * k, right, sums + row * 8, sums + row * 8, 8, k);
+    packD(kind, shape, sums, d);
+  }
+}
+
+/// `multiplyPieces` for the instruction set this file is compiled for.
+inline void multiplyPiecesHere(const PiecesProduct &product) {
+  if (product.type == MatrixType::F16)
+    multiplyPiecesOf<MatrixType::F16>(product);
+  else if (product.type == MatrixType::BF16)
+    multiplyPiecesOf<MatrixType::BF16>(product);
+  else
+    multiplyPiecesOf<MatrixType::TF32>(product);
 }
 
 /// s8, u8, s4 and u4.

@@ -9,4 +9,6 @@ void multiplyPortable(const MatrixProduct &product, const void *const *a, const 
   multiplyHere(product, a, b, c, d);
 }
 
+void multiplyPiecesPortable(const PiecesProduct &product) { multiplyPiecesHere(product); }
+
 } // namespace weft::simulator::semantics

@@ -177,6 +177,50 @@ TEST_P(Product, AgreesWithTheDefinition) {
   }
 }
 
+/// What `multiply` gives for each eight columns, bit for bit, of B by columns and by rows.
+TEST(Pieces, AreProductsOfEightColumns) {
+  test::Random random;
+  constexpr unsigned tiles = 5;
+  for (const MatrixType type : {MatrixType::F16, MatrixType::BF16, MatrixType::TF32})
+    for (const AccumulatorType kind : {AccumulatorType::F32, AccumulatorType::F16})
+      for (const bool byRow : {false, true})
+        for (const bool adds : {false, true}) {
+          const MatrixProduct step{{16, 8, uint16_t(256 / bitsOf(type))}, type, type, kind, kind};
+          if (!isMmaProduct(step) || (byRow && type == MatrixType::TF32))
+            continue;
+          const unsigned each = accumulatorRegisters(step.shape, kind);
+          Registers a(4), b(2 * tiles), c(each * tiles), expected(each * tiles);
+          fill(random, a, type), fill(random, b, type), fill(random, c, kind);
+          const Registers zeros(each);
+          std::vector<uint32_t> memory(tiles * 64), pieces(tiles * 16);
+          std::iota(pieces.begin(), pieces.end(), 0);
+          std::reverse(pieces.begin(), pieces.end());
+          for (uint32_t &piece : pieces)
+            piece *= 16;
+          for (unsigned tile = 0; tile < tiles; ++tile) {
+            for (unsigned half = 0; half < 2; ++half) {
+              uint32_t words[32];
+              std::memcpy(words, b.lanes(2 * tile + half), sizeof words);
+              if (byRow)
+                transposeMatrix(words, words);
+              for (unsigned i = 0; i < 8; ++i)
+                std::memcpy(memory.data() + pieces[16 * tile + 8 * half + i] / 4, words + 4 * i, 16);
+            }
+            multiply(step, a.in(), b.in() + 2 * tile, adds ? c.in() + each * tile : zeros.in(),
+                     expected.out() + each * tile);
+          }
+          for (const MatrixKernel &kernel : matrixKernels()) {
+            SCOPED_TRACE(kernel.name);
+            Registers d(each * tiles);
+            d.words = c.words;
+            kernel.multiplyPieces({type, kind, tiles, a.in(), memory.data(), pieces.data(), byRow, adds, d.out()});
+            for (unsigned i = 0; i < each * tiles; ++i)
+              for (unsigned lane = 0; lane < 32; ++lane)
+                ASSERT_EQ(d.lanes(i)[lane], expected.lanes(i)[lane]);
+          }
+        }
+}
+
 /// D may be written over C, and over A where it has room.
 TEST_P(Product, WritesOverItsOperands) {
   test::Random random;

@@ -28,6 +28,19 @@ uint32_t checkAlignment(Warp &warp, uint32_t mask, const uint64_t *addresses, un
   return mask & ~wrong;
 }
 
+/// The same, and what the addresses of the lanes that are left have in common.
+AddressPattern checkAligned(Warp &warp, uint32_t &mask, const uint64_t *addresses, unsigned bytes, AccessKind kind) {
+  if (!mask)
+    return {};
+  AddressPattern pattern = patternOf(addresses, mask, bytes);
+  if (pattern.bits & (bytes - 1)) {
+    mask = checkAlignment(warp, mask, addresses, bytes, kind);
+    if (mask)
+      pattern = patternOf(addresses, mask, bytes);
+  }
+  return pattern;
+}
+
 void reportGlobal(Warp &warp, unsigned lane, uint64_t address, unsigned bytes, AccessKind kind) {
   const Allocation *near = warp.block->grid->view->nearest(address);
   std::string what = format("{} {} bytes at {:#x}", verb(kind), bytes, address);
@@ -115,40 +128,6 @@ LaneAddresses::LaneAddresses(const Warp &warp, const Record &record, Ref base, b
 
 namespace {
 
-/// Whether all 32 lanes access memory one after another, `bytes` each.
-bool isContiguous(const uint64_t *addresses, uint32_t mask, unsigned bytes) {
-  uint64_t wrong = 0;
-  for (unsigned i = 0; i < laneCount; ++i)
-    wrong |= addresses[i] ^ (addresses[0] + uint64_t(i) * bytes);
-  return mask == ~0u && wrong == 0;
-}
-
-} // namespace
-
-unsigned globalSectors(const uint64_t *addresses, uint32_t mask, unsigned bytes) {
-  if (isContiguous(addresses, mask, bytes))
-    return unsigned(((addresses[laneCount - 1] + bytes - 1) >> 5) - (addresses[0] >> 5)) + 1;
-  uint64_t sectors[laneCount * 2];
-  unsigned count = 0;
-  bool sorted = true;
-  eachLane(mask, [&](unsigned lane) {
-    uint64_t first = addresses[lane] >> 5, last = (addresses[lane] + bytes - 1) >> 5;
-    for (uint64_t sector = first; sector <= last && count < laneCount * 2; ++sector) {
-      if (count && sectors[count - 1] == sector)
-        continue;
-      sorted &= !count || sectors[count - 1] < sector;
-      sectors[count++] = sector;
-    }
-  });
-  if (!sorted) {
-    std::sort(sectors, sectors + count);
-    count = unsigned(std::unique(sectors, sectors + count) - sectors);
-  }
-  return count;
-}
-
-namespace {
-
 /// Checks one lane's access against its allocation, null where there is none, and notes what it writes. False, with a
 /// finding, where it may not be made.
 bool checkLane(Warp &warp, unsigned lane, const Allocation *allocation, uint64_t address, unsigned bytes,
@@ -175,10 +154,12 @@ bool checkLane(Warp &warp, unsigned lane, const Allocation *allocation, uint64_t
 }
 
 /// Counts the sectors and bytes of an access, for the launch and for its line.
-void countGlobal(Warp &warp, const uint64_t *addresses, uint32_t mask, unsigned bytes, AccessKind kind) {
+void countGlobal(Warp &warp, const uint64_t *addresses, uint32_t mask, unsigned bytes, AccessKind kind,
+                 bool contiguous) {
   Worker &worker = *warp.worker;
   const bool reads = kind == AccessKind::Read;
-  const unsigned sectors = globalSectors(addresses, mask, bytes), lanes = unsigned(__builtin_popcount(mask));
+  const unsigned sectors = globalSectors(addresses, mask, bytes, contiguous),
+                 lanes = unsigned(__builtin_popcount(mask));
   const unsigned ideal = std::min((lanes * bytes + 31) / 32, sectors);
   (reads ? worker.counters.globalSectorsRead : worker.counters.globalSectorsWritten) += sectors;
   worker.counters.globalSectorsIdeal += ideal;
@@ -193,21 +174,14 @@ void countGlobal(Warp &warp, const uint64_t *addresses, uint32_t mask, unsigned 
 Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes,
                        AccessKind kind) {
   Resolved result;
-  mask = checkAlignment(warp, mask, addresses, bytes, kind);
+  const AddressPattern pattern = checkAligned(warp, mask, addresses, bytes, kind);
   if (!mask)
     return result;
-  uint64_t low = ~uint64_t{0}, high = 0;
-  const uint64_t any = addresses[firstLane(mask)];
-  for (unsigned i = 0; i < laneCount; ++i) {
-    uint64_t address = (mask >> i & 1) ? addresses[i] : any;
-    low = std::min(low, address);
-    high = std::max(high, address);
-  }
   const Grid &grid = *warp.worker->grid;
   const Allocation *&known = warp.worker->lastAllocation[warp.here()];
-  if (!known || !known->contains(low, bytes))
-    known = grid.view->find(low, bytes);
-  const bool one = known && known->contains(high, bytes);
+  if (!known || !known->contains(pattern.low, bytes))
+    known = grid.view->find(pattern.low, bytes);
+  const bool one = known && known->contains(pattern.high, bytes);
   for (unsigned i = 0; i < laneCount; ++i)
     result.at[i] = reinterpret_cast<std::byte *>(addresses[i]);
   result.mask = mask;
@@ -220,49 +194,21 @@ Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const ui
     });
   if (!result.mask)
     return result;
-  countGlobal(warp, addresses, result.mask, bytes, kind);
+  countGlobal(warp, addresses, result.mask, bytes, kind, pattern.contiguous && result.mask == ~0u);
   if (kind == AccessKind::Write)
     return result;
   if (GlobalAccesses accesses(warp, record); accesses.tracks()) {
-    if (low == high && (mask & (mask - 1)))
+    if (pattern.low == pattern.high && (mask & (mask - 1)))
       accesses.setUniform();
-    eachLane(result.mask, [&](unsigned lane) {
-      if (kind == AccessKind::Read)
-        accesses.read(lane, addresses[lane], bytes);
-      else
-        accesses.write(lane, addresses[lane], bytes, nullptr);
-    });
-  }
-  return result;
-}
-
-Wavefronts sharedWavefronts(const uint64_t *offsets, uint32_t mask, unsigned bytes) {
-  Wavefronts result;
-  const unsigned lanesPerPhase = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8;
-  const unsigned shift = bytes <= 4 ? 2 : bytes == 8 ? 3 : 4; // of a group of banks that an access takes whole
-  const uint32_t bankMask = (128u >> shift) - 1;
-  for (unsigned start = 0; start < laneCount; start += lanesPerPhase) {
-    uint32_t phase = mask & (lanesPerPhase == 32 ? ~0u : ((1u << lanesPerPhase) - 1) << start);
-    if (!phase)
-      continue;
-    ++result.ideal;
-    // A group of banks for each lane is the rule; anything else is counted exactly.
-    uint32_t used = 0;
-    for (unsigned lane = start; lane < start + lanesPerPhase; ++lane)
-      used |= (phase >> lane & 1) << (uint32_t(offsets[lane] >> shift) & bankMask);
-    if (__builtin_popcount(used) == __builtin_popcount(phase)) {
-      ++result.taken;
-      continue;
-    }
-    uint32_t groups[32];
-    unsigned count = 0;
-    eachLane(phase, [&](unsigned lane) { groups[count++] = uint32_t(offsets[lane] >> shift); });
-    std::sort(groups, groups + count);
-    count = unsigned(std::unique(groups, groups + count) - groups);
-    unsigned perBank[32] = {}, most = 0;
-    for (unsigned i = 0; i < count; ++i)
-      most = std::max(most, ++perBank[groups[i] & bankMask]);
-    result.taken += most;
+    if (kind == AccessKind::Read && pattern.contiguous && result.mask == ~0u)
+      accesses.readAll(pattern.low, bytes);
+    else
+      eachLane(result.mask, [&](unsigned lane) {
+        if (kind == AccessKind::Read)
+          accesses.read(lane, addresses[lane], bytes);
+        else
+          accesses.write(lane, addresses[lane], bytes, nullptr);
+      });
   }
   return result;
 }
@@ -312,14 +258,18 @@ Resolved resolveShared(Warp &warp, const Record &record, uint32_t mask, const ui
   uint64_t offsets[laneCount];
   for (unsigned i = 0; i < laneCount; ++i)
     offsets[i] = addresses[i] & windowOffsetMask;
-  mask = checkAlignment(warp, mask, offsets, bytes, kind);
+  const AddressPattern pattern = checkAligned(warp, mask, offsets, bytes, kind);
+  if (!mask)
+    return result;
   Block &block = *warp.block;
-  uint64_t size = block.shared.size();
+  const uint64_t size = block.shared.size();
   uint32_t outside = 0;
-  for (unsigned i = 0; i < laneCount; ++i)
-    outside |= uint32_t(offsets[i] + bytes > size) << i;
-  outside &= mask;
-  mask &= ~outside;
+  if (pattern.high + bytes > size) {
+    for (unsigned i = 0; i < laneCount; ++i)
+      outside |= uint32_t(offsets[i] + bytes > size) << i;
+    outside &= mask;
+    mask &= ~outside;
+  }
   for (unsigned i = 0; i < laneCount; ++i)
     result.at[i] = block.shared.data() + ((mask >> i & 1) ? offsets[i] : 0);
   eachLane(outside, [&](unsigned lane) {

@@ -6,6 +6,7 @@
 //   lane 31          out-of-bounds: reads 4 bytes at 0x107c, 0 bytes past the end of 'x' (124 bytes at 0x1000)
 #pragma once
 
+#include "runtime/Simulator/Machine/Checks/Addresses.h"
 #include "runtime/Simulator/Machine/Checks/Poison.h"
 #include "runtime/Simulator/Machine/State/Cluster.h"
 
@@ -76,16 +77,6 @@ inline bool tracksShared(const Warp &warp) {
   const Checks &checks = warp.block->grid->options.checks;
   return checks.races || checks.async || checks.uninitialised;
 }
-
-/// Bank passes that an access of `bytes` a lane takes: 4-byte accesses go together, 8-byte ones by half warps, 16-byte
-/// ones by quarters; lanes that read one word share it.
-struct Wavefronts {
-  unsigned taken = 0, ideal = 0;
-};
-Wavefronts sharedWavefronts(const uint64_t *offsets, uint32_t mask, unsigned bytes);
-
-/// Different 32-byte sectors that the lanes touch.
-unsigned globalSectors(const uint64_t *addresses, uint32_t mask, unsigned bytes);
 
 /// The key under which a strong access at a lane's address orders threads: a word's, since CUDA's headers make atomics
 /// of bytes out of compare-and-swaps of words and of loads of halves.

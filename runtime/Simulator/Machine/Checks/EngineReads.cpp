@@ -120,78 +120,125 @@ bool overlaps(uint32_t offset, unsigned bytes, uint32_t begin, uint32_t count) {
   return offset < begin + count && begin < offset + bytes;
 }
 
-/// The 16 bytes that a product reads in shared memory, as long as `visit` returns true.
-bool readsBytes(const PendingProduct &product, uint32_t offset, unsigned bytes, uint32_t warpInGroup) {
-  const auto &form = *static_cast<const WgmmaForm *>(product.record->aux);
-  const unsigned perChunk = 128 / semantics::bitsOf(form.step.a);
+bool readsBytes(const PendingProduct &product, uint32_t offset, unsigned bytes) {
   auto within = [&](uint32_t at) { return overlaps(offset, bytes, at, 16); };
-  for (uint32_t row = 0; row < form.n; row += form.bTransposed ? 8 : 1)
-    for (uint32_t i = 0; i < (form.bTransposed ? 2 * perChunk : 2); ++i)
-      if (within(form.bTransposed ? product.b.alongRows(row / 8, i) : product.b.alongK(row, i)))
-        return true;
-  if (form.aInRegisters)
-    return false;
-  for (uint32_t row = 0; row < 16; row += form.aTransposed ? 8 : 1)
-    for (uint32_t i = 0; i < (form.aTransposed ? 2 * perChunk : 2); ++i) {
-      const uint32_t mine = 16 * warpInGroup + row;
-      if (within(form.aTransposed ? product.a.alongRows(mine / 8, i) : product.a.alongK(mine, i)))
-        return true;
-    }
-  return false;
+  return std::ranges::any_of(product.b->begins, within) ||
+         (product.a && std::ranges::any_of(product.a->begins, within));
 }
+
+/// What reads of a warp's lane see in each granule, and leave there.
+class EngineReader {
+public:
+  EngineReader(Warp &warp, unsigned lane) : warp_(warp), lane_(lane), checks_(warp.block->grid->options.checks) {}
+
+  void begin(uint32_t offset, uint32_t bytes) {
+    eachGranule(warp_.block->shadow, offset, bytes, [&](Granule &g) { begin(g, offset); });
+  }
+  bool unwritten() const { return unwritten_ && checks_.uninitialised; }
+
+  void end(uint32_t offset, uint32_t bytes) {
+    eachGranule(warp_.block->shadow, offset, bytes, [&](Granule &g) { end(g); });
+  }
+
+private:
+  void begin(Granule &g, uint32_t offset) {
+    if (g.flags & Granule::Pending) {
+      if (checks_.async)
+        report(warp_, FindingKind::AsyncUnwaited, lane_,
+               format("reads 16 bytes at byte {} of shared memory, which a copy may still write", offset),
+               format("it was issued at {}", siteName(warp_, g.writePc)));
+    } else if (g.writeClock) {
+      if (verdict_.thread != g.writeThread || verdict_.clock != g.writeClock || verdict_.rank != writerRank(g))
+        verdict_ = known(g);
+      if (!verdict_.ordered || !verdict_.fenced)
+        complain(warp_, lane_, g, verdict_, offset);
+    }
+    unwritten_ |= (g.writeClock == 0 && !(g.flags & Granule::Pending)) || g.poisoned;
+    g.flags |= Granule::EngineReads;
+  }
+
+  /// What is ordered and fenced once stays so: a warp's products read the same writes again and again.
+  Verdict known(const Granule &g) {
+    auto &known = warp_.block->engines->visible[warp_.index];
+    const VisibleWrite write{g.writeClock, g.writeThread, uint8_t(writerRank(g)), uint8_t(lane_)};
+    VisibleWrite &place = known[(g.writeThread + 7 * g.writeClock) % known.size()];
+    if (place == write)
+      return {g.writeThread, g.writeClock, writerRank(g)};
+    const Verdict verdict = judge(warp_, lane_, g);
+    if (verdict.ordered && verdict.fenced)
+      place = write;
+    return verdict;
+  }
+
+  /// Readers whose clocks the writer must know one by one: the earliest of several is remembered, as of shadowRead.
+  void end(Granule &g) {
+    const uint32_t others = g.readWarps & ~bit_;
+    if (!others || isBefore(uint32_t(__builtin_ctz(others)), g.readClock)) {
+      g.readWarps = bit_;
+      g.readClock = now_;
+    } else {
+      g.readWarps |= bit_;
+      g.readClock = std::min(g.readClock, now_);
+    }
+    g.readThread = uint16_t(warp_.index * laneCount + lane_);
+    g.readPc = pc_;
+    g.readMeeting = warp_.meetings;
+    g.flags &= uint8_t(~(Granule::ReadByLanes | Granule::AtomicReads));
+  }
+
+  /// Neighbours mostly have the same readers.
+  bool isBefore(uint32_t owner, uint32_t clock) {
+    if (owner != owner_ || clock != clock_) {
+      owner_ = owner;
+      clock_ = clock;
+      before_ = happenedBefore(warp_, owner, clock);
+    }
+    return before_;
+  }
+
+  Warp &warp_;
+  unsigned lane_;
+  const Checks &checks_;
+  const uint32_t now_ = warp_.block->shadow.now(warp_.index), bit_ = 1u << (warp_.index & 31), pc_ = warp_.here();
+  Verdict verdict_;
+  bool unwritten_ = false, before_ = false;
+  uint32_t owner_ = ~0u, clock_ = 0;
+};
 
 } // namespace
 
 bool beginEngineRead(Warp &warp, unsigned lane, std::span<const SharedRange> ranges) {
-  const Checks &checks = warp.block->grid->options.checks;
   if (!tracksShared(warp))
     return false;
-  SharedShadow &shadow = warp.block->shadow;
-  bool unwritten = false;
-  Verdict verdict;
+  EngineReader reader(warp, lane);
   for (const SharedRange &range : ranges)
-    eachGranule(shadow, range.begin, range.bytes, [&](Granule &g) {
-      if (g.flags & Granule::Pending) {
-        if (checks.async)
-          report(warp, FindingKind::AsyncUnwaited, lane,
-                 format("reads 16 bytes at byte {} of shared memory, which a copy may still write", range.begin),
-                 format("it was issued at {}", siteName(warp, g.writePc)));
-      } else if (g.writeClock) {
-        if (verdict.thread != g.writeThread || verdict.clock != g.writeClock || verdict.rank != writerRank(g))
-          verdict = judge(warp, lane, g);
-        if (!verdict.ordered || !verdict.fenced)
-          complain(warp, lane, g, verdict, range.begin);
-      }
-      unwritten |= (g.writeClock == 0 && !(g.flags & Granule::Pending)) || g.poisoned;
-      g.flags |= Granule::EngineReads;
-    });
-  return unwritten && checks.uninitialised;
+    reader.begin(range.begin, range.bytes);
+  return reader.unwritten();
+}
+
+bool beginEngineRead(Warp &warp, unsigned lane, std::span<const uint32_t> pieces) {
+  if (!tracksShared(warp))
+    return false;
+  EngineReader reader(warp, lane);
+  for (const uint32_t piece : pieces)
+    reader.begin(piece, 16);
+  return reader.unwritten();
 }
 
 void endEngineRead(Warp &warp, unsigned lane, std::span<const SharedRange> ranges) {
   if (!warp.block->grid->options.checks.races)
     return;
-  SharedShadow &shadow = warp.block->shadow;
-  const uint32_t now = shadow.now(warp.index), bit = 1u << (warp.index & 31);
-  const auto me = uint16_t(warp.index * laneCount + lane);
+  EngineReader reader(warp, lane);
   for (const SharedRange &range : ranges)
-    eachGranule(shadow, range.begin, range.bytes, [&](Granule &g) {
-      // Readers whose clocks the writer must know one by one: the earliest of several is remembered, as of shadowRead.
-      if (!(g.readWarps & ~bit)) {
-        g.readWarps = bit;
-        g.readClock = now;
-      } else if (happenedBefore(warp, uint32_t(__builtin_ctz(g.readWarps & ~bit)), g.readClock)) {
-        g.readWarps = bit;
-        g.readClock = now;
-      } else {
-        g.readWarps |= bit;
-        g.readClock = std::min(g.readClock, now);
-      }
-      g.readThread = me;
-      g.readPc = warp.here();
-      g.readMeeting = warp.meetings;
-      g.flags &= uint8_t(~(Granule::ReadByLanes | Granule::AtomicReads));
-    });
+    reader.end(range.begin, range.bytes);
+}
+
+void endEngineRead(Warp &warp, unsigned lane, std::span<const uint32_t> pieces) {
+  if (!warp.block->grid->options.checks.races)
+    return;
+  EngineReader reader(warp, lane);
+  for (const uint32_t piece : pieces)
+    reader.end(piece, 16);
 }
 
 void endRemoteEngineRead(Block &block, const RemoteAccess &reader, std::span<const SharedRange> ranges) {
@@ -222,7 +269,7 @@ void checkEngineReads(Warp &warp, unsigned lane, const Block &block, uint32_t of
   for (const Warp &other : block.warps)
     if (other.products)
       for (const PendingProduct &product : other.products->pending)
-        if (readsBytes(product, offset, bytes, other.index % 4))
+        if (readsBytes(product, offset, bytes))
           return complainOf("a wgmma", product.pc);
 }
 

@@ -9,11 +9,13 @@
 namespace weft::simulator::machine {
 
 /// An engine begins to read for a lane: races, copies under way, and writes that no fence.proxy.async made visible are
-/// reported; from now on a write there is one too. True where nothing wrote some of the bytes.
+/// reported; from now on a write there is one too. True where nothing wrote some of the bytes. `pieces` are of 16 bytes.
 bool beginEngineRead(Warp &warp, unsigned lane, std::span<const SharedRange> ranges);
+bool beginEngineRead(Warp &warp, unsigned lane, std::span<const uint32_t> pieces);
 
 /// It has read: what is written there must be ordered after what the lane does now.
 void endEngineRead(Warp &warp, unsigned lane, std::span<const SharedRange> ranges);
+void endEngineRead(Warp &warp, unsigned lane, std::span<const uint32_t> pieces);
 
 /// An engine of another block has read for a copy into that block's shared memory, as of its clock.
 void endRemoteEngineRead(Block &block, const RemoteAccess &reader, std::span<const SharedRange> ranges);

@@ -62,7 +62,7 @@ template <typename Visit> void GlobalAccesses::each(uint64_t address, unsigned b
     // Neighbours in one page lie side by side.
     const GlobalGranule *last = page_->granules.data() + page_->granules.size();
     for (; at < end && found != last; at += step)
-      visit(*found++);
+      visit(*found++, at);
   }
 }
 
@@ -95,54 +95,76 @@ std::string GlobalAccesses::other(const char *did, Stamp stamp, uint32_t pc) con
                 block / grid.x / grid.y, stamp.warp(), stamp.lane(), did, siteName(warp_, pc));
 }
 
-bool GlobalAccesses::read(unsigned lane, uint64_t address, unsigned bytes) {
-  const Stamp me(warp_.block->index, warp_.index, lane, warp_.block->shadow.now(warp_.index));
+Stamp GlobalAccesses::stamp(unsigned lane) const {
+  return {warp_.block->index, warp_.index, lane, warp_.block->shadow.now(warp_.index)};
+}
+
+void GlobalAccesses::read(GlobalGranule &g, Stamp me, uint64_t address, unsigned bytes) {
   const uint32_t pc = warp_.here();
+  if ((!g.write || g.write.sameThread(me)) && (!g.read[0] || g.read[0].sameThread(me)) && !g.readLanes) {
+    // A thread's own memory: the common case.
+    const auto before = uint8_t(g.read[0] ? g.readOrder[0] : 0);
+    g.readOrder[0] = g.read[0].bits == me.bits ? bothOrders(before, order_) : order_ | (before & orderCopy);
+    g.read[0] = me;
+    g.readPc[0] = pc;
+    return;
+  }
+  if (conflicts(me, g.write, g.writeOrder, true)) {
+    const bool scalar = (order_ & orderUniform) && g.write.block() == me.block();
+    warp_.worker->raced[pc] += !scalar;
+    report(warp_, FindingKind::GlobalRace, me.lane(),
+           "reads " + place(address, bytes) + ", and nothing orders that after a write",
+           other("wrote", g.write, g.writePc), scalar);
+  }
+  // Two readers of different warps are kept, those that none of the other readers is ordered after.
+  for (unsigned i = 0; i < 2; ++i) {
+    const Stamp before = g.read[i];
+    const bool mine = before.sameWarp(me);
+    const bool replace = !before || mine ||
+                         (!(g.readOrder[i] & orderCopy) && before.block() == me.block() &&
+                          warp_.block->shadow.ordered(warp_.index, before.warp(), before.clock()));
+    if (!replace)
+      continue;
+    const auto bit = uint8_t(1u << i);
+    const bool lanes = mine && before.clock() == me.clock() && ((g.readLanes & bit) || before.lane() != me.lane());
+    g.readLanes = uint8_t((g.readLanes & ~bit) | (lanes ? bit : 0));
+    // Of a strong and a weak read by one warp the weak one is remembered.
+    g.readOrder[i] = !mine                          ? order_
+                     : before.clock() == me.clock() ? bothOrders(g.readOrder[i], order_)
+                                                    : order_ | (g.readOrder[i] & orderCopy);
+    g.read[i] = me;
+    g.readPc[i] = pc;
+    break;
+  }
+}
+
+bool GlobalAccesses::read(unsigned lane, uint64_t address, unsigned bytes) {
+  const Stamp me = stamp(lane);
   uint64_t written = 0;
-  each(address, bytes, [&](GlobalGranule &g) {
+  each(address, bytes, [&](GlobalGranule &g, uint64_t) {
     written |= g.write.bits;
-    if ((!g.write || g.write.sameThread(me)) && (!g.read[0] || g.read[0].sameThread(me)) && !g.readLanes) {
-      // A thread's own memory: the common case.
-      const auto before = uint8_t(g.read[0] ? g.readOrder[0] : 0);
-      g.readOrder[0] = g.read[0].bits == me.bits ? bothOrders(before, order_) : order_ | (before & orderCopy);
-      g.read[0] = me;
-      g.readPc[0] = pc;
-      return;
-    }
-    if (conflicts(me, g.write, g.writeOrder, true)) {
-      const bool scalar = (order_ & orderUniform) && g.write.block() == me.block();
-      warp_.worker->raced[pc] += !scalar;
-      report(warp_, FindingKind::GlobalRace, lane,
-             "reads " + place(address, bytes) + ", and nothing orders that after a write",
-             other("wrote", g.write, g.writePc), scalar);
-    }
-    // Two readers of different warps are kept, those that none of the other readers is ordered after.
-    for (unsigned i = 0; i < 2; ++i) {
-      const Stamp before = g.read[i];
-      const bool mine = before.sameWarp(me);
-      const bool replace = !before || mine ||
-                           (!(g.readOrder[i] & orderCopy) && before.block() == me.block() &&
-                            warp_.block->shadow.ordered(warp_.index, before.warp(), before.clock()));
-      if (!replace)
-        continue;
-      const auto bit = uint8_t(1u << i);
-      const bool lanes = mine && before.clock() == me.clock() && ((g.readLanes & bit) || before.lane() != me.lane());
-      g.readLanes = uint8_t((g.readLanes & ~bit) | (lanes ? bit : 0));
-      // Of a strong and a weak read by one warp the weak one is remembered.
-      g.readOrder[i] = !mine                          ? order_
-                       : before.clock() == me.clock() ? bothOrders(g.readOrder[i], order_)
-                                                      : order_ | (g.readOrder[i] & orderCopy);
-      g.read[i] = me;
-      g.readPc[i] = pc;
-      break;
-    }
+    read(g, me, address, bytes);
   });
   return written != 0;
 }
 
+void GlobalAccesses::readAll(uint64_t address, unsigned bytes) {
+  if (bytes < 1u << shadow_.shift()) { // lanes share granules
+    for (unsigned lane = 0; lane < laneCount; ++lane)
+      read(lane, address + lane * bytes, bytes);
+    return;
+  }
+  const Stamp first = stamp(0);
+  const auto shift = unsigned(__builtin_ctz(bytes));
+  each(address, laneCount * bytes, [&](GlobalGranule &g, uint64_t at) {
+    const auto lane = unsigned((at - address) >> shift);
+    read(g, first.ofLane(lane), address + (uint64_t(lane) << shift), bytes);
+  });
+}
+
 std::vector<GlobalAccesses::Write> GlobalAccesses::lastWrites(uint64_t address, uint32_t bytes) {
   std::vector<Write> writes;
-  each(address, bytes, [&](const GlobalGranule &g) {
+  each(address, bytes, [&](const GlobalGranule &g, uint64_t) {
     if (g.write && (writes.empty() || writes.back().stamp.bits != g.write.bits))
       writes.push_back({g.write, g.writePc});
   });
@@ -151,8 +173,8 @@ std::vector<GlobalAccesses::Write> GlobalAccesses::lastWrites(uint64_t address, 
 }
 
 void GlobalAccesses::land(unsigned lane, uint64_t address, unsigned bytes) {
-  const Stamp me(warp_.block->index, warp_.index, lane, warp_.block->shadow.now(warp_.index));
-  each(address, bytes, [&](GlobalGranule &g) {
+  const Stamp me = stamp(lane);
+  each(address, bytes, [&](GlobalGranule &g, uint64_t) {
     for (unsigned i = 0; i < 2; ++i) {
       // A write in between has been reported, and left no reader. Of several copies of a warp the first that is done
       // speaks for all.
@@ -165,9 +187,9 @@ void GlobalAccesses::land(unsigned lane, uint64_t address, unsigned bytes) {
 }
 
 void GlobalAccesses::write(unsigned lane, uint64_t address, unsigned bytes, const std::byte *value) {
-  const Stamp me(warp_.block->index, warp_.index, lane, warp_.block->shadow.now(warp_.index));
+  const Stamp me = stamp(lane);
   const uint32_t pc = warp_.here();
-  each(address, bytes, [&](GlobalGranule &g) {
+  each(address, bytes, [&](GlobalGranule &g, uint64_t) {
     if ((!g.write || g.write.sameThread(me)) && (!g.read[0] || g.read[0].sameThread(me)) && !g.read[1] &&
         !g.readLanes && !(g.read[0] && (g.readOrder[0] & orderCopy))) {
       g.read[0] = {};

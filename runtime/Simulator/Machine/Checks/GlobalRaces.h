@@ -21,6 +21,8 @@ public:
   void setUniform() { order_ |= orderUniform; }
   /// Whether anything wrote some of the bytes in this launch.
   bool read(unsigned lane, uint64_t address, unsigned bytes);
+  /// All lanes read, one after another.
+  void readAll(uint64_t address, unsigned bytes);
   /// A write, and the record that made it.
   struct Write {
     Stamp stamp;
@@ -37,6 +39,8 @@ public:
 
 private:
   GlobalGranule *granule(uint64_t address);
+  Stamp stamp(unsigned lane) const;
+  void read(GlobalGranule &granule, Stamp me, uint64_t address, unsigned bytes);
   template <typename Visit> void each(uint64_t address, unsigned bytes, Visit visit);
   bool conflicts(Stamp me, Stamp other, uint8_t order, bool reads) const;
   std::string other(const char *did, Stamp stamp, uint32_t pc) const;

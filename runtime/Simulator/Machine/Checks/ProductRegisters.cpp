@@ -43,6 +43,17 @@ bool sameShape(const PendingProduct &a, const PendingProduct &b) {
   return x.n == y.n && x.step.d == y.step.d && std::equal(a.record->wide, a.record->wide + x.dCount, b.record->wide);
 }
 
+/// Whether the registers of one lie before or after all of the other's.
+bool areApart(const PendingProduct &a, const PendingProduct &b) {
+  auto bounds = [](const PendingProduct &each) {
+    const Ref *all = each.record->wide;
+    return std::minmax_element(all, all + formOf(*each.record).registers());
+  };
+  const auto [aLow, aHigh] = bounds(a);
+  const auto [bLow, bHigh] = bounds(b);
+  return *aHigh < *bLow || *bHigh < *aLow;
+}
+
 } // namespace
 
 void watchProducts(Warp &warp, const Record &record) {
@@ -68,6 +79,9 @@ void beginProduct(Warp &warp, const PendingProduct &product) {
   const WgmmaForm &form = formOf(*product.record);
   if (!warp.block->grid->options.checks.async)
     return;
+  const bool mayClash = std::any_of(products.pending.begin(), products.pending.end(), [&](const PendingProduct &other) {
+    return !sameShape(product, other) && !areApart(product, other);
+  });
   for (unsigned i = 0; i < form.registers(); ++i) {
     const Ref ref = product.record->wide[i];
     if (!isVector(warp, ref))
@@ -81,7 +95,7 @@ void beginProduct(Warp &warp, const PendingProduct &product) {
     if (!accumulates && (flight & Products::Accumulates))
       report(warp, FindingKind::WgmmaAccumulator, firstLane(warp.mask),
              format("reads as A an accumulator of {}", holder(warp, ref)));
-    if (accumulates && flight)
+    if (accumulates && flight && mayClash)
       for (const PendingProduct &other : products.pending) {
         const WgmmaForm &held = formOf(*other.record);
         const Ref *all = other.record->wide, *end = all + held.registers();

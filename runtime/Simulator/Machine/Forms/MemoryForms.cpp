@@ -35,12 +35,74 @@ void poisonLoaded(Warp &warp, const Record &record, const Resolved &from, unsign
   }
 }
 
+/// Four lanes' four words to four words of four lanes, or back.
+[[gnu::always_inline]] inline void turn(const std::byte *const *from, std::byte *const *to) {
+  typedef uint32_t Word4 __attribute__((vector_size(16)));
+  Word4 x[4], y[4];
+  for (unsigned i = 0; i < 4; ++i)
+    std::memcpy(&x[i], from[i], 16);
+  y[0] = __builtin_shufflevector(x[0], x[1], 0, 4, 1, 5);
+  y[1] = __builtin_shufflevector(x[0], x[1], 2, 6, 3, 7);
+  y[2] = __builtin_shufflevector(x[2], x[3], 0, 4, 1, 5);
+  y[3] = __builtin_shufflevector(x[2], x[3], 2, 6, 3, 7);
+  x[0] = __builtin_shufflevector(y[0], y[2], 0, 1, 4, 5);
+  x[1] = __builtin_shufflevector(y[0], y[2], 2, 3, 6, 7);
+  x[2] = __builtin_shufflevector(y[1], y[3], 0, 1, 4, 5);
+  x[3] = __builtin_shufflevector(y[1], y[3], 2, 3, 6, 7);
+  for (unsigned i = 0; i < 4; ++i)
+    std::memcpy(to[i], &x[i], 16);
+}
+
+/// All lanes' vectors in memory, and their registers: those of each element together.
+template <typename T> struct Vectors {
+  std::byte *const *memory;
+  unsigned count;
+
+  void load(SlotOf<T> *const *registers) const {
+    if (sizeof(T) == 4 && count == 4)
+      return eachFour(registers, [](std::byte *const *lanes, std::byte *const *words) { turn(lanes, words); });
+    for (unsigned i = 0; i < count; ++i)
+      for (unsigned lane = 0; lane < laneCount; ++lane) {
+        T value;
+        std::memcpy(&value, memory[lane] + i * sizeof(T), sizeof(T));
+        registers[i][lane] = sizeof(T) == 8 ? SlotOf<T>(value) : SlotOf<T>(uint32_t(int32_t(value)));
+      }
+  }
+  void store(const SlotOf<T> *const *registers) const {
+    if (sizeof(T) == 4 && count == 4)
+      return eachFour(const_cast<SlotOf<T> *const *>(registers),
+                      [](std::byte *const *lanes, std::byte *const *words) { turn(words, lanes); });
+    for (unsigned i = 0; i < count; ++i)
+      for (unsigned lane = 0; lane < laneCount; ++lane) {
+        const T value = T(registers[i][lane]);
+        std::memcpy(memory[lane] + i * sizeof(T), &value, sizeof(T));
+      }
+  }
+
+private:
+  template <typename Act> void eachFour(SlotOf<T> *const *registers, Act act) const {
+    for (unsigned lane = 0; lane < laneCount; lane += 4) {
+      std::byte *words[4];
+      for (unsigned i = 0; i < 4; ++i)
+        words[i] = reinterpret_cast<std::byte *>(registers[i] + lane);
+      act(memory + lane, words);
+    }
+  }
+};
+
 /// ld: wide[i] = element i of the vector at op[0] + imm.
 template <Space S, typename T> void runLoad(Warp &warp, const Record &record, uint32_t mask) {
   LaneAddresses addresses(warp, record, record.op[0], record.wideAddress);
   Resolved from = resolve<S>(warp, record, mask, addresses.at, sizeof(T) * record.vector, AccessKind::Read);
   warp.spun |= record.order != 0;
-  for (unsigned element = 0; element < record.vector; ++element) {
+  const bool whole = record.order == 0 && mask == ~0u && from.mask == ~0u;
+  if (whole) {
+    SlotOf<T> *to[8];
+    for (unsigned element = 0; element < record.vector; ++element)
+      to[element] = warp.reg<SlotOf<T>>(record.wide[element]);
+    Vectors<T>{from.at, record.vector}.load(to);
+  }
+  for (unsigned element = 0; element < record.vector && !whole; ++element) {
     SlotOf<T> results[laneCount];
     auto load = [&](unsigned lane) {
       T value;
@@ -57,9 +119,6 @@ template <Space S, typename T> void runLoad(Warp &warp, const Record &record, ui
         load(lane);
         access.done(true, false, false);
       });
-    } else if (from.mask == ~0u) {
-      for (unsigned lane = 0; lane < laneCount; ++lane)
-        load(lane);
     } else {
       std::memset(results, 0, sizeof results);
       eachLane(from.mask, load);
@@ -148,11 +207,7 @@ template <Space S, typename T> void runStore(Warp &warp, const Record &record, u
   };
   const bool plain = S != Space::Generic && record.order == 0 && !(S == Space::Shared ? tracks : accesses.tracks());
   if (plain && to.mask == ~0u)
-    for (unsigned element = 0; element < record.vector; ++element)
-      for (unsigned lane = 0; lane < laneCount; ++lane) {
-        const T value = T(from[element][lane]);
-        std::memcpy(to.at[lane] + element * sizeof(T), &value, sizeof(T));
-      }
+    Vectors<T>{to.at, record.vector}.store(from);
   else
     eachLane(to.mask, store);
   // Local memory is part of what `stateOf` sees.

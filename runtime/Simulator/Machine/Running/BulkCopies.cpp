@@ -303,6 +303,7 @@ std::shared_ptr<Engines> makeEngines(const Block &block, uint64_t seed) {
   auto engines = std::make_shared<Engines>();
   engines->committed.resize(block.warps.size() * laneCount);
   engines->fences.resize(block.warps.size());
+  engines->visible.resize(block.warps.size());
   engines->registers.assign(block.warps.size(), block.grid->kernel->launchRegisters);
   engines->groups.resize((block.warps.size() + 3) / 4);
   engines->random = seed ? (seed ^ (block.index + 1) * 0x9E3779B97F4A7C15u) | 1 : 0;

@@ -18,23 +18,16 @@ constexpr unsigned groupWarps = 4;
 
 const WgmmaForm &formOf(const PendingProduct &product) { return *static_cast<const WgmmaForm *>(product.record->aux); }
 
-/// How many elements of k 16 bytes hold.
-unsigned perChunk(const WgmmaForm &form) { return 128 / sem::bitsOf(form.step.a); }
-
 /// An 8 x 8 matrix of an operand's tile: 32 lanes' words, as mma.sync has them.
 using Words = std::array<uint32_t, laneCount>;
 
-Words loadTile(const std::byte *shared, const MatrixDescriptor &from, bool transposed, uint32_t row, uint32_t chunk) {
-  Words words;
-  if (!transposed) {
-    for (unsigned i = 0; i < 8; ++i)
-      std::memcpy(words.data() + 4 * i, shared + from.alongK(row + i, chunk), 16);
-    return words;
-  }
+/// Of eight rows, or, transposed, columns.
+Words loadTile(const std::byte *shared, const uint32_t *pieces, bool transposed) {
   const std::byte *rows[8];
   for (unsigned i = 0; i < 8; ++i)
-    rows[i] = shared + from.alongRows(row / 8, 8 * chunk + i);
-  sem::loadMatrix(rows, true, words.data());
+    rows[i] = shared + pieces[i];
+  Words words;
+  sem::loadMatrix(rows, transposed, words.data());
   return words;
 }
 
@@ -46,8 +39,7 @@ std::array<Words, 4> tilesOfA(Warp &warp, const PendingProduct &product) {
     if (form.aInRegisters)
       std::copy_n(warp.reg<const uint32_t>(product.record->wide[form.dCount + i]), laneCount, tiles[i].begin());
     else
-      tiles[i] = loadTile(warp.block->shared.data(), product.a, form.aTransposed,
-                          16 * (warp.index % groupWarps) + i % 2 * 8, i / 2);
+      tiles[i] = loadTile(warp.block->shared.data(), &product.a->begins[16 * (i % 2) + 8 * (i / 2)], form.aTransposed);
   return tiles;
 }
 
@@ -95,43 +87,40 @@ void multiplyColumns(const WgmmaForm &form, const std::array<Words, 4> &a, const
   }
 }
 
-void compute(Warp &warp, PendingProduct &product) {
-  if (std::exchange(product.computed, true))
-    return;
+/// Eight columns at a time, as mma.sync has them.
+void computeByColumns(Warp &warp, PendingProduct &product, const std::array<Words, 4> &a) {
   const WgmmaForm &form = formOf(product);
   static constexpr Words zeros{};
-  std::array<Words, 4> a = tilesOfA(warp, product);
-  if (form.negated)
-    negate(form, a);
   const unsigned perTile = form.dCount * 8 / form.n;
-  for (uint32_t column = 0; column < form.n; column += 8) {
+  for (uint32_t tile = 0; tile < form.n / 8; ++tile) {
     std::array<Words, 2> b;
-    for (unsigned chunk = 0; chunk < 2; ++chunk)
-      b[chunk] = loadTile(warp.block->shared.data(), product.b, form.bTransposed, column, chunk);
+    for (unsigned half = 0; half < 2; ++half)
+      b[half] = loadTile(warp.block->shared.data(), &product.b->begins[16 * tile + 8 * half], form.bTransposed);
     void *d[4];
     const void *c[4];
     for (unsigned i = 0; i < perTile; ++i) {
-      d[i] = warp.reg<std::byte>(product.record->wide[column / 8 * perTile + i]);
+      d[i] = warp.reg<std::byte>(product.record->wide[tile * perTile + i]);
       c[i] = product.adds ? d[i] : static_cast<const void *>(zeros.data());
     }
     multiplyColumns(form, a, b, d, c);
   }
 }
 
-/// The 16-byte pieces of shared memory that a warp's part of a product reads.
-std::vector<SharedRange> rangesOf(const Warp &warp, const PendingProduct &product) {
+void compute(Warp &warp, PendingProduct &product) {
+  if (std::exchange(product.computed, true))
+    return;
   const WgmmaForm &form = formOf(product);
-  std::vector<SharedRange> ranges;
-  auto add = [&](const MatrixDescriptor &from, bool transposed, uint32_t row, uint32_t count) {
-    const unsigned step = transposed ? 8 : 1, pieces = transposed ? 2 * perChunk(form) : 2;
-    for (uint32_t at = row; at < row + count; at += step)
-      for (uint32_t i = 0; i < pieces; ++i)
-        ranges.push_back({transposed ? from.alongRows(at / 8, i) : from.alongK(at, i), 16});
-  };
-  add(product.b, form.bTransposed, 0, form.n);
-  if (!form.aInRegisters)
-    add(product.a, form.aTransposed, 16 * (warp.index % groupWarps), 16);
-  return ranges;
+  std::array<Words, 4> tiles = tilesOfA(warp, product);
+  if (form.negated)
+    negate(form, tiles);
+  if (form.narrow[0] || form.step.d == sem::AccumulatorType::S32)
+    return computeByColumns(warp, product, tiles);
+  const void *a[] = {&tiles[0], &tiles[1], &tiles[2], &tiles[3]};
+  void *d[128];
+  for (unsigned i = 0; i < form.dCount; ++i)
+    d[i] = warp.reg<std::byte>(product.record->wide[i]);
+  sem::multiplyPieces({form.step.a, form.step.d, form.n / 8, a, warp.block->shared.data(), product.b->begins.data(),
+                       form.bTransposed, product.adds, d});
 }
 
 /// Compares what a warp issues with what the others of its warpgroup do; false, with a finding, where it differs.
@@ -163,20 +152,29 @@ bool agrees(Warp &warp, const GroupStep &step) {
 }
 
 /// Descriptors that name what is no matrix of the block's shared memory are reported.
-bool isReadable(Warp &warp, const PendingProduct &product, const std::vector<SharedRange> &ranges) {
+bool isReadable(Warp &warp, const PendingProduct &product) {
   const unsigned lane = firstLane(warp.mask);
-  if (!product.b.valid || (!formOf(product).aInRegisters && !product.a.valid)) {
-    report(warp, FindingKind::WgmmaWarpgroup, lane, "expected a base offset of 0 in its matrix descriptors");
-    return false;
-  }
   const uint64_t size = warp.block->shared.size();
-  for (const SharedRange &range : ranges)
-    if (uint64_t(range.begin) + range.bytes > size) {
-      report(warp, FindingKind::OutOfBounds, lane,
-             format("reads 16 bytes at byte {} of shared memory, of which the block has {}", range.begin, size));
+  for (const auto &operand : {product.b, product.a}) {
+    if (operand && !operand->valid) {
+      report(warp, FindingKind::WgmmaWarpgroup, lane, "expected a base offset of 0 in its matrix descriptors");
       return false;
     }
+    if (operand && uint64_t(operand->last) + 16 > size) {
+      report(warp, FindingKind::OutOfBounds, lane,
+             format("reads 16 bytes at byte {} of shared memory, of which the block has {}", operand->last, size));
+      return false;
+    }
+  }
   return true;
+}
+
+/// Calls `act` with the pieces of each operand in shared memory.
+template <typename Act> bool eachOperand(const PendingProduct &product, Act act) {
+  bool any = act(product.b->begins);
+  if (product.a)
+    any |= act(product.a->begins);
+  return any;
 }
 
 void countProduct(Warp &warp, const WgmmaForm &form) {
@@ -204,7 +202,10 @@ void forgetUnread(Warp &warp, const PendingProduct &product) {
 void retire(Warp &warp, PendingProduct &product) {
   compute(warp, product);
   if (tracksShared(warp))
-    endEngineRead(warp, firstLane(warp.live), rangesOf(warp, product));
+    eachOperand(product, [&](std::span<const uint32_t> pieces) {
+      endEngineRead(warp, firstLane(warp.live), pieces);
+      return false;
+    });
 }
 
 } // namespace
@@ -223,21 +224,25 @@ void issueProduct(Warp &warp, const Record &record, uint64_t a, uint64_t b, bool
   product.record = &record;
   product.pc = warp.here();
   product.group = products.committed;
-  product.a = MatrixDescriptor::decode(a);
-  product.b = MatrixDescriptor::decode(b);
   product.adds = adds;
   const WgmmaForm &form = formOf(product);
+  auto &known = warp.worker->pieces;
+  if (!known)
+    known = std::make_shared<KnownPieces>();
+  product.b = known->of(b, form.bTransposed, 0, form.n);
+  if (!form.aInRegisters)
+    product.a = known->of(a, form.aTransposed, 16 * (warp.index % groupWarps), 16);
   const bool agreed = agrees(warp, {product.pc, form.aInRegisters ? 0 : a, b, adds});
-  const std::vector<SharedRange> ranges = rangesOf(warp, product);
-  if (!isReadable(warp, product, ranges) || !agreed)
+  if (!isReadable(warp, product) || !agreed)
     return;
   countProduct(warp, form);
   beginProduct(warp, product);
-  const bool unwritten = beginEngineRead(warp, firstLane(warp.mask), ranges);
+  const bool unwritten = eachOperand(
+      product, [&](std::span<const uint32_t> pieces) { return beginEngineRead(warp, firstLane(warp.mask), pieces); });
   forgetUnread(warp, product);
   const unsigned dCount = form.dCount;
   if (unwritten) {
-    const uint32_t origin = originAt(warp, warp.block->shared.data() + ranges[0].begin, 16, 0xffff);
+    const uint32_t origin = originAt(warp, warp.block->shared.data() + product.b->begins[0], 16, 0xffff);
     for (unsigned i = 0; i < dCount; ++i)
       poisonRegister(warp, record.wide[i], ~0u, origin);
   }

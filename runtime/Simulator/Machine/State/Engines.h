@@ -77,11 +77,20 @@ struct Warpgroup {
   std::array<uint64_t, 4> done{};
 };
 
+/// A write that engines may read for a lane of a warp.
+struct VisibleWrite {
+  uint32_t clock = 0; ///< never 0 of a write
+  uint16_t thread = 0;
+  uint8_t rank = 0, lane = 0;
+  bool operator==(const VisibleWrite &) const = default;
+};
+
 struct Engines {
   Warp port; ///< stands for an engine where it releases what it did
   std::vector<BulkCopy> copies;
-  std::vector<uint32_t> committed;             ///< bulk groups per thread
-  std::vector<std::vector<ProxyFence>> fences; ///< per warp, oldest first
+  std::vector<uint32_t> committed;                    ///< bulk groups per thread
+  std::vector<std::vector<ProxyFence>> fences;        ///< per warp, oldest first
+  std::vector<std::array<VisibleWrite, 256>> visible; ///< per warp, some of them
   std::vector<Warpgroup> groups;
   std::vector<uint32_t> registers; ///< per warp, that its threads have
   int64_t freeRegisters = 0;       ///< per thread of a warp, given back by setmaxnreg.dec

@@ -22,6 +22,12 @@ struct Stamp {
   uint32_t warp() const { return uint32_t(bits >> 35) & 31; }
   uint32_t lane() const { return uint32_t(bits >> 30) & 31; }
   uint32_t clock() const { return uint32_t(bits) & 0x3fff'ffffu; }
+  /// Of another lane, this being lane 0's.
+  Stamp ofLane(unsigned lane) const {
+    Stamp other = *this;
+    other.bits |= uint64_t(lane) << 30;
+    return other;
+  }
   bool sameThread(Stamp other) const { return bits >> 30 == other.bits >> 30; }
   bool sameWarp(Stamp other) const { return bits >> 35 == other.bits >> 35; }
 };

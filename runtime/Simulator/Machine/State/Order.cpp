@@ -111,15 +111,8 @@ bool OrderGraph::meets(Moment from, uint32_t block) const {
   return nodes_.size() >= maximumMoments || walk(from, [&](const Node &node) { return isOf(node, block); });
 }
 
-bool happenedBefore(const Warp &warp, uint32_t owner, uint32_t clock) {
-  return warp.block->shadow.ordered(warp.index, owner, clock) ||
-         (warp.order.known &&
-          warp.block->grid->order.knows(warp.order.known, uint32_t(warp.block->index), owner, clock));
-}
-
-bool happenedBefore(const Warp &warp, unsigned lane, uint32_t owner, unsigned ownerLane, uint32_t clock) {
-  return (owner == warp.index && warp.block->shadow.lanesOrdered(warp.index, lane, ownerLane, clock)) ||
-         happenedBefore(warp, owner, clock);
+bool acquired(const Warp &warp, uint32_t owner, uint32_t clock) {
+  return warp.order.known && warp.block->grid->order.knows(warp.order.known, uint32_t(warp.block->index), owner, clock);
 }
 
 bool happenedBefore(const Warp &warp, uint32_t block, uint32_t owner, uint32_t clock) {

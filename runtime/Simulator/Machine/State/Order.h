@@ -111,10 +111,9 @@ private:
   std::array<Stripe, 64> stripes_;
 };
 
-/// Whether an access of a warp of the same block, stamped with its clock, happened before what `warp` does now.
-bool happenedBefore(const Warp &warp, uint32_t owner, uint32_t clock);
-/// The same for lanes, which of one warp need not have met.
-bool happenedBefore(const Warp &warp, unsigned lane, uint32_t owner, unsigned ownerLane, uint32_t clock);
+/// Whether an access of a warp of the same block, stamped with its clock, happened before what `warp` does now: by
+/// what the warp acquired from others, where the block's own clocks do not say so (Warp.h).
+bool acquired(const Warp &warp, uint32_t owner, uint32_t clock);
 /// The same for a warp of any block.
 bool happenedBefore(const Warp &warp, uint32_t block, uint32_t owner, uint32_t clock);
 

@@ -1,7 +1,15 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "runtime/Simulator/Machine/State/Products.h"
 
+#include <algorithm>
+
 namespace weft::simulator::machine {
+namespace {
+
+/// More are made anew each time: no kernel's loop has as many.
+constexpr size_t keptPieces = 4096;
+
+} // namespace
 
 MatrixDescriptor MatrixDescriptor::decode(uint64_t bits) {
   static constexpr uint32_t spans[] = {16, 128, 64, 32};
@@ -27,6 +35,24 @@ uint32_t MatrixDescriptor::alongRows(uint32_t group, uint32_t k) const {
   const uint32_t perSpan = span / 16;
   const uint32_t spans = perSpan == 1 ? stride : leading, eights = perSpan == 1 ? leading : stride;
   return swizzled(start + group / perSpan * spans + group % perSpan * 16 + k / 8 * eights + k % 8 * span);
+}
+
+std::shared_ptr<const OperandPieces> KnownPieces::of(uint64_t descriptor, bool transposed, uint32_t row,
+                                                     uint32_t rows) {
+  const Key key{descriptor, row, rows, transposed};
+  if (auto found = known_.find(key); found != known_.end())
+    return found->second;
+  const MatrixDescriptor from = MatrixDescriptor::decode(descriptor);
+  auto pieces = std::make_shared<OperandPieces>();
+  pieces->valid = from.valid;
+  for (uint32_t at = row; at < row + rows; at += 8)
+    for (uint32_t half = 0; half < 2; ++half)
+      for (uint32_t i = 0; i < 8; ++i)
+        pieces->begins.push_back(transposed ? from.alongRows(at / 8, 8 * half + i) : from.alongK(at + i, half));
+  pieces->last = *std::ranges::max_element(pieces->begins);
+  if (known_.size() < keptPieces)
+    known_.emplace(key, pieces);
+  return pieces;
 }
 
 } // namespace weft::simulator::machine

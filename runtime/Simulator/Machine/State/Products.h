@@ -5,6 +5,8 @@
 #include "runtime/Simulator/Machine/State/MatrixProduct.h"
 #include "runtime/Simulator/Machine/State/Program.h"
 
+#include <memory>
+#include <unordered_map>
 #include <vector>
 
 namespace weft::simulator::machine {
@@ -26,6 +28,36 @@ private:
   uint32_t swizzled(uint32_t address) const;
 };
 
+/// Where an operand's 16-byte pieces lie: of each eight rows (or, transposed, columns) eight for the first half of k,
+/// then eight for the second.
+struct OperandPieces {
+  std::vector<uint32_t> begins;
+  uint32_t last = 0; ///< the largest of them
+  bool valid = true;
+};
+
+/// A loop's products have the same operands again and again: their pieces, by descriptor.
+class KnownPieces {
+public:
+  /// Of `rows` rows (or columns) from `row` on.
+  std::shared_ptr<const OperandPieces> of(uint64_t descriptor, bool transposed, uint32_t row, uint32_t rows);
+
+private:
+  struct Key {
+    uint64_t descriptor;
+    uint32_t row, rows;
+    bool transposed;
+    bool operator==(const Key &) const = default;
+  };
+  struct Hash {
+    size_t operator()(const Key &key) const {
+      return (key.descriptor ^ (uint64_t(key.rows) << 49 | uint64_t(key.row) << 14 | key.transposed)) *
+             0x9E3779B97F4A7C15u;
+    }
+  };
+  std::unordered_map<Key, std::shared_ptr<const OperandPieces>, Hash> known_;
+};
+
 /// Record::aux of wgmma.mma_async: Record::wide is d, then a where it is in registers.
 struct WgmmaForm {
   semantics::MatrixProduct step; ///< the mma of a warp's 16 rows and 8 columns that it is made of
@@ -41,10 +73,10 @@ struct WgmmaForm {
 struct PendingProduct {
   const Record *record = nullptr;
   uint32_t pc = 0;
-  uint32_t group = 0; ///< how many groups the warp had committed before
-  MatrixDescriptor a, b;
-  bool adds = true;      ///< scale-d
-  bool computed = false; ///< early
+  uint32_t group = 0;                        ///< how many groups the warp had committed before
+  std::shared_ptr<const OperandPieces> a, b; ///< of the warp's rows, none where they are in registers; of all columns
+  bool adds = true;                          ///< scale-d
+  bool computed = false;                     ///< early
 };
 
 /// Of one warp.

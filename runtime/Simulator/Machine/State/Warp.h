@@ -29,6 +29,7 @@ struct Worker;
 struct Grid;
 struct Engines;
 struct Products;
+class KnownPieces;
 
 /// Where lanes that took different ways wait for each other: the immediate post-dominator of the branch.
 struct Join {
@@ -230,6 +231,7 @@ struct Worker {
   std::vector<RecordCost> costs;                   ///< likewise
   std::vector<uint8_t> raced;                      ///< likewise, races found in global memory
   std::vector<const Allocation *> lastAllocation;  ///< per record, where it accessed global memory last
+  std::shared_ptr<KnownPieces> pieces;             ///< of its products' operands, once there are any
   FindingLog findings;
   std::map<uint64_t, std::string> output; ///< what blocks printed
   uint64_t random = 0;
@@ -268,6 +270,16 @@ inline unsigned firstLane(uint32_t mask) { return unsigned(__builtin_ctz(mask));
 template <typename Body> inline void eachLane(uint32_t mask, Body body) {
   for (; mask; mask &= mask - 1)
     body(firstLane(mask));
+}
+
+/// Whether an access of a warp of the same block, stamped with its clock, happened before what `warp` does now.
+inline bool happenedBefore(const Warp &warp, uint32_t owner, uint32_t clock) {
+  return warp.block->shadow.ordered(warp.index, owner, clock) || acquired(warp, owner, clock);
+}
+/// The same for lanes, which of one warp need not have met.
+inline bool happenedBefore(const Warp &warp, unsigned lane, uint32_t owner, unsigned ownerLane, uint32_t clock) {
+  return (owner == warp.index && warp.block->shadow.lanesOrdered(warp.index, lane, ownerLane, clock)) ||
+         happenedBefore(warp, owner, clock);
 }
 
 } // namespace weft::simulator::machine

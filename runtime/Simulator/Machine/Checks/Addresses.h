@@ -1,0 +1,27 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// What the 32 addresses of an access have in common, found in one pass over all lanes.
+#pragma once
+
+#include <cstdint>
+
+namespace weft::simulator::machine {
+
+/// Of the lanes of a mask, which must not be empty.
+struct AddressPattern {
+  uint64_t low = 0, high = 0; ///< the least and the greatest address
+  uint64_t bits = 0;          ///< of any address
+  bool contiguous = false;    ///< all 32 lanes access memory one after another
+};
+AddressPattern patternOf(const uint64_t *addresses, uint32_t mask, unsigned bytes);
+
+/// Bank passes that an access of `bytes` a lane takes: 4-byte accesses go together, 8-byte ones by half warps, 16-byte
+/// ones by quarters; lanes that read one word share it.
+struct Wavefronts {
+  unsigned taken = 0, ideal = 0;
+};
+Wavefronts sharedWavefronts(const uint64_t *offsets, uint32_t mask, unsigned bytes);
+
+/// Different 32-byte sectors that the lanes touch.
+unsigned globalSectors(const uint64_t *addresses, uint32_t mask, unsigned bytes, bool contiguous);
+
+} // namespace weft::simulator::machine
