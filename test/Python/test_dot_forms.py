@@ -71,7 +71,7 @@ def batch(a, b, c, d, B: wl.constexpr, M: wl.constexpr, N: wl.constexpr, K: wl.c
     wl.store(d + at, wl.dot(x, y, wl.load(c + at)))
 
 
-@pytest.mark.parametrize("count", [1, 4])
+@pytest.mark.parametrize("count", [1, 3, 4, 6])
 def test_batches(count):
     a, b = (
         rng.standard_normal((count, 16, 32)).astype(np.float16),

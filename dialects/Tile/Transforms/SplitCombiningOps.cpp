@@ -192,6 +192,26 @@ Value carried(OpBuilder &b, Location loc, Value value, unsigned axis, bool rever
   return BroadcastOp::create(b, loc, typeOfPiece(value.getType(), shape), picked);
 }
 
+/// What a scan's function makes of two values, the first of which comes before: by its region, or, where that is not
+/// element-wise, by scans of both.
+Values inOrder(OpBuilder &b, ScanOp op, ArrayRef<Value> first, ArrayRef<Value> second) {
+  if (isElementwise(op.getCombiner()))
+    return combine(b, op.getLoc(), op.getCombiner(), first, second);
+  Values pairs;
+  for (auto [a, c] : llvm::zip_equal(first, second)) {
+    Sizes shape(shapeOf(a.getType()));
+    shape.push_back(2);
+    pairs.push_back(JoinOp::create(b, op.getLoc(), typeOfPiece(a.getType(), shape), a, c));
+  }
+  ScanOp made = cloneWith(b, op, pairs, ValueRange(pairs).getTypes());
+  made.setAxis(shapeOf(pairs.front().getType()).size() - 1);
+  made.setReverse(false);
+  Values results;
+  for (auto [scanned, like] : llvm::zip_equal(made.getResults(), first))
+    results.push_back(SplitOp::create(b, op.getLoc(), like.getType(), like.getType(), scanned).getRhs());
+  return results;
+}
+
 struct SplitScan : OpConversionPattern<ScanOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult matchAndRewrite(ScanOp op, OneToNOpAdaptor adaptor,
@@ -216,7 +236,7 @@ struct SplitScan : OpConversionPattern<ScanOp> {
         for (Values &pieces : results)
           carry.push_back(carried(rewriter, op.getLoc(), pieces[before], axis, op.getReverse(),
                                   shapeOf(sources.front().getType())));
-        scanned = combine(rewriter, op.getLoc(), op.getCombiner(), carry, scanned);
+        scanned = inOrder(rewriter, op, carry, scanned);
       }
       for (auto [pieces, value] : llvm::zip_equal(results, scanned))
         pieces[number] = value;

@@ -127,28 +127,15 @@ LogicalResult checkReshape(ReshapeOp op) {
   return diagnostic;
 }
 
-LogicalResult checkScan(ScanOp op) {
-  ArrayRef<int64_t> shape = shapeOf(op.getSources().front().getType());
-  if (llvm::isPowerOf2_64(shape[op.getAxis()]) || isElementwise(op.getCombiner()))
-    return success();
-  InFlightDiagnostic diagnostic =
-      op.emitError("expected a size that is a power of two along the axis of a scan whose function branches, but got ")
-      << shape[op.getAxis()];
-  diagnostic.attachNote() << "take the next power of two, or write the function without branches";
-  return diagnostic;
-}
-
 LogicalResult check(Operation *op) {
   Type type = splitTypeOf(op);
   if (!type)
     return success();
   if (auto reshape = dyn_cast<ReshapeOp>(op))
     return checkReshape(reshape);
-  if (auto scan = dyn_cast<ScanOp>(op))
-    return checkScan(scan);
   if (isPiecewise(op) || isa_and_nonnull<scf::SCFDialect>(op->getDialect()) ||
       isa<arith::ConstantOp, MakeRangeOp, SplatOp, ExpandDimsOp, BroadcastOp, PermuteOp, JoinOp, SplitOp, DotOp,
-          ReduceOp, GatherOp, HistogramOp>(op))
+          ReduceOp, ScanOp, GatherOp, HistogramOp>(op))
     return success();
   InFlightDiagnostic diagnostic = op->emitError("expected sizes that are powers of two for '")
                                   << op->getName() << "', but got " << type;

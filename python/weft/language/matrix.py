@@ -12,7 +12,8 @@ from .literals import to_tensor
 from .maths import abs as absolute
 from .maths import where
 from .operators import add, and_, compare, sub
-from .shapes import cat, expand_dims, is_power_of_two, join, permute, reshape, split, zeros_like
+from .promotion import broadcast_to_shape
+from .shapes import arange, cat, expand_dims, gather, is_power_of_two, join, permute, reshape, split, zeros_like
 from .types import bfloat16, dtype, float16, float32, float64, int8, int32, unwrap
 from .value import tensor
 
@@ -91,11 +92,37 @@ def _batch(lhs: tensor, rhs: tensor, acc: tensor | None, result: Any, precision:
         one = _products(reshape(lhs, lhs.shape[1:]), reshape(rhs, rhs.shape[1:]), flat, _matrix(result), precision)
         return expand_dims(one, 0)
     if not is_power_of_two(count):
-        raise errors.not_power_of_two("the batch of dot", count, lhs.shape)
+        return _uneven_batch(lhs, rhs, acc, result, precision)
     halves = [_halves(each) for each in ((lhs, rhs) if acc is None else (lhs, rhs, acc))]
     half = result.scalar.with_shape((count // 2, *result.shape[1:]))
     parts = [_products(h[0], h[1], h[2] if len(h) > 2 else None, half, precision) for h in zip(*halves, strict=True)]
     return reshape(permute(join(*parts), (3, 0, 1, 2)), result.shape)
+
+
+def _uneven_batch(lhs: tensor, rhs: tensor, acc: tensor | None, result: Any, precision: str) -> tensor:
+    """Products of as many matrices as there are, laid side by side as those of a power of two, the last repeated."""
+    count, matrix = lhs.shape[0], _matrix(result)
+    given = (lhs, rhs) if acc is None else (lhs, rhs, acc)
+    each = [[_one_of(value, place) for value in given] for place in range(count)]
+    products = [_products(v[0], v[1], v[2] if len(v) > 2 else None, matrix, precision) for v in each]
+    up = 1 << count.bit_length()
+    made = [products[min(place, count - 1)] for place in range(up)]
+    while len(made) > 1:  # the axes that join adds are the bits of a place, the highest first
+        half = len(made) // 2
+        made = [join(a, b) for a, b in zip(made[:half], made[half:], strict=True)]
+    side_by_side = permute(made[0], (*range(2, len(made[0].shape)), 0, 1))
+    whole = reshape(side_by_side, (up, *matrix.shape))
+    return gather(whole, _batch_places(count, matrix.shape, 0), 0)
+
+
+def _batch_places(count: int, shape: tuple[int, ...], first: int) -> tensor:
+    places = arange(first, first + count)
+    return broadcast_to_shape(expand_dims(places, (1, 2)), (count, *shape))
+
+
+def _one_of(value: tensor, place: int) -> tensor:
+    """A matrix of a batch."""
+    return reshape(gather(value, _batch_places(1, value.shape[1:], place), 0), value.shape[1:])
 
 
 def _matrix(result: Any) -> Any:

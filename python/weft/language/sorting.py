@@ -1,9 +1,10 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """Sorting networks along an axis: ``sort``, ``topk``, ``bitonic_merge``; and ``flip``.
 
-An axis of 2^n elements is seen as n axes of 2. Element i meets element i ^ 2^j by a reduction with xor along axis j,
-which leaves the other one's bits. Integers are compared: equal ones are the same, so that of two which meet both may
-take the other's place or neither, and one comparison serves both directions. Floats become integers in the same order.
+An axis of 2^n elements is seen as n axes of 2; one of another size is filled up with keys that come last. Element i
+meets element i ^ 2^j by a reduction with xor along axis j, which leaves the other one's bits. Integers are compared:
+equal ones are the same, so that of two which meet both may take the other's place or neither, and one comparison
+serves both directions. Floats become integers in the same order.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Any
 from . import errors
 from .casts import convert, reread
 from .emit import builtin
-from .literals import to_tensor
-from .maths import where
+from .literals import scalar_constant, to_tensor
+from .maths import minimum, where
 from .operators import and_, compare, shr, sub, xor
 from .promotion import broadcast_to_shape
 from .reduction import max, min, xor_sum
@@ -29,12 +30,36 @@ def _axis(value: tensor, dim: Any, name: str) -> int:
     return normalised_axis(-1 if unwrap(dim) is None else dim, len(value.shape), name)
 
 
-def _halved_axis(value: tensor, dim: Any, name: str) -> int:
-    """An axis whose size is a power of two."""
-    axis = _axis(value, dim, name)
-    if not is_power_of_two(value.shape[axis]):
-        raise errors.not_power_of_two(f"the axis of {name}", value.shape[axis], value.shape)
-    return axis
+def _places(value: tensor, axis: int, size: int) -> tensor:
+    """0 to ``size`` along an axis, of the block's shape but for that."""
+    others = tuple(i for i in range(len(value.shape)) if i != axis)
+    places = arange(0, size)
+    placed = expand_dims(places, others) if others else places
+    return broadcast_to_shape(placed, (*value.shape[:axis], size, *value.shape[axis + 1 :]))
+
+
+def _filled(keys: tensor, axis: int, descending: bool) -> tensor:
+    """Keys along an axis of a power of two, those that there are before others that come last in the order. (Of two
+    equal ones both are the same, whichever was there.)
+    """
+    size = keys.shape[axis]
+    if is_power_of_two(size):
+        return keys
+    places = _places(keys, axis, 1 << size.bit_length())
+    last = keys.dtype.get_int_min_value() if descending else keys.dtype.get_int_max_value()
+    known = gather(keys, minimum(places, size - 1), axis)
+    return where(compare("<", places, size), known, scalar_constant(last, keys.dtype))
+
+
+def _first(keys: tensor, axis: int, count: int) -> tensor:
+    """The first elements along an axis."""
+    return keys if keys.shape[axis] == count else gather(keys, _places(keys, axis, count), axis)
+
+
+def _whole_sort(keys: tensor, axis: int, descending: bool) -> tensor:
+    filled = _filled(keys, axis, descending)
+    ordered = _sorted_runs(filled, axis, filled.shape[axis].bit_length() - 1, descending)
+    return _first(ordered, axis, keys.shape[axis])
 
 
 def _in_order(bits: tensor) -> tensor:
@@ -125,25 +150,26 @@ def sort(x: tensor, dim: int | None = None, descending: bool = False) -> tensor:
         wl.store(y + at, wl.sort(wl.load(x + at), descending=True))
     """
     value = to_tensor(x, "the argument of 'sort'")
-    axis = _halved_axis(value, dim, "sort")
+    axis = _axis(value, dim, "sort")
     falls = _truth(descending, "'descending' of 'sort'")
-    return _from_keys(_sorted_runs(_keys(value), axis, value.shape[axis].bit_length() - 1, falls), value)
+    return _from_keys(_whole_sort(_keys(value), axis, falls), value)
 
 
 @member
 @builtin
 def topk(x: tensor, k: int, dim: int | None = None, descending: bool = True) -> tensor:
     """The ``k`` greatest elements along an axis (the last by default), the greatest first; with ``descending=False``
-    the k least, the least first. ``k`` is a constant power of two, at most the axis's size.
+    the k least, the least first. ``k`` is a constant, at most the axis's size.
     """
     value = to_tensor(x, "the argument of 'topk'")
-    axis = _halved_axis(value, dim, "topk")
-    count = constant_int(k, "'k' of 'topk'")
-    if not 1 <= count <= value.shape[axis] or count & (count - 1):
-        raise errors.top_count(count, value.shape[axis])
+    axis = _axis(value, dim, "topk")
+    wanted = constant_int(k, "'k' of 'topk'")
+    if not 1 <= wanted <= value.shape[axis]:
+        raise errors.top_count(wanted, value.shape[axis])
+    count = 1 << (wanted - 1).bit_length()
     falls = _truth(descending, "'descending' of 'topk'")
     best, bits = (max if falls else min), count.bit_length() - 1
-    keys = _sorted_runs(_keys(value), axis, bits, falls)
+    keys = _sorted_runs(_filled(_keys(value), axis, falls), axis, bits, falls)
     while keys.shape[axis] > count:
         # Of two runs in opposite orders the best of each pair are the best of both, and form one bitonic run.
         shape = keys.shape
@@ -152,7 +178,7 @@ def topk(x: tensor, k: int, dim: int | None = None, descending: bool = True) -> 
         keys = reshape(convert(best(pairs, axis + 1), keys.dtype), half)
         last = half[axis] == count
         keys = _merge(keys, axis, bits, falls if last else _bit(keys, axis, bits))
-    return _from_keys(keys, value)
+    return _from_keys(_first(keys, axis, wanted), value)
 
 
 @member
@@ -162,8 +188,10 @@ def bitonic_merge(x: tensor, dim: int | None = None, descending: bool = False) -
     rise.
     """
     value = to_tensor(x, "the argument of 'bitonic_merge'")
-    axis = _halved_axis(value, dim, "bitonic_merge")
+    axis = _axis(value, dim, "bitonic_merge")
     falls = _truth(descending, "'descending' of 'bitonic_merge'")
+    if not is_power_of_two(value.shape[axis]):
+        return _from_keys(_whole_sort(_keys(value), axis, falls), value)
     return _from_keys(_merge(_keys(value), axis, value.shape[axis].bit_length() - 1, falls), value)
 
 
@@ -174,10 +202,8 @@ def flip(x: tensor, dim: int | None = None) -> tensor:
     value = to_tensor(x, "the argument of 'flip'")
     axis = _axis(value, dim, "flip")
     if not is_power_of_two(value.shape[axis]):
-        places = sub(value.shape[axis] - 1, arange(0, value.shape[axis]))
-        others = tuple(i for i in range(len(value.shape)) if i != axis)
-        placed = expand_dims(places, others) if others else places
-        return gather(value, broadcast_to_shape(placed, value.shape), axis)
+        size = value.shape[axis]
+        return gather(value, sub(size - 1, _places(value, axis, size)), axis)
     bits = _bits(value)
     for number in range(value.shape[axis].bit_length() - 1):
         bits = _partner(bits, axis, 1 << number)

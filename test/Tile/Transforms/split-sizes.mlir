@@ -204,3 +204,29 @@ func.func @histogram(%x: !tile.ptr<i32>) {
   tile.store %q, %h : tensor<12x!tile.ptr<i32>>
   return
 }
+
+// A function that branches is applied to what comes before and after by a scan of the two.
+// CHECK-LABEL: @branching_scan
+// CHECK: %[[FIRST:.*]] = tile.scan %{{.*}} {axis = 0 : i32} : (tensor<2xf32>) -> tensor<2xf32>
+// CHECK: %[[REST:.*]] = tile.scan %{{.*}} {axis = 0 : i32} : (tensor<1xf32>) -> tensor<1xf32>
+// CHECK: %[[BEFORE:.*]] = tile.gather %[[FIRST]]
+// CHECK: %[[CARRY:.*]] = tile.broadcast %[[BEFORE]]
+// CHECK: %[[PAIR:.*]] = tile.join %[[CARRY]], %[[REST]]
+// CHECK: %[[BOTH:.*]] = tile.scan %[[PAIR]] {axis = 1 : i32} : (tensor<1x2xf32>) -> tensor<1x2xf32>
+// CHECK: tile.split %[[BOTH]]
+func.func @branching_scan(%x: !tile.ptr<f32>) {
+  %p = tile.splat %x : !tile.ptr<f32> -> tensor<3x!tile.ptr<f32>>
+  %v = tile.load %p : tensor<3x!tile.ptr<f32>>
+  %s = tile.scan %v {axis = 0 : i32} : (tensor<3xf32>) -> tensor<3xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %less = arith.cmpf olt, %a, %b : f32
+    %c = scf.if %less -> f32 {
+      scf.yield %a : f32
+    } else {
+      scf.yield %b : f32
+    }
+    tile.yield %c : f32
+  }
+  tile.store %p, %s : tensor<3x!tile.ptr<f32>>
+  return
+}

@@ -15,27 +15,6 @@ func.func @reshape(%x: !tile.ptr<f32>) {
 
 // -----
 
-func.func @scan(%x: !tile.ptr<f32>) {
-  %p = tile.splat %x : !tile.ptr<f32> -> tensor<3x!tile.ptr<f32>>
-  %v = tile.load %p : tensor<3x!tile.ptr<f32>>
-  // expected-error@+2 {{expected a size that is a power of two along the axis of a scan whose function branches, but got 3}}
-  // expected-note@+1 {{take the next power of two, or write the function without branches}}
-  %s = tile.scan %v {axis = 0 : i32} : (tensor<3xf32>) -> tensor<3xf32> {
-  ^bb0(%a: f32, %b: f32):
-    %less = arith.cmpf olt, %a, %b : f32
-    %c = scf.if %less -> f32 {
-      scf.yield %a : f32
-    } else {
-      scf.yield %b : f32
-    }
-    tile.yield %c : f32
-  }
-  tile.store %p, %s : tensor<3x!tile.ptr<f32>>
-  return
-}
-
-// -----
-
 func.func @other(%x: tensor<3xf32>) {
   // expected-error@+2 {{expected sizes that are powers of two for 'tile.shift', but got 'tensor<3xf32>'}}
   // expected-note@+1 {{take the next power of two and mask what lies beyond}}

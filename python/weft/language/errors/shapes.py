@@ -26,16 +26,6 @@ def cannot_broadcast_to(source: tuple[int, ...], target: tuple[int, ...]) -> Ker
     )
 
 
-@numbered(303)
-def not_power_of_two(what: str, size: int, shape: tuple[int, ...]) -> KernelError:
-    """What is done by halving an axis, as sorting is, needs a size that is a power of two."""
-    up = 1 << (size - 1).bit_length()
-    return KernelError(
-        f"expected a size that is a power of two for {what}, but got {size} in {shape_of(shape)}",
-        f"use {up} and mask what is too much; weft.next_power_of_2 computes it",
-    )
-
-
 @numbered(304)
 def too_many_elements(what: str, shape: tuple[int, ...], elements: int, most: int) -> KernelError:
     """A block is larger than the registers of a program can hold."""
@@ -158,10 +148,10 @@ def hint_values(operation: str, values: list[int], value: Any) -> KernelError:
 
 @numbered(317)
 def top_count(count: int, size: int) -> KernelError:
-    """The best k are found by halving, so k is a power of two, and no more than there are."""
+    """An axis has no more of its best elements than it has elements."""
     return KernelError(
-        f"expected 'k' of 'topk' to be a power of two of at most {size}, but got {count}",
-        "take the next power of two, and use the first of them",
+        f"expected 'k' of 'topk' to be from 1 to {size}, but got {count}",
+        "take as many as the axis has, or fewer",
         "k",
     )
 
