@@ -3,6 +3,7 @@
 
 #include "compiler/Analysis/AxisTransfer.h"
 #include "compiler/Conversion/TileToWarp/PlanDots.h"
+#include "compiler/Conversion/TileToWarp/SearchLayouts.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/Layout/MmaLayouts.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -26,8 +27,6 @@ struct Choice {
   LayoutAttr layout;
   Strength strength = Strength::None;
 };
-
-using Preferred = llvm::DenseMap<Operation *, LayoutAttr>;
 
 class Planner {
 public:
@@ -352,6 +351,12 @@ bool isCopiedAhead(tile::LoadOp load, const TargetInfo &target) {
          llvm::any_of(*load->getBlock(), llvm::IsaPred<tile::DotOp>);
 }
 
+/// Whether a load may take any layout: operands of products go through shared memory anyway, and want wide copies.
+bool mayTakeAny(tile::LoadOp load, const LayoutPlan &plan, const TargetInfo &target) {
+  return tensorOf(load.getResult()) && plan.isFree(load.getPtr()) && !isCopiedAhead(load, target) &&
+         !llvm::any_of(load->getUsers(), llvm::IsaPred<tile::DotOp, tile::RowDotOp>);
+}
+
 /// Loads whose value nothing takes as it is loaded, but everything in one other layout, that can as well be loaded in
 /// that one: the traffic stays the same and the conversion goes. Operands of products are left: they go through shared
 /// memory anyway, and want wide copies.
@@ -493,9 +498,15 @@ FailureOr<LayoutPlan> assignLayouts(func::FuncOp function, const AxisAnalysis &a
   Preferred better = betterLoads(function, plan, axes, target);
   meetNarrowLoads(function, plan, axes, target, better);
   meetWideStores(function, plan, axes, target, warps, better);
-  if (better.empty())
+  auto replan = [&](Preferred given) { return Planner(function, rules, axes, target, warps).run(std::move(given)); };
+  if (!better.empty())
+    plan = replan(better);
+  // Kernels that the compiler writes have schedules that were chosen for the layouts that their loads take.
+  if (function->hasAttr(tile::ordersAccessesAttrName))
     return plan;
-  return Planner(function, rules, axes, target, warps).run(std::move(better));
+  return searchLayouts(
+      function, std::move(plan), std::move(better), axes, target, replan,
+      [&](Operation *load, const LayoutPlan &plan) { return mayTakeAny(cast<tile::LoadOp>(load), plan, target); });
 }
 
 } // namespace weft

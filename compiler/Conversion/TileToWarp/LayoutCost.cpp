@@ -1,0 +1,140 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The unit is a quarter of an instruction. What is counted is what two plans of one kernel differ by, so that constants
+// need not be exact: a shuffle is an instruction, an access to memory is worth more than one, a barrier several.
+#include "compiler/Conversion/TileToWarp/LayoutCost.h"
+
+#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/Layout/ScratchLayout.h"
+#include "dialects/Warp/Layout/ShuffleExchange.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using weft::warp::InDim;
+using weft::warp::LayoutAttr;
+using weft::warp::LinearLayout;
+
+namespace weft {
+namespace {
+constexpr int64_t instruction = 4, access = 3 * instruction, barrier = 12 * instruction;
+
+/// The registers of a thread that hold different elements.
+int64_t registersOf(const LinearLayout &layout) {
+  return layout.size(InDim::Register) >> llvm::popcount(layout.freeBits()[InDim::Register]);
+}
+
+unsigned bytesOf(Value value) {
+  Type element = tensorOf(value).getElementType();
+  return element.isIntOrFloat() ? llvm::divideCeil(element.getIntOrFloatBitWidth(), 8) : 8;
+}
+
+/// Arithmetic: on each register that differs. What is made of constants and the thread's place folds for the most part.
+int64_t arithmeticCost(Operation *op, const LayoutPlan &plan) {
+  if (LayoutAttr layout = plan.running.lookup(op))
+    return registersOf(layout.getLayout()) * instruction * (isa<math::MathDialect>(op->getDialect()) ? 2 : 1);
+  llvm::SmallSetVector<LayoutAttr, 2> layouts;
+  for (Value result : op->getResults())
+    for (LayoutAttr layout : plan.layoutsOf(result))
+      layouts.insert(layout);
+  int64_t cost = 0;
+  for (LayoutAttr layout : layouts)
+    cost += registersOf(layout.getLayout());
+  return cost;
+}
+
+/// An access: its instructions, more where they leave gaps in sectors.
+int64_t accessCost(Operation *op, LayoutAttr layout, const AxisAnalysis &axes, const TargetInfo &target) {
+  Access accessed = accessOf(op, axes);
+  int64_t count = registersOf(layout.getLayout()) / accessWidth(layout.getLayout(), accessed, target);
+  int64_t run = bytesPerRun(layout.getLayout(), accessed, target);
+  return std::max<int64_t>(1, count) * access *
+         llvm::divideCeil(target.sectorBytes, std::min<int64_t>(run, target.sectorBytes));
+}
+
+/// A reduction or scan along an axis: its registers, then shuffles, then the warps' parts through shared memory.
+int64_t reductionCost(const LinearLayout &layout, unsigned axis) {
+  auto along = [&](InDim dim) {
+    return llvm::count_if(layout.bases(dim), [&](uint32_t basis) { return layout.delinearize(basis)[axis] != 0; });
+  };
+  int64_t results = registersOf(layout.dropAxis(axis));
+  int64_t cost = (registersOf(layout) + 2 * results * along(InDim::Lane)) * instruction;
+  return along(InDim::Warp) ? cost + 2 * results * access + barrier : cost;
+}
+
+int64_t costOf(Operation *op, const LayoutPlan &plan, const AxisAnalysis &axes, const TargetInfo &target) {
+  OpKind kind = kindOf(op);
+  if (kind == OpKind::Elementwise)
+    return arithmeticCost(op, plan);
+  LayoutAttr layout = plan.running.lookup(op);
+  if (!layout)
+    return 0;
+  if (isa<tile::LoadOp, tile::StoreOp, tile::AtomicRMWOp>(op))
+    return accessCost(op, layout, axes, target);
+  if (auto reduce = dyn_cast<tile::ReduceOp>(op))
+    return reductionCost(layout.getLayout(), reduce.getAxis());
+  if (auto scan = dyn_cast<tile::ScanOp>(op))
+    return reductionCost(layout.getLayout(), scan.getAxis());
+  return 0;
+}
+} // namespace
+
+int64_t tripsOf(Operation *op) {
+  constexpr int64_t unknown = 8, most = 64;
+  int64_t trips = 1;
+  for (Operation *parent = op->getParentOp(); parent; parent = parent->getParentOp()) {
+    if (!isa<LoopLikeOpInterface>(parent))
+      continue;
+    auto loop = dyn_cast<scf::ForOp>(parent);
+    std::optional<llvm::APInt> known = loop ? loop.getStaticTripCount() : std::nullopt;
+    trips *= known ? std::min<int64_t>(known->getLimitedValue(most), most) : unknown;
+  }
+  return trips;
+}
+
+int64_t conversionCost(const LinearLayout &from, const LinearLayout &to, unsigned bytes) {
+  if (to.registerPermutation(from))
+    return 0;
+  if (auto exchange = warp::shuffleExchange(from, to, bytes)) {
+    int64_t cost = 0, candidates = int64_t(1) << exchange->choosingBits().size();
+    for (uint32_t lane : exchange->laneOf)
+      cost += (exchange->isOwnLane() && lane == 0 ? 0 : candidates) + candidates - 1;
+    return cost * instruction;
+  }
+  LinearLayout shared = warp::scratchLayout(from, to, bytes);
+  auto accesses = [&](const LinearLayout &layout) {
+    warp::SharedAccess access = warp::accessOf(layout, shared, bytes);
+    return std::max<int64_t>(registersOf(layout) / access.pieceElements(), wavefrontsOf(access, bytes).needed / 4);
+  };
+  return (accesses(from) + accesses(to)) * access + 2 * barrier;
+}
+
+int64_t conversionsOf(Value value, const LayoutPlan &plan) {
+  LayoutAttr own = tensorOf(value) ? plan.own.lookup(value) : LayoutAttr();
+  if (!own)
+    return 0;
+  int64_t cost = 0;
+  auto widened = value.getDefiningOp<arith::ExtFOp>(); // travels as narrow as it was, and is widened there
+  for (LayoutAttr other : plan.layoutsOf(value))
+    if (other != own)
+      cost += (widened ? registersOf(other.getLayout()) * instruction : 0) +
+              conversionCost(own.getLayout(), other.getLayout(), bytesOf(widened ? widened.getIn() : value));
+  return cost;
+}
+
+int64_t costOf(func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes, const TargetInfo &target) {
+  int64_t total = 0;
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    int64_t cost = costOf(op, plan, axes, target);
+    for (Value result : op->getResults())
+      cost += conversionsOf(result, plan);
+    total += cost * tripsOf(op);
+    for (Region &region : op->getRegions())
+      for (BlockArgument argument : region.getArguments())
+        total += conversionsOf(argument, plan) * tripsOf(&region.front().front());
+  });
+  return total;
+}
+
+} // namespace weft

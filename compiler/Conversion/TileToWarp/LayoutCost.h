@@ -1,0 +1,23 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// What the layouts of a kernel cost: the instructions of a warp that they decide about, loops weighted by their trips.
+#pragma once
+
+#include "compiler/Conversion/TileToWarp/AssignLayouts.h"
+
+namespace weft {
+
+/// How often an op runs for each run of the kernel: constant loops as often as they turn, others several times.
+int64_t tripsOf(mlir::Operation *op);
+
+/// What a warp executes to have a tensor of `bytes` bytes an element in layout `to` that is there in `from`: nothing
+/// where registers are renamed, shuffles and choices, or stores to and loads from shared memory with their barriers.
+int64_t conversionCost(const warp::LinearLayout &from, const warp::LinearLayout &to, unsigned bytes);
+
+/// What the values that `value` is needed in other layouts cost, once.
+int64_t conversionsOf(mlir::Value value, const LayoutPlan &plan);
+
+/// What a plan costs in all: arithmetic on each register, accesses to memory, sums over lanes and warps, conversions.
+/// Products are left out: their layouts are given.
+int64_t costOf(mlir::func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes, const TargetInfo &target);
+
+} // namespace weft

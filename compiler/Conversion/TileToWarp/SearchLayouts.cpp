@@ -1,0 +1,156 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// A load's layout is chosen by how it walks through memory, so that narrow and wide elements of one tile lie
+// differently: 16 bytes of a lane are eight bf16 or four f32. Where what is computed of them meets, one is converted,
+// in a loop once an iteration:
+//
+//   %q = tile.load : 16x64xbf16, lanes of [1, 8]             %q = tile.load : lanes of [1, 4], two of 8 bytes
+//   %g = tile.load : 16x64xf32, lanes of [1, 4]       ─▶     %g = tile.load : lanes of [1, 4]
+//   scf.for {                                                scf.for {
+//     %e = math.exp2 %g - ...                                  %e = math.exp2 %g - ...
+//     arith.mulf %q, (converted %e)                            arith.mulf %q, %e
+//
+// A move of some loads is one conversion undone, from either side; it is kept if the whole plan costs less. Conversions
+// of most cost are tried first.
+#include "compiler/Conversion/TileToWarp/SearchLayouts.h"
+
+#include "compiler/Conversion/TileToWarp/LayoutCost.h"
+#include "dialects/Tile/IR/TileOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using llvm::SmallVector;
+using weft::warp::InDim;
+using weft::warp::LayoutAttr;
+using weft::warp::LinearLayout;
+
+namespace weft {
+namespace {
+
+/// A value whose conversion to `wanted` costs `cost` in all.
+struct Conversion {
+  Value value;
+  LayoutAttr wanted;
+  int64_t cost;
+  size_t place; // in the kernel
+};
+
+class Mover {
+public:
+  Mover(const LayoutPlan &plan, const AxisAnalysis &axes, const TargetInfo &target, MayMove mayMove)
+      : plan(plan), axes(axes), target(target), mayMove(mayMove) {}
+
+  /// The loads that `value` is computed from element by element, so that it comes to lie in `layout`.
+  Preferred towards(Value value, LayoutAttr layout) {
+    moved.clear();
+    seen.clear();
+    move(value, layout);
+    return moved;
+  }
+
+private:
+  void move(Value value, LayoutAttr layout) {
+    LayoutAttr own = tensorOf(value) ? plan.own.lookup(value) : LayoutAttr();
+    if (!own || !layout || own == layout || !seen.insert(value).second)
+      return;
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      if (auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp())) {
+        move(loop.getTiedLoopInit(argument)->get(), layout);
+        move(loop.getTiedLoopYieldedValue(argument)->get(), layout);
+      }
+      return;
+    }
+    Operation *op = value.getDefiningOp();
+    if (auto load = dyn_cast<tile::LoadOp>(op)) {
+      if (mayMove(load, plan) && readsNoMore(load, own.getLayout(), layout.getLayout()))
+        moved[load] = layout;
+      return;
+    }
+    OpKind kind = kindOf(op);
+    if (kind == OpKind::Elementwise || kind == OpKind::Reorder)
+      for (OpOperand &operand : op->getOpOperands())
+        move(operand.get(), plan.rules.operandLayout(op, layout, operand.getOperandNumber()));
+  }
+
+  /// Whether a load reads no more sectors in the other layout: its instructions fill as much of each, and no more
+  /// warps read the same.
+  bool readsNoMore(tile::LoadOp load, const LinearLayout &own, const LinearLayout &other) const {
+    Access access = accessOf(load, axes);
+    auto repeated = [](const LinearLayout &layout) { return llvm::popcount(layout.freeBits()[InDim::Warp]); };
+    return repeated(other) <= repeated(own) &&
+           bytesPerRun(other, access, target) >=
+               std::min<int64_t>(bytesPerRun(own, access, target), target.sectorBytes);
+  }
+
+  const LayoutPlan &plan;
+  const AxisAnalysis &axes;
+  const TargetInfo &target;
+  MayMove mayMove;
+  Preferred moved;
+  llvm::DenseSet<Value> seen;
+};
+
+/// The conversions of a plan, the dearest first.
+SmallVector<Conversion> conversionsOf(func::FuncOp function, const LayoutPlan &plan) {
+  SmallVector<Conversion> found;
+  function.walk([&](Operation *op) {
+    for (Value value : op->getResults()) {
+      LayoutAttr own = tensorOf(value) ? plan.own.lookup(value) : LayoutAttr();
+      int64_t cost = own ? conversionsOf(value, plan) * tripsOf(op) : 0;
+      if (cost > 0)
+        for (LayoutAttr wanted : plan.layoutsOf(value))
+          if (wanted != own)
+            found.push_back({value, wanted, cost, found.size()});
+    }
+  });
+  llvm::sort(found, [](const Conversion &a, const Conversion &b) {
+    return std::pair(-a.cost, a.place) < std::pair(-b.cost, b.place);
+  });
+  return found;
+}
+
+/// The two ways to undo a conversion: the value comes to lie as it is wanted, or what it meets as it lies.
+SmallVector<Preferred, 2> movesFor(const Conversion &conversion, const LayoutPlan &plan, Mover mover) {
+  SmallVector<Preferred, 2> moves{mover.towards(conversion.value, conversion.wanted)};
+  LayoutAttr own = plan.own.lookup(conversion.value);
+  for (Operation *user : conversion.value.getUsers())
+    if (kindOf(user) == OpKind::Elementwise && plan.running.lookup(user) == conversion.wanted)
+      for (Value operand : user->getOperands())
+        if (operand != conversion.value)
+          moves.push_back(mover.towards(operand, own));
+  llvm::erase_if(moves, [](const Preferred &move) { return move.empty(); });
+  return moves;
+}
+
+} // namespace
+
+LayoutPlan searchLayouts(func::FuncOp function, LayoutPlan plan, Preferred given, const AxisAnalysis &axes,
+                         const TargetInfo &target, llvm::function_ref<LayoutPlan(Preferred)> replan, MayMove mayMove) {
+  int tries = 12; // plans of a kernel, each of which takes a walk or two
+  int64_t cost = costOf(function, plan, axes, target);
+  for (bool better = true; better;) {
+    better = false;
+    for (const Conversion &conversion : conversionsOf(function, plan)) {
+      for (const Preferred &move : movesFor(conversion, plan, Mover(plan, axes, target, mayMove))) {
+        if (tries-- == 0)
+          return plan;
+        Preferred with = given;
+        for (auto [load, layout] : move)
+          with[load] = layout;
+        LayoutPlan other = replan(with);
+        int64_t otherCost = costOf(function, other, axes, target);
+        if (otherCost >= cost)
+          continue;
+        plan = std::move(other);
+        cost = otherCost;
+        given = std::move(with);
+        better = true;
+        break;
+      }
+      if (better)
+        break;
+    }
+  }
+  return plan;
+}
+
+} // namespace weft

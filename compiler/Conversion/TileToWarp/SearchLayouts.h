@@ -1,0 +1,20 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Layouts of loads, chosen by what the whole kernel then costs.
+#pragma once
+
+#include "compiler/Conversion/TileToWarp/AssignLayouts.h"
+
+namespace weft {
+
+/// Layouts given to some accesses; the others choose theirs.
+using Preferred = llvm::DenseMap<mlir::Operation *, warp::LayoutAttr>;
+/// Whether a load of a plan may take any layout.
+using MayMove = llvm::function_ref<bool(mlir::Operation *, const LayoutPlan &)>;
+
+/// Improves a plan of `given` layouts: where a conversion stands between two values that are computed from loads, one
+/// side's loads take the other's layout, if all that the kernel then executes is less (LayoutCost.h). `replan` makes the
+/// plan of given layouts; `mayMove` says which loads may take any layout.
+LayoutPlan searchLayouts(mlir::func::FuncOp function, LayoutPlan plan, Preferred given, const AxisAnalysis &axes,
+                         const TargetInfo &target, llvm::function_ref<LayoutPlan(Preferred)> replan, MayMove mayMove);
+
+} // namespace weft

@@ -1,0 +1,137 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt %s --split-input-file --tile-to-warp=target=sm_80 | FileCheck %s
+
+// Narrow and wide elements of one tile meet in a loop behind arithmetic: the narrow ones are loaded as the wide ones lie, in
+// pieces of 8 bytes, and so is the row of narrow ones that each iteration loads, so that nothing is exchanged.
+
+// CHECK: #[[$L:.*]] = #warp.layout<[16, 64], register = {{\[\[}}0, 1], [0, 2], [0, 32], [4, 0], [8, 0]], lane = {{\[\[}}0, 4], [0, 8], [0, 16], [1, 0], [2, 0]]>
+// CHECK-LABEL: func.func @meet
+// CHECK: tile.load {{.*}} {warp.contiguity = 4 : i32{{.*}}} : tensor<16x64x!tile.ptr<bf16>, #[[$L]]>
+// CHECK: tile.load {{.*}} {warp.contiguity = 4 : i32{{.*}}} : tensor<16x64x!tile.ptr<f32>, #[[$L]]>
+// CHECK: scf.for
+// CHECK: tile.load {{.*}} {warp.contiguity = 4 : i32{{.*}}} : tensor<64x!tile.ptr<bf16>,
+// CHECK-NOT: warp.convert_layout
+// CHECK: tile.reduce
+// CHECK: return
+func.func @meet(%q: !tile.ptr<bf16> {tile.divisibility = 16 : i32}, %g: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %o: !tile.ptr<f32>, %n: i32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 2>} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %one = arith.constant dense<0.0> : tensor<16xf32>
+  %rs = tile.make_range {start = 0 : i32, end = 16 : i32} : tensor<16xi32>
+  %cs = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %size = arith.constant dense<64> : tensor<16xi32>
+  %starts = arith.muli %rs, %size : tensor<16xi32>
+  %down = tile.expand_dims %starts {axis = 1 : i32} : tensor<16xi32> -> tensor<16x1xi32>
+  %right = tile.expand_dims %cs {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+  %downs = tile.broadcast %down : tensor<16x1xi32> -> tensor<16x64xi32>
+  %rights = tile.broadcast %right : tensor<1x64xi32> -> tensor<16x64xi32>
+  %i = arith.addi %downs, %rights : tensor<16x64xi32>
+  %qb = tile.splat %q : !tile.ptr<bf16> -> tensor<16x64x!tile.ptr<bf16>>
+  %qp = tile.addptr %qb, %i : tensor<16x64x!tile.ptr<bf16>>, tensor<16x64xi32>
+  %x = tile.load %qp : tensor<16x64x!tile.ptr<bf16>>
+  %wide = arith.extf %x : tensor<16x64xbf16> to tensor<16x64xf32>
+  %gb = tile.splat %g : !tile.ptr<f32> -> tensor<16x64x!tile.ptr<f32>>
+  %gp = tile.addptr %gb, %i : tensor<16x64x!tile.ptr<f32>>, tensor<16x64xi32>
+  %y = tile.load %gp : tensor<16x64x!tile.ptr<f32>>
+  %r = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %sum = scf.for %k = %c0 to %n step %c1 iter_args(%s = %one) -> tensor<16xf32> : i32 {
+    %at = arith.muli %k, %c64 : i32
+    %base = tile.addptr %q, %at : !tile.ptr<bf16>, i32
+    %rb = tile.splat %base : !tile.ptr<bf16> -> tensor<64x!tile.ptr<bf16>>
+    %rp = tile.addptr %rb, %r : tensor<64x!tile.ptr<bf16>>, tensor<64xi32>
+    %row = tile.load %rp : tensor<64x!tile.ptr<bf16>>
+    %roww = arith.extf %row : tensor<64xbf16> to tensor<64xf32>
+    %line = tile.expand_dims %roww {axis = 0 : i32} : tensor<64xf32> -> tensor<1x64xf32>
+    %lines = tile.broadcast %line : tensor<1x64xf32> -> tensor<16x64xf32>
+    %d = arith.subf %y, %lines : tensor<16x64xf32>
+    %e = math.exp2 %d : tensor<16x64xf32>
+    %m = arith.mulf %wide, %lines : tensor<16x64xf32>
+    %p = arith.mulf %m, %e : tensor<16x64xf32>
+    %t = tile.reduce %p {axis = 1 : i32} : (tensor<16x64xf32>) -> tensor<16xf32> {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tile.yield %c : f32
+    }
+    %next = arith.addf %s, %t : tensor<16xf32>
+    scf.yield %next : tensor<16xf32>
+  }
+  %r16 = tile.make_range {start = 0 : i32, end = 16 : i32} : tensor<16xi32>
+  %ob = tile.splat %o : !tile.ptr<f32> -> tensor<16x!tile.ptr<f32>>
+  %op = tile.addptr %ob, %r16 : tensor<16x!tile.ptr<f32>>, tensor<16xi32>
+  tile.store %op, %sum : tensor<16x!tile.ptr<f32>>
+  func.return
+}
+
+// -----
+
+// Kernels whose accesses are ordered, which the compiler writes, keep the layouts that their schedules were chosen for.
+
+// CHECK-LABEL: func.func @written
+// CHECK: tile.load {{.*}} {warp.contiguity = 8 : i32{{.*}}} : tensor<16x64x!tile.ptr<bf16>
+// CHECK: math.exp2
+// CHECK: warp.convert_layout
+// CHECK: return
+func.func @written(%q: !tile.ptr<bf16> {tile.divisibility = 16 : i32}, %g: !tile.ptr<f32> {tile.divisibility = 16 : i32}) attributes {tile.kernel, tile.orders_accesses, tile.schedule = #tile.schedule<warps = 1, stages = 2>} {
+  %rs = tile.make_range {start = 0 : i32, end = 16 : i32} : tensor<16xi32>
+  %cs = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %size = arith.constant dense<64> : tensor<16xi32>
+  %starts = arith.muli %rs, %size : tensor<16xi32>
+  %down = tile.expand_dims %starts {axis = 1 : i32} : tensor<16xi32> -> tensor<16x1xi32>
+  %right = tile.expand_dims %cs {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+  %downs = tile.broadcast %down : tensor<16x1xi32> -> tensor<16x64xi32>
+  %rights = tile.broadcast %right : tensor<1x64xi32> -> tensor<16x64xi32>
+  %i = arith.addi %downs, %rights : tensor<16x64xi32>
+  %qb = tile.splat %q : !tile.ptr<bf16> -> tensor<16x64x!tile.ptr<bf16>>
+  %qp = tile.addptr %qb, %i : tensor<16x64x!tile.ptr<bf16>>, tensor<16x64xi32>
+  %x = tile.load %qp : tensor<16x64x!tile.ptr<bf16>>
+  %wide = arith.extf %x : tensor<16x64xbf16> to tensor<16x64xf32>
+  %gb = tile.splat %g : !tile.ptr<f32> -> tensor<16x64x!tile.ptr<f32>>
+  %gp = tile.addptr %gb, %i : tensor<16x64x!tile.ptr<f32>>, tensor<16x64xi32>
+  %y = tile.load %gp : tensor<16x64x!tile.ptr<f32>>
+  %e = math.exp2 %y : tensor<16x64xf32>
+  %p = arith.mulf %wide, %e : tensor<16x64xf32>
+  %t = tile.reduce %p {axis = 1 : i32} : (tensor<16x64xf32>) -> tensor<16xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    tile.yield %c : f32
+  }
+  %ob = tile.splat %g : !tile.ptr<f32> -> tensor<16x!tile.ptr<f32>>
+  %op = tile.addptr %ob, %rs : tensor<16x!tile.ptr<f32>>, tensor<16xi32>
+  tile.store %op, %t : tensor<16x!tile.ptr<f32>>
+  func.return
+}
+
+// -----
+
+// A row that each of four warps would have to read for itself is read once, and exchanged.
+
+// CHECK-LABEL: func.func @read_once
+// CHECK: tile.load {{.*}} {warp.contiguity = 1 : i32} : tensor<128x!tile.ptr<bf16>,
+// CHECK: warp.convert_layout
+// CHECK: arith.extf
+// CHECK: return
+func.func @read_once(%q: !tile.ptr<bf16> {tile.divisibility = 16 : i32}, %g: !tile.ptr<f32> {tile.divisibility = 16 : i32}) attributes {tile.kernel} {
+  %r = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32>
+  %rs = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32>
+  %cs = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32>
+  %size = arith.constant dense<128> : tensor<32xi32>
+  %starts = arith.muli %rs, %size : tensor<32xi32>
+  %down = tile.expand_dims %starts {axis = 1 : i32} : tensor<32xi32> -> tensor<32x1xi32>
+  %right = tile.expand_dims %cs {axis = 0 : i32} : tensor<128xi32> -> tensor<1x128xi32>
+  %downs = tile.broadcast %down : tensor<32x1xi32> -> tensor<32x128xi32>
+  %rights = tile.broadcast %right : tensor<1x128xi32> -> tensor<32x128xi32>
+  %i = arith.addi %downs, %rights : tensor<32x128xi32>
+  %gb = tile.splat %g : !tile.ptr<f32> -> tensor<32x128x!tile.ptr<f32>>
+  %gp = tile.addptr %gb, %i : tensor<32x128x!tile.ptr<f32>>, tensor<32x128xi32>
+  %y = tile.load %gp : tensor<32x128x!tile.ptr<f32>>
+  %qb = tile.splat %q : !tile.ptr<bf16> -> tensor<128x!tile.ptr<bf16>>
+  %qp = tile.addptr %qb, %r : tensor<128x!tile.ptr<bf16>>, tensor<128xi32>
+  %x = tile.load %qp : tensor<128x!tile.ptr<bf16>>
+  %wide = arith.extf %x : tensor<128xbf16> to tensor<128xf32>
+  %line = tile.expand_dims %wide {axis = 0 : i32} : tensor<128xf32> -> tensor<1x128xf32>
+  %lines = tile.broadcast %line : tensor<1x128xf32> -> tensor<32x128xf32>
+  %p = arith.mulf %y, %lines : tensor<32x128xf32>
+  tile.store %gp, %p : tensor<32x128x!tile.ptr<f32>>
+  func.return
+}
