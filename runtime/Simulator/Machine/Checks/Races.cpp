@@ -26,10 +26,17 @@ std::string writer(const Warp &warp, const char *did, const Granule &g) {
 /// the first is asked about.
 class LastWrites {
 public:
-  LastWrites(const Warp &warp, unsigned lane) : warp_(warp), lane_(lane) {}
-  bool ordered(const Granule &g) {
+  LastWrites(const Warp &warp, unsigned lane)
+      : warp_(warp), lane_(lane), clocks_(warp.block->shadow.clocksOf(warp.index)) {}
+  [[gnu::always_inline]] bool ordered(const Granule &g) {
     if (g.flags & Granule::RemoteWrite)
       return writeOrdered(warp_, lane_, *warp_.block, g);
+    return clocks_[g.writeThread / laneCount] >= g.writeClock || isKnown(g);
+  }
+
+private:
+  /// By what the lanes of one warp, or blocks, know of one another.
+  bool isKnown(const Granule &g) {
     if (g.writeThread == thread_ && g.writeClock == clock_)
       return true;
     if (!happenedBefore(warp_, lane_, g.writeThread / laneCount, g.writeThread % laneCount, g.writeClock))
@@ -39,9 +46,9 @@ public:
     return true;
   }
 
-private:
   const Warp &warp_;
   unsigned lane_;
+  const uint32_t *clocks_; ///< of the block's warps that this one knows
   uint32_t thread_ = ~0u, clock_ = 0;
 };
 
@@ -140,6 +147,7 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
   const uint32_t now = shadow.now(warp.index), pc = warp.here();
   const bool swap = atomic && (warp.kernel->code[pc].order & orderSwap);
   LastWrites lastWrites(warp, lane);
+  const uint32_t *known = shadow.clocksOf(warp.index);
   Granule *g = &shadow.at(offset), *end = &shadow.at(offset + bytes - 1) + 1;
   for (; g != end; ++g) {
     if ((g->flags & Granule::EngineReads) && checks.async)
@@ -164,7 +172,8 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
         auto reader = uint32_t(__builtin_ctz(rest));
         bool another = reader != warp.index || (g->readThread / laneCount == warp.index &&
                                                 (g->readThread != me || (g->flags & Granule::ReadByLanes)));
-        if (another && !happenedBefore(warp, lane, reader, g->readThread % laneCount, g->readClock)) {
+        if (another && known[reader] < g->readClock &&
+            !happenedBefore(warp, lane, reader, g->readThread % laneCount, g->readClock)) {
           // The lanes have met since at a shuffle or a vote, which widely used code takes for the end of their reads.
           const bool met = reader == warp.index && g->readMeeting != warp.meetings;
           report(warp, FindingKind::SharedRace, lane,
