@@ -98,9 +98,45 @@ def test_libraries_take_the_choices_that_calls_made(tmp_path):
     assert variant["num_warps"] == kernel.best_config.num_warps
     other = next(config for config in CONFIGS if config != kernel.best_config)
     kernel._record({"n": 5}, other, default_target())
-    with pytest.raises(ValueError, match=r"expected one choice of 'add_one' .* but found several: .*fix n in"):
+    with pytest.raises(ValueError, match=r"expected 'grid' for 'add_one', whose choices by key differ in BLOCK"):
         weft.compile(kernel, signature=signature, out=tmp_path / "several")
     weft.compile(kernel, signature="x:*fp32, y:*fp32, n=5, WRONG=False", out=tmp_path / "one")
+
+
+def test_libraries_dispatch_by_the_key(tmp_path):
+    """What each call takes is that of its n, others' what most have; the grid follows."""
+
+    @weft.jit
+    def says(x, n, BLOCK: wl.constexpr):
+        at = wl.program_id(0) * BLOCK + wl.arange(0, BLOCK)
+        wl.store(x + at, BLOCK + wl.num_programs(0), mask=at < n)
+
+    kernel = weft.autotune(CONFIGS, key=["n"])(says)
+    for n, config in ((200, 0), (100, 0), (130, 1), (50, 2)):
+        kernel._record({"n": n}, CONFIGS[config], default_target())
+    library = weft.compile(kernel, signature="x:*i32:16, n:i32", out=tmp_path / "lib", grid=["cdiv(n, BLOCK)"])
+    guards = [variant["guards"] for variant in library.kernels["says"].variants]
+    assert [[guard for guard in each if guard["argument"] == "n"] for each in guards] == [
+        [{"argument": "n", "equals": 130}],
+        [{"argument": "n", "equals": 50}],
+        [],
+    ]
+    for n, block in ((200, 64), (130, 128), (50, 32), (77, 64)):
+        x = np.full(256, -1, np.int32)
+        library.launch("says", None, x, n)
+        wanted = np.where(np.arange(256) < n, block + weft.cdiv(n, block), -1)
+        np.testing.assert_array_equal(x, wanted)
+
+
+def test_choices_that_no_integer_tells_apart(tmp_path):
+    kernel = weft.autotune(CONFIGS, key=["n", "x"])(add_one)
+    for number, dtype in enumerate(("float32", "float16")):
+        kernel._record({"n": 5, "x": dtype}, CONFIGS[number], default_target())
+    signature = "x:*fp32, y:*fp32, n:i32, WRONG=False"
+    with pytest.raises(ValueError, match=r"expected one choice of 'add_one' .* but found several: .*fix n or x in"):
+        weft.compile(kernel, signature=signature, out=tmp_path / "several")
+    with pytest.raises(TypeError, match="expected one to three expressions for 'grid'"):
+        weft.compile(add_one, signature=f"{signature}, BLOCK=64", out=tmp_path / "grid", grid="n")
 
 
 def test_a_configuration_that_disagrees_is_not_used():

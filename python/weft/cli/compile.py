@@ -26,7 +26,8 @@ of 16 bytes, and NAME=VALUE fixes an argument; for a kernel in the form
     x:*fp16:16, n:i32, BLOCK=128
 
 where *fp16 is a pointer to float16, :16 promises a multiple of 16 (bytes, for a pointer), and NAME=VALUE fixes a
-constexpr. A kernel under weft.autotune takes the configuration that its calls chose, as the cache has it.
+constexpr. A kernel under weft.autotune takes the configurations that its calls chose, as the cache has
+them: launches take that of the key's arguments.
 
 Of a directory, every program of its Python files is compiled, for every target, into one library; annotations declare
 their inputs. Progress goes to stderr."""
@@ -48,6 +49,9 @@ def add(commands: Any) -> None:
     part.add_argument("--signature", metavar="S", help="argument types and constants")
     part.add_argument("--num-warps", type=int, default=4, metavar="N", help="warps of a kernel (default: 4)")
     part.add_argument("--num-stages", type=int, default=3, metavar="N", help="loads in flight in a loop (default: 3)")
+    part.add_argument(
+        "--grid", metavar="X[;Y[;Z]]", help="a kernel's grid, of arguments and constants: 'cdiv(n, BLOCK)'"
+    )
     part.add_argument("--forward-only", action="store_true", help="compile no backward of a program")
     part.add_argument(
         "--tangents", action="store_true", help="compile a program's forward mode, and its second derivatives, too"
@@ -98,6 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
             num_warps=arguments.num_warps,
             num_stages=arguments.num_stages,
             cubin=arguments.cubin,
+            grid=arguments.grid.split(";") if arguments.grid else None,
         )
         made = None
     seconds = time.perf_counter() - started

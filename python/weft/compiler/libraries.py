@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import pathlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..language.types import dtype
@@ -28,6 +29,7 @@ def compile(
     num_warps: int = 4,
     num_stages: int = 3,
     cubin: cubins.Asked = False,
+    grid: Sequence[str] | None = None,
 ) -> Any:
     """Compile a kernel or a program for one or more targets ("sm_80,sm_90a"; ``weft doctor`` lists them, the default
     first) and write the PTX library ``out``, a directory; gives it opened (weft.runtime.Library).
@@ -35,12 +37,17 @@ def compile(
     Argument types come from ``signature`` ("x:*fp16:16, n:i32, BLOCK=128", where :16 promises divisibility by 16; of a
     program "q:fp16[B,H,N,64]:16, w=64") or from the annotations of the parameters.
     Of a kernel under ``weft.autotune`` or ``weft.heuristics``, constants and options come from the choices that its
-    calls left on disk, and from the functions.
+    calls left on disk, and from the functions. Choices that depend on integer arguments are all in the library: a
+    launch takes that of its arguments, or for others the one that most have.
+    ``grid`` is that of launches that give none, up to three expressions of integer arguments and constants:
+    ["cdiv(n, BLOCK)"]. Choices that differ in constants need it.
     ``cubin`` asks for machine code beside the PTX, which GPUs that it fits load in its place: True for the targets
     themselves, or names of targets ("sm_80,sm_86"). It takes ptxas.
     Raises CompilationError for the kernel, weft.runtime.Error for the directory.
     """
     if getattr(fn, "__weft_program__", False):
+        if grid is not None:
+            raise TypeError(f"expected no 'grid' of a program, which has its own, but got {grid!r}")
         return fn.compile(target, signature, out, constants=constants, cubin=cubin)
     settled = getattr(fn, "settled", None)  # of a kernel with heuristics or a tuner around it
     wrapped, fn = fn, getattr(fn, "kernel", fn)
@@ -53,16 +60,53 @@ def compile(
     assembled_for = cubins.asked(cubin, names)
     options = {"num_warps": num_warps, "num_stages": num_stages}
     known = {**(parse(signature).constants if signature else {}), **(constants or {})}
-    kernels = []
+    forms: list[_Form] = []
     for name in names:
-        given = {**options, **(settled(known, name) if settled else {})}
-        warps, stages = (given.pop(each) for each in options)
-        kernels += _forms(fn, signature, {**(constants or {}), **given}, name, warps, stages)
-    files = {_file(fn, kernel, kernels): kernel.ptx for kernel in kernels}
-    manifest = [_manifest(fn, kernels)]
+        choices = settled(known, name) if settled else [({}, {})]
+        _check_grid(fn, grid, choices)
+        for number, (key, chosen) in enumerate(choices):
+            given = {**options, **chosen}
+            warps, stages = (given.pop(each) for each in options)
+            made = _forms(fn, signature, {**(constants or {}), **given}, name, warps, stages)
+            ordinal = "" if number == len(choices) - 1 else f".{number}"
+            suffixes = [f"{ordinal}.aligned", ordinal] if len(made) > 1 else [ordinal]
+            forms += [
+                _Form(kernel, f"{fn.__name__}.{name}{suffix}.ptx", key)
+                for kernel, suffix in zip(made, suffixes, strict=True)
+            ]
+    files = {form.file: form.kernel.ptx for form in forms}
+    manifest = [_manifest(fn, forms, grid)]
     described, codes = cubins.assembled(manifest, files, assembled_for)
     write_library(out, manifest, {**files, **codes}, cubins=described)
     return load(out)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Form:
+    """A kernel with the part of the library that holds its PTX, and the values of arguments that it is chosen for."""
+
+    kernel: Kernel
+    file: str
+    key: Mapping[str, int]
+
+    @property
+    def target(self) -> str:
+        return self.kernel.target
+
+
+def _check_grid(fn: JITFunction, grid: Sequence[str] | None, choices: Sequence[tuple[Any, Mapping[str, Any]]]) -> None:
+    if grid is not None and (
+        isinstance(grid, str) or not 1 <= len(grid) <= 3 or not all(isinstance(each, str) for each in grid)
+    ):
+        raise TypeError(f"expected one to three expressions for 'grid', ['cdiv(n, BLOCK)'], but got {grid!r}")
+    constants = [{n: v for n, v in chosen.items() if n not in ("num_warps", "num_stages")} for _, chosen in choices]
+    if grid is None and any(each != constants[0] for each in constants):
+        differing = sorted({n for each in constants for n in each if each[n] != constants[0].get(n)})
+        raise ValueError(
+            f"expected 'grid' for '{fn.__name__}', whose choices by key differ in {', '.join(differing)}, but got None"
+            "; give it as expressions of arguments and constants, grid=['cdiv(n, BLOCK)'], or fix the key in the "
+            "signature, NAME=VALUE"
+        )
 
 
 def _forms(
@@ -83,38 +127,34 @@ def _forms(
     return [faster, kernel] if promises.entries_with_maps(faster.ptx) else [kernel]
 
 
-def _file(fn: JITFunction, kernel: Kernel, kernels: list[Kernel]) -> str:
-    """The part of the library that holds a kernel's PTX."""
-    first = next(each for each in reversed(kernels) if each.target == kernel.target)
-    return f"{fn.__name__}.{kernel.target}{'' if kernel is first else '.aligned'}.ptx"
-
-
-def _manifest(fn: JITFunction, kernels: list[Kernel]) -> dict[str, Any]:
+def _manifest(fn: JITFunction, forms: list[_Form], grid: Sequence[str] | None) -> dict[str, Any]:
     """The kernel as a library's manifest has it; the newest target comes first, as it is preferred."""
-    arguments = kernels[0].signature.arguments
+    arguments = forms[0].kernel.signature.arguments
     return {
         "name": fn.__name__,
         "source": {"file": pathlib.Path(fn.source.file).name, "line": fn.source.first_line, "sha256": fn.cache_key},
         "arguments": [{"name": name, "type": short_name(argument.type)} for name, argument in arguments.items()],
-        "variants": [_variant(fn, kernel, _file(fn, kernel, kernels)) for kernel in newest_first(kernels)],
+        "variants": [_variant(form, grid) for form in newest_first(forms)],
     }
 
 
-def _variant(fn: JITFunction, kernel: Kernel, file: str) -> dict[str, Any]:
-    return {
+def _variant(form: _Form, grid: Sequence[str] | None) -> dict[str, Any]:
+    kernel = form.kernel
+    guards: dict[str, dict[str, Any]] = {name: {"argument": name, "equals": value} for name, value in form.key.items()}
+    for name, argument in kernel.signature.arguments.items():
+        if argument.divisibility > 1:
+            guards.setdefault(name, {"argument": name})["divisible_by"] = argument.divisibility
+    described = {
         "target": kernel.target,
-        "ptx": file,
+        "ptx": form.file,
         "entry": kernel.name,
         "num_warps": kernel.options.num_warps,
         "num_stages": kernel.options.num_stages,
         "shared_bytes": kernel.shared_bytes,
         "constants": {name: _constant(value) for name, value in kernel.signature.constants.items()},
-        "guards": [
-            {"argument": name, "divisible_by": a.divisibility}
-            for name, a in kernel.signature.arguments.items()
-            if a.divisibility > 1
-        ],
+        "guards": list(guards.values()),
     }
+    return described if grid is None else {**described, "grid": [*grid, *["1"] * (3 - len(grid))]}
 
 
 def _constant(value: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ from .agreement import largest_group
 from .arrays import Snapshot, storage
 from .bench import do_bench as measure
 from .config import Config
-from .heuristics import Wrapper
+from .heuristics import Settled, Wrapper
 
 _FORMAT = 1  # of a choice on disk
 _QUANTILES = (0.5, 0.2, 0.8)
@@ -190,10 +191,11 @@ class Autotuner(Wrapper):
         records = [record for record in records if record["key"] != plain]
         cache.write(name, {"choices": [*records, {"key": plain, "choice": self.configs.index(chosen)}]})
 
-    def _own(self, constants: Mapping[str, Any], target: str) -> dict[str, Any]:
-        """The configuration that was chosen for calls with these constants."""
+    def _own(self, constants: Mapping[str, Any], target: str) -> list[Settled]:
+        """The configurations that were chosen for calls with these constants, by the integers among the other keys; the
+        last is that of most of them, for all others."""
         if len(self.configs) == 1:
-            return _given(self.configs[0])
+            return [({}, _given(self.configs[0]))]
         records = (cache.read(self._records(target)) or {"choices": []})["choices"]
         given = {name: constants[name] for name in self.keys if name in constants}
         fitting = [r for r in records if all(r["key"].get(name) == value for name, value in given.items())]
@@ -202,14 +204,22 @@ class Autotuner(Wrapper):
                 f"expected choices of '{self.__name__}' for {target} on disk, but found {len(records)} for other keys; "
                 "call it once on the sizes that it is for"
             )
-        chosen = {r["choice"] for r in fitting}
-        if len(chosen) > 1:
-            listed = "; ".join(f"{r['key']}: {self.configs[r['choice']]}" for r in fitting)
-            raise ValueError(
-                f"expected one choice of '{self.__name__}' for {target}, but found several: {listed}; fix "
-                f"{' or '.join(name for name in self.keys if name not in given)} in the signature, NAME=VALUE"
-            )
-        return _given(self.configs[chosen.pop()])
+        chosen: dict[tuple[tuple[str, int], ...], int] = {}
+        for record in fitting:
+            integers = {n: int(v) for n, v in record["key"].items() if n not in given and isinstance(v, int)}
+            if chosen.setdefault(tuple(integers.items()), record["choice"]) != record["choice"]:
+                raise ValueError(self._several(fitting, target, given))
+        usual = Counter(chosen.values()).most_common(1)[0][0]
+        others = [(dict(key), choice) for key, choice in chosen.items() if choice != usual]
+        return [(key, _given(self.configs[choice])) for key, choice in [*others, ({}, usual)]]
+
+    def _several(self, records: Iterable[Mapping[str, Any]], target: str, given: Mapping[str, Any]) -> str:
+        """That choices differ where no integer argument tells their calls apart."""
+        listed = "; ".join(f"{r['key']}: {self.configs[r['choice']]}" for r in records)
+        return (
+            f"expected one choice of '{self.__name__}' for {target}, but found several: {listed}; fix "
+            f"{' or '.join(name for name in self.keys if name not in given)} in the signature, NAME=VALUE"
+        )
 
     def _tried(
         self, configs: Sequence[Config], args: tuple[Any, ...], kwargs: Any, named: Any, simulated: bool

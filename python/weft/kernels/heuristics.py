@@ -12,6 +12,9 @@ from typing import Any
 from weft.compiler.jit import JITFunction
 from weft.compiler.places import described
 
+#: Integer arguments with the values that they must have, and what a kernel is then given.
+Settled = tuple[dict[str, int], dict[str, Any]]
+
 
 class Wrapper:
     """A kernel with something around it that completes the arguments of a launch: ``wrapper[grid](*args)``.
@@ -51,14 +54,17 @@ class Wrapper:
         """Compile as a call with these arguments would, without a launch."""
         raise NotImplementedError
 
-    def settled(self, constants: Mapping[str, Any], target: str) -> dict[str, Any]:
+    def settled(self, constants: Mapping[str, Any], target: str) -> list[Settled]:
         """The constants and options that a kernel gets when it is compiled ahead, with these constants; ``num_warps``
-        and ``num_stages`` may be among them. Raises ValueError where that takes a call."""
-        inner = self.fn
-        own = self._own(constants, target)
-        return inner.settled({**constants, **own}, target) | own if isinstance(inner, Wrapper) else own
+        and ``num_stages`` may be among them. Several where they depend on arguments: the first is taken whose arguments
+        have the values that it names, and the last names none. Raises ValueError where that takes a call."""
+        inner, found = self.fn, []
+        for key, own in self._own(constants, target):
+            inside = inner.settled({**constants, **own}, target) if isinstance(inner, Wrapper) else [({}, {})]
+            found += [({**key, **more}, rest | own) for more, rest in inside]
+        return found
 
-    def _own(self, constants: Mapping[str, Any], target: str) -> dict[str, Any]:
+    def _own(self, constants: Mapping[str, Any], target: str) -> list[Settled]:
         raise NotImplementedError
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -80,7 +86,7 @@ class Heuristics(Wrapper):
     def warmup(self, *args: Any, **kwargs: Any) -> Any:
         return self.fn.warmup(*args, **self._completed(args, kwargs))
 
-    def _own(self, constants: Mapping[str, Any], target: str) -> dict[str, Any]:
+    def _own(self, constants: Mapping[str, Any], target: str) -> list[Settled]:
         known = dict(constants)
         for name, compute in self.values.items():
             try:
@@ -90,7 +96,7 @@ class Heuristics(Wrapper):
                     f"expected '{name}' of '{self.__name__}' to follow from the constants of the signature, but its "
                     f"function fails with {type(error).__name__}: {error}; fix it there, {name}=VALUE"
                 ) from error
-        return {name: known[name] for name in self.values}
+        return [({}, {name: known[name] for name in self.values})]
 
     def _completed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         known = {**dict(zip(self.arg_names, args, strict=False)), **kwargs}
