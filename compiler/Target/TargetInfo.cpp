@@ -19,6 +19,10 @@ std::optional<MmaElement> mmaElement(Type type) {
     return MmaElement::TF32;
   if (type.isInteger(8))
     return MmaElement::S8;
+  if (isa<Float8E4M3FNType>(type))
+    return MmaElement::E4M3;
+  if (isa<Float8E5M2Type>(type))
+    return MmaElement::E5M2;
   return std::nullopt;
 }
 

@@ -490,7 +490,7 @@ FailureOr<LayoutPlan> assignLayouts(func::FuncOp function, const AxisAnalysis &a
                                     int warps) {
   if (failed(checkOps(function)))
     return failure();
-  auto dots = planDots(function, target, warps);
+  auto dots = planDots(function, axes, target, warps);
   if (failed(dots))
     return failure();
   LayoutRules rules(function.getContext(), std::move(*dots));

@@ -83,9 +83,10 @@ FailureOr<DotPlan> planDot(tile::DotOp dot, bool chained, const TargetInfo &targ
 
 } // namespace
 
-FailureOr<llvm::DenseMap<Operation *, DotPlan>> planDots(func::FuncOp function, const TargetInfo &target, int warps) {
+FailureOr<llvm::DenseMap<Operation *, DotPlan>> planDots(func::FuncOp function, const AxisAnalysis &axes,
+                                                         const TargetInfo &target, int warps) {
   llvm::DenseSet<Operation *> chained = findChained(function);
-  llvm::DenseMap<Operation *, DotPlan> plans = planWgmma(function, chained, target, warps);
+  llvm::DenseMap<Operation *, DotPlan> plans = planWgmma(function, chained, axes, target, warps);
   WalkResult result = function.walk([&](tile::DotOp dot) {
     if (plans.contains(dot))
       return WalkResult::advance();

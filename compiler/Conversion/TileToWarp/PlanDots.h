@@ -2,6 +2,7 @@
 // How each product of a kernel is computed: by which instruction, and shared by the warps in which way.
 #pragma once
 
+#include "compiler/Analysis/AxisInfo.h"
 #include "compiler/Conversion/TileToWarp/LayoutRules.h"
 #include "compiler/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -11,7 +12,7 @@ namespace weft {
 /// A plan for every tile.dot. Products that feed each other's first operand through element-wise ops and reductions
 /// (attention's) have all their warps along M, so that a row of the first stays in the warp that needs it for the
 /// second. Fails, with a diagnostic at the op, for a product that the target cannot compute.
-mlir::FailureOr<llvm::DenseMap<mlir::Operation *, DotPlan>> planDots(mlir::func::FuncOp function,
-                                                                     const TargetInfo &target, int warps);
+mlir::FailureOr<llvm::DenseMap<mlir::Operation *, DotPlan>>
+planDots(mlir::func::FuncOp function, const AxisAnalysis &axes, const TargetInfo &target, int warps);
 
 } // namespace weft

@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "compiler/Conversion/TileToWarp/PlanWgmma.h"
 
+#include "compiler/Conversion/TileToWarp/ChooseLayouts.h"
 #include "compiler/Support/Remarks.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -32,13 +33,60 @@ std::optional<warp::WarpgroupGrid> gridFor(int64_t M, int64_t N, const targets::
   return warp::WarpgroupGrid{rows, columns};
 }
 
-Attempt planProduct(tile::DotOp dot, const TargetInfo &target, int warps) {
+/// What an operand is a transposition of.
+Value rootOf(Value value) {
+  while (auto permute = value.getDefiningOp<tile::PermuteOp>())
+    value = permute.getSource();
+  return value;
+}
+
+/// The axis of `rootOf(value)` that is `axis` of a value.
+unsigned axisOfRoot(Value value, unsigned axis) {
+  while (auto permute = value.getDefiningOp<tile::PermuteOp>()) {
+    axis = permute.getOrder()[axis];
+    value = permute.getSource();
+  }
+  return axis;
+}
+
+/// Along which axis the tiles of operands lie that no descriptor turns, each in one way for all of its products.
+class LinesAlongK {
+public:
+  explicit LinesAlongK(const AxisAnalysis &axes) : axes(axes) {}
+
+  /// Why the operands of a product cannot both lie along K; empty where they can, and then do.
+  StringRef add(tile::DotOp dot) {
+    std::array<std::pair<Value, unsigned>, 2> operands;
+    for (unsigned index : {0, 1}) {
+      Value value = dot->getOperand(index);
+      operands[index] = {rootOf(value), axisOfRoot(value, index == 0 ? 1 : 0)};
+    }
+    for (auto [root, axis] : operands) {
+      auto load = root.getDefiningOp<tile::LoadOp>();
+      if (load && fastestFirst(axes.lookup(load.getPtr())).front() != axis)
+        return "its instructions take operands of 8 bits whose neighbours in memory follow along K";
+      auto known = chosen.find(root);
+      if ((known != chosen.end() && known->second != axis) ||
+          (operands[0].first == operands[1].first && operands[0].second != operands[1].second))
+        return "an operand of 8 bits would have to lie in two ways";
+    }
+    chosen.insert(operands.begin(), operands.end());
+    return "";
+  }
+
+private:
+  const AxisAnalysis &axes;
+  llvm::DenseMap<Value, unsigned> chosen;
+};
+
+Attempt planProduct(tile::DotOp dot, LinesAlongK &lines, const TargetInfo &target, int warps) {
   const targets::WarpgroupUnit &unit = target.warpgroups;
   auto a = cast<RankedTensorType>(dot.getA().getType()), acc = cast<RankedTensorType>(dot.getType());
   int64_t M = acc.getDimSize(0), N = acc.getDimSize(1), K = a.getDimSize(1);
   Type element = a.getElementType(), accumulator = acc.getElementType();
   const targets::WarpgroupMma *family = target.warpgroupMmaFor(element, accumulator);
-  if (!family || !family->turned || !accumulator.isF32())
+  bool isOfWholeLines = element.getIntOrFloatBitWidth() <= 16 && (accumulator.isF32() || accumulator.isInteger(32));
+  if (!family || !isOfWholeLines)
     return refuse(
         llvm::formatv("operands of {0} with sums of {1} have no instruction of warpgroups here", element, accumulator));
   if (warps % unit.warps != 0)
@@ -53,17 +101,12 @@ Attempt planProduct(tile::DotOp dot, const TargetInfo &target, int warps) {
   int64_t columns = N / grid->columns;
   if (M / grid->rows / unit.m * columns / 2 > mostAccumulators)
     return refuse(llvm::formatv("sums of {0} × {1} for each warpgroup do not fit registers", M / grid->rows, columns));
+  if (StringRef hindrance = family->turned ? "" : lines.add(dot); !hindrance.empty())
+    return refuse(hindrance.str());
   DotPlan plan;
   plan.instruction = {unit.m, int32_t(std::min<int64_t>(columns, unit.mostN)), family->k};
   plan.groups = *grid;
   return {plan, ""};
-}
-
-/// What an operand is a transposition of.
-Value rootOf(Value value) {
-  while (auto permute = value.getDefiningOp<tile::PermuteOp>())
-    value = permute.getSource();
-  return value;
 }
 
 /// Bytes of the tiles that the operands of some products take at most. Those of a block may be there all at once, with
@@ -98,15 +141,16 @@ private:
 } // namespace
 
 llvm::DenseMap<Operation *, DotPlan> planWgmma(func::FuncOp function, const llvm::DenseSet<Operation *> &chained,
-                                               const TargetInfo &target, int warps) {
+                                               const AxisAnalysis &axes, const TargetInfo &target, int warps) {
   llvm::DenseMap<Operation *, DotPlan> plans;
   if (target.warpgroups.families.size() == 0)
     return plans;
   llvm::SetVector<Operation *> products;
+  LinesAlongK lines(axes);
   std::string ofChain;
   llvm::SmallVector<std::pair<Operation *, std::string>> refused;
   function.walk([&](tile::DotOp dot) {
-    Attempt attempt = planProduct(dot, target, warps);
+    Attempt attempt = planProduct(dot, lines, target, warps);
     if (attempt.plan) {
       plans[dot] = *attempt.plan;
       products.insert(dot);

@@ -2,6 +2,7 @@
 // Which products of a kernel are made by matrix instructions of warpgroups, where the target has them.
 #pragma once
 
+#include "compiler/Analysis/AxisInfo.h"
 #include "compiler/Conversion/TileToWarp/LayoutRules.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
@@ -10,10 +11,11 @@
 namespace weft {
 
 /// A plan for every product that instructions of warpgroups take. Products that are computed from one another row by row
-/// (`chained`) have one kind of instruction, so that rows stay where they are. What could not be taken is said in a
+/// (`chained`) have one kind of instruction, so that rows stay where they are. Operands of 8 bits are taken where they
+/// lie along K, as `axes` tells of those that are loaded. What could not be taken is said in a
 /// remark.
 llvm::DenseMap<mlir::Operation *, DotPlan> planWgmma(mlir::func::FuncOp function,
                                                      const llvm::DenseSet<mlir::Operation *> &chained,
-                                                     const TargetInfo &target, int warps);
+                                                     const AxisAnalysis &axes, const TargetInfo &target, int warps);
 
 } // namespace weft

@@ -2,6 +2,7 @@
 // Verifiers of the ops of warpgroups. The constraints C1, C2, ... are those of WgmmaOps.td.
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/WgmmaLayouts.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace weft::warp;
@@ -21,6 +22,8 @@ bool WgmmaOp::takesRegisters() {
   std::optional<WarpgroupGrid> grid = wgmmaGridOf(layoutAttrOf(getAcc().getType()).getLayout());
   return grid && wgmmaALayout(a.getShape(), *grid, a.getElementTypeBitWidth()) == layoutAttrOf(a).getLayout();
 }
+
+bool WgmmaOp::startsFromZero() { return matchPattern(getAcc(), m_AnyZeroFloat()) || matchPattern(getAcc(), m_Zero()); }
 
 /// C3: an operand in shared memory is one tile that descriptors describe.
 static LogicalResult verifyShared(WgmmaOp op, Type type, unsigned innerAxis) {

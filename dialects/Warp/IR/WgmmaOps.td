@@ -35,6 +35,8 @@ def Warp_WgmmaOp : Op<Warp_Dialect, "wgmma", [MemoryEffects<[MemRead, MemWrite]>
   let extraClassDeclaration = [{
     /// Whether `a` is a tensor that lies in registers as the instructions take it.
     bool takesRegisters();
+    /// Whether the sums start from zero.
+    bool startsFromZero();
   }];
 }
 

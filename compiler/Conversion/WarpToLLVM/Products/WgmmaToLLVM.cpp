@@ -13,7 +13,7 @@
 #include "compiler/Conversion/WarpToLLVM/SharedAccess.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/WgmmaLayouts.h"
-#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -22,15 +22,18 @@ using namespace weft::warp;
 namespace weft {
 namespace {
 
+/// The constraint of a register in inline PTX.
+StringRef constraintOf(Type type) { return type.isF32() ? "f" : "r"; }
+
 /// Inline PTX with its operands, numbered in the order in which they are added: results first.
 class Assembly {
 public:
   explicit Assembly(Emitter &e) : e(e) {}
 
   /// Registers that the code changes; `fresh`: that it only writes.
-  void inOut(ArrayRef<Value> registers, StringRef kind, bool fresh) {
+  void inOut(ArrayRef<Value> registers, bool fresh) {
     for (auto [index, value] : llvm::enumerate(registers)) {
-      outputs += (outputs.empty() ? "=" : ",=") + kind.str();
+      outputs += (outputs.empty() ? "=" : ",=") + constraintOf(value.getType()).str();
       types.push_back(value.getType());
       if (!fresh) {
         inputs += "," + std::to_string(index);
@@ -115,7 +118,15 @@ InShared descriptorOf(Emitter &e, Value shared, unsigned innerAxis, int64_t oute
 }
 
 /// "f16" in an instruction's name.
-StringRef nameOf(Type type) { return type.isF16() ? "f16" : type.isBF16() ? "bf16" : ""; }
+StringRef nameOf(Type type) {
+  return llvm::TypeSwitch<Type, StringRef>(type)
+      .Case([](Float16Type) { return "f16"; })
+      .Case([](BFloat16Type) { return "bf16"; })
+      .Case([](Float8E4M3FNType) { return "e4m3"; })
+      .Case([](Float8E5M2Type) { return "e5m2"; })
+      .Case([](IntegerType) { return "s8"; })
+      .Default([](Type) { return ""; });
+}
 
 /// How many instructions a warpgroup's product has along each axis, and n and k of one.
 struct Extents {
@@ -134,8 +145,8 @@ public:
     extents = {unsigned(rows / 64), unsigned(columns / n), unsigned(inner / k), n, k};
     Value rowGroup = grid.rows > 1 ? groupNumber(e, 1, grid.rows) : Value();
     Value columnGroup = grid.columns > 1 ? groupNumber(e, grid.rows, grid.columns) : Value();
-    zeroStart = matchPattern(op.getAcc(), m_AnyZeroFloat());
-    assembly.inOut(e.registers(op.getAcc()), "f", zeroStart);
+    zeroStart = op.startsFromZero();
+    assembly.inOut(e.registers(op.getAcc()), zeroStart);
     if (isa<SharedType>(op.getA().getType())) {
       a = descriptorOf(e, op.getA(), 1, rows, rowGroup);
       a->name = assembly.in(a->low, "r");
@@ -151,9 +162,12 @@ public:
 
   Registers emit() {
     Type element = cast<SharedType>(op.getB().getType()).getElementType();
-    name = ("wgmma.mma_async.sync.aligned.m64n" + Twine(extents.columns) + "k" + Twine(extents.inner) + ".f32." +
-            nameOf(element) + "." + nameOf(element))
-               .str();
+    name = llvm::formatv("wgmma.mma_async.sync.aligned.m64n{0}k{1}.{2}.{3}.{3}", extents.columns, extents.inner,
+                         element.isInteger() ? "s32" : "f32", nameOf(element));
+    // Signs of operands that are floats, and which operands are turned where that may be.
+    modifiers = element.isInteger() ? "" : ", 1, 1";
+    if (element.getIntOrFloatBitWidth() == 16)
+      modifiers += std::string(a ? (a->operand.turned ? ", 1" : ", 0") : "") + (b->operand.turned ? ", 1" : ", 0");
     std::string code = "{ .reg .pred old, none; .reg .b32 la, lb, ha, hb; .reg .b64 da, db; "
                        "setp.eq.u32 old, 0, 0; setp.ne.u32 none, 0, 0; ";
     if (a)
@@ -196,10 +210,8 @@ private:
     } else {
       from = list((m * extents.k + k) * wordsOfStep, wordsOfStep, [&](size_t i) { return aWords[i]; });
     }
-    std::string turned = a ? (a->operand.turned ? ", 1" : ", 0") : "";
-    turned += b->operand.turned ? ", 1" : ", 0";
-    return code + name + " " + sums + ", " + from + ", db, " + (zeroStart && k == 0 ? "none" : "old") + ", 1, 1" +
-           turned + "; ";
+    return code + name + " " + sums + ", " + from + ", db, " + (zeroStart && k == 0 ? "none" : "old") + modifiers +
+           "; ";
   }
 
   WgmmaOp op;
@@ -207,7 +219,7 @@ private:
   Extents extents{};
   bool zeroStart = false;
   std::optional<InShared> a, b;
-  std::string name;
+  std::string name, modifiers;
   SmallVector<std::string> aWords;
 };
 
@@ -217,7 +229,8 @@ LogicalResult lowerWgmma(WgmmaOp op, Emitter &e) {
                           "before");
   Type element = cast<SharedType>(op.getB().getType()).getElementType();
   auto acc = cast<RankedTensorType>(op.getAcc().getType());
-  if (nameOf(element).empty() || !acc.getElementType().isF32())
+  if (nameOf(element).empty() ||
+      !(element.isInteger() ? acc.getElementType().isInteger(32) : acc.getElementType().isF32()))
     return op.emitOpError("has no instruction for ") << element << " and " << acc.getElementType();
   std::optional<WarpgroupGrid> grid = wgmmaGridOf(layoutAttrOf(acc).getLayout());
   e.bind(op.getResult(), Product(op, e, *grid).emit());
@@ -229,7 +242,7 @@ LogicalResult lowerWait(WgmmaWaitOp op, Emitter &e) {
   for (Value value : op.getValues())
     llvm::append_range(all, e.registers(value));
   Assembly assembly(e);
-  assembly.inOut(all, "f", /*fresh=*/false);
+  assembly.inOut(all, /*fresh=*/false);
   SmallVector<Value> waited = assembly.emit(("wgmma.wait_group.sync.aligned " + Twine(op.getPending()) + ";").str());
   ArrayRef<Value> rest = waited;
   for (auto [value, result] : llvm::zip_equal(op.getValues(), op.getResults())) {

@@ -15,7 +15,6 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Passes.h"
-#include "mlir/IR/Matchers.h"
 
 namespace weft::warp {
 #define GEN_PASS_DEF_WARPDEFERWAITS
@@ -97,7 +96,7 @@ static int startedBetween(WgmmaOp product, WgmmaWaitOp wait) {
 void DeferWaits::runOnOperation() {
   SmallVector<WgmmaOp> fromZero;
   getOperation().walk([&](WgmmaOp product) {
-    if (matchPattern(product.getAcc(), m_AnyZeroFloat()))
+    if (product.startsFromZero())
       fromZero.push_back(product);
   });
   for (WgmmaOp product : fromZero)

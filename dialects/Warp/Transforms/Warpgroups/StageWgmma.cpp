@@ -119,12 +119,26 @@ static void eraseUnused(Operation *op) {
   }
 }
 
-/// The tile of a value, empty, where the value is defined.
-static AllocOp allocate(Value root) {
+/// The axis along which a value's tile has its lines: its own, or K where descriptors do not turn its elements.
+static unsigned axisOfLines(Value root, OpOperand &use) {
+  auto type = cast<RankedTensorType>(root.getType());
+  constexpr unsigned turnedBits = 16;
+  if (type.getElementTypeBitWidth() == turnedBits)
+    return contiguousAxis(layoutAttrOf(type).getLayout());
+  unsigned axis = use.getOperandNumber() == 0 ? 1 : 0;
+  for (Value value = use.get(); value != root;) {
+    auto permute = value.getDefiningOp<tile::PermuteOp>();
+    axis = permute.getOrder()[axis];
+    value = permute.getSource();
+  }
+  return axis;
+}
+
+/// The tile of a value, in lines along `axis`, empty, where the value is defined.
+static AllocOp allocate(Value root, unsigned axis) {
   auto type = cast<RankedTensorType>(root.getType());
   unsigned bytes = type.getElementTypeBitWidth() / 8;
-  std::optional<LinearLayout> layout =
-      wgmmaTileLayout(type.getShape(), contiguousAxis(layoutAttrOf(type).getLayout()), bytes);
+  std::optional<LinearLayout> layout = wgmmaTileLayout(type.getShape(), axis, bytes);
   assert(layout && "products of warpgroups are planned for operands of whole lines only");
   OpBuilder b(root.getContext());
   if (Operation *op = root.getDefiningOp())
@@ -173,8 +187,11 @@ static void stage(Value root, const TargetInfo &target) {
     lasts.push_back(convert);
   }
   auto load = root.getDefiningOp<tile::LoadOp>();
+  unsigned axis = axisOfLines(root, *readers.products.front());
+  bool isTurned = axis != contiguousAxis(layoutAttrOf(root.getType()).getLayout());
   StringRef hindrance = !load            ? "the operand is computed"
                         : readers.others ? "something else reads the tile of a product too"
+                        : isTurned       ? "the tile's lines lie along another axis than memory's"
                                          : whyNotAsync(load, target);
   bool async = hindrance.empty();
   if (load && !async)
@@ -182,7 +199,7 @@ static void stage(Value root, const TargetInfo &target) {
         "{0}; threads load pieces of {1} bytes and store them to shared memory", hindrance, pieceBytes(load));
 
   Block *block = root.getParentBlock();
-  AllocOp alloc = allocate(root);
+  AllocOp alloc = allocate(root, axis);
   fill(root, alloc, async, outermost(block, firsts, /*first=*/true));
   OpBuilder b(root.getContext());
   b.setInsertionPointAfter(outermost(block, lasts, /*first=*/false));
