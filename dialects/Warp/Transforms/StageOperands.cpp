@@ -19,6 +19,8 @@
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Layout/MatrixAccess.h"
+#include "dialects/Warp/Layout/ScratchLayout.h"
 #include "dialects/Warp/Transforms/Copies/AsyncLoads.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/SwizzledLayout.h"
@@ -141,14 +143,75 @@ static Operation *outermost(Block *block, ArrayRef<ConvertLayoutOp> ops, bool fi
   return best;
 }
 
+/// How the result of a conversion lies in the load's tile, seen through the transpositions between the two.
+static LinearLayout layoutInTile(ConvertLayoutOp convert, tile::LoadOp load) {
+  LinearLayout layout = layoutAttrOf(convert.getType()).getLayout();
+  for (Value value = convert.getSource(); value != load.getResult();) {
+    auto permute = value.getDefiningOp<tile::PermuteOp>();
+    SmallVector<int32_t> inverse(permute.getOrder().size());
+    for (auto [to, from] : llvm::enumerate(permute.getOrder()))
+      inverse[from] = to;
+    layout = layout.permute(inverse);
+    value = permute.getSource();
+  }
+  return layout;
+}
+
+/// The bits of a line's coordinate that the lanes of a reader walk along, in their order.
+static SmallVector<unsigned> lineBitsOf(const LinearLayout &reader, unsigned lineAxis) {
+  SmallVector<unsigned> bits;
+  for (uint32_t basis : reader.bases(InDim::Lane))
+    if (int64_t line = reader.delinearize(basis)[lineAxis]; llvm::isPowerOf2_64(line))
+      bits.push_back(llvm::Log2_64(line));
+  return bits;
+}
+
+/// The layout of a tile: lines that a reader's lanes take together, where `ldmatrix` does not read them, are told apart
+/// by the swizzle, if that leaves fewer conflicts in all.
+static LinearLayout stagedLayout(const Staged &staged) {
+  tile::LoadOp load = staged.load;
+  auto type = cast<RankedTensorType>(load.getType());
+  const LinearLayout &writer = layoutAttrOf(type).getLayout();
+  unsigned axis = contiguousAxis(writer), bits = type.getElementTypeBitWidth(), bytes = bits / 8;
+  LinearLayout best = swizzledLayout(type.getShape(), axis, bytes);
+  SmallVector<LinearLayout, 1> readers;
+  for (ConvertLayoutOp convert : staged.conversions)
+    readers.push_back(layoutInTile(convert, load));
+  auto conflicts = [&](const LinearLayout &tile) {
+    unsigned count = 0;
+    for (const LinearLayout &registers : llvm::concat<const LinearLayout>(readers, ArrayRef<LinearLayout>(writer))) {
+      SharedAccess access = accessOf(registers, tile, bytes);
+      Wavefronts needed = wavefrontsOf(access, bytes);
+      count += matrixAccess(access.offsets, bits) ? 0 : needed.needed - needed.ideal;
+    }
+    return count;
+  };
+  unsigned fewest = type.getRank() == 2 ? conflicts(best) : 0;
+  if (fewest == 0)
+    return best;
+  // Short lines share a line of banks: those that the writer's lanes take together come first then.
+  const SmallVector<unsigned> written = lineBitsOf(writer, 1 - axis);
+  for (const LinearLayout &reader : readers)
+    for (unsigned shared = 0; shared <= std::min<size_t>(2, written.size()); ++shared) {
+      SmallVector<unsigned> first(ArrayRef(written).take_front(shared));
+      for (unsigned bit : lineBitsOf(reader, 1 - axis))
+        if (!llvm::is_contained(first, bit))
+          first.push_back(bit);
+      LinearLayout other = swizzledLayout(type.getShape(), axis, bytes, first);
+      if (unsigned count = conflicts(other); count < fewest) {
+        best = other;
+        fewest = count;
+      }
+    }
+  return best;
+}
+
 static void stage(const Staged &staged, const TargetInfo &target) {
   tile::LoadOp load = staged.load;
   OpBuilder b(load);
   Location loc = load.getLoc();
   auto type = cast<RankedTensorType>(load.getType());
-  LinearLayout layout =
-      swizzledLayout(type.getShape(), contiguousAxis(cast<LayoutAttr>(type.getEncoding()).getLayout()),
-                     type.getElementTypeBitWidth() / 8);
+  LinearLayout layout = stagedLayout(staged);
   auto sharedType = SharedType::get(b.getContext(), 1, type.getShape(), type.getElementType(),
                                     LayoutAttr::get(b.getContext(), layout));
   Value shared = AllocOp::create(b, loc, sharedType, IntegerAttr(), IntegerAttr());

@@ -8,10 +8,15 @@
 #line = #warp.layout<[64], lane = [[1], [2], [4], [8], [16]], warp = [[32], [0]]>
 #across = #warp.layout<[64], register = [[1], [8], [16], [32]], lane = [[2], [4], [0], [0], [0]], warp = [[0], [0]]>
 #row = #warp.layout<[1, 64], register = [[0, 1], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [0, 0], [0, 0], [0, 0]], warp = [[0, 0], [0, 0]]>
+#loadBytes = #warp.layout<[64, 64], register = [[0, 1], [0, 2], [0, 4], [0, 8], [32, 0]], lane = [[0, 16], [0, 32], [1, 0], [2, 0], [4, 0]], warp = [[8, 0], [16, 0]]>
+#aBytes = #warp.layout<[64, 64], register = [[0, 1], [0, 2], [8, 0], [0, 16], [0, 32], [16, 0]], lane = [[0, 4], [0, 8], [1, 0], [2, 0], [4, 0]], warp = [[32, 0], [0, 0]]>
+#bBytes = #warp.layout<[64, 64], register = [[1, 0], [2, 0], [16, 0], [32, 0], [0, 8], [0, 16]], lane = [[4, 0], [8, 0], [0, 1], [0, 2], [0, 4]], warp = [[0, 0], [0, 32]]>
+#accBytes = #warp.layout<[64, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16], [16, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[32, 0], [0, 32]]>
 module attributes {warp.target = "sm_80"} {
 
 // Rows of 128 bytes: eight pieces of 16 bytes, each moved by xor with the row's number.
 
+// CHECK-DAG: #[[$BYTES:.*]] = #warp.layout<[64, 64], offset = {{\[\[}}0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 0], [4, 16], [8, 32], [2, 0], [16, 0], [32, 0]]>
 // CHECK-DAG: #[[$S:.*]] = #warp.layout<[64, 64], offset = {{\[\[}}0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
 // CHECK-LABEL: func.func @async
 // CHECK: %[[T:.*]] = warp.alloc : <64x64xf16, #[[$S]]>
@@ -166,5 +171,18 @@ func.func @both_in_a_branch(%p: tensor<64x64x!tile.ptr<f16>, #load>, %q: tensor<
     scf.yield %c : tensor<64x64xf32, #a>
   }
   func.return %y : tensor<64x64xf32, #a>
+}
+
+// Bytes along whose lines a product does not sum are read one by one, from lines that are four apart: these are told
+// apart by the swizzle, after the lines of 64 bytes that copies write together.
+
+// CHECK-LABEL: func.func @bytes
+// CHECK: warp.alloc : <64x64xi8, #[[$BYTES]]>
+func.func @bytes(%p: tensor<64x64x!tile.ptr<i8>, #loadBytes>, %a: tensor<64x64xi8, #aBytes>, %c: tensor<64x64xi32, #accBytes>)
+    -> tensor<64x64xi32, #accBytes> {
+  %x = tile.load %p {warp.contiguity = 16 : i32} : tensor<64x64x!tile.ptr<i8>, #loadBytes>
+  %b = warp.convert_layout %x : tensor<64x64xi8, #loadBytes> -> tensor<64x64xi8, #bBytes>
+  %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 32>} : tensor<64x64xi8, #aBytes> * tensor<64x64xi8, #bBytes> -> tensor<64x64xi32, #accBytes>
+  func.return %d : tensor<64x64xi32, #accBytes>
 }
 }
