@@ -634,6 +634,37 @@ def test_integers_that_are_one_and_none_select_kernels_of_their_own():
         assert x[0] == expected
 
 
+@weft.jit
+def single(x, y, z):
+    first = wl.load(x + wl.arange(0, 1)[:, None]).item()
+    total = wl.sum(wl.load(x + wl.arange(0, 8)), 0, keep_dims=True).item()
+    eighth = (first * 2).to(wl.float8e5).to(wl.float32)
+    narrow = wl.item(wl.full((1, 1), eighth, wl.float32).to(wl.float8e5))
+    if first > 0:
+        wl.store(y, total)
+    wl.store(y + 1, first)
+    wl.store(y + 2, narrow.to(wl.float32))
+    wl.store(z, wl.item(wl.load(x + wl.arange(0, 1)) > 1.0).to(wl.int32))
+
+
+@pytest.mark.parametrize("first", [3.0, -0.0, float("nan"), -64.0])
+def test_the_one_element_of_a_block(first):
+    x, y, z = np.arange(8, dtype=np.float32), np.full(3, 9, np.float32), np.full(1, 9, np.int32)
+    x[0] = first
+    run(single, x, y, z)
+    wanted = np.float32([x.sum() if first > 0 else 9, first, 2 * first])
+    np.testing.assert_array_equal(y, wanted)
+    np.testing.assert_array_equal(np.signbit(y[1:]), np.signbit(wanted[1:]))
+    assert z[0] == (first > 1)
+
+    @weft.jit
+    def two(x):
+        wl.store(x, wl.load(x + wl.arange(0, 2)).item())
+
+    with pytest.raises(weft.CompilationError, match=r"as many elements as \[2\] for 'item'"):
+        two.compile("x:*fp32")
+
+
 def test_three_dimensional_grids_and_grid_functions():
     @weft.jit
     def kernel(x, BLOCK: wl.constexpr):

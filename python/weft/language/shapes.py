@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import errors
-from .casts import convert
+from .casts import convert, reread
 from .combine import to_scalar
 from .emit import builtin, current
 from .literals import is_number, scalar_constant, to_tensor
 from .promotion import broadcast_pair, broadcast_to_shape, operands
-from .types import dtype, int32, unwrap
+from .types import dtype, int8, int32, unwrap
 from .value import attach, member, tensor
 
 MAX_ELEMENTS = 1 << 20
@@ -147,6 +147,21 @@ def expand_dims(input: tensor, axis: Any) -> tensor:
 def unsqueeze(x: tensor, dim: Any) -> tensor:
     """As :func:`expand_dims`."""
     return expand_dims(x, dim)
+
+
+@member
+@builtin
+def item(input: tensor) -> tensor:
+    """The one element of a block, as a scalar.
+
+    total = wl.sum(wl.load(x + at), 0, keep_dims=True).item()
+    """
+    value = to_tensor(input, "the argument of 'item'")
+    if value.numel != 1:
+        raise errors.element_count("item", value.shape, ())
+    if value.dtype.primitive_bitwidth == 8 and value.dtype.is_floating():
+        return reread(_reshaped(reread(value, int8), ()), value.dtype)
+    return _reshaped(value, ())
 
 
 @member
