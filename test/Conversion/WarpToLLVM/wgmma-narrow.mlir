@@ -77,3 +77,18 @@ module attributes {warp.target = "sm_90a"} {
     return
   }
 }
+
+// -----
+
+#acc = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#b = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
+module attributes {warp.target = "sm_90a"} {
+  func.func @integers_of_16_bits(%x: i16) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %a = tile.splat %x : i16 -> tensor<64x16xi16, #acc>
+    %b = warp.alloc {offset = 0 : i64} : !warp.shared<16x16xi16, #b>
+    %c = arith.constant dense<0> : tensor<64x16xi32, #acc>
+    // expected-error @below {{'warp.wgmma' op has no instruction for 'i16' and 'i32'}}
+    %d = warp.wgmma %a, %b, %c {shape = array<i32: 64, 16, 16>} : tensor<64x16xi16, #acc> * !warp.shared<16x16xi16, #b> -> tensor<64x16xi32, #acc>
+    return
+  }
+}

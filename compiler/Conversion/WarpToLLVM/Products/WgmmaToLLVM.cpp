@@ -124,7 +124,7 @@ StringRef nameOf(Type type) {
       .Case([](BFloat16Type) { return "bf16"; })
       .Case([](Float8E4M3FNType) { return "e4m3"; })
       .Case([](Float8E5M2Type) { return "e5m2"; })
-      .Case([](IntegerType) { return "s8"; })
+      .Case([](IntegerType integer) { return integer.getWidth() == 8 ? "s8" : ""; })
       .Default([](Type) { return ""; });
 }
 
