@@ -28,12 +28,17 @@ def test_one_sequence_fills_a_gpu():
     assert counters["shared_wavefronts"] <= 1.03 * counters["shared_wavefronts_ideal"], "bank conflicts"
 
 
-@pytest.mark.parametrize(("page", "most"), [(1, 1.09), (16, 1.08), (64, 1.07), (256, 1.07)])
+def test_what_a_contiguous_cache_takes(contiguous):
+    """Warp instructions of both kernels."""
+    assert contiguous.total("warp_instructions") <= 46_704
+
+
+@pytest.mark.parametrize(("page", "most"), [(1, 47_904), (16, 50_512), (64, 49_328), (256, 49_376)])
 def test_what_pages_add(page, most, contiguous):
-    """Warp instructions of both kernels, over those of a contiguous cache."""
+    """Warp instructions of both kernels: at most a tenth more than of a contiguous cache."""
     run = SMALL.in_pages(page, checks="all")
     assert run.findings == []
-    assert run.total("warp_instructions") <= most * contiguous.total("warp_instructions")
+    assert run.total("warp_instructions") <= min(most, 1.1 * contiguous.total("warp_instructions"))
 
 
 def test_floats_of_8_bits_are_half_the_bytes(contiguous):
@@ -42,5 +47,5 @@ def test_floats_of_8_bits_are_half_the_bytes(contiguous):
     _, macs, sectors = SMALL.cost(run, bytes_of_an_element=1)
     assert macs <= 1.1
     assert sectors <= 1.05  # the table and what is known of the sequences too
-    # This target has no instruction that converts e4m3: ten of them do for two numbers.
-    assert run.total("warp_instructions") <= 2.05 * contiguous.total("warp_instructions")
+    # This target has no instruction that converts e4m3: seven others do for two numbers.
+    assert run.total("warp_instructions") <= 1.74 * contiguous.total("warp_instructions")

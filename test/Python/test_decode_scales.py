@@ -113,6 +113,17 @@ def test_pattern_score_mod_and_sink(seed):
     near(out, reference(q, wide_k, wide_v, LENGTHS, window, scale=0.5 / 8, sink=sink)[0])
 
 
+@pytest.mark.parametrize("kind", [E4M3, E5M2], ids=["e4m3", "e5m2"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.bfloat16], ids=["f16", "f32", "bf16"])
+def test_all_bits_of_8_convert(kind, dtype):
+    """NaN, infinities and both zeros too, in every place of a word; no number depends on its neighbours."""
+    numbers = torch.cat([torch.arange(256), torch.arange(256).flip(0), torch.arange(256).roll(1)])
+    v = numbers.to(torch.uint8).view(kind).reshape(1, 1, -1, 16)
+    rows, wanted = weft.Program(lambda x: x.to(dtype))(v), v.to(dtype)
+    torch.testing.assert_close(rows, wanted, rtol=0, atol=0, equal_nan=True)
+    assert torch.equal(rows.signbit() | rows.isnan(), wanted.signbit() | wanted.isnan())
+
+
 def test_every_number_of_8_bits(seed):
     """All 256, NaN apart, reach the product as they are: keys of one channel each."""
     for kind in (E4M3, E5M2):

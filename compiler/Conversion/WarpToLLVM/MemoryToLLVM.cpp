@@ -190,10 +190,50 @@ LogicalResult lowerStore(tile::StoreOp op, Emitter &e) {
   return success();
 }
 
+/// The bytes of `offset` elements, where it is a 64-bit product by an argument of the kernel, a stride: the other factor
+/// is scaled, once for all tensors that it is a row or a page of, so that each address is one multiplication with
+/// addition. Strides stay as they are: an instruction reads them where the kernel's arguments are, from no register.
+/// Null elsewhere.
+Value bytesOfProduct(Value offset, unsigned elementBytes, Emitter &e) {
+  auto product = offset.getDefiningOp<LLVM::MulOp>();
+  if (!product || elementBytes == 1 || !offset.getType().isInteger(64))
+    return {};
+  Value factor = product.getLhs(), stride = product.getRhs();
+  if (!isa<BlockArgument>(stride))
+    std::swap(factor, stride);
+  auto argument = dyn_cast<BlockArgument>(stride);
+  if (!argument || !isa<LLVM::LLVMFuncOp>(argument.getOwner()->getParentOp()) || !argument.getOwner()->isEntryBlock())
+    return {};
+  Value scaled = LLVM::MulOp::create(e.b, e.loc, factor, e.i64(static_cast<int64_t>(elementBytes)));
+  return LLVM::MulOp::create(e.b, e.loc, scaled, stride);
+}
+
+Value moveBy(Value pointer, Value offset, Type element, Emitter &e) {
+  return LLVM::GEPOp::create(e.b, e.loc, pointer.getType(), element, pointer, ArrayRef<LLVM::GEPArg>{offset});
+}
+
+/// `pointer` moved by a product by a stride, or by a sum that has such: term by term. Null elsewhere. A sum that others
+/// use too (`isOwn` false) is one number.
+Value moveByStrides(Value pointer, Value offset, Type element, bool isOwn, Emitter &e) {
+  if (Value bytes = bytesOfProduct(offset, bytesOf(element), e))
+    return e.offset(pointer, bytes);
+  auto sum = offset.getDefiningOp<LLVM::AddOp>();
+  if (!sum || !isOwn)
+    return {};
+  for (auto [first, second] : {std::pair(sum.getLhs(), sum.getRhs()), std::pair(sum.getRhs(), sum.getLhs())})
+    if (Value moved = moveByStrides(pointer, first, element, /*isOwn=*/true, e)) {
+      Value both = moveByStrides(moved, second, element, /*isOwn=*/true, e);
+      return both ? both : moveBy(moved, second, element, e);
+    }
+  return {};
+}
+
 LogicalResult lowerAddPtr(tile::AddPtrOp op, Emitter &e) {
   Type element = memoryType(tile::pointeeTypeOf(op.getType()));
   return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
-    return LLVM::GEPOp::create(e.b, e.loc, in[0].getType(), element, in[0], ArrayRef<LLVM::GEPArg>{in[1]});
+    if (Value moved = moveByStrides(in[0], in[1], element, op.getOffset().hasOneUse(), e))
+      return moved;
+    return moveBy(in[0], in[1], element, e);
   });
 }
 

@@ -78,7 +78,7 @@ module attributes {warp.target = "sm_80"} {
 // CHECK-NOT: llvm.fptrunc
 // CHECK: llvm.trunc %{{.*}} : i32 to i8
 // CHECK: llvm.call_intrinsic "llvm.nvvm.prmt"
-// CHECK: llvm.fmul %{{.*}} : vector<2xf16>
+// CHECK: llvm.intr.fma(%{{.*}}) : (vector<2xf16>, vector<2xf16>, vector<2xf16>) -> vector<2xf16>
 // CHECK: llvm.fpext %{{.*}} : f16 to f32
 // CHECK: llvm.store %{{.*}} : i8
 module attributes {warp.target = "sm_80"} {

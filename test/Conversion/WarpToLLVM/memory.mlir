@@ -161,3 +161,47 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+// What a stride is multiplied by is scaled to bytes: the product is added as it is, also where it is a term of a sum.
+// CHECK-LABEL: llvm.func @strides
+// CHECK-SAME: (%[[X:.*]]: !llvm.ptr<1>, %[[S:.*]]: i64, %[[N:.*]]: i64, %[[M:.*]]: i64, %{{.*}}: f16)
+// CHECK: %[[TWO:.*]] = llvm.mlir.constant(2 : i64)
+// CHECK: %[[BYTES:.*]] = llvm.mul %[[N]], %[[TWO]] : i64
+// CHECK: %[[AT:.*]] = llvm.mul %[[BYTES]], %[[S]] : i64
+// CHECK: %[[ROW:.*]] = llvm.getelementptr %[[X]][%[[AT]]] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+// CHECK: llvm.getelementptr %[[ROW]][%[[M]]] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, f16
+module attributes {warp.target = "sm_80"} {
+  func.func @strides(%x: !tile.ptr<f16>, %stride: i64, %n: i64, %m: i64, %one: f16)
+      attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %at = arith.muli %n, %stride : i64
+    %sum = arith.addi %at, %m : i64
+    %p = tile.addptr %x, %sum : !tile.ptr<f16>, i64
+    tile.store %p, %one : !tile.ptr<f16>
+    return
+  }
+}
+
+// -----
+
+// What is no stride is left to a later pass, and a sum that others use stays one number.
+// CHECK-LABEL: llvm.func @no_strides
+// CHECK-NOT: llvm.getelementptr {{.*}}, i8
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @no_strides(%x: !tile.ptr<f16>, %y: !tile.ptr<f16>, %stride: i64, %n: i32, %one: f16)
+      attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %wide = arith.extsi %n : i32 to i64
+    %square = arith.muli %wide, %wide : i64
+    %p = tile.addptr %x, %square : !tile.ptr<f16>, i64
+    tile.store %p, %one : !tile.ptr<f16>
+    %at = arith.muli %wide, %stride : i64
+    %sum = arith.addi %at, %wide : i64
+    %q = tile.addptr %x, %sum : !tile.ptr<f16>, i64
+    %r = tile.addptr %y, %sum : !tile.ptr<f16>, i64
+    tile.store %q, %one : !tile.ptr<f16>
+    tile.store %r, %one : !tile.ptr<f16>
+    return
+  }
+}

@@ -3,10 +3,14 @@
 //
 // Every f8 is an f16. An e5m2 is the upper byte of one: infinities, NaN and subnormals too. An e4m3's exponent and
 // mantissa moved to f16's places, one to the right, read as the number times 2^(7-15), subnormals too; a multiplication
-// puts that right, but for its only NaN:
+// puts that right, but for its only NaN, which would be 480, where the largest number is 448. Added to a number near
+// f16's largest, 480 alone gives infinity, and 0 times infinity is NaN:
 //
 //   0x38 (1.0)  in the upper byte 0x3800   moved 0x1c00 (2^-8)   times 2^8: 0x3c00 (1.0)
-//   0x7f (NaN)                    0x7f00   plus 0x0100: 0x8000, of which nothing else has the upper bit
+//   0x7e (448)                    0x7e00         0x3f00 (1.75)   448 + 65056 = 65504, times -0: -0
+//   0x7f (NaN)                    0x7f00         0x3f80 (1.875)  480 + 65056 = inf,   times -0: NaN
+//
+// -0 and not 0, since x + -0 is x for both zeros.
 //
 // The other way, normal numbers are rounded on f32's bits; subnormal ones by adding a power of two whose last place is
 // the f8's smallest number, so that the addition itself rounds to nearest even.
@@ -34,21 +38,23 @@ uint32_t powerOfTwo(int exponent) { return static_cast<uint32_t>(exponent + 127)
 
 static Value float8ToF16ByBits(Value word, bool isUpper, Type type, Emitter &e) {
   OpBuilder &b = e.b;
-  auto both = [&](Value x, uint32_t of) -> Value {
-    return LLVM::AndOp::create(b, e.loc, x, e.i32(static_cast<int32_t>(of)));
-  };
   Type halves = VectorType::get(2, b.getF16Type());
   // Bytes of the word, and of zeros (4), from the lowest on: each f8 is the upper byte of a half.
   Value pair = e.intrinsic("llvm.nvvm.prmt", b.getI32Type(), {word, e.i32(0), e.i32(isUpper ? 0x3424 : 0x1404)});
   if (isa<Float8E5M2Type>(type))
     return e.bitcast(pair, halves);
-  Value size = both(pair, 0x7f007f00), moved = LLVM::LShrOp::create(b, e.loc, size, e.i32(1));
-  Value scale = e.constant(DenseElementsAttr::get(cast<ShapedType>(halves), b.getF16FloatAttr(256).getValue()));
-  Value scaled = LLVM::FMulOp::create(b, e.loc, e.bitcast(moved, halves), scale);
-  Value flags = both(LLVM::AddOp::create(b, e.loc, size, e.i32(0x01000100)), 0x80008000);
-  Value nan = LLVM::SubOp::create(b, e.loc, flags, LLVM::LShrOp::create(b, e.loc, flags, e.i32(15)));
-  Value number = LLVM::OrOp::create(b, e.loc, e.bitcast(scaled, b.getI32Type()), nan);
-  return e.bitcast(LLVM::OrOp::create(b, e.loc, number, both(pair, 0x80008000)), halves);
+  auto splat = [&](float value) {
+    llvm::APFloat half(value);
+    bool losesInfo = false;
+    half.convert(llvm::APFloat::IEEEhalf(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+    return e.constant(DenseElementsAttr::get(cast<ShapedType>(halves), half));
+  };
+  Value size = LLVM::LShrOp::create(b, e.loc, LLVM::AndOp::create(b, e.loc, pair, e.i32(0x7f007f00)), e.i32(1));
+  // What is taken from a half has no more bits than it has: nothing is borrowed from the other.
+  Value moved = e.bitcast(LLVM::SubOp::create(b, e.loc, pair, size), halves), scale = splat(256);
+  Value sum = LLVM::FMAOp::create(b, e.loc, e.bitcast(size, halves), scale, splat(65056));
+  Value nanOrZero = LLVM::FMulOp::create(b, e.loc, sum, splat(-0.0f));
+  return LLVM::FMAOp::create(b, e.loc, moved, scale, nanOrZero);
 }
 
 Value float8ToF16(Value word, bool isUpper, Type type, Emitter &e) {

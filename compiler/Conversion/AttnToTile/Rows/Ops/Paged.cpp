@@ -34,12 +34,12 @@ public:
       start = b.addPtr(start, uniform);
     SmallVector<int64_t> shape{rows.count, chunk.width};
     Value channels = b.cast(b.row(b.range(chunk.width)), TileBuilder::elementOf(each));
-    Value address = b.addPtr(b.broadcast(start, shape), b.broadcast(b.add(b.column(each), channels), shape));
+    Value address = b.addPtr(b.broadcast(start, shape), b.broadcast(b.add(each, channels), shape));
     return b.load(address, exists(chunk));
   }
 
 private:
-  /// Offsets of the rows from the first page's first row: a scalar (may be null), and [count].
+  /// Offsets of the rows from the first page's first row: a scalar (may be null), and [count, 1].
   struct Offsets {
     Value uniform, each;
   };
@@ -51,24 +51,26 @@ private:
       Value slot = b.rem(rows.scalarStart, b.i32(size));
       Value first = b.add(offsetOf(entryAt(b.div(rows.scalarStart, b.i32(size)), /*isInside=*/true)),
                           b.mul(b.cast(slot, b.getI64Type()), pages.strides[1]));
-      return {first, b.mul(rows.offsets, b.cast(pages.strides[1], b.getI32Type()))};
+      return {first, b.column(b.mul(rows.offsets, b.cast(pages.strides[1], b.getI32Type())))};
     }
+    // Entries become offsets where their rows' addresses are, so that what crosses threads is 32 bits, once for keys and
+    // values.
     if (rows.isBlock && rows.count % size == 0 && rows.count / size <= mostScalarPages) {
-      Value number = b.div(rows.scalarStart, b.i32(size)), each = offsetOf(entryAt(number, /*isInside=*/true));
-      each = b.broadcast(each, {rows.count});
+      Value number = b.div(rows.scalarStart, b.i32(size));
+      Value entries = b.broadcast(entryAt(number, /*isInside=*/true), {rows.count});
       for (int64_t page = 1; page < rows.count / size; ++page) {
         Value before = b.less(rows.offsets, b.i32(page * size));
-        Value its = offsetOf(entryAt(b.add(number, b.i32(page))));
-        each = b.select(before, each, b.broadcast(its, {rows.count}));
+        Value its = entryAt(b.add(number, b.i32(page)));
+        entries = b.select(before, entries, b.broadcast(its, {rows.count}));
       }
-      return {{}, b.add(each, slotOffset(b.rem(rows.offsets, b.i32(size))))};
+      return {{}, b.add(offsetOf(b.column(entries)), slotOffset(b.column(b.rem(rows.offsets, b.i32(size)))))};
     }
     Value position = rows.position(b);
     if (size == 1)
-      return {{}, offsetOf(entryAt(position))};
+      return {{}, offsetOf(b.column(entryAt(position)))};
     Value number = b.div(position, b.i32(size));
     Value slot = b.sub(position, b.mul(number, b.i32(size)));
-    return {{}, b.add(offsetOf(entryAt(number)), slotOffset(slot))};
+    return {{}, b.add(offsetOf(b.column(entryAt(number))), slotOffset(b.column(slot)))};
   }
 
   Value slotOffset(Value slot) { return b.mul(b.cast(slot, b.getI64Type()), pages.strides[1]); }
