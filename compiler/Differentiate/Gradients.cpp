@@ -54,8 +54,20 @@ void Gradients::findUses(func::FuncOp program) {
   }
 }
 
+/// Whether a product with weights makes a value, by itself or before maps: its adjoint multiplies the value's gradient
+/// rounded to the value's type.
+static bool isMadeByProduct(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || op->hasTrait<attn::WeightProduct>())
+    return op;
+  auto map = dyn_cast<attn::MapOp>(op);
+  return map && llvm::any_of(map.getInputs(), [&](Value input) {
+           return tensorType(input) == tensorType(value) && isMadeByProduct(input);
+         });
+}
+
 Type Gradients::elementFor(Value value) const {
-  if (isa<BlockArgument>(value) && uses.lookup(value) == 1)
+  if (uses.lookup(value) == 1 && (isa<BlockArgument>(value) || isMadeByProduct(value)))
     return tensorType(value).getElementType();
   return Float32Type::get(value.getContext());
 }

@@ -29,8 +29,9 @@ public:
 
   /// Whether anything asks for the gradient of `value`: it depends on an argument of floats and results depend on it.
   bool wants(mlir::Value value) const { return uses.count(value); }
-  /// The element type in which a contribution to a gradient should be made: the value's own where it is an argument's
-  /// only contribution, and so stored as it is; f32 where it is added to others or goes on.
+  /// The element type in which a contribution to a gradient should be made: the value's own where it is the only
+  /// contribution to an argument's, which is stored as it is, or to that of what a product with weights makes, which
+  /// rounds it; f32 where it is added to others or goes on.
   mlir::Type elementFor(mlir::Value value) const;
   /// Whether one use alone contributes to the gradient of `value`.
   bool isReadOnce(mlir::Value value) const { return uses.lookup(value) == 1; }

@@ -88,3 +88,42 @@ func.func @peaa(%y: !attn.tensor<[B, 6, N, 64], f16>, %w: !attn.tensor<[100, 128
   %z = attn.linear %m, %w {concatenated} : !attn.tensor<[B, 2, N, 64], f16>, !attn.tensor<[100, 128], f16> -> !attn.tensor<[B, N, 100], f16>
   return %z : !attn.tensor<[B, N, 100], f16>
 }
+
+// -----
+
+// The gradient of what a product with weights makes, here with a residual, is stored as the adjoint of the product takes it; that of what no product makes (%v) stays f32.
+// CHECK-LABEL: func.func @rounded.backward(
+// CHECK: %[[DQ:.*]], %[[DKV:.*]]:2 = attn.attend_backward {{.*}} -> !attn.tensor<[B, 4, N, 32], f16>, !attn.tensor<[B, 4, N, 32], f16>, !attn.tensor<[B, 4, N, 32], f32>
+// CHECK-NOT: attn.map ins(%[[DQ]]
+// CHECK: attn.linear %[[DQ]], %{{.*}} {transposed}
+!x = !attn.tensor<[B, 4, N, 32], f16>
+!w = !attn.tensor<[32, 32], f16>
+func.func @rounded(%x: !x, %y: !x, %z: !x, %w: !w, %u: !w) -> !x attributes {attn.program} {
+  %h = attn.linear %x, %w : !x, !w -> !x
+  %q = attn.map ins(%h, %x : !x, !x) -> !x {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    attn.yield %s : f32
+  }
+  %k = attn.linear %y, %u : !x, !w -> !x
+  %v = attn.map ins(%z : !x) -> !x {
+  ^bb0(%a: f32):
+    %s = arith.mulf %a, %a : f32
+    attn.yield %s : f32
+  }
+  %out, %lse = attn.attend %q keys(%k : !x) values(%v : !x) {patterns = [#attn.full], scale = 0.125 : f32} : !x -> !x, !attn.tensor<[B, 4, N], f32>
+  return %out : !x
+}
+
+// -----
+
+// Contributions of two uses are added in f32.
+// CHECK-LABEL: func.func @added.backward(
+// CHECK: attn.attend_backward {{.*}} -> !attn.tensor<[B, 4, N, 32], f32>, !attn.tensor<[B, 4, N, 32], f32>, !attn.tensor<[B, 4, N, 32], f32>
+!x = !attn.tensor<[B, 4, N, 32], f16>
+!w = !attn.tensor<[32, 32], f16>
+func.func @added(%x: !x, %w: !w) -> !x attributes {attn.program} {
+  %q = attn.linear %x, %w : !x, !w -> !x
+  %out, %lse = attn.attend %q keys(%q : !x) values(%q : !x) {patterns = [#attn.full], scale = 0.125 : f32} : !x -> !x, !attn.tensor<[B, 4, N], f32>
+  return %out : !x
+}
