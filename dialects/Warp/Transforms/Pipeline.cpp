@@ -28,6 +28,9 @@
 // The product of warpgroups that a loop adds up may go on into the next iteration (Warpgroups/LaggingProduct.h): copies
 // then run one iteration less ahead, into tiles that were read two iterations before.
 //
+// Products of warpgroups that take what is computed from an iteration's other products run an iteration later, beside the
+// next one's (Warpgroups/LateProducts.h): the tiles that they alone read are then copied with those of that iteration.
+//
 // Where a block of the target cannot hold so many tiles beside what lives across the loop, the kernel gets fewer
 // stages, and its schedule says so.
 #include "compiler/Support/Remarks.h"
@@ -40,6 +43,7 @@
 #include "dialects/Warp/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/Scratch.h"
 #include "dialects/Warp/Transforms/Warpgroups/LaggingProduct.h"
+#include "dialects/Warp/Transforms/Warpgroups/LateProducts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
@@ -67,13 +71,15 @@ struct StagedTile {
   DeallocOp dealloc;
   std::shared_ptr<const Box> box; // what bulk copies can bring in its place; null where they cannot
   MappedBox mapped;               // where they do
+  bool late = false;              // read in the iteration after
 };
 
 /// A loop's tiles that can go ahead, and what has to be computed ahead for them.
 struct Ahead {
   scf::ForOp loop;
   SmallVector<StagedTile> tiles;
-  Slice slice;
+  Slice slice, lateSlice = {}; // of late tiles
+  LateProducts late = {};
 };
 
 struct Pipeline : weft::warp::impl::WarpPipelineBase<Pipeline> {
@@ -84,10 +90,9 @@ struct Pipeline : weft::warp::impl::WarpPipelineBase<Pipeline> {
 /// Rewrites one loop.
 class LoopPipeliner {
 public:
-  LoopPipeliner(scf::ForOp loop, MutableArrayRef<StagedTile> tiles, ArrayRef<AsyncWaitOp> waits, const Slice &slice,
-                int stages)
-      : loop(loop), tiles(tiles), waits(waits), slice(slice), stages(stages), depth(stages - 1), b(loop),
-        loc(loop.getLoc()) {
+  LoopPipeliner(Ahead &ahead, ArrayRef<AsyncWaitOp> waits, int stages)
+      : loop(ahead.loop), tiles(ahead.tiles), waits(waits), slice(ahead.slice), lateSlice(ahead.lateSlice),
+        late(ahead.late), stages(stages), depth(stages - 1), b(loop), loc(loop.getLoc()) {
     hasGroups = llvm::any_of(tiles, [](const StagedTile &tile) { return !tile.mapped; });
     if (stages < 3)
       return;
@@ -108,14 +113,27 @@ private:
     auto predicate = loop.getUnsignedCmp() ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt;
     return arith::CmpIOp::create(b, loc, predicate, x, y);
   }
-  /// Computes the slice for another iteration and starts its copies into the tiles `stage`; `isInside` says whether
-  /// that iteration is run.
-  void copyAhead(IRMapping &mapping, Value stage, Value isInside);
+  /// An iteration, ahead of the one that is run: its values of the loop's, and whether it is run at all; null: it is.
+  struct Iteration {
+    IRMapping mapping;
+    Value isInside;
+  };
+  /// Computes the slices for other iterations and starts their copies into the tiles `stage`: of `lateOne`, the one
+  /// before `one`, what is read late, unless that is before the first.
+  void copyAhead(Iteration &one, Iteration *lateOne, Value stage);
+  void cloneSlice(ArrayRef<Operation *> ordered, Iteration &iteration);
   Value masked(Type pointers, Value mask, Value isInside);
   void cloneLoad(tile::LoadOp load, IRMapping &mapping, Value isInside);
   void startCopies();
   /// Starts the copies that bring bytes to the tiles' barrier, of one stage.
-  void copyBoxes(IRMapping &mapping, Value stage, Value isInside);
+  void copyBoxes(Iteration &one, Iteration *lateOne, Value stage);
+  Iteration fromFirst(int distance, const Slice &slice, ArrayRef<Value> ahead);
+  void advance(SmallVector<Value> &ahead, const Slice &slice, const IRMapping &mapping);
+  struct Distance {
+    Value steps, end; // null where it is none
+  };
+  Distance distance(int iterations);
+  Iteration fromThis(Distance distance, const Slice &slice, scf::ForOp pipelined, ValueRange carried);
   void rewriteLoop();
   void moveCoordinates(Block *body);
   /// Whether the parity of a ring's phase is the highest bit of a sum.
@@ -126,7 +144,8 @@ private:
   scf::ForOp loop;
   MutableArrayRef<StagedTile> tiles;
   ArrayRef<AsyncWaitOp> waits; // that the tiles no longer need, nor anything else
-  const Slice &slice;
+  const Slice &slice, &lateSlice;
+  const LateProducts &late;
   int stages, depth;
   WgmmaWaitOp lagging; // for a product that reads its tiles into the next iteration; null where none does
   OpBuilder b;
@@ -135,8 +154,10 @@ private:
   std::optional<BoxRing> boxes; // where bulk copies fill tiles
   bool hasGroups = false;       // where copies of threads do
   int64_t pitch = 0;            // bytes from the tiles of a stage to those of the next
-  SmallVector<Operation *> orderedSlice;
-  SmallVector<Value> ahead; // the carried values of the slice, `depth` iterations ahead
+  SmallVector<Operation *> orderedSlice, orderedLateSlice;
+  SmallVector<Value> ahead;     // the carried values of the slice, `depth` iterations ahead
+  SmallVector<Value> lateAhead; // of the late slice, one iteration less
+  BarrierOp arrived;            // behind which an iteration's tiles are there
 };
 } // namespace
 
@@ -178,6 +199,8 @@ static bool addToSlice(AsyncCopyOp copy, scf::ForOp loop, bool mayLoad, Slice &s
 // --- rewriting ---
 
 Value LoopPipeliner::masked(Type pointers, Value mask, Value isInside) {
+  if (!isInside)
+    return mask;
   auto tensor = dyn_cast<RankedTensorType>(pointers);
   if (!tensor)
     return mask ? arith::AndIOp::create(b, loc, mask, isInside).getResult() : isInside;
@@ -208,35 +231,65 @@ void LoopPipeliner::cloneLoad(tile::LoadOp load, IRMapping &mapping, Value isIns
   mapping.map(load.getResult(), loaded);
 }
 
-void LoopPipeliner::copyAhead(IRMapping &mapping, Value stage, Value isInside) {
-  for (Operation *op : orderedSlice) {
-    if (auto load = dyn_cast<tile::LoadOp>(op))
-      cloneLoad(load, mapping, isInside);
+void LoopPipeliner::cloneSlice(ArrayRef<Operation *> ordered, Iteration &iteration) {
+  for (Operation *op : ordered) {
+    if (auto load = dyn_cast<tile::LoadOp>(op); load && iteration.isInside)
+      cloneLoad(load, iteration.mapping, iteration.isInside);
     else
-      b.clone(*op, mapping);
+      b.clone(*op, iteration.mapping);
   }
+}
+
+void LoopPipeliner::copyAhead(Iteration &one, Iteration *lateOne, Value stage) {
+  cloneSlice(orderedSlice, one);
+  if (lateOne)
+    cloneSlice(orderedLateSlice, *lateOne);
   if (boxes)
-    copyBoxes(mapping, stage, isInside);
+    copyBoxes(one, lateOne, stage);
   for (auto [tile, ring] : llvm::zip_equal(tiles, rings)) {
     AsyncCopyOp copy = tile.copy;
-    if (tile.mapped)
+    if (tile.mapped || (tile.late && !lateOne))
       continue;
-    Value mask = copy.getMask() ? mapping.lookupOrDefault(copy.getMask()) : Value();
+    Iteration &of = tile.late ? *lateOne : one;
+    Value mask = copy.getMask() ? of.mapping.lookupOrDefault(copy.getMask()) : Value();
     Value target = StageOp::create(b, copy.getLoc(), copy.getShared().getType(), ring, stage, pitch);
-    AsyncCopyOp::create(b, copy.getLoc(), mapping.lookupOrDefault(copy.getPtr()),
-                        masked(copy.getPtr().getType(), mask, isInside), target, copy.getContiguity(),
+    AsyncCopyOp::create(b, copy.getLoc(), of.mapping.lookupOrDefault(copy.getPtr()),
+                        masked(copy.getPtr().getType(), mask, of.isInside), target, copy.getContiguity(),
                         copy.getUndefined(), copy.getThroughL1());
   }
   if (hasGroups)
     AsyncCommitOp::create(b, loc);
 }
 
-void LoopPipeliner::copyBoxes(IRMapping &mapping, Value stage, Value isInside) {
-  SmallVector<BoxTarget> targets;
-  for (auto [tile, ring] : llvm::zip_equal(tiles, rings))
-    if (tile.mapped)
-      targets.push_back({tile.box.get(), &tile.mapped, ring});
-  boxes->copy(b, loc, targets, mapping, stage, isInside);
+void LoopPipeliner::copyBoxes(Iteration &one, Iteration *lateOne, Value stage) {
+  SmallVector<BoxTarget> targets, lateTargets;
+  for (auto [tile, ring] : llvm::zip_equal(tiles, rings)) {
+    if (tile.mapped && tile.late && lateOne)
+      lateTargets.push_back({tile.box.get(), &tile.mapped, ring, &lateOne->mapping});
+    else if (tile.mapped && !tile.late)
+      targets.push_back({tile.box.get(), &tile.mapped, ring, &one.mapping});
+  }
+  if (!lateOne)
+    return boxes->copy(b, loc, {targets, one.isInside}, stage);
+  // The last iteration of all has a late one before it, and no tiles of its own.
+  targets.append(lateTargets);
+  boxes->copyEither(b, loc, {targets, one.isInside}, {lateTargets, lateOne->isInside}, stage);
+}
+
+/// The iteration `distance` behind the first, whose carried values are known.
+LoopPipeliner::Iteration LoopPipeliner::fromFirst(int distance, const Slice &slice, ArrayRef<Value> ahead) {
+  Value before = arith::MulIOp::create(b, loc, loop.getStep(), ofLoopType(distance));
+  Iteration found;
+  found.mapping.map(loop.getInductionVar(), arith::AddIOp::create(b, loc, loop.getLowerBound(), before).getResult());
+  for (auto [index, value] : llvm::zip_equal(slice.carried, ahead))
+    found.mapping.map(loop.getRegionIterArg(index), value);
+  found.isInside = isLess(loop.getLowerBound(), arith::SubIOp::create(b, loc, loop.getUpperBound(), before));
+  return found;
+}
+
+void LoopPipeliner::advance(SmallVector<Value> &ahead, const Slice &slice, const IRMapping &mapping) {
+  for (auto [index, value] : llvm::zip_equal(slice.carried, ahead))
+    value = mapping.lookupOrDefault(loop.getYieldedValues()[index]);
 }
 
 /// The rings, and the copies of the first iterations.
@@ -261,16 +314,17 @@ void LoopPipeliner::startCopies() {
     boxes->begin(b, loc, pitch);
   for (unsigned index : slice.carried)
     ahead.push_back(loop.getInitArgs()[index]);
-  for (int iteration = 0; iteration < depth; ++iteration) {
-    Value before = arith::MulIOp::create(b, loc, loop.getStep(), ofLoopType(iteration));
-    IRMapping mapping;
-    mapping.map(loop.getInductionVar(), arith::AddIOp::create(b, loc, loop.getLowerBound(), before).getResult());
-    for (auto [index, value] : llvm::zip_equal(slice.carried, ahead))
-      mapping.map(loop.getRegionIterArg(index), value);
-    Value isInside = isLess(loop.getLowerBound(), arith::SubIOp::create(b, loc, loop.getUpperBound(), before));
-    copyAhead(mapping, i32(iteration * pitch), isInside);
-    for (auto [index, value] : llvm::zip_equal(slice.carried, ahead))
-      value = mapping.lookupOrDefault(loop.getYieldedValues()[index]);
+  for (unsigned index : lateSlice.carried)
+    lateAhead.push_back(loop.getInitArgs()[index]);
+  for (int number = 0; number < depth; ++number) {
+    Iteration one = fromFirst(number, slice, ahead);
+    std::optional<Iteration> lateOne;
+    if (!late.none() && number > 0)
+      lateOne = fromFirst(number - 1, lateSlice, lateAhead);
+    copyAhead(one, lateOne ? &*lateOne : nullptr, i32(number * pitch));
+    advance(ahead, slice, one.mapping);
+    if (lateOne)
+      advance(lateAhead, lateSlice, lateOne->mapping);
   }
   if (boxes)
     BarrierOp::create(b, loc); // behind which all threads may wait at the barriers
@@ -336,15 +390,36 @@ SmallVector<Value> LoopPipeliner::nextPlaces(Value stage, Value freed, Value par
   return next;
 }
 
+/// How far an iteration is behind this one, and the bound before which this one has to be for that to be run.
+LoopPipeliner::Distance LoopPipeliner::distance(int iterations) {
+  if (iterations == 0)
+    return {};
+  Value distance = arith::MulIOp::create(b, loc, loop.getStep(), ofLoopType(iterations));
+  return {distance, arith::SubIOp::create(b, loc, loop.getUpperBound(), distance)};
+}
+
+/// The iteration `distance` behind the one that the loop runs.
+LoopPipeliner::Iteration LoopPipeliner::fromThis(Distance distance, const Slice &slice, scf::ForOp pipelined,
+                                                 ValueRange carried) {
+  Iteration found;
+  Value now = pipelined.getInductionVar();
+  found.mapping.map(now, distance.steps ? arith::AddIOp::create(b, loc, now, distance.steps).getResult() : now);
+  for (auto [index, value] : llvm::zip(slice.carried, carried))
+    found.mapping.map(pipelined.getRegionIterArg(index), value);
+  if (distance.end)
+    found.isInside = isLess(now, distance.end);
+  return found;
+}
+
 void LoopPipeliner::rewriteLoop() {
-  Value distance = arith::MulIOp::create(b, loc, loop.getStep(), ofLoopType(depth));
-  Value lastStart = arith::SubIOp::create(b, loc, loop.getUpperBound(), distance);
+  Distance toOne = distance(depth), toLate = late.none() ? Distance() : distance(depth - 1);
   // A tile's number is the count of bytes before it.
-  Value zero = i32(0), one = i32(pitch);
+  Value zero = i32(0), next = i32(pitch);
   bool two = stages == 2; // then the tile that is not read is the freed one and the next
   SmallVector<Value> inits(loop.getInitArgs());
   unsigned oldCount = inits.size();
   inits.append(ahead);
+  inits.append(lateAhead);
   inits.push_back(zero);
   if (!two)
     inits.push_back(i32((lagging ? depth : stages - 1) * pitch));
@@ -357,28 +432,29 @@ void LoopPipeliner::rewriteLoop() {
   takeBody(body, loop.getBody());
   moveCoordinates(body);
   ValueRange extra = pipelined.getRegionIterArgs().drop_front(oldCount);
-  Value stage = extra[slice.carried.size()], parity = extra.back();
+  unsigned place = ahead.size() + lateAhead.size();
+  Value stage = extra[place], parity = extra.back();
 
   b.setInsertionPointToStart(body);
   if (hasGroups)
     AsyncWaitOp::create(b, loc, b.getI32IntegerAttr(depth - 1));
   if (boxes)
     boxes->wait(b, loc, stage, countsTurns() ? arith::ShRUIOp::create(b, loc, parity, i32(31)).getResult() : parity);
-  BarrierOp::create(b, loc);
-  IRMapping mapping;
-  mapping.map(pipelined.getInductionVar(),
-              arith::AddIOp::create(b, loc, pipelined.getInductionVar(), distance).getResult());
-  for (auto [index, value] : llvm::zip(slice.carried, extra))
-    mapping.map(pipelined.getRegionIterArg(index), value);
-  Value freed = two ? arith::XOrIOp::create(b, loc, stage, one).getResult() : extra[slice.carried.size() + 1];
-  copyAhead(mapping, freed, isLess(pipelined.getInductionVar(), lastStart));
+  arrived = BarrierOp::create(b, loc);
+  Iteration one = fromThis(toOne, slice, pipelined, extra), lateOne;
+  if (!late.none())
+    lateOne = fromThis(toLate, lateSlice, pipelined, extra.drop_front(ahead.size()));
+  Value freed = two ? arith::XOrIOp::create(b, loc, stage, next).getResult() : extra[place + 1];
+  copyAhead(one, late.none() ? nullptr : &lateOne, freed);
   readFromRing(stage);
 
   auto yield = cast<scf::YieldOp>(body->getTerminator());
   b.setInsertionPoint(yield);
   SmallVector<Value> yielded(yield.getOperands());
   for (unsigned index : slice.carried)
-    yielded.push_back(mapping.lookupOrDefault(yield.getOperand(index)));
+    yielded.push_back(one.mapping.lookupOrDefault(yield.getOperand(index)));
+  for (unsigned index : lateSlice.carried)
+    yielded.push_back(lateOne.mapping.lookupOrDefault(yield.getOperand(index)));
   llvm::append_range(yielded, nextPlaces(stage, freed, parity));
   yield->setOperands(yielded);
 
@@ -397,13 +473,19 @@ void LoopPipeliner::rewriteLoop() {
 
 void LoopPipeliner::run() {
   orderedSlice = inOrder(slice, loop);
+  orderedLateSlice = inOrder(lateSlice, loop);
   startCopies();
   rewriteLoop();
   if (lagging)
     leaveUnderWay(lagging);
-  for (Operation *op : llvm::reverse(orderedSlice))
+  Slice both = slice;
+  both.ops.insert(lateSlice.ops.begin(), lateSlice.ops.end());
+  SmallVector<Operation *> ordered = inOrder(both, loop);
+  for (Operation *op : llvm::reverse(ordered))
     if (isOpTriviallyDead(op))
       op->erase();
+  if (!late.none())
+    loop = runLate(loop, late, arrived);
   removeUnusedCarriedValues(loop);
 }
 
@@ -509,8 +591,8 @@ static int stagesThatFit(const Ahead &ahead, int stages, const TargetInfo &targe
 }
 
 /// The innermost loops that have tiles to start ahead.
-static SmallVector<Ahead> findLoops(func::FuncOp kernel, bool withBoxes) {
-  SmallVector<Ahead> found;
+static std::vector<Ahead> findLoops(func::FuncOp kernel, bool withBoxes) {
+  std::vector<Ahead> found;
   kernel.walk([&](scf::ForOp loop) {
     bool hasLoop = loop.getBody()->walk([](LoopLikeOpInterface) { return WalkResult::interrupt(); }).wasInterrupted();
     if (hasLoop) {
@@ -524,20 +606,30 @@ static SmallVector<Ahead> findLoops(func::FuncOp kernel, bool withBoxes) {
   return found;
 }
 
+/// Finds the products of a loop that may run an iteration later, and marks the tiles that they read.
+static void findLate(Ahead &ahead) {
+  auto rings = llvm::map_to_vector(ahead.tiles, [](StagedTile tile) -> Value { return tile.alloc.getResult(); });
+  ahead.late = findLateProducts(ahead.loop, rings, TargetInfo::ofOrDefault(ahead.loop));
+  if (!ahead.late.hindrance.empty())
+    remarks::missed(remarks::productOverlap, ahead.loop) << remark::reason(
+        "the loop's second product is not run beside the next iteration's first: {0}", ahead.late.hindrance);
+  for (StagedTile &tile : ahead.tiles)
+    tile.late = llvm::is_contained(ahead.late.tiles, tile.alloc.getResult());
+}
+
 /// Has bulk copies bring what they can: of those, only coordinates are computed ahead.
-static void mapBoxes(Ahead &ahead) {
-  if (llvm::none_of(ahead.tiles, [](const StagedTile &tile) { return tile.box != nullptr; }))
-    return;
+static void findSlices(Ahead &ahead) {
   bool mayLoad = !writesMemory(ahead.loop);
   ahead.slice = {};
   for (StagedTile &tile : ahead.tiles) {
+    Slice &slice = tile.late ? ahead.lateSlice : ahead.slice;
     if (!tile.box) {
-      addToSlice(tile.copy, ahead.loop, mayLoad, ahead.slice);
+      addToSlice(tile.copy, ahead.loop, mayLoad, slice);
       continue;
     }
     tile.mapped = mapBox(*tile.box, tile.copy);
     for (Value coordinate : tile.mapped.coordinates)
-      addToSlice(coordinate, ahead.loop, mayLoad, ahead.slice);
+      addToSlice(coordinate, ahead.loop, mayLoad, slice);
   }
 }
 
@@ -552,7 +644,7 @@ void Pipeline::runOnOperation() {
     });
     return;
   }
-  SmallVector<Ahead> loops = findLoops(kernel, boxes);
+  std::vector<Ahead> loops = findLoops(kernel, boxes);
   for (const Ahead &ahead : loops)
     stages = std::min(stages, stagesThatFit(ahead, stages, TargetInfo::ofOrDefault(kernel)));
   if (stages < wanted)
@@ -563,7 +655,8 @@ void Pipeline::runOnOperation() {
   if (stages < 2)
     return;
   for (Ahead &ahead : loops) {
-    mapBoxes(ahead);
-    LoopPipeliner(ahead.loop, ahead.tiles, ownWaits(ahead.loop, ahead.tiles), ahead.slice, stages).run();
+    findLate(ahead);
+    findSlices(ahead);
+    LoopPipeliner(ahead, ownWaits(ahead.loop, ahead.tiles), stages).run();
   }
 }

@@ -65,16 +65,36 @@ Value BoxRing::barrierOf(OpBuilder &b, Location loc, Value stage) {
   return StageOp::create(b, loc, typeOf(b.getContext(), 1), ring, stage, pitch);
 }
 
-void BoxRing::copy(OpBuilder &b, Location loc, ArrayRef<BoxTarget> targets, IRMapping &mapping, Value stage,
-                   Value condition) {
+/// A branch of one thread, and no predicates: what stands behind it is computed by that thread's uniform registers.
+static scf::IfOp branchOfOne(OpBuilder &b, Location loc, Value condition) {
+  Value acts = IsFirstThreadOp::create(b, loc);
+  if (condition)
+    acts = arith::AndIOp::create(b, loc, condition, acts);
+  return scf::IfOp::create(b, loc, acts, /*withElseRegion=*/false);
+}
+
+void BoxRing::copy(OpBuilder &b, Location loc, const BoxCopies &copies, Value stage) {
+  auto branch = branchOfOne(b, loc, copies.condition);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  start(b, loc, copies.targets, stage);
+}
+
+void BoxRing::copyEither(OpBuilder &b, Location loc, const BoxCopies &one, const BoxCopies &other, Value stage) {
+  auto branch = branchOfOne(b, loc, other.condition);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  auto which = scf::IfOp::create(b, loc, one.condition, /*withElseRegion=*/true);
+  b.setInsertionPointToStart(which.thenBlock());
+  start(b, loc, one.targets, stage);
+  b.setInsertionPointToStart(which.elseBlock());
+  start(b, loc, other.targets, stage);
+}
+
+void BoxRing::start(OpBuilder &b, Location loc, ArrayRef<BoxTarget> targets, Value stage) {
   int64_t bytes = 0;
   for (const BoxTarget &target : targets)
     bytes += cast<SharedType>(target.ring.getType()).getTileBytes();
-  // A branch, and no predicates: what stands behind it is computed by one thread's uniform registers.
-  Value acts = arith::AndIOp::create(b, loc, condition, IsFirstThreadOp::create(b, loc));
-  auto branch = scf::IfOp::create(b, loc, acts, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
   Value barrier = barrierOf(b, loc, stage);
   MbarrierExpectOp::create(b, loc, barrier, b.getI64IntegerAttr(bytes));
   for (const BoxTarget &target : targets) {
@@ -89,7 +109,7 @@ void BoxRing::copy(OpBuilder &b, Location loc, ArrayRef<BoxTarget> targets, IRMa
     };
     for (const BoxPart &part : target.box->parts) {
       SmallVector<Value> coordinates =
-          llvm::map_to_vector(target.mapped->coordinates, [&](Value each) { return mapping.lookupOrDefault(each); });
+          llvm::map_to_vector(target.mapped->coordinates, [&](Value each) { return target.mapping->lookupOrDefault(each); });
       coordinates[0] = moved(coordinates[0], part.along);
       coordinates[1] = moved(coordinates[1], part.row);
       BoxCopyOp::create(b, loc, target.mapped->map, coordinates, tile, barrier, b.getI64IntegerAttr(part.offset));

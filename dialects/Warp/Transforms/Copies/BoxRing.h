@@ -22,6 +22,13 @@ struct BoxTarget {
   const Box *box;
   const MappedBox *mapped;
   mlir::Value ring;
+  const mlir::IRMapping *mapping; ///< holds what the copies' coordinates are at the time
+};
+
+/// Copies that are made where a condition holds; null: always.
+struct BoxCopies {
+  llvm::ArrayRef<BoxTarget> targets;
+  mlir::Value condition;
 };
 
 class BoxRing {
@@ -33,14 +40,18 @@ public:
   SharedType type() const { return mlir::cast<SharedType>(ring.getType()); }
   /// Behind a barrier of the block: `pitch` bytes lie between the tiles of one stage and the next.
   void begin(mlir::OpBuilder &b, mlir::Location loc, int64_t pitch);
-  /// Starts the copies into a stage's tiles. `mapping` holds what their coordinates are at the time.
-  void copy(mlir::OpBuilder &b, mlir::Location loc, llvm::ArrayRef<BoxTarget> targets, mlir::IRMapping &mapping,
-            mlir::Value stage, mlir::Value condition);
+  /// Starts the copies into a stage's tiles.
+  void copy(mlir::OpBuilder &b, mlir::Location loc, const BoxCopies &copies, mlir::Value stage);
+  /// The same of the first of two whose condition holds; that of `one` holds only where the other's does.
+  void copyEither(mlir::OpBuilder &b, mlir::Location loc, const BoxCopies &one, const BoxCopies &other,
+                  mlir::Value stage);
   void wait(mlir::OpBuilder &b, mlir::Location loc, mlir::Value stage, mlir::Value parity);
   /// Behind a barrier of the block, after the last wait.
   void end(mlir::OpBuilder &b, mlir::Location loc);
 
 private:
+  /// Runs in one thread.
+  void start(mlir::OpBuilder &b, mlir::Location loc, llvm::ArrayRef<BoxTarget> targets, mlir::Value stage);
   mlir::Value barrierOf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value stage);
 
   mlir::Value ring;
