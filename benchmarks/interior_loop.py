@@ -26,9 +26,10 @@ import weft.language as wl
 from weft.compiler.ptxas import assemble, find_tool
 from weft.compiler.signature import parse
 from weft.cycles.flow import Loop, loops_of
+from weft.cycles.report import of_ptx
 from weft.demo import triton_peer
 from weft.programs.compiled import compiled
-from weft.targets import default_target, target_named
+from weft.targets import default_target, gpus, target_named
 
 BLOCK_M, BLOCK_N = 128, 64
 #: Instructions of the interior loop for 64 rows of a warpgroup and 128 keys, by head size, as ptxas 13.0 assembles the
@@ -137,6 +138,17 @@ def ours(D: int, target: str = "sm_80") -> Interior:
     return interior_of(kernel.ptx, target)
 
 
+def ratio(D: int, target: str) -> float:
+    """Cycles of our loop by the loop model, over what its matrix units alone take."""
+    keys, warps = tiling(D, target)
+    kernel = windowed_attention.compile(signature(D, keys), target=target, num_warps=warps, num_stages=2)
+    gpu = next(each for each in gpus().values() if each.target == target)
+    described = {"entry": kernel.name, "num_warps": warps, "shared_bytes": kernel.shared_bytes}
+    (found,) = of_ptx(kernel.ptx, target, gpu, [described])
+    assert found.main is not None, "the kernel has products"
+    return found.main.cycles / found.main.matrix_cycles
+
+
 @weft.program
 def windowed(q, k, v):
     return weft.softmax(q, k, weft.window(256, 0)) @ v
@@ -188,6 +200,8 @@ def main() -> int:
         rows["spill bytes"] = [each.spill_bytes for each in columns.values()]
         for name, counts in rows.items():
             print(f"{name:14}" + "".join(f"{count:>10,}" for count in counts))
+        if target_named(target).warpgroup_mma:
+            print(f"cycles over those of the matrix units, by the loop model: {ratio(D, target):.2f}")
         print()
     return 0
 

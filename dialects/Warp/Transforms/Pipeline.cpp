@@ -271,9 +271,7 @@ void LoopPipeliner::copyBoxes(Iteration &one, Iteration *lateOne, Value stage) {
   }
   if (!lateOne)
     return boxes->copy(b, loc, {targets, one.isInside}, stage);
-  // The last iteration of all has a late one before it, and no tiles of its own.
-  targets.append(lateTargets);
-  boxes->copyEither(b, loc, {targets, one.isInside}, {lateTargets, lateOne->isInside}, stage);
+  boxes->copyWithLate(b, loc, {targets, one.isInside}, {lateTargets, lateOne->isInside}, stage);
 }
 
 /// The iteration `distance` behind the first, whose carried values are known.

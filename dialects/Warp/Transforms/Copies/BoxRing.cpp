@@ -73,30 +73,42 @@ static scf::IfOp branchOfOne(OpBuilder &b, Location loc, Value condition) {
   return scf::IfOp::create(b, loc, acts, /*withElseRegion=*/false);
 }
 
+static int64_t bytesOf(ArrayRef<BoxTarget> targets) {
+  int64_t bytes = 0;
+  for (const BoxTarget &target : targets)
+    bytes += cast<SharedType>(target.ring.getType()).getTileBytes();
+  return bytes;
+}
+
 void BoxRing::copy(OpBuilder &b, Location loc, const BoxCopies &copies, Value stage) {
   auto branch = branchOfOne(b, loc, copies.condition);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
+  expect(b, loc, bytesOf(copies.targets), stage);
   start(b, loc, copies.targets, stage);
 }
 
-void BoxRing::copyEither(OpBuilder &b, Location loc, const BoxCopies &one, const BoxCopies &other, Value stage) {
-  auto branch = branchOfOne(b, loc, other.condition);
+void BoxRing::copyWithLate(OpBuilder &b, Location loc, const BoxCopies &own, const BoxCopies &late, Value stage) {
+  auto branch = branchOfOne(b, loc, late.condition);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
-  auto which = scf::IfOp::create(b, loc, one.condition, /*withElseRegion=*/true);
+  int64_t lateBytes = bytesOf(late.targets);
+  auto which = scf::IfOp::create(b, loc, own.condition, /*withElseRegion=*/true);
   b.setInsertionPointToStart(which.thenBlock());
-  start(b, loc, one.targets, stage);
+  expect(b, loc, bytesOf(own.targets) + lateBytes, stage);
+  start(b, loc, own.targets, stage);
   b.setInsertionPointToStart(which.elseBlock());
-  start(b, loc, other.targets, stage);
+  expect(b, loc, lateBytes, stage);
+  b.setInsertionPointAfter(which);
+  start(b, loc, late.targets, stage);
+}
+
+void BoxRing::expect(OpBuilder &b, Location loc, int64_t bytes, Value stage) {
+  MbarrierExpectOp::create(b, loc, barrierOf(b, loc, stage), b.getI64IntegerAttr(bytes));
 }
 
 void BoxRing::start(OpBuilder &b, Location loc, ArrayRef<BoxTarget> targets, Value stage) {
-  int64_t bytes = 0;
-  for (const BoxTarget &target : targets)
-    bytes += cast<SharedType>(target.ring.getType()).getTileBytes();
   Value barrier = barrierOf(b, loc, stage);
-  MbarrierExpectOp::create(b, loc, barrier, b.getI64IntegerAttr(bytes));
   for (const BoxTarget &target : targets) {
     auto ring = cast<SharedType>(target.ring.getType());
     auto type = SharedType::get(b.getContext(), 1, ring.getShape(), ring.getElementType(), ring.getLayout());
@@ -108,8 +120,8 @@ void BoxRing::start(OpBuilder &b, Location loc, ArrayRef<BoxTarget> targets, Val
                                    arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(distance)));
     };
     for (const BoxPart &part : target.box->parts) {
-      SmallVector<Value> coordinates =
-          llvm::map_to_vector(target.mapped->coordinates, [&](Value each) { return target.mapping->lookupOrDefault(each); });
+      SmallVector<Value> coordinates = llvm::map_to_vector(
+          target.mapped->coordinates, [&](Value each) { return target.mapping->lookupOrDefault(each); });
       coordinates[0] = moved(coordinates[0], part.along);
       coordinates[1] = moved(coordinates[1], part.row);
       BoxCopyOp::create(b, loc, target.mapped->map, coordinates, tile, barrier, b.getI64IntegerAttr(part.offset));

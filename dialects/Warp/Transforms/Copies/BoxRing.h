@@ -42,15 +42,17 @@ public:
   void begin(mlir::OpBuilder &b, mlir::Location loc, int64_t pitch);
   /// Starts the copies into a stage's tiles.
   void copy(mlir::OpBuilder &b, mlir::Location loc, const BoxCopies &copies, mlir::Value stage);
-  /// The same of the first of two whose condition holds; that of `one` holds only where the other's does.
-  void copyEither(mlir::OpBuilder &b, mlir::Location loc, const BoxCopies &one, const BoxCopies &other,
-                  mlir::Value stage);
+  /// The same of the tiles of one iteration, `own`, and those that are read late, of the iteration before: where that is
+  /// the last, there are no others.
+  void copyWithLate(mlir::OpBuilder &b, mlir::Location loc, const BoxCopies &own, const BoxCopies &late,
+                    mlir::Value stage);
   void wait(mlir::OpBuilder &b, mlir::Location loc, mlir::Value stage, mlir::Value parity);
   /// Behind a barrier of the block, after the last wait.
   void end(mlir::OpBuilder &b, mlir::Location loc);
 
 private:
-  /// Runs in one thread.
+  // In one thread:
+  void expect(mlir::OpBuilder &b, mlir::Location loc, int64_t bytes, mlir::Value stage);
   void start(mlir::OpBuilder &b, mlir::Location loc, llvm::ArrayRef<BoxTarget> targets, mlir::Value stage);
   mlir::Value barrierOf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value stage);
 

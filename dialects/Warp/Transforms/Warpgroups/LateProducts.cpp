@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/CastInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
@@ -85,7 +86,8 @@ static int64_t registersBeside(scf::ForOp loop, ArrayRef<WgmmaOp> early, ArrayRe
   for (WgmmaOp product : late)
     total += registersOf(product.getA());
   for (Value carried : loop.getRegionIterArgs())
-    total += registersOf(carried);
+    if (isa<FloatType>(getElementTypeOrSelf(carried))) // addresses are few, however many pointers there are
+      total += registersOf(carried);
   return total;
 }
 
@@ -101,7 +103,7 @@ static int64_t registersFor(scf::ForOp loop, const TargetInfo &target) {
 static StringRef whyNotLate(WgmmaOp product, scf::ForOp loop, ArrayRef<WgmmaOp> late, ArrayRef<Value> rings,
                             llvm::SetVector<Value> &tiles) {
   if (!product.takesRegisters())
-    return "its operand passes through shared memory";
+    return "its first operand lies in shared memory";
   if (!carriedSums(product, loop) && !goesOnIn(product, late))
     return "the loop needs its sums at once";
   Value tile = tileOf(product.getB());
@@ -141,14 +143,13 @@ static bool givesOnly(Operation *op, const llvm::SetVector<Operation *> &before,
   });
 }
 
-/// Adds the conversions that give an operand to `before`. False where there is none: what gives the next operand would
+/// Adds the casts of f32 that give an operand to `before`. False where there is none: what gives the next operand would
 /// write registers that the product under way reads.
-static bool addConversions(Value operand, scf::ForOp loop, ArrayRef<WgmmaOp> late,
-                           llvm::SetVector<Operation *> &before) {
+static bool addCasts(Value operand, scf::ForOp loop, ArrayRef<WgmmaOp> late, llvm::SetVector<Operation *> &before) {
   bool any = false;
   for (Operation *op = operand.getDefiningOp();
-       op && op->getBlock() == loop.getBody() && op->hasTrait<OpTrait::Elementwise>() && op->getNumOperands() == 1 &&
-       mayWait(op) && givesOnly(op, before, late);
+       isa_and_nonnull<CastOpInterface>(op) && op->getBlock() == loop.getBody() && op->getNumOperands() == 1 &&
+       getElementTypeOrSelf(op->getOperand(0)).isF32() && mayWait(op) && givesOnly(op, before, late);
        op = op->getOperand(0).getDefiningOp()) {
     before.insert(op);
     any = true;
@@ -192,8 +193,8 @@ LateProducts findLateProducts(scf::ForOp loop, ArrayRef<Value> rings, const Targ
   if (!llvm::all_of(before, [&](Operation *op) { return mayWait(op) && givesOnly(op, before, late); }))
     return {{}, {}, {}, "something else needs what is computed from its sums"};
   for (WgmmaOp product : late)
-    if (!addConversions(product.getA(), loop, late, before))
-      return {{}, {}, {}, "its operand is no conversion of its own"};
+    if (!addCasts(product.getA(), loop, late, before))
+      return {{}, {}, {}, "its operand is no cast of f32 of its own"};
   if (registersBeside(loop, early, late) > registersFor(loop, target))
     return {{}, {}, {}, "a thread's registers do not hold its sums and its operand beside the other products' sums"};
   SmallVector<Operation *> ordered = before.takeVector();

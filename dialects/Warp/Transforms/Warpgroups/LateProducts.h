@@ -36,7 +36,7 @@ struct LateProducts {
   llvm::SmallVector<WgmmaOp> products;         ///< in the order of the body
   llvm::SmallVector<mlir::Operation *> before; ///< ops on the sums and operands that stand before them, in order
   llvm::SmallVector<mlir::Value> tiles;        ///< of those given, the ones that they alone read
-  llvm::StringRef hindrance;                   ///< why there are none although a product takes what is computed from another
+  llvm::StringRef hindrance; ///< why there are none although a product takes what is computed from another
 
   bool none() const { return products.empty(); }
 };
