@@ -13,8 +13,9 @@
 // CHECK-NEXT: warp.async_wait {pending = 0 : i32}
 // CHECK-NEXT: warp.barrier
 
-// Where sums are changed between products they are waited for.
+// Where sums are changed between products they are waited for, by the next iteration where they are late (pipeline-late.mlir).
 // FLASH: scf.for
-// FLASH-NEXT: warp.async_wait {pending = 1 : i32}
+// FLASH-NEXT: warp.wgmma_wait %{{.*}}, %{{.*}} {pending = 0 : i32}
+// FLASH: warp.async_wait {pending = 1 : i32}
 // FLASH: scf.yield
 // FLASH-NOT: warp.wgmma_wait {pending
