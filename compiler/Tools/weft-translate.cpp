@@ -6,6 +6,7 @@
 #include "dialects/Warp/IR/WarpDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
 #include "llvm/Support/CommandLine.h"
@@ -19,6 +20,18 @@ static llvm::cl::opt<bool> printTimes("print-times", llvm::cl::desc("print what 
 static llvm::cl::opt<bool> printLLVM("print-llvm", llvm::cl::desc("write the optimised LLVM IR instead of PTX"),
                                      llvm::cl::init(false));
 
+static llvm::cl::opt<bool> printRemarks("remarks", llvm::cl::desc("print the fast paths that were not taken"),
+                                        llvm::cl::init(false));
+
+/// Prints remarks as diagnostics.
+static void askForRemarks(MLIRContext &context) {
+  remark::RemarkCategories categories;
+  categories.missed = ".*";
+  // It fails for patterns that are none alone.
+  (void)remark::enableOptimizationRemarks(context, nullptr, std::make_unique<remark::RemarkEmittingPolicyAll>(),
+                                          categories, /*printAsEmitRemarks=*/true);
+}
+
 static LogicalResult writePTX(Operation *op, raw_ostream &out) {
   auto module = dyn_cast<ModuleOp>(op);
   if (!module)
@@ -26,6 +39,8 @@ static LogicalResult writePTX(Operation *op, raw_ostream &out) {
   const weft::TargetInfo *target = weft::TargetInfo::of(module);
   if (!target)
     return failure();
+  if (printRemarks)
+    askForRemarks(*module.getContext());
   auto emitted = weft::emitPTX(module, *target, {.lineInfo = lineInfo, .keepLLVM = printLLVM});
   if (failed(emitted))
     return failure();

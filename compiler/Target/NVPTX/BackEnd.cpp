@@ -19,6 +19,8 @@ static bool isPass(const Pass &pass, StringRef argument) {
 }
 
 void weft::ChosenPasses::add(Pass *pass) {
+  if (pass->getPassName() == "NVPTX Assembly Printer")
+    passes.add(beforePrinting());
   if (isPass(*pass, "slsr"))
     std::unique_ptr<Pass> unused(pass);
   else

@@ -3,8 +3,11 @@
 
 #include "compiler/Target/NVPTX/EmitPTX.h"
 #include "compiler/Support/ProcessorTime.h"
+#include "compiler/Support/Remarks.h"
 #include "compiler/Target/NVPTX/BackEnd.h"
 #include "compiler/Target/NVPTX/Optimise.h"
+#include "compiler/Target/NVPTX/OrderForRegisters.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Pass/PassManager.h"
@@ -12,6 +15,7 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/CodeGen/MachineFunctionPass.h"
 #include "llvm/IR/DiagnosticHandler.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
@@ -140,6 +144,13 @@ static void completeAddresses(llvm::Module &module) {
       }
 }
 
+static void sayReordered(ModuleOp module, StringRef kernel, Reordered found) {
+  if (auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(kernel))
+    remarks::missed(remarks::registerOrder, function)
+        << remark::reason("the values that live at once take {0} registers, more than a thread has; ordered anew, {1}",
+                          found.before, found.after);
+}
+
 /// Holds a module to LLVM's rules, after `completeAddresses`, which the translation's own check precedes.
 static LogicalResult verify(const llvm::Module &llvmModule, ModuleOp module, StringRef which) {
   std::string faults;
@@ -191,7 +202,8 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream stream(text);
   llvm::legacy::PassManager passes;
-  ChosenPasses chosen(passes);
+  auto report = [&](llvm::StringRef kernel, Reordered found) { sayReordered(module, kernel, found); };
+  ChosenPasses chosen(passes, [&] { return createOrderForRegisters(target.registersPerThread, report); });
   if (machine->addPassesToEmitFile(chosen, stream, nullptr, llvm::CodeGenFileType::AssemblyFile,
                                    /*DisableVerify=*/!options.verify))
     return module.emitError("LLVM's back end for '") << StringRef(target.name) << "' cannot emit PTX", failure();

@@ -12,6 +12,15 @@
 //
 // A total that the loop starts from belongs to the first lane of each row; one that another such loop has left is taken
 // over in parts. Reductions whose axis lies within each thread gain nothing and are left alone.
+//
+// The other way round, a tile that a loop adds up and that is reduced after the loop is reduced within each thread
+// first, so that the loop carries a register for as many elements of an axis as a thread has:
+//
+//   %t = scf.for iter_args(%s = %zero) {               %p = scf.for iter_args(%s = %zero) {     tensor<4x128xf32>
+//     scf.yield %s + %x         tensor<16x128xf32>       %r = tile.reduce add (%x reshaped)
+//   }                                          -->       scf.yield %s + %r
+//   %r = tile.reduce add %t                            }
+//                                                      %r = tile.reduce add %p
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Passes.h"
@@ -85,6 +94,20 @@ static std::optional<CarriedSum> carriedSum(scf::ForOp loop, unsigned index) {
   found.reduce = otherOperand(found.sum, term).getDefiningOp<tile::ReduceOp>();
   if (!found.reduce || !found.reduce->hasOneUse() || found.reduce->getBlock() != loop.getBody() ||
       !isAddition(found.reduce))
+    return std::nullopt;
+  return found;
+}
+
+/// A sum that the loop carries element by element, of which only the sum along an axis is asked for after the loop.
+static std::optional<CarriedSum> sumReducedAfter(scf::ForOp loop, unsigned index) {
+  OpResult result = loop->getResult(index);
+  BlockArgument carried = loop.getRegionIterArg(index);
+  CarriedSum found{loop, index, loop.getYieldedValues()[index].getDefiningOp<arith::AddFOp>(), {}, {}};
+  if (!result.hasOneUse() || !carried.hasOneUse() || !found.sum || !found.sum->hasOneUse() ||
+      *carried.user_begin() != found.sum.getOperation() || found.sum->getBlock() != loop.getBody())
+    return std::nullopt;
+  found.reduce = dyn_cast<tile::ReduceOp>(*result.user_begin());
+  if (!found.reduce || !isAddition(found.reduce))
     return std::nullopt;
   return found;
 }
@@ -180,8 +203,7 @@ static Value startOfParts(OpBuilder &b, Value initial, unsigned axis, RankedTens
 }
 
 /// `x` summed as far as each thread can by itself: the axis becomes one of as many parts as `cut` has.
-static Value sumWithinThreads(OpBuilder &b, tile::ReduceOp like, const Cut &cut) {
-  Value x = like.getSources()[0];
+static Value sumWithinThreads(OpBuilder &b, Value x, tile::ReduceOp like, const Cut &cut) {
   unsigned axis = like.getAxis();
   ArrayRef<int64_t> shape = tile::shapeOf(x.getType());
   SmallVector<int64_t, 8> pieces(shape.take_front(axis));
@@ -203,7 +225,7 @@ static void defer(CarriedSum found, const Cut &cut) {
   BlockArgument carried = loop.getRegionIterArg(index);
 
   OpBuilder b(found.sum);
-  Value part = sumWithinThreads(b, like, cut);
+  Value part = sumWithinThreads(b, like.getSources()[0], like, cut);
   auto type = cast<RankedTensorType>(part.getType());
   carried.setType(type);
   Value before = carried;
@@ -227,19 +249,48 @@ static void defer(CarriedSum found, const Cut &cut) {
       old->erase();
 }
 
+/// Sums each thread's elements before they are added to what the loop carries.
+static void narrow(CarriedSum found, const Cut &cut) {
+  scf::ForOp loop = found.loop;
+  BlockArgument carried = loop.getRegionIterArg(found.index);
+  OpBuilder b(found.sum);
+  Value part = sumWithinThreads(b, otherOperand(found.sum, carried), found.reduce, cut);
+  carried.setType(part.getType());
+  Value sum = arith::AddFOp::create(b, found.sum.getLoc(), carried, part, found.sum.getFastmath());
+  loop.getBody()->getTerminator()->setOperand(found.index, sum);
+  found.sum->erase();
+
+  b.setInsertionPoint(loop);
+  OpOperand &init = loop.getInitArgsMutable()[found.index];
+  init.set(matchPattern(init.get(), m_AnyZeroFloat()) ? zeros(b, loop.getLoc(), cast<RankedTensorType>(part.getType()))
+                                                      : sumWithinThreads(b, init.get(), found.reduce, cut));
+  OpResult result = loop->getResult(found.index);
+  result.setType(part.getType());
+  b.setInsertionPoint(found.reduce);
+  found.reduce->replaceAllUsesWith(ValueRange(reduce(b, found.reduce, result, found.reduce.getAxis())));
+  found.reduce->erase();
+}
+
+/// The cut of the tile that a sum reduces, if there is one.
+static std::optional<Cut> cutOf(CarriedSum found) {
+  auto source = cast<RankedTensorType>(found.reduce.getSources()[0].getType());
+  if (source.getRank() != 2 || !source.getEncoding())
+    return std::nullopt;
+  return cutOf(layoutOf(found.reduce.getSources()[0]), found.reduce.getAxis());
+}
+
 void DeferReduction::runOnOperation() {
   SmallVector<scf::ForOp> loops;
   getOperation().walk<WalkOrder::PreOrder>([&](scf::ForOp loop) { loops.push_back(loop); });
   for (scf::ForOp loop : loops)
     for (unsigned index = 0; index < loop.getNumRegionIterArgs(); ++index) {
-      std::optional<CarriedSum> found = carriedSum(loop, index);
-      if (!found)
-        continue;
-      auto source = cast<RankedTensorType>(found->reduce.getSources()[0].getType());
-      if (source.getRank() != 2 || !source.getEncoding())
-        continue;
-      if (std::optional<Cut> cut = cutOf(layoutOf(found->reduce.getSources()[0]), found->reduce.getAxis()))
-        defer(*found, *cut);
+      if (std::optional<CarriedSum> found = carriedSum(loop, index)) {
+        if (std::optional<Cut> cut = cutOf(*found))
+          defer(*found, *cut);
+      } else if (std::optional<CarriedSum> found = sumReducedAfter(loop, index)) {
+        if (std::optional<Cut> cut = cutOf(*found); cut && llvm::is_contained(cut->inRegisters, true))
+          narrow(*found, *cut);
+      }
     }
   // Totals that another loop has taken over in parts.
   getOperation().walk<WalkOrder::PostOrder, ReverseIterator>([](tile::ReduceOp reduce) {

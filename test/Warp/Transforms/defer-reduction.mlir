@@ -106,3 +106,49 @@ func.func @left_alone(%y: tensor<16x32xf32, #y>, %x: tensor<16x32xf32, #x>, %n: 
   }
   return %t#0, %t#1, %t#2 : tensor<16xf32, #s>, tensor<16xf32, #r>, tensor<16xf32, #r>
 }
+
+// A tile that is reduced after the loop is reduced within each thread in it: of 4 columns that a thread has in
+// registers, two pieces of 2, the loop carries one register; what the loop starts from is reduced alike.
+// CHECK-LABEL: func.func @reduced_after
+// CHECK-SAME: (%{{.*}}: tensor<16x32xf32, #{{.*}}>, %[[START:.*]]: tensor<16x32xf32
+// CHECK: tile.reshape %[[START]]
+// CHECK: %[[INIT:.*]] = tile.reshape {{.*}} -> tensor<16x8xf32, #[[P:.*]]>
+// CHECK: %[[SUM:.*]] = scf.for {{.*}} iter_args(%[[S:.*]] = %[[INIT]])
+// CHECK: tile.reduce {{.*}} {axis = 4 : i32}
+// CHECK: tile.reduce {{.*}} {axis = 2 : i32}
+// CHECK: %[[PART:.*]] = tile.reshape {{.*}} -> tensor<16x8xf32, #[[P]]>
+// CHECK: arith.addf %[[S]], %[[PART]] : tensor<16x8xf32, #[[P]]>
+// CHECK: tile.reduce %[[SUM]] {axis = 1 : i32} : (tensor<16x8xf32, #[[P]]>) -> tensor<16xf32
+func.func @reduced_after(%x: tensor<16x32xf32, #x>, %start: tensor<16x32xf32, #x>, %n: i32) -> tensor<16xf32, #r> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %t = scf.for %i = %c0 to %n step %c1 iter_args(%s = %start) -> tensor<16x32xf32, #x> : i32 {
+    %u = arith.addf %s, %x : tensor<16x32xf32, #x>
+    scf.yield %u : tensor<16x32xf32, #x>
+  }
+  %r = tile.reduce %t {axis = 1 : i32} : (tensor<16x32xf32, #x>) -> tensor<16xf32, #r> {
+  ^bb0(%p: f32, %q: f32):
+    %o = arith.addf %p, %q : f32
+    tile.yield %o : f32
+  }
+  return %r : tensor<16xf32, #r>
+}
+
+// The tile itself is asked for as well.
+// CHECK-LABEL: func.func @read_besides
+// CHECK-NOT: tile.reshape
+// CHECK: return
+func.func @read_besides(%x: tensor<16x32xf32, #x>, %start: tensor<16x32xf32, #x>, %n: i32) -> (tensor<16xf32, #r>, tensor<16x32xf32, #x>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %t = scf.for %i = %c0 to %n step %c1 iter_args(%s = %start) -> tensor<16x32xf32, #x> : i32 {
+    %u = arith.addf %s, %x : tensor<16x32xf32, #x>
+    scf.yield %u : tensor<16x32xf32, #x>
+  }
+  %r = tile.reduce %t {axis = 1 : i32} : (tensor<16x32xf32, #x>) -> tensor<16xf32, #r> {
+  ^bb0(%p: f32, %q: f32):
+    %o = arith.addf %p, %q : f32
+    tile.yield %o : f32
+  }
+  return %r, %t : tensor<16xf32, #r>, tensor<16x32xf32, #x>
+}

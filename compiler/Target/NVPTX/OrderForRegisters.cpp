@@ -1,0 +1,221 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// See OrderForRegisters.h. The emitter writes a tile op for all of a thread's elements before the next op, so that
+// products are all there before the first is added up:
+//
+//   mma %d0, ..; mma %d1, ..; fma %a0, %d0; fma %a1, %d1    -->    mma %d0, ..; fma %a0, %d0; mma %d1, ..; fma %a1, %d1
+//
+// ptxas orders instructions too, from the order in which they come, and where some order fits in a thread's registers
+// it mostly finds one and hides more latency. So only blocks are touched that fit in none of the orders tried here;
+// what those save need not be spilt.
+
+#include "compiler/Target/NVPTX/OrderForRegisters.h"
+#include "compiler/Target/NVPTX/BlockGraph.h"
+#include "llvm/ADT/BitVector.h"
+#include "llvm/CodeGen/MachineFunctionPass.h"
+#include "llvm/CodeGen/MachineRegisterInfo.h"
+
+using namespace llvm;
+
+namespace weft {
+namespace {
+
+/// A block is ordered anew where that saves this part of a thread's registers: less is lost in what ptxas does.
+constexpr int worthwhile = 8;
+
+/// An order of a block's instructions, from its first to its last, and the most registers that live in it.
+struct Order {
+  SmallVector<unsigned, 0> places;
+  int most = 0;
+};
+
+class OrderForRegisters : public MachineFunctionPass {
+public:
+  static char ID;
+  OrderForRegisters(int registersPerThread, ReportReordered report)
+      : MachineFunctionPass(ID), registersPerThread(registersPerThread), report(std::move(report)) {}
+  StringRef getPassName() const override { return "Weft: order for registers"; }
+  bool runOnMachineFunction(MachineFunction &function) override;
+  void getAnalysisUsage(AnalysisUsage &usage) const override {
+    usage.setPreservesCFG();
+    MachineFunctionPass::getAnalysisUsage(usage);
+  }
+
+private:
+  int registersPerThread;
+  ReportReordered report;
+};
+
+char OrderForRegisters::ID = 0;
+
+} // namespace
+
+namespace {
+/// Registers that live as instructions are taken one by one: from a block's end to its start, or the other way.
+class Taking {
+public:
+  Taking(const BlockGraph &graph, bool upwards);
+
+  /// The difference that taking an instruction makes.
+  int changeBy(unsigned place) const;
+  void take(unsigned place);
+  ArrayRef<unsigned> ready() const { return waitingForNone; }
+  /// The instruction that stands next as they stood.
+  unsigned next() const { return upwards ? *llvm::max_element(waitingForNone) : *llvm::min_element(waitingForNone); }
+  bool isSooner(unsigned place, unsigned than) const { return upwards ? place > than : place < than; }
+  int live() const { return count; }
+  Order finish() &&;
+
+private:
+  const BlockGraph &graph;
+  bool upwards;
+  SmallVector<SmallVector<unsigned, 4>, 0> after; // downwards: who waits for whom
+  SmallVector<unsigned, 0> waiting, waitingForNone;
+  SmallVector<unsigned, 0> readersLeft; // downwards: of each value; upwards: 1 where it lives
+  int count;
+  Order order;
+};
+} // namespace
+
+Taking::Taking(const BlockGraph &graph, bool upwards)
+    : graph(graph), upwards(upwards), waiting(graph.nodes.size(), 0), count(upwards ? graph.atEnd : graph.atStart) {
+  if (!upwards)
+    after.resize(graph.nodes.size());
+  for (auto [place, node] : llvm::enumerate(graph.nodes))
+    for (unsigned before : node.before)
+      if (upwards) {
+        ++waiting[before];
+      } else {
+        ++waiting[place];
+        after[before].push_back(place);
+      }
+  for (const BlockValue &value : graph.values)
+    readersLeft.push_back(upwards ? value.liveOut : value.readers + value.liveOut);
+  for (unsigned place = 0; place < waiting.size(); ++place)
+    if (!waiting[place])
+      waitingForNone.push_back(place);
+  order.most = count;
+}
+
+int Taking::changeBy(unsigned place) const {
+  const Node &node = graph.nodes[place];
+  int change = 0;
+  for (unsigned value : node.defines)
+    if (readersLeft[value])
+      change += upwards ? -graph.values[value].width : graph.values[value].width;
+  for (unsigned value : node.uses)
+    if (upwards ? !readersLeft[value] : readersLeft[value] == 1)
+      change += upwards ? graph.values[value].width : -graph.values[value].width;
+  return change;
+}
+
+void Taking::take(unsigned place) {
+  const Node &node = graph.nodes[place];
+  count += changeBy(place);
+  for (unsigned value : node.uses)
+    upwards ? readersLeft[value] = 1 : --readersLeft[value];
+  if (upwards)
+    for (unsigned value : node.defines)
+      readersLeft[value] = 0;
+  order.most = std::max(order.most, count);
+  order.places.push_back(place);
+  llvm::erase(waitingForNone, place);
+  for (unsigned freed : upwards ? node.before : after[place])
+    if (--waiting[freed] == 0)
+      waitingForNone.push_back(freed);
+}
+
+Order Taking::finish() && {
+  if (upwards)
+    std::reverse(order.places.begin(), order.places.end());
+  return std::move(order);
+}
+
+/// The order that is there.
+static Order orderThere(const BlockGraph &graph) {
+  Taking taking(graph, /*upwards=*/true);
+  while (!taking.ready().empty())
+    taking.take(taking.next());
+  return std::move(taking).finish();
+}
+
+/// Takes instructions as they stood, while no more than `limit` registers live; otherwise the one that leaves the
+/// fewest live.
+static Order orderWithin(const BlockGraph &graph, bool upwards, int limit) {
+  Taking taking(graph, upwards);
+  while (!taking.ready().empty()) {
+    unsigned chosen = taking.next();
+    int change = taking.changeBy(chosen);
+    if (change > 0 && taking.live() + change > limit)
+      for (unsigned each : taking.ready()) {
+        int itsChange = taking.changeBy(each);
+        if (itsChange < change || (itsChange == change && taking.isSooner(each, chosen))) {
+          change = itsChange;
+          chosen = each;
+        }
+      }
+    taking.take(chosen);
+  }
+  return std::move(taking).finish();
+}
+
+static void apply(const Order &order, ArrayRef<Node> nodes, MachineBasicBlock &block) {
+  MachineBasicBlock::iterator end = block.getFirstTerminator();
+  for (unsigned place : order.places)
+    block.splice(end, &block, nodes[place].instruction->getIterator());
+}
+
+/// The order that holds the fewest registers, of those found from either end with the limit reached early or late.
+static Order fewest(const BlockGraph &graph, int limit) {
+  Order best;
+  for (int within : {limit, limit * 3 / 4, limit / 2, 0})
+    for (bool upwards : {true, false}) {
+      Order order = orderWithin(graph, upwards, within);
+      if (order.most <= limit)
+        return order;
+      if (best.places.empty() || order.most < best.most)
+        best = std::move(order);
+    }
+  return best;
+}
+
+/// Whether products of warpgroups may be under way in a block: until they are waited for, their registers are theirs.
+static bool hasProductsUnderWay(const MachineBasicBlock &block) {
+  return llvm::any_of(block, [](const MachineInstr &instruction) {
+    return instruction.isInlineAsm() && StringRef(instruction.getOperand(0).getSymbolName()).contains("wgmma.");
+  });
+}
+
+/// Where a register was last read, it may be read again behind that now.
+static void forgetLastReads(MachineFunction &function) {
+  for (MachineBasicBlock &block : function)
+    for (MachineInstr &instruction : block)
+      for (MachineOperand &operand : instruction.operands())
+        if (operand.isReg() && operand.isUse())
+          operand.setIsKill(false);
+}
+
+bool OrderForRegisters::runOnMachineFunction(MachineFunction &function) {
+  LiveOut liveOut(function);
+  bool changed = false;
+  for (MachineBasicBlock &block : function) {
+    BlockGraph graph = graphOf(block, liveOut.of(block));
+    int before = orderThere(graph).most;
+    if (before <= registersPerThread || hasProductsUnderWay(block))
+      continue;
+    Order order = fewest(graph, registersPerThread);
+    if (order.most <= registersPerThread || before - order.most < registersPerThread / worthwhile)
+      continue;
+    apply(order, graph.nodes, block);
+    report(function.getName(), {before, order.most});
+    changed = true;
+  }
+  if (changed)
+    forgetLastReads(function);
+  return changed;
+}
+
+MachineFunctionPass *createOrderForRegisters(int registersPerThread, ReportReordered report) {
+  return new OrderForRegisters(registersPerThread, std::move(report));
+}
+
+} // namespace weft
