@@ -401,6 +401,7 @@ def WarpPipeline : Pass<"warp-pipeline", "::mlir::func::FuncOp"> {
     %sum:3 = scf.for %i = %c0 to %n step %c1 iter_args(%total = %x0, %ahead = %p1, %read = %at) -> (!x, !p, i32) : i32 {
       warp.async_wait {pending = 0 : i32}
       warp.barrier
+      ...
       %freed = arith.xori %read, %bytes : i32
       ...
       warp.async_copy %ahead masked %inside to %t1 {contiguity = 4 : i32} : !p, !m -> <128xf32, #s>
