@@ -76,27 +76,66 @@ static bool goesOnIn(WgmmaOp product, ArrayRef<WgmmaOp> products) {
   return sums.hasOneUse() && llvm::any_of(products, [&](WgmmaOp next) { return next.getAcc() == sums; });
 }
 
-/// Registers of a thread that hold at once what goes round the loop, the sums of all products, and operands in
-/// registers of the late ones.
-static int64_t registersBeside(scf::ForOp loop, ArrayRef<WgmmaOp> early, ArrayRef<WgmmaOp> late) {
-  int64_t total = 0;
-  for (WgmmaOp product : early)
-    if (!goesOnIn(product, early))
-      total += registersOf(product.getResult());
-  for (WgmmaOp product : late)
-    total += registersOf(product.getA());
-  for (Value carried : loop.getRegionIterArgs())
-    if (isa<FloatType>(getElementTypeOrSelf(carried))) // addresses are few, however many pointers there are
-      total += registersOf(carried);
-  return total;
+static int64_t threadsOf(scf::ForOp loop) {
+  auto schedule = loop->getParentOfType<func::FuncOp>()->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
+  return 32 * (schedule ? schedule.getWarps() : 4);
 }
 
-/// Registers that a thread may fill with those: an eighth is for addresses, masks and what is computed on the way.
-static int64_t registersFor(scf::ForOp loop, const TargetInfo &target) {
-  auto kernel = loop->getParentOfType<func::FuncOp>();
+namespace {
+/// Registers of a thread for a loop's products.
+struct ProductRegisters {
+  int64_t carried = 0;  ///< what goes round the loop
+  int64_t early = 0;    ///< the sums of the early products
+  int64_t operands = 0; ///< those of the late ones
+
+  /// A thread's, with those for addresses, masks and what is computed on the way; of the late products an iteration
+  /// later both iterations' early sums live, or what becomes of them.
+  int64_t atOnce() const { return carried + early + beside; }
+  int64_t late() const { return carried + 2 * early + beside; }
+
+private:
+  static constexpr int64_t beside = 40;
+};
+} // namespace
+
+static ProductRegisters registersOfProducts(scf::ForOp loop, ArrayRef<WgmmaOp> early, ArrayRef<WgmmaOp> late) {
+  ProductRegisters registers;
+  for (WgmmaOp product : early)
+    if (!goesOnIn(product, early))
+      registers.early += registersOf(product.getResult());
+  for (WgmmaOp product : late)
+    registers.operands += registersOf(product.getA());
+  for (Value carried : loop.getRegionIterArgs())
+    if (isa<FloatType>(getElementTypeOrSelf(carried))) // addresses are few, however many pointers there are
+      registers.carried += registersOf(carried);
+  return registers;
+}
+
+/// Shared memory of a block, at the most.
+static int64_t sharedBytes(func::FuncOp kernel, ArrayRef<Value> rings) {
   auto schedule = kernel->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
-  int64_t threads = 32 * (schedule ? schedule.getWarps() : 4);
-  return std::min<int64_t>(target.registersPerThread, target.registersPerProcessor / threads) * 7 / 8;
+  const int64_t stages = schedule ? schedule.getStages() : 1;
+  int64_t bytes = 0;
+  kernel.walk([&](AllocOp alloc) {
+    bytes += alloc.getResult().getType().getBytes() * (llvm::is_contained(rings, alloc.getResult()) ? stages : 1);
+  });
+  return bytes;
+}
+
+/// Why a thread's registers do not allow the late products an iteration later; empty where they do.
+static StringRef whyNoRegisters(scf::ForOp loop, ArrayRef<WgmmaOp> early, ArrayRef<WgmmaOp> late, ArrayRef<Value> rings,
+                                const TargetInfo &target) {
+  const ProductRegisters registers = registersOfProducts(loop, early, late);
+  const int64_t threads = threadsOf(loop);
+  // An eighth is for addresses, masks and what is computed on the way.
+  const int64_t most = std::min<int64_t>(target.registersPerThread, target.registersPerProcessor / threads) * 7 / 8;
+  if (registers.carried + registers.early + registers.operands > most)
+    return "a thread's registers do not hold its sums and its operand beside the other products' sums";
+  auto twoFit = [&](int64_t count) { return 2 * threads * count <= target.registersPerProcessor; };
+  const int64_t shared = sharedBytes(loop->getParentOfType<func::FuncOp>(), rings) + target.reservedSharedBytes;
+  if (twoFit(registers.atOnce()) && !twoFit(registers.late()) && 2 * shared <= target.sharedBytesPerProcessor)
+    return "a multiprocessor holds two blocks without, of which one computes while the other waits";
+  return "";
 }
 
 /// Why a late product cannot run an iteration later; empty where it can, whose tile is added to `tiles`.
@@ -195,8 +234,8 @@ LateProducts findLateProducts(scf::ForOp loop, ArrayRef<Value> rings, const Targ
   for (WgmmaOp product : late)
     if (!addCasts(product.getA(), loop, late, before))
       return {{}, {}, {}, "its operand is no cast of f32 of its own"};
-  if (registersBeside(loop, early, late) > registersFor(loop, target))
-    return {{}, {}, {}, "a thread's registers do not hold its sums and its operand beside the other products' sums"};
+  if (StringRef hindrance = whyNoRegisters(loop, early, late, rings, target); !hindrance.empty())
+    return {{}, {}, {}, hindrance};
   SmallVector<Operation *> ordered = before.takeVector();
   llvm::sort(ordered, [](Operation *one, Operation *other) { return one->isBeforeInBlock(other); });
   return {std::move(late), std::move(ordered), llvm::to_vector(tiles), {}};
