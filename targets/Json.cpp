@@ -120,6 +120,7 @@ std::string describe(const Target &target) {
       .add("box_axes", target.boxCopies.mostRank)
       .add("most_cluster", target.mostCluster)
       .add("role_registers", target.roleRegisters)
+      .add("least_role_registers", target.leastRoleRegisters)
       .raw("mma", listOf(target.mma, [](const MmaInstruction &each) { return describe(each); }))
       .raw("warpgroup_mma", describe(target.warpgroups))
       .raw("pipes", listOf(target.pipes, [](const Pipe &each) { return describe(each); }))

@@ -123,6 +123,7 @@ struct Target {
   BoxCopies boxCopies{};              ///< copies of whole boxes, which arrive at an mbarrier
   int mostCluster = 1;                ///< blocks of a cluster that every GPU of the target runs; 1: no clusters
   int roleRegisters = 0;              ///< warpgroups may trade registers in multiples of this; 0: they may not
+  int leastRoleRegisters = 0;         ///< registers that a thread of one keeps at the least
   List<Pipe> pipes{};                 ///< for the loop model; empty where it does not know the target
   Latencies latencies{};              ///< likewise
   List<Gpu> gpus;                     ///< those of the target; the rates of the first stand for it

@@ -164,6 +164,7 @@ constexpr Target table[] = {
      .boxCopies = {.mostRank = 5},
      .mostCluster = 8,
      .roleRegisters = 8,
+     .leastRoleRegisters = 24,
      .pipes = hopperPipes,
      .latencies = {.l2 = 263, .memory = 479, .warpgroupMma = 28, .barrier = 20, .warpMmaShare = 0.62},
      .gpus = hopperGpus,

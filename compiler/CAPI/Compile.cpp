@@ -17,6 +17,7 @@
 #include "dialects/Warp/IR/WarpDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
@@ -43,6 +44,7 @@ struct Options {
   bool remarks = false;   // what fast paths were not taken, and why
   bool locations = false; // of every op in dumps
   bool boxes = true;      // bulk copies fill rings of shared memory
+  bool roles = true;      // a warp of its own makes them where that pays
   bool widen = false;     // every float as f32: a reference for what narrower ones give
   KernelChoices schedules;
   Linearisation linearise;
@@ -98,6 +100,8 @@ Outcome<Options> parseOptions(StringRef text) {
       options.widen = *value.getAsBoolean();
     else if (key == "boxes" && value.getAsBoolean())
       options.boxes = *value.getAsBoolean();
+    else if (key == "roles" && value.getAsBoolean())
+      options.roles = *value.getAsBoolean();
     else if (key == "schedules" && value.getAsObject()) {
       auto choices = capi::readSchedules(*value.getAsObject());
       if (auto *refused = std::get_if<std::string>(&choices))
@@ -160,13 +164,16 @@ void addStages(ModuleOp module, llvm::json::Array &kernels) {
   }
 }
 
-/// Fills in what is known after lowering: shared memory.
+/// Fills in what is known after lowering: shared memory, and warps where roles added some.
 void addLoweredFacts(ModuleOp module, llvm::json::Array &kernels) {
   for (llvm::json::Value &kernel : kernels) {
     llvm::json::Object &object = *kernel.getAsObject();
     auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(*object.getString("entry"));
     auto bytes = function ? function->getAttrOfType<IntegerAttr>(warp::sharedBytesAttrName) : IntegerAttr();
     object["shared_bytes"] = bytes ? bytes.getInt() : 0;
+    if (auto threads = function ? function->getAttrOfType<DenseI32ArrayAttr>(NVVM::NVVMDialect::getReqntidAttrName())
+                                : DenseI32ArrayAttr())
+      object["num_warps"] = threads[0] / 32;
   }
 }
 
@@ -254,7 +261,7 @@ Outcome<EmittedPTX> compile(ModuleOp module, const Options &options, Record &rec
   for (auto kernel : module.getOps<func::FuncOp>())
     if (kernel->hasAttr(tile::kernelAttrName))
       record.kernels.push_back(describeKernel(kernel));
-  std::vector<Stage> stages = tileToLLVMStages(options.boxes);
+  std::vector<Stage> stages = tileToLLVMStages(options.boxes, options.roles);
   Failure failed{WEFTC_UNSUPPORTED, "the kernel cannot be lowered to target '" + options.target + "'"};
   if (!run({stages.begin(), stages.end() - 1}, module, options, record))
     return failed;

@@ -62,7 +62,7 @@ std::vector<Stage> attnToTileStages(bool differentiate, const KernelChoices &cho
   };
 }
 
-std::vector<Stage> tileToLLVMStages(bool boxes) {
+std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
   return {
       {"tile",
        [](OpPassManager &passes) {
@@ -73,7 +73,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes) {
        }},
       {"warp", [](OpPassManager &passes) { passes.addPass(createTileToWarp()); }},
       {"pipelined",
-       [boxes](OpPassManager &passes) {
+       [boxes, roles](OpPassManager &passes) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpDeferReduction());
          passes.addNestedPass<func::FuncOp>(warp::createWarpStageWgmma());
          passes.addNestedPass<func::FuncOp>(warp::createWarpStageOperands());
@@ -81,6 +81,8 @@ std::vector<Stage> tileToLLVMStages(bool boxes) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpStageValues());
          passes.addNestedPass<func::FuncOp>(warp::createWarpReloadOperands());
          passes.addNestedPass<func::FuncOp>(warp::createWarpPipeline({boxes}));
+         if (roles)
+           passes.addNestedPass<func::FuncOp>(warp::createWarpSpecialise());
          passes.addNestedPass<func::FuncOp>(warp::createWarpLoadAhead());
          simplify(passes);
          passes.addNestedPass<func::FuncOp>(warp::createWarpAllocateShared());
@@ -88,6 +90,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpInsertProxyFences());
          passes.addNestedPass<func::FuncOp>(warp::createWarpDeferWaits());
          passes.addNestedPass<func::FuncOp>(warp::createWarpOrderAccesses());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpSplitRoles());
        }},
       {"llvm", [](OpPassManager &passes) { passes.addPass(createConvertWarpToLLVM()); }},
   };

@@ -50,8 +50,9 @@ std::vector<Stage> attnToTileStages(bool differentiate, const KernelChoices &cho
 
 /// The stages in order, for a module that names its target in `warp.target`:
 /// "tile" (simplified), "warp" (with layouts), "pipelined" (with shared memory and asynchronous copies), "llvm" (LLVM
-/// dialect). `boxes`: rings are filled by bulk copies where the target has them (`warp-pipeline`).
-std::vector<Stage> tileToLLVMStages(bool boxes = true);
+/// dialect). `boxes`: rings are filled by bulk copies where the target has them (`warp-pipeline`). `roles`: where
+/// it pays, a warp of its own makes them (`warp-specialise`).
+std::vector<Stage> tileToLLVMStages(bool boxes = true, bool roles = true);
 
 /// All stages in one pass manager.
 void buildTileToLLVM(mlir::OpPassManager &passes);

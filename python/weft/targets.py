@@ -75,6 +75,7 @@ class Target:
     """axes of a tensor, boxes of which one bulk copy brings; 0 where there is no such copy"""
     most_cluster: int
     role_registers: int
+    least_role_registers: int
     mma: tuple[Mapping[str, Any], ...]
     warpgroup_mma: tuple[Mapping[str, Any], ...]
     """matrix instructions of four warps: the largest shape of each family"""

@@ -19,7 +19,7 @@ using namespace weft::warp;
 namespace weft {
 namespace {
 
-constexpr int64_t mapBytes = 128, mapAlignment = 64;
+constexpr int64_t mapBytes = 128, mapAlignment = 64, barrierBytes = 8;
 
 int64_t bytesOf(Type type) {
   return isa<LLVM::LLVMPointerType>(type) ? 8 : llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
@@ -111,26 +111,28 @@ LogicalResult lowerTensorMap(TensorMapOp op, Emitter &e) {
   return success();
 }
 
-/// Whether a thread is the one that acts for the block.
-Value isFirst(Emitter &e) {
+/// Whether a thread is the one that acts for the block: the first, or the first of the producer's.
+Value isFirst(Emitter &e, int64_t first = 0) {
   Value thread = e.thread();
   return e.atEntry(
-      [&]() -> Value { return LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::eq, thread, e.i32(0)); });
+      [&]() -> Value { return LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::eq, thread, e.i32(first)); });
 }
 
 /// An address in shared memory as inline PTX takes it.
 Value addressOf(Emitter &e, Value pointer) { return LLVM::PtrToIntOp::create(e.b, e.loc, e.b.getI32Type(), pointer); }
 
-/// `code` for each barrier of a ring, by one thread: "$0" is its address, "$1" whether the thread acts.
-LogicalResult lowerForEachStage(Operation *op, Value ring, StringRef code, Emitter &e) {
+/// `codes` for each stage's barriers, by one thread: "$0" is an address, "$1" whether the thread acts.
+LogicalResult lowerForEachStage(Operation *op, Value ring, ArrayRef<std::string> codes, Emitter &e) {
   auto alloc = ring.getDefiningOp<AllocOp>();
   if (!alloc)
     return op->emitOpError("expected a ring that 'warp.alloc' gives");
   SharedType type = alloc.getResult().getType();
   int64_t pitch = alloc.getPitch().value_or(type.getTileBytes());
   for (int64_t stage = 0; stage < type.getStages(); ++stage)
-    e.inlineAsm(code, "r,b,~{memory}", {}, {addressOf(e, e.offset(e.scalar(ring), stage * pitch)), isFirst(e)},
-                /*sideEffects=*/true);
+    for (auto [index, code] : llvm::enumerate(codes))
+      e.inlineAsm(code, "r,b,~{memory}", {},
+                  {addressOf(e, e.offset(e.scalar(ring), stage * pitch + barrierBytes * int64_t(index))), isFirst(e)},
+                  /*sideEffects=*/true);
   return success();
 }
 
@@ -156,10 +158,15 @@ void addBoxLowerings(LoweringTable &table) {
   table.add<TensorMapOp>(lowerTensorMap);
   table.add<BoxCopyOp>(lowerBoxCopy);
   table.add<MbarrierInitOp>([](MbarrierInitOp op, Emitter &e) {
-    return lowerForEachStage(op, op.getRing(), "@$1 mbarrier.init.shared.b64 [$0], 1;", e);
+    auto codes = llvm::map_to_vector(op.getArrivals(), [](int64_t arrivals) {
+      return llvm::formatv("@$1 mbarrier.init.shared.b64 [$0], {0};", arrivals).str();
+    });
+    return lowerForEachStage(op, op.getRing(), codes, e);
   });
   table.add<MbarrierInvalOp>([](MbarrierInvalOp op, Emitter &e) {
-    return lowerForEachStage(op, op.getRing(), "@$1 mbarrier.inval.shared.b64 [$0];", e);
+    int64_t count = cast<SharedType>(op.getRing().getType()).getTileBytes() / barrierBytes;
+    return lowerForEachStage(op, op.getRing(),
+                             SmallVector<std::string>(count, "@$1 mbarrier.inval.shared.b64 [$0];"), e);
   });
   table.add<MbarrierExpectOp>([](MbarrierExpectOp op, Emitter &e) {
     std::string code = llvm::formatv("mbarrier.arrive.expect_tx.shared.b64 _, [$0], {0};", op.getBytes()).str();
@@ -167,12 +174,14 @@ void addBoxLowerings(LoweringTable &table) {
     return success();
   });
   table.add<IsFirstThreadOp>([](IsFirstThreadOp op, Emitter &e) {
-    e.bind(op.getResult(), isFirst(e));
+    e.bind(op.getResult(), isFirst(e, op->getParentOfType<ProducerOp>() ? e.target.warpSize * e.warps : 0));
     return success();
   });
   table.add<MbarrierWaitOp>([](MbarrierWaitOp op, Emitter &e) {
     e.inlineAsm("{ .reg .pred done; again: mbarrier.try_wait.parity.shared.b64 done, [$0], $1; @!done bra again; }",
-                "r,r,~{memory}", {}, {addressOf(e, e.scalar(op.getBarrier())), e.scalar(op.getParity())},
+                "r,r,~{memory}", {},
+                {addressOf(e, e.offset(e.scalar(op.getBarrier()), barrierBytes * int64_t(op.getIndex()))),
+                 e.scalar(op.getParity())},
                 /*sideEffects=*/true);
     return success();
   });

@@ -10,8 +10,9 @@ using weft::warp::LinearLayout;
 
 namespace weft {
 
-Emitter::Emitter(LLVM::LLVMFuncOp function, const TargetInfo &target, unsigned warps, const LoweringTable &table)
-    : b(function.getContext()), loc(function.getLoc()), target(target), warps(warps), kernel(function), table(table) {
+Emitter::Emitter(LLVM::LLVMFuncOp function, const TargetInfo &target, Warps warps, const LoweringTable &table)
+    : b(function.getContext()), loc(function.getLoc()), target(target), warps(warps.ofSchedule),
+      addedWarps(warps.added), kernel(function), table(table) {
   b.setInsertionPointToEnd(&function.getBody().front());
   entryEnd = LLVM::UndefOp::create(b, loc, b.getI1Type());
 }
@@ -87,7 +88,7 @@ Value Emitter::zero(Type type) {
 Value Emitter::thread() {
   if (!threadIndex)
     threadIndex = atEntry([&]() -> Value {
-      auto range = LLVM::ConstantRangeAttr::get(b.getContext(), APInt(32, 0), APInt(32, 32 * warps));
+      auto range = LLVM::ConstantRangeAttr::get(b.getContext(), APInt(32, 0), APInt(32, 32 * (warps + addedWarps)));
       return NVVM::ThreadIdXOp::create(b, kernel.getLoc(), b.getI32Type(), range);
     });
   return threadIndex;

@@ -64,16 +64,20 @@ const warp::LinearLayout &layoutOf(mlir::Type tensor);
 /// Emits one kernel. Public members are the whole interface of the families.
 class Emitter {
 public:
-  /// Emits into `function`, whose entry block must be empty. `warps` is a power of two.
-  Emitter(mlir::LLVM::LLVMFuncOp function, const TargetInfo &target, unsigned warps, const LoweringTable &table);
+  /// How many warps a block has: those of the schedule, a power of two, and those that a `warp.producer` adds.
+  struct Warps {
+    unsigned ofSchedule, added;
+  };
+  /// Emits into `function`, whose entry block must be empty.
+  Emitter(mlir::LLVM::LLVMFuncOp function, const TargetInfo &target, Warps warps, const LoweringTable &table);
 
   /// Where ops are created now. Its location is `loc`.
   mlir::OpBuilder b;
   /// The location of the op that is being lowered.
   mlir::Location loc;
   const TargetInfo &target;
-  /// Warps of a block.
-  const unsigned warps;
+  /// Warps over which tensors lie: those of the schedule; and warps of the block that come behind them.
+  const unsigned warps, addedWarps;
 
   // --- values ---
   /// The registers of a value of the kernel that has been lowered. They stay where they are until the kernel is
@@ -141,8 +145,9 @@ public:
   /// is none.
   mlir::Value shuffleUp(mlir::Value value, unsigned delta);
   mlir::Value shuffleDown(mlir::Value value, unsigned delta);
-  /// `bar.sync 0`; `bar.warp.sync` where the block is one warp.
-  void barrier();
+  /// Of the warps over which tensors lie: `bar.sync 0`, a named barrier where the block has others, `bar.warp.sync` where
+  /// it is one warp. `withProducer`: of those and the first of the others.
+  void barrier(bool withProducer = false);
   /// A pointer into the block's dynamic shared memory, `byteOffset` bytes from its start. !llvm.ptr<3>.
   mlir::Value sharedPointer(int64_t byteOffset);
   /// `pointer` (any address space) plus a number of bytes, i32 or i64.
@@ -193,6 +198,7 @@ void addMatrixLowerings(LoweringTable &table);        // warp.mma
 void addWgmmaLowerings(LoweringTable &table);         // warp.wgmma, wgmma_wait, proxy_fence
 void addSharedLowerings(LoweringTable &table);        // warp: alloc ... async_wait
 void addBoxLowerings(LoweringTable &table);           // warp: tensor_map ... mbarrier_wait
+void addRoleLowerings(LoweringTable &table);          // warp: producer, mbarrier_arrive
 void addConvertLayoutLowerings(LoweringTable &table); // warp.convert_layout
 void addReduceLowerings(LoweringTable &table);        // tile.reduce
 void addScanLowerings(LoweringTable &table);          // tile.scan

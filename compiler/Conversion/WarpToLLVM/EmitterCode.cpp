@@ -137,8 +137,13 @@ Value Emitter::shuffleIndex(Value value, Value source) { return shuffle(value, s
 Value Emitter::shuffleUp(Value value, unsigned delta) { return shuffle(value, i32(delta), NVVM::ShflKind::up, 0); }
 Value Emitter::shuffleDown(Value value, unsigned delta) { return shuffle(value, i32(delta), NVVM::ShflKind::down, 31); }
 
-void Emitter::barrier() {
-  if (warps == 1)
+void Emitter::barrier(bool withProducer) {
+  // A count of threads and a number: barrier 0 is that of both programs.
+  if (addedWarps)
+    NVVM::BarrierOp::create(b, loc, TypeRange(), i32(withProducer ? 0 : 1),
+                            i32(int64_t(target.warpSize) * (warps + withProducer)), NVVM::BarrierReductionAttr(),
+                            Value());
+  else if (warps == 1)
     NVVM::SyncWarpOp::create(b, loc, i32(-1));
   else
     NVVM::Barrier0Op::create(b, loc);

@@ -153,8 +153,8 @@ void addSharedLowerings(LoweringTable &table) {
     LLVM::FenceOp::create(e.b, e.loc, LLVM::AtomicOrdering::acq_rel, "device");
     return success();
   });
-  table.add<BarrierOp>([](BarrierOp, Emitter &e) {
-    e.barrier();
+  table.add<BarrierOp>([](BarrierOp op, Emitter &e) {
+    e.barrier(op.getWithProducer());
     return success();
   });
   table.add<AsyncWaitOp>([](AsyncWaitOp op, Emitter &e) {

@@ -12,7 +12,7 @@
 #include "compiler/Conversion/WarpToLLVM/Passes.h"
 #include "compiler/Conversion/WarpToLLVM/Program.h"
 #include "dialects/Tile/IR/TileOps.h"
-#include "dialects/Warp/IR/WarpDialect.h"
+#include "dialects/Warp/IR/WarpOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -41,6 +41,7 @@ LoweringTable makeTable() {
   addWgmmaLowerings(table);
   addSharedLowerings(table);
   addBoxLowerings(table);
+  addRoleLowerings(table);
   addConvertLayoutLowerings(table);
   addReduceLowerings(table);
   addScanLowerings(table);
@@ -52,14 +53,14 @@ LoweringTable makeTable() {
 
 /// The LLVM function of a kernel: its name, a parameter for each argument, an empty entry block. The tile dialect has
 /// verified that arguments are scalars and pointers, and that there are no results.
-LLVM::LLVMFuncOp makeFunction(func::FuncOp source, unsigned warps) {
+LLVM::LLVMFuncOp makeFunction(func::FuncOp source, Emitter::Warps warps) {
   OpBuilder b(source);
   SmallVector<Type> parameters = llvm::map_to_vector(source.getArgumentTypes(), registerType);
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), parameters);
   auto function = LLVM::LLVMFuncOp::create(b, source.getLoc(), source.getName(), type);
   function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
-                    b.getDenseI32ArrayAttr({static_cast<int32_t>(32 * warps)}));
+                    b.getDenseI32ArrayAttr({static_cast<int32_t>(32 * (warps.ofSchedule + warps.added))}));
   if (Attribute bytes = source->getAttr(warp::sharedBytesAttrName))
     function->setAttr(warp::sharedBytesAttrName, bytes);
   for (unsigned i = 0; i < parameters.size(); ++i)
@@ -72,7 +73,9 @@ LLVM::LLVMFuncOp makeFunction(func::FuncOp source, unsigned warps) {
 
 LogicalResult lowerKernel(func::FuncOp source, const TargetInfo &target, const LoweringTable &table) {
   auto schedule = source->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
-  unsigned warps = schedule ? schedule.getWarps() : 4;
+  Emitter::Warps warps{schedule ? unsigned(schedule.getWarps()) : 4u, 0};
+  for (auto producer : source.getOps<warp::ProducerOp>())
+    warps.added += producer.getWarps();
   if (!source.getBody().hasOneBlock())
     return source.emitOpError("expected one block, but got ") << source.getBody().getBlocks().size();
   LLVM::LLVMFuncOp function = makeFunction(source, warps);

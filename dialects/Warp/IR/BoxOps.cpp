@@ -21,3 +21,17 @@ LogicalResult BoxCopyOp::verify() {
                          << getCoordinates().size();
   return success();
 }
+
+LogicalResult MbarrierInitOp::verify() {
+  int64_t count = getRing().getType().getTileBytes() / 8;
+  if (static_cast<int64_t>(getArrivals().size()) != count)
+    return emitOpError() << "expected arrivals for " << count << " barriers of a stage, but got "
+                         << getArrivals().size();
+  return success();
+}
+
+LogicalResult ProducerOp::verify() {
+  if (getRegisters().has_value() != getOthers().has_value())
+    return emitOpError("expected registers of its own threads and of the others, but got one of the two");
+  return success();
+}

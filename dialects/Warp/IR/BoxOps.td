@@ -51,8 +51,9 @@ def Warp_BoxCopyOp : Op<Warp_Dialect, "box_copy", [MemoryEffects<[MemRead, MemWr
 }
 
 def Warp_MbarrierInitOp : Op<Warp_Dialect, "mbarrier_init", [MemoryEffects<[MemWrite]>]> {
-  let summary = "make each stage of a ring a barrier at which one thread arrives, and bytes";
+  let summary = "make each stage of a ring a barrier at which one thread arrives, and bytes; or several barriers";
   let description = [{
+    A stage has as many barriers as `arrivals` has numbers, of arrivals that end a phase. C1: so many elements has the ring's tile.
     PTX: `mbarrier.init.shared::cta.b64` (ISA 9.7.13.15.9) for each, by the first thread. Others see it behind a `warp.barrier`.
 
     ```mlir
@@ -60,8 +61,9 @@ def Warp_MbarrierInitOp : Op<Warp_Dialect, "mbarrier_init", [MemoryEffects<[MemW
     warp.mbarrier_init %ring : !warp.shared<stages = 3, 1xi64, #b>
     ```
   }];
-  let arguments = (ins Warp_SharedType:$ring);
+  let arguments = (ins Warp_SharedType:$ring, DefaultValuedAttr<DenseI64ArrayAttr, "{1}">:$arrivals);
   let assemblyFormat = "$ring attr-dict `:` type($ring)";
+  let hasVerifier = 1;
 }
 
 def Warp_MbarrierInvalOp : Op<Warp_Dialect, "mbarrier_inval", [MemoryEffects<[MemWrite]>]> {
@@ -95,14 +97,14 @@ def Warp_MbarrierExpectOp : Op<Warp_Dialect, "mbarrier_expect", [MemoryEffects<[
 def Warp_MbarrierWaitOp : Op<Warp_Dialect, "mbarrier_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "wait until the barrier's phase of that parity (0 or 1) has ended";
   let description = [{
-    Every thread waits for itself: then it sees what the phase's copies wrote. PTX: `mbarrier.try_wait.parity` until it is true (ISA 9.7.13.15.16).
+    Every thread waits for itself: then it sees what the phase's copies wrote. Of a stage's barriers it is number `index`. PTX: `mbarrier.try_wait.parity` until it is true (ISA 9.7.13.15.16).
 
     ```mlir
     #b = #warp.layout<[1], offset = []>
     warp.mbarrier_wait %full, %parity : !warp.shared<1xi64, #b>
     ```
   }];
-  let arguments = (ins Warp_SharedType:$barrier, I32:$parity);
+  let arguments = (ins Warp_SharedType:$barrier, I32:$parity, DefaultValuedAttr<I64Attr, "0">:$index);
   let assemblyFormat = "$barrier `,` $parity attr-dict `:` type($barrier)";
 }
 

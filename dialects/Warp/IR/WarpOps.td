@@ -6,6 +6,7 @@
 include "dialects/Warp/IR/WarpTypes.td"
 include "dialects/Warp/IR/WgmmaOps.td"
 include "dialects/Warp/IR/BoxOps.td"
+include "dialects/Warp/IR/RoleOps.td"
 include "dialects/Tile/IR/TileAttrs.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
@@ -229,10 +230,13 @@ def Warp_FenceOp : Warp_Op<"fence", [MemoryEffects<[MemRead, MemWrite]>]> {
 def Warp_BarrierOp : Warp_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "every thread of the block arrives; shared memory written before is visible after. PTX: bar.sync 0";
   let description = [{
+    Where a `warp.producer` stands in the kernel, its warp does not take part, and PTX counts the threads of the others, at a named barrier; but for `withProducer`, which both programs have.
+
     ```mlir
     warp.barrier
     ```
   }];
+  let arguments = (ins UnitAttr:$withProducer);
   let assemblyFormat = "attr-dict";
 }
 

@@ -421,6 +421,32 @@ def WarpPipeline : Pass<"warp-pipeline", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::arith::ArithDialect"];
 }
 
+def WarpSpecialise : Pass<"warp-specialise", "::mlir::func::FuncOp"> {
+  let summary = "let a warp of its own make the bulk copies of loops";
+  let description = [{
+    Copies of boxes into a loop's ring go into `warp.produce`, which warps behind those of the schedule run, and stages
+    get a second barrier, at which each warp that computes arrives when it has read. The barrier of the block that did
+    this in the loop goes.
+
+    Taken where one warp can compute what the copies need (integers, no tensors), all of the ring is filled by bulk
+    copies, and it pays: the target lets warpgroups trade registers, the warps that compute keep nearly as many as
+    without, and a multiprocessor holds one block, so that no other computes while it waits.
+
+    Needs: loops as `warp-pipeline` leaves them.
+
+    Rejects: nothing. A loop that is left as it is says why, in a remark.
+
+    ```mlir
+    func.func @copies(%i: i32, %full: !warp.shared<1xi64, #warp.layout<[1], offset = []>>) {
+      warp.mbarrier_expect %full {bytes = 32768 : i64} : !warp.shared<1xi64, #warp.layout<[1], offset = []>>
+      return
+    }
+    ```
+    stays, for nothing waits for the copies there.
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def WarpLoadAhead : Pass<"warp-load-ahead", "::mlir::func::FuncOp"> {
   let summary = "load into registers, one iteration ahead, what a loop with products loads otherwise";
   let description = [{
@@ -648,6 +674,46 @@ def WarpOrderAccesses : Pass<"warp-order-accesses", "::mlir::func::FuncOp"> {
     ```
   }];
   let dependentDialects = ["::weft::warp::WarpDialect"];
+}
+
+def WarpSplitRoles : Pass<"warp-split-roles", "::mlir::func::FuncOp"> {
+  let summary = "make the producer's program beside that of the other warps";
+  let description = [{
+    What stands in `warp.produce` goes into one `warp.producer` at the kernel's begin, with the loops and branches around
+    it and what they are computed from; it stays nowhere else. `warp.barrier {withProducer}` stands in both programs.
+
+    Needs: places in shared memory (`warp-allocate-shared`) and all barriers: it runs last.
+
+    Rejects: copies that need what one warp alone cannot compute.
+
+    ```mlir
+    func.func @f(%n: i32, %full: !warp.shared<1xi64, #warp.layout<[1], offset = []>>) attributes {tile.schedule = #tile.schedule<warps = 8, stages = 2>} {
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      scf.for %i = %c0 to %n step %c1 : i32 {
+        warp.produce {
+          warp.mbarrier_expect %full {bytes = 32768 : i64} : !warp.shared<1xi64, #warp.layout<[1], offset = []>>
+        }
+        warp.mbarrier_wait %full, %c0 : !warp.shared<1xi64, #warp.layout<[1], offset = []>>
+      }
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    warp.producer warps = 4 registers = 24 others = 240 {
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      scf.for %i = %c0 to %n step %c1 : i32 {
+        warp.mbarrier_expect %full {bytes = 32768 : i64} : <1xi64, ...>
+      }
+    }
+    scf.for ... {
+      warp.mbarrier_wait %full, %c0 : <1xi64, ...>
+    }
+    ```
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::scf::SCFDialect"];
 }
 
 #endif // WEFT_DIALECTS_WARP_TRANSFORMS_PASSES_TD

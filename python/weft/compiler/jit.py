@@ -221,7 +221,7 @@ class JITFunction:
         device = device_for(tuple(parts))
         read = self._read  # before: what the kernel is made from must be that, still, after it
         kernel, runtime = self._kernel(values, options, target_of(device))
-        launch = Launch(kernel, kernel.module(device), 32 * options[0], self.debug)
+        launch = Launch(kernel, kernel.module(device), 32 * kernel.num_warps, self.debug)
         if (
             not others
             and params is self.params

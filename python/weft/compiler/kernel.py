@@ -60,6 +60,11 @@ class Kernel:
         return str(self.info["kernels"][0]["entry"])
 
     @property
+    def num_warps(self) -> int:
+        """Warps of a launched block: those that were asked for, and those that only copy."""
+        return int(self.info["kernels"][0]["num_warps"])
+
+    @property
     def shared_bytes(self) -> int:
         """Dynamic shared memory a program needs."""
         return int(self.info["kernels"][0]["shared_bytes"])

@@ -35,7 +35,7 @@ class Passing:
 
     def run(self) -> None:
         """Hand the launch to its device."""
-        self.module.launch(self.grid, 32 * self.kernel.options.num_warps, self.arguments)
+        self.module.launch(self.grid, 32 * self.kernel.num_warps, self.arguments)
 
 
 #: called with each launch before and after it is handed to the device

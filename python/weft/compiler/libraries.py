@@ -148,7 +148,7 @@ def _variant(form: _Form, grid: Sequence[str] | None) -> dict[str, Any]:
         "target": kernel.target,
         "ptx": form.file,
         "entry": kernel.name,
-        "num_warps": kernel.options.num_warps,
+        "num_warps": kernel.num_warps,
         "num_stages": kernel.options.num_stages,
         "shared_bytes": kernel.shared_bytes,
         "constants": {name: _constant(value) for name, value in kernel.signature.constants.items()},

@@ -54,7 +54,7 @@ def _run(launch: Passing) -> float:
         kernel.ptx,
         kernel.name,
         launch.grid,
-        32 * options.num_warps,
+        32 * kernel.num_warps,
         [_argument(value) for value in launch.arguments],
         shared=kernel.shared_bytes,
     )
@@ -63,7 +63,7 @@ def _run(launch: Passing) -> float:
     limit = target_named(kernel.target).shared_bytes_per_block
     if kernel.shared_bytes > limit:
         raise Error(f"'{kernel.name}' takes {kernel.shared_bytes} bytes of shared memory; a block has {limit}")
-    made = compiled(kernel.ptx, kernel.target, kernel.name, options.num_warps, options.num_stages, kernel.shared_bytes)
+    made = compiled(kernel.ptx, kernel.target, kernel.name, kernel.num_warps, options.num_stages, kernel.shared_bytes)
     blocks = prod(launch.grid)
     bytes = sum(int(array.nbytes) for array in arrays.values())
     cost = estimate(figures(made, report, blocks, blocks, bytes), target_named(kernel.target), gpu_of(kernel.target))

@@ -41,8 +41,9 @@ static WgmmaOp productOf(WgmmaWaitOp wait) {
 /// Whether no product may be under way any more when an op runs: other threads may write tiles behind it, or what it
 /// does is not seen from here.
 static bool needsAllFinished(Operation *op) {
-  return op->hasTrait<OpTrait::IsTerminator>() || op->getNumRegions() != 0 || op->hasAttr(scratchAttrName) ||
-         isa<BarrierOp, weft::tile::BarrierOp, StoreSharedOp, AsyncCopyOp, BoxCopyOp>(op);
+  bool hidden = op->getNumRegions() != 0 && !isa<ProduceOp>(op); // which is another warp's
+  return op->hasTrait<OpTrait::IsTerminator>() || hidden || op->hasAttr(scratchAttrName) ||
+         isa<BarrierOp, weft::tile::BarrierOp, StoreSharedOp, AsyncCopyOp, BoxCopyOp, MbarrierArriveOp>(op);
 }
 
 /// The first op behind a wait that needs it.

@@ -1,0 +1,81 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// The producer's program beside that of the schedule's warps, and registers that pass from one to the other.
+//
+//   warp.producer { copies }           llvm.cond_br (tid >= 32 * warps), ^producers, ^others
+//   use                        ─▶    ^producers: setmaxnreg.dec; llvm.cond_br (tid < 32 * (warps + 1)), ^one, ^end
+//                                    ^one: copies; llvm.br ^end
+//                                    ^end: llvm.return
+//                                    ^others: setmaxnreg.inc; use
+
+#include "compiler/Conversion/WarpToLLVM/Emitter.h"
+#include "dialects/Warp/IR/WarpOps.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace weft::warp;
+
+namespace weft {
+namespace {
+
+Block *blockAtEnd(Emitter &e) {
+  OpBuilder::InsertionGuard guard(e.b);
+  Region &body = e.function().getBody();
+  return e.b.createBlock(&body, body.end());
+}
+
+Value threadIsBelow(int64_t count, Emitter &e) {
+  return LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::ult, e.thread(), e.i32(count));
+}
+
+/// Gives registers back, or takes some (PTX ISA 9.7.19.5). Every warp of a warpgroup runs it.
+void setRegisters(StringRef direction, std::optional<int32_t> count, Emitter &e) {
+  if (count)
+    e.inlineAsm(llvm::formatv("setmaxnreg.{0}.sync.aligned.u32 {1};", direction, *count).str(), "", {}, {},
+                /*sideEffects=*/true);
+}
+
+LogicalResult lowerProducer(ProducerOp op, Emitter &e) {
+  const int64_t threads = int64_t(e.target.warpSize) * e.warps;
+  // One block of these fills a multiprocessor's registers: ptxas must know how many a thread starts with.
+  e.function()->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), e.b.getI32IntegerAttr(1));
+  Block *producers = blockAtEnd(e), *one = blockAtEnd(e), *end = blockAtEnd(e), *others = blockAtEnd(e);
+  LLVM::CondBrOp::create(e.b, e.loc, threadIsBelow(threads, e), others, producers);
+
+  e.b.setInsertionPointToStart(producers);
+  setRegisters("dec", op.getRegisters(), e);
+  LLVM::CondBrOp::create(e.b, e.loc, threadIsBelow(threads + e.target.warpSize, e), one, end);
+  e.b.setInsertionPointToStart(one);
+  for (Operation &each : op.getBody().front())
+    if (failed(e.lower(&each)))
+      return failure();
+  LLVM::BrOp::create(e.b, e.loc, end);
+  e.b.setInsertionPointToStart(end);
+  LLVM::ReturnOp::create(e.b, e.loc, ValueRange());
+
+  Region &body = e.function().getBody();
+  others->moveBefore(&body, body.end());
+  e.b.setInsertionPointToStart(others);
+  setRegisters("inc", op.getOthers(), e);
+  return success();
+}
+
+LogicalResult lowerArrive(MbarrierArriveOp op, Emitter &e) {
+  if (!op.getTogether())
+    NVVM::SyncWarpOp::create(e.b, e.loc, e.i32(-1));
+  Value lane = e.lane();
+  Value acts = e.atEntry(
+      [&]() -> Value { return LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::eq, lane, e.i32(0)); });
+  Value address = LLVM::PtrToIntOp::create(e.b, e.loc, e.b.getI32Type(),
+                                           e.offset(e.scalar(op.getBarrier()), int64_t(8 * op.getIndex())));
+  e.inlineAsm("@$1 mbarrier.arrive.shared.b64 _, [$0];", "r,b,~{memory}", {}, {address, acts}, /*sideEffects=*/true);
+  return success();
+}
+
+} // namespace
+
+void addRoleLowerings(LoweringTable &table) {
+  table.add<ProducerOp>(lowerProducer);
+  table.add<MbarrierArriveOp>(lowerArrive);
+}
+
+} // namespace weft
