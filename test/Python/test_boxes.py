@@ -35,7 +35,9 @@ def boxed(kernel, text, warps, stages):
     """A tile kernel whose rings bulk copies fill."""
     ptx, info = emitted(lower(kernel, parse(text), Options(warps, stages), TARGET))
     (facts,) = info["kernels"]
-    return SimpleNamespace(ptx=ptx, name=facts["entry"], shared_bytes=facts["shared_bytes"])
+    return SimpleNamespace(
+        ptx=ptx, name=facts["entry"], shared_bytes=facts["shared_bytes"], num_warps=facts["num_warps"]
+    )
 
 
 def boxed_matmul(order="nn", tile=(64, 64, 32), stages=3, warps=4, b=16):

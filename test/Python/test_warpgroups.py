@@ -87,7 +87,7 @@ def run_matmul(kernel, sizes, tile, warps, dtype, order, rng, seed):
     grid = (math.ceil(M / tile[0]), math.ceil(N / tile[1]))
     scalars = [np.int32(each) for each in (M, N, K)]
     report = weft.simulator.launch(
-        kernel.ptx, kernel.name, grid, (32 * warps,), [*arrays, c, *scalars, *strides, np.int32(width)],
+        kernel.ptx, kernel.name, grid, (32 * kernel.num_warps,), [*arrays, c, *scalars, *strides, np.int32(width)],
         shared=kernel.shared_bytes, seed=seed,
     )  # fmt: skip
     return c[:, :N], a64 @ b64, report
@@ -209,7 +209,7 @@ def attends(kernel, rng, D, BM, warps, dtype):
         (q, q64), (k, k64), (v, v64) = (bits(rng.standard_normal((N, D)), dtype) for _ in range(3))
         out = np.full((N, D), np.nan, np.float32)
         report = weft.simulator.launch(
-            kernel.ptx, kernel.name, (math.ceil(N / BM),), (32 * warps,), [q, k, v, out, np.int32(N)],
+            kernel.ptx, kernel.name, (math.ceil(N / BM),), (32 * kernel.num_warps,), [q, k, v, out, np.int32(N)],
             shared=kernel.shared_bytes, seed=seed,
         )  # fmt: skip
         assert report.findings == []
