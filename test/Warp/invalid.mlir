@@ -283,3 +283,22 @@ func.func @box_copy_c1_count(%map: !warp.tensor_map, %tile: !warp.shared<8x64xf1
   warp.box_copy %map[] to %tile on %full : !warp.shared<8x64xf16, #line>, !warp.shared<1xi64, #one>
   return
 }
+
+// -----
+
+#two = #warp.layout<[2], offset = [[1]]>
+
+func.func @mbarrier_init_c1(%ring: !warp.shared<stages = 2, 2xi64, #two>) {
+  // expected-error @+1 {{'warp.mbarrier_init' op expected arrivals for 2 barriers of a stage, but got 1}}
+  warp.mbarrier_init %ring : !warp.shared<stages = 2, 2xi64, #two>
+  return
+}
+
+// -----
+
+func.func @producer_c1() {
+  // expected-error @+1 {{'warp.producer' op expected registers of its own threads and of the others, but got one of the two}}
+  warp.producer warps = 4 registers = 24 {
+  }
+  return
+}

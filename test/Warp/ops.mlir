@@ -94,3 +94,31 @@ func.func @boxes(%p: !tile.ptr<f16>, %size: i64, %stride: i64, %i: i32) {
   warp.mbarrier_inval %ring : !warp.shared<stages = 2, 1xi64, #one>
   return
 }
+
+// -----
+
+#two = #warp.layout<[2], offset = [[1]]>
+
+// CHECK-LABEL: func.func @roles
+// CHECK: warp.mbarrier_init %{{.*}} {arrivals = array<i64: 1, 8>} : <stages = 2, 2xi64,
+// CHECK: warp.barrier {withProducer}
+// CHECK: warp.produce {
+// CHECK-NEXT: warp.mbarrier_expect
+// CHECK: warp.producer warps = 4 registers = 24 others = 240 {
+// CHECK-NEXT: warp.mbarrier_wait %{{.*}}, %{{.*}} {index = 1 : i64} : <2xi64,
+// CHECK: warp.producer warps = 1 {
+// CHECK: warp.mbarrier_arrive %{{.*}} {index = 1 : i64, together} : <2xi64,
+func.func @roles(%ring: !warp.shared<stages = 2, 2xi64, #two>, %to: !warp.shared<2xi64, #two>, %parity: i32) {
+  warp.mbarrier_init %ring {arrivals = array<i64: 1, 8>} : !warp.shared<stages = 2, 2xi64, #two>
+  warp.barrier {withProducer}
+  warp.produce {
+    warp.mbarrier_expect %to {bytes = 16 : i64} : !warp.shared<2xi64, #two>
+  }
+  warp.producer warps = 4 registers = 24 others = 240 {
+    warp.mbarrier_wait %to, %parity {index = 1 : i64} : !warp.shared<2xi64, #two>
+  }
+  warp.producer warps = 1 {
+  }
+  warp.mbarrier_arrive %to {index = 1 : i64, together} : !warp.shared<2xi64, #two>
+  return
+}

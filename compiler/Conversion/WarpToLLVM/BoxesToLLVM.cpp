@@ -165,8 +165,8 @@ void addBoxLowerings(LoweringTable &table) {
   });
   table.add<MbarrierInvalOp>([](MbarrierInvalOp op, Emitter &e) {
     int64_t count = cast<SharedType>(op.getRing().getType()).getTileBytes() / barrierBytes;
-    return lowerForEachStage(op, op.getRing(),
-                             SmallVector<std::string>(count, "@$1 mbarrier.inval.shared.b64 [$0];"), e);
+    return lowerForEachStage(op, op.getRing(), SmallVector<std::string>(count, "@$1 mbarrier.inval.shared.b64 [$0];"),
+                             e);
   });
   table.add<MbarrierExpectOp>([](MbarrierExpectOp op, Emitter &e) {
     std::string code = llvm::formatv("mbarrier.arrive.expect_tx.shared.b64 _, [$0], {0};", op.getBytes()).str();

@@ -63,8 +63,8 @@ LogicalResult lowerArrive(MbarrierArriveOp op, Emitter &e) {
   if (!op.getTogether())
     NVVM::SyncWarpOp::create(e.b, e.loc, e.i32(-1));
   Value lane = e.lane();
-  Value acts = e.atEntry(
-      [&]() -> Value { return LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::eq, lane, e.i32(0)); });
+  Value acts =
+      e.atEntry([&]() -> Value { return LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::eq, lane, e.i32(0)); });
   Value address = LLVM::PtrToIntOp::create(e.b, e.loc, e.b.getI32Type(),
                                            e.offset(e.scalar(op.getBarrier()), int64_t(8 * op.getIndex())));
   e.inlineAsm("@$1 mbarrier.arrive.shared.b64 _, [$0];", "r,b,~{memory}", {}, {address, acts}, /*sideEffects=*/true);

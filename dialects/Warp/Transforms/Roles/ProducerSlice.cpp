@@ -11,10 +11,10 @@ using namespace mlir;
 
 namespace weft::warp {
 
-static constexpr StringLiteral notScalar = "copies need a value that all threads compute together";
-static constexpr StringLiteral notRepeatable = "copies need what only one of two programs may do";
-static constexpr StringLiteral notStructured = "copies are in a loop that is left before its end";
-static constexpr StringLiteral mayBeWritten = "copies need a number that the kernel itself may write";
+static constexpr StringLiteral notScalar = "they need a value that all threads compute together";
+static constexpr StringLiteral notRepeatable = "they need what only one of two programs may do";
+static constexpr StringLiteral notStructured = "they stand in a loop that is left before its end";
+static constexpr StringLiteral mayBeWritten = "they need a number that the kernel itself may write";
 
 static bool isScalar(Type type) { return !isa<RankedTensorType>(type); }
 
@@ -97,8 +97,7 @@ bool ProducerSlice::needValue(Value value) {
     return needCarried(op, cast<OpResult>(value).getResultNumber());
   if (!ops.insert(op).second)
     return true;
-  bool isScalarOp =
-      llvm::all_of(op->getOperandTypes(), isScalar) && llvm::all_of(op->getResultTypes(), isScalar);
+  bool isScalarOp = llvm::all_of(op->getOperandTypes(), isScalar) && llvm::all_of(op->getResultTypes(), isScalar);
   if (!isScalarOp)
     return fail(notScalar);
   if (isa<tile::LoadOp>(op) ? !mayLoad(op) : false)

@@ -74,8 +74,8 @@ RoleShares sharesOf(func::FuncOp kernel, const TargetInfo &target) {
   }
   const int launched = roundedDown(ofPool(all));
   shares.producer = target.leastRoleRegisters;
-  shares.consumer = roundedDown((int64_t(launched) * all - int64_t(shares.producer) * shares.producerWarps) /
-                                shares.consumerWarps);
+  shares.consumer =
+      roundedDown((int64_t(launched) * all - int64_t(shares.producer) * shares.producerWarps) / shares.consumerWarps);
   // A thread has room for no more: nothing is traded then.
   if (shares.consumer > target.registersPerThread)
     shares.producer = shares.consumer = 0;

@@ -209,9 +209,7 @@ static void specialise(CopyLoop &found, int64_t warps) {
     produce(copies);
 
   OpBuilder b(found.loop);
-  auto i32 = [&](int64_t value) -> Value {
-    return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
-  };
+  auto i32 = [&](int64_t value) -> Value { return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value)); };
   auto barrier = found.barrier();
   unsigned parity = carryBefore(found, [&] { return found.wait.getParity(); }, i32(1)), before = 0;
   if (found.lags) {
@@ -251,7 +249,8 @@ void Specialise::runOnOperation() {
       bool known = withLoop.add(found.copies);
       for (scf::IfOp copies : found.first)
         known = known && withLoop.add(copies);
-      hindrance = known ? "" : withLoop.hindrance();
+      if (!known)
+        hindrance = withLoop.hindrance();
     }
     if (!hindrance.empty()) {
       remarks::missed(remarks::warpRoles, init)

@@ -75,7 +75,7 @@ void SplitRoles::runOnOperation() {
       known = known && slice.add(op);
   });
   if (!known) {
-    kernel.emitError() << "expected copies that one warp can make, but got some whose " << slice.hindrance();
+    kernel.emitError() << "expected copies that one warp can make, but " << slice.hindrance();
     return signalPassFailure();
   }
   RoleShares shares = sharesOf(kernel, TargetInfo::ofOrDefault(kernel));
