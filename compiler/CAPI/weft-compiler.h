@@ -214,8 +214,8 @@ WEFTC_API weftc_status weftc_pattern_summary(weftc_context *context, const weftc
  *  `options_json`: {"target": "sm_80", "dump": ["tile", "warp", "llvm"], "differentiate": false, "line_info": true,
  * "remarks": false, "locations": false};
  * "dump" names the stages whose IR is wanted ("all" stands for every stage), with every op's location where
- * "locations" says so; with "boxes": false no bulk copies fill the rings of loops, with "roles": false no warp of its own makes them; "remarks" asks which
- * fast paths were not taken, and why; with "differentiate" each program @f also
+ * "locations" says so; with "boxes": false no bulk copies fill the rings of loops, with "roles": false no warp of its
+ * own makes them; "remarks" asks which fast paths were not taken, and why; with "differentiate" each program @f also
  * gives @f.forward and @f.backward; with "linearise": {"function": "f.forward", "arguments": [0, 2]} the module gives
  * @f.forward.tangent alone, for tangents of these arguments, all of floats if none is named. On success `*ptx` is the
  * PTX text and `*info_json` an object: "target",
