@@ -442,7 +442,13 @@ def WarpSpecialise : Pass<"warp-specialise", "::mlir::func::FuncOp"> {
       return
     }
     ```
-    stays, for nothing waits for the copies there.
+    stays, for nothing waits for the copies there:
+    ```mlir
+    func.func @copies(%i: i32, %full: ...) {
+      warp.mbarrier_expect %full {bytes = 32768 : i64} : <1xi64, ...>
+      return
+    }
+    ```
   }];
   let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
@@ -684,31 +690,34 @@ def WarpSplitRoles : Pass<"warp-split-roles", "::mlir::func::FuncOp"> {
 
     Needs: places in shared memory (`warp-allocate-shared`) and all barriers: it runs last.
 
-    Rejects: copies that need what one warp alone cannot compute.
+    Rejects: copies that need what one warp alone cannot compute, and targets whose warpgroups trade no registers.
 
     ```mlir
-    func.func @f(%n: i32, %full: !warp.shared<1xi64, #warp.layout<[1], offset = []>>) attributes {tile.schedule = #tile.schedule<warps = 8, stages = 2>} {
-      %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      scf.for %i = %c0 to %n step %c1 : i32 {
-        warp.produce {
-          warp.mbarrier_expect %full {bytes = 32768 : i64} : !warp.shared<1xi64, #warp.layout<[1], offset = []>>
+    module attributes {warp.target = "sm_90a"} {
+      func.func @f(%n: i32, %full: !warp.shared<1xi64, #warp.layout<[1], offset = []>>) attributes {tile.schedule = #tile.schedule<warps = 8, stages = 2>} {
+        %c0 = arith.constant 0 : i32
+        %c1 = arith.constant 1 : i32
+        scf.for %i = %c0 to %n step %c1 : i32 {
+          warp.produce {
+            warp.mbarrier_expect %full {bytes = 32768 : i64} : !warp.shared<1xi64, #warp.layout<[1], offset = []>>
+          }
+          warp.mbarrier_wait %full, %c0 : !warp.shared<1xi64, #warp.layout<[1], offset = []>>
         }
-        warp.mbarrier_wait %full, %c0 : !warp.shared<1xi64, #warp.layout<[1], offset = []>>
+        return
       }
-      return
     }
     ```
     becomes
     ```mlir
     warp.producer warps = 4 registers = 24 others = 240 {
-      %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      scf.for %i = %c0 to %n step %c1 : i32 {
+      %first = arith.constant 0 : i32
+      %one = arith.constant 1 : i32
+      scf.for %j = %first to %n step %one : i32 {
         warp.mbarrier_expect %full {bytes = 32768 : i64} : <1xi64, ...>
       }
     }
-    scf.for ... {
+    ...
+    scf.for %i = %c0 to %n step %c1 : i32 {
       warp.mbarrier_wait %full, %c0 : <1xi64, ...>
     }
     ```

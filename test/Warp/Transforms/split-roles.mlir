@@ -148,3 +148,16 @@ module attributes {warp.target = "sm_90a"} {
     return
   }
 }
+
+// -----
+
+#b = #warp.layout<[2], offset = [[1]]>
+
+// The default target is sm_80.
+func.func @no_roles(%to: !warp.shared<2xi64, #b>) {
+  // expected-error @+1 {{expected a target whose warpgroups trade registers, but got sm_80}}
+  warp.produce {
+    warp.mbarrier_expect %to {bytes = 16 : i64} : !warp.shared<2xi64, #b>
+  }
+  return
+}

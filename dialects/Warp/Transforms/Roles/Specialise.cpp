@@ -22,8 +22,10 @@
 // iteration (LaggingProduct.h), warps arrive an iteration later for the stage before theirs, in the first one for the
 // ring's last stage: so its phases run ahead by one, as the parity of the iteration before does at that stage.
 //
-// The kernel stays one program here; warp-split-roles makes two of it. What pays is decided from the target's numbers (RoleShares.h).
+// The kernel stays one program here; warp-split-roles makes two of it. What pays is decided from the target's numbers
+// (RoleShares.h).
 #include "compiler/Support/Remarks.h"
+#include "dialects/Tile/IR/TileProgramOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/Roles/ProducerSlice.h"
@@ -228,6 +230,13 @@ static void specialise(CopyLoop &found, int64_t warps) {
   found.read.erase();
 }
 
+/// Whether there is inline PTX that does more than compute its results: its barriers would wait for the producer.
+static bool hasForeignCode(func::FuncOp kernel) {
+  return kernel
+      .walk([](tile::InlineAsmOp op) { return op.getPure() ? WalkResult::advance() : WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
 void Specialise::runOnOperation() {
   func::FuncOp kernel = getOperation();
   const TargetInfo &target = TargetInfo::ofOrDefault(kernel);
@@ -236,6 +245,8 @@ void Specialise::runOnOperation() {
   if (rings.empty() || target.roleRegisters == 0)
     return;
   RoleShares shares = sharesOf(kernel, target);
+  if (hasForeignCode(kernel))
+    shares.hindrance = "inline PTX may count on all warps";
   ProducerSlice slice(kernel);
   for (MbarrierInitOp init : rings) {
     CopyLoop found;

@@ -67,6 +67,11 @@ void SplitRoles::runOnOperation() {
   kernel.walk([&](ProduceOp op) { produced.push_back(op); });
   if (produced.empty())
     return;
+  const TargetInfo &target = TargetInfo::ofOrDefault(kernel);
+  if (target.roleRegisters == 0) {
+    produced.front().emitError() << "expected a target whose warpgroups trade registers, but got " << target.name;
+    return signalPassFailure();
+  }
   ProducerSlice slice(kernel);
   bool known = true;
   kernel.walk([&](Operation *op) {
@@ -78,7 +83,7 @@ void SplitRoles::runOnOperation() {
     kernel.emitError() << "expected copies that one warp can make, but " << slice.hindrance();
     return signalPassFailure();
   }
-  RoleShares shares = sharesOf(kernel, TargetInfo::ofOrDefault(kernel));
+  RoleShares shares = sharesOf(kernel, target);
   OpBuilder b(kernel.getContext());
   setBehindMaps(kernel, b);
   auto registers = [&](int count) { return count ? b.getI32IntegerAttr(count) : IntegerAttr(); };
