@@ -33,12 +33,14 @@ def test_truncation_is_caught(sample):
     assert broken(accuracy(truncated, ref, [plain])) >= {"bias"}
 
 
-def test_errors_that_rows_share_vary_as_rows_do(seed):
-    """An error common to a row's elements, positive ones all, is one of 128 random numbers, and not of 16,384."""
+@pytest.mark.parametrize("axis", [0, 1], ids=["channels", "rows"])
+def test_errors_that_rows_or_channels_share_vary_as_those_do(axis, seed):
+    """An error common to a row's elements, or a channel's, positive ones all, is one of 128 random numbers, and not of
+    16,384."""
     generator = torch.Generator().manual_seed(seed)
     ref = 1 + torch.rand(128, 128, generator=generator, dtype=torch.float64)
-    shared = torch.randn(128, 1, generator=generator, dtype=torch.float64) * 0.002
-    shared -= shared.mean() - 2.5 * shared.std() / 128**0.5
+    shared = torch.randn(128, generator=generator, dtype=torch.float64).unsqueeze(axis) * 0.002
+    shared -= shared.mean() - 2 * shared.std() / 128**0.5
     plain = ref + torch.randn(128, 128, generator=generator, dtype=torch.float64) * 0.003
     assert "bias" not in broken(accuracy(ref + shared, ref, [plain]))
     assert "bias" in broken(accuracy(ref + shared + 0.0008, ref, [plain]))

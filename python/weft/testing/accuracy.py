@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 import torch
 
 _BIAS_STANDARD_ERRORS = 6.0
-#: of the mean of rows: elements of a row share what one dS or one normaliser was rounded by
-_BIAS_ROW_STANDARD_ERRORS = 4.0
+#: of the mean of rows, or of channels: a row's elements share what one dS or one normaliser was rounded by, a channel's
+#: what one value that many rows take was
+_BIAS_SHARED_STANDARD_ERRORS = 3.0
 _SMALL = 4096  # below this many elements, means are too noisy for the tight bounds
 
 #: relative to a reference that is 0 but for float64's rounding (the gradient of what moves all of a row's scores
@@ -181,18 +182,20 @@ class _Errors:
 
 
 def _bias_chance(signed: torch.Tensor, finite: torch.Tensor) -> float:
-    """How far from 0 the mean of unbiased errors may lie: six standard errors if each element errs by itself, four of
-    the mean of rows, the last axis, if rows do. ``signed`` holds the errors where ``finite`` is true.
+    """How far from 0 the mean of unbiased errors may lie: six standard errors if each element errs by itself, three of
+    the mean of rows or of channels, the last axis, if those do. ``signed`` holds the errors where ``finite`` is true.
     """
-    if signed.numel() < 2:
-        return 0.0
-    alone = _BIAS_STANDARD_ERRORS * float(signed.std()) / math.sqrt(signed.numel())
+    chance = _BIAS_STANDARD_ERRORS * _standard_error(signed)
     if finite.dim() < 2 or not finite.all():
-        return alone
-    rows = signed.view(finite.shape).mean(-1).flatten()
-    if rows.numel() < 2:
-        return alone
-    return max(alone, _BIAS_ROW_STANDARD_ERRORS * float(rows.std()) / math.sqrt(rows.numel()))
+        return chance
+    by_row = signed.view(-1, finite.shape[-1])
+    shared = max(_standard_error(by_row.mean(1)), _standard_error(by_row.mean(0)))
+    return max(chance, _BIAS_SHARED_STANDARD_ERRORS * shared)
+
+
+def _standard_error(sample: torch.Tensor) -> float:
+    """Of the mean; 0 of a single number."""
+    return float(sample.std()) / math.sqrt(sample.numel()) if sample.numel() > 1 else 0.0
 
 
 def summed(result: Accuracy) -> Accuracy:
