@@ -147,16 +147,22 @@ Values reduced(OpBuilder &b, ReduceOp op, ArrayRef<Value> sources, unsigned axis
   return llvm::to_vector_of<Value>(made.getResults());
 }
 
-/// Two results of a reduction as one: by its region, or, where that is not element-wise, by a reduction of both.
-Values combined(OpBuilder &b, ReduceOp op, ArrayRef<Value> first, ArrayRef<Value> second) {
-  if (shapeOf(first.front().getType()).empty() || isElementwise(op.getCombiner()))
-    return combine(b, op.getLoc(), op.getCombiner(), first, second);
+/// Each two values along a last axis of 2.
+Values joined(OpBuilder &b, Location loc, ArrayRef<Value> first, ArrayRef<Value> second) {
   Values pairs;
   for (auto [a, c] : llvm::zip_equal(first, second)) {
     Sizes shape(shapeOf(a.getType()));
     shape.push_back(2);
-    pairs.push_back(JoinOp::create(b, op.getLoc(), typeOfPiece(a.getType(), shape), a, c));
+    pairs.push_back(JoinOp::create(b, loc, typeOfPiece(a.getType(), shape), a, c));
   }
+  return pairs;
+}
+
+/// Two results of a reduction as one: by its region, or, where that is not element-wise, by a reduction of both.
+Values combined(OpBuilder &b, ReduceOp op, ArrayRef<Value> first, ArrayRef<Value> second) {
+  if (shapeOf(first.front().getType()).empty() || isElementwise(op.getCombiner()))
+    return combine(b, op.getLoc(), op.getCombiner(), first, second);
+  Values pairs = joined(b, op.getLoc(), first, second);
   return reduced(b, op, pairs, shapeOf(pairs.front().getType()).size() - 1);
 }
 
@@ -197,12 +203,7 @@ Value carried(OpBuilder &b, Location loc, Value value, unsigned axis, bool rever
 Values inOrder(OpBuilder &b, ScanOp op, ArrayRef<Value> first, ArrayRef<Value> second) {
   if (isElementwise(op.getCombiner()))
     return combine(b, op.getLoc(), op.getCombiner(), first, second);
-  Values pairs;
-  for (auto [a, c] : llvm::zip_equal(first, second)) {
-    Sizes shape(shapeOf(a.getType()));
-    shape.push_back(2);
-    pairs.push_back(JoinOp::create(b, op.getLoc(), typeOfPiece(a.getType(), shape), a, c));
-  }
+  Values pairs = joined(b, op.getLoc(), first, second);
   ScanOp made = cloneWith(b, op, pairs, ValueRange(pairs).getTypes());
   made.setAxis(shapeOf(pairs.front().getType()).size() - 1);
   made.setReverse(false);
