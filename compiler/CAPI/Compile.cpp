@@ -42,6 +42,7 @@ struct Options {
   bool lineInfo = true;
   bool differentiate = false;
   bool remarks = false;   // what fast paths were not taken, and why
+  bool decisions = false; // what was decided instead of something else
   bool locations = false; // of every op in dumps
   bool boxes = true;      // bulk copies fill rings of shared memory
   bool roles = true;      // a warp of its own makes them where that pays
@@ -55,7 +56,7 @@ struct Options {
 /// What a compilation gives besides PTX.
 struct Record {
   llvm::json::Object timesMs, ir;
-  llvm::json::Array kernels, programs, schedules, tilings, remarks;
+  llvm::json::Array kernels, programs, schedules, tilings, remarks, decisions;
 };
 
 /// {"function": "f.forward", "arguments": [0, 2]}
@@ -94,6 +95,8 @@ Outcome<Options> parseOptions(StringRef text) {
       options.differentiate = *value.getAsBoolean();
     else if (key == "remarks" && value.getAsBoolean())
       options.remarks = *value.getAsBoolean();
+    else if (key == "decisions" && value.getAsBoolean())
+      options.decisions = *value.getAsBoolean();
     else if (key == "locations" && value.getAsBoolean())
       options.locations = *value.getAsBoolean();
     else if (key == "widen" && value.getAsBoolean())
@@ -294,6 +297,7 @@ std::string infoText(const TargetInfo &target, Record record, double totalMs) {
       {"schedules", std::move(record.schedules)},
       {"tilings", std::move(record.tilings)},
       {"remarks", std::move(record.remarks)},
+      {"decisions", std::move(record.decisions)},
       {"times_ms", std::move(record.timesMs)},
       {"ir", std::move(record.ir)}};
   std::string text;
@@ -316,11 +320,13 @@ weftc_status weftc_compile(weftc_module *module, const char *options_json, char 
     return fail(*failure);
   Record record;
   std::optional<capi::RemarkCollector> remarks;
-  if (std::get<Options>(options).remarks)
-    remarks.emplace(module->context->context);
+  if (const Options &asked = std::get<Options>(options); asked.remarks || asked.decisions)
+    remarks.emplace(module->context->context, asked.remarks, asked.decisions);
   auto emitted = compile(*module->module, std::get<Options>(options), record);
-  if (remarks)
-    record.remarks = remarks->take();
+  if (remarks) {
+    record.remarks = remarks->takeMissed();
+    record.decisions = remarks->takeDecisions();
+  }
   if (auto *failure = std::get_if<Failure>(&emitted))
     return fail(*failure);
   *ptx = capi::copyText(std::get<EmittedPTX>(emitted).text);

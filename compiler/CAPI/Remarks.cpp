@@ -8,9 +8,9 @@
 using namespace mlir;
 
 namespace {
-/// MLIR's way out for remarks, into an array.
+/// MLIR's way out for remarks, into arrays.
 struct KeepingStreamer : remark::detail::MLIRRemarkStreamerBase {
-  explicit KeepingStreamer(llvm::json::Array &kept) : kept(kept) {}
+  KeepingStreamer(llvm::json::Array &missed, llvm::json::Array &decisions) : missed(missed), decisions(decisions) {}
 
   void streamOptimizationRemark(const remark::detail::Remark &remark) override {
     std::string message;
@@ -25,19 +25,24 @@ struct KeepingStreamer : remark::detail::MLIRRemarkStreamerBase {
     each["line"] = position ? position.getLine() : 0;
     each["column"] = position ? position.getColumn() : 0;
     // A pass may come to the same op many times, as a schedule is looked up by each who needs it.
+    llvm::json::Array &kept = remark.getRemarkType() == llvm::remarks::Type::Analysis ? decisions : missed;
     if (llvm::json::Value value(std::move(each)); !llvm::is_contained(kept, value))
       kept.push_back(std::move(value));
   }
 
-  llvm::json::Array &kept;
+  llvm::json::Array &missed, &decisions;
 };
 } // namespace
 
-weft::capi::RemarkCollector::RemarkCollector(MLIRContext &context) : context(context) {
+weft::capi::RemarkCollector::RemarkCollector(MLIRContext &context, bool wantMissed, bool wantDecisions)
+    : context(context) {
   remark::RemarkCategories categories;
-  categories.missed = ".*";
+  if (wantMissed)
+    categories.missed = ".*";
+  if (wantDecisions)
+    categories.analysis = ".*";
   // It fails for patterns that are none alone.
-  (void)remark::enableOptimizationRemarks(context, std::make_unique<KeepingStreamer>(kept),
+  (void)remark::enableOptimizationRemarks(context, std::make_unique<KeepingStreamer>(missed, decisions),
                                           std::make_unique<remark::RemarkEmittingPolicyAll>(), categories);
 }
 

@@ -7,20 +7,23 @@
 
 namespace weft::capi {
 
-/// While this lives, the context's remarks of fast paths that were not taken are kept, each once: {"name", "category",
-/// "function", "message", "file", "line", "column"}, in the order in which the compiler came to them.
+/// While this lives, the context's remarks are kept, each once: {"name", "category", "function", "message", "file",
+/// "line", "column"}, in the order in which the compiler came to them; those of fast paths that were not taken apart
+/// from those of decisions.
 class RemarkCollector {
 public:
-  explicit RemarkCollector(mlir::MLIRContext &context);
+  /// `missed` and `decisions` say which are asked for.
+  RemarkCollector(mlir::MLIRContext &context, bool missed, bool decisions);
   ~RemarkCollector();
   RemarkCollector(const RemarkCollector &) = delete;
   RemarkCollector &operator=(const RemarkCollector &) = delete;
 
-  llvm::json::Array take() { return std::move(kept); }
+  llvm::json::Array takeMissed() { return std::move(missed); }
+  llvm::json::Array takeDecisions() { return std::move(decisions); }
 
 private:
   mlir::MLIRContext &context;
-  llvm::json::Array kept;
+  llvm::json::Array missed, decisions;
 };
 
 } // namespace weft::capi

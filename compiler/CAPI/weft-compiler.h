@@ -212,16 +212,17 @@ WEFTC_API weftc_status weftc_pattern_summary(weftc_context *context, const weftc
  * afterwards and is of use only for destruction.
  *
  *  `options_json`: {"target": "sm_80", "dump": ["tile", "warp", "llvm"], "differentiate": false, "line_info": true,
- * "remarks": false, "locations": false};
+ * "remarks": false, "decisions": false, "locations": false};
  * "dump" names the stages whose IR is wanted ("all" stands for every stage), with every op's location where
  * "locations" says so; with "boxes": false no bulk copies fill the rings of loops, with "roles": false no warp of its
- * own makes them; "remarks" asks which fast paths were not taken, and why; with "differentiate" each program @f also
+ * own makes them; "remarks" asks which fast paths were not taken, and why, "decisions" what was chosen: layouts,
+ * widths of accesses, places in shared memory; with "differentiate" each program @f also
  * gives @f.forward and @f.backward; with "linearise": {"function": "f.forward", "arguments": [0, 2]} the module gives
  * @f.forward.tangent alone, for tangents of these arguments, all of floats if none is named. On success `*ptx` is the
  * PTX text and `*info_json` an object: "target",
  * "ptx_version", "kernels": [{"entry", "num_warps", "num_stages", "shared_bytes", "arguments": [{"type",
  * "divisibility"}]}], "programs": plans as a library has them (docs/LibraryFormat.md), "times_ms": {stage: processor
- * time}, "remarks": [{"name", "category", "function", "message", "file", "line", "column"}], "ir": {stage: text} for the stages asked for. On failure both are NULL, `*error` says what failed in one
+ * time}, "remarks": [{"name", "category", "function", "message", "file", "line", "column"}], "decisions": as these, "ir": {stage: text} for the stages asked for. On failure both are NULL, `*error` says what failed in one
  * line, and the context's diagnostics say where. */
 WEFTC_API weftc_status weftc_compile(weftc_module *module, const char *options_json, char **ptx, char **info_json,
                                      char **error);

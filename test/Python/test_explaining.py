@@ -15,7 +15,9 @@ from weft.explaining.why import remarks, table
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DECLARED = re.findall(
-    r'^WEFT_REMARK\(\w+, "([\w-]+)", "(\w+)"\)$', (ROOT / "compiler/Support/Remarks.def").read_text(), re.M
+    r'^WEFT_(REMARK|DECISION)\(\w+, "([\w-]+)", "(\w+)"\)$',
+    (ROOT / "compiler/Support/Remarks.def").read_text(),
+    re.M,
 )
 
 KERNEL = """
@@ -27,6 +29,22 @@ def scale(x: "*fp32", y: "*fp32:16", N: "i32"):
     at = wl.program_id(0) * 1024 + wl.arange(0, 1024)
     value = wl.load(x + at, mask=at < N)
     wl.store(y + at, 2 * value, mask=at < N)
+"""
+MATMUL = """
+import weft
+import weft.language as wl
+
+@weft.jit
+def mm(a: "*fp16:16", b: "*fp16:16", c: "*fp16:16", N: "i32:16", K: "i32:16"):
+    m = wl.program_id(0) * 64 + wl.arange(0, 64)
+    n = wl.program_id(1) * 64 + wl.arange(0, 64)
+    k = wl.arange(0, 32)
+    acc = wl.zeros((64, 64), wl.float32)
+    for i in range(0, K, 32):
+        x = wl.load(a + m[:, None] * K + i + k[None, :])
+        y = wl.load(b + (i + k[:, None]) * N + n[None, :])
+        acc = wl.dot(x, y, acc)
+    wl.store(c + m[:, None] * N + n[None, :], acc.to(wl.float16))
 """
 PROGRAM = """
 import weft
@@ -45,10 +63,10 @@ def explained(file, capsys, *options):
 def test_every_remark_is_documented_and_tested():
     """The declared list, the page's table and the lit tests name the same remarks."""
     page = (ROOT / "docs" / "Explain.md").read_text()
-    assert re.findall(r"^\| `([\w-]+)` \| (\w+) \|", page, re.M) == DECLARED
+    assert re.findall(r"^\| `([\w-]+)` \| (\w+) \|", page, re.M) == [(name, category) for _, name, category in DECLARED]
     tests = " ".join(path.read_text() for path in (ROOT / "test" / "Remarks").glob("*.mlir"))
-    for name, category in DECLARED:
-        assert f"[Missed] {name} | Category:{category} |" in tests, name
+    for kind, name, category in DECLARED:
+        assert f"[{'Missed' if kind == 'REMARK' else 'Analysis'}] {name} | Category:{category} |" in tests, name
 
 
 def test_why_of_a_kernel(tmp_path, capsys):
@@ -65,6 +83,38 @@ def test_why_of_a_kernel(tmp_path, capsys):
     ]
     file.write_text(KERNEL.replace('"*fp32"', '"*fp32:16"').replace('"i32"', '"i32:16"'))
     assert explained(file, capsys) == "every fast path was taken\n"
+
+
+def test_decisions_of_a_kernel(tmp_path, capsys):
+    """What was chosen, by line, also where --why has nothing to say."""
+    file = tmp_path / "mm.py"
+    file.write_text(MATMUL)
+    assert explained(file, capsys) == "every fast path was taken\n"
+    assert main(["explain", str(file), "--decisions", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    lines = {name: {each["line"] for each in found if each["name"] == name} for name in {f["name"] for f in found}}
+    assert lines["copies-ahead"] == {12, 13} and lines["shared-memory"] >= {6, 12, 13, 15}
+    assert lines["conversion"] == {15} and lines["layout"] >= {12, 13, 14, 15}
+    said = {(each["name"], each["line"]): each["message"] for each in found}
+    store = said["layout", 15]
+    cost, least = re.fullmatch(r".* are about (\d+) in all; the next best, .*, (\d+)", store).groups()
+    assert int(cost) < int(least)
+    # Bytes of what lies in shared memory are those of the kernel's map, and inside of it.
+    total = int(re.match(r"a block takes (\d+) of", said["shared-memory", 6])[1])
+    ring = re.match(r"3 stages of 64x32xf16 at byte 0: 12288 bytes, a stage every 8192,", said["shared-memory", 12])
+    assert ring and total == 3 * 8192
+    assert said["access", 15] == "a thread stores 64x64xf16 by 4 instructions of 16 bytes"
+    # The same for people, and nothing of it where it is not asked for.
+    assert main(["explain", str(file), "--decisions"]) == 0
+    assert "mm.py:15    wl.store(" in capsys.readouterr().out
+    assert "layout" not in explained(file, capsys, "--json")
+
+
+def test_decisions_of_a_kernel_without_tensors(tmp_path, capsys):
+    file = tmp_path / "one.py"
+    file.write_text(KERNEL.split("def ")[0] + 'def one(x: "*fp32"):\n    wl.store(x, 1.0)\n')
+    assert main(["explain", str(file), "--decisions"]) == 0
+    assert capsys.readouterr().out == "no tensors\n"
 
 
 def test_why_of_a_program(tmp_path, capsys):

@@ -2,6 +2,7 @@
 #include "compiler/Conversion/TileToWarp/AssignLayouts.h"
 
 #include "compiler/Analysis/AxisTransfer.h"
+#include "compiler/Conversion/TileToWarp/ExplainLayouts.h"
 #include "compiler/Conversion/TileToWarp/PlanDots.h"
 #include "compiler/Conversion/TileToWarp/SearchLayouts.h"
 #include "dialects/Tile/IR/TileOps.h"
@@ -35,7 +36,7 @@ public:
 
   /// Plans with some accesses' layouts given; the others choose theirs.
   LayoutPlan run(Preferred given) {
-    preferred = std::move(given);
+    plan.given = std::move(given);
     spreadAll();
     // What no layout has reached by now, none will: a loop's results have one only once its body has.
     defaults = true;
@@ -89,7 +90,6 @@ private:
   const TargetInfo &target;
   int warps;
   LayoutPlan plan;
-  Preferred preferred;
   bool defaults = false; // for what no layout reaches
   llvm::DenseMap<Value, Choice> choices;
   llvm::DenseMap<Operation *, Strength> adopted;
@@ -143,7 +143,7 @@ static Access elementByElement(Access access) {
 }
 
 LayoutAttr Planner::accessLayout(Operation *op) const {
-  if (LayoutAttr given = preferred.lookup(op))
+  if (LayoutAttr given = plan.given.lookup(op))
     return given;
   Access access = accessOf(op, axes);
   // Addresses that come from memory are as far apart as they like: stay where they are.
@@ -255,6 +255,8 @@ LayoutAttr Planner::effectLayout(Operation *op) const {
     LayoutAttr own = plan.own.lookup(op->getOperand(0));
     return own ? own : defaultFor(op->getOperand(0));
   }
+  if (LayoutAttr given = plan.given.lookup(op))
+    return given;
   Access access = accessOf(op, axes);
   LayoutAttr coalesced = attr(coalescedLayout(access, warps, target));
   LayoutAttr own = plan.own.lookup(store.getValue());
@@ -502,11 +504,12 @@ FailureOr<LayoutPlan> assignLayouts(func::FuncOp function, const AxisAnalysis &a
   if (!better.empty())
     plan = replan(better);
   // Kernels that the compiler writes have schedules that were chosen for the layouts that their loads take.
-  if (function->hasAttr(tile::ordersAccessesAttrName))
-    return plan;
-  return searchLayouts(
-      function, std::move(plan), std::move(better), axes, target, replan,
-      [&](Operation *load, const LayoutPlan &plan) { return mayTakeAny(cast<tile::LoadOp>(load), plan, target); });
+  if (!function->hasAttr(tile::ordersAccessesAttrName))
+    plan = searchLayouts(
+        function, std::move(plan), std::move(better), axes, target, replan,
+        [&](Operation *load, const LayoutPlan &plan) { return mayTakeAny(cast<tile::LoadOp>(load), plan, target); });
+  explainLayouts(function, plan, axes, target, warps, replan);
+  return plan;
 }
 
 } // namespace weft

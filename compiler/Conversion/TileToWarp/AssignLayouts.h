@@ -19,11 +19,16 @@
 
 namespace weft {
 
+/// Layouts given to some accesses; the others choose theirs.
+using Preferred = llvm::DenseMap<mlir::Operation *, warp::LayoutAttr>;
+
 /// The layouts of one kernel.
 struct LayoutPlan {
   explicit LayoutPlan(LayoutRules rules) : rules(std::move(rules)) {}
 
   LayoutRules rules;
+  /// What the plan was made of.
+  Preferred given;
   /// The layout in which each op that is emitted once runs: kinds Fixed and Effect, and those that the layout of one
   /// has reached.
   llvm::DenseMap<mlir::Operation *, warp::LayoutAttr> running;

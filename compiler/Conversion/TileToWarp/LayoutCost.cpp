@@ -1,5 +1,5 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// The unit is a quarter of an instruction. What is counted is what two plans of one kernel differ by, so that constants
+// What is counted is what two plans of one kernel differ by, so that constants
 // need not be exact: a shuffle is an instruction, an access to memory is worth more than one, a barrier several.
 #include "compiler/Conversion/TileToWarp/LayoutCost.h"
 
@@ -18,7 +18,7 @@ using weft::warp::LinearLayout;
 
 namespace weft {
 namespace {
-constexpr int64_t instruction = 4, access = 3 * instruction, barrier = 12 * instruction;
+constexpr int64_t instruction = costOfInstruction, access = 3 * instruction, barrier = 12 * instruction;
 
 /// The registers of a thread that hold different elements.
 int64_t registersOf(const LinearLayout &layout) {
@@ -110,16 +110,21 @@ int64_t conversionCost(const LinearLayout &from, const LinearLayout &to, unsigne
   return (accesses(from) + accesses(to)) * access + 2 * barrier;
 }
 
+unsigned travellingBytes(Value value) {
+  auto widened = value.getDefiningOp<arith::ExtFOp>();
+  return bytesOf(widened ? widened.getIn() : value);
+}
+
 int64_t conversionsOf(Value value, const LayoutPlan &plan) {
   LayoutAttr own = tensorOf(value) ? plan.own.lookup(value) : LayoutAttr();
   if (!own)
     return 0;
   int64_t cost = 0;
-  auto widened = value.getDefiningOp<arith::ExtFOp>(); // travels as narrow as it was, and is widened there
+  bool widened = isa_and_nonnull<arith::ExtFOp>(value.getDefiningOp()); // anew, from what has travelled
   for (LayoutAttr other : plan.layoutsOf(value))
     if (other != own)
       cost += (widened ? registersOf(other.getLayout()) * instruction : 0) +
-              conversionCost(own.getLayout(), other.getLayout(), bytesOf(widened ? widened.getIn() : value));
+              conversionCost(own.getLayout(), other.getLayout(), travellingBytes(value));
   return cost;
 }
 

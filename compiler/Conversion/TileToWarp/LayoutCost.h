@@ -6,12 +6,18 @@
 
 namespace weft {
 
+/// The unit of costs: a quarter of an instruction.
+inline constexpr int64_t costOfInstruction = 4;
+
 /// How often an op runs for each run of the kernel: constant loops as often as they turn, others several times.
 int64_t tripsOf(mlir::Operation *op);
 
 /// What a warp executes to have a tensor of `bytes` bytes an element in layout `to` that is there in `from`: nothing
 /// where registers are renamed, shuffles and choices, or stores to and loads from shared memory with their barriers.
 int64_t conversionCost(const warp::LinearLayout &from, const warp::LinearLayout &to, unsigned bytes);
+
+/// Bytes an element with which a value travels to another layout: what was widened, as it was before.
+unsigned travellingBytes(mlir::Value value);
 
 /// What the values that `value` is needed in other layouts cost, once.
 int64_t conversionsOf(mlir::Value value, const LayoutPlan &plan);

@@ -6,8 +6,6 @@
 
 namespace weft {
 
-/// Layouts given to some accesses; the others choose theirs.
-using Preferred = llvm::DenseMap<mlir::Operation *, warp::LayoutAttr>;
 /// Whether a load of a plan may take any layout.
 using MayMove = llvm::function_ref<bool(mlir::Operation *, const LayoutPlan &)>;
 

@@ -11,7 +11,9 @@
 
 #include "compiler/Conversion/WarpToLLVM/HandRound.h"
 #include "compiler/Conversion/WarpToLLVM/VectorAccess.h"
+#include "compiler/Support/Remarks.h"
 #include "dialects/Tile/IR/TileOps.h"
+#include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
 
@@ -135,6 +137,10 @@ LogicalResult lowerAtomic(Operation *op, Type pointerType, ArrayRef<Value> masks
   bool isRead = !op->getResult(0).use_empty();
   uint32_t threadBits = isRead ? sharedThreadBits(pointerType, e) : 0;
   Value owner = ownerOf(pointerType, e);
+  if (isa<RankedTensorType>(pointerType))
+    if (auto remark = remarks::decided(remarks::access, op))
+      remark << remark::reason("a thread changes {0} by {1}, each of one element", tile::textOf(pointerType),
+                               instructionsText(llvm::SmallSet<unsigned, 8>(holders.begin(), holders.end()).size()));
   Registers results;
   for (unsigned r = 0, n = *registerCount(pointerType); r < n; ++r) {
     if (holders[r] != r) {

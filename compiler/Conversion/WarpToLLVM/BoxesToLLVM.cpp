@@ -6,6 +6,7 @@
 // of the block makes barriers, expects bytes and starts copies; all wait.
 
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
+#include "compiler/Support/Remarks.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Copies/IndexSums.h"
@@ -139,6 +140,8 @@ LogicalResult lowerForEachStage(Operation *op, Value ring, ArrayRef<std::string>
 LogicalResult lowerBoxCopy(BoxCopyOp op, Emitter &e) {
   SmallVector<Value> operands{addressOf(e, e.offset(e.scalar(op.getShared()), int64_t(op.getOffset()))),
                               e.scalar(op.getMap()), addressOf(e, e.scalar(op.getBarrier()))};
+  remarks::decided(remarks::access, op) << remark::reason("one thread copies a box of {0} dimensions to shared memory",
+                                                          op.getCoordinates().size());
   std::string coordinates, constraints = "r,l,r";
   for (Value coordinate : op.getCoordinates()) {
     coordinates += (coordinates.empty() ? "$" : ", $") + std::to_string(operands.size());

@@ -17,6 +17,19 @@ using namespace weft::warp;
 namespace weft {
 namespace {
 
+/// How many instructions access a tensor in pieces: those of registers that repeat others are left out.
+size_t piecesOf(const SharedAccess &access) {
+  size_t repeated = llvm::popcount(access.offsets.freeBits()[InDim::Register]);
+  return (size_t(access.offsets.size(InDim::Register)) >> repeated) / access.pieceElements();
+}
+
+void sayPieces(Operation *op, StringRef verb, Type type, StringRef direction, const SharedAccess &access,
+               unsigned bytes) {
+  if (auto remark = remarks::decided(remarks::access, op))
+    remark << remark::reason("a thread {0} {1} {2} shared memory by {3} of {4} bytes", verb, tile::textOf(type),
+                             direction, instructionsText(piecesOf(access)), access.pieceElements() * bytes);
+}
+
 LogicalResult lowerLoadShared(LoadSharedOp op, Emitter &e) {
   Type element = registerType(op.getResult().getType());
   SharedType shared = op.getShared().getType();
@@ -27,6 +40,10 @@ LogicalResult lowerLoadShared(LoadSharedOp op, Emitter &e) {
     unsigned bytes = bits / 8;
     TileAddress addresses(e, base, inBytes(matrices->laneOffsets, bytes),
                           inBytes(access.offsets.bases(InDim::Warp), bytes));
+    if (auto remark = remarks::decided(remarks::access, op))
+      remark << remark::reason("a warp reads {0} from shared memory by {1} of 'ldmatrix{2}', of {3} matrices each",
+                               tile::textOf(op.getResult().getType()), instructionsText(matrices->first.size()),
+                               matrices->transposed ? ".trans" : "", matrices->matrices());
     e.bind(op.getResult(), emitMatrixLoad(e, *matrices, access.offsets, element,
                                           [&](uint32_t offset) { return addresses.at(offset * bytes); }));
   } else {
@@ -34,6 +51,7 @@ LogicalResult lowerLoadShared(LoadSharedOp op, Emitter &e) {
       remarks::missed(remarks::matrixLoad, op) << remark::reason(
           "an operand of {0} bits an element is read by plain loads: {1}", bits,
           bits == 16 ? "the tile's layout has no rows of 16 bytes for it" : "ldmatrix turns elements of 16 bits alone");
+    sayPieces(op, "reads", op.getResult().getType(), "from", access, llvm::divideCeil(bits, 8));
     e.bind(op.getResult(), emitSharedLoad(e, base, access, element, isInLoopOfManyStores(op)));
   }
   return success();
@@ -42,8 +60,9 @@ LogicalResult lowerLoadShared(LoadSharedOp op, Emitter &e) {
 LogicalResult lowerStoreShared(StoreSharedOp op, Emitter &e) {
   SharedType shared = op.getShared().getType();
   unsigned bytes = llvm::divideCeil(shared.getElementType().getIntOrFloatBitWidth(), 8);
-  emitSharedStore(e, e.scalar(op.getShared()), accessOf(layoutOf(op.getValue().getType()), shared.linear(), bytes),
-                  e.registers(op.getValue()), isInLoopOfManyStores(op));
+  SharedAccess access = accessOf(layoutOf(op.getValue().getType()), shared.linear(), bytes);
+  sayPieces(op, "writes", op.getValue().getType(), "to", access, bytes);
+  emitSharedStore(e, e.scalar(op.getShared()), access, e.registers(op.getValue()), isInLoopOfManyStores(op));
   return success();
 }
 
@@ -95,6 +114,10 @@ LogicalResult lowerAsyncCopy(AsyncCopyOp op, Emitter &e) {
   Value none = mask.empty()        ? Value()
                : op.getUndefined() ? e.atEntry([&] { return undefinedValue(e.b.getI32Type(), e); })
                                    : e.i32(0);
+  if (auto remark = remarks::decided(remarks::access, op))
+    remark << remark::reason("a thread copies {0} to shared memory by {1} of {2} bytes",
+                             tile::textOf(op.getPtr().getType()),
+                             instructionsText((pointers.size() >> llvm::popcount(repeated)) / contiguity), size);
   for (unsigned reg = 0; reg < pointers.size(); reg += contiguity)
     if (!(reg & repeated)) {
       Value filled =

@@ -47,6 +47,10 @@ static unsigned consecutiveRegisters(const LinearLayout &layout) {
   return 1;
 }
 
+std::string instructionsText(size_t count) {
+  return std::to_string(count) + (count == 1 ? " instruction" : " instructions");
+}
+
 Vectors cutIntoVectors(Operation *op, Value pointer, Emitter &e) {
   if (!isa<RankedTensorType>(pointer.getType()))
     return {1, {0}, {0}};
@@ -67,6 +71,10 @@ Vectors cutIntoVectors(Operation *op, Value pointer, Emitter &e) {
                           std::min(held, widest),
                           promised == vectors.width ? "no more are known to be neighbours in memory, and aligned"
                                                     : "the layout gives the thread no more neighbours");
+  if (auto remark = remarks::decided(remarks::access, op))
+    remark << remark::reason("a thread {0} {1} by {2} of {3} bytes", op->getNumResults() > 0 ? "loads" : "stores",
+                             tile::textOf(pointer.getType()), instructionsText(vectors.firstRegister.size()),
+                             vectors.width * bytesOf(memoryType(tile::pointeeTypeOf(pointer.getType()))));
   return vectors;
 }
 

@@ -25,6 +25,9 @@ struct Vectors {
 /// address.
 Vectors cutIntoVectors(mlir::Operation *op, mlir::Value pointer, Emitter &e);
 
+/// "1 instruction", "2 instructions", for remarks.
+std::string instructionsText(size_t count);
+
 /// The addresses of some registers of an access. Where pointers are known to count up (`warp.runs`), those of one run are
 /// one address and constants, which become immediate offsets.
 Registers addressesOf(mlir::Operation *op, mlir::Value pointer, llvm::ArrayRef<unsigned> registers, Emitter &e);

@@ -169,3 +169,17 @@ Type weft::tile::withElementType(Type type, Type element) {
 }
 
 Type weft::tile::pointeeTypeOf(Type type) { return cast<PointerType>(elementTypeOf(type)).getPointee(); }
+
+std::string weft::tile::textOf(ArrayRef<int64_t> shape, Type element) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  for (int64_t size : shape)
+    stream << size << "x";
+  stream << element;
+  return text;
+}
+
+std::string weft::tile::textOf(Type tensor) {
+  Type element = elementTypeOf(tensor);
+  return textOf(shapeOf(tensor), isa<PointerType>(element) ? pointeeTypeOf(tensor) : element);
+}

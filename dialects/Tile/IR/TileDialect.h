@@ -41,5 +41,8 @@ llvm::ArrayRef<int64_t> shapeOf(mlir::Type type);
 mlir::Type withElementType(mlir::Type type, mlir::Type element);
 /// The type of what a pointer, or each pointer of a tensor, points to.
 mlir::Type pointeeTypeOf(mlir::Type type);
+/// What a tensor holds, or the pointers of one point to, as people read it: "64x32xf16".
+std::string textOf(llvm::ArrayRef<int64_t> shape, mlir::Type element);
+std::string textOf(mlir::Type tensor);
 
 } // namespace weft::tile

@@ -11,6 +11,7 @@
 //
 // Rings of as many tiles that are allocated one right after another, those of one loop, are one: their first tiles lie
 // side by side, then their second ones. One number then says where all tiles of a stage begin.
+#include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
@@ -35,6 +36,7 @@ struct Need {
   Operation *op; // of rings that are one, the first
   int64_t bytes;
   unsigned first, last;
+  Operation *end; // that it lives to
   int64_t offset = 0;
   llvm::SmallPtrSet<const Need *, 4> unordered = {}; // those that no barrier is between
 
@@ -89,31 +91,35 @@ private:
         if (auto alloc = dyn_cast<AllocOp>(op)) {
           if (ringsBefore(alloc).empty()) {
             open.push_back(needs.size());
-            needs.push_back({&op, bytesOf(ringsFrom(alloc), alignment), now, 0});
+            needs.push_back({&op, bytesOf(ringsFrom(alloc), alignment), now, 0, nullptr});
           }
         } else if (auto dealloc = dyn_cast<DeallocOp>(op)) {
-          end(dealloc.getShared(), now);
+          end(dealloc, now);
         } else if (int64_t bytes = scratchBytes(&op)) {
-          needs.push_back({&op, bytes, now, now});
+          needs.push_back({&op, bytes, now, now, &op});
         }
         for (Region &inner : op.getRegions())
           visit(inner);
       }
       unsigned last = ++clock;
       for (size_t index : open)
-        if (needs[index].last == 0)
+        if (needs[index].last == 0) {
           needs[index].last = last;
+          needs[index].end = &block.back();
+        }
     }
   }
 
-  void end(Value shared, unsigned now) {
-    auto alloc = shared.getDefiningOp<AllocOp>();
+  void end(DeallocOp dealloc, unsigned now) {
+    auto alloc = dealloc.getShared().getDefiningOp<AllocOp>();
     Operation *first = alloc;
     for (AllocOp before : ringsBefore(alloc))
       first = before;
     for (Need &need : needs)
-      if (need.op == first)
+      if (need.op == first) {
         need.last = now;
+        need.end = dealloc;
+      }
   }
 
   int64_t alignment;
@@ -183,6 +189,38 @@ static void setPlaces(func::FuncOp kernel, ArrayRef<Need> needs, int64_t alignme
   }
 }
 
+/// ", freed after line 7", as far as that is known.
+static std::string lifetimeText(const Need &need) {
+  auto position = need.end->getLoc()->findInstanceOf<FileLineColLoc>();
+  return position ? llvm::formatv(", freed after line {0}", position.getLine()).str() : "";
+}
+
+/// "8x4xf32", "3 stages of 64x64xf16".
+static std::string holdingText(AllocOp alloc) {
+  SharedType type = typeOf(alloc);
+  std::string stages = type.getStages() > 1 ? llvm::formatv("{0} stages of ", type.getStages()).str() : "";
+  return stages + weft::tile::textOf(type.getShape(), type.getElementType());
+}
+
+/// Says where everything lies, what it holds and how long.
+static void sayPlaces(func::FuncOp kernel, ArrayRef<Need> needs, int64_t total, const weft::TargetInfo &target) {
+  namespace remarks = weft::remarks;
+  if (!remarks::asked(kernel) || needs.empty())
+    return;
+  remarks::decided(remarks::sharedMemory, kernel)
+      << remark::reason("a block takes {0} of at most {1} bytes of shared memory", total, target.sharedBytesPerBlock);
+  for (const Need &need : needs) {
+    auto alloc = dyn_cast<AllocOp>(need.op);
+    for (AllocOp ring : alloc ? ringsFrom(alloc) : SmallVector<AllocOp>())
+      remarks::decided(remarks::sharedMemory, ring) << remark::reason(
+          "{0} at byte {1}: {2} bytes{3}{4}", holdingText(ring), *ring.getOffset(), typeOf(ring).getBytes(),
+          ring.getPitch() ? llvm::formatv(", a stage every {0}", *ring.getPitch()).str() : "", lifetimeText(need));
+    if (!alloc)
+      remarks::decided(remarks::sharedMemory, need.op) << remark::reason(
+          "an exchange of '{0}' at byte {1}: {2} bytes", need.op->getName().getStringRef(), need.offset, need.bytes);
+  }
+}
+
 /// Notes which of the needs are accessed one after the other, one of the two by a write, with no barrier between: by
 /// walking the kernel with each of them in a place of its own.
 static void findUnordered(func::FuncOp kernel, MutableArrayRef<Need> needs, int64_t alignment) {
@@ -234,5 +272,6 @@ void AllocateShared::runOnOperation() {
   while ((total = place(needs, alignment, apart)) > most && apart > 0)
     apart /= 2;
   setPlaces(kernel, needs, alignment);
+  sayPlaces(kernel, needs, total, *target);
   kernel->setAttr(sharedBytesAttrName, Builder(kernel.getContext()).getI64IntegerAttr(total));
 }

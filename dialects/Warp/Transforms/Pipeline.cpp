@@ -631,6 +631,14 @@ static void findSlices(Ahead &ahead) {
   }
 }
 
+/// Says which copies of a loop start ahead, and by what.
+static void sayAhead(const Ahead &ahead, int stages) {
+  for (const StagedTile &tile : ahead.tiles)
+    remarks::decided(remarks::copiesAhead, tile.copy)
+        << remark::reason("{0} copies the tile {1} iteration{2} before it is read, into a ring of {3} stages",
+                          tile.box ? "one thread" : "every thread", stages - 1, stages == 2 ? "" : "s", stages);
+}
+
 void Pipeline::runOnOperation() {
   func::FuncOp kernel = getOperation();
   auto schedule = kernel->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
@@ -655,6 +663,7 @@ void Pipeline::runOnOperation() {
   for (Ahead &ahead : loops) {
     findLate(ahead);
     findSlices(ahead);
+    sayAhead(ahead, stages);
     LoopPipeliner(ahead, ownWaits(ahead.loop, ahead.tiles), stages).run();
   }
 }

@@ -22,7 +22,8 @@ Compiles a program of FILE.py and prints what it became: the launches of its for
 warps, shared memory, and the bytes that they read and write at least, and the schedule of every attention's kernels,
 which 'weft tune' may have chosen for these sizes. --cycles prints what the loop model says of each kernel's loops
 instead, with ptxas and nvdisasm and without a GPU: cycles of an iteration, what bounds it, where warps wait. --why
-prints which fast paths the compiler did not take, by source line; docs/Explain.md says what each means. Both are of a
+prints which fast paths the compiler did not take, by source line, --decisions what it chose: layouts with their costs
+and the next best, widths of accesses, places in shared memory; docs/Explain.md says what each means. All three are of a
 kernel (@weft.jit) too. Input types come from the annotations or from --signature, as for 'weft compile'; --sizes says
 what the symbols among the sizes are."""
 
@@ -45,6 +46,8 @@ def add(commands: Any) -> None:
     part.add_argument("--stage", metavar="S", help="print the IR after a stage instead: python, attn, launches, tile, "
                       "warp, pipelined, llvm or ptx")  # fmt: skip
     part.add_argument("--why", action="store_true", help="print the fast paths that were not taken, with reasons")
+    part.add_argument("--decisions", action="store_true", help="print what the compiler chose: layouts, widths of "
+                      "accesses, copies ahead, places in shared memory")  # fmt: skip
     part.add_argument("--cycles", action="store_true", help="print the loop model's cycles of the kernels' loops")
     part.add_argument(
         "--html",
@@ -71,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     arguments.target = arguments.target or default_target()
     path, _, name = arguments.file.partition(":")
-    any_kind = arguments.why or arguments.html or arguments.cycles
+    any_kind = arguments.why or arguments.decisions or arguments.html or arguments.cycles
     kinds = ("__weft_program__", "__weft_jit__") if any_kind else ("__weft_program__",)
     what, kind = select(
         load_file(pathlib.Path(path)), path, name, kinds, "program or kernel" if any_kind else "program"
@@ -80,6 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _page(what, kind, arguments)
     if arguments.cycles:
         return _cycles(what, kind, arguments)
+    if arguments.decisions:
+        return _decisions(what, kind, arguments)
     if arguments.why:
         return _why(what, kind, arguments)
     return _launches(what, arguments)
@@ -104,17 +109,19 @@ def _launches(program: Any, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _way(what: Any, kind: str, arguments: argparse.Namespace, stages: Sequence[str] = ()) -> Way:
+def _way(
+    what: Any, kind: str, arguments: argparse.Namespace, stages: Sequence[str] = (), decisions: bool = False
+) -> Way:
     """What was named, compiled with all that the compiler says of it."""
     from weft.explaining.way import of_kernel, of_program
     from weft.programs import choices
 
     if kind == "__weft_jit__":
         warps, depth = arguments.num_warps, arguments.num_stages
-        return of_kernel(what, arguments.signature, arguments.target, warps, depth, stages)
+        return of_kernel(what, arguments.signature, arguments.target, warps, depth, stages, decisions)
     traced = what.declare(arguments.signature)
     schedules = choices.chosen(traced.plain, arguments.target, sizes_of(arguments.sizes))
-    return of_program(traced, arguments.target, not arguments.forward_only, schedules, stages)
+    return of_program(traced, arguments.target, not arguments.forward_only, schedules, stages, decisions)
 
 
 def _page(what: Any, kind: str, arguments: argparse.Namespace) -> int:
@@ -155,4 +162,14 @@ def _why(what: Any, kind: str, arguments: argparse.Namespace) -> int:
 
     found = remarks(_way(what, kind, arguments).info)
     print(json.dumps([each.as_dict() for each in found], indent=2) if arguments.json else table(found))
+    return 0
+
+
+def _decisions(what: Any, kind: str, arguments: argparse.Namespace) -> int:
+    """What the compiler chose."""
+    from weft.explaining.why import remarks, table
+
+    found = remarks(_way(what, kind, arguments, decisions=True).info, "decisions")
+    text = json.dumps([each.as_dict() for each in found], indent=2) if arguments.json else table(found, "no tensors")
+    print(text)
     return 0

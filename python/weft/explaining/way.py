@@ -30,21 +30,36 @@ class Way:
 
 
 def of_program(
-    traced: Traced, target: str, differentiate: bool, schedules: Schedules | None, stages: Sequence[str]
+    traced: Traced,
+    target: str,
+    differentiate: bool,
+    schedules: Schedules | None,
+    stages: Sequence[str],
+    decisions: bool = False,
 ) -> Way:
-    """A traced program's way to PTX. Raises CompilationError."""
+    """A traced program's way to PTX, with what the compiler decided on it where ``decisions`` asks. Raises
+    CompilationError."""
     context = native_context().context
     context.take_diagnostics()
     module = context.parse(traced.text, traced.name)
     options = {"differentiate": differentiate, "schedules": {k: list(v) for k, v in (schedules or {}).items()}}
+    options |= {"decisions": decisions}
     return _compiled(module, traced.name, target, stages, options, traced)
 
 
-def of_kernel(function: Any, signature: str | None, target: str, warps: int, depth: int, stages: Sequence[str]) -> Way:
+def of_kernel(
+    function: Any,
+    signature: str | None,
+    target: str,
+    warps: int,
+    depth: int,
+    stages: Sequence[str],
+    decisions: bool = False,
+) -> Way:
     """A @weft.jit function's way to PTX, for ``warps`` and a pipeline of ``depth`` stages. Raises CompilationError."""
     wanted = for_function(function, parse(signature) if signature else None, {})
     module = lower(function, wanted, Options(warps, depth), target)
-    return _compiled(module, function.__name__, target, stages, {})
+    return _compiled(module, function.__name__, target, stages, {"decisions": decisions})
 
 
 def _compiled(

@@ -1,5 +1,6 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""The fast paths that the compiler did not take, by source line, each with its reason."""
+"""What the compiler says of itself, by source line: fast paths that it did not take, each with its reason, and what it
+decided."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Remark:
-    """One fast path that some kernels do not take at one source line. docs/Explain.md says what each name means."""
+    """One fast path that some kernels do not take at one source line, or one decision about it. docs/Explain.md says
+    what each name means."""
 
     name: str
     category: str
@@ -32,10 +34,11 @@ class Remark:
         return asdict(self)
 
 
-def remarks(info: Mapping[str, Any]) -> list[Remark]:
-    """A compilation's remarks by source line; what several kernels are told in the same words is one."""
+def remarks(info: Mapping[str, Any], kind: str = "remarks") -> list[Remark]:
+    """A compilation's remarks by source line, or its "decisions"; what several kernels are told in the same words is
+    one."""
     found: dict[tuple[str, int, str, str], tuple[str, list[str]]] = {}
-    for each in info.get("remarks", []):
+    for each in info.get(kind, []):
         key = (each["file"], each["line"], each["name"], each["message"])
         functions = found.setdefault(key, (each["category"], []))[1]
         if each["function"] not in functions:
@@ -46,8 +49,8 @@ def remarks(info: Mapping[str, Any]) -> list[Remark]:
     ]
 
 
-def table(found: Iterable[Remark]) -> str:
-    """The remarks as text, under each source line with its code."""
+def table(found: Iterable[Remark], none: str = "every fast path was taken") -> str:
+    """The remarks as text, under each source line with its code; ``none`` where there are none."""
     lines: list[str] = []
     place = ""
     for remark in found:
@@ -56,7 +59,7 @@ def table(found: Iterable[Remark]) -> str:
             code = _code(remark)
             lines += ["", f"{place}{f'    {code}' if code else ''}"]
         lines.append(f"  {remark.name}: {remark.message} ({', '.join(remark.functions)})")
-    return "\n".join(lines[1:]) if lines else "every fast path was taken"
+    return "\n".join(lines[1:]) if lines else none
 
 
 def _code(remark: Remark) -> str:
