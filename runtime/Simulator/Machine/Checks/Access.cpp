@@ -2,6 +2,7 @@
 #include "runtime/Simulator/Machine/Checks/Access.h"
 #include "runtime/Simulator/Machine/Checks/GlobalRaces.h"
 #include "runtime/Simulator/Machine/Checks/Remote.h"
+#include "runtime/Simulator/Machine/Checks/SharedAccesses.h"
 #include "runtime/Support/Format.h"
 
 #include <algorithm>
@@ -285,8 +286,9 @@ Resolved resolveShared(Warp &warp, const Record &record, uint32_t mask, const ui
   if (!mask)
     return result;
   if (kind != AccessKind::Write && tracksShared(warp)) {
+    SharedReads reads(warp, record.order != 0);
     eachLane(mask, [&](unsigned lane) {
-      if (shadowRead(warp, lane, uint32_t(offsets[lane]), bytes, record.order != 0))
+      if (reads.read(lane, uint32_t(offsets[lane]), bytes))
         result.poison |= 1u << lane;
     });
   }

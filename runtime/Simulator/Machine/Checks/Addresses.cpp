@@ -7,57 +7,81 @@
 namespace weft::simulator::machine {
 namespace {
 
-[[gnu::always_inline]] inline AddressPattern patternBody(const uint64_t *addresses, uint32_t mask, unsigned bytes) {
+template <bool AllLanes>
+[[gnu::always_inline]] inline AddressPattern patternOfLanes(const uint64_t *addresses, uint32_t mask, unsigned bytes) {
   const uint64_t any = addresses[firstLane(mask)];
   uint64_t low = any, high = any, bits = 0, apart = 0;
   for (unsigned i = 0; i < laneCount; ++i) {
-    const uint64_t address = (mask >> i & 1) ? addresses[i] : any;
+    const uint64_t address = AllLanes || (mask >> i & 1) ? addresses[i] : any;
     low = std::min(low, address);
     high = std::max(high, address);
     bits |= address;
-    apart |= addresses[i] ^ (addresses[0] + uint64_t(i) * bytes);
+    if (AllLanes)
+      apart |= address ^ (any + uint64_t(i) * bytes);
   }
-  return {low, high, bits, mask == ~0u && apart == 0};
+  return {low, high, bits, AllLanes && apart == 0};
 }
 
-/// The group of banks of each lane of the mask as a bit, and of the lanes of each phase together.
-[[gnu::always_inline]] inline void banksBody(const uint64_t *offsets, uint32_t mask, unsigned shift,
-                                             uint32_t *eighths) {
+[[gnu::always_inline]] inline AddressPattern patternBody(const uint64_t *addresses, uint32_t mask, unsigned bytes) {
+  return mask == ~0u ? patternOfLanes<true>(addresses, mask, bytes) : patternOfLanes<false>(addresses, mask, bytes);
+}
+
+struct BanksUsed {
+  uint32_t eighths[4]; ///< the groups of banks, as bits, of the mask's lanes among each eight
+  uint32_t repeats;    ///< lanes whose words are those of the lane before
+};
+[[gnu::always_inline]] inline BanksUsed banksBody(const uint64_t *offsets, uint32_t mask, unsigned shift) {
   const uint32_t banks = (128u >> shift) - 1;
+  BanksUsed result{};
+  uint32_t groups[laneCount];
+  for (unsigned i = 0; i < laneCount; ++i)
+    groups[i] = uint32_t(offsets[i] >> shift);
+  for (unsigned i = 1; i < laneCount; ++i)
+    result.repeats |= uint32_t(groups[i] == groups[i - 1]) << i;
   for (unsigned part = 0; part < 4; ++part) {
     uint32_t used = 0;
     for (unsigned i = 8 * part; i < 8 * part + 8; ++i)
-      used |= (mask >> i & 1) << (uint32_t(offsets[i] >> shift) & banks);
-    eighths[part] = used;
+      used |= (mask >> i & 1) << (groups[i] & banks);
+    result.eighths[part] = used;
   }
+  return result;
 }
 
 #if defined(__x86_64__)
+WEFT_WIDEST_LANES AddressPattern patternWidest(const uint64_t *addresses, uint32_t mask, unsigned bytes) {
+  return patternBody(addresses, mask, bytes);
+}
+WEFT_WIDEST_LANES BanksUsed banksWidest(const uint64_t *offsets, uint32_t mask, unsigned shift) {
+  return banksBody(offsets, mask, shift);
+}
 WEFT_WIDE_LANES AddressPattern patternWide(const uint64_t *addresses, uint32_t mask, unsigned bytes) {
   return patternBody(addresses, mask, bytes);
 }
-WEFT_WIDE_LANES void banksWide(const uint64_t *offsets, uint32_t mask, unsigned shift, uint32_t *eighths) {
-  banksBody(offsets, mask, shift, eighths);
+WEFT_WIDE_LANES BanksUsed banksWide(const uint64_t *offsets, uint32_t mask, unsigned shift) {
+  return banksBody(offsets, mask, shift);
 }
 #endif
 AddressPattern patternNarrow(const uint64_t *addresses, uint32_t mask, unsigned bytes) {
   return patternBody(addresses, mask, bytes);
 }
-void banksNarrow(const uint64_t *offsets, uint32_t mask, unsigned shift, uint32_t *eighths) {
-  banksBody(offsets, mask, shift, eighths);
+BanksUsed banksNarrow(const uint64_t *offsets, uint32_t mask, unsigned shift) {
+  return banksBody(offsets, mask, shift);
 }
 
-/// Passes of lanes that share banks, or words.
+/// Passes of lanes that share banks, or words: as many as the bank with the most words has.
 unsigned passes(const uint64_t *offsets, uint32_t phase, unsigned shift) {
   const uint32_t banks = (128u >> shift) - 1;
-  uint32_t groups[32];
-  unsigned count = 0;
-  eachLane(phase, [&](unsigned lane) { groups[count++] = uint32_t(offsets[lane] >> shift); });
-  std::sort(groups, groups + count);
-  count = unsigned(std::unique(groups, groups + count) - groups);
-  unsigned perBank[32] = {}, most = 0;
-  for (unsigned i = 0; i < count; ++i)
-    most = std::max(most, ++perBank[groups[i] & banks]);
+  uint32_t words[32][laneCount]; // of each bank, so many as `count` says
+  unsigned count[32] = {}, most = 0;
+  eachLane(phase, [&](unsigned lane) {
+    const auto word = uint32_t(offsets[lane] >> shift);
+    uint32_t *const found = words[word & banks];
+    unsigned &here = count[word & banks];
+    if (std::find(found, found + here, word) != found + here)
+      return;
+    found[here++] = word;
+    most = std::max(most, here);
+  });
   return most;
 }
 
@@ -65,7 +89,7 @@ unsigned passes(const uint64_t *offsets, uint32_t phase, unsigned shift) {
 
 AddressPattern patternOf(const uint64_t *addresses, uint32_t mask, unsigned bytes) {
 #if defined(__x86_64__)
-  static const auto best = hostIsWide() ? patternWide : patternNarrow;
+  static const auto best = hostIsWidest() ? patternWidest : hostIsWide() ? patternWide : patternNarrow;
   return best(addresses, mask, bytes);
 #else
   return patternNarrow(addresses, mask, bytes);
@@ -74,14 +98,13 @@ AddressPattern patternOf(const uint64_t *addresses, uint32_t mask, unsigned byte
 
 Wavefronts sharedWavefronts(const uint64_t *offsets, uint32_t mask, unsigned bytes) {
 #if defined(__x86_64__)
-  static const auto banksUsed = hostIsWide() ? banksWide : banksNarrow;
+  static const auto banksUsed = hostIsWidest() ? banksWidest : hostIsWide() ? banksWide : banksNarrow;
 #else
   const auto banksUsed = banksNarrow;
 #endif
   const unsigned shift = bytes <= 4 ? 2 : bytes == 8 ? 3 : 4; // of a group of banks that an access takes whole
   const unsigned parts = bytes <= 4 ? 4 : bytes == 8 ? 2 : 1; // eights of lanes of a phase
-  uint32_t eighths[4];
-  banksUsed(offsets, mask, shift, eighths);
+  const BanksUsed banks = banksUsed(offsets, mask, shift);
   Wavefronts result;
   for (unsigned part = 0; part < 4; part += parts) {
     const uint32_t phase = mask & (parts == 4 ? ~0u : ((1u << 8 * parts) - 1) << 8 * part);
@@ -89,10 +112,12 @@ Wavefronts sharedWavefronts(const uint64_t *offsets, uint32_t mask, unsigned byt
       continue;
     uint32_t used = 0;
     for (unsigned i = part; i < part + parts; ++i)
-      used |= eighths[i];
+      used |= banks.eighths[i];
     ++result.ideal;
-    // A group of banks for each lane is the rule; anything else is counted exactly.
-    result.taken += __builtin_popcount(used) == __builtin_popcount(phase) ? 1 : passes(offsets, phase, shift);
+    // A group of banks for each lane, or for each run of lanes, is the rule; anything else is counted exactly. A lane
+    // before the phase's first does not share its pass.
+    const uint32_t different = phase & ~(banks.repeats & phase << 1);
+    result.taken += __builtin_popcount(used) == __builtin_popcount(different) ? 1 : passes(offsets, different, shift);
   }
   return result;
 }

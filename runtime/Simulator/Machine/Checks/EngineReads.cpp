@@ -172,17 +172,17 @@ private:
 
   /// Readers whose clocks the writer must know one by one: the earliest of several is remembered, as of shadowRead.
   void end(Granule &g) {
-    const uint32_t others = g.readWarps & ~bit_;
-    if (!others || isBefore(uint32_t(__builtin_ctz(others)), g.readClock)) {
-      g.readWarps = bit_;
-      g.readClock = now_;
+    const uint32_t others = g.read.warps & ~bit_;
+    if (!others || isBefore(uint32_t(__builtin_ctz(others)), g.read.clock)) {
+      g.read.warps = bit_;
+      g.read.clock = now_;
     } else {
-      g.readWarps |= bit_;
-      g.readClock = std::min(g.readClock, now_);
+      g.read.warps |= bit_;
+      g.read.clock = std::min(g.read.clock, now_);
     }
-    g.readThread = uint16_t(warp_.index * laneCount + lane_);
-    g.readPc = pc_;
-    g.readMeeting = warp_.meetings;
+    g.read.thread = uint16_t(warp_.index * laneCount + lane_);
+    g.read.pc = pc_;
+    g.read.meeting = warp_.meetings;
     g.flags &= uint8_t(~(Granule::ReadByLanes | Granule::AtomicReads));
   }
 

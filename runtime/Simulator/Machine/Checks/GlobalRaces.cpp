@@ -19,8 +19,11 @@ std::string place(uint64_t address, unsigned bytes) { return format("{} bytes at
 GlobalAccesses::GlobalAccesses(Warp &warp, const Record &record)
     : warp_(warp), shadow_(warp.block->grid->globalShadow),
       order_(warp.block->grid->options.checks.async ? record.order : uint8_t(record.order & ~orderCopy)),
-      tracks_(shadow_.tracks() && warp.worker->raced[warp.here()] < enoughRaces),
-      allocation_(warp.worker->lastAllocation[warp.here()]) {}
+      tracks_(shadow_.tracks() && warp.worker->raced[warp.here()] < enoughRaces), pc_(warp.here()),
+      allocation_(warp.worker->lastAllocation[pc_]) {
+  if (tracks_)
+    first_ = {warp.block->index, warp.index, 0, warp.block->shadow.now(warp.index)};
+}
 
 void GlobalAccesses::unlock() {
   if (page_)
@@ -29,7 +32,18 @@ void GlobalAccesses::unlock() {
   pageNumber_ = ~uint64_t{0};
 }
 
-GlobalGranule *GlobalAccesses::granule(uint64_t address) {
+[[gnu::always_inline]] inline GlobalGranule *GlobalAccesses::granule(uint64_t address) {
+  const unsigned shift = shadow_.shift();
+  if (page_ && allocation_->contains(address, 1)) {
+    const uint64_t offset = address - (allocation_->base >> shift << shift);
+    if (offset >> GlobalPage::shift == pageNumber_)
+      return &page_->granules[(offset & ((1u << GlobalPage::shift) - 1)) >> shift];
+  }
+  return find(address);
+}
+
+/// Of another page than the one that was worked on last.
+GlobalGranule *GlobalAccesses::find(uint64_t address) {
   const MemoryView &view = *warp_.block->grid->view;
   if (!allocation_ || !allocation_->contains(address, 1)) {
     unlock();
@@ -95,20 +109,21 @@ std::string GlobalAccesses::other(const char *did, Stamp stamp, uint32_t pc) con
                 block / grid.x / grid.y, stamp.warp(), stamp.lane(), did, siteName(warp_, pc));
 }
 
-Stamp GlobalAccesses::stamp(unsigned lane) const {
-  return {warp_.block->index, warp_.index, lane, warp_.block->shadow.now(warp_.index)};
-}
-
-void GlobalAccesses::read(GlobalGranule &g, Stamp me, uint64_t address, unsigned bytes) {
-  const uint32_t pc = warp_.here();
+[[gnu::always_inline]] inline void GlobalAccesses::read(GlobalGranule &g, Stamp me, uint64_t address, unsigned bytes) {
   if ((!g.write || g.write.sameThread(me)) && (!g.read[0] || g.read[0].sameThread(me)) && !g.readLanes) {
     // A thread's own memory: the common case.
     const auto before = uint8_t(g.read[0] ? g.readOrder[0] : 0);
     g.readOrder[0] = g.read[0].bits == me.bits ? bothOrders(before, order_) : order_ | (before & orderCopy);
     g.read[0] = me;
-    g.readPc[0] = pc;
+    g.readPc[0] = pc_;
     return;
   }
+  readOther(g, me, address, bytes);
+}
+
+/// Of memory that other threads access too.
+void GlobalAccesses::readOther(GlobalGranule &g, Stamp me, uint64_t address, unsigned bytes) {
+  const uint32_t pc = pc_;
   if (conflicts(me, g.write, g.writeOrder, true)) {
     const bool scalar = (order_ & orderUniform) && g.write.block() == me.block();
     warp_.worker->raced[pc] += !scalar;
@@ -186,56 +201,81 @@ void GlobalAccesses::land(unsigned lane, uint64_t address, unsigned bytes) {
   });
 }
 
+/// A thread's own memory: the common case.
+[[gnu::always_inline]] inline bool GlobalAccesses::writeOwn(GlobalGranule &g, Stamp me) {
+  if ((g.write && !g.write.sameThread(me)) || (g.read[0] && !g.read[0].sameThread(me)) || g.read[1] || g.readLanes ||
+      (g.read[0] && (g.readOrder[0] & orderCopy)))
+    return false;
+  g.read[0] = {};
+  g.write = me;
+  g.writePc = pc_;
+  g.writeOrder = order_;
+  return true;
+}
+
+uint32_t GlobalAccesses::writeOwn(uint32_t mask, const uint64_t *addresses, unsigned bytes) {
+  uint32_t rest = mask;
+  for (; rest; rest &= rest - 1) {
+    const unsigned lane = firstLane(rest);
+    bool own = true;
+    each(addresses[lane], bytes, [&](GlobalGranule &g, uint64_t) { own = own && writeOwn(g, stamp(lane)); });
+    if (!own)
+      break;
+  }
+  return mask & ~rest;
+}
+
 void GlobalAccesses::write(unsigned lane, uint64_t address, unsigned bytes, const std::byte *value) {
   const Stamp me = stamp(lane);
-  const uint32_t pc = warp_.here();
   each(address, bytes, [&](GlobalGranule &g, uint64_t) {
-    if ((!g.write || g.write.sameThread(me)) && (!g.read[0] || g.read[0].sameThread(me)) && !g.read[1] &&
-        !g.readLanes && !(g.read[0] && (g.readOrder[0] & orderCopy))) {
-      g.read[0] = {};
-      g.write = me;
-      g.writePc = pc;
-      g.writeOrder = order_;
-      return;
-    }
-    if (conflicts(me, g.write, g.writeOrder, false)) {
-      const bool same = value && std::memcmp(reinterpret_cast<const std::byte *>(address), value, bytes) == 0;
-      warp_.worker->raced[pc] += !same;
-      report(warp_, FindingKind::GlobalRace, lane,
-             "writes " + place(address, bytes) +
-                 (same ? ", the same value as another thread that nothing orders it with"
-                       : ", and nothing orders that after another write"),
-             other("wrote", g.write, g.writePc), same);
-    }
-    for (unsigned i = 0; i < 2; ++i) {
-      const Stamp reader = g.read[i];
-      if (reader && (g.readOrder[i] & orderCopy)) {
-        report(warp_, FindingKind::AsyncOverwrite, lane,
-               "writes " + place(address, bytes) + ", which a cp.async in flight reads",
-               other("copies", reader, g.readPc[i]));
-        break;
-      }
-      const bool otherLanes = reader.sameThread(me) && (g.readLanes >> i & 1);
-      // A weak read before a compare-and-swap only guesses what it will find.
-      const bool guess = (order_ & orderSwap) && !(g.readOrder[i] & orderStrong);
-      const bool unordered =
-          otherLanes ? !guess && !warp_.block->shadow.lanesOrdered(warp_.index, lane, lane, reader.clock()) &&
-                           !(g.readOrder[i] & order_ & orderStrong)
-                     : conflicts(me, reader, g.readOrder[i], true);
-      if (!unordered)
-        continue;
-      const bool scalar = (g.readOrder[i] & orderUniform) && reader.block() == me.block();
-      warp_.worker->raced[pc] += !scalar;
-      report(warp_, FindingKind::GlobalRace, lane,
-             "writes " + place(address, bytes) + ", and nothing orders that after a read",
-             other("read", reader, g.readPc[i]), scalar);
+    if (!writeOwn(g, me))
+      writeOther(g, me, address, bytes, value);
+  });
+}
+
+/// Of memory that other threads access too.
+void GlobalAccesses::writeOther(GlobalGranule &g, Stamp me, uint64_t address, unsigned bytes, const std::byte *value) {
+  const uint32_t pc = pc_;
+  const unsigned lane = me.lane();
+  if (conflicts(me, g.write, g.writeOrder, false)) {
+    const bool same = value && std::memcmp(reinterpret_cast<const std::byte *>(address), value, bytes) == 0;
+    warp_.worker->raced[pc] += !same;
+    report(warp_, FindingKind::GlobalRace, lane,
+           "writes " + place(address, bytes) +
+               (same ? ", the same value as another thread that nothing orders it with"
+                     : ", and nothing orders that after another write"),
+           other("wrote", g.write, g.writePc), same);
+  }
+  for (unsigned i = 0; i < 2; ++i) {
+    const Stamp reader = g.read[i];
+    if (reader && (g.readOrder[i] & orderCopy)) {
+      report(warp_, FindingKind::AsyncOverwrite, lane,
+             "writes " + place(address, bytes) + ", which a cp.async in flight reads",
+             other("copies", reader, g.readPc[i]));
       break;
     }
-    g = {};
-    g.write = me;
-    g.writePc = pc;
-    g.writeOrder = order_;
-  });
+    const bool otherLanes = reader.sameThread(me) && (g.readLanes >> i & 1);
+    // A weak read before a compare-and-swap only guesses what it will find.
+    const bool guess = (order_ & orderSwap) && !(g.readOrder[i] & orderStrong);
+    const bool unordered = otherLanes
+                               ? !guess && !warp_.block->shadow.lanesOrdered(warp_.index, lane, lane, reader.clock()) &&
+                                     !(g.readOrder[i] & order_ & orderStrong)
+                               : conflicts(me, reader, g.readOrder[i], true);
+    if (!unordered)
+      continue;
+    const bool scalar = (g.readOrder[i] & orderUniform) && reader.block() == me.block();
+    warp_.worker->raced[pc] += !scalar;
+    report(warp_, FindingKind::GlobalRace, lane,
+           "writes " + place(address, bytes) + ", and nothing orders that after a read",
+           otherLanes ? format("other lanes of warp {} read it too", reader.warp())
+                      : other("read", reader, g.readPc[i]),
+           scalar);
+    break;
+  }
+  g = {};
+  g.write = me;
+  g.writePc = pc;
+  g.writeOrder = order_;
 }
 
 } // namespace weft::simulator::machine

@@ -37,10 +37,17 @@ public:
   /// Before the bytes are written; `value`, where known, tells a race from equal values.
   void write(unsigned lane, uint64_t address, unsigned bytes, const std::byte *value);
 
+  /// The same, lane by lane: those that come before the first which is not alone with its memory.
+  uint32_t writeOwn(uint32_t mask, const uint64_t *addresses, unsigned bytes);
+
 private:
   GlobalGranule *granule(uint64_t address);
-  Stamp stamp(unsigned lane) const;
+  GlobalGranule *find(uint64_t address);
+  Stamp stamp(unsigned lane) const { return first_.ofLane(lane); }
   void read(GlobalGranule &granule, Stamp me, uint64_t address, unsigned bytes);
+  void readOther(GlobalGranule &granule, Stamp me, uint64_t address, unsigned bytes);
+  bool writeOwn(GlobalGranule &granule, Stamp me);
+  void writeOther(GlobalGranule &granule, Stamp me, uint64_t address, unsigned bytes, const std::byte *value);
   template <typename Visit> void each(uint64_t address, unsigned bytes, Visit visit);
   bool conflicts(Stamp me, Stamp other, uint8_t order, bool reads) const;
   std::string other(const char *did, Stamp stamp, uint32_t pc) const;
@@ -48,6 +55,8 @@ private:
   GlobalShadow &shadow_;
   uint8_t order_;
   bool tracks_;
+  uint32_t pc_;
+  Stamp first_; ///< of lane 0
   const Allocation *allocation_ = nullptr;
   GlobalPage *page_ = nullptr;
   uint64_t pageNumber_ = ~uint64_t{0};

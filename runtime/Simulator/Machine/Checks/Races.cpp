@@ -61,9 +61,19 @@ std::string copyName(const Warp &warp, uint32_t pc) {
   return std::find(modifiers.begin(), modifiers.end(), "bulk") != modifiers.end() ? "a bulk copy" : "a cp.async";
 }
 
+/// One of the readers of a granule, a warp of the block: the lane that is remembered, if it is of that warp and not the
+/// one that complains.
+std::string readerOf(const Warp &warp, const Granule &g, uint32_t reader, uint16_t me) {
+  if (g.read.thread / laneCount != reader)
+    return format("warp {} read it too", reader);
+  if (g.read.thread == me)
+    return format("other lanes of warp {} read it too", reader);
+  return otherSide(warp, "read", g.read.thread, g.read.pc);
+}
+
 bool readersOrdered(const Warp &warp, const Granule &g) {
-  for (uint32_t rest = g.readWarps; rest; rest &= rest - 1)
-    if (!happenedBefore(warp, uint32_t(__builtin_ctz(rest)), g.readClock))
+  for (uint32_t rest = g.read.warps; rest; rest &= rest - 1)
+    if (!happenedBefore(warp, uint32_t(__builtin_ctz(rest)), g.read.clock))
       return false;
   return true;
 }
@@ -110,25 +120,25 @@ bool shadowRead(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, bool
                          : ", and no barrier orders that after a write"),
              writer(warp, "wrote", *g));
     }
-    g->readMeeting = warp.meetings;
+    g->read.meeting = warp.meetings;
     // Atomic reads are merged: whether one comes after another matters to nobody.
     const bool merged = atomic && (g->flags & Granule::AtomicReads);
-    const bool first = g->readWarps == 0 || (g->readClock != now && !merged && readersOrdered(warp, *g));
+    const bool first = g->read.warps == 0 || (g->read.clock != now && !merged && readersOrdered(warp, *g));
     if (!atomic)
       g->flags &= uint8_t(~Granule::AtomicReads);
     else if (first)
       g->flags |= Granule::AtomicReads;
     if (first) {
-      g->readWarps = 1u << (warp.index & 31);
-      g->readThread = me;
-      g->readClock = now;
-      g->readPc = pc;
+      g->read.warps = 1u << (warp.index & 31);
+      g->read.thread = me;
+      g->read.clock = now;
+      g->read.pc = pc;
       g->flags &= uint8_t(~Granule::ReadByLanes);
     } else {
-      if (g->readThread != me && g->readThread / laneCount == warp.index)
+      if (g->read.thread != me && g->read.thread / laneCount == warp.index)
         g->flags |= Granule::ReadByLanes;
-      g->readWarps |= 1u << (warp.index & 31);
-      g->readClock = std::min(g->readClock, now);
+      g->read.warps |= 1u << (warp.index & 31);
+      g->read.clock = std::min(g->read.clock, now);
     }
   }
   return unwritten && checks.uninitialised;
@@ -168,17 +178,17 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
       }
       // A weak read before a compare-and-swap only guesses what it will find.
       const bool harmless = swap || (atomic && (g->flags & Granule::AtomicReads));
-      for (uint32_t rest = harmless ? 0 : g->readWarps; rest; rest &= rest - 1) {
+      for (uint32_t rest = harmless ? 0 : g->read.warps; rest; rest &= rest - 1) {
         auto reader = uint32_t(__builtin_ctz(rest));
-        bool another = reader != warp.index || (g->readThread / laneCount == warp.index &&
-                                                (g->readThread != me || (g->flags & Granule::ReadByLanes)));
-        if (another && known[reader] < g->readClock &&
-            !happenedBefore(warp, lane, reader, g->readThread % laneCount, g->readClock)) {
+        bool another = reader != warp.index || (g->read.thread / laneCount == warp.index &&
+                                                (g->read.thread != me || (g->flags & Granule::ReadByLanes)));
+        if (another && known[reader] < g->read.clock &&
+            !happenedBefore(warp, lane, reader, g->read.thread % laneCount, g->read.clock)) {
           // The lanes have met since at a shuffle or a vote, which widely used code takes for the end of their reads.
-          const bool met = reader == warp.index && g->readMeeting != warp.meetings;
+          const bool met = reader == warp.index && g->read.meeting != warp.meetings;
           report(warp, FindingKind::SharedRace, lane,
                  "writes " + place(offset, bytes) + ", and no barrier orders that after a read",
-                 otherSide(warp, "read", g->readThread, g->readPc), met);
+                 readerOf(warp, *g, reader, me), met);
           break;
         }
       }
@@ -188,7 +198,7 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
     g->writeClock = now;
     g->writePc = pc;
     g->writeThread = me;
-    g->readWarps = 0;
+    g->read.warps = 0;
     g->poisoned = 0;
     g->flags = uint8_t((atomic ? Granule::Atomic : 0) | (swap ? Granule::Swapped : 0));
   }

@@ -53,9 +53,9 @@ void checkReaders(Warp &warp, unsigned lane, Block &target, uint32_t offset, uns
            "writes " + place(offset, bytes, target) + ", and no barrier of the cluster orders that after a read",
            std::move(other));
   };
-  for (uint32_t rest = g.readWarps; rest; rest &= rest - 1)
-    if (!happenedBefore(warp, uint32_t(target.index), uint32_t(__builtin_ctz(rest)), g.readClock))
-      return complain(remoteSide(warp, "read", target.rank, g.readThread, g.readPc));
+  for (uint32_t rest = g.read.warps; rest; rest &= rest - 1)
+    if (!happenedBefore(warp, uint32_t(target.index), uint32_t(__builtin_ctz(rest)), g.read.clock))
+      return complain(remoteSide(warp, "read", target.rank, g.read.thread, g.read.pc));
   if (const RemoteAccess *read = unorderedRemoteRead(warp, target, g, atomic))
     complain(remoteSide(warp, "read", read->rank, read->warp * laneCount + read->lane, read->pc));
 }
@@ -173,7 +173,7 @@ void shadowWriteRemote(Warp &warp, unsigned lane, Block &target, uint32_t offset
     g.writePc = warp.here();
     g.writeThread = threadOf(warp, lane);
     g.writeRank = uint8_t(warp.block->rank);
-    g.readWarps = 0;
+    g.read.warps = 0;
     g.poisoned = 0;
     g.flags = uint8_t(Granule::RemoteWrite | (atomic ? Granule::Atomic : 0) | (swap ? Granule::Swapped : 0));
   });

@@ -2,6 +2,7 @@
 // ld, st, prefetch (PTX ISA 9.7.9.8 to 9.7.9.16).
 #include "runtime/Simulator/Machine/Checks/Access.h"
 #include "runtime/Simulator/Machine/Checks/GlobalRaces.h"
+#include "runtime/Simulator/Machine/Checks/SharedAccesses.h"
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
 #include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Machine/State/Lanes.h"
@@ -175,6 +176,19 @@ void carryPoison(Warp &warp, const Record &record, const Resolved &to, unsigned 
   }
 }
 
+/// Lanes whose bytes may be written together, as they race with nothing.
+template <Space S>
+uint32_t storedTogether(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes,
+                        GlobalAccesses &accesses) {
+  if (record.order != 0 || S == Space::Generic)
+    return 0;
+  if (S == Space::Shared && tracksShared(warp))
+    return SharedWrites(warp, false).writeInOrder(mask, addresses, bytes);
+  if (S == Space::Global && accesses.tracks())
+    return accesses.writeOwn(mask, addresses, bytes);
+  return mask;
+}
+
 /// st: the vector at op[0] + imm = wide[...].
 template <Space S, typename T> void runStore(Warp &warp, const Record &record, uint32_t mask) {
   LaneAddresses addresses(warp, record, record.op[0], record.wideAddress);
@@ -184,17 +198,17 @@ template <Space S, typename T> void runStore(Warp &warp, const Record &record, u
   const SlotOf<T> *from[8];
   for (unsigned element = 0; element < record.vector; ++element)
     from[element] = warp.reg<const SlotOf<T>>(record.wide[element]);
-  bool tracks = (S == Space::Shared || S == Space::Generic) && tracksShared(warp);
+  const bool tracks = tracksShared(warp);
   GlobalAccesses accesses(warp, record);
-  auto store = [&](unsigned lane) {
+  auto store = [&](unsigned lane, bool compare) {
     T values[8];
     for (unsigned element = 0; element < record.vector; ++element)
       values[element] = T(from[element][lane]);
     const auto *value = reinterpret_cast<const std::byte *>(values);
     if (S == Space::Shared || (S == Space::Generic && isShared(addresses.at[lane]))) {
-      if (tracks)
+      if (compare && tracks)
         shadowWrite(warp, lane, uint32_t(addresses.at[lane] & windowOffsetMask), bytes, value, record.order != 0);
-    } else if (S != Space::Local && addresses.at[lane] >> windowShift == 0 && accesses.tracks()) {
+    } else if (compare && S != Space::Local && addresses.at[lane] >> windowShift == 0 && accesses.tracks()) {
       accesses.write(lane, addresses.at[lane], bytes, value);
     }
     if (record.order == 0) {
@@ -205,11 +219,12 @@ template <Space S, typename T> void runStore(Warp &warp, const Record &record, u
     copyStored(to.at[lane], values, bytes);
     access.done(false, true, sizeof(T) < 4); // what is released under the rest of the word stays
   };
-  const bool plain = S != Space::Generic && record.order == 0 && !(S == Space::Shared ? tracks : accesses.tracks());
-  if (plain && to.mask == ~0u)
+  const uint32_t together = storedTogether<S>(warp, record, to.mask, addresses.at, bytes, accesses);
+  if (together == ~0u)
     Vectors<T>{to.at, record.vector}.store(from);
   else
-    eachLane(to.mask, store);
+    eachLane(together, [&](unsigned lane) { store(lane, false); });
+  eachLane(to.mask & ~together, [&](unsigned lane) { store(lane, true); });
   // Local memory is part of what `stateOf` sees.
   bool outside = S != Space::Local;
   if constexpr (S == Space::Generic) {

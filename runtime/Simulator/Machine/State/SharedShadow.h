@@ -18,15 +18,20 @@ namespace weft::simulator::machine {
 struct Granule {
   uint32_t writeClock = 0; ///< 0: never written
   uint32_t writePc = 0;
-  uint32_t readClock = 0; ///< clock of the newest read that is remembered
-  uint32_t readPc = 0;
-  uint32_t readWarps = 0;   ///< warps that read it at readClock or later, none of them ordered before another
   uint16_t writeThread = 0; ///< warp * 32 + lane
-  uint16_t readThread = 0;
-  uint16_t readMeeting = 0; ///< Warp::meetings of the reader when it read
   uint16_t poisoned = 0;    ///< bytes written with a value that nothing wrote
   uint8_t flags = 0;
   uint8_t writeRank = 0; ///< with RemoteWrite: the block of the cluster that writeThread is of
+
+  /// The reads since the last write that are remembered. Without warps the others mean nothing.
+  struct Reads {
+    uint32_t warps = 0; ///< that read at `clock` or later, none of them ordered before another
+    uint32_t clock = 0; ///< of the newest
+    uint32_t pc = 0;
+    uint16_t thread = 0;
+    uint16_t meeting = 0; ///< Warp::meetings of the reader when it read
+  };
+  alignas(16) Reads read;
 
   enum : uint8_t {
     ReadByLanes = 1,   ///< several lanes read it
