@@ -45,4 +45,42 @@ def TileSplitSizes : Pass<"tile-split-sizes", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::weft::tile::TileDialect"];
 }
 
+def TileInlineLoops : Pass<"tile-inline-loops", "::mlir::func::FuncOp"> {
+  let summary = "put a loop's body in the place of a loop that runs at most once";
+  let description = [{
+    A loop whose bounds lie no more than a step apart, by a number that is known, runs once, or not at all where its upper bound wraps round. Where ranges
+    of integers say that it does not, the loop becomes its body; else a branch that holds it. So what the loop would carry is there once, and no load is a
+    loop's that need not be.
+
+    Needs: nothing. Bounds that share a value share it as one value behind CSE.
+
+    Rejects: nothing.
+
+    ```mlir
+    func.func @f(%x: f32) -> f32 {
+      %c16 = arith.constant 16 : i32
+      %c32 = arith.constant 32 : i32
+      %row = tile.program_id y : i32
+      %start = arith.muli %row, %c16 : i32
+      %end = arith.addi %start, %c16 : i32
+      %r = scf.for %i = %start to %end step %c32 iter_args(%sum = %x) -> (f32) : i32 {
+        %f = arith.sitofp %i : i32 to f32
+        %next = arith.addf %sum, %f : f32
+        scf.yield %next : f32
+      }
+      return %r : f32
+    }
+    ```
+    becomes
+    ```mlir
+    %start = arith.muli %row, %c16 : i32
+    %end = arith.addi %start, %c16 : i32
+    %f = arith.sitofp %start : i32 to f32
+    %r = arith.addf %x, %f : f32
+    return %r : f32
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 #endif // WEFT_DIALECTS_TILE_TRANSFORMS_PASSES_TD
