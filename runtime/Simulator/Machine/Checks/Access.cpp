@@ -116,15 +116,10 @@ std::string frameName(const Kernel &kernel, uint64_t offset) {
 } // namespace
 
 LaneAddresses::LaneAddresses(const Warp &warp, const Record &record, Ref base, bool wide) {
-  if (wide) {
-    const uint64_t *from = warp.reg<const uint64_t>(base);
-    for (unsigned i = 0; i < laneCount; ++i)
-      at[i] = from[i] + uint64_t(record.imm);
-  } else {
-    const uint32_t *from = warp.reg<const uint32_t>(base);
-    for (unsigned i = 0; i < laneCount; ++i)
-      at[i] = uint32_t(from[i] + uint32_t(record.imm));
-  }
+  if (wide)
+    addAddresses(warp.reg<const uint64_t>(base), uint64_t(record.imm), at);
+  else
+    addAddresses(warp.reg<const uint32_t>(base), uint32_t(record.imm), at);
 }
 
 namespace {
@@ -257,8 +252,7 @@ Resolved resolveShared(Warp &warp, const Record &record, uint32_t mask, const ui
                        AccessKind kind) {
   Resolved result;
   uint64_t offsets[laneCount];
-  for (unsigned i = 0; i < laneCount; ++i)
-    offsets[i] = addresses[i] & windowOffsetMask;
+  maskAddresses(addresses, windowOffsetMask, offsets);
   const AddressPattern pattern = checkAligned(warp, mask, offsets, bytes, kind);
   if (!mask)
     return result;
@@ -292,7 +286,7 @@ Resolved resolveShared(Warp &warp, const Record &record, uint32_t mask, const ui
         result.poison |= 1u << lane;
     });
   }
-  Wavefronts cost = sharedWavefronts(offsets, mask, bytes);
+  Wavefronts cost = sharedWavefronts(offsets, mask, bytes, pattern.contiguous && mask == ~0u);
   warp.worker->counters.sharedWavefronts += cost.taken;
   warp.worker->counters.sharedWavefrontsIdeal += cost.ideal;
   warp.worker->costs[warp.here()].wavefronts += cost.taken;

@@ -47,26 +47,83 @@ struct BanksUsed {
   return result;
 }
 
+/// Whether each lane's bytes lie in one sector, none below that of the lane before; and lanes that begin another one.
+struct SectorRuns {
+  bool ascending;
+  uint32_t starts;
+};
+[[gnu::always_inline]] inline SectorRuns sectorRunsBody(const uint64_t *addresses, unsigned bytes) {
+  uint64_t sectors[laneCount], crossing = 0, descending = 0;
+  for (unsigned i = 0; i < laneCount; ++i) {
+    sectors[i] = addresses[i] >> 5;
+    crossing |= sectors[i] ^ (addresses[i] + bytes - 1) >> 5;
+  }
+  uint32_t starts = 1;
+  for (unsigned i = 1; i < laneCount; ++i) {
+    descending |= uint64_t(sectors[i] < sectors[i - 1]);
+    starts |= uint32_t(sectors[i] != sectors[i - 1]) << i;
+  }
+  return {!crossing && !descending, starts};
+}
+
+template <typename T> [[gnu::always_inline]] inline void addBody(const T *base, T offset, uint64_t *addresses) {
+  for (unsigned i = 0; i < laneCount; ++i)
+    addresses[i] = T(base[i] + offset);
+}
+
+[[gnu::always_inline]] inline void maskBody(const uint64_t *addresses, uint64_t keep, uint64_t *kept) {
+  for (unsigned i = 0; i < laneCount; ++i)
+    kept[i] = addresses[i] & keep;
+}
+
 #if defined(__x86_64__)
 WEFT_WIDEST_LANES AddressPattern patternWidest(const uint64_t *addresses, uint32_t mask, unsigned bytes) {
   return patternBody(addresses, mask, bytes);
 }
+WEFT_WIDEST_LANES void add64Widest(const uint64_t *base, uint64_t offset, uint64_t *addresses) {
+  addBody(base, offset, addresses);
+}
+WEFT_WIDEST_LANES void add32Widest(const uint32_t *base, uint32_t offset, uint64_t *addresses) {
+  addBody(base, offset, addresses);
+}
+WEFT_WIDEST_LANES void maskWidest(const uint64_t *addresses, uint64_t keep, uint64_t *kept) {
+  maskBody(addresses, keep, kept);
+}
 WEFT_WIDEST_LANES BanksUsed banksWidest(const uint64_t *offsets, uint32_t mask, unsigned shift) {
   return banksBody(offsets, mask, shift);
+}
+WEFT_WIDEST_LANES SectorRuns sectorRunsWidest(const uint64_t *addresses, unsigned bytes) {
+  return sectorRunsBody(addresses, bytes);
 }
 WEFT_WIDE_LANES AddressPattern patternWide(const uint64_t *addresses, uint32_t mask, unsigned bytes) {
   return patternBody(addresses, mask, bytes);
 }
+WEFT_WIDE_LANES void add64Wide(const uint64_t *base, uint64_t offset, uint64_t *addresses) {
+  addBody(base, offset, addresses);
+}
+WEFT_WIDE_LANES void add32Wide(const uint32_t *base, uint32_t offset, uint64_t *addresses) {
+  addBody(base, offset, addresses);
+}
+WEFT_WIDE_LANES void maskWide(const uint64_t *addresses, uint64_t keep, uint64_t *kept) {
+  maskBody(addresses, keep, kept);
+}
 WEFT_WIDE_LANES BanksUsed banksWide(const uint64_t *offsets, uint32_t mask, unsigned shift) {
   return banksBody(offsets, mask, shift);
+}
+WEFT_WIDE_LANES SectorRuns sectorRunsWide(const uint64_t *addresses, unsigned bytes) {
+  return sectorRunsBody(addresses, bytes);
 }
 #endif
 AddressPattern patternNarrow(const uint64_t *addresses, uint32_t mask, unsigned bytes) {
   return patternBody(addresses, mask, bytes);
 }
+void add64Narrow(const uint64_t *base, uint64_t offset, uint64_t *addresses) { addBody(base, offset, addresses); }
+void add32Narrow(const uint32_t *base, uint32_t offset, uint64_t *addresses) { addBody(base, offset, addresses); }
+void maskNarrow(const uint64_t *addresses, uint64_t keep, uint64_t *kept) { maskBody(addresses, keep, kept); }
 BanksUsed banksNarrow(const uint64_t *offsets, uint32_t mask, unsigned shift) {
   return banksBody(offsets, mask, shift);
 }
+SectorRuns sectorRunsNarrow(const uint64_t *addresses, unsigned bytes) { return sectorRunsBody(addresses, bytes); }
 
 /// Passes of lanes that share banks, or words: as many as the bank with the most words has.
 unsigned passes(const uint64_t *offsets, uint32_t phase, unsigned shift) {
@@ -87,21 +144,32 @@ unsigned passes(const uint64_t *offsets, uint32_t phase, unsigned shift) {
 
 } // namespace
 
-AddressPattern patternOf(const uint64_t *addresses, uint32_t mask, unsigned bytes) {
-#if defined(__x86_64__)
-  static const auto best = hostIsWidest() ? patternWidest : hostIsWide() ? patternWide : patternNarrow;
-  return best(addresses, mask, bytes);
-#else
-  return patternNarrow(addresses, mask, bytes);
-#endif
+void addAddresses(const uint64_t *base, uint64_t offset, uint64_t *addresses) {
+  static const auto best = WEFT_BEST_LANES(add64);
+  best(base, offset, addresses);
 }
 
-Wavefronts sharedWavefronts(const uint64_t *offsets, uint32_t mask, unsigned bytes) {
-#if defined(__x86_64__)
-  static const auto banksUsed = hostIsWidest() ? banksWidest : hostIsWide() ? banksWide : banksNarrow;
-#else
-  const auto banksUsed = banksNarrow;
-#endif
+void addAddresses(const uint32_t *base, uint32_t offset, uint64_t *addresses) {
+  static const auto best = WEFT_BEST_LANES(add32);
+  best(base, offset, addresses);
+}
+
+void maskAddresses(const uint64_t *addresses, uint64_t keep, uint64_t *kept) {
+  static const auto best = WEFT_BEST_LANES(mask);
+  best(addresses, keep, kept);
+}
+
+AddressPattern patternOf(const uint64_t *addresses, uint32_t mask, unsigned bytes) {
+  static const auto best = WEFT_BEST_LANES(pattern);
+  return best(addresses, mask, bytes);
+}
+
+Wavefronts sharedWavefronts(const uint64_t *offsets, uint32_t mask, unsigned bytes, bool contiguous) {
+  if (contiguous && bytes <= 16) { // all banks in each pass, or less than one
+    const unsigned passes = bytes <= 4 ? 1 : bytes / 4;
+    return {passes, passes};
+  }
+  static const auto banksUsed = WEFT_BEST_LANES(banks);
   const unsigned shift = bytes <= 4 ? 2 : bytes == 8 ? 3 : 4; // of a group of banks that an access takes whole
   const unsigned parts = bytes <= 4 ? 4 : bytes == 8 ? 2 : 1; // eights of lanes of a phase
   const BanksUsed banks = banksUsed(offsets, mask, shift);
@@ -125,6 +193,11 @@ Wavefronts sharedWavefronts(const uint64_t *offsets, uint32_t mask, unsigned byt
 unsigned globalSectors(const uint64_t *addresses, uint32_t mask, unsigned bytes, bool contiguous) {
   if (contiguous)
     return unsigned(((addresses[laneCount - 1] + bytes - 1) >> 5) - (addresses[0] >> 5)) + 1;
+  if (mask == ~0u) {
+    static const auto best = WEFT_BEST_LANES(sectorRuns);
+    if (const SectorRuns runs = best(addresses, bytes); runs.ascending)
+      return unsigned(__builtin_popcount(runs.starts));
+  }
   uint64_t sectors[laneCount * 2];
   unsigned count = 0;
   bool sorted = true;

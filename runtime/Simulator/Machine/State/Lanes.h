@@ -85,9 +85,12 @@ inline bool hostIsWidest() {
                              __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
   return widest;
 }
+/// Of functions NAMEWidest, NAMEWide and NAMENarrow the one for the host.
+#define WEFT_BEST_LANES(name) (hostIsWidest() ? name##Widest : hostIsWide() ? name##Wide : name##Narrow)
 #else
 #define WEFT_WIDE_LANES
 #define WEFT_WIDEST_LANES
+#define WEFT_BEST_LANES(name) (name##Narrow)
 inline bool hostIsWide() { return false; }
 #endif
 
