@@ -11,23 +11,9 @@ using namespace weft::warp;
 
 using Accesses = std::set<SharedBytes>;
 
-/// The allocation behind a tile; null for a tile of a ring or of unknown origin.
-static AllocOp allocationOf(Value shared) {
-  while (Operation *op = shared.getDefiningOp()) {
-    if (auto alloc = dyn_cast<AllocOp>(op))
-      return alloc.getResult().getType().getStages() == 1 ? alloc : AllocOp();
-    if (auto stage = dyn_cast<StageOp>(op))
-      shared = stage.getRing();
-    else if (auto permute = dyn_cast<PermuteSharedOp>(op))
-      shared = permute.getSource();
-    else
-      break;
-  }
-  return {};
-}
-
 static void addTile(Accesses &accesses, Value shared, bool isWrite) {
-  if (AllocOp alloc = allocationOf(shared)) {
+  auto alloc = allocationOf(shared).getDefiningOp<AllocOp>();
+  if (alloc && alloc.getResult().getType().getStages() == 1) { // rings are not looked at
     int64_t offset = alloc.getOffset().value_or(0);
     accesses.insert({offset, offset + alloc.getResult().getType().getBytes(), isWrite});
   }

@@ -12,6 +12,7 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Passes.h"
+#include "dialects/Warp/Transforms/Scratch.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 
@@ -56,19 +57,6 @@ private:
   llvm::DenseSet<Value> tiles; // that the instructions read
 };
 } // namespace
-
-/// The allocation that a tile is of.
-static Value allocationOf(Value shared) {
-  while (Operation *op = shared.getDefiningOp()) {
-    if (auto stage = dyn_cast<StageOp>(op))
-      shared = stage.getRing();
-    else if (auto permute = dyn_cast<PermuteSharedOp>(op))
-      shared = permute.getSource();
-    else
-      break;
-  }
-  return shared;
-}
 
 bool Walk::isRead(Value shared) const { return tiles.contains(allocationOf(shared)); }
 
