@@ -3,6 +3,8 @@
 #include "runtime/Simulator/Machine/State/Cluster.h"
 #include "runtime/Support/Format.h"
 
+#include <algorithm>
+
 namespace weft::simulator::machine {
 namespace {
 
@@ -29,43 +31,37 @@ void GlobalAccesses::unlock() {
   if (page_)
     page_->lock.clear(std::memory_order_release);
   page_ = nullptr;
-  pageNumber_ = ~uint64_t{0};
+  bytes_ = 0;
 }
 
 [[gnu::always_inline]] inline GlobalGranule *GlobalAccesses::granule(uint64_t address) {
-  const unsigned shift = shadow_.shift();
-  if (page_ && allocation_->contains(address, 1)) {
-    const uint64_t offset = address - (allocation_->base >> shift << shift);
-    if (offset >> GlobalPage::shift == pageNumber_)
-      return &page_->granules[(offset & ((1u << GlobalPage::shift) - 1)) >> shift];
-  }
-  return find(address);
+  return address - low_ < bytes_ ? &granules_[(address - pageStart_) >> shadow_.shift()] : find(address);
 }
 
 /// Of another page than the one that was worked on last.
 GlobalGranule *GlobalAccesses::find(uint64_t address) {
+  unlock();
   const MemoryView &view = *warp_.block->grid->view;
-  if (!allocation_ || !allocation_->contains(address, 1)) {
-    unlock();
+  if (!allocation_ || !allocation_->contains(address, 1))
     allocation_ = view.find(address, 1);
-    if (!allocation_)
-      return nullptr;
+  if (!allocation_)
+    return nullptr;
+  constexpr uint64_t pageBytes = uint64_t{1} << GlobalPage::shift;
+  const uint64_t origin = allocation_->base >> shadow_.shift() << shadow_.shift(), offset = address - origin;
+  page_ = shadow_.page(size_t(allocation_ - view.allocations().data()), offset);
+  if (!page_)
+    return nullptr;
+  while (page_->lock.test_and_set(std::memory_order_acquire)) {
   }
-  const unsigned shift = shadow_.shift();
-  const uint64_t offset = address - (allocation_->base >> shift << shift);
-  if (offset >> GlobalPage::shift != pageNumber_) {
-    unlock();
-    page_ = shadow_.page(size_t(allocation_ - view.allocations().data()), offset);
-    if (!page_)
-      return nullptr;
-    while (page_->lock.test_and_set(std::memory_order_acquire)) {
-    }
-    pageNumber_ = offset >> GlobalPage::shift;
-  }
-  return &page_->granules[(offset & ((1u << GlobalPage::shift) - 1)) >> shift];
+  granules_ = page_->granules.data();
+  pageStart_ = origin + offset / pageBytes * pageBytes;
+  low_ = std::max(pageStart_, allocation_->base);
+  bytes_ = std::min(pageStart_ + pageBytes, allocation_->end()) - low_;
+  return granule(address);
 }
 
-template <typename Visit> void GlobalAccesses::each(uint64_t address, unsigned bytes, Visit visit) {
+template <typename Visit>
+[[gnu::always_inline]] inline void GlobalAccesses::each(uint64_t address, unsigned bytes, Visit visit) {
   const uint64_t step = uint64_t{1} << shadow_.shift();
   for (uint64_t at = address, end = address + bytes; at < end;) {
     GlobalGranule *found = granule(at);
@@ -74,8 +70,7 @@ template <typename Visit> void GlobalAccesses::each(uint64_t address, unsigned b
       continue;
     }
     // Neighbours in one page lie side by side.
-    const GlobalGranule *last = page_->granules.data() + page_->granules.size();
-    for (; at < end && found != last; at += step)
+    for (const uint64_t last = std::min(end, low_ + bytes_); at < last; at += step)
       visit(*found++, at);
   }
 }

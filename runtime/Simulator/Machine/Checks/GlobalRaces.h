@@ -59,7 +59,9 @@ private:
   Stamp first_; ///< of lane 0
   const Allocation *allocation_ = nullptr;
   GlobalPage *page_ = nullptr;
-  uint64_t pageNumber_ = ~uint64_t{0};
+  GlobalGranule *granules_ = nullptr; ///< of the page
+  uint64_t pageStart_ = 0;            ///< the address that its first granule is of
+  uint64_t low_ = 0, bytes_ = 0;      ///< the part of the allocation that it is of
 };
 
 } // namespace weft::simulator::machine
