@@ -32,6 +32,7 @@ struct Sum {
   explicit Sum(unsigned width) : number(width, 0) {}
   llvm::DenseMap<Value, APInt> terms;
   APInt number;
+  unsigned looked = 0; ///< through how many ops; a chain of x + x has more paths than can be walked
 
   void add(Value value, const APInt &factor);
   bool isNumber() const {
@@ -46,7 +47,8 @@ void Sum::add(Value value, const APInt &factor) {
     return;
   }
   Operation *op = value.getDefiningOp();
-  if (isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op)) {
+  constexpr unsigned enough = 256;
+  if (isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op) && looked++ < enough) {
     add(op->getOperand(0), factor);
     add(op->getOperand(1), isa<arith::AddIOp>(op) ? factor : -factor);
     return;
