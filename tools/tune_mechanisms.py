@@ -3,6 +3,7 @@
 
     make choices
     .venv/bin/python tools/tune_mechanisms.py [--case TEXT ...] [--target T] [--limit N] [--longest N] [--judge J]
+                                              [--jobs N]
     .venv/bin/python tools/tune_mechanisms.py --forms
 
 Writes python/weft/programs/modelled.jsonl, a record for each mechanism, target and sizes whose choice is not the
@@ -159,7 +160,7 @@ def record_of(case: Case, target: str, options: argparse.Namespace) -> dict[str,
     program, call = called(case.call)
     traced = program.trace(call)
     sizes = bind({"inputs": [{"dims": each.dims} for each in traced.inputs]}, [*call.arrays, *traced.captured])
-    how = Options(limit=options.limit, judge=options.judge, longest=options.longest)
+    how = Options(limit=options.limit, judge=options.judge, longest=options.longest, jobs=options.jobs)
     result = tune_subject(subject_of(traced, backward=True), target, sizes, how)
     said = f"{case.name}, {target}: {result.default_seconds / result.seconds:.2f} ×, {len(result.rows)} candidates"
     print(said, {place: "x".join(map(str, each)) for place, each in result.schedules.items()}, flush=True)
@@ -207,6 +208,7 @@ def main() -> None:
     parser.add_argument("--target", action="append", choices=tuple(targets()))
     parser.add_argument("--limit", type=int, default=3, help="candidates for each kernel (default: 3)")
     parser.add_argument("--longest", type=int, default=256, help="tokens that are simulated at most")
+    parser.add_argument("--jobs", type=int, help="processes (default: one a core)")
     parser.add_argument("--judge", choices=("model", "cycles"), default="cycles")
     parser.add_argument("--forms", action="store_true", help="tune nothing: say anew which IR the records are of")
     options = parser.parse_args()

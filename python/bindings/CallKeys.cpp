@@ -4,6 +4,7 @@
 // something else comes (an object that is compared by what is in it, a tensor that is more than its memory), there is no
 // key, and the call goes the long way, which says what is wrong with it.
 #include "python/bindings/CallKeys.h"
+#include "python/bindings/RuntimeArguments.h"
 
 #include <pybind11/stl.h>
 
@@ -170,11 +171,14 @@ private:
 
   bool addArray(py::handle value) {
     Py_buffer view;
-    if (PyObject_GetBuffer(value.ptr(), &view, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
-      PyErr_Clear();
+    std::optional<int32_t> element;
+    try {
+      element = getBuffer(value, view, PyBUF_STRIDES | PyBUF_FORMAT);
+    } catch (const py::error_already_set &) {
       return false;
     }
     add('a');
+    add(element.value_or(-1));
     addText(view.format ? view.format : "B");
     add(char(reinterpret_cast<uintptr_t>(view.buf) % 16 == 0));
     PyBuffer_Release(&view);

@@ -120,6 +120,28 @@ Arguments::Arguments(weft_device *device, bool simulated, int cudaOrdinal, const
   }
 }
 
+std::optional<int32_t> getBuffer(py::handle object, Py_buffer &view, int flags) {
+  if (PyObject_GetBuffer(object.ptr(), &view, flags) == 0)
+    return std::nullopt;
+  py::error_already_set error;
+  struct Kind {
+    const char *name;
+    int32_t element;
+    const char *bits;
+  };
+  static constexpr Kind kinds[] = {
+      {"bfloat16", WEFT_BF16, "u2"}, {"float8_e4m3fn", WEFT_FP8E4NV, "u1"}, {"float8_e5m2", WEFT_FP8E5, "u1"}};
+  py::object type = py::getattr(object, "dtype", py::none());
+  for (const Kind &kind : kinds) {
+    if (type.is_none() || py::str(type).cast<std::string>() != kind.name)
+      continue;
+    if (PyObject_GetBuffer(object.attr("view")(kind.bits).ptr(), &view, flags) != 0)
+      throw py::error_already_set();
+    return kind.element;
+  }
+  throw error;
+}
+
 std::optional<uintptr_t> streamNamedBy(py::handle tensor) {
   static PyObject *const name = PyUnicode_InternFromString("weft_stream");
   if (!PyObject_HasAttr(tensor.ptr(), name))
@@ -194,11 +216,9 @@ void Arguments::addArray(const Array &array, size_t index) {
 }
 
 void Arguments::addBuffer(py::handle object, size_t index) {
-  Py_buffer &view = buffers.emplace_back();
-  if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_STRIDES) != 0) {
-    buffers.pop_back();
-    throw py::error_already_set();
-  }
+  Py_buffer held;
+  getBuffer(object, held, PyBUF_STRIDES);
+  Py_buffer &view = buffers.emplace_back(held);
   auto pointer = reinterpret_cast<uintptr_t>(view.buf);
   Span span = spanOf(
       view.ndim, [&](size_t axis) { return view.shape[axis]; }, [&](size_t axis) { return view.strides[axis]; },

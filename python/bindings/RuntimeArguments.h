@@ -37,6 +37,10 @@ std::optional<uintptr_t> streamNamedBy(pybind11::handle tensor);
 /// Bytes of an element.
 intptr_t elementBytes(int32_t element);
 
+/// Fills `view` as PyObject_GetBuffer does. Arrays of NumPy whose elements are of another library's type (ml_dtypes)
+/// lend no buffer: of those that kernels know it is one of their bits, and the element is given. Throws Python's error.
+std::optional<int32_t> getBuffer(pybind11::handle object, Py_buffer &view, int flags);
+
 /// The arguments of one launch, host arrays made addressable on the device for as long as this lives.
 ///
 /// On the simulator host memory is used in place; what the caller may not write is lent as a copy, and a kernel that

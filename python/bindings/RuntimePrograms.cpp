@@ -37,8 +37,11 @@ int32_t elementOfTorch(py::handle dtype) {
   return known[dtype.inc_ref().ptr()] = named == names.end() ? unknownElement : named->second;
 }
 
-/// The element of an array with the buffer protocol. bf16 travels as uint16.
-int32_t elementOfBuffer(const Py_buffer &view) {
+bool isFp8(int32_t element) { return element == WEFT_FP8E4NV || element == WEFT_FP8E5; }
+
+/// The element of an array with the buffer protocol. bf16 travels as uint16, and 8-bit floats, where they are `wanted`,
+/// as uint8.
+int32_t elementOfBuffer(const Py_buffer &view, int32_t wanted) {
   const char *format = view.format;
   if (*format == '@' || *format == '=' || *format == '<')
     ++format;
@@ -57,6 +60,8 @@ int32_t elementOfBuffer(const Py_buffer &view) {
     return WEFT_FP16;
   case 'H':
     return WEFT_BF16;
+  case 'B':
+    return isFp8(wanted) ? wanted : unknownElement;
   case 'f':
     return WEFT_FP32;
   default:
@@ -95,21 +100,19 @@ Array describeTorch(py::handle tensor, const std::string &name) {
   return array;
 }
 
-Array describeBuffer(py::handle object, const std::string &name) {
+Array describeBuffer(py::handle object, const std::string &name, int32_t wanted) {
   Array array;
   auto view = std::make_unique<Py_buffer>();
-  if (PyObject_GetBuffer(object.ptr(), view.get(), PyBUF_STRIDES | PyBUF_FORMAT) != 0)
-    throw py::error_already_set();
+  std::optional<int32_t> element = getBuffer(object, *view, PyBUF_STRIDES | PyBUF_FORMAT);
   array.view = std::shared_ptr<Py_buffer>(view.release(), [](Py_buffer *held) {
     PyBuffer_Release(held);
     delete held;
   });
-  array.tensor.element = elementOfBuffer(*array.view);
+  array.tensor.element = element ? *element : elementOfBuffer(*array.view, wanted);
   if (array.tensor.element == unknownElement)
-    refuse(name,
-           std::string("expected elements of bool, int8, int32, int64, float16, uint16 (for bfloat16) or float32, "
-                       "but got the format '") +
-               array.view->format + "'");
+    refuse(name, std::string("expected elements of bool, int8, int32, int64, float16, uint16 (for bfloat16), float32") +
+                     (isFp8(wanted) ? ", uint8 (for 8-bit floats)" : "") + " or of ml_dtypes, but got the format '" +
+                     array.view->format + "'");
   setRank(array.tensor, array.view->ndim, name);
   for (int axis = 0; axis < array.view->ndim; ++axis) {
     bool whole = array.view->strides[axis] % array.view->itemsize == 0;
@@ -123,12 +126,12 @@ Array describeBuffer(py::handle object, const std::string &name) {
   return array;
 }
 
-/// Element, shape, strides and place of an array.
-Array describe(py::handle object, const std::string &name) {
+/// Element, shape, strides and place of an array, of elements that are `wanted` where its type leaves that open.
+Array describe(py::handle object, const std::string &name, int32_t wanted) {
   if (std::optional<Array> viewed = viewedTensor(object))
     return std::move(*viewed);
   if (PyObject_CheckBuffer(object.ptr()))
-    return describeBuffer(object, name);
+    return describeBuffer(object, name, wanted);
   if (PyObject_HasAttr(object.ptr(), tensorNames().dataPtr) && PyObject_HasAttr(object.ptr(), tensorNames().getDevice))
     return describeTorch(object, name);
   refuse(name,
@@ -194,10 +197,11 @@ private:
 class Program : public std::enable_shared_from_this<Program> {
 public:
   Program(const weft::Library &library, std::shared_ptr<Device> device, const std::string &name)
-      : device(std::move(device)), program(library, this->device->device, name), wanted(program.inputs()) {
+      : device(std::move(device)), program(library, this->device->device, name), wanted(program.inputs()),
+        made(program.outputs()) {
     for (const weft_tensor_info &info : wanted)
       inputNames.push_back(info.name);
-    for (const weft_tensor_info &info : program.outputs())
+    for (const weft_tensor_info &info : made)
       outputNames.push_back(info.name);
   }
 
@@ -222,7 +226,7 @@ public:
 
   std::shared_ptr<Device> device;
   weft::Program program;
-  std::vector<weft_tensor_info> wanted; ///< what inputs are to be
+  std::vector<weft_tensor_info> wanted, made; ///< what inputs are to be, and outputs are
   std::vector<std::string> inputNames, outputNames;
   bool launches = true; ///< whether runs queue anything: benchmarks of all else turn it off
 
@@ -235,11 +239,15 @@ private:
   mutable std::pair<std::vector<weft_tensor>, uint64_t> needed;
 };
 
-std::vector<Array> describeAll(const py::tuple &arrays, const std::vector<std::string> &names) {
+std::vector<Array> describeAll(const py::tuple &arrays, const std::vector<std::string> &names,
+                               const std::vector<weft_tensor_info> &infos) {
   std::vector<Array> described;
   described.reserve(arrays.size());
-  for (size_t i = 0; i < arrays.size(); ++i)
-    described.push_back(describe(PyTuple_GET_ITEM(arrays.ptr(), i), i < names.size() ? names[i] : std::to_string(i)));
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    bool known = i < infos.size();
+    described.push_back(describe(PyTuple_GET_ITEM(arrays.ptr(), i), known ? names[i] : std::to_string(i),
+                                 known ? infos[i].element : unknownElement));
+  }
   return described;
 }
 
@@ -252,7 +260,8 @@ std::vector<weft_tensor> tensorsOf(std::span<const Array> arrays) {
 }
 
 Call::Call(std::shared_ptr<const Program> program, const py::tuple &inputs)
-    : program(std::move(program)), inputs(inputs), given(describeAll(inputs, this->program->inputNames)) {
+    : program(std::move(program)), inputs(inputs),
+      given(describeAll(inputs, this->program->inputNames, this->program->wanted)) {
   std::tie(needed, bytes) = this->program->require(tensorsOf(given));
 }
 
@@ -263,7 +272,7 @@ void Call::run(const py::tuple &outputs, std::optional<uintptr_t> workspace, std
   if (!program->launches)
     return;
   const Device &device = *program->device;
-  std::vector<Array> all = describeAll(outputs, program->outputNames);
+  std::vector<Array> all = describeAll(outputs, program->outputNames, program->made);
   all.insert(all.begin(), given.begin(), given.end());
   Arguments arguments(device.device.get(), device.simulated, device.cudaOrdinal, all);
   std::vector<weft_tensor> tensors = tensorsOf(all);

@@ -259,6 +259,7 @@ REFUSED = {
         lambda q, k, v: weft.attention.decode(q, k, v, block_table=torch.ones(B, 2), seqused_k=integers(B)),
         "int32.*but got .*",
     ),
+    "splits of attend True": (lambda q, k, v: attend(q, k, v, splits=True), "'splits' .* but got True"),
     "splits True": (
         lambda q, k, v: weft.attention.decode(q, k, v, seqused_k=integers(B), num_splits=True),
         "'num_splits' .* but got True",

@@ -40,6 +40,7 @@ def attend(
     deterministic: bool = True,
     dropout_p: float = 0.0,
     dropout_seed: Any = None,
+    splits: int | None = None,
 ) -> Any:
     """Softmax attention of q [B, H, N, D] over k [B, Hkv, M, D] and v [B, Hkv, M, Dv]; gives [B, H, N, Dv].
 
@@ -56,6 +57,9 @@ def attend(
     ``dropout_p``     each weight is 0 with this probability, and the others are divided by 1 - dropout_p; the
                       log-sum-exp is that of all weights. It takes two attentions
     ``dropout_seed``  [2] int32: with a weight's place it decides whether the weight stays, in the backward too
+    ``splits``        divides each sequence's keys among programs, for few queries, as weft.softmax does: into so many
+                      runs, or for 0 into as many as its own length asks for, whatever else is in the batch. It is of
+                      the forward; gradients are as without
     """
     _check(q, k, v, bias, precision)
     return_lse = static.truth("return_lse", return_lse)
@@ -72,13 +76,15 @@ def attend(
             )
         # The sink counts in the whole softmax alone: in both, its two gradients would nearly cancel.
         stays = kept(pattern, dropout_seed, share)
-        some, some_lse = SoftmaxAttention(score_mod, bias, None, scale, precision, deterministic).of(
+        some, some_lse = SoftmaxAttention(score_mod, bias, None, scale, precision, deterministic, (), splits).of(
             q, k, v, stays, float32
         )
-        _, lse = SoftmaxAttention(score_mod, bias, sink, scale, precision, deterministic).of(q, k, v, pattern, float32)
+        _, lse = SoftmaxAttention(score_mod, bias, sink, scale, precision, deterministic, (), splits).of(
+            q, k, v, pattern, float32
+        )
         out = scaled(some, some_lse, lse, share).to(q.dtype)
         return (out, lse) if return_lse else out
-    whole = SoftmaxAttention(score_mod, bias, sink, scale, precision, deterministic, lengths)
+    whole = SoftmaxAttention(score_mod, bias, sink, scale, precision, deterministic, lengths, splits)
     out, lse = whole.of(q, k, v, pattern, q.dtype)
     return (out, lse) if return_lse else out
 

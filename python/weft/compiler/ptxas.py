@@ -13,12 +13,14 @@ import shutil
 import subprocess
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from weft.errors import Error
 
 from . import cache, sass
+from .entries import fingerprints, only
 
 
 @dataclass(frozen=True)
@@ -108,14 +110,36 @@ def entries(ptx: str, target: str) -> dict[str, Figures]:
     name = _name_of(ptx, target)
     known = cache.read(name)
     if known is None:
-        report, code = _assembled.__wrapped__(ptx, target)
-        codes = {} if code is None else _sections(code, r"Function : (\S+)")
-        known = {}
-        for entry, part in _sections(report, r"Compiling entry function '([^']+)'").items():
-            found = _resources(part, None if code is None else codes.get(entry, ""))
-            known[entry] = [found.registers, found.spill_store_bytes + found.spill_load_bytes, found.instruction_count]
+        known = {entry: list(found) for entry, found in _entries(ptx, target).items()}
         cache.write(name, known)
     return {entry: Figures(*figures) for entry, figures in known.items()}
+
+
+def _entries(ptx: str, target: str) -> dict[str, Figures]:
+    report, code = _assembled.__wrapped__(ptx, target)
+    codes = {} if code is None else _sections(code, r"Function : (\S+)")
+    made = {}
+    for entry, part in _sections(report, r"Compiling entry function '([^']+)'").items():
+        found = _resources(part, None if code is None else codes.get(entry, ""))
+        spills = found.spill_store_bytes + found.spill_load_bytes
+        made[entry] = Figures(found.registers, spills, found.instruction_count)
+    return made
+
+
+_FIGURES: dict[tuple[str, str], Figures] = {}  # by an entry's fingerprint and the target
+
+
+def figures(ptx: str, target: str, names: Sequence[str]) -> dict[str, Figures] | None:
+    """The figures of some entries of PTX; those that this process has met, in other modules too, are not assembled
+    again. None where there is no ptxas. Raises weft.Error as ``assemble`` does."""
+    if find_tool("ptxas") is None:
+        return None
+    keys = {name: (key, target) for name, key in fingerprints(ptx, names).items()}
+    missing = [name for name in names if keys[name] not in _FIGURES]
+    if missing:
+        found = _entries(only(ptx, missing), target)
+        _FIGURES.update({keys[name]: found[name] for name in missing if name in found})
+    return {name: _FIGURES[key] for name, key in keys.items() if key in _FIGURES}
 
 
 def listing(ptx: str, target: str) -> str | None:

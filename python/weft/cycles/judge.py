@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from math import ceil
 from typing import Any
 
+from weft.compiler.entries import fingerprints
 from weft.simulator.cost import Estimate, Figures, estimate
 from weft.targets import Gpu, Target
 
@@ -15,12 +16,23 @@ from .launch import FITTED, loop_cycles, seconds
 from .rates import rates_of
 from .report import KernelCycles, of_ptx
 
+_MEASURED: dict[tuple[Any, ...], dict[str, Any] | None] = {}  # what has been timed in this process
+
 
 def measured(ptx: str, target: str, gpu: Gpu, kernels: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any] | None]:
     """Of each kernel, by entry, what ``judged`` needs of its main loop: cycles of an iteration, instructions of a warp
-    and multiply-adds of a block by type; None of kernels without matrix instructions in loops. Raises weft.Error as
-    ``of_ptx`` does."""
-    return {each.name: _facts(each) for each in of_ptx(ptx, target, gpu, list(kernels))}
+    and multiply-adds of a block by type; None of kernels without matrix instructions in loops. A kernel that this
+    process has met in another module is not timed again. Raises weft.Error as ``of_ptx`` does."""
+    kernels = list(kernels)
+    prints = fingerprints(ptx, [each["entry"] for each in kernels])
+    keys = {
+        each["entry"]: (prints[each["entry"]], target, gpu.name, each["num_warps"], each["shared_bytes"])
+        for each in kernels
+    }
+    missing = [each for each in kernels if keys[each["entry"]] not in _MEASURED]
+    for found in of_ptx(ptx, target, gpu, missing, main_only=True):
+        _MEASURED[keys[found.name]] = _facts(found)
+    return {entry: _MEASURED[key] for entry, key in keys.items()}
 
 
 def _facts(kernel: KernelCycles) -> dict[str, Any] | None:

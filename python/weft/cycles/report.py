@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from weft.compiler import ptxas
+from weft.compiler.entries import only
 from weft.errors import Error
 from weft.simulator.cost import occupancy
 from weft.targets import Gpu, target_named
@@ -90,13 +91,25 @@ class KernelCycles:
     def main(self) -> LoopCycles | None:
         """The loop with the most matrix instructions, the shortest of those: masks lengthen the ones beside it. None
         where no loop has any."""
-        found = [each for each in self.loops if each.inner and each.matrix_instructions]
-        return min(found, key=lambda each: (-each.matrix_instructions, each.instructions), default=None)
+        inner = [each for each in self.loops if each.inner]
+        return _main(inner, lambda each: (each.matrix_instructions, each.instructions))
 
 
-def of_ptx(ptx: str, target: str, gpu: Gpu, kernels: Sequence[Mapping[str, Any]]) -> list[KernelCycles]:
-    """The loops of kernels of PTX, each described by "entry", "num_warps" and "shared_bytes". Raises weft.Error where
-    ptxas or nvdisasm is missing, for PTX that ptxas refuses, and for targets that the model does not know."""
+_AnyLoop = TypeVar("_AnyLoop", Loop, LoopCycles)
+
+
+def _main(inner: Sequence[_AnyLoop], counts: Callable[[_AnyLoop], tuple[int, int]]) -> _AnyLoop | None:
+    """The one with the most matrix instructions, the shortest of those; ``counts`` gives these and all of a loop's."""
+    found = [each for each in inner if counts(each)[0]]
+    return min(found, key=lambda each: (-counts(each)[0], counts(each)[1]), default=None)
+
+
+def of_ptx(
+    ptx: str, target: str, gpu: Gpu, kernels: Sequence[Mapping[str, Any]], main_only: bool = False
+) -> list[KernelCycles]:
+    """The loops of kernels of PTX, each described by "entry", "num_warps" and "shared_bytes", or their main loops
+    alone. Raises weft.Error where ptxas or nvdisasm is missing, for PTX that ptxas refuses, and for targets that the
+    model does not know."""
     if not kernels:
         return []
     rates = rates_of(gpu)  # before tools are looked for: the plainer reason
@@ -106,27 +119,34 @@ def of_ptx(ptx: str, target: str, gpu: Gpu, kernels: Sequence[Mapping[str, Any]]
             f"expected {' and '.join(missing)} on PATH, in CUDA_HOME or of an installed Triton, for the loop model "
             "reads machine code, but found none: install one, such as by pip install triton"
         )
-    listed = parse(ptxas.control_codes(ptx, target))
+    names = [each["entry"] for each in kernels]
+    listed = parse(ptxas.control_codes(only(ptx, names), target))
     found = []
     for each in kernels:
         entry = each["entry"]
         if entry not in listed:
             raise Error(f"expected the kernel '{entry}' in the machine code, but got {', '.join(sorted(listed))}")
-        registers = ptxas.entries(ptx, target)[entry].registers
+        registers = (ptxas.figures(ptx, target, names) or {})[entry].registers
         resident = occupancy(registers, each["num_warps"], each["shared_bytes"], target_named(gpu.target))
         if resident == 0:
             raise Error(f"expected a multiprocessor of {gpu.name} to hold a block of '{entry}', but it holds none")
-        found.append(of_kernel(listed[entry], rates, each["num_warps"], resident))
+        found.append(of_kernel(listed[entry], rates, each["num_warps"], resident, main_only=main_only))
     return found
 
 
-def of_kernel(kernel: Kernel, rates: Rates, warps: int, resident: int, running: int | None = None) -> KernelCycles:
-    """The loops of one kernel, with ``resident`` blocks of so many warps on a multiprocessor."""
+def of_kernel(
+    kernel: Kernel, rates: Rates, warps: int, resident: int, running: int | None = None, main_only: bool = False
+) -> KernelCycles:
+    """The loops of one kernel, or its main loop, with ``resident`` blocks of so many warps on a multiprocessor."""
     running = running or _running(kernel, warps)
     per_scheduler = max(1, -(-running // rates.schedulers))
     # blocks of fewer warps than there are schedulers share them
     blocks = max(1, -(-resident * running // (per_scheduler * rates.schedulers)))
-    timed = [_timed(loop, rates, per_scheduler, blocks, running) for loop in loops(kernel)]
+    found = loops(kernel)
+    if main_only:
+        main = _main([loop for loop in found if loop.inner], lambda loop: (loop.matrix, loop.count))
+        found = () if main is None else (main,)
+    timed = [_timed(loop, rates, per_scheduler, blocks, running) for loop in found]
     name = rates.gpu.name
     return KernelCycles(kernel.name, name, warps, running, resident, len(kernel.instructions), tuple(timed))
 

@@ -63,7 +63,13 @@ def _run(launch: Passing) -> float:
     limit = target_named(kernel.target).shared_bytes_per_block
     if kernel.shared_bytes > limit:
         raise Error(f"'{kernel.name}' takes {kernel.shared_bytes} bytes of shared memory; a block has {limit}")
-    made = compiled(kernel.ptx, kernel.target, kernel.name, kernel.num_warps, options.num_stages, kernel.shared_bytes)
+    described = {
+        "entry": kernel.name,
+        "num_warps": kernel.num_warps,
+        "num_stages": options.num_stages,
+        "shared_bytes": kernel.shared_bytes,
+    }
+    made = compiled(kernel.ptx, kernel.target, [described])[kernel.name]
     blocks = prod(launch.grid)
     bytes = sum(int(array.nbytes) for array in arrays.values())
     cost = estimate(figures(made, report, blocks, blocks, bytes), target_named(kernel.target), gpu_of(kernel.target))

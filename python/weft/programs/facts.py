@@ -41,12 +41,12 @@ class Facts:
     constant: bool = False
 
 
-def facts_of(array: Any, selective: bool = False, name: str = "") -> Facts:
-    """The facts of a NumPy array or a torch tensor. CompilationError where programs take no such array, with the
-    argument's name."""
+def facts_of(array: Any, selective: bool = False, name: str = "", declared: dtype | None = None) -> Facts:
+    """The facts of a NumPy array or a torch tensor; of one of NumPy with the bits of the element type that is
+    ``declared``, of that. CompilationError where programs take no such array, with the argument's name."""
     what = f"'{name}'" if name else "an array"
     try:
-        element = dtype_of(array_type(array.dtype))
+        element = declared if declared is not None and _is_bits(array, declared) else dtype_of(array_type(array.dtype))
     except (TypeError, CompilationError):
         given = str(array.dtype).removeprefix("torch.")
         raise places.error(f"expected {what} of {', '.join(NAMES)}, but got {given}") from None
@@ -60,6 +60,12 @@ def facts_of(array: Any, selective: bool = False, name: str = "") -> Facts:
     aligned = is_aligned(array)
     constant = selective and element.is_floating() and not getattr(array, "requires_grad", False) and not dual(array)
     return Facts(element, shape, aligned, constant)
+
+
+def _is_bits(array: Any, declared: dtype) -> bool:
+    """Whether an array of NumPy's own integers has the bits of a type that NumPy lacks."""
+    bits = {"bf16": "uint16", "fp8e4nv": "uint8", "fp8e5": "uint8"}.get(declared.name)
+    return bits is not None and hasattr(array, "ctypes") and str(array.dtype) == bits
 
 
 def is_aligned(array: Any) -> bool:

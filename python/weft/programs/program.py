@@ -30,7 +30,7 @@ from .facts import facts_of, readable, wants_gradients
 from .inputs import flatten, rebuild
 from .libraries import compile_program, targets
 from .running import Saved
-from .signature import arguments_of
+from .signature import arguments_of, elements_of
 from .trace import Traced, trace
 
 _lock = threading.RLock()
@@ -73,6 +73,10 @@ class Program:
         return bound
 
     @functools.cached_property
+    def _declared(self) -> dict[str, Any]:
+        return elements_of(self.signature)
+
+    @functools.cached_property
     def _bound_signature(self) -> inspect.Signature:
         parameters = list(self.signature.parameters.values())
         if not parameters or parameters[0].kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD):
@@ -102,7 +106,7 @@ class Program:
         found = readable(autocast.cast(found) if selective else found, differentiable=selective)
         arrays = tuple(array for _, array in found)
         selective = selective and wants_gradients(arrays)
-        facts = tuple(facts_of(array, selective, name) for name, array in found)
+        facts = tuple(facts_of(array, selective, name, self._declared.get(name)) for name, array in found)
         return Call(tuple(name for name, _ in found), arrays, facts, tuple(structure), selective, home)
 
     def trace(self, call: Call) -> Traced:

@@ -23,13 +23,13 @@ from ..runtime.tangents import Linearised, without_tangent
 from ..targets import default_target
 from . import choices
 from .compiled import Compiled, compiled, linearised
-from .running import alike, as_described, packed_as_said, run, run_direct, tuned
+from .running import alike, as_described, in_torch, packed_as_said, run, run_direct, tuned
 from .trace import Traced
 
 
 def results(traced: Traced, arrays: Sequence[Any], differentiate: bool) -> tuple[Any, ...]:
     """A program's results on a call's arrays, by its operators."""
-    given = [each if isinstance(each, torch.Tensor) else torch.from_numpy(each) for each in arrays]
+    given = [each if isinstance(each, torch.Tensor) else in_torch(each) for each in arrays]
     return operators_of(traced, given, differentiate)(given)
 
 

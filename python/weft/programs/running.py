@@ -65,7 +65,7 @@ def backward(saved: Saved, gradients: Sequence[Any]) -> Mapping[str, Any]:
             continue
         if gradient is None:
             shape = tuple(evaluate(dim, sizes) for dim in wanted.dims)
-            gradient = empty(where, wanted.type, shape)
+            gradient = empty(where, wanted.type, shape, beside=saved.inputs)
             gradient[...] = 0
         given.append(gradient)
     described = plan["inputs"][len(saved.inputs) + len(saved.saved) :]
@@ -126,8 +126,18 @@ def alike(arrays: Sequence[Any]) -> list[Any]:
         return [a if a.ndim == 0 or a.strides[-1] == a.itemsize else np.ascontiguousarray(a) for a in arrays]
     import torch
 
-    found = [a if isinstance(a, torch.Tensor) else torch.from_numpy(a) for a in arrays]
+    found = [a if isinstance(a, torch.Tensor) else in_torch(a) for a in arrays]
     return [a if a.dim() == 0 or a.stride(-1) == 1 or a.shape[-1] == 1 else a.contiguous() for a in found]
+
+
+def in_torch(array: Any) -> Any:
+    """An array of NumPy as a tensor of the same memory; torch knows no type of ml_dtypes."""
+    import torch
+
+    kind = str(array.dtype)
+    if kind != "bfloat16" and not kind.startswith("float8"):
+        return torch.from_numpy(array)
+    return torch.from_numpy(array.view(f"u{array.itemsize}")).view(getattr(torch, kind))
 
 
 def _in_rows(array: Any) -> Any:

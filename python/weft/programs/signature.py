@@ -82,7 +82,7 @@ def arguments_of(
         note = parameter.annotation
         if isinstance(note, str):
             note = note.strip("\"'") if note[:1] in "\"'" else note
-            if _INPUT.match(note) and _known(note):
+            if _declares(note):
                 inputs[name] = declared(note, symbols)
         elif isinstance(note, Mapping):
             dicts[name] = {key: f"{name}_{key}" for key in note}
@@ -109,13 +109,20 @@ def arguments_of(
     return inputs, values, dicts
 
 
-def _known(note: str) -> bool:
+def elements_of(function: inspect.Signature) -> dict[str, dtype]:
+    """The element types that annotations of parameters declare."""
+    notes = {name: parameter.annotation for name, parameter in function.parameters.items()}
+    texts = {name: note.strip("\"'") for name, note in notes.items() if isinstance(note, str)}
+    return {name: type_named(text.split("[")[0].strip()) for name, text in texts.items() if _declares(text)}
+
+
+def _declares(note: str) -> bool:
     """Whether an annotation declares an input: list[int] does not."""
     try:
-        type_named(note.split("[")[0])
+        type_named(note.split("[")[0].strip())
     except ValueError:
         return False
-    return True
+    return _INPUT.match(note) is not None
 
 
 def _parted(part: str) -> tuple[str, str, str]:

@@ -7,7 +7,7 @@ and the tuner.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -79,6 +79,7 @@ def run_plan(
     inputs: Sequence[np.ndarray],
     *,
     checks: str = "all",
+    unchecked: Collection[str] = (),
     threads: int = 0,
     sample: int = 0,
     counts_only: bool = False,
@@ -89,7 +90,7 @@ def run_plan(
     Outputs and buffers are fresh and full of NaN, but for those that the plan wants zeroed. With ``sample`` only so
     many blocks run of each launch whose results no later one reads; with ``counts_only`` of every launch, for programs
     whose work does not depend on numbers: what they give is then no result. ``seed`` is that of the interleaving of
-    warps. Raises ValueError where the inputs do not fit.
+    warps. Kernels ``unchecked``, by entry, run without checks. Raises ValueError where the inputs do not fit.
     """
     program = next(each for each in info["programs"] if each["name"] == name)
     (variant,) = program["variants"]
@@ -113,8 +114,8 @@ def run_plan(
         few = 0 if needed else sample
         report = weft.simulator.launch(
             ptx, kernel["entry"], grid, 32 * kernel["num_warps"], arguments,
-            shared=kernel["shared_bytes"], checks=checks, seed=seed, threads=threads,
-            sample=few,
+            shared=kernel["shared_bytes"], checks="none" if kernel["entry"] in unchecked else checks, seed=seed,
+            threads=threads, sample=few,
         )  # fmt: skip
         blocks = prod(grid)
         launches.append(Launched(kernel["entry"], grid, min(few or blocks, blocks), report))

@@ -19,13 +19,14 @@ from weft.runtime.plain import refuse, refused, seen_by_torch
 
 Found = TypeVar("Found")
 _OPTIONS = ("outputs", "stream", "device", "poison")
-_NUMPY = {**TORCH, "bf16": "uint16"}  # NumPy has no bfloat16: its bits
+_NUMPY = {**TORCH, "bf16": "uint16"}  # NumPy itself has no bfloat16: its bits
 
 
 class Program:
     """A program of a library. ``program(*inputs)`` runs it and gives its output, or a tuple of them.
 
-    Inputs are torch tensors or NumPy arrays of any strides whose last axis is contiguous; bf16 in NumPy is uint16.
+    Inputs are torch tensors or NumPy arrays of any strides whose last axis is contiguous. In NumPy bf16 and 8-bit
+    floats are those of ml_dtypes, or their bits: uint16 and uint8. Results of bf16 are of ml_dtypes if an input is.
     Outputs are torch tensors on the inputs' device where one of the inputs is torch's, else NumPy arrays. On CUDA a run
     is queued on torch's current stream and returns at once.
     """
@@ -143,7 +144,7 @@ class Program:
             made = tuple([owner.empty(kind, shape) for kind, shape in call.outputs])
         elif outputs is None:
             where = None if tensor is None else tensor.device
-            made = tuple([empty(where, kind, shape, poison) for kind, shape in call.outputs])
+            made = tuple([empty(where, kind, shape, poison, inputs) for kind, shape in call.outputs])
         else:
             made = tuple(outputs)
         address = None
@@ -262,9 +263,9 @@ def _keep_for(stream: int, tensors: Sequence[Any]) -> None:
             tensor.record_stream(torch.cuda.ExternalStream(stream, device=tensor.device))
 
 
-def empty(device: Any, kind: str, shape: tuple[int, ...], poison: bool = False) -> Any:
-    """A fresh torch tensor on a torch device, or a NumPy array where that is None; poisoned, it holds NaN, -1 or
-    true.
+def empty(device: Any, kind: str, shape: tuple[int, ...], poison: bool = False, beside: Sequence[Any] = ()) -> Any:
+    """A fresh torch tensor on a torch device, or a NumPy array where that is None, of bfloat16 as the arrays
+    ``beside`` it have it; poisoned, it holds NaN, -1 or true.
     """
     if device is None:
         import numpy as np
@@ -272,12 +273,19 @@ def empty(device: Any, kind: str, shape: tuple[int, ...], poison: bool = False) 
         array = np.empty(shape, getattr(np, "bool_" if kind == "i1" else _NUMPY[kind]))
         if poison:
             array.fill(True if kind == "i1" else 0xFFFF if kind == "bf16" else np.nan if kind[0] == "f" else -1)
+        if kind == "bf16" and (own := next((each.dtype for each in beside if is_bfloat16(each)), None)) is not None:
+            return array.view(own)
         return array
     torch, types = _torch_types()
     tensor = torch.empty(shape, dtype=types[kind], device=device)
     if poison:
         tensor.fill_(True if kind == "i1" else float("nan") if tensor.is_floating_point() else -1)
     return tensor
+
+
+def is_bfloat16(array: Any) -> bool:
+    """Whether an array is NumPy's, of the bfloat16 of ml_dtypes."""
+    return not hasattr(array, "data_ptr") and str(getattr(array, "dtype", "")) == "bfloat16"
 
 
 def describe(info: Mapping[str, Any], ptx: str, target: str) -> tuple[dict[str, Any], dict[str, str]]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,10 @@ def make_inputs(
     given: Mapping[str, np.ndarray],
     generator: np.random.Generator,
 ) -> list[np.ndarray]:
-    """Arrays of a plan's inputs: those that are given, and normal numbers for floats. Raises ValueError for others."""
+    """Arrays of a plan's inputs: those that are given, and normal numbers for floats, scaled as ``spread`` says.
+    Raises ValueError for others."""
     made = []
+    symbolic = any(_symbolic(each["dims"]) for each in inputs)
     for described in inputs:
         name, kind = described["name"], described["type"]
         shape = tuple(evaluate(dim, sizes) for dim in described["dims"])
@@ -45,8 +48,22 @@ def make_inputs(
                 f"with --input {name}=FILE.npy, or as an argument of weft.tuning.tune"
             )
         else:
-            made.append(rounded(generator.standard_normal(shape).astype(np.float32), kind))
+            deviation = spread(shape) if symbolic and not _symbolic(described["dims"]) else 1.0
+            made.append(rounded((deviation * generator.standard_normal(shape)).astype(np.float32), kind))
     return made
+
+
+def spread(weight: Sequence[int]) -> float:
+    """The standard deviation that a weight [out, in, ...] is drawn with, 1/sqrt(fan in), as torch.nn's layers start:
+    what it is applied to keeps its size. Normal weights of a few layers make scores of 10⁷, which float32 resolves to
+    4: every result of the backward is noise then, or NaN. A vector is drawn as anything else is."""
+    fan_in: int = prod(weight[1:])
+    return 1.0 / fan_in**0.5 if len(weight) > 1 and fan_in else 1.0
+
+
+def _symbolic(dims: Sequence[str | int]) -> bool:
+    """Whether sizes depend on the call: an input of a program that has such, and does not itself, is a weight."""
+    return not all(str(dim).isdigit() for dim in dims)
 
 
 def _fitting(array: np.ndarray, name: str, kind: str, shape: tuple[int, ...]) -> np.ndarray:

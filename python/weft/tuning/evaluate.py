@@ -29,8 +29,8 @@ from weft.simulator.cost import Figures
 from weft.targets import gpu_named
 
 from . import records
-from .judging import first_line, load_inputs, wrong
-from .launched import Compiled, compiled, figures
+from .judging import Unsure, first_line, load_clean, load_inputs, wrong
+from .launched import Compiled, compiled, figures, fingerprints
 from .space import target_named
 
 #: (module text, its name, the compiler's options) -> PTX and the compiler's report
@@ -84,8 +84,8 @@ def counted_policy(judge: str = "model", gpu: str = "") -> str:
 
 def evaluate(job: Job, compile: Compile = compile_module) -> dict[str, Any]:
     """What became of a candidate: {"status": "right", "launches": [...], "code": the hash of its PTX}, or "dropped"
-    (the target cannot hold it) or "refused" (it does not compile, or is wrong), with the "reason". "known" is true of
-    what was recorded before."""
+    (the target cannot hold it), "refused" (it does not compile, or is wrong) or "unsure" (further draws must say
+    whether it is wrong), with the "reason". "known" is true of what was recorded before."""
     options = {"target": job.target, "differentiate": job.differentiate, "schedules": dict(job.schedules)}
     try:
         ptx, info = compile(job.text, job.name, options)
@@ -94,16 +94,19 @@ def evaluate(job: Job, compile: Compile = compile_module) -> dict[str, Any]:
     code = hashlib.sha256(ptx.encode()).hexdigest()
     if job.recorded and (known := records.known(job.recorded, {**job.key, "ptx": code})):
         return {**records.outcome(known), "code": code, "known": True}
-    return {**_judged(job, ptx, info), "code": code}
+    try:
+        return {**_judged(job, ptx, info), "code": code}
+    except Unsure as unsure:
+        return {"status": "unsure", "reason": str(unsure)}
 
 
 def _judged(job: Job, ptx: str, info: Mapping[str, Any]) -> dict[str, Any]:
+    used = {launch["kernel"] for each in job.counted for launch in _plan(info, job.name + each)["launches"]}
     try:
-        kernels = _kernels(ptx, info, job.target)
+        kernels = compiled(ptx, job.target, [each for each in info["kernels"] if each["entry"] in used])
     except Error as error:
         return {"status": "refused", "reason": f"it does not compile: {first_line(str(error))}"}
     limit = target_named(job.target).shared_bytes_per_block
-    used = {launch["kernel"] for each in job.counted for launch in _plan(info, job.name + each)["launches"]}
     for entry in used:
         if kernels[entry].shared_bytes > limit:
             reason = f"'{entry}' takes {kernels[entry].shared_bytes} bytes of shared memory; a block has {limit}"
@@ -129,25 +132,23 @@ def _with_loops(ptx: str, info: Mapping[str, Any], job: Job, launches: Sequence[
 
 
 def simulated_wrong(job: Job, ptx: str, info: Mapping[str, Any]) -> str:
-    """Why a compiled candidate's results are wrong on the simulator, or ""."""
-    run = functools.partial(_run, ptx, info, job.threads)
+    """Why a compiled candidate's results are wrong on the simulator, or "". Kernels that the default schedule has too
+    have been checked with it."""
+    clean = load_clean(job.cases)
+    prints = fingerprints(ptx, info) if clean else {}
+    unchecked = [entry for entry, key in prints.items() if key in clean]
+    run = functools.partial(_run, ptx, info, job.threads, unchecked)
     return next(filter(None, (wrong(run, job.name, job.cases, part) for part in job.checked)), "")
 
 
-def _run(ptx: str, info: Mapping[str, Any], threads: int, name: str, inputs: list[np.ndarray]) -> Run:
-    return run_plan(ptx, info, name, inputs, checks="all", threads=threads)
+def _run(
+    ptx: str, info: Mapping[str, Any], threads: int, unchecked: Sequence[str], name: str, inputs: list[np.ndarray]
+) -> Run:
+    return run_plan(ptx, info, name, inputs, checks="all", unchecked=unchecked, threads=threads)
 
 
 def _plan(info: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return next(each for each in info["programs"] if each["name"] == name)["variants"][0]
-
-
-def _kernels(ptx: str, info: Mapping[str, Any], target: str) -> dict[str, Compiled]:
-    """The kernels by entry."""
-    return {
-        each["entry"]: compiled(ptx, target, each["entry"], each["num_warps"], each["num_stages"], each["shared_bytes"])
-        for each in info["kernels"]
-    }
 
 
 def _count(ptx: str, info: Mapping[str, Any], kernels: Mapping[str, Compiled], job: Job, part: str) -> list[Figures]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import json
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,13 @@ from weft.errors import Error
 from weft.programs.simulated import Run
 
 from .agreement import disagreement
+
+_CLEAN = "clean.json"
+DRAWS = 3  # cases of a function at most; all but the first are for who exceeds a bound
+
+
+class Unsure(Exception):  # no error: what asks for further draws
+    """Results exceed a bound by little on the first draw, and there are no others yet."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,17 @@ def save_case(folder: str, part: str, number: int, case: Case) -> None:
     arrays |= {f"plain.{name}": array for name, array in case.plain.items()}
     arrays |= {f"exact.{name}": array for name, array in case.exact.items()}
     np.savez(case_file(folder, part, number), types=np.array(json.dumps(case.types)), **arrays)  # type: ignore[arg-type]
+
+
+def save_clean(folder: str, prints: Iterable[str]) -> None:
+    """Write which kernels, by weft.tuning.launched.fingerprints, ran with all checks and without findings."""
+    pathlib.Path(folder, _CLEAN).write_text(json.dumps(sorted(prints)), encoding="utf-8")
+
+
+def load_clean(folder: str) -> frozenset[str]:
+    """What ``save_clean`` wrote, or none."""
+    file = pathlib.Path(folder, _CLEAN)
+    return frozenset(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else frozenset()
 
 
 @functools.lru_cache(maxsize=16)
@@ -70,9 +88,11 @@ def load_inputs(folder: str, part: str) -> list[np.ndarray]:
 def wrong(run: Callable[[str, list[np.ndarray]], Run], name: str, folder: str, part: str) -> str:
     """Why the results of a function of program ``name`` are not those of the reference in ``folder``, or "". One draw
     in some two hundred exceeds a bound by chance, so an excess below three times the bound counts only if one of two
-    further draws exceeds one too."""
+    further draws exceeds one too. Raises Unsure where these are not written yet."""
     first = ""
-    for number in range(3):
+    for number in range(DRAWS):
+        if number and not case_file(folder, part, number).exists():
+            raise Unsure(first)
         case = load_case(folder, part, number)
         try:
             given = run(name + part, case.inputs)

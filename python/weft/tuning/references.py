@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from weft.runtime.plans import saved_outputs
 
 from .cases import check_sizes, count_sizes, make_inputs, rounded, widened
 from .evaluate import Compile
-from .judging import Case, case_file, save_case
+from .judging import DRAWS, Case, case_file, save_case, save_clean
+from .launched import fingerprints
 
 
 def write_cases(
@@ -28,20 +29,25 @@ def write_cases(
     seed: int,
     folder: str,
     timed: bool = False,
+    draws: Iterable[int] = range(DRAWS),
 ) -> None:
-    """Draws inputs, runs the program by its default schedules and in float32, and writes three cases of each function
-    and the inputs to count on into a folder, or to time on. With arrays ``given`` sizes are theirs."""
+    """Draws inputs, runs the program by its default schedules and in float32, and writes a case of each function for
+    each of ``draws`` and, with the first, the inputs to count on into a folder, or to time on. With arrays ``given``
+    sizes are theirs."""
     ptx, info = compile(text, name, options)
     wide_ptx, wide_info = compile(text, name, {**options, "widen": True})
     inputs = _program(info, name)["inputs"]
     symbols = Symbols.of(inputs)
-    generator = np.random.default_rng(seed)
     runs = _Runs(ptx, info, wide_ptx, wide_info, name)
-    for number in range(3):
-        small = dict(sizes) if given else check_sizes(symbols, sizes)
+    small = dict(sizes) if given else check_sizes(symbols, sizes)
+    for number in draws:
+        generator = np.random.default_rng([seed, number])
         runs.write(number, make_inputs(inputs, small, given, generator), generator, folder)
-    full = dict(sizes) if given or timed else count_sizes(symbols, sizes, longest)
-    runs.write_inputs(full, given, generator, folder)
+        if number == 0:
+            full = dict(sizes) if given or timed else count_sizes(symbols, sizes, longest)
+            runs.write_inputs(full, given, generator, folder)
+            if not timed:
+                save_clean(folder, runs.checked - runs.faulty)
 
 
 def _program(info: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -55,26 +61,46 @@ class _Runs:
         self, ptx: str, info: Mapping[str, Any], wide_ptx: str, wide_info: Mapping[str, Any], name: str
     ) -> None:
         self.ptx, self.info, self.wide_ptx, self.wide_info, self.name = ptx, info, wide_ptx, wide_info, name
+        self.prints = fingerprints(ptx, info)
+        self.checked: set[str] = set()
+        """kernels that ran with all checks, by what tells them apart"""
+        self.faulty: set[str] = set()
         self.differentiated = any(each["name"] == f"{name}.backward" for each in info["programs"])
 
     def write(self, number: int, inputs: list[np.ndarray], generator: np.random.Generator, folder: str) -> None:
         types = [each["type"] for each in _program(self.info, self.name)["inputs"]]
         wide = [widened(array, kind) for array, kind in zip(inputs, types, strict=True)]
-        self._write("", number, inputs, wide, folder)
         if not self.differentiated:
+            self._write("", number, inputs, wide, folder)
             return
         forward = self._write(".forward", number, inputs, wide, folder)
+        # the results are among the forward's: float32 on the simulator takes the longest
+        self._write("", number, inputs, wide, folder, forward.exact)
         behind = self._behind(inputs, forward.plain, generator)
         backward = _program(self.info, f"{self.name}.backward")["inputs"][len(inputs) + self._saved() :]
         gradients = [widened(g, each["type"]) for g, each in zip(behind[self._saved() :], backward, strict=True)]
         saved = [forward.exact[name] for name in self._saved_names(wide=True)]
         self._write(".backward", number, [*inputs, *behind], [*wide, *saved, *gradients], folder)
 
-    def _write(self, part: str, number: int, inputs: list[Any], wide: list[Any], folder: str) -> Case:
-        plain = run_plan(self.ptx, self.info, self.name + part, inputs).outputs
-        exact = run_plan(self.wide_ptx, self.wide_info, self.name + part, wide, checks="none").outputs
+    def _write(
+        self,
+        part: str,
+        number: int,
+        inputs: list[Any],
+        wide: list[Any],
+        folder: str,
+        known: Mapping[str, np.ndarray] | None = None,
+    ) -> Case:
+        checked = number == 0
+        run = run_plan(self.ptx, self.info, self.name + part, inputs, checks="all" if checked else "none")
+        if checked:
+            self.checked |= {self.prints[each.kernel] for each in run.launches}
+            self.faulty |= {self.prints[each.kernel] for each in run.launches if each.report.findings}
         types = {each["name"]: each["type"] for each in _program(self.info, self.name + part)["outputs"]}
-        case = Case(inputs, plain, exact, types)
+        if known is None:
+            known = run_plan(self.wide_ptx, self.wide_info, self.name + part, wide, checks="none").outputs
+        exact = {name: known[name] for name in types}
+        case = Case(inputs, run.outputs, exact, types)
         save_case(folder, part, number, case)
         return case
 

@@ -30,6 +30,7 @@ from weft.targets import Gpu, gpus
 from . import records, search, store
 from .cases import COUNTED, count_sizes
 from .evaluate import SAMPLED, Job, compile_module, counted_policy
+from .judging import DRAWS
 from .pool import Inline, Processes, Submitted, plain
 from .references import write_cases
 from .result import Result, Row, why_lost
@@ -202,7 +203,7 @@ class _Run:
     def _prepared(self) -> Iterator[None]:
         """While it lasts there are processes, and a folder for inputs and references."""
         self.cases = tempfile.mkdtemp(prefix="weft-tune-", dir=self.options.folder)
-        self.pool, self.written = self._pool(), False
+        self.pool, self.written = self._pool(), 0
         try:
             yield
         finally:
@@ -305,9 +306,8 @@ class _Run:
         if not waiting:
             return
         self._write_cases()
-        keys = list(waiting)
-        for number, record in self.pool.run([self._job(waiting[key][0]) for key in keys]):
-            key, alike = keys[number], waiting[keys[number]]
+        for key, record in self._run({key: self._job(trials[0]) for key, trials in waiting.items()}):
+            alike = waiting[key]
             job = self._job(alike[0])
             if self.options.time and "ptx" in record:
                 record = self.options.time.measure(record, job)
@@ -323,6 +323,19 @@ class _Run:
                 if not was_known:
                     self._keep(job, record)
             self.options.progress.advance(f"{alike[0].place} {spelled(alike[0].candidate.schedule)}")
+
+    def _run(self, jobs: Mapping[str, Job]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The records of jobs, as they are done. Most results are judged by one draw of inputs; the further ones are
+        written once a candidate asks for them, which is run again then."""
+        keys, unsure = list(jobs), {}
+        for number, record in self.pool.run(list(jobs.values())):
+            if record["status"] == "unsure":
+                unsure[keys[number]] = jobs[keys[number]]
+            else:
+                yield keys[number], record
+        if unsure:
+            self._write_cases(further=True)
+            yield from self._run(unsure)
 
     def _keep(self, job: Job, record: Mapping[str, Any]) -> None:
         """Add a measurement to the records, which outlive this build of the compiler."""
@@ -363,14 +376,17 @@ class _Run:
             },
         )
 
-    def _write_cases(self) -> None:
-        if not self.written:
+    def _write_cases(self, further: bool = False) -> None:
+        """Write the inputs and references that results are judged by: the first draw, and the others ``further``, or
+        at once where those who judge have no compiler."""
+        wanted = DRAWS if further or self.options.time is not None else 1
+        if self.written < wanted:
             subject, options = self.subject, self.options
             write_cases(
                 compile_module, subject.text, subject.name, self.base, self.sizes, options.inputs, options.longest,
-                self.seed, self.cases, options.time is not None,
+                self.seed, self.cases, options.time is not None, range(self.written, wanted),
             )  # fmt: skip
-            self.written = True
+            self.written = wanted
 
     # ---- Ranking
 
