@@ -37,8 +37,8 @@ template <typename T, typename Describe> std::string listOf(List<T> list, Descri
   return "[" + text + "]";
 }
 
-constexpr const char *elements[] = {"f16", "bf16", "tf32", "s8", "e4m3", "e5m2"};
-constexpr const char *accumulators[] = {"f16", "f32", "s32"};
+constexpr const char *elements[] = {"f16", "bf16", "tf32", "s8", "e4m3", "e5m2", "f64"};
+constexpr const char *accumulators[] = {"f16", "f32", "s32", "f64"};
 
 std::string describe(const MmaInstruction &mma) {
   auto [m, n, k] = mma.shape;

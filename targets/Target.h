@@ -30,9 +30,9 @@ template <typename T> struct List {
 };
 
 /// What a matrix instruction multiplies.
-enum class MmaElement : uint8_t { F16, BF16, TF32, S8, E4M3, E5M2 };
+enum class MmaElement : uint8_t { F16, BF16, TF32, S8, E4M3, E5M2, F64 };
 /// What it accumulates in.
-enum class MmaAccumulator : uint8_t { F16, F32, S32 };
+enum class MmaAccumulator : uint8_t { F16, F32, S32, F64 };
 
 /// One matrix instruction of a warp: D = A · B + C with A [m, k], B [k, n], C and D [m, n] (PTX ISA 9.7.14.5).
 struct MmaInstruction {

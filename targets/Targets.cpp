@@ -18,6 +18,15 @@ constexpr MmaInstruction ampereMma[] = {
     {MmaElement::BF16, MmaAccumulator::F32, {16, 8, 16}}, {MmaElement::TF32, MmaAccumulator::F32, {16, 8, 8}},
     {MmaElement::S8, MmaAccumulator::S32, {16, 8, 32}},   {MmaElement::F16, MmaAccumulator::F32, {16, 8, 8}},
     {MmaElement::F16, MmaAccumulator::F16, {16, 8, 8}},   {MmaElement::BF16, MmaAccumulator::F32, {16, 8, 8}},
+    {MmaElement::F64, MmaAccumulator::F64, {8, 8, 4}},
+};
+constexpr MmaInstruction hopperMma[] = {
+    {MmaElement::F16, MmaAccumulator::F32, {16, 8, 16}},  {MmaElement::F16, MmaAccumulator::F16, {16, 8, 16}},
+    {MmaElement::BF16, MmaAccumulator::F32, {16, 8, 16}}, {MmaElement::TF32, MmaAccumulator::F32, {16, 8, 8}},
+    {MmaElement::S8, MmaAccumulator::S32, {16, 8, 32}},   {MmaElement::F16, MmaAccumulator::F32, {16, 8, 8}},
+    {MmaElement::F16, MmaAccumulator::F16, {16, 8, 8}},   {MmaElement::BF16, MmaAccumulator::F32, {16, 8, 8}},
+    {MmaElement::F64, MmaAccumulator::F64, {16, 8, 16}},  {MmaElement::F64, MmaAccumulator::F64, {16, 8, 8}},
+    {MmaElement::F64, MmaAccumulator::F64, {16, 8, 4}},   {MmaElement::F64, MmaAccumulator::F64, {8, 8, 4}},
 };
 constexpr int asyncSizes[] = {4, 8, 16};
 
@@ -158,7 +167,7 @@ constexpr Target table[] = {
      .maxBlocksPerProcessor = 32,
      .bf16Arithmetic = true,
      .float8Conversions = true,
-     .mma = ampereMma,
+     .mma = hopperMma,
      .warpgroups = {.families = hopperFamilies},
      .asyncCopyBytes = asyncSizes,
      .boxCopies = {.mostRank = 5},

@@ -23,6 +23,8 @@ std::optional<MmaElement> mmaElement(Type type) {
     return MmaElement::E4M3;
   if (isa<Float8E5M2Type>(type))
     return MmaElement::E5M2;
+  if (type.isF64())
+    return MmaElement::F64;
   return std::nullopt;
 }
 
@@ -33,6 +35,8 @@ std::optional<MmaAccumulator> mmaAccumulator(Type type) {
     return MmaAccumulator::F32;
   if (type.isInteger(32))
     return MmaAccumulator::S32;
+  if (type.isF64())
+    return MmaAccumulator::F64;
   return std::nullopt;
 }
 
@@ -80,20 +84,22 @@ const TargetInfo &TargetInfo::ofOrDefault(Operation *op) {
   return target ? *target : all().front();
 }
 
-std::optional<MmaInstruction> TargetInfo::mmaFor(Type element, Type accumulator, int64_t inner) const {
+std::optional<MmaInstruction> TargetInfo::mmaFor(Type element, Type accumulator, int64_t rows, int64_t inner) const {
   auto elementKind = mmaElement(element);
   auto accumulatorKind = mmaAccumulator(accumulator);
   if (!elementKind || !accumulatorKind)
     return std::nullopt;
+  auto rank = [&](const MmaInstruction &instruction) {
+    auto [m, n, k] = instruction.shape;
+    int64_t size = int64_t(m) * n * k;
+    bool fits = m <= rows && k <= inner;
+    return std::pair(fits, fits ? size : -size);
+  };
   std::optional<MmaInstruction> best;
-  for (const MmaInstruction &instruction : mma) {
-    if (instruction.element != *elementKind || instruction.accumulator != *accumulatorKind)
-      continue;
-    bool fits = instruction.shape[2] <= inner;
-    if (!best || (fits ? best->shape[2] > inner || instruction.shape[2] > best->shape[2]
-                       : instruction.shape[2] < best->shape[2]))
+  for (const MmaInstruction &instruction : mma)
+    if (instruction.element == *elementKind && instruction.accumulator == *accumulatorKind &&
+        (!best || rank(instruction) > rank(*best)))
       best = instruction;
-  }
   return best;
 }
 

@@ -3,7 +3,7 @@
 //
 //   module attributes {warp.target = "sm_80"} { .. }   const TargetInfo *target = TargetInfo::of(op);
 //                                                      target->canCopyAsync(8)              // true
-//                                                      target->mmaFor(f16, f32, /*inner=*/64)  // m16n8k16
+//                                                      target->mmaFor(f16, f32, /*rows=*/64, /*inner=*/64)  // m16n8k16
 #pragma once
 
 #include "targets/Target.h"
@@ -40,8 +40,8 @@ struct TargetInfo : targets::Target {
   static const TargetInfo &ofOrDefault(mlir::Operation *op);
 
   /// The matrix instruction for operands of `element` (f32 stands for tf32) and an accumulator type, if the target has
-  /// one: of those, the one with the largest k that `inner`, the product's inner size, fills; else the smallest.
-  std::optional<MmaInstruction> mmaFor(mlir::Type element, mlir::Type accumulator, int64_t inner) const;
+  /// one: of those, the largest that the product's `rows` and `inner` size fill; else the smallest.
+  std::optional<MmaInstruction> mmaFor(mlir::Type element, mlir::Type accumulator, int64_t rows, int64_t inner) const;
   /// The family of matrix instructions of warpgroups for operands of `element` and an accumulator type; null where the
   /// target has none.
   const targets::WarpgroupMma *warpgroupMmaFor(mlir::Type element, mlir::Type accumulator) const;

@@ -86,8 +86,8 @@ class Target:
     """by the name that users give; the first stands for the target"""
 
     def rows_of_mma(self) -> int:
-        """Rows of the smallest matrix instruction: what a warp takes at least."""
-        return min(int(each["shape"][0]) for each in self.mma)
+        """Rows of the smallest matrix instruction of 16-bit numbers: what a warp takes at least."""
+        return min(int(each["shape"][0]) for each in self.mma if each["element"] == "f16")
 
 
 def _target(described: Mapping[str, Any]) -> Target:

@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 import weft
 import weft.language as wl
-from kernel_support import simulate
 
+SEED = int(np.random.default_rng().integers(1 << 30))
+rng = np.random.default_rng(SEED)
+print(f"seed {SEED}")
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
 
 
@@ -141,13 +143,21 @@ def double(a, b, out, M: wl.constexpr, N: wl.constexpr, K: wl.constexpr, ACC: wl
     wl.store(at, c)
 
 
-@pytest.mark.parametrize("shape", [(16, 16, 16), (32, 16, 64), (8, 32, 4)])
-def test_products_of_float64(shape):
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize(
+    "shape", [(16, 16, 16), (32, 16, 64), (8, 32, 4), (8, 8, 16), (1, 2, 2), (64, 128, 8), (128, 8, 32)]
+)
+def test_products_of_float64(shape, target):
+    """By matrix instructions, sums of fused multiply-adds: as near as those are, for every size."""
     m, n, k = shape
-    generator = np.random.default_rng(9)
-    a, b, c = (generator.standard_normal(size) for size in ((m, k), (k, n), (m, n)))
+    a, b, c = (rng.standard_normal(size) for size in ((m, k), (k, n), (m, n)))
     for acc in (False, True):
-        out = c.copy()
-        simulate(double, (1,), a, b, out, M=m, N=n, K=k, ACC=acc)
+        out = c.copy() if acc else np.full((m, n), np.nan)
+        constants = {"M": m, "N": n, "K": k, "ACC": acc}
+        made = double.compile("a:*fp64:16, b:*fp64:16, out:*fp64:16", constants=constants, target=target)
+        report = weft.simulator.launch(made.ptx, made.name, (1,), 128, [a, b, out], shared=made.shared_bytes)
+        assert not report.findings
         wanted = a.astype(np.longdouble) @ b.astype(np.longdouble) + (c if acc else 0)
-        assert np.abs(out - wanted).max() < 1e-13
+        scale = np.abs(a) @ np.abs(b) + np.abs(c)
+        assert (np.abs(out - wanted) <= (max(k, 4) + 1) * 2.0**-53 * scale).all()
+        assert report.counters["mma_macs"] >= m * n * k

@@ -50,8 +50,16 @@ func.func @dot_c1_accumulator(%a: tensor<16x16xf16>, %b: tensor<16x32xf16>, %c: 
 // -----
 
 func.func @dot_c2(%a: tensor<16x4xf16>, %b: tensor<4x16xf16>, %c: tensor<16x16xf32>) {
-  // expected-error@+1 {{expected M of at least 16, and N and K of at least 8, but got M = 16, N = 16, K = 4}}
+  // expected-error@+1 {{expected M of at least 16, N of at least 8 and K of at least 8, but got M = 16, N = 16, K = 4}}
   %0 = tile.dot %a, %b, %c : tensor<16x4xf16> * tensor<4x16xf16> -> tensor<16x16xf32>
+  return
+}
+
+// -----
+
+func.func @dot_c2_f64(%a: tensor<4x16xf64>, %b: tensor<16x16xf64>, %c: tensor<4x16xf64>) {
+  // expected-error@+1 {{expected M of at least 8, N of at least 8 and K of at least 4, but got M = 4, N = 16, K = 16}}
+  %0 = tile.dot %a, %b, %c : tensor<4x16xf64> * tensor<16x16xf64> -> tensor<4x16xf64>
   return
 }
 

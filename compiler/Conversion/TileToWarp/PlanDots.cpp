@@ -58,15 +58,14 @@ FailureOr<DotPlan> planDot(tile::DotOp dot, bool chained, const TargetInfo &targ
   auto a = cast<RankedTensorType>(dot.getA().getType());
   auto result = cast<RankedTensorType>(dot.getType());
   Type element = a.getElementType(), accumulator = result.getElementType();
-  bool exact = element.isF64() || (element.isF32() && dot.getPrecision() == tile::Precision::IEEE);
-  if (exact && element == accumulator) {
+  if (element.isF32() && accumulator.isF32() && dot.getPrecision() == tile::Precision::IEEE) {
     remarks::missed(remarks::matrixInstruction, dot)
-        << remark::reason("products of {0} are made by fused multiply-adds{1}", element.isF64() ? "f64" : "f32",
-                          element.isF64() ? "" : ", as 'ieee' precision asks; matrix instructions take f32 as tf32");
+        << remark::reason("products of f32 are made by fused multiply-adds, as 'ieee' precision asks; matrix "
+                          "instructions take f32 as tf32");
     return DotPlan{};
   }
   int64_t K = a.getDimSize(1);
-  std::optional<MmaInstruction> instruction = target.mmaFor(element, accumulator, K);
+  std::optional<MmaInstruction> instruction = target.mmaFor(element, accumulator, result.getDimSize(0), K);
   if (!instruction || !warp::fragmentsOf(instruction->shape))
     return dot.emitError("target '") << StringRef(target.name) << "' has no product of " << element
                                      << " operands with an " << accumulator << " accumulator";

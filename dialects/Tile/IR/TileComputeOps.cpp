@@ -27,9 +27,11 @@ LogicalResult DotOp::verify() {
     return emitOpError() << "expected as many rows of 'b' as columns of 'a', " << k << ", but got " << b.getDimSize(0);
   if (acc.getDimSize(0) != m || acc.getDimSize(1) != n)
     return emitOpError() << "expected an accumulator of shape [" << m << ", " << n << "], but got " << acc;
-  if (m < 16 || n < 8 || k < 8)
-    return emitOpError() << "expected M of at least 16, and N and K of at least 8, but got M = " << m << ", N = " << n
-                         << ", K = " << k;
+  bool isDouble = a.getElementType().isF64();
+  int64_t leastM = isDouble ? 8 : 16, leastK = isDouble ? 4 : 8;
+  if (m < leastM || n < 8 || k < leastK)
+    return emitOpError() << "expected M of at least " << leastM << ", N of at least 8 and K of at least " << leastK
+                         << ", but got M = " << m << ", N = " << n << ", K = " << k;
   if (a.getElementType() != b.getElementType())
     return emitOpError() << "expected operands of one element type, but got " << a.getElementType() << " and "
                          << b.getElementType();

@@ -4,7 +4,7 @@
 def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
   let summary = "matrix product, accumulated: result = a · b + acc";
   let description = [{
-    C1: a is [M, K], b is [K, N], acc and result are [M, N]. C2: M is at least 16, N and K at least 8. C3: a and b have one element type, and the
+    C1: a is [M, K], b is [K, N], acc and result are [M, N]. C2: M is at least 16, N and K at least 8; of f64 M and N at least 8, K at least 4. C3: a and b have one element type, and the
     accumulator one that its products are summed in: f32 or f16 for f16; f32 for bf16, f32, f8E4M3FN and f8E5M2; f64 for f64; i32 for i8.
     `precision` matters for f32 operands only. Products are exact and sums are kept in the accumulator's type. PTX: `mma.sync` (ISA
     9.7.14), or `fma.rn` for `ieee`.

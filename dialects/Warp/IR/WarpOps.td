@@ -36,7 +36,8 @@ def Warp_MmaOp : Warp_Op<"mma", [Pure, AllTypesMatch<["acc", "result"]>]> {
   let summary = "matrix product by matrix instructions";
   let description = [{
     result = a · b + acc, all in the fragment layouts of the matrix instruction `shape` = [m, n, k], tiled over registers and warps. PTX: `mma.sync.aligned.m16n8k16` for f16 and bf16
-    (`m16n8k8` where the inner size is 8), `m16n8k8` for tf32, `m16n8k32` for i8 (ISA 9.7.14.5). With precision tf32x3 each product is three.
+    (`m16n8k8` where the inner size is 8), `m16n8k8` for tf32, `m16n8k32` for i8, for f64 `m8n8k4` or, where the target
+    has them, `m16n8k16`, `m16n8k8` and `m16n8k4` (ISA 9.7.14.5). With precision tf32x3 each product is three.
 
     C1: shapes as `tile.dot`. C2: each operand's layout is one that `mmaOperandLayout` makes for the shape and warps of the accumulator's.
 

@@ -50,14 +50,24 @@ static constexpr FragmentBits accumulator16x8[] = {
 static constexpr FragmentBits a16x8[] = {{InDim::Lane, 1, 2}, {InDim::Lane, 0, 3}, {InDim::Register, 0, 1}};
 static constexpr FragmentBits b16x8[] = {{InDim::Lane, 0, 2}, {InDim::Lane, 1, 3}};
 
+// One element of A and of B a lane, of f64.
+static constexpr FragmentBits accumulator8x8[] = {{InDim::Register, 1, 1}, {InDim::Lane, 1, 2}, {InDim::Lane, 0, 3}};
+static constexpr FragmentBits a8x8[] = {{InDim::Lane, 1, 2}, {InDim::Lane, 0, 3}};
+
+const MmaFragments &weft::warp::fragments8x8() {
+  static const MmaFragments fragments{accumulator8x8, a8x8, b16x8};
+  return fragments;
+}
+
 const MmaFragments &weft::warp::fragments16x8() {
   static const MmaFragments fragments{accumulator16x8, a16x8, b16x8};
   return fragments;
 }
 
 const MmaFragments *weft::warp::fragmentsOf(ArrayRef<int32_t> shape) {
-  bool known = shape.size() == 3 && shape[0] == 16 && shape[1] == 8;
-  return known ? &fragments16x8() : nullptr;
+  if (shape.size() != 3 || shape[1] != 8)
+    return nullptr;
+  return shape[0] == 16 ? &fragments16x8() : shape[0] == 8 ? &fragments8x8() : nullptr;
 }
 
 LinearLayout weft::warp::mmaAccLayout(ArrayRef<int64_t> shape, WarpGrid warps, const MmaFragments &fragments) {
@@ -73,8 +83,9 @@ LinearLayout weft::warp::mmaAccLayout(ArrayRef<int64_t> shape, WarpGrid warps, c
 
 LinearLayout weft::warp::mmaOperandLayout(MmaOperand operand, ArrayRef<int64_t> shape, WarpGrid warps,
                                           unsigned elementBits, const MmaFragments &fragments) {
-  // A register of 32 bits holds neighbours along K; lanes walk on along K, then along the other axis.
-  const unsigned packed = Log2_32(32 / elementBits);
+  // A register of 32 bits holds neighbours along K, one of 64 a single number; lanes walk on along K, then along the
+  // other axis.
+  const unsigned packed = Log2_32(std::max(1u, 32 / elementBits));
   if (operand == MmaOperand::A) {
     constexpr unsigned M = 0, K = 1;
     return Walk(shape)

@@ -29,8 +29,9 @@ struct MmaFragments {
 
 /// The fragments of the instructions of `shape` = [m, n, k], for any k; nullptr for a shape that none has.
 const MmaFragments *fragmentsOf(llvm::ArrayRef<int32_t> shape);
-/// Those of `mma.sync.m16n8k*` (PTX ISA 9.7.14.5).
+/// Those of `mma.sync.m16n8k*` and of `mma.sync.m8n8k4` of f64 (PTX ISA 9.7.14.5).
 const MmaFragments &fragments16x8();
+const MmaFragments &fragments8x8();
 
 /// The layout of an accumulator [M, N], any element type. Each warp owns a contiguous range of rows and of columns;
 /// inside it registers walk along the columns first. Warp bits: rows first, then columns; a warp past the end of the
@@ -38,8 +39,8 @@ const MmaFragments &fragments16x8();
 LinearLayout mmaAccLayout(llvm::ArrayRef<int64_t> shape, WarpGrid warps,
                           const MmaFragments &fragments = fragments16x8());
 
-/// The layout of operand A [M, K] or B [K, N] of elements of `elementBits` (8, 16 or 32) bits: m16n8k* instructions
-/// have k = 256 / elementBits. A repeats over the warps that split columns, B over those that split rows. For 16-bit
+/// The layout of operand A [M, K] or B [K, N] of elements of `elementBits` (8, 16, 32 or 64) bits: a register of 32 bits
+/// holds 32 / elementBits neighbours along K. A repeats over the warps that split columns, B over those that split rows. For 16-bit
 /// elements, m16n8k* and one warp column, A's layout is the accumulator's of the same shape.
 LinearLayout mmaOperandLayout(MmaOperand operand, llvm::ArrayRef<int64_t> shape, WarpGrid warps, unsigned elementBits,
                               const MmaFragments &fragments = fragments16x8());

@@ -18,7 +18,7 @@ from .types import bfloat16, dtype, float16, float32, float64, int8, int32, unwr
 from .value import tensor
 
 _PRECISIONS = ("tf32", "tf32rz", "tf32x3", "bf16x3", "bf16x6", "ieee")
-MIN_SIZE = 16  # of a matrix instruction's operands; smaller ones are filled up with zeros
+MIN_SIZE = 16  # of a matrix instruction's operands, as a rule; smaller ones are filled up with zeros
 
 
 @builtin
@@ -35,10 +35,11 @@ def dot(
     [B, K, N] the B products.
 
     Both operands have one type: float16, bfloat16, float32, float64, an 8-bit float or int8. The result is float32
-    (int32 for int8; float64 for float64, by fused multiply-adds; float16 where ``out_dtype`` or ``acc`` asks for it).
+    (int32 for int8; float64 for float64; float16 where ``out_dtype`` or ``acc`` asks for it).
     ``input_precision`` says how float32 operands are multiplied: "tf32" (default), rounded to TF32, where Triton
     truncates; "tf32rz", truncated as there; "tf32x3"; "bf16x3" and "bf16x6", as the sum of that many products of their
-    parts in bfloat16; or "ieee". Sizes below 16, for int8 K below 32, are filled up with zeros.
+    parts in bfloat16; or "ieee". Sizes below 16, for int8 K below 32, for float64 M and N below 8 and K below 4,
+    are filled up with zeros.
     """
     lhs, rhs = _operand(input, "the first operand"), _operand(other, "the second operand")
     if lhs.dtype != rhs.dtype:
@@ -72,7 +73,8 @@ def _products(lhs: tensor, rhs: tensor, acc: tensor | None, result: Any, precisi
         if lhs.dtype == float32:
             return _in_parts(lhs, rhs, acc, result, 2 if precision == "bf16x3" else 3)
         precision = "tf32"
-    if min(lhs.shape[0], rhs.shape[1]) < MIN_SIZE or lhs.shape[1] < _least_inner(lhs.dtype):
+    least, least_inner = _least_sizes(lhs.dtype)
+    if min(lhs.shape[0], rhs.shape[1]) < least or lhs.shape[1] < least_inner:
         return _small(lhs, rhs, acc, result, precision)
     builder = current()
     start = builder.constant(0, result) if acc is None else acc.handle
@@ -80,9 +82,11 @@ def _products(lhs: tensor, rhs: tensor, acc: tensor | None, result: Any, precisi
     return tensor(builder.op("tile.dot", [lhs.handle, rhs.handle, start], [result], attributes), result)
 
 
-def _least_inner(operand: dtype) -> int:
-    """The least inner size of a matrix instruction: 16, or 32 bytes."""
-    return 2 * MIN_SIZE if operand == int8 else MIN_SIZE
+def _least_sizes(operand: dtype) -> tuple[int, int]:
+    """The least outer and inner sizes of a matrix instruction: 16, or 32 bytes; 8 and 4 of float64."""
+    if operand == float64:
+        return 8, 4
+    return MIN_SIZE, 2 * MIN_SIZE if operand == int8 else MIN_SIZE
 
 
 def _batch(lhs: tensor, rhs: tensor, acc: tensor | None, result: Any, precision: str) -> tensor:
@@ -162,7 +166,8 @@ def _parts(value: tensor, count: int) -> list[tensor]:
 
 def _small(lhs: tensor, rhs: tensor, acc: tensor | None, result: Any, precision: str) -> tensor:
     m, k, n = lhs.shape[0], lhs.shape[1], rhs.shape[1]
-    rows, inner, columns = _doubled(m, MIN_SIZE), _doubled(k, _least_inner(lhs.dtype)), _doubled(n, MIN_SIZE)
+    least, least_inner = _least_sizes(lhs.dtype)
+    rows, inner, columns = _doubled(m, least), _doubled(k, least_inner), _doubled(n, least)
     left, right = _filled(lhs, (rows, inner)), _filled(rhs, (inner, columns))
     whole = result.scalar.with_shape((rows, columns))
     start = None if acc is None else _filled(acc, (rows, columns))

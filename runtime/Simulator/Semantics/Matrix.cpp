@@ -74,7 +74,7 @@ bool isMmaProduct(const MatrixProduct &product) {
   case MatrixType::TF32:
     return c == AccumulatorType::F32 && d == c && isAny(shape, {{16, 8, 4}, {16, 8, 8}});
   case MatrixType::F64:
-    return c == AccumulatorType::F64 && d == c && isAny(shape, {{8, 8, 4}});
+    return c == AccumulatorType::F64 && d == c && isAny(shape, {{8, 8, 4}, {16, 8, 4}, {16, 8, 8}, {16, 8, 16}});
   case MatrixType::B1:
     return isInteger32 && isAny(shape, {{8, 8, 128}, {16, 8, 128}, {16, 8, 256}});
   default:

@@ -37,7 +37,7 @@ struct MatrixProduct {
   constexpr bool operator==(const MatrixProduct &) const = default;
 };
 
-/// Whether PTX has `product` as an `mma.sync` of sm_80 whose maps Fragment.h has (every one but m8n8k4.f16).
+/// Whether PTX has `product` as an `mma.sync` of sm_80, or of sm_90 for f64, whose maps Fragment.h has (every one but m8n8k4.f16).
 bool isMmaProduct(const MatrixProduct &product);
 
 /// Whether PTX has `product` as a `wmma.mma` of sm_80.

@@ -301,20 +301,30 @@ inline void multiplyBits(const MatrixProduct &product, const void *const *a, con
   packD(product.d, product.shape, sums, d);
 }
 
-/// f64 m8n8k4: A and B hold one element a lane, C and D two.
-inline void multiplyDouble(const void *const *a, const void *const *b, const void *const *c, void *const *d) {
-  const auto *left = static_cast<const double *>(a[0]), *right = static_cast<const double *>(b[0]);
-  double result[2][32];
-  for (unsigned lane = 0; lane < 32; ++lane)
-    for (unsigned i = 0; i < 2; ++i) {
-      const unsigned row = lane / 4, col = lane % 4 * 2 + i;
+/// f64: each element of the result as a chain of fused multiply-adds along k, as of fma.f64.
+inline void multiplyDouble(const MatrixProduct &product, const void *const *a, const void *const *b,
+                           const void *const *c, void *const *d) {
+  constexpr unsigned mostRows = 16, mostInner = 16, columns = 8;
+  const MatrixShape shape = product.shape;
+  double left[mostRows][mostInner], right[mostInner][columns];
+  auto spread = [&](Operand operand, const void *const *registers, auto &&at) {
+    for (unsigned i = 0; i < multiplicandRegisters(operand, shape, 64); ++i)
+      for (unsigned lane = 0; lane < 32; ++lane)
+        at(multiplicandPosition(operand, shape, 64, lane, i)) = static_cast<const double *>(registers[i])[lane];
+  };
+  spread(Operand::A, a, [&](Position p) -> double & { return left[p.row][p.col]; });
+  spread(Operand::B, b, [&](Position p) -> double & { return right[p.row][p.col]; });
+  for (unsigned i = 0; i < accumulatorElements(shape); ++i) {
+    double result[32];
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      const Position p = accumulatorPosition(shape, lane, i);
       double sum = static_cast<const double *>(c[i])[lane];
-      for (unsigned k = 0; k < 4; ++k)
-        sum = __builtin_fma(left[row * 4 + k], right[col * 4 + k], sum);
-      result[i][lane] = sum;
+      for (unsigned k = 0; k < shape.k; ++k)
+        sum = __builtin_fma(left[p.row][k], right[k][p.col], sum);
+      result[lane] = sum;
     }
-  for (unsigned i = 0; i < 2; ++i)
-    __builtin_memcpy(d[i], result[i], sizeof result[i]);
+    __builtin_memcpy(d[i], result, sizeof result);
+  }
 }
 
 /// `multiply` for the instruction set this file is compiled for.
@@ -333,7 +343,7 @@ inline void multiplyHere(const MatrixProduct &product, const void *const *a, con
   case MatrixType::B1:
     return multiplyBits(product, a, b, c, d);
   case MatrixType::F64:
-    return multiplyDouble(a, b, c, d);
+    return multiplyDouble(product, a, b, c, d);
   }
 }
 

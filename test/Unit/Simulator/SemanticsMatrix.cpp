@@ -268,8 +268,8 @@ TEST(Matrix, EveryShapeOfTheISAIsThere) {
     mma[int(p.a)] += isMmaProduct(p);
     wmma[int(p.a)] += isWmmaProduct(p);
   }
-  // f16 m16n8k8, k16 with two accumulators; three shapes of s8 and s4, times two types of B, times .satfinite
-  EXPECT_THAT(mma, testing::ElementsAre(4, 2, 2, 1, 12, 12, 12, 12, 6));
+  // f16 m16n8k8, k16 with two accumulators; four shapes of f64, three of them of sm_90; three shapes of s8 and s4, times two types of B, times .satfinite
+  EXPECT_THAT(mma, testing::ElementsAre(4, 2, 2, 4, 12, 12, 12, 12, 6));
   EXPECT_THAT(wmma, testing::ElementsAre(12, 3, 1, 1, 6, 6, 2, 2, 2));
 }
 

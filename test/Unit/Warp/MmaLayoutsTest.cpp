@@ -32,16 +32,35 @@ TEST(MmaLayouts, AccumulatorOfOneInstruction) {
 TEST(MmaLayouts, FragmentsAreAParameter) {
   EXPECT_EQ(fragmentsOf({16, 8, 16}), &fragments16x8());
   EXPECT_EQ(fragmentsOf({16, 8, 32}), &fragments16x8());
-  EXPECT_EQ(fragmentsOf({8, 8, 4}), nullptr);
+  EXPECT_EQ(fragmentsOf({8, 8, 4}), &fragments8x8());
+  EXPECT_EQ(fragmentsOf({32, 8, 16}), nullptr);
   EXPECT_EQ(fragmentsOf({16, 8}), nullptr);
   // m8n8k4 of f64: a lane has two neighbours of a row, and no second row.
-  constexpr FragmentBits bits[] = {{InDim::Register, 1, 1}, {InDim::Lane, 1, 2}, {InDim::Lane, 0, 3}};
-  LinearLayout layout = mmaAccLayout({16, 8}, {2, 1}, {bits, {}, {}});
+  LinearLayout layout = mmaAccLayout({16, 8}, {2, 1}, fragments8x8());
   ASSERT_EQ(layout.size(InDim::Register), 2u);
   for (uint32_t warp = 0; warp < 2; ++warp)
     for (uint32_t lane = 0; lane < 32; ++lane)
       for (uint32_t i = 0; i < 2; ++i)
         EXPECT_EQ(at(layout, i, lane, warp), (Coordinates{8 * warp + lane / 4, lane % 4 * 2 + i}));
+}
+
+/// PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type" and "mma.m8n8k4 with .f64": a register a number.
+TEST(MmaLayouts, OperandsOf64BitElements) {
+  LinearLayout a = mmaOperandLayout(MmaOperand::A, {16, 16}, {1, 1}, 64);
+  LinearLayout b = mmaOperandLayout(MmaOperand::B, {16, 8}, {1, 1}, 64);
+  LinearLayout small = mmaOperandLayout(MmaOperand::A, {8, 8}, {1, 1}, 64, fragments8x8());
+  ASSERT_EQ(a.size(InDim::Register), 8u);
+  ASSERT_EQ(b.size(InDim::Register), 4u);
+  ASSERT_EQ(small.size(InDim::Register), 2u);
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    int64_t group = lane / 4, thread = lane % 4;
+    for (uint32_t i = 0; i < 8; ++i)
+      EXPECT_EQ(at(a, i, lane), (Coordinates{group + (i % 2 ? 8 : 0), i / 2 * 4 + thread}));
+    for (uint32_t i = 0; i < 4; ++i)
+      EXPECT_EQ(at(b, i, lane), (Coordinates{i * 4 + thread, group}));
+    for (uint32_t i = 0; i < 2; ++i)
+      EXPECT_EQ(at(small, i, lane), (Coordinates{group, i * 4 + thread}));
+  }
 }
 
 TEST(MmaLayouts, OperandAOf16BitElements) {

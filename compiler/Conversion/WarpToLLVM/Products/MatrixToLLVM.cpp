@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // warp.mma: the product of two tensors in fragment layouts as matrix instructions of each warp (PTX ISA 9.7.14.5).
 //
-// Registers of an operand, packed into 32-bit words, are in the order that MmaLayouts.h gives them: the words of one
+// Registers of an operand, packed into 32-bit words, or as they are where they have 64, are in the order that MmaLayouts.h gives them: the words of one
 // instruction first, then its neighbours along K, then along the other axis.
 
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
@@ -27,6 +27,17 @@ struct Split {
   SmallVector<Value> high, low;
 };
 
+/// Those of f64, by shape.
+std::optional<Instruction> doubles(ArrayRef<int32_t> shape, Type f64) {
+  if (shape[0] == 8)
+    return Instruction{"llvm.nvvm.mma.m8n8k4.row.col.f64", f64, f64, 1, 1};
+  if (shape[2] == 4)
+    return Instruction{"llvm.nvvm.mma.m16n8k4.row.col.f64", f64, f64, 2, 1};
+  if (shape[2] == 8)
+    return Instruction{"llvm.nvvm.mma.m16n8k8.row.col.f64", f64, f64, 4, 2};
+  return Instruction{"llvm.nvvm.mma.m16n8k16.row.col.f64", f64, f64, 8, 4};
+}
+
 std::optional<Instruction> instructionFor(MmaOp op, OpBuilder &b) {
   Type element = cast<RankedTensorType>(op.getA().getType()).getElementType();
   Type accumulator = cast<RankedTensorType>(op.getAcc().getType()).getElementType();
@@ -47,14 +58,23 @@ std::optional<Instruction> instructionFor(MmaOp op, OpBuilder &b) {
     return Instruction{"llvm.nvvm.mma.m16n8k16.row.col.bf16", word, f32};
   if (element.isF32() && accumulator.isF32())
     return Instruction{"llvm.nvvm.mma.m16n8k8.row.col.tf32", word, f32};
+  if (element.isF64() && accumulator.isF64())
+    return doubles(op.getShape(), element);
   if (element.isInteger(8) && accumulator.isInteger(32))
     return Instruction{"llvm.nvvm.mma.m16n8k32.row.col.s8", word, word};
   return std::nullopt;
 }
 
+/// How many registers of an operand are one word.
+unsigned packedIn(ArrayRef<Value> registers) {
+  return std::max(1u, 32 / registers.front().getType().getIntOrFloatBitWidth());
+}
+
 /// The registers of an operand as words of `type`.
 SmallVector<Value> packWords(Emitter &e, ArrayRef<Value> registers, Type type) {
-  unsigned packed = 32 / registers.front().getType().getIntOrFloatBitWidth();
+  if (type.isF64())
+    return SmallVector<Value>(registers);
+  unsigned packed = packedIn(registers);
   SmallVector<Value> words;
   for (size_t first = 0; first < registers.size(); first += packed)
     words.push_back(e.bitcast(e.pack(registers.slice(first, packed)), type));
@@ -85,7 +105,7 @@ struct Extents {
   unsigned m, n, k;
 };
 
-/// Accumulates a · b onto `acc`, whose registers are four for each instruction tile.
+/// Accumulates a · b onto `acc`, whose registers are as many for each instruction tile.
 void emitProduct(Emitter &e, const Instruction &instruction, Extents extents, ArrayRef<Value> a, ArrayRef<Value> b,
                  SmallVectorImpl<Value> &acc) {
   unsigned aWords = instruction.aWords, bWords = instruction.bWords;
@@ -112,12 +132,12 @@ LogicalResult lowerMma(MmaOp op, Emitter &e) {
   ArrayRef<Value> aRegisters = e.registers(op.getA()), bRegisters = e.registers(op.getB());
   bool halves = instruction->accumulator == instruction->word && isa<VectorType>(instruction->word);
   SmallVector<Value> acc(e.registers(op.getAcc()));
-  unsigned packed = 32 / aRegisters.front().getType().getIntOrFloatBitWidth();
+  unsigned packed = packedIn(aRegisters);
   unsigned aWords = instruction->aWords, bWords = instruction->bWords;
   unsigned k = cast<RankedTensorType>(op.getA().getType()).getDimSize(1) / (4 * bWords * packed);
   unsigned m = aRegisters.size() / packed / aWords / k, n = bRegisters.size() / packed / bWords / k;
   assert(k * m * aWords * packed == aRegisters.size() && k * n * bWords * packed == bRegisters.size() &&
-         acc.size() == 4 * m * n && "the op's verifier asks for fragments of whole instructions");
+         acc.size() == op.getShape()[0] / 4 * m * n && "the op's verifier asks for fragments of whole instructions");
   Extents extents{m, n, k};
   if (halves)
     acc = packWords(e, acc, instruction->word);
