@@ -161,3 +161,26 @@ def test_products_of_float64(shape, target):
         scale = np.abs(a) @ np.abs(b) + np.abs(c)
         assert (np.abs(out - wanted) <= (max(k, 4) + 1) * 2.0**-53 * scale).all()
         assert report.counters["mma_macs"] >= m * n * k
+
+
+@weft.jit
+def long_double(a, b, c, N, K):
+    m, n, k = wl.arange(0, 64), wl.arange(0, 64), wl.arange(0, 16)
+    acc = wl.zeros((64, 64), wl.float64)
+    for i in range(0, K, 16):
+        x = wl.load(a + m[:, None] * K + i + k[None, :])
+        y = wl.load(b + (i + k[:, None]) * N + n[None, :])
+        acc = wl.dot(x, y, acc)
+    wl.store(c + m[:, None] * N + n[None, :], acc)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_operands_of_float64_are_staged(target):
+    """Tiles of a loop are copied ahead to shared memory and read from it without bank conflicts."""
+    a, b, c = rng.standard_normal((64, 96)), rng.standard_normal((96, 64)), np.full((64, 64), np.nan)
+    made = long_double.compile("a:*fp64:16, b:*fp64:16, c:*fp64:16, N:i32:16, K:i32:16", target=target)
+    report = weft.simulator.launch(made.ptx, made.name, (1,), 128, [a, b, c, 64, 96], shared=made.shared_bytes)
+    assert not report.findings
+    assert (np.abs(c - a @ b) <= 97 * 2.0**-52 * (np.abs(a) @ np.abs(b))).all()
+    counters = report.counters
+    assert "cp.async" in made.ptx and counters["shared_wavefronts"] == counters["shared_wavefronts_ideal"]

@@ -31,9 +31,9 @@ LinearLayout weft::warp::swizzledLayout(ArrayRef<int64_t> shape, unsigned contig
   int64_t piece = pieceBytes / elementBytes;
   unsigned pieceBits = Log2_64(std::min<int64_t>(lineBytes, bankLineBytes) / pieceBytes);
   unsigned firstLineBit = lineBytes < bankLineBytes ? Log2_64(bankLineBytes / lineBytes) : 0;
-  // With 4-byte elements, 8 neighbours are two pieces: lines 0 to 3 must then differ in the piece bits above the
-  // lowest.
-  unsigned rotation = elementBytes == 4 ? 1 : 0;
+  // With 4-byte elements, 8 neighbours are two pieces, with 8-byte elements 4: lines 0 to 3 must then differ in the
+  // piece bits above the lowest.
+  unsigned rotation = elementBytes >= 4 ? 1 : 0;
 
   LinearLayout layout(shape);
   layout.appendAxis(InDim::Offset, contiguousAxis, Log2_64(shape[contiguousAxis]), 1);
