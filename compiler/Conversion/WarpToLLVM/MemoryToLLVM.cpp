@@ -190,50 +190,77 @@ LogicalResult lowerStore(tile::StoreOp op, Emitter &e) {
   return success();
 }
 
-/// The bytes of `offset` elements, where it is a 64-bit product by an argument of the kernel, a stride: the other factor
-/// is scaled, once for all tensors that it is a row or a page of, so that each address is one multiplication with
-/// addition. Strides stay as they are: an instruction reads them where the kernel's arguments are, from no register.
-/// Null elsewhere.
-Value bytesOfProduct(Value offset, unsigned elementBytes, Emitter &e) {
-  auto product = offset.getDefiningOp<LLVM::MulOp>();
-  if (!product || elementBytes == 1 || !offset.getType().isInteger(64))
-    return {};
-  Value factor = product.getLhs(), stride = product.getRhs();
-  if (!isa<BlockArgument>(stride))
-    std::swap(factor, stride);
-  auto argument = dyn_cast<BlockArgument>(stride);
-  if (!argument || !isa<LLVM::LLVMFuncOp>(argument.getOwner()->getParentOp()) || !argument.getOwner()->isEntryBlock())
-    return {};
-  Value scaled = LLVM::MulOp::create(e.b, e.loc, factor, e.i64(static_cast<int64_t>(elementBytes)));
-  return LLVM::MulOp::create(e.b, e.loc, scaled, stride);
-}
+/// A 64-bit product by an argument of the kernel, a stride: null elsewhere.
+struct StrideProduct {
+  Value factor, stride;
 
-Value moveBy(Value pointer, Value offset, Type element, Emitter &e) {
-  return LLVM::GEPOp::create(e.b, e.loc, pointer.getType(), element, pointer, ArrayRef<LLVM::GEPArg>{offset});
-}
+  explicit StrideProduct(Value offset) {
+    auto product = offset.getDefiningOp<LLVM::MulOp>();
+    if (!product || !offset.getType().isInteger(64))
+      return;
+    for (auto [other, each] : {std::pair(product.getLhs(), product.getRhs()), {product.getRhs(), product.getLhs()}})
+      if (auto argument = dyn_cast<BlockArgument>(each); argument && argument.getOwner()->isEntryBlock() &&
+                                                         isa<LLVM::LLVMFuncOp>(argument.getOwner()->getParentOp())) {
+        factor = other;
+        stride = each;
+        return;
+      }
+  }
+  explicit operator bool() const { return bool(stride); }
+};
 
-/// `pointer` moved by a product by a stride, or by a sum that has such: term by term. Null elsewhere. A sum that others
-/// use too (`isOwn` false) is one number.
-Value moveByStrides(Value pointer, Value offset, Type element, bool isOwn, Emitter &e) {
-  if (Value bytes = bytesOfProduct(offset, bytesOf(element), e))
-    return e.offset(pointer, bytes);
-  auto sum = offset.getDefiningOp<LLVM::AddOp>();
-  if (!sum || !isOwn)
-    return {};
-  for (auto [first, second] : {std::pair(sum.getLhs(), sum.getRhs()), std::pair(sum.getRhs(), sum.getLhs())})
-    if (Value moved = moveByStrides(pointer, first, element, /*isOwn=*/true, e)) {
-      Value both = moveByStrides(moved, second, element, /*isOwn=*/true, e);
-      return both ? both : moveBy(moved, second, element, e);
+/// Moves a pointer by a sum of which some terms are products by strides, term by term. Their other factor is scaled to
+/// bytes, once for all tensors that it is a row or a page of, so that each address is one multiplication with addition.
+/// Strides stay as they are: an instruction reads them where the kernel's arguments are, from no register. What is
+/// summed in several places of one offset (x + x) is taken apart in one of them: there may be as many places as there
+/// are paths.
+class MoveByStrides {
+public:
+  MoveByStrides(Type element, Emitter &e) : element(element), e(e) {}
+
+  /// Whether some term of a sum, or a number that is no sum, is a product by a stride.
+  bool has(Value offset) {
+    auto sum = offset.getDefiningOp<LLVM::AddOp>();
+    if (!sum)
+      return bool(StrideProduct(offset));
+    if (auto known = sums.find(offset); known != sums.end())
+      return known->second;
+    bool found = has(sum.getLhs()) || has(sum.getRhs());
+    sums[offset] = found;
+    return found;
+  }
+
+  Value move(Value pointer, Value offset) {
+    if (!has(offset))
+      return LLVM::GEPOp::create(e.b, e.loc, pointer.getType(), element, pointer, ArrayRef<LLVM::GEPArg>{offset});
+    if (StrideProduct product{offset}) {
+      Value bytes = e.i64(static_cast<int64_t>(bytesOf(element)));
+      Value scaled = LLVM::MulOp::create(e.b, e.loc, product.factor, bytes);
+      return e.offset(pointer, LLVM::MulOp::create(e.b, e.loc, scaled, product.stride));
     }
-  return {};
-}
+    auto sum = offset.getDefiningOp<LLVM::AddOp>();
+    Value first = sum.getLhs(), second = sum.getRhs();
+    if (!has(first))
+      std::swap(first, second);
+    sums[offset] = false;
+    return move(move(pointer, first), second);
+  }
+
+private:
+  Type element;
+  Emitter &e;
+  llvm::DenseMap<Value, bool> sums; ///< whether they have such products, and are not taken apart yet
+};
 
 LogicalResult lowerAddPtr(tile::AddPtrOp op, Emitter &e) {
   Type element = memoryType(tile::pointeeTypeOf(op.getType()));
+  bool isOwn = op.getOffset().hasOneUse(); // else a sum is one number, for all its users
   return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
-    if (Value moved = moveByStrides(in[0], in[1], element, op.getOffset().hasOneUse(), e))
-      return moved;
-    return moveBy(in[0], in[1], element, e);
+    Value pointer = in[0], offset = in[1];
+    bool apart = bytesOf(element) != 1 && (isOwn || !offset.getDefiningOp<LLVM::AddOp>());
+    if (apart)
+      return MoveByStrides(element, e).move(pointer, offset);
+    return LLVM::GEPOp::create(e.b, e.loc, pointer.getType(), element, pointer, ArrayRef<LLVM::GEPArg>{offset});
   });
 }
 
