@@ -150,7 +150,6 @@ def test_condition_tuple_and_expect_zero():
 
 #: of ``triton.language``, and refused: what docs/Triton.md says of them
 REFUSED = {
-    "float8e4b15",
     "float8e4b8",
     "float8e5b16",
     "constexpr_type",

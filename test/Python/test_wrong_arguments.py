@@ -280,13 +280,13 @@ def test_a_path_that_is_none(wrong, tmp_path, monkeypatch):
 def test_names_that_only_triton_has():
     @weft.jit
     def kernel(x):
-        wl.store(x, wl.load(x).to(wl.float8e4b15))
+        wl.store(x, wl.load(x).to(wl.float8e4b8))
 
-    with pytest.raises(weft.CompilationError, match="got 'float8e4b15', which only Triton's language has") as caught:
+    with pytest.raises(weft.CompilationError, match="got 'float8e4b8', which only Triton's language has") as caught:
         kernel.compile("x:*fp32")
     assert "sqrt" not in str(caught.value).splitlines()[-1]
-    with pytest.raises(AttributeError, match="has no attribute 'float8e4b15', which only Triton's language has"):
-        wl.float8e4b15  # noqa: B018
+    with pytest.raises(AttributeError, match="has no attribute 'float8e4b8', which only Triton's language has"):
+        wl.float8e4b8  # noqa: B018
     tl = pytest.importorskip("triton.language")
     ours = importlib.import_module("weft.triton.language")
     absent = {name for name in tl.__all__ if not hasattr(ours, name) and callable(getattr(tl, name))}

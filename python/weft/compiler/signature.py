@@ -4,7 +4,7 @@
 A run-time argument is ``name:type`` with ``:16`` for a value (an address, for a pointer) divisible by 16; a constant is
 ``name=value``. A part of a tuple is ``name[0]:type``, parts of a descriptor are ``name.base``, ``name.shape[0]``,
 ``name.strides[0]`` and ``name.block_shape``. Types are Triton's: i1 i8 i16 i32 i64 u8 ... u64 fp16 bf16 fp32 fp64
-fp8e4nv fp8e5, with ``*`` in front for pointers.
+fp8e4nv fp8e4b15 fp8e5, with ``*`` in front for pointers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TYPES.update(
         "float64": _TYPES["fp64"],
     }
 )
-_TYPES.update({"float8e4nv": _TYPES["fp8e4nv"], "float8e5": _TYPES["fp8e5"]})
+_TYPES.update({"float8e4nv": _TYPES["fp8e4nv"], "float8e4b15": _TYPES["fp8e4b15"], "float8e5": _TYPES["fp8e5"]})
 
 
 @dataclass(frozen=True)

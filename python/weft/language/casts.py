@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import errors
+from . import e4b15, errors
 from .emit import builtin, current
 from .literals import to_tensor
-from .types import dtype, float32, int1, int16, int64, unwrap
+from .types import dtype, float16, float32, int1, int16, int64, unwrap
 from .value import member, tensor
 
 NOT_EQUAL_INT, NOT_EQUAL_FLOAT = 1, 13  # arith.cmpi ne; arith.cmpf une
@@ -128,6 +128,12 @@ def _constant(value: tensor, target: dtype) -> tensor:
 
 def _convert_floats(value: tensor, target: dtype) -> tensor:
     source = value.dtype
+    if source.is_fp8e4b15():
+        return convert(e4b15.to_float16(value), target)
+    if target.is_fp8e4b15():
+        if source != float16:  # rounded toward zero first, as Triton has it
+            value = _toward_zero(convert(value, float32), float16)
+        return e4b15.from_float16(value, target)
     # Neither holds the other: through float32, which holds both 16-bit types and both 8-bit ones.
     if source.primitive_bitwidth == target.primitive_bitwidth:
         return _convert_floats(_convert_floats(value, float32), target)
@@ -137,6 +143,8 @@ def _convert_floats(value: tensor, target: dtype) -> tensor:
 
 
 def _not_zero(value: tensor) -> tensor:
+    if value.dtype.is_fp8e4b15():
+        value = e4b15.to_float16(value)
     builder, result = current(), int1.with_shape(value.shape)
     zero = builder.constant(0, value.type)
     if value.dtype.is_floating():

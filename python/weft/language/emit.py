@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from . import errors
-from .types import dtype
+from .types import dtype, e4b15_bits
 
 
 class NativeContext:
@@ -96,7 +96,9 @@ class Builder:
         """A native constant: the value itself, or a block filled with it."""
         native = self.native
         ir_type = native.type(value_type)
-        if value_type.is_floating():
+        if value_type.scalar.is_fp8e4b15():
+            attribute = native.native.integer(ir_type, _wrapped(e4b15_bits(float(value)), 8))
+        elif value_type.is_floating():
             attribute = native.native.float_(ir_type, float(value))
         else:
             attribute = native.native.integer(ir_type, _wrapped(int(value), value_type.scalar.primitive_bitwidth))

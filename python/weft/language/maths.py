@@ -10,7 +10,7 @@ import enum
 from collections.abc import Callable
 from typing import Any
 
-from . import errors
+from . import e4b15, errors
 from .casts import convert
 from .emit import builtin, current
 from .literals import is_number, number_type, to_tensor
@@ -141,6 +141,8 @@ def ceil(x: Any) -> tensor:
 def abs(x: Any) -> tensor:
     """The absolute value of floats or integers."""
     x = to_tensor(x, "the argument of 'abs'")
+    if x.dtype.is_fp8e4b15():
+        return e4b15.magnitude(x)
     if x.dtype.is_floating():
         return _unary("absf", x)
     if x.dtype.is_int_signed():
@@ -154,6 +156,7 @@ def abs(x: Any) -> tensor:
 def fma(x: Any, y: Any, z: Any) -> tensor:
     """x·y + z with one rounding, of floats; the operands broadcast together."""
     x, y, z = _ternary("fma", x, y, z)
+    _refuse_e4b15("fma", x)
     if not x.dtype.is_floating():
         raise errors.needs_floats("fma", x.dtype)
     return tensor(current().op("math.fma", [x.handle, y.handle, z.handle], [x.type]), x.type)
@@ -183,8 +186,15 @@ def _ternary(operation: str, *values: Any) -> list[tensor]:
     return [a, b, c]
 
 
+def _refuse_e4b15(operation: str, x: tensor) -> None:
+    """Its bits are integers below: an operation would be one on those."""
+    if x.dtype.is_fp8e4b15():
+        raise errors.no_fp8_arithmetic(operation, x.dtype)
+
+
 def _extremum(symbol: str, x: Any, y: Any, names: tuple[str, str, str, str], propagate_nan: Any) -> tensor:
     x, y = operands(symbol, x, y)
+    _refuse_e4b15(symbol, x)
     if x.dtype.is_floating():
         name = names[1] if unwrap(propagate_nan) is PropagateNan.ALL else names[0]
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import struct
 from collections.abc import Iterable
 from typing import Any
 
@@ -23,6 +24,7 @@ _SCALARS: dict[str, tuple[int, Kind, bool, str, int]] = {
     **{f"int{bits}": (bits, Kind.INTEGRAL, True, f"i{bits}", 0) for bits in (8, 16, 32, 64)},
     **{f"uint{bits}": (bits, Kind.INTEGRAL, False, f"i{bits}", 0) for bits in (8, 16, 32, 64)},
     "fp8e4nv": (8, Kind.FLOATING, True, "f8E4M3FN", 3),
+    "fp8e4b15": (8, Kind.FLOATING, True, "i8", 3),  # its bits: MLIR has no such type
     "fp8e5": (8, Kind.FLOATING, True, "f8E5M2", 2),
     "fp16": (16, Kind.FLOATING, True, "f16", 10),
     "bf16": (16, Kind.FLOATING, True, "bf16", 7),
@@ -118,6 +120,10 @@ class dtype:
         """Whether this is ``float8e4nv``."""
         return self.name == "fp8e4nv"
 
+    def is_fp8e4b15(self) -> bool:
+        """Whether this is ``float8e4b15``."""
+        return self.name == "fp8e4b15"
+
     def is_fp8e5(self) -> bool:
         """Whether this is ``float8e5``."""
         return self.name == "fp8e5"
@@ -193,6 +199,19 @@ class dtype:
     def with_shape(self, shape: Iterable[int]) -> Any:
         """A block of this type, or the type itself for the shape ``()``."""
         return _with_shape(self, tuple(shape))
+
+
+def e4b15_bits(value: float) -> int:
+    """A number's bits as ``float8e4b15``, as the conversion of a float32 gives them (weft.language.e4b15)."""
+    bits = struct.unpack("<I", struct.pack("<f", value))[0]
+    sign, size = bits >> 31, bits & 0x7FFFFFFF
+    if size >= 0x3FE00000:  # 1.75, infinities and NaNs
+        half = 0x3F00
+    elif size >= 0x38800000:  # normal numbers of float16: exponents by 112 less, ten bits of mantissa kept
+        half = (size >> 13) - (112 << 10)
+    else:  # multiples of 2^-24, toward zero
+        half = int(abs(struct.unpack("<f", struct.pack("<f", value))[0]) * 2.0**24)
+    return sign << 7 | (half + 0x40) >> 7
 
 
 class pointer_type(dtype):
@@ -285,7 +304,7 @@ def _with_shape(element: dtype, shape: tuple[int, ...]) -> Any:
 int1 = dtype("int1")
 int8, int16, int32, int64 = (dtype(f"int{bits}") for bits in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (dtype(f"uint{bits}") for bits in (8, 16, 32, 64))
-float8e4nv, float8e5 = dtype("fp8e4nv"), dtype("fp8e5")
+float8e4nv, float8e4b15, float8e5 = dtype("fp8e4nv"), dtype("fp8e4b15"), dtype("fp8e5")
 float16, bfloat16, float32, float64 = dtype("fp16"), dtype("bf16"), dtype("fp32"), dtype("fp64")
 pi32_t = pointer_type(int32)
 
@@ -300,6 +319,7 @@ ALL_SCALARS = (
     uint32,
     uint64,
     float8e4nv,
+    float8e4b15,
     float8e5,
     float16,
     bfloat16,

@@ -30,7 +30,8 @@ TORCH = {ours: theirs for theirs, ours in _NAMES.items()}
 #: floats as kernels' IR spells them, by that
 OF_IR = {"f8E4M3FN": "fp8e4nv", "f8E5M2": "fp8e5", "f16": "fp16", "f32": "fp32", "f64": "fp64"}
 # Arrays of NumPy hold these types as integers of as many bits.
-_BITS_OF = {"bf16": ("u16", "i16"), "fp8e4nv": ("u8", "i8"), "fp8e5": ("u8", "i8"), "fp16": ("u16", "i16")}
+_BITS_OF = {"bf16": ("u16", "i16"), "fp16": ("u16", "i16")}
+_BITS_OF |= dict.fromkeys(("fp8e4nv", "fp8e4b15", "fp8e5"), ("u8", "i8"))
 
 _known: dict[Any, str] = {}
 

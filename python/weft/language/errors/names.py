@@ -27,7 +27,7 @@ def unknown_name(name: str, candidates: Iterable[str]) -> KernelError:
 
 
 # What Triton's language has and this one has not: no other name is meant by one of these.
-ABSENT = frozenset(("float8e4b15", "float8e4b8", "float8e5b16"))
+ABSENT = frozenset(("float8e4b8", "float8e5b16"))
 
 
 @numbered(103)

@@ -50,6 +50,7 @@ def _wl_name(value_type: dtype) -> str:
         "fp32": "float32",
         "fp64": "float64",
         "fp8e4nv": "float8e4nv",
+        "fp8e4b15": "float8e4b15",
         "fp8e5": "float8e5",
     }
     return names.get(str(value_type), str(value_type))

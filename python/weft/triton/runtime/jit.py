@@ -38,6 +38,11 @@ def reinterpret(tensor: Any, dtype: Any) -> Any:
 
     if isinstance(dtype, pointer_type):
         dtype = dtype.element_ty
+    if short_name(dtype) not in TORCH:
+        raise TypeError(
+            f"expected a type that torch has, but got {dtype}; pass the tensor as it is, and in the kernel "
+            f"cast its pointer to tl.pointer_type(tl.float8e4b15)"
+        )
     return tensor.view(getattr(torch, TORCH[short_name(dtype)]))
 
 
