@@ -132,7 +132,7 @@ StringRef setSizes(Box &box, const Bounds &bounds, ArrayRef<unsigned> axisOf, Ar
   // What no mask bounds may be as large as a map's sizes.
   constexpr int64_t unbounded = int64_t(1) << 31;
   SmallVector<std::optional<IndexSum>, 5> sizes(box.coordinates.size());
-  SmallVector<bool, 5> begins(box.coordinates.size(), isWithin);
+  SmallVector<bool, 5> begins(box.coordinates.size(), false);
   for (const IndexForm &form : bounds) {
     unsigned axis = 0;
     for (unsigned i = 0; i < form.steps.size(); ++i)
@@ -157,9 +157,16 @@ StringRef setSizes(Box &box, const Bounds &bounds, ArrayRef<unsigned> axisOf, Ar
       return "its mask has two ends";
     known = size;
   }
-  for (auto [begin, coordinate] : llvm::zip_equal(begins, box.coordinates))
-    if (!begin && !coordinate.isNeverNegative())
+  for (unsigned axis = 0; axis < begins.size(); ++axis) {
+    if (begins[axis])
+      continue;
+    // What lies within is the sum of all axes: one of them may still be below 0 and another make up for it. Lines are
+    // the axis that windows move along, and none makes up for them.
+    const IndexSum &coordinate = box.coordinates[axis];
+    bool mayBeNegative = isWithin ? axis != 1 && coordinate.subtracts() : !coordinate.isNeverNegative();
+    if (mayBeNegative)
       return "it may begin before its base, and no mask says that nothing is there";
+  }
   // Rows that are wholly loaded end where they do.
   if (!sizes[0] && box.coordinates[0].isZero())
     sizes[0] = IndexSum(shape[0]);

@@ -91,6 +91,27 @@ int64_t IndexSum::divisibility() const {
   return common;
 }
 
+/// Whether a value is the quotient of two, rounded toward zero or, as that less one where a condition holds, down.
+static bool isQuotient(Value value, Value dividend, Value divisor) {
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<arith::DivSIOp, arith::DivUIOp>(op))
+    return op->getOperand(0) == dividend && op->getOperand(1) == divisor;
+  auto select = dyn_cast_or_null<arith::SelectOp>(op);
+  auto lessOne = select ? select.getTrueValue().getDefiningOp<arith::SubIOp>() : arith::SubIOp();
+  return lessOne && matchPattern(lessOne.getRhs(), m_One()) && lessOne.getLhs() == select.getFalseValue() &&
+         isQuotient(select.getFalseValue(), dividend, divisor);
+}
+
+/// What a value is the remainder of, x of x - x / y * y; null where it is none.
+static Value dividendOf(Value value) {
+  auto difference = value.getDefiningOp<arith::SubIOp>();
+  auto product = difference ? difference.getRhs().getDefiningOp<arith::MulIOp>() : arith::MulIOp();
+  if (!product)
+    return {};
+  Value x = difference.getLhs(), a = product.getLhs(), b = product.getRhs();
+  return isQuotient(a, x, b) || isQuotient(b, x, a) ? x : Value();
+}
+
 /// Whether an integer is 0 or more. Arguments and what is loaded may be anything.
 static bool isNeverNegative(Value value) {
   IntegerAttr number;
@@ -111,9 +132,15 @@ static bool isNeverNegative(Value value) {
     return first() && second();
   if (isa<arith::SelectOp>(op))
     return second() && isNeverNegative(op->getOperand(2));
+  if (Value dividend = dividendOf(value))
+    return isNeverNegative(dividend);
   return isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::ShRSIOp, arith::ShRUIOp,
              arith::ShLIOp, arith::ExtSIOp>(op) &&
          first();
+}
+
+bool IndexSum::subtracts() const {
+  return llvm::any_of(terms, [](const auto &term) { return term.second < 0; });
 }
 
 bool IndexSum::isNeverNegative() const {
@@ -221,6 +248,9 @@ std::optional<IndexForm> IndexForms::computeArithmetic(Operation *op) {
   if (isa<arith::ExtSIOp, arith::TruncIOp>(op)) // of i1 it is no index
     return op->getOperand(0).getType().isInteger(1) ? std::nullopt : of(op->getOperand(0));
   if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::ShLIOp, tile::AddPtrOp>(op))
+    return std::nullopt;
+  // A remainder is one index, though it is a difference: neither of its terms is one.
+  if (dividendOf(op->getResult(0)))
     return std::nullopt;
   std::optional<IndexForm> x = of(op->getOperand(0)), y = of(op->getOperand(1));
   if (!x || !y)

@@ -46,6 +46,8 @@ public:
   /// Whether it is 0 or more whatever its factors are, as far as what computes them shows. A quotient of an index is
   /// taken to be an index.
   bool isNeverNegative() const;
+  /// Whether a product is subtracted, so that it may be negative though its factors are indices.
+  bool subtracts() const;
   /// Computes it, in `type`, where the builder stands, which its factors must dominate.
   mlir::Value emit(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type) const;
 
@@ -69,8 +71,8 @@ class IndexForms {
 public:
   explicit IndexForms(mlir::scf::ForOp loop) : loop(loop) {}
 
-  /// The form of a value; none for tensors and pointers that have none. An integer that is computed otherwise stands
-  /// for itself.
+  /// The form of a value; none for tensors and pointers that have none. An integer that is computed otherwise, as a remainder
+  /// is, stands for itself.
   std::optional<IndexForm> of(mlir::Value value);
   /// That of a scalar integer.
   IndexSum sumOf(mlir::Value value) { return of(value)->offset; }
