@@ -17,6 +17,7 @@ import weft
 from fuzz_programs import campaign, generate, judge, patterns, shrink, source, tensors, worker
 
 COUNT, BATCHES = 60, 6
+TARGETS = ("sm_80", "sm_90a")  # which move and multiply tiles by other instructions
 FRESH = secrets.randbelow(10**9)  # of each process that runs tests; its batches print their seeds
 
 
@@ -37,10 +38,12 @@ def explained(seed):
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
-def test_random_programs(batch, record_property):
+def test_random_programs(batch, record_property, monkeypatch):
     each = COUNT // BATCHES
+    target = TARGETS[batch % len(TARGETS)]
+    monkeypatch.setenv("WEFT_TARGET", target)
     first = int(os.environ.get("WEFT_FUZZ_SEED", FRESH)) + batch * each
-    seeds = f"seeds {first} to {first + each - 1} (repeat with WEFT_FUZZ_SEED={first - batch * each})"
+    seeds = f"seeds {first} to {first + each - 1} for {target} (repeat with WEFT_FUZZ_SEED={first - batch * each})"
     print(seeds)
     record_property("random programs", seeds)
     records = list(campaign.verdicts(range(first, first + each), 1))
@@ -53,9 +56,11 @@ def test_random_programs(batch, record_property):
 FOUND = sorted((Path(__file__).parent / "fuzz_programs" / "found").glob("*.json"))
 
 
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("file", FOUND, ids=[file.stem for file in FOUND])
-def test_found(file):
+def test_found(file, target, monkeypatch):
     """What once failed, shrunk."""
+    monkeypatch.setenv("WEFT_TARGET", target)
     description = json.loads(file.read_text())
     verdict = worker.isolated(description)
     assert verdict.kind == "right", f"{verdict.kind}: {verdict.message}\n{source.program(description)}"

@@ -196,6 +196,16 @@ static bool addCasts(Value operand, scf::ForOp loop, ArrayRef<WgmmaOp> late, llv
   return any;
 }
 
+/// Whether what is computed from the sums of the iteration before can be written over them: a value that two ops take
+/// lives when the first of them has given the product's new sums, which then have registers of their own. The copies
+/// back, on the way to the next iteration, would read sums that the product under way still writes.
+static bool areOverwritten(Value sums) {
+  if (!sums.hasOneUse())
+    return false;
+  Operation *user = *sums.getUsers().begin();
+  return isa<WgmmaOp>(user) || user->hasTrait<OpTrait::Elementwise>();
+}
+
 LateProducts findLateProducts(scf::ForOp loop, ArrayRef<Value> rings, const TargetInfo &target) {
   Dependents fromProducts(loop), fromLate(loop);
   SmallVector<WgmmaOp> early, late;
@@ -231,6 +241,10 @@ LateProducts findLateProducts(scf::ForOp loop, ArrayRef<Value> rings, const Targ
       before.insert(op);
   if (!llvm::all_of(before, [&](Operation *op) { return mayWait(op) && givesOnly(op, before, late); }))
     return {{}, {}, {}, "something else needs what is computed from its sums"};
+  for (WgmmaOp product : late)
+    if (std::optional<unsigned> index = carriedSums(product, loop);
+        index && !areOverwritten(loop.getRegionIterArg(*index)))
+      return {{}, {}, {}, "more than one takes its sums of the iteration before"};
   for (WgmmaOp product : late)
     if (!addCasts(product.getA(), loop, late, before))
       return {{}, {}, {}, "its operand is no cast of f32 of its own"};
