@@ -175,7 +175,7 @@ def test_what_does_not_compile_is_refused():
     assert row_of(result, "64x32x4x2").reason == "it does not compile: no such luck"
 
 
-def test_winners_that_are_wrong_together_are_not_chosen(monkeypatch):
+def test_winners_that_are_wrong_together_are_not_chosen_together(monkeypatch):
     from weft.simulator.cost import Estimate
     from weft.tuning import tuner
 
@@ -197,10 +197,17 @@ def test_winners_that_are_wrong_together_are_not_chosen(monkeypatch):
     options = {"candidates": {"forward": ["32x32x2x2"]}, "compile": compile, "backward": False}
     result = tune(twice, signature=SIGNATURE, sizes={"B": 1, "H": 1, "N": 130}, **options)
     assert {row.place for row in result.rows} == {"0.forward", "1.forward", "together"}
-    assert [row.schedule for row in result.rows if row.status == "chosen" and not row.default] == [(32, 32, 2, 2)] * 2
+    # together they are wrong: the one that gains more stays, and where it is taken the other's default counts
+    (place,) = result.schedules
+    assert result.schedules == {place: (32, 32, 2, 2)} and result.seconds < result.default_seconds
+    chosen = {row.place: row for row in result.rows if row.status == "chosen"}
+    assert chosen[place].schedule == (32, 32, 2, 2) and len(chosen) == 3
+    assert all(row.default == (where != place) for where, row in chosen.items() if where != "together")
     whole = [row for row in result.rows if row.place == "together"]
-    assert [(row.default, row.status) for row in whole] == [(True, "chosen"), (False, "refused")]
-    assert "NaN" in whole[1].reason and result.schedules == {} and "chosen: the default schedules" in str(result)
+    assert [(row.default, row.status) for row in whole] == [(False, "chosen"), (True, "lost"), (False, "refused")]
+    assert "NaN" in whole[2].reason and "all that won alone" in str(result) and "the defaults" in str(result)
+    withdrawn = [row for row in result.rows if row.reason == "as a whole it is wrong, or no faster"]
+    assert [row.schedule for row in withdrawn] == [(32, 32, 2, 2)] and withdrawn[0].place not in result.schedules
 
 
 class Dying(Processes):

@@ -12,7 +12,7 @@ from weft.programs.program import Program
 from weft.targets import gpu_named
 from weft.tuning import agreement, judging, references
 from weft.tuning.cases import make_inputs
-from weft.tuning.evaluate import compile_module
+from weft.tuning.evaluate import Job, compile_module, evaluate
 from weft.tuning.launched import compiled, fingerprints
 from weft.tuning.run import subject_of
 from weft.tuning.tuner import Options, tune_subject
@@ -164,3 +164,18 @@ def test_weights_keep_what_they_are_applied_to_in_size(seed):
     assert spread == pytest.approx([1, 1 / 8, 1 / 6, 1], rel=0.1)
     fixed = make_inputs(inputs[1:2], {}, {}, np.random.default_rng(seed))  # of a program without symbols
     assert np.std(fixed[0]) == pytest.approx(1, rel=0.1)
+
+
+WIDE = "q: bf16[B,1,N,64]:16, k: bf16[B,1,N,64]:16, v: bf16[B,1,N,320]:16"
+
+
+def test_blocks_that_wait_for_their_turn_count_the_same(tmp_path):
+    """In the backward of wide values blocks add to the gradients of keys in turn."""
+    found = traced(signature=WIDE)
+    options = {"target": "sm_80", "differentiate": True, "schedules": {}}
+    sizes = {"B": 1, "N": 512}
+    runs = references._Runs(*compile_module(found.text, found.name, options) * 2, found.name)
+    runs.write_inputs(sizes, {}, np.random.default_rng(1), str(tmp_path))
+    job = Job(found.text, found.name, "sm_80", True, {}, [], [".backward"], sizes, str(tmp_path))
+    counts = [evaluate(job)["launches"] for _ in range(3)]
+    assert len(counts[0]) >= 3 and counts[0] == counts[1] == counts[2]

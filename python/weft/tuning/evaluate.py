@@ -152,9 +152,10 @@ def _plan(info: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _count(ptx: str, info: Mapping[str, Any], kernels: Mapping[str, Compiled], job: Job, part: str) -> list[Figures]:
-    """Figures of a function's launches at the full sizes: counted on fewer blocks, and as many times more."""
+    """Figures of a function's launches at the full sizes: counted on fewer blocks, and as many times more. By one
+    thread: blocks that wait for their turn would count what they run meanwhile, which differs from run to run."""
     name = job.name + part
-    run = run_plan(ptx, info, name, load_inputs(job.cases, part), checks="none", threads=job.threads, sample=SAMPLED)
+    run = run_plan(ptx, info, name, load_inputs(job.cases, part), checks="none", threads=1, sample=SAMPLED)
     program = next(each for each in info["programs"] if each["name"] == name)
     plan = program["variants"][0]
     described = [*program["inputs"], *program["outputs"], *plan["buffers"]]

@@ -58,6 +58,11 @@ def _order(row: Row) -> tuple[int, float]:
     return place, row.seconds if row.seconds is not None else 0.0
 
 
+def _whole(row: Row) -> str:
+    """What a row of all kernels together is by."""
+    return "as chosen above" if row.status == "chosen" else "the defaults" if row.default else "all that won alone"
+
+
 def _cells(row: Row) -> list[str]:
     def number(value: float | None) -> str:
         return "" if value is None else f"{value:,.0f}"
@@ -66,7 +71,7 @@ def _cells(row: Row) -> list[str]:
     longest = max(row.estimates, key=lambda each: each.seconds).limit if row.estimates else ""
     reason = f"{row.status}: {row.reason}" if row.status in ("dropped", "refused") else row.reason
     return [
-        spelled(row.schedule) if row.schedule else "as chosen above",
+        spelled(row.schedule) if row.schedule else _whole(row),
         marks.strip(),
         "" if row.seconds is None else f"{row.seconds * 1e6:,.1f}",
         number(row.registers) or "",

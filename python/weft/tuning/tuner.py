@@ -167,9 +167,7 @@ class _Run:
         with self._prepared():
             trials = self._all_trials()
             rows, schedules = self._rank(trials)
-            together, seconds, default_seconds = self._together(rows, schedules)
-        if together and together[0].default:  # as a whole they are wrong, or no faster
-            schedules = {}
+            rows, schedules, seconds, default_seconds = self._together(rows, schedules)
         return Result(
             program=self.subject.name,
             target=self.target.name,
@@ -178,7 +176,7 @@ class _Run:
             bucket=str(self.bucket),
             guards=self.bucket.manifest(),
             seed=self.seed,
-            rows=tuple(rows + together),
+            rows=tuple(rows),
             schedules=schedules,
             seconds=seconds,
             default_seconds=default_seconds,
@@ -437,32 +435,46 @@ class _Run:
                     rows.append(row)
         return rows, schedules
 
-    def _together(self, rows: Sequence[Row], schedules: Mapping[str, Schedule]) -> tuple[list[Row], float, float]:
-        """The winners in one program, run whole: (rows of it, its seconds, the default's)."""
-        parts = ["", ".forward", ".backward"] if self._differentiated() else [""]
-        counted = [part for part in parts if part != ".forward"]
-
-        def trial(chosen: dict[str, list[int]], default: bool) -> _Trial:
-            return _Trial("together", chosen, counted, parts, Candidate((0, 0, 0, 0)), default)
-
-        both = [trial({}, True)]
-        if schedules:
-            both.append(trial({place: list(schedule) for place, schedule in schedules.items()}, False))
-        self._measure(both, "the choice")
-        default, *others = (dataclasses.replace(self._row(each), schedule=()) for each in both)
+    def _together(
+        self, rows: Sequence[Row], schedules: Mapping[str, Schedule]
+    ) -> tuple[list[Row], dict[str, Schedule], float, float]:
+        """The winners in one program, run whole: (the rows with those of it, what is chosen, its seconds, the
+        default's). Where all of them are wrong together, or no faster, each is added to those before it, by what it
+        gained alone, and stays where the whole is faster with it."""
+        default, *tried = self._whole({}, *([schedules] if schedules else []))
         if default.seconds is None:
             raise ValueError(f"the default schedules of '{self.subject.name}': {default.reason}")
-        if not others:
-            return [], default.seconds, default.seconds
-        chosen = others[0]
-        if chosen.seconds is None:
-            return [dataclasses.replace(default, status="chosen"), chosen], default.seconds, default.seconds
-        if chosen.seconds >= default.seconds:
-            row = dataclasses.replace(chosen, reason=why_lost(chosen, default))
-            return [dataclasses.replace(default, status="chosen"), row], default.seconds, default.seconds
-        winner = dataclasses.replace(chosen, status="chosen")
-        loser = dataclasses.replace(default, reason=why_lost(default, chosen))
-        return [winner, loser], chosen.seconds, default.seconds
+        if not tried:
+            return list(rows), {}, default.seconds, default.seconds
+        best, kept = default, dict[str, Schedule]()
+        if _faster(tried[0], default):
+            best, kept = tried[0], dict(schedules)
+        elif len(schedules) > 1:
+            for place in _by_gain(rows, schedules):
+                one = kept | {place: schedules[place]}
+                (row,) = self._whole(one)
+                if _faster(row, best, 1 - _TELLING):
+                    best, kept = row, one
+            if best is not default:
+                tried.append(best)
+        whole = [dataclasses.replace(best, status="chosen")]
+        for row in (default, *tried):
+            if row is not best:
+                lost = row.status == "lost" and not row.reason
+                whole.append(dataclasses.replace(row, reason=why_lost(row, best)) if lost else row)
+        assert best.seconds is not None
+        return [*_withdrawn(rows, kept), *whole], kept, best.seconds, default.seconds
+
+    def _whole(self, *choices: Mapping[str, Schedule]) -> list[Row]:
+        """The rows of all of the program's functions, by each of these schedules."""
+        parts = ["", ".forward", ".backward"] if self._differentiated() else [""]
+        counted = [part for part in parts if part != ".forward"]
+        trials = [
+            _Trial("together", {p: list(s) for p, s in each.items()}, counted, parts, Candidate((0, 0, 0, 0)), not each)
+            for each in choices
+        ]
+        self._measure(trials, "the choice")
+        return [dataclasses.replace(self._row(each), schedule=()) for each in trials]
 
     def _differentiated(self) -> bool:
         return any(each["name"] == f"{self.subject.name}.backward" for each in self.info["programs"])
@@ -501,6 +513,31 @@ def _check_cycles(target: str, gpu: Gpu) -> None:
     missing = [tool for tool in ("ptxas", "nvdisasm") if ptxas.find_tool(tool) is None]
     if missing:
         raise Error(f"expected {' and '.join(missing)} for judge='cycles', but found none; judge='model' needs neither")
+
+
+def _faster(row: Row, than: Row, share: float = 1.0) -> bool:
+    """Whether a row is right, and takes less than a share of another's time."""
+    return row.seconds is not None and than.seconds is not None and row.seconds < share * than.seconds
+
+
+def _by_gain(rows: Sequence[Row], schedules: Mapping[str, Schedule]) -> list[str]:
+    """The places of winners, by the seconds that each gains alone, the most first."""
+    default = {row.place: row.seconds or 0.0 for row in rows if row.default}
+    chosen = {row.place: row.seconds or 0.0 for row in rows if row.status == "chosen"}
+    return sorted(schedules, key=lambda place: chosen[place] - default[place])
+
+
+def _withdrawn(rows: Sequence[Row], kept: Mapping[str, Schedule]) -> Iterator[Row]:
+    """The rows, where winners that the whole is no faster with give way to the default."""
+    for row in rows:
+        stays = row.place in kept or row.status != "chosen" or row.default
+        other = any(each.place == row.place and each.status == "chosen" and not each.default for each in rows)
+        if not stays:
+            yield dataclasses.replace(row, status="lost", reason="as a whole it is wrong, or no faster")
+        elif row.default and row.place not in kept and other:
+            yield dataclasses.replace(row, status="chosen", reason="")
+        else:
+            yield row
 
 
 def _alike(rows: Sequence[Row]) -> list[Row]:
