@@ -4,7 +4,9 @@ says is the same."""
 
 import numpy as np
 import pytest
+import torch
 import weft
+from weft.attention.sas import _sas
 from weft.compiler import entries, ptxas
 from weft.cycles import judge
 from weft.cycles.report import of_ptx
@@ -179,3 +181,26 @@ def test_blocks_that_wait_for_their_turn_count_the_same(tmp_path):
     job = Job(found.text, found.name, "sm_80", True, {}, [], [".backward"], sizes, str(tmp_path))
     counts = [evaluate(job)["launches"] for _ in range(3)]
     assert len(counts[0]) >= 3 and counts[0] == counts[1] == counts[2]
+
+
+def test_references_of_layers_after_one_another_are_no_noise(tmp_path):
+    """SAS, whose queries and keys go through four layers: with weights of size 1 its scores are 10⁷, and neither
+    float16's gradients nor float32's are those of the formula."""
+    heads, wide = [torch.zeros(1, 12, 40, 64).half() for _ in "qkv"], []
+    for perceptron in (True, True, False):
+        shapes = {"conv1.weight": (36, 12, 3), "conv1.bias": (36,), "conv2.weight": (36, 36, 3), "conv2.bias": (36,)}
+        if perceptron:
+            shapes |= {"linear1.weight": (96, 64), "linear1.bias": (96,)}
+            shapes |= {"linear2.weight": (96, 96), "linear2.bias": (96,)}
+        wide.append({name: torch.zeros(shape).half() for name, shape in shapes.items()})
+    call = _sas.bind((*heads, *wide, None), {"causal": True, "scale": None})
+    found = _sas.trace(call)
+    options = {"target": "sm_80", "differentiate": True, "schedules": {}}
+    sizes = {"B": 1, "N": 40, "M": 40}
+    references.write_cases(
+        compile_module, found.text, found.name, options, sizes, {}, 40, 3, str(tmp_path), draws=range(1)
+    )
+    case = judging.load_case(str(tmp_path), ".backward", 0)
+    for name in ("d_q", "d_k", "d_v"):
+        plain, exact = case.plain[name].astype(np.float64), case.exact[name].astype(np.float64)
+        assert np.linalg.norm(plain - exact) < 0.02 * np.linalg.norm(exact), name
