@@ -198,6 +198,15 @@ def access(pointer: block_pointer, checked: Sequence[int]) -> Access:
     return Access(address, mask)
 
 
+def access_rows(pointer: block_pointer, rows: tensor) -> Access:
+    """Where a block of one row is at each of ``rows``, of which every element is checked."""
+    row = access(pointer, (1,))
+    stride = convert(to_tensor(pointer.strides[0]), int64)
+    address = add(row.pointers, _placed(mul(convert(rows, int64), stride), 0, 2))
+    inside = _placed(_inside(rows, 0, pointer.shape[0]), 0, 2)
+    return Access(address, inside if row.mask is None else logical_and(row.mask, inside))
+
+
 def _placed(values: tensor, axis: int, rank: int) -> tensor:
     """A vector along one axis of several."""
     others = tuple(i for i in range(rank) if i != axis)

@@ -9,10 +9,11 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from . import errors
-from .block_pointers import block_pointer, make_block_ptr
+from . import atomics, errors
+from .block_pointers import Access, access, access_rows, block_pointer, make_block_ptr
 from .emit import builtin
-from .memory import load, store
+from .literals import to_tensor
+from .memory import load, padding_value, store
 from .shapes import reshape
 from .types import unwrap
 from .value import tensor
@@ -59,6 +60,63 @@ class tensor_descriptor:
         if isinstance(value, tensor) and value.shape != self.block_shape:
             value = reshape(value, self.block_shape)
         store(self.at(offsets), value, boundary_check=self.axes)
+
+    @builtin
+    def gather(self, rows: Any, column: Any) -> tensor:
+        """The rows at a vector of indices, from ``column`` on, of a descriptor whose blocks are one row; those outside
+        of the array are 0, or NaN where that was asked."""
+        at = self._rows("gather", rows, column)
+        return load(at.pointers, at.mask, padding_value(self.pointer, self.padding))
+
+    @builtin
+    def scatter(self, value: Any, rows: Any, column: Any) -> None:
+        """Write rows at a vector of indices, from ``column`` on; those outside of the array are left out."""
+        at = self._rows("scatter", rows, column)
+        store(at.pointers, value, at.mask)
+
+    @builtin
+    def atomic_add(self, offsets: Any, value: Any) -> tensor:
+        """Add a block to the array's; as :func:`atomic_add`, elements outside of the array are left out."""
+        return self._combine(atomics.atomic_add, offsets, value)
+
+    @builtin
+    def atomic_min(self, offsets: Any, value: Any) -> tensor:
+        """Keep the lesser of the array's elements and a block's."""
+        return self._combine(atomics.atomic_min, offsets, value)
+
+    @builtin
+    def atomic_max(self, offsets: Any, value: Any) -> tensor:
+        """Keep the greater of the array's elements and a block's."""
+        return self._combine(atomics.atomic_max, offsets, value)
+
+    @builtin
+    def atomic_and(self, offsets: Any, value: Any) -> tensor:
+        """Combine the array's elements with a block's by ``&``."""
+        return self._combine(atomics.atomic_and, offsets, value)
+
+    @builtin
+    def atomic_or(self, offsets: Any, value: Any) -> tensor:
+        """Combine the array's elements with a block's by ``|``."""
+        return self._combine(atomics.atomic_or, offsets, value)
+
+    @builtin
+    def atomic_xor(self, offsets: Any, value: Any) -> tensor:
+        """Combine the array's elements with a block's by ``^``."""
+        return self._combine(atomics.atomic_xor, offsets, value)
+
+    def _combine(self, combine: Any, offsets: Any, value: Any) -> tensor:
+        at = access(self.at(offsets), self.axes)
+        if isinstance(value, tensor) and value.shape != self.block_shape:
+            value = reshape(value, self.block_shape)
+        found: tensor = combine(at.pointers, value, at.mask, sem="relaxed")
+        return found
+
+    def _rows(self, operation: str, rows: Any, column: Any) -> Access:
+        indices = to_tensor(rows, f"the rows of '{operation}'")
+        is_row = len(self.block_shape) == 2 and self.block_shape[0] == 1
+        if not is_row or len(indices.shape) != 1 or not indices.dtype.is_int() or indices.dtype.is_bool():
+            raise errors.gathered_rows(operation, self.block_shape, indices)
+        return access_rows(self.at((0, column)), indices)
 
     @property
     def axes(self) -> tuple[int, ...]:

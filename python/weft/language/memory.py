@@ -114,7 +114,7 @@ def _policy(
     return attributes
 
 
-def _padding(pointer: block_pointer, option: Any) -> float | int:
+def padding_value(pointer: block_pointer, option: Any) -> float | int:
     """What stands where a block leaves its array."""
     option = unwrap(option) or "zero"
     if option not in ("zero", "nan") or (option == "nan" and not pointer.dtype.is_floating()):
@@ -152,7 +152,7 @@ def load(
             if given is not None:
                 raise errors.mask_of_block_pointer("load", argument)
         block = access(pointer, checked)
-        padding = None if block.mask is None else _padding(pointer, padding_option)
+        padding = None if block.mask is None else padding_value(pointer, padding_option)
         return load(block.pointers, block.mask, padding, (), "", cache_modifier, eviction_policy, volatile)
     if unwrap(boundary_check) or unwrap(padding_option):
         raise errors.needs_block_pointer("load")

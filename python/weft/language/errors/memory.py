@@ -161,3 +161,14 @@ def mask_of_block_pointer(operation: str, argument: str) -> KernelError:
         'use boundary_check=(axis, ...) and padding_option="zero"',
         argument,
     )
+
+
+@numbered(416)
+def gathered_rows(operation: str, block_shape: tuple[int, ...], rows: Any) -> KernelError:
+    """Rows are gathered and scattered by a descriptor of two axes whose blocks are one row, at a vector of integers."""
+    return KernelError(
+        f"expected blocks of one row and a vector of rows for '{operation}', but got blocks of {shape_of(block_shape)} "
+        f"and {type_of(rows)}",
+        "make a descriptor with block_shape=[1, columns], and give the rows' indices as one vector of integers",
+        "rows",
+    )
