@@ -81,6 +81,27 @@ def test_names_of_triton(module):
     assert missing <= ABSENT[module], missing - ABSENT[module]
 
 
+def test_hooks_are_assigned():
+    seen = []
+
+    @triton.jit
+    def kernel(x):
+        tl.store(x, 1.0)
+
+    x = __import__("numpy").zeros(1, "float32")
+    knobs.runtime.launch_enter_hook.add(lambda metadata: seen.append("added"))
+    try:
+        knobs.runtime.launch_enter_hook = lambda metadata: seen.append("assigned")
+        knobs.runtime.launch_exit_hook = knobs.runtime.launch_enter_hook
+        kernel[(1,)](x)
+    finally:
+        knobs.runtime.launch_enter_hook = knobs.runtime.launch_exit_hook = None
+    kernel[(1,)](x)
+    assert seen == ["assigned", "assigned"]
+    with pytest.raises(TypeError, match="expected a function of a launch's metadata, or None, but got int"):
+        knobs.runtime.launch_exit_hook = 3
+
+
 def test_hooks_of_launches():
     seen = []
 

@@ -43,15 +43,45 @@ class HookChain:
         if hook in self._added:
             self._hooks.remove(self._added.pop(hook))
 
+    def replace(self, hook: Callable[[LazyDict], Any] | HookChain | None) -> None:
+        """Call ``hook`` alone, or none: what an assignment to a hook of ``runtime`` means."""
+        if hook is self:
+            return
+        added = list(hook._added) if isinstance(hook, HookChain) else [hook] if hook is not None else []
+        if not all(map(callable, added)):
+            raise TypeError(f"expected a function of a launch's metadata, or None, but got {type(hook).__name__}")
+        for each in list(self._added):
+            self.remove(each)
+        for each in added:
+            self.add(each)
+
 
 class _Runtime:
-    """Hooks of launches. ``interpret`` is False: kernels are always compiled, also for the simulator."""
+    """Hooks of launches, to which functions are added, or one is assigned. ``interpret`` is False: kernels are always
+    compiled, also for the simulator."""
 
     def __init__(self) -> None:
-        self.launch_enter_hook = HookChain(launches.before)
-        self.launch_exit_hook = HookChain(launches.after)
+        self._enter, self._exit = HookChain(launches.before), HookChain(launches.after)
         self.interpret = False
         self.debug = False
+
+    @property
+    def launch_enter_hook(self) -> HookChain:
+        """Called with each launch before it is handed to the device."""
+        return self._enter
+
+    @launch_enter_hook.setter
+    def launch_enter_hook(self, hook: Callable[[LazyDict], Any] | HookChain | None) -> None:
+        self._enter.replace(hook)
+
+    @property
+    def launch_exit_hook(self) -> HookChain:
+        """Called with each launch after it was handed to the device."""
+        return self._exit
+
+    @launch_exit_hook.setter
+    def launch_exit_hook(self, hook: Callable[[LazyDict], Any] | HookChain | None) -> None:
+        self._exit.replace(hook)
 
 
 class _Autotuning:
