@@ -20,6 +20,9 @@ static llvm::cl::opt<bool> printTimes("print-times", llvm::cl::desc("print what 
 static llvm::cl::opt<bool> printLLVM("print-llvm", llvm::cl::desc("write the optimised LLVM IR instead of PTX"),
                                      llvm::cl::init(false));
 
+static llvm::cl::opt<int> registers("registers", llvm::cl::desc("order code as if a thread had so many registers"),
+                                    llvm::cl::init(0));
+
 static llvm::cl::opt<bool> printRemarks("remarks", llvm::cl::desc("print the fast paths that were not taken"),
                                         llvm::cl::init(false));
 
@@ -41,7 +44,7 @@ static LogicalResult writePTX(Operation *op, raw_ostream &out) {
     return failure();
   if (printRemarks)
     askForRemarks(*module.getContext());
-  auto emitted = weft::emitPTX(module, *target, {.lineInfo = lineInfo, .keepLLVM = printLLVM});
+  auto emitted = weft::emitPTX(module, *target, {.lineInfo = lineInfo, .keepLLVM = printLLVM, .registers = registers});
   if (failed(emitted))
     return failure();
   if (printTimes)

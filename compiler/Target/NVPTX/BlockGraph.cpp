@@ -9,7 +9,10 @@
 #include "llvm/CodeGen/MachineRegisterInfo.h"
 #include "llvm/CodeGen/TargetRegisterInfo.h"
 #include "llvm/CodeGen/TargetSubtargetInfo.h"
+#include "llvm/MC/MCInst.h"
+#include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/NVPTXAddrSpace.h"
+#include "llvm/Target/TargetMachine.h"
 
 using namespace llvm;
 
@@ -74,7 +77,10 @@ struct Access {
 /// Finds what instructions stand behind, from a block's first to its last.
 class GraphBuilder {
 public:
-  explicit GraphBuilder(const MachineRegisterInfo &registers) : registers(registers) {}
+  GraphBuilder(const MachineRegisterInfo &registers, const MCInstPrinter &printer)
+      : registers(registers), printer(printer) {
+    graph.liveIn.resize(registers.getNumVirtRegs());
+  }
   void add(MachineInstr &instruction);
   BlockGraph finish(const BitVector &liveOut);
 
@@ -96,6 +102,7 @@ private:
   void addMemory(Memory &memory, bool writes, Node &node, unsigned place);
 
   const MachineRegisterInfo &registers;
+  const MCInstPrinter &printer;
   BlockGraph graph;
   DenseMap<unsigned, Holding> holdings;
   Memory device, shared;
@@ -121,13 +128,26 @@ static bool holdsOneAccess(StringRef text) {
   return text.count("ld.") + text.count("st.") + text.count("atom.") + text.count("red.") == 1 && !text.contains("bar");
 }
 
-static Access accessOf(const MachineInstr &instruction) {
+/// Whether an instruction exchanges registers between lanes. LLVM says of it that it accesses memory, so that no branch
+/// comes before it; in a block all lanes run it wherever it stands.
+static bool isShuffle(const MachineInstr &instruction, const MCInstPrinter &printer) {
+  if (!instruction.isConvergent() || instruction.isInlineAsm() || !instruction.memoperands_empty())
+    return false;
+  MCInst opcode;
+  opcode.setOpcode(instruction.getOpcode());
+  const char *name = printer.getMnemonic(opcode).first;
+  return name && StringRef(name).starts_with("shfl.sync");
+}
+
+static Access accessOf(const MachineInstr &instruction, const MCInstPrinter &printer) {
   if (instruction.isInlineAsm()) {
     StringRef text = instruction.getOperand(0).getSymbolName();
     if (!instruction.hasUnmodeledSideEffects() && !instruction.mayLoadOrStore())
       return {};
     return holdsOneAccess(text) ? accessOfAssembly(text) : Access{Access::Everything};
   }
+  if (isShuffle(instruction, printer))
+    return {};
   if (instruction.hasUnmodeledSideEffects() || instruction.isCall() || instruction.isPosition() ||
       instruction.isDebugInstr())
     return {Access::Everything};
@@ -155,6 +175,7 @@ GraphBuilder::Holding &GraphBuilder::held(Register reg) {
   if (isNew) {
     found->second.value = makeValue(reg);
     graph.atStart += graph.values.back().width;
+    graph.liveIn.set(reg.virtRegIndex());
   }
   return found->second;
 }
@@ -200,7 +221,7 @@ void GraphBuilder::add(MachineInstr &instruction) {
       if (isDef == definitions)
         isDef ? addDefinition(node, place, reg) : addUse(node, place, reg);
     });
-  Access access = physical ? Access{Access::Everything} : accessOf(instruction);
+  Access access = physical ? Access{Access::Everything} : accessOf(instruction, printer);
   bool writes = access.kind != Access::Reads;
   if (access.kind != Access::None && access.device)
     addMemory(device, writes, node, place);
@@ -221,8 +242,14 @@ BlockGraph GraphBuilder::finish(const BitVector &liveOut) {
   return std::move(graph);
 }
 
-BlockGraph graphOf(MachineBasicBlock &block, const BitVector &liveOut) {
-  GraphBuilder builder(block.getParent()->getRegInfo());
+std::unique_ptr<MCInstPrinter> mnemonicsFor(const TargetMachine &machine) {
+  return std::unique_ptr<MCInstPrinter>(
+      machine.getTarget().createMCInstPrinter(machine.getTargetTriple(), /*SyntaxVariant=*/0, *machine.getMCAsmInfo(),
+                                              *machine.getMCInstrInfo(), *machine.getMCRegisterInfo()));
+}
+
+BlockGraph graphOf(MachineBasicBlock &block, const BitVector &liveOut, const MCInstPrinter &printer) {
+  GraphBuilder builder(block.getParent()->getRegInfo(), printer);
   for (MachineInstr &instruction : llvm::make_range(block.begin(), block.getFirstTerminator()))
     builder.add(instruction);
   return builder.finish(liveOut);

@@ -5,6 +5,12 @@
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/CodeGen/MachineFunction.h"
+#include "llvm/MC/MCInstPrinter.h"
+#include <memory>
+
+namespace llvm {
+class TargetMachine;
+} // namespace llvm
 
 namespace weft {
 
@@ -40,10 +46,19 @@ struct BlockGraph {
   llvm::SmallVector<Node, 0> nodes;
   llvm::SmallVector<BlockValue, 0> values;
   int atStart = 0, atEnd = 0; // registers that live there
+  llvm::BitVector liveIn;     // virtual registers that live at the start, by their indices
 };
 
 /// What an order of a block's instructions must keep: values, registers that are written again, memory. Loads pass one
 /// another; accesses of device memory and of shared memory do; nothing passes a barrier.
-BlockGraph graphOf(llvm::MachineBasicBlock &block, const llvm::BitVector &liveOut);
+/// `mnemonics` names instructions that LLVM's tables leave without one.
+BlockGraph graphOf(llvm::MachineBasicBlock &block, const llvm::BitVector &liveOut,
+                   const llvm::MCInstPrinter &mnemonics);
+
+/// The most registers that live in a block as it is ordered.
+int mostLive(const BlockGraph &graph);
+
+/// What names a target's instructions.
+std::unique_ptr<llvm::MCInstPrinter> mnemonicsFor(const llvm::TargetMachine &machine);
 
 } // namespace weft

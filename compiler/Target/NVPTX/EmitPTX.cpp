@@ -144,6 +144,14 @@ static void completeAddresses(llvm::Module &module) {
       }
 }
 
+static void sayRecomputed(ModuleOp module, StringRef kernel, int count) {
+  if (auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(kernel))
+    remarks::missed(remarks::registerOrder, function)
+        << remark::reason("registers lack for {0} indices beside the values of loops, so that they are computed again "
+                          "where they are used",
+                          count);
+}
+
 static void sayReordered(ModuleOp module, StringRef kernel, Reordered found) {
   if (auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(kernel))
     remarks::missed(remarks::registerOrder, function)
@@ -202,8 +210,10 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream stream(text);
   llvm::legacy::PassManager passes;
-  auto report = [&](llvm::StringRef kernel, Reordered found) { sayReordered(module, kernel, found); };
-  ChosenPasses chosen(passes, [&] { return createOrderForRegisters(target.registersPerThread, report); });
+  RegisterReports reports{[&](llvm::StringRef kernel, Reordered found) { sayReordered(module, kernel, found); },
+                          [&](llvm::StringRef kernel, int count) { sayRecomputed(module, kernel, count); }};
+  int registers = options.registers ? options.registers : target.registersPerThread;
+  ChosenPasses chosen(passes, [&] { return createOrderForRegisters(registers, reports); });
   if (machine->addPassesToEmitFile(chosen, stream, nullptr, llvm::CodeGenFileType::AssemblyFile,
                                    /*DisableVerify=*/!options.verify))
     return module.emitError("LLVM's back end for '") << StringRef(target.name) << "' cannot emit PTX", failure();

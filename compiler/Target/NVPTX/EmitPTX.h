@@ -33,6 +33,7 @@ struct EmittedPTX {
 struct EmitOptions {
   bool lineInfo = true;  // .file and .loc directives from MLIR's locations (PTX ISA 11.5)
   bool keepLLVM = false; // fill `EmittedPTX::llvmIR`
+  int registers = 0;     // of a thread, in place of the target's where it is not 0
   bool verify = false;   // LLVM's verifier after the translation, the optimiser and each pass of the back end
 };
 

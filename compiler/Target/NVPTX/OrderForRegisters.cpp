@@ -10,6 +10,7 @@
 
 #include "compiler/Target/NVPTX/OrderForRegisters.h"
 #include "compiler/Target/NVPTX/BlockGraph.h"
+#include "compiler/Target/NVPTX/Rematerialise.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/CodeGen/MachineFunctionPass.h"
 #include "llvm/CodeGen/MachineRegisterInfo.h"
@@ -31,8 +32,8 @@ struct Order {
 class OrderForRegisters : public MachineFunctionPass {
 public:
   static char ID;
-  OrderForRegisters(int registersPerThread, ReportReordered report)
-      : MachineFunctionPass(ID), registersPerThread(registersPerThread), report(std::move(report)) {}
+  OrderForRegisters(int registersPerThread, RegisterReports reports)
+      : MachineFunctionPass(ID), registersPerThread(registersPerThread), reports(std::move(reports)) {}
   StringRef getPassName() const override { return "Weft: order for registers"; }
   bool runOnMachineFunction(MachineFunction &function) override;
   void getAnalysisUsage(AnalysisUsage &usage) const override {
@@ -42,7 +43,7 @@ public:
 
 private:
   int registersPerThread;
-  ReportReordered report;
+  RegisterReports reports;
 };
 
 char OrderForRegisters::ID = 0;
@@ -158,6 +159,8 @@ static Order orderWithin(const BlockGraph &graph, bool upwards, int limit) {
   return std::move(taking).finish();
 }
 
+int mostLive(const BlockGraph &graph) { return orderThere(graph).most; }
+
 static void apply(const Order &order, ArrayRef<Node> nodes, MachineBasicBlock &block) {
   MachineBasicBlock::iterator end = block.getFirstTerminator();
   for (unsigned place : order.places)
@@ -194,11 +197,32 @@ static void forgetLastReads(MachineFunction &function) {
           operand.setIsKill(false);
 }
 
-bool OrderForRegisters::runOnMachineFunction(MachineFunction &function) {
+/// Whether a block takes more registers than `most` in the best order found.
+static bool isAbove(MachineFunction &function, int most, const MCInstPrinter &mnemonics) {
   LiveOut liveOut(function);
-  bool changed = false;
+  return llvm::any_of(function, [&](MachineBasicBlock &block) {
+    BlockGraph graph = graphOf(block, liveOut.of(block), mnemonics);
+    return mostLive(graph) > most && fewest(graph, most).most > most;
+  });
+}
+
+/// Computes again where they are used what registers lack for. Up to a sixth too many, ptxas mostly finds what fits
+/// by itself; a third too many, it spills whatever is done here, and what is computed again only adds to that.
+static int rematerialiseWhereItPays(MachineFunction &function, int limit, const MCInstPrinter &mnemonics) {
+  if (!isAbove(function, limit + limit / 6, mnemonics))
+    return 0;
+  return rematerialise(function, limit, mnemonics, [&] { return !isAbove(function, limit + limit / 3, mnemonics); });
+}
+
+bool OrderForRegisters::runOnMachineFunction(MachineFunction &function) {
+  std::unique_ptr<MCInstPrinter> mnemonics = mnemonicsFor(function.getTarget());
+  int recomputed = rematerialiseWhereItPays(function, registersPerThread, *mnemonics);
+  if (recomputed)
+    reports.recomputed(function.getName(), recomputed);
+  bool changed = recomputed > 0;
+  LiveOut liveOut(function);
   for (MachineBasicBlock &block : function) {
-    BlockGraph graph = graphOf(block, liveOut.of(block));
+    BlockGraph graph = graphOf(block, liveOut.of(block), *mnemonics);
     int before = orderThere(graph).most;
     if (before <= registersPerThread || hasProductsUnderWay(block))
       continue;
@@ -206,7 +230,7 @@ bool OrderForRegisters::runOnMachineFunction(MachineFunction &function) {
     if (order.most <= registersPerThread || before - order.most < registersPerThread / worthwhile)
       continue;
     apply(order, graph.nodes, block);
-    report(function.getName(), {before, order.most});
+    reports.reordered(function.getName(), {before, order.most});
     changed = true;
   }
   if (changed)
@@ -214,8 +238,8 @@ bool OrderForRegisters::runOnMachineFunction(MachineFunction &function) {
   return changed;
 }
 
-MachineFunctionPass *createOrderForRegisters(int registersPerThread, ReportReordered report) {
-  return new OrderForRegisters(registersPerThread, std::move(report));
+MachineFunctionPass *createOrderForRegisters(int registersPerThread, RegisterReports reports) {
+  return new OrderForRegisters(registersPerThread, std::move(reports));
 }
 
 } // namespace weft

@@ -16,10 +16,14 @@ struct Reordered {
   int before, after;
 };
 
-/// What a report is called with: the kernel's name, once for each block.
-using ReportReordered = std::function<void(llvm::StringRef, Reordered)>;
+/// What is reported, with the kernel's name.
+struct RegisterReports {
+  std::function<void(llvm::StringRef, Reordered)> reordered; // once for each block
+  std::function<void(llvm::StringRef, int)> recomputed;      // how many values are computed again where they are used
+};
 
-/// The pass: blocks whose values do not fit in a thread's registers are ordered anew.
-llvm::MachineFunctionPass *createOrderForRegisters(int registersPerThread, ReportReordered report);
+/// The pass: where values do not fit in a thread's registers, cheap ones are computed again where they are used
+/// (Rematerialise.h), and blocks are ordered anew.
+llvm::MachineFunctionPass *createOrderForRegisters(int registersPerThread, RegisterReports reports);
 
 } // namespace weft

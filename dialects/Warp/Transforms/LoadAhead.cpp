@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// warp-load-ahead: what a loop with products still loads into registers is loaded one iteration ahead, so that the
-// products of an iteration hide the latency of the next one's loads.
+// warp-load-ahead: what a loop still loads into registers is loaded one iteration ahead, so that what an iteration
+// computes hides the latency of the next one's loads.
 //
 //   scf.for %i = ... {                        %x0 = tile.load f(first) masked by first < end
 //     %x = tile.load f(%i)                    scf.for %i = ... iter_args(.., %x = %x0) {
@@ -11,11 +11,13 @@
 //                                             }
 //
 // Addresses are computed from what the loop computes without loads. A value is carried in registers, so that only as
-// many are as a thread has room for beside what lives in the loop; the smallest first.
+// many are as a thread has room for beside what lives in the loop; the smallest first. In loops without products other
+// warps hide latency as well, so that registers are only taken that leave room for those.
 #include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Transforms/Accesses/DeviceMemory.h"
 #include "dialects/Warp/Transforms/LoopCarried.h"
 #include "dialects/Warp/Transforms/LoopSlice.h"
 #include "dialects/Warp/Transforms/OperandsOfLoops.h"
@@ -80,23 +82,66 @@ static bool hasLoopInside(scf::ForOp loop) {
 
 static bool isProduct(Operation *op) { return isa<MmaOp, WgmmaOp, tile::DotOp>(op); }
 
-/// Products under way hide what is loaded meanwhile; other loops are short, and have several warps for that.
 static bool hasProducts(scf::ForOp loop) {
   return loop.getBody()
       ->walk([](Operation *op) { return isProduct(op) ? WalkResult::interrupt() : WalkResult::advance(); })
       .wasInterrupted();
 }
 
-/// Registers that a loop leaves for values loaded ahead, with a quarter of a thread's for addresses and counters.
+/// Registers of floats that a loop computes in an iteration: what its loads are for.
+static int64_t computedIn(scf::ForOp loop) {
+  int64_t total = 0;
+  loop.getBody()->walk([&](Operation *op) {
+    for (Value operand : isa<tile::ReduceOp>(op) ? op->getOperands() : ValueRange(op->getResults()))
+      if (isa<FloatType>(getElementTypeOrSelf(operand.getType())) && !isa<tile::LoadOp>(op))
+        total += registersOf(operand);
+  });
+  return total;
+}
+
+/// Registers that a loop leaves for values loaded ahead, with a quarter of a thread's for addresses and counters. Without
+/// products: none where a multiprocessor holds so many warps that they hide latency, nor where an iteration computes
+/// little of what it loads, so that masks and carried values would be much of it; else an eighth of what there is, or up
+/// to a quarter of a thread's in all.
 static int64_t registersLeft(scf::ForOp loop, const TargetInfo &target) {
-  return target.registersPerThread * 3 / 4 - mostAlive(loop);
+  constexpr int64_t computedOfEach = 16;
+  int64_t alive = mostAlive(loop), most = target.registersPerThread * 3 / 4;
+  if (hasProducts(loop))
+    return most - alive;
+  if (alive < target.registersPerThread / 6)
+    return 0;
+  most = std::min(most, std::max<int64_t>(target.registersPerThread / 4, alive + alive / 8));
+  return std::min(most - alive, computedIn(loop) / computedOfEach);
+}
+
+/// Whether a loop stores what may be the tile that it loads next: of one argument given twice, a program in place. A
+/// loop with products reads ahead of stores to other arguments all the same, as its copies to shared memory do.
+static bool mayBeInPlace(tile::LoadOp load, scf::ForOp loop) {
+  auto shapeOf = [](Value pointer) {
+    auto type = dyn_cast<RankedTensorType>(pointer.getType());
+    return type ? type.getShape() : ArrayRef<int64_t>();
+  };
+  return loop
+      .walk([&](Operation *op) {
+        std::optional<DeviceAccess> other = deviceAccessOf(op, /*warps=*/1);
+        bool alike = other && other->writes && shapeOf(other->pointer) == shapeOf(load.getPtr()) &&
+                     tile::pointeeTypeOf(other->pointer.getType()) == tile::pointeeTypeOf(load.getPtr().getType());
+        return alike ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Whether a loop may run often enough for what is computed before it to pay.
+static bool runsOften(scf::ForOp loop) {
+  std::optional<APInt> trips = loop.getStaticTripCount();
+  return !trips || trips->ugt(2);
 }
 
 /// Why a load cannot be made ahead, empty where it can; adds to `slice` what it needs.
 static StringRef whyNotAhead(tile::LoadOp load, scf::ForOp loop, Slice &slice) {
   if (load.getIsVolatile())
     return "it is volatile";
-  if (!mayReadAhead(load, loop))
+  if (!mayReadAhead(load, loop) || (!hasProducts(loop) && mayBeInPlace(load, loop)))
     return "the loop may write what is loaded";
   bool computable = llvm::all_of(load->getOperands(),
                                  [&](Value operand) { return addToSlice(operand, loop, /*mayLoad=*/false, slice); });
@@ -223,7 +268,7 @@ void LoadAhead::runOnOperation() {
     return;
   SmallVector<scf::ForOp> loops;
   getOperation().walk([&](scf::ForOp loop) {
-    if (!hasLoopInside(loop) && hasProducts(loop))
+    if (!hasLoopInside(loop) && (hasProducts(loop) || runsOften(loop)))
       loops.push_back(loop);
   });
   for (scf::ForOp loop : loops)

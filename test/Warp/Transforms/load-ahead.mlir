@@ -95,15 +95,12 @@ func.func @written(%p: !tile.ptr<f16>, %o: !tile.ptr<f16>, %b: !b, %zero: !c, %n
   func.return %first, %second : !c, !c
 }
 
-// One stage asks for nothing ahead; neither does a loop without products; a volatile load stays where it is.
+// One stage asks for nothing ahead; a volatile load stays where it is.
 
 // CHECK-LABEL: func.func @one_stage
 // CHECK: scf.for
 // CHECK: tile.load
 // CHECK: warp.mma
-// CHECK-LABEL: func.func @no_product
-// CHECK-NOT: tile.load
-// CHECK: scf.for
 // CHECK-LABEL: func.func @volatile
 // CHECK-NOT: tile.load
 // CHECK: scf.for
@@ -116,16 +113,6 @@ func.func @one_stage(%p: !p, %b: !b, %zero: !c, %n: i32) -> !c attributes {tile.
     scf.yield %d : !c
   }
   func.return %r : !c
-}
-func.func @no_product(%p: !p, %zero: !a, %n: i32) -> !a {
-  %c0 = arith.constant 0 : i32
-  %c1 = arith.constant 1 : i32
-  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !a : i32 {
-    %x = tile.load %p : !p
-    %d = arith.addf %acc, %x : !a
-    scf.yield %d : !a
-  }
-  func.return %r : !a
 }
 func.func @volatile(%p: !p, %b: !b, %zero: !c, %n: i32) -> !c {
   %c0 = arith.constant 0 : i32
@@ -178,4 +165,129 @@ func.func @full(%p: !p, %b: !b, %zero: !c, %carried: tensor<16x1024xf32, #wide>,
     scf.yield %d, %twice : !c, tensor<16x1024xf32, #wide>
   }
   func.return %r#0, %r#1 : !c, tensor<16x1024xf32, #wide>
+}
+
+// Without products, beside values that leave few warps room and from which much is computed: what is loaded is there for
+// the next iteration before this one computes.
+
+#state = #warp.layout<[16, 128], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32], [0, 64]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+!s = tensor<16x128xf32, #state>
+
+// CHECK-LABEL: func.func @no_product
+// CHECK: %[[X0:.*]] = tile.load
+// CHECK: scf.for {{.*}} iter_args(%[[SUM:.*]] = %{{.*}}, %[[STATE:.*]] = %{{.*}}, %[[X:.*]] = %[[X0]])
+// CHECK: %[[X1:.*]] = tile.load
+// CHECK: %[[NEXT:.*]] = arith.addf %[[SUM]], %[[X]]
+// CHECK: scf.yield %[[NEXT]], %{{.*}}, %[[X1]]
+func.func @no_product(%p: !tile.ptr<f16>, %zero: !a, %carried: !s, %n: i32) -> (!a, !s) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %ps = tile.splat %p : !tile.ptr<f16> -> !p
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero, %state = %carried) -> (!a, !s) : i32 {
+    %offset = tile.splat %i : i32 -> !i
+    %q = tile.addptr %ps, %offset : !p, !i
+    %x = tile.load %q {warp.contiguity = 8 : i32} : !p
+    %d = arith.addf %acc, %x : !a
+    %square = arith.mulf %state, %state : !s
+    %more = arith.addf %square, %state : !s
+    scf.yield %d, %more : !a, !s
+  }
+  func.return %r#0, %r#1 : !a, !s
+}
+
+// Without products, a store of such a tile to another argument may be one in place, that the next iteration reads. One
+// of another shape is none: here a number is read.
+
+// CHECK-LABEL: func.func @in_place
+// CHECK-NOT: tile.load
+// CHECK: scf.for
+// CHECK: tile.load
+// CHECK: tile.store
+// CHECK: tile.load {{.*}} : !tile.ptr<f16>
+// CHECK: scf.for
+// CHECK: tile.load {{.*}} : !tile.ptr<f16>
+// CHECK: tile.store
+func.func @in_place(%p: !tile.ptr<f16>, %o: !tile.ptr<f16>, %carried: !s, %n: i32) -> (!s, !s) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %ps = tile.splat %p : !tile.ptr<f16> -> !p
+  %os = tile.splat %o : !tile.ptr<f16> -> !p
+  %first = scf.for %i = %c0 to %n step %c1 iter_args(%state = %carried) -> !s : i32 {
+    %offset = tile.splat %i : i32 -> !i
+    %q = tile.addptr %ps, %offset : !p, !i
+    %at = tile.addptr %os, %offset : !p, !i
+    %x = tile.load %q {warp.contiguity = 8 : i32} : !p
+    %y = arith.addf %x, %x : !a
+    tile.store %at, %y : !p
+    %square = arith.mulf %state, %state : !s
+    %more = arith.addf %square, %state : !s
+    scf.yield %more : !s
+  }
+  %second = scf.for %i = %c0 to %n step %c1 iter_args(%state = %carried) -> !s : i32 {
+    %offset = tile.splat %i : i32 -> !i
+    %q = tile.addptr %p, %i : !tile.ptr<f16>, i32
+    %at = tile.addptr %os, %offset : !p, !i
+    %x = tile.load %q : !tile.ptr<f16>
+    %y = tile.splat %x : f16 -> !a
+    tile.store %at, %y : !p
+    %square = arith.mulf %state, %state : !s
+    %more = arith.addf %square, %state : !s
+    scf.yield %more : !s
+  }
+  func.return %first, %second : !s, !s
+}
+
+// Without products, nothing where an iteration computes little, where no more than two run, or where so little lives
+// that many warps have room.
+
+// CHECK-LABEL: func.func @little
+// CHECK-NOT: tile.load
+// CHECK: scf.for
+// CHECK-LABEL: func.func @twice
+// CHECK-NOT: tile.load
+// CHECK: scf.for
+// CHECK-LABEL: func.func @many_warps
+// CHECK-NOT: tile.load
+// CHECK: scf.for
+func.func @little(%p: !tile.ptr<f16>, %zero: !a, %carried: !s, %n: i32) -> (!a, !s) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %ps = tile.splat %p : !tile.ptr<f16> -> !p
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero, %state = %carried) -> (!a, !s) : i32 {
+    %offset = tile.splat %i : i32 -> !i
+    %q = tile.addptr %ps, %offset : !p, !i
+    %x = tile.load %q {warp.contiguity = 8 : i32} : !p
+    %d = arith.addf %acc, %x : !a
+    scf.yield %d, %state : !a, !s
+  }
+  func.return %r#0, %r#1 : !a, !s
+}
+func.func @twice(%p: !tile.ptr<f16>, %zero: !a, %carried: !s) -> (!a, !s) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c2 = arith.constant 2 : i32
+  %ps = tile.splat %p : !tile.ptr<f16> -> !p
+  %r:2 = scf.for %i = %c0 to %c2 step %c1 iter_args(%acc = %zero, %state = %carried) -> (!a, !s) : i32 {
+    %offset = tile.splat %i : i32 -> !i
+    %q = tile.addptr %ps, %offset : !p, !i
+    %x = tile.load %q {warp.contiguity = 8 : i32} : !p
+    %d = arith.addf %acc, %x : !a
+    %square = arith.mulf %state, %state : !s
+    %more = arith.addf %square, %state : !s
+    scf.yield %d, %more : !a, !s
+  }
+  func.return %r#0, %r#1 : !a, !s
+}
+func.func @many_warps(%p: !tile.ptr<f16>, %zero: !a, %n: i32) -> !a {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %ps = tile.splat %p : !tile.ptr<f16> -> !p
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !a : i32 {
+    %offset = tile.splat %i : i32 -> !i
+    %q = tile.addptr %ps, %offset : !p, !i
+    %x = tile.load %q {warp.contiguity = 8 : i32} : !p
+    %d = arith.addf %acc, %x : !a
+    scf.yield %d : !a
+  }
+  func.return %r : !a
 }
