@@ -30,22 +30,22 @@ def test_one_sequence_fills_a_gpu():
 
 def test_what_a_contiguous_cache_takes(contiguous):
     """Warp instructions of both kernels."""
-    assert contiguous.total("warp_instructions") <= 46_704
+    assert contiguous.total("warp_instructions") <= 44_616
 
 
-@pytest.mark.parametrize(("page", "most"), [(1, 47_904), (16, 50_512), (64, 49_328), (256, 49_376)])
+@pytest.mark.parametrize(("page", "most"), [(1, 45_952), (16, 46_712), (64, 46_144), (256, 46_192)])
 def test_what_pages_add(page, most, contiguous):
-    """Warp instructions of both kernels: at most a tenth more than of a contiguous cache."""
+    """Warp instructions of both kernels: at most a twentieth more than of a contiguous cache."""
     run = SMALL.in_pages(page, checks="all")
     assert run.findings == []
-    assert run.total("warp_instructions") <= min(most, 1.1 * contiguous.total("warp_instructions"))
+    assert run.total("warp_instructions") <= min(most, 1.05 * contiguous.total("warp_instructions"))
 
 
-def test_floats_of_8_bits_are_half_the_bytes(contiguous):
+def test_floats_of_8_bits_are_half_the_bytes():
     run = SMALL.in_pages(16, torch.float8_e4m3fn, checks="all")
     assert run.findings == []
     _, macs, sectors = SMALL.cost(run, bytes_of_an_element=1)
     assert macs <= 1.1
     assert sectors <= 1.05  # the table and what is known of the sequences too
     # This target has no instruction that converts e4m3: seven others do for two numbers.
-    assert run.total("warp_instructions") <= 1.74 * contiguous.total("warp_instructions")
+    assert run.total("warp_instructions") <= 81_152

@@ -166,3 +166,22 @@ func.func @num_stages(%n: index) {
   } {tile.num_stages = 0 : i32}
   return
 }
+
+// -----
+
+func.func @few_iterations(%n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error@+1 {{expected 'tile.few_iterations' to be a unit attribute of an 'scf.for'}}
+  scf.for %i = %c0 to %n step %c1 {
+  } {tile.few_iterations = 3 : i32}
+  return
+}
+
+// -----
+
+func.func @few_iterations(%a: i32) {
+  // expected-error@+1 {{expected 'tile.few_iterations' to be a unit attribute of an 'scf.for'}}
+  %0 = arith.addi %a, %a {tile.few_iterations} : i32
+  return
+}

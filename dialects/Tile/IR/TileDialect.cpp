@@ -5,6 +5,7 @@
 //   func.func @f(%x: tensor<4xf16>) attributes {tile.kernel}                                    no launch passes a tensor
 //   func.func @f(%n: i32) -> i32 attributes {tile.kernel}                                       no launch takes a result
 #include "dialects/Tile/IR/TileDialect.h"
+#include "dialects/Tile/IR/LoopAttributes.h"
 #include "dialects/Tile/IR/TileProgramOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -116,12 +117,18 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return op->emitOpError() << "expected '" << name << "' on an 'scf.for' to be a positive i32, but got "
                              << attribute.getValue();
   }
+  if (name == fewIterationsAttrName) {
+    if (isa<scf::ForOp>(op) && isa<UnitAttr>(attribute.getValue()))
+      return success();
+    return op->emitOpError() << "expected '" << name << "' to be a unit attribute of an 'scf.for'";
+  }
   if (name != kernelAttrName && name != scheduleAttrName && name != ordersAccessesAttrName) {
     InFlightDiagnostic diagnostic = op->emitOpError()
                                     << "expected an attribute that the tile dialect knows, but got '" << name << "'";
     diagnostic.attachNote() << "it knows '" << kernelAttrName << "', '" << scheduleAttrName << "', '"
-                            << ordersAccessesAttrName << "', '" << numStagesAttrName << "', '" << divisibilityAttrName
-                            << "', '" << contiguityAttrName << "' and '" << constancyAttrName << "'";
+                            << ordersAccessesAttrName << "', '" << numStagesAttrName << "', '" << fewIterationsAttrName
+                            << "', '" << divisibilityAttrName << "', '" << contiguityAttrName << "' and '"
+                            << constancyAttrName << "'";
     return diagnostic;
   }
   auto function = dyn_cast<func::FuncOp>(op);

@@ -18,7 +18,8 @@
 //
 // One barrier an iteration does both that it has to: after it, every thread's share of this iteration's tiles has
 // arrived, and every thread has read the tiles of the iteration before, whose place the new copies take. Copies past
-// the loop's end are masked off.
+// the loop's end are masked off; where a loop is known to have few iterations, and these copies and their addresses are
+// much of what it does, a branch leaves both out.
 //
 // What a copy's address and mask are computed from is computed a second time, S-1 iterations ahead; loop-carried values
 // in it (pointers that a loop advances) are carried a second time. Where it includes loads (a table of blocks), these
@@ -35,6 +36,7 @@
 // stages, and its schedule says so.
 #include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
+#include "dialects/Tile/IR/LoopAttributes.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Copies/BoxRing.h"
@@ -121,6 +123,12 @@ private:
   /// Computes the slices for other iterations and starts their copies into the tiles `stage`: of `lateOne`, the one
   /// before `one`, what is read late, unless that is before the first.
   void copyAhead(Iteration &one, Iteration *lateOne, Value stage);
+  void startAhead(Iteration &one, Iteration *lateOne, Value stage);
+  /// Whether a branch leaves out iterations that are not run: what the loop carries has to be computed for these too, and
+  /// one thread's copies have a branch already.
+  bool branches() const {
+    return loop->hasAttr(tile::fewIterationsAttrName) && !boxes && late.none() && slice.carried.empty();
+  }
   void cloneSlice(ArrayRef<Operation *> ordered, Iteration &iteration);
   Value masked(Type pointers, Value mask, Value isInside);
   void cloneLoad(tile::LoadOp load, IRMapping &mapping, Value isInside);
@@ -241,6 +249,21 @@ void LoopPipeliner::cloneSlice(ArrayRef<Operation *> ordered, Iteration &iterati
 }
 
 void LoopPipeliner::copyAhead(Iteration &one, Iteration *lateOne, Value stage) {
+  if (one.isInside && branches()) {
+    OpBuilder::InsertionGuard guard(b);
+    auto isRun = scf::IfOp::create(b, loc, one.isInside, /*withElseRegion=*/false);
+    b.setInsertionPointToStart(isRun.thenBlock());
+    one.isInside = {};
+    startAhead(one, lateOne, stage);
+  } else {
+    startAhead(one, lateOne, stage);
+  }
+  // A group each, also of no copies: waits count them.
+  if (hasGroups)
+    AsyncCommitOp::create(b, loc);
+}
+
+void LoopPipeliner::startAhead(Iteration &one, Iteration *lateOne, Value stage) {
   cloneSlice(orderedSlice, one);
   if (lateOne)
     cloneSlice(orderedLateSlice, *lateOne);
@@ -257,8 +280,6 @@ void LoopPipeliner::copyAhead(Iteration &one, Iteration *lateOne, Value stage) {
                         masked(copy.getPtr().getType(), mask, of.isInside), target, copy.getContiguity(),
                         copy.getUndefined(), copy.getThroughL1());
   }
-  if (hasGroups)
-    AsyncCommitOp::create(b, loc);
 }
 
 void LoopPipeliner::copyBoxes(Iteration &one, Iteration *lateOne, Value stage) {

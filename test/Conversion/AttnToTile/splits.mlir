@@ -1,7 +1,8 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // RUN: weft-opt %s --split-input-file --attn-to-tile --canonicalize --cse | FileCheck %s
 
-// Split keys: a program for each run of blocks of keys, whose parts another kernel merges. Query heads that share keys are rows of one tile.
+// Split keys: a program for each run of blocks of keys, whose parts another kernel merges. Runs that follow from lengths are short, and their
+// loops say so. Query heads that share keys are rows of one tile.
 
 !q = !attn.tensor<[B, "4*H", N, 64], f16>
 !k = !attn.tensor<[B, H, M, 64], f16>
@@ -13,8 +14,10 @@
 // CHECK: return %[[OUT]]
 // CHECK-LABEL: func.func @attend(
 // CHECK: tile.dot {{.*}} tensor<16x64xf16>
+// CHECK: } {tile.few_iterations}
 // CHECK-LABEL: func.func @merge_splits(
 // CHECK: scf.for
+// CHECK-NOT: tile.few_iterations
 func.func @by_length(%q: !q, %k: !k, %v: !k, %n: !n) -> !q attributes {attn.program} {
   %o, %lse = attn.attend %q keys(%k : !k) values(%v : !k) counts(%n : !n) {patterns = [#attn.causal], scale = 0.125 : f32, splits = 0 : i64} : !q -> !q, !l
   return %o : !q
@@ -32,6 +35,7 @@ func.func @by_length(%q: !q, %k: !k, %v: !k, %n: !n) -> !q attributes {attn.prog
 // CHECK: attn.launch @attend({{.*}}) grid ["(cdiv(N, 16)) * 3", "H", "B"]
 // CHECK: attn.launch @merge_splits
 // CHECK-NOT: attn.launch
+// CHECK-NOT: tile.few_iterations
 // CHECK-LABEL: func.func @merge_splits(
 // CHECK: arith.addf {{.*}} tensor<1x64xf32>
 func.func @listed(%q: !q, %k: !k, %v: !k) -> !q attributes {attn.program} {

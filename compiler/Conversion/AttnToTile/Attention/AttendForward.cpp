@@ -19,6 +19,7 @@
 #include "compiler/Conversion/AttnToTile/Rows/RowLocal.h"
 #include "compiler/Support/Remarks.h"
 #include "dialects/Attn/Pattern/Membership.h"
+#include "dialects/Tile/IR/LoopAttributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -324,6 +325,9 @@ State ForwardKernel::walkDomain(unsigned domain, const State &state) {
   if (splits)
     walk.run = splits->blocksOf(b, split, standing.keyLengths[domain]);
   auto body = [&](const WalkedBlock &block, ValueRange carried) {
+    // Runs that follow from lengths are as short as is worth a program.
+    if (splits && !splits->wanted)
+      cast<scf::ForOp>(b.getInsertionBlock()->getParentOp())->setAttr(tile::fewIterationsAttrName, b.getUnitAttr());
     Value start = b.mul(block.number, b.i32(schedule.getColumns()));
     RowTile keys = rowsFrom(b, start, schedule.getColumns(), standing.keyLengths[domain], !block.full);
     keys.isBlock = !standing.keyBase;
