@@ -161,7 +161,19 @@ void bindDevice(py::module_ &m) {
       .def(
           "synchronize",
           [](const Device &self, uintptr_t stream) { self.device.synchronize(reinterpret_cast<weft_stream>(stream)); },
-          py::arg("stream") = 0, py::call_guard<py::gil_scoped_release>());
+          py::arg("stream") = 0, py::call_guard<py::gil_scoped_release>())
+      .def(
+          "map",
+          [](const Device &self, uintptr_t begin, size_t bytes) {
+            weft_address address = 0;
+            call(weft_buffer_map, self.device.get(), reinterpret_cast<void *>(begin), bytes, &address);
+            return address;
+          },
+          py::arg("begin"), py::arg("bytes"))
+      .def(
+          "unmap",
+          [](const Device &self, weft_address address) { call(weft_buffer_unmap, self.device.get(), address); },
+          py::arg("address"));
 }
 
 /// Times what is queued on a device, by events, after a fill that takes the place of everything in the L2 cache.

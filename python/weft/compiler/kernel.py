@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import native
 from ..recent import Recent
+from ..runtime.addressed import simulated_module
 from . import cache
 from .diagnostics import CompilationError, from_native
 from .fingerprint import compiler_fingerprint
@@ -95,7 +96,7 @@ class Kernel:
         module = self._modules.get(id(device))
         if module is None:
             made = native.load("_runtime").Module(self.ptx, self.name, self.shared_bytes, device, self.types)
-            module = self._modules[id(device)] = made
+            module = self._modules[id(device)] = simulated_module(made, device, self.types)
         return module
 
 

@@ -1,0 +1,79 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Tensors that a kernel reaches by their addresses alone, as tables of pointers hold them.
+
+On a GPU such an address is as good as an argument. The simulator knows the memory that it is told of: where a launch is
+given integers of 64 bits, the host tensors that lie at these addresses are made known to it for the launch.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+_LEAST = 1 << 24  # nothing lies below on the host: indices and sizes cost no search
+_MOST = 1 << 16  # entries that are looked at: larger arrays are data
+
+
+class SimulatedModule:
+    """A kernel on the simulator, launched with what its arguments are the addresses of."""
+
+    def __init__(self, module: Any, device: Any):
+        self._module, self._device = module, device
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+    def launch(self, grid: Any, block: Any, args: tuple[Any, ...], *rest: Any, **options: Any) -> None:
+        """As of the runtime's module."""
+        mapped = []
+        try:
+            for begin, end in _ranges(set(_addresses(args))):
+                mapped.append(self._device.map(begin, end - begin))
+            self._module.launch(grid, block, args, *rest, **options)
+        finally:
+            for address in mapped:
+                self._device.unmap(address)
+
+
+def simulated_module(module: Any, device: Any, types: Iterable[str]) -> Any:
+    """The module, for launches on the simulator with tables of pointers where the types of its arguments allow them."""
+    may = any(each.removeprefix("*").partition(":")[0] in ("i64", "u64") for each in types)
+    return SimulatedModule(module, device) if may and device.simulated else module
+
+
+def _addresses(args: tuple[Any, ...]) -> Iterable[int]:
+    """The integers among the arguments and in the arrays of 64 bits that may be addresses."""
+    for each in args:
+        if isinstance(each, int):
+            values: Iterable[int] = (each,)
+        elif str(getattr(each, "dtype", "")).rpartition(".")[2] not in ("int64", "uint64"):
+            continue
+        else:
+            count = each.numel() if hasattr(each, "numel") else each.size
+            values = each.reshape(-1).tolist() if count <= _MOST else ()
+        yield from (value for value in values if value >= _LEAST)
+
+
+def _ranges(addresses: set[int]) -> list[tuple[int, int]]:
+    """The memory of the tensors of torch that lie on the host at these addresses: ranges apart from one another."""
+    torch = sys.modules.get("torch")
+    if not addresses or torch is None:
+        return []
+    found = set()
+    for each in gc.get_objects():
+        if type(each) in (torch.Tensor, torch.nn.Parameter) and each.device.type == "cpu":
+            try:
+                storage = each.untyped_storage()
+            except (RuntimeError, NotImplementedError):  # sparse ones, and those of torch.func
+                continue
+            if storage.nbytes():
+                found.add((storage.data_ptr(), storage.data_ptr() + storage.nbytes()))
+    apart: list[tuple[int, int]] = []
+    for begin, end in sorted(found):
+        if apart and begin < apart[-1][1]:
+            apart[-1] = apart[-1][0], max(apart[-1][1], end)
+        else:
+            apart.append((begin, end))
+    return [(begin, end) for begin, end in apart if any(begin <= address < end for address in addresses)]
