@@ -35,6 +35,8 @@ from weft.tuning.tuner import Options, tune_subject
 
 #: larger than any size
 UNBOUNDED = 2**31
+#: times as fast as the default that a whole program has to be for its choice to ship
+LEAST = 1.01
 
 
 def heads(*sizes: int, dtype: torch.dtype = torch.bfloat16) -> list[Any]:
@@ -156,7 +158,7 @@ def guards(result: Any, traced: Any, beyond: bool) -> list[list[Any]]:
 
 
 def record_of(case: Case, target: str, options: argparse.Namespace) -> dict[str, Any] | None:
-    """What the tuner chooses for a case, as a record; None where that is the default."""
+    """What the tuner chooses for a case, as a record; None where the default is as fast."""
     program, call = called(case.call)
     traced = program.trace(call)
     sizes = bind({"inputs": [{"dims": each.dims} for each in traced.inputs]}, [*call.arrays, *traced.captured])
@@ -164,7 +166,7 @@ def record_of(case: Case, target: str, options: argparse.Namespace) -> dict[str,
     result = tune_subject(subject_of(traced, backward=True), target, sizes, how)
     said = f"{case.name}, {target}: {result.default_seconds / result.seconds:.2f} ×, {len(result.rows)} candidates"
     print(said, {place: "x".join(map(str, each)) for place, each in result.schedules.items()}, flush=True)
-    if not result.schedules:
+    if result.default_seconds < LEAST * result.seconds:
         return None
     form = modelled.form_hash(traced.plain)
     key = {
@@ -207,7 +209,7 @@ def main() -> None:
     parser.add_argument("--case", action="append", help="a part of the names of the cases to tune (default: all)")
     parser.add_argument("--target", action="append", choices=tuple(targets()))
     parser.add_argument("--limit", type=int, default=3, help="candidates for each kernel (default: 3)")
-    parser.add_argument("--longest", type=int, default=256, help="tokens that are simulated at most")
+    parser.add_argument("--longest", type=int, default=512, help="tokens that are simulated at most")
     parser.add_argument("--jobs", type=int, help="processes (default: one a core)")
     parser.add_argument("--judge", choices=("model", "cycles"), default="cycles")
     parser.add_argument("--forms", action="store_true", help="tune nothing: say anew which IR the records are of")
