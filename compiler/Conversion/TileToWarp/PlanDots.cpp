@@ -12,31 +12,49 @@ using namespace mlir;
 namespace weft {
 namespace {
 
-/// The products whose first operand is computed from `dot`'s result by ops that keep rows where they are.
-llvm::SmallVector<tile::DotOp> productsFedBy(tile::DotOp dot) {
-  llvm::SmallVector<tile::DotOp> fed;
+/// The products whose first operand is computed from a product's result by ops that keep rows where they are.
+struct Fed {
+  llvm::SmallVector<tile::DotOp> products;
+  bool reduced = false; ///< whether rows are reduced on the way: what each comes to belongs to the next product's row
+};
+
+Fed productsFedBy(tile::DotOp dot) {
+  Fed fed;
   llvm::SmallSetVector<Value, 16> values;
   values.insert(dot.getResult());
   for (size_t i = 0; i < values.size(); ++i)
     for (OpOperand &use : values[i].getUses()) {
       if (auto next = dyn_cast<tile::DotOp>(use.getOwner())) {
         if (use.getOperandNumber() == 0)
-          fed.push_back(next);
+          fed.products.push_back(next);
         continue;
       }
       OpKind kind = kindOf(use.getOwner());
+      fed.reduced |= isa<tile::ReduceOp>(use.getOwner());
       if (kind == OpKind::Elementwise || kind == OpKind::View || isa<tile::ReduceOp>(use.getOwner()))
         values.insert(use.getOwner()->result_begin(), use.getOwner()->result_end());
     }
   return fed;
 }
 
+/// Whether all warps may split a product's rows, as far as matrix instructions of a warp make it.
+bool allSplitRows(tile::DotOp dot, const TargetInfo &target, int warps) {
+  auto a = cast<RankedTensorType>(dot.getA().getType());
+  auto result = cast<RankedTensorType>(dot.getType());
+  auto instruction = target.mmaFor(a.getElementType(), result.getElementType(), result.getDimSize(0), a.getDimSize(1));
+  return !instruction || result.getDimSize(0) >= int64_t(instruction->shape[0]) * warps;
+}
+
 /// The products that others are computed from row by row, and those others; and what accumulates into one sum with
-/// them, as chunks of an inner axis do, so that the sum stays where it is.
-llvm::DenseSet<Operation *> findChained(func::FuncOp function) {
+/// them, as chunks of an inner axis do, so that the sum stays where it is. `leavesOut` says which two need not be.
+llvm::DenseSet<Operation *> findChained(func::FuncOp function,
+                                        llvm::function_ref<bool(tile::DotOp, tile::DotOp, bool reduced)> leavesOut) {
   llvm::DenseSet<Operation *> chained;
   function.walk([&](tile::DotOp dot) {
-    for (tile::DotOp next : productsFedBy(dot)) {
+    Fed fed = productsFedBy(dot);
+    for (tile::DotOp next : fed.products) {
+      if (leavesOut(dot, next, fed.reduced))
+        continue;
       chained.insert(dot);
       chained.insert(next);
     }
@@ -84,8 +102,15 @@ FailureOr<DotPlan> planDot(tile::DotOp dot, bool chained, const TargetInfo &targ
 
 FailureOr<llvm::DenseMap<Operation *, DotPlan>> planDots(func::FuncOp function, const AxisAnalysis &axes,
                                                          const TargetInfo &target, int warps) {
-  llvm::DenseSet<Operation *> chained = findChained(function);
-  llvm::DenseMap<Operation *, DotPlan> plans = planWgmma(function, chained, axes, target, warps);
+  llvm::DenseMap<Operation *, DotPlan> plans = planWgmma(
+      function, findChained(function, [](tile::DotOp, tile::DotOp, bool) { return false; }), axes, target, warps);
+  // Where there are more warps than rows for them, a row leaves its warp in any case: products that nothing is reduced
+  // between then read the fewest elements, each by itself, by which sums of several lie alike. Kernels that the
+  // compiler writes have schedules that were chosen without that.
+  const bool written = function->hasAttr(tile::ordersAccessesAttrName);
+  llvm::DenseSet<Operation *> chained = findChained(function, [&](tile::DotOp dot, tile::DotOp next, bool reduced) {
+    return !written && !reduced && !allSplitRows(dot, target, warps) && !allSplitRows(next, target, warps);
+  });
   WalkResult result = function.walk([&](tile::DotOp dot) {
     if (plans.contains(dot))
       return WalkResult::advance();

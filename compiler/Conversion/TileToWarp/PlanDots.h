@@ -11,7 +11,8 @@ namespace weft {
 
 /// A plan for every tile.dot. Products that feed each other's first operand through element-wise ops and reductions
 /// (attention's) have all their warps along M, so that a row of the first stays in the warp that needs it for the
-/// second. Fails, with a diagnostic at the op, for a product that the target cannot compute.
+/// second; but for those between which nothing is reduced and whose rows are too few for all warps. Fails, with a
+/// diagnostic at the op, for a product that the target cannot compute.
 mlir::FailureOr<llvm::DenseMap<mlir::Operation *, DotPlan>>
 planDots(mlir::func::FuncOp function, const AxisAnalysis &axes, const TargetInfo &target, int warps);
 

@@ -156,3 +156,61 @@ func.func @sum_of_another_product(%p: !tile.ptr<f32> {tile.divisibility = 16 : i
   tile.store %ptrs, %s : tensor<32x32x!tile.ptr<f32>>
   func.return
 }
+
+// -----
+
+// Eight warps and four instructions' rows: what the second product takes leaves its warp in any case, so that it reads
+// the fewest elements, as the product does that it is added to: only 16-bit numbers are exchanged.
+
+// CHECK-LABEL: func.func @added_products
+// CHECK: warp.mma {{.*}} -> tensor<64x128xf32, #[[SUM:.*]]>
+// CHECK: warp.convert_layout {{.*}} -> tensor<64x64xf16,
+// CHECK: warp.mma {{.*}} -> tensor<64x128xf32, #[[SUM]]>
+// CHECK-NOT: warp.convert_layout
+// CHECK: arith.addf {{.*}} : tensor<64x128xf32, #[[SUM]]>
+func.func @added_products(%p: !tile.ptr<f32>, %x: f16) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 8, stages = 1>} {
+  %q = tile.splat %x : f16 -> tensor<64x64xf16>
+  %v = tile.splat %x : f16 -> tensor<64x128xf16>
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %none = arith.constant dense<0.0> : tensor<64x128xf32>
+  %o = tile.dot %q, %v, %none : tensor<64x64xf16> * tensor<64x128xf16> -> tensor<64x128xf32>
+  %s = tile.dot %q, %q, %zero : tensor<64x64xf16> * tensor<64x64xf16> -> tensor<64x64xf32>
+  %t = arith.mulf %s, %s : tensor<64x64xf32>
+  %a = arith.truncf %t : tensor<64x64xf32> to tensor<64x64xf16>
+  %i = tile.dot %a, %v, %none : tensor<64x64xf16> * tensor<64x128xf16> -> tensor<64x128xf32>
+  %sum = arith.addf %o, %i : tensor<64x128xf32>
+  %ptrs = tile.splat %p : !tile.ptr<f32> -> tensor<64x128x!tile.ptr<f32>>
+  tile.store %ptrs, %sum : tensor<64x128x!tile.ptr<f32>>
+  func.return
+}
+
+// -----
+
+// What is reduced of rows belongs to the next product's rows, which lie as the first's: the two sums lie apart.
+
+// CHECK-LABEL: func.func @added_after_reduction
+// CHECK: warp.mma {{.*}} -> tensor<64x128xf32, #[[SUM:.*]]>
+// CHECK-NOT: warp.mma {{.*}} -> tensor<64x128xf32, #[[SUM]]>
+// CHECK: warp.convert_layout {{.*}} : tensor<64x128xf32,
+func.func @added_after_reduction(%p: !tile.ptr<f32>, %x: f16) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 8, stages = 1>} {
+  %q = tile.splat %x : f16 -> tensor<64x64xf16>
+  %v = tile.splat %x : f16 -> tensor<64x128xf16>
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %none = arith.constant dense<0.0> : tensor<64x128xf32>
+  %o = tile.dot %q, %v, %none : tensor<64x64xf16> * tensor<64x128xf16> -> tensor<64x128xf32>
+  %s = tile.dot %q, %q, %zero : tensor<64x64xf16> * tensor<64x64xf16> -> tensor<64x64xf32>
+  %top = tile.reduce %s {axis = 1 : i32} : (tensor<64x64xf32>) -> tensor<64xf32> {
+  ^bb0(%l: f32, %r: f32):
+    %m = arith.maximumf %l, %r : f32
+    tile.yield %m : f32
+  }
+  %e = tile.expand_dims %top {axis = 1 : i32} : tensor<64xf32> -> tensor<64x1xf32>
+  %w = tile.broadcast %e : tensor<64x1xf32> -> tensor<64x64xf32>
+  %t = arith.subf %s, %w : tensor<64x64xf32>
+  %a = arith.truncf %t : tensor<64x64xf32> to tensor<64x64xf16>
+  %i = tile.dot %a, %v, %none : tensor<64x64xf16> * tensor<64x128xf16> -> tensor<64x128xf32>
+  %sum = arith.addf %o, %i : tensor<64x128xf32>
+  %ptrs = tile.splat %p : !tile.ptr<f32> -> tensor<64x128x!tile.ptr<f32>>
+  tile.store %ptrs, %sum : tensor<64x128x!tile.ptr<f32>>
+  func.return
+}
