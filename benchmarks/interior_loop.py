@@ -143,7 +143,7 @@ def ratio(D: int, target: str) -> float:
     keys, warps = tiling(D, target)
     kernel = windowed_attention.compile(signature(D, keys), target=target, num_warps=warps, num_stages=2)
     gpu = next(each for each in gpus().values() if each.target == target)
-    described = {"entry": kernel.name, "num_warps": warps, "shared_bytes": kernel.shared_bytes}
+    described = {"entry": kernel.name, "num_warps": kernel.num_warps, "shared_bytes": kernel.shared_bytes}
     (found,) = of_ptx(kernel.ptx, target, gpu, [described])
     assert found.main is not None, "the kernel has products"
     return found.main.cycles / found.main.matrix_cycles

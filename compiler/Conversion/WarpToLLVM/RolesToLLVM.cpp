@@ -6,6 +6,11 @@
 //                                    ^one: copies; llvm.br ^end
 //                                    ^end: llvm.return
 //                                    ^others: setmaxnreg.inc; use
+//
+// Turns of warpgroups, each at a named barrier of its own (PTX ISA 9.7.13.1), behind the two that blocks with roles have:
+//
+//   warp.turn_wait             ─▶    bar.sync 2 + warpgroup, 256
+//   warp.turn_pass             ─▶    bar.arrive 2 + (warpgroup + 1) mod warpgroups, 256
 
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
 #include "dialects/Warp/IR/WarpOps.h"
@@ -71,11 +76,51 @@ LogicalResult lowerArrive(MbarrierArriveOp op, Emitter &e) {
   return success();
 }
 
+int64_t warpgroupsOf(Emitter &e) { return e.warps / e.target.warpgroups.warps; }
+
+Value warpgroup(Emitter &e) {
+  return LLVM::LShrOp::create(e.b, e.loc, e.warp(), e.i32(llvm::Log2_32(e.target.warpgroups.warps)));
+}
+
+/// Lets the warpgroup `only`, or each where there is none, do something at the barrier of its own turn or the next one's.
+void atTurn(StringRef instruction, bool next, std::optional<int64_t> only, Emitter &e) {
+  constexpr int64_t barriersOfRoles = 2;
+  Value own, barrier, acts;
+  e.atEntry([&]() -> Value {
+    own = warpgroup(e);
+    acts = only ? LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::eq, own, e.i32(*only)).getResult() : Value();
+    if (next) {
+      Value behind = LLVM::AddOp::create(e.b, e.loc, own, e.i32(1));
+      Value isLast = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::eq, behind, e.i32(warpgroupsOf(e)));
+      own = LLVM::SelectOp::create(e.b, e.loc, isLast, e.i32(0), behind);
+    }
+    return barrier = LLVM::AddOp::create(e.b, e.loc, own, e.i32(barriersOfRoles));
+  });
+  int64_t threads = 2 * int64_t(e.target.warpSize) * e.target.warpgroups.warps;
+  std::string text = llvm::formatv("{0}{1} $0, {2};", only ? "@$1 " : "", instruction, threads).str();
+  SmallVector<Value> operands{barrier};
+  if (only)
+    operands.push_back(acts);
+  e.inlineAsm(text, only ? "r,b,~{memory}" : "r,~{memory}", {}, operands, /*sideEffects=*/true);
+}
+
+LogicalResult lowerTurnWait(TurnWaitOp op, Emitter &e) {
+  atTurn("bar.sync", /*next=*/false, op.getFirst() ? std::optional<int64_t>(0) : std::nullopt, e);
+  return success();
+}
+
+LogicalResult lowerTurnPass(TurnPassOp op, Emitter &e) {
+  atTurn("bar.arrive", /*next=*/true, op.getLast() ? std::optional<int64_t>(warpgroupsOf(e) - 1) : std::nullopt, e);
+  return success();
+}
+
 } // namespace
 
 void addRoleLowerings(LoweringTable &table) {
   table.add<ProducerOp>(lowerProducer);
   table.add<MbarrierArriveOp>(lowerArrive);
+  table.add<TurnWaitOp>(lowerTurnWait);
+  table.add<TurnPassOp>(lowerTurnPass);
 }
 
 } // namespace weft

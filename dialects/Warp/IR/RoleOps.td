@@ -60,4 +60,34 @@ def Warp_MbarrierArriveOp : Op<Warp_Dialect, "mbarrier_arrive", [MemoryEffects<[
   let assemblyFormat = "$barrier attr-dict `:` type($barrier)";
 }
 
+def Warp_TurnWaitOp : Op<Warp_Dialect, "turn_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "the warps of a warpgroup wait until it is its turn";
+  let description = [{
+    Warpgroups take turns: each waits for the one before it, the first one for the last one, which has its turn behind it. `first`: only the first warpgroup waits.
+    PTX: `bar.sync` (ISA 9.7.13.1) at a barrier of the warpgroup, with the threads of two warpgroups.
+
+    ```mlir
+    warp.turn_wait
+    warp.turn_wait {first}
+    ```
+  }];
+  let arguments = (ins UnitAttr:$first);
+  let assemblyFormat = "attr-dict";
+}
+
+def Warp_TurnPassOp : Op<Warp_Dialect, "turn_pass", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "a warpgroup passes its turn on to the next one";
+  let description = [{
+    As `warp.turn_wait` says. `last`: only the last warpgroup does, so that the first one has its turn.
+    PTX: `bar.arrive` (ISA 9.7.13.1) at a barrier of the next warpgroup, with the threads of two warpgroups.
+
+    ```mlir
+    warp.turn_pass {last}
+    warp.turn_pass
+    ```
+  }];
+  let arguments = (ins UnitAttr:$last);
+  let assemblyFormat = "attr-dict";
+}
+
 #endif // WEFT_DIALECTS_WARP_IR_ROLEOPS_TD

@@ -91,6 +91,46 @@ int64_t mostAlive(scf::ForOp loop) {
   return most;
 }
 
+/// The product from which the sums go on that a product adds to, behind waits and what scales them on the way.
+static bool addsToCarried(WgmmaOp product, scf::ForOp loop) {
+  llvm::SetVector<Value> from;
+  from.insert(product.getAcc());
+  for (size_t at = 0; at < from.size(); ++at) {
+    if (llvm::is_contained(loop.getRegionIterArgs(), from[at]))
+      return true;
+    Operation *op = from[at].getDefiningOp();
+    if (!op || op->getBlock() != loop.getBody())
+      continue;
+    if (auto wait = dyn_cast<WgmmaWaitOp>(op))
+      from.insert(wait.getValues()[cast<OpResult>(from[at]).getResultNumber()]);
+    else if (auto before = dyn_cast<WgmmaOp>(op))
+      from.insert(before.getAcc());
+    else
+      for (Value operand : op->getOperands())
+        if (operand.getType() == from[at].getType())
+          from.insert(operand);
+  }
+  return false;
+}
+
+ProductRegisters registersOfProducts(scf::ForOp loop) {
+  ProductRegisters registers;
+  llvm::SmallDenseSet<Value> goneOn; // sums that the next product adds to
+  for (auto product : loop.getBody()->getOps<WgmmaOp>())
+    if (auto wait = product.getAcc().getDefiningOp<WgmmaWaitOp>())
+      goneOn.insert(wait.getValues()[cast<OpResult>(product.getAcc()).getResultNumber()]);
+  for (auto product : loop.getBody()->getOps<WgmmaOp>()) {
+    if (!goneOn.contains(product.getResult()) && !addsToCarried(product, loop))
+      registers.fromZero += registersOf(product.getResult());
+    if (product.takesRegisters())
+      registers.operands += registersOf(product.getA());
+  }
+  for (auto [carried, yielded] : llvm::zip_equal(loop.getRegionIterArgs(), loop.getYieldedValues()))
+    if (isa<FloatType>(getElementTypeOrSelf(carried))) // addresses are few, however many pointers there are
+      registers.carried += std::min(registersOf(carried), registersWhileAlive(yielded));
+  return registers;
+}
+
 int64_t registersAhead(tile::LoadOp load) {
   auto contiguity = load->getAttrOfType<IntegerAttr>(contiguityAttrName);
   auto type = dyn_cast<RankedTensorType>(load.getPtr().getType());

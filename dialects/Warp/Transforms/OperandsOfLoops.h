@@ -28,6 +28,22 @@ bool takesManyOperands(mlir::scf::ForOp loop, const TargetInfo &target);
 /// what is used later.
 int64_t mostAlive(mlir::scf::ForOp loop);
 
+/// Registers of a thread in a loop with products of warpgroups, at the least.
+struct ProductRegisters {
+  int64_t carried = 0;  ///< what goes round the loop, but for addresses
+  int64_t fromZero = 0; ///< sums of products that are not added to what goes round
+  int64_t operands = 0; ///< of products that take theirs from registers
+
+  /// With those for addresses, masks and what is computed on the way.
+  int64_t atOnce() const { return carried + fromZero + beside; }
+  /// Where products run an iteration later, both iterations' sums from zero live, or what becomes of them.
+  int64_t late() const { return atOnce() + fromZero; }
+
+private:
+  static constexpr int64_t beside = 40;
+};
+ProductRegisters registersOfProducts(mlir::scf::ForOp loop);
+
 /// Registers of a load's value and of the addresses of its pieces, if it is made an iteration ahead.
 int64_t registersAhead(tile::LoadOp load);
 

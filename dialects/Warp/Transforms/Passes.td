@@ -686,6 +686,63 @@ def WarpOrderAccesses : Pass<"warp-order-accesses", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::warp::WarpDialect"];
 }
 
+def WarpTakeTurns : Pass<"warp-take-turns", "::mlir::func::FuncOp"> {
+  let summary = "let one warpgroup's products run beside what another computes from its own";
+  let description = [{
+    Of loops whose products run beside the next iteration's: a warpgroup starts an iteration's products when it is its
+    turn, and passes the turn on behind them. While it computes from what they give, the next one's run.
+
+    Needs: products in the order in which they are started (`warp-defer-waits`).
+
+    Rejects: nothing. Loops with one product under way are left alone, loops whose warps meet in an iteration, and
+    kernels of one warpgroup or without a producer: there the block's barrier has all of them at one place.
+
+    ```mlir
+    #a = #warp.layout<[128, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0], [64, 0]]>
+    #s = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
+    #b = #warp.layout<[1], offset = []>
+    module attributes {warp.target = "sm_90a"} {
+      func.func @f(%n: i32, %a: tensor<128x16xf16, #a>, %s: !warp.shared<16x16xf16, #s>, %x: tensor<128x16xf32, #a>, %full: !warp.shared<1xi64, #b>) -> tensor<128x16xf32, #a>
+          attributes {tile.schedule = #tile.schedule<warps = 8, stages = 2>} {
+        %c0 = arith.constant 0 : i32
+        %c1 = arith.constant 1 : i32
+        %z = arith.constant dense<0.0> : tensor<128x16xf32, #a>
+        %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %x, %p = %a) -> (tensor<128x16xf32, #a>, tensor<128x16xf16, #a>) : i32 {
+          warp.produce {
+            warp.mbarrier_expect %full {bytes = 32768 : i64} : !warp.shared<1xi64, #b>
+          }
+          %d = warp.wgmma %a, %s, %z {shape = array<i32: 64, 16, 16>}
+            : tensor<128x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<128x16xf32, #a>
+          %e = warp.wgmma %p, %s, %acc {shape = array<i32: 64, 16, 16>}
+            : tensor<128x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<128x16xf32, #a>
+          %y = warp.wgmma_wait %d {pending = 1 : i32} : tensor<128x16xf32, #a>
+          %w = math.exp2 %y : tensor<128x16xf32, #a>
+          %o = warp.wgmma_wait %e {pending = 0 : i32} : tensor<128x16xf32, #a>
+          %h = arith.truncf %w : tensor<128x16xf32, #a> to tensor<128x16xf16, #a>
+          scf.yield %o, %h : tensor<128x16xf32, #a>, tensor<128x16xf16, #a>
+        }
+        return %r#0 : tensor<128x16xf32, #a>
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    warp.turn_pass {last}
+    scf.for ... {
+      warp.turn_wait
+      %d = warp.wgmma ...
+      %e = warp.wgmma ...
+      warp.turn_pass
+      %y = warp.wgmma_wait %d {pending = 1 : i32} : tensor<128x16xf32, #a>
+      %w = math.exp2 %y : tensor<128x16xf32, #a>
+      ...
+    }
+    warp.turn_wait {first}
+    ```
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect"];
+}
+
 def WarpSplitRoles : Pass<"warp-split-roles", "::mlir::func::FuncOp"> {
   let summary = "make the producer's program beside that of the other warps";
   let description = [{

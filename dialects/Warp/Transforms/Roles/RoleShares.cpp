@@ -3,43 +3,18 @@
 
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Transforms/OperandsOfLoops.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 
 namespace weft::warp {
 
-/// Registers of a thread for addresses, predicates and what is computed on the way: those that kernels take beside the
-/// sums and operands of their products, at the least.
-static constexpr int64_t besideProducts = 40;
-
-/// Registers of a thread that hold a tensor.
-static int64_t registersOf(Type type) {
-  LayoutAttr layout = layoutAttrOf(type);
-  if (!layout)
-    return 0;
-  Type element = cast<RankedTensorType>(type).getElementType();
-  int64_t bits = element.isIntOrFloat() ? std::max<int64_t>(element.getIntOrFloatBitWidth(), 8) : 64;
-  return llvm::divideCeil(layout.getLayout().size(InDim::Register) * bits, 32);
-}
-
-/// Registers that a thread needs in the kernel's fullest loop with products of warpgroups, at the least: for what the
-/// loop carries and for the operands and sums of the largest product that adds to nothing carried.
+/// Registers that a thread needs in the kernel's fullest loop with products of warpgroups, at the least.
 static int64_t leastRegisters(func::FuncOp kernel) {
   int64_t most = 0;
-  kernel.walk([&](scf::ForOp loop) {
-    int64_t carried = 0, scores = 0;
-    for (Value argument : loop.getRegionIterArgs())
-      carried += registersOf(argument.getType());
-    for (auto product : loop.getBody()->getOps<WgmmaOp>()) {
-      bool adds = llvm::is_contained(loop.getRegionIterArgs(), product.getAcc());
-      scores = std::max(scores, (adds ? 0 : registersOf(product.getResult().getType())));
-      if (product.takesRegisters())
-        scores = std::max(scores, 3 * registersOf(product.getA().getType())); // scores in f32, and as the operand
-    }
-    most = std::max(most, carried + scores);
-  });
-  return most + besideProducts;
+  kernel.walk([&](scf::ForOp loop) { most = std::max(most, registersOfProducts(loop).atOnce()); });
+  return most;
 }
 
 /// Bytes of shared memory that the kernel's largest ring takes with what lives beside it, at the least.

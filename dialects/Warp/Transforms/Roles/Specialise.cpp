@@ -20,14 +20,15 @@
 // the tiles that iteration i-1 read, so the producer waits for the phase that the full barrier ended then: with the
 // parity of the iteration before, and that of a phase before the first in the first. Where products go on into the next
 // iteration (LaggingProduct.h), warps arrive an iteration later for the stage before theirs, in the first one for the
-// ring's last stage: so its phases run ahead by one, as the parity of the iteration before does at that stage.
+// ring's last stage: so its phases run ahead by one, as the parity of the iteration before does at that stage. Where they
+// are waited for there (LateProducts.h), warps arrive behind that wait, and the loop's first iteration is the second one.
 //
 // The kernel stays one program here; warp-split-roles makes two of it. What pays is decided from the target's numbers
 // (RoleShares.h).
 #include "compiler/Support/Remarks.h"
 #include "dialects/Tile/IR/TileProgramOps.h"
-#include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Passes.h"
+#include "dialects/Warp/Transforms/Roles/CopyLoop.h"
 #include "dialects/Warp/Transforms/Roles/ProducerSlice.h"
 #include "dialects/Warp/Transforms/Roles/RoleShares.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -46,116 +47,7 @@ namespace {
 struct Specialise : weft::warp::impl::WarpSpecialiseBase<Specialise> {
   void runOnOperation() override;
 };
-
-/// A loop whose ring bulk copies fill, as `warp-pipeline` leaves it.
-struct CopyLoop {
-  scf::ForOp loop;
-  MbarrierInitOp init;
-  SmallVector<StageOp> stages; // of the barriers
-  MbarrierWaitOp wait;
-  BarrierOp begun, read;        // behind the first copies; of the loop: tiles have been read
-  SmallVector<scf::IfOp> first; // the copies before the loop
-  scf::IfOp copies;             // and in it
-  Operation *lastRead = nullptr;
-  bool lags = false;        // products go on into the next iteration
-  bool readTogether = true; // by products of warpgroups alone
-
-  SharedType ring() { return cast<SharedType>(init.getRing().getType()); }
-  StageOp barrier() { return cast<StageOp>(wait.getBarrier().getDefiningOp()); }
-  Value stage() { return barrier().getIndex(); }
-};
 } // namespace
-
-// --- finding loops ---
-
-/// The branch around an op, in the block of `beside`; null where other ops are around it.
-static scf::IfOp branchAround(Operation *op) { return dyn_cast<scf::IfOp>(op->getParentOp()); }
-
-/// Finds what belongs to the ring of `init`. The reason where the loop is not of the expected form.
-static StringRef findParts(MbarrierInitOp init, CopyLoop &found) {
-  found.init = init;
-  for (Operation *user : init.getRing().getUsers())
-    if (auto stage = dyn_cast<StageOp>(user))
-      found.stages.push_back(stage);
-  for (StageOp stage : found.stages)
-    for (Operation *user : stage->getUsers()) {
-      if (auto wait = dyn_cast<MbarrierWaitOp>(user)) {
-        found.loop = found.wait ? scf::ForOp() : dyn_cast<scf::ForOp>(wait->getParentOp());
-        found.wait = wait;
-      }
-    }
-  if (!found.loop || found.loop->getBlock() != init->getBlock())
-    return "its waits do not stand in one loop behind its first copies";
-  for (StageOp stage : found.stages)
-    for (Operation *user : stage->getUsers())
-      if (isa<MbarrierExpectOp>(user)) {
-        scf::IfOp branch = branchAround(user);
-        bool inLoop = branch && branch->getBlock() == found.loop.getBody();
-        if (!branch || branch.elseBlock() || (!inLoop && branch->getBlock() != init->getBlock()) ||
-            (inLoop && found.copies))
-          return "its copies do not stand in one branch of an iteration";
-        inLoop ? void(found.copies = branch) : found.first.push_back(branch);
-      }
-  found.read = dyn_cast_or_null<BarrierOp>(found.wait->getNextNode());
-  for (Operation *op = init->getNextNode(); op != found.loop; op = op->getNextNode())
-    if (auto barrier = dyn_cast<BarrierOp>(op))
-      found.begun = barrier;
-  if (!found.copies || !found.read || !found.begun)
-    return "its copies do not stand in one branch of an iteration";
-  if (std::optional<APInt> count = found.loop.getStaticTripCount(); count && count->ule(found.ring().getStages()))
-    return "the loop ends before its ring is filled twice";
-  return "";
-}
-
-/// The tile that a stage's index chooses, behind transpositions; null where it is no stage of a ring.
-static StageOp stageOf(Value shared) {
-  while (auto permute = shared.getDefiningOp<PermuteSharedOp>())
-    shared = permute.getSource();
-  return shared.getDefiningOp<StageOp>();
-}
-
-/// Finds the last op that reads the iteration's tiles. The reason where the loop reads others, or copies by threads.
-static StringRef findReads(CopyLoop &found) {
-  StringRef hindrance;
-  Value index = found.stage();
-  auto reads = [&](Operation *op, Value shared) {
-    StageOp stage = stageOf(shared);
-    if (!stage || found.copies->isAncestor(op) || found.loop.isDefinedOutsideOfLoop(stage))
-      return;
-    if (stage.getIndex() != index)
-      hindrance = "an iteration reads tiles of another one";
-    Operation *here = found.loop.getBody()->findAncestorOpInBlock(*op);
-    if (!found.lastRead || found.lastRead->isBeforeInBlock(here))
-      found.lastRead = here;
-    found.readTogether &= isa<WgmmaOp>(op);
-  };
-  found.loop.walk([&](Operation *op) {
-    if (isa<AsyncWaitOp, AsyncCopyOp>(op))
-      hindrance = "threads copy tiles beside it";
-    if (auto wait = dyn_cast<WgmmaWaitOp>(op); wait && wait.getValues().empty()) {
-      found.lags = true;
-      found.lastRead = wait;
-    }
-    if (auto product = dyn_cast<WgmmaOp>(op)) {
-      for (Value operand : {product.getA(), product.getB()})
-        if (isa<SharedType>(operand.getType()))
-          reads(op, operand);
-    } else if (isa<LoadSharedOp, LoadShiftedOp>(op)) {
-      reads(op, op->getOperand(0));
-    } else if (isa<StoreSharedOp>(op) && stageOf(op->getOperand(1))) {
-      hindrance = "threads write its tiles";
-    }
-  });
-  if (!found.lastRead)
-    return "nothing reads its tiles";
-  // A product has read when it has been waited for.
-  for (Operation *op = found.lastRead; !found.lags && op; op = op->getNextNode())
-    if (isa<WgmmaWaitOp>(op))
-      found.lastRead = op;
-  return hindrance;
-}
-
-// --- rewriting ---
 
 static SharedType withBarriers(SharedType ring, int64_t stages, int64_t count) {
   int64_t shape[] = {count};
@@ -213,21 +105,28 @@ static void specialise(CopyLoop &found, int64_t warps) {
   OpBuilder b(found.loop);
   auto i32 = [&](int64_t value) -> Value { return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value)); };
   auto barrier = found.barrier();
-  unsigned parity = carryBefore(found, [&] { return found.wait.getParity(); }, i32(1)), before = 0;
+  auto stageAt = [&](Value index) -> Value {
+    return StageOp::create(b, loc, barrier.getResult().getType(), barrier.getRing(), index, barrier.getStep());
+  };
+  // An iteration before the loop reads the ring's first stage.
+  Value firstParity = found.late() ? found.waitOfFirst.getParity() : i32(1);
+  unsigned parity = carryBefore(found, [&] { return found.wait.getParity(); }, firstParity), before = 0;
   if (found.lags) {
     b.setInsertionPoint(found.loop);
-    before = carryBefore(found, [&] { return found.stage(); }, i32((found.ring().getStages() - 1) * barrier.getStep()));
+    int64_t last = found.late() ? 0 : found.ring().getStages() - 1;
+    before = carryBefore(found, [&] { return found.stage(); }, i32(last * barrier.getStep()));
   }
   Value read = found.lags ? Value(found.loop.getRegionIterArg(before)) : found.stage();
   produce(found.copies);
-  MbarrierExpectOp expect = *found.copies.thenBlock()->getOps<MbarrierExpectOp>().begin();
-  b.setInsertionPoint(expect);
-  MbarrierWaitOp::create(b, loc, expect.getBarrier(), found.loop.getRegionIterArg(parity), /*index=*/1);
+  Value freed;
+  found.copies.walk([&](MbarrierExpectOp expect) { freed = expect.getBarrier().getDefiningOp<StageOp>().getIndex(); });
+  b.setInsertionPointToStart(found.copies.thenBlock());
+  MbarrierWaitOp::create(b, loc, stageAt(freed), found.loop.getRegionIterArg(parity), /*index=*/1);
 
   b.setInsertionPointAfter(found.lastRead);
-  Value stage = StageOp::create(b, loc, barrier.getResult().getType(), barrier.getRing(), read, barrier.getStep());
-  MbarrierArriveOp::create(b, loc, stage, /*index=*/1, found.readTogether);
-  found.read.erase();
+  MbarrierArriveOp::create(b, loc, stageAt(read), /*index=*/1, found.readTogether);
+  for (BarrierOp barrier : found.read)
+    barrier.erase();
 }
 
 /// Whether there is inline PTX that does more than compute its results: its barriers would wait for the producer.
@@ -252,9 +151,7 @@ void Specialise::runOnOperation() {
     CopyLoop found;
     StringRef hindrance = shares.hindrance;
     if (hindrance.empty())
-      hindrance = findParts(init, found);
-    if (hindrance.empty())
-      hindrance = findReads(found);
+      hindrance = findCopyLoop(init, found);
     ProducerSlice withLoop = slice;
     if (hindrance.empty()) {
       bool known = withLoop.add(found.copies);

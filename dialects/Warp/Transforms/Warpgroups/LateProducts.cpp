@@ -81,36 +81,6 @@ static int64_t threadsOf(scf::ForOp loop) {
   return 32 * (schedule ? schedule.getWarps() : 4);
 }
 
-namespace {
-/// Registers of a thread for a loop's products.
-struct ProductRegisters {
-  int64_t carried = 0;  ///< what goes round the loop
-  int64_t early = 0;    ///< the sums of the early products
-  int64_t operands = 0; ///< those of the late ones
-
-  /// A thread's, with those for addresses, masks and what is computed on the way; of the late products an iteration
-  /// later both iterations' early sums live, or what becomes of them.
-  int64_t atOnce() const { return carried + early + beside; }
-  int64_t late() const { return carried + 2 * early + beside; }
-
-private:
-  static constexpr int64_t beside = 40;
-};
-} // namespace
-
-static ProductRegisters registersOfProducts(scf::ForOp loop, ArrayRef<WgmmaOp> early, ArrayRef<WgmmaOp> late) {
-  ProductRegisters registers;
-  for (WgmmaOp product : early)
-    if (!goesOnIn(product, early))
-      registers.early += registersOf(product.getResult());
-  for (WgmmaOp product : late)
-    registers.operands += registersOf(product.getA());
-  for (Value carried : loop.getRegionIterArgs())
-    if (isa<FloatType>(getElementTypeOrSelf(carried))) // addresses are few, however many pointers there are
-      registers.carried += registersOf(carried);
-  return registers;
-}
-
 /// Shared memory of a block, at the most.
 static int64_t sharedBytes(func::FuncOp kernel, ArrayRef<Value> rings) {
   auto schedule = kernel->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
@@ -123,13 +93,12 @@ static int64_t sharedBytes(func::FuncOp kernel, ArrayRef<Value> rings) {
 }
 
 /// Why a thread's registers do not allow the late products an iteration later; empty where they do.
-static StringRef whyNoRegisters(scf::ForOp loop, ArrayRef<WgmmaOp> early, ArrayRef<WgmmaOp> late, ArrayRef<Value> rings,
-                                const TargetInfo &target) {
-  const ProductRegisters registers = registersOfProducts(loop, early, late);
+static StringRef whyNoRegisters(scf::ForOp loop, ArrayRef<Value> rings, const TargetInfo &target) {
+  const ProductRegisters registers = registersOfProducts(loop);
   const int64_t threads = threadsOf(loop);
   // An eighth is for addresses, masks and what is computed on the way.
   const int64_t most = std::min<int64_t>(target.registersPerThread, target.registersPerProcessor / threads) * 7 / 8;
-  if (registers.carried + registers.early + registers.operands > most)
+  if (registers.carried + registers.fromZero + registers.operands > most)
     return "a thread's registers do not hold its sums and its operand beside the other products' sums";
   auto twoFit = [&](int64_t count) { return 2 * threads * count <= target.registersPerProcessor; };
   const int64_t shared = sharedBytes(loop->getParentOfType<func::FuncOp>(), rings) + target.reservedSharedBytes;
@@ -248,7 +217,7 @@ LateProducts findLateProducts(scf::ForOp loop, ArrayRef<Value> rings, const Targ
   for (WgmmaOp product : late)
     if (!addCasts(product.getA(), loop, late, before))
       return {{}, {}, {}, "its operand is no cast of f32 of its own"};
-  if (StringRef hindrance = whyNoRegisters(loop, early, late, rings, target); !hindrance.empty())
+  if (StringRef hindrance = whyNoRegisters(loop, rings, target); !hindrance.empty())
     return {{}, {}, {}, hindrance};
   SmallVector<Operation *> ordered = before.takeVector();
   llvm::sort(ordered, [](Operation *one, Operation *other) { return one->isBeforeInBlock(other); });
