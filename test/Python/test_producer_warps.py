@@ -217,8 +217,8 @@ def registers_of(ptx, folder):
     "kernel, most",
     [
         (lambda: roles_matmul(exact=True), (34, 37)),
-        (lambda: roles_attention(64, causal=False), (584, 587)),
-        (lambda: roles_attention(128, causal=False), (631, 634)),
+        (lambda: roles_attention(64, causal=False), (587, 590)),
+        (lambda: roles_attention(128, causal=False), (628, 631)),
     ],
     ids=["matmul", "attention 64", "attention 128"],
 )

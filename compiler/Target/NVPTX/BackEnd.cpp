@@ -20,7 +20,8 @@ static bool isPass(const Pass &pass, StringRef argument) {
 
 void weft::ChosenPasses::add(Pass *pass) {
   if (pass->getPassName() == "NVPTX Assembly Printer")
-    passes.add(beforePrinting());
+    for (Pass *each : beforePrinting())
+      passes.add(each);
   if (isPass(*pass, "slsr"))
     std::unique_ptr<Pass> unused(pass);
   else

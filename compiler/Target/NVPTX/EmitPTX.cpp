@@ -7,6 +7,7 @@
 #include "compiler/Target/NVPTX/BackEnd.h"
 #include "compiler/Target/NVPTX/Optimise.h"
 #include "compiler/Target/NVPTX/OrderForRegisters.h"
+#include "compiler/Target/NVPTX/RecomputeNumbers.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
 #include "mlir/IR/DialectRegistry.h"
@@ -213,7 +214,9 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
   RegisterReports reports{[&](llvm::StringRef kernel, Reordered found) { sayReordered(module, kernel, found); },
                           [&](llvm::StringRef kernel, int count) { sayRecomputed(module, kernel, count); }};
   int registers = options.registers ? options.registers : target.registersPerThread;
-  ChosenPasses chosen(passes, [&] { return createOrderForRegisters(registers, reports); });
+  ChosenPasses chosen(passes, [&]() -> llvm::SmallVector<llvm::Pass *> {
+    return {createRecomputeNumbers(), createOrderForRegisters(registers, reports)};
+  });
   if (machine->addPassesToEmitFile(chosen, stream, nullptr, llvm::CodeGenFileType::AssemblyFile,
                                    /*DisableVerify=*/!options.verify))
     return module.emitError("LLVM's back end for '") << StringRef(target.name) << "' cannot emit PTX", failure();

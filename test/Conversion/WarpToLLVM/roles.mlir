@@ -51,3 +51,26 @@ module attributes {warp.target = "sm_90a"} {
     return
   }
 }
+
+// -----
+
+// A barrier for each warpgroup, behind the two of blocks with roles, at which it and the one before it meet.
+// CHECK-LABEL: llvm.func @turns
+// CHECK: llvm.lshr %{{.*}}, %{{.*}} : i32
+// CHECK: %[[LAST:.*]] = llvm.icmp "eq" %{{.*}}, %{{.*}} : i32
+// CHECK: llvm.select
+// CHECK: llvm.inline_asm has_side_effects asm_dialect = att "@$1 bar.arrive $0, 256;", "r,b,~{memory}" %{{.*}}, %[[LAST]]
+// CHECK: "bar.sync $0, 256;", "r,~{memory}"
+// CHECK: "bar.arrive $0, 256;", "r,~{memory}"
+// CHECK: "@$1 bar.sync $0, 256;", "r,b,~{memory}"
+module attributes {warp.target = "sm_90a"} {
+  func.func @turns() attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 8, stages = 2>} {
+    warp.producer warps = 4 registers = 24 others = 240 {
+    }
+    warp.turn_pass {last}
+    warp.turn_wait
+    warp.turn_pass
+    warp.turn_wait {first}
+    return
+  }
+}

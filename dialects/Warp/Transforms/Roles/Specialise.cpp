@@ -93,6 +93,12 @@ static void produce(scf::IfOp copies) {
   copies->moveBefore(body, body->end());
 }
 
+/// A number of a loop's iteration where the builder stands: what computes it from what the loop carries may stand behind.
+static Value madeHere(Value number, scf::ForOp loop, OpBuilder &b) {
+  Operation *op = number.getDefiningOp();
+  return op && op->getBlock() == loop.getBody() ? b.clone(*op)->getResult(0) : number;
+}
+
 static void specialise(CopyLoop &found, int64_t warps) {
   Location loc = found.loop.getLoc();
   addEmptyBarriers(found, warps);
@@ -111,12 +117,11 @@ static void specialise(CopyLoop &found, int64_t warps) {
   // An iteration before the loop reads the ring's first stage.
   Value firstParity = found.late() ? found.waitOfFirst.getParity() : i32(1);
   unsigned parity = carryBefore(found, [&] { return found.wait.getParity(); }, firstParity), before = 0;
-  if (found.lags) {
+  if (found.lags && !found.late()) {
     b.setInsertionPoint(found.loop);
-    int64_t last = found.late() ? 0 : found.ring().getStages() - 1;
-    before = carryBefore(found, [&] { return found.stage(); }, i32(last * barrier.getStep()));
+    Value last = i32((found.ring().getStages() - 1) * barrier.getStep());
+    before = carryBefore(found, [&] { return found.stage(); }, last);
   }
-  Value read = found.lags ? Value(found.loop.getRegionIterArg(before)) : found.stage();
   produce(found.copies);
   Value freed;
   found.copies.walk([&](MbarrierExpectOp expect) { freed = expect.getBarrier().getDefiningOp<StageOp>().getIndex(); });
@@ -124,6 +129,10 @@ static void specialise(CopyLoop &found, int64_t warps) {
   MbarrierWaitOp::create(b, loc, stageAt(freed), found.loop.getRegionIterArg(parity), /*index=*/1);
 
   b.setInsertionPointAfter(found.lastRead);
+  // The next copies go where the iteration before has read.
+  Value read = found.late() ? madeHere(freed, found.loop, b)
+               : found.lags ? Value(found.loop.getRegionIterArg(before))
+                            : found.stage();
   MbarrierArriveOp::create(b, loc, stageAt(read), /*index=*/1, found.readTogether);
   for (BarrierOp barrier : found.read)
     barrier.erase();

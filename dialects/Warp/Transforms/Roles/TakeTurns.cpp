@@ -19,7 +19,9 @@
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Transforms/OperandsOfLoops.h"
 #include "dialects/Warp/Transforms/Passes.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace weft::warp {
@@ -70,6 +72,43 @@ static bool warpsMeet(scf::ForOp loop) {
       .wasInterrupted();
 }
 
+/// Clocks of a multiprocessor for the products of an iteration, of all warpgroups.
+static double clocksOfProducts(scf::ForOp loop, const TargetInfo &target) {
+  const targets::Gpu &gpu = target.gpus.front();
+  double rate = 0; // multiplies and adds of 16-bit factors a clock
+  for (const targets::MatrixRate &each : gpu.matrix)
+    if (each.element == "f16")
+      rate = each.rate / (gpu.multiprocessors * gpu.clock);
+  double operations = 0; // as if on 16-bit factors
+  for (auto product : loop.getBody()->getOps<WgmmaOp>()) {
+    auto sums = cast<RankedTensorType>(product.getResult().getType());
+    SharedType tile = cast<SharedType>(product.getB().getType()); // [k, n]
+    operations +=
+        2.0 * sums.getNumElements() * tile.getShape().front() * tile.getElementType().getIntOrFloatBitWidth() / 16;
+  }
+  return rate > 0 ? operations / rate : 0;
+}
+
+/// Clocks of a multiprocessor for the exponentials of an iteration, and what else special-function units compute.
+static double clocksOfSpecials(scf::ForOp loop, int warps, const TargetInfo &target) {
+  int64_t perThread = 0;
+  loop.walk([&](Operation *op) {
+    if (isa<math::ExpOp, math::Exp2Op, math::LogOp, math::Log2Op, math::RsqrtOp, math::TanhOp>(op))
+      perThread += registersOf(op->getResult(0));
+  });
+  return double(perThread) * warps * target.warpSize / target.specialLanes;
+}
+
+/// Why turns would not pay; empty where they do. Beside products that take longer, two warpgroups that compute at once
+/// share nothing that they have to wait for.
+static StringRef whyNoTurns(scf::ForOp loop, int warps, const TargetInfo &target) {
+  if (warpsMeet(loop))
+    return "all meet in an iteration";
+  if (clocksOfSpecials(loop, warps, target) < clocksOfProducts(loop, target))
+    return "products take longer than exponentials";
+  return "";
+}
+
 static void takeTurns(scf::ForOp loop, Section section) {
   OpBuilder b(loop);
   Location loc = loop.getLoc();
@@ -95,9 +134,9 @@ void TakeTurns::runOnOperation() {
     std::optional<Section> section = findSection(loop);
     if (!section)
       return;
-    if (warpsMeet(loop)) {
+    if (StringRef hindrance = whyNoTurns(loop, schedule.getWarps(), target); !hindrance.empty()) {
       remarks::missed(remarks::warpgroupTurns, loop)
-          << remark::reason("warpgroups do not take turns in starting products: all meet in an iteration");
+          << remark::reason("warpgroups do not take turns in starting products: {0}", hindrance);
       return;
     }
     takeTurns(loop, *section);
