@@ -1,6 +1,5 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // RUN: weft-opt %s --warp-take-turns | FileCheck %s
-// RUN: weft-opt %s --warp-take-turns --remarks-filter-missed=loops -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 // RUN: sed -e 's/warps = 8/warps = 4/' %s | weft-opt --warp-take-turns | FileCheck %s --check-prefix=NONE
 #a = #warp.layout<[128, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0], [64, 0]]>
 #s = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
@@ -8,10 +7,6 @@
 
 // One warpgroup has none to take turns with.
 // NONE-NOT: warp.turn
-
-// REMARK: remark: [Missed] warpgroup-turns | Category:loops | Function=meet | Reason="warpgroups do not take turns in starting products: all meet in an iteration"
-// REMARK: remark: [Missed] warpgroup-turns | Category:loops | Function=long_products | Reason="warpgroups do not take turns in starting products: products take longer than exponentials"
-// REMARK-NOT: Missed
 
 module attributes {warp.target = "sm_90a"} {
   // The last warpgroup lets the first begin, which takes the turn back at the end.
