@@ -54,8 +54,8 @@ class Step:
     def lengths(self) -> torch.Tensor:
         return torch.full((self.batch,), self.keys, dtype=torch.int32)
 
-    def contiguous(self, **options: object) -> Run:
-        k = torch.zeros(self.batch, self.kv, self.keys, self.size, dtype=torch.float16)
+    def contiguous(self, dtype: torch.dtype = torch.float16, **options: object) -> Run:
+        k = torch.zeros(self.batch, self.kv, self.keys, self.size).to(dtype)
         return self.run(contiguous, k, k, self.lengths, **options)
 
     def pages(self, page: int, dtype: torch.dtype = torch.float16) -> tuple[torch.Tensor, ...]:
@@ -110,6 +110,7 @@ def main() -> None:
 
     for page in PAGES:
         line(f"pages of {page}", step.in_pages(page, **options))
+    line("contiguous, 8-bit floats", step.contiguous(torch.float8_e4m3fn, **options))
     line("pages of 16, 8-bit floats", step.in_pages(16, torch.float8_e4m3fn, **options))
     for by_page in (False, True):
         scales = "each page and head" if by_page else "each head"

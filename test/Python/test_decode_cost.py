@@ -49,3 +49,13 @@ def test_floats_of_8_bits_are_half_the_bytes():
     assert sectors <= 1.05  # the table and what is known of the sequences too
     # This target has no instruction that converts e4m3: seven others do for two numbers.
     assert run.total("warp_instructions") <= 81_152
+
+
+def test_a_contiguous_cache_of_8_bits_is_read_where_it_lies():
+    """No kernel converts it before: half the bytes are read, and none written but of the results."""
+    run = SMALL.contiguous(torch.float8_e4m3fn, checks="all")
+    assert run.findings == []
+    assert [launch.kernel for launch in run.launches] == ["attend", "merge_splits"]
+    _, macs, sectors = SMALL.cost(run, bytes_of_an_element=1)
+    assert macs <= 1.1
+    assert sectors <= 1.03

@@ -75,3 +75,53 @@ func.func @packed(%q: !q, %c: !c) -> !q attributes {attn.program} {
   %o, %lse = attn.attend %q keys(%q : !q) values(%q : !q) cu_seqlens(%c, %c : !c, !c) {patterns = [#attn.causal], scale = 0.125 : f32, splits = 0 : i64} : !q -> !q, !l
   return %o : !q
 }
+
+// -----
+
+// Few queries meet each key once: keys and values that are computed row by row, here from 8-bit floats, are computed on the way. Where a number of
+// splits is asked for there may be many queries, and a kernel computes them for all.
+
+!q = !attn.tensor<[B, H, N, 64], f16>
+!k = !attn.tensor<[B, H, M, 64], f16>
+!k8 = !attn.tensor<[B, H, M, 64], f8E4M3FN>
+!l = !attn.tensor<[B, H, N], f32>
+// CHECK-LABEL: func.func @on_the_way(
+// CHECK-NEXT: attn.launch @attend(%arg0, %arg1, %arg2{{.*}}f8E4M3FN
+// CHECK-LABEL: func.func @attend(
+// CHECK: scf.for
+// CHECK: tile.load {{.*}} : tensor<{{.*}}x64x!tile.ptr<f8E4M3FN>>
+// CHECK: tile.dot
+func.func @on_the_way(%q: !q, %k: !k8, %v: !k8) -> !q attributes {attn.program} {
+  %keys = attn.map ins(%k : !k8) -> !k {
+  ^bb0(%a: f32):
+    attn.yield %a : f32
+  }
+  %values = attn.map ins(%v : !k8) -> !k {
+  ^bb0(%a: f32):
+    attn.yield %a : f32
+  }
+  %o, %lse = attn.attend %q keys(%keys : !k) values(%values : !k) {patterns = [#attn.causal], scale = 0.125 : f32, splits = 0 : i64} : !q -> !q, !l
+  return %o : !q
+}
+
+// -----
+
+!q = !attn.tensor<[B, H, N, 64], f16>
+!k = !attn.tensor<[B, H, M, 64], f16>
+!k8 = !attn.tensor<[B, H, M, 64], f8E4M3FN>
+!l = !attn.tensor<[B, H, N], f32>
+// CHECK-LABEL: func.func @before(
+// CHECK-NEXT: attn.launch @{{.*}}f8E4M3FN
+// CHECK: attn.launch @attend(
+func.func @before(%q: !q, %k: !k8, %v: !k8) -> !q attributes {attn.program} {
+  %keys = attn.map ins(%k : !k8) -> !k {
+  ^bb0(%a: f32):
+    attn.yield %a : f32
+  }
+  %values = attn.map ins(%v : !k8) -> !k {
+  ^bb0(%a: f32):
+    attn.yield %a : f32
+  }
+  %o, %lse = attn.attend %q keys(%keys : !k) values(%values : !k) {patterns = [#attn.causal], scale = 0.125 : f32, splits = 2 : i64} : !q -> !q, !l
+  return %o : !q
+}

@@ -79,9 +79,9 @@ namespace {
 struct AttendKernel : KernelOpInterface::ExternalModel<AttendKernel, attn::AttendOp> {
   LogicalResult lower(Operation *op, ProgramKernels &program) const {
     auto attend = cast<attn::AttendOp>(op);
-    // Keys and values that each program meets once are computed on the way; others would be computed for every tile of
-    // queries.
-    bool once = Attend::of(attend).form.windows.has_value();
+    // Keys and values that each program meets once are computed on the way, and those of few queries, which a tile of them
+    // meets once; others would be computed for every tile of queries.
+    bool once = Attend::of(attend).form.windows.has_value() || attend.getSplits() == 0;
     return lowerForward(attend, program, [&](Value value) {
       return value == attend.getQuery() || isMetOnDiagonalOnly(attend, value) || isPaged(value) ||
              (once && (llvm::is_contained(attend.getKeys(), value) || llvm::is_contained(attend.getValues(), value)));
