@@ -51,7 +51,8 @@ def count(ptx: str, info: Mapping[str, Any], sizes: Mapping[str, int], gpu: Gpu,
     found = []
     for program in info["programs"]:
         inputs = make_inputs(program["inputs"], sizes, {}, np.random.default_rng(seed))
-        run = run_plan(ptx, info, program["name"], inputs, checks="none", sample=SAMPLED, counts_only=True)
+        # By one thread: blocks that take turns would count how long each waits for others.
+        run = run_plan(ptx, info, program["name"], inputs, checks="none", sample=SAMPLED, counts_only=True, threads=1)
         for launched in run.launches:
             stages = next(each["num_stages"] for each in info["kernels"] if each["entry"] == launched.kernel)
             figures = launched.report.figures(stages=stages)
@@ -65,7 +66,14 @@ def count_kernel(
     """The one launch of a kernel on these arguments. Raises SimulatorError where they do not fit it."""
     (kernel,) = info["kernels"]
     report = weft.simulator.launch(
-        ptx, kernel["entry"], grid, 32 * kernel["num_warps"], arguments, shared=kernel["shared_bytes"], checks="none"
+        ptx,
+        kernel["entry"],
+        grid,
+        32 * kernel["num_warps"],
+        arguments,
+        shared=kernel["shared_bytes"],
+        checks="none",
+        threads=1,
     )
     launched = Launched(kernel["entry"], tuple(grid), math.prod(grid), report)
     figures = report.figures(stages=kernel["num_stages"])
