@@ -64,10 +64,13 @@ Result<TensorMapBytes> encode(const Api &api, const TensorMapValues &values) {
                 : values.swizzle == 64 ? tensorMapSwizzle64
                                        : tensorMapSwizzle32;
   std::array<uint32_t, 5> steps{1, 1, 1, 1, 1};
-  CUresult result =
-      api.encodeTiled(bytes.data(), values.type == "bf16" ? tensorMapBF16 : tensorMapF16, uint32_t(values.box.size()),
-                      reinterpret_cast<void *>(values.address), values.sizes.data(), values.strides.data(),
-                      values.box.data(), steps.data(), noInterleave, swizzle, tensorMapPromotion128, zeros);
+  CUresult result = api.encodeTiled(bytes.data(),
+                                    values.type == "bf16"  ? tensorMapBF16
+                                    : values.type == "f16" ? tensorMapF16
+                                                           : tensorMapU8,
+                                    uint32_t(values.box.size()), reinterpret_cast<void *>(values.address),
+                                    values.sizes.data(), values.strides.data(), values.box.data(), steps.data(),
+                                    noInterleave, swizzle, tensorMapPromotion128, zeros);
   return check(api, result, "cannot make a tensor map of the kernel's arguments").transform([&] {
     return TensorMapBytes(bytes);
   });

@@ -185,3 +185,11 @@ func.func @few_iterations(%a: i32) {
   %0 = arith.addi %a, %a {tile.few_iterations} : i32
   return
 }
+
+// -----
+
+func.func @sums_of_halves(%a: tensor<16x16xf16>, %b: tensor<16x16xf16>, %c: tensor<16x16xf32>) -> tensor<16x16xf32> {
+  // expected-error@+1 {{expected 'tile.imprecise_sums' to be a unit on a 'tile.dot' of 8-bit floats}}
+  %d = tile.dot %a, %b, %c {tile.imprecise_sums} : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+  return %d : tensor<16x16xf32>
+}

@@ -13,6 +13,9 @@ def TileToWarp : Pass<"tile-to-warp", "::mlir::ModuleOp"> {
     made again in the layout that its user wants, any other is converted once by `warp.convert_layout`. A `tile.dot`
     that the target has a matrix instruction for becomes `warp.mma`.
 
+    8-bit floats are operands of instructions of warpgroups where both lie along K; their sum is then added to the accumulator
+    by `arith.addf`, unless the `tile.dot` carries `tile.imprecise_sums`. Others become f16, and a remark says why.
+
     After the pass, loads, stores and atomics on tensors carry `warp.contiguity = c : i32`: every aligned group of c
     registers of the op's layout holds neighbours in memory, the first at an address that is a multiple of the group's
     bytes, and all under the same mask.
@@ -26,7 +29,7 @@ def TileToWarp : Pass<"tile-to-warp", "::mlir::ModuleOp"> {
 
     Rejects: a target that is not known; more warps than the target has; a kernel of several blocks, or with control
     flow other than `scf.for`, `scf.while` and `scf.if`; an op on tensors of a dialect other than tile, arith and math;
-    a product whose operand types, or whose inner size, no instruction of the target takes.
+    a product whose inner size no instruction of the target takes.
 
     ```mlir
     module attributes {warp.target = "sm_80"} {

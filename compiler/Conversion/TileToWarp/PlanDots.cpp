@@ -100,10 +100,17 @@ FailureOr<DotPlan> planDot(tile::DotOp dot, bool chained, const TargetInfo &targ
 
 } // namespace
 
+llvm::DenseSet<Operation *> chainedProducts(func::FuncOp function) {
+  return findChained(function, [](tile::DotOp, tile::DotOp, bool) { return false; });
+}
+
 FailureOr<llvm::DenseMap<Operation *, DotPlan>> planDots(func::FuncOp function, const AxisAnalysis &axes,
                                                          const TargetInfo &target, int warps) {
-  llvm::DenseMap<Operation *, DotPlan> plans = planWgmma(
-      function, findChained(function, [](tile::DotOp, tile::DotOp, bool) { return false; }), axes, target, warps);
+  WgmmaPlans ofWarpgroups = planWgmma(function, chainedProducts(function), axes, target, warps);
+  for (const WgmmaRefusal &refusal : ofWarpgroups.refused)
+    remarks::missed(remarks::warpgroupProducts, refusal.dot)
+        << remark::reason("the product is made by instructions of single warps: {0}", refusal.hindrance);
+  llvm::DenseMap<Operation *, DotPlan> plans = std::move(ofWarpgroups.taken);
   // Where there are more warps than rows for them, a row leaves its warp in any case: products that nothing is reduced
   // between then read the fewest elements, each by itself, by which sums of several lie alike. Kernels that the
   // compiler writes have schedules that were chosen without that.

@@ -2,8 +2,8 @@
 #include "compiler/Conversion/TileToWarp/PlanWgmma.h"
 
 #include "compiler/Conversion/TileToWarp/ChooseLayouts.h"
-#include "compiler/Support/Remarks.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 
@@ -140,41 +140,38 @@ private:
 
 } // namespace
 
-llvm::DenseMap<Operation *, DotPlan> planWgmma(func::FuncOp function, const llvm::DenseSet<Operation *> &chained,
-                                               const AxisAnalysis &axes, const TargetInfo &target, int warps) {
-  llvm::DenseMap<Operation *, DotPlan> plans;
+WgmmaPlans planWgmma(func::FuncOp function, const llvm::DenseSet<Operation *> &chained, const AxisAnalysis &axes,
+                     const TargetInfo &target, int warps) {
+  WgmmaPlans plans;
   if (target.warpgroups.families.size() == 0)
     return plans;
   llvm::SetVector<Operation *> products;
   LinesAlongK lines(axes);
   std::string ofChain;
-  llvm::SmallVector<std::pair<Operation *, std::string>> refused;
   function.walk([&](tile::DotOp dot) {
     Attempt attempt = planProduct(dot, lines, target, warps);
     if (attempt.plan) {
-      plans[dot] = *attempt.plan;
+      plans.taken[dot] = *attempt.plan;
       products.insert(dot);
       return;
     }
-    refused.emplace_back(dot, attempt.hindrance);
     if (chained.contains(dot) && ofChain.empty())
       ofChain = attempt.hindrance;
+    plans.refused.push_back({dot, std::move(attempt.hindrance), /*isOwn=*/true});
   });
   int64_t bytes = OperandBytes(products).under(function.getBody());
   bool fits = bytes + roomForExchanges <= target.sharedBytesPerBlock;
   for (Operation *product : products) {
+    std::string hindrance;
     if (!fits)
-      refused.emplace_back(product,
-                           llvm::formatv("a block's shared memory does not hold the {0} bytes of operands", bytes));
+      hindrance = llvm::formatv("a block's shared memory does not hold the {0} bytes of operands", bytes).str();
     else if (!ofChain.empty() && chained.contains(product))
-      refused.emplace_back(product, "a product that its rows go to or come from has none: " + ofChain);
+      hindrance = "a product that its rows go to or come from has none: " + ofChain;
     else
       continue;
-    plans.erase(product);
+    plans.refused.push_back({product, std::move(hindrance), /*isOwn=*/false});
+    plans.taken.erase(product);
   }
-  for (auto &[dot, hindrance] : refused)
-    remarks::missed(remarks::warpgroupProducts, dot)
-        << remark::reason("the product is made by instructions of single warps: {0}", hindrance);
   return plans;
 }
 

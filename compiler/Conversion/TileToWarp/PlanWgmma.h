@@ -10,12 +10,22 @@
 
 namespace weft {
 
+/// A product that instructions of warpgroups do not take, and why; `isOwn`: whatever is done with the others.
+struct WgmmaRefusal {
+  mlir::Operation *dot;
+  std::string hindrance;
+  bool isOwn;
+};
+
+struct WgmmaPlans {
+  llvm::DenseMap<mlir::Operation *, DotPlan> taken;
+  llvm::SmallVector<WgmmaRefusal> refused;
+};
+
 /// A plan for every product that instructions of warpgroups take. Products that are computed from one another row by row
 /// (`chained`) have one kind of instruction, so that rows stay where they are. Operands of 8 bits are taken where they
-/// lie along K, as `axes` tells of those that are loaded. What could not be taken is said in a
-/// remark.
-llvm::DenseMap<mlir::Operation *, DotPlan> planWgmma(mlir::func::FuncOp function,
-                                                     const llvm::DenseSet<mlir::Operation *> &chained,
-                                                     const AxisAnalysis &axes, const TargetInfo &target, int warps);
+/// lie along K, as `axes` tells of those that are loaded. Nothing where the target has no such instructions.
+WgmmaPlans planWgmma(mlir::func::FuncOp function, const llvm::DenseSet<mlir::Operation *> &chained,
+                     const AxisAnalysis &axes, const TargetInfo &target, int warps);
 
 } // namespace weft

@@ -13,6 +13,7 @@
 //   %p = tile.addptr %base, %r        : tensor<128x!tile.ptr<f32>, #layout>
 //   %x = tile.load %p {warp.contiguity = 4 : i32} : tensor<128x!tile.ptr<f32>, #layout>
 #include "compiler/Conversion/TileToWarp/AssignLayouts.h"
+#include "compiler/Conversion/TileToWarp/Float8Products.h"
 #include "compiler/Conversion/TileToWarp/Passes.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
@@ -338,6 +339,7 @@ struct TileToWarp : impl::TileToWarpBase<TileToWarp> {
     assert(warps <= target.maxWarps && "a schedule has at most 32 warps, which every target runs");
     if (failed(verifySizes(function)))
       return failure();
+    settleFloat8Products(function, target, warps);
     AxisAnalysis axes(function), proven(function, Promises::Ignored);
     function.walk([](tile::AssumeOp promise) { promise.erase(); }); // the analysis has read them
     FailureOr<LayoutPlan> plan = assignLayouts(function, axes, target, warps);

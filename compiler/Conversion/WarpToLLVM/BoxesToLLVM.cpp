@@ -52,7 +52,12 @@ std::string textOf(const IndexSum &sum, ArrayRef<int64_t> offsets) {
   return text.empty() ? "0" : text;
 }
 
-StringRef nameOf(Type element) { return element.isBF16() ? "bf16" : element.isF16() ? "f16" : ""; }
+/// What maps call a type; any of 8 bits, copied as it is, "u8".
+StringRef nameOf(Type element) {
+  if (element.isBF16() || element.isF16())
+    return element.isBF16() ? "bf16" : "f16";
+  return element.isIntOrFloat() && element.getIntOrFloatBitWidth() == 8 ? "u8" : "";
+}
 
 /// One more parameter, behind the others.
 Value addParameter(LLVM::LLVMFuncOp function, Type type, DictionaryAttr attributes, Location loc) {

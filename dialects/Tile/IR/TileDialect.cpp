@@ -5,7 +5,9 @@
 //   func.func @f(%x: tensor<4xf16>) attributes {tile.kernel}                                    no launch passes a tensor
 //   func.func @f(%n: i32) -> i32 attributes {tile.kernel}                                       no launch takes a result
 #include "dialects/Tile/IR/TileDialect.h"
+#include "dialects/Tile/IR/DotSums.h"
 #include "dialects/Tile/IR/LoopAttributes.h"
+#include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Tile/IR/TileProgramOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -107,6 +109,11 @@ static LogicalResult verifyPromise(Operation *op, NamedAttribute attribute) {
                            << "' to be a positive i32 or an array of them, but got " << attribute.getValue();
 }
 
+/// Whether an op is a product of 8-bit floats.
+static bool isOfFloat8(Operation *op) {
+  return isa<DotOp>(op) && isa<Float8E4M3FNType, Float8E5M2Type>(elementTypeOf(op->getOperand(0).getType()));
+}
+
 LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName();
   if (isPromise(name))
@@ -122,13 +129,18 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
       return success();
     return op->emitOpError() << "expected '" << name << "' to be a unit attribute of an 'scf.for'";
   }
+  if (name == impreciseSumsAttrName) {
+    if (isOfFloat8(op) && isa<UnitAttr>(attribute.getValue()))
+      return success();
+    return op->emitOpError() << "expected '" << name << "' to be a unit on a 'tile.dot' of 8-bit floats";
+  }
   if (name != kernelAttrName && name != scheduleAttrName && name != ordersAccessesAttrName) {
     InFlightDiagnostic diagnostic = op->emitOpError()
                                     << "expected an attribute that the tile dialect knows, but got '" << name << "'";
     diagnostic.attachNote() << "it knows '" << kernelAttrName << "', '" << scheduleAttrName << "', '"
                             << ordersAccessesAttrName << "', '" << numStagesAttrName << "', '" << fewIterationsAttrName
-                            << "', '" << divisibilityAttrName << "', '" << contiguityAttrName << "' and '"
-                            << constancyAttrName << "'";
+                            << "', '" << impreciseSumsAttrName << "', '" << divisibilityAttrName << "', '"
+                            << contiguityAttrName << "' and '" << constancyAttrName << "'";
     return diagnostic;
   }
   auto function = dyn_cast<func::FuncOp>(op);

@@ -38,21 +38,28 @@ def dot(
     (int32 for int8; float64 for float64; float16 where ``out_dtype`` or ``acc`` asks for it).
     ``input_precision`` says how float32 operands are multiplied: "tf32" (default), rounded to TF32, where Triton
     truncates; "tf32rz", truncated as there; "tf32x3"; "bf16x3" and "bf16x6", as the sum of that many products of their
-    parts in bfloat16; or "ieee". Sizes below 16, for int8 K below 32, for float64 M and N below 8 and K below 4,
-    are filled up with zeros.
+    parts in bfloat16; or "ieee". 8-bit floats are multiplied as float16, which holds them, or by instructions of their
+    own, whose sums keep about 14 bits: ``max_num_imprecise_acc`` says how many products along K may be summed so. None
+    is those of one ``dot``, whose sum is then added to ``acc`` in float32; more than K, those of all dots in a row;
+    fewer than K, none: they are multiplied as float16. Sizes below 16, for int8 K below 32, for float64 M and N below
+    8 and K below 4, are filled up with zeros.
     """
     lhs, rhs = _operand(input, "the first operand"), _operand(other, "the second operand")
     if lhs.dtype != rhs.dtype:
         raise errors.dot_types_differ(lhs, rhs)
-    if lhs.dtype.is_fp8():  # every 8-bit float is a float16
-        lhs, rhs = convert(lhs, float16), convert(rhs, float16)
     _check_shapes(lhs, rhs)
     accumulator = None if unwrap(acc) is None else to_tensor(acc, "'acc' of 'dot'")
     result_type = _result_type(lhs.dtype, accumulator, unwrap(out_dtype))
+    run = _imprecise_run(max_num_imprecise_acc)
+    if lhs.dtype.is_fp8() and not _fills_fp8_instructions(lhs, rhs, result_type, run):
+        lhs, rhs = convert(lhs, float16), convert(rhs, float16)  # every 8-bit float is one
     result = result_type.with_shape((*lhs.shape[:-1], rhs.shape[-1]))
     if accumulator is not None and accumulator.type != result:
         raise errors.dot_accumulator(accumulator, result)
     precision = _precision(input_precision, allow_tf32, current().options)
+    if lhs.dtype.is_fp8():
+        beyond = run is not None and run > lhs.shape[1]
+        return _one_product(lhs, rhs, accumulator, result, {"tile.imprecise_sums": "unit"} if beyond else {})
     if precision == "tf32rz":
         precision = "tf32"
         if lhs.dtype == float32:
@@ -76,9 +83,13 @@ def _products(lhs: tensor, rhs: tensor, acc: tensor | None, result: Any, precisi
     least, least_inner = _least_sizes(lhs.dtype)
     if min(lhs.shape[0], rhs.shape[1]) < least or lhs.shape[1] < least_inner:
         return _small(lhs, rhs, acc, result, precision)
+    return _one_product(lhs, rhs, acc, result, {"precision": f"#tile<precision {precision}>"})
+
+
+def _one_product(lhs: tensor, rhs: tensor, acc: tensor | None, result: Any, texts: dict[str, str]) -> tensor:
     builder = current()
     start = builder.constant(0, result) if acc is None else acc.handle
-    attributes = {"precision": builder.attribute(f"#tile<precision {precision}>")}
+    attributes = {name: builder.attribute(text) for name, text in texts.items()}
     return tensor(builder.op("tile.dot", [lhs.handle, rhs.handle, start], [result], attributes), result)
 
 
@@ -87,6 +98,24 @@ def _least_sizes(operand: dtype) -> tuple[int, int]:
     if operand == float64:
         return 8, 4
     return MIN_SIZE, 2 * MIN_SIZE if operand == int8 else MIN_SIZE
+
+
+def _imprecise_run(max_num_imprecise_acc: Any) -> int | None:
+    """How many products along K may be summed with fewer bits than float32 has."""
+    run = unwrap(max_num_imprecise_acc)
+    if run is not None and (isinstance(run, bool) or not isinstance(run, int) or run < 0):
+        raise errors.unsupported_option("max_num_imprecise_acc", run, "None and the integers from 0 on")
+    return run
+
+
+def _fills_fp8_instructions(lhs: tensor, rhs: tensor, result: dtype, run: int | None) -> bool:
+    """Whether a product of 8-bit floats may be left to instructions for them: one matrix with float32 sums, none of
+    them shorter than K."""
+    if not (lhs.dtype.is_fp8e4nv() or lhs.dtype.is_fp8e5()) or len(lhs.shape) == 3 or result != float32:
+        return False
+    if run is not None and run < lhs.shape[1]:
+        return False
+    return min(lhs.shape[0], rhs.shape[1]) >= MIN_SIZE and lhs.shape[1] >= 2 * MIN_SIZE
 
 
 def _batch(lhs: tensor, rhs: tensor, acc: tensor | None, result: Any, precision: str) -> tensor:
@@ -218,7 +247,7 @@ def _result_type(operand: dtype, accumulator: tensor | None, wanted: dtype | Non
         return int32 if operand == int8 else float64
     if wanted is None:
         wanted = float32 if accumulator is None else accumulator.dtype
-    allowed = (float32, float16) if operand == float16 else (float32,)
+    allowed = (float32, float16) if operand == float16 or operand.is_fp8() else (float32,)
     if wanted not in allowed:
         raise errors.dot_result_type(operand, wanted, allowed)
     return wanted

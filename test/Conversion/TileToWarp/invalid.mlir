@@ -31,18 +31,6 @@ module attributes {warp.target = "sm_80"} {
 // -----
 
 module attributes {warp.target = "sm_80"} {
-  func.func @no_instruction(%x: f8E5M2) attributes {tile.kernel} {
-    %a = tile.splat %x : f8E5M2 -> tensor<16x16xf8E5M2>
-    %zero = arith.constant dense<0.0> : tensor<16x16xf32>
-    // expected-error@+1 {{target 'sm_80' has no product of 'f8E5M2' operands with an 'f32' accumulator}}
-    %d = tile.dot %a, %a, %zero : tensor<16x16xf8E5M2> * tensor<16x16xf8E5M2> -> tensor<16x16xf32>
-    func.return
-  }
-}
-
-// -----
-
-module attributes {warp.target = "sm_80"} {
   func.func @inner_size(%x: i8) attributes {tile.kernel} {
     %a = tile.splat %x : i8 -> tensor<16x16xi8>
     %zero = arith.constant dense<0> : tensor<16x16xi32>

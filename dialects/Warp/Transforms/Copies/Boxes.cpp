@@ -209,8 +209,8 @@ FoundBox findBox(AsyncCopyOp copy, scf::ForOp loop, const TargetInfo &target) {
   auto none = [](StringRef hindrance) { return FoundBox{std::nullopt, hindrance}; };
   SharedType shared = copy.getShared().getType();
   int64_t bytes = shared.getElementType().getIntOrFloatBitWidth() / 8;
-  if (shared.getShape().size() != 2 || shared.getElementType().getIntOrFloatBitWidth() != 16)
-    return none("it is no matrix of elements of 16 bits");
+  if (shared.getShape().size() != 2 || (bytes != 2 && bytes != 1))
+    return none("it is no matrix of elements of 16 or 8 bits");
   unsigned along = wgmmaTileLayout(shared.getShape(), 1, bytes) == shared.linear() ? 1 : 0, line = 1 - along;
   if (wgmmaTileLayout(shared.getShape(), along, bytes) != shared.linear() ||
       tileAlignment(loop->getParentOfType<func::FuncOp>()) < target.warpgroups.tileAlignment)

@@ -1,0 +1,103 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "compiler/Conversion/TileToWarp/Float8Products.h"
+
+#include "compiler/Conversion/TileToWarp/PlanDots.h"
+#include "compiler/Conversion/TileToWarp/PlanWgmma.h"
+#include "compiler/Support/Remarks.h"
+#include "dialects/Tile/IR/DotSums.h"
+#include "dialects/Tile/IR/TileOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace weft {
+namespace {
+
+bool isOfFloat8(Operation *op) {
+  auto dot = dyn_cast<tile::DotOp>(op);
+  return dot && isa<Float8E4M3FNType, Float8E5M2Type>(tile::elementTypeOf(dot.getA().getType()));
+}
+
+/// The products of 8-bit floats that instructions of warpgroups do not take. Those that no widening of others changes
+/// come first, alone: their neighbours may be taken once they are widened.
+SmallVector<WgmmaRefusal> refusedOf(func::FuncOp function, const AxisAnalysis &axes, const TargetInfo &target,
+                                    int warps) {
+  SmallVector<WgmmaRefusal> refused;
+  if (target.warpgroups.families.size() == 0) {
+    function.walk([&](tile::DotOp dot) {
+      if (isOfFloat8(dot))
+        refused.push_back({dot, "", /*isOwn=*/true});
+    });
+    return refused;
+  }
+  refused = planWgmma(function, chainedProducts(function), axes, target, warps).refused;
+  llvm::erase_if(refused, [](const WgmmaRefusal &each) { return !isOfFloat8(each.dot); });
+  if (llvm::any_of(refused, [](const WgmmaRefusal &each) { return each.isOwn; }))
+    llvm::erase_if(refused, [](const WgmmaRefusal &each) { return !each.isOwn; });
+  return refused;
+}
+
+/// Makes operands f16, each value once.
+class Widener {
+public:
+  void widen(Operation *dot) {
+    for (unsigned index : {0, 1})
+      dot->setOperand(index, halvesOf(dot->getOperand(index)));
+    dot->removeAttr(tile::impreciseSumsAttrName);
+  }
+
+private:
+  Value halvesOf(Value value) {
+    Value &half = known[value];
+    if (!half) {
+      OpBuilder b(value.getContext());
+      b.setInsertionPointAfterValue(value);
+      half = arith::ExtFOp::create(b, value.getLoc(), tile::withElementType(value.getType(), b.getF16Type()), value);
+    }
+    return half;
+  }
+
+  llvm::DenseMap<Value, Value> known;
+};
+
+/// a · b + c as (a · b + 0) + c, the last sum of f32.
+void promote(tile::DotOp dot) {
+  Value before = dot.getAcc();
+  if (matchPattern(before, m_AnyZeroFloat()))
+    return;
+  OpBuilder b(dot);
+  auto zero = arith::ConstantOp::create(b, dot.getLoc(), b.getZeroAttr(before.getType()));
+  dot.getAccMutable().assign(zero);
+  b.setInsertionPointAfter(dot);
+  auto sum = arith::AddFOp::create(b, dot.getLoc(), before, dot.getResult());
+  dot.getResult().replaceAllUsesExcept(sum, sum);
+}
+
+} // namespace
+
+void settleFloat8Products(func::FuncOp function, const TargetInfo &target, int warps) {
+  if (!function.walk([](tile::DotOp dot) { return isOfFloat8(dot) ? WalkResult::interrupt() : WalkResult::advance(); })
+           .wasInterrupted())
+    return;
+  AxisAnalysis axes(function); // of addresses, which no widening changes
+  Widener widener;
+  for (;;) {
+    SmallVector<WgmmaRefusal> refused = refusedOf(function, axes, target, warps);
+    if (refused.empty())
+      break;
+    for (const WgmmaRefusal &refusal : refused) {
+      if (!refusal.hindrance.empty())
+        remarks::missed(remarks::warpgroupProducts, refusal.dot)
+            << remark::reason("operands of {0} are converted to f16: {1}",
+                              tile::elementTypeOf(refusal.dot->getOperand(0).getType()), refusal.hindrance);
+      widener.widen(refusal.dot);
+    }
+  }
+  function.walk([](tile::DotOp dot) {
+    if (isOfFloat8(dot) && !dot->removeAttr(tile::impreciseSumsAttrName))
+      promote(dot);
+  });
+}
+
+} // namespace weft
