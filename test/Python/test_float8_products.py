@@ -28,9 +28,7 @@ def product(
     for start in range(0, K, BK):
         k = start + wl.arange(0, BK)
         left = wl.load(a + m[:, None] * sam + k[None, :], mask=(m[:, None] < M) & (k[None, :] < K), other=0.0)
-        right = wl.load(
-            b + k[:, None] * sbk + n[None, :] * sbn, mask=(k[:, None] < K) & (n[None, :] < N), other=0.0
-        )
+        right = wl.load(b + k[:, None] * sbk + n[None, :] * sbn, mask=(k[:, None] < K) & (n[None, :] < N), other=0.0)
         acc = wl.dot(left, right, acc, max_num_imprecise_acc=RUN)
     wl.store(c + m[:, None] * scm + n[None, :], acc, mask=(m[:, None] < M) & (n[None, :] < N))
 
@@ -48,8 +46,8 @@ def text_of(kind, along="k", run=None, tile=TILE, c=16):
 
 
 def judge(kernel, kind, along="k", sizes=(80, 96, 176), tile=TILE, seeds=2):
-    """Products of two 8-bit floats are float32's, and so are exact; float32 sums of K numbers are wrong by K ulps of the
-    sum of magnitudes at most (the simulator adds in float32; docs/Language.md says what machines do)."""
+    """Products of two 8-bit floats are float32's, and so are exact; float32 sums of K numbers are wrong by K ulps of
+    the sum of magnitudes at most (the simulator adds in float32; docs/Language.md says what machines do)."""
     seed = torch.seed()
     print("seed", seed)
     M, N, K = sizes
