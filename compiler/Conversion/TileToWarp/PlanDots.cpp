@@ -84,9 +84,7 @@ FailureOr<DotPlan> planDot(tile::DotOp dot, bool chained, const TargetInfo &targ
   }
   int64_t K = a.getDimSize(1);
   std::optional<MmaInstruction> instruction = target.mmaFor(element, accumulator, result.getDimSize(0), K);
-  if (!instruction || !warp::fragmentsOf(instruction->shape))
-    return dot.emitError("target '") << StringRef(target.name) << "' has no product of " << element
-                                     << " operands with an " << accumulator << " accumulator";
+  assert(instruction && warp::fragmentsOf(instruction->shape) && "every target multiplies what tile.dot takes");
   if (K < instruction->shape[2]) {
     InFlightDiagnostic diagnostic = dot.emitError("expected a product of ")
                                     << element << " operands to have an inner size of at least "
