@@ -106,12 +106,13 @@ bool Rematerialiser::isCheap(const MachineInstr &instruction) const {
 
 /// Adds what computes `reg`, and what that is computed from, as far as it does not live in the candidate's blocks.
 bool Rematerialiser::addToSlice(Register reg, Candidate &candidate) const {
+  // What is written more than once, as a loop's own numbers are, is another value by then.
+  if (!reg.isVirtual() || !registers.hasOneDef(reg))
+    return false;
   if (reg != candidate.reg && llvm::all_of(candidate.users, [&](auto *block) { return isLiveIn(reg, *block); })) {
     candidate.leaves.push_back(reg);
     return !accepted.contains(reg);
   }
-  if (!reg.isVirtual() || !registers.hasOneDef(reg))
-    return false;
   MachineInstr *definition = registers.getOneDef(reg)->getParent();
   if (llvm::is_contained(candidate.slice, definition))
     return true;
