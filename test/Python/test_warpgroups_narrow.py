@@ -72,7 +72,7 @@ def judge(kernel, sizes, tile, warps, order="nt", seeds=2):
         c = np.full((M, width), -(2**31), np.int32)
         scalars = [np.int32(each) for each in (*sizes, *(each.shape[1] for each in stored), width)]
         report = weft.simulator.launch(
-            kernel.ptx, kernel.name, (math.ceil(M / tile[0]), math.ceil(N / tile[1])), (32 * warps,),
+            kernel.ptx, kernel.name, (math.ceil(M / tile[0]), math.ceil(N / tile[1])), (32 * kernel.num_warps,),
             [*stored, c, *scalars], shared=kernel.shared_bytes, seed=seed,
         )  # fmt: skip
         assert report.findings == []
