@@ -120,6 +120,29 @@ def test_hold_counts_what_repeats(factors):
         hold(lambda: next(draws))
 
 
+def norms(*factors):
+    """Draws of results whose relative error is so many times its limit, and nothing else is wrong."""
+    right = wrong_by(0.5)
+    for factor in factors:
+        relative = factor * right.relative_limit
+        failures = (f"relative error: {relative} is {factor} of its limit",) if not factor <= 1 else ()
+        yield [replace(right, relative=relative, failures=failures)]
+
+
+def test_hold_compares_the_mean_square_of_relative_errors_that_repeat():
+    hold(norms(1.2, 1.2, *[0.8] * 7).__next__)
+    hold(norms(1.2, 0.8, 1.2, *[0.8] * 6).__next__)
+    draws = norms(1.2, 0.8, 0.8, 5)
+    hold(draws.__next__)
+    assert next(draws), "expected three draws"
+    for factors in [[1.05] * 9, [2.5, 1.2, *[0.8] * 7], [1.2, 1.2, 0.8, float("nan"), *[0.8] * 5]]:
+        with pytest.raises(AssertionError, match=r"relative error: .* in 9 draws"):
+            hold(norms(*factors).__next__)
+    for factors in [[3.1], [1.2, 3.1]]:
+        with pytest.raises(AssertionError, match=r"relative error"):
+            hold(norms(*factors).__next__)
+
+
 def test_hold_never_forgives_much():
     draws = iter([{"out": wrong_by(4)}])
     with pytest.raises(AssertionError, match="out: largest error"):

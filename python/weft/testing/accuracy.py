@@ -216,23 +216,32 @@ def hold(draw: Callable[[], Sequence[Accuracy] | Mapping[str, Accuracy]]) -> Non
 
     ``draw`` makes fresh random inputs at each call and judges the results on them, by name or in order. One draw in
     some two hundred exceeds a bound by chance, so an excess below three times the limit counts only if one of two
-    fresh draws exceeds the same bound of the same result. Of a result whose elements share their errors (``summed``)
-    it counts if the largest error of the three draws exceeds the largest limit, and that of nine does: of two random
-    numbers of one size the one is more than three times the other in one draw of five, in three of them now and then.
+    fresh draws exceeds the same bound of the same result. Few rows, of scores far apart, make most of a norm: of a
+    relative error alone that exceeds its limit twice the mean square of nine draws is compared. Of a result whose
+    elements share their errors (``summed``) it counts if the largest error of the three draws exceeds the largest
+    limit, and that of nine does: of two random numbers of one size the one is more than three times the other in
+    one draw of five, in three of them now and then.
     """
     draws = [_named(draw())]
     first = _excesses(draws[0])
     alone = {key for key in first if not draws[0][key[0]].shares_errors}
     if any(first[key][0] >= 3 for key in alone):
         raise AssertionError("; ".join(text for _, text in first.values()))
+    norms: set[tuple[str, str]] = set()
     for _ in range(2 if first else 0):
         draws.append(_named(draw()))
         again = _excesses(draws[-1])
-        if repeated := again.keys() & alone:
-            raise AssertionError("; ".join(again[key][1] for key in sorted(repeated)))
+        repeated = again.keys() & alone
+        norms |= {key for key in repeated if key[1] == "relative error" and again[key][0] < 3}
+        if certain := repeated - norms:
+            raise AssertionError("; ".join(again[key][1] for key in sorted(certain)))
+    if norms:
+        draws.extend(_named(draw()) for _ in range(9 - len(draws)))
+        if wrong := _exceeding_together(draws, norms):
+            raise AssertionError("; ".join(wrong))
     sums = first.keys() - alone
     if _exceeding(draws, sums):
-        draws.extend(_named(draw()) for _ in range(6))
+        draws.extend(_named(draw()) for _ in range(9 - len(draws)))
         if wrong := _exceeding(draws, sums):
             raise AssertionError("; ".join(wrong))
 
@@ -246,6 +255,17 @@ def _exceeding(draws: Sequence[Mapping[str, Accuracy]], keys: Collection[tuple[s
         if not all(error <= most for error in errors):  # NaN fails too
             text = f"{name}: {bound}: expected at most {most:.3g} in {len(draws)} draws"
             wrong.append(f"{text}, but got {max(errors):.3g}")
+    return wrong
+
+
+def _exceeding_together(draws: Sequence[Mapping[str, Accuracy]], keys: Collection[tuple[str, str]]) -> list[str]:
+    """Of these results' bounds those that the errors of all draws exceed together, in their mean squares."""
+    wrong = []
+    for name, bound in sorted(keys):
+        squares = torch.tensor([each[name].bounds[bound] for each in draws], dtype=torch.float64).square()
+        error, limit = squares.mean(0).sqrt().tolist()
+        if not error <= limit:  # NaN fails too
+            wrong.append(f"{name}: {bound}: expected at most {limit:.3g} in {len(draws)} draws, but got {error:.3g}")
     return wrong
 
 
