@@ -1,13 +1,15 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Default schedules, in three steps:
 //
-//   table            form, element type, head sizes     ─▶   rows, columns, warps, stages, channels
+//   table            form, element type, head sizes, unit     ─▶   rows, columns, warps, stages, channels
 //   windows          a window's tokens are its tile's rows
 //   target           what a block's shared memory does not hold gets fewer stages, then smaller tiles
 //
 // A row of the table says what a program holds in registers: rows × (value channels + columns) sums over the threads
 // of its warps, beside its own operand. Larger heads, and f32 operands, which enter products as two parts, leave
-// registers for fewer columns.
+// registers for fewer columns. Where the target has matrix instructions of warpgroups, a gradient's tile has the 64 rows
+// of one, so that a multiprocessor holds two blocks, of which one computes while the other waits. One pass takes 128 rows
+// where registers hold them: half as many additions in memory.
 #include "compiler/Conversion/AttnToTile/Attention/ScheduleTable.h"
 #include "compiler/Conversion/AttnToTile/Attention/AttendBackward.h"
 #include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
@@ -58,6 +60,13 @@ std::optional<Form> moreGeneral(Form form) {
 enum class Element : uint8_t { Half, Single };  // of 16 bits, of 32
 enum class Channels : uint8_t { Narrow, Wide }; // see WideValues.h
 
+/// What a row is for.
+enum class Unit : uint8_t {
+  Warp,          // all
+  Warpgroup,     // targets with matrix instructions of warpgroups
+  FullWarpgroup, // the same, where registers need not hold more: scores as they are, of heads with keys of their own
+};
+
 /// Rows, columns, warps, stages, and channels of wide values.
 struct Sizes {
   int64_t rows, columns, warps, stages, channels = 0;
@@ -70,13 +79,14 @@ struct Row {
   Channels values;
   int64_t upTo;
   Sizes sizes;
+  Unit unit = Unit::Warp;
 };
 
 constexpr int64_t any = std::numeric_limits<int64_t>::max();
 
-// Of rows that fit, the first is taken. Along a diagonal smaller tiles have fewer pairs that do not belong. Of wide
-// values, half the channels would compute scores twice as often; dq and dk take few at once; dv, in tiles of fewer
-// keys, holds more.
+// Of rows that fit, the first is taken: those of warpgroups stand before the others of their form. Along a diagonal smaller
+// tiles have fewer pairs that do not belong. Of wide values, half the channels would compute scores twice as often; dq and
+// dk take few at once; dv, in tiles of fewer keys, holds more.
 constexpr Row table[] = {
     {Form::Forward, Element::Half, Channels::Narrow, 64, {128, 64, 4, 3}},
     {Form::Forward, Element::Half, Channels::Narrow, 128, {128, 64, 8, 3}},
@@ -89,15 +99,23 @@ constexpr Row table[] = {
     {Form::Tangent, Element::Half, Channels::Narrow, 64, {64, 32, 4, 2}},
     {Form::Tangent, Element::Half, Channels::Wide, any, {64, 16, 8, 2, 128}},
 
+    {Form::Query, Element::Half, Channels::Narrow, 64, {64, 128, 4, 2}, Unit::Warpgroup},
+    {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 64, {64, 64, 4, 3}, Unit::Warpgroup},
     {Form::Query, Element::Half, Channels::Narrow, 64, {128, 32, 4, 3}},
     {Form::Query, Element::Half, Channels::Narrow, 128, {128, 64, 8, 2}},
+    {Form::Query, Element::Half, Channels::Narrow, any, {128, 32, 8, 2}, Unit::Warpgroup},
     {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 64, {128, 32, 4, 3}},
     {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 128, {64, 64, 4, 2}},
 
+    {Form::Keys, Element::Half, Channels::Narrow, 64, {64, 128, 4, 2}, Unit::FullWarpgroup},
+    {Form::Keys, Element::Half, Channels::Narrow, 64, {64, 64, 4, 3}, Unit::Warpgroup},
+    {Form::Keys, Element::Half, Channels::Narrow, 128, {64, 64, 4, 2}, Unit::Warpgroup},
     {Form::Keys, Element::Half, Channels::Narrow, 64, {128, 64, 8, 3}},
     {Form::Keys, Element::Half, Channels::Narrow, 128, {128, 32, 8, 2}},
     {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 64, {64, 64, 4, 3}},
     {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 128, {64, 64, 4, 2}},
+    {Form::OnePass, Element::Half, Channels::Narrow, 96, {64, 64, 4, 2}, Unit::Warpgroup},
+    {Form::OnePass, Element::Half, Channels::Narrow, 128, {128, 64, 8, 2}, Unit::FullWarpgroup},
     {Form::OnePass, Element::Half, Channels::Narrow, any, {128, 32, 8, 2}},
     {Form::OnePass, Element::Half, Channels::Wide, any, {128, 32, 8, 2, 64}},
     {Form::Values, Element::Half, Channels::Wide, 128, {64, 32, 8, 2, 512}},
@@ -112,6 +130,15 @@ constexpr Row table[] = {
 
 Element elementOf(const Attend &attend) { return attend.form.isSingle ? Element::Single : Element::Half; }
 
+/// Whether a row may be taken. A window's tokens make its tiles, whose rows more warps share.
+bool serves(Unit unit, const Attend &attend) {
+  if (unit == Unit::Warp)
+    return true;
+  bool hasUnit = TargetInfo::ofOrDefault(attend.op).warpgroups.families.size() != 0;
+  bool isPlain = !attend.scoreMod && attend.sharedGroup() == 1;
+  return hasUnit && !attend.form.windows && (unit == Unit::Warpgroup || isPlain);
+}
+
 /// The row of a form for an attention; nullptr where neither it nor a more general form has one.
 const Row *findRow(Form form, const Attend &attend) {
   Channels values = attend.form.isWide ? Channels::Wide : Channels::Narrow;
@@ -120,7 +147,8 @@ const Row *findRow(Form form, const Attend &attend) {
     size = std::max(size, attend.valueSize());
   for (std::optional<Form> each = form; each; each = moreGeneral(*each))
     for (const Row &row : table)
-      if (row.form == *each && row.element == elementOf(attend) && row.values == values && size <= row.upTo)
+      if (row.form == *each && row.element == elementOf(attend) && row.values == values && size <= row.upTo &&
+          serves(row.unit, attend))
         return &row;
   return nullptr;
 }

@@ -1,0 +1,92 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: sed s/TARGET/sm_90a/ %s | weft-opt --attn-number-attends --attn-differentiate --attn-choose-schedules | FileCheck %s --check-prefixes=CHECK,GROUP
+// RUN: sed s/TARGET/sm_80/ %s | weft-opt --attn-number-attends --attn-differentiate --attn-choose-schedules | FileCheck %s --check-prefixes=CHECK,WARP
+
+// Where the target has matrix instructions of warpgroups, a gradient's tile has the 64 rows of one. Its 128 columns fill
+// the registers of dk and dv at 64 channels: heads that share keys, and scores that are modified, take fewer. Along a
+// diagonal tiles stay small. In windows, whose tokens make the tiles, and for f32 operands schedules are every target's.
+module attributes {warp.target = "TARGET"} {
+  // CHECK-LABEL: func.func @full.backward(
+  // GROUP: scheduleKeys = #attn.schedule<rows = 64, columns = 128, warps = 4, stages = 2>, scheduleQuery = #attn.schedule<rows = 64, columns = 128, warps = 4, stages = 2>
+  // WARP: scheduleKeys = #attn.schedule<rows = 128, columns = 64, warps = 8, stages = 3>, scheduleQuery = #attn.schedule<rows = 128, columns = 32, warps = 4, stages = 3>
+  func.func @full(%q: !attn.tensor<[B, H, N, 64], f16>, %k: !attn.tensor<[B, H, N, 64], f16>) -> !attn.tensor<[B, H, N, 64], f16> attributes {attn.program} {
+    %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, H, N, 64], f16>) values(%k : !attn.tensor<[B, H, N, 64], f16>)
+      {patterns = [#attn.full], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 64], f16> -> !attn.tensor<[B, H, N, 64], f16>, !attn.tensor<[B, H, N], f32>
+    return %o : !attn.tensor<[B, H, N, 64], f16>
+  }
+  // CHECK-LABEL: func.func @causal.backward(
+  // GROUP: scheduleKeys = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 3>, scheduleQuery = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 3>
+  // WARP: scheduleKeys = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 3>, scheduleQuery = #attn.schedule<rows = 128, columns = 32, warps = 4, stages = 3>
+  func.func @causal(%q: !attn.tensor<[B, H, N, 64], f16>, %k: !attn.tensor<[B, H, N, 64], f16>) -> !attn.tensor<[B, H, N, 64], f16> attributes {attn.program} {
+    %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, H, N, 64], f16>) values(%k : !attn.tensor<[B, H, N, 64], f16>)
+      {patterns = [#attn.causal], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 64], f16> -> !attn.tensor<[B, H, N, 64], f16>, !attn.tensor<[B, H, N], f32>
+    return %o : !attn.tensor<[B, H, N, 64], f16>
+  }
+  // CHECK-LABEL: func.func @grouped.backward(
+  // GROUP: scheduleKeys = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 3>, scheduleQuery = #attn.schedule<rows = 64, columns = 128, warps = 4, stages = 2>
+  // WARP: scheduleKeys = #attn.schedule<rows = 128, columns = 64, warps = 8, stages = 3>, scheduleQuery = #attn.schedule<rows = 128, columns = 32, warps = 4, stages = 3>
+  func.func @grouped(%q: !attn.tensor<[B, 8, N, 64], f16>, %k: !attn.tensor<[B, 2, N, 64], f16>) -> !attn.tensor<[B, 8, N, 64], f16> attributes {attn.program} {
+    %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, 2, N, 64], f16>) values(%k : !attn.tensor<[B, 2, N, 64], f16>)
+      {patterns = [#attn.full], scale = 1.0 : f32} : !attn.tensor<[B, 8, N, 64], f16> -> !attn.tensor<[B, 8, N, 64], f16>, !attn.tensor<[B, 8, N], f32>
+    return %o : !attn.tensor<[B, 8, N, 64], f16>
+  }
+  // CHECK-LABEL: func.func @modified.backward(
+  // GROUP: scheduleKeys = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 3>
+  // WARP: scheduleKeys = #attn.schedule<rows = 128, columns = 64, warps = 8, stages = 3>
+  func.func @modified(%q: !attn.tensor<[B, H, N, 64], f16>, %k: !attn.tensor<[B, H, N, 64], f16>) -> !attn.tensor<[B, H, N, 64], f16> attributes {attn.program} {
+    %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, H, N, 64], f16>) values(%k : !attn.tensor<[B, H, N, 64], f16>)
+      {patterns = [#attn.full], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 64], f16> -> !attn.tensor<[B, H, N, 64], f16>, !attn.tensor<[B, H, N], f32> score_mod {
+    ^bb0(%score: f32, %b: i32, %h: i32, %i: i32, %j: i32):
+      %c = arith.constant 0.5 : f32
+      %m = arith.mulf %score, %c : f32
+      attn.yield %m : f32
+    }
+    return %o : !attn.tensor<[B, H, N, 64], f16>
+  }
+  // CHECK-LABEL: func.func @large.backward(
+  // GROUP: scheduleKeys = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 2>, scheduleQuery = #attn.schedule<rows = 128, columns = 64, warps = 8, stages = 2>
+  // WARP: scheduleKeys = #attn.schedule<rows = 128, columns = 32, warps = 8, stages = 2>, scheduleQuery = #attn.schedule<rows = 128, columns = 64, warps = 8, stages = 2>
+  func.func @large(%q: !attn.tensor<[B, H, N, 128], f16>, %k: !attn.tensor<[B, H, N, 128], f16>) -> !attn.tensor<[B, H, N, 128], f16> attributes {attn.program} {
+    %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, H, N, 128], f16>) values(%k : !attn.tensor<[B, H, N, 128], f16>)
+      {patterns = [#attn.full], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 128], f16> -> !attn.tensor<[B, H, N, 128], f16>, !attn.tensor<[B, H, N], f32>
+    return %o : !attn.tensor<[B, H, N, 128], f16>
+  }
+  // CHECK-LABEL: func.func @fast.backward(
+  // GROUP: scheduleKeys = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 2>
+  // WARP: scheduleKeys = #attn.schedule<rows = 128, columns = 32, warps = 8, stages = 2>
+  func.func @fast(%q: !attn.tensor<[B, H, N, 64], f16>, %k: !attn.tensor<[B, H, N, 64], f16>) -> !attn.tensor<[B, H, N, 64], f16> attributes {attn.program} {
+    %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, H, N, 64], f16>) values(%k : !attn.tensor<[B, H, N, 64], f16>)
+      {patterns = [#attn.full], scale = 1.0 : f32, attn.fast} : !attn.tensor<[B, H, N, 64], f16> -> !attn.tensor<[B, H, N, 64], f16>, !attn.tensor<[B, H, N], f32>
+    return %o : !attn.tensor<[B, H, N, 64], f16>
+  }
+  // CHECK-LABEL: func.func @fast_large.backward(
+  // GROUP: scheduleKeys = #attn.schedule<rows = 128, columns = 64, warps = 8, stages = 2>
+  // WARP: scheduleKeys = #attn.schedule<rows = 128, columns = 32, warps = 8, stages = 2>
+  func.func @fast_large(%q: !attn.tensor<[B, H, N, 128], f16>, %k: !attn.tensor<[B, H, N, 128], f16>) -> !attn.tensor<[B, H, N, 128], f16> attributes {attn.program} {
+    %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, H, N, 128], f16>) values(%k : !attn.tensor<[B, H, N, 128], f16>)
+      {patterns = [#attn.full], scale = 1.0 : f32, attn.fast} : !attn.tensor<[B, H, N, 128], f16> -> !attn.tensor<[B, H, N, 128], f16>, !attn.tensor<[B, H, N], f32>
+    return %o : !attn.tensor<[B, H, N, 128], f16>
+  }
+  // CHECK-LABEL: func.func @largest.backward(
+  // GROUP: scheduleKeys = #attn.schedule<rows = 64, columns = 16, warps = 8, stages = 2>, scheduleQuery = #attn.schedule<rows = 128, columns = 32, warps = 8, stages = 2>
+  // WARP: scheduleKeys = #attn.schedule<rows = 64, columns = 16, warps = 8, stages = 2>, scheduleQuery = #attn.schedule<rows = 64, columns = 16, warps = 8, stages = 2>
+  func.func @largest(%q: !attn.tensor<[B, H, N, 256], f16>, %k: !attn.tensor<[B, H, N, 256], f16>) -> !attn.tensor<[B, H, N, 256], f16> attributes {attn.program} {
+    %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, H, N, 256], f16>) values(%k : !attn.tensor<[B, H, N, 256], f16>)
+      {patterns = [#attn.full], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 256], f16> -> !attn.tensor<[B, H, N, 256], f16>, !attn.tensor<[B, H, N], f32>
+    return %o : !attn.tensor<[B, H, N, 256], f16>
+  }
+  // CHECK-LABEL: func.func @single.backward(
+  // CHECK: scheduleKeys = #attn.schedule<rows = 64, columns = 16, warps = 4, stages = 2>, scheduleQuery = #attn.schedule<rows = 64, columns = 16, warps = 4, stages = 2>
+  func.func @single(%q: !attn.tensor<[B, H, N, 64], f32>, %k: !attn.tensor<[B, H, N, 64], f32>) -> !attn.tensor<[B, H, N, 64], f32> attributes {attn.program} {
+    %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, H, N, 64], f32>) values(%k : !attn.tensor<[B, H, N, 64], f32>)
+      {patterns = [#attn.full], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 64], f32> -> !attn.tensor<[B, H, N, 64], f32>, !attn.tensor<[B, H, N], f32>
+    return %o : !attn.tensor<[B, H, N, 64], f32>
+  }
+  // CHECK-LABEL: func.func @window.backward(
+  // CHECK: scheduleKeys = #attn.schedule<rows = 64, columns = 64, warps = 8, stages = 3>
+  func.func @window(%q: !attn.tensor<[B, H, N, 64], f16>, %k: !attn.tensor<[B, H, N, 64], f16>) -> !attn.tensor<[B, H, N, 64], f16> attributes {attn.program} {
+    %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, H, N, 64], f16>) values(%k : !attn.tensor<[B, H, N, 64], f16>)
+      {patterns = [#attn.block_window<[128]>], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 64], f16> -> !attn.tensor<[B, H, N, 64], f16>, !attn.tensor<[B, H, N], f32>
+    return %o : !attn.tensor<[B, H, N, 64], f16>
+  }
+}

@@ -1,0 +1,131 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Gradients of attention by matrix instructions of warpgroups, at their default schedules: right against float64
+whatever is early or late, all products of warpgroups, no spill, and a bounded number of machine instructions.
+"""
+
+import math
+
+import pytest
+import torch
+import weft
+from weft.compiler.ptxas import assemble, find_tool
+from weft.cycles.flow import loops_of
+from weft.programs.compiled import compiled
+from weft.programs.simulated import run_plan
+from weft.targets import targets
+from weft.testing import masks
+
+TARGET = next(name for name, each in targets().items() if each.warpgroup_mma)
+needs_ptxas = pytest.mark.skipif(
+    not (find_tool("ptxas") and find_tool("nvdisasm")), reason="ptxas or nvdisasm was not found"
+)
+
+
+@weft.program
+def attention(q, k, v, *, pattern, deterministic=True, slope=0.0):
+    score_mod = (lambda score, b, h, i, j: score - slope * (i - j)) if slope else None
+    return weft.softmax(q, k, pattern, score_mod=score_mod, deterministic=deterministic) @ v
+
+
+def form_of(D, heads, groups, **given):
+    """Compiled with its gradient, at the default schedules, for aligned operands of any length."""
+    operands = [torch.zeros(1, count, 128, D, dtype=torch.float16) for count in (heads, groups, groups)]
+    return compiled(attention.trace(attention.bind(operands, given)), TARGET, differentiate=True)
+
+
+def reference(known, heads, groups, masked, slope):
+    """Results in float64."""
+    leaves = [known[name].double().requires_grad_() for name in "qkv"]
+    k, v = (leaf.repeat_interleave(heads // groups, 1) for leaf in leaves[1:])
+    (N, D), M = leaves[0].shape[-2:], k.shape[-2]
+    scores = leaves[0] @ k.mT / math.sqrt(D)
+    scores = scores - slope * (torch.arange(N)[:, None] - torch.arange(M)[None, :])
+    if masked:
+        scores = scores.masked_fill(~masks.causal(N, M), -math.inf)
+    out = scores.softmax(-1) @ v
+    found = dict(zip(("d_q", "d_k", "d_v"), torch.autograd.grad(out, leaves, known["d_out"].double()), strict=True))
+    return found | {"out": out.detach()}
+
+
+@pytest.mark.parametrize(
+    "D, heads, groups, masked, deterministic, slope",
+    [
+        (64, 1, 1, False, True, 0.0),
+        (64, 2, 1, False, True, 0.0),
+        (64, 1, 1, True, True, 0.0),
+        (64, 2, 1, True, False, 0.0),
+        (64, 1, 1, False, True, 0.02),
+        (96, 1, 1, False, False, 0.0),
+        (128, 1, 1, False, True, 0.0),
+        (128, 2, 1, False, False, 0.0),
+        (128, 1, 1, False, False, 0.0),
+        (128, 1, 1, True, False, 0.0),
+        (128, 1, 1, False, False, 0.02),
+        (192, 2, 1, False, True, 0.0),
+        (256, 1, 1, True, True, 0.0),
+    ],
+)
+@pytest.mark.parametrize("queries, keys", [(139, 277)])
+def test_gradients(D, heads, groups, masked, deterministic, slope, queries, keys):
+    """Lengths that fill no tile, in several schedules of the simulator."""
+    given = {"pattern": weft.causal() if masked else weft.full(), "deterministic": deterministic, "slope": slope}
+    form = form_of(D, heads, groups, **given)
+    start = torch.random.seed() % 2**31
+    print("seed", start)
+    torch.manual_seed(start)
+    lengths = {"q": (heads, queries), "k": (groups, keys), "v": (groups, keys), "d_out": (heads, queries)}
+    known = {name: torch.randn(1, count, tokens, D).half() for name, (count, tokens) in lengths.items()}
+    expected = reference(known, heads, groups, masked, slope)
+    plans = {each["name"]: each for each in form.info["programs"]}
+    for seed in range(3):
+        arrays = {name: tensor.numpy() for name, tensor in known.items()}
+        for name in ("attention.forward", "attention.backward"):
+            inputs = [arrays[each["name"]] for each in plans[name]["inputs"]]
+            run = run_plan(form.ptx, form.info, name, inputs, seed=start + seed)
+            assert run.findings == []
+            arrays |= run.outputs
+        for name, right in expected.items():
+            error = float((torch.from_numpy(arrays[name]).double() - right).abs().max())
+            assert error <= 4e-3 * float(right.abs().max()), (name, seed)
+
+
+#: head size, one pass: kernels, with the most machine instructions that the shortest loop takes for 64 × 64 pairs of a
+#: warpgroup
+LIMITS = {
+    (64, False): {"attend_backward_query": 190, "attend_backward_keys": 225},
+    (128, False): {"attend_backward_query": 245, "attend_backward_keys": 300},
+    (64, True): {"attend_backward": 385},
+    (128, True): {"attend_backward": 440},
+    (256, False): {"attend_backward_query": 460},
+}
+#: pairs of a warpgroup in an iteration, over 64 × 64
+PAIRS = {(64, False): 2, (256, False): 0.5}
+
+
+@needs_ptxas
+@pytest.mark.parametrize("D, one_pass", LIMITS)
+def test_loops(D, one_pass):
+    """Warpgroups make all products of heads of at most 128 channels, and dq's of larger ones; nothing is spilled."""
+    form = form_of(D, 1, 1, pattern=weft.full(), deterministic=not one_pass)
+    assert D > 128 or "mma.sync" not in form.ptx
+    found = loops_of(form.ptx, TARGET)
+    for name, limit in LIMITS[D, one_pass].items():
+        resources = assemble(form.ptx, TARGET, name)
+        assert resources is not None, "ptxas was found"
+        assert (resources.spill_store_bytes, resources.spill_load_bytes) == (0, 0), name
+        shortest = min((loop for loop in found[name] if loop.matrix), key=lambda loop: loop.count)
+        assert shortest.count <= limit * PAIRS.get((D, one_pass), 1), (name, shortest.count)
+
+
+@needs_ptxas
+@pytest.mark.parametrize("D", [64, pytest.param(128, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("deterministic", [True, False])
+@pytest.mark.parametrize("pattern", [weft.full(), weft.causal(), weft.window(256, 0)], ids=["full", "causal", "window"])
+@pytest.mark.parametrize("heads, slope", [(1, 0.0), (4, 0.0), (1, 0.02)])
+def test_nothing_spills(D, deterministic, pattern, heads, slope):
+    """What fills registers is taken where nothing else has to be held."""
+    form = form_of(D, heads, 1, pattern=pattern, deterministic=deterministic, slope=slope)
+    for each in form.info["kernels"]:
+        found = assemble(form.ptx, TARGET, each["entry"])
+        assert found is not None, "ptxas was found"
+        assert found.spill_store_bytes + found.spill_load_bytes == 0, each["entry"]
