@@ -118,10 +118,9 @@ std::string GlobalAccesses::other(const char *did, Stamp stamp, uint32_t pc) con
 
 /// Of memory that other threads access too.
 void GlobalAccesses::readOther(GlobalGranule &g, Stamp me, uint64_t address, unsigned bytes) {
-  const uint32_t pc = pc_;
   if (conflicts(me, g.write, g.writeOrder, true)) {
     const bool scalar = (order_ & orderUniform) && g.write.block() == me.block();
-    warp_.worker->raced[pc] += !scalar;
+    warp_.worker->raced[pc_] += !scalar;
     report(warp_, FindingKind::GlobalRace, me.lane(),
            "reads " + place(address, bytes) + ", and nothing orders that after a write",
            other("wrote", g.write, g.writePc), scalar);
@@ -143,7 +142,7 @@ void GlobalAccesses::readOther(GlobalGranule &g, Stamp me, uint64_t address, uns
                      : before.clock() == me.clock() ? bothOrders(g.readOrder[i], order_)
                                                     : order_ | (g.readOrder[i] & orderCopy);
     g.read[i] = me;
-    g.readPc[i] = pc;
+    g.readPc[i] = pc_;
     break;
   }
 }
@@ -230,11 +229,10 @@ void GlobalAccesses::write(unsigned lane, uint64_t address, unsigned bytes, cons
 
 /// Of memory that other threads access too.
 void GlobalAccesses::writeOther(GlobalGranule &g, Stamp me, uint64_t address, unsigned bytes, const std::byte *value) {
-  const uint32_t pc = pc_;
   const unsigned lane = me.lane();
   if (conflicts(me, g.write, g.writeOrder, false)) {
     const bool same = value && std::memcmp(reinterpret_cast<const std::byte *>(address), value, bytes) == 0;
-    warp_.worker->raced[pc] += !same;
+    warp_.worker->raced[pc_] += !same;
     report(warp_, FindingKind::GlobalRace, lane,
            "writes " + place(address, bytes) +
                (same ? ", the same value as another thread that nothing orders it with"
@@ -259,7 +257,7 @@ void GlobalAccesses::writeOther(GlobalGranule &g, Stamp me, uint64_t address, un
     if (!unordered)
       continue;
     const bool scalar = (g.readOrder[i] & orderUniform) && reader.block() == me.block();
-    warp_.worker->raced[pc] += !scalar;
+    warp_.worker->raced[pc_] += !scalar;
     report(warp_, FindingKind::GlobalRace, lane,
            "writes " + place(address, bytes) + ", and nothing orders that after a read",
            otherLanes ? format("other lanes of warp {} read it too", reader.warp())
@@ -269,7 +267,7 @@ void GlobalAccesses::writeOther(GlobalGranule &g, Stamp me, uint64_t address, un
   }
   g = {};
   g.write = me;
-  g.writePc = pc;
+  g.writePc = pc_;
   g.writeOrder = order_;
 }
 

@@ -12,10 +12,10 @@ namespace weft::simulator::machine {
 /// What all lanes of an instruction share.
 class SharedAccesses {
 public:
-  SharedAccesses(Warp &warp, bool atomic)
+  explicit SharedAccesses(Warp &warp)
       : warp_(warp), shadow_(warp.block->shadow), known_(shadow_.clocksOf(warp.index)),
         knownOfAll_(*std::min_element(known_, known_ + shadow_.warps())), now_(shadow_.now(warp.index)),
-        pc_(warp.here()), first_(warp.index * laneCount), atomic_(atomic) {}
+        pc_(warp.here()), first_(warp.index * laneCount) {}
 
 protected:
   /// Whether a thread's access, stamped with a clock, is ordered before this instruction by what the warp knows; all
@@ -32,13 +32,12 @@ protected:
   SharedShadow &shadow_;
   const uint32_t *known_; ///< a clock of each warp: what it did until then happened before
   const uint32_t knownOfAll_, now_, pc_, first_;
-  const bool atomic_;
 };
 
 class SharedReads : SharedAccesses {
 public:
   SharedReads(Warp &warp, bool atomic)
-      : SharedAccesses(warp, atomic), warpBit_(1u << (warp.index & 31)), meeting_(warp.meetings) {}
+      : SharedAccesses(warp), atomic_(atomic), warpBit_(1u << (warp.index & 31)), meeting_(warp.meetings) {}
 
   /// True where the lane reads what nothing wrote.
   [[gnu::always_inline]] bool read(unsigned lane, uint32_t offset, unsigned bytes) {
@@ -77,17 +76,19 @@ private:
     return true;
   }
 
+  const bool atomic_;
   const uint32_t warpBit_; ///< in Granule::Reads::warps
   const uint16_t meeting_;
 };
 
+/// Stores that are no atomics.
 class SharedWrites : SharedAccesses {
 public:
   using SharedAccesses::SharedAccesses;
 
   /// Before the bytes are written, lane by lane: those that come before the first which is to take the long way.
   uint32_t writeInOrder(uint32_t mask, const uint64_t *addresses, unsigned bytes) {
-    uint32_t rest = atomic_ ? 0 : mask;
+    uint32_t rest = mask;
     for (; rest; rest &= rest - 1) {
       const unsigned lane = firstLane(rest);
       const auto offset = uint32_t(addresses[lane] & windowOffsetMask);

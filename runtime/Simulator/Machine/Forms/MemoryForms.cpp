@@ -183,7 +183,7 @@ uint32_t storedTogether(Warp &warp, const Record &record, uint32_t mask, const u
   if (record.order != 0 || S == Space::Generic)
     return 0;
   if (S == Space::Shared && tracksShared(warp))
-    return SharedWrites(warp, false).writeInOrder(mask, addresses, bytes);
+    return SharedWrites(warp).writeInOrder(mask, addresses, bytes);
   if (S == Space::Global && accesses.tracks())
     return accesses.writeOwn(mask, addresses, bytes);
   return mask;

@@ -31,7 +31,7 @@ struct Granule {
     uint16_t thread = 0;
     uint16_t meeting = 0; ///< Warp::meetings of the reader when it read
   };
-  alignas(16) Reads read;
+  Reads read;
 
   enum : uint8_t {
     ReadByLanes = 1,   ///< several lanes read it
