@@ -66,6 +66,35 @@ def test_packed_sequences(splits, seed):
     assert torch.equal(again, torch.cat([out[:, :, rows] for rows, _ in order], 2))
 
 
+@pytest.mark.parametrize("keys", [QUERIES, (0, 0, 0, 0)], ids=["some", "none"])
+def test_a_sink_where_there_are_no_keys(keys, seed):
+    """The log-sum-exp of a row without keys is its sink, whose gradient is that log-sum-exp's."""
+    q, k, _ = drawn(seed, torch.float32)
+    sink = torch.randn(4, generator=torch.Generator().manual_seed(seed + 1)).requires_grad_()
+    bounds = {"cu_seqlens_q": starts((0, 2, 4, 9)), "cu_seqlens_k": starts((0, 0, min(keys[-1], 40), keys[-1]))}
+    found = []
+    for splits in (None, 0, 3):
+        given = (q[:, :, :9], k[:, :, : keys[-1]], k[:, :, : keys[-1]])
+        out, lse = attend(*given, sink=sink, return_lse=True, splits=splits, **bounds)
+        (change,) = torch.autograd.grad(out.sum() + lse.sum(), sink)
+        alone = sink.detach()[None, :, None].expand(1, 4, 2)
+        torch.testing.assert_close(lse.detach()[:, :, :2], alone, rtol=0, atol=1e-5)
+        assert not out[:, :, :2].any()
+        found.append((out.detach(), lse.detach(), change))
+    for each in found[1:]:
+        for one, other in zip(each, found[0], strict=True):
+            torch.testing.assert_close(one, other, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("splits", [0, 1, 3])
+def test_values_of_one_channel(splits, seed):
+    generator = torch.Generator().manual_seed(seed)
+    q, k = (torch.randn(1, 2, n, 16, generator=generator).half() for n in (3, 200))
+    v = torch.randn(1, 2, 200, 1, generator=generator).half()
+    wanted = (q.double() @ k.double().mT / 4).softmax(-1) @ v.double()
+    torch.testing.assert_close(attend(q, k, v, splits=splits).double(), wanted, rtol=0, atol=3e-3)
+
+
 def test_the_bits_of_decode(seed):
     """The rule is decode's."""
     q, k, v = drawn(seed)

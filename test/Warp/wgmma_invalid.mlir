@@ -91,3 +91,12 @@ func.func @wgmma_wait_c1(%c: tensor<64x16xf32, #acc>) {
   %x = "warp.wgmma_wait"(%c) {pending = 0 : i32} : (tensor<64x16xf32, #acc>) -> tensor<64x16xf16, #acc>
   return
 }
+
+// -----
+
+#acc = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+func.func @wgmma_wait_c2(%c: tensor<64x16xf32, #acc>) {
+  // expected-error @below {{expected 'pending' from 0 to 7, but got 8}}
+  %x = warp.wgmma_wait %c {pending = 8 : i32} : tensor<64x16xf32, #acc>
+  return
+}

@@ -66,3 +66,10 @@ LogicalResult WgmmaOp::verify() {
     return failure();
   return success();
 }
+
+LogicalResult WgmmaWaitOp::verify() {
+  if (getPending() > static_cast<uint32_t>(mostPending))
+    return emitOpError() << "expected 'pending' from 0 to " << mostPending << ", but got "
+                         << static_cast<int32_t>(getPending());
+  return success();
+}

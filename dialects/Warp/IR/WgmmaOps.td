@@ -45,7 +45,7 @@ def Warp_WgmmaWaitOp : Op<Warp_Dialect, "wgmma_wait", [MemoryEffects<[MemRead, M
   let summary = "wait until at most `pending` products of this warp are unfinished";
   let description = [{
     The results are the operands, accumulators and operands a in registers, which may be read and written again where their products are among the finished ones: what uses them uses the results,
-    so that nothing moves before the wait. Without operands it is for what the products read. C1: operands and results have the same types. PTX: `wgmma.wait_group` (ISA 9.7.15.7.2).
+    so that nothing moves before the wait. Without operands it is for what the products read. C1: operands and results have the same types. C2: `pending` is from 0 to 7. PTX: `wgmma.wait_group` (ISA 9.7.15.7.2).
 
     ```mlir
     #acc = #warp.layout<[64, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
@@ -58,6 +58,8 @@ def Warp_WgmmaWaitOp : Op<Warp_Dialect, "wgmma_wait", [MemoryEffects<[MemRead, M
   let builders = [OpBuilder<(ins "::mlir::ValueRange":$values, "int":$pending), [{
     build($_builder, $_state, values.getTypes(), values, $_builder.getI32IntegerAttr(pending));
   }]>];
+  let extraClassDeclaration = "static constexpr int mostPending = 7;";
+  let hasVerifier = 1;
 }
 
 def Warp_ProxyFenceOp : Op<Warp_Dialect, "proxy_fence", [MemoryEffects<[MemRead, MemWrite]>]> {

@@ -19,6 +19,7 @@ def main():
     parser.add_argument("--seed", type=int, default=None, help="the first seed; without it, a fresh one")
     parser.add_argument("--count", type=int, default=100, help="how many programs, seeds that follow one another")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--large", type=float, default=generate.LARGE, help="the share of programs with large sizes")
     parser.add_argument("--time", type=float, default=None, help="stop after so many seconds")
     parser.add_argument(
         "--log", type=Path, help="a file of verdicts; a run with the same file goes on where it was left"
@@ -29,7 +30,7 @@ def main():
     first = given.seed if given.seed is not None else time.time_ns() // 1000 % 10**9
     if given.show:
         for seed in range(first, first + given.count):
-            print(f"# seed {seed}\n{source.program(generate.describe(seed))}")
+            print(f"# seed {seed}\n{source.program(generate.describe(seed, large=given.large))}")
         return 0
     worker.prepare()
     log = campaign.Log(given.log) if given.log else None
@@ -48,7 +49,7 @@ def main():
     )
     with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("programs", total=len(seeds))
-        for record in campaign.verdicts(seeds, given.jobs):
+        for record in campaign.verdicts(seeds, given.jobs, given.large):
             records.append(record)
             if log:
                 log.add(record)
@@ -63,19 +64,18 @@ def main():
                     f"seed {record['seed']}: {record['kind']}: {record['message'][:300]}", markup=False
                 )
                 if given.failures and record["kind"] != "refused":
-                    save(record["seed"], given.failures)
+                    save(record["description"], given.failures)
             if time.monotonic() > end:
                 break
     print(campaign.table(records))
     return int(any(r["kind"] not in ("right", "skipped", "refused") for r in records))
 
 
-def save(seed, folder):
-    """Shrink a seed's failure and write its script."""
-    description = generate.describe(seed)
+def save(description, folder):
+    """Shrink a failure and write its script."""
     smaller, verdict = shrink.shrunk(description, worker.isolated(description))
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{verdict.kind}_{seed}.py").write_text(shrink.script(smaller, verdict))
+    (folder / f"{verdict.kind}_{description['seed']}.py").write_text(shrink.script(smaller, verdict))
 
 
 if __name__ == "__main__":

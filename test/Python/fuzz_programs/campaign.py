@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import json
 import multiprocessing
 import time
@@ -12,9 +13,9 @@ from pathlib import Path
 from . import generate, shrink, worker
 
 
-def examined(seed):
+def examined(seed, large=generate.LARGE):
     """What became of a seed; failed descriptions are kept, as seeds mean others once the fuzzer has changed."""
-    description = generate.describe(seed)
+    description = generate.describe(seed, large=large)
     start = time.monotonic()
     verdict = worker.isolated(description)
     kept = {"description": description} if verdict.failed else {}
@@ -24,14 +25,15 @@ def examined(seed):
     }  # fmt: skip
 
 
-def verdicts(seeds, jobs):
+def verdicts(seeds, jobs, large=generate.LARGE):
     """The records of seeds as they come."""
+    each = functools.partial(examined, large=large)
     if jobs == 1:
-        yield from map(examined, seeds)
+        yield from map(each, seeds)
         return
     context = multiprocessing.get_context("fork")
     with context.Pool(jobs) as pool:
-        yield from pool.imap_unordered(examined, seeds)
+        yield from pool.imap_unordered(each, seeds)
 
 
 class Log:

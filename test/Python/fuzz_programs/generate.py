@@ -15,22 +15,27 @@ LAYOUTS = ["contiguous"] * 6 + ["transposed", "transposed", "sliced", "unaligned
                                 "last strided"]  # fmt: skip
 
 
-def describe(seed, depth=None):
-    """The random description of a seed."""
-    return _Draw(random.Random(f"weft programs {seed}"), depth).description(seed)
+#: the share of programs with large sizes, which take longer
+LARGE = 0.06
+
+
+def describe(seed, depth=None, large=LARGE):
+    """The random description of a seed; ``large`` is how likely its sizes are large ones."""
+    return _Draw(random.Random(f"weft programs {seed}"), depth, large).description(seed)
 
 
 class _Draw:
-    def __init__(self, rng, depth):
+    def __init__(self, rng, depth, large):
         self.rng = rng
-        self.depth = depth or rng.choice([1, 1, 2, 2, 2, 3])
+        self.large = rng.random() < large
+        self.depth = depth or (1 if self.large else rng.choice([1, 1, 2, 2, 2, 3]))
         self.inputs, self.tables, self.steps = {}, {}, []
         self.dims, self.types = {}, {}
         self.dtype = rng.choice(["f16", "f16", "bf16", "f32", "f32"])
         self.packed = rng.random() < 0.15
         self.grid = None
         self.sizes = self._sizes()
-        self.budget = self.rng.choice([1, 2, 2, 3, 4, 6])  # steps, about
+        self.budget = self.rng.choice([1, 2] if self.large else [1, 2, 2, 3, 4, 6])  # steps, about
 
     # ---- Sizes
 
@@ -38,9 +43,14 @@ class _Draw:
         rng = self.rng
         tokens = [1, 2, 3, 7, 15, 16, 17, 31, 33, 48, 63, 64, 65, 70, 100, 130]
         channels = [1, 2, 3, 4, 7, 8, 12, 16, 16, 20, 24, 32, 32, 33, 40, 48, 64, 64, 72, 80, 96]
+        if self.large:
+            tokens = [96, 127, 128, 129, 150, 192, 200, 256, 257, 300]
+            channels = [8, 40, 56, 64, 88, 96, 100, 112, 120, 128, 128, 136, 160, 192, 200, 240, 256]
         key_heads, group = rng.choice([1, 1, 2, 2, 3]), rng.choice([1, 1, 1, 2, 3, 4])
+        if self.large:
+            key_heads, group = rng.choice([(1, 1), (1, 1), (2, 1), (1, 2), (1, 3), (1, 4)])
         sizes = {
-            "B": 1 if self.packed else rng.choice([0, 1, 1, 1, 1, 2, 2, 3]),
+            "B": 1 if self.packed or self.large else rng.choice([0, 1, 1, 1, 1, 2, 2, 3]),
             "H": key_heads * group,
             "K": key_heads,
             "E": rng.choice([1, 2, 3, 4, 6]),
@@ -312,6 +322,7 @@ class _Draw:
             "lse": None,
             "cu": [self.starts(n), self.starts(tokens)] if packed else None,
             "deterministic": rng.random() < 0.88,
+            "splits": self.splits(),
         }
         if rng.random() < 0.3 and not packed:
             full = [b, h, n, tokens]
@@ -341,6 +352,10 @@ class _Draw:
         if heads == "H":
             return rng.choice(["H", "K", "K", 1])
         return rng.choice([heads, heads, heads, 1])
+
+    def splits(self):
+        """Into how many runs keys are divided."""
+        return self.rng.choice([0, 0, 1, 2, 3, 7]) if self.rng.random() < 0.12 else None
 
     def pattern(self, heads, key_heads, n, m, packed):
         rng = self.rng

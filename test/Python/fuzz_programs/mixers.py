@@ -60,6 +60,7 @@ def _softmax(draw, h, hv, n, m, v, depth):
         "scale": rng.choice([None, None, None, 0.3, 1.0]),
         "cu": draw.starts(n) if packed else None,
         "deterministic": rng.random() < 0.88,
+        "splits": draw.splits(),
     }]  # fmt: skip
 
 
@@ -130,6 +131,7 @@ def several(draw, dims, depth):
         "scale": rng.choice([None, None, 0.3]),
         "cu": None,
         "deterministic": rng.random() < 0.88,
+        "splits": draw.splits(),
     }]  # fmt: skip
     return draw.step("apply", dims, values, mixer=mixer)
 

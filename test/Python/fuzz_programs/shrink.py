@@ -182,6 +182,8 @@ def smaller_steps(step):
                 yield {**step, "cu": None}
             if not step["deterministic"]:
                 yield {**step, "deterministic": True}
+            if step.get("splits") is not None:
+                yield {**step, "splits": None}
             for pattern in smaller_patterns(step["pattern"]):
                 yield {**step, "pattern": pattern}
             for score in smaller_scores(step["score"]):
@@ -235,7 +237,7 @@ def smaller_mixers(tree, values):
         return
     given = inner[0]
     plain = {"score": None, "sink": None, "scale": None, "cu": None, "deterministic": True, "causal": False,
-             "centred": False, "dilation": 1, "grid": None, "decay": None, "beta": None}  # fmt: skip
+             "centred": False, "dilation": 1, "grid": None, "decay": None, "beta": None, "splits": None}  # fmt: skip
     for key, value in plain.items():
         if key in given and given[key] != value:
             yield [kind, {**given, key: value}], values

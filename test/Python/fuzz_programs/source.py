@@ -118,6 +118,7 @@ def expression(step):
                 cu_seqlens_q=cu[0],
                 cu_seqlens_k=cu[1],
                 deterministic=None if step["deterministic"] else False,
+                splits=step.get("splits"),
             )
     raise ValueError(f"expected a step, but got {step!r}")
 
@@ -151,6 +152,7 @@ def mixer(tree):
                 sink=given["sink"],
                 deterministic=None if given["deterministic"] else False,
                 cu_seqlens=given["cu"],
+                splits=given.get("splits"),
             )
         case ["mean", given]:
             return call("mean", [], causal=True if given["causal"] else None, cu_seqlens=given["cu"])

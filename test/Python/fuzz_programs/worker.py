@@ -25,7 +25,7 @@ from .judge import Verdict
 _INTERNAL = re.compile(
     r"'(?:attn|tile|warp|llvm|nvvm|arith|scf|cf|func|math|vector|gpu)\.\w+'|\bllvm\.|#(?:attn|tile|warp)\.|![a-z]+\."
     r"|[Aa]ssert|unrealized_conversion_cast|LLVM ERROR|pass(?:es)? failed|failed to legalize|no kernel of its own"
-    r"|cannot make the library"
+    r"|cannot make the library|<ptx>:"
 )
 _FINDING = re.compile(r"at fault|the simulator found|uninitialised|out-of-bounds|shared-race|global-race|misaligned")
 

@@ -70,3 +70,48 @@ func.func @left_alone(%a: tensor<64x16xf16, #a>, %s: !warp.shared<16x16xf16, #s>
   }
   return %r : tensor<64x16xf32, #a>
 }
+
+// -----
+
+#a = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#s = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
+
+// More products than an instruction can leave under way: some that are started later are waited for as well.
+// CHECK-LABEL: func.func @more_than_a_wait_counts
+// CHECK-COUNT-10: warp.wgmma %
+// CHECK: warp.wgmma_wait %{{.*}} {pending = 7 : i32}
+// CHECK: warp.wgmma_wait %{{.*}} {pending = 7 : i32}
+// CHECK: warp.wgmma_wait %{{.*}} {pending = 7 : i32}
+// CHECK: warp.wgmma_wait %{{.*}} {pending = 6 : i32}
+func.func @more_than_a_wait_counts(%a: tensor<64x16xf16, #a>, %s: !warp.shared<16x16xf16, #s>, %c: tensor<64x16xf32, #a>) -> tensor<64x16xf32, #a> {
+  %d0 = warp.wgmma %a, %s, %c {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+  %x0 = warp.wgmma_wait %d0 {pending = 0 : i32} : tensor<64x16xf32, #a>
+  %d1 = warp.wgmma %a, %s, %c {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+  %x1 = warp.wgmma_wait %d1 {pending = 0 : i32} : tensor<64x16xf32, #a>
+  %d2 = warp.wgmma %a, %s, %c {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+  %x2 = warp.wgmma_wait %d2 {pending = 0 : i32} : tensor<64x16xf32, #a>
+  %d3 = warp.wgmma %a, %s, %c {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+  %x3 = warp.wgmma_wait %d3 {pending = 0 : i32} : tensor<64x16xf32, #a>
+  %d4 = warp.wgmma %a, %s, %c {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+  %x4 = warp.wgmma_wait %d4 {pending = 0 : i32} : tensor<64x16xf32, #a>
+  %d5 = warp.wgmma %a, %s, %c {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+  %x5 = warp.wgmma_wait %d5 {pending = 0 : i32} : tensor<64x16xf32, #a>
+  %d6 = warp.wgmma %a, %s, %c {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+  %x6 = warp.wgmma_wait %d6 {pending = 0 : i32} : tensor<64x16xf32, #a>
+  %d7 = warp.wgmma %a, %s, %c {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+  %x7 = warp.wgmma_wait %d7 {pending = 0 : i32} : tensor<64x16xf32, #a>
+  %d8 = warp.wgmma %a, %s, %c {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+  %x8 = warp.wgmma_wait %d8 {pending = 0 : i32} : tensor<64x16xf32, #a>
+  %d9 = warp.wgmma %a, %s, %c {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+  %x9 = warp.wgmma_wait %d9 {pending = 0 : i32} : tensor<64x16xf32, #a>
+  %r1 = arith.addf %x0, %x1 : tensor<64x16xf32, #a>
+  %r2 = arith.addf %r1, %x2 : tensor<64x16xf32, #a>
+  %r3 = arith.addf %r2, %x3 : tensor<64x16xf32, #a>
+  %r4 = arith.addf %r3, %x4 : tensor<64x16xf32, #a>
+  %r5 = arith.addf %r4, %x5 : tensor<64x16xf32, #a>
+  %r6 = arith.addf %r5, %x6 : tensor<64x16xf32, #a>
+  %r7 = arith.addf %r6, %x7 : tensor<64x16xf32, #a>
+  %r8 = arith.addf %r7, %x8 : tensor<64x16xf32, #a>
+  %r9 = arith.addf %r8, %x9 : tensor<64x16xf32, #a>
+  return %r9 : tensor<64x16xf32, #a>
+}

@@ -43,7 +43,8 @@ BlockRun KeySplits::blocksOf(TileBuilder &b, Value split, Value length) const {
 }
 
 Value KeySplits::used(TileBuilder &b, ValueRange lengths) const {
-  Value used = b.i32(0);
+  // A sink counts in the first split, which a sequence without keys has for it.
+  Value used = b.i32(cast<attn::AttendOp>(attend.op).getSink() ? 1 : 0);
   for (Value length : lengths) {
     Value each = blocksEach(b, length), blocks = b.ceilDiv(length, columns);
     used = b.max(used, b.div(b.add(blocks, b.sub(each, b.i32(1))), each));
@@ -126,7 +127,7 @@ private:
     RowTile parts = rows.anyPositions(b.add(splits.firstRow(frame, split, standing), standing.tile), exists);
     parts.count = together;
     parts.tokens.clear();
-    Value lse = b.select(exists, b.load(puller.pointers(lses, parts, nullptr), exists), infinity);
+    Value lse = b.select(exists, puller.load(lses, parts, nullptr), infinity);
     Merged next;
     next.maximum = b.max(before.maximum, b.reduceMax(lse, 0));
     // Where no split has a key, 0 in the place of -inf keeps their difference away.
@@ -134,7 +135,7 @@ private:
     Value weights = weight(lse, shift), decay = weight(before.maximum, shift);
     next.total = b.add(b.mul(before.total, decay), b.reduceSum(weights, 0));
     for (auto [chunk, sum] : llvm::zip(chunks, before.sums)) {
-      Value out = b.load(puller.pointers(outs, parts, &chunk), puller.exists(parts, &chunk));
+      Value out = puller.load(outs, parts, &chunk);
       next.sums.push_back(b.add(b.mul(sum, decay), b.reduceSum(b.mul(out, b.column(weights)), 0)));
     }
     return next;

@@ -81,6 +81,10 @@ Value Puller::exists(const RowTile &rows, const Chunk *chunk) {
   return mask ? b.both(mask, b.row(channels)) : b.row(channels);
 }
 
+Value Puller::load(const TensorParameter &tensor, const RowTile &rows, const Chunk *chunk) {
+  return b.load(pointers(tensor, rows, chunk), existing(b, tensor.type, rows, chunk));
+}
+
 Value Puller::load(Value outside, attn::WholeTensorType type, const RowTile &rows, const Chunk *chunk) {
   TensorParameter tensor = frame.input(outside);
   if (chunk && tensor.type.getRank() == 4 && type.dim(2) == "1" && tensor.type.dim(2) != "1") {
@@ -91,7 +95,7 @@ Value Puller::load(Value outside, attn::WholeTensorType type, const RowTile &row
       for (int64_t i = 0; i < count; ++i) {
         RowTile parts = rows.anyPositions(b.full({rows.count}, i, b.getI32Type()), {});
         parts.tokens.clear();
-        Value term = b.load(pointers(tensor, parts, chunk), existing(b, tensor.type, parts, chunk));
+        Value term = load(tensor, parts, chunk);
         sum = sum ? b.add(sum, term) : term;
       }
       return b.cast(sum, type.getElementType());
@@ -100,10 +104,10 @@ Value Puller::load(Value outside, attn::WholeTensorType type, const RowTile &row
     parts.count = count;
     parts.member = Value();
     parts.tokens.clear();
-    Value terms = b.load(pointers(tensor, parts, chunk), existing(b, tensor.type, parts, chunk));
+    Value terms = load(tensor, parts, chunk);
     return b.cast(b.row(b.reduceSum(terms, 0)), type.getElementType());
   }
-  return b.load(pointers(tensor, rows, chunk), existing(b, tensor.type, rows, chunk));
+  return load(tensor, rows, chunk);
 }
 
 /// Of a tile of a value with one channel, that channel.

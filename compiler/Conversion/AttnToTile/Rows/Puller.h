@@ -56,6 +56,10 @@ public:
   /// What chunks of channels have at most.
   int64_t widestChunk() const { return widest; }
 
+  /// What a tensor of this kernel holds at rows and channels, 0 or anything where they do not exist: [count, width] of
+  /// one of rank 4, [count] of one of rank 3, with 1 in the place of sizes that repeat.
+  mlir::Value load(const TensorParameter &tensor, const RowTile &rows, const Chunk *chunk);
+
   /// Pointers to [count, width] of a tensor of rank 4, or to [count] of one of rank 3; sizes 1 repeat, heads are shared
   /// as in `attn.map`.
   mlir::Value pointers(const TensorParameter &tensor, const RowTile &rows, const Chunk *chunk);

@@ -119,5 +119,5 @@ void DeferWaits::runOnOperation() {
     left.push_back(wait);
   }
   for (WgmmaWaitOp wait : left)
-    wait.setPending(startedBetween(productOf(wait), wait));
+    wait.setPending(std::min(startedBetween(productOf(wait), wait), WgmmaWaitOp::mostPending));
 }
