@@ -168,6 +168,7 @@ constexpr Target table[] = {
      .bf16Arithmetic = true,
      .float8Conversions = true,
      .mma = hopperMma,
+     .matrixStores = true,
      .warpgroups = {.families = hopperFamilies},
      .asyncCopyBytes = asyncSizes,
      .boxCopies = {.mostRank = 5},

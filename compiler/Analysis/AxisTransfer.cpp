@@ -257,6 +257,9 @@ AxisInfo transferAxes(Operation *op, ArrayRef<AxisInfo> operands, OpResult resul
       .Case<arith::RemSIOp, arith::RemUIOp>([&](auto) { return remainder(operands[0], operands[1], result); })
       .Case([&](arith::CmpIOp compare) { return comparison(compare.getPredicate(), operands[0], operands[1], result); })
       .Case([&](arith::SelectOp) { return eitherOf(operands[1], operands[2], operands[0]); })
+      // Where both repeat, so does which of them it is.
+      .Case<arith::MaxSIOp, arith::MinSIOp, arith::MaxUIOp, arith::MinUIOp>(
+          [&](auto) { return eitherOf(operands[0], operands[1], elementwise(operands, result)); })
       .Default([&](Operation *) {
         bool isElementwise = OpTrait::hasElementwiseMappableTraits(op);
         return isElementwise ? elementwise(operands, result) : AxisInfo::unknown(rankOf(result));

@@ -44,7 +44,7 @@ struct Options {
   bool remarks = false;   // what fast paths were not taken, and why
   bool decisions = false; // what was decided instead of something else
   bool locations = false; // of every op in dumps
-  bool boxes = true;      // bulk copies fill rings of shared memory
+  bool boxes = true;      // bulk copies fill rings of shared memory, and store results
   bool roles = true;      // a warp of its own makes them where that pays
   bool widen = false;     // every float as f32: a reference for what narrower ones give
   KernelChoices schedules;

@@ -214,7 +214,7 @@ WEFTC_API weftc_status weftc_pattern_summary(weftc_context *context, const weftc
  *  `options_json`: {"target": "sm_80", "dump": ["tile", "warp", "llvm"], "differentiate": false, "line_info": true,
  * "remarks": false, "decisions": false, "locations": false};
  * "dump" names the stages whose IR is wanted ("all" stands for every stage), with every op's location where
- * "locations" says so; with "boxes": false no bulk copies fill the rings of loops, with "roles": false no warp of its
+ * "locations" says so; with "boxes": false no bulk copies fill the rings of loops or store results, with "roles": false no warp of its
  * own makes them; "remarks" asks which fast paths were not taken, and why, "decisions" what was chosen: layouts,
  * widths of accesses, places in shared memory; with "differentiate" each program @f also
  * gives @f.forward and @f.backward; with "linearise": {"function": "f.forward", "arguments": [0, 2]} the module gives

@@ -85,6 +85,8 @@ std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
          if (roles)
            passes.addNestedPass<func::FuncOp>(warp::createWarpSpecialise());
          passes.addNestedPass<func::FuncOp>(warp::createWarpLoadAhead());
+         if (boxes)
+           passes.addNestedPass<func::FuncOp>(warp::createWarpStoreBoxes());
          simplify(passes);
          passes.addNestedPass<func::FuncOp>(warp::createWarpAllocateShared());
          passes.addNestedPass<func::FuncOp>(warp::createWarpInsertBarriers());

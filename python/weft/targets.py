@@ -73,6 +73,8 @@ class Target:
     named_barriers: int
     box_axes: int
     """axes of a tensor, boxes of which one bulk copy brings; 0 where there is no such copy"""
+    matrix_stores: bool
+    """whether stmatrix exists"""
     most_cluster: int
     role_registers: int
     least_role_registers: int

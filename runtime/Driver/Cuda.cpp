@@ -67,6 +67,8 @@ Result<TensorMapBytes> encode(const Api &api, const TensorMapValues &values) {
   CUresult result = api.encodeTiled(bytes.data(),
                                     values.type == "bf16"  ? tensorMapBF16
                                     : values.type == "f16" ? tensorMapF16
+                                    : values.type == "f32" ? tensorMapF32
+                                    : values.type == "s32" ? tensorMapS32
                                                            : tensorMapU8,
                                     uint32_t(values.box.size()), reinterpret_cast<void *>(values.address),
                                     values.sizes.data(), values.strides.data(), values.box.data(), steps.data(),

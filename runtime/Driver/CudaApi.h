@@ -43,7 +43,7 @@ constexpr int functionMaxDynamicShared = 8;
 constexpr int jitErrorLogBuffer = 5;
 constexpr int jitErrorLogBufferBytes = 6;
 // CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapL2promotion
-constexpr int tensorMapU8 = 0, tensorMapF16 = 6, tensorMapBF16 = 9;
+constexpr int tensorMapU8 = 0, tensorMapS32 = 3, tensorMapF16 = 6, tensorMapF32 = 7, tensorMapBF16 = 9;
 constexpr int tensorMapSwizzle32 = 1, tensorMapSwizzle64 = 2, tensorMapSwizzle128 = 3;
 constexpr int tensorMapPromotion128 = 2;
 // the `extra` argument of a launch

@@ -26,7 +26,7 @@ namespace weft {
 
 /// What a tensor map is made of at a launch, axes innermost first; strides in bytes.
 struct TensorMapValues {
-  std::string type; ///< "f16", "bf16" or "u8"
+  std::string type; ///< "f16", "bf16", "f32", "s32" or "u8"
   uint32_t swizzle = 0;
   uint64_t address = 0;
   std::vector<uint32_t> box;

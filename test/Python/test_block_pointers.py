@@ -46,6 +46,13 @@ def test_without_an_option_padding_is_zero_and_nan_on_request():
     np.testing.assert_array_equal(y, padded(x, 0, 0, 32, 32, np.nan))
 
 
+@pytest.mark.parametrize("sizes", [(-1, 41), (37, -(2**31)), (0, 0)])
+def test_nothing_is_inside_of_a_size_below_zero(sizes):
+    x, y = np.ones((37, 41), np.float32), np.full((16, 32), 77, np.float32)
+    copy[1,](x, y, *sizes, 41, 1, 0, 0, BM=16, BN=32, CHECK=(0, 1), PAD="zero")
+    assert (y == 0).all()
+
+
 def test_one_axis_is_checked_alone():
     x = rng.standard_normal((20, 32)).astype(np.float32)
     y = np.empty((32, 32), np.float32)

@@ -286,6 +286,47 @@ func.func @box_copy_c1_count(%map: !warp.tensor_map, %tile: !warp.shared<8x64xf1
 
 // -----
 
+#line = #warp.layout<[8, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32]]>
+
+func.func @box_store_c1_rank(%p: !tile.ptr<f16>, %size: i64, %i: i32, %tile: !warp.shared<8x64xf16, #line>) {
+  %map = warp.tensor_map %p sizes(%size, %size) strides(%size) {box = array<i32: 64, 8>} : <f16>
+  // expected-error @+1 {{'warp.box_store' op expected 2 coordinates, as the map has axes, but got 1}}
+  warp.box_store %tile to %map[%i] : !warp.shared<8x64xf16, #line>
+  return
+}
+
+// -----
+
+#line = #warp.layout<[8, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32]]>
+
+func.func @box_store_c1_count(%map: !warp.tensor_map, %tile: !warp.shared<8x64xf16, #line>) {
+  // expected-error @+1 {{'warp.box_store' op expected one to five coordinates, but got 0}}
+  warp.box_store %tile to %map[] : !warp.shared<8x64xf16, #line>
+  return
+}
+
+// -----
+
+#line = #warp.layout<[8, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32]]>
+
+func.func @box_store_c2_floats(%map: !warp.tensor_map, %i: i32, %tile: !warp.shared<8x64xf16, #line>) {
+  // expected-error @+1 {{'warp.box_store' op expected 'combine' to be 'fadd' of floats, or what signed integers are combined by, but got 'max' of 'f16'}}
+  warp.box_store %tile to %map[%i] {combine = #tile<atomic max>} : !warp.shared<8x64xf16, #line>
+  return
+}
+
+// -----
+
+#line = #warp.layout<[8, 32], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [1, 4], [2, 8], [4, 16]]>
+
+func.func @box_store_c2_integers(%map: !warp.tensor_map, %i: i32, %tile: !warp.shared<8x32xi32, #line>) {
+  // expected-error @+1 {{'warp.box_store' op expected 'combine' to be 'fadd' of floats, or what signed integers are combined by, but got 'umin' of 'i32'}}
+  warp.box_store %tile to %map[%i] {combine = #tile<atomic umin>} : !warp.shared<8x32xi32, #line>
+  return
+}
+
+// -----
+
 #two = #warp.layout<[2], offset = [[1]]>
 
 func.func @mbarrier_init_c1(%ring: !warp.shared<stages = 2, 2xi64, #two>) {

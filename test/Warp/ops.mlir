@@ -78,6 +78,11 @@ func.func @corners(%x: !warp.shared<1xf32, #warp.layout<[1]>>,
 // CHECK: warp.mbarrier_expect %[[FULL]] {bytes = 1024 : i64} : <1xi64,
 // CHECK: warp.box_copy %[[MAP]][%{{.*}}, %{{.*}}] to %{{.*}} on %[[FULL]] : <8x64xf16, #{{.*}}>, <1xi64,
 // CHECK: warp.mbarrier_wait %[[FULL]], %{{.*}} : <1xi64,
+// CHECK: warp.box_store %[[TILE:.*]] to %[[MAP]][%{{.*}}, %{{.*}}] : <8x64xf16, #{{.*}}>
+// CHECK: warp.box_store %[[TILE]] to %[[MAP]][%{{.*}}, %{{.*}}] {combine = #tile<atomic fadd>, offset = 512 : i64} : <8x64xf16, #{{.*}}>
+// CHECK: warp.box_commit
+// CHECK: warp.box_wait %[[TILE]] : !warp.shared<8x64xf16, #{{.*}}>
+// CHECK: warp.box_wait %[[TILE]], %[[TILE]] {written} : !warp.shared<8x64xf16, #{{.*}}>, !warp.shared<8x64xf16, #{{.*}}>
 // CHECK: warp.mbarrier_inval %[[RING]] : <stages = 2, 1xi64,
 func.func @boxes(%p: !tile.ptr<f16>, %size: i64, %stride: i64, %i: i32) {
   %map = warp.tensor_map %p sizes(%size, %size) strides(%stride) {box = array<i32: 64, 8>} : <f16>
@@ -91,6 +96,11 @@ func.func @boxes(%p: !tile.ptr<f16>, %size: i64, %stride: i64, %i: i32) {
     warp.box_copy %map[%i, %i] to %tile on %full : !warp.shared<8x64xf16, #line>, !warp.shared<1xi64, #one>
   }
   warp.mbarrier_wait %full, %i : !warp.shared<1xi64, #one>
+  warp.box_store %tile to %map[%i, %i] : !warp.shared<8x64xf16, #line>
+  warp.box_store %tile to %map[%i, %i] {combine = #tile<atomic fadd>, offset = 512 : i64} : !warp.shared<8x64xf16, #line>
+  warp.box_commit
+  warp.box_wait %tile : !warp.shared<8x64xf16, #line>
+  warp.box_wait %tile, %tile {written} : !warp.shared<8x64xf16, #line>, !warp.shared<8x64xf16, #line>
   warp.mbarrier_inval %ring : !warp.shared<stages = 2, 1xi64, #one>
   return
 }

@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Tensor maps, copies of boxes, and the barriers in shared memory at which they arrive (PTX ISA 9.7.9.27, 9.7.13.15).
+// Tensor maps, copies of boxes, and the barriers in shared memory at which they arrive; boxes that are stored, and their
+// groups (PTX ISA 9.7.9.25.4.3, 9.7.9.27, 9.7.13.15).
 //
 // A map becomes a parameter behind the kernel's own. How the runtime makes it, from the values of the others, is said in
 // `warp.tensor_maps`, one line for each map, which becomes a comment in the PTX: see docs/LibraryFormat.md. One thread
@@ -56,6 +57,8 @@ std::string textOf(const IndexSum &sum, ArrayRef<int64_t> offsets) {
 StringRef nameOf(Type element) {
   if (element.isBF16() || element.isF16())
     return element.isBF16() ? "bf16" : "f16";
+  if (element.isF32() || element.isInteger(32))
+    return element.isF32() ? "f32" : "s32";
   return element.isIntOrFloat() && element.getIntOrFloatBitWidth() == 8 ? "u8" : "";
 }
 
@@ -160,11 +163,56 @@ LogicalResult lowerBoxCopy(BoxCopyOp op, Emitter &e) {
   return success();
 }
 
+/// PTX's name of what a stored box does with what is there.
+StringRef operationOf(tile::AtomicKind kind) {
+  switch (kind) {
+  case tile::AtomicKind::Add:
+  case tile::AtomicKind::FAdd:
+    return "add";
+  case tile::AtomicKind::Max:
+    return "max";
+  case tile::AtomicKind::Min:
+    return "min";
+  default:
+    return tile::stringifyAtomicKind(kind); // and, or, xor
+  }
+}
+
+LogicalResult lowerBoxStore(BoxStoreOp op, Emitter &e) {
+  std::optional<tile::AtomicKind> combine = op.getCombine();
+  SmallVector<Value> operands{e.scalar(op.getMap()),
+                              addressOf(e, e.offset(e.scalar(op.getShared()), int64_t(op.getOffset())))};
+  remarks::decided(remarks::access, op) << remark::reason("one thread {0} a box of {1} dimensions from shared memory",
+                                                          combine ? "combines" : "stores", op.getCoordinates().size());
+  std::string coordinates, constraints = "l,r";
+  for (Value coordinate : op.getCoordinates()) {
+    coordinates += (coordinates.empty() ? "$" : ", $") + std::to_string(operands.size());
+    constraints += ",r";
+    operands.push_back(e.scalar(coordinate));
+  }
+  std::string code =
+      llvm::formatv("cp.{0}async.bulk.tensor.{1}d.global.shared::cta{2}.tile.bulk_group [$0, {{{3}}], [$1];",
+                    combine ? "reduce." : "", op.getCoordinates().size(),
+                    combine ? "." + operationOf(*combine).str() : "", coordinates);
+  e.inlineAsm(code, constraints + ",~{memory}", {}, operands, /*sideEffects=*/true);
+  return success();
+}
+
 } // namespace
 
 void addBoxLowerings(LoweringTable &table) {
   table.add<TensorMapOp>(lowerTensorMap);
   table.add<BoxCopyOp>(lowerBoxCopy);
+  table.add<BoxStoreOp>(lowerBoxStore);
+  table.add<BoxCommitOp>([](BoxCommitOp, Emitter &e) {
+    e.inlineAsm("cp.async.bulk.commit_group;", "~{memory}", {}, {}, /*sideEffects=*/true);
+    return success();
+  });
+  table.add<BoxWaitOp>([](BoxWaitOp op, Emitter &e) {
+    e.inlineAsm(op.getWritten() ? "cp.async.bulk.wait_group 0;" : "cp.async.bulk.wait_group.read 0;", "~{memory}", {},
+                {}, /*sideEffects=*/true);
+    return success();
+  });
   table.add<MbarrierInitOp>([](MbarrierInitOp op, Emitter &e) {
     auto codes = llvm::map_to_vector(op.getArrivals(), [](int64_t arrivals) {
       return llvm::formatv("@$1 mbarrier.init.shared.b64 [$0], {0};", arrivals).str();

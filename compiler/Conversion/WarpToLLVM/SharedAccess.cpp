@@ -229,4 +229,17 @@ Registers emitMatrixLoad(Emitter &e, const warp::MatrixAccess &access, const war
   return registers;
 }
 
+void emitMatrixStore(Emitter &e, const warp::MatrixAccess &access, const warp::LinearLayout &offsets,
+                     ArrayRef<Value> registers, AddressAt addressAt) {
+  unsigned count = access.matrices();
+  std::string name =
+      ("llvm.nvvm.stmatrix.sync.aligned.m8n8.x" + Twine(count) + (access.transposed ? ".trans" : "") + ".b16.p3").str();
+  for (uint32_t first : access.first) {
+    SmallVector<Value, 5> operands{addressAt(offsets.apply(InDim::Register, first))};
+    for (unsigned matrix = 0; matrix < count; ++matrix)
+      operands.push_back(e.pack(registers.slice(access.registerAt(first, matrix), size_t(1) << access.packedBits)));
+    LLVM::CallIntrinsicOp::create(e.b, e.loc, e.b.getStringAttr(name), operands);
+  }
+}
+
 } // namespace weft

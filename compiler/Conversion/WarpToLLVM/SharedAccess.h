@@ -60,6 +60,9 @@ unsigned operandBits(mlir::Value tensor);
 Registers emitMatrixLoad(Emitter &emitter, const warp::MatrixAccess &access, const warp::LinearLayout &offsets,
                          mlir::Type element, AddressAt addressAt,
                          llvm::function_ref<mlir::Value(mlir::Value word, uint32_t firstRegister)> finish = nullptr);
+/// Writes a tensor's registers by `stmatrix` to such addresses, where `access.first` leaves no two lanes one element.
+void emitMatrixStore(Emitter &emitter, const warp::MatrixAccess &access, const warp::LinearLayout &offsets,
+                     llvm::ArrayRef<mlir::Value> registers, AddressAt addressAt);
 /// Offsets or sizes in elements, in bytes.
 llvm::SmallVector<uint32_t> inBytes(llvm::ArrayRef<uint32_t> offsets, unsigned elementBytes);
 

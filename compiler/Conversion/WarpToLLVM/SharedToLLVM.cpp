@@ -61,6 +61,22 @@ LogicalResult lowerStoreShared(StoreSharedOp op, Emitter &e) {
   SharedType shared = op.getShared().getType();
   unsigned bytes = llvm::divideCeil(shared.getElementType().getIntOrFloatBitWidth(), 8);
   SharedAccess access = accessOf(layoutOf(op.getValue().getType()), shared.linear(), bytes);
+  std::optional<MatrixAccess> matrices;
+  if (e.target.matrixStores && repeatedThreadBits(access.offsets, e.warps) == 0)
+    matrices = matrixStore(access, shared.getElementType().getIntOrFloatBitWidth());
+  if (matrices) {
+    TileAddress addresses(e, e.scalar(op.getShared()), inBytes(matrices->laneOffsets, bytes),
+                          inBytes(access.offsets.bases(InDim::Warp), bytes));
+    if (isInLoopOfManyStores(op))
+      addresses.computeHere();
+    if (auto remark = remarks::decided(remarks::access, op))
+      remark << remark::reason("a warp writes {0} to shared memory by {1} of 'stmatrix{2}', of {3} matrices each",
+                               tile::textOf(op.getValue().getType()), instructionsText(matrices->first.size()),
+                               matrices->transposed ? ".trans" : "", matrices->matrices());
+    emitMatrixStore(e, *matrices, access.offsets, e.registers(op.getValue()),
+                    [&](uint32_t offset) { return addresses.at(offset * bytes); });
+    return success();
+  }
   sayPieces(op, "writes", op.getValue().getType(), "to", access, bytes);
   emitSharedStore(e, e.scalar(op.getShared()), access, e.registers(op.getValue()), isInLoopOfManyStores(op));
   return success();

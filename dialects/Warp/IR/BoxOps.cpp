@@ -13,13 +13,29 @@ LogicalResult TensorMapOp::verify() {
   return success();
 }
 
-LogicalResult BoxCopyOp::verify() {
-  if (getCoordinates().empty() || getCoordinates().size() > 5)
-    return emitOpError() << "expected one to five coordinates, but got " << getCoordinates().size();
-  if (auto map = getMap().getDefiningOp<TensorMapOp>(); map && map.getSizes().size() != getCoordinates().size())
-    return emitOpError() << "expected " << map.getSizes().size() << " coordinates, as the map has axes, but got "
-                         << getCoordinates().size();
+template <typename Op> static LogicalResult verifyCoordinates(Op op) {
+  size_t count = op.getCoordinates().size();
+  if (count == 0 || count > 5)
+    return op.emitOpError() << "expected one to five coordinates, but got " << count;
+  if (auto map = op.getMap().template getDefiningOp<TensorMapOp>(); map && map.getSizes().size() != count)
+    return op.emitOpError() << "expected " << map.getSizes().size() << " coordinates, as the map has axes, but got "
+                            << count;
   return success();
+}
+
+LogicalResult BoxCopyOp::verify() { return verifyCoordinates(*this); }
+
+LogicalResult BoxStoreOp::verify() {
+  if (std::optional<weft::tile::AtomicKind> kind = getCombine()) {
+    using Kind = weft::tile::AtomicKind;
+    Type element = getShared().getType().getElementType();
+    bool isNone = *kind == Kind::Exchange || *kind == Kind::UMax || *kind == Kind::UMin;
+    if (isNone || (*kind == Kind::FAdd) != isa<FloatType>(element))
+      return emitOpError() << "expected 'combine' to be 'fadd' of floats, or what signed integers are combined by, but "
+                              "got '"
+                           << weft::tile::stringifyAtomicKind(*kind) << "' of " << element;
+  }
+  return verifyCoordinates(*this);
 }
 
 LogicalResult MbarrierInitOp::verify() {

@@ -1,9 +1,11 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Copies of whole boxes of tensors into shared memory, and the barriers in shared memory at which they arrive.
+// Copies of whole boxes of tensors into shared memory, and the barriers in shared memory at which they arrive; boxes
+// stored from there, or combined with what a tensor has.
 #ifndef WEFT_DIALECTS_WARP_IR_BOXOPS_TD
 #define WEFT_DIALECTS_WARP_IR_BOXOPS_TD
 
 include "dialects/Warp/IR/WarpTypes.td"
+include "dialects/Tile/IR/TileAttrs.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
@@ -48,6 +50,51 @@ def Warp_BoxCopyOp : Op<Warp_Dialect, "box_copy", [MemoryEffects<[MemRead, MemWr
                        DefaultValuedAttr<I64Attr, "0">:$offset);
   let assemblyFormat = "$map `[` $coordinates `]` `to` $shared `on` $barrier attr-dict `:` type($shared) `,` type($barrier)";
   let hasVerifier = 1;
+}
+
+def Warp_BoxStoreOp : Op<Warp_Dialect, "box_store", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "start storing a part of a tile in shared memory to a box of a tensor";
+  let description = [{
+    The box whose first element has the given coordinates, innermost first, gets what lies from `offset` bytes from the tile's begin on; what is outside of the tensor is left out. With `combine` each element is
+    combined with what is there, as one step, as a relaxed atomic does it. One thread of the block runs this. It reads the tile, and writes, asynchronously: `warp.box_wait` waits for what the thread has closed
+    by `warp.box_commit`. C1: one coordinate for each axis, at most five. C2: `combine` is `fadd` of floats, or of integers, which maps have with a sign, `add`, `max`, `min`, `and`, `or` or `xor`.
+    PTX: `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor` (ISA 9.7.9.27.5.2, 9.7.9.27.5.3).
+
+    ```mlir
+    #s = #warp.layout<[8, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32]]>
+    warp.box_store %tile to %map[%x, %y] {offset = 0 : i64} : !warp.shared<8x64xf16, #s>
+    warp.box_store %tile to %map[%x, %y] {combine = #tile<atomic fadd>} : !warp.shared<8x64xf16, #s>
+    ```
+  }];
+  let arguments = (ins Warp_SharedType:$shared, Warp_TensorMapType:$map, Variadic<I32>:$coordinates,
+                       OptionalAttr<Tile_AtomicKindAttr>:$combine, DefaultValuedAttr<I64Attr, "0">:$offset);
+  let assemblyFormat = "$shared `to` $map `[` $coordinates `]` attr-dict `:` type($shared)";
+  let hasVerifier = 1;
+}
+
+def Warp_BoxCommitOp : Op<Warp_Dialect, "box_commit", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "close the group of boxes that this thread has started to store since the last one. PTX: cp.async.bulk.commit_group";
+  let description = [{
+    ```mlir
+    warp.box_commit
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Warp_BoxWaitOp : Op<Warp_Dialect, "box_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "wait until all of this thread's groups of stored boxes have read their tiles; with `written`, until they are complete";
+  let description = [{
+    The tiles are those that may have other contents behind a `warp.barrier` that follows. PTX: `cp.async.bulk.wait_group.read`, or without `.read` (ISA 9.7.9.25.4.3).
+
+    ```mlir
+    #s = #warp.layout<[8, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32]]>
+    warp.box_wait %tile : !warp.shared<8x64xf16, #s>
+    warp.box_wait %tile {written} : !warp.shared<8x64xf16, #s>
+    ```
+  }];
+  let arguments = (ins Variadic<Warp_SharedType>:$tiles, UnitAttr:$written);
+  let assemblyFormat = "$tiles attr-dict `:` type($tiles)";
 }
 
 def Warp_MbarrierInitOp : Op<Warp_Dialect, "mbarrier_init", [MemoryEffects<[MemWrite]>]> {

@@ -75,6 +75,13 @@ std::optional<MatrixAccess> weft::warp::matrixAccess(const LinearLayout &offsets
   return access;
 }
 
+std::optional<MatrixAccess> weft::warp::matrixStore(const SharedAccess &access, unsigned elementBits) {
+  std::optional<MatrixAccess> matrices = matrixAccess(access.offsets, elementBits);
+  unsigned repeated = popcount(access.offsets.freeBits()[InDim::Register]);
+  size_t pieces = (size_t(access.offsets.size(InDim::Register)) >> repeated) / access.pieceElements();
+  return matrices && matrices->first.size() < pieces ? matrices : std::nullopt;
+}
+
 uint32_t MatrixAccess::registerAt(uint32_t start, unsigned index) const {
   for (auto [position, bit] : enumerate(matrixBits))
     if (index >> position & 1)

@@ -1,8 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Reading a tile in shared memory by `ldmatrix`.
+// Reading a tile in shared memory by `ldmatrix`, and writing it by `stmatrix`.
 #pragma once
 
 #include "dialects/Warp/Layout/LinearLayout.h"
+#include "dialects/Warp/Layout/ScratchLayout.h"
 
 namespace weft::warp {
 
@@ -33,6 +34,10 @@ struct MatrixAccess {
 /// of an operand A (2 bits) or the 2 of a B (1 bit) from. Words that come from different instructions have to be moved
 /// there.
 std::optional<MatrixAccess> matrixAccess(const LinearLayout &offsets, unsigned elementBits, unsigned together = 0);
+
+/// How `stmatrix`, which is `ldmatrix` backwards, writes what `access` does piece by piece, where that takes fewer instructions. No
+/// two lanes or warps may hold one element.
+std::optional<MatrixAccess> matrixStore(const SharedAccess &access, unsigned elementBits);
 
 /// The wavefronts that one warp's whole read needs.
 Wavefronts wavefrontsOf(const MatrixAccess &access, const LinearLayout &offsets, unsigned elementBytes);

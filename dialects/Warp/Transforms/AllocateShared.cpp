@@ -37,6 +37,7 @@ struct Need {
   int64_t bytes;
   unsigned first, last;
   Operation *end; // that it lives to
+  int64_t alignment;
   int64_t offset = 0;
   llvm::SmallPtrSet<const Need *, 4> unordered = {}; // those that no barrier is between
 
@@ -76,6 +77,13 @@ int64_t bytesOf(ArrayRef<AllocOp> rings, int64_t alignment) {
   return typeOf(rings.front()).getStages() * pitchOf(rings, alignment);
 }
 
+/// What a tile begins at a multiple of: where bulk copies store it, the patterns of its lines begin there.
+int64_t alignmentOf(AllocOp alloc, int64_t ofKernel) {
+  bool isStored = llvm::any_of(alloc->getUsers(), llvm::IsaPred<BoxStoreOp>);
+  return isStored ? std::max<int64_t>(ofKernel, weft::TargetInfo::ofOrDefault(alloc).warpgroups.tileAlignment)
+                  : ofKernel;
+}
+
 /// Numbers the ops of a kernel and collects what needs shared memory.
 class Liveness {
 public:
@@ -91,12 +99,13 @@ private:
         if (auto alloc = dyn_cast<AllocOp>(op)) {
           if (ringsBefore(alloc).empty()) {
             open.push_back(needs.size());
-            needs.push_back({&op, bytesOf(ringsFrom(alloc), alignment), now, 0, nullptr});
+            needs.push_back(
+                {&op, bytesOf(ringsFrom(alloc), alignment), now, 0, nullptr, alignmentOf(alloc, alignment)});
           }
         } else if (auto dealloc = dyn_cast<DeallocOp>(op)) {
           end(dealloc, now);
         } else if (int64_t bytes = scratchBytes(&op)) {
-          needs.push_back({&op, bytes, now, now, &op});
+          needs.push_back({&op, bytes, now, now, &op, alignment});
         }
         for (Region &inner : op.getRegions())
           visit(inner);
@@ -133,7 +142,7 @@ struct AllocateShared : weft::warp::impl::WarpAllocateSharedBase<AllocateShared>
 
 /// Sets every need's offset; gives the bytes that all of them span. Two that no barrier is between lie apart where the
 /// smaller of them has at most `apart` bytes.
-static int64_t place(MutableArrayRef<Need> needs, int64_t alignment, int64_t apart) {
+static int64_t place(MutableArrayRef<Need> needs, int64_t apart) {
   auto mayShare = [&](const Need &a, const Need &b) {
     return !a.livesWith(b) && !(std::min(a.bytes, b.bytes) <= apart && a.unordered.contains(&b));
   };
@@ -149,7 +158,7 @@ static int64_t place(MutableArrayRef<Need> needs, int64_t alignment, int64_t apa
         continue;
       if (other->offset >= offset + need->bytes)
         break;
-      offset = llvm::alignTo(other->offset + other->bytes, alignment);
+      offset = llvm::alignTo(other->offset + other->bytes, need->alignment);
     }
     need->offset = offset;
     placed.insert(llvm::upper_bound(placed, need, [](Need *a, Need *b) { return a->offset < b->offset; }), need);
@@ -241,14 +250,17 @@ static void findUnordered(func::FuncOp kernel, MutableArrayRef<Need> needs, int6
   walkSharedFlow(kernel.getBody(), {[](Operation *, bool) {}, note});
 }
 
-/// The bytes that a block may take instead of `least`: with which as many blocks are resident on a multiprocessor, or
-/// enough warps.
-static int64_t mostBytes(func::FuncOp kernel, int64_t least, const weft::TargetInfo &target) {
+int64_t weft::warp::leastSharedBytes(func::FuncOp kernel) {
+  SmallVector<Need> needs = Liveness(kernel, tileAlignment(kernel)).needs;
+  return place(needs, /*apart=*/0);
+}
+
+int64_t weft::warp::mostSharedBytes(func::FuncOp kernel, int64_t least, const weft::TargetInfo &target) {
   constexpr int64_t enoughWarps = 16;
   auto schedule = kernel->getAttrOfType<weft::tile::ScheduleAttr>(weft::tile::scheduleAttrName);
   int64_t warps = schedule ? schedule.getWarps() : 4;
-  int64_t blocks = std::min<int64_t>(target.sharedBytesPerProcessor / (least + target.reservedSharedBytes),
-                                     std::max<int64_t>(1, enoughWarps / warps));
+  int64_t blocks = std::clamp<int64_t>(target.sharedBytesPerProcessor / (least + target.reservedSharedBytes), 1,
+                                       std::max<int64_t>(1, enoughWarps / warps));
   return std::min(target.sharedBytesPerBlock, target.sharedBytesPerProcessor / blocks - target.reservedSharedBytes);
 }
 
@@ -256,7 +268,7 @@ void AllocateShared::runOnOperation() {
   func::FuncOp kernel = getOperation();
   int64_t alignment = tileAlignment(kernel);
   SmallVector<Need> needs = Liveness(kernel, alignment).needs;
-  int64_t total = place(needs, alignment, /*apart=*/0);
+  int64_t total = place(needs, /*apart=*/0);
 
   const weft::TargetInfo *target = weft::TargetInfo::of(kernel);
   if (!target)
@@ -267,9 +279,9 @@ void AllocateShared::runOnOperation() {
   }
   findUnordered(kernel, needs, alignment);
   // As many apart as there is room for, the small ones first.
-  const int64_t most = mostBytes(kernel, total, *target);
+  const int64_t most = mostSharedBytes(kernel, total, *target);
   int64_t apart = total;
-  while ((total = place(needs, alignment, apart)) > most && apart > 0)
+  while ((total = place(needs, apart)) > most && apart > 0)
     apart /= 2;
   setPlaces(kernel, needs, alignment);
   sayPlaces(kernel, needs, total, *target);

@@ -578,8 +578,84 @@ def WarpInsertBarriers : Pass<"warp-insert-barriers", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::warp::WarpDialect"];
 }
 
+def WarpStoreBoxes : Pass<"warp-store-boxes", "::mlir::func::FuncOp"> {
+  let summary = "store results by bulk copies of boxes, from shared memory";
+  let description = [{
+    A tile of a matrix that threads would store, by addresses and masks of their own, is filled in shared memory and stored
+    by one thread, as the boxes of a tensor of the kernel's arguments that it is; the map's ends take the masks' place.
+    Atomics whose old values nobody reads are reductions. The thread waits where the tile's block ends; in a loop, where
+    shared memory has room for the tile around it, before the tile is filled again, and for boxes before to be written.
+
+    It does so where that takes fewer instructions, conflicts of banks counted, as many blocks stay resident on a
+    multiprocessor, and nothing may depend on who writes: the kernel touches the memory nowhere else, has no barriers of
+    its own, and tells no other program what it has written. A remark says what stands in the way.
+
+    Needs: layouts (`tile-to-warp`), and rings of all their stages (`warp-pipeline`). `warp-insert-barriers` and
+    `warp-insert-proxy-fences` order the tile's accesses.
+
+    Rejects: nothing. Targets without copies of boxes are left alone.
+
+    ```mlir
+    #acc = #warp.layout<[64, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+    #l = #warp.layout<[64, 64], register = [[0, 1], [0, 2], [0, 4], [16, 0], [32, 0]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], warp = [[4, 0], [8, 0]]>
+    #r = #warp.layout<[64, 1], register = [[16, 0], [32, 0]], lane = [[0, 0], [0, 0], [0, 0], [1, 0], [2, 0]], warp = [[4, 0], [8, 0]]>
+    #c = #warp.layout<[1, 64], register = [[0, 1], [0, 2], [0, 4]], lane = [[0, 8], [0, 16], [0, 32], [0, 0], [0, 0]], warp = [[0, 0], [0, 0]]>
+    #r1 = #warp.layout<[64], register = [[16], [32]], lane = [[0], [0], [0], [1], [2]], warp = [[4], [8]]>
+    #c1 = #warp.layout<[64], register = [[1], [2], [4]], lane = [[8], [16], [32], [0], [0]], warp = [[0], [0]]>
+    module attributes {warp.target = "sm_90a"} {
+      func.func @f(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %n: i32, %x: tensor<64x64xf16, #acc>)
+          attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
+        %c64 = arith.constant 64 : i32
+        %i = tile.program_id x : i32
+        %from = arith.muli %i, %c64 : i32
+        %rows = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #r1>
+        %columns = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #c1>
+        %column = tile.expand_dims %columns {axis = 0 : i32} : tensor<64xi32, #c1> -> tensor<1x64xi32, #c>
+        %first = tile.splat %from : i32 -> tensor<64xi32, #r1>
+        %row1 = arith.addi %first, %rows : tensor<64xi32, #r1>
+        %row = tile.expand_dims %row1 {axis = 1 : i32} : tensor<64xi32, #r1> -> tensor<64x1xi32, #r>
+        %end = tile.splat %n : i32 -> tensor<64x1xi32, #r>
+        %inside = arith.cmpi slt, %row, %end : tensor<64x1xi32, #r>
+        %mask = tile.broadcast %inside : tensor<64x1xi1, #r> -> tensor<64x64xi1, #l>
+        %stride = tile.splat %c64 : i32 -> tensor<64x1xi32, #r>
+        %far = arith.muli %row, %stride : tensor<64x1xi32, #r>
+        %far2 = tile.broadcast %far : tensor<64x1xi32, #r> -> tensor<64x64xi32, #l>
+        %near = tile.broadcast %column : tensor<1x64xi32, #c> -> tensor<64x64xi32, #l>
+        %offset = arith.addi %far2, %near : tensor<64x64xi32, #l>
+        %base = tile.splat %p : !tile.ptr<f16> -> tensor<64x64x!tile.ptr<f16>, #l>
+        %to = tile.addptr %base, %offset : tensor<64x64x!tile.ptr<f16>, #l>, tensor<64x64xi32, #l>
+        %y = warp.convert_layout %x : tensor<64x64xf16, #acc> -> tensor<64x64xf16, #l>
+        tile.store %to, %y, %mask {warp.contiguity = 8 : i32} : tensor<64x64x!tile.ptr<f16>, #l>
+        return
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    %map = warp.tensor_map %p sizes(...) strides(...) {box = array<i32: 64, 64>} : <f16>
+    ...
+    %t = warp.alloc : <64x64xf16, ...>
+    warp.store_shared %x, %t : ...
+    warp.barrier
+    %one = warp.is_first_thread
+    scf.if %one {
+      ...
+      warp.box_store %t to %map[...] : ...
+      warp.box_commit
+    }
+    %same = warp.is_first_thread
+    scf.if %same {
+      warp.box_wait %t : ...
+    }
+    warp.dealloc %t : ...
+    return
+    ```
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];
+}
+
 def WarpInsertProxyFences : Pass<"warp-insert-proxy-fences", "::mlir::func::FuncOp"> {
-  let summary = "make what threads write to shared memory known to matrix instructions of warpgroups";
+  let summary = "make what threads write to shared memory known to matrix instructions of warpgroups, and to stored boxes";
   let description = [{
     These read shared memory through the asynchronous proxy: a thread that wrote a tile which they read, or waited for
     copies to it, needs a fence before the barrier behind which they run. A fence goes before every barrier, and every
@@ -587,7 +663,7 @@ def WarpInsertProxyFences : Pass<"warp-insert-proxy-fences", "::mlir::func::Func
 
     Needs: all barriers for shared memory in their places (`warp-insert-barriers`).
 
-    Rejects: nothing. A kernel without products of warpgroups is left alone.
+    Rejects: nothing. A kernel without products of warpgroups and stored boxes is left alone.
 
     ```mlir
     #a = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>

@@ -2,7 +2,9 @@
 // How much shared memory an op needs for itself while it exchanges data between lanes, and how rings lie in it.
 #pragma once
 
+#include "compiler/Target/TargetInfo.h"
 #include "dialects/Warp/IR/WarpDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Operation.h"
 #include "mlir/IR/Value.h"
 
@@ -31,5 +33,10 @@ mlir::Value allocationOf(mlir::Value shared);
 
 /// Bytes from the tiles of a stage to those of the next, of rings that lie together: side by side, a tile of each.
 int64_t ringPitch(llvm::ArrayRef<SharedType> rings, int64_t alignment);
+
+/// Bytes of shared memory that a kernel's tiles and exchanges take at the least, and how many it may take instead: with
+/// which as many blocks are resident on a multiprocessor, or enough warps.
+int64_t leastSharedBytes(mlir::func::FuncOp kernel);
+int64_t mostSharedBytes(mlir::func::FuncOp kernel, int64_t least, const TargetInfo &target);
 
 } // namespace weft::warp

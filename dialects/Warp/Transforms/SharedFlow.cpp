@@ -50,7 +50,12 @@ static Accesses accessesOf(Operation *op) {
     addTile(accesses, store.getShared(), /*isWrite=*/true);
   else if (auto copy = dyn_cast<AsyncCopyOp>(op))
     addTile(accesses, copy.getShared(), /*isWrite=*/true);
-  else if (auto product = dyn_cast<WgmmaOp>(op)) {
+  else if (auto boxStore = dyn_cast<BoxStoreOp>(op))
+    addTile(accesses, boxStore.getShared(), /*isWrite=*/false);
+  else if (auto boxWait = dyn_cast<BoxWaitOp>(op)) { // until here the tiles may be read
+    for (Value tile : boxWait.getTiles())
+      addTile(accesses, tile, /*isWrite=*/false);
+  } else if (auto product = dyn_cast<WgmmaOp>(op)) {
     for (Value operand : {product.getA(), product.getB()})
       if (isa<SharedType>(operand.getType()))
         addTile(accesses, operand, /*isWrite=*/false);

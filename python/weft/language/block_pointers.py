@@ -16,6 +16,7 @@ from . import errors
 from .casts import convert
 from .emit import builtin
 from .literals import to_tensor
+from .maths import maximum
 from .operators import add, compare, logical_and, mul
 from .shapes import arange, constant_int, constant_shape, expand_dims
 from .types import int32, int64, uint32, uint64, unwrap
@@ -232,12 +233,13 @@ def _along(span: tensor, stride: Any, size: int) -> tensor:
 
 
 def _inside(span: tensor, offset: Any, size: Any) -> tensor:
-    """Whether 0 <= offset + span < size, by one comparison of unsigned integers."""
+    """Whether 0 <= offset + span < size, by one comparison of unsigned integers; nothing is where size is below 0."""
     index = span if isinstance(offset, int) and offset == 0 else add(span, to_tensor(offset))
     bound = to_tensor(size)
-    wide = index.dtype.primitive_bitwidth > 32 or bound.dtype.primitive_bitwidth > 32
+    wide = any(each.primitive_bitwidth + each.is_int_unsigned() > 32 for each in (index.dtype, bound.dtype))
     signed, unsigned = (int64, uint64) if wide else (int32, uint32)
-    return compare("<", convert(convert(index, signed), unsigned), convert(convert(bound, signed), unsigned))
+    most = max(size, 0) if isinstance(size, int) else maximum(convert(bound, signed), 0)
+    return compare("<", convert(convert(index, signed), unsigned), convert(convert(to_tensor(most), signed), unsigned))
 
 
 __all__ = ["advance", "block_pointer", "make_block_ptr"]

@@ -1,6 +1,6 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """Descriptors of arrays: ``make_tensor_descriptor``, whose blocks are read and written at offsets. They are block
-pointers of which every axis is checked; no bulk copy is made of them yet.
+pointers of which every axis is checked. What is copied in bulk is found later, whatever made the addresses.
 """
 
 from __future__ import annotations

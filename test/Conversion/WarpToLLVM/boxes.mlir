@@ -58,9 +58,9 @@ module attributes {warp.target = "sm_90a"} {
 // -----
 
 module attributes {warp.target = "sm_90a"} {
-  func.func @other_elements(%p: !tile.ptr<f32>, %n: i64) attributes {tile.kernel} {
-    // expected-error @+1 {{'warp.tensor_map' op has no map of elements of 'f32'}}
-    %map = warp.tensor_map %p sizes(%n, %n) strides(%n) {box = array<i32: 32, 8>} : <f32>
+  func.func @other_elements(%p: !tile.ptr<f64>, %n: i64) attributes {tile.kernel} {
+    // expected-error @+1 {{'warp.tensor_map' op has no map of elements of 'f64'}}
+    %map = warp.tensor_map %p sizes(%n, %n) strides(%n) {box = array<i32: 16, 8>} : <f64>
     return
   }
 }
@@ -76,6 +76,47 @@ module attributes {warp.target = "sm_90a"} {
     %one = warp.stage %ring[%c0] : !warp.shared<stages = 2, 1xi64, #one> -> !warp.shared<1xi64, #one>
     // expected-error @+1 {{'warp.mbarrier_init' op expected a ring that 'warp.alloc' gives}}
     warp.mbarrier_init %one : !warp.shared<1xi64, #one>
+    return
+  }
+}
+
+// -----
+
+#s = #warp.layout<[8, 32], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [1, 4], [2, 8], [4, 16]]>
+
+// Boxes that are stored: one thread's group, and its two waits. Maps have elements of 32 bits, signed ones.
+// CHECK-LABEL: llvm.func @stored
+// CHECK-SAME: "stored at=64 type=f32 swizzle=128 box=32,8 base=1*i8@0 sizes=32,1*i8@16 strides=128", "stored at=192 type=s32 swizzle=128 box=32,8 base=1*i8@8 sizes=32,1*i8@16 strides=128"
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [$0, {$2, $3}], [$1];", "l,r,r,r,~{memory}"
+// CHECK: "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [$0, {$2, $3}], [$1];"
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"cp.async.bulk.commit_group;", "~{memory}"
+// CHECK: "cp.async.bulk.wait_group.read 0;"
+// CHECK: "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group
+// CHECK: "cp.reduce.async.bulk.tensor.2d.global.shared::cta.max.tile.bulk_group
+// CHECK: "cp.reduce.async.bulk.tensor.2d.global.shared::cta.min.tile.bulk_group
+// CHECK: "cp.reduce.async.bulk.tensor.2d.global.shared::cta.xor.tile.bulk_group
+// CHECK: "cp.async.bulk.wait_group 0;"
+module attributes {warp.target = "sm_90a"} {
+  func.func @stored(%p: !tile.ptr<f32>, %q: !tile.ptr<i32>, %n: i64) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
+    %c0 = arith.constant 0 : i32
+    %c32 = arith.constant 32 : i64
+    %floats = warp.tensor_map %p sizes(%c32, %n) strides(%c32) {box = array<i32: 32, 8>} : <f32>
+    %words = warp.tensor_map %q sizes(%c32, %n) strides(%c32) {box = array<i32: 32, 8>} : <i32>
+    %s = warp.alloc {offset = 0 : i64} : !warp.shared<8x32xf32, #s>
+    %t = warp.alloc {offset = 1024 : i64} : !warp.shared<8x32xi32, #s>
+    %first = warp.is_first_thread
+    scf.if %first {
+      warp.box_store %s to %floats[%c0, %c0] : !warp.shared<8x32xf32, #s>
+      warp.box_store %s to %floats[%c0, %c0] {combine = #tile<atomic fadd>} : !warp.shared<8x32xf32, #s>
+      warp.box_commit
+      warp.box_wait %s : !warp.shared<8x32xf32, #s>
+      warp.box_store %t to %words[%c0, %c0] {combine = #tile<atomic add>} : !warp.shared<8x32xi32, #s>
+      warp.box_store %t to %words[%c0, %c0] {combine = #tile<atomic max>} : !warp.shared<8x32xi32, #s>
+      warp.box_store %t to %words[%c0, %c0] {combine = #tile<atomic min>} : !warp.shared<8x32xi32, #s>
+      warp.box_store %t to %words[%c0, %c0] {combine = #tile<atomic xor>} : !warp.shared<8x32xi32, #s>
+      warp.box_commit
+      warp.box_wait %s, %t {written} : !warp.shared<8x32xf32, #s>, !warp.shared<8x32xi32, #s>
+    }
     return
   }
 }

@@ -185,3 +185,66 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+#acc = #warp.layout<[64, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#s = #warp.layout<[64, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
+#t = #warp.layout<[64, 64], offset = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0], [8, 1], [16, 2], [32, 4], [0, 8], [0, 16], [0, 32]]>
+#rows = #warp.layout<[64, 64], register = [[0, 1], [0, 2], [0, 4], [16, 0], [32, 0]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], warp = [[4, 0], [8, 0]]>
+
+// Sums of matrix instructions by stmatrix, four matrices each, also turned. What lanes hold in pieces of 16 bytes takes no fewer instructions so. Words of f32 lie in pairs, where a row of a matrix has one in each lane.
+// CHECK-LABEL: llvm.func @by_matrices
+// CHECK-COUNT-4: llvm.call_intrinsic "llvm.nvvm.stmatrix.sync.aligned.m8n8.x4.b16.p3"(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : (!llvm.ptr<3>, i32, i32, i32, i32) -> ()
+// CHECK-COUNT-4: llvm.call_intrinsic "llvm.nvvm.stmatrix.sync.aligned.m8n8.x4.trans.b16.p3"
+// CHECK-NOT: stmatrix
+// CHECK-COUNT-4: llvm.store %{{.*}} : vector<8xbf16>
+// CHECK-COUNT-16: llvm.store %{{.*}} : vector<2xf32>
+module attributes {warp.target = "sm_90a"} {
+  func.func @by_matrices(%x: bf16, %w: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %v = tile.splat %x : bf16 -> tensor<64x64xbf16, #acc>
+    %r = tile.splat %x : bf16 -> tensor<64x64xbf16, #rows>
+    %f = tile.splat %w : f32 -> tensor<64x64xf32, #acc>
+    %s = warp.alloc {offset = 0 : i64} : !warp.shared<64x64xbf16, #s>
+    %t = warp.alloc {offset = 8192 : i64} : !warp.shared<64x64xbf16, #t>
+    %u = warp.alloc {offset = 16384 : i64} : !warp.shared<64x64xf32, #s>
+    warp.store_shared %v, %s : tensor<64x64xbf16, #acc> -> !warp.shared<64x64xbf16, #s>
+    warp.store_shared %v, %t : tensor<64x64xbf16, #acc> -> !warp.shared<64x64xbf16, #t>
+    warp.store_shared %r, %s : tensor<64x64xbf16, #rows> -> !warp.shared<64x64xbf16, #s>
+    warp.store_shared %f, %u : tensor<64x64xf32, #acc> -> !warp.shared<64x64xf32, #s>
+    return
+  }
+}
+
+// -----
+
+#acc = #warp.layout<[64, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#s = #warp.layout<[64, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
+
+// Two warpgroups hold the same elements, of which one writes: stmatrix has no predicate for a part of them. Targets without it have none.
+// CHECK-LABEL: llvm.func @repeated
+// CHECK-NOT: stmatrix
+module attributes {warp.target = "sm_90a"} {
+  func.func @repeated(%x: bf16) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 8, stages = 1>} {
+    %v = tile.splat %x : bf16 -> tensor<64x64xbf16, #acc>
+    %s = warp.alloc {offset = 0 : i64} : !warp.shared<64x64xbf16, #s>
+    warp.store_shared %v, %s : tensor<64x64xbf16, #acc> -> !warp.shared<64x64xbf16, #s>
+    return
+  }
+}
+
+// -----
+
+#acc = #warp.layout<[64, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#s = #warp.layout<[64, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
+
+// CHECK-LABEL: llvm.func @none
+// CHECK-NOT: stmatrix
+module attributes {warp.target = "sm_80"} {
+  func.func @none(%x: bf16) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %v = tile.splat %x : bf16 -> tensor<64x64xbf16, #acc>
+    %s = warp.alloc {offset = 0 : i64} : !warp.shared<64x64xbf16, #s>
+    warp.store_shared %v, %s : tensor<64x64xbf16, #acc> -> !warp.shared<64x64xbf16, #s>
+    return
+  }
+}

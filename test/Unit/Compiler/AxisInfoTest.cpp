@@ -247,6 +247,16 @@ TEST_F(AxisInfoTest, SelectKeepsWhatBothSidesHave) {
   EXPECT_THAT(info.divisibility, ElementsAre(16));
 }
 
+TEST_F(AxisInfoTest, MaximumKeepsWhatBothSidesHave) {
+  const std::string clamped =
+      "%c0 = arith.constant 0 : i32\n%c8 = arith.constant 8 : i32\n%a = arith.muli %m, %c8 : i32\n"
+      "%x = arith.maxsi %a, %c0 {it} : i32";
+  EXPECT_THAT(analyse(clamped).divisibility, ElementsAre(8));
+  std::string counted = range + "%b = tile.splat %n : i32 -> tensor<64xi32>\n"
+                                "%x = arith.minsi %r, %b {it} : tensor<64xi32>";
+  EXPECT_THAT(analyse(counted).contiguity, ElementsAre(1)) << "it counts up to some element only";
+}
+
 TEST_F(AxisInfoTest, LoopKeepsWhatEveryStepKeeps) {
   auto loop = [](const std::string &step) {
     return range + "%c0 = arith.constant 0 : i32\n%c1 = arith.constant 1 : i32\n%s = tile.splat " + step +

@@ -194,7 +194,11 @@ CUresult cuTensorMapEncodeTiled(void *to, int type, uint32_t rank, void *address
                                 const uint64_t *strides, const uint32_t *box, const uint32_t *, int, int swizzle, int,
                                 int) {
   TensorMapValues values;
-  values.type = type == tensorMapBF16 ? "bf16" : "f16";
+  values.type = type == tensorMapBF16  ? "bf16"
+                : type == tensorMapF32 ? "f32"
+                : type == tensorMapS32 ? "s32"
+                : type == tensorMapU8  ? "u8"
+                                       : "f16";
   values.swizzle = swizzle ? 16u << swizzle : 0;
   values.address = reinterpret_cast<uint64_t>(address);
   values.box.assign(box, box + rank);

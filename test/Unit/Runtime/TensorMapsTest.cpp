@@ -32,6 +32,14 @@ TEST(TensorMaps, AreSumsOfProductsOfParameters) {
   EXPECT_EQ(*values, (TensorMapValues{"f16", 128, 4096 + 16, {64, 8}, {64, 100}, {64}}));
 }
 
+TEST(TensorMaps, HaveElementsOf32Bits) {
+  for (std::string type : {"f32", "s32", "u8"}) {
+    std::string text = line;
+    text.replace(text.find("f16"), 3, type);
+    EXPECT_EQ(tensorMapsOf(text)->at("attend").front().evaluate(Parameters().bytes())->type, type);
+  }
+}
+
 TEST(TensorMaps, HaveNoEmptyAxis) {
   Parameters none;
   none.n = -3;

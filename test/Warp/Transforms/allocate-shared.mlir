@@ -216,3 +216,29 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+#row = #warp.layout<[64], offset = [[1], [2], [4], [8], [16], [32]]>
+#line = #warp.layout<[8, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32]]>
+#r = #warp.layout<[8, 64], register = [[0, 1], [4, 0]], lane = [[0, 2], [0, 4], [0, 8], [0, 16], [0, 32]], warp = [[1, 0], [2, 0]]>
+
+// A tile that bulk copies store begins where patterns of lines do, others where banks do.
+// CHECK-LABEL: func.func @stored_box
+// CHECK: warp.alloc {offset = 0 : i64} : <stages = 5, 64xf32
+// CHECK: warp.alloc {offset = 1280 : i64} : <64xf32
+// CHECK: warp.alloc {offset = 2048 : i64} : <8x64xf16
+module attributes {warp.target = "sm_90a"} {
+func.func @stored_box(%x: tensor<8x64xf16, #r>, %map: !warp.tensor_map, %i: i32) {
+  %a = warp.alloc : !warp.shared<stages = 5, 64xf32, #row>
+  %b = warp.alloc : !warp.shared<64xf32, #row>
+  %s = warp.alloc : !warp.shared<8x64xf16, #line>
+  warp.store_shared %x, %s : tensor<8x64xf16, #r> -> !warp.shared<8x64xf16, #line>
+  warp.barrier
+  %first = warp.is_first_thread
+  scf.if %first {
+    warp.box_store %s to %map[%i, %i] : !warp.shared<8x64xf16, #line>
+  }
+  return
+}
+}

@@ -233,3 +233,44 @@ func.func @exchanges(%x: !large) {
   return
 }
 }
+
+// -----
+
+#line = #warp.layout<[8, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32]]>
+#r = #warp.layout<[8, 64], register = [[0, 1], [4, 0]], lane = [[0, 2], [0, 4], [0, 8], [0, 16], [0, 32]], warp = [[1, 0], [2, 0]]>
+
+module attributes {warp.target = "sm_90a"} {
+// A stored box reads its tile until one thread has waited for it: then come a barrier and what fills it again.
+// CHECK-LABEL: func.func @boxes
+// CHECK: warp.alloc {offset = 0 : i64}
+// CHECK: scf.for
+// CHECK: warp.box_wait
+// CHECK-NEXT: }
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: warp.store_shared
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: scf.if
+// CHECK-NEXT: warp.box_store
+func.func @boxes(%x: tensor<8x64xf16, #r>, %map: !warp.tensor_map, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %first = warp.is_first_thread
+  %s = warp.alloc : !warp.shared<8x64xf16, #line>
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    scf.if %first {
+      warp.box_wait %s : !warp.shared<8x64xf16, #line>
+    }
+    warp.store_shared %x, %s : tensor<8x64xf16, #r> -> !warp.shared<8x64xf16, #line>
+    warp.barrier
+    scf.if %first {
+      warp.box_store %s to %map[%c0, %i] : !warp.shared<8x64xf16, #line>
+      warp.box_commit
+    }
+  }
+  scf.if %first {
+    warp.box_wait %s : !warp.shared<8x64xf16, #line>
+  }
+  warp.dealloc %s : !warp.shared<8x64xf16, #line>
+  return
+}
+}

@@ -68,3 +68,28 @@ func.func @copied(%p: tensor<16x16x!tile.ptr<f16>, #r>, %a: tensor<64x16xf16, #a
   }
   return
 }
+
+// -----
+
+#line = #warp.layout<[8, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32]]>
+#r = #warp.layout<[8, 64], register = [[0, 1], [4, 0]], lane = [[0, 2], [0, 4], [0, 8], [0, 16], [0, 32]], warp = [[1, 0], [2, 0]]>
+
+// Bulk copies read the tile that they store so too.
+// CHECK-LABEL: func.func @box
+// CHECK: warp.store_shared
+// CHECK-NEXT: warp.proxy_fence
+// CHECK-NEXT: warp.barrier
+// CHECK-NOT: warp.proxy_fence
+func.func @box(%x: tensor<8x64xf16, #r>, %map: !warp.tensor_map, %i: i32) {
+  %s = warp.alloc {offset = 0 : i64} : !warp.shared<8x64xf16, #line>
+  warp.store_shared %x, %s : tensor<8x64xf16, #r> -> !warp.shared<8x64xf16, #line>
+  warp.barrier
+  %first = warp.is_first_thread
+  scf.if %first {
+    warp.box_store %s to %map[%i, %i] : !warp.shared<8x64xf16, #line>
+    warp.box_commit
+    warp.box_wait %s : !warp.shared<8x64xf16, #line>
+  }
+  warp.barrier
+  return
+}

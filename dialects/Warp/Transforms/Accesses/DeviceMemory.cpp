@@ -69,6 +69,12 @@ std::optional<DeviceAccess> weft::warp::deviceAccessOf(Operation *op, unsigned w
         made.isAtomic = true;
         return made;
       })
+      .Case([&](BoxStoreOp store) {
+        auto map = store.getMap().getDefiningOp<TensorMapOp>();
+        DeviceAccess made = map ? access(map.getBase(), false, true) : DeviceAccess{op, {}, {}, false, true};
+        made.isAsync = true;
+        return made;
+      })
       .Case([&](AsyncCopyOp copy) {
         DeviceAccess made = access(copy.getPtr(), true, false);
         made.isAsync = true;

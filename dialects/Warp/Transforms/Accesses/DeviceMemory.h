@@ -15,15 +15,15 @@ mlir::BlockArgument argumentBehind(mlir::Value pointer);
 /// What an op does to device memory.
 struct DeviceAccess {
   mlir::Operation *op;
-  mlir::Value pointer;
+  mlir::Value pointer;      // null of a box whose map is not known
   mlir::BlockArgument base; // null: any
   bool reads, writes;
   bool isAtomic = false;
-  bool isAsync = false;     // a copy that is not waited for yet
+  bool isAsync = false;     // a copy, or a stored box, that is not waited for yet
   bool isMadeByAll = false; // by every thread that holds an element, of which there are several; else by one of them
 };
 
-/// The access of a load, store, atomic or asynchronous copy in a block of `warps` warps; none for any other op.
+/// The access of a load, store, atomic, asynchronous copy or stored box in a block of `warps` warps; none for any other op.
 std::optional<DeviceAccess> deviceAccessOf(mlir::Operation *op, unsigned warps);
 
 /// What an op asks for beyond its own access, for the whole program.

@@ -26,10 +26,10 @@ static Value onAxis(OpBuilder &b, OpBuilder &atBegin, Location loc, Value coordi
   return arith::AddIOp::create(b, loc, coordinate, far);
 }
 
-MappedBox mapBox(const Box &box, AsyncCopyOp copy) {
-  auto kernel = copy->getParentOfType<func::FuncOp>();
+MappedBox mapBox(const Box &box, Operation *op) {
+  auto kernel = op->getParentOfType<func::FuncOp>();
   OpBuilder b(kernel.getContext());
-  Location loc = copy.getLoc();
+  Location loc = op->getLoc();
   b.setInsertionPointToStart(&kernel.getBody().front());
   auto emitAll = [&](ArrayRef<IndexSum> sums, Type type) {
     return llvm::map_to_vector(sums, [&](const IndexSum &sum) { return sum.emit(b, loc, type); });
@@ -41,10 +41,22 @@ MappedBox mapBox(const Box &box, AsyncCopyOp copy) {
   MappedBox mapped;
   mapped.map = TensorMapOp::create(b, loc, TensorMapType::get(b.getContext()), base, sizes, strides, box.box);
   OpBuilder atBegin = b;
-  b.setInsertionPoint(copy);
+  b.setInsertionPoint(op);
   for (auto [coordinate, size] : llvm::zip_equal(emitAll(box.coordinates, b.getI32Type()), sizes))
     mapped.coordinates.push_back(onAxis(b, atBegin, loc, coordinate, size));
   return mapped;
+}
+
+SmallVector<Value> coordinatesOf(OpBuilder &b, Location loc, ValueRange box, const BoxPart &part) {
+  auto moved = [&](Value coordinate, int32_t distance) -> Value {
+    if (distance == 0)
+      return coordinate;
+    return arith::AddIOp::create(b, loc, coordinate, arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(distance)));
+  };
+  SmallVector<Value> coordinates(box);
+  coordinates[0] = moved(coordinates[0], part.along);
+  coordinates[1] = moved(coordinates[1], part.row);
+  return coordinates;
 }
 
 SharedType BoxRing::typeOf(MLIRContext *context, int stages) {
@@ -113,19 +125,11 @@ void BoxRing::start(OpBuilder &b, Location loc, ArrayRef<BoxTarget> targets, Val
     auto ring = cast<SharedType>(target.ring.getType());
     auto type = SharedType::get(b.getContext(), 1, ring.getShape(), ring.getElementType(), ring.getLayout());
     Value tile = StageOp::create(b, loc, type, target.ring, stage, pitch);
-    auto moved = [&](Value coordinate, int32_t distance) -> Value {
-      if (distance == 0)
-        return coordinate;
-      return arith::AddIOp::create(b, loc, coordinate,
-                                   arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(distance)));
-    };
-    for (const BoxPart &part : target.box->parts) {
-      SmallVector<Value> coordinates = llvm::map_to_vector(
-          target.mapped->coordinates, [&](Value each) { return target.mapping->lookupOrDefault(each); });
-      coordinates[0] = moved(coordinates[0], part.along);
-      coordinates[1] = moved(coordinates[1], part.row);
-      BoxCopyOp::create(b, loc, target.mapped->map, coordinates, tile, barrier, b.getI64IntegerAttr(part.offset));
-    }
+    SmallVector<Value> coordinates = llvm::map_to_vector(
+        target.mapped->coordinates, [&](Value each) { return target.mapping->lookupOrDefault(each); });
+    for (const BoxPart &part : target.box->parts)
+      BoxCopyOp::create(b, loc, target.mapped->map, coordinatesOf(b, loc, coordinates, part), tile, barrier,
+                        b.getI64IntegerAttr(part.offset));
   }
 }
 

@@ -14,8 +14,12 @@ struct MappedBox {
   explicit operator bool() const { return map != nullptr; }
 };
 
-/// Makes what `copy`, which stays, would need.
-MappedBox mapBox(const Box &box, AsyncCopyOp copy);
+/// Makes what a copy of the box would need where `op` stands, which stays.
+MappedBox mapBox(const Box &box, mlir::Operation *op);
+
+/// The coordinates of a part, from those of the box.
+llvm::SmallVector<mlir::Value> coordinatesOf(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange box,
+                                             const BoxPart &part);
 
 /// A ring that boxes fill.
 struct BoxTarget {

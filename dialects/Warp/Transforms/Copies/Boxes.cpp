@@ -17,23 +17,55 @@ namespace {
 /// A condition of a mask: true where the form is negative.
 using Bounds = SmallVector<IndexForm, 4>;
 
-/// What cmpi says, as a form that is negative where it is true.
-std::optional<IndexForm> negativeWhere(arith::CmpIOp compare, IndexForms &forms) {
+/// x - y - 1 where `orEqual`, else x - y.
+IndexForm difference(const IndexForm &x, const IndexForm &y, bool orEqual) {
+  IndexForm form = x;
+  form.offset = x.offset - y.offset - IndexSum(orEqual ? 1 : 0);
+  for (auto [step, other] : llvm::zip_equal(form.steps, y.steps))
+    step = step - other;
+  return form;
+}
+
+IndexForm zeroLike(const IndexForm &form) { return {{}, IndexSum(), SmallVector<IndexSum, 2>(form.steps.size())}; }
+
+bool isUniform(const IndexForm &form) {
+  return llvm::all_of(form.steps, [](const IndexSum &step) { return step.isZero(); });
+}
+
+bool isNeverNegative(const IndexForm &form) {
+  return form.offset.isNeverNegative() &&
+         llvm::all_of(form.steps, [](const IndexSum &step) { return step.isNeverNegative(); });
+}
+
+/// x < y of unsigned numbers, as conditions on signed ones: 0 <= x < y where y is none of those that are negative as
+/// signed ones. Of y = max(z, 0) those are the same as for z.
+std::optional<Bounds> boundsOfUnsigned(IndexForm x, IndexForm y, IndexForms &forms) {
+  if (!isUniform(y) || !isNeverNegative(y))
+    return std::nullopt;
+  if (y.offset.terms.size() == 1 && y.offset.terms.front().second == 1 && y.offset.terms.front().first.size() == 1)
+    if (auto most = y.offset.terms.front().first.front().getDefiningOp<arith::MaxSIOp>();
+        most && matchPattern(most.getRhs(), m_Zero()))
+      y.offset = forms.sumOf(most.getLhs());
+  Bounds bounds{difference(x, y, /*orEqual=*/false)};
+  if (!isNeverNegative(x))
+    bounds.push_back(difference(zeroLike(x), x, /*orEqual=*/true));
+  return bounds;
+}
+
+/// What cmpi says, as forms that are negative where it is true.
+std::optional<Bounds> boundsOfCompare(arith::CmpIOp compare, IndexForms &forms) {
   std::optional<IndexForm> x = forms.of(compare.getLhs()), y = forms.of(compare.getRhs());
   if (!x || !y)
     return std::nullopt;
   using Predicate = arith::CmpIPredicate;
   Predicate predicate = compare.getPredicate();
+  if (predicate == Predicate::ult)
+    return boundsOfUnsigned(*x, *y, forms);
   if (predicate == Predicate::sgt || predicate == Predicate::sge)
     std::swap(*x, *y);
   else if (predicate != Predicate::slt && predicate != Predicate::sle)
     return std::nullopt;
-  bool orEqual = predicate == Predicate::sle || predicate == Predicate::sge;
-  IndexForm form = *x;
-  form.offset = x->offset - y->offset - IndexSum(orEqual ? 1 : 0);
-  for (auto [step, other] : llvm::zip_equal(form.steps, y->steps))
-    step = step - other;
-  return form;
+  return Bounds{difference(*x, *y, predicate == Predicate::sle || predicate == Predicate::sge)};
 }
 
 /// The conditions that a mask is the conjunction of; none where it is anything else.
@@ -48,10 +80,8 @@ std::optional<Bounds> boundsOf(Value mask, IndexForms &forms) {
     x->append(y->begin(), y->end());
     return x;
   }
-  if (auto compare = dyn_cast_or_null<arith::CmpIOp>(op)) {
-    std::optional<IndexForm> form = negativeWhere(compare, forms);
-    return form ? std::optional<Bounds>({*form}) : std::nullopt;
-  }
+  if (auto compare = dyn_cast_or_null<arith::CmpIOp>(op))
+    return boundsOfCompare(compare, forms);
   if (!isa_and_nonnull<tile::ExpandDimsOp, tile::BroadcastOp, tile::PermuteOp, ConvertLayoutOp>(op))
     return std::nullopt;
   std::optional<Bounds> bounds = boundsOf(op->getOperand(0), forms);
@@ -203,28 +233,26 @@ SmallVector<BoxPart, 4> partsOf(int64_t length, int64_t lines, int64_t width, in
   return parts;
 }
 
-} // namespace
+/// A tile's place in device memory, and how it lies in shared memory.
+struct TilePlace {
+  Operation *op;
+  Value ptr, mask; // the mask may be null
+  ArrayRef<int64_t> shape;
+  unsigned along; // the axis of neighbours
+  int64_t bytes;  // of an element
+};
 
-FoundBox findBox(AsyncCopyOp copy, scf::ForOp loop, const TargetInfo &target) {
+FoundBox boxOf(const TilePlace &place, scf::ForOp loop, const TargetInfo &target) {
   auto none = [](StringRef hindrance) { return FoundBox{std::nullopt, hindrance}; };
-  SharedType shared = copy.getShared().getType();
-  int64_t bytes = shared.getElementType().getIntOrFloatBitWidth() / 8;
-  if (shared.getShape().size() != 2 || (bytes != 2 && bytes != 1))
-    return none("it is no matrix of elements of 16 or 8 bits");
-  unsigned along = wgmmaTileLayout(shared.getShape(), 1, bytes) == shared.linear() ? 1 : 0, line = 1 - along;
-  if (wgmmaTileLayout(shared.getShape(), along, bytes) != shared.linear() ||
-      tileAlignment(loop->getParentOfType<func::FuncOp>()) < target.warpgroups.tileAlignment)
-    return none("its tile does not lie in lines as bulk copies write them");
-  if (copy.getThroughL1())
-    return none("bulk copies do not go through L1");
+  unsigned along = place.along, line = 1 - along;
   IndexForms forms(loop);
-  std::optional<IndexForm> form = forms.of(copy.getPtr());
+  std::optional<IndexForm> form = forms.of(place.ptr);
   if (!form || !form->base)
     return none("its addresses are no sums of an argument and strides");
   const IndexSum &row = form->steps[line];
   if (form->steps[along].constant() != 1 || row.terms.size() != 1 || !row.isOfLaunch())
     return none("its addresses are no box of a tensor with strides");
-  int64_t unit = target.boxCopies.strideBytes / bytes;
+  int64_t unit = target.boxCopies.strideBytes / place.bytes;
   Box box;
   box.base = form->base;
   if (IndexSum(form->base).divisibility() % target.boxCopies.strideBytes != 0)
@@ -236,21 +264,64 @@ FoundBox findBox(AsyncCopyOp copy, scf::ForOp loop, const TargetInfo &target) {
     return none("its address is a sum of more strides than a tensor map has axes");
   if (llvm::any_of(box.strides, [&](const IndexSum &each) { return each.divisibility() % unit != 0; }))
     return none("a stride is not known to be a multiple of what bulk copies ask for");
-  std::optional<Bounds> bounds = copy.getMask() ? boundsOf(copy.getMask(), forms) : Bounds();
+  std::optional<Bounds> bounds = place.mask ? boundsOf(place.mask, forms) : Bounds();
   if (!bounds)
     return none("its mask is no box");
-  int64_t length = shared.getShape()[along], lines = shared.getShape()[line];
+  int64_t length = place.shape[along], lines = place.shape[line];
   unsigned axisOf[] = {along == 0 ? 0u : 1u, along == 0 ? 1u : 0u};
-  bool isWithin = loop->getParentOfType<func::FuncOp>()->hasAttr(tile::ordersAccessesAttrName); // a program's tensors
+  bool isWithin =
+      place.op->getParentOfType<func::FuncOp>()->hasAttr(tile::ordersAccessesAttrName); // a program's tensors
   if (StringRef hindrance = setSizes(box, *bounds, axisOf, {length, lines}, isWithin); !hindrance.empty())
     return none(hindrance);
-  if (mayBeWrittenBefore(copy, loop))
-    return none("the kernel may write what is copied");
-  int64_t width = std::min<int64_t>(128 / bytes, length), height = std::min<int64_t>(target.boxCopies.mostBox, lines);
+  int64_t width = std::min<int64_t>(128 / place.bytes, length),
+          height = std::min<int64_t>(target.boxCopies.mostBox, lines);
   box.box = {int32_t(width), int32_t(height)};
   box.box.resize(box.coordinates.size(), 1);
-  box.parts = partsOf(length, lines, width, height, bytes);
+  box.parts = partsOf(length, lines, width, height, place.bytes);
   return {std::move(box), ""};
+}
+
+} // namespace
+
+FoundBox findBox(AsyncCopyOp copy, scf::ForOp loop, const TargetInfo &target) {
+  auto none = [](StringRef hindrance) { return FoundBox{std::nullopt, hindrance}; };
+  SharedType shared = copy.getShared().getType();
+  int64_t bytes = shared.getElementType().getIntOrFloatBitWidth() / 8;
+  if (shared.getShape().size() != 2 || (bytes != 2 && bytes != 1))
+    return none("it is no matrix of elements of 16 or 8 bits");
+  unsigned along = wgmmaTileLayout(shared.getShape(), 1, bytes) == shared.linear() ? 1 : 0;
+  if (wgmmaTileLayout(shared.getShape(), along, bytes) != shared.linear() ||
+      tileAlignment(loop->getParentOfType<func::FuncOp>()) < target.warpgroups.tileAlignment)
+    return none("its tile does not lie in lines as bulk copies write them");
+  if (copy.getThroughL1())
+    return none("bulk copies do not go through L1");
+  FoundBox found = boxOf({copy, copy.getPtr(), copy.getMask(), shared.getShape(), along, bytes}, loop, target);
+  if (found.box && mayBeWrittenBefore(copy, loop))
+    return none("the kernel may write what is copied");
+  return found;
+}
+
+FoundStoredBox findStoredBox(Operation *op, Value ptr, Value mask, const TargetInfo &target) {
+  auto none = [](StringRef hindrance) { return FoundStoredBox{{std::nullopt, hindrance}, {}}; };
+  auto type = cast<RankedTensorType>(ptr.getType());
+  Type element = tile::pointeeTypeOf(type);
+  unsigned bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 0;
+  if (type.getRank() != 2 || (bits != 8 && bits != 16 && bits != 32) || element.isInteger(16))
+    return none("it is no matrix of elements that tensor maps have");
+  auto loop = op->getParentOfType<scf::ForOp>();
+  FoundStoredBox best = none("its tile has no lines of 32 bytes or more, or fewer than 8");
+  for (unsigned along : {1u, 0u}) {
+    std::optional<LinearLayout> layout = wgmmaTileLayout(type.getShape(), along, bits / 8);
+    if (!layout)
+      continue;
+    FoundBox found = boxOf({op, ptr, mask, type.getShape(), along, bits / 8}, loop, target);
+    if (found.box)
+      return {std::move(found), SharedType::get(op->getContext(), 1, type.getShape(), element,
+                                                LayoutAttr::get(op->getContext(), *layout))};
+    if (along == 1)
+      best.found = std::move(found);
+  }
+  return best;
 }
 
 } // namespace weft::warp

@@ -1,5 +1,5 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Asynchronous copies whose addresses are a box of a strided tensor, and whose masks are its sizes.
+// Accesses whose addresses are a box of a strided tensor, and whose masks are its sizes.
 #pragma once
 
 #include "compiler/Target/TargetInfo.h"
@@ -33,5 +33,12 @@ struct FoundBox {
 /// The boxes that a copy in `loop` is. The sizes are those of its mask; where it has none, the program has promised that
 /// nothing lies outside, and they are as large as may be.
 FoundBox findBox(AsyncCopyOp copy, mlir::scf::ForOp loop, const TargetInfo &target);
+
+/// The boxes that a tensor of pointers is, `op`'s, under a mask that may be null, and the tile through which they go.
+struct FoundStoredBox {
+  FoundBox found;
+  SharedType tile;
+};
+FoundStoredBox findStoredBox(mlir::Operation *op, mlir::Value ptr, mlir::Value mask, const TargetInfo &target);
 
 } // namespace weft::warp

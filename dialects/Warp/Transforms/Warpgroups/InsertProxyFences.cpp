@@ -1,9 +1,10 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// warp-insert-proxy-fences: what threads write to shared memory is made known to matrix instructions of warpgroups.
+// warp-insert-proxy-fences: what threads write to shared memory is made known to matrix instructions of warpgroups, and
+// to bulk copies that store boxes of it.
 //
 // These read shared memory through the asynchronous proxy. A write reaches them by a fence in the thread that made it,
 // or that waited for its copy, and a barrier behind. Barriers are in their places by now: before each of them goes a
-// fence where the thread may have written, since the last fence, a tile that such an instruction reads.
+// fence where the thread may have written, since the last fence, a tile that one of them reads.
 //
 //   warp.async_wait {pending = 0}             warp.async_wait {pending = 0}
 //   warp.barrier                       ─▶     warp.proxy_fence
@@ -111,6 +112,7 @@ void InsertProxyFences::runOnOperation() {
       if (isa<SharedType>(operand.getType()))
         tiles.insert(allocationOf(operand));
   });
+  getOperation().walk([&](BoxStoreOp store) { tiles.insert(allocationOf(store.getShared())); });
   if (tiles.empty())
     return;
   State state;
