@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // The module `_simulator`: weft.simulator's launch over runtime/Simulator/Interface/Simulator.h. Buffers come as address and
-// size; each is copied into memory with guards around it, so that a small overrun hits nothing else, and copied back.
+// size; each is copied into memory with guards around it, so that a small overrun hits nothing else, and copied back. What
+// kernels reach by its address on the host stays where it is.
 #include "runtime/Simulator/Interface/Simulator.h"
 #include "runtime/Simulator/Interface/LaunchMaps.h"
 #include "runtime/Simulator/Interface/TensorMap.h"
@@ -38,6 +39,7 @@ struct Buffer {
   size_t offset = 0;
   bool readOnly = false;
   std::string name;
+  bool inPlace = false; ///< known to the kernel by the address that it has
 };
 
 /// A tensor map as a parameter: where it stands, and the buffer that its tensor begins in.
@@ -47,11 +49,12 @@ struct MapArgument {
   size_t buffer = 0;
 };
 
-/// Host ranges that overlap share one device buffer.
+/// Host ranges that overlap share one device buffer, which is the host's own where one of them is in place.
 struct DeviceRange {
   std::byte *begin, *end;
   bool readOnly;
   std::string name;
+  bool inPlace;
   std::vector<std::byte> storage;
   std::byte *device = nullptr;
 };
@@ -59,18 +62,23 @@ struct DeviceRange {
 std::vector<DeviceRange> mergeRanges(const std::vector<Buffer> &buffers) {
   std::vector<DeviceRange> ranges;
   for (const Buffer &buffer : buffers)
-    ranges.push_back({buffer.host, buffer.host + buffer.bytes, buffer.readOnly, buffer.name, {}, nullptr});
+    ranges.push_back({buffer.host, buffer.host + buffer.bytes, buffer.readOnly, buffer.name, buffer.inPlace, {}, nullptr});
   std::sort(ranges.begin(), ranges.end(), [](const DeviceRange &a, const DeviceRange &b) { return a.begin < b.begin; });
   std::vector<DeviceRange> merged;
   for (DeviceRange &range : ranges) {
     if (!merged.empty() && (range.begin < merged.back().end || range.begin == merged.back().begin)) {
       merged.back().end = std::max(merged.back().end, range.end);
       merged.back().readOnly &= range.readOnly;
+      merged.back().inPlace |= range.inPlace;
     } else {
       merged.push_back(std::move(range));
     }
   }
   for (DeviceRange &range : merged) {
+    if (range.inPlace) {
+      range.device = range.begin;
+      continue;
+    }
     range.storage.resize(size_t(range.end - range.begin) + 2 * guardBytes + 256);
     auto start = reinterpret_cast<uintptr_t>(range.storage.data()) + guardBytes;
     // The same residue as the host's address, so that alignment is what the caller gave, 256 bytes at least.
@@ -190,14 +198,14 @@ Result<Report> runOnCopies(const Module &module, const std::string &entry, const
   Memory memory;
   for (DeviceRange &range : ranges) {
     auto bytes = size_t(range.end - range.begin);
-    if (bytes)
+    if (bytes && !range.inPlace)
       std::memcpy(range.device, range.begin, bytes);
     if (Result<Address> mapped = memory.map(range.device, bytes, range.name); !mapped)
       return std::unexpected(mapped.error());
   }
   Result<Report> report = launch(module, entry, memory, shape, parameters, options);
   for (DeviceRange &range : ranges)
-    if (report && !range.readOnly && range.begin != range.end)
+    if (report && !range.readOnly && !range.inPlace && range.begin != range.end)
       std::memcpy(range.begin, range.device, size_t(range.end - range.begin));
   return report;
 }
@@ -225,10 +233,10 @@ TensorMap mapOf(const py::dict &fields) {
 }
 
 /// Takes a buffer, whose address goes to an offset in the parameters, or nowhere.
-void addBuffer(Arguments &arguments, const std::string &name, const py::handle &place,
-               std::optional<uint32_t> pointer) {
+void addBuffer(Arguments &arguments, const std::string &name, const py::handle &place, std::optional<uint32_t> pointer,
+               bool inPlace = false) {
   auto [host, bytes, offset, readOnly] = place.cast<std::tuple<uint64_t, size_t, size_t, bool>>();
-  arguments.buffers.push_back({reinterpret_cast<std::byte *>(host), bytes, offset, readOnly, name});
+  arguments.buffers.push_back({reinterpret_cast<std::byte *>(host), bytes, offset, readOnly, name, inPlace});
   arguments.pointers.push_back(pointer);
 }
 
@@ -259,7 +267,7 @@ void addArgument(Arguments &arguments, const ParameterInfo &parameter, const py:
   addBuffer(arguments, parameter.name, argument, parameter.offset);
 }
 
-/// `settings`: grid, block, cluster, shared, checks, seed, schedules, threads, limit, sample.
+/// `settings`: grid, block, cluster, shared, checks, seed, schedules, threads, limit, sample, memory.
 py::dict launchArguments(const Parsed &source, const std::string &entry, const py::list &arguments,
                          const py::kwargs &settings) {
   const Module &module = *source.module;
@@ -281,6 +289,8 @@ py::dict launchArguments(const Parsed &source, const std::string &entry, const p
   packed.parameters.resize(info ? info->parameterBytes : 0);
   for (size_t i = 0; info && i < arguments.size(); ++i)
     addArgument(packed, info->parameters.at(i), arguments[i]);
+  for (const py::handle &each : settings["memory"])
+    addBuffer(packed, "memory", each, std::nullopt, /*inPlace=*/true);
   Result<Report> report = failure(StatusCode::Internal, "");
   {
     py::gil_scoped_release release;

@@ -64,3 +64,51 @@ def test_what_is_no_tensor_is_found():
     address = held.data_ptr() + 4 * 60  # the last elements lie beyond it
     with pytest.raises(weft.runtime.Error, match="out-of-bounds"):
         doubled[1,](address, torch.empty(32), N=32)
+
+
+def test_tuned_kernels_reach_them_too():
+    """Counted on the simulator, where an argument that such memory overlaps is the same memory."""
+    configs = [weft.Config({"M": 32, "N": 16, "K": 16}, num_warps=warps) for warps in (1, 2)]
+    tuned = weft.autotune(configs=configs, key=[])(products)
+    sizes = [40, 16]
+    lefts, rights = [torch.randn(32, k).half() for k in sizes], [torch.randn(k, 16).half() for k in sizes]
+    outs = [torch.full((32, 16), float("nan")) for _ in sizes]
+    tables = [addresses(each) for each in (lefts, rights, outs)]
+    tuned[2,](*tables, torch.tensor(sizes, dtype=torch.int32))
+    for a, b, c in zip(lefts, rights, outs, strict=True):
+        torch.testing.assert_close(c.double(), a.double() @ b.double(), rtol=1e-3, atol=1e-3)
+    x = torch.randn(64)
+    expected = x.clone() * 2
+    with weft.kernels.counting.counted() as found:
+        doubled[1,](x.data_ptr(), x[32:], N=32)
+    torch.testing.assert_close(x, expected[:32].repeat(2))
+    assert found.milliseconds > 0
+
+
+ADD = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry add(.param .u64 table)
+{
+    .reg .b64 %a<3>;
+    .reg .f32 %f;
+    ld.param.u64 %a0, [table];
+    ld.global.u64 %a1, [%a0];
+    ld.global.f32 %f, [%a1];
+    add.f32 %f, %f, 0f3F800000;
+    st.global.f32 [%a1], %f;
+    ret;
+}
+"""
+
+
+def test_memory_of_launches():
+    x = np.zeros(4, np.float32)
+    table = np.array([x[2:].ctypes.data], np.uint64)
+    report = weft.simulator.launch(ADD, "add", 1, 1, [table])
+    assert [each.kind for each in report.findings] == ["out-of-bounds"] * 2 and not x.any()
+    report = weft.simulator.launch(ADD, "add", 1, 1, [table], memory=[x])
+    assert not report.findings and x.tolist() == [0, 0, 1, 0]
+    with pytest.raises(weft.simulator.SimulatorError, match="expected 'memory' to be a list of arrays, but got 3"):
+        weft.simulator.launch(ADD, "add", 1, 1, [table], memory=3)

@@ -13,6 +13,7 @@ import weft.simulator
 from weft.compiler import launches
 from weft.compiler.launches import Passing
 from weft.errors import Error
+from weft.runtime.addressed import reached
 from weft.simulator.cost import estimate, gpu_of
 from weft.targets import target_named
 from weft.tuning.launched import compiled, figures
@@ -57,6 +58,7 @@ def _run(launch: Passing) -> float:
         32 * kernel.num_warps,
         [_argument(value) for value in launch.arguments],
         shared=kernel.shared_bytes,
+        memory=reached(launch.arguments),
         threads=1,  # blocks that take turns would count how long each waits for others
     )
     if report.findings:

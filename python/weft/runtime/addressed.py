@@ -7,6 +7,7 @@ given integers of 64 bits, the host tensors that lie at these addresses are made
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import sys
 from collections.abc import Iterable
@@ -37,13 +38,21 @@ class SimulatedModule:
                 self._device.unmap(address)
 
 
+def reached(args: Iterable[Any]) -> list[Any]:
+    """The memory that a launch with such arguments reaches by addresses, as arrays of bytes where it is."""
+    import numpy as np
+
+    ranges = _ranges(set(_addresses(args)))
+    return [np.ctypeslib.as_array((ctypes.c_uint8 * (end - begin)).from_address(begin)) for begin, end in ranges]
+
+
 def simulated_module(module: Any, device: Any, types: Iterable[str]) -> Any:
     """The module, for launches on the simulator with tables of pointers where the types of its arguments allow them."""
     may = any(each.removeprefix("*").partition(":")[0] in ("i64", "u64") for each in types)
     return SimulatedModule(module, device) if may and device.simulated else module
 
 
-def _addresses(args: tuple[Any, ...]) -> Iterable[int]:
+def _addresses(args: Iterable[Any]) -> Iterable[int]:
     """The integers among the arguments and in the arrays of 64 bits that may be addresses."""
     for each in args:
         if isinstance(each, int):

@@ -18,10 +18,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.native import load as _load
-from weft.simulator.arguments import buffers_of, packed
+from weft.simulator.arguments import Buffer, buffers_of, packed
 from weft.simulator.cost import Figures, gpu_of
 from weft.simulator.profile import Line, Profile
-from weft.simulator.tensor_maps import SimulatorError, TensorMap, tensor_map
+from weft.simulator.tensor_maps import SimulatorError, TensorMap, buffer_of, tensor_map
 from weft.simulator.timeline import Timeline, trace
 from weft.targets import Gpu
 
@@ -152,6 +152,7 @@ def launch(
     threads: int = 0,
     limit: int = 0,
     sample: int = 0,
+    memory: Sequence[Any] = (),
 ) -> Report:
     """Run one entry of PTX, a text or the path of a file.
 
@@ -163,6 +164,8 @@ def launch(
     threads: CPU threads, 0 for all; results do not depend on it.
     limit: warp instructions after which the launch ends with a deadlock finding, 0 for none.
     sample: how many of the grid's blocks run, spread over all of it; 0 for all. Counters are theirs alone.
+    memory: NumPy arrays that the kernel reaches by their addresses, as tables of pointers hold them. They stay where
+    they are, without guards around them, and so do arguments that overlap them.
     Raises SimulatorError where the PTX or the launch is no good; a program at fault gives findings instead.
     """
     if not isinstance(checks, str):
@@ -173,6 +176,7 @@ def launch(
         *(("limit", limit, 0), ("sample", sample, 0)),
     ):
         _whole(option, value, least)
+    reached = _buffers(memory)
     text, name = _read(ptx)
     module = _module(text, name)
     parameters = module.parameters(entry)
@@ -194,6 +198,7 @@ def launch(
         threads=threads,
         limit=limit,
         sample=sample,
+        memory=reached,
     )
     return Report(
         findings=[Finding(**finding) for finding in raw["findings"]],
@@ -249,6 +254,15 @@ def _whole(option: str, value: Any, least: int | None) -> None:
         raise SimulatorError(f"expected '{option}' to be an integer, but got {value!r}")
     if least is not None and not least <= value < 2**32:
         raise SimulatorError(f"expected '{option}' to be from {least} to {2**32 - 1}, but got {value}")
+
+
+def _buffers(memory: Sequence[Any]) -> list[Buffer]:
+    """What a launch's memory is, of arrays."""
+    import numpy as np
+
+    if not isinstance(memory, (list, tuple)) or not all(isinstance(each, np.ndarray) for each in memory):
+        raise SimulatorError(f"expected 'memory' to be a list of arrays, but got {memory!r}")
+    return [buffer_of(each) for each in memory]
 
 
 def _three(counts: int | Sequence[int]) -> list[int]:

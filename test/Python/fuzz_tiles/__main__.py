@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import functools
 import multiprocessing
 import sys
 
@@ -19,10 +20,11 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0, help="the first seed")
     parser.add_argument("--count", type=int, default=10000)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--large", type=float, default=None, help="the share of large programs")
     given = parser.parse_args()
     seen: collections.Counter[str] = collections.Counter()
     with multiprocessing.get_context("spawn").Pool(given.processes, maxtasksperchild=500) as pool:
-        for seed, text in pool.imap_unordered(judged, range(given.start, given.start + given.count), chunksize=4):
+        for seed, text in pool.imap_unordered(functools.partial(judged, large=given.large), range(given.start, given.start + given.count), chunksize=4):
             seen[text if text in ("right", "unknown") else "wrong"] += 1
             if text not in ("right", "unknown"):
                 print(f"seed {seed}: {text}", flush=True)

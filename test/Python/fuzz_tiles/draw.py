@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,11 @@ from .ops import COMPARISONS, FUNCTIONS, common
 from .program import Branch, Buffer, Call, Loop, Op, Program, Tile
 from .values import FLOATS, INTEGERS, NARROW, bits, is_float
 
-#: a program's tiles have this many elements at most
-MOST = 2048
+#: a program's tiles have this many elements at most, those of large ones
+MOST, MOST_LARGE = 2048, 16384
+#: the share of large programs, whose values registers hardly hold, and whose products fill a warpgroup
+LARGE = 0.08
+TARGETS = ("sm_80", "sm_90a")  # which move and multiply tiles by other instructions
 #: sizes that are no powers of two, which the compiler cuts into such
 UNEVEN = (3, 5, 6, 12, 20, 24, 40, 48, 72, 80, 96)
 TYPES = ("float32", "float32", "float16", "bfloat16", "float64", "int32", "int32", "int64", "int16", "int8",
@@ -23,7 +27,7 @@ TYPES = ("float32", "float32", "float16", "bfloat16", "float64", "int32", "int32
 class Draw:
     """A program in the making."""
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, large: float | None = None):
         self.random = np.random.default_rng(seed)
         self.seed = seed
         self.types: dict[str, Tile] = {}
@@ -32,7 +36,11 @@ class Draw:
         self.blocks: list[list[Any]] = [[]]
         self.depth = 0
         self.n = self.number(1, 5)
+        self.large = self.chance(LARGE if large is None else large)
+        self.most = MOST_LARGE if self.large else MOST
         self.dims = [2 ** self.number(0, 6) for _ in range(self.number(1, 2))] + [self.pick((16, 32, 64))]
+        if self.large:
+            self.dims = [self.pick((16, 32, 64, 128)), self.pick((64, 128)), self.pick((64, 128, 256))]
         if self.chance(0.3):
             self.dims[0] = self.pick(UNEVEN)
         self.counters: list[str] = []
@@ -51,7 +59,7 @@ class Draw:
     def shape(self, rank: int | None = None) -> tuple[int, ...]:
         while True:
             found = tuple(self.pick(self.dims) for _ in range(rank or self.pick((1, 1, 2, 2, 2, 3))))
-            if np.prod(found) <= MOST:
+            if np.prod(found) <= self.most:
                 return found
 
     # ---- names and statements
@@ -279,9 +287,9 @@ class Draw:
             self.add(way, (a,), tile.dtype, (*tile.shape[:axis], 1, *tile.shape[axis:]), axis)
         elif way == "broadcast":
             shape = tuple(self.pick(self.dims) if extent == 1 else extent for extent in tile.shape)
-            if np.prod(shape) <= MOST:
+            if np.prod(shape) <= self.most:
                 self.add(way, (a,), tile.dtype, shape, shape)
-        elif way in ("join", "interleave") and tile.size * 2 <= MOST and rank < 4:
+        elif way in ("join", "interleave") and tile.size * 2 <= self.most and rank < 4:
             b = a if tile.dtype in NARROW else self.of(tile.shape, tile.dtype)
             shape = (*tile.shape, 2) if way == "join" else (*tile.shape[:-1], 2 * tile.shape[-1])
             self.add(way, (a, b), tile.dtype, shape)
@@ -320,7 +328,7 @@ class Draw:
             self.add(way, (a,), tile.dtype, tile.shape, axis, self.chance(0.3))
         elif way == "gather":
             shape = tuple(self.pick(self.dims) if d == axis else extent for d, extent in enumerate(tile.shape))
-            if np.prod(shape) <= MOST:
+            if np.prod(shape) <= self.most:
                 index = self.add(
                     "literal", (self.of(shape, "int32"),), "int32", shape, "&", below(tile.shape[axis]) - 1
                 )
@@ -331,12 +339,24 @@ class Draw:
             k = 2 ** self.number(0, int(np.log2(tile.shape[-1])))
             self.add(way, (a,), tile.dtype, (*tile.shape[:-1], k), k)
 
+    def multiplied(self) -> tuple[str, str]:
+        """The types of a product's operands and of its sums."""
+        kind = self.pick(("float16", "float16", "float16", "bfloat16", "float32", "int8", "float64", *NARROW))
+        return kind, {"int8": "int32", "float64": "float64"}.get(kind, "float32")
+
+    def sizes_of_large(self) -> tuple[int, int, int]:
+        """Rows, columns and the inner size of a product that warpgroups may make."""
+        rows = self.pick((64, 128))
+        return rows, self.pick((16, 32, 64, 128)) if rows == 128 else self.pick((16, 64, 128, 256)), self.pick((32, 64))
+
     def dot(self) -> None:
         M, N, K = (self.pick((16, 32)) if self.chance(0.8) else self.pick((8, 12, 24, 40, 48)) for _ in range(3))
-        kind = self.pick(("float16", "float16", "bfloat16", "float32", "int8"))
-        K = max(K, 32) if kind == "int8" else K
+        kind, out = self.multiplied()
+        if self.large:
+            M, N, K = self.sizes_of_large()
+        K = max(K, 32) if bits(kind) == 8 else K
         ways = {"float32": ("ieee", "tf32")}
-        precision, out = self.pick(ways.get(kind, ("",))), "int32" if kind == "int8" else "float32"
+        precision = self.pick(ways.get(kind, ("",)))
         a, b = self.of((M, K), kind), self.of((K, N), kind)
         if self.chance(0.5):
             self.add("dot_onto", (a, b, self.of((M, N), out)), out, (M, N), precision, out)
@@ -390,7 +410,13 @@ class Draw:
             made, body = self.outcome(self.types[name], body)
             carried += [(name, made)] if made else []
         if carried:
-            self.blocks[-1].append(Loop(kind, count, counter, tuple(carried), body))
+            self.blocks[-1].append(self.looped(Loop(kind, count, counter, tuple(carried), body)))
+
+    def looped(self, loop: Loop) -> Loop:
+        """A loop from zero in steps of one, or another one."""
+        if loop.kind == "while" or self.chance(0.6):
+            return loop
+        return replace(loop, first=self.pick((0, 1, 2, 3)), step=self.pick((1, 2, 3, 16)))
 
     def inside_loop(self, counter: str, count: int) -> tuple[Any, ...]:
         self.scopes.append([counter])
@@ -403,9 +429,10 @@ class Draw:
     def product_loop(self) -> None:
         """Tiles along an inner size, loaded as the loop goes, changed or not, multiplied and added up."""
         M, N, K = (self.pick((16, 32, 64)) if self.chance(0.8) else self.pick((24, 48, 72, 80)) for _ in range(3))
-        kind = self.pick(("float16", "float16", "bfloat16", "float32", "int8"))
-        K = max(K, 32) if kind == "int8" else K
-        out = "int32" if kind == "int8" else "float32"
+        kind, out = self.multiplied()
+        if self.large:
+            M, N, K = self.sizes_of_large()
+        K = max(K, 32) if bits(kind) == 8 else K
         total = self.add("full", (), out, (M, N), (M, N), 0, out)
         counter = self.fresh("int32", ())
         self.scopes.append([counter])
@@ -425,11 +452,12 @@ class Draw:
         self.scopes.pop()
         self.scopes.pop()
         kind, count = self.pick(("constant", "argument", "argument")), self.number(0, 4)
-        self.blocks[-2].append(Loop(kind, count, counter, ((total, made),), tuple(self.blocks.pop())))
+        body = tuple(self.blocks.pop())
+        self.blocks[-1].append(self.looped(Loop(kind, count, counter, ((total, made),), body)))
 
     def operand(self, shape: tuple[int, ...], kind: str) -> str:
         """A tile of a loop's product: loaded in the type, or of another type and cast, scaled, transposed, masked."""
-        if kind == "int8" or self.chance(0.4):
+        if bits(kind) == 8 or self.chance(0.4):
             return self.load(shape, kind)
         way = self.pick(("cast", "scale", "trans", "where", "of"))
         if way == "cast":
@@ -546,12 +574,12 @@ def fitting(memory: str, value: str) -> bool:
     return memory == value or (is_float(memory) and memory in FLOATS and value in FLOATS)
 
 
-def draw(seed: int) -> Program:
-    """The program of a seed."""
-    made = Draw(seed)
+def draw(seed: int, large: float | None = None) -> Program:
+    """The program of a seed; ``large`` is how likely it is a large one."""
+    made = Draw(seed, large)
     for _ in range(made.number(2, 3)):
         made.any_load()
-    for _ in range(made.number(4, 24)):
+    for _ in range(made.number(4, 12 if made.large else 24)):
         made.statement()
     body = list(made.blocks[0])
     names = [x for x in made.scopes[0] if made.types[x].dtype not in NARROW]
@@ -567,7 +595,9 @@ def draw(seed: int) -> Program:
     used = {x.attrs[0] for x in _accesses(tuple(body))}
     buffers = tuple(b for b in made.buffers if b.name in used)
     programs, warps, stages = made.pick((1, 2, 3)), made.pick((1, 2, 4, 4)), made.pick((1, 2, 3))
-    return Program(seed, programs, warps, stages, made.n, buffers, tuple(body), made.types)
+    if made.large:
+        programs, warps = 1, made.pick((4, 4, 8))
+    return Program(seed, programs, warps, stages, made.n, buffers, tuple(body), made.types, made.pick(TARGETS))
 
 
 def _accesses(body: tuple[Any, ...]) -> list[Op]:

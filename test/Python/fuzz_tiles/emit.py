@@ -82,7 +82,8 @@ def _loop(program: Program, s: Loop) -> list[str]:
         head = [f"{s.counter} = n * 0", f"while {s.counter} < {s.count}:"]
         inner.append(f"{s.counter} += 1")
     else:
-        head = [f"for {s.counter} in range({s.count if s.kind == 'constant' else 'n'}):"]
+        stop = s.count if s.kind == "constant" else "n"
+        head = [f"for {s.counter} in range({stop if (s.first, s.step) == (0, 1) else f'{s.first}, {stop}, {s.step}'}):"]
     return [*head, *(f"    {line}" for line in inner)]
 
 

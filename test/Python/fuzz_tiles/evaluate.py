@@ -67,7 +67,7 @@ class Machine:
         return bool(value.data)
 
     def loop(self, s: Loop) -> None:
-        for t in range(self.program.n if s.kind == "argument" else s.count):
+        for t in range(s.first, self.program.n if s.kind == "argument" else s.count, s.step):
             self.counters[s.counter] = t
             self.values[s.counter] = integers("int32", np.int32(t), np.zeros((), bool))
             self.run(s.body)

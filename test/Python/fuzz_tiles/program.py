@@ -35,14 +35,16 @@ class Op:
 
 @dataclass(frozen=True)
 class Loop:
-    """``kind`` is "for" of a constant or the argument n, or "while"; ``carried`` maps names outside to names made by
-    the body, of the same types."""
+    """``kind`` is "constant" or "argument", of n, or "while"; ``carried`` maps names outside to names made by the body,
+    of the same types."""
 
     kind: str
     count: int
     counter: str
     carried: tuple[tuple[str, str], ...]
     body: tuple[Any, ...]
+    first: int = 0
+    step: int = 1
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ class Program:
     buffers: tuple[Buffer, ...]
     body: tuple[Any, ...]
     types: dict[str, Tile] = field(hash=False, compare=False)
+    target: str = "sm_80"
 
 
 def every(body: tuple[Any, ...]) -> Iterator[Any]:

@@ -32,6 +32,8 @@ def smaller(program: Program) -> Iterator[Program]:
         yield replace(program, warps=program.warps // 2)
     if program.stages > 1:
         yield replace(program, stages=1)
+    if program.target != "sm_80":
+        yield replace(program, target="sm_80")
 
 
 def _operations(body: tuple[Any, ...]) -> list[Op]:
@@ -58,6 +60,8 @@ def simpler(program: Program) -> Iterator[tuple[Any, ...]]:
     """A value loaded or filled in place of what makes it; plain orders, no masks; a loop's values dropped."""
     body = program.body
     for i, s in enumerate(body):
+        if isinstance(s, Loop) and (s.first, s.step) != (0, 1):
+            yield (*body[:i], replace(s, first=0, step=1), *body[i + 1 :])
         if isinstance(s, Loop) and len(s.carried) > 1:
             for pair in s.carried:
                 yield (*body[:i], replace(s, carried=tuple(x for x in s.carried if x != pair)), *body[i + 1 :])
