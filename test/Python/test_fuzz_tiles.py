@@ -33,7 +33,8 @@ def test_random_tile_programs(part, seed):
         wrong = fault(program)
         if wrong is not None:
             small = shrink(program, lambda p: fault(p) is not None)
-            launched = f"{small.programs} programs of {small.warps} warps, {small.stages} stages, n = {small.n}, {small.target}"
+            launched = f"{small.programs} programs of {small.warps} warps, {small.stages} stages, n = {small.n}"
+            launched += f", {small.target}"
             pytest.fail(f"seed {number}: {wrong}\nsmaller: {fault(small)}\n{launched}\n{source(small)}")
 
 

@@ -9,10 +9,12 @@ import pathlib
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import weft
 import weft.triton as triton
 import weft.triton.language as tl
+from weft.compiler.ptxas import find_tool
 from weft.triton import knobs, reports
 
 SCRIPT = """
@@ -130,7 +132,34 @@ def test_hooks_of_launches():
     assert kernel.run(x, grid=(1,), warmup=True) is kernel.warmup(x)
     with pytest.raises(ValueError, match="expected 'enable_fp_fusion' to be True"):
         kernel[(1,)](x, enable_fp_fusion=False)
-    kernel[(1,)](x, num_ctas=1, maxnreg=128)
+    kernel[(1,)](x, num_ctas=1, maxnreg=128, extern_libs={"libdevice": "/where/triton/has/it"})
+    with pytest.raises(ValueError, match="expected 'extern_libs' to name 'libdevice' alone"):
+        kernel[(1,)](x, extern_libs={"mine": "mine.bc"})
+
+
+@triton.jit
+def row_sums(x, y, rows, columns, BLOCK: tl.constexpr, num_stages: tl.constexpr):
+    for row in tl.range(tl.program_id(0), rows, tl.num_programs(0), num_stages=num_stages):
+        at = tl.arange(0, BLOCK)
+        tl.store(y + row, tl.sum(tl.load(x + row * columns + at, mask=at < columns, other=0.0)))
+
+
+def test_what_a_warm_up_gives_is_launched(monkeypatch):
+    """As scripts do that ask a kernel's registers and shared memory for how many programs fit."""
+    x, y = np.arange(12, dtype=np.float32).reshape(4, 3), np.zeros(4, np.float32)
+    made = row_sums.warmup(x, y, 4, 3, BLOCK=4, num_stages=2, num_warps=2, grid=(1,))
+    made._init_handles()
+    known = made.metadata
+    assert (known.shared, known.num_warps, known.num_ctas, known.name) == (made.shared_bytes, 2, 1, "row_sums")
+    assert known.target.arch == int("".join(filter(str.isdigit, made.target)))
+    if find_tool("ptxas"):
+        assert 0 < made.n_regs <= 255 and made.n_spills == 0
+    assert made[(3, 1, 1)](x, y, 4, 3, 4, 2) is made
+    np.testing.assert_array_equal(y, x.sum(1))
+    monkeypatch.setattr("weft.compiler.kernel.assemble", lambda *given: None)
+    other = row_sums.warmup(x, y, 4, 3, BLOCK=8, num_stages=2)
+    with pytest.raises(weft.Error, match="expected ptxas to say the registers of 'row_sums', but found none"):
+        _ = other.n_regs
 
 
 def test_the_driver_says_what_is_there():

@@ -32,8 +32,8 @@ from .targets import target_of
 
 _lock = threading.RLock()
 _OPTIONS = ("num_warps", "num_stages", "debug")
-# Triton's advice on schedules, which has no effect here, and the values of it that change no result.
-_ADVICE = ("num_ctas", "maxnreg", "ir_override", "enable_fp_fusion", "launch_pdl")
+# Triton's advice on schedules, and where its libdevice lies: without effect here, for values that change no result.
+_ADVICE = ("num_ctas", "maxnreg", "ir_override", "enable_fp_fusion", "launch_pdl", "extern_libs")
 
 
 class JITFunction:
@@ -246,8 +246,13 @@ class JITFunction:
         stages = kwargs.pop("num_stages", 3) if "num_stages" not in index else 3
         debug = kwargs.pop("debug", self.debug) if "debug" not in index else self.debug
         for name in _ADVICE if kwargs.keys() & _ADVICE else ():
-            if name not in index and kwargs.pop(name, None) is False and name == "enable_fp_fusion":
+            given = kwargs.pop(name, None) if name not in index else None
+            if name == "enable_fp_fusion" and given is False:
                 raise ValueError("expected 'enable_fp_fusion' to be True, but got False; products and sums are fused")
+            if name == "extern_libs" and given and set(dict(given)) != {"libdevice"}:
+                raise ValueError(
+                    f"expected 'extern_libs' to name 'libdevice' alone, whose functions need none, but got {given!r}"
+                )
         return (warps, stages, debug)
 
     def _values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:

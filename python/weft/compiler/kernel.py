@@ -12,19 +12,23 @@ import pathlib
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from .. import native
+from ..errors import Error
 from ..recent import Recent
 from ..runtime.addressed import simulated_module
+from ..targets import target_named
 from . import cache
 from .diagnostics import CompilationError, from_native
 from .fingerprint import compiler_fingerprint
 from .keys import spelled
 from .lower import Options, lower, native_context
 from .parameters import Parameter
+from .ptxas import Resources, assemble
 from .reads import key_of
 from .signature import Argument, Signature, short_name, type_named
 from .specialise import CONSTANT, held
@@ -90,6 +94,45 @@ class Kernel:
         python = module.text()
         _, info = _to_ptx(module, self.target, list(STAGES))
         return {"python": python, **info.get("ir", {})}
+
+    @functools.cached_property
+    def metadata(self) -> SimpleNamespace:
+        """What is known of a launch, under Triton's names."""
+        machine = target_named(self.target)
+        return SimpleNamespace(
+            name=self.name,
+            target=SimpleNamespace(backend="cuda", arch=machine.capability, warp_size=machine.warp_size),
+            shared=self.shared_bytes,
+            num_warps=self.num_warps,
+            num_stages=self.options.num_stages,
+            num_ctas=1,
+        )
+
+    @property
+    def n_regs(self) -> int:
+        """Registers of a thread, which ptxas knows."""
+        return self._resources.registers
+
+    @property
+    def n_spills(self) -> int:
+        """Words that a thread spills and loads again, which ptxas knows."""
+        return (self._resources.spill_store_bytes + self._resources.spill_load_bytes) // 4
+
+    @functools.cached_property
+    def _resources(self) -> Resources:
+        found = assemble(self.ptx, self.target, self.name)
+        if found is None:
+            raise Error(f"expected ptxas to say the registers of '{self.name}', but found none")
+        return found
+
+    def _init_handles(self) -> None:
+        """Nothing: what is known of a kernel is known without a device. (Triton's scripts call it.)"""
+
+    def __getitem__(self, grid: Any) -> Callable[..., Kernel | None]:
+        """A launch of the function with this kernel's options, as Triton's scripts launch what a warm-up gave."""
+        taken = {parameter.name for parameter in self.function.params}
+        own = {name: value for name, value in asdict(self.options).items() if name not in taken}
+        return functools.partial(self.function.run, grid=grid, **own)
 
     def module(self, device: Any) -> Any:
         """The runtime module of this kernel on a device (weft.runtime.Module), made on first use."""

@@ -23,8 +23,10 @@ def main() -> int:
     parser.add_argument("--large", type=float, default=None, help="the share of large programs")
     given = parser.parse_args()
     seen: collections.Counter[str] = collections.Counter()
+    each = functools.partial(judged, large=given.large)
+    seeds = range(given.start, given.start + given.count)
     with multiprocessing.get_context("spawn").Pool(given.processes, maxtasksperchild=500) as pool:
-        for seed, text in pool.imap_unordered(functools.partial(judged, large=given.large), range(given.start, given.start + given.count), chunksize=4):
+        for seed, text in pool.imap_unordered(each, seeds, chunksize=4):
             seen[text if text in ("right", "unknown") else "wrong"] += 1
             if text not in ("right", "unknown"):
                 print(f"seed {seed}: {text}", flush=True)
