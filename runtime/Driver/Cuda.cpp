@@ -7,6 +7,7 @@
 
 #include "runtime/Support/Format.h"
 #include "runtime/Support/TensorMaps.h"
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -62,17 +63,14 @@ Result<TensorMapBytes> encode(const Api &api, const TensorMapValues &values) {
   alignas(64) TensorMapBytes bytes{};
   int swizzle = values.swizzle == 128  ? tensorMapSwizzle128
                 : values.swizzle == 64 ? tensorMapSwizzle64
-                                       : tensorMapSwizzle32;
+                : values.swizzle == 32 ? tensorMapSwizzle32
+                                       : tensorMapSwizzleNone;
+  const auto *type = std::ranges::find(tensorMapTypes, values.type, &TensorMapType::name);
   std::array<uint32_t, 5> steps{1, 1, 1, 1, 1};
-  CUresult result = api.encodeTiled(bytes.data(),
-                                    values.type == "bf16"  ? tensorMapBF16
-                                    : values.type == "f16" ? tensorMapF16
-                                    : values.type == "f32" ? tensorMapF32
-                                    : values.type == "s32" ? tensorMapS32
-                                                           : tensorMapU8,
-                                    uint32_t(values.box.size()), reinterpret_cast<void *>(values.address),
-                                    values.sizes.data(), values.strides.data(), values.box.data(), steps.data(),
-                                    noInterleave, swizzle, tensorMapPromotion128, zeros);
+  CUresult result =
+      api.encodeTiled(bytes.data(), type->number, uint32_t(values.box.size()), reinterpret_cast<void *>(values.address),
+                      values.sizes.data(), values.strides.data(), values.box.data(), steps.data(), noInterleave,
+                      swizzle, tensorMapPromotion128, zeros);
   return check(api, result, "cannot make a tensor map of the kernel's arguments").transform([&] {
     return TensorMapBytes(bytes);
   });

@@ -42,9 +42,8 @@ constexpr int functionMaxDynamicShared = 8;
 // CUjit_option
 constexpr int jitErrorLogBuffer = 5;
 constexpr int jitErrorLogBufferBytes = 6;
-// CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapL2promotion
-constexpr int tensorMapU8 = 0, tensorMapS32 = 3, tensorMapF16 = 6, tensorMapF32 = 7, tensorMapBF16 = 9;
-constexpr int tensorMapSwizzle32 = 1, tensorMapSwizzle64 = 2, tensorMapSwizzle128 = 3;
+// CUtensorMapSwizzle, CUtensorMapL2promotion
+constexpr int tensorMapSwizzleNone = 0, tensorMapSwizzle32 = 1, tensorMapSwizzle64 = 2, tensorMapSwizzle128 = 3;
 constexpr int tensorMapPromotion128 = 2;
 // the `extra` argument of a launch
 inline void *const launchParameterBuffer = reinterpret_cast<void *>(1);

@@ -83,7 +83,7 @@ bool readField(std::string_view field, TensorMapRecipe &recipe) {
   if (key == "swizzle")
     return number(recipe.swizzle);
   if (key == "type")
-    return recipe.type = field, field == "f16" || field == "bf16" || field == "f32" || field == "s32" || field == "u8";
+    return recipe.type = field, std::ranges::find(tensorMapTypes, field, &TensorMapType::name) != tensorMapTypes.end();
   if (key == "box")
     return readList(field, recipe.box, numberOf<uint32_t>);
   if (key == "sizes")

@@ -24,10 +24,26 @@
 
 namespace weft {
 
+/// A type of elements, and its CUtensorMapDataType.
+struct TensorMapType {
+  std::string_view name;
+  int number;
+};
+constexpr std::array<TensorMapType, 10> tensorMapTypes{{{"u8", 0},
+                                                        {"u16", 1},
+                                                        {"u32", 2},
+                                                        {"s32", 3},
+                                                        {"u64", 4},
+                                                        {"s64", 5},
+                                                        {"f16", 6},
+                                                        {"f32", 7},
+                                                        {"f64", 8},
+                                                        {"bf16", 9}}};
+
 /// What a tensor map is made of at a launch, axes innermost first; strides in bytes.
 struct TensorMapValues {
-  std::string type; ///< "f16", "bf16", "f32", "s32" or "u8"
-  uint32_t swizzle = 0;
+  std::string type;     ///< one of `tensorMapTypes`
+  uint32_t swizzle = 0; ///< 32, 64 or 128 bytes; 0 where a box's lines are as they are
   uint64_t address = 0;
   std::vector<uint32_t> box;
   std::vector<uint64_t> sizes, strides;

@@ -9,7 +9,7 @@
 #cc = #warp.layout<[1, 64], register = [[0, 1], [0, 2], [0, 4]], lane = [[0, 8], [0, 16], [0, 32], [0, 0], [0, 0]], warp = [[0, 0], [0, 0]]>
 #s = #warp.layout<[64, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
 
-// CHECK: remark: [Missed] box-copy | Category:memory | Function=element | Reason="threads copy pieces of the tile, and no bulk copy all of it: it is no matrix of elements of 16 or 8 bits"
+// CHECK: remark: [Missed] box-copy | Category:memory | Function=element | Reason="threads copy pieces of the tile, and no bulk copy all of it: it is no vector, nor a matrix of elements of 16 or 8 bits"
 module attributes {warp.target = "sm_90a"} {
 func.func @element(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %stride: i32 {tile.divisibility = 16 : i32}, %n: i32)
     attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {

@@ -53,13 +53,24 @@ std::string textOf(const IndexSum &sum, ArrayRef<int64_t> offsets) {
   return text.empty() ? "0" : text;
 }
 
-/// What maps call a type; any of 8 bits, copied as it is, "u8".
+/// What maps call a type; those of 8 bits, and integers, are copied as they are.
 StringRef nameOf(Type element) {
   if (element.isBF16() || element.isF16())
     return element.isBF16() ? "bf16" : "f16";
-  if (element.isF32() || element.isInteger(32))
-    return element.isF32() ? "f32" : "s32";
-  return element.isIntOrFloat() && element.getIntOrFloatBitWidth() == 8 ? "u8" : "";
+  if (element.isF32() || element.isF64())
+    return element.isF32() ? "f32" : "f64";
+  switch (element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 0) {
+  case 8:
+    return "u8";
+  case 16:
+    return "u16";
+  case 32:
+    return "s32";
+  case 64:
+    return "s64";
+  default:
+    return "";
+  }
 }
 
 /// One more parameter, behind the others.
@@ -103,7 +114,7 @@ LogicalResult lowerTensorMap(TensorMapOp op, Emitter &e) {
   int64_t at = llvm::alignTo(offsets.back(), mapAlignment);
   std::string line =
       llvm::formatv("{0} at={1} type={2} swizzle={3} box={4} base={5} sizes={6} strides={7}", function.getName(), at,
-                    nameOf(element), op.getBox().front() * bytes, box,
+                    nameOf(element), op.getVector() ? 0 : op.getBox().front() * bytes, box,
                     textOf(IndexSum(base->base) + base->offset * IndexSum(bytes), offsets), sizes, strides)
           .str();
   SmallVector<Attribute> lines;

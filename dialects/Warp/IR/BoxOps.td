@@ -18,7 +18,7 @@ def Warp_TensorMapOp : Op<Warp_Dialect, "tensor_map", [Pure, AttrSizedOperandSeg
   let summary = "describe a tensor in device memory by what a launch knows";
   let description = [{
     The tensor begins at `base` and has as many axes as `sizes`, the innermost first, whose neighbours lie side by side; `strides` are those of the other axes, in elements. What a copy reads outside of the
-    sizes is zero. Boxes of `box` elements are copied, in lines of `box[0]` elements whose pieces of 16 bytes are exchanged as `wgmmaTileLayout` says.
+    sizes is zero. Boxes of `box` elements are copied, in lines of `box[0]` elements whose pieces of 16 bytes are exchanged as `wgmmaTileLayout` says, or with `vector` one element behind another.
 
     The base, the sizes and the strides are sums of products of the kernel's arguments and constants, which the runtime computes again before a launch: the map becomes a parameter of the kernel behind its own.
     PTX: `.param .align 64 .b8 [128]`. C1: one box size and one size for each axis, one stride less.
@@ -27,7 +27,8 @@ def Warp_TensorMapOp : Op<Warp_Dialect, "tensor_map", [Pure, AttrSizedOperandSeg
     %map = warp.tensor_map %base sizes(%d, %n) strides(%stride) {box = array<i32: 64, 128>} : <f16>
     ```
   }];
-  let arguments = (ins Tile_PointerType:$base, Variadic<I64>:$sizes, Variadic<I64>:$strides, DenseI32ArrayAttr:$box);
+  let arguments = (ins Tile_PointerType:$base, Variadic<I64>:$sizes, Variadic<I64>:$strides, DenseI32ArrayAttr:$box,
+                       UnitAttr:$vector);
   let results = (outs Warp_TensorMapType:$map);
   let assemblyFormat = "$base `sizes` `(` $sizes `)` `strides` `(` $strides `)` attr-dict `:` type($base)";
   let hasVerifier = 1;

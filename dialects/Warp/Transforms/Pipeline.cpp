@@ -544,6 +544,21 @@ static std::shared_ptr<const Box> boxOf(AsyncCopyOp copy, scf::ForOp loop) {
   return found.box ? std::make_shared<const Box>(std::move(*found.box)) : nullptr;
 }
 
+/// A vector is a box only where all matrices are: threads that copy anyway bring it with what they bring.
+static void copyVectorsAlike(MutableArrayRef<StagedTile> tiles) {
+  bool threadsCopy = llvm::any_of(
+      tiles, [](StagedTile tile) { return !tile.box && tile.alloc.getResult().getType().getShape().size() > 1; });
+  if (!threadsCopy)
+    return;
+  for (StagedTile &tile : tiles)
+    if (tile.box && tile.box->isVector) {
+      tile.box = nullptr;
+      remarks::missed(remarks::boxCopy, tile.copy)
+          << remark::reason("threads copy pieces of the tile, and no bulk copy all of it: threads copy another tile of "
+                            "its loop");
+    }
+}
+
 /// What of a loop can go ahead.
 static Ahead findTiles(scf::ForOp loop, bool withBoxes) {
   // Copies that share a commit would lose it with the first that goes ahead.
@@ -572,6 +587,7 @@ static Ahead findTiles(scf::ForOp loop, bool withBoxes) {
     tiles.push_back(*tile);
     slice = std::move(withCopy);
   }
+  copyVectorsAlike(tiles);
   return {loop, std::move(tiles), std::move(slice)};
 }
 

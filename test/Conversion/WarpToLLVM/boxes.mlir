@@ -57,16 +57,6 @@ module attributes {warp.target = "sm_90a"} {
 
 // -----
 
-module attributes {warp.target = "sm_90a"} {
-  func.func @other_elements(%p: !tile.ptr<f64>, %n: i64) attributes {tile.kernel} {
-    // expected-error @+1 {{'warp.tensor_map' op has no map of elements of 'f64'}}
-    %map = warp.tensor_map %p sizes(%n, %n) strides(%n) {box = array<i32: 16, 8>} : <f64>
-    return
-  }
-}
-
-// -----
-
 #one = #warp.layout<[1], offset = []>
 
 module attributes {warp.target = "sm_90a"} {

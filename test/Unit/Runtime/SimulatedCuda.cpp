@@ -9,6 +9,7 @@
 #include "runtime/Driver/Driver.h"
 #include "runtime/Simulator/Interface/LaunchMaps.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -193,12 +194,11 @@ CUresult cuFuncSetAttribute(CUfunction, int, int) { return success; }
 CUresult cuTensorMapEncodeTiled(void *to, int type, uint32_t rank, void *address, const uint64_t *sizes,
                                 const uint64_t *strides, const uint32_t *box, const uint32_t *, int, int swizzle, int,
                                 int) {
+  const auto *known = std::ranges::find(tensorMapTypes, type, &TensorMapType::number);
+  if (known == tensorMapTypes.end())
+    return errorInvalidValue;
   TensorMapValues values;
-  values.type = type == tensorMapBF16  ? "bf16"
-                : type == tensorMapF32 ? "f32"
-                : type == tensorMapS32 ? "s32"
-                : type == tensorMapU8  ? "u8"
-                                       : "f16";
+  values.type = known->name;
   values.swizzle = swizzle ? 16u << swizzle : 0;
   values.address = reinterpret_cast<uint64_t>(address);
   values.box.assign(box, box + rank);

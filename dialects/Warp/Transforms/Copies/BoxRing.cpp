@@ -39,7 +39,8 @@ MappedBox mapBox(const Box &box, Operation *op) {
     base = tile::AddPtrOp::create(b, loc, base.getType(), base, box.baseOffset.emit(b, loc, b.getI64Type()));
   SmallVector<Value> sizes = emitAll(box.sizes, b.getI64Type()), strides = emitAll(box.strides, b.getI64Type());
   MappedBox mapped;
-  mapped.map = TensorMapOp::create(b, loc, TensorMapType::get(b.getContext()), base, sizes, strides, box.box);
+  mapped.map =
+      TensorMapOp::create(b, loc, TensorMapType::get(b.getContext()), base, sizes, strides, box.box, box.isVector);
   OpBuilder atBegin = b;
   b.setInsertionPoint(op);
   for (auto [coordinate, size] : llvm::zip_equal(emitAll(box.coordinates, b.getI32Type()), sizes))
@@ -55,7 +56,8 @@ SmallVector<Value> coordinatesOf(OpBuilder &b, Location loc, ValueRange box, con
   };
   SmallVector<Value> coordinates(box);
   coordinates[0] = moved(coordinates[0], part.along);
-  coordinates[1] = moved(coordinates[1], part.row);
+  if (part.row != 0) // a vector has no lines
+    coordinates[1] = moved(coordinates[1], part.row);
   return coordinates;
 }
 

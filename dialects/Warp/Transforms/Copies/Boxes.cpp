@@ -110,14 +110,29 @@ std::pair<IndexSum::Factors, IndexSum::Factors> splitOf(const IndexSum::Factors 
   return split;
 }
 
+/// A tile as bulk copies write it.
+struct Lines {
+  unsigned along = 0;           ///< the axis of neighbours
+  std::optional<unsigned> line; ///< the other one; a vector has none
+  int64_t length = 0, count = 1;
+  int64_t width = 0, height = 1; ///< of one copy, at the most
+
+  /// Which axis of a box an axis of the tile is.
+  unsigned boxAxis(unsigned axis) const { return axis == along ? 0 : 1; }
+};
+
 /// Distributes an address over axes.
 class AxesOf {
 public:
-  /// `row`: the stride of lines, one product.
-  AxesOf(Box &box, const IndexSum &row, int64_t strideElements)
-      : box(box), rowFactors(row.terms.front().first), rowStride(row.terms.front().second), unit(strideElements) {
-    box.strides.push_back(row);
-    box.coordinates.assign(2, IndexSum());
+  /// `row`: the stride of lines, one product; null where there is one line.
+  AxesOf(Box &box, const IndexSum *row, int64_t strideElements) : box(box), unit(strideElements) {
+    box.coordinates.emplace_back();
+    if (!row)
+      return;
+    rowFactors = row->terms.front().first;
+    rowStride = row->terms.front().second;
+    box.strides.push_back(*row);
+    box.coordinates.emplace_back();
   }
 
   /// Why an offset is of no axis; empty where it is.
@@ -126,7 +141,7 @@ public:
       auto [ofLaunch, others] = splitOf(factors);
       if (llvm::any_of(others, [](Value each) { return !each.getType().isInteger(32); }))
         return "a coordinate is of 64 bits";
-      if (IndexSum::areSame(ofLaunch, rowFactors) && coefficient % rowStride == 0)
+      if (rowStride != 0 && IndexSum::areSame(ofLaunch, rowFactors) && coefficient % rowStride == 0)
         box.coordinates[1].add(others, coefficient / rowStride);
       else if (ofLaunch.empty())
         box.coordinates[0].add(others, coefficient);
@@ -140,7 +155,7 @@ public:
 
 private:
   void addOuter(const IndexSum::Factors &stride, const IndexSum::Factors &coordinate, int64_t coefficient) {
-    for (size_t axis = 1; axis < box.strides.size(); ++axis)
+    for (size_t axis = rowStride != 0; axis < box.strides.size(); ++axis)
       if (IndexSum::areSame(box.strides[axis].terms.front().first, stride)) {
         box.coordinates[axis + 1].add(coordinate, coefficient);
         return;
@@ -153,12 +168,12 @@ private:
 
   Box &box;
   IndexSum::Factors rowFactors;
-  int64_t rowStride, unit;
+  int64_t rowStride = 0, unit;
 };
 
 /// Sets the sizes that a mask gives; why it gives none, or empty. What no mask keeps from elements before a tensor's
 /// begin may read them, where copies of boxes give zeros: `isWithin` promises that there is no such.
-StringRef setSizes(Box &box, const Bounds &bounds, ArrayRef<unsigned> axisOf, ArrayRef<int64_t> shape, bool isWithin) {
+StringRef setSizes(Box &box, const Bounds &bounds, const Lines &lines, bool isWithin) {
   // What no mask bounds may be as large as a map's sizes.
   constexpr int64_t unbounded = int64_t(1) << 31;
   SmallVector<std::optional<IndexSum>, 5> sizes(box.coordinates.size());
@@ -172,17 +187,18 @@ StringRef setSizes(Box &box, const Bounds &bounds, ArrayRef<unsigned> axisOf, Ar
     std::optional<int64_t> step = single ? form.steps[axis].constant() : std::nullopt;
     if (!step || (*step != 1 && *step != -1))
       return "its mask is no box";
-    const IndexSum &coordinate = box.coordinates[axisOf[axis]];
+    const unsigned along = lines.boxAxis(axis);
+    const IndexSum &coordinate = box.coordinates[along];
     if (*step == -1) {
       if (!(coordinate + form.offset + IndexSum(1)).isZero())
         return "its mask begins elsewhere than the tensor";
-      begins[axisOf[axis]] = true;
+      begins[along] = true;
       continue;
     }
     IndexSum size = coordinate - form.offset;
     if (!size.isOfLaunch())
       return "its mask ends where the launch does not know";
-    std::optional<IndexSum> &known = sizes[axisOf[axis]];
+    std::optional<IndexSum> &known = sizes[along];
     if (known && !(*known == size))
       return "its mask has two ends";
     known = size;
@@ -190,16 +206,17 @@ StringRef setSizes(Box &box, const Bounds &bounds, ArrayRef<unsigned> axisOf, Ar
   for (unsigned axis = 0; axis < begins.size(); ++axis) {
     if (begins[axis])
       continue;
-    // What lies within is the sum of all axes: one of them may still be below 0 and another make up for it. Lines are
-    // the axis that windows move along, and none makes up for them.
+    // What lies within is the sum of all axes: one of them may still be below 0 and another make up for it. Lines, or a
+    // vector, are the axis that windows move along, and none makes up for them.
     const IndexSum &coordinate = box.coordinates[axis];
-    bool mayBeNegative = isWithin ? axis != 1 && coordinate.subtracts() : !coordinate.isNeverNegative();
+    bool mayBeNegative =
+        isWithin ? axis != (lines.line ? 1u : 0u) && coordinate.subtracts() : !coordinate.isNeverNegative();
     if (mayBeNegative)
       return "it may begin before its base, and no mask says that nothing is there";
   }
   // Rows that are wholly loaded end where they do.
   if (!sizes[0] && box.coordinates[0].isZero())
-    sizes[0] = IndexSum(shape[0]);
+    sizes[0] = IndexSum(lines.length);
   for (std::optional<IndexSum> &size : sizes)
     box.sizes.push_back(size ? *size : IndexSum(unbounded));
   return "";
@@ -224,12 +241,44 @@ bool mayBeWrittenBefore(AsyncCopyOp copy, scf::ForOp loop) {
       .wasInterrupted();
 }
 
-/// The parts of a tile of `lines` lines of `length` elements, in panels of `width`.
-SmallVector<BoxPart, 4> partsOf(int64_t length, int64_t lines, int64_t width, int64_t height, int64_t bytes) {
+/// The lines of a matrix that lies in panels of 128 bytes, as matrix instructions of warpgroups read it.
+Lines linesOf(ArrayRef<int64_t> shape, unsigned along, int64_t bytes, const TargetInfo &target) {
+  unsigned line = 1 - along;
+  return {along,
+          line,
+          shape[along],
+          shape[line],
+          std::min<int64_t>(128 / bytes, shape[along]),
+          std::min<int64_t>(target.boxCopies.mostBox, shape[line])};
+}
+
+/// How a tile lies in shared memory: a matrix in panels, or a vector. Why in neither way.
+StringRef findLines(SharedType shared, const TargetInfo &target, Lines &lines) {
+  ArrayRef<int64_t> shape = shared.getShape();
+  int64_t bytes = shared.getElementType().getIntOrFloatBitWidth() / 8;
+  if (shape.size() == 1) {
+    LinearLayout oneByOne(shape);
+    oneByOne.appendAxis(InDim::Offset, 0, llvm::Log2_64(shape.front()), 1);
+    if (shared.linear() != oneByOne || shape.front() * bytes % target.boxCopies.strideBytes != 0)
+      return "its elements do not lie one behind another";
+    lines = {0, std::nullopt, shape.front(), 1, std::min<int64_t>(target.boxCopies.mostBox, shape.front()), 1};
+    return "";
+  }
+  if (shape.size() != 2 || (bytes != 2 && bytes != 1))
+    return "it is no vector, nor a matrix of elements of 16 or 8 bits";
+  unsigned along = wgmmaTileLayout(shape, 1, bytes) == shared.linear() ? 1 : 0;
+  if (wgmmaTileLayout(shape, along, bytes) != shared.linear())
+    return "its tile does not lie in lines as bulk copies write them";
+  lines = linesOf(shape, along, bytes, target);
+  return "";
+}
+
+/// The parts of a tile: its panels, and of those what one copy brings.
+SmallVector<BoxPart, 4> partsOf(const Lines &lines, int64_t bytes) {
   SmallVector<BoxPart, 4> parts;
-  for (int64_t along = 0; along < length; along += width)
-    for (int64_t row = 0; row < lines; row += height)
-      parts.push_back({(along * lines + row * width) * bytes, int32_t(along), int32_t(row)});
+  for (int64_t along = 0; along < lines.length; along += lines.width)
+    for (int64_t row = 0; row < lines.count; row += lines.height)
+      parts.push_back({(along * lines.count + row * lines.width) * bytes, int32_t(along), int32_t(row)});
   return parts;
 }
 
@@ -237,20 +286,19 @@ SmallVector<BoxPart, 4> partsOf(int64_t length, int64_t lines, int64_t width, in
 struct TilePlace {
   Operation *op;
   Value ptr, mask; // the mask may be null
-  ArrayRef<int64_t> shape;
-  unsigned along; // the axis of neighbours
-  int64_t bytes;  // of an element
+  Lines lines;
+  int64_t bytes; // of an element
 };
 
 FoundBox boxOf(const TilePlace &place, scf::ForOp loop, const TargetInfo &target) {
   auto none = [](StringRef hindrance) { return FoundBox{std::nullopt, hindrance}; };
-  unsigned along = place.along, line = 1 - along;
+  const Lines &lines = place.lines;
   IndexForms forms(loop);
   std::optional<IndexForm> form = forms.of(place.ptr);
   if (!form || !form->base)
     return none("its addresses are no sums of an argument and strides");
-  const IndexSum &row = form->steps[line];
-  if (form->steps[along].constant() != 1 || row.terms.size() != 1 || !row.isOfLaunch())
+  const IndexSum *row = lines.line ? &form->steps[*lines.line] : nullptr;
+  if (form->steps[lines.along].constant() != 1 || (row && (row->terms.size() != 1 || !row->isOfLaunch())))
     return none("its addresses are no box of a tensor with strides");
   int64_t unit = target.boxCopies.strideBytes / place.bytes;
   Box box;
@@ -267,17 +315,16 @@ FoundBox boxOf(const TilePlace &place, scf::ForOp loop, const TargetInfo &target
   std::optional<Bounds> bounds = place.mask ? boundsOf(place.mask, forms) : Bounds();
   if (!bounds)
     return none("its mask is no box");
-  int64_t length = place.shape[along], lines = place.shape[line];
-  unsigned axisOf[] = {along == 0 ? 0u : 1u, along == 0 ? 1u : 0u};
   bool isWithin =
       place.op->getParentOfType<func::FuncOp>()->hasAttr(tile::ordersAccessesAttrName); // a program's tensors
-  if (StringRef hindrance = setSizes(box, *bounds, axisOf, {length, lines}, isWithin); !hindrance.empty())
+  if (StringRef hindrance = setSizes(box, *bounds, lines, isWithin); !hindrance.empty())
     return none(hindrance);
-  int64_t width = std::min<int64_t>(128 / place.bytes, length),
-          height = std::min<int64_t>(target.boxCopies.mostBox, lines);
-  box.box = {int32_t(width), int32_t(height)};
-  box.box.resize(box.coordinates.size(), 1);
-  box.parts = partsOf(length, lines, width, height, place.bytes);
+  box.box.assign(box.coordinates.size(), 1);
+  box.box[0] = int32_t(lines.width);
+  if (lines.line)
+    box.box[1] = int32_t(lines.height);
+  box.isVector = !lines.line;
+  box.parts = partsOf(lines, place.bytes);
   return {std::move(box), ""};
 }
 
@@ -286,16 +333,15 @@ FoundBox boxOf(const TilePlace &place, scf::ForOp loop, const TargetInfo &target
 FoundBox findBox(AsyncCopyOp copy, scf::ForOp loop, const TargetInfo &target) {
   auto none = [](StringRef hindrance) { return FoundBox{std::nullopt, hindrance}; };
   SharedType shared = copy.getShared().getType();
-  int64_t bytes = shared.getElementType().getIntOrFloatBitWidth() / 8;
-  if (shared.getShape().size() != 2 || (bytes != 2 && bytes != 1))
-    return none("it is no matrix of elements of 16 or 8 bits");
-  unsigned along = wgmmaTileLayout(shared.getShape(), 1, bytes) == shared.linear() ? 1 : 0;
-  if (wgmmaTileLayout(shared.getShape(), along, bytes) != shared.linear() ||
-      tileAlignment(loop->getParentOfType<func::FuncOp>()) < target.warpgroups.tileAlignment)
+  Lines lines;
+  if (StringRef hindrance = findLines(shared, target, lines); !hindrance.empty())
+    return none(hindrance);
+  if (tileAlignment(loop->getParentOfType<func::FuncOp>()) < target.warpgroups.tileAlignment)
     return none("its tile does not lie in lines as bulk copies write them");
   if (copy.getThroughL1())
     return none("bulk copies do not go through L1");
-  FoundBox found = boxOf({copy, copy.getPtr(), copy.getMask(), shared.getShape(), along, bytes}, loop, target);
+  int64_t bytes = shared.getElementType().getIntOrFloatBitWidth() / 8;
+  FoundBox found = boxOf({copy, copy.getPtr(), copy.getMask(), lines, bytes}, loop, target);
   if (found.box && mayBeWrittenBefore(copy, loop))
     return none("the kernel may write what is copied");
   return found;
@@ -314,7 +360,7 @@ FoundStoredBox findStoredBox(Operation *op, Value ptr, Value mask, const TargetI
     std::optional<LinearLayout> layout = wgmmaTileLayout(type.getShape(), along, bits / 8);
     if (!layout)
       continue;
-    FoundBox found = boxOf({op, ptr, mask, type.getShape(), along, bits / 8}, loop, target);
+    FoundBox found = boxOf({op, ptr, mask, linesOf(type.getShape(), along, bits / 8, target), bits / 8}, loop, target);
     if (found.box)
       return {std::move(found), SharedType::get(op->getContext(), 1, type.getShape(), element,
                                                 LayoutAttr::get(op->getContext(), *layout))};

@@ -14,14 +14,15 @@ struct BoxPart {
   int32_t along, row; ///< from the tile's first element
 };
 
-/// A tile as boxes of a tensor. Axes innermost first: that of neighbours, that of lines, then what else the address is
-/// a product of.
+/// A tile as boxes of a tensor. Axes innermost first: that of neighbours, that of a matrix' lines, then what else the
+/// address is a product of.
 struct Box {
   mlir::Value base;
   IndexSum baseOffset; ///< of the launch
   llvm::SmallVector<IndexSum, 5> sizes, strides, coordinates;
   llvm::SmallVector<int32_t, 5> box;
   llvm::SmallVector<BoxPart, 4> parts;
+  bool isVector = false; ///< whose elements lie one behind another; else in panels of matrix instructions
 };
 
 /// A box, or why there is none.
