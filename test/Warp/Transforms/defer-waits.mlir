@@ -115,3 +115,76 @@ func.func @more_than_a_wait_counts(%a: tensor<64x16xf16, #a>, %s: !warp.shared<1
   %r9 = arith.addf %r8, %x9 : tensor<64x16xf32, #a>
   return %r9 : tensor<64x16xf32, #a>
 }
+
+// -----
+
+#a = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#v = #warp.layout<[16], register = [[1], [8]], lane = [[2], [4], [0], [0], [0]], warp = [[0], [0]]>
+#w = #warp.layout<[1, 16], register = [[0, 1], [0, 8]], lane = [[0, 2], [0, 4], [0, 0], [0, 0], [0, 0]], warp = [[0, 0], [0, 0]]>
+#s = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
+#o = #warp.layout<[16], offset = [[1], [2], [4], [8]]>
+
+// Of four products each is started when its operands are there, with the sums that it starts from; what one is computed
+// from is waited for before.
+// CHECK-LABEL: func.func @gradients
+// CHECK-NEXT: arith.constant
+// CHECK-NEXT: %[[S:.*]] = warp.wgmma %arg0, %arg1, %cst
+// CHECK-NEXT: %[[DELTA:.*]] = warp.load_shared
+// CHECK-NEXT: tile.expand_dims %[[DELTA]]
+// CHECK-NEXT: %[[ROWS:.*]] = tile.broadcast
+// CHECK-NEXT: %[[DP:.*]] = warp.wgmma %arg0, %arg1, %[[ROWS]]
+// CHECK-NEXT: %[[SCORES:.*]] = warp.wgmma_wait %[[S]] {pending = 1 : i32}
+// CHECK-NEXT: %[[P:.*]] = math.exp2 %[[SCORES]]
+// CHECK-NEXT: %[[A:.*]] = arith.truncf %[[P]]
+// CHECK-NEXT: %[[DV:.*]] = warp.wgmma %[[A]], %arg1, %arg3
+// CHECK-NEXT: %[[D:.*]] = warp.wgmma_wait %[[DP]] {pending = 1 : i32}
+// CHECK-NEXT: %[[DS:.*]] = arith.mulf %[[P]], %[[D]]
+// CHECK-NEXT: %[[B:.*]] = arith.truncf %[[DS]]
+// CHECK-NEXT: %[[DK:.*]] = warp.wgmma %[[B]], %arg1, %arg4
+// CHECK-NEXT: warp.wgmma_wait %[[DV]] {pending = 1 : i32}
+// CHECK-NEXT: warp.wgmma_wait %[[DK]] {pending = 0 : i32}
+func.func @gradients(%a: tensor<64x16xf16, #a>, %s: !warp.shared<16x16xf16, #s>, %d: !warp.shared<16xf32, #o>, %v: tensor<64x16xf32, #a>, %k: tensor<64x16xf32, #a>) -> (tensor<64x16xf32, #a>, tensor<64x16xf32, #a>) {
+  %zero = arith.constant dense<0.0> : tensor<64x16xf32, #a>
+  %0 = warp.wgmma %a, %s, %zero {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+  %scores = warp.wgmma_wait %0 {pending = 0 : i32} : tensor<64x16xf32, #a>
+  %p = math.exp2 %scores : tensor<64x16xf32, #a>
+  %delta = warp.load_shared %d : !warp.shared<16xf32, #o> -> tensor<16xf32, #v>
+  %row = tile.expand_dims %delta {axis = 0 : i32} : tensor<16xf32, #v> -> tensor<1x16xf32, #w>
+  %rows = tile.broadcast %row : tensor<1x16xf32, #w> -> tensor<64x16xf32, #a>
+  %1 = warp.wgmma %a, %s, %rows {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+  %dp = warp.wgmma_wait %1 {pending = 0 : i32} : tensor<64x16xf32, #a>
+  %ds = arith.mulf %p, %dp : tensor<64x16xf32, #a>
+  %left = arith.truncf %p : tensor<64x16xf32, #a> to tensor<64x16xf16, #a>
+  %2 = warp.wgmma %left, %s, %v {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+  %dv = warp.wgmma_wait %2 {pending = 0 : i32} : tensor<64x16xf32, #a>
+  %right = arith.truncf %ds : tensor<64x16xf32, #a> to tensor<64x16xf16, #a>
+  %3 = warp.wgmma %right, %s, %k {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+  %dk = warp.wgmma_wait %3 {pending = 0 : i32} : tensor<64x16xf32, #a>
+  return %dv, %dk : tensor<64x16xf32, #a>, tensor<64x16xf32, #a>
+}
+
+// -----
+
+#a = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#s = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
+
+// Of three, one that starts from sums stays where it is.
+// CHECK-LABEL: func.func @three
+// CHECK: warp.wgmma %
+// CHECK-NEXT: warp.wgmma_wait %{{.*}} {pending = 0 : i32}
+// CHECK-NEXT: math.exp2
+// CHECK-NEXT: warp.wgmma %
+// CHECK-NEXT: warp.wgmma_wait %{{.*}} {pending = 0 : i32}
+func.func @three(%a: tensor<64x16xf16, #a>, %s: !warp.shared<16x16xf16, #s>, %sums: tensor<64x16xf32, #a>, %q: tensor<64x16xf32, #a>) -> tensor<64x16xf32, #a> {
+  %zero = arith.constant dense<0.0> : tensor<64x16xf32, #a>
+  %0 = warp.wgmma %a, %s, %zero {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+  %scores = warp.wgmma_wait %0 {pending = 0 : i32} : tensor<64x16xf32, #a>
+  %p = math.exp2 %scores : tensor<64x16xf32, #a>
+  %1 = warp.wgmma %a, %s, %sums {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+  %dp = warp.wgmma_wait %1 {pending = 0 : i32} : tensor<64x16xf32, #a>
+  %ds = arith.mulf %p, %dp : tensor<64x16xf32, #a>
+  %right = arith.truncf %ds : tensor<64x16xf32, #a> to tensor<64x16xf16, #a>
+  %2 = warp.wgmma %right, %s, %q {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<64x16xf32, #a>
+  %dq = warp.wgmma_wait %2 {pending = 0 : i32} : tensor<64x16xf32, #a>
+  return %dq : tensor<64x16xf32, #a>
+}

@@ -8,8 +8,8 @@
 //   use(%s)                                          %t = warp.wgmma_wait %e {pending = 0}
 //   use(%t)                                          use(%t)
 //
-// A product that starts from zero and needs nothing of what is computed from an earlier one is started right behind that
-// one. A product whose sums the next one goes on from, by the same instructions, is not waited for at all: theirs is one
+// A product that needs nothing of what is computed from an earlier one is started right behind that one, if it starts from
+// zero or the iteration has more than three. A product whose sums the next one goes on from, by the same instructions, is not waited for at all: theirs is one
 // wait. No wait moves past a barrier or an exchange, behind which other threads may write the tiles that its product
 // reads, nor out of its block.
 #include "dialects/Tile/IR/TileOps.h"
@@ -61,8 +61,18 @@ static bool goesOnFrom(Operation *op, WgmmaWaitOp wait) {
          next.getShape() == productOf(wait).getShape();
 }
 
+/// Whether what an op computes for a product may be computed as early as the product is started.
+static bool goesAlong(Operation *op) {
+  return !isa<WgmmaWaitOp>(op) && (isMemoryEffectFree(op) || isa<LoadSharedOp, LoadShiftedOp>(op));
+}
+
+/// Whether an iteration has so many products that those which start from sums are to be started early too: of three, two
+/// at once would leave the matrix units idle while all warpgroups compute the third's operand (the loop model's finding,
+/// docs/Benchmarks.md).
+static bool hasManyProducts(Block &block) { return llvm::count_if(block, llvm::IsaPred<WgmmaOp>) > 3; }
+
 /// Starts a product as early as its operands are there, if that is before an earlier one is waited for. What it reads is
-/// in shared memory since the last barrier; ops that name its tiles go along. It keeps its place among the products.
+/// in shared memory since the last barrier; ops that compute its operands go along. It keeps its place among the products.
 static void startEarly(WgmmaOp product) {
   SmallVector<Operation *> moved{product};
   Operation *to = product;
@@ -71,7 +81,7 @@ static void startEarly(WgmmaOp product) {
     if (needsAllFinished(op) || isa<WgmmaOp, AsyncWaitOp, MbarrierWaitOp, ProxyFenceOp>(op))
       break;
     bool feeds = llvm::any_of(op->getUsers(), [&](Operation *user) { return llvm::is_contained(moved, user); });
-    if (feeds && !isa<PermuteSharedOp, StageOp>(op))
+    if (feeds && !goesAlong(op))
       break;
     if (feeds) {
       moved.push_back(op);
@@ -95,12 +105,12 @@ static int startedBetween(WgmmaOp product, WgmmaWaitOp wait) {
 }
 
 void DeferWaits::runOnOperation() {
-  SmallVector<WgmmaOp> fromZero;
+  SmallVector<WgmmaOp> early;
   getOperation().walk([&](WgmmaOp product) {
-    if (product.startsFromZero())
-      fromZero.push_back(product);
+    if (product.startsFromZero() || hasManyProducts(*product->getBlock()))
+      early.push_back(product);
   });
-  for (WgmmaOp product : fromZero)
+  for (WgmmaOp product : early)
     startEarly(product);
   SmallVector<WgmmaWaitOp> waits;
   getOperation().walk([&](WgmmaWaitOp wait) {
