@@ -3,14 +3,18 @@
 // RUN: sed s/TARGET/sm_80/ %s | weft-opt --attn-number-attends --attn-differentiate --attn-choose-schedules | FileCheck %s --check-prefixes=CHECK,WARP
 
 // Where the target has matrix instructions of warpgroups, a gradient's tile has the 64 rows of one. Its 128 columns fill
-// the registers of dk and dv at 64 channels: heads that share keys, and scores that are modified, take fewer. Along a
+// the registers of dk and dv at 64 channels: heads that share keys, scores that are modified, and operands that kernels compute take
+// fewer. Along a
 // diagonal tiles stay small. In windows, whose tokens make the tiles, and for f32 operands schedules are every target's.
 module attributes {warp.target = "TARGET"} {
+  // CHECK-LABEL: func.func @full(
+  // GROUP: schedule = #attn.schedule<rows = 64, columns = 128, warps = 4, stages = 2>
+  // WARP: schedule = #attn.schedule<rows = 128, columns = 64, warps = 4, stages = 3>
   // CHECK-LABEL: func.func @full.backward(
   // GROUP: scheduleKeys = #attn.schedule<rows = 64, columns = 128, warps = 4, stages = 2>, scheduleQuery = #attn.schedule<rows = 64, columns = 128, warps = 4, stages = 2>
   // WARP: scheduleKeys = #attn.schedule<rows = 128, columns = 64, warps = 8, stages = 3>, scheduleQuery = #attn.schedule<rows = 128, columns = 32, warps = 4, stages = 3>
-  func.func @full(%q: !attn.tensor<[B, H, N, 64], f16>, %k: !attn.tensor<[B, H, N, 64], f16>) -> !attn.tensor<[B, H, N, 64], f16> attributes {attn.program} {
-    %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, H, N, 64], f16>) values(%k : !attn.tensor<[B, H, N, 64], f16>)
+  func.func @full(%q: !attn.tensor<[B, H, N, 64], f16>, %k: !attn.tensor<[B, H, N, 64], f16>, %v: !attn.tensor<[B, H, N, 64], f16>) -> !attn.tensor<[B, H, N, 64], f16> attributes {attn.program} {
+    %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, H, N, 64], f16>) values(%v : !attn.tensor<[B, H, N, 64], f16>)
       {patterns = [#attn.full], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 64], f16> -> !attn.tensor<[B, H, N, 64], f16>, !attn.tensor<[B, H, N], f32>
     return %o : !attn.tensor<[B, H, N, 64], f16>
   }
@@ -22,14 +26,20 @@ module attributes {warp.target = "TARGET"} {
       {patterns = [#attn.causal], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 64], f16> -> !attn.tensor<[B, H, N, 64], f16>, !attn.tensor<[B, H, N], f32>
     return %o : !attn.tensor<[B, H, N, 64], f16>
   }
+  // CHECK-LABEL: func.func @grouped(
+  // GROUP: schedule = #attn.schedule<rows = 64, columns = 128, warps = 4, stages = 2>
+  // WARP: schedule = #attn.schedule<rows = 128, columns = 64, warps = 4, stages = 3>
   // CHECK-LABEL: func.func @grouped.backward(
-  // GROUP: scheduleKeys = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 3>, scheduleQuery = #attn.schedule<rows = 64, columns = 128, warps = 4, stages = 2>
+  // GROUP: scheduleKeys = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 3>, scheduleQuery = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 3>
   // WARP: scheduleKeys = #attn.schedule<rows = 128, columns = 64, warps = 8, stages = 3>, scheduleQuery = #attn.schedule<rows = 128, columns = 32, warps = 4, stages = 3>
   func.func @grouped(%q: !attn.tensor<[B, 8, N, 64], f16>, %k: !attn.tensor<[B, 2, N, 64], f16>) -> !attn.tensor<[B, 8, N, 64], f16> attributes {attn.program} {
     %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, 2, N, 64], f16>) values(%k : !attn.tensor<[B, 2, N, 64], f16>)
       {patterns = [#attn.full], scale = 1.0 : f32} : !attn.tensor<[B, 8, N, 64], f16> -> !attn.tensor<[B, 8, N, 64], f16>, !attn.tensor<[B, 8, N], f32>
     return %o : !attn.tensor<[B, 8, N, 64], f16>
   }
+  // CHECK-LABEL: func.func @modified(
+  // GROUP: schedule = #attn.schedule<rows = 64, columns = 128, warps = 4, stages = 2>
+  // WARP: schedule = #attn.schedule<rows = 128, columns = 64, warps = 4, stages = 3>
   // CHECK-LABEL: func.func @modified.backward(
   // GROUP: scheduleKeys = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 3>
   // WARP: scheduleKeys = #attn.schedule<rows = 128, columns = 64, warps = 8, stages = 3>
@@ -59,19 +69,25 @@ module attributes {warp.target = "TARGET"} {
       {patterns = [#attn.full], scale = 1.0 : f32, attn.fast} : !attn.tensor<[B, H, N, 64], f16> -> !attn.tensor<[B, H, N, 64], f16>, !attn.tensor<[B, H, N], f32>
     return %o : !attn.tensor<[B, H, N, 64], f16>
   }
+  // CHECK-LABEL: func.func @fast_large(
+  // GROUP: schedule = #attn.schedule<rows = 128, columns = 128, warps = 8, stages = 2>
+  // WARP: schedule = #attn.schedule<rows = 128, columns = 64, warps = 8, stages = 3>
   // CHECK-LABEL: func.func @fast_large.backward(
   // GROUP: scheduleKeys = #attn.schedule<rows = 128, columns = 64, warps = 8, stages = 2>
   // WARP: scheduleKeys = #attn.schedule<rows = 128, columns = 32, warps = 8, stages = 2>
-  func.func @fast_large(%q: !attn.tensor<[B, H, N, 128], f16>, %k: !attn.tensor<[B, H, N, 128], f16>) -> !attn.tensor<[B, H, N, 128], f16> attributes {attn.program} {
-    %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, H, N, 128], f16>) values(%k : !attn.tensor<[B, H, N, 128], f16>)
+  func.func @fast_large(%q: !attn.tensor<[B, H, N, 128], f16>, %k: !attn.tensor<[B, H, N, 128], f16>, %v: !attn.tensor<[B, H, N, 128], f16>) -> !attn.tensor<[B, H, N, 128], f16> attributes {attn.program} {
+    %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, H, N, 128], f16>) values(%v : !attn.tensor<[B, H, N, 128], f16>)
       {patterns = [#attn.full], scale = 1.0 : f32, attn.fast} : !attn.tensor<[B, H, N, 128], f16> -> !attn.tensor<[B, H, N, 128], f16>, !attn.tensor<[B, H, N], f32>
     return %o : !attn.tensor<[B, H, N, 128], f16>
   }
+  // CHECK-LABEL: func.func @largest(
+  // GROUP: schedule = #attn.schedule<rows = 128, columns = 64, warps = 8, stages = 2>
+  // WARP: schedule = #attn.schedule<rows = 128, columns = 32, warps = 8, stages = 2>
   // CHECK-LABEL: func.func @largest.backward(
   // GROUP: scheduleKeys = #attn.schedule<rows = 64, columns = 16, warps = 8, stages = 2>, scheduleQuery = #attn.schedule<rows = 128, columns = 32, warps = 8, stages = 2>
   // WARP: scheduleKeys = #attn.schedule<rows = 64, columns = 16, warps = 8, stages = 2>, scheduleQuery = #attn.schedule<rows = 64, columns = 16, warps = 8, stages = 2>
-  func.func @largest(%q: !attn.tensor<[B, H, N, 256], f16>, %k: !attn.tensor<[B, H, N, 256], f16>) -> !attn.tensor<[B, H, N, 256], f16> attributes {attn.program} {
-    %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, H, N, 256], f16>) values(%k : !attn.tensor<[B, H, N, 256], f16>)
+  func.func @largest(%q: !attn.tensor<[B, H, N, 256], f16>, %k: !attn.tensor<[B, H, N, 256], f16>, %v: !attn.tensor<[B, H, N, 256], f16>) -> !attn.tensor<[B, H, N, 256], f16> attributes {attn.program} {
+    %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, H, N, 256], f16>) values(%v : !attn.tensor<[B, H, N, 256], f16>)
       {patterns = [#attn.full], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 256], f16> -> !attn.tensor<[B, H, N, 256], f16>, !attn.tensor<[B, H, N], f32>
     return %o : !attn.tensor<[B, H, N, 256], f16>
   }
@@ -88,5 +104,19 @@ module attributes {warp.target = "TARGET"} {
     %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, H, N, 64], f16>) values(%k : !attn.tensor<[B, H, N, 64], f16>)
       {patterns = [#attn.block_window<[128]>], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 64], f16> -> !attn.tensor<[B, H, N, 64], f16>, !attn.tensor<[B, H, N], f32>
     return %o : !attn.tensor<[B, H, N, 64], f16>
+  }
+  // The kernel computes the queries, and has no registers for larger tiles.
+  // CHECK-LABEL: func.func @computed(
+  // GROUP: schedule = #attn.schedule<rows = 128, columns = 64, warps = 8, stages = 3>
+  // WARP: schedule = #attn.schedule<rows = 128, columns = 64, warps = 8, stages = 3>
+  func.func @computed(%q: !attn.tensor<[B, H, N, 128], f16>, %k: !attn.tensor<[B, H, N, 128], f16>, %v: !attn.tensor<[B, H, N, 128], f16>) -> !attn.tensor<[B, H, N, 128], f16> attributes {attn.program} {
+    %x = attn.map ins(%q : !attn.tensor<[B, H, N, 128], f16>) -> !attn.tensor<[B, H, N, 128], f16> {
+    ^bb0(%e: f32):
+      %y = arith.mulf %e, %e : f32
+      attn.yield %y : f32
+    }
+    %o, %l = attn.attend %x keys(%k : !attn.tensor<[B, H, N, 128], f16>) values(%v : !attn.tensor<[B, H, N, 128], f16>)
+      {patterns = [#attn.full], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 128], f16> -> !attn.tensor<[B, H, N, 128], f16>, !attn.tensor<[B, H, N], f32>
+    return %o : !attn.tensor<[B, H, N, 128], f16>
   }
 }

@@ -8,10 +8,11 @@
 // A row of the table says what a program holds in registers: rows × (value channels + columns) sums over the threads
 // of its warps, beside its own operand. Larger heads, and f32 operands, which enter products as two parts, leave
 // registers for fewer columns. Where the target has matrix instructions of warpgroups, a gradient's tile has the 64 rows
-// of one, so that a multiprocessor holds two blocks, of which one computes while the other waits. One pass takes 128 rows
-// where registers hold them: half as many additions in memory.
+// of one, so that a multiprocessor holds two blocks, of which one computes while the other waits; so has forward's of small
+// heads, of which it holds three. One pass takes 128 rows where registers hold them: half as many additions in memory.
 #include "compiler/Conversion/AttnToTile/Attention/ScheduleTable.h"
 #include "compiler/Conversion/AttnToTile/Attention/AttendBackward.h"
+#include "compiler/Conversion/AttnToTile/Kernel/ProgramKernels.h"
 #include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
 #include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
@@ -64,7 +65,7 @@ enum class Channels : uint8_t { Narrow, Wide }; // see WideValues.h
 enum class Unit : uint8_t {
   Warp,          // all
   Warpgroup,     // targets with matrix instructions of warpgroups
-  FullWarpgroup, // the same, where registers need not hold more: scores as they are, of heads with keys of their own
+  FullWarpgroup, // the same, where registers need not hold more: `isPlain`
 };
 
 /// Rows, columns, warps, stages, and channels of wide values.
@@ -88,6 +89,9 @@ constexpr int64_t any = std::numeric_limits<int64_t>::max();
 // tiles have fewer pairs that do not belong. Of wide values, half the channels would compute scores twice as often; dq and
 // dk take few at once; dv, in tiles of fewer keys, holds more.
 constexpr Row table[] = {
+    {Form::Forward, Element::Half, Channels::Narrow, 64, {64, 128, 4, 2}, Unit::Warpgroup},
+    {Form::Forward, Element::Half, Channels::Narrow, 128, {128, 128, 8, 2}, Unit::FullWarpgroup},
+    {Form::Forward, Element::Half, Channels::Narrow, any, {128, 64, 8, 2}, Unit::FullWarpgroup},
     {Form::Forward, Element::Half, Channels::Narrow, 64, {128, 64, 4, 3}},
     {Form::Forward, Element::Half, Channels::Narrow, 128, {128, 64, 8, 3}},
     {Form::Forward, Element::Half, Channels::Narrow, any, {128, 32, 8, 2}},
@@ -99,11 +103,12 @@ constexpr Row table[] = {
     {Form::Tangent, Element::Half, Channels::Narrow, 64, {64, 32, 4, 2}},
     {Form::Tangent, Element::Half, Channels::Wide, any, {64, 16, 8, 2, 128}},
 
-    {Form::Query, Element::Half, Channels::Narrow, 64, {64, 128, 4, 2}, Unit::Warpgroup},
+    {Form::Query, Element::Half, Channels::Narrow, 64, {64, 128, 4, 2}, Unit::FullWarpgroup},
+    {Form::Query, Element::Half, Channels::Narrow, 64, {64, 64, 4, 3}, Unit::Warpgroup},
     {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 64, {64, 64, 4, 3}, Unit::Warpgroup},
     {Form::Query, Element::Half, Channels::Narrow, 64, {128, 32, 4, 3}},
     {Form::Query, Element::Half, Channels::Narrow, 128, {128, 64, 8, 2}},
-    {Form::Query, Element::Half, Channels::Narrow, any, {128, 32, 8, 2}, Unit::Warpgroup},
+    {Form::Query, Element::Half, Channels::Narrow, any, {128, 32, 8, 2}, Unit::FullWarpgroup},
     {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 64, {128, 32, 4, 3}},
     {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 128, {64, 64, 4, 2}},
 
@@ -130,13 +135,27 @@ constexpr Row table[] = {
 
 Element elementOf(const Attend &attend) { return attend.form.isSingle ? Element::Single : Element::Half; }
 
+/// Whether the kernels beside an op compute it.
+bool isComputedAlong(Operation *op) {
+  return op && !isa<KernelOpInterface>(op) && !op->hasTrait<OpTrait::IsTerminator>();
+}
+
+/// Whether a kernel holds nothing beside its products: scores as they are, of heads with keys of their own, and tokens'
+/// channels and results that are stored.
+bool isPlain(const Attend &attend) {
+  bool computesOperands = llvm::any_of(attend.op->getOperands(), [](Value each) {
+    return cast<attn::WholeTensorType>(each.getType()).getRank() == 4 && isComputedAlong(each.getDefiningOp());
+  });
+  return !attend.scoreMod && attend.sharedGroup() == 1 && !computesOperands &&
+         !llvm::any_of(attend.op->getUsers(), isComputedAlong);
+}
+
 /// Whether a row may be taken. A window's tokens make its tiles, whose rows more warps share.
 bool serves(Unit unit, const Attend &attend) {
   if (unit == Unit::Warp)
     return true;
   bool hasUnit = TargetInfo::ofOrDefault(attend.op).warpgroups.families.size() != 0;
-  bool isPlain = !attend.scoreMod && attend.sharedGroup() == 1;
-  return hasUnit && !attend.form.windows && (unit == Unit::Warpgroup || isPlain);
+  return hasUnit && !attend.form.windows && (unit == Unit::Warpgroup || isPlain(attend));
 }
 
 /// The row of a form for an attention; nullptr where neither it nor a more general form has one.
