@@ -8,7 +8,7 @@
 #r1 = #warp.layout<[64], register = [[16], [32]], lane = [[0], [0], [0], [1], [2]], warp = [[4], [8]]>
 #c1 = #warp.layout<[64], register = [[1], [2], [4]], lane = [[8], [16], [32], [0], [0]], warp = [[0], [0]]>
 
-// CHECK: remark: [Missed] box-store | Category:memory | Function=cost | Reason="threads store pieces of the tile, and no bulk copy all of it: a warp would take 24 instructions and conflicts of banks, instead of 24"
+// CHECK: remark: [Missed] box-store | Category:memory | Function=cost | Reason="threads store pieces of the tile, and no bulk copy all of it: a warp would take 24 instructions and passes, instead of 24"
 module attributes {warp.target = "sm_90a"} {
   func.func @cost(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %n: i32, %x: tensor<64x64xf16, #acc>)
       attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {

@@ -21,7 +21,7 @@
 //
 // It pays where threads take more instructions: where neighbours of a row lie in several lanes, as sums of matrix
 // instructions do, they exchange elements first, or store few at a time. Sums of 32 bits do not reach their tile without
-// conflicts of banks, which count as well.
+// conflicts of banks, which count as well; of atomics count the sectors that each instruction changes a part of.
 #include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
@@ -134,7 +134,10 @@ static StringRef whyNotForm(const Result &result) {
              : "";
 }
 
-// --- what it costs: instructions of a warp, and passes through shared memory that banks' conflicts add ---
+// --- what it costs: instructions of a warp, passes through shared memory that banks' conflicts add, and sectors that
+// atomics change ---
+
+constexpr static int64_t sectorBytes = 32;
 
 static int64_t piecesOf(const SharedAccess &access) {
   unsigned repeated = llvm::popcount(access.offsets.freeBits()[InDim::Register]);
@@ -147,14 +150,33 @@ static int64_t costOf(const SharedAccess &access, unsigned bytes) {
   return piecesOf(access) + conflictsOf(wavefrontsOf(access, bytes));
 }
 
+/// Sectors of which the lanes of a warp hold parts at a time, in a tile whose neighbours lie along an axis.
+static int64_t sectorsAtOnce(const LinearLayout &layout, unsigned along, unsigned bytes) {
+  llvm::DenseSet<uint32_t> sectors;
+  for (uint32_t lane = 0; lane < layout.size(InDim::Lane); ++lane) {
+    SmallVector<int64_t> place = layout.delinearize(layout.apply(InDim::Lane, lane));
+    place[along] &= ~(sectorBytes / int64_t(bytes) - 1);
+    sectors.insert(layout.linearize(place));
+  }
+  return int64_t(sectors.size());
+}
+
+/// The axis of a tile's neighbours.
+static unsigned alongOf(SharedType tile) {
+  SmallVector<int64_t> next = tile.linear().delinearize(tile.linear().bases(InDim::Offset).front());
+  return next[0] == 0 ? 1 : 0;
+}
+
 /// What threads store a result by, and the exchange before that nobody else needs.
-static int64_t costOfThreads(const Result &result) {
+static int64_t costOfThreads(const Result &result, const FoundStoredBox &stored) {
   const LinearLayout &layout = layoutAttrOf(result.ptr.getType()).getLayout();
   auto contiguity = result.op->getAttrOfType<IntegerAttr>(contiguityAttrName);
   int64_t together = contiguity && !result.combine ? std::max<int64_t>(1, contiguity.getInt()) : 1;
   int64_t registers = layout.size(InDim::Register) >> llvm::popcount(layout.freeBits()[InDim::Register]);
   // A mask is compared for, and combined from two.
   int64_t count = llvm::divideCeil(registers, together) * (result.mask ? 3 : 1);
+  if (result.combine)
+    count += registers * sectorsAtOnce(layout, alongOf(stored.tile), elementBytes(stored.tile.getElementType()));
   if (ConvertLayoutOp conversion = result.conversion();
       conversion && conversion->hasOneUse() && scratchBytes(conversion) != 0) {
     const LinearLayout &from = layoutAttrOf(conversion.getSource().getType()).getLayout();
@@ -180,7 +202,8 @@ static int64_t costOfBox(const Result &result, const FoundStoredBox &stored, con
   int64_t ofTile = matrices
                        ? int64_t(matrices->first.size()) + conflictsOf(wavefrontsOf(*matrices, access.offsets, bytes))
                        : costOf(access, bytes);
-  return ofTile + ofOneThread + ofPart * int64_t(stored.found.box->parts.size());
+  int64_t sectors = result.combine ? SharedType(stored.tile).getTileBytes() / (sectorBytes * warps) : 0;
+  return ofTile + ofOneThread + ofPart * int64_t(stored.found.box->parts.size()) + sectors;
 }
 
 // --- where the tile lives ---
@@ -259,6 +282,14 @@ static void storeBox(const Result &result, const FoundStoredBox &stored, Life li
   result.op->erase();
 }
 
+/// A result as boxes, or why it is none.
+static FoundStoredBox findResult(const Result &result, const TargetInfo &target) {
+  for (StringRef hindrance : {whyNotForm(result), whyNotAsync(result)})
+    if (!hindrance.empty())
+      return {{std::nullopt, hindrance}, {}};
+  return findStoredBox(result.op, result.ptr, result.mask, target);
+}
+
 void StoreBoxes::runOnOperation() {
   func::FuncOp kernel = getOperation();
   const TargetInfo &target = TargetInfo::ofOrDefault(kernel);
@@ -266,32 +297,25 @@ void StoreBoxes::runOnOperation() {
     return;
   auto schedule = kernel->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
   unsigned warps = schedule ? schedule.getWarps() : 4;
-  SmallVector<Result> results;
+  std::vector<std::pair<Result, FoundStoredBox>> results; // all found while all are as they were
   kernel.walk([&](Operation *op) {
     if (std::optional<Result> result = resultOf(op))
-      results.push_back(*result);
+      results.emplace_back(*result, findResult(*result, target));
   });
-  for (const Result &result : results) {
+  for (const auto &found : results) {
+    const Result &result = found.first;
+    const FoundStoredBox &stored = found.second;
     auto stays = [&](StringRef hindrance) {
       remarks::missed(remarks::boxStore, result.op)
           << remark::reason("threads store pieces of the tile, and no bulk copy all of it: {0}", hindrance);
     };
-    StringRef hindrance = whyNotForm(result);
-    if (hindrance.empty())
-      hindrance = whyNotAsync(result);
-    FoundStoredBox stored;
-    if (hindrance.empty()) {
-      stored = findStoredBox(result.op, result.ptr, result.mask, target);
-      hindrance = stored.found.box ? "" : stored.found.hindrance;
-    }
-    if (!hindrance.empty()) {
-      stays(hindrance);
+    if (!stored.found.box) {
+      stays(stored.found.hindrance);
       continue;
     }
-    int64_t ofThreads = costOfThreads(result), ofBox = costOfBox(result, stored, target, warps);
+    int64_t ofThreads = costOfThreads(result, stored), ofBox = costOfBox(result, stored, target, warps);
     if (ofBox >= ofThreads) {
-      stays(llvm::formatv("a warp would take {0} instructions and conflicts of banks, instead of {1}", ofBox, ofThreads)
-                .str());
+      stays(llvm::formatv("a warp would take {0} instructions and passes, instead of {1}", ofBox, ofThreads).str());
       continue;
     }
     std::optional<Life> life = findLife(result.op, stored.tile, target);
