@@ -123,8 +123,11 @@ static WholeTensorType savedType(OpResult value) {
   return isOut ? type.withElement(tensorType(attend.getValues().front()).getElementType()) : type;
 }
 
+/// Whether an op's results are kept, wherever the backward takes them.
+static bool isAlwaysSaved(Operation *op) { return isa<attn::AttendOp, attn::MergeUnitsOp, attn::RecurOp>(op); }
+
 /// Whether a value that is computed again may have other bits than in the forward: products with weights lead to it
-/// within its kernel chain, or outputs of attention that are kept in a narrower type than the forward computed with.
+/// within its kernel chain, or outputs that are kept in a narrower type than the forward computed with.
 static bool mayDifferAgain(Value value) {
   llvm::SetVector<Value> reached;
   reached.insert(value);
@@ -132,9 +135,9 @@ static bool mayDifferAgain(Value value) {
     Operation *op = reached[i].getDefiningOp();
     if (op && op->hasTrait<attn::WeightProduct>())
       return true;
-    if (isa_and_nonnull<attn::AttendOp>(op) && savedType(cast<OpResult>(reached[i])) != tensorType(reached[i]))
+    if (op && savedType(cast<OpResult>(reached[i])) != tensorType(reached[i]))
       return true;
-    if (op && !isa<attn::AttendOp>(op))
+    if (op && !isAlwaysSaved(op))
       reached.insert(op->operand_begin(), op->operand_end());
   }
   return false;
@@ -146,14 +149,12 @@ static bool mayDifferAgain(Value value) {
 /// values with the gradient do not meet those of the output, which `delta` has. So they are kept where a chain that is
 /// computed again may give other bits.
 static bool isSaved(OpResult value) {
-  if (isa<attn::AttendOp, attn::MergeUnitsOp, attn::RecurOp>(value.getOwner()))
+  if (isAlwaysSaved(value.getOwner()))
     return true;
   if (isa<attn::SumOp>(value.getOwner()) && tensorType(value).getRank() == 0)
     return true;
-  bool enters = llvm::any_of(value.getUses(), [](OpOperand &use) {
-    auto attend = dyn_cast<attn::AttendOp>(use.getOwner());
-    return attend && (use.get() == attend.getQuery() || llvm::is_contained(attend.getKeys(), use.get()) ||
-                      llvm::is_contained(attend.getValues(), use.get()));
+  bool enters = llvm::any_of(value.getUsers(), [](Operation *user) {
+    return isa<attn::AttendOp>(user) || user->getParentOfType<attn::AttendOp>();
   });
   return enters && mayDifferAgain(value);
 }

@@ -273,3 +273,36 @@ func.func @added(%q: !t, %k: !t {attn.constant}, %v: !t {attn.constant}) -> !t a
   %o, %lo = attn.attend %q keys(%k : !t) values(%s : !t) {patterns = [#attn.full], scale = 0.125 : f32} : !t -> !t, !l
   return %o : !t
 }
+
+// -----
+
+// The same of a recurrence, whose output the forward computes with before it is rounded, and of what a score_mod reads.
+
+!t = !attn.tensor<[B, H, N, 64], bf16>
+!w = !attn.tensor<[B, H, N, 64], f32>
+!l = !attn.tensor<[B, H, N], f32>
+// CHECK-LABEL: func.func @carried.forward(
+// CHECK: %[[QUERY:.*]] = attn.map
+// CHECK: attn.attend %[[QUERY]]
+// CHECK: return %{{.*}}, %[[QUERY]],
+// CHECK-LABEL: func.func @carried.backward(
+// CHECK-SAME: %[[KEPT:[^ ]*]]: !attn.tensor<[B, H, N, 64], bf16> {attn.name = "saved_operand
+// CHECK: attn.attend_backward %[[KEPT]]
+// CHECK: attn.element %[[KEPT]]
+func.func @carried(%q: !t, %k: !t {attn.constant}, %v: !t {attn.constant}) -> !t attributes {attn.program} {
+  %y, %s = attn.recur %q, %k, %v {scale = 0.125 : f32} : (!t, !t, !t) -> (!w, !attn.tensor<[B, H, 64, 64], f32>)
+  %c = attn.map ins(%y, %q : !w, !t) -> !t {
+  ^bb0(%x: f32, %z: f32):
+    %a = arith.addf %x, %z : f32
+    attn.yield %a : f32
+  }
+  %o, %lo = attn.attend %c keys(%k : !t) values(%v : !t) {patterns = [#attn.full], scale = 0.125 : f32} : !t -> !t, !l
+    score_mod {
+    ^bb0(%s0: f32, %b: i32, %h: i32, %n: i32, %m: i32):
+      %zero = arith.constant 0 : i32
+      %e = attn.element %c[%b, %h, %n, %zero] : !t -> f32
+      %r = arith.addf %s0, %e : f32
+      attn.yield %r : f32
+    }
+  return %o : !t
+}
