@@ -8,7 +8,8 @@ cuts, those wholly inside, and those that the diagonal cuts. The loop in the mid
 left is the algorithm's own work. This counts its instructions by class in the machine code that ptxas makes: of a tile
 kernel, beside what Triton makes of the same source where Triton is installed, and of the kernel that the program
 softmax(q, k, window) @ v becomes. On targets with matrix instructions of warpgroups the kernel's tile is 64 rows of a
-warpgroup by 128 keys, as FlashAttention-3's and FlashAttention-4's are, whose counts are printed beside.
+warpgroup by 128 keys, as FlashAttention-3's and FlashAttention-4's are, whose counts are printed beside, those of loops
+whose masks cut blocks too.
 """
 
 from __future__ import annotations
@@ -35,6 +36,12 @@ BLOCK_M, BLOCK_N = 128, 64
 #: Instructions of the interior loop for 64 rows of a warpgroup and 128 keys, by head size, as ptxas 13.0 assembles the
 #: PTX of flash-attention at 0251105 (hopper/) and of flash-attn-4 4.0.0b36.
 ANCHORS = {64: {"FA3": 431, "FA4": 428}, 128: {"FA3": 469, "FA4": 457}}
+#: The same of the blocks that the diagonal, or a window's far end, cuts.
+EDGES = {
+    ("causal", 64): {"FA3": 577, "FA4": 535},
+    ("causal", 128): {"FA3": 616, "FA4": 568},
+    ("local", 128): {"FA3": 727, "FA4": 590},
+}
 
 
 @weft.jit
@@ -154,10 +161,26 @@ def windowed(q, k, v):
     return weft.softmax(q, k, weft.window(256, 0)) @ v
 
 
+@weft.program
+def causal(q, k, v):
+    return weft.softmax(q, k, weft.causal()) @ v
+
+
+def program_ptx(program, D: int, target: str) -> str:
+    """Of the kernel that a program becomes, for aligned inputs."""
+    traced = program.declare(", ".join(f"{name}:fp16[B,H,N,{D}]:16" for name in "qkv"))
+    return compiled(traced, target, differentiate=False).ptx
+
+
 def programs(D: int, target: str = "sm_80") -> Interior:
-    """The loop of the kernel that a program becomes, for aligned inputs."""
-    traced = windowed.declare(", ".join(f"{name}:fp16[B,H,N,{D}]:16" for name in "qkv"))
-    return interior_of(compiled(traced, target, differentiate=False).ptx, target)
+    """The loop of the kernel that a program becomes."""
+    return interior_of(program_ptx(windowed, D, target), target)
+
+
+def edges(D: int, pattern: str, target: str) -> list[int]:
+    """Instructions of the loops beside the interior one, which compare and choose, of a program."""
+    ptx = program_ptx({"causal": causal, "local": windowed}[pattern], D, target)
+    return sorted(loop.count for loops in loops_of(ptx, target).values() for loop in loops if loop.matrix)[1:]
 
 
 def tritons(D: int) -> Interior:
@@ -202,6 +225,10 @@ def main() -> int:
             print(f"{name:14}" + "".join(f"{count:>10,}" for count in counts))
         if target_named(target).warpgroup_mma:
             print(f"cycles over those of the matrix units, by the loop model: {ratio(D, target):.2f}")
+        for pattern in ("causal", "local"):
+            peers = EDGES.get((pattern, D), {}) if target_named(target).warpgroup_mma else {}
+            beside = "".join(f"  {name} {count}" for name, count in peers.items())
+            print(f"{pattern} program, edge loops: {', '.join(map(str, edges(D, pattern, target)))}{beside}")
         print()
     return 0
 

@@ -87,6 +87,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpLoadAhead());
          if (boxes)
            passes.addNestedPass<func::FuncOp>(warp::createWarpStoreBoxes());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpMaskSpans());
          simplify(passes);
          passes.addNestedPass<func::FuncOp>(warp::createWarpAllocateShared());
          passes.addNestedPass<func::FuncOp>(warp::createWarpInsertBarriers());

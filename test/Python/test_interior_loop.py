@@ -55,6 +55,19 @@ def test_instructions_of_warpgroups(D):
     assert benchmark.ratio(D, target) <= RATIO[D]
 
 
+#: Instructions of blocks that masks cut, at the most; FlashAttention-3's are 577, 616 and 727.
+EDGES = {("causal", 64): 505, ("causal", 128): 545, ("local", 64): 520, ("local", 128): 562}
+
+
+@needs_ptxas
+@pytest.mark.parametrize("pattern, D", EDGES)
+def test_instructions_of_edges(pattern, D):
+    target = next(name for name, each in targets().items() if each.warpgroup_mma)
+    found = benchmark.edges(D, pattern, target)
+    assert len(found) == (1 if pattern == "causal" else 2)
+    assert max(found) <= EDGES[pattern, D], found
+
+
 @pytest.mark.parametrize("N, window", [(400, 210), (129, 1000), (256, 64)])
 def test_windowed_attention(N, window):
     """The benchmark's kernel computes what it says, all three loops of it."""

@@ -343,3 +343,69 @@ func.func @producer_c1() {
   }
   return
 }
+
+// -----
+
+#rows = #warp.layout<[16, 1], register = [[8, 0]], lane = [[0, 0], [0, 0], [1, 0], [2, 0], [4, 0]]>
+#acc = #warp.layout<[16, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+
+func.func @span_select_c1(%x: tensor<16x8xf32, #acc>, %begin: i32) {
+  // expected-error @below {{expected a bound, but got none}}
+  %0 = warp.span_select %x, %x from %begin {axis = 1 : i32} : tensor<16x8xf32, #acc>
+  return
+}
+
+// -----
+
+#rows = #warp.layout<[16, 1], register = [[8, 0]], lane = [[0, 0], [0, 0], [1, 0], [2, 0], [4, 0]]>
+#acc = #warp.layout<[16, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+
+func.func @span_select_c2(%x: tensor<16x8xf32, #acc>, %begin: i32, %row: tensor<16x1xi32, #rows>) {
+  // expected-error @below {{expected bounds of elements of i32, and of the result's shape with 1 along axis 0, but got 'tensor<16x1xi32,}}
+  %0 = warp.span_select %x, %x from %begin upper(%row plus %begin : tensor<16x1xi32, #rows>) {axis = 0 : i32} : tensor<16x8xf32, #acc>
+  return
+}
+
+// -----
+
+#rows = #warp.layout<[16, 1], register = [[8, 0]], lane = [[0, 0], [0, 0], [1, 0], [2, 0], [4, 0]]>
+#acc = #warp.layout<[16, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+
+func.func @span_select_c2_type(%x: tensor<16x8xf32, #acc>, %begin: i32, %row: tensor<16x1xf32, #rows>) {
+  // expected-error @below {{expected bounds of elements of i32, and of the result's shape with 1 along axis 1, but got 'tensor<16x1xf32,}}
+  %0 = warp.span_select %x, %x from %begin upper(%row plus %begin : tensor<16x1xf32, #rows>) {axis = 1 : i32} : tensor<16x8xf32, #acc>
+  return
+}
+
+// -----
+
+#rows = #warp.layout<[16, 1], register = [[8, 0]], lane = [[0, 0], [0, 0], [1, 0], [2, 0], [4, 0]]>
+#acc = #warp.layout<[16, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+
+func.func @span_select_c2_shift(%x: tensor<16x8xf32, #acc>, %begin: i32, %row: tensor<16x1xi32, #rows>) {
+  // expected-error @below {{expected a shift with each bound of rows}}
+  %0 = "warp.span_select"(%x, %x, %begin, %row) <{axis = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0, 0, 0>}> : (tensor<16x8xf32, #acc>, tensor<16x8xf32, #acc>, i32, tensor<16x1xi32, #rows>) -> tensor<16x8xf32, #acc>
+  return
+}
+
+// -----
+
+#rows = #warp.layout<[16, 1], register = [[8, 0]], lane = [[0, 0], [0, 0], [1, 0], [2, 0], [4, 0]]>
+#acc = #warp.layout<[16, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+
+func.func @span_select_axis(%x: tensor<16x8xf32, #acc>, %begin: i32) {
+  // expected-error @below {{expected 'axis' between 0 and 1, but got 2}}
+  %0 = warp.span_select %x, %x from %begin end(%begin) {axis = 2 : i32} : tensor<16x8xf32, #acc>
+  return
+}
+
+// -----
+
+// Registers step along both axes at once.
+#mixed = #warp.layout<[16, 8], register = [[8, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+
+func.func @span_select_c3(%x: tensor<16x8xf32, #mixed>, %begin: i32) {
+  // expected-error @below {{expected a layout whose registers walk along axis 1 in runs at equal distances, but got}}
+  %0 = warp.span_select %x, %x from %begin end(%begin) {axis = 1 : i32} : tensor<16x8xf32, #mixed>
+  return
+}

@@ -132,3 +132,15 @@ func.func @roles(%ring: !warp.shared<stages = 2, 2xi64, #two>, %to: !warp.shared
   warp.mbarrier_arrive %to {index = 1 : i64, together} : !warp.shared<2xi64, #two>
   return
 }
+
+#span_rows = #warp.layout<[16, 1], register = [[8, 0]], lane = [[0, 0], [0, 0], [1, 0], [2, 0], [4, 0]]>
+#span = #warp.layout<[16, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+
+// CHECK-LABEL: func.func @spans
+// CHECK: warp.span_select %{{.*}}, %{{.*}} from %{{.*}} end(%{{.*}}) {axis = 1 : i32} : tensor<16x8xf32,
+// CHECK: warp.span_select %{{.*}}, %{{.*}} from %{{.*}} lower(%{{.*}} plus %{{.*}} : tensor<16x1xi32, #{{.*}}>) upper(%{{.*}} plus %{{.*}} : tensor<16x1xi32, #{{.*}}>) least(%{{.*}}) end(%{{.*}}) {axis = 1 : i32} : tensor<16x8xf32,
+func.func @spans(%x: tensor<16x8xf32, #span>, %y: tensor<16x8xf32, #span>, %begin: i32, %n: i32, %row: tensor<16x1xi32, #span_rows>) {
+  %0 = warp.span_select %x, %y from %begin end(%n) {axis = 1 : i32} : tensor<16x8xf32, #span>
+  %1 = warp.span_select %x, %y from %begin lower(%row plus %n : tensor<16x1xi32, #span_rows>) upper(%row plus %begin : tensor<16x1xi32, #span_rows>) least(%n) end(%begin) {axis = 1 : i32} : tensor<16x8xf32, #span>
+  return
+}

@@ -187,6 +187,7 @@ mlir::Value ownerOf(mlir::Type type, Emitter &e);
 // --- the families: each adds its ops to the table ---
 void addElementwiseLowerings(LoweringTable &table);   // arith
 void addMathLowerings(LoweringTable &table);          // math
+void addSpanLowerings(LoweringTable &table);          // warp.span_select
 void addShapeLowerings(LoweringTable &table);         // tile: make_range ... split
 void addMemoryLowerings(LoweringTable &table);        // tile: addptr, load, store
 void addAtomicLowerings(LoweringTable &table);        // tile: atomic_rmw, atomic_cas

@@ -28,6 +28,7 @@ LoweringTable makeTable() {
   LoweringTable table;
   addElementwiseLowerings(table);
   addMathLowerings(table);
+  addSpanLowerings(table);
   addShapeLowerings(table);
   addMemoryLowerings(table);
   addAtomicLowerings(table);

@@ -2,6 +2,7 @@
 // Verifiers and folds of the warp ops. The constraints C1, C2, ... are those of WarpOps.td.
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/Layout/AxisRuns.h"
 #include "dialects/Warp/Layout/MmaLayouts.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/PatternMatch.h"
@@ -115,6 +116,29 @@ LogicalResult LoadShiftedOp::verify() {
   if (std::abs(offset) >= shape[axis])
     return emitOpError() << "expected an 'offset' of a magnitude below " << shape[axis] << ", the size along axis "
                          << axis << ", but got " << offset;
+  return success();
+}
+
+LogicalResult SpanSelectOp::verify() {
+  auto type = cast<RankedTensorType>(getResult().getType());
+  const int64_t axis = getAxisAttr().getInt();
+  if (axis < 0 || axis >= type.getRank())
+    return emitOpError() << "expected 'axis' between 0 and " << type.getRank() - 1 << ", but got " << axis;
+  if (!getLower() && !getUpper() && !getLeast() && !getEnd())
+    return emitOpError("expected a bound, but got none");
+  SmallVector<int64_t> shape(type.getShape());
+  shape[axis] = 1;
+  for (auto [bound, shift] : {std::pair(getLower(), getLowerShift()), {getUpper(), getUpperShift()}}) {
+    if (!bound != !shift)
+      return emitOpError("expected a shift with each bound of rows");
+    auto rows = bound ? cast<RankedTensorType>(bound.getType()) : RankedTensorType();
+    if (rows && (rows.getShape() != ArrayRef(shape) || !rows.getElementType().isInteger(32)))
+      return emitOpError() << "expected bounds of elements of i32, and of the result's shape with 1 along axis " << axis
+                           << ", but got " << rows;
+  }
+  if (LayoutAttr layout = layoutAttrOf(type); layout && !runsAlong(layout.getLayout(), axis))
+    return emitOpError() << "expected a layout whose registers walk along axis " << axis
+                         << " in runs at equal distances, but got " << layout;
   return success();
 }
 

@@ -56,6 +56,33 @@ def Warp_MmaOp : Warp_Op<"mma", [Pure, AllTypesMatch<["acc", "result"]>]> {
   let hasVerifier = 1;
 }
 
+def Warp_SpanSelectOp : Warp_Op<"span_select", [Pure, AttrSizedOperandSegments, AllTypesMatch<["inside", "outside", "result"]>]> {
+  let summary = "choose elements by whether their place along an axis lies between bounds";
+  let description = [{
+    Element (.., i, ..), i its place along `axis`, is that of `inside` where begin + i is no less than `least` and `lower` plus `lowerShift`, and less than `end` and `upper` plus `upperShift`, signed, and that
+    of `outside` elsewhere. A bound that is not given holds for all. `lower` and `upper` are tensors of size 1 along the axis; what they come to is no number that wraps around but, beyond 32 bits, the last
+    one. The sum of begin and the axis' size does not overflow.
+
+    A thread's elements along the axis are bits of a word, `bmsk` (ISA 9.7.1.22) of how many each bound leaves. Machine code reads eight bits into predicates at once where comparisons are eight.
+
+    C1: a bound at the least. C2: the bounds of rows have the result's shape, but 1 along the axis, and a shift each. C3: the result's layout has runs along the axis (AxisRuns.h).
+
+    ```mlir
+    #rows = #warp.layout<[16, 1], register = [[8, 0]], lane = [[0, 0], [0, 0], [1, 0], [2, 0], [4, 0]]>
+    #acc = #warp.layout<[16, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+    %masked = warp.span_select %scores, %none from %column upper(%row plus %one : tensor<16x1xi32, #rows>) end(%n) {axis = 1 : i32} : tensor<16x8xf32, #acc>
+    ```
+  }];
+  let arguments = (ins Tile_Tensor:$inside, Tile_Tensor:$outside, I32:$begin, Optional<Tile_Tensor>:$lower, Optional<I32>:$lowerShift, Optional<Tile_Tensor>:$upper, Optional<I32>:$upperShift,
+                       Optional<I32>:$least, Optional<I32>:$end, I32Attr:$axis);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = [{
+    $inside `,` $outside `from` $begin (`lower` `(` $lower^ `plus` $lowerShift `:` type($lower) `)`)? (`upper` `(` $upper^ `plus` $upperShift `:` type($upper) `)`)?
+    (`least` `(` $least^ `)`)? (`end` `(` $end^ `)`)? attr-dict `:` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def Warp_AllocOp : Warp_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
   let summary = "shared memory for a tile, or a ring of tiles";
   let description = [{

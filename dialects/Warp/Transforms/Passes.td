@@ -691,13 +691,48 @@ def WarpInsertProxyFences : Pass<"warp-insert-proxy-fences", "::mlir::func::Func
   let dependentDialects = ["::weft::warp::WarpDialect"];
 }
 
+def WarpMaskSpans : Pass<"warp-mask-spans", "::mlir::func::FuncOp"> {
+  let summary = "compare the elements of a row with a bound by bits of a word";
+  let description = [{
+    An `arith.select` by a mask that compares running indices along an axis with bounds of rows, or of all, becomes
+    `warp.span_select`, if a thread has at least 16 elements along it: `key <= row`, `0 <= row - key`, `key < n`, and what
+    several of them say together. What holds of whole rows becomes part of their bounds.
+
+    Needs: layouts.
+
+    Rejects: nothing. Other masks, and those that anything else takes too, are left alone.
+
+    ```mlir
+    #rows = #warp.layout<[16, 1], register = [[8, 0]], lane = [[0, 0], [0, 0], [1, 0], [2, 0], [4, 0]]>
+    #acc = #warp.layout<[16, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+    #columns = #warp.layout<[64], register = [[1], [8], [16], [32]], lane = [[2], [4], [0], [0], [0]]>
+    #line = #warp.layout<[1, 64], register = [[0, 1], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [0, 0], [0, 0], [0, 0]]>
+    func.func @f(%row: tensor<16x1xi32, #rows>, %s: tensor<16x64xf32, #acc>, %none: tensor<16x64xf32, #acc>) -> tensor<16x64xf32, #acc> {
+      %j = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #columns>
+      %line = tile.expand_dims %j {axis = 0 : i32} : tensor<64xi32, #columns> -> tensor<1x64xi32, #line>
+      %columns = tile.broadcast %line : tensor<1x64xi32, #line> -> tensor<16x64xi32, #acc>
+      %limits = tile.broadcast %row : tensor<16x1xi32, #rows> -> tensor<16x64xi32, #acc>
+      %mask = arith.cmpi sle, %columns, %limits : tensor<16x64xi32, #acc>
+      %r = arith.select %mask, %s, %none : tensor<16x64xi1, #acc>, tensor<16x64xf32, #acc>
+      return %r : tensor<16x64xf32, #acc>
+    }
+    ```
+    becomes
+    ```mlir
+    %r = warp.span_select %s, %none from %c0 upper(%row plus %c1 : tensor<16x1xi32, #rows>) {axis = 1 : i32} : tensor<16x64xf32, #acc>
+    ```
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::arith::ArithDialect", "::weft::tile::TileDialect"];
+}
+
 def WarpDeferWaits : Pass<"warp-defer-waits", "::mlir::func::FuncOp"> {
   let summary = "wait for products of warpgroups where their sums are needed first";
   let description = [{
     A `warp.wgmma_wait` moves down to what needs its result, past products that are started in between, which it then
-    leaves unfinished; a product that starts from zero moves up to an earlier one, if its operands are there. Sums that go
-    on from product to product are waited for once. No wait moves past a barrier or an exchange, behind which other
-    threads may write the tiles that its product reads, past a write to shared memory, or out of its block.
+    leaves unfinished; a product that starts from zero, or any of more than three in a block, moves up to an earlier one, if
+    its operands are there. Sums that go on from product to product are waited for once. No wait moves past a barrier or
+    an exchange, behind which other threads may write the tiles that its product reads, past a write to shared memory, or
+    out of its block.
 
     Needs: all barriers for shared memory in their places (`warp-insert-barriers`).
 
