@@ -52,14 +52,14 @@ def bound(random, begin, columns, size=None):
 
 #: Rows, columns, warps, whether of a product, and how many of four masks are spans on sm_80 and on sm_90a.
 TILES = [
-    (16, 64, 1, True, (4, 4)),
+    (16, 128, 1, True, (4, 4)),
     (32, 256, 1, True, (4, 4)),
-    (64, 128, 4, True, (4, 4)),
-    (64, 256, 4, True, (4, 4)),  # more than a word for each row
-    (128, 128, 8, True, (4, 4)),
+    (64, 128, 4, True, (0, 4)),
+    (64, 256, 4, True, (0, 4)),  # more than a word for each row
+    (128, 128, 8, True, (0, 4)),
     (1, 1024, 1, False, (4, 4)),  # runs of four neighbours
-    (2, 2048, 4, False, (4, 4)),
-    (16, 64, 4, False, (0, 0)),  # few elements of a row
+    (2, 4096, 4, False, (4, 4)),
+    (16, 64, 1, True, (0, 0)),  # half a word
     (64, 32, 4, False, (0, 0)),
 ]
 

@@ -161,47 +161,6 @@ static Order orderWithin(const BlockGraph &graph, bool upwards, int limit) {
 
 int mostLive(const BlockGraph &graph) { return orderThere(graph).most; }
 
-/// Who alone waits for each instruction; none where nobody or several do.
-static SmallVector<std::optional<unsigned>, 0> followersOf(ArrayRef<Node> nodes) {
-  SmallVector<unsigned, 0> counts(nodes.size(), 0);
-  SmallVector<std::optional<unsigned>, 0> followers(nodes.size());
-  for (auto [place, node] : llvm::enumerate(nodes))
-    for (unsigned before : node.before)
-      followers[before] = ++counts[before] == 1 ? std::optional<unsigned>(place) : std::nullopt;
-  return followers;
-}
-
-/// Takes tests, whose predicates count as no register, and what is computed for them alone, to where one chooses by
-/// them: ptxas reads eight bits of a word into predicates at once where tests stand beside their choices.
-static void takeTestsToChoices(Order &order, const BlockGraph &graph) {
-  SmallVector<std::optional<unsigned>, 0> followers = followersOf(graph.nodes);
-  SmallVector<SmallVector<unsigned, 2>, 0> delayed(graph.nodes.size());
-  llvm::BitVector isDelayed(graph.nodes.size());
-  for (unsigned place : llvm::reverse(order.places)) {
-    const Node &node = graph.nodes[place];
-    bool definesPredicates = !node.defines.empty() && llvm::all_of(node.defines, [&](unsigned value) {
-      return graph.values[value].width == 0 && !graph.values[value].liveOut;
-    });
-    // What is made of one register holds none more.
-    bool isForTest = node.defines.size() == 1 && node.uses.size() <= 1 && !graph.values[node.defines.front()].liveOut &&
-                     followers[place] && isDelayed[*followers[place]];
-    if (!followers[place] || (!definesPredicates && !isForTest))
-      continue;
-    isDelayed.set(place);
-    delayed[*followers[place]].push_back(place);
-  }
-  SmallVector<unsigned, 0> places;
-  auto put = [&](auto &&put, unsigned place) -> void {
-    for (unsigned before : llvm::reverse(delayed[place]))
-      put(put, before);
-    places.push_back(place);
-  };
-  for (unsigned place : order.places)
-    if (!isDelayed[place])
-      put(put, place);
-  order.places = std::move(places);
-}
-
 static void apply(const Order &order, ArrayRef<Node> nodes, MachineBasicBlock &block) {
   MachineBasicBlock::iterator end = block.getFirstTerminator();
   for (unsigned place : order.places)
@@ -270,7 +229,6 @@ bool OrderForRegisters::runOnMachineFunction(MachineFunction &function) {
     Order order = fewest(graph, registersPerThread);
     if (order.most <= registersPerThread || before - order.most < registersPerThread / worthwhile)
       continue;
-    takeTestsToChoices(order, graph);
     apply(order, graph.nodes, block);
     reports.reordered(function.getName(), {before, order.most});
     changed = true;

@@ -695,7 +695,7 @@ def WarpMaskSpans : Pass<"warp-mask-spans", "::mlir::func::FuncOp"> {
   let summary = "compare the elements of a row with a bound by bits of a word";
   let description = [{
     An `arith.select` by a mask that compares running indices along an axis with bounds of rows, or of all, becomes
-    `warp.span_select`, if a thread has at least 16 elements along it: `key <= row`, `0 <= row - key`, `key < n`, and what
+    `warp.span_select`, if a thread has at least 32 elements along it: `key <= row`, `0 <= row - key`, `key < n`, and what
     several of them say together. What holds of whole rows becomes part of their bounds.
 
     Needs: layouts.
@@ -704,22 +704,22 @@ def WarpMaskSpans : Pass<"warp-mask-spans", "::mlir::func::FuncOp"> {
 
     ```mlir
     #rows = #warp.layout<[16, 1], register = [[8, 0]], lane = [[0, 0], [0, 0], [1, 0], [2, 0], [4, 0]]>
-    #acc = #warp.layout<[16, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
-    #columns = #warp.layout<[64], register = [[1], [8], [16], [32]], lane = [[2], [4], [0], [0], [0]]>
-    #line = #warp.layout<[1, 64], register = [[0, 1], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [0, 0], [0, 0], [0, 0]]>
-    func.func @f(%row: tensor<16x1xi32, #rows>, %s: tensor<16x64xf32, #acc>, %none: tensor<16x64xf32, #acc>) -> tensor<16x64xf32, #acc> {
-      %j = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #columns>
-      %line = tile.expand_dims %j {axis = 0 : i32} : tensor<64xi32, #columns> -> tensor<1x64xi32, #line>
-      %columns = tile.broadcast %line : tensor<1x64xi32, #line> -> tensor<16x64xi32, #acc>
-      %limits = tile.broadcast %row : tensor<16x1xi32, #rows> -> tensor<16x64xi32, #acc>
-      %mask = arith.cmpi sle, %columns, %limits : tensor<16x64xi32, #acc>
-      %r = arith.select %mask, %s, %none : tensor<16x64xi1, #acc>, tensor<16x64xf32, #acc>
-      return %r : tensor<16x64xf32, #acc>
+    #acc = #warp.layout<[16, 128], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32], [0, 64]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+    #columns = #warp.layout<[128], register = [[1], [8], [16], [32], [64]], lane = [[2], [4], [0], [0], [0]]>
+    #line = #warp.layout<[1, 128], register = [[0, 1], [0, 8], [0, 16], [0, 32], [0, 64]], lane = [[0, 2], [0, 4], [0, 0], [0, 0], [0, 0]]>
+    func.func @f(%row: tensor<16x1xi32, #rows>, %s: tensor<16x128xf32, #acc>, %none: tensor<16x128xf32, #acc>) -> tensor<16x128xf32, #acc> {
+      %j = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #columns>
+      %line = tile.expand_dims %j {axis = 0 : i32} : tensor<128xi32, #columns> -> tensor<1x128xi32, #line>
+      %columns = tile.broadcast %line : tensor<1x128xi32, #line> -> tensor<16x128xi32, #acc>
+      %limits = tile.broadcast %row : tensor<16x1xi32, #rows> -> tensor<16x128xi32, #acc>
+      %mask = arith.cmpi sle, %columns, %limits : tensor<16x128xi32, #acc>
+      %r = arith.select %mask, %s, %none : tensor<16x128xi1, #acc>, tensor<16x128xf32, #acc>
+      return %r : tensor<16x128xf32, #acc>
     }
     ```
     becomes
     ```mlir
-    %r = warp.span_select %s, %none from %c0 upper(%row plus %c1 : tensor<16x1xi32, #rows>) {axis = 1 : i32} : tensor<16x64xf32, #acc>
+    %r = warp.span_select %s, %none from %c0 upper(%row plus %c1 : tensor<16x1xi32, #rows>) {axis = 1 : i32} : tensor<16x128xf32, #acc>
     ```
   }];
   let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::arith::ArithDialect", "::weft::tile::TileDialect"];

@@ -287,9 +287,10 @@ static void chooseBySpan(Value mask, unsigned axis, const Conditions &conditions
   }
 }
 
-/// The axis along which a thread has the most elements, if those are enough to pay and walk in runs.
+/// The axis along which a thread has the most elements, if those walk in runs and fill a word: of half a word, what it
+/// takes to make it is mostly what comparisons would.
 static std::optional<unsigned> longestAxis(RankedTensorType type) {
-  constexpr int64_t enough = 16;
+  constexpr int64_t enough = 32;
   LayoutAttr layout = layoutAttrOf(type);
   std::optional<unsigned> longest;
   int64_t most = enough - 1;
