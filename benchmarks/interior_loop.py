@@ -166,10 +166,30 @@ def causal(q, k, v):
     return weft.softmax(q, k, weft.causal()) @ v
 
 
+@weft.program
+def full(q, k, v):
+    return weft.softmax(q, k) @ v
+
+
+def formed(program, D: int, target: str, element: str = "fp16"):
+    """A program as it is compiled for aligned inputs."""
+    traced = program.declare(", ".join(f"{name}:{element}[B,H,N,{D}]:16" for name in "qkv"))
+    return compiled(traced, target, differentiate=False)
+
+
 def program_ptx(program, D: int, target: str) -> str:
     """Of the kernel that a program becomes, for aligned inputs."""
-    traced = program.declare(", ".join(f"{name}:fp16[B,H,N,{D}]:16" for name in "qkv"))
-    return compiled(traced, target, differentiate=False).ptx
+    return formed(program, D, target).ptx
+
+
+def cycles(D: int, target: str, element: str) -> tuple[int, float, float]:
+    """Instructions of a program's loop, and by the loop model its cycles and those of its matrix units alone."""
+    form = formed(full, D, target, element)
+    gpu = next(each for each in gpus().values() if each.target == target)
+    described = [each for each in form.info["kernels"] if each["entry"] == "attend"]
+    main = of_ptx(form.ptx, target, gpu, described)[0].main
+    assert main is not None, "the kernel has products"
+    return main.instructions, main.cycles, main.matrix_cycles
 
 
 def programs(D: int, target: str = "sm_80") -> Interior:
@@ -230,6 +250,11 @@ def main() -> int:
             beside = "".join(f"  {name} {count}" for name, count in peers.items())
             print(f"{pattern} program, edge loops: {', '.join(map(str, edges(D, pattern, target)))}{beside}")
         print()
+    if target_named(target).warpgroup_mma:
+        print("programs of 16 and of 8 bits: instructions, cycles / those of the matrix units, by the loop model")
+        for D in (64, 96, 128, 256):
+            found = (cycles(D, target, element) for element in ("fp16", "fp8e4nv"))
+            print(f"D {D:3}" + "".join(f"{n:8}, {all:,.0f} / {units:,.0f}" for n, all, units in found))
     return 0
 
 

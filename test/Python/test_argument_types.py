@@ -274,7 +274,7 @@ REFUSED = {
     ),
     "queries of 8 bits": (
         lambda q, k, v: weft.attention.decode(q.to(torch.float8_e4m3fn), k, v, seqused_k=integers(B)),
-        "queries of fp16, bf16 or fp32, but got fp8e4nv",
+        "caches of 8-bit floats, as queries of fp8e4nv have, but got fp32",
     ),
     "a result of 8 bits": (lambda q, k, v: weft.Program(lambda x: x.to(torch.float8_e5m2))(q), "but got fp8e5"),
     "8 bits to compute on": (lambda q, k, v: weft.rope(q.to(torch.float8_e4m3fn)), "but got fp8e4nv"),

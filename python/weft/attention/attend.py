@@ -3,20 +3,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from weft.attention.dropout import among, kept, probability, scaled
+from weft.attention.scales import of_outputs, of_scores
 from weft.compiler import places
 from weft.language.types import float32
 from weft.patterns import mask
 from weft.programs import graph, static
 from weft.programs.eager import operation
 from weft.programs.graph import TensorType, agreeing
-from weft.programs.mixers import attention, fast_attribute, packs, segments, splits_attribute
+from weft.programs.mixers import (
+    attention,
+    fast_attribute,
+    packs,
+    result_type,
+    segments,
+    splits_attribute,
+    widened,
+)
 from weft.programs.patterns import Domain
-from weft.programs.sizes import unify
+from weft.programs.sizes import group, unify
 from weft.programs.tensors import Tensor, described, four_axes
 
 PRECISIONS = (None, "f32", "tf32")
@@ -41,6 +51,9 @@ def attend(
     dropout_p: float = 0.0,
     dropout_seed: Any = None,
     splits: int | None = None,
+    q_descale: Any = None,
+    k_descale: Any = None,
+    v_descale: Any = None,
 ) -> Any:
     """Softmax attention of q [B, H, N, D] over k [B, Hkv, M, D] and v [B, Hkv, M, Dv]; gives [B, H, N, Dv].
 
@@ -60,6 +73,11 @@ def attend(
     ``splits``        divides each sequence's keys among programs, for few queries, as weft.softmax does: into so many
                       runs, or for 0 into as many as its own length asks for, whatever else is in the batch. It is of
                       the forward; gradients are as without
+    ``*_descale``     [B, Hkv] float32: what the numbers of q, of each key head's group, of k and of v are multiplied by
+
+    q, k and v may be of float8_e4m3fn or float8_e5m2, all three of one: products with keys have instructions for them
+    where the target does, weights are rounded to float16 and not to 8 bits, and the result is bfloat16. They have no
+    gradients.
     """
     _check(q, k, v, bias, precision)
     return_lse = static.truth("return_lse", return_lse)
@@ -68,6 +86,12 @@ def attend(
         packs(each, tokens)
     if bias is not None and bias.dtype.is_bool():  # who attends, as torch's attn_mask says it
         pattern, bias = _where(bias, pattern), None
+    ratio = _check_descales(q, k, v, {"q_descale": q_descale, "k_descale": k_descale, "v_descale": v_descale})
+    of_score = [each for each in (q_descale, k_descale) if each is not None]
+    if of_score:
+        scale = 1 / math.sqrt(int(q.sizes[3])) if scale is None else static.real("scale", scale)
+        score_mod, scale = of_scores(of_score, ratio, score_mod, scale), 1.0
+    element = result_type(q.dtype)
     share = probability(dropout_p)
     if share:
         if lengths:
@@ -82,10 +106,13 @@ def attend(
         _, lse = SoftmaxAttention(score_mod, bias, sink, scale, precision, deterministic, (), splits).of(
             q, k, v, pattern, float32
         )
-        out = scaled(some, some_lse, lse, share).to(q.dtype)
+        out = scaled(some, some_lse, lse, share)
+        out = out.to(element) if v_descale is None else of_outputs(out, v_descale, ratio, element)
         return (out, lse) if return_lse else out
     whole = SoftmaxAttention(score_mod, bias, sink, scale, precision, deterministic, lengths, splits)
-    out, lse = whole.of(q, k, v, pattern, q.dtype)
+    out, lse = whole.of(q, k, v, pattern, element if v_descale is None else float32)
+    if v_descale is not None:
+        out = of_outputs(out, v_descale, ratio, element)
     return (out, lse) if return_lse else out
 
 
@@ -122,7 +149,10 @@ class SoftmaxAttention:
         attributes.update(fast_attribute(self.deterministic))
         attributes.update(splits_attribute(self.splits))
         counts = given.operands[2 : 2 + given.counts]
-        operands = [q, k, v, *(Tensor(each) for each in counts), *sinks, *self.lengths, *lowered.operands]
+        operands = [
+            *(Tensor(each) for each in given.operands[:2]),
+            *(widened(v), *(Tensor(each) for each in counts), *sinks, *self.lengths, *lowered.operands),
+        ]
         results = [TensorType((*q.sizes[:3], v.sizes[3]), element), TensorType(q.sizes[:3], float32)]
         made = graph.tracing().add("attn.attend", [t.value for t in operands], results, attributes, given.regions)
         out, lse = (Tensor(value) for value in made.results)
@@ -151,6 +181,22 @@ def _check(q: Any, k: Any, v: Any, bias: Any, precision: Any) -> None:
     if any(x.value not in (None, 1, y.value) and y.value is not None for x, y in zip(bias.sizes, extents, strict=True)):
         wanted = ", ".join(str(size.value) for size in extents)
         raise places.error(f"expected 'bias' [{wanted}], or 1 where it repeats, but got {described(bias)}")
+
+
+def _check_descales(q: Tensor, k: Tensor, v: Tensor, descales: dict[str, Any]) -> int:
+    """How many query heads share a key head, where there are factors of 8-bit floats."""
+    for (name, each), what in zip(descales.items(), (q, k, v), strict=True):
+        if each is None:
+            continue
+        if not isinstance(each, Tensor) or each.ndim != 2 or each.dtype.name != "fp32":
+            raise places.error(f"expected '{name}' [B, Hkv] of float32, but got {described(each)}")
+        if not what.dtype.is_fp8():
+            raise places.error(f"expected '{name}' with 8-bit floats, but got {what.dtype}")
+        with agreeing(f"expected '{name}' [B, Hkv], for each sequence and key head"):
+            unify(k.sizes[0], each.sizes[0])
+            unify(k.sizes[1], each.sizes[1])
+    with agreeing("expected the key heads to divide the query heads"):
+        return group(q.sizes[1], k.sizes[1])
 
 
 def _where(truths: Tensor, pattern: Any) -> Any:

@@ -15,6 +15,7 @@ from weft.patterns import causal
 from weft.programs import graph, static
 from weft.programs.eager import operation, whole
 from weft.programs.graph import agreeing
+from weft.programs.mixers import result_type, widened
 from weft.programs.pages import paged
 from weft.programs.sizes import unify
 from weft.programs.tensors import Tensor, described, four_axes
@@ -122,6 +123,11 @@ def over_cache(
     if v_cache.dtype != k_cache.dtype:
         raise places.error(f"expected cached values of the keys' type {k_cache.dtype}, but got {v_cache.dtype}")
     return_lse = static.truth("return_lse", return_lse)
+    if q.dtype.is_fp8() and not k_cache.dtype.is_fp8():
+        raise places.error(
+            f"expected caches of 8-bit floats, as queries of {q.dtype} have, but got {k_cache.dtype}", "use .to(dtype)"
+        )
+    element, q = result_type(q.dtype), widened(q)
     k, v, count = k_cache, v_cache, seqused_k
     if block_table is not None:
         if seqused_k is None:
@@ -151,10 +157,10 @@ def over_cache(
     by_head = [each is not None and not paged for each, paged in zip((k_scale, v_scale), of_rows, strict=True)]
     group = int(q.sizes[1]) // int(heads) if any(by_head) else 1
     if by_head[0]:
-        score_mod = of_scores(k_scale, group, score_mod)
+        score_mod = of_scores([k_scale], group, score_mod)
     attention = SoftmaxAttention(score_mod, None, sink, scale, None, True, (), splits)
-    element = float32 if by_head[1] else q.dtype
-    out, lse = attention.of(q, k, v, causal() if pattern is None else pattern, element, count)
+    made = float32 if by_head[1] else element
+    out, lse = attention.of(q, k, v, causal() if pattern is None else pattern, made, count)
     if by_head[1]:
-        out = of_outputs(out, v_scale, group, q.dtype)
+        out = of_outputs(out, v_scale, group, element)
     return (out, lse) if return_lse else out

@@ -4,7 +4,8 @@ page and key head."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.compiler import places
@@ -44,19 +45,26 @@ def by_page(rows: Tensor, scale: Tensor, table: Tensor, page: int, element: dtyp
     return scaled
 
 
-def of_scores(scale: Tensor, group: int, score_mod: ScoreMod | None) -> ScoreMod:
-    """A score_mod that multiplies by the scale of a query head's key head first."""
+def of_scores(scales: Sequence[Tensor], group: int, score_mod: ScoreMod | None, scale: float = 1.0) -> ScoreMod:
+    """A score_mod that multiplies by ``scale`` and by scales of a query head's key head first, [Hkv] or [B, Hkv]: by
+    one number for all scores of a head."""
     if score_mod is not None:
         callable_with("score_mod", score_mod, ("score", "b", "h", "n", "m"))
 
     def scaled(score: Any, b: Any, h: Any, n: Any, m: Any) -> Any:
-        score = score * scale[h // group]
+        head = h // group
+        score = score * math.prod((each[head] if each.ndim == 1 else each[b, head] for each in scales), start=scale)
         return score if score_mod is None else called(score_mod, score, b, h, n, m)
 
     return scaled
 
 
 def of_outputs(out: Tensor, scale: Tensor, group: int, element: dtype) -> Tensor:
-    """Outputs [B, H, N, Dv] times the scale of each head's key head, rounded to ``element``."""
-    scaled: Tensor = map_tensors(lambda x: x * scale[index(1) // group], out, to=element)
+    """Outputs [B, H, N, Dv] times the scale, [Hkv] or [B, Hkv], of each head's key head, rounded to ``element``."""
+
+    def body(x: Any) -> Any:
+        head = index(1) // group
+        return x * (scale[head] if scale.ndim == 1 else scale[index(0), head])
+
+    scaled: Tensor = map_tensors(body, out, to=element)
     return scaled

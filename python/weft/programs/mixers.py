@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..compiler import places
+from ..language.types import bfloat16, dtype, float16
 from . import graph, static
 from .eager import operation
 from .facts import must_be_deterministic
@@ -97,7 +98,8 @@ def apply(mixer: Mixer, values: Any) -> Tensor:
         if not isinstance(value, Tensor):
             raise places.error(f"expected values [B, H, M, D], but got '{type(value).__name__}'")
         four_axes(value, "values")
-        static.floating("values", value)
+        if not value.dtype.is_fp8():
+            static.floating("values", value)
     if len(given) != mixer.domains:
         raise places.error(f"expected {mixer.domains} tensors of values, one for each domain, but got {len(given)}")
     if len({v.dtype.name for v in given}) > 1:
@@ -105,7 +107,8 @@ def apply(mixer: Mixer, values: Any) -> Tensor:
     with agreeing("expected values that fit the mixer"):
         int(given[0].sizes[3])
         shape = mixer.result([v.sizes for v in given])
-    result = TensorType(shape, given[0].dtype)
+    result = TensorType(shape, result_type(given[0].dtype))
+    given = [widened(v) for v in given]
     return Tensor(graph.tracing().one("attn.apply", [mixer.value, *(v.value for v in given)], result))
 
 
@@ -129,6 +132,16 @@ class Attention:
     counts: int  # of the operands, how many are counts of keys
 
 
+def widened(tensor: Tensor) -> Tensor:
+    """Elements of 8 bits as float16, which holds each of them, and in which products find them again."""
+    return tensor.to(float16) if tensor.dtype.is_fp8() else tensor
+
+
+def result_type(element: dtype) -> dtype:
+    """The type of attention over values of such elements: 8-bit floats have too few bits and too small a range."""
+    return bfloat16 if element.is_fp8() else element
+
+
 def attention(
     q: Tensor,
     domains: Sequence[Domain],
@@ -139,14 +152,15 @@ def attention(
 ) -> tuple[Attention, Lowered]:
     """Check queries, domains and sink against each other, and lower the patterns."""
     four_axes(q, "queries")
-    static.floating("queries", q)
+    if not q.dtype.is_fp8():
+        static.floating("queries", q)
     for rank, name, size in zip((0, 0, 0), ("B", "H", "N"), q.sizes, strict=False):
         size.called(rank, name)
     with agreeing("expected queries whose last size is known"):
         head = int(q.sizes[3])
     for number, domain in enumerate(domains):
         _check_domain(q, domain, number)
-    domains = [_counted(domain) for domain in domains]
+    q, domains = widened(q), [_counted(replace(each, keys=widened(each.keys))) for each in domains]
     if sink is not None:
         if not isinstance(sink, Tensor) or sink.ndim != 1:
             given = list(sink.shape) if isinstance(sink, Tensor) else f"'{type(sink).__name__}'"

@@ -9,6 +9,7 @@
 #include "compiler/Conversion/AttnToTile/Patterns/Windows.h"
 #include "compiler/Conversion/AttnToTile/Rows/RowLocal.h"
 #include "compiler/Support/Remarks.h"
+#include "compiler/Target/TargetInfo.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -82,8 +83,15 @@ struct AttendKernel : KernelOpInterface::ExternalModel<AttendKernel, attn::Atten
     // Keys and values that each program meets once are computed on the way, and those of few queries, which a tile of them
     // meets once; others would be computed for every tile of queries.
     bool once = Attend::of(attend).form.windows.has_value() || attend.getSplits() == 0;
+    // Keys of 8 bits stay what they are where products have instructions for them.
+    bool multipliesFloat8 = TargetInfo::ofOrDefault(attend).warpgroups.families.size() != 0;
+    auto entersAsFloat8 = [&](Value value) {
+      return multipliesFloat8 && llvm::is_contained(attend.getKeys(), value) && isFloat8AsHalf(value) &&
+             isFloat8AsHalf(attend.getQuery()) && !llvm::is_contained(attend.getValues(), value);
+    };
     return lowerForward(attend, program, [&](Value value) {
       return value == attend.getQuery() || isMetOnDiagonalOnly(attend, value) || isPaged(value) ||
+             entersAsFloat8(value) ||
              (once && (llvm::is_contained(attend.getKeys(), value) || llvm::is_contained(attend.getValues(), value)));
     });
   }

@@ -144,7 +144,8 @@ bool isComputedAlong(Operation *op) {
 /// channels and results that are stored.
 bool isPlain(const Attend &attend) {
   bool computesOperands = llvm::any_of(attend.op->getOperands(), [](Value each) {
-    return cast<attn::WholeTensorType>(each.getType()).getRank() == 4 && isComputedAlong(each.getDefiningOp());
+    return cast<attn::WholeTensorType>(each.getType()).getRank() == 4 && isComputedAlong(each.getDefiningOp()) &&
+           !isFloat8AsHalf(each);
   });
   return !attend.scoreMod && attend.sharedGroup() == 1 && !computesOperands &&
          !llvm::any_of(attend.op->getUsers(), isComputedAlong);

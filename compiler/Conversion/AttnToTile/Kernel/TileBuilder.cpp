@@ -2,6 +2,7 @@
 // See TileBuilder.h.
 #include "compiler/Conversion/AttnToTile/Kernel/TileBuilder.h"
 #include "dialects/Attn/IR/AttnDialect.h"
+#include "dialects/Tile/IR/DotSums.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -209,7 +210,27 @@ void TileBuilder::store(Value pointer, Value value, Value mask) {
   tile::StoreOp::create(*this, pointer, value, mask);
 }
 
+/// The 8-bit floats that an operand of a product is converted from, lying as it does; null where there are none.
+static Value float8Behind(TileBuilder &b, Value operand) {
+  auto permute = operand.getDefiningOp<tile::PermuteOp>();
+  auto extended = (permute ? permute.getSource() : operand).getDefiningOp<arith::ExtFOp>();
+  if (!extended || !attn::isFloat8(TileBuilder::elementOf(extended.getIn())))
+    return {};
+  return permute ? b.transpose(extended.getIn()) : extended.getIn();
+}
+
 Value TileBuilder::dot(Value a, Value b, Value acc, tile::Precision precision) {
+  // Products of 8-bit floats have instructions of their own, whose inner size is 32 at the least; elsewhere `tile.dot`
+  // takes them as f16.
+  constexpr int64_t leastInner = 32;
+  if (elementOf(a).isF16() && shapeOf(a).back() >= leastInner) {
+    Value narrowA = float8Behind(*this, a), narrowB = float8Behind(*this, b);
+    if (narrowA && narrowB && elementOf(narrowA) == elementOf(narrowB)) {
+      auto dot = tile::DotOp::create(*this, acc.getType(), narrowA, narrowB, acc, precision);
+      dot->setAttr(tile::impreciseSumsAttrName, getUnitAttr()); // all channels of a head are one sum
+      return dot;
+    }
+  }
   return tile::DotOp::create(*this, acc.getType(), a, b, acc, precision);
 }
 

@@ -13,6 +13,17 @@ using namespace mlir;
 
 namespace weft {
 
+bool isFloat8AsHalf(Value value) {
+  auto map = value.getDefiningOp<attn::MapOp>();
+  if (!map || map.getInputs().size() != 1 || !cast<attn::WholeTensorType>(value.getType()).getElementType().isF16())
+    return false;
+  auto from = cast<attn::WholeTensorType>(map.getInputs().front().getType());
+  Block &body = map.getRegion().front();
+  return attn::isFloat8(from.getElementType()) &&
+         from.getDims() == cast<attn::WholeTensorType>(value.getType()).getDims() &&
+         body.getTerminator()->getOperand(0) == body.getArgument(0);
+}
+
 static Region *presentOrNull(Region &region) { return region.empty() ? nullptr : &region; }
 
 static std::optional<WindowTiling> windowTiling(const Attend &attend) {

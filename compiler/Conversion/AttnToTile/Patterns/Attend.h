@@ -59,6 +59,9 @@ struct Attend {
   mlir::Type storage() const { return queryType().getElementType(); }
 };
 
+/// Whether a value is 8-bit floats as f16, which holds each of them.
+bool isFloat8AsHalf(mlir::Value value);
+
 /// Where one program of a kernel over row tiles stands.
 struct Standing {
   mlir::Value number;                        ///< i32: number of its tile among those of all sequences

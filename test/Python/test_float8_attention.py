@@ -1,0 +1,212 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Attention of 8-bit floats, forward, against float64 on the numbers that they are."""
+
+import dataclasses
+
+import pytest
+import torch
+import weft
+from weft.compiler.ptxas import find_tool
+from weft.testing import poisoned
+
+E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """Sizes, a pattern and which pairs it is, and what else the call is given."""
+
+    H: int
+    Hkv: int
+    N: int
+    M: int
+    D: int
+    Dv: int
+    pattern: object = None
+    pairs: object = None
+    descales: tuple = ("q_descale", "k_descale", "v_descale")
+    more: dict = dataclasses.field(default_factory=dict)
+    dtype: torch.dtype = E4M3
+
+
+CASES = {
+    "full": Case(2, 2, 65, 130, 64, 64),
+    "causal, groups": Case(4, 2, 130, 130, 128, 128, weft.causal(), lambda n, m: m <= n),
+    "window, no factors": Case(
+        2, 1, 100, 100, 96, 96, weft.window(20, 3), lambda n, m: (m >= n - 20) & (m <= n + 3), ()
+    ),
+    "e5m2, one key head": Case(3, 1, 33, 70, 32, 64, dtype=E5M2),
+    "values longer than keys": Case(1, 1, 64, 100, 64, 128, descales=("v_descale",)),
+    "192 and 128": Case(1, 1, 70, 70, 192, 128, weft.causal(), lambda n, m: m <= n, ("k_descale",)),
+    "256": Case(1, 1, 40, 70, 256, 256),
+    "few channels": Case(2, 2, 20, 40, 16, 16, descales=("q_descale",)),
+    "a scale": Case(2, 2, 20, 40, 64, 64, more={"scale": 0.05}),
+    "few queries": Case(4, 1, 1, 200, 64, 64),
+    "divided keys": Case(4, 1, 3, 300, 64, 64, more={"splits": 0}),
+}
+
+
+def drawn(case, B=2):
+    """q, k, v, and a factor for each sequence and key head of each; scores spread as those of trained heads."""
+    q, k, v = (
+        (2 * torch.randn(B, heads, tokens, size)).to(case.dtype)
+        for heads, tokens, size in ((case.H, case.N, case.D), (case.Hkv, case.M, case.D), (case.Hkv, case.M, case.Dv))
+    )
+    apart = torch.linspace(0.5, 2, B * case.Hkv)
+    return q, k, v, {name: apart[torch.randperm(len(apart))].view(B, case.Hkv) for name in case.descales}
+
+
+def reference(case, q, k, v, factors, dtype=torch.float64):
+    """softmax(scale · (q_descale q) (k_descale k)ᵀ) (v_descale v), weights of ``dtype`` multiplied as such."""
+    group = case.H // case.Hkv
+
+    def of_heads(x, name):
+        x = x.double() * factors.get(name, torch.ones(x.shape[0], case.Hkv)).double()[:, :, None, None]
+        return x.repeat_interleave(group, 1)
+
+    q = (
+        q.double()
+        * factors.get("q_descale", torch.ones(q.shape[0], case.Hkv))
+        .double()
+        .repeat_interleave(group, 1)[:, :, None, None]
+    )
+    scores = q @ of_heads(k, "k_descale").mT * case.more.get("scale", case.D**-0.5)
+    if case.pairs is not None:
+        seen = case.pairs(torch.arange(case.N)[:, None], torch.arange(case.M)[None])
+        scores = scores.masked_fill(~seen, -torch.inf)
+    return torch.softmax(scores, -1).to(dtype).double() @ of_heads(v, "v_descale")
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("name", CASES)
+def test_attend(seed, monkeypatch, name, target):
+    torch.manual_seed(seed)
+    monkeypatch.setenv("WEFT_TARGET", target)
+    case = CASES[name]
+    q, k, v, factors = drawn(case)
+    with poisoned():
+        out = weft.attention.attend(q, k, v, case.pattern, **factors, **case.more)
+    assert out.dtype == torch.bfloat16
+    exact = reference(case, q, k, v, factors)
+    # A result is rounded to bfloat16, and the weights, below 1, to float16.
+    largest = float(v.float().abs().max()) * max(float(x.max()) for x in factors.values() or [torch.ones(1)])
+    limit = exact.abs() * 2**-8 + largest * 2**-9
+    assert ((out.double() - exact).abs() <= limit).all()
+    # That of weights of 8 bits would be wider; factors of other heads are seen.
+    for each in factors:
+        others = factors | {each: factors[each].flip(0)}
+        assert ((out.double() - reference(case, q, k, v, others)).abs() > 4 * limit).any(), each
+
+
+def test_programs_and_packed_sequences(seed, monkeypatch):
+    torch.manual_seed(seed)
+    monkeypatch.setenv("WEFT_TARGET", "sm_90a")
+
+    @weft.program
+    def packed(q, k, v, starts):
+        return weft.softmax(q, k, weft.causal(), cu_seqlens=starts) @ v
+
+    lengths = [40, 0, 1, 70]
+    q, k, v = (torch.randn(1, 2, sum(lengths), 64).to(E4M3) for _ in range(3))
+    starts = torch.tensor([0, *torch.tensor(lengths).cumsum(0)], dtype=torch.int32)
+    with poisoned():
+        out = packed(q, k, v, starts)
+    assert out.dtype == torch.bfloat16
+    for first, past in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        scores = q[:, :, first:past].double() @ k[:, :, first:past].double().mT / 8
+        scores = scores.masked_fill(torch.ones(past - first, past - first).triu(1).bool(), -torch.inf)
+        exact = torch.softmax(scores, -1) @ v[:, :, first:past].double()
+        torch.testing.assert_close(out[:, :, first:past].double(), exact, rtol=2**-8, atol=2**-7)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_decode(seed, monkeypatch, target):
+    """Queries of 8 bits over a cache of them, in pages."""
+    torch.manual_seed(seed)
+    monkeypatch.setenv("WEFT_TARGET", target)
+    pages, table = torch.randn(2, 5, 16, 2, 64).to(E4M3), torch.tensor([[3, 1], [0, 4]], dtype=torch.int32)
+    q, lengths, scale = (
+        torch.randn(2, 4, 1, 64).to(E4M3),
+        torch.tensor([20, 31], dtype=torch.int32),
+        torch.rand(2) + 0.5,
+    )
+    with poisoned():
+        out = weft.attention.decode(q, *pages, block_table=table, seqused_k=lengths, k_scale=scale, v_scale=scale)
+    assert out.dtype == torch.bfloat16
+    for b, length in enumerate(lengths.tolist()):
+        rows = (x[table[b].long()].double().flatten(0, 1)[:length].permute(1, 0, 2) for x in pages)
+        k, v = ((x * scale.double()[:, None, None]).repeat_interleave(2, 0) for x in rows)
+        exact = torch.softmax(q[b].double() @ k.mT / 8, -1) @ v
+        torch.testing.assert_close(out[b].double(), exact, rtol=2**-8, atol=2**-7)
+
+
+def test_kernel(monkeypatch):
+    """Where warpgroups multiply 8-bit floats, queries and keys stay so: no instruction converts them."""
+
+    @weft.program
+    def attention(q, k, v):
+        return weft.softmax(q, k) @ v
+
+    traced = attention.declare("q:fp8e4nv[B,H,N,128]:16, k:fp8e4nv[B,H,M,128]:16, v:fp8e4nv[B,H,M,128]:16")
+    from weft.programs.compiled import stages
+
+    ptx = {target: stages(traced, "ptx", target, False) for target in ("sm_80", "sm_90a")}
+    kernel = ptx["sm_90a"][ptx["sm_90a"].index(".entry attend") :]
+    assert "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3" in kernel
+    assert "cvt.rn.f16x2.e4m3x2" not in kernel
+    assert "e4m3.e4m3" not in ptx["sm_80"]
+
+
+@pytest.mark.skipif(not (find_tool("ptxas") and find_tool("nvdisasm")), reason="ptxas or nvdisasm was not found")
+@pytest.mark.parametrize("D, most", [(64, 390), (128, 426)])
+def test_interior_loop(D, most):
+    """Machine instructions for 64 rows and 128 keys, of which products with keys are half as many as of 16 bits."""
+    from weft.compiler.ptxas import figures
+    from weft.cycles.flow import loops_of
+    from weft.programs.compiled import compiled
+
+    @weft.program
+    def attention(q, k, v):
+        return weft.softmax(q, k) @ v
+
+    traced = attention.declare(", ".join(f"{x}:fp8e4nv[B,H,N,{D}]:16" for x in "qkv"))
+    ptx = compiled(traced, "sm_90a", differentiate=False).ptx
+    loop = min((each for each in loops_of(ptx, "sm_90a")["attend"] if each.matrix), key=lambda each: each.count)
+    assert loop.classes["QGMMA"] == D // 32
+    assert loop.count <= most, loop.classes
+    assert figures(ptx, "sm_90a", ["attend"])["attend"].spill_bytes == 0
+
+
+def eights(*shape):
+    return torch.ones(*shape).to(E4M3)
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda q: weft.attention.attend(q, q.half(), q.half()), "of the queries' type fp8e4nv, but got fp16"),
+        (lambda q: weft.attention.attend(q, q, q.half()), "expected values of the queries' type fp8e4nv"),
+        (lambda q: weft.attention.attend(q, q.float().to(E5M2), q), "expected keys of the queries' type"),
+        (
+            lambda q: weft.attention.attend(*[q.half()] * 3, q_descale=torch.ones(1, 2)),
+            "expected 'q_descale' with 8-bit floats, but got fp16",
+        ),
+        (
+            lambda q: weft.attention.attend(q, q, q, k_descale=torch.ones(2)),
+            r"expected 'k_descale' \[B, Hkv\] of float32",
+        ),
+        (
+            lambda q: weft.attention.attend(q, q, q, v_descale=torch.ones(1, 3)),
+            r"expected 'v_descale' \[B, Hkv\], for each sequence and key head",
+        ),
+    ],
+)
+def test_refused(call, message):
+    with pytest.raises((weft.Error, ValueError, TypeError), match=message):
+        call(eights(1, 2, 32, 32))
+
+
+def test_no_gradient():
+    q = eights(1, 2, 32, 32)
+    with pytest.raises(weft.Error, match="expected 'q' of fp8e4nv that asks for no gradient"):
+        weft.attention.attend(*(q.clone().requires_grad_() for _ in range(3))).sum().backward()
