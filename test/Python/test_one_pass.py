@@ -60,6 +60,26 @@ def test_every_pair_and_listed_blocks():
     held(fast(weft.causal() & weft.strided(4)), plain(strided), qkv(1, 1, N, 64))
 
 
+@pytest.mark.parametrize(
+    "pattern, mask",
+    [
+        (weft.full(), masks.full),
+        (weft.causal(), masks.causal),
+        (weft.window(100, 30), lambda n, m: masks.window(n, m, 100, 30)),
+    ],
+)
+@pytest.mark.parametrize("n, m", [(300, 141), (141, 300), (259, 259), (256, 256)])
+def test_keys_that_do_not_exist(pattern, mask, n, m):
+    """Where scores lie far below zero, weights of keys past the end, whose scores are 0, would be infinite: they are
+    none in whatever block of queries, whether a tile has all of its keys or not."""
+
+    def inputs(randn):
+        sides = {name: randn(1, 1, count, 64) for name, count in (("q", n), ("k", m), ("v", m))}
+        return sides | {"q": 0.25 * sides["q"] + 3, "k": 0.25 * sides["k"] - 3}
+
+    held(fast(pattern), plain(mask(n, m)), inputs)
+
+
 def test_packed_sequences():
     starts = torch.tensor([0, 40, 40, 133], dtype=torch.int32)
     which = torch.searchsorted(starts[1:], torch.arange(133), right=True)

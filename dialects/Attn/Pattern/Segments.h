@@ -13,10 +13,12 @@
 namespace weft::attn {
 
 /// A run of rows: raw queries begin .. end - 1 of head h, at least one of them, all below N; the lengths; and the
-/// batch, for patterns with tables. A run without rows, begin >= N, may have any segments within M.
+/// batch, for patterns with tables. A run without rows, begin >= N, may have any segments within M. Where `mayBeFull` is
+/// there and false, what would be in full segments is in partial ones.
 template <class A> struct RowBlock {
   typename A::Int begin, end, h, N, M;
   typename A::Int b = {};
+  std::optional<typename A::Bool> mayBeFull = {};
 };
 
 /// Blocks begin .. end - 1 of keys; none where end <= begin.
@@ -73,7 +75,8 @@ namespace patterns {
 
 /// Segments from the blocks with some pair and those with some pair missing.
 template <class A>
-std::vector<Segment<A>> segmentsFrom(A &a, const Cover<A> &some, const Cover<A> &missing, const BlockRows<A> &rows) {
+std::vector<Segment<A>> segmentsFrom(A &a, const Cover<A> &some, const Cover<A> &missing, const BlockRows<A> &rows,
+                                     const std::optional<typename A::Bool> &mayBeFull) {
   std::vector<Segment<A>> segments;
   std::vector<Range<A>> touched = disjointRanges(a, some, rows.blocks);
   // Partial: what is touched from `cursor` (nothing: the start) to `end` (nothing: the last block).
@@ -86,9 +89,11 @@ std::vector<Segment<A>> segmentsFrom(A &a, const Cover<A> &some, const Cover<A> 
         segments.push_back({from, to, false});
     }
   };
-  for (const Range<A> &range : fullRanges(a, missing, rows)) {
+  for (Range<A> range : fullRanges(a, missing, rows)) {
     if (isKnownEmpty(a, range.begin, range.end))
       continue;
+    if (mayBeFull)
+      range.end = a.select(*mayBeFull, range.end, range.begin);
     auto begin = a.isConstant(range.begin);
     if (!begin || *begin != 0)
       addPartial(range.begin);
@@ -122,6 +127,8 @@ std::vector<Segment<A>> segmentsOfSpan(A &a, SpanAttr span, const RowBlock<A> &r
   auto begin = floorOf(from), end = a.select(a.lt(from, to), ceilOf(to), begin);
   auto fullBegin = a.min(a.max(ceilOf(least(last)), begin), end);
   auto fullEnd = a.max(a.min(floorOf(most(rows.begin)), end), fullBegin);
+  if (rows.mayBeFull)
+    fullEnd = a.select(*rows.mayBeFull, fullEnd, fullBegin);
   return {{begin, fullBegin, false}, {fullBegin, fullEnd, true}, {fullEnd, end, false}};
 }
 
@@ -139,8 +146,8 @@ std::optional<std::vector<Segment<A>>> segmentsOfHead(A &a, mlir::Attribute patt
   auto some = bandsOf(pattern, false, rows.known), missing = bandsOf(pattern, true, rows.known);
   if (!some || !missing)
     return std::nullopt;
-  return segmentsFrom(a, coverOf<A>(a, *some, rows, Sought::Some), coverOf<A>(a, *missing, rows, Sought::Missing),
-                      rows);
+  return segmentsFrom(a, coverOf<A>(a, *some, rows, Sought::Some), coverOf<A>(a, *missing, rows, Sought::Missing), rows,
+                      run.mayBeFull);
 }
 
 /// Segments of several groups of heads as one list, its bounds chosen by the head.

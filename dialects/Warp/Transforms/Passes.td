@@ -586,8 +586,8 @@ def WarpStoreBoxes : Pass<"warp-store-boxes", "::mlir::func::FuncOp"> {
     Atomics whose old values nobody reads are reductions. The thread waits where the tile's block ends; in a loop, where
     shared memory has room for the tile around it, before the tile is filled again, and for boxes before to be written.
 
-    It does so where that takes fewer instructions, conflicts of banks counted, as many blocks stay resident on a
-    multiprocessor, and nothing may depend on who writes: the kernel touches the memory nowhere else, has no barriers of
+    It does so where that takes fewer instructions, conflicts of banks counted, and of atomics the sectors that each changes
+    a part of; where as many blocks stay resident on a multiprocessor; and where nothing may depend on who writes: the kernel touches the memory nowhere else, has no barriers of
     its own, and tells no other program what it has written. A remark says what stands in the way.
 
     Needs: layouts (`tile-to-warp`), and rings of all their stages (`warp-pipeline`). `warp-insert-barriers` and

@@ -212,3 +212,55 @@ func.func @fast(%q: !t, %k: !t, %v: !t, %t: !r, %lse: !l, %delta: !l, %g: !t) ->
   }
   return %dq, %d#2 : !t, !r
 }
+
+// -----
+
+// One pass sums over a tile's keys. Only tiles that have them all meet blocks whose pairs are all there: the product begins at 0, and nothing asks
+// for keys. Others meet them with the ragged ones, whose product begins at what leaves keys past the end no weight.
+
+!t = !attn.tensor<[B, H, N, 64], f16>
+!l = !attn.tensor<[B, H, N], f32>
+// CHECK-LABEL: func.func @attend_backward(
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : tensor<128x32xf32>
+// CHECK-DAG: %[[NONE:.*]] = arith.constant dense<0xFF800000> : tensor<128xf32>
+// CHECK: %[[WHOLE:.*]] = arith.cmpi eq, %{{.*}}, %c128_i32 : i32
+// CHECK: %[[BLOCKS:.*]] = arith.shrsi
+// CHECK: %[[FULL:.*]] = arith.shrsi
+// CHECK: %[[END:.*]] = arith.select %[[WHOLE]], %[[FULL]], %c0_i32 : i32
+// CHECK: scf.for %{{.*}} = %c0_i32 to %[[END]] step
+// CHECK-NOT: arith.select
+// CHECK: tile.dot %{{.*}}, %{{.*}}, %[[ZERO]]
+// CHECK-NOT: arith.select
+// CHECK: tile.atomic_rmw fadd
+// CHECK: scf.for %{{.*}} = %[[END]] to %[[BLOCKS]] step
+// CHECK: %[[START:.*]] = arith.select %{{.*}}, %{{.*}}, %[[NONE]] : tensor<128xi1>, tensor<128xf32>
+// CHECK: tile.expand_dims %[[START]]
+// CHECK: tile.atomic_rmw fadd
+func.func @whole_tiles(%q: !t, %k: !t, %v: !t, %lse: !l, %delta: !l, %g: !t) -> (!t, !t, !t) attributes {attn.program} {
+  %d:3 = attn.attend_backward %q keys(%k : !t) values(%v : !t) lse(%lse : !l) delta(%delta : !l) gradient(%g : !t)
+      {patterns = [#attn.full], scale = 0.125 : f32, fast} : !t -> !t, !t, !t
+  return %d#0, %d#1, %d#2 : !t, !t, !t
+}
+
+// -----
+
+// So of a window, whose blocks behind take them.
+
+!t = !attn.tensor<[B, H, N, 64], f16>
+!l = !attn.tensor<[B, H, N], f32>
+// CHECK-LABEL: func.func @attend_backward(
+// CHECK: %[[WHOLE:.*]] = arith.cmpi eq, %{{.*}}, %c128_i32 : i32
+// CHECK: %[[END:.*]] = arith.select %[[WHOLE]], %{{.*}}, %[[BEGIN:.*]] : i32
+// CHECK: %[[BEFORE:.*]] = arith.minsi %{{.*}}, %[[BEGIN]] : i32
+// CHECK: %[[PAST:.*]] = arith.maxsi %[[BEGIN]], %[[END]] : i32
+// CHECK: %[[BEHIND:.*]] = arith.maxsi %{{.*}}, %[[PAST]] : i32
+// CHECK: scf.for %{{.*}} to %[[BEFORE]] step
+// CHECK: scf.for %{{.*}} = %[[BEGIN]] to %[[END]] step
+// CHECK-NOT: arith.select
+// CHECK: tile.atomic_rmw fadd
+// CHECK: scf.for %{{.*}} = %[[BEHIND]] to
+func.func @window_tiles(%q: !t, %k: !t, %v: !t, %lse: !l, %delta: !l, %g: !t) -> (!t, !t, !t) attributes {attn.program} {
+  %d:3 = attn.attend_backward %q keys(%k : !t) values(%v : !t) lse(%lse : !l) delta(%delta : !l) gradient(%g : !t)
+      {patterns = [#attn.window<left = 255, right = 0>], scale = 0.125 : f32, fast} : !t -> !t, !t, !t
+  return %d#0, %d#1, %d#2 : !t, !t, !t
+}

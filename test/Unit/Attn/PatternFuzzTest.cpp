@@ -157,8 +157,10 @@ struct Tally {
 template <class A>
 std::optional<std::string> segmentClasses(A &a, Attribute pattern, int64_t begin, int64_t end, int64_t h, int64_t N,
                                           int64_t M, int64_t blockN, std::function<typename A::Int(int64_t)> number,
-                                          std::function<int64_t(typename A::Int)> valueOf) {
+                                          std::function<int64_t(typename A::Int)> valueOf,
+                                          std::optional<typename A::Bool> mayBeFull = {}) {
   RowBlock<A> rows{number(begin), number(end), number(h), number(N), number(M)};
+  rows.mayBeFull = mayBeFull;
   auto segments = rowSegments(a, pattern, rows, blockN);
   if (!segments)
     return std::nullopt;
@@ -209,6 +211,17 @@ TEST(PatternFuzz, AgreesWithDefinitions) {
           [](Int x) { return x.value; });
       if (byHost)
         ASSERT_EQ(*byHost, expected) << "rows " << begin << " to " << end << ", blocks of " << blockN;
+      std::string partial = expected;
+      std::replace(partial.begin(), partial.end(), 'F', 'p');
+      for (bool mayBeFull : {false, true}) {
+        auto handed = segmentClasses<HostArithmetic>(
+            host, sample.pattern, begin, end, h, N, M, blockN, [](int64_t x) { return x; }, [](int64_t x) { return x; },
+            mayBeFull);
+        ASSERT_EQ(handed.has_value(), byHost.has_value());
+        if (handed)
+          ASSERT_EQ(*handed, mayBeFull ? expected : partial)
+              << "rows " << begin << " to " << end << ", blocks of " << blockN;
+      }
       if (byCode)
         ASSERT_EQ(*byCode, expected) << "rows " << begin << " to " << end << ", blocks of " << blockN << ", emitted";
       both = byHost && byCode;

@@ -158,6 +158,12 @@ TEST(Segments, OfSpansBySteps) {
   EXPECT_EQ(drawn(zeros, {0, 0, 0, 0, 8, 9, 12, 13}, 4, 8), "FFpp");
   EXPECT_EQ(drawn({0, 0, 2, 3, 3, 4, 4, 4}, {9, 9, 9, 9, 12, 12, 12, 12}, 0, 4), "pFp.");
   EXPECT_EQ(drawn({0, 0, 2, 3, 3, 4, 4, 5}, {9, 9, 9, 9, 12, 12, 12, 12}, 4, 8), "ppF.");
+  // Where no block may be full.
+  HostOperand tables[] = {{zeros, {1, 1, 8}}, {all, {1, 1, 8}}};
+  HostArithmetic host(tables, {});
+  auto segments = rowSegments(host, pattern("span<lower = 0, upper = 1, first = 0, past = 0>"),
+                              RowBlock<HostArithmetic>{0, 4, 0, 8, 16, 0, /*mayBeFull=*/false}, 4);
+  EXPECT_EQ(classes<HostArithmetic>(*segments, 16, 4, [](int64_t x) { return x; }), "pppp");
   // Two sequences in one run: nothing is whole, and what lies between is touched.
   EXPECT_EQ(drawn({0, 0, 0, 12, 12, 12, 12, 12}, {1, 2, 3, 13, 14, 15, 16, 16}, 0, 4), "pppp");
 }

@@ -8,6 +8,7 @@
 #include "dialects/Attn/Pattern/Transpose.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 
@@ -204,7 +205,7 @@ Value BackwardKernel::weightGradients(unsigned domain, const QuerySide &queries,
 }
 
 Value BackwardKernel::productStart(const RowTile &rows, ArrayRef<int64_t> shape) {
-  if (!sumsRows || !rows.inside || masksRows())
+  if (!sumsRows || !rowsInside(rows) || masksRows())
     return b.zeros(shape);
   double none = attend.scale > 0 ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
   return b.broadcast(b.column(b.select(rows.inside, b.f32(0), b.f32(none))), shape);
@@ -218,10 +219,10 @@ Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const Key
   product = queriesDown ? outer(queries.q, keys.k, product) : outer(keys.k, queries.q, product);
   Value minusShift = downOrAcross(queries.minusShift, true),
         exists = full ? Value() : belongs(domain, queries.rows, keys.rows);
-  if (sumsRows && masksRows() && rows.inside)
+  if (sumsRows && masksRows() && rowsInside(rows))
     exists = exists ? b.both(exists, b.column(rows.inside)) : b.column(rows.inside);
   Value there = exists;
-  if (attend.scoreMod && rows.inside)
+  if (attend.scoreMod && rowsInside(rows))
     there = there ? b.both(there, b.column(rows.inside)) : b.column(rows.inside);
   SmallVector<Value> arguments{{},
                                queries.rows.batch,
@@ -289,7 +290,11 @@ SmallVector<Value> BackwardKernel::walk(unsigned domain, const RowTile &rows, Va
   // Programs past the last packed sequence, and keys past a count.
   if (attend.form.isPacked || !attend.counts.empty())
     blocks.rowsExist = b.less(rows.scalarStart, rowEnd);
+  // What a block does for rows that do not exist it need not do in tiles that have them all.
+  if (sumsRows && rows.inside)
+    blocks.rowsWhole = b.compareInt(arith::CmpIPredicate::eq, b.sub(rowEnd, rows.scalarStart), b.i32(rows.count));
   auto atBlock = [&](const WalkedBlock &block, ValueRange carried) {
+    llvm::SaveAndRestore whole(wholeRows, block.wholeRows);
     Value start = b.mul(block.number, b.i32(columns));
     return body(rowsFrom(b, start, columns, columnLength, !block.full), block.full, carried);
   };

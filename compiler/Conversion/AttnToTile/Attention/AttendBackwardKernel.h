@@ -125,6 +125,9 @@ private:
   unsigned tiledDomain = 0;
   Pairs pairs(unsigned domain, const QuerySide &queries, const KeySide &keys, bool full, Accumulate accumulate,
               bool weightsOnly);
+  /// Which of a tile's rows exist, or null in blocks that only tiles with all of them meet.
+  mlir::Value rowsInside(const RowTile &rows) const { return wholeRows ? mlir::Value() : rows.inside; }
+  bool wholeRows = false; // while such a block's body is written
   /// Whether weights of rows that do not exist are selected away: what a score_mod makes of a score is not known.
   bool masksRows() const { return attend.scoreMod || attend.scale == 0; }
   /// What the sums of a block's products begin at: 0; of rows that do not exist what no score comes back from.

@@ -243,6 +243,8 @@ walkBlocks(const Walk &walk, ValueRange initial,
   TileBuilder &b = walk.arithmetic.frame.b;
   attn::RowBlock<EmitArithmetic> rows{walk.rowBegin,  walk.rowEnd,       walk.head,
                                       walk.rowLength, walk.columnLength, walk.batch};
+  if (walk.rowsWhole)
+    rows.mayBeFull = walk.rowsWhole;
   auto segments = attn::rowSegments(walk.arithmetic, walk.pattern, rows, walk.columns);
   if (!segments)
     return std::nullopt;
@@ -267,7 +269,7 @@ walkBlocks(const Walk &walk, ValueRange initial,
       Value number = loop.getInductionVar();
       if (walk.descending)
         number = b.sub(b.add(start, b.sub(stop, b.i32(1))), number);
-      scf::YieldOp::create(b, body({number, segment.full}, loop.getRegionIterArgs()));
+      scf::YieldOp::create(b, body({number, segment.full, segment.full && walk.rowsWhole}, loop.getRegionIterArgs()));
       return loop.getResults();
     };
     // What a loop begins with, its first copies, is not for nothing where it has no blocks.

@@ -119,12 +119,15 @@ struct Walk {
   mlir::Value rowsExist = {};       ///< i1, or null where every program has rows: without any there is nothing to walk
   bool descending = false;          ///< the last block first
   std::optional<BlockRun> run = {}; ///< no others than these
+  /// i1, or null where nobody asks: whether all of the tile's rows exist. Where they do not, no block is full.
+  mlir::Value rowsWhole = {};
 };
 
-/// What a body is given of one block: its number, and whether every pair in it belongs.
+/// What a body is given of one block: its number, whether every pair in it belongs, and whether besides only tiles meet
+/// it whose rows all exist.
 struct WalkedBlock {
   mlir::Value number;
-  bool full;
+  bool full, wholeRows = false;
 };
 
 /// Writes the loops of a walk, one for each segment; `body` gives the carried values' next. Gives what they end as.
