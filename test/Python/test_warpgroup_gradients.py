@@ -33,6 +33,14 @@ def form_of(D, heads, groups, **given):
     return compiled(attention.trace(attention.bind(operands, given)), TARGET, differentiate=True)
 
 
+#: what a case's `masked` is: a pattern, and the dense mask
+PATTERNS = {
+    False: (weft.full(), masks.full),
+    True: (weft.causal(), masks.causal),
+    "window": (weft.window(70, 9), lambda n, m: masks.window(n, m, 70, 9)),
+}
+
+
 def reference(known, heads, groups, masked, slope):
     """Results in float64."""
     leaves = [known[name].double().requires_grad_() for name in "qkv"]
@@ -40,8 +48,7 @@ def reference(known, heads, groups, masked, slope):
     (N, D), M = leaves[0].shape[-2:], k.shape[-2]
     scores = leaves[0] @ k.mT / math.sqrt(D)
     scores = scores - slope * (torch.arange(N)[:, None] - torch.arange(M)[None, :])
-    if masked:
-        scores = scores.masked_fill(~masks.causal(N, M), -math.inf)
+    scores = scores.masked_fill(~PATTERNS[masked][1](N, M), -math.inf)
     out = scores.softmax(-1) @ v
     found = dict(zip(("d_q", "d_k", "d_v"), torch.autograd.grad(out, leaves, known["d_out"].double()), strict=True))
     return found | {"out": out.detach()}
@@ -54,12 +61,15 @@ def reference(known, heads, groups, masked, slope):
         (64, 2, 1, False, True, 0.0),
         (64, 1, 1, True, True, 0.0),
         (64, 2, 1, True, False, 0.0),
+        (64, 1, 1, False, False, 0.0),
+        (64, 1, 1, "window", False, 0.0),
         (64, 1, 1, False, True, 0.02),
         (96, 1, 1, False, False, 0.0),
         (128, 1, 1, False, True, 0.0),
         (128, 2, 1, False, False, 0.0),
         (128, 1, 1, False, False, 0.0),
         (128, 1, 1, True, False, 0.0),
+        (128, 1, 1, "window", False, 0.0),
         (128, 1, 1, False, False, 0.02),
         (192, 2, 1, False, True, 0.0),
         (256, 1, 1, True, True, 0.0),
@@ -68,7 +78,7 @@ def reference(known, heads, groups, masked, slope):
 @pytest.mark.parametrize("queries, keys", [(139, 277)])
 def test_gradients(D, heads, groups, masked, deterministic, slope, queries, keys):
     """Lengths that fill no tile, in several schedules of the simulator."""
-    given = {"pattern": weft.causal() if masked else weft.full(), "deterministic": deterministic, "slope": slope}
+    given = {"pattern": PATTERNS[masked][0], "deterministic": deterministic, "slope": slope}
     form = form_of(D, heads, groups, **given)
     start = torch.random.seed() % 2**31
     print("seed", start)
