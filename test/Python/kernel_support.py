@@ -20,8 +20,9 @@ def compiled(kernel, *args, **options):
 def simulate(kernel, grid, *args, num_warps=4, seed=0, ptx=None, limit=0, **options):
     """Runs a kernel on arrays, which change, or other PTX in its place; gives the report."""
     made, launched = compiled(kernel, *args, num_warps=num_warps, **options)
+    threads = 32 * made.num_warps  # those that make copies for others are among them
     return weft.simulator.launch(
-        ptx or made.ptx, made.name, grid, 32 * num_warps, launched, shared=made.shared_bytes, seed=seed, limit=limit
+        ptx or made.ptx, made.name, grid, threads, launched, shared=made.shared_bytes, seed=seed, limit=limit
     )
 
 

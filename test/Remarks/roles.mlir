@@ -7,6 +7,8 @@
 // RUN: %{wide} | sed -e 's/warps = 4/warps = 8/' -e 's/%b: !tile.ptr<f16> {tile.divisibility = 16/%b: !tile.ptr<f16> {tile.divisibility = 8/' | %{passes} 2>&1 | FileCheck %s --check-prefix=BESIDE
 // RUN: %{wide} | sed -e 's/warps = 4/warps = 8/' -e 's/\(.\)pid_n = tile.program_id y : i32/\1number = tile.program_id y : i32\n\1pid_n = tile.inline_asm "mov.u32 $0, $1;", "=r,r" pack 1 \1number : (i32) -> i32/' | %{passes} 2>&1 | FileCheck %s --check-prefix=FOREIGN
 // RUN: %{wide} | sed -e 's/warps = 4/warps = 8/' | %{passes} 2>&1 | FileCheck %s --check-prefix=TAKEN
+// Where two blocks would hide the waits, a loop may ask for it.
+// RUN: sed -e '/scf.yield/,/^  }/s/^  }/  } {tile.warp_specialize}/' %S/../Inputs/matmul_f16.mlir | %{passes} 2>&1 | FileCheck %s --check-prefix=TAKEN
 
 // SHARED: remark: [Missed] warp-roles | Category:loops | Function=matmul | Reason="one thread of the warps that compute makes the loop's copies: a multiprocessor holds two blocks, of which one computes while the other waits"
 // REGISTERS: remark: [Missed] warp-roles | Category:loops | Function=matmul | Reason="one thread of the warps that compute makes the loop's copies: the other warps would have fewer registers"

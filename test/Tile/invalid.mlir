@@ -180,6 +180,17 @@ func.func @few_iterations(%n: index) {
 
 // -----
 
+func.func @warp_specialize(%n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error@+1 {{expected 'tile.warp_specialize' to be a unit attribute of an 'scf.for'}}
+  scf.for %i = %c0 to %n step %c1 {
+  } {tile.warp_specialize = true}
+  return
+}
+
+// -----
+
 func.func @few_iterations(%a: i32) {
   // expected-error@+1 {{expected 'tile.few_iterations' to be a unit attribute of an 'scf.for'}}
   %0 = arith.addi %a, %a {tile.few_iterations} : i32

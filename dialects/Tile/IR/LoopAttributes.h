@@ -1,5 +1,5 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// What a lowering knows of a loop that it writes, for the passes that schedule it.
+// What a lowering, or who writes a kernel, knows of a loop, for the passes that schedule it.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"
@@ -8,5 +8,9 @@ namespace weft::tile {
 
 /// On an `scf.for`: it has about as few iterations as are in flight at once, so that work for ones that it has not counts.
 inline constexpr llvm::StringLiteral fewIterationsAttrName = "tile.few_iterations";
+
+/// On an `scf.for`: copies of its loops are to be made by warps of their own wherever they can be, also where blocks that
+/// share a multiprocessor would hide them.
+inline constexpr llvm::StringLiteral warpSpecializeAttrName = "tile.warp_specialize";
 
 } // namespace weft::tile

@@ -124,7 +124,7 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return op->emitOpError() << "expected '" << name << "' on an 'scf.for' to be a positive i32, but got "
                              << attribute.getValue();
   }
-  if (name == fewIterationsAttrName) {
+  if (name == fewIterationsAttrName || name == warpSpecializeAttrName) {
     if (isa<scf::ForOp>(op) && isa<UnitAttr>(attribute.getValue()))
       return success();
     return op->emitOpError() << "expected '" << name << "' to be a unit attribute of an 'scf.for'";
@@ -139,8 +139,9 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
                                     << "expected an attribute that the tile dialect knows, but got '" << name << "'";
     diagnostic.attachNote() << "it knows '" << kernelAttrName << "', '" << scheduleAttrName << "', '"
                             << ordersAccessesAttrName << "', '" << numStagesAttrName << "', '" << fewIterationsAttrName
-                            << "', '" << impreciseSumsAttrName << "', '" << divisibilityAttrName << "', '"
-                            << contiguityAttrName << "' and '" << constancyAttrName << "'";
+                            << "', '" << warpSpecializeAttrName << "', '" << impreciseSumsAttrName << "', '"
+                            << divisibilityAttrName << "', '" << contiguityAttrName << "' and '" << constancyAttrName
+                            << "'";
     return diagnostic;
   }
   auto function = dyn_cast<func::FuncOp>(op);

@@ -185,13 +185,19 @@ static std::optional<StagedTile> stagedTile(AsyncCopyOp copy) {
     if (auto dealloc = dyn_cast<DeallocOp>(user); dealloc && dealloc->getBlock() == copy->getBlock())
       tile.dealloc = dealloc;
   // Its own wait is the first after the commit that waits for everything; copies in between have waits of their own.
+  // Behind it other tiles that it is for may be turned first.
   for (Operation *op = commit; op && !tile.wait; op = op->getNextNode()) {
     auto wait = dyn_cast<AsyncWaitOp>(op);
-    bool readNext = wait && llvm::any_of(alloc->getUsers(), [&](Operation *user) {
-                      return isa<LoadSharedOp, PermuteSharedOp, WgmmaOp>(user) &&
-                             wait->getNextNode() == wait->getBlock()->findAncestorOpInBlock(*user);
-                    });
-    if (readNext)
+    if (!wait)
+      continue;
+    Operation *read = wait->getNextNode();
+    auto readsIt = [&](Operation *user) {
+      return isa<LoadSharedOp, PermuteSharedOp, WgmmaOp>(user) &&
+             read->getBlock()->findAncestorOpInBlock(*user) == read;
+    };
+    while (isa<PermuteSharedOp>(read) && llvm::none_of(alloc->getUsers(), readsIt))
+      read = read->getNextNode();
+    if (llvm::any_of(alloc->getUsers(), readsIt))
       tile.wait = wait;
   }
   if (!tile.dealloc || !tile.wait)

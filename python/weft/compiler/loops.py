@@ -191,6 +191,8 @@ class Loops(Statements):
             attributes = {}
             if iterator.num_stages is not None:
                 attributes["tile.num_stages"] = builder.i32(iterator.num_stages)
+            if iterator.warp_specialize:
+                attributes["tile.warp_specialize"] = builder.native.unit
             results = builder.op("scf.for", [*bounds, *initial_handles], types, attributes, [region])
             self.leave(before, carried, _tensors(results, types), line)
             return None

@@ -40,8 +40,9 @@ class range:
     """``for i in wl.range(...)``: as Python's ``range``, with advice to the compiler.
 
     ``num_stages`` is how many iterations of the loop's loads are in flight at once (the kernel's ``num_stages`` by
-    default). Triton's other
-    advice is accepted and has no effect.
+    default). Where copies of whole tiles are made by one thread (sm_90a), warps of their own make them if that pays;
+    with ``warp_specialize`` also where a second block of the multiprocessor would hide the waits, as none does for
+    kernels with one program for each multiprocessor. Triton's other advice is accepted and has no effect.
     """
 
     __weft_builtin__ = True
@@ -61,6 +62,7 @@ class range:
         self.start: Any = 0 if arg2 is None else arg1
         self.end: Any = arg1 if arg2 is None else arg2
         self.step: Any = 1 if step is None else step
+        self.warp_specialize = bool(unwrap(warp_specialize))
         self.num_stages = None if unwrap(num_stages) is None else constant_int(num_stages, "num_stages of range")
 
 

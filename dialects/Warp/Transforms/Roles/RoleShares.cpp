@@ -61,7 +61,7 @@ RoleShares sharesOf(func::FuncOp kernel, const TargetInfo &target) {
   bool twoBlocks = 2 * threads * leastRegisters(kernel) <= target.registersPerProcessor &&
                    2 * (leastSharedBytes(kernel) + target.reservedSharedBytes) <= target.sharedBytesPerProcessor;
   if (twoBlocks)
-    shares.hindrance = "a multiprocessor holds two blocks, of which one computes while the other waits";
+    shares.idle = "a multiprocessor holds two blocks, of which one computes while the other waits";
   return shares;
 }
 

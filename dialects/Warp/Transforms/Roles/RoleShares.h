@@ -12,6 +12,7 @@ struct RoleShares {
   int consumerWarps = 0, producerWarps = 0;
   int producer = 0, consumer = 0; ///< registers of a thread; 0 where roles do not trade them
   llvm::StringRef hindrance;
+  llvm::StringRef idle; ///< why it does not pay where it could be: a loop may ask for it all the same
 };
 
 RoleShares sharesOf(mlir::func::FuncOp kernel, const TargetInfo &target);

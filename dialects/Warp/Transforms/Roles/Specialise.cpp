@@ -26,6 +26,7 @@
 // The kernel stays one program here; warp-split-roles makes two of it. What pays is decided from the target's numbers
 // (RoleShares.h).
 #include "compiler/Support/Remarks.h"
+#include "dialects/Tile/IR/LoopAttributes.h"
 #include "dialects/Tile/IR/TileProgramOps.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/Roles/CopyLoop.h"
@@ -145,6 +146,14 @@ static bool hasForeignCode(func::FuncOp kernel) {
       .wasInterrupted();
 }
 
+/// Whether a loop, or one around it, says that its copies are to be made by others.
+static bool isAskedFor(scf::ForOp loop) {
+  for (Operation *op = loop; op; op = op->getParentOp())
+    if (op->hasAttr(tile::warpSpecializeAttrName))
+      return true;
+  return false;
+}
+
 void Specialise::runOnOperation() {
   func::FuncOp kernel = getOperation();
   const TargetInfo &target = TargetInfo::ofOrDefault(kernel);
@@ -161,6 +170,8 @@ void Specialise::runOnOperation() {
     StringRef hindrance = shares.hindrance;
     if (hindrance.empty())
       hindrance = findCopyLoop(init, found);
+    if (hindrance.empty() && !isAskedFor(found.loop))
+      hindrance = shares.idle;
     ProducerSlice withLoop = slice;
     if (hindrance.empty()) {
       bool known = withLoop.add(found.copies);
