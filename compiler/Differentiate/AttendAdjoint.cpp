@@ -8,7 +8,7 @@
 
 #include "compiler/Differentiate/Adjoints.h"
 #include "compiler/Differentiate/ScalarDerivative.h"
-#include "dialects/Attn/IR/FastAttribute.h"
+#include "dialects/Attn/IR/AttentionAttributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/SetVector.h"

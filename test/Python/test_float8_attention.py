@@ -56,8 +56,8 @@ def drawn(case, B=2):
     return q, k, v, {name: apart[torch.randperm(len(apart))].view(B, case.Hkv) for name in case.descales}
 
 
-def reference(case, q, k, v, factors, dtype=torch.float64):
-    """softmax(scale · (q_descale q) (k_descale k)ᵀ) (v_descale v), weights of ``dtype`` multiplied as such."""
+def reference(case, q, k, v, factors):
+    """softmax(scale · (q_descale q) (k_descale k)ᵀ) (v_descale v)."""
     group = case.H // case.Hkv
 
     def of_heads(x, name):
@@ -74,7 +74,7 @@ def reference(case, q, k, v, factors, dtype=torch.float64):
     if case.pairs is not None:
         seen = case.pairs(torch.arange(case.N)[:, None], torch.arange(case.M)[None])
         scores = scores.masked_fill(~seen, -torch.inf)
-    return torch.softmax(scores, -1).to(dtype).double() @ of_heads(v, "v_descale")
+    return torch.softmax(scores, -1) @ of_heads(v, "v_descale")
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
@@ -92,10 +92,11 @@ def test_attend(seed, monkeypatch, name, target):
     largest = float(v.float().abs().max()) * max(float(x.max()) for x in factors.values() or [torch.ones(1)])
     limit = exact.abs() * 2**-8 + largest * 2**-9
     assert ((out.double() - exact).abs() <= limit).all()
-    # That of weights of 8 bits would be wider; factors of other heads are seen.
+    # Factors of other sequences and heads are seen.
     for each in factors:
-        others = factors | {each: factors[each].flip(0)}
-        assert ((out.double() - reference(case, q, k, v, others)).abs() > 4 * limit).any(), each
+        for axis in (0, 1)[: 1 + (case.Hkv > 1)]:
+            others = factors | {each: factors[each].flip(axis)}
+            assert ((out.double() - reference(case, q, k, v, others)).abs() > 4 * limit).any(), (each, axis)
 
 
 def test_programs_and_packed_sequences(seed, monkeypatch):
@@ -150,11 +151,19 @@ def test_kernel(monkeypatch):
     traced = attention.declare("q:fp8e4nv[B,H,N,128]:16, k:fp8e4nv[B,H,M,128]:16, v:fp8e4nv[B,H,M,128]:16")
     from weft.programs.compiled import stages
 
+    @weft.program
+    def converted(q, k, v):
+        return weft.softmax(q.to(torch.float16), k.to(torch.float16)) @ v.to(torch.float16)
+
     ptx = {target: stages(traced, "ptx", target, False) for target in ("sm_80", "sm_90a")}
     kernel = ptx["sm_90a"][ptx["sm_90a"].index(".entry attend") :]
     assert "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3" in kernel
     assert "cvt.rn.f16x2.e4m3x2" not in kernel
     assert "e4m3.e4m3" not in ptx["sm_80"]
+    signature = "q:fp8e4nv[B,H,N,128]:16, k:fp8e4nv[B,H,M,128]:16, v:fp8e4nv[B,H,M,128]:16"
+    assert "e4m3.e4m3" not in stages(converted.declare(signature), "ptx", "sm_90a", False), (
+        "sums of float32 are asked for"
+    )
 
 
 @pytest.mark.skipif(not (find_tool("ptxas") and find_tool("nvdisasm")), reason="ptxas or nvdisasm was not found")

@@ -4,8 +4,8 @@
 //   func.func @f(%x: !attn.tensor<[N, 64], f16>) -> !attn.tensor<[N, 64], f32> attributes {attn.program}       accepted
 //   func.func @f(%n: i32) attributes {attn.program}                              an argument that is no whole tensor
 #include "dialects/Attn/IR/AttnDialect.h"
+#include "dialects/Attn/IR/AttentionAttributes.h"
 #include "dialects/Attn/IR/AttnOps.h"
-#include "dialects/Attn/IR/FastAttribute.h"
 #include "dialects/Attn/IR/TilingAttributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -126,10 +126,10 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op, NamedAttribut
                              << "' to be an i64 of at least 0 on an attention, but got " << attribute.getValue()
                              << " on '" << op->getName() << "'";
   }
-  if (attribute.getName() == fastAttrName) {
+  if (StringRef name = attribute.getName(); name == fastAttrName || name == float8AttrName) {
     if (isa<SoftmaxOp, AttendOp>(op) && isa<UnitAttr>(attribute.getValue()))
       return success();
-    return op->emitOpError() << "expected '" << fastAttrName << "' to be a unit on an attention or its mixer, but got "
+    return op->emitOpError() << "expected '" << name << "' to be a unit on an attention or its mixer, but got "
                              << attribute.getValue() << " on '" << op->getName() << "'";
   }
   if (attribute.getName() == sharesLaunchAttrName && isa<UnitAttr>(attribute.getValue()))

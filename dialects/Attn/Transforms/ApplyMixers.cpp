@@ -10,8 +10,8 @@
 // product (the values of a softmax) or is stored to be read several times (those of a convolution or a mean) has the
 // element type of the values.
 
+#include "dialects/Attn/IR/AttentionAttributes.h"
 #include "dialects/Attn/IR/AttnOps.h"
-#include "dialects/Attn/IR/FastAttribute.h"
 #include "dialects/Attn/IR/Recurrence.h"
 #include "dialects/Attn/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -179,8 +179,9 @@ Value Application::attend(SoftmaxOp softmax, ArrayRef<Value> values, Type elemen
                                  softmax.getSink(), softmax.getCuSeqlens(), softmax.getPatternOperands(),
                                  softmax.getPatternsAttr(), softmax.getScaleAttr(), softmax.getPrecisionAttr(),
                                  softmax.getSplitsAttr(), softmax.getScheduleAttr(), softmax.getMasks().size());
-  if (softmax->hasAttr(fastAttrName))
-    attend->setDiscardableAttr(fastAttrName, b.getUnitAttr());
+  for (StringRef name : {fastAttrName, float8AttrName})
+    if (softmax->hasAttr(name))
+      attend->setDiscardableAttr(name, b.getUnitAttr());
   // Copied, not moved, since a mixer may be applied more than once.
   IRMapping mapping;
   softmax.getScoreMod().cloneInto(&attend.getScoreMod(), mapping);

@@ -160,6 +160,7 @@ def attention(
         head = int(q.sizes[3])
     for number, domain in enumerate(domains):
         _check_domain(q, domain, number)
+    narrow = q.dtype.is_fp8()
     q, domains = widened(q), [_counted(replace(each, keys=widened(each.keys))) for each in domains]
     if sink is not None:
         if not isinstance(sink, Tensor) or sink.ndim != 1:
@@ -177,6 +178,8 @@ def attention(
         raise places.error("expected a count for each domain, or for none")
     factor = 1 / math.sqrt(head) if scale is None else static.real("scale", scale)
     attributes = {"patterns": f"[{', '.join(lowered.texts)}]", "scale": real_text(factor, "f32")}
+    if narrow:
+        attributes["attn.float8"] = "unit"
     keys = [d.keys for d in domains]
     operands = [q, *keys, *counts, *([sink] if sink is not None else [])]
     found = Attention([t.value for t in operands], attributes, [score, *lowered.masks], keys, len(counts))

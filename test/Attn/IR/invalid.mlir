@@ -333,6 +333,11 @@ func.func private @fast() attributes {attn.fast}
 
 // -----
 
+// expected-error@+1 {{expected 'attn.float8' to be a unit on an attention or its mixer, but got unit on 'func.func'}}
+func.func private @float8() attributes {attn.float8}
+
+// -----
+
 // expected-error@+1 {{expected an attribute that the attn dialect knows, but got 'attn.programme'}}
 func.func private @unknown() attributes {attn.programme}
 

@@ -29,7 +29,7 @@ module attributes {warp.target = "sm_90a"} {
     ^bb0(%x: f32):
       attn.yield %x : f32
     }
-    %o, %lse = attn.attend %q16 keys(%k16 : !q) values(%v16 : !q) {patterns = [#attn.full], scale = 0.125 : f32} : !q -> !o, !l
+    %o, %lse = attn.attend %q16 keys(%k16 : !q) values(%v16 : !q) {attn.float8, patterns = [#attn.full], scale = 0.125 : f32} : !q -> !o, !l
     return %o : !o
   }
 }
@@ -56,7 +56,7 @@ module attributes {warp.target = "sm_80"} {
     ^bb0(%x: f32):
       attn.yield %x : f32
     }
-    %o, %lse = attn.attend %q16 keys(%k16 : !q) values(%v : !q) {patterns = [#attn.full], scale = 0.125 : f32} : !q -> !o, !l
+    %o, %lse = attn.attend %q16 keys(%k16 : !q) values(%v : !q) {attn.float8, patterns = [#attn.full], scale = 0.125 : f32} : !q -> !o, !l
     return %o : !o
   }
 }
@@ -78,6 +78,33 @@ module attributes {warp.target = "sm_90a"} {
     ^bb0(%x: f32):
       %y = arith.addf %x, %x : f32
       attn.yield %y : f32
+    }
+    %k16 = attn.map ins(%k : !n) -> !q {
+    ^bb0(%x: f32):
+      attn.yield %x : f32
+    }
+    %o, %lse = attn.attend %q16 keys(%k16 : !q) values(%v : !q) {attn.float8, patterns = [#attn.full], scale = 0.125 : f32} : !q -> !o, !l
+    return %o : !o
+  }
+}
+
+// -----
+
+!n = !attn.tensor<[B, H, N, 64], f8E4M3FN>
+!q = !attn.tensor<[B, H, N, 64], f16>
+!o = !attn.tensor<[B, H, N, 64], bf16>
+!l = !attn.tensor<[B, H, N], f32>
+
+// Who converts queries and keys to f16, and does not say so, gets products of f16.
+// CHECK-LABEL: func.func @unasked(
+// CHECK-LABEL: func.func @attend(
+// CHECK-NOT: tensor<{{.*}}xf8E4M3FN> * tensor
+// CHECK: tile.dot %{{.*}} : tensor<{{.*}}xf16> * tensor<{{.*}}xf16> -> tensor<{{.*}}xf32>
+module attributes {warp.target = "sm_90a"} {
+  func.func @unasked(%q: !n, %k: !n, %v: !q) -> !o attributes {attn.program} {
+    %q16 = attn.map ins(%q : !n) -> !q {
+    ^bb0(%x: f32):
+      attn.yield %x : f32
     }
     %k16 = attn.map ins(%k : !n) -> !q {
     ^bb0(%x: f32):

@@ -18,6 +18,7 @@
 #include "compiler/Conversion/AttnToTile/Patterns/PatternDependence.h"
 #include "compiler/Conversion/AttnToTile/Rows/RowLocal.h"
 #include "compiler/Support/Remarks.h"
+#include "dialects/Attn/IR/AttentionAttributes.h"
 #include "dialects/Attn/Pattern/Membership.h"
 #include "dialects/Tile/IR/LoopAttributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -178,7 +179,10 @@ ForwardKernel::Scores ForwardKernel::scores(unsigned domain, const RowTile &keys
   Value product = b.zeros({rows.count, keys.count}), change;
   for (auto [i, chunk, query] : llvm::enumerate(queryChunks, queries)) {
     Value key = puller.pull(attend.keys[domain], keys, chunk, Zeros::Channels);
-    product = b.dot(query, b.transpose(key), product, attend.precision());
+    Value turned = b.transpose(key), ofFloat8;
+    if (attend.op->hasAttr(attn::float8AttrName))
+      ofFloat8 = b.dotOfFloat8(query, turned, product);
+    product = ofFloat8 ? ofFloat8 : b.dot(query, turned, product, attend.precision());
     if (op.tangents)
       change = addProductTangent(domain, keys, i, key, change);
   }

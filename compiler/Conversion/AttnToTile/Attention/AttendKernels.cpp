@@ -10,6 +10,7 @@
 #include "compiler/Conversion/AttnToTile/Rows/RowLocal.h"
 #include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
+#include "dialects/Attn/IR/AttentionAttributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -84,7 +85,8 @@ struct AttendKernel : KernelOpInterface::ExternalModel<AttendKernel, attn::Atten
     // meets once; others would be computed for every tile of queries.
     bool once = Attend::of(attend).form.windows.has_value() || attend.getSplits() == 0;
     // Keys of 8 bits stay what they are where products have instructions for them.
-    bool multipliesFloat8 = TargetInfo::ofOrDefault(attend).warpgroups.families.size() != 0;
+    bool multipliesFloat8 =
+        op->hasAttr(attn::float8AttrName) && TargetInfo::ofOrDefault(attend).warpgroups.families.size() != 0;
     auto entersAsFloat8 = [&](Value value) {
       return multipliesFloat8 && llvm::is_contained(attend.getKeys(), value) && isFloat8AsHalf(value) &&
              isFloat8AsHalf(attend.getQuery()) && !llvm::is_contained(attend.getValues(), value);

@@ -220,18 +220,17 @@ static Value float8Behind(TileBuilder &b, Value operand) {
 }
 
 Value TileBuilder::dot(Value a, Value b, Value acc, tile::Precision precision) {
-  // Products of 8-bit floats have instructions of their own, whose inner size is 32 at the least; elsewhere `tile.dot`
-  // takes them as f16.
-  constexpr int64_t leastInner = 32;
-  if (elementOf(a).isF16() && shapeOf(a).back() >= leastInner) {
-    Value narrowA = float8Behind(*this, a), narrowB = float8Behind(*this, b);
-    if (narrowA && narrowB && elementOf(narrowA) == elementOf(narrowB)) {
-      auto dot = tile::DotOp::create(*this, acc.getType(), narrowA, narrowB, acc, precision);
-      dot->setAttr(tile::impreciseSumsAttrName, getUnitAttr()); // all channels of a head are one sum
-      return dot;
-    }
-  }
   return tile::DotOp::create(*this, acc.getType(), a, b, acc, precision);
+}
+
+Value TileBuilder::dotOfFloat8(Value a, Value b, Value acc) {
+  constexpr int64_t leastInner = 32; // of instructions for 8-bit floats; others take them as f16
+  Value narrowA = float8Behind(*this, a), narrowB = float8Behind(*this, b);
+  if (!narrowA || !narrowB || elementOf(narrowA) != elementOf(narrowB) || shapeOf(a).back() < leastInner)
+    return {};
+  auto dot = tile::DotOp::create(*this, acc.getType(), narrowA, narrowB, acc);
+  dot->setAttr(tile::impreciseSumsAttrName, getUnitAttr()); // of parts of one sum
+  return dot;
 }
 
 Value TileBuilder::reduce(Value value, int64_t axis, llvm::function_ref<Value(TileBuilder &, Value, Value)> combine) {

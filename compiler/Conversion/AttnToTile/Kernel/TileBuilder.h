@@ -77,6 +77,8 @@ public:
 
   // Products and reductions.
   Value dot(Value a, Value b, Value acc, tile::Precision precision);
+  /// The product of two operands that are converted from 8-bit floats, of these themselves; null where they are not.
+  Value dotOfFloat8(Value a, Value b, Value acc);
   Value reduceSum(Value value, int64_t axis);
   Value reduceMax(Value value, int64_t axis);
   /// Along axis 0, up to and including each row.
