@@ -34,4 +34,17 @@ std::optional<AxisRuns> runsAlong(const LinearLayout &layout, unsigned axis) {
   return runs;
 }
 
+LinearLayout rowsAlong(const LinearLayout &layout, unsigned axis) {
+  llvm::SmallVector<int64_t> shape(layout.shape());
+  shape[axis] = 1;
+  LinearLayout rows(shape);
+  for (InDim dim : {InDim::Register, InDim::Lane, InDim::Warp, InDim::Block})
+    for (uint32_t base : layout.bases(dim)) {
+      auto at = layout.delinearize(base);
+      at[axis] = 0;
+      rows.append(dim, llvm::ArrayRef<int64_t>(at));
+    }
+  return rows;
+}
+
 } // namespace weft::warp

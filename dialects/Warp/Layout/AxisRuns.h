@@ -34,4 +34,8 @@ struct AxisRuns {
 /// along several axes at once, at unequal distances, or where lanes or warps are in between so that they do not add up.
 std::optional<AxisRuns> runsAlong(const LinearLayout &layout, unsigned axis);
 
+/// A layout of what a tensor's rows along the axis have in common, of size 1 there: for each register of the tensor the
+/// element of its row.
+LinearLayout rowsAlong(const LinearLayout &layout, unsigned axis);
+
 } // namespace weft::warp

@@ -696,7 +696,8 @@ def WarpMaskSpans : Pass<"warp-mask-spans", "::mlir::func::FuncOp"> {
   let description = [{
     An `arith.select` by a mask that compares running indices along an axis with bounds of rows, or of all, becomes
     `warp.span_select`, if a thread has at least 32 elements along it: `key <= row`, `0 <= row - key`, `key < n`, and what
-    several of them say together. What holds of whole rows becomes part of their bounds.
+    several of them say together. What holds of whole rows becomes part of their bounds. Sums of indices are taken not to
+    overflow, as those of addresses are.
 
     Needs: layouts.
 

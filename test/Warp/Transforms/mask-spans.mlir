@@ -99,12 +99,13 @@ func.func @constant(%x: tensor<16x128xf32, #acc>, %none: tensor<16x128xf32, #acc
 !x = tensor<16x128xf32, #acc>
 !i = tensor<16x128xi32, #acc>
 
-// Left alone: equal keys are no span, nor those of one mask or the other, nor without a sign; a mask that is stored.
+// Left alone: equal keys are no span, nor those of one mask or the other, nor without a sign; a mask that is stored; and
+// two runs of indices that begin apart.
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: span_select
-// CHECK-COUNT-4: arith.select
+// CHECK-COUNT-5: arith.select
 // CHECK-NOT: span_select
-func.func @others(%n: i32, %x: !x, %none: !x) -> (!x, !x, !x, !x, tensor<16x128xi1, #acc>) {
+func.func @others(%n: i32, %x: !x, %none: !x) -> (!x, !x, !x, !x, !x, tensor<16x128xi1, #acc>) {
   %j = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #columns>
   %line = tile.expand_dims %j {axis = 0 : i32} : tensor<128xi32, #columns> -> tensor<1x128xi32, #line>
   %keys = tile.broadcast %line : tensor<1x128xi32, #line> -> !i
@@ -118,7 +119,11 @@ func.func @others(%n: i32, %x: !x, %none: !x) -> (!x, !x, !x, !x, tensor<16x128x
   %r2 = arith.select %unsigned, %x, %none : tensor<16x128xi1, #acc>, !x
   %kept = arith.cmpi sle, %keys, %ns : !i
   %r3 = arith.select %kept, %x, %none : tensor<16x128xi1, #acc>, !x
-  return %r0, %r1, %r2, %r3, %kept : !x, !x, !x, !x, tensor<16x128xi1, #acc>
+  %later = arith.addi %keys, %ns : !i
+  %second = arith.cmpi sle, %later, %ns : !i
+  %apart = arith.andi %below, %second : tensor<16x128xi1, #acc>
+  %r4 = arith.select %apart, %x, %none : tensor<16x128xi1, #acc>, !x
+  return %r0, %r1, %r2, %r3, %r4, %kept : !x, !x, !x, !x, !x, tensor<16x128xi1, #acc>
 }
 
 // -----

@@ -105,14 +105,7 @@ private:
 std::optional<Registers> boundsOf(Value bound, const LinearLayout &layout, unsigned axis, Emitter &e) {
   if (!bound)
     return Registers(layout.size(InDim::Register));
-  LinearLayout rows(weft::tile::shapeOf(bound.getType()));
-  for (InDim dim : {InDim::Register, InDim::Lane, InDim::Warp, InDim::Block})
-    for (uint32_t base : layout.bases(dim)) {
-      auto at = layout.delinearize(base);
-      at[axis] = 0;
-      rows.append(dim, ArrayRef<int64_t>(at));
-    }
-  auto permutation = rows.registerPermutation(layoutOf(bound.getType()));
+  auto permutation = rowsAlong(layout, axis).registerPermutation(layoutOf(bound.getType()));
   if (!permutation)
     return std::nullopt;
   ArrayRef<Value> from = e.registers(bound);

@@ -228,13 +228,11 @@ struct Side {
     shift = numberLike(b, loc, b.getI32Type(), 0);
     return rows != nullptr;
   }
-  /// Whether what a comparison says of begin + index could be added, where it says it of another begin.
-  bool add(OpBuilder &b, Location loc, const Comparison &comparison, const IndexSum &begin) {
+  /// Whether what a comparison says could be added.
+  bool add(OpBuilder &b, Location loc, const Comparison &comparison) {
     SmallVector<std::pair<Value, bool>> ofRows, ofAll;
     for (auto &each : comparison.bounds)
       (isa<RankedTensorType>(each.first.getType()) ? ofRows : ofAll).push_back(each);
-    if (IndexSum moved = begin - comparison.begin; !moved.isZero())
-      ofAll.push_back({moved.emit(b, loc, b.getI32Type()), false});
     // The number behind the end, and the first within.
     int64_t next = comparison.isUpper != comparison.isStrict;
     if (ofRows.empty()) {
@@ -261,7 +259,7 @@ static void chooseBySpan(Value mask, unsigned axis, const Conditions &conditions
   const IndexSum &first = conditions.comparisons.front().begin;
   Side lower{false, {}, {}, {}}, upper{true, {}, {}, {}};
   for (const Comparison &each : conditions.comparisons)
-    if (!(each.isUpper ? upper : lower).add(b, loc, each, first))
+    if (!(each.begin == first) || !(each.isUpper ? upper : lower).add(b, loc, each))
       return;
   using Limits = std::numeric_limits<int32_t>;
   for (Value rows : conditions.ofRows) {
@@ -274,6 +272,10 @@ static void chooseBySpan(Value mask, unsigned axis, const Conditions &conditions
     else if (!upper.addRows(b, loc, emptied))
       return;
   }
+  LinearLayout rows = rowsAlong(layoutAttrOf(mask.getType()).getLayout(), axis);
+  for (Value bounds : {lower.rows, upper.rows})
+    if (bounds && !rows.registerPermutation(layoutAttrOf(bounds.getType()).getLayout()))
+      return;
   Value begin = first.emit(b, loc, b.getI32Type());
   for (Operation *user : llvm::make_early_inc_range(mask.getUsers())) {
     auto select = cast<arith::SelectOp>(user);
