@@ -125,9 +125,13 @@ LogicalResult MapAdjointWriter::run() {
     if (!element || !isLeaf(element) || !found->count(element))
       continue;
     ElementAxes axes = axesOf(element);
-    if (!axes)
-      return element.emitOpError() << "expected the elements of a differentiated tensor at the map's own positions, "
-                                      "'attn.index' of ascending axes";
+    if (!axes) {
+      auto error = element.emitOpError() << "expected the elements of a differentiated tensor at the map's own "
+                                            "positions, 'attn.index' of ascending axes";
+      error.attachNote() << "a tensor whose gradient nobody asks for may be read anywhere: differentiate=False, or "
+                            "--forward-only, asks for none";
+      return error;
+    }
     output(element.getTensor(), axes, element);
   }
   if (outputs.empty())

@@ -35,7 +35,8 @@ func.func @no_derivative(%x: !attn.tensor<[N], f32>) -> !attn.tensor<[N], f32> a
 func.func @scattered(%x: !attn.tensor<[N], f32>, %ids: !attn.tensor<[N], i32>) -> !attn.tensor<[N], f32> attributes {attn.program} {
   %0 = attn.map ins(%ids : !attn.tensor<[N], i32>) -> !attn.tensor<[N], f32> {
   ^bb0(%i: i32):
-    // expected-error@+1 {{expected the elements of a differentiated tensor at the map's own positions, 'attn.index' of ascending axes}}
+    // expected-error@+2 {{expected the elements of a differentiated tensor at the map's own positions, 'attn.index' of ascending axes}}
+    // expected-note@+1 {{a tensor whose gradient nobody asks for may be read anywhere: differentiate=False, or --forward-only, asks for none}}
     %b = attn.element %x[%i] : !attn.tensor<[N], f32> -> f32
     attn.yield %b : f32
   }
