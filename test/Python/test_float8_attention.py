@@ -2,6 +2,7 @@
 """Attention of 8-bit floats, forward, against float64 on the numbers that they are."""
 
 import dataclasses
+import random
 
 import pytest
 import torch
@@ -56,8 +57,8 @@ def drawn(case, B=2):
     return q, k, v, {name: apart[torch.randperm(len(apart))].view(B, case.Hkv) for name in case.descales}
 
 
-def reference(case, q, k, v, factors):
-    """softmax(scale · (q_descale q) (k_descale k)ᵀ) (v_descale v)."""
+def reference(case, q, k, v, factors, sink=None, bias=None, return_lse=False):
+    """softmax(scale · (q_descale q) (k_descale k)ᵀ + bias) (v_descale v), with a logit more for each head."""
     group = case.H // case.Hkv
 
     def of_heads(x, name):
@@ -71,10 +72,16 @@ def reference(case, q, k, v, factors):
         .repeat_interleave(group, 1)[:, :, None, None]
     )
     scores = q @ of_heads(k, "k_descale").mT * case.more.get("scale", case.D**-0.5)
+    if bias is not None:
+        scores = scores + bias.double()
     if case.pairs is not None:
         seen = case.pairs(torch.arange(case.N)[:, None], torch.arange(case.M)[None])
         scores = scores.masked_fill(~seen, -torch.inf)
-    return torch.softmax(scores, -1) @ of_heads(v, "v_descale")
+    lse = torch.logsumexp(scores, -1)
+    if sink is not None:
+        lse = torch.logaddexp(lse, sink.double()[:, None].expand_as(lse))
+    out = torch.exp(scores - lse[..., None]) @ of_heads(v, "v_descale")
+    return (out, lse) if return_lse else out
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
@@ -97,6 +104,49 @@ def test_attend(seed, monkeypatch, name, target):
         for axis in (0, 1)[: 1 + (case.Hkv > 1)]:
             others = factors | {each: factors[each].flip(axis)}
             assert ((out.double() - reference(case, q, k, v, others)).abs() > 4 * limit).any(), (each, axis)
+
+
+def laid(x, how):
+    """The same numbers: tokens before heads, or rows that begin off a multiple of 16 bytes with NaN around them."""
+    if how == "tokens first":
+        return x.transpose(1, 2).contiguous().transpose(1, 2)
+    if how == "padded":
+        wide = torch.full((*x.shape[:3], x.shape[3] + 5), torch.nan).to(x.dtype)
+        wide[..., 3:-2] = x
+        return wide[..., 3:-2]
+    return x
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_random_calls(seed, monkeypatch, target):
+    """Any sizes, layouts, sinks, biases and divisions of keys; the LSE too."""
+    monkeypatch.setenv("WEFT_TARGET", target)
+    torch.manual_seed(seed)
+    draw = random.Random(seed)
+    patterns = {None: None, "causal": (weft.causal(), lambda n, m: m <= n)}
+    patterns["window"] = (weft.window(30, 4), lambda n, m: (m >= n - 30) & (m <= n + 4))
+    for _ in range(8):
+        Hkv, M = draw.choice([1, 2, 3]), draw.choice([1, 7, 64, 100, 129, 200])
+        pattern, pairs = patterns[draw.choice(list(patterns))] or (None, None)
+        N = draw.choice([1, 5, 65, 130]) if pattern is None else M
+        D = draw.choice([8, 16, 24, 32, 48, 72, 96, 128, 160])
+        names = [name for name in ("q_descale", "k_descale", "v_descale") if draw.random() < 0.5]
+        H, Dv, dtype = Hkv * draw.choice([1, 2, 4]), draw.choice([16, 64, 128]), draw.choice([E4M3, E5M2])
+        case = Case(H, Hkv, N, M, D, Dv, pattern, pairs, tuple(names), dtype=dtype)
+        q, k, v, factors = drawn(case)
+        how = draw.choice(["tokens first", "padded", "as it is"])
+        sink, bias = (
+            (torch.randn(H) if draw.random() < 0.4 else None),
+            (torch.randn(N, M) if draw.random() < 0.4 else None),
+        )
+        more = {"sink": sink, "bias": bias, "splits": draw.choice([None, None, 0, 3])}
+        with poisoned():
+            operands = [laid(x, how) for x in (q, k, v)]
+            out, lse = weft.attention.attend(*operands, pattern, return_lse=True, **factors, **more)
+        exact, exact_lse = reference(case, q, k, v, factors, sink, bias, return_lse=True)
+        largest = float(v.float().abs().max()) * max(float(x.max()) for x in factors.values() or [torch.ones(1)])
+        assert ((out.double() - exact).abs() <= exact.abs() * 2**-8 + largest * 2**-9).all(), (case, how, more)
+        torch.testing.assert_close(lse.double(), exact_lse, rtol=1e-4, atol=2e-4)
 
 
 def test_programs_and_packed_sequences(seed, monkeypatch):
