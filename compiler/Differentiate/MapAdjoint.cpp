@@ -79,6 +79,15 @@ SmallVector<Operation *> MapAdjointWriter::copyBody() {
   return ops;
 }
 
+/// A gradient of what is read in another order would have to be added up by place.
+static LogicalResult refuseElsewhere(attn::ElementOp element) {
+  auto error = element.emitOpError() << "expected the elements of a differentiated tensor at the map's own positions, "
+                                        "'attn.index' of ascending axes";
+  error.attachNote() << "a tensor whose gradient nobody asks for may be read anywhere: differentiate=False, or "
+                        "--forward-only, asks for none";
+  return error;
+}
+
 LogicalResult MapAdjointWriter::run() {
   SmallVector<Value> known = llvm::map_to_vector(op.getResults(), [&](Value result) { return gradients.get(result); });
   if (llvm::none_of(known, [](Value gradient) { return bool(gradient); }))
@@ -125,13 +134,8 @@ LogicalResult MapAdjointWriter::run() {
     if (!element || !isLeaf(element) || !found->count(element))
       continue;
     ElementAxes axes = axesOf(element);
-    if (!axes) {
-      auto error = element.emitOpError() << "expected the elements of a differentiated tensor at the map's own "
-                                            "positions, 'attn.index' of ascending axes";
-      error.attachNote() << "a tensor whose gradient nobody asks for may be read anywhere: differentiate=False, or "
-                            "--forward-only, asks for none";
-      return error;
-    }
+    if (!axes)
+      return refuseElsewhere(element);
     output(element.getTensor(), axes, element);
   }
   if (outputs.empty())
