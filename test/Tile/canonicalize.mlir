@@ -288,3 +288,76 @@ func.func @dot_of_zero(%a: tensor<16x16xf16>) -> tensor<16x16xf32> {
   %0 = tile.dot %a, %a, %zero : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
   return %0 : tensor<16x16xf32>
 }
+
+//===-- Products ------------------------------------------------------------------------------------------------------===//
+
+// What is added to a product is where it begins, whichever operand it is, of floats and of integers.
+// CHECK-LABEL: func.func @begins_with_sum
+// CHECK-SAME: %[[A:[a-z0-9]*]]: tensor<16x16xf16>, %[[B:[a-z0-9]*]]: tensor<16x16xf16>, %[[I:[a-z0-9]*]]: tensor<16x32xi8>, %[[J:[a-z0-9]*]]: tensor<32x16xi8>, %[[X:[a-z0-9]*]]: tensor<16x16xf32>, %[[Y:[a-z0-9]*]]: tensor<16x16xi32>
+func.func @begins_with_sum(%a: tensor<16x16xf16>, %b: tensor<16x16xf16>, %i: tensor<16x32xi8>, %j: tensor<32x16xi8>, %x: tensor<16x16xf32>, %y: tensor<16x16xi32>) -> (tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xi32>) {
+  // CHECK-DAG: %[[P:.*]] = tile.dot %[[A]], %[[B]], %[[X]] :
+  // CHECK-DAG: %[[Q:.*]] = tile.dot %[[A]], %[[B]], %[[X]] {precision = #tile<precision tf32x3>} :
+  // CHECK-DAG: %[[R:.*]] = tile.dot %[[I]], %[[J]], %[[Y]] :
+  // CHECK: return %[[P]], %[[Q]], %[[R]]
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+  %none = arith.constant dense<0> : tensor<16x16xi32>
+  %0 = tile.dot %a, %b, %zero : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+  %1 = arith.addf %0, %x : tensor<16x16xf32>
+  %2 = tile.dot %a, %b, %zero {precision = #tile<precision tf32x3>} : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+  %3 = arith.addf %x, %2 : tensor<16x16xf32>
+  %4 = tile.dot %i, %j, %none : tensor<16x32xi8> * tensor<32x16xi8> -> tensor<16x16xi32>
+  %5 = arith.addi %y, %4 : tensor<16x16xi32>
+  return %1, %3, %5 : tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xi32>
+}
+
+// A sum that is made after the product has it wait; of two products the later begins with the earlier.
+// CHECK-LABEL: func.func @waits_for_sum
+func.func @waits_for_sum(%a: tensor<16x16xf16>, %b: tensor<16x16xf16>, %x: tensor<16x16xf32>) -> (tensor<16x16xf32>, tensor<16x16xf32>) {
+  // CHECK: %[[X:.*]] = arith.mulf
+  // CHECK: %[[P:.*]] = tile.dot %{{.*}}, %{{.*}}, %[[X]] :
+  // CHECK: %[[Q:.*]] = tile.dot %[[A:.*]], %[[B:.*]], %cst :
+  // CHECK: %[[R:.*]] = tile.dot %[[B]], %[[A]], %[[Q]] :
+  // CHECK: return %[[P]], %[[R]]
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+  %0 = tile.dot %a, %b, %zero : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+  %1 = arith.mulf %x, %x : tensor<16x16xf32>
+  %2 = arith.addf %0, %1 : tensor<16x16xf32>
+  %3 = tile.dot %a, %b, %zero : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+  %4 = tile.dot %b, %a, %zero : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+  %5 = arith.addf %3, %4 : tensor<16x16xf32>
+  return %2, %5 : tensor<16x16xf32>, tensor<16x16xf32>
+}
+
+// Not so: a product that something else uses too, that begins elsewhere, is of 8-bit floats or summed in f16; a row that is repeated; what is loaded
+// after the product, which hides it; a sum in another block.
+// CHECK-LABEL: func.func @begins_at_zero
+func.func @begins_at_zero(%a: tensor<16x16xf16>, %e: tensor<16x32xf8E4M3FN>, %f: tensor<32x16xf8E4M3FN>, %x: tensor<16x16xf32>, %h: tensor<16x16xf16>, %row: tensor<1x16xf32>, %p: tensor<16x16x!tile.ptr<f32>>, %c: i1)
+    -> (tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf16>, tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32>) {
+  // CHECK-COUNT-6: arith.addf
+  // CHECK: scf.if
+  // CHECK: arith.addf
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+  %none = arith.constant dense<0.0> : tensor<16x16xf16>
+  %0 = tile.dot %a, %a, %zero : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+  %1 = arith.addf %0, %x : tensor<16x16xf32>
+  %2 = tile.dot %a, %a, %x : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+  %3 = arith.addf %2, %x : tensor<16x16xf32>
+  %4 = tile.dot %e, %f, %zero : tensor<16x32xf8E4M3FN> * tensor<32x16xf8E4M3FN> -> tensor<16x16xf32>
+  %5 = arith.addf %4, %x : tensor<16x16xf32>
+  %6 = tile.dot %a, %a, %none : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf16>
+  %7 = arith.addf %6, %h : tensor<16x16xf16>
+  %8 = tile.broadcast %row : tensor<1x16xf32> -> tensor<16x16xf32>
+  %9 = tile.dot %a, %a, %zero : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+  %10 = arith.addf %9, %8 : tensor<16x16xf32>
+  %11 = tile.dot %a, %a, %zero : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+  %12 = tile.load %p : tensor<16x16x!tile.ptr<f32>>
+  %13 = arith.addf %11, %12 : tensor<16x16xf32>
+  %14 = tile.dot %a, %a, %zero : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+  %15 = scf.if %c -> (tensor<16x16xf32>) {
+    %16 = arith.addf %14, %x : tensor<16x16xf32>
+    scf.yield %16 : tensor<16x16xf32>
+  } else {
+    scf.yield %x : tensor<16x16xf32>
+  }
+  return %0, %1, %3, %5, %7, %10, %13, %15 : tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf16>, tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32>
+}

@@ -1,7 +1,10 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Matrix products, reductions and scans: verifiers. The constraints C1, C2, ... are those of TileComputeOps.td.
+// Matrix products, reductions and scans: verifiers, and sums that products begin with. The constraints C1, C2, ... are those of TileComputeOps.td.
 #include "dialects/Tile/IR/TileOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
 using namespace weft::tile;
@@ -38,6 +41,54 @@ LogicalResult DotOp::verify() {
   if (!isAccumulatorOf(a.getElementType(), acc.getElementType()))
     return emitOpError() << "expected an accumulator that products of " << a.getElementType()
                          << " are summed in, but got " << acc.getElementType();
+  return success();
+}
+
+/// Whether `op` may take place as late as `later`, an op of the same block: nothing between them touches memory, whose
+/// order is the program's, and whose latency the product may hide.
+static bool mayWaitUntil(Operation *op, Operation *later) {
+  for (Operation *each = op->getNextNode(); each != later; each = each->getNextNode())
+    if (each->getNumRegions() || !isMemoryEffectFree(each))
+      return false;
+  return true;
+}
+
+namespace {
+/// What a product may begin with: the other operand of a sum, and where both are at hand.
+struct Start {
+  Value value;
+  Operation *sum, *place;
+};
+} // namespace
+
+/// The sum that a product, which begins at zero, enters and nothing else; nothing where it may not begin there.
+static std::optional<Start> startOf(DotOp dot) {
+  Type operand = getElementTypeOrSelf(dot.getA()), element = getElementTypeOrSelf(dot.getType());
+  bool keepsSums = !isa<Float8E4M3FNType, Float8E5M2Type>(operand) && !element.isF16();
+  bool isZero = matchPattern(dot.getAcc(), m_AnyZeroFloat()) || matchPattern(dot.getAcc(), m_Zero());
+  if (!keepsSums || !isZero || !dot->hasOneUse())
+    return std::nullopt;
+  Operation *sum = *dot->user_begin();
+  if (!isa<arith::AddFOp, arith::AddIOp>(sum) || sum->getBlock() != dot->getBlock())
+    return std::nullopt;
+  Value other = sum->getOperand(sum->getOperand(0) == dot.getResult() ? 1 : 0);
+  Operation *made = other.getDefiningOp();
+  if (made && (made->hasTrait<OpTrait::ConstantLike>() || isa<SplatOp, BroadcastOp>(made)))
+    return std::nullopt;
+  if (!made || made->getBlock() != dot->getBlock() || made->isBeforeInBlock(dot))
+    return Start{other, sum, dot};
+  return mayWaitUntil(dot, sum) ? std::optional(Start{other, sum, sum}) : std::nullopt;
+}
+
+LogicalResult DotOp::canonicalize(DotOp dot, PatternRewriter &rewriter) {
+  std::optional<Start> start = startOf(dot);
+  if (!start)
+    return rewriter.notifyMatchFailure(dot, "nothing is added that the product could begin with");
+  rewriter.setInsertionPoint(start->place);
+  auto whole = DotOp::create(rewriter, dot.getLoc(), dot.getA(), dot.getB(), start->value, dot.getPrecision());
+  whole->setDiscardableAttrs(dot->getDiscardableAttrDictionary());
+  rewriter.replaceOp(start->sum, whole.getResult());
+  rewriter.eraseOp(dot);
   return success();
 }
 

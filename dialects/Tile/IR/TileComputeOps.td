@@ -9,6 +9,9 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
     `precision` matters for f32 operands only. Products are exact and sums are kept in the accumulator's type. PTX: `mma.sync` (ISA
     9.7.14), or `fma.rn` for `ieee`.
 
+    What is added to a product, and to nothing else of it, becomes its accumulator (`canonicalize`): `acc += a · b` is one instruction. Not so of
+    8-bit floats and in f16, whose own sums keep fewer bits, nor what a row or a column repeats, which registers need not hold whole.
+
     ```mlir
     %d = tile.dot %a, %b, %c : tensor<64x32xf16> * tensor<32x64xf16> -> tensor<64x64xf32>
     ```
@@ -18,6 +21,7 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
   let results = (outs Tile_Tensor:$result);
   let assemblyFormat = "$a `,` $b `,` $acc attr-dict `:` type($a) `*` type($b) `->` type($result)";
   let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def Tile_RowDotOp : Tile_Op<"row_dot", [Pure, SameTypeOperands]> {

@@ -160,14 +160,14 @@ func.func @sum_of_another_product(%p: !tile.ptr<f32> {tile.divisibility = 16 : i
 // -----
 
 // Eight warps and four instructions' rows: what the second product takes leaves its warp in any case, so that it reads
-// the fewest elements, as the product does that it is added to: only 16-bit numbers are exchanged.
+// the fewest elements, as the product does that it is taken from: only 16-bit numbers are exchanged.
 
 // CHECK-LABEL: func.func @added_products
 // CHECK: warp.mma {{.*}} -> tensor<64x128xf32, #[[SUM:.*]]>
 // CHECK: warp.convert_layout {{.*}} -> tensor<64x64xf16,
 // CHECK: warp.mma {{.*}} -> tensor<64x128xf32, #[[SUM]]>
 // CHECK-NOT: warp.convert_layout
-// CHECK: arith.addf {{.*}} : tensor<64x128xf32, #[[SUM]]>
+// CHECK: arith.subf {{.*}} : tensor<64x128xf32, #[[SUM]]>
 func.func @added_products(%p: !tile.ptr<f32>, %x: f16) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 8, stages = 1>} {
   %q = tile.splat %x : f16 -> tensor<64x64xf16>
   %v = tile.splat %x : f16 -> tensor<64x128xf16>
@@ -178,7 +178,7 @@ func.func @added_products(%p: !tile.ptr<f32>, %x: f16) attributes {tile.kernel, 
   %t = arith.mulf %s, %s : tensor<64x64xf32>
   %a = arith.truncf %t : tensor<64x64xf32> to tensor<64x64xf16>
   %i = tile.dot %a, %v, %none : tensor<64x64xf16> * tensor<64x128xf16> -> tensor<64x128xf32>
-  %sum = arith.addf %o, %i : tensor<64x128xf32>
+  %sum = arith.subf %o, %i : tensor<64x128xf32>
   %ptrs = tile.splat %p : !tile.ptr<f32> -> tensor<64x128x!tile.ptr<f32>>
   tile.store %ptrs, %sum : tensor<64x128x!tile.ptr<f32>>
   func.return
@@ -209,7 +209,7 @@ func.func @added_after_reduction(%p: !tile.ptr<f32>, %x: f16) attributes {tile.k
   %t = arith.subf %s, %w : tensor<64x64xf32>
   %a = arith.truncf %t : tensor<64x64xf32> to tensor<64x64xf16>
   %i = tile.dot %a, %v, %none : tensor<64x64xf16> * tensor<64x128xf16> -> tensor<64x128xf32>
-  %sum = arith.addf %o, %i : tensor<64x128xf32>
+  %sum = arith.subf %o, %i : tensor<64x128xf32>
   %ptrs = tile.splat %p : !tile.ptr<f32> -> tensor<64x128x!tile.ptr<f32>>
   tile.store %ptrs, %sum : tensor<64x128x!tile.ptr<f32>>
   func.return
