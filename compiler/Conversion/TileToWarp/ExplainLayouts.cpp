@@ -136,7 +136,7 @@ private:
       auto remark = remarks::decided(remarks::conversion, op);
       if (!remark)
         return;
-      unsigned bytes = travellingBytes(value);
+      unsigned bytes = travellingBytes(value, own.getLayout(), other.getLayout());
       int64_t each = conversionCost(own.getLayout(), other.getLayout(), bytes);
       bool inside = each == 0 || warp::shuffleExchange(own.getLayout(), other.getLayout(), bytes);
       remark << remark::reason("{0} is converted from {1} to {2} {3}, about {4} instructions of a warp{5}",

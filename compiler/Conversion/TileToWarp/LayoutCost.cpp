@@ -18,6 +18,8 @@ using weft::warp::LinearLayout;
 
 namespace weft {
 namespace {
+/// As often has an element to be repeated that widening it there is considered to be too much.
+constexpr int64_t manyTimes = 8;
 constexpr int64_t instruction = costOfInstruction, access = 3 * instruction, barrier = 12 * instruction;
 
 /// The registers of a thread that hold different elements.
@@ -110,9 +112,17 @@ int64_t conversionCost(const LinearLayout &from, const LinearLayout &to, unsigne
   return (accesses(from) + accesses(to)) * access + 2 * barrier;
 }
 
-unsigned travellingBytes(Value value) {
+bool travelsNarrow(Value value, const LinearLayout &from, const LinearLayout &to) {
   auto widened = value.getDefiningOp<arith::ExtFOp>();
-  return bytesOf(widened ? widened.getIn() : value);
+  if (!widened)
+    return false;
+  int64_t held = registersOf(from), more = (registersOf(to) - held) * instruction;
+  return registersOf(to) < manyTimes * held ||
+         conversionCost(from, to, bytesOf(widened.getIn())) + more <= conversionCost(from, to, bytesOf(value));
+}
+
+unsigned travellingBytes(Value value, const LinearLayout &from, const LinearLayout &to) {
+  return bytesOf(travelsNarrow(value, from, to) ? value.getDefiningOp()->getOperand(0) : value);
 }
 
 int64_t conversionsOf(Value value, const LayoutPlan &plan) {
@@ -120,11 +130,13 @@ int64_t conversionsOf(Value value, const LayoutPlan &plan) {
   if (!own)
     return 0;
   int64_t cost = 0;
-  bool widened = isa_and_nonnull<arith::ExtFOp>(value.getDefiningOp()); // anew, from what has travelled
-  for (LayoutAttr other : plan.layoutsOf(value))
-    if (other != own)
-      cost += (widened ? registersOf(other.getLayout()) * instruction : 0) +
-              conversionCost(own.getLayout(), other.getLayout(), travellingBytes(value));
+  for (LayoutAttr other : plan.layoutsOf(value)) {
+    if (other == own)
+      continue;
+    const LinearLayout &from = own.getLayout(), &to = other.getLayout();
+    cost += (travelsNarrow(value, from, to) ? registersOf(to) * instruction : 0) +
+            conversionCost(from, to, travellingBytes(value, from, to));
+  }
   return cost;
 }
 

@@ -16,8 +16,11 @@ int64_t tripsOf(mlir::Operation *op);
 /// where registers are renamed, shuffles and choices, or stores to and loads from shared memory with their barriers.
 int64_t conversionCost(const warp::LinearLayout &from, const warp::LinearLayout &to, unsigned bytes);
 
-/// Bytes an element with which a value travels to another layout: what was widened, as it was before.
-unsigned travellingBytes(mlir::Value value);
+/// Whether a value that was widened travels to another layout as it was before, and is widened there: for less bytes, and as
+/// many instructions more as lanes there repeat elements.
+bool travelsNarrow(mlir::Value value, const warp::LinearLayout &from, const warp::LinearLayout &to);
+/// Bytes an element with which a value travels to another layout.
+unsigned travellingBytes(mlir::Value value, const warp::LinearLayout &from, const warp::LinearLayout &to);
 
 /// What the values that `value` is needed in other layouts cost, once.
 int64_t conversionsOf(mlir::Value value, const LayoutPlan &plan);

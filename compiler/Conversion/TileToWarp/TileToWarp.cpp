@@ -14,6 +14,7 @@
 //   %x = tile.load %p {warp.contiguity = 4 : i32} : tensor<128x!tile.ptr<f32>, #layout>
 #include "compiler/Conversion/TileToWarp/AssignLayouts.h"
 #include "compiler/Conversion/TileToWarp/Float8Products.h"
+#include "compiler/Conversion/TileToWarp/LayoutCost.h"
 #include "compiler/Conversion/TileToWarp/Passes.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
@@ -76,10 +77,10 @@ private:
         made[Key(old, other)] = converted(old, value, other);
   }
 
-  /// `value`, which stands for `old`, in another layout. What was widened travels as narrow as it was.
+  /// `value`, which stands for `old`, in another layout. What was widened travels as narrow as it was where that is cheaper.
   Value converted(Value old, Value value, LayoutAttr layout) {
     auto widened = value.getDefiningOp<arith::ExtFOp>();
-    if (!widened)
+    if (!widened || !travelsNarrow(value, plan.own.lookup(old).getLayout(), layout.getLayout()))
       return warp::ConvertLayoutOp::create(b, old.getLoc(), typeIn(old, layout), value);
     Value narrow = widened.getIn();
     Type type =

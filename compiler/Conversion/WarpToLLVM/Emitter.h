@@ -136,6 +136,8 @@ public:
   /// A value of 32 bits from as many narrower ones as fill it, lowest first; and back, into values of `type`.
   mlir::Value pack(llvm::ArrayRef<mlir::Value> parts);
   llvm::SmallVector<mlir::Value> unpack(mlir::Value word, mlir::Type type);
+  /// The word of 32 bits that `parts` were taken from, if they are all of it and in order; null otherwise.
+  mlir::Value unpackedFrom(llvm::ArrayRef<mlir::Value> parts);
   mlir::Value bitcast(mlir::Value value, mlir::Type type);
   /// The value of `value` in the lane whose index differs by `mask` (`shfl.sync.bfly`), any type of 8 to 64 bits.
   mlir::Value shuffleXor(mlir::Value value, unsigned mask);

@@ -72,19 +72,29 @@ Value Emitter::bitcast(Value value, Type type) {
   return LLVM::BitcastOp::create(b, loc, type, value);
 }
 
-/// The word that `parts` were unpacked from, if they are all of it and in order; null otherwise.
-static Value unpackedFrom(ArrayRef<Value> parts) {
+Value Emitter::unpackedFrom(ArrayRef<Value> parts) {
   Value vector;
+  int64_t first = 0;
   for (auto [i, part] : llvm::enumerate(parts)) {
     auto extract = part.getDefiningOp<LLVM::ExtractElementOp>();
     auto index = extract ? extract.getPosition().getDefiningOp<LLVM::ConstantOp>() : LLVM::ConstantOp();
     auto position = index ? dyn_cast<IntegerAttr>(index.getValue()) : IntegerAttr();
-    if (!position || position.getInt() != static_cast<int64_t>(i) || (vector && extract.getVector() != vector))
+    if (!position || (vector && extract.getVector() != vector))
       return {};
     vector = extract.getVector();
+    if (i == 0)
+      first = position.getInt();
+    if (position.getInt() != first + static_cast<int64_t>(i))
+      return {};
   }
+  int64_t count = parts.size(), all = cast<VectorType>(vector.getType()).getNumElements();
+  if (first % count != 0 || all % count != 0 || bitWidth(vector.getType()) != 32 * (all / count))
+    return {};
   auto cast = vector.getDefiningOp<LLVM::BitcastOp>();
-  return cast && cast.getArg().getType().isInteger(32) ? cast.getArg() : Value();
+  if (all == count)
+    return cast && cast.getArg().getType().isInteger(32) ? cast.getArg() : bitcast(vector, b.getI32Type());
+  return LLVM::ExtractElementOp::create(b, loc, bitcast(vector, VectorType::get(all / count, b.getI32Type())),
+                                        i32(first / count));
 }
 
 Value Emitter::pack(ArrayRef<Value> parts) {

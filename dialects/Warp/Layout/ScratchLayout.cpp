@@ -157,13 +157,25 @@ static LinearLayout layoutAbove(const LinearLayout &source, const LinearLayout &
   return layout;
 }
 
-LinearLayout weft::warp::scratchLayout(const LinearLayout &source, const LinearLayout &result, unsigned elementBytes) {
+/// Whether pieces of registers `bits`, in that order, are of one operand of a matrix instruction, in its order, or of whole
+/// ones; see scratchLayout. Words of 32 bits are rounded before they are multiplied, into whichever register.
+static bool isOfOperands(ArrayRef<unsigned> bits, unsigned elementBytes, unsigned operandBits) {
+  if (!operandBits || elementBytes >= 4)
+    return true;
+  size_t inWord = Log2_32(4 / elementBytes), ordered = 0;
+  while (ordered < bits.size() && bits[ordered] == ordered)
+    ++ordered;
+  return ordered == bits.size() || ordered < inWord || ordered >= inWord + operandBits;
+}
+
+LinearLayout weft::warp::scratchLayout(const LinearLayout &source, const LinearLayout &result, unsigned elementBytes,
+                                       unsigned operandBits) {
   ArrayRef<uint32_t> written = source.bases(InDim::Register), read = result.bases(InDim::Register);
   Vectors shared;
   copy_if(read, std::back_inserter(shared), [&](uint32_t vector) { return vector && is_contained(written, vector); });
 
   std::optional<LinearLayout> best;
-  unsigned bestCost = 0;
+  std::pair<unsigned, unsigned> bestCost; // wavefronts, then accesses
   auto consider = [&](ArrayRef<uint32_t> order) {
     Span span;
     Vectors piece;
@@ -172,21 +184,29 @@ LinearLayout weft::warp::scratchLayout(const LinearLayout &source, const LinearL
         piece.push_back(vector);
     for (;; piece.pop_back()) {
       LinearLayout layout = layoutAbove(source, result, piece, elementBytes);
-      unsigned cost = wavefrontsOf(accessOf(source, layout, elementBytes), elementBytes).needed +
-                      wavefrontsOf(accessOf(result, layout, elementBytes), elementBytes).needed;
-      if (!best || cost < bestCost) {
+      SharedAccess write = accessOf(source, layout, elementBytes), load = accessOf(result, layout, elementBytes);
+      std::pair<unsigned, unsigned> cost{
+          wavefrontsOf(write, elementBytes).needed + wavefrontsOf(load, elementBytes).needed,
+          source.size(InDim::Register) / write.pieceElements() + result.size(InDim::Register) / load.pieceElements()};
+      bool isWhole = isOfOperands(load.pieceBits, elementBytes, operandBits);
+      if (!best || (isWhole && cost < bestCost)) {
         best = layout;
-        bestCost = cost;
+        bestCost = isWhole ? cost : std::pair(~0u, ~0u);
       }
       if (piece.empty())
         return;
     }
   };
-  // Neighbours that both sides hold in registers come first; then those of the reader, or of the writer.
+  // Neighbours that both sides hold in registers come first; then those of the reader, or of the writer. Operands have an
+  // order of their own.
+  SmallVector<Vectors> orders;
   for (ArrayRef<uint32_t> rest : {read, written}) {
-    Vectors order = shared;
-    order.append(rest.begin(), rest.end());
-    consider(order);
+    orders.push_back(shared);
+    orders.back().append(rest.begin(), rest.end());
   }
+  if (operandBits)
+    orders.emplace_back(read.begin(), read.end());
+  for (const Vectors &order : orders)
+    consider(order);
   return *best;
 }

@@ -25,6 +25,11 @@ Wavefronts wavefrontsOf(const SharedAccess &access, unsigned elementBytes);
 /// A bijective layout over offset that `source` writes to and `result` reads from in wide pieces and without bank
 /// conflicts, as far as there is one: the widest piece goes to the lowest offsets; rows that share banks are spanned by
 /// sums of one direction of each side's lanes, which neither side's lanes walk along ("Linear Layouts", section 5.4).
-LinearLayout scratchLayout(const LinearLayout &source, const LinearLayout &result, unsigned elementBytes);
+///
+/// Where matrix instructions take the result, the words of one operand are told apart by `operandBits` bits of the
+/// register, which follow those within a word. Pieces are then read that are of one operand, in order, or of several
+/// whole ones: others would be put together anew, register by register, for every instruction.
+LinearLayout scratchLayout(const LinearLayout &source, const LinearLayout &result, unsigned elementBytes,
+                           unsigned operandBits = 0);
 
 } // namespace weft::warp

@@ -72,6 +72,37 @@ module attributes {warp.target = "sm_80"} {
 
 // -----
 
+#two = #warp.layout<[64], register = [[1]], lane = [[2], [4], [8], [16], [32]], warp = []>
+
+// Two bf16 of one word become f32 by an instruction each. Where several take what is cut to bf16, pairs are cut by an instruction of their own.
+// CHECK-LABEL: llvm.func @pairs
+// CHECK: %[[PAIR:.*]] = llvm.load %{{.*}} -> vector<2xbf16>
+// CHECK: %[[WORD:.*]] = llvm.bitcast %[[PAIR]] : vector<2xbf16> to i32
+// CHECK-NOT: llvm.fpext
+// CHECK: llvm.shl %[[WORD]], %{{.*}} : i32
+// CHECK: llvm.and %[[WORD]], %{{.*}} : i32
+// CHECK-NOT: llvm.fptrunc
+// CHECK: llvm.call_intrinsic "llvm.nvvm.ff2bf16x2.rn"
+// CHECK-NOT: llvm.fptrunc
+module attributes {warp.target = "sm_80"} {
+  func.func @pairs(%x: !tile.ptr<bf16> {tile.divisibility = 16 : i32}, %y: !tile.ptr<bf16> {tile.divisibility = 16 : i32}) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %r = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #two>
+    %b = tile.splat %x : !tile.ptr<bf16> -> tensor<64x!tile.ptr<bf16>, #two>
+    %p = tile.addptr %b, %r : tensor<64x!tile.ptr<bf16>, #two>, tensor<64xi32, #two>
+    %c = tile.splat %y : !tile.ptr<bf16> -> tensor<64x!tile.ptr<bf16>, #two>
+    %q = tile.addptr %c, %r : tensor<64x!tile.ptr<bf16>, #two>, tensor<64xi32, #two>
+    %v = tile.load %p {warp.contiguity = 2 : i32} : tensor<64x!tile.ptr<bf16>, #two>
+    %f = arith.extf %v : tensor<64xbf16, #two> to tensor<64xf32, #two>
+    %g = arith.mulf %f, %f : tensor<64xf32, #two>
+    %h = arith.truncf %g : tensor<64xf32, #two> to tensor<64xbf16, #two>
+    tile.store %p, %h {warp.contiguity = 2 : i32} : tensor<64x!tile.ptr<bf16>, #two>
+    tile.store %q, %h : tensor<64x!tile.ptr<bf16>, #two>
+    return
+  }
+}
+
+// -----
+
 // An f8 is held in an i8. A target without conversions cuts it from f32's bits, with no rounding op of LLVM's, and moves
 // it into the upper byte of an f16, two at once; others convert pairs.
 // CHECK-LABEL: llvm.func @float8

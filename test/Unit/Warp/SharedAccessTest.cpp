@@ -131,6 +131,37 @@ TEST(ScratchLayout, AccessesAreAsWideAsTheLayoutsAllow) {
   EXPECT_EQ(accessOf(other, same, 2).pieceElements(), 8u);
 }
 
+TEST(ScratchLayout, ReadsOperandsWhole) {
+  // Of the first operand's words the writer holds two that follow one another, and two of another instruction: neither is
+  // read with the others, and no neighbour is left for a wider access to take.
+  LinearLayout written({64, 32}), operand({64, 32});
+  for (auto [rows, columns] : {std::pair(0, 1), {0, 2}, {8, 0}, {16, 0}, {32, 0}})
+    written.append(InDim::Register, uint32_t(rows * 32 + columns));
+  for (uint32_t element : {4u, 8u, 16u, 32u, 64u})
+    written.append(InDim::Lane, element);
+  written.append(InDim::Warp, 4 * 32);
+  for (auto [rows, columns] : {std::pair(0, 1), {8, 0}, {0, 8}, {0, 16}, {16, 0}})
+    operand.append(InDim::Register, uint32_t(rows * 32 + columns));
+  for (uint32_t element : {2u, 4u, 32u, 64u, 128u})
+    operand.append(InDim::Lane, element);
+  operand.append(InDim::Warp, 32 * 32);
+  auto read = [&](unsigned operandBits) {
+    return accessOf(operand, scratchLayout(written, operand, 2, operandBits), 2).pieceBits;
+  };
+  EXPECT_EQ(read(0), (llvm::SmallVector<unsigned, 4>{0, 1, 4}));
+  EXPECT_EQ(read(2), (llvm::SmallVector<unsigned, 4>{0, 1, 2}));
+  for (const Exchange &exchange : exchanges())
+    for (unsigned operandBits : {1, 2}) {
+      LinearLayout shared = scratchLayout(exchange.source, exchange.target, 2, operandBits);
+      expectNoConflicts(wavefrontsOf(accessOf(exchange.source, shared, 2), 2), exchange.name);
+      llvm::SmallVector<unsigned, 4> bits = accessOf(exchange.target, shared, 2).pieceBits;
+      size_t ordered = 0;
+      while (ordered < bits.size() && bits[ordered] == ordered)
+        ++ordered;
+      EXPECT_TRUE(ordered == bits.size() || ordered < 1 || ordered >= 1 + operandBits) << exchange.name;
+    }
+}
+
 TEST(ScratchLayout, IsABijectionForAnyLayouts) {
   // The first seed has layouts whose lanes' sums are dependent.
   for (uint32_t start : {uint32_t(3251520952), uint32_t(seed())}) {

@@ -2,6 +2,9 @@
 // Casts of arith. f32 to f16 and bf16 goes by pairs of registers, `cvt.rn.f16x2.f32` (PTX ISA 9.7.9.21).
 
 #include "compiler/Conversion/WarpToLLVM/Arithmetic/Casts.h"
+#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Layout/ScratchLayout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -58,8 +61,23 @@ Value extendHalf(Value half, Type to, Emitter &e) {
   return truncateFromF32(extendToF32(half, e), to, e);
 }
 
+/// bf16 has the upper half of an f32's bits: of two in one word each takes one instruction, where the upper by itself takes
+/// one more to be cut out.
+LogicalResult extendPairs(arith::ExtFOp op, Emitter &e) {
+  auto extended = [&](Value bits) { return e.bitcast(bits, e.b.getF32Type()); };
+  return perPair(op, e, [&](Value first, Value second) -> std::array<Value, 2> {
+    Value word = e.unpackedFrom({first, second});
+    if (!word)
+      return {extendToF32(first, e), extendToF32(second, e)};
+    return {extended(LLVM::ShlOp::create(e.b, e.loc, word, e.i32(16))),
+            extended(LLVM::AndOp::create(e.b, e.loc, word, e.i32(static_cast<int32_t>(0xffff0000))))};
+  });
+}
+
 LogicalResult lowerExtF(arith::ExtFOp op, Emitter &e) {
   Type from = getElementTypeOrSelf(op.getIn().getType()), to = getElementTypeOrSelf(op.getType());
+  if (from.isBF16() && to.isF32())
+    return extendPairs(op, e);
   if (!isFloat8(from))
     return e.perRegister(op, [&](ArrayRef<Value> in) { return LLVM::FPExtOp::create(e.b, e.loc, to, in[0]); });
   // Four at a time: a word of memory, as a rule.
@@ -80,16 +98,41 @@ LogicalResult lowerExtF(arith::ExtFOp op, Emitter &e) {
   return success();
 }
 
-/// Two neighbouring registers at once.
+/// Whether an op takes neighbouring registers of 16 bits as one word: products, stores of neighbouring elements, and ways
+/// through shared memory on which these stay together.
+bool takesPairs(Operation *op) {
+  if (isa<warp::MmaOp>(op))
+    return true;
+  if (auto convert = dyn_cast<warp::ConvertLayoutOp>(op)) {
+    const warp::LinearLayout &from = layoutOf(convert.getSource().getType()),
+                             &to = layoutOf(convert.getResult().getType());
+    if (to.registerPermutation(from))
+      return false;
+    warp::SharedAccess write = warp::accessOf(from, warp::scratchLayout(from, to, 2), 2);
+    return !write.pieceBits.empty() && write.pieceBits.front() == 0;
+  }
+  auto width = op->getAttrOfType<IntegerAttr>(warp::contiguityAttrName);
+  return isa<tile::StoreOp>(op) && width && width.getInt() > 1;
+}
+
+/// Two neighbouring registers at once. Where one of several takers has the pair, and another its elements, LLVM would make
+/// two of a plain truncation: then by an instruction of its own.
 LogicalResult truncatePairs(arith::TruncFOp op, Type type, Emitter &e) {
   ArrayRef<Value> source = e.registers(op.getIn());
   Type wide = VectorType::get(2, source[0].getType()), narrow = VectorType::get(2, type);
+  bool isShared = !op->hasOneUse() && llvm::any_of(op->getUsers(), takesPairs);
+  StringRef name = type.isF16() ? "llvm.nvvm.ff2f16x2.rn" : "llvm.nvvm.ff2bf16x2.rn";
   Registers results;
   for (unsigned r = 0; r < source.size(); r += 2) {
-    Value pair = LLVM::PoisonOp::create(e.b, e.loc, wide);
-    for (unsigned i = 0; i < 2; ++i)
-      pair = LLVM::InsertElementOp::create(e.b, e.loc, pair, source[r + i], e.i32(i));
-    pair = LLVM::FPTruncOp::create(e.b, e.loc, narrow, pair);
+    Value pair;
+    if (!isShared) {
+      pair = LLVM::PoisonOp::create(e.b, e.loc, wide);
+      for (unsigned i = 0; i < 2; ++i)
+        pair = LLVM::InsertElementOp::create(e.b, e.loc, pair, source[r + i], e.i32(i));
+      pair = LLVM::FPTruncOp::create(e.b, e.loc, narrow, pair);
+    } else {
+      pair = e.intrinsic(name, narrow, {source[r + 1], source[r]});
+    }
     for (unsigned i = 0; i < 2; ++i)
       results.push_back(LLVM::ExtractElementOp::create(e.b, e.loc, pair, e.i32(i)));
   }

@@ -138,7 +138,7 @@ LogicalResult lowerConvertLayout(ConvertLayoutOp op, Emitter &e) {
   auto scratch = op->getAttrOfType<IntegerAttr>(scratchAttrName);
   if (!scratch)
     return op.emitOpError("has no scratch memory; run 'warp-allocate-shared' before");
-  LinearLayout shared = scratchLayout(source, result, bytes);
+  LinearLayout shared = scratchLayout(source, result, bytes, operandBits(op.getResult()));
   SharedAccess write = accessOf(source, shared, bytes), read = accessOf(result, shared, bytes);
   Value base = e.sharedPointer(scratch.getInt());
   Type element = registerType(op.getResult().getType());
