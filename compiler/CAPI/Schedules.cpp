@@ -57,7 +57,8 @@ llvm::json::Array capi::describeSchedules(ModuleOp module) {
                                            {"value_size", facts.valueSize},
                                            {"element_bits", facts.elementBits},
                                            {"group", facts.group},
-                                           {"window_tokens", facts.windowTokens}});
+                                           {"window_tokens", facts.windowTokens},
+                                           {"alone", facts.alone}});
   }
   return described;
 }

@@ -14,7 +14,7 @@ namespace weft::capi {
 std::variant<KernelChoices, std::string> readSchedules(const llvm::json::Object &object);
 
 /// Every attention's kernels: {"attend": 0, "role": "forward", "schedule": [128, 64, 4, 3], "head_size", "value_size",
-/// "element_bits", "group", "window_tokens"}.
+/// "element_bits", "group", "window_tokens", "alone"}.
 llvm::json::Array describeSchedules(mlir::ModuleOp module);
 
 /// Every other kernel that can be tiled in more ways than one: {"place": "forward.rows.0", "tiling": [64, 4], "rows":

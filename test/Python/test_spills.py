@@ -40,7 +40,7 @@ def spilled(program, D, dtype, taps=0, Dv=None, **static):
 
 
 #: bytes that are known to be stored and loaded (docs/Benchmarks.md)
-KNOWN = {("window", 128, SINGLE): 16}
+KNOWN = {("window", 128, SINGLE): 16, ("causal", 64, HALF): 24, ("causal", 64, BFLOAT): 24}
 PATTERNS = {"full": weft.full(), "causal": weft.causal(), "window": weft.window(256, 0)}
 
 

@@ -1,12 +1,19 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // RUN: weft-opt %s --split-input-file --attn-to-tile --remarks-filter-missed=attention --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s
 // RUN: sed s/TARGET/sm_86/ %S/../Conversion/AttnToTile/fit-schedules.mlir | weft-opt --attn-number-attends --attn-choose-schedules --remarks-filter-missed=attention -o /dev/null 2>&1 | FileCheck %s --check-prefix=FIT
+// RUN: weft-opt %S/../Conversion/AttnToTile/tile-order.mlir --split-input-file --attn-to-tile --remarks-filter-analyse=attention --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=ORDER
 // RUN: weft-opt %s --split-input-file --attn-to-tile -o /dev/null 2>&1 | FileCheck %s --check-prefix=NONE --allow-empty
 
 // Nobody who does not ask is told.
 // NONE-NOT: remark
 
 // FIT: remark: [Missed] default-schedule | Category:attention | Function=large | Reason="the default schedule 128x32x8x2 is made smaller: it takes 131072 bytes of shared memory, and a block has 101376"
+
+// ORDER: remark: [Analysis] tile-order | Category:attention | Function=causal | Reason="tiles of queries begin from the last, which has the most keys"
+// ORDER: Function=causal
+// ORDER-NOT: Function=causal
+// ORDER-NOT: Function=window
+// ORDER: [Analysis] tile-order | Category:attention | Function=packed
 
 !t = !attn.tensor<[B, H, N, 64], f16>
 !l = !attn.tensor<[B, H, N], f32>

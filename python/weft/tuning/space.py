@@ -54,6 +54,8 @@ class Kernel:
     element_bits: int
     group: int
     window_tokens: int
+    alone: bool = False
+    """Of a gradient: dk and dv are made by a kernel each."""
 
     @property
     def place(self) -> str:
@@ -223,7 +225,7 @@ def _accumulators(schedule: Schedule, kernel: Kernel) -> int:
         case "backward.query":
             return rows * (kernel.head_size + columns)
         case _:
-            return rows * (kernel.head_size + (0 if kernel.is_wide else values) + columns)
+            return rows * (kernel.head_size + (0 if kernel.alone else values) + columns)
 
 
 def _values(schedule: Schedule, kernel: Kernel) -> int:

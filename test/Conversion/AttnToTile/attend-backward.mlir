@@ -106,7 +106,7 @@ func.func @local(%q: !t, %k: !t, %v: !t, %lse: !l, %delta: !l, %g: !t) -> (!t, !
 // CHECK: return %[[BIAS]]#1, %[[BIAS]]#0
 // CHECK-LABEL: func.func @attend_backward_query(
 // CHECK-NOT: tile.atomic_rmw
-// CHECK: tile.store {{.*}} tensor<128x32x!tile.ptr<f16>>
+// CHECK: tile.store {{.*}} tensor<64x32x!tile.ptr<f16>>
 func.func @bias(%q: !t, %k: !t, %v: !t, %bias: !b, %lse: !l, %delta: !l, %g: !t) -> (!t, !b) attributes {attn.program} {
   %dq, %d:3 = attn.attend_backward %q keys(%k : !t) values(%v : !t) lse(%lse : !l) delta(%delta : !l) gradient(%g : !t)
       {patterns = [#attn.full], scale = 0.125 : f32} : !t -> !t, !t, !t, !b
@@ -167,7 +167,7 @@ func.func @slopes(%q: !t, %k: !t, %v: !t, %slopes: !s, %lse: !l, %delta: !l, %g:
 // CHECK: %[[PARTS:.*]]:2 = attn.launch @attend_backward_query({{.*}}zeroed = array<i64: 0>{{.*}} -> (!attn.tensor<[256], i64>,
 // CHECK: attn.launch @fixed_point(%[[PARTS]]#0)
 // CHECK-LABEL: func.func @attend_backward_query(
-// CHECK: tile.atomic_rmw add {{.*}} tensor<128x32xi64>
+// CHECK: tile.atomic_rmw add {{.*}} tensor<64x32xi64>
 func.func @distances(%q: !t, %k: !t, %v: !t, %t: !r, %lse: !l, %delta: !l, %g: !t) -> (!t, !r) attributes {attn.program} {
   %dq, %d:3 = attn.attend_backward %q keys(%k : !t) values(%v : !t) lse(%lse : !l) delta(%delta : !l) gradient(%g : !t)
       {patterns = [#attn.full], scale = 0.125 : f32} : !t -> !t, !t, !t, !r
@@ -194,7 +194,7 @@ func.func @distances(%q: !t, %k: !t, %v: !t, %t: !r, %lse: !l, %delta: !l, %g: !
 // CHECK-LABEL: func.func @fast(
 // CHECK: attn.launch @attend_backward_query({{.*}} -> (!attn.tensor<[256], f32>,
 // CHECK-LABEL: func.func @attend_backward_query(
-// CHECK: tile.atomic_rmw fadd {{.*}} tensor<128x32xf32>
+// CHECK: tile.atomic_rmw fadd {{.*}} tensor<64x32xf32>
 func.func @fast(%q: !t, %k: !t, %v: !t, %t: !r, %lse: !l, %delta: !l, %g: !t) -> (!t, !r) attributes {attn.program} {
   %dq, %d:3 = attn.attend_backward %q keys(%k : !t) values(%v : !t) lse(%lse : !l) delta(%delta : !l) gradient(%g : !t)
       {patterns = [#attn.full], scale = 0.125 : f32, fast} : !t -> !t, !t, !t, !r

@@ -76,3 +76,40 @@ func.func @h(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>, %r: f32) attributes {tile.k
 func.func @h_2(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>, %r: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
   return
 }
+
+// -----
+
+// How many programs a kernel has on an axis is its own launch's extent.
+
+!t = !attn.tensor<[N], f32>
+!u = !attn.tensor<[M], f32>
+// CHECK-LABEL: func.func @f_batch(
+// CHECK: %[[PROGRAM:.*]] = tile.program_id x
+// CHECK: %[[LATER:.*]] = arith.cmpi sge, %[[PROGRAM]]
+// CHECK: arith.maxsi
+// CHECK: %[[COUNT:.*]] = arith.select %[[LATER]], %{{.*}} : i32
+// CHECK-NOT: tile.num_programs
+// CHECK: arith.subi %[[COUNT]], %
+func.func @counted(%x: !t, %y: !u) -> (!t, !u) attributes {attn.program} {
+  %a = attn.launch @f(%x) grid ["cdiv(N, 64)", "1", "1"] : (!t) -> !t
+  %b = attn.launch @f_2(%y) grid ["M", "1", "1"] : (!u) -> !u
+  return %a, %b : !t, !u
+}
+func.func @f(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  %id = tile.program_id x : i32
+  %n = tile.num_programs x : i32
+  %i = arith.subi %n, %id : i32
+  %p = tile.addptr %x, %i : !tile.ptr<f32>, i32
+  %v = tile.load %p : !tile.ptr<f32>
+  tile.store %y, %v : !tile.ptr<f32>
+  return
+}
+func.func @f_2(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  %id = tile.program_id x : i32
+  %n = tile.num_programs x : i32
+  %i = arith.subi %n, %id : i32
+  %p = tile.addptr %x, %i : !tile.ptr<f32>, i32
+  %v = tile.load %p : !tile.ptr<f32>
+  tile.store %y, %v : !tile.ptr<f32>
+  return
+}

@@ -13,7 +13,8 @@ module attributes {warp.target = "TARGET"} {
   // WARP: attn.attend {{.*}}schedule = #attn.schedule<rows = 128, columns = 64, warps = 8, stages = 3>
   // GROUP: attn.attend {{.*}}schedule = #attn.schedule<rows = 128, columns = 128, warps = 8, stages = 2>
   // CHECK-LABEL: func.func @small.backward(
-  // CHECK: scheduleKeys = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 2>, scheduleQuery = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 2>
+  // GROUP: scheduleKeys = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 2>, scheduleQuery = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 2>
+  // WARP: scheduleKeys = #attn.schedule<rows = 64, columns = 32, warps = 4, stages = 3>, scheduleQuery = #attn.schedule<rows = 64, columns = 32, warps = 4, stages = 2>
   func.func @small(%q: !attn.tensor<[B, H, N, 128], f16>, %k: !attn.tensor<[B, H, N, 128], f16>, %v: !attn.tensor<[B, H, N, 128], f16>) -> !attn.tensor<[B, H, N, 128], f16> attributes {attn.program} {
     %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, H, N, 128], f16>) values(%v : !attn.tensor<[B, H, N, 128], f16>)
       {patterns = [#attn.causal], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 128], f16> -> !attn.tensor<[B, H, N, 128], f16>, !attn.tensor<[B, H, N], f32>
@@ -25,7 +26,7 @@ module attributes {warp.target = "TARGET"} {
   // SMALL: attn.attend {{.*}}schedule = #attn.schedule<rows = 64, columns = 32, warps = 8, stages = 2>
   // CHECK-LABEL: func.func @large.backward(
   // WARP: scheduleKeys = #attn.schedule<rows = 64, columns = 16, warps = 8, stages = 2>, scheduleQuery = #attn.schedule<rows = 64, columns = 16, warps = 8, stages = 2>
-  // GROUP: scheduleKeys = #attn.schedule<rows = 64, columns = 16, warps = 8, stages = 2>, scheduleQuery = #attn.schedule<rows = 128, columns = 32, warps = 8, stages = 2>
+  // GROUP: scheduleKeys = #attn.schedule<rows = 128, columns = 32, warps = 8, stages = 2>, scheduleQuery = #attn.schedule<rows = 128, columns = 32, warps = 8, stages = 2>, scheduleValues = #attn.schedule<rows = 128, columns = 64, warps = 8, stages = 2>
   func.func @large(%q: !attn.tensor<[B, H, N, 256], f16>, %k: !attn.tensor<[B, H, N, 256], f16>, %v: !attn.tensor<[B, H, N, 256], f16>) -> !attn.tensor<[B, H, N, 256], f16> attributes {attn.program} {
     %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, H, N, 256], f16>) values(%v : !attn.tensor<[B, H, N, 256], f16>)
       {patterns = [#attn.causal], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 256], f16> -> !attn.tensor<[B, H, N, 256], f16>, !attn.tensor<[B, H, N], f32>

@@ -137,3 +137,35 @@ func.func @a_kernel_whose_name_is_long_enough_that_two_of_them_do_not_fit_the_na
 func.func @a_kernel_whose_name_is_long_enough_that_two_of_them_do_not_fit_the_name_of_one_3(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
   return
 }
+
+// -----
+
+// How many programs a kernel has on an axis is its launch's extent, not that of both.
+
+!t = !attn.tensor<[N], f32>
+// CHECK-LABEL: func.func @f_g(
+// CHECK-SAME: %{{[a-z0-9]*}}: !tile.ptr<f32>, %{{[a-z0-9]*}}: !tile.ptr<f32>, %{{[a-z0-9]*}}: !tile.ptr<f32>, %{{[a-z0-9]*}}: !tile.ptr<f32>, %[[COUNT:[a-z0-9]*]]: i32
+// CHECK-NOT: tile.num_programs
+// CHECK: arith.subi %[[COUNT]], %
+// CHECK-NOT: tile.num_programs
+func.func @counted(%x: !t, %y: !t) -> (!t, !t) attributes {attn.program} {
+  %a = attn.launch @f(%x) grid ["cdiv(N, 64)", "1", "1"] : (!t) -> !t
+  %b = attn.launch @g(%y) grid ["N", "2", "1"] : (!t) -> !t
+  return %a, %b : !t, !t
+}
+func.func @f(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  %id = tile.program_id x : i32
+  %n = tile.num_programs x : i32
+  %i = arith.subi %n, %id : i32
+  %p = tile.addptr %x, %i : !tile.ptr<f32>, i32
+  %v = tile.load %p : !tile.ptr<f32>
+  tile.store %y, %v : !tile.ptr<f32>
+  return
+}
+func.func @g(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
+  %i = tile.program_id y : i32
+  %p = tile.addptr %x, %i : !tile.ptr<f32>, i32
+  %v = tile.load %p : !tile.ptr<f32>
+  tile.store %y, %v : !tile.ptr<f32>
+  return
+}

@@ -29,7 +29,7 @@ SmallVector<BackwardPart> backwardParts(attn::AttendBackwardOp op) {
   ValueRange gradients = op.getGradients();
   const std::optional<WindowTiling> &windows = attend.form.windows;
   bool captures = gradients.size() > 2 * domains;
-  bool wide = attend.form.isWide;
+  bool wide = attend.form.isWide, apart = makesValuesApart(op);
   if (windows && !captures && !wide && attend.group(0) == 1 && fitsOneKernel(attend, *windows) &&
       windows->tokens <= keyGradientSchedule(op).getRows())
     return {{Kind::Window, 0, {op.getDQuery(), gradients[0], gradients[1]}}};
@@ -39,11 +39,11 @@ SmallVector<BackwardPart> backwardParts(attn::AttendBackwardOp op) {
     return {{Kind::OnePass, 0, {gradients[0], gradients[1]}}};
   SmallVector<BackwardPart> parts{{Kind::Query, 0, {op.getDQuery()}}};
   for (unsigned i = 0; i < domains; ++i) {
-    if (wide) {
+    bool own = i == diagonalDomain(op);
+    if (apart && !own) {
       parts.push_back({Kind::Keys, i, {gradients[2 * i]}});
       parts.push_back({Kind::Values, i, {gradients[2 * i + 1]}});
     } else {
-      bool own = i == diagonalDomain(op);
       if (!own || !diagonalGradientsAreTerms(op, i))
         parts.push_back({own ? Kind::Diagonal : Kind::Keys, i, {gradients[2 * i], gradients[2 * i + 1]}});
     }
@@ -98,7 +98,7 @@ static LogicalResult lowerQueryGradient(attn::AttendBackwardOp op, const Softmax
   return captures.sum(others);
 }
 
-/// dk and dv of a domain, from all query heads that share its key head, and captured gradients of keys.
+/// dk and dv of a domain, or dk alone, from all query heads that share its key head, and captured gradients of keys.
 static LogicalResult lowerKeyGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &numbers, unsigned domain,
                                        ArrayRef<Value> roots, StoredValues &stored) {
   attn::ScheduleAttr schedule = keyGradientSchedule(op);
@@ -109,7 +109,9 @@ static LogicalResult lowerKeyGradients(attn::AttendBackwardOp op, const SoftmaxN
   CaptureGradients captures(kernel, planCaptures(op));
   SmallVector<Value> sums = kernel.zeroSums(kernel.queryChunks);
   unsigned dkCount = sums.size();
-  sums.append(kernel.zeroSums(kernel.valueChunks));
+  bool alone = makesValuesApart(op);
+  if (!alone)
+    sums.append(kernel.zeroSums(kernel.valueChunks));
   unsigned count = sums.size();
   auto walkHead = [&](Value head, ValueRange initial) {
     SmallVector<Value> carried(initial);
@@ -118,9 +120,10 @@ static LogicalResult lowerKeyGradients(attn::AttendBackwardOp op, const SoftmaxN
       QuerySide queries = kernel.pullQueries(kernel.asQueries(columns, head));
       captures.enter(values.drop_front(count));
       Pairs pairs = kernel.pairs(domain, queries, keys, full, [&](const Accumulation &a) { captures.add(a); });
-      Value weights = b.cast(pairs.weights, kernel.attend.storage());
-      SmallVector<Value> dv =
-          kernel.accumulateProducts(weights, queries.g, values.take_front(count).drop_front(dkCount));
+      SmallVector<Value> dv;
+      if (!alone)
+        dv = kernel.accumulateProducts(b.cast(pairs.weights, kernel.attend.storage()), queries.g,
+                                       values.take_front(count).drop_front(dkCount));
       Value factors = b.cast(pairs.dScores, kernel.attend.storage());
       SmallVector<Value> next = kernel.accumulateProducts(factors, queries.q, values.take_front(dkCount));
       next.append(dv);
@@ -134,7 +137,8 @@ static LogicalResult lowerKeyGradients(attn::AttendBackwardOp op, const SoftmaxN
   ValueRange gradients = op.getGradients();
   kernel.provide(gradients[2 * domain], keys.rows, kernel.queryChunks, ValueRange(sums).take_front(dkCount),
                  kernel.attend.scale);
-  kernel.provide(gradients[2 * domain + 1], keys.rows, kernel.valueChunks, ValueRange(sums).drop_front(dkCount), 1);
+  if (!alone)
+    kernel.provide(gradients[2 * domain + 1], keys.rows, kernel.valueChunks, ValueRange(sums).drop_front(dkCount), 1);
   SmallVector<Value> launched = kernel.finish(roots, keys.rows);
   return captures.sum(ValueRange(launched).drop_back(roots.size()));
 }
@@ -168,7 +172,7 @@ static void lowerWindowGradients(attn::AttendBackwardOp op, const SoftmaxNumbers
 LogicalResult lowerBackwardPart(attn::AttendBackwardOp op, const BackwardPart &part, const SoftmaxNumbers &numbers,
                                 ArrayRef<Value> roots, StoredValues &stored) {
   // What nobody uses is not made.
-  bool others = !planCaptures(op).empty();
+  bool others = !planCaptures(op).empty() && part.kind != BackwardPart::Kind::Values;
   if (part.kind == BackwardPart::Kind::Query && diagonalDomain(op))
     others |= diagonalGradientsAreTerms(op, *diagonalDomain(op));
   if (roots.empty() && !others)

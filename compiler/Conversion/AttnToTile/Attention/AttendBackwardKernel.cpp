@@ -80,7 +80,7 @@ RowTile BackwardKernel::begin(unsigned domain, Value place) {
   standing =
       findStanding(frame, attend, stored,
                    {schedule.getRows(), /*keys=*/!queriesDown, queriesDown ? std::nullopt : std::optional(domain),
-                    /*packed=*/1, split ? split->parts : 1, place});
+                    /*packed=*/1, split ? split->parts : 1, place, /*longestFirst=*/queriesDown && !windows});
   if (split) {
     part = partOf(b, *split, standing);
     valueChunks = part->chunks;
@@ -132,7 +132,7 @@ KeySide BackwardKernel::pullKeys(unsigned domain, const RowTile &rows) {
   KeySide side{rows, {}, {}};
   for (const Chunk &chunk : queryChunks)
     side.k.push_back(puller.pull(attend.keys[domain], rows, chunk));
-  if (split) // dv does not need V.
+  if (!readsValues)
     return side;
   for (const Chunk &chunk : valueChunks)
     side.v.push_back(puller.pull(attend.values[domain], rows, chunk));

@@ -65,6 +65,7 @@ public:
   /// Sums go over the kernel's rows: pairs of rows that do not exist have no weight. (Their scores are 0, and what
   /// makes them weights may be infinite, which the zeros that it is multiplied by do not take back.)
   bool sumsRows = false;
+  bool readsValues = true; ///< dv alone does not need them
   bool descending = false; ///< walks go from the last block to the first (not those over lists)
 
   /// Finds out where the program stands, and gives the tile of its rows: queries, or keys of `domain`. Batch and heads

@@ -1,9 +1,11 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// dv of values that are too wide for one program: tiles of keys by parts of the channels,
+// dv by itself: tiles of keys, and of values that are too wide for one program parts of the channels,
 //
 //   for each block of queries of each head:  Pᵀ = 2^(scale k qᵀ - lse);  dv += Pᵀ dOut
 //
-// in a kernel of its own, as every part computes the probabilities again; dk, which needs all channels, is not split.
+// in a kernel of its own where values are wide, as every part computes the probabilities again, and dk, which needs all
+// channels, is not split; or where dk and dv fill a warpgroup's registers: five products then in place of four, of tiles
+// that keep the matrix units busy (one for dv again; dk needs its own scores anyway).
 #include "compiler/Conversion/AttnToTile/Attention/AttendBackwardKernel.h"
 #include "compiler/Conversion/AttnToTile/Attention/ScheduleTable.h"
 
@@ -16,6 +18,7 @@ void lowerValueGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &number
   attn::ScheduleAttr schedule = valueGradientSchedule(op);
   BackwardKernel kernel(op, numbers, stored, "attend_backward_values", schedule, /*queriesDown=*/false);
   kernel.split = splitOverGrid(kernel.attend, schedule);
+  kernel.readsValues = false;
   TileBuilder &b = kernel.b;
   RowTile rows = kernel.begin(domain);
   KeySide keys = kernel.pullKeys(domain, kernel.asKeys(domain, rows, kernel.standing.head));

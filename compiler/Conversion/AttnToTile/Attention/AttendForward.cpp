@@ -54,9 +54,10 @@ void ForwardKernel::stand() {
     place = b.div(number, most);
     split = b.sub(number, b.mul(place, most));
   }
-  standing = findStanding(
-      frame, attend, stored,
-      {schedule.getRows(), /*keys=*/false, /*headsOf=*/std::nullopt, packed, wide ? wide->parts : 1, place});
+  standing =
+      findStanding(frame, attend, stored,
+                   {schedule.getRows(), /*keys=*/false, /*headsOf=*/std::nullopt, packed, wide ? wide->parts : 1, place,
+                    /*longestFirst=*/!splits && !windows});
   if (wide) {
     part = partOf(b, *wide, standing);
     valueChunks = part->chunks;

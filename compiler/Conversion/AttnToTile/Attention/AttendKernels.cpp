@@ -149,7 +149,8 @@ LogicalResult AttendBackwardKernel::lower(Operation *op, ProgramKernels &program
   if (!once)
     numbers = lowerSoftmaxNumbers(attend, program.stored);
   for (const BackwardPart &part : parts) {
-    auto roots = program.joinRowLocalUsers(op, part.results, part.kind == BackwardPart::Kind::Values);
+    bool split = part.kind == BackwardPart::Kind::Values && Attend::of(attend).form.isWide;
+    auto roots = program.joinRowLocalUsers(op, part.results, split);
     if (succeeded(roots) && part.kind == BackwardPart::Kind::OnePass) {
       takeSums(attend, lowerOnePass(attend, part, numbers, *roots, program.stored), program.stored);
       continue;

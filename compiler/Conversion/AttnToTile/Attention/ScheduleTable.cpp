@@ -33,6 +33,7 @@ enum class Form : uint8_t {
   QueryAlongDiagonal,
   Keys,
   KeysAlongDiagonal,
+  KeysAlone,
   OnePass,
   Values,
   GradientTangent
@@ -46,6 +47,7 @@ std::optional<Form> moreGeneral(Form form) {
     return Form::Keys;
   case Form::Query:
   case Form::Keys:
+  case Form::KeysAlone:
   case Form::OnePass:
   case Form::Tangent:
   case Form::GradientTangent:
@@ -61,11 +63,16 @@ std::optional<Form> moreGeneral(Form form) {
 enum class Element : uint8_t { Half, Single };  // of 16 bits, of 32
 enum class Channels : uint8_t { Narrow, Wide }; // see WideValues.h
 
-/// What a row is for.
-enum class Unit : uint8_t {
-  Warp,          // all
-  Warpgroup,     // targets with matrix instructions of warpgroups
-  FullWarpgroup, // the same, where registers need not hold more: `isPlain`
+/// Whose matrix instructions a row is for: those of a warp, or of a warpgroup, where the target has them and no window
+/// cuts the tiles (whose rows more warps share).
+enum class Unit : uint8_t { Any, Warp, Warpgroup };
+
+/// What a row is for that registers hold beside the products.
+enum class Beside : uint8_t {
+  Anything, // all
+  Nothing,  // kernels that are `isPlain`
+  Pairs,    // a score_mod that reads an element of each pair: `readsPairs`
+  Heads,    // heads that share keys, whose tiles of keys go through one after another
 };
 
 /// Rows, columns, warps, stages, and channels of wide values.
@@ -73,25 +80,31 @@ struct Sizes {
   int64_t rows, columns, warps, stages, channels = 0;
 };
 
-/// A schedule, and what it is for: heads of at most `upTo` channels, of wide values those of queries and keys alone.
+/// A schedule, and what it is for: heads of more than `above` and at most `upTo` channels, of wide values those of
+/// queries and keys alone.
 struct Row {
   Form form;
   Element element;
   Channels values;
   int64_t upTo;
   Sizes sizes;
-  Unit unit = Unit::Warp;
+  Unit unit = Unit::Any;
+  Beside beside = Beside::Anything;
+  int64_t above = 0;
 };
 
 constexpr int64_t any = std::numeric_limits<int64_t>::max();
 
-// Of rows that fit, the first is taken: those of warpgroups stand before the others of their form. Along a diagonal smaller
-// tiles have fewer pairs that do not belong. Of wide values, half the channels would compute scores twice as often; dq and
-// dk take few at once; dv, in tiles of fewer keys, holds more.
+// Of rows that fit, the first is taken: those of warpgroups, and of kernels that hold more or less than others, stand
+// before the others of their form. Along a diagonal smaller tiles have fewer pairs that do not belong. Of wide values,
+// half the channels would compute scores twice as often; dq and dk take few at once; dv, in tiles of fewer keys, holds
+// more.
 constexpr Row table[] = {
     {Form::Forward, Element::Half, Channels::Narrow, 64, {64, 128, 4, 2}, Unit::Warpgroup},
-    {Form::Forward, Element::Half, Channels::Narrow, 128, {128, 128, 8, 2}, Unit::FullWarpgroup},
-    {Form::Forward, Element::Half, Channels::Narrow, any, {128, 64, 8, 2}, Unit::FullWarpgroup},
+    {Form::Forward, Element::Half, Channels::Narrow, 128, {128, 128, 8, 2}, Unit::Warpgroup, Beside::Nothing},
+    {Form::Forward, Element::Half, Channels::Narrow, any, {128, 64, 8, 2}, Unit::Warpgroup, Beside::Nothing},
+    {Form::Forward, Element::Half, Channels::Narrow, 64, {64, 64, 4, 2}, Unit::Warp, Beside::Pairs},
+    {Form::Forward, Element::Half, Channels::Narrow, 128, {64, 32, 4, 2}, Unit::Warp, Beside::Pairs},
     {Form::Forward, Element::Half, Channels::Narrow, 64, {128, 64, 4, 3}},
     {Form::Forward, Element::Half, Channels::Narrow, 128, {128, 64, 8, 3}},
     {Form::Forward, Element::Half, Channels::Narrow, any, {128, 32, 8, 2}},
@@ -103,26 +116,43 @@ constexpr Row table[] = {
     {Form::Tangent, Element::Half, Channels::Narrow, 64, {64, 32, 4, 2}},
     {Form::Tangent, Element::Half, Channels::Wide, any, {64, 16, 8, 2, 128}},
 
-    {Form::Query, Element::Half, Channels::Narrow, 64, {64, 128, 4, 2}, Unit::FullWarpgroup},
+    {Form::Query, Element::Half, Channels::Narrow, 64, {64, 128, 4, 2}, Unit::Warpgroup, Beside::Nothing},
     {Form::Query, Element::Half, Channels::Narrow, 64, {64, 64, 4, 3}, Unit::Warpgroup},
     {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 64, {64, 64, 4, 3}, Unit::Warpgroup},
+    {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 128, {64, 32, 4, 2}, Unit::Warpgroup, Beside::Pairs},
+    {Form::Query, Element::Half, Channels::Narrow, 192, {128, 64, 8, 2}, Unit::Warpgroup},
+    {Form::Query, Element::Half, Channels::Narrow, any, {128, 32, 8, 2}, Unit::Warpgroup},
+    {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 128, {64, 16, 4, 2}, Unit::Warp, Beside::Pairs},
+    {Form::Query, Element::Half, Channels::Narrow, 64, {64, 32, 4, 2}, Unit::Warp, Beside::Pairs},
+    {Form::Query, Element::Half, Channels::Narrow, 128, {64, 16, 4, 2}, Unit::Warp, Beside::Pairs},
     {Form::Query, Element::Half, Channels::Narrow, 64, {128, 32, 4, 3}},
     {Form::Query, Element::Half, Channels::Narrow, 128, {128, 64, 8, 2}},
-    {Form::Query, Element::Half, Channels::Narrow, any, {128, 32, 8, 2}, Unit::FullWarpgroup},
     {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 64, {128, 32, 4, 3}},
+    {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 96, {64, 32, 4, 3}, Unit::Warp},
+    {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 128, {64, 32, 4, 2}, Unit::Warp},
     {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 128, {64, 64, 4, 2}},
 
-    {Form::Keys, Element::Half, Channels::Narrow, 64, {64, 128, 4, 2}, Unit::FullWarpgroup},
+    {Form::Keys, Element::Half, Channels::Narrow, 64, {64, 128, 4, 2}, Unit::Warpgroup, Beside::Nothing},
     {Form::Keys, Element::Half, Channels::Narrow, 64, {64, 64, 4, 3}, Unit::Warpgroup},
+    {Form::Keys, Element::Half, Channels::Narrow, 128, {64, 32, 4, 2}, Unit::Warpgroup, Beside::Pairs, 64},
     {Form::Keys, Element::Half, Channels::Narrow, 128, {64, 64, 4, 2}, Unit::Warpgroup},
+    {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 64, {64, 32, 4, 2}, Unit::Warp, Beside::Pairs},
+    {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 128, {64, 16, 4, 2}, Unit::Warp, Beside::Pairs},
+    {Form::Keys, Element::Half, Channels::Narrow, 64, {64, 32, 4, 2}, Unit::Warp, Beside::Pairs},
+    {Form::Keys, Element::Half, Channels::Narrow, 128, {64, 16, 4, 2}, Unit::Warp, Beside::Pairs},
     {Form::Keys, Element::Half, Channels::Narrow, 64, {128, 64, 8, 3}},
-    {Form::Keys, Element::Half, Channels::Narrow, 128, {128, 32, 8, 2}},
+    {Form::Keys, Element::Half, Channels::Narrow, 96, {128, 32, 8, 2}},
+    {Form::Keys, Element::Half, Channels::Narrow, 128, {128, 16, 8, 2}},
     {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 64, {64, 64, 4, 3}},
-    {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 128, {64, 64, 4, 2}},
+    {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 128, {64, 32, 4, 2}, Unit::Warp, Beside::Heads},
+    {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 128, {64, 32, 4, 3}, Unit::Warp},
+    {Form::KeysAlone, Element::Half, Channels::Narrow, 192, {128, 64, 8, 2}, Unit::Warpgroup},
+    {Form::KeysAlone, Element::Half, Channels::Narrow, any, {128, 32, 8, 2}, Unit::Warpgroup},
     {Form::OnePass, Element::Half, Channels::Narrow, 96, {64, 64, 4, 2}, Unit::Warpgroup},
-    {Form::OnePass, Element::Half, Channels::Narrow, 128, {128, 64, 8, 2}, Unit::FullWarpgroup},
+    {Form::OnePass, Element::Half, Channels::Narrow, 128, {128, 64, 8, 2}, Unit::Warpgroup, Beside::Nothing},
     {Form::OnePass, Element::Half, Channels::Narrow, any, {128, 32, 8, 2}},
     {Form::OnePass, Element::Half, Channels::Wide, any, {128, 32, 8, 2, 64}},
+    {Form::Values, Element::Half, Channels::Narrow, any, {128, 64, 8, 2}, Unit::Warpgroup},
     {Form::Values, Element::Half, Channels::Wide, 128, {64, 32, 8, 2, 512}},
 
     {Form::Gradient, Element::Half, Channels::Narrow, any, {64, 16, 8, 2}},
@@ -140,23 +170,63 @@ bool isComputedAlong(Operation *op) {
   return op && !isa<KernelOpInterface>(op) && !op->hasTrait<OpTrait::IsTerminator>();
 }
 
-/// Whether a kernel holds nothing beside its products: scores as they are, of heads with keys of their own, and tokens'
-/// channels and results that are stored.
-bool isPlain(const Attend &attend) {
+/// Whether a kernel of that form holds nothing beside its products: scores as they are, and tokens' channels and results
+/// that are stored. A program of forward that heads share has rows of each; one of keys goes through the heads.
+bool isPlain(Form form, const Attend &attend) {
   bool computesOperands = llvm::any_of(attend.op->getOperands(), [](Value each) {
     return cast<attn::WholeTensorType>(each.getType()).getRank() == 4 && isComputedAlong(each.getDefiningOp()) &&
            !isFloat8AsHalf(each);
   });
-  return !attend.scoreMod && attend.sharedGroup() == 1 && !computesOperands &&
-         !llvm::any_of(attend.op->getUsers(), isComputedAlong);
+  bool isQuery = form == Form::Query || form == Form::QueryAlongDiagonal;
+  auto computesFrom = [](ResultRange results) {
+    return llvm::any_of(results, [](Value each) { return llvm::any_of(each.getUsers(), isComputedAlong); });
+  };
+  return !attend.scoreMod && (isQuery || attend.sharedGroup() == 1) && !computesOperands &&
+         !computesFrom(isQuery ? attend.op->getResults().take_front() : attend.op->getResults());
 }
 
-/// Whether a row may be taken. A window's tokens make its tiles, whose rows more warps share.
+/// Whether a score_mod reads an element of each pair: a block of them is in registers beside the scores.
+bool readsPairs(const Attend &attend) {
+  if (!attend.scoreMod)
+    return false;
+  Block &body = attend.scoreMod->front();
+  llvm::SmallPtrSet<Value, 8> ofQueries{body.getArgument(3)}, ofKeys{body.getArgument(4)};
+  for (Operation &op : body) {
+    bool query = llvm::any_of(op.getOperands(), [&](Value each) { return ofQueries.contains(each); });
+    bool key = llvm::any_of(op.getOperands(), [&](Value each) { return ofKeys.contains(each); });
+    if (isa<attn::ElementOp>(op) && query && key)
+      return true;
+    for (Value result : op.getResults()) {
+      if (query)
+        ofQueries.insert(result);
+      if (key)
+        ofKeys.insert(result);
+    }
+  }
+  return false;
+}
+
+/// Whether the target has matrix instructions of warpgroups for kernels whose tiles no window cuts.
+bool hasWarpgroups(const Attend &attend) {
+  return TargetInfo::ofOrDefault(attend.op).warpgroups.families.size() != 0 && !attend.form.windows;
+}
+
 bool serves(Unit unit, const Attend &attend) {
-  if (unit == Unit::Warp)
+  return unit == Unit::Any || hasWarpgroups(attend) == (unit == Unit::Warpgroup);
+}
+
+bool serves(Beside beside, Form form, const Attend &attend) {
+  switch (beside) {
+  case Beside::Anything:
     return true;
-  bool hasUnit = TargetInfo::ofOrDefault(attend.op).warpgroups.families.size() != 0;
-  return hasUnit && !attend.form.windows && (unit == Unit::Warpgroup || isPlain(attend));
+  case Beside::Nothing:
+    return isPlain(form, attend);
+  case Beside::Pairs:
+    return readsPairs(attend);
+  case Beside::Heads:
+    return attend.sharedGroup() > 1;
+  }
+  llvm_unreachable("all are handled");
 }
 
 /// The row of a form for an attention; nullptr where neither it nor a more general form has one.
@@ -167,8 +237,8 @@ const Row *findRow(Form form, const Attend &attend) {
     size = std::max(size, attend.valueSize());
   for (std::optional<Form> each = form; each; each = moreGeneral(*each))
     for (const Row &row : table)
-      if (row.form == *each && row.element == elementOf(attend) && row.values == values && size <= row.upTo &&
-          serves(row.unit, attend))
+      if (row.form == *each && row.element == elementOf(attend) && row.values == values && size > row.above &&
+          size <= row.upTo && serves(row.unit, attend) && serves(row.beside, form, attend))
         return &row;
   return nullptr;
 }
@@ -193,7 +263,8 @@ Holding holdingOf(Form form, const Sizes &sizes, const Attend &attend) {
   bool inPieces = isWide && !oneSum; // of both sides, in an inner loop
   int64_t head = attend.headSize(), values = isWide ? sizes.channels : attend.valueSize();
   Holding holding;
-  holding.sums = oneSum ? values : isQuery || isWide ? head : head + values;
+  bool isHeads = isQuery || isWide || form == Form::KeysAlone;
+  holding.sums = oneSum ? values : isHeads ? head : head + values;
   holding.own = oneSum || isWide ? head : head + values;
   holding.ring = sizes.columns * (head + values) + (inPieces ? sizes.rows * values : 0);
   holding.exchanges = form == Form::OnePass || sizes.rows < 16 * sizes.warps;
@@ -327,6 +398,12 @@ constexpr int64_t pieceChannels = 64;
 
 } // namespace
 
+bool makesValuesApart(attn::AttendBackwardOp op) {
+  Attend attend = Attend::of(op);
+  bool fillsRegisters = !attend.form.isSingle && std::max(attend.headSize(), attend.valueSize()) > 128;
+  return attend.form.isWide || (fillsRegisters && hasWarpgroups(attend));
+}
+
 bool isConvolved(Value values) { return llvm::any_of(values.getUsers(), llvm::IsaPred<attn::ConvolveOp>); }
 
 bool fitsOneKernel(const Attend &attend, const WindowTiling &windows) {
@@ -364,13 +441,15 @@ attn::ScheduleAttr keyGradientSchedule(attn::AttendBackwardOp op) {
     return withChannels(Attend::of(op), *op.getScheduleKeys(), pieceChannels);
   if (takesOnePass(op))
     return gradientSchedule(op, Form::OnePass);
+  if (makesValuesApart(op) && !Attend::of(op).form.isWide)
+    return gradientSchedule(op, Form::KeysAlone);
   return gradientSchedule(op, hasDiagonal(op) ? Form::KeysAlongDiagonal : Form::Keys);
 }
 
 attn::ScheduleAttr valueGradientSchedule(attn::AttendBackwardOp op) {
   Attend attend = Attend::of(op);
   const Row *own = attend.form.windows ? nullptr : findRow(Form::Values, attend);
-  int64_t channels = own ? own->sizes.channels : attend.form.isSingle ? 128 : 256;
+  int64_t channels = own ? own->sizes.channels : !attend.form.isWide ? 0 : attend.form.isSingle ? 128 : 256;
   if (op.getScheduleValues())
     return withChannels(attend, *op.getScheduleValues(), channels);
   if (own)

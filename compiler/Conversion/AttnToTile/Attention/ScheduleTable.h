@@ -13,7 +13,10 @@ attn::ScheduleAttr forwardSchedule(attn::AttendOp op);
 attn::ScheduleAttr tangentSchedule(attn::AttendTangentOp op);
 /// That of the kernels of a gradient's tangent, each.
 attn::ScheduleAttr gradientTangentSchedule(attn::AttendBackwardOp op);
-/// The same of dq (rows are queries), of dk with dv (rows are keys), and of dv alone, where values are wide.
+/// Whether dk and dv each have a kernel: values are wide, or both sums fill registers of warpgroups, beside which smaller
+/// tiles would have products of so few columns that the matrix units read more than they multiply.
+bool makesValuesApart(attn::AttendBackwardOp op);
+/// The same of dq (rows are queries), of dk with dv (rows are keys), or each by itself where `makesValuesApart`.
 attn::ScheduleAttr queryGradientSchedule(attn::AttendBackwardOp op);
 attn::ScheduleAttr keyGradientSchedule(attn::AttendBackwardOp op);
 attn::ScheduleAttr valueGradientSchedule(attn::AttendBackwardOp op);

@@ -117,18 +117,18 @@ static void visitNumbered(ModuleOp module, llvm::function_ref<void(Operation *, 
 
 SmallVector<ScheduleFacts> scheduleFacts(ModuleOp module) {
   std::map<std::pair<int64_t, ScheduleRole>, ScheduleFacts> found;
-  auto add = [&](int64_t number, ScheduleRole role, attn::ScheduleAttr schedule, const Attend &attend) {
+  auto add = [&](int64_t number, ScheduleRole role, attn::ScheduleAttr schedule, const Attend &attend, bool alone) {
     const std::optional<WindowTiling> &windows = attend.form.windows;
     found.try_emplace({number, role}, ScheduleFacts{number, role, schedule, attend.headSize(), attend.valueSize(),
                                                     attend.storage().getIntOrFloatBitWidth(), attend.group(0),
-                                                    windows ? windows->tokens : 0});
+                                                    windows ? windows->tokens : 0, alone});
   };
   visitNumbered(module, [&](Operation *op, int64_t number) {
     if (auto attend = dyn_cast<attn::AttendOp>(op))
-      return add(number, ScheduleRole::Forward, forwardSchedule(attend), Attend::of(attend));
+      return add(number, ScheduleRole::Forward, forwardSchedule(attend), Attend::of(attend), /*alone=*/false);
     auto backward = cast<attn::AttendBackwardOp>(op);
     for (ScheduleRole role : rolesOf(backward))
-      add(number, role, scheduleOf(backward, role), Attend::of(backward));
+      add(number, role, scheduleOf(backward, role), Attend::of(backward), makesValuesApart(backward));
   });
   return llvm::map_to_vector(found, [](const auto &entry) { return entry.second; });
 }
@@ -171,7 +171,7 @@ struct ChooseSchedules : impl::AttnChooseSchedulesBase<ChooseSchedules> {
       fine &=
           set(op, number, ScheduleRole::Query, backward.getScheduleQueryAttrName(), queryGradientSchedule(backward));
       fine &= set(op, number, ScheduleRole::Keys, backward.getScheduleKeysAttrName(), keyGradientSchedule(backward));
-      if (Attend::of(backward).form.isWide)
+      if (makesValuesApart(backward))
         fine &= set(op, number, ScheduleRole::Values, backward.getScheduleValuesAttrName(),
                     valueGradientSchedule(backward));
       else
@@ -212,13 +212,13 @@ private:
     return found == chosen.end() ? nullptr : &*found;
   }
 
-  /// Refuses a choice for a kernel that values make only where they are wide.
+  /// Refuses a choice for a kernel of values alone where there is none.
   bool refuseValues(Operation *op, int64_t number) {
     if (!chosenFor(number, ScheduleRole::Values))
       return true;
     InFlightDiagnostic diagnostic = op->emitOpError() << "has no kernel for the schedule of '" << number << "."
                                                       << roleName(ScheduleRole::Values) << "'";
-    diagnostic.attachNote() << "values of at most 256 channels have their gradient made by '" << number << "."
+    diagnostic.attachNote() << "the gradient of these values is made with that of the keys, by '" << number << "."
                             << roleName(ScheduleRole::Keys) << "'";
     return false;
   }

@@ -13,8 +13,8 @@ namespace weft {
 /// The kernel of an attention that a schedule is for.
 enum class ScheduleRole : uint8_t { Forward, Query, Keys, Values };
 
-/// "forward", "backward.query", "backward.keys" or "backward.values": the output, dq, dk with dv, and dv where values
-/// are wide. Where one kernel makes several gradients (all of a window that is one tile; dq and dk of wide values) it
+/// "forward", "backward.query", "backward.keys" or "backward.values": the output, dq, dk with dv, and dv where it
+/// has a kernel of its own. Where one kernel makes several gradients (all of a window that is one tile; dq and dk of wide values) it
 /// goes by "backward.keys".
 llvm::StringRef roleName(ScheduleRole role);
 /// The role of that name.
@@ -38,6 +38,7 @@ struct ScheduleFacts {
   int64_t headSize, valueSize, elementBits;
   int64_t group;        ///< query heads that share keys
   int64_t windowTokens; ///< of the window that its tiles are cut from; 0 where there is none
+  bool alone;           ///< of a gradient: dk and dv are made by a kernel each
 };
 
 /// The kernels of every attention of a module, in ascending order of number and role. The ops must be numbered.

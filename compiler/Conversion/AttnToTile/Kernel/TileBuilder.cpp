@@ -271,5 +271,6 @@ Value TileBuilder::prefixMax(Value value) {
 }
 
 Value TileBuilder::programId(tile::Axis axis) { return tile::ProgramIdOp::create(*this, getI32Type(), axis); }
+Value TileBuilder::numPrograms(tile::Axis axis) { return tile::NumProgramsOp::create(*this, getI32Type(), axis); }
 
 } // namespace weft

@@ -86,6 +86,7 @@ public:
   Value prefixMax(Value value);
 
   Value programId(tile::Axis axis);
+  Value numPrograms(tile::Axis axis);
 
 private:
   /// An integer as a constant of `value`'s type.

@@ -154,7 +154,8 @@ static func::FuncOp createKernel(ArrayRef<attn::LaunchOp> launches, const Parame
   for (unsigned axis : {0, 1, 2})
     extents.push_back(extentsOf(b, batch, parameters, launches, axis));
   Programs programs = programsOf(b, extents);
-  auto ids = coordinatesOf(b, programs, ownOf(b, programs, extents[0]), ownOf(b, programs, extents[1]));
+  auto grid = llvm::map_to_vector(extents, [&](ArrayRef<Value> each) { return ownOf(b, programs, each); });
+  auto ids = coordinatesOf(b, programs, grid[0], grid[1]);
   IRMapping mapping;
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
     mapping.map(kernel.getArgument(i),
@@ -163,12 +164,7 @@ static func::FuncOp createKernel(ArrayRef<attn::LaunchOp> launches, const Parame
                       })));
   for (Operation &op : kernel.front())
     b.clone(op, mapping);
-  batch.walk([&](tile::ProgramIdOp id) {
-    if (id == programs.number.getDefiningOp())
-      return;
-    id.replaceAllUsesWith(ids[static_cast<int>(id.getAxis())]);
-    id.erase();
-  });
+  numberPrograms(batch.front(), ids, grid, programs.number.getDefiningOp());
   return batch;
 }
 

@@ -126,6 +126,20 @@ bool writesNothingWithoutBlocks(attn::LaunchOp launch) {
   });
 }
 
+void numberPrograms(Block &block, ArrayRef<Value> ids, ArrayRef<Value> extents, Operation *except) {
+  block.walk([&](Operation *op) {
+    Value number;
+    if (auto id = dyn_cast<tile::ProgramIdOp>(op))
+      number = ids[static_cast<int>(id.getAxis())];
+    else if (auto count = dyn_cast<tile::NumProgramsOp>(op))
+      number = extents[static_cast<int>(count.getAxis())];
+    if (!number || op == except)
+      return;
+    op->getResult(0).replaceAllUsesWith(number);
+    op->erase();
+  });
+}
+
 attn::LaunchOp replaceLaunches(ArrayRef<attn::LaunchOp> launches, StringRef kernel, ArrayRef<Value> inputs,
                                ArrayRef<std::string> sizes) {
   attn::LaunchOp last = launches.back();

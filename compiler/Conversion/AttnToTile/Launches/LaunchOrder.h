@@ -30,6 +30,11 @@ std::string gridOfAll(llvm::ArrayRef<attn::LaunchOp> launches);
 /// What a library's expressions may be long (docs/LibraryFormat.md), less what surrounds this one.
 inline constexpr size_t longestGrid = 900;
 
+/// Puts a program's numbers in a grid, and the grid's extents, in the place of what the ops of a block ask for; `except` is
+/// left as it is.
+void numberPrograms(mlir::Block &block, llvm::ArrayRef<mlir::Value> ids, llvm::ArrayRef<mlir::Value> extents,
+                    mlir::Operation *except = nullptr);
+
 /// Whether a launch without blocks has results without elements. (What it would have written is zero else, which a
 /// launch sees to that has no block at all, not one that has another's.)
 bool writesNothingWithoutBlocks(attn::LaunchOp launch);

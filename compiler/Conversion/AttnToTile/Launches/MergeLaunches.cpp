@@ -171,11 +171,7 @@ void Merger::inlinePrograms(func::FuncOp merged) {
       mapping.map(argument, merged.getArgument(place));
     for (Operation &op : kernel.front().without_terminator())
       b.clone(op, mapping);
-    Block *body = b.getInsertionBlock();
-    body->walk([&](tile::ProgramIdOp programId) {
-      programId.replaceAllUsesWith(ids[static_cast<int>(programId.getAxis())]);
-      programId.erase();
-    });
+    numberPrograms(*b.getInsertionBlock(), ids, grids[which]);
   }
 }
 

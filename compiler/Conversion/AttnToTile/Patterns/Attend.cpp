@@ -5,6 +5,8 @@
 //   scf.for %block = 0 to 2 { body(%block, full) }          %rowBegin / 64: every pair belongs, no mask
 //   scf.for %block = 2 to 3 { body(%block, not full) }      (%rowEnd + 63) / 64: a mask asks each pair
 #include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
+#include "compiler/Support/Remarks.h"
+#include "dialects/Attn/Pattern/Membership.h"
 #include "dialects/Attn/Pattern/Segments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -182,11 +184,35 @@ static SequenceBounds sequenceRead(KernelFrame &frame, const TensorParameter &cu
   return {begin, boundAt(1, begin)};
 }
 
+/// Whether later queries of a pattern have more keys, up to a last one: masks of language models.
+static bool goesOnForLonger(Attribute pattern) {
+  auto goesOn = [](Attribute each) { return goesOnForLonger(each); };
+  if (std::optional<attn::WindowAttr> window = attn::patterns::asWindow(pattern))
+    return !window->getLeft() && window->getRight();
+  if (auto both = dyn_cast<attn::AndAttr>(pattern))
+    return llvm::any_of(both.getPatterns(), goesOn);
+  if (auto either = dyn_cast<attn::OrAttr>(pattern))
+    return llvm::all_of(either.getPatterns(), goesOn);
+  if (auto heads = dyn_cast<attn::PerHeadAttr>(pattern))
+    return llvm::any_of(heads.getPatterns(), goesOn);
+  return false;
+}
+
+/// The number of a program among those of its head and batch, the last first where those have the most keys.
+static Value placeOf(TileBuilder &b, const Attend &attend, bool longestFirst) {
+  Value x = b.programId(tile::Axis::X);
+  if (!longestFirst || !llvm::any_of(attend.patterns, goesOnForLonger))
+    return x;
+  remarks::decided(remarks::tileOrder, attend.op)
+      << remark::reason("tiles of queries begin from the last, which has the most keys");
+  return b.sub(b.sub(b.numPrograms(tile::Axis::X), b.i32(1)), x);
+}
+
 Standing findStanding(KernelFrame &frame, const Attend &attend, const StoredValues &stored, const TiledSide &side) {
-  auto [rows, tileKeys, headsOf, packed, parts, place] = side;
+  auto [rows, tileKeys, headsOf, packed, parts, place, longestFirst] = side;
   TileBuilder &b = frame.b;
   Standing standing;
-  standing.tile = place ? place : b.programId(tile::Axis::X);
+  standing.tile = place ? place : placeOf(b, attend, longestFirst);
   if (parts > 1) {
     standing.part = b.rem(standing.tile, b.i32(parts));
     standing.tile = b.div(standing.tile, b.i32(parts));

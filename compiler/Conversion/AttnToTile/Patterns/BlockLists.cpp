@@ -115,8 +115,7 @@ BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys,
 
   ListSizes sizes = sizesOfLists(attend, domain, tileKeys, rows, columns, packed);
 
-  Standing standing = findStanding(
-      frame, attend, stored, {rows * packed, tileKeys, /*headsOf=*/std::nullopt, packed, /*parts=*/1, /*place=*/{}});
+  Standing standing = findStanding(frame, attend, stored, {rows * packed, tileKeys, /*headsOf=*/std::nullopt, packed});
   TensorParameter list = frame.output(sizes.type(b, sizes.blocks)), counts = frame.output(sizes.type(b, "2"));
   auto rowOf = [&](const TensorParameter &tensor) {
     Value offset = b.mul(b.cast(standing.number, b.getI64Type()), tensor.strides[2]);
