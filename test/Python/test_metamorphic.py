@@ -272,8 +272,8 @@ def test_tokens_appended(mechanism, dtype, seed):
 
 
 def normal(x):
-    """Numbers so small that they, or terms of their sums, may be subnormal as zeros: only normal ones are scaled without
-    rounding. What terms below 2^-126 lose is no bit of a sum above 2^-100."""
+    """Numbers so small that they, or terms of their sums, may be subnormal as zeros: only normal ones are scaled
+    without rounding. What terms below 2^-126 lose is no bit of a sum above 2^-100."""
     return None if x is None else torch.where(x.abs() < 2.0**-100, 0.0, x)
 
 
