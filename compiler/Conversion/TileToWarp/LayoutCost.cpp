@@ -116,6 +116,8 @@ bool travelsNarrow(Value value, const LinearLayout &from, const LinearLayout &to
   auto widened = value.getDefiningOp<arith::ExtFOp>();
   if (!widened)
     return false;
+  if (!llvm::all_of(value.getUsers(), llvm::IsaPred<tile::DotOp>))
+    return true;
   int64_t held = registersOf(from), more = (registersOf(to) - held) * instruction;
   return registersOf(to) < manyTimes * held ||
          conversionCost(from, to, bytesOf(widened.getIn())) + more <= conversionCost(from, to, bytesOf(value));

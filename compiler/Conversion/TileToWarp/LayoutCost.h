@@ -16,8 +16,9 @@ int64_t tripsOf(mlir::Operation *op);
 /// where registers are renamed, shuffles and choices, or stores to and loads from shared memory with their barriers.
 int64_t conversionCost(const warp::LinearLayout &from, const warp::LinearLayout &to, unsigned bytes);
 
-/// Whether a value that was widened travels to another layout as it was before, and is widened there: for less bytes, and as
-/// many instructions more as lanes there repeat elements.
+/// Whether a value that was widened travels to another layout as it was before, and is widened there: for less bytes, and
+/// fewer registers where it stays. Operands of products, which stream through, do not where lanes there repeat elements too
+/// often.
 bool travelsNarrow(mlir::Value value, const warp::LinearLayout &from, const warp::LinearLayout &to);
 /// Bytes an element with which a value travels to another layout.
 unsigned travellingBytes(mlir::Value value, const warp::LinearLayout &from, const warp::LinearLayout &to);

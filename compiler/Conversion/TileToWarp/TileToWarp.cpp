@@ -80,7 +80,7 @@ private:
   /// `value`, which stands for `old`, in another layout. What was widened travels as narrow as it was where that is cheaper.
   Value converted(Value old, Value value, LayoutAttr layout) {
     auto widened = value.getDefiningOp<arith::ExtFOp>();
-    if (!widened || !travelsNarrow(value, plan.own.lookup(old).getLayout(), layout.getLayout()))
+    if (!widened || !travelsNarrow(old, plan.own.lookup(old).getLayout(), layout.getLayout()))
       return warp::ConvertLayoutOp::create(b, old.getLoc(), typeIn(old, layout), value);
     Value narrow = widened.getIn();
     Type type =
