@@ -82,7 +82,7 @@ class Cost:
         resources = assemble(ptx, TARGET)
         if resources is not None:
             self.registers[kernel] = resources.registers
-            self.spills[kernel] = resources.spill_store_bytes + resources.spill_load_bytes
+            self.spills[kernel] = resources.spilled_bytes
 
 
 @dataclass

@@ -49,7 +49,7 @@ def show(name: str, run, algorithm: dict[str, int], texts: dict[str, str]) -> No
         line += f"{counters['warp_instructions']:>12,} instructions"
         resources = assemble(texts[launched.kernel], TARGET) if find_tool("ptxas") else None
         if resources is not None:
-            spilled = resources.spill_store_bytes + resources.spill_load_bytes
+            spilled = resources.spilled_bytes
             line += f"  {resources.registers} registers, {spilled} bytes spilled"
         print(line)
 

@@ -118,7 +118,7 @@ def interior_of(ptx: str, target: str) -> Interior:
     found = [loop for loops in loops_of(ptx, target).values() for loop in loops if loop.matrix]
     most = max(loop.matrix for loop in found)
     shortest = min((loop for loop in found if loop.matrix == most), key=lambda loop: loop.count)
-    return Interior(shortest, resources.registers, resources.spill_store_bytes + resources.spill_load_bytes)
+    return Interior(shortest, resources.registers, resources.spilled_bytes)
 
 
 def tiling(D: int, target: str) -> tuple[int, int]:

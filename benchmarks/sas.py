@@ -89,7 +89,7 @@ def count_expansion(expansion: Expansion, gpu: str) -> dict[str, Any]:
         "weights once": (found["bytes"] - (programs - 1) * weights) / (moved + weights),
         "programs": programs,
         "registers": resources.registers if resources else None,
-        "spilled": resources.spill_store_bytes + resources.spill_load_bytes if resources else None,
+        "spilled": resources.spilled_bytes if resources else None,
         "shared": info["kernels"][0]["shared_bytes"],
     }
 

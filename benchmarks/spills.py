@@ -4,7 +4,7 @@
     python benchmarks/spills.py [--target sm_90a] [--sizes 64 128 192x128] [--forms causal bias] [--all]
 
 For each head size and form (a pattern, a score_mod, heads that share keys, what is computed on the way) every kernel of
-the forward and the generated backward: its schedule, registers, and spilled bytes. Of those that spill none only the
+the forward and the generated backward: its registers and spilled bytes. Of those that spill none only the
 count is printed without ``--all``.
 """
 
@@ -86,7 +86,7 @@ FORMS: dict[str, tuple[Any, Any, int, Callable[[int], torch.Tensor] | None]] = {
 SIZES = [(64, 64), (96, 96), (128, 128), (160, 160), (192, 128), (192, 192), (256, 256)]
 
 
-def kernels(target: str, size: tuple[int, int], form: str, schedules: Any = None) -> dict[str, Resources]:
+def kernels(target: str, size: tuple[int, int], form: str) -> dict[str, Resources]:
     """What ptxas says of the kernels of a form."""
     (D, Dv), (program, pattern, shared, beside) = size, FORMS[form]
     arrays = [
@@ -95,7 +95,7 @@ def kernels(target: str, size: tuple[int, int], form: str, schedules: Any = None
     ]
     if beside:
         arrays.append(beside(Dv))
-    made = compiled(program.trace(program.bind(arrays, {"pattern": pattern})), target, True, schedules)
+    made = compiled(program.trace(program.bind(arrays, {"pattern": pattern})), target, True)
     found = {each["entry"]: assemble(made.ptx, target, each["entry"]) for each in made.info["kernels"]}
     return {name: each for name, each in found.items() if each is not None}
 
@@ -116,9 +116,9 @@ def main() -> None:
     for target, size, form in itertools.product(options.target, options.sizes, options.forms):
         for name, each in kernels(target, size, form).items():
             count += 1
-            spilled = each.spill_store_bytes + each.spill_load_bytes
-            if spilled or options.all:
-                rows.append((target, "x".join(map(str, size)), form, name, str(each.registers), str(spilled)))
+            if each.spilled_bytes or options.all:
+                sizes = "x".join(map(str, size))
+                rows.append((target, sizes, form, name, str(each.registers), str(each.spilled_bytes)))
                 print(*rows[-1], file=sys.stderr, flush=True)
     shown = table_class()()
     for heading in ("target", "D", "form", "kernel", "registers", "spilled bytes"):

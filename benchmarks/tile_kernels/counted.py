@@ -33,7 +33,7 @@ def static(made: Made) -> Static:
     """Assemble and count."""
     resources = assemble(made.ptx, TARGET)
     assert resources is not None, "ptxas was found"
-    spilled = resources.spill_store_bytes + resources.spill_load_bytes
+    spilled = resources.spilled_bytes
     return Static(
         resources.registers,
         spilled,

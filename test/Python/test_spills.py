@@ -35,7 +35,7 @@ def spilled(program, D, dtype, taps=0, Dv=None, **static):
         arrays.append(torch.zeros(taps, D, dtype=dtype))
     form = compiled(program.trace(program.bind(arrays, static)), "sm_80", True)
     found = {each["entry"]: assemble(form.ptx, "sm_80", each["entry"]) for each in form.info["kernels"]}
-    bytes_of = {name: each.spill_store_bytes + each.spill_load_bytes for name, each in found.items()}
+    bytes_of = {name: each.spilled_bytes for name, each in found.items()}
     return {name: count for name, count in bytes_of.items() if count}
 
 
@@ -120,4 +120,4 @@ def test_sfa_with_its_loss():
     form = compiled(sfa.trace(sfa.bind(arrays, {})), "sm_80", True)
     names = [each["entry"] for each in form.info["kernels"] if "attend_backward_keys" not in each["entry"]]
     found = {name: assemble(form.ptx, "sm_80", name) for name in names}
-    assert sum(each.spill_store_bytes + each.spill_load_bytes for each in found.values()) <= 16, found.keys()
+    assert sum(each.spilled_bytes for each in found.values()) <= 16, found.keys()

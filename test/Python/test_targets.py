@@ -207,7 +207,7 @@ def test_large_heads_get_a_schedule_that_fits(name, program, D, dtype):
 def test_large_heads_spill_no_more_than_on_the_default_target(program, D):
     def spilled(name):
         found = assemble(_form(program, D, torch.float16, name).ptx, name)
-        return found.spill_store_bytes + found.spill_load_bytes
+        return found.spilled_bytes
 
     assert spilled(SMALL[0]) <= spilled(FIRST.name)
 

@@ -144,4 +144,4 @@ def test_nothing_spills(D, deterministic, pattern, heads, slope):
     for each in form.info["kernels"]:
         found = assemble(form.ptx, TARGET, each["entry"])
         assert found is not None, "ptxas was found"
-        assert found.spill_store_bytes + found.spill_load_bytes == 0, each["entry"]
+        assert found.spilled_bytes == 0, each["entry"]

@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Matrix products, reductions and scans: verifiers, and sums that products begin with. The constraints C1, C2, ... are those of TileComputeOps.td.
+// Matrix products, reductions and scans: verifiers, and sums that products begin with. The constraints C1, C2, ... are
+// those of TileComputeOps.td.
 #include "dialects/Tile/IR/TileOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinTypes.h"

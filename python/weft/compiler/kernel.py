@@ -116,7 +116,7 @@ class Kernel:
     @property
     def n_spills(self) -> int:
         """Words that a thread spills and loads again, which ptxas knows."""
-        return (self._resources.spill_store_bytes + self._resources.spill_load_bytes) // 4
+        return self._resources.spilled_bytes // 4
 
     @functools.cached_property
     def _resources(self) -> Resources:

@@ -34,6 +34,11 @@ class Resources:
     code: tuple[sass.Instruction, ...] | None
 
     @property
+    def spilled_bytes(self) -> int:
+        """Bytes that are stored because registers do not hold them, and those loaded again."""
+        return self.spill_store_bytes + self.spill_load_bytes
+
+    @property
     def instructions(self) -> Counter[str] | None:
         """Instructions by mnemonic, without NOP, or None where they could not be read."""
         return None if self.code is None else Counter(each.name for each in self.code)

@@ -84,7 +84,7 @@ def _resource_cells(resources: Resources) -> tuple[str, ...]:
         return ("-",) * 4
     count, matrix = resources.instruction_count, resources.matrix_instructions
     share = "-" if not count or matrix is None else f"{100 * matrix / count:.0f} %"
-    spills = resources.spill_store_bytes + resources.spill_load_bytes
+    spills = resources.spilled_bytes
     return (str(resources.registers), str(spills), "-" if count is None else f"{count:,}", share)
 
 
@@ -110,7 +110,7 @@ def peer_table(beside: Sequence[Beside]) -> Grid:
 
 
 def _spills(resources: PtxasResources) -> int:
-    return resources.spill_store_bytes + resources.spill_load_bytes
+    return resources.spilled_bytes
 
 
 def failures(compiled: Sequence[Compiled], ran: Sequence[Ran]) -> list[str]:

@@ -43,9 +43,8 @@ SmallVector<BackwardPart> backwardParts(attn::AttendBackwardOp op) {
     if (apart && !own) {
       parts.push_back({Kind::Keys, i, {gradients[2 * i]}});
       parts.push_back({Kind::Values, i, {gradients[2 * i + 1]}});
-    } else {
-      if (!own || !diagonalGradientsAreTerms(op, i))
-        parts.push_back({own ? Kind::Diagonal : Kind::Keys, i, {gradients[2 * i], gradients[2 * i + 1]}});
+    } else if (!own || !diagonalGradientsAreTerms(op, i)) {
+      parts.push_back({own ? Kind::Diagonal : Kind::Keys, i, {gradients[2 * i], gradients[2 * i + 1]}});
     }
   }
   return parts;

@@ -29,7 +29,8 @@ struct SoftmaxNumbers {
 SoftmaxNumbers lowerSoftmaxNumbers(attn::AttendBackwardOp op, StoredValues &stored);
 
 /// The kernels that `op` becomes: one for dq and one for each domain's dk and dv, or one for each of these where
-/// `makesValuesApart` (ScheduleTable.h); or one for all where each program's keys are its queries' own tokens, a window of them.
+/// `makesValuesApart` (ScheduleTable.h); or one for all where each program's keys are its queries' own tokens, a window
+/// of them.
 llvm::SmallVector<BackwardPart> backwardParts(attn::AttendBackwardOp op);
 
 /// Writes the kernel of a part and of what is computed from its results row by row, and its launch before `op`. `roots`
