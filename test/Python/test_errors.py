@@ -148,9 +148,9 @@ CASES = {
     "constexpr variable": (["a: wl.constexpr = n + 1"], "a: wl.constexpr = n + 1", ["a constant for 'a'"]),
     "unsupported statement": (["try:", "    pass", "except ValueError:", "    pass"], None, ["'try'", "no exceptions"]),
     "unsupported expression": (
-        ["a = [i for i in (1, 2)]"],
-        "[i for i in (1, 2)]",
-        ["a list comprehension", "wl.static_range"],
+        ["a = {i: i for i in (1, 2)}"],
+        "{i: i for i in (1, 2)}",
+        ["a dictionary comprehension"],
     ),
     "lambda": (["a = lambda: 1"], "lambda: 1", ["a lambda"]),
     "chained comparison": (["a = 1 < n < 3"], "1 < n < 3", ["chained comparison", "and b < c"]),

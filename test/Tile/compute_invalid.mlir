@@ -239,7 +239,7 @@ func.func @scan_c4(%x: tensor<8xf32>, %p: !tile.ptr<f32>) {
 // -----
 
 func.func @yield_parent(%x: f32) {
-  // expected-error@+1 {{'tile.yield' op expects parent op to be one of 'tile.reduce, tile.scan'}}
+  // expected-error@+1 {{'tile.yield' op expects parent op to be one of 'tile.map, tile.reduce, tile.scan'}}
   tile.yield %x : f32
 }
 
@@ -250,6 +250,74 @@ func.func @reduce_c3_end(%x: tensor<64xf32>) {
   %0 = tile.reduce %x {axis = 0 : i32} : (tensor<64xf32>) -> f32 {
   ^bb0(%a: f32, %b: f32):
     attn.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+func.func @map_c1_sources() {
+  // expected-error@+1 {{expected at least one source and one result, but got 0 and 1}}
+  %0 = "tile.map"() <{pack = 1 : i32}> ({
+    %c = arith.constant 0.0 : f32
+    tile.yield %c : f32
+  }) : () -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @map_c1_shapes(%x: tensor<8xf32>, %y: tensor<4xf32>) {
+  // expected-error@+1 {{expected sources and results of one shape, but got 'tensor<8xf32>' and 'tensor<4xf32>'}}
+  %0 = tile.map %x, %y {pack = 1 : i32} : (tensor<8xf32>, tensor<4xf32>) -> tensor<8xf32> {
+  ^bb0(%a: f32, %b: f32):
+    tile.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+func.func @map_c2(%x: tensor<8xf32>) {
+  // expected-error@+1 {{expected a number of packed elements that is a power of two up to 32, but got 3}}
+  %0 = tile.map %x {pack = 3 : i32} : (tensor<8xf32>) -> tensor<8xf32> {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    tile.yield %a, %b, %c : f32, f32, f32
+  }
+  return
+}
+
+// -----
+
+func.func @map_c3_arguments(%x: tensor<8xf32>) {
+  // expected-error@+1 {{expected a region over ('f32', 'f32'), but got ('f32')}}
+  %0 = tile.map %x {pack = 2 : i32} : (tensor<8xf32>) -> tensor<8xf32> {
+  ^bb0(%a: f32):
+    tile.yield %a, %a : f32, f32
+  }
+  return
+}
+
+// -----
+
+func.func @map_c3_yields(%x: tensor<8xf32>) {
+  // expected-error@+1 {{expected a region that yields ('i32'), but got ('f32')}}
+  %0 = tile.map %x {pack = 1 : i32} : (tensor<8xf32>) -> tensor<8xi32> {
+  ^bb0(%a: f32):
+    tile.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+func.func @map_c4(%x: tensor<8xf32>, %p: !tile.ptr<f32>) {
+  // expected-error@+1 {{expected a region that neither reads nor writes memory, but got 'tile.load'}}
+  %0 = tile.map %x {pack = 1 : i32} : (tensor<8xf32>) -> tensor<8xf32> {
+  ^bb0(%a: f32):
+    // expected-note@+1 {{the operation is here}}
+    %c = tile.load %p : !tile.ptr<f32>
+    tile.yield %c : f32
   }
   return
 }

@@ -128,6 +128,13 @@ func.func @combining(%x: tensor<64x32xf32>, %i: tensor<64x32xi32>) {
   %6 = tile.histogram %i : tensor<64x32xi32> -> tensor<128xi32>
   // CHECK: tile.shift %{{.*}} {axis = 0 : i32, offset = -3 : i32} : tensor<64x32xf32>
   %5 = tile.shift %x {axis = 0 : i32, offset = -3 : i32} : tensor<64x32xf32>
+  // CHECK: tile.map %{{.*}}, %{{.*}} {pack = 1 : i32} : (tensor<64x32xf32>, tensor<64x32xi32>) -> (tensor<64x32xi1>, tensor<64x32xf32>) {
+  %7:2 = tile.map %x, %i {pack = 1 : i32} : (tensor<64x32xf32>, tensor<64x32xi32>) -> (tensor<64x32xi1>, tensor<64x32xf32>) {
+  ^bb0(%a: f32, %b: i32):
+    %f = arith.sitofp %b : i32 to f32
+    %less = arith.cmpf olt, %a, %f : f32
+    tile.yield %less, %f : i1, f32
+  }
   // CHECK: tile.scan %{{.*}} {axis = 0 : i32, reverse} : (tensor<64x32xi32>) -> tensor<64x32xi32> {
   %3 = tile.scan %i {axis = 0 : i32, reverse} : (tensor<64x32xi32>) -> tensor<64x32xi32> {
   ^bb0(%a: i32, %b: i32):

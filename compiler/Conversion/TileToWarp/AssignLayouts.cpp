@@ -448,7 +448,7 @@ LogicalResult checkOp(Operation *op) {
     return op->emitError(
                "expected an op on tensors that the tile dialect or element-wise arithmetic provides, but got '")
            << op->getName() << "'";
-  if (op->getNumRegions() > 0 && kind != OpKind::Structured && !isa<tile::ReduceOp, tile::ScanOp>(op))
+  if (op->getNumRegions() > 0 && kind != OpKind::Structured && !isa<tile::ReduceOp, tile::ScanOp, tile::MapOp>(op))
     return op->emitError("expected control flow by 'scf.for', 'scf.while' or 'scf.if', but got '")
            << op->getName() << "'";
   return success();

@@ -32,7 +32,7 @@ OpKind kindOf(Operation *op) {
   if (isa<tile::PermuteOp, tile::ReshapeOp>(op))
     return OpKind::Reorder;
   if (isa<tile::LoadOp, tile::AtomicRMWOp, tile::AtomicCASOp, tile::DotOp, tile::RowDotOp, tile::ReduceOp, tile::ScanOp,
-          tile::JoinOp, tile::SplitOp, tile::GatherOp, tile::HistogramOp, tile::InlineAsmOp>(op))
+          tile::JoinOp, tile::SplitOp, tile::GatherOp, tile::HistogramOp, tile::InlineAsmOp, tile::MapOp>(op))
     return OpKind::Fixed;
   if (isa<tile::StoreOp, tile::AssertOp, tile::PrintOp>(op))
     return OpKind::Effect;

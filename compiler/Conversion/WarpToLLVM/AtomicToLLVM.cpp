@@ -5,7 +5,7 @@
 //     { .reg .b32 undefined; mul.lo.s32 $0, undefined, 0; @$3 atom.acq_rel.gpu.global.add.u32 $0, [$1], $2; }
 //
 // They are PTX, since LLVM's back end leaves out the order of `atomicrmw`. What the target lacks (bf16 addition on
-// sm_80) is LLVM's loop of compare-and-swap, between fences that make the order.
+// sm_80) is a loop of compare-and-swap, between fences that make the order.
 //
 // That a whole program is ordered by one thread's atomic is the business of `warp-order-accesses`.
 
@@ -101,30 +101,44 @@ StringRef syncScope(tile::MemoryScope scope) {
   return scope == tile::MemoryScope::CTA ? "block" : scope == tile::MemoryScope::GPU ? "device" : "";
 }
 
-/// What the target has no instruction for, as LLVM expands it, where `condition` holds; undefined elsewhere.
-Value emitExpanded(const Atomic &atomic, LLVM::AtomicBinOp operation, Value pointer, Value value, Value condition,
-                   Emitter &e) {
+/// An addition that the target has no instruction for, where `condition` holds: a loop of compare-and-swap of the
+/// element's own 16 bits. (LLVM's loop swaps the word around it, which may reach past the end of an array.) The old
+/// value; undefined elsewhere.
+Value emitAddBySwaps(const Atomic &atomic, Value pointer, Value value, Value condition, Emitter &e) {
+  Type type = value.getType(), bits = e.b.getI16Type();
   auto fence = [&](bool wanted) {
     if (wanted)
       LLVM::FenceOp::create(e.b, e.loc, LLVM::AtomicOrdering::acq_rel, syncScope(atomic.scope));
   };
-  auto emit = [&]() -> Value {
-    fence(releases(atomic.order));
-    Value old = LLVM::AtomicRMWOp::create(e.b, e.loc, operation, pointer, value, LLVM::AtomicOrdering::monotonic,
-                                          syncScope(atomic.scope));
-    fence(acquires(atomic.order));
-    return old;
-  };
-  if (!condition)
-    return emit();
-  Value nothing = atomic.isRead && atomic.isMasked ? undefinedValue(value.getType(), e) : e.zero(value.getType());
   Region &body = e.function().getBody();
   OpBuilder::InsertPoint here = e.b.saveInsertionPoint();
-  Block *acts = e.b.createBlock(&body, body.end()), *joins = e.b.createBlock(&body, body.end(), value.getType(), e.loc);
+  Block *begins = e.b.createBlock(&body, body.end()), *swaps = e.b.createBlock(&body, body.end(), bits, e.loc),
+        *ends = e.b.createBlock(&body, body.end()), *joins = e.b.createBlock(&body, body.end(), type, e.loc);
   e.b.restoreInsertionPoint(here);
-  LLVM::CondBrOp::create(e.b, e.loc, condition, acts, ValueRange(), joins, nothing);
-  e.b.setInsertionPointToStart(acts);
-  LLVM::BrOp::create(e.b, e.loc, emit(), joins);
+  Value nothing = atomic.isRead && atomic.isMasked ? undefinedValue(type, e) : e.zero(type);
+  if (condition)
+    LLVM::CondBrOp::create(e.b, e.loc, condition, begins, ValueRange(), joins, nothing);
+  else
+    LLVM::BrOp::create(e.b, e.loc, ValueRange(), begins);
+
+  e.b.setInsertionPointToStart(begins);
+  fence(releases(atomic.order));
+  Value first = LLVM::LoadOp::create(e.b, e.loc, bits, pointer, /*alignment=*/2, /*isVolatile=*/false,
+                                     /*isNonTemporal=*/false, /*isInvariant=*/false, /*isInvariantGroup=*/false,
+                                     LLVM::AtomicOrdering::monotonic, syncScope(atomic.scope));
+  LLVM::BrOp::create(e.b, e.loc, first, swaps);
+
+  e.b.setInsertionPointToStart(swaps);
+  Value old = swaps->getArgument(0), number = LLVM::BitcastOp::create(e.b, e.loc, type, old);
+  Value sum = LLVM::FAddOp::create(e.b, e.loc, number, value);
+  Atomic swap{"cas.b16", tile::MemoryOrder::Relaxed, atomic.scope, /*isRead=*/true, /*isMasked=*/false};
+  Value seen = emitNative(swap, pointer, {old, LLVM::BitcastOp::create(e.b, e.loc, bits, sum)}, Value(), e);
+  Value done = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::eq, seen, old);
+  LLVM::CondBrOp::create(e.b, e.loc, done, ends, ValueRange(), swaps, seen);
+
+  e.b.setInsertionPointToStart(ends);
+  fence(acquires(atomic.order));
+  LLVM::BrOp::create(e.b, e.loc, number, joins);
   e.b.setInsertionPointToStart(joins);
   return joins->getArgument(0);
 }
@@ -167,7 +181,7 @@ LogicalResult lowerRMW(tile::AtomicRMWOp op, Emitter &e) {
                 !op.use_empty(), !masks.empty()};
   return lowerAtomic(op, op.getPtr().getType(), masks, e, [&](unsigned r, Value condition) {
     return atomic.operation.empty()
-               ? emitExpanded(atomic, LLVM::AtomicBinOp::fadd, addresses[r], values[r], condition, e)
+               ? emitAddBySwaps(atomic, addresses[r], values[r], condition, e)
                : emitNative(atomic, addresses[r], values[r], condition, e);
   });
 }

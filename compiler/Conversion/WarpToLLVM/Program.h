@@ -11,6 +11,6 @@ namespace weft {
 mlir::Value programId(tile::Axis axis, Emitter &e);
 
 void addPrintLowerings(LoweringTable &table);     // tile: print, assert
-void addInlineAsmLowerings(LoweringTable &table); // tile.inline_asm
+void addInlineAsmLowerings(LoweringTable &table); // tile.inline_asm, tile.map
 
 } // namespace weft

@@ -104,6 +104,23 @@ LogicalResult RowDotOp::verify() {
   return success();
 }
 
+/// Checks that a block of scalars takes and yields these types.
+static LogicalResult verifyScalars(Operation *op, Block &block, ArrayRef<Type> arguments, ArrayRef<Type> yielded) {
+  if (TypeRange(block.getArgumentTypes()) != TypeRange(arguments))
+    return op->emitOpError() << "expected a region over (" << arguments << "), but got (" << block.getArgumentTypes()
+                             << ")";
+  auto yield = dyn_cast_or_null<YieldOp>(block.empty() ? nullptr : &block.back());
+  if (!yield)
+    return op->emitOpError() << "expected a region that ends in 'tile.yield'";
+  // A tool that erases ops, as reducers do, leaves null operands, which the yield's own check reports.
+  if (llvm::is_contained(yield.getValues(), Value()))
+    return success();
+  if (TypeRange(yield.getValues().getTypes()) != TypeRange(yielded))
+    return op->emitOpError() << "expected a region that yields (" << yielded << "), but got ("
+                             << yield.getValues().getTypes() << ")";
+  return success();
+}
+
 /// Checks what a reduction and a scan share: a result for each source, one shape, an axis inside it, a combiner over
 /// the element types.
 static LogicalResult verifyCombining(Operation *op, ValueRange sources, int64_t axis, Region &combiner) {
@@ -123,20 +140,7 @@ static LogicalResult verifyCombining(Operation *op, ValueRange sources, int64_t 
     elements.push_back(elementTypeOf(source.getType()));
   SmallVector<Type> arguments(elements);
   arguments.append(elements);
-  Block &block = combiner.front();
-  if (TypeRange(block.getArgumentTypes()) != TypeRange(arguments))
-    return op->emitOpError() << "expected a region over (" << arguments << "), but got (" << block.getArgumentTypes()
-                             << ")";
-  auto yield = dyn_cast_or_null<YieldOp>(block.empty() ? nullptr : &block.back());
-  if (!yield)
-    return op->emitOpError() << "expected a region that ends in 'tile.yield'";
-  // A tool that erases ops, as reducers do, leaves null operands, which the yield's own check reports.
-  if (llvm::is_contained(yield.getValues(), Value()))
-    return success();
-  if (TypeRange(yield.getValues().getTypes()) != TypeRange(elements))
-    return op->emitOpError() << "expected a region that yields (" << elements << "), but got ("
-                             << yield.getValues().getTypes() << ")";
-  return success();
+  return verifyScalars(op, combiner.front(), arguments, elements);
 }
 
 LogicalResult ReduceOp::verify() {
@@ -164,7 +168,30 @@ LogicalResult ScanOp::verify() {
   return success();
 }
 
-/// C4 of reduce and scan: the order in which a combiner runs, and how often, is not specified, so that it must do
+LogicalResult MapOp::verify() {
+  if (getSources().empty() || getResults().empty())
+    return emitOpError() << "expected at least one source and one result, but got " << getSources().size() << " and "
+                         << getNumResults();
+  if (getPack() > 32 || !llvm::isPowerOf2_32(getPack()))
+    return emitOpError() << "expected a number of packed elements that is a power of two up to 32, but got "
+                         << getPack();
+  ArrayRef<int64_t> shape = shapeOf(getSources().front().getType());
+  SmallVector<Type> arguments, yielded;
+  auto add = [&](TypeRange types, SmallVector<Type> &scalars) {
+    for (Type type : types) {
+      if (shapeOf(type) != shape)
+        return emitOpError() << "expected sources and results of one shape, but got "
+                             << getSources().front().getType() << " and " << type;
+      scalars.append(getPack(), elementTypeOf(type));
+    }
+    return InFlightDiagnostic();
+  };
+  if (failed(add(getSources().getTypes(), arguments)) || failed(add(getResultTypes(), yielded)))
+    return failure();
+  return verifyScalars(*this, getBody().front(), arguments, yielded);
+}
+
+/// C4 of reduce, scan and map: the order in which a region runs, and how often, is not specified, so that it must do
 /// nothing but compute.
 static LogicalResult verifyNoEffects(Operation *op, Block &combiner) {
   for (Operation &inner : combiner)
@@ -179,6 +206,7 @@ static LogicalResult verifyNoEffects(Operation *op, Block &combiner) {
 }
 
 LogicalResult ReduceOp::verifyRegions() { return verifyNoEffects(*this, getCombiner().front()); }
+LogicalResult MapOp::verifyRegions() { return verifyNoEffects(*this, getBody().front()); }
 LogicalResult ScanOp::verifyRegions() { return verifyNoEffects(*this, getCombiner().front()); }
 
 namespace {

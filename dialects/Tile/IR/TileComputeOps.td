@@ -65,6 +65,31 @@ def Tile_ReduceOp : Tile_Op<"reduce", [Pure, SingleBlock]> {
   let hasRegionVerifier = 1;
 }
 
+def Tile_MapOp : Tile_Op<"map", [Pure, SingleBlock]> {
+  let summary = "a function of scalars, for every element or every few of them";
+  let description = [{
+    The region runs once for every `pack` elements that a thread holds; which ones these are is not specified. It takes `pack` elements of the first source, `pack` of the
+    second and so on, and yields as many of each result. It may branch and loop: each thread goes its own way.
+
+    C1: the sources, at least one, and the results, at least one, have one shape. C2: `pack` is a power of two up to 32. C3: the region takes and yields `pack` times the
+    element types. C4: it neither reads nor writes memory.
+
+    ```mlir
+    %y = tile.map %x {pack = 1 : i32} : (tensor<64xi32>) -> tensor<64xf32> {
+    ^bb0(%a: i32):
+      %f = arith.sitofp %a : i32 to f32
+      tile.yield %f : f32
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_Tensor>:$sources, I32Attr:$pack);
+  let results = (outs Variadic<Tile_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sources attr-dict `:` functional-type(operands, results) $body";
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
 def Tile_ScanOp : Tile_Op<"scan", [Pure, SingleBlock]> {
   let summary = "combine the elements along an axis up to and including each one";
   let description = [{
@@ -89,10 +114,10 @@ def Tile_ScanOp : Tile_Op<"scan", [Pure, SingleBlock]> {
   let hasRegionVerifier = 1;
 }
 
-def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ParentOneOf<["ReduceOp", "ScanOp"]>]> {
-  let summary = "what a combiner region gives";
+def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ParentOneOf<["MapOp", "ReduceOp", "ScanOp"]>]> {
+  let summary = "what a region of scalars gives";
   let description = [{
-    Ends the region of a `tile.reduce` or `tile.scan`, which checks its operands.
+    Ends the region of a `tile.reduce`, `tile.scan` or `tile.map`, which checks its operands.
 
     ```mlir
     %sum = tile.reduce %x {axis = 0 : i32} : (tensor<64xi32>) -> i32 {

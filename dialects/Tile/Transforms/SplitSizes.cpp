@@ -28,7 +28,7 @@ constexpr int64_t mostBoxes = 512;
 bool isPiecewise(Operation *op) {
   return OpTrait::hasElementwiseMappableTraits(op) ||
          isa<AddPtrOp, PtrToIntOp, IntToPtrOp, PtrCastOp, LoadOp, StoreOp, AtomicRMWOp, AtomicCASOp, AssertOp, AssumeOp,
-             InlineAsmOp, PrintOp, PromiseOp>(op);
+             InlineAsmOp, MapOp, PrintOp, PromiseOp>(op);
 }
 
 /// The split tensor that an op takes or gives; null where there is none.

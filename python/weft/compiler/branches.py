@@ -177,6 +177,9 @@ class Branches(Calls):
         else_region, _, b = self.side(lambda: self.expression(node.orelse), before)
         self.frame.variables = before
         a, b = alike(as_variable(a), as_variable(b))
+        if a is None and b is None:  # both sides are calls that give nothing
+            self.join(condition, (then_region, []), (else_region, []))
+            return None
         if flatten(a) is None or flatten(b) is None or not same_structure(a, b):
             raise errors.differs_between_branches("the value of this expression", a, b)
         self.at(node)

@@ -52,6 +52,8 @@ class Calls(Expressions):
             return self._call_with_constants(function, arguments, keywords)
         if isinstance(getattr(function, "__self__", None), (dtype, block_type, str, tuple, int, float)):
             return self._call_with_constants(function, arguments, keywords)  # a method of a constant
+        if isinstance(function, type) and issubclass(function, tuple) and hasattr(function, "_fields"):
+            return self._call_checked(function, function.__name__, arguments, keywords)  # a named tuple
         python = _PYTHON.get(function) if getattr(function, "__hash__", None) else None
         if python is not None:
             return self._call_checked(functools.partial(python, self), function.__name__, arguments, keywords)

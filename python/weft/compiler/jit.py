@@ -49,9 +49,9 @@ class JITFunction:
     def __init__(
         self,
         fn: Callable[..., Any],
-        do_not_specialize: Iterable[int | str],
-        do_not_specialize_on_alignment: Iterable[int | str],
-        debug: bool,
+        do_not_specialize: Iterable[int | str] = (),
+        do_not_specialize_on_alignment: Iterable[int | str] = (),
+        debug: bool = False,
     ):
         if not isinstance(fn, types.FunctionType):
             raise TypeError(f"expected a function to decorate with @weft.jit, but got {fn!r}")
@@ -102,7 +102,7 @@ class JITFunction:
         """This function by value: its source, where it stands, and what it reads."""
         source = self.source
         place = Place(source.file, source.first_line, source.indent)
-        parameters = tuple((p.name, p.is_constexpr, str(p.type), p.divisibility) for p in self.params)
+        parameters = tuple((p.name, p.is_constexpr, str(p.type), p.divisibility, p.is_const) for p in self.params)
         return (source.text, place, parameters, *reads.function(self.fn, self.names, python=False))
 
     def reads(self) -> Hashable | None:

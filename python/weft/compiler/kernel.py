@@ -150,7 +150,9 @@ def cache_key(function: JITFunction, signature: Signature, options: Options, tar
     read = key_of(function, *signature.constants.items())
     if read is None:
         return None
-    arguments = [[name, short_name(a.type), a.divisibility] for name, a in signature.arguments.items()]
+    arguments = [
+        [name, short_name(a.type), a.type.is_const(), a.divisibility] for name, a in signature.arguments.items()
+    ]
     return cache.key([_FORMAT, spelled(read), arguments, asdict(options), target, compiler_fingerprint()])
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,13 +56,45 @@ class Loops(Statements):
         except Exception as error:
             raise self.located(errors.defect(error), statement) from error
 
+    def visit_ListComp(self, node: ast.ListComp) -> Any:
+        """``[f(x) for x in values if g(x)]`` of a tuple or ``static_range``: unrolled, a tuple here. Its names are its
+        own, as in Python."""
+        before = self.frame.variables
+        self.frame.variables = dict(before)
+        try:
+            return tuple(self._comprehended(node.elt, node.generators))
+        finally:
+            self.frame.variables = before
+
+    def _comprehended(self, element: ast.expr, generators: list[ast.comprehension]) -> Iterator[Any]:
+        """The values of an element for all that the generators, the outermost first, give."""
+        if not generators:
+            yield self.expression(element)
+            return
+        outer, *inner = generators
+        items = _known_items(self.expression(outer.iter))
+        if items is None:
+            remedy = "write it over a tuple or wl.static_range"
+            raise self.located(
+                errors.unsupported_syntax("a comprehension of what is not known now", remedy), outer.iter
+            )
+        for item in items:
+            self.assign_target(outer.target, item)
+            wanted = [self.condition(test) for test in outer.ifs]
+            for truth, test in zip(wanted, outer.ifs, strict=True):
+                if isinstance(truth, tensor):
+                    raise self.located(
+                        errors.unsupported_syntax("a comprehension's 'if' of a tensor", "use wl.where"), test
+                    )
+            if all(wanted):
+                yield from self._comprehended(element, inner)
+
     def _for(self, node: ast.For) -> Exit | None:
         iterator = self.expression(node.iter)
         self.at(node)
-        if isinstance(iterator, control.static_range):
-            return self._unrolled(node, list(range(iterator.start, iterator.end, iterator.step)))
-        if isinstance(iterator, tuple):
-            return self._unrolled(node, list(iterator))
+        items = _known_items(iterator)
+        if items is not None:
+            return self._unrolled(node, items)
         if not isinstance(iterator, control.range):
             raise self.located(errors.not_iterable(iterator), node.iter)
         return self._counted(node, iterator)
@@ -313,3 +345,10 @@ def _not_carried(name: str, before: Any, line: int) -> errors.KernelError:
         f"it is {before!r} before the loop at line {line} and assigned inside of it",
         f"give '{name}' a tensor before the loop",
     )
+
+
+def _known_items(values: Any) -> list[Any] | None:
+    """What a loop that is unrolled runs over; None of one that runs on the device, and of what is no loop."""
+    if isinstance(values, control.static_range):
+        return list(range(values.start, values.end, values.step))
+    return list(values) if isinstance(values, tuple) else None

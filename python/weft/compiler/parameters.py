@@ -25,6 +25,7 @@ class Parameter:
     default: Any
     specialise: bool
     specialise_alignment: bool
+    is_const: bool = False  # whether nothing may be stored through it
 
 
 def of(
@@ -40,6 +41,7 @@ def of(
                 remedy="name each one",
             )
         is_constexpr, kind, divisibility = _annotation(parameter.annotation)
+        is_const = getattr(parameter.annotation, "__weft_const__", False) or _last_name(parameter.annotation) == "const"
         has_default = parameter.default is not parameter.empty
         default = parameter.default.value if isinstance(parameter.default, constexpr) else parameter.default
         ids = {index, parameter.name}
@@ -53,9 +55,16 @@ def of(
                 default if has_default else None,
                 not ids & plain,
                 not ids & (plain | plain_alignment),
+                is_const,
             )
         )
     return parameters
+
+
+def _last_name(annotation: Any) -> str | None:
+    """Of an annotation in text, "tl.const", the name; under 'from __future__ import annotations' it may be quoted
+    twice."""
+    return annotation.strip("'\" ").split(".")[-1] if isinstance(annotation, str) else None
 
 
 def _annotation(annotation: Any) -> tuple[bool, dtype | None, int]:
@@ -66,10 +75,9 @@ def _annotation(annotation: Any) -> tuple[bool, dtype | None, int]:
         return False, annotation, 1
     if not isinstance(annotation, str):
         return False, None, 1
-    text = annotation.strip("'\" ")  # quoted twice under 'from __future__ import annotations'
-    if text.split(".")[-1] == "constexpr":
+    if _last_name(annotation) == "constexpr":
         return True, None, 1
-    name, _, multiple = text.partition(":")
+    name, _, multiple = annotation.strip("'\" ").partition(":")
     try:
         return False, type_named(name), int(multiple) if multiple else 1
     except ValueError:

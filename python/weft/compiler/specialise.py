@@ -77,7 +77,7 @@ def _array(parameter: Parameter, element: Any, address: int) -> Token:
     if parameter.type is not None:
         name = _annotated(parameter, parameter.type, name)
     aligned = parameter.specialise_alignment and address % 16 == 0
-    return (f"*{name}", 16 if aligned else 1)
+    return (f"*{'k' if parameter.is_const else ''}{name}", 16 if aligned else 1)
 
 
 def _annotated(parameter: Parameter, wanted: dtype, name: str) -> str:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..language.aggregates import aggregate_value
@@ -12,12 +12,17 @@ from ..language.literals import is_number, to_tensor
 from ..language.value import tensor
 
 
+def in_kind(value: tuple[Any, ...] | list[Any], parts: Iterable[Any]) -> tuple[Any, ...]:
+    """Parts as a tuple; a named one where the value is."""
+    return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+
+
 def as_variable(value: Any) -> Any:
     """What a variable holds when a value is assigned to it: numbers become constant scalars, as in Triton."""
     if is_number(value):
         return to_tensor(value)
     if isinstance(value, (tuple, list)):
-        return tuple(as_variable(v) for v in value)
+        return in_kind(value, map(as_variable, value))
     return value
 
 
@@ -53,7 +58,7 @@ def rebuild(template: Any, leaves: Iterator[tensor]) -> Any:
         return template.rebuilt(leaves)
     if isinstance(template, aggregate_value):
         return template.replaced(**{name: rebuild(each, leaves) for name, each in _varying(template).items()})
-    return tuple(rebuild(part, leaves) for part in template)
+    return in_kind(template, (rebuild(part, leaves) for part in template))
 
 
 def same_structure(a: Any, b: Any) -> bool:
@@ -77,7 +82,7 @@ def moving(value: Any) -> Any:
         return value.as_whole()
     if isinstance(value, aggregate_value):
         return value.replaced(**{name: moving(each) for name, each in _varying(value).items()})
-    return tuple(map(moving, value)) if isinstance(value, tuple) else value
+    return in_kind(value, map(moving, value)) if isinstance(value, tuple) else value
 
 
 def alike(a: Any, b: Any) -> tuple[Any, Any]:
@@ -86,7 +91,7 @@ def alike(a: Any, b: Any) -> tuple[Any, Any]:
         return a.as_whole(), b.as_whole()
     if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
         pairs = [alike(x, y) for x, y in zip(a, b, strict=True)]
-        return tuple(x for x, _ in pairs), tuple(y for _, y in pairs)
+        return in_kind(a, (x for x, _ in pairs)), in_kind(b, (y for _, y in pairs))
     return a, b
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from . import errors
 from .casts import convert
+from .combine import to_scalar
 from .emit import builtin, current
 from .literals import to_tensor as as_tensor
 from .maths import minimum
@@ -62,18 +63,55 @@ def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> tuple[An
 
 @builtin
 def map_elementwise(scalar_fn: Callable[..., Any], *args: Any, pack: int = 1) -> Any:
-    """A function of scalars over the elements of blocks, which broadcast together: one block, or a tuple of them.
+    """A function of scalars for every element of blocks, which broadcast together: a block for each number that the
+    function returns, in a tuple where it returns a tuple.
 
-    The function is applied to the blocks, so it may use what works element by element, and wl.where, but no ``if`` of
-    its arguments. ``pack`` must be 1.
+    The function may branch and loop by its arguments; it reads and writes no memory. With ``pack`` it is given that
+    many elements of the first block, then of the second and so on, and returns as many of each result; which elements
+    come together is not specified.
+
+        sign = wl.map_elementwise(compare, x, y)    # compare: a @weft.jit function with an if of two scalars
     """
-    if constant_int(pack, "'pack' of 'map_elementwise'") != 1:
-        raise errors.unsupported_option("pack", unwrap(pack), "1")
     values = [as_tensor(each, "an argument of 'map_elementwise'") for each in args]
+    if not values:
+        raise errors.blocks_wanted("map_elementwise")
     for k in range(len(values)):
         for other in range(len(values)):
             values[k], values[other] = broadcast_pair(values[k], values[other])
-    return current().call(scalar_fn, values, {})
+    shape, count = values[0].shape, constant_int(pack, "'pack' of 'map_elementwise'")
+    builder = current()
+    if not shape and count == 1:
+        return builder.call(scalar_fn, values, {})
+    values = [value if shape else expand_dims(value, 0) for value in values]
+    with builder.region([value.dtype for value in values for _ in range(count)]) as region:
+        arguments = [tensor(region.argument(i), values[i // count].dtype) for i in range(count * len(values))]
+        returned = builder.call(scalar_fn, arguments, {})
+        alone = not isinstance(returned, tuple)
+        scalars = [
+            as_tensor(each, "what the function of 'map_elementwise' returns")
+            for each in ((returned,) if alone else returned)
+        ]
+        _check_packs(scalars, count)
+        builder.op("tile.yield", [each.handle for each in scalars])
+    types = [each.dtype.with_shape(values[0].shape) for each in scalars[::count]]
+    attributes = {"pack": builder.i32(count)}
+    made = builder.op("tile.map", [value.handle for value in values], types, attributes, [region])
+    results = tuple(
+        tensor(handle, kind) for handle, kind in zip(made if len(types) > 1 else (made,), types, strict=True)
+    )
+    if not shape:
+        results = tuple(to_scalar(each) for each in results)
+    return results[0] if len(results) == 1 and (alone or count > 1) else results
+
+
+def _check_packs(scalars: list[tensor], count: int) -> None:
+    """Whether what a function returns for ``count`` elements is that many scalars of one type for each result."""
+    if not scalars or len(scalars) % count:
+        raise errors.pack_count("map_elementwise", count, len(scalars))
+    for i, each in enumerate(scalars):
+        first = scalars[i - i % count]
+        if each.shape or each.type != first.type:
+            raise errors.pack_type("map_elementwise", first.dtype, each)
 
 
 __all__ = ["histogram", "map_elementwise", "swizzle2d", "to_tensor"]

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import errors
+from .casts import convert
 from .emit import builtin, current, is_dtype
 from .literals import to_tensor
 from .promotion import broadcast_pair
 from .shapes import constant_int
-from .types import dtype, unwrap
+from .types import dtype, int64, unwrap
 from .value import tensor
 
 
@@ -26,7 +27,7 @@ def inline_asm_elementwise(
     elements of 32 bits or more take an operand each, narrower ones are packed, at most ``pack`` of them, into 32 bits,
     the first in the lowest. ``constraints`` has an entry for each: ``=r`` for 32 bits, ``=h`` 16, ``=l`` 64, ``=f``
     float32, ``=d`` float64, without ``=`` for operands, then clobbers such as ``~{memory}``. Code that does more than
-    compute its results has ``is_pure`` false. Nothing is promoted: operands have their own types.
+    compute its results has ``is_pure`` false. Nothing is promoted: operands have their own types, pointers are int64.
 
         v = wl.load(x + at)
         t = wl.inline_asm_elementwise("tanh.approx.f32 $0, $1;", "=f,f", [v], dtype=wl.float32, is_pure=True, pack=1)
@@ -41,6 +42,7 @@ def inline_asm_elementwise(
         if not is_dtype(kind) or kind.is_ptr():
             raise errors.expected_dtype("inline_asm_elementwise", kind)
     values = [to_tensor(arg, "an argument of 'inline_asm_elementwise'") for arg in unwrap(args)]
+    values = [convert(value, int64) if value.dtype.is_ptr() else value for value in values]
     shape: tuple[int, ...] = ()
     if values:
         common = values[0]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from . import errors
@@ -32,7 +33,7 @@ def dot(
     out_dtype: dtype | None = None,
 ) -> tensor:
     """The matrix product of ``input`` [M, K] and ``other`` [K, N], plus ``acc`` [M, N] where given; of [B, M, K] and
-    [B, K, N] the B products. ``acc += dot(a, b)`` is one product that begins with ``acc``, as ``acc = dot(a, b, acc)``.
+    [B, K, N] the B products, with more axes before the last two as with one. ``acc += dot(a, b)`` is one product that begins with ``acc``, as ``acc = dot(a, b, acc)``.
 
     Both operands have one type: float16, bfloat16, float32, float64, an 8-bit float or int8. The result is float32
     (int32 for int8; float64 for float64; float16 where ``out_dtype`` or ``acc`` asks for it).
@@ -44,6 +45,11 @@ def dot(
     fewer than K, none: they are multiplied as float16. Sizes below 16, for int8 K below 32, for float64 M and N below
     8 and K below 4, are filled up with zeros.
     """
+    batched = _flat_batch(input, other, acc)
+    if batched is not None:
+        shape, flat = batched
+        options = (input_precision, allow_tf32, max_num_imprecise_acc, out_dtype)
+        return reshape(dot(*flat, *options), shape)
     lhs, rhs = _operand(input, "the first operand"), _operand(other, "the second operand")
     if lhs.dtype != rhs.dtype:
         raise errors.dot_types_differ(lhs, rhs)
@@ -235,6 +241,20 @@ def _operand(value: Any, what: str) -> tensor:
     if operand.dtype.is_ptr() or not (operand.dtype.is_floating() or operand.dtype == int8):
         raise errors.dot_type(what, operand)
     return operand
+
+
+def _flat_batch(lhs: Any, rhs: Any, acc: Any) -> tuple[tuple[int, ...], tuple[tensor | None, ...]] | None:
+    """Of blocks with several axes before the last two: the shape of their product, and they and the accumulator with
+    these axes as one; None of others."""
+    lhs, rhs, acc = unwrap(lhs), unwrap(rhs), unwrap(acc)
+    if not isinstance(lhs, tensor) or not isinstance(rhs, tensor) or len(lhs.shape) < 4 or len(rhs.shape) < 4:
+        return None
+    _check_shapes(lhs, rhs)
+    shape = (*lhs.shape[:-1], rhs.shape[-1])
+    if acc is not None and to_tensor(acc, "'acc' of 'dot'").shape != shape:
+        raise errors.dot_accumulator(to_tensor(acc), to_tensor(acc).dtype.with_shape(shape))
+    count = math.prod(shape[:-2])
+    return shape, tuple(None if v is None else reshape(to_tensor(v), (count, *v.shape[-2:])) for v in (lhs, rhs, acc))
 
 
 def _check_shapes(lhs: tensor, rhs: tensor) -> None:

@@ -12,7 +12,7 @@ from .casts import convert
 from .emit import Builder, builtin, current
 from .literals import is_number, scalar_constant, to_tensor
 from .promotion import broadcast_shape, broadcast_to_shape
-from .types import dtype, int1, int8, pointer_type, unwrap
+from .types import dtype, int1, int8, int64, pointer_type, uint64, unwrap
 from .value import member, tensor
 
 _LOAD_CACHES = ("", ".ca", ".cg", ".cs", ".cv")
@@ -63,6 +63,8 @@ def as_element(value: Any, element: dtype, operation: str, argument: str) -> ten
     if is_number(value) and not element.is_ptr():
         return scalar_constant(float(value) if element.is_floating() else _integer(value, element), element)
     converted = to_tensor(value, f"'{argument}' of '{operation}'")
+    if converted.dtype.is_ptr() and element in (int64, uint64):
+        return convert(converted, element)  # an address is an integer in memory
     if converted.dtype.is_ptr() != element.is_ptr():
         raise errors.element_type(operation, argument, converted, element)
     return convert(converted, element)

@@ -181,12 +181,14 @@ def shl(lhs: Any, rhs: Any) -> tensor:
 
 @builtin
 def shr(lhs: Any, rhs: Any) -> tensor:
-    """``lhs >> rhs``; the sign of a signed ``lhs`` is kept."""
+    """``lhs >> rhs``; the sign of a signed ``lhs`` is kept, also where an unsigned ``rhs`` makes the result unsigned."""
     folded = _folded(lhs, rhs, False, lambda a, b: a >> b if 0 <= b < 64 else 1 << 64)
     if folded is not None:
         return folded
+    shifted = unwrap(lhs)
     lhs, rhs = _bitwise(">>", lhs, rhs)
-    return emit_binary("arith.shrsi" if lhs.dtype.is_int_signed() else "arith.shrui", lhs, rhs)
+    signed = (shifted if isinstance(shifted, tensor) else lhs).dtype.is_int_signed()
+    return emit_binary("arith.shrsi" if signed else "arith.shrui", lhs, rhs)
 
 
 def neg(value: Any) -> tensor:

@@ -347,7 +347,7 @@ def index(value: tensor, slices: Any) -> tensor:
     ):
         raise errors.unsupported_index(value)
     kept = sum(item == whole for item in items)
-    if kept > len(value.shape):
+    if kept > len(value.shape) and value.shape:  # of a scalar, as in Triton, they name no axis
         raise errors.too_many_indices(value, kept)
     for axis, item in enumerate(items):
         if item is None:

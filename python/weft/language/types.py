@@ -220,7 +220,7 @@ class pointer_type(dtype):
     __slots__ = ("_element_ty", "const")
 
     def __init__(self, element_ty: dtype, const: bool = False):
-        self.name = f"pointer<{element_ty}>"
+        self.name = f"{'const_' if const else ''}pointer<{element_ty}>"  # by which types are told apart
         self._element_ty = element_ty
         self.const = const
         self.primitive_bitwidth = 64

@@ -78,10 +78,18 @@ module attributes {warp.target = "sm_80"} {
 
 // -----
 
-// What the target has no instruction for is a loop of compare-and-swap, between fences.
+// What the target has no instruction for is a loop of compare-and-swap, between fences. It swaps the element's own 16
+// bits: the word around it may end behind the array.
 // CHECK-LABEL: llvm.func @expanded
 // CHECK: llvm.fence syncscope("device") acq_rel
-// CHECK-NEXT: llvm.atomicrmw fadd %{{.*}} syncscope("device") monotonic : !llvm.ptr<1>, bf16
+// CHECK-NEXT: %[[FIRST:.*]] = llvm.load %{{.*}} atomic syncscope("device") monotonic {alignment = 2 : i64} : !llvm.ptr<1> -> i16
+// CHECK-NEXT: llvm.br ^[[SWAPS:.*]](%[[FIRST]] : i16)
+// CHECK: ^[[SWAPS]](%[[OLD:.*]]: i16)
+// CHECK: %[[SUM:.*]] = llvm.fadd
+// CHECK: "{ atom.relaxed.gpu.global.cas.b16 $0, $1, $2, $3; }"
+// CHECK: %[[DONE:.*]] = llvm.icmp "eq" %[[SEEN:.*]], %[[OLD]] : i16
+// CHECK-NEXT: llvm.cond_br %[[DONE]], ^[[ENDS:.*]], ^[[SWAPS]](%[[SEEN]] : i16)
+// CHECK: ^[[ENDS]]:
 // CHECK-NEXT: llvm.fence syncscope("device") acq_rel
 module attributes {warp.target = "sm_80"} {
   func.func @expanded(%x: !tile.ptr<bf16>, %s: bf16) attributes {tile.kernel} {

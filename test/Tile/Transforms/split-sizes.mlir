@@ -114,6 +114,25 @@ func.func @reduce_branching(%x: !tile.ptr<f32>) -> tensor<4xf32> {
 
 // -----
 
+// A function of scalars takes each piece, with its region.
+// CHECK-LABEL: @map
+// CHECK: tile.map %{{.*}} {pack = 2 : i32} : (tensor<2xi32>) -> tensor<2xi32>
+// CHECK: tile.map %{{.*}} {pack = 2 : i32} : (tensor<1xi32>) -> tensor<1xi32>
+func.func @map(%x: !tile.ptr<i32>) {
+  %p = tile.splat %x : !tile.ptr<i32> -> tensor<3x!tile.ptr<i32>>
+  %v = tile.load %p : tensor<3x!tile.ptr<i32>>
+  %s = tile.map %v {pack = 2 : i32} : (tensor<3xi32>) -> tensor<3xi32> {
+  ^bb0(%a: i32, %b: i32):
+    %c = arith.muli %a, %a : i32
+    %d = arith.muli %b, %b : i32
+    tile.yield %c, %d : i32, i32
+  }
+  tile.store %p, %s : tensor<3x!tile.ptr<i32>>
+  return
+}
+
+// -----
+
 // In reverse, the last piece is first; what it begins with is combined with all elements before.
 // CHECK-LABEL: @scan
 // CHECK: %[[LAST:.*]] = tile.scan %{{.*}} {axis = 0 : i32, reverse} : (tensor<1xi32>) -> tensor<1xi32>

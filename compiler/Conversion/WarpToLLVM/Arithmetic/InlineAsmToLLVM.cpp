@@ -106,8 +106,30 @@ LogicalResult lowerInlineAsm(tile::InlineAsmOp op, Emitter &e) {
   return success();
 }
 
+LogicalResult lowerMap(tile::MapOp op, Emitter &e) {
+  unsigned pack = op.getPack(), count = *registerCount(op.getResult(0).getType());
+  SmallVector<Registers> results(op.getNumResults());
+  for (unsigned first = 0; first < count; first += pack) {
+    SmallVector<Value> arguments;
+    for (Value source : op.getSources())
+      for (unsigned i = 0; i < pack; ++i) // a thread that holds fewer gives its last again
+        arguments.push_back(e.registers(source)[std::min(first + i, count - 1)]);
+    std::optional<Registers> made = e.inlineBlock(op.getBody().front(), arguments);
+    if (!made)
+      return failure();
+    for (auto [index, value] : llvm::enumerate(*made))
+      results[index / pack].push_back(value);
+  }
+  for (auto [result, registers] : llvm::zip(op.getResults(), results))
+    e.bind(result, ArrayRef(registers).take_front(count));
+  return success();
+}
+
 } // namespace
 
-void addInlineAsmLowerings(LoweringTable &table) { table.add<tile::InlineAsmOp>(lowerInlineAsm); }
+void addInlineAsmLowerings(LoweringTable &table) {
+  table.add<tile::InlineAsmOp>(lowerInlineAsm);
+  table.add<tile::MapOp>(lowerMap);
+}
 
 } // namespace weft

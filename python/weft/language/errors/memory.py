@@ -97,8 +97,8 @@ def element_type(operation: str, argument: str, value: Any, element: dtype) -> K
 def store_to_constant(pointer: dtype) -> KernelError:
     """The parameter was declared as a pointer to constants, which nothing is stored through."""
     return KernelError(
-        f"expected a pointer that may be written through, but got the constant {pointer}",
-        "drop the 'k' from the parameter's type in the signature",
+        f"expected a pointer that may be written through, but got {pointer}",
+        "drop 'const' from the parameter's annotation, or the 'k' from its type in the signature",
         "pointer",
     )
 

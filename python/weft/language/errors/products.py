@@ -120,3 +120,29 @@ def scaled_type(name: str, wanted: str, value: Any) -> KernelError:
         "name the format that the operand has, or convert it",
         name,
     )
+
+
+@numbered(513)
+def blocks_wanted(operation: str) -> KernelError:
+    """A function of blocks is given none."""
+    return KernelError(f"expected '{operation}' to be given a block at least, but got none", "give it a block after fn")
+
+
+@numbered(514)
+def pack_count(operation: str, pack: int, got: int) -> KernelError:
+    """The function of 'map_elementwise' returns no number, or not as many as elements for each result."""
+    return KernelError(
+        f"expected the function of '{operation}' to return {pack} scalars for each result, but got {got} in all",
+        "return the first result of every element, then the second of every one, and so on",
+        "scalar_fn",
+    )
+
+
+@numbered(515)
+def pack_type(operation: str, wanted: dtype, got: Any) -> KernelError:
+    """The function of 'map_elementwise' returns a block, or elements of one result in several types."""
+    return KernelError(
+        f"expected the function of '{operation}' to return scalars, here of {wanted}, but got {type_of(got)}",
+        "convert inside it with .to(...)",
+        "scalar_fn",
+    )

@@ -25,7 +25,9 @@ vars(get_int_dtype)["__weft_constexpr__"] = True
 
 
 class const:
-    """As an annotation: a pointer that nothing is stored through. It has no effect."""
+    """As an annotation of a kernel's parameter: a pointer that nothing is stored through; a store is refused."""
+
+    __weft_const__ = True
 
 
 class void:

@@ -1,0 +1,165 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""What code for Triton writes now and then: mixed signs in shifts, comprehensions, named tuples, pointers as numbers,
+batches of several axes, constant pointers, 16-bit atomics at an array's end."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+import weft
+import weft.triton.language as tl
+from weft import triton
+from weft.compiler.diagnostics import CompilationError
+
+SIGNED, UNSIGNED = (np.int8, np.int16, np.int32, np.int64), (np.uint8, np.uint16, np.uint32, np.uint64)
+
+
+@triton.jit
+def shifted(x, y, z, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(z + at, tl.load(x + at) >> tl.load(y + at))
+
+
+@pytest.mark.parametrize("left", SIGNED + UNSIGNED)
+@pytest.mark.parametrize("right", UNSIGNED)
+def test_a_shift_keeps_the_sign_of_what_is_shifted(left, right, seed):
+    rng = np.random.default_rng(seed)
+    bits = 8 * max(np.dtype(left).itemsize, np.dtype(right).itemsize)
+    limits = np.iinfo(left)
+    x = rng.integers(limits.min, limits.max, 128, dtype=left, endpoint=True)
+    y = rng.integers(0, bits, 128).astype(right)
+    z = np.zeros(128, f"int{bits}" if left in SIGNED else f"uint{bits}")
+    shifted[1,](x, y, z, N=128)
+    np.testing.assert_array_equal(z, x.astype(z.dtype) >> y.astype(z.dtype))
+
+
+class View(NamedTuple):
+    pointer: tl.tensor
+    shape: tuple
+
+
+@triton.jit
+def grown(values, by):
+    return [each + by for each in values if each is not None]
+
+
+@triton.jit
+def named(pointer, shape):
+    view = View(pointer=pointer, shape=shape)
+    return view
+
+
+@triton.jit
+def described(view, y, N: tl.constexpr):
+    inner = named(view.pointer, grown((view.shape[0], None, 1), 1))
+    for _ in range(2):
+        inner = View(inner.pointer + 1, inner.shape)
+    at = tl.arange(0, N)
+    tl.store(y + at, tl.load(inner.pointer + at, mask=at < inner.shape[0], other=-1.0))
+    total = 0
+    for row in [i * j for i in tl.static_range(3) for j in tl.static_range(3) if i != j]:
+        total += row
+    tl.store(y + N, total)
+
+
+def test_named_tuples_and_comprehensions(seed):
+    rng = np.random.default_rng(seed)
+    x, y = rng.standard_normal(20).astype(np.float32), np.zeros(17, np.float32)
+    described[1,](View(x, (7,)), y, N=16)
+    np.testing.assert_array_equal(y[:16], np.where(np.arange(16) < 8, x[2:18], -1.0))
+    assert y[16] == sum(i * j for i in range(3) for j in range(3) if i != j)
+
+
+@triton.jit
+def comprehends(x, KIND: tl.constexpr):
+    if KIND == 0:
+        tl.store(x, tl.sum([i for i in range(tl.load(x))]))
+    else:
+        tl.store(x, [i for i in (1, 2) if tl.load(x) > 0][0])
+
+
+@pytest.mark.parametrize(("kind", "message"), [(0, "what is not known now"), (1, "'if' of a tensor")])
+def test_comprehensions_of_unknown_length_are_refused(kind, message):
+    with pytest.raises(CompilationError, match=message):
+        comprehends[1,](np.ones(4, np.int32), KIND=kind)
+
+
+@triton.jit
+def addresses(x, y, z, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(y + at, tl.where(at % 2 == 0, x + at, x))
+    moved = tl.inline_asm_elementwise("add.u64 $0, $1, 4;", "=l,l", [x + at], dtype=tl.int64, is_pure=True, pack=1)
+    tl.store(z + at, moved)
+    tl.store(z, 1) if tl.program_id(0) > 0 else tl.store(z + N, 2)
+
+
+def test_pointers_are_numbers_in_memory_and_in_ptx():
+    x, y, z = np.zeros(32, np.float32), np.zeros(32, np.int64), np.zeros(33, np.int64)
+    addresses[1,](x, y, z, N=32)
+    at = np.arange(32)
+    np.testing.assert_array_equal(np.diff(y), np.diff(np.where(at % 2 == 0, 4 * at, 0)))
+    np.testing.assert_array_equal(z[:32] - y[0], 4 * at + 4)
+    assert z[32] == 2
+
+
+@triton.jit
+def batches(a, b, c, d, B0: tl.constexpr, B1: tl.constexpr, M: tl.constexpr):
+    i, j = tl.arange(0, B0)[:, None, None, None], tl.arange(0, B1)[None, :, None, None]
+    at = ((i * B1 + j) * M + tl.arange(0, M)[None, None, :, None]) * M + tl.arange(0, M)[None, None, None, :]
+    left, right = tl.load(a + at), tl.load(b + at)
+    tl.store(c + at, tl.dot(left, right))
+    tl.store(d + at, tl.dot(left, right, acc=left.to(tl.float32)))
+
+
+@pytest.mark.parametrize("batch", [(2, 2), (1, 3)])
+def test_products_of_several_batch_axes(batch, seed):
+    rng = np.random.default_rng(seed)
+    a, b = (rng.standard_normal((*batch, 16, 16)).astype(np.float16) for _ in range(2))
+    c, d = np.full(a.shape, np.nan, np.float32), np.full(a.shape, np.nan, np.float32)
+    batches[1,](a, b, c, d, B0=batch[0], B1=batch[1], M=16)
+    expected = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_allclose(c, expected, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(d, expected + a, rtol=1e-3, atol=1e-3)
+
+
+@triton.jit
+def copies(x: tl.const, y, out: "tl.const", N: tl.constexpr, BACK: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store((out if BACK else y) + at, tl.load(x + at))
+
+
+def test_nothing_is_stored_through_a_constant_pointer(seed):
+    rng = np.random.default_rng(seed)
+    x, y = rng.standard_normal(32).astype(np.float32), np.zeros(32, np.float32)
+    copies[1,](x, y, y, N=32, BACK=False)
+    np.testing.assert_array_equal(x, y)
+    with pytest.raises(CompilationError, match="const"):
+        copies[1,](x, y, y, N=32, BACK=True)
+
+
+@triton.jit
+def added(x, at, v, N: tl.constexpr):
+    i = tl.arange(0, N)
+    old = tl.atomic_add(x + tl.load(at + i), tl.load(v + i), mask=i < N - 1)
+    tl.store(v + i, old, mask=i < N - 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("size", [25, 1])
+def test_16_bit_atomics_touch_their_element_alone(dtype, size, seed):
+    torch.manual_seed(seed)
+    x, v = torch.zeros(size, dtype=dtype), torch.ones(64, dtype=dtype)
+    at = torch.randint(0, size, (64,), dtype=torch.int32)
+    added[1,](x, at, v, N=64)
+    assert torch.equal(x.float(), torch.bincount(at[:63], minlength=size).float())
+    assert v[:63].float().sum() == sum(n * (n - 1) / 2 for n in x.float().tolist())
+
+
+def test_a_function_alone_makes_a_kernel(seed):
+    rng = np.random.default_rng(seed)
+    kernel = triton.JITFunction(copies.fn)
+    x, y = rng.standard_normal(32).astype(np.float32), np.zeros(32, np.float32)
+    kernel[1,](x, y, y, N=32, BACK=False)
+    np.testing.assert_array_equal(x, y)
+    assert weft.jit is triton.jit
