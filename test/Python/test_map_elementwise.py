@@ -12,7 +12,7 @@ from weft.compiler.diagnostics import CompilationError
 def order(x, y):
     if x < y:
         return -1
-    elif x == y:
+    if x == y:
         return 0
     return 1
 

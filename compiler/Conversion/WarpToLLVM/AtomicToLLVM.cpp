@@ -180,9 +180,8 @@ LogicalResult lowerRMW(tile::AtomicRMWOp op, Emitter &e) {
   Atomic atomic{nativeOperation(op.getKind(), registerType(op.getType()), e.target), op.getOrder(), op.getScope(),
                 !op.use_empty(), !masks.empty()};
   return lowerAtomic(op, op.getPtr().getType(), masks, e, [&](unsigned r, Value condition) {
-    return atomic.operation.empty()
-               ? emitAddBySwaps(atomic, addresses[r], values[r], condition, e)
-               : emitNative(atomic, addresses[r], values[r], condition, e);
+    return atomic.operation.empty() ? emitAddBySwaps(atomic, addresses[r], values[r], condition, e)
+                                    : emitNative(atomic, addresses[r], values[r], condition, e);
   });
 }
 

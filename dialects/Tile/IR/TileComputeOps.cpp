@@ -180,8 +180,8 @@ LogicalResult MapOp::verify() {
   auto add = [&](TypeRange types, SmallVector<Type> &scalars) {
     for (Type type : types) {
       if (shapeOf(type) != shape)
-        return emitOpError() << "expected sources and results of one shape, but got "
-                             << getSources().front().getType() << " and " << type;
+        return emitOpError() << "expected sources and results of one shape, but got " << getSources().front().getType()
+                             << " and " << type;
       scalars.append(getPack(), elementTypeOf(type));
     }
     return InFlightDiagnostic();

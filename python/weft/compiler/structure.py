@@ -14,7 +14,9 @@ from ..language.value import tensor
 
 def in_kind(value: tuple[Any, ...] | list[Any], parts: Iterable[Any]) -> tuple[Any, ...]:
     """Parts as a tuple; a named one where the value is."""
-    return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*parts)
+    return tuple(parts)
 
 
 def as_variable(value: Any) -> Any:

@@ -70,7 +70,7 @@ def map_elementwise(scalar_fn: Callable[..., Any], *args: Any, pack: int = 1) ->
     many elements of the first block, then of the second and so on, and returns as many of each result; which elements
     come together is not specified.
 
-        sign = wl.map_elementwise(compare, x, y)    # compare: a @weft.jit function with an if of two scalars
+        sums = wl.map_elementwise(plus, wl.load(x + at), wl.load(y + at))    # plus: a @weft.jit function of two scalars
     """
     values = [as_tensor(each, "an argument of 'map_elementwise'") for each in args]
     if not values:

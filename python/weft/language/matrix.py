@@ -33,7 +33,8 @@ def dot(
     out_dtype: dtype | None = None,
 ) -> tensor:
     """The matrix product of ``input`` [M, K] and ``other`` [K, N], plus ``acc`` [M, N] where given; of [B, M, K] and
-    [B, K, N] the B products, with more axes before the last two as with one. ``acc += dot(a, b)`` is one product that begins with ``acc``, as ``acc = dot(a, b, acc)``.
+    [B, K, N] the B products, with more axes before the last two as with one. ``acc += dot(a, b)`` is one product that
+    begins with ``acc``, as ``acc = dot(a, b, acc)``.
 
     Both operands have one type: float16, bfloat16, float32, float64, an 8-bit float or int8. The result is float32
     (int32 for int8; float64 for float64; float16 where ``out_dtype`` or ``acc`` asks for it).

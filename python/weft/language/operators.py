@@ -181,7 +181,7 @@ def shl(lhs: Any, rhs: Any) -> tensor:
 
 @builtin
 def shr(lhs: Any, rhs: Any) -> tensor:
-    """``lhs >> rhs``; the sign of a signed ``lhs`` is kept, also where an unsigned ``rhs`` makes the result unsigned."""
+    """``lhs >> rhs``; the sign of a signed ``lhs`` is kept, also where ``rhs`` makes the result unsigned."""
     folded = _folded(lhs, rhs, False, lambda a, b: a >> b if 0 <= b < 64 else 1 << 64)
     if folded is not None:
         return folded

@@ -5,9 +5,8 @@
 #one = #warp.layout<[64], register = [[1]], lane = [[2], [4], [8], [16], [32]], warp = []>
 module attributes {warp.target = "sm_80"} {
   // CHECK-LABEL: llvm.func @branches
-  // CHECK-COUNT-2: llvm.icmp "slt" %{{.*}}, %arg0
-  // CHECK-NOT: llvm.icmp "slt" %{{.*}}, %arg0
-  // CHECK: llvm.return
+  // CHECK-COUNT-2: llvm.icmp "slt" %{{.*}}, %arg0 : i32
+  // CHECK-NOT: llvm.icmp "slt" %{{.*}}, %arg0 : i32
   func.func @branches(%s: i32, %p: !tile.ptr<i32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
     %zero = arith.constant 0 : i32
     %x = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #one>
@@ -35,6 +34,7 @@ module attributes {warp.target = "sm_80"} {
 #one = #warp.layout<[64], register = [[1]], lane = [[2], [4], [8], [16], [32]], warp = []>
 module attributes {warp.target = "sm_80"} {
   // CHECK-LABEL: llvm.func @packs
+  // CHECK: llvm.add %{{.*}} overflow
   // CHECK: %[[SUM:.*]] = llvm.add %{{.*}}, %[[LAST:.*]] : i32
   // CHECK-NEXT: llvm.add %[[SUM]], %[[LAST]] : i32
   func.func @packs(%p: !tile.ptr<i32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
