@@ -162,3 +162,43 @@ def test_a_function_alone_makes_a_kernel(seed):
     kernel[1,](x, y, y, N=32, BACK=False)
     np.testing.assert_array_equal(x, y)
     assert weft.jit is triton.jit
+
+
+@triton.jit
+def redescribed(x, y, M, N, T: tl.constexpr, B: tl.constexpr):
+    source = tl.make_tensor_descriptor(x, [M, N], [N, 1], [B, B])
+    target = tl.make_tensor_descriptor(y, [M, N], [N, 1], [B, B])
+    i = 0
+    for step in range(2 * T):
+        if step == T:
+            source = tl.make_tensor_descriptor(x + M * N, [M, N], [N, 1], [B, B])
+            target = tl.make_tensor_descriptor(y + M * N, [M, N], [N, 1], [B, B])
+            i = 0
+        target.store([0, i * B], source.load([0, i * B]) + 1)
+        i += 1
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_descriptors_made_anew_in_a_loop(target, seed, monkeypatch):
+    monkeypatch.setenv("WEFT_TARGET", target)
+    x = np.random.default_rng(seed).standard_normal((2, 13, 48)).astype(np.float32)
+    y = np.zeros_like(x)
+    redescribed[1,](x, y, 13, 48, T=3, B=16)
+    np.testing.assert_array_equal(y, x + 1)
+
+
+@triton.jit
+def chosen(x, y, z, which, N: tl.constexpr):
+    if which > 0:
+        source = tl.make_tensor_descriptor(x, [N], [1], [N])
+    else:
+        source = tl.make_tensor_descriptor(y, [N], [1], [N], padding_option="nan" if which is None else "zero")
+    tl.store(z + tl.arange(0, N), source.load([0]))
+
+
+@pytest.mark.parametrize("which", [0, 7])
+def test_descriptors_chosen_by_a_branch(which, seed):
+    x, y = np.random.default_rng(seed).standard_normal((2, 16)).astype(np.float32)
+    z = np.zeros(16, np.float32)
+    chosen[1,](x, y, z, which, N=16)
+    np.testing.assert_array_equal(z, x if which else y)

@@ -8,8 +8,11 @@ from typing import Any
 
 from ..language.aggregates import aggregate_value
 from ..language.block_pointers import block_pointer
+from ..language.descriptors import tensor_descriptor
 from ..language.literals import is_number, to_tensor
 from ..language.value import tensor
+
+ARRAYS = (block_pointer, tensor_descriptor)  # values that say themselves which tensors of theirs are carried
 
 
 def in_kind(value: tuple[Any, ...] | list[Any], parts: Iterable[Any]) -> tuple[Any, ...]:
@@ -37,7 +40,7 @@ def flatten(value: Any) -> list[tensor] | None:
     """The tensors of a variable, in order; None when it holds anything else."""
     if isinstance(value, tensor):
         return [value]
-    if isinstance(value, block_pointer):
+    if isinstance(value, ARRAYS):
         return value.tensors()
     if isinstance(value, aggregate_value):
         value = tuple(_varying(value).values())
@@ -56,7 +59,7 @@ def rebuild(template: Any, leaves: Iterator[tensor]) -> Any:
     """A value of the template's structure from other tensors."""
     if isinstance(template, tensor):
         return next(leaves)
-    if isinstance(template, block_pointer):
+    if isinstance(template, ARRAYS):
         return template.rebuilt(leaves)
     if isinstance(template, aggregate_value):
         return template.replaced(**{name: rebuild(each, leaves) for name, each in _varying(template).items()})
@@ -67,7 +70,7 @@ def same_structure(a: Any, b: Any) -> bool:
     """Whether two variables hold tensors of the same types in the same places."""
     if isinstance(a, tensor) and isinstance(b, tensor):
         return a.type == b.type
-    if isinstance(a, block_pointer):
+    if isinstance(a, ARRAYS):
         return a.like(b)
     if isinstance(a, aggregate_value) or isinstance(b, aggregate_value):
         return type(a) is type(b) and all(map(_same_field, a.fields().values(), b.fields().values()))
@@ -80,7 +83,7 @@ def _same_field(a: Any, b: Any) -> bool:
 
 def moving(value: Any) -> Any:
     """A variable of which everything may change: block pointers carry their array with them."""
-    if isinstance(value, block_pointer):
+    if isinstance(value, ARRAYS):
         return value.as_whole()
     if isinstance(value, aggregate_value):
         return value.replaced(**{name: moving(each) for name, each in _varying(value).items()})
@@ -89,7 +92,7 @@ def moving(value: Any) -> Any:
 
 def alike(a: Any, b: Any) -> tuple[Any, Any]:
     """Two variables that are to be one: block pointers of different arrays with these arrays."""
-    if isinstance(a, block_pointer) and isinstance(b, block_pointer) and not a.like(b):
+    if isinstance(a, ARRAYS) and type(a) is type(b) and not a.like(b):
         return a.as_whole(), b.as_whole()
     if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
         pairs = [alike(x, y) for x, y in zip(a, b, strict=True)]

@@ -6,6 +6,7 @@ pointers of which every axis is checked. What is copied in bulk is found later, 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,6 +123,25 @@ class tensor_descriptor:
     def axes(self) -> tuple[int, ...]:
         """All axes."""
         return tuple(range(len(self.block_shape)))
+
+    # ---- As the tensors that loops carry and branches merge: those of its pointer
+
+    def tensors(self) -> list[tensor]:
+        """What of it changes, as tensors."""
+        return self.pointer.tensors()
+
+    def rebuilt(self, values: Iterator[tensor]) -> tensor_descriptor:
+        """The same with other tensors in the place of ``tensors()``."""
+        return dataclasses.replace(self, pointer=self.pointer.rebuilt(values))
+
+    def like(self, other: Any) -> bool:
+        """Whether another one has the same type and padding, and is of the same array where that is not carried."""
+        same = isinstance(other, tensor_descriptor) and self.padding == other.padding
+        return same and self.pointer.like(other.pointer)
+
+    def as_whole(self) -> tensor_descriptor:
+        """The same, of which base, shape and strides may change."""
+        return dataclasses.replace(self, pointer=self.pointer.as_whole())
 
     def at(self, offsets: Any) -> block_pointer:
         """The block pointer to the block at ``offsets``."""
