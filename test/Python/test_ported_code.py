@@ -202,3 +202,26 @@ def test_descriptors_chosen_by_a_branch(which, seed):
     z = np.zeros(16, np.float32)
     chosen[1,](x, y, z, which, N=16)
     np.testing.assert_array_equal(z, x if which else y)
+
+
+@triton.jit
+def of_some_vendor(x, y, OTHER: tl.constexpr):
+    kind = tl.float8e4b8 if OTHER else tl.float8e5
+    tl.store(y + tl.arange(0, 32), tl.load(x + tl.arange(0, 32)).to(kind).to(tl.float32))
+
+
+def test_types_of_other_machines_are_names_to_choose_between(seed):
+    x, y = np.random.default_rng(seed).standard_normal(32).astype(np.float32), np.zeros(32, np.float32)
+    of_some_vendor[1,](x, y, OTHER=False)
+    np.testing.assert_array_equal(y, torch.tensor(x).to(torch.float8_e5m2).float())
+    with pytest.raises(CompilationError, match="fp8e4b8, which NVIDIA's machines have not"):
+        of_some_vendor[1,](x, y, OTHER=True)
+
+
+def test_options_of_other_machines_and_of_launches(seed):
+    x, y = np.random.default_rng(seed).standard_normal(32).astype(np.float32), np.zeros(32, np.float32)
+    advice = {"waves_per_eu": 2, "matrix_instr_nonkdim": 16, "kpack": 2, "launch_cooperative_grid": False}
+    copies[1,](x, y, y, N=32, BACK=False, **advice)
+    np.testing.assert_array_equal(x, y)
+    with pytest.raises(ValueError, match="expected 'launch_cooperative_grid' to be False"):
+        copies[1,](x, y, y, N=32, BACK=False, launch_cooperative_grid=True)

@@ -32,8 +32,12 @@ from .targets import target_of
 
 _lock = threading.RLock()
 _OPTIONS = ("num_warps", "num_stages", "debug")
-# Triton's advice on schedules, and where its libdevice lies: without effect here, for values that change no result.
-_ADVICE = ("num_ctas", "maxnreg", "ir_override", "enable_fp_fusion", "launch_pdl", "extern_libs")
+# Triton's advice on schedules, for other vendors' machines too, and where its libdevice lies: without effect here, for
+# values that change no result.
+_ADVICE = (
+    *("num_ctas", "maxnreg", "ir_override", "enable_fp_fusion", "launch_pdl", "launch_cooperative_grid", "extern_libs"),
+    *("waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint"),
+)
 
 
 class JITFunction:
@@ -249,6 +253,11 @@ class JITFunction:
             given = kwargs.pop(name, None) if name not in index else None
             if name == "enable_fp_fusion" and given is False:
                 raise ValueError("expected 'enable_fp_fusion' to be True, but got False; products and sums are fused")
+            if name == "launch_cooperative_grid" and given:
+                raise ValueError(
+                    "expected 'launch_cooperative_grid' to be False, but got True: nothing here asks the device for all "
+                    "programs at once; let programs that wait for each other be few"
+                )
             if name == "extern_libs" and given and set(dict(given)) != {"libdevice"}:
                 raise ValueError(
                     f"expected 'extern_libs' to name 'libdevice' alone, whose functions need none, but got {given!r}"

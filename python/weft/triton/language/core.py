@@ -30,6 +30,21 @@ class const:
     __weft_const__ = True
 
 
+class _Foreign:
+    """A type of other vendors' machines: a name to choose between, refused where a type is wanted."""
+
+    __weft_constexpr__ = True
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"{self.name}, which NVIDIA's machines have not"
+
+
+float8e4b8, float8e5b16 = _Foreign("fp8e4b8"), _Foreign("fp8e5b16")
+
+
 class void:
     """The type of nothing."""
 
