@@ -255,8 +255,8 @@ class JITFunction:
                 raise ValueError("expected 'enable_fp_fusion' to be True, but got False; products and sums are fused")
             if name == "launch_cooperative_grid" and given:
                 raise ValueError(
-                    "expected 'launch_cooperative_grid' to be False, but got True: nothing here asks the device for all "
-                    "programs at once; let programs that wait for each other be few"
+                    "expected 'launch_cooperative_grid' to be False, but got True: nothing here asks the device to run "
+                    "all programs at once; let programs that wait for each other be few"
                 )
             if name == "extern_libs" and given and set(dict(given)) != {"libdevice"}:
                 raise ValueError(

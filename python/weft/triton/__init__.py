@@ -18,7 +18,7 @@ from weft.kernels.config import Config
 from weft.kernels.heuristics import heuristics
 from weft.language import aggregate, constexpr_function
 
-from . import compiler, errors, knobs, language, runtime, testing, tools
+from . import backends, compiler, errors, knobs, language, runtime, testing, tools
 from .errors import InterpreterError, OutOfResources
 from .runtime.jit import KernelInterface, MockTensor, TensorWrapper, reinterpret, set_allocator
 
@@ -36,6 +36,7 @@ __all__ = [
     "TritonError",
     "aggregate",
     "autotune",
+    "backends",
     "cdiv",
     "compile",
     "compiler",
