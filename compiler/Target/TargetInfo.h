@@ -27,6 +27,9 @@ using targets::MmaInstruction;
 /// `tile-to-warp`.
 inline constexpr llvm::StringLiteral targetAttrName = "warp.target";
 
+/// On a module: products are rounded before they are added, none of the two become fused multiply-adds.
+inline constexpr llvm::StringLiteral roundsProductsAttrName = "warp.rounds_products";
+
 /// A machine that kernels are compiled for. Instances are constants: see `TargetInfo::find`.
 struct TargetInfo : targets::Target {
   /// The target called `name`, or nullptr.

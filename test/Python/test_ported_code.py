@@ -225,3 +225,25 @@ def test_options_of_other_machines_and_of_launches(seed):
     np.testing.assert_array_equal(x, y)
     with pytest.raises(ValueError, match="expected 'launch_cooperative_grid' to be False"):
         copies[1,](x, y, y, N=32, BACK=False, launch_cooperative_grid=True)
+
+
+@triton.jit
+def multiplied_and_added(x, y, z, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(z + at, tl.load(x + at) * tl.load(y + at) + 1.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_products_are_rounded_before_sums_where_that_is_asked(dtype, target, seed, monkeypatch):
+    monkeypatch.setenv("WEFT_TARGET", target)
+    x, y = np.random.default_rng(seed).standard_normal((2, 256)).astype(dtype)
+    apart, fused = np.zeros(256, dtype), np.zeros(256, dtype)
+    multiplied_and_added[1,](x, y, apart, N=256, enable_fp_fusion=False)
+    made = multiplied_and_added[1,](x, y, fused, N=256)
+    np.testing.assert_array_equal(apart, x * y + dtype(1))
+    wide = x.astype(np.longdouble) * y.astype(np.longdouble) + 1
+    if dtype is np.float32:
+        np.testing.assert_array_equal(fused, wide.astype(np.float32))
+    assert "fma.rn" in made.ptx and (fused != apart).any()
+    assert "fma.rn" not in multiplied_and_added.warmup(x, y, apart, N=256, enable_fp_fusion=False).ptx

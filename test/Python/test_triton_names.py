@@ -130,8 +130,6 @@ def test_hooks_of_launches():
     kernel.run(x, grid=(1,), num_warps=2)
     assert seen[2:] == [(1, {"num_warps": 2})]
     assert kernel.run(x, grid=(1,), warmup=True) is kernel.warmup(x)
-    with pytest.raises(ValueError, match="expected 'enable_fp_fusion' to be True"):
-        kernel[(1,)](x, enable_fp_fusion=False)
     kernel[(1,)](x, num_ctas=1, maxnreg=128, extern_libs={"libdevice": "/where/triton/has/it"})
     with pytest.raises(ValueError, match="expected 'extern_libs' to name 'libdevice' alone"):
         kernel[(1,)](x, extern_libs={"mine": "mine.bc"})

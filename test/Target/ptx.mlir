@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // RUN: weft-opt --convert-warp-to-llvm %s | weft-translate --mlir-to-ptx | FileCheck %s
 // RUN: weft-opt --convert-warp-to-llvm %s | weft-translate --mlir-to-ptx --line-info=false | FileCheck %s --check-prefix=PLAIN
+// RUN: sed "s/{warp.target/{warp.rounds_products, warp.target/" %s | weft-opt --convert-warp-to-llvm | weft-translate --mlir-to-ptx | FileCheck %s --check-prefix=ROUNDS
 
 #four = #warp.layout<[512], register = [[1], [2]], lane = [[4], [8], [16], [32], [64]], warp = [[128], [256]]>
 
@@ -18,6 +19,10 @@
 // CHECK-COUNT-4: fma.rn.f32
 // CHECK: st.global.v4.b32
 // CHECK: .file 1
+
+// Products are rounded before they are added where the module says so.
+// ROUNDS-COUNT-4: mul.rn.f32
+// ROUNDS-NOT: fma.rn.f32
 
 // PLAIN-NOT: .loc
 // PLAIN: ld.global.v4.b32

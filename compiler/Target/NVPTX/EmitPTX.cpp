@@ -103,12 +103,12 @@ const llvm::Target *findBackEnd(std::string &error) {
   return llvm::TargetRegistry::lookupTarget(llvm::Triple(tripleText), error);
 }
 
-std::unique_ptr<llvm::TargetMachine> makeMachine(const TargetInfo &target, std::string &error) {
+std::unique_ptr<llvm::TargetMachine> makeMachine(const TargetInfo &target, bool fuses, std::string &error) {
   const llvm::Target *backEnd = findBackEnd(error);
   if (!backEnd)
     return nullptr;
   llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Fast; // products and sums become fma
+  options.AllowFPOpFusion = fuses ? llvm::FPOpFusion::Fast : llvm::FPOpFusion::Strict; // products and sums become fma
   return std::unique_ptr<llvm::TargetMachine>(
       backEnd->createTargetMachine(llvm::Triple(tripleText), StringRef(target.name), target.ptxFeature(), options,
                                    std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
@@ -193,7 +193,7 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
     return failure();
 
   std::string error;
-  std::unique_ptr<llvm::TargetMachine> machine = makeMachine(target, error);
+  std::unique_ptr<llvm::TargetMachine> machine = makeMachine(target, !module->hasAttr(roundsProductsAttrName), error);
   if (!machine)
     return module.emitError("LLVM has no back end for '") << StringRef(target.name) << "': " << error, failure();
   llvmModule->setTargetTriple(llvm::Triple(tripleText));

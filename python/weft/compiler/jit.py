@@ -31,11 +31,11 @@ from .specialise import CONSTANT, compared, refused, token
 from .targets import target_of
 
 _lock = threading.RLock()
-_OPTIONS = ("num_warps", "num_stages", "debug")
+_OPTIONS = ("num_warps", "num_stages", "debug", "enable_fp_fusion")
 # Triton's advice on schedules, for other vendors' machines too, and where its libdevice lies: without effect here, for
 # values that change no result.
 _ADVICE = (
-    *("num_ctas", "maxnreg", "ir_override", "enable_fp_fusion", "launch_pdl", "launch_cooperative_grid", "extern_libs"),
+    *("num_ctas", "maxnreg", "ir_override", "launch_pdl", "launch_cooperative_grid", "extern_libs"),
     *("waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint"),
 )
 
@@ -139,6 +139,7 @@ class JITFunction:
         num_warps: int = 4,
         num_stages: int = 3,
         debug: bool = False,
+        enable_fp_fusion: bool = True,
     ) -> Kernel:
         """The kernel for the argument types that ``signature`` spells ("x:*fp16:16, n:i32, BLOCK=128") or that
         annotations name. Needs no device.
@@ -146,13 +147,19 @@ class JITFunction:
         Raises CompilationError at the kernel's own line.
         """
         wanted = for_function(self, parse(signature) if signature else None, constants or {})
-        return self.compile_for(wanted, target or default_target(), num_warps, num_stages, debug)
+        return self.compile_for(wanted, target or default_target(), num_warps, num_stages, debug, enable_fp_fusion)
 
     def compile_for(
-        self, signature: Signature, target: str, num_warps: int = 4, num_stages: int = 3, debug: bool = False
+        self,
+        signature: Signature,
+        target: str,
+        num_warps: int = 4,
+        num_stages: int = 3,
+        debug: bool = False,
+        enable_fp_fusion: bool = True,
     ) -> Kernel:
         """The kernel for a whole signature: of what ``compile`` found, or one like it."""
-        options = _options(num_warps, num_stages, debug or self.debug)
+        options = _options(num_warps, num_stages, debug or self.debug, enable_fp_fusion)
         with _lock:
             return build(self, signature, options, target)
 
@@ -239,7 +246,7 @@ class JITFunction:
     def _named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """A call's arguments by name, with the warps and stages, for a grid that depends on them."""
         rest = dict(kwargs)
-        warps, stages, _ = self._pop_options(rest)
+        warps, stages, *_ = self._pop_options(rest)
         values = self._values(args, rest)
         named = {p.name: value for p, value in zip(self.params, values, strict=True)}
         return {**named, "num_warps": warps, "num_stages": stages}
@@ -249,10 +256,9 @@ class JITFunction:
         warps = kwargs.pop("num_warps", 4) if "num_warps" not in index else 4
         stages = kwargs.pop("num_stages", 3) if "num_stages" not in index else 3
         debug = kwargs.pop("debug", self.debug) if "debug" not in index else self.debug
+        fuses = kwargs.pop("enable_fp_fusion", True) if "enable_fp_fusion" not in index else True
         for name in _ADVICE if kwargs.keys() & _ADVICE else ():
             given = kwargs.pop(name, None) if name not in index else None
-            if name == "enable_fp_fusion" and given is False:
-                raise ValueError("expected 'enable_fp_fusion' to be True, but got False; products and sums are fused")
             if name == "launch_cooperative_grid" and given:
                 raise ValueError(
                     "expected 'launch_cooperative_grid' to be False, but got True: nothing here asks the device to run "
@@ -262,7 +268,7 @@ class JITFunction:
                 raise ValueError(
                     f"expected 'extern_libs' to name 'libdevice' alone, whose functions need none, but got {given!r}"
                 )
-        return (warps, stages, debug)
+        return (warps, stages, debug, fuses)
 
     def _values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The arguments in the order of the parameters. TypeError, with the signature, when they do not fit."""
@@ -296,12 +302,12 @@ class JITFunction:
         return ", ".join(p.name for p in self.params)
 
 
-def _options(num_warps: Any, num_stages: Any, debug: Any) -> Options:
+def _options(num_warps: Any, num_stages: Any, debug: Any, enable_fp_fusion: Any) -> Options:
     if not isinstance(num_warps, int) or num_warps not in (1, 2, 4, 8, 16, 32):
         raise ValueError(f"expected num_warps to be a power of two from 1 to 32, but got {num_warps!r}")
     if not isinstance(num_stages, int) or not 1 <= num_stages <= 16:
         raise ValueError(f"expected num_stages from 1 to 16, but got {num_stages!r}")
-    return Options(num_warps, num_stages, bool(debug))
+    return Options(num_warps, num_stages, bool(debug), bool(enable_fp_fusion))
 
 
 def jit(

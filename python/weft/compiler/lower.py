@@ -21,12 +21,13 @@ from .signature import Signature, root
 @dataclass(frozen=True)
 class Options:
     """How a kernel is spread over the machine: warps a program, iterations of loads in flight; whether device_assert
-    traps.
+    traps; whether products and the sums that take them are fused multiply-adds, of one rounding.
     """
 
     num_warps: int = 4
     num_stages: int = 3
     debug: bool = False
+    enable_fp_fusion: bool = True
 
 
 _contexts = threading.local()
@@ -71,6 +72,8 @@ def lower(function: Any, signature: Signature, options: Options, target: str, wa
         attributes = _function_attributes(builder, function.__name__, region, signature, runtime, options)
         builder.op("func.func", [], [], attributes, [region])
     builder.module.set_attribute("warp.target", builder.string(target))
+    if not options.enable_fp_fusion:
+        builder.module.set_attribute("warp.rounds_products", builder.native.unit)
     if not builder.module.verify():
         raise _verification(context)
     if warned is not None:
