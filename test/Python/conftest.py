@@ -68,7 +68,7 @@ def mechanism_library(once):
 
 
 # Tests of other libraries, which take seconds to import.
-ECOSYSTEM = ("test_hf_kernel.py", "test_linear_attention.py", "test_transformers.py")
+ECOSYSTEM = ("test_hf_kernel.py", "test_liger.py", "test_linear_attention.py", "test_transformers.py")
 
 
 def pytest_ignore_collect(collection_path, config):
