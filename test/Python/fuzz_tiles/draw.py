@@ -212,6 +212,10 @@ class Draw:
         if is_float(tile.dtype):
             self.add("literal", (a,), tile.dtype, tile.shape, self.pick("+-*"), self.pick((0.5, 2.0, 3, 1.25)))
         elif self.chance(0.4):
+            by = self.of(tile.shape, self.pick(INTEGERS))
+            dtype = common(tile.dtype, self.types[by].dtype)
+            self.add(self.pick(("tile <<", "tile >>")), (a, by), dtype, tile.shape, bits(dtype) - 1)
+        elif self.chance(0.4):
             self.add(self.pick(("<<", ">>")), (a,), tile.dtype, tile.shape, self.number(0, bits(tile.dtype) - 1))
         else:
             self.add(

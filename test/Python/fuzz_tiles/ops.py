@@ -132,6 +132,24 @@ def _right(a: Value, by: int) -> Value:
     return integers(a.dtype, np.right_shift(a.data, a.data.dtype.type(by)), unknown(a))
 
 
+def _shift_by_tile(symbol: str) -> Computed:
+    """In the common type; to the right the sign of what is shifted is kept, whatever that type is."""
+
+    def compute(a: Value, by: Value, limit: int) -> Value:
+        dtype = common(a.dtype, by.dtype)
+        keeps_sign = symbol == ">>" and not a.dtype.startswith("u")
+        wide = cast(a, dtype.removeprefix("u") if keeps_sign else dtype)
+        function = np.right_shift if symbol == ">>" else np.left_shift
+        places = (by.data.astype(np.int64) & limit).astype(wide.data.dtype)
+        return integers(dtype, function(wide.data, places), unknown(a, by))
+
+    return compute
+
+
+for _symbol in ("<<", ">>"):
+    op(f"tile {_symbol}", lambda a, by, limit, s=_symbol: f"{a} {s} ({by} & {limit})")(_shift_by_tile(_symbol))
+
+
 COMPARISONS = {
     "<": np.less,
     "<=": np.less_equal,
