@@ -182,7 +182,9 @@ class Draw:
             return
         a, b, shape = found
         dtype = common(self.types[a].dtype, self.types[b].dtype)
-        if is_float(dtype):
+        if self.types[a].dtype == self.types[b].dtype and self.chance(0.1):
+            symbol = "map smaller"
+        elif is_float(dtype):
             symbol = self.pick(("+", "-", "*", "/", "maximum", "minimum"))
             if symbol == "/":
                 dtype = common(self.types[a].dtype, self.types[b].dtype, division=True)
@@ -202,7 +204,10 @@ class Draw:
         shape = shape or self.shape()
         near = self.values(lambda t: t.shape == shape and t.dtype not in ("int1", *NARROW))
         a = self.pick(near) if near else self.load(shape, self.pick(TYPES))
-        return self.add(self.pick(list(COMPARISONS)), (a, self.of(shape, self.types[a].dtype)), "int1", shape)
+        dtype = self.types[a].dtype
+        if dtype in INTEGERS and self.chance(0.3):
+            dtype = self.pick(INTEGERS)
+        return self.add(self.pick(list(COMPARISONS)), (a, self.of(shape, dtype)), "int1", shape)
 
     def literal(self) -> None:
         a = self.value(lambda t: t.dtype not in ("int1", *NARROW))
@@ -224,6 +229,9 @@ class Draw:
 
     def unary(self) -> None:
         a = self.value(lambda t: t.dtype not in NARROW)
+        if a is not None and self.types[a].dtype in INTEGERS and self.chance(0.2):
+            self.add("map halvings", (a,), "int32", self.types[a].shape)
+            return
         if a is None:
             return
         tile = self.types[a]

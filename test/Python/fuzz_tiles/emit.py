@@ -22,6 +22,22 @@ def larger(a, b):
 @weft.jit
 def multiplied(a, b):
     return a * b
+
+
+@weft.jit
+def smaller(a, b):
+    if b < a:
+        return b
+    return a
+
+
+@weft.jit
+def halvings(a):
+    count = 0
+    while a > 1:
+        a = a // 2
+        count += 1
+    return count
 """
 
 

@@ -191,6 +191,17 @@ def _extremum(largest: bool) -> Computed:
 
 op("maximum", lambda a, b: f"wl.maximum({a}, {b})")(_extremum(True))
 op("minimum", lambda a, b: f"wl.minimum({a}, {b})")(_extremum(False))
+op("map smaller", lambda a, b: f"wl.map_elementwise(smaller, {a}, {b})")(_extremum(False))
+
+
+@op("map halvings", lambda a: f"wl.map_elementwise(halvings, {a})")
+def _halvings(a: Value) -> Value:
+    """How often the number can be halved, toward zero, until it is 1 or less."""
+    left, count = a.data.copy(), np.zeros(a.data.shape, np.int32)
+    while (left > 1).any():
+        count += left > 1
+        left = np.where(left > 1, left // 2, left)
+    return integers("int32", count, unknown(a))
 
 
 @op("literal", lambda a, symbol, number: f"{a} {symbol} {number}")
