@@ -36,6 +36,15 @@ def test_promotion_of_every_pair_is_tritons(division):
     assert compared > 400
 
 
+def test_kinds_and_biases_of_types_are_tritons():
+    theirs = pytest.importorskip("triton.language.core").dtype
+    foreign = {"fp8e4b8", "fp8e5b16"}
+    for kind in ("SINT_TYPES", "UINT_TYPES", "FP_TYPES", "STANDARD_FP_TYPES"):
+        assert set(getattr(wl.dtype, kind)) == set(getattr(theirs, kind)) - foreign
+    for name in wl.dtype.FP_TYPES:
+        assert wl.dtype(name).exponent_bias == theirs(name).exponent_bias, name
+
+
 @given(st.integers(-(2**63), 2**64 - 1) | st.floats() | st.booleans())
 def test_the_type_of_a_number_is_tritons(value):
     semantic = pytest.importorskip("triton.language.semantic")

@@ -38,6 +38,12 @@ class dtype:
 
     __slots__ = ("_kind", "_signed", "fp_mantissa_width", "mlir", "name", "primitive_bitwidth")
 
+    #: names of types by kind
+    SINT_TYPES = tuple(name for name, known in _SCALARS.items() if known[2] and known[1] is Kind.INTEGRAL)
+    UINT_TYPES = tuple(name for name, known in _SCALARS.items() if not known[2])
+    FP_TYPES = tuple(name for name, known in _SCALARS.items() if known[1] is Kind.FLOATING)
+    STANDARD_FP_TYPES = tuple(name for name in FP_TYPES if not name.startswith("fp8"))
+
     def __init__(self, name: str):
         self.name = name
         self.primitive_bitwidth, self._kind, self._signed, self.mlir, self.fp_mantissa_width = _SCALARS[name]
@@ -76,6 +82,13 @@ class dtype:
     def itemsize(self) -> int:
         """Bytes that one value takes in memory."""
         return max(1, self.primitive_bitwidth // 8)
+
+    @property
+    def exponent_bias(self) -> int:
+        """Of a floating-point type: what is added to the exponent of a normal number to make its bits."""
+        if self.name == "fp8e4b15":
+            return 15
+        return int(2 ** (self.primitive_bitwidth - self.fp_mantissa_width - 2)) - 1
 
     @property
     def int_bitwidth(self) -> int:
