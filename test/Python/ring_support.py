@@ -101,7 +101,8 @@ class Case:
 
 
 def reference(case, given, matrix):
-    """The output, the log-sum-exp and all gradients, in float64 by torch."""
+    """The output, the log-sum-exp and all gradients, in float64 by torch; and of the sink's gradient, a sum over rows,
+    the norm of its terms for each head."""
     leaves = {
         name: None if x is None else [y.double().requires_grad_() for y in (x if isinstance(x, list) else [x])]
         for name, x in given.items()
@@ -122,6 +123,7 @@ def reference(case, given, matrix):
     scores = scores.masked_fill(~matrix, -torch.inf)
     if case.sink:
         column = leaves["sink"][0].view(1, -1, 1, 1).expand(*scores.shape[:3], 1)
+        column.retain_grad()
         scores = torch.cat([scores, column], -1)
     lse = scores.logsumexp(-1)
     weights = torch.exp(scores - torch.where(lse.isfinite(), lse, 0.0)[..., None])
@@ -131,6 +133,8 @@ def reference(case, given, matrix):
     found = {"out": out.detach(), "lse": lse.detach()}
     for name, those in leaves.items():
         found[name] = None if those is None else [leaf.grad for leaf in those]
+    if case.sink:
+        found["sink's terms"] = column.grad.square().sum((0, 2, 3)).sqrt()
     return found
 
 
