@@ -13,7 +13,7 @@ from .emit import builtin, current
 from .literals import to_tensor as as_tensor
 from .maths import minimum
 from .operators import add, compare, floordiv, logical_and, mod, mul, sub
-from .promotion import broadcast_pair, broadcast_to_shape
+from .promotion import broadcast_all, broadcast_to_shape
 from .shapes import constant_int, constant_shape, expand_dims
 from .types import int32, unwrap
 from .value import member, tensor
@@ -72,12 +72,9 @@ def map_elementwise(scalar_fn: Callable[..., Any], *args: Any, pack: int = 1) ->
 
         sums = wl.map_elementwise(plus, wl.load(x + at), wl.load(y + at))    # plus: a @weft.jit function of two scalars
     """
-    values = [as_tensor(each, "an argument of 'map_elementwise'") for each in args]
+    values = broadcast_all([as_tensor(each, "an argument of 'map_elementwise'") for each in args])
     if not values:
         raise errors.blocks_wanted("map_elementwise")
-    for k in range(len(values)):
-        for other in range(len(values)):
-            values[k], values[other] = broadcast_pair(values[k], values[other])
     shape, count = values[0].shape, constant_int(pack, "'pack' of 'map_elementwise'")
     builder = current()
     if not shape and count == 1:

@@ -10,7 +10,7 @@ from . import errors
 from .casts import convert
 from .emit import builtin, current, is_dtype
 from .literals import to_tensor
-from .promotion import broadcast_pair
+from .promotion import broadcast_all
 from .shapes import constant_int
 from .types import dtype, int64, unwrap
 from .value import tensor
@@ -43,13 +43,8 @@ def inline_asm_elementwise(
             raise errors.expected_dtype("inline_asm_elementwise", kind)
     values = [to_tensor(arg, "an argument of 'inline_asm_elementwise'") for arg in unwrap(args)]
     values = [convert(value, int64) if value.dtype.is_ptr() else value for value in values]
-    shape: tuple[int, ...] = ()
-    if values:
-        common = values[0]
-        for value in values[1:]:
-            common = broadcast_pair(common, value)[0]
-        values = [broadcast_pair(value, common)[0] for value in values]
-        shape = common.shape
+    values = broadcast_all(values)
+    shape = values[0].shape if values else ()
     builder = current()
     attributes = {
         "code": builder.string(code),

@@ -15,7 +15,7 @@ from .casts import convert
 from .emit import builtin, current
 from .literals import is_number, number_type, to_tensor
 from .operators import emit_binary
-from .promotion import broadcast_pair, computation_type, in_type, operands
+from .promotion import broadcast_all, broadcast_pair, computation_type, in_type, operands
 from .types import float32, int1, unwrap
 from .value import attach, member, tensor
 
@@ -179,11 +179,7 @@ def _ternary(operation: str, *values: Any) -> list[tensor]:
         result = number if common is None else common
     else:
         result = computation_type(common, False, number, True)
-    a, b, c = (in_type(unwrap(value), result) for value in values)
-    a, b = broadcast_pair(a, b)
-    a, c = broadcast_pair(a, c)
-    b, c = broadcast_pair(b, c)
-    return [a, b, c]
+    return broadcast_all([in_type(unwrap(value), result) for value in values])
 
 
 def _refuse_e4b15(operation: str, x: tensor) -> None:

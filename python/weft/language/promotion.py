@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 from . import casts, errors
@@ -107,6 +109,12 @@ def broadcast_pair(a: tensor, b: tensor) -> tuple[tensor, tensor]:
         return a, b
     shape = broadcast_shape(a.shape, b.shape)
     return broadcast_to_shape(a, shape), broadcast_to_shape(b, shape)
+
+
+def broadcast_all(values: Sequence[tensor]) -> list[tensor]:
+    """Any number of tensors in the one shape they broadcast to."""
+    shape: tuple[int, ...] = functools.reduce(broadcast_shape, (value.shape for value in values), ())
+    return [broadcast_to_shape(value, shape) for value in values]
 
 
 def broadcast_to_shape(value: tensor, shape: tuple[int, ...]) -> tensor:

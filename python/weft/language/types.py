@@ -88,7 +88,7 @@ class dtype:
         """Of a floating-point type: what is added to the exponent of a normal number to make its bits."""
         if self.name == "fp8e4b15":
             return 15
-        return int(2 ** (self.primitive_bitwidth - self.fp_mantissa_width - 2)) - 1
+        return (1 << (self.primitive_bitwidth - self.fp_mantissa_width - 2)) - 1
 
     @property
     def int_bitwidth(self) -> int:
